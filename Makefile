@@ -1,0 +1,96 @@
+# Everything here works from a fresh clone with git, make and Go; what else a
+# target needs, it installs (scripts/need). `make` alone lists the targets.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+# What the tests need beyond Go, as program=package or /file=package.
+NEEDS := gcc=gcc /usr/include/stdio.h=libc6-dev
+
+# The packages whose promises hold under concurrency; they are tested under
+# the race detector too.
+RACE := ./sandbox/...
+
+# How long each fuzz target runs: a time, or a count such as 100000x.
+FUZZTIME ?= 5s
+
+# Other systems, as GOOS/GOARCH: all packages, and those for the browser.
+CROSS := darwin/amd64 darwin/arm64 windows/amd64
+BROWSER := js/wasm
+BROWSER_PACKAGES := ./sandbox/...
+
+# No cgo, so that the binary is static; the race detector alone asks for it.
+export CGO_ENABLED := 0
+
+# Checks do not stamp what they build: git refuses a clone that another user
+# owns, and that would fail the build. `make build` stamps.
+STAMPED := $(GOFLAGS)
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+
+.PHONY: help build demo test bench fuzz lint clean \
+	format vet staticcheck tidy unit race cross need-race tools
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: export GOFLAGS := $(STAMPED)
+build: ## build bin/golem, one static binary
+	go build -trimpath -ldflags='-s -w' -o bin/golem ./cmd/golem
+
+demo: build ## show the guarantees on a real folder; no key, no network
+	@scripts/demo
+
+test: ## everything: lint, tests, race detector, fuzzing, other systems
+	@for step in lint unit race fuzz cross; do \
+		echo "== $$step"; $(MAKE) $$step || exit; \
+	done; \
+	echo "== all passed in $$SECONDS s"
+
+bench: build ## measure, each figure beside its peer and its target
+	@scripts/bench
+
+fuzz: ## every fuzz target for FUZZTIME each (make fuzz FUZZTIME=1m)
+	@scripts/fuzz $(FUZZTIME)
+
+lint: format vet staticcheck tidy ## gofmt, vet, staticcheck, go.mod
+
+clean: ## remove what was built here
+	rm -rf bin
+
+# The steps of lint and test, in their order.
+
+format:
+	@"$$(go env GOROOT)/bin/gofmt" -s -l . | { ! grep . ; } || { echo "gofmt -s would change these files" >&2; exit 1; }
+
+vet:
+	@go vet ./...
+
+staticcheck: tools
+	@bin/staticcheck ./...
+
+tidy:
+	@go mod tidy -diff
+
+unit: tools
+	@bin/gotestsum --format pkgname --format-icons text -- -count=1 ./...
+
+race: tools need-race
+	@CGO_ENABLED=1 bin/gotestsum --format pkgname --format-icons text -- -count=1 -race $(RACE)
+
+cross:
+	@for system in $(CROSS) $(BROWSER); do \
+		packages=./...; [ $$system != $(BROWSER) ] || packages=$(BROWSER_PACKAGES); \
+		echo "$$system $$packages"; \
+		export GOOS=$${system%/*} GOARCH=$${system#*/}; \
+		go build $$packages && go vet $$packages || exit; \
+	done
+
+# Only on Linux does the race detector need a C compiler.
+need-race:
+	@[ "$$(go env GOOS)" != linux ] || scripts/need $(NEEDS)
+
+# The go command's cache makes this cheap; a new Go gets new tools.
+tools:
+	@mkdir -p bin && cd tools && go build -o ../bin/ tool

@@ -1,0 +1,433 @@
+package sandbox
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path"
+	"runtime"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// openDir opens a folder of the host as a backend: by openat2, and by os.Root
+// on kernels, and under seccomp filters, that do not have it.
+func openDir(base, source Host) (Backend, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: linkFree})
+	if err != nil {
+		return openRoot(base, source)
+	}
+	unix.Close(fd)
+	return openTree(base, source)
+}
+
+// tree is a folder of the host, reached by openat2: one system call resolves a
+// whole name below the folder and refuses every link, in whatever part.
+type tree struct {
+	top    *os.File // the folder, or the one that prefix starts from
+	fd     int
+	prefix string // "." or where the mount stands below top
+	traits Traits
+}
+
+const linkFree = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS
+
+func openTree(base, source Host) (*tree, error) {
+	folder, prefix, err := anchor(base, source)
+	if err != nil {
+		return nil, err
+	}
+	top, err := os.OpenFile(folder, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	d := &tree{top: top, fd: int(top.Fd()), prefix: prefix}
+	d.traits = Traits{Host: Host(path.Join(folder, prefix)), FoldsCase: foldsCase(d.fd)}
+	if fd, err := d.openat2(".", unix.O_PATH|unix.O_DIRECTORY); err == nil {
+		unix.Close(fd)
+	} else if err != unix.ENOENT || base == "" {
+		return nil, sourceError(err)
+	}
+	return d, nil
+}
+
+func (d *tree) Traits() Traits { return d.traits }
+
+// openat2 opens name without following a link. Somebody who renames folders on
+// the way can make the kernel ask for another try.
+func (d *tree) openat2(name string, flags uint64) (int, error) {
+	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: linkFree}
+	if d.prefix != "." {
+		name = path.Join(d.prefix, name)
+	}
+	for range 1000 {
+		fd, err := unix.Openat2(d.fd, name, &how)
+		switch err {
+		case unix.EAGAIN, unix.EINTR:
+			continue
+		case unix.ELOOP:
+			err = ErrLink
+		case unix.EXDEV:
+			err = ErrOutside
+		}
+		runtime.KeepAlive(d.top)
+		return fd, err
+	}
+	return -1, unix.EAGAIN
+}
+
+// parent opens the folder of name and returns the last part.
+func (d *tree) parent(name string, flags uint64) (int, string, error) {
+	if name == "." {
+		return -1, "", ErrInvalid
+	}
+	dir, base := path.Split(name)
+	if dir == "" {
+		dir = "."
+	}
+	fd, err := d.openat2(dir, unix.O_DIRECTORY|flags)
+	return fd, base, err
+}
+
+func (d *tree) Open(name string) (File, error) {
+	// Non-blocking, so that a pipe without a writer comes back at once. Terminals
+	// are not to become ours.
+	fd, err := d.openat2(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err == unix.ENXIO {
+		return nil, ErrNotRegular // a socket, or a device without a driver
+	}
+	if err != nil {
+		return nil, err
+	}
+	attr, err := fstat(fd)
+	if err == nil && !attr.Mode.IsRegular() && !attr.Mode.IsDir() {
+		err = ErrNotRegular
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return &treeFile{fd, attr}, nil
+}
+
+func (d *tree) Lstat(name string) (Attr, error) {
+	fd, err := d.openat2(name, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return Attr{}, err
+	}
+	defer unix.Close(fd)
+	a, err := fstat(fd)
+	if err != nil {
+		return Attr{}, err
+	}
+	if a.Mode&fs.ModeSymlink != 0 {
+		buf := make([]byte, maxName+1)
+		n, err := unix.Readlinkat(fd, "", buf)
+		if err != nil {
+			return Attr{}, err
+		}
+		a.Target = string(buf[:n])
+	}
+	return a, nil
+}
+
+func (d *tree) Write(name string, content io.Reader, how How) (Attr, error) {
+	// The folder is opened for reading because only such a descriptor can be
+	// locked; where it may not be read, it is written to without a lock.
+	dir, base, err := d.parent(name, unix.O_RDONLY)
+	if err == unix.EACCES {
+		dir, base, err = d.parent(name, unix.O_PATH)
+	}
+	if err != nil {
+		return Attr{}, err
+	}
+	defer unix.Close(dir)
+	old, err := replaced(dir, base, how)
+	if err != nil {
+		return Attr{}, err
+	}
+	perm := uint32(how.perm())
+	if old != nil {
+		perm = old.Mode & 0o777
+	}
+	fd, temp, err := createTemp(dir, perm)
+	if err != nil {
+		return Attr{}, err
+	}
+	defer unix.Close(fd)
+	if err := fill(fd, content, old); err != nil {
+		unix.Unlinkat(dir, temp, 0)
+		return Attr{}, err
+	}
+	if err := exchange(dir, temp, base, how); err != nil {
+		unix.Unlinkat(dir, temp, 0)
+		return Attr{}, err
+	}
+	return fstat(fd)
+}
+
+// replaced returns the file that a write replaces, if there is one and it may.
+func replaced(dir int, base string, how How) (*unix.Stat_t, error) {
+	var old unix.Stat_t
+	switch err := unix.Fstatat(dir, base, &old, unix.AT_SYMLINK_NOFOLLOW); {
+	case err == unix.ENOENT && how.If.IsZero():
+		return nil, nil
+	case err == unix.ENOENT:
+		return nil, ErrConflict
+	case err != nil:
+		return nil, err
+	}
+	return &old, attrOf(&old).fit(how)
+}
+
+// createTemp makes a file that nobody else has, with a name that nobody can
+// foresee.
+func createTemp(dir int, perm uint32) (fd int, name string, err error) {
+	for range 100 {
+		name = tempPrefix + strconv.FormatUint(rand.Uint64(), 36)
+		fd, err = unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
+		if err != unix.EEXIST && err != unix.EINTR {
+			break
+		}
+	}
+	return fd, name, err
+}
+
+// fill writes the content and gives the file the bits and the owner of the one
+// it replaces. The umask has a say in the bits of new files only.
+func fill(fd int, content io.Reader, old *unix.Stat_t) error {
+	if _, err := io.Copy(fdWriter(fd), content); err != nil {
+		return err
+	}
+	if old == nil {
+		return nil
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Uid != old.Uid || st.Gid != old.Gid {
+		// Only root can give a file away. Where we cannot, it is ours from now on.
+		unix.Fchown(fd, int(old.Uid), int(old.Gid))
+	}
+	if perm := old.Mode & 0o777; st.Mode&0o7777 != perm {
+		return unix.Fchmod(fd, perm)
+	}
+	return nil
+}
+
+// exchange gives the finished file its name. Between the last look at the old
+// file and the rename nobody else of ours may write: the folder is locked.
+func exchange(dir int, temp, base string, how How) error {
+	if how.New {
+		err := unix.Renameat2(dir, temp, dir, base, unix.RENAME_NOREPLACE)
+		if err != unix.EINVAL && err != unix.ENOSYS {
+			return err
+		}
+		if err := unix.Linkat(dir, temp, dir, base, 0); err != nil {
+			return err
+		}
+		return unix.Unlinkat(dir, temp, 0)
+	}
+	if err := lock(dir); err != nil {
+		return err
+	}
+	if !how.If.IsZero() {
+		now, err := replaced(dir, base, how)
+		if err != nil {
+			return err
+		}
+		if err := how.If.check(attrOf(now), func() (io.ReadCloser, error) { return openIn(dir, base) }); err != nil {
+			return err
+		}
+	}
+	return unix.Renameat(dir, temp, dir, base)
+}
+
+func openIn(dir int, base string) (io.ReadCloser, error) {
+	fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), base), nil
+}
+
+// lock takes the lock of a folder, until its descriptor is closed. Somebody who
+// never lets go of it makes the write fail, not hang. A file system without
+// such locks does without.
+func lock(dir int) error {
+	for wait := 20 * time.Microsecond; wait < 2*time.Second; wait += wait / 8 {
+		err := unix.Flock(dir, unix.LOCK_EX|unix.LOCK_NB)
+		if err != unix.EWOULDBLOCK && err != unix.EINTR {
+			return nil
+		}
+		time.Sleep(wait)
+	}
+	return errLocked
+}
+
+func (d *tree) Mkdir(name string) error {
+	if name == "." {
+		return d.makePrefix()
+	}
+	dir, base, err := d.parent(name, unix.O_PATH)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	return unix.Mkdirat(dir, base, 0o777)
+}
+
+// makePrefix makes the mount's own folder, part by part, following no link.
+func (d *tree) makePrefix() error {
+	if d.prefix == "." {
+		return unix.EEXIST
+	}
+	top := &tree{top: d.top, fd: d.fd, prefix: "."}
+	err := makeFolders(top, path.Dir(d.prefix))
+	if err == nil {
+		err = top.Mkdir(d.prefix)
+	}
+	return err
+}
+
+func (d *tree) Rename(from, to string) error {
+	fromDir, fromBase, err := d.parent(from, unix.O_PATH)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fromDir)
+	toDir, toBase, err := d.parent(to, unix.O_PATH)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(toDir)
+	err = unix.Renameat2(fromDir, fromBase, toDir, toBase, unix.RENAME_NOREPLACE)
+	if err != unix.EINVAL && err != unix.ENOSYS {
+		return err
+	}
+	// The file system cannot refuse to replace: look first.
+	var there unix.Stat_t
+	if err := unix.Fstatat(toDir, toBase, &there, unix.AT_SYMLINK_NOFOLLOW); err != unix.ENOENT {
+		if err == nil {
+			err = unix.EEXIST
+		}
+		return err
+	}
+	return unix.Renameat(fromDir, fromBase, toDir, toBase)
+}
+
+func (d *tree) Remove(name string) error {
+	dir, base, err := d.parent(name, unix.O_PATH)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	err = unix.Unlinkat(dir, base, 0)
+	if err == unix.EISDIR || err == unix.EPERM {
+		if asFolder := unix.Unlinkat(dir, base, unix.AT_REMOVEDIR); asFolder != unix.ENOTDIR {
+			err = asFolder
+		}
+	}
+	return err
+}
+
+// treeFile is an open descriptor, without what os.File adds for files that can
+// block.
+type treeFile struct {
+	fd   int
+	attr Attr
+}
+
+func (f *treeFile) Attr() Attr { return f.attr }
+
+func (f *treeFile) Close() error { return unix.Close(f.fd) }
+
+func (f *treeFile) ReadAt(p []byte, off int64) (int, error) {
+	done := 0
+	for done < len(p) {
+		n, err := unix.Pread(f.fd, p[done:], off+int64(done))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return done, err
+		}
+		done += n
+		// A regular file gives all there is: less than asked for is the end.
+		if n == 0 || done < len(p) && off+int64(done) >= f.attr.Size {
+			return done, io.EOF
+		}
+	}
+	return done, nil
+}
+
+func (f *treeFile) ReadDir() ([]Entry, error) {
+	var list []Entry
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := unix.Getdents(f.fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			return list, nil
+		}
+		if list, err = f.appendEntries(list, buf[:n]); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// appendEntries reads the records of getdents64: inode and offset of eight
+// bytes each, two of length, one of type, the name up to a NUL.
+func (f *treeFile) appendEntries(list []Entry, buf []byte) ([]Entry, error) {
+	const lengthAt, typeAt, nameAt = 16, 18, 19
+	for len(buf) > nameAt {
+		length := int(buf[lengthAt]) | int(buf[lengthAt+1])<<8
+		kind, name := buf[typeAt], buf[nameAt:length]
+		buf = buf[length:]
+		if i := bytes.IndexByte(name, 0); i >= 0 {
+			name = name[:i]
+		}
+		if len(name) == 1 && name[0] == '.' || len(name) == 2 && name[0] == '.' && name[1] == '.' {
+			continue
+		}
+		e := Entry{string(name), kinds[kind&0xf]}
+		if kind == unix.DT_UNKNOWN {
+			var st unix.Stat_t
+			if err := unix.Fstatat(f.fd, e.Name, &st, unix.AT_SYMLINK_NOFOLLOW); err == unix.ENOENT {
+				continue
+			} else if err != nil {
+				return nil, err
+			}
+			e.Type = attrOf(&st).Mode.Type()
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+type fdWriter int
+
+func (fd fdWriter) Write(p []byte) (int, error) {
+	done := 0
+	for done < len(p) {
+		n, err := unix.Write(int(fd), p[done:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return done, err
+		}
+		done += n
+	}
+	return done, nil
+}

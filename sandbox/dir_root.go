@@ -1,0 +1,304 @@
+package sandbox
+
+import (
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// rooted is a folder of the host, reached by os.Root: on systems other than
+// Linux, and on kernels without openat2. os.Root keeps every name inside the
+// folder but follows links there, so rooted goes part by part: it looks at a
+// part, refuses a link, opens it, and goes on only if what it opened is what it
+// looked at.
+type rooted struct {
+	top    *os.Root
+	prefix string
+	traits Traits
+}
+
+func openRoot(base, source Host) (*rooted, error) {
+	folder, prefix, err := anchor(base, source)
+	if err != nil {
+		return nil, err
+	}
+	top, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	d := &rooted{top: top, prefix: prefix}
+	d.traits = Traits{Host: Host(filepath.Join(folder, filepath.FromSlash(prefix))), FoldsCase: rootFoldsCase(top)}
+	switch attr, err := d.Lstat("."); {
+	case err != nil && (base == "" || !os.IsNotExist(err)):
+		return nil, sourceError(err)
+	case err == nil && attr.Mode&fs.ModeSymlink != 0:
+		return nil, sourceError(ErrLink)
+	case err == nil && !attr.Mode.IsDir():
+		return nil, ErrNotDir
+	}
+	return d, nil
+}
+
+func (d *rooted) Traits() Traits { return d.traits }
+
+// in opens the folder of name, calls act with it and the last part, and closes
+// the folder. The mount's own folder is "." in itself.
+func (d *rooted) in(name string, act func(dir *os.Root, base string) error) error {
+	dir, base := path.Split(path.Join(d.prefix, name))
+	at := d.top
+	for part := range strings.SplitSeq(strings.TrimSuffix(dir, "/"), "/") {
+		if part == "" {
+			continue
+		}
+		next, err := step(at, part)
+		if at != d.top {
+			at.Close()
+		}
+		if err != nil {
+			return err
+		}
+		at = next
+	}
+	if at != d.top {
+		defer at.Close()
+	}
+	return act(at, base)
+}
+
+// step opens a folder inside another, and no link.
+func step(at *os.Root, part string) (*os.Root, error) {
+	seen, err := at.Lstat(part)
+	switch {
+	case err != nil:
+		return nil, err
+	case seen.Mode()&fs.ModeSymlink != 0:
+		return nil, ErrLink
+	case !seen.IsDir():
+		return nil, ErrNotDir
+	}
+	next, err := at.OpenRoot(part)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := next.Stat(".")
+	if err == nil && !os.SameFile(seen, opened) {
+		err = ErrLink // swapped between the two: somebody is changing the tree
+	}
+	if err != nil {
+		next.Close()
+		return nil, err
+	}
+	return next, nil
+}
+
+func (d *rooted) Open(name string) (file File, err error) {
+	err = d.in(name, func(dir *os.Root, base string) error {
+		file, err = openRooted(dir, base)
+		return err
+	})
+	return file, err
+}
+
+func openRooted(dir *os.Root, base string) (File, error) {
+	seen, err := dir.Lstat(base)
+	switch {
+	case err != nil:
+		return nil, err
+	case seen.Mode()&fs.ModeSymlink != 0:
+		return nil, ErrLink
+	case !seen.Mode().IsRegular() && !seen.IsDir():
+		return nil, ErrNotRegular
+	}
+	f, err := dir.OpenFile(base, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := f.Stat()
+	if err == nil && !os.SameFile(seen, opened) {
+		err = ErrLink
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return rootedFile{f, infoAttr(opened)}, nil
+}
+
+func (d *rooted) Lstat(name string) (attr Attr, err error) {
+	err = d.in(name, func(dir *os.Root, base string) error {
+		info, err := dir.Lstat(base)
+		if err != nil {
+			return err
+		}
+		attr = infoAttr(info)
+		if attr.Mode&fs.ModeSymlink != 0 {
+			attr.Target, err = dir.Readlink(base)
+			if filepath.IsAbs(attr.Target) || filepath.VolumeName(attr.Target) != "" {
+				attr.Target = "/"
+			}
+			attr.Target = filepath.ToSlash(attr.Target)
+		}
+		return err
+	})
+	return attr, err
+}
+
+func (d *rooted) Write(name string, content io.Reader, how How) (attr Attr, err error) {
+	if name == "." {
+		return Attr{}, ErrIsDir
+	}
+	err = d.in(name, func(dir *os.Root, base string) error {
+		old, err := rootedReplaced(dir, base, how)
+		if err != nil {
+			return err
+		}
+		perm := how.perm()
+		if old != nil {
+			perm = old.Mode().Perm()
+		}
+		f, temp, err := rootedTemp(dir, perm)
+		if err != nil {
+			return err
+		}
+		attr, err = rootedFinish(dir, f, temp, base, content, how, old)
+		f.Close()
+		if err != nil {
+			dir.Remove(temp)
+		}
+		return err
+	})
+	return attr, err
+}
+
+func rootedReplaced(dir *os.Root, base string, how How) (fs.FileInfo, error) {
+	old, err := dir.Lstat(base)
+	switch {
+	case os.IsNotExist(err) && how.If.IsZero():
+		return nil, nil
+	case os.IsNotExist(err):
+		return nil, ErrConflict
+	case err != nil:
+		return nil, err
+	}
+	return old, infoAttr(old).fit(how)
+}
+
+func rootedTemp(dir *os.Root, perm fs.FileMode) (f *os.File, name string, err error) {
+	for range 100 {
+		name = tempPrefix + strconv.FormatUint(rand.Uint64(), 36)
+		f, err = dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+		if !os.IsExist(err) {
+			break
+		}
+	}
+	return f, name, err
+}
+
+// rootedFinish fills the file and gives it its name.
+func rootedFinish(dir *os.Root, f *os.File, temp, base string, content io.Reader, how How, old fs.FileInfo) (Attr, error) {
+	if _, err := io.Copy(f, content); err != nil {
+		return Attr{}, err
+	}
+	if old != nil {
+		keepOwner(f, old)
+		if err := f.Chmod(old.Mode().Perm()); err != nil {
+			return Attr{}, err
+		}
+	}
+	unlock, err := lockFolder(dir)
+	if err != nil {
+		return Attr{}, err
+	}
+	defer unlock()
+	now, err := rootedReplaced(dir, base, how)
+	if err != nil {
+		return Attr{}, err
+	}
+	if !how.If.IsZero() {
+		open := func() (io.ReadCloser, error) { return dir.Open(base) }
+		if err := how.If.check(infoAttr(now), open); err != nil {
+			return Attr{}, err
+		}
+	}
+	// Windows does not rename a file that is open.
+	if err := f.Close(); err != nil {
+		return Attr{}, err
+	}
+	if err := dir.Rename(temp, base); err != nil {
+		return Attr{}, err
+	}
+	info, err := dir.Lstat(base)
+	if err != nil {
+		return Attr{}, err
+	}
+	return infoAttr(info), nil
+}
+
+func (d *rooted) Mkdir(name string) error {
+	if name == "." {
+		if d.prefix == "." {
+			return fs.ErrExist
+		}
+		top := &rooted{top: d.top, prefix: "."}
+		if err := makeFolders(top, path.Dir(d.prefix)); err != nil {
+			return err
+		}
+	}
+	return d.in(name, func(dir *os.Root, base string) error { return dir.Mkdir(base, 0o777) })
+}
+
+func (d *rooted) Rename(from, to string) error {
+	if from == "." || to == "." {
+		return ErrInvalid
+	}
+	return d.in(from, func(_ *os.Root, _ string) error {
+		return d.in(to, func(dir *os.Root, base string) error {
+			if _, err := dir.Lstat(base); !os.IsNotExist(err) {
+				if err == nil {
+					err = fs.ErrExist
+				}
+				return err
+			}
+			return d.top.Rename(path.Join(d.prefix, from), path.Join(d.prefix, to))
+		})
+	})
+}
+
+func (d *rooted) Remove(name string) error {
+	if name == "." {
+		return ErrInvalid
+	}
+	return d.in(name, func(dir *os.Root, base string) error { return dir.Remove(base) })
+}
+
+// rootedFile is an open file of a rooted folder.
+type rootedFile struct {
+	*os.File
+	attr Attr
+}
+
+func (f rootedFile) Attr() Attr { return f.attr }
+
+func (f rootedFile) ReadDir() ([]Entry, error) {
+	if !f.attr.Mode.IsDir() {
+		return nil, ErrNotDir
+	}
+	found, err := f.File.ReadDir(-1)
+	list := make([]Entry, len(found))
+	for i, e := range found {
+		list[i] = Entry{e.Name(), e.Type()}
+	}
+	return list, err
+}
+
+// infoAttr returns what the host's Stat says.
+func infoAttr(info fs.FileInfo) Attr {
+	a := Attr{Size: info.Size(), Mode: info.Mode(), ModTime: info.ModTime(), Changed: info.ModTime().UnixNano()}
+	identify(&a, info)
+	return a
+}

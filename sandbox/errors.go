@@ -1,0 +1,142 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Code is the class of an error: stable, lower case, fit for machines. It is
+// an error itself, so that errors.Is(err, sandbox.ErrReadOnly) asks for it. The
+// fitting codes also answer to fs.ErrNotExist, fs.ErrExist, fs.ErrPermission
+// and fs.ErrInvalid.
+type Code string
+
+// The codes of this package. Other packages add their own.
+const (
+	ErrNotFound      Code = "not_found"      // nothing there, or nothing shown
+	ErrExists        Code = "exists"         // something is there already
+	ErrInvalid       Code = "invalid"        // not a usable name or argument
+	ErrOutside       Code = "outside"        // a link or the host leads beyond the mount
+	ErrReadOnly      Code = "read_only"      // may be read, not changed
+	ErrProtected     Code = "protected"      // a name that only clearing changes
+	ErrNotRegular    Code = "not_regular"    // a pipe, socket or device
+	ErrIsDir         Code = "is_dir"         // a folder where a file was wanted
+	ErrNotDir        Code = "not_dir"        // a file where a folder was wanted
+	ErrTooLarge      Code = "too_large"      // over a size limit
+	ErrSuffix        Code = "suffix"         // a file name ending that is not allowed
+	ErrConflict      Code = "conflict"       // changed since it was read
+	ErrExceedsParent Code = "exceeds_parent" // asks for more than there is
+	ErrNotEmpty      Code = "not_empty"      // a folder with something in it
+	ErrLimit         Code = "limit"          // a resource has run out
+	ErrInternal      Code = "internal"       // the host failed
+)
+
+// Error returns the code.
+func (c Code) Error() string { return string(c) }
+
+// Is matches the errors of io/fs.
+func (c Code) Is(target error) bool {
+	switch target {
+	case fs.ErrNotExist:
+		return c == ErrNotFound
+	case fs.ErrExist:
+		return c == ErrExists || c == ErrNotEmpty
+	case fs.ErrInvalid:
+		return c == ErrInvalid
+	case fs.ErrPermission:
+		return c == ErrReadOnly || c == ErrProtected || c == ErrOutside || c == ErrSuffix
+	}
+	return false
+}
+
+// An Error is the one type of error that the operations of a Sandbox return.
+// It reads "op /path: code; hint", names virtual paths only, and its hint says
+// what is allowed.
+type Error struct {
+	Op   string // what was tried: read, write, list, …
+	Path string // the virtual name, as canonical as it could be made
+	Code Code
+	Hint string // what is allowed, what to do next
+}
+
+// Error returns one short line, whatever the name in it.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Op)
+	if e.Path != "" {
+		b.WriteString(" ")
+		b.WriteString(Shown(e.Path))
+	}
+	b.WriteString(": ")
+	b.WriteString(string(e.Code))
+	if e.Hint != "" {
+		b.WriteString("; ")
+		b.WriteString(e.Hint)
+	}
+	return b.String()
+}
+
+// Unwrap returns the code, for errors.Is.
+func (e *Error) Unwrap() error { return e.Code }
+
+// CodeOf returns the code of err: "" for nil, ErrInternal for an error that
+// carries none.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	var c Code
+	if errors.As(err, &c) {
+		return c
+	}
+	return ErrInternal
+}
+
+// Shown returns name as it may be printed on one line: as it is where every
+// character is plain, quoted where one is not (control, bidirectional and
+// invisible characters become escapes), the middle left out where it is long.
+func Shown(name string) string {
+	const head, tail = 80, 40
+	if len(name) > head+tail+len("…") {
+		h, t := head, len(name)-tail
+		for h > 0 && !utf8.RuneStart(name[h]) {
+			h--
+		}
+		for t < len(name) && !utf8.RuneStart(name[t]) {
+			t++
+		}
+		name = name[:h] + "…" + name[t:]
+	}
+	for _, r := range name {
+		if !strconv.IsPrint(r) || r == utf8.RuneError || r == '"' {
+			return strconv.Quote(name)
+		}
+	}
+	return name
+}
+
+// classify turns what a backend returned into a code and a word on the cause.
+// Errors of the host reach nobody as they are: their texts carry host paths.
+func classify(err error) (Code, string) {
+	var c Code
+	if errors.As(err, &c) {
+		return c, ""
+	}
+	if c, hint := classifyErrno(err); c != "" {
+		return c, hint
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ErrNotFound, ""
+	case errors.Is(err, fs.ErrExist):
+		return ErrExists, ""
+	case errors.Is(err, fs.ErrPermission):
+		return ErrOutside, "the host denies it"
+	case errors.Is(err, fs.ErrInvalid):
+		return ErrInvalid, ""
+	}
+	return ErrInternal, "the host failed"
+}

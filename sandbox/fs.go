@@ -1,0 +1,152 @@
+package sandbox
+
+import (
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// Open implements [fs.FS]. Its names are those of io/fs, "." and "a/b", not the
+// liberal ones of the other operations. Files are also [io.ReaderAt] and
+// [io.Seeker].
+func (s *Sandbox) Open(name string) (fs.File, error) {
+	var file fs.File
+	err := s.strict(want{op: "open", access: ReadOnly, folders: true}, name, func(asked string, p place) error {
+		attr, err := s.attr(p)
+		if err != nil {
+			return err
+		}
+		switch {
+		case attr.Mode&fs.ModeSymlink != 0:
+			return ErrLink
+		case attr.Mode.IsDir():
+			entries, err := s.entriesAt(p)
+			if err != nil {
+				return err
+			}
+			slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+			file = &openFolder{sandbox: s, info: Info{asked, attr}, rest: entries}
+			return nil
+		}
+		f, err := s.open(p)
+		if err != nil {
+			return err
+		}
+		info := Info{asked, f.Attr()}
+		file = &openFile{SectionReader: io.NewSectionReader(f, 0, info.Size()), file: f, info: info}
+		return nil
+	})
+	return file, err
+}
+
+// Lstat implements [fs.ReadLinkFS]: it describes a link, not what it leads to.
+func (s *Sandbox) Lstat(name string) (fs.FileInfo, error) {
+	var info Info
+	w := want{op: "lstat", access: ReadOnly, folders: true, itself: true}
+	err := s.strict(w, name, func(asked string, p place) error {
+		attr, err := s.attr(p)
+		info = Info{asked, attr}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return info, nil
+}
+
+// ReadLink implements [fs.ReadLinkFS]. Of a link that leaves its mount it tells
+// nothing: where it leads is the host's affair.
+func (s *Sandbox) ReadLink(name string) (string, error) {
+	var target string
+	w := want{op: "readlink", access: ReadOnly, itself: true}
+	err := s.strict(w, name, func(_ string, p place) error {
+		attr, err := s.attr(p)
+		switch {
+		case err != nil:
+			return err
+		case attr.Mode&fs.ModeSymlink == 0:
+			return &Error{Code: ErrInvalid, Hint: "it is not a link"}
+		}
+		target = attr.Target
+		_, err = s.follow(p, false)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return target, nil
+}
+
+// strict is do for the names of io/fs, with the errors of io/fs. What act makes
+// bears the name that was asked for, as io/fs wants it.
+func (s *Sandbox) strict(w want, name string, act func(asked string, p place) error) error {
+	err := error(fs.ErrInvalid)
+	if fs.ValidPath(name) {
+		asked := "/" + name
+		if name == "." {
+			asked = "/"
+		}
+		err = s.do(w, asked, func(p place) error { return act(asked, p) })
+	}
+	if err != nil {
+		return &fs.PathError{Op: w.op, Path: name, Err: err}
+	}
+	return nil
+}
+
+// openFile is a regular file, as long as it was when it was opened.
+type openFile struct {
+	*io.SectionReader
+	file File
+	info Info
+}
+
+func (f *openFile) Stat() (fs.FileInfo, error) { return f.info, nil }
+func (f *openFile) Close() error               { return f.file.Close() }
+
+// openFolder is a folder with the entries that it had when it was opened.
+type openFolder struct {
+	sandbox *Sandbox
+	info    Info
+	rest    []Entry
+}
+
+func (d *openFolder) Stat() (fs.FileInfo, error) { return d.info, nil }
+func (d *openFolder) Close() error               { return nil }
+
+func (d *openFolder) Read([]byte) (int, error) {
+	return 0, &Error{Op: "read", Path: d.info.path, Code: ErrIsDir}
+}
+
+// ReadDir returns the next n entries, all of them for n <= 0.
+func (d *openFolder) ReadDir(n int) ([]fs.DirEntry, error) {
+	if n <= 0 {
+		n = len(d.rest)
+	} else if len(d.rest) == 0 {
+		return nil, io.EOF
+	}
+	n = min(n, len(d.rest))
+	list := make([]fs.DirEntry, n)
+	for i, e := range d.rest[:n] {
+		list[i] = dirEntry{e, d.sandbox, join(d.info.path, e.Name)}
+	}
+	d.rest = d.rest[n:]
+	return list, nil
+}
+
+// dirEntry is an Entry that can be asked for more.
+type dirEntry struct {
+	entry   Entry
+	sandbox *Sandbox
+	path    string
+}
+
+func (e dirEntry) Name() string      { return e.entry.Name }
+func (e dirEntry) IsDir() bool       { return e.entry.IsDir() }
+func (e dirEntry) Type() fs.FileMode { return e.entry.Type }
+
+// Info describes the entry itself; a link is not followed.
+func (e dirEntry) Info() (fs.FileInfo, error) {
+	return e.sandbox.Lstat(e.path[1:])
+}

@@ -1,0 +1,53 @@
+package sandbox
+
+import (
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// A glob is a pattern for names. The common ones, a part with one star at most,
+// are matched by their two ends.
+type glob struct {
+	pattern    string
+	base       bool // about the last part of a name only
+	simple     bool
+	star       bool
+	head, tail string
+}
+
+func newGlob(op, name, pattern string) (glob, error) {
+	if pattern == "" || len(pattern) > maxName || !doublestar.ValidatePattern(pattern) {
+		return glob{}, &Error{Op: op, Path: name, Code: ErrInvalid,
+			Hint: Shown(pattern) + " is not a pattern; *.md, src/**/*.go and {a,b}.txt are"}
+	}
+	g := glob{pattern: strings.TrimPrefix(strings.TrimPrefix(pattern, "./"), "**/")}
+	if strings.Contains(g.pattern, "/") {
+		g.pattern = pattern
+		return g, nil
+	}
+	g.base = true
+	g.head, g.tail, g.star = strings.Cut(g.pattern, "*")
+	g.simple = !strings.ContainsAny(g.head+g.tail, `*?[{\`)
+	return g, nil
+}
+
+// match reports whether the file base in dir matches, as seen from top. A
+// pattern that begins with a slash is seen from "/".
+func (g glob) match(top, dir, base string) bool {
+	switch {
+	case g.simple && !g.star:
+		return base == g.head
+	case g.simple:
+		return len(base) >= len(g.head)+len(g.tail) && strings.HasPrefix(base, g.head) && strings.HasSuffix(base, g.tail)
+	case g.base:
+		ok, _ := doublestar.Match(g.pattern, base)
+		return ok
+	}
+	name := join(dir, base)
+	if !strings.HasPrefix(g.pattern, "/") {
+		name = relative(top, name)
+	}
+	ok, _ := doublestar.Match(g.pattern, name)
+	return ok
+}

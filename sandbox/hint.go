@@ -1,0 +1,104 @@
+package sandbox
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// hint says what is allowed where an operation met code at name.
+func (s *Sandbox) hint(w want, name string, code Code) string {
+	switch code {
+	case ErrNotFound:
+		if w.bare {
+			return ""
+		}
+		if near := s.nearest(name); near != "" {
+			return near
+		}
+		return s.allowed(w.access)
+	case ErrReadOnly, ErrOutside:
+		return s.allowed(w.access)
+	case ErrExists:
+		return "nothing is overwritten unasked; choose another name or delete it first"
+	case ErrIsDir:
+		return "it is a folder; list it, or name a file in it"
+	case ErrNotDir:
+		return "a file stands where a folder is needed"
+	case ErrNotRegular:
+		return "only regular files and folders can be used"
+	case ErrNotEmpty:
+		return "the folder has something in it; delete that first, or all of it at once"
+	case ErrConflict:
+		return "it has changed since it was read; read it again"
+	case ErrInternal:
+		return "the host failed"
+	}
+	return ""
+}
+
+// nearest looks for names like the one that was not found, in the nearest
+// folder above it that is there. It returns "" where that folder is not shown.
+func (s *Sandbox) nearest(name string) string {
+	const most = 2000
+	if name == "/" || !s.visible(parent(name)) {
+		return ""
+	}
+	dir, missing := parent(name), path.Base(name)
+	entries, err := s.entries(dir)
+	for err != nil {
+		if dir == "/" || !s.visible(parent(dir)) {
+			return ""
+		}
+		missing = path.Base(dir)
+		dir = parent(dir)
+		entries, err = s.entries(dir)
+	}
+	if len(entries) > most {
+		entries = entries[:most]
+	}
+	type scored struct {
+		name string
+		far  int
+	}
+	var near []scored
+	for _, e := range entries {
+		if far := distance(strings.ToLower(missing), strings.ToLower(e.Name)); far <= max(1, len(missing)/3) {
+			near = append(near, scored{join(dir, e.Name), far})
+		}
+	}
+	if len(near) == 0 {
+		return "list " + Shown(dir) + " to see what is there"
+	}
+	slices.SortStableFunc(near, func(a, b scored) int { return a.far - b.far })
+	var names []string
+	for _, n := range near[:min(3, len(near))] {
+		names = append(names, n.name)
+	}
+	return "there is " + listed(names)
+}
+
+// distance counts the edits from a to b, up to a small bound.
+func distance(a, b string) int {
+	const most = 64
+	if len(a) > most || len(b) > most {
+		return most
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		last := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := last
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			last = row[j]
+			row[j] = min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,23 @@
+package sandbox
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// identify adds what the host's own record of a file says.
+func identify(a *Attr, info fs.FileInfo) {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		a.ID, a.Links, a.Changed = st.Ino, uint64(st.Nlink), st.Ctim.Nano()
+	}
+}
+
+func rootFoldsCase(top *os.Root) bool {
+	f, err := top.Open(".")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return foldsCase(int(f.Fd()))
+}

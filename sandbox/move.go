@@ -1,0 +1,202 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"path"
+)
+
+// Move moves a file, folder or link to a name that must not exist; the folders
+// above it are made. Between mounts only files move. Where anything below a
+// folder may not be changed, the folder stays.
+func (s *Sandbox) Move(from, to string) error {
+	w := want{op: "move", access: ReadWrite, itself: true}
+	return s.do(w, from, func(f place) error {
+		attr, err := f.rule.mount.Backend.Lstat(f.rel)
+		if err != nil {
+			return err
+		}
+		if err := s.mayGo(context.Background(), f, attr); err != nil {
+			return err
+		}
+		return s.do(w, to, func(t place) error {
+			if err := s.mayCome(f, t, attr); err != nil {
+				return err
+			}
+			if f.rule.mount == t.rule.mount {
+				return rename(f, t)
+			}
+			return s.carry(f, t, attr)
+		})
+	})
+}
+
+// rename moves inside one mount.
+func rename(f, t place) error {
+	b := f.rule.mount.Backend
+	err := b.Rename(f.rel, t.rel)
+	if missing(err) {
+		if err := makeFolders(b, path.Dir(t.rel)); err != nil {
+			return err
+		}
+		err = b.Rename(f.rel, t.rel)
+	}
+	return err
+}
+
+// carry moves a file to another mount: a copy first, whole or not at all, and
+// then the old name goes. If it cannot, the copy goes.
+func (s *Sandbox) carry(f, t place, attr Attr) error {
+	if !attr.Mode.IsRegular() {
+		return &Error{Code: ErrInvalid, Hint: "only files move between mounts; make the folder there and move its files"}
+	}
+	file, err := s.open(f)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	size := file.Attr().Size
+	if most := t.rule.maxBytes(); most > 0 && size > most {
+		return tooLarge(size, most, "")
+	}
+	if _, err := s.write(t.name, io.NewSectionReader(file, 0, size), size, How{New: true, Mode: attr.Mode.Perm()}); err != nil {
+		return err
+	}
+	if err := f.rule.mount.Backend.Remove(f.rel); err != nil {
+		t.rule.mount.Backend.Remove(t.rel)
+		return err
+	}
+	return nil
+}
+
+// Delete removes a file, a link or an empty folder.
+func (s *Sandbox) Delete(name string) error {
+	return s.do(want{op: "delete", access: ReadWrite, itself: true}, name, func(p place) error {
+		b := p.rule.mount.Backend
+		attr, err := b.Lstat(p.rel)
+		if err != nil {
+			return err
+		}
+		if err := s.mayGoAlone(p, attr); err != nil {
+			return err
+		}
+		return b.Remove(p.rel)
+	})
+}
+
+// DeleteAll removes a file or link, or a folder with all that is in it. If the
+// policy keeps anything in the folder, nothing is removed. If the host fails or
+// ctx ends midway, a part may be gone; the error says where it stopped.
+func (s *Sandbox) DeleteAll(ctx context.Context, name string) error {
+	return s.do(want{op: "delete", access: ReadWrite, itself: true}, name, func(p place) error {
+		attr, err := p.rule.mount.Backend.Lstat(p.rel)
+		if err != nil {
+			return err
+		}
+		if err := s.mayGo(ctx, p, attr); err != nil {
+			return err
+		}
+		return s.removeTree(ctx, p, Entry{Type: attr.Mode.Type()})
+	})
+}
+
+// removeTree removes from the leaves up, and asks about each name once more:
+// somebody may have put a protected one there meanwhile.
+func (s *Sandbox) removeTree(ctx context.Context, p place, e Entry) error {
+	if err := ctx.Err(); err != nil {
+		return &Error{Op: "delete", Path: p.name, Code: ErrLimit, Hint: "stopped here; a part is gone"}
+	}
+	if err := s.mayGoAlone(p, Attr{Mode: e.Type}); err != nil {
+		return err
+	}
+	b := p.rule.mount.Backend
+	if e.IsDir() {
+		entries, err := s.onDisk(p)
+		if err != nil {
+			return err
+		}
+		for _, child := range entries {
+			if err := s.removeTree(ctx, s.inside(p, child.Name), child); err != nil {
+				return err
+			}
+		}
+	}
+	return b.Remove(p.rel)
+}
+
+// inside returns the place of a name in the folder at p, which has no rule of
+// its own that would forbid anything.
+func (s *Sandbox) inside(p place, name string) place {
+	return place{name: join(p.name, name), rel: path.Join(p.rel, name), rule: p.rule}
+}
+
+// mayGoAlone reports whether what is at p, folder or not, may be removed from
+// there, without a look at what is in it.
+func (s *Sandbox) mayGoAlone(p place, attr Attr) error {
+	if s.table.always[p.name] {
+		return &Error{Code: ErrInvalid, Hint: "a mount stands here or below and stays"}
+	}
+	for name, r := range s.table.rules {
+		if r.access < ReadWrite && below(p.name, name) {
+			return &Error{Code: ErrReadOnly, Hint: "a part of it may not be changed"}
+		}
+	}
+	if pattern := s.guard.match(p.name); pattern != "" {
+		return &Error{Code: ErrProtected, Hint: Shown(p.name) + " changes only by clearing"}
+	}
+	if attr.Mode.IsRegular() && !isTemp(path.Base(p.name)) {
+		return p.admits()
+	}
+	return nil
+}
+
+// mayGo reports whether p and all that is in it may be removed from there.
+func (s *Sandbox) mayGo(ctx context.Context, p place, attr Attr) error {
+	return s.eachBelow(ctx, p, Entry{Type: attr.Mode.Type()}, func(p place, e Entry) error {
+		return s.mayGoAlone(p, Attr{Mode: e.Type})
+	})
+}
+
+// mayCome reports whether what is at f may stand at t, with all that is in it.
+func (s *Sandbox) mayCome(f, t place, attr Attr) error {
+	if s.table.always[t.name] {
+		return ErrExists
+	}
+	if err := s.mayMake(t); err != nil {
+		return err
+	}
+	if within(f.name, t.name) && f.name != t.name {
+		return &Error{Code: ErrInvalid, Hint: "a folder cannot move into itself"}
+	}
+	return s.eachBelow(context.Background(), f, Entry{Type: attr.Mode.Type()}, func(p place, e Entry) error {
+		there := t
+		if p.rel != f.rel {
+			there = s.inside(t, relative(f.name, p.name))
+		}
+		return s.mayGoAlone(there, Attr{Mode: e.Type})
+	})
+}
+
+// eachBelow calls visit for p and for everything in it, following no link.
+func (s *Sandbox) eachBelow(ctx context.Context, p place, e Entry, visit func(place, Entry) error) error {
+	if err := visit(p, e); err != nil {
+		return err
+	}
+	if e.Type&fs.ModeDir == 0 {
+		return nil
+	}
+	entries, err := s.onDisk(p)
+	if err != nil {
+		return err
+	}
+	for _, child := range entries {
+		if ctx.Err() != nil {
+			return &Error{Code: ErrLimit, Hint: "stopped before anything was done"}
+		}
+		if err := s.eachBelow(ctx, s.inside(p, child.Name), child, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Protected returns the patterns of names that are read-only in every sandbox:
+// repositories, and the files that say what a worker may do. Only clearing
+// changes them.
+func Protected() []string {
+	return []string{".git", "golem-forge.config.y*ml", "*.worker"}
+}
+
+// A guard knows the protected names. A pattern without a slash speaks of any
+// part of a name, one with a slash of the whole name from "/"; both cover what
+// lies below a match, and neither cares about case.
+type guard struct {
+	parts []partPattern
+	paths []string
+}
+
+// A partPattern is a caseless pattern for one part of a name. Those with one
+// star at most, nearly all, are matched by their two ends without allocating.
+type partPattern struct {
+	whole      string
+	head, tail string
+	star       bool
+	general    bool
+}
+
+func newGuard(patterns []string) (guard, string) {
+	var g guard
+	for _, pattern := range append(Protected(), patterns...) {
+		if pattern == "" || strings.Trim(pattern, "/") == "" || !doublestar.ValidatePattern(pattern) {
+			return guard{}, "protect: " + Shown(pattern) + " is not a pattern; .env, *.key and /ci/** are"
+		}
+		p := caseless(pattern)
+		if strings.Contains(p, "/") {
+			g.paths = append(g.paths, "/"+strings.Trim(p, "/"))
+			continue
+		}
+		head, tail, star := strings.Cut(p, "*")
+		g.parts = append(g.parts, partPattern{whole: p, head: head, tail: tail, star: star,
+			general: strings.ContainsAny(head+tail, `*?[{\`)})
+	}
+	return g, ""
+}
+
+// match returns the pattern that protects name, or "".
+func (g guard) match(name string) string {
+	for rest := name[1:]; rest != ""; {
+		var part string
+		part, rest, _ = strings.Cut(rest, "/")
+		if !isPlain(part) {
+			part = plainPart(part)
+		}
+		for i := range g.parts {
+			if g.parts[i].match(part) {
+				return g.parts[i].whole
+			}
+		}
+	}
+	if len(g.paths) == 0 {
+		return ""
+	}
+	for at := caseless(name); at != "/"; at = parent(at) {
+		for _, p := range g.paths {
+			if ok, _ := doublestar.Match(p, at); ok {
+				return p
+			}
+		}
+	}
+	return ""
+}
+
+func (p *partPattern) match(part string) bool {
+	switch {
+	case p.general:
+		ok, _ := doublestar.Match(p.whole, caseless(part))
+		return ok
+	case !p.star:
+		return strings.EqualFold(part, p.whole)
+	}
+	n := len(part)
+	return n >= len(p.head)+len(p.tail) &&
+		strings.EqualFold(part[:len(p.head)], p.head) && strings.EqualFold(part[n-len(p.tail):], p.tail)
+}
+
+// isPlain reports whether every host takes part for what it says, but for case.
+func isPlain(part string) bool {
+	for i := 0; i < len(part); i++ {
+		if c := part[i]; c >= 0x80 || c == ':' || c == '~' {
+			return false
+		}
+	}
+	last := part[len(part)-1]
+	return last != '.' && last != ' '
+}
+
+// plainPart returns the name that some host would take part for: without case,
+// without the characters that HFS+ ignores, without the trailing dots, spaces
+// and stream names that Windows drops, and with the short name of .git undone.
+func plainPart(part string) string {
+	part = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
+			return -1
+		}
+		return r
+	}, part)
+	if stem, _, ok := strings.Cut(part, ":"); ok && stem != "" {
+		part = stem
+	}
+	part = caseless(strings.TrimRight(part, ". "))
+	if short, ok := strings.CutPrefix(part, "git~"); ok && short != "" && strings.Trim(short, "0123456789") == "" {
+		return ".git"
+	}
+	return part
+}

@@ -1,0 +1,296 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxRead is the largest file that Read takes whole.
+const MaxRead = 64 << 20
+
+// Read returns the content of a file of at most MaxRead bytes. For a part of a
+// larger one use [Sandbox.ReadRange].
+func (s *Sandbox) Read(name string) ([]byte, error) {
+	data, _, err := s.readWhole(name)
+	return data, err
+}
+
+// ReadVersion is Read that also returns the version of the content, to make a
+// later write conditional on it. See [Sandbox.WriteIf].
+func (s *Sandbox) ReadVersion(name string) ([]byte, Version, error) {
+	data, attr, err := s.readWhole(name)
+	if err != nil {
+		return nil, Version{}, err
+	}
+	return data, attr.version().With(data), nil
+}
+
+func (s *Sandbox) readWhole(name string) (data []byte, attr Attr, err error) {
+	err = s.do(want{op: "read", access: ReadOnly}, name, func(p place) error {
+		f, err := s.open(p)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		attr = f.Attr()
+		if attr.Size > MaxRead {
+			return tooLarge(attr.Size, MaxRead, "read a part of it by offset")
+		}
+		data, err = readAll(f, attr.Size, p.rule.maxBytes())
+		return err
+	})
+	return data, attr, err
+}
+
+// ReadRange returns up to length bytes of a file from offset on: fewer at the
+// end, none behind it. The Info is of the file that was read.
+func (s *Sandbox) ReadRange(name string, offset int64, length int) ([]byte, Info, error) {
+	var data []byte
+	var info Info
+	w := want{op: "read", access: ReadOnly}
+	if offset < 0 || length < 0 || length > MaxRead {
+		return nil, info, &Error{Op: w.op, Path: name, Code: ErrInvalid,
+			Hint: fmt.Sprintf("an offset is not below zero, a length lies between 0 and %d", MaxRead)}
+	}
+	err := s.do(w, name, func(p place) error {
+		f, err := s.open(p)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		info = Info{p.name, f.Attr()}
+		left := max(0, info.Size()-offset)
+		data = make([]byte, min(int64(length), left))
+		n, err := io.ReadFull(io.NewSectionReader(f, offset, left), data)
+		data = data[:n]
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return nil // it has shrunk since it was opened
+		}
+		return err
+	})
+	if err != nil {
+		return nil, Info{}, err
+	}
+	return data, info, nil
+}
+
+// open opens a regular file that the limits of its place admit.
+func (s *Sandbox) open(p place) (File, error) {
+	if err := p.admits(); err != nil {
+		return nil, err
+	}
+	f, err := p.rule.mount.Backend.Open(p.rel)
+	if err != nil {
+		return nil, err
+	}
+	attr := f.Attr()
+	if attr.Mode.IsDir() {
+		err = ErrIsDir
+	} else if most := p.rule.maxBytes(); most > 0 && attr.Size > most {
+		err = tooLarge(attr.Size, most, "")
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// admits holds the name of p against the suffix limits of its place.
+func (p place) admits() error {
+	if allowed := p.rule.suffix(p.name); allowed != nil {
+		return &Error{Code: ErrSuffix, Hint: "allowed: " + listed(allowed)}
+	}
+	return nil
+}
+
+func tooLarge(size, most int64, then string) *Error {
+	hint := fmt.Sprintf("%d bytes, at most %d", size, most)
+	if then != "" {
+		hint += "; " + then
+	}
+	return &Error{Code: ErrTooLarge, Hint: hint}
+}
+
+// readAll reads a file of about the given size, in one call where nobody
+// changes it: a read that comes back short has met the end. A file that grows
+// meanwhile is read on, up to the limit.
+func readAll(f io.ReaderAt, size, most int64) ([]byte, error) {
+	if most == 0 {
+		most = MaxRead
+	}
+	buf := make([]byte, 0, size+1)
+	for {
+		n, err := f.ReadAt(buf[len(buf):cap(buf)], int64(len(buf)))
+		buf = buf[:len(buf)+n]
+		if int64(len(buf)) > most {
+			return nil, tooLarge(int64(len(buf)), most, "it is growing")
+		}
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(buf) == cap(buf) {
+			buf = slices.Grow(buf, max(512, len(buf)))
+		}
+	}
+}
+
+// Stat describes a file or folder. A link is followed.
+func (s *Sandbox) Stat(name string) (Info, error) {
+	var info Info
+	err := s.do(want{op: "stat", access: ReadOnly, folders: true}, name, func(p place) error {
+		attr, err := s.attr(p)
+		if err != nil {
+			return err
+		}
+		if attr.Mode&fs.ModeSymlink != 0 {
+			return ErrLink
+		}
+		info = Info{p.name, attr}
+		return nil
+	})
+	return info, err
+}
+
+// attr returns the attributes at p, made up for a folder that exists only
+// because a mount lies in it.
+func (s *Sandbox) attr(p place) (Attr, error) {
+	err := error(ErrNotFound)
+	var attr Attr
+	if p.rule.mount != nil {
+		attr, err = p.rule.mount.Backend.Lstat(p.rel)
+	}
+	if s.table.always[p.name] && (missing(err) || err == nil && !attr.Mode.IsDir()) {
+		return madeUp, nil
+	}
+	if err == nil && p.rule.access == None && !attr.Mode.IsDir() {
+		err = ErrNotFound
+	}
+	return attr, err
+}
+
+// madeUp describes a folder that no backend has.
+var madeUp = Attr{Mode: fs.ModeDir | 0o555}
+
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNotDir) || isNotDir(err)
+}
+
+// Exists reports whether there is a file or folder. What cannot be answered,
+// an invalid name or a link that leaves, is an error and not a no.
+func (s *Sandbox) Exists(name string) (bool, error) {
+	found := false
+	err := s.do(want{op: "exists", access: ReadOnly, folders: true, bare: true}, name, func(p place) error {
+		attr, err := s.attr(p)
+		switch {
+		case missing(err):
+			return nil
+		case err == nil && attr.Mode&fs.ModeSymlink != 0:
+			return ErrLink
+		}
+		found = err == nil
+		return err
+	})
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return found, err
+}
+
+// List returns the entries of a folder, ordered by name. Mounts are among them,
+// on disk or not; links are shown as links. Names that no caller could give
+// back, because they are not UTF-8, are left out.
+func (s *Sandbox) List(name string) ([]Entry, error) {
+	var list []Entry
+	err := s.do(want{op: "list", access: ReadOnly, folders: true}, name, func(p place) (err error) {
+		list, err = s.entriesAt(p)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// entries lists a canonical name that needs no link to be followed.
+func (s *Sandbox) entries(name string) ([]Entry, error) {
+	p, err := s.place(want{access: ReadOnly, folders: true}, name)
+	if err != nil {
+		return nil, err
+	}
+	return s.entriesAt(p)
+}
+
+// entriesAt returns what a caller may see in the folder at p, in no order.
+func (s *Sandbox) entriesAt(p place) ([]Entry, error) {
+	list, err := s.onDisk(p)
+	if err != nil && !(s.table.always[p.name] && (missing(err) || err == ErrLink)) {
+		return nil, err
+	}
+	mounted := s.table.children[p.name]
+	list = slices.DeleteFunc(list, func(e Entry) bool {
+		return isTemp(e.Name) || !utf8.ValidString(e.Name) || len(e.Name) > maxComponent ||
+			slices.Contains(mounted, e.Name) || !s.seen(p, e)
+	})
+	for _, child := range mounted {
+		list = append(list, Entry{child, fs.ModeDir})
+	}
+	return list, nil
+}
+
+// seen reports whether the entry of the folder at p is shown.
+func (s *Sandbox) seen(p place, e Entry) bool {
+	if !s.table.deeper[p.name] && s.table.spelled == nil {
+		return p.rule.access > None
+	}
+	name := join(p.name, e.Name)
+	return s.lookup(name).access > None || e.IsDir() && s.table.above[name]
+}
+
+func (s *Sandbox) onDisk(p place) ([]Entry, error) {
+	if p.rule.mount == nil {
+		return nil, ErrNotFound
+	}
+	f, err := p.rule.mount.Backend.Open(p.rel)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if !f.Attr().Mode.IsDir() {
+		return nil, ErrNotDir
+	}
+	return f.ReadDir()
+}
+
+// Resolve returns the host's path of a name, for the user's own eyes and for
+// programs of the user's: it is true now and promises nothing about later. The
+// name need not exist. A mount without a folder on the host has no such path.
+func (s *Sandbox) Resolve(name string) (Host, error) {
+	var host Host
+	err := s.do(want{op: "resolve", access: ReadOnly}, name, func(p place) error {
+		attr, err := p.rule.mount.Backend.Lstat(p.rel)
+		switch {
+		case err == nil && attr.Mode&fs.ModeSymlink != 0:
+			return ErrLink
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
+		case p.rule.mount.traits.Host == "":
+			return &Error{Code: ErrNotFound, Hint: "it is kept in memory"}
+		}
+		host = p.rule.mount.traits.Host
+		if p.rel != "." {
+			host += Host("/" + p.rel)
+		}
+		return nil
+	})
+	return host, err
+}

@@ -1,0 +1,187 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// This file is the way from a name to a file, the only one. It rests on the
+// backends' promise that an operation meets no symbolic link: what a link-free
+// operation at a name touches is what the name says, so access is decided on
+// the name, and no check has to be repeated. When a link is met nothing has
+// happened; follow then works out, by hand, the name that the link leads to,
+// and everything starts again from that name, access included. What follow
+// sees may change under its feet: it only ever computes the next name to try.
+
+const (
+	maxLinks    = 40 // in one walk by hand, as Linux has it
+	maxAttempts = 16 // with somebody changing the tree all the time
+)
+
+// A place is a name with the rule that holds there, and its name in the mount.
+type place struct {
+	name string
+	rel  string
+	rule rule
+}
+
+// A want says what an operation needs at a name.
+type want struct {
+	op     string
+	access Access
+	// folders admits a folder that is only shown because something below it is.
+	folders bool
+	// itself keeps a link in the last part from being followed.
+	itself bool
+	// bare saves the search for names like one that was not found.
+	bare bool
+}
+
+// do resolves name and calls act at the place, again for every link on the way,
+// until act returns something other than ErrLink. Whatever goes wrong comes
+// back as an *Error about the name that was asked for.
+func (s *Sandbox) do(w want, name string, act func(place) error) error {
+	asked, why := s.clean(name)
+	if why != "" {
+		return s.invalid(w, name, why)
+	}
+	now := asked
+	for range maxAttempts {
+		p, err := s.place(w, now)
+		if err == nil {
+			err = act(p)
+		}
+		if err == nil {
+			return nil
+		}
+		if err == ErrLink {
+			if now, err = s.follow(p, w.itself); err == nil {
+				continue
+			}
+		}
+		return s.explain(w, asked, now, err)
+	}
+	return &Error{Op: w.op, Path: asked, Code: ErrConflict, Hint: "links on the way keep changing; try again"}
+}
+
+// place decides whether the policy admits the operation at a canonical name.
+func (s *Sandbox) place(w want, name string) (place, error) {
+	r := s.lookup(name)
+	p := place{name: name, rule: r}
+	if r.mount != nil {
+		p.rel = relative(r.mount.Target, name)
+	}
+	switch {
+	case r.access == None && w.folders && s.table.above[name]:
+		return p, nil
+	case r.access == None:
+		return p, ErrNotFound
+	case r.access < w.access:
+		return p, ErrReadOnly
+	case w.access == ReadWrite:
+		if pattern := s.guard.match(name); pattern != "" {
+			return p, &Error{Code: ErrProtected, Hint: pattern + " and what is in it change only by clearing"}
+		}
+	}
+	return p, nil
+}
+
+// follow walks the name of p by hand and returns the name that it leads to,
+// which has no link in it. A link may only pass through what is shown, and
+// never out of its mount or into another. With itself, a link in the last part
+// stays.
+func (s *Sandbox) follow(p place, itself bool) (string, error) {
+	m := p.rule.mount
+	at, rest := m.Target, strings.Split(p.rel, "/")
+	for links := 0; len(rest) > 0; {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			if at == m.Target {
+				return "", linkOutside
+			}
+			at = parent(at)
+			continue
+		}
+		next := join(at, part)
+		if s.mountAt(next) != m || !s.visible(next) {
+			return "", linkOutside
+		}
+		if itself && len(rest) == 0 {
+			return next, nil
+		}
+		attr, err := m.Backend.Lstat(relative(m.Target, next))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if slices.Contains(rest, "..") {
+				return "", ErrNotFound
+			}
+			return canonical(next, rest)
+		case err == ErrLink:
+			return p.name, nil // somebody made it one just now: try again
+		case err != nil:
+			return "", err
+		case attr.Target == "":
+			at = next
+			continue
+		case strings.HasPrefix(attr.Target, "/"):
+			return "", linkOutside
+		}
+		if links++; links > maxLinks {
+			return "", &Error{Code: ErrInvalid, Hint: "more than 40 links on the way; they may lead in a circle"}
+		}
+		rest = append(strings.Split(attr.Target, "/"), rest...)
+		itself = false
+	}
+	return canonical(at, nil)
+}
+
+var linkOutside = &Error{Code: ErrOutside, Hint: "a link on the way leaves what is shown"}
+
+// canonical joins and checks a name that links have made.
+func canonical(at string, rest []string) (string, error) {
+	name, why := clean(strings.Join(append([]string{at}, rest...), "/"))
+	if why != "" {
+		return "", &Error{Code: ErrInvalid, Hint: why}
+	}
+	return name, nil
+}
+
+func (s *Sandbox) invalid(w want, name, why string) *Error {
+	return &Error{Op: w.op, Path: name, Code: ErrInvalid, Hint: why + "; " + s.allowed(w.access)}
+}
+
+// allowed says where an operation of this kind may go.
+func (s *Sandbox) allowed(a Access) string {
+	if a == ReadWrite {
+		return "writable: " + listed(s.table.writable)
+	}
+	return "readable: " + listed(s.table.readable)
+}
+
+// explain makes the error that a caller sees: about the name asked for, with a
+// hint on what is allowed instead.
+func (s *Sandbox) explain(w want, asked, now string, err error) error {
+	code, hint := ErrInternal, ""
+	var known *Error
+	if errors.As(err, &known) {
+		if known.Op != "" {
+			return known // about another name, and finished
+		}
+		code, hint = known.Code, known.Hint
+	} else {
+		code, hint = classify(err)
+	}
+	if hint == "" {
+		hint = s.hint(w, now, code)
+	}
+	if now != "" && now != asked && s.visible(now) {
+		hint = "it leads to " + Shown(now) + "; " + hint
+	}
+	return &Error{Op: w.op, Path: asked, Code: code, Hint: strings.TrimSuffix(hint, "; ")}
+}

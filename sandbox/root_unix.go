@@ -1,0 +1,37 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"os"
+	"syscall"
+	"time"
+)
+
+// nonblock makes the open of a pipe come back at once.
+const nonblock = syscall.O_NONBLOCK
+
+// lockFolder takes the lock of a folder, as tree does, so that processes on
+// both ways exclude each other.
+func lockFolder(dir *os.Root) (unlock func(), err error) {
+	f, err := dir.Open(".")
+	if err != nil {
+		return func() {}, nil // it may not be read: do without, as tree does
+	}
+	for wait := 20 * time.Microsecond; wait < 2*time.Second; wait += wait / 8 {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err != syscall.EWOULDBLOCK && err != syscall.EINTR {
+			return func() { f.Close() }, nil
+		}
+		time.Sleep(wait)
+	}
+	f.Close()
+	return nil, errLocked
+}
+
+// keepOwner gives a new file the owner of the one it replaces, where it can.
+func keepOwner(f *os.File, old os.FileInfo) {
+	if st, ok := old.Sys().(*syscall.Stat_t); ok {
+		f.Chown(int(st.Uid), int(st.Gid))
+	}
+}

@@ -1,0 +1,233 @@
+package sandbox
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// A Sandbox is a view of files: mounts, and layers of limits above them. It is
+// immutable and may be used by many goroutines at once. The zero Sandbox shows
+// nothing.
+type Sandbox struct {
+	mounts  []*mount
+	shared  []overlap
+	layers  []layer
+	protect []string
+	guard   guard
+	table   table
+}
+
+// Config is what a Sandbox is made from.
+type Config struct {
+	Mounts []Mount
+	// Protect adds patterns to those that [Protected] names: ".env" or "*.key"
+	// for a name anywhere, "/ci/**" for one place.
+	Protect []string
+}
+
+// A Mount puts a folder of the host, or another store, at a virtual path.
+type Mount struct {
+	// Target is the virtual path.
+	Target string
+	// Source is the folder on the host. It must exist, unless Base is set.
+	Source Host
+	// Base, where set, is an existing folder that Source is relative to. Such a
+	// source is reached without following a link below Base, and may be missing:
+	// it is then an empty folder until the first write makes it.
+	Base Host
+	// Backend is used in place of Source where set.
+	Backend Backend
+	// Access is the most that is allowed here. The zero value hides the mount.
+	Access Access
+	// Suffixes, where there are any, are the only endings that files read or
+	// written here may have, in any case: ".md", ".tar.gz".
+	Suffixes []string
+	// MaxFileBytes, where above zero, limits the size of files read or written.
+	MaxFileBytes int64
+}
+
+// mount is a Mount that has passed New.
+type mount struct {
+	Mount
+	traits Traits
+}
+
+// New makes a sandbox. Two mounts at one target, a source that is missing or
+// lies under /proc, /sys or /dev, and a pattern that is none are errors.
+func New(c Config) (*Sandbox, error) {
+	s := &Sandbox{protect: slices.Clone(c.Protect)}
+	var why string
+	if s.guard, why = newGuard(c.Protect); why != "" {
+		return nil, &Error{Op: "mount", Code: ErrInvalid, Hint: why}
+	}
+	for _, given := range c.Mounts {
+		m, err := newMount(given)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(s.mounts, func(o *mount) bool { return o.Target == m.Target }) {
+			return nil, &Error{Op: "mount", Path: m.Target, Code: ErrExists, Hint: "two mounts at one target; give each its own"}
+		}
+		s.mounts = append(s.mounts, m)
+	}
+	s.shared = overlaps(s.mounts)
+	s.table = s.compile()
+	return s, nil
+}
+
+func newMount(given Mount) (*mount, error) {
+	m := &mount{Mount: given}
+	target, why := clean(given.Target)
+	if why != "" {
+		return nil, &Error{Op: "mount", Path: given.Target, Code: ErrInvalid, Hint: why}
+	}
+	m.Target = target
+	m.Suffixes = slices.Clone(given.Suffixes)
+	if slices.ContainsFunc(m.Suffixes, func(s string) bool { return s == "" || strings.ContainsAny(s, "/\x00") }) {
+		return nil, &Error{Op: "mount", Path: target, Code: ErrInvalid, Hint: "a suffix is the end of a file name, such as .md"}
+	}
+	if given.Access > ReadWrite || given.MaxFileBytes < 0 {
+		return nil, &Error{Op: "mount", Path: target, Code: ErrInvalid, Hint: "access is none, ro or rw, and max_file_bytes is not below zero"}
+	}
+	if m.Backend == nil {
+		b, err := openDir(given.Base, given.Source)
+		if err != nil {
+			return nil, mountError(target, err)
+		}
+		m.Backend = b
+	}
+	m.traits = m.Backend.Traits()
+	return m, nil
+}
+
+// Dir returns a backend for a folder of the host, which must exist. A Mount
+// with a Source makes its own.
+func Dir(folder Host) (Backend, error) {
+	b, err := openDir("", folder)
+	if err != nil {
+		return nil, mountError("", err)
+	}
+	return b, nil
+}
+
+// Restrict returns a sandbox with one more layer: at each limit's path and
+// below, at most its access; everywhere else nothing. The longest path decides
+// within a layer, the least access among layers. Names stay as they are. With
+// no limits at all, nothing is left.
+//
+// Restricting only lowers: a limit above what s has leaves what s has. To
+// refuse such a wish instead, ask [Sandbox.Within] first.
+func (s *Sandbox) Restrict(limits ...Limit) (*Sandbox, error) {
+	l, err := newLayer(limits)
+	if err != nil {
+		return nil, err
+	}
+	lesser := *s
+	lesser.layers = append(slices.Clip(s.layers), l)
+	lesser.table = lesser.compile()
+	return &lesser, nil
+}
+
+// Within returns nil if s has all that the limits ask for, each at its own
+// path, and otherwise an error that names every excess. Every part of it is an
+// *Error with the code ErrExceedsParent.
+func (s *Sandbox) Within(limits ...Limit) error {
+	var excess []error
+	for _, l := range limits {
+		name, why := clean(l.Path)
+		if why != "" {
+			excess = append(excess, &Error{Op: "restrict", Path: l.Path, Code: ErrInvalid, Hint: why})
+		} else if have := s.lookup(name).access; l.Access > have {
+			excess = append(excess, &Error{Op: "restrict", Path: name, Code: ErrExceedsParent,
+				Hint: "asks " + l.Access.String() + ", the parent has " + have.String()})
+		}
+	}
+	return errors.Join(excess...)
+}
+
+// Access returns what is allowed at name: None for a name that is not valid.
+// It looks at the policy only, not at the files.
+func (s *Sandbox) Access(name string) Access {
+	name, why := s.clean(name)
+	if why != "" {
+		return None
+	}
+	a := s.lookup(name).access
+	if a == ReadWrite && s.guard.match(name) != "" {
+		return ReadOnly
+	}
+	return a
+}
+
+// CanRead reports whether the policy lets name be read.
+func (s *Sandbox) CanRead(name string) bool { return s.Access(name) >= ReadOnly }
+
+// CanWrite reports whether the policy lets name be written.
+func (s *Sandbox) CanWrite(name string) bool { return s.Access(name) >= ReadWrite }
+
+// MountOf returns the mount that holds name, with the access that is left of
+// it at that name. It reports false where nothing is shown.
+func (s *Sandbox) MountOf(name string) (Mount, bool) {
+	name, why := s.clean(name)
+	if why != "" {
+		return Mount{}, false
+	}
+	r := s.lookup(name)
+	if r.mount == nil || r.access == None {
+		return Mount{}, false
+	}
+	m := r.mount.Mount
+	m.Access = r.access
+	return m, true
+}
+
+// Mounts returns the mounts, ordered by target, each with the access that is
+// left at its target. Those that nothing is left of are not among them.
+func (s *Sandbox) Mounts() []Mount {
+	var list []Mount
+	for _, m := range s.mounts {
+		if r := s.lookup(m.Target); r.access > None || s.table.above[m.Target] {
+			left := m.Mount
+			left.Access = r.access
+			list = append(list, left)
+		}
+	}
+	slices.SortFunc(list, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
+	return list
+}
+
+// Config returns what the sandbox was made from, before any Restrict.
+func (s *Sandbox) Config() Config {
+	c := Config{Protect: slices.Clone(s.protect)}
+	for _, m := range s.mounts {
+		c.Mounts = append(c.Mounts, m.Mount)
+	}
+	return c
+}
+
+// ReadableRoots returns the topmost names that may be read, with all below
+// them but for what a deeper mount or limit says.
+func (s *Sandbox) ReadableRoots() []string { return slices.Clone(s.table.readable) }
+
+// WritableRoots returns the topmost names that may be written.
+func (s *Sandbox) WritableRoots() []string { return slices.Clone(s.table.writable) }
+
+// clean is the package's clean, which also knows "name:rest" for a mount at
+// "/name".
+func (s *Sandbox) clean(name string) (canonical, why string) {
+	if i := strings.IndexAny(name, ":/"); i > 0 && name[i] == ':' {
+		if target := "/" + name[:i]; slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.Target == target }) {
+			rest := strings.TrimLeft(name[i+1:], "/")
+			inside, why := clean("/" + rest)
+			if why != "" {
+				return "", why
+			}
+			if inside == "/" {
+				return target, ""
+			}
+			return clean(target + inside)
+		}
+	}
+	return clean(name)
+}

@@ -1,0 +1,274 @@
+package sandbox
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxSearched = 16 << 20 // a larger file is not searched
+	maxMatch    = 400      // bytes of a line that a match shows
+	sniffed     = 8 << 10  // a NUL in the first bytes makes a file binary
+)
+
+// A Query says what to search for, and where.
+type Query struct {
+	// Pattern is a regular expression in Go's syntax. It is matched line by line.
+	Pattern string
+	// Literal takes Pattern as it is.
+	Literal bool
+	// IgnoreCase takes upper and lower case for the same.
+	IgnoreCase bool
+	// Glob, where set, chooses the files, as in [Sandbox.Find].
+	Glob string
+	// Pick, where set, chooses files and the folders to enter.
+	Pick Pick
+}
+
+// Matches is what a search found, ordered by path and line. Where Cut is not
+// empty there may be more.
+type Matches struct {
+	Found  []Match
+	Files  int // files searched
+	Binary int // files passed over because they are not text
+	Unread int // files and folders that could not be read or are too large
+	Cut    Cut
+}
+
+// A Match is a line that matches.
+type Match struct {
+	Path   string
+	Line   int    // from 1
+	Column int    // of the first match, in bytes from 1
+	Text   string // the line, or the part of a long one around the match
+}
+
+// Search looks for a pattern in the text files below a folder, in parallel.
+// Like [Sandbox.Walk] it follows no links, and when the budget is used up or
+// ctx ends it returns what it has, and says so.
+func (s *Sandbox) Search(ctx context.Context, name string, q Query, b Budget) (Matches, error) {
+	n, wrong := newNeedle(q)
+	if wrong != nil {
+		return Matches{}, &Error{Op: "search", Path: name, Code: ErrInvalid, Hint: wrong.Hint}
+	}
+	var g glob
+	if q.Glob != "" {
+		var err error
+		if g, err = newGlob("search", name, q.Glob); err != nil {
+			return Matches{}, err
+		}
+	}
+	top, _ := s.clean(name)
+	searchers := make([]searcher, walkers())
+	w := s.newWalker(ctx, b)
+	w.visit = func(id int, p place, e Entry) bool {
+		keep, enter := true, true
+		if q.Pick != nil {
+			keep, enter = q.Pick(p.name, e)
+		}
+		if keep && e.Type.IsRegular() && (q.Glob == "" || g.match(top, p.name, e.Name)) {
+			searchers[id].file(w, n, p, e.Name)
+		}
+		return enter
+	}
+	if err := w.walk("search", name); err != nil {
+		return Matches{}, err
+	}
+	var all Matches
+	for _, one := range searchers {
+		all.Found = append(all.Found, one.Found...)
+		all.Files += one.Files
+		all.Binary += one.Binary
+		all.Unread += one.Unread
+	}
+	all.Unread += int(w.unread.Load())
+	all.Cut = w.cut()
+	slices.SortFunc(all.Found, func(a, b Match) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
+	})
+	return all, nil
+}
+
+// A searcher is what one worker of a search has found, and its buffer.
+type searcher struct {
+	Matches
+	buf []byte
+}
+
+// file searches one file of the folder at p.
+func (h *searcher) file(w *walker, n *needle, dir place, name string) {
+	p := w.enter(dir, name)
+	f, err := w.s.open(p)
+	if err != nil {
+		h.Unread++
+		return
+	}
+	data, err := h.read(f)
+	f.Close()
+	if err != nil {
+		h.Unread++
+		return
+	}
+	if !w.take(&w.bytes, int64(len(data)), CutBytes) {
+		return
+	}
+	if bytes.IndexByte(data[:min(len(data), sniffed)], 0) >= 0 {
+		h.Binary++
+		return
+	}
+	h.Files++
+	n.each(data, func(line, start, end, at int) bool {
+		if !w.take(&w.results, 1, CutResults) {
+			return false
+		}
+		h.Found = append(h.Found, Match{p.name, line, at - start + 1, excerpt(data[start:end], at-start)})
+		return w.ctx.Err() == nil
+	})
+}
+
+// read reads a file into the buffer: all of it, or the start of one whose start
+// shows that it is not text.
+func (h *searcher) read(f File) ([]byte, error) {
+	size := f.Attr().Size
+	if size > maxSearched {
+		start := make([]byte, sniffed)
+		if n, _ := f.ReadAt(start, 0); bytes.IndexByte(start[:n], 0) >= 0 {
+			return start, nil
+		}
+		return nil, ErrTooLarge
+	}
+	if int64(len(h.buf)) <= size {
+		h.buf = make([]byte, max(size+1, 64<<10))
+	}
+	n, err := f.ReadAt(h.buf, 0)
+	if err == io.EOF {
+		err = nil
+	}
+	return h.buf[:n], err
+}
+
+// excerpt returns a line as text, cut to a part around column at where it is
+// long.
+func excerpt(line []byte, at int) string {
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if len(line) <= maxMatch {
+		return strings.ToValidUTF8(string(line), string(utf8.RuneError))
+	}
+	start := max(0, min(at-maxMatch/4, len(line)-maxMatch))
+	end := min(len(line), start+maxMatch)
+	text := strings.ToValidUTF8(string(line[start:end]), string(utf8.RuneError))
+	if start > 0 {
+		text = "…" + text
+	}
+	if end < len(line) {
+		text += "…"
+	}
+	return text
+}
+
+// A needle finds the lines that match. Most patterns hold a text that every
+// match must contain: looking for that first is many times faster than running
+// the expression.
+type needle struct {
+	must  []byte // a text that every match contains, nil if none is known
+	exact bool   // must is the whole pattern
+	re    *regexp.Regexp
+}
+
+func newNeedle(q Query) (*needle, *Error) {
+	pattern := q.Pattern
+	if q.Literal {
+		pattern = regexp.QuoteMeta(pattern)
+	}
+	if q.IgnoreCase {
+		pattern = "(?i)" + pattern
+	}
+	if q.Pattern == "" {
+		return nil, errEmptyPattern
+	}
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, &Error{Code: ErrInvalid, Hint: Shown(strings.TrimPrefix(err.Error(), "error parsing regexp: "))}
+	}
+	n := &needle{must: []byte(mustContain(tree)), re: regexp.MustCompile(pattern)}
+	if bytes.IndexByte(n.must, '\n') >= 0 {
+		return nil, errLineBreak
+	}
+	n.exact = len(n.must) > 0 && tree.Op == syntax.OpLiteral
+	return n, nil
+}
+
+var (
+	errEmptyPattern = &Error{Code: ErrInvalid, Hint: "an empty pattern matches everything; name a text"}
+	errLineBreak    = &Error{Code: ErrInvalid, Hint: "a pattern is matched line by line and has no line break"}
+)
+
+// mustContain returns the longest text that every match of the expression
+// contains, as far as its form shows it.
+func mustContain(tree *syntax.Regexp) string {
+	switch tree.Op {
+	case syntax.OpLiteral:
+		if tree.Flags&syntax.FoldCase == 0 {
+			return string(tree.Rune)
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return mustContain(tree.Sub[0])
+	case syntax.OpRepeat:
+		if tree.Min > 0 {
+			return mustContain(tree.Sub[0])
+		}
+	case syntax.OpConcat:
+		longest := ""
+		for _, sub := range tree.Sub {
+			if text := mustContain(sub); len(text) > len(longest) {
+				longest = text
+			}
+		}
+		return longest
+	}
+	return ""
+}
+
+// each calls found for every line of data that matches, with its number, where
+// it starts and ends, and where the first match in it starts, until found
+// returns false.
+func (n *needle) each(data []byte, found func(line, start, end, at int) bool) {
+	line, counted := 1, 0
+	for pos := 0; pos < len(data); {
+		hit := pos
+		if len(n.must) > 0 {
+			i := bytes.Index(data[pos:], n.must)
+			if i < 0 {
+				return
+			}
+			hit = pos + i
+		}
+		start := bytes.LastIndexByte(data[:hit], '\n') + 1
+		end := len(data)
+		if i := bytes.IndexByte(data[hit:], '\n'); i >= 0 {
+			end = hit + i
+		}
+		at := hit
+		if !n.exact {
+			at = -1
+			if m := n.re.FindIndex(bytes.TrimSuffix(data[start:end], []byte("\r"))); m != nil {
+				at = start + m[0]
+			}
+		}
+		if at >= 0 {
+			line += bytes.Count(data[counted:start], []byte{'\n'})
+			counted = start
+			if !found(line, start, end, at) {
+				return
+			}
+		}
+		pos = end + 1
+	}
+}

@@ -1,0 +1,273 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+)
+
+// A layer is the limits of one Restrict.
+type layer []Limit
+
+func newLayer(limits []Limit) (layer, error) {
+	l := make(layer, 0, len(limits))
+	for _, limit := range limits {
+		name, why := clean(limit.Path)
+		if why != "" {
+			return nil, &Error{Op: "restrict", Path: limit.Path, Code: ErrInvalid, Hint: why}
+		}
+		l = append(l, Limit{name, min(limit.Access, ReadWrite)})
+	}
+	return l, nil
+}
+
+// access returns what the layer allows at name: what the limit with the longest
+// path says, the least where there are two, and None where there is none.
+func (l layer) access(name string) Access {
+	best := Limit{Access: None}
+	for _, limit := range l {
+		if !within(limit.Path, name) || len(limit.Path) < len(best.Path) {
+			continue
+		}
+		if len(limit.Path) > len(best.Path) || limit.Access < best.Access {
+			best = limit
+		}
+	}
+	return best.Access
+}
+
+// A rule is all that holds at a name and below it, down to the next name that
+// has a rule of its own.
+type rule struct {
+	mount  *mount // nil: no mount holds the name
+	access Access
+	// holds are the mounts whose suffixes and sizes limit this place: the mount
+	// itself, and those that share the host folder.
+	holds []*mount
+}
+
+// maxBytes returns the smallest size limit of the place, 0 for none.
+func (r rule) maxBytes() int64 {
+	var least int64
+	for _, m := range r.holds {
+		if m.MaxFileBytes > 0 && (least == 0 || m.MaxFileBytes < least) {
+			least = m.MaxFileBytes
+		}
+	}
+	return least
+}
+
+// suffix returns the suffixes that keep a file of this name out, or nil.
+func (r rule) suffix(name string) []string {
+	for _, m := range r.holds {
+		if len(m.Suffixes) > 0 && !hasSuffix(name, m.Suffixes) {
+			return m.Suffixes
+		}
+	}
+	return nil
+}
+
+// limited reports whether a suffix limit holds here.
+func (r rule) limited() bool {
+	return slices.ContainsFunc(r.holds, func(m *mount) bool { return len(m.Suffixes) > 0 })
+}
+
+// A table is mounts, overlaps and layers compiled into one rule for each name
+// where something changes. To decide about a name is to find the longest of
+// them that holds it; how many there are does not matter.
+type table struct {
+	rules    map[string]rule
+	longest  int             // length of the longest name in rules
+	deeper   map[string]bool // names with a rule strictly below them
+	above    map[string]bool // names with something shown strictly below them
+	always   map[string]bool // shown mounts and the folders above them: there, on disk or not
+	children map[string][]string
+	spelled  map[string]string // caseless name to name in rules, where a mount folds case
+	readable []string
+	writable []string
+}
+
+func (s *Sandbox) compile() table {
+	t := table{rules: map[string]rule{}, deeper: map[string]bool{}, above: map[string]bool{},
+		always: map[string]bool{}, children: map[string][]string{}}
+	for _, name := range s.anchors() {
+		t.rules[name] = s.ruleAt(name)
+		t.longest = max(t.longest, len(name))
+	}
+	for name, r := range t.rules {
+		for up := name; up != "/"; {
+			up = parent(up)
+			t.deeper[up] = true
+			if r.access > None {
+				t.above[up] = true
+			}
+		}
+	}
+	for _, m := range s.mounts {
+		if t.rules[m.Target].access > None || t.above[m.Target] {
+			t.show(m.Target)
+		}
+	}
+	t.readable = t.roots(ReadOnly)
+	t.writable = t.roots(ReadWrite)
+	if slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.traits.FoldsCase }) {
+		t.spelled = map[string]string{}
+		for name := range t.rules {
+			t.spelled[caseless(name)] = name
+		}
+	}
+	return t
+}
+
+// show notes that name and the folders above it are always there.
+func (t *table) show(name string) {
+	t.always[name] = true
+	for name != "/" {
+		up := parent(name)
+		child := relative(up, name)
+		if !slices.Contains(t.children[up], child) {
+			t.children[up] = append(t.children[up], child)
+		}
+		t.always[up] = true
+		name = up
+	}
+}
+
+// roots returns the topmost names with at least the access.
+func (t *table) roots(access Access) []string {
+	var list []string
+	for name, r := range t.rules {
+		if r.access < access {
+			continue
+		}
+		if name != "/" && t.find(parent(name)).access >= access {
+			continue
+		}
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// find returns the rule of the longest name that holds name.
+func (t *table) find(name string) rule {
+	r, _ := t.findAt(name)
+	return r
+}
+
+func (t *table) findAt(name string) (rule, string) {
+	if len(name) > t.longest {
+		if t.longest == 0 {
+			return rule{}, "/"
+		}
+		if name[t.longest] == '/' {
+			name = name[:t.longest]
+		} else {
+			name = parent(name[:t.longest])
+		}
+	}
+	for {
+		if r, ok := t.rules[name]; ok {
+			return r, name
+		}
+		if name == "/" {
+			return rule{}, name
+		}
+		name = parent(name)
+	}
+}
+
+// lookup returns what holds at a canonical name. On a host that ignores case,
+// another spelling of a name with a rule of its own is no name at all: it would
+// reach the same files by another rule.
+func (s *Sandbox) lookup(name string) rule {
+	r, at := s.table.findAt(name)
+	if s.table.spelled == nil || r.mount == nil || !r.mount.traits.FoldsCase {
+		return r
+	}
+	home := caseless(at)
+	for up := caseless(name); up != home; up = parent(up) {
+		if _, ok := s.table.spelled[up]; ok {
+			return rule{}
+		}
+		if up == "/" {
+			break
+		}
+	}
+	return r
+}
+
+// visible reports whether name is shown at all: as itself, or as a folder on
+// the way to something shown.
+func (s *Sandbox) visible(name string) bool {
+	return s.lookup(name).access > None || s.table.above[name]
+}
+
+// anchors returns every name at which something may change.
+func (s *Sandbox) anchors() []string {
+	var names []string
+	for _, m := range s.mounts {
+		names = append(names, m.Target)
+	}
+	for _, o := range s.shared {
+		names = append(names, o.place)
+	}
+	for _, l := range s.layers {
+		for _, limit := range l {
+			names = append(names, limit.Path)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// ruleAt works out the rule at name from the mounts, overlaps and layers.
+//
+//	access(name) = min(mount, mounts that share the folder, every layer)
+func (s *Sandbox) ruleAt(name string) rule {
+	m := s.mountAt(name)
+	if m == nil {
+		return rule{}
+	}
+	r := rule{mount: m, access: m.Access, holds: []*mount{m}}
+	for _, o := range s.shared {
+		if o.in == m && within(o.place, name) && !slices.Contains(r.holds, o.with) {
+			r.holds = append(r.holds, o.with)
+			r.access = min(r.access, o.with.Access)
+		}
+	}
+	for _, l := range s.layers {
+		r.access = min(r.access, l.access(name))
+	}
+	return r
+}
+
+// mountAt returns the mount with the longest target that holds name, or nil.
+func (s *Sandbox) mountAt(name string) *mount {
+	var best *mount
+	for _, m := range s.mounts {
+		if within(m.Target, name) && (best == nil || len(m.Target) > len(best.Target)) {
+			best = m
+		}
+	}
+	return best
+}
+
+// listed joins names for a hint, a few of them.
+func listed(names []string) string {
+	const most = 8
+	if len(names) == 0 {
+		return "nothing"
+	}
+	var b strings.Builder
+	for i, name := range names {
+		if i == most {
+			b.WriteString(", …")
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(Shown(name))
+	}
+	return b.String()
+}

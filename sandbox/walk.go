@@ -1,0 +1,295 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"io/fs"
+	"math"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Budget bounds a walk. A field that is zero has the value given with it.
+type Budget struct {
+	Entries int           // names looked at: 1,000,000
+	Bytes   int64         // content read by a search: 1 GiB
+	Results int           // names or matches returned: 10,000
+	Time    time.Duration // 30 seconds
+}
+
+func (b Budget) filled() Budget {
+	b.Entries = cmp.Or(b.Entries, 1_000_000)
+	b.Bytes = cmp.Or(b.Bytes, 1<<30)
+	b.Results = cmp.Or(b.Results, 10_000)
+	b.Time = cmp.Or(b.Time, 30*time.Second)
+	return b
+}
+
+// A Cut says what ended a walk early: "" if it saw everything.
+type Cut string
+
+// The reasons for which a walk ends early.
+const (
+	CutEntries   Cut = "entries"
+	CutBytes     Cut = "bytes"
+	CutResults   Cut = "results"
+	CutTime      Cut = "time"
+	CutCancelled Cut = "cancelled"
+)
+
+// A Listing is what a walk found, ordered by path. Where Cut is not empty there
+// may be more.
+type Listing struct {
+	Found  []Found
+	Cut    Cut
+	Unread int // folders and files that could not be read
+}
+
+// Found is a name that a walk came upon.
+type Found struct {
+	Path string
+	Type fs.FileMode
+}
+
+// A Pick chooses among the entries of a folder: which to keep, and which
+// folders to enter. It is called from several goroutines at once.
+type Pick func(dir string, e Entry) (keep, enter bool)
+
+// Walk looks at everything below a folder and keeps what pick chooses; all of
+// it where pick is nil. Folders are read in parallel and links are not
+// followed. When the budget is used up or ctx ends, Walk returns what it has,
+// and says so: that is no error.
+func (s *Sandbox) Walk(ctx context.Context, name string, pick Pick, b Budget) (Listing, error) {
+	if pick == nil {
+		pick = func(string, Entry) (bool, bool) { return true, true }
+	}
+	found := make([][]Found, walkers())
+	w := s.newWalker(ctx, b)
+	w.visit = func(id int, p place, e Entry) bool {
+		keep, enter := pick(p.name, e)
+		if keep && w.take(&w.results, 1, CutResults) {
+			found[id] = append(found[id], Found{join(p.name, e.Name), e.Type})
+		}
+		return enter
+	}
+	if err := w.walk("walk", name); err != nil {
+		return Listing{}, err
+	}
+	all := slices.Concat(found...)
+	slices.SortFunc(all, func(a, b Found) int { return strings.Compare(a.Path, b.Path) })
+	return Listing{all, w.cut(), int(w.unread.Load())}, nil
+}
+
+// Find returns the files below a folder whose names match a pattern, and links
+// that lead to such files. A pattern without a slash is about the last part of
+// a name, at any depth: "*.md". One with a slash is about the name as seen from
+// the folder: "src/**/*.go".
+func (s *Sandbox) Find(ctx context.Context, name, pattern string, b Budget) (Listing, error) {
+	g, err := newGlob("find", name, pattern)
+	if err != nil {
+		return Listing{}, err
+	}
+	top, _ := s.clean(name)
+	return s.Walk(ctx, name, func(dir string, e Entry) (bool, bool) {
+		return !e.IsDir() && g.match(top, dir, e.Name) && s.isFile(dir, e), true
+	}, b)
+}
+
+// isFile reports whether an entry is a regular file or a link to one.
+func (s *Sandbox) isFile(dir string, e Entry) bool {
+	if e.Type&fs.ModeSymlink == 0 {
+		return e.Type.IsRegular()
+	}
+	info, err := s.Stat(join(dir, e.Name))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Sweep removes what writes that were killed have left behind: their unfinished
+// files, which no other operation shows. Those changed after the given time may
+// still be in the making and stay. It returns how many are gone.
+func (s *Sandbox) Sweep(ctx context.Context, before time.Time) (int, error) {
+	var swept atomic.Int64
+	w := s.newWalker(ctx, Budget{Entries: math.MaxInt, Time: math.MaxInt64})
+	w.temps = true
+	w.visit = func(_ int, p place, e Entry) bool {
+		if !isTemp(e.Name) || !e.Type.IsRegular() || p.rule.access < ReadWrite {
+			return e.IsDir() && !isTemp(e.Name)
+		}
+		b, rel := p.rule.mount.Backend, path.Join(p.rel, e.Name)
+		attr, err := b.Lstat(rel)
+		if err == nil && attr.ModTime.Before(before) && b.Remove(rel) == nil {
+			swept.Add(1)
+		}
+		return false
+	}
+	err := w.walk("sweep", "/")
+	return int(swept.Load()), err
+}
+
+func walkers() int { return min(runtime.GOMAXPROCS(0), 8) }
+
+// A walker reads the folders of a tree in parallel. A worker that finds
+// folders hands them to one that waits, and keeps what nobody waits for.
+type walker struct {
+	s     *Sandbox
+	ctx   context.Context
+	stop  context.CancelCauseFunc
+	visit func(id int, p place, e Entry) (enter bool)
+	temps bool // also visit unfinished files
+
+	jobs    chan job
+	pending sync.WaitGroup
+
+	entries, bytes, results atomic.Int64 // what is left of the budget
+	unread                  atomic.Int64
+	time                    time.Duration
+}
+
+// A job is a folder to read, or a part of its entries to visit.
+type job struct {
+	p       place
+	entries []Entry
+}
+
+func (s *Sandbox) newWalker(ctx context.Context, b Budget) *walker {
+	b = b.filled()
+	w := &walker{s: s, jobs: make(chan job), time: b.Time}
+	w.ctx, w.stop = context.WithCancelCause(ctx)
+	w.entries.Store(int64(b.Entries))
+	w.bytes.Store(b.Bytes)
+	w.results.Store(int64(b.Results))
+	return w
+}
+
+// Error makes a Cut the cause of a context's end.
+func (c Cut) Error() string { return string(c) }
+
+// take takes n of what is left of a budget. What it cannot give ends the walk.
+func (w *walker) take(left *atomic.Int64, n int64, c Cut) bool {
+	if left.Add(-n) >= 0 {
+		return true
+	}
+	w.stop(c)
+	return false
+}
+
+func (w *walker) cut() Cut {
+	switch cause := context.Cause(w.ctx).(type) {
+	case nil:
+		return ""
+	case Cut:
+		return cause
+	}
+	return CutCancelled
+}
+
+// walk visits everything below the folder name, and returns when the last
+// worker has.
+func (w *walker) walk(op, name string) error {
+	timer := time.AfterFunc(w.time, func() { w.stop(CutTime) })
+	defer timer.Stop()
+	return w.s.do(want{op: op, access: ReadOnly, folders: true}, name, func(p place) error {
+		entries, err := w.list(p)
+		if err != nil {
+			return err
+		}
+		w.pending.Add(1)
+		var workers sync.WaitGroup
+		for id := range walkers() {
+			workers.Go(func() { w.work(id) })
+		}
+		w.jobs <- job{p, entries}
+		w.pending.Wait()
+		close(w.jobs)
+		workers.Wait()
+		return nil
+	})
+}
+
+// work does jobs until there are no more.
+func (w *walker) work(id int) {
+	var own []job
+	for next := range w.jobs {
+		own = append(own, next)
+		for len(own) > 0 {
+			j := own[len(own)-1]
+			own = w.doJob(id, j, own[:len(own)-1])
+			w.pending.Done()
+		}
+	}
+}
+
+// doJob visits the entries of a folder and returns own with the folders in it
+// that no other worker took.
+func (w *walker) doJob(id int, j job, own []job) []job {
+	const part = 256
+	if w.ctx.Err() != nil {
+		return own
+	}
+	if j.entries == nil {
+		var err error
+		if j.entries, err = w.list(j.p); err != nil {
+			w.unread.Add(1)
+			return own
+		}
+	}
+	if len(j.entries) > part {
+		own = w.offer(job{j.p, j.entries[part:]}, own)
+		j.entries = j.entries[:part]
+	}
+	for _, e := range j.entries {
+		if w.ctx.Err() != nil || !w.take(&w.entries, 1, CutEntries) {
+			return own
+		}
+		if enter := w.visit(id, j.p, e); enter && e.IsDir() {
+			own = w.offer(job{p: w.enter(j.p, e.Name)}, own)
+		}
+	}
+	return own
+}
+
+// offer gives a job to a worker that waits for one, or adds it to own.
+func (w *walker) offer(j job, own []job) []job {
+	w.pending.Add(1)
+	select {
+	case w.jobs <- j:
+		return own
+	default:
+		return append(own, j)
+	}
+}
+
+// enter returns the place of a folder inside another, whose rule it shares
+// unless something below has one of its own.
+func (w *walker) enter(p place, name string) place {
+	child := place{name: join(p.name, name), rule: p.rule}
+	if w.s.table.deeper[p.name] || p.rule.mount == nil {
+		child.rule = w.s.lookup(child.name)
+	}
+	if child.rule.mount != nil {
+		child.rel = relative(child.rule.mount.Target, child.name)
+	}
+	return child
+}
+
+// list returns the entries of a folder that the walk may visit, never nil.
+func (w *walker) list(p place) ([]Entry, error) {
+	list, err := w.s.entriesAt(p)
+	if err == nil && w.temps {
+		disk, _ := w.s.onDisk(p)
+		for _, e := range disk {
+			if isTemp(e.Name) {
+				list = append(list, e)
+			}
+		}
+	}
+	if list == nil {
+		list = []Entry{}
+	}
+	return list, err
+}

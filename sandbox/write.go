@@ -1,0 +1,156 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// Write makes name a file with this content, whether or not there was one. The
+// folders above it are made. It is one step: a reader, another process or a
+// kill finds the old file or the new one. A file that is replaced keeps its
+// permission bits; set-id bits are never kept.
+func (s *Sandbox) Write(name string, data []byte) (Info, error) {
+	return s.write(name, bytes.NewReader(data), int64(len(data)), How{})
+}
+
+// WriteNew is Write for a file that must not exist: otherwise it is ErrExists.
+func (s *Sandbox) WriteNew(name string, data []byte) (Info, error) {
+	return s.write(name, bytes.NewReader(data), int64(len(data)), How{New: true})
+}
+
+// WriteIf is Write for a file that must still be at the version that an earlier
+// read or write returned: otherwise it is ErrConflict and nothing is lost.
+func (s *Sandbox) WriteIf(name string, data []byte, v Version) (Info, error) {
+	if v.IsZero() {
+		return Info{}, &Error{Op: "write", Path: name, Code: ErrInvalid, Hint: "no version is given; read the file first"}
+	}
+	return s.write(name, bytes.NewReader(data), int64(len(data)), How{If: v})
+}
+
+// write writes content of at most size bytes.
+func (s *Sandbox) write(name string, content io.Reader, size int64, how How) (Info, error) {
+	var info Info
+	err := s.do(want{op: "write", access: ReadWrite}, name, func(p place) error {
+		if err := s.mayHold(p); err != nil {
+			return err
+		}
+		if most := p.rule.maxBytes(); most > 0 && size > most {
+			return tooLarge(size, most, "")
+		}
+		b := p.rule.mount.Backend
+		attr, err := b.Write(p.rel, content, how)
+		if errors.Is(err, fs.ErrNotExist) && how.If.IsZero() {
+			if err = makeFolders(b, path.Dir(p.rel)); err == nil {
+				attr, err = b.Write(p.rel, content, how)
+			}
+		}
+		info = Info{p.name, attr}
+		return err
+	})
+	if err != nil {
+		return Info{}, err
+	}
+	return info, nil
+}
+
+// mayHold reports whether the place may hold a file of its name: no folder that
+// is always there, no suffix that is not allowed, and no new file with a name
+// that is not one everywhere.
+func (s *Sandbox) mayHold(p place) error {
+	if s.table.always[p.name] {
+		return ErrIsDir
+	}
+	if err := p.admits(); err != nil {
+		return err
+	}
+	return s.mayMake(p)
+}
+
+// mayMake reports whether the place may be made, as a file or a folder.
+func (s *Sandbox) mayMake(p place) error {
+	if portablePath(p.rel) {
+		return nil
+	}
+	if _, err := p.rule.mount.Backend.Lstat(p.rel); errors.Is(err, fs.ErrNotExist) {
+		return &Error{Code: ErrInvalid, Hint: "the name is a device, drive or share on other systems; choose another"}
+	}
+	return nil
+}
+
+func portablePath(rel string) bool {
+	for part := range strings.SplitSeq(rel, "/") {
+		if !portable(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// makeFolders makes the folder rel of a mount and those above it.
+func makeFolders(b Backend, rel string) error {
+	if err := b.Mkdir("."); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if rel == "." {
+		return nil
+	}
+	for i := 1; i <= len(rel); i++ {
+		if i < len(rel) && rel[i] != '/' {
+			continue
+		}
+		if err := b.Mkdir(rel[:i]); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// MakeDir makes a folder and those above it. One that is there already is fine.
+func (s *Sandbox) MakeDir(name string) error {
+	return s.do(want{op: "make", access: ReadWrite}, name, func(p place) error {
+		if err := s.mayMake(p); err != nil {
+			return err
+		}
+		b := p.rule.mount.Backend
+		attr, err := s.attr(p)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err := makeFolders(b, p.rel); err != nil {
+				return err
+			}
+			attr, err = b.Lstat(p.rel)
+		}
+		switch {
+		case err != nil:
+			return err
+		case attr.Mode&fs.ModeSymlink != 0:
+			return ErrLink
+		case !attr.Mode.IsDir():
+			return ErrExists
+		}
+		return nil
+	})
+}
+
+// Copy copies a file to a name that must not exist. Permission bits come along.
+func (s *Sandbox) Copy(from, to string) (Info, error) {
+	var info Info
+	err := s.do(want{op: "copy", access: ReadOnly}, from, func(p place) error {
+		f, err := s.open(p)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		attr := f.Attr()
+		content := io.NewSectionReader(f, 0, attr.Size)
+		info, err = s.write(to, content, attr.Size, How{New: true, Mode: attr.Mode.Perm()})
+		return err
+	})
+	if err != nil {
+		return Info{}, err
+	}
+	return info, nil
+}
