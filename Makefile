@@ -44,7 +44,7 @@ demo: build ## show the guarantees on a real folder; no key, no network
 
 test: ## everything: lint, tests, race detector, fuzzing, other systems
 	@for step in lint unit race fuzz cross; do \
-		echo "== $$step"; $(MAKE) $$step || exit; \
+		echo "== $$step, after $$SECONDS s"; $(MAKE) $$step || exit; \
 	done; \
 	echo "== all passed in $$SECONDS s"
 

@@ -17,7 +17,7 @@ import (
 // openDir opens a folder of the host as a backend: by openat2, and by os.Root
 // on kernels, and under seccomp filters, that do not have it.
 func openDir(base, source Host) (Backend, error) {
-	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: linkFree})
+	fd, err := unix.Openat2(unix.AT_FDCWD, ".", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: linkFree})
 	if err != nil {
 		return openRoot(base, source)
 	}

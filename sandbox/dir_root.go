@@ -256,15 +256,15 @@ func (d *rooted) Rename(from, to string) error {
 	if from == "." || to == "." {
 		return ErrInvalid
 	}
-	return d.in(from, func(_ *os.Root, _ string) error {
-		return d.in(to, func(dir *os.Root, base string) error {
-			if _, err := dir.Lstat(base); !os.IsNotExist(err) {
+	return d.in(from, func(fromDir *os.Root, fromBase string) error {
+		return d.in(to, func(toDir *os.Root, toBase string) error {
+			if _, err := toDir.Lstat(toBase); !os.IsNotExist(err) {
 				if err == nil {
 					err = fs.ErrExist
 				}
 				return err
 			}
-			return d.top.Rename(path.Join(d.prefix, from), path.Join(d.prefix, to))
+			return d.rename(from, fromDir, fromBase, to, toDir, toBase)
 		})
 	})
 }

@@ -46,8 +46,8 @@
 // name and leaves the other name's content alone. Writes are atomic against
 // readers and a killed process; against a power cut they are as safe as the
 // host's file system makes a rename. Extended attributes and access lists are
-// not carried over when a file is replaced. On systems other than Linux, or
-// where the kernel lacks openat2, a move between two folders of one mount may
-// be led astray inside that mount by a process that swaps folders for links
-// at that moment; it cannot be led outside.
+// not carried over when a file is replaced. On Windows and in the browser, a move
+// between two folders of one mount may be led astray inside that mount by a
+// process that swaps folders for links at that moment, and between the check
+// of a version and the write another process may write.
 package sandbox

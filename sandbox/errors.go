@@ -98,24 +98,34 @@ func CodeOf(err error) Code {
 // Shown returns name as it may be printed on one line: as it is where every
 // character is plain, quoted where one is not (control, bidirectional and
 // invisible characters become escapes), the middle left out where it is long.
-func Shown(name string) string {
-	const head, tail = 80, 40
-	if len(name) > head+tail+len("…") {
-		h, t := head, len(name)-tail
-		for h > 0 && !utf8.RuneStart(name[h]) {
-			h--
-		}
-		for t < len(name) && !utf8.RuneStart(name[t]) {
-			t++
-		}
-		name = name[:h] + "…" + name[t:]
-	}
+func Shown(name string) string { return shown(name, 84) }
+
+// brief is Shown for a name inside a hint.
+func brief(name string) string { return shown(name, 36) }
+
+func shown(name string, most int) string {
+	name = shorten(name, most)
 	for _, r := range name {
 		if !strconv.IsPrint(r) || r == utf8.RuneError || r == '"' {
-			return strconv.Quote(name)
+			return shorten(strconv.Quote(name), most)
 		}
 	}
 	return name
+}
+
+// shorten leaves out the middle of a text of more than most bytes.
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	head, tail := most*2/3, len(text)-most/3
+	for head > 0 && !utf8.RuneStart(text[head]) {
+		head--
+	}
+	for tail < len(text) && !utf8.RuneStart(text[tail]) {
+		tail++
+	}
+	return text[:head] + "…" + text[tail:]
 }
 
 // classify turns what a backend returned into a code and a word on the cause.

@@ -19,7 +19,7 @@ type glob struct {
 func newGlob(op, name, pattern string) (glob, error) {
 	if pattern == "" || len(pattern) > maxName || !doublestar.ValidatePattern(pattern) {
 		return glob{}, &Error{Op: op, Path: name, Code: ErrInvalid,
-			Hint: Shown(pattern) + " is not a pattern; *.md, src/**/*.go and {a,b}.txt are"}
+			Hint: brief(pattern) + " is not a pattern; *.md, src/**/*.go and {a,b}.txt are"}
 	}
 	g := glob{pattern: strings.TrimPrefix(strings.TrimPrefix(pattern, "./"), "**/")}
 	if strings.Contains(g.pattern, "/") {

@@ -68,7 +68,7 @@ func (s *Sandbox) nearest(name string) string {
 		}
 	}
 	if len(near) == 0 {
-		return "list " + Shown(dir) + " to see what is there"
+		return "list " + brief(dir) + " to see what is there"
 	}
 	slices.SortStableFunc(near, func(a, b scored) int { return a.far - b.far })
 	var names []string

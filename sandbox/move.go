@@ -143,7 +143,7 @@ func (s *Sandbox) mayGoAlone(p place, attr Attr) error {
 		}
 	}
 	if pattern := s.guard.match(p.name); pattern != "" {
-		return &Error{Code: ErrProtected, Hint: Shown(p.name) + " changes only by clearing"}
+		return &Error{Code: ErrProtected, Hint: brief(p.name) + " changes only by clearing"}
 	}
 	if attr.Mode.IsRegular() && !isTemp(path.Base(p.name)) {
 		return p.admits()

@@ -34,7 +34,7 @@ func newGuard(patterns []string) (guard, string) {
 	var g guard
 	for _, pattern := range append(Protected(), patterns...) {
 		if pattern == "" || strings.Trim(pattern, "/") == "" || !doublestar.ValidatePattern(pattern) {
-			return guard{}, "protect: " + Shown(pattern) + " is not a pattern; .env, *.key and /ci/** are"
+			return guard{}, "protect: " + brief(pattern) + " is not a pattern; .env, *.key and /ci/** are"
 		}
 		p := caseless(pattern)
 		if strings.Contains(p, "/") {

@@ -181,7 +181,7 @@ func (s *Sandbox) explain(w want, asked, now string, err error) error {
 		hint = s.hint(w, now, code)
 	}
 	if now != "" && now != asked && s.visible(now) {
-		hint = "it leads to " + Shown(now) + "; " + hint
+		hint = "it leads to " + brief(now) + "; " + hint
 	}
 	return &Error{Op: w.op, Path: asked, Code: code, Hint: strings.TrimSuffix(hint, "; ")}
 }

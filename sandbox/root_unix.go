@@ -6,6 +6,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // nonblock makes the open of a pipe come back at once.
@@ -27,6 +29,22 @@ func lockFolder(dir *os.Root) (unlock func(), err error) {
 	}
 	f.Close()
 	return nil, errLocked
+}
+
+// rename moves between two folders that are open already, so that nobody can
+// swap them for links. os.Root has no such call.
+func (d *rooted) rename(_ string, fromDir *os.Root, fromBase, _ string, toDir *os.Root, toBase string) error {
+	from, err := fromDir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := toDir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	return unix.Renameat(int(from.Fd()), fromBase, int(to.Fd()), toBase)
 }
 
 // keepOwner gives a new file the owner of the one it replaces, where it can.

@@ -195,7 +195,7 @@ func newNeedle(q Query) (*needle, *Error) {
 	}
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return nil, &Error{Code: ErrInvalid, Hint: Shown(strings.TrimPrefix(err.Error(), "error parsing regexp: "))}
+		return nil, &Error{Code: ErrInvalid, Hint: brief(strings.TrimPrefix(err.Error(), "error parsing regexp: "))}
 	}
 	n := &needle{must: []byte(mustContain(tree)), re: regexp.MustCompile(pattern)}
 	if bytes.IndexByte(n.must, '\n') >= 0 {

@@ -252,22 +252,22 @@ func (s *Sandbox) mountAt(name string) *mount {
 	return best
 }
 
-// listed joins names for a hint, a few of them.
+// listed joins names for a hint, as many as fit.
 func listed(names []string) string {
-	const most = 8
+	const most = 60
 	if len(names) == 0 {
 		return "nothing"
 	}
 	var b strings.Builder
 	for i, name := range names {
-		if i == most {
+		if b.Len() > most {
 			b.WriteString(", …")
 			break
 		}
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(Shown(name))
+		b.WriteString(brief(name))
 	}
 	return b.String()
 }

@@ -1,0 +1,427 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// These tests need a second process: one that swaps links, one that is killed,
+// one that competes. It is this test binary, started with a part to play.
+
+const partVariable = "SANDBOX_TEST_PART"
+
+// TestPart plays the part that another test has asked for.
+func TestPart(t *testing.T) {
+	part, dir, _ := strings.Cut(os.Getenv(partVariable), " ")
+	switch part {
+	case "":
+	case "swap":
+		swapForever(dir)
+	case "write":
+		writeForever(t, dir)
+	case "count":
+		countUp(t, dir)
+	default:
+		t.Fatalf("no part %q", part)
+	}
+}
+
+// play starts another process with a part to play on a folder.
+func play(t *testing.T, part, dir string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestPart$", "-test.timeout=5m")
+	cmd.Env = append(os.Environ(), partVariable+"="+part+" "+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return cmd
+}
+
+// ways are the two ways in which a folder of the host is reached here.
+var ways = map[string]func(sandbox.Host) (sandbox.Backend, error){
+	"openat2": sandbox.Dir,
+	"os.Root": sandbox.RootBackend,
+}
+
+// Where the kernel has openat2, Dir uses it: the slower way would pass every
+// other test.
+func TestDirUsesOpenat2(t *testing.T) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, ".", &unix.OpenHow{Flags: unix.O_PATH, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		t.Skipf("openat2: %v", err)
+	}
+	unix.Close(fd)
+	b, err := sandbox.Dir(sandbox.Host(t.TempDir()))
+	ok(t, err)
+	if !sandbox.ByOpenat2(b) {
+		t.Errorf("Dir is a %T", b)
+	}
+}
+
+func mounted(t *testing.T, open func(sandbox.Host) (sandbox.Backend, error), dir string) *sandbox.Sandbox {
+	t.Helper()
+	b, err := open(sandbox.Host(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: b, Access: sandbox.ReadWrite}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Folders, files and links of one name take turns, as fast as another process
+// can swap them, while eight readers and eight writers use the name. Nothing of
+// the outside, and nothing of a part of the mount that is not shown, is ever
+// read or changed.
+func TestLinkSwapRace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds for each way in; the full run does it")
+	}
+	for way, open := range ways {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			top := t.TempDir()
+			for _, dir := range []string{"out", "proj/secrets", "proj/src/d", "proj/src/real"} {
+				ok(t, os.MkdirAll(filepath.Join(top, dir), 0o777))
+			}
+			for name, content := range map[string]string{"out/f": "CANARY", "proj/secrets/f": "CANARY", "proj/src/d/f": "inside", "proj/src/g": "inside"} {
+				ok(t, os.WriteFile(filepath.Join(top, name), []byte(content), 0o666))
+			}
+			src := filepath.Join(top, "proj/src")
+			ok(t, os.Symlink("../../out", filepath.Join(src, "far")))
+			ok(t, os.Symlink("../secrets", filepath.Join(src, "near")))
+			ok(t, os.Symlink("../../out/f", filepath.Join(src, "farfile")))
+			ok(t, os.Symlink("../secrets/f", filepath.Join(src, "nearfile")))
+			ok(t, unix.Mkfifo(filepath.Join(src, "pipe"), 0o666))
+			before := manifest(t, filepath.Join(top, "out")) + manifest(t, filepath.Join(top, "proj/secrets"))
+
+			s, err := mounted(t, open, filepath.Join(top, "proj")).Restrict(sandbox.Limit{Path: "/src", Access: sandbox.ReadWrite})
+			ok(t, err)
+			play(t, "swap", src)
+			reads, wrote := hammer(t, s, 10*time.Second)
+			t.Logf("%d reads inside, %d writes inside", reads, wrote)
+			if reads == 0 || wrote == 0 {
+				t.Error("no read or no write got through: the test shows nothing")
+			}
+			if after := manifest(t, filepath.Join(top, "out")) + manifest(t, filepath.Join(top, "proj/secrets")); after != before {
+				t.Errorf("what is not shown has changed:\n%s\nwas\n%s", after, before)
+			}
+		})
+	}
+}
+
+// swapForever exchanges names in pairs until it is killed.
+func swapForever(dir string) {
+	pairs := [][2]string{{"d", "far"}, {"d", "near"}, {"g", "farfile"}, {"g", "nearfile"}, {"g", "pipe"}}
+	for {
+		for _, p := range pairs {
+			a, b := filepath.Join(dir, p[0]), filepath.Join(dir, p[1])
+			for range 2 {
+				unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
+			}
+		}
+	}
+}
+
+// hammer reads and writes the swapped names from eight goroutines each, and
+// counts what got through.
+func hammer(t *testing.T, s *sandbox.Sandbox, length time.Duration) (reads, writes int64) {
+	var read, wrote atomic.Int64
+	var all sync.WaitGroup
+	end := time.Now().Add(length)
+	for i := range 8 {
+		all.Go(func() {
+			for time.Now().Before(end) {
+				for _, name := range []string{"/src/d/f", "/src/g"} {
+					data, err := s.Read(name)
+					if bytes.Contains(data, []byte("CANARY")) {
+						t.Errorf("read of %s gave the canary", name)
+						return
+					}
+					if err == nil {
+						read.Add(1)
+					}
+				}
+				if found, err := s.Search(context.Background(), "/src", sandbox.Query{Pattern: "CANARY"}, sandbox.Budget{}); err == nil && len(found.Found) > 0 {
+					t.Errorf("search found %v", found.Found)
+					return
+				}
+			}
+		})
+		all.Go(func() {
+			name := fmt.Sprintf("/src/d/w%d", i)
+			for time.Now().Before(end) {
+				if _, err := s.Write(name, []byte("written")); err == nil {
+					wrote.Add(1)
+				}
+				s.MakeDir(name + "dir/x")
+				s.Move(name, name+"moved")
+				s.Delete(name + "moved")
+				s.DeleteAll(context.Background(), name+"dir")
+				s.Copy("/src/g", name+"copy")
+				s.Delete(name + "copy")
+			}
+		})
+	}
+	all.Wait()
+	return read.Load(), wrote.Load()
+}
+
+// manifest describes everything in a folder of the host.
+func manifest(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	ok(t, filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		var sum [32]byte
+		if info.Mode().IsRegular() {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			sum = sha256.Sum256(data)
+		}
+		fmt.Fprintf(&b, "%s %s %d %s %x\n", name, info.Mode(), info.Size(), info.ModTime(), sum[:4])
+		return nil
+	}))
+	return b.String()
+}
+
+// A process that writes is killed, again and again, over ten thousand writes:
+// every file is one that was written whole, and a sweep finds the leftovers.
+func TestKillTearsNothing(t *testing.T) {
+	dir := t.TempDir()
+	s := mounted(t, sandbox.Dir, dir)
+	writes := 0
+	for round := 0; writes < 10_000; round++ {
+		cmd := play(t, "write", dir)
+		time.Sleep(time.Duration(30+rand.IntN(150)) * time.Millisecond)
+		cmd.Process.Kill()
+		cmd.Wait()
+		if data, err := os.ReadFile(filepath.Join(dir, "count")); err == nil {
+			n, _ := strconv.Atoi(strings.TrimSpace(string(data)))
+			writes += n
+		}
+		entries, err := s.List("/")
+		ok(t, err)
+		for _, e := range entries {
+			if data, err := s.Read("/" + e.Name); err != nil || e.Name != "count" && !whole(data) {
+				t.Fatalf("round %d: %s is torn or unreadable: %d bytes, %v", round, e.Name, len(data), err)
+			}
+		}
+		if round > 2000 {
+			t.Fatalf("%d writes after %d rounds", writes, round)
+		}
+	}
+	_, err := s.Sweep(context.Background(), time.Now().Add(time.Hour))
+	ok(t, err)
+	left, err := os.ReadDir(dir)
+	ok(t, err)
+	for _, e := range left {
+		if strings.HasPrefix(e.Name(), ".") {
+			t.Errorf("%s is left after the sweep", e.Name())
+		}
+	}
+}
+
+// writeForever replaces twenty files with contents that show where they end.
+func writeForever(t *testing.T, dir string) {
+	s := mounted(t, sandbox.Dir, dir)
+	for n := 1; ; n++ {
+		_, err := s.Write(fmt.Sprintf("/f%d", rand.IntN(20)), content(rand.IntN(200_000)))
+		ok(t, err)
+		if n%10 == 0 {
+			_, err := s.Write("/count", []byte(strconv.Itoa(n)))
+			ok(t, err)
+		}
+	}
+}
+
+// content returns n bytes and their hash.
+func content(n int) []byte {
+	data := bytes.Repeat([]byte{byte(n), byte(n >> 8), 7}, n/3+1)[:n]
+	sum := sha256.Sum256(data)
+	return append(data, sum[:]...)
+}
+
+func whole(data []byte) bool {
+	if len(data) < 32 {
+		return false
+	}
+	sum := sha256.Sum256(data[:len(data)-32])
+	return bytes.Equal(sum[:], data[len(data)-32:])
+}
+
+// Three processes add to one number, each write on condition of the read before
+// it: no addition is lost, by whichever way each reaches the folder.
+func TestProcessesLoseNoUpdate(t *testing.T) {
+	dir := t.TempDir()
+	ok(t, os.WriteFile(filepath.Join(dir, "n"), []byte("0"), 0o666))
+	var parts []*exec.Cmd
+	for range 3 {
+		parts = append(parts, play(t, "count", dir))
+	}
+	for _, p := range parts {
+		if err := p.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "n"))
+	ok(t, err)
+	if got, want := string(data), strconv.Itoa(3*2*countTo); got != want {
+		t.Errorf("counted %s, want %s", got, want)
+	}
+}
+
+const countTo = 300
+
+func countUp(t *testing.T, dir string) {
+	for way, open := range ways {
+		s := mounted(t, open, dir)
+		for done := 0; done < countTo; {
+			data, v, err := s.ReadVersion("/n")
+			ok(t, err)
+			n, err := strconv.Atoi(string(data))
+			ok(t, err)
+			switch _, err := s.WriteIf("/n", []byte(strconv.Itoa(n+1)), v); {
+			case err == nil:
+				done++
+			case !errors.Is(err, sandbox.ErrConflict):
+				t.Fatalf("%s: %v", way, err)
+			}
+		}
+	}
+}
+
+// On a full disk a write fails with a word on why, the old file stays whole,
+// nothing half-written is left, and it works again once there is space.
+func TestFullDisk(t *testing.T) {
+	if !inMountNamespace(t) {
+		return
+	}
+	dir := t.TempDir()
+	ok(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"))
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	for way, open := range ways {
+		t.Run(way, func(t *testing.T) {
+			s := mounted(t, open, dir)
+			old := bytes.Repeat([]byte("old "), 10_000)
+			_, err := s.Write("/a", old)
+			ok(t, err)
+			for range 3 {
+				_, err := s.Write("/a", make([]byte, 1<<20))
+				if !errors.Is(err, sandbox.ErrLimit) {
+					t.Fatalf("write on a full disk: %v, want a limit", err)
+				}
+				if !strings.Contains(err.Error(), "no space") || strings.Contains(err.Error(), dir) {
+					t.Errorf("the error does not explain itself, or tells too much: %v", err)
+				}
+			}
+			if _, err := s.Write("/b", make([]byte, 1<<20)); !errors.Is(err, sandbox.ErrLimit) {
+				t.Fatalf("new file on a full disk: %v", err)
+			}
+			if got, err := s.Read("/a"); err != nil || !bytes.Equal(got, old) {
+				t.Errorf("the old file is not whole: %d bytes, %v", len(got), err)
+			}
+			left, err := os.ReadDir(dir)
+			ok(t, err)
+			if len(left) != 1 {
+				t.Errorf("left on the disk: %v", left)
+			}
+			_, err = s.Write("/a", []byte("new"))
+			ok(t, err)
+		})
+	}
+}
+
+// inMountNamespace runs the calling test once more where it may mount, and
+// reports whether this is that run.
+func inMountNamespace(t *testing.T) bool {
+	t.Helper()
+	const variable = "SANDBOX_TEST_MOUNTS"
+	if os.Getenv(variable) != "" {
+		return true
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), variable+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if os.Getuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("PASS")) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return false
+}
+
+// A file of a tebibyte costs nothing to refuse, and a part of it can be read.
+func TestHugeFileIsNotTakenIn(t *testing.T) {
+	for way, open := range ways {
+		t.Run(way, func(t *testing.T) {
+			dir := t.TempDir()
+			f, err := os.Create(filepath.Join(dir, "big"))
+			ok(t, err)
+			ok(t, f.Truncate(1<<40))
+			f.Close()
+			s := mounted(t, open, dir)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err = s.Read("/big")
+			runtime.ReadMemStats(&after)
+			if !errors.Is(err, sandbox.ErrTooLarge) {
+				t.Errorf("read: %v, want too_large", err)
+			}
+			if grew := after.TotalAlloc - before.TotalAlloc; grew > 1<<20 {
+				t.Errorf("refusing took %d bytes", grew)
+			}
+			part, info, err := s.ReadRange("/big", 1<<39, 10)
+			if err != nil || len(part) != 10 || info.Size() != 1<<40 {
+				t.Errorf("part: %d bytes of %d, %v", len(part), info.Size(), err)
+			}
+			found, err := s.Search(context.Background(), "/", sandbox.Query{Pattern: "x"}, sandbox.Budget{})
+			if err != nil || len(found.Found) != 0 || found.Cut != "" {
+				t.Errorf("search: %+v, %v", found, err)
+			}
+		})
+	}
+}
