@@ -394,6 +394,31 @@ func inMountNamespace(t *testing.T) bool {
 	return false
 }
 
+// What cannot be mounted says why, and names no path of the host.
+func TestUnfitSource(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	ok(t, os.WriteFile(file, nil, 0o666))
+	for way, open := range ways {
+		for source, want := range map[string]sandbox.Code{
+			file: sandbox.ErrNotDir, filepath.Join(dir, "none"): sandbox.ErrNotFound,
+			"/proc/self": sandbox.ErrInvalid, "/dev/shm": sandbox.ErrInvalid, "/sys": sandbox.ErrInvalid, "": sandbox.ErrInvalid,
+		} {
+			b, err := open(sandbox.Host(source))
+			if err == nil {
+				t.Errorf("%s: %s was mounted: %v", way, source, b)
+				continue
+			}
+			if way == "os.Root" {
+				continue // the error is finished by who mounts
+			}
+			if got := sandbox.CodeOf(err); got != want || source != "" && strings.Contains(err.Error(), source+"/") || strings.Contains(err.Error(), dir) {
+				t.Errorf("%s: %s: %v, want %s", way, source, err, want)
+			}
+		}
+	}
+}
+
 // A file of a tebibyte costs nothing to refuse, and a part of it can be read.
 func TestHugeFileIsNotTakenIn(t *testing.T) {
 	for way, open := range ways {

@@ -260,7 +260,7 @@ func openIn(dir int, base string) (io.ReadCloser, error) {
 // never lets go of it makes the write fail, not hang. A file system without
 // such locks does without.
 func lock(dir int) error {
-	for wait := 20 * time.Microsecond; wait < 2*time.Second; wait += wait / 8 {
+	for wait := 20 * time.Microsecond; wait < time.Second/2; wait += wait / 8 {
 		err := unix.Flock(dir, unix.LOCK_EX|unix.LOCK_NB)
 		if err != unix.EWOULDBLOCK && err != unix.EINTR {
 			return nil

@@ -27,6 +27,10 @@ func openRoot(base, source Host) (*rooted, error) {
 	if err != nil {
 		return nil, err
 	}
+	// os.OpenRoot does not say so in a way that can be told apart.
+	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
+		return nil, ErrNotDir
+	}
 	top, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -57,32 +58,58 @@ func (s *Sandbox) nearest(name string) string {
 	if len(entries) > most {
 		entries = entries[:most]
 	}
-	type scored struct {
-		name string
-		far  int
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name
 	}
-	var near []scored
-	for _, e := range entries {
-		if far := distance(strings.ToLower(missing), strings.ToLower(e.Name)); far <= max(1, len(missing)/3) {
-			near = append(near, scored{join(dir, e.Name), far})
-		}
-	}
+	near := Nearest(missing, names)
 	if len(near) == 0 {
 		return "list " + brief(dir) + " to see what is there"
 	}
-	slices.SortStableFunc(near, func(a, b scored) int { return a.far - b.far })
-	var names []string
-	for _, n := range near[:min(3, len(near))] {
-		names = append(names, n.name)
+	for i, name := range near {
+		near[i] = join(dir, name)
 	}
-	return "there is " + listed(names)
+	return "there is " + listed(near)
 }
 
-// distance counts the edits from a to b, up to a small bound.
+// Nearest returns the words most like the given one, the likeliest first: none
+// where none is near, three at most. It is what the hints of errors offer.
+func Nearest(word string, among []string) []string {
+	const most = 3
+	type candidate struct {
+		word string
+		far  int
+	}
+	var near []candidate
+	for _, w := range among {
+		if far := distance(strings.ToLower(word), strings.ToLower(w)); far <= max(1, (len(word)+2)/3) {
+			near = append(near, candidate{w, far})
+		}
+	}
+	slices.SortStableFunc(near, func(a, b candidate) int {
+		return cmp.Or(a.far-b.far, shared(word, b.word)-shared(word, a.word))
+	})
+	var words []string
+	for _, c := range near[:min(most, len(near))] {
+		words = append(words, c.word)
+	}
+	return words
+}
+
+// shared counts the bytes with which both words begin.
+func shared(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// distance counts the edits from a to b; long words are as far as can be.
 func distance(a, b string) int {
-	const most = 64
-	if len(a) > most || len(b) > most {
-		return most
+	const long = 64
+	if len(a) > long || len(b) > long {
+		return len(a) + len(b)
 	}
 	row := make([]int, len(b)+1)
 	for j := range row {

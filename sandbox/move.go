@@ -137,9 +137,11 @@ func (s *Sandbox) mayGoAlone(p place, attr Attr) error {
 	if s.table.always[p.name] {
 		return &Error{Code: ErrInvalid, Hint: "a mount stands here or below and stays"}
 	}
-	for name, r := range s.table.rules {
-		if r.access < ReadWrite && below(p.name, name) {
-			return &Error{Code: ErrReadOnly, Hint: "a part of it may not be changed"}
+	if s.table.deeper[p.name] {
+		for name, r := range s.table.rules {
+			if r.access < ReadWrite && below(p.name, name) {
+				return &Error{Code: ErrReadOnly, Hint: "a part of it may not be changed"}
+			}
 		}
 	}
 	if pattern := s.guard.match(p.name); pattern != "" {

@@ -180,3 +180,15 @@ func linesThatMatch(pattern, text string, literal bool) []int {
 	}
 	return lines
 }
+
+func TestNearest(t *testing.T) {
+	words := []string{"readonly", "root", "mounts", "mode"}
+	for word, want := range map[string]string{
+		"readOnly": "readonly", "mout": "mounts mode root", "roots": "root", "zones": "", "": "",
+		strings.Repeat("x", 200): "",
+	} {
+		if got := strings.Join(sandbox.Nearest(word, words), " "); got != want {
+			t.Errorf("%.20q: %q, want %q", word, got, want)
+		}
+	}
+}

@@ -56,7 +56,7 @@ func (s *Sandbox) do(w want, name string, act func(place) error) error {
 		if err == nil {
 			return nil
 		}
-		if err == ErrLink {
+		if errors.Is(err, ErrLink) {
 			if now, err = s.follow(p, w.itself); err == nil {
 				continue
 			}
@@ -122,7 +122,7 @@ func (s *Sandbox) follow(p place, itself bool) (string, error) {
 				return "", ErrNotFound
 			}
 			return canonical(next, rest)
-		case err == ErrLink:
+		case errors.Is(err, ErrLink):
 			return p.name, nil // somebody made it one just now: try again
 		case err != nil:
 			return "", err

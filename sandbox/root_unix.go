@@ -20,7 +20,7 @@ func lockFolder(dir *os.Root) (unlock func(), err error) {
 	if err != nil {
 		return func() {}, nil // it may not be read: do without, as tree does
 	}
-	for wait := 20 * time.Microsecond; wait < 2*time.Second; wait += wait / 8 {
+	for wait := 20 * time.Microsecond; wait < time.Second/2; wait += wait / 8 {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err != syscall.EWOULDBLOCK && err != syscall.EINTR {
 			return func() { f.Close() }, nil

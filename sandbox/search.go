@@ -67,6 +67,9 @@ func (s *Sandbox) Search(ctx context.Context, name string, q Query, b Budget) (M
 	}
 	top, _ := s.clean(name)
 	searchers := make([]searcher, walkers())
+	for i := range searchers {
+		searchers[i].lines = newAutomaton(n.prog)
+	}
 	w := s.newWalker(ctx, b)
 	w.visit = func(id int, p place, e Entry) bool {
 		keep, enter := true, true
@@ -96,10 +99,11 @@ func (s *Sandbox) Search(ctx context.Context, name string, q Query, b Budget) (M
 	return all, nil
 }
 
-// A searcher is what one worker of a search has found, and its buffer.
+// A searcher is what one worker of a search has found, and its tools.
 type searcher struct {
 	Matches
-	buf []byte
+	buf   []byte
+	lines *automaton
 }
 
 // file searches one file of the folder at p.
@@ -124,7 +128,7 @@ func (h *searcher) file(w *walker, n *needle, dir place, name string) {
 		return
 	}
 	h.Files++
-	n.each(data, func(line, start, end, at int) bool {
+	n.each(data, h.lines, func(line, start, end, at int) bool {
 		if !w.take(&w.results, 1, CutResults) {
 			return false
 		}
@@ -175,11 +179,12 @@ func excerpt(line []byte, at int) string {
 
 // A needle finds the lines that match. Most patterns hold a text that every
 // match must contain: looking for that first is many times faster than running
-// the expression.
+// the expression. For the others there is an automaton.
 type needle struct {
 	must  []byte // a text that every match contains, nil if none is known
 	exact bool   // must is the whole pattern
 	re    *regexp.Regexp
+	prog  *syntax.Prog
 }
 
 func newNeedle(q Query) (*needle, *Error) {
@@ -193,15 +198,20 @@ func newNeedle(q Query) (*needle, *Error) {
 	if q.Pattern == "" {
 		return nil, errEmptyPattern
 	}
+	var prog *syntax.Prog
 	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err == nil {
+		prog, err = syntax.Compile(tree.Simplify())
+	}
 	if err != nil {
 		return nil, &Error{Code: ErrInvalid, Hint: brief(strings.TrimPrefix(err.Error(), "error parsing regexp: "))}
 	}
-	n := &needle{must: []byte(mustContain(tree)), re: regexp.MustCompile(pattern)}
+	n := &needle{must: []byte(mustContain(tree)), re: regexp.MustCompile(pattern), prog: prog}
 	if bytes.IndexByte(n.must, '\n') >= 0 {
 		return nil, errLineBreak
 	}
-	n.exact = len(n.must) > 0 && tree.Op == syntax.OpLiteral
+	// The carriage return at the end of a line is not a part of it.
+	n.exact = len(n.must) > 0 && tree.Op == syntax.OpLiteral && n.must[len(n.must)-1] != '\r'
 	return n, nil
 }
 
@@ -239,16 +249,12 @@ func mustContain(tree *syntax.Regexp) string {
 // each calls found for every line of data that matches, with its number, where
 // it starts and ends, and where the first match in it starts, until found
 // returns false.
-func (n *needle) each(data []byte, found func(line, start, end, at int) bool) {
+func (n *needle) each(data []byte, lines *automaton, found func(line, start, end, at int) bool) {
 	line, counted := 1, 0
 	for pos := 0; pos < len(data); {
-		hit := pos
-		if len(n.must) > 0 {
-			i := bytes.Index(data[pos:], n.must)
-			if i < 0 {
-				return
-			}
-			hit = pos + i
+		hit := n.next(data, pos, lines)
+		if hit < 0 {
+			return
 		}
 		start := bytes.LastIndexByte(data[:hit], '\n') + 1
 		end := len(data)
@@ -271,4 +277,17 @@ func (n *needle) each(data []byte, found func(line, start, end, at int) bool) {
 		}
 		pos = end + 1
 	}
+}
+
+// next returns a position in the first line from pos on that may match, or that
+// of its end; -1 if there is no such line.
+func (n *needle) next(data []byte, pos int, lines *automaton) int {
+	i := bytes.Index(data[pos:], n.must)
+	switch {
+	case i < 0:
+		return -1
+	case !n.exact && len(n.must) < 3: // it may be in every line
+		return lines.find(data, pos)
+	}
+	return pos + i
 }

@@ -66,11 +66,6 @@ func (r rule) suffix(name string) []string {
 	return nil
 }
 
-// limited reports whether a suffix limit holds here.
-func (r rule) limited() bool {
-	return slices.ContainsFunc(r.holds, func(m *mount) bool { return len(m.Suffixes) > 0 })
-}
-
 // A table is mounts, overlaps and layers compiled into one rule for each name
 // where something changes. To decide about a name is to find the longest of
 // them that holds it; how many there are does not matter.

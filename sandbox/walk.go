@@ -134,7 +134,8 @@ func (s *Sandbox) Sweep(ctx context.Context, before time.Time) (int, error) {
 func walkers() int { return min(runtime.GOMAXPROCS(0), 8) }
 
 // A walker reads the folders of a tree in parallel. A worker that finds
-// folders hands them to one that waits, and keeps what nobody waits for.
+// folders hands them to one that waits, and keeps what nobody waits for until
+// somebody does.
 type walker struct {
 	s     *Sandbox
 	ctx   context.Context
@@ -217,6 +218,7 @@ func (w *walker) work(id int) {
 	for next := range w.jobs {
 		own = append(own, next)
 		for len(own) > 0 {
+			own = w.share(own)
 			j := own[len(own)-1]
 			own = w.doJob(id, j, own[:len(own)-1])
 			w.pending.Done()
@@ -248,6 +250,20 @@ func (w *walker) doJob(id int, j job, own []job) []job {
 		}
 		if enter := w.visit(id, j.p, e); enter && e.IsDir() {
 			own = w.offer(job{p: w.enter(j.p, e.Name)}, own)
+		}
+	}
+	return own
+}
+
+// share gives the oldest of own, which have the most below them, to workers
+// that wait, and leaves the last.
+func (w *walker) share(own []job) []job {
+	for len(own) > 1 {
+		select {
+		case w.jobs <- own[0]:
+			own = own[1:]
+		default:
+			return own
 		}
 	}
 	return own

@@ -1,0 +1,11 @@
+// Command golem is a boundary around programs that are not trusted: they get
+// the files they were given, and nothing else.
+package main
+
+import (
+	"os"
+
+	"github.com/golem-forge/golem/internal/front/cli"
+)
+
+func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr)) }

@@ -1,0 +1,159 @@
+// Package cli is the command line: it reads arguments, asks the packages below,
+// and prints. Answers go to standard output; what went wrong goes to standard
+// error, one line that says what and then what to do.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// The exit codes that commands end with.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitDenied = 3
+)
+
+// An exit ends a command with a code, when all that there is to say was said.
+type exit int
+
+func (e exit) Error() string { return "exit code " + strconv.Itoa(int(e)) }
+
+// A usageError says what is wrong with the arguments.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
+
+// Main runs the command line and returns the exit code.
+func Main(args []string, stdout, stderr io.Writer) int {
+	// File names reach both streams, and may hold anything: nothing but plain
+	// text gets through to the terminal, whoever prints it.
+	out, errs := plain{stdout}, plain{stderr}
+	root := newRoot()
+	root.SetArgs(append([]string{}, args...))
+	root.SetOut(out)
+	root.SetErr(errs)
+	err := root.Execute()
+
+	var code exit
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &usage):
+		fmt.Fprintf(errs, "golem: %s\n", usage)
+		return exitUsage
+	}
+	if name, ok := unknownCommand(err); ok {
+		fmt.Fprintf(errs, "golem: %s\n", noCommand(root, name))
+		return exitUsage
+	}
+	fmt.Fprintf(errs, "golem: %v\n", err)
+	return exitFailed
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "golem",
+		Short: "A boundary around programs that are not trusted",
+		Long: `Golem Forge shows a program the files it was given, and nothing else.
+
+This version has the file boundary. It does not run workers or commands yet.`,
+		Example: `  golem explain /notes.md --op write
+  golem doctor
+  golem version --json`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.DisableSuggestions = true // unknownCommand makes its own, in one line
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.PersistentFlags().Bool("json", false, "print one JSON document")
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(newHelp())
+	root.AddCommand(newExplain(), newDoctor(), newVersion())
+	return root
+}
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Tell about a command",
+		Example: "  golem help explain",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usageError(noCommand(cmd.Root(), strings.Join(args, " ")))
+			}
+			return about.Help()
+		},
+	}
+}
+
+// wantsJSON reports whether the user asked for JSON.
+func wantsJSON(cmd *cobra.Command) bool {
+	asked, err := cmd.Flags().GetBool("json")
+	return err == nil && asked
+}
+
+// noArgs refuses arguments, in the words of this package.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s takes no argument, got %s", cmd.Name(), sandbox.Shown(args[0]))
+	}
+	return nil
+}
+
+// unknownCommand returns the name that cobra took for a command.
+func unknownCommand(err error) (string, bool) {
+	quoted, ok := strings.CutPrefix(err.Error(), "unknown command ")
+	if !ok {
+		return "", false
+	}
+	quoted, bad := strconv.QuotedPrefix(quoted)
+	name, worse := strconv.Unquote(quoted)
+	return name, bad == nil && worse == nil
+}
+
+func noCommand(root *cobra.Command, name string) string {
+	var names []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return fmt.Sprintf("unknown command %s; %s", sandbox.Shown(name), didYouMean(name, "golem ", names))
+}
+
+// flagError says what is wrong with a flag, and which one may have been meant.
+func flagError(cmd *cobra.Command, err error) error {
+	var ours usageError
+	if errors.As(err, &ours) {
+		return ours
+	}
+	var unknown interface{ GetSpecifiedName() string }
+	if !errors.As(err, &unknown) || !strings.HasPrefix(err.Error(), "unknown ") {
+		return usagef("%v; see %s --help", err, cmd.CommandPath())
+	}
+	name := unknown.GetSpecifiedName()
+	if c, _, err := cmd.Root().Find([]string{name}); err == nil && c != cmd.Root() {
+		return usagef("unknown flag --%s; it is a command: %s", name, c.CommandPath())
+	}
+	dashes := "--"
+	if len(name) == 1 {
+		dashes = "-"
+	}
+	return usagef("unknown flag %s; %s", sandbox.Shown(dashes+name), didYouMean(name, "--", flagNames(cmd)))
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestHelp holds every command to have a sentence, a text and examples, and
+// every example to be a command line that parses.
+func TestHelp(t *testing.T) {
+	var visit func(cmd *cobra.Command)
+	seen := 0
+	visit = func(cmd *cobra.Command) {
+		seen++
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: short text %q", cmd.CommandPath(), cmd.Short)
+		}
+		if cmd.Example == "" {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for line := range strings.Lines(cmd.Example) {
+			words := strings.Fields(line)
+			if len(words) < 2 || words[0] != "golem" {
+				t.Errorf("%s: example %q", cmd.CommandPath(), line)
+				continue
+			}
+			c, rest, err := newRoot().Find(words[1:])
+			if err == nil {
+				err = c.ParseFlags(rest)
+			}
+			if err == nil && c.Args != nil {
+				err = c.Args(c, c.Flags().Args())
+			}
+			if err != nil {
+				t.Errorf("%s: example %q: %v", cmd.CommandPath(), line, err)
+			}
+		}
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit(newRoot())
+	if seen < 4 {
+		t.Errorf("saw %d commands: this test sees nothing", seen)
+	}
+}
+
+func TestVisible(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"plain text, ü and 漢\n\tas it is", "plain text, ü and 漢\n\tas it is"},
+		{"\x1b[31m", `\x1b[31m`},
+		{"a\rb\x00", `a\rb\x00`},
+		{"\u202e\u200b\u2066", `\u202e\u200b\u2066`},
+		{"\U000e0041", `\U000e0041`},
+		{"\u009b1m", `\u009b1m`},
+		{"\xff\xc3", `\xff\xc3`},
+		{"\ufffd", "\ufffd"},
+		{"'\\", `'\`},
+	} {
+		if got := visible(test.text); got != test.want {
+			t.Errorf("visible(%q): got %q, want %q", test.text, got, test.want)
+		}
+	}
+}
+
+// TestPlain holds both streams to be plain, whatever is printed.
+func TestPlain(t *testing.T) {
+	for _, args := range [][]string{
+		{"\x1b[2J"}, {"--\x1b[2J"}, {"explain", "/\x1b[2J"}, {"explain", "/x", "--op", "\x1b[2J"}, {"help", "\x1b[2J"},
+		{"explain", "/x", "--root", "\x1b[2J"}, {"explain", "/\x1b[2J", "--json"}, {"explain", "/x", "-\x1b"}, {"version", "\x1b"}, {"--json=\x1b", "version"},
+		{"completion", "\x1b"}, {"explain", "/x", "--=\x1b"},
+	} {
+		var out, errs bytes.Buffer
+		if code := Main(args, &out, &errs); code == exitDone {
+			t.Errorf("golem %q: exit code 0", args)
+		}
+		if out.Len()+errs.Len() == 0 || bytes.ContainsRune(out.Bytes(), '\x1b') || bytes.ContainsRune(errs.Bytes(), '\x1b') {
+			t.Errorf("golem %q: got %q, %q", args, out.String(), errs.String())
+		}
+	}
+}
+
+func TestDidYouMean(t *testing.T) {
+	words := []string{"doctor", "explain", "version"}
+	for _, test := range []struct{ word, want string }{
+		{"exlpain", "did you mean explain?"},
+		{"exp", "did you mean explain?"},
+		{"doktor", "did you mean doctor?"},
+		{"x", "there is doctor, explain, version"},
+		{"versoin", "did you mean version?"},
+		{"", "there is doctor, explain, version"},
+		{"nothing", "there is doctor, explain, version"},
+		{strings.Repeat("explain", 10), "there is doctor, explain, version"},
+	} {
+		if got := didYouMean(test.word, "", words); got != test.want {
+			t.Errorf("didYouMean(%q): got %q, want %q", test.word, got, test.want)
+		}
+	}
+}
+
+func TestVersionText(t *testing.T) {
+	info := &debug.BuildInfo{
+		Main:     debug.Module{Version: "v1.2.3"},
+		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}},
+	}
+	system := fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if got, want := newBuild(info).String(), "golem v1.2.3, commit 0123456789ab with changes, "+system; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := newBuild(nil).String(), "golem (devel), "+system; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

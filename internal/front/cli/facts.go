@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// What a link does that leads nowhere.
+const (
+	linkLeaves    = "leaves what is shown"
+	linkToNothing = "leads to a name that does not exist"
+)
+
+// links returns the links on the way, and the name at the end of it.
+func (q question) links(name string) (facts []fact, end string) {
+	const most = 40
+	at := "/"
+	rest := strings.Split(strings.Trim(name, "/"), "/")
+	for len(rest) > 0 && rest[0] != "" && len(facts) < most {
+		next := path.Join(at, rest[0])
+		rest = rest[1:]
+		whole := path.Join(append([]string{next}, rest...)...)
+		info, err := q.s.Lstat(next[1:])
+		if err != nil {
+			return facts, whole
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			at = next
+			continue
+		}
+		l := fact{Kind: "link", Path: sandbox.Shown(next)}
+		if q.op == "delete" && len(rest) == 0 {
+			l.Is = "goes itself; what it leads to stays"
+			return append(facts, l), whole
+		}
+		to, err := q.s.Stat(next)
+		if err == nil {
+			l.Is = "leads to " + sandbox.Shown(to.Path())
+			facts = append(facts, l)
+			at = to.Path()
+			continue
+		}
+		switch sandbox.CodeOf(err) {
+		case sandbox.ErrNotFound:
+			l.Is = linkToNothing
+		case sandbox.ErrOutside:
+			l.Is = linkLeaves
+		default:
+			l.Is = clause(err)
+		}
+		return append(facts, l), whole
+	}
+	return facts, path.Join(append([]string{at}, rest...)...)
+}
+
+// mountFacts returns the mount that holds a name, and what lowers it.
+func (q question) mountFacts(name string) []fact {
+	m, ok := q.s.MountOf(name)
+	if !ok {
+		none := fact{Kind: "mount", Path: "none", Is: "holds " + sandbox.Shown(name)}
+		if _, err := q.s.Stat(name); err == nil {
+			none.Is += ", but some lie below it"
+		}
+		return []fact{none}
+	}
+	var own, shared []fact
+	file, err := q.s.Resolve(name)
+	for _, g := range q.given {
+		switch {
+		case sandbox.Backend(g.look) == m.Backend:
+			own = []fact{{"mount", sandbox.Shown(m.Target), g.access.String(), g.said}}
+			if g.access == m.Access {
+				return own
+			}
+		case g.access == m.Access && err == nil && g.holds(file):
+			shared = append(shared, fact{"shared", sandbox.Shown(g.target), g.access.String(), g.said})
+		}
+	}
+	return append(own, shared...)
+}
+
+// fileFacts says what is at a name.
+func (q question) fileFacts(name string, o outcome) []fact {
+	if q.op == "delete" && q.isLink(name) {
+		return nil // it is a fact already
+	}
+	f := fact{Kind: "file", Path: sandbox.Shown(name)}
+	info, err := q.s.Stat(name)
+	_, mounted := q.s.MountOf(name)
+	switch {
+	case err != nil && (!mounted || !errors.Is(err, sandbox.ErrNotFound)):
+		return nil
+	case err != nil && q.op == "write" && o.err == nil:
+		f.Is = "not there; a write makes it"
+	case err != nil:
+		f.Is = "not there"
+	case o.whole:
+		f.Is = "folder, not empty: only with all that is in it"
+	default:
+		f.Is = kind(info) + q.names(info)
+	}
+	return []fact{f}
+}
+
+func (q question) isLink(name string) bool {
+	info, err := q.s.Lstat(strings.TrimPrefix(name, "/"))
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
+}
+
+// names says of a file what is special about its size and its other names.
+func (q question) names(info sandbox.Info) (text string) {
+	if !info.Mode().IsRegular() {
+		return ""
+	}
+	if q.op == "read" && info.Size() > sandbox.MaxRead {
+		text = fmt.Sprintf(", in parts of at most %d", sandbox.MaxRead)
+	}
+	switch {
+	case info.Links() <= 1:
+	case q.op == "read":
+		text += fmt.Sprintf(", one of %d names: the others may be outside", info.Links())
+	default:
+		text += fmt.Sprintf(", one of %d names: the others keep the content", info.Links())
+	}
+	return text
+}
+
+func kind(info sandbox.Info) string {
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		return "folder"
+	case mode.IsRegular() && info.Size() == 1:
+		return "1 byte"
+	case mode.IsRegular():
+		return fmt.Sprintf("%d bytes", info.Size())
+	case mode&fs.ModeNamedPipe != 0:
+		return "named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "socket"
+	case mode&fs.ModeDevice != 0:
+		return "device"
+	}
+	return "neither file nor folder"
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func TestMountFlag(t *testing.T) {
+	const ro, rw = sandbox.ReadOnly, sandbox.ReadWrite
+	for _, test := range []struct {
+		flag, text     string
+		source, target string
+		access         sandbox.Access
+	}{
+		{"root", ".", ".", "/", rw},
+		{"root", "a/b:ro", "a/b", "/", ro},
+		{"root", "a:b/c", "a:b/c", "/", rw},
+		{"root", `C:\x`, `C:\x`, "/", rw},
+		{"root", `C:\x:ro`, `C:\x`, "/", ro},
+		{"root", "a:b:rw", "a:b", "/", rw},
+		{"mount", "a:/b", "a", "/b", rw},
+		{"mount", "a:/b:ro", "a", "/b", ro},
+		{"mount", "a:/b:rw", "a", "/b", rw},
+		{"mount", "a:/", "a", "/", rw},
+		{"mount", "/a:/b", "/a", "/b", rw},
+		{"mount", `C:\x:/b:ro`, `C:\x`, "/b", ro},
+		{"mount", "a:b:/c:ro", "a:b", "/c", ro},
+		{"mount", "a:/b/c:d/e", "", "", 0},
+		{"mount", "a:/b:overlay", "", "", 0},
+		{"mount", "a:/b:none", "", "", 0},
+		{"mount", "a:/b:", "", "", 0},
+		{"mount", "a:/b:ro:rw", "", "", 0},
+		{"mount", "a", "", "", 0},
+		{"mount", "a:b", "", "", 0},
+		{"mount", "", "", "", 0},
+		{"mount", "/b", "", "", 0},
+		{"root", "a:overlay", "", "", 0},
+		{"root", "a:Rw", "", "", 0},
+		{"root", "a:", "", "", 0},
+		{"root", ":ro", "", "", 0},
+		{"root", "", "", "", 0},
+	} {
+		var list []*given
+		err := mountFlag{test.flag, &list}.Set(test.text)
+		if (err == nil) != (test.source != "") || (err == nil) != (len(list) == 1) {
+			t.Errorf("--%s %q: got %d mounts, %v", test.flag, test.text, len(list), err)
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		if g := list[0]; string(g.source) != test.source || g.target != test.target || g.access != test.access {
+			t.Errorf("--%s %q: got %s at %s %v", test.flag, test.text, string(g.source), g.target, g.access)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A question is whether an operation may be done at a name.
+type question struct {
+	op    string
+	asked string
+	s     *sandbox.Sandbox
+	given []*given
+}
+
+// An answer says yes or no, and what decides it.
+type answer struct {
+	Path     string   `json:"path"` // canonical where it is a name at all
+	Op       string   `json:"op"`
+	Allowed  bool     `json:"allowed"`
+	Reason   string   `json:"reason"`
+	Facts    []fact   `json:"facts"`
+	Error    *problem `json:"error,omitempty"` // what a worker is told
+	Readable []string `json:"readable"`
+	Writable []string `json:"writable"`
+}
+
+// A fact is one thing that decides: a mount, a link, a file.
+type fact struct {
+	Kind string `json:"kind"`
+	Path string `json:"path,omitempty"`
+	Is   string `json:"is"`
+	From string `json:"from,omitempty"` // the flag it comes from
+}
+
+// A problem is an error of the sandbox.
+type problem struct {
+	Code    sandbox.Code `json:"code"`
+	Message string       `json:"message"`
+	Hint    string       `json:"hint,omitempty"`
+}
+
+// answer asks the sandbox. All text in the answer is fit to be printed.
+func (q question) answer(ctx context.Context) answer {
+	a := answer{Path: sandbox.Shown(q.asked), Op: q.op, Facts: []fact{},
+		Readable: shown(q.s.ReadableRoots()), Writable: shown(q.s.WritableRoots())}
+	o := q.ask(ctx)
+	name := q.canonical()
+	if name == "" {
+		return q.refuse(a, q.asked, o.err)
+	}
+	a.Path = sandbox.Shown(name)
+	if q.asked != name && "/"+q.asked != name {
+		a.Facts = append(a.Facts, fact{Kind: "name", Path: sandbox.Shown(q.asked), Is: "is " + a.Path})
+	}
+	links, end := q.links(name)
+	if o.wrote != "" {
+		end = o.wrote
+	}
+	a.Facts = append(a.Facts, q.mountFacts(end)...)
+	a.Facts = append(a.Facts, links...)
+	a.Facts = append(a.Facts, q.fileFacts(end, o)...)
+	if errors.Is(o.err, sandbox.ErrProtected) {
+		a.Facts = append(a.Facts, fact{Kind: "protected", Path: strings.Join(sandbox.Protected(), ", "), Is: "in every mount"})
+	}
+	if o.err != nil {
+		return q.refuse(a, end, o.err)
+	}
+	a.Allowed = true
+	a.Reason = sandbox.Shown(end) + " may be " + q.done(end)
+	return a
+}
+
+// An outcome is what came of an operation.
+type outcome struct {
+	err   error
+	wrote string // the name that a write has arrived at
+	whole bool   // a folder goes with all that is in it
+}
+
+// ask does the operation, on backends that only look.
+func (q question) ask(ctx context.Context) (o outcome) {
+	switch q.op {
+	case "write":
+		var info sandbox.Info
+		if info, o.err = q.s.Write(q.asked, nil); o.err == nil {
+			o.wrote = info.Path()
+		}
+	case "delete":
+		o.err = q.s.Delete(q.asked)
+		if o.whole = errors.Is(o.err, sandbox.ErrNotEmpty); o.whole {
+			for _, g := range q.given {
+				g.look.emptied = true
+			}
+			o.err = q.s.DeleteAll(ctx, q.asked)
+		}
+	default:
+		if info, err := q.s.Stat(q.asked); err == nil && info.IsDir() {
+			_, o.err = q.s.List(q.asked)
+		} else {
+			_, _, o.err = q.s.ReadRange(q.asked, 0, 0)
+		}
+	}
+	return o
+}
+
+// done is the word for what was allowed.
+func (q question) done(name string) string {
+	switch q.op {
+	case "write":
+		return "written"
+	case "delete":
+		return "deleted"
+	}
+	if info, err := q.s.Stat(name); err == nil && info.IsDir() {
+		return "listed"
+	}
+	return "read"
+}
+
+// canonical returns the name in the form in which errors have it, "" where it
+// is not a name. A sandbox that shows nothing makes an error of every name, and
+// does nothing else.
+func (q question) canonical() string {
+	nothing, err := q.s.Restrict()
+	if err != nil {
+		return ""
+	}
+	_, err = nothing.Stat(q.asked)
+	var e *sandbox.Error
+	if errors.As(err, &e) && e.Code == sandbox.ErrNotFound {
+		return e.Path
+	}
+	return ""
+}
+
+// refuse completes an answer that is no.
+func (q question) refuse(a answer, end string, err error) answer {
+	a.Error = &problem{Code: sandbox.CodeOf(err), Message: err.Error()}
+	var e *sandbox.Error
+	if errors.As(err, &e) {
+		a.Error.Hint = e.Hint
+	}
+	a.Reason = q.reason(a.Facts, end, err)
+	return a
+}
+
+// reason says in one clause why not.
+func (q question) reason(facts []fact, end string, err error) string {
+	name := sandbox.Shown(end)
+	m, mounted := q.s.MountOf(end)
+	for _, f := range facts {
+		switch {
+		case f.Kind == "shared" && errors.Is(err, sandbox.ErrReadOnly):
+			return name + " is also in " + f.Path + ", which is read-only"
+		case f.Is == linkLeaves && errors.Is(err, sandbox.ErrOutside),
+			f.Is == linkToNothing && errors.Is(err, sandbox.ErrNotFound):
+			return "the link " + f.Path + " " + f.Is
+		}
+	}
+	switch sandbox.CodeOf(err) {
+	case sandbox.ErrNotFound:
+		if !mounted {
+			return "nothing is mounted at " + name
+		}
+		return name + " does not exist"
+	case sandbox.ErrReadOnly:
+		if m.Access < sandbox.ReadWrite {
+			return sandbox.Shown(m.Target) + " is read-only"
+		}
+	case sandbox.ErrNotRegular:
+		if info, err := q.s.Stat(end); err == nil {
+			return name + " is a " + kind(info)
+		}
+	case sandbox.ErrIsDir:
+		return name + " is a folder"
+	case sandbox.ErrNotDir:
+		for at := end; at != "/"; at = path.Dir(at) {
+			if _, err := q.s.Stat(at); err == nil {
+				return sandbox.Shown(at) + " is not a folder"
+			}
+		}
+	}
+	return clause(err)
+}
+
+// clause returns the first clause of an error's hint that says why, and the
+// code where there is none.
+func clause(err error) string {
+	var e *sandbox.Error
+	if errors.As(err, &e) {
+		for part := range strings.SplitSeq(e.Hint, "; ") {
+			if part != "" && !strings.HasPrefix(part, "it leads to ") {
+				return part
+			}
+		}
+	}
+	return string(sandbox.CodeOf(err))
+}
+
+func shown(names []string) []string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = sandbox.Shown(name)
+	}
+	return list
+}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// A build is what the binary knows about itself.
+type build struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print which golem this is",
+		Long:    "Print the version and commit that golem was built from, the Go that built it, and the system it is for.",
+		Example: "  golem version\n  golem version --json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			info, _ := debug.ReadBuildInfo()
+			b := newBuild(info)
+			if wantsJSON(cmd) {
+				return printJSON(cmd.OutOrStdout(), b)
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), b)
+			return nil
+		},
+	}
+}
+
+// newBuild reads what the go command has put into the binary; nil is nothing.
+func newBuild(info *debug.BuildInfo) build {
+	b := build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if info == nil {
+		return b
+	}
+	if info.Main.Version != "" {
+		b.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+func (b build) String() string {
+	text := "golem " + b.Version
+	if b.Commit != "" {
+		text += ", commit " + b.Commit[:min(12, len(b.Commit))]
+		if b.Modified {
+			text += " with changes"
+		}
+	}
+	return fmt.Sprintf("%s, %s %s/%s", text, b.Go, b.OS, b.Arch)
+}

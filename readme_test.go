@@ -1,0 +1,292 @@
+package golem_test
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A block is a fenced piece of a document: its language and its lines.
+type block struct {
+	lang, text string
+	line       int // of its first line
+}
+
+// blocks returns the fenced pieces of a document.
+func blocks(t *testing.T, document string) []block {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []block
+	var open *block
+	line := 0
+	for l := range strings.Lines(string(text)) {
+		line++
+		lang, fence := strings.CutPrefix(l, "```")
+		switch {
+		case fence && open == nil:
+			open = &block{lang: strings.TrimSpace(lang), line: line + 1}
+		case fence:
+			found = append(found, *open)
+			open = nil
+		case open != nil:
+			open.text += l
+		}
+	}
+	if open != nil {
+		t.Fatalf("%s:%d: a fence without end", document, open.line)
+	}
+	return found
+}
+
+// TestReadme plays the transcripts of the README, in their order, in one empty
+// folder, and then its program: all of it prints what the README says.
+func TestReadme(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("the transcripts are for a shell: ", err)
+	}
+	folder, bin := t.TempDir(), t.TempDir()
+	build(t, filepath.Join(bin, "golem"), "./cmd/golem")
+
+	var script strings.Builder
+	var commands []string
+	var want []string
+	var program, printed string
+	for _, b := range blocks(t, "README.md") {
+		switch b.lang {
+		case "console":
+			for l := range strings.Lines(b.text) {
+				if command, ok := strings.CutPrefix(l, "$ "); ok {
+					// The mark must not change the exit status that the command may ask for.
+					fmt.Fprintf(&script, "{ s=$?; printf '\\n\\001'; (exit $s); }\n%s", command)
+					commands = append(commands, strings.TrimSpace(command))
+					want = append(want, "")
+				} else if len(want) > 0 {
+					want[len(want)-1] += l
+				} else {
+					t.Fatalf("README.md:%d: the transcript does not begin with a command", b.line)
+				}
+			}
+		case "go":
+			program = b.text
+		case "text":
+			printed = b.text
+		}
+	}
+	if len(commands) < 5 || program == "" || printed == "" {
+		t.Fatalf("README.md: found %d commands, a program of %d bytes: this test sees nothing", len(commands), len(program))
+	}
+	out := play(t, folder, bin, bash, "-c", script.String())
+	got := strings.Split(out, "\n\x01")[1:]
+	if len(got) != len(want) {
+		t.Fatalf("README.md: %d commands have run, want %d:\n%s", len(got), len(want), out)
+	}
+	for i := range want {
+		if g := strings.TrimSuffix(got[i], "\n"); g != strings.TrimSuffix(want[i], "\n") {
+			t.Errorf("README.md: $ %s\ngot:\n%s\nwant:\n%s", commands[i], g, want[i])
+		}
+	}
+
+	source := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(source, []byte(program), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	build(t, filepath.Join(bin, "program"), source)
+	if got := play(t, folder, bin, filepath.Join(bin, "program")); got != printed {
+		t.Errorf("README.md: the program prints\n%s\nwant:\n%s", got, printed)
+	}
+}
+
+func build(t *testing.T, to, what string) {
+	t.Helper()
+	if out, err := exec.Command("go", "build", "-o", to, what).CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", what, err, out)
+	}
+}
+
+// play runs a program in a folder and returns all that it prints.
+func play(t *testing.T, folder, bin, program string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil || err != nil && len(out) == 0 {
+		t.Fatalf("%s: %v", program, err)
+	}
+	return string(out)
+}
+
+// TestLibraryGuide compiles every piece of Go in the guide. A piece may leave
+// variables unused; nothing else is forgiven.
+func TestLibraryGuide(t *testing.T) {
+	const document = "docs/library.md"
+	var code strings.Builder
+	code.WriteString(`package main
+import ("bytes"; "context"; "errors"; "fmt"; "testing"; "text/template"; "time"
+"github.com/golem-forge/golem/sandbox"; "github.com/golem-forge/golem/sandbox/sandboxtest")
+func main() {}
+`)
+	pieces := 0
+	for _, b := range blocks(t, document) {
+		if b.lang != "go" {
+			continue
+		}
+		pieces++
+		if strings.HasPrefix(b.text, "func ") {
+			fmt.Fprintf(&code, "//line %s:%d\n%s", document, b.line, b.text)
+			continue
+		}
+		fmt.Fprintf(&code, "func piece%d(ctx context.Context, s *sandbox.Sandbox) {\n//line %s:%d\n%s}\n", pieces, document, b.line, b.text)
+	}
+	if pieces < 10 {
+		t.Fatalf("%s: found %d pieces of Go: this test sees nothing", document, pieces)
+	}
+	source := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(source, []byte(code.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("go", "build", "-gcflags=-e", "-o", os.DevNull, source).CombinedOutput()
+	if err == nil {
+		return
+	}
+	said := 0
+	for l := range strings.Lines(string(out)) {
+		said++
+		if !strings.HasPrefix(l, "#") && !strings.Contains(l, "declared and not used") {
+			t.Error(strings.TrimSpace(l))
+		}
+	}
+	if said == 0 {
+		t.Errorf("go build: %v", err)
+	}
+}
+
+// TestErrorTable holds the guide's table of codes to the constants.
+func TestErrorTable(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "sandbox/errors.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	matching := map[string]error{"ErrNotExist": fs.ErrNotExist, "ErrExist": fs.ErrExist, "ErrPermission": fs.ErrPermission, "ErrInvalid": fs.ErrInvalid}
+	var want []string
+	for n := range ast.Preorder(file) {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			continue
+		}
+		if kind, ok := spec.Type.(*ast.Ident); !ok || kind.Name != "Code" {
+			continue
+		}
+		code, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := fmt.Sprintf("| `%s` | `%s` | %s |", code, spec.Names[0].Name, strings.TrimSpace(spec.Comment.Text()))
+		for _, name := range []string{"ErrNotExist", "ErrExist", "ErrPermission", "ErrInvalid"} {
+			if sandbox.Code(code).Is(matching[name]) {
+				row += " `" + name + "`"
+			}
+		}
+		want = append(want, row+" |")
+	}
+	if len(want) < 10 {
+		t.Fatalf("sandbox/errors.go: found %d codes: this test sees nothing", len(want))
+	}
+	text, err := os.ReadFile("docs/library.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := regexp.MustCompile("(?m)^\\| `[a-z_]+` \\| `Err.*$").FindAllString(string(text), -1)
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/library.md: the table of codes is\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestLinks follows every link between the documents, and to their headings.
+func TestLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	fence := regexp.MustCompile("(?ms)^```.*?^```$")
+	followed := 0
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || d.Name() == "bin"):
+			return fs.SkipDir
+		case filepath.Ext(name) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			followed++
+			file, heading, _ := strings.Cut(m[1], "#")
+			to := name
+			if file != "" {
+				to = filepath.Join(filepath.Dir(name), file)
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s links to %s, which is not there", name, m[1])
+			} else if heading != "" && !slices.Contains(headings(t, to), heading) {
+				t.Errorf("%s links to %s, which has no such heading", name, m[1])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if followed < 20 {
+		t.Errorf("followed %d links: this test sees nothing", followed)
+	}
+}
+
+// headings returns the headings of a document as links name them.
+func headings(t *testing.T, document string) []string {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for l := range strings.Lines(string(text)) {
+		if title := strings.TrimLeft(l, "#"); title != l && strings.HasPrefix(title, " ") {
+			names = append(names, strings.Map(func(r rune) rune {
+				switch {
+				case r == ' ':
+					return '-'
+				case r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r):
+					return unicode.ToLower(r)
+				}
+				return -1
+			}, strings.TrimSpace(title)))
+		}
+	}
+	return names
+}
