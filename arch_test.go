@@ -29,6 +29,7 @@ var layers = []struct {
 	{"sandbox", 0, "mounts, access, limits, one resolver, errors; the backends"},
 	{"sandbox/sandboxtest", 0, "conformance suite for backends, and the attack table"},
 	{"internal/policy", 1, "origin, mode, consent, effect, rule, grant: pure"},
+	{"internal/conf", 1, "strict YAML: values that know where they were written"},
 	{"internal/jail", 1, "confines a command to what a sandbox shows"},
 	{"internal/git", 1, "the only package that runs git"},
 	{"internal/state", 1, "the one place where things are kept"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -21,6 +22,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
+			env.Setenv("GOLEM_STATE", filepath.Join(env.WorkDir, ".state"))
 			env.Setenv("ESC", "\x1b")   // starts what a terminal obeys
 			env.Setenv("RLO", "\u202e") // turns the direction of the text
 			env.Setenv("BAD", "\xff")   // is not UTF-8
@@ -28,6 +30,7 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":  exits,
+			"damage": damage,
 			"sparse": sparse,
 			"mkfifo": makePipe,
 			"ln":     hardLink,
@@ -51,6 +54,18 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("exit code: got %d, want %d", got, want)
+	}
+}
+
+// damage overwrites what is kept of the user's trust.
+func damage(ts *testscript.TestScript, neg bool, args []string) {
+	kept, err := filepath.Glob(filepath.Join(ts.Getenv("GOLEM_STATE"), "*", "trust.json"))
+	ts.Check(err)
+	if neg || len(args) > 0 || len(kept) == 0 {
+		ts.Fatalf("usage: damage, where there is something")
+	}
+	for _, name := range kept {
+		ts.Check(os.WriteFile(name, []byte(`[{"hash`), 0o600))
 	}
 }
 

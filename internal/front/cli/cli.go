@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -61,7 +62,15 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(errs, "golem: %s\n", noCommand(root, name))
 		return exitUsage
 	}
+	var problems conf.Problems
+	if errors.As(err, &problems) {
+		fmt.Fprintln(errs, problems.Error())
+		return exitUsage
+	}
 	fmt.Fprintf(errs, "golem: %v\n", err)
+	if sandbox.CodeOf(err) == "untrusted" {
+		return exitDenied
+	}
 	return exitFailed
 }
 
@@ -71,8 +80,10 @@ func newRoot() *cobra.Command {
 		Short: "A boundary around programs that are not trusted",
 		Long: `Golem Forge shows a program the files it was given, and nothing else.
 
-This version has the file boundary. It does not run workers or commands yet.`,
-		Example: `  golem explain /notes.md --op write
+This version has the file boundary and the policy of programs. It does not run
+workers or commands yet.`,
+		Example: `  golem init notes
+  golem explain /out/summary.md --op write
   golem doctor
   golem version --json`,
 		SilenceErrors: true,
@@ -83,7 +94,7 @@ This version has the file boundary. It does not run workers or commands yet.`,
 	root.PersistentFlags().Bool("json", false, "print one JSON document")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newExplain(), newDoctor(), newVersion())
+	root.AddCommand(newInit(), newLint(), newConfig(), newWorkers(), newExplain(), newTrust(), newDoctor(), newVersion())
 	return root
 }
 

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -8,18 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // An opFlag is one of the operations that can be asked about.
 type opFlag struct{ op string }
 
-func operations() []string { return []string{"read", "write", "delete"} }
-
 // Set implements the flag package's Value.
 func (f *opFlag) Set(word string) error {
-	if !slices.Contains(operations(), word) {
-		return usagef("--op %s: no such operation; %s", sandbox.Shown(word), didYouMean(word, "", operations()))
+	if !slices.Contains(forge.Operations(), word) {
+		return usagef("--op %s: no such operation; %s", sandbox.Shown(word), didYouMean(word, "", forge.Operations()))
 	}
 	f.op = word
 	return nil
@@ -29,46 +30,75 @@ func (f *opFlag) Set(word string) error {
 func (f *opFlag) String() string { return f.op }
 
 // Type names the value in a help text.
-func (f *opFlag) Type() string { return strings.Join(operations(), "|") }
+func (f *opFlag) Type() string { return strings.Join(forge.Operations(), "|") }
 
 func newExplain() *cobra.Command {
 	op := &opFlag{"read"}
-	var mounts *[]*given
+	worker := ""
 	cmd := &cobra.Command{
 		Use:   "explain PATH",
 		Short: "Say whether a worker may use a file here, and what decides it",
 		Long: `Say whether a worker may read, write or delete PATH, and what decides it: the
-mount, a link and where it leads, a protected name, the file itself.
+mount, a link and where it leads, a protected name, the file itself, what the
+worker and its callers declare, and the approval that is needed.
 
-The mounts are those of the flags; without any, the current folder at /,
-read-only. The sandbox that a worker would get is asked about the real folders.
-No file's content is read, and nothing is changed.
+It is about a worker of the program here; with --root or --mount about those
+mounts; and where there is neither, about the current folder at /, read-only.
+The sandbox that a worker would get is asked about the real folders. No file's
+content is read, and nothing is changed.
 
 Exit code 0 is yes, 3 is no.`,
 		Example: `  golem explain /notes.md
+  golem explain /out/summary.md --op write --worker summarise
   golem explain /in/paper.txt --op write --mount ./papers:/in:ro --mount ./results:/out
   golem explain /src/.git/config --op write --root .:rw --json`,
 		Args: explainArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, list, err := newSandbox(*mounts)
-			if err != nil {
-				return err
-			}
-			a := question{op.op, args[0], s, list}.answer(cmd.Context())
-			if wantsJSON(cmd) {
-				err = printJSON(cmd.OutOrStdout(), a)
-			} else {
-				a.print(cmd.OutOrStdout())
-			}
-			if err == nil && !a.Allowed {
-				err = exit(exitDenied)
-			}
-			return err
-		},
 	}
+	flags := addProgramFlags(cmd)
 	cmd.Flags().Var(op, "op", "what the worker would do")
-	mounts = addMountFlags(cmd)
+	cmd.Flags().StringVar(&worker, "worker", "", "the worker, in place of the entry worker")
+	mounts := addMountFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a, err := explain(cmd.Context(), flags, *mounts, op.op, args[0], worker)
+		if err != nil {
+			return err
+		}
+		if wantsJSON(cmd) {
+			err = printJSON(cmd.OutOrStdout(), a)
+		} else {
+			printAnswer(cmd.OutOrStdout(), a)
+		}
+		if err == nil && !a.Allowed {
+			err = exit(exitDenied)
+		}
+		return err
+	}
 	return cmd
+}
+
+// explain asks about the mounts that are given, or about the program.
+func explain(ctx context.Context, flags *programFlags, mounts []*forge.Given, op, path, worker string) (forge.Answer, error) {
+	if len(mounts) > 0 && worker != "" {
+		return forge.Answer{}, usageError("--worker is about a program; it does not go with --root and --mount")
+	}
+	if len(mounts) == 0 {
+		p, err := flags.load()
+		if err != nil {
+			return forge.Answer{}, err
+		}
+		if p.Content.Hash != "" || worker != "" {
+			return p.Explain(ctx, op, path, worker)
+		}
+		here := &forge.Given{Said: "the current folder", Source: p.Root(), Target: "/", Access: sandbox.ReadOnly}
+		mounts = []*forge.Given{here}
+	}
+	a, err := forge.Explain(ctx, op, path, mounts)
+	var given *forge.GivenError
+	var wrong *sandbox.Error
+	if errors.As(err, &given) || errors.As(err, &wrong) {
+		return a, usagef("%v", err)
+	}
+	return a, err
 }
 
 // explainArgs wants one path. What follows "--" is kept for commands.
@@ -85,9 +115,12 @@ func explainArgs(cmd *cobra.Command, args []string) error {
 }
 
 // print says the answer, then each fact on a line, then what is allowed.
-func (a answer) print(w io.Writer) {
+func printAnswer(w io.Writer, a forge.Answer) {
 	word := "no"
-	if a.Allowed {
+	switch {
+	case a.Allowed && a.Consent == "ask":
+		word = "yes, if you say so"
+	case a.Allowed:
 		word = "yes"
 	}
 	fmt.Fprintf(w, "%s: %s\n", word, a.Reason)

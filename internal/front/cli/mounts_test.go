@@ -3,6 +3,7 @@ package cli
 import (
 	"testing"
 
+	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -41,7 +42,7 @@ func TestMountFlag(t *testing.T) {
 		{"root", ":ro", "", "", 0},
 		{"root", "", "", "", 0},
 	} {
-		var list []*given
+		var list []*forge.Given
 		err := mountFlag{test.flag, &list}.Set(test.text)
 		if (err == nil) != (test.source != "") || (err == nil) != (len(list) == 1) {
 			t.Errorf("--%s %q: got %d mounts, %v", test.flag, test.text, len(list), err)
@@ -50,8 +51,8 @@ func TestMountFlag(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if g := list[0]; string(g.source) != test.source || g.target != test.target || g.access != test.access {
-			t.Errorf("--%s %q: got %s at %s %v", test.flag, test.text, string(g.source), g.target, g.access)
+		if g := list[0]; string(g.Source) != test.source || g.Target != test.target || g.Access != test.access {
+			t.Errorf("--%s %q: got %s at %s %v", test.flag, test.text, string(g.Source), g.Target, g.Access)
 		}
 	}
 }

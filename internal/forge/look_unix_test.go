@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package forge
 
 import (
 	"context"
@@ -81,7 +81,7 @@ func TestLookAgrees(t *testing.T) {
 		before := snapshot(t, dir)
 		fresh := ""
 		for _, name := range names {
-			for _, op := range operations() {
+			for _, op := range Operations() {
 				answer := askIn(t, dir, tree.mounts, op, name)
 				if after := snapshot(t, dir); after != before {
 					t.Fatalf("%s: %s %q: asking has changed the tree:\n%s\nbefore:\n%s", tree.name, op, name, after, before)
@@ -131,7 +131,7 @@ func TestPipeIsLeftAlone(t *testing.T) {
 	}()
 	mounts := []sandbox.Mount{{Target: "/", Access: sandbox.ReadWrite}}
 	for range 20 { // the other one may be late
-		for _, op := range operations() {
+		for _, op := range Operations() {
 			if a := askIn(t, dir, mounts, op, "/pipe"); a.Allowed != (op == "delete") {
 				t.Fatalf("%s: got %v, %s", op, a.Allowed, a.Reason)
 			}
@@ -152,13 +152,13 @@ func TestPipeIsLeftAlone(t *testing.T) {
 	}
 }
 
-func askIn(t *testing.T, dir string, mounts []sandbox.Mount, op, name string) answer {
+func askIn(t *testing.T, dir string, mounts []sandbox.Mount, op, name string) Answer {
 	t.Helper()
-	var list []*given
+	var list []*Given
 	for _, m := range mounts {
-		list = append(list, &given{said: "--mount", source: sandbox.Host(filepath.Join(dir, string(m.Source))), target: m.Target, access: m.Access})
+		list = append(list, &Given{Said: "--mount", Source: sandbox.Host(filepath.Join(dir, string(m.Source))), Target: m.Target, Access: m.Access})
 	}
-	s, list, err := newSandbox(list)
+	s, err := lookAt(list, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

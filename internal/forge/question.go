@@ -1,4 +1,4 @@
-package cli
+package forge
 
 import (
 	"context"
@@ -9,44 +9,51 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
+// Operations are those that can be asked about.
+func Operations() []string { return []string{"read", "write", "delete"} }
+
 // A question is whether an operation may be done at a name.
 type question struct {
 	op    string
 	asked string
 	s     *sandbox.Sandbox
-	given []*given
+	given []*Given
 }
 
-// An answer says yes or no, and what decides it.
-type answer struct {
+// An Answer says yes or no, and what decides it.
+type Answer struct {
 	Path     string   `json:"path"` // canonical where it is a name at all
 	Op       string   `json:"op"`
+	Worker   string   `json:"worker,omitempty"`
 	Allowed  bool     `json:"allowed"`
+	Consent  string   `json:"consent,omitempty"` // what an approver is asked, where it is allowed
 	Reason   string   `json:"reason"`
-	Facts    []fact   `json:"facts"`
-	Error    *problem `json:"error,omitempty"` // what a worker is told
+	Facts    []Fact   `json:"facts"`
+	Error    *Refusal `json:"error,omitempty"` // what a worker is told
 	Readable []string `json:"readable"`
 	Writable []string `json:"writable"`
+
+	end string // the name at the end of all links
 }
 
-// A fact is one thing that decides: a mount, a link, a file.
-type fact struct {
+// A Fact is one thing that decides: a mount, a link, a file, a rule.
+type Fact struct {
 	Kind string `json:"kind"`
 	Path string `json:"path,omitempty"`
 	Is   string `json:"is"`
-	From string `json:"from,omitempty"` // the flag it comes from
+	From string `json:"from,omitempty"` // the flag, or file:line
 }
 
-// A problem is an error of the sandbox.
-type problem struct {
+// A Refusal is an error of the sandbox.
+type Refusal struct {
 	Code    sandbox.Code `json:"code"`
 	Message string       `json:"message"`
 	Hint    string       `json:"hint,omitempty"`
 }
 
 // answer asks the sandbox. All text in the answer is fit to be printed.
-func (q question) answer(ctx context.Context) answer {
-	a := answer{Path: sandbox.Shown(q.asked), Op: q.op, Facts: []fact{},
+func (q question) answer(ctx context.Context) Answer {
+	a := Answer{Path: sandbox.Shown(q.asked), Op: q.op, Facts: []Fact{},
 		Readable: shown(q.s.ReadableRoots()), Writable: shown(q.s.WritableRoots())}
 	o := q.ask(ctx)
 	name := q.canonical()
@@ -55,17 +62,18 @@ func (q question) answer(ctx context.Context) answer {
 	}
 	a.Path = sandbox.Shown(name)
 	if q.asked != name && "/"+q.asked != name {
-		a.Facts = append(a.Facts, fact{Kind: "name", Path: sandbox.Shown(q.asked), Is: "is " + a.Path})
+		a.Facts = append(a.Facts, Fact{Kind: "name", Path: sandbox.Shown(q.asked), Is: "is " + a.Path})
 	}
 	links, end := q.links(name)
 	if o.wrote != "" {
 		end = o.wrote
 	}
+	a.end = end
 	a.Facts = append(a.Facts, q.mountFacts(end)...)
 	a.Facts = append(a.Facts, links...)
 	a.Facts = append(a.Facts, q.fileFacts(end, o)...)
 	if errors.Is(o.err, sandbox.ErrProtected) {
-		a.Facts = append(a.Facts, fact{Kind: "protected", Path: strings.Join(sandbox.Protected(), ", "), Is: "in every mount"})
+		a.Facts = append(a.Facts, Fact{Kind: "protected", Path: strings.Join(sandbox.Protected(), ", "), Is: "in every mount"})
 	}
 	if o.err != nil {
 		return q.refuse(a, end, o.err)
@@ -139,8 +147,8 @@ func (q question) canonical() string {
 }
 
 // refuse completes an answer that is no.
-func (q question) refuse(a answer, end string, err error) answer {
-	a.Error = &problem{Code: sandbox.CodeOf(err), Message: err.Error()}
+func (q question) refuse(a Answer, end string, err error) Answer {
+	a.Error = &Refusal{Code: sandbox.CodeOf(err), Message: err.Error()}
 	var e *sandbox.Error
 	if errors.As(err, &e) {
 		a.Error.Hint = e.Hint
@@ -150,7 +158,7 @@ func (q question) refuse(a answer, end string, err error) answer {
 }
 
 // reason says in one clause why not.
-func (q question) reason(facts []fact, end string, err error) string {
+func (q question) reason(facts []Fact, end string, err error) string {
 	name := sandbox.Shown(end)
 	m, mounted := q.s.MountOf(end)
 	for _, f := range facts {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package forge
 
 import "golang.org/x/sys/unix"
 

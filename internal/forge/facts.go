@@ -1,4 +1,4 @@
-package cli
+package forge
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ const (
 )
 
 // links returns the links on the way, and the name at the end of it.
-func (q question) links(name string) (facts []fact, end string) {
+func (q question) links(name string) (facts []Fact, end string) {
 	const most = 40
 	at := "/"
 	rest := strings.Split(strings.Trim(name, "/"), "/")
@@ -33,7 +33,7 @@ func (q question) links(name string) (facts []fact, end string) {
 			at = next
 			continue
 		}
-		l := fact{Kind: "link", Path: sandbox.Shown(next)}
+		l := Fact{Kind: "link", Path: sandbox.Shown(next)}
 		if q.op == "delete" && len(rest) == 0 {
 			l.Is = "goes itself; what it leads to stays"
 			return append(facts, l), whole
@@ -59,37 +59,37 @@ func (q question) links(name string) (facts []fact, end string) {
 }
 
 // mountFacts returns the mount that holds a name, and what lowers it.
-func (q question) mountFacts(name string) []fact {
+func (q question) mountFacts(name string) []Fact {
 	m, ok := q.s.MountOf(name)
 	if !ok {
-		none := fact{Kind: "mount", Path: "none", Is: "holds " + sandbox.Shown(name)}
+		none := Fact{Kind: "mount", Path: "none", Is: "holds " + sandbox.Shown(name)}
 		if _, err := q.s.Stat(name); err == nil {
 			none.Is += ", but some lie below it"
 		}
-		return []fact{none}
+		return []Fact{none}
 	}
-	var own, shared []fact
+	var own, shared []Fact
 	file, err := q.s.Resolve(name)
 	for _, g := range q.given {
 		switch {
 		case sandbox.Backend(g.look) == m.Backend:
-			own = []fact{{"mount", sandbox.Shown(m.Target), g.access.String(), g.said}}
-			if g.access == m.Access {
+			own = []Fact{{"mount", sandbox.Shown(m.Target), g.Access.String(), g.Said}}
+			if g.Access == m.Access {
 				return own
 			}
-		case g.access == m.Access && err == nil && g.holds(file):
-			shared = append(shared, fact{"shared", sandbox.Shown(g.target), g.access.String(), g.said})
+		case g.Access == m.Access && err == nil && g.holds(file):
+			shared = append(shared, Fact{"shared", sandbox.Shown(g.Target), g.Access.String(), g.Said})
 		}
 	}
 	return append(own, shared...)
 }
 
 // fileFacts says what is at a name.
-func (q question) fileFacts(name string, o outcome) []fact {
+func (q question) fileFacts(name string, o outcome) []Fact {
 	if q.op == "delete" && q.isLink(name) {
 		return nil // it is a fact already
 	}
-	f := fact{Kind: "file", Path: sandbox.Shown(name)}
+	f := Fact{Kind: "file", Path: sandbox.Shown(name)}
 	info, err := q.s.Stat(name)
 	_, mounted := q.s.MountOf(name)
 	switch {
@@ -104,7 +104,7 @@ func (q question) fileFacts(name string, o outcome) []fact {
 	default:
 		f.Is = kind(info) + q.names(info)
 	}
-	return []fact{f}
+	return []Fact{f}
 }
 
 func (q question) isLink(name string) bool {

@@ -1,0 +1,190 @@
+package forge
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Given is a mount that a question is about, and where it was said.
+type Given struct {
+	Said         string // a flag, word for word, or file:line
+	Source, Base sandbox.Host
+	Target       string
+	Access       sandbox.Access
+	Suffixes     []string
+	MaxFileBytes int64
+
+	look *look // what is mounted: the folder, to look at
+}
+
+// holds reports whether the host folder of g holds the file.
+func (g *Given) holds(file sandbox.Host) bool {
+	rel, err := filepath.Rel(string(g.look.Traits().Host), string(file))
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// lookAt makes the sandbox that the mounts describe, of backends that look and
+// do not act.
+func lookAt(given []*Given, protect []string) (*sandbox.Sandbox, error) {
+	c := sandbox.Config{Protect: protect}
+	for _, g := range given {
+		dir, err := sandbox.DirIn(g.Base, g.Source)
+		if err != nil {
+			return nil, &GivenError{g, err}
+		}
+		g.look = &look{Backend: dir}
+		c.Mounts = append(c.Mounts, sandbox.Mount{Target: g.Target, Backend: g.look, Access: g.Access,
+			Suffixes: g.Suffixes, MaxFileBytes: g.MaxFileBytes})
+	}
+	return sandbox.New(c)
+}
+
+// A GivenError says of a mount that it cannot be made.
+type GivenError struct {
+	Given *Given
+	Err   error
+}
+
+// Error names where the mount was said, and what the sandbox said of it.
+func (e *GivenError) Error() string {
+	text := e.Given.Said + ": " + string(sandbox.CodeOf(e.Err))
+	if hint := hintOf(e.Err); hint != "" {
+		text += "; " + hint
+	}
+	return text
+}
+
+// Unwrap returns what the sandbox said.
+func (e *GivenError) Unwrap() error { return e.Err }
+
+// Explain answers whether an operation may be done at a path of these mounts,
+// and what decides it. It asks the sandbox that would be made, on the real
+// folders; no content is read and nothing is changed.
+func Explain(ctx context.Context, op, path string, given []*Given) (Answer, error) {
+	s, err := lookAt(given, nil)
+	if err != nil {
+		return Answer{}, err
+	}
+	return question{op, path, s, given}.answer(ctx), nil
+}
+
+// Explain answers for a worker of the program: "" for the entry worker, or for
+// the project itself where there is none. As long as the program is not
+// trusted the answer says what would hold, and that it does not yet.
+func (p *Program) Explain(ctx context.Context, op, path, name string) (Answer, error) {
+	step, err := p.reach(name)
+	if err != nil {
+		return Answer{}, err
+	}
+	given := p.given()
+	s, err := lookAt(given, p.Project.Protect)
+	if err != nil {
+		return Answer{}, err
+	}
+	grant := p.Project.Grant()
+	if step != nil {
+		grant = step.Grant
+	}
+	if s, err = grant.Files.Apply(s); err != nil {
+		return Answer{}, err
+	}
+	a := question{op, path, s, given}.answer(ctx)
+	p.explainStep(&a, step)
+	explainConsent(&a, grant)
+	return a, p.explainTrust(&a)
+}
+
+// given returns the project's mounts, to look at.
+func (p *Program) given() []*Given {
+	var given []*Given
+	for _, m := range p.Project.Mounts {
+		access, _ := sandbox.ParseAccess(m.Mode)
+		given = append(given, &Given{Said: m.From.String(), Source: m.Source, Base: m.Base, Target: m.Target,
+			Access: access, Suffixes: m.Suffixes, MaxFileBytes: m.MaxFileBytes})
+	}
+	return given
+}
+
+// reach returns the step of a worker; nil for a program without an entry.
+func (p *Program) reach(name string) (*Step, error) {
+	if name == "" && p.Entry == nil {
+		return nil, nil
+	}
+	if name == "" {
+		name = p.Entry.Name
+	}
+	w := p.Worker(name)
+	if w == nil {
+		return nil, p.unknownWorker(name)
+	}
+	if s := p.Tree().Find(name); s != nil {
+		return s, nil
+	}
+	return nil, &sandbox.Error{Op: "worker", Path: name, Code: sandbox.ErrNotFound,
+		Hint: "no worker may call it; name it under workers.allowed_workers of one that is called, or choose it with --entry"}
+}
+
+// explainStep adds what the workers on the way to this one declare.
+func (p *Program) explainStep(a *Answer, s *Step) {
+	if s == nil {
+		return
+	}
+	a.Worker = strings.Join(s.Chain(), " → ")
+	var way []*Step
+	for at := s; at != nil; at = at.Parent {
+		way = append([]*Step{at}, way...)
+	}
+	for _, at := range way {
+		a.Facts = append(a.Facts, Fact{"worker", at.Worker.Name, p.declared(at, a.end), at.Worker.Sandbox.Place.String()})
+		for _, problem := range at.Problems {
+			a.Facts = append(a.Facts, Fact{"error", at.Worker.Name, problem.What, problem.Place.String()})
+		}
+	}
+}
+
+// declared says what is left of a name for a worker.
+func (p *Program) declared(s *Step, name string) string {
+	if name == "" {
+		return "—"
+	}
+	left := s.Grant.Files.Access(name)
+	for _, m := range p.Project.Mounts {
+		if access, ok := sandbox.ParseAccess(m.Mode); ok && m.Target == name {
+			left = min(left, access)
+		}
+	}
+	return left.String()
+}
+
+// explainConsent adds what an approver is asked.
+func explainConsent(a *Answer, grant policy.Grant) {
+	verb := map[string]policy.Verb{"read": policy.Read, "write": policy.Write, "delete": policy.Delete}[a.Op]
+	if !a.Allowed {
+		return
+	}
+	d := grant.Decide(policy.Effect{Verb: verb, Target: a.end})
+	a.Consent = d.Consent.String()
+	from := d.Rule.From
+	if from == "" {
+		from = "default"
+	}
+	a.Facts = append(a.Facts, Fact{"approval", sandbox.Shown(a.end), a.Op + " " + a.Consent, from})
+	if d.Consent == policy.Blocked {
+		a.Allowed = false
+		a.Reason = "it is blocked"
+		a.Error = &Refusal{Code: "blocked", Message: a.Op + " " + sandbox.Shown(a.end) + ": blocked; " + from}
+	}
+}
+
+// explainTrust adds that the program is not trusted, where it is not.
+func (p *Program) explainTrust(a *Answer) error {
+	trusted, err := p.Trusted()
+	if err == nil && !trusted {
+		a.Facts = append(a.Facts, Fact{"trust", "", "not yet: until golem trust, only reading the program's folder", ""})
+	}
+	return err
+}

@@ -1,0 +1,201 @@
+package forge
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/worker"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Options are what a front knows of the user's wishes and of the machine.
+type Options struct {
+	Dir       string // the program, or a folder in it
+	Entry     string // the entry worker; "" for main
+	State     string // where all state is kept; "" for the user's state folder
+	StateHome string // the user's state folder, as the system has it
+	Home      string // the user's home, for ~
+	Settings  []project.Setting
+	Trust     string // the hash of content that the user vouches for
+	Now       func() time.Time
+}
+
+// A Program is a folder with workers, read and put together.
+type Program struct {
+	Project *project.Project
+	Workers []*worker.Worker // ordered by name
+	Entry   *worker.Worker   // nil if there is none
+	Content Content          // what trust is about
+
+	options Options
+	root    string
+	state   string // the folder of this program's state
+}
+
+// Load reads the program that holds a folder. Whatever is wrong with its files
+// comes back at once, as conf.Problems, with what could be read all the same.
+func Load(o Options) (*Program, error) {
+	root, file, err := project.Find(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{options: o, root: root}
+	p.state = filepath.Join(p.stateBase(), stateName(root))
+	var problems conf.Problems
+	note := func(err error) error {
+		var found conf.Problems
+		if errors.As(err, &found) {
+			problems = append(problems, found...)
+			return nil
+		}
+		return err
+	}
+	var data []byte
+	if file != "" {
+		if data, err = os.ReadFile(filepath.Join(root, file)); err != nil {
+			return nil, unreadable(file, err)
+		}
+	}
+	if err := note(p.readProject(file, data, o.Settings)); err != nil {
+		return nil, err
+	}
+	paths := []string{".", "workers"}
+	if p.Project != nil {
+		paths = p.Project.WorkerPaths
+	}
+	p.Workers, err = worker.Discover(root, paths, toolNames())
+	if err := note(err); err != nil {
+		return nil, err
+	}
+	p.Content = newContent(file, data, p.Workers)
+	if err := p.findEntry(); err != nil && len(problems) == 0 {
+		return p, err
+	}
+	if file == "" && p.Entry != nil && p.Entry.Sandbox.Kind == worker.Paths {
+		settings := append([]project.Setting{pathsOf(p.Entry)}, o.Settings...)
+		if err := note(p.readProject(file, data, settings)); err != nil {
+			return nil, err
+		}
+	}
+	if p.Project != nil {
+		problems = append(problems, p.lint()...)
+	}
+	return p, problems.Err()
+}
+
+func (p *Program) readProject(file string, data []byte, settings []project.Setting) (err error) {
+	env := project.Env{Home: p.options.Home, State: p.stateBase()}
+	p.Project, err = project.Parse(p.root, file, data, env, settings)
+	return err
+}
+
+// pathsOf returns the paths of an entry worker in llm-do's spelling as the
+// project's: without a project file they are what there is.
+func pathsOf(w *worker.Worker) project.Setting {
+	paths := conf.Node{Place: w.Sandbox.Place, Kind: conf.Map}
+	for _, path := range w.Sandbox.Paths {
+		word := func(text string) conf.Node { return conf.Node{Place: path.Place, Kind: conf.Scalar, Text: text} }
+		each := conf.Node{Place: path.Place, Kind: conf.Map}
+		each = each.Set([]string{"root"}, word(path.Root)).Set([]string{"mode"}, word(path.Access.String()))
+		if path.MaxFileBytes > 0 {
+			each = each.Set([]string{"max_file_bytes"}, word(strconv.FormatInt(path.MaxFileBytes, 10)))
+		}
+		if len(path.Suffixes) > 0 {
+			suffixes := conf.Node{Place: path.Place, Kind: conf.List}
+			for _, suffix := range path.Suffixes {
+				suffixes.Items = append(suffixes.Items, word(suffix))
+			}
+			each = each.Set([]string{"suffixes"}, suffixes)
+		}
+		paths = paths.Set([]string{path.Name}, each)
+	}
+	return project.Setting{Keys: []string{"sandbox", "paths"}, Value: paths}
+}
+
+func unreadable(file string, err error) error {
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	return conf.Problems{{Place: conf.Place{Source: file}, What: err.Error(), Hint: "it must be a file that you can read"}}
+}
+
+// Root is the program's folder, for the user's eyes.
+func (p *Program) Root() sandbox.Host { return sandbox.Host(p.root) }
+
+// findEntry settles which worker is the entry.
+func (p *Program) findEntry() error {
+	name := p.options.Entry
+	if name == "" {
+		name = "main"
+	}
+	p.Entry = p.Worker(name)
+	if p.Entry == nil && p.options.Entry != "" {
+		return p.unknownWorker(name)
+	}
+	return nil
+}
+
+// Worker returns the worker of a name, nil if there is none.
+func (p *Program) Worker(name string) *worker.Worker {
+	for _, w := range p.Workers {
+		if w.Name == name {
+			return w
+		}
+	}
+	return nil
+}
+
+func (p *Program) unknownWorker(name string) error {
+	var names []string
+	for _, w := range p.Workers {
+		names = append(names, w.Name)
+	}
+	hint := "this program has no workers"
+	if near := sandbox.Nearest(name, names); len(near) > 0 {
+		hint = "did you mean " + near[0] + "?"
+	} else if len(names) > 0 {
+		hint = "there are " + joined(names)
+	}
+	return &sandbox.Error{Op: "worker", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
+}
+
+// Ceiling returns the most that any worker of the program may do: what the
+// project says, once the user trusts it, and until then to read the program's
+// folder.
+func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
+	trusted, err := p.Trusted()
+	if err != nil {
+		return policy.Grant{}, nil, err
+	}
+	if trusted {
+		s, err := p.Project.Sandbox()
+		return p.Project.Grant(), s, err
+	}
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Source: p.Root(), Access: sandbox.ReadOnly}}})
+	return policy.Grant{Files: policy.AllFiles(), Tools: policy.SetOf("filesystem")}, s, err
+}
+
+// stateBase is where the state of all programs is kept.
+func (p *Program) stateBase() string {
+	if p.options.State != "" {
+		return p.options.State
+	}
+	return filepath.Join(p.options.StateHome, "golem")
+}
+
+// stateName is the name of a program's own state: one that a person knows
+// again, and that no other folder has.
+func stateName(root string) string {
+	sum := sha256.Sum256([]byte(root))
+	return filepath.Base(root) + "-" + hex.EncodeToString(sum[:4])
+}

@@ -1,0 +1,14 @@
+package forge
+
+// toolNames are the names that tools have, which no worker may take: a worker
+// that may be called is a tool itself.
+func toolNames() []string {
+	return []string{
+		"read_file", "read_files", "write_file", "edit_file", "list_files", "find_files", "search_files",
+		"file_info", "file_exists", "make_directory", "move_file", "copy_file", "delete_file",
+		"sandbox_read_text", "sandbox_write_text", "sandbox_list",
+		"shell", "call_worker", "worker_call", "worker_create",
+		"git_stage", "git_status", "git_diff", "git_list_staged", "git_push", "git_pull", "git_discard",
+		"git_branches", "git_merge", "apply_changes", "file_export", "api_send", "clipboard_copy",
+	}
+}

@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/project"
+)
+
+// programFlags are the flags of commands that are about a program.
+type programFlags struct {
+	dir, state, trust, approval, entry string
+	set                                []string
+}
+
+func addProgramFlags(cmd *cobra.Command) *programFlags {
+	f := &programFlags{}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.dir, "program", "C", ".", "the program: a folder, or one inside it")
+	flags.StringVar(&f.state, "state", "", "where golem keeps its state (GOLEM_STATE)")
+	flags.StringVar(&f.trust, "trust", "", "trust content with this hash, without asking")
+	flags.StringVar(&f.approval, "approval", "", "interactive, approve_all or auto_deny (GOLEM_APPROVAL)")
+	flags.StringVar(&f.entry, "entry", "", "the entry worker, in place of main")
+	flags.StringArrayVar(&f.set, "set", nil, "set a value of the project file: a.b=value; may be given again")
+	return f
+}
+
+// load puts the program together: flags above the environment above the file.
+func (f *programFlags) load() (*forge.Program, error) {
+	o, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	return forge.Load(o)
+}
+
+func (f *programFlags) options() (forge.Options, error) {
+	o := forge.Options{Dir: f.dir, Entry: f.entry, Trust: f.trust, State: f.state, Now: time.Now}
+	if o.State == "" {
+		o.State = os.Getenv("GOLEM_STATE")
+	}
+	o.Home, _ = os.UserHomeDir()
+	o.StateHome = os.Getenv("XDG_STATE_HOME")
+	if o.StateHome == "" && o.Home != "" {
+		o.StateHome = filepath.Join(o.Home, ".local", "state")
+	}
+	if o.StateHome == "" && o.State == "" {
+		return o, usageError("no place for state: HOME is not set; name one with --state")
+	}
+	if o.State != "" {
+		abs, err := filepath.Abs(o.State)
+		if err != nil {
+			return o, err
+		}
+		o.State = abs
+	}
+	var err error
+	o.Settings, err = f.settings()
+	return o, err
+}
+
+// settings returns what the environment and the flags set, in that order.
+func (f *programFlags) settings() ([]project.Setting, error) {
+	type said struct{ source, text string }
+	var all []said
+	for _, v := range []struct{ variable, key string }{{"GOLEM_MODEL", "model"}, {"GOLEM_APPROVAL", "approval.mode"}} {
+		if text := os.Getenv(v.variable); text != "" {
+			all = append(all, said{v.variable, v.key + "=" + text})
+		}
+	}
+	for _, text := range f.set {
+		all = append(all, said{"--set", text})
+	}
+	if f.approval != "" {
+		all = append(all, said{"--approval", "approval.mode=" + f.approval})
+	}
+	var settings []project.Setting
+	var problems conf.Problems
+	for _, s := range all {
+		setting, err := project.ParseSet(s.source, s.text)
+		var found conf.Problems
+		if errors.As(err, &found) {
+			problems = append(problems, found...)
+		} else if err != nil {
+			return nil, err
+		}
+		settings = append(settings, setting)
+	}
+	return settings, problems.Err()
+}
+
+// A place is where something was written, for machines.
+type place struct {
+	Source string `json:"source"`
+	Line   int    `json:"line,omitempty"`
+	Col    int    `json:"col,omitempty"`
+}
+
+func placeOf(p conf.Place) place { return place{p.Source, p.Line, p.Col} }
+
+func newLint() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lint",
+		Short: "Check the project file and all workers",
+		Long: `Check the project file, all workers, and what they ask of each other. Every
+problem is told at once, a line each: file:line:col: what; what is allowed.
+
+Exit code 0 is none, 2 is some.`,
+		Example: "  golem lint\n  golem lint -C ~/notes --json",
+		Args:    noArgs,
+	}
+	flags := addProgramFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		p, err := flags.load()
+		var problems conf.Problems
+		if err != nil && !errors.As(err, &problems) {
+			return err
+		}
+		if wantsJSON(cmd) {
+			if err := printJSON(cmd.OutOrStdout(), lintDocument(problems)); err != nil {
+				return err
+			}
+		} else if len(problems) == 0 {
+			fmt.Fprintf(cmd.OutOrStdout(), "no problems: %s, %s\n", counted(len(p.Project.Mounts), "mount"), counted(len(p.Workers), "worker"))
+		} else {
+			fmt.Fprintln(cmd.OutOrStdout(), problems.Error())
+		}
+		if len(problems) > 0 {
+			return exit(exitUsage)
+		}
+		return nil
+	}
+	return cmd
+}
+
+type lintProblem struct {
+	place
+	What string `json:"what"`
+	Hint string `json:"hint,omitempty"`
+}
+
+func lintDocument(problems conf.Problems) any {
+	list := []lintProblem{}
+	for _, p := range problems {
+		list = append(list, lintProblem{placeOf(p.Place), visible(p.What), visible(p.Hint)})
+	}
+	return map[string]any{"problems": list}
+}
+
+func counted(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+func newConfig() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Print every value of the configuration, and where it comes from",
+		Long: `Print every value that holds for this program, and where it comes from: a flag,
+an environment variable, a line of the project file, or the defaults.`,
+		Example: "  golem config\n  golem config --set delegation.maxDepth=2",
+		Args:    noArgs,
+	}
+	flags := addProgramFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		p, err := flags.load()
+		if err != nil {
+			return err
+		}
+		type value struct {
+			Key   string `json:"key"`
+			Value string `json:"value"`
+			From  place  `json:"from"`
+		}
+		list := []value{}
+		var rows [][]string
+		for _, v := range p.Project.Values() {
+			list = append(list, value{v.Key, visible(v.Text), placeOf(v.From)})
+			rows = append(rows, []string{v.Key, cmp.Or(v.Text, "—"), v.From.String()})
+		}
+		if wantsJSON(cmd) {
+			return printJSON(cmd.OutOrStdout(), map[string]any{"values": list})
+		}
+		printColumns(cmd.OutOrStdout(), rows)
+		return nil
+	}
+	return cmd
+}
+
+func newInit() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Make a program to start from",
+		Long: `Make a program in DIR, or here: two workers, a text to read, a place to write,
+and a project file that says what they may do. What is there already stays; a
+folder that holds a program is left alone. You trust what you make.`,
+		Example: "  golem init notes\n  golem init",
+	}
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usagef("init takes one folder, got %d", len(args))
+		}
+		return nil
+	}
+	flags := addProgramFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			flags.dir = args[0]
+		}
+		made, err := forge.Init(flags.dir)
+		if err != nil {
+			return err
+		}
+		p, err := flags.load()
+		if err == nil {
+			err = p.Trust()
+		}
+		if err != nil {
+			return err
+		}
+		if wantsJSON(cmd) {
+			return printJSON(cmd.OutOrStdout(), map[string]any{"program": flags.dir, "made": made})
+		}
+		printInit(cmd.OutOrStdout(), flags.dir, made)
+		return nil
+	}
+	return cmd
+}

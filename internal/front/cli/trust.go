@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/golem-forge/golem/internal/forge"
+)
+
+func newTrust() *cobra.Command {
+	yes := false
+	cmd := &cobra.Command{
+		Use:   "trust",
+		Short: "See what a program would be allowed, and trust it",
+		Long: `See what the files of this program would allow, each with its line, and what has
+changed since you last trusted it; then say yes or no. Trust is for this exact
+content: a changed byte asks again. Until then a program has no effect beyond the
+default, which is to read its own folder. A machine passes the hash that --json
+prints: --trust HASH.
+
+Exit code 0 is trusted, 3 is not.`,
+		Example: "  golem trust\n  golem trust --yes\n  golem trust --json",
+		Args:    noArgs,
+	}
+	flags := addProgramFlags(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "trust it without asking")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		p, err := flags.load()
+		if err != nil {
+			return err
+		}
+		doc, err := trustState(p)
+		if err != nil {
+			return err
+		}
+		if !wantsJSON(cmd) {
+			doc.print(cmd.OutOrStdout())
+		}
+		if !doc.Trusted && (yes || !wantsJSON(cmd) && askedYes(cmd.InOrStdin(), cmd.OutOrStdout())) {
+			if err := p.Trust(); err != nil {
+				return err
+			}
+			doc.Trusted = true
+			if !wantsJSON(cmd) {
+				fmt.Fprintln(cmd.OutOrStdout(), "trusted, as it is now")
+			}
+		}
+		if wantsJSON(cmd) {
+			if err := printJSON(cmd.OutOrStdout(), doc); err != nil {
+				return err
+			}
+		}
+		if !doc.Trusted {
+			return exit(exitDenied)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// A trustDocument is what there is to trust, and whether it is.
+type trustDocument struct {
+	Program string           `json:"program"`
+	Hash    string           `json:"hash"`
+	Trusted bool             `json:"trusted"`
+	Grants  []forge.Widening `json:"grants"`
+	Changes string           `json:"changes,omitempty"` // since it was trusted last, as a diff
+}
+
+func trustState(p *forge.Program) (trustDocument, error) {
+	doc := trustDocument{Program: visible(string(p.Root())), Hash: p.Content.Hash, Grants: []forge.Widening{}}
+	var err error
+	if doc.Trusted, err = p.Trusted(); err != nil {
+		return doc, err
+	}
+	if !doc.Trusted {
+		if doc.Changes, err = p.Changed(); err != nil {
+			return doc, err
+		}
+		doc.Changes = visible(doc.Changes)
+	}
+	for _, w := range p.Widenings() {
+		doc.Grants = append(doc.Grants, forge.Widening{What: visible(w.What), From: visible(w.From)})
+	}
+	return doc, nil
+}
+
+func (d trustDocument) print(w io.Writer) {
+	switch {
+	case d.Hash == "":
+		fmt.Fprintln(w, "nothing to trust: no project file and no workers here")
+		return
+	case d.Trusted:
+		fmt.Fprintf(w, "trusted: %s\n", d.Program)
+	default:
+		fmt.Fprintf(w, "not trusted yet: %s\n", d.Program)
+	}
+	fmt.Fprintf(w, "content %s\n", d.Hash)
+	if d.Changes != "" {
+		fmt.Fprintf(w, "changed since you trusted it:\n%s", d.Changes)
+	}
+	if len(d.Grants) == 0 {
+		fmt.Fprintln(w, "it grants nothing beyond reading its own folder")
+		return
+	}
+	fmt.Fprintln(w, "it grants:")
+	var rows [][]string
+	for _, g := range d.Grants {
+		rows = append(rows, []string{g.From, g.What})
+	}
+	printColumns(w, rows)
+}
+
+// askedYes asks the user at the terminal. What does not come from a terminal is
+// no answer, and neither is anything but yes.
+func askedYes(in io.Reader, out io.Writer) bool {
+	f, ok := in.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		fmt.Fprintln(out, "nobody to ask here: look at it, then golem trust --yes, or --trust HASH on a machine")
+		return false
+	}
+	fmt.Fprint(out, "trust this? [y] yes  [n] no   ")
+	line, _ := bufio.NewReader(f).ReadString('\n')
+	answer := strings.TrimSpace(line)
+	return answer == "y" || answer == "yes"
+}

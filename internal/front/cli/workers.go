@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func printInit(w io.Writer, dir string, made []string) {
+	where := "made"
+	if dir != "." {
+		where = "made " + sandbox.Shown(dir) + ":"
+	}
+	fmt.Fprintf(w, "%s %s\n", where, strings.Join(made, ", "))
+	fmt.Fprintln(w, "  /in   read-only        /out   asks before a write        everything else does not exist for a worker")
+	next := "golem workers"
+	if dir != "." {
+		next = "cd " + sandbox.Shown(dir) + " && " + next
+	}
+	fmt.Fprintf(w, "next: %s\n", next)
+}
+
+func newWorkers() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "workers",
+		Short: "Show who calls whom, and what each worker gets",
+		Long: `Show the entry worker and all that it may call, with what each gets of its
+caller's files, tools and depth. What a worker asks for beyond its caller is an
+error. Workers that nobody may call are listed below the tree.
+
+Exit code 0 is a tree without errors, 2 one with some.`,
+		Example: "  golem workers\n  golem workers --entry summarise --json",
+		Args:    noArgs,
+	}
+	flags := addProgramFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		p, err := flags.load()
+		if p == nil || p.Project == nil {
+			return err
+		}
+		top := p.Tree()
+		doc := workersDocument{Entry: describe(top), Unreached: []string{}}
+		for _, w := range p.Workers {
+			if top.Find(w.Name) == nil {
+				doc.Unreached = append(doc.Unreached, w.Name)
+			}
+		}
+		if wantsJSON(cmd) {
+			if err := printJSON(cmd.OutOrStdout(), doc); err != nil {
+				return err
+			}
+			return quietly(err)
+		}
+		if top == nil {
+			fmt.Fprintln(cmd.OutOrStdout(), "no entry worker: a program has a main.worker, or name one with --entry")
+		}
+		doc.Entry.print(cmd.OutOrStdout(), "")
+		if len(doc.Unreached) > 0 {
+			fmt.Fprintf(cmd.OutOrStdout(), "called by nobody: %s\n", strings.Join(doc.Unreached, ", "))
+		}
+		return err
+	}
+	return cmd
+}
+
+// quietly returns the exit code of an error whose text is in the document.
+func quietly(err error) error {
+	if err != nil {
+		return exit(exitUsage)
+	}
+	return nil
+}
+
+type workersDocument struct {
+	Entry     *workerStep `json:"entry"`
+	Unreached []string    `json:"unreached"`
+}
+
+// A workerStep is a worker in the tree, for people and machines.
+type workerStep struct {
+	Name     string        `json:"name"`
+	About    string        `json:"description,omitempty"`
+	File     string        `json:"file"`
+	Files    []string      `json:"files"` // "/in ro"
+	Tools    []string      `json:"tools"`
+	Hosts    []string      `json:"hosts"`
+	Depth    int           `json:"depth"` // calls that may be nested below
+	Problems []lintProblem `json:"problems"`
+	Note     string        `json:"note,omitempty"`
+	Calls    []*workerStep `json:"calls"`
+}
+
+func describe(s *forge.Step) *workerStep {
+	if s == nil {
+		return nil
+	}
+	d := &workerStep{Name: s.Worker.Name, About: visible(s.Worker.Description), File: s.Worker.File, Depth: s.Grant.Depth,
+		Files: shownFiles(s.Grant.Files), Tools: s.Grant.Tools.Names(), Hosts: s.Grant.Hosts.Patterns(),
+		Problems: []lintProblem{}, Calls: []*workerStep{}}
+	if s.Grant.Hosts.IsAll() {
+		d.Hosts = []string{"*"}
+	}
+	for _, p := range s.Problems {
+		d.Problems = append(d.Problems, lintProblem{placeOf(p.Place), visible(p.What), visible(p.Hint)})
+	}
+	switch {
+	case s.Circular:
+		d.Note = "refused: it is its own caller"
+	case s.Known:
+		d.Note = "see above"
+	}
+	for _, c := range s.Calls {
+		d.Calls = append(d.Calls, describe(c))
+	}
+	return d
+}
+
+// shownFiles returns the topmost names of a grant with their access.
+func shownFiles(f policy.Files) []string {
+	list := []string{}
+	for _, l := range f.Roots() {
+		list = append(list, sandbox.Shown(l.Path)+" "+l.Access.String())
+	}
+	return list
+}
+
+func (d *workerStep) print(w io.Writer, indent string) {
+	if d == nil {
+		return
+	}
+	gets := "no files"
+	if len(d.Files) > 0 {
+		gets = strings.Join(d.Files, ", ")
+	}
+	if len(d.Tools) > 0 {
+		gets += "; " + strings.Join(d.Tools, ", ")
+	}
+	if len(d.Hosts) > 0 {
+		gets += "; hosts " + strings.Join(d.Hosts, ", ")
+	}
+	line := fmt.Sprintf("%s%s  %s", indent, d.Name, gets)
+	if d.Note != "" {
+		line = fmt.Sprintf("%s%s  (%s)", indent, d.Name, d.Note)
+	}
+	fmt.Fprintln(w, line)
+	for _, p := range d.Problems {
+		fmt.Fprintf(w, "%s  error: %s; %s  (%s:%d)\n", indent, p.What, p.Hint, p.Source, p.Line)
+	}
+	for _, c := range d.Calls {
+		c.print(w, indent+"  ")
+	}
+}

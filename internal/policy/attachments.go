@@ -1,0 +1,110 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Attachments bound what files a worker hands to another. The zero value lets
+// none through.
+type Attachments struct {
+	Max   int
+	Bytes int64
+	// Allowed are the only suffixes that pass, where there are any; Denied never
+	// do. The case does not matter. The empty suffix, which every name has, is
+	// denied where it stands in Denied and stands for nothing in Allowed.
+	Allowed []string
+	Denied  []string
+	// Unlimited lifts Max and Bytes: the policy of somebody who has none.
+	Unlimited bool
+}
+
+// Refuses returns why a file may not be attached, "" if it may. The count and
+// the total bytes are those of the call so far, with this file.
+func (a Attachments) Refuses(name string, count int, total int64) string {
+	name = strings.ToLower(name)
+	switch {
+	case hasSuffix("", a.Denied):
+		return "no suffix is allowed: those that the one side and the other allow have none in common"
+	case hasSuffix(name, a.Denied):
+		return "denied suffixes: " + listed(a.Denied, "none")
+	case len(a.Allowed) > 0 && !hasSuffix(name, a.Allowed):
+		return "allowed suffixes: " + listed(a.Allowed, "none")
+	case a.Unlimited:
+		return ""
+	case max(count, 1) > a.Max:
+		return plural(int64(max(count, 1)), "attachment") + ", at most " + strconv.Itoa(a.Max)
+	case total > a.Bytes:
+		return plural(total, "byte") + " in all, at most " + strconv.FormatInt(a.Bytes, 10)
+	}
+	return ""
+}
+
+// hasSuffix reports whether a name in lower case ends in one of the suffixes.
+// The empty suffix is that of the empty name alone.
+func hasSuffix(name string, suffixes []string) bool {
+	return slices.ContainsFunc(suffixes, func(s string) bool {
+		return (s == "") == (name == "") && strings.HasSuffix(name, strings.ToLower(s))
+	})
+}
+
+func (a Attachments) meet(b Attachments) Attachments {
+	both := Attachments{Max: min(a.Max, b.Max), Bytes: min(a.Bytes, b.Bytes), Denied: union(a.Denied, b.Denied)}
+	switch {
+	case a.Unlimited && b.Unlimited:
+		both.Unlimited = true
+	case a.Unlimited:
+		both.Max, both.Bytes = b.Max, b.Bytes
+	case b.Unlimited:
+		both.Max, both.Bytes = a.Max, a.Bytes
+	}
+	switch {
+	case len(a.Allowed) == 0:
+		both.Allowed = b.Allowed
+	case len(b.Allowed) == 0:
+		both.Allowed = a.Allowed
+	default:
+		both.Allowed, both.Denied = bothSuffixes(a.Allowed, b.Allowed, both.Denied)
+	}
+	return both
+}
+
+// bothSuffixes returns the suffixes that pass two lists: the longer of every
+// two of which one ends in the other. Where none is left, nothing passes, which
+// an empty list would not say: then the empty suffix is denied.
+func bothSuffixes(a, b, denied []string) (allowed, deniedToo []string) {
+	a, b = union(a, nil), union(b, nil)
+	for _, x := range a {
+		for _, y := range b {
+			switch {
+			case x == "" || y == "":
+			case strings.HasSuffix(x, y):
+				allowed = append(allowed, x)
+			case strings.HasSuffix(y, x):
+				allowed = append(allowed, y)
+			}
+		}
+	}
+	if len(allowed) == 0 {
+		return nil, union(denied, []string{""})
+	}
+	return union(allowed, nil), denied
+}
+
+// union returns the suffixes of both lists in lower case, ordered, each once.
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	for i, s := range all {
+		all[i] = strings.ToLower(s)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func plural(n int64, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return strconv.FormatInt(n, 10) + " " + word + "s"
+}

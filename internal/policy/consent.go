@@ -1,0 +1,154 @@
+package policy
+
+import "slices"
+
+// A Rule says what consent a verb needs at a target and, for files, below it.
+type Rule struct {
+	Verb Verb
+	// Target is the name of a file or folder, "/" for all; for other verbs a
+	// name, "*" for all; for Connect also "*.example.com".
+	Target  string
+	Consent Consent
+	From    string // where it is written: file:line, a flag
+}
+
+// exact returns the rule with its target as effects spell theirs. A rule that
+// cannot be meant blocks: passed over, it would leave open what it speaks of.
+func (r Rule) exact() Rule {
+	all := "*"
+	if r.Verb.onFiles() {
+		all = "/"
+	}
+	ok := r.Consent <= PreApproved
+	switch {
+	case r.Target == "*" || r.Target == "/":
+		r.Target = all
+	case r.Verb.onFiles():
+		var isName bool
+		r.Target, isName = cleanName(r.Target)
+		ok = ok && isName
+	case r.Verb == Connect:
+		r.Target = hostName(r.Target)
+		ok = ok && IsHost(r.Target)
+	default:
+		ok = ok && r.Target != ""
+	}
+	if !ok {
+		r.Target, r.Consent = all, Blocked
+	}
+	return r
+}
+
+// covers reports whether the rule speaks of the effect.
+func (r Rule) covers(e Effect) bool {
+	switch {
+	case r.Verb != e.Verb:
+		return false
+	case e.Verb.onFiles():
+		return holds(r.Target, e.Target)
+	case r.Target == "*":
+		return true
+	case e.Verb == Connect:
+		return hostWithin(hostName(e.Target), r.Target)
+	}
+	return r.Target == e.Target
+}
+
+// rank is how closely a rule names its target: the longer the closer. A host
+// is closer than the longest pattern that matches it.
+func (r Rule) rank() int {
+	if !r.Verb.onFiles() && r.Target[0] != '*' {
+		return len(r.Target) + 1
+	}
+	return len(r.Target)
+}
+
+// Consents are layers of rules, one for each who had a say: the project, the
+// caller, the worker. In a layer the longest target decides, and the least
+// consent among equals; among layers the least. A layer that says nothing of
+// an effect does not count, and where none does the default of the verb holds:
+// a default is no ceiling.
+//
+// Two verbs reach further than their own rules. To attach a file is to read it,
+// so it needs consent to both. To delete a folder is to delete all that is in
+// it, so a rule for something below the target counts where it is stricter.
+type Consents struct{ layers [][]Rule }
+
+// With returns the consents with one more layer. A rule whose target is not
+// canonical is taken as if it were; one with no target, or with a target or
+// consent that does not exist, blocks its verb.
+func (c Consents) With(rules ...Rule) Consents {
+	if len(rules) == 0 {
+		return c
+	}
+	layer := make([]Rule, len(rules))
+	for i, r := range rules {
+		layer[i] = r.exact()
+	}
+	return Consents{append(slices.Clip(c.layers), layer)}
+}
+
+// Of returns the consent for an effect and the rule that decides. The rule of a
+// default has no From.
+func (c Consents) Of(e Effect) (Consent, Rule) {
+	least := c.written(e)
+	if least.Consent == unset {
+		least = Rule{Verb: e.Verb, Consent: e.Verb.unwritten()}
+	}
+	switch e.Verb {
+	case Attach:
+		if read := c.written(Effect{Read, e.Target}); read.Consent < least.Consent {
+			least = read
+		}
+	case Delete:
+		least = c.below(e, least)
+	}
+	return least.Consent, least
+}
+
+// written returns the rule for an effect, of all layers; one whose consent is
+// unset if none speaks of it.
+func (c Consents) written(e Effect) Rule {
+	least := Rule{Consent: unset}
+	for _, layer := range c.layers {
+		if r := longest(layer, e); r.Consent < least.Consent {
+			least = r
+		}
+	}
+	return least
+}
+
+// below returns the strictest of a rule and of all that speak of something
+// below the effect's target.
+func (c Consents) below(e Effect, least Rule) Rule {
+	for _, layer := range c.layers {
+		for _, r := range layer {
+			if r.Verb == e.Verb && r.Consent < least.Consent && isBelow(e.Target, r.Target) {
+				least = r
+			}
+		}
+	}
+	return least
+}
+
+// longest returns the rule of a layer that decides about an effect; one whose
+// consent is unset if none speaks of it.
+func longest(layer []Rule, e Effect) Rule {
+	best, rank := Rule{Consent: unset}, 0
+	for _, r := range layer {
+		if !r.covers(e) {
+			continue
+		}
+		if now := r.rank(); now > rank || now == rank && r.Consent < best.Consent {
+			best, rank = r, now
+		}
+	}
+	return best
+}
+
+// Rules returns all rules, those of the first layer first.
+func (c Consents) Rules() []Rule { return slices.Concat(c.layers...) }
+
+func (c Consents) meet(d Consents) Consents {
+	return Consents{slices.Concat(c.layers, d.layers)}
+}

@@ -1,0 +1,263 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// All of a small lattice: two paths with each access or none in up to two
+// layers, two tools, two workers, hosts with a wildcard, and each consent or
+// none at two paths in up to two layers. Meet works on each dimension alone, so
+// each is gone through alone; then a lattice with all of them.
+
+// each makes grants that differ in one dimension. With the narrow ones all
+// triples are tried, with the wide ones all pairs.
+var each = []struct {
+	name         string
+	narrow, wide []policy.Grant
+}{
+	{"files", ofFiles(1), ofFiles(2)},
+	{"consent", ofConsent(1), ofConsent(2)},
+	{"tools", ofSets(func(g *policy.Grant, s policy.Set) { g.Tools = s }), nil},
+	{"workers", ofSets(func(g *policy.Grant, s policy.Set) { g.Workers, g.Depth = s, 1 }), nil},
+	{"credentials", ofSets(func(g *policy.Grant, s policy.Set) { g.Credentials = s }), nil},
+	{"hosts", ofHosts(), nil},
+	{"shell", ofShell(), nil},
+	{"numbers", ofNumbers(), nil},
+	{"attachments", ofAttachments(), nil},
+}
+
+func TestEveryPairAndTriple(t *testing.T) {
+	for _, dimension := range each {
+		t.Run(dimension.name, func(t *testing.T) {
+			t.Parallel()
+			wide := dimension.wide
+			if wide == nil || testing.Short() {
+				wide = dimension.narrow
+			}
+			everyPair(t, wide)
+			everyTriple(t, dimension.narrow)
+		})
+	}
+}
+
+// A lattice in all dimensions at once: what one says must not leak into another.
+func TestEveryPairOfAll(t *testing.T) {
+	t.Parallel()
+	sets := ofSets(func(g *policy.Grant, s policy.Set) { g.Tools, g.Workers, g.Depth = s, s, 1 })
+	var all []policy.Grant
+	for _, f := range some(ofFiles(1), 4) {
+		for _, s := range some(sets, 2) {
+			for _, h := range some(ofHosts(), 6) {
+				for _, c := range some(ofConsent(1), 5) {
+					all = append(all, policy.Grant{Files: f.Files, Tools: s.Tools, Workers: s.Workers, Depth: 1,
+						Hosts: h.Hosts, Consent: c.Consent})
+				}
+			}
+		}
+	}
+	everyPair(t, all)
+}
+
+// some returns every nth grant.
+func some(grants []policy.Grant, n int) []policy.Grant {
+	if testing.Short() {
+		n *= 2
+	}
+	var list []policy.Grant
+	for i := 0; i < len(grants); i += n {
+		list = append(list, grants[i])
+	}
+	return list
+}
+
+// The small lattice is as large as it should be.
+func TestLatticeIsWhole(t *testing.T) {
+	if got, want := len(ofFiles(2)), 1+1+16+16*16; got != want {
+		t.Errorf("files: got %d, want %d", got, want)
+	}
+	if got, want := len(ofConsent(2)), 1+16+16*16; got != want {
+		t.Errorf("consent: got %d, want %d", got, want)
+	}
+}
+
+func everyPair(t *testing.T, grants []policy.Grant) {
+	t.Helper()
+	meanings := make([]meaning, len(grants))
+	for i, g := range grants {
+		meanings[i] = meaningOf(g)
+		mustMean(t, "idempotent", g.Meet(g), meanings[i])
+		if excess := g.Within(g); len(excess) > 0 {
+			t.Fatalf("reflexive: %v", excess)
+		}
+	}
+	for i, a := range grants {
+		for j, b := range grants {
+			both := a.Meet(b)
+			m := meaningOf(both)
+			if i < j {
+				mustMean(t, "commutative", b.Meet(a), m)
+			}
+			mustNarrow(t, m, meanings[i])
+			mustNarrow(t, m, meanings[j])
+			if len(both.Within(a)) > 0 || len(both.Within(b)) > 0 {
+				t.Fatalf("grants %d and %d: the meet is beyond one: %v, %v", i, j, both.Within(a), both.Within(b))
+			}
+			within := len(a.Within(b)) == 0
+			if within != (m.ordered() == meanings[i].ordered()) || within == mayMore(a, b) {
+				t.Fatalf("grants %d and %d: within says %v; the meet is\n%+v of\n%+v", i, j, a.Within(b), m, meanings[i])
+			}
+		}
+	}
+}
+
+func everyTriple(t *testing.T, grants []policy.Grant) {
+	t.Helper()
+	within := make([][]bool, len(grants))
+	for i, a := range grants {
+		for _, b := range grants {
+			within[i] = append(within[i], len(a.Within(b)) == 0)
+		}
+	}
+	for i, a := range grants {
+		for j, b := range grants {
+			for k, c := range grants {
+				mustMean(t, "associative", a.Meet(b).Meet(c), meaningOf(a.Meet(b.Meet(c))))
+				if within[i][j] && within[j][k] && !within[i][k] {
+					t.Fatalf("transitive: grants %d, %d and %d", i, j, k)
+				}
+			}
+		}
+	}
+}
+
+// ofFiles returns no files, all, and all under up to so many layers, of which
+// each gives "/a" and "/a/b" an access or none at all.
+func ofFiles(layers int) []policy.Grant {
+	grants := []policy.Grant{{}, {Files: policy.AllFiles()}}
+	last := grants[1:]
+	for range layers {
+		var next []policy.Grant
+		for _, g := range last {
+			for n := range 16 {
+				var layer []sandbox.Limit
+				for i, path := range []string{"/a", "/a/b"} {
+					if choice := n >> (2 * i) & 3; choice < 3 {
+						layer = append(layer, sandbox.Limit{Path: path, Access: sandbox.Access(choice)})
+					}
+				}
+				next = append(next, policy.Grant{Files: g.Files.With(layer...)})
+			}
+		}
+		grants, last = append(grants, next...), next
+	}
+	return grants
+}
+
+// ofConsent returns grants of everything, with no rules and with up to so many
+// layers of them.
+func ofConsent(layers int) []policy.Grant {
+	everything := policy.Grant{Files: policy.AllFiles(), Tools: policy.All(), Workers: policy.All(), Depth: 1,
+		Hosts: policy.AllHosts(), Credentials: policy.All()}
+	grants := []policy.Grant{everything}
+	last := grants
+	for range layers {
+		var next []policy.Grant
+		for _, g := range last {
+			for n := range 16 {
+				var layer []policy.Rule
+				for i, path := range []string{"/a", "/a/b"} {
+					if choice := n >> (2 * i) & 3; choice < 3 {
+						for _, verb := range []policy.Verb{policy.Read, policy.Write, policy.Delete} {
+							layer = append(layer, policy.Rule{Verb: verb, Target: path, Consent: policy.Consent(choice)})
+						}
+					}
+				}
+				more := g
+				more.Consent = g.Consent.With(layer...)
+				next = append(next, more)
+			}
+		}
+		grants, last = append(grants, next...), next
+	}
+	return grants
+}
+
+func ofSets(put func(*policy.Grant, policy.Set)) []policy.Grant {
+	var grants []policy.Grant
+	for _, s := range []policy.Set{{}, policy.SetOf("t"), policy.SetOf("u"), policy.SetOf("u", "t"), policy.All()} {
+		var g policy.Grant
+		put(&g, s)
+		grants = append(grants, g)
+	}
+	return grants
+}
+
+func ofHosts() []policy.Grant {
+	grants := []policy.Grant{{Hosts: policy.AllHosts()}}
+	patterns := []string{"example.com", "*.example.com", "a.example.com", "*.a.example.com"}
+	for n := range 1 << len(patterns) {
+		var some []string
+		for i, p := range patterns {
+			if n>>i&1 == 1 {
+				some = append(some, p)
+			}
+		}
+		grants = append(grants, policy.Grant{Hosts: policy.HostsOf(some...)})
+	}
+	return grants
+}
+
+func ofShell() []policy.Grant {
+	grants := []policy.Grant{{}}
+	for n := range 9 {
+		grants = append(grants, policy.Grant{Shell: policy.Shell{}.With(policy.ShellLayer{
+			Default: policy.Consent(n % 3),
+			Rules:   []policy.ShellRule{{Pattern: "t", Consent: policy.Consent(n / 3)}},
+		})})
+	}
+	return grants
+}
+
+func ofNumbers() []policy.Grant {
+	var grants []policy.Grant
+	for n := range int64(3) {
+		for depth := range 3 {
+			grants = append(grants, policy.Grant{Depth: depth, Level: policy.Level(2 - depth), Limits: policy.Limits{Memory: n, Cost: float64(2 - n)}})
+		}
+	}
+	return grants
+}
+
+func ofAttachments() []policy.Grant {
+	grants := []policy.Grant{{}}
+	lists := [][]string{nil, {".pdf"}, {".gz"}, {".TAR.GZ"}, {".md", ".pdf"}}
+	for _, allowed := range lists {
+		for _, denied := range lists[:2] {
+			for _, a := range []policy.Attachments{{Unlimited: true}, {Max: 1, Bytes: 10}, {Max: 2, Bytes: 5}} {
+				a.Allowed, a.Denied = allowed, denied
+				grants = append(grants, policy.Grant{Attachments: a})
+			}
+		}
+	}
+	return grants
+}
+
+// The meet is the greatest: whatever is within both is within it.
+func TestMeetIsTheGreatest(t *testing.T) {
+	for _, dimension := range each {
+		for i, a := range dimension.narrow {
+			for j, b := range dimension.narrow {
+				both := a.Meet(b)
+				for k, c := range dimension.narrow {
+					below := len(c.Within(a)) == 0 && len(c.Within(b)) == 0
+					if below != (len(c.Within(both)) == 0) {
+						t.Fatalf("%s: grant %d is within %d and %d: %v, but for their meet %v", dimension.name, k, i, j, below, c.Within(both))
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// FuzzRestrict holds files and rules against the sandbox, whose resolver has
+// the last word: whatever a path and a name are spelled like, a grant never
+// says more than the sandbox shows, and a rule that blocks a path blocks every
+// name that the sandbox finds there.
+func FuzzRestrict(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"/a", "/a/b"}, {"/a/", "/a"}, {"a/../b", "/b"}, {"..", "/"}, {"", "/"}, {"/", "/x"}, {"/a\x00", "/a"},
+		{"/a", "/a/../b"}, {"/a//b", "/a/b"}, {"/ä", "/ä/ö"}, {"\xff", "/\xff"}, {"/a", "/ab"}, {"x:y", "/x:y"}, {"*", "/*"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	whole, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
+		{Target: "/", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadWrite},
+	}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, path, name string) {
+		files := policy.AllFiles().With(sandbox.Limit{Path: path, Access: sandbox.ReadOnly})
+		shown, err := files.Apply(whole)
+		has := files.Access(name)
+		// Names that the sandbox has never heard of, by length or by letter, are
+		// its own affair; those that it takes and a grant does not are refused.
+		if err == nil && whole.CanRead(name) && has != shown.Access(name) && (has > shown.Access(name) || canonical(name)) {
+			t.Fatalf("%q limited to %q: got %s, the sandbox has %s", name, path, has, shown.Access(name))
+		}
+		rules := policy.Consents{}.With(policy.Rule{Verb: policy.Read, Target: path})
+		d := policy.Grant{Files: policy.AllFiles(), Consent: rules}.Decide(policy.Effect{Verb: policy.Read, Target: name})
+		if err == nil && shown.CanRead(name) && d.Consent != policy.Blocked {
+			t.Fatalf("%q blocked at %q: got %s", name, path, d.Consent)
+		}
+	})
+}
+
+// canonical asks a policy that allows everything.
+func canonical(name string) bool { return policy.AllFiles().Access(name) > sandbox.None }

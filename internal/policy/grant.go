@@ -1,0 +1,162 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Grant is all that a worker may do. The zero Grant allows nothing.
+type Grant struct {
+	Files       Files
+	Consent     Consents
+	Shell       Shell
+	Tools       Set
+	Workers     Set
+	Hosts       Hosts
+	Credentials Set
+	Limits      Limits
+	Depth       int // how many calls of workers may be nested below this one
+	Attachments Attachments
+	Level       Level // the least boundary its commands need; of two the stronger holds
+}
+
+// Meet returns the greatest grant that is within both.
+func (g Grant) Meet(h Grant) Grant {
+	return Grant{
+		Files:       g.Files.meet(h.Files),
+		Consent:     g.Consent.meet(h.Consent),
+		Shell:       g.Shell.meet(h.Shell),
+		Tools:       g.Tools.meet(h.Tools),
+		Workers:     g.Workers.meet(h.Workers),
+		Hosts:       g.Hosts.meet(h.Hosts),
+		Credentials: g.Credentials.meet(h.Credentials),
+		Limits:      g.Limits.meet(h.Limits),
+		Depth:       min(g.Depth, h.Depth),
+		Attachments: g.Attachments.meet(h.Attachments),
+		Level:       max(g.Level, h.Level),
+	}
+}
+
+// An Excess is one way in which a grant goes beyond another.
+type Excess struct {
+	What  string // file, tool, worker, host, credential
+	Which string
+	Asks  string
+	Has   string
+}
+
+// Error says what was asked for and what there is.
+func (e Excess) Error() string {
+	return e.What + " " + sandbox.Shown(e.Which) + ": exceeds_parent; asks for " + e.Asks + ", the parent has " + e.Has
+}
+
+// Unwrap returns the code, for errors.Is.
+func (e Excess) Unwrap() error { return sandbox.ErrExceedsParent }
+
+// Within returns every way in which g goes beyond the parent in files, tools,
+// workers, hosts and credentials. In the rest, which is consent, commands,
+// limits, depth and attachments, the lower holds without a word: see Meet.
+func (g Grant) Within(parent Grant) []Excess {
+	return slices.Concat(
+		g.Files.within(parent.Files),
+		g.Tools.within("tool", parent.Tools),
+		g.Workers.within("worker", parent.Workers),
+		g.Hosts.within(parent.Hosts),
+		g.Credentials.within("credential", parent.Credentials),
+	)
+}
+
+// A Decision is the answer to whether effects may happen.
+type Decision struct {
+	Consent Consent
+	Effect  Effect // the one that decides: the first with the least consent
+	Rule    Rule   // the rule for it, where a rule decides
+	Why     string // where the grant itself forbids it
+}
+
+// Decide returns the least consent among the effects. No effects need none.
+func (g Grant) Decide(effects ...Effect) Decision {
+	least := Decision{Consent: unset}
+	for _, e := range effects {
+		if d := g.decide(e); d.Consent < least.Consent {
+			least = d
+		}
+	}
+	if least.Consent == unset {
+		least.Consent = PreApproved
+	}
+	return least
+}
+
+func (g Grant) decide(e Effect) Decision {
+	if why := g.forbids(e); why != "" {
+		return Decision{Consent: Blocked, Effect: e, Why: why}
+	}
+	consent, rule := g.Consent.Of(e)
+	return Decision{Consent: consent, Effect: e, Rule: rule}
+}
+
+// forbids returns why the grant itself rules an effect out, "" if it does not.
+func (g Grant) forbids(e Effect) string {
+	if e.Verb.onFiles() && !isName(e.Target) {
+		return "not a name of a file"
+	}
+	switch e.Verb {
+	case Read, Attach:
+		if g.Files.Access(e.Target) < sandbox.ReadOnly {
+			return "not among its files"
+		}
+	case Write, Delete:
+		if g.Files.Access(e.Target) < sandbox.ReadWrite {
+			return "not among the files it may change"
+		}
+	case Connect:
+		if !g.Hosts.Allows(e.Target) {
+			return "not among its hosts"
+		}
+	case Call:
+		if !g.Workers.Has(e.Target) {
+			return "not among the workers it may call"
+		}
+		if g.Depth < 1 {
+			return "no deeper call is left"
+		}
+	case Use:
+		if !g.Tools.Has(e.Target) {
+			return "not among its tools"
+		}
+	case Run:
+		// Which tool runs commands is not known here; without any, none does.
+		if g.Tools.None() {
+			return "it has no tools"
+		}
+	default:
+		return "no such effect"
+	}
+	return ""
+}
+
+// Shell are layers of rules for commands, one for each who had a say. What a
+// pattern means is known to who runs commands; here they only pass through.
+type Shell struct{ Layers []ShellLayer }
+
+// A ShellLayer is the rules of one worker or project.
+type ShellLayer struct {
+	Rules   []ShellRule
+	Default Consent // for commands that no rule matches
+	Silent  bool    // no default is written: of such commands the layer says nothing
+	From    string
+}
+
+// A ShellRule gives commands that match a pattern a consent.
+type ShellRule struct {
+	Pattern string
+	Consent Consent
+	From    string
+}
+
+// With returns the shell rules with one more layer.
+func (s Shell) With(l ShellLayer) Shell { return Shell{append(slices.Clip(s.Layers), l)} }
+
+func (s Shell) meet(t Shell) Shell { return Shell{slices.Concat(s.Layers, t.Layers)} }

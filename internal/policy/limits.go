@@ -1,0 +1,35 @@
+package policy
+
+import "time"
+
+// Limits bound the resources of a run and of its commands. Zero is no limit.
+type Limits struct {
+	CPU      time.Duration // processor time of a command
+	Memory   int64         // bytes
+	Pids     int64         // processes
+	Time     time.Duration // of a command
+	Output   int64         // bytes of a command's output that are kept
+	FileSize int64         // bytes of one file that a command writes
+
+	Turns  int64 // of models, over the whole tree
+	Tokens int64
+	Cost   float64
+	Budget time.Duration // of the whole run
+}
+
+func (l Limits) meet(m Limits) Limits {
+	return Limits{
+		CPU: lower(l.CPU, m.CPU), Memory: lower(l.Memory, m.Memory), Pids: lower(l.Pids, m.Pids),
+		Time: lower(l.Time, m.Time), Output: lower(l.Output, m.Output), FileSize: lower(l.FileSize, m.FileSize),
+		Turns: lower(l.Turns, m.Turns), Tokens: lower(l.Tokens, m.Tokens), Cost: lower(l.Cost, m.Cost),
+		Budget: lower(l.Budget, m.Budget),
+	}
+}
+
+// lower returns the lesser of two limits, of which zero is none.
+func lower[T time.Duration | int64 | float64](a, b T) T {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,111 @@
+package policy
+
+// Origin is who makes a call. The zero value is nobody.
+type Origin uint8
+
+// The origins of calls.
+const (
+	Nobody Origin = iota
+	Model         // a language model that golem runs
+	User          // the user's own hand
+	Peer          // another agent, over MCP
+)
+
+func (o Origin) String() string { return word(o, "nobody", "model", "user", "peer") }
+
+// Mode is who may call a tool. The zero value admits nobody.
+type Mode uint8
+
+// The modes of tools.
+const (
+	Closed Mode = iota
+	LLM         // the model and peers
+	Manual      // the user alone
+	Both        // all three
+)
+
+func (m Mode) String() string { return word(m, "closed", "llm", "manual", "both") }
+
+// Admits reports whether a tool of this mode may be called from there.
+func (m Mode) Admits(o Origin) bool {
+	switch o {
+	case Model, Peer:
+		return m == LLM || m == Both
+	case User:
+		return m == Manual || m == Both
+	}
+	return false
+}
+
+// Consent is what must happen before an effect. The zero value is Blocked, and
+// the order is Blocked < Ask < PreApproved.
+type Consent uint8
+
+// The levels of consent.
+const (
+	Blocked     Consent = iota // it does not happen
+	Ask                        // the user is asked
+	PreApproved                // it happens
+	unset                      // nobody has said: above all that somebody says
+)
+
+func (c Consent) String() string { return word(c, "blocked", "ask", "preApproved", "unset") }
+
+// ParseConsent reads the word that String returns.
+func ParseConsent(text string) (Consent, bool) {
+	for _, c := range []Consent{Blocked, Ask, PreApproved} {
+		if c.String() == text {
+			return c, true
+		}
+	}
+	return Blocked, false
+}
+
+// Verb is a kind of effect. The zero value is no effect and is always blocked.
+type Verb uint8
+
+// The verbs, and what they are done to.
+const (
+	Nothing Verb = iota
+	Read         // a file, by its virtual name
+	Write        // a file
+	Delete       // a file
+	Attach       // a file, handed to another worker
+	Run          // a command
+	Connect      // a host
+	Call         // a worker
+	Use          // a tool, whatever else it does
+)
+
+func (v Verb) String() string {
+	return word(v, "nothing", "read", "write", "delete", "attach", "run", "connect", "call", "use")
+}
+
+// onFiles reports whether the verb is done to a file.
+func (v Verb) onFiles() bool { return v >= Read && v <= Attach }
+
+// unwritten is the consent for a verb of which nobody has said anything.
+func (v Verb) unwritten() Consent {
+	switch v {
+	case Read, Attach, Call, Use:
+		return PreApproved
+	case Write, Delete, Run, Connect:
+		return Ask
+	}
+	return Blocked
+}
+
+// An Effect is what a call does to one target: write /out/a.md.
+type Effect struct {
+	Verb   Verb
+	Target string // a canonical virtual name for files, a name otherwise
+}
+
+func (e Effect) String() string { return e.Verb.String() + " " + e.Target }
+
+func word[T ~uint8](v T, words ...string) string {
+	if int(v) < len(words) {
+		return words[v]
+	}
+	return "invalid"
+}

@@ -1,0 +1,98 @@
+package project
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/golem-forge/golem/internal/conf"
+)
+
+// The spellings of a sandbox's folders.
+const (
+	mounts    = "mounts"
+	zones     = "zones"
+	paths     = "paths"
+	unwritten = "default"
+)
+
+// dialect tells the spellings apart by their keys, and is false where it cannot:
+// where the form is wrong, and where two spellings are mixed.
+func (l *loader) dialect(n conf.Node) (string, bool) {
+	if n.Kind != conf.Map || l.wrong[n.Place] {
+		return "", false
+	}
+	var first conf.Field
+	dialect, ok := unwritten, true
+	for _, f := range n.Fields {
+		if l.wrong[f.Key.Place] || f.Key.Text == "mode" && l.wrong[f.Value.Place] {
+			return "", false
+		}
+		is := spelling(f)
+		switch {
+		case is == "":
+		case dialect == unwritten:
+			dialect, first = is, f
+		case is != dialect:
+			l.problems.Add(written(f), fmt.Sprintf("%s is the %s, %s (%s) the %s", named(f), spellings[is],
+				named(first), written(first).Place, spellings[dialect]), "keep one of the two spellings")
+			ok = false
+		}
+	}
+	root, has := field(n, "root")
+	switch {
+	case has && dialect == unwritten:
+		dialect = mounts
+	case has && dialect == paths:
+		l.problems.Add(written(root), fmt.Sprintf("%s is not of the %s, as %s (%s) is", named(root), spellings[paths],
+			named(first), written(first).Place), "each path has a root of its own; keep one of the two spellings")
+		ok = false
+	}
+	return dialect, ok
+}
+
+var spellings = map[string]string{mounts: "mount spelling", zones: "zone spelling", paths: "llm-do spelling"}
+
+// spelling returns the spelling that a key of the sandbox belongs to, "" if it
+// goes with several.
+func spelling(f conf.Field) string {
+	switch f.Key.Text {
+	case "zones", "cache", "workspace":
+		return zones
+	case "paths":
+		return paths
+	case "mode":
+		if f.Value.Text == "sandboxed" || f.Value.Text == "direct" {
+			return zones
+		}
+		return mounts
+	case "mounts", "readonly", "suffixes", "max_file_bytes", "trust":
+		return mounts
+	}
+	return ""
+}
+
+// named returns the whole name of a key of the sandbox, with its value where
+// the value is what tells.
+func named(f conf.Field) string {
+	if f.Key.Text == "mode" {
+		return "sandbox.mode: " + f.Value.Text
+	}
+	return "sandbox." + f.Key.Text
+}
+
+// written returns a node at the place of a key, or of its value where that came
+// from elsewhere.
+func written(f conf.Field) conf.Node {
+	if f.Value.Place.Source != f.Key.Place.Source {
+		return f.Value
+	}
+	return f.Key
+}
+
+func field(n conf.Node, key string) (conf.Field, bool) {
+	i := slices.IndexFunc(n.Fields, func(f conf.Field) bool { return f.Key.Text == key })
+	if i < 0 {
+		return conf.Field{}, false
+	}
+	return n.Fields[i], true
+}

@@ -1,0 +1,126 @@
+package project_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/project"
+)
+
+var update = flag.Bool("update", false, "write the tables of docs/config.md anew")
+
+const (
+	docs  = "../../docs/config.md"
+	begin = "<!-- keys: made from the schema by go test ./internal/project -run Docs -update -->\n"
+	end   = "<!-- end of keys -->\n"
+)
+
+// TestDocs holds the tables of docs/config.md to the schema.
+func TestDocs(t *testing.T) {
+	text, err := os.ReadFile(docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(text), begin)
+	tables, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no %s or no %s", docs, begin, end)
+	}
+	want := keyTables()
+	if tables == want {
+		return
+	}
+	if *update {
+		must(t, os.WriteFile(docs, []byte(head+begin+want+end+tail), 0o666))
+		return
+	}
+	t.Errorf("%s is not what the schema says: run go test ./internal/project -run Docs -update\ngot:\n%s\nwant:\n%s", docs, tables, want)
+}
+
+// keyTables writes the schema as one table for each key at the top that has
+// keys of its own, and one for the others.
+func keyTables() string {
+	const heads = "| key | type | default | what it says | example |\n|---|---|---|---|---|\n"
+	b := "\n" + heads
+	for _, k := range project.Schema().Keys {
+		b += row(k, k.Name)
+	}
+	for _, k := range project.Schema().Keys {
+		if len(k.Keys) == 0 {
+			continue
+		}
+		b += "\n### " + k.Name + "\n\n" + heads
+		eachKey(k, []conf.Key{k}, func(path []conf.Key) {
+			b += row(path[len(path)-1], fullName(path))
+		})
+	}
+	return b + "\n"
+}
+
+// fullName writes the path to a key: a name for each entry of a named map, []
+// for each of a list.
+func fullName(path []conf.Key) string {
+	name := ""
+	for i, k := range path {
+		name += k.Name
+		if i == len(path)-1 {
+			break
+		}
+		name += map[conf.Type]string{conf.Named: ".NAME", conf.Groups: "[]"}[k.Type] + "."
+	}
+	return name
+}
+
+func row(k conf.Key, name string) string {
+	value := "–"
+	if k.Default != "" {
+		value = "`" + k.Default + "`"
+	}
+	last := name[strings.LastIndex(name, ".")+1:]
+	line := fmt.Sprintf("| `%s` | %s | %s | %s | `%s: %s` |", name, typeName(k), value, k.Doc, last, k.Example)
+	return strings.ReplaceAll(line, "\n", " ") + "\n"
+}
+
+func typeName(k conf.Key) string {
+	words := ""
+	for _, w := range k.Words {
+		words += "`" + w + "`, "
+	}
+	name := map[conf.Type]string{
+		conf.Text: "text", conf.Bool: "`true`, `false`", conf.Whole: "whole number", conf.Count: "bytes: `5000`, `10MB`, `2GiB`",
+		conf.Money: "number", conf.Span: "time: `30s`, `1h30m`, seconds", conf.Texts: "list of texts",
+		conf.Group: "map", conf.Groups: "list of maps", conf.Named: "map by name",
+	}[k.Type]
+	if k.Type == conf.Word {
+		name = strings.TrimSuffix(words, ", ")
+	} else {
+		name = words + name
+	}
+	for _, or := range k.Or {
+		name += ", or " + typeName(or)
+	}
+	return name
+}
+
+// TestDocsExamples loads every piece of YAML in docs/config.md.
+func TestDocsExamples(t *testing.T) {
+	text, err := os.ReadFile(docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) < 5 {
+		t.Errorf("only %d examples", len(blocks))
+	}
+	for _, b := range blocks {
+		if _, err := w.parse(b[1]); err != nil {
+			t.Errorf("%s\n%v", b[1], err)
+		}
+	}
+}

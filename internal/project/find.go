@@ -1,0 +1,115 @@
+package project
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/golem-forge/golem/internal/conf"
+)
+
+// The names of the project file.
+const (
+	File      = "golem-forge.config.yaml"
+	FileShort = "golem-forge.config.yml"
+)
+
+const entryWorker = "main.worker"
+
+// Find returns the program's folder, absolute, and the name of its project
+// file, "" if it has none. It walks up from dir: the nearest folder with a
+// project file; if none up to the top, the nearest folder with main.worker; and
+// otherwise dir itself. Both spellings in one folder are an error.
+func Find(dir string) (root, file string, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return "", "", problem(dir, "no such folder", "name the program's folder")
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", "", problem(dir, "not a folder", "name the program's folder")
+	}
+	root = dir
+	program := false
+	for at := dir; ; at = filepath.Dir(at) {
+		file, err := fileIn(at)
+		if err != nil {
+			return "", "", err
+		}
+		if file != "" {
+			return at, file, nil
+		}
+		if !program {
+			if program, _ = isThere(filepath.Join(at, entryWorker)); program {
+				root = at
+			}
+		}
+		if at == filepath.Dir(at) {
+			return root, "", nil
+		}
+	}
+}
+
+// fileIn returns the name of the project file in a folder, "" if there is none.
+// A link that leads nowhere counts: a policy that cannot be read is not a
+// policy that is not there.
+func fileIn(dir string) (string, error) {
+	long, err := isThere(filepath.Join(dir, File))
+	if err != nil {
+		return "", problem(dir, "the folder may not be looked into", "a project file could be in it; look at its permissions")
+	}
+	short, _ := isThere(filepath.Join(dir, FileShort))
+	switch {
+	case long && short:
+		return "", problem(filepath.Join(dir, File), FileShort+" stands beside it", "keep one of the two")
+	case long:
+		return File, nil
+	case short:
+		return FileShort, nil
+	}
+	return "", nil
+}
+
+func isThere(name string) (bool, error) {
+	_, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// maxRead is a byte more than conf takes, which says so.
+const maxRead = 1<<20 + 1
+
+// read returns the content of a project file, or the beginning of a large one.
+// Only a regular file is opened: a pipe would wait for ever.
+func read(root, file string) ([]byte, error) {
+	name := file
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(root, name)
+	}
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, problem(file, "not found", "it, or what the link leads to, does not exist")
+	case err == nil && !info.Mode().IsRegular():
+		return nil, problem(file, "not a regular file", "a project file is one")
+	case err != nil:
+		return nil, problem(file, "it cannot be read", "look at its permissions")
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, problem(file, "it cannot be read", "look at its permissions")
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxRead))
+	if err != nil {
+		return nil, problem(file, "it cannot be read", "the host failed")
+	}
+	return data, nil
+}
+
+func problem(source, what, hint string) error {
+	return conf.Problems{{Place: conf.Place{Source: source}, What: what, Hint: hint}}
+}

@@ -1,0 +1,116 @@
+package project_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/project"
+)
+
+func TestFind(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		files []string
+		from  string
+		root  string
+		file  string
+	}{
+		{"here", []string{"a/golem-forge.config.yaml"}, "a", "a", project.File},
+		{"short", []string{"a/golem-forge.config.yml"}, "a", "a", project.FileShort},
+		{"above", []string{"a/golem-forge.config.yaml", "a/b/c/x"}, "a/b/c", "a", project.File},
+		{"the nearest", []string{"golem-forge.config.yaml", "a/golem-forge.config.yml", "a/b/x"}, "a/b", "a", project.FileShort},
+		{"a project file before main.worker", []string{"golem-forge.config.yaml", "a/main.worker", "a/b/x"}, "a/b", ".", project.File},
+		{"main.worker", []string{"a/main.worker", "a/b/x"}, "a/b", "a", ""},
+		{"the nearest main.worker", []string{"main.worker", "a/main.worker", "a/b/x"}, "a/b", "a", ""},
+		{"nothing", []string{"a/b/x"}, "a/b", "a/b", ""},
+		{"another name", []string{"a/golem-forge.config.json", "a/b/x"}, "a/b", "a/b", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			top := t.TempDir()
+			for _, file := range test.files {
+				must(t, os.MkdirAll(filepath.Join(top, filepath.Dir(file)), 0o777))
+				must(t, os.WriteFile(filepath.Join(top, file), nil, 0o666))
+			}
+			root, file, err := project.Find(filepath.Join(top, test.from))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := filepath.Join(top, test.root); root != want || file != test.file {
+				t.Errorf("got %s %q, want %s %q", root, file, want, test.file)
+			}
+		})
+	}
+}
+
+func TestFindRelative(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	must(t, os.MkdirAll(filepath.Join(top, "a", "b"), 0o777))
+	must(t, os.WriteFile(filepath.Join(top, "a", project.File), nil, 0o666))
+	t.Chdir(filepath.Join(top, "a"))
+	for _, from := range []string{"", ".", "b", "b/..", "../a/b"} {
+		root, file, err := project.Find(from)
+		if root != filepath.Join(top, "a") || file != project.File || err != nil {
+			t.Errorf("%q: %s %s %v", from, root, file, err)
+		}
+	}
+}
+
+func TestFindProblems(t *testing.T) {
+	top := t.TempDir()
+	for _, file := range []string{"both/" + project.File, "both/" + project.FileShort, "both/in/x", "dangling/x"} {
+		must(t, os.MkdirAll(filepath.Join(top, filepath.Dir(file)), 0o777))
+		must(t, os.WriteFile(filepath.Join(top, file), nil, 0o666))
+	}
+	for from, want := range map[string]string{
+		"both":                 project.FileShort + " stands beside it; keep one of the two",
+		"both/in":              project.FileShort + " stands beside it; keep one of the two",
+		"none":                 "not a folder; name the program's folder",
+		"both/" + project.File: "not a folder; name the program's folder",
+	} {
+		if _, _, err := project.Find(filepath.Join(top, from)); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v", from, err)
+		}
+	}
+
+	// A policy that cannot be read is not a policy that is not there.
+	must(t, os.Symlink("nowhere", filepath.Join(top, "dangling", project.File)))
+	root, file, err := project.Find(filepath.Join(top, "dangling"))
+	if err != nil || file != project.File {
+		t.Fatalf("%s %q %v", root, file, err)
+	}
+	if _, err := project.Load(root, file, project.Env{}, nil); err == nil || !strings.HasPrefix(err.Error(), project.File+": not found; ") {
+		t.Errorf("a link that leads nowhere: %v", err)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	w := newWorld(t)
+	file := filepath.Join(w.program, project.FileShort)
+	must(t, os.WriteFile(file, []byte("delegation:\n  maxDepth: 7\n"), 0o666))
+	for _, name := range []string{project.FileShort, file} {
+		p, err := project.Load(w.program, name, w.env, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.MaxDepth != 7 || p.File != name {
+			t.Errorf("depth %d in %s", p.MaxDepth, p.File)
+		}
+	}
+	if p, err := project.Load(w.program, "", w.env, nil); err != nil || p.MaxDepth != 5 {
+		t.Errorf("without a file: %v %v", p, err)
+	}
+	must(t, os.WriteFile(file, bytes.Repeat([]byte("#\n"), 1<<20), 0o666))
+	_, err := project.Load(w.program, project.FileShort, w.env, nil)
+	if want := "golem-forge.config.yml:1:1: 1048577 bytes; a file may have 1048576"; err == nil || err.Error() != want {
+		t.Errorf("a large file: %v", err)
+	}
+	must(t, os.Mkdir(filepath.Join(w.program, project.File), 0o777))
+	_, err = project.Load(w.program, project.File, w.env, nil)
+	if want := project.File + ": not a regular file; a project file is one"; err == nil || err.Error() != want {
+		t.Errorf("a folder: %v", err)
+	}
+}

@@ -1,0 +1,194 @@
+package project
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// mounts reads the recommended spelling: a root at /, and mounts.
+func (l *loader) mounts(n conf.Node) {
+	root, has := n.At("root")
+	if !has {
+		for _, key := range []string{"mode", "readonly", "suffixes", "max_file_bytes", "trust"} {
+			if f, ok := field(n, key); ok {
+				l.problems.Add(written(f), named(f)+" is about the root, and there is none", "write root: . beside it, or put it on a mount")
+			}
+		}
+	} else if l.fits(root) {
+		e := entry{label: "sandbox", key: "root", at: root, target: "/", source: root, node: n, whole: true, mode: "rw"}
+		e.folder, e.ok = l.path("sandbox.root", root)
+		l.tree = l.tree.Set([]string{"sandbox"}, l.mount(e))
+	}
+	list, has := n.At("mounts")
+	if !has || l.wrong[list.Place] {
+		l.unclear = l.unclear || has
+		return
+	}
+	list.Items = slices.Clone(list.Items)
+	for i, item := range list.Items {
+		list.Items[i] = l.listed(fmt.Sprintf("sandbox.mounts[%d]", i), item)
+	}
+	l.tree = l.tree.Set([]string{"sandbox", "mounts"}, list)
+}
+
+// listed reads one of the mounts, and returns it with what holds for it.
+func (l *loader) listed(label string, item conf.Node) conf.Node {
+	source, hasSource := item.At("source")
+	target, hasTarget := item.At("target")
+	if !l.fits(item) {
+		l.unclear = true
+		return item
+	}
+	if !hasSource || !hasTarget {
+		l.unclear = true
+		l.problems.Add(item, label+": a mount has a source and a target", "write {source: ./in, target: /in}")
+		return item
+	}
+	e := entry{label: label, key: "source", at: item, source: source, node: item, mode: "rw"}
+	e.folder, e.ok = l.path(label+".source", source)
+	var why string
+	if e.target, why = canonical(target.Text); why != "" {
+		l.problems.Add(target, label+".target: "+sandbox.Shown(target.Text)+why, targetHint)
+		l.unclear, e.ok = true, false
+	}
+	return l.mount(e)
+}
+
+// zones reads the older spelling, and is also what holds when none is written.
+func (l *loader) zones(n conf.Node) {
+	mode := conf.Node{Place: conf.Default, Text: "sandboxed"}
+	if m, ok := n.At("mode"); ok {
+		mode = m
+	}
+	direct := mode.Text == "direct"
+	under := ""
+	if !direct {
+		under = l.zoneRoot(n)
+		if under == "" {
+			l.unclear = true
+			return
+		}
+	} else if f, ok := field(n, "root"); ok {
+		l.problems.Add(written(f), "sandbox.root has no meaning with sandbox.mode: direct ("+mode.Place.String()+")",
+			"direct takes paths as they are; remove one of the two")
+	}
+	l.assume(mode.Place, mode.Text, "sandbox", "mode")
+	if !n.Has("zones") {
+		workspace := l.shorthand(n, "workspace", "./workspace", under, under)
+		cache, base := "./cache", under
+		if w, ok := l.at("sandbox", "workspace"); ok && direct {
+			cache, base = strings.TrimRight(w.Text, "/")+"/.cache", workspace
+		}
+		l.shorthand(n, "cache", cache, under, base)
+		return
+	}
+	for _, name := range []string{"cache", "workspace"} {
+		if n.Has(name) {
+			l.shorthand(n, name, "", under, "")
+		}
+	}
+	l.named(n, entry{key: "path", mode: "rw"}, "zones", under)
+}
+
+// zoneRoot returns the folder that sandboxed zones lie in, "" if there is none.
+func (l *loader) zoneRoot(n conf.Node) string {
+	root, has := n.At("root")
+	if !has {
+		root = word(conf.Default, ".sandbox")
+		l.assume(conf.Default, root.Text, "sandbox", "root")
+	}
+	if !l.fits(root) {
+		return ""
+	}
+	folder, _ := l.path("sandbox.root", root)
+	return folder
+}
+
+// shorthand reads cache: or workspace:, which are zones that have only a path,
+// and returns the folder. One that nobody wrote lies in the folder base.
+func (l *loader) shorthand(n conf.Node, name, path, under, base string) string {
+	e := entry{label: "sandbox." + name, name: name, target: "/" + name, mode: "rw"}
+	var has bool
+	if e.source, has = n.At(name); !has {
+		e.source, e.base = word(conf.Default, path), base
+		l.assume(conf.Default, path, "sandbox", name)
+	}
+	if !l.fits(e.source) {
+		l.unclear = true
+		return ""
+	}
+	e.at = e.source
+	e.folder, e.ok = l.zonePath(e.label, e.source, under)
+	l.mount(e)
+	return e.folder
+}
+
+// zonePath returns the host's folder of a zone. Where the zones lie under a
+// folder, so does this one.
+func (l *loader) zonePath(label string, n conf.Node, under string) (string, bool) {
+	if under == "" {
+		return l.path(label, n)
+	}
+	if what, hint := oddPath(n.Text); what != "" {
+		l.problems.Add(n, label+": "+what, hint)
+		return "", false
+	}
+	if !filepath.IsLocal(filepath.FromSlash(n.Text)) || strings.HasPrefix(n.Text, "~") {
+		l.problems.Add(n, label+": "+sandbox.Shown(n.Text)+" does not lie under sandbox.root",
+			"with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are")
+		return "", false
+	}
+	return filepath.Join(under, filepath.FromSlash(n.Text)), true
+}
+
+// paths reads the spelling of llm-do.
+func (l *loader) paths(n conf.Node) {
+	l.named(n, entry{key: "root", mode: "ro"}, "paths", "")
+}
+
+// named reads the zones or the paths of llm-do, which stand at their names. What
+// they have in common is in like.
+func (l *loader) named(n conf.Node, like entry, group, under string) {
+	list, _ := n.At(group)
+	if l.wrong[list.Place] {
+		l.unclear = true
+		return
+	}
+	for _, f := range list.Fields {
+		e := like
+		e.label, e.at, e.name, e.node = "sandbox."+group+"."+sandbox.Shown(f.Key.Text), f.Key, f.Key.Text, f.Value
+		if l.place(&e, under) {
+			l.tree = l.tree.Set([]string{"sandbox", group, e.name}, l.mount(e))
+		}
+	}
+}
+
+// place finds where a zone or a path of llm-do stands, and its folder.
+func (l *loader) place(e *entry, under string) bool {
+	if !l.fits(e.at) || !l.fits(e.node) {
+		l.unclear = true
+		return false
+	}
+	why := ": " + badName(e.name)
+	if why == ": " {
+		e.target, why = canonical("/" + e.name)
+	}
+	if why != "" {
+		l.unclear = true
+		l.problems.Add(e.at, e.label+why, "it would stand at /"+sandbox.Shown(e.name)+"; choose another name")
+		return false
+	}
+	var has bool
+	if e.source, has = e.node.At(e.key); !has {
+		l.unclear = true
+		l.problems.Add(e.at, e.label+" has no "+e.key, "name its folder, such as "+e.key+": ./"+e.name)
+		return false
+	}
+	e.folder, e.ok = l.zonePath(e.label+"."+e.key, e.source, under)
+	return true
+}

@@ -1,0 +1,149 @@
+package project_test
+
+import (
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// FuzzProjectFile reads anything. It does not panic, says where everything that
+// is wrong is, and what it takes for a project has only folders that can be
+// shown. The same file is the same project.
+func FuzzProjectFile(f *testing.F) {
+	for _, seed := range seeds {
+		f.Add([]byte(seed.yaml))
+	}
+	for _, p := range problems {
+		f.Add([]byte(p.yaml))
+	}
+	for _, pair := range counts {
+		f.Add([]byte(pair[1]))
+	}
+	w := newWorld(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := project.Parse(w.program, "p.yaml", data, w.env, nil)
+		again, errAgain := project.Parse(w.program, "p.yaml", data, w.env, nil)
+		if !reflect.DeepEqual(p, again) || !reflect.DeepEqual(err, errAgain) {
+			t.Fatalf("the same file, two projects: %v, %v", err, errAgain)
+		}
+		if err != nil {
+			checkProblems(t, err, "p.yaml")
+			return
+		}
+		checkProject(t, w, p)
+	})
+}
+
+// FuzzSet reads any setting. What ParseSet takes is of the right form for Parse:
+// only its meaning can still be wrong.
+func FuzzSet(f *testing.F) {
+	for _, text := range []string{
+		"model=x", "delegation.maxDepth=3", "sandbox.zones.data.path=./d", "sandbox.zones={a: {path: b}}", "sandbox.mounts=[{source: in, target: /in}]",
+		"sandbox.network=[]", "budget.cost=1.5", "limits.memory=2GiB", "=", "a.b.c", "sandbox.root=~", "sandbox.paths.x.root=in",
+		"clearance.targets.o={type: github, repo: a/b}", "model=\"\\u0000\"", "sandbox..x=1", "workerPaths=[a, b]", "sandbox=", "model=|\n  x",
+	} {
+		f.Add(text)
+	}
+	w := newWorld(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := project.ParseSet("--set", text)
+		if err != nil {
+			checkProblems(t, err, "--set")
+			return
+		}
+		if name, _, _ := strings.Cut(text, "="); strings.Join(s.Keys, ".") != name {
+			t.Fatalf("%q sets %q", text, s.Keys)
+		}
+		p, err := project.Parse(w.program, "", nil, w.env, []project.Setting{s})
+		if err != nil {
+			checkProblems(t, err, "--set", "default")
+			return
+		}
+		checkProject(t, w, p)
+		found := slices.ContainsFunc(p.Values(), func(v project.Value) bool { return v.From.Source == "--set" })
+		if !found && !strings.Contains(text, "{}") && s.Value.Kind == conf.Scalar {
+			t.Fatalf("%q is nowhere to be seen", text)
+		}
+	})
+}
+
+func checkProblems(t *testing.T, err error, sources ...string) {
+	t.Helper()
+	var problems conf.Problems
+	if !errors.As(err, &problems) || len(problems) == 0 {
+		t.Fatalf("not problems: %v", err)
+	}
+	for _, p := range problems {
+		if !slices.Contains(sources, p.Place.Source) || p.What == "" || p.Hint == "" {
+			t.Fatalf("no place, no word or no hint: %+v", p)
+		}
+		if p.Place.Source == "p.yaml" && (p.Place.Line < 1 || p.Place.Col < 1) {
+			t.Fatalf("no line: %+v", p)
+		}
+		if strings.ContainsAny(p.Error(), "\n\x1b\x00") {
+			t.Fatalf("not one plain line: %q", p.Error())
+		}
+	}
+}
+
+func checkProject(t *testing.T, w world, p *project.Project) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, m := range p.Mounts {
+		if m.Target != path.Clean(m.Target) || m.Target[0] != '/' || seen[m.Target] || !sandbox.ValidPath(m.Target) {
+			t.Fatalf("target %q", m.Target)
+		}
+		seen[m.Target] = true
+		if top, _, _ := strings.Cut(m.Target[1:], "/"); slices.Contains([]string{"work", "usr", "etc", "proc", "tmp", "dev"}, top) {
+			t.Fatalf("target %q is the system's", m.Target)
+		}
+		if m.Mode != "ro" && m.Mode != "rw" {
+			t.Fatalf("mode %q", m.Mode)
+		}
+		checkSource(t, w, m)
+	}
+	if !slices.IsSortedFunc(p.Mounts, func(a, b project.Mount) int { return strings.Compare(a.Target, b.Target) }) {
+		t.Fatal("mounts are not in order")
+	}
+	if p.MaxDepth < 0 || p.MaxDepth > 100 || len(p.Network.Patterns()) > 0 || len(p.WorkerPaths) == 0 || len(p.Scanners) == 0 {
+		t.Fatalf("%+v", p)
+	}
+	for _, v := range p.Values() {
+		if v.Key == "" || v.From.Source == "" {
+			t.Fatalf("%+v", v)
+		}
+	}
+	if _, err := p.Sandbox(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkSource sees that a folder exists, or may be missing where it is.
+func checkSource(t *testing.T, w world, m project.Mount) {
+	t.Helper()
+	source, base := string(m.Source), string(m.Base)
+	if base == "" {
+		if info, err := os.Stat(source); err != nil || !info.IsDir() {
+			t.Fatalf("%s: %s is no folder", m.Target, source)
+		}
+		base = source
+	} else if !filepath.IsLocal(source) {
+		t.Fatalf("%s: %s leaves %s", m.Target, source, base)
+	} else if info, err := os.Stat(base); err != nil || !info.IsDir() {
+		t.Fatalf("%s: its base %s is no folder", m.Target, base)
+	}
+	for _, bad := range []string{"/proc", "/sys", "/dev", w.env.State} {
+		if rel, err := filepath.Rel(bad, base); err == nil && filepath.IsLocal(rel) {
+			t.Fatalf("%s shows %s", m.Target, bad)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package project
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A loader makes a project out of a tree of values. First the schema says what
+// is wrong with their form; then each part is given its meaning. A part whose
+// form is wrong is passed over, since enough was said about it.
+type loader struct {
+	env     Env
+	root    string // absolute
+	real    string // the same without links
+	project *Project
+
+	tree     conf.Node // as written; defaults are set into it on the way
+	problems conf.Problems
+	wrong    map[conf.Place]bool // places that the schema complains about
+	// unclear is true once a folder could not be made out: what depends on all of
+	// them is then not judged.
+	unclear bool
+}
+
+func newLoader(root, file string, env Env) (*loader, error) {
+	source := cmp.Or(file, conf.Default.Source)
+	abs, err := filepath.Abs(root)
+	if err != nil {
+		return nil, problem(source, "the program has no folder", "name one that exists")
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return nil, problem(source, "the program's folder does not exist", "name one that does")
+	}
+	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		return nil, problem(source, "the program's folder is not a folder", "name one that is")
+	}
+	return &loader{env: env, root: abs, real: real, project: &Project{Root: sandbox.Host(abs), File: file}}, nil
+}
+
+// read makes the tree out of the file and the settings. The file is checked
+// before a setting can hide what is wrong in it.
+func (l *loader) read(data []byte, settings []Setting) {
+	l.tree = conf.Node{Place: conf.Default, Kind: conf.Map}
+	if l.project.File != "" {
+		l.tree, l.problems = conf.Parse(l.project.File, data)
+		if l.tree.Kind != conf.Map {
+			l.problems.Add(l.tree, l.tree.Kind.String(), "a project file is a map of "+strings.Join(keyNames(Schema().Keys), ", "))
+			l.tree = conf.Node{Place: l.tree.Place, Kind: conf.Map}
+		}
+		Schema().Check(l.tree, &l.problems)
+	}
+	for _, s := range settings {
+		l.tree = l.tree.Set(s.Keys, s.Value)
+	}
+	Schema().Check(l.tree, &l.problems)
+	l.sane(l.tree)
+	l.wrong = map[conf.Place]bool{}
+	for _, p := range l.problems {
+		l.wrong[p.Place] = true
+	}
+}
+
+// sane refuses what no value of a project has a use for: control characters,
+// which a terminal or another reader may take for something else, and lists
+// without end, over which somebody would have to wait.
+func (l *loader) sane(n conf.Node) {
+	const most = 1000
+	if strings.ContainsFunc(n.Text, unicode.IsControl) {
+		l.problems.Add(n, "a control character in "+sandbox.Shown(n.Text), "write it without")
+	}
+	if count := len(n.Items) + len(n.Fields); count > most {
+		l.problems.Add(n, fmt.Sprintf("%s of %d entries", n.Kind, count), fmt.Sprintf("at most %d", most))
+		return
+	}
+	for _, item := range n.Items {
+		l.sane(item)
+	}
+	for _, f := range n.Fields {
+		l.sane(f.Key)
+		l.sane(f.Value)
+	}
+}
+
+// fits reports whether the schema had nothing to say about the node or anything
+// in it.
+func (l *loader) fits(n conf.Node) bool {
+	return !l.wrong[n.Place] && !slices.ContainsFunc(n.Items, func(item conf.Node) bool { return !l.fits(item) }) &&
+		!slices.ContainsFunc(n.Fields, func(f conf.Field) bool { return !l.fits(f.Key) || !l.fits(f.Value) })
+}
+
+// at returns the value at a path of keys if it is written and fits.
+func (l *loader) at(keys ...string) (conf.Node, bool) {
+	n, ok := l.tree.At(keys...)
+	return n, ok && l.fits(n)
+}
+
+// assume sets an effective value that nobody wrote as such.
+func (l *loader) assume(place conf.Place, text string, keys ...string) {
+	l.tree = l.tree.Set(keys, word(place, text))
+}
+
+func word(place conf.Place, text string) conf.Node {
+	return conf.Node{Place: place, Kind: conf.Scalar, Text: text}
+}
+
+// runs reads what is said about runs: model, approval, delegation, workers.
+func (l *loader) runs() {
+	p := l.project
+	if n, ok := l.at("model"); ok {
+		p.Model = n.Text
+		if strings.TrimSpace(n.Text) == "" {
+			l.problems.Add(n, "model: an empty text", "name one, such as anthropic:claude-sonnet-4-5, or leave the key out")
+		}
+	}
+	p.Approval = "interactive"
+	if n, ok := l.at("approval", "mode"); ok {
+		p.Approval = approvalMode(n.Text)
+		l.assume(n.Place, p.Approval, "approval", "mode")
+	}
+	const deepest = 100
+	p.MaxDepth = 5
+	if n, ok := l.at("delegation", "maxDepth"); ok {
+		p.MaxDepth = int(l.whole("delegation.maxDepth", n, 0, deepest))
+	}
+	p.WorkerPaths = []string{".", "workers"}
+	if n, ok := l.at("workerPaths"); ok {
+		p.WorkerPaths = l.workerPaths(n)
+	}
+}
+
+// approvalMode returns today's name of a mode.
+func approvalMode(name string) string {
+	switch name {
+	case "auto":
+		return "approve_all"
+	case "manual", "tool":
+		return "interactive"
+	}
+	return name
+}
+
+func (l *loader) workerPaths(n conf.Node) []string {
+	var list []string
+	for _, item := range n.Items {
+		dir := path.Clean(item.Text)
+		switch {
+		case item.Text == "":
+			l.problems.Add(item, "workerPaths: an empty path", ". is the program's folder")
+		case strings.HasPrefix(dir, "~") || !filepath.IsLocal(filepath.FromSlash(dir)):
+			l.problems.Add(item, "workerPaths: "+sandbox.Shown(item.Text)+" is no folder of the program",
+				"workers lie in the program; name a folder relative to it, such as workers")
+		case slices.Contains(list, dir):
+			l.problems.Add(item, "workerPaths: "+sandbox.Shown(item.Text)+" twice", "keep one")
+		default:
+			list = append(list, dir)
+		}
+	}
+	return list
+}
+
+// limits reads what a run and its commands may use. Zero would be no limit, so
+// nobody may write it.
+func (l *loader) limits() {
+	const (
+		many    = 1_000_000_000
+		tokens  = 1_000_000_000_000
+		dollars = 1_000_000
+		pids    = 4_194_304 // what a kernel has
+	)
+	m := &l.project.Limits
+	m.Turns = l.count(many, "budget", "turns")
+	m.Tokens = l.count(tokens, "budget", "tokens")
+	if n, ok := l.at("budget", "cost"); ok {
+		m.Cost, _ = n.Number()
+		l.within("budget.cost", n, m.Cost > 0, m.Cost <= dollars, fmt.Sprint(dollars))
+	}
+	m.Budget = l.span("budget", "time")
+	m.CPU = l.span("limits", "cpu")
+	m.Memory = l.bytes("limits", "memory")
+	m.Pids = l.count(pids, "limits", "pids")
+	m.Time = l.span("limits", "time")
+	m.Output = l.bytes("limits", "output")
+	m.FileSize = l.bytes("limits", "file_size")
+}

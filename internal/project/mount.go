@@ -1,0 +1,150 @@
+package project
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// An entry is one folder as one of the spellings has it.
+type entry struct {
+	label  string    // its name in messages
+	key    string    // what its folder is called there
+	at     conf.Node // where it is written
+	name   string
+	target string
+	source conf.Node // the folder, as written
+	folder string    // the folder on the host, absolute
+	base   string    // where set, an existing folder in which it may be missing
+	ok     bool      // whether folder and target are known
+	node   conf.Node // what else is written about it
+	whole  bool      // node is the sandbox's own, and its approvals are those of the whole
+	mode   string    // unless written
+}
+
+// mount adds an entry to the table of mounts, and returns what is written about
+// it with the mode that holds.
+func (l *loader) mount(e entry) conf.Node {
+	m := Mount{Target: e.target, From: e.at.Place, Name: e.name}
+	m.Mode = l.mode(e)
+	if n, ok := e.node.At("suffixes"); ok && l.fits(n) {
+		m.Suffixes = l.suffixes(e, n)
+	}
+	if n, ok := e.node.At("max_file_bytes"); ok && l.fits(n) {
+		m.MaxFileBytes = l.size(e.label+".max_file_bytes", n)
+	}
+	if n, ok := e.node.At("trust"); ok && l.fits(n) {
+		m.Untrusted = n.Text == "untrusted"
+	}
+	if e.ok {
+		m.Source, m.Base, e.ok = l.source(e)
+	}
+	if !e.ok {
+		l.unclear = true
+		return e.node
+	}
+	if i := slices.IndexFunc(l.project.Mounts, func(o Mount) bool { return o.Target == m.Target }); i >= 0 {
+		l.problems.Add(e.at, fmt.Sprintf("%s: two mounts at %s, the other is at %s", e.label, m.Target, l.project.Mounts[i].From),
+			"give each a target of its own")
+		return e.node
+	}
+	if !e.whole {
+		l.rules(e.node, e.target)
+	}
+	l.project.Mounts = append(l.project.Mounts, m)
+	return effective(e.node, m.Mode)
+}
+
+// mode returns the access of an entry.
+func (l *loader) mode(e entry) string {
+	mode, hasMode := e.node.At("mode")
+	readonly, hasReadonly := e.node.At("readonly")
+	hasMode, hasReadonly = hasMode && l.fits(mode), hasReadonly && l.fits(readonly)
+	switch {
+	case hasMode && mode.Text == "overlay":
+		l.problems.Add(mode, e.label+".mode: overlay needs the jail, which this version does not have", "use ro or rw")
+	case hasMode && hasReadonly && readonly.Bool() != (mode.Text == "ro"):
+		l.problems.Add(mode, fmt.Sprintf("%s.mode: %s contradicts readonly: %s (%s)", e.label, mode.Text, readonly.Text, readonly.Place),
+			"keep one of the two")
+	}
+	switch {
+	case hasMode:
+		return mode.Text
+	case hasReadonly && readonly.Bool():
+		return "ro"
+	}
+	return e.mode
+}
+
+// effective returns what is written about an entry with mode and readonly in
+// agreement: each as written, or as it follows from the other.
+func effective(n conf.Node, mode string) conf.Node {
+	hasMode, hasReadonly := n.Has("mode"), n.Has("readonly")
+	if !hasMode {
+		place := conf.Default
+		if r, ok := n.At("readonly"); ok {
+			place = r.Place
+		}
+		n = n.Set([]string{"mode"}, word(place, mode))
+	}
+	if hasMode && !hasReadonly && mode == "ro" {
+		m, _ := n.At("mode")
+		n = n.Set([]string{"readonly"}, word(m.Place, "true"))
+	}
+	return n
+}
+
+func (l *loader) suffixes(e entry, n conf.Node) []string {
+	for _, item := range n.Items {
+		if s := item.Text; len(s) < 2 || s[0] != '.' || strings.ContainsAny(s, "/*?") {
+			l.problems.Add(item, e.label+".suffixes: "+sandbox.Shown(s)+" is no ending", "an ending starts with a dot, such as .md")
+		}
+	}
+	return n.Texts()
+}
+
+const targetHint = "a target is a path of its own, such as /cache"
+
+// canonical returns a target in its canonical form, or why it cannot be one.
+func canonical(target string) (string, string) {
+	switch {
+	case !strings.HasPrefix(target, "/"):
+		return "", " does not start with /"
+	case slices.Contains(strings.Split(target, "/"), ".."):
+		return "", " has a .. in it"
+	case !sandbox.ValidPath(target):
+		return "", " is not a usable name"
+	}
+	target = path.Clean(target)
+	top, _, _ := strings.Cut(target[1:], "/")
+	if slices.Contains(system, top) {
+		return "", " is in /" + top + ", which commands have already"
+	}
+	return target, ""
+}
+
+// system are the folders at the top that are there in a command: the system's
+// own, and /work, where the root is.
+var system = []string{"work", "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec",
+	"etc", "dev", "proc", "sys", "tmp", "run", "var", "boot"}
+
+// badName says why a name cannot be a zone's, a path's or a target's, "" if it
+// can.
+func badName(name string) string {
+	const most = 64
+	if name == "" || len(name) > most {
+		return fmt.Sprintf("a name has 1 to %d bytes", most)
+	}
+	for i, r := range name {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || i > 0 && (unicode.IsMark(r) || r == '-' || r == '.') {
+			continue
+		}
+		return "a name is letters, digits and _, and behind the first also - and ."
+	}
+	return ""
+}

@@ -1,0 +1,68 @@
+package project
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+const (
+	maxBytes = 1 << 50 // a pebibyte: more is a slip of the finger
+	maxSpan  = 366 * 24 * time.Hour
+)
+
+// within notes a number that is zero or too large.
+func (l *loader) within(label string, n conf.Node, above, below bool, most string) {
+	what := label + ": " + sandbox.Shown(n.Text)
+	switch {
+	case !above:
+		l.problems.Add(n, what, "0 would be no limit; leave the key out for none")
+	case !below:
+		l.problems.Add(n, what, "at most "+most)
+	}
+}
+
+// whole returns a whole number from least to most.
+func (l *loader) whole(label string, n conf.Node, least, most int64) int64 {
+	v, err := n.Int()
+	l.within(label, n, v >= least, err == nil && v <= most, fmt.Sprint(most))
+	return v
+}
+
+// count returns the whole number at a path of keys, 0 if nobody wrote one.
+func (l *loader) count(most int64, keys ...string) int64 {
+	n, ok := l.at(keys...)
+	if !ok {
+		return 0
+	}
+	return l.whole(strings.Join(keys, "."), n, 1, most)
+}
+
+// bytes returns the size at a path of keys, 0 if nobody wrote one.
+func (l *loader) bytes(keys ...string) int64 {
+	n, ok := l.at(keys...)
+	if !ok {
+		return 0
+	}
+	return l.size(strings.Join(keys, "."), n)
+}
+
+func (l *loader) size(label string, n conf.Node) int64 {
+	v, err := n.Bytes()
+	l.within(label, n, v > 0, err == nil && v <= maxBytes, fmt.Sprint(int64(maxBytes)))
+	return v
+}
+
+// span returns the time at a path of keys, 0 if nobody wrote one.
+func (l *loader) span(keys ...string) time.Duration {
+	n, ok := l.at(keys...)
+	if !ok {
+		return 0
+	}
+	v, err := n.Duration()
+	l.within(strings.Join(keys, "."), n, v > 0, err == nil && v <= maxSpan, "8784h")
+	return v
+}

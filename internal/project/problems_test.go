@@ -1,0 +1,367 @@
+package project_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// problems are mistakes and what is said about them: all of it, and nothing
+// more. What ends in … is in the words of package conf from there on.
+var problems = []struct{ yaml, want string }{
+	// form
+	{`sandbox: {zone: {}}`, `p.yaml:1:11: unknown key "zone" in sandbox; did you mean zones?…`},
+	{`modle: x`, `p.yaml:1:1: unknown key "modle"; did you mean model?…`},
+	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, model, approval, delegation, workerPaths, budget, clearance, limits`},
+	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, model, approval, delegation, workerPaths, budget, clearance, limits`},
+	{`sandbox:`, `p.yaml:1:9: sandbox: nothing; it is …`},
+	{`sandbox: {zones: null}`, `p.yaml:1:18: sandbox.zones: nothing; it is …`},
+	{`sandbox: {zones: {}}`, `p.yaml:1:18: sandbox.zones: an empty map;…`},
+	{`sandbox: {zones: []}`, `p.yaml:1:18: sandbox.zones: a list; it is …`},
+	{`sandbox: {mounts: []}`, `p.yaml:1:19: sandbox.mounts: an empty list;…`},
+	{`sandbox: {protect: []}`, `p.yaml:1:20: sandbox.protect: an empty list;…`},
+	{`workerPaths: []`, `p.yaml:1:14: workerPaths: an empty list;…`},
+	{`clearance: {scanners: []}`, `p.yaml:1:23: clearance.scanners: an empty list;…`},
+	{`clearance: {targets: {}}`, `p.yaml:1:22: clearance.targets: an empty map;…`},
+	{`sandbox: {root: ., suffixes: []}`, `p.yaml:1:30: sandbox.suffixes: an empty list;…`},
+	{`sandbox: {root: ., mode: RW}`, `p.yaml:1:26: sandbox.mode: RW; it is …`},
+	{`sandbox: {root: ., mode: yes}`, `p.yaml:1:26: sandbox.mode: yes; it is …`},
+	{`sandbox: {root: ., readonly: "false"}`, `p.yaml:1:30: sandbox.readonly: "false"; it is …`},
+	{`sandbox: {root: ., readonly: no}`, `p.yaml:1:30: sandbox.readonly: no; it is …`},
+	{`sandbox: {zones: {data: {path: d, mode: sandboxed}}}`, `p.yaml:1:41: sandbox.zones.data.mode: sandboxed; it is …`},
+	{`sandbox: {zones: {data: {path: d, approval: {write: always}}}}`, `p.yaml:1:53: sandbox.zones.data.approval.write: always; it is …`},
+	{`sandbox: {trust: trusted, root: .}`, `p.yaml:1:18: sandbox.trust: trusted; it is …`},
+	{`sandbox: {require_os_sandbox: seatbelt}`, `p.yaml:1:31: sandbox.require_os_sandbox: seatbelt; it is …`},
+
+	// two spellings
+	{"sandbox:\n  zones: {a: {path: a}}\n  paths: {b: {root: b}}", `p.yaml:3:3: sandbox.paths is the llm-do spelling, sandbox.zones (p.yaml:2) the zone spelling; keep one of the two spellings`},
+	{"sandbox:\n  mounts: [{source: ., target: /a}]\n  cache: c", `p.yaml:3:3: sandbox.cache is the zone spelling, sandbox.mounts (p.yaml:2) the mount spelling; keep one of the two spellings`},
+	{"sandbox:\n  mode: direct\n  readonly: true", `p.yaml:3:3: sandbox.readonly is the mount spelling, sandbox.mode: direct (p.yaml:2) the zone spelling; keep one of the two spellings`},
+	{"sandbox:\n  workspace: w\n  mode: ro", `p.yaml:3:3: sandbox.mode: ro is the mount spelling, sandbox.workspace (p.yaml:2) the zone spelling; keep one of the two spellings`},
+	{"sandbox:\n  root: .\n  paths: {b: {root: b}}", `p.yaml:2:3: sandbox.root is not of the llm-do spelling, as sandbox.paths (p.yaml:3) is; each path has a root of its own; keep one of the two spellings`},
+	{"sandbox:\n  mode: ro\n  zones: {a: {path: a}}\n  paths: {b: {root: b}}", `
+		p.yaml:3:3: sandbox.zones is the zone spelling, sandbox.mode: ro (p.yaml:2) the mount spelling; keep one of the two spellings
+		p.yaml:4:3: sandbox.paths is the llm-do spelling, sandbox.mode: ro (p.yaml:2) the mount spelling; keep one of the two spellings`},
+	{"sandbox: {mode: direct, root: .sandbox}", `p.yaml:1:25: sandbox.root has no meaning with sandbox.mode: direct (p.yaml:1); direct takes paths as they are; remove one of the two`},
+	{"sandbox: {mode: ro}", `p.yaml:1:11: sandbox.mode: ro is about the root, and there is none; write root: . beside it, or put it on a mount`},
+	{"sandbox: {suffixes: [.md], mounts: [{source: ., target: /a}]}", `p.yaml:1:11: sandbox.suffixes is about the root, and there is none; write root: . beside it, or put it on a mount`},
+
+	// modes
+	{`sandbox: {root: ., mode: overlay}`, `p.yaml:1:26: sandbox.mode: overlay needs the jail, which this version does not have; use ro or rw`},
+	{`sandbox: {mounts: [{source: in, target: /in, mode: overlay}]}`, `p.yaml:1:52: sandbox.mounts[0].mode: overlay needs the jail, which this version does not have; use ro or rw`},
+	{`sandbox: {zones: {a: {path: a, mode: overlay}}}`, `p.yaml:1:38: sandbox.zones.a.mode: overlay needs the jail, which this version does not have; use ro or rw`},
+	{`sandbox: {root: ., mode: rw, readonly: true}`, `p.yaml:1:26: sandbox.mode: rw contradicts readonly: true (p.yaml:1); keep one of the two`},
+	{`sandbox: {root: ., mode: ro, readonly: false}`, `p.yaml:1:26: sandbox.mode: ro contradicts readonly: false (p.yaml:1); keep one of the two`},
+
+	// entries
+	{`sandbox: {mounts: [{source: in}]}`, `p.yaml:1:20: sandbox.mounts[0]: a mount has a source and a target; write {source: ./in, target: /in}`},
+	{`sandbox: {mounts: [{target: /in}]}`, `p.yaml:1:20: sandbox.mounts[0]: a mount has a source and a target; write {source: ./in, target: /in}`},
+	{`sandbox: {zones: {data: {mode: ro}}}`, `p.yaml:1:19: sandbox.zones.data has no path; name its folder, such as path: ./data`},
+	{`sandbox: {zones: {data: }}`, `p.yaml:1:19: sandbox.zones.data has no path; name its folder, such as path: ./data`},
+	{`sandbox: {paths: {data: {mode: ro}}}`, `p.yaml:1:19: sandbox.paths.data has no root; name its folder, such as root: ./data`},
+	{`sandbox: {zones: {a/b: {path: a}}}`, `p.yaml:1:19: sandbox.zones.a/b: a name is letters, digits and _, and behind the first also - and .; it would stand at /a/b; choose another name`},
+	{`sandbox: {zones: {..: {path: a}}}`, `p.yaml:1:19: sandbox.zones...: a name is letters, digits and _, and behind the first also - and .; it would stand at /..; choose another name`},
+	{`sandbox: {zones: {"": {path: a}}}`, `p.yaml:1:19: sandbox.zones.: a name has 1 to 64 bytes; it would stand at /; choose another name`},
+	{`sandbox: {root: ., suffixes: [md, "*.md", ., .a/b]}`, `
+		p.yaml:1:31: sandbox.suffixes: md is no ending; an ending starts with a dot, such as .md
+		p.yaml:1:35: sandbox.suffixes: *.md is no ending; an ending starts with a dot, such as .md
+		p.yaml:1:43: sandbox.suffixes: . is no ending; an ending starts with a dot, such as .md
+		p.yaml:1:46: sandbox.suffixes: .a/b is no ending; an ending starts with a dot, such as .md`},
+	{`sandbox: {protect: ["[", /]}`, `
+		p.yaml:1:21: sandbox.protect: [ is not a pattern; .env, *.key and /ci/** are
+		p.yaml:1:26: sandbox.protect: / is not a pattern; .env, *.key and /ci/** are`},
+
+	// targets
+	{"sandbox:\n  root: .\n  mounts:\n    - {source: in, target: /}", `p.yaml:4:7: sandbox.mounts[0]: two mounts at /, the other is at p.yaml:2; give each a target of its own`},
+	{"sandbox:\n  mounts:\n    - {source: in, target: /a}\n    - {source: out, target: /a/}", `p.yaml:4:7: sandbox.mounts[1]: two mounts at /a, the other is at p.yaml:3; give each a target of its own`},
+	{"sandbox:\n  cache: c\n  zones:\n    cache: {path: d}", `p.yaml:4:5: sandbox.zones.cache: two mounts at /cache, the other is at p.yaml:2; give each a target of its own`},
+	{`sandbox: {mounts: [{source: in, target: in}]}`, `p.yaml:1:41: sandbox.mounts[0].target: in does not start with /; a target is a path of its own, such as /cache`},
+	{`sandbox: {mounts: [{source: in, target: /a/../b}]}`, `p.yaml:1:41: sandbox.mounts[0].target: /a/../b has a .. in it; a target is a path of its own, such as /cache`},
+	{`sandbox: {mounts: [{source: in, target: /.golem-tmp-x}]}`, `p.yaml:1:41: sandbox.mounts[0].target: /.golem-tmp-x is not a usable name; a target is a path of its own, such as /cache`},
+	{`sandbox: {mounts: [{source: in, target: /work/x}]}`, `p.yaml:1:41: sandbox.mounts[0].target: /work/x is in /work, which commands have already; a target is a path of its own, such as /cache`},
+	{`sandbox: {zones: {tmp: {path: t}}}`, `p.yaml:1:19: sandbox.zones.tmp is in /tmp, which commands have already; it would stand at /tmp; choose another name`},
+	{`sandbox: {paths: {usr: {root: t}}}`, `p.yaml:1:19: sandbox.paths.usr is in /usr, which commands have already; it would stand at /usr; choose another name`},
+
+	// folders
+	{`sandbox: {root: ""}`, `p.yaml:1:17: sandbox.root: an empty path; . is the program's folder`},
+	{`sandbox: {root: ../nowhere}`, `p.yaml:1:17: sandbox.root: ../nowhere does not exist; outside the program a folder must be there; make it, or name another`},
+	{`sandbox: {root: ~/afile}`, `p.yaml:1:17: sandbox.root: ~/afile is not a folder; only folders are mounted`},
+	{`sandbox: {root: afile}`, `p.yaml:1:17: sandbox.root: afile is not a folder, or not in one; a file stands there; name a folder`},
+	{`sandbox: {root: afile/deep}`, `p.yaml:1:17: sandbox.root: afile/deep is not a folder, or not in one; a file stands there; name a folder`},
+	{`sandbox: {root: link}`, `p.yaml:1:17: sandbox.root: link is reached by a link; name the folder that the link leads to`},
+	{`sandbox: {mode: direct, zones: {a: {path: away/deep}}}`, `p.yaml:1:43: sandbox.zones.a.path: away/deep is reached by a link; name the folder that the link leads to`},
+	{`sandbox: {root: $HOME/x}`, `p.yaml:1:17: sandbox.root: $HOME/x starts with a variable; variables are not expanded; write ~/… or the whole path`},
+	{`sandbox: {workspace: $HOME}`, `p.yaml:1:22: sandbox.workspace: $HOME starts with a variable; variables are not expanded; write ~/… or the whole path`},
+	{`sandbox: {root: ~other/x}`, `p.yaml:1:17: sandbox.root: ~other is not expanded; ~/… is your home; write the whole path for another's, or ./~other`},
+	{`sandbox: {root: ~}`, `p.yaml:1:17: sandbox.root: nothing; it is …`},
+	{`sandbox: {mounts: [{source: ` + strings.Repeat("x", 256) + `, target: /a}]}`, `p.yaml:1:29: sandbox.mounts[0].source: ` + strings.Repeat("x", 56) + "…" + strings.Repeat("x", 28) + ` is too long; a path has at most 4096 bytes, a part of it 255`},
+	{`sandbox: {root: "a\0b"}`, `p.yaml:1:17: a control character in "a\x00b"; write it without`},
+	{`sandbox: {root: /}`, `p.yaml:1:17: sandbox.root: / is the whole host; mount the folders that are needed`},
+	{`sandbox: {zones: {a: {path: ../in}}}`, `p.yaml:1:29: sandbox.zones.a.path: ../in does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are`},
+	{`sandbox: {zones: {a: {path: /etc}}}`, `p.yaml:1:29: sandbox.zones.a.path: /etc does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are`},
+	{`sandbox: {zones: {a: {path: ~/npm}}}`, `p.yaml:1:29: sandbox.zones.a.path: ~/npm does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are`},
+	{`sandbox: {root: ~/reports, zones: {a: {path: missing}}}`, `p.yaml:1:46: sandbox.zones.a.path: missing does not exist; outside the program a folder must be there; make it, or name another`},
+
+	// the network
+	{`sandbox: {network: [example.com]}`, `p.yaml:1:20: sandbox.network: hosts by name need egress control, which this version does not have; use false or true`},
+	{`sandbox: {network: [example.com, "*"]}`, `p.yaml:1:20: sandbox.network: * is no host; network: true is an open network, false none`},
+	{`sandbox: {network: example.com}`, `p.yaml:1:20: sandbox.network: example.com; it is …`},
+
+	// numbers
+	{`delegation: {maxDepth: -1}`, `p.yaml:1:24: delegation.maxDepth: -1; it is …`},
+	{`delegation: {maxDepth: 2.0}`, `p.yaml:1:24: delegation.maxDepth: 2.0; it is …`},
+	{`delegation: {maxDepth: 1e9}`, `p.yaml:1:24: delegation.maxDepth: 1e9; it is …`},
+	{`delegation: {maxDepth: "5"}`, `p.yaml:1:24: delegation.maxDepth: "5"; it is …`},
+	{`delegation: {maxDepth: 1000000000}`, `p.yaml:1:24: delegation.maxDepth: 1000000000; at most 100`},
+	{`delegation: {maxDepth: 99999999999999999999}`, `p.yaml:1:24: delegation.maxDepth: 99999999999999999999; it is …`},
+	{`budget: {turns: 0, tokens: 0, cost: 0, time: 0}`, `
+		p.yaml:1:17: budget.turns: 0; 0 would be no limit; leave the key out for none
+		p.yaml:1:28: budget.tokens: 0; 0 would be no limit; leave the key out for none
+		p.yaml:1:37: budget.cost: 0; 0 would be no limit; leave the key out for none
+		p.yaml:1:46: budget.time: 0; 0 would be no limit; leave the key out for none`},
+	{`budget: {turns: 1000000001, tokens: 1000000000001, cost: 1e7, time: 10000h}`, `
+		p.yaml:1:17: budget.turns: 1000000001; at most 1000000000
+		p.yaml:1:37: budget.tokens: 1000000000001; at most 1000000000000
+		p.yaml:1:58: budget.cost: 1e7; at most 1000000
+		p.yaml:1:69: budget.time: 10000h; at most 8784h`},
+	{`budget: {cost: -1, time: -5s, tokens: nan}`, `
+		p.yaml:1:16: budget.cost: -1; it is …
+		p.yaml:1:26: budget.time: -5s; it is …
+		p.yaml:1:39: budget.tokens: nan; it is …`},
+	{`budget: {cost: .nan, time: soon}`, `
+		p.yaml:1:16: budget.cost: .nan; it is …
+		p.yaml:1:28: budget.time: soon; it is …`},
+	{`limits: {cpu: 0s, memory: 0, pids: 0, time: 0.0000000001, output: 0KB, file_size: 0}`, `
+		p.yaml:1:15: limits.cpu: 0s; 0 would be no limit; leave the key out for none
+		p.yaml:1:27: limits.memory: 0; 0 would be no limit; leave the key out for none
+		p.yaml:1:36: limits.pids: 0; 0 would be no limit; leave the key out for none
+		p.yaml:1:45: limits.time: 0.0000000001; 0 would be no limit; leave the key out for none
+		p.yaml:1:67: limits.output: 0KB; 0 would be no limit; leave the key out for none
+		p.yaml:1:83: limits.file_size: 0; 0 would be no limit; leave the key out for none`},
+	{`limits: {memory: 9000000GB, pids: 4194305, output: -5, cpu: 99999999999}`, `
+		p.yaml:1:18: limits.memory: 9000000GB; at most 1125899906842624
+		p.yaml:1:35: limits.pids: 4194305; at most 4194304
+		p.yaml:1:52: limits.output: -5; it is …
+		p.yaml:1:61: limits.cpu: 99999999999; it is …`},
+	{`sandbox: {zones: {a: {path: a, max_file_bytes: 0}}}`, `p.yaml:1:48: sandbox.zones.a.max_file_bytes: 0; 0 would be no limit; leave the key out for none`},
+	{`clearance: {limits: {max_files: 0, max_bytes: 1.5}}`, `
+		p.yaml:1:33: clearance.limits.max_files: 0; 0 would be no limit; leave the key out for none
+		p.yaml:1:47: clearance.limits.max_bytes: 1.5; it is …`},
+
+	// runs
+	{`model: ""`, `p.yaml:1:8: model: an empty text; name one, such as anthropic:claude-sonnet-4-5, or leave the key out`},
+	{`approval: {mode: ask}`, `p.yaml:1:18: approval.mode: ask; it is …`},
+	{`workerPaths: [../x, /y, ~/z, "", a, ./a/]`, `
+		p.yaml:1:15: workerPaths: ../x is no folder of the program; workers lie in the program; name a folder relative to it, such as workers
+		p.yaml:1:21: workerPaths: /y is no folder of the program; workers lie in the program; name a folder relative to it, such as workers
+		p.yaml:1:25: workerPaths: ~/z is no folder of the program; workers lie in the program; name a folder relative to it, such as workers
+		p.yaml:1:30: workerPaths: an empty path; . is the program's folder
+		p.yaml:1:37: workerPaths: ./a/ twice; keep one`},
+
+	// clearance
+	{`clearance: {targets: {origin: {path: .}}}`, `p.yaml:1:23: clearance.targets.origin has no type; write type: local, bare, remote or github`},
+	{`clearance: {targets: {origin: {type: local}}}`, `p.yaml:1:23: clearance.targets.origin has no path; a target of type local needs one`},
+	{`clearance: {targets: {origin: {type: github, repo: a/b, url: x}}}`, `p.yaml:1:57: clearance.targets.origin.url has no meaning with type: github (p.yaml:1); a target of type github has a repo; remove one of the two`},
+	{`clearance: {targets: {-x: {type: github, repo: a/b}}}`, `p.yaml:1:23: clearance.targets.-x: a name is letters, digits and _, and behind the first also - and .; choose another name, such as origin`},
+	{`clearance: {targets: {o: {type: github, repo: a}}}`, `p.yaml:1:47: clearance.targets.o.repo: a is no repository; write owner/name`},
+	{`clearance: {targets: {o: {type: github, repo: a/..}}}`, `p.yaml:1:47: clearance.targets.o.repo: a/.. is no repository; write owner/name`},
+	{`clearance: {targets: {o: {type: bare, path: /proc/x}}}`, `p.yaml:1:45: clearance.targets.o.path: /proc/x is under /proc; there are no repositories there`},
+	{`clearance: {targets: {o: {type: github, repo: a/b, branch: a..b}}}`, `p.yaml:1:60: clearance.targets.o.branch: a..b is no name of a branch; main and drafts/notes are`},
+	{`clearance: {targets: {o: {type: github, repo: a/b, at: /out}}}`, `p.yaml:1:56: clearance.targets.o.at: /out is on no mount; write the path of a mount, or of a folder in one`},
+	{`clearance: {targets: {o: {type: github, repo: a/b, at: out}}}`, `p.yaml:1:56: clearance.targets.o.at: out does not start with /; write the path of a mount, or of a folder in one`},
+	{`{sandbox: {mounts: [{source: in, target: /in}]}, clearance: {targets: {o: {type: github, repo: a/b}}}}`, `p.yaml:1:72: clearance.targets.o: no mount is at /workspace, where its root would stand; write at: with the path of a mount`},
+	{`clearance: {scanners: [secret, size, size]}`, `
+		p.yaml:1:24: clearance.scanners: unknown scanner secret; did you mean secrets? known here: format, size, content, secrets, malware
+		p.yaml:1:38: clearance.scanners: size twice; keep one`},
+
+	// all at once, and no more than there is
+	{"sandbox: {zone: {}, mode: ro}", `p.yaml:1:11: unknown key "zone" in sandbox; did you mean zones?…`},
+	{"sandbox: {mode: RW, zones: {a: {path: a}}}", `p.yaml:1:17: sandbox.mode: RW; it is …`},
+	{"sandbox: {mounts: [{source: in, target: a}, {source: in, target: b}]}", `
+		p.yaml:1:41: sandbox.mounts[0].target: a does not start with /; a target is a path of its own, such as /cache
+		p.yaml:1:66: sandbox.mounts[1].target: b does not start with /; a target is a path of its own, such as /cache`},
+	{`{sandbox: {zones: {a: {pth: a}}}, clearance: {targets: {o: {type: github, repo: a/b}, p: {type: github, repo: a/b, at: /a}}}}`,
+		`p.yaml:1:24: unknown key "pth" in sandbox.zones.a; did you mean path?…`},
+	{"modle: x\nsandbox:\n  zones:\n    data: {path: ../x}\n    out: {pth: out}\n  network: [a.com]\nlimits: {pids: 0}", `
+		p.yaml:1:1: unknown key "modle"; did you mean model?…
+		p.yaml:4:18: sandbox.zones.data.path: ../x does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are
+		p.yaml:5:11: unknown key "pth" in sandbox.zones.out; did you mean path?…
+		p.yaml:6:12: sandbox.network: hosts by name need egress control, which this version does not have; use false or true
+		p.yaml:7:16: limits.pids: 0; 0 would be no limit; leave the key out for none`},
+}
+
+// says reports whether lines are those wanted, of which some may go on.
+func says(got, want string) bool {
+	lines, wanted := strings.Split(got, "\n"), strings.Split(want, "\n")
+	return slices.EqualFunc(lines, wanted, func(got, want string) bool {
+		head, goesOn := strings.CutSuffix(want, "…")
+		return got == want || goesOn && strings.HasPrefix(got, head)
+	})
+}
+
+func TestProblems(t *testing.T) {
+	w := newWorld(t)
+	for _, test := range problems {
+		_, err := w.parse(test.yaml)
+		if err == nil {
+			t.Errorf("%s\nloads", test.yaml)
+		} else if got := err.Error(); !says(got, lines(test.want)) {
+			t.Errorf("%s\ngot:\n%s\nwant:\n%s", test.yaml, got, lines(test.want))
+		}
+		if !errors.Is(err, sandbox.ErrInvalid) {
+			t.Errorf("%s\nis not invalid: %v", test.yaml, err)
+		}
+	}
+}
+
+func TestSystemFolders(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"work", "usr", "bin", "sbin", "lib", "lib32", "lib64", "etc", "dev", "proc", "sys", "tmp", "run"} {
+		for _, target := range []string{"/" + name, "/" + name + "/x", "//" + name + "/", "/./" + name} {
+			if _, err := w.parse(`sandbox: {mounts: [{source: in, target: ` + target + `}]}`); err == nil {
+				t.Errorf("%s is a target", target)
+			}
+		}
+		if _, err := w.parse(`sandbox: {zones: {` + name + `: {path: in}}}`); err == nil {
+			t.Errorf("%s is a zone", name)
+		}
+	}
+	for _, target := range []string{"/library", "/workspace", "/temp", "/x/etc", "/"} {
+		if _, err := w.parse(`sandbox: {mounts: [{source: in, target: ` + target + `}]}`); err != nil {
+			t.Errorf("%s: %v", target, err)
+		}
+	}
+}
+
+// TestKernelFolders finds them however they are reached.
+func TestKernelFolders(t *testing.T) {
+	w := newWorld(t)
+	must(t, os.Symlink("/proc", filepath.Join(w.env.Home, "toproc")))
+	for _, source := range []string{"/proc", "/proc/self", "/sys/kernel", "/dev", "/dev/nothing-there", "/usr/../proc", "~/toproc", "~/toproc/self", "../home/toproc"} {
+		_, err := w.parse(`sandbox: {mounts: [{source: ` + source + `, target: /a}]}`)
+		if err == nil || !strings.Contains(err.Error(), "mount a real folder") {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+}
+
+// TestState keeps golem's own state out of every mount, and every mount out of
+// the state.
+func TestState(t *testing.T) {
+	w := newWorld(t)
+	must(t, os.Symlink(w.top, filepath.Join(w.env.Home, "up")))
+	must(t, os.MkdirAll(filepath.Join(w.env.State, "layers"), 0o777))
+	for _, test := range []struct{ state, yaml string }{
+		{w.env.State, `sandbox: {root: ..}`},
+		{w.env.State, `sandbox: {root: ../state}`},
+		{w.env.State, `sandbox: {root: ../state/layers}`},
+		{w.env.State, `sandbox: {root: ~/up}`},
+		{w.env.State, `sandbox: {root: ~/up/state/layers}`},
+		{filepath.Join(w.env.Home, "up", "state", "not", "yet"), `sandbox: {root: ../state}`},
+		{filepath.Join(w.program, ".golem"), `sandbox: {root: .}`},
+		{filepath.Join(w.env.Home, "up", "program", "not-yet"), `sandbox: {root: not-yet/x}`},
+		{filepath.Join(w.program, ".sandbox", "cache", "state"), ``},
+		{filepath.Join(w.program, "x"), `sandbox: {mode: direct, workspace: x/y}`},
+		{filepath.Join(w.env.Home, "reports", ".cache"), `sandbox: {mode: direct, cache: in, workspace: ~/reports}`},
+	} {
+		w.env.State = test.state
+		_, err := w.parse(test.yaml)
+		if err == nil || !strings.Contains(err.Error(), "shows golem's own state; mount another folder") {
+			t.Errorf("state %s, %s: %v", strings.TrimPrefix(test.state, w.top), test.yaml, err)
+		}
+	}
+	w.env.State = filepath.Join(w.top, "state")
+	if _, err := w.parse(`sandbox: {root: ., mounts: [{source: ~/npm, target: /npm}]}`); err != nil {
+		t.Errorf("a state beside the mounts: %v", err)
+	}
+}
+
+// TestNoHome expands nothing where nobody knows what ~ is.
+func TestNoHome(t *testing.T) {
+	w := newWorld(t)
+	w.env.Home = ""
+	_, err := w.parse(`sandbox: {root: ~/npm}`)
+	if want := "p.yaml:1:17: sandbox.root: nobody knows what ~ is here; write the whole path"; err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+	p, err := w.parse(`sandbox: {root: ./a~b/~/c}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.table(p); got != "/ rw program + a~b/~/c" {
+		t.Errorf("~ inside a path is expanded: %s", got)
+	}
+}
+
+// TestAddresses takes what git would reach a repository by, and nothing that
+// git would run.
+func TestAddresses(t *testing.T) {
+	w := newWorld(t)
+	for _, url := range []string{
+		"https://example.com/a/b.git", "http://10.0.0.1:3000/a", "ssh://git@example.com:22/a", "ssh://example.com/a",
+		"git@example.com:a/b.git", "example.com:a", "you@host:~/a",
+	} {
+		if _, err := w.parse(`clearance: {targets: {o: {type: remote, url: "` + url + `"}}}`); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	for _, url := range []string{
+		"", "-x", "--upload-pack=x", "ext::sh -c touch% /tmp/x", "fd::17/foo", "file:///etc", "ssh://-oProxyCommand=x/y", "ssh://-o@host/y",
+		"-oProxyCommand=x:y", "git@-x:y", "https://token@example.com/a", "https://you:secret@example.com/a", "ssh://you:secret@example.com/a",
+		"https:///a", "git://example.com/a", "../a", "/srv/a", "host:-x", "https://example.com/a b", "host::a", "ext::https://x",
+	} {
+		_, err := w.parse(`clearance: {targets: {o: {type: remote, url: "` + url + `"}}}`)
+		if err == nil || !strings.Contains(err.Error(), "clearance.targets.o.url") {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}
+
+func TestBranches(t *testing.T) {
+	w := newWorld(t)
+	for name, want := range map[string]bool{
+		"main": true, "drafts/a-b": true, "v1.0": true, "a@b": true, "ü": true,
+		"-x": false, "a..b": false, "a b": false, "a/": false, "/a": false, "a//b": false, ".a": false, "a/.b": false, "a.lock": false,
+		"a.": false, "@": false, "a@{b": false, "a~1": false, "a^": false, "a:b": false, "a?": false, "a*": false, "a[": false, "HEAD": false, "": false,
+	} {
+		if _, err := w.parse(`clearance: {targets: {o: {type: github, repo: a/b, branch: "` + name + `"}}}`); (err == nil) != want {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestProgramFolder refuses a program that is not there.
+func TestProgramFolder(t *testing.T) {
+	w := newWorld(t)
+	for _, root := range []string{filepath.Join(w.top, "none"), filepath.Join(w.top, "program", "afile")} {
+		_, err := project.Parse(root, "p.yaml", nil, w.env, nil)
+		var problems conf.Problems
+		if !errors.As(err, &problems) || !strings.HasPrefix(err.Error(), "p.yaml: the program's folder ") {
+			t.Errorf("%s: %v", root, err)
+		}
+	}
+}
+
+// TestProgramBehindALink mounts the program's folders whichever way it is named.
+func TestProgramBehindALink(t *testing.T) {
+	w := newWorld(t)
+	must(t, os.Symlink("program", filepath.Join(w.top, "alias")))
+	real := w.program
+	w.program = filepath.Join(w.top, "alias")
+	for _, source := range []string{"in", w.program + "/in", real + "/in"} {
+		p, err := w.parse(`sandbox: {root: ` + source + `}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.table(p); got != "/ rw alias + in" {
+			t.Errorf("%s: %s", source, got)
+		}
+	}
+}

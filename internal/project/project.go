@@ -1,0 +1,160 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Project is what a project file says, and the settings above it, with every
+// default in place. It is a value; nobody changes it.
+type Project struct {
+	Root    sandbox.Host // the program's folder, absolute
+	File    string       // as given, for messages; "" if there is none
+	Dialect string       // how the folders are written: mounts, zones, paths, default
+
+	Mounts  []Mount       // ordered by target
+	Rules   []policy.Rule // the approvals that are written
+	Protect []string
+	Network policy.Hosts
+	// Level is the least that commands are confined by: "" for the best there is,
+	// landlock, namespaces, container.
+	Level string
+
+	Model       string
+	Approval    string // interactive, approve_all, auto_deny
+	MaxDepth    int
+	WorkerPaths []string // relative to Root, with slashes
+	Limits      policy.Limits
+
+	Targets         []Target // ordered by name
+	Scanners        []string
+	ClearanceLimits ClearanceLimits
+
+	tree conf.Node // all values, effective, for Values
+}
+
+// A Mount is a folder of the host at a virtual path. One that lies in the
+// program has the program's folder as its Base and may be missing: it is then
+// empty until the first write makes it, and no link leads to it. So is a folder
+// that nobody wrote, such as .cache, in one that somebody wrote.
+type Mount struct {
+	Target       string
+	Source, Base sandbox.Host
+	Mode         string // ro, rw
+	Suffixes     []string
+	MaxFileBytes int64 // 0 for no limit
+	Untrusted    bool  // what reads here is tainted
+	From         conf.Place
+	Name         string // of a zone or of a path of llm-do, "" for others
+}
+
+// A Target is a repository that results are cleared into.
+type Target struct {
+	Name   string
+	Type   string       // local, bare, remote, github
+	Path   sandbox.Host // of local and bare, absolute
+	URL    string       // of remote
+	Repo   string       // of github: owner/name
+	Branch string
+	At     string // where the repository's root stands in the sandbox
+	From   conf.Place
+}
+
+// ClearanceLimits bound what is staged at once. Zero is no limit.
+type ClearanceLimits struct {
+	MaxFiles int64
+	MaxBytes int64
+}
+
+// Env is what the project must know of the machine.
+type Env struct {
+	Home string // for ~; "" if nobody knows
+	// State is the folder that golem keeps its state in. No mount shows any of it.
+	State string
+}
+
+// Load reads the project file of a program, whose name is relative to root, and
+// puts the settings above it, later ones above earlier ones. With no file the
+// settings and the defaults are all. The error is conf.Problems: everything
+// that is wrong, at once.
+func Load(root, file string, env Env, settings []Setting) (*Project, error) {
+	var data []byte
+	if file != "" {
+		var err error
+		if data, err = read(root, file); err != nil {
+			return nil, err
+		}
+	}
+	return Parse(root, file, data, env, settings)
+}
+
+// Parse is Load for a file that was read already.
+func Parse(root, file string, data []byte, env Env, settings []Setting) (*Project, error) {
+	l, err := newLoader(root, file, env)
+	if err != nil {
+		return nil, err
+	}
+	l.read(data, settings)
+	l.sandbox()
+	l.runs()
+	l.limits()
+	l.clearance()
+	if err := l.problems.Err(); err != nil {
+		return nil, err
+	}
+	l.project.tree = l.tree
+	return l.project, nil
+}
+
+// Grant returns the ceiling for the project's workers: the files that it
+// mounts, the consent that it writes, its network, limits and depth. Which
+// tools, workers and credentials a worker has, workers say.
+func (p *Project) Grant() policy.Grant {
+	var files []sandbox.Limit
+	for _, m := range p.Mounts {
+		files = append(files, sandbox.Limit{Path: m.Target, Access: m.access()})
+	}
+	level, _ := policy.ParseLevel(p.Level)
+	return policy.Grant{
+		Files:       policy.AllFiles().With(files...),
+		Consent:     policy.Consents{}.With(p.Rules...),
+		Tools:       policy.All(),
+		Workers:     policy.All(),
+		Hosts:       p.Network,
+		Credentials: policy.All(),
+		Limits:      p.Limits,
+		Depth:       p.MaxDepth,
+		Attachments: policy.Attachments{Unlimited: true},
+		Level:       level,
+	}
+}
+
+// Sandbox opens the mounts. An error names the target and the line that wrote
+// it.
+func (p *Project) Sandbox() (*sandbox.Sandbox, error) {
+	c := sandbox.Config{Protect: p.Protect}
+	for _, m := range p.Mounts {
+		c.Mounts = append(c.Mounts, sandbox.Mount{Target: m.Target, Source: m.Source, Base: m.Base,
+			Access: m.access(), Suffixes: m.Suffixes, MaxFileBytes: m.MaxFileBytes})
+	}
+	s, err := sandbox.New(c)
+	var e *sandbox.Error
+	if errors.As(err, &e) {
+		for _, m := range p.Mounts {
+			if m.Target == e.Path {
+				return nil, fmt.Errorf("%s: %w", m.From, err)
+			}
+		}
+	}
+	return s, err
+}
+
+// access is what the mode allows. A mode that is not known allows nothing.
+func (m Mount) access() sandbox.Access {
+	access, _ := sandbox.ParseAccess(m.Mode)
+	return access
+}

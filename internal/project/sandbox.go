@@ -1,0 +1,89 @@
+package project
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// sandbox reads the sandbox: the folders in whatever spelling, and what holds
+// with any.
+func (l *loader) sandbox() {
+	n, written := l.tree.At("sandbox")
+	if !written {
+		n = conf.Node{Place: conf.Default, Kind: conf.Map}
+	}
+	l.rules(n, "/")
+	l.common()
+	dialect, ok := l.dialect(n)
+	if !ok {
+		l.unclear = true
+		return
+	}
+	l.project.Dialect = dialect
+	switch dialect {
+	case mounts:
+		l.mounts(n)
+	case paths:
+		l.paths(n)
+	default:
+		l.zones(n)
+	}
+	slices.SortFunc(l.project.Mounts, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
+}
+
+// common reads what goes with any spelling.
+func (l *loader) common() {
+	p := l.project
+	if n, ok := l.at("sandbox", "protect"); ok {
+		p.Protect = n.Texts()
+		for _, item := range n.Items {
+			if _, err := sandbox.New(sandbox.Config{Protect: []string{item.Text}}); err != nil {
+				l.problems.Add(item, "sandbox.protect: "+sandbox.Shown(item.Text)+" is not a pattern", ".env, *.key and /ci/** are")
+			}
+		}
+	}
+	if n, ok := l.at("sandbox", "network"); ok {
+		l.network(n)
+	}
+	if n, ok := l.at("sandbox", "require_os_sandbox"); ok {
+		switch n.Text {
+		case "true":
+			p.Level = "landlock"
+		case "false":
+		default:
+			p.Level = n.Text
+		}
+	}
+}
+
+func (l *loader) network(n conf.Node) {
+	switch {
+	case n.Kind == conf.Null:
+		l.problems.Add(n, "sandbox.network: nothing", "it is true, false or []")
+	case n.Bool():
+		l.project.Network = policy.AllHosts()
+	case slices.Contains(n.Texts(), "*"):
+		l.problems.Add(n, "sandbox.network: * is no host", "network: true is an open network, false none")
+	case n.Kind == conf.List && len(n.Items) > 0:
+		l.problems.Add(n, "sandbox.network: hosts by name need egress control, which this version does not have",
+			"use false or true")
+	}
+}
+
+// rules reads the approvals of the whole sandbox or of one folder.
+func (l *loader) rules(n conf.Node, target string) {
+	list, ok := n.At("approval")
+	if !ok || !l.fits(list) {
+		return
+	}
+	for _, verb := range []policy.Verb{policy.Read, policy.Write, policy.Delete} {
+		if v, ok := list.At(verb.String()); ok {
+			consent, _ := policy.ParseConsent(v.Text)
+			l.project.Rules = append(l.project.Rules, policy.Rule{Verb: verb, Target: target, Consent: consent, From: v.Place.String()})
+		}
+	}
+}

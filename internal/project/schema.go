@@ -1,0 +1,150 @@
+package project
+
+import "github.com/golem-forge/golem/internal/conf"
+
+// Schema returns all keys of the project file, as data: what is checked, what
+// `golem config` prints and what docs/config.md lists come from here.
+func Schema() conf.Key {
+	return conf.Key{Type: conf.Group, Keys: []conf.Key{
+		sandboxKey(),
+		{Name: "model", Type: conf.Text, Example: "anthropic:claude-sonnet-4-5",
+			Doc: "The model that workers use when they name none."},
+		{Name: "approval", Type: conf.Group, Example: "{mode: interactive}", Doc: "How questions are answered.", Keys: []conf.Key{
+			{Name: "mode", Type: conf.Word, Words: approvalWords(), Default: "interactive", Example: "auto_deny",
+				Doc: "`interactive` asks the user, `approve_all` says yes to all that is not blocked, `auto_deny` says no; `auto`, `manual` and `tool` are the older names of approve_all, interactive and interactive."},
+		}},
+		{Name: "delegation", Type: conf.Group, Example: "{maxDepth: 5}", Doc: "How workers call workers.", Keys: []conf.Key{
+			{Name: "maxDepth", Type: conf.Whole, Default: "5", Example: "2",
+				Doc: "How many calls may be nested, from 0 (no worker calls another) to 100."},
+		}},
+		{Name: "workerPaths", Type: conf.Texts, Default: "[., workers]", Example: "[., workers, shared/workers]",
+			Doc: "Folders of the program in which workers are looked for by name."},
+		budgetKey(),
+		clearanceKey(),
+		limitsKey(),
+	}}
+}
+
+func approvalWords() []string {
+	return []string{"interactive", "approve_all", "auto_deny", "auto", "manual", "tool"}
+}
+
+func sandboxKey() conf.Key {
+	keys := []conf.Key{
+		{Name: "root", Type: conf.Text, Example: ".",
+			Doc: "Mounts: the folder at `/`. Zones with `mode: sandboxed`: the folder that the zones lie in, `.sandbox` unless written."},
+		{Name: "mode", Type: conf.Word, Words: []string{"ro", "rw", "overlay", "sandboxed", "direct"}, Example: "ro",
+			Doc: "Mounts: access to the root, `rw` unless written. Zones: `sandboxed` (paths lie under the root; so unless written) or `direct` (paths as they are)."},
+		{Name: "readonly", Type: conf.Bool, Example: "true", Doc: "Mounts: `true` is `mode: ro` for the root."},
+		{Name: "suffixes", Type: conf.Texts, Example: "[.md, .txt]", Doc: "Mounts: the only endings of files in the root."},
+		{Name: "max_file_bytes", Type: conf.Count, Example: "10MB", Doc: "Mounts: the largest file in the root."},
+		{Name: "trust", Type: conf.Word, Words: []string{"untrusted"}, Example: "untrusted",
+			Doc: "Mounts: what reads from the root is tainted, and asks before it reaches beyond."},
+		{Name: "mounts", Type: conf.Groups, Example: "[{source: ~/.npm, target: /cache, readonly: true}]",
+			Doc: "Mounts: further folders.", Keys: mountKeys()},
+		{Name: "zones", Type: conf.Named, Example: "{data: {path: ./data, mode: ro}}",
+			Doc: "Zones: folders by name; the zone `data` is at `/data`.", Keys: zoneKeys()},
+		{Name: "cache", Type: conf.Text, Example: "./downloads",
+			Doc: "Zones: the folder at `/cache`; without zones `./cache`, and with `mode: direct` `.cache` in the workspace."},
+		{Name: "workspace", Type: conf.Text, Example: "./reports",
+			Doc: "Zones: the folder at `/workspace`; without zones `./workspace`."},
+		{Name: "paths", Type: conf.Named, Example: "{portfolio: {root: ./portfolio, mode: rw}}",
+			Doc: "llm-do: folders by name; the path `portfolio` is at `/portfolio`.", Keys: pathKeys()},
+		approvalKey("preApproved", "ask", "ask", "Consent for the whole sandbox, a ceiling for workers."),
+		{Name: "protect", Type: conf.Texts, Example: `[.env, "*.key", "/ci/**"]`,
+			Doc: "Further names that no tool changes, beside `.git`, `golem-forge.config.y*ml` and `*.worker`."},
+		{Name: "network", Type: conf.Bool, Default: "false", Example: "false", Or: []conf.Key{{Type: conf.Texts, Empty: true}},
+			Doc: "Whether commands reach the network. `[]` is `false`; hosts by name are refused until there is egress control."},
+		{Name: "require_os_sandbox", Type: conf.Bool, Words: []string{"landlock", "namespaces", "container"}, Default: "false", Example: "true",
+			Doc: "The least that commands are confined by; `true` is `landlock`. `false` takes the best there is, and tells."},
+	}
+	return conf.Key{Name: "sandbox", Type: conf.Group, Example: "{root: ., mode: ro}", Keys: keys,
+		Doc: "What exists for workers. Without it, or without a word on folders, `cache` and `workspace` under `.sandbox`."}
+}
+
+// entryKeys are the keys that every folder of a sandbox takes.
+func entryKeys(mode string) []conf.Key {
+	return []conf.Key{
+		{Name: "mode", Type: conf.Word, Words: []string{"ro", "rw", "overlay"}, Default: mode, Example: "ro",
+			Doc: "Access: read-only or read-write. `overlay` needs the jail and is refused until then."},
+		{Name: "suffixes", Type: conf.Texts, Example: "[.md, .pdf]", Doc: "The only endings that files here may have, in any case."},
+		{Name: "max_file_bytes", Type: conf.Count, Example: "10000000", Doc: "The largest file that is read or written here."},
+		approvalKey("", "", "", "Consent here; what is not written is as for the whole sandbox."),
+		{Name: "trust", Type: conf.Word, Words: []string{"untrusted"}, Example: "untrusted",
+			Doc: "What reads from here is tainted, and asks before it reaches beyond."},
+	}
+}
+
+func mountKeys() []conf.Key {
+	return append([]conf.Key{
+		{Name: "source", Type: conf.Text, Example: "~/.npm", Doc: "The folder on the host. Needed."},
+		{Name: "target", Type: conf.Text, Example: "/cache", Doc: "Where workers see it. Needed."},
+		{Name: "readonly", Type: conf.Bool, Default: "false", Example: "true", Doc: "`true` is `mode: ro`."},
+	}, entryKeys("rw")...)
+}
+
+func zoneKeys() []conf.Key {
+	return append([]conf.Key{
+		{Name: "path", Type: conf.Text, Example: "./data", Doc: "The folder on the host; with `mode: sandboxed` below the root. Needed."},
+	}, entryKeys("rw")...)
+}
+
+func pathKeys() []conf.Key {
+	return append([]conf.Key{
+		{Name: "root", Type: conf.Text, Example: "./portfolio", Doc: "The folder on the host. Needed."},
+	}, entryKeys("ro")...)
+}
+
+func approvalKey(read, write, del, doc string) conf.Key {
+	words := []string{"preApproved", "ask", "blocked"}
+	return conf.Key{Name: "approval", Type: conf.Group, Example: "{write: ask, delete: blocked}", Doc: doc, Keys: []conf.Key{
+		{Name: "read", Type: conf.Word, Words: words, Default: read, Example: "ask", Doc: "Reading and listing files."},
+		{Name: "write", Type: conf.Word, Words: words, Default: write, Example: "preApproved", Doc: "Making and changing files."},
+		{Name: "delete", Type: conf.Word, Words: words, Default: del, Example: "blocked", Doc: "Deleting files."},
+	}}
+}
+
+func budgetKey() conf.Key {
+	return conf.Key{Name: "budget", Type: conf.Group, Example: "{turns: 50, cost: 2.50}",
+		Doc: "What one run may use, with all workers in it. What is not written has no limit.", Keys: []conf.Key{
+			{Name: "turns", Type: conf.Whole, Example: "50", Doc: "Answers of models."},
+			{Name: "tokens", Type: conf.Whole, Example: "200000", Doc: "Tokens in and out."},
+			{Name: "cost", Type: conf.Money, Example: "2.50", Doc: "Price in US dollars."},
+			{Name: "time", Type: conf.Span, Example: "30m", Doc: "Time on the clock."},
+		}}
+}
+
+func clearanceKey() conf.Key {
+	return conf.Key{Name: "clearance", Type: conf.Group, Example: "{targets: {origin: {type: local, path: .}}}",
+		Doc: "Where results go when the user clears them, and what they pass on the way.", Keys: []conf.Key{
+			{Name: "targets", Type: conf.Named, Example: "{origin: {type: github, repo: you/notes}}",
+				Doc: "Repositories by name. No model names a path or an address.", Keys: []conf.Key{
+					{Name: "type", Type: conf.Word, Words: []string{"local", "bare", "remote", "github"}, Example: "remote",
+						Doc: "`local` (a folder with a work tree) and `bare` have a path, `remote` has a url, `github` a repo. Needed."},
+					{Name: "path", Type: conf.Text, Example: "~/notes.git", Doc: "The folder of a local or bare repository."},
+					{Name: "url", Type: conf.Text, Example: "git@example.com:you/notes.git", Doc: "The address of a remote one: https, http, ssh or user@host:path, with no secret in it."},
+					{Name: "repo", Type: conf.Text, Example: "you/notes", Doc: "Owner and name on GitHub."},
+					{Name: "branch", Type: conf.Text, Default: "main", Example: "drafts", Doc: "The branch that results are staged for."},
+					{Name: "at", Type: conf.Text, Example: "/out",
+						Doc: "Where the repository's root stands among the files that workers see: `/` with a folder there, otherwise `/workspace`."},
+				}},
+			{Name: "scanners", Type: conf.Texts, Default: "[format, size, content, secrets, malware]", Example: "[format, size, secrets]",
+				Doc: "What looks at results before they are cleared."},
+			{Name: "limits", Type: conf.Group, Example: "{max_files: 200, max_bytes: 20MB}", Doc: "How much may be staged at once.", Keys: []conf.Key{
+				{Name: "max_files", Type: conf.Whole, Example: "200", Doc: "Files."},
+				{Name: "max_bytes", Type: conf.Count, Example: "20MB", Doc: "Bytes in all."},
+			}},
+		}}
+}
+
+func limitsKey() conf.Key {
+	return conf.Key{Name: "limits", Type: conf.Group, Example: "{time: 60s, memory: 2GiB}",
+		Doc: "What one command may use. What is not written has no limit.", Keys: []conf.Key{
+			{Name: "cpu", Type: conf.Span, Example: "30s", Doc: "Processor time."},
+			{Name: "memory", Type: conf.Count, Example: "2GiB", Doc: "Memory."},
+			{Name: "pids", Type: conf.Whole, Example: "256", Doc: "Processes at once, 4194304 at most."},
+			{Name: "time", Type: conf.Span, Example: "60s", Doc: "Time on the clock."},
+			{Name: "output", Type: conf.Count, Example: "1MiB", Doc: "Output that is kept, its head and its tail."},
+			{Name: "file_size", Type: conf.Count, Example: "100MB", Doc: "The largest file it writes."},
+		}}
+}

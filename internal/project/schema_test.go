@@ -1,0 +1,262 @@
+package project_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/project"
+)
+
+// eachKey calls f with every key of the schema and the keys it lies in.
+func eachKey(key conf.Key, path []conf.Key, f func(path []conf.Key)) {
+	for _, k := range key.Keys {
+		at := append(slices.Clip(path), k)
+		f(at)
+		eachKey(k, at, f)
+	}
+}
+
+// write writes a file with one key, called name, in the maps and lists it lies
+// in, and returns the line of the key.
+func write(path []conf.Key, name, value string) (yaml string, line int) {
+	indent, dash := "", ""
+	for i, k := range path {
+		line++
+		if i == len(path)-1 {
+			return yaml + fmt.Sprintf("%s%s%s: %s\n", indent, dash, name, value), line
+		}
+		yaml += fmt.Sprintf("%s%s%s:\n", indent, dash, k.Name)
+		indent += strings.Repeat(" ", len(dash)+2)
+		dash = ""
+		switch k.Type {
+		case conf.Named:
+			yaml += indent + "entry:\n"
+			indent += "  "
+			line++
+		case conf.Groups:
+			dash = "- "
+		}
+	}
+	return yaml, line
+}
+
+func known(path []conf.Key) []string {
+	siblings := project.Schema().Keys
+	if len(path) > 1 {
+		siblings = path[len(path)-2].Keys
+	}
+	var names []string
+	for _, k := range siblings {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// at returns the problems of a line.
+func at(err error, line int) []conf.Problem {
+	var all conf.Problems
+	errors.As(err, &all)
+	return slices.DeleteFunc(slices.Clone(all), func(p conf.Problem) bool { return p.Place.Line != line || p.Place.Source != "p.yaml" })
+}
+
+// TestTypos slips a letter in every key of every spelling: it is found on its
+// line, and the right key is named.
+func TestTypos(t *testing.T) {
+	w := newWorld(t)
+	count := 0
+	eachKey(project.Schema(), nil, func(path []conf.Key) {
+		key := path[len(path)-1]
+		for i := range key.Name {
+			for _, typo := range []string{key.Name[:i] + "q" + key.Name[i+1:], key.Name[:i] + key.Name[i+1:], key.Name[:i] + "q" + key.Name[i:]} {
+				if typo == key.Name || typo == "ath" {
+					continue // the letter was a q; at is as near as path
+				}
+				if slices.Contains(known(path), typo) {
+					t.Fatalf("%s is a key too: choose another letter", typo)
+				}
+				count++
+				yaml, line := write(path, typo, key.Example)
+				_, err := w.parse(yaml)
+				if !slices.ContainsFunc(at(err, line), func(p conf.Problem) bool {
+					return strings.HasPrefix(p.What, `unknown key "`+typo+`"`) && strings.HasPrefix(p.Hint, "did you mean "+key.Name+"? ")
+				}) {
+					t.Errorf("%s\ngot %v", yaml, err)
+				}
+			}
+		}
+	})
+	if count < 1000 {
+		t.Errorf("only %d typos", count)
+	}
+}
+
+// TestForms gives every key a value of the wrong form: it is found on its line,
+// and named.
+func TestForms(t *testing.T) {
+	w := newWorld(t)
+	eachKey(project.Schema(), nil, func(path []conf.Key) {
+		key := path[len(path)-1]
+		values := []string{"", "{q: [w]}", "[[w]]"}
+		switch key.Type {
+		case conf.Group, conf.Named:
+			values = []string{"", "word", "[w]", "7"}
+		case conf.Groups, conf.Texts:
+			values = []string{"", "word", "{q: w}", "[[w]]", "[null]"}
+		case conf.Text:
+		default:
+			values = append(values, "w-q", "[]")
+		}
+		for _, value := range values {
+			if key.Name == "network" && value == "[]" {
+				continue // no hosts
+			}
+			yaml, line := write(path, key.Name, value)
+			_, err := w.parse(yaml)
+			if !slices.ContainsFunc(at(err, line), func(p conf.Problem) bool {
+				return strings.Contains(p.What, key.Name) && p.Hint != ""
+			}) {
+				t.Errorf("%s\ngot %v", yaml, err)
+			}
+		}
+	})
+}
+
+// TestExamples holds every example of the schema, and every default, to the
+// schema.
+func TestExamples(t *testing.T) {
+	eachKey(project.Schema(), nil, func(path []conf.Key) {
+		key := path[len(path)-1]
+		if key.Example == "" || !strings.HasSuffix(key.Doc, ".") {
+			t.Errorf("%s has no example or no sentence", key.Name)
+		}
+		for _, value := range []string{key.Example, key.Default} {
+			if value == "" {
+				continue
+			}
+			n, problems := conf.ParseValue("example", value)
+			key.Check(n, &problems)
+			if len(problems) > 0 {
+				t.Errorf("%s: %s: %v", key.Name, value, problems)
+			}
+		}
+	})
+}
+
+// counts are two files for every key of the schema that differ in nothing but
+// this key.
+var counts = map[string][2]string{
+	"sandbox.root":           {`sandbox: {root: .}`, `sandbox: {root: in}`},
+	"sandbox.mode":           {`sandbox: {root: .}`, `sandbox: {root: ., mode: ro}`},
+	"sandbox.readonly":       {`sandbox: {root: .}`, `sandbox: {root: ., readonly: true}`},
+	"sandbox.suffixes":       {`sandbox: {root: .}`, `sandbox: {root: ., suffixes: [.md]}`},
+	"sandbox.max_file_bytes": {`sandbox: {root: .}`, `sandbox: {root: ., max_file_bytes: 1}`},
+	"sandbox.trust":          {`sandbox: {root: .}`, `sandbox: {root: ., trust: untrusted}`},
+
+	"sandbox.mounts.source":          {`sandbox: {mounts: [{target: /a, source: in}]}`, `sandbox: {mounts: [{target: /a, source: .}]}`},
+	"sandbox.mounts.target":          {`sandbox: {mounts: [{target: /a, source: in}]}`, `sandbox: {mounts: [{target: /b, source: in}]}`},
+	"sandbox.mounts.readonly":        {`sandbox: {mounts: [{target: /a, source: in}]}`, `sandbox: {mounts: [{target: /a, source: in, readonly: true}]}`},
+	"sandbox.mounts.mode":            {`sandbox: {mounts: [{target: /a, source: in}]}`, `sandbox: {mounts: [{target: /a, source: in, mode: ro}]}`},
+	"sandbox.mounts.suffixes":        {`sandbox: {mounts: [{target: /a, source: in}]}`, `sandbox: {mounts: [{target: /a, source: in, suffixes: [.a]}]}`},
+	"sandbox.mounts.max_file_bytes":  {`sandbox: {mounts: [{target: /a, source: in}]}`, `sandbox: {mounts: [{target: /a, source: in, max_file_bytes: 1}]}`},
+	"sandbox.mounts.trust":           {`sandbox: {mounts: [{target: /a, source: in}]}`, `sandbox: {mounts: [{target: /a, source: in, trust: untrusted}]}`},
+	"sandbox.mounts.approval.read":   {`sandbox: {mounts: [{target: /a, source: in}]}`, `sandbox: {mounts: [{target: /a, source: in, approval: {read: ask}}]}`},
+	"sandbox.mounts.approval.write":  {`sandbox: {mounts: [{target: /a, source: in}]}`, `sandbox: {mounts: [{target: /a, source: in, approval: {write: blocked}}]}`},
+	"sandbox.mounts.approval.delete": {`sandbox: {mounts: [{target: /a, source: in}]}`, `sandbox: {mounts: [{target: /a, source: in, approval: {delete: blocked}}]}`},
+
+	"sandbox.zones.path":            {`sandbox: {zones: {a: {path: a}}}`, `sandbox: {zones: {a: {path: b}}}`},
+	"sandbox.zones.mode":            {`sandbox: {zones: {a: {path: a}}}`, `sandbox: {zones: {a: {path: a, mode: ro}}}`},
+	"sandbox.zones.suffixes":        {`sandbox: {zones: {a: {path: a}}}`, `sandbox: {zones: {a: {path: a, suffixes: [.a]}}}`},
+	"sandbox.zones.max_file_bytes":  {`sandbox: {zones: {a: {path: a}}}`, `sandbox: {zones: {a: {path: a, max_file_bytes: 1}}}`},
+	"sandbox.zones.trust":           {`sandbox: {zones: {a: {path: a}}}`, `sandbox: {zones: {a: {path: a, trust: untrusted}}}`},
+	"sandbox.zones.approval.read":   {`sandbox: {zones: {a: {path: a}}}`, `sandbox: {zones: {a: {path: a, approval: {read: ask}}}}`},
+	"sandbox.zones.approval.write":  {`sandbox: {zones: {a: {path: a}}}`, `sandbox: {zones: {a: {path: a, approval: {write: ask}}}}`},
+	"sandbox.zones.approval.delete": {`sandbox: {zones: {a: {path: a}}}`, `sandbox: {zones: {a: {path: a, approval: {delete: ask}}}}`},
+	"sandbox.cache":                 {``, `sandbox: {cache: c}`},
+	"sandbox.workspace":             {``, `sandbox: {workspace: w}`},
+
+	"sandbox.paths.root":            {`sandbox: {paths: {a: {root: a}}}`, `sandbox: {paths: {a: {root: b}}}`},
+	"sandbox.paths.mode":            {`sandbox: {paths: {a: {root: a}}}`, `sandbox: {paths: {a: {root: a, mode: rw}}}`},
+	"sandbox.paths.suffixes":        {`sandbox: {paths: {a: {root: a}}}`, `sandbox: {paths: {a: {root: a, suffixes: [.a]}}}`},
+	"sandbox.paths.max_file_bytes":  {`sandbox: {paths: {a: {root: a}}}`, `sandbox: {paths: {a: {root: a, max_file_bytes: 1}}}`},
+	"sandbox.paths.trust":           {`sandbox: {paths: {a: {root: a}}}`, `sandbox: {paths: {a: {root: a, trust: untrusted}}}`},
+	"sandbox.paths.approval.read":   {`sandbox: {paths: {a: {root: a}}}`, `sandbox: {paths: {a: {root: a, approval: {read: ask}}}}`},
+	"sandbox.paths.approval.write":  {`sandbox: {paths: {a: {root: a}}}`, `sandbox: {paths: {a: {root: a, approval: {write: ask}}}}`},
+	"sandbox.paths.approval.delete": {`sandbox: {paths: {a: {root: a}}}`, `sandbox: {paths: {a: {root: a, approval: {delete: ask}}}}`},
+
+	"sandbox.approval.read":      {``, `sandbox: {approval: {read: ask}}`},
+	"sandbox.approval.write":     {``, `sandbox: {approval: {write: blocked}}`},
+	"sandbox.approval.delete":    {``, `sandbox: {approval: {delete: blocked}}`},
+	"sandbox.protect":            {``, `sandbox: {protect: [.env]}`},
+	"sandbox.network":            {``, `sandbox: {network: true}`},
+	"sandbox.require_os_sandbox": {``, `sandbox: {require_os_sandbox: true}`},
+
+	"model":               {``, `model: a:b`},
+	"approval.mode":       {``, `approval: {mode: auto_deny}`},
+	"delegation.maxDepth": {``, `delegation: {maxDepth: 1}`},
+	"workerPaths":         {``, `workerPaths: [w]`},
+	"budget.turns":        {``, `budget: {turns: 1}`},
+	"budget.tokens":       {``, `budget: {tokens: 1}`},
+	"budget.cost":         {``, `budget: {cost: 1}`},
+	"budget.time":         {``, `budget: {time: 1}`},
+	"limits.cpu":          {``, `limits: {cpu: 1}`},
+	"limits.memory":       {``, `limits: {memory: 1}`},
+	"limits.pids":         {``, `limits: {pids: 1}`},
+	"limits.time":         {``, `limits: {time: 1}`},
+	"limits.output":       {``, `limits: {output: 1}`},
+	"limits.file_size":    {``, `limits: {file_size: 1}`},
+
+	"clearance.targets.type":     {`clearance: {targets: {a: {type: local, path: a}}}`, `clearance: {targets: {a: {type: bare, path: a}}}`},
+	"clearance.targets.path":     {`clearance: {targets: {a: {type: local, path: a}}}`, `clearance: {targets: {a: {type: local, path: b}}}`},
+	"clearance.targets.url":      {`clearance: {targets: {a: {type: remote, url: "a:a"}}}`, `clearance: {targets: {a: {type: remote, url: "a:b"}}}`},
+	"clearance.targets.repo":     {`clearance: {targets: {a: {type: github, repo: a/a}}}`, `clearance: {targets: {a: {type: github, repo: a/b}}}`},
+	"clearance.targets.branch":   {`clearance: {targets: {a: {type: local, path: a}}}`, `clearance: {targets: {a: {type: local, path: a, branch: b}}}`},
+	"clearance.targets.at":       {`clearance: {targets: {a: {type: local, path: a}}}`, `clearance: {targets: {a: {type: local, path: a, at: /}}}`},
+	"clearance.scanners":         {``, `clearance: {scanners: [size]}`},
+	"clearance.limits.max_files": {``, `clearance: {limits: {max_files: 1}}`},
+	"clearance.limits.max_bytes": {``, `clearance: {limits: {max_bytes: 1}}`},
+}
+
+// TestEveryKeyCounts changes every key of the schema, one by one, and sees the
+// project change: no key is read and then forgotten.
+func TestEveryKeyCounts(t *testing.T) {
+	w := newWorld(t)
+	describe := func(yaml string) string {
+		p, err := w.parse(yaml)
+		if err != nil {
+			t.Errorf("%s: %v", yaml, err)
+			return ""
+		}
+		text := w.table(p) + "\n" + rules(p)
+		for _, x := range p.Targets {
+			text += fmt.Sprint("\n", x.Name, x.Type, string(x.Path), x.URL, x.Repo, x.Branch, x.At)
+		}
+		return text + fmt.Sprintf("\n%v %v %v %v %v %v %v %+v %v %+v", p.Protect, p.Network, p.Level, p.Model, p.Approval, p.MaxDepth,
+			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits)
+	}
+	left := len(counts)
+	eachKey(project.Schema(), nil, func(path []conf.Key) {
+		if len(path[len(path)-1].Keys) > 0 {
+			return
+		}
+		var names []string
+		for _, k := range path {
+			names = append(names, k.Name)
+		}
+		pair, ok := counts[strings.Join(names, ".")]
+		if !ok {
+			t.Errorf("%s: nobody knows whether it counts", strings.Join(names, "."))
+			return
+		}
+		left--
+		if a, b := describe(pair[0]), describe(pair[1]); a == b {
+			t.Errorf("%s makes no difference:\n%s\n%s", strings.Join(names, "."), pair[1], a)
+		}
+	})
+	if left != 0 {
+		t.Errorf("%d keys are not of the schema", left)
+	}
+}

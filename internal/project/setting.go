@@ -1,0 +1,118 @@
+package project
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Setting is a value from a flag or the environment, in the form of the file.
+type Setting struct {
+	Keys  []string // "delegation", "maxDepth"
+	Value conf.Node
+}
+
+// ParseSet reads a setting such as "delegation.maxDepth=3". The value is written
+// as in the file, has the type that the file's would have, and knows the source
+// it came from. The error is conf.Problems.
+func ParseSet(source, text string) (Setting, error) {
+	at := conf.Node{Place: conf.Place{Source: source}}
+	var problems conf.Problems
+	name, value, found := strings.Cut(text, "=")
+	if !found {
+		problems.Add(at, quoted(text)+" has no value", "write key=value, such as delegation.maxDepth=3")
+		return Setting{}, problems.Err()
+	}
+	keys := strings.Split(name, ".")
+	key, what, hint := lookUp(keys)
+	if what != "" {
+		problems.Add(at, what, hint)
+		return Setting{}, problems.Err()
+	}
+	node, problems := parseValue(key, source, value)
+	if len(problems) == 0 {
+		key.Check(node, &problems)
+	}
+	if len(problems) > 0 {
+		return Setting{}, problems.Err()
+	}
+	return Setting{keys, node}, nil
+}
+
+// parseValue reads the value of a key. Where the key takes a text and YAML sees
+// something else in it (~ is nothing, *.md an alias), it is taken literally:
+// nobody quotes twice for a shell.
+func parseValue(key conf.Key, source, value string) (conf.Node, conf.Problems) {
+	node, problems := conf.ParseValue(source, value)
+	if key.Type == conf.Text && (len(problems) > 0 || node.Kind != conf.Scalar) && utf8.ValidString(value) {
+		return conf.Node{Place: conf.Place{Source: source}, Kind: conf.Scalar, Text: value, Quoted: true}, nil
+	}
+	return node, problems
+}
+
+// lookUp returns the key of the schema at a path, with the whole of its name,
+// or what is wrong with the path.
+func lookUp(path []string) (key conf.Key, what, hint string) {
+	key = Schema()
+	for i, name := range path {
+		where := strings.Join(path[:i], ".")
+		switch key.Type {
+		case conf.Groups:
+			return key, sandbox.Shown(where) + " is a list", "set all of it, such as " + where + "=" + key.Example
+		case conf.Named:
+			if why := badName(name); why != "" {
+				return key, sandbox.Shown(where) + ": " + quoted(name) + " is no name; " + why, "write " + where + ".NAME.KEY=value"
+			}
+			key.Type = conf.Group
+			continue
+		case conf.Group:
+		default:
+			return key, sandbox.Shown(where) + " has no keys of its own", "set it, such as " + where + "=" + key.Example
+		}
+		known := keyNames(key.Keys)
+		j := slices.Index(known, name)
+		if j < 0 {
+			return key, unknown(name, where), nearest(name, known)
+		}
+		key = key.Keys[j]
+	}
+	key.Name = strings.Join(path, ".")
+	return key, "", ""
+}
+
+func unknown(name, where string) string {
+	what := "unknown key " + quoted(name)
+	if where != "" {
+		what += " in " + sandbox.Shown(where)
+	}
+	return what
+}
+
+// quoted returns a text as it may be printed, in quotes.
+func quoted(text string) string {
+	if shown := sandbox.Shown(text); strings.HasPrefix(shown, `"`) {
+		return shown
+	}
+	return strconv.Quote(sandbox.Shown(text))
+}
+
+// nearest is the hint for a word that is not among those known.
+func nearest(word string, known []string) string {
+	hint := "known here: " + strings.Join(known, ", ")
+	if near := sandbox.Nearest(word, known); len(near) > 0 {
+		hint = "did you mean " + near[0] + "? " + hint
+	}
+	return hint
+}
+
+func keyNames(keys []conf.Key) []string {
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		names[i] = k.Name
+	}
+	return names
+}

@@ -1,0 +1,200 @@
+package project
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// path returns the host's path that is written at a node, absolute: relative
+// ones start at the program's folder, and ~ is the home folder.
+func (l *loader) path(label string, n conf.Node) (string, bool) {
+	text := n.Text
+	what, hint := oddPath(text)
+	first, _, _ := strings.Cut(filepath.ToSlash(text), "/")
+	switch {
+	case what != "":
+	case first == "~" && !filepath.IsAbs(l.env.Home):
+		what, hint = "nobody knows what ~ is here", "write the whole path"
+	case first == "~":
+		text = l.env.Home + text[1:]
+	case strings.HasPrefix(first, "~"):
+		what = sandbox.Shown(first) + " is not expanded"
+		hint = "~/… is your home; write the whole path for another's, or ./" + sandbox.Shown(first)
+	}
+	if what != "" {
+		l.problems.Add(n, label+": "+what, hint)
+		return "", false
+	}
+	text = filepath.FromSlash(text)
+	if !filepath.IsAbs(text) {
+		text = filepath.Join(l.root, text)
+	}
+	return filepath.Clean(text), true
+}
+
+// oddPath says what is wrong with a path, whatever it leads to.
+func oddPath(text string) (what, hint string) {
+	const most, part = 4096, 255
+	switch {
+	case text == "":
+		return "an empty path", ". is the program's folder"
+	case strings.HasPrefix(text, "$"):
+		return sandbox.Shown(text) + " starts with a variable", "variables are not expanded; write ~/… or the whole path"
+	case len(text) > most || slices.ContainsFunc(strings.Split(filepath.ToSlash(text), "/"), func(s string) bool { return len(s) > part }):
+		return sandbox.Shown(text) + " is too long", "a path has at most 4096 bytes, a part of it 255"
+	}
+	return "", ""
+}
+
+// source returns where the folder of an entry is mounted from: relative to the
+// program's folder where it lies in it, otherwise as it is.
+func (l *loader) source(e entry) (source, base sandbox.Host, ok bool) {
+	var real, what, hint string
+	rel, inside := relative(e.folder, l.root, l.real)
+	below, based := relative(e.folder, e.base)
+	switch {
+	case inside:
+		source, base = sandbox.Host(rel), sandbox.Host(l.root)
+		real = filepath.Join(l.real, rel)
+		what, hint = obstacle(l.root, rel)
+	case based:
+		source, base = sandbox.Host(below), sandbox.Host(e.base)
+		if real, what, hint = existing(e.base); what == "" {
+			real = filepath.Join(real, below)
+			what, hint = obstacle(e.base, below)
+		}
+	default:
+		source = sandbox.Host(e.folder)
+		real, what, hint = existing(e.folder)
+	}
+	if what == "" {
+		what, hint = l.unfit(real)
+	}
+	if what != "" {
+		label := strings.TrimSuffix(e.label+"."+e.key, ".")
+		l.problems.Add(e.source, label+": "+sandbox.Shown(e.source.Text)+" "+what, hint)
+	}
+	return source, base, what == ""
+}
+
+// existing returns a folder outside the program without links, or why it cannot
+// be used.
+func existing(folder string) (real, what, hint string) {
+	if kernel := kernelFolder(folder); kernel != "" {
+		return "", "is under " + kernel, "there are no files there; mount a real folder"
+	}
+	info, err := os.Stat(folder)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(folder)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", "does not exist", "outside the program a folder must be there; make it, or name another"
+	case err != nil:
+		return "", "cannot be looked at", "look at its permissions, or name another"
+	case !info.IsDir():
+		return "", "is not a folder", "only folders are mounted"
+	}
+	return real, "", ""
+}
+
+// unfit says why a folder, given without links, may not be shown to workers.
+func (l *loader) unfit(real string) (what, hint string) {
+	switch kernel := kernelFolder(real); {
+	case kernel != "":
+		return "leads to " + kernel, "there are no files there; mount a real folder"
+	case real == filepath.Dir(real):
+		return "is the whole host", "mount the folders that are needed"
+	case l.env.State == "":
+		return "", ""
+	}
+	if state := resolved(l.env.State); holds(real, state) || holds(state, real) {
+		return "shows golem's own state", "mount another folder, or keep the state elsewhere with --state"
+	}
+	return "", ""
+}
+
+// relative returns where a folder lies in one of several others, by its path
+// alone.
+func relative(folder string, in ...string) (string, bool) {
+	for _, dir := range in {
+		if rel, err := filepath.Rel(dir, folder); dir != "" && err == nil && filepath.IsLocal(rel) {
+			return rel, true
+		}
+	}
+	return "", false
+}
+
+// obstacle returns what stands in the way of a folder that may be missing, but
+// may not be reached by a link.
+func obstacle(root, rel string) (what, hint string) {
+	if rel == "." {
+		return "", ""
+	}
+	at := root
+	for part := range strings.SplitSeq(rel, string(filepath.Separator)) {
+		at = filepath.Join(at, part)
+		info, err := os.Lstat(at)
+		switch {
+		case err != nil:
+			return "", ""
+		case info.Mode()&fs.ModeSymlink != 0:
+			return "is reached by a link", "name the folder that the link leads to"
+		case !info.IsDir():
+			return "is not a folder, or not in one", "a file stands there; name a folder"
+		}
+	}
+	return "", ""
+}
+
+// kernelFolder returns which of the folders that hold no files holds the path.
+func kernelFolder(name string) string {
+	for _, kernel := range []string{"/proc", "/sys", "/dev"} {
+		if slash := filepath.ToSlash(name); slash == kernel || strings.HasPrefix(slash, kernel+"/") {
+			return kernel
+		}
+	}
+	return ""
+}
+
+// resolved returns a path without links, as far as it exists.
+func resolved(name string) string {
+	name, err := filepath.Abs(name)
+	if err != nil {
+		return name
+	}
+	for at, rest := name, ""; ; {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			return name
+		}
+		at, rest = up, filepath.Join(filepath.Base(at), rest)
+	}
+}
+
+// holds reports whether outer is inner or lies above it. It compares folders,
+// not spellings, so that another case or a bind mount does not hide one.
+func holds(outer, inner string) bool {
+	top, topErr := os.Stat(outer)
+	for at := inner; ; at = filepath.Dir(at) {
+		if at == outer {
+			return true
+		}
+		if info, err := os.Stat(at); err == nil && topErr == nil && os.SameFile(top, info) {
+			return true
+		}
+		if at == filepath.Dir(at) {
+			return false
+		}
+	}
+}

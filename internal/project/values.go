@@ -1,0 +1,61 @@
+package project
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/conf"
+)
+
+// A Value is a key, what holds for it, and where that comes from.
+type Value struct {
+	Key  string
+	Text string // as it would be written; "" where there is none
+	From conf.Place
+}
+
+// Values returns every key of the schema with its effective value, in the order
+// of the schema. A key with entries has the keys of each: sandbox.zones.data.path,
+// sandbox.mounts[0].source.
+func (p *Project) Values() []Value {
+	var list []Value
+	collect(Schema(), "", p.tree, true, &list)
+	return list
+}
+
+func collect(key conf.Key, name string, n conf.Node, written bool, list *[]Value) {
+	switch {
+	case key.Type == conf.Group:
+		for _, k := range key.Keys {
+			v, ok := n.At(k.Name)
+			collect(k, joined(name, k.Name), v, written && ok, list)
+		}
+	case key.Type == conf.Named && len(n.Fields) > 0:
+		for _, f := range n.Fields {
+			collect(conf.Key{Type: conf.Group, Keys: key.Keys}, joined(name, f.Key.Text), f.Value, true, list)
+		}
+	case key.Type == conf.Groups && len(n.Items) > 0:
+		for i, item := range n.Items {
+			collect(conf.Key{Type: conf.Group, Keys: key.Keys}, fmt.Sprintf("%s[%d]", name, i), item, true, list)
+		}
+	case written:
+		*list = append(*list, Value{name, text(n), n.Place})
+	default:
+		*list = append(*list, Value{name, key.Default, conf.Default})
+	}
+}
+
+func joined(name, key string) string {
+	if name == "" {
+		return key
+	}
+	return name + "." + key
+}
+
+// text returns a scalar or a list of scalars as it would be written.
+func text(n conf.Node) string {
+	if n.Kind == conf.List {
+		return "[" + strings.Join(n.Texts(), ", ") + "]"
+	}
+	return n.Text
+}

@@ -1,0 +1,118 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// A Folder keeps documents by their names. Only its user can look into it.
+type Folder struct{ root *os.Root }
+
+// maxDocument bounds what is read back: a state folder may be damaged.
+const maxDocument = 64 << 20
+
+// Open opens the folder at path, and makes it where it is missing. A folder
+// that others may write to is refused: what is kept there decides what a
+// program may do.
+func Open(path string) (*Folder, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, unusable(path, err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, unusable(path, err)
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return nil, unusable(path, err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("state folder %s: not a folder; choose another with --state", path)
+	case info.Mode().Perm()&0o022 != 0:
+		return nil, fmt.Errorf("state folder %s: others may write to it; chmod 700 it, or choose another with --state", path)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, unusable(path, err)
+	}
+	return &Folder{root}, nil
+}
+
+// unusable says what to do about a state folder that cannot be used. The path
+// is the user's own choice, and only the user is told.
+func unusable(path string, err error) error {
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	return fmt.Errorf("state folder %s: %w; choose another with --state or GOLEM_STATE", path, err)
+}
+
+// Close lets go of the folder.
+func (f *Folder) Close() error { return f.root.Close() }
+
+// Read returns a document, nil if there is none.
+func (f *Folder) Read(name string) ([]byte, error) {
+	file, err := f.root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxDocument+1))
+	if err == nil && len(data) > maxDocument {
+		err = fmt.Errorf("%s: larger than %d bytes; move it away to start anew", name, maxDocument)
+	}
+	return data, err
+}
+
+// Update replaces a document by what change makes of it, nil for one that is
+// not there. Only one process is in change at a time. When Update returns, the
+// new document is on the disk; when it fails, the old one stands.
+func (f *Folder) Update(name string, change func(old []byte) ([]byte, error)) error {
+	lock, err := f.lock(name)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	old, err := f.Read(name)
+	if err != nil {
+		return err
+	}
+	data, err := change(old)
+	if err != nil {
+		return err
+	}
+	return f.replace(name, data)
+}
+
+// replace writes a document beside the old one and puts it in its place. The
+// name of the new one is fixed: whoever holds the lock is the only writer, and
+// what a killed one left behind is overwritten.
+func (f *Folder) replace(name string, data []byte) error {
+	temp := name + ".new"
+	file, err := f.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = f.root.Rename(temp, name)
+	}
+	if err != nil {
+		f.root.Remove(temp)
+		return err
+	}
+	return f.sync()
+}

@@ -1,0 +1,127 @@
+package worker
+
+import (
+	"strings"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// approval reads the consent that a map holds under approval, for a folder and
+// all below it.
+func approval(n conf.Node, target string) []policy.Rule {
+	var rules []policy.Rule
+	for _, verb := range []policy.Verb{policy.Read, policy.Write, policy.Delete} {
+		value, ok := n.At("approval", verb.String())
+		if !ok {
+			continue
+		}
+		if consent, ok := policy.ParseConsent(value.Text); ok {
+			rules = append(rules, policy.Rule{Verb: verb, Target: target, Consent: consent, From: value.Place.String()})
+		}
+	}
+	return rules
+}
+
+// verdict reads consent in either spelling: approval, or llm-do's allowed and
+// approval_required. One that says nothing is a problem.
+func (r *reader) verdict(n conf.Node, what string) (policy.Consent, bool) {
+	value, modern := n.At("approval")
+	if consent, ok := r.llmDo(n); ok {
+		if modern {
+			r.problems.Add(value, what+": approval beside allowed or approval_required", "they say the same; keep approval")
+		}
+		return consent, true
+	}
+	if modern {
+		return policy.ParseConsent(value.Text)
+	}
+	r.problems.Add(n, what+": no consent", "write approval: preApproved, ask or blocked")
+	return policy.Blocked, false
+}
+
+// llmDo reads allowed and approval_required. That something is allowed does not
+// say that nobody need be asked.
+func (r *reader) llmDo(n conf.Node) (policy.Consent, bool) {
+	if allowed, ok := n.At("allowed"); ok && allowed.Kind == conf.Scalar && !allowed.Bool() {
+		return policy.Blocked, true
+	}
+	asks, ok := n.At("approval_required")
+	switch {
+	case !ok || asks.Kind != conf.Scalar:
+		return policy.Blocked, false
+	case asks.Bool():
+		return policy.Ask, true
+	}
+	return policy.PreApproved, true
+}
+
+// Names of llm-do's tool_rules that stand for effects. Consent to one of them is
+// consent to what it names; a refusal reaches further, to what comes to the same.
+var ruleNames = []struct {
+	name         string
+	verb         policy.Verb
+	also         policy.Verb // refused with it
+	askToo       bool        // also asks with it
+	target, like string      // like is the key of today that says the same
+}{
+	{name: "sandbox.read", verb: policy.Attach, also: policy.Read, target: "/"},
+	{name: "sandbox.write", verb: policy.Write, also: policy.Delete, askToo: true, target: "/", like: "filesystem.approval"},
+	{name: "shell", verb: policy.Run, target: "*", like: "shell.default"},
+	{name: "worker.call", verb: policy.Call, target: "*"},
+	{name: "worker.create", verb: policy.Use, target: "worker_create"},
+}
+
+// toolRules reads llm-do's consent by the names of tools.
+func (r *reader) toolRules(top conf.Node) {
+	all, _ := top.At("tool_rules")
+	for _, f := range all.Fields {
+		if f.Value.Kind == conf.Map || f.Value.Kind == conf.Null {
+			r.toolRule(top, f)
+		}
+	}
+}
+
+func (r *reader) toolRule(top conf.Node, f conf.Field) {
+	name := f.Key.Text
+	where := "tool_rules." + sandbox.Shown(name)
+	consent, ok := r.llmDo(f.Value)
+	if !ok && len(f.Value.Fields) == 0 {
+		r.problems.Add(f.Key, where+": says nothing", "write allowed: false or approval_required: true or false")
+	}
+	var known []string
+	for _, rule := range ruleNames {
+		known = append(known, rule.name)
+		if rule.name != name {
+			continue
+		}
+		if keys := strings.Split("toolsets."+rule.like, "."); rule.like != "" {
+			if _, twice := top.At(keys...); twice {
+				r.twice(f.Key, where, "toolsets."+rule.like)
+			}
+		}
+		if ok {
+			r.consent(f, rule.verb, rule.target, consent)
+			if rule.also != policy.Nothing && (consent == policy.Blocked || consent == policy.Ask && rule.askToo) {
+				r.consent(f, rule.also, rule.target, consent)
+			}
+		}
+		return
+	}
+	if !isWord(name) {
+		hint := "it is the name of a tool, or one of " + strings.Join(known, ", ")
+		if near := sandbox.Nearest(name, known); len(near) > 0 {
+			hint = "did you mean " + near[0] + "? " + hint
+		}
+		r.problems.Add(f.Key, where+": no such name", hint)
+		return
+	}
+	if ok {
+		r.consent(f, policy.Use, name, consent)
+	}
+}
+
+func (r *reader) consent(f conf.Field, verb policy.Verb, target string, consent policy.Consent) {
+	r.w.Rules = append(r.w.Rules, policy.Rule{Verb: verb, Target: target, Consent: consent, From: f.Key.Place.String()})
+}

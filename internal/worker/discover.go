@@ -1,0 +1,169 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+const suffix = ".worker"
+
+// Discover finds the workers of a program: main.worker at its root, and in each
+// folder of paths name.worker and name/worker.worker. The folders are relative
+// to the root and lie inside it, links included; workers, which is looked at by
+// default, may be missing. Names that begin with a dot, and links to folders
+// beside the workers, are passed over.
+//
+// The workers come with main first and then by name, those that could be read
+// also beside an error, which is [conf.Problems]: all that is wrong in any file,
+// and every name that two files have or that is reserved, as those of tools are.
+func Discover(root string, paths []string, reserved []string) ([]*Worker, error) {
+	host, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, conf.Problems{{Place: conf.Place{Source: "."}, What: "the program's folder: " + reason(err),
+			Hint: "name a folder that is there"}}
+	}
+	defer host.Close()
+
+	d := finder{root: host, seen: map[string]bool{}}
+	d.file("main" + suffix)
+	for _, folder := range paths {
+		d.folder(folder)
+	}
+	d.names(reserved)
+	slices.SortStableFunc(d.found, func(a, b *Worker) int {
+		if a.File == "main"+suffix {
+			return -1
+		}
+		if b.File == "main"+suffix {
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return d.found, d.problems.Err()
+}
+
+// A finder collects workers and what is wrong with them.
+type finder struct {
+	root     *os.Root
+	seen     map[string]bool
+	found    []*Worker
+	problems conf.Problems
+}
+
+func (d *finder) problem(file, what, hint string) {
+	d.problems = append(d.problems, conf.Problem{Place: conf.Place{Source: file}, What: what, Hint: hint})
+}
+
+// folder looks into one folder for workers.
+func (d *finder) folder(name string) {
+	clean := path.Clean(filepath.ToSlash(name))
+	where := "workerPaths: " + shown(name)
+	if name == "" || !fs.ValidPath(clean) || strings.ContainsRune(clean, 0) {
+		d.problem(".", where, "it is a folder inside the program, such as workers")
+		return
+	}
+	entries, err := fs.ReadDir(d.root.FS(), clean)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && clean == "workers":
+		return
+	case err != nil:
+		d.problem(".", where+": "+reason(err), "it is a folder inside the program, such as workers")
+		return
+	}
+	for _, e := range entries {
+		switch name := path.Join(clean, e.Name()); {
+		case e.Name()[0] == '.':
+		case strings.HasSuffix(name, suffix):
+			d.file(name)
+		case e.IsDir():
+			d.file(path.Join(name, "worker"+suffix))
+		}
+	}
+}
+
+// file reads one file, if it is there and was not read before.
+func (d *finder) file(name string) {
+	if d.seen[name] {
+		return
+	}
+	d.seen[name] = true
+	data, err := d.read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, dangles := d.root.Lstat(name); dangles != nil {
+			return
+		}
+	}
+	if err != nil {
+		d.problem(name, reason(err), "a worker is a regular file inside the program")
+		return
+	}
+	w, err := Parse(name, data)
+	var problems conf.Problems
+	if errors.As(err, &problems) {
+		d.problems = append(d.problems, problems...)
+		return
+	}
+	d.found = append(d.found, w)
+}
+
+var errNotRegular = errors.New("not a regular file")
+
+// read returns at most one byte more than a worker file may have. It looks
+// before it opens: to open a pipe would be to wait for its other end.
+func (d *finder) read(name string) ([]byte, error) {
+	info, err := d.root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	f, err := d.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
+}
+
+// reason returns why a file could not be used, without any path of the host.
+func reason(err error) string {
+	var p *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "not found"
+	case errors.Is(err, fs.ErrPermission):
+		return "no permission"
+	case errors.As(err, &p):
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
+// names refuses names that two workers have, and those that are reserved.
+func (d *finder) names(reserved []string) {
+	first := map[string]*Worker{}
+	for _, w := range d.found {
+		if slices.Contains(reserved, w.Name) {
+			d.problems = append(d.problems, conf.Problem{Place: w.Place, What: "name: " + w.Name + " is the name of a tool",
+				Hint: "workers are called like tools; choose another name"})
+		}
+		if other, twice := first[w.Name]; twice {
+			d.problems = append(d.problems, conf.Problem{Place: w.Place,
+				What: fmt.Sprintf("name: %s is also the name of %s", w.Name, sandbox.Shown(other.Place.String())),
+				Hint: "a name calls one worker; rename one of them"})
+			continue
+		}
+		first[w.Name] = w
+	}
+}

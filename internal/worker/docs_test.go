@@ -1,0 +1,115 @@
+package worker_test
+
+import (
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/worker"
+)
+
+var update = flag.Bool("update", false, "write the table of keys into docs/workers.md")
+
+const (
+	docs     = "../../docs/workers.md"
+	tableTop = "<!-- every key, from worker.Schema: go test ./internal/worker -run TestDocs -update -->\n"
+	tableEnd = "<!-- end of keys -->\n"
+)
+
+// docs/workers.md lists every key as the schema has it.
+func TestDocs(t *testing.T) {
+	data, err := os.ReadFile(docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(data), tableTop)
+	_, after, ok2 := strings.Cut(rest, tableEnd)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the table of keys", docs)
+	}
+	want := before + tableTop + table() + tableEnd + after
+	if *update {
+		if err := os.WriteFile(docs, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(data) != want {
+		t.Errorf("%s has fallen behind the schema; go test ./internal/worker -run TestDocs -update", docs)
+	}
+}
+
+// table returns a table of the keys at the top, and one for each of these that
+// has keys of its own.
+func table() string {
+	const heads = "| key | type | default | what it says | example |\n|---|---|---|---|---|\n"
+	top := "\n" + heads
+	below := ""
+	for _, p := range places() {
+		if len(p.above) == 0 {
+			top += row(p)
+			if len(p.key.Keys) > 0 {
+				below += "\n### " + p.key.Name + "\n\n" + heads
+			}
+			continue
+		}
+		below += row(p)
+	}
+	return top + below + "\n"
+}
+
+func row(p place) string {
+	value := code(p.key.Default)
+	if value == "" {
+		value = "–"
+	}
+	line := "| `" + p.String() + "` |"
+	for _, cell := range []string{typeOf(p.key), value, p.key.Doc, code(p.key.Name + ": " + p.key.Example)} {
+		line += " " + strings.ReplaceAll(cell, "|", `\|`) + " |"
+	}
+	return line + "\n"
+}
+
+// code returns a value as code, where it is not prose that has code in it.
+func code(s string) string {
+	if s == "" || strings.Contains(s, "`") || strings.HasPrefix(s, "the ") {
+		return s
+	}
+	return "`" + s + "`"
+}
+
+func typeOf(k conf.Key) string {
+	kinds := []string{}
+	for _, word := range k.Words {
+		kinds = append(kinds, "`"+word+"`")
+	}
+	if k.Type != conf.Word {
+		kinds = append(kinds, string(k.Type))
+	}
+	for _, or := range k.Or {
+		kinds = append(kinds, typeOf(or))
+	}
+	return strings.Join(kinds, " | ")
+}
+
+var block = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+
+// The files in docs/workers.md are right.
+func TestDocsExamples(t *testing.T) {
+	data, err := os.ReadFile(docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := block.FindAllStringSubmatch(string(data), -1)
+	if len(blocks) < 5 {
+		t.Fatalf("got %d examples in %s", len(blocks), docs)
+	}
+	for _, b := range blocks {
+		if _, err := worker.Parse("example.worker", []byte(b[1])); err != nil {
+			t.Errorf("%v\n%s", err, b[1])
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package worker
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Git is what a worker sets for the git tools.
+type Git struct {
+	Target      string  // default_target, where it is a name
+	Inline      *Target // default_target, where it is written out
+	Credentials Credentials
+}
+
+// A Target is a repository that results are cleared to.
+type Target struct {
+	Type            string // local | bare | remote | github
+	Path, URL, Repo string // the one that the type needs
+	Branch          string
+	Place           conf.Place
+}
+
+// Credentials are what the git tools may use to prove who is pushing.
+type Credentials struct {
+	Mode string // inherit | explicit; "" without git
+	Env  []Variable
+}
+
+// A Variable is set in the environment of git.
+type Variable struct {
+	Name  string
+	Value string
+	Pass  bool // the value is the user's own, taken from the environment
+	Place conf.Place
+}
+
+type variable struct {
+	name, example, doc string
+	credential         bool   // only passed on: a secret does not belong in a file
+	only               string // the one value that is taken
+}
+
+// The variables that a worker file may set. Most others would have git run a
+// program or write a file of the worker's choice, so the list is of what may be
+// set, not of what may not.
+var variables = []variable{
+	{name: "GIT_AUTHOR_NAME", example: "Golem Worker", doc: "Who wrote the commit."},
+	{name: "GIT_AUTHOR_EMAIL", example: "worker@example.com", doc: "Their address."},
+	{name: "GIT_COMMITTER_NAME", example: "Golem Worker", doc: "Who made the commit."},
+	{name: "GIT_COMMITTER_EMAIL", example: "worker@example.com", doc: "Their address."},
+	{name: "GIT_TERMINAL_PROMPT", example: `"0"`, doc: "Only `0`, which always holds: git never asks.", only: "0"},
+	{name: "GITHUB_TOKEN", example: "$GITHUB_TOKEN", doc: "The user's own, passed on: nothing, or `$GITHUB_TOKEN`.", credential: true},
+	{name: "GH_TOKEN", example: "$GH_TOKEN", doc: "The user's own, passed on: nothing, or `$GH_TOKEN`.", credential: true},
+	{name: "SSH_AUTH_SOCK", example: "$SSH_AUTH_SOCK", doc: "The user's own SSH agent, passed on: nothing, or `$SSH_AUTH_SOCK`.", credential: true},
+}
+
+// settleEnv refuses variables that are not on the list, with a word on why, and
+// takes them out.
+func (r *reader) settleEnv(top conf.Node) conf.Node {
+	at := []string{"toolsets", "git", "credentials", "env"}
+	env, ok := top.At(at...)
+	if !ok || env.Kind != conf.Map {
+		return top
+	}
+	var known []string
+	for _, v := range variables {
+		known = append(known, v.name)
+	}
+	for _, f := range env.Fields {
+		name := f.Key.Text
+		if slices.Contains(known, name) || !runs(name) {
+			continue
+		}
+		hint := "such variables have git run programs or use files of the worker's choice; allowed: " + strings.Join(known, ", ")
+		if near := sandbox.Nearest(name, known); len(near) > 0 {
+			hint = "did you mean " + near[0] + "? " + hint
+		}
+		r.problems.Add(f.Key, "credentials.env: "+shown(name)+" may not be set", hint)
+		env = without(env, name)
+	}
+	return top.Set(at, env)
+}
+
+// runs reports whether a variable is one by which programs are started or files
+// chosen: those of git and SSH that are not on the list, and the loader's.
+func runs(name string) bool {
+	name = strings.ToUpper(name)
+	for _, prefix := range []string{"GIT_", "SSH_", "LD_", "DYLD_", "PATH", "HOME", "EDITOR", "PAGER", "VISUAL", "XDG_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *reader) git(n conf.Node) {
+	g := &r.w.Git
+	g.Credentials.Mode = "inherit"
+	if mode, ok := n.At("credentials", "mode"); ok {
+		g.Credentials.Mode = mode.Text
+	}
+	env, _ := n.At("credentials", "env")
+	for _, f := range env.Fields {
+		r.variable(f)
+	}
+	if target, ok := n.At("default_target"); ok && target.Kind == conf.Map {
+		g.Inline = r.target(target)
+	} else if ok && target.Kind == conf.Scalar {
+		if !isWord(target.Text) {
+			r.problems.Add(target, "default_target: "+shown(target.Text),
+				"it is the name of a target of the project's, or a map with a type: {type: local, path: .}")
+		}
+		g.Target = target.Text
+	}
+}
+
+// variable reads one variable. Its value is never told: it may be a secret.
+func (r *reader) variable(f conf.Field) {
+	i := slices.IndexFunc(variables, func(v variable) bool { return v.name == f.Key.Text })
+	if i < 0 || f.Value.Kind > conf.Scalar {
+		return
+	}
+	v := Variable{Name: f.Key.Text, Value: f.Value.Text, Place: f.Key.Place}
+	where := "credentials.env." + v.Name
+	switch known := variables[i]; {
+	case known.credential:
+		if !slices.Contains([]string{"", "$" + v.Name, "${" + v.Name + "}"}, v.Value) {
+			r.problems.Add(f.Value, where+": a value", "a secret does not belong in a file; write $"+v.Name+" to pass on the user's own")
+		}
+		v.Value, v.Pass = "", true
+	case known.only != "" && v.Value != known.only:
+		r.problems.Add(f.Value, where+": not "+known.only, "git is never asked for anything here; write "+known.only+" or leave it out")
+	case f.Value.Kind == conf.Null:
+		return
+	case known.only == "" && (strings.TrimSpace(v.Value) == "" || len(v.Value) > 256 ||
+		strings.ContainsAny(v.Value, "<>") || strings.ContainsFunc(v.Value, unicode.IsControl)):
+		r.problems.Add(f.Value, where+": not a name or address", "one line without < and >, 256 bytes at most")
+	}
+	r.w.Git.Credentials.Env = append(r.w.Git.Credentials.Env, v)
+}
+
+var (
+	repoForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+$`)
+	branchForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/-]*$`)
+	secretForm = regexp.MustCompile(`://[^/@]*:[^/@]*@`)
+	urlForm    = regexp.MustCompile(`^(?:(?:https|http|ssh|git|file)://|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)[^\s\x00-\x20-][^\s]*$`)
+)
+
+// target reads a target that is written out: its type says which key names it.
+func (r *reader) target(n conf.Node) *Target {
+	t := &Target{Type: text(n, "type"), Branch: "main", Place: n.Place}
+	needs := map[string]string{"local": "path", "bare": "path", "remote": "url", "github": "repo"}[t.Type]
+	if !n.Has("type") {
+		r.problems.Add(n, "default_target: no type", "write type: local, bare, remote or github")
+	}
+	for _, key := range []string{"path", "url", "repo"} {
+		value, ok := n.At(key)
+		switch {
+		case needs == "":
+		case ok && key != needs:
+			r.problems.Add(value, "default_target."+key+" in a "+t.Type+" target", "a "+t.Type+" target has "+needs)
+		case !ok && key == needs:
+			r.problems.Add(n, "default_target: no "+key, "a "+t.Type+" target needs it")
+		case ok && value.Kind == conf.Scalar:
+			r.address(t, key, value)
+		}
+	}
+	if branch, ok := n.At("branch"); ok && branch.Kind == conf.Scalar {
+		t.Branch = branch.Text
+		if !branchForm.MatchString(t.Branch) || strings.Contains(t.Branch, "..") || strings.HasSuffix(t.Branch, ".lock") {
+			r.problems.Add(branch, "default_target.branch: "+shown(t.Branch), "it is the name of a branch, such as main")
+		}
+	}
+	return t
+}
+
+func (r *reader) address(t *Target, key string, n conf.Node) {
+	ok, form := true, ""
+	switch key {
+	case "path":
+		t.Path, form = n.Text, "a folder, such as . or ../notes"
+		ok = n.Text != "" && n.Text[0] != '-' && !strings.ContainsFunc(n.Text, unicode.IsControl)
+	case "url":
+		t.URL, form = n.Text, "https://…, ssh://… or user@host:path"
+		ok = urlForm.MatchString(n.Text)
+	case "repo":
+		t.Repo, form = n.Text, "an owner and a name: user/reports"
+		ok = repoForm.MatchString(n.Text)
+	}
+	switch {
+	case !ok:
+		r.problems.Add(n, "default_target."+key+": "+shown(n.Text), "it is "+form)
+	case secretForm.MatchString(t.URL):
+		r.problems.Add(n, "default_target.url: a password", "a secret does not belong in a file; leave it to git's credentials")
+	}
+}

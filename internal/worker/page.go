@@ -1,0 +1,86 @@
+package worker
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/golem-forge/golem/internal/conf"
+)
+
+const maxFile = 1 << 20 // of a file in bytes
+
+// A page is a file in its two parts.
+type page struct {
+	head  string // the YAML
+	above int    // how many lines stand above it
+	body  string // what follows the front matter
+}
+
+// split parts a file into its front matter and its body. A file that does not
+// begin with ---, comments and empty lines apart, is YAML as a whole.
+func (r *reader) split(data []byte) (page, bool) {
+	top := conf.Node{Place: r.w.Place}
+	if len(data) > maxFile {
+		r.problems.Add(top, fmt.Sprintf("%d bytes", len(data)), fmt.Sprintf("a worker file may have %d", maxFile))
+		return page{}, false
+	}
+	if !utf8.Valid(data) {
+		r.problems.Add(top, "not UTF-8", "save the file as UTF-8")
+		return page{}, false
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	whole := strings.ReplaceAll(string(data), "\r\n", "\n")
+
+	rest, line := whole, 0
+	for rest != "" {
+		var now string
+		now, rest, _ = strings.Cut(rest, "\n")
+		line++
+		if isFence(now) {
+			return r.fenced(rest, line)
+		}
+		if now = strings.TrimSpace(now); now != "" && now[0] != '#' {
+			break
+		}
+	}
+	return page{head: whole}, true
+}
+
+// fenced parts what follows the opening line, which is the line of that number.
+func (r *reader) fenced(text string, line int) (page, bool) {
+	for at := 0; at < len(text); {
+		now, _, _ := strings.Cut(text[at:], "\n")
+		next := min(at+len(now)+1, len(text))
+		if isFence(now) {
+			return page{head: text[:at], above: line, body: text[next:]}, true
+		}
+		at = next
+	}
+	r.problems.Add(conf.Node{Place: conf.Place{Source: r.file, Line: line, Col: 1}}, "front matter that does not end",
+		"write --- on a line of its own after the keys; plain YAML begins without it")
+	return page{}, false
+}
+
+// isFence reports whether a line opens or closes the front matter.
+func isFence(line string) bool { return strings.TrimRight(line, " \t") == "---" }
+
+// prompt returns the prompt, wherever it stands; it may stand in one place.
+func (r *reader) prompt(top conf.Node, page page) string {
+	found, at := page.body, "the body of the file"
+	if strings.TrimSpace(found) == "" {
+		at = ""
+	}
+	for _, key := range []string{"instructions", "prompt"} {
+		n, ok := top.At(key)
+		switch {
+		case !ok || n.Kind != conf.Scalar:
+		case at != "":
+			r.problems.Add(n, key+": a second prompt", "it stands in "+at+" already; keep one")
+		default:
+			found, at = n.Text, key
+		}
+	}
+	return found
+}

@@ -1,0 +1,284 @@
+package worker_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/worker"
+)
+
+// Everything that is refused, with its place and a way on. Each row lists all
+// problems of its file.
+func TestProblems(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want []string // the beginnings of the problems
+	}{
+		// keys
+		{"nmae: a", []string{`1:1: unknown key "nmae"; did you mean name? known here: name, description`}},
+		{"---\n# c\nnmae: a\n---\nHello.", []string{`3:1: unknown key "nmae"`}},
+		{"# c\n---\nsandbox:\n  zone: []\n---\nHello.", []string{`4:3: unknown key "zone" in sandbox; did you mean zones?`}},
+		{"---\r\nlocked: true\r\nnmae: a\r\n---\r\nHello.", []string{`3:1: unknown key "nmae"`}},
+		{"name: a\nname: b", []string{`2:1: "name" twice, first in line 1; keep one`}},
+		{"model: x", []string{`1:1: unknown key "model"; the model is the project's model: or --model; a worker says compatible_models`}},
+		{"child_sandbox: {}", []string{`1:1: unknown key "child_sandbox"; a child's access comes from its own file`}},
+		{"a: 1\nb: 2\nc: 3", []string{`1:1: unknown key "a"`, `2:1: unknown key "b"`, `3:1: unknown key "c"`}},
+
+		// the prompt
+		{"prompt: a\ninstructions: b", []string{`1:9: prompt: a second prompt; it stands in instructions already; keep one`}},
+		{"---\nprompt: a\n---\nb", []string{`2:9: prompt: a second prompt; it stands in the body of the file already`}},
+
+		// simple values
+		{"mode: batch", []string{`1:7: mode: batch; it is `}},
+		{"mode: Chat", []string{`1:7: mode: Chat; it is single | chat; did you mean chat?`}},
+		{"compatible_models: []", []string{`1:20: compatible_models: an empty list; leave the key out`}},
+		{`compatible_models: [" "]`, []string{`1:21: compatible_models: an empty name`}},
+		{"locked: yes", []string{`1:9: locked: yes; it is `}},
+		{`locked: "true"`, []string{`1:9: locked: "true"; it is `}},
+		{"max_context_tokens: 0", []string{`1:21: max_context_tokens: 0; leave it out for no limit`}},
+		{"max_context_tokens: -1", []string{`1:21: max_context_tokens: -1; it is `}},
+		{"output_schema: text", []string{`1:16: output_schema: a single value; it is a JSON schema`}},
+		{"output_schema:", []string{`1:15: output_schema: nothing`}},
+		{"attachment_policy: {max_attachments: many}", []string{`1:38: attachment_policy.max_attachments: many; it is `}},
+		{"attachment_policy: {allowed_suffixes: []}", []string{`1:39: attachment_policy.allowed_suffixes: an empty list`}},
+		{"attachment_policy: {allowed_suffixes: [pdf, ., .a/b]}", []string{
+			`1:40: attachment_policy.allowed_suffixes: pdf; a suffix is a dot and more`, `1:45: attachment_policy.allowed_suffixes: .;`,
+			`1:48: attachment_policy.allowed_suffixes: .a/b;`}},
+
+		// the sandbox
+		{"sandbox:", []string{`1:9: sandbox: nothing; write inherit for all of the parent's files, zones: [] for none, or leave the key out`}},
+		{"sandbox: ~", []string{`1:10: sandbox: nothing;`}},
+		{"sandbox: all", []string{`1:10: sandbox: all; it is `}},
+		{"sandbox: []", []string{`1:10: sandbox: a list; it is `}},
+		{"sandbox: {zones: }", []string{`1:18: sandbox.zones: nothing; name zones, or write [] for no files at all`}},
+		{"sandbox: {zones: {a: {mode: rw}}}", []string{`1:18: sandbox.zones: a map; it is `}},
+		{"sandbox: {zones: [a]}", []string{`1:19: sandbox.zones: a single value in the list; each is a map of name, mode, approval`}},
+		{"sandbox: {zones: [{mode: rw}]}", []string{`1:19: sandbox.zones: a zone without a name`}},
+		{"sandbox: {zones: [{name: a}, {name: a, mode: ro}]}", []string{`1:37: sandbox.zones: a twice; keep one`}},
+		{"sandbox: {zones: [{name: /a}, {name: ..}, {name: a/b}, {name: .}, {name: ''}]}", []string{
+			`1:26: sandbox.zones.name: /a; it is the name of a top folder, without slashes: data for /data`,
+			`1:38: sandbox.zones.name: ..;`, `1:50: sandbox.zones.name: a/b;`, `1:63: sandbox.zones.name: .;`, `1:74: sandbox.zones.name: "";`}},
+		{"sandbox: {zones: [{name: a, mode: RW}]}", []string{`1:35: sandbox.zones.mode: RW; it is ro | rw; did you mean rw?`}},
+		{"sandbox: {zones: [{name: a, mode: yes}]}", []string{`1:35: sandbox.zones.mode: yes; it is `}},
+		{"sandbox: {zones: [{name: a, mode: none}]}", []string{`1:35: sandbox.zones.mode: none; it is `}},
+		{"sandbox: {zones: [{name: a, approval: {write: auto}}]}", []string{`1:47: sandbox.zones.approval.write: auto; it is `}},
+		{"sandbox: {zones: [{name: a, approval: ask}]}", []string{`1:39: sandbox.zones.approval: ask; it is `}},
+		{"sandbox: {restrict: }", []string{`1:21: sandbox.restrict: nothing`}},
+		{"sandbox: {restrict: ''}", []string{`1:21: sandbox.restrict: ""; it is a path of the parent's, such as /src`}},
+		{"sandbox: {restrict: /../x}", []string{`1:21: sandbox.restrict: /../x; it is a path of the parent's, such as /src; .. may not climb above /`}},
+		{"sandbox: {restrict: [/a]}", []string{`1:21: sandbox.restrict: a list; it is `}},
+		{`sandbox: {restrict: "/a\0b"}`, []string{`1:21: sandbox.restrict: `}},
+		{`sandbox: {readonly: "false"}`, []string{`1:21: sandbox.readonly: "false"; it is `}},
+		{"sandbox: {restrict: /a, zones: []}", []string{`1:25: sandbox.zones beside restrict; these are different ways`}},
+		{"sandbox: {zones: [], readonly: true}", []string{`1:22: sandbox.readonly beside zones;`}},
+		{"sandbox: {paths: {a: {root: .}}, zones: []}", []string{`1:34: sandbox.zones beside paths;`}},
+		{"sandbox: {root: ., mounts: []}", []string{`1:11: unknown key "root" in sandbox; that is the project's; a worker takes part of it by restrict, zones or paths`,
+			`1:20: unknown key "mounts" in sandbox;`}},
+		{"sandbox: {mode: sandboxed, zones: []}", []string{`1:11: unknown key "mode" in sandbox; that is the project's;`}},
+		{"sandbox: {approval: {write: ask}}", []string{`1:11: unknown key "approval" in sandbox; consent stands in toolsets.filesystem.approval`}},
+		{"sandbox: {paths: {}}", []string{`1:18: sandbox.paths: an empty map`}},
+		{"sandbox: {paths: {a: }}", []string{`1:19: sandbox.paths.a: no root; write root: and the folder`}},
+		{"sandbox: {paths: {a: {mode: rw}}}", []string{`1:19: sandbox.paths.a: no root;`}},
+		{"sandbox: {paths: {a: ./a}}", []string{`1:22: sandbox.paths.a: ./a; it is `}},
+		{"sandbox: {paths: {a/b: {root: .}}}", []string{`1:19: sandbox.paths: a/b; a path's name has no slashes`}},
+		{"sandbox: {paths: {a: {root: ' '}}}", []string{`1:29: sandbox.paths.a.root: " "; it is a folder`}},
+		{"sandbox: {paths: {a: {root: ~/a}}}", []string{`1:29: sandbox.paths.a.root: ~/a; ~ is known in the project file only; mount the folder there`}},
+		{"sandbox: {paths: {a: {root: ., max_file_bytes: 0}}}", []string{`1:48: sandbox.paths.a.max_file_bytes: 0; leave it out for no limit`}},
+		{"sandbox: {paths: {a: {root: ., max_file_bytes: big}}}", []string{`1:48: sandbox.paths.a.max_file_bytes: big; it is `}},
+		{"sandbox: {paths: {a: {root: ., suffixes: [md]}}}", []string{`1:43: sandbox.paths.a.suffixes: md; a suffix is a dot and more`}},
+		{"sandbox: {paths: {a: {root: ., sufixes: [.md]}}}", []string{`1:32: unknown key "sufixes" in sandbox.paths.a; did you mean suffixes?`}},
+		{"sandbox: {network: [a.example.com]}", []string{`1:20: sandbox.network: a list of hosts; hosts cannot be told apart yet; write true or false`}},
+		{"sandbox: {network: on}", []string{`1:20: sandbox.network: on; it is `}},
+		{"sandbox: {require_os_sandbox: docker}", []string{`1:31: sandbox.require_os_sandbox: docker; it is `}},
+
+		// toolsets
+		{"toolsets: [filesytem]", []string{`1:12: unknown key "filesytem" in toolsets; did you mean filesystem? known here: filesystem, shell, git, workers, mcp, custom`}},
+		{"toolsets: {filesytem: }", []string{`1:12: unknown key "filesytem" in toolsets; did you mean filesystem?`}},
+		{"toolsets: [{filesystem: , shell: }]", []string{`1:12: toolsets: a map in the list; each is a name, or a map of one name`}},
+		{"toolsets: [[shell]]", []string{`1:12: toolsets: a list in the list;`}},
+		{"toolsets: [~]", []string{`1:12: toolsets: nothing in the list;`}},
+		{"toolsets: [custom, custom: {}]", []string{`1:20: toolsets: custom twice; keep one`}},
+		{"toolsets: shell", []string{`1:11: toolsets: shell; it is `}},
+		{"toolsets: {filesystem: true}", []string{`1:24: toolsets.filesystem: true; it is `}},
+		{"sandbox: {zones: []}\ntoolsets: [filesystem, git, custom, shell]", []string{
+			`2:12: filesystem beside zones: []; without files it could do nothing; name a zone, or leave the toolset out`,
+			`2:24: git beside zones: []`, `2:37: shell beside zones: []`}},
+		{"toolsets: {shell: {rules: []}}", []string{`1:27: toolsets.shell.rules: an empty list`}},
+		{"toolsets: {shell: {rules: [{pattern: ls}]}}", []string{`1:28: shell rule: no consent; write approval: preApproved, ask or blocked`}},
+		{"toolsets: {shell: {rules: [{approval: ask}]}}", []string{`1:28: shell rule: pattern ""; write the words that the command begins with`}},
+		{`toolsets: {shell: {rules: [{pattern: "a\nb", approval: ask}]}}`, []string{`1:38: shell rule: pattern "a\nb";`}},
+		{"toolsets: {shell: {rules: [{pattern: ls, allowed: true}]}}", []string{`1:28: shell rule: no consent`, `1:42: unknown key "allowed" in toolsets.shell.rules`}},
+		{"toolsets: {shell: {default: {}}}", []string{`1:29: shell default: no consent;`}},
+		{"toolsets: {shell: {default: ask}}", []string{`1:29: toolsets.shell.default: ask; it is `}},
+		{"toolsets: [workers]", []string{`1:12: toolsets.workers: nobody to call; write allowed_workers: and their names, "*" for all, or [] for none`}},
+		{"toolsets: {workers: {}}", []string{`1:12: toolsets.workers: nobody to call`}},
+		{"toolsets: {workers: {allowed_workers: [a b, ok]}}", []string{`1:40: allowed_workers: a b; it is a worker's name, or "*" for all`}},
+		{"toolsets: {workers: {allowed_workers: a}}", []string{`1:39: toolsets.workers.allowed_workers: a; it is `}},
+
+		// git
+		{"toolsets: {git: {default_target: a b}}", []string{`1:34: default_target: a b; it is the name of a target`}},
+		{"toolsets: {git: {default_target: {path: .}}}", []string{`1:34: default_target: no type; write type: local, bare, remote or github`}},
+		{"toolsets: {git: {default_target: {type: local}}}", []string{`1:34: default_target: no path; a local target needs it`}},
+		{"toolsets: {git: {default_target: {type: local, path: ., url: 'https://a/b'}}}", []string{`1:62: default_target.url in a local target; a local target has path`}},
+		{"toolsets: {git: {default_target: {type: ftp, path: .}}}", []string{`1:41: toolsets.git.default_target.type: ftp; it is `}},
+		{"toolsets: {git: {default_target: {type: local, path: --upload-pack=x}}}", []string{`1:54: default_target.path: --upload-pack=x; it is a folder`}},
+		{"toolsets: {git: {default_target: {type: remote, url: 'ext::sh -c x'}}}", []string{`1:54: default_target.url: ext::sh -c x; it is https://`}},
+		{"toolsets: {git: {default_target: {type: remote, url: '--upload-pack=x'}}}", []string{`1:54: default_target.url:`}},
+		{"toolsets: {git: {default_target: {type: remote, url: 'https://u:hunter2@a/b'}}}", []string{`1:54: default_target.url: a password; a secret does not belong in a file`}},
+		{"toolsets: {git: {default_target: {type: github, repo: reports}}}", []string{`1:55: default_target.repo: reports; it is an owner and a name`}},
+		{"toolsets: {git: {default_target: {type: local, path: ., branch: -f}}}", []string{`1:65: default_target.branch: -f; it is the name of a branch`}},
+		{"toolsets: {git: {credentials: {mode: none}}}", []string{`1:38: toolsets.git.credentials.mode: none; it is `}},
+
+		// aliases beside what they stand for
+		{"allow_workers: [a]\ntoolsets: {workers: {allowed_workers: [a]}}", []string{`1:16: allow_workers beside toolsets.workers.allowed_workers; they say the same; keep toolsets.workers.allowed_workers`}},
+		{"shell_rules: [{pattern: a, approval: ask}]\ntoolsets: {shell: {rules: [{pattern: a, approval: ask}]}}", []string{`1:14: shell_rules beside toolsets.shell.rules;`}},
+		{"shell_default: {approval: ask}\ntoolsets: {shell: {default: {approval: ask}}}", []string{`1:16: shell_default beside toolsets.shell.default;`}},
+		{"shell_rules: [{pattern: a, approval: ask, allowed: false}]", []string{`1:38: shell rule: approval beside allowed or approval_required; they say the same; keep approval`}},
+		{"tool_rules: {sandbox.write: {allowed: false}}\ntoolsets: {filesystem: {approval: {read: ask}}}", []string{`1:14: tool_rules.sandbox.write beside toolsets.filesystem.approval;`}},
+		{"tool_rules: {shell: {allowed: false}}\ntoolsets: {shell: {default: {approval: ask}}}", []string{`1:14: tool_rules.shell beside toolsets.shell.default;`}},
+		{"tool_rules: {shell: {}}", []string{`1:14: tool_rules.shell: says nothing; write allowed: false or approval_required`}},
+		{"tool_rules: {shell: }", []string{`1:14: tool_rules.shell: says nothing`}},
+		{"tool_rules: {}", []string{`1:13: tool_rules: an empty map`}},
+		{"tool_rules: {sandbox.reed: {allowed: false}}", []string{`1:14: tool_rules.sandbox.reed: no such name; did you mean sandbox.read? it is the name of a tool, or one of sandbox.read, sandbox.write, shell, worker.call, worker.create`}},
+		{"tool_rules: {shell: {allowed: no}}", []string{`1:31: tool_rules.shell.allowed: no; it is `}},
+	} {
+		got := problemsOf(t, c.text)
+		for i, p := range got {
+			text := strings.TrimPrefix(p.Error(), "w.worker:")
+			if i >= len(c.want) || !strings.HasPrefix(text, c.want[i]) {
+				t.Errorf("%q:\ngot problem %d\n%s\nwant\n%s", c.text, i+1, text, strings.Join(c.want, "\n"))
+				break
+			}
+			if p.Hint == "" {
+				t.Errorf("%q: %s says no way on", c.text, text)
+			}
+		}
+		if len(got) < len(c.want) {
+			t.Errorf("%q: got %d problems, want %d:\n%v", c.text, len(got), len(c.want), got)
+		}
+	}
+}
+
+// Variables by which git would run programs, and secrets, are refused; what a
+// secret is does not stand in the error.
+func TestEnvironment(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{"GIT_SSH_COMMAND", "sh -c x", "GIT_SSH_COMMAND may not be set; "},
+		{"GIT_CONFIG_COUNT", "1", "GIT_CONFIG_COUNT may not be set"},
+		{"GIT_CONFIG_KEY_0", "core.sshCommand", "may not be set"},
+		{"GIT_EXTERNAL_DIFF", "x", "may not be set; such variables have git run programs"},
+		{"GIT_ASKPASS", "x", "may not be set"},
+		{"SSH_ASKPASS", "x", "may not be set"},
+		{"GIT_TRACE", "/tmp/x", "may not be set"},
+		{"GIT_PROXY_COMMAND", "x", "may not be set"},
+		{"GIT_DIR", "/x", "may not be set"},
+		{"git_ssh_command", "x", "may not be set"},
+		{"LD_PRELOAD", "x", "may not be set"},
+		{"PATH", "/x", "may not be set"},
+		{"GIT_AUTHOR_NAM", "x", "did you mean GIT_AUTHOR_NAME?"},
+		{"GITLAB_TOKEN", "x", `unknown key "GITLAB_TOKEN" in toolsets.git.credentials.env; did you mean GITHUB_TOKEN?`},
+		{"FOO", "x", `unknown key "FOO"`},
+		{"GITHUB_TOKEN", "ghp_hunter2", "credentials.env.GITHUB_TOKEN: a value; a secret does not belong in a file; write $GITHUB_TOKEN"},
+		{"GITHUB_TOKEN", "$GH_TOKEN", "a secret does not belong in a file"},
+		{"SSH_AUTH_SOCK", "/run/hunter2", "credentials.env.SSH_AUTH_SOCK: a value"},
+		{"GIT_TERMINAL_PROMPT", "1", "credentials.env.GIT_TERMINAL_PROMPT: not 0"},
+		{"GIT_AUTHOR_NAME", `"a\nb"`, "credentials.env.GIT_AUTHOR_NAME: not a name or address; one line"},
+		{"GIT_AUTHOR_NAME", "a <b>", "not a name or address"},
+		{"GIT_COMMITTER_EMAIL", `""`, "not a name or address"},
+		{"GIT_AUTHOR_EMAIL", "", "toolsets.git.credentials.env.GIT_AUTHOR_EMAIL: nothing; it is "},
+		{"GIT_AUTHOR_EMAIL", "[a]", "GIT_AUTHOR_EMAIL: a list; it is "},
+	} {
+		text := "toolsets:\n  git:\n    credentials:\n      env:\n        " + c.name + ": " + c.value + "\n"
+		got := problemsOf(t, text)
+		if len(got) != 1 || got[0].Place.Line != 5 || !strings.Contains(got[0].Error(), c.want) {
+			t.Errorf("%s=%s: got\n%v\nwant one in line 5 with\n%s", c.name, c.value, got, c.want)
+		}
+		if strings.Contains(got.Error(), "hunter2") {
+			t.Errorf("%s: the value stands in the error: %v", c.name, got)
+		}
+	}
+}
+
+// YAML that is more than it seems to be is refused, at once and in little space.
+func TestHostile(t *testing.T) {
+	laughs := "a: &a [x,x,x,x,x,x,x,x,x]\n"
+	for _, c := range "bcdefghij" {
+		last := string(c - 1)
+		laughs += string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+last+",", 9) + "*" + last + "]\n"
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"billion laughs", laughs, "an anchor"},
+		{"an anchor", "name: &a b", "1:7: an anchor"},
+		{"an alias", "name: a\ndescription: &x b\nprompt: *x", "3:9: an alias"},
+		{"a merge key", "sandbox: {<<: {restrict: /}}", "a merge key"},
+		{"a tag", "name: !!str a", "1:7: a tag"},
+		{"a tag of its own", "name: !go a", "1:7: a tag"},
+		{"a tag on a map", "sandbox: !!map {}", "1:10: a tag"},
+		{"a key twice, deep", "sandbox: {zones: [{name: a, mode: ro, mode: rw}]}", `"mode" twice`},
+		{"a toolset twice", "toolsets: {shell: , shell: {default: {approval: preApproved}}}", `"shell" twice`},
+		{"a key that is a list", "? [a]\n: b", "a key that is a list"},
+		{"tabs", "sandbox:\n\tzones: []", "not YAML"},
+		{"deep brackets", "output_schema: " + strings.Repeat("[", 100_000), "nested too deep"},
+		{"deep maps", "output_schema: " + strings.Repeat("{a: ", 1000) + strings.Repeat("}", 1000), "nested too deep"},
+		{"deep indents", deep(300), "nested too deep"},
+		{"a long text", "description: " + strings.Repeat("x", 300_000), "a value of 300000 bytes"},
+		{"50 MB", strings.Repeat("x", 50<<20), "52428800 bytes"},
+		{"50 MB of front matter", "---\n" + strings.Repeat("a: b\n", 10<<20), "bytes"},
+		{"NUL", "name: a\x00b", "not YAML"},
+		{"invalid UTF-8 in front", "---\nname: \xff\n---\n", "not UTF-8"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			start := time.Now()
+			if got := problemsOf(t, c.text).Error(); !strings.Contains(got, c.want) {
+				t.Errorf("got %.500s, want %s", got, c.want)
+			} else if len(got) > 100_000 {
+				t.Errorf("got %d bytes of problems", len(got))
+			}
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+func deep(n int) string {
+	var b strings.Builder
+	b.WriteString("output_schema:\n")
+	for i := range n {
+		b.WriteString(strings.Repeat(" ", i+1) + "a:\n")
+	}
+	return b.String()
+}
+
+// Control characters of a file do not reach the terminal.
+func TestProblemsAreShown(t *testing.T) {
+	for _, text := range []string{
+		"\"n\\e[2Jame\": a", "name: \"a\\e[8m\"", "sandbox: {restrict: \"/../\\e[2J\"}", "toolsets: [\"\\e[2J\"]", "toolsets: [custom, \"\\u202e\"]",
+		"sandbox: {zones: [{name: \"a/\\e\"}]}", "sandbox: {paths: {\"\\e/\": {root: .}, \"\\e\": {}}}", "tool_rules: {\"\\e\": {}}",
+		"toolsets: {git: {default_target: \"\\e\", credentials: {env: {\"GIT_\\e\": x}}}}", "allow_workers: [\"\\e\"]",
+		"shell_rules: [{pattern: \"\\e\", approval: ask}]", "mode: \"\\e[2J\"",
+		"toolsets: {git: {default_target: {type: remote, url: \"\\e\", branch: \"\\e\"}}}",
+	} {
+		_, err := worker.Parse("w.worker", []byte(text))
+		if err == nil || strings.ContainsAny(err.Error(), "\x1b\u202e") {
+			t.Errorf("%q: got %q", text, err)
+		}
+	}
+}
+
+// The error is one value with all problems, in the order of the file.
+func TestProblemsInOrder(t *testing.T) {
+	_, err := worker.Parse("w.worker", []byte("locked: maybe\nsandbox: {zones: [{name: a/b}]}\nnmae: x\nmode: y"))
+	var problems conf.Problems
+	if !errors.As(err, &problems) || len(problems) != 4 {
+		t.Fatalf("got %v, want four problems", err)
+	}
+	for i, p := range problems {
+		if p.Place.Line != i+1 {
+			t.Errorf("problem %d: got line %d", i+1, p.Place.Line)
+		}
+	}
+}

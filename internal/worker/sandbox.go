@@ -1,0 +1,216 @@
+package worker
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// The kinds of a worker's sandbox.
+const (
+	NoSandbox = ""         // none is written: a pure function
+	Inherit   = "inherit"  // all of the parent's
+	Restrict  = "restrict" // one folder of it, or read-only
+	Zones     = "zones"    // top folders by name
+	Paths     = "paths"    // folders of the host, as llm-do has them
+)
+
+// Sandbox is what a worker declares of its parent's files.
+type Sandbox struct {
+	Kind     string // one of the constants
+	Restrict string // the folder, canonical, of kind Restrict
+	ReadOnly bool   // of kind Restrict
+	Zones    []Zone
+	Paths    []Path
+	Network  *Network     // nil where nothing is written
+	Level    policy.Level // require_os_sandbox
+	Place    conf.Place
+}
+
+// A Zone is the top folder /<Name>.
+type Zone struct {
+	Name  string
+	Mode  sandbox.Access
+	Rules []policy.Rule // its approval
+	Place conf.Place
+}
+
+// A Path is a folder of the host. Root stands here as it was written: what a
+// relative one starts from is known to who looks for it.
+type Path struct {
+	Name         string
+	Root         string
+	Access       sandbox.Access
+	Suffixes     []string
+	MaxFileBytes int64
+	Place        conf.Place
+}
+
+// Network is whether commands may reach the network.
+type Network struct {
+	On    bool
+	Place conf.Place
+}
+
+// sandbox reads what the worker declares.
+func (r *reader) sandbox(top conf.Node) {
+	n, ok := top.At("sandbox")
+	if !ok {
+		return
+	}
+	s := &r.w.Sandbox
+	*s = Sandbox{Kind: r.kind(n), Place: n.Place}
+	switch s.Kind {
+	case Restrict:
+		s.Restrict = "/"
+		if at, ok := n.At("restrict"); ok {
+			s.Restrict = r.folder(at)
+		}
+		s.ReadOnly = flag(n, "readonly")
+	case Zones:
+		r.zones(n)
+	case Paths:
+		r.paths(n)
+	}
+	if net, ok := n.At("network"); ok {
+		s.Network = &Network{net.Bool(), net.Place}
+		if net.Kind == conf.List && len(net.Items) > 0 {
+			r.problems.Add(net, "sandbox.network: a list of hosts", "hosts cannot be told apart yet; write true or false")
+		}
+	}
+	s.Level, _ = policy.ParseLevel(text(n, "require_os_sandbox"))
+}
+
+// kind tells the spellings apart by their keys, and refuses two at once.
+func (r *reader) kind(n conf.Node) string {
+	var kinds []string
+	for _, f := range n.Fields {
+		kind := ""
+		switch f.Key.Text {
+		case "restrict", "readonly":
+			kind = Restrict
+		case "zones":
+			kind = Zones
+		case "paths":
+			kind = Paths
+		default:
+			continue
+		}
+		if len(kinds) > 0 && kinds[0] != kind {
+			r.problems.Add(f.Key, "sandbox."+f.Key.Text+" beside "+kinds[0],
+				"these are different ways to say what it gets; keep one of restrict (with readonly), zones and paths")
+		}
+		kinds = append(kinds, kind)
+	}
+	switch {
+	case len(kinds) > 0:
+		return kinds[0]
+	case len(n.Fields) > 0:
+		return Restrict // of nothing but the network or the boundary
+	}
+	return Inherit
+}
+
+// folder reads the canonical name of a folder.
+func (r *reader) folder(n conf.Node) string {
+	if n.Kind != conf.Scalar {
+		return "/"
+	}
+	if !sandbox.ValidPath(n.Text) {
+		r.problems.Add(n, "sandbox.restrict: "+shown(n.Text), "it is a path of the parent's, such as /src; .. may not climb above /")
+		return "/"
+	}
+	return path.Clean("/" + n.Text)
+}
+
+func (r *reader) zones(n conf.Node) {
+	list, _ := n.At("zones")
+	var seen []string
+	for _, item := range list.Items {
+		if item.Kind != conf.Map {
+			continue
+		}
+		name, ok := item.At("name")
+		switch {
+		case !ok:
+			r.problems.Add(item, "sandbox.zones: a zone without a name", "write name: data for the folder /data")
+			continue
+		case name.Kind != conf.Scalar:
+			continue
+		case !isZone(name.Text):
+			r.problems.Add(name, "sandbox.zones.name: "+shown(name.Text), "it is the name of a top folder, without slashes: data for /data")
+			continue
+		case slices.Contains(seen, name.Text):
+			r.problems.Add(name, "sandbox.zones: "+shown(name.Text)+" twice", "keep one")
+			continue
+		}
+		seen = append(seen, name.Text)
+		z := Zone{Name: name.Text, Mode: access(item, sandbox.ReadWrite), Place: name.Place}
+		if mode, ok := item.At("mode"); ok {
+			z.Place = mode.Place
+		}
+		z.Rules = approval(item, "/"+name.Text)
+		r.w.Sandbox.Zones = append(r.w.Sandbox.Zones, z)
+		r.w.Rules = append(r.w.Rules, z.Rules...)
+	}
+}
+
+// isZone reports whether a text is one part of a path.
+func isZone(name string) bool {
+	return name != "." && name != ".." && name != "" && !strings.Contains(name, "/") &&
+		strings.TrimSpace(name) == name && sandbox.ValidPath("/"+name)
+}
+
+func (r *reader) paths(n conf.Node) {
+	all, _ := n.At("paths")
+	for _, f := range all.Fields {
+		if !isZone(f.Key.Text) {
+			r.problems.Add(f.Key, "sandbox.paths: "+shown(f.Key.Text), "a path's name has no slashes")
+		} else if p, ok := r.path(f); ok {
+			r.w.Sandbox.Paths = append(r.w.Sandbox.Paths, p)
+		}
+	}
+}
+
+func (r *reader) path(f conf.Field) (Path, bool) {
+	p := Path{Name: f.Key.Text, Access: access(f.Value, sandbox.ReadOnly), Place: f.Key.Place}
+	where := "sandbox.paths." + shown(p.Name)
+	root, ok := f.Value.At("root")
+	switch {
+	case f.Value.Kind == conf.Scalar || f.Value.Kind == conf.List || ok && root.Kind != conf.Scalar:
+		return p, false
+	case !ok:
+		r.problems.Add(f.Key, where+": no root", "write root: and the folder, such as ./portfolio")
+		return p, false
+	case strings.TrimSpace(root.Text) == "" || strings.ContainsRune(root.Text, 0):
+		r.problems.Add(root, where+".root: "+shown(root.Text), "it is a folder, such as ./portfolio")
+		return p, false
+	}
+	if p.Root = root.Text; strings.HasPrefix(p.Root, "~") {
+		r.problems.Add(root, where+".root: "+shown(root.Text), "~ is known in the project file only; mount the folder there, and name its zone here")
+	}
+	if mode, ok := f.Value.At("mode"); ok {
+		p.Place = mode.Place
+	}
+	p.Suffixes = r.suffixes(f.Value, where+".", "suffixes")
+	if most, ok := f.Value.At("max_file_bytes"); ok {
+		var err error
+		if p.MaxFileBytes, err = most.Bytes(); err == nil && p.MaxFileBytes == 0 {
+			r.problems.Add(most, where+".max_file_bytes: 0", "leave it out for no limit, or give a size above zero")
+		}
+	}
+	return p, true
+}
+
+// access reads the mode of a zone or path.
+func access(n conf.Node, unwritten sandbox.Access) sandbox.Access {
+	if mode, ok := n.At("mode"); ok {
+		a, _ := sandbox.ParseAccess(mode.Text)
+		return a
+	}
+	return unwritten
+}

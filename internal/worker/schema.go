@@ -1,0 +1,200 @@
+package worker
+
+import "github.com/golem-forge/golem/internal/conf"
+
+// The limits that hold where attachment_policy says nothing.
+const (
+	defaultAttachments     = 4
+	defaultAttachmentBytes = 10_000_000
+)
+
+// Schema describes every key of a worker file.
+func Schema() conf.Key {
+	return conf.Key{Type: conf.Group, Keys: []conf.Key{
+		{Name: "name", Type: conf.Text, Default: "the file's name", Example: "reviewer",
+			Doc: "What callers call it by: letters, digits, `_` and `-`, 64 at most. `x/worker.worker` is called `x`."},
+		{Name: "description", Type: conf.Text, Example: "Reviews code and reports what it finds",
+			Doc: "What it does, for those who may call it."},
+		{Name: "mode", Type: conf.Word, Words: []string{"single", "chat"}, Default: "single", Example: "chat",
+			Doc: "`single` answers once; `chat` goes on until the user ends it."},
+		{Name: "compatible_models", Type: conf.Texts, Example: `["anthropic:*", "openai:gpt-5"]`,
+			Doc: "The models it is written for. Without it, any."},
+		{Name: "instructions", Type: conf.Text, Example: "You review code.",
+			Doc: "The prompt, in a file without a body."},
+		{Name: "prompt", Type: conf.Text, Example: "You review code.",
+			Doc: "Another name for `instructions`."},
+		sandboxKey(),
+		toolsetsKey(),
+		attachmentsKey(),
+		{Name: "allow_empty_input", Type: conf.Bool, Default: "false", Example: "true",
+			Doc: "Whether it may be called without input."},
+		{Name: "output_schema", Type: conf.Free, Example: "{type: object, required: [verdict]}",
+			Doc: "A JSON schema that its answer must fit."},
+		{Name: "locked", Type: conf.Bool, Default: "false", Example: "true",
+			Doc: "Whether tools that make or change workers must leave it alone."},
+		{Name: "max_context_tokens", Type: conf.Whole, Example: "100000",
+			Doc: "The most of a conversation that is sent to the model."},
+		{Name: "allow_workers", Type: conf.Texts, Empty: true, Example: "[summarise]",
+			Doc: "llm-do's name for `toolsets.workers.allowed_workers`."},
+		toolRulesKey(),
+		{Name: "shell_rules", Type: conf.Groups, Example: "[{pattern: git status, approval_required: false}]",
+			Doc:  "llm-do's name for `toolsets.shell.rules`.",
+			Keys: append([]conf.Key{patternKey()}, verdictKeys()...)},
+		{Name: "shell_default", Type: conf.Group, Example: "{approval_required: true}",
+			Doc: "llm-do's name for `toolsets.shell.default`.", Keys: verdictKeys()},
+	}}
+}
+
+func sandboxKey() conf.Key {
+	return conf.Key{Name: "sandbox", Type: conf.Group, Example: "{restrict: /src, readonly: true}",
+		Or:  []conf.Key{{Type: conf.Word, Words: []string{"inherit"}}},
+		Doc: "What it gets of its parent's files. `inherit` or `{}` is all of them; without the key it is a pure function.",
+		Keys: []conf.Key{
+			{Name: "restrict", Type: conf.Text, Default: "/", Example: "/src",
+				Doc: "The one folder that it sees. Paths stay as they are."},
+			{Name: "readonly", Type: conf.Bool, Default: "false", Example: "true",
+				Doc: "Whether all that it sees is read-only."},
+			{Name: "zones", Type: conf.Groups, Empty: true, Example: "[{name: data, mode: ro}]",
+				Doc: "The top folders that it sees, and no others. `[]` is none: a pure function.",
+				Keys: []conf.Key{
+					{Name: "name", Type: conf.Text, Example: "data", Doc: "The folder `/<name>`."},
+					{Name: "mode", Type: conf.Word, Words: accessWords(), Default: "rw", Example: "ro",
+						Doc: "How far it may be used. More than the parent has is an error."},
+					approvalKey("Consent for this folder, before that of `toolsets.filesystem.approval`."),
+				}},
+			{Name: "paths", Type: conf.Named, Example: "{portfolio: {root: ./portfolio, mode: rw}}",
+				Doc: "llm-do's spelling: folders of the host, each found where the parent shows it.",
+				Keys: []conf.Key{
+					{Name: "root", Type: conf.Text, Example: "./portfolio",
+						Doc: "The folder; a relative one starts at the program's."},
+					{Name: "mode", Type: conf.Word, Words: accessWords(), Default: "ro", Example: "rw",
+						Doc: "How far it may be used. More than the parent has is an error."},
+					{Name: "suffixes", Type: conf.Texts, Example: "[.md, .pdf]",
+						Doc: "The only endings that its files may have. The project must say so too."},
+					{Name: "max_file_bytes", Type: conf.Count, Example: "10MB",
+						Doc: "The size that its files may have. The project must say so too."},
+				}},
+			{Name: "network", Type: conf.Bool, Example: "false",
+				Or:  []conf.Key{{Type: conf.Texts}},
+				Doc: "Whether its commands reach the network. Without it: as the parent with `restrict`, and not at all with `zones` and `paths`. A list of hosts is refused until hosts can be told apart."},
+			{Name: "require_os_sandbox", Type: conf.Bool, Words: levelWords(), Default: "false", Example: "namespaces",
+				Doc: "The least boundary that its commands run in; the parent's stays where it is stronger."},
+		}}
+}
+
+func toolsetsKey() conf.Key {
+	return conf.Key{Name: "toolsets", Type: conf.Group, Empty: true, Example: "[filesystem, shell]",
+		Default: "`filesystem` with a sandbox that shows files, else none",
+		Doc:     "The sets of tools that it gets, as a map or a list. Those that the parent lacks are an error.",
+		Or:      []conf.Key{{Type: conf.Texts}},
+		Keys: []conf.Key{
+			{Name: "filesystem", Type: conf.Group, Empty: true, Example: "{approval: {write: preApproved}}",
+				Doc:  "The tools that read and write files.",
+				Keys: []conf.Key{approvalKey("Consent for all files.")}},
+			{Name: "shell", Type: conf.Group, Empty: true, Example: "{default: {approval: ask}}",
+				Doc: "Commands, confined to what the sandbox shows.",
+				Keys: []conf.Key{
+					{Name: "rules", Type: conf.Groups, Example: "[{pattern: git status, approval: preApproved}]",
+						Doc: "Consent for commands that match a pattern.",
+						Keys: []conf.Key{patternKey(), {Name: "approval", Type: conf.Word, Words: consentWords(),
+							Example: "preApproved", Doc: "What these commands need."}}},
+					{Name: "default", Type: conf.Group, Example: "{approval: blocked}",
+						Doc: "Consent for all other commands.",
+						Keys: []conf.Key{{Name: "approval", Type: conf.Word, Words: consentWords(), Default: "ask",
+							Example: "blocked", Doc: "What all other commands need."}}},
+				}},
+			gitKey(),
+			{Name: "workers", Type: conf.Group, Empty: true, Example: "{allowed_workers: [summarise]}",
+				Doc: "Calls of other workers.",
+				Keys: []conf.Key{{Name: "allowed_workers", Type: conf.Texts, Empty: true, Example: "[summarise, review]",
+					Doc: "Whom it may call; `\"*\"` for all, `[]` for none."}}},
+			{Name: "mcp", Type: conf.Free, Empty: true, Example: "{}",
+				Doc: "Tools of MCP servers. What stands below is read by that set of tools."},
+			{Name: "custom", Type: conf.Free, Empty: true, Example: "{}",
+				Doc: "Tools of the program's own. What stands below is read by that set of tools."},
+		}}
+}
+
+func gitKey() conf.Key {
+	return conf.Key{Name: "git", Type: conf.Group, Empty: true, Example: "{default_target: origin}",
+		Doc: "Staging for the user's repository, and looking at it.",
+		Keys: []conf.Key{
+			{Name: "default_target", Type: conf.Text, Example: "origin",
+				Doc: "Where staged files go if a call does not say: a target's name, or a target.",
+				Or: []conf.Key{{Type: conf.Group, Keys: []conf.Key{
+					{Name: "type", Type: conf.Word, Words: []string{"local", "bare", "remote", "github"}, Example: "local",
+						Doc: "What it is. `local` and `bare` have a path, `remote` a URL, `github` a repository."},
+					{Name: "path", Type: conf.Text, Example: ".", Doc: "The folder of a `local` or `bare` repository."},
+					{Name: "url", Type: conf.Text, Example: "https://example.com/notes.git", Doc: "The address of a `remote`."},
+					{Name: "repo", Type: conf.Text, Example: "user/reports", Doc: "The owner and name of a `github` repository."},
+					{Name: "branch", Type: conf.Text, Default: "main", Example: "main", Doc: "The branch that is cleared to."},
+				}}}},
+			{Name: "credentials", Type: conf.Group, Example: "{mode: explicit}",
+				Doc: "What proves to a repository who is pushing.",
+				Keys: []conf.Key{
+					{Name: "mode", Type: conf.Word, Words: []string{"inherit", "explicit"}, Default: "inherit", Example: "explicit",
+						Doc: "`inherit` is all that the parent has; `explicit` only what `env` names."},
+					{Name: "env", Type: conf.Group, Example: "{GIT_AUTHOR_NAME: Golem Worker}",
+						Doc: "Variables for git, of these only: others could run programs.", Keys: envKeys()},
+				}},
+		}}
+}
+
+func envKeys() []conf.Key {
+	var keys []conf.Key
+	for _, v := range variables {
+		k := conf.Key{Name: v.name, Type: conf.Text, Example: v.example, Doc: v.doc}
+		if v.credential {
+			k.Empty = true
+		}
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+func attachmentsKey() conf.Key {
+	return conf.Key{Name: "attachment_policy", Type: conf.Group, Example: "{max_attachments: 2, allowed_suffixes: [.pdf]}",
+		Doc: "What files may be handed to it, and by it. Where caller and called differ, the stricter holds.",
+		Keys: []conf.Key{
+			{Name: "max_attachments", Type: conf.Whole, Default: "4", Example: "2", Doc: "How many in one call."},
+			{Name: "max_total_bytes", Type: conf.Count, Default: "10000000", Example: "5MB", Doc: "How many bytes in one call."},
+			{Name: "allowed_suffixes", Type: conf.Texts, Example: "[.pdf, .txt]", Doc: "The only endings that pass, in any case."},
+			{Name: "denied_suffixes", Type: conf.Texts, Example: "[.exe]", Doc: "Endings that never pass, in any case."},
+		}}
+}
+
+func toolRulesKey() conf.Key {
+	return conf.Key{Name: "tool_rules", Type: conf.Named, Example: "{sandbox.read: {approval_required: true}}",
+		Doc: "llm-do's consent, by the name of a tool or of what it does: `sandbox.read` (handing files to workers), `sandbox.write`, `shell`, `worker.call`, `worker.create`.",
+		Keys: []conf.Key{
+			{Name: "allowed", Type: conf.Bool, Default: "true", Example: "false", Doc: "`false` is `blocked`."},
+			{Name: "approval_required", Type: conf.Bool, Example: "true",
+				Doc: "`true` is `ask`, `false` is `preApproved`; without it nothing is said."},
+		}}
+}
+
+func approvalKey(doc string) conf.Key {
+	return conf.Key{Name: "approval", Type: conf.Group, Example: "{write: preApproved, delete: blocked}", Doc: doc,
+		Keys: []conf.Key{
+			{Name: "read", Type: conf.Word, Words: consentWords(), Default: "preApproved", Example: "ask", Doc: "Reading, listing, searching."},
+			{Name: "write", Type: conf.Word, Words: consentWords(), Default: "ask", Example: "preApproved", Doc: "Making and changing."},
+			{Name: "delete", Type: conf.Word, Words: consentWords(), Default: "ask", Example: "blocked", Doc: "Deleting."},
+		}}
+}
+
+func patternKey() conf.Key {
+	return conf.Key{Name: "pattern", Type: conf.Text, Example: "git status", Doc: "The words that a command begins with."}
+}
+
+// verdictKeys are the two ways to write consent for commands in llm-do's keys.
+func verdictKeys() []conf.Key {
+	return []conf.Key{
+		{Name: "approval", Type: conf.Word, Words: consentWords(), Example: "ask", Doc: "What the command needs."},
+		{Name: "allowed", Type: conf.Bool, Default: "true", Example: "false", Doc: "`false` is `blocked`."},
+		{Name: "approval_required", Type: conf.Bool, Example: "false", Doc: "`true` is `ask`, `false` is `preApproved`."},
+	}
+}
+
+func accessWords() []string  { return []string{"ro", "rw"} }
+func consentWords() []string { return []string{"preApproved", "ask", "blocked"} }
+func levelWords() []string   { return []string{"landlock", "namespaces", "container"} }

@@ -1,0 +1,80 @@
+package worker
+
+import (
+	"strconv"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// settle returns the tree in the one form that the schema describes, and refuses
+// what needs another word than the schema has: keys that belong elsewhere, and
+// nothing where something must be said.
+func (r *reader) settle(top conf.Node) conf.Node {
+	top = r.misplaced(top, nil, map[string]string{
+		"model":         "the model is the project's model: or --model; a worker says compatible_models",
+		"child_sandbox": "a child's access comes from its own file: its sandbox: within this one's",
+	})
+	top = r.misplaced(top, []string{"sandbox"}, map[string]string{
+		"root":      "that is the project's; a worker takes part of it by restrict, zones or paths",
+		"mounts":    "that is the project's; a worker takes part of it by restrict, zones or paths",
+		"mode":      "that is the project's; a worker has readonly, and a mode in each of its zones",
+		"cache":     "that is the project's; a worker says zones: [{name: cache}]",
+		"workspace": "that is the project's; a worker says zones: [{name: workspace}]",
+		"approval":  "consent stands in toolsets.filesystem.approval, or in one of the zones",
+	})
+	if n, ok := top.At("sandbox"); ok && n.Kind == conf.Null {
+		r.problems.Add(n, "sandbox: nothing",
+			"write inherit for all of the parent's files, zones: [] for none, or leave the key out")
+		top = without(top, "sandbox")
+	}
+	if n, ok := top.At("sandbox", "zones"); ok && n.Kind == conf.Null {
+		r.problems.Add(n, "sandbox.zones: nothing", "name zones, or write [] for no files at all")
+		sandbox, _ := top.At("sandbox")
+		top = top.Set([]string{"sandbox"}, without(sandbox, "zones"))
+	}
+	if n, ok := top.At("toolsets"); ok && n.Kind == conf.List {
+		top = top.Set([]string{"toolsets"}, r.asMap(n))
+	}
+	return r.settleEnv(top)
+}
+
+// misplaced refuses keys of a map that belong elsewhere, and takes them out.
+func (r *reader) misplaced(top conf.Node, keys []string, hints map[string]string) conf.Node {
+	n, ok := top.At(keys...)
+	if !ok || n.Kind != conf.Map {
+		return top
+	}
+	where := ""
+	if len(keys) > 0 {
+		where = " in " + keys[len(keys)-1]
+	}
+	for _, f := range n.Fields {
+		if hint, ok := hints[f.Key.Text]; ok {
+			r.problems.Add(f.Key, "unknown key "+strconv.Quote(f.Key.Text)+where, hint)
+			n = without(n, f.Key.Text)
+		}
+	}
+	return top.Set(keys, n)
+}
+
+// asMap returns a list of toolsets as the map that it stands for. An item is a
+// name, or a map from one name to what is set.
+func (r *reader) asMap(list conf.Node) conf.Node {
+	all := conf.Node{Place: list.Place, Kind: conf.Map}
+	for _, item := range list.Items {
+		field := conf.Field{Key: item, Value: conf.Node{Place: item.Place}}
+		if item.Kind == conf.Map && len(item.Fields) == 1 {
+			field = item.Fields[0]
+		}
+		switch {
+		case field.Key.Kind != conf.Scalar:
+			r.problems.Add(item, "toolsets: "+item.Kind.String()+" in the list", "each is a name, or a map of one name: - shell: {…}")
+		case all.Has(field.Key.Text):
+			r.problems.Add(field.Key, "toolsets: "+sandbox.Shown(field.Key.Text)+" twice", "keep one")
+		default:
+			all.Fields = append(all.Fields, field)
+		}
+	}
+	return all
+}

@@ -1,0 +1,181 @@
+package worker
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/policy"
+)
+
+// A Toolset is a set of tools by its name, with what is set for it.
+type Toolset struct {
+	Name   string
+	Config conf.Node // Null where nothing is
+	Place  conf.Place
+	// Implied is true for the filesystem of a worker with files whose toolsets
+	// are not written.
+	Implied bool
+}
+
+// usesFiles reports whether the tools are of no use without files.
+func (t Toolset) usesFiles() bool {
+	return t.Name == "filesystem" || t.Name == "shell" || t.Name == "git"
+}
+
+// Toolset returns the worker's toolset of a name, and whether it has it.
+func (w *Worker) Toolset(name string) (Toolset, bool) {
+	i := slices.IndexFunc(w.Toolsets, func(t Toolset) bool { return t.Name == name })
+	if i < 0 {
+		return Toolset{}, false
+	}
+	return w.Toolsets[i], true
+}
+
+// toolsets reads the sets of tools, and llm-do's keys that stand for them.
+func (r *reader) toolsets(top conf.Node) {
+	sets, written := top.At("toolsets")
+	known := toolsetsKey().Keys
+	for _, f := range sets.Fields {
+		if slices.ContainsFunc(known, func(k conf.Key) bool { return k.Name == f.Key.Text }) {
+			r.w.Toolsets = append(r.w.Toolsets, Toolset{Name: f.Key.Text, Config: f.Value, Place: f.Key.Place})
+		}
+	}
+	if files, ok := sets.At("filesystem"); ok {
+		r.w.Rules = append(r.w.Rules, approval(files, "/")...)
+	}
+	r.shell(top)
+	if git, ok := sets.At("git"); ok {
+		r.git(git)
+	}
+	r.workers(top)
+	if !written && r.showsFiles() {
+		r.imply("filesystem", r.w.Sandbox.Place, true)
+	}
+}
+
+// imply adds a toolset that another key stands for.
+func (r *reader) imply(name string, at conf.Place, silently bool) {
+	if _, ok := r.w.Toolset(name); !ok {
+		r.w.Toolsets = append(r.w.Toolsets, Toolset{Name: name, Place: at, Implied: silently})
+	}
+}
+
+// showsFiles reports whether the declared sandbox can show any files.
+func (r *reader) showsFiles() bool {
+	s := r.w.Sandbox
+	return s.Kind != NoSandbox && (s.Kind != Zones || len(s.Zones) > 0)
+}
+
+// checkToolsets refuses tools for files beside a sandbox that has none. Without
+// any sandbox it depends on who calls: see Grant.
+func (r *reader) checkToolsets(top conf.Node) {
+	zones, ok := top.At("sandbox", "zones")
+	if !ok || zones.Kind != conf.List || len(zones.Items) > 0 || r.w.Sandbox.Kind != Zones {
+		return
+	}
+	for _, t := range r.w.Toolsets {
+		if t.usesFiles() {
+			r.problems.Add(conf.Node{Place: t.Place}, t.Name+" beside zones: []",
+				"without files it could do nothing; name a zone, or leave the toolset out")
+		}
+	}
+}
+
+// workers reads whom the worker may call.
+func (r *reader) workers(top conf.Node) {
+	modern, isModern := top.At("toolsets", "workers", "allowed_workers")
+	old, isOld := top.At("allow_workers")
+	list := modern
+	switch {
+	case isModern && isOld:
+		r.twice(old, "allow_workers", "toolsets.workers.allowed_workers")
+	case isOld:
+		list = old
+		if len(old.Items) > 0 {
+			r.imply("workers", old.Place, false)
+		}
+	case !isModern:
+		if t, ok := r.w.Toolset("workers"); ok && t.Config.Kind != conf.Scalar && t.Config.Kind != conf.List {
+			r.problems.Add(conf.Node{Place: t.Place}, "toolsets.workers: nobody to call",
+				`write allowed_workers: and their names, "*" for all, or [] for none`)
+		}
+	}
+	var names []string
+	for _, item := range list.Items {
+		if item.Kind != conf.Scalar {
+			continue
+		}
+		if item.Text != "*" && !isWord(item.Text) {
+			r.problems.Add(item, "allowed_workers: "+shown(item.Text), `it is a worker's name, or "*" for all`)
+			continue
+		}
+		names = append(names, item.Text)
+		r.w.calls = append(r.w.calls, item)
+	}
+	r.w.Workers = policy.SetOf(names...)
+}
+
+// twice refuses an alias that stands beside the key it stands for.
+func (r *reader) twice(at conf.Node, old, modern string) {
+	r.problems.Add(at, old+" beside "+modern, "they say the same; keep "+modern)
+}
+
+// shell reads consent for commands, under either name.
+func (r *reader) shell(top conf.Node) {
+	rules, isRules := top.At("toolsets", "shell", "rules")
+	other, isDefault := top.At("toolsets", "shell", "default")
+	if old, ok := top.At("shell_rules"); ok {
+		if isRules {
+			r.twice(old, "shell_rules", "toolsets.shell.rules")
+		}
+		rules, isRules = old, true
+		r.imply("shell", old.Place, false)
+	}
+	if old, ok := top.At("shell_default"); ok {
+		if isDefault {
+			r.twice(old, "shell_default", "toolsets.shell.default")
+		}
+		other, isDefault = old, true
+		r.imply("shell", old.Place, false)
+	}
+	if !isRules && !isDefault {
+		return
+	}
+	layer := policy.ShellLayer{Silent: true, From: rules.Place.String()}
+	if !isRules {
+		layer.From = other.Place.String()
+	}
+	for _, item := range rules.Items {
+		if rule, ok := r.shellRule(item); ok {
+			layer.Rules = append(layer.Rules, rule)
+		}
+	}
+	if isDefault && other.Kind == conf.Map {
+		if consent, ok := r.verdict(other, "shell default"); ok {
+			layer.Default, layer.Silent = consent, false
+		}
+	}
+	r.w.Shell = &layer
+}
+
+func (r *reader) shellRule(item conf.Node) (policy.ShellRule, bool) {
+	if item.Kind != conf.Map {
+		return policy.ShellRule{}, false
+	}
+	pattern, ok := item.At("pattern")
+	if ok && pattern.Kind != conf.Scalar {
+		return policy.ShellRule{}, false
+	}
+	if strings.TrimSpace(pattern.Text) == "" || strings.ContainsFunc(pattern.Text, unicode.IsControl) {
+		at := pattern
+		if !ok {
+			at = item
+		}
+		r.problems.Add(at, "shell rule: pattern "+shown(pattern.Text), "write the words that the command begins with, on one line: git status")
+		return policy.ShellRule{}, false
+	}
+	consent, ok := r.verdict(item, "shell rule")
+	return policy.ShellRule{Pattern: pattern.Text, Consent: consent, From: item.Place.String()}, ok
+}

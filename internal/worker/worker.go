@@ -1,0 +1,208 @@
+package worker
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/policy"
+)
+
+// A Worker is what a worker file says.
+type Worker struct {
+	Name, Description string
+	Prompt            string     // as written, but for line ends, which are "\n"
+	File              string     // as Parse was given it
+	Place             conf.Place // of the name, or of the file's first line
+	Content           []byte     // the whole file, byte for byte
+
+	Mode   string   // single | chat
+	Models []string // compatible_models; none for any
+
+	Sandbox  Sandbox            // what it declares
+	Toolsets []Toolset          // in the order written
+	Shell    *policy.ShellLayer // consent for commands, nil where nothing is written
+	Git      Git
+	Workers  policy.Set    // whom it may call
+	Rules    []policy.Rule // consent as written, one layer
+
+	Attachments      policy.Attachments
+	AllowEmptyInput  bool
+	Locked           bool
+	OutputSchema     conf.Node // Null where there is none
+	MaxContextTokens int64     // 0 for no limit
+
+	calls []conf.Node
+}
+
+// Calls returns the names of the workers that it may call, as they are written.
+func (w *Worker) Calls() []conf.Node { return slices.Clone(w.calls) }
+
+// A reader turns the nodes of one file into a Worker and notes what is wrong.
+// What the schema has refused it passes over, so that nothing is told twice.
+type reader struct {
+	file     string
+	problems conf.Problems
+	w        *Worker
+}
+
+// Parse reads a worker file: YAML front matter between two lines of ---, with
+// the prompt as its body, or plain YAML with the prompt under instructions or
+// prompt. Comments may stand before the first ---. Line ends are taken as "\n".
+// An error is all that is wrong, as [conf.Problems].
+func Parse(file string, data []byte) (*Worker, error) {
+	r := reader{file: file, w: &Worker{File: file, Content: data, Place: conf.Place{Source: file, Line: 1, Col: 1}}}
+	if page, ok := r.split(data); ok {
+		top, problems := conf.ParseAfter(file, []byte(page.head), page.above)
+		r.problems = problems
+		if top.Kind == conf.Map {
+			r.read(top, page)
+		} else {
+			r.problems.Add(top, "not a worker file: "+top.Kind.String(),
+				"write --- above and below the keys and the prompt under them, or the prompt as instructions: |")
+		}
+	}
+	if err := r.problems.Err(); err != nil {
+		return nil, err
+	}
+	return r.w, nil
+}
+
+func (r *reader) read(top conf.Node, page page) {
+	top = r.settle(top)
+	Schema().Check(top, &r.problems)
+
+	r.name(top)
+	w := r.w
+	w.Description = text(top, "description")
+	w.Prompt = r.prompt(top, page)
+	w.Mode = "single"
+	if mode := text(top, "mode"); mode != "" {
+		w.Mode = mode
+	}
+	w.Models = r.models(top)
+	w.Attachments = r.attachments(top)
+	w.AllowEmptyInput = flag(top, "allow_empty_input")
+	w.Locked = flag(top, "locked")
+	w.OutputSchema = r.outputSchema(top)
+	w.MaxContextTokens = r.maxContext(top)
+
+	r.sandbox(top)
+	r.toolsets(top)
+	r.toolRules(top)
+	r.checkToolsets(top)
+}
+
+// name reads the worker's name, which callers use as that of a tool.
+func (r *reader) name(top conf.Node) {
+	n, written := top.At("name")
+	if !written {
+		n = conf.Node{Place: r.w.Place, Kind: conf.Scalar, Text: nameOf(r.file)}
+	}
+	if n.Kind != conf.Scalar {
+		return
+	}
+	r.w.Name, r.w.Place = n.Text, n.Place
+	if !isWord(n.Text) {
+		hint := "letters, digits, _ and -, 64 at most"
+		if !written {
+			hint = "the file's name is none; write name: and " + hint
+		}
+		r.problems.Add(n, "name: "+shown(n.Text), hint)
+	}
+}
+
+// nameOf returns the name that a file gives its worker: that of its folder for
+// x/worker.worker, otherwise its own.
+func nameOf(file string) string {
+	file = filepath.ToSlash(file)
+	base := path.Base(file)
+	if folder := path.Base(path.Dir(file)); base == "worker"+suffix && isWord(folder) {
+		return folder
+	}
+	for _, ending := range []string{suffix, ".yaml", ".yml"} {
+		if stem, ok := strings.CutSuffix(base, ending); ok {
+			return stem
+		}
+	}
+	return base
+}
+
+// isWord reports whether a text can be the name of a worker.
+func isWord(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return 0 < len(s) && len(s) <= 64
+}
+
+func (r *reader) models(top conf.Node) []string {
+	n, _ := top.At("compatible_models")
+	for _, item := range n.Items {
+		if item.Kind == conf.Scalar && strings.TrimSpace(item.Text) == "" {
+			r.problems.Add(item, "compatible_models: an empty name", "name a model, such as anthropic:*")
+		}
+	}
+	return n.Texts()
+}
+
+func (r *reader) attachments(top conf.Node) policy.Attachments {
+	a := policy.Attachments{Max: defaultAttachments, Bytes: defaultAttachmentBytes}
+	n, _ := top.At("attachment_policy")
+	if most, ok := n.At("max_attachments"); ok {
+		if count, err := most.Int(); err == nil {
+			a.Max = int(min(count, 1<<31-1))
+		}
+	}
+	if most, ok := n.At("max_total_bytes"); ok {
+		if bytes, err := most.Bytes(); err == nil {
+			a.Bytes = bytes
+		}
+	}
+	a.Allowed = r.suffixes(n, "attachment_policy.", "allowed_suffixes")
+	a.Denied = r.suffixes(n, "attachment_policy.", "denied_suffixes")
+	return a
+}
+
+// suffixes reads endings of file names, in lower case: they hold in any.
+func (r *reader) suffixes(n conf.Node, above, key string) []string {
+	list, _ := n.At(key)
+	var suffixes []string
+	for _, item := range list.Items {
+		if item.Kind != conf.Scalar {
+			continue
+		}
+		if len(item.Text) < 2 || item.Text[0] != '.' || strings.ContainsAny(item.Text, "/\x00") {
+			r.problems.Add(item, above+key+": "+shown(item.Text), "a suffix is a dot and more, such as .md or .tar.gz")
+			continue
+		}
+		suffixes = append(suffixes, strings.ToLower(item.Text))
+	}
+	return suffixes
+}
+
+func (r *reader) outputSchema(top conf.Node) conf.Node {
+	n, ok := top.At("output_schema")
+	if ok && n.Kind != conf.Map && n.Kind != conf.Null {
+		r.problems.Add(n, "output_schema: "+n.Kind.String(), "it is a JSON schema, written as a map")
+	}
+	return n
+}
+
+func (r *reader) maxContext(top conf.Node) int64 {
+	n, ok := top.At("max_context_tokens")
+	if !ok {
+		return 0
+	}
+	tokens, err := n.Int()
+	if err == nil && tokens == 0 {
+		r.problems.Add(n, "max_context_tokens: 0", "leave it out for no limit, or give a number above zero")
+	}
+	return tokens
+}
