@@ -20,8 +20,8 @@ const (
 	treeTotal  = treeTops * treeMiddle * treeLeaves * treeFiles // 50,000
 )
 
-// What the searches look for. In no other line is "gate", and only in such
-// lines does a digit follow a capital letter.
+// What the searches look for: no other line says "gate" or has a digit behind a
+// capital letter.
 const (
 	rareLine  = "\tif err := gate.Open(ctx, key); err != nil {\n"
 	codedLine = "// See the note K2417 on how long a key is kept.\n"

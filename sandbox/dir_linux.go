@@ -306,7 +306,12 @@ func (d *tree) Rename(from, to string) error {
 		return err
 	}
 	defer unix.Close(toDir)
-	err = unix.Renameat2(fromDir, fromBase, toDir, toBase, unix.RENAME_NOREPLACE)
+	return renameNew(fromDir, fromBase, toDir, toBase)
+}
+
+// renameNew moves to a name that must not exist.
+func renameNew(fromDir int, fromBase string, toDir int, toBase string) error {
+	err := unix.Renameat2(fromDir, fromBase, toDir, toBase, unix.RENAME_NOREPLACE)
 	if err != unix.EINVAL && err != unix.ENOSYS {
 		return err
 	}

@@ -108,7 +108,20 @@ func (d *rooted) Open(name string) (file File, err error) {
 	return file, err
 }
 
+// openRooted opens a file or folder, again if it was replaced meanwhile: that
+// happens whenever somebody writes it.
 func openRooted(dir *os.Root, base string) (File, error) {
+	for range maxAttempts {
+		f, err := openSeen(dir, base)
+		if f != nil || err != nil {
+			return f, err
+		}
+	}
+	return nil, ErrLink
+}
+
+// openSeen opens what it has looked at, nil if it finds something else.
+func openSeen(dir *os.Root, base string) (File, error) {
 	seen, err := dir.Lstat(base)
 	switch {
 	case err != nil:
@@ -123,10 +136,7 @@ func openRooted(dir *os.Root, base string) (File, error) {
 		return nil, err
 	}
 	opened, err := f.Stat()
-	if err == nil && !os.SameFile(seen, opened) {
-		err = ErrLink
-	}
-	if err != nil {
+	if err != nil || !os.SameFile(seen, opened) {
 		f.Close()
 		return nil, err
 	}

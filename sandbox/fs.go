@@ -40,6 +40,16 @@ func (s *Sandbox) Open(name string) (fs.File, error) {
 	return file, err
 }
 
+// ReadFile implements [fs.ReadFileFS], with the size limit of [Sandbox.Read].
+func (s *Sandbox) ReadFile(name string) ([]byte, error) {
+	var data []byte
+	err := s.strict(want{op: "open", access: ReadOnly}, name, func(_ string, p place) (err error) {
+		data, _, err = s.readAt(p)
+		return err
+	})
+	return data, err
+}
+
 // Lstat implements [fs.ReadLinkFS]: it describes a link, not what it leads to.
 func (s *Sandbox) Lstat(name string) (fs.FileInfo, error) {
 	var info Info
@@ -81,7 +91,7 @@ func (s *Sandbox) ReadLink(name string) (string, error) {
 // strict is do for the names of io/fs, with the errors of io/fs. What act makes
 // bears the name that was asked for, as io/fs wants it.
 func (s *Sandbox) strict(w want, name string, act func(asked string, p place) error) error {
-	err := error(fs.ErrInvalid)
+	err := error(s.invalid(w, name, "io/fs has names such as a/b, without . and .."))
 	if fs.ValidPath(name) {
 		asked := "/" + name
 		if name == "." {
@@ -116,7 +126,8 @@ func (d *openFolder) Stat() (fs.FileInfo, error) { return d.info, nil }
 func (d *openFolder) Close() error               { return nil }
 
 func (d *openFolder) Read([]byte) (int, error) {
-	return 0, &Error{Op: "read", Path: d.info.path, Code: ErrIsDir}
+	e := &Error{Op: "read", Path: d.info.path, Code: ErrIsDir, Hint: "it is a folder; read its entries"}
+	return 0, &fs.PathError{Op: e.Op, Path: d.info.Name(), Err: e}
 }
 
 // ReadDir returns the next n entries, all of them for n <= 0.

@@ -58,6 +58,7 @@ func (s *Sandbox) nearest(name string) string {
 	if len(entries) > most {
 		entries = entries[:most]
 	}
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	names := make([]string, len(entries))
 	for i, e := range entries {
 		names[i] = e.Name

@@ -13,7 +13,7 @@ import (
 func (s *Sandbox) Move(from, to string) error {
 	w := want{op: "move", access: ReadWrite, itself: true}
 	return s.do(w, from, func(f place) error {
-		attr, err := f.rule.mount.Backend.Lstat(f.rel)
+		attr, err := s.movable(f)
 		if err != nil {
 			return err
 		}
@@ -57,9 +57,6 @@ func (s *Sandbox) carry(f, t place, attr Attr) error {
 	}
 	defer file.Close()
 	size := file.Attr().Size
-	if most := t.rule.maxBytes(); most > 0 && size > most {
-		return tooLarge(size, most, "")
-	}
 	if _, err := s.write(t.name, io.NewSectionReader(file, 0, size), size, How{New: true, Mode: attr.Mode.Perm()}); err != nil {
 		return err
 	}
@@ -73,15 +70,14 @@ func (s *Sandbox) carry(f, t place, attr Attr) error {
 // Delete removes a file, a link or an empty folder.
 func (s *Sandbox) Delete(name string) error {
 	return s.do(want{op: "delete", access: ReadWrite, itself: true}, name, func(p place) error {
-		b := p.rule.mount.Backend
-		attr, err := b.Lstat(p.rel)
+		attr, err := s.movable(p)
 		if err != nil {
 			return err
 		}
 		if err := s.mayGoAlone(p, attr); err != nil {
 			return err
 		}
-		return b.Remove(p.rel)
+		return p.rule.mount.Backend.Remove(p.rel)
 	})
 }
 
@@ -90,7 +86,7 @@ func (s *Sandbox) Delete(name string) error {
 // ctx ends midway, a part may be gone; the error says where it stopped.
 func (s *Sandbox) DeleteAll(ctx context.Context, name string) error {
 	return s.do(want{op: "delete", access: ReadWrite, itself: true}, name, func(p place) error {
-		attr, err := p.rule.mount.Backend.Lstat(p.rel)
+		attr, err := s.movable(p)
 		if err != nil {
 			return err
 		}
@@ -125,18 +121,31 @@ func (s *Sandbox) removeTree(ctx context.Context, p place, e Entry) error {
 	return b.Remove(p.rel)
 }
 
-// inside returns the place of a name in the folder at p, which has no rule of
-// its own that would forbid anything.
+// inside returns the place of a name in the folder at p, whose rule it shares
+// unless something below p has one of its own.
 func (s *Sandbox) inside(p place, name string) place {
-	return place{name: join(p.name, name), rel: path.Join(p.rel, name), rule: p.rule}
+	child := place{name: join(p.name, name), rule: p.rule}
+	if s.table.deeper[p.name] || p.rule.mount == nil {
+		child.name = s.table.spelled.spell(child.name)
+		child.rule = s.lookup(child.name)
+	}
+	if child.rule.mount != nil {
+		child.rel = relative(child.rule.mount.Target, child.name)
+	}
+	return child
+}
+
+// movable describes what is at p, be it a link, if it is not there for ever.
+func (s *Sandbox) movable(p place) (Attr, error) {
+	if s.table.always[p.name] {
+		return Attr{}, &Error{Code: ErrInvalid, Hint: "a mount stands here or below and stays"}
+	}
+	return p.rule.mount.Backend.Lstat(p.rel)
 }
 
 // mayGoAlone reports whether what is at p, folder or not, may be removed from
 // there, without a look at what is in it.
 func (s *Sandbox) mayGoAlone(p place, attr Attr) error {
-	if s.table.always[p.name] {
-		return &Error{Code: ErrInvalid, Hint: "a mount stands here or below and stays"}
-	}
 	if s.table.deeper[p.name] {
 		for name, r := range s.table.rules {
 			if r.access < ReadWrite && below(p.name, name) {

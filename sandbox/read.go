@@ -31,19 +31,25 @@ func (s *Sandbox) ReadVersion(name string) ([]byte, Version, error) {
 }
 
 func (s *Sandbox) readWhole(name string) (data []byte, attr Attr, err error) {
-	err = s.do(want{op: "read", access: ReadOnly}, name, func(p place) error {
-		f, err := s.open(p)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		attr = f.Attr()
-		if attr.Size > MaxRead {
-			return tooLarge(attr.Size, MaxRead, "read a part of it by offset")
-		}
-		data, err = readAll(f, attr.Size, p.rule.maxBytes())
+	err = s.do(want{op: "read", access: ReadOnly}, name, func(p place) (err error) {
+		data, attr, err = s.readAt(p)
 		return err
 	})
+	return data, attr, err
+}
+
+// readAt reads the whole file at p.
+func (s *Sandbox) readAt(p place) ([]byte, Attr, error) {
+	f, err := s.open(p)
+	if err != nil {
+		return nil, Attr{}, err
+	}
+	defer f.Close()
+	attr := f.Attr()
+	if attr.Size > MaxRead {
+		return nil, attr, tooLarge(attr.Size, MaxRead, "read a part of it by offset")
+	}
+	data, err := readAll(f, attr.Size, p.rule.maxBytes())
 	return data, attr, err
 }
 
@@ -81,6 +87,9 @@ func (s *Sandbox) ReadRange(name string, offset int64, length int) ([]byte, Info
 
 // open opens a regular file that the limits of its place admit.
 func (s *Sandbox) open(p place) (File, error) {
+	if s.table.always[p.name] {
+		return nil, ErrIsDir
+	}
 	if err := p.admits(); err != nil {
 		return nil, err
 	}
@@ -168,7 +177,7 @@ func (s *Sandbox) attr(p place) (Attr, error) {
 	if p.rule.mount != nil {
 		attr, err = p.rule.mount.Backend.Lstat(p.rel)
 	}
-	if s.table.always[p.name] && (missing(err) || err == nil && !attr.Mode.IsDir()) {
+	if s.table.always[p.name] && (missing(err) || err == ErrLink || err == nil && !attr.Mode.IsDir()) {
 		return madeUp, nil
 	}
 	if err == nil && p.rule.access == None && !attr.Mode.IsDir() {
@@ -239,7 +248,7 @@ func (s *Sandbox) entriesAt(p place) ([]Entry, error) {
 	mounted := s.table.children[p.name]
 	list = slices.DeleteFunc(list, func(e Entry) bool {
 		return isTemp(e.Name) || !utf8.ValidString(e.Name) || len(e.Name) > maxComponent ||
-			slices.Contains(mounted, e.Name) || !s.seen(p, e)
+			!s.seen(p, e, mounted)
 	})
 	for _, child := range mounted {
 		list = append(list, Entry{child, fs.ModeDir})
@@ -247,12 +256,16 @@ func (s *Sandbox) entriesAt(p place) ([]Entry, error) {
 	return list, nil
 }
 
-// seen reports whether the entry of the folder at p is shown.
-func (s *Sandbox) seen(p place, e Entry) bool {
-	if !s.table.deeper[p.name] && s.table.spelled == nil {
+// seen reports whether the entry of the folder at p is shown, and is none of
+// the mounts there.
+func (s *Sandbox) seen(p place, e Entry, mounted []string) bool {
+	if !s.table.deeper[p.name] {
 		return p.rule.access > None
 	}
-	name := join(p.name, e.Name)
+	name := s.table.spelled.spell(join(p.name, e.Name))
+	if slices.Contains(mounted, relative(p.name, name)) {
+		return false
+	}
 	return s.lookup(name).access > None || e.IsDir() && s.table.above[name]
 }
 
@@ -279,14 +292,15 @@ func (s *Sandbox) Resolve(name string) (Host, error) {
 	err := s.do(want{op: "resolve", access: ReadOnly}, name, func(p place) error {
 		attr, err := p.rule.mount.Backend.Lstat(p.rel)
 		switch {
+		case s.table.always[p.name] && missing(err):
 		case err == nil && attr.Mode&fs.ModeSymlink != 0:
 			return ErrLink
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err
-		case p.rule.mount.traits.Host == "":
+		}
+		if host = p.rule.mount.traits.Host; host == "" {
 			return &Error{Code: ErrNotFound, Hint: "it is kept in memory"}
 		}
-		host = p.rule.mount.traits.Host
 		if p.rel != "." {
 			host += Host("/" + p.rel)
 		}

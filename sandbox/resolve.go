@@ -108,7 +108,7 @@ func (s *Sandbox) follow(p place, itself bool) (string, error) {
 			at = parent(at)
 			continue
 		}
-		next := join(at, part)
+		next := s.table.spelled.spell(join(at, part))
 		if s.mountAt(next) != m || !s.visible(next) {
 			return "", linkOutside
 		}
@@ -121,7 +121,7 @@ func (s *Sandbox) follow(p place, itself bool) (string, error) {
 			if slices.Contains(rest, "..") {
 				return "", ErrNotFound
 			}
-			return canonical(next, rest)
+			return s.canonical(next, rest)
 		case errors.Is(err, ErrLink):
 			return p.name, nil // somebody made it one just now: try again
 		case err != nil:
@@ -138,14 +138,14 @@ func (s *Sandbox) follow(p place, itself bool) (string, error) {
 		rest = append(strings.Split(attr.Target, "/"), rest...)
 		itself = false
 	}
-	return canonical(at, nil)
+	return s.canonical(at, nil)
 }
 
 var linkOutside = &Error{Code: ErrOutside, Hint: "a link on the way leaves what is shown"}
 
 // canonical joins and checks a name that links have made.
-func canonical(at string, rest []string) (string, error) {
-	name, why := clean(strings.Join(append([]string{at}, rest...), "/"))
+func (s *Sandbox) canonical(at string, rest []string) (string, error) {
+	name, why := s.clean(strings.Join(append([]string{at}, rest...), "/"))
 	if why != "" {
 		return "", &Error{Code: ErrInvalid, Hint: why}
 	}

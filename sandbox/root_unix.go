@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin
 
 package sandbox
 
@@ -6,8 +6,6 @@ import (
 	"os"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // nonblock makes the open of a pipe come back at once.
@@ -44,7 +42,7 @@ func (d *rooted) rename(_ string, fromDir *os.Root, fromBase, _ string, toDir *o
 		return err
 	}
 	defer to.Close()
-	return unix.Renameat(int(from.Fd()), fromBase, int(to.Fd()), toBase)
+	return renameNew(int(from.Fd()), fromBase, int(to.Fd()), toBase)
 }
 
 // keepOwner gives a new file the owner of the one it replaces, where it can.

@@ -71,9 +71,30 @@ func New(c Config) (*Sandbox, error) {
 		}
 		s.mounts = append(s.mounts, m)
 	}
+	if err := s.spellTargets(); err != nil {
+		return nil, err
+	}
 	s.shared = overlaps(s.mounts)
 	s.table = s.compile()
 	return s, nil
+}
+
+// spellTargets writes the targets of mounts one way, where case does not count.
+func (s *Sandbox) spellTargets() error {
+	if !s.folds() {
+		return nil
+	}
+	known := spelling{}
+	for _, m := range s.mounts {
+		if _, twice := known[caseless(m.Target)]; twice && slices.ContainsFunc(s.mounts, func(o *mount) bool {
+			return o != m && caseless(o.Target) == caseless(m.Target)
+		}) {
+			return &Error{Op: "mount", Path: m.Target, Code: ErrExists, Hint: "two mounts at one target, but for case; give each its own"}
+		}
+		m.Target = known.spell(m.Target)
+		known.add(m.Target)
+	}
+	return nil
 }
 
 func newMount(given Mount) (*mount, error) {
@@ -103,8 +124,11 @@ func newMount(given Mount) (*mount, error) {
 
 // Dir returns a backend for a folder of the host, which must exist. A Mount
 // with a Source makes its own.
-func Dir(folder Host) (Backend, error) {
-	b, err := openDir("", folder)
+func Dir(folder Host) (Backend, error) { return DirIn("", folder) }
+
+// DirIn returns a backend for a source below a base, as a Mount has them.
+func DirIn(base, source Host) (Backend, error) {
+	b, err := openDir(base, source)
 	if err != nil {
 		return nil, mountError("", err)
 	}
@@ -119,7 +143,7 @@ func Dir(folder Host) (Backend, error) {
 // Restricting only lowers: a limit above what s has leaves what s has. To
 // refuse such a wish instead, ask [Sandbox.Within] first.
 func (s *Sandbox) Restrict(limits ...Limit) (*Sandbox, error) {
-	l, err := newLayer(limits)
+	l, err := s.newLayer(limits)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +159,7 @@ func (s *Sandbox) Restrict(limits ...Limit) (*Sandbox, error) {
 func (s *Sandbox) Within(limits ...Limit) error {
 	var excess []error
 	for _, l := range limits {
-		name, why := clean(l.Path)
+		name, why := s.clean(l.Path)
 		if why != "" {
 			excess = append(excess, &Error{Op: "restrict", Path: l.Path, Code: ErrInvalid, Hint: why})
 		} else if have := s.lookup(name).access; l.Access > have {
@@ -214,20 +238,17 @@ func (s *Sandbox) ReadableRoots() []string { return slices.Clone(s.table.readabl
 func (s *Sandbox) WritableRoots() []string { return slices.Clone(s.table.writable) }
 
 // clean is the package's clean, which also knows "name:rest" for a mount at
-// "/name".
+// "/name", and how names that have rules are spelled.
 func (s *Sandbox) clean(name string) (canonical, why string) {
 	if i := strings.IndexAny(name, ":/"); i > 0 && name[i] == ':' {
-		if target := "/" + name[:i]; slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.Target == target }) {
-			rest := strings.TrimLeft(name[i+1:], "/")
-			inside, why := clean("/" + rest)
+		if target := s.table.spelled.spell("/" + name[:i]); slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.Target == target }) {
+			inside, why := clean("/" + strings.TrimLeft(name[i+1:], "/"))
 			if why != "" {
 				return "", why
 			}
-			if inside == "/" {
-				return target, ""
-			}
-			return clean(target + inside)
+			name = target + inside
 		}
 	}
-	return clean(name)
+	canonical, why = clean(name)
+	return s.table.spelled.spell(canonical), why
 }

@@ -108,7 +108,7 @@ type searcher struct {
 
 // file searches one file of the folder at p.
 func (h *searcher) file(w *walker, n *needle, dir place, name string) {
-	p := w.enter(dir, name)
+	p := w.s.inside(dir, name)
 	f, err := w.s.open(p)
 	if err != nil {
 		h.Unread++

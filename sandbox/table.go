@@ -8,14 +8,14 @@ import (
 // A layer is the limits of one Restrict.
 type layer []Limit
 
-func newLayer(limits []Limit) (layer, error) {
+func (s *Sandbox) newLayer(limits []Limit) (layer, error) {
 	l := make(layer, 0, len(limits))
 	for _, limit := range limits {
-		name, why := clean(limit.Path)
+		name, why := s.clean(limit.Path)
 		if why != "" {
 			return nil, &Error{Op: "restrict", Path: limit.Path, Code: ErrInvalid, Hint: why}
 		}
-		l = append(l, Limit{name, min(limit.Access, ReadWrite)})
+		l = append(l, Limit{s.table.spellNew(name), min(limit.Access, ReadWrite)})
 	}
 	return l, nil
 }
@@ -76,7 +76,7 @@ type table struct {
 	above    map[string]bool // names with something shown strictly below them
 	always   map[string]bool // shown mounts and the folders above them: there, on disk or not
 	children map[string][]string
-	spelled  map[string]string // caseless name to name in rules, where a mount folds case
+	spelled  spelling // of the names above, where a mount folds case
 	readable []string
 	writable []string
 }
@@ -104,13 +104,58 @@ func (s *Sandbox) compile() table {
 	}
 	t.readable = t.roots(ReadOnly)
 	t.writable = t.roots(ReadWrite)
-	if slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.traits.FoldsCase }) {
-		t.spelled = map[string]string{}
+	if s.folds() {
+		t.spelled = spelling{}
 		for name := range t.rules {
-			t.spelled[caseless(name)] = name
+			t.spelled.add(name)
 		}
 	}
 	return t
+}
+
+// folds reports whether some mount takes names that differ in case for one.
+func (s *Sandbox) folds() bool {
+	return slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.traits.FoldsCase })
+}
+
+// A spelling knows how names that have rules are written, and the folders above
+// them, by their caseless forms. On a host that ignores case another way to
+// write one of them would reach the same files by another rule; so every name
+// is written the known way before anything is decided. The nil spelling leaves
+// names as they are.
+type spelling map[string]string
+
+func (known spelling) add(name string) {
+	for ; name != "/"; name = parent(name) {
+		known[caseless(name)] = name
+	}
+}
+
+// spell returns a canonical name with as much of it as is known written so.
+func (known spelling) spell(name string) string {
+	if known == nil {
+		return name
+	}
+	for up := name; up != "/"; up = parent(up) {
+		if way, ok := known[caseless(up)]; ok {
+			return way + name[len(up):]
+		}
+	}
+	return name
+}
+
+// spellNew is spell for a name that is about to have a rule. What is not known
+// of it becomes caseless, so that two of them cannot differ in case alone.
+func (t *table) spellNew(name string) string {
+	if t.spelled == nil {
+		return name
+	}
+	for up := name; up != "/"; up = parent(up) {
+		if way, ok := t.spelled[caseless(up)]; ok {
+			return way + caseless(name[len(up):])
+		}
+	}
+	return caseless(name)
 }
 
 // show notes that name and the folders above it are always there.
@@ -145,14 +190,9 @@ func (t *table) roots(access Access) []string {
 
 // find returns the rule of the longest name that holds name.
 func (t *table) find(name string) rule {
-	r, _ := t.findAt(name)
-	return r
-}
-
-func (t *table) findAt(name string) (rule, string) {
 	if len(name) > t.longest {
 		if t.longest == 0 {
-			return rule{}, "/"
+			return rule{}
 		}
 		if name[t.longest] == '/' {
 			name = name[:t.longest]
@@ -162,34 +202,17 @@ func (t *table) findAt(name string) (rule, string) {
 	}
 	for {
 		if r, ok := t.rules[name]; ok {
-			return r, name
+			return r
 		}
 		if name == "/" {
-			return rule{}, name
+			return rule{}
 		}
 		name = parent(name)
 	}
 }
 
-// lookup returns what holds at a canonical name. On a host that ignores case,
-// another spelling of a name with a rule of its own is no name at all: it would
-// reach the same files by another rule.
-func (s *Sandbox) lookup(name string) rule {
-	r, at := s.table.findAt(name)
-	if s.table.spelled == nil || r.mount == nil || !r.mount.traits.FoldsCase {
-		return r
-	}
-	home := caseless(at)
-	for up := caseless(name); up != home; up = parent(up) {
-		if _, ok := s.table.spelled[up]; ok {
-			return rule{}
-		}
-		if up == "/" {
-			break
-		}
-	}
-	return r
-}
+// lookup returns what holds at a canonical name.
+func (s *Sandbox) lookup(name string) rule { return s.table.find(name) }
 
 // visible reports whether name is shown at all: as itself, or as a folder on
 // the way to something shown.

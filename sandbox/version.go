@@ -73,6 +73,9 @@ func ParseVersion(word string) (Version, error) {
 func (v Version) check(attr Attr, content func() (io.ReadCloser, error)) error {
 	now := attr.version()
 	if v.sum != (sum{}) {
+		if attr.Size > MaxRead {
+			return ErrConflict // nobody has read it whole
+		}
 		r, err := content()
 		if err != nil {
 			return err

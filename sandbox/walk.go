@@ -65,6 +65,10 @@ type Pick func(dir string, e Entry) (keep, enter bool)
 // followed. When the budget is used up or ctx ends, Walk returns what it has,
 // and says so: that is no error.
 func (s *Sandbox) Walk(ctx context.Context, name string, pick Pick, b Budget) (Listing, error) {
+	return s.walk(ctx, "walk", name, pick, b)
+}
+
+func (s *Sandbox) walk(ctx context.Context, op, name string, pick Pick, b Budget) (Listing, error) {
 	if pick == nil {
 		pick = func(string, Entry) (bool, bool) { return true, true }
 	}
@@ -77,7 +81,7 @@ func (s *Sandbox) Walk(ctx context.Context, name string, pick Pick, b Budget) (L
 		}
 		return enter
 	}
-	if err := w.walk("walk", name); err != nil {
+	if err := w.walk(op, name); err != nil {
 		return Listing{}, err
 	}
 	all := slices.Concat(found...)
@@ -95,7 +99,7 @@ func (s *Sandbox) Find(ctx context.Context, name, pattern string, b Budget) (Lis
 		return Listing{}, err
 	}
 	top, _ := s.clean(name)
-	return s.Walk(ctx, name, func(dir string, e Entry) (bool, bool) {
+	return s.walk(ctx, "find", name, func(dir string, e Entry) (bool, bool) {
 		return !e.IsDir() && g.match(top, dir, e.Name) && s.isFile(dir, e), true
 	}, b)
 }
@@ -249,7 +253,7 @@ func (w *walker) doJob(id int, j job, own []job) []job {
 			return own
 		}
 		if enter := w.visit(id, j.p, e); enter && e.IsDir() {
-			own = w.offer(job{p: w.enter(j.p, e.Name)}, own)
+			own = w.offer(job{p: w.s.inside(j.p, e.Name)}, own)
 		}
 	}
 	return own
@@ -278,19 +282,6 @@ func (w *walker) offer(j job, own []job) []job {
 	default:
 		return append(own, j)
 	}
-}
-
-// enter returns the place of a folder inside another, whose rule it shares
-// unless something below has one of its own.
-func (w *walker) enter(p place, name string) place {
-	child := place{name: join(p.name, name), rule: p.rule}
-	if w.s.table.deeper[p.name] || p.rule.mount == nil {
-		child.rule = w.s.lookup(child.name)
-	}
-	if child.rule.mount != nil {
-		child.rel = relative(child.rule.mount.Target, child.name)
-	}
-	return child
 }
 
 // list returns the entries of a folder that the walk may visit, never nil.

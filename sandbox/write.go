@@ -41,6 +41,9 @@ func (s *Sandbox) write(name string, content io.Reader, size int64, how How) (In
 		if most := p.rule.maxBytes(); most > 0 && size > most {
 			return tooLarge(size, most, "")
 		}
+		if size > MaxCopy {
+			return tooLarge(size, MaxCopy, "")
+		}
 		b := p.rule.mount.Backend
 		attr, err := b.Write(p.rel, content, how)
 		if errors.Is(err, fs.ErrNotExist) && how.If.IsZero() {
@@ -90,23 +93,19 @@ func portablePath(rel string) bool {
 	return true
 }
 
-// makeFolders makes the folder rel of a mount and those above it.
+// makeFolders makes the folder rel of a mount, and those above it where they
+// are missing.
 func makeFolders(b Backend, rel string) error {
-	if err := b.Mkdir("."); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	err := b.Mkdir(rel)
+	if errors.Is(err, fs.ErrNotExist) && rel != "." {
+		if err = makeFolders(b, path.Dir(rel)); err == nil {
+			err = b.Mkdir(rel)
+		}
 	}
-	if rel == "." {
+	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	for i := 1; i <= len(rel); i++ {
-		if i < len(rel) && rel[i] != '/' {
-			continue
-		}
-		if err := b.Mkdir(rel[:i]); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // MakeDir makes a folder and those above it. One that is there already is fine.
@@ -134,6 +133,10 @@ func (s *Sandbox) MakeDir(name string) error {
 		return nil
 	})
 }
+
+// MaxCopy is the largest file that is copied: by Copy, and by Move between two
+// mounts. A file of holes is as large as it says.
+const MaxCopy = 4 << 30
 
 // Copy copies a file to a name that must not exist. Permission bits come along.
 func (s *Sandbox) Copy(from, to string) (Info, error) {

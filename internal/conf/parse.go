@@ -8,8 +8,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// MaxFile is how many bytes a file may have.
+const MaxFile = 1 << 20
+
 const (
-	maxFile     = 1 << 20 // of a file in bytes
 	maxDepth    = 32
 	maxText     = 256 << 10 // of one scalar in bytes; a prompt is one
 	maxProblems = 100       // that one file is told at once
@@ -63,8 +65,8 @@ func (p *parser) add(at Place, what, hint string) {
 
 // document reads the text of a file; what cannot be read is a Null.
 func (p *parser) document(data []byte) Node {
-	if len(data) > maxFile {
-		p.add(p.place(1, 1), fmt.Sprintf("%d bytes", len(data)), fmt.Sprintf("a file may have %d", maxFile))
+	if len(data) > MaxFile {
+		p.add(p.place(1, 1), fmt.Sprintf("%d bytes", len(data)), fmt.Sprintf("a file may have %d", MaxFile))
 		return Node{}
 	}
 	text := strings.TrimPrefix(string(data), "\ufeff")

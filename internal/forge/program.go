@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -61,7 +62,7 @@ func Load(o Options) (*Program, error) {
 	}
 	var data []byte
 	if file != "" {
-		if data, err = os.ReadFile(filepath.Join(root, file)); err != nil {
+		if data, err = readFile(filepath.Join(root, file)); err != nil {
 			return nil, unreadable(file, err)
 		}
 	}
@@ -119,6 +120,24 @@ func pathsOf(w *worker.Worker) project.Setting {
 		paths = paths.Set([]string{path.Name}, each)
 	}
 	return project.Setting{Keys: []string{"sandbox", "paths"}, Value: paths}
+}
+
+// readFile reads a file that may come from anybody: no pipe, which would never
+// end, and no more of it than conf takes.
+func readFile(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, conf.MaxFile+1))
 }
 
 func unreadable(file string, err error) error {

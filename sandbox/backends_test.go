@@ -1,0 +1,90 @@
+package sandbox_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/golem-forge/golem/sandbox"
+	"github.com/golem-forge/golem/sandbox/sandboxtest"
+)
+
+// A kind is a backend of this package, as the suites take it.
+type kind struct {
+	name    string
+	fixture sandboxtest.Fixture
+}
+
+func kinds() []kind {
+	return []kind{
+		{"dir", onDisk(sandbox.Dir)},
+		{"root", onDisk(sandbox.RootBackend)},
+		{"base", below(sandbox.BackendIn)},
+		{"rootbase", below(sandbox.RootBackendIn)},
+		{"memory", inMemory()},
+		{"folding", inMemory(sandbox.FoldCase)},
+	}
+}
+
+func inMemory(options ...sandbox.MemoryOption) sandboxtest.Fixture {
+	return sandboxtest.Fixture{
+		New: func(_ testing.TB, _ sandbox.Host, tree map[string]sandbox.Object) sandbox.Backend {
+			return sandbox.NewMemory(tree, options...)
+		},
+	}
+}
+
+// onDisk is the fixture of a backend that is opened by its folder.
+func onDisk(open func(sandbox.Host) (sandbox.Backend, error)) sandboxtest.Fixture {
+	return sandboxtest.Fixture{
+		OnHost: true,
+		New: func(t testing.TB, folder sandbox.Host, tree map[string]sandbox.Object) sandbox.Backend {
+			sandboxtest.Plant(t, folder, tree)
+			b, err := open(folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		},
+	}
+}
+
+// below is the fixture of a mount whose folder is missing until something is
+// put in it.
+func below(open func(base, source sandbox.Host) (sandbox.Backend, error)) sandboxtest.Fixture {
+	return sandboxtest.Fixture{
+		OnHost: true,
+		New: func(t testing.TB, folder sandbox.Host, tree map[string]sandbox.Object) sandbox.Backend {
+			os.Remove(string(folder)) // where it is empty
+			base, source := filepath.Split(string(folder))
+			b, err := open(sandbox.Host(base), sandbox.Host(source))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(tree) > 0 {
+				if err := b.Mkdir("."); err != nil && !errors.Is(err, fs.ErrExist) {
+					t.Fatal(err)
+				}
+				sandboxtest.Plant(t, folder, tree)
+			}
+			return b
+		},
+	}
+}
+
+// TestBackends and TestAttacks hold every kind to the contract, and set every
+// attack on it.
+func TestBackends(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) { sandboxtest.Suite(t, k.fixture) })
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

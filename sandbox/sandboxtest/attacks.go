@@ -1,0 +1,249 @@
+package sandboxtest
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// An attack is names to try in a sandbox, and what each operation then ends
+// with. Its tree is that of the folder proj, which holds spare/mine as well; {host}
+// stands for the folder around proj, {canary} for what must not come back.
+type attack struct {
+	name  string
+	paths []string
+	tree  tree
+
+	// mounts are the mounts, given the one for proj; without, it is rw at "/".
+	mounts  func(w *world, proj sandbox.Backend) []sandbox.Mount
+	protect []string
+	limits  [][]sandbox.Limit // layers of Restrict, one after the other
+
+	// prepare does to the host what no tree can say. An attack that has it is
+	// for backends on the host only.
+	prepare func(t testing.TB, w *world)
+	host    bool // for backends on the host only
+	folds   bool // for backends that fold case only
+
+	mine    string   // where spare/mine of proj is seen: "/spare/mine" unless set
+	keep    []string // what must not change, whatever works, by its name in the world
+	mayRead bool     // a read of the secret is no leak: the user has put it there
+	skip    []string // operations that this attack is not for
+	only    []string // if set, the operations that it is for
+
+	// want says what each operation ends with, as "ops=codes" parted by spaces.
+	// Ops are names of operations or groups, or all, with commas; codes have
+	// bars between them. The last that speaks of an operation counts.
+	// Beside codes there are: ok; host, which is ok where there is a host and
+	// not_found elsewhere; and none, ro, rw for access.
+	want string
+
+	shows map[string]string // by operation: a part of what comes back
+	hides []string          // what is no part of what comes back, unless it was given
+
+	// after, where set, looks at the sandbox once each operation is done.
+	after func(t testing.TB, w *world, s *sandbox.Sandbox)
+}
+
+// What the operations end with at names of the common kinds.
+const (
+	isNoName  = "all=invalid access=none"
+	isMissing = "all=not_found put,mkdir=ok if=conflict|not_found resolve=host access=rw"
+	isHidden  = "all=not_found access=none"
+	isFile    = "all=ok folder=not_dir new,copy-to,move-to,mkdir=exists if=conflict fs.ReadLink=invalid resolve=host access=rw"
+	isFolder  = "all=ok file,put,if,restrict=is_dir move-to=exists delete=not_empty fs.ReadLink=invalid resolve=host access=rw"
+	isTop     = isFolder + " take=invalid" // also a mount, and a folder above one
+
+	// A link that leaves, and a name that leads through one. Links are moved and
+	// deleted themselves.
+	linkOut    = "all=outside take,fs.Lstat=ok move-to=exists access=rw"
+	throughOut = "all=outside access=rw"
+
+	// A link to a file or folder in the mount. Whoever is restricted to the link
+	// does not see what it leads to.
+	linkToFile   = isFile + " fs.ReadLink=ok restrict=outside"
+	linkToFolder = isFolder + " take,fs.ReadLink=ok restrict=outside"
+
+	readOnlyFile    = isFile + " put,if,mkdir,take=read_only access=ro"
+	readOnlyMissing = isMissing + " put,if,mkdir,take=read_only access=ro"
+	protectedFile   = isFile + " put,if,mkdir,take=protected access=ro"
+	protectedName   = isMissing + " put,if,mkdir,take=protected access=ro"
+)
+
+// Attacks sets sandboxes on the backend in a hostile world and tries every
+// operation on every name that might lead out of them, or to what they deny.
+// Every attack is a subtest; they run in parallel.
+func Attacks(t *testing.T, f Fixture) {
+	folds := f.open(t, tree{"a": file("a")}).Traits().FoldsCase
+	for _, table := range [][]attack{nameAttacks, linkAttacks, kindAttacks, hostAttacks, mountAttacks, protectAttacks,
+		restrictAttacks, overlapAttacks, caseAttacks} {
+		for _, a := range table {
+			if (a.host || a.prepare != nil) && !f.OnHost || a.folds && !folds {
+				continue
+			}
+			t.Run(a.name, func(t *testing.T) {
+				t.Parallel()
+				a.run(t, f)
+			})
+		}
+	}
+	for _, p := range slices.Concat(movePromises, windowPromises) {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			p.test(t, f)
+		})
+	}
+}
+
+func (a attack) run(t *testing.T, f Fixture) {
+	outer := t
+	want, err := a.expectations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, s := a.begin(t, f)
+	for i, name := range a.paths {
+		t.Run(fmt.Sprintf("%02d", i), func(t *testing.T) {
+			for _, op := range operations() {
+				if slices.Contains(a.skip, op.name) || a.only != nil && !slices.Contains(a.only, op.name) {
+					continue
+				}
+				left := hung
+				t.Run(op.name, func(t *testing.T) { left = a.try(t, w, s, op, w.fill(name), want[op.name]) })
+				if left == changed {
+					w, s = a.begin(outer, f)
+				}
+				if left == hung {
+					w.release()
+					w, s = a.begin(outer, f)
+					t.Fatal("the other operations are not tried")
+				}
+			}
+		})
+	}
+}
+
+// A state is what an operation has left of its world.
+type state int
+
+const (
+	hung    state = iota // it is still at it
+	changed              // the next operation needs a new one
+	intact
+)
+
+// begin makes a new world with the sandbox under attack.
+func (a attack) begin(t testing.TB, f Fixture) (*world, *sandbox.Sandbox) {
+	t.Helper()
+	w := newWorld(t, f)
+	objects := tree{"spare/" + path.Base(a.own()): file("mine")}
+	for name, o := range a.tree {
+		objects[name] = o
+	}
+	proj := w.mount("proj", objects)
+	mounts := []sandbox.Mount{{Target: "/", Backend: proj, Access: sandbox.ReadWrite}}
+	if a.mounts != nil {
+		mounts = a.mounts(w, proj)
+	}
+	if a.prepare != nil {
+		a.prepare(t, w)
+	}
+	s, err := sandbox.New(sandbox.Config{Mounts: mounts, Protect: a.protect})
+	for _, layer := range a.limits {
+		if err == nil {
+			s, err = s.Restrict(layer...)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.before = w.snapshot()
+	return w, s
+}
+
+func (a attack) own() string {
+	if a.mine == "" {
+		return "/spare/mine"
+	}
+	return a.mine
+}
+
+// try makes one attempt and holds it against the oracles and the table.
+func (a attack) try(t *testing.T, w *world, s *sandbox.Sandbox, op operation, name string, want []string) state {
+	at := &attempt{w: w, s: s, name: name, mine: a.own()}
+	switch {
+	case op.ofFS && !fs.ValidPath(at.fsName()):
+		want = []string{string(sandbox.ErrInvalid)}
+	case op.ofFS && byMount(s, name):
+		want = []string{string(sandbox.ErrNotFound)}
+	}
+	o := watch(op.run, at)
+	if o.hung {
+		t.Fatalf("%s %q hangs", op.name, name)
+	}
+	got := codeName(o.err)
+	if !slices.Contains(want, got) && !(slices.Contains(want, "host") && got == map[bool]string{true: "ok", false: "not_found"}[w.dir != ""]) {
+		t.Errorf("%s %q: got %s (%v), want %s", op.name, name, got, o.err, strings.Join(want, " or "))
+	}
+	if o.fault != nil {
+		t.Errorf("%s %q: %v", op.name, name, o.fault)
+	}
+	if _, answer := o.err.(accessError); o.err != nil && !answer {
+		for _, wrong := range misshapen(o.err, op.ofFS) {
+			t.Errorf("%s %q: the error %s: %v", op.name, name, wrong, o.err)
+		}
+	}
+	for _, leak := range w.leaks(o, name, a) {
+		t.Errorf("%s %q: %s: %s %v", op.name, name, leak, o.text, o.err)
+	}
+	if part := a.shows[op.name]; !strings.Contains(o.text, part) {
+		t.Errorf("%s %q: got %s, want %s in it", op.name, name, o.text, part)
+	}
+	if a.after != nil {
+		a.after(t, w, s)
+	}
+	list := changes(w.before, w.snapshot())
+	for _, change := range w.tampered(list, o.err != nil, a.keep) {
+		t.Errorf("%s %q: %s", op.name, name, change)
+	}
+	if len(list) > 0 && (t.Failed() || !w.restore(list)) {
+		return changed
+	}
+	return intact
+}
+
+// byMount reports whether a name begins with that of a mount and a colon. In
+// io/fs that is a name like any other.
+func byMount(s *sandbox.Sandbox, name string) bool {
+	return slices.ContainsFunc(s.Mounts(), func(m sandbox.Mount) bool { return strings.HasPrefix(name, m.Target[1:]+":") })
+}
+
+// expectations reads want.
+func (a attack) expectations() (map[string][]string, error) {
+	want := map[string][]string{}
+	for field := range strings.FieldsSeq(a.want) {
+		ops, codes, _ := strings.Cut(field, "=")
+		for word := range strings.SplitSeq(ops, ",") {
+			known := false
+			for _, op := range operations() {
+				if word == op.name || word == op.group || word == "all" {
+					want[op.name], known = strings.Split(codes, "|"), true
+				}
+			}
+			if !known {
+				return nil, fmt.Errorf("no operation %q in %q", word, a.want)
+			}
+		}
+	}
+	for _, op := range operations() {
+		if want[op.name] == nil {
+			return nil, fmt.Errorf("%q says nothing of %s", a.want, op.name)
+		}
+	}
+	return want, nil
+}
