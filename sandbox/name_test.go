@@ -140,6 +140,7 @@ func FuzzSearch(f *testing.F) {
 	f.Add("hel+o", "say hello\nno\r\nhello again", false)
 	f.Add("a.b", "a.b\naxb\n", true)
 	f.Add("(?i)x|y", "X\n\nY", false)
+	f.Add("x\r", "ax\r\n", false)
 	f.Fuzz(func(t *testing.T, pattern, text string, literal bool) {
 		m := sandbox.NewMemory(map[string]sandbox.Object{"f": {Content: text}})
 		s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: m, Access: sandbox.ReadOnly}}})

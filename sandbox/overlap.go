@@ -18,12 +18,16 @@ type overlap struct {
 // at its own place inside another hides what it shares with it: no overlap.
 func overlaps(mounts []*mount) []overlap {
 	var found []overlap
-	for _, outer := range mounts {
-		for _, inner := range mounts {
+	ladders := make([][]rung, len(mounts))
+	for i, m := range mounts {
+		ladders[i] = ladder(string(m.traits.Host))
+	}
+	for i, outer := range mounts {
+		for k, inner := range mounts {
 			if inner == outer {
 				continue
 			}
-			rel, ok := standsIn(string(outer.traits.Host), string(inner.traits.Host))
+			rel, ok := standsIn(ladders[i], ladders[k])
 			if !ok {
 				continue
 			}
@@ -40,28 +44,45 @@ func overlaps(mounts []*mount) []overlap {
 	return found
 }
 
-// standsIn returns where the host folder inner lies in outer, with slashes. It
-// compares folders, not spellings, so that another case or a bind mount on the
-// way does not hide the overlap.
-func standsIn(outer, inner string) (rel string, ok bool) {
-	if outer == "" || inner == "" {
-		return "", false
-	}
-	top, err := os.Stat(outer)
-	for at, rel := inner, "."; ; {
-		if at == outer || err == nil && sameFolder(top, at) {
-			return filepath.ToSlash(rel), true
-		}
-		up := filepath.Dir(at)
-		if up == at {
-			return "", false
-		}
-		rel = filepath.Join(filepath.Base(at), rel)
-		at = up
-	}
+// A rung is a folder of the host that a mount's own is or lies in.
+type rung struct {
+	folder string
+	info   fs.FileInfo // nil where it cannot be looked at
+	rel    string      // the mount's folder seen from here, with slashes
 }
 
-func sameFolder(a fs.FileInfo, folder string) bool {
-	b, err := os.Stat(folder)
-	return err == nil && os.SameFile(a, b)
+// ladder returns the folder of a mount and all those above it, each looked at
+// once. A mount without one has no rungs.
+func ladder(folder string) []rung {
+	var rungs []rung
+	for rel := "."; folder != ""; {
+		info, err := os.Stat(folder)
+		if err != nil {
+			info = nil
+		}
+		rungs = append(rungs, rung{folder, info, filepath.ToSlash(rel)})
+		up := filepath.Dir(folder)
+		if up == folder {
+			break
+		}
+		rel = filepath.Join(filepath.Base(folder), rel)
+		folder = up
+	}
+	return rungs
+}
+
+// standsIn returns where the first rung of inner lies in the first of outer. It
+// compares folders, not spellings, so that another case or a bind mount on the
+// way does not hide the overlap.
+func standsIn(outer, inner []rung) (rel string, ok bool) {
+	if len(outer) == 0 {
+		return "", false
+	}
+	top := outer[0]
+	for _, r := range inner {
+		if r.folder == top.folder || top.info != nil && r.info != nil && os.SameFile(top.info, r.info) {
+			return r.rel, true
+		}
+	}
+	return "", false
 }

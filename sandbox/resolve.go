@@ -109,7 +109,7 @@ func (s *Sandbox) follow(p place, itself bool) (string, error) {
 			continue
 		}
 		next := s.table.spelled.spell(join(at, part))
-		if s.mountAt(next) != m || !s.visible(next) {
+		if s.table.find(next).mount != m || !s.visible(next) {
 			return "", linkOutside
 		}
 		if itself && len(rest) == 0 {

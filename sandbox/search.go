@@ -16,6 +16,8 @@ const (
 	maxSearched = 16 << 20 // a larger file is not searched
 	maxMatch    = 400      // bytes of a line that a match shows
 	sniffed     = 8 << 10  // a NUL in the first bytes makes a file binary
+
+	maxUnwatched = 4 << 10 // characters of a line between two looks at the clock
 )
 
 // A Query says what to search for, and where.
@@ -128,7 +130,7 @@ func (h *searcher) file(w *walker, n *needle, dir place, name string) {
 		return
 	}
 	h.Files++
-	n.each(data, h.lines, func(line, start, end, at int) bool {
+	n.each(w.ctx, data, h.lines, func(line, start, end, at int) bool {
 		if !w.take(&w.results, 1, CutResults) {
 			return false
 		}
@@ -248,8 +250,8 @@ func mustContain(tree *syntax.Regexp) string {
 
 // each calls found for every line of data that matches, with its number, where
 // it starts and ends, and where the first match in it starts, until found
-// returns false.
-func (n *needle) each(data []byte, lines *automaton, found func(line, start, end, at int) bool) {
+// returns false or ctx ends.
+func (n *needle) each(ctx context.Context, data []byte, lines *automaton, found func(line, start, end, at int) bool) {
 	line, counted := 1, 0
 	for pos := 0; pos < len(data); {
 		hit := n.next(data, pos, lines)
@@ -263,12 +265,12 @@ func (n *needle) each(data []byte, lines *automaton, found func(line, start, end
 		}
 		at := hit
 		if !n.exact {
-			at = -1
-			if m := n.re.FindIndex(bytes.TrimSuffix(data[start:end], []byte("\r"))); m != nil {
-				at = start + m[0]
-			}
+			at = n.match(ctx, bytes.TrimSuffix(data[start:end], []byte("\r"))) + start
 		}
-		if at >= 0 {
+		if ctx.Err() != nil {
+			return
+		}
+		if at >= start {
 			line += bytes.Count(data[counted:start], []byte{'\n'})
 			counted = start
 			if !found(line, start, end, at) {
@@ -290,4 +292,36 @@ func (n *needle) next(data []byte, pos int, lines *automaton) int {
 		return lines.find(data, pos)
 	}
 	return pos + i
+}
+
+// match returns where the first match in a line starts, and -1 if there is none
+// or ctx ends. An expression can take a second for a long line, and longer.
+func (n *needle) match(ctx context.Context, line []byte) int {
+	var m []int
+	if len(line) <= maxUnwatched {
+		m = n.re.FindIndex(line)
+	} else {
+		m = n.re.FindReaderIndex(&watched{ctx: ctx, rest: line})
+	}
+	if m == nil {
+		return -1
+	}
+	return m[0]
+}
+
+// watched reads a line until ctx ends.
+type watched struct {
+	ctx  context.Context
+	rest []byte
+	read int
+}
+
+// ReadRune implements io.RuneReader.
+func (w *watched) ReadRune() (rune, int, error) {
+	if w.read++; len(w.rest) == 0 || w.read%maxUnwatched == 0 && w.ctx.Err() != nil {
+		return 0, 0, io.EOF
+	}
+	r, size := utf8.DecodeRune(w.rest)
+	w.rest = w.rest[size:]
+	return r, size, nil
 }

@@ -84,8 +84,16 @@ type table struct {
 func (s *Sandbox) compile() table {
 	t := table{rules: map[string]rule{}, deeper: map[string]bool{}, above: map[string]bool{},
 		always: map[string]bool{}, children: map[string][]string{}}
-	for _, name := range s.anchors() {
-		t.rules[name] = s.ruleAt(name)
+	targets := map[string]*mount{}
+	for _, m := range s.mounts {
+		targets[m.Target] = m
+	}
+	for _, name := range s.anchors() { // in order: a folder comes before what is in it
+		m := targets[name]
+		if m == nil {
+			m = t.find(parent(name)).mount
+		}
+		t.rules[name] = s.ruleAt(name, m)
 		t.longest = max(t.longest, len(name))
 	}
 	for name, r := range t.rules {
@@ -160,14 +168,13 @@ func (t *table) spellNew(name string) string {
 
 // show notes that name and the folders above it are always there.
 func (t *table) show(name string) {
-	t.always[name] = true
-	for name != "/" {
-		up := parent(name)
-		child := relative(up, name)
-		if !slices.Contains(t.children[up], child) {
-			t.children[up] = append(t.children[up], child)
+	for !t.always[name] {
+		t.always[name] = true
+		if name == "/" {
+			return
 		}
-		t.always[up] = true
+		up := parent(name)
+		t.children[up] = append(t.children[up], relative(up, name))
 		name = up
 	}
 }
@@ -238,11 +245,10 @@ func (s *Sandbox) anchors() []string {
 	return slices.Compact(names)
 }
 
-// ruleAt works out the rule at name from the mounts, overlaps and layers.
+// ruleAt works out the rule at a name that m holds from overlaps and layers.
 //
 //	access(name) = min(mount, mounts that share the folder, every layer)
-func (s *Sandbox) ruleAt(name string) rule {
-	m := s.mountAt(name)
+func (s *Sandbox) ruleAt(name string, m *mount) rule {
 	if m == nil {
 		return rule{}
 	}
@@ -257,17 +263,6 @@ func (s *Sandbox) ruleAt(name string) rule {
 		r.access = min(r.access, l.access(name))
 	}
 	return r
-}
-
-// mountAt returns the mount with the longest target that holds name, or nil.
-func (s *Sandbox) mountAt(name string) *mount {
-	var best *mount
-	for _, m := range s.mounts {
-		if within(m.Target, name) && (best == nil || len(m.Target) > len(best.Target)) {
-			best = m
-		}
-	}
-	return best
 }
 
 // listed joins names for a hint, as many as fit.

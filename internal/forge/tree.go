@@ -133,9 +133,17 @@ func (p *Program) lint() conf.Problems {
 			}
 		}
 	}
+	whole, err := p.Project.Sandbox()
+	if err != nil {
+		problems.Add(conf.Node{Place: conf.Place{Source: p.Project.File}}, err.Error(), "mend the mount, or leave it out")
+		return problems
+	}
 	var visit func(s *Step)
 	visit = func(s *Step) {
 		problems = append(problems, s.Problems...)
+		if _, err := s.Grant.Files.Apply(whole); err != nil && len(s.Problems) == 0 {
+			problems.Add(conf.Node{Place: s.Worker.Sandbox.Place}, err.Error(), "")
+		}
 		for _, c := range s.Calls {
 			visit(c)
 		}

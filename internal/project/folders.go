@@ -82,7 +82,9 @@ func (l *loader) zones(n conf.Node) {
 		workspace := l.shorthand(n, "workspace", "./workspace", under, under)
 		cache, base := "./cache", under
 		if w, ok := l.at("sandbox", "workspace"); ok && direct {
-			cache, base = strings.TrimRight(w.Text, "/")+"/.cache", workspace
+			if cache, base = strings.TrimRight(w.Text, "/")+"/.cache", workspace; base == "" && !n.Has("cache") {
+				return // told already, at the workspace
+			}
 		}
 		l.shorthand(n, "cache", cache, under, base)
 		return
