@@ -129,7 +129,7 @@ func play(t *testing.T, folder, bin, program string, args ...string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "GOLEM_STATE="+filepath.Join(bin, "state"), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil || err != nil && len(out) == 0 {
 		t.Fatalf("%s: %v", program, err)

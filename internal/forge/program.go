@@ -40,6 +40,7 @@ type Program struct {
 	options Options
 	root    string
 	state   string // the folder of this program's state
+	whole   bool   // every worker could be read
 }
 
 // Load reads the program that holds a folder. Whatever is wrong with its files
@@ -74,6 +75,7 @@ func Load(o Options) (*Program, error) {
 		paths = p.Project.WorkerPaths
 	}
 	p.Workers, err = worker.Discover(root, paths, toolNames())
+	p.whole = err == nil
 	if err := note(err); err != nil {
 		return nil, err
 	}

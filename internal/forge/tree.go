@@ -127,7 +127,7 @@ func (p *Program) lint() conf.Problems {
 	var problems conf.Problems
 	for _, w := range p.Workers {
 		for _, call := range w.Calls() {
-			if call.Text != "*" && p.Worker(call.Text) == nil {
+			if p.whole && call.Text != "*" && p.Worker(call.Text) == nil {
 				err := p.unknownWorker(call.Text)
 				problems.Add(call, "no worker "+sandbox.Shown(call.Text), hintOf(err))
 			}
