@@ -67,7 +67,6 @@ func (s *Sandbox) Search(ctx context.Context, name string, q Query, b Budget) (M
 			return Matches{}, err
 		}
 	}
-	top, _ := s.clean(name)
 	searchers := make([]searcher, walkers())
 	for i := range searchers {
 		searchers[i].lines = newAutomaton(n.prog)
@@ -78,15 +77,16 @@ func (s *Sandbox) Search(ctx context.Context, name string, q Query, b Budget) (M
 		if q.Pick != nil {
 			keep, enter = q.Pick(p.name, e)
 		}
-		if keep && e.Type.IsRegular() && (q.Glob == "" || g.match(top, p.name, e.Name)) {
+		if keep && e.Type.IsRegular() && (q.Glob == "" || g.match(w.top, p.name, e.Name)) {
 			searchers[id].file(w, n, p, e.Name)
 		}
 		return enter
 	}
-	if err := w.walk("search", name); err != nil {
+	cut, err := w.walk("search", name)
+	if err != nil {
 		return Matches{}, err
 	}
-	var all Matches
+	all := Matches{Cut: cut}
 	for _, one := range searchers {
 		all.Found = append(all.Found, one.Found...)
 		all.Files += one.Files
@@ -94,7 +94,6 @@ func (s *Sandbox) Search(ctx context.Context, name string, q Query, b Budget) (M
 		all.Unread += one.Unread
 	}
 	all.Unread += int(w.unread.Load())
-	all.Cut = w.cut()
 	slices.SortFunc(all.Found, func(a, b Match) int {
 		return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
 	})

@@ -2,7 +2,9 @@ package sandbox_test
 
 import (
 	"context"
+	"io/fs"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -37,5 +39,50 @@ func TestSearchTime(t *testing.T) {
 		if took := time.Since(start); took > 5*time.Second {
 			t.Errorf("%s: took %v with a budget of 100 ms", name, took)
 		}
+	}
+}
+
+// A pattern is about names as seen from the folder that is walked, also where a
+// link leads to it.
+func TestFindBelowALink(t *testing.T) {
+	m := sandbox.NewMemory(map[string]sandbox.Object{
+		"r/a/x.md": {Content: "x"}, "r/y.md": {Content: "x"}, "a-name-longer-than-any-below": {Content: "r", Mode: fs.ModeSymlink},
+	})
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: m, Access: sandbox.ReadOnly}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const top = "/a-name-longer-than-any-below"
+	found, err := s.Find(context.Background(), top, "a/*.md", sandbox.Budget{})
+	if err != nil || len(found.Found) != 1 || found.Found[0].Path != "/r/a/x.md" {
+		t.Errorf("find: %v, %v", found, err)
+	}
+	lines, err := s.Search(context.Background(), top, sandbox.Query{Pattern: "x", Glob: "a/*.md"}, sandbox.Budget{})
+	if err != nil || len(lines.Found) != 1 {
+		t.Errorf("search: %v, %v", lines, err)
+	}
+}
+
+// A walk leaves nothing behind in a context that lives on.
+func TestWalksLetGoOfTheirContext(t *testing.T) {
+	m := sandbox.NewMemory(map[string]sandbox.Object{"a": {}})
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: m, Access: sandbox.ReadOnly}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	before := runtime.NumGoroutine()
+	for range 100 {
+		if found, err := s.Walk(ctx, "/", nil, sandbox.Budget{}); err != nil || found.Cut != "" {
+			t.Fatalf("%v, %v", found, err)
+		}
+	}
+	if after := runtime.NumGoroutine(); after > before+10 {
+		t.Errorf("%d goroutines, %d before", after, before)
+	}
+	cancel()
+	if found, err := s.Walk(ctx, "/", nil, sandbox.Budget{}); err != nil || found.Cut != sandbox.CutCancelled {
+		t.Errorf("after the end: %v, %v", found, err)
 	}
 }

@@ -65,28 +65,11 @@ type Pick func(dir string, e Entry) (keep, enter bool)
 // followed. When the budget is used up or ctx ends, Walk returns what it has,
 // and says so: that is no error.
 func (s *Sandbox) Walk(ctx context.Context, name string, pick Pick, b Budget) (Listing, error) {
-	return s.walk(ctx, "walk", name, pick, b)
-}
-
-func (s *Sandbox) walk(ctx context.Context, op, name string, pick Pick, b Budget) (Listing, error) {
+	w := s.newWalker(ctx, b)
 	if pick == nil {
 		pick = func(string, Entry) (bool, bool) { return true, true }
 	}
-	found := make([][]Found, walkers())
-	w := s.newWalker(ctx, b)
-	w.visit = func(id int, p place, e Entry) bool {
-		keep, enter := pick(p.name, e)
-		if keep && w.take(&w.results, 1, CutResults) {
-			found[id] = append(found[id], Found{join(p.name, e.Name), e.Type})
-		}
-		return enter
-	}
-	if err := w.walk(op, name); err != nil {
-		return Listing{}, err
-	}
-	all := slices.Concat(found...)
-	slices.SortFunc(all, func(a, b Found) int { return strings.Compare(a.Path, b.Path) })
-	return Listing{all, w.cut(), int(w.unread.Load())}, nil
+	return w.collect("walk", name, pick)
 }
 
 // Find returns the files below a folder whose names match a pattern, and links
@@ -98,10 +81,29 @@ func (s *Sandbox) Find(ctx context.Context, name, pattern string, b Budget) (Lis
 	if err != nil {
 		return Listing{}, err
 	}
-	top, _ := s.clean(name)
-	return s.walk(ctx, "find", name, func(dir string, e Entry) (bool, bool) {
-		return !e.IsDir() && g.match(top, dir, e.Name) && s.isFile(dir, e), true
-	}, b)
+	w := s.newWalker(ctx, b)
+	return w.collect("find", name, func(dir string, e Entry) (bool, bool) {
+		return !e.IsDir() && g.match(w.top, dir, e.Name) && s.isFile(dir, e), true
+	})
+}
+
+// collect walks and keeps what pick chooses.
+func (w *walker) collect(op, name string, pick Pick) (Listing, error) {
+	found := make([][]Found, walkers())
+	w.visit = func(id int, p place, e Entry) bool {
+		keep, enter := pick(p.name, e)
+		if keep && w.take(&w.results, 1, CutResults) {
+			found[id] = append(found[id], Found{join(p.name, e.Name), e.Type})
+		}
+		return enter
+	}
+	cut, err := w.walk(op, name)
+	if err != nil {
+		return Listing{}, err
+	}
+	all := slices.Concat(found...)
+	slices.SortFunc(all, func(a, b Found) int { return strings.Compare(a.Path, b.Path) })
+	return Listing{all, cut, int(w.unread.Load())}, nil
 }
 
 // isFile reports whether an entry is a regular file or a link to one.
@@ -131,7 +133,7 @@ func (s *Sandbox) Sweep(ctx context.Context, before time.Time) (int, error) {
 		}
 		return false
 	}
-	err := w.walk("sweep", "/")
+	_, err := w.walk("sweep", "/")
 	return int(swept.Load()), err
 }
 
@@ -145,7 +147,8 @@ type walker struct {
 	ctx   context.Context
 	stop  context.CancelCauseFunc
 	visit func(id int, p place, e Entry) (enter bool)
-	temps bool // also visit unfinished files
+	temps bool   // also visit unfinished files
+	top   string // the folder that the walk is in, once all links to it are followed
 
 	jobs    chan job
 	pending sync.WaitGroup
@@ -193,16 +196,18 @@ func (w *walker) cut() Cut {
 	return CutCancelled
 }
 
-// walk visits everything below the folder name, and returns when the last
-// worker has.
-func (w *walker) walk(op, name string) error {
+// walk visits everything below the folder name, returns when the last worker
+// is done, and says what ended the walk early.
+func (w *walker) walk(op, name string) (cut Cut, err error) {
 	timer := time.AfterFunc(w.time, func() { w.stop(CutTime) })
 	defer timer.Stop()
-	return w.s.do(want{op: op, access: ReadOnly, folders: true}, name, func(p place) error {
+	defer w.stop(nil) // the caller's context may live long
+	err = w.s.do(want{op: op, access: ReadOnly, folders: true}, name, func(p place) error {
 		entries, err := w.list(p)
 		if err != nil {
 			return err
 		}
+		w.top = p.name
 		w.pending.Add(1)
 		var workers sync.WaitGroup
 		for id := range walkers() {
@@ -212,8 +217,10 @@ func (w *walker) walk(op, name string) error {
 		w.pending.Wait()
 		close(w.jobs)
 		workers.Wait()
+		cut = w.cut()
 		return nil
 	})
+	return cut, err
 }
 
 // work does jobs until there are no more.
