@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	maxStates       = 1000 // of one automaton: about a megabyte
-	maxInstructions = 5000 // of an expression that gets one
+	maxStates       = 1000     // of one automaton: about a megabyte
+	maxInstructions = 5000     // of an expression that gets one
+	maxWide         = 64 << 10 // steps over wide characters that it remembers
 )
 
 // An automaton finds the lines that a regular expression may match. It looks at
@@ -24,6 +25,7 @@ type automaton struct {
 	prog  *syntax.Prog
 	begin *state // at the beginning of a line; nil: every line passes
 	known map[string]*state
+	wide  int // steps over wide characters that are known
 }
 
 // A state is where a line that has not matched so far may stand.
@@ -91,6 +93,9 @@ func (a *automaton) step(s *state, r rune) *state {
 	case r < utf8.RuneSelf && r != '\r': // which find has to look at each time
 		s.next[r] = next
 	default:
+		if a.wide++; a.wide > maxWide {
+			return next
+		}
 		if s.wide == nil {
 			s.wide = map[rune]*state{}
 		}

@@ -42,13 +42,16 @@ func realSource(folder Host) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, kernel := range []string{"/proc", "/sys", "/dev"} {
+	for _, kernel := range kernelNames {
 		if within(kernel, filepath.ToSlash(real)) {
 			return "", &Error{Code: ErrInvalid, Hint: "a source under " + kernel + " holds no files; mount a real folder"}
 		}
 	}
 	return real, nil
 }
+
+// kernelNames are folders of the host that hold no files.
+var kernelNames = []string{"/proc", "/sys", "/dev"}
 
 // mountError makes the error of a source that cannot be mounted. It names the
 // target, never the host's path.

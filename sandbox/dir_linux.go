@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -56,6 +58,9 @@ func openTree(base, source Host) (*tree, error) {
 }
 
 func (d *tree) Traits() Traits { return d.traits }
+
+// Format hides the folder from package fmt.
+func (d *tree) Format(w fmt.State, verb rune) { d.traits.Host.Format(w, verb) }
 
 // openat2 opens name without following a link. Somebody who renames folders on
 // the way can make the kernel ask for another try.
@@ -111,7 +116,9 @@ func (d *tree) Open(name string) (File, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return &treeFile{fd, attr}, nil
+	f := &treeFile{fd: fd, attr: attr}
+	f.users.Store(1)
+	return f, nil
 }
 
 func (d *tree) Lstat(name string) (Attr, error) {
@@ -253,6 +260,14 @@ func openIn(dir int, base string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
+	attr, err := fstat(fd)
+	if err == nil && !attr.Mode.IsRegular() {
+		err = ErrConflict // it was a regular file a moment ago
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
 	return os.NewFile(uintptr(fd), base), nil
 }
 
@@ -344,15 +359,48 @@ func (d *tree) Remove(name string) error {
 // treeFile is an open descriptor, without what os.File adds for files that can
 // block.
 type treeFile struct {
-	fd   int
-	attr Attr
+	fd     int
+	attr   Attr
+	closed atomic.Bool
+	users  atomic.Int32 // calls that use fd, and one for as long as it is not closed
 }
 
 func (f *treeFile) Attr() Attr { return f.attr }
 
-func (f *treeFile) Close() error { return unix.Close(f.fd) }
+// Close closes the file once the last call that uses it is done. A number that
+// was closed may be another file's: it is never used again.
+func (f *treeFile) Close() error {
+	if f.closed.Swap(true) {
+		return fs.ErrClosed
+	}
+	return f.release()
+}
+
+// use reports whether the descriptor may be used, until release.
+func (f *treeFile) use() bool {
+	for {
+		n := f.users.Load()
+		if n == 0 || f.closed.Load() {
+			return false
+		}
+		if f.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (f *treeFile) release() error {
+	if f.users.Add(-1) > 0 {
+		return nil
+	}
+	return unix.Close(f.fd)
+}
 
 func (f *treeFile) ReadAt(p []byte, off int64) (int, error) {
+	if !f.use() {
+		return 0, fs.ErrClosed
+	}
+	defer f.release()
 	done := 0
 	for done < len(p) {
 		n, err := unix.Pread(f.fd, p[done:], off+int64(done))
@@ -372,6 +420,10 @@ func (f *treeFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (f *treeFile) ReadDir() ([]Entry, error) {
+	if !f.use() {
+		return nil, fs.ErrClosed
+	}
+	defer f.release()
 	var list []Entry
 	buf := make([]byte, 32<<10)
 	for {

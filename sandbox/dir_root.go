@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -49,6 +50,9 @@ func openRoot(base, source Host) (*rooted, error) {
 }
 
 func (d *rooted) Traits() Traits { return d.traits }
+
+// Format hides the folder from package fmt.
+func (d *rooted) Format(w fmt.State, verb rune) { d.traits.Host.Format(w, verb) }
 
 // in opens the folder of name, calls act with it and the last part, and closes
 // the folder. The mount's own folder is "." in itself.
@@ -234,7 +238,13 @@ func rootedFinish(dir *os.Root, f *os.File, temp, base string, content io.Reader
 		return Attr{}, err
 	}
 	if !how.If.IsZero() {
-		open := func() (io.ReadCloser, error) { return dir.Open(base) }
+		open := func() (io.ReadCloser, error) {
+			f, err := openRooted(dir, base)
+			if err != nil {
+				return nil, err
+			}
+			return f.(rootedFile), nil
+		}
 		if err := how.If.check(infoAttr(now), open); err != nil {
 			return Attr{}, err
 		}

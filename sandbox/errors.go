@@ -106,11 +106,22 @@ func brief(name string) string { return shown(name, 36) }
 func shown(name string, most int) string {
 	name = shorten(name, most)
 	for _, r := range name {
-		if !strconv.IsPrint(r) || r == utf8.RuneError || r == '"' {
-			return shorten(strconv.Quote(name), most)
+		if !Plain(r) || r == utf8.RuneError || r == '"' {
+			return shorten(strconv.QuoteToASCII(name), most)
 		}
 	}
 	return name
+}
+
+// Plain reports whether an eye sees a character for what it is: not control,
+// bidirectional or zero-width characters, tags, fillers and selectors.
+func Plain(r rune) bool {
+	switch {
+	case r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef, // variation selectors
+		r == 0x034f, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x2800, r == 0x3164, r == 0xffa0:
+		return false
+	}
+	return strconv.IsPrint(r)
 }
 
 // shorten leaves out the middle of a text of more than most bytes.

@@ -78,8 +78,11 @@ func (s *Sandbox) ReadLink(name string) (string, error) {
 		case attr.Mode&fs.ModeSymlink == 0:
 			return &Error{Code: ErrInvalid, Hint: "it is not a link"}
 		}
+		if strings.HasPrefix(attr.Target, "/") {
+			return linkOutside
+		}
 		target = attr.Target
-		_, err = s.follow(p, false)
+		_, err = s.chase(p.rule.mount, parent(p.name), strings.Split(target, "/"), false)
 		return err
 	})
 	if err != nil {

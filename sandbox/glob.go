@@ -16,8 +16,30 @@ type glob struct {
 	head, tail string
 }
 
+// maxWays bounds the alternatives that a match may have to try: they multiply.
+const maxWays = 1000
+
+// ways counts the alternatives of a pattern, up to a little over maxWays.
+func ways(pattern string) int {
+	product, open := 1, []int{}
+	for i := 0; i < len(pattern) && product <= maxWays; i++ {
+		switch c := pattern[i]; {
+		case c == '\\':
+			i++
+		case c == '{':
+			open = append(open, 1)
+		case c == ',' && len(open) > 0:
+			open[len(open)-1]++
+		case c == '}' && len(open) > 0:
+			product *= open[len(open)-1]
+			open = open[:len(open)-1]
+		}
+	}
+	return product
+}
+
 func newGlob(op, name, pattern string) (glob, error) {
-	if pattern == "" || len(pattern) > maxName || !doublestar.ValidatePattern(pattern) {
+	if pattern == "" || len(pattern) > maxName || ways(pattern) > maxWays || !doublestar.ValidatePattern(pattern) {
 		return glob{}, &Error{Op: op, Path: name, Code: ErrInvalid,
 			Hint: brief(pattern) + " is not a pattern; *.md, src/**/*.go and {a,b}.txt are"}
 	}

@@ -2,9 +2,11 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 )
 
 // Move moves a file, folder or link to a name that must not exist; the folders
@@ -57,7 +59,13 @@ func (s *Sandbox) carry(f, t place, attr Attr) error {
 	}
 	defer file.Close()
 	size := file.Attr().Size
-	if _, err := s.write(t.name, io.NewSectionReader(file, 0, size), size, How{New: true, Mode: attr.Mode.Perm()}); err != nil {
+	_, err = s.put(t, io.NewSectionReader(file, 0, size), size, How{New: true, Mode: attr.Mode.Perm()})
+	if errors.Is(err, ErrLink) {
+		if _, there := t.rule.mount.Backend.Lstat(t.rel); there == nil {
+			err = ErrExists // a link stands at the name itself
+		}
+	}
+	if err != nil {
 		return err
 	}
 	if err := f.rule.mount.Backend.Remove(f.rel); err != nil {
@@ -146,6 +154,13 @@ func (s *Sandbox) movable(p place) (Attr, error) {
 // mayGoAlone reports whether what is at p, folder or not, may be removed from
 // there, without a look at what is in it.
 func (s *Sandbox) mayGoAlone(p place, attr Attr) error {
+	// A folder that another mount shows too would take the mount along, to where
+	// its limits do not hold.
+	if slices.ContainsFunc(s.shared, func(o overlap) bool {
+		return o.in == p.rule.mount && o.place != o.in.Target && within(p.name, o.place)
+	}) {
+		return &Error{Code: ErrReadOnly, Hint: "another mount shows it, or a part of it, and it stays"}
+	}
 	if s.table.deeper[p.name] {
 		for name, r := range s.table.rules {
 			if r.access < ReadWrite && below(p.name, name) {
@@ -180,13 +195,41 @@ func (s *Sandbox) mayCome(f, t place, attr Attr) error {
 	if within(f.name, t.name) && f.name != t.name {
 		return &Error{Code: ErrInvalid, Hint: "a folder cannot move into itself"}
 	}
-	return s.eachBelow(context.Background(), f, Entry{Type: attr.Mode.Type()}, func(p place, e Entry) error {
+	err := s.eachBelow(context.Background(), f, Entry{Type: attr.Mode.Type()}, func(p place, e Entry) error {
 		there := t
 		if p.rel != f.rel {
 			there = s.inside(t, relative(f.name, p.name))
 		}
+		if len(there.name) > maxName {
+			return &Error{Code: ErrInvalid, Hint: "a name in it would be longer than 4096 bytes"}
+		}
+		if err := s.fitsIn(p, there, e); err != nil {
+			return err
+		}
 		return s.mayGoAlone(there, Attr{Mode: e.Type})
 	})
+	if err != nil || !attr.Mode.IsDir() || f.rule.mount != t.rule.mount {
+		return err
+	}
+	// What another call puts into the folder meanwhile is allowed where it is now.
+	// So it goes only to where no other rule could be about what is in it.
+	if s.table.deeper[t.name] || s.guard.reaches(t.name) || !slices.Equal(f.rule.holds, t.rule.holds) {
+		return &Error{Code: ErrInvalid, Hint: "other rules hold there; make the folder and move its files one by one"}
+	}
+	return nil
+}
+
+// fitsIn holds a file against a size limit that it does not have yet.
+func (s *Sandbox) fitsIn(p, there place, e Entry) error {
+	most := there.rule.maxBytes()
+	if most == 0 || most == p.rule.maxBytes() || !e.Type.IsRegular() {
+		return nil
+	}
+	attr, err := p.rule.mount.Backend.Lstat(p.rel)
+	if err == nil && attr.Size > most {
+		err = tooLarge(attr.Size, most, "")
+	}
+	return err
 }
 
 // eachBelow calls visit for p and for everything in it, following no link.

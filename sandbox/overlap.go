@@ -86,3 +86,19 @@ func standsIn(outer, inner []rung) (rel string, ok bool) {
 	}
 	return "", false
 }
+
+// kernelFolders hides the folders of the kernel where a mount would show them:
+// what lies there are no files.
+func kernelFolders(mounts []*mount) []overlap {
+	hidden := &mount{}
+	var found []overlap
+	for _, m := range mounts {
+		top := ladder(string(m.traits.Host))
+		for _, folder := range kernelNames {
+			if rel, ok := standsIn(top, ladder(folder)); ok && rel != "." {
+				found = append(found, overlap{m, join(m.Target, rel), hidden})
+			}
+		}
+	}
+	return found
+}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -33,10 +34,10 @@ type partPattern struct {
 func newGuard(patterns []string) (guard, string) {
 	var g guard
 	for _, pattern := range append(Protected(), patterns...) {
-		if pattern == "" || strings.Trim(pattern, "/") == "" || !doublestar.ValidatePattern(pattern) {
+		p := caseless(strings.TrimPrefix(pattern, "./"))
+		if !guards(p) {
 			return guard{}, "protect: " + brief(pattern) + " is not a pattern; .env, *.key and /ci/** are"
 		}
-		p := caseless(pattern)
 		if strings.Contains(p, "/") {
 			g.paths = append(g.paths, "/"+strings.Trim(p, "/"))
 			continue
@@ -46,6 +47,15 @@ func newGuard(patterns []string) (guard, string) {
 			general: strings.ContainsAny(head+tail, `*?[{\`)})
 	}
 	return g, ""
+}
+
+// guards reports whether a pattern can match a name: what looks like one and
+// never would is a mistake that leaves a file open.
+func guards(pattern string) bool {
+	bare := strings.Trim(pattern, "/")
+	return bare != "" && ways(pattern) <= maxWays && doublestar.ValidatePattern(pattern) && strings.TrimSpace(pattern) == pattern &&
+		!strings.HasPrefix(pattern, "!") && !strings.HasPrefix(pattern, "~") &&
+		!slices.ContainsFunc(strings.Split(bare, "/"), func(part string) bool { return part == "" || part == "." || part == ".." })
 }
 
 // match returns the pattern that protects name, or "".
@@ -73,6 +83,19 @@ func (g guard) match(name string) string {
 		}
 	}
 	return ""
+}
+
+// reaches reports whether a pattern for whole names could be about something
+// below a name.
+func (g guard) reaches(name string) bool {
+	name = caseless(name)
+	return slices.ContainsFunc(g.paths, func(p string) bool {
+		fixed := p
+		if i := strings.IndexAny(p, `*?[{\`); i >= 0 {
+			fixed = p[:i]
+		}
+		return strings.HasPrefix(fixed, name+"/") || strings.HasPrefix(name+"/", fixed) && fixed != p
+	})
 }
 
 func (p *partPattern) match(part string) bool {

@@ -130,7 +130,7 @@ func tooLarge(size, most int64, then string) *Error {
 // changes it: a read that comes back short has met the end. A file that grows
 // meanwhile is read on, up to the limit.
 func readAll(f io.ReaderAt, size, most int64) ([]byte, error) {
-	if most == 0 {
+	if most == 0 || most > MaxRead {
 		most = MaxRead
 	}
 	buf := make([]byte, 0, size+1)
@@ -154,8 +154,12 @@ func readAll(f io.ReaderAt, size, most int64) ([]byte, error) {
 
 // Stat describes a file or folder. A link is followed.
 func (s *Sandbox) Stat(name string) (Info, error) {
+	return s.stat(want{op: "stat", access: ReadOnly, folders: true}, name)
+}
+
+func (s *Sandbox) stat(w want, name string) (Info, error) {
 	var info Info
-	err := s.do(want{op: "stat", access: ReadOnly, folders: true}, name, func(p place) error {
+	err := s.do(w, name, func(p place) error {
 		attr, err := s.attr(p)
 		if err != nil {
 			return err
@@ -180,8 +184,11 @@ func (s *Sandbox) attr(p place) (Attr, error) {
 	if s.table.always[p.name] && (missing(err) || err == ErrLink || err == nil && !attr.Mode.IsDir()) {
 		return madeUp, nil
 	}
-	if err == nil && p.rule.access == None && !attr.Mode.IsDir() {
-		err = ErrNotFound
+	if err == nil && p.rule.access == None {
+		if !attr.Mode.IsDir() {
+			return attr, ErrNotFound
+		}
+		return madeUp, nil // of a folder on the way nothing is told
 	}
 	return attr, err
 }

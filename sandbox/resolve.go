@@ -89,12 +89,15 @@ func (s *Sandbox) place(w want, name string) (place, error) {
 }
 
 // follow walks the name of p by hand and returns the name that it leads to,
-// which has no link in it. A link may only pass through what is shown, and
-// never out of its mount or into another. With itself, a link in the last part
-// stays.
+// which has no link in it. With itself, a link in the last part stays.
 func (s *Sandbox) follow(p place, itself bool) (string, error) {
 	m := p.rule.mount
-	at, rest := m.Target, strings.Split(p.rel, "/")
+	return s.chase(m, m.Target, strings.Split(p.rel, "/"), itself)
+}
+
+// chase goes on from a name of the mount m that has no link in it. A link may
+// only pass through what is shown, and never out of its mount or into another.
+func (s *Sandbox) chase(m *mount, at string, rest []string, itself bool) (string, error) {
 	for links := 0; len(rest) > 0; {
 		part := rest[0]
 		rest = rest[1:]
@@ -123,7 +126,7 @@ func (s *Sandbox) follow(p place, itself bool) (string, error) {
 			}
 			return s.canonical(next, rest)
 		case errors.Is(err, ErrLink):
-			return p.name, nil // somebody made it one just now: try again
+			return s.canonical(next, rest) // somebody made it one just now: try again
 		case err != nil:
 			return "", err
 		case attr.Target == "":
@@ -136,7 +139,6 @@ func (s *Sandbox) follow(p place, itself bool) (string, error) {
 			return "", &Error{Code: ErrInvalid, Hint: "more than 40 links on the way; they may lead in a circle"}
 		}
 		rest = append(strings.Split(attr.Target, "/"), rest...)
-		itself = false
 	}
 	return s.canonical(at, nil)
 }

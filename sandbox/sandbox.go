@@ -74,7 +74,16 @@ func New(c Config) (*Sandbox, error) {
 	if err := s.spellTargets(); err != nil {
 		return nil, err
 	}
-	s.shared = overlaps(s.mounts)
+	s.shared = append(overlaps(s.mounts), kernelFolders(s.mounts)...)
+	if s.folds() {
+		known := table{spelled: spelling{}}
+		for _, m := range s.mounts {
+			known.spelled.add(m.Target)
+		}
+		for i := range s.shared {
+			s.shared[i].place = known.spellNew(s.shared[i].place)
+		}
+	}
 	s.table = s.compile()
 	return s, nil
 }
@@ -140,6 +149,9 @@ func DirIn(base, source Host) (Backend, error) {
 // within a layer, the least access among layers. Names stay as they are. With
 // no limits at all, nothing is left.
 //
+// A limit is about names: where one folder of the host is mounted at two places,
+// a limit on the one does not bind the other, as the mounts' own access does.
+//
 // Restricting only lowers: a limit above what s has leaves what s has. To
 // refuse such a wish instead, ask [Sandbox.Within] first.
 func (s *Sandbox) Restrict(limits ...Limit) (*Sandbox, error) {
@@ -201,9 +213,7 @@ func (s *Sandbox) MountOf(name string) (Mount, bool) {
 	if r.mount == nil || r.access == None {
 		return Mount{}, false
 	}
-	m := r.mount.Mount
-	m.Access = r.access
-	return m, true
+	return r.mount.left(r.access), true
 }
 
 // Mounts returns the mounts, ordered by target, each with the access that is
@@ -212,22 +222,38 @@ func (s *Sandbox) Mounts() []Mount {
 	var list []Mount
 	for _, m := range s.mounts {
 		if r := s.lookup(m.Target); r.access > None || s.table.above[m.Target] {
-			left := m.Mount
-			left.Access = r.access
-			list = append(list, left)
+			list = append(list, m.left(r.access))
 		}
 	}
 	slices.SortFunc(list, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
 	return list
 }
 
-// Config returns what the sandbox was made from, before any Restrict.
+// Config returns what the sandbox was made from, before any Restrict: for the
+// user's side, since a sandbox made from it again is not restricted.
 func (s *Sandbox) Config() Config {
 	c := Config{Protect: slices.Clone(s.protect)}
 	for _, m := range s.mounts {
-		c.Mounts = append(c.Mounts, m.Mount)
+		c.Mounts = append(c.Mounts, m.left(m.Access))
 	}
 	return c
+}
+
+// left returns the mount as others may have it, with the access that is left.
+func (m *mount) left(access Access) Mount {
+	left := m.Mount
+	left.Access = access
+	left.Suffixes = slices.Clone(m.Suffixes)
+	return left
+}
+
+// String names what is shown, and how far it may be used.
+func (s *Sandbox) String() string {
+	var parts []string
+	for _, m := range s.Mounts() {
+		parts = append(parts, brief(m.Target)+" "+m.Access.String())
+	}
+	return "sandbox(" + strings.Join(parts, ", ") + ")"
 }
 
 // ReadableRoots returns the topmost names that may be read, with all below
@@ -241,7 +267,7 @@ func (s *Sandbox) WritableRoots() []string { return slices.Clone(s.table.writabl
 // "/name", and how names that have rules are spelled.
 func (s *Sandbox) clean(name string) (canonical, why string) {
 	if i := strings.IndexAny(name, ":/"); i > 0 && name[i] == ':' {
-		if target := s.table.spelled.spell("/" + name[:i]); slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.Target == target }) {
+		if target := s.table.spelled.spell("/" + name[:i]); s.table.always[target] && s.lookup(target).mount != nil {
 			inside, why := clean("/" + strings.TrimLeft(name[i+1:], "/"))
 			if why != "" {
 				return "", why

@@ -17,7 +17,9 @@ const (
 	maxMatch    = 400      // bytes of a line that a match shows
 	sniffed     = 8 << 10  // a NUL in the first bytes makes a file binary
 
-	maxUnwatched = 4 << 10 // characters of a line between two looks at the clock
+	maxPattern   = 4 << 10 // bytes of an expression
+	maxProgram   = 10_000  // instructions of one, when it is compiled
+	maxUnwatched = 4 << 20 // instructions between two looks at the clock
 )
 
 // A Query says what to search for, and where.
@@ -152,7 +154,7 @@ func (h *searcher) read(f File) ([]byte, error) {
 	if int64(len(h.buf)) <= size {
 		h.buf = make([]byte, max(size+1, 64<<10))
 	}
-	n, err := f.ReadAt(h.buf, 0)
+	n, err := f.ReadAt(h.buf[:size+1], 0)
 	if err == io.EOF {
 		err = nil
 	}
@@ -199,6 +201,9 @@ func newNeedle(q Query) (*needle, *Error) {
 	if q.Pattern == "" {
 		return nil, errEmptyPattern
 	}
+	if len(pattern) > maxPattern {
+		return nil, errComplex
+	}
 	var prog *syntax.Prog
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err == nil {
@@ -206,6 +211,9 @@ func newNeedle(q Query) (*needle, *Error) {
 	}
 	if err != nil {
 		return nil, &Error{Code: ErrInvalid, Hint: brief(strings.TrimPrefix(err.Error(), "error parsing regexp: "))}
+	}
+	if len(prog.Inst) > maxProgram {
+		return nil, errComplex
 	}
 	n := &needle{must: []byte(mustContain(tree)), re: regexp.MustCompile(pattern), prog: prog}
 	if bytes.IndexByte(n.must, '\n') >= 0 {
@@ -218,6 +226,7 @@ func newNeedle(q Query) (*needle, *Error) {
 
 var (
 	errEmptyPattern = &Error{Code: ErrInvalid, Hint: "an empty pattern matches everything; name a text"}
+	errComplex      = &Error{Code: ErrInvalid, Hint: "the pattern is too complex; repeat less, or search for a part of it"}
 	errLineBreak    = &Error{Code: ErrInvalid, Hint: "a pattern is matched line by line and has no line break"}
 )
 
@@ -297,10 +306,10 @@ func (n *needle) next(data []byte, pos int, lines *automaton) int {
 // or ctx ends. An expression can take a second for a long line, and longer.
 func (n *needle) match(ctx context.Context, line []byte) int {
 	var m []int
-	if len(line) <= maxUnwatched {
+	if every := max(1, maxUnwatched/len(n.prog.Inst)); len(line) <= every {
 		m = n.re.FindIndex(line)
 	} else {
-		m = n.re.FindReaderIndex(&watched{ctx: ctx, rest: line})
+		m = n.re.FindReaderIndex(&watched{ctx: ctx, rest: line, every: every})
 	}
 	if m == nil {
 		return -1
@@ -310,14 +319,15 @@ func (n *needle) match(ctx context.Context, line []byte) int {
 
 // watched reads a line until ctx ends.
 type watched struct {
-	ctx  context.Context
-	rest []byte
-	read int
+	ctx   context.Context
+	rest  []byte
+	every int // characters between two looks
+	read  int
 }
 
 // ReadRune implements io.RuneReader.
 func (w *watched) ReadRune() (rune, int, error) {
-	if w.read++; len(w.rest) == 0 || w.read%maxUnwatched == 0 && w.ctx.Err() != nil {
+	if w.read++; len(w.rest) == 0 || w.read%w.every == 0 && w.ctx.Err() != nil {
 		return 0, 0, io.EOF
 	}
 	r, size := utf8.DecodeRune(w.rest)

@@ -114,8 +114,13 @@ func (s *Sandbox) compile() table {
 	t.writable = t.roots(ReadWrite)
 	if s.folds() {
 		t.spelled = spelling{}
-		for name := range t.rules {
-			t.spelled.add(name)
+		for name, r := range t.rules {
+			if r.mount == nil || r.mount.traits.FoldsCase {
+				t.spelled.add(name)
+			}
+		}
+		for _, m := range s.mounts {
+			t.spelled.add(m.Target)
 		}
 	}
 	return t
@@ -155,7 +160,7 @@ func (known spelling) spell(name string) string {
 // spellNew is spell for a name that is about to have a rule. What is not known
 // of it becomes caseless, so that two of them cannot differ in case alone.
 func (t *table) spellNew(name string) string {
-	if t.spelled == nil {
+	if m := t.find(name).mount; t.spelled == nil || m != nil && !m.traits.FoldsCase {
 		return name
 	}
 	for up := name; up != "/"; up = parent(up) {

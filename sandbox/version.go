@@ -82,7 +82,7 @@ func (v Version) check(attr Attr, content func() (io.ReadCloser, error)) error {
 		}
 		defer r.Close()
 		h := sha256.New()
-		if _, err := io.Copy(h, r); err != nil {
+		if _, err := io.Copy(h, io.LimitReader(r, MaxRead+1)); err != nil {
 			return err
 		}
 		copy(now.sum[:], h.Sum(nil))

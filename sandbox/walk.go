@@ -111,7 +111,7 @@ func (s *Sandbox) isFile(dir string, e Entry) bool {
 	if e.Type&fs.ModeSymlink == 0 {
 		return e.Type.IsRegular()
 	}
-	info, err := s.Stat(join(dir, e.Name))
+	info, err := s.stat(want{op: "find", access: ReadOnly, bare: true}, join(dir, e.Name))
 	return err == nil && info.Mode().IsRegular()
 }
 

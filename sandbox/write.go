@@ -31,33 +31,45 @@ func (s *Sandbox) WriteIf(name string, data []byte, v Version) (Info, error) {
 	return s.write(name, bytes.NewReader(data), int64(len(data)), How{If: v})
 }
 
-// write writes content of at most size bytes.
-func (s *Sandbox) write(name string, content io.Reader, size int64, how How) (Info, error) {
-	var info Info
-	err := s.do(want{op: "write", access: ReadWrite}, name, func(p place) error {
-		if err := s.mayHold(p); err != nil {
-			return err
-		}
-		if most := p.rule.maxBytes(); most > 0 && size > most {
-			return tooLarge(size, most, "")
-		}
-		if size > MaxCopy {
-			return tooLarge(size, MaxCopy, "")
-		}
-		b := p.rule.mount.Backend
-		attr, err := b.Write(p.rel, content, how)
-		if errors.Is(err, fs.ErrNotExist) && how.If.IsZero() {
-			if err = makeFolders(b, path.Dir(p.rel)); err == nil {
-				attr, err = b.Write(p.rel, content, how)
-			}
-		}
-		info = Info{p.name, attr}
+// write writes content of size bytes.
+func (s *Sandbox) write(name string, content io.ReadSeeker, size int64, how How) (info Info, err error) {
+	err = s.do(want{op: "write", access: ReadWrite}, name, func(p place) error {
+		info, err = s.put(p, content, size, how)
 		return err
 	})
 	if err != nil {
 		return Info{}, err
 	}
 	return info, nil
+}
+
+// put writes content at p, and makes the folders above it.
+func (s *Sandbox) put(p place, content io.ReadSeeker, size int64, how How) (Info, error) {
+	if err := s.mayHold(p); err != nil {
+		return Info{}, err
+	}
+	most := int64(MaxCopy)
+	if limit := p.rule.maxBytes(); limit > 0 {
+		most = min(most, limit)
+	}
+	if size > most {
+		return Info{}, tooLarge(size, most, "")
+	}
+	b := p.rule.mount.Backend
+	attempt := func() (Attr, error) {
+		// One that failed late has read the content already.
+		if _, err := content.Seek(0, io.SeekStart); err != nil {
+			return Attr{}, err
+		}
+		return b.Write(p.rel, content, how)
+	}
+	attr, err := attempt()
+	if errors.Is(err, fs.ErrNotExist) && how.If.IsZero() {
+		if err = makeFolders(b, path.Dir(p.rel)); err == nil {
+			attr, err = attempt()
+		}
+	}
+	return Info{p.name, attr}, err
 }
 
 // mayHold reports whether the place may hold a file of its name: no folder that

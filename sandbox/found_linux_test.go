@@ -1,0 +1,368 @@
+package sandbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Holes that somebody found, each closed for good.
+
+const rw, ro = sandbox.ReadWrite, sandbox.ReadOnly
+
+func box(t *testing.T, mounts ...sandbox.Mount) *sandbox.Sandbox {
+	t.Helper()
+	s, err := sandbox.New(sandbox.Config{Mounts: mounts})
+	ok(t, err)
+	return s
+}
+
+func at(target, dir string) sandbox.Mount {
+	return sandbox.Mount{Target: target, Source: sandbox.Host(dir), Access: rw}
+}
+
+func file(t *testing.T, name, content string) {
+	t.Helper()
+	ok(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	ok(t, os.WriteFile(name, []byte(content), 0o644))
+}
+
+// meanwhile runs something again and again until the test ends.
+func meanwhile(t *testing.T, act func()) {
+	var stop atomic.Bool
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		for !stop.Load() {
+			act()
+		}
+	}()
+	t.Cleanup(func() { stop.Store(true); <-done })
+}
+
+// within fails the test if act takes longer than a generous while.
+func within(t *testing.T, while time.Duration, act func()) {
+	t.Helper()
+	done := make(chan bool)
+	go func() { act(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(while):
+		t.Fatal("it hangs")
+	}
+}
+
+// A write whose unfinished file vanishes is made again with all of its content.
+func TestWriteBesideASweep(t *testing.T) {
+	dir := t.TempDir()
+	s := box(t, at("/", dir))
+	meanwhile(t, func() { s.Sweep(context.Background(), time.Now().Add(time.Hour)) })
+	data := []byte(strings.Repeat("x", 1<<20))
+	for i := range 100 {
+		if _, err := s.Write("/f", data); err != nil {
+			continue
+		}
+		if info, err := os.Stat(dir + "/f"); err == nil && info.Size() != int64(len(data)) {
+			t.Fatalf("try %d: written, and the file has %d bytes", i, info.Size())
+		}
+	}
+}
+
+// A closed file is closed: its number may be somebody else's by now.
+func TestClosedFileIsClosed(t *testing.T) {
+	dir := t.TempDir()
+	file(t, dir+"/in/a", strings.Repeat("a", 100))
+	file(t, dir+"/out/secret", strings.Repeat("SECRET", 30))
+	s := box(t, at("/", dir+"/in"))
+	f, err := s.Open("a")
+	ok(t, err)
+	ok(t, f.Close())
+	host, err := os.Open(dir + "/out/secret")
+	ok(t, err)
+	defer host.Close()
+	buf := make([]byte, 20)
+	if n, err := f.Read(buf); err == nil || n > 0 {
+		t.Errorf("read %q", buf[:n])
+	}
+	if f.Close() == nil {
+		t.Error("closed twice")
+	}
+	if _, err := host.Read(buf); err != nil {
+		t.Errorf("the second close hit another file: %v", err)
+	}
+}
+
+// A link in the last part of a name stays itself, whatever links lead to it.
+func TestLinkItselfBehindALink(t *testing.T) {
+	dir := t.TempDir()
+	file(t, dir+"/real/target", "precious")
+	ok(t, os.Symlink("target", dir+"/real/l"))
+	ok(t, os.Symlink("real", dir+"/d"))
+	ok(t, box(t, at("/", dir)).Delete("/d/l"))
+	if _, err := os.Lstat(dir + "/real/target"); err != nil {
+		t.Error("what the link leads to is gone")
+	}
+	if _, err := os.Lstat(dir + "/real/l"); err == nil {
+		t.Error("the link is still there")
+	}
+}
+
+// Patterns that take for ever are refused.
+func TestEndlessPatterns(t *testing.T) {
+	s := box(t, sandbox.Mount{Target: "/", Access: rw, Backend: sandbox.NewMemory(map[string]sandbox.Object{
+		strings.Repeat("a", 60): {Content: strings.Repeat("a", 4000) + "\n"}})})
+	budget := sandbox.Budget{Time: 200 * time.Millisecond}
+	within(t, 20*time.Second, func() {
+		if _, err := s.Find(context.Background(), "/", strings.Repeat("{a,a}", 24)+"b", budget); !errors.Is(err, sandbox.ErrInvalid) {
+			t.Errorf("find: %v", err)
+		}
+		q := sandbox.Query{Pattern: strings.Repeat("(?:a?){999}", 100) + "[xy]"}
+		if _, err := s.Search(context.Background(), "/", q, budget); !errors.Is(err, sandbox.ErrInvalid) {
+			t.Errorf("search: %v", err)
+		}
+		q.Pattern = strings.Repeat("(?:a?){99}", 9) + "[xy]"
+		if _, err := s.Search(context.Background(), "/", q, budget); err != nil {
+			t.Errorf("search: %v", err)
+		}
+	})
+	_, err := sandbox.New(sandbox.Config{Protect: []string{strings.Repeat("{a,a}", 24)}})
+	if err == nil {
+		t.Error("a pattern to protect may take for ever")
+	}
+}
+
+// A folder that two mounts show does not move away from the limits of either.
+func TestSharedFoldersStay(t *testing.T) {
+	dir := t.TempDir()
+	ok(t, os.MkdirAll(dir+"/a/b", 0o755))
+	file(t, dir+"/big.md", strings.Repeat("x", 100))
+	limited := at("/x", dir+"/a/b")
+	limited.Suffixes, limited.MaxFileBytes = []string{".md"}, 10
+	s := box(t, at("/", dir), limited)
+	for _, name := range []string{"/a", "/a/b"} {
+		if err := s.Move(name, "/c"); !errors.Is(err, sandbox.ErrReadOnly) {
+			t.Errorf("move %s: %v", name, err)
+		}
+		if err := s.DeleteAll(context.Background(), name); !errors.Is(err, sandbox.ErrReadOnly) {
+			t.Errorf("delete %s: %v", name, err)
+		}
+	}
+	if err := s.Move("/big.md", "/a/b/big.md"); !errors.Is(err, sandbox.ErrTooLarge) {
+		t.Errorf("100 bytes into a place for 10: %v", err)
+	}
+}
+
+// A conditional write does not wait on what took the file's place.
+func TestWriteIfBesideAPipe(t *testing.T) {
+	for way, open := range ways {
+		t.Run(way, func(t *testing.T) {
+			dir := t.TempDir()
+			file(t, dir+"/f", "one")
+			ok(t, unix.Mkfifo(dir+"/p", 0o644))
+			hold, err := os.OpenFile(dir+"/p", os.O_RDWR, 0)
+			ok(t, err)
+			defer hold.Close()
+			s := mounted(t, open, dir)
+			meanwhile(t, func() {
+				unix.Renameat2(unix.AT_FDCWD, dir+"/f", unix.AT_FDCWD, dir+"/p", unix.RENAME_EXCHANGE)
+			})
+			v := sandbox.Version{}.With([]byte("one"))
+			for end := time.Now().Add(time.Second); time.Now().Before(end); {
+				within(t, 20*time.Second, func() { s.WriteIf("/f", []byte("one"), v) })
+			}
+		})
+	}
+}
+
+// Where one mount ignores case, names of another that does not keep theirs.
+func TestCaseOfOtherMounts(t *testing.T) {
+	dir := t.TempDir()
+	file(t, dir+"/Data/f", "granted")
+	file(t, dir+"/data/f", "SECRET")
+	s := box(t, at("/cs", dir), sandbox.Mount{Target: "/m", Backend: sandbox.NewMemory(nil, sandbox.FoldCase), Access: rw})
+	r, err := s.Restrict(sandbox.Limit{Path: "/cs/Data", Access: rw})
+	ok(t, err)
+	if data, err := r.Read("/cs/Data/f"); string(data) != "granted" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if data, err := r.Read("/cs/data/f"); err == nil {
+		t.Errorf("read %q", data)
+	}
+}
+
+type hosted struct {
+	*sandbox.Memory
+	host string
+}
+
+func (h hosted) Traits() sandbox.Traits {
+	return sandbox.Traits{FoldsCase: true, Host: sandbox.Host(h.host)}
+}
+
+// Overlaps hold in any case, every time.
+func TestCaseOfOverlaps(t *testing.T) {
+	empty := func() *sandbox.Memory { return sandbox.NewMemory(nil, sandbox.FoldCase) }
+	for range 50 {
+		m := sandbox.NewMemory(map[string]sandbox.Object{"Foo/f": {}, "Foo/bar/f": {}}, sandbox.FoldCase)
+		s := box(t, sandbox.Mount{Target: "/", Backend: hosted{m, "/nohost/proj"}, Access: rw},
+			sandbox.Mount{Target: "/x", Backend: hosted{empty(), "/nohost/proj/Foo"}, Access: sandbox.None},
+			sandbox.Mount{Target: "/y", Backend: hosted{empty(), "/nohost/proj/foo/bar"}, Access: ro})
+		if _, err := s.Read("/Foo/f"); err == nil {
+			t.Fatal("what is denied is shown")
+		}
+	}
+}
+
+// Two calls at once do not make what neither may.
+func TestMoveBesideAWrite(t *testing.T) {
+	dir := t.TempDir()
+	s, err := sandbox.New(sandbox.Config{Protect: []string{"/ci/*.yml"}, Mounts: []sandbox.Mount{at("/", dir)}})
+	ok(t, err)
+	for i := range 500 {
+		os.RemoveAll(dir + "/ci")
+		os.RemoveAll(dir + "/t")
+		ok(t, s.MakeDir("/t"))
+		moved := make(chan bool)
+		go func() { s.Move("/t", "/ci"); close(moved) }()
+		for range i % 40 {
+			runtime.Gosched()
+		}
+		s.WriteNew("/t/a.yml", nil)
+		<-moved
+		if _, err := os.Stat(dir + "/ci/a.yml"); err == nil {
+			t.Fatalf("try %d: a protected file was made", i)
+		}
+	}
+}
+
+type noRemove struct{ sandbox.Backend }
+
+func (noRemove) Remove(string) error { return os.ErrPermission }
+
+// A move between mounts never lands on a link, and undoes only what it did.
+func TestMoveOntoALink(t *testing.T) {
+	from := sandbox.NewMemory(map[string]sandbox.Object{"f": {Content: "x"}})
+	for name, b := range map[string]sandbox.Backend{"it goes": from, "it cannot go": noRemove{from}} {
+		to := sandbox.NewMemory(map[string]sandbox.Object{"l": {Content: "sub/new", Mode: os.ModeSymlink}, "sub/x": {}})
+		s := box(t, sandbox.Mount{Target: "/a", Access: rw, Backend: b}, sandbox.Mount{Target: "/b", Access: rw, Backend: to})
+		if err := s.Move("/a/f", "/b/l"); !errors.Is(err, sandbox.ErrExists) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := to.Lstat("l"); err != nil || len(to.Files()) != 1 {
+			t.Errorf("%s: left %v, %v", name, to.Files(), err)
+		}
+	}
+}
+
+type growing struct{ sandbox.Backend }
+
+type growingFile struct{ sandbox.File }
+
+func (g growing) Open(name string) (sandbox.File, error) {
+	f, err := g.Backend.Open(name)
+	return growingFile{f}, err
+}
+
+func (growingFile) ReadAt(p []byte, off int64) (int, error) {
+	if off > 100<<20 {
+		return 0, io.EOF
+	}
+	return len(p), nil
+}
+
+// A file that grows is read up to the limit, whatever its mount allows.
+func TestGrowingFile(t *testing.T) {
+	s := box(t, sandbox.Mount{Target: "/", Access: rw, MaxFileBytes: 1 << 40,
+		Backend: growing{sandbox.NewMemory(map[string]sandbox.Object{"f": {Content: "x"}})}})
+	if data, err := s.Read("/f"); !errors.Is(err, sandbox.ErrTooLarge) {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+}
+
+// What a link leads to is told only if that very link stays inside.
+func TestReadLinkBesideASwap(t *testing.T) {
+	dir := t.TempDir()
+	file(t, dir+"/f", "x")
+	ok(t, os.Symlink("f", dir+"/l"))
+	ok(t, os.Symlink("/host/secret", dir+"/m"))
+	s := box(t, at("/", dir))
+	meanwhile(t, func() {
+		unix.Renameat2(unix.AT_FDCWD, dir+"/l", unix.AT_FDCWD, dir+"/m", unix.RENAME_EXCHANGE)
+	})
+	for range 20_000 {
+		if target, err := s.ReadLink("l"); err == nil && target != "f" {
+			t.Fatal(target)
+		}
+	}
+}
+
+// A hidden mount is not to be told from none.
+func TestHiddenMountByItsName(t *testing.T) {
+	m := sandbox.NewMemory(nil)
+	s := box(t, sandbox.Mount{Target: "/a", Backend: m, Access: rw}, sandbox.Mount{Target: "/hidden", Backend: m})
+	_, err := s.Stat("hidden:x")
+	var e *sandbox.Error
+	if errors.As(err, &e); e == nil || e.Path != "/hidden:x" {
+		t.Error(err)
+	}
+}
+
+// Nothing is made that no name can reach.
+func TestMoveTooDeep(t *testing.T) {
+	s := box(t, at("/", t.TempDir()))
+	deep := strings.Repeat("/"+strings.Repeat("d", 200), 19)
+	ok(t, s.MakeDir("/a"+deep))
+	ok(t, s.MakeDir("/b"+deep))
+	if err := s.Move("/a", "/b"+deep+"/a"); !errors.Is(err, sandbox.ErrInvalid) {
+		t.Errorf("move: %v", err)
+	}
+	ok(t, s.DeleteAll(context.Background(), "/b"))
+}
+
+// What a sandbox hands out is not the sandbox's own, and tells no host path.
+func TestValuesAreCopies(t *testing.T) {
+	s := box(t, sandbox.Mount{Target: "/", Backend: sandbox.NewMemory(nil), Access: rw, Suffixes: []string{".md"}})
+	s.Mounts()[0].Suffixes[0] = ".sh"
+	m, _ := s.MountOf("/")
+	m.Suffixes[0] = ".sh"
+	s.Config().Mounts[0].Suffixes[0] = ".sh"
+	if _, err := s.Write("/x.sh", nil); err == nil {
+		t.Error("the policy was changed through a copy")
+	}
+	dir := t.TempDir()
+	for way, open := range ways {
+		b, err := open(sandbox.Host(dir))
+		ok(t, err)
+		s := box(t, sandbox.Mount{Target: "/", Backend: b, Access: rw})
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d", "%x", "%q"} {
+			if text := fmt.Sprintf(verb+verb+verb, b, sandbox.Host(dir), s.Mounts()); strings.Contains(text, dir) {
+				t.Errorf("%s by %s: %s", way, verb, text)
+			}
+		}
+	}
+}
+
+// The kernel's folders are no files, by whichever mount.
+func TestKernelFoldersInARoot(t *testing.T) {
+	s := box(t, sandbox.Mount{Target: "/h", Source: "/", Access: ro})
+	for _, name := range []string{"/h/proc/self/status", "/h/sys/kernel", "/h/dev/null", "/h/proc"} {
+		if _, err := s.Stat(name); !errors.Is(err, sandbox.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := s.Stat("/h/etc"); err != nil {
+		t.Error(err)
+	}
+}
