@@ -182,6 +182,16 @@ func (s *Sandbox) Within(limits ...Limit) error {
 	return errors.Join(excess...)
 }
 
+// Canonical returns the one form of a name that errors and results have, and in
+// which policies speak of it. It does not look at any file.
+func (s *Sandbox) Canonical(name string) (string, error) {
+	canonical, why := s.clean(name)
+	if why != "" {
+		return "", s.invalid(want{op: "name", access: ReadOnly}, name, why)
+	}
+	return canonical, nil
+}
+
 // Access returns what is allowed at name: None for a name that is not valid.
 // It looks at the policy only, not at the files.
 func (s *Sandbox) Access(name string) Access {

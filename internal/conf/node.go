@@ -121,6 +121,26 @@ func (n Node) Set(keys []string, value Node) Node {
 	return n
 }
 
+// MaxEntries is how many entries a list or map may have.
+const MaxEntries = 1000
+
+// Bounded notes every list and map that has more than MaxEntries entries, over
+// which somebody would have to wait, and reports whether there is none.
+func (n Node) Bounded(problems *Problems) bool {
+	if count := len(n.Items) + len(n.Fields); count > MaxEntries {
+		problems.Add(n, fmt.Sprintf("%s of %d entries", n.Kind, count), fmt.Sprintf("at most %d", MaxEntries))
+		return false
+	}
+	ok := true
+	for _, item := range n.Items {
+		ok = item.Bounded(problems) && ok
+	}
+	for _, f := range n.Fields {
+		ok = f.Value.Bounded(problems) && ok
+	}
+	return ok
+}
+
 // A Problem is something wrong with a value, at its place.
 type Problem struct {
 	Place Place
@@ -167,7 +187,8 @@ func (ps Problems) Unwrap() []error {
 	return errs
 }
 
-// Err returns the problems in order, each once, or nil if there are none.
+// Err returns the problems in order, each once, or nil if there are none. That
+// there are too many comes last.
 func (ps Problems) Err() error {
 	if len(ps) == 0 {
 		return nil
@@ -179,13 +200,42 @@ func (ps Problems) Err() error {
 		}
 	}
 	slices.SortStableFunc(ordered, func(a, b Problem) int {
-		return cmp.Or(strings.Compare(a.Place.Source, b.Place.Source),
+		return cmp.Or(last(a)-last(b), strings.Compare(a.Place.Source, b.Place.Source),
 			cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Col, b.Place.Col))
 	})
 	return ordered
 }
 
+func last(p Problem) int {
+	if p.What == tooMany {
+		return 1
+	}
+	return 0
+}
+
+// maxProblems is how many problems are told at once.
+const maxProblems = 100
+
+const tooMany = "too many problems"
+
 // Add notes a problem at a node.
 func (ps *Problems) Add(at Node, what, hint string) {
-	*ps = append(*ps, Problem{Place: at.Place, What: what, Hint: hint})
+	ps.Note(Problem{Place: at.Place, What: what, Hint: hint})
 }
+
+// Note notes problems. Those of something that is nothing but wrong are cut
+// short: the last of 100 says so, and the rest is dropped.
+func (ps *Problems) Note(more ...Problem) {
+	for _, p := range more {
+		switch len(*ps) {
+		case maxProblems:
+			return
+		case maxProblems - 1:
+			p = Problem{Place: p.Place, What: tooMany, Hint: "mend those above first"}
+		}
+		*ps = append(*ps, p)
+	}
+}
+
+// Full reports whether no further problem would be told.
+func (ps Problems) Full() bool { return len(ps) >= maxProblems }

@@ -12,9 +12,8 @@ import (
 const MaxFile = 1 << 20
 
 const (
-	maxDepth    = 32
-	maxText     = 256 << 10 // of one scalar in bytes; a prompt is one
-	maxProblems = 100       // that one file is told at once
+	maxDepth = 32
+	maxText  = 256 << 10 // of one scalar in bytes; a prompt is one
 )
 
 // Parse reads one YAML document. Of YAML only what a reader sees is taken:
@@ -52,15 +51,8 @@ func (p *parser) place(line, col int) Place {
 	return Place{p.source, p.lines + line, col}
 }
 
-// add notes a problem. Those of a file that is nothing but wrong are cut short.
 func (p *parser) add(at Place, what, hint string) {
-	switch len(p.problems) {
-	case maxProblems:
-	case maxProblems - 1:
-		p.problems = append(p.problems, Problem{Place: at, What: "too many problems", Hint: "mend those above first"})
-	default:
-		p.problems = append(p.problems, Problem{Place: at, What: what, Hint: hint})
-	}
+	p.problems.Note(Problem{Place: at, What: what, Hint: hint})
 }
 
 // document reads the text of a file; what cannot be read is a Null.
@@ -127,7 +119,7 @@ func (p *parser) node(y *yaml.Node, depth int) Node {
 	if depth > maxDepth {
 		p.add(n.Place, "nested too deep", fmt.Sprintf("at most %d levels", maxDepth))
 	}
-	if depth > maxDepth || len(p.problems) == maxProblems {
+	if depth > maxDepth || p.problems.Full() {
 		return n
 	}
 	p.plain(n, y)

@@ -42,8 +42,11 @@ type Key struct {
 }
 
 // Check holds a node against what the key describes and notes all that is
-// wrong, down to the leaves.
+// wrong, down to the leaves, until there are too many problems.
 func (k Key) Check(n Node, problems *Problems) {
+	if problems.Full() {
+		return
+	}
 	if k.fits(n) {
 		k.check(n, problems)
 		return
@@ -203,6 +206,9 @@ func (k Key) checkGroup(n Node, problems *Problems) {
 		known[i] = key.Name
 	}
 	for _, f := range n.Fields {
+		if problems.Full() {
+			return // even to look for a name that is near takes time
+		}
 		i := slices.Index(known, f.Key.Text)
 		if i < 0 {
 			hint := near(f.Key.Text, known, "did you mean %s? ") + "known here: " + strings.Join(known, ", ")

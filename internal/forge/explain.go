@@ -1,10 +1,12 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -94,7 +96,9 @@ func (p *Program) Explain(ctx context.Context, op, path, name string) (Answer, e
 	}
 	a := question{op, path, s, given}.answer(ctx)
 	p.explainStep(&a, step)
-	explainConsent(&a, grant)
+	if _, held := s.MountOf(a.end); held {
+		p.explainConsent(&a, grant)
+	} // a folder above mounts holds nothing to consent to
 	return a, p.explainTrust(&a)
 }
 
@@ -160,31 +164,59 @@ func (p *Program) declared(s *Step, name string) string {
 	return left.String()
 }
 
-// explainConsent adds what an approver is asked.
-func explainConsent(a *Answer, grant policy.Grant) {
+// explainConsent adds what an approver is asked, and what the approval mode
+// answers.
+func (p *Program) explainConsent(a *Answer, grant policy.Grant) {
 	verb := map[string]policy.Verb{"read": policy.Read, "write": policy.Write, "delete": policy.Delete}[a.Op]
 	if !a.Allowed {
 		return
 	}
 	d := grant.Decide(policy.Effect{Verb: verb, Target: a.end})
 	a.Consent = d.Consent.String()
-	from := d.Rule.From
-	if from == "" {
-		from = "default"
-	}
+	from := cmp.Or(d.Rule.From, conf.Default.String())
 	a.Facts = append(a.Facts, Fact{"approval", sandbox.Shown(a.end), a.Op + " " + a.Consent, from})
-	if d.Consent == policy.Blocked {
-		a.Allowed = false
-		a.Reason = "it is blocked"
-		a.Error = &Refusal{Code: "blocked", Message: a.Op + " " + sandbox.Shown(a.end) + ": blocked; " + from}
+	mode := Fact{"approval", "mode", p.Project.Approval, p.placeOf("approval.mode")}
+	switch {
+	case d.Consent == policy.Blocked:
+		a.refuse("blocked", "it is blocked", "no approval changes that; "+listOf("writable", a.Writable))
+	case d.Consent == policy.Ask && p.Project.Approval == "auto_deny":
+		a.Facts = append(a.Facts, mode)
+		a.refuse("declined", "it asks, and auto_deny answers no", "nobody is asked here; "+listOf("readable", a.Readable))
+	case d.Consent == policy.Ask && p.Project.Approval == "approve_all":
+		a.Facts = append(a.Facts, mode)
+		a.Consent = policy.PreApproved.String()
 	}
 }
 
-// explainTrust adds that the program is not trusted, where it is not.
+// refuse turns an answer into no.
+func (a *Answer) refuse(code sandbox.Code, reason, hint string) {
+	a.Allowed = false
+	a.Reason = reason
+	e := &sandbox.Error{Op: a.Op, Path: a.end, Code: code, Hint: hint}
+	a.Error = &Refusal{Code: code, Message: e.Error(), Hint: hint}
+}
+
+func listOf(what string, names []string) string {
+	if len(names) == 0 {
+		return what + ": nothing"
+	}
+	return what + ": " + strings.Join(names, ", ")
+}
+
+// explainTrust adds whether the program is trusted: as long as it is not, what
+// its files allow does not hold.
 func (p *Program) explainTrust(a *Answer) error {
 	trusted, err := p.Trusted()
-	if err == nil && !trusted {
-		a.Facts = append(a.Facts, Fact{"trust", "", "not yet: until golem trust, only reading the program's folder", ""})
+	if err != nil {
+		return err
 	}
-	return err
+	a.Trusted = &trusted
+	if trusted {
+		return nil
+	}
+	a.Facts = append(a.Facts, Fact{"trust", "", "not yet: until golem trust, a program may only read its own folder", ""})
+	if a.Allowed {
+		a.refuse("untrusted", "not yet: this program is not trusted; once it is, "+a.Reason, "golem trust shows what it asks for")
+	}
+	return nil
 }

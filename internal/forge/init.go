@@ -1,7 +1,6 @@
 package forge
 
 import (
-	"bufio"
 	"embed"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/project"
 )
 
@@ -29,48 +29,68 @@ var starter = []struct{ file, template string }{
 
 // Init makes a program in a folder: two workers, something to read, a place to
 // write, and a project file with the folder's own git remotes as targets. What
-// stands in the way is an error, and then nothing is made. It returns what it
-// made.
-func Init(dir string) ([]string, error) {
+// stands in the way is an error, and then nothing is made. The folder may come
+// from anybody: no link in it is followed out of it. It returns what it made,
+// and which remotes it left out.
+func Init(dir string) (made, leftOut []string, err error) {
+	if dir == "" {
+		return nil, nil, errors.New("no folder is named; golem init DIR, or golem init for this one")
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, plainError(dir, err)
+		return nil, nil, plainError(dir, err)
 	}
-	for _, name := range []string{"main.worker", "workers/summarise.worker", project.File, project.FileShort} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return nil, fmt.Errorf("%s: there is a program already (%s); golem lint checks it", dir, name)
-		}
-	}
-	targets, err := remoteTargets(dir)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, plainError(dir, err)
 	}
-	var made []string
+	defer root.Close()
+	if err := free(root); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	targets, leftOut, err := remoteTargets(dir)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, s := range starter {
-		name := filepath.Join(dir, filepath.FromSlash(s.file))
-		if _, err := os.Lstat(name); err == nil {
+		if _, err := root.Lstat(s.file); err == nil {
 			continue // an in/paper.txt or out/ of the user's own stays
 		}
-		if err := makeStarter(name, s.template, targets); err != nil {
-			return made, plainError(s.file, err)
+		if err := makeStarter(root, s.file, s.template, targets); err != nil {
+			return made, leftOut, plainError(s.file, err)
 		}
 		made = append(made, s.file)
 	}
-	return made, nil
+	return made, leftOut, nil
 }
 
-func makeStarter(name, template, targets string) error {
+// free reports whether a program can be made in a folder.
+func free(root *os.Root) error {
+	for _, name := range []string{"main.worker", "workers/summarise.worker", project.File, project.FileShort} {
+		if _, err := root.Lstat(name); err == nil {
+			return fmt.Errorf("there is a program already (%s); golem lint checks it", name)
+		}
+	}
+	for _, name := range []string{"workers", "in", "out"} {
+		if info, err := root.Lstat(name); err == nil && !info.IsDir() {
+			return fmt.Errorf("%s is not a folder, and one is needed there; move it, or name another folder: golem init DIR", name)
+		}
+	}
+	return nil
+}
+
+func makeStarter(root *os.Root, name, template, targets string) error {
 	if template == "" {
-		return os.MkdirAll(name, 0o777)
+		return root.MkdirAll(name, 0o777)
 	}
 	text, err := templates.ReadFile(path.Join("template", template))
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+	if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
 	}
 	filled := strings.Replace(string(text), "{{targets}}\n", targets, 1)
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
@@ -79,20 +99,17 @@ func makeStarter(name, template, targets string) error {
 }
 
 // remoteTargets writes the git remotes of a folder as clearance targets. The
-// repository's own file is read, and no program is run.
-func remoteTargets(dir string) (string, error) {
-	data, err := os.ReadFile(filepath.Join(dir, ".git", "config"))
-	if errors.Is(err, fs.ErrNotExist) || err != nil && isNotDir(dir) {
-		return "", nil
-	}
+// repository's own file is read, and no program is run. A remote that cannot be
+// a target is left out: one with a secret in its address, say.
+func remoteTargets(dir string) (text string, leftOut []string, err error) {
+	data, err := readFile(filepath.Join(dir, ".git"), "config", conf.MaxFile)
 	if err != nil {
-		return "", plainError(".git/config", err)
+		return "", nil, nil // no repository, or one whose remotes are elsewhere
 	}
 	var b strings.Builder
 	remote := ""
-	lines := bufio.NewScanner(strings.NewReader(string(data)))
-	for lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
 			name, ok := strings.CutPrefix(line, `[remote "`)
 			remote = ""
@@ -102,27 +119,26 @@ func remoteTargets(dir string) (string, error) {
 			continue
 		}
 		key, url, ok := strings.Cut(line, "=")
-		if ok && remote != "" && strings.TrimSpace(key) == "url" && plainName(remote) {
-			fmt.Fprintf(&b, "    %s: {type: remote, url: %s, branch: main, at: /out}\n", remote, strconv.Quote(strings.TrimSpace(url)))
-			remote = ""
+		if !ok || remote == "" || strings.TrimSpace(key) != "url" {
+			continue
 		}
+		url = strings.TrimSpace(url)
+		if why := conf.BadURL(url); why != "" || !plainName(remote) {
+			leftOut = append(leftOut, whole(remote))
+		} else {
+			fmt.Fprintf(&b, "    %s: {type: remote, url: %s, branch: main, at: /out}\n", remote, strconv.Quote(url))
+		}
+		remote = ""
 	}
 	if b.Len() == 0 {
-		return "", nil
+		return "", leftOut, nil
 	}
-	return "\n# Where results go once you have reviewed them: the remotes of this repository.\nclearance:\n  targets:\n" + b.String(), nil
+	return "\n# Where results go once you have reviewed them: the remotes of this repository.\nclearance:\n  targets:\n" + b.String(), leftOut, nil
 }
 
 // plainName reports whether a remote's name can be a target's.
 func plainName(name string) bool {
 	return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
-}
-
-// isNotDir reports whether .git is a file, as in a worktree: its remotes are
-// elsewhere, and named by hand if they are wanted.
-func isNotDir(dir string) bool {
-	info, err := os.Lstat(filepath.Join(dir, ".git"))
-	return err == nil && !info.IsDir()
 }
 
 // plainError names a file as the user did, and what the system says of it.

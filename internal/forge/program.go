@@ -63,7 +63,7 @@ func Load(o Options) (*Program, error) {
 	}
 	var data []byte
 	if file != "" {
-		if data, err = readFile(filepath.Join(root, file)); err != nil {
+		if data, err = readFile(root, file, conf.MaxFile); err != nil {
 			return nil, unreadable(file, err)
 		}
 	}
@@ -80,6 +80,10 @@ func Load(o Options) (*Program, error) {
 		return nil, err
 	}
 	p.Content = newContent(file, data, p.Workers)
+	if p.Content.size() > maxContent {
+		return nil, conf.Problems{{Place: conf.Place{Source: root}, What: "the files of the workers are too large in all",
+			Hint: "16 MiB in sum are the most"}}
+	}
 	if err := p.findEntry(); err != nil && len(problems) == 0 {
 		return p, err
 	}
@@ -124,22 +128,28 @@ func pathsOf(w *worker.Worker) project.Setting {
 	return project.Setting{Keys: []string{"sandbox", "paths"}, Value: paths}
 }
 
-// readFile reads a file that may come from anybody: no pipe, which would never
-// end, and no more of it than conf takes.
-func readFile(name string) ([]byte, error) {
-	info, err := os.Stat(name)
+// readFile reads a file in a folder that may come from anybody: no link, whose
+// other name nothing protects, no pipe, which would never end, and no more of
+// it than is wanted.
+func readFile(dir, name string, most int64) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	info, err := root.Lstat(name)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("not a regular file")
 	}
-	f, err := os.Open(name)
+	f, err := root.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, conf.MaxFile+1))
+	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
 func unreadable(file string, err error) error {
@@ -201,6 +211,10 @@ func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
 	if trusted {
 		s, err := p.Project.Sandbox()
 		return p.Project.Grant(), s, err
+	}
+	if rel, err := filepath.Rel(p.root, p.stateBase()); err == nil && filepath.IsLocal(rel) {
+		return policy.Grant{}, nil, &sandbox.Error{Op: "trust", Code: sandbox.ErrInvalid,
+			Hint: "the state folder lies in the program, where workers would see it; choose another with --state"}
 	}
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Source: p.Root(), Access: sandbox.ReadOnly}}})
 	return policy.Grant{Files: policy.AllFiles(), Tools: policy.SetOf("filesystem")}, s, err

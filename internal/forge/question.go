@@ -26,6 +26,7 @@ type Answer struct {
 	Op       string   `json:"op"`
 	Worker   string   `json:"worker,omitempty"`
 	Allowed  bool     `json:"allowed"`
+	Trusted  *bool    `json:"trusted,omitempty"` // of a program: whether its files hold yet
 	Consent  string   `json:"consent,omitempty"` // what an approver is asked, where it is allowed
 	Reason   string   `json:"reason"`
 	Facts    []Fact   `json:"facts"`
@@ -56,8 +57,8 @@ func (q question) answer(ctx context.Context) Answer {
 	a := Answer{Path: sandbox.Shown(q.asked), Op: q.op, Facts: []Fact{},
 		Readable: shown(q.s.ReadableRoots()), Writable: shown(q.s.WritableRoots())}
 	o := q.ask(ctx)
-	name := q.canonical()
-	if name == "" {
+	name, err := q.s.Canonical(q.asked)
+	if err != nil {
 		return q.refuse(a, q.asked, o.err)
 	}
 	a.Path = sandbox.Shown(name)
@@ -130,22 +131,6 @@ func (q question) done(name string) string {
 	return "read"
 }
 
-// canonical returns the name in the form in which errors have it, "" where it
-// is not a name. A sandbox that shows nothing makes an error of every name, and
-// does nothing else.
-func (q question) canonical() string {
-	nothing, err := q.s.Restrict()
-	if err != nil {
-		return ""
-	}
-	_, err = nothing.Stat(q.asked)
-	var e *sandbox.Error
-	if errors.As(err, &e) && e.Code == sandbox.ErrNotFound {
-		return e.Path
-	}
-	return ""
-}
-
 // refuse completes an answer that is no.
 func (q question) refuse(a Answer, end string, err error) Answer {
 	a.Error = &Refusal{Code: sandbox.CodeOf(err), Message: err.Error()}
@@ -184,6 +169,8 @@ func (q question) reason(facts []Fact, end string, err error) string {
 		if info, err := q.s.Stat(end); err == nil {
 			return name + " is a " + kind(info)
 		}
+	case sandbox.ErrSuffix:
+		return "a file of this place ends otherwise: " + clause(err)
 	case sandbox.ErrIsDir:
 		return name + " is a folder"
 	case sandbox.ErrNotDir:

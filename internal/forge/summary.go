@@ -1,9 +1,12 @@
 package forge
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
@@ -31,23 +34,47 @@ func (p *Program) Widenings() []Widening {
 		add(p.placeOf("sandbox.network"), "the whole network")
 	}
 	for _, host := range p.Project.Network.Patterns() {
-		add(p.placeOf("sandbox.network"), "the host "+sandbox.Shown(host))
+		add(p.placeOf("sandbox.network"), "the host "+whole(host))
 	}
 	if p.Project.Approval == "approve_all" {
 		add(p.placeOf("approval.mode"), "everything approved beforehand, but what is blocked")
 	}
 	if p.Project.Model != "" {
-		add(p.placeOf("model"), "the model "+sandbox.Shown(p.Project.Model)+", which is sent what workers read")
+		add(p.placeOf("model"), "the model "+whole(p.Project.Model)+", which is sent what workers read")
 	}
 	for _, t := range p.Project.Targets {
 		where := string(t.Path) + t.URL + t.Repo
-		add(t.From.String(), "clearing into "+sandbox.Shown(t.Name)+": "+sandbox.Shown(where)+", by your own hand only")
+		add(t.From.String(), "clearing into "+whole(t.Name)+": "+whole(where)+", by your own hand only")
+	}
+	if scanners := p.Project.Scanners; len(scanners) < len(allScanners) {
+		add(p.placeOf("clearance.scanners"), "clearing that is scanned only for: "+strings.Join(scanners, ", "))
 	}
 	widenRules(add, "", p.Project.Rules)
 	for _, w := range p.Workers {
-		widenWorker(add, w)
+		p.widenWorker(add, w)
 	}
+	slices.SortStableFunc(list, func(a, b Widening) int { return comparePlaces(a.From, b.From) })
 	return list
+}
+
+// allScanners are those that look at what is cleared unless a project says
+// otherwise.
+var allScanners = []string{"format", "size", "content", "secrets", "malware"}
+
+// comparePlaces orders places by file and line.
+func comparePlaces(a, b string) int {
+	fileA, lineA := cutLine(a)
+	fileB, lineB := cutLine(b)
+	return cmp.Or(strings.Compare(fileA, fileB), cmp.Compare(lineA, lineB))
+}
+
+func cutLine(place string) (file string, line int) {
+	if i := strings.LastIndexByte(place, ':'); i >= 0 {
+		if n, err := strconv.Atoi(place[i+1:]); err == nil {
+			return place[:i], n
+		}
+	}
+	return place, 0
 }
 
 // widenMount adds a mount that can be written, or that shows more than the
@@ -64,68 +91,78 @@ func (p *Program) widenMount(add func(from, what string), target, mode, source, 
 	}
 	switch {
 	case outside:
-		add(from.String(), what+sandbox.Shown(source)+", outside the program, as "+target)
+		add(from.String(), what+whole(source)+", outside the program, as "+target)
 	case mode != "ro":
-		add(from.String(), what+sandbox.Shown(filepath.ToSlash(rel))+" as "+target)
+		add(from.String(), what+whole(filepath.ToSlash(rel))+" as "+target)
 	}
 }
 
 func widenRules(add func(from, what string), who string, rules []policy.Rule) {
 	for _, r := range rules {
 		if r.Consent == policy.PreApproved && r.Verb != policy.Read {
-			add(r.From, who+"may "+r.Verb.String()+" "+sandbox.Shown(r.Target)+" without being asked about")
+			add(r.From, who+"may "+r.Verb.String()+" "+whole(r.Target)+" without being asked about")
 		}
 	}
 }
 
-func widenWorker(add func(from, what string), w *worker.Worker) {
-	who := sandbox.Shown(w.Name) + " "
+// whole returns a text so that nothing of it is hidden, not even by its length.
+func whole(text string) string {
+	for _, r := range text {
+		if !sandbox.Plain(r) || r == utf8.RuneError {
+			return strconv.QuoteToASCII(text)
+		}
+	}
+	return text
+}
+
+func (p *Program) widenWorker(add func(from, what string), w *worker.Worker) {
+	who := whole(w.Name) + " "
 	widenRules(add, who, w.Rules)
+	if p.Project.File == "" {
+		// Whichever worker is the entry, its paths are then the project's.
+		for _, path := range w.Sandbox.Paths {
+			if p.Entry != w {
+				add(path.Place.String(), who+"as the entry: "+path.Access.String()+" "+whole(path.Root)+" as /"+whole(path.Name))
+			}
+		}
+	}
+	if t, ok := w.Toolset("git"); ok {
+		p.widenGit(add, who, w.Git, t.Place.String())
+	}
 	for _, t := range w.Toolsets {
 		switch t.Name {
 		case "shell":
 			add(t.Place.String(), who+"runs commands")
-		case "mcp", "custom":
-			programs := programsIn(t.Config)
-			if len(programs) == 0 {
-				programs = []string{"whatever is found under " + t.Name}
-			}
-			add(t.Place.String(), who+"runs programs: "+strings.Join(programs, ", "))
 		}
 	}
 	if w.Shell != nil {
 		for _, r := range w.Shell.Rules {
 			if r.Consent == policy.PreApproved {
-				add(r.From, who+"runs "+sandbox.Shown(r.Pattern)+" without being asked about")
+				add(r.From, who+"runs "+whole(r.Pattern)+" without being asked about")
 			}
 		}
 		if w.Shell.Default == policy.PreApproved {
 			add(w.Shell.From, who+"runs any command without being asked about")
 		}
 	}
-	for _, v := range w.Git.Credentials.Env {
-		if v.Pass {
-			add(v.Place.String(), who+"hands git your "+sandbox.Shown(v.Name))
-		}
-	}
 }
 
-// programsIn returns the commands that a tool's configuration names.
-func programsIn(n conf.Node) []string {
-	var list []string
-	for _, f := range n.Fields {
-		if f.Key.Text == "command" && f.Value.Kind == conf.Scalar {
-			list = append(list, sandbox.Shown(f.Value.Text))
-		} else if f.Key.Text == "command" {
-			list = append(list, sandbox.Shown(strings.Join(f.Value.Texts(), " ")))
+// widenGit adds where results go by the user's own hand, and as whom.
+func (p *Program) widenGit(add func(from, what string), who string, g worker.Git, from string) {
+	what := who + "stages for git; your own push then uses "
+	if g.Credentials.Mode == "explicit" {
+		add(from, what+"what is named here")
+	} else {
+		add(from, what+"your credentials")
+	}
+	if t := g.Inline; t != nil {
+		add(t.Place.String(), who+"clears into "+whole(t.Path+t.URL+t.Repo)+", by your own hand only")
+	}
+	for _, v := range g.Credentials.Env {
+		if v.Pass {
+			add(v.Place.String(), who+"hands git your "+whole(v.Name))
 		}
-		list = append(list, programsIn(f.Value)...)
 	}
-	for _, item := range n.Items {
-		list = append(list, programsIn(item)...)
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
 }
 
 // placeOf returns where a key of the project file is written.

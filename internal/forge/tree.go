@@ -47,6 +47,9 @@ func (p *Program) Tree() *Step {
 	unfolded := map[*worker.Worker]bool{p.Entry: true}
 	for queue := []*Step{top}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
+		if at.Grant.Depth < 1 {
+			continue
+		}
 		for _, w := range p.callees(at.Worker) {
 			child := p.step(at, w)
 			child.Circular = at.calledBy(w)
@@ -133,7 +136,10 @@ func (p *Program) lint() conf.Problems {
 			}
 		}
 	}
-	whole, err := p.Project.Sandbox()
+	for _, w := range p.Workers {
+		problems = append(problems, p.lintNames(w)...)
+	}
+	all, err := p.Project.Sandbox()
 	if err != nil {
 		problems.Add(conf.Node{Place: conf.Place{Source: p.Project.File}}, err.Error(), "mend the mount, or leave it out")
 		return problems
@@ -141,17 +147,53 @@ func (p *Program) lint() conf.Problems {
 	var visit func(s *Step)
 	visit = func(s *Step) {
 		problems = append(problems, s.Problems...)
-		if _, err := s.Grant.Files.Apply(whole); err != nil && len(s.Problems) == 0 {
+		if _, err := s.Grant.Files.Apply(all); err != nil && len(s.Problems) == 0 {
 			problems.Add(conf.Node{Place: s.Worker.Sandbox.Place}, err.Error(), "")
 		}
 		for _, c := range s.Calls {
 			visit(c)
 		}
 	}
-	if top := p.Tree(); top != nil {
+	top := p.Tree()
+	if top != nil {
 		visit(top)
 	}
+	// Whom nobody calls yet is held against the project itself.
+	for _, w := range p.Workers {
+		if ownPaths := p.Project.File == "" && w.Sandbox.Kind == worker.Paths; !ownPaths && top.Find(w.Name) == nil {
+			visit(p.step(nil, w))
+		}
+	}
 	return problems
+}
+
+// lintNames returns names of tools and targets that do not exist: a rule about
+// them would be without effect.
+func (p *Program) lintNames(w *worker.Worker) conf.Problems {
+	var problems conf.Problems
+	for _, r := range w.Rules {
+		if r.Verb == policy.Use && r.Target != "*" && !slices.Contains(toolNames(), r.Target) && p.Worker(r.Target) == nil {
+			problems.Add(conf.Node{Place: conf.Place{Source: r.From}}, "no tool "+sandbox.Shown(r.Target), didYouMean(r.Target, toolNames()))
+		}
+	}
+	var targets []string
+	for _, t := range p.Project.Targets {
+		targets = append(targets, t.Name)
+	}
+	if t, ok := w.Toolset("git"); ok && w.Git.Target != "" && !slices.Contains(targets, w.Git.Target) {
+		problems.Add(conf.Node{Place: t.Place}, "no target "+sandbox.Shown(w.Git.Target), didYouMean(w.Git.Target, targets))
+	}
+	return problems
+}
+
+func didYouMean(word string, among []string) string {
+	if near := sandbox.Nearest(word, among); len(near) > 0 {
+		return "did you mean " + near[0] + "?"
+	}
+	if len(among) == 0 {
+		return "the project has none"
+	}
+	return "there are " + joined(among)
 }
 
 func hintOf(err error) string {

@@ -41,6 +41,22 @@ func newContent(file string, data []byte, workers []*worker.Worker) Content {
 	return c
 }
 
+// maxContent bounds what is kept to be held against later content.
+const maxContent = 16 << 20
+
+func (c Content) size() int {
+	sum := 0
+	for _, text := range c.Files {
+		sum += len(text)
+	}
+	return sum
+}
+
+// Others returns the files of the content that are not among the names.
+func (c Content) Others(names []string) []string {
+	return slices.DeleteFunc(c.names(), func(name string) bool { return slices.Contains(names, name) })
+}
+
 func (c Content) names() []string {
 	names := make([]string, 0, len(c.Files))
 	for name := range c.Files {
@@ -60,7 +76,7 @@ type trustRecord struct {
 	Hash  string            `json:"hash"`
 	Time  time.Time         `json:"time"`
 	Root  string            `json:"root"`
-	Files map[string]string `json:"files"`
+	Files map[string]string `json:"files,omitempty"`
 }
 
 // Trusted reports whether the user trusts the program's content as it is now. A
@@ -74,7 +90,7 @@ func (p *Program) Trusted() (bool, error) {
 		return true, nil
 	default:
 		return false, &sandbox.Error{Op: "trust", Code: "untrusted",
-			Hint: "--trust names other content than this program's, which is " + p.Content.Hash + "; look at it with golem trust"}
+			Hint: "--trust names other content than this program's; look at it with golem trust"}
 	}
 	records, err := p.trustRecords()
 	return slices.ContainsFunc(records, func(r trustRecord) bool { return r.Hash == p.Content.Hash }), err
@@ -125,6 +141,9 @@ func (p *Program) Trust() error {
 			return nil, err
 		}
 		records = slices.DeleteFunc(records, func(r trustRecord) bool { return r.Hash == p.Content.Hash })
+		for i := range records {
+			records[i].Files = nil // only the last are held against what comes next
+		}
 		records = append(records, trustRecord{p.Content.Hash, p.options.Now(), p.root, p.Content.Files})
 		return json.MarshalIndent(records[max(0, len(records)-keptTrusts):], "", "\t")
 	})
@@ -142,7 +161,7 @@ func (p *Program) Changed() (string, error) {
 	slices.Sort(names)
 	var b strings.Builder
 	for _, name := range slices.Compact(names) {
-		b.WriteString(udiff.Unified(name, name, last.Files[name], p.Content.Files[name]))
+		b.WriteString(udiff.Unified(whole(name), whole(name), last.Files[name], p.Content.Files[name]))
 	}
 	return b.String(), nil
 }

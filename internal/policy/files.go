@@ -114,6 +114,9 @@ func (f Files) meet(g Files) Files {
 }
 
 func (f Files) within(g Files) []Excess {
+	if !f.open {
+		return nil
+	}
 	var excess []Excess
 	names := slices.Concat(f.anchors(), g.anchors())
 	slices.Sort(names)

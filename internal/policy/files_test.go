@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -94,5 +95,17 @@ func TestLevels(t *testing.T) {
 		if _, ok := policy.ParseLevel(text); ok {
 			t.Errorf("%q is a level", text)
 		}
+	}
+}
+
+// Of many names that a parent has, an excess lists a few.
+func TestExcessIsShort(t *testing.T) {
+	var names []string
+	for i := range 1000 {
+		names = append(names, fmt.Sprintf("w%03d", i))
+	}
+	excess := policy.Grant{Workers: policy.SetOf("x")}.Within(policy.Grant{Workers: policy.SetOf(names...)})
+	if len(excess) != 1 || !strings.HasSuffix(excess[0].Has, "w014, w015, …") {
+		t.Errorf("got %.300v", excess)
 	}
 }

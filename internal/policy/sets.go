@@ -75,14 +75,20 @@ func (s Set) within(what string, t Set) []Excess {
 	return excess
 }
 
-// listed returns names as they may be printed, or a word where there are none.
+// listed returns names as they may be printed, the first few of many, or a word
+// where there are none.
 func listed(names []string, none string) string {
+	const most = 16
 	if len(names) == 0 {
 		return none
 	}
-	shown := make([]string, len(names))
-	for i, n := range names {
-		shown[i] = sandbox.Shown(n)
+	var shown []string
+	for _, n := range names {
+		if len(shown) == most {
+			shown = append(shown, "…")
+			break
+		}
+		shown = append(shown, sandbox.Shown(n))
 	}
 	return strings.Join(shown, ", ")
 }

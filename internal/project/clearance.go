@@ -2,8 +2,6 @@ package project
 
 import (
 	"fmt"
-	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -78,8 +76,8 @@ func (l *loader) target(f conf.Field) {
 	}
 	if n, ok := f.Value.At("branch"); ok {
 		t.Branch = n.Text
-		if !isBranch(n.Text) {
-			l.problems.Add(n, label+".branch: "+sandbox.Shown(n.Text)+" is no name of a branch", "main and drafts/notes are")
+		if why := conf.BadBranch(n.Text); why != "" {
+			l.problems.Add(n, label+".branch: "+why, "main and drafts/notes are")
 		}
 	}
 	l.standsAt(&t, label, f)
@@ -97,13 +95,13 @@ func (l *loader) address(t *Target, label string, n conf.Node) {
 		t.Path = sandbox.Host(folder)
 	case "remote":
 		t.URL = n.Text
-		if why := badURL(n.Text); why != "" {
-			l.problems.Add(n, label+": "+why, "https://host/path, ssh://host/path and user@host:path are addresses")
+		if why := conf.BadURL(n.Text); why != "" {
+			l.problems.Add(n, label+": "+why, conf.AddressHint)
 		}
 	case "github":
 		t.Repo = n.Text
-		if !isRepo.MatchString(n.Text) {
-			l.problems.Add(n, label+": "+sandbox.Shown(n.Text)+" is no repository", "write owner/name")
+		if why := conf.BadRepo(n.Text); why != "" {
+			l.problems.Add(n, label+": "+why, "write owner/name")
 		}
 	}
 }
@@ -140,51 +138,4 @@ func (l *loader) standsAt(t *Target, label string, f conf.Field) {
 // above reports whether name is dir or lies below it; both are canonical.
 func above(dir, name string) bool {
 	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
-}
-
-var (
-	isRepo = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
-	isSCP  = regexp.MustCompile(`^(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^:\s-][^\s]*$`)
-)
-
-// badURL says why a text is not the address of a repository. Git takes some
-// addresses for programs to run (ext::, a host that looks like an option), and
-// an address with a secret in it ends up in logs.
-func badURL(text string) string {
-	if !strings.Contains(text, "://") {
-		if !isSCP.MatchString(text) {
-			return sandbox.Shown(text) + " is no address of a repository"
-		}
-		return ""
-	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return sandbox.Shown(text) + " is no address"
-	}
-	_, secret := u.User.Password()
-	switch {
-	case !slices.Contains([]string{"https", "http", "ssh"}, u.Scheme):
-		return sandbox.Shown(u.Scheme) + " is no way to a repository"
-	case secret || u.Scheme != "ssh" && u.User != nil:
-		return "a secret or a user in the address; credentials come from the host or the worker's git settings"
-	case u.Hostname() == "" || strings.HasPrefix(u.Hostname(), "-") || strings.HasPrefix(u.User.Username(), "-"):
-		return sandbox.Shown(text) + " names no host"
-	case strings.ContainsAny(text, " \t"):
-		return sandbox.Shown(text) + " has a space in it"
-	}
-	return ""
-}
-
-// isBranch reports whether git would take a name for a branch's.
-func isBranch(name string) bool {
-	if name == "" || len(name) > 200 || name == "@" || name == "HEAD" || strings.HasPrefix(name, "-") ||
-		strings.ContainsAny(name, " ~^:?*[\\\x7f") || strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.HasSuffix(name, ".") {
-		return false
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
-			return false
-		}
-	}
-	return true
 }

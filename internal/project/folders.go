@@ -29,11 +29,28 @@ func (l *loader) mounts(n conf.Node) {
 		l.unclear = l.unclear || has
 		return
 	}
+	if !l.few("sandbox.mounts", list) {
+		return
+	}
 	list.Items = slices.Clone(list.Items)
 	for i, item := range list.Items {
 		list.Items[i] = l.listed(fmt.Sprintf("sandbox.mounts[%d]", i), item)
 	}
 	l.tree = l.tree.Set([]string{"sandbox", "mounts"}, list)
+}
+
+// maxMounts is how many folders a sandbox may have. Each is held against every
+// other, by every worker.
+const maxMounts = 100
+
+// few refuses folders without end. The root, cache and workspace count too.
+func (l *loader) few(label string, n conf.Node) bool {
+	count := len(l.project.Mounts) + len(n.Items) + len(n.Fields)
+	if count > maxMounts {
+		l.problems.Add(n, fmt.Sprintf("%s: %d folders", label, count), fmt.Sprintf("a sandbox has at most %d; mount one above them", maxMounts))
+		l.unclear = true
+	}
+	return count <= maxMounts
 }
 
 // listed reads one of the mounts, and returns it with what holds for it.
@@ -159,6 +176,9 @@ func (l *loader) named(n conf.Node, like entry, group, under string) {
 	list, _ := n.At(group)
 	if l.wrong[list.Place] {
 		l.unclear = true
+		return
+	}
+	if !l.few("sandbox."+group, list) {
 		return
 	}
 	for _, f := range list.Fields {

@@ -44,6 +44,11 @@ func TestHostile(t *testing.T) {
 		{"targets without end", "clearance:\n  targets:\n" + many("    t%d: {type: local, path: .}\n", 20000), "a map of 20000 entries; at most 1000"},
 		{"workers without end", "workerPaths: [" + many("w%d, ", 100000) + "]", "a list of 100000 entries; at most 1000"},
 		{"protect without end", "sandbox: {protect: [" + many("w%d, ", 100000) + "]}", "a list of 100000 entries; at most 1000"},
+		{"more zones than a sandbox has", "sandbox:\n  zones:\n" + many("    z%d: {path: z}\n", 101), "p.yaml:3:5: sandbox.zones: 101 folders; a sandbox has at most 100"},
+		{"more paths than a sandbox has", "sandbox:\n  paths:\n" + many("    z%d: {root: z}\n", 101), "p.yaml:3:5: sandbox.paths: 101 folders; a sandbox has at most 100"},
+		{"more mounts than a sandbox has", "sandbox:\n  root: .\n  mounts:\n" + many("    - {source: in, target: /t%d}\n", 100), "p.yaml:4:5: sandbox.mounts: 101 folders; a sandbox has at most 100"},
+		{"unknown keys cut short", many("k%d: 1\n", 1000), "too many problems; mend those above first"},
+		{"control characters without end", "workerPaths: [" + many("\"\\0%d\", ", 1000) + "]", "too many problems; mend those above first"},
 		{"escapes", "sandbox: {zones: {\"a\\e[2J\": {path: x}}}", `a control character in "a\x1b[2J"`},
 		{"a key that is a list", "? [a]\n: b", "a key is one word"},
 	} {
@@ -56,6 +61,8 @@ func TestHostile(t *testing.T) {
 				t.Errorf("got %.500s\nwant %s", text, test.want)
 			} else if strings.ContainsAny(text, "\x1b\x00") {
 				t.Errorf("an escape is shown raw: %q", text)
+			} else if strings.Count(text, "\n") > 99 {
+				t.Errorf("%d lines", strings.Count(text, "\n"))
 			}
 		})
 	}

@@ -2,7 +2,9 @@ package project
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -63,6 +65,7 @@ func (l *loader) read(data []byte, settings []Setting) {
 		l.tree = l.tree.Set(s.Keys, s.Value)
 	}
 	Schema().Check(l.tree, &l.problems)
+	l.tree.Bounded(&l.problems)
 	l.sane(l.tree)
 	l.wrong = map[conf.Place]bool{}
 	for _, p := range l.problems {
@@ -71,16 +74,10 @@ func (l *loader) read(data []byte, settings []Setting) {
 }
 
 // sane refuses what no value of a project has a use for: control characters,
-// which a terminal or another reader may take for something else, and lists
-// without end, over which somebody would have to wait.
+// which a terminal or another reader may take for something else.
 func (l *loader) sane(n conf.Node) {
-	const most = 1000
 	if strings.ContainsFunc(n.Text, unicode.IsControl) {
 		l.problems.Add(n, "a control character in "+sandbox.Shown(n.Text), "write it without")
-	}
-	if count := len(n.Items) + len(n.Fields); count > most {
-		l.problems.Add(n, fmt.Sprintf("%s of %d entries", n.Kind, count), fmt.Sprintf("at most %d", most))
-		return
 	}
 	for _, item := range n.Items {
 		l.sane(item)
@@ -163,9 +160,29 @@ func (l *loader) workerPaths(n conf.Node) []string {
 			l.problems.Add(item, "workerPaths: "+sandbox.Shown(item.Text)+" twice", "keep one")
 		default:
 			list = append(list, dir)
+			if why := l.notFolder(dir); why != "" {
+				l.problems.Add(item, "workerPaths: "+sandbox.Shown(item.Text)+" "+why, "name a folder of the program that is there, such as workers")
+			}
 		}
 	}
 	return list
+}
+
+// notFolder says why workers cannot be looked for in a folder of the program, ""
+// if they can. The default one may be missing.
+func (l *loader) notFolder(dir string) string {
+	info, err := os.Stat(filepath.Join(l.real, filepath.FromSlash(dir)))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && dir == "workers":
+		return ""
+	case errors.Is(err, fs.ErrNotExist):
+		return "does not exist"
+	case err != nil:
+		return "cannot be looked at"
+	case !info.IsDir():
+		return "is not a folder"
+	}
+	return ""
 }
 
 // limits reads what a run and its commands may use. Zero would be no limit, so

@@ -42,7 +42,7 @@ func (l *loader) mount(e entry) conf.Node {
 		m.Untrusted = n.Text == "untrusted"
 	}
 	if e.ok {
-		m.Source, m.Base, e.ok = l.source(e)
+		m.Source, m.Base, m.real, e.ok = l.source(e)
 	}
 	if !e.ok {
 		l.unclear = true

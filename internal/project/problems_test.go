@@ -163,7 +163,11 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:1:21: workerPaths: /y is no folder of the program; workers lie in the program; name a folder relative to it, such as workers
 		p.yaml:1:25: workerPaths: ~/z is no folder of the program; workers lie in the program; name a folder relative to it, such as workers
 		p.yaml:1:30: workerPaths: an empty path; . is the program's folder
+		p.yaml:1:34: workerPaths: a does not exist; name a folder of the program that is there, such as workers
 		p.yaml:1:37: workerPaths: ./a/ twice; keep one`},
+	{"model: x\nworkerPaths: [., in, workers, wrokers, afile]", `
+		p.yaml:2:31: workerPaths: wrokers does not exist; name a folder of the program that is there, such as workers
+		p.yaml:2:40: workerPaths: afile is not a folder; name a folder of the program that is there, such as workers`},
 
 	// clearance
 	{`clearance: {targets: {origin: {path: .}}}`, `p.yaml:1:23: clearance.targets.origin has no type; write type: local, bare, remote or github`},

@@ -50,6 +50,8 @@ type Mount struct {
 	Untrusted    bool  // what reads here is tainted
 	From         conf.Place
 	Name         string // of a zone or of a path of llm-do, "" for others
+
+	real string // the folder on the host, absolute and without links
 }
 
 // A Target is a repository that results are cleared into.
@@ -98,7 +100,9 @@ func Parse(root, file string, data []byte, env Env, settings []Setting) (*Projec
 	if err != nil {
 		return nil, err
 	}
-	l.read(data, settings)
+	if l.read(data, settings); l.problems.Full() {
+		return nil, l.problems.Err() // what else is wrong is not known
+	}
 	l.sandbox()
 	l.runs()
 	l.limits()
@@ -121,7 +125,7 @@ func (p *Project) Grant() policy.Grant {
 	level, _ := policy.ParseLevel(p.Level)
 	return policy.Grant{
 		Files:       policy.AllFiles().With(files...),
-		Consent:     policy.Consents{}.With(p.Rules...),
+		Consent:     p.consent(),
 		Tools:       policy.All(),
 		Workers:     policy.All(),
 		Hosts:       p.Network,

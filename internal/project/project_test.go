@@ -29,7 +29,7 @@ func newWorld(t testing.TB) world {
 		t.Fatal(err)
 	}
 	w := world{top, filepath.Join(top, "program"), project.Env{Home: filepath.Join(top, "home"), State: filepath.Join(top, "state")}}
-	for _, dir := range []string{"program/in", "home/npm", "home/.npm", "home/reports", "state"} {
+	for _, dir := range []string{"program/in", "program/shared", "home/npm", "home/.npm", "home/reports", "state"} {
 		must(t, os.MkdirAll(filepath.Join(top, dir), 0o777))
 	}
 	for _, file := range []string{"program/afile", "home/afile"} {

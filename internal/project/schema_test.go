@@ -197,7 +197,7 @@ var counts = map[string][2]string{
 	"model":               {``, `model: a:b`},
 	"approval.mode":       {``, `approval: {mode: auto_deny}`},
 	"delegation.maxDepth": {``, `delegation: {maxDepth: 1}`},
-	"workerPaths":         {``, `workerPaths: [w]`},
+	"workerPaths":         {``, `workerPaths: [in]`},
 	"budget.turns":        {``, `budget: {turns: 1}`},
 	"budget.tokens":       {``, `budget: {tokens: 1}`},
 	"budget.cost":         {``, `budget: {cost: 1}`},

@@ -43,12 +43,13 @@ func ParseSet(source, text string) (Setting, error) {
 	return Setting{keys, node}, nil
 }
 
-// parseValue reads the value of a key. Where the key takes a text and YAML sees
-// something else in it (~ is nothing, *.md an alias), it is taken literally:
-// nobody quotes twice for a shell.
+// parseValue reads the value of a key. A text is taken literally, whatever YAML
+// sees in it (~ is nothing, *.md an alias, # a comment): nobody quotes twice for
+// a shell. Only where all of it stands in quotes are these taken off.
 func parseValue(key conf.Key, source, value string) (conf.Node, conf.Problems) {
 	node, problems := conf.ParseValue(source, value)
-	if key.Type == conf.Text && (len(problems) > 0 || node.Kind != conf.Scalar) && utf8.ValidString(value) {
+	quotes := len(problems) == 0 && node.Quoted && len(value) > 1 && strings.ContainsRune(`"'`, rune(value[0])) && value[0] == value[len(value)-1]
+	if key.Type == conf.Text && !quotes && utf8.ValidString(value) {
 		return conf.Node{Place: conf.Place{Source: source}, Kind: conf.Scalar, Text: value, Quoted: true}, nil
 	}
 	return node, problems

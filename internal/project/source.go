@@ -54,9 +54,10 @@ func oddPath(text string) (what, hint string) {
 }
 
 // source returns where the folder of an entry is mounted from: relative to the
-// program's folder where it lies in it, otherwise as it is.
-func (l *loader) source(e entry) (source, base sandbox.Host, ok bool) {
-	var real, what, hint string
+// program's folder where it lies in it, otherwise as it is; and the folder
+// without links.
+func (l *loader) source(e entry) (source, base sandbox.Host, real string, ok bool) {
+	var what, hint string
 	rel, inside := relative(e.folder, l.root, l.real)
 	below, based := relative(e.folder, e.base)
 	switch {
@@ -81,7 +82,7 @@ func (l *loader) source(e entry) (source, base sandbox.Host, ok bool) {
 		label := strings.TrimSuffix(e.label+"."+e.key, ".")
 		l.problems.Add(e.source, label+": "+sandbox.Shown(e.source.Text)+" "+what, hint)
 	}
-	return source, base, what == ""
+	return source, base, real, what == ""
 }
 
 // existing returns a folder outside the program without links, or why it cannot

@@ -31,8 +31,8 @@ func Open(path string) (*Folder, error) {
 		return nil, unusable(path, err)
 	case !info.IsDir():
 		return nil, fmt.Errorf("state folder %s: not a folder; choose another with --state", path)
-	case info.Mode().Perm()&0o022 != 0:
-		return nil, fmt.Errorf("state folder %s: others may write to it; chmod 700 it, or choose another with --state", path)
+	case info.Mode().Perm()&0o022 != 0 || !ours(info):
+		return nil, fmt.Errorf("state folder %s: others may write to it; chmod 700 one of your own, or choose another with --state", path)
 	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -85,6 +85,9 @@ func (f *Folder) Update(name string, change func(old []byte) ([]byte, error)) er
 		return err
 	}
 	data, err := change(old)
+	if err == nil && len(data) > maxDocument {
+		err = fmt.Errorf("%s: more than %d bytes; it was not changed", name, maxDocument)
+	}
 	if err != nil {
 		return err
 	}

@@ -35,3 +35,9 @@ func (f *Folder) sync() error {
 	defer dir.Close()
 	return dir.Sync()
 }
+
+// ours reports whether a file belongs to the user.
+func ours(info os.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}

@@ -23,3 +23,6 @@ func (f *Folder) lock(name string) (io.Closer, error) {
 
 // sync does nothing: Windows keeps names by itself.
 func (f *Folder) sync() error { return nil }
+
+// ours is true: whose a folder is, Windows keeps in its access list.
+func ours(os.FileInfo) bool { return true }

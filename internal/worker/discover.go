@@ -15,13 +15,17 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-const suffix = ".worker"
+const (
+	suffix     = ".worker"
+	maxWorkers = 200 // of a program
+)
 
 // Discover finds the workers of a program: main.worker at its root, and in each
 // folder of paths name.worker and name/worker.worker. The folders are relative
 // to the root and lie inside it, links included; workers, which is looked at by
 // default, may be missing. Names that begin with a dot, and links to folders
-// beside the workers, are passed over.
+// beside the workers, are passed over. A worker is a regular file, no link, with
+// a name that can be printed; a program has at most 200.
 //
 // The workers come with main first and then by name, those that could be read
 // also beside an error, which is [conf.Problems]: all that is wrong in any file,
@@ -56,12 +60,13 @@ func Discover(root string, paths []string, reserved []string) ([]*Worker, error)
 type finder struct {
 	root     *os.Root
 	seen     map[string]bool
+	files    int // that were there
 	found    []*Worker
 	problems conf.Problems
 }
 
 func (d *finder) problem(file, what, hint string) {
-	d.problems = append(d.problems, conf.Problem{Place: conf.Place{Source: file}, What: what, Hint: hint})
+	d.problems.Note(conf.Problem{Place: conf.Place{Source: file}, What: what, Hint: hint})
 }
 
 // folder looks into one folder for workers.
@@ -93,37 +98,56 @@ func (d *finder) folder(name string) {
 
 // file reads one file, if it is there and was not read before.
 func (d *finder) file(name string) {
-	if d.seen[name] {
+	if d.seen[name] || d.files > maxWorkers {
 		return
 	}
 	d.seen[name] = true
 	data, err := d.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, dangles := d.root.Lstat(name); dangles != nil {
-			return
-		}
+		return
+	}
+	if d.files++; d.files > maxWorkers {
+		d.problem(".", fmt.Sprintf("more than %d workers", maxWorkers), fmt.Sprintf("a program has at most %d; remove some, or name fewer folders in workerPaths", maxWorkers))
+		return
+	}
+	if !printable(name) {
+		d.problem(sandbox.Shown(name), "a file name that cannot be printed as it is", "rename it: letters, digits, _ and -")
+		return
 	}
 	if err != nil {
-		d.problem(name, reason(err), "a worker is a regular file inside the program")
+		d.problem(name, reason(err), "a worker is a regular file inside the program, not a link")
 		return
 	}
 	w, err := Parse(name, data)
 	var problems conf.Problems
 	if errors.As(err, &problems) {
-		d.problems = append(d.problems, problems...)
+		d.problems.Note(problems...)
 		return
 	}
 	d.found = append(d.found, w)
 }
 
-var errNotRegular = errors.New("not a regular file")
+// printable reports whether every part of a name may stand in a line as it is:
+// a line break in one would forge lines.
+func printable(name string) bool {
+	return !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return sandbox.Shown(part) != part })
+}
+
+var (
+	errNotRegular = errors.New("not a regular file")
+	errLink       = errors.New("a link")
+)
 
 // read returns at most one byte more than a worker file may have. It looks
-// before it opens: to open a pipe would be to wait for its other end.
+// before it opens: to open a pipe would be to wait for its other end. By the
+// other name of a link a worker could be written, for only *.worker is protected.
 func (d *finder) read(name string) ([]byte, error) {
-	info, err := d.root.Stat(name)
+	info, err := d.root.Lstat(name)
 	if err != nil {
 		return nil, err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return nil, errLink
 	}
 	if !info.Mode().IsRegular() {
 		return nil, errNotRegular
@@ -133,6 +157,9 @@ func (d *finder) read(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
+		return nil, errLink // it took the file's place meanwhile
+	}
 	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }
 
@@ -155,11 +182,11 @@ func (d *finder) names(reserved []string) {
 	first := map[string]*Worker{}
 	for _, w := range d.found {
 		if slices.Contains(reserved, w.Name) {
-			d.problems = append(d.problems, conf.Problem{Place: w.Place, What: "name: " + w.Name + " is the name of a tool",
+			d.problems.Note(conf.Problem{Place: w.Place, What: "name: " + w.Name + " is the name of a tool",
 				Hint: "workers are called like tools; choose another name"})
 		}
 		if other, twice := first[w.Name]; twice {
-			d.problems = append(d.problems, conf.Problem{Place: w.Place,
+			d.problems.Note(conf.Problem{Place: w.Place,
 				What: fmt.Sprintf("name: %s is also the name of %s", w.Name, sandbox.Shown(other.Place.String())),
 				Hint: "a name calls one worker; rename one of them"})
 			continue

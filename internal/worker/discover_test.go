@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,6 +103,27 @@ func TestDiscover(t *testing.T) {
 				t.Errorf("the host's path stands in the error: %v", err)
 			}
 		})
+	}
+}
+
+// A program has so many workers and no more.
+func TestDiscoverMany(t *testing.T) {
+	files := map[string]string{}
+	for i := range 200 {
+		files[fmt.Sprintf("w%d.worker", i)] = ""
+	}
+	if _, err := discover(program(t, files), "."); err != nil {
+		t.Error(err)
+	}
+	files["x.worker"] = ""
+	if _, err := discover(program(t, files), "."); err == nil || !strings.HasPrefix(err.Error(), ".: more than 200 workers; a program has at most 200; ") {
+		t.Errorf("got %v", err)
+	}
+	for name := range files {
+		files[name] = "a: 1\nb: 2\n"
+	}
+	if _, err := discover(program(t, files), "."); strings.Count(err.Error(), "\n") != 99 || !strings.HasSuffix(err.Error(), "too many problems; mend those above first") {
+		t.Errorf("got %d lines", strings.Count(err.Error(), "\n"))
 	}
 }
 

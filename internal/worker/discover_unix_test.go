@@ -40,7 +40,7 @@ func TestDiscoverLinks(t *testing.T) {
 		if a.got != "real=real.worker" || a.err == nil {
 			t.Fatalf("got %s, %v", a.got, a.err)
 		}
-		for _, want := range []string{"gone.worker: not found", "loop.worker: ", "out.worker: ", "up.worker: ", "pipe.worker: not a regular file", "workerPaths: folder: "} {
+		for _, want := range []string{"gone.worker: a link; a worker is a regular file inside the program, not a link", "loop.worker: a link", "out.worker: a link", "up.worker: a link", "pipe.worker: not a regular file", "workerPaths: folder: "} {
 			if !strings.Contains(a.err.Error(), want) {
 				t.Errorf("got\n%v\nwant %s", a.err, want)
 			}
@@ -51,11 +51,28 @@ func TestDiscoverLinks(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("it waits")
 	}
-	// A link inside the program is a file like any other.
-	if err := os.Symlink("real.worker", filepath.Join(root, "again.worker")); err != nil {
-		t.Fatal(err)
+}
+
+// A link inside the program is refused too: its other name is not protected.
+func TestDiscoverLinkInside(t *testing.T) {
+	for _, name := range []string{"main.worker", "a.worker", "a/worker.worker"} {
+		root := program(t, map[string]string{"notes.txt": "name: notes", "a/x": ""})
+		if err := os.Symlink(filepath.Join(root, "notes.txt"), filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := discover(root, "."); got != "" || err == nil || !strings.Contains(err.Error(), name+": a link; a worker is a regular file") {
+			t.Errorf("%s: got %s, %v", name, got, err)
+		}
 	}
-	if _, err := discover(root, "."); err == nil || !strings.Contains(err.Error(), "name: real is also the name of again.worker:1") {
-		t.Errorf("got %v, want the name twice", err)
+}
+
+// A file name does not forge lines, nor hide letters.
+func TestDiscoverNames(t *testing.T) {
+	for _, name := range []string{"a\nmain.worker:1: fine.worker", "a\u202e.worker", "\u200b/worker.worker", "a\x1b[2J.worker"} {
+		root := program(t, map[string]string{name: "name: a", "b.worker": ""})
+		got, err := discover(root, ".")
+		if got != "b=b.worker" || err == nil || !strings.Contains(err.Error(), "cannot be printed") || strings.ContainsAny(err.Error(), "\n\x1b\u202e\u200b") {
+			t.Errorf("%q: got %s, %q", name, got, err)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -71,18 +70,18 @@ func (r *reader) settleEnv(top conf.Node) conf.Node {
 	for _, v := range variables {
 		known = append(known, v.name)
 	}
-	for _, f := range env.Fields {
+	env.Fields = slices.DeleteFunc(slices.Clone(env.Fields), func(f conf.Field) bool {
 		name := f.Key.Text
 		if slices.Contains(known, name) || !runs(name) {
-			continue
+			return false
 		}
 		hint := "such variables have git run programs or use files of the worker's choice; allowed: " + strings.Join(known, ", ")
 		if near := sandbox.Nearest(name, known); len(near) > 0 {
 			hint = "did you mean " + near[0] + "? " + hint
 		}
 		r.problems.Add(f.Key, "credentials.env: "+shown(name)+" may not be set", hint)
-		env = without(env, name)
-	}
+		return true
+	})
 	return top.Set(at, env)
 }
 
@@ -144,13 +143,6 @@ func (r *reader) variable(f conf.Field) {
 	r.w.Git.Credentials.Env = append(r.w.Git.Credentials.Env, v)
 }
 
-var (
-	repoForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+$`)
-	branchForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/-]*$`)
-	secretForm = regexp.MustCompile(`://[^/@]*:[^/@]*@`)
-	urlForm    = regexp.MustCompile(`^(?:(?:https|http|ssh|git|file)://|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)[^\s\x00-\x20-][^\s]*$`)
-)
-
 // target reads a target that is written out: its type says which key names it.
 func (r *reader) target(n conf.Node) *Target {
 	t := &Target{Type: text(n, "type"), Branch: "main", Place: n.Place}
@@ -172,30 +164,27 @@ func (r *reader) target(n conf.Node) *Target {
 	}
 	if branch, ok := n.At("branch"); ok && branch.Kind == conf.Scalar {
 		t.Branch = branch.Text
-		if !branchForm.MatchString(t.Branch) || strings.Contains(t.Branch, "..") || strings.HasSuffix(t.Branch, ".lock") {
-			r.problems.Add(branch, "default_target.branch: "+shown(t.Branch), "it is the name of a branch, such as main")
+		if why := conf.BadBranch(t.Branch); why != "" {
+			r.problems.Add(branch, "default_target.branch: "+why, "it is the name of a branch, such as main")
 		}
 	}
 	return t
 }
 
 func (r *reader) address(t *Target, key string, n conf.Node) {
-	ok, form := true, ""
+	why, hint := "", ""
 	switch key {
 	case "path":
-		t.Path, form = n.Text, "a folder, such as . or ../notes"
-		ok = n.Text != "" && n.Text[0] != '-' && !strings.ContainsFunc(n.Text, unicode.IsControl)
+		t.Path, hint = n.Text, "it is a folder, such as . or ../notes"
+		if n.Text == "" || n.Text[0] == '-' || strings.ContainsFunc(n.Text, unicode.IsControl) {
+			why = shown(n.Text)
+		}
 	case "url":
-		t.URL, form = n.Text, "https://…, ssh://… or user@host:path"
-		ok = urlForm.MatchString(n.Text)
+		t.URL, why, hint = n.Text, conf.BadURL(n.Text), conf.AddressHint
 	case "repo":
-		t.Repo, form = n.Text, "an owner and a name: user/reports"
-		ok = repoForm.MatchString(n.Text)
+		t.Repo, why, hint = n.Text, conf.BadRepo(n.Text), "it is an owner and a name: user/reports"
 	}
-	switch {
-	case !ok:
-		r.problems.Add(n, "default_target."+key+": "+shown(n.Text), "it is "+form)
-	case secretForm.MatchString(t.URL):
-		r.problems.Add(n, "default_target.url: a password", "a secret does not belong in a file; leave it to git's credentials")
+	if why != "" {
+		r.problems.Add(n, "default_target."+key+": "+why, hint)
 	}
 }

@@ -22,7 +22,7 @@ import (
 //
 // Tools are granted by toolset. Consent is one more layer: the lower holds.
 func (w *Worker) Grant(parent policy.Grant, locate func(folder string) (virtual string, ok bool), entry bool) (policy.Grant, conf.Problems) {
-	b := bid{w: w, parent: parent, locate: locate, whose: "the parent", kind: w.Sandbox.Kind}
+	b := bid{w: w, parent: parent, roots: parent.Files.Roots(), locate: locate, whose: "the parent", kind: w.Sandbox.Kind}
 	if entry {
 		b.whose = "the project"
 		if b.kind == NoSandbox && slices.ContainsFunc(w.Toolsets, Toolset.usesFiles) {
@@ -51,6 +51,7 @@ func (w *Worker) Grant(parent policy.Grant, locate func(folder string) (virtual 
 type bid struct {
 	w        *Worker
 	parent   policy.Grant
+	roots    []sandbox.Limit // of the parent; many a wish is held against them
 	locate   func(string) (string, bool)
 	whose    string // who the parent is, in words
 	kind     string // of the sandbox; an entry worker that leaves it out inherits
@@ -63,7 +64,7 @@ func (b *bid) excess(at conf.Place, what, asks, has, advice string) {
 	if advice != "" {
 		hint += "; " + advice
 	}
-	b.problems = append(b.problems, conf.Problem{Place: at, What: what + ": " + string(sandbox.ErrExceedsParent),
+	b.problems.Note(conf.Problem{Place: at, What: what + ": " + string(sandbox.ErrExceedsParent),
 		Hint: hint, Code: sandbox.ErrExceedsParent})
 }
 
@@ -88,7 +89,7 @@ func (b *bid) files() policy.Files {
 	}
 	for _, t := range b.w.Toolsets {
 		if t.usesFiles() {
-			b.problems = append(b.problems, conf.Problem{Place: t.Place, What: t.Name + " without a sandbox",
+			b.problems.Note(conf.Problem{Place: t.Place, What: t.Name + " without a sandbox",
 				Hint: "a worker without sandbox: is a pure function; write sandbox: inherit, or which zones it needs, or leave the toolset out"})
 		}
 	}
@@ -101,11 +102,10 @@ func (b *bid) restrict() policy.Files {
 	if s.ReadOnly {
 		limit.Access = sandbox.ReadOnly
 	}
-	roots := b.parent.Files.Roots()
 	shown := b.parent.Files.Access(limit.Path) > sandbox.None ||
-		slices.ContainsFunc(roots, func(root sandbox.Limit) bool { return within(limit.Path, root.Path) })
+		slices.ContainsFunc(b.roots, func(root sandbox.Limit) bool { return within(limit.Path, root.Path) })
 	if !shown && limit.Path != "/" {
-		b.excess(s.Place, "restrict "+sandbox.Shown(limit.Path), "it", listed(roots), "name a folder that is there")
+		b.excess(s.Place, "restrict "+sandbox.Shown(limit.Path), "it", listed(b.roots), "name a folder that is there")
 	}
 	return policy.AllFiles().With(limit)
 }
@@ -133,16 +133,15 @@ func (b *bid) mode(at conf.Place, what, name string, asks sandbox.Access) {
 	switch has := b.parent.Files.Access(name); {
 	case asks <= has:
 	case has == sandbox.None:
-		roots := b.parent.Files.Roots()
 		var names []string
-		for _, root := range roots {
+		for _, root := range b.roots {
 			names = append(names, root.Path)
 		}
 		advice := ""
 		if near := sandbox.Nearest(name, names); len(near) > 0 {
 			advice = "did you mean " + near[0] + "?"
 		}
-		b.excess(at, what, asks.String(), "none of it; it has "+listed(roots), advice)
+		b.excess(at, what, asks.String(), "none of it; it has "+listed(b.roots), advice)
 	default:
 		b.excess(at, what, asks.String(), has.String(), "write mode: "+has.String()+", or give "+b.whose+" more")
 	}
@@ -175,7 +174,7 @@ func (b *bid) paths() policy.Files {
 			at, ok = b.locate(p.Root)
 		}
 		if !ok {
-			b.excess(p.Place, what, p.Access.String(), "none of it; it has "+listed(b.parent.Files.Roots()),
+			b.excess(p.Place, what, p.Access.String(), "none of it; it has "+listed(b.roots),
 				"the folder must be one of the project's, or in one")
 			continue
 		}

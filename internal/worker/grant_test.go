@@ -2,9 +2,11 @@ package worker_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/worker"
@@ -168,6 +170,29 @@ func TestExceeds(t *testing.T) {
 }
 
 // The entry worker's parent is called by its name.
+// Nobody waits for a worker that asks for all that it does not get, nor reads on
+// and on about it.
+func TestExceedsWithoutEnd(t *testing.T) {
+	var mounts []string
+	for i := range 100 {
+		mounts = append(mounts, fmt.Sprintf("/m%d rw", i))
+	}
+	parent := projectOf(mounts...)
+	for range 6 { // as deep calls have it
+		parent = parent.Meet(parent)
+	}
+	parent.Workers = policy.SetOf(strings.Fields(many("w%d ", 1000))...)
+	w := parse(t, "sandbox: {zones: ["+many("{name: z%d}, ", 100)+"]}\ntoolsets: {workers: {allowed_workers: ["+many("x%d, ", 1000)+"]}}")
+	start := time.Now()
+	_, problems := w.Grant(parent, nil, called)
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("took %v", took)
+	}
+	if text := problems.Error(); len(problems) != 100 || len(text) > 100_000 || !strings.HasSuffix(text, "too many problems; mend those above first") {
+		t.Errorf("%d problems of %d bytes", len(problems), len(text))
+	}
+}
+
 func TestExceedsProject(t *testing.T) {
 	_, problems := parse(t, "sandbox: {zones: [{name: data}]}").Grant(projectOf("/data ro"), nil, first)
 	want := "w.worker:1:26: zone data: exceeds_parent; asks for rw, the project has ro; write mode: ro, or give the project more"

@@ -166,7 +166,7 @@ toolsets:
     credentials: {mode: explicit, env: {GIT_AUTHOR_NAME: Golem, GITHUB_TOKEN: , GH_TOKEN: "${GH_TOKEN}", GIT_TERMINAL_PROMPT: 0}}
   workers:
     allowed_workers: [b, a]
-  mcp: {servers: [x]}
+  mcp: {}
   custom:
 attachment_policy: {max_attachments: 2, max_total_bytes: 5MB, allowed_suffixes: [.PDF, .tar.gz], denied_suffixes: [.exe]}
 allow_empty_input: true
@@ -195,8 +195,7 @@ Go.`)
 	}
 	check("toolsets", strings.Join(sets, ", "), "shell w.worker:8, filesystem w.worker:13, git w.worker:15, workers w.worker:18, mcp w.worker:20, custom w.worker:21")
 	mcp, _ := w.Toolset("mcp")
-	servers, _ := mcp.Config.At("servers")
-	check("mcp", strings.Join(servers.Texts(), ""), "x")
+	check("mcp", mcp.Config.Kind.String(), "a map")
 	check("workers", strings.Join(w.Workers.Names(), " "), "a b")
 	check("calls", w.Calls()[0].Place.String()+" "+w.Calls()[0].Text, "w.worker:19 b")
 	if got, want := w.Shell, (policy.ShellLayer{Default: policy.Ask, From: "w.worker:10", Rules: []policy.ShellRule{
@@ -258,7 +257,7 @@ func TestDefaults(t *testing.T) {
 func TestToolsets(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"toolsets: {filesystem: , custom: {}}", "filesystem:1 custom:1"},
-		{"toolsets:\n  - filesystem\n  - custom: {a: b}\n  - workers: {allowed_workers: []}", "filesystem:2 custom:3 workers:4"},
+		{"toolsets:\n  - filesystem\n  - custom: {}\n  - workers: {allowed_workers: []}", "filesystem:2 custom:3 workers:4"},
 		{"toolsets:", ""},
 		{"toolsets: {}", ""},
 		{"toolsets: []", ""},

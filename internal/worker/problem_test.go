@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -125,11 +126,23 @@ func TestProblems(t *testing.T) {
 		{"toolsets: {git: {default_target: {type: local, path: ., url: 'https://a/b'}}}", []string{`1:62: default_target.url in a local target; a local target has path`}},
 		{"toolsets: {git: {default_target: {type: ftp, path: .}}}", []string{`1:41: toolsets.git.default_target.type: ftp; it is `}},
 		{"toolsets: {git: {default_target: {type: local, path: --upload-pack=x}}}", []string{`1:54: default_target.path: --upload-pack=x; it is a folder`}},
-		{"toolsets: {git: {default_target: {type: remote, url: 'ext::sh -c x'}}}", []string{`1:54: default_target.url: ext::sh -c x; it is https://`}},
+		{"toolsets: {git: {default_target: {type: remote, url: 'ext::sh -c x'}}}", []string{`1:54: default_target.url: ext::sh -c x has a space`}},
 		{"toolsets: {git: {default_target: {type: remote, url: '--upload-pack=x'}}}", []string{`1:54: default_target.url:`}},
-		{"toolsets: {git: {default_target: {type: remote, url: 'https://u:hunter2@a/b'}}}", []string{`1:54: default_target.url: a password; a secret does not belong in a file`}},
-		{"toolsets: {git: {default_target: {type: github, repo: reports}}}", []string{`1:55: default_target.repo: reports; it is an owner and a name`}},
-		{"toolsets: {git: {default_target: {type: local, path: ., branch: -f}}}", []string{`1:65: default_target.branch: -f; it is the name of a branch`}},
+		{"toolsets: {git: {default_target: {type: remote, url: 'https://u:hunter2@a/b'}}}", []string{`1:54: default_target.url: a secret or a user in the address; credentials come from`}},
+		{"toolsets: {git: {default_target: {type: github, repo: reports}}}", []string{`1:55: default_target.repo: reports is no repository; it is an owner and a name`}},
+		{"toolsets: {git: {default_target: {type: local, path: ., branch: -f}}}", []string{`1:65: default_target.branch: -f is no name of a branch; it is the name of a branch`}},
+		{"toolsets: {git: {default_target: {type: remote, url: 'ssh://git@-oProxyCommand=touch/x'}}}", []string{`1:54: default_target.url: it names no host; https://host/path`}},
+		{"toolsets: {git: {default_target: {type: remote, url: 'git@-ofoo:y'}}}", []string{`1:54: default_target.url: git@-ofoo:y is no address`}},
+		{"toolsets: {git: {default_target: {type: remote, url: '-ofoo@h:y'}}}", []string{`1:54: default_target.url: -ofoo@h:y is no address`}},
+		{"toolsets: {git: {default_target: {type: remote, url: 'file:///etc'}}}", []string{`1:54: default_target.url: file is no way to a repository`}},
+		{"toolsets: {git: {default_target: {type: remote, url: 'git://h/x'}}}", []string{`1:54: default_target.url: git is no way to a repository`}},
+		{"toolsets: {git: {default_target: {type: remote, url: 'https://token@github.com/x/y'}}}", []string{`1:54: default_target.url: a secret or a user in the address`}},
+		{"toolsets: {git: {default_target: {type: local, path: ., branch: 'a@{1}'}}}", []string{`1:65: default_target.branch: a@{1} is no name of a branch`}},
+		{"toolsets: {mcp: {servers: [x]}}", []string{`1:17: toolsets.mcp: not in this version; leave it out, or write {}`}},
+		{"toolsets: {custom: false}", []string{`1:20: toolsets.custom: not in this version; leave it out, or write {}`}},
+		{"toolsets: {mcp: 5, custom: text}", []string{`1:17: toolsets.mcp: not in this version`, `1:28: toolsets.custom: not in this version`}},
+		{"toolsets: {mcp: [], custom: [a]}", []string{`1:17: toolsets.mcp: not in this version`, `1:29: toolsets.custom: not in this version`}},
+		{"toolsets: [mcp: {a: b}, custom: true]", []string{`1:17: toolsets.mcp: not in this version`, `1:33: toolsets.custom: not in this version`}},
 		{"toolsets: {git: {credentials: {mode: none}}}", []string{`1:38: toolsets.git.credentials.mode: none; it is `}},
 
 		// aliases beside what they stand for
@@ -228,6 +241,13 @@ func TestHostile(t *testing.T) {
 		{"50 MB", strings.Repeat("x", 50<<20), "52428800 bytes"},
 		{"50 MB of front matter", "---\n" + strings.Repeat("a: b\n", 10<<20), "bytes"},
 		{"NUL", "name: a\x00b", "not YAML"},
+		{"variables without end", "toolsets:\n  git:\n    credentials:\n      env:\n" + many("        GIT_%d: x\n", 20_000), "5:9: a map of 20000 entries; at most 1000"},
+		{"variables", "toolsets:\n  git:\n    credentials:\n      env:\n" + many("        GIT_%d: x\n", 1000), "GIT_98 may not be set"},
+		{"keys without end", many("k%d: 1\n", 80_000), "1:1: a map of 80000 entries; at most 1000"},
+		{"keys", many("k%d: 1\n", 1000), "1:1: unknown key \"k0\""},
+		{"items without end", "output_schema: {a: [" + many("%d, ", 1001) + "]}", "1:20: a list of 1001 entries; at most 1000"},
+		{"zones without end", "sandbox: {zones: [" + many("{name: z%d}, ", 101) + "]}", "1:18: sandbox.zones: a list of 101 entries; a worker names at most 100 folders"},
+		{"paths without end", "sandbox: {paths: {" + many("z%d: {root: .}, ", 101) + "}}", "1:18: sandbox.paths: a map of 101 entries; a worker names at most 100 folders"},
 		{"invalid UTF-8 in front", "---\nname: \xff\n---\n", "not UTF-8"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -242,6 +262,14 @@ func TestHostile(t *testing.T) {
 			}
 		})
 	}
+}
+
+func many(format string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
 }
 
 func deep(n int) string {

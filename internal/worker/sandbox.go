@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -125,6 +126,23 @@ func (r *reader) folder(n conf.Node) string {
 		return "/"
 	}
 	return path.Clean("/" + n.Text)
+}
+
+// maxFolders is how many zones or paths a worker may name, as many as a project
+// may mount.
+const maxFolders = 100
+
+// fewFolders refuses zones and paths without end.
+func (r *reader) fewFolders(top conf.Node) bool {
+	for _, key := range []string{"zones", "paths"} {
+		n, _ := top.At("sandbox", key)
+		if count := len(n.Items) + len(n.Fields); count > maxFolders {
+			r.problems.Add(n, fmt.Sprintf("sandbox.%s: %s of %d entries", key, n.Kind, count),
+				fmt.Sprintf("a worker names at most %d folders; name one above them", maxFolders))
+			return false
+		}
+	}
+	return true
 }
 
 func (r *reader) zones(n conf.Node) {

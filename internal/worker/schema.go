@@ -109,9 +109,9 @@ func toolsetsKey() conf.Key {
 				Keys: []conf.Key{{Name: "allowed_workers", Type: conf.Texts, Empty: true, Example: "[summarise, review]",
 					Doc: "Whom it may call; `\"*\"` for all, `[]` for none."}}},
 			{Name: "mcp", Type: conf.Free, Empty: true, Example: "{}",
-				Doc: "Tools of MCP servers. What stands below is read by that set of tools."},
+				Doc: "Tools of MCP servers. Not in this version: leave it out, or write `{}`."},
 			{Name: "custom", Type: conf.Free, Empty: true, Example: "{}",
-				Doc: "Tools of the program's own. What stands below is read by that set of tools."},
+				Doc: "Tools of the program's own. Not in this version: leave it out, or write `{}`."},
 		}}
 }
 

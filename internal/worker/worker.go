@@ -71,6 +71,9 @@ func Parse(file string, data []byte) (*Worker, error) {
 }
 
 func (r *reader) read(top conf.Node, page page) {
+	if !top.Bounded(&r.problems) || !r.fewFolders(top) {
+		return
+	}
 	top = r.settle(top)
 	Schema().Check(top, &r.problems)
 

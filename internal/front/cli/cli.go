@@ -40,13 +40,16 @@ func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(fo
 func Main(args []string, stdout, stderr io.Writer) int {
 	// File names reach both streams, and may hold anything: nothing but plain
 	// text gets through to the terminal, whoever prints it.
-	out, errs := plain{stdout}, plain{stderr}
+	out, errs := &plain{to: stdout}, &plain{to: stderr}
 	root := newRoot()
 	root.SetArgs(append([]string{}, args...))
 	root.SetOut(out)
 	root.SetErr(errs)
-	err := root.Execute()
-
+	cmd, err := root.ExecuteC()
+	if out.failed != nil {
+		fmt.Fprintf(errs, "golem: standard output: %v\n", out.failed)
+		return exitFailed
+	}
 	var code exit
 	var usage usageError
 	switch {
@@ -65,13 +68,20 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	var problems conf.Problems
 	if errors.As(err, &problems) {
 		fmt.Fprintln(errs, problems.Error())
+		if wantsJSON(cmd) && printJSON(out, lintDocument(problems)) != nil {
+			return exitFailed
+		}
 		return exitUsage
+	}
+	var wrong *sandbox.Error
+	if errors.As(err, &wrong) && wrong.Op == "worker" {
+		err, code = usageError(err.Error()), exitUsage
 	}
 	fmt.Fprintf(errs, "golem: %v\n", err)
 	if sandbox.CodeOf(err) == "untrusted" {
 		return exitDenied
 	}
-	return exitFailed
+	return max(exitFailed, int(code))
 }
 
 func newRoot() *cobra.Command {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -78,13 +79,13 @@ Exit code 0 is yes, 3 is no.`,
 
 // explain asks about the mounts that are given, or about the program.
 func explain(ctx context.Context, flags *programFlags, mounts []*forge.Given, op, path, worker string) (forge.Answer, error) {
-	if len(mounts) > 0 && worker != "" {
-		return forge.Answer{}, usageError("--worker is about a program; it does not go with --root and --mount")
+	if len(mounts) > 0 && (worker != "" || flags.given()) {
+		return forge.Answer{}, usageError("--root and --mount are in place of a program; --worker and the flags about one do not go with them")
 	}
 	if len(mounts) == 0 {
 		p, err := flags.load()
-		if err != nil {
-			return forge.Answer{}, err
+		if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
+			return forge.Answer{}, err // what others ask for too much is theirs
 		}
 		if p.Content.Hash != "" || worker != "" {
 			return p.Explain(ctx, op, path, worker)
@@ -99,6 +100,14 @@ func explain(ctx context.Context, flags *programFlags, mounts []*forge.Given, op
 		return a, usagef("%v", err)
 	}
 	return a, err
+}
+
+// onlyExcess reports whether all problems are workers that ask for too much.
+func onlyExcess(err error) bool {
+	var problems conf.Problems
+	return errors.As(err, &problems) && !slices.ContainsFunc(problems, func(p conf.Problem) bool {
+		return !errors.Is(p, sandbox.ErrExceedsParent)
+	})
 }
 
 // explainArgs wants one path. What follows "--" is kept for commands.

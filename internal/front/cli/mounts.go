@@ -27,6 +27,9 @@ func (f mountFlag) Set(text string) error {
 		rest, last = text, "" // no mode: this is the target
 	case found && !strings.ContainsAny(last, `/\`):
 		access, err := parseMode(last)
+		if err != nil && f.name == "mount" && strings.Count(text, ":") == 1 {
+			return usagef("%s: %s is no target; a target begins with /, such as ./papers:/in:ro", g.Said, sandbox.Shown(last))
+		}
 		if err != nil {
 			return usagef("%s: %s", g.Said, err)
 		}
@@ -41,7 +44,7 @@ func (f mountFlag) Set(text string) error {
 		}
 	}
 	if rest == "" {
-		return usagef("%s: no folder", g.Said)
+		return usagef("%s: no folder; write %s", g.Said, f.Type())
 	}
 	g.Source = sandbox.Host(rest)
 	*f.list = append(*f.list, g)

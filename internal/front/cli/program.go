@@ -2,10 +2,13 @@ package cli
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,11 +29,16 @@ func addProgramFlags(cmd *cobra.Command) *programFlags {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.dir, "program", "C", ".", "the program: a folder, or one inside it")
 	flags.StringVar(&f.state, "state", "", "where golem keeps its state (GOLEM_STATE)")
-	flags.StringVar(&f.trust, "trust", "", "trust content with this hash, without asking")
+	flags.StringVar(&f.trust, "trust", "", "trust content with this hash, for this call")
 	flags.StringVar(&f.approval, "approval", "", "interactive, approve_all or auto_deny (GOLEM_APPROVAL)")
 	flags.StringVar(&f.entry, "entry", "", "the entry worker, in place of main")
 	flags.StringArrayVar(&f.set, "set", nil, "set a value of the project file: a.b=value; may be given again")
 	return f
+}
+
+// given reports whether a flag says something about a program.
+func (f *programFlags) given() bool {
+	return f.dir != "." || f.trust != "" || f.approval != "" || f.entry != "" || len(f.set) > 0
 }
 
 // load puts the program together: flags above the environment above the file.
@@ -42,14 +50,31 @@ func (f *programFlags) load() (*forge.Program, error) {
 	return forge.Load(o)
 }
 
+// loadFiles puts the program together from its files alone. Trust is for them:
+// what the environment sets today would hide what they grant tomorrow.
+func (f *programFlags) loadFiles() (*forge.Program, error) {
+	if len(f.set) > 0 || f.approval != "" {
+		return nil, usageError("trust is for the files as they are; --set and --approval do not go with it")
+	}
+	o, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	o.Settings = nil
+	return forge.Load(o)
+}
+
 func (f *programFlags) options() (forge.Options, error) {
 	o := forge.Options{Dir: f.dir, Entry: f.entry, Trust: f.trust, State: f.state, Now: time.Now}
+	if hash, err := hex.DecodeString(f.trust); f.trust != "" && (err != nil || len(hash) != sha256.Size) {
+		return o, usageError("--trust takes the hash that golem trust --json prints: 64 hexadecimal digits")
+	}
 	if o.State == "" {
 		o.State = os.Getenv("GOLEM_STATE")
 	}
 	o.Home, _ = os.UserHomeDir()
 	o.StateHome = os.Getenv("XDG_STATE_HOME")
-	if o.StateHome == "" && o.Home != "" {
+	if !filepath.IsAbs(o.StateHome) && o.Home != "" { // a relative one does not count, by its specification
 		o.StateHome = filepath.Join(o.Home, ".local", "state")
 	}
 	if o.StateHome == "" && o.State == "" {
@@ -124,6 +149,9 @@ Exit code 0 is none, 2 is some.`,
 		if err != nil && !errors.As(err, &problems) {
 			return err
 		}
+		if p != nil && p.Content.Hash == "" && len(problems) == 0 {
+			return noProgram(p)
+		}
 		if wantsJSON(cmd) {
 			if err := printJSON(cmd.OutOrStdout(), lintDocument(problems)); err != nil {
 				return err
@@ -141,6 +169,11 @@ Exit code 0 is none, 2 is some.`,
 	return cmd
 }
 
+// noProgram says that there is nothing that a command could be about.
+func noProgram(p *forge.Program) error {
+	return usagef("no program in %s or above it; golem init makes one", visible(string(p.Root())))
+}
+
 type lintProblem struct {
 	place
 	What string `json:"what"`
@@ -148,11 +181,18 @@ type lintProblem struct {
 }
 
 func lintDocument(problems conf.Problems) any {
+	return map[string]any{"problems": problemsOf(problems)}
+}
+
+// problemsOf returns the problems that an error is, for machines.
+func problemsOf(err error) []lintProblem {
 	list := []lintProblem{}
+	var problems conf.Problems
+	errors.As(err, &problems)
 	for _, p := range problems {
 		list = append(list, lintProblem{placeOf(p.Place), visible(p.What), visible(p.Hint)})
 	}
-	return map[string]any{"problems": list}
+	return list
 }
 
 func counted(n int, word string) string {
@@ -167,11 +207,14 @@ func newConfig() *cobra.Command {
 		Use:   "config",
 		Short: "Print every value of the configuration, and where it comes from",
 		Long: `Print every value that holds for this program, and where it comes from: a flag,
-an environment variable, a line of the project file, or the defaults.`,
-		Example: "  golem config\n  golem config --set delegation.maxDepth=2",
+an environment variable, a line of the project file, or the defaults. Keys that
+have no value are left out, unless --all is given.`,
+		Example: "  golem config\n  golem config --all --set delegation.maxDepth=2",
 		Args:    noArgs,
 	}
 	flags := addProgramFlags(cmd)
+	all := false
+	cmd.Flags().BoolVar(&all, "all", false, "also the keys that have no value")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		p, err := flags.load()
 		if err != nil {
@@ -186,6 +229,9 @@ an environment variable, a line of the project file, or the defaults.`,
 		var rows [][]string
 		for _, v := range p.Project.Values() {
 			list = append(list, value{v.Key, visible(v.Text), placeOf(v.From)})
+			if v.Text == "" && !all {
+				continue
+			}
 			rows = append(rows, []string{v.Key, cmp.Or(v.Text, "—"), v.From.String()})
 		}
 		if wantsJSON(cmd) {
@@ -212,26 +258,37 @@ folder that holds a program is left alone. You trust what you make.`,
 		}
 		return nil
 	}
-	flags := addProgramFlags(cmd)
+	flags := &programFlags{dir: "."}
+	cmd.Flags().StringVar(&flags.state, "state", "", "where golem keeps its state (GOLEM_STATE)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			flags.dir = args[0]
 		}
-		made, err := forge.Init(flags.dir)
+		made, leftOut, err := forge.Init(flags.dir)
 		if err != nil {
 			return err
 		}
-		p, err := flags.load()
-		if err == nil {
+		p, err := flags.loadFiles()
+		if err != nil {
+			return err
+		}
+		others := p.Content.Others(made)
+		if len(others) == 0 {
 			err = p.Trust()
 		}
 		if err != nil {
 			return err
 		}
 		if wantsJSON(cmd) {
-			return printJSON(cmd.OutOrStdout(), map[string]any{"program": flags.dir, "made": made})
+			return printJSON(cmd.OutOrStdout(), map[string]any{"program": flags.dir, "made": made, "left_out": append([]string{}, leftOut...), "trusted": len(others) == 0})
 		}
 		printInit(cmd.OutOrStdout(), flags.dir, made)
+		if len(leftOut) > 0 {
+			fmt.Fprintf(cmd.OutOrStdout(), "left out: the remotes %s, whose address cannot be a target's; write them in yourself\n", strings.Join(leftOut, ", "))
+		}
+		if len(others) > 0 {
+			fmt.Fprintf(cmd.OutOrStdout(), "not trusted yet: %s came with the folder; look at it with golem trust\n", strings.Join(others, ", "))
+		}
 		return nil
 	}
 	return cmd

@@ -20,7 +20,7 @@ func newTrust() *cobra.Command {
 		Short: "See what a program would be allowed, and trust it",
 		Long: `See what the files of this program would allow, each with its line, and what has
 changed since you last trusted it; then say yes or no. Trust is for this exact
-content: a changed byte asks again. Until then a program has no effect beyond the
+content, whatever flags and variables say: a changed byte asks again. Until then a program has no effect beyond the
 default, which is to read its own folder. A machine passes the hash that --json
 prints: --trust HASH.
 
@@ -31,7 +31,7 @@ Exit code 0 is trusted, 3 is not.`,
 	flags := addProgramFlags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "trust it without asking")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		p, err := flags.load()
+		p, err := flags.loadFiles()
 		if err != nil {
 			return err
 		}
@@ -125,8 +125,15 @@ func askedYes(in io.Reader, out io.Writer) bool {
 		fmt.Fprintln(out, "nobody to ask here: look at it, then golem trust --yes, or --trust HASH on a machine")
 		return false
 	}
-	fmt.Fprint(out, "trust this? [y] yes  [n] no   ")
-	line, _ := bufio.NewReader(f).ReadString('\n')
+	fmt.Fprint(out, "trust this? [y/N] ")
+	line, err := bufio.NewReader(f).ReadString('\n')
+	if err != nil {
+		fmt.Fprintln(out)
+	}
 	answer := strings.TrimSpace(line)
-	return answer == "y" || answer == "yes"
+	if answer == "y" || answer == "yes" {
+		return true
+	}
+	fmt.Fprintln(out, "not trusted; nothing has changed")
+	return false
 }

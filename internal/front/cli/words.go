@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -16,10 +19,14 @@ import (
 
 // plain is a writer that lets only plain text through: what a terminal would
 // obey, and what an eye would not see, comes out as an escape.
-type plain struct{ to io.Writer }
+type plain struct {
+	to     io.Writer
+	failed error // the first write that did not get through
+}
 
-func (p plain) Write(text []byte) (int, error) {
+func (p *plain) Write(text []byte) (int, error) {
 	if _, err := io.WriteString(p.to, visible(string(text))); err != nil {
+		p.failed = cmp.Or(p.failed, err)
 		return 0, err
 	}
 	return len(text), nil
@@ -34,22 +41,40 @@ func visible(text string) string {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, text[0])
-		case r == '\n' || r == '\t' || strconv.IsPrint(r):
+		case r == '\n' || r == '\t' || sandbox.Plain(r):
 			b.WriteRune(r)
 		default:
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		}
 		text = text[size:]
 	}
 	return b.String()
 }
 
-// printJSON prints one document.
+// printJSON prints one document. What is not plain in it is written as JSON
+// writes it, so that no other escape is needed on the way.
 func printJSON(w io.Writer, document any) error {
-	e := json.NewEncoder(w)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(document)
+	if err := e.Encode(document); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, r := range text.String() {
+		switch {
+		case r == '\n' || sandbox.Plain(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // printColumns prints rows under each other, indented. What ends a row may be

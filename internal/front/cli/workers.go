@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/sandbox"
@@ -44,8 +47,11 @@ Exit code 0 is a tree without errors, 2 one with some.`,
 		if p == nil || p.Project == nil {
 			return err
 		}
+		if p.Content.Hash == "" {
+			return noProgram(p)
+		}
 		top := p.Tree()
-		doc := workersDocument{Entry: describe(top), Unreached: []string{}}
+		doc := workersDocument{Entry: describe(top), Unreached: []string{}, Problems: problemsOf(err)}
 		for _, w := range p.Workers {
 			if top.Find(w.Name) == nil {
 				doc.Unreached = append(doc.Unreached, w.Name)
@@ -64,9 +70,35 @@ Exit code 0 is a tree without errors, 2 one with some.`,
 		if len(doc.Unreached) > 0 {
 			fmt.Fprintf(cmd.OutOrStdout(), "called by nobody: %s\n", strings.Join(doc.Unreached, ", "))
 		}
-		return err
+		return unlessIn(top, err)
 	}
 	return cmd
+}
+
+// unlessIn returns the problems that are not in the tree, where they were shown.
+func unlessIn(top *forge.Step, err error) error {
+	var problems conf.Problems
+	if !errors.As(err, &problems) {
+		return err
+	}
+	shown := map[conf.Problem]bool{}
+	var note func(s *forge.Step)
+	note = func(s *forge.Step) {
+		for _, p := range s.Problems {
+			shown[p] = true
+		}
+		for _, c := range s.Calls {
+			note(c)
+		}
+	}
+	if top != nil {
+		note(top)
+	}
+	problems = slices.DeleteFunc(slices.Clone(problems), func(p conf.Problem) bool { return shown[p] })
+	if len(problems) == 0 {
+		return exit(exitUsage)
+	}
+	return problems
 }
 
 // quietly returns the exit code of an error whose text is in the document.
@@ -78,8 +110,9 @@ func quietly(err error) error {
 }
 
 type workersDocument struct {
-	Entry     *workerStep `json:"entry"`
-	Unreached []string    `json:"unreached"`
+	Entry     *workerStep   `json:"entry"`
+	Unreached []string      `json:"unreached"`
+	Problems  []lintProblem `json:"problems"`
 }
 
 // A workerStep is a worker in the tree, for people and machines.
@@ -101,7 +134,7 @@ func describe(s *forge.Step) *workerStep {
 		return nil
 	}
 	d := &workerStep{Name: s.Worker.Name, About: visible(s.Worker.Description), File: s.Worker.File, Depth: s.Grant.Depth,
-		Files: shownFiles(s.Grant.Files), Tools: s.Grant.Tools.Names(), Hosts: s.Grant.Hosts.Patterns(),
+		Files: shownFiles(s.Grant.Files), Tools: s.Grant.Tools.Names(), Hosts: append([]string{}, s.Grant.Hosts.Patterns()...),
 		Problems: []lintProblem{}, Calls: []*workerStep{}}
 	if s.Grant.Hosts.IsAll() {
 		d.Hosts = []string{"*"}

@@ -1,0 +1,87 @@
+package conf
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// AddressHint says how the address of a repository is written.
+const AddressHint = "https://host/path, ssh://host/path and user@host:path are addresses"
+
+var (
+	userForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+	hostForm = regexp.MustCompile(`^(?:[A-Za-z0-9_][A-Za-z0-9._-]*|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$`)
+	scpForm  = regexp.MustCompile(`^(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9_][A-Za-z0-9._-]*:[^:\s-][^\s]*$`)
+	repoForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._][A-Za-z0-9._-]{0,99}$`)
+)
+
+// BadURL says why a text is not the address of a repository, "" if it is one.
+// Git takes some addresses for programs to run (ext::) and hands others to a
+// program that takes them for options (a host or user that begins with -); and
+// an address with a secret in it ends up in logs, so it is never told here.
+func BadURL(text string) string {
+	shown := sandbox.Shown(text)
+	if strings.Contains(text, "@") && strings.Contains(text, "://") {
+		shown = "it" // what stands before the @ may be a secret
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return !sandbox.Plain(r) || r == ' ' }) {
+		return shown + " has a space or a character in it that is not seen"
+	}
+	scheme, _, isURL := strings.Cut(text, "://")
+	if !isURL {
+		if !scpForm.MatchString(text) {
+			return shown + " is no address of a repository"
+		}
+		return ""
+	}
+	if !slices.Contains([]string{"https", "http", "ssh"}, scheme) {
+		return sandbox.Shown(scheme) + " is no way to a repository"
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return shown + " is no address"
+	}
+	_, secret := u.User.Password()
+	switch {
+	case secret || scheme != "ssh" && u.User != nil:
+		return "a secret or a user in the address; credentials come from the host or the worker's git settings"
+	case u.User != nil && !userForm.MatchString(u.User.Username()):
+		return shown + " names no user"
+	case !hostForm.MatchString(u.Hostname()):
+		return shown + " names no host"
+	case u.RawQuery != "" || u.Fragment != "":
+		return shown + " has more than a path behind its host"
+	}
+	return ""
+}
+
+// BadBranch says why git would not take a name for a branch's, or take it for
+// more than a name, "" if neither.
+func BadBranch(name string) string {
+	const most = 200
+	bad := sandbox.Shown(name) + " is no name of a branch"
+	if name == "" || len(name) > most || name == "@" || name == "HEAD" || name[0] == '-' ||
+		strings.ContainsAny(name, " ~^:?*[\\+") || strings.Contains(name, "..") || strings.Contains(name, "@{") ||
+		strings.HasSuffix(name, ".") || strings.ContainsFunc(name, func(r rune) bool { return !sandbox.Plain(r) }) {
+		return bad
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
+			return bad
+		}
+	}
+	return ""
+}
+
+// BadRepo says why a text is not the owner and name of a repository on GitHub,
+// "" if it is.
+func BadRepo(text string) string {
+	if _, name, _ := strings.Cut(text, "/"); !repoForm.MatchString(text) || name == "." || name == ".." {
+		return sandbox.Shown(text) + " is no repository"
+	}
+	return ""
+}
