@@ -36,8 +36,11 @@ func ParseAccess(word string) (Access, bool) {
 	return None, false
 }
 
-// A Limit allows at most Access at Path and below it. See [Sandbox.Restrict].
+// A Limit allows at most Access at Path and below it, and of files only those
+// that its suffixes and size admit, as in a [Mount]. See [Sandbox.Restrict].
 type Limit struct {
-	Path   string
-	Access Access
+	Path         string
+	Access       Access
+	Suffixes     []string
+	MaxFileBytes int64
 }

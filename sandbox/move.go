@@ -213,7 +213,7 @@ func (s *Sandbox) mayCome(f, t place, attr Attr) error {
 	}
 	// What another call puts into the folder meanwhile is allowed where it is now.
 	// So it goes only to where no other rule could be about what is in it.
-	if s.table.deeper[t.name] || s.guard.reaches(t.name) || !slices.Equal(f.rule.holds, t.rule.holds) {
+	if s.table.deeper[t.name] || s.guard.reaches(t.name) || !slices.Equal(f.rule.bounds, t.rule.bounds) {
 		return &Error{Code: ErrInvalid, Hint: "other rules hold there; make the folder and move its files one by one"}
 	}
 	return nil

@@ -51,6 +51,7 @@ type Mount struct {
 type mount struct {
 	Mount
 	traits Traits
+	bounds *bounds // nil: none
 }
 
 // New makes a sandbox. Two mounts at one target, a source that is missing or
@@ -114,11 +115,11 @@ func newMount(given Mount) (*mount, error) {
 	}
 	m.Target = target
 	m.Suffixes = slices.Clone(given.Suffixes)
-	if slices.ContainsFunc(m.Suffixes, func(s string) bool { return s == "" || strings.ContainsAny(s, "/\x00") }) {
-		return nil, &Error{Op: "mount", Path: target, Code: ErrInvalid, Hint: "a suffix is the end of a file name, such as .md"}
+	if m.bounds, why = newBounds(given.Suffixes, given.MaxFileBytes); why == "" && given.Access > ReadWrite {
+		why = "access is none, ro or rw"
 	}
-	if given.Access > ReadWrite || given.MaxFileBytes < 0 {
-		return nil, &Error{Op: "mount", Path: target, Code: ErrInvalid, Hint: "access is none, ro or rw, and max_file_bytes is not below zero"}
+	if why != "" {
+		return nil, &Error{Op: "mount", Path: target, Code: ErrInvalid, Hint: why}
 	}
 	if m.Backend == nil {
 		b, err := openDir(given.Base, given.Source)

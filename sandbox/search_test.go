@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"math/rand/v2"
 	"runtime"
@@ -96,5 +97,46 @@ func TestWalksLetGoOfTheirContext(t *testing.T) {
 	cancel()
 	if found, err := s.Walk(ended, "/", nil, sandbox.Budget{}); err != nil || found.Cut != sandbox.CutCancelled {
 		t.Errorf("after the end: %v, %v", found, err)
+	}
+}
+
+// Suffixes and sizes of a limit hold on top of the mount's, below its path and
+// for every layer above it.
+func TestLimitsHaveBounds(t *testing.T) {
+	m := sandbox.NewMemory(map[string]sandbox.Object{"src/a.go": {Content: "package a"}, "src/k.pem": {Content: "secret"}, "l.go": {Content: "src/k.pem", Mode: fs.ModeSymlink}})
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: m, Access: sandbox.ReadWrite, MaxFileBytes: 20}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Restrict(sandbox.Limit{Path: "/", Access: sandbox.ReadWrite},
+		sandbox.Limit{Path: "/src", Access: sandbox.ReadWrite, Suffixes: []string{".go"}, MaxFileBytes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err = r.Restrict(sandbox.Limit{Path: "/", Access: sandbox.ReadWrite, Suffixes: []string{".go", ".pem"}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]sandbox.Code{"/src/a.go": "", "/src/k.pem": sandbox.ErrSuffix, "/l.go": sandbox.ErrSuffix} {
+		if _, err := r.Read(name); sandbox.CodeOf(err) != want {
+			t.Errorf("read %s: %v, want %q", name, err, want)
+		}
+	}
+	for _, test := range []struct {
+		name string
+		size int
+		want sandbox.Code
+	}{{"/src/b.go", 10, ""}, {"/src/b.go", 11, sandbox.ErrTooLarge}, {"/x.pem", 20, ""}, {"/x.pem", 21, sandbox.ErrTooLarge}, {"/x.txt", 1, sandbox.ErrSuffix}} {
+		if _, err := r.Write(test.name, make([]byte, test.size)); sandbox.CodeOf(err) != test.want {
+			t.Errorf("write %s with %d bytes: %v, want %q", test.name, test.size, err, test.want)
+		}
+	}
+	if err := r.Move("/src/a.go", "/src/a.pem"); !errors.Is(err, sandbox.ErrSuffix) {
+		t.Errorf("move: %v", err)
+	}
+	if _, err := s.Restrict(sandbox.Limit{Path: "/", Suffixes: []string{"/"}}); !errors.Is(err, sandbox.ErrInvalid) {
+		t.Errorf("a suffix that is none: %v", err)
+	}
+	if _, err := s.Restrict(sandbox.Limit{Path: "/", MaxFileBytes: -1}); !errors.Is(err, sandbox.ErrInvalid) {
+		t.Errorf("a size below zero: %v", err)
 	}
 }

@@ -5,34 +5,70 @@ import (
 	"strings"
 )
 
+// Bounds are what files of a place may be.
+type bounds struct {
+	suffixes []string // none: any
+	maxBytes int64    // 0: any
+}
+
+// newBounds returns bounds, nil where there are none, or what is wrong.
+func newBounds(suffixes []string, maxBytes int64) (*bounds, string) {
+	if slices.ContainsFunc(suffixes, func(s string) bool { return s == "" || strings.ContainsAny(s, "/\x00") }) {
+		return nil, "a suffix is the end of a file name, such as .md"
+	}
+	if maxBytes < 0 {
+		return nil, "a largest size is not below zero"
+	}
+	if len(suffixes) == 0 && maxBytes == 0 {
+		return nil, ""
+	}
+	return &bounds{slices.Clone(suffixes), maxBytes}, ""
+}
+
 // A layer is the limits of one Restrict.
-type layer []Limit
+type layer []limit
+
+type limit struct {
+	path   string
+	access Access
+	bounds *bounds // nil: none
+}
 
 func (s *Sandbox) newLayer(limits []Limit) (layer, error) {
 	l := make(layer, 0, len(limits))
-	for _, limit := range limits {
-		name, why := s.clean(limit.Path)
-		if why != "" {
-			return nil, &Error{Op: "restrict", Path: limit.Path, Code: ErrInvalid, Hint: why}
+	for _, given := range limits {
+		name, why := s.clean(given.Path)
+		var b *bounds
+		if why == "" {
+			b, why = newBounds(given.Suffixes, given.MaxFileBytes)
 		}
-		l = append(l, Limit{s.table.spellNew(name), min(limit.Access, ReadWrite)})
+		if why != "" {
+			return nil, &Error{Op: "restrict", Path: given.Path, Code: ErrInvalid, Hint: why}
+		}
+		l = append(l, limit{s.table.spellNew(name), min(given.Access, ReadWrite), b})
 	}
 	return l, nil
 }
 
-// access returns what the layer allows at name: what the limit with the longest
-// path says, the least where there are two, and None where there is none.
-func (l layer) access(name string) Access {
-	best := Limit{Access: None}
+// lower lowers a rule to what the layer allows at name: what the limit with the
+// longest path says, all of them where there are more, and nothing where there
+// is none.
+func (l layer) lower(r *rule, name string) {
+	longest := 0
 	for _, limit := range l {
-		if !within(limit.Path, name) || len(limit.Path) < len(best.Path) {
-			continue
-		}
-		if len(limit.Path) > len(best.Path) || limit.Access < best.Access {
-			best = limit
+		if within(limit.path, name) {
+			longest = max(longest, len(limit.path))
 		}
 	}
-	return best.Access
+	if longest == 0 {
+		r.access = None
+	}
+	for _, limit := range l {
+		if len(limit.path) == longest && within(limit.path, name) {
+			r.access = min(r.access, limit.access)
+			r.bind(limit.bounds)
+		}
+	}
 }
 
 // A rule is all that holds at a name and below it, down to the next name that
@@ -40,17 +76,24 @@ func (l layer) access(name string) Access {
 type rule struct {
 	mount  *mount // nil: no mount holds the name
 	access Access
-	// holds are the mounts whose suffixes and sizes limit this place: the mount
-	// itself, and those that share the host folder.
-	holds []*mount
+	// bounds limit the files of this place: those of the mount itself, of mounts
+	// that share the host folder, and of layers.
+	bounds []*bounds
+}
+
+// bind adds bounds to the rule, each once.
+func (r *rule) bind(b *bounds) {
+	if b != nil && !slices.Contains(r.bounds, b) {
+		r.bounds = append(r.bounds, b)
+	}
 }
 
 // maxBytes returns the smallest size limit of the place, 0 for none.
 func (r rule) maxBytes() int64 {
 	var least int64
-	for _, m := range r.holds {
-		if m.MaxFileBytes > 0 && (least == 0 || m.MaxFileBytes < least) {
-			least = m.MaxFileBytes
+	for _, b := range r.bounds {
+		if b.maxBytes > 0 && (least == 0 || b.maxBytes < least) {
+			least = b.maxBytes
 		}
 	}
 	return least
@@ -58,9 +101,9 @@ func (r rule) maxBytes() int64 {
 
 // suffix returns the suffixes that keep a file of this name out, or nil.
 func (r rule) suffix(name string) []string {
-	for _, m := range r.holds {
-		if len(m.Suffixes) > 0 && !hasSuffix(name, m.Suffixes) {
-			return m.Suffixes
+	for _, b := range r.bounds {
+		if len(b.suffixes) > 0 && !hasSuffix(name, b.suffixes) {
+			return b.suffixes
 		}
 	}
 	return nil
@@ -243,7 +286,7 @@ func (s *Sandbox) anchors() []string {
 	}
 	for _, l := range s.layers {
 		for _, limit := range l {
-			names = append(names, limit.Path)
+			names = append(names, limit.path)
 		}
 	}
 	slices.Sort(names)
@@ -257,15 +300,16 @@ func (s *Sandbox) ruleAt(name string, m *mount) rule {
 	if m == nil {
 		return rule{}
 	}
-	r := rule{mount: m, access: m.Access, holds: []*mount{m}}
+	r := rule{mount: m, access: m.Access}
+	r.bind(m.bounds)
 	for _, o := range s.shared {
-		if o.in == m && within(o.place, name) && !slices.Contains(r.holds, o.with) {
-			r.holds = append(r.holds, o.with)
+		if o.in == m && within(o.place, name) {
 			r.access = min(r.access, o.with.Access)
+			r.bind(o.with.bounds)
 		}
 	}
 	for _, l := range s.layers {
-		r.access = min(r.access, l.access(name))
+		l.lower(&r, name)
 	}
 	return r
 }

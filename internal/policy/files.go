@@ -75,8 +75,7 @@ func (f Files) Roots() []sandbox.Limit {
 	return roots
 }
 
-// Apply restricts a sandbox to the files. A kind that the sandbox does not keep
-// to is an error: it would be ignored.
+// Apply restricts a sandbox to the files.
 func (f Files) Apply(s *sandbox.Sandbox) (*sandbox.Sandbox, error) {
 	if !f.open {
 		return s.Restrict()
@@ -89,9 +88,11 @@ func (f Files) Apply(s *sandbox.Sandbox) (*sandbox.Sandbox, error) {
 		s = lesser
 	}
 	for _, k := range f.kinds {
-		if err := k.kept(s); err != nil {
+		lesser, err := s.Restrict(k.limit()...)
+		if err != nil {
 			return nil, err
 		}
+		s = lesser
 	}
 	return s, nil
 }

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -17,8 +16,8 @@ type Kind struct {
 }
 
 // Only returns the files narrowed to kinds. Whether a name is a file or a folder
-// is not known here, and neither is its size: the sandbox keeps to the kinds,
-// and [Files.Apply] refuses one that does not.
+// is not known here, and neither is its size: the sandbox that [Files.Apply]
+// makes keeps to the kinds.
 func (f Files) Only(kinds ...Kind) Files {
 	f.kinds = slices.Concat(f.kinds, kinds)
 	for i, k := range f.kinds {
@@ -32,31 +31,10 @@ func (f Files) Only(kinds ...Kind) Files {
 // Kinds returns the kinds, those of the first who had a say first.
 func (f Files) Kinds() []Kind { return slices.Clone(f.kinds) }
 
-// kept returns an error if a mount of the sandbox lets more files through.
-func (k Kind) kept(s *sandbox.Sandbox) error {
-	for _, m := range s.Mounts() {
-		holder, ok := s.MountOf(k.Path)
-		if !holds(k.Path, m.Target) && !(ok && holder.Target == m.Target) {
-			continue
-		}
-		if !k.keptBy(m) {
-			return &sandbox.Error{Op: "restrict", Path: k.Path, Code: sandbox.ErrInvalid,
-				Hint: k.From + ": suffixes and max_file_bytes hold for all workers alike; write them in the project, at " + m.Target + ", or leave them out here"}
-		}
+// limit is the kind as a layer of its own, which lets all else through.
+func (k Kind) limit() []sandbox.Limit {
+	return []sandbox.Limit{
+		{Path: "/", Access: sandbox.ReadWrite},
+		{Path: k.Path, Access: sandbox.ReadWrite, Suffixes: k.Suffixes, MaxFileBytes: k.MaxBytes},
 	}
-	return nil
-}
-
-func (k Kind) keptBy(m sandbox.Mount) bool {
-	if k.MaxBytes > 0 && (m.MaxFileBytes == 0 || m.MaxFileBytes > k.MaxBytes) {
-		return false
-	}
-	if len(k.Suffixes) == 0 {
-		return true
-	}
-	return len(m.Suffixes) > 0 && !slices.ContainsFunc(m.Suffixes, func(has string) bool {
-		return !slices.ContainsFunc(k.Suffixes, func(asks string) bool {
-			return strings.HasSuffix(strings.ToLower(has), strings.ToLower(asks))
-		})
-	})
 }
