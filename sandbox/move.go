@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 )
 
 // Move moves a file, folder or link to a name that must not exist; the folders
@@ -244,6 +245,8 @@ func (s *Sandbox) eachBelow(ctx context.Context, p place, e Entry, visit func(pl
 	if err != nil {
 		return err
 	}
+	// In order, so that the same folder always meets the same refusal.
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	for _, child := range entries {
 		if ctx.Err() != nil {
 			return &Error{Code: ErrLimit, Hint: "stopped before anything was done"}
