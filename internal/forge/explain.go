@@ -95,7 +95,7 @@ func (p *Program) Explain(ctx context.Context, op, path, name string) (Answer, e
 		return Answer{}, err
 	}
 	a := question{op, path, s, given}.answer(ctx)
-	p.explainStep(&a, step)
+	explainStep(&a, step)
 	if _, held := s.MountOf(a.end); held {
 		p.explainConsent(&a, grant)
 	} // a folder above mounts holds nothing to consent to
@@ -132,8 +132,9 @@ func (p *Program) reach(name string) (*Step, error) {
 		Hint: "no worker may call it; name it under workers.allowed_workers of one that is called, or choose it with --entry"}
 }
 
-// explainStep adds what the workers on the way to this one declare.
-func (p *Program) explainStep(a *Answer, s *Step) {
+// explainStep adds what is left of the name for each worker on the way to this
+// one: every grant has the project's folders in it.
+func explainStep(a *Answer, s *Step) {
 	if s == nil {
 		return
 	}
@@ -143,25 +144,15 @@ func (p *Program) explainStep(a *Answer, s *Step) {
 		way = append([]*Step{at}, way...)
 	}
 	for _, at := range way {
-		a.Facts = append(a.Facts, Fact{"worker", at.Worker.Name, p.declared(at, a.end), at.Worker.Sandbox.Place.String()})
+		left := "—" // of what is no name
+		if a.end != "" {
+			left = at.Grant.Files.Access(a.end).String()
+		}
+		a.Facts = append(a.Facts, Fact{"worker", at.Worker.Name, left, at.Worker.Sandbox.Place.String()})
 		for _, problem := range at.Problems {
 			a.Facts = append(a.Facts, Fact{"error", at.Worker.Name, problem.What, problem.Place.String()})
 		}
 	}
-}
-
-// declared says what is left of a name for a worker.
-func (p *Program) declared(s *Step, name string) string {
-	if name == "" {
-		return "—"
-	}
-	left := s.Grant.Files.Access(name)
-	for _, m := range p.Project.Mounts {
-		if access, ok := sandbox.ParseAccess(m.Mode); ok && m.Target == name {
-			left = min(left, access)
-		}
-	}
-	return left.String()
 }
 
 // explainConsent adds what an approver is asked, and what the approval mode

@@ -34,6 +34,14 @@ func Open(path string) (*Folder, error) {
 	case info.Mode().Perm()&0o022 != 0 || !ours(info):
 		return nil, fmt.Errorf("state folder %s: others may write to it; chmod 700 one of your own, or choose another with --state", path)
 	}
+	// Whoever may write to the folder above could put another one in its place.
+	above, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return nil, unusable(path, err)
+	}
+	if above.Mode().Perm()&0o002 != 0 && above.Mode()&fs.ModeSticky == 0 {
+		return nil, fmt.Errorf("state folder %s: everybody may replace it; choose one in a folder of your own with --state", path)
+	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, unusable(path, err)

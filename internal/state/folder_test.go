@@ -77,6 +77,9 @@ func TestFolderIsPrivate(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if _, err := state.Open(filepath.Join(open, "mine")); err == nil || !strings.Contains(err.Error(), "--state") {
+		t.Errorf("in a folder that everybody may change: %v", err)
+	}
 	link := filepath.Join(top, "link")
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
