@@ -43,4 +43,7 @@ type Limit struct {
 	Access       Access
 	Suffixes     []string
 	MaxFileBytes int64
+	// NoWrite and NoDelete each take one half of ReadWrite away: to make and
+	// change what is there, and to remove it or move it away.
+	NoWrite, NoDelete bool
 }

@@ -14,8 +14,9 @@ import (
 // above it are made. Between mounts only files move. Where anything below a
 // folder may not be changed, the folder stays.
 func (s *Sandbox) Move(from, to string) error {
-	w := want{op: "move", access: ReadWrite, itself: true}
-	return s.do(w, from, func(f place) error {
+	away := want{op: "move", access: ReadWrite, itself: true, removes: true}
+	here := want{op: "move", access: ReadWrite, itself: true}
+	return s.do(away, from, func(f place) error {
 		attr, err := s.movable(f)
 		if err != nil {
 			return err
@@ -23,7 +24,7 @@ func (s *Sandbox) Move(from, to string) error {
 		if err := s.mayGo(context.Background(), f, attr); err != nil {
 			return err
 		}
-		return s.do(w, to, func(t place) error {
+		return s.do(here, to, func(t place) error {
 			if err := s.mayCome(f, t, attr); err != nil {
 				return err
 			}
@@ -78,7 +79,7 @@ func (s *Sandbox) carry(f, t place, attr Attr) error {
 
 // Delete removes a file, a link or an empty folder.
 func (s *Sandbox) Delete(name string) error {
-	return s.do(want{op: "delete", access: ReadWrite, itself: true}, name, func(p place) error {
+	return s.do(want{op: "delete", access: ReadWrite, itself: true, removes: true}, name, func(p place) error {
 		attr, err := s.movable(p)
 		if err != nil {
 			return err
@@ -94,7 +95,7 @@ func (s *Sandbox) Delete(name string) error {
 // policy keeps anything in the folder, nothing is removed. If the host fails or
 // ctx ends midway, a part may be gone; the error says where it stopped.
 func (s *Sandbox) DeleteAll(ctx context.Context, name string) error {
-	return s.do(want{op: "delete", access: ReadWrite, itself: true}, name, func(p place) error {
+	return s.do(want{op: "delete", access: ReadWrite, itself: true, removes: true}, name, func(p place) error {
 		attr, err := s.movable(p)
 		if err != nil {
 			return err
@@ -114,6 +115,9 @@ func (s *Sandbox) removeTree(ctx context.Context, p place, e Entry) error {
 	}
 	if err := s.mayGoAlone(p, Attr{Mode: e.Type}); err != nil {
 		return err
+	}
+	if p.rule.noDelete {
+		return &Error{Code: ErrReadOnly, Hint: "a part of it may not be deleted"}
 	}
 	b := p.rule.mount.Backend
 	if e.IsDir() {
@@ -181,6 +185,9 @@ func (s *Sandbox) mayGoAlone(p place, attr Attr) error {
 // mayGo reports whether p and all that is in it may be removed from there.
 func (s *Sandbox) mayGo(ctx context.Context, p place, attr Attr) error {
 	return s.eachBelow(ctx, p, Entry{Type: attr.Mode.Type()}, func(p place, e Entry) error {
+		if p.rule.noDelete {
+			return &Error{Code: ErrReadOnly, Hint: "a part of it may not be deleted or moved away"}
+		}
 		return s.mayGoAlone(p, Attr{Mode: e.Type})
 	})
 }
@@ -200,6 +207,9 @@ func (s *Sandbox) mayCome(f, t place, attr Attr) error {
 		there := t
 		if p.rel != f.rel {
 			there = s.inside(t, relative(f.name, p.name))
+		}
+		if there.rule.noWrite {
+			return &Error{Code: ErrReadOnly, Hint: "a part of it may not be written there"}
 		}
 		if len(there.name) > maxName {
 			return &Error{Code: ErrInvalid, Hint: "a name in it would be longer than 4096 bytes"}

@@ -37,6 +37,12 @@ type want struct {
 	itself bool
 	// bare saves the search for names like one that was not found.
 	bare bool
+	// removes is for what takes a name away, where others with ReadWrite make or
+	// change it.
+	removes bool
+	// asks is for who only wants to know where a name leads. The halves of
+	// ReadWrite that a layer has taken bind who acts.
+	asks bool
 }
 
 // do resolves name and calls act at the place, again for every link on the way,
@@ -66,6 +72,35 @@ func (s *Sandbox) do(w want, name string, act func(place) error) error {
 	return &Error{Op: w.op, Path: asked, Code: ErrConflict, Hint: "links on the way keep changing; try again"}
 }
 
+// Locate returns the canonical name that name leads to, links followed, if the
+// policy lets an operation with this access go there, and otherwise the error
+// that it would meet. There need not be anything at the name. With itself, a
+// link in the last part is not followed: that is what an operation that removes
+// a name acts on. NoWrite and NoDelete do not count: a sandbox with both can be
+// asked and not changed. The op is the word that the error begins with.
+func (s *Sandbox) Locate(op, name string, access Access, itself bool) (string, error) {
+	at := ""
+	w := want{op: op, access: access, folders: access < ReadWrite, itself: itself, asks: true}
+	err := s.do(w, name, func(p place) error {
+		at = p.name
+		if p.rule.mount == nil {
+			return nil // a folder above mounts
+		}
+		attr, err := p.rule.mount.Backend.Lstat(p.rel)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err == nil && attr.Mode&fs.ModeSymlink != 0 && !itself:
+			return ErrLink
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return at, nil
+}
+
 // place decides whether the policy admits the operation at a canonical name.
 func (s *Sandbox) place(w want, name string) (place, error) {
 	r := s.lookup(name)
@@ -80,6 +115,10 @@ func (s *Sandbox) place(w want, name string) (place, error) {
 		return p, ErrNotFound
 	case r.access < w.access:
 		return p, ErrReadOnly
+	case w.access == ReadWrite && w.removes && r.noDelete:
+		return p, &Error{Code: ErrReadOnly, Hint: "it may be written here, not deleted or moved away"}
+	case w.access == ReadWrite && !w.removes && r.noWrite && !w.asks:
+		return p, &Error{Code: ErrReadOnly, Hint: "it may be deleted or moved away, not written"}
 	case w.access == ReadWrite:
 		if pattern := s.guard.match(name); pattern != "" {
 			return p, &Error{Code: ErrProtected, Hint: pattern + " and what is in it change only by clearing"}

@@ -29,9 +29,10 @@ func newBounds(suffixes []string, maxBytes int64) (*bounds, string) {
 type layer []limit
 
 type limit struct {
-	path   string
-	access Access
-	bounds *bounds // nil: none
+	path              string
+	access            Access
+	bounds            *bounds // nil: none
+	noWrite, noDelete bool
 }
 
 func (s *Sandbox) newLayer(limits []Limit) (layer, error) {
@@ -45,7 +46,7 @@ func (s *Sandbox) newLayer(limits []Limit) (layer, error) {
 		if why != "" {
 			return nil, &Error{Op: "restrict", Path: given.Path, Code: ErrInvalid, Hint: why}
 		}
-		l = append(l, limit{s.table.spellNew(name), min(given.Access, ReadWrite), b})
+		l = append(l, limit{s.table.spellNew(name), min(given.Access, ReadWrite), b, given.NoWrite, given.NoDelete})
 	}
 	return l, nil
 }
@@ -67,6 +68,8 @@ func (l layer) lower(r *rule, name string) {
 		if len(limit.path) == longest && within(limit.path, name) {
 			r.access = min(r.access, limit.access)
 			r.bind(limit.bounds)
+			r.noWrite = r.noWrite || limit.noWrite
+			r.noDelete = r.noDelete || limit.noDelete
 		}
 	}
 }
@@ -79,6 +82,8 @@ type rule struct {
 	// bounds limit the files of this place: those of the mount itself, of mounts
 	// that share the host folder, and of layers.
 	bounds []*bounds
+	// noWrite and noDelete are the halves of ReadWrite that layers have taken.
+	noWrite, noDelete bool
 }
 
 // bind adds bounds to the rule, each once.

@@ -123,7 +123,7 @@ func (s *Sandbox) Sweep(ctx context.Context, before time.Time) (int, error) {
 	w := s.newWalker(ctx, Budget{Entries: math.MaxInt, Time: math.MaxInt64})
 	w.temps = true
 	w.visit = func(_ int, p place, e Entry) bool {
-		if !isTemp(e.Name) || !e.Type.IsRegular() || p.rule.access < ReadWrite {
+		if !isTemp(e.Name) || !e.Type.IsRegular() || p.rule.access < ReadWrite || p.rule.noDelete {
 			return e.IsDir() && !isTemp(e.Name)
 		}
 		b, rel := p.rule.mount.Backend, path.Join(p.rel, e.Name)

@@ -152,3 +152,28 @@ func (c Consents) Rules() []Rule { return slices.Concat(c.layers...) }
 func (c Consents) meet(d Consents) Consents {
 	return Consents{slices.Concat(c.layers, d.layers)}
 }
+
+// Stricter returns the names below the target of an effect on files for which
+// less consent is written than the effect itself has. An effect on a folder
+// reaches them only if somebody asks about them by name.
+func (g Grant) Stricter(e Effect) []string {
+	if !e.Verb.onFiles() {
+		return nil
+	}
+	var names []string
+	consent := unset
+	for _, layer := range g.Consent.layers {
+		for _, r := range layer {
+			if r.Verb != e.Verb && (e.Verb != Attach || r.Verb != Read) || !isBelow(e.Target, r.Target) {
+				continue
+			}
+			if consent == unset {
+				consent, _ = g.Consent.Of(e)
+			}
+			if below, _ := g.Consent.Of(Effect{e.Verb, r.Target}); below < consent && !slices.Contains(names, r.Target) {
+				names = append(names, r.Target)
+			}
+		}
+	}
+	return names
+}

@@ -1,5 +1,11 @@
 package policy
 
+import (
+	"errors"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
 // Origin is who makes a call. The zero value is nobody.
 type Origin uint8
 
@@ -97,11 +103,37 @@ func (v Verb) unwritten() Consent {
 
 // An Effect is what a call does to one target: write /out/a.md.
 type Effect struct {
-	Verb   Verb
-	Target string // a canonical virtual name for files, a name otherwise
+	Verb   Verb   `json:"verb"`
+	Target string `json:"target"` // a canonical virtual name for files, a name otherwise
 }
 
 func (e Effect) String() string { return e.Verb.String() + " " + e.Target }
+
+// MarshalText returns the word that String returns.
+func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText reads the word that String returns.
+func (o *Origin) UnmarshalText(text []byte) error { return unword(o, Peer, text) }
+
+// MarshalText returns the word that String returns.
+func (v Verb) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads the word that String returns.
+func (v *Verb) UnmarshalText(text []byte) error { return unword(v, Use, text) }
+
+// unword finds the value whose word is the text.
+func unword[T interface {
+	~uint8
+	String() string
+}](v *T, last T, text []byte) error {
+	for w := T(0); w <= last; w++ {
+		if w.String() == string(text) {
+			*v = w
+			return nil
+		}
+	}
+	return errors.New("no such word: " + sandbox.Shown(string(text)))
+}
 
 func word[T ~uint8](v T, words ...string) string {
 	if int(v) < len(words) {
