@@ -10,7 +10,10 @@ import (
 )
 
 // A Folder keeps documents by their names. Only its user can look into it.
-type Folder struct{ root *os.Root }
+type Folder struct {
+	root  *os.Root
+	locks *locks
+}
 
 // maxDocument bounds what is read back: a state folder may be damaged.
 const maxDocument = 64 << 20
@@ -46,7 +49,7 @@ func Open(path string) (*Folder, error) {
 	if err != nil {
 		return nil, unusable(path, err)
 	}
-	return &Folder{root}, nil
+	return &Folder{root, new(locks)}, nil
 }
 
 // unusable says what to do about a state folder that cannot be used. The path
@@ -64,7 +67,7 @@ func (f *Folder) Close() error { return f.root.Close() }
 
 // Read returns a document, nil if there is none.
 func (f *Folder) Read(name string) ([]byte, error) {
-	file, err := f.root.Open(name)
+	file, err := open(f.root, name, toRead)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -83,11 +86,11 @@ func (f *Folder) Read(name string) ([]byte, error) {
 // not there. Only one process is in change at a time. When Update returns, the
 // new document is on the disk; when it fails, the old one stands.
 func (f *Folder) Update(name string, change func(old []byte) ([]byte, error)) error {
-	lock, err := f.lock(name)
+	lock, err := f.lock(name+".lock", true)
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer f.unlock(lock)
 	old, err := f.Read(name)
 	if err != nil {
 		return err
@@ -104,26 +107,16 @@ func (f *Folder) Update(name string, change func(old []byte) ([]byte, error)) er
 
 // replace writes a document beside the old one and puts it in its place. The
 // name of the new one is fixed: whoever holds the lock is the only writer, and
-// what a killed one left behind is overwritten.
+// what a killed one left behind goes.
 func (f *Folder) replace(name string, data []byte) error {
 	temp := name + ".new"
-	file, err := f.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
+	err := f.write(temp, data)
 	if err == nil {
 		err = f.root.Rename(temp, name)
 	}
 	if err != nil {
 		f.root.Remove(temp)
-		return err
+		return trouble(name, err)
 	}
-	return f.sync()
+	return trouble(name, f.sync())
 }

@@ -3,27 +3,39 @@
 package state
 
 import (
-	"io"
 	"os"
 	"syscall"
 )
 
-// lock waits for the lock of a document and takes it, until it is closed.
-func (f *Folder) lock(name string) (io.Closer, error) {
-	file, err := f.root.OpenFile(name+".lock", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
+// nonblock lets a pipe be opened, and then refused, without waiting for its
+// other end.
+const nonblock = syscall.O_NONBLOCK
+
+// locks are the kernel's: a process that ends, in whatever way, holds none.
+type locks struct{}
+
+// take takes the lock of an open file. Without wait, it reports whether it could.
+func (*locks) take(file *os.File, wait bool) (bool, error) {
+	how := syscall.LOCK_EX
+	if !wait {
+		how |= syscall.LOCK_NB
 	}
 	for {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
-		if err == nil {
-			return file, nil
-		}
-		if err != syscall.EINTR {
-			file.Close()
-			return nil, err
+		switch err := syscall.Flock(int(file.Fd()), how); err {
+		case nil:
+			return true, nil
+		case syscall.EINTR:
+		case syscall.EWOULDBLOCK:
+			return false, nil
+		default:
+			return false, err
 		}
 	}
+}
+
+// free gives the lock of an open file back.
+func (*locks) free(file *os.File) error {
+	return syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
 }
 
 // sync puts the names of the folder on the disk.

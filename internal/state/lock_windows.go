@@ -1,24 +1,37 @@
 package state
 
 import (
-	"io"
 	"os"
 
 	"golang.org/x/sys/windows"
 )
 
-// lock waits for the lock of a document and takes it, until it is closed.
-func (f *Folder) lock(name string) (io.Closer, error) {
-	file, err := f.root.OpenFile(name+".lock", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
+// nonblock is for systems whose folders hold pipes.
+const nonblock = 0
+
+// locks are the kernel's: a process that ends, in whatever way, holds none.
+type locks struct{}
+
+// spot is where the lock of a file is: nobody can read what is locked, so it
+// is far behind what is in the file.
+func spot() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
+
+// take takes the lock of an open file. Without wait, it reports whether it could.
+func (*locks) take(file *os.File, wait bool) (bool, error) {
+	var how uint32 = windows.LOCKFILE_EXCLUSIVE_LOCK
+	if !wait {
+		how |= windows.LOCKFILE_FAIL_IMMEDIATELY
 	}
-	err = windows.LockFileEx(windows.Handle(file.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK, 0, 1, 0, new(windows.Overlapped))
-	if err != nil {
-		file.Close()
-		return nil, err
+	err := windows.LockFileEx(windows.Handle(file.Fd()), how, 0, 1, 0, spot())
+	if err == windows.ERROR_LOCK_VIOLATION {
+		return false, nil
 	}
-	return file, nil
+	return err == nil, err
+}
+
+// free gives the lock of an open file back.
+func (*locks) free(file *os.File) error {
+	return windows.UnlockFileEx(windows.Handle(file.Fd()), 0, 1, 0, spot())
 }
 
 // sync does nothing: Windows keeps names by itself.

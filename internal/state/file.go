@@ -1,0 +1,199 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// How a file is opened.
+const (
+	toRead = os.O_RDONLY
+	toMake = os.O_RDWR | os.O_CREATE // and to write
+)
+
+// open opens a plain file of a root. What is no plain file is refused, without
+// waiting for it and without following it.
+func open(root *os.Root, name string, how int) (*os.File, error) {
+	for range 100 { // others make and move files meanwhile
+		before, err := root.Lstat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && how == toMake:
+			file, err := root.OpenFile(name, how|os.O_EXCL, 0o600)
+			if errors.Is(err, fs.ErrExist) {
+				continue
+			}
+			return file, trouble(name, err)
+		case err != nil:
+			return nil, trouble(name, err)
+		case !before.Mode().IsRegular():
+			return nil, fmt.Errorf("%s: %s, not a file; move it away", name, kind(before.Mode()))
+		}
+		file, err := root.OpenFile(name, how&^os.O_CREATE|nonblock, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, trouble(name, err)
+		}
+		if after, err := file.Stat(); err == nil && os.SameFile(before, after) {
+			return file, nil
+		}
+		file.Close()
+	}
+	return nil, fmt.Errorf("%s: it is replaced all the time; find out by whom", name)
+}
+
+// A held file is open, and knows what it is.
+type held struct {
+	*os.File
+	is fs.FileInfo
+}
+
+// held opens a file as open does.
+func (f *Folder) held(name string, how int) (*held, error) {
+	file, err := open(f.root, name, how)
+	if err != nil {
+		return nil, err
+	}
+	is, err := file.Stat()
+	if err != nil {
+		file.Close()
+		return nil, trouble(name, err)
+	}
+	return &held{file, is}, nil
+}
+
+// at returns the size of a file, and whether it is still the one of its name.
+func (f *Folder) at(name string, file *held) (size int64, ok bool) {
+	there, err := f.root.Lstat(name)
+	if err != nil || !os.SameFile(file.is, there) {
+		return 0, false
+	}
+	return there.Size(), true
+}
+
+// lock opens the file of a name, makes it where it is missing, and takes its
+// lock. Without wait, it returns nil if another has it. A file that was taken
+// from its name meanwhile excludes nobody, so another is tried.
+func (f *Folder) lock(name string, wait bool) (*held, error) {
+	for range 100 {
+		file, err := f.held(name, toMake)
+		if err != nil {
+			return nil, err
+		}
+		got, err := f.locks.take(file.File, wait)
+		if err != nil || !got {
+			file.Close()
+			return nil, trouble(name, err)
+		}
+		if _, ok := f.at(name, file); ok {
+			return file, nil
+		}
+		f.unlock(file)
+	}
+	return nil, fmt.Errorf("%s: it is replaced all the time; find out by whom", name)
+}
+
+// unlock gives a lock back.
+func (f *Folder) unlock(file *held) error {
+	return errors.Join(f.locks.free(file.File), file.Close())
+}
+
+// write makes a file anew and puts it on the disk. What has its name goes.
+func (f *Folder) write(name string, data ...[]byte) error {
+	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	for _, d := range data {
+		if err == nil {
+			_, err = file.Write(d)
+		}
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// room opens a folder inside the folder. One that is missing is an error,
+// unless it is to be made.
+func (f *Folder) room(name string, create bool) (*Folder, error) {
+	is, err := f.root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) && create {
+		if err = f.root.Mkdir(name, 0o700); err == nil {
+			err = f.sync()
+		}
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			is, err = f.root.Lstat(name)
+		}
+	}
+	if err != nil {
+		return nil, trouble(name, err)
+	}
+	if !is.IsDir() {
+		return nil, fmt.Errorf("%s: not a folder; move it away", name)
+	}
+	root, err := f.root.OpenRoot(name)
+	if err != nil {
+		return nil, trouble(name, err)
+	}
+	return &Folder{root, f.locks}, nil
+}
+
+// kind says what something that is no file is.
+func kind(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a folder"
+	case mode&fs.ModeSymlink != 0:
+		return "a link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	}
+	return "something special"
+}
+
+// trouble says what to do about a file that cannot be used, unless that was
+// said already. It names the file and not the folder.
+func trouble(name string, err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	if errors.As(err, &path) {
+		err = path.Err
+	} else if errors.As(err, &link) {
+		err = link.Err
+	}
+	var told *hint
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &told):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		err = &hint{err, "make room on the disk of the state folder"}
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		err = &hint{err, "make the state folder yours to write, or choose another with --state"}
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// A hint is an error, and what to do about it.
+type hint struct {
+	err error
+	do  string
+}
+
+func (h *hint) Error() string { return h.err.Error() + "; " + h.do }
+func (h *hint) Unwrap() error { return h.err }
+
+// plainName reports whether a name is one of a-z, 0-9, - and _ alone.
+func plainName(name string) bool {
+	return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}

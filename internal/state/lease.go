@@ -1,0 +1,78 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// fileLeases are files that are locked, each named by the hash of a name. Who
+// holds one is written in it.
+type fileLeases struct{ folder *Folder }
+
+// maxOwner bounds what is told of an owner.
+const maxOwner = 256
+
+// Leases returns the leases of the folder.
+func (f *Folder) Leases() (Leases, error) { return &fileLeases{f}, nil }
+
+// Take implements Leases. It tries at least once.
+func (l *fileLeases) Take(ctx context.Context, name, owner string) (release func() error, err error) {
+	room, err := l.folder.room("leases", true)
+	if err != nil {
+		return nil, err
+	}
+	hash := hexHash(name)
+	file, err := room.wait(ctx, hash)
+	if err != nil {
+		room.Close()
+		return nil, fmt.Errorf("lease %q: %w", name, err)
+	}
+	free := sync.OnceValue(func() error {
+		room.root.Remove(hash) // or else it stays, and is taken again
+		return errors.Join(room.unlock(file), room.Close())
+	})
+	if err = file.Truncate(0); err == nil {
+		_, err = file.WriteAt([]byte(owner[:min(len(owner), maxOwner)]), 0)
+	}
+	if err != nil {
+		free()
+		return nil, fmt.Errorf("lease %q: %w", name, trouble("leases", err))
+	}
+	return free, nil
+}
+
+// wait takes the lock of a file, until ctx ends.
+func (f *Folder) wait(ctx context.Context, name string) (*held, error) {
+	tick := time.NewTimer(0)
+	defer tick.Stop()
+	for {
+		file, err := f.lock(name, false)
+		if err != nil || file != nil {
+			return file, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("held by %q; wait for it, or end it: %w", f.owner(name), context.Cause(ctx))
+		case <-tick.C:
+			tick.Reset(interval / 5)
+		}
+	}
+}
+
+// owner returns who has said to hold a lease.
+func (f *Folder) owner(name string) string {
+	file, err := open(f.root, name, toRead)
+	if err != nil {
+		return "somebody"
+	}
+	defer file.Close()
+	owner, err := io.ReadAll(io.LimitReader(file, maxOwner))
+	if err != nil || len(owner) == 0 {
+		return "somebody"
+	}
+	return string(owner)
+}

@@ -1,0 +1,211 @@
+package state_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// segmented makes a log of six records in segments of two.
+func segmented(t *testing.T) (dir string, f *state.Folder) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "state")
+	f = open(t, dir)
+	l := log(t, f, 4)
+	for _, r := range []string{"r1", "r2", "r3", "r4", "r5", "r6"} {
+		if err := add(l, false, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"journal-000000000001.jsonl", "journal-000000000003.jsonl", "journal.head", "journal.jsonl", "journal.lock"}
+	if got := names(t, dir); !slices.Equal(got, want) {
+		t.Fatalf("files %q, want %q", got, want)
+	}
+	return dir, f
+}
+
+const six = "r1 r2 r3 r4 r5 r6"
+
+func TestSegments(t *testing.T) {
+	_, f := segmented(t)
+	l := log(t, f, 4)
+	if got, err := read(l); got != six || err != nil {
+		t.Errorf("read %q, %v", got, err)
+	}
+	for from := range uint64(9) {
+		want, got := max(from, 1), uint64(0)
+		err := l.Read(from, func(number uint64, record []byte) error {
+			if number != want || string(record) != fmt.Sprintf("r%d", want) {
+				t.Errorf("from %d: record %d is %q, want %d", from, number, record, want)
+			}
+			want, got = want+1, got+1
+			return nil
+		})
+		if got != max(7-max(from, 1), 0)%7 && from < 7 || err != nil {
+			t.Errorf("from %d: %d records, %v", from, got, err)
+		}
+	}
+	if tail, err := l.Tail(); tail.Count != 6 || string(tail.Mark) != "r6" || err != nil {
+		t.Errorf("tail %+v, %v", tail, err)
+	}
+	mend(t, l, state.Tail{Count: 6, Mark: []byte("r6")}, six)
+}
+
+// A kill between any two steps to a new segment.
+func TestSegmentKills(t *testing.T) {
+	move := func(dir string) error {
+		return os.Rename(filepath.Join(dir, "journal.jsonl"), filepath.Join(dir, "journal-000000000005.jsonl"))
+	}
+	start := func(text string) func(string) error {
+		return func(dir string) error {
+			return errors.Join(move(dir), os.WriteFile(filepath.Join(dir, "journal.jsonl"), []byte(text), 0o600))
+		}
+	}
+	unheaded := func(dir string) error { return os.Remove(filepath.Join(dir, "journal.head")) }
+	mark := []byte("r6")
+	for name, c := range map[string]struct {
+		do    func(dir string) error
+		tail  state.Tail
+		reads string
+	}{
+		"renamed":                     {move, state.Tail{Count: 6, Mark: mark}, six},
+		"renamed, made anew":          {start(""), state.Tail{Count: 6, Mark: mark}, six},
+		"renamed, made anew, torn":    {start("r"), state.Tail{Count: 6, Mark: mark, Torn: 1}, six},
+		"renamed, made anew, beyond":  {start("r7\n"), state.Tail{Count: 7, Mark: mark, Beyond: [][]byte{[]byte("r7")}}, six + " r7"},
+		"no head":                     {unheaded, state.Tail{Count: 6}, six},
+		"renamed, no head":            {func(dir string) error { return errors.Join(move(dir), unheaded(dir)) }, state.Tail{Count: 6}, six},
+		"renamed, made anew, no head": {func(dir string) error { return errors.Join(start("r7\n")(dir), unheaded(dir)) }, state.Tail{Count: 7}, six + " r7"},
+		"the current segment is gone": {func(dir string) error { return os.Remove(filepath.Join(dir, "journal.jsonl")) }, state.Tail{Count: 4, Mark: mark, Lost: 2}, "r1 r2 r3 r4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, f := segmented(t)
+			old := log(t, f, 100)
+			if err := add(old, false); err != nil { // holds its files open
+				t.Fatal(err)
+			}
+			if err := old.Append(false, func(state.Tail) ([][]byte, []byte, error) { return nil, mark, nil }); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.do(dir); err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range []state.Log{old, log(t, f, 100)} {
+				if got, err := l.Tail(); !reflect.DeepEqual(got, c.tail) || err != nil {
+					t.Errorf("tail %+v, %v, want %+v", got, err, c.tail)
+				}
+				if got, err := read(l); got != c.reads || err != nil {
+					t.Errorf("read %q, %v, want %q", got, err, c.reads)
+				}
+			}
+			mend(t, old, c.tail, c.reads)
+		})
+	}
+}
+
+// A head that a crash of the machine has thrown back by several segments.
+func TestOldHead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l := log(t, open(t, dir), 4)
+	var heads [][]byte
+	for i := range 6 {
+		if err := add(l, true, fmt.Sprintf("r%d", i+1)); err != nil {
+			t.Fatal(err)
+		}
+		head, err := os.ReadFile(filepath.Join(dir, "journal.head"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		heads = append(heads, head)
+	}
+	for i, head := range heads[:5] {
+		edit(t, filepath.Join(dir, "journal.head"), func([]byte) []byte { return head })
+		var beyond [][]byte
+		for k := i + 2; k <= 6; k++ {
+			beyond = append(beyond, fmt.Appendf(nil, "r%d", k))
+		}
+		want := state.Tail{Count: 6, Mark: fmt.Appendf(nil, "r%d", i+1), Beyond: beyond}
+		if got, err := l.Tail(); !reflect.DeepEqual(got, want) || err != nil {
+			t.Errorf("head of %d: %+v, %v, want %+v", i+1, got, err, want)
+		}
+		if got, err := read(l); got != six || err != nil {
+			t.Errorf("head of %d: read %q, %v", i+1, got, err)
+		}
+	}
+	mend(t, l, state.Tail{Count: 6, Mark: []byte("r5"), Beyond: [][]byte{[]byte("r6")}}, six)
+}
+
+// A kill at a new segment with records beyond the mark loses neither.
+func TestSegmentWaitsForMark(t *testing.T) {
+	dir, f := segmented(t)
+	edit(t, filepath.Join(dir, "journal.jsonl"), func(d []byte) []byte { return append(d, "r7\n"...) })
+	l := log(t, f, 4)
+	if err := add(l, false, "r8"); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(t, dir); slices.Contains(got, "journal-000000000005.jsonl") {
+		t.Errorf("a segment was put away before a mark told of all of it: %q", got)
+	}
+	if err := add(l, false, "r9"); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(t, dir); !slices.Contains(got, "journal-000000000005.jsonl") {
+		t.Errorf("a segment was not put away: %q", got)
+	}
+	if got, err := read(l); got != six+" r7 r8 r9" || err != nil {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+func TestMissingSegments(t *testing.T) {
+	for name, c := range map[string]struct {
+		do    func(dir string) error
+		error []string
+		still string // what can be read of it from record 5 on
+	}{
+		"the first is gone": {func(dir string) error { return os.Remove(filepath.Join(dir, "journal-000000000001.jsonl")) },
+			[]string{"journal-000000000001.jsonl", "record 1"}, "r5 r6"},
+		"one is gone": {func(dir string) error { return os.Remove(filepath.Join(dir, "journal-000000000003.jsonl")) },
+			[]string{"journal.jsonl", "record 3"}, "r5 r6"},
+		"one has a record less": {func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "journal-000000000001.jsonl"), []byte("r1\n"), 0o600)
+		}, []string{"journal-000000000002.jsonl", "record 2"}, "r5 r6"},
+		"one has a record more": {func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "journal-000000000001.jsonl"), []byte("r1\nr2\nr3\n"), 0o600)
+		}, []string{"journal-000000000003.jsonl", "record 3"}, "r5 r6"},
+		"one is torn": {func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "journal-000000000003.jsonl"), []byte("r3\nr4"), 0o600)
+		}, []string{"journal-000000000003.jsonl", "record 4"}, "r5 r6"},
+		"the last has other lines": {func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "journal.jsonl"), []byte("r5_r6\n"), 0o600)
+		}, []string{"journal.jsonl", "record 5"}, ""},
+		"a number that is none": {func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "journal-0000000000000.jsonl"), nil, 0o600)
+		}, []string{"journal-0000000000000.jsonl"}, ""},
+	} {
+		dir, f := segmented(t)
+		if err := c.do(dir); err != nil {
+			t.Fatal(err)
+		}
+		l := log(t, f, 0)
+		_, err := read(l)
+		for _, part := range c.error {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v, want %q", name, err, part)
+			}
+		}
+		var still []string
+		l.Read(5, func(_ uint64, record []byte) error { still = append(still, string(record)); return nil })
+		if c.still != "" && strings.Join(still, " ") != c.still {
+			t.Errorf("%s: from record 5 on: %q, want %q", name, still, c.still)
+		}
+	}
+}
+
+func segmentName(first uint64) string { return fmt.Sprintf("journal-%012d.jsonl", first) }

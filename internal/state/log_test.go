@@ -1,0 +1,291 @@
+package state_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/state"
+)
+
+func log(t testing.TB, f *state.Folder, segment int64) state.Log {
+	t.Helper()
+	l, err := f.Log("journal", segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// add appends records, with the last as the mark, or as much of it as one holds.
+func add(l state.Log, sync bool, records ...string) error {
+	return l.Append(sync, func(state.Tail) (out [][]byte, mark []byte, _ error) {
+		for _, r := range records {
+			mark = []byte(r)[:min(len(r), 256)]
+			out = append(out, []byte(r))
+		}
+		return out, mark, nil
+	})
+}
+
+// read returns the records of a log, parted by spaces.
+func read(l state.Log) (string, error) {
+	var out []string
+	next := uint64(1)
+	err := l.Read(1, func(number uint64, record []byte) error {
+		if number != next {
+			return fmt.Errorf("number %d, want %d", number, next)
+		}
+		next++
+		out = append(out, string(record))
+		return nil
+	})
+	return strings.Join(out, " "), err
+}
+
+// edit changes a file of a folder.
+func edit(t testing.TB, name string, change func(data []byte) []byte) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err == nil {
+		err = os.WriteFile(name, change(data), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func names(t testing.TB, dir string) (out []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+func TestLookingLeavesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	f := open(t, dir)
+	l := log(t, f, 0)
+	once, _ := f.Once("answers")
+	blobs, _ := f.Blobs("staged")
+	if got, err := read(l); got != "" || err != nil {
+		t.Errorf("read %q, %v", got, err)
+	}
+	if tail, err := l.Tail(); tail.Count != 0 || err != nil {
+		t.Errorf("tail %+v, %v", tail, err)
+	}
+	no := errors.New("no")
+	if _, ok, err := once.Look("k"); ok || err != nil {
+		t.Errorf("look: %t, %v", ok, err)
+	}
+	if err := once.Forget("k"); err != nil {
+		t.Error(err)
+	}
+	if _, err := blobs.Get(strings.Repeat("0", 64), 1); err == nil {
+		t.Error("got a content that is not there")
+	}
+	if got := names(t, dir); got != nil {
+		t.Errorf("looking has left %q", got)
+	}
+	if err := l.Append(true, func(state.Tail) ([][]byte, []byte, error) { return nil, nil, no }); err != no {
+		t.Error(err)
+	}
+	if got := names(t, dir); !slices.Equal(got, []string{"journal.lock"}) {
+		t.Errorf("an Append of nothing has left %q", got)
+	}
+}
+
+func TestRecordsAreLines(t *testing.T) {
+	l := log(t, open(t, filepath.Join(t.TempDir(), "state")), 0)
+	big := strings.Repeat("x", 16<<20)
+	if err := add(l, false, "a"); err != nil {
+		t.Fatal(err)
+	}
+	for name, records := range map[string][]string{
+		"empty": {"b", ""}, "two lines": {"b", "c\nd"}, "too large": {"b", big + "x"}, "too many": {big, big, big, big},
+	} {
+		if err := add(l, false, records...); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	long := make([]byte, 257)
+	if err := l.Append(false, func(state.Tail) ([][]byte, []byte, error) { return [][]byte{{'b'}}, long, nil }); err == nil {
+		t.Error("a mark of 257 bytes: no error")
+	}
+	if got, err := read(l); got != "a" || err != nil {
+		t.Errorf("read %.30q, %v", got, err)
+	}
+	err := l.Append(false, func(state.Tail) ([][]byte, []byte, error) { return [][]byte{[]byte(big)}, nil, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read(l); got != "a "+big || err != nil {
+		t.Errorf("read %d bytes, %v", len(got), err)
+	}
+}
+
+// What crashes and accidents leave, what the tail says of it, what can be read
+// of it, and what it is once two more records are there.
+func TestTails(t *testing.T) {
+	cut := func(n int) func([]byte) []byte { return func(d []byte) []byte { return d[:len(d)-n] } }
+	put := func(text string) func([]byte) []byte { return func(d []byte) []byte { return append(d, text...) } }
+	flip := func(at int) func([]byte) []byte { return func(d []byte) []byte { d[at] ^= 1; return d } }
+	set := func(text string) func([]byte) []byte { return func([]byte) []byte { return []byte(text) } }
+	const three = "one two three"
+	for _, c := range []struct {
+		name, file string
+		change     func([]byte) []byte
+		want       state.Tail // Mark three unless damaged
+		reads      string
+		damaged    bool
+	}{
+		{name: "nothing", file: "jsonl", change: put(""), want: state.Tail{Count: 3}, reads: three},
+		{name: "torn", file: "jsonl", change: put("fo"), want: state.Tail{Count: 3, Torn: 2}, reads: three},
+		{name: "beyond", file: "jsonl", change: put("four\n"),
+			want: state.Tail{Count: 4, Beyond: [][]byte{[]byte("four")}}, reads: three + " four"},
+		{name: "beyond and torn", file: "jsonl", change: put("four\nfive\n\x00\x00\x00"),
+			want: state.Tail{Count: 5, Beyond: [][]byte{[]byte("four"), []byte("five")}, Torn: 3}, reads: three + " four five"},
+		{name: "a lost end", file: "jsonl", change: cut(2), want: state.Tail{Count: 2, Torn: 4, Lost: 1}, reads: "one two"},
+		{name: "lost", file: "jsonl", change: cut(len("two\nthree\n")), want: state.Tail{Count: 1, Lost: 2}, reads: "one"},
+		{name: "all lost", file: "jsonl", change: set(""), want: state.Tail{Lost: 3}},
+		{name: "zeros", file: "jsonl", change: set(strings.Repeat("\x00", 14)), want: state.Tail{Torn: 14, Lost: 3}},
+		{name: "a line in between", file: "jsonl", change: set("one\n1\ntwo\nthree\n"),
+			want: state.Tail{Count: 4, Beyond: [][]byte{[]byte("three")}}, reads: "one 1 two three"},
+		{name: "a short head", file: "head", change: cut(1), want: state.Tail{Count: 3}, reads: three, damaged: true},
+		{name: "an empty head", file: "head", change: set(""), want: state.Tail{Count: 3}, reads: three, damaged: true},
+		{name: "a changed count", file: "head", change: flip(12), want: state.Tail{Count: 3}, reads: three, damaged: true},
+		{name: "a changed mark", file: "head", change: flip(40), want: state.Tail{Count: 3}, reads: three, damaged: true},
+		{name: "another head", file: "head", change: set(strings.Repeat("x", 9999)), want: state.Tail{Count: 3}, reads: three, damaged: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "state")
+			f := open(t, dir)
+			l := log(t, f, 0)
+			if err := errors.Join(add(l, true, "one"), add(l, false, "two", "three")); err != nil {
+				t.Fatal(err)
+			}
+			edit(t, filepath.Join(dir, "journal."+c.file), c.change)
+			if !c.damaged {
+				c.want.Mark = []byte("three")
+			}
+			before, err := os.ReadFile(filepath.Join(dir, "journal.jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range []state.Log{l, log(t, f, 0)} {
+				if got, err := l.Tail(); !reflect.DeepEqual(got, c.want) || err != nil {
+					t.Errorf("tail %+v, %v, want %+v", got, err, c.want)
+				}
+				if got, err := read(l); got != c.reads || err != nil {
+					t.Errorf("read %q, %v, want %q", got, err, c.reads)
+				}
+			}
+			if after, _ := os.ReadFile(filepath.Join(dir, "journal.jsonl")); !bytes.Equal(after, before) {
+				t.Errorf("a look has made %q of %q", after, before)
+			}
+			if c.name == "zeros" { // as a crash of the machine leaves them, and no process
+				l = log(t, f, 0)
+			}
+			mend(t, l, c.want, c.reads)
+		})
+	}
+}
+
+// mend appends twice to a log with a tail.
+func mend(t *testing.T, l state.Log, tail state.Tail, reads string) {
+	t.Helper()
+	for i, record := range []string{"x", "y"} {
+		err := l.Append(i == 0, func(got state.Tail) ([][]byte, []byte, error) {
+			if !reflect.DeepEqual(got, tail) {
+				t.Errorf("next was given %+v, want %+v", got, tail)
+			}
+			return [][]byte{[]byte(record)}, []byte("mark " + record), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tail = state.Tail{Count: tail.Count + 1, Mark: []byte("mark " + record)}
+		reads = strings.TrimSpace(reads + " " + record)
+	}
+	if got, err := l.Tail(); !reflect.DeepEqual(got, tail) || err != nil {
+		t.Errorf("mended, the tail is %+v, %v, want %+v", got, err, tail)
+	}
+	if got, err := read(l); got != reads || err != nil {
+		t.Errorf("mended, read %q, %v, want %q", got, err, reads)
+	}
+}
+
+// Files that somebody deletes under a log in use.
+func TestDeletedFiles(t *testing.T) {
+	for _, name := range []string{"lock", "head", "jsonl"} {
+		dir := filepath.Join(t.TempDir(), "state")
+		f := open(t, dir)
+		l, other := log(t, f, 0), log(t, f, 0)
+		if err := errors.Join(add(l, false, "a"), add(other, false, "b")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(dir, "journal."+name)); err != nil {
+			t.Fatal(err)
+		}
+		want := "a b c d e"
+		if name == "jsonl" {
+			want = "c d e"
+		}
+		if err := errors.Join(add(l, false, "c"), add(other, false, "d"), add(log(t, f, 0), false, "e")); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range []state.Log{l, other} {
+			if got, err := read(l); got != want || err != nil {
+				t.Errorf("%s: read %q, %v, want %q", name, got, err, want)
+			}
+		}
+	}
+}
+
+func TestHugeRecords(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l := log(t, open(t, dir), 0)
+	if err := add(l, false, "one"); err != nil {
+		t.Fatal(err)
+	}
+	current := filepath.Join(dir, "journal.jsonl")
+	edit(t, current, func(d []byte) []byte { return append(append(d, make([]byte, 17<<20)...), '\n') })
+	if _, err := read(l); err == nil || !strings.Contains(err.Error(), "record 2 is larger") {
+		t.Errorf("a record of 17 MiB: %v", err)
+	}
+	// More behind the mark than is ever taken into memory.
+	edit(t, current, func([]byte) []byte {
+		return bytes.Repeat(append(bytes.Repeat([]byte("x"), 1<<20), '\n'), 66)
+	})
+	head := filepath.Join(dir, "journal.head")
+	for range 2 {
+		_, err := l.Tail()
+		if err == nil || !strings.Contains(err.Error(), "move the head away") {
+			t.Errorf("66 MiB behind the mark: %v", err)
+		}
+		if err := add(l, false, "two"); err == nil {
+			t.Error("66 MiB behind the mark, and no error")
+		}
+	}
+	if err := os.Remove(head); err != nil {
+		t.Fatal(err)
+	}
+	if err := add(l, false, "two"); err != nil {
+		t.Error(err)
+	}
+	if tail, err := l.Tail(); tail.Count != 67 || err != nil {
+		t.Errorf("%d records, %v, want 67", tail.Count, err)
+	}
+}

@@ -1,0 +1,134 @@
+//go:build unix
+
+package state_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// A lock file that somebody has deleted is made anew, and that one is held.
+func TestDeletedLockIsHeldAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l, name := log(t, open(t, dir), 0), filepath.Join(dir, "journal.lock")
+	if err := errors.Join(add(l, false, "a"), os.Remove(name)); err != nil {
+		t.Fatal(err)
+	}
+	err := l.Append(false, func(state.Tail) ([][]byte, []byte, error) {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer file.Close()
+		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != syscall.EWOULDBLOCK {
+			t.Errorf("while somebody appends, another may: %v", err)
+		}
+		return nil, nil, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// hostile is what may stand where a file should.
+var hostile = map[string]func(name string) error{
+	"a folder":               func(name string) error { return os.Mkdir(name, 0o700) },
+	"a pipe":                 func(name string) error { return syscall.Mkfifo(name, 0o600) },
+	"a link out":             func(name string) error { return os.Symlink("../canary", name) },
+	"a link inside":          func(name string) error { return os.Symlink("inside", name) },
+	"a link to nothing":      func(name string) error { return os.Symlink("nothing", name) },
+	"a link to what streams": func(name string) error { return os.Symlink("/dev/zero", name) },
+}
+
+func TestHostileFiles(t *testing.T) {
+	for _, file := range []string{"journal.jsonl", "journal.head", "journal.lock", "journal-000000000001.jsonl"} {
+		for what, make := range hostile {
+			dir := filepath.Join(t.TempDir(), "state")
+			l := log(t, open(t, dir), 1)
+			if err := add(l, false, "one"); err != nil {
+				t.Fatal(err)
+			}
+			l = log(t, open(t, dir), 1)
+			canary := filepath.Join(filepath.Dir(dir), "canary")
+			inside := filepath.Join(dir, "inside")
+			if err := errors.Join(os.WriteFile(canary, []byte("CANARY\n"), 0o600), os.WriteFile(inside, []byte("CANARY\n"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			os.Remove(filepath.Join(dir, file))
+			if err := make(filepath.Join(dir, file)); err != nil {
+				t.Fatal(err)
+			}
+			err := add(l, true, "two")
+			if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "move it away") {
+				t.Errorf("%s is %s: append: %v", file, what, err)
+			}
+			read(l)
+			l.Tail()
+			for _, name := range []string{canary, inside} {
+				if got, _ := os.ReadFile(name); string(got) != "CANARY\n" {
+					t.Errorf("%s is %s: written elsewhere: %q", file, what, got)
+				}
+			}
+		}
+	}
+}
+
+// Nothing that is kept is for others, whatever the user's mask.
+func TestModes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	f := open(t, dir)
+	l := log(t, f, 1)
+	if err := errors.Join(add(l, true, "one"), add(l, true, "two"), f.Update("x", func([]byte) ([]byte, error) { return nil, nil })); err != nil {
+		t.Fatal(err)
+	}
+	once, _ := f.Once("answers")
+	leases, _ := f.Leases()
+	blobs, _ := f.Blobs("staged")
+	_, _, decided := once.Decide("k", []byte("v"))
+	_, taken := leases.Take(context.Background(), "l", "me")
+	_, put := blobs.Put(strings.NewReader("x"))
+	if err := errors.Join(decided, taken, put); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	err := filepath.Walk(dir, func(name string, info os.FileInfo, err error) error {
+		want := os.FileMode(0o600)
+		if info.IsDir() {
+			want = 0o700
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s is %s", name, info.Mode())
+		}
+		seen++
+		return err
+	})
+	if seen < 13 || err != nil {
+		t.Errorf("saw %d files and folders, %v", seen, err)
+	}
+}
+
+// Whoever is killed before the very first mark leaves records beyond it, and no
+// damage: a log has a head before it has records.
+func TestFirstRecordBeyond(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l, current := log(t, open(t, dir), 0), filepath.Join(dir, "journal.jsonl")
+	err := l.Append(false, func(state.Tail) ([][]byte, []byte, error) {
+		return [][]byte{[]byte("one")}, []byte("one"), os.Mkdir(current, 0o700) // stops it before its records
+	})
+	if err == nil {
+		t.Fatal("records were written to a folder")
+	}
+	if err := errors.Join(os.Remove(current), os.WriteFile(current, []byte("one\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	mend(t, l, state.Tail{Count: 1, Beyond: [][]byte{[]byte("one")}}, "one")
+}

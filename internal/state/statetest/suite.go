@@ -1,0 +1,113 @@
+// Package statetest holds whatever keeps things to the contracts of package
+// state, with many processes at once and a kill at any moment.
+package statetest
+
+import (
+	"io"
+	"path/filepath"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// A Store gives out what keeps things. A *state.Folder is one.
+type Store interface {
+	Log(name string, segment int64) (state.Log, error)
+	Once(name string) (state.Once, error)
+	Leases() (state.Leases, error)
+	Blobs(name string) (state.Blobs, error)
+	Close() error
+}
+
+// A Process is another process that plays a part. What is read is what it says.
+type Process interface {
+	io.Reader
+	Kill() error // as by kill -9
+	Wait() error
+}
+
+// A Suite holds a store to its contracts.
+type Suite struct {
+	// Open opens the store of a folder, and makes it where there is none. Two that
+	// are opened at one folder, in whatever process, are the same store.
+	Open func(dir string) (Store, error)
+	// Start starts another process, which calls Play with the same words.
+	Start func(words [3]string) (Process, error)
+}
+
+// Run tests each promise in a subtest.
+func (s Suite) Run(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"log/order", s.logOrder},
+		{"log/reopen", s.logReopen},
+		{"log/error", s.logError},
+		{"log/marks", s.logMarks},
+		{"log/names", s.logNames},
+		{"log/next reads", s.logNextReads},
+		{"log/goroutines", s.logGoroutines},
+		{"log/watch", s.logWatch},
+		{"log/watch another process", s.logWatchProcess},
+		{"log/processes", s.logProcesses},
+		{"log/kills", s.logKills},
+		{"once/first wins", s.onceFirst},
+		{"once/any key", s.onceKeys},
+		{"once/goroutines", s.onceGoroutines},
+		{"once/processes", s.onceProcesses},
+		{"once/kills", s.onceKills},
+		{"leases/one at a time", s.leaseExcludes},
+		{"leases/processes", s.leaseProcesses},
+		{"leases/kill", s.leaseKill},
+		{"blobs/contents", s.blobContents},
+		{"blobs/goroutines", s.blobGoroutines},
+		{"blobs/kills", s.blobKills},
+	} {
+		t.Run(c.name, c.run)
+	}
+}
+
+// folder returns where a new store can be.
+func folder(t *testing.T) string { return filepath.Join(t.TempDir(), "store") }
+
+// at opens the store of a folder.
+func (s Suite) at(t testing.TB, dir string) Store {
+	t.Helper()
+	store, err := s.Open(dir)
+	must(t, err)
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+// smallSegment makes a log take a new segment often.
+const smallSegment = 64 << 10
+
+func (s Suite) log(t testing.TB, dir string) state.Log {
+	t.Helper()
+	l, err := s.at(t, dir).Log("log", smallSegment)
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func (s Suite) once(t testing.TB, dir string) state.Once {
+	t.Helper()
+	o, err := s.at(t, dir).Once("once")
+	must(t, err)
+	return o
+}
+
+func (s Suite) leases(t testing.TB, dir string) state.Leases {
+	t.Helper()
+	l, err := s.at(t, dir).Leases()
+	must(t, err)
+	return l
+}
+
+func (s Suite) blobs(t testing.TB, dir string) state.Blobs {
+	t.Helper()
+	b, err := s.at(t, dir).Blobs("blobs")
+	must(t, err)
+	return b
+}

@@ -1,0 +1,42 @@
+package state_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/state/statetest"
+)
+
+const wordsVariable = "STATE_TEST_WORDS"
+
+var suite = statetest.Suite{
+	Open: func(dir string) (statetest.Store, error) { return state.Open(dir) },
+	Start: func(words [3]string) (statetest.Process, error) {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestKeepsThings$")
+		cmd.Env = append(os.Environ(), wordsVariable+"="+strings.Join(words[:], "\n"))
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		return process{cmd, out}, cmd.Start()
+	},
+}
+
+type process struct {
+	*exec.Cmd
+	io.Reader
+}
+
+func (p process) Kill() error { return p.Process.Kill() }
+
+func TestKeepsThings(t *testing.T) {
+	if words := strings.Split(os.Getenv(wordsVariable), "\n"); len(words) == 3 {
+		suite.Play(t, os.Stdout, [3]string(words))
+		return
+	}
+	suite.Run(t)
+}
