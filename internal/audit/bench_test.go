@@ -1,0 +1,85 @@
+package audit_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/audit"
+)
+
+// share divides the work of a benchmark among callers.
+func share(b *testing.B, callers int, write func(i int) error) {
+	b.ResetTimer()
+	var group sync.WaitGroup
+	for c := range callers {
+		group.Go(func() {
+			for i := c; i < b.N; i += callers {
+				if err := write(i); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	b.StopTimer()
+}
+
+// BenchmarkWrite writes durable records, and for comparison the same records
+// with one write and one sync each, without chain or seal.
+func BenchmarkWrite(b *testing.B) {
+	for _, callers := range []int{1, 8, 64} {
+		b.Run(fmt.Sprintf("journal/%d", callers), func(b *testing.B) {
+			j := journal(b, b.TempDir(), audit.Options{})
+			share(b, callers, func(i int) error { return j.Write(intent("c"), audit.Durable) })
+		})
+		b.Run(fmt.Sprintf("one sync each/%d", callers), func(b *testing.B) {
+			file, err := os.OpenFile(filepath.Join(b.TempDir(), "log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+			ok(b, err)
+			defer file.Close()
+			share(b, callers, func(i int) error {
+				line, err := json.Marshal(intent("c"))
+				if err == nil {
+					_, err = file.Write(append(line, '\n'))
+				}
+				if err == nil {
+					err = file.Sync()
+				}
+				return err
+			})
+		})
+	}
+}
+
+// BenchmarkQueued is what a record costs nobody waits for.
+func BenchmarkQueued(b *testing.B) {
+	j := journal(b, b.TempDir(), audit.Options{Secrets: []string{"correct horse", "battery staple"}})
+	b.ReportAllocs()
+	share(b, 1, func(i int) error { return j.Write(intent("c"), audit.Queued) })
+}
+
+// BenchmarkVerify checks a million records.
+func BenchmarkVerify(b *testing.B) {
+	const n = 1_000_000
+	dir := b.TempDir()
+	j := journal(b, dir, audit.Options{Session: "s"})
+	for i := range n / 2 {
+		call := fmt.Sprint("call", i)
+		ok(b, j.Write(intent(call), audit.Queued))
+		ok(b, j.Write(outcome(call), audit.Queued))
+	}
+	ok(b, j.Close())
+	f := folder(b, dir)
+	for b.Loop() {
+		r, err := audit.Verify(context.Background(), f, nil)
+		if err != nil || r.Bad != nil || r.Records != n {
+			b.Fatalf("got %+v, %v", r, err)
+		}
+	}
+	b.ReportMetric(n*float64(b.N)/b.Elapsed().Seconds(), "records/s")
+}

@@ -1,0 +1,288 @@
+package audit_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/audit"
+)
+
+// These tests need other processes: to compete with, and to kill. They are this
+// test binary, started with a part to play.
+
+const partVariable = "AUDIT_TEST_PART"
+
+// TestPart plays the part that another test has asked for.
+func TestPart(t *testing.T) {
+	part := strings.SplitN(os.Getenv(partVariable), " ", 3)
+	switch part[0] {
+	case "":
+	case "write":
+		writeMany(t, part[1], part[2])
+	case "acknowledge":
+		acknowledgeForever(t, part[1], part[2])
+	default:
+		t.Fatalf("no part %q", part)
+	}
+}
+
+// play prepares another process with a part to play on a folder.
+func play(t *testing.T, part, name, dir string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestPart$", "-test.timeout=5m")
+	cmd.Env = append(os.Environ(), partVariable+"="+part+" "+name+" "+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	t.Cleanup(func() {
+		if cmd.Process != nil {
+			cmd.Process.Kill()
+			cmd.Wait()
+		}
+	})
+	return cmd
+}
+
+// Two processes write ten thousand records each.
+const each = 10_000
+
+func writeMany(t *testing.T, name, dir string) {
+	j := journal(t, dir, audit.Options{Session: name, Segment: 1 << 20})
+	const callers = 8
+	var group sync.WaitGroup
+	for c := range callers {
+		group.Go(func() {
+			for i := range each / callers {
+				wait := audit.Written
+				switch {
+				case i%100 == 0:
+					wait = audit.Durable
+				case i%3 == 0:
+					wait = audit.Queued
+				}
+				if err := j.Write(intent(fmt.Sprintf("%s-%d-%d", name, c, i)), wait); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	ok(t, j.Close())
+}
+
+// Two processes that write into one journal lose nothing and break no chain, and
+// Verify beside them never finds anything wrong.
+func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ended := make(chan error, 2)
+	for _, name := range []string{"one", "two"} {
+		cmd := play(t, "write", name, dir)
+		ok(t, cmd.Start())
+		go func() { ended <- cmd.Wait() }()
+	}
+	looked := 0
+	for running := 2; running > 0; {
+		select {
+		case err := <-ended:
+			ok(t, err)
+			running--
+		default:
+			if r := verify(t, dir); r.Bad != nil || r.Mended != nil {
+				t.Fatalf("beside writers: bad: %v, mended: %v", r.Bad, r.Mended)
+			}
+			looked++
+		}
+	}
+	if looked == 0 {
+		t.Error("they had written all before the first look: this test sees nothing")
+	}
+	whole(t, dir, 2*each)
+	seen := map[string]int{}
+	rs, _ := records(t, dir, audit.Filter{})
+	for _, r := range rs {
+		seen[r.Call]++
+	}
+	if len(seen) != 2*each {
+		t.Errorf("got %d calls, want %d", len(seen), 2*each)
+	}
+}
+
+// acknowledgeForever writes durable records from some goroutines, and says of
+// each that it is written.
+func acknowledgeForever(t *testing.T, name, dir string) {
+	j := journal(t, dir, audit.Options{Session: name, Segment: 50_000})
+	var group sync.WaitGroup
+	for c := range 4 {
+		group.Go(func() {
+			for i := 0; ; i++ {
+				r := outcome(fmt.Sprintf("%s-%d-%d", name, c, i))
+				r.Note = strings.Repeat("x", i%7*100)
+				if err := j.Write(r, audit.Durable); err != nil {
+					t.Error(err)
+					return
+				}
+				fmt.Fprintln(os.Stdout, "written", r.Call) // one write each
+			}
+		})
+	}
+	group.Wait()
+}
+
+// A process that is killed, at whatever moment, has every record in the journal
+// of which it was told that it is written.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	acknowledged := map[string]bool{}
+	mended := 0
+	for round := range 200 {
+		cmd := play(t, "acknowledge", fmt.Sprint("round", round), dir)
+		out, err := cmd.StdoutPipe()
+		ok(t, err)
+		ok(t, cmd.Start())
+		lines := bufio.NewScanner(out)
+		note := func() {
+			if call, is := strings.CutPrefix(lines.Text(), "written "); is {
+				acknowledged[call] = true
+			}
+		}
+		for n := rand.IntN(40); n > 0 && lines.Scan(); n-- {
+			note()
+		}
+		ok(t, cmd.Process.Kill())
+		for lines.Scan() { // what it said before it died
+			note()
+		}
+		cmd.Wait()
+		if r := verify(t, dir); r.Bad != nil {
+			t.Fatalf("round %d: after the kill: %v", round, r.Bad)
+		}
+		j := journal(t, dir, audit.Options{Session: "parent"})
+		ok(t, j.Write(outcome("after"), audit.Written))
+		ok(t, j.Close())
+		r := verify(t, dir)
+		if r.Bad != nil {
+			t.Fatalf("round %d: after the next write: %v", round, r.Bad)
+		}
+		mended = len(r.Mended)
+	}
+	rs, _ := records(t, dir, audit.Filter{})
+	for _, r := range rs {
+		delete(acknowledged, r.Call)
+	}
+	if len(acknowledged) > 0 {
+		t.Errorf("%d records are gone that were written: %v", len(acknowledged), acknowledged)
+	}
+	t.Logf("%d records, %d torn ones mended", len(rs), mended)
+}
+
+// inMountNamespace runs the test again where it may mount, and reports whether
+// this is there.
+func inMountNamespace(t *testing.T) bool {
+	t.Helper()
+	const variable = "AUDIT_TEST_MOUNTS"
+	if os.Getenv(variable) != "" {
+		return true
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), variable+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if os.Getuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("PASS")) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return false
+}
+
+// On a full disk who waits is told, what is written is whole, nothing that was
+// refused comes back, nothing that was queued is lost, and all is well once
+// there is space.
+func TestFullDisk(t *testing.T) {
+	if !inMountNamespace(t) {
+		return
+	}
+	dir := t.TempDir()
+	ok(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256k,mode=700"))
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	filler := filepath.Join(dir, "filler")
+	fillUp := func() {
+		file, err := os.Create(filler)
+		ok(t, err)
+		_, err = io.Copy(file, zeros{})
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("filling the disk: %v", err)
+		}
+		ok(t, file.Close())
+	}
+	j := journal(t, dir, audit.Options{})
+	want := map[string]bool{}
+	refused := 0
+	for round := range 5 {
+		fillUp()
+		before := refused
+		for i := 0; refused < before+3 && i < 1000; i++ {
+			r := intent(fmt.Sprintf("%d-%d", round, i))
+			if err := j.Write(r, audit.Wait(1+i%2)); err == nil {
+				want[r.Call] = true
+			} else if refused++; !errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), dir) {
+				t.Fatalf("got %v, want a word on the disk and none on the folder", err)
+			}
+			if i%5 == 0 {
+				r := outcome(fmt.Sprintf("queued-%d-%d", round, i))
+				ok(t, j.Write(r, audit.Queued))
+				want[r.Call] = true
+			}
+		}
+		if refused == before {
+			t.Fatal("the disk is never full")
+		}
+		if r := verify(t, dir); r.Bad != nil {
+			t.Fatalf("on the full disk: %v", r.Bad)
+		}
+		ok(t, os.Remove(filler))
+		r := outcome(fmt.Sprint("free", round))
+		ok(t, j.Write(r, audit.Durable))
+		want[r.Call] = true
+		whole(t, dir, uint64(len(want)))
+	}
+	rs, _ := records(t, dir, audit.Filter{})
+	for _, r := range rs {
+		if !want[r.Call] {
+			t.Errorf("%s is there and should not be", r.Call)
+		}
+		delete(want, r.Call)
+	}
+	if len(want) > 0 {
+		t.Errorf("not there: %v", want)
+	}
+
+	fillUp()
+	for i := 0; j.Write(intent(fmt.Sprint("last", i)), audit.Written) == nil; i++ {
+	}
+	ok(t, j.Write(outcome("never"), audit.Queued))
+	if err := j.Close(); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "1 records of the journal were not written") {
+		t.Errorf("Close with a record that cannot be written: got %v", err)
+	}
+}
+
+// zeros is an endless file.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }

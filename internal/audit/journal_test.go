@@ -1,0 +1,465 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// clock is the time of every record here.
+func clock() time.Time { return time.Date(2026, 11, 15, 10, 42, 0, 123456789, time.UTC) }
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func folder(t testing.TB, dir string) *state.Folder {
+	t.Helper()
+	f, err := state.Open(dir)
+	ok(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// journal opens the journal of a folder, with options that a test cares about.
+func journal(t testing.TB, dir string, o audit.Options) *audit.Journal {
+	t.Helper()
+	if o.Now == nil {
+		o.Now = clock
+	}
+	j, err := audit.Open(folder(t, dir), o)
+	ok(t, err)
+	t.Cleanup(func() { j.Close() })
+	return j
+}
+
+func intent(call string) audit.Record {
+	return audit.Record{
+		Kind: audit.Intent, Call: call, Origin: "model", Workers: []string{"main", "writer"}, Tool: "write_file",
+		Args: map[string]any{"path": "/out/a.md", "bytes": 12}, Effects: []string{"write /out/a.md"}, Decision: "yes", By: "the user",
+	}
+}
+
+func outcome(call string) audit.Record { return audit.Record{Kind: audit.Outcome, Call: call} }
+
+// fill writes n calls, an intent and an outcome each, and closes the journal.
+func fill(t testing.TB, dir string, n int, o audit.Options) {
+	t.Helper()
+	j := journal(t, dir, o)
+	for i := range n {
+		call := fmt.Sprint("call", i)
+		ok(t, j.Write(intent(call), audit.Durable))
+		ok(t, j.Write(outcome(call), audit.Written))
+	}
+	ok(t, j.Close())
+}
+
+func verify(t testing.TB, dir string) audit.Report {
+	t.Helper()
+	f, err := state.Open(dir)
+	ok(t, err)
+	defer f.Close()
+	r, err := audit.Verify(context.Background(), f, nil)
+	ok(t, err)
+	return r
+}
+
+// whole demands a journal of n records that is as it was written.
+func whole(t testing.TB, dir string, n uint64) audit.Report {
+	t.Helper()
+	r := verify(t, dir)
+	if r.Bad != nil || r.Records != n {
+		t.Fatalf("got %d records, bad: %v, want %d whole ones", r.Records, r.Bad, n)
+	}
+	return r
+}
+
+// records returns what a filter chooses.
+func records(t testing.TB, dir string, f audit.Filter) (rs []audit.Record, lines []string) {
+	t.Helper()
+	ok(t, audit.Read(folder(t, dir), f, func(r audit.Record, line []byte) error {
+		rs, lines = append(rs, r), append(lines, string(line))
+		return nil
+	}))
+	return rs, lines
+}
+
+// A line has the layout that the package promises, and the chain of an export
+// can be checked by anybody.
+func TestLayout(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir, audit.Options{Session: "s1"})
+	ok(t, j.Write(intent("c1"), audit.Durable))
+	ok(t, j.Write(audit.Record{Kind: audit.Outcome, Call: "c1", Note: `a "quoted" <&> note` + "\nwith\xff\x00 bytes"}, audit.Written))
+	ok(t, j.Close())
+	_, lines := records(t, dir, audit.Filter{})
+	want := `{"n":1,"time":"2026-11-15T10:42:00.123456789Z","kind":"intent","call":"c1","session":"s1","origin":"model",` +
+		`"workers":["main","writer"],"tool":"write_file","args":{"bytes":12,"path":"/out/a.md"},"effects":["write /out/a.md"],` +
+		`"decision":"yes","by":"the user","prev":"` + strings.Repeat("0", 64) + `","seal":"`
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], want) {
+		t.Fatalf("got %s, want %s…", lines, want)
+	}
+	file, err := os.ReadFile(filepath.Join(dir, "journal.jsonl"))
+	ok(t, err)
+	if got := string(file); got != strings.Join(lines, "\n")+"\n" {
+		t.Errorf("the file is not the lines: %s", got)
+	}
+	ending := regexp.MustCompile(`,"prev":"[0-9a-f]{64}","seal":"[0-9a-f]{64}"}$`)
+	for i, line := range lines {
+		var r audit.Record
+		ok(t, json.Unmarshal([]byte(line), &r))
+		if !ending.MatchString(line) || r.Number != uint64(i+1) {
+			t.Errorf("line %d: %s", i+1, line)
+		}
+		if i > 0 && r.Prev != fmt.Sprintf("%x", sha256.Sum256([]byte(lines[i-1]))) {
+			t.Errorf("line %d is not chained to the one before", i+1)
+		}
+	}
+	if r := whole(t, dir, 2); !r.Head.Equal(clock()) || r.Open != nil || r.Mended != nil {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// Where there is no journal, looking makes none.
+func TestNoJournal(t *testing.T) {
+	dir := t.TempDir()
+	if r := whole(t, dir, 0); r.Bad != nil || r.Records != 0 {
+		t.Errorf("got %+v", r)
+	}
+	if rs, _ := records(t, dir, audit.Filter{}); rs != nil {
+		t.Errorf("got %v", rs)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("looking made %v", left)
+	}
+	journal(t, dir, audit.Options{})
+	whole(t, dir, 0)
+	err := filepath.Walk(dir, func(name string, info os.FileInfo, err error) error {
+		if err == nil && !info.IsDir() && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s is %s", name, info.Mode())
+		}
+		return err
+	})
+	ok(t, err)
+}
+
+// A journal whose key is gone is told of, and gets no new one.
+func TestMissingKey(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir, 2, audit.Options{})
+	keyFile := filepath.Join(dir, "journal.key")
+	old, err := os.ReadFile(keyFile)
+	ok(t, err)
+	for name, change := range map[string]func() error{
+		"removed": func() error { return os.Remove(keyFile) },
+		"emptied": func() error { return os.WriteFile(keyFile, nil, 0o600) },
+		"damaged": func() error { return os.WriteFile(keyFile, append([]byte("x"), old[1:]...), 0o600) },
+	} {
+		ok(t, change())
+		f := folder(t, dir)
+		if _, err := audit.Open(f, audit.Options{Now: clock}); err == nil || !strings.Contains(err.Error(), "journal.key: ") {
+			t.Errorf("%s: Open: got %v, want a word on the key", name, err)
+		}
+		if _, err := audit.Verify(context.Background(), f, nil); err == nil || !strings.Contains(err.Error(), "journal.key: ") {
+			t.Errorf("%s: Verify: got %v, want a word on the key", name, err)
+		}
+		ok(t, os.WriteFile(keyFile, old, 0o600))
+		whole(t, dir, 4)
+	}
+	ok(t, os.WriteFile(keyFile, []byte(strings.Repeat("ab", 32)+"\n"), 0o600))
+	if r := verify(t, dir); r.Bad == nil || r.Bad.Number != 1 {
+		t.Errorf("another key: got %v, want a bad record 1", r.Bad)
+	}
+}
+
+// Queued records are written in their order, before any that waits, and when
+// the journal is closed.
+func TestQueued(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir, audit.Options{})
+	for i := range 3 {
+		ok(t, j.Write(outcome(fmt.Sprint("q", i)), audit.Queued))
+	}
+	whole(t, dir, 0)
+	ok(t, j.Write(outcome("w"), audit.Written))
+	ok(t, j.Write(outcome("last"), audit.Queued))
+	whole(t, dir, 4)
+	ok(t, j.Close())
+	whole(t, dir, 5)
+	rs, _ := records(t, dir, audit.Filter{})
+	var got []string
+	for _, r := range rs {
+		got = append(got, r.Call)
+	}
+	if want := []string{"q0", "q1", "q2", "w", "last"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if err := j.Write(outcome("x"), audit.Queued); err == nil {
+		t.Error("a closed journal takes records")
+	}
+	ok(t, j.Close())
+}
+
+// The queue is bounded: who would make it too long writes it.
+func TestQueueIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir, audit.Options{})
+	note := strings.Repeat("note ", 200)
+	const n = 1500
+	for range n {
+		ok(t, j.Write(audit.Record{Kind: audit.Refusal, Note: note}, audit.Queued))
+	}
+	if got := verify(t, dir).Records; got == 0 || got >= n {
+		t.Errorf("%d of %d records that nobody waits for are written, want some and not all", got, n)
+	}
+	ok(t, j.Close())
+	whole(t, dir, n)
+}
+
+// What only the journal may say, and what says nothing, is refused.
+func TestKinds(t *testing.T) {
+	j := journal(t, t.TempDir(), audit.Options{})
+	for _, kind := range []audit.Kind{"", "other", audit.Mend} {
+		if err := j.Write(audit.Record{Kind: kind}, audit.Written); !errors.Is(err, sandbox.ErrInvalid) {
+			t.Errorf("kind %q: got %v, want %s", kind, err, sandbox.ErrInvalid)
+		}
+	}
+}
+
+// Many goroutines share one journal; each record is there once, and when Write
+// has returned it is there.
+func TestManyCallers(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir, audit.Options{})
+	const callers, each = 32, 50
+	var group sync.WaitGroup
+	for c := range callers {
+		group.Go(func() {
+			for i := range each {
+				call := fmt.Sprintf("%d-%d", c, i)
+				if err := j.Write(intent(call), audit.Wait(i%3)); err != nil {
+					t.Error(err)
+				}
+				if i == 22 || i == 23 { // one is Written, one Durable
+					if rs, _ := records(t, dir, audit.Filter{Call: call}); len(rs) != 1 {
+						t.Errorf("caller %d: a written record is there %d times", c, len(rs))
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	ok(t, j.Close())
+	r := whole(t, dir, callers*each)
+	if len(r.Open) != callers*each {
+		t.Errorf("got %d calls without outcome, want %d", len(r.Open), callers*each)
+	}
+	seen := map[string]bool{}
+	rs, _ := records(t, dir, audit.Filter{})
+	for _, r := range rs {
+		seen[r.Call] = true
+	}
+	if len(seen) != callers*each {
+		t.Errorf("got %d calls, want %d", len(seen), callers*each)
+	}
+}
+
+// Callers who wait while another writes are written together, and synced if one
+// of them needs it.
+func TestGroupCommit(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir, audit.Options{})
+	var syncs []bool
+	entered, leave := make(chan struct{}), make(chan struct{})
+	j.BeforeAppend(func(sync bool) {
+		if syncs = append(syncs, sync); len(syncs) == 1 {
+			close(entered)
+			<-leave
+		}
+	})
+	var group sync.WaitGroup
+	write := func(call string, wait audit.Wait) {
+		if err := j.Write(outcome(call), wait); err != nil {
+			t.Error(err)
+		}
+	}
+	group.Go(func() { write("first", audit.Written) })
+	<-entered
+	for i := range 20 {
+		wait := audit.Written
+		if i == 7 {
+			wait = audit.Durable
+		}
+		group.Go(func() { write(fmt.Sprint(i), wait) })
+	}
+	for j.Waiting() < 20 {
+		runtime.Gosched()
+	}
+	close(leave)
+	group.Wait()
+	write("queued", audit.Queued)
+	write("last", audit.Written)
+	ok(t, j.Close())
+	if want := []bool{false, true, false, true}; !slices.Equal(syncs, want) {
+		t.Errorf("appended with sync %v, want %v: the first, those who waited, the last, the end", syncs, want)
+	}
+	whole(t, dir, 23)
+}
+
+// A call without an outcome is told of, by its session.
+func TestOpenIntents(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir, audit.Options{Session: "one"})
+	for _, r := range []audit.Record{
+		intent("a"), intent(`b"\`), outcome("a"),
+		{Kind: audit.Intent, Call: "a", Session: "two", Tool: "shell"},
+		{Kind: audit.Refusal, Call: `b"\`}, {Kind: audit.Intent, Note: "no call"},
+	} {
+		ok(t, j.Write(r, audit.Written))
+	}
+	got := whole(t, dir, 6).Open
+	want := []audit.Unfinished{{Number: 2, Time: clock(), Call: `b"\`, Tool: "write_file"}, {Number: 4, Time: clock(), Call: "a", Tool: "shell"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// A journal in many small files is one journal.
+func TestSegments(t *testing.T) {
+	dir := t.TempDir()
+	for range 3 {
+		fill(t, dir, 20, audit.Options{Segment: 2000})
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "journal-*.jsonl"))
+	ok(t, err)
+	if len(files) < 10 {
+		t.Fatalf("got %d files, want more", len(files))
+	}
+	whole(t, dir, 120)
+	if rs, _ := records(t, dir, audit.Filter{}); len(rs) != 120 {
+		t.Errorf("read %d records, want 120", len(rs))
+	}
+	ok(t, os.Rename(files[3], filepath.Join(t.TempDir(), "gone")))
+	var first uint64
+	fmt.Sscanf(filepath.Base(files[3]), "journal-%d.jsonl", &first)
+	if r := verify(t, dir); r.Bad == nil || r.Bad.Number != first {
+		t.Errorf("a file is gone: got %v, want record %d to be bad", r.Bad, first)
+	}
+}
+
+// A crash before the key was made, when there are no records either, is no
+// missing key.
+func TestKeyThatWasNotMadeYet(t *testing.T) {
+	dir := t.TempDir()
+	ok(t, journal(t, dir, audit.Options{}).Close())
+	ok(t, os.Remove(filepath.Join(dir, "journal.key")))
+	whole(t, dir, 0)
+	fill(t, dir, 1, audit.Options{})
+	whole(t, dir, 2)
+}
+
+func TestFilter(t *testing.T) {
+	dir := t.TempDir()
+	now := clock()
+	j := journal(t, dir, audit.Options{Session: "s", Now: func() time.Time { now = now.Add(time.Minute); return now }})
+	effect := func(e string) audit.Record {
+		return audit.Record{Kind: audit.Intent, Call: e, Workers: []string{"main"}, Effects: []string{"read /x", e}}
+	}
+	for _, r := range []audit.Record{
+		intent("1"), {Kind: audit.Refusal, Call: "2", Tool: "shell", Decision: "blocked", Note: "/out main s1"},
+		effect("write /out"), effect("delete /out/sub/b"), effect("write /output"), effect("connect /out"), effect(`write /o"t/a`),
+		{Kind: audit.Answer, Call: "8", Session: "s2", Request: "r1", Origin: "user"},
+	} {
+		ok(t, j.Write(r, audit.Written))
+	}
+	for _, c := range []struct {
+		name string
+		f    audit.Filter
+		want string
+	}{
+		{"all", audit.Filter{}, "1 2 3 4 5 6 7 8"},
+		{"since", audit.Filter{Since: clock().Add(7 * time.Minute)}, "7 8"},
+		{"until", audit.Filter{Until: clock().Add(3 * time.Minute)}, "1 2"},
+		{"worker", audit.Filter{Worker: "main"}, "1 3 4 5 6 7"},
+		{"worker below", audit.Filter{Worker: "writer"}, "1"},
+		{"tool", audit.Filter{Tool: "shell"}, "2"},
+		{"path", audit.Filter{Path: "/out"}, "1 3 4"},
+		{"path with slash", audit.Filter{Path: "/out/"}, "1 3 4"},
+		{"path below", audit.Filter{Path: "/out/sub"}, "4"},
+		{"path of all", audit.Filter{Path: "/"}, "1 3 4 5 6 7"},
+		{"path with a quote", audit.Filter{Path: `/o"t`}, "7"},
+		{"decision", audit.Filter{Decision: "blocked"}, "2"},
+		{"session", audit.Filter{Session: "s2"}, "8"},
+		{"kind", audit.Filter{Kind: "refusal"}, "2"},
+		{"request", audit.Filter{Request: "r1"}, "8"},
+		{"origin", audit.Filter{Origin: "user"}, "8"},
+		{"call", audit.Filter{Call: "2"}, "2"},
+		{"two", audit.Filter{Worker: "main", Path: "/output"}, "5"},
+		{"none", audit.Filter{Tool: "write"}, ""},
+	} {
+		var got []string
+		rs, _ := records(t, dir, c.f)
+		for _, r := range rs {
+			got = append(got, fmt.Sprint(r.Number))
+		}
+		if got := strings.Join(got, " "); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+	stop := errors.New("stop")
+	err := audit.Read(folder(t, dir), audit.Filter{}, func(audit.Record, []byte) error { return stop })
+	if err != stop {
+		t.Errorf("yield's error: got %v", err)
+	}
+}
+
+// An export has every line, even one that is no record; a filter passes it over.
+func TestReadHidesNothing(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir, 2, audit.Options{})
+	file := filepath.Join(dir, "journal.jsonl")
+	data, err := os.ReadFile(file)
+	ok(t, err)
+	ok(t, os.WriteFile(file, bytes.Replace(data, []byte(`{"n":2`), []byte(`["n":2`), 1), 0o600))
+	rs, lines := records(t, dir, audit.Filter{})
+	if len(rs) != 4 || rs[1].Kind != "" || !strings.HasPrefix(lines[1], `["n":2`) {
+		t.Errorf("got %v", lines)
+	}
+	if rs, _ := records(t, dir, audit.Filter{Kind: "outcome"}); len(rs) != 1 || rs[0].Number != 4 {
+		t.Errorf("got %v", rs)
+	}
+}
+
+func TestVerifyCanBeStopped(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir, 2, audit.Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := audit.Verify(ctx, folder(t, dir), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	var last uint64
+	_, err := audit.Verify(context.Background(), folder(t, dir), func(n uint64) { last = n })
+	if ok(t, err); last != 4 {
+		t.Errorf("the progress ended with %d, want 4", last)
+	}
+}

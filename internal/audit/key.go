@@ -1,0 +1,133 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"strconv"
+
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// The journal's names in the state folder.
+const (
+	logName = "journal"
+	keyName = "journal.key"
+)
+
+const sumSize = sha256.Size
+
+// A sum is a SHA-256, or an HMAC made with it.
+type sum [sumSize]byte
+
+// A key seals records and heads.
+type key [32]byte
+
+// readKey returns the key of a folder, and whether there is one.
+func readKey(folder *state.Folder) (k key, ok bool, err error) {
+	data, err := folder.Read(keyName)
+	if err != nil || data == nil {
+		return key{}, false, err
+	}
+	k, err = parseKey(data)
+	return k, err == nil, err
+}
+
+func parseKey(data []byte) (k key, err error) {
+	data = bytes.TrimSuffix(data, []byte("\n"))
+	if len(data) == hex.EncodedLen(len(k)) {
+		_, err = hex.Decode(k[:], data)
+	}
+	if err != nil || len(data) != hex.EncodedLen(len(k)) {
+		return key{}, fmt.Errorf("%s: %w; it does not hold a key: put the right one back", keyName, sandbox.ErrInvalid)
+	}
+	return k, nil
+}
+
+// errNoKey is the error of a journal whose key is gone. A new one would turn
+// every record into one that somebody else has sealed.
+func errNoKey() error {
+	return fmt.Errorf("%s: %w; the journal cannot be checked or continued without its key: put it back, or move all %s files away to begin anew",
+		keyName, sandbox.ErrNotFound, logName)
+}
+
+// makeKey returns the key of a folder, and makes it if there is no journal yet.
+// The empty journal has a head before it has a key: so wherever there is a key,
+// a head that is missing was removed.
+func makeKey(folder *state.Folder, log state.Log) (key, error) {
+	k, ok, err := readKey(folder)
+	if ok || err != nil {
+		return k, err
+	}
+	err = folder.Update(keyName, func(old []byte) ([]byte, error) {
+		if old != nil { // another process was faster
+			k, err = parseKey(old)
+			return old, err
+		}
+		if t, err := log.Tail(); err != nil {
+			return nil, err
+		} else if t.Count > 0 || t.Lost > 0 {
+			return nil, errNoKey()
+		}
+		rand.Read(k[:])
+		err := log.Append(true, func(state.Tail) ([][]byte, []byte, error) {
+			return nil, k.sealer().mark(head{}), nil
+		})
+		return fmt.Appendf(nil, "%x\n", k), err
+	})
+	return k, err
+}
+
+// A sealer makes seals, one after the other.
+type sealer struct{ mac hash.Hash }
+
+func (k key) sealer() *sealer { return &sealer{hmac.New(sha256.New, k[:])} }
+
+func (s *sealer) seal(data []byte) (seal sum) {
+	s.mac.Reset()
+	s.mac.Write(data)
+	s.mac.Sum(seal[:0])
+	return seal
+}
+
+// A link is a line that another can be chained to. The zero link is what the
+// first line is chained to.
+type link struct {
+	number uint64 // of the record
+	hash   sum    // of the line
+}
+
+// A head is how a journal ends: its last line, and how many there are. The
+// number of the last is higher than that where records were lost.
+type head struct {
+	link
+	count uint64
+}
+
+// mark returns the head as it is kept, sealed. No record begins like it, so
+// that the seal of one is not a seal of the other.
+func (s *sealer) mark(h head) []byte {
+	b := fmt.Appendf(nil, "head %d %d %x ", h.count, h.number, h.hash)
+	return fmt.Appendf(b, "%x", s.seal(b))
+}
+
+// head reads what mark has made. Anything else is not a head.
+func (s *sealer) head(mark []byte) (h head, ok bool) {
+	f := bytes.Split(mark, []byte(" "))
+	if len(f) != 5 || len(f[3]) != hex.EncodedLen(sumSize) {
+		return head{}, false
+	}
+	var err [3]error
+	h.count, err[0] = strconv.ParseUint(string(f[1]), 10, 64)
+	h.number, err[1] = strconv.ParseUint(string(f[2]), 10, 64)
+	_, err[2] = hex.Decode(h.hash[:], f[3])
+	if err != [3]error{} || !hmac.Equal(mark, s.mark(h)) {
+		return head{}, false
+	}
+	return h, true
+}

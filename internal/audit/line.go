@@ -1,0 +1,139 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+)
+
+// The layout of a line. Between its number and its hashes is what is known of a
+// record before its place is: the middle.
+const (
+	numberText = `{"n":`
+	timeText   = `,"time":"`
+	kindText   = `","kind":"`
+	callText   = `","call":"`
+	prevText   = `,"prev":"`
+	sealText   = `,"seal":"`
+	endText    = `"}`
+
+	hexSize  = 2 * sumSize
+	sealSize = len(sealText) + hexSize + len(endText) // what follows the sealed part
+	prevSize = len(prevText) + hexSize + len(`"`)     // what ends the sealed part
+)
+
+// middle encodes a record without its number and hashes.
+func middle(r Record) ([]byte, error) {
+	r.Number, r.Prev, r.Seal = 0, "", ""
+	data, err := encode(r)
+	if err != nil {
+		return nil, err
+	}
+	data = data[len(numberText+"0"):]
+	return data[:len(data)-len(prevText+`"`+sealText+endText)], nil
+}
+
+// encode returns v as JSON on one line, with &, < and > as they are.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return b.Bytes()[:b.Len()-1], nil
+}
+
+// appendLine adds the line of a record that comes after another to dst, and
+// returns the link that it is.
+func (s *sealer) appendLine(dst, middle []byte, after link) ([]byte, link) {
+	start := len(dst)
+	dst = append(dst, numberText...)
+	dst = strconv.AppendUint(dst, after.number+1, 10)
+	dst = append(dst, middle...)
+	dst = append(dst, prevText...)
+	dst = hex.AppendEncode(dst, after.hash[:])
+	dst = append(dst, '"')
+	seal := s.seal(dst[start:])
+	dst = append(dst, sealText...)
+	dst = hex.AppendEncode(dst, seal[:])
+	dst = append(dst, endText...)
+	return dst, link{after.number + 1, sha256.Sum256(dst[start:])}
+}
+
+// A place is what a line says of its place in the chain.
+type place struct {
+	link
+	prev   sum
+	sealed bool // in the layout of this package, and with a right seal
+}
+
+// place reads where a line stands. Of one that is not sealed only the hash
+// counts.
+func (s *sealer) place(line []byte) place {
+	p := place{link: link{hash: sha256.Sum256(line)}}
+	cut := len(line) - sealSize
+	if cut < prevSize {
+		return p
+	}
+	body, end := line[:cut], line[cut:]
+	seal := s.seal(body)
+	var want [sealSize]byte
+	copy(want[:], sealText)
+	hex.Encode(want[len(sealText):], seal[:])
+	copy(want[len(sealText)+hexSize:], endText)
+	if !bytes.Equal(end, want[:]) {
+		return p
+	}
+	// From here on the line is what this package has written.
+	prev, okPrev := bytes.CutPrefix(body[cut-prevSize:], []byte(prevText))
+	number, okNumber := bytes.CutPrefix(body, []byte(numberText))
+	if !okPrev || !okNumber {
+		return p
+	}
+	number, _, _ = bytes.Cut(number, []byte(","))
+	n, err := strconv.ParseUint(string(number), 10, 64)
+	if err != nil {
+		return p
+	}
+	if _, err := hex.Decode(p.prev[:], prev[:hexSize]); err != nil {
+		return p
+	}
+	p.number, p.sealed = n, true
+	return p
+}
+
+// follows reports whether the line of p is what comes after another.
+func (p place) follows(l link) bool { return p.sealed && p.number == l.number+1 && p.prev == l.hash }
+
+// kindOf returns the kind of a sealed line, and what tells its call from all
+// others: the members call and session, as they are written.
+func kindOf(line []byte) (kind Kind, call []byte) {
+	// The time has neither quotes nor escapes, and neither has a kind.
+	_, rest, _ := bytes.Cut(line, []byte(kindText))
+	k, _, _ := bytes.Cut(rest, []byte(`"`))
+	rest, ok := bytes.CutPrefix(rest[len(k):], []byte(callText))
+	if !ok {
+		return Kind(k), nil
+	}
+	end := stringEnd(rest)
+	if session, ok := bytes.CutPrefix(rest[end:], []byte(`","session":"`)); ok {
+		end = len(rest) - len(session) + stringEnd(session)
+	}
+	return Kind(k), rest[:end]
+}
+
+// stringEnd returns where a JSON string ends whose beginning is cut off.
+func stringEnd(s []byte) int {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return len(s)
+}

@@ -1,0 +1,226 @@
+package audit
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// redacted stands where a secret was.
+const redacted = "⟨redacted⟩"
+
+// minSecret is how short a value may be to be looked for: a shorter one is in
+// every second word.
+const minSecret = 6
+
+// A redactor takes secrets out of texts: values that it was told, in whatever
+// common form they appear, and whatever looks like a well-known credential.
+type redactor struct {
+	exact  []string // the values, and other ways to write them
+	base64 []string // what is in every base64 text that contains a value
+}
+
+func newRedactor(secrets []string) *redactor {
+	r := &redactor{}
+	for _, s := range secrets {
+		for _, s := range []string{s, strings.TrimSpace(s)} {
+			if len(s) >= minSecret {
+				r.add(s)
+			}
+		}
+	}
+	for _, list := range []*[]string{&r.exact, &r.base64} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	return r
+}
+
+func (r *redactor) add(s string) {
+	escaped, _ := json.Marshal(s)
+	plain, _ := encode(s)
+	r.exact = append(r.exact, s,
+		string(escaped[1:len(escaped)-1]), string(plain[1:len(plain)-1]),
+		url.QueryEscape(s), url.PathEscape(s), lowerEscapes(url.QueryEscape(s)), lowerEscapes(url.PathEscape(s)),
+		hex.EncodeToString([]byte(s)), strings.ToUpper(hex.EncodeToString([]byte(s))))
+	// What stands before a value shifts its base64 by nothing, one byte or two.
+	// The characters at either end depend on the neighbours.
+	for shift := range 3 {
+		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			text := enc.EncodeToString(append(make([]byte, shift), s...))
+			r.base64 = append(r.base64, text[(shift*8+5)/6:(shift+len(s))*8/6])
+		}
+	}
+}
+
+// lowerEscapes returns a URL-escaped text with the escapes in lower case.
+func lowerEscapes(s string) string {
+	return percent.ReplaceAllStringFunc(s, strings.ToLower)
+}
+
+var percent = regexp.MustCompile(`%[0-9A-F]{2}`)
+
+// A span is a part of a text.
+type span struct{ from, to int }
+
+// redact returns a text without secrets.
+func (r *redactor) redact(s string) string {
+	if len(s) < minSecret {
+		return s
+	}
+	var spans []span
+	for _, e := range r.exact {
+		spans = findAll(spans, s, e)
+	}
+	for _, e := range r.base64 {
+		spans = findAll64(spans, s, e)
+	}
+	spans = credentials(spans, s)
+	if spans == nil {
+		return s
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	var b strings.Builder
+	at := 0
+	for i, p := range spans {
+		// Parts that overlap or touch are one.
+		if i == 0 || p.from > at {
+			b.WriteString(s[at:p.from])
+			b.WriteString(redacted)
+		}
+		at = max(at, p.to)
+	}
+	b.WriteString(s[at:])
+	return b.String()
+}
+
+// findAll adds where a value is in a text, overlapping ones too.
+func findAll(spans []span, s, value string) []span {
+	for at := 0; ; {
+		i := strings.Index(s[at:], value)
+		if i < 0 {
+			return spans
+		}
+		spans = append(spans, span{at + i, at + i + len(value)})
+		at += i + 1
+	}
+}
+
+// findAll64 is findAll for a part of a base64 text, all of which goes.
+func findAll64(spans []span, s, value string) []span {
+	for at := 0; ; {
+		i := strings.Index(s[at:], value)
+		if i < 0 {
+			return spans
+		}
+		p := span{at + i, at + i + len(value)}
+		for p.from > at && isBase64(s[p.from-1]) {
+			p.from--
+		}
+		for p.to < len(s) && isBase64(s[p.to]) {
+			p.to++
+		}
+		spans = append(spans, p)
+		at = p.to
+	}
+}
+
+func isBase64(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/-_=", c) >= 0
+}
+
+// A pattern finds one kind of credential.
+type pattern struct {
+	hints []string // one of them is in every match, in lower case
+	match *regexp.Regexp
+	group int                     // what of the match is secret: a group, 0 for all
+	sure  func(match string) bool // what the expression cannot say; nil for nothing
+}
+
+// secretWord is the name of something that is not told.
+const secretWord = `(?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|credential|credentials)`
+
+var secretNames = regexp.MustCompile(`(?i)` + secretWord + `$|^(?:proxy-)?authorization$|^(?:set-)?cookie$`)
+
+// secretName reports whether what has this name is a secret.
+func secretName(name string) bool {
+	if len(name) < len("pwd") || len(name) > maxText {
+		return false
+	}
+	lower := strings.ToLower(name)
+	return hinted(lower, nameHints) && secretNames.MatchString(name)
+}
+
+var nameHints = append([]string{"authorization", "cookie"}, wordHints...)
+
+var wordHints = []string{"pass", "pwd", "secret", "token", "key", "credential"}
+
+// patterns are the credentials that are known by their looks. A new kind is a
+// new line here, and one in the test's table.
+var patterns = []pattern{
+	// Anthropic, OpenAI and those who took after them. Many a name ends in "sk-".
+	{hints: []string{"sk-"}, match: regexp.MustCompile(`sk-(?:ant|proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{16,}|\bsk-[A-Za-z0-9]{20,}`), sure: random},
+	{hints: []string{"gh", "github_pat_"}, match: regexp.MustCompile(`gh[a-z]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}`)},
+	{hints: []string{"glpat-"}, match: regexp.MustCompile(`glpat-[A-Za-z0-9_.-]{16,}`)},
+	{hints: []string{"akia", "asia"}, match: regexp.MustCompile(`A(?:KI|SI)A[A-Z0-9]{16,}`)},                                                              // Amazon
+	{hints: []string{"aiza", "ya29.", "gocspx-"}, match: regexp.MustCompile(`AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}`)}, // Google
+	{hints: []string{"xox", "xapp-"}, match: regexp.MustCompile(`(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}`)},                                                   // Slack
+	{hints: []string{"hooks.slack.com"}, match: regexp.MustCompile(`hooks\.slack\.com/services/(\S+)`), group: 1},
+	{hints: []string{"k_live_", "k_test_", "whsec_"}, match: regexp.MustCompile(`[srp]k_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,}`)}, // Stripe
+	{hints: []string{"npm_", "pypi-", "hf_"}, match: regexp.MustCompile(`npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{50,}|hf_[A-Za-z0-9]{30,}`)},
+	{hints: []string{"eyj"}, match: regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)*`)}, // JSON Web Token
+	{hints: []string{"private key"}, match: regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:.*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|.*)`)},
+	{hints: []string{"age-secret-key-"}, match: regexp.MustCompile(`AGE-SECRET-KEY-1[A-Z0-9]{20,}`)},
+	{hints: []string{"://"}, match: regexp.MustCompile(`://[^\s/?#:@]*:([^\s/?#]+)@`), group: 1},
+	{hints: []string{"://"}, match: regexp.MustCompile(`://([^\s/?#:@]{20,})@`), group: 1},
+	{hints: []string{"authorization"}, match: regexp.MustCompile(`(?i)authorization["']?\s*[:=]\s*["']?((?:(?:bearer|basic|token|digest|negotiate)\s+)?[^\s"']+)`), group: 1},
+	{hints: []string{"bearer"}, match: regexp.MustCompile(`(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{8,})`), group: 1},
+	{hints: []string{"cookie"}, match: regexp.MustCompile(`(?i)cookie["']?\s*:\s*["']?([^\r\n"']+)`), group: 1},
+	{hints: wordHints, match: regexp.MustCompile(`(?i)` + secretWord + `\\?["']?\s*(?:=>|:=|=|:)\s*("(?:[^"\\]|\\.)*"?|'[^']*'?|\\"[^"]*"?|[^\s"'&,;]+)`), group: 1},
+	{hints: wordHints, match: regexp.MustCompile(`(?i)(?:^|\s)--?[a-z0-9-]*` + secretWord + `\s+("[^"]*"?|'[^']*'?|[^\s"'-][^\s"']*)`), group: 1},
+}
+
+// random reports whether a text has as many digits as random ones do and names
+// do not.
+func random(s string) bool {
+	n := 0
+	for i := range len(s) {
+		if s[i] >= '0' && s[i] <= '9' {
+			n++
+		}
+	}
+	return n >= 3 || n > 0 && strings.ToLower(s) != s
+}
+
+// credentials adds where a text has something that looks like a credential.
+func credentials(spans []span, s string) []span {
+	lower := strings.ToLower(s)
+	for i := range patterns {
+		p := &patterns[i]
+		if !hinted(lower, p.hints) {
+			continue
+		}
+		for _, m := range p.match.FindAllStringSubmatchIndex(s, -1) {
+			from, to := m[2*p.group], m[2*p.group+1]
+			if p.sure == nil || p.sure(s[from:to]) {
+				spans = append(spans, span{from, to})
+			}
+		}
+	}
+	return spans
+}
+
+// hinted reports whether a text has one of the hints in it.
+func hinted(lower string, hints []string) bool {
+	for _, h := range hints {
+		if strings.Contains(lower, h) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,260 @@
+package audit_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/audit"
+)
+
+const gone = "⟨redacted⟩"
+
+// some is a text as random as a credential, made of parts so that no scanner
+// takes this file for a leak.
+func some(n int) string { return strings.Repeat("a1B2c3D4e5F6g7H8", n/16+1)[:n] }
+
+// Credentials are known by their looks.
+func TestCredentials(t *testing.T) {
+	upper := strings.ToUpper(some(16))
+	for _, c := range []struct{ name, text, want string }{
+		{"Anthropic", "key sk-ant-api03-" + some(90) + "-x.", "key " + gone + "."},
+		{"OpenAI", "sk-" + some(48), gone},
+		{"OpenAI project", "use sk-proj-" + some(40) + " now", "use " + gone + " now"},
+		{"GitHub", "ghp_" + some(36) + " gho_" + some(36) + " ghs_" + some(36), gone + " " + gone + " " + gone},
+		{"GitHub, fine", "(github_pat_" + some(22) + "_" + some(59) + ")", "(" + gone + ")"},
+		{"GitLab", "glpat-" + some(20), gone},
+		{"AWS", "AKIA" + upper + "/ASIA" + upper, gone + "/" + gone},
+		{"AWS secret", "aws_secret_access_key = " + some(20) + "/" + some(19), "aws_secret_access_key = " + gone},
+		{"Google", "?key=AIza" + some(35) + "&x", "?key=" + gone + "&x"},
+		{"Slack", "xoxb-" + some(24) + ",", gone + ","},
+		{"Slack hook", "https://hooks.slack.com/services/T0/B0/" + some(24), "https://hooks.slack.com/services/" + gone},
+		{"Stripe", "sk_" + "live_" + some(24), gone},
+		{"npm", "npm_" + some(36), gone},
+		{"JWT", "eyJ" + some(20) + "." + some(30) + "." + some(43) + ")", gone + ")"},
+		{"PEM", "a\n-----BEGIN RSA PRIVATE KEY-----\nMII\nabc\n-----END RSA PRIVATE KEY-----\nb", "a\n" + gone + "\nb"},
+		{"PEM, cut", "-----BEGIN OPENSSH PRIVATE KEY-----\nMIIabc\ndef", gone},
+		{"PEM, escaped", `-----BEGIN PRIVATE KEY-----\nMII\n-----END PRIVATE KEY-----`, gone},
+		{"URL", "clone https://me:hunter2@example.com/x", "clone https://me:" + gone + "@example.com/x"},
+		{"URL, odd password", "postgres://me:a:b@c@db/x", "postgres://me:" + gone + "@db/x"},
+		{"URL with a token", "https://" + some(24) + "@example.com", "https://" + gone + "@example.com"},
+		{"URL with a user", "ssh://git@example.com/x", "ssh://git@example.com/x"},
+		{"header", "Authorization: Bearer abcdef123456", "Authorization: " + gone},
+		{"header, lower case", `{"authorization":"Basic dTpw"}`, `{"authorization":"` + gone + `"}`},
+		{"bearer alone", "-H 'bearer abcdef123456'", "-H 'bearer " + gone + "'"},
+		{"cookie", "Cookie: a=b; c=d\nHost: x", "Cookie: " + gone + "\nHost: x"},
+		{"password=", "x password=hunter2 y", "x password=" + gone + " y"},
+		{"PASSWORD in the environment", "DB_PASSWORD=hunter2 make", "DB_PASSWORD=" + gone + " make"},
+		{"token=", "a?token=abc&b=c", "a?token=" + gone + "&b=c"},
+		{"api_key:", "api_key: abc", "api_key: " + gone},
+		{"apiKey in JSON", `{"apiKey":"a b\"c","x":1}`, `{"apiKey":` + gone + `,"x":1}`},
+		{"in JSON in JSON", `{\"password\":\"abc\"}`, `{\"password\":` + gone + `}`},
+		{"quoted", `secret = "a b" c`, "secret = " + gone + " c"},
+		{"a flag", "curl --password hunter2 x", "curl --password " + gone + " x"},
+		{"a flag with =", "curl --api-key=hunter2 x", "curl --api-key=" + gone + " x"},
+
+		{"a name", "write /out/task-list-for-the-quarterly-review.md", "write /out/task-list-for-the-quarterly-review.md"},
+		{"a module", "read /src/sk-learn-tutorial-for-beginners.md", "read /src/sk-learn-tutorial-for-beginners.md"},
+		{"a digest", some(64), some(64)},
+		{"words", "the token was refused, the password is asked for", "the token was refused, the password is asked for"},
+		{"tokens", "tokens: 1200 of 4000", "tokens: 1200 of 4000"},
+		{"a public key", "-----BEGIN PUBLIC KEY-----\nMII", "-----BEGIN PUBLIC KEY-----\nMII"},
+		{"a URL", "https://example.com:8080/a@b", "https://example.com:8080/a@b"},
+		{"empty", "", ""},
+	} {
+		if got := audit.Kept(c.text); got != c.want {
+			t.Errorf("%s: %q\n got %q\nwant %q", c.name, c.text, got, c.want)
+		}
+	}
+}
+
+// Values that the journal was told of are found in every common form.
+func TestExactSecrets(t *testing.T) {
+	const secret = `pä"s&w/rd <1>`
+	quoted, err := json.Marshal(secret)
+	ok(t, err)
+	for name, text := range map[string]string{
+		"as it is":            secret,
+		"JSON":                string(quoted[1 : len(quoted)-1]),
+		"JSON, plainly":       `pä\"s&w/rd <1>`,
+		"query":               url.QueryEscape(secret),
+		"path":                url.PathEscape(secret),
+		"query, lower case":   strings.ToLower(url.QueryEscape(secret)),
+		"hexadecimal":         hex.EncodeToString([]byte(secret)),
+		"base64":              base64.StdEncoding.EncodeToString([]byte(secret)),
+		"base64, URL":         base64.URLEncoding.EncodeToString([]byte(secret)),
+		"base64 of user:pass": base64.StdEncoding.EncodeToString([]byte("u:" + secret)),
+		"base64, one before":  base64.StdEncoding.EncodeToString([]byte(":" + secret + "12345")),
+		"twice":               secret + secret,
+	} {
+		if got := audit.Kept("<"+text+">", secret+"\n", "short"); got != "<"+gone+">" {
+			t.Errorf("%s: %q: got %q", name, text, got)
+		}
+	}
+	if got := audit.Kept("a short text", "short"); got != "a short text" {
+		t.Errorf("a value that is too short to look for: got %q", got)
+	}
+	if got := audit.Kept("xabcabcdefy", "abcabc", "abcdef"); got != "x"+gone+"y" {
+		t.Errorf("values that overlap: got %q", got)
+	}
+}
+
+// No secret is in any file of the state folder, wherever in a record it was.
+func TestNoSecretOnDisk(t *testing.T) {
+	dir := t.TempDir()
+	const secret, number = "correct horse battery", "8675309123"
+	token := "ghp_" + some(36)
+	j := journal(t, dir, audit.Options{Session: "s " + secret, Secrets: []string{secret, number}})
+	type named struct{ Password, Deep string }
+	for _, s := range []string{secret, token, "x" + secret + token + "y", base64.StdEncoding.EncodeToString([]byte("me:" + secret)), strings.Repeat("long ", 2000) + secret + token} {
+		r := audit.Record{
+			Kind: audit.Intent, Call: s, Session: s, Origin: s, Workers: []string{"a", s}, Tool: s,
+			Args: map[string]any{
+				"text": s, s: 1, "deep": []any{map[string]any{"x": []any{s}}}, "typed": []string{s}, "struct": &named{"hunter2", s},
+				"password": "hunter2", "MY_TOKEN": "hunter2", "number": 8675309123, "float": 8675309123.0, "json": json.Number(number),
+				"raw": json.RawMessage(`{"a":"` + s + `"}`), "bytes": []byte(s), "error": fmt.Errorf("no: %s", s),
+			},
+			Effects: []string{"write /" + s}, Decision: s, By: s, Digest: s, Request: s, Code: s, Note: s,
+		}
+		ok(t, j.Write(r, audit.Durable))
+		r.Kind = audit.Outcome
+		ok(t, j.Write(r, audit.Queued))
+	}
+	ok(t, j.Close())
+	whole(t, dir, 10)
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	ok(t, err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		ok(t, err)
+		for _, s := range []string{secret, number, "8675309123", token, "hunter2", base64.StdEncoding.EncodeToString([]byte(secret))[:20]} {
+			if i := bytes.Index(data, []byte(s)); i >= 0 {
+				t.Errorf("%s has %q: …%s", filepath.Base(file), s, data[max(0, i-60):i+len(s)])
+			}
+		}
+	}
+	rs, _ := records(t, dir, audit.Filter{})
+	if got := rs[0].Args["deep"]; fmt.Sprint(got) != "[map[x:["+gone+"]]]" {
+		t.Errorf("got %v: what is around a secret should stay", got)
+	}
+}
+
+// A record has bounds, whatever is in it, and says what was left out.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := journal(t, dir, audit.Options{})
+	deep := any("deep")
+	for range 100 {
+		deep = []any{deep}
+	}
+	wide := map[string]any{}
+	for i := range 2000 {
+		wide[fmt.Sprint("member", i)] = strings.Repeat("w", 100)
+	}
+	for name, text := range map[string]string{
+		"plain": strings.Repeat("x", 5000), "control": strings.Repeat("\x00\x1b", 5000), "invalid": strings.Repeat("\xff\xc0", 5000),
+		"wide characters": strings.Repeat("検査", 1000), "separators": strings.Repeat("\u2028", 3000), "quotes": strings.Repeat(`"\`, 3000),
+		"huge": strings.Repeat("x", 1<<20), "line ends": strings.Repeat("a\n", 3000),
+	} {
+		var texts []string
+		for range 500 {
+			texts = append(texts, text)
+		}
+		ok(t, j.Write(audit.Record{
+			Kind: audit.Refusal, Call: name, Tool: text, By: text, Note: text, Code: text, Decision: text, Origin: text,
+			Workers: texts, Effects: texts,
+			Args: map[string]any{
+				"deep": deep, "wide": wide, "text": text, text: texts, "nan": math.NaN(), "inf": float32(math.Inf(1)), "chan": make(chan int),
+				"bad": json.Number("x" + text), "func": func() {}, "nil": nil, "list": make([]any, 3000),
+			},
+		}, audit.Written))
+	}
+	ok(t, j.Close())
+	whole(t, dir, 8)
+	rs, lines := records(t, dir, audit.Filter{Kind: "refusal"})
+	if len(rs) != 8 {
+		t.Fatalf("got %d records, want 8", len(rs))
+	}
+	for i, r := range rs {
+		if len(lines[i]) > 64<<10 {
+			t.Errorf("%s: a line of %d bytes", r.Call, len(lines[i]))
+		}
+		if n := len(r.Effects); n != 64 || r.Effects[63] != "⟨and 437 more⟩" {
+			t.Errorf("%s: %d effects, the last %q", r.Call, n, r.Effects[n-1])
+		}
+		if r.Call == "plain" && (!strings.HasSuffix(r.Tool, "x⟨3976 bytes cut⟩"+strings.Repeat("x", 512)) || len(r.Tool) > 1100) {
+			t.Errorf("got %q", r.Tool)
+		}
+		if r.Call == "huge" && r.Tool != "⟨1048576 bytes⟩" {
+			t.Errorf("got %q", r.Tool)
+		}
+		if r.Call == "wide characters" && strings.ContainsRune(r.Tool, '\ufffd') {
+			t.Errorf("cut inside of a character: %q", r.Tool)
+		}
+	}
+}
+
+// FuzzRedact: a secret does not come out, whatever is around it.
+func FuzzRedact(f *testing.F) {
+	f.Add("before ", "correct horse", " after")
+	f.Add("sk-", `quo"ted\`, "=")
+	f.Add("password=", "hunter2hunter2", "\x00\xff")
+	f.Add(strings.Repeat("x", 1010), "across the cut", strings.Repeat("y", 600))
+	f.Add("a", "aaaaaa", "aaaa")
+	f.Fuzz(func(t *testing.T, before, secret, after string) {
+		if len(secret) < 6 || strings.TrimSpace(secret) == "" {
+			return
+		}
+		// What the journal itself says may be part of a secret's alphabet.
+		for _, own := range []string{gone, "⟨0123456789 bytes cut⟩", "⟨0123456789 bytes⟩"} {
+			if strings.ContainsAny(secret, own) && strings.Trim(secret, own) == "" {
+				return
+			}
+		}
+		token := "ghp_" + some(36)
+		for _, text := range []string{before + secret + after, before + token + secret + after, before + secret + token + after} {
+			got := audit.Kept(text, secret)
+			if strings.Contains(got, secret) {
+				t.Errorf("%q keeps %q: %q", text, secret, got)
+			}
+			if strings.Contains(text, token) && strings.Contains(got, token) {
+				t.Errorf("%q keeps the token: %q", text, got)
+			}
+		}
+		for shift := range 3 {
+			coded := base64.StdEncoding.EncodeToString([]byte(before[:min(shift, len(before))] + secret + after))
+			kept := audit.Kept(coded, secret)
+			if plain, err := base64.StdEncoding.DecodeString(kept); err == nil && bytes.Contains(plain, []byte(secret)) {
+				t.Errorf("%q keeps %q", coded, secret)
+			}
+		}
+	})
+}
+
+// FuzzWrite: whatever is in a record, its line is one line and the journal whole.
+func FuzzWrite(f *testing.F) {
+	f.Add("call", "note", "key", "value")
+	f.Add("\",\"seal\":\"", "\n\r\u2028", ",\"prev\":\"", "\xff\x00")
+	f.Add(`","kind":"mend`, `"}`, `{"n":1`, `\`)
+	f.Fuzz(func(t *testing.T, call, note, name, value string) {
+		dir := t.TempDir()
+		j := journal(t, dir, audit.Options{Session: value})
+		for _, kind := range []audit.Kind{audit.Intent, audit.Refusal, audit.Intent, audit.Outcome} {
+			ok(t, j.Write(audit.Record{Kind: kind, Call: call, Note: note, Args: map[string]any{name: value}, Effects: []string{value}}, audit.Written))
+		}
+		ok(t, j.Close())
+		r := whole(t, dir, 4)
+		if len(r.Open) > 0 || r.Mended != nil {
+			t.Errorf("got %+v", r)
+		}
+	})
+}

@@ -1,0 +1,431 @@
+package audit_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// A copy is the files of a journal, to be changed and put back.
+type copied struct {
+	dir   string
+	files map[string][]byte
+}
+
+func copyOf(t testing.TB, dir string) copied {
+	t.Helper()
+	c := copied{dir, map[string][]byte{}}
+	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	ok(t, err)
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		ok(t, err)
+		c.files[filepath.Base(name)] = data
+	}
+	return c
+}
+
+// restore makes the folder what it was.
+func (c copied) restore(t testing.TB) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(c.dir, "*"))
+	ok(t, err)
+	for _, name := range names {
+		ok(t, os.Remove(name))
+	}
+	for name, data := range c.files {
+		c.write(t, name, data)
+	}
+}
+
+func (c copied) write(t testing.TB, name string, data []byte) {
+	t.Helper()
+	ok(t, os.WriteFile(filepath.Join(c.dir, name), data, 0o600))
+}
+
+// lines returns the lines of the journal, each with its end.
+func (c copied) lines() []string {
+	return strings.SplitAfter(strings.TrimSuffix(string(c.files["journal.jsonl"]), "\n"), "\n")
+}
+
+func (c copied) writeLines(t testing.TB, lines ...string) {
+	t.Helper()
+	c.write(t, "journal.jsonl", []byte(strings.TrimSuffix(strings.Join(lines, ""), "\n")+"\n"))
+}
+
+// small returns a journal of six records.
+func small(t testing.TB) copied {
+	t.Helper()
+	dir := t.TempDir()
+	fill(t, dir, 3, audit.Options{Session: "s"})
+	whole(t, dir, 6)
+	return copyOf(t, dir)
+}
+
+// badAt demands that Verify names a record, before the next write and after it:
+// mending hides nothing.
+func badAt(t testing.TB, c copied, name string, number uint64) {
+	t.Helper()
+	before := verify(t, c.dir).Bad
+	if before == nil || before.Number != number {
+		t.Errorf("%s: got %v, want record %d to be bad", name, before, number)
+		return
+	}
+	f, err := state.Open(c.dir)
+	ok(t, err)
+	defer f.Close()
+	j, err := audit.Open(f, audit.Options{Now: clock})
+	ok(t, err)
+	for range 2 {
+		if err := j.Write(outcome("later"), audit.Written); err != nil {
+			t.Errorf("%s: the journal does not go on: %v", name, err)
+		}
+	}
+	ok(t, j.Close())
+	after := verify(t, c.dir).Bad
+	if after == nil || after.Number != number {
+		t.Errorf("%s: got %v, and %v after the next write; want record %d to stay bad", name, before, after, number)
+	}
+}
+
+// Every byte of the journal counts: whichever is changed, the record that it is
+// part of is named.
+func TestEveryByte(t *testing.T) {
+	t.Parallel()
+	c := small(t)
+	data := c.files["journal.jsonl"]
+	for i, b := range data {
+		number := uint64(bytes.Count(data[:i], []byte("\n"))) + 1
+		for _, to := range []byte{b ^ 1, b ^ 0x20, '\n'} {
+			if to == b {
+				continue
+			}
+			changed := bytes.Clone(data)
+			changed[i] = to
+			c.write(t, "journal.jsonl", changed)
+			if bad := verify(t, c.dir).Bad; bad == nil || bad.Number != number {
+				t.Fatalf("byte %d, %q for %q: got %v, want record %d to be bad", i, to, b, bad, number)
+			}
+		}
+	}
+}
+
+// What is bad stays bad when the journal goes on: a byte of each part of each
+// line is changed, the line ends too.
+func TestBadStaysBad(t *testing.T) {
+	c := small(t)
+	data := c.files["journal.jsonl"]
+	for i := 0; i < len(data); i++ {
+		if i%37 != 0 && data[i] != '\n' {
+			continue
+		}
+		number := uint64(bytes.Count(data[:i], []byte("\n"))) + 1
+		changed := bytes.Clone(data)
+		changed[i] ^= 1
+		c.restore(t)
+		c.write(t, "journal.jsonl", changed)
+		badAt(t, c, fmt.Sprint("byte ", i), number)
+	}
+}
+
+// So does every byte of the head.
+func TestEveryByteOfTheHead(t *testing.T) {
+	c := small(t)
+	data := c.files["journal.head"]
+	for i := range data {
+		changed := bytes.Clone(data)
+		changed[i] ^= 1
+		c.write(t, "journal.head", changed)
+		if bad := verify(t, c.dir).Bad; bad == nil || bad.Number != 7 {
+			t.Fatalf("byte %d: got %v, want 7 to be bad", i, bad)
+		}
+	}
+	for i := range data {
+		if i%41 == 0 || i == len(data)-1 {
+			c.restore(t)
+			c.write(t, "journal.head", data[:i])
+			badAt(t, c, fmt.Sprintf("cut at %d", i), 7)
+		}
+	}
+}
+
+// Wherever the journal is cut, the first record that is not whole is named.
+func TestEveryCut(t *testing.T) {
+	t.Parallel()
+	c := small(t)
+	data := c.files["journal.jsonl"]
+	for i := range data {
+		number := uint64(bytes.Count(data[:i], []byte("\n"))) + 1
+		c.write(t, "journal.jsonl", data[:i])
+		bad := verify(t, c.dir).Bad
+		if bad == nil || bad.Number != number || !strings.Contains(bad.What, fmt.Sprintf("the last %d records are gone", 7-number)) {
+			t.Fatalf("cut at %d: got %v, want the records from %d on to be gone", i, bad, number)
+		}
+		if i%53 == 0 || i > 0 && data[i-1] == '\n' || data[i] == '\n' {
+			badAt(t, c, fmt.Sprint("cut at ", i), number)
+			c.restore(t)
+		}
+	}
+}
+
+// Lines that are removed, moved, doubled or put in are named.
+func TestEveryLine(t *testing.T) {
+	c := small(t)
+	lines := c.lines()
+	lines[5] += "\n"
+	other := small(t).lines()
+	for i, line := range lines {
+		n := uint64(i + 1)
+		change := func(name string, number uint64, parts ...[]string) {
+			t.Helper()
+			var all []string
+			for _, p := range parts {
+				all = append(all, p...)
+			}
+			c.restore(t)
+			c.writeLines(t, all...)
+			badAt(t, c, fmt.Sprintf("%s %d", name, n), number)
+		}
+		before, after := lines[:i], lines[i+1:]
+		change("removed", n, before, after)
+		change("doubled", n, before, []string{line, line}, after)
+		change("from another journal", n, before, other[i:i+1], after)
+		change("an empty line before", n, before, []string{"\n", line}, after)
+		change("words before", n, before, []string{"hello\n", line}, after)
+		change("its end is CRLF", n, before, []string{strings.TrimSuffix(line, "\n") + "\r\n"}, after)
+		change("a space first", n, before, []string{" " + line}, after)
+		if i < 5 {
+			change("swapped with the next", n, before, []string{lines[i+1], line}, lines[i+2:])
+			change("this and all after it removed", n, before)
+		}
+		if i > 0 {
+			change("the first again", 1, before, lines[:1], []string{line}, after)
+		}
+	}
+}
+
+// A chain that was made anew is whole for everybody who lacks the key, and not
+// for Verify.
+func TestRecomputedChain(t *testing.T) {
+	c := small(t)
+	lines := c.lines()
+	lines[2] = strings.Replace(lines[2], "/out/a.md", "/out/b.md", 1)
+	prev := ""
+	for i, line := range lines {
+		line = strings.TrimSuffix(line, "\n")
+		if i > 2 {
+			at := strings.Index(line, `,"prev":"`) + len(`,"prev":"`)
+			line = line[:at] + prev + line[at+64:]
+		}
+		prev = fmt.Sprintf("%x", sha256.Sum256([]byte(line)))
+		lines[i] = line + "\n"
+	}
+	c.writeLines(t, lines...)
+	badAt(t, c, "recomputed", 3)
+	if bad := verify(t, c.dir).Bad; !strings.Contains(bad.What, "not sealed") {
+		t.Errorf("got %v, want a word on the seal", bad)
+	}
+}
+
+// Records that somebody without the key has put at the end are named.
+func TestForgedAtTheEnd(t *testing.T) {
+	c := small(t)
+	lines := c.lines()
+	last := lines[5]
+	forged := strings.Replace(last, `{"n":6`, `{"n":7`, 1)
+	at := strings.Index(forged, `,"prev":"`) + len(`,"prev":"`)
+	forged = forged[:at] + fmt.Sprintf("%x", sha256.Sum256([]byte(last))) + forged[at+64:]
+	lines[5] += "\n"
+	for name, more := range map[string][]string{
+		"one":                   {forged + "\n"},
+		"two":                   {forged + "\n", "hello\n"},
+		"an old one":            {lines[0]},
+		"the last one":          {lines[5]},
+		"with a torn one after": {forged + "\n", "hel"},
+	} {
+		c.restore(t)
+		c.write(t, "journal.jsonl", []byte(strings.Join(append(lines[:6:6], more...), "")))
+		number := uint64(7)
+		switch name {
+		case "an old one":
+			number = 1
+		case "the last one":
+			number = 6
+		}
+		badAt(t, c, name, number)
+		rs, _ := records(t, c.dir, audit.Filter{Kind: "mend"})
+		if len(rs) == 0 || rs[0].Number != 7 || rs[0].Code != audit.Broken {
+			t.Errorf("%s: got %v, want the journal to go on with 7 and tell why", name, rs)
+		}
+	}
+}
+
+// withCount returns a head of the log's own with another count and size, its
+// checksum right: the log is content, the seal is not.
+func withCount(slot []byte, count uint64, size int) []byte {
+	slot = bytes.Clone(slot)
+	binary.LittleEndian.PutUint64(slot[12:], count)
+	binary.LittleEndian.PutUint64(slot[28:], uint64(size))
+	end := len(slot) - 4
+	binary.LittleEndian.PutUint32(slot[end:], crc32.Checksum(slot[:end], crc32.MakeTable(crc32.Castagnoli)))
+	return slot
+}
+
+// Whatever is done to the head to hide that records are gone, they stay gone.
+func TestHeads(t *testing.T) {
+	old := small(t)
+	fill(t, old.dir, 2, audit.Options{Session: "s"})
+	c := copyOf(t, old.dir) // ten records
+	whole(t, c.dir, 10)
+	head, data := c.files["journal.head"], c.files["journal.jsonl"]
+	upTo := func(n int) []byte { return []byte(strings.Join(c.lines()[:n], "")) }
+	// Nothing is gone where only the log's own count is lower.
+	c.write(t, "journal.head", withCount(head, 8, len(upTo(8))))
+	whole(t, c.dir, 10)
+	fill(t, c.dir, 1, audit.Options{})
+	whole(t, c.dir, 12)
+
+	other := small(t)
+	for _, attack := range []struct {
+		name   string
+		number uint64
+		change func()
+	}{
+		{"head removed", 11, func() { ok(t, os.Remove(filepath.Join(c.dir, "journal.head"))) }},
+		{"head removed, tail cut", 9, func() {
+			ok(t, os.Remove(filepath.Join(c.dir, "journal.head")))
+			c.write(t, "journal.jsonl", upTo(8))
+		}},
+		{"head of another journal", 11, func() { c.write(t, "journal.head", other.files["journal.head"]) }},
+		{"head emptied, tail cut", 3, func() { c.write(t, "journal.head", nil); c.write(t, "journal.jsonl", upTo(2)) }},
+		{"count lowered, tail cut", 9, func() {
+			c.write(t, "journal.head", withCount(head, 8, len(upTo(8))))
+			c.write(t, "journal.jsonl", upTo(8))
+		}},
+		{"count raised, lines put in", 9, func() {
+			c.write(t, "journal.head", withCount(head, 11, len(upTo(10))+6))
+			c.write(t, "journal.jsonl", append(append(upTo(8), "hello\n"...), data[len(upTo(8)):]...))
+		}},
+		{"old head, cut below it", 5, func() {
+			c.write(t, "journal.head", old.files["journal.head"])
+			c.write(t, "journal.jsonl", upTo(4))
+		}},
+		{"journal removed", 1, func() { ok(t, os.Remove(filepath.Join(c.dir, "journal.jsonl"))) }},
+		{"journal and head removed", 1, func() {
+			ok(t, os.Remove(filepath.Join(c.dir, "journal.jsonl")))
+			ok(t, os.Remove(filepath.Join(c.dir, "journal.head")))
+		}},
+		{"all but the key replaced by another journal", 1, func() {
+			c.write(t, "journal.jsonl", other.files["journal.jsonl"])
+			c.write(t, "journal.head", other.files["journal.head"])
+		}},
+	} {
+		c.restore(t)
+		attack.change()
+		badAt(t, c, attack.name, attack.number)
+	}
+}
+
+// The next write cannot be made to hide a loss: neither by removing what it says
+// of the loss, nor by losing the head again.
+func TestMendIsNotRemoved(t *testing.T) {
+	c := small(t)
+	c.write(t, "journal.jsonl", []byte(strings.Join(c.lines()[:4], "")))
+	badAt(t, c, "cut", 5)
+	mended := copyOf(t, c.dir)
+	var mend string
+	lines := mended.lines()
+	for _, line := range lines {
+		if strings.Contains(line, `"kind":"mend"`) {
+			mend = line
+		}
+	}
+	if !strings.HasPrefix(mend, `{"n":7,`) || !strings.Contains(mend, "2 records up to 6 are gone; the last had the hash") {
+		t.Fatalf("got %q, want record 7 to tell what is gone", mend)
+	}
+	mended.writeLines(t, append(lines[:4:4], lines[5:]...)...)
+	badAt(t, mended, "without the mend", 5)
+	mended.restore(t)
+	mended.writeLines(t, lines[:4]...)
+	ok(t, os.Remove(filepath.Join(c.dir, "journal.head")))
+	badAt(t, mended, "without the mend and the head", 5)
+}
+
+// Two copies of a journal that went on apart cannot be mixed, though the key has
+// sealed every line of both.
+func TestMixedCopies(t *testing.T) {
+	old := small(t)
+	fill(t, old.dir, 2, audit.Options{Session: "a"})
+	a := copyOf(t, old.dir)
+	old.restore(t)
+	fill(t, old.dir, 2, audit.Options{Session: "b"})
+	b := copyOf(t, old.dir)
+	for i := 6; i < 9; i++ {
+		lines := b.lines()
+		lines[i] = a.lines()[i]
+		b.restore(t)
+		b.writeLines(t, lines...)
+		// The first is chained to what both have in common, so it is the next one
+		// that is not chained to it.
+		badAt(t, b, fmt.Sprint("line ", i+1), uint64(max(i+1, 8)))
+	}
+	lines := b.lines()
+	lines[9] = a.lines()[9]
+	b.restore(t)
+	b.writeLines(t, lines...)
+	badAt(t, b, "the last", 10)
+	b.restore(t)
+	b.write(t, "journal.head", a.files["journal.head"])
+	badAt(t, b, "the head", 11)
+}
+
+// What is not found, as the package says: an older copy of all of it.
+func TestRollbackIsNotFound(t *testing.T) {
+	old := small(t)
+	fill(t, old.dir, 2, audit.Options{Session: "s"})
+	old.restore(t)
+	whole(t, old.dir, 6)
+}
+
+// What a crash leaves behind the head is no harm: whole records stay, and a torn
+// one goes and is told of.
+func TestCrashIsMended(t *testing.T) {
+	old := small(t)
+	fill(t, old.dir, 2, audit.Options{Session: "s"})
+	full := copyOf(t, old.dir)
+	data := full.files["journal.jsonl"]
+	size := len(old.files["journal.jsonl"])
+	for cut := size; cut <= len(data); cut++ {
+		if cut%29 != 0 && cut != size && data[cut-1] != '\n' {
+			continue
+		}
+		full.restore(t)
+		full.write(t, "journal.head", old.files["journal.head"])
+		full.write(t, "journal.jsonl", data[:cut])
+		n := uint64(bytes.Count(data[:cut], []byte("\n")))
+		torn := cut - bytes.LastIndexByte(data[:cut], '\n') - 1
+		if r := whole(t, full.dir, n); r.Mended != nil {
+			t.Fatalf("cut at %d: mended before any write: %v", cut, r.Mended)
+		}
+		fill(t, full.dir, 1, audit.Options{})
+		if torn == 0 {
+			if r := whole(t, full.dir, n+2); r.Mended != nil {
+				t.Fatalf("cut at %d: got %v", cut, r.Mended)
+			}
+			continue
+		}
+		r := whole(t, full.dir, n+3)
+		if len(r.Mended) != 1 || r.Mended[0].Number != n+1 || !strings.Contains(r.Mended[0].Note, fmt.Sprintf("%d bytes", torn)) {
+			t.Fatalf("cut at %d: got %v, want a word on %d bytes", cut, r.Mended, torn)
+		}
+	}
+}
