@@ -8,13 +8,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/measure"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // find holds Find against find(1). Ours is a call in this process, theirs a
 // program that has to be started first. So the target is held against what is
 // left of find's time without that of a find in an empty folder.
-func (b *bench) find(t *benchTable) {
+func (b *bench) find(t *measure.Table) {
 	b.check(os.MkdirAll("empty", 0o777))
 	ours := func() []sandbox.Found {
 		list, err := b.box.Find(context.Background(), "/tree", "*.md", sandbox.Budget{})
@@ -27,14 +28,14 @@ func (b *bench) find(t *benchTable) {
 		names = append(names, f.Path)
 	}
 	b.same(names, b.output(find("tree")))
-	got := takeTurns(fewRounds, once,
-		repeat(func() { ours() }),
-		repeat(func() { b.run(find("tree")) }),
-		repeat(func() { b.run(find("empty")) }),
+	got := measure.Turns(measure.FewRounds, measure.Once,
+		measure.Repeat(func() { ours() }),
+		measure.Repeat(func() { b.run(find("tree")) }),
+		measure.Repeat(func() { b.run(find("empty")) }),
 	)
 	work := "find *.md in 50,000 files"
-	t.against(work, got[0], "find(1)", got[1], 0)
-	t.against(work, got[0], "find(1) less its start", got[1].less(got[2]), 1)
+	t.Against(work, got[0], "find(1)", got[1], 0)
+	t.Against(work, got[0], "find(1) less its start", got[1].Less(got[2]), 1)
 }
 
 // benchSearches are the three kinds of pattern: a text, an expression with a
@@ -47,7 +48,7 @@ var benchSearches = []struct{ kind, pattern string }{
 
 // search holds Search against ripgrep, which uses every core too, and grep.
 // Both are told to read what we read: hidden and ignored files as well.
-func (b *bench) search(t *benchTable, kind, pattern string) {
+func (b *bench) search(t *measure.Table, kind, pattern string) {
 	ours := func() []sandbox.Match {
 		m, err := b.box.Search(context.Background(), "/tree", sandbox.Query{Pattern: pattern}, sandbox.Budget{})
 		b.check(err)
@@ -63,16 +64,16 @@ func (b *bench) search(t *benchTable, kind, pattern string) {
 	}
 	b.same(lines, b.output(rg("tree")))
 	b.same(lines, b.output(grep))
-	got := takeTurns(fewRounds, once,
-		repeat(func() { ours() }),
-		repeat(func() { b.run(rg("tree")) }),
-		repeat(func() { b.run(rg("empty")) }),
-		repeat(func() { b.run(grep) }),
+	got := measure.Turns(measure.FewRounds, measure.Once,
+		measure.Repeat(func() { ours() }),
+		measure.Repeat(func() { b.run(rg("tree")) }),
+		measure.Repeat(func() { b.run(rg("empty")) }),
+		measure.Repeat(func() { b.run(grep) }),
 	)
 	work := "search, " + kind
-	t.against(work, got[0], "rg", got[1], 0)
-	t.against(work, got[0], "rg less its start", got[1].less(got[2]), 1.5)
-	t.against(work, got[0], "grep -r", got[3], 0)
+	t.Against(work, got[0], "rg", got[1], 0)
+	t.Against(work, got[0], "rg less its start", got[1].Less(got[2]), 1.5)
+	t.Against(work, got[0], "grep -r", got[3], 0)
 }
 
 // run runs a program to its end. Its output goes to a file, because grep stops

@@ -7,8 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
+	"github.com/golem-forge/golem/internal/measure"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -62,18 +62,8 @@ func (b *bench) check(err error) {
 	}
 }
 
-// How long a row is measured. What is short is done in bursts, what is long
-// once in a round.
-const (
-	manyRounds = 201
-	fewRounds  = 11
-	burst      = time.Millisecond
-	once       = time.Nanosecond
-)
-
 func (b *bench) peers() {
-	t := newBenchTable(column{"work", 30}, column{"ours", 14}, column{"peer", 32},
-		column{"ratio", 6}, column{"target", 8}, column{"ok?", 3})
+	t := measure.Peers(os.Stdout)
 	for _, depth := range []int{1, 4, 12} {
 		b.read(t, depth)
 	}
@@ -89,45 +79,45 @@ func (b *bench) peers() {
 		b.search(t, q.kind, q.pattern)
 	}
 	b.access(t)
-	fmt.Printf("\ntargets met: %d of %d\n", t.met, t.met+t.missed)
+	fmt.Printf("\ntargets met: %d of %d\n", t.Met, t.Met+t.Missed)
 }
 
-func (b *bench) read(t *benchTable, depth int) {
+func (b *bench) read(t *measure.Table, depth int) {
 	root, err := os.OpenRoot(b.top)
 	b.check(err)
 	defer root.Close()
 	name := atDepth(depth)
-	got := takeTurns(manyRounds, burst,
+	got := measure.Turns(measure.ManyRounds, measure.Burst,
 		b.reading(b.box, "/"+name),
-		repeat(func() { _, err := os.ReadFile(name); b.check(err) }),
-		repeat(func() { _, err := root.ReadFile(name); b.check(err) }),
+		measure.Repeat(func() { _, err := os.ReadFile(name); b.check(err) }),
+		measure.Repeat(func() { _, err := root.ReadFile(name); b.check(err) }),
 	)
 	work := fmt.Sprintf("read 4 KiB, depth %d", depth)
-	t.against(work, got[0], "os.ReadFile", got[1], 0.9)
-	t.against(work, got[0], "os.Root.ReadFile", got[2], 0)
+	t.Against(work, got[0], "os.ReadFile", got[1], 0.9)
+	t.Against(work, got[0], "os.Root.ReadFile", got[2], 0)
 }
 
 func (b *bench) reading(box *sandbox.Sandbox, name string) func(int) {
-	return repeat(func() { _, err := box.Read(name); b.check(err) })
+	return measure.Repeat(func() { _, err := box.Read(name); b.check(err) })
 }
 
-func (b *bench) stat(t *benchTable, depth int) {
+func (b *bench) stat(t *measure.Table, depth int) {
 	root, err := os.OpenRoot(b.top)
 	b.check(err)
 	defer root.Close()
 	name := atDepth(depth)
 	ours := "/" + name
-	got := takeTurns(manyRounds, burst,
-		repeat(func() { _, err := b.box.Stat(ours); b.check(err) }),
-		repeat(func() { _, err := os.Stat(name); b.check(err) }),
-		repeat(func() { _, err := root.Stat(name); b.check(err) }),
+	got := measure.Turns(measure.ManyRounds, measure.Burst,
+		measure.Repeat(func() { _, err := b.box.Stat(ours); b.check(err) }),
+		measure.Repeat(func() { _, err := os.Stat(name); b.check(err) }),
+		measure.Repeat(func() { _, err := root.Stat(name); b.check(err) }),
 	)
 	work := fmt.Sprintf("stat, depth %d", depth)
-	t.against(work, got[0], "os.Stat", got[1], 0)
-	t.against(work, got[0], "os.Root.Stat", got[2], 0)
+	t.Against(work, got[0], "os.Stat", got[1], 0)
+	t.Against(work, got[0], "os.Root.Stat", got[2], 0)
 }
 
-func (b *bench) write(t *benchTable) {
+func (b *bench) write(t *measure.Table) {
 	b.check(os.Mkdir("ours", 0o777))
 	b.check(os.Mkdir("theirs", 0o777))
 	files := 0
@@ -140,11 +130,11 @@ func (b *bench) write(t *benchTable) {
 		{"atomic write 4 KiB, new file", next},
 		{"atomic write 4 KiB, overwrite", same},
 	} {
-		got := takeTurns(5*manyRounds, burst, // because the disk is uneven
-			repeat(func() { _, err := b.box.Write("/ours/"+row.name(), fourKiB); b.check(err) }),
-			repeat(func() { b.check(handWritten("theirs/"+row.name(), fourKiB)) }),
+		got := measure.Turns(5*measure.ManyRounds, measure.Burst, // because the disk is uneven
+			measure.Repeat(func() { _, err := b.box.Write("/ours/"+row.name(), fourKiB); b.check(err) }),
+			measure.Repeat(func() { b.check(handWritten("theirs/"+row.name(), fourKiB)) }),
 		)
-		t.against(row.work, got[0], "os.CreateTemp, os.Rename", got[1], 1.05)
+		t.Against(row.work, got[0], "os.CreateTemp, os.Rename", got[1], 1.05)
 	}
 }
 
@@ -167,20 +157,20 @@ func handWritten(name string, data []byte) error {
 	return err
 }
 
-func (b *bench) list(t *benchTable, n int) {
+func (b *bench) list(t *measure.Table, n int) {
 	name := fmt.Sprintf("list/%d", n)
-	got := takeTurns(fewRounds, burst,
+	got := measure.Turns(measure.FewRounds, measure.Burst,
 		b.listing(name),
-		repeat(func() { _, err := os.ReadDir(name); b.check(err) }),
+		measure.Repeat(func() { _, err := os.ReadDir(name); b.check(err) }),
 	)
-	t.against("list "+thousands(n)+" entries", got[0], "os.ReadDir", got[1], 0)
+	t.Against("list "+measure.Thousands(n)+" entries", got[0], "os.ReadDir", got[1], 0)
 }
 
 func (b *bench) listing(name string) func(int) {
-	return repeat(func() { _, err := b.box.List("/" + name); b.check(err) })
+	return measure.Repeat(func() { _, err := b.box.List("/" + name); b.check(err) })
 }
 
-func (b *bench) access(t *benchTable) {
+func (b *bench) access(t *measure.Table) {
 	name := "/" + atDepth(4)
 	for _, query := range []struct {
 		work string
@@ -190,16 +180,15 @@ func (b *bench) access(t *benchTable) {
 		{"access query: CanRead", func() { b.box.CanRead(name) }},
 		{"access query: CanWrite", func() { b.box.CanWrite(name) }},
 	} {
-		took := takeTurns(manyRounds, burst, repeat(query.ask))[0].median()
-		t.row(query.work, duration(took), "", "", "1 µs", t.judge(took <= 1e-6))
+		took := measure.Turns(measure.ManyRounds, measure.Burst, measure.Repeat(query.ask))[0].Median()
+		t.Row(query.work, measure.Duration(took), "", "", "1 µs", t.Judge(took <= 1e-6))
 		allocs := testing.AllocsPerRun(1000, query.ask)
-		t.row(query.work, fmt.Sprint(allocs, " allocations"), "", "", "0", t.judge(allocs == 0))
+		t.Row(query.work, fmt.Sprint(allocs, " allocations"), "", "", "0", t.Judge(allocs == 0))
 	}
 }
 
 func (b *bench) growths() {
-	t := newBenchTable(column{"work", 16}, column{"at", 34}, column{"time", 57},
-		column{"size ×", 6}, column{"time ×", 7})
+	t := measure.Growths(os.Stdout)
 	b.growWithDepth(t)
 	b.growWithMounts(t)
 	b.growWithLayers(t)
@@ -207,16 +196,16 @@ func (b *bench) growths() {
 	b.growWithFiles(t)
 }
 
-func (b *bench) growWithDepth(t *benchTable) {
+func (b *bench) growWithDepth(t *measure.Table) {
 	depths := []int{1, 2, 4, 8, 16, 32}
 	var sides []func(int)
 	for _, depth := range depths {
 		sides = append(sides, b.reading(b.box, "/"+atDepth(depth)))
 	}
-	t.growth("read 4 KiB", depths, "parts deep", takeTurns(manyRounds, burst, sides...))
+	t.Growth("read 4 KiB", depths, "parts deep", measure.Turns(measure.ManyRounds, measure.Burst, sides...))
 }
 
-func (b *bench) growWithMounts(t *benchTable) {
+func (b *bench) growWithMounts(t *measure.Table) {
 	counts := []int{1, 10, 100, 1000}
 	var c sandbox.Config
 	var reads, queries, restricts, news []func(int)
@@ -231,21 +220,21 @@ func (b *bench) growWithMounts(t *benchTable) {
 		box, err := sandbox.New(few)
 		b.check(err)
 		reads = append(reads, b.reading(box, "/m0/f"))
-		queries = append(queries, repeat(func() { box.Access("/m0/f") }))
-		restricts = append(restricts, repeat(func() {
+		queries = append(queries, measure.Repeat(func() { box.Access("/m0/f") }))
+		restricts = append(restricts, measure.Repeat(func() {
 			_, err := box.Restrict(sandbox.Limit{Path: "/m0", Access: sandbox.ReadOnly})
 			b.check(err)
 		}))
-		news = append(news, repeat(func() { _, err := sandbox.New(few); b.check(err) }))
+		news = append(news, measure.Repeat(func() { _, err := sandbox.New(few); b.check(err) }))
 	}
 	b.check(os.WriteFile("mounts/0/f", fourKiB, 0o666))
-	t.growth("read 4 KiB", counts, "mounts", takeTurns(manyRounds, burst, reads...))
-	t.growth("access query", counts, "mounts", takeTurns(manyRounds, burst, queries...))
-	t.growth("Restrict", counts, "mounts", takeTurns(fewRounds, burst, restricts...))
-	t.growth("New", counts[:3], "mounts", takeTurns(fewRounds, burst, news[:3]...))
+	t.Growth("read 4 KiB", counts, "mounts", measure.Turns(measure.ManyRounds, measure.Burst, reads...))
+	t.Growth("access query", counts, "mounts", measure.Turns(measure.ManyRounds, measure.Burst, queries...))
+	t.Growth("Restrict", counts, "mounts", measure.Turns(measure.FewRounds, measure.Burst, restricts...))
+	t.Growth("New", counts[:3], "mounts", measure.Turns(measure.FewRounds, measure.Burst, news[:3]...))
 }
 
-func (b *bench) growWithLayers(t *benchTable) {
+func (b *bench) growWithLayers(t *measure.Table) {
 	lengths := []int{0, 1, 5, 20}
 	var sides []func(int)
 	for _, n := range lengths {
@@ -257,33 +246,33 @@ func (b *bench) growWithLayers(t *benchTable) {
 			b.check(err)
 			box = lesser
 		}
-		sides = append(sides, repeat(func() { box.Access("/d/d/f") }))
+		sides = append(sides, measure.Repeat(func() { box.Access("/d/d/f") }))
 	}
-	t.growth("access query", lengths, "times restricted", takeTurns(manyRounds, burst, sides...))
+	t.Growth("access query", lengths, "times restricted", measure.Turns(measure.ManyRounds, measure.Burst, sides...))
 }
 
-func (b *bench) growWithEntries(t *benchTable) {
+func (b *bench) growWithEntries(t *measure.Table) {
 	counts := []int{10, 1000, 100_000}
 	var sides []func(int)
 	for _, n := range counts {
 		sides = append(sides, b.listing(fmt.Sprintf("list/%d", n)))
 	}
-	got := takeTurns(fewRounds, burst, sides...)
+	got := measure.Turns(measure.FewRounds, measure.Burst, sides...)
 	for i, n := range counts {
 		for round := range got[i] {
 			got[i][round] /= float64(n)
 		}
 	}
-	t.growth("list, an entry", counts, "entries", got)
+	t.Growth("list, an entry", counts, "entries", got)
 }
 
-func (b *bench) growWithFiles(t *benchTable) {
+func (b *bench) growWithFiles(t *measure.Table) {
 	find := func(name string) func(int) {
-		return repeat(func() {
+		return measure.Repeat(func() {
 			_, err := b.box.Find(context.Background(), name, "*.md", sandbox.Budget{})
 			b.check(err)
 		})
 	}
-	got := takeTurns(fewRounds, burst, find("/tree/part0"), find("/tree"))
-	t.growth("find *.md", []int{treeTotal / treeTops, treeTotal}, "files", got)
+	got := measure.Turns(measure.FewRounds, measure.Burst, find("/tree/part0"), find("/tree"))
+	t.Growth("find *.md", []int{treeTotal / treeTops, treeTotal}, "files", got)
 }

@@ -117,7 +117,7 @@ func shown(name string, most int) string {
 // bidirectional or zero-width characters, tags, fillers and selectors.
 func Plain(r rune) bool {
 	switch {
-	case r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef, // variation selectors
+	case r >= 0x180b && r <= 0x180f, r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef, // variation selectors
 		r == 0x034f, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x2800, r == 0x3164, r == 0xffa0:
 		return false
 	}

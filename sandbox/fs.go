@@ -21,7 +21,7 @@ func (s *Sandbox) Open(name string) (fs.File, error) {
 		case attr.Mode&fs.ModeSymlink != 0:
 			return ErrLink
 		case attr.Mode.IsDir():
-			entries, err := s.entriesAt(p)
+			entries, err := s.entriesAt(p, nil)
 			if err != nil {
 				return err
 			}

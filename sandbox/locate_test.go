@@ -146,3 +146,34 @@ func TestHalfLimitsBelow(t *testing.T) {
 		t.Errorf("delete under a second layer: got %v, want read_only", err)
 	}
 }
+
+// On a host that ignores case a limit says how a new name is written, and binds
+// every way to write it.
+func TestLimitKeepsCase(t *testing.T) {
+	m := sandbox.NewMemory(nil, sandbox.FoldCase)
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: m, Access: sandbox.ReadWrite}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	less, err := s.Restrict(sandbox.Limit{Path: "/Docs/README.md", Access: sandbox.ReadWrite},
+		sandbox.Limit{Path: "/docs/Sub", Access: sandbox.ReadWrite}, sandbox.Limit{Path: "/DOCS/sub/Kept", Access: sandbox.ReadOnly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := less.Write("/Docs/README.md", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := m.Files()["Docs/README.md"]; !ok {
+		t.Errorf("files: got %v, want Docs/README.md", m.Files())
+	}
+	for _, name := range []string{"/docs/SUB/KEPT/x", "/Docs/Sub/Kept/x", "/DOCS/sub/kept"} {
+		if got := less.Access(name); got != sandbox.ReadOnly {
+			t.Errorf("access to %s: got %v, want ro", name, got)
+		}
+	}
+	for _, name := range []string{"/DOCS/readme.MD", "/docs/sUB/x"} {
+		if got := less.Access(name); got != sandbox.ReadWrite {
+			t.Errorf("access to %s: got %v, want rw", name, got)
+		}
+	}
+}

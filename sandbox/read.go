@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -227,7 +228,7 @@ func (s *Sandbox) Exists(name string) (bool, error) {
 func (s *Sandbox) List(name string) ([]Entry, error) {
 	var list []Entry
 	err := s.do(want{op: "list", access: ReadOnly, folders: true}, name, func(p place) (err error) {
-		list, err = s.entriesAt(p)
+		list, err = s.entriesAt(p, nil)
 		return err
 	})
 	if err != nil {
@@ -243,19 +244,25 @@ func (s *Sandbox) entries(name string) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.entriesAt(p)
+	return s.entriesAt(p, nil)
 }
 
-// entriesAt returns what a caller may see in the folder at p, in no order.
-func (s *Sandbox) entriesAt(p place) ([]Entry, error) {
+// entriesAt returns what a caller may see in the folder at p, in no order, and
+// counts the names that nobody could give back.
+func (s *Sandbox) entriesAt(p place, unnamed *atomic.Int64) ([]Entry, error) {
 	list, err := s.onDisk(p)
 	if err != nil && !(s.table.always[p.name] && (missing(err) || err == ErrLink)) {
 		return nil, err
 	}
 	mounted := s.table.children[p.name]
 	list = slices.DeleteFunc(list, func(e Entry) bool {
-		return isTemp(e.Name) || !utf8.ValidString(e.Name) || len(e.Name) > maxComponent ||
-			!s.seen(p, e, mounted)
+		if nameless := !utf8.ValidString(e.Name) || len(e.Name) > maxComponent; nameless {
+			if unnamed != nil {
+				unnamed.Add(1)
+			}
+			return true
+		}
+		return isTemp(e.Name) || !s.seen(p, e, mounted)
 	})
 	for _, child := range mounted {
 		list = append(list, Entry{child, fs.ModeDir})

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -37,6 +38,7 @@ type limit struct {
 
 func (s *Sandbox) newLayer(limits []Limit) (layer, error) {
 	l := make(layer, 0, len(limits))
+	known := spelling(maps.Clone(s.table.spelled))
 	for _, given := range limits {
 		name, why := s.clean(given.Path)
 		var b *bounds
@@ -46,7 +48,13 @@ func (s *Sandbox) newLayer(limits []Limit) (layer, error) {
 		if why != "" {
 			return nil, &Error{Op: "restrict", Path: given.Path, Code: ErrInvalid, Hint: why}
 		}
-		l = append(l, limit{s.table.spellNew(name), min(given.Access, ReadWrite), b, given.NoWrite, given.NoDelete})
+		// Two limits that differ in case alone are one: the first says how it is
+		// written, and so what a new file there is called.
+		if m := s.table.find(name).mount; known != nil && (m == nil || m.traits.FoldsCase) {
+			name = known.spell(name)
+			known.add(name)
+		}
+		l = append(l, limit{name, min(given.Access, ReadWrite), b, given.NoWrite, given.NoDelete})
 	}
 	return l, nil
 }

@@ -47,7 +47,7 @@ const (
 type Listing struct {
 	Found  []Found
 	Cut    Cut
-	Unread int // folders and files that could not be read
+	Unread int // folders that could not be read, and names that nobody could give back
 }
 
 // Found is a name that a walk came upon.
@@ -293,7 +293,7 @@ func (w *walker) offer(j job, own []job) []job {
 
 // list returns the entries of a folder that the walk may visit, never nil.
 func (w *walker) list(p place) ([]Entry, error) {
-	list, err := w.s.entriesAt(p)
+	list, err := w.s.entriesAt(p, &w.unread)
 	if err == nil && w.temps {
 		disk, _ := w.s.onDisk(p)
 		for _, e := range disk {

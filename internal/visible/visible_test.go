@@ -1,0 +1,219 @@
+package visible_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// hostile are texts that would move the cursor, colour, hide, reorder or
+// rename something, or answer for the user, were they printed as they are.
+var hostile = []string{
+	"\x1b[2K\r", "\x1b[8mhidden\x1b[0m", "\x1b]0;title\a", "\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "\x1b]52;c;eQo=\a", "\x1bP1$r\x1b\\",
+	"\x9b2J", "\u009b2J", "\u0085", "\a\b\v\f\x00\x7f", "a\rb", "\u202efdp.sh", "\u2066x\u2069", "\u200b\u200d\ufeff\u2060\u00ad", "\U000e0041\U000e007f",
+	"\ufe0f\U000e0100", "\u2028\u2029", "\u3164\u115f\u2800", "a" + strings.Repeat("\u0301", 50), "\u0338", "\xff\xc3\xe2\x80", "\ud7ff\ue000\uffff",
+}
+
+func TestText(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"plain text, ü and 漢\n\tas it is", "plain text, ü and 漢\n\tas it is"},
+		{"\x1b[31m", `\x1b[31m`},
+		{"a\rb\x00", `a\rb\x00`},
+		{"\u202e\u200b\u2066", `\u202e\u200b\u2066`},
+		{"\U000e0041", `\U000e0041`},
+		{"\u009b1m", `\u009b1m`},
+		{"\xff\xc3", `\xff\xc3`},
+		{"\ufffd", "\ufffd"},
+		{"'\\", `'\`},
+		{"e\u0301, q\u0307\u0323", "e\u0301, q\u0307\u0323"},
+		{"a" + strings.Repeat("\u0301", 6), "a" + strings.Repeat("\u0301", 4) + `\u0301\u0301`},
+		{"\u0301a\n\u0301\t\u0301\x1b\u0301", `\u0301a` + "\n" + `\u0301` + "\t" + `\u0301\x1b\u0301`},
+	} {
+		if got := visible.Text(test.text); got != test.want {
+			t.Errorf("Text(%q): got %q, want %q", test.text, got, test.want)
+		}
+	}
+}
+
+func TestLine(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"a\nb\tc\r", 100, `a\nb\tc\r`},
+		{"abcdef", 6, "abcdef"},
+		{"漢漢漢漢漢漢", 6, "漢漢漢漢漢漢"},
+		{"abcdefg", 6, "abcd…(1 characters left out)…fg"},
+		{"a\n" + strings.Repeat("x", 1000) + "z", 3, `a\…(1001 characters left out)…z`},
+		{"abcd" + "e\u0301\u0301f", 3, "ab…(5 characters left out)…f"},
+		{"abcdefe\u0301", 3, "ab…(6 characters left out)…"},
+		{"abc", 0, "…(3 characters left out)…"},
+	} {
+		if got := visible.Line(test.text, test.most); got != test.want {
+			t.Errorf("Line(%q, %d): got %q, want %q", test.text, test.most, got, test.want)
+		}
+	}
+}
+
+// TestWriter: a character may come in pieces, and what never becomes one is
+// told at the end.
+func TestWriter(t *testing.T) {
+	var out bytes.Buffer
+	w := visible.NewWriter(&out)
+	for _, step := range []struct{ text, want string }{
+		{"a\xe6\xbc", "a"},
+		{"", "a"},
+		{"\xa2b", "a漢b"},
+		{"\xe2", "a漢b"},
+		{"\x80", "a漢b"},
+		{"\xae", `a漢b\u202e`},
+		{"\xf0", `a漢b\u202e`},
+		{"x\xc2", `a漢b\u202e\xf0x`},
+	} {
+		if n, err := w.Write([]byte(step.text)); n != len(step.text) || err != nil {
+			t.Fatalf("write %q: got %d, %v", step.text, n, err)
+		}
+		if got := out.String(); got != step.want {
+			t.Errorf("after %q: got %q, want %q", step.text, got, step.want)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), `a漢b\u202e\xf0x\xc2`; got != want {
+		t.Errorf("closed: got %q, want %q", got, want)
+	}
+}
+
+// broken fails once, and then takes everything.
+type broken struct {
+	err error
+	got string
+}
+
+func (b *broken) Write(text []byte) (int, error) {
+	if err := b.err; err != nil {
+		b.err = nil
+		return 0, err
+	}
+	b.got += string(text)
+	return len(text), nil
+}
+
+// TestWriterFails: a failure is not forgotten, and no text with a hole is made.
+func TestWriterFails(t *testing.T) {
+	full := errors.New("full")
+	to := &broken{err: full}
+	w := visible.NewWriter(to)
+	for range 2 {
+		if n, err := w.Write([]byte("a")); n != 0 || err != full {
+			t.Errorf("write: got %d, %v, want 0, %v", n, err, full)
+		}
+	}
+	if got := w.Close(); got != full {
+		t.Errorf("close: got %v, want %v", got, full)
+	}
+	if got := w.Err(); got != full || to.got != "" {
+		t.Errorf("got %v and %q, want %v and nothing", got, to.got, full)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	got, err := visible.JSON(map[string]string{"a<b": "\x1b\u202e\U000e0041\x7f\n漢e\u0301"})
+	want := "{\n  \"a<b\": \"\\u001b\\u202e\\udb40\\udc41\\u007f\\n漢e\u0301\"\n}\n"
+	if err != nil || string(got) != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	if got, err := visible.JSON(func() {}); err == nil {
+		t.Errorf("a function: got %q, want an error", got)
+	}
+}
+
+// FuzzVisible: whatever the text and the pieces it comes in, nothing gets out
+// that a terminal obeys or an eye does not see, and JSON means the same.
+func FuzzVisible(f *testing.F) {
+	for _, text := range hostile {
+		f.Add([]byte(text), uint8(1), 20)
+		f.Add([]byte("/out/"+text+"\n+ "+text), uint8(3), 7)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, piece uint8, most int) {
+		text := string(data)
+		whole := visible.Text(text)
+		mustBePlain(t, "Text", whole, "\n\t")
+		mustBePlain(t, "Cut", visible.Cut(strings.ReplaceAll(whole, "\n", ""), most), "\t")
+		line := visible.Line(text, most)
+		mustBePlain(t, "Line", line, "")
+		if got := utf8.RuneCountInString(line); got > max(0, most)+len("…( characters left out)…")+20 {
+			t.Errorf("Line(%q, %d): got %d characters", text, most, got)
+		}
+
+		var out bytes.Buffer
+		w := visible.NewWriter(&out)
+		for rest := data; len(rest) > 0; {
+			n := min(len(rest), 1+int(piece%7))
+			w.Write(rest[:n])
+			mustBePlain(t, "Writer", out.String(), "\n\t")
+			rest = rest[n:]
+		}
+		w.Close()
+		if got := out.String(); got != whole {
+			t.Errorf("in pieces of %d: got %q, want %q", 1+piece%7, got, whole)
+		}
+
+		doc, err := visible.JSON(map[string]string{text: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustBePlain(t, "JSON", string(doc), "\n")
+		var got, want map[string]string
+		usual, _ := json.Marshal(map[string]string{text: text})
+		if json.Unmarshal(usual, &want) != nil || json.Unmarshal(doc, &got) != nil || len(got) != 1 {
+			t.Fatalf("JSON of %q: got %q", text, doc)
+		}
+		for key, value := range want {
+			if got[key] != value {
+				t.Errorf("JSON of %q reads back as %q", text, got)
+			}
+		}
+	})
+}
+
+// mustBePlain holds a text to what a terminal may get. It does not ask
+// sandbox.Plain, so that a hole in that table is found too.
+func mustBePlain(t *testing.T, what, text, kept string) {
+	t.Helper()
+	if !utf8.ValidString(text) {
+		t.Errorf("%s: not UTF-8: %q", what, text)
+	}
+	marks := 0
+	for _, r := range text {
+		switch {
+		case strings.ContainsRune(kept, r):
+		case !unicode.IsGraphic(r), unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, unicode.Bidi_Control):
+			t.Errorf("%s: %U gets out in %q", what, r, text)
+		case r < 0x20, r >= 0x7f && r <= 0xa0, r == 0xad, // C0, C1, no-break space, soft hyphen
+			r >= 0x2000 && r <= 0x200f, r >= 0x2028 && r <= 0x202f, r >= 0x205f && r <= 0x206f, r == 0x2800, r == 0x3000, r >= 0xe0000:
+			t.Errorf("%s: %U gets out in %q", what, r, text)
+		}
+		if marks++; !unicode.IsMark(r) {
+			marks = 0
+		}
+		if marks > 4 {
+			t.Errorf("%s: %d marks on one character in %q", what, marks, text)
+		}
+	}
+}
+
+// TestEveryCharacter tries them all, each on a letter that it may combine with.
+func TestEveryCharacter(t *testing.T) {
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		mustBePlain(t, "Text", visible.Text("a"+string(r)), "\n\t")
+	}
+}

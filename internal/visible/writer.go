@@ -1,0 +1,68 @@
+package visible
+
+import (
+	"io"
+	"sync"
+	"unicode/utf8"
+)
+
+// A Writer lets only visible text through: what is written to it in whatever
+// pieces comes out as [Text] would return the whole. It may be used by many
+// goroutines at once.
+type Writer struct {
+	to io.Writer
+
+	mu   sync.Mutex
+	scan scan
+	rest []byte // the beginning of a character
+	err  error
+}
+
+// NewWriter returns a writer to w.
+func NewWriter(w io.Writer) *Writer { return &Writer{to: w, scan: scan{keep: kept}} }
+
+// Under returns what is written to: what comes from golem alone, such as a
+// colour, may go there as it is.
+func (w *Writer) Under() io.Writer { return w.to }
+
+// Write implements io.Writer. The beginning of a character is held back until
+// its other bytes come. After a failure nothing more is written.
+func (w *Writer) Write(text []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := append(w.rest, text...)
+	end := len(all)
+	for i := max(0, end-utf8.UTFMax+1); i < end; i++ {
+		if utf8.RuneStart(all[i]) && !utf8.FullRune(all[i:]) {
+			end = i
+		}
+	}
+	w.rest = append([]byte(nil), all[end:]...)
+	if !w.put(all[:end]) {
+		return 0, w.err
+	}
+	return len(text), nil
+}
+
+// Close writes what is held back. It does not close what is written to.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.put(w.rest)
+	w.rest = nil
+	return w.err
+}
+
+// Err returns the first failure.
+func (w *Writer) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+func (w *Writer) put(text []byte) bool {
+	if w.err == nil && len(text) > 0 {
+		_, w.err = io.WriteString(w.to, w.scan.escape(string(text)))
+	}
+	return w.err == nil
+}
