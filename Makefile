@@ -11,7 +11,7 @@ NEEDS := gcc=gcc /usr/include/stdio.h=libc6-dev
 
 # The packages whose promises hold under concurrency; they are tested under
 # the race detector too.
-RACE := ./sandbox/... ./internal/state/...
+RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/... ./internal/approval
 
 # What one goroutine does, the race detector need not see again.
 NOT_RACE := ^(TestAttacks|TestOrdinaryUser|TestDifferential)$$
@@ -22,7 +22,7 @@ FUZZTIME ?= 3s
 # Other systems, as GOOS/GOARCH: all packages, and those for the browser.
 CROSS := darwin/arm64 windows/amd64
 BROWSER := js/wasm
-BROWSER_PACKAGES := ./sandbox/...
+BROWSER_PACKAGES := ./sandbox/... ./internal/policy ./internal/tool ./internal/toolset/file
 
 # No cgo, so that the binary is static; the race detector alone asks for it.
 export CGO_ENABLED := 0

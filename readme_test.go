@@ -1,7 +1,6 @@
 package golem_test
 
 import (
-	"context"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -15,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	"github.com/golem-forge/golem/sandbox"
@@ -59,59 +57,35 @@ func blocks(t *testing.T, document string) []block {
 // TestReadme plays the transcripts of the README, in their order, in one empty
 // folder, and then its program: all of it prints what the README says.
 func TestReadme(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("the transcripts are for a shell: ", err)
-	}
-	folder, bin := t.TempDir(), t.TempDir()
-	build(t, filepath.Join(bin, "golem"), "./cmd/golem")
-
-	var script strings.Builder
-	var commands []string
-	var want []string
+	s := newStage(t)
+	s.transcripts("README.md")
 	var program, printed string
 	for _, b := range blocks(t, "README.md") {
 		switch b.lang {
-		case "console":
-			for l := range strings.Lines(b.text) {
-				if command, ok := strings.CutPrefix(l, "$ "); ok {
-					// The mark must not change the exit status that the command may ask for.
-					fmt.Fprintf(&script, "{ s=$?; printf '\\n\\001'; (exit $s); }\n%s", command)
-					commands = append(commands, strings.TrimSpace(command))
-					want = append(want, "")
-				} else if len(want) > 0 {
-					want[len(want)-1] += l
-				} else {
-					t.Fatalf("README.md:%d: the transcript does not begin with a command", b.line)
-				}
-			}
 		case "go":
 			program = b.text
 		case "text":
 			printed = b.text
 		}
 	}
-	if len(commands) < 5 || program == "" || printed == "" {
-		t.Fatalf("README.md: found %d commands, a program of %d bytes: this test sees nothing", len(commands), len(program))
+	if program == "" || printed == "" {
+		t.Fatalf("README.md: a program of %d bytes: this test sees nothing", len(program))
 	}
-	out := play(t, folder, bin, bash, "-c", script.String())
-	got := strings.Split(out, "\n\x01")[1:]
-	if len(got) != len(want) {
-		t.Fatalf("README.md: %d commands have run, want %d:\n%s", len(got), len(want), out)
-	}
-	for i := range want {
-		if g := strings.TrimSuffix(got[i], "\n"); g != strings.TrimSuffix(want[i], "\n") {
-			t.Errorf("README.md: $ %s\ngot:\n%s\nwant:\n%s", commands[i], g, want[i])
-		}
-	}
-
 	source := filepath.Join(t.TempDir(), "main.go")
 	if err := os.WriteFile(source, []byte(program), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	build(t, filepath.Join(bin, "program"), source)
-	if got := play(t, folder, bin, filepath.Join(bin, "program")); got != printed {
+	build(t, filepath.Join(s.bin, "program"), source)
+	s.folder = s.home
+	if got, _ := s.run(filepath.Join(s.bin, "program")); got != printed {
 		t.Errorf("README.md: the program prints\n%s\nwant:\n%s", got, printed)
+	}
+}
+
+// TestGuides plays the transcripts of the guides, each in an empty folder.
+func TestGuides(t *testing.T) {
+	for _, document := range []string{"docs/tools.md", "docs/approval.md", "docs/journal.md"} {
+		t.Run(document, func(t *testing.T) { newStage(t).transcripts(document) })
 	}
 }
 
@@ -120,21 +94,6 @@ func build(t *testing.T, to, what string) {
 	if out, err := exec.Command("go", "build", "-o", to, what).CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", what, err, out)
 	}
-}
-
-// play runs a program in a folder and returns all that it prints.
-func play(t *testing.T, folder, bin, program string, args ...string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "GOLEM_STATE="+filepath.Join(bin, "state"), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
-	if ctx.Err() != nil || err != nil && len(out) == 0 {
-		t.Fatalf("%s: %v", program, err)
-	}
-	return string(out)
 }
 
 // TestLibraryGuide compiles every piece of Go in the guide. A piece may leave

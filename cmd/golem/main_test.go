@@ -1,11 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -31,6 +33,9 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":  exits,
 			"damage": damage,
+			"answer": answer,
+			"flip":   flip,
+			"chop":   chop,
 			"sparse": sparse,
 			"mkfifo": makePipe,
 			"ln":     hardLink,
@@ -67,6 +72,55 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range kept {
 		ts.Check(os.WriteFile(name, []byte(`[{"hash`), 0o600))
 	}
+}
+
+// answer answers the only request that waits: answer yes, answer no REASON
+func answer(ts *testscript.TestScript, neg bool, args []string) {
+	ts.Check(ts.Exec("golem", "approvals", "--json"))
+	var list struct{ Pending []struct{ ID string } }
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &list))
+	if neg || len(args) == 0 || len(list.Pending) != 1 {
+		ts.Fatalf("%d requests wait, want 1", len(list.Pending))
+	}
+	words := []string{"approve", list.Pending[0].ID}
+	if args[0] == "no" {
+		words = append(words, "--no", "--reason", args[1])
+	}
+	ts.Check(ts.Exec("golem", words...))
+}
+
+// kept returns the path of a file in the state folder.
+func kept(ts *testscript.TestScript, name string) string {
+	found, err := filepath.Glob(filepath.Join(ts.Getenv("GOLEM_STATE"), "*", name))
+	ts.Check(err)
+	if len(found) != 1 {
+		ts.Fatalf("%s: found %d, want 1", name, len(found))
+	}
+	return found[0]
+}
+
+// flip changes a byte in the middle of a line of a file of the state folder, and
+// back: flip NAME LINE
+func flip(ts *testscript.TestScript, neg bool, args []string) {
+	name := kept(ts, args[0])
+	data, err := os.ReadFile(name)
+	ts.Check(err)
+	number, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	lines := strings.SplitAfter(string(data), "\n")
+	line := []byte(lines[number-1])
+	line[len(line)/2] ^= 1
+	lines[number-1] = string(line)
+	ts.Check(os.WriteFile(name, []byte(strings.Join(lines, "")), 0o600))
+}
+
+// chop removes the last line of a file of the state folder: chop NAME
+func chop(ts *testscript.TestScript, neg bool, args []string) {
+	name := kept(ts, args[0])
+	data, err := os.ReadFile(name)
+	ts.Check(err)
+	lines := strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n")
+	ts.Check(os.WriteFile(name, []byte(strings.Join(lines[:len(lines)-1], "")), 0o600))
 }
 
 // sparse makes a file of a size without content: sparse NAME BYTES

@@ -1,5 +1,10 @@
 package forge
 
+import (
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/file"
+)
+
 // toolNames are the names that tools have, which no worker may take: a worker
 // that may be called is a tool itself.
 func toolNames() []string {
@@ -12,3 +17,6 @@ func toolNames() []string {
 		"git_branches", "git_merge", "apply_changes", "file_export", "api_send", "clipboard_copy",
 	}
 }
+
+// Tools are those that this version has.
+func Tools() []tool.Tool { return file.Tools() }

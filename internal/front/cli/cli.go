@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -40,14 +41,15 @@ func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(fo
 func Main(args []string, stdout, stderr io.Writer) int {
 	// File names reach both streams, and may hold anything: nothing but plain
 	// text gets through to the terminal, whoever prints it.
-	out, errs := &plain{to: stdout}, &plain{to: stderr}
+	out, errs := visible.NewWriter(stdout), visible.NewWriter(stderr)
+	defer errs.Close()
 	root := newRoot()
 	root.SetArgs(append([]string{}, args...))
 	root.SetOut(out)
 	root.SetErr(errs)
 	cmd, err := root.ExecuteC()
-	if out.failed != nil {
-		fmt.Fprintf(errs, "golem: standard output: %v\n", out.failed)
+	if problem := out.Close(); problem != nil {
+		fmt.Fprintf(errs, "golem: standard output: %v\n", problem)
 		return exitFailed
 	}
 	var code exit
@@ -90,10 +92,12 @@ func newRoot() *cobra.Command {
 		Short: "A boundary around programs that are not trusted",
 		Long: `Golem Forge shows a program the files it was given, and nothing else.
 
-This version has the file boundary and the policy of programs. It does not run
-workers or commands yet.`,
+This version has the file boundary, the policy of programs, and the door: tools,
+consent and a journal. It does not run workers or commands yet.`,
 		Example: `  golem init notes
   golem explain /out/summary.md --op write
+  golem tool read_file --path /in/paper.txt
+  golem audit verify
   golem doctor
   golem version --json`,
 		SilenceErrors: true,
@@ -104,7 +108,8 @@ workers or commands yet.`,
 	root.PersistentFlags().Bool("json", false, "print one JSON document")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newInit(), newLint(), newConfig(), newWorkers(), newExplain(), newTrust(), newDoctor(), newVersion())
+	root.AddCommand(newInit(), newLint(), newConfig(), newWorkers(), newExplain(), newTrust(),
+		newTools(), newTool(), newApprove(), newApprovals(), newAudit(), newDoctor(), newVersion())
 	return root
 }
 

@@ -51,24 +51,6 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-func TestVisible(t *testing.T) {
-	for _, test := range []struct{ text, want string }{
-		{"plain text, ü and 漢\n\tas it is", "plain text, ü and 漢\n\tas it is"},
-		{"\x1b[31m", `\x1b[31m`},
-		{"a\rb\x00", `a\rb\x00`},
-		{"\u202e\u200b\u2066", `\u202e\u200b\u2066`},
-		{"\U000e0041", `\U000e0041`},
-		{"\u009b1m", `\u009b1m`},
-		{"\xff\xc3", `\xff\xc3`},
-		{"\ufffd", "\ufffd"},
-		{"'\\", `'\`},
-	} {
-		if got := visible(test.text); got != test.want {
-			t.Errorf("visible(%q): got %q, want %q", test.text, got, test.want)
-		}
-	}
-}
-
 // TestPlain holds both streams to be plain, whatever is printed.
 func TestPlain(t *testing.T) {
 	for _, args := range [][]string{

@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 // programFlags are the flags of commands that are about a program.
@@ -171,7 +172,7 @@ Exit code 0 is none, 2 is some.`,
 
 // noProgram says that there is nothing that a command could be about.
 func noProgram(p *forge.Program) error {
-	return usagef("no program in %s or above it; golem init makes one", visible(string(p.Root())))
+	return usagef("no program in %s or above it; golem init makes one", visible.Text(string(p.Root())))
 }
 
 type lintProblem struct {
@@ -190,7 +191,7 @@ func problemsOf(err error) []lintProblem {
 	var problems conf.Problems
 	errors.As(err, &problems)
 	for _, p := range problems {
-		list = append(list, lintProblem{placeOf(p.Place), visible(p.What), visible(p.Hint)})
+		list = append(list, lintProblem{placeOf(p.Place), visible.Text(p.What), visible.Text(p.Hint)})
 	}
 	return list
 }
@@ -228,7 +229,7 @@ have no value are left out, unless --all is given.`,
 		list := []value{}
 		var rows [][]string
 		for _, v := range p.Project.Values() {
-			list = append(list, value{v.Key, visible(v.Text), placeOf(v.From)})
+			list = append(list, value{v.Key, visible.Text(v.Text), placeOf(v.From)})
 			if v.Text == "" && !all {
 				continue
 			}

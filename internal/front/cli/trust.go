@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 func newTrust() *cobra.Command {
@@ -74,7 +75,7 @@ type trustDocument struct {
 }
 
 func trustState(p *forge.Program) (trustDocument, error) {
-	doc := trustDocument{Program: visible(string(p.Root())), Hash: p.Content.Hash, Grants: []forge.Widening{}}
+	doc := trustDocument{Program: visible.Text(string(p.Root())), Hash: p.Content.Hash, Grants: []forge.Widening{}}
 	var err error
 	if doc.Trusted, err = p.Trusted(); err != nil {
 		return doc, err
@@ -83,10 +84,10 @@ func trustState(p *forge.Program) (trustDocument, error) {
 		if doc.Changes, err = p.Changed(); err != nil {
 			return doc, err
 		}
-		doc.Changes = visible(doc.Changes)
+		doc.Changes = visible.Text(doc.Changes)
 	}
 	for _, w := range p.Widenings() {
-		doc.Grants = append(doc.Grants, forge.Widening{What: visible(w.What), From: visible(w.From)})
+		doc.Grants = append(doc.Grants, forge.Widening{What: visible.Text(w.What), From: visible.Text(w.From)})
 	}
 	return doc, nil
 }

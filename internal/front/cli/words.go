@@ -1,79 +1,24 @@
 package cli
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// plain is a writer that lets only plain text through: what a terminal would
-// obey, and what an eye would not see, comes out as an escape.
-type plain struct {
-	to     io.Writer
-	failed error // the first write that did not get through
-}
-
-func (p *plain) Write(text []byte) (int, error) {
-	if _, err := io.WriteString(p.to, visible(string(text))); err != nil {
-		p.failed = cmp.Or(p.failed, err)
-		return 0, err
-	}
-	return len(text), nil
-}
-
-// visible returns text with every character that is neither printable nor a
-// line end or tab as an escape.
-func visible(text string) string {
-	var b strings.Builder
-	for len(text) > 0 {
-		r, size := utf8.DecodeRuneInString(text)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, text[0])
-		case r == '\n' || r == '\t' || sandbox.Plain(r):
-			b.WriteRune(r)
-		default:
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-		}
-		text = text[size:]
-	}
-	return b.String()
-}
-
-// printJSON prints one document. What is not plain in it is written as JSON
-// writes it, so that no other escape is needed on the way.
+// printJSON prints one document.
 func printJSON(w io.Writer, document any) error {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(document); err != nil {
-		return err
+	text, err := visible.JSON(document)
+	if err == nil {
+		_, err = w.Write(text)
 	}
-	var b strings.Builder
-	for _, r := range text.String() {
-		switch {
-		case r == '\n' || sandbox.Plain(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	_, err := io.WriteString(w, b.String())
 	return err
 }
 

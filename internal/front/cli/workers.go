@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -133,14 +134,14 @@ func describe(s *forge.Step) *workerStep {
 	if s == nil {
 		return nil
 	}
-	d := &workerStep{Name: s.Worker.Name, About: visible(s.Worker.Description), File: s.Worker.File, Depth: s.Grant.Depth,
+	d := &workerStep{Name: s.Worker.Name, About: visible.Text(s.Worker.Description), File: s.Worker.File, Depth: s.Grant.Depth,
 		Files: shownFiles(s.Grant.Files), Tools: s.Grant.Tools.Names(), Hosts: append([]string{}, s.Grant.Hosts.Patterns()...),
 		Problems: []lintProblem{}, Calls: []*workerStep{}}
 	if s.Grant.Hosts.IsAll() {
 		d.Hosts = []string{"*"}
 	}
 	for _, p := range s.Problems {
-		d.Problems = append(d.Problems, lintProblem{placeOf(p.Place), visible(p.What), visible(p.Hint)})
+		d.Problems = append(d.Problems, lintProblem{placeOf(p.Place), visible.Text(p.What), visible.Text(p.Hint)})
 	}
 	switch {
 	case s.Circular:

@@ -1,0 +1,143 @@
+package approval
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// Mode is how questions are answered. The zero value asks.
+type Mode string
+
+// The modes.
+const (
+	Interactive Mode = "interactive" // somebody is asked
+	ApproveAll  Mode = "approve_all" // yes to all that is not blocked
+	AutoDeny    Mode = "auto_deny"   // no to all that would be asked
+)
+
+// An Asker puts a question to somebody who is there.
+type Asker interface {
+	// Ask returns the answer, and what of it should be remembered. When ctx ends
+	// the answer is no.
+	Ask(ctx context.Context, r tool.Request) Reply
+}
+
+// A Reply is what somebody said. The zero Reply is a no.
+type Reply struct {
+	tool.Answer
+	// Remember is the rule that the user chose, with its scope and expiry, where
+	// the answer is a yes.
+	Remember *Rule
+}
+
+// A Desk is the approver of one program. Its fields are set before it is used.
+type Desk struct {
+	Mode    Mode
+	Reads   bool // the user lets everything be read that asks
+	Store   *Store
+	Asker   Asker  // nil where nobody can be asked here
+	Policy  string // the hash of what says what the program may do
+	Session string
+	Now     func() time.Time
+
+	mu  sync.Mutex
+	run []Rule // remembered for this run
+}
+
+// Approve implements tool.Approver.
+func (d *Desk) Approve(ctx context.Context, r tool.Request) tool.Answer {
+	switch {
+	case d.Mode == ApproveAll:
+		return tool.Answer{Verdict: tool.Yes, By: "approve_all"}
+	case d.Mode == AutoDeny:
+		return tool.Answer{By: "auto_deny", Note: "nothing that needs consent is done in this mode"}
+	case d.Mode != Interactive && d.Mode != "":
+		return tool.Answer{By: "nobody", Note: "no such approval mode"}
+	case d.Reads && onlyReads(r):
+		return tool.Answer{Verdict: tool.Yes, By: "--approve-reads"}
+	}
+	if rule, ok := d.remembered(r); ok {
+		return tool.Answer{Verdict: tool.Yes, By: "rule " + rule.ID}
+	}
+	if a, ok, err := d.Store.use(r, d.Policy, d.Now()); err != nil {
+		return tool.Answer{By: "nobody", Note: "what was answered before cannot be read"}
+	} else if ok {
+		return a
+	}
+	if d.Asker == nil {
+		return d.wait(r)
+	}
+	reply := d.Asker.Ask(ctx, r)
+	if ctx.Err() != nil {
+		return tool.Answer{By: "nobody", Note: "no answer in time"}
+	}
+	if reply.Verdict == tool.Yes && reply.Remember != nil {
+		if err := d.remember(*reply.Remember, r); err != nil {
+			return tool.Answer{By: "nobody", Note: "the rule could not be kept"}
+		}
+	}
+	return reply.Answer
+}
+
+// onlyReads reports whether all that is asked is to read.
+func onlyReads(r tool.Request) bool {
+	return len(r.Asks) > 0 && !slices.ContainsFunc(r.Asks, func(e policy.Effect) bool { return e.Verb != policy.Read }) &&
+		!slices.ContainsFunc(r.Effects, func(e policy.Effect) bool { return e.Verb != policy.Read })
+}
+
+// wait keeps the request until somebody answers it elsewhere.
+func (d *Desk) wait(r tool.Request) tool.Answer {
+	id, err := d.Store.keep(r, d.Policy, d.Now())
+	if err != nil {
+		return tool.Answer{By: "nobody", Note: "nobody can be asked here, and the request could not be kept: " + err.Error(), Nobody: true}
+	}
+	return tool.Answer{Verdict: tool.Waits, By: "nobody", ID: id, Nobody: true}
+}
+
+// remembered returns the rule that lets a request happen, if there is one.
+func (d *Desk) remembered(r tool.Request) (Rule, bool) {
+	d.mu.Lock()
+	rules := slices.Clone(d.run)
+	d.mu.Unlock()
+	kept, err := d.Store.Rules()
+	if err != nil {
+		return Rule{}, false // then it is asked
+	}
+	now := d.Now()
+	for _, rule := range append(rules, kept...) {
+		if rule.Policy != d.Policy || !rule.Expires.IsZero() && !now.Before(rule.Expires) {
+			continue
+		}
+		if rule.Scope == Session && (rule.Session != d.Session || d.Session == "") {
+			continue
+		}
+		if rule.permits(r) {
+			return rule, true
+		}
+	}
+	return Rule{}, false
+}
+
+// remember keeps a rule that the user chose for a request. One that does not
+// speak of the request was not made for it, and is refused.
+func (d *Desk) remember(rule Rule, r tool.Request) error {
+	rule.ID, rule.Policy, rule.Session, rule.Made = newID(), d.Policy, d.Session, d.Now()
+	if !rule.permits(r) {
+		return errOther
+	}
+	switch {
+	case rule.Scope == Run:
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.run = append(d.run, rule)
+		return nil
+	case rule.Scope == Project, rule.Scope == Session && d.Session != "":
+		return d.Store.addRule(rule)
+	}
+	return errOther
+}

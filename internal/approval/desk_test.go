@@ -1,0 +1,427 @@
+package approval_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// asker answers with what it was given, and counts.
+type asker struct {
+	reply approval.Reply
+	asked int
+}
+
+func (a *asker) Ask(context.Context, tool.Request) approval.Reply {
+	a.asked++
+	return a.reply
+}
+
+var start = time.Date(2026, 11, 15, 10, 0, 0, 0, time.UTC)
+
+type desk struct {
+	*approval.Desk
+	asker *asker
+	store *approval.Store
+	dir   string
+	now   time.Time
+}
+
+// newDesk is a desk in interactive mode, with somebody who says no.
+func newDesk(t *testing.T, dir string) *desk {
+	t.Helper()
+	folder, err := state.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { folder.Close() })
+	store, err := approval.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{asker: &asker{}, store: store, dir: dir, now: start}
+	d.Desk = &approval.Desk{Mode: approval.Interactive, Store: store, Asker: d.asker, Policy: "p1", Now: func() time.Time { return d.now }}
+	return d
+}
+
+func request(tool_, same string, workers string, effects ...policy.Effect) tool.Request {
+	return tool.Request{Digest: "d-" + same, Same: "s-" + same, Origin: policy.Model, Workers: strings.Fields(workers), Tool: tool_,
+		Args: []byte("{}"), Effects: effects, Asks: effects}
+}
+
+func effect(v policy.Verb, target string) policy.Effect {
+	return policy.Effect{Verb: v, Target: target}
+}
+
+func (d *desk) approve(r tool.Request) tool.Answer { return d.Approve(context.Background(), r) }
+
+var writeA = request("write_file", "a", "main", effect(policy.Write, "/drafts/a.md"))
+
+func TestModes(t *testing.T) {
+	readX := request("read_file", "x", "main", effect(policy.Read, "/in/x"))
+	mixed := request("move_file", "m", "main", effect(policy.Read, "/in/x"), effect(policy.Delete, "/in/x"))
+	mixed.Asks = mixed.Asks[:1] // only the read asks, but something is deleted
+	for _, test := range []struct {
+		name  string
+		mode  approval.Mode
+		reads bool
+		r     tool.Request
+		want  tool.Verdict
+		asked int
+	}{
+		{"interactive asks", approval.Interactive, false, writeA, tool.No, 1},
+		{"the zero mode asks", "", false, writeA, tool.No, 1},
+		{"approve_all", approval.ApproveAll, false, writeA, tool.Yes, 0},
+		{"auto_deny", approval.AutoDeny, false, writeA, tool.No, 0},
+		{"auto_deny and reads", approval.AutoDeny, true, readX, tool.No, 0},
+		{"no such mode", "approve-all", false, writeA, tool.No, 0},
+		{"reads", approval.Interactive, true, readX, tool.Yes, 0},
+		{"reads and a write", approval.Interactive, true, writeA, tool.No, 1},
+		{"reads and a call that does more", approval.Interactive, true, mixed, tool.No, 1},
+	} {
+		d := newDesk(t, t.TempDir())
+		d.Mode, d.Reads = test.mode, test.reads
+		if got := d.approve(test.r); got.Verdict != test.want || d.asker.asked != test.asked {
+			t.Errorf("%s: got %+v after %d questions, want %v after %d", test.name, got, d.asker.asked, test.want, test.asked)
+		}
+	}
+}
+
+// An answer that comes after the call has ended is a no.
+func TestLateAnswer(t *testing.T) {
+	d := newDesk(t, t.TempDir())
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	d.asker.reply.Verdict = tool.Yes
+	if got := d.Approve(ctx, writeA); got.Verdict != tool.No {
+		t.Errorf("got %+v, want no", got)
+	}
+}
+
+// What was chosen to be remembered lets the same happen again, and nothing else.
+func TestRemembered(t *testing.T) {
+	again := approval.Again(writeA)
+	again.Scope = approval.Run
+	file, folder := approval.Offers(writeA)[0], approval.Offers(writeA)[1]
+	for name, test := range map[string]struct {
+		rule  approval.Rule
+		scope approval.Scope
+		yes   []tool.Request
+		no    []tool.Request
+	}{
+		"this exact call": {again, approval.Run,
+			[]tool.Request{writeA},
+			[]tool.Request{
+				request("write_file", "b", "main", effect(policy.Write, "/drafts/a.md")), // other content
+			}},
+		"this file": {file, approval.Project,
+			[]tool.Request{writeA, request("write_file", "b", "main", effect(policy.Write, "/drafts/a.md"))},
+			[]tool.Request{
+				request("write_file", "c", "main", effect(policy.Write, "/drafts/b.md")),
+				request("write_file", "c", "main", effect(policy.Write, "/drafts/a.md/x")),
+				request("write_file", "c", "main", effect(policy.Write, "/drafts")),
+				request("delete_file", "c", "main", effect(policy.Delete, "/drafts/a.md")),
+				request("write_file", "c", "main", effect(policy.Delete, "/drafts/a.md")),
+				request("edit_file", "c", "main", effect(policy.Write, "/drafts/a.md")),
+				request("write_file", "c", "main sub", effect(policy.Write, "/drafts/a.md")),
+				request("write_file", "c", "other", effect(policy.Write, "/drafts/a.md")),
+				request("write_file", "c", "main", effect(policy.Write, "/drafts/a.md"), effect(policy.Write, "/drafts/b.md")),
+				request("write_file", "c", "main"),
+			}},
+		"this folder": {folder, approval.Project,
+			[]tool.Request{writeA, request("write_file", "c", "main", effect(policy.Write, "/drafts/sub/b.md"))},
+			[]tool.Request{
+				request("write_file", "c", "main", effect(policy.Write, "/drafts-private/b.md")),
+				request("write_file", "c", "main", effect(policy.Write, "/other/b.md")),
+				request("write_file", "c", "main", effect(policy.Delete, "/drafts/b.md")),
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, t.TempDir())
+			test.rule.Scope = test.scope
+			d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Remember: &test.rule}
+			if got := d.approve(writeA); got.Verdict != tool.Yes || d.asker.asked != 1 {
+				t.Fatalf("the first time: got %+v", got)
+			}
+			d.asker.reply = approval.Reply{}
+			for _, r := range test.yes {
+				if got := d.approve(r); got.Verdict != tool.Yes || !strings.HasPrefix(got.By, "rule ") || d.asker.asked != 1 {
+					t.Errorf("%v: got %+v after %d questions, want yes by the rule", r, got, d.asker.asked)
+				}
+			}
+			for i, r := range test.no {
+				if got := d.approve(r); got.Verdict != tool.No || d.asker.asked != 2+i {
+					t.Errorf("%v: got %+v after %d questions, want it asked", r, got, d.asker.asked)
+				}
+			}
+		})
+	}
+}
+
+// A rule ends: with its run, at its expiry, when the policy changes, and when it
+// is revoked.
+func TestRulesEnd(t *testing.T) {
+	remembered := func(t *testing.T, scope approval.Scope, expires time.Time) *desk {
+		d := newDesk(t, t.TempDir())
+		rule := approval.Offers(writeA)[0]
+		rule.Scope, rule.Expires = scope, expires
+		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Remember: &rule}
+		if d.approve(writeA).Verdict != tool.Yes {
+			t.Fatal("the first time was refused")
+		}
+		d.asker.reply = approval.Reply{}
+		return d
+	}
+	asks := func(t *testing.T, d *desk, want bool) {
+		t.Helper()
+		before := d.asker.asked
+		if got := d.approve(writeA); (d.asker.asked > before) != want {
+			t.Errorf("got %+v, asked: %v, want asked: %v", got, d.asker.asked > before, want)
+		}
+	}
+	t.Run("run", func(t *testing.T) {
+		d := remembered(t, approval.Run, time.Time{})
+		asks(t, d, false)
+		asks(t, newDesk(t, d.dir), true)
+	})
+	t.Run("project", func(t *testing.T) {
+		d := remembered(t, approval.Project, time.Time{})
+		other := newDesk(t, d.dir)
+		asks(t, other, false)
+		other.Policy = "p2"
+		asks(t, other, true)
+	})
+	t.Run("expiry", func(t *testing.T) {
+		d := remembered(t, approval.Project, start.Add(time.Hour))
+		d.now = start.Add(time.Hour - 1)
+		asks(t, d, false)
+		d.now = start.Add(time.Hour)
+		asks(t, d, true)
+	})
+	t.Run("revoked", func(t *testing.T) {
+		d := remembered(t, approval.Project, time.Time{})
+		rules, err := d.store.Rules()
+		if err != nil || len(rules) != 1 || !strings.Contains(rules[0].String(), "main: write_file may write /drafts/a.md, in this project") {
+			t.Fatalf("rules: got %v, %v", rules, err)
+		}
+		if _, err := d.store.Revoke(rules[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		asks(t, d, true)
+		if _, err := d.store.Revoke(rules[0].ID); sandbox.CodeOf(err) != sandbox.ErrNotFound {
+			t.Errorf("revoked twice: got %v", err)
+		}
+	})
+}
+
+// A rule that is not about the call, or that has no scope, is no yes at all.
+func TestForeignRules(t *testing.T) {
+	other := approval.Offers(request("write_file", "z", "main", effect(policy.Write, "/else")))[0]
+	other.Scope = approval.Project
+	session := approval.Offers(writeA)[0]
+	session.Scope = approval.Session
+	for name, rule := range map[string]approval.Rule{"another call": other, "no scope": approval.Offers(writeA)[0], "no session": session, "empty": {Scope: approval.Project}} {
+		d := newDesk(t, t.TempDir())
+		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Remember: &rule}
+		if got := d.approve(writeA); got.Verdict != tool.No {
+			t.Errorf("%s: got %+v, want no", name, got)
+		}
+		if rules, _ := d.store.Rules(); len(rules) != 0 {
+			t.Errorf("%s: it was kept: %v", name, rules)
+		}
+	}
+}
+
+// A no is not remembered.
+func TestNoIsNotRemembered(t *testing.T) {
+	d := newDesk(t, t.TempDir())
+	rule := approval.Offers(writeA)[0]
+	rule.Scope = approval.Project
+	d.asker.reply.Remember = &rule
+	d.approve(writeA)
+	if rules, _ := d.store.Rules(); len(rules) != 0 {
+		t.Errorf("rules: got %v", rules)
+	}
+}
+
+// Where nobody can be asked the request waits, is answered from elsewhere, and
+// is used once.
+func TestWaits(t *testing.T) {
+	dir := t.TempDir()
+	d := newDesk(t, dir)
+	d.Asker = nil
+	first := d.approve(writeA)
+	if first.Verdict != tool.Waits || first.ID == "" || !first.Nobody {
+		t.Fatalf("got %+v, want it to wait", first)
+	}
+	if again := d.approve(writeA); again.Verdict != tool.Waits || again.ID != first.ID {
+		t.Errorf("made again: got %+v, want the same request", again)
+	}
+	elsewhere := newDesk(t, dir)
+	w, err := elsewhere.store.Waiting(first.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := elsewhere.store.Request(w); err != nil || r.Digest != writeA.Digest || r.Effects[0] != writeA.Effects[0] {
+		t.Errorf("the request: got %+v, %v", r, err)
+	}
+	if err := elsewhere.store.Answer(first.ID, approval.Given{Yes: true, By: "user"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := elsewhere.store.Answer(first.ID, approval.Given{By: "user"}); sandbox.CodeOf(err) != sandbox.ErrExists {
+		t.Errorf("a second answer: got %v, want that it exists", err)
+	}
+	if got := d.approve(request("write_file", "b", "main", effect(policy.Write, "/drafts/a.md"))); got.Verdict != tool.Waits || got.ID == first.ID {
+		t.Errorf("another call: got %+v, want a request of its own", got)
+	}
+	if got := d.approve(writeA); got.Verdict != tool.Yes || got.ID != first.ID || got.By != "user" {
+		t.Errorf("after the answer: got %+v, want yes", got)
+	}
+	if got := d.approve(writeA); got.Verdict != tool.Waits || got.ID == first.ID {
+		t.Errorf("used twice: got %+v, want a new request", got)
+	}
+	if err := elsewhere.store.Answer(first.ID, approval.Given{Yes: true}); sandbox.CodeOf(err) != sandbox.ErrNotFound {
+		t.Errorf("an answer to a used request: got %v, want that it is not found", err)
+	}
+	if err := elsewhere.store.Answer("zzzz", approval.Given{Yes: true}); sandbox.CodeOf(err) != sandbox.ErrNotFound {
+		t.Errorf("an answer to nothing: got %v", err)
+	}
+}
+
+// A no from elsewhere reaches the worker with its reason, once.
+func TestWaitsForNo(t *testing.T) {
+	d := newDesk(t, t.TempDir())
+	d.Asker = nil
+	id := d.approve(writeA).ID
+	if err := d.store.Answer(id, approval.Given{By: "user", Note: "not there"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.approve(writeA); got.Verdict != tool.No || got.Note != "not there" {
+		t.Errorf("got %+v, want no with its note", got)
+	}
+}
+
+// A yes is for the policy under which it was asked.
+func TestWaitsUnderOnePolicy(t *testing.T) {
+	d := newDesk(t, t.TempDir())
+	d.Asker = nil
+	id := d.approve(writeA).ID
+	if err := d.store.Answer(id, approval.Given{Yes: true}); err != nil {
+		t.Fatal(err)
+	}
+	d.Policy = "p2"
+	if got := d.approve(writeA); got.Verdict != tool.Waits {
+		t.Errorf("under another policy: got %+v, want a new request", got)
+	}
+}
+
+// Requests wait a day, and not more of them than anybody reads.
+func TestPatience(t *testing.T) {
+	d := newDesk(t, t.TempDir())
+	d.Asker = nil
+	id := d.approve(writeA).ID
+	if err := d.store.Answer(id, approval.Given{Yes: true}); err != nil {
+		t.Fatal(err)
+	}
+	d.now = start.Add(25 * time.Hour)
+	if got := d.approve(writeA); got.Verdict != tool.Waits || got.ID == id {
+		t.Errorf("a day later: got %+v, want a new request", got)
+	}
+	var last tool.Answer
+	for i := range 300 {
+		last = d.approve(request("write_file", fmt.Sprint(i), "main", effect(policy.Write, "/x")))
+	}
+	if last.Verdict != tool.No || !last.Nobody {
+		t.Errorf("the 300th: got %+v, want no", last)
+	}
+	if pending, err := d.store.Pending(); err != nil || len(pending) > 256 {
+		t.Errorf("waiting: got %d, %v", len(pending), err)
+	}
+}
+
+// Many may make the answered call at once: it passes for one.
+func TestUsedOnce(t *testing.T) {
+	dir := t.TempDir()
+	d := newDesk(t, dir)
+	d.Asker = nil
+	for range 20 {
+		id := d.approve(writeA).ID
+		if err := d.store.Answer(id, approval.Given{Yes: true}); err != nil {
+			t.Fatal(err)
+		}
+		var wait sync.WaitGroup
+		var mu sync.Mutex
+		passed := 0
+		for range 8 {
+			other := newDesk(t, dir)
+			other.Asker = nil
+			wait.Go(func() {
+				if other.approve(writeA).Verdict == tool.Yes {
+					mu.Lock()
+					passed++
+					mu.Unlock()
+				}
+			})
+		}
+		wait.Wait()
+		if passed != 1 {
+			t.Fatalf("it passed %d times, want once", passed)
+		}
+		pending, err := d.store.Pending()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range pending { // those that came too late have asked anew
+			if _, err := d.store.Revoke(w.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// What is kept and damaged is never a yes.
+func TestDamaged(t *testing.T) {
+	for name, text := range map[string]string{"document": "{\"rules\": [", "rules": `{"rules": [{"id":"x","workers":["main"],"tool":"write_file","scope":"project"}]}`} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			d := newDesk(t, dir)
+			if err := os.WriteFile(filepath.Join(dir, "approvals.json"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d.Asker = nil
+			if got := d.approve(writeA); got.Verdict == tool.Yes {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+	dir := t.TempDir()
+	d := newDesk(t, dir)
+	d.Asker = nil
+	id := d.approve(writeA).ID
+	if err := d.store.Answer(id, approval.Given{Yes: true}); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "answers.once", "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("answers: %v, %v", files, err)
+	}
+	for _, f := range files {
+		if err := os.WriteFile(f, []byte("yes"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := d.approve(writeA); got.Verdict == tool.Yes {
+		t.Errorf("a damaged answer: got %+v", got)
+	}
+}

@@ -1,0 +1,140 @@
+package approval
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Scope is how far a rule reaches in time. The zero value reaches nowhere.
+type Scope string
+
+// The scopes.
+const (
+	Run     Scope = "run"     // this run of the program
+	Session Scope = "session" // this session, and when it is resumed
+	Project Scope = "project" // this program, as long as its files stay as they are
+)
+
+// A Rule is what the user has let happen again: this exact call, or effects of
+// one tool when one chain of workers calls it. It holds for the policy under
+// which it was made, and for no call that the grant blocks.
+type Rule struct {
+	ID      string      `json:"id"`
+	Workers []string    `json:"workers"`
+	Tool    string      `json:"tool"`
+	Same    string      `json:"same,omitempty"` // the exact call, by its digest
+	What    string      `json:"what,omitempty"` // the exact call, in words
+	Effects []Permitted `json:"effects,omitempty"`
+	Scope   Scope       `json:"scope"`
+	Session string      `json:"session,omitempty"`
+	Policy  string      `json:"policy"`
+	Made    time.Time   `json:"made"`
+	Expires time.Time   `json:"expires"` // zero: never
+}
+
+// Permitted is an effect that a rule lets happen.
+type Permitted struct {
+	policy.Effect
+	Below bool `json:"below,omitempty"` // and on all that is below the target
+}
+
+func (p Permitted) String() string {
+	text := p.Verb.String() + " " + sandbox.Shown(p.Target)
+	if p.Below {
+		text = strings.TrimSuffix(text, "/") + "/**"
+	}
+	return text
+}
+
+func (p Permitted) covers(e policy.Effect) bool {
+	if p.Verb != e.Verb {
+		return false
+	}
+	inside := strings.HasPrefix(e.Target, strings.TrimSuffix(p.Target, "/")+"/")
+	return p.Target == e.Target || p.Below && inside
+}
+
+// String returns the rule literally: what it lets whom do, and how long.
+func (r Rule) String() string {
+	var what []string
+	for _, e := range r.Effects {
+		what = append(what, e.String())
+	}
+	text := strings.Join(r.Workers, " → ") + ": " + r.Tool + " may " + strings.Join(what, ", ")
+	if r.Same != "" {
+		text = strings.Join(r.Workers, " → ") + ": " + r.Tool + " again, with exactly these arguments (" + r.What + ")"
+	}
+	switch r.Scope {
+	case Run:
+		text += ", in this run"
+	case Session:
+		text += ", in this session"
+	case Project:
+		text += ", in this project"
+	}
+	if !r.Expires.IsZero() {
+		text += ", until " + r.Expires.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	return text
+}
+
+// permits reports whether the rule lets a request happen.
+func (r Rule) permits(q tool.Request) bool {
+	if r.Tool != q.Tool || !slices.Equal(r.Workers, q.Workers) {
+		return false
+	}
+	if r.Same != "" {
+		return r.Same == q.Same
+	}
+	for _, e := range q.Asks {
+		// A rule about the tool itself is answered by a rule for the tool.
+		if e.Verb == policy.Use && e.Target == r.Tool {
+			continue
+		}
+		if !slices.ContainsFunc(r.Effects, func(p Permitted) bool { return p.covers(e) }) {
+			return false
+		}
+	}
+	return len(q.Asks) > 0 && len(r.Effects) > 0
+}
+
+// Offers returns the rules that a request may be remembered by, the narrowest
+// first. They lack what the user adds: scope and expiry.
+func Offers(q tool.Request) []Rule {
+	var exact, folder []Permitted
+	for _, e := range q.Asks {
+		if e.Verb == policy.Use {
+			continue
+		}
+		exact = append(exact, Permitted{Effect: e})
+		above := e
+		if i := strings.LastIndex(e.Target, "/"); i > 0 && e.Verb != policy.Run {
+			above.Target = e.Target[:i]
+			if p := (Permitted{above, true}); !slices.Contains(folder, p) {
+				folder = append(folder, p)
+			}
+		}
+	}
+	if len(exact) == 0 {
+		return nil
+	}
+	list := []Rule{{Workers: q.Workers, Tool: q.Tool, Effects: exact}}
+	if len(folder) > 0 {
+		list = append(list, Rule{Workers: q.Workers, Tool: q.Tool, Effects: folder})
+	}
+	return list
+}
+
+// Again returns the rule for exactly this call.
+func Again(q tool.Request) Rule {
+	var effects []string
+	for _, e := range q.Effects {
+		effects = append(effects, e.Verb.String()+" "+sandbox.Shown(e.Target))
+	}
+	return Rule{Workers: q.Workers, Tool: q.Tool, Same: q.Same, What: strings.Join(effects, ", ")}
+}

@@ -1,0 +1,327 @@
+package approval
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// What is kept, and how much of it.
+const (
+	document   = "approvals.json"
+	maxPending = 256            // requests that wait
+	maxRequest = 4 << 20        // bytes of one
+	patience   = 24 * time.Hour // how long one waits
+	maxRules   = 1000
+)
+
+var errOther = errors.New("the rule is not about this call")
+
+// A Store keeps requests that wait for an answer, and rules that the user has
+// chosen, for all processes of a program.
+type Store struct {
+	folder *state.Folder
+	once   state.Once
+	blobs  state.Blobs
+}
+
+// Open returns the store in a program's state folder.
+func Open(folder *state.Folder) (*Store, error) {
+	once, err := folder.Once("answers")
+	if err != nil {
+		return nil, err
+	}
+	blobs, err := folder.Blobs("requests")
+	if err != nil {
+		return nil, err
+	}
+	return &Store{folder, once, blobs}, nil
+}
+
+// Waiting is a request that nobody has used an answer to yet.
+type Waiting struct {
+	ID      string    `json:"id"`
+	Digest  string    `json:"digest"`
+	Workers []string  `json:"workers"`
+	Tool    string    `json:"tool"`
+	Effects []string  `json:"effects"`
+	Made    time.Time `json:"made"`
+	Policy  string    `json:"policy"`
+	Blob    string    `json:"blob"` // the whole request
+	// Answer is what was answered, nil if nothing was; it is not in the document.
+	Answer *Given `json:"answer,omitempty"`
+}
+
+// Given is an answer that somebody gave to a request.
+type Given struct {
+	Yes  bool      `json:"yes"`
+	By   string    `json:"by"`
+	Note string    `json:"note,omitempty"`
+	Made time.Time `json:"made"`
+}
+
+type kept struct {
+	Pending []Waiting `json:"pending"`
+	Rules   []Rule    `json:"rules"`
+}
+
+// A request is what is kept of one while it waits: all of it, to be shown.
+type request struct {
+	tool.Request
+	Policy string `json:"policy"`
+}
+
+func (s *Store) read() (kept, error) {
+	data, err := s.folder.Read(document)
+	if err != nil {
+		return kept{}, err
+	}
+	return parse(data)
+}
+
+func parse(data []byte) (k kept, err error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return k, nil
+	}
+	if err := json.Unmarshal(data, &k); err != nil {
+		return kept{}, fmt.Errorf("%s is damaged: %w; move it away to start anew", document, err)
+	}
+	return k, nil
+}
+
+// change replaces what is kept. Only one process is in do at a time.
+func (s *Store) change(do func(k *kept) error) error {
+	return s.folder.Update(document, func(old []byte) ([]byte, error) {
+		k, err := parse(old)
+		if err != nil {
+			return nil, err
+		}
+		if err := do(&k); err != nil {
+			return nil, err
+		}
+		return json.MarshalIndent(k, "", "  ")
+	})
+}
+
+// keep keeps a request until it is answered and used. The same request is kept
+// once.
+func (s *Store) keep(r tool.Request, policy string, now time.Time) (id string, err error) {
+	body, err := json.Marshal(request{r, policy})
+	if err != nil {
+		return "", err
+	}
+	if len(body) > maxRequest {
+		return "", fmt.Errorf("it is larger than %d bytes; make it in a terminal", maxRequest)
+	}
+	blob, err := s.blobs.Put(bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	err = s.change(func(k *kept) error {
+		s.expire(k, now)
+		if i := k.find(r.Digest, policy); i >= 0 {
+			id = k.Pending[i].ID
+			return nil
+		}
+		if len(k.Pending) >= maxPending {
+			return fmt.Errorf("%d requests wait already; golem approvals lists them", maxPending)
+		}
+		w := Waiting{ID: newID(), Digest: r.Digest, Workers: r.Workers, Tool: r.Tool, Made: now, Policy: policy, Blob: blob}
+		for _, e := range r.Effects {
+			w.Effects = append(w.Effects, e.String())
+		}
+		k.Pending = append(k.Pending, w)
+		id = w.ID
+		return nil
+	})
+	return id, err
+}
+
+// expire drops requests that nobody has answered in time.
+func (s *Store) expire(k *kept, now time.Time) {
+	k.Pending = slices.DeleteFunc(k.Pending, func(w Waiting) bool {
+		old := now.Sub(w.Made) > patience
+		if old {
+			s.drop(w)
+		}
+		return old
+	})
+}
+
+// drop lets go of what is kept about a request. What is left behind by a kill
+// is never looked at again: the name of a request is not given twice.
+func (s *Store) drop(w Waiting) {
+	s.once.Forget(w.ID)
+	s.blobs.Remove(w.Blob)
+}
+
+func (k *kept) find(digest, policy string) int {
+	return slices.IndexFunc(k.Pending, func(w Waiting) bool { return w.Digest == digest && w.Policy == policy })
+}
+
+// use returns the answer to a request, if somebody has given one, and lets
+// nobody use it again.
+func (s *Store) use(r tool.Request, policy string, now time.Time) (a tool.Answer, ok bool, err error) {
+	k, err := s.read()
+	if err != nil || k.find(r.Digest, policy) < 0 {
+		return a, false, err // the usual way, without a lock
+	}
+	var used Waiting
+	err = s.change(func(k *kept) error {
+		s.expire(k, now)
+		i := k.find(r.Digest, policy)
+		if i < 0 {
+			return nil
+		}
+		w := k.Pending[i]
+		given, err := s.given(w.ID)
+		if err != nil || given == nil {
+			return err
+		}
+		a, ok = tool.Answer{By: given.By, Note: given.Note, ID: w.ID}, true
+		if given.Yes {
+			a.Verdict = tool.Yes
+		}
+		k.Pending = slices.Delete(k.Pending, i, i+1)
+		used = w
+		return nil
+	})
+	if err != nil {
+		return tool.Answer{}, false, err
+	}
+	if ok {
+		s.drop(used)
+	}
+	return a, ok, nil
+}
+
+// given returns the answer to a request, nil if there is none.
+func (s *Store) given(id string) (*Given, error) {
+	value, ok, err := s.once.Look(id)
+	if err != nil || !ok {
+		return nil, err
+	}
+	g := &Given{}
+	if err := json.Unmarshal(value, g); err != nil {
+		return nil, fmt.Errorf("the answer to %s is damaged: %w", id, err)
+	}
+	return g, nil
+}
+
+// Answer answers a request. The first answer counts; a later one is an error,
+// and so is one to a request that does not wait.
+func (s *Store) Answer(id string, g Given) error {
+	if _, err := s.Waiting(id); err != nil {
+		return err
+	}
+	value, err := json.Marshal(g)
+	if err != nil {
+		return err
+	}
+	old, first, err := s.once.Decide(id, value)
+	if err != nil || first {
+		return err
+	}
+	var before Given
+	word := "no"
+	if json.Unmarshal(old, &before) == nil && before.Yes {
+		word = "yes"
+	}
+	return &sandbox.Error{Op: "approve", Path: id, Code: sandbox.ErrExists,
+		Hint: "it was answered already: " + word + ", by " + before.By + "; the first answer counts"}
+}
+
+// Waiting returns a request that waits, by its name or an unmistakable start of it.
+func (s *Store) Waiting(id string) (Waiting, error) {
+	all, err := s.Pending()
+	if err != nil {
+		return Waiting{}, err
+	}
+	for _, w := range all {
+		if w.ID == id {
+			return w, nil
+		}
+	}
+	hint := "nothing waits for an answer"
+	var names []string
+	for _, w := range all {
+		names = append(names, w.ID)
+	}
+	if len(names) > 0 {
+		hint = "these wait: " + strings.Join(names, ", ")
+	}
+	return Waiting{}, &sandbox.Error{Op: "approve", Path: id, Code: sandbox.ErrNotFound, Hint: hint + "; a request is used once"}
+}
+
+// Pending returns the requests that wait, those with an answer that nobody has
+// used among them, the oldest first.
+func (s *Store) Pending() ([]Waiting, error) {
+	k, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	for i := range k.Pending {
+		if k.Pending[i].Answer, err = s.given(k.Pending[i].ID); err != nil {
+			return nil, err
+		}
+	}
+	return k.Pending, nil
+}
+
+// Request returns the whole of a request that waits.
+func (s *Store) Request(w Waiting) (tool.Request, error) {
+	var r request
+	body, err := s.blobs.Get(w.Blob, maxRequest)
+	if err == nil {
+		err = json.Unmarshal(body, &r)
+	}
+	return r.Request, err
+}
+
+// Rules returns the rules that are kept, those that no longer hold among them.
+func (s *Store) Rules() ([]Rule, error) {
+	k, err := s.read()
+	return k.Rules, err
+}
+
+func (s *Store) addRule(r Rule) error {
+	return s.change(func(k *kept) error {
+		k.Rules = slices.DeleteFunc(k.Rules, func(old Rule) bool { return !old.Expires.IsZero() && old.Expires.Before(r.Made) })
+		if len(k.Rules) >= maxRules {
+			return fmt.Errorf("%d rules are kept already; golem approvals revoke takes some back", maxRules)
+		}
+		k.Rules = append(k.Rules, r)
+		return nil
+	})
+}
+
+// Revoke takes a rule back, or a request that waits.
+func (s *Store) Revoke(id string) (what string, err error) {
+	err = s.change(func(k *kept) error {
+		if i := slices.IndexFunc(k.Rules, func(r Rule) bool { return r.ID == id }); i >= 0 {
+			what = k.Rules[i].String()
+			k.Rules = slices.Delete(k.Rules, i, i+1)
+			return nil
+		}
+		if i := slices.IndexFunc(k.Pending, func(w Waiting) bool { return w.ID == id }); i >= 0 {
+			what = "request " + id
+			s.drop(k.Pending[i])
+			k.Pending = slices.Delete(k.Pending, i, i+1)
+			return nil
+		}
+		return &sandbox.Error{Op: "revoke", Path: id, Code: sandbox.ErrNotFound, Hint: "golem approvals lists rules and requests"}
+	})
+	return what, err
+}
+
+// newID returns a short name that a person can type, and that is not guessed.
+func newID() string { return strings.ToLower(rand.Text()[:8]) }

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// records opens what is kept of the program.
+func (f *programFlags) records() (*forge.Records, error) {
+	p, err := f.program()
+	if err != nil {
+		return nil, err
+	}
+	return p.Records()
+}
+
+func newApprove() *cobra.Command {
+	no, reason := false, ""
+	wait := 5 * time.Minute
+	cmd := &cobra.Command{
+		Use:   "approve ID",
+		Short: "Answer a call that waits for consent",
+		Long: `Answer a call that could not be asked about when it was made: golem approvals
+lists them. At a terminal what it would do is shown, and you are asked; elsewhere
+this command is the answer. The first answer counts, it is for exactly this
+call with exactly these changes, and it is used once, when the call is made again.`,
+		Example: "  golem approve k3v9q2xz\n  golem approve k3v9q2xz --no --reason elsewhere",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError("approve takes one ID; golem approvals lists them")
+			}
+			return nil
+		},
+	}
+	flags := addProgramFlags(cmd)
+	cmd.Flags().BoolVar(&no, "no", false, "say no")
+	cmd.Flags().StringVar(&reason, "reason", "", "why not; the worker is told")
+	cmd.Flags().DurationVar(&wait, "wait", wait, "how long to wait for an answer; then none is given")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if reason != "" && !no {
+			return usageError("--reason goes with --no")
+		}
+		r, err := flags.records()
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		w, err := r.Approvals.Waiting(args[0])
+		if err != nil {
+			return err
+		}
+		g := approval.Given{Yes: !no, Note: reason}
+		if terminal := findTerminal(false); terminal != nil && !no {
+			request, err := r.Approvals.Request(w)
+			if err != nil {
+				return err
+			}
+			reply := newAsker(terminal, cmd.ErrOrStderr(), wait).AskOnce(cmd.Context(), request)
+			g.Yes, g.Note = reply.Verdict == tool.Yes, reply.Note
+		}
+		if err := r.Answer(w.ID, g.Yes, g.Note, secrets(os.Environ())); err != nil {
+			return err
+		}
+		word := map[bool]string{true: "yes", false: "no"}[g.Yes]
+		if wantsJSON(cmd) {
+			return printJSON(cmd.OutOrStdout(), map[string]any{"id": w.ID, "digest": w.Digest, "answer": word})
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %s, by %s\n", word, w.Tool, strings.Join(w.Effects, ", "), strings.Join(w.Workers, " → "))
+		if g.Yes {
+			fmt.Fprintln(cmd.OutOrStdout(), "it passes once, when the same call is made again")
+		}
+		return nil
+	}
+	return cmd
+}
+
+func newApprovals() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "approvals",
+		Short: "List calls that wait for consent, and the rules you have chosen",
+		Long: `List the calls that wait for your consent, and the rules by which you have let
+calls happen again: what they allow, literally, to whom, and until when.`,
+		Example: "  golem approvals\n  golem approvals show k3v9q2xz\n  golem approvals revoke p7d2m4aa",
+		Args:    noArgs,
+	}
+	flags := addProgramFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		r, err := flags.records()
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		return listApprovals(cmd, r)
+	}
+	cmd.AddCommand(newApprovalsShow(), newApprovalsRevoke())
+	return cmd
+}
+
+type pendingDocument struct {
+	ID      string    `json:"id"`
+	Digest  string    `json:"digest"`
+	Workers []string  `json:"workers"`
+	Tool    string    `json:"tool"`
+	Effects []string  `json:"effects"`
+	Made    time.Time `json:"made"`
+	Answer  string    `json:"answer,omitempty"`
+}
+
+type ruleDocument struct {
+	ID      string     `json:"id"`
+	Allows  string     `json:"allows"`
+	Scope   string     `json:"scope"`
+	Made    time.Time  `json:"made"`
+	Expires *time.Time `json:"expires,omitempty"`
+	Holds   bool       `json:"holds"`
+}
+
+func listApprovals(cmd *cobra.Command, r *forge.Records) error {
+	waiting, err := r.Approvals.Pending()
+	if err != nil {
+		return err
+	}
+	rules, err := r.Approvals.Rules()
+	if err != nil {
+		return err
+	}
+	pending, kept := []pendingDocument{}, []ruleDocument{}
+	for _, w := range waiting {
+		d := pendingDocument{w.ID, w.Digest, shownAll(w.Workers), sandbox.Shown(w.Tool), shownAll(w.Effects), w.Made, ""}
+		if w.Answer != nil {
+			d.Answer = map[bool]string{true: "yes", false: "no"}[w.Answer.Yes]
+		}
+		pending = append(pending, d)
+	}
+	now := time.Now()
+	for _, rule := range rules {
+		d := ruleDocument{ID: rule.ID, Allows: rule.String(), Scope: string(rule.Scope), Made: rule.Made,
+			Holds: rule.Policy == r.Policy && (rule.Expires.IsZero() || now.Before(rule.Expires))}
+		if !rule.Expires.IsZero() {
+			d.Expires = &rule.Expires
+		}
+		kept = append(kept, d)
+	}
+	if wantsJSON(cmd) {
+		return printJSON(cmd.OutOrStdout(), map[string]any{"pending": pending, "rules": kept})
+	}
+	printApprovals(cmd.OutOrStdout(), pending, kept)
+	return nil
+}
+
+func shownAll(names []string) []string {
+	all := []string{}
+	for _, name := range names {
+		all = append(all, sandbox.Shown(name))
+	}
+	return all
+}
+
+func printApprovals(w io.Writer, pending []pendingDocument, rules []ruleDocument) {
+	if len(pending) == 0 {
+		fmt.Fprintln(w, "nothing waits for consent")
+	} else {
+		fmt.Fprintln(w, "waiting for consent: golem approve ID")
+	}
+	var rows [][]string
+	for _, p := range pending {
+		state := "not answered"
+		if p.Answer != "" {
+			state = "answered " + p.Answer + ", not used yet"
+		}
+		rows = append(rows, []string{p.ID, strings.Join(p.Workers, " → "), p.Tool, strings.Join(p.Effects, ", "), state})
+	}
+	printColumns(w, rows)
+	if len(rules) == 0 {
+		fmt.Fprintln(w, "no rules are remembered")
+		return
+	}
+	fmt.Fprintln(w, "remembered rules: golem approvals revoke ID")
+	rows = nil
+	for _, r := range rules {
+		state := ""
+		if !r.Holds {
+			state = "no longer holds"
+		}
+		rows = append(rows, []string{r.ID, r.Allows, state})
+	}
+	printColumns(w, rows)
+}
+
+func newApprovalsShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show all of a call that waits, with what it would change",
+		Example: "  golem approvals show k3v9q2xz",
+		Args:    oneID,
+	}
+	flags := addProgramFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r, err := flags.records()
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		w, err := r.Approvals.Waiting(args[0])
+		if err != nil {
+			return err
+		}
+		request, err := r.Approvals.Request(w)
+		if err != nil {
+			return err
+		}
+		if wantsJSON(cmd) {
+			return printJSON(cmd.OutOrStdout(), map[string]any{"id": w.ID, "request": request})
+		}
+		showRequest(cmd.OutOrStdout(), request)
+		return nil
+	}
+	return cmd
+}
+
+func newApprovalsRevoke() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "Take back a rule, or drop a call that waits",
+		Example: "  golem approvals revoke p7d2m4aa",
+		Args:    oneID,
+	}
+	flags := addProgramFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r, err := flags.records()
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		what, err := r.Revoke(args[0], secrets(os.Environ()))
+		if err != nil {
+			return err
+		}
+		if wantsJSON(cmd) {
+			return printJSON(cmd.OutOrStdout(), map[string]string{"revoked": args[0], "was": what})
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "revoked: %s\n", what)
+		return nil
+	}
+	return cmd
+}
+
+func oneID(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 || slices.Contains(args, "") {
+		return usagef("%s takes one ID; golem approvals lists them", cmd.Name())
+	}
+	return nil
+}

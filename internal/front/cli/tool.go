@@ -1,0 +1,312 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// visitFlags are the flags of commands that come to the door as a worker.
+type visitFlags struct {
+	*programFlags
+	worker string
+	reads  bool
+	wait   time.Duration
+}
+
+func addVisitFlags(cmd *cobra.Command) *visitFlags {
+	f := &visitFlags{programFlags: addProgramFlags(cmd)}
+	cmd.Flags().StringVar(&f.worker, "worker", "", "the worker, in place of the entry worker")
+	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "ask only for what changes something")
+	cmd.Flags().DurationVar(&f.wait, "wait", 5*time.Minute, "how long to wait for an answer; then it is no")
+	return f
+}
+
+// program loads the program that a command is about. What other workers of it
+// ask for too much is theirs.
+func (f *programFlags) program() (*forge.Program, error) {
+	p, err := f.load()
+	if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
+		return nil, err
+	}
+	if p.Content.Hash == "" {
+		return nil, noProgram(p)
+	}
+	return p, nil
+}
+
+// do makes a call as a worker. With taken, standard input was used up by a
+// content, and a person is asked at the terminal itself.
+func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (tool.Result, error) {
+	p, err := f.program()
+	if err != nil {
+		return tool.Result{}, err
+	}
+	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ())}
+	if terminal := findTerminal(taken); terminal != nil {
+		v.Asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
+		if terminal != os.Stdin {
+			defer terminal.Close()
+		}
+	}
+	door, err := p.Door(v)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+	defer stop()
+	r := door.Do(ctx, policy.User, call)
+	return r, door.Close()
+}
+
+// secrets returns the values of the environment that look like credentials, by
+// the names of their variables.
+func secrets(environ []string) []string {
+	secret := regexp.MustCompile(`(?i)(key|token|secret|passw|credential|auth)`)
+	var values []string
+	for _, entry := range environ {
+		if name, value, _ := strings.Cut(entry, "="); secret.MatchString(name) {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+func newTools() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tools [NAME]",
+		Short: "List the tools of a worker",
+		Long: `List the tools that a worker of this program has: who may call each (llm, manual,
+both), what consent it needs at most, and what it does to files. With a NAME, all
+about one tool, its arguments included.`,
+		Example: "  golem tools\n  golem tools edit_file\n  golem tools --worker summarise --json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("tools takes one name, got %d", len(args))
+			}
+			return nil
+		},
+	}
+	flags := addProgramFlags(cmd)
+	worker := ""
+	cmd.Flags().StringVar(&worker, "worker", "", "the worker, in place of the entry worker")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := flags.program()
+		if err != nil {
+			return err
+		}
+		gate, err := p.Tools(worker)
+		if err != nil {
+			return err
+		}
+		if len(args) == 1 {
+			t, err := toolNamed(gate.Offered(policy.User), args[0])
+			if err != nil {
+				return err
+			}
+			if wantsJSON(cmd) {
+				return printJSON(cmd.OutOrStdout(), aboutTool(gate, t))
+			}
+			printTool(cmd.OutOrStdout(), t)
+			fmt.Fprintf(cmd.OutOrStdout(), "\nconsent for %s: %s\n", strings.Join(gate.Workers, " → "), gate.Consent(t))
+			return nil
+		}
+		return listTools(cmd, gate)
+	}
+	return cmd
+}
+
+// A toolDocument is what there is to know about a tool.
+type toolDocument struct {
+	Name        string   `json:"name"`
+	Toolset     string   `json:"toolset"`
+	Mode        string   `json:"mode"`
+	Consent     string   `json:"consent"`
+	Effects     []string `json:"effects"`
+	Description string   `json:"description"`
+	Schema      any      `json:"schema"`
+}
+
+func aboutTool(g tool.Gate, t tool.Tool) toolDocument {
+	return toolDocument{t.Name, t.Toolset, t.Mode.String(), g.Consent(t).String(), strings.Fields(verbs(t)), t.Description, t.Schema()}
+}
+
+func listTools(cmd *cobra.Command, g tool.Gate) error {
+	list := []toolDocument{}
+	rows := [][]string{}
+	for _, t := range g.Offered(policy.User) {
+		d := aboutTool(g, t)
+		list = append(list, d)
+		rows = append(rows, []string{d.Name, d.Mode, d.Consent, strings.Join(d.Effects, " "), firstSentence(d.Description)})
+	}
+	if wantsJSON(cmd) {
+		return printJSON(cmd.OutOrStdout(), map[string]any{"worker": strings.Join(g.Workers, " → "), "tools": list})
+	}
+	printColumns(cmd.OutOrStdout(), rows)
+	if len(rows) == 0 {
+		fmt.Fprintln(cmd.OutOrStdout(), "this worker has no tools")
+	}
+	return nil
+}
+
+func firstSentence(text string) string {
+	first, _, _ := strings.Cut(text, ". ")
+	return strings.TrimSuffix(first, ".")
+}
+
+// toolNamed returns the tool of a name.
+func toolNamed(tools []tool.Tool, name string) (tool.Tool, error) {
+	var names []string
+	for _, t := range tools {
+		if t.Name == name {
+			return t, nil
+		}
+		if !t.Unlisted {
+			names = append(names, t.Name)
+		}
+	}
+	return tool.Tool{}, usagef("unknown_tool: %s; %s", sandbox.Shown(name), didYouMean(name, "", names))
+}
+
+func newTool() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tool NAME [--flag value…]",
+		Short: "Use a tool by hand, through the same door as a worker",
+		Long: `Use one tool as a worker of this program would: with its files, its rules and its
+consent, and journaled. The flags after NAME are the tool's own arguments:
+golem tool NAME --help lists them. A value of - reads a content from standard
+input; --args takes all arguments as one JSON object.
+
+Exit code 0 is done, 1 failed, 2 wrong arguments, 3 denied or consent needed.`,
+		Example: `  golem tool list_files
+  golem tool read_file --path /in/paper.txt --limit 20
+  golem tool write_file --path /out/a.md --content hi
+  golem tool write_file --path /out/a.md --content - < notes.md
+  golem tool edit_file --path /out/a.md --old hi --new hello
+  golem tool search_files --args '{"pattern": "finding", "path": "/in"}' --json`,
+		DisableFlagParsing: true, // the flags of the tool are known once its name is
+	}
+	flags := addVisitFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return runTool(cmd, flags, args) }
+	return cmd
+}
+
+// runTool reads the command line in two parts: up to the name of the tool, and
+// with the tool's own flags.
+func runTool(cmd *cobra.Command, flags *visitFlags, args []string) error {
+	all := cmd.Flags()
+	all.AddFlagSet(cmd.InheritedFlags())
+	all.SetInterspersed(false)
+	if err := all.Parse(args); err != nil {
+		return flagError(cmd, err)
+	}
+	help := func() bool { asked, _ := all.GetBool("help"); return asked }
+	if all.NArg() == 0 && help() {
+		return cmd.Help()
+	}
+	if all.NArg() == 0 {
+		return usageError("use which tool? golem tools lists them")
+	}
+	t, err := toolNamed(forge.Tools(), all.Arg(0))
+	if err != nil {
+		return err
+	}
+	own := newToolArgs(t)
+	own.addTo(all)
+	all.SetInterspersed(true)
+	if err := all.Parse(all.Args()[1:]); err != nil {
+		return flagError(cmd, err)
+	}
+	if help() {
+		printTool(cmd.OutOrStdout(), t)
+		return nil
+	}
+	if all.NArg() > 0 {
+		return usagef("%s takes flags, and no argument %s; golem tool %s --help lists them", t.Name, sandbox.Shown(all.Arg(0)), t.Name)
+	}
+	given, err := own.read(cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	r, err := flags.do(cmd, tool.Call{Tool: t.Name, Args: given.json}, given.stdin)
+	if err != nil && r.OK() {
+		return err
+	}
+	return errors.Join(printResult(cmd, r), err)
+}
+
+// printTool says all about a tool but what a worker may do with it.
+func printTool(w io.Writer, t tool.Tool) {
+	fmt.Fprintf(w, "%s\n\n%s\n\n", t.Name, t.Description)
+	printColumns(w, [][]string{{"mode", t.Mode.String()}, {"effects", verbs(t)}})
+	own := pflag.NewFlagSet(t.Name, pflag.ContinueOnError)
+	newToolArgs(t).addTo(own)
+	fmt.Fprintf(w, "\narguments\n%s", own.FlagUsages())
+}
+
+func verbs(t tool.Tool) string {
+	var words []string
+	for _, v := range t.Verbs {
+		words = append(words, v.String())
+	}
+	return strings.Join(words, " ")
+}
+
+// A toolResult is what golem tool --json prints.
+type toolResult struct {
+	OK      bool          `json:"ok"`
+	Result  any           `json:"result,omitempty"`
+	Changes []tool.Change `json:"changes,omitempty"`
+	Notes   []string      `json:"notes,omitempty"`
+	Error   *toolError    `json:"error,omitempty"`
+	Pending *tool.Pending `json:"pending,omitempty"`
+}
+
+type toolError struct {
+	Code    sandbox.Code `json:"code"`
+	Message string       `json:"message"`
+	Hint    string       `json:"hint,omitempty"`
+}
+
+// printResult prints what came of a call, and returns the exit code.
+func printResult(cmd *cobra.Command, r tool.Result) error {
+	if wantsJSON(cmd) {
+		doc := toolResult{OK: r.OK(), Result: r.Data, Changes: r.Changes, Notes: r.Notes, Pending: r.Pending}
+		if doc.Result == nil && r.OK() {
+			doc.Result = map[string]string{"text": r.Text}
+		}
+		if r.Err != nil {
+			doc.Error = &toolError{r.Err.Code, r.Err.Error(), r.Err.Hint}
+		}
+		if err := printJSON(cmd.OutOrStdout(), doc); err != nil {
+			return err
+		}
+	} else if r.OK() {
+		fmt.Fprintln(cmd.OutOrStdout(), r.String())
+	} else {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+strings.TrimPrefix(r.String(), "Error: "))
+	}
+	if r.Err == nil {
+		return nil
+	}
+	switch r.Err.Code {
+	case "declined", "blocked", "manual_only", "untrusted":
+		return exit(exitDenied)
+	case "invalid_args", "unknown_tool":
+		return exit(exitUsage)
+	}
+	return exit(exitFailed)
+}

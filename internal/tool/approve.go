@@ -1,0 +1,91 @@
+package tool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/golem-forge/golem/internal/policy"
+)
+
+// An Approver answers whether a call may be done that the grant lets happen
+// only with consent. What the grant blocks never gets here.
+type Approver interface {
+	// Approve answers at once or when somebody has answered; it may be asked by
+	// several calls at a time. When ctx ends the answer is no.
+	Approve(ctx context.Context, r Request) Answer
+}
+
+// A Request is a call that needs consent, with all there is to know about it.
+// Its texts come from a worker: who shows them escapes them.
+type Request struct {
+	// Digest is of the exact call, with what it would change: an answer is bound to it.
+	Digest string `json:"digest"`
+	// Same is of the call alone: the same tool and arguments by the same workers.
+	Same    string          `json:"same"`
+	Origin  policy.Origin   `json:"origin"`
+	Workers []string        `json:"workers"` // the entry worker first
+	Tool    string          `json:"tool"`
+	Args    json.RawMessage `json:"args"`
+	// Effects are all; Asks those that need consent, the tool itself among them
+	// where a rule says so.
+	Effects []policy.Effect `json:"effects"`
+	Asks    []policy.Effect `json:"asks"`
+	// Rule is the place of the rule that asks; "" for a default.
+	Rule    string   `json:"rule,omitempty"`
+	Changes []Change `json:"changes,omitempty"`
+	// Problem says why the changes are not known.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Verdict is an answer's word. The zero value is No.
+type Verdict uint8
+
+// The verdicts.
+const (
+	No Verdict = iota
+	Yes
+	Waits // nobody has answered yet
+)
+
+// An Answer is what an Approver says. The zero Answer is a no.
+type Answer struct {
+	Verdict Verdict
+	By      string // who or what answered: user, approve_all, a remembered rule
+	Note    string // why not; it reaches the model
+	ID      string // of the request that waits
+	Nobody  bool   // there is nobody who could be asked
+	Stop    bool   // everything should end
+}
+
+// digests fills in what a request is bound to.
+func (r *Request) digests() error {
+	type same struct {
+		Workers []string
+		Origin  policy.Origin
+		Tool    string
+		Args    json.RawMessage
+	}
+	call := same{r.Workers, r.Origin, r.Tool, r.Args}
+	var err error
+	if r.Same, err = digest(call); err != nil {
+		return err
+	}
+	r.Digest, err = digest(struct {
+		Call    same
+		Effects []policy.Effect
+		Changes []Change
+		Problem string
+	}{call, r.Effects, r.Changes, r.Problem})
+	return err
+}
+
+func digest(v any) (string, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}

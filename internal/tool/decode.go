@@ -1,0 +1,267 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// The most that arguments may be.
+const (
+	maxArgs  = 16 << 20
+	maxDepth = 32
+)
+
+// The codes of errors that this package makes.
+const (
+	errUnknown  = sandbox.Code("unknown_tool")
+	errArgs     = sandbox.Code("invalid_args")
+	errManual   = sandbox.Code("manual_only")
+	errBlocked  = sandbox.Code("blocked")
+	errDeclined = sandbox.Code("declined")
+)
+
+func (t Tool) invalid(format string, args ...any) error {
+	return &sandbox.Error{Op: t.Name, Code: errArgs, Hint: fmt.Sprintf(format, args...)}
+}
+
+// decode reads arguments strictly, once: what is read here is what is shown,
+// decided and run. A key must be spelled as the schema has it and stand there
+// once; nothing is guessed and nothing passed over.
+func (t Tool) decode(raw []byte, into any) error {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = []byte("{}")
+	}
+	if len(raw) > maxArgs {
+		return t.invalid("%d bytes of arguments; %d are the most", len(raw), maxArgs)
+	}
+	if !utf8.Valid(raw) {
+		return t.invalid("the arguments are not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := wellFormed(d, 0); err != nil {
+		return t.invalid("%v", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return t.invalid("something follows the arguments; they are one JSON object")
+	}
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return t.invalid("%v", err)
+	}
+	if why := misfit(t.schema, "", value); why != "" {
+		return t.invalid("%s", why)
+	}
+	if err := t.exact.Validate(value); err != nil {
+		return t.invalid("%v", err)
+	}
+	// Defaults first, and what was given over them: from its own text, so that no
+	// number passes through a float.
+	for key, p := range t.schema.Properties {
+		if p.Default == nil {
+			continue
+		}
+		if err := json.Unmarshal(fmt.Appendf(nil, "{%q:%s}", key, p.Default), into); err != nil {
+			return t.invalid("%s: its default does not fit: %v", key, err)
+		}
+	}
+	err := json.Unmarshal(raw, into)
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return t.invalid("%s: write a whole number in digits, up to %d", name(kind.Field), math.MaxInt32)
+	}
+	if err != nil {
+		return t.invalid("%v", err)
+	}
+	return nil
+}
+
+// wellFormed reads one value, and refuses keys that stand twice, and depth.
+func wellFormed(d *json.Decoder, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("more than %d levels deep", maxDepth)
+	}
+	token, err := d.Token()
+	if err != nil {
+		return notJSON(err)
+	}
+	switch token {
+	case json.Delim('{'):
+		seen := map[string]bool{}
+		for d.More() {
+			key, err := d.Token()
+			if err != nil {
+				return notJSON(err)
+			}
+			name := key.(string)
+			if seen[name] {
+				return fmt.Errorf("%s stands twice", sandbox.Shown(name))
+			}
+			seen[name] = true
+			if err := wellFormed(d, depth+1); err != nil {
+				return err
+			}
+		}
+	case json.Delim('['):
+		for d.More() {
+			if err := wellFormed(d, depth+1); err != nil {
+				return err
+			}
+		}
+	default:
+		return nil
+	}
+	if _, err := d.Token(); err != nil {
+		return notJSON(err)
+	}
+	return nil
+}
+
+func notJSON(err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("not JSON: %v, at byte %d", err, syntax.Offset)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("not JSON: it ends too early")
+	}
+	return fmt.Errorf("not JSON: %v", err)
+}
+
+// misfit says in plain words where a value does not fit its schema, "" where it
+// fits as far as it looks: the library that validates has the last word.
+func misfit(s *jsonschema.Schema, at string, value any) string {
+	switch v := value.(type) {
+	case map[string]any:
+		if s.Type != "object" {
+			break
+		}
+		return misfitObject(s, at, v)
+	case []any:
+		if s.Type != "array" {
+			break
+		}
+		for i, item := range v {
+			if why := misfit(s.Items, fmt.Sprintf("%s[%d]", at, i), item); why != "" {
+				return why
+			}
+		}
+		return ""
+	}
+	if got := kindOf(value); s.Type != "" && got != s.Type && !(got == "integer" && s.Type == "number") {
+		return fmt.Sprintf("%s: want %s, got %s", name(at), article(s.Type), article(got))
+	}
+	if len(s.Enum) > 0 && !slices.Contains(s.Enum, value) {
+		return fmt.Sprintf("%s: want one of %s", name(at), words(s.Enum))
+	}
+	if n, ok := value.(float64); ok && s.Minimum != nil && n < *s.Minimum {
+		return fmt.Sprintf("%s: want at least %v, got %v", name(at), *s.Minimum, n)
+	}
+	return ""
+}
+
+func misfitObject(s *jsonschema.Schema, at string, v map[string]any) string {
+	var known []string
+	for key := range s.Properties {
+		known = append(known, key)
+	}
+	slices.Sort(known)
+	keys := make([]string, 0, len(v))
+	for key := range v {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil {
+		for _, key := range keys {
+			if s.Properties[key] == nil {
+				return fmt.Sprintf("unknown argument %s; %s", sandbox.Shown(inside(at, key)), takes(key, known))
+			}
+		}
+	}
+	for _, key := range s.Required {
+		if _, ok := v[key]; !ok {
+			return fmt.Sprintf("%s is missing; %s", inside(at, key), takes("", known))
+		}
+	}
+	for _, key := range keys {
+		if p := s.Properties[key]; p != nil {
+			if why := misfit(p, inside(at, key), v[key]); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+func inside(at, key string) string {
+	if at == "" {
+		return key
+	}
+	return at + "." + key
+}
+
+func name(at string) string {
+	if at == "" {
+		return "the arguments"
+	}
+	return sandbox.Shown(at)
+}
+
+// takes says which arguments there are, the nearest first.
+func takes(key string, known []string) string {
+	if near := sandbox.Nearest(key, known); key != "" && len(near) > 0 {
+		return "did you mean " + near[0] + "? it takes " + strings.Join(known, ", ")
+	}
+	if len(known) == 0 {
+		return "it takes none"
+	}
+	return "it takes " + strings.Join(known, ", ")
+}
+
+func kindOf(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	case float64:
+		if v == math.Trunc(v) {
+			return "integer"
+		}
+		return "number"
+	}
+	return "object"
+}
+
+func article(kind string) string {
+	switch kind {
+	case "null":
+		return kind
+	case "integer", "array", "object":
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+func words(list []any) string {
+	var all []string
+	for _, word := range list {
+		all = append(all, fmt.Sprint(word))
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,430 @@
+package tool
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Call asks for a tool.
+type Call struct {
+	Tool string
+	Args []byte // JSON
+}
+
+// A Journal keeps what happened. See audit.Journal.
+type Journal interface {
+	Write(r audit.Record, wait audit.Wait) error
+}
+
+// A Gate is the door for one worker: what tools there are, what it may do, whom
+// to ask, and where it is written down. A Gate is a value; it may be used by
+// many goroutines at once. One with a field missing lets nothing through.
+type Gate struct {
+	Tools    []Tool
+	Grant    policy.Grant
+	Files    *sandbox.Sandbox // the worker's own
+	Approver Approver
+	Journal  Journal
+	Workers  []string // the chain that leads to the worker, the entry worker first
+}
+
+// Do makes one call: the only way to run what a tool has planned. It does so at
+// most once, and whatever it does or refuses is in the journal.
+func (g Gate) Do(ctx context.Context, origin policy.Origin, call Call) Result {
+	p := pass{Gate: g, ctx: ctx, origin: origin, id: newID()}
+	r := p.do(call)
+	if r.Err != nil && !p.begun {
+		p.refused(r)
+	}
+	return r
+}
+
+// A pass is one call on its way through the gate.
+type pass struct {
+	Gate
+	ctx    context.Context
+	origin policy.Origin
+	id     string
+	begun  bool // the intent is in the journal
+
+	tool     Tool
+	args     json.RawMessage
+	plan     Plan
+	prepared Prepared
+	problem  error // why it could not be prepared
+	decision policy.Decision
+	record   audit.Record
+	left     []string // what is left out for want of consent
+}
+
+// do takes the steps in their order.
+func (p *pass) do(call Call) Result {
+	p.record = audit.Record{Call: p.id, Origin: p.origin.String(), Workers: p.Workers, Tool: call.Tool}
+	for _, step := range []func(Call) error{p.lookUp, p.admit, p.planned, p.decide, p.prepares} {
+		if err := step(call); err != nil {
+			return failed(call.Tool, err)
+		}
+	}
+	if r := p.consent(); r.Err != nil {
+		return r
+	}
+	if p.problem != nil {
+		return failed(call.Tool, p.problem)
+	}
+	if err := p.ctx.Err(); err != nil {
+		return failed(call.Tool, ended(call.Tool, err))
+	}
+	if err := p.begin(); err != nil {
+		return failed(call.Tool, err)
+	}
+	return p.end(p.run())
+}
+
+// lookUp finds the tool.
+func (p *pass) lookUp(call Call) error {
+	for _, t := range p.Tools {
+		if t.Name == call.Tool && p.Grant.Tools.Has(t.Toolset) {
+			p.tool = t
+			return nil
+		}
+	}
+	var names []string
+	for _, t := range p.Offered(p.origin) {
+		names = append(names, t.Name)
+	}
+	hint := "there are " + strings.Join(names, ", ")
+	if near := sandbox.Nearest(call.Tool, names); len(near) > 0 {
+		hint = "did you mean " + near[0] + "? " + hint
+	}
+	if len(names) == 0 {
+		hint = "this worker has no tools"
+	}
+	return &sandbox.Error{Op: "call", Path: call.Tool, Code: errUnknown, Hint: hint}
+}
+
+// admit holds the caller against the tool's mode. No approval changes this.
+func (p *pass) admit(call Call) error {
+	switch {
+	case p.tool.Mode.Admits(p.origin):
+		return nil
+	case p.tool.Mode == policy.Manual:
+		return &sandbox.Error{Op: call.Tool, Code: errManual, Hint: "it is not available to the model; the user can run: golem tool " + call.Tool}
+	}
+	return &sandbox.Error{Op: call.Tool, Code: errBlocked, Hint: "it is not for the " + p.origin.String() + " to call"}
+}
+
+// planned decodes the arguments and lets the tool say what it would do.
+func (p *pass) planned(call Call) (err error) {
+	defer p.broken(&err)
+	if p.Files == nil || p.Journal == nil {
+		return errors.New("a gate without files or journal")
+	}
+	args, plan, err := p.tool.plan(p.ctx, Names{p.Files, p.Grant, &p.left}, call.Args)
+	if args != nil {
+		p.record.Args = p.tool.kept(args)
+		if p.args, _ = json.Marshal(args); p.args == nil {
+			return errors.New("arguments that cannot be written")
+		}
+	}
+	if err == nil && plan.prepare == nil && plan.reading == nil {
+		err = errors.New("a plan that does nothing")
+	}
+	p.plan = plan
+	p.record.Effects = spelled(plan.Effects)
+	return err
+}
+
+// decide asks the grant. What it blocks nobody can allow.
+func (p *pass) decide(call Call) error {
+	p.decision = p.Grant.Decide(p.plan.Effects...)
+	if consent, rule := p.Grant.Consent.Of(p.use()); consent < p.decision.Consent {
+		p.decision = policy.Decision{Consent: consent, Effect: p.use(), Rule: rule}
+	}
+	p.record.Decision = p.decision.Consent.String()
+	p.record.By = p.decision.Rule.From
+	if p.decision.Consent > policy.Blocked {
+		return nil
+	}
+	e := p.decision.Effect
+	if p.decision.Why != "" {
+		return &sandbox.Error{Op: e.Verb.String(), Path: e.Target, Code: errBlocked, Hint: p.decision.Why}
+	}
+	return &sandbox.Error{Op: e.Verb.String(), Path: e.Target, Code: errBlocked,
+		Hint: "a rule blocks it, and no approval changes that; " + p.open(e.Verb)}
+}
+
+// use is the effect that rules about the tool itself are for.
+func (p *pass) use() policy.Effect { return policy.Effect{Verb: policy.Use, Target: p.tool.Name} }
+
+// open says where a verb is not blocked.
+func (p *pass) open(verb policy.Verb) string {
+	var names []string
+	for _, name := range p.candidates(verb) {
+		if p.Grant.Decide(policy.Effect{Verb: verb, Target: name}).Consent > policy.Blocked {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "it is blocked everywhere"
+	}
+	return "allowed: " + verb.String() + " " + strings.Join(names, ", ")
+}
+
+// prepares works out the changes. A problem with them may tell of a content, so
+// it is told at once only where that content may be read without consent.
+func (p *pass) prepares(call Call) (err error) {
+	defer p.broken(&err)
+	if p.plan.reading != nil {
+		p.prepared.run = p.plan.reading
+		return nil
+	}
+	needs, _ := limits(p.Grant, p.plan.Effects, true)
+	files, err := p.Files.Restrict(needs...)
+	if err != nil {
+		return err
+	}
+	p.prepared, err = p.plan.prepare(p.ctx, files)
+	if err == nil && p.prepared.run == nil {
+		return errors.New("nothing to run")
+	}
+	if err != nil && !p.readable(p.plan.Effects) {
+		p.problem, err = err, nil
+	}
+	return err
+}
+
+// readable reports whether the files of effects may be read without consent.
+func (p *pass) readable(effects []policy.Effect) bool {
+	for _, e := range effects {
+		switch e.Verb {
+		case policy.Read, policy.Write, policy.Delete, policy.Attach:
+			if p.Grant.Decide(policy.Effect{Verb: policy.Read, Target: e.Target}).Consent < policy.PreApproved {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// consent asks the approver, where the grant says so.
+func (p *pass) consent() Result {
+	open := p.decision.Consent == policy.PreApproved
+	if open && p.reads() {
+		return Result{} // nothing was shown, and nothing changes
+	}
+	r := p.request()
+	if err := r.digests(); err != nil {
+		return failed(p.tool.Name, err)
+	}
+	p.record.Digest = r.Digest
+	if open {
+		return Result{}
+	}
+	a := p.ask(r)
+	p.record.By, p.record.Note, p.record.Request = a.By, a.Note, a.ID
+	switch a.Verdict {
+	case Yes:
+		p.record.Decision = "yes"
+		return Result{}
+	case Waits:
+		p.record.Decision = "pending"
+		return Result{Nobody: a.Nobody, Pending: &Pending{a.ID, r.Digest}, Err: &sandbox.Error{Op: p.tool.Name, Code: errDeclined,
+			Hint: "nothing was done: it waits for the user's consent as " + a.ID + "; after golem approve " + a.ID + " make the same call again"}}
+	}
+	p.record.Decision = "no"
+	hint := "the user said no"
+	if a.By != "user" && a.By != "" {
+		hint = "no (" + a.By + ")"
+	}
+	if a.Note != "" {
+		hint += ": " + strings.Join(strings.Fields(a.Note), " ")
+	}
+	return Result{Nobody: a.Nobody, Stop: a.Stop,
+		Err: &sandbox.Error{Op: p.tool.Name, Code: errDeclined, Hint: hint + "; nothing was done; do not repeat the call as it is"}}
+}
+
+// request is the call as an approver sees it.
+func (p *pass) request() Request {
+	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: p.args, Effects: p.plan.Effects,
+		Rule: p.decision.Rule.From, Changes: p.prepared.Changes}
+	for _, e := range append(slices.Clip(p.plan.Effects), p.use()) {
+		consent := p.Grant.Decide(e).Consent
+		if e.Verb == policy.Use {
+			consent, _ = p.Grant.Consent.Of(e)
+		}
+		if consent < policy.PreApproved {
+			r.Asks = append(r.Asks, e)
+		}
+	}
+	if p.problem != nil {
+		r.Problem = p.problem.Error()
+	}
+	return r
+}
+
+// ask asks the approver. One that breaks has said no.
+func (p *pass) ask(r Request) (a Answer) {
+	defer func() {
+		if recover() != nil {
+			a = Answer{By: "nobody", Note: "the question could not be asked"}
+		}
+	}()
+	if p.Approver == nil {
+		return Answer{By: "nobody", Note: "there is nobody to ask", Nobody: true}
+	}
+	return p.Approver.Approve(p.ctx, r)
+}
+
+// begin writes down what is about to happen. Without that nothing does. What
+// changes nothing need not wait for it: its outcome does.
+func (p *pass) begin() error {
+	p.record.Kind = audit.Intent
+	wait := audit.Durable
+	if p.reads() {
+		wait = audit.Queued
+	}
+	if err := p.Journal.Write(p.record, wait); err != nil {
+		return unwritten(p.tool.Name, err)
+	}
+	p.begun = true
+	return nil
+}
+
+// reads reports whether nothing is changed.
+func (p *pass) reads() bool {
+	return !slices.ContainsFunc(p.plan.Effects, func(e policy.Effect) bool { return e.Verb != policy.Read })
+}
+
+// run does it, with a sandbox that allows the declared effects and no others.
+func (p *pass) run() (r Result) {
+	var err error
+	defer func() {
+		if err != nil {
+			r = failed(p.tool.Name, err)
+		}
+	}()
+	defer p.broken(&err)
+	needs, left := limits(p.Grant, p.plan.Effects, false)
+	files, err := p.Files.Restrict(needs...)
+	if err != nil {
+		return r
+	}
+	if r, err = p.prepared.run(p.ctx, files); err != nil {
+		err = p.nearer(err)
+		return r
+	}
+	for _, c := range p.prepared.Changes {
+		// Who may not read a file does not learn from a change what was in it.
+		if !p.readable([]policy.Effect{{Verb: policy.Write, Target: c.Path}}) {
+			c = Change{Path: c.Path, Op: c.Op, To: c.To}
+		}
+		r.Changes = append(r.Changes, c)
+	}
+	for _, name := range append(p.left, left...) {
+		r.Notes = append(r.Notes, "left out: "+sandbox.Shown(name)+", which needs more consent; name it to ask for it")
+	}
+	return r
+}
+
+// nearer gives an error about a name that is not there the hint of the worker's
+// own sandbox, which knows the names beside it, if these may be read unasked.
+func (p *pass) nearer(err error) error {
+	var known *sandbox.Error
+	if !errors.As(err, &known) || known.Code != sandbox.ErrNotFound || !p.reads() || !p.readable(p.plan.Effects) {
+		return err
+	}
+	folder := policy.Effect{Verb: policy.Read, Target: path.Dir(known.Path)}
+	if p.Grant.Decide(folder).Consent < policy.PreApproved {
+		return err
+	}
+	var better *sandbox.Error
+	if _, there := p.Files.Stat(known.Path); errors.As(there, &better) && better.Code == known.Code {
+		return &sandbox.Error{Op: known.Op, Path: known.Path, Code: known.Code, Hint: better.Hint}
+	}
+	return err
+}
+
+// end writes down what came of it. What was read is handed out only if that
+// could be written.
+func (p *pass) end(r Result) Result {
+	out := audit.Record{Kind: audit.Outcome, Call: p.id, Origin: p.record.Origin, Workers: p.Workers, Tool: p.tool.Name, Note: p.record.Note}
+	if r.Err != nil {
+		out.Code = string(r.Err.Code)
+	}
+	if err := p.Journal.Write(out, audit.Written); err != nil {
+		if p.reads() {
+			return failed(p.tool.Name, unwritten(p.tool.Name, err))
+		}
+		r.Notes = append(r.Notes, "the journal could not take the outcome; that it was begun is in it")
+	}
+	return r
+}
+
+// refused writes down that nothing was done.
+func (p *pass) refused(r Result) {
+	if p.Journal == nil {
+		return
+	}
+	p.record.Kind, p.record.Code = audit.Refusal, string(r.Err.Code)
+	// It is refused whether or not this can be kept.
+	p.Journal.Write(p.record, audit.Written)
+}
+
+// broken turns a panic of a tool into an error of this one call.
+func (p *pass) broken(err *error) {
+	if v := recover(); v != nil {
+		p.record.Note = cut(fmt.Sprint("panic: ", v), 512)
+		*err = &sandbox.Error{Op: p.tool.Name, Code: sandbox.ErrInternal, Hint: "the tool broke; this call failed, others will work"}
+	}
+}
+
+func unwritten(op string, err error) error {
+	return &sandbox.Error{Op: op, Code: sandbox.ErrInternal,
+		Hint: "nothing was done, because the journal cannot be written (" + cause(err) + "); the user can see to it with golem audit verify"}
+}
+
+// cause returns the last part of an error's text, without the paths before it.
+func cause(err error) string {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	text := err.Error()
+	if strings.Contains(text, "/") {
+		return "see the user's terminal"
+	}
+	return text
+}
+
+func ended(op string, err error) error {
+	hint := "it was stopped before anything was done"
+	if errors.Is(err, context.DeadlineExceeded) {
+		hint = "the time was over before anything was done"
+	}
+	return &sandbox.Error{Op: op, Code: "timeout", Hint: hint}
+}
+
+func spelled(effects []policy.Effect) []string {
+	var list []string
+	for _, e := range effects {
+		list = append(list, e.String())
+	}
+	return list
+}
+
+// newID returns the name of a call: it ties an outcome to its intent.
+func newID() string {
+	var b [8]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

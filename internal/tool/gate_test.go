@@ -1,0 +1,510 @@
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// journal keeps records in memory; the real one has tests of its own.
+type journal struct {
+	mu      sync.Mutex
+	records []audit.Record
+	broken  func(audit.Record) error
+}
+
+func (j *journal) Write(r audit.Record, _ audit.Wait) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.broken != nil {
+		if err := j.broken(r); err != nil {
+			return err
+		}
+	}
+	j.records = append(j.records, r)
+	return nil
+}
+
+func (j *journal) kinds() string {
+	var kinds []string
+	for _, r := range j.records {
+		kinds = append(kinds, string(r.Kind)+":"+r.Decision+":"+r.Code)
+	}
+	return strings.Join(kinds, " ")
+}
+
+type approver func(tool.Request) tool.Answer
+
+func (a approver) Approve(_ context.Context, r tool.Request) tool.Answer { return a(r) }
+
+func yes(tool.Request) tool.Answer { return tool.Answer{Verdict: tool.Yes, By: "user"} }
+
+type pathArgs struct {
+	Path string `json:"path" jsonschema:"the file"`
+	N    int    `json:"n,omitempty" jsonschema:"a number" default:"7" minimum:"1"`
+	Kind string `json:"kind,omitempty" jsonschema:"one of two" enum:"a,b"`
+}
+
+// does returns a tool that declares effects on its path and does something.
+func does(name string, mode policy.Mode, verbs []policy.Verb, do func(*sandbox.Sandbox, string) error) tool.Tool {
+	t := tool.Tool{Name: name, Toolset: "filesystem", Mode: mode, Verbs: verbs, Description: "test"}
+	return tool.New(t, func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
+		var effects []policy.Effect
+		for _, v := range verbs {
+			effects = append(effects, policy.Effect{Verb: v, Target: a.Path})
+		}
+		run := func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+			return tool.Result{Text: fmt.Sprint("done ", a.N)}, do(files, a.Path)
+		}
+		return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
+			return tool.Ready(run, tool.Change{Path: a.Path, Op: tool.Update, Diff: "-old\n+new\n"}), nil
+		}, effects...), nil
+	})
+}
+
+func write(s *sandbox.Sandbox, path string) error  { _, err := s.Write(path, []byte("new")); return err }
+func read(s *sandbox.Sandbox, path string) error   { _, err := s.Read(path); return err }
+func remove(s *sandbox.Sandbox, path string) error { return s.Delete(path) }
+
+type room struct {
+	tool.Gate
+	files   *sandbox.Memory
+	journal *journal
+}
+
+// newRoom is a gate with a.md and b.md in /out, and x.md in /in, read-only.
+func newRoom(t *testing.T, rules []policy.Rule, tools ...tool.Tool) *room {
+	t.Helper()
+	m := sandbox.NewMemory(map[string]sandbox.Object{"a.md": {Content: "old"}, "b.md": {Content: "old"}, "sub/c.md": {Content: "old"}})
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
+		{Target: "/out", Backend: m, Access: sandbox.ReadWrite},
+		{Target: "/in", Backend: sandbox.NewMemory(map[string]sandbox.Object{"x.md": {Content: "x"}}), Access: sandbox.ReadOnly},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := policy.AllFiles().With(sandbox.Limit{Path: "/out", Access: sandbox.ReadWrite}, sandbox.Limit{Path: "/in", Access: sandbox.ReadOnly})
+	j := &journal{}
+	return &room{tool.Gate{Tools: tools, Files: s, Journal: j, Approver: approver(yes), Workers: []string{"main", "sub"},
+		Grant: policy.Grant{Files: files, Tools: policy.SetOf("filesystem"), Consent: policy.Consents{}.With(rules...)}}, m, j}
+}
+
+func (r *room) call(origin policy.Origin, name, args string) tool.Result {
+	return r.Do(context.Background(), origin, tool.Call{Tool: name, Args: []byte(args)})
+}
+
+func (r *room) unchanged(t *testing.T) {
+	t.Helper()
+	want := map[string]string{"a.md": "old", "b.md": "old", "sub/c.md": "old"}
+	got := r.files.Files()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("files: got %v, want %v", got, want)
+	}
+}
+
+var (
+	write1 = []policy.Verb{policy.Write}
+	read1  = []policy.Verb{policy.Read}
+)
+
+// A call that is allowed runs once, with an intent before and an outcome after.
+func TestOnce(t *testing.T) {
+	runs := 0
+	r := newRoom(t, nil)
+	r.Tools = []tool.Tool{does("put", policy.Both, write1, func(s *sandbox.Sandbox, p string) error {
+		runs++
+		if got := r.journal.kinds(); got != "intent:yes:" {
+			t.Errorf("journal at the time of the effect: got %q, want the intent", got)
+		}
+		return write(s, p)
+	})}
+	got := r.call(policy.Model, "put", `{"path": "/out/a.md"}`)
+	if !got.OK() || runs != 1 || r.files.Files()["a.md"] != "new" || got.Text != "done 7" {
+		t.Errorf("got %+v after %d runs, want it done once", got, runs)
+	}
+	if got := r.journal.kinds(); got != "intent:yes: outcome::" {
+		t.Errorf("journal: got %q", got)
+	}
+	in, out := r.journal.records[0], r.journal.records[1]
+	if in.Call == "" || in.Call != out.Call || in.By != "user" || len(in.Digest) != 64 || !slices.Equal(in.Effects, []string{"write /out/a.md"}) ||
+		!slices.Equal(in.Workers, []string{"main", "sub"}) || in.Origin != "model" {
+		t.Errorf("intent: got %+v", in)
+	}
+}
+
+// The steps that refuse, each with its code, none with an effect, all journaled.
+func TestRefusals(t *testing.T) {
+	put := does("put", policy.Both, write1, write)
+	for _, test := range []struct {
+		name   string
+		rules  []policy.Rule
+		origin policy.Origin
+		tool   string
+		args   string
+		code   sandbox.Code
+		hint   string
+	}{
+		{"unknown", nil, policy.Model, "putt", `{}`, "unknown_tool", "did you mean put? there are put"},
+		{"nobody", nil, policy.Nobody, "put", `{"path": "/out/a.md"}`, "blocked", "nobody"},
+		{"manual by a model", nil, policy.Model, "push", `{"path": "/out/a.md"}`, "manual_only", "the user can run: golem tool push"},
+		{"manual by a peer", nil, policy.Peer, "push", `{"path": "/out/a.md"}`, "manual_only", "the user can run: golem tool push"},
+		{"llm by the user", nil, policy.User, "think", `{"path": "/out/a.md"}`, "blocked", "user"},
+		{"another case", nil, policy.Model, "put", `{"Path": "/out/a.md"}`, "invalid_args", "did you mean path?"},
+		{"unknown key", nil, policy.Model, "put", `{"path": "/out/a.md", "approved": true}`, "invalid_args", `unknown argument approved`},
+		{"twice", nil, policy.Model, "put", `{"path": "/out/a.md", "path": "/out/b.md"}`, "invalid_args", "path stands twice"},
+		{"escaped twice", nil, policy.Model, "put", `{"path": "/out/a.md", "p\u0061th": "/out/b.md"}`, "invalid_args", "path stands twice"},
+		{"missing", nil, policy.Model, "put", `{}`, "invalid_args", "path is missing"},
+		{"kind", nil, policy.Model, "put", `{"path": 3}`, "invalid_args", "path: want a string, got an integer"},
+		{"null", nil, policy.Model, "put", `{"path": null}`, "invalid_args", "path: want a string, got null"},
+		{"least", nil, policy.Model, "put", `{"path": "/out/a.md", "n": 0}`, "invalid_args", "n: want at least 1"},
+		{"fraction", nil, policy.Model, "put", `{"path": "/out/a.md", "n": 1.5}`, "invalid_args", "n: want an integer"},
+		{"huge", nil, policy.Model, "put", `{"path": "/out/a.md", "n": 99999999999999999999}`, "invalid_args", "n: "},
+		{"enum", nil, policy.Model, "put", `{"path": "/out/a.md", "kind": "c"}`, "invalid_args", "kind: want one of a, b"},
+		{"list", nil, policy.Model, "put", `[]`, "invalid_args", "want an object, got an array"},
+		{"no JSON", nil, policy.Model, "put", `{"path": `, "invalid_args", "ends too early"},
+		{"two values", nil, policy.Model, "put", `{"path": "/out/a.md"} {}`, "invalid_args", "one JSON object"},
+		{"deep", nil, policy.Model, "put", strings.Repeat("[", 100_000), "invalid_args", "levels deep"},
+		{"not UTF-8", nil, policy.Model, "put", "{\"path\": \"/out/\xff\"}", "invalid_args", "UTF-8"},
+		{"large", nil, policy.Model, "put", `{"path": "` + strings.Repeat("a", 17<<20) + `"}`, "invalid_args", "are the most"},
+		{"blocked", []policy.Rule{{Verb: policy.Write, Target: "/out", Consent: policy.Blocked, From: "x:1"}}, policy.Model, "put", `{"path": "/out/a.md"}`, "blocked", "no approval changes that"},
+		{"blocked tool", []policy.Rule{{Verb: policy.Use, Target: "put", Consent: policy.Blocked}}, policy.Model, "put", `{"path": "/out/a.md"}`, "blocked", "no approval"},
+		{"not its files", nil, policy.Model, "put", `{"path": "/in/x.md"}`, "blocked", "not among"},
+		{"no name", nil, policy.Model, "put", `{"path": "../x"}`, "blocked", "not a name"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRoom(t, test.rules, put, does("push", policy.Manual, write1, write), does("think", policy.LLM, write1, write))
+			r.Approver = approver(func(q tool.Request) tool.Answer {
+				t.Errorf("somebody was asked: %+v", q)
+				return tool.Answer{Verdict: tool.Yes}
+			})
+			got := r.call(test.origin, test.tool, test.args)
+			if got.Err == nil || got.Err.Code != test.code || !strings.Contains(got.Err.Error(), test.hint) {
+				t.Errorf("got %v, want %s and %q", got.Err, test.code, test.hint)
+			}
+			if len(got.String()) > 2000 || !strings.HasPrefix(got.String(), "Error: ") {
+				t.Errorf("text: got %d bytes: %.80s", len(got.String()), got.String())
+			}
+			r.unchanged(t)
+			if got := r.journal.records; len(got) != 1 || got[0].Kind != audit.Refusal || got[0].Code != string(test.code) {
+				t.Errorf("journal: got %+v, want one refusal", got)
+			}
+		})
+	}
+}
+
+// No mode of approval lets a model use what is for the user's hand, and none
+// lets anybody do what is blocked.
+func TestBlockedBeforeApproval(t *testing.T) {
+	rules := []policy.Rule{{Verb: policy.Write, Target: "/out", Consent: policy.Blocked}}
+	r := newRoom(t, rules, does("put", policy.Both, write1, write), does("push", policy.Manual, read1, read))
+	for _, origin := range []policy.Origin{policy.Model, policy.Peer, policy.User} {
+		if got := r.call(origin, "put", `{"path": "/out/a.md"}`); got.Err == nil || got.Err.Code != "blocked" {
+			t.Errorf("put by %v: got %+v, want blocked", origin, got)
+		}
+	}
+	if got := r.call(policy.User, "push", `{"path": "/out/a.md"}`); !got.OK() {
+		t.Errorf("push by the user: got %v", got.Err)
+	}
+	r.unchanged(t)
+}
+
+// A plan gets what it declared, and nothing else: one that lies fails.
+func TestLyingPlans(t *testing.T) {
+	for name, lie := range map[string]tool.Tool{
+		"writes where it said it reads":       does("lie", policy.Both, read1, write),
+		"deletes where it said it reads":      does("lie", policy.Both, read1, remove),
+		"deletes where it said it writes":     does("lie", policy.Both, write1, remove),
+		"writes where it said it deletes":     does("lie", policy.Both, []policy.Verb{policy.Delete}, write),
+		"writes elsewhere":                    does("lie", policy.Both, write1, func(s *sandbox.Sandbox, _ string) error { return write(s, "/out/b.md") }),
+		"reads elsewhere":                     does("lie", policy.Both, read1, func(s *sandbox.Sandbox, _ string) error { return read(s, "/out/b.md") }),
+		"writes above":                        does("lie", policy.Both, write1, func(s *sandbox.Sandbox, _ string) error { return write(s, "/out/c.md") }),
+		"moves away":                          does("lie", policy.Both, write1, func(s *sandbox.Sandbox, p string) error { return s.Move(p, "/out/z.md") }),
+		"declares nothing and reads":          does("lie", policy.Both, nil, read),
+		"declares nothing and writes":         does("lie", policy.Both, nil, write),
+		"reads a file above what it declared": does("lie", policy.Both, read1, func(s *sandbox.Sandbox, _ string) error { return read(s, "/in/x.md") }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRoom(t, nil, lie)
+			got := r.call(policy.Model, "lie", `{"path": "/out/a.md"}`)
+			if got.OK() {
+				t.Error("it was done")
+			}
+			r.unchanged(t)
+			if kinds := r.journal.kinds(); !strings.HasPrefix(kinds, "intent:") || !strings.Contains(kinds, "outcome::"+string(got.Err.Code)) {
+				t.Errorf("journal: got %q", kinds)
+			}
+		})
+	}
+}
+
+// Preparing cannot change anything, and sees only the files of the effects.
+func TestPreparingChangesNothing(t *testing.T) {
+	var tried []error
+	note := func(err error) { tried = append(tried, err) }
+	sly := tool.New(tool.Tool{Name: "sly", Toolset: "filesystem", Mode: policy.Both}, func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
+		return tool.Changing(func(_ context.Context, s *sandbox.Sandbox) (tool.Prepared, error) {
+			note(write(s, "/out/a.md"))
+			note(remove(s, "/out/a.md"))
+			note(read(s, "/out/b.md"))
+			if err := read(s, "/out/a.md"); err != nil {
+				t.Errorf("preparing cannot read its own file: %v", err)
+			}
+			return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return tool.Result{}, nil }), nil
+		}, policy.Effect{Verb: policy.Write, Target: "/out/a.md"}), nil
+	})
+	r := newRoom(t, nil, sly)
+	if got := r.call(policy.Model, "sly", `{"path": "x"}`); !got.OK() || len(tried) != 3 {
+		t.Fatalf("got %+v after %d tries", got, len(tried))
+	}
+	for i, err := range tried {
+		if err == nil {
+			t.Errorf("try %d was let through", i)
+		}
+	}
+	r.unchanged(t)
+}
+
+// A panic in any part of a tool, and in an approver, is one failed call.
+func TestPanics(t *testing.T) {
+	boom := func() { panic("at /var/lib: nil map") }
+	args := func(plan func() (tool.Plan, error)) tool.Tool {
+		return tool.New(tool.Tool{Name: "p", Toolset: "filesystem", Mode: policy.Both}, func(context.Context, tool.Names, pathArgs) (tool.Plan, error) { return plan() })
+	}
+	run := func(context.Context, *sandbox.Sandbox) (tool.Result, error) { boom(); return tool.Result{}, nil }
+	for name, test := range map[string]struct {
+		tool tool.Tool
+		ask  approver
+		code sandbox.Code
+	}{
+		"plan": {args(func() (tool.Plan, error) { boom(); return tool.Plan{}, nil }), yes, "internal"},
+		"prepare": {args(func() (tool.Plan, error) {
+			return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { boom(); return tool.Prepared{}, nil }), nil
+		}), yes, "internal"},
+		"run":      {args(func() (tool.Plan, error) { return tool.Reading(run), nil }), yes, "internal"},
+		"nil run":  {args(func() (tool.Plan, error) { return tool.Reading(nil), nil }), yes, "internal"},
+		"zero":     {args(func() (tool.Plan, error) { return tool.Plan{}, nil }), yes, "internal"},
+		"approver": {does("p", policy.Both, write1, write), func(tool.Request) tool.Answer { boom(); return tool.Answer{Verdict: tool.Yes} }, "declined"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRoom(t, nil, test.tool, does("good", policy.Both, read1, read))
+			r.Approver = test.ask
+			got := r.call(policy.Model, "p", `{"path": "/out/a.md"}`)
+			if got.Err == nil || got.Err.Code != test.code || strings.Contains(got.String(), "/var") {
+				t.Errorf("got %+v, want %s", got, test.code)
+			}
+			r.unchanged(t)
+			if got := r.call(policy.Model, "good", `{"path": "/out/a.md"}`); !got.OK() {
+				t.Errorf("the next call: got %v", got.Err)
+			}
+			if len(r.journal.records) < 3 {
+				t.Errorf("journal: got %q", r.journal.kinds())
+			}
+		})
+	}
+}
+
+// Without a durable record nothing happens; without its outcome nothing that
+// was read is handed out.
+func TestJournalFirst(t *testing.T) {
+	full := errors.New("/var/lib/x: no space left on device")
+	r := newRoom(t, nil, does("put", policy.Both, write1, write), does("get", policy.Both, read1, read))
+	r.journal.broken = func(audit.Record) error { return full }
+	for _, name := range []string{"put", "get"} {
+		got := r.call(policy.Model, name, `{"path": "/out/a.md"}`)
+		if got.OK() || strings.Contains(got.String(), "/var") || got.Text != "" {
+			t.Errorf("%s: got %+v, want it refused, without a path of the host", name, got)
+		}
+	}
+	r.unchanged(t)
+	r.journal.broken = func(rec audit.Record) error {
+		if rec.Kind == audit.Outcome {
+			return full
+		}
+		return nil
+	}
+	if got := r.call(policy.Model, "get", `{"path": "/out/a.md"}`); got.OK() || got.Text != "" {
+		t.Errorf("get without its outcome: got %+v, want nothing handed out", got)
+	}
+	if got := r.call(policy.Model, "put", `{"path": "/out/a.md"}`); !got.OK() || len(got.Notes) != 1 {
+		t.Errorf("put without its outcome: got %+v, want it done, with a note", got)
+	}
+	r.Journal = nil
+	if got := r.call(policy.Model, "get", `{"path": "/out/a.md"}`); got.OK() {
+		t.Error("a gate without a journal let a call through")
+	}
+}
+
+// What an approver is shown is bound to the call: each has its own digest, the
+// same call the same, whatever the order of its keys.
+func TestRequests(t *testing.T) {
+	var asked []tool.Request
+	r := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Consent: policy.Ask, From: "golem.yaml:3"}}, does("put", policy.Both, write1, write))
+	r.Approver = approver(func(q tool.Request) tool.Answer { asked = append(asked, q); return tool.Answer{Note: "not\nnow"} })
+	for _, args := range []string{`{"path": "/out/a.md", "n": 3}`, `{ "n":3, "path":"/out/a.md"}`, `{"path": "/out/a.md", "n": 4}`, `{"path": "/out/b.md", "n": 3}`} {
+		got := r.call(policy.Model, "put", args)
+		if got.Err == nil || got.Err.Code != "declined" || !strings.Contains(got.Err.Hint, "not now") {
+			t.Errorf("%s: got %v, want declined with the note", args, got.Err)
+		}
+	}
+	r.unchanged(t)
+	if asked[0].Digest != asked[1].Digest || asked[0].Same != asked[1].Same {
+		t.Error("the order of keys makes another call")
+	}
+	for _, q := range asked[2:] {
+		if q.Digest == asked[0].Digest || q.Same == asked[0].Same {
+			t.Errorf("another call has the same digest: %s", q.Args)
+		}
+	}
+	q := asked[0]
+	if q.Rule != "golem.yaml:3" || len(q.Asks) != 1 || q.Asks[0] != (policy.Effect{Verb: policy.Write, Target: "/out/a.md"}) || len(q.Changes) != 1 {
+		t.Errorf("request: got %+v", q)
+	}
+	if b, err := json.Marshal(q); err != nil || !strings.Contains(string(b), `"verb":"write"`) {
+		t.Errorf("as JSON: %s, %v", b, err)
+	}
+}
+
+// A tool that a grant would always refuse is not offered; neither are tools of
+// other toolsets, older names, and those that the caller may not use.
+func TestOffered(t *testing.T) {
+	names := func(r *room, o policy.Origin) string {
+		var list []string
+		for _, t := range r.Offered(o) {
+			list = append(list, t.Name)
+		}
+		return strings.Join(list, " ")
+	}
+	put, get := does("put", policy.Both, write1, write), does("get", policy.Both, read1, read)
+	other := get.As("sandbox_get")
+	foreign := get
+	foreign.Name, foreign.Toolset = "foreign", "other"
+	all := []tool.Tool{put, get, other, foreign, does("push", policy.Manual, read1, read)}
+	r := newRoom(t, nil, all...)
+	if got := names(r, policy.Model); got != "put get" {
+		t.Errorf("for a model: got %q", got)
+	}
+	if got := names(r, policy.User); got != "put get push" {
+		t.Errorf("for the user: got %q", got)
+	}
+	if got := r.call(policy.Model, "sandbox_get", `{"path": "/out/a.md"}`); !got.OK() {
+		t.Errorf("an older name: got %v", got.Err)
+	}
+	if got := r.call(policy.Model, "foreign", `{"path": "/out/a.md"}`); got.OK() || got.Err.Code != "unknown_tool" {
+		t.Errorf("a tool that is not granted: got %+v", got)
+	}
+	blocked := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Consent: policy.Blocked}}, all...)
+	if got := names(blocked, policy.Model); got != "get" {
+		t.Errorf("where all writes are blocked: got %q", got)
+	}
+	open := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Consent: policy.Blocked}, {Verb: policy.Write, Target: "/out/sub", Consent: policy.Ask}}, all...)
+	if got := names(open, policy.Model); got != "put get" {
+		t.Errorf("where one folder is open: got %q", got)
+	}
+}
+
+// A folder is read without what a rule below it holds back, and it is said.
+func TestStricterBelow(t *testing.T) {
+	var seen []string
+	look := does("look", policy.Both, read1, func(s *sandbox.Sandbox, p string) error {
+		entries, err := s.List(p)
+		for _, e := range entries {
+			seen = append(seen, e.Name)
+		}
+		if _, err := s.Read("/out/sub/c.md"); err == nil {
+			seen = append(seen, "read c.md")
+		}
+		return err
+	})
+	r := newRoom(t, []policy.Rule{{Verb: policy.Read, Target: "/out/sub", Consent: policy.Blocked}}, look)
+	got := r.call(policy.Model, "look", `{"path": "/out"}`)
+	if !got.OK() || slices.Contains(seen, "read c.md") || slices.Contains(seen, "sub") || len(got.Notes) != 1 {
+		t.Errorf("got %+v, saw %v; want it without /out/sub, and a note", got, seen)
+	}
+}
+
+// Who may not read a file does not learn from a change, nor from a failure to
+// prepare one, what is in it.
+func TestChangesTellNoSecrets(t *testing.T) {
+	rules := []policy.Rule{{Verb: policy.Read, Target: "/out", Consent: policy.Ask}, {Verb: policy.Write, Target: "/out", Consent: policy.PreApproved}}
+	r := newRoom(t, rules, does("put", policy.Both, write1, write))
+	got := r.call(policy.Model, "put", `{"path": "/out/a.md"}`)
+	if !got.OK() || len(got.Changes) != 1 || got.Changes[0].Diff != "" || strings.Contains(got.String(), "old") {
+		t.Errorf("got %+v, want no diff", got)
+	}
+	miss := tool.New(tool.Tool{Name: "miss", Toolset: "filesystem", Mode: policy.Both}, func(context.Context, tool.Names, pathArgs) (tool.Plan, error) {
+		return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
+			return tool.Prepared{}, &sandbox.Error{Op: "edit", Path: "/out/a.md", Code: sandbox.ErrInvalid, Hint: "closest: SECRET"}
+		}, policy.Effect{Verb: policy.Read, Target: "/out/a.md"}, policy.Effect{Verb: policy.Write, Target: "/out/a.md"}), nil
+	})
+	asked := 0
+	r = newRoom(t, rules, miss)
+	r.Approver = approver(func(q tool.Request) tool.Answer {
+		asked++
+		if !strings.Contains(q.Problem, "SECRET") {
+			t.Errorf("the user is not told the problem: %+v", q)
+		}
+		return tool.Answer{}
+	})
+	if got := r.call(policy.Model, "miss", `{"path": "/out/a.md"}`); asked != 1 || strings.Contains(got.String(), "SECRET") {
+		t.Errorf("got %s after %d questions", got, asked)
+	}
+	r.Approver = approver(yes)
+	if got := r.call(policy.Model, "miss", `{"path": "/out/a.md"}`); !strings.Contains(got.String(), "SECRET") {
+		t.Errorf("after a yes: got %s", got)
+	}
+}
+
+// A call that was stopped while somebody thought about it does nothing.
+func TestStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := newRoom(t, nil, does("put", policy.Both, write1, write))
+	r.Approver = approver(func(tool.Request) tool.Answer { cancel(); return tool.Answer{Verdict: tool.Yes} })
+	got := r.Do(ctx, policy.Model, tool.Call{Tool: "put", Args: []byte(`{"path": "/out/a.md"}`)})
+	if got.OK() || got.Err.Code != "timeout" {
+		t.Errorf("got %+v, want timeout", got)
+	}
+	r.unchanged(t)
+}
+
+// Pending returns at once, with the name and digest to answer by.
+func TestPending(t *testing.T) {
+	r := newRoom(t, nil, does("put", policy.Both, write1, write))
+	r.Approver = approver(func(tool.Request) tool.Answer { return tool.Answer{Verdict: tool.Waits, ID: "k3v9"} })
+	got := r.call(policy.Model, "put", `{"path": "/out/a.md"}`)
+	if got.OK() || got.Pending == nil || got.Pending.ID != "k3v9" || len(got.Pending.Digest) != 64 || !strings.Contains(got.String(), "golem approve k3v9") {
+		t.Errorf("got %+v", got)
+	}
+	if got := r.journal.kinds(); got != "refusal:pending:declined" {
+		t.Errorf("journal: got %q", got)
+	}
+	r.unchanged(t)
+}
+
+// Every parallel call gets its own answer.
+func TestParallel(t *testing.T) {
+	r := newRoom(t, nil, does("put", policy.Both, write1, write), does("take", policy.Both, []policy.Verb{policy.Delete}, remove))
+	r.Approver = approver(func(q tool.Request) tool.Answer {
+		if q.Effects[0].Target == "/out/a.md" {
+			return tool.Answer{Verdict: tool.Yes}
+		}
+		return tool.Answer{}
+	})
+	var wait sync.WaitGroup
+	for _, call := range [][2]string{{"put", "/out/a.md"}, {"put", "/out/b.md"}, {"take", "/out/sub/c.md"}} {
+		wait.Go(func() { r.call(policy.Model, call[0], `{"path": "`+call[1]+`"}`) })
+	}
+	wait.Wait()
+	if got := r.files.Files(); got["a.md"] != "new" || got["b.md"] != "old" || got["sub/c.md"] != "old" {
+		t.Errorf("files: got %v", got)
+	}
+}

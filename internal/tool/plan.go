@@ -1,0 +1,119 @@
+package tool
+
+import (
+	"context"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Plan is what a call would do. It can be looked at and decided about; only a
+// Gate can run it. The zero Plan does nothing, and says so as an error.
+type Plan struct {
+	// Effects are all that it does. What is not among them cannot be done: the
+	// sandbox it runs with does not allow it.
+	Effects []policy.Effect
+
+	reading Run // or
+	prepare func(ctx context.Context, files *sandbox.Sandbox) (Prepared, error)
+}
+
+// A Run does what was planned, with a sandbox that allows the declared effects.
+type Run func(ctx context.Context, files *sandbox.Sandbox) (Result, error)
+
+// Reading returns a plan that changes nothing and so has nothing to prepare.
+func Reading(run Run, effects ...policy.Effect) Plan {
+	return Plan{Effects: effects, reading: run}
+}
+
+// Changing returns a plan that changes something. To prepare it works out the
+// exact changes from what is there now, with a sandbox that can read the files
+// of the effects and change nothing; the changes are shown to who decides, and
+// the run that comes with them must make these or fail.
+func Changing(prepare func(ctx context.Context, files *sandbox.Sandbox) (Prepared, error), effects ...policy.Effect) Plan {
+	return Plan{Effects: effects, prepare: prepare}
+}
+
+// Prepared is a plan whose changes are known.
+type Prepared struct {
+	Changes []Change
+
+	run Run
+}
+
+// Ready returns what makes the changes.
+func Ready(run Run, changes ...Change) Prepared { return Prepared{changes, run} }
+
+// A Change is what happens to one file or folder.
+type Change struct {
+	Path string `json:"path"`
+	Op   Op     `json:"operation"`
+	To   string `json:"to,omitempty"` // where it goes, of a move or copy
+	// Diff is the change in the unified format; "" where there is no text to show.
+	Diff string `json:"diff,omitempty"`
+	// Base is the version that the change is made from.
+	Base string `json:"base,omitempty"`
+	// Becomes is the version of the new content: a diff may be cut, this is of all
+	// of it.
+	Becomes string `json:"becomes,omitempty"`
+	// Original is the old text, where it is no longer than 100 KB.
+	Original *string `json:"original,omitempty"`
+	// About says what a diff does not: sizes, how many files.
+	About string `json:"about,omitempty"`
+}
+
+// Op is a kind of change.
+type Op string
+
+// The kinds of changes.
+const (
+	Create Op = "create"
+	Update Op = "update"
+	Delete Op = "delete"
+	Move   Op = "move"
+	Copy   Op = "copy"
+)
+
+// limits returns what the effects need of a sandbox: at each target the access
+// of its verbs, and nothing elsewhere. With looking, nothing may be changed.
+// What the consents hold to be stricter below a target is left out there.
+func limits(g policy.Grant, effects []policy.Effect, looking bool) (needs []sandbox.Limit, left []string) {
+	at := map[string]*sandbox.Limit{}
+	var order []string
+	for _, e := range effects {
+		if e.Verb < policy.Read || e.Verb > policy.Attach {
+			continue
+		}
+		l := at[e.Target]
+		if l == nil {
+			l = &sandbox.Limit{Path: e.Target, Access: sandbox.ReadOnly, NoWrite: true, NoDelete: true}
+			at[e.Target] = l
+			order = append(order, e.Target)
+		}
+		if e.Verb == policy.Write || e.Verb == policy.Delete {
+			l.Access = sandbox.ReadWrite
+		}
+		l.NoWrite = l.NoWrite && e.Verb != policy.Write
+		l.NoDelete = l.NoDelete && e.Verb != policy.Delete
+	}
+	for _, path := range order {
+		l := *at[path]
+		if looking {
+			l.Access = sandbox.ReadOnly
+		}
+		needs = append(needs, l)
+	}
+	for _, e := range effects {
+		if e.Verb < policy.Read || e.Verb > policy.Attach {
+			continue
+		}
+		for _, name := range g.Stricter(e) {
+			if at[name] == nil {
+				needs = append(needs, sandbox.Limit{Path: name})
+				at[name] = &needs[len(needs)-1]
+				left = append(left, name)
+			}
+		}
+	}
+	return needs, left
+}

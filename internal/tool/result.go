@@ -1,0 +1,87 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// MaxResult is the most text that a result has.
+const MaxResult = 1 << 20
+
+// A Result is what came of a call. Its texts are for a model: virtual names
+// only, and every error explains itself.
+type Result struct {
+	Text string // for a model, and for a person
+	Data any    // the same for a program, as JSON
+	// Changes are what was done.
+	Changes []Change
+	// Notes are what else there is to know: what was left out.
+	Notes []string
+
+	// Err is why nothing was done, nil if it was.
+	Err *sandbox.Error
+	// Pending names the request that waits for an answer, where Err says so.
+	Pending *Pending
+	// Nobody is true where the call was refused because nobody could be asked.
+	Nobody bool
+	// Stop is true where the user said that all of it should end.
+	Stop bool
+}
+
+// Pending is a request that waits for an answer. Made again after a yes, the
+// same call passes once.
+type Pending struct {
+	ID     string `json:"id"`
+	Digest string `json:"digest"`
+}
+
+// OK reports whether the call was done.
+func (r Result) OK() bool { return r.Err == nil }
+
+// String returns the result as a model reads it.
+func (r Result) String() string {
+	var b strings.Builder
+	if r.Err != nil {
+		b.WriteString("Error: " + r.Err.Error())
+	} else {
+		b.WriteString(strings.TrimSuffix(r.Text, "\n"))
+		for _, c := range r.Changes {
+			if c.Diff != "" {
+				b.WriteString("\n" + strings.TrimSuffix(c.Diff, "\n"))
+			}
+		}
+	}
+	for _, n := range r.Notes {
+		b.WriteString("\nnote: " + n)
+	}
+	return cut(b.String(), MaxResult)
+}
+
+// cut shortens a text in the middle, and says by how much.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	head, tail := most*2/3, len(text)-most/4
+	for !utf8.RuneStart(text[head]) {
+		head--
+	}
+	for tail < len(text) && !utf8.RuneStart(text[tail]) {
+		tail++
+	}
+	return text[:head] + fmt.Sprintf("\n… %d bytes left out here; ask for less at a time …\n", tail-head) + text[tail:]
+}
+
+// failed returns a result that is an error. What is not an *sandbox.Error has a
+// text that nobody has checked for names of the host, so it is not passed on.
+func failed(name string, err error) Result {
+	var known *sandbox.Error
+	if errors.As(err, &known) {
+		return Result{Err: known}
+	}
+	return Result{Err: &sandbox.Error{Op: name, Code: sandbox.CodeOf(err), Hint: "the tool could not do it; try another way"}}
+}

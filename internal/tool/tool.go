@@ -1,0 +1,110 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/golem-forge/golem/internal/policy"
+)
+
+// A Tool is something that a model, a peer or the user may ask for by its name.
+// The zero Tool admits nobody.
+type Tool struct {
+	Name        string
+	Toolset     string // what a grant names
+	Description string // for a model: short, and without the name of any mount
+	Mode        policy.Mode
+	// Verbs are what it may do to files. Where a grant refuses one of them
+	// everywhere, the tool is not offered.
+	Verbs []policy.Verb
+	// Unlisted tools are answered and not offered: older names.
+	Unlisted bool
+	// Private are the arguments that hold content. Of those the journal keeps only
+	// the size.
+	Private []string
+
+	schema *jsonschema.Schema
+	exact  *jsonschema.Resolved
+	plan   func(ctx context.Context, names Names, raw []byte) (any, Plan, error)
+}
+
+// New returns the tool with its arguments, which are the fields of A, and its
+// planner. A field has its JSON name, `jsonschema:"what it is"`, and may have
+// `default:"…"`, `enum:"a,b"` and `minimum:"…"`; with omitempty it may be left
+// out, and then has its default. A type that has no schema is a mistake in the
+// program, and panics.
+func New[A any](t Tool, plan func(ctx context.Context, names Names, args A) (Plan, error)) Tool {
+	schema, err := jsonschema.For[A](nil)
+	if err == nil {
+		err = refine(schema, reflect.TypeFor[A]())
+	}
+	if err == nil {
+		t.exact, err = schema.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+	}
+	if err != nil {
+		panic(fmt.Sprintf("tool %s: %v", t.Name, err))
+	}
+	t.schema = schema
+	t.plan = func(ctx context.Context, names Names, raw []byte) (any, Plan, error) {
+		var args A
+		if err := t.decode(raw, &args); err != nil {
+			return nil, Plan{}, err
+		}
+		p, err := plan(ctx, names, args)
+		return args, p, err
+	}
+	return t
+}
+
+// As returns the tool under an older name, which is answered and not offered.
+func (t Tool) As(name string) Tool {
+	t.Name, t.Unlisted = name, true
+	return t
+}
+
+// Schema returns the JSON schema of the arguments. It is not to be changed.
+func (t Tool) Schema() *jsonschema.Schema { return t.schema }
+
+// refine adds to an inferred schema what the tags of the fields say, and takes
+// out what JSON would allow and nobody means: null for a list.
+func refine(s *jsonschema.Schema, t reflect.Type) error {
+	switch t.Kind() {
+	case reflect.Slice:
+		s.Type, s.Types = "array", nil
+		return refine(s.Items, t.Elem())
+	case reflect.Struct:
+	default:
+		return nil
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		p := s.Properties[name]
+		if p == nil {
+			return fmt.Errorf("field %s has no JSON name", f.Name)
+		}
+		if text, ok := f.Tag.Lookup("default"); ok {
+			p.Default = []byte(text)
+		}
+		if text, ok := f.Tag.Lookup("minimum"); ok {
+			var least float64
+			if _, err := fmt.Sscan(text, &least); err != nil {
+				return err
+			}
+			p.Minimum = &least
+		}
+		if text, ok := f.Tag.Lookup("enum"); ok {
+			for word := range strings.SplitSeq(text, ",") {
+				p.Enum = append(p.Enum, word)
+			}
+		}
+		if err := refine(p, f.Type); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package file
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// sniffed is how much of a file's start is looked at to tell text from other
+// content.
+const sniffed = 8 << 10
+
+// refuseBinary returns an error where a content is not text.
+func refuseBinary(at string, content []byte, size int64) error {
+	start := content[:min(len(content), sniffed)]
+	kind := kindOf(start)
+	if kind == "" && bytes.IndexByte(start, 0) < 0 && !mostlyControl(start) {
+		return nil
+	}
+	if kind == "" {
+		kind = "not text"
+	}
+	return binary(at, kind, size)
+}
+
+func binary(at, kind string, size int64) error {
+	return &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrInvalid,
+		Hint: fmt.Sprintf("cannot read a binary file as text (%s, %d bytes); attach it to a worker with the attachments of call_worker; file_info, copy_file and move_file work", kind, size)}
+}
+
+// kindOf names what a content begins as; "" where that is not known.
+func kindOf(start []byte) string {
+	for _, k := range []struct{ magic, kind string }{
+		{"%PDF-", "PDF"},
+		{"\x89PNG\r\n\x1a\n", "PNG image"},
+		{"\xff\xd8\xff", "JPEG image"},
+		{"GIF87a", "GIF image"},
+		{"GIF89a", "GIF image"},
+		{"PK\x03\x04", "ZIP archive or office document"},
+		{"\x1f\x8b\x08", "gzip"},
+		{"\x7fELF", "program"},
+		{"SQLite format 3\x00", "SQLite database"},
+		{"\xff\xfe", "UTF-16 text"},
+		{"\xfe\xff", "UTF-16 text"},
+	} {
+		if bytes.HasPrefix(start, []byte(k.magic)) {
+			return k.kind
+		}
+	}
+	return ""
+}
+
+// mostlyControl reports whether more than a third of the first bytes are
+// control characters that no text has.
+func mostlyControl(start []byte) bool {
+	start = start[:min(len(start), 1<<10)]
+	n := 0
+	for _, c := range start {
+		if c < ' ' && (c < '\b' || c > '\r') && c != 0x1b || c == 0x7f {
+			n++
+		}
+	}
+	return 3*n > len(start)
+}

@@ -1,0 +1,76 @@
+package file
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// On a full disk a change is an error that says so; the old file is whole and
+// nothing is left of the new one.
+func TestFullDisk(t *testing.T) {
+	if !inMountNamespace(t) {
+		return
+	}
+	s := newScene(t, nil)
+	check(t, unix.Mount("tmpfs", s.host("proj"), "tmpfs", 0, "size=256k"))
+	t.Cleanup(func() { unix.Unmount(s.host("proj"), unix.MNT_DETACH) })
+	box, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Source: sandbox.Host(s.host("proj")), Access: sandbox.ReadWrite}}})
+	check(t, err)
+	s.over(box)
+	s.put("proj/a", strings.Repeat("old ", 40_000))
+	before := s.tree("proj")
+	large := strings.Repeat("new ", 250_000)
+	s.fails(sandbox.ErrLimit, "write_file", args{"path": "/a", "content": large}, "no space")
+	s.fails(sandbox.ErrLimit, "write_file", args{"path": "/b", "content": large}, "no space")
+	s.fails(sandbox.ErrLimit, "edit_file", args{"path": "/a", "edits": []args{{"old": "old", "new": "longer than that", "replace_all": true}}}, "no space")
+	s.fails(sandbox.ErrLimit, "copy_file", args{"from": "/a", "to": "/b"}, "no space")
+	if after := s.tree("proj"); after != before {
+		t.Errorf("%.200s…\nbecame\n%.200s…", before, after)
+	}
+	s.must("write_file", args{"path": "/a", "content": "new"})
+	s.want("proj/a", "new")
+}
+
+// A pipe holds nobody up: what would read or write it is refused at once, and it
+// can be removed.
+func TestPipe(t *testing.T) {
+	s := newScene(t, nil)
+	check(t, unix.Mkfifo(s.host("proj/pipe"), 0o666))
+	s.fails(sandbox.ErrNotRegular, "write_file", args{"path": "/pipe", "content": "x"})
+	s.fails(sandbox.ErrNotRegular, "edit_file", oneEdit("/pipe", "x", "y"))
+	s.fails(sandbox.ErrNotRegular, "copy_file", args{"from": "/pipe", "to": "/free"})
+	s.fails(sandbox.ErrExists, "make_directory", args{"path": "/pipe"})
+	s.must("move_file", args{"from": "/pipe", "to": "/pipe2"})
+	s.must("delete_file", args{"path": "/pipe2"})
+}
+
+// inMountNamespace runs the calling test once more where it may mount, and
+// reports whether this is that run.
+func inMountNamespace(t *testing.T) bool {
+	t.Helper()
+	const variable = "FILE_TEST_MOUNTS"
+	if os.Getenv(variable) != "" {
+		return true
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), variable+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if os.Getuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("PASS")) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return false
+}

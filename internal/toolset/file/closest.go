@@ -1,0 +1,194 @@
+package file
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxScanned   = 8 << 20 // bytes of a file that are searched for something like a text
+	maxCandidate = 200_000 // lines of it
+	maxWanted    = 500     // lines of the text
+	maxRepeats   = 8       // of one line in the text
+	maxShown     = 10      // lines that are shown
+	maxChars     = 200     // characters of each
+)
+
+// closest says where in the file something like old stands, and what differs if
+// that is little. How much it looks at is bounded, whatever the file.
+func closest(content []byte, old string) string {
+	if i := bytes.IndexByte(content, 0); i >= 0 {
+		return "the file is binary or UTF-16: old must be its exact bytes"
+	}
+	have := split(content[:min(len(content), maxScanned)], maxCandidate)
+	wanted := split([]byte(strings.Trim(old, "\r\n")), maxWanted)
+	start, ok := vote(have, wanted)
+	if !ok {
+		start, ok = likest(have, wanted)
+	}
+	switch {
+	case !ok && len(content) > maxScanned:
+		return fmt.Sprintf("nothing in its first %d MiB is like that; read the part again", maxScanned>>20)
+	case !ok:
+		return "nothing in it is like that; read the file again"
+	}
+	window := have[start:min(len(have), start+len(wanted))]
+	var b strings.Builder
+	b.WriteString("the closest is this")
+	if what := difference(strings.Join(window, "\n"), strings.Join(wanted, "\n")); what != "" {
+		b.WriteString(", where only " + what)
+	}
+	b.WriteString(":")
+	for i, line := range window[:min(len(window), maxShown)] {
+		fmt.Fprintf(&b, "\n%6d\t%s", start+i+1, brief(line))
+	}
+	if more := len(window) - maxShown; more > 0 {
+		fmt.Fprintf(&b, "\n… %d more lines", more)
+	}
+	return b.String()
+}
+
+// split returns the first lines of a text, without their LF.
+func split(text []byte, most int) []string {
+	var list []string
+	for line := range bytes.Lines(text) {
+		if len(list) == most {
+			break
+		}
+		list = append(list, strings.TrimSuffix(string(line), "\n"))
+	}
+	return list
+}
+
+// brief shortens a line.
+func brief(line string) string {
+	line = strings.ToValidUTF8(strings.TrimSuffix(line, "\r"), "\uFFFD")
+	n := 0
+	for i := range line {
+		if n == maxChars {
+			return line[:i] + "…"
+		}
+		n++
+	}
+	return line
+}
+
+// vote finds the place at which the most of the wanted lines stand, white space
+// and quotes aside. Long lines count for more than short ones.
+func vote(have, wanted []string) (start int, ok bool) {
+	at := map[string][]int{}
+	for i, line := range wanted {
+		if key := bare(line); key != "" && len(at[key]) < maxRepeats {
+			at[key] = append(at[key], i)
+		}
+	}
+	votes := map[int]int{}
+	best := 0
+	for i, line := range have {
+		if len(line) > maxScanned/8 {
+			continue
+		}
+		key := bare(line)
+		for _, j := range at[key] {
+			place := max(0, i-j)
+			if votes[place] += min(len(key), 40); votes[place] > best {
+				best, start = votes[place], place
+			}
+		}
+	}
+	return start, best > 0
+}
+
+// likest finds the line that has the most in common with the longest of the
+// wanted ones: runs of three bytes.
+func likest(have, wanted []string) (start int, ok bool) {
+	longest, offset := "", 0
+	for i, line := range wanted {
+		if key := bare(line); len(key) > len(longest) {
+			longest, offset = key, i
+		}
+	}
+	longest = longest[:min(len(longest), 2*maxChars)]
+	runs := map[string]bool{}
+	for i := range max(0, len(longest)-2) {
+		runs[longest[i:i+3]] = true
+	}
+	best := len(runs) / 3 // less is chance
+	for i, line := range have {
+		key := bare(line[:min(len(line), 4*maxChars)])
+		shared := map[string]bool{}
+		for k := range max(0, len(key)-2) {
+			if run := key[k : k+3]; runs[run] {
+				shared[run] = true
+			}
+		}
+		if len(shared) > best {
+			best, start, ok = len(shared), max(0, i-offset), true
+		}
+	}
+	return start, ok
+}
+
+// difference names the one kind of thing in which the file differs from a text.
+func difference(have, want string) string {
+	for _, d := range []struct {
+		what string
+		same func(string) string
+	}{
+		{"the line ends differ", func(s string) string { return strings.ReplaceAll(s, "\r", "") }},
+		{"tabs and spaces differ", blanks},
+		{"white space differs", func(s string) string { return strings.Map(noSpace, s) }},
+		{"quotes differ", func(s string) string { return strings.Map(oneQuote, s) }},
+		{"white space and quotes differ", bare},
+		{"upper and lower case differ", strings.ToLower},
+		{"the line numbers differ: leave them out", numbers},
+	} {
+		if strings.Contains(d.same(have), d.same(want)) {
+			return d.what
+		}
+	}
+	return ""
+}
+
+// bare returns a line without white space, with one kind of quotes.
+func bare(line string) string { return strings.Map(oneQuote, strings.Map(noSpace, line)) }
+
+func noSpace(r rune) rune {
+	if unicode.IsSpace(r) || r == '\u200b' || r == '\ufeff' {
+		return -1
+	}
+	return r
+}
+
+func oneQuote(r rune) rune {
+	switch r {
+	case '"', '`', '´', '‘', '’', '‚', '“', '”', '„', '«', '»':
+		return '\''
+	}
+	return r
+}
+
+// blanks makes one space of every run of tabs and spaces, and none of those at
+// the ends of lines.
+func blanks(text string) string {
+	list := strings.Split(text, "\n")
+	for i, line := range list {
+		list[i] = strings.Join(strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' || r == '\r' }), " ")
+	}
+	return strings.Join(list, "\n")
+}
+
+// numbers leaves out the number with which read_file begins a line.
+func numbers(text string) string {
+	list := strings.Split(text, "\n")
+	for i, line := range list {
+		rest := strings.TrimLeft(strings.TrimLeft(line, " "), "0123456789")
+		if r, size := utf8.DecodeRuneInString(rest); len(rest) < len(line) && (r == '\t' || r == '→') {
+			list[i] = rest[size:]
+		}
+	}
+	return strings.Join(list, "\n")
+}

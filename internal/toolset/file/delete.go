@@ -1,0 +1,81 @@
+package file
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// maxMourned is the size of a text that is shown when it is to be deleted.
+const maxMourned = 64 << 10
+
+type deleteArgs struct {
+	Path      string `json:"path" jsonschema:"a file, link or folder"`
+	Recursive bool   `json:"recursive,omitempty" jsonschema:"a folder with all that is in it"`
+}
+
+// Deleted is what came of deleting something.
+type Deleted struct {
+	Path    string `json:"path"`
+	Files   int    `json:"files"`
+	Folders int    `json:"folders"`
+}
+
+// deleteFile removes a file, a link, an empty folder, or with recursive a full
+// one. Of a link only the link goes.
+func deleteFile() tool.Tool {
+	return tool.New(changer("delete_file", "Delete a file or an empty folder; with recursive a folder and all that is in it.", policy.Delete),
+		func(_ context.Context, names tool.Names, a deleteArgs) (tool.Plan, error) {
+			name, err := names.Locate("delete", a.Path, sandbox.ReadWrite, true)
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			if err := stays(names, "delete", name); err != nil {
+				return tool.Plan{}, err
+			}
+			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+				return prepareDelete(ctx, files, name, a.Recursive)
+			}
+			return tool.Changing(prepare, policy.Effect{Verb: policy.Delete, Target: name}), nil
+		})
+}
+
+func prepareDelete(ctx context.Context, files *sandbox.Sandbox, name string, recursive bool) (tool.Prepared, error) {
+	const op = "delete"
+	seen, err := look(ctx, files, op, name)
+	if err != nil {
+		return tool.Prepared{}, err
+	}
+	n := seen.files + seen.folders
+	if n > 0 && !recursive {
+		return tool.Prepared{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrNotEmpty,
+			Hint: fmt.Sprintf("it holds %d entries in all; set recursive to delete them too", n)}
+	}
+	gone := Deleted{name, seen.files, seen.folders + 1}
+	change := tool.Change{Path: name, Op: tool.Delete, Base: seen.version, About: seen.about()}
+	if !seen.mode.IsDir() {
+		gone.Files, gone.Folders = 1, 0
+		if len(seen.content) <= maxMourned && isText(seen.content) {
+			change.Diff = unified(name, "", legible(seen.content), "")
+		}
+	}
+	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+		if err := seen.still(ctx, files, op, name); err != nil {
+			return tool.Result{}, err
+		}
+		var err error
+		if recursive {
+			err = files.DeleteAll(ctx, name)
+		} else {
+			err = files.Delete(name)
+		}
+		if err != nil {
+			return tool.Result{}, err
+		}
+		return tool.Result{Text: fmt.Sprintf("deleted %s: %s", sandbox.Shown(name), seen.about()), Data: gone}, nil
+	}
+	return tool.Ready(run, change), nil
+}

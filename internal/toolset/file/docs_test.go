@@ -1,0 +1,67 @@
+package file_test
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/toolset/file"
+)
+
+var update = flag.Bool("update", false, "write the table of tools into docs/tools.md")
+
+const (
+	docs     = "../../../docs/tools.md"
+	tableTop = "<!-- every tool, from its schema: go test ./internal/toolset/file -run TestDocs -update -->\n"
+	tableEnd = "<!-- end of tools -->\n"
+)
+
+// docs/tools.md lists every tool as its schema has it.
+func TestDocs(t *testing.T) {
+	data, err := os.ReadFile(docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(data), tableTop)
+	_, after, ok2 := strings.Cut(rest, tableEnd)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the table of tools", docs)
+	}
+	want := before + tableTop + table() + tableEnd + after
+	if *update {
+		if err := os.WriteFile(docs, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(data) != want {
+		t.Errorf("%s has fallen behind the tools; go test ./internal/toolset/file -run TestDocs -update", docs)
+	}
+}
+
+// table returns a row for each tool that is listed: what it takes, where ? may
+// be left out, and what it does.
+func table() string {
+	text := "\n| tool | arguments | effects | what it does |\n|---|---|---|---|\n"
+	for _, tool := range file.Tools() {
+		if tool.Unlisted {
+			continue
+		}
+		s := tool.Schema()
+		names := slices.Clone(s.Required)
+		for name := range s.Properties {
+			if !slices.Contains(s.Required, name) {
+				names = append(names, name+"?")
+			}
+		}
+		slices.SortStableFunc(names[len(s.Required):], strings.Compare)
+		var effects []string
+		for _, v := range tool.Verbs {
+			effects = append(effects, v.String())
+		}
+		text += "| `" + tool.Name + "` | `" + strings.Join(names, "`, `") + "` | " + strings.Join(effects, ", ") + " | " + tool.Description + " |\n"
+	}
+	return text + "\n"
+}

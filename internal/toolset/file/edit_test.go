@@ -1,0 +1,266 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func TestEdit(t *testing.T) {
+	for _, row := range []struct{ why, content, old, new, want string }{
+		{"one line", "a\nb\nc\n", "b", "B", "a\nB\nc\n"},
+		{"no final newline", "a\nb", "b", "B", "a\nB"},
+		{"taken away", "a\nb\n", "a\n", "", "b\n"},
+		{"all of it", "abc", "abc", "", ""},
+		{"byte order mark", "\xef\xbb\xbfa\n", "a", "b", "\xef\xbb\xbfb\n"},
+		{"CRLF, old of two lines", "a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc\r\n"},
+		{"CRLF, given as it is", "a\r\nb\r\nc\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\nc\r\n"},
+		{"CRLF, old within a line", "a\r\nb\r\n", "a", "x\ny", "x\r\ny\r\nb\r\n"},
+		{"CRLF to LF by intent", "a\r\nb\r\n", "a\r\n", "a\n", "a\nb\r\n"},
+		{"mixed, exact wins", "a\nb\r\nc\r\n", "a\nb", "x\ny", "x\ny\r\nc\r\n"},
+		{"mixed, within a line", "a\nb\r\n", "a", "x\ny", "x\ny\nb\r\n"},
+		{"Latin-1, ASCII edit", "caf\xe9 one\n", "one", "two", "caf\xe9 two\n"},
+		{"Latin-1, odd old", "caf\xe9 one\n", "café", "thé", "th\xe9 one\n"},
+		{"Latin-1, odd new", "caf\xe9 one\n", "one", "é", "caf\xe9 \xe9\n"},
+		{"Latin-1 and CRLF", "caf\xe9\r\none\r\n", "café\none", "é\n1", "\xe9\r\n1\r\n"},
+		{"UTF-8 with a broken byte", "é\xff one\n", "one", "é", "é\xff é\n"},
+		{"NUL", "a\x00b\x00c", "\x00b", "\x00B\x00", "a\x00B\x00\x00c"},
+		{"UTF-16 by its bytes", "\xff\xfea\x00\n\x00b\x00", "b\x00", "c\x00d\x00", "\xff\xfea\x00\n\x00c\x00d\x00"},
+		{"dollar signs and backslashes", "a$1b", "$1", `\0$0`, `a\0$0b`},
+	} {
+		s := newScene(t, map[string]string{"f": row.content})
+		r := s.do("edit_file", oneEdit("/f", row.old, row.new))
+		if got := s.get("proj/f"); r.Err != nil || got != row.want {
+			t.Errorf("%s: %q, want %q; %v", row.why, got, row.want, r.Err)
+		}
+		if e, ok := r.Data.(Edited); !ok || e != (Edited{"/f", 1, hashed([]byte(row.want))}) {
+			t.Errorf("%s: %+v", row.why, r.Data)
+		}
+	}
+}
+
+// Edits build on each other, and all of them are made or none.
+func TestEditsInOrder(t *testing.T) {
+	s := newScene(t, map[string]string{"f": "a b c\n"})
+	check(t, os.Chmod(s.host("proj/f"), 0o750))
+	r := s.must("edit_file", args{"path": "/f", "edits": []args{{"old": "a", "new": "x b"}, {"old": "x b b", "new": "y"}, {"old": "y c", "new": "zzz"},
+		{"old": "z", "new": "w", "replace_all": true}}})
+	s.want("proj/f", "www\n")
+	if r.Data.(Edited).Edits != 4 || !strings.Contains(r.String(), "-a b c\n+www") {
+		t.Errorf("%+v", r)
+	}
+	if info, err := os.Stat(s.host("proj/f")); err != nil || info.Mode() != 0o750 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	s.fails(sandbox.ErrInvalid, "edit_file", args{"path": "/f", "edits": []args{{"old": "www", "new": "v"}, {"old": "www", "new": "v"}}}, "edit 2 of 2", "does not occur")
+	s.want("proj/f", "www\n")
+	r = s.must("edit_file", args{"path": "/f", "edits": []args{{"old": "www", "new": "v"}, {"old": "v", "new": "www"}}})
+	if len(r.Changes) != 1 || r.Changes[0].Diff != "" || r.Changes[0].Becomes != r.Changes[0].Base {
+		t.Errorf("a change that changes nothing: %+v", r)
+	}
+}
+
+// An edit that cannot be meant is told at once, without a question.
+func TestEditUnfit(t *testing.T) {
+	s := newScene(t, map[string]string{"f": "aaa\n", "caf": "caf\xe9"})
+	s.fails(sandbox.ErrInvalid, "edit_file", args{"path": "/f", "edits": []args{}}, "no edits")
+	s.fails(sandbox.ErrInvalid, "edit_file", oneEdit("/f", "", "x"), "edit 1: old is empty", "write_file")
+	s.fails(sandbox.ErrInvalid, "edit_file", oneEdit("/f", "a", "a"), "the same")
+	s.fails(sandbox.ErrInvalid, "edit_file", oneEdit("/f", "aa", "b"), "lines 1, 1")
+	s.fails(sandbox.ErrInvalid, "edit_file", oneEdit("/caf", "c", "€"), "not UTF-8")
+	s.fails(sandbox.ErrNotFound, "edit_file", oneEdit("/none", "a", "b"))
+	s.fails(sandbox.ErrIsDir, "edit_file", oneEdit("/", "a", "b"))
+	many := make([]args, maxEdits+1)
+	for i := range many {
+		many[i] = args{"old": "a", "new": "b"}
+	}
+	s.fails(sandbox.ErrInvalid, "edit_file", args{"path": "/f", "edits": many}, "at most")
+	if len(s.asked) != 0 {
+		t.Errorf("asked %d times", len(s.asked))
+	}
+	s.want("proj/f", "aaa\n")
+}
+
+func TestEditAmbiguous(t *testing.T) {
+	s := newScene(t, map[string]string{"f": "x\n" + strings.Repeat("same\nother\n", 30), "three": "\nx\n\nx\n\nx\n"})
+	s.fails(sandbox.ErrInvalid, "edit_file", oneEdit("/f", "same", "b"),
+		"lines 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40 and 10 more; add context", "replace_all")
+	s.fails(sandbox.ErrInvalid, "edit_file", oneEdit("/three", "\nx", "b"), "lines 1, 3, 5;")
+	s.must("edit_file", args{"path": "/f", "edits": []args{{"old": "same", "new": "b", "replace_all": true}}})
+	s.want("proj/f", "x\n"+strings.Repeat("b\nother\n", 30))
+}
+
+// A miss shows the lines that come closest, and what is different.
+func TestEditMiss(t *testing.T) {
+	long := "func main() {\n\tfmt.Println(\"hello, world\")\n\tos.Exit(0)\n}\n"
+	for _, row := range []struct{ content, old, says, shows string }{
+		{long, "func main() {\n    fmt.Println(\"hello, world\")\n    os.Exit(0)", "only tabs and spaces differ", "     2\t\tfmt.Println"},
+		{long, "fmt.Println('hello, world')", "only quotes differ", "     2\t\tfmt.Println"},
+		{long, "fmt.Println(\"hello,world\")", "only white space differs", "     2\t\tfmt.Println"},
+		{long, "fmt.Println(“hello,  world”)", "only white space and quotes differ", "     2\t\tfmt.Println"},
+		{long, "     2\tfmt.Println(\"hello, world\")\n     3\tos.Exit(0)", "", "     2\t\tfmt.Println"},
+		{long, "     1\tfunc main() {", "only the line numbers differ: leave them out", "     1\tfunc main"},
+		{long, "FMT.Println(\"hello, world\")", "only upper and lower case differ", "     2\t\tfmt.Println"},
+		{"a long first line\nx\r\na long last line\n", "a long first line\nx\na long last line", "only the line ends differ", "     1\ta long first line\n     2\tx\n     3\ta long"},
+		{long, "fmt.Printf(\"hello, you\")", "the closest is this:", "     2\t\tfmt.Println"},
+		{long, "something else altogether", "nothing in it is like that", ""},
+		{"", "x", "nothing in it is like that", ""},
+		{"a\x00b", "x", "exact bytes", ""},
+		{strings.Repeat("filler\n", 5000) + long, "func main() {\n  os.Exit(1)", "the closest is this:", "  5001\tfunc main() {\n  5002\t\tfmt"},
+	} {
+		got := closest([]byte(row.content), row.old)
+		if !strings.Contains(got, row.says) || !strings.Contains(got, row.shows) {
+			t.Errorf("%q is not there: %s\nwant %q and %q", row.old, got, row.says, row.shows)
+		}
+	}
+	s := newScene(t, map[string]string{"f": long})
+	s.fails(sandbox.ErrInvalid, "edit_file", oneEdit("/f", "os.Exit( 0 )", "x"), "edit 1 of 1", "white space", "     3\t\tos.Exit(0)")
+}
+
+// What an error shows, and the work to find it, is bounded.
+func TestEditMissIsBounded(t *testing.T) {
+	line := strings.Repeat("é", 1000)
+	got := closest([]byte(strings.Repeat(line+"\n", 100)), strings.Repeat(line+" \n", 50))
+	if n := strings.Count(got, "\n"); n != maxShown+1 || len(got) > (maxShown+1)*(2*maxChars+20)+200 || !strings.Contains(got, "40 more lines") {
+		t.Errorf("%d lines, %d bytes: %s", n, len(got), got)
+	}
+	for _, content := range [][]byte{bytes.Repeat([]byte("}\n"), 8<<20), bytes.Repeat([]byte("abc "), 4<<20), bytes.Repeat([]byte{0xff}, 16<<20)} {
+		if got := closest(content, strings.Repeat("}\n", 100_000)+"z"); len(got) > 4000 {
+			t.Errorf("%d bytes", len(got))
+		}
+	}
+	e := edit{Old: "a", New: strings.Repeat("b", 1<<20), ReplaceAll: true}
+	if _, err := e.apply(bytes.Repeat([]byte("a"), 1<<20)); sandbox.CodeOf(err) != sandbox.ErrTooLarge {
+		t.Errorf("a file of a terabyte: %v", err)
+	}
+}
+
+// Twenty edits of one file at a time: each is done or told to be a conflict,
+// and none that was done is lost.
+func TestParallelEdits(t *testing.T) {
+	const n = 20
+	for _, again := range []bool{false, true} {
+		var content strings.Builder
+		for i := range n {
+			fmt.Fprintf(&content, "line %d.\n", i)
+		}
+		s := newScene(t, map[string]string{"f": content.String()})
+		s.gate.Grant.Consent = s.gate.Grant.Consent.With(policy.Rule{Verb: policy.Write, Target: "/", Consent: policy.PreApproved})
+		done := make([]bool, n)
+		var all sync.WaitGroup
+		for i := range n {
+			all.Go(func() {
+				for {
+					r := s.do("edit_file", oneEdit("/f", fmt.Sprintf("line %d.", i), fmt.Sprintf("LINE %d.", i)))
+					if done[i] = r.Err == nil; done[i] || !again && r.Err.Code == sandbox.ErrConflict {
+						return
+					}
+					if r.Err.Code != sandbox.ErrConflict {
+						t.Error(r.Err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		got, count := s.get("proj/f"), 0
+		for i := range n {
+			if done[i] {
+				count++
+			}
+			if there := strings.Contains(got, fmt.Sprintf("LINE %d.", i)); there != done[i] {
+				t.Errorf("edit %d: told done %v, is there %v", i, done[i], there)
+			}
+		}
+		if count == 0 || again && count != n {
+			t.Errorf("%d of %d done", count, n)
+		}
+	}
+}
+
+// Bytes outside of an edit stay as they are, whatever they are.
+func TestEditKeepsTheRest(t *testing.T) {
+	pieces := []string{"\r\n", "\n", "\r", "\xef\xbb\xbf", "\xff\xfe", "\x00", "caf\xe9", "é", "text", "\t", " ", "\xff"}
+	s := newScene(t, nil)
+	rapid.Check(t, func(t *rapid.T) {
+		some := rapid.Custom(func(t *rapid.T) string {
+			return strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 20).Draw(t, "pieces"), "")
+		})
+		head, tail := some.Draw(t, "head"), some.Draw(t, "tail")
+		file := head + "<old>" + tail
+		memory := sandbox.NewMemory(map[string]sandbox.Object{"f": {Content: file}})
+		box, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: memory, Access: sandbox.ReadWrite}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.over(box)
+		r := s.do("edit_file", oneEdit("/f", "<old>", "<new>"))
+		if got := memory.Files()["f"]; r.Err != nil || got != head+"<new>"+tail {
+			t.Fatalf("%q became %q: %v", file, got, r.Err)
+		}
+	})
+}
+
+// An edit that works is a replacement of bytes, by the bytes that were given or
+// by the same text in the line ends and the encoding of the file.
+func FuzzEdit(f *testing.F) {
+	f.Add([]byte("a\nb\n"), "a", "b", false)
+	f.Add([]byte("a\r\nb\r\n"), "a\nb", "x\ny", true)
+	f.Add([]byte("caf\xe9\r\n"), "é\n", "è", false)
+	f.Add([]byte("aaaa\x00"), "aa", "€", true)
+	f.Fuzz(func(t *testing.T, content []byte, old, new string, all bool) {
+		e := edit{old, new, all}
+		if unfit([]edit{e}) != "" || !utf8.ValidString(old) || !utf8.ValidString(new) {
+			return
+		}
+		before := slices.Clone(content)
+		got, err := applied(context.Background(), content, []edit{e})
+		if !bytes.Equal(content, before) {
+			t.Fatal("the content was changed in place")
+		}
+		if err != nil {
+			if !utf8.ValidString(err.Error()) || len(err.Error()) > 16<<10 {
+				t.Fatalf("an error of %d bytes", len(err.Error()))
+			}
+			if bytes.Count(content, []byte(old)) == 1 && !bytes.Contains(content[bytes.Index(content, []byte(old))+1:], []byte(old)) && utf8.Valid(content) {
+				t.Fatalf("%q is once in %q: %v", old, content, err)
+			}
+			return
+		}
+		times := 1
+		if all {
+			times = -1
+		}
+		spellings := func(text string) [][]byte {
+			list := [][]byte{[]byte(text), []byte(crlf(text))}
+			for _, s := range []string{text, crlf(text)} {
+				if b, why := latin1(s); why == "" {
+					list = append(list, b)
+				}
+			}
+			return list
+		}
+		for _, o := range spellings(old) {
+			if n := bytes.Count(content, o); n == 0 || n > 1 && !all {
+				continue
+			}
+			for _, n := range spellings(new) {
+				if bytes.Equal(bytes.Replace(content, o, n, times), got) {
+					return
+				}
+			}
+		}
+		t.Fatalf("%q with %q for %q became %q", content, new, old, got)
+	})
+}

@@ -1,0 +1,117 @@
+package file
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// records is a journal that only collects.
+type records struct {
+	mu   sync.Mutex
+	list []audit.Record
+}
+
+func (j *records) Write(r audit.Record, _ audit.Wait) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.list = append(j.list, r)
+	return nil
+}
+
+// yes is an approver that agrees to everything.
+type yes struct{}
+
+func (yes) Approve(context.Context, tool.Request) tool.Answer {
+	return tool.Answer{Verdict: tool.Yes, By: "user"}
+}
+
+// gateOf returns a gate to the file tools with all that the mounts allow.
+func gateOf(t testing.TB, mounts ...sandbox.Mount) *tool.Gate {
+	t.Helper()
+	files, err := sandbox.New(sandbox.Config{Mounts: mounts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tool.Gate{Tools: Tools(), Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All()},
+		Files: files, Approver: yes{}, Journal: &records{}, Workers: []string{"main"}}
+}
+
+// newGate returns a gate to a folder of the host with the files, at "/".
+func newGate(t testing.TB, files map[string]string) (*tool.Gate, string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		hostFile(t, filepath.Join(dir, filepath.FromSlash(name)), content)
+	}
+	return gateOf(t, sandbox.Mount{Target: "/", Source: sandbox.Host(dir), Access: sandbox.ReadWrite}), dir
+}
+
+// memoryGate is newGate for files that are kept in memory.
+func memoryGate(t testing.TB, files map[string]string) *tool.Gate {
+	t.Helper()
+	objects := map[string]sandbox.Object{}
+	for name, content := range files {
+		objects[strings.TrimPrefix(name, "/")] = sandbox.Object{Content: content}
+	}
+	return gateOf(t, sandbox.Mount{Target: "/", Backend: sandbox.NewMemory(objects), Access: sandbox.ReadWrite})
+}
+
+// hostFile makes a file of the host, and the folders above it.
+func hostFile(t testing.TB, name, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// call makes a call as a model does.
+func call(t testing.TB, g *tool.Gate, name, args string) tool.Result {
+	t.Helper()
+	return g.Do(context.Background(), policy.Model, tool.Call{Tool: name, Args: []byte(args)})
+}
+
+// done makes a call that must be done, and returns its text.
+func done(t testing.TB, g *tool.Gate, name, args string) string {
+	t.Helper()
+	r := call(t, g, name, args)
+	if r.Err != nil {
+		t.Fatalf("%s %.200s: %v", name, args, r.Err)
+	}
+	return r.Text
+}
+
+// refused makes a call that must be refused with the code, and returns the
+// error's text.
+func refused(t testing.TB, g *tool.Gate, name, args string, code sandbox.Code) string {
+	t.Helper()
+	r := call(t, g, name, args)
+	if r.Err == nil {
+		t.Fatalf("%s %.200s: done, want %s; it said %.300s", name, args, code, r.Text)
+	}
+	if r.Err.Code != code {
+		t.Errorf("%s %.200s: %v, want %s", name, args, r.Err, code)
+	}
+	return r.Err.Error()
+}
+
+// contains reports every part that a text lacks.
+func contains(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("got %.600q\nwant %q in it", text, part)
+		}
+	}
+}

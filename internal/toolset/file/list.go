@@ -1,0 +1,255 @@
+package file
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// The bounds of lists.
+const (
+	maxEntries = 1000      // names of a page
+	maxNames   = 512 << 10 // bytes of text that they have
+	maxFound   = 100_000   // names that a search for names collects
+)
+
+type listArgs struct {
+	Path    string `json:"path,omitempty" default:"\"/\""`
+	Pattern string `json:"pattern,omitempty" jsonschema:"only files that match, at any depth: *.md, src/**/*.go"`
+	Depth   int64  `json:"depth,omitempty" jsonschema:"levels of folders" default:"1"`
+	Cursor  string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to go on there"`
+}
+
+// listData is a list of names for programs.
+type listData struct {
+	Path    string      `json:"path"`
+	Entries []listEntry `json:"entries"`
+	Cursor  string      `json:"cursor,omitempty"` // where there are more
+	Cut     sandbox.Cut `json:"cut,omitempty"`    // why not everything was looked at
+	Unread  int         `json:"unread,omitempty"` // folders that could not be read
+}
+
+type listEntry struct {
+	Name string `json:"name"` // as seen from the path
+	Type string `json:"type"` // file, folder, link or other
+	To   string `json:"to,omitempty"`
+}
+
+func listFiles() tool.Tool {
+	return tool.New(reader("list_files", "List a folder: folders end in /, links show where they lead. With a pattern: the files below it that match."),
+		func(_ context.Context, names tool.Names, a listArgs) (tool.Plan, error) {
+			at, err := names.Locate("list", a.Path, sandbox.ReadOnly, false)
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+				if a.Pattern != "" {
+					return findPage(ctx, files, findArgs{at, a.Pattern, a.Cursor}, true)
+				}
+				return list(ctx, files, at, a.Depth, a.Cursor)
+			}
+			return tool.Reading(run, names.Reads(at)...), nil
+		})
+}
+
+// list lists the folder at a located name.
+func list(ctx context.Context, files *sandbox.Sandbox, at string, depth int64, cursor string) (tool.Result, error) {
+	l := lister{ctx: ctx, files: files, data: listData{Path: at, Entries: []listEntry{}}}
+	var after []string
+	if cursor != "" {
+		after = strings.Split(cursor, "/")
+	}
+	if err := l.folder(at, "", after, max(1, depth)); err != nil {
+		return tool.Result{}, err
+	}
+	d := &l.data
+	var b strings.Builder
+	for i, e := range d.Entries {
+		if b.Len() > maxNames {
+			l.more += len(d.Entries) - i
+			d.Entries = d.Entries[:i]
+			break
+		}
+		b.WriteString(e.line() + "\n")
+	}
+	if len(d.Entries) == 0 {
+		fmt.Fprintf(&b, "%s: nothing here\n", sandbox.Shown(at))
+	}
+	if l.more > 0 {
+		d.Cursor = d.Entries[len(d.Entries)-1].Name
+		more := "more follow"
+		if depth <= 1 {
+			more = fmt.Sprintf("%d more", l.more)
+		}
+		fmt.Fprintf(&b, "[%s; continue with cursor %s]\n", more, shown(d.Cursor))
+	}
+	b.WriteString(told(d.Cut, d.Unread))
+	return tool.Result{Text: b.String(), Data: d}, nil
+}
+
+// A lister lists folders one inside the other, in the order of their names, and
+// looks into no more of them than a page needs, so that a page costs what it
+// shows, whatever the size of the tree.
+type lister struct {
+	ctx   context.Context
+	files *sandbox.Sandbox
+	data  listData
+	more  int // names behind the page in the folder where it was full
+}
+
+// folder lists dir, whose entries are called prefix and their name, from the
+// first one after the given name on, whose parts come from a cursor.
+func (l *lister) folder(dir, prefix string, after []string, depth int64) error {
+	entries, err := l.files.List(dir)
+	if err != nil {
+		return err
+	}
+	start := 0
+	if len(after) > 0 {
+		var found bool
+		start, found = slices.BinarySearchFunc(entries, after[0], func(e sandbox.Entry, name string) int { return strings.Compare(e.Name, name) })
+		if found {
+			l.below(dir, prefix, entries[start], after[1:], depth)
+			start++
+		}
+	}
+	for i, e := range entries[start:] {
+		if l.ctx.Err() != nil {
+			l.data.Cut = sandbox.CutCancelled
+		}
+		if l.data.Cut != "" || l.more > 0 {
+			return nil
+		}
+		if len(l.data.Entries) == maxEntries {
+			l.more = len(entries) - start - i
+			return nil
+		}
+		l.data.Entries = append(l.data.Entries, l.entry(path.Join(dir, e.Name), prefix+e.Name, e.Type))
+		l.below(dir, prefix, e, nil, depth)
+	}
+	return nil
+}
+
+// below lists what is in an entry of dir, if it is a folder and not too deep.
+// One that cannot be read is counted.
+func (l *lister) below(dir, prefix string, e sandbox.Entry, after []string, depth int64) {
+	if !e.IsDir() || depth <= 1 {
+		return
+	}
+	if err := l.folder(path.Join(dir, e.Name), prefix+e.Name+"/", after, depth-1); err != nil {
+		l.data.Unread++
+	}
+}
+
+// entry describes one name; of a link, where it leads.
+func (l *lister) entry(at, name string, kind fs.FileMode) listEntry {
+	e := listEntry{Name: name, Type: "other"}
+	switch {
+	case kind.IsDir():
+		e.Type = "folder"
+	case kind.IsRegular():
+		e.Type = "file"
+	case kind&fs.ModeSymlink != 0:
+		e.Type = "link"
+		e.To, _ = l.files.ReadLink(strings.TrimPrefix(at, "/")) // of one that leaves nothing is told
+	}
+	return e
+}
+
+// line returns the entry as a model reads it.
+func (e listEntry) line() string {
+	name := shown(e.Name)
+	switch {
+	case e.Type == "folder":
+		return name + "/"
+	case e.Type == "link" && e.To == "":
+		return name + " -> (not followed: it leads out of what is shown)"
+	case e.Type == "link":
+		return name + " -> " + shown(e.To)
+	case e.Type == "other":
+		return name + " (not a regular file)"
+	}
+	return name
+}
+
+type findArgs struct {
+	Path    string `json:"path,omitempty" default:"\"/\""`
+	Pattern string `json:"pattern" jsonschema:"*.md at any depth, src/**/*.go, {a,b}.txt"`
+	Cursor  string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to go on there"`
+}
+
+func findFiles() tool.Tool {
+	return tool.New(reader("find_files", "Find files by a glob pattern, sorted by name."),
+		func(_ context.Context, names tool.Names, a findArgs) (plan tool.Plan, err error) {
+			if a.Path, err = names.Locate("find", a.Path, sandbox.ReadOnly, false); err != nil {
+				return plan, err
+			}
+			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+				return findPage(ctx, files, a, false)
+			}
+			return tool.Reading(run, names.Reads(a.Path)...), nil
+		})
+}
+
+// findPage finds the files below a located name whose names match; with relative,
+// they are told as seen from there. Which page is shown is said by the last name
+// of the one before: the search itself is made again.
+func findPage(ctx context.Context, files *sandbox.Sandbox, a findArgs, relative bool) (tool.Result, error) {
+	found, err := files.Find(ctx, a.Path, a.Pattern, sandbox.Budget{Results: maxFound})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	d := &listData{Path: a.Path, Entries: []listEntry{}, Cut: found.Cut, Unread: found.Unread}
+	var b strings.Builder
+	behind := 0
+	for i, f := range found.Found {
+		name := f.Path
+		if relative {
+			name = strings.TrimPrefix(strings.TrimPrefix(name, a.Path), "/")
+		}
+		if name <= a.Cursor {
+			continue
+		}
+		if len(d.Entries) == maxEntries || b.Len() > maxNames {
+			behind = len(found.Found) - i
+			break
+		}
+		d.Entries = append(d.Entries, listEntry{Name: name, Type: "file"})
+		b.WriteString(shown(name) + "\n")
+	}
+	if len(d.Entries) == 0 {
+		fmt.Fprintf(&b, "no file below %s matches %s\n", sandbox.Shown(a.Path), sandbox.Shown(a.Pattern))
+	}
+	if behind > 0 {
+		d.Cursor = d.Entries[len(d.Entries)-1].Name
+		fmt.Fprintf(&b, "[%d more; continue with cursor %s]\n", behind, shown(d.Cursor))
+	}
+	b.WriteString(told(d.Cut, d.Unread))
+	return tool.Result{Text: b.String(), Data: d}, nil
+}
+
+// told says what a walk did not see, "" where it saw everything.
+func told(cut sandbox.Cut, unread int) string {
+	text := ""
+	if cut != "" {
+		why := map[sandbox.Cut]string{
+			sandbox.CutEntries:   "there are too many files",
+			sandbox.CutBytes:     "there is too much to read",
+			sandbox.CutResults:   "there are too many results",
+			sandbox.CutTime:      "it took too long",
+			sandbox.CutCancelled: "it was stopped",
+		}[cut]
+		text = "[not everything was looked at: " + why + "; name a folder further down or a narrower pattern]\n"
+	}
+	if unread > 0 {
+		text += "[not read: " + strconv.Itoa(unread) + " of the files and folders" + "]\n"
+	}
+	return text
+}

@@ -1,0 +1,401 @@
+package file
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+var tree = map[string]string{
+	"a.md":         "alpha\nneedle\n",
+	"b/c.md":       "Needle again\n",
+	"b/d/e.txt":    "needle (1)\n",
+	"b/d/f/g.md":   "",
+	"b.d":          "between b and b/\n",
+	"z/image.png":  "\x89PNG\x00needle",
+	"z/long/x.txt": strings.Repeat("-", 1000) + "needle" + strings.Repeat("-", 1000) + "\n",
+}
+
+// both returns gates to the tree on the host and in memory.
+func both(t *testing.T) map[string]*tool.Gate {
+	disk, _ := newGate(t, tree)
+	return map[string]*tool.Gate{"disk": disk, "memory": memoryGate(t, tree)}
+}
+
+func TestListFiles(t *testing.T) {
+	for kind, g := range both(t) {
+		for args, want := range map[string]string{
+			`{}`:                               "a.md\nb/\nb.d\nz/\n",
+			`{"path":"b"}`:                     "c.md\nd/\n",
+			`{"path":"/b","depth":2}`:          "c.md\nd/\nd/e.txt\nd/f/\n",
+			`{"path":"/b","depth":4611686018}`: "c.md\nd/\nd/e.txt\nd/f/\nd/f/g.md\n",
+			`{"path":"/b","depth":-1}`:         "c.md\nd/\n",
+			`{"path":"b","pattern":"*.md"}`:    "c.md\nd/f/g.md\n",
+			`{"pattern":"b/**/*.md"}`:          "b/c.md\nb/d/f/g.md\n",
+			`{"pattern":"*.go"}`:               "no file below / matches *.go\n",
+			`{"cursor":"b"}`:                   "b.d\nz/\n",
+			`{"cursor":"bb"}`:                  "z/\n",
+			`{"depth":9,"cursor":"b/d/e.txt"}`: "b/d/f/\nb/d/f/g.md\nb.d\nz/\nz/image.png\nz/long/\nz/long/x.txt\n",
+			`{"cursor":"zz"}`:                  "/: nothing here\n",
+		} {
+			if got := done(t, g, "list_files", args); got != want {
+				t.Errorf("%s, %s:\ngot  %q\nwant %q", kind, args, got, want)
+			}
+		}
+		contains(t, refused(t, g, "list_files", `{"path":"/bb"}`, sandbox.ErrNotFound), "list /bb", "there is /b")
+		contains(t, refused(t, g, "list_files", `{"path":"/a.md"}`, sandbox.ErrNotDir), "a file stands where a folder is needed")
+	}
+}
+
+// TestListLinks shows where links lead, if it is inside.
+func TestListLinks(t *testing.T) {
+	g, dir := newGate(t, tree)
+	for name, target := range map[string]string{"in": "b/c.md", "gone": "b/none", "out": "../../etc/passwd", "abs": "/etc/passwd", "loop": "loop", "dir": "b", "odd -> b": "b"} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := done(t, g, "list_files", `{"depth":5}`)
+	for _, line := range []string{"in -> b/c.md", "gone -> b/none", "dir -> b", `"odd -> b" -> b`,
+		"out -> (not followed: it leads out of what is shown)", "abs -> (not followed: it leads out of what is shown)"} {
+		contains(t, "\n"+got, "\n"+line+"\n")
+	}
+	if strings.Contains(got, "passwd") || strings.Contains(got, "dir/") {
+		t.Errorf("a link was followed, or tells of the outside: %s", got)
+	}
+}
+
+// TestListPages reads long lists by their cursors: a page has 1,000 names, and
+// together they are the list.
+func TestListPages(t *testing.T) {
+	files := map[string]string{}
+	var names []string
+	for i := range 2500 {
+		name := fmt.Sprintf("d%d/f%05d.txt", i%3, i)
+		files[name] = "hit\n"
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	g := memoryGate(t, files)
+	for _, c := range []struct {
+		tool, args string
+		pages      int
+		want       []string
+	}{
+		{"list_files", `"path":"/d0"`, 1, trimmed(names, "d0/")},
+		{"list_files", `"depth":2`, 3, slices.Sorted(slices.Values(append([]string{"d0", "d1", "d2"}, names...)))},
+		{"list_files", `"pattern":"**/*.txt"`, 3, names},
+		{"find_files", `"pattern":"*"`, 3, trimmedTo(names, "/")},
+	} {
+		var got []string
+		pages := 0
+		for cursor := "-"; cursor != ""; pages++ {
+			args := c.args
+			if pages > 0 {
+				args += fmt.Sprintf(`,"cursor":%q`, cursor)
+			}
+			r := call(t, g, c.tool, "{"+args+"}")
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			d := r.Data.(*listData)
+			if cursor = d.Cursor; cursor != "" {
+				contains(t, r.Text, "continue with cursor "+cursor+"]")
+				if len(d.Entries) != 1000 {
+					t.Errorf("%s: a page of %d", c.args, len(d.Entries))
+				}
+			}
+			for _, e := range d.Entries {
+				got = append(got, e.Name)
+			}
+		}
+		if !slices.Equal(got, c.want) || pages != c.pages {
+			t.Errorf("%s %s: %d names on %d pages, want %d on %d", c.tool, c.args, len(got), pages, len(c.want), c.pages)
+		}
+	}
+	contains(t, done(t, g, "list_files", `{"depth":2}`), "[more follow; continue with cursor d1/")
+	contains(t, done(t, g, "find_files", `{"pattern":"*"}`), "[1500 more; continue with cursor /d1/")
+}
+
+// trimmed returns the names that have the prefix, without it.
+func trimmed(names []string, prefix string) (list []string) {
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			list = append(list, rest)
+		}
+	}
+	return list
+}
+
+// trimmedTo returns the names with a prefix.
+func trimmedTo(names []string, prefix string) (list []string) {
+	for _, name := range names {
+		list = append(list, prefix+name)
+	}
+	return list
+}
+
+func TestFindFiles(t *testing.T) {
+	for kind, g := range both(t) {
+		for args, want := range map[string]string{
+			`{"pattern":"*.md"}`:                      "/a.md\n/b/c.md\n/b/d/f/g.md\n",
+			`{"path":"b/d","pattern":"**/*"}`:         "/b/d/e.txt\n/b/d/f/g.md\n",
+			`{"path":"b","pattern":"d/*"}`:            "/b/d/e.txt\n",
+			`{"pattern":"*.md","cursor":"/b/c.md"}`:   "/b/d/f/g.md\n",
+			`{"pattern":"{a,c}.md"}`:                  "/a.md\n/b/c.md\n",
+			`{"pattern":"*.md","cursor":"/zzz"}`:      "no file below / matches *.md\n",
+			`{"path":"/b/d/f/","pattern":"/b/**/g*"}`: "/b/d/f/g.md\n",
+		} {
+			if got := done(t, g, "find_files", args); got != want {
+				t.Errorf("%s, %s:\ngot  %q\nwant %q", kind, args, got, want)
+			}
+		}
+		for _, pattern := range []string{"[", "", "{a", `\`, strings.Repeat("{a,b}", 20)} {
+			for _, name := range []string{"find_files", "list_files", "sandbox_list"} {
+				if name == "list_files" && pattern == "" {
+					continue
+				}
+				contains(t, refused(t, g, name, fmt.Sprintf(`{"pattern":%q}`, pattern), sandbox.ErrInvalid), "is not a pattern; *.md")
+			}
+		}
+		refused(t, g, "find_files", `{}`, "invalid_args")
+		refused(t, g, "find_files", `{"path":"/none","pattern":"*"}`, sandbox.ErrNotFound)
+		if got, want := done(t, g, "sandbox_list", `{}`), "/a.md\n/b.d\n/b/c.md\n/b/d/e.txt\n/b/d/f/g.md\n/z/image.png\n/z/long/x.txt\n"; got != want {
+			t.Errorf("%s, sandbox_list:\ngot  %q\nwant %q", kind, got, want)
+		}
+		if got, want := done(t, g, "sandbox_list", `{"path":"b","pattern":"**/*.md"}`), "/b/c.md\n/b/d/f/g.md\n"; got != want {
+			t.Errorf("%s, sandbox_list:\ngot  %q\nwant %q", kind, got, want)
+		}
+	}
+}
+
+func TestSearchFiles(t *testing.T) {
+	for kind, g := range both(t) {
+		long := strings.Repeat("-", 100) + "needle" + strings.Repeat("-", 294)
+		for args, want := range map[string]string{
+			`{"pattern":"needle"}`:                               "/a.md:2: needle\n/b/d/e.txt:1: needle (1)\n/z/long/x.txt:1: …" + long + "…\n[6 files searched, 1 binary passed over]\n",
+			`{"pattern":"needle","ignore_case":true,"path":"b"}`: "/b/c.md:1: Needle again\n/b/d/e.txt:1: needle (1)\n[3 files searched]\n",
+			`{"pattern":"^n.*\\d\\)$","glob":"*.txt"}`:           "/b/d/e.txt:1: needle (1)\n[2 files searched]\n",
+			`{"pattern":"(1)","literal":true,"path":"/b"}`:       "/b/d/e.txt:1: needle (1)\n[3 files searched]\n",
+			`{"pattern":"needle","path":"/a.md"}`:                "/a.md:2: needle\n[1 file searched]\n",
+			`{"pattern":"needle","path":"/b/c.md"}`:              "no match\n[1 file searched]\n",
+			`{"pattern":"needle","path":"b","limit":1}`:          "/b/d/e.txt:1: needle (1)\n[3 files searched]\n",
+		} {
+			if got := done(t, g, "search_files", args); got != want {
+				t.Errorf("%s, %s:\ngot  %q\nwant %q", kind, args, got, want)
+			}
+		}
+		contains(t, refused(t, g, "search_files", `{"pattern":"f(x"}`, sandbox.ErrInvalid), "missing closing )", "literal: true")
+		for _, args := range []string{`{"pattern":""}`, `{"pattern":"a\nb"}`, `{"pattern":"x","glob":"["}`, `{"pattern":"x","cursor":"x"}`, `{"pattern":"x","cursor":"x:y"}`} {
+			refused(t, g, "search_files", args, sandbox.ErrInvalid)
+		}
+		refused(t, g, "search_files", `{"pattern":"x","path":"/none"}`, sandbox.ErrNotFound)
+	}
+}
+
+// TestSearchPages reads matches by their cursors, and bounds a page.
+func TestSearchPages(t *testing.T) {
+	files := map[string]string{}
+	var got, want []string
+	for i := range 5 {
+		name := fmt.Sprintf("f%d:x", i)
+		files[name] = strings.Repeat("hit\nmiss\n", 100)
+		for line := 1; line < 200; line += 2 {
+			want = append(want, fmt.Sprintf("/%s:%d", name, line))
+		}
+	}
+	g := memoryGate(t, files)
+	for args := `{"pattern":"hit"}`; args != ""; {
+		r := call(t, g, "search_files", args)
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		d := r.Data.(*searchData)
+		for _, m := range d.Matches {
+			got = append(got, fmt.Sprintf("%s:%d", m.Path, m.Line))
+		}
+		if args = ""; d.Cursor != "" {
+			contains(t, r.Text, "more; continue with cursor "+d.Cursor+"]")
+			args = `{"pattern":"hit","limit":77,"cursor":"` + d.Cursor + `"}`
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %d matches, want %d, each once", len(got), len(want))
+	}
+	g = memoryGate(t, map[string]string{"f": strings.Repeat(strings.Repeat("€", 130)+"\n", 9000)})
+	if r := call(t, g, "search_files", `{"pattern":"€","limit":1000000}`); len(r.Text) > maxPage+1000 || r.Data.(*searchData).Cursor == "" {
+		t.Errorf("a page of %d bytes", len(r.Text))
+	}
+	g = memoryGate(t, map[string]string{"f": strings.Repeat("x\n", 20_000)})
+	contains(t, done(t, g, "search_files", `{"pattern":"x"}`), "[not everything was looked at: there are too many results; ")
+}
+
+func TestFileInfo(t *testing.T) {
+	g, dir := newGate(t, map[string]string{"a.sh": "echo\n", ".git/config": "x"})
+	os.Chmod(filepath.Join(dir, "a.sh"), 0o750)
+	os.Symlink("a.sh", filepath.Join(dir, "link"))
+	os.Link(filepath.Join(dir, "a.sh"), filepath.Join(dir, "hard"))
+	info, err := os.Stat(filepath.Join(dir, "a.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	modified := info.ModTime().UTC().Format("2006-01-02T15:04:05Z")
+	for _, c := range []struct {
+		path string
+		want infoData
+	}{
+		{"a.sh", infoData{Path: "/a.sh", Size: 5, Modified: modified, Mode: "0750", Links: 2, Writable: true}},
+		{"link", infoData{Path: "/link", LeadsTo: "/a.sh", Size: 5, Modified: modified, Mode: "0750", Links: 2, Writable: true}},
+		{".git/config", infoData{Path: "/.git/config", Size: 1, Mode: "0644"}},
+	} {
+		r := call(t, g, "file_info", `{"path":"`+c.path+`"}`)
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		got := r.Data.(infoData)
+		contains(t, r.Text, c.want.Path+": file, ", "; mode "+got.Mode, "; modified "+got.Modified, "; version "+got.Version)
+		if v, err := sandbox.ParseVersion(got.Version); err != nil || v.IsZero() {
+			t.Errorf("%s: version %q", c.path, got.Version)
+		}
+		if got.Version = ""; c.want.Modified == "" {
+			got.Modified = ""
+		}
+		if got != c.want {
+			t.Errorf("got  %+v\nwant %+v", got, c.want)
+		}
+	}
+	contains(t, done(t, g, "file_info", `{"path":"link"}`), "leads to /a.sh", "2 hard links", "may be written")
+	contains(t, done(t, g, "file_info", `{"path":".git/config"}`), "may not be written")
+	contains(t, done(t, g, "file_info", `{"path":"/"}`), "/: folder; mode ")
+	refused(t, g, "file_info", `{"path":"/none"}`, sandbox.ErrNotFound)
+	refused(t, g, "file_info", `{"path":"/a.sh/b"}`, sandbox.ErrNotDir)
+	b, err := json.Marshal(call(t, g, "file_info", `{"path":"/"}`).Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, string(b), `"path":"/"`, `"isDirectory":true`, `"writable":true`)
+}
+
+func TestFileExists(t *testing.T) {
+	g, dir := newGate(t, tree)
+	os.Symlink("b", filepath.Join(dir, "in"))
+	os.Symlink("/etc", filepath.Join(dir, "out"))
+	for path, want := range map[string]string{
+		"/a.md": "file", "b": "folder", "/": "folder", "in": "folder", "in/c.md": "file",
+		"/none": "", "/a.md/b": "", "/none/x": "", "in/none": "", "in/c.md/x": "",
+	} {
+		r := call(t, g, "file_exists", `{"path":"`+path+`"}`)
+		if r.Err != nil {
+			t.Errorf("%s: %v", path, r.Err)
+			continue
+		}
+		if got := r.Data.(existsData); got.Type != want || got.Exists != (want != "") {
+			t.Errorf("%s: got %+v, want %q", path, got, want)
+		}
+	}
+	refused(t, g, "file_exists", `{"path":""}`, sandbox.ErrInvalid)
+	refused(t, g, "file_exists", `{"path":"../x"}`, sandbox.ErrInvalid)
+	refused(t, g, "file_exists", `{"path":"out/passwd"}`, sandbox.ErrOutside)
+}
+
+// TestLesserGrant looks from a worker that has two folders out of many: the way
+// to them is shown, and nothing beside it.
+func TestLesserGrant(t *testing.T) {
+	g, _ := newGate(t, tree)
+	g.Grant.Files = policy.AllFiles().With(sandbox.Limit{Path: "/b/d", Access: sandbox.ReadOnly}, sandbox.Limit{Path: "/z", Access: sandbox.ReadWrite})
+	var err error
+	if g.Files, err = g.Grant.Files.Apply(g.Files); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ tool, args, want string }{
+		{"list_files", `{}`, "b/\nz/\n"},
+		{"list_files", `{"path":"b"}`, "d/\n"},
+		{"list_files", `{"depth":3}`, "b/\nb/d/\nb/d/e.txt\nb/d/f/\nz/\nz/image.png\nz/long/\nz/long/x.txt\n"},
+		{"find_files", `{"pattern":"*.md"}`, "/b/d/f/g.md\n"},
+		{"search_files", `{"pattern":"needle","path":"/b"}`, "/b/d/e.txt:1: needle (1)\n[2 files searched]\n"},
+		{"file_exists", `{"path":"/a.md"}`, "/a.md: no\n"},
+		{"file_exists", `{"path":"/b"}`, "/b: yes, a folder\n"},
+		{"sandbox_list", `{"path":"/b"}`, "/b/d/e.txt\n/b/d/f/g.md\n"},
+	} {
+		if got := done(t, g, c.tool, c.args); got != c.want {
+			t.Errorf("%s %s:\ngot  %q\nwant %q", c.tool, c.args, got, c.want)
+		}
+	}
+	contains(t, refused(t, g, "read_file", `{"path":"/a.md"}`, sandbox.ErrNotFound), "list / to see what is there")
+	refused(t, g, "read_file", `{"path":"/b"}`, sandbox.ErrIsDir)
+	contains(t, done(t, g, "file_info", `{"path":"/b/d/e.txt"}`), "may not be written")
+	contains(t, done(t, g, "file_info", `{"path":"/z/image.png"}`), "may be written")
+}
+
+// stopping is a journal that ends the call's context once the call has begun.
+type stopping struct{ end context.CancelFunc }
+
+func (s stopping) Write(r audit.Record, _ audit.Wait) error {
+	if r.Kind == audit.Intent {
+		s.end()
+	}
+	return nil
+}
+
+// TestCancelled ends calls when they have begun: each returns, and says that it
+// did not see everything.
+func TestCancelled(t *testing.T) {
+	g, dir := newGate(t, tree)
+	bigFile(t, filepath.Join(dir, "big"), 5_000_000)
+	for _, c := range []tool.Call{
+		{Tool: "list_files", Args: []byte(`{"depth":5}`)},
+		{Tool: "list_files", Args: []byte(`{"pattern":"*"}`)},
+		{Tool: "find_files", Args: []byte(`{"pattern":"*"}`)},
+		{Tool: "search_files", Args: []byte(`{"pattern":"needle"}`)},
+		{Tool: "sandbox_list"},
+		{Tool: "read_file", Args: []byte(`{"path":"big"}`)},
+		{Tool: "read_files", Args: []byte(`{"paths":["big"]}`)},
+	} {
+		ctx, end := context.WithCancel(t.Context())
+		g.Journal = stopping{end}
+		r := g.Do(ctx, policy.Model, c)
+		if r.Err != nil && r.Err.Code != errTimeout {
+			t.Errorf("%s: %v", c.Tool, r.Err)
+		}
+		contains(t, r.String(), "it was stopped")
+	}
+}
+
+// slow is a memory in which the folder "slow" opens only when go on is closed.
+type slow struct {
+	*sandbox.Memory
+	reached, goOn chan struct{}
+}
+
+func (s slow) Open(name string) (sandbox.File, error) {
+	if name == "slow" {
+		close(s.reached)
+		<-s.goOn
+	}
+	return s.Memory.Open(name)
+}
+
+// TestReadDoesNotWait reads while a search for names is under way, which goes on
+// only when the read is done.
+func TestReadDoesNotWait(t *testing.T) {
+	s := slow{sandbox.NewMemory(map[string]sandbox.Object{"a": {Content: "one\n"}, "slow/b": {}}), make(chan struct{}), make(chan struct{})}
+	g := gateOf(t, sandbox.Mount{Target: "/", Backend: s, Access: sandbox.ReadOnly})
+	found := make(chan tool.Result)
+	go func() { found <- call(t, g, "find_files", `{"pattern":"*"}`) }()
+	<-s.reached
+	contains(t, done(t, g, "read_file", `{"path":"a"}`), "one")
+	close(s.goOn)
+	if r := <-found; r.Text != "/a\n/slow/b\n" {
+		t.Errorf("found %q", r)
+	}
+}

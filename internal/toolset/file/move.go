@@ -1,0 +1,248 @@
+package file
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+type fromTo struct {
+	From string `json:"from" jsonschema:"what is there"`
+	To   string `json:"to" jsonschema:"its new name; nothing may be there"`
+}
+
+// Moved is what came of a move or a copy.
+type Moved struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// moveFile gives a file, folder or link another name.
+func moveFile() tool.Tool {
+	const op = "move"
+	return tool.New(changer("move_file", "Move or rename a file or folder. Never overwrites: delete_file what is in the way first.",
+		policy.Read, policy.Write, policy.Delete),
+		func(_ context.Context, names tool.Names, a fromTo) (tool.Plan, error) {
+			from, err := names.Locate(op, a.From, sandbox.ReadWrite, true)
+			if err == nil {
+				err = stays(names, op, from)
+			}
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			to, err := names.Locate(op, a.To, sandbox.ReadWrite, true)
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+				return relocates(ctx, files, tool.Change{Path: from, Op: tool.Move, To: to}, func(files *sandbox.Sandbox) error {
+					return files.Move(from, to)
+				})
+			}
+			return tool.Changing(prepare, policy.Effect{Verb: policy.Read, Target: from},
+				policy.Effect{Verb: policy.Delete, Target: from}, policy.Effect{Verb: policy.Write, Target: to}), nil
+		})
+}
+
+// copyFile copies a file.
+func copyFile() tool.Tool {
+	const op = "copy"
+	return tool.New(changer("copy_file", "Copy a file. Never overwrites.", policy.Read, policy.Write),
+		func(_ context.Context, names tool.Names, a fromTo) (tool.Plan, error) {
+			from, err := names.Locate(op, a.From, sandbox.ReadOnly, false)
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			to, err := names.Locate(op, a.To, sandbox.ReadWrite, true)
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+				info, err := files.Stat(from)
+				if err == nil && info.IsDir() {
+					err = &sandbox.Error{Path: from, Code: sandbox.ErrIsDir,
+						Hint: "only files are copied; make_directory the new folder and copy each file, or move_file the folder"}
+				}
+				if err != nil {
+					return tool.Prepared{}, as(op, err)
+				}
+				return relocates(ctx, files, tool.Change{Path: from, Op: tool.Copy, To: to}, func(files *sandbox.Sandbox) error {
+					_, err := files.Copy(from, to)
+					return as(op, err)
+				})
+			}
+			return tool.Changing(prepare, policy.Effect{Verb: policy.Read, Target: from}, policy.Effect{Verb: policy.Write, Target: to}), nil
+		})
+}
+
+// relocates prepares a move or a copy, which act does.
+func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act func(*sandbox.Sandbox) error) (tool.Prepared, error) {
+	op := string(c.Op)
+	seen, err := look(ctx, files, op, c.Path)
+	if err == nil {
+		err = vacant(files, op, c.Path, c.To)
+	}
+	if err != nil {
+		return tool.Prepared{}, err
+	}
+	c.Base, c.About = seen.version, seen.about()
+	return tool.Ready(func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+		if err := seen.still(ctx, files, op, c.Path); err != nil {
+			return tool.Result{}, err
+		}
+		if err := act(files); err != nil {
+			return tool.Result{}, err
+		}
+		past := map[tool.Op]string{tool.Move: "moved", tool.Copy: "copied"}[c.Op]
+		return tool.Result{Text: fmt.Sprintf("%s %s to %s: %s", past, sandbox.Shown(c.Path), sandbox.Shown(c.To), seen.about()),
+			Data: Moved{c.Path, c.To}}, nil
+	}, c), nil
+}
+
+// stays refuses what is there for ever, so that nobody is asked about it.
+func stays(names tool.Names, op, name string) error {
+	if names.Stays(name) {
+		return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "a mount stands here or below and stays; name something in it"}
+	}
+	return nil
+}
+
+// vacant reports whether nothing is at the name that something is to get.
+func vacant(files *sandbox.Sandbox, op, from, to string) error {
+	info, err := lstat(files, op, to)
+	switch {
+	case errors.Is(err, sandbox.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case from == to:
+		return &sandbox.Error{Op: op, Path: to, Code: sandbox.ErrExists, Hint: "from and to are the same"}
+	case info.IsDir():
+		return &sandbox.Error{Op: op, Path: to, Code: sandbox.ErrExists,
+			Hint: "it is a folder; to put it in there name the file: " + sandbox.Shown(path.Join(to, path.Base(from)))}
+	}
+	return &sandbox.Error{Op: op, Path: to, Code: sandbox.ErrExists,
+		Hint: "nothing is overwritten unasked; choose another name, or delete_file it first"}
+}
+
+const (
+	maxHashed = 1 << 20 // bytes of a file that is told apart by its content
+	maxTree   = 100_000 // entries of a folder that moves or goes as a whole
+)
+
+// A sight is what stood at a name when a change of the name was planned.
+type sight struct {
+	// version is another one after any change, of a folder also in what is in it.
+	version        string
+	mode           fs.FileMode
+	size           int64
+	files, folders int    // in a folder
+	unread         int    // in it, and not to be looked at
+	content        []byte // of a file of at most maxHashed bytes
+}
+
+// look sees what is at a name; a link is not followed.
+func look(ctx context.Context, files *sandbox.Sandbox, op, name string) (sight, error) {
+	info, err := lstat(files, op, name)
+	if err != nil {
+		return sight{}, err
+	}
+	s := sight{version: info.Version().String(), mode: info.Mode(), size: info.Size()}
+	switch {
+	case info.IsDir():
+		return s, s.lookInside(ctx, files, op, name)
+	case info.Mode().IsRegular() && info.Size() <= maxHashed:
+		// One that cannot be read can still be moved or deleted.
+		if data, version, err := files.ReadVersion(name); err == nil {
+			s.content, s.version = data, version.String()
+		}
+	}
+	return s, nil
+}
+
+// lookInside takes down all that is in a folder.
+func (s *sight) lookInside(ctx context.Context, files *sandbox.Sandbox, op, name string) error {
+	found, err := files.Walk(ctx, name, nil, sandbox.Budget{Entries: maxTree + 1, Results: maxTree + 1})
+	if err != nil {
+		return as(op, err)
+	}
+	if found.Cut == sandbox.CutCancelled {
+		return &sandbox.Error{Op: op, Path: name, Code: errTimeout, Hint: "it was stopped before anything was done"}
+	}
+	if found.Cut != "" || len(found.Found) > maxTree {
+		return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrLimit,
+			Hint: fmt.Sprintf("there is too much in it to look at (%d entries are the most); take its folders one by one", maxTree)}
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%d unread\n", found.Unread)
+	s.size, s.unread = 0, found.Unread
+	for _, f := range found.Found {
+		info, err := lstat(files, op, f.Path)
+		if err != nil {
+			return err
+		}
+		version := ""
+		switch {
+		case info.IsDir(): // what is in it has lines of its own
+			s.folders++
+		default:
+			s.files++
+			s.size += info.Size()
+			version = info.Version().String()
+		}
+		fmt.Fprintf(sum, "%q %v %s\n", f.Path, info.Mode(), version)
+	}
+	s.version = hex.EncodeToString(sum.Sum(nil)[:16])
+	return nil
+}
+
+// still returns a conflict unless the same is at the name now. What somebody
+// does between this look and the act that follows it is not seen.
+func (s sight) still(ctx context.Context, files *sandbox.Sandbox, op, name string) error {
+	now, err := look(ctx, files, op, name)
+	if code := sandbox.CodeOf(err); code == sandbox.ErrLimit || code == errTimeout {
+		return err
+	}
+	if err != nil || now.version != s.version || now.mode != s.mode {
+		return changedMeanwhile(op, name)
+	}
+	return nil
+}
+
+// about says how much it is.
+func (s sight) about() string {
+	switch {
+	case s.mode.IsDir():
+		about := "a folder with " + counted(s.files, "file") + ", " + counted(s.folders, "folder") + ", " + amount(s.size)
+		if s.unread > 0 {
+			about += fmt.Sprintf(", and %d more that cannot be shown", s.unread)
+		}
+		return about
+	case s.mode&fs.ModeSymlink != 0:
+		return "a link"
+	case !s.mode.IsRegular():
+		return "a special file"
+	}
+	return amount(s.size)
+}
+
+// lstat describes what is at a canonical name, be it a link.
+func lstat(files *sandbox.Sandbox, op, name string) (sandbox.Info, error) {
+	inner := "."
+	if name != "/" {
+		inner = name[1:]
+	}
+	info, err := files.Lstat(inner)
+	if err != nil {
+		return sandbox.Info{}, as(op, err)
+	}
+	return info.(sandbox.Info), nil
+}

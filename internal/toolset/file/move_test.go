@@ -1,0 +1,142 @@
+package file
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func TestMove(t *testing.T) {
+	s := newScene(t, map[string]string{"a": "one", "d/x": "x", "d/e/y": "yy", "b": "two"})
+	r := s.must("move_file", args{"from": "/a", "to": "/new/a"})
+	s.want("proj/new/a", "one")
+	s.want("proj/a", "(no such file or directory)")
+	if r.Data != (Moved{"/a", "/new/a"}) || r.Changes[0].Op != tool.Move || r.Changes[0].To != "/new/a" || r.Changes[0].Base != hashed([]byte("one")) {
+		t.Errorf("%+v", r)
+	}
+	r = s.must("move_file", args{"from": "/d", "to": "/dir"})
+	if s.want("proj/dir/e/y", "yy"); r.Text != "moved /d to /dir: a folder with 2 files, 1 folder, 3 bytes" {
+		t.Errorf("%q", r.Text)
+	}
+	before := s.tree("proj")
+	s.fails(sandbox.ErrExists, "move_file", args{"from": "/b", "to": "/new/a"}, "delete_file it first")
+	s.fails(sandbox.ErrExists, "move_file", args{"from": "/b", "to": "/dir"}, "name the file: /dir/b")
+	s.fails(sandbox.ErrExists, "move_file", args{"from": "/b", "to": "/b"}, "the same")
+	s.fails(sandbox.ErrNotFound, "move_file", args{"from": "/none", "to": "/x"})
+	s.fails(sandbox.ErrInvalid, "move_file", args{"from": "/dir", "to": "/dir/in/itself"})
+	if after := s.tree("proj"); after != before {
+		t.Errorf("%s\nwas\n%s", after, before)
+	}
+}
+
+func TestCopy(t *testing.T) {
+	s := newScene(t, map[string]string{"a": "one", "d/x": "x", "b": "two"})
+	check(t, os.Chmod(s.host("proj/a"), 0o755))
+	r := s.must("copy_file", args{"from": "/a", "to": "/new/a"})
+	s.want("proj/new/a", "one")
+	s.want("proj/a", "one")
+	if info, err := os.Stat(s.host("proj/new/a")); err != nil || info.Mode() != 0o755 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if r.Changes[0].Op != tool.Copy || r.Changes[0].To != "/new/a" || r.Changes[0].Base == "" || r.Text != "copied /a to /new/a: 3 bytes" {
+		t.Errorf("%+v", r)
+	}
+	before := s.tree("proj")
+	s.fails(sandbox.ErrIsDir, "copy_file", args{"from": "/d", "to": "/e"}, "only files are copied")
+	s.fails(sandbox.ErrExists, "copy_file", args{"from": "/a", "to": "/d"}, "name the file: /d/a")
+	s.fails(sandbox.ErrExists, "copy_file", args{"from": "/a", "to": "/b"})
+	s.fails(sandbox.ErrNotFound, "copy_file", args{"from": "/none", "to": "/x"})
+	if after := s.tree("proj"); after != before {
+		t.Errorf("%s\nwas\n%s", after, before)
+	}
+}
+
+// Whoever said yes has seen what was there. If that is not there any more,
+// nothing happens, and the foreign change stays.
+func TestChangedAtThePrompt(t *testing.T) {
+	files := map[string]string{"a": "one\n", "d/x": "x", "d/y": "y"}
+	for _, row := range []struct {
+		tool string
+		args args
+		then func(s *scene)
+	}{
+		{"write_file", args{"path": "/a", "content": "two\n"}, func(s *scene) { s.put("proj/a", "foreign\n") }},
+		{"write_file", args{"path": "/a", "content": "two\n"}, func(s *scene) { check(s.t, os.Remove(s.host("proj/a"))) }},
+		{"write_file", args{"path": "/new", "content": "two\n"}, func(s *scene) { s.put("proj/new", "foreign\n") }},
+		{"edit_file", oneEdit("/a", "one", "two"), func(s *scene) { s.put("proj/a", "one\nforeign\n") }},
+		{"move_file", args{"from": "/a", "to": "/b"}, func(s *scene) { s.put("proj/a", "ONE\n") }},
+		{"move_file", args{"from": "/d", "to": "/b"}, func(s *scene) { s.put("proj/d/x", "foreign") }},
+		{"copy_file", args{"from": "/a", "to": "/b"}, func(s *scene) { s.put("proj/a", "ONE\n") }},
+		{"delete_file", args{"path": "/a"}, func(s *scene) { s.put("proj/a", "ONE\n") }},
+		{"delete_file", args{"path": "/d", "recursive": true}, func(s *scene) { s.put("proj/d/z", "foreign") }},
+		{"delete_file", args{"path": "/d", "recursive": true}, func(s *scene) { s.put("proj/d/x", "X") }},
+		{"delete_file", args{"path": "/d", "recursive": true}, func(s *scene) { check(s.t, os.Remove(s.host("proj/d/x"))) }},
+	} {
+		s := newScene(t, files)
+		after := ""
+		s.during = func() { row.then(s); after = s.tree("proj") }
+		s.fails(sandbox.ErrConflict, row.tool, row.args, "meanwhile")
+		if got := s.tree("proj"); len(s.asked) != 1 || got != after {
+			t.Errorf("%s %v: asked %d times; the files are\n%s\nand were\n%s", row.tool, row.args, len(s.asked), got, after)
+		}
+		if kept := s.kept[0]; kept.Digest != s.asked[0].Digest || kept.Digest == "" || s.asked[0].Changes[0].Base == "" && row.args["path"] != "/new" {
+			t.Errorf("%s: the journal has not what was shown: %+v", row.tool, kept)
+		}
+	}
+	s := newScene(t, files)
+	s.during = func() { s.put("proj/b", "foreign") }
+	s.fails(sandbox.ErrExists, "move_file", args{"from": "/a", "to": "/b"})
+	s.fails(sandbox.ErrExists, "copy_file", args{"from": "/a", "to": "/b"})
+	s.want("proj/a", "one\n")
+	s.want("proj/b", "foreign")
+}
+
+func TestDelete(t *testing.T) {
+	s := newScene(t, map[string]string{"a": "one\ntwo", "bin": "\x00", "large": strings.Repeat("x\n", maxMourned), "d/x": "x", "d/e/y": "yy"})
+	check(t, os.Mkdir(s.host("proj/empty"), 0o777))
+	s.link("d", "proj/link")
+	r := s.must("delete_file", args{"path": "/a"})
+	if want := "--- a/a\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-two\n\\ No newline at end of file\n"; r.Changes[0].Diff != want || r.Changes[0].Op != tool.Delete {
+		t.Errorf("%+v\nwant %s", r.Changes, want)
+	}
+	for _, name := range []string{"/bin", "/large", "/link", "/empty"} {
+		r := s.must("delete_file", args{"path": name})
+		if c := r.Changes[0]; c.Diff != "" || c.About == "" || c.Base == "" {
+			t.Errorf("%+v", c)
+		}
+	}
+	s.want("proj/d/x", "x")
+	s.fails(sandbox.ErrNotEmpty, "delete_file", args{"path": "/d"}, "3 entries", "set recursive")
+	s.want("proj/d/x", "x")
+	asked := len(s.asked)
+	r = s.must("delete_file", args{"path": "/d", "recursive": true})
+	if r.Data != (Deleted{"/d", 2, 2}) || s.asked[asked].Changes[0].About != "a folder with 2 files, 1 folder, 3 bytes" {
+		t.Errorf("%+v %+v", r.Data, s.asked[asked])
+	}
+	s.fails(sandbox.ErrNotFound, "delete_file", args{"path": "/d"})
+	if got := s.tree("proj"); strings.Count(got, "\n") != 1 {
+		t.Errorf("left: %s", got)
+	}
+}
+
+// A folder in which more is than anybody could look at does not go as a whole.
+func TestDeleteIsBounded(t *testing.T) {
+	objects := map[string]sandbox.Object{}
+	for i := range maxTree + 1 {
+		objects[fmt.Sprintf("d/%d/%d/%d", i%47, i/47%47, i)] = sandbox.Object{}
+	}
+	memory := sandbox.NewMemory(objects)
+	box, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: memory, Access: sandbox.ReadWrite}}})
+	check(t, err)
+	s := newScene(t, nil)
+	s.over(box)
+	s.fails(sandbox.ErrLimit, "delete_file", args{"path": "/d", "recursive": true}, "one by one")
+	s.fails(sandbox.ErrLimit, "move_file", args{"from": "/d", "to": "/e"})
+	if len(s.asked) != 0 || len(memory.Files()) != len(objects) {
+		t.Errorf("asked %d times, %d of %d files left", len(s.asked), len(memory.Files()), len(objects))
+	}
+}

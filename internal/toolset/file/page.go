@@ -1,0 +1,309 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The bounds of reading.
+const (
+	maxPage  = 256 << 10 // bytes of text that a page has, numbers included
+	maxLines = 2000      // lines of a page, unless more are asked for
+	maxLine  = 2000      // characters that are shown of one line
+	maxWhole = 4 << 20   // bytes of a file that is read whole; of a larger one only parts are
+	maxScan  = 64 << 20  // bytes of such a file that one call looks at
+	chunk    = 1 << 20   // bytes of it that are in memory at a time
+)
+
+// errSpent is met when a call has looked at maxScan bytes.
+var errSpent = errors.New("looked at enough")
+
+// A spot is a place in a text: the number of a line, and the byte where reading
+// it begins, which is the line's first unless the line is a long one. Numbers
+// below zero count from the end, as offsets do.
+type spot struct{ line, at int64 }
+
+// String returns the spot as a cursor.
+func (s spot) String() string {
+	return strconv.FormatInt(s.line, 10) + "@" + strconv.FormatInt(s.at, 10)
+}
+
+// parseSpot reads what String returned.
+func parseSpot(cursor string) (spot, bool) {
+	line, at, _ := strings.Cut(cursor, "@")
+	var s spot
+	var err [2]error
+	s.line, err[0] = strconv.ParseInt(line, 10, 64)
+	s.at, err[1] = strconv.ParseInt(at, 10, 64)
+	return s, err == [2]error{} && s.line != 0 && s.at >= 0
+}
+
+// A text is a file that pages are taken from. A small one is in memory; of a
+// large one there is a chunk, which is read anew where it is needed.
+type text struct {
+	ctx  context.Context
+	size int64
+	file io.ReaderAt // nil where buf has all of it
+	step int         // bytes that are read at a time, or more where they are needed
+	buf  []byte
+	at   int64 // the place of buf in the file
+	left int64 // bytes that this call may still read
+}
+
+// wholeText returns a text that is in memory.
+func wholeText(data []byte) *text { return &text{size: int64(len(data)), buf: data} }
+
+// largeText returns a text that is read in chunks.
+func largeText(ctx context.Context, file io.ReaderAt, size int64) *text {
+	return &text{ctx: ctx, size: size, file: file, step: chunk, left: maxScan}
+}
+
+// from returns bytes from pos on: n at least, unless the text ends before.
+func (t *text) from(pos int64, n int) ([]byte, error) {
+	end := t.at + int64(len(t.buf))
+	if pos >= t.at && (t.file == nil || pos <= end && (end-pos >= int64(n) || end >= t.size)) {
+		return t.buf[min(pos, end)-t.at:], nil
+	}
+	if err := t.ctx.Err(); err != nil {
+		return nil, err
+	}
+	if t.left <= 0 {
+		return nil, errSpent
+	}
+	n = int(max(0, min(int64(max(n, t.step)), t.size-pos)))
+	if cap(t.buf) < n {
+		t.buf = make([]byte, n)
+	}
+	got, err := t.file.ReadAt(t.buf[:n], pos)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	if err == io.EOF {
+		t.size = min(t.size, pos+int64(got)) // it may have shrunk
+	}
+	t.buf, t.at = t.buf[:got], pos
+	t.left -= int64(got)
+	return t.buf, nil
+}
+
+// skip passes over n lines from s on and returns where it has come to: fewer
+// lines ahead where the text ends, or the call has looked at enough.
+func (t *text) skip(s spot, n int64) (spot, error) {
+	for n > 0 && s.at < t.size {
+		b, err := t.from(s.at, 1)
+		if err != nil {
+			return s, err
+		}
+		if ends := int64(bytes.Count(b, newline)); ends < n {
+			s.line, s.at, n = s.line+ends, s.at+int64(len(b)), n-ends
+			continue
+		}
+		for ; n > 0; n-- {
+			i := bytes.IndexByte(b, '\n') + 1
+			s.line, s.at, b = s.line+1, s.at+int64(i), b[i:]
+		}
+	}
+	return s, nil
+}
+
+var newline = []byte{'\n'}
+
+// total returns how many lines a text in memory has. What follows the last line
+// end is a line if there is anything.
+func (t *text) total() int64 {
+	n := int64(bytes.Count(t.buf, newline))
+	if len(t.buf) > 0 && t.buf[len(t.buf)-1] != '\n' {
+		n++
+	}
+	return n
+}
+
+// tail returns where the last n lines of a large text begin, numbered from the
+// end; nearer to the end where the call has looked at enough.
+func (t *text) tail(n int64) (spot, error) {
+	s := spot{line: 0, at: t.size}
+	for end := t.size; end > 0; {
+		start := max(0, end-int64(t.step))
+		b, err := t.from(start, int(end-start))
+		if err == errSpent {
+			break
+		}
+		if err != nil {
+			return s, err
+		}
+		b = b[:min(end-start, int64(len(b)))]
+		if end == t.size && len(b) > 0 && b[len(b)-1] == '\n' {
+			b = b[:len(b)-1] // it ends the last line, and begins none
+		}
+		for i := len(b); i > 0; {
+			if i = bytes.LastIndexByte(b[:i], '\n'); i < 0 {
+				break
+			}
+			s.line, s.at = s.line-1, start+int64(i)+1
+			if s.line == -n {
+				return s, nil
+			}
+		}
+		end = start
+		if end == 0 || t.left <= 0 && s.line == 0 {
+			s.line, s.at = s.line-1, end
+		}
+	}
+	return s, nil
+}
+
+// A page is some lines of a text.
+type page struct {
+	first, last int64  // line numbers; 0 where there are none
+	shown       []byte // the lines with their numbers
+	content     []byte // the lines as they are in the file, but for what was cut
+	cut         []spot // where long lines would go on
+	next        spot   // where the next page begins
+	more        bool   // there is one
+	spent       bool   // the call has looked at enough
+	crlf, lf    int    // how lines end
+	bom         bool   // the text begins with a byte order mark
+}
+
+// open reports whether the last line of the text is shown and has no line end.
+func (p *page) open() bool {
+	return !p.more && len(p.content) > 0 && p.content[len(p.content)-1] != '\n'
+}
+
+// page returns up to limit lines from s on, and no more than most bytes of them.
+func (t *text) page(s spot, limit int64, most int) (*page, error) {
+	p := &page{next: s}
+	room := min(int64(most), t.size-min(s.at, t.size)) + 256
+	p.shown, p.content = make([]byte, 0, room+room/4), make([]byte, 0, room)
+	for n := int64(0); p.next.at < t.size; n++ {
+		if n == limit {
+			p.more = true
+			break
+		}
+		full, err := t.line(p, most)
+		if err == errSpent {
+			p.spent, p.more = true, true
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if full {
+			p.more = true
+			break
+		}
+	}
+	return p, nil
+}
+
+// line adds the next line to p, unless p is full.
+func (t *text) line(p *page, most int) (full bool, err error) {
+	const enough = maxLine*utf8.UTFMax + len("\r\n")
+	s := p.next
+	b, err := t.from(s.at, enough)
+	if err != nil {
+		return false, err
+	}
+	end := bytes.IndexByte(b, '\n')
+	ended := end >= 0
+	if !ended {
+		end = len(b)
+	}
+	// Where the line goes on behind b it has more characters than are shown.
+	line, lineEnd := b[:end], b[end:min(end+1, len(b))]
+	if ended && end > 0 && b[end-1] == '\r' {
+		line, lineEnd = b[:end-1], b[end-1:end+1]
+	}
+	visible := line[:prefix(line, maxLine)]
+	if len(p.shown) > 0 && len(p.shown)+len(visible)+64 > most {
+		return true, nil
+	}
+	if s.at == 0 && bytes.HasPrefix(visible, bom) {
+		p.bom = true
+	}
+	if p.first == 0 {
+		p.first = s.line
+	}
+	p.last = s.line
+	p.add(s, visible, lineEnd, len(visible) < len(line))
+	next := spot{s.line + 1, s.at + int64(end) + 1}
+	if !ended {
+		if next, err = t.skip(spot{s.line, s.at + int64(end)}, 1); err != nil && err != errSpent {
+			return false, err
+		}
+		if next.line > s.line {
+			p.content = append(p.content, '\n')
+		}
+	}
+	p.next = next
+	return false, err
+}
+
+var bom = []byte("\xef\xbb\xbf")
+
+// add writes one line down.
+func (p *page) add(s spot, visible, lineEnd []byte, cut bool) {
+	p.content = append(p.content, visible...)
+	p.content = append(p.content, lineEnd...)
+	switch len(lineEnd) {
+	case 1:
+		p.lf++
+	case 2:
+		p.crlf++
+	}
+	var digits [20]byte
+	number := strconv.AppendInt(digits[:0], s.line, 10)
+	for range max(0, 6-len(number)) {
+		p.shown = append(p.shown, ' ')
+	}
+	p.shown = append(append(p.shown, number...), '\t')
+	rest := spot{s.line, s.at + int64(len(visible))}
+	if p.bom && s.at == 0 {
+		visible = visible[len(bom):]
+	}
+	p.shown = append(p.shown, visible...)
+	if cut {
+		p.cut = append(p.cut, rest)
+		p.shown = append(p.shown, "… [long line cut; cursor "+rest.String()+" reads on in it]"...)
+	}
+	p.shown = append(p.shown, '\n')
+}
+
+// prefix returns how many bytes the first n characters have. A byte that is no
+// part of one counts as one.
+func prefix(b []byte, n int) int {
+	if len(b) <= n {
+		return len(b)
+	}
+	at := 0
+	for ; n > 0 && at < len(b); n-- {
+		_, size := utf8.DecodeRune(b[at:])
+		at += size
+	}
+	return at
+}
+
+// window returns max characters of a content from the character offset on, and
+// where they begin and end; whatever the numbers, as much of it as there is.
+func window(content []byte, offset, most int64) (part []byte, first, last int64) {
+	clamp := func(n int64) int { return int(max(0, min(n, math.MaxInt32))) }
+	start := prefix(content, clamp(offset))
+	end := start + prefix(content[start:], clamp(most))
+	first = int64(utf8.RuneCount(content[:start]))
+	return content[start:end], first, first + int64(utf8.RuneCount(content[start:end]))
+}
+
+// valid returns a content as text. Of what is not UTF-8 each byte becomes a
+// replacement character.
+func valid(content []byte) string {
+	if utf8.Valid(content) {
+		return string(content)
+	}
+	return string(bytes.Runes(content))
+}

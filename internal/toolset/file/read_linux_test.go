@@ -1,0 +1,74 @@
+package file
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// TestFIFOs asks every reader about pipes that nobody writes to, eight at once:
+// each answers, and none waits: P27.
+func TestFIFOs(t *testing.T) {
+	g, dir := newGate(t, map[string]string{"a": "needle\n"})
+	for i := range 8 {
+		if err := syscall.Mkfifo(filepath.Join(dir, fmt.Sprint("fifo", i)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			r := call(t, g, "read_file", fmt.Sprintf(`{"path":"fifo%d"}`, i))
+			if r.Err == nil || r.Err.Code != sandbox.ErrNotRegular {
+				t.Errorf("fifo%d: %v", i, r)
+			}
+		})
+	}
+	all.Wait()
+	for name, want := range map[string]string{
+		"read_file": "not_regular", "read_files": "not_regular", "sandbox_read_text": "not_regular", "list_files": "not_",
+		"find_files": "not_", "search_files": "not_", "sandbox_list": "not_", "file_info": "not a regular file", "file_exists": "yes, not a regular file",
+	} {
+		contains(t, askAll(t, g, "/fifo1")[name].String(), want)
+	}
+	contains(t, done(t, g, "list_files", `{}`), "fifo7 (not a regular file)\n")
+	if got, want := done(t, g, "find_files", `{"pattern":"*"}`), "/a\n"; got != want {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	contains(t, done(t, g, "search_files", `{"pattern":"needle"}`), "/a:1: needle\n[1 file searched]")
+}
+
+// TestSparse asks every reader about a file of a tebibyte that takes no room on
+// the disk: a bounded answer, and little memory: P29.
+func TestSparse(t *testing.T) {
+	g, dir := newGate(t, map[string]string{"big": "", "text": "one\ntwo\n"})
+	for name, size := range map[string]int64{"big": 1 << 40, "text": 1 << 40} {
+		if err := os.Truncate(filepath.Join(dir, name), size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	used := allocated(func() {
+		contains(t, refused(t, g, "read_file", `{"path":"big"}`, sandbox.ErrInvalid), "1099511627776 bytes")
+		refused(t, g, "read_file", `{"path":"text","offset":-1}`, sandbox.ErrInvalid)
+		refused(t, g, "sandbox_read_text", `{"path":"big"}`, sandbox.ErrTooLarge)
+		contains(t, done(t, g, "file_info", `{"path":"big"}`), "1099511627776 bytes")
+		contains(t, done(t, g, "search_files", `{"pattern":"one"}`), "no match", "2 binary passed over")
+	})
+	if used > 32<<20 {
+		t.Errorf("allocates %d bytes", used)
+	}
+	// Text with a hole behind it: what comes before the hole can be read.
+	name := filepath.Join(dir, "text")
+	hostFile(t, name, strings.Repeat("text\n", 4000))
+	if err := os.Truncate(name, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, done(t, g, "read_file", `{"path":"text","offset":3999,"limit":2}`), "lines 3999 to 4000", "  4000\ttext\n[more: cursor 4001@20000]")
+	contains(t, done(t, g, "read_file", `{"path":"text","offset":9999}`), "the same offset with cursor 4001@")
+}

@@ -1,0 +1,132 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+const maxHits = 200 // of a page, unless more are asked for
+
+type searchArgs struct {
+	Path       string `json:"path,omitempty" jsonschema:"folder or file" default:"\"/\""`
+	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2), matched line by line"`
+	Glob       string `json:"glob,omitempty" jsonschema:"only files that match: *.go"`
+	Literal    bool   `json:"literal,omitempty" jsonschema:"pattern is plain text"`
+	IgnoreCase bool   `json:"ignore_case,omitempty"`
+	Limit      int64  `json:"limit,omitempty" jsonschema:"matches" default:"200"`
+	Cursor     string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to go on there"`
+}
+
+// searchData is what a search found, for programs.
+type searchData struct {
+	Path    string        `json:"path"`
+	Matches []searchMatch `json:"matches"`
+	Files   int           `json:"files"`  // searched
+	Binary  int           `json:"binary"` // passed over
+	Unread  int           `json:"unread"`
+	Cursor  string        `json:"cursor,omitempty"` // where there are more
+	Cut     sandbox.Cut   `json:"cut,omitempty"`    // why not everything was looked at
+}
+
+type searchMatch struct {
+	Path   string `json:"path"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Text   string `json:"text"`
+}
+
+func searchFiles() tool.Tool {
+	return tool.New(reader("search_files", "Search the contents of text files. Answers path:line: text."),
+		func(_ context.Context, names tool.Names, a searchArgs) (plan tool.Plan, err error) {
+			if a.Path, err = names.Locate("search", a.Path, sandbox.ReadOnly, false); err != nil {
+				return plan, err
+			}
+			invalid := func(hint string) error {
+				return &sandbox.Error{Op: "search", Path: a.Path, Code: sandbox.ErrInvalid, Hint: hint}
+			}
+			if _, err := syntax.Parse(a.Pattern, syntax.Perl); err != nil && !a.Literal {
+				return plan, invalid(sandbox.Shown(strings.TrimPrefix(err.Error(), "error parsing regexp: ")) + "; for a plain text set literal: true")
+			}
+			after, ok := parseMatch(a.Cursor)
+			if !ok {
+				return plan, invalid("a cursor is what an earlier answer gave")
+			}
+			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+				return search(ctx, files, a, after)
+			}
+			return tool.Reading(run, names.Reads(a.Path)...), nil
+		})
+}
+
+// parseMatch reads a cursor, which is the place of a match: path:line.
+func parseMatch(cursor string) (searchMatch, bool) {
+	if cursor == "" {
+		return searchMatch{}, true
+	}
+	i := strings.LastIndexByte(cursor, ':')
+	if i < 0 {
+		return searchMatch{}, false
+	}
+	line, err := strconv.Atoi(cursor[i+1:])
+	return searchMatch{Path: cursor[:i], Line: line}, err == nil
+}
+
+// search searches below a located name, or in it, for matches after one.
+func search(ctx context.Context, files *sandbox.Sandbox, a searchArgs, after searchMatch) (tool.Result, error) {
+	q := sandbox.Query{Pattern: a.Pattern, Literal: a.Literal, IgnoreCase: a.IgnoreCase, Glob: a.Glob}
+	if after.Path != "" {
+		q.Pick = func(dir string, e sandbox.Entry) (keep, enter bool) {
+			return path.Join(dir, e.Name) >= after.Path, true
+		}
+	}
+	found, err := files.Search(ctx, a.Path, q, sandbox.Budget{})
+	if errors.Is(err, sandbox.ErrNotDir) {
+		// A file: it is searched as the one entry of its folder.
+		q.Glob = ""
+		q.Pick = func(dir string, e sandbox.Entry) (keep, enter bool) { return path.Join(dir, e.Name) == a.Path, false }
+		found, err = files.Search(ctx, path.Dir(a.Path), q, sandbox.Budget{})
+	}
+	if err != nil {
+		return tool.Result{}, err
+	}
+	limit := a.Limit
+	if limit < 1 {
+		limit = maxHits
+	}
+	d := &searchData{Path: a.Path, Matches: []searchMatch{}, Files: found.Files, Binary: found.Binary, Unread: found.Unread, Cut: found.Cut}
+	var b strings.Builder
+	behind := 0
+	for i, m := range found.Found {
+		if m.Path < after.Path || m.Path == after.Path && m.Line <= after.Line {
+			continue
+		}
+		if int64(len(d.Matches)) == limit || b.Len() > maxPage {
+			behind = len(found.Found) - i
+			break
+		}
+		d.Matches = append(d.Matches, searchMatch(m))
+		fmt.Fprintf(&b, "%s:%d: %s\n", shown(m.Path), m.Line, m.Text)
+	}
+	if len(d.Matches) == 0 {
+		b.WriteString("no match\n")
+	}
+	if behind > 0 {
+		last := d.Matches[len(d.Matches)-1]
+		d.Cursor = last.Path + ":" + strconv.Itoa(last.Line)
+		fmt.Fprintf(&b, "[%d more; continue with cursor %s]\n", behind, shown(d.Cursor))
+	}
+	fmt.Fprintf(&b, "[%s searched", counted(d.Files, "file"))
+	if d.Binary > 0 {
+		fmt.Fprintf(&b, ", %d binary passed over", d.Binary)
+	}
+	b.WriteString("]\n" + told(d.Cut, d.Unread))
+	return tool.Result{Text: b.String(), Data: d}, nil
+}

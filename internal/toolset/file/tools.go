@@ -1,0 +1,73 @@
+package file
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// toolset is the name by which a grant gives these tools.
+const toolset = "filesystem"
+
+// errTimeout is the code of a call whose context has ended.
+const errTimeout = sandbox.Code("timeout")
+
+// Tools returns the file tools: those that are offered, and then the older
+// names, which are only answered.
+func Tools() []tool.Tool {
+	return []tool.Tool{
+		readFile(),
+		readFiles(),
+		listFiles(),
+		findFiles(),
+		searchFiles(),
+		fileInfo(),
+		fileExists(),
+		writeFile(),
+		editFile(),
+		makeDirectory(),
+		moveFile(),
+		copyFile(),
+		deleteFile(),
+		oldReadText(),
+		oldList(),
+		oldWriteText(),
+	}
+}
+
+// reader returns a tool that reads and changes nothing, without its arguments.
+func reader(name, description string) tool.Tool {
+	return tool.Tool{Name: name, Toolset: toolset, Mode: policy.Both, Verbs: []policy.Verb{policy.Read}, Description: description}
+}
+
+// locateFile returns the canonical name of a file to read. What may not be read
+// and is shown all the same is a folder on the way to something.
+func locateFile(names tool.Names, name string) (string, error) {
+	at, err := names.Locate("read", name, sandbox.ReadOnly, false)
+	if err == nil && !names.CanRead(at) {
+		return "", &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrIsDir, Hint: "it is a folder; list it, or name a file in it"}
+	}
+	return at, err
+}
+
+// shown returns a name as it stands in a list: as it is where nobody can
+// mistake it, and quoted otherwise. Unlike sandbox.Shown it leaves nothing out,
+// for what a list shows is given back in the next call.
+func shown(name string) string {
+	odd := strings.ContainsFunc(name, func(r rune) bool { return !sandbox.Plain(r) || r == '"' || r == '\uFFFD' })
+	if odd || strings.Contains(name, " -> ") || strings.TrimSpace(name) != name {
+		return strconv.QuoteToASCII(name)
+	}
+	return name
+}
+
+// counted returns a number with its noun: 1 file, 2 files.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}

@@ -1,0 +1,246 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+type writeArgs struct {
+	Path      string `json:"path" jsonschema:"the file"`
+	Content   string `json:"content" jsonschema:"its whole new text"`
+	IfVersion string `json:"if_version,omitempty" jsonschema:"write only if the file is still at this version"`
+}
+
+// Written is what came of writing a file.
+type Written struct {
+	Path         string `json:"path"`
+	IsNew        bool   `json:"isNew"`
+	BytesWritten int    `json:"bytesWritten"`
+	Version      string `json:"version"`
+}
+
+// changer returns a tool that changes files, without its arguments.
+func changer(name, description string, verbs ...policy.Verb) tool.Tool {
+	return tool.Tool{Name: name, Toolset: toolset, Mode: policy.Both, Verbs: verbs, Description: description}
+}
+
+// writeFile makes a file, or gives one a new content.
+func writeFile() tool.Tool {
+	t := changer("write_file", "Make a file, or replace all of one; folders above it are made. For a part of a file use edit_file.", policy.Write)
+	t.Private = []string{"content"}
+	return tool.New(t,
+		func(_ context.Context, names tool.Names, a writeArgs) (tool.Plan, error) {
+			return planWrite(names, a)
+		})
+}
+
+// oldWriteText is writeFile as llm-do has it.
+func oldWriteText() tool.Tool {
+	type args struct {
+		Path    string `json:"path" jsonschema:"the file"`
+		Content string `json:"content" jsonschema:"its whole new text"`
+	}
+	t := changer("sandbox_write_text", "An older name of write_file.", policy.Write)
+	t.Private, t.Unlisted = []string{"content"}, true
+	return tool.New(t,
+		func(_ context.Context, names tool.Names, a args) (tool.Plan, error) {
+			return planWrite(names, writeArgs{Path: a.Path, Content: a.Content})
+		})
+}
+
+func planWrite(names tool.Names, a writeArgs) (tool.Plan, error) {
+	const op = "write"
+	name, err := names.Locate(op, a.Path, sandbox.ReadWrite, false)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	wanted, err := wantedVersion(op, name, a.IfVersion)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	content := []byte(a.Content)
+	if err := fits(names, op, name, len(content)); err != nil {
+		return tool.Plan{}, err
+	}
+	prepare := func(_ context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+		old, err := readBase(files, op, name)
+		if err != nil {
+			return tool.Prepared{}, err
+		}
+		if err := old.check(op, name, wanted); err != nil {
+			return tool.Prepared{}, err
+		}
+		return old.becomes(op, name, content, func(n int, v string) any {
+			return Written{name, old.version.IsZero(), n, v}
+		}), nil
+	}
+	effects := []policy.Effect{{Verb: policy.Write, Target: name}}
+	if a.IfVersion != "" { // whether it has a content is something to read
+		effects = append(effects, policy.Effect{Verb: policy.Read, Target: name})
+	}
+	return tool.Changing(prepare, effects...), nil
+}
+
+// A base is a file as it was when a change of it was planned.
+type base struct {
+	version sandbox.Version // zero: there is no file
+	content []byte
+	size    int64
+	whole   bool // content is all of it; otherwise it is too large to read
+}
+
+// readBase reads the file that a change is made from, if there is one.
+func readBase(files *sandbox.Sandbox, op, name string) (base, error) {
+	data, version, err := files.ReadVersion(name)
+	switch {
+	case err == nil:
+		return base{version, data, int64(len(data)), true}, nil
+	case errors.Is(err, sandbox.ErrNotFound):
+		return base{whole: true}, nil
+	case errors.Is(err, sandbox.ErrTooLarge):
+		info, err := files.Stat(name)
+		return base{version: info.Version(), size: info.Size()}, as(op, err)
+	}
+	return base{}, as(op, err)
+}
+
+// check holds the file against the version that the caller has seen.
+func (b base) check(op, name string, wanted sandbox.Version) error {
+	switch {
+	case wanted.IsZero():
+		return nil
+	case b.version.IsZero():
+		return conflict(op, name, "there is no such file; without if_version it would be made")
+	case !b.version.Same(wanted):
+		return conflict(op, name, "it is not at that version any more; read it again")
+	}
+	return nil
+}
+
+// becomes prepares the file to get a content; told returns what a program reads
+// of it. Somebody else's change in between is a conflict, and stays. One that has
+// the content already is written all the same: to tell would tell what is in it.
+func (b base) becomes(op, name string, content []byte, told func(written int, version string) any) tool.Prepared {
+	change := changed(name, b.version, b.content, content)
+	if !b.whole {
+		change.Diff, change.Original = "", nil
+		change.About = fmt.Sprintf("%s, too large to compare, → %s", amount(b.size), amount(int64(len(content))))
+	}
+	return tool.Ready(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+		if err := b.replace(files, op, name, content); err != nil {
+			return tool.Result{}, err
+		}
+		verb, version := "wrote", hashed(content)
+		if b.version.IsZero() {
+			verb = "created"
+		}
+		return tool.Result{Text: fmt.Sprintf("%s %s: %d bytes, version %s", verb, sandbox.Shown(name), len(content), version),
+			Data: told(len(content), version)}, nil
+	}, change)
+}
+
+// replace writes the content if the file is still as it was.
+func (b base) replace(files *sandbox.Sandbox, op, name string, content []byte) error {
+	var err error
+	if b.version.IsZero() {
+		_, err = files.WriteNew(name, content)
+	} else {
+		_, err = files.WriteIf(name, content, b.version)
+	}
+	switch sandbox.CodeOf(err) {
+	case sandbox.ErrExists:
+		return conflict(op, name, "it appeared meanwhile, and nothing was written; read it first")
+	case sandbox.ErrConflict, sandbox.ErrNotFound:
+		return changedMeanwhile(op, name)
+	}
+	return as(op, err)
+}
+
+func changedMeanwhile(op, name string) error {
+	return conflict(op, name, "it changed meanwhile, and nothing was done; read it again and repeat")
+}
+
+type directoryArgs struct {
+	Path string `json:"path" jsonschema:"the folder"`
+}
+
+// makeDirectory makes a folder and those above it.
+func makeDirectory() tool.Tool {
+	type made struct {
+		Path  string `json:"path"`
+		IsNew bool   `json:"isNew"`
+	}
+	const op = "make"
+	return tool.New(changer("make_directory", "Make a folder, and those above it. One that is there already is fine.", policy.Write),
+		func(_ context.Context, names tool.Names, a directoryArgs) (tool.Plan, error) {
+			name, err := names.Locate(op, a.Path, sandbox.ReadWrite, false)
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			prepare := func(_ context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+				info, err := files.Stat(name)
+				switch {
+				case errors.Is(err, sandbox.ErrNotFound):
+				case err != nil:
+					return tool.Prepared{}, as(op, err)
+				case !info.IsDir():
+					return tool.Prepared{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrExists, Hint: "a file has this name; choose another"}
+				default:
+					return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+						return tool.Result{Text: "exists already: " + sandbox.Shown(name), Data: made{Path: name}}, nil
+					}), nil
+				}
+				run := func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+					return tool.Result{Text: "made " + sandbox.Shown(name), Data: made{name, true}}, files.MakeDir(name)
+				}
+				return tool.Ready(run, tool.Change{Path: name, Op: tool.Create, About: "a folder"}), nil
+			}
+			return tool.Changing(prepare, policy.Effect{Verb: policy.Write, Target: name}), nil
+		})
+}
+
+// wantedVersion reads an if_version; one that is not given is zero.
+func wantedVersion(op, name, word string) (sandbox.Version, error) {
+	if word == "" {
+		return sandbox.Version{}, nil
+	}
+	v, err := sandbox.ParseVersion(word)
+	if err != nil {
+		return v, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "if_version is the version that read_file or file_info showed"}
+	}
+	return v, nil
+}
+
+// fits holds a size against the limit of a mount, so that nobody is asked about
+// what could not be written. The sandbox holds it against all limits again.
+func fits(names tool.Names, op, name string, size int) error {
+	most := int64(sandbox.MaxRead)
+	if limit := names.MaxBytes(name); limit > 0 {
+		most = min(most, limit)
+	}
+	if int64(size) <= most {
+		return nil
+	}
+	return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge,
+		Hint: fmt.Sprintf("%d bytes, at most %d; nothing was written; split it into several files", size, most)}
+}
+
+func conflict(op, name, hint string) error {
+	return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrConflict, Hint: hint}
+}
+
+// as returns an error of the sandbox as one of the operation that was asked for.
+func as(op string, err error) error {
+	var known *sandbox.Error
+	if !errors.As(err, &known) {
+		return err
+	}
+	mine := *known
+	mine.Op = op
+	return &mine
+}

@@ -1,0 +1,180 @@
+package golem_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A stage is where the transcripts of a document are played: an empty folder,
+// with golem on the path and a state folder of its own.
+type stage struct {
+	*testing.T
+	home, folder, bin string
+	status            int // of the last command
+}
+
+func newStage(t *testing.T) *stage {
+	s := &stage{T: t, home: t.TempDir(), bin: t.TempDir()}
+	s.folder = s.home
+	build(t, filepath.Join(s.bin, "golem"), "./cmd/golem")
+	return s
+}
+
+// transcripts plays the commands of a document. In a block of the language
+// console they run without a terminal, in one of the language terminal with one,
+// where what stands behind a question is typed. Of what they must print, …
+// stands for anything.
+func (s *stage) transcripts(document string) {
+	s.Helper()
+	commands := 0
+	for _, b := range blocks(s.T, document) {
+		if b.lang != "console" && b.lang != "terminal" {
+			continue
+		}
+		for _, c := range commandsOf(s.T, document, b) {
+			commands++
+			var got string
+			if b.lang == "terminal" {
+				got = s.shell(c.text, answers(c.want))
+			} else {
+				got = s.shell(c.text, nil)
+			}
+			if !like(c.want).MatchString(got) {
+				s.Errorf("%s:%d: $ %s\ngot:\n%s\nwant:\n%s", document, c.line, c.text, got, c.want)
+			}
+		}
+	}
+	if commands < 5 {
+		s.Fatalf("%s: found %d commands: this test sees nothing", document, commands)
+	}
+}
+
+// A command is a line that begins with $, and what it prints.
+type command struct {
+	text, want string
+	line       int
+}
+
+func commandsOf(t *testing.T, document string, b block) []command {
+	t.Helper()
+	var list []command
+	line := b.line
+	for l := range strings.Lines(b.text) {
+		if text, ok := strings.CutPrefix(l, "$ "); ok {
+			list = append(list, command{text: strings.TrimSpace(text), line: line})
+		} else if len(list) == 0 {
+			t.Fatalf("%s:%d: the transcript does not begin with a command", document, line)
+		} else {
+			list[len(list)-1].want += l
+		}
+		line++
+	}
+	return list
+}
+
+// like returns what matches a text in which … stands for anything on its line,
+// and on a line of its own for any lines.
+func like(text string) *regexp.Regexp {
+	var b strings.Builder
+	for l := range strings.Lines(strings.TrimSpace(text)) {
+		if strings.TrimSpace(l) == "…" {
+			b.WriteString("(?:.*\n?)*?")
+			continue
+		}
+		b.WriteString(strings.ReplaceAll(regexp.QuoteMeta(l), "…", ".*"))
+	}
+	return regexp.MustCompile("^" + strings.TrimSuffix(b.String(), "\n") + "\\s*$")
+}
+
+// asks matches the end of a question that golem puts at a terminal.
+var asks = regexp.MustCompile(`(?:stop|no reason\)|\[1-\d\]|anything else: no)   $`)
+
+// answers returns what is typed in a transcript: the rest of each line that asks.
+func answers(want string) []string {
+	typed := []string{}
+	for l := range strings.Lines(want) {
+		if i := strings.LastIndex(l, "   "); i >= 0 && asks.MatchString(l[:i+3]) {
+			typed = append(typed, strings.TrimSpace(l[i+3:]))
+		}
+	}
+	return typed
+}
+
+// shell runs a line of a shell where the last one has left off, and returns what
+// it prints. With answers, not nil, it has a terminal, and they are typed there.
+func (s *stage) shell(line string, answers []string) string {
+	s.Helper()
+	after := filepath.Join(s.bin, "after")
+	script := fmt.Sprintf("cd %q; (exit %d); %s\ns=$?; printf '%%s\n%%s' $s \"$PWD\" >%q", s.folder, s.status, line, after)
+	var out string
+	if answers == nil {
+		out, _ = s.run("bash", "-c", script)
+	} else {
+		out = s.atTerminal(answers, "bash", "-c", script)
+	}
+	left, err := os.ReadFile(after)
+	if err != nil {
+		s.Fatalf("$ %s\n%s\n%v", line, out, err)
+	}
+	status, folder, _ := strings.Cut(string(left), "\n")
+	s.status, _ = strconv.Atoi(status)
+	s.folder = folder
+	return strings.TrimSpace(out)
+}
+
+// command returns a program on the stage.
+func (s *stage) command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = s.folder
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC", "NO_COLOR=1", "GOLEM_STATE="+filepath.Join(s.bin, "state"),
+		"PATH="+s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return cmd
+}
+
+// run runs a program and returns all that it prints.
+func (s *stage) run(program string, args ...string) (string, error) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+	defer cancel()
+	out, err := s.command(ctx, program, args...).CombinedOutput()
+	if ctx.Err() != nil || err != nil && len(out) == 0 {
+		s.Fatalf("%s: %v", program, err)
+	}
+	return string(out), err
+}
+
+// atTerminal runs a program at a terminal of its own and types an answer to each
+// question. A terminal ends its lines with CR and LF.
+func (s *stage) atTerminal(answers []string, program string, args ...string) string {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+	defer cancel()
+	keys, err := openTerminal(s.command(ctx, program, args...))
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer keys.Close()
+	var got bytes.Buffer
+	piece := make([]byte, 4096)
+	for {
+		n, err := keys.Read(piece)
+		got.Write(bytes.ReplaceAll(piece[:n], []byte("\r\n"), []byte("\n")))
+		if err != nil {
+			break // the program has ended, and its terminal with it
+		}
+		if asks.Match(got.Bytes()) && len(answers) > 0 {
+			fmt.Fprintln(keys, answers[0])
+			answers = answers[1:]
+		}
+	}
+	return got.String()
+}
