@@ -73,6 +73,9 @@ func (d *Desk) Approve(ctx context.Context, r tool.Request) tool.Answer {
 		return d.wait(r)
 	}
 	reply := d.Asker.Ask(ctx, r)
+	if reply.Verdict != tool.Yes && reply.Nobody {
+		return d.wait(r)
+	}
 	if ctx.Err() != nil {
 		return tool.Answer{By: "nobody", Note: "no answer in time"}
 	}

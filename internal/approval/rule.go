@@ -7,7 +7,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/sandbox"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 // Scope is how far a rule reaches in time. The zero value reaches nowhere.
@@ -44,9 +44,9 @@ type Permitted struct {
 }
 
 func (p Permitted) String() string {
-	text := p.Verb.String() + " " + sandbox.Shown(p.Target)
+	text := p.Verb.String() + " " + visible.Name(p.Target)
 	if p.Below {
-		text = strings.TrimSuffix(text, "/") + "/**"
+		text += " and all below it"
 	}
 	return text
 }
@@ -65,9 +65,15 @@ func (r Rule) String() string {
 	for _, e := range r.Effects {
 		what = append(what, e.String())
 	}
-	text := strings.Join(r.Workers, " → ") + ": " + r.Tool + " may " + strings.Join(what, ", ")
+	var chain []string
+	for _, w := range r.Workers {
+		chain = append(chain, visible.Name(w))
+	}
+	text := strings.Join(chain, " → ") + ": " + visible.Name(r.Tool)
 	if r.Same != "" {
-		text = strings.Join(r.Workers, " → ") + ": " + r.Tool + " again, with exactly these arguments (" + r.What + ")"
+		text += " again, with exactly these arguments (" + r.What + ")"
+	} else {
+		text += " may " + strings.Join(what, ", ")
 	}
 	switch r.Scope {
 	case Run:
@@ -134,7 +140,7 @@ func Offers(q tool.Request) []Rule {
 func Again(q tool.Request) Rule {
 	var effects []string
 	for _, e := range q.Effects {
-		effects = append(effects, e.Verb.String()+" "+sandbox.Shown(e.Target))
+		effects = append(effects, e.Verb.String()+" "+visible.Name(e.Target))
 	}
 	return Rule{Workers: q.Workers, Tool: q.Tool, Same: q.Same, What: strings.Join(effects, ", ")}
 }

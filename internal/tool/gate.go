@@ -329,6 +329,7 @@ func (p *pass) run() (r Result) {
 		if !p.readable([]policy.Effect{{Verb: policy.Write, Target: c.Path}}) {
 			c = Change{Path: c.Path, Op: c.Op, To: c.To}
 		}
+		c.Diff = cut(c.Diff, maxDiff) // who decided has seen it all
 		r.Changes = append(r.Changes, c)
 	}
 	for _, name := range append(p.left, left...) {

@@ -9,8 +9,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// MaxResult is the most text that a result has.
-const MaxResult = 1 << 20
+// MaxResult is the most text that a result has, maxDiff that of a diff in it.
+const (
+	MaxResult = 1 << 20
+	maxDiff   = 64 << 10
+)
 
 // A Result is what came of a call. Its texts are for a model: virtual names
 // only, and every error explains itself.

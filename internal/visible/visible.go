@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -38,6 +39,19 @@ func Text(text string) string {
 func Line(text string, most int) string {
 	s := scan{}
 	return Cut(s.escape(text), most)
+}
+
+// Name returns a name as it stands in a sentence, never cut: in quotes where it
+// could be taken for words of the sentence, or holds anything unusual.
+func Name(name string) string {
+	text := Line(name, math.MaxInt)
+	usual := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("/._-+@:~*", r)
+	}
+	if text == name && text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !usual(r) }) {
+		return text
+	}
+	return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"`
 }
 
 // Cut returns a line of which the middle is left out, where it has more than

@@ -27,7 +27,7 @@ func (f *programFlags) records() (*forge.Records, error) {
 
 func newApprove() *cobra.Command {
 	no, reason := false, ""
-	wait := 5 * time.Minute
+	wait := patience
 	cmd := &cobra.Command{
 		Use:   "approve ID",
 		Short: "Answer a call that waits for consent",
@@ -67,6 +67,10 @@ call with exactly these changes, and it is used once, when the call is made agai
 				return err
 			}
 			reply := newAsker(terminal, cmd.ErrOrStderr(), wait).AskOnce(cmd.Context(), request)
+			if reply.By != "user" || reply.Stop {
+				fmt.Fprintln(cmd.ErrOrStderr(), "golem: not answered; it still waits")
+				return exit(exitDenied)
+			}
 			g.Yes, g.Note = reply.Verdict == tool.Yes, reply.Note
 		}
 		if err := r.Answer(w.ID, g.Yes, g.Note, secrets(os.Environ())); err != nil {

@@ -20,6 +20,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
+// patience is how long an answer is waited for, unless the user says otherwise.
+const patience = 5 * time.Minute
+
 // Why a question has no answer. Each is a no.
 var (
 	errNobody  = errors.New("nobody can be asked: the terminal is not ours to read from")
@@ -104,6 +107,20 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 		no.By = "user"
 	}
 	return approval.Reply{Answer: no}
+}
+
+// confirm asks a question that only a yes answers.
+func (a *asker) confirm(ctx context.Context, prompt string) bool {
+	restore, err := a.keys.ready()
+	if err != nil {
+		return false
+	}
+	defer restore()
+	open, stop := signal.NotifyContext(ctx, ends()...)
+	defer stop()
+	text, err := (&question{asker: a, ctx: open}).read(prompt)
+	text = strings.ToLower(text)
+	return err == nil && (text == "y" || text == "yes")
 }
 
 // A question is one that is open.

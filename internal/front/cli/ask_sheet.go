@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
@@ -179,6 +178,9 @@ func (s *sheet) change(c tool.Change) string {
 	if c.About != "" {
 		size = append(size, s.line(c.About))
 	}
+	if c.Diff == "" && c.Becomes != "" {
+		size = append(size, "becomes version "+s.line(c.Becomes))
+	}
 	if len(size) > 0 {
 		text += " (" + strings.Join(size, "; ") + ")"
 	}
@@ -229,14 +231,8 @@ func (s *sheet) line(words string) string {
 
 // name makes a name visible, in quotes where it could be taken for a sentence.
 func (s *sheet) name(name string) string {
-	text := s.line(name)
-	plain := func(r rune) bool {
-		return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("/._-+@:~*", r)
-	}
-	if text == name && text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
-		return text
-	}
-	return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"`
+	s.odd = s.odd || visible.Line(name, math.MaxInt) != name
+	return visible.Cut(visible.Name(name), s.most)
 }
 
 // all returns all rows.

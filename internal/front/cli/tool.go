@@ -31,7 +31,7 @@ func addVisitFlags(cmd *cobra.Command) *visitFlags {
 	f := &visitFlags{programFlags: addProgramFlags(cmd)}
 	cmd.Flags().StringVar(&f.worker, "worker", "", "the worker, in place of the entry worker")
 	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "ask only for what changes something")
-	cmd.Flags().DurationVar(&f.wait, "wait", 5*time.Minute, "how long to wait for an answer; then it is no")
+	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an answer; then it is no")
 	return f
 }
 

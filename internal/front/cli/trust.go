@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/visible"
@@ -43,7 +39,7 @@ Exit code 0 is trusted, 3 is not.`,
 		if !wantsJSON(cmd) {
 			doc.print(cmd.OutOrStdout())
 		}
-		if !doc.Trusted && (yes || !wantsJSON(cmd) && askedYes(cmd.InOrStdin(), cmd.OutOrStdout())) {
+		if !doc.Trusted && (yes || !wantsJSON(cmd) && askedYes(cmd)) {
 			if err := p.Trust(); err != nil {
 				return err
 			}
@@ -120,19 +116,14 @@ func (d trustDocument) print(w io.Writer) {
 
 // askedYes asks the user at the terminal. What does not come from a terminal is
 // no answer, and neither is anything but yes.
-func askedYes(in io.Reader, out io.Writer) bool {
-	f, ok := in.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+func askedYes(cmd *cobra.Command) bool {
+	out := cmd.OutOrStdout()
+	terminal := findTerminal(false)
+	if terminal == nil {
 		fmt.Fprintln(out, "nobody to ask here: look at it, then golem trust --yes, or --trust HASH on a machine")
 		return false
 	}
-	fmt.Fprint(out, "trust this? [y/N] ")
-	line, err := bufio.NewReader(f).ReadString('\n')
-	if err != nil {
-		fmt.Fprintln(out)
-	}
-	answer := strings.TrimSpace(line)
-	if answer == "y" || answer == "yes" {
+	if newAsker(terminal, out, patience).confirm(cmd.Context(), "trust this? [y/N] ") {
 		return true
 	}
 	fmt.Fprintln(out, "not trusted; nothing has changed")

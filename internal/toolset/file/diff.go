@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	maxCompared = 4 << 20   // bytes of old and new text that are compared
-	maxDiff     = 256 << 10 // bytes of a diff
-	maxOriginal = 100_000   // bytes of an old text that goes with a change
+	maxCompared = 4 << 20 // bytes of old and new text that are compared
+	maxOriginal = 100_000 // bytes of an old text that goes with a change
 )
 
 // changed describes how the content of a file changes. The base is the zero
@@ -53,7 +52,7 @@ func unified(from, to, old, new string) string {
 	if len(old)+len(new) > maxCompared {
 		return ""
 	}
-	return clipped(udiff.Unified(label("a", from), label("b", to), old, new))
+	return udiff.Unified(label("a", from), label("b", to), old, new)
 }
 
 // label is a name in the head of a diff, where a line end in it would pass for
@@ -63,22 +62,6 @@ func label(side, name string) string {
 		return "/dev/null"
 	}
 	return sandbox.Shown(side + name)
-}
-
-// clipped keeps the head and the tail of a diff that is too long.
-func clipped(diff string) string {
-	if len(diff) <= maxDiff {
-		return diff
-	}
-	head, tail := maxDiff*2/3, len(diff)-maxDiff/4
-	if i := strings.LastIndexByte(diff[:head], '\n'); i > head/2 {
-		head = i + 1
-	}
-	if i := strings.IndexByte(diff[tail:], '\n'); i >= 0 && i < maxDiff/8 {
-		tail += i + 1
-	}
-	left := fmt.Sprintf("\n… %d lines left out, %d bytes …\n", strings.Count(diff[head:tail], "\n"), tail-head)
-	return strings.ToValidUTF8(strings.TrimSuffix(diff[:head], "\n")+left+diff[tail:], "")
 }
 
 // isText reports whether content can be shown: it has no NUL.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -189,11 +188,8 @@ func TestDiff(t *testing.T) {
 		fmt.Fprintf(&new, "new %d\n", i)
 	}
 	got := unified("/a", "/a", old.String(), new.String())
-	if len(got) > maxDiff+100 || !strings.Contains(got, "lines left out") || !strings.HasSuffix(got, "+new 99999\n") || !strings.Contains(got, "-old 0\n") {
+	if strings.Count(got, "\n-old ") != 100_000 || strings.Count(got, "\n+new ") != 100_000 {
 		t.Errorf("%d bytes, %.200q…", len(got), got)
-	}
-	if got := unified("/a", "/a", "", strings.Repeat("é", maxDiff)); !utf8.ValidString(got) || len(got) > maxDiff+100 {
-		t.Errorf("%d bytes, valid: %v", len(got), utf8.ValidString(got))
 	}
 	c := changed("/a", sandbox.Version{}.With([]byte("x")), []byte(strings.Repeat("x\n", maxCompared/2)), []byte("y\n"))
 	if c.Diff != "" || !strings.Contains(c.About, fmt.Sprintf("%d → 1 lines", maxCompared/2)) {
