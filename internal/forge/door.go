@@ -29,6 +29,7 @@ type Door struct {
 	tool.Gate
 	records *Records
 	journal *audit.Journal
+	doorman *doorman
 }
 
 // Tools returns the gate of a worker as far as it can be looked at: what tools
@@ -75,14 +76,20 @@ func (p *Program) Door(v Visit) (*Door, error) {
 	if err != nil {
 		return nil, errors.Join(err, records.Close())
 	}
-	gate.Journal = journal
+	doorman, err := newDoorman(records.folder, records.session, files)
+	if err != nil {
+		return nil, errors.Join(err, journal.Close(), records.Close())
+	}
+	gate.Journal = signer{journal, doorman.signed()}
 	gate.Approver = &approval.Desk{Mode: approval.Mode(p.Project.Approval), Reads: v.ApproveReads, Store: records.Approvals,
 		Asker: v.Asker, Policy: p.Content.Hash, Now: p.options.Now}
-	return &Door{gate, records, journal}, nil
+	return &Door{gate, records, journal, doorman}, nil
 }
 
 // Close writes down what is not yet written, and lets go of the state.
-func (d *Door) Close() error { return errors.Join(d.journal.Close(), d.records.Close()) }
+func (d *Door) Close() error {
+	return errors.Join(d.journal.Close(), d.doorman.leave(), d.records.Close())
+}
 
 // mustTrust is an error for a program whose content the user does not trust.
 func (p *Program) mustTrust() error {
@@ -99,8 +106,9 @@ type Records struct {
 	Approvals *approval.Store
 	Policy    string // the content that rules must have been made for
 
-	folder *state.Folder
-	now    func() time.Time
+	folder  *state.Folder
+	now     func() time.Time
+	session string // what this process is called in the journal
 }
 
 // Records opens what is kept of the program, and makes it where it is missing.
@@ -113,7 +121,7 @@ func (p *Program) Records() (*Records, error) {
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
-	return &Records{store, p.Content.Hash, folder, p.options.Now}, nil
+	return &Records{store, p.Content.Hash, folder, p.options.Now, strings.ToLower(rand.Text()[:8])}, nil
 }
 
 // HasState reports whether anything is kept of the program.
@@ -135,7 +143,7 @@ func (p *Program) Journal() (*state.Folder, error) {
 func (r *Records) Close() error { return r.folder.Close() }
 
 func (r *Records) open(secrets []string) (*audit.Journal, error) {
-	return audit.Open(r.folder, audit.Options{Now: r.now, Session: strings.ToLower(rand.Text()[:6]), Secrets: secrets})
+	return audit.Open(r.folder, audit.Options{Now: r.now, Session: r.session, Secrets: secrets})
 }
 
 // Answer answers a request that waits. It is in the journal before it counts.
