@@ -14,8 +14,14 @@ func (s *Sandbox) hint(w want, name string, code Code) string {
 		if w.bare {
 			return ""
 		}
-		if near := s.nearest(name); near != "" {
-			return near
+		if strings.Contains(name, `"`) {
+			return "a name that was shown in quotes is given without them, and with the characters that its escapes stand for"
+		}
+		// Where nothing can be made, names that are there are no help.
+		if w.access < ReadWrite || s.lookup(name).mount != nil {
+			if near := s.nearest(name); near != "" {
+				return near
+			}
 		}
 		return s.allowed(w.access)
 	case ErrReadOnly, ErrOutside:

@@ -50,7 +50,9 @@ func rename(f, t place) error {
 }
 
 // carry moves a file to another mount: a copy first, whole or not at all, and
-// then the old name goes. If it cannot, the copy goes.
+// then the old name goes. If it cannot, or is another file or content by then,
+// the copy goes. What somebody does between that last look and the act is not
+// seen.
 func (s *Sandbox) carry(f, t place, attr Attr) error {
 	if !attr.Mode.IsRegular() {
 		return &Error{Code: ErrInvalid, Hint: "only files move between mounts; make the folder there and move its files"}
@@ -60,8 +62,8 @@ func (s *Sandbox) carry(f, t place, attr Attr) error {
 		return err
 	}
 	defer file.Close()
-	size := file.Attr().Size
-	_, err = s.put(t, io.NewSectionReader(file, 0, size), size, How{New: true, Mode: attr.Mode.Perm()})
+	was := file.Attr()
+	made, err := s.put(t, io.NewSectionReader(file, 0, was.Size), was.Size, How{New: true, Mode: attr.Mode.Perm()})
 	if errors.Is(err, ErrLink) {
 		if _, there := t.rule.mount.Backend.Lstat(t.rel); there == nil {
 			err = ErrExists // a link stands at the name itself
@@ -70,11 +72,25 @@ func (s *Sandbox) carry(f, t place, attr Attr) error {
 	if err != nil {
 		return err
 	}
-	if err := f.rule.mount.Backend.Remove(f.rel); err != nil {
-		t.rule.mount.Backend.Remove(t.rel)
-		return err
+	now, err := f.rule.mount.Backend.Lstat(f.rel)
+	if err == nil && !(now.sameFile(was) && now.Changed == was.Changed && now.Mode == was.Mode) {
+		err = &Error{Op: "move", Path: f.name, Code: ErrConflict, Hint: "it changed while it was copied, and stays where it is; try again"}
 	}
-	return nil
+	if err == nil {
+		err = f.rule.mount.Backend.Remove(f.rel)
+	}
+	if err != nil {
+		if copied, there := t.rule.mount.Backend.Lstat(t.rel); there == nil && copied.sameFile(made.attr) {
+			t.rule.mount.Backend.Remove(t.rel)
+		}
+	}
+	return err
+}
+
+// sameFile reports whether both are of one file with one content, as far as size
+// and time tell.
+func (a Attr) sameFile(b Attr) bool {
+	return a.ID == b.ID && a.Size == b.Size && a.ModTime.Equal(b.ModTime)
 }
 
 // Delete removes a file, a link or an empty folder.

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // An overlap says that below place, which lies in one mount, the host's files
@@ -12,6 +13,7 @@ type overlap struct {
 	in    *mount
 	place string
 	with  *mount
+	at    string // what the other calls the place; "" where it shows nothing
 }
 
 // overlaps compares the host folders of every two mounts. A mount that stands
@@ -38,7 +40,7 @@ func overlaps(mounts []*mount) []overlap {
 			if place == inner.Target {
 				continue
 			}
-			found = append(found, overlap{inner, inner.Target, outer}, overlap{outer, place, inner})
+			found = append(found, overlap{inner, inner.Target, outer, place}, overlap{outer, place, inner, inner.Target})
 		}
 	}
 	return found
@@ -96,9 +98,29 @@ func kernelFolders(mounts []*mount) []overlap {
 		top := ladder(string(m.traits.Host))
 		for _, folder := range kernelNames {
 			if rel, ok := standsIn(top, ladder(folder)); ok && rel != "." {
-				found = append(found, overlap{m, join(m.Target, rel), hidden})
+				found = append(found, overlap{m, join(m.Target, rel), hidden, ""})
 			}
 		}
 	}
 	return found
+}
+
+// Aliases returns the other names by which the files at a canonical name are
+// shown, because the folders of mounts overlap. Who decides by names decides
+// about all of them.
+func (s *Sandbox) Aliases(name string) []string {
+	var names []string
+	for _, o := range s.shared {
+		if o.at == "" || !within(o.place, name) || s.lookup(name).mount != o.in {
+			continue
+		}
+		alias := o.at
+		if rel := relative(o.place, name); rel != "." {
+			alias = join(o.at, rel)
+		}
+		if alias = s.table.spelled.spell(alias); s.lookup(alias).mount == o.with && !slices.Contains(names, alias) {
+			names = append(names, alias)
+		}
+	}
+	return names
 }

@@ -226,16 +226,22 @@ func (s *Sandbox) Exists(name string) (bool, error) {
 // on disk or not; links are shown as links. Names that no caller could give
 // back, because they are not UTF-8, are left out.
 func (s *Sandbox) List(name string) ([]Entry, error) {
-	var list []Entry
-	err := s.do(want{op: "list", access: ReadOnly, folders: true}, name, func(p place) (err error) {
-		list, err = s.entriesAt(p, nil)
+	list, _, err := s.ListCount(name)
+	return list, err
+}
+
+// ListCount is List that also returns how many names are left out.
+func (s *Sandbox) ListCount(name string) (list []Entry, unnamed int, err error) {
+	var left atomic.Int64
+	err = s.do(want{op: "list", access: ReadOnly, folders: true}, name, func(p place) (err error) {
+		list, err = s.entriesAt(p, &left)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
-	return list, nil
+	return list, int(left.Load()), nil
 }
 
 // entries lists a canonical name that needs no link to be followed.

@@ -82,7 +82,12 @@ func New(c Config) (*Sandbox, error) {
 			known.spelled.add(m.Target)
 		}
 		for i := range s.shared {
-			s.shared[i].place = known.spellNew(s.shared[i].place)
+			for _, name := range []*string{&s.shared[i].place, &s.shared[i].at} {
+				if *name != "" {
+					*name = known.spelled.spell(*name)
+					known.spelled.add(*name)
+				}
+			}
 		}
 	}
 	s.table = s.compile()
@@ -192,6 +197,9 @@ func (s *Sandbox) Canonical(name string) (string, error) {
 	}
 	return canonical, nil
 }
+
+// FoldsCase reports whether some mount takes names that differ in case for one.
+func (s *Sandbox) FoldsCase() bool { return s.folds() }
 
 // Access returns what is allowed at name: None for a name that is not valid.
 // It looks at the policy only, not at the files.

@@ -7,15 +7,16 @@ import (
 	"io"
 	"regexp"
 	"regexp/syntax"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
+// MaxSearch is the largest file that is searched.
+const MaxSearch = 16 << 20
+
 const (
-	maxSearched = 16 << 20 // a larger file is not searched
-	maxMatch    = 400      // bytes of a line that a match shows
-	sniffed     = 8 << 10  // a NUL in the first bytes makes a file binary
+	maxMatch = 400     // bytes of a line that a match shows
+	sniffed  = 8 << 10 // a NUL in the first bytes makes a file binary
 
 	maxPattern   = 4 << 10 // bytes of an expression
 	maxProgram   = 10_000  // instructions of one, when it is compiled
@@ -34,15 +35,20 @@ type Query struct {
 	Glob string
 	// Pick, where set, chooses files and the folders to enter.
 	Pick Pick
+	// AfterLine leaves out the lines up to this one of the file that the budget's
+	// After names.
+	AfterLine int
 }
 
 // Matches is what a search found, ordered by path and line. Where Cut is not
-// empty there may be more.
+// empty there may be more: with CutResults behind the last match, otherwise
+// anywhere.
 type Matches struct {
 	Found  []Match
 	Files  int // files searched
 	Binary int // files passed over because they are not text
-	Unread int // files and folders that could not be read or are too large
+	Large  int // files passed over because they are larger than MaxSearch
+	Unread int // files and folders that could not be read
 	Cut    Cut
 }
 
@@ -69,49 +75,69 @@ func (s *Sandbox) Search(ctx context.Context, name string, q Query, b Budget) (M
 			return Matches{}, err
 		}
 	}
+	w := s.newWalker(ctx, b)
 	searchers := make([]searcher, walkers())
 	for i := range searchers {
 		searchers[i].lines = newAutomaton(n.prog)
+		searchers[i].found = firsts[Match]{most: w.results, order: inOrder}
 	}
-	w := s.newWalker(ctx, b)
 	w.visit = func(id int, p place, e Entry) bool {
+		h, here := &searchers[id], w.s.inside(p, e.Name)
+		if !h.found.wants(Match{Path: here.name}) {
+			return false // nor anything below it
+		}
 		keep, enter := true, true
 		if q.Pick != nil {
 			keep, enter = q.Pick(p.name, e)
 		}
-		if keep && e.Type.IsRegular() && (q.Glob == "" || g.match(w.top, p.name, e.Name)) {
-			searchers[id].file(w, n, p, e.Name)
+		if keep && e.Type.IsRegular() && here.name >= w.after && (q.Glob == "" || g.match(w.top, p.name, e.Name)) {
+			h.file(w, n, here, q.AfterLine)
 		}
-		return enter
+		return enter && w.ahead(here.name)
 	}
 	cut, err := w.walk("search", name)
 	if err != nil {
 		return Matches{}, err
 	}
-	all := Matches{Cut: cut}
-	for _, one := range searchers {
-		all.Found = append(all.Found, one.Found...)
+	return together(searchers, cut, int(w.unread.Load())), nil
+}
+
+// together returns what all searchers have found.
+func together(searchers []searcher, cut Cut, unread int) Matches {
+	all := Matches{Cut: cut, Unread: unread}
+	found := make([]firsts[Match], len(searchers))
+	for i, one := range searchers {
+		found[i] = one.found
 		all.Files += one.Files
 		all.Binary += one.Binary
+		all.Large += one.Large
 		all.Unread += one.Unread
 	}
-	all.Unread += int(w.unread.Load())
-	slices.SortFunc(all.Found, func(a, b Match) int {
-		return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
-	})
-	return all, nil
+	var more bool
+	if all.Found, more = joined(found); more && cut == "" {
+		all.Cut = CutResults
+	}
+	return all
+}
+
+func inOrder(a, b Match) int {
+	return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
 }
 
 // A searcher is what one worker of a search has found, and its tools.
 type searcher struct {
-	Matches
-	buf   []byte
-	lines *automaton
+	Matches // its counts
+	found   firsts[Match]
+	buf     []byte
+	lines   *automaton
 }
 
-// file searches one file of the folder at p.
-func (h *searcher) file(w *walker, n *needle, dir place, name string) {
-	p := w.s.inside(dir, name)
+// file searches the file at p. Of the one that the search goes on in, only the
+// lines after the given one count.
+func (h *searcher) file(w *walker, n *needle, p place, after int) {
+	if p.name != w.after {
+		after = 0
+	}
 	f, err := w.s.open(p)
 	if err != nil {
 		h.Unread++
@@ -119,7 +145,11 @@ func (h *searcher) file(w *walker, n *needle, dir place, name string) {
 	}
 	data, err := h.read(f)
 	f.Close()
-	if err != nil {
+	switch {
+	case err == ErrTooLarge:
+		h.Large++
+		return
+	case err != nil:
 		h.Unread++
 		return
 	}
@@ -132,11 +162,11 @@ func (h *searcher) file(w *walker, n *needle, dir place, name string) {
 	}
 	h.Files++
 	n.each(w.ctx, data, h.lines, func(line, start, end, at int) bool {
-		if !w.take(&w.results, 1, CutResults) {
-			return false
+		if line <= after {
+			return true
 		}
-		h.Found = append(h.Found, Match{p.name, line, at - start + 1, excerpt(data[start:end], at-start)})
-		return w.ctx.Err() == nil
+		kept := h.found.add(Match{p.name, line, at - start + 1, excerpt(data[start:end], at-start)})
+		return kept && w.ctx.Err() == nil
 	})
 }
 
@@ -144,7 +174,7 @@ func (h *searcher) file(w *walker, n *needle, dir place, name string) {
 // shows that it is not text.
 func (h *searcher) read(f File) ([]byte, error) {
 	size := f.Attr().Size
-	if size > maxSearched {
+	if size > MaxSearch {
 		start := make([]byte, sniffed)
 		if n, _ := f.ReadAt(start, 0); bytes.IndexByte(start[:n], 0) >= 0 {
 			return start, nil

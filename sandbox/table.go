@@ -213,20 +213,6 @@ func (known spelling) spell(name string) string {
 	return name
 }
 
-// spellNew is spell for a name that is about to have a rule. What is not known
-// of it becomes caseless, so that two of them cannot differ in case alone.
-func (t *table) spellNew(name string) string {
-	if m := t.find(name).mount; t.spelled == nil || m != nil && !m.traits.FoldsCase {
-		return name
-	}
-	for up := name; up != "/"; up = parent(up) {
-		if way, ok := t.spelled[caseless(up)]; ok {
-			return way + caseless(name[len(up):])
-		}
-	}
-	return caseless(name)
-}
-
 // show notes that name and the folders above it are always there.
 func (t *table) show(name string) {
 	for !t.always[name] {

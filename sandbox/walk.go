@@ -7,7 +7,6 @@ import (
 	"math"
 	"path"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,8 +17,11 @@ import (
 type Budget struct {
 	Entries int           // names looked at: 1,000,000
 	Bytes   int64         // content read by a search: 1 GiB
-	Results int           // names or matches returned: 10,000
+	Results int           // names or matches returned, the first ones: 10,000
 	Time    time.Duration // 30 seconds
+	// After leaves out the names up to this one, to go on where an earlier walk
+	// has ended. In a search it is the files before it.
+	After string
 }
 
 func (b Budget) filled() Budget {
@@ -43,7 +45,7 @@ const (
 )
 
 // A Listing is what a walk found, ordered by path. Where Cut is not empty there
-// may be more.
+// may be more: with CutResults behind the last name, otherwise anywhere.
 type Listing struct {
 	Found  []Found
 	Cut    Cut
@@ -89,21 +91,38 @@ func (s *Sandbox) Find(ctx context.Context, name, pattern string, b Budget) (Lis
 
 // collect walks and keeps what pick chooses.
 func (w *walker) collect(op, name string, pick Pick) (Listing, error) {
-	found := make([][]Found, walkers())
+	found := make([]firsts[Found], walkers())
+	for i := range found {
+		found[i] = firsts[Found]{most: w.results, order: func(a, b Found) int { return strings.Compare(a.Path, b.Path) }}
+	}
 	w.visit = func(id int, p place, e Entry) bool {
 		keep, enter := pick(p.name, e)
-		if keep && w.take(&w.results, 1, CutResults) {
-			found[id] = append(found[id], Found{join(p.name, e.Name), e.Type})
+		if keep {
+			if here := join(p.name, e.Name); here > w.after {
+				found[id].add(Found{here, e.Type})
+			}
 		}
-		return enter
+		if !enter || !e.IsDir() {
+			return false
+		}
+		folder := w.s.inside(p, e.Name).name
+		return w.ahead(folder) && found[id].wants(Found{Path: folder})
 	}
 	cut, err := w.walk(op, name)
 	if err != nil {
 		return Listing{}, err
 	}
-	all := slices.Concat(found...)
-	slices.SortFunc(all, func(a, b Found) int { return strings.Compare(a.Path, b.Path) })
-	return Listing{all, cut, int(w.unread.Load())}, nil
+	list, more := joined(found)
+	if more && cut == "" {
+		cut = CutResults
+	}
+	return Listing{list, cut, int(w.unread.Load())}, nil
+}
+
+// ahead reports whether anything below a folder comes after what is left out.
+func (w *walker) ahead(folder string) bool {
+	below := folder + "/"
+	return below > w.after || strings.HasPrefix(w.after, below)
 }
 
 // isFile reports whether an entry is a regular file or a link to one.
@@ -153,9 +172,11 @@ type walker struct {
 	jobs    chan job
 	pending sync.WaitGroup
 
-	entries, bytes, results atomic.Int64 // what is left of the budget
-	unread                  atomic.Int64
-	time                    time.Duration
+	entries, bytes atomic.Int64 // what is left of the budget
+	results        int
+	after          string
+	time           time.Duration
+	unread         atomic.Int64
 }
 
 // A job is a folder to read, or a part of its entries to visit.
@@ -166,11 +187,10 @@ type job struct {
 
 func (s *Sandbox) newWalker(ctx context.Context, b Budget) *walker {
 	b = b.filled()
-	w := &walker{s: s, jobs: make(chan job), time: b.Time}
+	w := &walker{s: s, jobs: make(chan job), time: b.Time, results: max(1, b.Results), after: b.After}
 	w.ctx, w.stop = context.WithCancelCause(ctx)
 	w.entries.Store(int64(b.Entries))
 	w.bytes.Store(b.Bytes)
-	w.results.Store(int64(b.Results))
 	return w
 }
 

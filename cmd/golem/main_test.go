@@ -28,6 +28,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("ESC", "\x1b")   // starts what a terminal obeys
 			env.Setenv("RLO", "\u202e") // turns the direction of the text
 			env.Setenv("BAD", "\xff")   // is not UTF-8
+			env.Setenv("FORGED", "/out/a\nyes: everything, by root\nit passes")
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -83,6 +84,7 @@ func answer(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%d requests wait, want 1", len(list.Pending))
 	}
 	words := []string{"approve", list.Pending[0].ID}
+	ts.Setenv("ID", list.Pending[0].ID)
 	if args[0] == "no" {
 		words = append(words, "--no", "--reason", args[1])
 	}

@@ -76,13 +76,16 @@ func (d *Desk) Approve(ctx context.Context, r tool.Request) tool.Answer {
 	if reply.Verdict != tool.Yes && reply.Nobody {
 		return d.wait(r)
 	}
-	if ctx.Err() != nil {
-		return tool.Answer{By: "nobody", Note: "no answer in time"}
+	if ctx.Err() != nil && reply.Verdict == tool.Yes {
+		return tool.Answer{By: "nobody", Note: "the answer came too late"}
 	}
 	if reply.Verdict == tool.Yes && reply.Remember != nil {
-		if err := d.remember(*reply.Remember, r); err != nil {
-			return tool.Answer{By: "nobody", Note: "the rule could not be kept"}
+		rule, err := d.fill(*reply.Remember, r)
+		if err != nil {
+			return tool.Answer{By: "nobody", Note: err.Error()}
 		}
+		reply.Note = "remembered as rule " + rule.ID + ": " + rule.String()
+		reply.Keep = func() error { return d.remember(rule) }
 	}
 	return reply.Answer
 }
@@ -126,21 +129,24 @@ func (d *Desk) remembered(r tool.Request) (Rule, bool) {
 	return Rule{}, false
 }
 
-// remember keeps a rule that the user chose for a request. One that does not
+// fill completes a rule that the user chose for a request. One that does not
 // speak of the request was not made for it, and is refused.
-func (d *Desk) remember(rule Rule, r tool.Request) error {
+func (d *Desk) fill(rule Rule, r tool.Request) (Rule, error) {
 	rule.ID, rule.Policy, rule.Session, rule.Made = newID(), d.Policy, d.Session, d.Now()
-	if !rule.permits(r) {
-		return errOther
+	known := rule.Scope == Run || rule.Scope == Project || rule.Scope == Session && d.Session != ""
+	if !known || !rule.permits(r) {
+		return rule, errOther
 	}
-	switch {
-	case rule.Scope == Run:
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.run = append(d.run, rule)
-		return nil
-	case rule.Scope == Project, rule.Scope == Session && d.Session != "":
+	return rule, nil
+}
+
+// remember keeps a rule.
+func (d *Desk) remember(rule Rule) error {
+	if rule.Scope != Run {
 		return d.Store.addRule(rule)
 	}
-	return errOther
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.run = append(d.run, rule)
+	return nil
 }

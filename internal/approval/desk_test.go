@@ -64,7 +64,24 @@ func effect(v policy.Verb, target string) policy.Effect {
 	return policy.Effect{Verb: v, Target: target}
 }
 
-func (d *desk) approve(r tool.Request) tool.Answer { return d.Approve(context.Background(), r) }
+// approve asks as a gate does, which keeps what is to be remembered.
+func (d *desk) approve(r tool.Request) tool.Answer {
+	a := d.Approve(context.Background(), r)
+	if a.Keep != nil {
+		if err := a.Keep(); err != nil {
+			return tool.Answer{Note: err.Error()}
+		}
+	}
+	return a
+}
+
+func byHand(r tool.Request) tool.Request { r.Origin = policy.User; return r }
+
+// itselfAsks is a request where only the tool itself asks, whatever it does.
+func itselfAsks(r tool.Request) tool.Request {
+	r.Asks = []policy.Effect{{Verb: policy.Use, Target: r.Tool}}
+	return r
+}
 
 var writeA = request("write_file", "a", "main", effect(policy.Write, "/drafts/a.md"))
 
@@ -138,6 +155,9 @@ func TestRemembered(t *testing.T) {
 				request("write_file", "c", "other", effect(policy.Write, "/drafts/a.md")),
 				request("write_file", "c", "main", effect(policy.Write, "/drafts/a.md"), effect(policy.Write, "/drafts/b.md")),
 				request("write_file", "c", "main"),
+				request("write_file", "c", "main", policy.Effect{Verb: policy.Write, Target: "/drafts/a.md", Tree: true}),
+				byHand(request("write_file", "c", "main", effect(policy.Write, "/drafts/a.md"))),
+				itselfAsks(request("write_file", "c", "main", effect(policy.Write, "/free/any"))),
 			}},
 		"this folder": {folder, approval.Project,
 			[]tool.Request{writeA, request("write_file", "c", "main", effect(policy.Write, "/drafts/sub/b.md"))},
@@ -215,11 +235,11 @@ func TestRulesEnd(t *testing.T) {
 		if err != nil || len(rules) != 1 || !strings.Contains(rules[0].String(), "main: write_file may write /drafts/a.md, in this project") {
 			t.Fatalf("rules: got %v, %v", rules, err)
 		}
-		if _, err := d.store.Revoke(rules[0].ID); err != nil {
+		if err := d.store.Revoke(rules[0].ID); err != nil {
 			t.Fatal(err)
 		}
 		asks(t, d, true)
-		if _, err := d.store.Revoke(rules[0].ID); sandbox.CodeOf(err) != sandbox.ErrNotFound {
+		if err := d.store.Revoke(rules[0].ID); sandbox.CodeOf(err) != sandbox.ErrNotFound {
 			t.Errorf("revoked twice: got %v", err)
 		}
 	})
@@ -345,8 +365,12 @@ func TestPatience(t *testing.T) {
 	if last.Verdict != tool.No || !last.Nobody {
 		t.Errorf("the 300th: got %+v, want no", last)
 	}
-	if pending, err := d.store.Pending(); err != nil || len(pending) > 256 {
+	pending, err := d.store.Pending()
+	if err != nil || len(pending) > 64 {
 		t.Errorf("waiting: got %d, %v", len(pending), err)
+	}
+	if blobs, err := filepath.Glob(filepath.Join(d.dir, "requests.blobs", "*")); err != nil || len(blobs) > len(pending) {
+		t.Errorf("kept: %d contents of %d requests, %v", len(blobs), len(pending), err)
 	}
 }
 
@@ -383,7 +407,7 @@ func TestUsedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, w := range pending { // those that came too late have asked anew
-			if _, err := d.store.Revoke(w.ID); err != nil {
+			if err := d.store.Revoke(w.ID); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -423,5 +447,45 @@ func TestDamaged(t *testing.T) {
 	}
 	if got := d.approve(writeA); got.Verdict == tool.Yes {
 		t.Errorf("a damaged answer: got %+v", got)
+	}
+}
+
+// A rule for a tree says so, and covers the tree; a rule for a file does not.
+func TestTrees(t *testing.T) {
+	all := request("delete_file", "t", "main", policy.Effect{Verb: policy.Delete, Target: "/out/x", Tree: true})
+	one := request("delete_file", "o", "main", effect(policy.Delete, "/out/x"))
+	for _, test := range []struct {
+		made, asked tool.Request
+		want        tool.Verdict
+		text        string
+	}{
+		{one, all, tool.No, "main: delete_file may delete /out/x"},
+		{all, all, tool.Yes, "main: delete_file may delete /out/x and all below it"},
+		{all, one, tool.Yes, "main: delete_file may delete /out/x and all below it"},
+	} {
+		d := newDesk(t, t.TempDir())
+		rule := approval.Offers(test.made)[0]
+		if rule.String() != test.text {
+			t.Errorf("got %q, want %q", rule, test.text)
+		}
+		rule.Scope = approval.Project
+		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Remember: &rule}
+		d.approve(test.made)
+		d.asker.reply = approval.Reply{}
+		if got := d.approve(test.asked); got.Verdict != test.want {
+			t.Errorf("after %q: got %+v, want %v", rule, got, test.want)
+		}
+	}
+}
+
+// What is remembered is kept once the yes is in the journal, and not before.
+func TestKeptAfterTheJournal(t *testing.T) {
+	d := newDesk(t, t.TempDir())
+	rule := approval.Offers(writeA)[0]
+	rule.Scope = approval.Project
+	d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Remember: &rule}
+	a := d.Approve(context.Background(), writeA)
+	if rules, _ := d.store.Rules(); len(rules) != 0 || a.Keep == nil || !strings.Contains(a.Note, "main: write_file may write /drafts/a.md") {
+		t.Errorf("got %+v, and rules %v", a, rules)
 	}
 }

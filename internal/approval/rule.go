@@ -24,17 +24,18 @@ const (
 // one tool when one chain of workers calls it. It holds for the policy under
 // which it was made, and for no call that the grant blocks.
 type Rule struct {
-	ID      string      `json:"id"`
-	Workers []string    `json:"workers"`
-	Tool    string      `json:"tool"`
-	Same    string      `json:"same,omitempty"` // the exact call, by its digest
-	What    string      `json:"what,omitempty"` // the exact call, in words
-	Effects []Permitted `json:"effects,omitempty"`
-	Scope   Scope       `json:"scope"`
-	Session string      `json:"session,omitempty"`
-	Policy  string      `json:"policy"`
-	Made    time.Time   `json:"made"`
-	Expires time.Time   `json:"expires"` // zero: never
+	ID      string        `json:"id"`
+	Origin  policy.Origin `json:"origin"` // who calls: a rule made by hand is not for models
+	Workers []string      `json:"workers"`
+	Tool    string        `json:"tool"`
+	Same    string        `json:"same,omitempty"` // the exact call, by its digest
+	What    string        `json:"what,omitempty"` // the exact call, in words
+	Effects []Permitted   `json:"effects,omitempty"`
+	Scope   Scope         `json:"scope"`
+	Session string        `json:"session,omitempty"`
+	Policy  string        `json:"policy"`
+	Made    time.Time     `json:"made"`
+	Expires time.Time     `json:"expires"` // zero: never
 }
 
 // Permitted is an effect that a rule lets happen.
@@ -56,7 +57,7 @@ func (p Permitted) covers(e policy.Effect) bool {
 		return false
 	}
 	inside := strings.HasPrefix(e.Target, strings.TrimSuffix(p.Target, "/")+"/")
-	return p.Target == e.Target || p.Below && inside
+	return p.Below && inside || p.Target == e.Target && (p.Below || !e.Tree)
 }
 
 // String returns the rule literally: what it lets whom do, and how long.
@@ -69,7 +70,11 @@ func (r Rule) String() string {
 	for _, w := range r.Workers {
 		chain = append(chain, visible.Name(w))
 	}
-	text := strings.Join(chain, " → ") + ": " + visible.Name(r.Tool)
+	text := strings.Join(chain, " → ")
+	if r.Origin == policy.User {
+		text += ", by your hand"
+	}
+	text += ": " + visible.Name(r.Tool)
 	if r.Same != "" {
 		text += " again, with exactly these arguments (" + r.What + ")"
 	} else {
@@ -91,17 +96,13 @@ func (r Rule) String() string {
 
 // permits reports whether the rule lets a request happen.
 func (r Rule) permits(q tool.Request) bool {
-	if r.Tool != q.Tool || !slices.Equal(r.Workers, q.Workers) {
+	if r.Tool != q.Tool || r.Origin != q.Origin || !slices.Equal(r.Workers, q.Workers) {
 		return false
 	}
 	if r.Same != "" {
 		return r.Same == q.Same
 	}
-	for _, e := range q.Asks {
-		// A rule about the tool itself is answered by a rule for the tool.
-		if e.Verb == policy.Use && e.Target == r.Tool {
-			continue
-		}
+	for _, e := range needed(q) {
 		if !slices.ContainsFunc(r.Effects, func(p Permitted) bool { return p.covers(e) }) {
 			return false
 		}
@@ -109,15 +110,23 @@ func (r Rule) permits(q tool.Request) bool {
 	return len(q.Asks) > 0 && len(r.Effects) > 0
 }
 
+// needed returns the effects that a rule must cover: those that ask or, where
+// the tool itself asks whatever it does, all of them.
+func needed(q tool.Request) []policy.Effect {
+	if slices.ContainsFunc(q.Asks, func(e policy.Effect) bool { return e.Verb == policy.Use }) {
+		return q.Effects
+	}
+	return q.Asks
+}
+
 // Offers returns the rules that a request may be remembered by, the narrowest
 // first. They lack what the user adds: scope and expiry.
 func Offers(q tool.Request) []Rule {
 	var exact, folder []Permitted
-	for _, e := range q.Asks {
-		if e.Verb == policy.Use {
-			continue
-		}
-		exact = append(exact, Permitted{Effect: e})
+	for _, e := range needed(q) {
+		tree := e.Tree
+		e.Tree = false
+		exact = append(exact, Permitted{Effect: e, Below: tree})
 		above := e
 		if i := strings.LastIndex(e.Target, "/"); i > 0 && e.Verb != policy.Run {
 			above.Target = e.Target[:i]
@@ -129,9 +138,9 @@ func Offers(q tool.Request) []Rule {
 	if len(exact) == 0 {
 		return nil
 	}
-	list := []Rule{{Workers: q.Workers, Tool: q.Tool, Effects: exact}}
+	list := []Rule{{Origin: q.Origin, Workers: q.Workers, Tool: q.Tool, Effects: exact}}
 	if len(folder) > 0 {
-		list = append(list, Rule{Workers: q.Workers, Tool: q.Tool, Effects: folder})
+		list = append(list, Rule{Origin: q.Origin, Workers: q.Workers, Tool: q.Tool, Effects: folder})
 	}
 	return list
 }
@@ -140,7 +149,7 @@ func Offers(q tool.Request) []Rule {
 func Again(q tool.Request) Rule {
 	var effects []string
 	for _, e := range q.Effects {
-		effects = append(effects, e.Verb.String()+" "+visible.Name(e.Target))
+		effects = append(effects, Permitted{Effect: e, Below: e.Tree}.String())
 	}
-	return Rule{Workers: q.Workers, Tool: q.Tool, Same: q.Same, What: strings.Join(effects, ", ")}
+	return Rule{Origin: q.Origin, Workers: q.Workers, Tool: q.Tool, Same: q.Same, What: strings.Join(effects, ", ")}
 }

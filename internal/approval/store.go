@@ -19,6 +19,7 @@ import (
 const (
 	document   = "approvals.json"
 	maxPending = 256            // requests that wait
+	maxEach    = 64             // of them for one chain of workers
 	maxRequest = 4 << 20        // bytes of one
 	patience   = 24 * time.Hour // how long one waits
 	maxRules   = 1000
@@ -51,6 +52,7 @@ func Open(folder *state.Folder) (*Store, error) {
 type Waiting struct {
 	ID      string    `json:"id"`
 	Digest  string    `json:"digest"`
+	Same    string    `json:"same"` // the call without what it changes
 	Workers []string  `json:"workers"`
 	Tool    string    `json:"tool"`
 	Effects []string  `json:"effects"`
@@ -115,6 +117,7 @@ func (s *Store) change(do func(k *kept) error) error {
 // keep keeps a request until it is answered and used. The same request is kept
 // once.
 func (s *Store) keep(r tool.Request, policy string, now time.Time) (id string, err error) {
+	put := "" // the blob, if it was made
 	body, err := json.Marshal(request{r, policy})
 	if err != nil {
 		return "", err
@@ -122,27 +125,45 @@ func (s *Store) keep(r tool.Request, policy string, now time.Time) (id string, e
 	if len(body) > maxRequest {
 		return "", fmt.Errorf("it is larger than %d bytes; make it in a terminal", maxRequest)
 	}
-	blob, err := s.blobs.Put(bytes.NewReader(body))
-	if err != nil {
-		return "", err
-	}
 	err = s.change(func(k *kept) error {
 		s.expire(k, now)
 		if i := k.find(r.Digest, policy); i >= 0 {
 			id = k.Pending[i].ID
 			return nil
 		}
-		if len(k.Pending) >= maxPending {
-			return fmt.Errorf("%d requests wait already; golem approvals lists them", maxPending)
+		// The same call with another change takes the place of the earlier one, which
+		// could only be done if the file became again what it was.
+		k.Pending = slices.DeleteFunc(k.Pending, func(w Waiting) bool {
+			old := w.Same == r.Same && w.Policy == policy
+			if old {
+				s.drop(w)
+			}
+			return old
+		})
+		own := 0
+		for _, w := range k.Pending {
+			if slices.Equal(w.Workers, r.Workers) {
+				own++
+			}
 		}
-		w := Waiting{ID: newID(), Digest: r.Digest, Workers: r.Workers, Tool: r.Tool, Made: now, Policy: policy, Blob: blob}
+		if len(k.Pending) >= maxPending || own >= maxEach {
+			return fmt.Errorf("%d requests wait already; golem approvals lists them", len(k.Pending))
+		}
+		blob, err := s.blobs.Put(bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		w := Waiting{ID: newID(), Digest: r.Digest, Same: r.Same, Workers: r.Workers, Tool: r.Tool, Made: now, Policy: policy, Blob: blob}
 		for _, e := range r.Effects {
 			w.Effects = append(w.Effects, e.String())
 		}
 		k.Pending = append(k.Pending, w)
-		id = w.ID
+		id, put = w.ID, blob
 		return nil
 	})
+	if err != nil && put != "" {
+		s.blobs.Remove(put)
+	}
 	return id, err
 }
 
@@ -231,13 +252,19 @@ func (s *Store) Answer(id string, g Given) error {
 	if err != nil || first {
 		return err
 	}
-	var before Given
+	w := Waiting{ID: id, Answer: &Given{}}
+	json.Unmarshal(old, w.Answer) // one that cannot be read is no yes
+	return w.Answered()
+}
+
+// Answered says that a request was answered already.
+func (w Waiting) Answered() error {
 	word := "no"
-	if json.Unmarshal(old, &before) == nil && before.Yes {
+	if w.Answer.Yes {
 		word = "yes"
 	}
-	return &sandbox.Error{Op: "approve", Path: id, Code: sandbox.ErrExists,
-		Hint: "it was answered already: " + word + ", by " + before.By + "; the first answer counts"}
+	return &sandbox.Error{Op: "approve", Path: w.ID, Code: sandbox.ErrExists,
+		Hint: "it was answered already: " + word + ", by " + w.Answer.By + "; the first answer counts"}
 }
 
 // Waiting returns a request that waits, by its name or an unmistakable start of it.
@@ -304,23 +331,39 @@ func (s *Store) addRule(r Rule) error {
 	})
 }
 
+// Named returns a rule or a request that waits, in words.
+func (s *Store) Named(id string) (string, error) {
+	k, err := s.read()
+	if err != nil {
+		return "", err
+	}
+	for _, r := range k.Rules {
+		if r.ID == id {
+			return "rule " + id + ": " + r.String(), nil
+		}
+	}
+	for _, w := range k.Pending {
+		if w.ID == id {
+			return "request " + id, nil
+		}
+	}
+	return "", &sandbox.Error{Op: "revoke", Path: id, Code: sandbox.ErrNotFound, Hint: "golem approvals lists rules and requests"}
+}
+
 // Revoke takes a rule back, or a request that waits.
-func (s *Store) Revoke(id string) (what string, err error) {
-	err = s.change(func(k *kept) error {
+func (s *Store) Revoke(id string) error {
+	return s.change(func(k *kept) error {
 		if i := slices.IndexFunc(k.Rules, func(r Rule) bool { return r.ID == id }); i >= 0 {
-			what = k.Rules[i].String()
 			k.Rules = slices.Delete(k.Rules, i, i+1)
 			return nil
 		}
 		if i := slices.IndexFunc(k.Pending, func(w Waiting) bool { return w.ID == id }); i >= 0 {
-			what = "request " + id
 			s.drop(k.Pending[i])
 			k.Pending = slices.Delete(k.Pending, i, i+1)
 			return nil
 		}
 		return &sandbox.Error{Op: "revoke", Path: id, Code: sandbox.ErrNotFound, Hint: "golem approvals lists rules and requests"}
 	})
-	return what, err
 }
 
 // newID returns a short name that a person can type, and that is not guessed.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/state"
 )
 
 // share divides the work of a benchmark among callers.
@@ -63,18 +64,38 @@ func BenchmarkQueued(b *testing.B) {
 	share(b, 1, func(i int) error { return j.Write(intent("c"), audit.Queued) })
 }
 
-// BenchmarkVerify checks a million records.
-func BenchmarkVerify(b *testing.B) {
-	const n = 1_000_000
+// million returns the folder of a journal of a million records.
+func million(b *testing.B) *state.Folder {
 	dir := b.TempDir()
 	j := journal(b, dir, audit.Options{Session: "s"})
-	for i := range n / 2 {
+	for i := range 500_000 {
 		call := fmt.Sprint("call", i)
 		ok(b, j.Write(intent(call), audit.Queued))
 		ok(b, j.Write(outcome(call), audit.Queued))
 	}
 	ok(b, j.Close())
-	f := folder(b, dir)
+	return folder(b, dir)
+}
+
+// BenchmarkLast finds the last records of a million: any, of a kind, and those
+// that there are none of.
+func BenchmarkLast(b *testing.B) {
+	folder := million(b)
+	for name, f := range map[string]audit.Filter{
+		"any": {}, "kind": {Kind: "intent"}, "none": {Tool: "none"}, "since": {Since: clock().Add(1)},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				ok(b, audit.Last(folder, f, 20, func(audit.Record, []byte) error { return nil }))
+			}
+		})
+	}
+}
+
+// BenchmarkVerify checks a million records.
+func BenchmarkVerify(b *testing.B) {
+	const n = 1_000_000
+	f := million(b)
 	for b.Loop() {
 		r, err := audit.Verify(context.Background(), f, nil)
 		if err != nil || r.Bad != nil || r.Records != n {

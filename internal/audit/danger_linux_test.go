@@ -277,7 +277,7 @@ func TestFullDisk(t *testing.T) {
 	for i := 0; j.Write(intent(fmt.Sprint("last", i)), audit.Written) == nil; i++ {
 	}
 	ok(t, j.Write(outcome("never"), audit.Queued))
-	if err := j.Close(); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "1 records of the journal were not written") {
+	if err := j.Close(); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "not written to the journal: 1 record") {
 		t.Errorf("Close with a record that cannot be written: got %v", err)
 	}
 }

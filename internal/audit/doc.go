@@ -13,10 +13,12 @@
 // cut from the end is found by [Verify], and so is a chain that was computed
 // anew without the key.
 //
-// What a crash leaves is mended by the next write. Whole records that the head
-// does not count yet are kept if they chain and are sealed; a torn line, of
-// which nobody was told that it is written, goes, and a record of the kind
-// [Mend] says so. What no crash explains does not stop the journal, since
+// What a crash leaves is mended by the next write, and a record of the kind
+// [Mend] says so. Whole records that the head does not count yet are kept if
+// they chain and are sealed, with the code [Behind], how many and which; what
+// comes behind the head and is no whole line, of which nobody was told that it
+// is written, goes, with the code [Torn]. What the head counts is never removed,
+// even where it lacks its line end. What no crash explains does not stop the journal, since
 // otherwise vandalism could stop the work, but it cannot be mended away either:
 // whatever is there stays there, a Mend record with the code [Broken] says what
 // is missing, and Verify names that place from then on. Numbers go on from the
@@ -31,6 +33,12 @@
 // found is what is done by somebody who has the key, which everything that runs
 // as the user outside of the sandbox could read; who puts back an older copy of
 // the lines together with the head of that time; or who removes the journal
-// together with its key, as if there had never been one. Whoever must rule that
-// out keeps the hash of a line elsewhere: an export does.
+// together with its key, as if there had never been one. Told, and not called
+// wrong, is an older head alone that was put back: a power cut does the same. The
+// records behind it are counted in a [Report] and by the next write, but if the
+// last of them were removed, nothing says how many there had been. Where a piece
+// of another copy of the same journal was put in, all of it sealed by the right
+// key, the place is found where the two do not fit together, and not which of
+// them is the other: see [Bad]. Whoever must rule all that out keeps the hash of
+// a line elsewhere: an export does.
 package audit

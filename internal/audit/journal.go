@@ -219,7 +219,7 @@ func (j *Journal) Close() error {
 	err := j.flush(b)
 	if err != nil {
 		j.mu.Lock()
-		err = fmt.Errorf("%w; %d records of the journal were not written", err, len(j.next.entries))
+		err = fmt.Errorf("%w; not written to the journal: %s", err, counted(uint64(len(j.next.entries)), "record"))
 		j.mu.Unlock()
 	}
 	return errors.Join(err, j.log.Close())

@@ -424,11 +424,73 @@ func TestFilter(t *testing.T) {
 		if got := strings.Join(got, " "); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
+		for n := range 10 {
+			last := lastOf(t, dir, c.f, n)
+			if want := got[max(0, len(got)-n):]; !slices.Equal(last, want) {
+				t.Errorf("%s, the last %d: got %q, want %q", c.name, n, last, want)
+			}
+		}
 	}
 	stop := errors.New("stop")
 	err := audit.Read(folder(t, dir), audit.Filter{}, func(audit.Record, []byte) error { return stop })
 	if err != stop {
 		t.Errorf("yield's error: got %v", err)
+	}
+}
+
+// lastOf returns the numbers of the last records that a filter chooses.
+func lastOf(t testing.TB, dir string, f audit.Filter, n int) (numbers []string) {
+	t.Helper()
+	ok(t, audit.Last(folder(t, dir), f, n, func(r audit.Record, line []byte) error {
+		if !bytes.HasPrefix(line, fmt.Appendf(nil, `{"n":%d,`, r.Number)) {
+			t.Errorf("record %d has the line %s", r.Number, line)
+		}
+		numbers = append(numbers, fmt.Sprint(r.Number))
+		return nil
+	}))
+	return numbers
+}
+
+// The last records are found however far from the end they are, in whichever
+// file.
+func TestLast(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir, audit.Options{Segment: 200_000})
+	const n = 12_000 // more than two parts of what Last reads at once
+	for i := range n {
+		r := outcome("common")
+		if i%2_500 == 0 {
+			r.Call = "rare"
+		}
+		ok(t, j.Write(r, audit.Queued))
+	}
+	ok(t, j.Close())
+	for _, c := range []struct {
+		f    audit.Filter
+		n    int
+		want string
+	}{
+		{audit.Filter{}, 3, "11998 11999 12000"},
+		{audit.Filter{Call: "rare"}, 3, "5001 7501 10001"},
+		{audit.Filter{Call: "rare"}, 100, "1 2501 5001 7501 10001"},
+		{audit.Filter{Call: "never"}, 3, ""},
+		{audit.Filter{Since: clock().Add(time.Hour)}, 3, ""},
+		{audit.Filter{}, 0, ""},
+		{audit.Filter{}, -1, ""},
+	} {
+		if got := strings.Join(lastOf(t, dir, c.f, c.n), " "); got != c.want {
+			t.Errorf("%+v, %d: got %q, want %q", c.f, c.n, got, c.want)
+		}
+	}
+	if got := lastOf(t, dir, audit.Filter{}, 5000); len(got) != 5000 || got[0] != "7001" {
+		t.Errorf("got %d records from %s on", len(got), got[0])
+	}
+	stop := errors.New("stop")
+	if err := audit.Last(folder(t, dir), audit.Filter{}, 3, func(audit.Record, []byte) error { return stop }); err != stop {
+		t.Errorf("yield's error: got %v", err)
+	}
+	if got := lastOf(t, t.TempDir(), audit.Filter{}, 3); got != nil {
+		t.Errorf("of no journal: got %v", got)
 	}
 }
 

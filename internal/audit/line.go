@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
+	"time"
 )
 
 // The layout of a line. Between its number and its hashes is what is known of a
@@ -123,6 +124,16 @@ func kindOf(line []byte) (kind Kind, call []byte) {
 		end = len(rest) - len(session) + stringEnd(session)
 	}
 	return Kind(k), rest[:end]
+}
+
+// timeOf returns the time of a line, if it is in the layout of this package.
+func timeOf(line []byte) (time.Time, bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(numberText))
+	rest = bytes.TrimLeft(rest, "0123456789")
+	rest, okTime := bytes.CutPrefix(rest, []byte(timeText))
+	text, _, _ := bytes.Cut(rest, []byte(`"`))
+	t, err := time.Parse(time.RFC3339Nano, string(text))
+	return t, ok && okTime && err == nil
 }
 
 // stringEnd returns where a JSON string ends whose beginning is cut off.

@@ -9,6 +9,7 @@ import (
 // The codes of Mend records.
 const (
 	Torn   = "torn"   // a line was not whole: its writer was killed, or the disk full
+	Behind = "behind" // the head did not count the last records: a crash does that, and an old head put back
 	Broken = "broken" // what no crash explains; Verify names the place for ever
 )
 
@@ -17,7 +18,7 @@ const (
 // does not know it.
 func (s *sealer) follow(t state.Tail, last func() ([]byte, error)) (head, []Record, error) {
 	h, ok := s.head(t.Mark)
-	what := ""
+	what, behind := "", ""
 	switch whole := t.Count - uint64(len(t.Beyond)); {
 	case !ok:
 		l, err := s.lastLink(t, last)
@@ -27,29 +28,43 @@ func (s *sealer) follow(t state.Tail, last func() ([]byte, error)) (head, []Reco
 		h.link = l
 		what = fmt.Sprintf("the head is missing or damaged; any records after %d may be gone", l.number)
 	case h.count > t.Count:
-		what = fmt.Sprintf("%d records up to %d are gone; the last had the hash %x", h.count-t.Count, h.number, h.hash)
+		what = fmt.Sprintf("gone: %s up to %d; the last had the hash %x", counted(h.count-t.Count, "record"), h.number, h.hash)
 	case h.count < whole:
-		what = fmt.Sprintf("there are %d lines where the head counts %d", whole, h.count)
+		what = fmt.Sprintf("the head counts %s, and there are %d", counted(h.count, "line"), whole)
 	default:
-		beyond := t.Beyond[h.count-whole:]
+		beyond, known := t.Beyond[h.count-whole:], h.number
 		for i, line := range beyond {
 			p := s.place(line)
 			if !p.follows(h.link) {
-				what = fmt.Sprintf("%d lines after record %d are not of this journal", len(beyond)-i, h.number)
+				what = fmt.Sprintf("not of this journal: %s after record %d", counted(uint64(len(beyond)-i), "line"), h.number)
 				break
 			}
 			h.link = p.link
 		}
+		if n := h.number - known; n > 0 {
+			behind = fmt.Sprintf("%s that the head did not count, %d to %d; if there were more after them, they are gone", counted(n, "record"), known+1, h.number)
+		}
 	}
 	h.count = t.Count
 	var mends []Record
+	if behind != "" {
+		mends = append(mends, Record{Kind: Mend, Code: Behind, Note: behind})
+	}
 	if what != "" {
 		mends = append(mends, Record{Kind: Mend, Code: Broken, Note: what})
 	}
 	if t.Torn > 0 {
-		mends = append(mends, Record{Kind: Mend, Code: Torn, Note: fmt.Sprintf("%d bytes of a line that was not whole were dropped", t.Torn)})
+		mends = append(mends, Record{Kind: Mend, Code: Torn, Note: fmt.Sprintf("dropped %s of a line that was not whole", counted(uint64(t.Torn), "byte"))})
 	}
 	return h, mends, nil
+}
+
+// counted returns a number and what is counted.
+func counted(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // lastLink returns the last line as a link. A line that is not of this journal

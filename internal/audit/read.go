@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -27,32 +28,96 @@ type Filter struct {
 
 // Read calls yield for each record that the filter chooses, in their order,
 // with the line as it is in the file, until yield returns an error, which it
-// passes on. Nothing is checked: a line that is no record has the zero Record
-// and is chosen by the empty filter alone. The line is yield's only for the time
-// of the call. Where there is no journal nothing is made.
+// passes on. Nothing is checked: the members of a record may hold anything, and a
+// line that is no record has the zero Record and is chosen by the empty filter
+// alone. The line is yield's only for the time of the call. What is wrong with
+// the files is the error when all that is there was read. Where there is no
+// journal nothing is made.
 func Read(folder *state.Folder, f Filter, yield func(r Record, line []byte) error) error {
 	log, err := folder.Log(logName, 0)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	needles := f.needles()
-	all := f == Filter{}
+	choose := f.chooser()
 	return log.Read(1, func(_ uint64, line []byte) error {
+		if r, ok := choose(line); ok {
+			return yield(r, line)
+		}
+		return nil
+	})
+}
+
+// Last is Read for the last n records that the filter chooses. It reads from the
+// end, and only as far as it must.
+func Last(folder *state.Folder, f Filter, n int, yield func(r Record, line []byte) error) error {
+	log, err := folder.Log(logName, 0)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	tail, err := log.Tail()
+	if err != nil {
+		return err
+	}
+	type chosen struct {
+		r    Record
+		line []byte
+	}
+	var all []chosen // the last first
+	choose := f.chooser()
+	var wrong error
+	from, to := uint64(1), tail.Count
+	for part := uint64(max(n, 1000)); to > 0 && len(all) < n; part, to = max(part, 8*part), from-1 {
+		from = to - min(part, to) + 1
+		var last []chosen
+		err := log.Read(from, func(number uint64, line []byte) error {
+			if number > to {
+				return errStop
+			}
+			if r, ok := choose(line); ok {
+				last = append(last, chosen{r, bytes.Clone(line)})
+			}
+			if len(last) > 2*n {
+				last = slices.Delete(last, 0, len(last)-n)
+			}
+			return nil
+		})
+		if err != errStop {
+			wrong = cmp.Or(wrong, err)
+		}
+		slices.Reverse(last)
+		all = append(all, last...)
+	}
+	for _, c := range slices.Backward(all[:max(0, min(len(all), n))]) {
+		if err := yield(c.r, c.line); err != nil {
+			return err
+		}
+	}
+	return wrong
+}
+
+// chooser returns what reads a line, and reports whether the filter chooses it.
+func (f Filter) chooser() func(line []byte) (Record, bool) {
+	needles := f.needles()
+	all, timed := f == Filter{}, !f.Since.IsZero() || !f.Until.IsZero()
+	return func(line []byte) (Record, bool) {
 		for _, n := range needles {
 			if !bytes.Contains(line, n) {
-				return nil
+				return Record{}, false
+			}
+		}
+		if timed {
+			if t, ok := timeOf(line); ok && !f.during(t) {
+				return Record{}, false
 			}
 		}
 		var r Record
 		if json.Unmarshal(line, &r) != nil {
 			r = Record{}
 		}
-		if !all && !f.chooses(r) {
-			return nil
-		}
-		return yield(r, line)
-	})
+		return r, all || f.chooses(r)
+	}
 }
 
 // needles are what each line that is chosen contains, to pass over most lines
@@ -75,11 +140,15 @@ func quoted(text string) []byte {
 	return q
 }
 
+// during reports whether the filter chooses a time.
+func (f Filter) during(t time.Time) bool {
+	return (f.Since.IsZero() || !t.Before(f.Since)) && (f.Until.IsZero() || t.Before(f.Until))
+}
+
 func (f Filter) chooses(r Record) bool {
 	is := func(want, got string) bool { return want == "" || want == got }
 	return r.Kind != "" &&
-		(f.Since.IsZero() || !r.Time.Before(f.Since)) &&
-		(f.Until.IsZero() || r.Time.Before(f.Until)) &&
+		f.during(r.Time) &&
 		(f.Worker == "" || slices.Contains(r.Workers, f.Worker)) &&
 		is(f.Tool, r.Tool) && is(f.Decision, r.Decision) && is(f.Session, r.Session) && is(f.Kind, string(r.Kind)) &&
 		is(f.Call, r.Call) && is(f.Request, r.Request) && is(f.Origin, r.Origin) &&

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,40 +15,76 @@ import (
 // redacted stands where a secret was.
 const redacted = "⟨redacted⟩"
 
-// minSecret is how short a value may be to be looked for: a shorter one is in
-// every second word.
-const minSecret = 6
+// minSecret is how short a value may be to be looked for. A shorter one is in
+// every second word, unless it has digits and letters as a code does; one of
+// minCode is always too short.
+const (
+	minSecret = 6
+	minCode   = 4
+)
+
+// minFold is how long a value is that is found in capitals, too, and that a line
+// of a longer one is looked for by itself.
+const minFold = 8
 
 // A redactor takes secrets out of texts: values that it was told, in whatever
 // common form they appear, and whatever looks like a well-known credential.
 type redactor struct {
-	exact  []string // the values, and other ways to write them
+	exact  []string // values that are too short to be found in capitals, too
+	folded []string // longer ones, and other ways to write one, in lower case
 	base64 []string // what is in every base64 text that contains a value
 }
 
 func newRedactor(secrets []string) *redactor {
 	r := &redactor{}
 	for _, s := range secrets {
-		for _, s := range []string{s, strings.TrimSpace(s)} {
-			if len(s) >= minSecret {
-				r.add(s)
+		r.add(s)
+		r.add(strings.TrimSpace(s))
+		for line := range strings.Lines(s) {
+			// The first and last lines of a key in PEM are no secret.
+			if line = strings.TrimSpace(line); len(line) >= minFold && !strings.HasPrefix(line, "-----") {
+				r.add(line)
 			}
 		}
 	}
-	for _, list := range []*[]string{&r.exact, &r.base64} {
+	for _, list := range []*[]string{&r.exact, &r.folded, &r.base64} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
 	return r
 }
 
+// tellable reports whether a value is none that half of all texts have in them.
+func tellable(s string) bool {
+	return len(s) >= minSecret || len(s) >= minCode && strings.ContainsAny(s, digits) && strings.ContainsAny(strings.ToLower(s), letters)
+}
+
+const (
+	digits  = "0123456789"
+	letters = "abcdefghijklmnopqrstuvwxyz"
+)
+
+// add looks for a value, and for other ways to write it.
 func (r *redactor) add(s string) {
+	if !tellable(s) {
+		return
+	}
 	escaped, _ := json.Marshal(s)
 	plain, _ := encode(s)
-	r.exact = append(r.exact, s,
-		string(escaped[1:len(escaped)-1]), string(plain[1:len(plain)-1]),
-		url.QueryEscape(s), url.PathEscape(s), lowerEscapes(url.QueryEscape(s)), lowerEscapes(url.PathEscape(s)),
-		hex.EncodeToString([]byte(s)), strings.ToUpper(hex.EncodeToString([]byte(s))))
+	clean := path.Clean(s)
+	for _, form := range []string{
+		s, string(escaped[1 : len(escaped)-1]), string(plain[1 : len(plain)-1]),
+		url.QueryEscape(s), url.PathEscape(s), hex.EncodeToString([]byte(s)), regexp.QuoteMeta(s),
+		clean, strings.Trim(s, "/"), strings.Trim(clean, "/"),
+	} {
+		switch {
+		case !tellable(form):
+		case len(form) >= minFold:
+			r.folded = append(r.folded, fold(form))
+		default:
+			r.exact = append(r.exact, form)
+		}
+	}
 	// What stands before a value shifts its base64 by nothing, one byte or two.
 	// The characters at either end depend on the neighbours.
 	for shift := range 3 {
@@ -58,24 +95,33 @@ func (r *redactor) add(s string) {
 	}
 }
 
-// lowerEscapes returns a URL-escaped text with the escapes in lower case.
-func lowerEscapes(s string) string {
-	return percent.ReplaceAllStringFunc(s, strings.ToLower)
+// fold returns a text with the letters A-Z in lower case, and everything where
+// it was.
+func fold(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
 }
-
-var percent = regexp.MustCompile(`%[0-9A-F]{2}`)
 
 // A span is a part of a text.
 type span struct{ from, to int }
 
 // redact returns a text without secrets.
 func (r *redactor) redact(s string) string {
-	if len(s) < minSecret {
+	if len(s) < minCode {
 		return s
 	}
 	var spans []span
 	for _, e := range r.exact {
 		spans = findAll(spans, s, e)
+	}
+	lower := fold(s)
+	for _, e := range r.folded {
+		spans = findAll(spans, lower, e)
 	}
 	for _, e := range r.base64 {
 		spans = findAll64(spans, s, e)
@@ -159,6 +205,19 @@ func secretName(name string) bool {
 var nameHints = append([]string{"authorization", "cookie"}, wordHints...)
 
 var wordHints = []string{"pass", "pwd", "secret", "token", "key", "credential"}
+
+// LooksSecret reports whether an environment variable of this name holds a
+// secret, to be told to a journal in its [Options]. It errs on the side of a
+// secret; what holds a path is none.
+func LooksSecret(name string) bool {
+	return secretVariables.MatchString(name) && !pathVariables.MatchString(name)
+}
+
+var (
+	secretVariables = regexp.MustCompile(`(?i)key|token|secret|pass|pwd|pat$|credential|auth(?:[^o]|o[^r]|ori[sz]|o?$)|cookie|jwt|bearer|` +
+		`dsn|pem|pin$|otp|seed|mnemonic|webhook|connection_?string|private`)
+	pathVariables = regexp.MustCompile(`(?i)^(?:old)?pwd$|(?:^|_)(?:path|sock|dir|file|home)$`)
+)
 
 // patterns are the credentials that are known by their looks. A new kind is a
 // new line here, and one in the test's table.

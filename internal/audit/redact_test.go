@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -94,6 +95,9 @@ func TestExactSecrets(t *testing.T) {
 		"base64 of user:pass": base64.StdEncoding.EncodeToString([]byte("u:" + secret)),
 		"base64, one before":  base64.StdEncoding.EncodeToString([]byte(":" + secret + "12345")),
 		"twice":               secret + secret,
+		"capitals":            `Pä"S&W/RD <1>`,
+		"hexadecimal, upper":  strings.ToUpper(hex.EncodeToString([]byte(secret))),
+		"in an expression":    regexp.QuoteMeta(secret),
 	} {
 		if got := audit.Kept("<"+text+">", secret+"\n", "short"); got != "<"+gone+">" {
 			t.Errorf("%s: %q: got %q", name, text, got)
@@ -102,8 +106,46 @@ func TestExactSecrets(t *testing.T) {
 	if got := audit.Kept("a short text", "short"); got != "a short text" {
 		t.Errorf("a value that is too short to look for: got %q", got)
 	}
+	for _, c := range []struct{ name, secret, text, want string }{
+		{"a path", "/run//s3cret/./token/", "read /run/s3cret/token", "read " + gone},
+		{"a path, by its names", "/run//s3cret/./token/", "cat run/s3cret/token", "cat " + gone},
+		{"a path without its end", "/run/s3cret/", "ls /run/s3cret now", "ls " + gone + " now"},
+		{"a path as it was written", "/run//s3cret//", "cat run//s3cret now", "cat " + gone + " now"},
+		{"a line of many", "first line\nsecond line\n\nthird", "has the SECOND LINE here", "has the " + gone + " here"},
+		{"a line that is short", "first line\nthird", "the third one", "the third one"},
+		{"a line with CRLF", "first line\r\nsecond line", "first line", gone},
+		{"a key's own words", "-----BEGIN EC PARAMETERS-----\nMHcCAQEEIP\n-----END EC PARAMETERS-----", "-----BEGIN EC PARAMETERS----- MHcCAQEEIP", "-----BEGIN EC PARAMETERS----- " + gone},
+		{"an expression", "a+b(c)d*", `s/a\+b\(c\)d\*/x/`, "s/" + gone + "/x/"},
+		{"capitals", "correcthorse", "CorrectHorse", gone},
+		{"capitals of a short one", "horses", "Horses", "Horses"},
+		{"a short code", "a1b2", "code a1b2.", "code " + gone + "."},
+		{"a short word", "true", "true", "true"},
+		{"a short number", "8080", "port 8080", "port 8080"},
+		{"shorter still", "a1b", "a1b", "a1b"},
+		{"slashes alone", "///////", "a / b", "a / b"},
+	} {
+		if got := audit.Kept(c.text, c.secret); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
 	if got := audit.Kept("xabcabcdefy", "abcabc", "abcdef"); got != "x"+gone+"y" {
 		t.Errorf("values that overlap: got %q", got)
+	}
+}
+
+func TestLooksSecret(t *testing.T) {
+	for _, name := range strings.Fields(`API_KEY OPENAI_API_KEY GITHUB_TOKEN npm_config__auth DB_PASS DBPASSWORD PGPASSWORD MYSQL_PWD GITHUB_PAT
+		AWS_SECRET_ACCESS_KEY GOOGLE_CREDENTIALS OAUTH AUTH AUTHORIZATION BASIC_AUTH_USER SESSION_COOKIE jwt MY_BEARER SENTRY_DSN TLS_PEM CARD_PIN
+		OTP_SEED WALLET_MNEMONIC SLACK_WEBHOOK_URL CONNECTION_STRING AZURE_CONNECTIONSTRING PRIVATE PASSPHRASE AUTHORISATION`) {
+		if !audit.LooksSecret(name) {
+			t.Errorf("%s: it is told to everybody", name)
+		}
+	}
+	for _, name := range strings.Fields(`PATH PWD OLDPWD HOME USER LANG TERM SHELL EDITOR GOPATH MANPATH SSH_AUTH_SOCK KEY_PATH SECRETS_DIR
+		AWS_SHARED_CREDENTIALS_FILE XAUTHORITY GIT_AUTHOR_NAME AUTHOR CI DISPLAY HOSTNAME TZ SPINNER PATTERN GOLEM_STATE XDG_STATE_HOME`) {
+		if audit.LooksSecret(name) {
+			t.Errorf("%s: it is kept from everybody", name)
+		}
 	}
 }
 

@@ -158,22 +158,56 @@ func TestEveryByteOfTheHead(t *testing.T) {
 	}
 }
 
-// Wherever the journal is cut, the first record that is not whole is named.
+// Wherever the journal is cut, the first record that is not whole is named. One
+// that lacks only its line end is whole.
 func TestEveryCut(t *testing.T) {
 	t.Parallel()
 	c := small(t)
 	data := c.files["journal.jsonl"]
-	for i := range data {
+	for i := range len(data) - 1 {
 		number := uint64(bytes.Count(data[:i], []byte("\n"))) + 1
+		want := "not sealed"
+		if i == 0 || data[i-1] == '\n' || data[i] == '\n' {
+			number = uint64(bytes.Count(data[:i+1], []byte("\n"))) + 1
+			if i == 0 {
+				number = 1
+			}
+			want = fmt.Sprintf("gone from the end: %d record", 7-number)
+		}
 		c.write(t, "journal.jsonl", data[:i])
 		bad := verify(t, c.dir).Bad
-		if bad == nil || bad.Number != number || !strings.Contains(bad.What, fmt.Sprintf("the last %d records are gone", 7-number)) {
+		if bad == nil || bad.Number != number || !bad.Before || !strings.Contains(bad.What, want) || strings.Contains(bad.What, "1 records") {
 			t.Fatalf("cut at %d: got %v, want the records from %d on to be gone", i, bad, number)
 		}
 		if i%53 == 0 || i > 0 && data[i-1] == '\n' || data[i] == '\n' {
 			badAt(t, c, fmt.Sprint("cut at ", i), number)
 			c.restore(t)
 		}
+	}
+}
+
+// An editor that takes the last line end away costs no record.
+func TestLastLineEnd(t *testing.T) {
+	c := small(t)
+	c.write(t, "journal.jsonl", bytes.TrimSuffix(c.files["journal.jsonl"], []byte("\n")))
+	whole(t, c.dir, 6)
+	fill(t, c.dir, 1, audit.Options{})
+	if r := whole(t, c.dir, 8); r.Mended != nil {
+		t.Errorf("mended %v", r.Mended)
+	}
+}
+
+// A record that the head counts is never dropped as torn: what is left of it
+// stays, and is named.
+func TestCountedBytesStay(t *testing.T) {
+	c := small(t)
+	data := c.files["journal.jsonl"]
+	c.write(t, "journal.jsonl", data[:len(data)-20])
+	badAt(t, c, "the last record, cut", 6)
+	after, err := os.ReadFile(filepath.Join(c.dir, "journal.jsonl"))
+	ok(t, err)
+	if !bytes.HasPrefix(after, append(data[:len(data)-20:len(data)-20], '\n')) {
+		t.Errorf("what was left of the record is gone: %q", after[:min(len(after), len(data))])
 	}
 }
 
@@ -349,7 +383,7 @@ func TestMendIsNotRemoved(t *testing.T) {
 			mend = line
 		}
 	}
-	if !strings.HasPrefix(mend, `{"n":7,`) || !strings.Contains(mend, "2 records up to 6 are gone; the last had the hash") {
+	if !strings.HasPrefix(mend, `{"n":7,`) || !strings.Contains(mend, "gone: 2 records up to 6; the last had the hash") {
 		t.Fatalf("got %q, want record 7 to tell what is gone", mend)
 	}
 	mended.writeLines(t, append(lines[:4:4], lines[5:]...)...)
@@ -377,6 +411,10 @@ func TestMixedCopies(t *testing.T) {
 		// The first is chained to what both have in common, so it is the next one
 		// that is not chained to it.
 		badAt(t, b, fmt.Sprint("line ", i+1), uint64(max(i+1, 8)))
+		bad := verify(t, b.dir).Bad
+		if want := fmt.Sprintf("does not follow from %d: one of the two", max(i, 7)); bad.Before || !strings.Contains(bad.String(), want) {
+			t.Errorf("line %d: got %v, before %t; want %q, and no word on what comes before", i+1, bad, bad.Before, want)
+		}
 	}
 	lines := b.lines()
 	lines[9] = a.lines()[9]
@@ -386,6 +424,11 @@ func TestMixedCopies(t *testing.T) {
 	b.restore(t)
 	b.write(t, "journal.head", a.files["journal.head"])
 	badAt(t, b, "the head", 11)
+	b.restore(t)
+	b.write(t, "journal.head", a.files["journal.head"])
+	if bad := verify(t, b.dir).Bad; bad.Before {
+		t.Errorf("got %v, and that what comes before it is as it was written", bad)
+	}
 }
 
 // What is not found, as the package says: an older copy of all of it.
@@ -413,19 +456,81 @@ func TestCrashIsMended(t *testing.T) {
 		full.write(t, "journal.jsonl", data[:cut])
 		n := uint64(bytes.Count(data[:cut], []byte("\n")))
 		torn := cut - bytes.LastIndexByte(data[:cut], '\n') - 1
-		if r := whole(t, full.dir, n); r.Mended != nil {
-			t.Fatalf("cut at %d: mended before any write: %v", cut, r.Mended)
+		if r := whole(t, full.dir, n); r.Mended != nil || r.Behind != n-6 {
+			t.Fatalf("cut at %d: before any write %d behind, mended: %v", cut, r.Behind, r.Mended)
 		}
 		fill(t, full.dir, 1, audit.Options{})
-		if torn == 0 {
-			if r := whole(t, full.dir, n+2); r.Mended != nil {
-				t.Fatalf("cut at %d: got %v", cut, r.Mended)
+		var want []string // of each mend, its code and a part of its note
+		if n > 6 {
+			want = append(want, audit.Behind, fmt.Sprintf("that the head did not count, 7 to %d;", n))
+		}
+		if torn == 1 {
+			want = append(want, audit.Torn, "dropped 1 byte of")
+		} else if torn > 1 {
+			want = append(want, audit.Torn, fmt.Sprintf("dropped %d bytes", torn))
+		}
+		r := whole(t, full.dir, n+uint64(len(want)/2)+2)
+		if len(r.Mended) != len(want)/2 || r.Behind != 0 {
+			t.Fatalf("cut at %d: got %v, want %q", cut, r.Mended, want)
+		}
+		for i, m := range r.Mended {
+			if m.Number != n+uint64(i)+1 || m.Code != want[2*i] || !strings.Contains(m.Note, want[2*i+1]) {
+				t.Fatalf("cut at %d: got %v, want %q", cut, m, want[2*i:2*i+2])
 			}
-			continue
 		}
-		r := whole(t, full.dir, n+3)
-		if len(r.Mended) != 1 || r.Mended[0].Number != n+1 || !strings.Contains(r.Mended[0].Note, fmt.Sprintf("%d bytes", torn)) {
-			t.Fatalf("cut at %d: got %v, want a word on %d bytes", cut, r.Mended, torn)
+	}
+}
+
+// An older head that was put back, and records after it that are gone: that is
+// told, before the next write and for ever after.
+func TestStaleHeadIsTold(t *testing.T) {
+	old := small(t)
+	fill(t, old.dir, 2, audit.Options{Session: "s"})
+	c := copyOf(t, old.dir) // ten records
+	c.write(t, "journal.head", old.files["journal.head"])
+	c.writeLines(t, c.lines()[:8]...)
+	if r := whole(t, c.dir, 8); r.Behind != 2 {
+		t.Errorf("%d records behind the head, want 2", r.Behind)
+	}
+	for n := range uint64(2) {
+		fill(t, c.dir, 1, audit.Options{})
+		r := whole(t, c.dir, 8+1+2*(n+1))
+		if len(r.Mended) != 1 || r.Mended[0].Number != 9 || r.Mended[0].Code != audit.Behind || r.Behind != 0 ||
+			!strings.Contains(r.Mended[0].Note, "2 records that the head did not count, 7 to 8; if there were more after them, they are gone") {
+			t.Errorf("got %+v, and %d behind", r.Mended, r.Behind)
 		}
+	}
+}
+
+// A file with the name of a part of the journal stops no record, and is named.
+func TestStrayFile(t *testing.T) {
+	c := small(t)
+	c.write(t, "journal-000000000500.jsonl", []byte("rubbish\n"))
+	for n := range uint64(2) {
+		if bad := verify(t, c.dir).Bad; bad == nil || bad.Number != 7+2*n || !bad.Before || !strings.Contains(bad.What, "journal-000000000500.jsonl: ") {
+			t.Errorf("got %v, want the file to be named", bad)
+		}
+		if n == 0 {
+			fill(t, c.dir, 1, audit.Options{})
+		}
+	}
+	ok(t, os.Remove(filepath.Join(c.dir, "journal-000000000500.jsonl")))
+	whole(t, c.dir, 8)
+}
+
+// Where something is gone nobody knows which calls have no outcome.
+func TestOpenIsNotGuessed(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir, audit.Options{})
+	for _, r := range []audit.Record{intent("a"), intent("b"), outcome("a"), outcome("b"), intent("c")} {
+		ok(t, j.Write(r, audit.Written))
+	}
+	if r := whole(t, dir, 5); len(r.Open) != 1 {
+		t.Errorf("got %v, want c to have no outcome", r.Open)
+	}
+	c := copyOf(t, dir)
+	c.writeLines(t, append(c.lines()[:3:3], c.lines()[4])...)
+	if r := verify(t, dir); r.Bad == nil || r.Open != nil {
+		t.Errorf("got %v, open: %v", r.Bad, r.Open)
 	}
 }

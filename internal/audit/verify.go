@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -22,8 +23,13 @@ type Report struct {
 	Head    time.Time // of the last record
 	Bad     *Bad      // the first thing that is wrong; nil if the journal is whole
 	Mended  []Mended  // what crashes have left, and what was told of it
+	// Behind are the records that the sealed head does not count at this moment:
+	// a crash leaves them, and so does an older head that was put back, with which
+	// records after these may be gone. The next write tells of it in the journal.
+	Behind uint64
 	// Open are the calls that have an intent and no outcome: they run now, or the
-	// process ended while they did.
+	// process ended while they did. Where something is bad there are none: an
+	// outcome may be among what is changed or gone.
 	Open []Unfinished
 }
 
@@ -31,6 +37,10 @@ type Report struct {
 type Bad struct {
 	Number uint64 // of the record that is changed, gone or in the wrong place
 	What   string // in words
+	// Before is whether what comes before it is as it was written, as far as seals
+	// and chain tell. Where two copies of the journal were mixed they tell that two
+	// records do not belong together, and not which of them belongs here.
+	Before bool
 }
 
 func (b *Bad) String() string { return fmt.Sprintf("record %d: %s", b.Number, b.What) }
@@ -39,6 +49,7 @@ func (b *Bad) String() string { return fmt.Sprintf("record %d: %s", b.Number, b.
 type Mended struct {
 	Number uint64
 	Time   time.Time
+	Code   string // Torn, Behind, Broken
 	Note   string
 }
 
@@ -66,7 +77,9 @@ func Verify(ctx context.Context, folder *state.Folder, progress func(records uin
 		return Report{}, err
 	}
 	v := &verifier{open: map[string]opened{}}
-	v.head, v.headed = k.sealer().head(tail.Mark)
+	if v.head, v.headed = k.sealer().head(tail.Mark); v.headed && tail.Count > v.head.count {
+		v.report.Behind = tail.Count - v.head.count
+	}
 	if progress == nil {
 		progress = func(uint64) {}
 	}
@@ -156,8 +169,9 @@ func (v *verifier) read(ctx context.Context, log state.Log, k key, progress func
 	if failed != nil && !damage(failed) {
 		return failed
 	}
-	if failed != nil {
-		v.bad(v.last.number+1, failed.Error())
+	if failed != nil { // it names the file
+		v.bad(v.last.number+1, "")
+		v.report.Bad.What = strings.TrimPrefix(v.report.Bad.What+"; "+failed.Error(), "; ")
 	}
 	return nil
 }
@@ -215,7 +229,7 @@ func (v *verifier) line(p place, line []byte) {
 	case p.number < want:
 		v.bad(p.number, fmt.Sprintf("out of order: %d follows %d", p.number, v.last.number))
 	case p.prev != v.last.hash:
-		v.bad(p.number, "not chained to the record before it: one of the two is from another copy of this journal")
+		v.mixed(p.number, fmt.Sprintf("it does not follow from %d: one of the two is from another copy of this journal", v.last.number))
 	}
 	v.last = p.link
 	if v.report.Records == v.head.count {
@@ -246,14 +260,21 @@ func (v *verifier) sealed(number uint64, line []byte) {
 		if r.Code == Broken {
 			v.bad(number, "when it was written, something was missing: "+r.Note)
 		}
-		v.report.Mended = append(v.report.Mended, Mended{number, r.Time, r.Note})
+		v.report.Mended = append(v.report.Mended, Mended{number, r.Time, r.Code, r.Note})
 	}
 }
 
 // bad notes what is wrong, if nothing was before.
 func (v *verifier) bad(number uint64, what string) {
 	if v.report.Bad == nil {
-		v.report.Bad = &Bad{number, what}
+		v.report.Bad = &Bad{Number: number, What: what, Before: true}
+	}
+}
+
+// mixed is bad for records that do not belong together.
+func (v *verifier) mixed(number uint64, what string) {
+	if v.report.Bad == nil {
+		v.report.Bad = &Bad{Number: number, What: what}
 	}
 }
 
@@ -264,9 +285,9 @@ func (v *verifier) end() {
 	case !v.headed:
 		v.bad(next, "the sealed head is missing or damaged: any records from here on may be gone")
 	case v.head.count > count:
-		v.bad(next, fmt.Sprintf("the last %d records are gone: removed, or lost with the power", v.head.count-count))
+		v.bad(next, fmt.Sprintf("gone from the end: %s, removed or lost with the power", counted(v.head.count-count, "record")))
 	case v.known != v.head.link:
-		v.bad(next, fmt.Sprintf("the sealed head names record %d as the last, and it is not", v.head.number))
+		v.mixed(next, fmt.Sprintf("the sealed head names another record %d as the last: one of the two is from another copy of this journal", v.head.number))
 	}
 }
 
@@ -276,7 +297,7 @@ func (v *verifier) finish(log state.Log) error {
 	if v.newest != nil && json.Unmarshal(v.newest, &r) == nil {
 		v.report.Head = r.Time
 	}
-	if len(v.open) == 0 {
+	if len(v.open) == 0 || v.report.Bad != nil {
 		return nil
 	}
 	left := make(map[uint64]bool, len(v.open))

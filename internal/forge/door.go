@@ -2,8 +2,12 @@ package forge
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,6 +72,9 @@ func (p *Program) Door(v Visit) (*Door, error) {
 	if gate.Files, err = gate.Grant.Files.Apply(files); err != nil {
 		return nil, err
 	}
+	if gate.Files, gate.Grant.Consent, err = spelled(gate.Files, gate.Grant.Consent); err != nil {
+		return nil, err
+	}
 	records, err := p.Records()
 	if err != nil {
 		return nil, err
@@ -82,8 +89,35 @@ func (p *Program) Door(v Visit) (*Door, error) {
 	}
 	gate.Journal = signer{journal, doorman.signed()}
 	gate.Approver = &approval.Desk{Mode: approval.Mode(p.Project.Approval), Reads: v.ApproveReads, Store: records.Approvals,
-		Asker: v.Asker, Policy: p.Content.Hash, Now: p.options.Now}
+		Asker: v.Asker, Policy: p.policyHash(), Now: p.options.Now}
 	return &Door{gate, records, journal, doorman}, nil
+}
+
+// spelled writes the names of rules as the sandbox writes them, where the host
+// ignores case: a rule must hold for every way to write its name. So that the
+// sandbox knows one way for each, they become names with a limit of their own,
+// which limits nothing.
+func spelled(files *sandbox.Sandbox, c policy.Consents) (*sandbox.Sandbox, policy.Consents, error) {
+	anchors := []sandbox.Limit{{Path: "/", Access: sandbox.ReadWrite}}
+	for _, r := range c.Rules() {
+		if strings.HasPrefix(r.Target, "/") && r.Target != "/" {
+			anchors = append(anchors, sandbox.Limit{Path: r.Target, Access: sandbox.ReadWrite})
+		}
+	}
+	known, err := files.Restrict(anchors...)
+	if err != nil {
+		return nil, c, err
+	}
+	renamed := c.Renamed(func(target string) string {
+		if name, err := known.Canonical(target); err == nil {
+			return name
+		}
+		return target
+	})
+	if slices.Equal(renamed.Rules(), c.Rules()) && !files.FoldsCase() {
+		return files, c, nil
+	}
+	return known, renamed, nil
 }
 
 // Close writes down what is not yet written, and lets go of the state.
@@ -99,6 +133,22 @@ func (p *Program) mustTrust() error {
 	}
 	return &sandbox.Error{Op: "trust", Code: "untrusted",
 		Hint: "this program's files have no effect before you trust them; golem trust shows what they ask for"}
+}
+
+// policyHash is what remembered answers are bound to: the files that say what
+// the program may do, and what flags and the environment have made of them. How
+// questions are answered is not part of it.
+func (p *Program) policyHash() string {
+	h := sha256.New()
+	fmt.Fprintln(h, p.Content.Hash)
+	for _, m := range p.Project.Mounts {
+		fmt.Fprintf(h, "mount %q %q %q %s %q %d\n", m.Target, string(m.Base), string(m.Source), m.Mode, m.Suffixes, m.MaxFileBytes)
+	}
+	for _, r := range p.Project.Rules {
+		fmt.Fprintf(h, "rule %v %q %v\n", r.Verb, r.Target, r.Consent)
+	}
+	fmt.Fprintf(h, "protect %q network %v\n", p.Project.Protect, p.Project.Network.Patterns())
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Records are what is kept of a program: its journal, and what was answered.
@@ -121,8 +171,12 @@ func (p *Program) Records() (*Records, error) {
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
-	return &Records{store, p.Content.Hash, folder, p.options.Now, strings.ToLower(rand.Text()[:8])}, nil
+	return &Records{store, p.policyHash(), folder, p.options.Now, strings.ToLower(rand.Text()[:8])}, nil
 }
+
+// State is the folder in which everything about the program is kept, for the
+// user's eyes.
+func (p *Program) State() sandbox.Host { return sandbox.Host(p.state) }
 
 // HasState reports whether anything is kept of the program.
 func (p *Program) HasState() bool {
@@ -149,6 +203,9 @@ func (r *Records) open(secrets []string) (*audit.Journal, error) {
 // Answer answers a request that waits. It is in the journal before it counts.
 func (r *Records) Answer(id string, yes bool, note string, secrets []string) error {
 	w, err := r.Approvals.Waiting(id)
+	if err == nil && w.Answer != nil {
+		err = w.Answered()
+	}
 	if err != nil {
 		return err
 	}
@@ -161,16 +218,25 @@ func (r *Records) Answer(id string, yes bool, note string, secrets []string) err
 	if err := r.write(record, secrets); err != nil {
 		return err
 	}
-	return r.Approvals.Answer(id, approval.Given{Yes: yes, By: "user", Note: note, Made: r.now()})
+	err = r.Approvals.Answer(id, approval.Given{Yes: yes, By: "user", Note: note, Made: r.now()})
+	if err != nil { // somebody was faster
+		record.Code, record.Note = string(sandbox.CodeOf(err)), "too late: it does not count"
+		return errors.Join(err, r.write(record, secrets))
+	}
+	return nil
 }
 
 // Revoke takes back a rule or a request, and returns it in words.
 func (r *Records) Revoke(id string, secrets []string) (string, error) {
-	what, err := r.Approvals.Revoke(id)
+	what, err := r.Approvals.Named(id)
 	if err != nil {
 		return "", err
 	}
-	return what, r.write(audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Decision: "revoked", By: "user", Request: id, Note: what}, secrets)
+	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: what}
+	if err := r.write(record, secrets); err != nil {
+		return "", err
+	}
+	return what, r.Approvals.Revoke(id)
 }
 
 // write puts one record into the journal, on the disk.

@@ -232,5 +232,5 @@ func (p *Program) stateBase() string {
 // again, and that no other folder has.
 func stateName(root string) string {
 	sum := sha256.Sum256([]byte(root))
-	return filepath.Base(root) + "-" + hex.EncodeToString(sum[:4])
+	return filepath.Base(root) + "-" + hex.EncodeToString(sum[:8])
 }

@@ -97,7 +97,7 @@ func (c Consents) Of(e Effect) (Consent, Rule) {
 	}
 	switch e.Verb {
 	case Attach:
-		if read := c.written(Effect{Read, e.Target}); read.Consent < least.Consent {
+		if read := c.written(Effect{Verb: Read, Target: e.Target}); read.Consent < least.Consent {
 			least = read
 		}
 	case Delete:
@@ -153,27 +153,18 @@ func (c Consents) meet(d Consents) Consents {
 	return Consents{slices.Concat(c.layers, d.layers)}
 }
 
-// Stricter returns the names below the target of an effect on files for which
-// less consent is written than the effect itself has. An effect on a folder
-// reaches them only if somebody asks about them by name.
-func (g Grant) Stricter(e Effect) []string {
-	if !e.Verb.onFiles() {
-		return nil
-	}
-	var names []string
-	consent := unset
-	for _, layer := range g.Consent.layers {
-		for _, r := range layer {
-			if r.Verb != e.Verb && (e.Verb != Attach || r.Verb != Read) || !isBelow(e.Target, r.Target) {
-				continue
-			}
-			if consent == unset {
-				consent, _ = g.Consent.Of(e)
-			}
-			if below, _ := g.Consent.Of(Effect{e.Verb, r.Target}); below < consent && !slices.Contains(names, r.Target) {
-				names = append(names, r.Target)
+// Renamed returns the consents with the targets of rules about files as rename
+// has them: a sandbox may have one way to write a name.
+func (c Consents) Renamed(rename func(target string) string) Consents {
+	var renamed Consents
+	for _, layer := range c.layers {
+		layer = slices.Clone(layer)
+		for i := range layer {
+			if layer[i].Verb.onFiles() {
+				layer[i].Target = rename(layer[i].Target)
 			}
 		}
+		renamed.layers = append(renamed.layers, layer)
 	}
-	return names
+	return renamed
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -105,9 +106,19 @@ func (v Verb) unwritten() Consent {
 type Effect struct {
 	Verb   Verb   `json:"verb"`
 	Target string `json:"target"` // a canonical virtual name for files, a name otherwise
+	// Tree is true where, of a folder, all that is below it is meant too. It does
+	// not matter to rules, which always hold below their target; it does to who
+	// is asked.
+	Tree bool `json:"tree,omitempty"`
 }
 
-func (e Effect) String() string { return e.Verb.String() + " " + e.Target }
+func (e Effect) String() string {
+	text := e.Verb.String() + " " + e.Target
+	if e.Tree {
+		text = strings.TrimSuffix(text, "/") + "/**"
+	}
+	return text
+}
 
 // MarshalText returns the word that String returns.
 func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }

@@ -41,6 +41,9 @@ func (b *fileBlobs) Put(content io.Reader) (string, error) {
 		err = file.Sync()
 	}
 	name := hex.EncodeToString(hash.Sum(nil))
+	if _, ok := room.at(temp, file); err == nil && !ok {
+		return "", fmt.Errorf("%s: %w; put it again", b.name, errTaken)
+	}
 	if err == nil {
 		err = room.root.Rename(temp, name)
 	}
@@ -59,7 +62,7 @@ const desks = 64
 func (f *Folder) desk() (file *held, name string, err error) {
 	for i := 0; file == nil; i++ {
 		name = fmt.Sprintf("new-%02d", i)
-		if file, err = f.lock(name, i == desks-1); err != nil {
+		if file, err = f.lock(name, nil, i == desks-1); err != nil {
 			return nil, "", err
 		}
 	}

@@ -106,7 +106,7 @@ func TestDecisionLeftTwice(t *testing.T) {
 	if value, ok, err := once.Look("k"); string(value) != "yes" || !ok || err != nil {
 		t.Errorf("the first key: %q, %t, %v", value, ok, err)
 	}
-	if got := names(t, room); len(got) != 3 { // two decisions and the lock
+	if got := names(t, room); len(got) != 2 {
 		t.Errorf("files %q", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // How a file is opened.
@@ -76,16 +77,22 @@ func (f *Folder) at(name string, file *held) (size int64, ok bool) {
 	return there.Size(), true
 }
 
-// lock opens the file of a name, makes it where it is missing, and takes its
-// lock. Without wait, it returns nil if another has it. A file that was taken
-// from its name meanwhile excludes nobody, so another is tried.
-func (f *Folder) lock(name string, wait bool) (*held, error) {
+// lock takes the lock of the file of a name, which may be open already, and is
+// made where it is missing. Without wait, it returns nil if another has it. A
+// file that was taken from its name excludes nobody, so another is tried.
+func (f *Folder) lock(name string, file *held, wait bool) (_ *held, err error) {
 	for range 100 {
-		file, err := f.held(name, toMake)
-		if err != nil {
-			return nil, err
+		if file == nil {
+			if file, err = f.held(name, toMake); err != nil {
+				return nil, err
+			}
 		}
-		got, err := f.locks.take(file.File, wait)
+		got := true
+		if wait {
+			err = f.await(file.File)
+		} else {
+			got, err = f.locks.take(file.File)
+		}
 		if err != nil || !got {
 			file.Close()
 			return nil, trouble(name, err)
@@ -94,9 +101,50 @@ func (f *Folder) lock(name string, wait bool) (*held, error) {
 			return file, nil
 		}
 		f.unlock(file)
+		file = nil
 	}
 	return nil, fmt.Errorf("%s: it is replaced all the time; find out by whom", name)
 }
+
+// How long one waits for a lock, and between two looks at it. The system's own
+// way to wait has no end if whoever holds the lock is stopped.
+const (
+	patience = 10 * time.Second
+	minPause = 20 * time.Microsecond
+	maxPause = 2 * time.Millisecond
+	// Whoever has waited through so many pauses looks so often after each: others
+	// who take the lock again and again leave it for some microseconds only.
+	pauses, looks = 16, 500
+)
+
+// await takes the lock of an open file.
+func (f *Folder) await(file *os.File) error {
+	var end <-chan time.Time
+	pause := minPause
+	for look := 1; ; look++ {
+		got, err := f.locks.take(file)
+		if got || err != nil {
+			return err
+		}
+		if look > pauses && look%looks != 0 {
+			continue
+		}
+		if end == nil {
+			end = time.After(f.patience)
+		}
+		select {
+		case <-end:
+			return fmt.Errorf("locked by another process for %v; remove nothing: let the golem that holds it go on, or end it, and try again", f.patience)
+		default:
+			time.Sleep(pause)
+			pause = min(2*pause, maxPause)
+		}
+	}
+}
+
+// errTaken is the error of a file that was deleted or replaced while it was
+// written to: what was written is nowhere, or in the way of somebody else.
+var errTaken = errors.New("taken away while it was written to")
 
 // unlock gives a lock back.
 func (f *Folder) unlock(file *held) error {
@@ -145,7 +193,7 @@ func (f *Folder) room(name string, create bool) (*Folder, error) {
 	if err != nil {
 		return nil, trouble(name, err)
 	}
-	return &Folder{root, f.locks}, nil
+	return &Folder{root, f.locks, f.patience}, nil
 }
 
 // kind says what something that is no file is.

@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // A Folder keeps documents by their names. Only its user can look into it.
 type Folder struct {
-	root  *os.Root
-	locks *locks
+	root     *os.Root
+	locks    *locks
+	patience time.Duration // how long to wait for a lock
 }
 
 // maxDocument bounds what is read back: a state folder may be damaged.
@@ -49,7 +51,7 @@ func Open(path string) (*Folder, error) {
 	if err != nil {
 		return nil, unusable(path, err)
 	}
-	return &Folder{root, new(locks)}, nil
+	return &Folder{root, new(locks), patience}, nil
 }
 
 // unusable says what to do about a state folder that cannot be used. The path
@@ -83,14 +85,15 @@ func (f *Folder) Read(name string) ([]byte, error) {
 }
 
 // Update replaces a document by what change makes of it, nil for one that is
-// not there. Only one process is in change at a time. When Update returns, the
-// new document is on the disk; when it fails, the old one stands.
+// not there. Only one process is in a change of this folder at a time, so a
+// change updates no other document of it. When Update returns, the new document
+// is on the disk; when it fails, the old one stands.
 func (f *Folder) Update(name string, change func(old []byte) ([]byte, error)) error {
-	lock, err := f.lock(name+".lock", true)
+	free, err := f.guard(name)
 	if err != nil {
 		return err
 	}
-	defer f.unlock(lock)
+	defer free()
 	old, err := f.Read(name)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (f *Folder) wait(ctx context.Context, name string) (*held, error) {
 	tick := time.NewTimer(0)
 	defer tick.Stop()
 	for {
-		file, err := f.lock(name, false)
+		file, err := f.lock(name, nil, false)
 		if err != nil || file != nil {
 			return file, err
 		}

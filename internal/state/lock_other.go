@@ -5,7 +5,6 @@ package state
 import (
 	"os"
 	"sync"
-	"time"
 )
 
 // nonblock is for systems whose folders hold pipes.
@@ -18,23 +17,18 @@ type locks struct {
 	held map[string]bool
 }
 
-// take takes the lock of an open file. Without wait, it reports whether it could.
-func (l *locks) take(file *os.File, wait bool) (bool, error) {
-	for {
-		l.mu.Lock()
-		busy := l.held[file.Name()]
-		if !busy {
-			if l.held == nil {
-				l.held = map[string]bool{}
-			}
-			l.held[file.Name()] = true
-		}
-		l.mu.Unlock()
-		if !busy || !wait {
-			return !busy, nil
-		}
-		time.Sleep(time.Millisecond)
+// take takes the lock of an open file, and reports whether it could.
+func (l *locks) take(file *os.File) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[file.Name()] {
+		return false, nil
 	}
+	if l.held == nil {
+		l.held = map[string]bool{}
+	}
+	l.held[file.Name()] = true
+	return true, nil
 }
 
 // free gives the lock of an open file back.
@@ -43,6 +37,15 @@ func (l *locks) free(file *os.File) error {
 	defer l.mu.Unlock()
 	delete(l.held, file.Name())
 	return nil
+}
+
+// guard keeps others in this process from changing what is in the folder.
+func (f *Folder) guard(string) (free func() error, err error) {
+	file, err := f.lock("folder.lock", nil, true)
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return f.unlock(file) }, nil
 }
 
 // sync does nothing: what such a system keeps, it keeps by itself.

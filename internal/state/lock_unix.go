@@ -3,6 +3,7 @@
 package state
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -14,14 +15,10 @@ const nonblock = syscall.O_NONBLOCK
 // locks are the kernel's: a process that ends, in whatever way, holds none.
 type locks struct{}
 
-// take takes the lock of an open file. Without wait, it reports whether it could.
-func (*locks) take(file *os.File, wait bool) (bool, error) {
-	how := syscall.LOCK_EX
-	if !wait {
-		how |= syscall.LOCK_NB
-	}
+// take takes the lock of an open file, and reports whether it could.
+func (*locks) take(file *os.File) (bool, error) {
 	for {
-		switch err := syscall.Flock(int(file.Fd()), how); err {
+		switch err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err {
 		case nil:
 			return true, nil
 		case syscall.EINTR:
@@ -36,6 +33,21 @@ func (*locks) take(file *os.File, wait bool) (bool, error) {
 // free gives the lock of an open file back.
 func (*locks) free(file *os.File) error {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+}
+
+// guard keeps others from changing what is in the folder, of which name is what
+// the caller is about. The lock is the folder's own: a file that only held a
+// lock could be deleted, and another be locked in its place.
+func (f *Folder) guard(name string) (free func() error, err error) {
+	dir, err := f.root.Open(".")
+	if err != nil {
+		return nil, trouble(name, err)
+	}
+	if err := f.await(dir); err != nil {
+		dir.Close()
+		return nil, trouble(name, err)
+	}
+	return func() error { return errors.Join(f.locks.free(dir), dir.Close()) }, nil
 }
 
 // sync puts the names of the folder on the disk.

@@ -16,12 +16,9 @@ type locks struct{}
 // is far behind what is in the file.
 func spot() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
 
-// take takes the lock of an open file. Without wait, it reports whether it could.
-func (*locks) take(file *os.File, wait bool) (bool, error) {
-	var how uint32 = windows.LOCKFILE_EXCLUSIVE_LOCK
-	if !wait {
-		how |= windows.LOCKFILE_FAIL_IMMEDIATELY
-	}
+// take takes the lock of an open file, and reports whether it could.
+func (*locks) take(file *os.File) (bool, error) {
+	const how = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
 	err := windows.LockFileEx(windows.Handle(file.Fd()), how, 0, 1, 0, spot())
 	if err == windows.ERROR_LOCK_VIOLATION {
 		return false, nil
@@ -32,6 +29,16 @@ func (*locks) take(file *os.File, wait bool) (bool, error) {
 // free gives the lock of an open file back.
 func (*locks) free(file *os.File) error {
 	return windows.UnlockFileEx(windows.Handle(file.Fd()), 0, 1, 0, spot())
+}
+
+// guard keeps others from changing what is in the folder. Windows locks no
+// folders, so it is by a file, which must not be deleted meanwhile.
+func (f *Folder) guard(string) (free func() error, err error) {
+	file, err := f.lock("folder.lock", nil, true)
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return f.unlock(file) }, nil
 }
 
 // sync does nothing: Windows keeps names by itself.

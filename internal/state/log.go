@@ -18,15 +18,20 @@ const (
 	maxBatch       = 64 << 20
 )
 
+// weight is how much a record counts against maxBatch: what it is on the disk,
+// and what it costs besides to hold it in memory.
+func weight(record []byte) int { return len(record) + 1 + 64 }
+
 // A fileLog is a log in the files of a folder, here for the name journal:
 //
 //	journal.jsonl               the current segment: a record a line
 //	journal-000000000001.jsonl  an older segment, by the number of its first record
 //	journal.head                the head, written after the records
-//	journal.lock                locked by whoever appends
 //
-// Nobody changes the records that a head counts, so reading needs no lock.
-// Nothing is made before the first Append.
+// Whoever appends holds the locks of the head and of the current segment: one
+// that is deleted meanwhile leaves the other. Nobody changes the records that a
+// head counts, so reading needs no lock. Nothing is made before the first
+// Append.
 type fileLog struct {
 	folder  *Folder
 	name    string
@@ -35,9 +40,9 @@ type fileLog struct {
 
 	mu     sync.Mutex
 	closed bool
-	lock   *held
-	head   *held // both or none of head and cur are open
+	head   *held // open from the first Append on, as is cur
 	cur    *held
+	sure   bool // the last Append here went well with these files
 	buf    []byte
 }
 
@@ -70,13 +75,13 @@ func (l *fileLog) Append(sync bool, next func(Tail) ([][]byte, []byte, error)) e
 	if l.closed {
 		return trouble(l.name, fs.ErrClosed)
 	}
-	if err := l.takeLock(); err != nil {
+	if err := l.take(); err != nil {
 		return err
 	}
-	defer l.folder.locks.free(l.lock.File)
+	defer l.give()
 	e, known := l.known()
+	l.sure = false
 	if !known {
-		l.letGo()
 		v, err := l.view()
 		if err != nil {
 			return err
@@ -91,74 +96,82 @@ func (l *fileLog) Append(sync bool, next func(Tail) ([][]byte, []byte, error)) e
 	if err != nil {
 		return err
 	}
-	if err := l.join(records, mark); err != nil {
+	if err := l.join(e, records, mark); err != nil {
 		return err
+	}
+	if !known {
+		if err := l.begin(e); err != nil {
+			return err
+		}
 	}
 	if e.clean && e.size > l.segment {
 		if e, err = l.rotate(e); err != nil {
 			return err
 		}
 	}
-	if err := l.ready(e); err != nil {
-		return err
-	}
 	h := head{count: e.Count + uint64(len(records)), first: e.first, size: e.size + int64(len(l.buf)), mark: mark}
 	if err := l.write(e, h, sync); err != nil {
 		// Nobody is told of what this has written, so it goes again. Should even
 		// that be impossible, it is beyond the mark or torn, as after a kill.
 		l.cur.Truncate(e.size)
-		l.letGo()
 		return err
 	}
+	l.sure = true
 	return nil
 }
 
-// takeLock waits for the lock of the log. The file is kept open; one that
-// somebody has deleted meanwhile excludes nobody, so it is taken anew.
-func (l *fileLog) takeLock() (err error) {
-	name := l.name + ".lock"
-	if l.lock != nil {
-		if _, err := l.folder.locks.take(l.lock.File, true); err != nil {
-			return trouble(name, err)
-		}
-		if _, ok := l.folder.at(name, l.lock); ok {
-			return nil
-		}
-		l.folder.unlock(l.lock)
+// take takes the locks of the head and the current segment, in this order, and
+// makes what is missing. Both files are kept open.
+func (l *fileLog) take() (err error) {
+	head, cur := l.head, l.cur
+	if l.head, err = l.folder.lock(l.name+".head", head, true); err != nil {
+		return err
 	}
-	l.lock, err = l.folder.lock(name, true)
-	return err
+	if l.cur, err = l.folder.lock(l.current(), cur, true); err != nil {
+		l.folder.locks.free(l.head.File)
+		return err
+	}
+	l.sure = l.sure && l.head == head && l.cur == cur
+	return nil
+}
+
+// give gives both locks back.
+func (l *fileLog) give() {
+	l.folder.locks.free(l.cur.File)
+	l.folder.locks.free(l.head.File)
 }
 
 // known returns how the log ends if the head knows it all, as it does unless
 // somebody crashed or took another segment.
 func (l *fileLog) known() (ending, bool) {
-	if l.cur == nil {
+	if !l.sure {
 		return ending{}, false
 	}
-	if _, ok := l.folder.at(l.name+".head", l.head); !ok {
-		return ending{}, false
-	}
-	var slot [slotSize]byte
-	if _, err := l.head.ReadAt(slot[:], 0); err != nil {
-		return ending{}, false
-	}
-	h, err := parseHead(slot[:])
+	h, err := l.slot()
 	if err != nil {
 		return ending{}, false
 	}
-	size, ok := l.folder.at(l.current(), l.cur)
-	return h.ending(), ok && size == h.size
+	is, err := l.cur.Stat()
+	return h.ending(), err == nil && is.Size() == h.size
 }
 
-// join puts records into one piece, to be written at once.
-func (l *fileLog) join(records [][]byte, mark []byte) error {
+// slot reads the head that is open.
+func (l *fileLog) slot() (head, error) {
+	var slot [slotSize]byte
+	if _, err := l.head.ReadAt(slot[:], 0); err != nil {
+		return head{}, err
+	}
+	return parseHead(slot[:])
+}
+
+// join puts records into one piece, to be written at once behind an ending.
+func (l *fileLog) join(e ending, records [][]byte, mark []byte) error {
 	if len(mark) > maxMark {
 		return fmt.Errorf("%s: a mark of %d bytes; at most %d are kept", l.name, len(mark), maxMark)
 	}
-	total := 0
+	total := 1
 	for _, r := range records {
-		total += len(r) + 1
+		total += weight(r)
 		switch {
 		case len(r) == 0 || bytes.IndexByte(r, '\n') >= 0:
 			return fmt.Errorf("%s: a record is one line, and not an empty one", l.name)
@@ -172,64 +185,58 @@ func (l *fileLog) join(records [][]byte, mark []byte) error {
 		l.buf = make([]byte, 0, total)
 	}
 	l.buf = l.buf[:0]
+	if e.cut {
+		l.buf = append(l.buf, '\n')
+	}
 	for _, r := range records {
 		l.buf = append(append(l.buf, r...), '\n')
 	}
 	return nil
 }
 
+// begin readies files that were not known before. A new log has a head before
+// it has records, so that one without is damaged.
+func (l *fileLog) begin(e ending) error {
+	if e.Count == 0 && e.Lost == 0 {
+		if err := l.putHead(head{first: 1, mark: e.Mark}); err != nil {
+			return err
+		}
+	}
+	if e.size > 0 {
+		return nil
+	}
+	return trouble(l.name, l.folder.sync())
+}
+
 // rotate puts the current segment away, for good and on the disk, and returns
-// the end of the log as it is then. One that cannot be renamed now, because
-// another process of another system reads it, is put away later.
+// the end of the log as it is then. Where the name for it is taken, or another
+// process of another system reads it, it stays and grows.
 func (l *fileLog) rotate(e ending) (ending, error) {
-	if err := l.ready(e); err != nil {
-		return e, err
+	old := l.segmentName(e.first)
+	if _, err := l.folder.root.Lstat(old); !errors.Is(err, fs.ErrNotExist) {
+		return e, nil
 	}
 	if err := l.cur.Sync(); err != nil {
 		return e, trouble(l.current(), err)
 	}
-	h, ok, err := l.readHead() // its mark is still that of the last Append, whatever next did to its own
-	if err != nil || !ok {
-		return e, err
+	h, err := l.slot() // its mark is still that of the last Append, whatever next did to its own
+	if err != nil {
+		return e, trouble(l.name+".head", err)
 	}
-	old := l.segmentName(e.first)
-	if _, err := l.folder.root.Lstat(old); !errors.Is(err, fs.ErrNotExist) {
-		return e, fmt.Errorf("%s: it is in the way of the next segment; move it away", old)
-	}
-	l.letGo()
 	if l.folder.root.Rename(l.current(), old) != nil {
 		return e, nil
 	}
-	e.first, e.size = e.Count+1, 0
-	if err := l.ready(e); err != nil {
+	cur, err := l.folder.lock(l.current(), nil, true)
+	if err != nil {
 		return e, err
 	}
+	l.folder.unlock(l.cur)
+	l.cur = cur
+	e.first, e.size = e.Count+1, 0
+	if err := l.folder.sync(); err != nil {
+		return e, trouble(l.name, err)
+	}
 	return e, l.putHead(head{count: e.Count, first: e.first, mark: h.mark})
-}
-
-// ready opens the files to write to, and makes them where they are missing. A
-// new log has a head before it has records, so that one without is damaged.
-func (l *fileLog) ready(e ending) error {
-	if l.cur != nil {
-		return nil
-	}
-	var err error
-	if l.head, err = l.folder.held(l.name+".head", toMake); err != nil {
-		return err
-	}
-	if e.Count == 0 && e.Lost == 0 {
-		if err := l.putHead(head{first: 1, mark: e.Mark}); err != nil {
-			l.letGo()
-			return err
-		}
-	}
-	if l.cur, err = l.folder.held(l.current(), toMake); err == nil && l.cur.is.Size() == 0 {
-		err = trouble(l.name, l.folder.sync())
-	}
-	if err != nil {
-		l.letGo()
-	}
-	return err
 }
 
 // write puts what was joined behind the whole records, and then the head.
@@ -249,7 +256,18 @@ func (l *fileLog) write(e ending, h head, sync bool) error {
 			return trouble(l.current(), err)
 		}
 	}
-	return l.putHead(h)
+	// Whoever deletes a file under its writer is not to cost another a record,
+	// nor is the writer to be told that its own is kept.
+	if _, ok := l.folder.at(l.current(), l.cur); !ok {
+		return trouble(l.current(), errTaken)
+	}
+	if err := l.putHead(h); err != nil {
+		return err
+	}
+	if _, ok := l.folder.at(l.name+".head", l.head); !ok {
+		return trouble(l.name+".head", errTaken)
+	}
+	return nil
 }
 
 func (l *fileLog) putHead(h head) error {
@@ -257,25 +275,16 @@ func (l *fileLog) putHead(h head) error {
 	return trouble(l.name+".head", err)
 }
 
-// letGo closes what is written to.
-func (l *fileLog) letGo() {
+// Close implements Log.
+func (l *fileLog) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed, l.sure = true, false
 	for _, file := range []*held{l.head, l.cur} {
 		if file != nil {
 			file.Close()
 		}
 	}
 	l.head, l.cur = nil, nil
-}
-
-// Close implements Log.
-func (l *fileLog) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-	l.letGo()
-	if l.lock != nil {
-		l.lock.Close()
-		l.lock = nil
-	}
 	return nil
 }

@@ -15,8 +15,9 @@ import (
 type ending struct {
 	Tail
 	first uint64 // number of the first record of the current segment
-	size  int64  // of the whole records of the current segment
+	size  int64  // of the records of the current segment
 	clean bool   // the head says it all
+	cut   bool   // the last record lacks its line end
 }
 
 // ending is how a log ends that has nothing behind its head.
@@ -28,6 +29,7 @@ func (h head) ending() ending {
 type view struct {
 	log    *fileLog
 	old    []uint64 // first numbers of the older segments, in order
+	odd    []string // what is called like a segment and is none
 	cur    *os.File // nil if there is none
 	size   int64    // of cur
 	head   head
@@ -74,7 +76,7 @@ func (v *view) open() (same bool, err error) {
 		}
 		v.size = is.Size()
 	}
-	if v.old, err = v.log.oldSegments(); err != nil {
+	if err = v.list(); err != nil {
 		return false, err
 	}
 	there, err := root.Lstat(v.log.current())
@@ -115,32 +117,32 @@ func (l *fileLog) readHead() (head, bool, error) {
 	}
 }
 
-// oldSegments returns the first numbers of the segments that are no longer
-// written to, in order.
-func (l *fileLog) oldSegments() ([]uint64, error) {
-	dir, err := l.folder.root.Open(".")
+// list finds the segments that are no longer written to.
+func (v *view) list() error {
+	dir, err := v.log.folder.root.Open(".")
 	if err != nil {
-		return nil, trouble(l.name, err)
+		return trouble(v.log.name, err)
 	}
 	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
+	entries, err := dir.ReadDir(-1)
 	if err != nil {
-		return nil, trouble(l.name, err)
+		return trouble(v.log.name, err)
 	}
-	var old []uint64
-	for _, name := range names {
-		part := oldSegment.FindStringSubmatch(name)
-		if part == nil || part[1] != l.name {
+	for _, entry := range entries {
+		part := oldSegment.FindStringSubmatch(entry.Name())
+		if part == nil || part[1] != v.log.name {
 			continue
 		}
 		first, err := strconv.ParseUint(part[2], 10, 64)
-		if err != nil || first == 0 || first > maxCount || l.segmentName(first) != name {
-			return nil, fmt.Errorf("%s: no segment has this number; move it away", name)
+		if err != nil || first == 0 || first > maxCount || v.log.segmentName(first) != entry.Name() || !entry.Type().IsRegular() {
+			v.odd = append(v.odd, entry.Name())
+			continue
 		}
-		old = append(old, first)
+		v.old = append(v.old, first)
 	}
-	slices.Sort(old)
-	return old, nil
+	slices.Sort(v.old)
+	slices.Sort(v.odd)
+	return nil
 }
 
 // look returns a view and how the log ends in it. While another process is
@@ -174,27 +176,36 @@ func (l *fileLog) look() (v *view, e ending, settled bool, err error) {
 	return v, e, quiet, nil
 }
 
-// tryLock takes the lock of the log, if nobody has it. Where nobody has ever
-// appended, or this user may not, there is none to take.
+// tryLock takes the locks of the log, if nobody has them. Where nobody has ever
+// appended, or this user may not, there are none to take.
 func (l *fileLog) tryLock() (free func(), got bool, err error) {
-	file, err := open(l.folder.root, l.name+".lock", toRead)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return func() {}, true, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	got, err = l.folder.locks.take(file, false)
-	if err != nil {
-		file.Close()
-		return nil, false, trouble(l.name+".lock", err)
-	}
-	return func() {
-		if got {
+	var files []*os.File
+	free = func() {
+		for _, file := range files {
 			l.folder.locks.free(file)
+			file.Close()
 		}
-		file.Close()
-	}, got, nil
+	}
+	for _, name := range []string{l.name + ".head", l.current()} {
+		file, err := open(l.folder.root, name, toRead)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			continue
+		}
+		if err == nil {
+			if got, err = l.folder.locks.take(file); !got {
+				file.Close()
+			}
+		}
+		if err != nil {
+			free()
+			return nil, false, trouble(name, err)
+		}
+		if !got {
+			return free, false, nil
+		}
+		files = append(files, file)
+	}
+	return free, true, nil
 }
 
 // stable returns the end that the head tells of, if the files bear it out.
@@ -203,36 +214,55 @@ func (v *view) stable() (ending, bool) {
 	if !v.headed {
 		return e, false
 	}
-	if v.moved() { // by one who is about to say so in the head
-		e.first, e.size = e.Count+1, 0
+	if size, ok := v.putAway(); ok {
+		if _, more := slices.BinarySearch(v.old, e.Count+1); more || size != e.size {
+			return e, false
+		}
+		e.first, e.size = e.Count+1, 0 // the one who did it is about to say so in the head
 		return e, true
 	}
-	if len(v.old) > 0 && v.old[len(v.old)-1] >= e.first {
-		return e, false
-	}
-	return e, v.size >= e.size && v.endsLine(e.size)
+	return e, v.size >= e.size && endsLine(v.cur, e.size)
 }
 
-// moved reports whether the segment that the head speaks of has been put away.
-func (v *view) moved() bool {
-	if len(v.old) == 0 || v.old[len(v.old)-1] != v.head.first {
-		return false
+// putAway reports whether the segment that the head speaks of is no longer the
+// current one, and its size. A file in its name's place that does not bear the
+// head out, or is a copy of the current segment, is not that segment.
+func (v *view) putAway() (size int64, ok bool) {
+	if _, found := slices.BinarySearch(v.old, v.head.first); !found {
+		return 0, false
 	}
-	is, err := v.log.folder.root.Lstat(v.log.segmentName(v.head.first))
-	return err == nil && is.Size() == v.head.size
+	file, size, err := v.openOld(v.head.first)
+	if err != nil {
+		return 0, false
+	}
+	defer file.Close()
+	return size, size >= v.head.size && endsLine(file, v.head.size) && !sameStart(file, v.cur)
 }
 
-// endsLine reports whether a line of the current segment ends at an offset.
-func (v *view) endsLine(at int64) bool {
+// endsLine reports whether a line of a file ends at an offset.
+func endsLine(file *os.File, at int64) bool {
 	if at == 0 {
 		return true
 	}
 	var b [1]byte
-	if v.cur == nil {
+	if file == nil {
 		return false
 	}
-	_, err := v.cur.ReadAt(b[:], at-1)
+	_, err := file.ReadAt(b[:], at-1)
 	return err == nil && b[0] == '\n'
+}
+
+// sameStart reports whether two files begin with the same line, as far as that
+// takes to tell lines apart.
+func sameStart(a, b *os.File) bool {
+	if b == nil {
+		return false
+	}
+	var start [2][256]byte
+	n, _ := a.ReadAt(start[0][:], 0)
+	m, _ := b.ReadAt(start[1][:], 0)
+	n = min(n, m)
+	return bytes.Equal(start[0][:n], start[1][:n]) && (n == len(start[0]) || bytes.IndexByte(start[0][:n], '\n') >= 0)
 }
 
 // ending finds out how the log ends, whatever has happened to it.
@@ -247,12 +277,20 @@ func (v *view) ending() (ending, error) {
 		e = ending{Tail: Tail{Count: first - 1, Mark: v.head.mark}, first: first}
 		from = place{first, first, 0}
 	}
+	if ok && v.size-e.size > maxBatch {
+		return e, v.tooMuch()
+	}
 	if v.cur != nil {
 		n, end, err := countLines(v.cur, e.size, v.size)
 		if err != nil {
 			return e, trouble(v.log.current(), err)
 		}
 		e.Count, e.size, e.Torn = e.Count+n, end, v.size-end
+		if !ok && e.Torn > 0 {
+			// The head does not say that nobody was told of it, so it may be a record
+			// that has lost its line end, and stays.
+			e.Count, e.size, e.Torn, e.cut = e.Count+1, v.size, 0, true
+		}
 		e.clean = e.clean && n == 0 && e.Torn == 0
 	}
 	switch {
@@ -268,28 +306,38 @@ func (v *view) ending() (ending, error) {
 }
 
 // first returns the number of the first record of the current segment, where
-// the head does not tell.
+// the head does not know how the log ends.
 func (v *view) first() (uint64, error) {
-	last := uint64(0)
-	if len(v.old) > 0 {
-		last = v.old[len(v.old)-1]
+	at := v.head.first
+	if !v.headed {
+		if len(v.old) == 0 {
+			return 1, nil
+		}
+		at = v.old[len(v.old)-1]
+	} else if _, ok := v.putAway(); !ok {
+		return at, nil
 	}
-	switch {
-	case v.headed && v.head.first > last:
-		return v.head.first, nil
-	case last == 0:
-		return 1, nil
+	for {
+		n, err := v.oldCount(at)
+		at += n
+		if _, more := slices.BinarySearch(v.old, at); err != nil || n == 0 || !more {
+			return at, err
+		}
 	}
-	file, size, err := v.openOld(last)
+}
+
+// oldCount counts the records of the older segment of a first number.
+func (v *view) oldCount(first uint64) (uint64, error) {
+	file, size, err := v.openOld(first)
 	if err != nil {
 		return 0, err
 	}
 	defer file.Close()
-	n, _, err := countLines(file, 0, size)
-	if err == nil && n == 0 { // then two segments would begin with the same number
-		err = errors.New("without a whole record; move it away")
+	n, end, err := countLines(file, 0, size)
+	if end < size {
+		n++
 	}
-	return last + n, trouble(v.log.segmentName(last), err)
+	return n, trouble(v.log.segmentName(first), err)
 }
 
 // openOld opens the older segment of a first number.
@@ -310,15 +358,20 @@ func (v *view) openOld(first uint64) (*os.File, int64, error) {
 // beyond returns the records that the head does not count.
 func (v *view) beyond(e ending, from place) (records [][]byte, err error) {
 	total := 0
-	err = v.records(e, v.head.count+1, from, func(_ uint64, record []byte) error {
-		if total += len(record) + 1; total > maxBatch {
-			return fmt.Errorf("%s: more than %d bytes that %s.head does not count; "+
-				"if the log is as it should be, move the head away", v.log.current(), maxBatch, v.log.name)
+	_, err = v.records(e, v.head.count+1, from, func(_ uint64, record []byte) error {
+		if total += weight(record); total > maxBatch {
+			return v.tooMuch()
 		}
 		records = append(records, bytes.Clone(record))
 		return nil
 	})
 	return records, err
+}
+
+// tooMuch is the error of more behind the head than any Append writes.
+func (v *view) tooMuch() error {
+	return fmt.Errorf("%s: more behind what %s.head counts than a crash leaves; "+
+		"if the log is as it should be, move the head away, or else cut what is too much", v.log.current(), v.log.name)
 }
 
 // countLines counts the lines of a part of a file, and returns where the last
@@ -335,7 +388,9 @@ func countLines(file *os.File, from, to int64) (n uint64, end int64, err error) 
 		if last := bytes.LastIndexByte(part, '\n'); last >= 0 {
 			end = at + int64(last) + 1
 		}
-		at += int64(len(part))
+		if at += int64(len(part)); at-end > maxRecord {
+			return 0, 0, fmt.Errorf("more than %d bytes without a line end; cut them off, or move the file away", maxRecord)
+		}
 	}
 	return n, end, nil
 }

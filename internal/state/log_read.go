@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,90 +38,107 @@ func (l *fileLog) Read(from uint64, yield func(uint64, []byte) error) error {
 	defer v.close()
 	hint := place{first: e.first, number: e.first}
 	// Whoever follows a log goes on where the last Read ended.
-	if last := l.read.Load(); last != nil && last.first == e.first && last.number <= e.Count+1 && v.endsLine(last.offset) {
+	if last := l.read.Load(); last != nil && last.first == e.first && last.number <= e.Count+1 && endsLine(v.cur, last.offset) {
 		hint = *last
 	}
-	if err := v.records(e, from, hint, yield); err != nil {
+	wrong, err := v.records(e, from, hint, yield)
+	if err != nil {
 		return err
 	}
 	l.read.Store(&place{e.first, e.Count + 1, e.size})
-	return nil
+	if from <= 1 {
+		odd, err := v.misplaced(e, yield)
+		return cmp.Or(err, wrong, odd)
+	}
+	return wrong
 }
 
 // records calls yield for the records from a number on, up to the ending. The
 // hint is a place in the current segment, to begin there where that is right.
-func (v *view) records(e ending, from uint64, hint place, yield func(uint64, []byte) error) error {
+// What is wrong with the files is told when all that is there was read.
+func (v *view) records(e ending, from uint64, hint place, yield func(uint64, []byte) error) (wrong, err error) {
 	from = max(from, 1)
 	if from > e.Count {
-		return nil
+		return nil, nil
 	}
-	number := from
+	number, before := from, ""
+	fits := func(name string, first uint64) {
+		if wrong == nil && number != first {
+			wrong = misfit(before, number, name, first)
+		}
+		number, before = first, name
+	}
 	if from < e.first {
-		var err error
-		if number, err = v.oldRecords(e, from, yield); err != nil {
-			return err
+		end, _ := slices.BinarySearch(v.old, e.first)
+		i, found := slices.BinarySearch(v.old[:end], from)
+		if !found && i > 0 {
+			i--
+			number = v.old[i]
 		}
-		if number != e.first {
-			return fmt.Errorf("%s: begins with record %d, and record %d is missing", v.log.current(), e.first, number)
+		for _, first := range v.old[i:end] {
+			fits(v.log.segmentName(first), first)
+			if number, err = v.readOld(first, first, from, yield); err != nil {
+				return nil, err
+			}
 		}
+		fits(v.log.current(), e.first)
 	}
 	if v.cur == nil {
-		return nil
+		return wrong, nil
 	}
 	s := segment{name: v.log.current(), file: v.cur, number: e.first, end: e.size}
 	if hint.first == e.first && hint.number <= from {
 		s.number, s.at = hint.number, hint.offset
 	}
 	if err := s.lines(from, yield); err != nil {
-		return err
+		return nil, err
 	}
-	if s.number != e.Count+1 {
-		return fmt.Errorf("%s: ends with record %d, and not %d as it should; it was changed", s.name, s.number-1, e.Count)
+	if wrong == nil && s.number != e.Count+1 {
+		wrong = fmt.Errorf("%s: ends with record %d, and by its head with %d; one of the two was changed", s.name, s.number-1, e.Count)
 	}
-	return nil
+	return wrong, nil
 }
 
-// oldRecords is records for the older segments. It returns the number of the
-// record that comes after them.
-func (v *view) oldRecords(e ending, from uint64, yield func(uint64, []byte) error) (uint64, error) {
-	old := v.old
-	for len(old) > 0 && old[len(old)-1] >= e.first { // not yet seen in the head
-		old = old[:len(old)-1]
+// misfit is the error of a segment that does not begin where the one before
+// ends: with the record of a number.
+func misfit(before string, number uint64, name string, first uint64) error {
+	switch {
+	case first < number:
+		return fmt.Errorf("%s: begins with record %d, and %s has it too; one of the two was changed", name, first, before)
+	case before == "":
+		return fmt.Errorf("%s: begins with record %d, and record %d is missing", name, first, number)
 	}
-	i, found := slices.BinarySearch(old, from)
-	if !found {
-		i--
-	}
-	if i < 0 {
-		return 0, v.missing(from)
-	}
-	number := old[i]
-	for _, first := range old[i:] {
-		if number < first {
-			return 0, v.missing(number)
-		}
-		if number > first {
-			return 0, fmt.Errorf("%s: begins with record %d, and the segment before has it too; it was changed",
-				v.log.segmentName(first), first)
-		}
-		file, size, err := v.openOld(first)
-		if err != nil {
-			return 0, err
-		}
-		s := segment{name: v.log.segmentName(first), file: file, number: first, end: size}
-		err = s.lines(from, yield)
-		file.Close()
-		if err != nil {
-			return 0, err
-		}
-		number = s.number
-	}
-	return number, nil
+	return fmt.Errorf("%s: begins with record %d, and %s ends with %d; what comes between is missing, or the head was changed", name, first, before, number-1)
 }
 
-// missing is the error of a record that no segment has.
-func (v *view) missing(number uint64) error {
-	return fmt.Errorf("%s: missing, and record %d with it: %w", v.log.segmentName(number), number, fs.ErrNotExist)
+// readOld reads one older segment, and returns the number that comes after it.
+func (v *view) readOld(first, number, from uint64, yield func(uint64, []byte) error) (uint64, error) {
+	file, size, err := v.openOld(first)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	s := segment{name: v.log.segmentName(first), file: file, number: number, end: size}
+	err = s.lines(from, yield)
+	return s.number, err
+}
+
+// misplaced calls yield for the lines of files that are called like segments
+// and have no place before the current one, and says which those are. They may
+// be rubbish, or what a head that was changed denies.
+func (v *view) misplaced(e ending, yield func(uint64, []byte) error) (wrong, err error) {
+	odd, number := v.odd, e.Count+1
+	i, _ := slices.BinarySearch(v.old, e.first)
+	for _, first := range v.old[i:] {
+		odd = append(odd, v.log.segmentName(first))
+		if number, err = v.readOld(first, number, number, yield); err != nil {
+			return nil, err
+		}
+	}
+	if len(odd) == 0 {
+		return nil, nil
+	}
+	return fmt.Errorf("%s: no segment of this log has this name; move it away", odd[0]), nil
 }
 
 // A segment is read from a record on, which begins at an offset, to an end.
@@ -161,8 +179,12 @@ func (s *segment) lines(from uint64, yield func(uint64, []byte) error) error {
 		switch {
 		case len(rest) > maxRecord:
 			return fmt.Errorf("%s: record %d is larger than %d bytes; it was changed", s.name, s.number, maxRecord)
-		case ended && len(rest) > 0:
-			return fmt.Errorf("%s: record %d is not whole; it was changed", s.name, s.number)
+		case ended && len(rest) > 0: // without its line end, and all the same there
+			s.number++
+			if s.number > from {
+				return yield(s.number-1, rest)
+			}
+			return nil
 		case ended:
 			return nil
 		case len(rest) == len(buf):

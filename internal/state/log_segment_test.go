@@ -24,7 +24,7 @@ func segmented(t *testing.T) (dir string, f *state.Folder) {
 			t.Fatal(err)
 		}
 	}
-	want := []string{"journal-000000000001.jsonl", "journal-000000000003.jsonl", "journal.head", "journal.jsonl", "journal.lock"}
+	want := []string{"journal-000000000001.jsonl", "journal-000000000003.jsonl", "journal.head", "journal.jsonl"}
 	if got := names(t, dir); !slices.Equal(got, want) {
 		t.Fatalf("files %q, want %q", got, want)
 	}
@@ -163,47 +163,141 @@ func TestSegmentWaitsForMark(t *testing.T) {
 	}
 }
 
+// Whatever is missing, all that is there is read, the file that does not fit is
+// named, and the log goes on.
 func TestMissingSegments(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(dir string) error
 		error []string
-		still string // what can be read of it from record 5 on
+		reads string
 	}{
 		"the first is gone": {func(dir string) error { return os.Remove(filepath.Join(dir, "journal-000000000001.jsonl")) },
-			[]string{"journal-000000000001.jsonl", "record 1"}, "r5 r6"},
+			[]string{"journal-000000000003.jsonl: begins with record 3", "record 1 is missing"}, "r3 r4 r5 r6"},
 		"one is gone": {func(dir string) error { return os.Remove(filepath.Join(dir, "journal-000000000003.jsonl")) },
-			[]string{"journal.jsonl", "record 3"}, "r5 r6"},
+			[]string{"journal.jsonl: begins with record 5", "journal-000000000001.jsonl ends with 2"}, "r1 r2 r5 r6"},
 		"one has a record less": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "journal-000000000001.jsonl"), []byte("r1\n"), 0o600)
-		}, []string{"journal-000000000002.jsonl", "record 2"}, "r5 r6"},
+		}, []string{"journal-000000000003.jsonl: begins with record 3", "journal-000000000001.jsonl ends with 1"}, "r1 r3 r4 r5 r6"},
 		"one has a record more": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "journal-000000000001.jsonl"), []byte("r1\nr2\nr3\n"), 0o600)
-		}, []string{"journal-000000000003.jsonl", "record 3"}, "r5 r6"},
-		"one is torn": {func(dir string) error {
+		}, []string{"journal-000000000003.jsonl: begins with record 3", "journal-000000000001.jsonl has it too"}, "r1 r2 r3 r3 r4 r5 r6"},
+		"one has lost its last line end": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "journal-000000000003.jsonl"), []byte("r3\nr4"), 0o600)
-		}, []string{"journal-000000000003.jsonl", "record 4"}, "r5 r6"},
+		}, nil, six},
 		"the last has other lines": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "journal.jsonl"), []byte("r5_r6\n"), 0o600)
-		}, []string{"journal.jsonl", "record 5"}, ""},
+		}, []string{"journal.jsonl", "record 5"}, "r1 r2 r3 r4 r5_r6"},
 		"a number that is none": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "journal-0000000000000.jsonl"), nil, 0o600)
-		}, []string{"journal-0000000000000.jsonl"}, ""},
+		}, []string{"journal-0000000000000.jsonl"}, six},
 	} {
 		dir, f := segmented(t)
 		if err := c.do(dir); err != nil {
 			t.Fatal(err)
 		}
 		l := log(t, f, 0)
-		_, err := read(l)
+		got, err := readAll(l)
+		if got != c.reads || (err == nil) != (c.error == nil) {
+			t.Errorf("%s: read %q, %v, want %q", name, got, err, c.reads)
+		}
 		for _, part := range c.error {
 			if err == nil || !strings.Contains(err.Error(), part) {
 				t.Errorf("%s: %v, want %q", name, err, part)
 			}
 		}
-		var still []string
-		l.Read(5, func(_ uint64, record []byte) error { still = append(still, string(record)); return nil })
-		if c.still != "" && strings.Join(still, " ") != c.still {
-			t.Errorf("%s: from record 5 on: %q, want %q", name, still, c.still)
+		if err := add(l, false, "x"); err != nil {
+			t.Errorf("%s: append: %v", name, err)
+		}
+	}
+}
+
+// readAll is read whatever the numbers.
+func readAll(l state.Log) (string, error) {
+	var out []string
+	err := l.Read(1, func(_ uint64, record []byte) error { out = append(out, string(record)); return nil })
+	return strings.Join(out, " "), err
+}
+
+// What is called like a segment and is none stops nothing, is read after all
+// else, and is named.
+func TestStraySegments(t *testing.T) {
+	for name, c := range map[string]struct {
+		file  string
+		text  func(current []byte) string
+		reads string
+	}{
+		"empty":                    {segmentName(500), func([]byte) string { return "" }, six},
+		"rubbish":                  {segmentName(500), func([]byte) string { return "rub\nbish" }, six + " rub bish"},
+		"in the way":               {segmentName(5), func([]byte) string { return "rubbish\n" }, six + " rubbish"},
+		"in the way, short":        {segmentName(5), func([]byte) string { return "x\n" }, six + " x"},
+		"in the way, empty":        {segmentName(5), func([]byte) string { return "" }, six},
+		"a copy, in the way":       {segmentName(5), func(d []byte) string { return string(d) }, six + " r5 r6"},
+		"the next number":          {segmentName(7), func([]byte) string { return "rubbish\n" }, six + " rubbish"},
+		"a number beyond all":      {"journal-9999999999999999999.jsonl", func([]byte) string { return "x\n" }, six},
+		"a number written at ease": {"journal-0000000000005.jsonl", func([]byte) string { return "x\n" }, six},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, f := segmented(t)
+			l, current := log(t, f, 4), filepath.Join(dir, "journal.jsonl")
+			data, err := os.ReadFile(current)
+			if err := errors.Join(err, os.WriteFile(filepath.Join(dir, c.file), []byte(c.text(data)), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if tail, err := l.Tail(); !reflect.DeepEqual(tail, state.Tail{Count: 6, Mark: []byte("r6")}) || err != nil {
+				t.Errorf("tail %+v, %v", tail, err)
+			}
+			if got, err := readAll(l); got != c.reads || err == nil || !strings.HasPrefix(err.Error(), c.file+": ") {
+				t.Errorf("read %q, %v, want %q and a word on %s", got, err, c.reads, c.file)
+			}
+			for _, record := range []string{"r7", "r8", "r9"} {
+				if err := add(l, true, record); err != nil {
+					t.Errorf("append: %v", err)
+				}
+			}
+			if got, _ := readAll(l); !strings.HasPrefix(got, six+" r7 r8 r9") {
+				t.Errorf("read %q after three more", got)
+			}
+			if err := os.Remove(filepath.Join(dir, c.file)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := read(log(t, f, 4)); got != six+" r7 r8 r9" || err != nil {
+				t.Errorf("read %q, %v when it is gone", got, err)
+			}
+		})
+	}
+}
+
+// A head that somebody made, checksum and all, hides nothing that is there.
+func TestForgedHead(t *testing.T) {
+	for name, h := range map[string]struct {
+		count, first uint64
+		size         int64
+	}{
+		"first too high":   {1_000_005, 1_000_000, 6},
+		"first too low":    {2, 1, 6},
+		"first in between": {3, 2, 6},
+		"first of another": {4, 3, 6},
+		"count too low":    {5, 5, 6},
+		"count too high":   {10, 5, 6},
+		"all denied":       {0, 1, 0},
+		"size too large":   {6, 5, 1 << 40},
+		"size too small":   {6, 5, 3},
+		"no end of a line": {6, 5, 2},
+	} {
+		dir, f := segmented(t)
+		edit(t, filepath.Join(dir, "journal.head"), func([]byte) []byte { return state.Slot(h.count, h.first, h.size) })
+		l := log(t, f, 0)
+		got, err := readAll(l)
+		for _, record := range strings.Fields(six) {
+			if !strings.Contains(got, record) {
+				t.Errorf("%s: %s is hidden: read %q, %v", name, record, got, err)
+			}
+		}
+		if err := add(l, true, "x"); err != nil {
+			t.Errorf("%s: append: %v", name, err)
+		}
+		if got, _ := readAll(l); !strings.Contains(got, "r5 r6 x") {
+			t.Errorf("%s: read %q after one more", name, got)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func TestLookingLeavesNothing(t *testing.T) {
 	if err := l.Append(true, func(state.Tail) ([][]byte, []byte, error) { return nil, nil, no }); err != no {
 		t.Error(err)
 	}
-	if got := names(t, dir); !slices.Equal(got, []string{"journal.lock"}) {
+	if got := names(t, dir); !slices.Equal(got, []string{"journal.head", "journal.jsonl"}) {
 		t.Errorf("an Append of nothing has left %q", got)
 	}
 }
@@ -150,6 +150,7 @@ func TestTails(t *testing.T) {
 		want       state.Tail // Mark three unless damaged
 		reads      string
 		damaged    bool
+		more       string // at the end of the records
 	}{
 		{name: "nothing", file: "jsonl", change: put(""), want: state.Tail{Count: 3}, reads: three},
 		{name: "torn", file: "jsonl", change: put("fo"), want: state.Tail{Count: 3, Torn: 2}, reads: three},
@@ -157,12 +158,17 @@ func TestTails(t *testing.T) {
 			want: state.Tail{Count: 4, Beyond: [][]byte{[]byte("four")}}, reads: three + " four"},
 		{name: "beyond and torn", file: "jsonl", change: put("four\nfive\n\x00\x00\x00"),
 			want: state.Tail{Count: 5, Beyond: [][]byte{[]byte("four"), []byte("five")}, Torn: 3}, reads: three + " four five"},
-		{name: "a lost end", file: "jsonl", change: cut(2), want: state.Tail{Count: 2, Torn: 4, Lost: 1}, reads: "one two"},
+		{name: "a lost end", file: "jsonl", change: cut(2), want: state.Tail{Count: 3}, reads: "one two thre"},
+		{name: "without its last line end", file: "jsonl", change: cut(1), want: state.Tail{Count: 3}, reads: three},
+		{name: "a lost end, and more before", file: "jsonl", change: set("one\nand some more\ntwo\nthr"),
+			want: state.Tail{Count: 4, Beyond: [][]byte{[]byte("thr")}}, reads: "one and some more two thr"},
+		{name: "two lost ends", file: "jsonl", change: cut(len("\nthree\n")), want: state.Tail{Count: 2, Lost: 1}, reads: "one two"},
 		{name: "lost", file: "jsonl", change: cut(len("two\nthree\n")), want: state.Tail{Count: 1, Lost: 2}, reads: "one"},
 		{name: "all lost", file: "jsonl", change: set(""), want: state.Tail{Lost: 3}},
-		{name: "zeros", file: "jsonl", change: set(strings.Repeat("\x00", 14)), want: state.Tail{Torn: 14, Lost: 3}},
+		{name: "zeros", file: "jsonl", change: set(strings.Repeat("\x00", 14)), want: state.Tail{Count: 1, Lost: 2}, reads: strings.Repeat("\x00", 14)},
 		{name: "a line in between", file: "jsonl", change: set("one\n1\ntwo\nthree\n"),
 			want: state.Tail{Count: 4, Beyond: [][]byte{[]byte("three")}}, reads: "one 1 two three"},
+		{name: "no head to say what is torn", file: "head", change: set(""), more: "fo", want: state.Tail{Count: 4}, reads: three + " fo", damaged: true},
 		{name: "a short head", file: "head", change: cut(1), want: state.Tail{Count: 3}, reads: three, damaged: true},
 		{name: "an empty head", file: "head", change: set(""), want: state.Tail{Count: 3}, reads: three, damaged: true},
 		{name: "a changed count", file: "head", change: flip(12), want: state.Tail{Count: 3}, reads: three, damaged: true},
@@ -177,6 +183,7 @@ func TestTails(t *testing.T) {
 				t.Fatal(err)
 			}
 			edit(t, filepath.Join(dir, "journal."+c.file), c.change)
+			edit(t, filepath.Join(dir, "journal.jsonl"), put(c.more))
 			if !c.damaged {
 				c.want.Mark = []byte("three")
 			}
@@ -229,7 +236,7 @@ func mend(t *testing.T, l state.Log, tail state.Tail, reads string) {
 
 // Files that somebody deletes under a log in use.
 func TestDeletedFiles(t *testing.T) {
-	for _, name := range []string{"lock", "head", "jsonl"} {
+	for _, name := range []string{"head", "jsonl"} {
 		dir := filepath.Join(t.TempDir(), "state")
 		f := open(t, dir)
 		l, other := log(t, f, 0), log(t, f, 0)
@@ -262,7 +269,7 @@ func TestHugeRecords(t *testing.T) {
 	}
 	current := filepath.Join(dir, "journal.jsonl")
 	edit(t, current, func(d []byte) []byte { return append(append(d, make([]byte, 17<<20)...), '\n') })
-	if _, err := read(l); err == nil || !strings.Contains(err.Error(), "record 2 is larger") {
+	if _, err := read(l); err == nil || !strings.Contains(err.Error(), "without a line end") {
 		t.Errorf("a record of 17 MiB: %v", err)
 	}
 	// More behind the mark than is ever taken into memory.
@@ -287,5 +294,56 @@ func TestHugeRecords(t *testing.T) {
 	}
 	if tail, err := l.Tail(); tail.Count != 67 || err != nil {
 		t.Errorf("%d records, %v, want 67", tail.Count, err)
+	}
+}
+
+// A file that is larger than any log, with nothing in it, is told of at once.
+func TestSparseFiles(t *testing.T) {
+	const tera = 1 << 40
+	for name, c := range map[string]struct {
+		file   string
+		unhead bool
+		error  string
+	}{
+		"behind the head": {"journal.jsonl", false, "journal.jsonl: more behind what journal.head counts"},
+		"without a head":  {"journal.jsonl", true, "journal.jsonl: more than 16777216 bytes without a line end"},
+		"an old segment":  {"journal-000000000003.jsonl", true, "journal-000000000003.jsonl: more than 16777216 bytes without a line end"},
+	} {
+		dir, f := segmented(t)
+		if err := os.Truncate(filepath.Join(dir, c.file), tera); err != nil {
+			t.Fatal(err)
+		}
+		if c.unhead {
+			os.Remove(filepath.Join(dir, "journal.head"))
+		}
+		l := log(t, f, 0)
+		_, tail := l.Tail()
+		_, all := read(l)
+		for what, err := range map[string]error{"tail": tail, "read": all, "append": add(l, false, "x")} {
+			if err == nil || !strings.HasPrefix(err.Error(), c.error) || !strings.Contains(err.Error(), "away") {
+				t.Errorf("%s: %s: %v, want %q", name, what, err, c.error)
+			}
+		}
+	}
+}
+
+// Short records cost more memory than they have bytes, and that counts.
+func TestManyShortRecords(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l := log(t, open(t, dir), 0)
+	if err := add(l, false, "one"); err != nil {
+		t.Fatal(err)
+	}
+	const many = 2_000_000
+	records := make([][]byte, many)
+	for i := range records {
+		records[i] = []byte("x")
+	}
+	if err := l.Append(false, func(state.Tail) ([][]byte, []byte, error) { return records, nil, nil }); err == nil {
+		t.Error("more records at once than could be held after a crash")
+	}
+	edit(t, filepath.Join(dir, "journal.jsonl"), func(d []byte) []byte { return append(d, strings.Repeat("x\n", many)...) })
+	if tail, err := l.Tail(); err == nil || !strings.Contains(err.Error(), "move the head away") {
+		t.Errorf("%d records behind the mark: %v", len(tail.Beyond), err)
 	}
 }

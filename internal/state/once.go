@@ -44,11 +44,11 @@ func (o *fileOnce) Decide(key string, value []byte) (kept []byte, first bool, er
 		return nil, false, err
 	}
 	defer room.Close()
-	lock, err := room.lock("decide.lock", true)
+	free, err := room.guard(o.name)
 	if err != nil {
-		return nil, false, trouble(o.name, err)
+		return nil, false, err
 	}
-	defer room.unlock(lock)
+	defer free()
 	kept, ok, err := room.decided(key)
 	if err == nil && !ok {
 		kept, first, err = value, true, room.decide(key, value)

@@ -20,7 +20,8 @@ type Log interface {
 	Append(sync bool, next func(Tail) (records [][]byte, mark []byte, err error)) error
 	// Read calls yield for each record from the given number on, until yield
 	// returns an error, which it passes on. The record is yield's only for the
-	// time of the call.
+	// time of the call. What is wrong with how the log is kept is the error when
+	// all that is there was read.
 	Read(from uint64, yield func(number uint64, record []byte) error) error
 	// Watch waits until the record of a number is there, or ctx ends.
 	Watch(ctx context.Context, number uint64) error
@@ -30,7 +31,8 @@ type Log interface {
 }
 
 // A Tail is how a log ends, and what a crash has left there. The next Append
-// mends it: whole records stay, a torn one goes.
+// mends it: whole records stay, a torn one goes. Only what comes after the mark
+// can be torn: what the mark counts stays, whole or not.
 type Tail struct {
 	Count uint64 // whole records that are there
 	Mark  []byte // what the last Append left; nil if there is none, or it is damaged

@@ -22,7 +22,8 @@ type Approver interface {
 type Request struct {
 	// Digest is of the exact call, with what it would change: an answer is bound to it.
 	Digest string `json:"digest"`
-	// Same is of the call alone: the same tool and arguments by the same workers.
+	// Same is of the call alone: the same tool, arguments and effects by the same
+	// workers.
 	Same    string          `json:"same"`
 	Origin  policy.Origin   `json:"origin"`
 	Workers []string        `json:"workers"` // the entry worker first
@@ -53,10 +54,13 @@ const (
 type Answer struct {
 	Verdict Verdict
 	By      string // who or what answered: user, approve_all, a remembered rule
-	Note    string // why not; it reaches the model
+	Note    string // why not, which reaches the model; of a yes what else was said
 	ID      string // of the request that waits
 	Nobody  bool   // there is nobody who could be asked
 	Stop    bool   // everything should end
+	// Keep, where set, remembers a yes for later calls. The gate calls it once the
+	// yes is in the journal.
+	Keep func() error `json:"-"`
 }
 
 // digests fills in what a request is bound to.
@@ -66,18 +70,18 @@ func (r *Request) digests() error {
 		Origin  policy.Origin
 		Tool    string
 		Args    json.RawMessage
+		Effects []policy.Effect
 	}
-	call := same{r.Workers, r.Origin, r.Tool, r.Args}
+	call := same{r.Workers, r.Origin, r.Tool, r.Args, r.Effects}
 	var err error
 	if r.Same, err = digest(call); err != nil {
 		return err
 	}
 	r.Digest, err = digest(struct {
 		Call    same
-		Effects []policy.Effect
 		Changes []Change
 		Problem string
-	}{call, r.Effects, r.Changes, r.Problem})
+	}{call, r.Changes, r.Problem})
 	return err
 }
 

@@ -20,6 +20,7 @@ import (
 const (
 	maxArgs  = 16 << 20
 	maxDepth = 32
+	maxParts = 100_000 // values and keys
 )
 
 // The codes of errors that this package makes.
@@ -50,7 +51,8 @@ func (t Tool) decode(raw []byte, into any) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	if err := wellFormed(d, 0); err != nil {
+	parts := 0
+	if err := wellFormed(d, 0, &parts); err != nil {
 		return t.invalid("%v", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
@@ -87,10 +89,14 @@ func (t Tool) decode(raw []byte, into any) error {
 	return nil
 }
 
-// wellFormed reads one value, and refuses keys that stand twice, and depth.
-func wellFormed(d *json.Decoder, depth int) error {
+// wellFormed reads one value, and refuses keys that stand twice, depth and
+// endless lists.
+func wellFormed(d *json.Decoder, depth int, parts *int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("more than %d levels deep", maxDepth)
+	}
+	if *parts++; *parts > maxParts {
+		return fmt.Errorf("more than %d values", maxParts)
 	}
 	token, err := d.Token()
 	if err != nil {
@@ -109,13 +115,13 @@ func wellFormed(d *json.Decoder, depth int) error {
 				return fmt.Errorf("%s stands twice", sandbox.Shown(name))
 			}
 			seen[name] = true
-			if err := wellFormed(d, depth+1); err != nil {
+			if err := wellFormed(d, depth+1, parts); err != nil {
 				return err
 			}
 		}
 	case json.Delim('['):
 		for d.More() {
-			if err := wellFormed(d, depth+1); err != nil {
+			if err := wellFormed(d, depth+1, parts); err != nil {
 				return err
 			}
 		}

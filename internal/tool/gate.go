@@ -45,7 +45,7 @@ func (g Gate) Do(ctx context.Context, origin policy.Origin, call Call) Result {
 	p := pass{Gate: g, ctx: ctx, origin: origin, id: newID()}
 	r := p.do(call)
 	if r.Err != nil && !p.begun {
-		p.refused(r)
+		r.Notes = append(r.Notes, p.refused(r)...)
 	}
 	return r
 }
@@ -65,7 +65,8 @@ type pass struct {
 	problem  error // why it could not be prepared
 	decision policy.Decision
 	record   audit.Record
-	left     []string // what is left out for want of consent
+	left     []string     // what is left out for want of consent
+	keep     func() error // remembers the answer, once it is in the journal
 }
 
 // do takes the steps in their order.
@@ -87,6 +88,11 @@ func (p *pass) do(call Call) Result {
 	}
 	if err := p.begin(); err != nil {
 		return failed(call.Tool, err)
+	}
+	if p.keep != nil {
+		if err := p.keep(); err != nil {
+			p.record.Note = "the rule could not be kept"
+		}
 	}
 	return p.end(p.run())
 }
@@ -130,7 +136,7 @@ func (p *pass) planned(call Call) (err error) {
 	if p.Files == nil || p.Journal == nil {
 		return errors.New("a gate without files or journal")
 	}
-	args, plan, err := p.tool.plan(p.ctx, Names{p.Files, p.Grant, &p.left}, call.Args)
+	args, plan, err := p.tool.plan(p.ctx, Names{p.Gate, &p.left}, call.Args)
 	if args != nil {
 		p.record.Args = p.tool.kept(args)
 		if p.args, _ = json.Marshal(args); p.args == nil {
@@ -147,11 +153,13 @@ func (p *pass) planned(call Call) (err error) {
 
 // decide asks the grant. What it blocks nobody can allow.
 func (p *pass) decide(call Call) error {
-	p.decision = p.Grant.Decide(p.plan.Effects...)
-	if consent, rule := p.Grant.Consent.Of(p.use()); consent < p.decision.Consent {
-		p.decision = policy.Decision{Consent: consent, Effect: p.use(), Rule: rule}
+	p.decision = p.Judge(p.plan.Effects...)
+	if consent, rule := p.use(p.tool); consent < p.decision.Consent {
+		p.decision = policy.Decision{Consent: consent, Effect: p.itself(), Rule: rule}
 	}
-	p.record.Decision = p.decision.Consent.String()
+	if p.decision.Consent != policy.Ask { // who is asked says it
+		p.record.Decision = p.decision.Consent.String()
+	}
 	p.record.By = p.decision.Rule.From
 	if p.decision.Consent > policy.Blocked {
 		return nil
@@ -160,18 +168,22 @@ func (p *pass) decide(call Call) error {
 	if p.decision.Why != "" {
 		return &sandbox.Error{Op: e.Verb.String(), Path: e.Target, Code: errBlocked, Hint: p.decision.Why}
 	}
+	rule := "a rule"
+	if from := p.decision.Rule.From; from != "" {
+		rule += " (" + from + ")"
+	}
 	return &sandbox.Error{Op: e.Verb.String(), Path: e.Target, Code: errBlocked,
-		Hint: "a rule blocks it, and no approval changes that; " + p.open(e.Verb)}
+		Hint: rule + " blocks it, and no approval changes that; " + p.open(e.Verb)}
 }
 
-// use is the effect that rules about the tool itself are for.
-func (p *pass) use() policy.Effect { return policy.Effect{Verb: policy.Use, Target: p.tool.Name} }
+// itself is the effect that rules about the tool itself are for.
+func (p *pass) itself() policy.Effect { return policy.Effect{Verb: policy.Use, Target: p.tool.Name} }
 
 // open says where a verb is not blocked.
 func (p *pass) open(verb policy.Verb) string {
 	var names []string
 	for _, name := range p.candidates(verb) {
-		if p.Grant.Decide(policy.Effect{Verb: verb, Target: name}).Consent > policy.Blocked {
+		if p.Judge(policy.Effect{Verb: verb, Target: name}).Consent > policy.Blocked {
 			names = append(names, name)
 		}
 	}
@@ -189,7 +201,7 @@ func (p *pass) prepares(call Call) (err error) {
 		p.prepared.run = p.plan.reading
 		return nil
 	}
-	needs, _ := limits(p.Grant, p.plan.Effects, true)
+	needs, _ := p.limits(p.plan.Effects, true)
 	files, err := p.Files.Restrict(needs...)
 	if err != nil {
 		return err
@@ -209,7 +221,7 @@ func (p *pass) readable(effects []policy.Effect) bool {
 	for _, e := range effects {
 		switch e.Verb {
 		case policy.Read, policy.Write, policy.Delete, policy.Attach:
-			if p.Grant.Decide(policy.Effect{Verb: policy.Read, Target: e.Target}).Consent < policy.PreApproved {
+			if p.Judge(policy.Effect{Verb: policy.Read, Target: e.Target}).Consent < policy.PreApproved {
 				return false
 			}
 		}
@@ -235,7 +247,7 @@ func (p *pass) consent() Result {
 	p.record.By, p.record.Note, p.record.Request = a.By, a.Note, a.ID
 	switch a.Verdict {
 	case Yes:
-		p.record.Decision = "yes"
+		p.record.Decision, p.keep = "yes", a.Keep
 		return Result{}
 	case Waits:
 		p.record.Decision = "pending"
@@ -250,22 +262,24 @@ func (p *pass) consent() Result {
 	if a.Note != "" {
 		hint += ": " + strings.Join(strings.Fields(a.Note), " ")
 	}
-	return Result{Nobody: a.Nobody, Stop: a.Stop,
-		Err: &sandbox.Error{Op: p.tool.Name, Code: errDeclined, Hint: hint + "; nothing was done; do not repeat the call as it is"}}
+	hint += "; nothing was done"
+	if p.origin != policy.User {
+		hint += "; do not repeat the call as it is"
+	}
+	return Result{Nobody: a.Nobody, Stop: a.Stop, Err: &sandbox.Error{Op: p.tool.Name, Code: errDeclined, Hint: hint}}
 }
 
 // request is the call as an approver sees it.
 func (p *pass) request() Request {
 	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: p.args, Effects: p.plan.Effects,
 		Rule: p.decision.Rule.From, Changes: p.prepared.Changes}
-	for _, e := range append(slices.Clip(p.plan.Effects), p.use()) {
-		consent := p.Grant.Decide(e).Consent
-		if e.Verb == policy.Use {
-			consent, _ = p.Grant.Consent.Of(e)
-		}
-		if consent < policy.PreApproved {
+	for _, e := range p.plan.Effects {
+		if p.Judge(e).Consent < policy.PreApproved {
 			r.Asks = append(r.Asks, e)
 		}
+	}
+	if consent, _ := p.use(p.tool); consent < policy.PreApproved {
+		r.Asks = append(r.Asks, p.itself())
 	}
 	if p.problem != nil {
 		r.Problem = p.problem.Error()
@@ -315,7 +329,7 @@ func (p *pass) run() (r Result) {
 		}
 	}()
 	defer p.broken(&err)
-	needs, left := limits(p.Grant, p.plan.Effects, false)
+	needs, left := p.limits(p.plan.Effects, false)
 	files, err := p.Files.Restrict(needs...)
 	if err != nil {
 		return r
@@ -323,6 +337,10 @@ func (p *pass) run() (r Result) {
 	if r, err = p.prepared.run(p.ctx, files); err != nil {
 		err = p.nearer(err)
 		return r
+	}
+	if len(p.prepared.Changes) > 0 && !p.readable(p.plan.Effects) {
+		// Sizes and counts tell of what is there, too.
+		r.Text, r.Data = "done: "+strings.Join(spelled(p.plan.Effects), ", "), nil
 	}
 	for _, c := range p.prepared.Changes {
 		// Who may not read a file does not learn from a change what was in it.
@@ -333,7 +351,11 @@ func (p *pass) run() (r Result) {
 		r.Changes = append(r.Changes, c)
 	}
 	for _, name := range append(p.left, left...) {
-		r.Notes = append(r.Notes, "left out: "+sandbox.Shown(name)+", which needs more consent; name it to ask for it")
+		why := ", which needs your consent; name it to ask for it"
+		if p.Judge(policy.Effect{Verb: p.plan.Effects[0].Verb, Target: name}).Consent == policy.Blocked {
+			why = ", which is blocked"
+		}
+		r.Notes = append(r.Notes, "left out: "+sandbox.Shown(name)+why)
 	}
 	return r
 }
@@ -346,7 +368,7 @@ func (p *pass) nearer(err error) error {
 		return err
 	}
 	folder := policy.Effect{Verb: policy.Read, Target: path.Dir(known.Path)}
-	if p.Grant.Decide(folder).Consent < policy.PreApproved {
+	if p.Judge(folder).Consent < policy.PreApproved {
 		return err
 	}
 	var better *sandbox.Error
@@ -372,14 +394,17 @@ func (p *pass) end(r Result) Result {
 	return r
 }
 
-// refused writes down that nothing was done.
-func (p *pass) refused(r Result) {
+// refused writes down that nothing was done. It is refused whether or not this
+// can be kept.
+func (p *pass) refused(r Result) (notes []string) {
 	if p.Journal == nil {
-		return
+		return nil
 	}
 	p.record.Kind, p.record.Code = audit.Refusal, string(r.Err.Code)
-	// It is refused whether or not this can be kept.
-	p.Journal.Write(p.record, audit.Written)
+	if p.Journal.Write(p.record, audit.Written) != nil {
+		notes = append(notes, "the journal could not take this refusal")
+	}
+	return notes
 }
 
 // broken turns a panic of a tool into an error of this one call.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -506,5 +508,114 @@ func TestParallel(t *testing.T) {
 	wait.Wait()
 	if got := r.files.Files(); got["a.md"] != "new" || got["b.md"] != "old" || got["sub/c.md"] != "old" {
 		t.Errorf("files: got %v", got)
+	}
+}
+
+// A rule about a tool is one about its older names.
+func TestOlderNames(t *testing.T) {
+	put := does("put", policy.Both, write1, write)
+	old := does("old_put", policy.Both, write1, write)
+	old.Of, old.Unlisted = "put", true
+	for name, rules := range map[string][]policy.Rule{
+		"the tool":       {{Verb: policy.Use, Target: "put", Consent: policy.Blocked}},
+		"the older name": {{Verb: policy.Use, Target: "old_put", Consent: policy.Blocked}, {Verb: policy.Use, Target: "older_put", Consent: policy.Blocked}},
+	} {
+		r := newRoom(t, rules, put, old, put.As("older_put"))
+		for _, called := range []string{"old_put", "older_put"} {
+			if got := r.call(policy.Model, called, `{"path": "/out/a.md"}`); got.OK() || got.Err.Code != "blocked" {
+				t.Errorf("a rule about %s, %s called: got %+v, want blocked", name, called, got)
+			}
+		}
+		r.unchanged(t)
+	}
+}
+
+// twoNames is a gate whose /all/final and /final are one folder.
+func twoNames(t *testing.T, files policy.Files, rules []policy.Rule, tools ...tool.Tool) (*room, string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"final/s": "secret", "x": "x"} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(text), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
+		{Target: "/all", Source: sandbox.Host(dir), Access: sandbox.ReadWrite},
+		{Target: "/final", Source: sandbox.Host(filepath.Join(dir, "final")), Access: sandbox.ReadWrite},
+	}})
+	if err == nil {
+		s, err = files.Apply(s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRoom(t, rules, tools...)
+	r.Files, r.Grant.Files = s, files
+	return r, dir
+}
+
+// What is blocked or read-only by one name of a folder is so by every other.
+func TestTwoNames(t *testing.T) {
+	take := does("take", policy.Both, []policy.Verb{policy.Delete}, func(s *sandbox.Sandbox, p string) error { return s.DeleteAll(context.Background(), p) })
+	tools := []tool.Tool{does("put", policy.Both, write1, write), does("get", policy.Both, read1, read), take}
+	rw := sandbox.Limit{Path: "/all", Access: sandbox.ReadWrite}
+	both := policy.AllFiles().With(rw, sandbox.Limit{Path: "/final", Access: sandbox.ReadWrite})
+	var blocked []policy.Rule
+	for _, v := range []policy.Verb{policy.Read, policy.Write, policy.Delete} {
+		blocked = append(blocked, policy.Rule{Verb: v, Target: "/final", Consent: policy.Blocked}, policy.Rule{Verb: v, Target: "/all", Consent: policy.PreApproved})
+	}
+	for name, test := range map[string]struct {
+		files policy.Files
+		rules []policy.Rule
+		deny  map[string][]string // tool, paths
+	}{
+		"blocked":   {both, blocked, map[string][]string{"get": {"/final/s", "/all/final/s"}, "put": {"/final/n", "/all/final/n"}, "take": {"/final/s", "/all/final/s", "/all/final"}}},
+		"read-only": {policy.AllFiles().With(rw, sandbox.Limit{Path: "/final", Access: sandbox.ReadOnly}), nil, map[string][]string{"put": {"/final/n", "/all/final/n"}, "take": {"/all/final/s", "/all/final"}}},
+	} {
+		for called, paths := range test.deny {
+			for _, path := range paths {
+				r, dir := twoNames(t, test.files, test.rules, tools...)
+				got := r.call(policy.Model, called, `{"path": "`+path+`"}`)
+				text, err := os.ReadFile(filepath.Join(dir, "final", "s"))
+				if got.OK() || err != nil || string(text) != "secret" {
+					t.Errorf("%s: %s %s: got %+v; the file: %q, %v", name, called, path, got, text, err)
+				}
+				if entries, _ := os.ReadDir(filepath.Join(dir, "final")); len(entries) != 1 {
+					t.Errorf("%s: %s %s: the folder has %v", name, called, path, entries)
+				}
+			}
+		}
+		// Beside it everything goes on as it was.
+		r, _ := twoNames(t, test.files, test.rules, tools...)
+		if got := r.call(policy.Model, "put", `{"path": "/all/x"}`); !got.OK() {
+			t.Errorf("%s: put /all/x: got %v", name, got.Err)
+		}
+	}
+}
+
+// Where names may not be read, a refusal is the same whatever is there.
+func TestNamesAreNotTold(t *testing.T) {
+	peek := tool.New(tool.Tool{Name: "peek", Toolset: "filesystem", Mode: policy.Both}, func(_ context.Context, names tool.Names, a pathArgs) (tool.Plan, error) {
+		at, err := names.Locate("read", a.Path, sandbox.ReadOnly, false)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		return tool.Reading(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return tool.Result{}, nil }, names.Reads(at)...), nil
+	})
+	r := newRoom(t, []policy.Rule{{Verb: policy.Read, Target: "/out", Consent: policy.Blocked}}, peek)
+	for _, path := range []string{"/out/a.md", "/out/none", "/out/a.md/x", "/out/none/x"} {
+		got := r.call(policy.Model, "peek", `{"path": "`+path+`"}`)
+		if got.OK() || got.Err.Code != "blocked" {
+			t.Errorf("%s: got %v, want blocked", path, got.Err)
+		}
+	}
+}
+
+// Lists without end are refused before they cost anything.
+func TestEndlessArguments(t *testing.T) {
+	r := newRoom(t, nil, does("put", policy.Both, write1, write))
+	if got := r.call(policy.Model, "put", `{"path": [`+strings.Repeat(`"",`, 1_000_000)+`""]}`); got.OK() || !strings.Contains(got.Err.Hint, "more than 100000 values") {
+		t.Errorf("got %v", got.Err)
 	}
 }

@@ -11,32 +11,46 @@ import (
 // lets be done there. Of what is in the files it learns nothing, since nothing
 // is decided yet.
 type Names struct {
-	files *sandbox.Sandbox
-	grant policy.Grant
-	left  *[]string // what a plan leaves out for want of consent
+	gate Gate
+	left *[]string // what a plan leaves out for want of consent
 }
 
 // Locate is the sandbox's: the canonical name that a name leads to, if an
-// operation with this access may go there.
+// operation with this access may go there. Where names may not be read without
+// consent it does not tell what is there: a name on which it would fail for that
+// is returned as it is, to be decided about.
 func (n Names) Locate(op, name string, access sandbox.Access, itself bool) (string, error) {
-	return n.files.Locate(op, name, access, itself)
+	at, err := n.gate.Files.Locate(op, name, access, itself)
+	switch sandbox.CodeOf(err) {
+	case sandbox.ErrNotDir, sandbox.ErrOutside, sandbox.ErrConflict, sandbox.ErrNotRegular:
+		asked, bad := n.gate.Files.Canonical(name)
+		if bad == nil && n.gate.Files.Access(asked) >= access && !n.open(asked) {
+			return asked, nil
+		}
+	}
+	return at, err
+}
+
+// open reports whether a name may be read without consent.
+func (n Names) open(name string) bool {
+	return n.gate.Judge(policy.Effect{Verb: policy.Read, Target: name}).Consent == policy.PreApproved
 }
 
 // Canonical is the sandbox's: the one form of a name, links not followed.
-func (n Names) Canonical(name string) (string, error) { return n.files.Canonical(name) }
+func (n Names) Canonical(name string) (string, error) { return n.gate.Files.Canonical(name) }
 
 // CanRead reports whether the policy lets a name be read.
-func (n Names) CanRead(name string) bool { return n.files.CanRead(name) }
+func (n Names) CanRead(name string) bool { return n.gate.Files.CanRead(name) }
 
 // MaxBytes returns the size that the mount at a name allows a file, 0 for any.
 func (n Names) MaxBytes(name string) int64 {
-	m, _ := n.files.MountOf(name)
+	m, _ := n.gate.Files.MountOf(name)
 	return m.MaxFileBytes
 }
 
 // Stays reports whether a name is there for ever: a mount, or above one.
 func (n Names) Stays(name string) bool {
-	for _, m := range n.files.Mounts() {
+	for _, m := range n.gate.Files.Mounts() {
 		if name == "/" || name == m.Target || strings.HasPrefix(m.Target, name+"/") {
 			return true
 		}
@@ -44,22 +58,31 @@ func (n Names) Stays(name string) bool {
 	return false
 }
 
+// ReadsBelow is Reads for who looks at all that is in a folder.
+func (n Names) ReadsBelow(at string) []policy.Effect {
+	effects := n.Reads(at)
+	for i := range effects {
+		effects[i].Tree = true
+	}
+	return effects
+}
+
 // Reads returns the effects of reading what is at a canonical name. A folder
 // that is shown only because something below it is has nothing of its own: to
 // look at it is to look at that, as far as nobody needs to be asked; what is
 // left out is told with the result.
 func (n Names) Reads(at string) []policy.Effect {
-	if n.files.CanRead(at) {
+	if n.gate.Files.CanRead(at) {
 		return []policy.Effect{{Verb: policy.Read, Target: at}}
 	}
 	var all, open []policy.Effect
-	for _, root := range n.files.ReadableRoots() {
+	for _, root := range n.gate.Files.ReadableRoots() {
 		if at != "/" && !strings.HasPrefix(root, at+"/") {
 			continue
 		}
 		e := policy.Effect{Verb: policy.Read, Target: root}
 		all = append(all, e)
-		if n.grant.Decide(e).Consent == policy.PreApproved {
+		if n.open(root) {
 			open = append(open, e)
 		}
 	}
@@ -67,7 +90,7 @@ func (n Names) Reads(at string) []policy.Effect {
 		return all
 	}
 	for _, e := range all {
-		if n.grant.Decide(e).Consent < policy.PreApproved {
+		if !n.open(e.Target) {
 			*n.left = append(*n.left, e.Target)
 		}
 	}

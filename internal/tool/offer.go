@@ -22,30 +22,27 @@ func (g Gate) Offered(o policy.Origin) []Tool {
 
 // Consent returns the most consent that the grant gives a tool anywhere.
 func (g Gate) Consent(t Tool) policy.Consent {
-	least, _ := g.Grant.Consent.Of(policy.Effect{Verb: policy.Use, Target: t.Name})
+	least, _ := g.use(t)
 	for _, verb := range t.Verbs {
 		most := policy.Blocked
 		for _, name := range g.candidates(verb) {
-			most = max(most, g.Grant.Decide(policy.Effect{Verb: verb, Target: name}).Consent)
+			most = max(most, g.Judge(policy.Effect{Verb: verb, Target: name}).Consent)
 		}
 		least = min(least, most)
 	}
 	return least
 }
 
-// candidates are the names at which the decision about a verb may change.
-func (g Gate) candidates(verb policy.Verb) []string {
-	var names []string
-	for _, root := range g.Grant.Files.Roots() {
-		names = append(names, root.Path)
-	}
-	for _, r := range g.Grant.Consent.Rules() {
-		if r.Verb == verb {
-			names = append(names, r.Target)
+// use returns the consent for the tool itself, whatever it does, and the rule.
+// What a rule says of a tool it says of its older names too.
+func (g Gate) use(t Tool) (policy.Consent, policy.Rule) {
+	least, rule := g.Grant.Consent.Of(policy.Effect{Verb: policy.Use, Target: t.Name})
+	if t.Of != "" {
+		if consent, of := g.Grant.Consent.Of(policy.Effect{Verb: policy.Use, Target: t.Of}); consent < least {
+			least, rule = consent, of
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return least, rule
 }
 
 // kept returns arguments as the journal may have them: without contents.

@@ -58,6 +58,8 @@ type Change struct {
 	Becomes string `json:"becomes,omitempty"`
 	// Original is the old text, where it is no longer than 100 KB.
 	Original *string `json:"original,omitempty"`
+	// Mode is the permission bits of what is there, where they matter.
+	Mode string `json:"mode,omitempty"`
 	// About says what a diff does not: sizes, how many files.
 	About string `json:"about,omitempty"`
 }
@@ -73,47 +75,3 @@ const (
 	Move   Op = "move"
 	Copy   Op = "copy"
 )
-
-// limits returns what the effects need of a sandbox: at each target the access
-// of its verbs, and nothing elsewhere. With looking, nothing may be changed.
-// What the consents hold to be stricter below a target is left out there.
-func limits(g policy.Grant, effects []policy.Effect, looking bool) (needs []sandbox.Limit, left []string) {
-	at := map[string]*sandbox.Limit{}
-	var order []string
-	for _, e := range effects {
-		if e.Verb < policy.Read || e.Verb > policy.Attach {
-			continue
-		}
-		l := at[e.Target]
-		if l == nil {
-			l = &sandbox.Limit{Path: e.Target, Access: sandbox.ReadOnly, NoWrite: true, NoDelete: true}
-			at[e.Target] = l
-			order = append(order, e.Target)
-		}
-		if e.Verb == policy.Write || e.Verb == policy.Delete {
-			l.Access = sandbox.ReadWrite
-		}
-		l.NoWrite = l.NoWrite && e.Verb != policy.Write
-		l.NoDelete = l.NoDelete && e.Verb != policy.Delete
-	}
-	for _, path := range order {
-		l := *at[path]
-		if looking {
-			l.Access = sandbox.ReadOnly
-		}
-		needs = append(needs, l)
-	}
-	for _, e := range effects {
-		if e.Verb < policy.Read || e.Verb > policy.Attach {
-			continue
-		}
-		for _, name := range g.Stricter(e) {
-			if at[name] == nil {
-				needs = append(needs, sandbox.Limit{Path: name})
-				at[name] = &needs[len(needs)-1]
-				left = append(left, name)
-			}
-		}
-	}
-	return needs, left
-}

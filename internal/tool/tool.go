@@ -21,8 +21,10 @@ type Tool struct {
 	// Verbs are what it may do to files. Where a grant refuses one of them
 	// everywhere, the tool is not offered.
 	Verbs []policy.Verb
-	// Unlisted tools are answered and not offered: older names.
+	// Unlisted tools are answered and not offered: older names. Of is the tool that
+	// one is a name of; rules about that hold for this.
 	Unlisted bool
+	Of       string
 	// Private are the arguments that hold content. Of those the journal keeps only
 	// the size.
 	Private []string
@@ -62,6 +64,9 @@ func New[A any](t Tool, plan func(ctx context.Context, names Names, args A) (Pla
 
 // As returns the tool under an older name, which is answered and not offered.
 func (t Tool) As(name string) Tool {
+	if t.Name != name {
+		t.Of = t.Name
+	}
 	t.Name, t.Unlisted = name, true
 	return t
 }

@@ -80,7 +80,7 @@ call with exactly these changes, and it is used once, when the call is made agai
 		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), map[string]any{"id": w.ID, "digest": w.Digest, "answer": word})
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %s, by %s\n", word, w.Tool, strings.Join(w.Effects, ", "), strings.Join(w.Workers, " → "))
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %s, by %s\n", word, w.Tool, strings.Join(shownAll(w.Effects), ", "), strings.Join(shownAll(w.Workers), " → "))
 		if g.Yes {
 			fmt.Fprintln(cmd.OutOrStdout(), "it passes once, when the same call is made again")
 		}

@@ -103,9 +103,9 @@ func (f *toolFlag) usage(t tool.Tool) string {
 		text += "; - reads standard input"
 	}
 	if f.in == "" && slices.Contains(t.Schema().Required, f.key) {
-		text += " (needed)"
+		text += " (needed" + map[bool]string{true: ", or the flags of one entry"}[f.schema.Type == "array" && f.schema.Items.Type == "object"] + ")"
 	}
-	return text
+	return strings.TrimPrefix(strings.TrimSpace(text), "; ")
 }
 
 func (f *toolFlag) private(t tool.Tool) bool {
@@ -159,6 +159,9 @@ func (a *toolArgs) read(stdin io.Reader) (*given, error) {
 		}
 		return g, nil
 	}
+	if err := a.missing(); err != nil {
+		return nil, err
+	}
 	values, entries := map[string]any{}, map[string]map[string]any{}
 	for _, f := range a.flags {
 		if f.given == nil {
@@ -186,6 +189,22 @@ func (a *toolArgs) read(stdin io.Reader) (*given, error) {
 	var err error
 	g.json, err = json.Marshal(values)
 	return g, err
+}
+
+// missing names a flag that is needed and not given.
+func (a *toolArgs) missing() error {
+	for _, key := range a.tool.Schema().Required {
+		if slices.ContainsFunc(a.flags, func(f *toolFlag) bool { return f.given != nil && (f.key == key && f.in == "" || f.in == key) }) {
+			continue
+		}
+		i := slices.IndexFunc(a.flags, func(f *toolFlag) bool { return f.key == key && f.in == "" })
+		need := "--" + strings.ReplaceAll(key, "_", "-")
+		if a.flags[i].private(a.tool) {
+			need += " (- reads standard input)"
+		}
+		return usagef("%s: invalid_args; %s is missing; golem tool %s --help lists the flags", a.tool.Name, need, a.tool.Name)
+	}
+	return nil
 }
 
 // value returns what a flag says, as the schema has it. What does not fit goes

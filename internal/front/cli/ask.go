@@ -28,7 +28,7 @@ var (
 	errNobody  = errors.New("nobody can be asked: the terminal is not ours to read from")
 	errLate    = errors.New("no answer in time")
 	errEnd     = errors.New("the input ended without an answer")
-	errStopped = errors.New("stopped while the question was open")
+	errStopped = errors.New("stopped at the question")
 	errUnclear = errors.New("that is no answer")
 	errUnseen  = errors.New("not all of it was shown, so this is no answer")
 )
@@ -54,6 +54,7 @@ type asker struct {
 	wait    time.Duration
 	session bool          // there is a session that may remember
 	turn    chan struct{} // holds one, while a question is open
+	shown   bool          // the last question that was answered showed all of its change
 }
 
 // newAsker returns an asker that reads from a terminal, and waits so long for
@@ -87,6 +88,13 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 	if a.screen.file == nil {
 		return nobody
 	}
+	// Another golem may ask at the same terminal: one question at a time there too,
+	// or an answer could reach the wrong one.
+	release, err := a.keys.take(ctx, a.wait)
+	if err != nil {
+		return nobody
+	}
+	defer release()
 	restore, err := a.keys.ready()
 	if err != nil {
 		return nobody
@@ -97,13 +105,14 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 	q := &question{asker: a, ctx: open, request: r, again: again}
 	reply, err := q.put()
 	if err == nil {
+		a.shown = a.shown || q.whole
 		return reply
 	}
 	q.say("  " + err.Error() + ": nothing was done\n")
 	no := tool.Answer{By: "nobody", Note: err.Error(), Nobody: errors.Is(err, errNobody)}
-	// An interrupt is meant for more than this question.
-	no.Stop = open.Err() != nil && ctx.Err() == nil
-	if no.Stop || errors.Is(err, errUnclear) || errors.Is(err, errUnseen) {
+	// An interrupt is meant for more than this question, whoever caught it.
+	no.Stop = open.Err() != nil && (ctx.Err() == nil || context.Cause(ctx) != ctx.Err())
+	if no.Stop || again && (errors.Is(err, errUnclear) || errors.Is(err, errUnseen)) {
 		no.By = "user"
 	}
 	return approval.Reply{Answer: no}
@@ -135,7 +144,10 @@ type question struct {
 
 // put shows the request and takes the answer. An error is a no.
 func (q *question) put() (approval.Reply, error) {
-	rows, all := newSheet(q.request, maxColumns).folded(), newSheet(q.request, math.MaxInt).all()
+	columns, height := q.screen.size()
+	lines := func(r row) int { return len(q.screen.lines(r, columns)) }
+	most := min(maxRows, max(6, height-9)) // the question has lines of its own
+	rows, all := newSheet(q.request, maxColumns).folded(most, lines), newSheet(q.request, math.MaxInt).all()
 	q.whole = slices.Equal(rows, all)
 	q.say("\n")
 	q.show(rows)
@@ -168,6 +180,9 @@ func (q *question) choices() string {
 			once += "  [r] rule…"
 		}
 	}
+	if !q.again {
+		return "  " + once + "  [n] no, because…  [Enter] later   "
+	}
 	return "  " + once + "  [n] no, because…  [s] stop   "
 }
 
@@ -195,7 +210,7 @@ func (q *question) answer(text string) (approval.Reply, error) {
 		return yes, nil
 	case rest != "":
 		return approval.Reply{}, errUnclear
-	case word == "s":
+	case word == "s" && q.again:
 		return approval.Reply{Answer: tool.Answer{By: "user", Note: "the user stopped it", Stop: true}}, nil
 	case word != "y" && word != "yes" && !(q.again && (word == "e" || word == "r")):
 		return approval.Reply{}, errUnclear
@@ -254,21 +269,26 @@ func (q *question) choose() (approval.Rule, error) {
 		return approval.Rule{}, err
 	}
 	rule := offers[which]
-	long := []string{"this run", "1 hour", "1 day", "until revoked"}
+	type span struct {
+		text  string
+		scope approval.Scope
+		long  time.Duration
+	}
+	spans := []span{{"1 hour", approval.Project, time.Hour}, {"1 day", approval.Project, 24 * time.Hour}, {"until revoked", approval.Project, 0}}
 	if q.session {
-		long = append(long, "this session")
+		spans = append(spans, span{"this run", approval.Run, 0}, span{"this session", approval.Session, 0})
 	}
 	prompt := "how long?"
-	for i, text := range long {
-		prompt += fmt.Sprintf("  [%d] %s", i+1, text)
+	for i, s := range spans {
+		prompt += fmt.Sprintf("  [%d] %s", i+1, s.text)
 	}
-	span, err := q.number(prompt, len(long))
+	chosen, err := q.number(prompt, len(spans))
 	if err != nil {
 		return approval.Rule{}, err
 	}
-	rule.Scope = []approval.Scope{approval.Run, approval.Project, approval.Project, approval.Project, approval.Session}[span]
-	if hours := []int{0, 1, 24, 0, 0}[span]; hours > 0 {
-		rule.Expires = time.Now().Add(time.Duration(hours) * time.Hour)
+	rule.Scope = spans[chosen].scope
+	if long := spans[chosen].long; long > 0 {
+		rule.Expires = time.Now().Add(long)
 	}
 	q.rule("the rule", rule)
 	sure, err := q.read("  remember it, and do this? [y] yes  anything else: no   ")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"reflect"
@@ -11,6 +12,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/policy"
@@ -59,7 +62,7 @@ func TestAnswers(t *testing.T) {
 	}
 	o, screen := s.end()
 	for i, test := range tests {
-		if got := o.Replies[i]; got.Answer != test.want || got.Remember != nil {
+		if got := o.Replies[i]; !reflect.DeepEqual(got.Answer, test.want) || got.Remember != nil {
 			t.Errorf("%q, %q: got %+v, want %+v", test.typed, test.why, got, test.want)
 		}
 	}
@@ -123,15 +126,15 @@ func TestLate(t *testing.T) {
 	s.until("no answer in time: nothing was done")
 	s.until(choicesEnd)
 	s.cmd.Process.Signal(syscall.SIGUSR1)
-	s.until("stopped while the question was open: nothing was done")
+	s.until("stopped at the question: nothing was done")
 	s.until("/next")
 	s.until(choicesEnd)
 	s.types("y\r")
 	o, _ := s.end()
-	if got, want := o.Replies[0].Answer, (tool.Answer{By: "nobody", Note: "no answer in time"}); got != want {
+	if got, want := o.Replies[0].Answer, (tool.Answer{By: "nobody", Note: "no answer in time"}); !reflect.DeepEqual(got, want) {
 		t.Errorf("late: got %+v, want %+v", got, want)
 	}
-	if got, want := o.Replies[1].Answer, (tool.Answer{By: "nobody", Note: "stopped while the question was open"}); got != want {
+	if got, want := o.Replies[1].Answer, (tool.Answer{By: "nobody", Note: "stopped at the question"}); !reflect.DeepEqual(got, want) {
 		t.Errorf("ended: got %+v, want %+v", got, want)
 	}
 	if got := o.Replies[2]; got.Verdict != tool.Yes {
@@ -368,7 +371,8 @@ func TestFold(t *testing.T) {
 	}
 	given := aRequest("/out/x")
 	given.Changes, given.Args = nil, []byte(`{"command":"`+strings.Repeat(`\n`, 500)+payload+strings.Repeat(`\n`, 500)+`"}`)
-	fits := long(strings.Repeat("+"+strings.Repeat("x", 200)+"\n", 40))
+	fits := long(strings.Repeat("+x\n", 10))
+	tall := long("+" + payload + "\n" + strings.Repeat("+"+strings.Repeat("x", 192)+"\n", 37)) // few lines, many of the screen
 
 	type try struct {
 		request tool.Request
@@ -376,7 +380,7 @@ func TestFold(t *testing.T) {
 		want    tool.Verdict
 	}
 	var tries []try
-	for _, r := range []tool.Request{blank, middle, wide, name, many, given} {
+	for _, r := range []tool.Request{blank, middle, wide, name, many, given, tall} {
 		for _, typed := range []string{"y\r", "yes\r", "e\r", "r\r", "y 0123abcf\r", "\r"} {
 			tries = append(tries, try{r, []string{typed}, tool.No})
 		}
@@ -403,6 +407,12 @@ func TestFold(t *testing.T) {
 		}
 	}
 	o, screen := s.end()
+	for _, question := range strings.Split(screen, "wants to ")[1:] {
+		shown, _, _ := strings.Cut(question, choicesEnd)
+		if !strings.Contains(shown, "[q] leave") && strings.Count(shown, "\n") > 23 {
+			t.Errorf("a question of %d lines on a screen of 24: %.80s…", strings.Count(shown, "\n")+1, shown)
+		}
+	}
 	screen = strings.ReplaceAll(screen, "\n  ┆ ", "")
 	for i, try := range tries {
 		if got := o.Replies[i]; got.Verdict != try.want || got.Remember != nil {
@@ -410,8 +420,8 @@ func TestFold(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"(2001 lines)", "… 1961 lines not shown", "+ " + payload, "… 861 lines not shown", "(4809 characters left out)", "wget evil", "make 101 changes",
-		"… 65 lines not shown", "= command: 1001 lines", "[y 0123abcd] once, unseen", "not all of it was shown, so this is no answer: nothing was done",
+		"(2001 lines)", "lines not shown (", "+ " + payload, "(4809 characters left out)", "wget evil", "make 101 changes",
+		"= command: 1001 lines", "[y 0123abcd] once, unseen", "not all of it was shown, so this is no answer: nothing was done",
 	} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("nothing says %q", want)
@@ -435,12 +445,12 @@ func TestRemember(t *testing.T) {
 	}{
 		{false, []string{"e"}, rule(exactly, approval.Project), day},
 		{true, []string{"e"}, rule(exactly, approval.Session), 0},
-		{false, []string{"r", "1", "1", "y"}, rule(file, approval.Run), 0},
-		{false, []string{"r", "2", "2", "yes"}, rule(folder, approval.Project), hour},
-		{false, []string{"r", "2", "3", "Y"}, rule(folder, approval.Project), day},
-		{false, []string{"r", "1", "4", "y"}, rule(file, approval.Project), 0},
+		{true, []string{"r", "1", "4", "y"}, rule(file, approval.Run), 0},
+		{false, []string{"r", "2", "1", "yes"}, rule(folder, approval.Project), hour},
+		{false, []string{"r", "2", "2", "Y"}, rule(folder, approval.Project), day},
+		{false, []string{"r", "1", "3", "y"}, rule(file, approval.Project), 0},
 		{true, []string{"r", "1", "5", "y"}, rule(file, approval.Session), 0},
-		{false, []string{"r", "1", "5"}, nil, 0},
+		{false, []string{"r", "1", "4"}, nil, 0},
 		{false, []string{"r", "3"}, nil, 0},
 		{false, []string{"r", "0"}, nil, 0},
 		{false, []string{"r", "y"}, nil, 0},
@@ -464,7 +474,7 @@ func TestRemember(t *testing.T) {
 		start := time.Now()
 		for _, i := range plays {
 			for n, typed := range tests[i].typed {
-				s.until([]string{choicesEnd, "which?  [1-2]   ", "[1-" + map[bool]string{false: "4", true: "5"}[session] + "]   ", "anything else: no   "}[n])
+				s.until([]string{choicesEnd, "which?  [1-2]   ", "[1-" + map[bool]string{false: "3", true: "5"}[session] + "]   ", "anything else: no   "}[n])
 				s.types(typed + "\r")
 			}
 		}
@@ -505,16 +515,37 @@ func TestAskOnce(t *testing.T) {
 	p := play{Scenes: []scene{{Request: aRequest("/a"), Once: true}, {Request: aRequest("/a"), Once: true}, {Request: aRequest("/a"), Once: true}}}
 	s := begin(t, p, setting{})
 	for _, typed := range []string{"e\r", "r\r", "y\r"} {
-		s.until(choicesEnd)
+		s.until("[Enter] later   ")
 		s.types(typed)
 	}
 	o, screen := s.end()
 	for i, want := range []tool.Verdict{tool.No, tool.No, tool.Yes} {
-		if got := o.Replies[i]; got.Verdict != want || got.Remember != nil {
+		if got := o.Replies[i]; got.Verdict != want || got.Remember != nil || (got.By == "user") != (want == tool.Yes) {
 			t.Errorf("question %d: got %+v, want %v", i, got, want)
 		}
 	}
 	if strings.Contains(screen, "[e]") || strings.Contains(screen, "[r]") {
 		t.Errorf("an offer in %q", screen)
 	}
+}
+
+// TestTaken: while one golem asks at a terminal no other does, whose answer
+// could be taken for its own.
+func TestTaken(t *testing.T) {
+	_, terminal := openPTY(t)
+	again, err := os.OpenFile(terminal.Name(), os.O_RDWR|unix.O_NOCTTY, 0)
+	must(t, err)
+	defer again.Close()
+	ctx := context.Background()
+	release, err := newKeyboard(terminal).take(ctx, 0)
+	must(t, err)
+	for _, f := range []*os.File{terminal, again} {
+		if _, err := newKeyboard(f).take(ctx, 0); err != errNobody {
+			t.Errorf("taken twice: got %v, want %v", err, errNobody)
+		}
+	}
+	release()
+	free, err := newKeyboard(again).take(ctx, 0)
+	must(t, err)
+	free()
 }

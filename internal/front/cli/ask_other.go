@@ -25,3 +25,7 @@ func (*keyboard) ready() (restore func(), err error) { return nil, errNobody }
 func (*keyboard) flush() error { return errNobody }
 
 func (*keyboard) line(context.Context, time.Duration) (string, error) { return "", errNobody }
+
+func (*keyboard) take(context.Context, time.Duration) (release func(), err error) {
+	return nil, errNobody
+}

@@ -17,8 +17,7 @@ import (
 
 // How much of a request is shown at once.
 const (
-	maxRows    = 40  // of what a call would do
-	tailRows   = 14  // of these, from the end
+	maxRows    = 40  // of what a call would do, on a screen that has the room
 	maxColumns = 200 // characters of one line
 )
 
@@ -238,12 +237,27 @@ func (s *sheet) name(name string) string {
 // all returns all rows.
 func (s *sheet) all() []row { return slices.Concat(s.head, s.body, s.tail) }
 
-// folded returns the rows without the middle of a long body.
-func (s *sheet) folded() []row {
-	if len(s.body) <= maxRows {
+// folded returns the rows without the middle of a long body: what is left has
+// at most so many lines of the screen, as lines counts them for a row. So the
+// question and what it is about stand on one screen.
+func (s *sheet) folded(most int, lines func(row) int) []row {
+	total := 0
+	for _, r := range s.body {
+		total += lines(r)
+	}
+	if total <= most {
 		return s.all()
 	}
-	front, end := maxRows-tailRows, len(s.body)-tailRows
+	front, end := 0, len(s.body)
+	for used := lines(s.body[0]); used <= most*2/3 && front < end; used += lines(s.body[front]) {
+		front++
+	}
+	for used := lines(s.body[end-1]); used <= most/3 && end > front; used += lines(s.body[end-1]) {
+		end--
+		if end == front {
+			break
+		}
+	}
 	bytes := 0
 	for _, r := range s.body[front:end] {
 		bytes += len(r.text) + 1

@@ -18,7 +18,9 @@ import (
 const colours = true
 
 // ends are the signals that end a question.
-func ends() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGHUP} }
+func ends() []os.Signal {
+	return []os.Signal{os.Interrupt, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT}
+}
 
 // findTerminal returns the terminal that somebody can be asked at, for reading
 // and writing; nil if there is none. What comes through standard input is never

@@ -104,3 +104,8 @@ func (k *keyboard) line(ctx context.Context, wait time.Duration) (string, error)
 		return strings.TrimSuffix(strings.TrimSuffix(line.text, "\n"), "\r"), nil
 	}
 }
+
+// take does not keep other processes from the console.
+func (k *keyboard) take(context.Context, time.Duration) (release func(), err error) {
+	return func() {}, nil
+}

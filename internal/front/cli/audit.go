@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,16 +31,17 @@ is in it is found. It holds no content of files and no secrets.`,
 }
 
 // journal opens the folder of the journal, nil where there is none yet: to look
-// leaves nothing behind.
-func (f *programFlags) journal() (*state.Folder, error) {
+// leaves nothing behind. It also says where that is, for the user's eyes.
+func (f *programFlags) journal() (folder *state.Folder, where string, err error) {
 	p, err := f.load()
 	if p == nil {
-		return nil, err
+		return nil, "", err
 	}
 	if p.Content.Hash == "" && !p.HasState() {
-		return nil, noProgram(p)
+		return nil, "", noProgram(p)
 	}
-	return p.Journal()
+	folder, err = p.Journal()
+	return folder, string(p.State()), err
 }
 
 // A timeFlag is a moment: a time, a day, or how long ago.
@@ -91,6 +93,34 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	return f
 }
 
+// The words that a filter takes.
+var (
+	decisions = []string{"preApproved", "yes", "no", "pending", "blocked", "revoked"}
+	kinds     = []string{string(audit.Intent), string(audit.Outcome), string(audit.Refusal), string(audit.Answer), string(audit.Mend)}
+)
+
+// check refuses what no record could be.
+func (f *filterFlags) check() error {
+	for _, flag := range []struct {
+		name, word string
+		known      []string
+	}{{"--decision", f.Decision, decisions}, {"--kind", f.Kind, kinds}} {
+		if flag.word != "" && !slices.Contains(flag.known, flag.word) {
+			return usagef("%s %s: it is %s", flag.name, sandbox.Shown(flag.word), strings.Join(flag.known, " | "))
+		}
+	}
+	if f.last < 0 {
+		return usagef("--last %d: it is a number of records", f.last)
+	}
+	if !f.since.time.IsZero() && !f.until.time.IsZero() && !f.since.time.Before(f.until.time) {
+		return usageError("--since is not before --until: nothing lies between them")
+	}
+	if f.Path != "" && !strings.HasPrefix(f.Path, "/") {
+		f.Path = "/" + f.Path // as the tools take it
+	}
+	return nil
+}
+
 // read calls yield for the records that the flags choose.
 func (f *filterFlags) read(folder *state.Folder, yield func(audit.Record, []byte) error) error {
 	if folder == nil {
@@ -98,25 +128,10 @@ func (f *filterFlags) read(folder *state.Folder, yield func(audit.Record, []byte
 	}
 	defer folder.Close()
 	f.Since, f.Until = f.since.time, f.until.time
-	if f.last <= 0 {
+	if f.last == 0 {
 		return audit.Read(folder, f.Filter, yield)
 	}
-	type entry struct {
-		r    audit.Record
-		line []byte
-	}
-	var last []entry
-	err := audit.Read(folder, f.Filter, func(r audit.Record, line []byte) error {
-		if len(last) == f.last {
-			last = append(last[:0], last[1:]...)
-		}
-		last = append(last, entry{r, append([]byte(nil), line...)})
-		return nil
-	})
-	for _, e := range last {
-		err = errors.Join(err, yield(e.r, e.line))
-	}
-	return err
+	return audit.Last(folder, f.Filter, f.last, yield)
 }
 
 func newAuditShow() *cobra.Command {
@@ -131,7 +146,10 @@ what was decided and by whom, and what came of it. The flags choose among them.`
 	flags := addProgramFlags(cmd)
 	filter := addFilterFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		folder, err := flags.journal()
+		if err := filter.check(); err != nil {
+			return err
+		}
+		folder, _, err := flags.journal()
 		if err != nil {
 			return err
 		}
@@ -161,7 +179,7 @@ what was decided and by whom, and what came of it. The flags choose among them.`
 
 // printRecord prints a record on one line.
 func printRecord(w io.Writer, r audit.Record) error {
-	parts := []string{fmt.Sprint(r.Number), r.Time.Local().Format(time.DateTime), string(r.Kind)}
+	parts := []string{fmt.Sprintf("%4d", r.Number), r.Time.Local().Format(time.RFC3339), fmt.Sprintf("%-7s", sandbox.Shown(string(r.Kind)))}
 	if len(r.Workers) > 0 {
 		parts = append(parts, strings.Join(shownAll(r.Workers), " → "))
 	}
@@ -170,9 +188,11 @@ func printRecord(w io.Writer, r audit.Record) error {
 	}
 	if len(r.Effects) > 0 {
 		parts = append(parts, strings.Join(shownAll(r.Effects), ", "))
+	} else if wanted := namesIn(r.Args); len(wanted) > 0 {
+		parts = append(parts, strings.Join(wanted, ", "))
 	}
 	if r.Decision != "" {
-		word := r.Decision
+		word := sandbox.Shown(r.Decision)
 		if r.By != "" {
 			word += " (" + sandbox.Shown(r.By) + ")"
 		}
@@ -180,7 +200,7 @@ func printRecord(w io.Writer, r audit.Record) error {
 	}
 	switch {
 	case r.Code != "":
-		parts = append(parts, r.Code)
+		parts = append(parts, sandbox.Shown(r.Code))
 	case r.Kind == audit.Outcome:
 		parts = append(parts, "ok")
 	}
@@ -192,6 +212,18 @@ func printRecord(w io.Writer, r audit.Record) error {
 	}
 	_, err := fmt.Fprintln(w, strings.Join(parts, "  "))
 	return err
+}
+
+// namesIn returns the paths among arguments: of a call that came to no effects
+// they say what it was about.
+func namesIn(args map[string]any) []string {
+	var names []string
+	for _, key := range []string{"path", "from", "to"} {
+		if name, ok := args[key].(string); ok {
+			names = append(names, key+" "+sandbox.Shown(name))
+		}
+	}
+	return names
 }
 
 func newAuditVerify() *cobra.Command {
@@ -208,27 +240,30 @@ Exit code 0 is whole, 1 is not.`,
 	}
 	flags := addProgramFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		folder, err := flags.journal()
+		folder, where, err := flags.journal()
 		if err != nil {
 			return err
 		}
 		if folder == nil {
-			return printReport(cmd, audit.Report{})
+			return printReport(cmd, audit.Report{}, where)
 		}
 		defer folder.Close()
 		report, err := audit.Verify(cmd.Context(), folder, nil)
 		if err != nil {
 			return err
 		}
-		return printReport(cmd, report)
+		return printReport(cmd, report, where)
 	}
 	return cmd
 }
 
-func printReport(cmd *cobra.Command, r audit.Report) error {
+func printReport(cmd *cobra.Command, r audit.Report, where string) error {
 	w := cmd.OutOrStdout()
 	if wantsJSON(cmd) {
-		doc := map[string]any{"ok": r.Bad == nil, "records": r.Records, "head": r.Head, "mended": len(r.Mended), "unfinished": len(r.Open)}
+		doc := map[string]any{"ok": r.Bad == nil, "records": r.Records, "state": where, "mended": len(r.Mended), "behind": r.Behind, "unfinished": len(r.Open)}
+		if !r.Head.IsZero() {
+			doc["head"] = r.Head
+		}
 		if r.Bad != nil {
 			doc["bad"] = map[string]any{"record": r.Bad.Number, "what": r.Bad.What}
 		}
@@ -236,7 +271,7 @@ func printReport(cmd *cobra.Command, r audit.Report) error {
 			return err
 		}
 	} else {
-		printVerdict(w, r)
+		printVerdict(w, r, where)
 	}
 	if r.Bad != nil {
 		return exit(exitFailed)
@@ -244,15 +279,22 @@ func printReport(cmd *cobra.Command, r audit.Report) error {
 	return nil
 }
 
-func printVerdict(w io.Writer, r audit.Report) {
+func printVerdict(w io.Writer, r audit.Report, folder string) {
 	switch {
 	case r.Bad != nil:
 		fmt.Fprintf(w, "not whole: %s\n", r.Bad)
-		fmt.Fprintln(w, "what comes before it is as it was written; keep a copy of the state folder before you go on")
+		if r.Bad.Before {
+			fmt.Fprintln(w, "what comes before it is as it was written")
+		}
+		fmt.Fprintf(w, "the journal goes on, and this stays in it; to begin a new one, move the files journal* away from %s\n", folder)
+		return // what has no outcome cannot be told
 	case r.Records == 0:
 		fmt.Fprintln(w, "no records yet")
 	default:
-		fmt.Fprintf(w, "%s, chain whole, head sealed %s\n", counted(int(r.Records), "record"), r.Head.Local().Format("2006-01-02 15:04"))
+		fmt.Fprintf(w, "%s, chain whole, head sealed %s\n", counted(int(r.Records), "record"), r.Head.Local().Format("2006-01-02 15:04 MST"))
+	}
+	if r.Behind > 0 {
+		fmt.Fprintf(w, "the sealed head is %s behind: a process was killed there, the power failed, or an older head was put back\n", counted(int(r.Behind), "record"))
 	}
 	for _, m := range r.Mended {
 		fmt.Fprintf(w, "mended at record %d: %s\n", m.Number, m.Note)
@@ -275,7 +317,10 @@ before, without its line end.`,
 	flags := addProgramFlags(cmd)
 	filter := addFilterFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		folder, err := flags.journal()
+		if err := filter.check(); err != nil {
+			return err
+		}
+		folder, _, err := flags.journal()
 		if err != nil {
 			return err
 		}

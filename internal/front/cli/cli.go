@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,37 +54,52 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	var code exit
-	var usage usageError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &code):
 		return int(code)
-	case errors.As(err, &usage):
-		fmt.Fprintf(errs, "golem: %s\n", usage)
-		return exitUsage
 	}
 	if name, ok := unknownCommand(err); ok {
-		fmt.Fprintf(errs, "golem: %s\n", noCommand(root, name))
-		return exitUsage
+		err = usageError(noCommand(root, name))
 	}
+	asJSON := wantsJSON(cmd) || slices.Contains(args, "--json")
 	var problems conf.Problems
 	if errors.As(err, &problems) {
 		fmt.Fprintln(errs, problems.Error())
-		if wantsJSON(cmd) && printJSON(out, lintDocument(problems)) != nil {
+		if asJSON && printJSON(out, lintDocument(problems)) != nil {
 			return exitFailed
 		}
 		return exitUsage
 	}
-	var wrong *sandbox.Error
-	if errors.As(err, &wrong) && wrong.Op == "worker" {
-		err, code = usageError(err.Error()), exitUsage
-	}
 	fmt.Fprintf(errs, "golem: %v\n", err)
-	if sandbox.CodeOf(err) == "untrusted" {
-		return exitDenied
+	said, status := classify(err)
+	if asJSON && printJSON(out, map[string]any{"ok": false, "error": said}) != nil {
+		return exitFailed
 	}
-	return max(exitFailed, int(code))
+	return status
+}
+
+// classify returns an error as --json prints it, and the exit code for it.
+func classify(err error) (toolError, int) {
+	said := toolError{Code: sandbox.CodeOf(err), Message: visible.Text(err.Error())}
+	var usage usageError
+	var wrong *sandbox.Error
+	switch {
+	case errors.As(err, &usage):
+		said.Code = "invalid_args"
+		return said, exitUsage
+	case !errors.As(err, &wrong):
+		return said, exitFailed
+	}
+	said.Hint = visible.Text(wrong.Hint)
+	switch {
+	case wrong.Op == "worker":
+		return said, exitUsage
+	case wrong.Code == "untrusted":
+		return said, exitDenied
+	}
+	return said, exitFailed
 }
 
 func newRoot() *cobra.Command {
@@ -136,6 +152,13 @@ func wantsJSON(cmd *cobra.Command) bool {
 
 // noArgs refuses arguments, in the words of this package.
 func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && cmd.HasSubCommands() {
+		var names []string
+		for _, c := range cmd.Commands() {
+			names = append(names, c.Name())
+		}
+		return usagef("no %s %s; %s", cmd.Name(), sandbox.Shown(args[0]), didYouMean(args[0], cmd.CommandPath()+" ", names))
+	}
 	if len(args) > 0 {
 		return usagef("%s takes no argument, got %s", cmd.Name(), sandbox.Shown(args[0]))
 	}

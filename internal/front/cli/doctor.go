@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -16,27 +17,49 @@ type finding struct {
 }
 
 func newDoctor() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say which promises hold on this machine",
 		Long: `Say which promises hold on this machine and in the current folder, by trying.
 Nothing is changed.`,
 		Example: "  golem doctor\n  golem doctor --json",
 		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			found, err := examine()
-			if err != nil {
-				return err
-			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd.OutOrStdout(), found)
-			}
-			for _, f := range found {
-				fmt.Fprintf(cmd.OutOrStdout(), "%-8s %-5s %s\n", f.Name, f.Holds, f.Why)
-			}
-			return nil
-		},
 	}
+	flags := addProgramFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		found, err := examine()
+		if err != nil {
+			return err
+		}
+		found = append(found, examineState(flags))
+		if wantsJSON(cmd) {
+			return printJSON(cmd.OutOrStdout(), found)
+		}
+		for _, f := range found {
+			fmt.Fprintf(cmd.OutOrStdout(), "%-8s %-5s %s\n", f.Name, f.Holds, f.Why)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// examineState says where the program here keeps its journal and what was
+// answered, and whether it can.
+func examineState(flags *programFlags) finding {
+	p, err := flags.load()
+	if p == nil {
+		return finding{"state", "no", visible.Text(err.Error())}
+	}
+	where := string(p.State())
+	folder, err := p.Journal()
+	switch {
+	case err != nil:
+		return finding{"state", "no", visible.Text(err.Error())}
+	case folder == nil:
+		return finding{"state", "yes", where + ": made by the first call"}
+	}
+	folder.Close()
+	return finding{"state", "yes", where}
 }
 
 func examine() ([]finding, error) {

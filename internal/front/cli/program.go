@@ -17,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // programFlags are the flags of commands that are about a program.
@@ -71,7 +72,9 @@ func (f *programFlags) options() (forge.Options, error) {
 		return o, usageError("--trust takes the hash that golem trust --json prints: 64 hexadecimal digits")
 	}
 	if o.State == "" {
-		o.State = os.Getenv("GOLEM_STATE")
+		if o.State = os.Getenv("GOLEM_STATE"); o.State != "" && !filepath.IsAbs(o.State) {
+			return o, usagef("GOLEM_STATE is %s; it must be a whole path, or it would be another folder in every place", sandbox.Shown(o.State))
+		}
 	}
 	o.Home, _ = os.UserHomeDir()
 	o.StateHome = os.Getenv("XDG_STATE_HOME")

@@ -113,7 +113,10 @@ func (p play) perform(in *os.File, o *outcome) {
 	var all sync.WaitGroup
 	for i, s := range p.Scenes {
 		ask := func() {
-			ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGUSR1)
+			ctx, cancel := context.WithCancel(context.Background())
+			end := make(chan os.Signal, 1)
+			signal.Notify(end, syscall.SIGUSR1)
+			go func() { <-end; cancel() }()
 			defer cancel()
 			if s.Once {
 				o.Replies[i] = a.AskOnce(ctx, s.Request)
@@ -160,20 +163,27 @@ type setting struct {
 	shell   string // runs the process, as "$0"
 }
 
-// begin starts a play.
-func begin(t *testing.T, p play, set setting) *stage {
+// openPTY returns both sides of a terminal: that of the person first.
+func openPTY(t *testing.T) (master, slave *os.File) {
 	t.Helper()
-	s := &stage{t: t}
-	s.more = sync.NewCond(&s.mu)
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	must(t, err)
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	must(t, err)
 	must(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
-	must(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: max(80, set.columns)}))
-	s.master = os.NewFile(uintptr(fd), "ptmx")
-	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	must(t, err)
+	return os.NewFile(uintptr(fd), "ptmx"), slave
+}
+
+// begin starts a play.
+func begin(t *testing.T, p play, set setting) *stage {
+	t.Helper()
+	s := &stage{t: t}
+	s.more = sync.NewCond(&s.mu)
+	master, slave := openPTY(t)
+	must(t, unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: max(80, set.columns)}))
+	s.master = master
 	defer slave.Close()
 	script, say, err := os.Pipe()
 	must(t, err)

@@ -6,13 +6,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
@@ -50,35 +50,40 @@ func (f *programFlags) program() (*forge.Program, error) {
 
 // do makes a call as a worker. With taken, standard input was used up by a
 // content, and a person is asked at the terminal itself.
-func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (tool.Result, error) {
+func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.Result, err error) {
 	p, err := f.program()
 	if err != nil {
-		return tool.Result{}, err
+		return r, err
 	}
 	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ())}
 	if terminal := findTerminal(taken); terminal != nil {
-		v.Asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
-		if terminal != os.Stdin {
-			defer terminal.Close()
-		}
+		asker := newAsker(terminal, cmd.ErrOrStderr(), f.wait)
+		v.Asker = asker
+		defer func() {
+			if asker.shown && !wantsJSON(cmd) { // the user has just read it
+				r.Changes = nil
+			}
+			if terminal != os.Stdin {
+				terminal.Close()
+			}
+		}()
 	}
 	door, err := p.Door(v)
 	if err != nil {
-		return tool.Result{}, err
+		return r, err
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
-	r := door.Do(ctx, policy.User, call)
+	r = door.Do(ctx, policy.User, call)
 	return r, door.Close()
 }
 
 // secrets returns the values of the environment that look like credentials, by
 // the names of their variables.
 func secrets(environ []string) []string {
-	secret := regexp.MustCompile(`(?i)(key|token|secret|passw|credential|auth)`)
 	var values []string
 	for _, entry := range environ {
-		if name, value, _ := strings.Cut(entry, "="); secret.MatchString(name) {
+		if name, value, _ := strings.Cut(entry, "="); audit.LooksSecret(name) {
 			values = append(values, value)
 		}
 	}
@@ -124,6 +129,11 @@ about one tool, its arguments included.`,
 			fmt.Fprintf(cmd.OutOrStdout(), "\nconsent for %s: %s\n", strings.Join(gate.Workers, " → "), gate.Consent(t))
 			return nil
 		}
+		if trusted, err := p.Trusted(); err != nil {
+			return err
+		} else if !trusted {
+			fmt.Fprintln(cmd.ErrOrStderr(), "not trusted yet: none of them can be used before golem trust")
+		}
 		return listTools(cmd, gate)
 	}
 	return cmd
@@ -155,7 +165,7 @@ func listTools(cmd *cobra.Command, g tool.Gate) error {
 	if wantsJSON(cmd) {
 		return printJSON(cmd.OutOrStdout(), map[string]any{"worker": strings.Join(g.Workers, " → "), "tools": list})
 	}
-	printColumns(cmd.OutOrStdout(), rows)
+	printColumns(cmd.OutOrStdout(), append([][]string{{"tool", "for", "consent", "effects", "what it does"}}, rows...))
 	if len(rows) == 0 {
 		fmt.Fprintln(cmd.OutOrStdout(), "this worker has no tools")
 	}
@@ -235,7 +245,8 @@ func runTool(cmd *cobra.Command, flags *visitFlags, args []string) error {
 		return nil
 	}
 	if all.NArg() > 0 {
-		return usagef("%s takes flags, and no argument %s; golem tool %s --help lists them", t.Name, sandbox.Shown(all.Arg(0)), t.Name)
+		return usagef("%s takes flags, and no argument %s; golem tool %s --help lists them; a value with spaces needs quotes: --flag 'two words'",
+			t.Name, sandbox.Shown(all.Arg(0)), t.Name)
 	}
 	given, err := own.read(cmd.InOrStdin())
 	if err != nil {
@@ -254,7 +265,8 @@ func printTool(w io.Writer, t tool.Tool) {
 	printColumns(w, [][]string{{"mode", t.Mode.String()}, {"effects", verbs(t)}})
 	own := pflag.NewFlagSet(t.Name, pflag.ContinueOnError)
 	newToolArgs(t).addTo(own)
-	fmt.Fprintf(w, "\narguments\n%s", own.FlagUsages())
+	fmt.Fprintf(w, "\nusage\n  golem tool %s [--flag value…]\n\narguments\n%s", t.Name, own.FlagUsages())
+	fmt.Fprint(w, "\nalso --worker, --approval, --approve-reads, --wait, --json, -C: golem tool --help\n")
 }
 
 func verbs(t tool.Tool) string {
@@ -275,6 +287,7 @@ type toolResult struct {
 	Pending *tool.Pending `json:"pending,omitempty"`
 }
 
+// A toolError is an error as every command prints it with --json.
 type toolError struct {
 	Code    sandbox.Code `json:"code"`
 	Message string       `json:"message"`

@@ -13,20 +13,27 @@ const sniffed = 8 << 10
 
 // refuseBinary returns an error where a content is not text.
 func refuseBinary(at string, content []byte, size int64) error {
+	if kind := notText(content); kind != "" {
+		return binary(at, kind, size)
+	}
+	return nil
+}
+
+// notText says what a content is that does not begin as a text; "" for a text.
+func notText(content []byte) string {
 	start := content[:min(len(content), sniffed)]
-	kind := kindOf(start)
-	if kind == "" && bytes.IndexByte(start, 0) < 0 && !mostlyControl(start) {
-		return nil
+	if kind := kindOf(start); kind != "" {
+		return kind
 	}
-	if kind == "" {
-		kind = "not text"
+	if !isText(start) || mostlyControl(start) {
+		return "not text"
 	}
-	return binary(at, kind, size)
+	return ""
 }
 
 func binary(at, kind string, size int64) error {
 	return &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrInvalid,
-		Hint: fmt.Sprintf("cannot read a binary file as text (%s, %d bytes); attach it to a worker with the attachments of call_worker; file_info, copy_file and move_file work", kind, size)}
+		Hint: fmt.Sprintf("cannot read a binary file as text (%s, %d bytes); file_info tells about it; hand it to the user, or to a worker that takes attachments", kind, size)}
 }
 
 // kindOf names what a content begins as; "" where that is not known.

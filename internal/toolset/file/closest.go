@@ -20,9 +20,6 @@ const (
 // closest says where in the file something like old stands, and what differs if
 // that is little. How much it looks at is bounded, whatever the file.
 func closest(content []byte, old string) string {
-	if i := bytes.IndexByte(content, 0); i >= 0 {
-		return "the file is binary or UTF-16: old must be its exact bytes"
-	}
 	have := split(content[:min(len(content), maxScanned)], maxCandidate)
 	wanted := split([]byte(strings.Trim(old, "\r\n")), maxWanted)
 	start, ok := vote(have, wanted)

@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/golem-forge/golem/internal/policy"
@@ -13,7 +14,7 @@ import (
 const maxMourned = 64 << 10
 
 type deleteArgs struct {
-	Path      string `json:"path" jsonschema:"a file, link or folder"`
+	Path      string `json:"path" jsonschema:"virtual path such as /dir/file: a file, link or folder"`
 	Recursive bool   `json:"recursive,omitempty" jsonschema:"a folder with all that is in it"`
 }
 
@@ -39,7 +40,7 @@ func deleteFile() tool.Tool {
 			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
 				return prepareDelete(ctx, files, name, a.Recursive)
 			}
-			return tool.Changing(prepare, policy.Effect{Verb: policy.Delete, Target: name}), nil
+			return tool.Changing(prepare, policy.Effect{Verb: policy.Delete, Target: name, Tree: a.Recursive}), nil
 		})
 }
 
@@ -49,17 +50,15 @@ func prepareDelete(ctx context.Context, files *sandbox.Sandbox, name string, rec
 	if err != nil {
 		return tool.Prepared{}, err
 	}
-	n := seen.files + seen.folders
-	if n > 0 && !recursive {
-		return tool.Prepared{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrNotEmpty,
-			Hint: fmt.Sprintf("it holds %d entries in all; set recursive to delete them too", n)}
+	if n := seen.files + seen.folders + seen.unread; n > 0 && !recursive {
+		return tool.Prepared{}, notEmpty(name, fmt.Sprintf("it holds %d entries in all", n))
 	}
 	gone := Deleted{name, seen.files, seen.folders + 1}
 	change := tool.Change{Path: name, Op: tool.Delete, Base: seen.version, About: seen.about()}
 	if !seen.mode.IsDir() {
 		gone.Files, gone.Folders = 1, 0
 		if len(seen.content) <= maxMourned && isText(seen.content) {
-			change.Diff = unified(name, "", legible(seen.content), "")
+			change.Diff = unified(name, "", legible(seen.content, false), "")
 		}
 	}
 	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
@@ -72,10 +71,17 @@ func prepareDelete(ctx context.Context, files *sandbox.Sandbox, name string, rec
 		} else {
 			err = files.Delete(name)
 		}
+		if errors.Is(err, sandbox.ErrNotEmpty) {
+			err = notEmpty(name, "something is in it now")
+		}
 		if err != nil {
 			return tool.Result{}, err
 		}
 		return tool.Result{Text: fmt.Sprintf("deleted %s: %s", sandbox.Shown(name), seen.about()), Data: gone}, nil
 	}
 	return tool.Ready(run, change), nil
+}
+
+func notEmpty(name, why string) error {
+	return &sandbox.Error{Op: "delete", Path: name, Code: sandbox.ErrNotEmpty, Hint: why + "; set recursive to delete the folder with all that is in it"}
 }

@@ -31,13 +31,21 @@ func changed(name string, base sandbox.Version, old, new []byte) tool.Change {
 	if base.IsZero() {
 		c.About = amount(int64(len(new)))
 	}
-	if isText(old) && isText(new) {
-		c.Diff = unified(from, name, legible(old), legible(new))
-		if c.Diff == "" {
+	recoded := len(old) > 0 && len(new) > 0 && utf8.Valid(old) != utf8.Valid(new)
+	switch {
+	case !base.IsZero() && bytes.Equal(old, new):
+		c.About = "no change"
+	case isText(old) && isText(new):
+		exact := !utf8.Valid(old) && hasUTF8(new) || !utf8.Valid(new) && hasUTF8(old) || recoded
+		c.Diff = unified(from, name, legible(old, exact), legible(new, exact))
+		if c.Diff == "" && len(new) > 0 {
 			c.About += fmt.Sprintf(", %d → %d lines", lines(old), lines(new))
 		}
-	} else {
+	default:
 		c.About += ", binary"
+	}
+	if recoded && isText(old) && isText(new) {
+		c.About += ", encoding changes"
 	}
 	if !base.IsZero() && len(old) <= maxOriginal && isText(old) && utf8.Valid(old) {
 		text := string(old)
@@ -68,22 +76,43 @@ func label(side, name string) string {
 func isText(content []byte) bool { return bytes.IndexByte(content, 0) < 0 }
 
 // legible returns a text as it is, and one that is not UTF-8 with its odd bytes
-// taken for Latin-1, so that two of them do not look the same.
-func legible(content []byte) string {
-	if utf8.Valid(content) {
+// taken for Latin-1. With exact an odd byte is written as \xE9, and a backslash
+// that could be mistaken for the start of one twice: two texts that differ only
+// in how a character is encoded would look the same otherwise.
+func legible(content []byte, exact bool) string {
+	if !exact && utf8.Valid(content) {
 		return string(content)
 	}
 	var b strings.Builder
 	b.Grow(len(content) + len(content)/8)
 	for len(content) > 0 {
 		r, size := utf8.DecodeRune(content)
-		if r == utf8.RuneError && size == 1 {
-			r = rune(content[0])
+		odd := r == utf8.RuneError && size == 1
+		switch {
+		case odd && exact:
+			fmt.Fprintf(&b, "\\x%02X", content[0])
+		case odd:
+			b.WriteRune(rune(content[0]))
+		case exact && r == '\\' && len(content) > 1 && (content[1] == '\\' || content[1] == 'x' || content[1] >= utf8.RuneSelf):
+			b.WriteString(`\\`)
+		default:
+			b.Write(content[:size])
 		}
-		b.WriteRune(r)
 		content = content[size:]
 	}
 	return b.String()
+}
+
+// hasUTF8 reports whether there is a character of several bytes in UTF-8.
+func hasUTF8(content []byte) bool {
+	for len(content) > 0 {
+		_, size := utf8.DecodeRune(content)
+		if size > 1 {
+			return true
+		}
+		content = content[size:]
+	}
+	return false
 }
 
 // lines counts the lines of a text; the last need not end.

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,19 +15,20 @@ import (
 )
 
 const (
-	maxEdits   = 200 // in one call: each looks through the whole file
-	maxMatches = 20  // that an error names
+	maxEdits   = 200      // in one call: each looks through the whole file
+	maxEdited  = 16 << 20 // bytes of a file: it is in memory several times
+	maxMatches = 20       // that an error names
 )
 
 // An edit puts new in the place of old.
 type edit struct {
-	Old        string `json:"old" jsonschema:"exact text; must occur once"`
+	Old        string `json:"old" jsonschema:"exact text"`
 	New        string `json:"new" jsonschema:"text in its place"`
 	ReplaceAll bool   `json:"replace_all,omitempty" jsonschema:"replace every occurrence"`
 }
 
 type editArgs struct {
-	Path      string `json:"path" jsonschema:"the file"`
+	Path      string `json:"path" jsonschema:"virtual path such as /dir/file"`
 	Edits     []edit `json:"edits" jsonschema:"made in order, all or none"`
 	IfVersion string `json:"if_version,omitempty" jsonschema:"edit only if the file is still at this version"`
 }
@@ -34,15 +36,15 @@ type editArgs struct {
 // Edited is what came of editing a file.
 type Edited struct {
 	Path    string `json:"path"`
-	Edits   int    `json:"edits"` // 0 where they change nothing together
+	Edits   int    `json:"edits"` // that were made: all, or 0 where together they leave the file as it was
 	Version string `json:"version"`
 }
 
 // editFile changes parts of a file. All that is not in an edit stays as it is,
 // byte by byte: line ends, a byte order mark, whatever the encoding.
 func editFile() tool.Tool {
-	t := changer("edit_file", "Replace parts of a file. Each old text must occur exactly once, "+
-		"without the line numbers that read_file shows; nothing is written unless all edits fit.", policy.Read, policy.Write)
+	t := changer("edit_file", "Replace parts of a text file. Each old text must occur exactly once, or at least once with replace_all; "+
+		"leave out the line numbers that read_file shows. Later edits see the result of earlier ones; nothing is written unless all fit.", policy.Read, policy.Write)
 	t.Private = []string{"edits"}
 	return tool.New(t, planEdit)
 }
@@ -61,15 +63,14 @@ func planEdit(_ context.Context, names tool.Names, a editArgs) (tool.Plan, error
 		return tool.Plan{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: why}
 	}
 	prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
-		data, version, err := files.ReadVersion(name)
-		if err != nil {
-			return tool.Prepared{}, as(op, err)
+		old, err := editable(files, op, name)
+		if err == nil {
+			err = old.check(op, name, wanted)
 		}
-		old := base{version, data, int64(len(data)), true}
-		if err := old.check(op, name, wanted); err != nil {
+		if err != nil {
 			return tool.Prepared{}, err
 		}
-		content, err := applied(ctx, data, a.Edits)
+		content, err := applied(ctx, old.content, a.Edits)
 		if err != nil {
 			var why *sandbox.Error
 			if errors.As(err, &why) {
@@ -77,18 +78,46 @@ func planEdit(_ context.Context, names tool.Names, a editArgs) (tool.Plan, error
 			}
 			return tool.Prepared{}, err
 		}
+		if bytes.Equal(content, old.content) {
+			return old.stays(op, name), nil
+		}
 		if err := fits(names, op, name, len(content)); err != nil {
 			return tool.Prepared{}, err
 		}
-		return old.becomes(op, name, content, func(written int, version string) any {
-			made := len(a.Edits)
-			if written == 0 && len(content) > 0 {
-				made = 0
-			}
-			return Edited{name, made, version}
+		return old.becomes(op, name, content, func(_ int, version string) any {
+			return Edited{name, len(a.Edits), version}
 		}), nil
 	}
 	return tool.Changing(prepare, policy.Effect{Verb: policy.Read, Target: name}, policy.Effect{Verb: policy.Write, Target: name}), nil
+}
+
+// editable reads the file that is to be edited, which is a text of no great size.
+func editable(files *sandbox.Sandbox, op, name string) (base, error) {
+	data, info, err := files.ReadRange(name, 0, maxEdited)
+	if err != nil {
+		return base{}, as(op, err)
+	}
+	if info.Size() > maxEdited {
+		return base{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf(
+			"%d bytes, at most %d MiB can be edited; read_file its parts and write_file them as several files, or ask the user", info.Size(), maxEdited>>20)}
+	}
+	if kind := notText(data); kind != "" || !isText(data) {
+		return base{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: fmt.Sprintf(
+			"it is binary or UTF-16 (%s); only text in UTF-8 or Latin-1 can be edited; write_file can replace all of it, or ask the user to convert it", cmp.Or(kind, "not text"))}
+	}
+	return base{info.Version().With(data), info.Mode(), data, info.Size(), true}, nil
+}
+
+// stays prepares edits that cancel each other out.
+func (b base) stays(op, name string) tool.Prepared {
+	return tool.Ready(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+		if _, now, err := files.ReadVersion(name); err != nil || !now.Same(b.version) {
+			return tool.Result{}, changedMeanwhile(op, name)
+		}
+		version := b.version.String()
+		return tool.Result{Text: fmt.Sprintf("nothing changed in %s: together the edits leave it as it was; version %s", sandbox.Shown(name), version),
+			Data: Edited{Path: name, Version: version}}, nil
+	}, changed(name, b.version, b.content, b.content))
 }
 
 // unfit says what is wrong with edits, whatever the file.
@@ -131,137 +160,21 @@ func applied(ctx context.Context, content []byte, edits []edit) ([]byte, error) 
 
 // apply makes one edit, or says why it cannot be made.
 func (e edit) apply(content []byte) ([]byte, error) {
-	for _, w := range e.ways(content) {
-		first, count := find(content, w.old)
-		if count == 0 {
-			continue
-		}
-		if w.why != "" {
-			return nil, &sandbox.Error{Code: sandbox.ErrInvalid, Hint: w.why}
-		}
-		if count > 1 && !e.ReplaceAll {
-			return nil, &sandbox.Error{Code: sandbox.ErrInvalid, Hint: ambiguous(content, w.old)}
-		}
-		if !e.ReplaceAll {
-			return bytes.Join([][]byte{content[:first], w.new, content[first+len(w.old):]}, nil), nil
-		}
-		if size := len(content) + bytes.Count(content, w.old)*(len(w.new)-len(w.old)); size > sandbox.MaxRead {
-			return nil, &sandbox.Error{Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("the file would have %d bytes, at most %d", size, sandbox.MaxRead)}
-		}
-		return bytes.ReplaceAll(content, w.old, w.new), nil
+	s := newSubject(content)
+	places, err := s.places(e.Old)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(places) == 0 && !s.utf8 && strings.ContainsRune(e.Old, utf8.RuneError):
+		return nil, &sandbox.Error{Code: sandbox.ErrInvalid, Hint: "the file is not UTF-8: " + noReplacement}
+	case len(places) == 0:
+		return nil, &sandbox.Error{Code: sandbox.ErrInvalid, Hint: "old does not occur in the file; " + closest(content, e.Old)}
+	case len(places) > 1 && !e.ReplaceAll:
+		return nil, &sandbox.Error{Code: sandbox.ErrInvalid, Hint: s.ambiguous(places)}
 	}
-	return nil, &sandbox.Error{Code: sandbox.ErrInvalid, Hint: "old does not occur in the file; " + closest(content, e.Old)}
-}
-
-// A way is one way to read an edit: the bytes to look for and to put there.
-type way struct {
-	old, new []byte
-	why      string // why new cannot be put there
-}
-
-// ways returns how an edit may be meant, the exact bytes first. A caller writes
-// LF and UTF-8 where the file has CRLF or Latin-1: what it says is then taken
-// in the file's own terms, and the file keeps to them.
-func (e edit) ways(content []byte) []way {
-	ends := bytes.Contains(content, []byte("\r\n"))
-	exact := way{old: []byte(e.Old), new: []byte(e.New)}
-	// An old text within a line says nothing of line ends, nor an ASCII one of
-	// the encoding: there the new text follows the file.
-	if ends && !strings.ContainsAny(e.Old, "\r\n") && allCRLF(content) {
-		exact.new = []byte(crlf(e.New))
+	next, err := s.replaced(apart(places), e)
+	if err == nil && bytes.Equal(next, content) {
+		err = &sandbox.Error{Code: sandbox.ErrInvalid, Hint: "in the line ends and the encoding of the file, which edits keep, old and new are the same; write_file can change those"}
 	}
-	latin := !isASCII(e.Old+e.New) && !utf8.Valid(content)
-	if latin && isASCII(e.Old) && !hasUTF8(content) {
-		exact.new, exact.why = latin1(string(exact.new))
-	}
-	list := []way{exact}
-	if ends && strings.Contains(e.Old, "\n") {
-		list = append(list, way{old: []byte(crlf(e.Old)), new: []byte(crlf(e.New))})
-	}
-	if latin && !isASCII(e.Old) {
-		for _, w := range list {
-			old, why := latin1(string(w.old))
-			if why != "" {
-				continue // it cannot be in there
-			}
-			w.old = old
-			w.new, w.why = latin1(string(w.new))
-			list = append(list, w)
-		}
-	}
-	return list
-}
-
-// find returns where old first is and how often, twice if only by overlapping:
-// which of the two is meant nobody knows.
-func find(content, old []byte) (first, count int) {
-	first = bytes.Index(content, old)
-	if first < 0 {
-		return first, 0
-	}
-	count = bytes.Count(content, old)
-	if count == 1 && bytes.Contains(content[first+1:], old) {
-		count = 2
-	}
-	return first, count
-}
-
-// ambiguous names the lines in which old begins.
-func ambiguous(content, old []byte) string {
-	var at []string
-	line, from := 1, 0
-	for len(at) < maxMatches {
-		i := bytes.Index(content[from:], old)
-		if i < 0 {
-			break
-		}
-		line += bytes.Count(content[from:from+i], []byte("\n"))
-		at = append(at, fmt.Sprint(line))
-		if old[0] == '\n' {
-			line++
-		}
-		from += i + 1
-	}
-	text := "old occurs at lines " + strings.Join(at, ", ")
-	if more := bytes.Count(content, old) - len(at); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text + "; add context so that it occurs once, or set replace_all"
-}
-
-// crlf returns the text with CRLF for every line end.
-func crlf(text string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
-}
-
-// allCRLF reports whether no line ends in anything but CRLF.
-func allCRLF(content []byte) bool {
-	return bytes.Count(content, []byte("\n")) == bytes.Count(content, []byte("\r\n"))
-}
-
-func isASCII(text string) bool {
-	return strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
-}
-
-// hasUTF8 reports whether there is a character of several bytes in UTF-8.
-func hasUTF8(content []byte) bool {
-	for len(content) > 0 {
-		r, size := utf8.DecodeRune(content)
-		if size > 1 && r != utf8.RuneError {
-			return true
-		}
-		content = content[size:]
-	}
-	return false
-}
-
-// latin1 returns the text in Latin-1, or why that cannot be.
-func latin1(text string) (encoded []byte, why string) {
-	for _, r := range text {
-		if r > 0xff {
-			return nil, fmt.Sprintf("the file is not UTF-8 and cannot hold %s; use plain characters", sandbox.Shown(string(r)))
-		}
-		encoded = append(encoded, byte(r))
-	}
-	return encoded, ""
+	return next, err
 }

@@ -27,7 +27,14 @@ func TestEdit(t *testing.T) {
 		{"CRLF, old of two lines", "a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc\r\n"},
 		{"CRLF, given as it is", "a\r\nb\r\nc\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\nc\r\n"},
 		{"CRLF, old within a line", "a\r\nb\r\n", "a", "x\ny", "x\r\ny\r\nb\r\n"},
-		{"CRLF to LF by intent", "a\r\nb\r\n", "a\r\n", "a\n", "a\nb\r\n"},
+		{"CRLF, old begins with a line end", "x\r\nfoo\r\nend\r\n", "\nfoo", "\nbar\nbaz", "x\r\nbar\r\nbaz\r\nend\r\n"},
+		{"CRLF, lines joined", "x\r\nfoo\r\nend\r\n", "\nfoo", " foo", "x foo\r\nend\r\n"},
+		{"CRLF, a line taken away", "a\r\nb\r\nc\r\n", "\nb", "", "a\r\nc\r\n"},
+		{"CRLF, old ends with a line end", "a\r\nb\r\n", "a\r\n", "x\ny\n", "x\r\ny\r\nb\r\n"},
+		{"mixed, CRLF to LF by intent", "a\r\nb\r\nc\n", "a\r\n", "a\n", "a\nb\r\nc\n"},
+		{"mixed, within a CRLF line", "a\r\nb\r\nc\n", "b", "b1\nb2", "a\r\nb1\r\nb2\r\nc\n"},
+		{"mixed, within the last line", "a\nb\r\nc", "c", "c\nd", "a\nb\r\nc\r\nd"},
+		{"mixed, old begins with a line end", "a\nb\r\nc\r\n", "\nc", "\nd", "a\nb\r\nd\r\n"},
 		{"mixed, exact wins", "a\nb\r\nc\r\n", "a\nb", "x\ny", "x\ny\r\nc\r\n"},
 		{"mixed, within a line", "a\nb\r\n", "a", "x\ny", "x\ny\nb\r\n"},
 		{"Latin-1, ASCII edit", "caf\xe9 one\n", "one", "two", "caf\xe9 two\n"},
@@ -35,8 +42,8 @@ func TestEdit(t *testing.T) {
 		{"Latin-1, odd new", "caf\xe9 one\n", "one", "é", "caf\xe9 \xe9\n"},
 		{"Latin-1 and CRLF", "caf\xe9\r\none\r\n", "café\none", "é\n1", "\xe9\r\n1\r\n"},
 		{"UTF-8 with a broken byte", "é\xff one\n", "one", "é", "é\xff é\n"},
-		{"NUL", "a\x00b\x00c", "\x00b", "\x00B\x00", "a\x00B\x00\x00c"},
-		{"UTF-16 by its bytes", "\xff\xfea\x00\n\x00b\x00", "b\x00", "c\x00d\x00", "\xff\xfea\x00\n\x00c\x00d\x00"},
+		{"neither UTF-8 nor Latin-1, ASCII edit", "\x93\xfa\x96\x7b { \n", " { ", " [ ", "\x93\xfa\x96\x7b [ \n"},
+		{"UTF-8 is no Latin-1", "\xe9 é Ã©\n", "Ã©", "x", "\xe9 é x\n"},
 		{"dollar signs and backslashes", "a$1b", "$1", `\0$0`, `a\0$0b`},
 	} {
 		s := newScene(t, map[string]string{"f": row.content})
@@ -66,8 +73,77 @@ func TestEditsInOrder(t *testing.T) {
 	s.fails(sandbox.ErrInvalid, "edit_file", args{"path": "/f", "edits": []args{{"old": "www", "new": "v"}, {"old": "www", "new": "v"}}}, "edit 2 of 2", "does not occur")
 	s.want("proj/f", "www\n")
 	r = s.must("edit_file", args{"path": "/f", "edits": []args{{"old": "www", "new": "v"}, {"old": "v", "new": "www"}}})
-	if len(r.Changes) != 1 || r.Changes[0].Diff != "" || r.Changes[0].Becomes != r.Changes[0].Base {
+	if len(r.Changes) != 1 || r.Changes[0].Diff != "" || r.Changes[0].Becomes != r.Changes[0].Base ||
+		!strings.HasPrefix(r.Text, "nothing changed in /f") || r.Data != (Edited{"/f", 0, hashed([]byte("www\n"))}) {
 		t.Errorf("a change that changes nothing: %+v", r)
+	}
+	s.during = func() { s.put("proj/f", "www \n") }
+	s.fails(sandbox.ErrConflict, "edit_file", args{"path": "/f", "edits": []args{{"old": "www", "new": "v"}, {"old": "v", "new": "www"}}}, "meanwhile")
+}
+
+// Where a text occurs in several line ends or encodings, all of them count, and
+// each place keeps its own.
+func TestEditCountsAllPlaces(t *testing.T) {
+	for _, row := range []struct{ why, content, old, new, lines, all string }{
+		{"line ends", "foo\r\nbar\nfoo\nx\nfoo\r\n", "foo\n", "F\nO\n", "lines 1, 3, 5;", "F\r\nO\r\nbar\nF\nO\nx\nF\r\nO\r\n"},
+		{"encodings", "caf\xe9\ncafé\n", "café", "thé", "lines 1, 2;", "th\xe9\nthé\n"},
+		{"both", "é\r\n\xe9\r\né\n\xe9\n", "é\n", "è\n", "lines 1, 2, 3, 4;", "è\r\n\xe8\r\nè\n\xe8\n"},
+		{"within lines", "a\r\na\na", "a", "b\nc", "lines 1, 2, 3;", "b\r\nc\r\nb\nc\nb\nc"},
+		{"CRLF alone", "a\r\nb\r\nc\r\n", "\n", ";", "lines 1, 2, 3;", "a;b;c;"},
+	} {
+		s := newScene(t, map[string]string{"f": row.content})
+		s.fails(sandbox.ErrInvalid, "edit_file", oneEdit("/f", row.old, row.new), row.lines, "replace_all")
+		s.want("proj/f", row.content)
+		s.must("edit_file", args{"path": "/f", "edits": []args{{"old": row.old, "new": row.new, "replace_all": true}}})
+		if got := s.get("proj/f"); got != row.all {
+			t.Errorf("%s: got %q, want %q", row.why, got, row.all)
+		}
+	}
+}
+
+// What would mix line ends or encodings, or is no text, is refused with a way
+// forward, and stays.
+func TestEditRefusesMixtures(t *testing.T) {
+	for _, row := range []struct{ why, content, old, new, says string }{
+		{"half a CRLF", "a\r\nb\r\n", "a\r", "a", "does not occur"},
+		{"a CR alone", "a\r\nb\r\n", "a", "a\rq\n", "a CR alone"},
+		{"the line end itself", "a\r\nb\r\n", "a\r\n", "a\n", "write_file"},
+		{"UTF-16", "\xff\xfea\x00,\x00b\x00", ",", "; ", "binary or UTF-16 (UTF-16 text)"},
+		{"UTF-16 without a mark", "a\x00=\x001\x00\n\x00", "=", " = ", "binary or UTF-16"},
+		{"a NUL far behind", strings.Repeat("text\n", sniffed) + "\x00 end", "end", "END", "binary or UTF-16 (not text)"},
+		{"an image", "\x89PNG\r\n\x1a\nabc", "abc", "x", "PNG image"},
+		{"Shift JIS, odd new", "x \x93\xfa\x96\x7b\n", "x ", "é", "neither UTF-8 nor Latin-1"},
+		{"Shift JIS that has UTF-8 too", "x \xc3\xa9 \x93\xfa\n", "x ", "é", "neither UTF-8 nor Latin-1"},
+		{"a replacement character in old", "caf\xe9\n", "caf\uFFFD", "x", "\uFFFD stands for bytes"},
+		{"a replacement character in new", "é caf\xe9 one\n", "one", "\uFFFD", "\uFFFD stands for bytes"},
+	} {
+		s := newScene(t, map[string]string{"f": row.content})
+		s.fails(sandbox.ErrInvalid, "edit_file", oneEdit("/f", row.old, row.new), row.says)
+		if s.want("proj/f", row.content); len(s.asked) > 0 {
+			t.Errorf("%s: asked", row.why)
+		}
+	}
+	s := newScene(t, map[string]string{"f": "x\n"})
+	check(t, os.Truncate(s.host("proj/f"), maxEdited+1))
+	s.fails(sandbox.ErrTooLarge, "edit_file", oneEdit("/f", "x", "y"), "16 MiB", "write_file")
+}
+
+// One edit of a large file takes bounded time and memory, however often its text
+// is there.
+func TestEditOfRepetitions(t *testing.T) {
+	for _, row := range []struct {
+		content, old string
+		code         sandbox.Code
+	}{
+		{strings.Repeat("a", maxEdited), "a", sandbox.ErrLimit},
+		{strings.Repeat("a", maxEdited), strings.Repeat("a", maxEdited/2+1), ""},
+		{strings.Repeat("é", maxEdited/2-1) + "\xff", strings.Repeat("Ã©", maxEdited/8), sandbox.ErrLimit},
+		{strings.Repeat("a\r\na\n", maxPlaces/8) + strings.Repeat("a", maxPlaces/2), "a", ""},
+	} {
+		_, err := edit{row.old, "b\nc", true}.apply([]byte(row.content))
+		if got := sandbox.CodeOf(err); got != row.code {
+			t.Errorf("%.10q in %.10q: %v, want %q", row.old, row.content, err, row.code)
+		}
 	}
 }
 
@@ -116,7 +192,6 @@ func TestEditMiss(t *testing.T) {
 		{long, "fmt.Printf(\"hello, you\")", "the closest is this:", "     2\t\tfmt.Println"},
 		{long, "something else altogether", "nothing in it is like that", ""},
 		{"", "x", "nothing in it is like that", ""},
-		{"a\x00b", "x", "exact bytes", ""},
 		{strings.Repeat("filler\n", 5000) + long, "func main() {\n  os.Exit(1)", "the closest is this:", "  5001\tfunc main() {\n  5002\t\tfmt"},
 	} {
 		got := closest([]byte(row.content), row.old)
@@ -191,7 +266,7 @@ func TestParallelEdits(t *testing.T) {
 
 // Bytes outside of an edit stay as they are, whatever they are.
 func TestEditKeepsTheRest(t *testing.T) {
-	pieces := []string{"\r\n", "\n", "\r", "\xef\xbb\xbf", "\xff\xfe", "\x00", "caf\xe9", "é", "text", "\t", " ", "\xff"}
+	pieces := []string{"\r\n", "\n", "\r", "\xef\xbb\xbf", "\x80", "caf\xe9", "é", "text", "\t", " ", "\xff"}
 	s := newScene(t, nil)
 	rapid.Check(t, func(t *rapid.T) {
 		some := rapid.Custom(func(t *rapid.T) string {
@@ -213,11 +288,16 @@ func TestEditKeepsTheRest(t *testing.T) {
 }
 
 // An edit that works is a replacement of bytes, by the bytes that were given or
-// by the same text in the line ends and the encoding of the file.
+// by the same text in the line ends and the encoding of the file. A file in
+// which all lines end in CRLF stays one.
 func FuzzEdit(f *testing.F) {
 	f.Add([]byte("a\nb\n"), "a", "b", false)
 	f.Add([]byte("a\r\nb\r\n"), "a\nb", "x\ny", true)
 	f.Add([]byte("caf\xe9\r\n"), "é\n", "è", false)
+	f.Add([]byte("x\r\nfoo\r\n"), "\nfoo", "\nbar\nbaz", false)
+	f.Add([]byte("a\r\nb\r\n"), "a\r", "a", false)
+	f.Add([]byte("a\r\nb\r\n"), "a", "a\rq\n", false)
+	f.Add([]byte("foo\r\nbar\nfoo\n\xe9"), "foo\n", "é\n", true)
 	f.Add([]byte("aaaa\x00"), "aa", "€", true)
 	f.Fuzz(func(t *testing.T, content []byte, old, new string, all bool) {
 		e := edit{old, new, all}
@@ -233,34 +313,49 @@ func FuzzEdit(f *testing.F) {
 			if !utf8.ValidString(err.Error()) || len(err.Error()) > 16<<10 {
 				t.Fatalf("an error of %d bytes", len(err.Error()))
 			}
-			if bytes.Count(content, []byte(old)) == 1 && !bytes.Contains(content[bytes.Index(content, []byte(old))+1:], []byte(old)) && utf8.Valid(content) {
+			once := bytes.Count(content, []byte(old)) == 1 && !bytes.Contains(content[bytes.Index(content, []byte(old))+1:], []byte(old))
+			if once && utf8.Valid(content) && !bytes.Contains(content, []byte("\r")) {
 				t.Fatalf("%q is once in %q: %v", old, content, err)
 			}
 			return
 		}
-		times := 1
-		if all {
-			times = -1
+		if ends := newSubject(content).ends; ends.allCRLF() && newSubject(got).ends.lf+newSubject(got).ends.cr > 0 {
+			t.Fatalf("%q with %q for %q became %q", content, new, old, got)
 		}
-		spellings := func(text string) [][]byte {
-			list := [][]byte{[]byte(text), []byte(crlf(text))}
-			for _, s := range []string{text, crlf(text)} {
-				if b, why := latin1(s); why == "" {
-					list = append(list, b)
-				}
-			}
-			return list
+		// Outside of the places nothing changes, and in them stands new.
+		places, err := newSubject(content).places(old)
+		if err != nil || len(places) != 1 && !all {
+			t.Fatalf("%q is at %v in %q: %v", old, places, content, err)
 		}
-		for _, o := range spellings(old) {
-			if n := bytes.Count(content, o); n == 0 || n > 1 && !all {
-				continue
+		rest := got
+		for i, p := range apart(places) {
+			from := 0
+			if i > 0 {
+				from = apart(places)[i-1].end
 			}
-			for _, n := range spellings(new) {
-				if bytes.Equal(bytes.Replace(content, o, n, times), got) {
-					return
-				}
+			var ok bool
+			if rest, ok = bytes.CutPrefix(rest, content[from:p.at]); ok {
+				rest, ok = cutSpelled(rest, new)
+			}
+			if !ok {
+				t.Fatalf("%q with %q for %q became %q", content, new, old, got)
 			}
 		}
-		t.Fatalf("%q with %q for %q became %q", content, new, old, got)
+		if last := apart(places)[len(apart(places))-1].end; !bytes.Equal(rest, content[last:]) {
+			t.Fatalf("%q with %q for %q became %q", content, new, old, got)
+		}
 	})
+}
+
+// cutSpelled returns the content behind a text, whatever its line ends and
+// encoding.
+func cutSpelled(content []byte, text string) ([]byte, bool) {
+	latin, _ := latin1(text)
+	latinCRLF, _ := latin1(crlf(text))
+	for _, spelled := range [][]byte{[]byte(crlf(text)), []byte(text), latinCRLF, latin} {
+		if rest, ok := bytes.CutPrefix(content, spelled); ok && (len(spelled) > 0 || text == "") {
+			return rest, true
+		}
+	}
+	return nil, false
 }

@@ -14,7 +14,7 @@ import (
 )
 
 type pathArgs struct {
-	Path string `json:"path"`
+	Path string `json:"path" jsonschema:"virtual path such as /dir/file"`
 }
 
 // infoData describes a file or folder for programs.

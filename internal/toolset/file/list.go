@@ -17,13 +17,12 @@ import (
 const (
 	maxEntries = 1000      // names of a page
 	maxNames   = 512 << 10 // bytes of text that they have
-	maxFound   = 100_000   // names that a search for names collects
 )
 
 type listArgs struct {
-	Path    string `json:"path,omitempty" default:"\"/\""`
+	Path    string `json:"path,omitempty" jsonschema:"virtual path such as /dir" default:"\"/\""`
 	Pattern string `json:"pattern,omitempty" jsonschema:"only files that match, at any depth: *.md, src/**/*.go"`
-	Depth   int64  `json:"depth,omitempty" jsonschema:"levels of folders" default:"1"`
+	Depth   int64  `json:"depth,omitempty" jsonschema:"levels of folders; ignored with pattern" default:"1"`
 	Cursor  string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to go on there"`
 }
 
@@ -31,9 +30,10 @@ type listArgs struct {
 type listData struct {
 	Path    string      `json:"path"`
 	Entries []listEntry `json:"entries"`
-	Cursor  string      `json:"cursor,omitempty"` // where there are more
-	Cut     sandbox.Cut `json:"cut,omitempty"`    // why not everything was looked at
-	Unread  int         `json:"unread,omitempty"` // folders that could not be read
+	Cursor  string      `json:"cursor,omitempty"`  // where there are more
+	Cut     sandbox.Cut `json:"cut,omitempty"`     // why not everything was looked at
+	Unread  int         `json:"unread,omitempty"`  // what could not be read
+	Unnamed int         `json:"unnamed,omitempty"` // names that nobody could give back
 }
 
 type listEntry struct {
@@ -46,6 +46,9 @@ func listFiles() tool.Tool {
 	return tool.New(reader("list_files", "List a folder: folders end in /, links show where they lead. With a pattern: the files below it that match."),
 		func(_ context.Context, names tool.Names, a listArgs) (tool.Plan, error) {
 			at, err := names.Locate("list", a.Path, sandbox.ReadOnly, false)
+			if err == nil {
+				a.Cursor, err = parseCursor("list", at, a.Cursor)
+			}
 			if err != nil {
 				return tool.Plan{}, err
 			}
@@ -55,7 +58,7 @@ func listFiles() tool.Tool {
 				}
 				return list(ctx, files, at, a.Depth, a.Cursor)
 			}
-			return tool.Reading(run, names.Reads(at)...), nil
+			return tool.Reading(run, names.ReadsBelow(at)...), nil
 		})
 }
 
@@ -79,16 +82,19 @@ func list(ctx context.Context, files *sandbox.Sandbox, at string, depth int64, c
 		}
 		b.WriteString(e.line() + "\n")
 	}
-	if len(d.Entries) == 0 {
+	if len(d.Entries)+d.Unnamed == 0 {
 		fmt.Fprintf(&b, "%s: nothing here\n", sandbox.Shown(at))
 	}
 	if l.more > 0 {
-		d.Cursor = d.Entries[len(d.Entries)-1].Name
+		d.Cursor = shown(d.Entries[len(d.Entries)-1].Name)
 		more := "more follow"
 		if depth <= 1 {
 			more = fmt.Sprintf("%d more", l.more)
 		}
-		fmt.Fprintf(&b, "[%s; continue with cursor %s]\n", more, shown(d.Cursor))
+		fmt.Fprintf(&b, "[%s; continue with cursor %s]\n", more, d.Cursor)
+	}
+	if d.Unnamed > 0 {
+		fmt.Fprintf(&b, "[%s not shown, not UTF-8 or too long; only the user can rename such files]\n", counted(d.Unnamed, "name"))
 	}
 	b.WriteString(told(d.Cut, d.Unread))
 	return tool.Result{Text: b.String(), Data: d}, nil
@@ -107,10 +113,11 @@ type lister struct {
 // folder lists dir, whose entries are called prefix and their name, from the
 // first one after the given name on, whose parts come from a cursor.
 func (l *lister) folder(dir, prefix string, after []string, depth int64) error {
-	entries, err := l.files.List(dir)
+	entries, unnamed, err := l.files.ListCount(dir)
 	if err != nil {
 		return err
 	}
+	l.data.Unnamed += unnamed
 	start := 0
 	if len(after) > 0 {
 		var found bool
@@ -180,46 +187,48 @@ func (e listEntry) line() string {
 }
 
 type findArgs struct {
-	Path    string `json:"path,omitempty" default:"\"/\""`
+	Path    string `json:"path,omitempty" jsonschema:"virtual path such as /dir" default:"\"/\""`
 	Pattern string `json:"pattern" jsonschema:"*.md at any depth, src/**/*.go, {a,b}.txt"`
 	Cursor  string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to go on there"`
 }
 
 func findFiles() tool.Tool {
-	return tool.New(reader("find_files", "Find files by a glob pattern, sorted by name."),
+	return tool.New(reader("find_files", "Find files by a glob pattern, sorted by name. Files only, no folders."),
 		func(_ context.Context, names tool.Names, a findArgs) (plan tool.Plan, err error) {
-			if a.Path, err = names.Locate("find", a.Path, sandbox.ReadOnly, false); err != nil {
+			if a.Path, err = names.Locate("find", a.Path, sandbox.ReadOnly, false); err == nil {
+				a.Cursor, err = parseCursor("find", a.Path, a.Cursor)
+			}
+			if err != nil {
 				return plan, err
 			}
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				return findPage(ctx, files, a, false)
 			}
-			return tool.Reading(run, names.Reads(a.Path)...), nil
+			return tool.Reading(run, names.ReadsBelow(a.Path)...), nil
 		})
 }
 
 // findPage finds the files below a located name whose names match; with relative,
-// they are told as seen from there. Which page is shown is said by the last name
-// of the one before: the search itself is made again.
+// they are told as seen from there. A page begins after the last name of the one
+// before.
 func findPage(ctx context.Context, files *sandbox.Sandbox, a findArgs, relative bool) (tool.Result, error) {
-	found, err := files.Find(ctx, a.Path, a.Pattern, sandbox.Budget{Results: maxFound})
+	after := a.Cursor
+	if relative && after != "" {
+		after = path.Join(a.Path, after)
+	}
+	found, err := files.Find(ctx, a.Path, a.Pattern, sandbox.Budget{Results: maxEntries, After: after})
 	if err != nil {
 		return tool.Result{}, err
 	}
 	d := &listData{Path: a.Path, Entries: []listEntry{}, Cut: found.Cut, Unread: found.Unread}
 	var b strings.Builder
-	behind := 0
-	for i, f := range found.Found {
+	for _, f := range found.Found {
+		if b.Len() > maxNames {
+			break
+		}
 		name := f.Path
 		if relative {
 			name = strings.TrimPrefix(strings.TrimPrefix(name, a.Path), "/")
-		}
-		if name <= a.Cursor {
-			continue
-		}
-		if len(d.Entries) == maxEntries || b.Len() > maxNames {
-			behind = len(found.Found) - i
-			break
 		}
 		d.Entries = append(d.Entries, listEntry{Name: name, Type: "file"})
 		b.WriteString(shown(name) + "\n")
@@ -227,29 +236,55 @@ func findPage(ctx context.Context, files *sandbox.Sandbox, a findArgs, relative 
 	if len(d.Entries) == 0 {
 		fmt.Fprintf(&b, "no file below %s matches %s\n", sandbox.Shown(a.Path), sandbox.Shown(a.Pattern))
 	}
-	if behind > 0 {
-		d.Cursor = d.Entries[len(d.Entries)-1].Name
-		fmt.Fprintf(&b, "[%d more; continue with cursor %s]\n", behind, shown(d.Cursor))
+	left := len(found.Found) - len(d.Entries)
+	if d.Cut == sandbox.CutResults || d.Cut == "" && left > 0 {
+		d.Cut, d.Cursor = "", shown(d.Entries[len(d.Entries)-1].Name)
 	}
-	b.WriteString(told(d.Cut, d.Unread))
+	b.WriteString(onward(d.Cursor, d.Cut, left) + told(d.Cut, d.Unread))
 	return tool.Result{Text: b.String(), Data: d}, nil
+}
+
+// onward says how a page goes on. What a walk that did not see everything has
+// found is not the start of a list, and has no next page.
+func onward(cursor string, cut sandbox.Cut, left int) string {
+	switch {
+	case cursor != "":
+		return "[more follow; continue with cursor " + cursor + "]\n"
+	case cut != "" && left > 0:
+		return "[" + strconv.Itoa(left) + " more were found and are not shown]\n"
+	}
+	return ""
+}
+
+// parseCursor reads a cursor as it was shown: odd names are in quotes there.
+func parseCursor(op, at, cursor string) (string, error) {
+	if !strings.HasPrefix(cursor, `"`) {
+		return cursor, nil
+	}
+	plain, err := strconv.Unquote(cursor)
+	if err != nil {
+		return "", &sandbox.Error{Op: op, Path: at, Code: sandbox.ErrInvalid, Hint: "a cursor is what an earlier answer gave, with its quotes if it has any"}
+	}
+	return plain, nil
 }
 
 // told says what a walk did not see, "" where it saw everything.
 func told(cut sandbox.Cut, unread int) string {
+	const narrower = "; name a folder further down or a narrower pattern]\n"
 	text := ""
-	if cut != "" {
-		why := map[sandbox.Cut]string{
-			sandbox.CutEntries:   "there are too many files",
-			sandbox.CutBytes:     "there is too much to read",
-			sandbox.CutResults:   "there are too many results",
-			sandbox.CutTime:      "it took too long",
-			sandbox.CutCancelled: "it was stopped",
-		}[cut]
-		text = "[not everything was looked at: " + why + "; name a folder further down or a narrower pattern]\n"
+	switch why := map[sandbox.Cut]string{
+		sandbox.CutEntries:   "there are too many files",
+		sandbox.CutBytes:     "there is too much to read",
+		sandbox.CutTime:      "it took too long",
+		sandbox.CutCancelled: "it was stopped",
+	}[cut]; {
+	case cut == sandbox.CutResults:
+		text = "[these are only the first" + narrower
+	case cut != "":
+		text = "[not everything was looked at, and what is missing may be anywhere: " + why + narrower
 	}
 	if unread > 0 {
-		text += "[not read: " + strconv.Itoa(unread) + " of the files and folders" + "]\n"
+		text += "[not read: " + strconv.Itoa(unread) + " of the files and folders]\n"
 	}
 	return text
 }

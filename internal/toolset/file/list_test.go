@@ -124,7 +124,7 @@ func TestListPages(t *testing.T) {
 		}
 	}
 	contains(t, done(t, g, "list_files", `{"depth":2}`), "[more follow; continue with cursor d1/")
-	contains(t, done(t, g, "find_files", `{"pattern":"*"}`), "[1500 more; continue with cursor /d1/")
+	contains(t, done(t, g, "find_files", `{"pattern":"*"}`), "[more follow; continue with cursor /d1/")
 }
 
 // trimmed returns the names that have the prefix, without it.
@@ -225,7 +225,7 @@ func TestSearchPages(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s:%d", m.Path, m.Line))
 		}
 		if args = ""; d.Cursor != "" {
-			contains(t, r.Text, "more; continue with cursor "+d.Cursor+"]")
+			contains(t, r.Text, "[more follow; continue with cursor "+d.Cursor+"]")
 			args = `{"pattern":"hit","limit":77,"cursor":"` + d.Cursor + `"}`
 		}
 	}
@@ -236,8 +236,118 @@ func TestSearchPages(t *testing.T) {
 	if r := call(t, g, "search_files", `{"pattern":"€","limit":1000000}`); len(r.Text) > maxPage+1000 || r.Data.(*searchData).Cursor == "" {
 		t.Errorf("a page of %d bytes", len(r.Text))
 	}
-	g = memoryGate(t, map[string]string{"f": strings.Repeat("x\n", 20_000)})
-	contains(t, done(t, g, "search_files", `{"pattern":"x"}`), "[not everything was looked at: there are too many results; ")
+}
+
+// TestPagesAreComplete reads more results than any one answer has, in one file
+// and in many, to their end: each is there once.
+func TestPagesAreComplete(t *testing.T) {
+	one := map[string]string{"f": strings.Repeat("hit\n", 15_000)}
+	many := map[string]string{}
+	for i := range 40 {
+		many[fmt.Sprintf("d%02d/f%02d", i%7, i)] = strings.Repeat("hit\n", 1000)
+	}
+	names := map[string]string{}
+	for i := range 12_000 {
+		names[fmt.Sprintf("d%03d/f%06d", i%300, i)] = ""
+	}
+	for _, c := range []struct {
+		files map[string]string
+		tool  string
+		args  string
+		want  int
+	}{
+		{one, "search_files", `"pattern":"hit","path":"/f","limit":5000`, 15_000},
+		{many, "search_files", `"pattern":"hit","limit":3000`, 40_000},
+		{names, "find_files", `"pattern":"**"`, 12_000},
+		{names, "list_files", `"pattern":"**"`, 12_000},
+	} {
+		g := memoryGate(t, c.files)
+		seen, last := 0, ""
+		for args := c.args; args != ""; {
+			r := call(t, g, c.tool, "{"+args+"}")
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			cursor, got := pageOf(r.Data)
+			for _, one := range got {
+				if seen++; one <= last {
+					t.Fatalf("%s: %s after %s", c.tool, one, last)
+				}
+				last = one
+			}
+			if args = ""; cursor != "" {
+				args = c.args + `,"cursor":` + quoted(cursor)
+			}
+		}
+		if seen != c.want {
+			t.Errorf("%s %s: %d results, want %d", c.tool, c.args, seen, c.want)
+		}
+	}
+	contains(t, call(t, memoryGate(t, names), "sandbox_list", `{}`).String(), "/d249/f011949\n", "these are only the first")
+}
+
+// pageOf returns the cursor of a page and its results, as they are ordered.
+func pageOf(data any) (cursor string, list []string) {
+	switch d := data.(type) {
+	case *listData:
+		for _, e := range d.Entries {
+			list = append(list, e.Name)
+		}
+		return d.Cursor, list
+	case *searchData:
+		for _, m := range d.Matches {
+			list = append(list, fmt.Sprintf("%s:%08d", m.Path, m.Line))
+		}
+		return d.Cursor, list
+	}
+	return "", nil
+}
+
+// TestCutHasNoCursor shows what a walk found that did not see everything: that
+// is no page of a list.
+func TestCutHasNoCursor(t *testing.T) {
+	d := &searchData{Cut: sandbox.CutTime}
+	text := d.fill(slices.Repeat([]sandbox.Match{{Path: "/f", Line: 1, Text: strings.Repeat("x", 300)}}, 2000))
+	contains(t, text, " more were found and are not shown]", "what is missing may be anywhere: it took too long; name a folder further down")
+	if d.Cursor != "" || strings.Contains(text, "cursor") {
+		t.Errorf("it goes on with cursor %q", d.Cursor)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	g := memoryGate(t, map[string]string{"f": "x"})
+	r, err := findPage(ctx, g.Files, findArgs{Path: "/", Pattern: "*"}, false)
+	if found := r.Data.(*listData); err != nil || found.Cut != sandbox.CutCancelled || found.Cursor != "" {
+		t.Errorf("got %+v, %v", found, err)
+	}
+}
+
+// TestCursorAsShown gives cursors back as the text of an answer has them, quotes
+// and all.
+func TestCursorAsShown(t *testing.T) {
+	files := map[string]string{}
+	for i := range 1500 {
+		files[fmt.Sprintf("note%04d \u2764\ufe0f.txt", i)] = "hit\n"
+	}
+	g := memoryGate(t, files)
+	for name, args := range map[string]string{"list_files": `"depth":1`, "find_files": `"pattern":"*"`, "search_files": `"pattern":"hit","limit":1000`} {
+		first := call(t, g, name, "{"+args+"}")
+		_, rest, _ := strings.Cut(first.Text, "continue with cursor ")
+		cursor, _, _ := strings.Cut(rest, "]\n")
+		if given, _ := pageOf(first.Data); given != cursor || !strings.HasPrefix(cursor, `"`) {
+			t.Errorf("%s: the cursor is %q, shown as %q", name, given, cursor)
+		}
+		contains(t, done(t, g, name, "{"+args+`,"cursor":`+quoted(cursor)+"}"), "note1000 ", "note1499 ")
+		contains(t, refused(t, g, name, "{"+args+`,"cursor":"\"x"}`, sandbox.ErrInvalid), "a cursor is what an earlier answer gave")
+	}
+	contains(t, refused(t, g, "read_file", `{"path":"\"/note0000 \\u2764\\ufe0f.txt\""}`, sandbox.ErrNotFound), "shown in quotes is given without them")
+	contains(t, refused(t, g, "edit_file", `{"path":"/\"note0000 \\u2764\\ufe0f.txt\"","edits":[{"old":"a","new":"b"}]}`, sandbox.ErrNotFound), "shown in quotes")
+}
+
+// TestSearchLarge tells of files that are too large to be searched.
+func TestSearchLarge(t *testing.T) {
+	g, _ := newGate(t, map[string]string{"large": strings.Repeat(strings.Repeat("x", 99)+"\n", sandbox.MaxSearch/100+1), "small": "x\n"})
+	contains(t, refused(t, g, "search_files", `{"pattern":"x","path":"/large"}`, sandbox.ErrTooLarge), "16 MiB", "read_file")
+	contains(t, done(t, g, "search_files", `{"pattern":"x"}`), "/small:1: x\n[1 file searched]\n[1 file larger than 16 MiB not searched")
 }
 
 func TestFileInfo(t *testing.T) {
@@ -397,5 +507,18 @@ func TestReadDoesNotWait(t *testing.T) {
 	close(s.goOn)
 	if r := <-found; r.Text != "/a\n/slow/b\n" {
 		t.Errorf("found %q", r)
+	}
+}
+
+// Every tool that is not offered is an older name of one that is: rules about
+// that hold for it too.
+func TestOlderNames(t *testing.T) {
+	offered := map[string]bool{}
+	for _, tool := range Tools() {
+		if !tool.Unlisted {
+			offered[tool.Name] = true
+		} else if !offered[tool.Of] {
+			t.Errorf("%s is an older name of %q, which is not offered", tool.Name, tool.Of)
+		}
 	}
 }

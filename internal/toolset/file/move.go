@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,9 +15,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-type fromTo struct {
-	From string `json:"from" jsonschema:"what is there"`
-	To   string `json:"to" jsonschema:"its new name; nothing may be there"`
+type moveArgs struct {
+	From string `json:"from" jsonschema:"virtual path such as /dir/old"`
+	To   string `json:"to" jsonschema:"its new path; nothing may be there"`
+}
+
+type copyArgs struct {
+	From string `json:"from" jsonschema:"virtual path such as /dir/file"`
+	To   string `json:"to" jsonschema:"the copy's path; nothing may be there"`
 }
 
 // Moved is what came of a move or a copy.
@@ -30,7 +36,7 @@ func moveFile() tool.Tool {
 	const op = "move"
 	return tool.New(changer("move_file", "Move or rename a file or folder. Never overwrites: delete_file what is in the way first.",
 		policy.Read, policy.Write, policy.Delete),
-		func(_ context.Context, names tool.Names, a fromTo) (tool.Plan, error) {
+		func(_ context.Context, names tool.Names, a moveArgs) (tool.Plan, error) {
 			from, err := names.Locate(op, a.From, sandbox.ReadWrite, true)
 			if err == nil {
 				err = stays(names, op, from)
@@ -47,8 +53,8 @@ func moveFile() tool.Tool {
 					return files.Move(from, to)
 				})
 			}
-			return tool.Changing(prepare, policy.Effect{Verb: policy.Read, Target: from},
-				policy.Effect{Verb: policy.Delete, Target: from}, policy.Effect{Verb: policy.Write, Target: to}), nil
+			return tool.Changing(prepare, policy.Effect{Verb: policy.Read, Target: from, Tree: true},
+				policy.Effect{Verb: policy.Delete, Target: from, Tree: true}, policy.Effect{Verb: policy.Write, Target: to, Tree: true}), nil
 		})
 }
 
@@ -56,7 +62,7 @@ func moveFile() tool.Tool {
 func copyFile() tool.Tool {
 	const op = "copy"
 	return tool.New(changer("copy_file", "Copy a file. Never overwrites.", policy.Read, policy.Write),
-		func(_ context.Context, names tool.Names, a fromTo) (tool.Plan, error) {
+		func(_ context.Context, names tool.Names, a copyArgs) (tool.Plan, error) {
 			from, err := names.Locate(op, a.From, sandbox.ReadOnly, false)
 			if err != nil {
 				return tool.Plan{}, err
@@ -68,15 +74,17 @@ func copyFile() tool.Tool {
 			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
 				info, err := files.Stat(from)
 				if err == nil && info.IsDir() {
-					err = &sandbox.Error{Path: from, Code: sandbox.ErrIsDir,
-						Hint: "only files are copied; make_directory the new folder and copy each file, or move_file the folder"}
+					err = &sandbox.Error{Path: from, Code: sandbox.ErrIsDir, Hint: "only files are copied; make_directory the new folder and copy each file"}
+				}
+				if most := cmp.Or(names.MaxBytes(to), sandbox.MaxCopy); err == nil && info.Size() > min(most, sandbox.MaxCopy) {
+					err = tooLarge(from, fmt.Sprintf("%d bytes, at most %d", info.Size(), min(most, sandbox.MaxCopy)))
 				}
 				if err != nil {
 					return tool.Prepared{}, as(op, err)
 				}
 				return relocates(ctx, files, tool.Change{Path: from, Op: tool.Copy, To: to}, func(files *sandbox.Sandbox) error {
 					_, err := files.Copy(from, to)
-					return as(op, err)
+					return err
 				})
 			}
 			return tool.Changing(prepare, policy.Effect{Verb: policy.Read, Target: from}, policy.Effect{Verb: policy.Write, Target: to}), nil
@@ -94,17 +102,44 @@ func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act f
 		return tool.Prepared{}, err
 	}
 	c.Base, c.About = seen.version, seen.about()
+	if seen.mode.IsDir() || seen.mode.IsRegular() {
+		c.Mode = octal(seen.mode)
+		if c.Op == tool.Copy {
+			c.Mode = octal(seen.mode.Perm()) // what else there is does not come along
+		}
+	}
 	return tool.Ready(func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 		if err := seen.still(ctx, files, op, c.Path); err != nil {
 			return tool.Result{}, err
 		}
 		if err := act(files); err != nil {
-			return tool.Result{}, err
+			var why *sandbox.Error
+			if errors.As(err, &why) && why.Code == sandbox.ErrTooLarge {
+				err = tooLarge(c.Path, why.Hint)
+			}
+			return tool.Result{}, as(op, err)
 		}
 		past := map[tool.Op]string{tool.Move: "moved", tool.Copy: "copied"}[c.Op]
 		return tool.Result{Text: fmt.Sprintf("%s %s to %s: %s", past, sandbox.Shown(c.Path), sandbox.Shown(c.To), seen.about()),
 			Data: Moved{c.Path, c.To}}, nil
 	}, c), nil
+}
+
+// tooLarge says what to do with a file that does not fit where it should go.
+func tooLarge(name, why string) error {
+	return &sandbox.Error{Path: name, Code: sandbox.ErrTooLarge,
+		Hint: why + "; nothing was done: use it where it is, name a folder with a higher limit, or ask the user"}
+}
+
+// octal returns permission bits as chmod takes them.
+func octal(mode fs.FileMode) string {
+	bits := mode.Perm()
+	for i, special := range []fs.FileMode{fs.ModeSticky, fs.ModeSetgid, fs.ModeSetuid} {
+		if mode&special != 0 {
+			bits |= 0o1000 << i
+		}
+	}
+	return fmt.Sprintf("%04o", uint32(bits))
 }
 
 // stays refuses what is there for ever, so that nobody is asked about it.
@@ -129,8 +164,11 @@ func vacant(files *sandbox.Sandbox, op, from, to string) error {
 		return &sandbox.Error{Op: op, Path: to, Code: sandbox.ErrExists,
 			Hint: "it is a folder; to put it in there name the file: " + sandbox.Shown(path.Join(to, path.Base(from)))}
 	}
-	return &sandbox.Error{Op: op, Path: to, Code: sandbox.ErrExists,
-		Hint: "nothing is overwritten unasked; choose another name, or delete_file it first"}
+	hint := "nothing is overwritten unasked; choose another name"
+	if op == string(tool.Move) { // who may move may delete
+		hint += ", or delete_file it first"
+	}
+	return &sandbox.Error{Op: op, Path: to, Code: sandbox.ErrExists, Hint: hint}
 }
 
 const (

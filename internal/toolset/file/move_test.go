@@ -71,6 +71,11 @@ func TestChangedAtThePrompt(t *testing.T) {
 		{"move_file", args{"from": "/a", "to": "/b"}, func(s *scene) { s.put("proj/a", "ONE\n") }},
 		{"move_file", args{"from": "/d", "to": "/b"}, func(s *scene) { s.put("proj/d/x", "foreign") }},
 		{"copy_file", args{"from": "/a", "to": "/b"}, func(s *scene) { s.put("proj/a", "ONE\n") }},
+		{"write_file", args{"path": "/a", "content": "two\n"}, func(s *scene) { check(s.t, os.Chmod(s.host("proj/a"), 0o755)) }},
+		{"edit_file", oneEdit("/a", "one", "two"), func(s *scene) { check(s.t, os.Chmod(s.host("proj/a"), 0o755)) }},
+		{"move_file", args{"from": "/a", "to": "/b"}, func(s *scene) { check(s.t, os.Chmod(s.host("proj/a"), 0o755)) }},
+		{"copy_file", args{"from": "/a", "to": "/b"}, func(s *scene) { check(s.t, os.Chmod(s.host("proj/a"), 0o755)) }},
+		{"move_file", args{"from": "/d", "to": "/b"}, func(s *scene) { check(s.t, os.Chmod(s.host("proj/d/x"), 0o755)) }},
 		{"delete_file", args{"path": "/a"}, func(s *scene) { s.put("proj/a", "ONE\n") }},
 		{"delete_file", args{"path": "/d", "recursive": true}, func(s *scene) { s.put("proj/d/z", "foreign") }},
 		{"delete_file", args{"path": "/d", "recursive": true}, func(s *scene) { s.put("proj/d/x", "X") }},
@@ -139,4 +144,94 @@ func TestDeleteIsBounded(t *testing.T) {
 	if len(s.asked) != 0 || len(memory.Files()) != len(objects) {
 		t.Errorf("asked %d times, %d of %d files left", len(s.asked), len(memory.Files()), len(objects))
 	}
+}
+
+// Who is asked sees the permission bits that a file keeps or takes along, and
+// the answer is bound to them.
+func TestModesAreShown(t *testing.T) {
+	for _, row := range []struct {
+		tool string
+		args args
+		want string
+	}{
+		{"write_file", args{"path": "/a", "content": "two"}, "0755"},
+		{"edit_file", oneEdit("/a", "one", "two"), "0755"},
+		{"copy_file", args{"from": "/a", "to": "/b"}, "0755"},
+		{"move_file", args{"from": "/a", "to": "/b"}, "4755"},
+		{"move_file", args{"from": "/d", "to": "/b"}, "0750"},
+		{"move_file", args{"from": "/l", "to": "/b"}, ""},
+		{"write_file", args{"path": "/new", "content": "two"}, ""},
+	} {
+		s := newScene(t, map[string]string{"a": "one", "d/x": "x"})
+		s.link("a", "proj/l")
+		check(t, os.Chmod(s.host("proj/a"), 0o755|os.ModeSetuid))
+		check(t, os.Chmod(s.host("proj/d"), 0o750))
+		s.must(row.tool, row.args)
+		if got := s.asked[0].Changes[0].Mode; got != row.want {
+			t.Errorf("%s %v: mode %q, want %q", row.tool, row.args, got, row.want)
+		}
+	}
+	digests := map[string]bool{}
+	for _, mode := range []os.FileMode{0o644, 0o755} {
+		s := newScene(t, map[string]string{"a": "one"})
+		check(t, os.Chmod(s.host("proj/a"), mode))
+		s.must("edit_file", oneEdit("/a", "one", "two"))
+		digests[s.asked[0].Digest] = true
+	}
+	if len(digests) != 2 {
+		t.Errorf("%d digests of 2 modes", len(digests))
+	}
+}
+
+// Effects say whether they reach below a folder.
+func TestEffectsReachBelow(t *testing.T) {
+	s := newScene(t, map[string]string{"a": "one", "d/x": "x"})
+	for _, row := range []struct {
+		tool string
+		args args
+		want string
+	}{
+		{"list_files", args{"path": "/d"}, "read /d/**"},
+		{"find_files", args{"path": "/d", "pattern": "*"}, "read /d/**"},
+		{"search_files", args{"path": "/d", "pattern": "x"}, "read /d/**"},
+		{"sandbox_list", args{"path": "/d"}, "read /d/**"},
+		{"list_files", args{}, "read /**"},
+		{"read_file", args{"path": "/a"}, "read /a"},
+		{"file_info", args{"path": "/d"}, "read /d"},
+		{"file_exists", args{"path": "/d"}, "read /d"},
+		{"copy_file", args{"from": "/a", "to": "/b"}, "read /a, write /b"},
+		{"move_file", args{"from": "/d", "to": "/e"}, "read /d/**, delete /d/**, write /e/**"},
+		{"delete_file", args{"path": "/b"}, "delete /b"},
+		{"delete_file", args{"path": "/e", "recursive": true}, "delete /e/**"},
+	} {
+		s.kept = nil
+		s.must(row.tool, row.args)
+		if got := strings.Join(s.kept[0].Effects, ", "); got != row.want {
+			t.Errorf("%s %v: %s, want %s", row.tool, row.args, got, row.want)
+		}
+	}
+}
+
+// What is too large for where it should go stays, and the error says what to do.
+func TestTooLargeToMove(t *testing.T) {
+	small := sandbox.Mount{Target: "/small", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadWrite, MaxFileBytes: 10}
+	s := newScene(t, map[string]string{"a": "more than ten bytes"}, small)
+	s.fails(sandbox.ErrTooLarge, "copy_file", args{"from": "/a", "to": "/small/a"}, "19 bytes, at most 10", "use it where it is")
+	if len(s.asked) > 0 {
+		t.Error("asked about what cannot be done")
+	}
+	s.fails(sandbox.ErrTooLarge, "move_file", args{"from": "/a", "to": "/small/a"}, "19 bytes, at most 10", "use it where it is")
+	check(t, os.Truncate(s.host("proj/a"), sandbox.MaxCopy+1))
+	s.fails(sandbox.ErrTooLarge, "copy_file", args{"from": "/a", "to": "/b"}, "use it where it is")
+}
+
+// A folder that is not empty, or no longer, is kept unless all of it is meant.
+func TestDeleteNamesRecursive(t *testing.T) {
+	s := newScene(t, nil)
+	check(t, os.Mkdir(s.host("proj/d"), 0o777))
+	s.during = func() { s.put("proj/d/x", "x") }
+	s.fails(sandbox.ErrConflict, "delete_file", args{"path": "/d"}, "meanwhile")
+	s.during = nil
+	s.fails(sandbox.ErrNotEmpty, "delete_file", args{"path": "/d"}, "set recursive")
+	s.want("proj/d/x", "x")
 }

@@ -45,6 +45,7 @@ func oldReadText() tool.Tool {
 			}
 			return tool.Reading(run, names.Reads(at)...), nil
 		})
+	t.Of = "read_file"
 	return t.As(t.Name)
 }
 
@@ -84,8 +85,9 @@ func oldList() tool.Tool {
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				return listOld(ctx, files, a)
 			}
-			return tool.Reading(run, names.Reads(a.Path)...), nil
+			return tool.Reading(run, names.ReadsBelow(a.Path)...), nil
 		})
+	t.Of = "list_files"
 	return t.As(t.Name)
 }
 

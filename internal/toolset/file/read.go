@@ -22,10 +22,10 @@ const (
 )
 
 type readArgs struct {
-	Path   string `json:"path"`
+	Path   string `json:"path" jsonschema:"virtual path such as /dir/file"`
 	Offset int64  `json:"offset,omitempty" jsonschema:"first line, from 1; negative counts from the end"`
 	Limit  int64  `json:"limit,omitempty" jsonschema:"lines" default:"2000"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to go on there"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to go on there; offset wins over it"`
 }
 
 // readData is a page of a file for programs. The content is as in the file, but
@@ -66,7 +66,7 @@ func readFile() tool.Tool {
 }
 
 type readFilesArgs struct {
-	Paths []string `json:"paths" jsonschema:"at most 50"`
+	Paths []string `json:"paths" jsonschema:"virtual paths such as /dir/file, at most 50"`
 }
 
 // readEach is one of several files for programs.

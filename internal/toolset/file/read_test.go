@@ -176,7 +176,7 @@ func TestReadBinary(t *testing.T) {
 	} {
 		args := `{"path":"` + name + `","offset":1,"limit":5000}`
 		contains(t, refused(t, g, "read_file", args, sandbox.ErrInvalid),
-			"/"+name, "cannot read a binary file as text", kind, "attach", "file_info", "copy_file")
+			"/"+name, "cannot read a binary file as text", kind, "attachments", "the user", "file_info")
 		if name != "late.txt" {
 			refused(t, g, "sandbox_read_text", `{"path":"`+name+`"}`, sandbox.ErrInvalid)
 		}

@@ -13,10 +13,13 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-const maxHits = 200 // of a page, unless more are asked for
+const (
+	maxHits  = 200    // of a page, unless more are asked for
+	mostHits = 10_000 // of a page, whatever is asked for
+)
 
 type searchArgs struct {
-	Path       string `json:"path,omitempty" jsonschema:"folder or file" default:"\"/\""`
+	Path       string `json:"path,omitempty" jsonschema:"virtual path of a folder or file" default:"\"/\""`
 	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2), matched line by line"`
 	Glob       string `json:"glob,omitempty" jsonschema:"only files that match: *.go"`
 	Literal    bool   `json:"literal,omitempty" jsonschema:"pattern is plain text"`
@@ -31,6 +34,7 @@ type searchData struct {
 	Matches []searchMatch `json:"matches"`
 	Files   int           `json:"files"`  // searched
 	Binary  int           `json:"binary"` // passed over
+	Large   int           `json:"large"`  // passed over
 	Unread  int           `json:"unread"`
 	Cursor  string        `json:"cursor,omitempty"` // where there are more
 	Cut     sandbox.Cut   `json:"cut,omitempty"`    // why not everything was looked at
@@ -55,6 +59,9 @@ func searchFiles() tool.Tool {
 			if _, err := syntax.Parse(a.Pattern, syntax.Perl); err != nil && !a.Literal {
 				return plan, invalid(sandbox.Shown(strings.TrimPrefix(err.Error(), "error parsing regexp: ")) + "; for a plain text set literal: true")
 			}
+			if a.Cursor, err = parseCursor("search", a.Path, a.Cursor); err != nil {
+				return plan, err
+			}
 			after, ok := parseMatch(a.Cursor)
 			if !ok {
 				return plan, invalid("a cursor is what an earlier answer gave")
@@ -62,7 +69,7 @@ func searchFiles() tool.Tool {
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				return search(ctx, files, a, after)
 			}
-			return tool.Reading(run, names.Reads(a.Path)...), nil
+			return tool.Reading(run, names.ReadsBelow(a.Path)...), nil
 		})
 }
 
@@ -81,35 +88,36 @@ func parseMatch(cursor string) (searchMatch, bool) {
 
 // search searches below a located name, or in it, for matches after one.
 func search(ctx context.Context, files *sandbox.Sandbox, a searchArgs, after searchMatch) (tool.Result, error) {
-	q := sandbox.Query{Pattern: a.Pattern, Literal: a.Literal, IgnoreCase: a.IgnoreCase, Glob: a.Glob}
-	if after.Path != "" {
-		q.Pick = func(dir string, e sandbox.Entry) (keep, enter bool) {
-			return path.Join(dir, e.Name) >= after.Path, true
-		}
-	}
-	found, err := files.Search(ctx, a.Path, q, sandbox.Budget{})
-	if errors.Is(err, sandbox.ErrNotDir) {
-		// A file: it is searched as the one entry of its folder.
-		q.Glob = ""
-		q.Pick = func(dir string, e sandbox.Entry) (keep, enter bool) { return path.Join(dir, e.Name) == a.Path, false }
-		found, err = files.Search(ctx, path.Dir(a.Path), q, sandbox.Budget{})
-	}
-	if err != nil {
-		return tool.Result{}, err
-	}
+	q := sandbox.Query{Pattern: a.Pattern, Literal: a.Literal, IgnoreCase: a.IgnoreCase, Glob: a.Glob, AfterLine: after.Line}
 	limit := a.Limit
 	if limit < 1 {
 		limit = maxHits
 	}
-	d := &searchData{Path: a.Path, Matches: []searchMatch{}, Files: found.Files, Binary: found.Binary, Unread: found.Unread, Cut: found.Cut}
-	var b strings.Builder
-	behind := 0
-	for i, m := range found.Found {
-		if m.Path < after.Path || m.Path == after.Path && m.Line <= after.Line {
-			continue
+	budget := sandbox.Budget{Results: int(min(limit, mostHits)), After: after.Path}
+	found, err := files.Search(ctx, a.Path, q, budget)
+	if errors.Is(err, sandbox.ErrNotDir) {
+		// A file: it is searched as the one entry of its folder.
+		q.Glob = ""
+		q.Pick = func(dir string, e sandbox.Entry) (keep, enter bool) { return path.Join(dir, e.Name) == a.Path, false }
+		found, err = files.Search(ctx, path.Dir(a.Path), q, budget)
+		if err == nil && found.Large > 0 {
+			err = &sandbox.Error{Op: "search", Path: a.Path, Code: sandbox.ErrTooLarge,
+				Hint: fmt.Sprintf("files of more than %d MiB are not searched; read_file reads it in pages, from any line", sandbox.MaxSearch>>20)}
 		}
-		if int64(len(d.Matches)) == limit || b.Len() > maxPage {
-			behind = len(found.Found) - i
+	}
+	if err != nil {
+		return tool.Result{}, err
+	}
+	d := &searchData{Path: a.Path, Matches: []searchMatch{}, Files: found.Files, Binary: found.Binary, Large: found.Large, Unread: found.Unread, Cut: found.Cut}
+	text := d.fill(found.Found)
+	return tool.Result{Text: text, Data: d}, nil
+}
+
+// fill takes over the matches that a page has room for, and returns its text.
+func (d *searchData) fill(found []sandbox.Match) string {
+	var b strings.Builder
+	for _, m := range found {
+		if b.Len() > maxPage {
 			break
 		}
 		d.Matches = append(d.Matches, searchMatch(m))
@@ -118,15 +126,19 @@ func search(ctx context.Context, files *sandbox.Sandbox, a searchArgs, after sea
 	if len(d.Matches) == 0 {
 		b.WriteString("no match\n")
 	}
-	if behind > 0 {
+	left := len(found) - len(d.Matches)
+	if d.Cut == sandbox.CutResults || d.Cut == "" && left > 0 {
 		last := d.Matches[len(d.Matches)-1]
-		d.Cursor = last.Path + ":" + strconv.Itoa(last.Line)
-		fmt.Fprintf(&b, "[%d more; continue with cursor %s]\n", behind, shown(d.Cursor))
+		d.Cut, d.Cursor = "", shown(last.Path+":"+strconv.Itoa(last.Line))
 	}
+	b.WriteString(onward(d.Cursor, d.Cut, left))
 	fmt.Fprintf(&b, "[%s searched", counted(d.Files, "file"))
 	if d.Binary > 0 {
 		fmt.Fprintf(&b, ", %d binary passed over", d.Binary)
 	}
-	b.WriteString("]\n" + told(d.Cut, d.Unread))
-	return tool.Result{Text: b.String(), Data: d}, nil
+	b.WriteString("]\n")
+	if d.Large > 0 {
+		fmt.Fprintf(&b, "[%s larger than %d MiB not searched; read_file reads them in pages]\n", counted(d.Large, "file"), sandbox.MaxSearch>>20)
+	}
+	return b.String() + told(d.Cut, d.Unread)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
@@ -11,7 +12,7 @@ import (
 )
 
 type writeArgs struct {
-	Path      string `json:"path" jsonschema:"the file"`
+	Path      string `json:"path" jsonschema:"virtual path such as /dir/file"`
 	Content   string `json:"content" jsonschema:"its whole new text"`
 	IfVersion string `json:"if_version,omitempty" jsonschema:"write only if the file is still at this version"`
 }
@@ -46,7 +47,7 @@ func oldWriteText() tool.Tool {
 		Content string `json:"content" jsonschema:"its whole new text"`
 	}
 	t := changer("sandbox_write_text", "An older name of write_file.", policy.Write)
-	t.Private, t.Unlisted = []string{"content"}, true
+	t.Private, t.Unlisted, t.Of = []string{"content"}, true, "write_file"
 	return tool.New(t,
 		func(_ context.Context, names tool.Names, a args) (tool.Plan, error) {
 			return planWrite(names, writeArgs{Path: a.Path, Content: a.Content})
@@ -89,6 +90,7 @@ func planWrite(names tool.Names, a writeArgs) (tool.Plan, error) {
 // A base is a file as it was when a change of it was planned.
 type base struct {
 	version sandbox.Version // zero: there is no file
+	mode    fs.FileMode
 	content []byte
 	size    int64
 	whole   bool // content is all of it; otherwise it is too large to read
@@ -97,16 +99,21 @@ type base struct {
 // readBase reads the file that a change is made from, if there is one.
 func readBase(files *sandbox.Sandbox, op, name string) (base, error) {
 	data, version, err := files.ReadVersion(name)
-	switch {
-	case err == nil:
-		return base{version, data, int64(len(data)), true}, nil
-	case errors.Is(err, sandbox.ErrNotFound):
+	if errors.Is(err, sandbox.ErrNotFound) {
 		return base{whole: true}, nil
-	case errors.Is(err, sandbox.ErrTooLarge):
-		info, err := files.Stat(name)
-		return base{version: info.Version(), size: info.Size()}, as(op, err)
 	}
-	return base{}, as(op, err)
+	whole := err == nil
+	if err != nil && !errors.Is(err, sandbox.ErrTooLarge) {
+		return base{}, as(op, err)
+	}
+	info, err := files.Stat(name)
+	if err != nil {
+		return base{}, as(op, err)
+	}
+	if !whole {
+		version = info.Version()
+	}
+	return base{version, info.Mode(), data, info.Size(), whole}, nil
 }
 
 // check holds the file against the version that the caller has seen.
@@ -131,6 +138,9 @@ func (b base) becomes(op, name string, content []byte, told func(written int, ve
 		change.Diff, change.Original = "", nil
 		change.About = fmt.Sprintf("%s, too large to compare, → %s", amount(b.size), amount(int64(len(content))))
 	}
+	if !b.version.IsZero() {
+		change.Mode = octal(b.mode.Perm()) // what else there is does not stay
+	}
 	return tool.Ready(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 		if err := b.replace(files, op, name, content); err != nil {
 			return tool.Result{}, err
@@ -139,16 +149,19 @@ func (b base) becomes(op, name string, content []byte, told func(written int, ve
 		if b.version.IsZero() {
 			verb = "created"
 		}
-		return tool.Result{Text: fmt.Sprintf("%s %s: %d bytes, version %s", verb, sandbox.Shown(name), len(content), version),
+		return tool.Result{Text: fmt.Sprintf("%s %s: %s, version %s", verb, sandbox.Shown(name), amount(int64(len(content))), version),
 			Data: told(len(content), version)}, nil
 	}, change)
 }
 
-// replace writes the content if the file is still as it was.
+// replace writes the content if the file is still as it was, and has the mode
+// that it keeps.
 func (b base) replace(files *sandbox.Sandbox, op, name string, content []byte) error {
 	var err error
 	if b.version.IsZero() {
 		_, err = files.WriteNew(name, content)
+	} else if info, there := files.Stat(name); there == nil && info.Mode() != b.mode {
+		err = sandbox.ErrConflict
 	} else {
 		_, err = files.WriteIf(name, content, b.version)
 	}
@@ -166,7 +179,7 @@ func changedMeanwhile(op, name string) error {
 }
 
 type directoryArgs struct {
-	Path string `json:"path" jsonschema:"the folder"`
+	Path string `json:"path" jsonschema:"virtual path such as /dir/new"`
 }
 
 // makeDirectory makes a folder and those above it.

@@ -195,7 +195,31 @@ func TestDiff(t *testing.T) {
 	if c.Diff != "" || !strings.Contains(c.About, fmt.Sprintf("%d → 1 lines", maxCompared/2)) {
 		t.Errorf("%.200s %s", c.Diff, c.About)
 	}
-	if got := unified("/a", "/a", legible([]byte("caf\xe9\n")), legible([]byte("caf\xe8\n"))); !strings.Contains(got, "-café\n+cafè\n") {
+	if got := unified("/a", "/a", legible([]byte("caf\xe9\n"), false), legible([]byte("caf\xe8\n"), false)); !strings.Contains(got, "-café\n+cafè\n") {
 		t.Errorf("%q", got)
+	}
+}
+
+// A diff does not hide that a text is written in another encoding, nor that a
+// byte becomes the letters by which it is shown.
+func TestDiffOfEncodings(t *testing.T) {
+	for _, row := range []struct {
+		why, old, new, diff string
+		changes             bool
+	}{
+		{"to UTF-8", "caf\xe9\nline\n", "café\nline\n", "-caf\\xE9\n+café\n line\n", true},
+		{"to ASCII", "caf\xe9\n", "cafe\n", "-caf\\xE9\n+cafe\n", true},
+		{"to its escape", "caf\xe9\n", `caf\xE9` + "\n", "-caf\\xE9\n+caf\\\\xE9\n", true},
+		{"behind a backslash", "\\\xe9\n", `\\xE9` + "\n", `-\\\xE9` + "\n" + `+\\\\xE9` + "\n", true},
+		{"one of two, both mixed", "\xe9 \xff é\n", "é \xff é\n", "-\\xE9 \\xFF é\n+é \\xFF é\n", false},
+		{"Latin-1 as before", "caf\xe9\n", "th\xe9\n", "-café\n+thé\n", false},
+	} {
+		c := changed("/f", sandbox.Version{}.With([]byte(row.old)), []byte(row.old), []byte(row.new))
+		if _, got, _ := strings.Cut(c.Diff, "@@\n"); got != row.diff {
+			t.Errorf("%s: got %q, want %q", row.why, got, row.diff)
+		}
+		if got := strings.Contains(c.About, "encoding changes"); got != row.changes {
+			t.Errorf("%s: %s", row.why, c.About)
+		}
 	}
 }

@@ -1,0 +1,269 @@
+//go:build unix
+
+package state_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// hurried opens a folder whose locks are not waited for.
+func hurried(t *testing.T, dir string) *state.Folder {
+	f := open(t, dir)
+	f.SetPatience(time.Millisecond)
+	return f
+}
+
+func isLocked(err error, name string) bool {
+	return err != nil && strings.HasPrefix(err.Error(), name+": locked by another process") && strings.Contains(err.Error(), "remove nothing")
+}
+
+// Whatever is deleted under somebody who appends, no other record is lost, and
+// nobody is told of a record that is not there.
+func TestDeletedWhileAppending(t *testing.T) {
+	for _, gone := range [][]string{{"head"}, {"jsonl"}, {"head", "jsonl"}} {
+		dir := filepath.Join(t.TempDir(), "state")
+		l, other := log(t, open(t, dir), 0), log(t, hurried(t, dir), 0)
+		if err := errors.Join(add(l, true, "one"), add(other, true, "two")); err != nil {
+			t.Fatal(err)
+		}
+		var between error
+		err := l.Append(true, func(state.Tail) ([][]byte, []byte, error) {
+			for _, name := range gone {
+				if err := os.Remove(filepath.Join(dir, "journal."+name)); err != nil {
+					return nil, nil, err
+				}
+			}
+			between = add(log(t, hurried(t, dir), 0), true, "other")
+			return [][]byte{[]byte("mine")}, []byte("mine"), nil
+		})
+		if !strings.Contains(fmt.Sprint(err), "taken away while it was written to") {
+			t.Errorf("without %s: the writer was told %v", gone, err)
+		}
+		want := "one two"
+		if slices.Contains(gone, "jsonl") {
+			want = ""
+		}
+		if len(gone) == 2 { // then both files are others, and nobody is in the way
+			want = "other"
+		}
+		if (between == nil) != (len(gone) == 2) || between != nil && !isLocked(between, "journal.head") && !isLocked(between, "journal.jsonl") {
+			t.Errorf("without %s: somebody else: %v", gone, between)
+		}
+		if got, err := read(l); got != want || err != nil {
+			t.Errorf("without %s: read %q, %v, want %q", gone, got, err, want)
+		}
+		if err := errors.Join(add(l, true, "x"), add(other, true, "y")); err != nil {
+			t.Errorf("without %s: it does not go on: %v", gone, err)
+		}
+		if got, err := read(l); got != strings.TrimSpace(want+" x y") || err != nil {
+			t.Errorf("without %s: read %q, %v", gone, got, err)
+		}
+	}
+}
+
+const appendVariable = "STATE_TEST_APPEND"
+
+// TestAppendPart is another process, which appends and says which records it
+// was told are kept. Without a number it holds the log until it is killed.
+func TestAppendPart(t *testing.T) {
+	name, dir, ok := strings.Cut(os.Getenv(appendVariable), " ")
+	if !ok {
+		return
+	}
+	l := log(t, open(t, dir), 0)
+	if name == "hold" {
+		l.Append(false, func(state.Tail) ([][]byte, []byte, error) {
+			fmt.Println("kept hold")
+			select {}
+		})
+	}
+	for i := range 500 {
+		record := fmt.Sprintf("%s%d", name, i)
+		if add(l, false, record) == nil {
+			fmt.Println("kept", record)
+		}
+	}
+}
+
+func appender(t *testing.T, name, dir string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestAppendPart$")
+	cmd.Env = append(os.Environ(), appendVariable+"="+name+" "+dir)
+	out, err := cmd.StdoutPipe()
+	if err := errors.Join(err, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return cmd, bufio.NewScanner(out)
+}
+
+// Processes append while somebody deletes whatever is not the records: each
+// record that was acknowledged is there, once.
+func TestDeleterCostsNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l := log(t, open(t, dir), 0)
+	type said struct {
+		lines []string
+		err   error
+	}
+	done := make(chan said)
+	for _, name := range []string{"a", "b", "c"} {
+		cmd, out := appender(t, name, dir)
+		go func() {
+			var s said
+			for out.Scan() {
+				if record, ok := strings.CutPrefix(out.Text(), "kept "); ok {
+					s.lines = append(s.lines, record)
+				}
+			}
+			s.err = cmd.Wait()
+			done <- s
+		}()
+	}
+	kept, deleted := map[string]int{}, 0
+	for running := 3; running > 0; {
+		select {
+		case s := <-done:
+			if s.err != nil || len(s.lines) == 0 {
+				t.Errorf("another process kept %d records, %v", len(s.lines), s.err)
+			}
+			for _, record := range s.lines {
+				kept[record]++
+			}
+			running--
+		default:
+			for _, name := range []string{"journal.head", "journal.lock"} {
+				if os.Remove(filepath.Join(dir, name)) == nil {
+					deleted++
+				}
+			}
+		}
+	}
+	got, err := read(l)
+	if err != nil || deleted == 0 {
+		t.Errorf("after %d deletions: %v", deleted, err)
+	}
+	for _, record := range strings.Fields(got) {
+		kept[record]--
+	}
+	for record, n := range kept {
+		if n != 0 {
+			t.Errorf("%s is there %d times less than it was acknowledged", record, n)
+		}
+	}
+	t.Logf("%d records, %d deletions", len(kept), deleted)
+}
+
+// Whatever is deleted while a document changes, nobody else is in a change.
+func TestDeletedWhileUpdating(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	f, other := open(t, dir), hurried(t, dir)
+	if err := f.Update("n", countUp); err != nil {
+		t.Fatal(err)
+	}
+	err := f.Update("n", func(old []byte) ([]byte, error) {
+		for _, name := range names(t, dir) {
+			if name != "n" {
+				os.Remove(filepath.Join(dir, name))
+			}
+		}
+		if err := other.Update("n", countUp); !isLocked(err, "n") {
+			t.Errorf("two are in a change: %v", err)
+		}
+		return countUp(old)
+	})
+	data, _ := f.Read("n")
+	if n, _ := number(data); n != 2 || err != nil {
+		t.Errorf("counted %d, %v, want 2", n, err)
+	}
+	if err := other.Update("n", countUp); err != nil {
+		t.Error(err)
+	}
+}
+
+// Decisions are made one after the other, by the folder's own lock.
+func TestDecisionsWait(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	once, _ := hurried(t, dir).Once("answers")
+	if _, _, err := once.Decide("k", []byte("yes")); err != nil {
+		t.Fatal(err)
+	}
+	room, err := os.Open(filepath.Join(dir, "answers.once"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(room.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if _, first, err := once.Decide("other", []byte("yes")); first || !isLocked(err, "answers.once") {
+		t.Errorf("decided %t, %v beside another", first, err)
+	}
+	room.Close()
+	if _, first, err := once.Decide("other", []byte("yes")); !first || err != nil {
+		t.Errorf("decided %t, %v", first, err)
+	}
+}
+
+// A process that is stopped while it appends stops nobody for ever.
+func TestStoppedProcess(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l := log(t, hurried(t, dir), 0)
+	if err := add(l, true, "one"); err != nil {
+		t.Fatal(err)
+	}
+	cmd, out := appender(t, "hold", dir)
+	for out.Scan() && out.Text() != "kept hold" {
+	}
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := add(l, true, "two"); !isLocked(err, "journal.head") {
+		t.Errorf("beside a stopped process: %v", err)
+	}
+	if got, err := read(l); got != "one" || err != nil {
+		t.Errorf("beside a stopped process: read %q, %v", got, err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	if err := add(l, true, "two"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A content whose place was taken while it was written is not kept as another.
+func TestContentTaken(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	blobs, _ := open(t, dir).Blobs("staged")
+	_, err := blobs.Put(taker{filepath.Join(dir, "staged.blobs", "new-00")})
+	if !strings.Contains(fmt.Sprint(err), "taken away") {
+		t.Errorf("put: %v", err)
+	}
+	if got := names(t, filepath.Join(dir, "staged.blobs")); len(got) != 1 {
+		t.Errorf("files %q, want what the other one writes", got)
+	}
+}
+
+// taker is a content that puts another file in the place of its own.
+type taker struct{ name string }
+
+func (r taker) Read([]byte) (int, error) {
+	if err := errors.Join(os.Remove(r.name), os.WriteFile(r.name, []byte("other"), 0o600)); err != nil {
+		return 0, err
+	}
+	return 0, io.EOF
+}

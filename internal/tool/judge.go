@@ -1,0 +1,109 @@
+package tool
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Judge decides about effects as the grant does, by every name that the files
+// have: where the folders of mounts overlap, what one name blocks no other
+// allows. The least consent holds.
+func (g Gate) Judge(effects ...policy.Effect) policy.Decision {
+	least := g.Grant.Decide(effects...)
+	for _, e := range effects {
+		for _, alias := range g.aliases(e) {
+			// A name that the worker was not given says nothing about the one it was.
+			if g.Grant.Files.Access(alias) == sandbox.None {
+				continue
+			}
+			also := policy.Effect{Verb: e.Verb, Target: alias}
+			if d := g.Grant.Decide(also); d.Consent < least.Consent {
+				d.Effect = e
+				least = d
+			}
+		}
+	}
+	return least
+}
+
+func (g Gate) aliases(e policy.Effect) []string {
+	if !onFiles(e.Verb) || g.Files == nil {
+		return nil
+	}
+	return g.Files.Aliases(e.Target)
+}
+
+func onFiles(v policy.Verb) bool { return v >= policy.Read && v <= policy.Attach }
+
+// stricter returns the names below the target of an effect, by whichever name
+// they are known, for which less consent holds than for the effect. What it does
+// to a folder does not reach them.
+func (g Gate) stricter(e policy.Effect) []string {
+	if !onFiles(e.Verb) {
+		return nil
+	}
+	var names []string
+	for _, c := range g.candidates(e.Verb) {
+		for _, name := range append([]string{c}, g.aliases(policy.Effect{Verb: e.Verb, Target: c})...) {
+			if strings.HasPrefix(name, strings.TrimSuffix(e.Target, "/")+"/") && !slices.Contains(names, name) &&
+				g.Judge(policy.Effect{Verb: e.Verb, Target: name}).Consent < g.Judge(e).Consent {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// candidates are the names at which the decision about a verb may change.
+func (g Gate) candidates(verb policy.Verb) []string {
+	var names []string
+	for _, root := range g.Grant.Files.Roots() {
+		names = append(names, root.Path)
+	}
+	for _, r := range g.Grant.Consent.Rules() {
+		if r.Verb == verb || verb == policy.Attach && r.Verb == policy.Read {
+			names = append(names, r.Target)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// limits returns what the effects need of a sandbox: at each target the access
+// of its verbs, and nothing elsewhere. With looking, nothing may be changed.
+// Left is what is held back below a target because less consent holds there.
+func (g Gate) limits(effects []policy.Effect, looking bool) (needs []sandbox.Limit, left []string) {
+	var order []string
+	at := map[string]*sandbox.Limit{}
+	for _, e := range effects {
+		if !onFiles(e.Verb) {
+			continue
+		}
+		l := at[e.Target]
+		if l == nil {
+			l = &sandbox.Limit{Path: e.Target, Access: sandbox.ReadOnly, NoWrite: true, NoDelete: true}
+			at[e.Target] = l
+			order = append(order, e.Target)
+		}
+		if !looking && (e.Verb == policy.Write || e.Verb == policy.Delete) {
+			l.Access = sandbox.ReadWrite
+		}
+		l.NoWrite = l.NoWrite && e.Verb != policy.Write
+		l.NoDelete = l.NoDelete && e.Verb != policy.Delete
+	}
+	for _, path := range order {
+		needs = append(needs, *at[path])
+	}
+	for _, e := range effects {
+		for _, name := range g.stricter(e) {
+			if at[name] == nil && !slices.Contains(left, name) {
+				needs = append(needs, sandbox.Limit{Path: name})
+				left = append(left, name)
+			}
+		}
+	}
+	return needs, left
+}
