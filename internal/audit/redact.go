@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // redacted stands where a secret was.
@@ -183,7 +184,7 @@ func isBase64(c byte) bool {
 // A pattern finds one kind of credential.
 type pattern struct {
 	hints []string // one of them is in every match, in lower case
-	match *regexp.Regexp
+	match func() *regexp.Regexp
 	group int                     // what of the match is secret: a group, 0 for all
 	sure  func(match string) bool // what the expression cannot say; nil for nothing
 }
@@ -191,7 +192,7 @@ type pattern struct {
 // secretWord is the name of something that is not told.
 const secretWord = `(?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|credential|credentials)`
 
-var secretNames = regexp.MustCompile(`(?i)` + secretWord + `$|^(?:proxy-)?authorization$|^(?:set-)?cookie$`)
+var secretNames = late(`(?i)` + secretWord + `$|^(?:proxy-)?authorization$|^(?:set-)?cookie$`)
 
 // secretName reports whether what has this name is a secret.
 func secretName(name string) bool {
@@ -199,7 +200,7 @@ func secretName(name string) bool {
 		return false
 	}
 	lower := strings.ToLower(name)
-	return hinted(lower, nameHints) && secretNames.MatchString(name)
+	return hinted(lower, nameHints) && secretNames().MatchString(name)
 }
 
 var nameHints = append([]string{"authorization", "cookie"}, wordHints...)
@@ -210,38 +211,38 @@ var wordHints = []string{"pass", "pwd", "secret", "token", "key", "credential"}
 // secret, to be told to a journal in its [Options]. It errs on the side of a
 // secret; what holds a path is none.
 func LooksSecret(name string) bool {
-	return secretVariables.MatchString(name) && !pathVariables.MatchString(name)
+	return secretVariables().MatchString(name) && !pathVariables().MatchString(name)
 }
 
 var (
-	secretVariables = regexp.MustCompile(`(?i)key|token|secret|pass|pwd|pat$|credential|auth(?:[^o]|o[^r]|ori[sz]|o?$)|cookie|jwt|bearer|` +
+	secretVariables = late(`(?i)key|token|secret|pass|pwd|pat$|credential|auth(?:[^o]|o[^r]|ori[sz]|o?$)|cookie|jwt|bearer|` +
 		`dsn|pem|pin$|otp|seed|mnemonic|webhook|connection_?string|private`)
-	pathVariables = regexp.MustCompile(`(?i)^(?:old)?pwd$|(?:^|_)(?:path|sock|dir|file|home)$`)
+	pathVariables = late(`(?i)^(?:old)?pwd$|(?:^|_)(?:path|sock|dir|file|home)$`)
 )
 
 // patterns are the credentials that are known by their looks. A new kind is a
 // new line here, and one in the test's table.
 var patterns = []pattern{
 	// Anthropic, OpenAI and those who took after them. Many a name ends in "sk-".
-	{hints: []string{"sk-"}, match: regexp.MustCompile(`sk-(?:ant|proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{16,}|\bsk-[A-Za-z0-9]{20,}`), sure: random},
-	{hints: []string{"gh", "github_pat_"}, match: regexp.MustCompile(`gh[a-z]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}`)},
-	{hints: []string{"glpat-"}, match: regexp.MustCompile(`glpat-[A-Za-z0-9_.-]{16,}`)},
-	{hints: []string{"akia", "asia"}, match: regexp.MustCompile(`A(?:KI|SI)A[A-Z0-9]{16,}`)},                                                              // Amazon
-	{hints: []string{"aiza", "ya29.", "gocspx-"}, match: regexp.MustCompile(`AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}`)}, // Google
-	{hints: []string{"xox", "xapp-"}, match: regexp.MustCompile(`(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}`)},                                                   // Slack
-	{hints: []string{"hooks.slack.com"}, match: regexp.MustCompile(`hooks\.slack\.com/services/(\S+)`), group: 1},
-	{hints: []string{"k_live_", "k_test_", "whsec_"}, match: regexp.MustCompile(`[srp]k_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,}`)}, // Stripe
-	{hints: []string{"npm_", "pypi-", "hf_"}, match: regexp.MustCompile(`npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{50,}|hf_[A-Za-z0-9]{30,}`)},
-	{hints: []string{"eyj"}, match: regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)*`)}, // JSON Web Token
-	{hints: []string{"private key"}, match: regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:.*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|.*)`)},
-	{hints: []string{"age-secret-key-"}, match: regexp.MustCompile(`AGE-SECRET-KEY-1[A-Z0-9]{20,}`)},
-	{hints: []string{"://"}, match: regexp.MustCompile(`://[^\s/?#:@]*:([^\s/?#]+)@`), group: 1},
-	{hints: []string{"://"}, match: regexp.MustCompile(`://([^\s/?#:@]{20,})@`), group: 1},
-	{hints: []string{"authorization"}, match: regexp.MustCompile(`(?i)authorization["']?\s*[:=]\s*["']?((?:(?:bearer|basic|token|digest|negotiate)\s+)?[^\s"']+)`), group: 1},
-	{hints: []string{"bearer"}, match: regexp.MustCompile(`(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{8,})`), group: 1},
-	{hints: []string{"cookie"}, match: regexp.MustCompile(`(?i)cookie["']?\s*:\s*["']?([^\r\n"']+)`), group: 1},
-	{hints: wordHints, match: regexp.MustCompile(`(?i)` + secretWord + `\\?["']?\s*(?:=>|:=|=|:)\s*("(?:[^"\\]|\\.)*"?|'[^']*'?|\\"[^"]*"?|[^\s"'&,;]+)`), group: 1},
-	{hints: wordHints, match: regexp.MustCompile(`(?i)(?:^|\s)--?[a-z0-9-]*` + secretWord + `\s+("[^"]*"?|'[^']*'?|[^\s"'-][^\s"']*)`), group: 1},
+	{hints: []string{"sk-"}, match: late(`sk-(?:ant|proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{16,}|\bsk-[A-Za-z0-9]{20,}`), sure: random},
+	{hints: []string{"gh", "github_pat_"}, match: late(`gh[a-z]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}`)},
+	{hints: []string{"glpat-"}, match: late(`glpat-[A-Za-z0-9_.-]{16,}`)},
+	{hints: []string{"akia", "asia"}, match: late(`A(?:KI|SI)A[A-Z0-9]{16,}`)},                                                              // Amazon
+	{hints: []string{"aiza", "ya29.", "gocspx-"}, match: late(`AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}`)}, // Google
+	{hints: []string{"xox", "xapp-"}, match: late(`(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}`)},                                                   // Slack
+	{hints: []string{"hooks.slack.com"}, match: late(`hooks\.slack\.com/services/(\S+)`), group: 1},
+	{hints: []string{"k_live_", "k_test_", "whsec_"}, match: late(`[srp]k_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,}`)}, // Stripe
+	{hints: []string{"npm_", "pypi-", "hf_"}, match: late(`npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{50,}|hf_[A-Za-z0-9]{30,}`)},
+	{hints: []string{"eyj"}, match: late(`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)*`)}, // JSON Web Token
+	{hints: []string{"private key"}, match: late(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:.*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|.*)`)},
+	{hints: []string{"age-secret-key-"}, match: late(`AGE-SECRET-KEY-1[A-Z0-9]{20,}`)},
+	{hints: []string{"://"}, match: late(`://[^\s/?#:@]*:([^\s/?#]+)@`), group: 1},
+	{hints: []string{"://"}, match: late(`://([^\s/?#:@]{20,})@`), group: 1},
+	{hints: []string{"authorization"}, match: late(`(?i)authorization["']?\s*[:=]\s*["']?((?:(?:bearer|basic|token|digest|negotiate)\s+)?[^\s"']+)`), group: 1},
+	{hints: []string{"bearer"}, match: late(`(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{8,})`), group: 1},
+	{hints: []string{"cookie"}, match: late(`(?i)cookie["']?\s*:\s*["']?([^\r\n"']+)`), group: 1},
+	{hints: wordHints, match: late(`(?i)` + secretWord + `\\?["']?\s*(?:=>|:=|=|:)\s*("(?:[^"\\]|\\.)*"?|'[^']*'?|\\"[^"]*"?|[^\s"'&,;]+)`), group: 1},
+	{hints: wordHints, match: late(`(?i)(?:^|\s)--?[a-z0-9-]*` + secretWord + `\s+("[^"]*"?|'[^']*'?|[^\s"'-][^\s"']*)`), group: 1},
 }
 
 // random reports whether a text has as many digits as random ones do and names
@@ -264,7 +265,7 @@ func credentials(spans []span, s string) []span {
 		if !hinted(lower, p.hints) {
 			continue
 		}
-		for _, m := range p.match.FindAllStringSubmatchIndex(s, -1) {
+		for _, m := range p.match().FindAllStringSubmatchIndex(s, -1) {
 			from, to := m[2*p.group], m[2*p.group+1]
 			if p.sure == nil || p.sure(s[from:to]) {
 				spans = append(spans, span{from, to})
@@ -282,4 +283,10 @@ func hinted(lower string, hints []string) bool {
 		}
 	}
 	return false
+}
+
+// late returns an expression that is compiled when it is first needed: most
+// records hint at none of them.
+func late(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -2,7 +2,6 @@ package conf
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,10 +12,10 @@ import (
 const AddressHint = "https://host/path, ssh://host/path and user@host:path are addresses"
 
 var (
-	userForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
-	hostForm = regexp.MustCompile(`^(?:[A-Za-z0-9_][A-Za-z0-9._-]*|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$`)
-	scpForm  = regexp.MustCompile(`^(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9_][A-Za-z0-9._-]*:[^:\s-][^\s]*$`)
-	repoForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._][A-Za-z0-9._-]{0,99}$`)
+	userForm = late(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+	hostForm = late(`^(?:[A-Za-z0-9_][A-Za-z0-9._-]*|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$`)
+	scpForm  = late(`^(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9_][A-Za-z0-9._-]*:[^:\s-][^\s]*$`)
+	repoForm = late(`^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._][A-Za-z0-9._-]{0,99}$`)
 )
 
 // BadURL says why a text is not the address of a repository, "" if it is one.
@@ -33,7 +32,7 @@ func BadURL(text string) string {
 	}
 	scheme, _, isURL := strings.Cut(text, "://")
 	if !isURL {
-		if !scpForm.MatchString(text) {
+		if !scpForm().MatchString(text) {
 			return shown + " is no address of a repository"
 		}
 		return ""
@@ -49,9 +48,9 @@ func BadURL(text string) string {
 	switch {
 	case secret || scheme != "ssh" && u.User != nil:
 		return "a secret or a user in the address; credentials come from the host or the worker's git settings"
-	case u.User != nil && !userForm.MatchString(u.User.Username()):
+	case u.User != nil && !userForm().MatchString(u.User.Username()):
 		return shown + " names no user"
-	case !hostForm.MatchString(u.Hostname()):
+	case !hostForm().MatchString(u.Hostname()):
 		return shown + " names no host"
 	case u.RawQuery != "" || u.Fragment != "":
 		return shown + " has more than a path behind its host"
@@ -80,7 +79,7 @@ func BadBranch(name string) string {
 // BadRepo says why a text is not the owner and name of a repository on GitHub,
 // "" if it is.
 func BadRepo(text string) string {
-	if _, name, _ := strings.Cut(text, "/"); !repoForm.MatchString(text) || name == "." || name == ".." {
+	if _, name, _ := strings.Cut(text, "/"); !repoForm().MatchString(text) || name == "." || name == ".." {
 		return sandbox.Shown(text) + " is no repository"
 	}
 	return ""

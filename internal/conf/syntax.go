@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -52,8 +53,8 @@ var misreadings = []struct {
 const maxSought = 128 << 10
 
 var (
-	yamlLine   = regexp.MustCompile(`^line (\d+): `)
-	yamlAnchor = regexp.MustCompile(`^unknown anchor '(.+)' referenced$`)
+	yamlLine   = late(`^line (\d+): `)
+	yamlAnchor = late(`^unknown anchor '(.+)' referenced$`)
 )
 
 // syntax notes what the YAML reader could not read.
@@ -64,7 +65,7 @@ func (p *parser) syntax(text, err string) {
 	}
 	col, begins := beginning(text, line)
 	at := p.place(line, col)
-	if yamlAnchor.MatchString(said) {
+	if yamlAnchor().MatchString(said) {
 		p.add(at, "an alias", aliasHint)
 		return
 	}
@@ -91,7 +92,7 @@ func open(text string) int {
 // spoken returns what the YAML reader says, and the line it tells.
 func spoken(err string) (said string, line int) {
 	said, line = strings.TrimPrefix(err, "yaml: "), 1
-	if m := yamlLine.FindStringSubmatch(said); m != nil {
+	if m := yamlLine().FindStringSubmatch(said); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		said = said[len(m[0]):]
 	}
@@ -139,4 +140,10 @@ func beginning(text string, line int) (col int, begins byte) {
 		begins = rest[0]
 	}
 	return 1 + len(text) - len(rest), begins
+}
+
+// late returns a pattern that is compiled when it is first needed: a program
+// that starts itself again for each jail pays for what it has at hand.
+func late(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }

@@ -185,6 +185,7 @@ func FuzzTail(f *testing.F) {
 	f.Add([]byte("\n\n\n"), []byte("damaged"), []byte("old"), uint64(3), uint64(0), uint64(0), int64(0))
 	f.Add([]byte("0"), []byte("damaged"), []byte("00000"), uint64(3), uint64(0), uint64(0), int64(0))
 	f.Add([]byte("three\n"), []byte(nil), []byte("one\ntwo\n"), uint64(1), uint64(0), uint64(1), int64(8))
+	f.Add([]byte("0"), []byte(nil), []byte("onjjjj\n\xf0twoe"), uint64(1), uint64(1), uint64(1), int64(83))
 	f.Fuzz(func(t *testing.T, current, head, old []byte, oldFirst, count, first uint64, size int64) {
 		dir := filepath.Join(t.TempDir(), "state")
 		l := log(t, open(t, dir), 10)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"math"
 )
 
@@ -15,6 +16,7 @@ type head struct {
 	count uint64 // records in the log
 	first uint64 // number of the first record of the current segment
 	size  int64  // of the current segment
+	start uint32 // what startOf says of the current segment; 0 for nothing
 	mark  []byte
 }
 
@@ -29,7 +31,7 @@ const (
 var errDamaged = errors.New("damaged")
 
 // slot returns the head as it is kept: magic, version, count, first, size,
-// length of the mark, mark, zeros, and a checksum of it all.
+// length of the mark, mark, zeros, start, and a checksum of it all.
 func (h head) slot() []byte {
 	s := make([]byte, 0, slotSize)
 	s = append(s, headMagic...)
@@ -39,12 +41,22 @@ func (h head) slot() []byte {
 	s = binary.LittleEndian.AppendUint64(s, uint64(h.size))
 	s = binary.LittleEndian.AppendUint16(s, uint16(len(h.mark)))
 	s = append(s, h.mark...)
-	return sum(s[:slotSize-4])
+	return sum(binary.LittleEndian.AppendUint32(s[:slotSize-8], h.start))
 }
 
 // sum adds the checksum of a slot.
-func sum(s []byte) []byte {
-	return binary.LittleEndian.AppendUint32(s, crc32.Checksum(s, crc32.MakeTable(crc32.Castagnoli)))
+func sum(s []byte) []byte { return binary.LittleEndian.AppendUint32(s, checksum(s)) }
+
+func checksum(data []byte) uint32 {
+	return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
+}
+
+// startOf returns a checksum of how a segment of a size begins: it tells one
+// from another that has been put in its place.
+func startOf(file io.ReaderAt, size int64) uint32 {
+	var start [64]byte
+	n, _ := file.ReadAt(start[:min(size, int64(len(start)))], 0)
+	return checksum(start[:n])
 }
 
 // parseHead reads a slot: errDamaged is one that a crash or an accident left.
@@ -63,7 +75,7 @@ func parseHead(s []byte) (head, error) {
 	if n := h.count - (h.first - 1); size < n || n == 0 && size > 0 {
 		return head{}, errDamaged
 	}
-	h.size = int64(size)
+	h.size, h.start = int64(size), binary.LittleEndian.Uint32(s[slotSize-8:])
 	if length > 0 {
 		h.mark = append([]byte(nil), s[38:38+length]...)
 	}

@@ -10,7 +10,7 @@ import (
 func TestHead(t *testing.T) {
 	for _, h := range []head{
 		{first: 1},
-		{count: 1, first: 1, size: 10, mark: []byte("m")},
+		{count: 1, first: 1, size: 10, start: 7, mark: []byte("m")},
 		{count: maxCount, first: maxCount, size: math.MaxInt64, mark: bytes.Repeat([]byte{0}, maxMark)},
 	} {
 		slot := h.slot()

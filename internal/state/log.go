@@ -261,6 +261,7 @@ func (l *fileLog) write(e ending, h head, sync bool) error {
 	if _, ok := l.folder.at(l.current(), l.cur); !ok {
 		return trouble(l.current(), errTaken)
 	}
+	h.start = startOf(l.cur, h.size)
 	if err := l.putHead(h); err != nil {
 		return err
 	}

@@ -221,14 +221,14 @@ func (v *view) stable() (ending, bool) {
 		e.first, e.size = e.Count+1, 0 // the one who did it is about to say so in the head
 		return e, true
 	}
-	return e, v.size >= e.size && endsLine(v.cur, e.size)
+	return e, v.bears(v.cur, v.size)
 }
 
 // putAway reports whether the segment that the head speaks of is no longer the
-// current one, and its size. A file in its name's place that does not bear the
-// head out, or is a copy of the current segment, is not that segment.
+// current one, and its size. What else may have its name is not that segment.
 func (v *view) putAway() (size int64, ok bool) {
-	if _, found := slices.BinarySearch(v.old, v.head.first); !found {
+	_, found := slices.BinarySearch(v.old, v.head.first)
+	if !found || v.head.size > 0 && v.bears(v.cur, v.size) {
 		return 0, false
 	}
 	file, size, err := v.openOld(v.head.first)
@@ -236,7 +236,13 @@ func (v *view) putAway() (size int64, ok bool) {
 		return 0, false
 	}
 	defer file.Close()
-	return size, size >= v.head.size && endsLine(file, v.head.size) && !sameStart(file, v.cur)
+	return size, v.bears(file, size)
+}
+
+// bears reports whether a segment is what the head says of it.
+func (v *view) bears(file *os.File, size int64) bool {
+	h := v.head
+	return size >= h.size && endsLine(file, h.size) && (h.size == 0 || h.start == 0 || startOf(file, h.size) == h.start)
 }
 
 // endsLine reports whether a line of a file ends at an offset.
@@ -250,19 +256,6 @@ func endsLine(file *os.File, at int64) bool {
 	}
 	_, err := file.ReadAt(b[:], at-1)
 	return err == nil && b[0] == '\n'
-}
-
-// sameStart reports whether two files begin with the same line, as far as that
-// takes to tell lines apart.
-func sameStart(a, b *os.File) bool {
-	if b == nil {
-		return false
-	}
-	var start [2][256]byte
-	n, _ := a.ReadAt(start[0][:], 0)
-	m, _ := b.ReadAt(start[1][:], 0)
-	n = min(n, m)
-	return bytes.Equal(start[0][:n], start[1][:n]) && (n == len(start[0]) || bytes.IndexByte(start[0][:n], '\n') >= 0)
 }
 
 // ending finds out how the log ends, whatever has happened to it.
