@@ -84,7 +84,7 @@ race: tools need-race
 
 cross:
 	@for system in $(CROSS) $(BROWSER); do \
-		packages=./...; [ $$system != $(BROWSER) ] || packages=$(BROWSER_PACKAGES); \
+		packages=./...; [ $$system != $(BROWSER) ] || packages='$(BROWSER_PACKAGES)'; \
 		echo "$$system $$packages"; \
 		export GOOS=$${system%/*} GOARCH=$${system#*/}; \
 		go build $$packages && go vet $$packages || exit; \
