@@ -36,6 +36,7 @@ func TestScript(t *testing.T) {
 			"damage": damage,
 			"answer": answer,
 			"flip":   flip,
+			"kept":   copyKept,
 			"chop":   chop,
 			"sparse": sparse,
 			"mkfifo": makePipe,
@@ -99,6 +100,13 @@ func kept(ts *testscript.TestScript, name string) string {
 		ts.Fatalf("%s: found %d, want 1", name, len(found))
 	}
 	return found[0]
+}
+
+// copyKept copies a file of the state folder here: kept NAME
+func copyKept(ts *testscript.TestScript, neg bool, args []string) {
+	data, err := os.ReadFile(kept(ts, args[0]))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o600))
 }
 
 // flip changes a byte in the middle of a line of a file of the state folder, and

@@ -78,19 +78,20 @@ func shorten(s string) string {
 	return fmt.Sprintf("%s⟨%d bytes cut⟩%s", s[:head], tail-head, s[tail:])
 }
 
-// encodedLen is at least how many bytes a text has as JSON.
+// encodedLen is at least how many bytes a text has as JSON, where all but
+// printable ASCII is escaped.
 func encodedLen(s string) int {
-	n := len(s) + len(`"",`)
+	n := len(`"",`)
 	for _, r := range s {
-		switch r {
-		case '"', '\\':
-			n++
-		case utf8.RuneError, '\u2028', '\u2029':
-			n += len(`\u0000`) - 1
+		switch {
+		case r == '"' || r == '\\':
+			n += 2
+		case r > 0xffff:
+			n += len(`\u0000\u0000`)
+		case r < ' ' || r >= 0x7f:
+			n += len(`\u0000`)
 		default:
-			if r < ' ' {
-				n += len(`\u0000`) - 1
-			}
+			n++
 		}
 	}
 	return n

@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf16"
 )
 
 // The layout of a line. Between its number and its hashes is what is known of a
@@ -36,8 +38,16 @@ func middle(r Record) ([]byte, error) {
 	return data[:len(data)-len(prevText+`"`+sealText+endText)], nil
 }
 
-// encode returns v as JSON on one line, with &, < and > as they are.
+// encode returns v as JSON on one line, with &, < and > as they are, and what is
+// not printable ASCII as an escape: a line passes through any terminal or log as
+// it is, so that an export has the bytes that its chain is made of.
 func encode(v any) ([]byte, error) {
+	data, err := plainJSON(v)
+	return ascii(data), err
+}
+
+// plainJSON returns v as JSON on one line, with other scripts as they are.
+func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -45,6 +55,27 @@ func encode(v any) ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes()[:b.Len()-1], nil
+}
+
+// ascii returns JSON in which every other character is escaped. Such stand only
+// in strings.
+func ascii(data []byte) []byte {
+	if bytes.IndexFunc(data, func(r rune) bool { return r >= 0x7f }) < 0 {
+		return data
+	}
+	var out []byte
+	for _, r := range string(data) {
+		switch {
+		case r < 0x7f:
+			out = append(out, byte(r))
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
 }
 
 // appendLine adds the line of a record that comes after another to dst, and

@@ -71,7 +71,7 @@ func (r *redactor) add(s string) {
 		return
 	}
 	escaped, _ := json.Marshal(s)
-	plain, _ := encode(s)
+	plain, _ := plainJSON(s)
 	clean := path.Clean(s)
 	for _, form := range []string{
 		s, string(escaped[1 : len(escaped)-1]), string(plain[1 : len(plain)-1]),
