@@ -274,6 +274,10 @@ func (s *Sandbox) visible(name string) bool {
 	return s.lookup(name).access > None || s.table.above[name]
 }
 
+// Anchors returns every name at which what is allowed may change, in order:
+// mounts, what they share, limits. Between two of them nothing does.
+func (s *Sandbox) Anchors() []string { return s.anchors() }
+
 // anchors returns every name at which something may change.
 func (s *Sandbox) anchors() []string {
 	var names []string

@@ -1,0 +1,466 @@
+package jail_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+	"golang.org/x/sys/unix"
+)
+
+// An attack is what a hostile command tries, as threats.md numbers it. Those on
+// limits (S21, S22, S24 and the loops of S38) are with the limits. Not held yet,
+// because folders that may be written are the host's own inside a command: that
+// protected names stay as they are (S03, S04, S06), that nothing is planted for
+// the host to run (S30), that a named pipe in such a folder leads nowhere, and
+// that /proc/self/mountinfo does not tell where such a folder lies.
+type attack struct {
+	name string
+	try  func(*testing.T, *yard)
+}
+
+// TestAttacks tries them all as the user that runs the tests; TestAttacksAsUser
+// runs it once more as an ordinary one.
+func TestAttacks(t *testing.T) {
+	self := copyOfSelf(t, t.TempDir())
+	for _, list := range [][]attack{fileAttacks(), wayAttacks(), powerAttacks(), cellAttacks()} {
+		for _, a := range list {
+			t.Run(a.name, func(t *testing.T) { a.try(t, newYard(t, self)) })
+		}
+	}
+}
+
+// copyOfSelf copies the test program to a folder that commands can be shown.
+func copyOfSelf(t *testing.T, dir string) string {
+	t.Helper()
+	self, err := os.Executable()
+	check(t, err)
+	data, err := os.ReadFile(self)
+	check(t, err)
+	name := filepath.Join(dir, "probe")
+	check(t, os.WriteFile(name, data, 0o755))
+	check(t, os.Chmod(name, 0o755))
+	return name
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A yard is the ground of an attack: folders that are shown, and one outside with
+// what must neither be read nor changed.
+type yard struct {
+	t       *testing.T
+	host    string // the name of the folder that all of them are in
+	outside string
+	in      string // at /in, to be read
+	work    string // at /work, to be written
+	canary  string // what nobody may learn
+	policy  jail.Policy
+	session *jail.Session
+	was     string // how it was outside
+}
+
+func newYard(t *testing.T, self string) *yard {
+	y := &yard{t: t, host: filepath.Join(t.TempDir(), "hostfolder"), canary: "canary" + rand.Text()}
+	y.outside, y.in, y.work = y.host+"/outside", y.host+"/in", y.host+"/work"
+	for _, dir := range []string{y.outside + "/.ssh", y.outside + "/.config/autostart", y.outside + "/bin", y.in + "/sub", y.work} {
+		check(t, os.MkdirAll(dir, 0o755))
+	}
+	for _, name := range []string{"/.ssh/id_ed25519", "/.netrc", "/.bashrc", "/.config/autostart/x", "/bin/git"} {
+		check(t, os.WriteFile(y.outside+name, []byte(y.canary), 0o644))
+	}
+	check(t, os.WriteFile(y.in+"/sub/file", []byte("to be read\n"), 0o644))
+	check(t, os.WriteFile(y.work+"/file", []byte("to be written\n"), 0o644))
+	y.policy = jail.Policy{Mounts: []jail.Mount{
+		{Source: sandbox.Host(y.in), Target: "/in"},
+		{Source: sandbox.Host(filepath.Dir(self)), Target: "/probe"},
+		{Source: sandbox.Host(y.work), Target: jail.Work, Write: true},
+	}, Least: jail.Namespaces}
+	y.was = y.look()
+	t.Cleanup(func() {
+		if y.session != nil {
+			y.session.Close()
+		}
+		if got := y.look(); got != y.was {
+			t.Errorf("outside is now\n%s, was\n%s", got, y.was)
+		}
+	})
+	return y
+}
+
+// look tells all about what must not change.
+func (y *yard) look() string {
+	var b strings.Builder
+	for _, dir := range []string{y.outside, y.in} {
+		check(y.t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			var st unix.Stat_t
+			if err := unix.Lstat(name, &st); err != nil {
+				return err
+			}
+			var data []byte
+			if d.Type().IsRegular() {
+				data, err = os.ReadFile(name)
+			}
+			fmt.Fprintln(&b, strings.TrimPrefix(name, y.host), st.Mode, st.Uid, st.Gid, st.Nlink, st.Mtim, st.Ctim, string(data))
+			return err
+		}))
+	}
+	return b.String()
+}
+
+// try runs a command, and checks what it learnt.
+func (y *yard) try(c jail.Command) (jail.Result, string) {
+	y.t.Helper()
+	if y.session == nil {
+		s, err := jail.Start(y.policy, time.Now)
+		check(y.t, err)
+		y.session = s
+	}
+	r, err := y.session.Run(context.Background(), c)
+	if err != nil {
+		y.t.Fatalf("run %q: %v", c.Args, err)
+	}
+	if r.Level != jail.Namespaces {
+		y.t.Errorf("level %v", r.Level)
+	}
+	return r, y.learnt(r)
+}
+
+// learnt returns what a command printed.
+func (y *yard) learnt(r jail.Result) string {
+	y.t.Helper()
+	if r.Stdout.Hidden+r.Stderr.Hidden > 0 {
+		y.t.Fatal("too much to judge")
+	}
+	out := string(slices.Concat(r.Stdout.Head, r.Stdout.Tail, r.Stderr.Head, r.Stderr.Tail))
+	if strings.Contains(out, y.canary) {
+		y.t.Errorf("the canary got out:\n%s", out)
+	}
+	return out
+}
+
+// sh runs a line of shell, and returns all that it printed.
+func (y *yard) sh(line string, args ...any) string {
+	y.t.Helper()
+	_, out := y.try(jail.Shell(fmt.Sprintf(line, args...)))
+	return out
+}
+
+// probe runs this program with a word, in the jail.
+func (y *yard) probe(word string, args ...string) (jail.Result, string) {
+	y.t.Helper()
+	return y.try(probeCommand(word, args...))
+}
+
+func probeCommand(word string, args ...string) jail.Command {
+	return jail.Command{Path: "/probe/probe", Args: append([]string{"probe"}, args...), Env: []string{probeWord + "=" + word}, Dir: jail.Work}
+}
+
+// answers checks that each line of what a probe printed ends in one of the wanted
+// words, and that there are as many.
+func (y *yard) answers(out string, lines int, want ...string) {
+	y.t.Helper()
+	n := 0
+	for line := range strings.Lines(out) {
+		n++
+		words := strings.Fields(line)
+		if len(words) == 0 || !slices.Contains(want, words[len(words)-1]) {
+			y.t.Errorf("got %q, want one of %v", strings.TrimSpace(line), want)
+		}
+	}
+	if n != lines {
+		y.t.Errorf("got %d answers, want %d:\n%s", n, lines, out)
+	}
+}
+
+// is checks all that was printed.
+func (y *yard) is(got, want string) {
+	y.t.Helper()
+	if got != want {
+		y.t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// fileAttacks are on what lies outside of what is shown.
+func fileAttacks() []attack {
+	return []attack{
+		{"S01 read secrets", func(t *testing.T, y *yard) {
+			check(t, os.Symlink(y.outside, y.work+"/link"))
+			check(t, os.Symlink(y.outside+"/.netrc", y.in+"/sub/link"))
+			y.was = y.look()
+			out := y.sh(`for f in .ssh/id_ed25519 .netrc; do cat %[1]s/$f /proc/1/root%[1]s/$f /proc/1/cwd%[1]s/$f /work/link/$f; done; cat /in/sub/link /work/../../../../%[1]s/.netrc`, y.outside)
+			if got := strings.Count(out, "No such file") + strings.Count(out, "Permission denied"); got != 10 {
+				t.Errorf("got %d refusals, want 10:\n%s", got, out)
+			}
+			y.is(y.sh(`ls -A /`), "bin\ndev\netc\nin\n"+libs()+"probe\nproc\nrun\nsbin\ntmp\nusr\nvar\nwork\n")
+			y.is(y.sh(`ls -A /run /tmp /var /var/tmp/`), "/run:\n\n/tmp:\n\n/var:\ntmp\n\n/var/tmp/:\n")
+			y.is(y.sh(`for f in shadow gshadow sudoers sudoers.d ssh machine-id fstab crypttab krb5.keytab ssl/private pki/tls/private NetworkManager environment; do test -e /etc/$f && echo $f; done; true`), "")
+			y.is(y.sh(`find / -xdev -type f -perm /0400 ! -perm /0004 2>/dev/null; find /etc -type f ! -perm /0004 2>/dev/null; true`), "")
+		}},
+		{"S01 tree cannot be changed", func(t *testing.T, y *yard) {
+			out := y.sh(`for f in / /etc /usr /usr/local/bin /bin/ /var /run /dev /proc /in /in/sub; do touch $f/%s; done`, y.canary[:9])
+			for _, dir := range []string{"/", "/etc", "/usr", "/usr/local/bin", "/usr/bin", "/var", "/run", "/dev"} {
+				if name := filepath.Join(dir, y.canary[:9]); os.Remove(name) == nil {
+					t.Errorf("%s was made on the host", name)
+				}
+			}
+			if got := strings.Count(out, "touch: "); got != 11 || strings.Count(out, "Read-only file system")+strings.Count(out, "No such file")+strings.Count(out, "Permission denied") != 11 {
+				t.Errorf("got\n%s", out)
+			}
+		}},
+		{"S02 start-up files and folders of programs", func(t *testing.T, y *yard) {
+			y.sh(`echo x >> ~/.bashrc; echo x >> ~/.profile; mkdir -p ~/.config/autostart ~/.local/bin; echo x > ~/.local/bin/git; echo x >> %[1]s/.bashrc; echo x > %[1]s/bin/git; echo x > /usr/local/bin/%[2]s; echo x > /etc/profile.d/%[2]s; mkdir -p /etc/cron.d /var/spool/cron; crontab -l; true`, y.outside, y.canary[:9])
+			for _, dir := range []string{"/usr/local/bin/", "/etc/profile.d/"} {
+				if name := dir + y.canary[:9]; os.Remove(name) == nil {
+					t.Errorf("%s was made on the host", name)
+				}
+			}
+			y.is(y.sh(`echo $HOME; pwd`), "/tmp\n/work\n")
+		}},
+		{"read-only folders stay as they are", func(t *testing.T, y *yard) {
+			out := y.sh(`cd /in/sub; echo x > file; echo x >> file; echo x > new; mkdir dir; rm file; mv file other; mv /in/sub /in/other; chmod 777 file; chown 0:0 file; touch file; ln file hard; ln file /work/hard; ln -s file soft; truncate -s 0 file; mknod fifo p; setfattr -n user.x -v y file 2>&1 || echo Read-only file system`)
+			if got := strings.Count(out, "Read-only file system") + strings.Count(out, "cross-device") + strings.Count(out, "Permission denied") + strings.Count(out, "Operation not permitted"); got < 16 {
+				t.Errorf("got %d refusals, want 16:\n%s", got, out)
+			}
+			if _, err := os.Lstat(y.work + "/hard"); err == nil {
+				t.Error("a file that may be read got a name where it may be written")
+			}
+			y.is(y.sh(`cat /in/sub/file`), "to be read\n")
+		}},
+		{"folders that may be written are", func(t *testing.T, y *yard) {
+			y.is(y.sh(`echo more >> file; mkdir -p a/b; echo x > a/b/c; mv a d; ln file hard; chmod 700 d; rm hard; cat file d/b/c`), "to be written\nmore\nx\n")
+			data, err := os.ReadFile(y.work + "/d/b/c")
+			check(t, err)
+			y.is(string(data), "x\n")
+		}},
+		{"no host path is told", noHostPath},
+		{"the kernel cannot be set", func(t *testing.T, y *yard) {
+			_, out := y.probe("writeproc")
+			y.is(out, "tried true\n")
+			y.is(y.sh(`for f in kcore keys key-users kmsg kallsyms timer_list sched_debug sysrq-trigger swaps cmdline modules kpageflags iomem; do test -e /proc/$f && cat /proc/$f; done; ls -A /proc/acpi /proc/bus /proc/fs /proc/irq /proc/scsi /proc/driver 2>/dev/null | grep -v : | tr -d '\n'; true`), "")
+			// What stands in place of the rest is nobody's to write either.
+			out = y.sh(`for f in bus fs irq cmdline swaps; do chmod 777 /proc/$f && echo changed; done 2>&1; echo x 2>/dev/null > /proc/bus/new && echo written`)
+			if strings.Contains(out, "changed") || strings.Contains(out, "written") || strings.Count(out, "chmod: ") != 5 {
+				t.Errorf("got\n%s", out)
+			}
+			y.is(y.sh(`cat /proc/cpuinfo /proc/meminfo /proc/stat /proc/sys/vm/overcommit_memory | grep -c '^MemTotal\|^btime'`), "2\n")
+		}},
+	}
+}
+
+// libs are the folders of libraries that this machine has in its root, as ls
+// lists them between in and probe.
+func libs() string {
+	var b strings.Builder
+	for _, name := range []string{"lib", "lib32", "lib64", "libx32"} {
+		if _, err := os.Lstat("/" + name); err == nil {
+			b.WriteString(name + "\n")
+		}
+	}
+	return b.String()
+}
+
+// noHostPath reads all that is told of a command's surroundings. The name of the
+// folder that the yard is in, and of the one this program is in, must not be there.
+func noHostPath(t *testing.T, y *yard) {
+	self, err := os.Executable()
+	check(t, err)
+	name, err := os.Hostname()
+	check(t, err)
+	y.policy.Limits.Output = 8 << 20
+	everything := `cat /etc/* /etc/ssl/* /proc/self/environ; for p in 1 self; do for f in mountinfo mounts mountstats maps smaps cmdline environ cgroup stat status comm wchan auxv limits numa_maps; do cat /proc/$p/$f; done; done; cat /proc/net/* /proc/net/*/* /proc/sysvipc/* /proc/mounts; ls -l /proc/[0-9]*/ /proc/[0-9]*/fd /proc/[0-9]*/task/*; readlink /proc/[0-9]*/exe /proc/[0-9]*/cwd /proc/[0-9]*/root; hostname; cat /nowhere; /nowhere; cd /in; pwd -P; df; cat /proc/sys/kernel/hostname`
+	secrets := []string{"hostfolder", filepath.Dir(self), filepath.Base(filepath.Dir(filepath.Dir(y.host))), "golem-"}
+	told := func(out string, secrets ...string) {
+		t.Helper()
+		for line := range strings.Lines(out) {
+			for _, s := range secrets {
+				if strings.Contains(line, s) {
+					t.Errorf("%q is told: %q", s, line)
+				}
+			}
+		}
+	}
+	work := y.policy.Mounts[2]
+	y.policy.Mounts = y.policy.Mounts[:2]
+	out := y.sh("cd /; %s", everything)
+	told(out, secrets...)
+	if len(out) < 10_000 {
+		t.Errorf("too little to judge:\n%s", out)
+	}
+	for line := range strings.Lines(y.sh("cd /; cat /proc/self/cgroup /proc/1/cgroup")) {
+		if !strings.HasSuffix(line, ":/\n") && !strings.HasSuffix(line, ":/..\n") { // the cell is one above
+			t.Errorf("cgroup: %q", line)
+		}
+	}
+	y.is(y.sh("cd /; cat /proc/sys/kernel/hostname"), "golem\n")
+	if name != "golem" && len(name) > 4 {
+		told(out, name)
+	}
+	// What may be written is shown as it lies on the host, in three places only.
+	y.session.Close()
+	y.session, y.policy.Mounts = nil, append(y.policy.Mounts, work)
+	for line := range strings.Lines(y.sh("%s", everything)) {
+		if !strings.Contains(line, " /work ") {
+			told(line, secrets...)
+		}
+	}
+	_, err = y.session.Run(context.Background(), jail.Command{Path: "/nowhere", Args: []string{"x"}, Dir: jail.Work})
+	if err == nil || !strings.Contains(err.Error(), "/nowhere") {
+		t.Errorf("got %v, want an error that names the command", err)
+	}
+	told(fmt.Sprint(err), secrets...)
+}
+
+// wayAttacks are on the ways out: sockets, descriptors, variables, terminals.
+func wayAttacks() []attack {
+	// There is no such socket, or it stays with the one that it is a pair with.
+	noSocket := []string{"EAFNOSUPPORT", "ESOCKTNOSUPPORT", "EISCONN", "EPROTOTYPE", "ECONNREFUSED", "ENOENT"}
+	return []attack{
+		{"S07 network", func(t *testing.T, y *yard) {
+			e := newEars(t)
+			out := ""
+			for _, a := range e.addresses {
+				_, o := y.probe("dial", a[0], a[1])
+				out += o
+			}
+			if strings.Contains(out, "tcp done") || strings.Count(out, "\n") != len(e.addresses) {
+				t.Errorf("got\n%s", out)
+			}
+			y.sh(`getent hosts name.example; exec 3<>/dev/tcp/127.0.0.1/%s; true`, e.port)
+			e.heard(t, "")
+			y.is(y.sh(`ls /etc/resolv.conf 2>&1 | wc -l; tail -n +3 /proc/net/dev | cut -d: -f1; tail -n +2 /proc/net/route`), "1\n    lo\n")
+			// With the network on the same way leads there: the attack can succeed.
+			y.session.Close()
+			y.session, y.policy.Network = nil, true
+			y.probe("dial", "tcp", e.addresses[0][1])
+			e.heard(t, "tcp out ")
+		}},
+		{"S07 kinds of sockets", func(t *testing.T, y *yard) {
+			want := fmt.Sprintf("pair %d %d\npair %d %d\nsocket 2 1\nsocket 2 2\nsocket 10 1\nsocket 10 2\nsocket 16 2\nsocket 16 3\nnetlink 0\n", unix.AF_UNIX, unix.SOCK_STREAM, unix.AF_UNIX, unix.SOCK_SEQPACKET)
+			for _, y.policy.Network = range []bool{false, true} {
+				_, got := y.probe("families")
+				y.is(got, want)
+				y.session.Close()
+				y.session = nil
+			}
+		}},
+		{"S12 unix sockets of the host", func(t *testing.T, y *yard) {
+			e := newEars(t)
+			var inside []string
+			for _, dir := range []string{y.in, y.work, y.outside} {
+				e.listen(t, "unix", dir+"/stream")
+				e.listen(t, "unixpacket", dir+"/packet")
+				e.listen(t, "unixgram", dir+"/gram")
+				inside = append(inside, dir+"/stream", dir+"/packet", dir+"/gram")
+			}
+			y.was = y.look()
+			for _, dir := range []string{"/in", "/work"} {
+				inside = append(inside, dir+"/stream", dir+"/packet", dir+"/gram")
+			}
+			_, out := y.probe("names", inside...)
+			y.answers(out, len(inside)*7, noSocket...)
+			e.heard(t, "")
+		}},
+		{"S12 named pipes of the host", func(t *testing.T, y *yard) {
+			check(t, unix.Mkfifo(y.in+"/fifo", 0o666))
+			check(t, os.Chmod(y.in+"/fifo", 0o666))
+			y.was = y.look()
+			fd, err := unix.Open(y.in+"/fifo", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+			check(t, err)
+			defer unix.Close(fd)
+			y.sh(`(timeout 0.2 sh -c 'echo out > /in/fifo' & timeout 0.2 sh -c 'echo out 1<> /in/fifo'; wait) 2>&1; true`)
+			if n, _ := unix.Read(fd, make([]byte, 9)); n > 0 {
+				t.Error("what a command wrote to a pipe arrived outside")
+			}
+			unix.Write(fd, []byte(y.canary))
+			y.was = y.look()
+			y.sh(`timeout 0.2 head -c 6 /in/fifo; true`)
+		}},
+		{"S13 abstract sockets", func(t *testing.T, y *yard) {
+			e := newEars(t)
+			e.listen(t, "unix", "@"+y.canary+"s")
+			e.listen(t, "unixpacket", "@"+y.canary+"p")
+			e.listen(t, "unixgram", "@"+y.canary+"g")
+			for _, y.policy.Network = range []bool{false, true} {
+				_, out := y.probe("names", "@"+y.canary+"s", "@"+y.canary+"p", "@"+y.canary+"g")
+				y.answers(out, 21, noSocket...)
+				y.session.Close()
+				y.session = nil
+			}
+			e.heard(t, "")
+		}},
+		{"S15 inherited descriptors", func(t *testing.T, y *yard) {
+			for _, at := range []int{9, 57, 300} {
+				fd, err := unix.Open(y.outside+"/.netrc", unix.O_RDONLY, 0) // open across exec
+				check(t, err)
+				check(t, unix.Dup3(fd, at+200, 0))
+				dir, err := unix.Open(y.outside, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+				check(t, err)
+				defer unix.Close(fd)
+				defer unix.Close(at + 200)
+				defer unix.Close(dir)
+			}
+			_, out := y.probe("descriptors")
+			y.is(out, "")
+			y.sh(`i=3; while [ $i -lt 600 ]; do cat /dev/fd/$i; i=$((i+1)); done 2>/dev/null; true`)
+			// What the cell has open must not serve as a working folder.
+			for fd := range 32 {
+				c := jail.Shell("pwd -P; cat .netrc ../.netrc; ls")
+				c.Dir = fmt.Sprintf("/proc/self/fd/%d", fd)
+				if r, err := y.session.Run(context.Background(), c); err == nil {
+					t.Errorf("worked in descriptor %d: %s", fd, y.learnt(r))
+				}
+			}
+		}},
+		{"S16 environment", func(t *testing.T, y *yard) {
+			t.Setenv("AWS_SECRET_ACCESS_KEY", y.canary)
+			t.Setenv("LD_PRELOAD_X", y.canary)
+			y.policy.Env = []string{"GIVEN=yes", "=odd", "odd"}
+			_, got := y.try(jail.Command{Path: "/usr/bin/env", Args: []string{"env"}, Dir: "/"})
+			lines := slices.Sorted(strings.Lines(got))
+			y.is(strings.Join(lines, ""), "GIT_OPTIONAL_LOCKS=0\nGIVEN=yes\nGOLEM_JAIL=1\nHOME=/tmp\nLANG=C.UTF-8\nPATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin\nTERM=dumb\nTMPDIR=/tmp\n")
+			y.sh(`cat /proc/*/environ /proc/*/task/*/environ; true`)
+		}},
+		{"S18 typing into a terminal", func(t *testing.T, y *yard) {
+			_, out := y.probe("typing")
+			before, after, ok := strings.Cut(out, "tty ENOENT\n")
+			if !ok {
+				t.Errorf("a terminal was there:\n%s", out)
+			}
+			y.answers(before+after, 5, "EPERM")
+			y.is(y.sh(`ps -o tty= -p $$; ls /dev/pts /dev/ptmx /dev/console 2>/dev/null; true`), "?\n")
+		}},
+		{"S34 hostile programs first on the path", func(t *testing.T, y *yard) {
+			for _, dir := range []string{y.outside + "/bin", y.work} {
+				for _, name := range []string{"sh", "bash", "bwrap", "git", "unshare", "newuidmap", "golem"} {
+					check(t, os.WriteFile(dir+"/"+name, []byte("#!/bin/sh\necho "+y.canary+"; touch "+y.host+"/ran /work/ran\n"), 0o755))
+				}
+			}
+			y.was = y.look()
+			t.Setenv("PATH", ".:"+y.outside+"/bin:"+y.work+":"+os.Getenv("PATH"))
+			t.Chdir(y.work)
+			y.is(y.sh(`sh -c 'echo plain'; command -v sh`), "plain\n/usr/bin/sh\n")
+			for _, name := range []string{y.host + "/ran", y.work + "/ran"} {
+				if _, err := os.Lstat(name); err == nil {
+					t.Errorf("%s is there", name)
+				}
+			}
+		}},
+	}
+}

@@ -1,0 +1,366 @@
+package jail_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+	"golang.org/x/sys/unix"
+)
+
+// powerAttacks are on the kernel, and on what root may.
+func powerAttacks() []attack {
+	return []attack{
+		{"S14 S17 S25 S28 system calls", func(t *testing.T, y *yard) {
+			_, out := y.probe("calls")
+			var refused, missing strings.Builder
+			for line := range strings.Lines(out) {
+				if strings.HasPrefix(line, "clone3 ") || strings.HasPrefix(line, "openat2 ") {
+					missing.WriteString(line)
+				} else {
+					refused.WriteString(line)
+				}
+			}
+			y.answers(refused.String(), 50, "EPERM")
+			y.answers(missing.String(), 2, "ENOSYS")
+		}},
+		{"S14 calls of another architecture", func(t *testing.T, y *yard) {
+			r, out := y.probe("foreign")
+			if r.Signal != "SIGSYS" {
+				t.Errorf("got %q, code %d, want it ended by SIGSYS:\n%s", r.Signal, r.Code, out)
+			}
+		}},
+		{"S17 other processes", otherProcesses},
+		{"S17 the cell itself", func(t *testing.T, y *yard) {
+			y.is(y.sh(`cat /proc/1/cmdline | tr '\0' ' '; echo`), "golem jail-cell \n")
+			y.is(y.sh(`cd /proc/1; for f in environ maps smaps mem auxv io stack syscall pagemap exe; do cat $f >/dev/null 2>&1 && echo $f; done; for f in exe cwd root ns/user ns/mnt fd/0 fd/3; do readlink $f; done; readlink fd/*; ls map_files 2>/dev/null; for t in task/*; do cat $t/environ $t/maps $t/mem 2>/dev/null; readlink $t/exe $t/root; done; true`), "")
+		}},
+		{"S17 the program of the cell", func(t *testing.T, y *yard) {
+			// Until a command is executed it is a part of the cell, and its own is golem.
+			check(t, os.Symlink("/proc/self/exe", y.work+"/link"))
+			check(t, os.WriteFile(y.work+"/script", []byte("#!/proc/self/exe\n"), 0o755))
+			y.sh("true")
+			for _, name := range []string{"/work/link", "/work/script", "/proc/self/exe", "/proc/1/exe", "/proc/thread-self/exe"} {
+				r, err := y.session.Run(context.Background(), jail.Command{Path: name, Args: []string{"x"}, Env: []string{probeWord + "=program"}, Dir: "/"})
+				if err == nil {
+					t.Errorf("%s ran golem: %s", name, y.learnt(r))
+				}
+			}
+		}},
+		{"S17 limits of the cell", func(t *testing.T, y *yard) {
+			var here unix.Rlimit
+			check(t, unix.Getrlimit(unix.RLIMIT_CORE, &here))
+			core := fmt.Sprintf("core %[1]d %[1]d <nil>\n", min(here.Max, 1))
+			_, out := y.probe("limits")
+			y.is(out, "cell EPERM\nother EPERM\n"+core+core+"own done\n")
+			y.is(y.sh("echo next"), "next\n")
+		}},
+		{"S25 shells and tools", func(t *testing.T, y *yard) {
+			check(t, os.Mkdir(y.work+"/at", 0o755))
+			for _, line := range []string{"unshare -Ur true", "unshare -Urm true", "unshare -n true", "mount --bind /work /work/at", "mount -t tmpfs x /work/at", "umount /in", "umount -l /proc",
+				"mount -o remount,rw /in", "mount -o remount,bind,rw /usr", "chroot /work /bin/true", "nsenter -t 1 -m true", "bwrap --ro-bind / / true"} {
+				if r, out := y.try(jail.Shell(line)); r.Code == 0 {
+					t.Errorf("%s: done\n%s", line, out)
+				}
+			}
+		}},
+		{"S26 devices", func(t *testing.T, y *yard) {
+			y.is(y.sh(`ls -A /dev /dev/shm`), "/dev:\nfd\nfull\nnull\nrandom\nshm\nstderr\nstdin\nstdout\nurandom\nzero\n\n/dev/shm:\n")
+			y.is(y.sh(`echo x > /dev/null && head -c 4 /dev/zero | wc -c; head -c 4 /dev/urandom | wc -c; echo x 2>/dev/null >/dev/full || echo full`), "4\n4\nfull\n")
+			if os.Geteuid() == 0 {
+				check(t, unix.Mknod(y.work+"/zero", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))))
+				check(t, unix.Mknod(y.in+"/zero", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))))
+				y.was = y.look()
+				y.is(y.sh(`head -c 4 /work/zero 2>/dev/null; head -c 4 /in/zero 2>/dev/null; true`), "")
+			}
+		}},
+		{"S26 the host's devices stay as they are", func(t *testing.T, y *yard) {
+			var was, is [5]unix.Stat_t
+			names := []string{"null", "zero", "full", "random", "urandom"}
+			for i, name := range names {
+				check(t, unix.Stat("/dev/"+name, &was[i]))
+			}
+			y.sh(`chmod 666 /dev/null /dev/zero /dev/full /dev/random /dev/urandom /proc/self/fd/0; touch -d 2001-01-01 /dev/null /dev/zero /proc/self/fd/0; true`)
+			for i, name := range names {
+				check(t, unix.Stat("/dev/"+name, &is[i]))
+				if is[i].Mode != was[i].Mode || is[i].Ctim != was[i].Ctim {
+					t.Errorf("/dev/%s was changed", name)
+				}
+			}
+		}},
+		{"S28 S38 powers of root", func(t *testing.T, y *yard) {
+			_, out := y.probe("powers", "/work")
+			y.answers(out, 23, "EPERM", "EROFS", "EACCES", "EINVAL") // the last for an id that is not there
+			y.is(y.sh(`grep -E '^(Cap|NoNew|Seccomp:)' /proc/self/status`), "CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n")
+		}},
+		{"S29 programs that run as who owns them", func(t *testing.T, y *yard) {
+			dir := setuidFolder(t)
+			y.policy.Mounts = append([]jail.Mount{{Source: sandbox.Host(dir), Target: "/s"}, {Source: sandbox.Host(dir), Target: "/sw", Write: true}}, y.policy.Mounts...)
+			want := fmt.Sprintln("ids", os.Getuid(), os.Getuid(), os.Getgid(), os.Getgid())
+			for _, name := range []string{"/s/probe", "/sw/probe"} {
+				_, got := y.try(jail.Command{Path: name, Args: []string{"probe"}, Env: []string{probeWord + "=ids"}, Dir: "/"})
+				y.is(got, want)
+			}
+			// Either alone would do; both are there.
+			y.is(y.sh(`grep -v nosuid /proc/self/mountinfo; true`), "")
+			if out := y.sh(`for p in su sudo pkexec passwd mount newgrp; do timeout 0.3 $p -c id </dev/null 2>&1; done; true`); os.Geteuid() != 0 && strings.Contains(out, "uid=0") {
+				t.Errorf("got\n%s", out)
+			}
+		}},
+		{"S29 files that would run as who owns them", func(t *testing.T, y *yard) {
+			_, out := y.probe("modes", "/work")
+			out, ok := strings.CutSuffix(out, "plain done\nother done\n")
+			if !ok {
+				t.Errorf("plain modes: got\n%s", out)
+			}
+			y.answers(out, 16, "EPERM", "ENOSYS")
+			check(t, filepath.Walk(y.work, func(name string, info os.FileInfo, err error) error {
+				if err == nil && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
+					t.Errorf("%s is %v", name, info.Mode())
+				}
+				return err
+			}))
+		}},
+	}
+}
+
+// setuidFolder returns a folder with this program, which would run as another
+// user. Only root can make one: who runs the tests as an ordinary user is given it.
+func setuidFolder(t *testing.T) string {
+	if dir := os.Getenv("JAIL_SETUID"); dir != "" {
+		return dir
+	}
+	dir := t.TempDir()
+	name := copyOfSelf(t, dir)
+	if os.Geteuid() == 0 {
+		check(t, os.Chown(name, 12345, 12345))
+	}
+	check(t, os.Chmod(name, 0o755|os.ModeSetuid|os.ModeSetgid))
+	return dir
+}
+
+// ownProcesses goes no further where the jail has none of its own: what follows
+// would end all that runs on this machine.
+func (y *yard) ownProcesses() {
+	y.t.Helper()
+	here, err := os.Readlink("/proc/self/ns/pid")
+	check(y.t, err)
+	if got := strings.TrimSpace(y.sh("readlink /proc/self/ns/pid")); got == here || !strings.HasPrefix(got, "pid:") {
+		y.t.Fatalf("the process namespace is %s, and here %s", got, here)
+	}
+}
+
+// otherProcesses starts one on the host that has a secret.
+func otherProcesses(t *testing.T, y *yard) {
+	self, err := os.Executable()
+	check(t, err)
+	other := exec.Command(self, y.canary)
+	other.Env = []string{probeWord + "=hang", "SECRET=" + y.canary}
+	out, err := other.StdoutPipe()
+	check(t, err)
+	check(t, other.Start())
+	defer other.Wait()
+	defer other.Process.Kill()
+	_, err = bufio.NewReader(out).ReadString('\n')
+	check(t, err)
+	y.ownProcesses()
+	y.sh(`cat /proc/*/cmdline /proc/*/environ`)
+	if got := strings.Fields(y.sh(`ps -A -o comm=`)); len(got) > 3 { // the cell, the shell and ps
+		t.Errorf("processes: %s", got)
+	}
+	for _, pid := range []int{other.Process.Pid, os.Getpid(), os.Getppid()} {
+		y.sh(`kill -9 %[1]d; kill -0 %[1]d && echo SEEN; cat /proc/%[1]d/environ; true`, pid)
+	}
+	y.sh(`kill -9 -1; kill -9 -%d; true`, unix.Getpgrp())
+	y.is(y.sh(`echo still`), "still\n")
+	check(t, other.Process.Signal(unix.Signal(0)))
+	// Shared memory of the host is another's as well.
+	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o666)
+	check(t, err)
+	defer unix.SysvShmCtl(id, unix.IPC_RMID, nil)
+	y.is(y.sh(`tail -n +2 /proc/sysvipc/shm`), "")
+}
+
+// cellAttacks are on the place that commands run in, and on one another.
+func cellAttacks() []attack {
+	return []attack{
+		{"S19 what is left behind ends with the call", func(t *testing.T, y *yard) {
+			y.sh(`setsid sh -c 'trap "" HUP TERM INT; while :; do echo x >> /work/tick; sleep 0.01; done' >/dev/null 2>&1 & (nohup sh -c 'while :; do echo x >> /work/tock; sleep 0.01; done' >/dev/null 2>&1 &) ; while [ ! -e /work/tick ] || [ ! -e /work/tock ]; do sleep 0.01; done`)
+			// The call has ended: not a letter is added from here on.
+			tick, _ := os.ReadFile(y.work + "/tick")
+			tock, _ := os.ReadFile(y.work + "/tock")
+			if got := y.sh(`ps -A -o comm=`); strings.Contains(got, "sleep") {
+				t.Errorf("left: %s", got)
+			}
+			time.Sleep(100 * time.Millisecond)
+			tick2, _ := os.ReadFile(y.work + "/tick")
+			tock2, _ := os.ReadFile(y.work + "/tock")
+			if len(tick2) != len(tick) || len(tock2) != len(tock) {
+				t.Error("they went on")
+			}
+		}},
+		{"S19 a stopped child and one that holds the output", func(t *testing.T, y *yard) {
+			y.is(y.sh(`sleep 1000 & kill -STOP $!; setsid sleep 1000 & echo done`), "done\n")
+		}},
+		{"S17 a command that ends its own cell", func(t *testing.T, y *yard) {
+			y.ownProcesses()
+			y.is(y.sh(`kill -9 1 2>/dev/null; echo still`), "still\n")
+			for _, signal := range []string{"TERM", "SEGV", "QUIT", "ABRT", "INT", "HUP", "TRAP", "XCPU", "STOP", "TSTP", "KILL", "ALRM", "USR1", "PIPE", "SYS", "34"} {
+				y.is(y.sh("i=1; while [ $i -lt 40 ]; do [ $i != $$ ] && kill -%s $i; i=$((i+1)); done 2>/dev/null; sleep 0.02; echo still", signal), "still\n")
+				y.is(y.sh(`echo next; cat file; ls -A / | wc -l`), fmt.Sprintf("next\nto be written\n%d\n", 12+strings.Count(libs(), "\n")))
+			}
+			y.is(y.sh(probeWord+"=signals /probe/probe; nice"), "tried\n0\n")
+			y.is(y.sh("nice"), "0\n")
+		}},
+		{"two commands at once", twoAtOnce},
+		{"mounts below what is shown", func(t *testing.T, y *yard) {
+			check(t, os.Mkdir(y.work+"/sub", 0o755))
+			self, err := os.Executable()
+			check(t, err)
+			cmd := exec.Command(self, y.in, y.work)
+			cmd.Env = []string{probeWord + "=below"}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Unshareflags: unix.CLONE_NEWNS} // the second makes what is mounted its own
+			if id := os.Getuid(); id != 0 {
+				cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+				cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
+				cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+				cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+			}
+			out, err := cmd.CombinedOutput()
+			check(t, err)
+			y.is(string(out), "/in:\nsub\n\n/in/sub:\nbelow\n\n/work/sub:\nbelow\nseen\nx\n <nil>\n")
+		}},
+	}
+}
+
+// twoAtOnce runs two commands that would find one another.
+func twoAtOnce(t *testing.T, y *yard) {
+	y.ownProcesses()
+	var wait sync.WaitGroup
+	var heard, namespaces string
+	wait.Go(func() {
+		r, err := y.session.Run(context.Background(), jail.Shell(`readlink /proc/self/ns/net /proc/self/ns/user /proc/self/ns/pid /proc/self/ns/mnt /proc/self/ns/ipc; echo secret > /tmp/secret; `+probeWord+`=listen exec /probe/probe /work/port`))
+		if err == nil {
+			namespaces, heard, _ = strings.Cut(string(r.Stdout.Head), "heard")
+		}
+	})
+	for i := 0; ; i++ {
+		if _, err := os.Stat(y.work + "/port"); err == nil {
+			break
+		}
+		if i > 1000 {
+			t.Fatal("the other did not start")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	got := strings.Fields(y.sh(`readlink /proc/self/ns/net /proc/self/ns/user /proc/self/ns/pid /proc/self/ns/mnt /proc/self/ns/ipc`))
+	y.is(y.sh(`cat /tmp/secret 2>/dev/null; ps -A -o comm= | grep -c probe; kill -9 -1 2>/dev/null; true`), "0\n")
+	port, err := os.ReadFile(y.work + "/port")
+	check(t, err)
+	_, out := y.probe("dial", "tcp", string(port))
+	y.is(out, "tcp done\n")
+	wait.Wait()
+	y.is(heard, " out\n")
+	other := strings.Fields(namespaces)
+	if len(got) != 5 || len(other) != 5 {
+		t.Fatalf("got %q and %q", got, other)
+	}
+	for i := range got {
+		if same := got[i] == other[i]; same != (i < 2) {
+			t.Errorf("%s and %s", got[i], other[i])
+		}
+	}
+}
+
+// ears listen on the host for what gets out.
+type ears struct {
+	addresses [][2]string
+	port      string
+	mu        sync.Mutex
+	words     strings.Builder
+}
+
+// newEars listens wherever a program of this machine can be reached by a network.
+func newEars(t *testing.T) *ears {
+	e := &ears{}
+	address := e.listen(t, "tcp", "127.0.0.1:0")
+	_, port, err := net.SplitHostPort(address)
+	check(t, err)
+	e.port = port
+	e.addresses = append(e.addresses, [2]string{"tcp", address}, [2]string{"tcp", "0.0.0.0:" + port}, [2]string{"tcp", "[::ffff:127.0.0.1]:" + port})
+	e.addresses = append(e.addresses, [2]string{"udp", e.listen(t, "udp", "127.0.0.1:0")})
+	hosts, err := net.InterfaceAddrs()
+	check(t, err)
+	for _, h := range hosts {
+		if ip, _, err := net.ParseCIDR(h.String()); err == nil && !ip.IsLinkLocalUnicast() && ip.String() != "127.0.0.1" {
+			e.addresses = append(e.addresses, [2]string{"tcp", e.listen(t, "tcp", net.JoinHostPort(ip.String(), "0"))}, [2]string{"udp", e.listen(t, "udp", net.JoinHostPort(ip.String(), "0"))})
+		}
+	}
+	return e
+}
+
+// listen listens at an address, and returns it.
+func (e *ears) listen(t *testing.T, network, address string) string {
+	t.Helper()
+	hear := func(c net.Conn) {
+		word := make([]byte, 64)
+		n, _ := c.Read(word)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		fmt.Fprintf(&e.words, "%s %s ", network, word[:n])
+	}
+	if network == "udp" || network == "unixgram" {
+		c, err := net.ListenPacket(network, address)
+		check(t, err)
+		t.Cleanup(func() { c.Close() })
+		go hear(c.(net.Conn))
+		return c.LocalAddr().String()
+	}
+	l, err := net.Listen(network, address)
+	check(t, err)
+	if u, is := l.(*net.UnixListener); is {
+		u.SetUnlinkOnClose(false)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			hear(c)
+			c.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// heard checks what has arrived. What is on its way within this machine arrives
+// before the next thing that is sent there.
+func (e *ears) heard(t *testing.T, want string) {
+	t.Helper()
+	got := ""
+	for range 20 {
+		time.Sleep(5 * time.Millisecond)
+		e.mu.Lock()
+		got = e.words.String()
+		e.mu.Unlock()
+		if want != "" && got == want {
+			return
+		}
+	}
+	if got != want {
+		t.Errorf("heard %q, want %q", got, want)
+	}
+}

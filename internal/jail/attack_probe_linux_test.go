@@ -1,0 +1,481 @@
+package jail_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+	"golang.org/x/sys/unix"
+)
+
+// probeWord is the variable that makes this test program a small hostile one,
+// which tries something and prints, a line each, what came of it.
+const probeWord = "JAIL_PROBE"
+
+// probe does what the variable says, if it is there.
+func probe(args []string) bool {
+	try := map[string]func([]string){"calls": tryCalls, "families": tryFamilies, "dial": tryDial, "names": tryNames, "descriptors": tryDescriptors,
+		"typing": tryTyping, "modes": tryModes, "writeproc": tryWriteProc, "foreign": tryForeign, "ids": tryIDs, "program": tryProgram, "limits": tryLimits, "powers": tryPowers, "signals": trySignals,
+		"hang": tryHang, "listen": tryListen, "golem": beGolem, "below": beGolemAbove}[os.Getenv(probeWord)]
+	if try == nil {
+		return false
+	}
+	try(args)
+	return true
+}
+
+// say prints what a system call answered.
+func say(name string, errno error) {
+	answer := "done"
+	if e := syscall.Errno(0); errors.As(errno, &e) && e != 0 {
+		answer = unix.ErrnoName(e)
+	} else if errno != nil && !errors.As(errno, &e) {
+		answer = errno.Error()
+	}
+	fmt.Println(name, answer)
+}
+
+// call makes a system call.
+func call(name string, number uintptr, args ...uintptr) {
+	var a [6]uintptr
+	copy(a[:], args)
+	_, _, errno := unix.RawSyscall6(number, a[0], a[1], a[2], a[3], a[4], a[5])
+	say(name, errno)
+}
+
+const nowhere = ^uintptr(0) // as a descriptor or an address
+
+// tryCalls makes those that no command has, where possible in a way that the
+// kernel itself would answer otherwise than by EPERM.
+func tryCalls([]string) {
+	self := uintptr(os.Getpid())
+	var ring [120]byte
+	call("unshare", unix.SYS_UNSHARE, 0)
+	call("unshare-user", unix.SYS_UNSHARE, unix.CLONE_NEWUSER)
+	call("setns", unix.SYS_SETNS, nowhere, 0)
+	call("mount", unix.SYS_MOUNT, 0, nowhere, 0, 0, 0)
+	call("umount2", unix.SYS_UMOUNT2, nowhere, 0)
+	call("pivot_root", unix.SYS_PIVOT_ROOT, nowhere, nowhere)
+	call("chroot", unix.SYS_CHROOT, nowhere)
+	call("fsopen", unix.SYS_FSOPEN, nowhere, 0)
+	call("fsconfig", unix.SYS_FSCONFIG, nowhere, 99, 0, 0, 0)
+	call("fsmount", unix.SYS_FSMOUNT, nowhere, 0, 0)
+	call("fspick", unix.SYS_FSPICK, nowhere, nowhere, 0)
+	call("move_mount", unix.SYS_MOVE_MOUNT, nowhere, nowhere, nowhere, nowhere, 0)
+	call("open_tree", unix.SYS_OPEN_TREE, nowhere, nowhere, 0)
+	call("open_tree_attr", unix.SYS_OPEN_TREE_ATTR, nowhere, nowhere, 0, 0, 0)
+	call("mount_setattr", unix.SYS_MOUNT_SETATTR, nowhere, nowhere, 0, 0, 0)
+	call("ptrace", unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0, 0)
+	call("process_vm_readv", unix.SYS_PROCESS_VM_READV, self, 0, 0, 0, 0, 0)
+	call("process_vm_writev", unix.SYS_PROCESS_VM_WRITEV, self, 0, 0, 0, 0, 0)
+	call("process_madvise", unix.SYS_PROCESS_MADVISE, nowhere, 0, 0, 0, 0)
+	call("pidfd_getfd", unix.SYS_PIDFD_GETFD, nowhere, 0, 0)
+	call("kcmp", unix.SYS_KCMP, self, self, 0, 0, 0)
+	call("io_uring_setup", unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&ring)))
+	call("io_uring_enter", unix.SYS_IO_URING_ENTER, nowhere, 0, 0, 0, 0, 0)
+	call("io_uring_register", unix.SYS_IO_URING_REGISTER, nowhere, 0, 0, 0)
+	call("bpf", unix.SYS_BPF, 999, 0, 0)
+	call("perf_event_open", unix.SYS_PERF_EVENT_OPEN, nowhere, 0, 0, nowhere, 0)
+	call("userfaultfd", unix.SYS_USERFAULTFD, 1 /* of its own memory only: not a privilege */)
+	call("keyctl", unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, ^uintptr(2) /* the session's */, 1)
+	call("add_key", unix.SYS_ADD_KEY, nowhere, nowhere, 0, 0, 0)
+	call("request_key", unix.SYS_REQUEST_KEY, nowhere, nowhere, 0, 0)
+	call("open_by_handle_at", unix.SYS_OPEN_BY_HANDLE_AT, nowhere, nowhere, 0)
+	call("name_to_handle_at", unix.SYS_NAME_TO_HANDLE_AT, nowhere, nowhere, 0, 0, 0)
+	call("quotactl", unix.SYS_QUOTACTL, 99, 0, 0, 0)
+	call("fanotify_init", unix.SYS_FANOTIFY_INIT, unix.FAN_REPORT_FID, 0)
+	call("reboot", unix.SYS_REBOOT, 0, 0, 0, 0)
+	call("swapon", unix.SYS_SWAPON, nowhere, 0)
+	call("init_module", unix.SYS_INIT_MODULE, nowhere, 0, nowhere)
+	call("kexec_load", unix.SYS_KEXEC_LOAD, 0, 0, 0, nowhere)
+	call("syslog", unix.SYS_SYSLOG, 10 /* the size of the log */, 0, 0)
+	call("clock_settime", unix.SYS_CLOCK_SETTIME, 99, 0)
+	call("sethostname", unix.SYS_SETHOSTNAME, nowhere, 4)
+	call("memfd_secret", unix.SYS_MEMFD_SECRET, 0)
+	call("x32", 0x40000000+unix.SYS_GETPID)
+	call("clone3", unix.SYS_CLONE3, nowhere, 0)
+	call("openat2", unix.SYS_OPENAT2, nowhere, nowhere, 0, 0)
+	for name, flag := range map[string]uintptr{"user": unix.CLONE_NEWUSER, "mount": unix.CLONE_NEWNS, "pid": unix.CLONE_NEWPID, "net": unix.CLONE_NEWNET,
+		"ipc": unix.CLONE_NEWIPC, "uts": unix.CLONE_NEWUTS, "cgroup": unix.CLONE_NEWCGROUP} {
+		pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, unix.CLONE_NEWUSER|flag|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+		if errno == 0 && pid == 0 {
+			unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+		}
+		say("clone-"+name, errno)
+	}
+}
+
+// trySignals signals every thread that there is by every way but its own, and
+// makes it slow, in the hope that it is the cell's.
+func trySignals([]string) {
+	runtime.LockOSThread()
+	signal.Ignore(unix.SIGIO, unix.SIGTERM)
+	self := os.Getpid()
+	for tid := 1; tid < 64; tid++ {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", self, tid)); err == nil {
+			continue
+		}
+		for _, s := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
+			unix.Kill(tid, s)
+			unix.Tgkill(1, tid, s)
+			unix.Tgkill(tid, tid, s)
+			unix.RawSyscall(unix.SYS_TKILL, uintptr(tid), uintptr(s), 0)
+			var info [128]byte
+			*(*int32)(unsafe.Pointer(&info[0])) = int32(s)
+			*(*int32)(unsafe.Pointer(&info[8])) = -1 // SI_QUEUE
+			unix.RawSyscall(unix.SYS_RT_SIGQUEUEINFO, uintptr(tid), uintptr(s), uintptr(unsafe.Pointer(&info)))
+			unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, 1, uintptr(tid), uintptr(s), uintptr(unsafe.Pointer(&info)), 0, 0)
+			for _, flags := range []int{0, unix.O_EXCL /* PIDFD_THREAD */} {
+				if fd, err := unix.PidfdOpen(tid, flags); err == nil {
+					unix.PidfdSendSignal(fd, s, nil, 0)
+					unix.Close(fd)
+				}
+			}
+			if fd, err := unix.Open(fmt.Sprintf("/proc/%d", tid), unix.O_DIRECTORY, 0); err == nil {
+				unix.PidfdSendSignal(fd, s, nil, 0)
+				unix.Close(fd)
+			}
+			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+			if err != nil {
+				continue
+			}
+			unix.FcntlInt(uintptr(pair[0]), unix.F_SETSIG, int(s))
+			for _, own := range []func(){
+				func() { unix.FcntlInt(uintptr(pair[0]), unix.F_SETOWN, tid) },
+				func() {
+					owner := [2]int32{0 /* F_OWNER_TID */, int32(tid)}
+					unix.RawSyscall(unix.SYS_FCNTL, uintptr(pair[0]), unix.F_SETOWN_EX, uintptr(unsafe.Pointer(&owner)))
+				},
+				func() { unix.IoctlSetPointerInt(pair[0], 0x8901 /* FIOSETOWN */, tid) },
+				func() { unix.IoctlSetPointerInt(pair[0], unix.SIOCSPGRP, tid) },
+			} {
+				own()
+				unix.FcntlInt(uintptr(pair[0]), unix.F_SETFL, unix.O_ASYNC)
+				unix.Write(pair[1], []byte("x"))
+				unix.FcntlInt(uintptr(pair[0]), unix.F_SETFL, 0)
+			}
+			unix.Close(pair[0])
+			unix.Close(pair[1])
+		}
+		unix.Setpriority(unix.PRIO_PROCESS, tid, 19)
+	}
+	unix.Setpriority(unix.PRIO_USER, os.Getuid(), 19)
+	unix.Setpriority(unix.PRIO_PGRP, 1, 19)
+	fmt.Println("tried")
+}
+
+// tryFamilies prints which sockets it gets.
+func tryFamilies([]string) {
+	for family := range 64 {
+		for _, kind := range []int{unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_RAW, unix.SOCK_SEQPACKET, unix.SOCK_PACKET} {
+			if fd, err := unix.Socket(family, kind, 0); err == nil {
+				fmt.Println("socket", family, kind)
+				unix.Close(fd)
+			}
+			if fds, err := unix.Socketpair(family, kind|unix.SOCK_CLOEXEC, 0); err == nil {
+				fmt.Println("pair", family, kind)
+				unix.Close(fds[0])
+				unix.Close(fds[1])
+			}
+		}
+	}
+	for protocol := range 32 {
+		if fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, protocol); err == nil {
+			fmt.Println("netlink", protocol)
+			unix.Close(fd)
+		}
+	}
+}
+
+// tryDial sends a word to addresses: network, address, and so on.
+func tryDial(args []string) {
+	for ; len(args) >= 2; args = args[2:] {
+		c, err := net.DialTimeout(args[0], args[1], 2*time.Second)
+		if err == nil {
+			_, err = c.Write([]byte("out"))
+			c.Close()
+		}
+		say(args[0], err)
+	}
+}
+
+// tryNames sends a word to unix sockets, abstract ones begin with @: by a socket,
+// and by one of a pair, which a filter of socket(2) does not see.
+func tryNames(names []string) {
+	for _, name := range names {
+		to := &unix.SockaddrUnix{Name: name}
+		for _, kind := range []int{unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET} {
+			fd, err := unix.Socket(unix.AF_UNIX, kind, 0)
+			if err == nil {
+				if err = unix.Connect(fd, to); err == nil {
+					err = unix.Sendto(fd, []byte("out"), 0, nil)
+				}
+			}
+			say("socket", err)
+		}
+		for _, kind := range []int{unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_RAW, unix.SOCK_SEQPACKET} {
+			fds, err := unix.Socketpair(unix.AF_UNIX, kind, 0)
+			if err == nil {
+				unix.Sendto(fds[0], []byte("out"), 0, to)
+				err = unix.Connect(fds[1], to)
+				unix.Write(fds[1], []byte("out"))
+			}
+			say("pair", err)
+		}
+	}
+}
+
+// tryDescriptors prints what is open besides the three streams.
+func tryDescriptors([]string) {
+	for fd := 3; fd < 4096; fd++ {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
+			continue
+		}
+		to, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+		if !strings.HasPrefix(to, "anon_inode:[event") { // those of the Go runtime
+			fmt.Println("open", fd, to)
+		}
+	}
+}
+
+// tryTyping types into a terminal, and changes what it is.
+func tryTyping([]string) {
+	letter := byte('x')
+	for name, request := range map[string]uintptr{"TIOCSTI": unix.TIOCSTI, "TIOCLINUX": unix.TIOCLINUX, "TIOCSETD": unix.TIOCSETD, "TIOCCONS": unix.TIOCCONS,
+		"TIOCSTI-high": unix.TIOCSTI | 1<<32} {
+		call(name, unix.SYS_IOCTL, 0, request, uintptr(unsafe.Pointer(&letter)))
+	}
+	_, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	say("tty", err)
+}
+
+// tryModes makes files in a folder that run as who owns them, in every way, and
+// changes the host's null device by the stream that it was given.
+func tryModes(args []string) {
+	dir := args[0]
+	name := func(s string) string { return filepath.Join(dir, s) }
+	os.WriteFile(name("plain"), nil, 0o755)
+	for _, bit := range []uint32{unix.S_ISUID, unix.S_ISGID} {
+		say("chmod", unix.Chmod(name("plain"), 0o755|bit))
+		say("fchmodat", unix.Fchmodat(unix.AT_FDCWD, name("plain"), 0o755|bit, 0))
+		say("fchmodat2", unix.Fchmodat(unix.AT_FDCWD, name("plain"), 0o755|bit, unix.AT_SYMLINK_NOFOLLOW))
+		fd, err := unix.Open(name("plain"), unix.O_RDWR, 0)
+		if err == nil {
+			say("fchmod", unix.Fchmod(fd, 0o755|bit))
+		}
+		_, err = unix.Open(name(fmt.Sprint("new", bit)), unix.O_CREAT|unix.O_RDWR, 0o755|bit)
+		say("openat", err)
+		_, err = unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR, 0o755|bit)
+		say("tmpfile", err)
+		_, err = unix.Openat2(unix.AT_FDCWD, name(fmt.Sprint("new2", bit)), &unix.OpenHow{Flags: unix.O_CREAT | unix.O_RDWR, Mode: uint64(0o755 | bit)})
+		say("openat2", err)
+		say("mknod", unix.Mknod(name(fmt.Sprint("node", bit)), unix.S_IFREG|0o755|bit, 0))
+	}
+	say("plain", unix.Chmod(name("plain"), 0o1700))
+	_, err := os.OpenFile(name("other"), os.O_CREATE|os.O_RDWR, 0o644)
+	say("other", err)
+}
+
+// tryWriteProc opens all of /proc that is not a way elsewhere, to write; it
+// writes nothing.
+func tryWriteProc([]string) {
+	n := 0
+	filepath.WalkDir("/proc", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if d.IsDir() {
+			if name := d.Name(); name == "fd" || name == "map_files" || name == "task" || name == "cwd" || name == "root" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if d.Type()&fs.ModeSymlink != 0 {
+			return nil
+		}
+		n++
+		if fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
+			unix.Close(fd)
+			fmt.Println("writable", path)
+		}
+		return nil
+	})
+	fmt.Println("tried", n > 100)
+}
+
+// tryForeign makes a system call as a 32-bit program would.
+func tryForeign([]string) {
+	if runtime.GOARCH != "amd64" {
+		unix.Kill(os.Getpid(), unix.SIGSYS) // there is no such way
+		return
+	}
+	code, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		say("mmap", err)
+		return
+	}
+	copy(code, []byte{0xb8, 20, 0, 0, 0 /* mov eax, getpid */, 0xcd, 0x80 /* int 0x80 */, 0xc3 /* ret */})
+	at := &code[0]
+	entry := &at
+	(*(*func())(unsafe.Pointer(&entry)))()
+	fmt.Println("foreign done")
+}
+
+// tryIDs prints who it is.
+func tryIDs([]string) { fmt.Println("ids", os.Getuid(), os.Geteuid(), os.Getgid(), os.Getegid()) }
+
+// tryProgram prints what it was started from, and opens it to write.
+func tryProgram([]string) {
+	fmt.Println(os.Readlink("/proc/self/exe"))
+	_, err := os.OpenFile("/proc/self/exe", os.O_WRONLY, 0)
+	fmt.Println("written", err)
+}
+
+// tryLimits sets limits of the cell, and the one that keeps the host's handler of
+// crashes from being started.
+func tryLimits([]string) {
+	var none, core unix.Rlimit
+	say("cell", unix.Prlimit(1, unix.RLIMIT_NOFILE, &none, nil))
+	say("other", unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, &none, nil))
+	for _, set := range []func() error{
+		func() error { return unix.Prlimit(0, unix.RLIMIT_CORE, &none, nil) },
+		func() error {
+			_, _, errno := unix.RawSyscall(unix.SYS_SETRLIMIT, unix.RLIMIT_CORE, uintptr(unsafe.Pointer(&none)), 0)
+			return syscall.Errno(errno)
+		},
+	} {
+		set()
+		err := unix.Prlimit(0, unix.RLIMIT_CORE, nil, &core)
+		fmt.Println("core", core.Cur, core.Max, err)
+	}
+	files := unix.Rlimit{Cur: 64, Max: 64}
+	say("own", unix.Prlimit(0, unix.RLIMIT_NOFILE, &files, nil))
+}
+
+// tryPowers does what root may.
+func tryPowers(args []string) {
+	dir := args[0]
+	os.WriteFile(dir+"/own", nil, 0o644)
+	say("chown", unix.Chown(dir+"/own", 4321, 4321))
+	say("setuid", unix.Setuid(4321))
+	say("setgid", unix.Setgid(4321))
+	say("setgroups", unix.Setgroups([]int{4321}))
+	say("mknod-char", unix.Mknod(dir+"/null", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
+	say("mknod-block", unix.Mknod(dir+"/disk", unix.S_IFBLK|0o666, int(unix.Mkdev(8, 0))))
+	say("mknod-temp", unix.Mknod("/tmp/null", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
+	say("nice", unix.Setpriority(unix.PRIO_PROCESS, 0, -20))
+	priority := int32(1)
+	call("fifo", unix.SYS_SCHED_SETSCHEDULER, 0, 1 /* SCHED_FIFO */, uintptr(unsafe.Pointer(&priority)))
+	say("capability", unix.Setxattr(dir+"/own", "security.capability", []byte("\x01\x00\x00\x02\xff\xff\xff\xff\x00\x00\x00\x00\xff\xff\xff\xff\x00\x00\x00\x00"), 0))
+	say("raw", func() error { _, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP); return err }())
+	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
+		say("chmod-"+name, unix.Chmod("/dev/"+name, 0o666)) // as it is: nothing changes where this is done
+		say("times-"+name, unix.Utimes("/dev/"+name, make([]unix.Timeval, 2)))
+	}
+	say("fchmod-stdin", unix.Fchmod(0, 0o666))               // as it is: nothing changes where this is done
+	say("chmod-stdin", unix.Chmod("/proc/self/fd/0", 0o666)) // as it is: nothing changes where this is done
+}
+
+func tryHang([]string) {
+	fmt.Println("ready")
+	time.Sleep(time.Hour)
+}
+
+// tryListen tells its port on the loopback by a file, and waits for a word.
+func tryListen(args []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		say("listen", err)
+		return
+	}
+	os.WriteFile(args[0]+".new", []byte(l.Addr().String()), 0o644)
+	os.Rename(args[0]+".new", args[0])
+	c, err := l.Accept()
+	if err == nil {
+		word := make([]byte, 3)
+		c.Read(word)
+		fmt.Println("heard", string(word))
+	}
+}
+
+// beGolem is a program that starts a session: it runs a line so many times, two
+// at once, and waits for the end of its input.
+func beGolem(args []string) {
+	work, line, times := args[0], args[1], 0
+	fmt.Sscan(args[2], &times)
+	before := standing()
+	s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Env: []string{"MARK=" + os.Getenv("MARK")}}, time.Now)
+	if err != nil {
+		fmt.Println("start", err)
+		return
+	}
+	var wait sync.WaitGroup
+	for range 2 { // at once
+		wait.Go(func() {
+			for range times / 2 {
+				r, err := s.Run(context.Background(), jail.Shell(line))
+				if err != nil || r.Code != 0 {
+					fmt.Println("run", err, r.Code, string(r.Stderr.Head))
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if err := s.Close(); err != nil {
+		fmt.Println("close", err)
+	}
+	after := standing()
+	fmt.Println("before", before == after)
+	if before != after {
+		fmt.Println(before, "\n", after)
+	}
+	fmt.Println("ended")
+	os.Stdin.Read(make([]byte, 1))
+}
+
+// beGolemAbove mounts something in folders, and shows them.
+func beGolemAbove(args []string) {
+	in, work := args[0], args[1]
+	for _, dir := range []string{in + "/sub", work + "/sub"} {
+		if err := unix.Mount("below", dir, "tmpfs", 0, ""); err != nil {
+			fmt.Println("mount", err)
+			return
+		}
+		os.WriteFile(dir+"/below", []byte("seen\n"), 0o666)
+	}
+	s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(in), Target: "/in"}, {Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Least: jail.Namespaces}, time.Now)
+	if err != nil {
+		fmt.Println("start", err)
+		return
+	}
+	defer s.Close()
+	r, err := s.Run(context.Background(), jail.Shell(`ls /in /in/sub /work/sub; cat /work/sub/below; echo x 2>/dev/null > /in/sub/new; echo x > /work/sub/new && cat /work/sub/new; grep -v nosuid /proc/self/mountinfo`))
+	fmt.Println(string(r.Stdout.Head)+string(r.Stderr.Head), err)
+}
+
+// standing is what a process holds of the system: descriptors, mounts, folders.
+func standing() string {
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	var b strings.Builder
+	for fd := range 4096 {
+		if to, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil && !strings.HasPrefix(to, "anon_inode:[event") {
+			fmt.Fprintln(&b, fd, to)
+		}
+	}
+	list, _ := filepath.Glob(os.TempDir() + "/*")
+	return b.String() + string(mounts) + strings.Join(list, "\n")
+}

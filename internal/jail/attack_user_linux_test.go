@@ -1,0 +1,152 @@
+package jail_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"crypto/rand"
+)
+
+// TestAttacksAsUser runs the attacks as an ordinary user, whom nobody else is.
+func TestAttacksAsUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		return // TestAttacks has been that
+	}
+	id := 200_000 + os.Getpid()%100_000
+	dir, err := os.MkdirTemp("", "jail")
+	check(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	check(t, os.Chmod(dir, 0o711))
+	for _, name := range []string{"/bin", "/setuid", "/tmp"} {
+		check(t, os.Mkdir(dir+name, 0o755))
+	}
+	self := copyOfSelf(t, dir+"/bin")
+	check(t, os.Chmod(copyOfSelf(t, dir+"/setuid"), 0o755|os.ModeSetuid|os.ModeSetgid))
+	check(t, os.Chown(dir+"/tmp", id, id))
+	cmd := exec.Command(self, "-test.v", "-test.run=^TestAttacks$|^TestNothingIsLeft$|^TestGolemKilled$")
+	cmd.Dir = dir + "/tmp"
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir + "/tmp", "TMPDIR=" + dir + "/tmp", "JAIL_SETUID=" + dir + "/setuid"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id)}}
+	out, err := cmd.CombinedOutput()
+	for _, name := range []string{"TestAttacks", "TestNothingIsLeft", "TestGolemKilled"} {
+		if !strings.Contains(string(out), "--- PASS: "+name+" ") {
+			t.Errorf("%s has not passed", name)
+		}
+	}
+	if err != nil || strings.Contains(string(out), "--- SKIP") || t.Failed() {
+		t.Errorf("as user %d: %v\n%s", id, err, out)
+	}
+}
+
+// A golem is a program that has started a session.
+type golem struct {
+	*exec.Cmd
+	lines *bufio.Reader
+	end   io.Closer
+	mark  string
+	self  string
+}
+
+// startGolem starts this program as one, to run a line so many times.
+func startGolem(t *testing.T, line string, times int) *golem {
+	t.Helper()
+	g := &golem{mark: "MARK=" + rand.Text(), self: copyOfSelf(t, t.TempDir())}
+	work := t.TempDir()
+	g.Cmd = exec.Command(g.self, work, line, strconv.Itoa(times))
+	g.Env = []string{probeWord + "=golem", g.mark, "TMPDIR=" + t.TempDir()}
+	g.Stderr = os.Stderr
+	out, err := g.StdoutPipe()
+	check(t, err)
+	in, err := g.StdinPipe()
+	check(t, err)
+	g.lines, g.end = bufio.NewReader(out), in
+	check(t, g.Start())
+	t.Cleanup(func() {
+		g.Process.Kill()
+		g.Wait()
+	})
+	return g
+}
+
+// others returns the processes of the session besides golem. Root can see what a
+// process is and knows; an ordinary user has processes that are nobody else's.
+func (g *golem) others() []string {
+	var list []string
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		if pid == os.Getpid() || pid == g.Process.Pid {
+			continue
+		}
+		exe, _ := os.Readlink(dir + "/exe")
+		env, _ := os.ReadFile(dir + "/environ")
+		status, _ := os.ReadFile(dir + "/status")
+		mine := strings.TrimSuffix(exe, " (deleted)") == g.self || slices.Contains(strings.Split(string(env), "\x00"), g.mark)
+		if uid := os.Getuid(); uid != 0 {
+			mine = strings.Contains(string(status), fmt.Sprintf("\nUid:\t%d\t", uid))
+		}
+		if mine && !strings.Contains(string(status), "\nState:\tZ") {
+			cmdline, _ := os.ReadFile(dir + "/cmdline")
+			list = append(list, fmt.Sprintf("%d %q", pid, cmdline))
+		}
+	}
+	return list
+}
+
+// gone waits for the end of all of them.
+func (g *golem) gone(t *testing.T) {
+	t.Helper()
+	var left []string
+	for range 500 {
+		if left = g.others(); len(left) == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	for _, depth := range []string{"*", "*/*", "*/*/*"} {
+		groups, _ := filepath.Glob(fmt.Sprintf("/sys/fs/cgroup/%s/golem-%d-*", depth, g.Process.Pid))
+		if len(groups) > 0 {
+			t.Errorf("left: %v", groups)
+		}
+	}
+}
+
+// TestNothingIsLeft runs a thousand commands that each leave two behind: S19.
+func TestNothingIsLeft(t *testing.T) {
+	g := startGolem(t, "setsid sleep 1000 & (sleep 1000 &) ; exit 0", 1000)
+	for _, want := range []string{"before true\n", "ended\n"} {
+		got, err := g.lines.ReadString('\n')
+		if got != want {
+			rest, _ := g.lines.Peek(g.lines.Buffered())
+			t.Fatalf("got %q %v, want %q\n%s", got, err, want, rest)
+		}
+	}
+	g.gone(t)
+}
+
+// TestGolemKilled kills golem while a command runs: all that it has started ends.
+func TestGolemKilled(t *testing.T) {
+	g := startGolem(t, "trap '' HUP TERM INT; setsid sleep 1000 & (setsid sh -c 'trap \"\" HUP TERM; sleep 1000' &) ; sleep 1000", 2)
+	for i := 0; len(g.others()) < 9; i++ { // holder, and of two commands cell, shell, and those that it starts
+		if i > 1000 {
+			t.Fatalf("it did not start: %v", g.others())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	check(t, g.Process.Kill())
+	g.Wait()
+	g.gone(t)
+}

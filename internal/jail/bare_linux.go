@@ -1,0 +1,398 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// The level without namespaces. A cell is a process of the host like others. What
+// its commands open is fenced by Landlock with the host's own paths, and what they
+// ask of the kernel by a second filter, for all that a namespace would keep apart.
+//
+// They end by the fence as well: who is in it can signal all that is in it and
+// nothing else, and the kernel signals all at one go. No search could keep up with
+// a command that forks without end.
+
+// leastLandlock is the first version that keeps signals inside.
+const leastLandlock = 6
+
+// online is the step of a plan that leaves the host's network open. There is no
+// tree to make at this level; a plan is read for its folders.
+const online deed = "online"
+
+// Start starts a session at the best level that this machine has. It is closed
+// after use. Where the policy asks for a better one the error is ErrNoSandbox.
+func Start(p Policy, now func() time.Time) (*Session, error) {
+	s, err := startNamespaces(p, now)
+	if err == nil {
+		// That namespaces can be made does not say that a tree can.
+		var c *wire
+		if c, err = s.cell(); err == nil {
+			s.put(c)
+			return s, nil
+		}
+		s.Close()
+	}
+	if p.Least > Landlock {
+		return nil, noSandbox(p.Least, err)
+	}
+	s, bare := startBare(p, now)
+	if bare != nil {
+		return nil, noSandbox(Landlock, errors.Join(err, bare))
+	}
+	return s, nil
+}
+
+// noSandbox is the error of a level that is not there.
+func noSandbox(l Level, cause error) error {
+	return &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: fmt.Sprintf("the level %s is not to be had here: %v; golem doctor says why", l, cause)}
+}
+
+// startBare starts a session without namespaces.
+func startBare(p Policy, now func() time.Time) (*Session, error) {
+	if v := landlockVersion(); v < leastLandlock {
+		return nil, fmt.Errorf("landlock of version %d is needed (Linux 6.12), and this kernel has %d", leastLandlock, v)
+	}
+	if err := inside(p.Mounts); err != nil {
+		return nil, err
+	}
+	near, far, err := newWires()
+	if err != nil {
+		return nil, err
+	}
+	defer far.Close()
+	if _, err := again(bareWord, far, &syscall.SysProcAttr{Setsid: true}); err != nil {
+		near.Close()
+		return nil, err
+	}
+	s := &Session{policy: p, now: now, level: Landlock, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups()}
+	if p.Network {
+		s.plan.Steps = append(s.plan.Steps, step{Do: online})
+	}
+	if err := heard(near); err != nil {
+		near.Close()
+		return nil, err
+	}
+	c, err := s.cell()
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.put(c)
+	return s, nil
+}
+
+// inside refuses mounts that lie in others and may do less: a fence opens all that
+// is below a folder.
+func inside(mounts []Mount) error {
+	within := func(a, b string) bool { return a == b || strings.HasPrefix(a, strings.TrimSuffix(b, "/")+"/") }
+	for _, m := range mounts {
+		for _, over := range mounts {
+			if m.Source == "" && over.Source != "" && within(m.Target, over.Target) {
+				return fmt.Errorf("%s is hidden inside a folder that is shown, which needs namespaces", m.Target)
+			}
+			if m.Source != "" && !m.Write && over.Write && within(string(m.Source), string(over.Source)) {
+				return fmt.Errorf("%s is read-only inside a folder that is written, which needs namespaces", m.Target)
+			}
+		}
+	}
+	return nil
+}
+
+// signalFenced signals all that is in the fence of the calling thread, but its own
+// process. Where the fence did not hold it would reach all that the user runs: it
+// does nothing if it could signal the process that started this one, which is
+// outside.
+func signalFenced(s syscall.Signal) error {
+	if outside := os.Getppid(); outside > 1 && unix.Kill(outside, 0) != unix.EPERM {
+		return errors.New("landlock does not keep signals inside")
+	}
+	if err := unix.Kill(-1, s); err != nil && err != unix.ESRCH && err != unix.EPERM {
+		return err
+	}
+	return nil
+}
+
+// bareHold starts cells without namespaces. When golem is gone, or a cell was
+// killed, which could not end its command then, it ends all of them. A fence of
+// its own, which keeps nothing but signals, is around them all.
+func bareHold(w *wire) error {
+	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	if err := noPrivileges(); err != nil {
+		return err
+	}
+	if err := closeAround(unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}, nil); err != nil {
+		return err
+	}
+	if err := signalFenced(0); err != nil {
+		return err
+	}
+	if err := w.send(report{Pid: os.Getpid()}); err != nil {
+		return err
+	}
+	asked := make(chan int)
+	go func() {
+		defer close(asked)
+		for {
+			var ask struct{}
+			files, err := w.receive(&ask)
+			if err != nil || len(files) != 1 {
+				return
+			}
+			asked <- files[0]
+		}
+	}()
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, unix.SIGCHLD)
+	cells := make(map[int]bool)
+	for asked != nil || len(cells) > 0 {
+		select {
+		case fd, ok := <-asked:
+			if !ok {
+				asked = nil // the cells see for themselves that golem is gone
+				continue
+			}
+			cmd, err := again(bareCellWord, &wire{fd}, &syscall.SysProcAttr{Setsid: true})
+			if err != nil {
+				(&wire{fd}).send(report{Error: "cell: " + err.Error()})
+			} else {
+				cells[cmd.Process.Pid] = true
+			}
+			unix.Close(fd)
+		case <-ended:
+			for {
+				var status unix.WaitStatus
+				pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+				if err != nil || pid <= 0 {
+					break
+				}
+				if cells[pid] && !status.Exited() {
+					signalFenced(unix.SIGKILL)
+				}
+				delete(cells, pid)
+			}
+		}
+	}
+	signalFenced(unix.SIGKILL)
+	sweepGroups(w)
+	return nil
+}
+
+// bareCell runs commands without a tree of its own.
+func bareCell(w *wire) error {
+	brace()
+	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	var p plan
+	groups, err := w.receive(&p)
+	if err != nil {
+		return err
+	}
+	temp, err := makeTemp()
+	if err != nil {
+		return err
+	}
+	defer removeTemp(temp)
+	h, err := newHands(groups, func() error {
+		if err := confineBare(bareFence(p, temp)); err != nil {
+			return err
+		}
+		return signalFenced(0)
+	})
+	if err != nil {
+		return err
+	}
+	h.signal = func(s syscall.Signal) { h.do(func() { signalFenced(s) }) }
+	h.others = processesOf(os.Getuid()) + cellThreads
+	h.where = func(o order) order { return o.bare(p, temp) }
+	return h.serve(w)
+}
+
+// makeTemp makes the folder that commands have for a /tmp, and removes those whose
+// cell was killed.
+func makeTemp() (string, error) {
+	sweep(os.TempDir(), func(name string) error {
+		var st unix.Stat_t
+		if err := unix.Lstat(name, &st); err != nil || int(st.Uid) != os.Geteuid() || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			return nil // not ours
+		}
+		return removeTemp(name)
+	})
+	name := filepath.Join(os.TempDir(), stamp(0))
+	return name, os.Mkdir(name, 0o700)
+}
+
+// removeTemp removes a folder, also where a command has taken away the right to.
+func removeTemp(name string) error {
+	filepath.WalkDir(name, func(at string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			os.Chmod(at, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(name)
+}
+
+// bare puts the host's paths into an order.
+func (o order) bare(p plan, temp string) order {
+	dir, longest := temp, 0
+	for _, s := range p.Steps {
+		rest, ok := strings.CutPrefix(o.Dir, s.Target)
+		if ok && (rest == "" || rest[0] == '/') && (s.Do == bind || s.Do == layer) && len(s.Target) > longest {
+			dir, longest = filepath.Join(s.Source, rest), len(s.Target)
+		}
+	}
+	o.Dir = dir
+	env := slices.Clone(o.Env)
+	for i, e := range env {
+		if name, value, _ := strings.Cut(e, "="); value == "/tmp" {
+			env[i] = name + "=" + temp
+		}
+	}
+	o.Env = env
+	return o
+}
+
+// bareFence opens the host's folders that a plan names.
+func bareFence(p plan, temp string) fence {
+	f := fence{Rules: append(deviceRules(), fenceRule{temp, mayWrite})}
+	for _, s := range p.Steps {
+		switch s.Do {
+		case bind, layer, sameLink:
+			access := uint64(mayRead)
+			if s.Write {
+				access = mayWrite
+			}
+			f.Rules = append(f.Rules, fenceRule{s.Source, access})
+		case file: // the host's own
+			f.Rules = append(f.Rules, fenceRule{s.Target, unix.LANDLOCK_ACCESS_FS_READ_FILE})
+		case online:
+			f.Network = true
+		}
+	}
+	return f
+}
+
+// confineBare confines the calling thread where there are no namespaces.
+func confineBare(f fence) error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("no new privileges: %w", err)
+	}
+	if err := f.close(); err != nil {
+		return err
+	}
+	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
+		// Who may not drop them has none, and gets none.
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL && err != unix.EPERM {
+			return fmt.Errorf("bounding set: %w", err)
+		}
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("ambient set: %w", err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return fmt.Errorf("capabilities: %w", err)
+	}
+	if err := filter(seccomp(unix.Gettid())); err != nil {
+		return err
+	}
+	return filter(bareSeccomp(f.Network))
+}
+
+// bareSeccomp returns the filter for what namespaces would keep apart: the network,
+// shared memory and queues, other processes of the user; and for what Landlock
+// does not restrict of files.
+func bareSeccomp(network bool) []unix.SockFilter {
+	const refused = deny | uint32(unix.EPERM)
+	var b filterBuilder
+	b.load(atCall)
+	if !network {
+		b.when(unix.SYS_SOCKET, deny|uint32(unix.EAFNOSUPPORT))
+	}
+	for _, call := range append([]uint32{
+		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
+		unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
+		unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT,
+		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR,
+		unix.SYS_SETXATTRAT, unix.SYS_REMOVEXATTRAT, unix.SYS_FILE_SETATTR,
+		unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
+	}, bareDeniedHere()...) {
+		b.when(call, refused)
+	}
+	b.call(unix.SYS_IOCTL, func() { // flags of a file, which are for who owns it, not for who may write it
+		b.load(atArgs + 8)
+		b.when(unix.FS_IOC_SETFLAGS, refused)
+		b.when(fsSetXattr, refused)
+	})
+	// Of itself only, which is 0.
+	for _, call := range []uint32{unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR} {
+		b.call(call, func() {
+			b.load(atArgs)
+			b.unless(0, refused)
+		})
+	}
+	for _, call := range []uint32{unix.SYS_SETPRIORITY, unix.SYS_IOPRIO_SET} {
+		b.call(call, func() {
+			b.load(atArgs)
+			b.over(2, refused) // of a user
+			b.load(atArgs + 8)
+			b.unless(0, refused)
+		})
+	}
+	// Times only of what is open, which has no name.
+	b.call(unix.SYS_UTIMENSAT, func() {
+		b.load(atArgs + 8)
+		b.unless(0, refused)
+		b.load(atArgs + 12)
+		b.unless(0, refused)
+	})
+	b.always(allow)
+	return b.program
+}
+
+// fsSetXattr is FS_IOC_FSSETXATTR.
+const fsSetXattr = 0x401c5820
+
+// processesOf returns how many processes and threads a user has.
+func processesOf(uid int) int64 {
+	var n int64
+	names, _ := filepath.Glob("/proc/[0-9]*")
+	for _, name := range names {
+		var st unix.Stat_t
+		if unix.Stat(name+"/task", &st) == nil && int(st.Uid) == uid {
+			n += int64(st.Nlink) - 2
+		}
+	}
+	return n
+}
+
+// Loses returns what this session does not give, a sentence for each loss.
+func (s *Session) Loses() []string {
+	list := Loses(s.level)
+	switch v := landlockVersion(); {
+	case v == 0:
+		list = append(list, "this kernel has no landlock, which would be a second fence around files")
+	case v < 6:
+		list = append(list, "this kernel's landlock does not keep a command from ending its own cell; the next one gets a new cell")
+	}
+	return list
+}

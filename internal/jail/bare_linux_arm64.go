@@ -1,0 +1,3 @@
+package jail
+
+func bareDeniedHere() []uint32 { return nil }

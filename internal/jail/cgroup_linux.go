@@ -1,0 +1,317 @@
+package jail
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// groups are the control groups of a session: one for the commands of each cell,
+// below the group that golem itself is in, so that what bounds golem bounds them.
+type groups struct {
+	parents []parent
+
+	mu sync.Mutex
+	of map[*wire][]*group
+}
+
+// A parent is a folder in which groups can be made.
+type parent struct {
+	dir     string
+	memory  bool // it limits memory
+	pids    bool // it limits processes
+	unified bool // version 2: holds all of a process or nothing
+}
+
+// A group is a control group for the commands of one cell.
+type group struct {
+	parent
+	dir        string
+	join       *os.File // a thread that writes 0 here, or its process, is in it
+	ooms, maxs int64    // what has been counted of processes that were ended for memory, and not started
+}
+
+// findGroups returns the groups that can be made here, and removes those that
+// sessions have left behind whose process was killed.
+func findGroups() *groups {
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	own, _ := os.ReadFile("/proc/self/cgroup")
+	g := &groups{of: make(map[*wire][]*group)}
+	for _, p := range parentsOf(string(mounts), string(own)) {
+		if unix.Access(p.dir, unix.W_OK) != nil || p.unified && !p.free() {
+			continue
+		}
+		sweep(p.dir, os.Remove)
+		g.parents = append(g.parents, p)
+	}
+	return g
+}
+
+// sweepGroups removes the groups of a golem that was killed, for a holder that has
+// lost it. One that only says that it has finished removes them itself.
+func sweepGroups(w *wire) {
+	if w.send(report{}) == nil {
+		return
+	}
+	golem, err := unix.GetsockoptUcred(w.fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return
+	}
+	for i := 0; i < 100 && bornAt(int(golem.Pid)) != ""; i++ {
+		time.Sleep(5 * time.Millisecond) // its end begins with its files
+	}
+	for _, p := range findGroups().parents {
+		for i := 0; i < 100 && sweep(p.dir, os.Remove) != nil; i++ {
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+// parentsOf returns where groups could be made, from the mounts and the groups of
+// a process as the kernel lists them.
+func parentsOf(mounts, own string) []parent {
+	var list []parent
+	for _, line := range strings.Split(own, "\n") {
+		part := strings.SplitN(line, ":", 3)
+		if len(part) != 3 {
+			continue
+		}
+		p := parent{unified: part[0] == "0" && part[1] == ""}
+		for _, name := range strings.Split(part[1], ",") {
+			p.memory = p.memory || name == "memory"
+			p.pids = p.pids || name == "pids"
+		}
+		if !p.unified && !p.memory && !p.pids {
+			continue
+		}
+		if p.dir = groupDir(mounts, part[1], part[2]); p.dir == "" {
+			continue
+		}
+		if p.unified {
+			// A group with processes in it has no groups below it that limit; one beside
+			// it can.
+			if part[2] == "/" {
+				continue
+			}
+			p.dir = filepath.Dir(p.dir)
+			on, _ := os.ReadFile(p.dir + "/cgroup.subtree_control")
+			words := strings.Fields(string(on))
+			for _, w := range words {
+				p.memory = p.memory || w == "memory"
+				p.pids = p.pids || w == "pids"
+			}
+			if !p.memory && !p.pids {
+				continue
+			}
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// groupDir returns the folder of a group: where its hierarchy is mounted, and its
+// path below the part of it that is mounted there.
+func groupDir(mounts, controllers, path string) string {
+	for _, line := range strings.Split(mounts, "\n") {
+		head, tail, ok := strings.Cut(line, " - ")
+		f, t := strings.Fields(head), strings.Fields(tail)
+		if !ok || len(f) < 5 || len(t) < 3 {
+			continue
+		}
+		if controllers == "" && t[0] != "cgroup2" || controllers != "" && (t[0] != "cgroup" || !subset(controllers, t[2])) {
+			continue
+		}
+		if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(f[3], "/")); ok && (rest == "" || rest[0] == '/') {
+			return filepath.Join(f[4], rest)
+		}
+	}
+	return ""
+}
+
+// subset reports whether all of a list with commas is in another.
+func subset(of, in string) bool {
+	for _, name := range strings.Split(of, ",") {
+		if !strings.Contains(","+in+",", ","+name+",") {
+			return false
+		}
+	}
+	return true
+}
+
+// free reports whether golem's own group has no limit, which a group beside it
+// would escape.
+func (p parent) free() bool {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return false
+	}
+	for _, line := range strings.Split(string(own), "\n") {
+		if rest, ok := strings.CutPrefix(line, "0::"); ok {
+			dir := filepath.Join(p.dir, filepath.Base(rest))
+			for _, name := range []string{"memory.max", "pids.max"} {
+				if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil && strings.TrimSpace(string(data)) != "max" {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// What a cell itself needs where it has to be in the group of its commands.
+const (
+	cellMemory    = 64 << 20
+	cellProcesses = 32
+)
+
+// make makes the groups of a cell, and returns what it joins them by. A group that
+// cannot be made is not there: Holds says so.
+func (g *groups) make(w *wire, l Limits) []int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var fds []int
+	for _, p := range g.parents {
+		made, err := p.make(l)
+		if err != nil {
+			continue
+		}
+		g.of[w] = append(g.of[w], made)
+		fds = append(fds, int(made.join.Fd()))
+	}
+	return fds
+}
+
+func (p parent) make(l Limits) (*group, error) {
+	g := &group{parent: p}
+	for i := 0; g.dir == ""; i++ {
+		dir := filepath.Join(p.dir, stamp(i))
+		switch err := os.Mkdir(dir, 0o755); {
+		case err == nil:
+			g.dir = dir
+		case !os.IsExist(err):
+			return nil, err
+		}
+	}
+	var err error
+	if p.memory && p.unified {
+		err = g.write("memory.max", l.Memory+cellMemory)
+		g.write("memory.swap.max", 0) // not there without swap
+	} else if p.memory {
+		err = g.write("memory.limit_in_bytes", l.Memory)
+		g.write("memory.memsw.limit_in_bytes", l.Memory)
+	}
+	if err == nil && p.pids && p.unified {
+		err = g.write("pids.max", l.Processes+cellProcesses)
+	} else if err == nil && p.pids {
+		err = g.write("pids.max", l.Processes+1) // the thread that starts them
+	}
+	if err == nil {
+		// In version 1 a thread can be in a group without its process.
+		name := map[bool]string{true: "cgroup.procs", false: "tasks"}[p.unified]
+		g.join, err = os.OpenFile(filepath.Join(g.dir, name), os.O_WRONLY, 0)
+	}
+	if err != nil {
+		os.Remove(g.dir)
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *group) write(name string, value int64) error {
+	f, err := os.OpenFile(filepath.Join(g.dir, name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = fmt.Fprint(f, value)
+	return err
+}
+
+// count reads a number that stands behind a word in a file of the group.
+func (g *group) count(name, word string) int64 {
+	data, err := os.ReadFile(filepath.Join(g.dir, name))
+	if err != nil {
+		return 0
+	}
+	for _, line := range strings.Split(string(data), "\n") {
+		if rest, ok := strings.CutPrefix(line, word+" "); ok {
+			n, _ := strconv.ParseInt(rest, 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// hit returns the limits that a cell's commands have run into since it was asked
+// last.
+func (g *groups) hit(w *wire) []Limit {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var list []Limit
+	for _, c := range g.of[w] {
+		if c.memory {
+			name := map[bool]string{true: "memory.events", false: "memory.oom_control"}[c.unified]
+			if n := c.count(name, "oom_kill"); n > c.ooms {
+				c.ooms = n
+				list = append(list, MemoryLimit)
+			}
+		}
+		if c.pids {
+			if n := c.count("pids.events", "max"); n > c.maxs {
+				c.maxs = n
+				list = append(list, ProcessesLimit)
+			}
+		}
+	}
+	return list
+}
+
+// holds reports what the groups of a cell limit.
+func (g *groups) holds(w *wire) (memory, pids bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.of[w] {
+		memory = memory || c.memory
+		pids = pids || c.pids
+	}
+	return memory, pids
+}
+
+// drop removes the groups of a cell that is ending, or with nil those of all.
+func (g *groups) drop(w *wire) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for of, list := range g.of {
+		if w != nil && of != w {
+			continue
+		}
+		for _, c := range list {
+			c.join.Close()
+			c.remove()
+		}
+		delete(g.of, of)
+	}
+}
+
+// remove waits until the last process is gone: it is ended by now. What cannot be
+// removed even so is swept by a later session.
+func (g *group) remove() {
+	for range 400 {
+		if err := os.Remove(g.dir); err == nil || !os.IsExist(err) && !isBusy(err) {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func isBusy(err error) bool {
+	e, ok := err.(*os.PathError)
+	return ok && e.Err == unix.EBUSY
+}

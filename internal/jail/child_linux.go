@@ -1,0 +1,210 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The words by which this program starts itself again.
+const (
+	launchWord = "jail-launch"
+	holdWord   = "jail-hold"
+	cellWord   = "jail-cell"
+	probeWord  = "jail-probe"
+
+	bareWord     = "jail-bare"
+	bareCellWord = "jail-bare-cell"
+)
+
+// wireFD is the descriptor that a started process has its wire at.
+const wireFD = 3
+
+// Child is the first thing that a program does which starts sessions: where the
+// program was started as a part of one it does its work there, and returns the
+// code to exit with.
+func Child(args []string, stderr io.Writer) (code int, is bool) {
+	if len(args) != 1 {
+		return 0, false
+	}
+	work := map[string]func(*wire) error{launchWord: launch, holdWord: hold, cellWord: cell, probeWord: probe, bareWord: bareHold, bareCellWord: bareCell}[args[0]]
+	if work == nil {
+		return 0, false
+	}
+	w := &wire{wireFD}
+	// Go's runtime may have a descriptor of its own there.
+	if kind, err := unix.GetsockoptInt(wireFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
+		fmt.Fprintln(stderr, "golem: this is a part of a session, and is not started by hand")
+		return 2, true
+	}
+	// Whatever else was open where golem was started stays behind.
+	if err := unix.CloseRange(wireFD, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		fmt.Fprintln(stderr, "golem: close_range:", err)
+		return 1, true
+	}
+	runtime.LockOSThread() // what is started dies with the thread that started it
+	if err := work(w); err != nil {
+		w.send(report{Error: err.Error()})
+		return 1, true
+	}
+	return 0, true
+}
+
+// A report is the first thing that a part says: that it is ready, or why not.
+type report struct {
+	Error string
+	Pid   int
+}
+
+// again starts this program as another part of a session.
+func again(word string, w *wire, attr *syscall.SysProcAttr) (*exec.Cmd, error) {
+	file, err := w.file()
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	cmd := &exec.Cmd{
+		Path:        "/proc/self/exe",
+		Args:        []string{"golem", word},
+		Env:         []string{"GOMAXPROCS=2"},
+		Dir:         "/",
+		ExtraFiles:  []*os.File{file},
+		SysProcAttr: attr,
+	}
+	return cmd, cmd.Start()
+}
+
+// A holding is what the holder is told at first.
+type holding struct {
+	Network      bool // the host's
+	Users        []syscall.SysProcIDMap
+	Groups       []syscall.SysProcIDMap
+	Supplemental bool // groups may be set
+}
+
+// holdingOf returns it for this process. Ids are mapped as they are: of who may
+// map them, root, all that there are here; of others their own.
+func holdingOf(network bool) holding {
+	h := holding{Network: network,
+		Users:  []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}},
+		Groups: []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var has [2]unix.CapUserData
+	if unix.Capget(&header, &has[0]) != nil || has[0].Effective&(1<<unix.CAP_SETUID) == 0 || has[0].Effective&(1<<unix.CAP_SETGID) == 0 {
+		return h
+	}
+	users, groups := mapsIn("/proc/self/uid_map"), mapsIn("/proc/self/gid_map")
+	if users != nil && groups != nil {
+		set, _ := os.ReadFile("/proc/self/setgroups")
+		h.Users, h.Groups, h.Supplemental = users, groups, strings.TrimSpace(string(set)) == "allow"
+	}
+	return h
+}
+
+// mapsIn returns the ids that a map of the kernel has, each mapped to itself.
+func mapsIn(name string) []syscall.SysProcIDMap {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil
+	}
+	var list []syscall.SysProcIDMap
+	for line := range strings.Lines(string(data)) {
+		var first, outside, count int
+		if n, _ := fmt.Sscan(line, &first, &outside, &count); n != 3 {
+			return nil
+		}
+		list = append(list, syscall.SysProcIDMap{ContainerID: first, HostID: first, Size: count})
+	}
+	return list
+}
+
+// launch starts the holder in its namespaces. It is small, so that the copy that
+// a new user namespace needs is cheap, however large golem is.
+func launch(w *wire) error {
+	var h holding
+	if _, err := w.receive(&h); err != nil {
+		return err
+	}
+	flags := uintptr(unix.CLONE_NEWUSER | unix.CLONE_NEWUTS)
+	if !h.Network {
+		flags |= unix.CLONE_NEWNET
+	}
+	attr := &syscall.SysProcAttr{
+		Cloneflags:  flags,
+		UidMappings: h.Users,
+		GidMappings: h.Groups,
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE},
+		Setsid:      true,
+
+		GidMappingsEnableSetgroups: h.Supplemental,
+	}
+	if _, err := again(holdWord, w, attr); err != nil {
+		return fmt.Errorf("namespaces: %w", err)
+	}
+	return nil // the holder speaks from here on
+}
+
+// hold owns the namespaces, starts cells, and ends when the wire does.
+func hold(w *wire) error {
+	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	if err := unix.Sethostname([]byte("golem")); err != nil { // as /etc/hostname says; the host's own tells who uses it
+		return fmt.Errorf("hostname: %w", err)
+	}
+	if err := loopbackUp(); err != nil {
+		return err
+	}
+	if err := w.send(report{Pid: os.Getpid()}); err != nil {
+		return err
+	}
+	var started []*exec.Cmd
+	for {
+		var ask struct{}
+		files, err := w.receive(&ask)
+		if err != nil || len(files) != 1 {
+			break
+		}
+		cmd, err := again(cellWord, &wire{files[0]}, &syscall.SysProcAttr{
+			Cloneflags:  unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC,
+			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE},
+			Pdeathsig:   syscall.SIGKILL,
+		})
+		if err != nil {
+			(&wire{files[0]}).send(report{Error: "cell: " + err.Error()})
+		} else {
+			started = append(started, cmd)
+			go cmd.Wait()
+		}
+		unix.Close(files[0])
+	}
+	for _, cmd := range started {
+		cmd.Process.Kill()
+	}
+	sweepGroups(w)
+	return nil
+}
+
+// loopbackUp gives the network namespace its own loopback, if it is ours.
+func loopbackUp() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("loopback: %w", err)
+	}
+	defer unix.Close(s)
+	r, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, r); err != nil && !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("loopback: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package jail
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// A collector reads what a command prints, and keeps the head and the tail.
+type collector struct {
+	end  int // what the command writes to
+	read *os.File
+	most int64
+	done chan struct{}
+	out  Output
+}
+
+func collect(most int64) (*collector, error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, err
+	}
+	c := &collector{end: fds[1], read: os.NewFile(uintptr(fds[0]), "output"), most: most, done: make(chan struct{})}
+	go c.collect()
+	return c, nil
+}
+
+// handed closes our copy of the end that the command has.
+func (c *collector) handed() {
+	if c.end >= 0 {
+		unix.Close(c.end)
+		c.end = -1
+	}
+}
+
+// close gives up.
+func (c *collector) close() {
+	c.handed()
+	c.read.Close()
+	<-c.done
+}
+
+// wait returns the output, when nobody can write any more.
+func (c *collector) wait() Output {
+	<-c.done
+	c.read.Close()
+	return c.out
+}
+
+func (c *collector) collect() {
+	defer close(c.done)
+	head, tail := c.most*2/3, c.most-c.most*2/3
+	piece := make([]byte, 32<<10)
+	for {
+		n, err := c.read.Read(piece)
+		data := piece[:n]
+		if room := head - int64(len(c.out.Head)); room > 0 {
+			part := data[:min(int64(len(data)), room)]
+			c.out.Head = append(c.out.Head, part...)
+			data = data[len(part):]
+		}
+		c.out.Tail = append(c.out.Tail, data...)
+		if over := int64(len(c.out.Tail)) - tail; over > tail || err != nil && over > 0 {
+			c.out.Hidden += over
+			c.out.Tail = append(c.out.Tail[:0], c.out.Tail[over:]...)
+		}
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What Landlock knows to restrict of files, by what commands may do.
+const (
+	mayRead  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	mayWrite = mayRead | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_REFER |
+		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
+		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM
+	mayUse = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	// ofFiles are the rights that a file can have; the rest are a folder's.
+	ofFiles = unix.LANDLOCK_ACCESS_FS_EXECUTE | mayUse
+)
+
+// A fence is what Landlock lets a thread, and all that it starts, open. What no
+// rule names stays closed.
+type fence struct {
+	Rules   []fenceRule
+	Network bool // TCP is not restricted
+}
+
+// A fenceRule opens a file, or a folder with all below it.
+type fenceRule struct {
+	Path   string
+	Access uint64
+}
+
+// fenceOf returns the fence for the tree of a plan: all of it may be read and
+// run, and written only what the plan lets be written. The mounts say the same;
+// this stands where one of them were to be wrong.
+func fenceOf(p plan) fence {
+	f := fence{Rules: []fenceRule{{"/", mayRead}, {"/dev/shm", mayWrite}}, Network: true}
+	for _, s := range p.Steps {
+		if s.Do == memory || s.Write {
+			f.Rules = append(f.Rules, fenceRule{s.Target, mayWrite})
+		}
+	}
+	f.Rules = append(f.Rules, deviceRules()...)
+	return f
+}
+
+// deviceRules opens the devices that every command has.
+func deviceRules() []fenceRule {
+	var rules []fenceRule
+	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
+		rules = append(rules, fenceRule{"/dev/" + name, mayUse})
+	}
+	return rules
+}
+
+// landlockVersion returns the version of Landlock that the kernel has, 0 for none.
+func landlockVersion() int {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(v)
+}
+
+// handled returns all that a version can restrict and that is to be restricted.
+func (f fence) handled(version int) unix.LandlockRulesetAttr {
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: mayWrite | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK}
+	if version < 2 {
+		attr.Handled_access_fs &^= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	if version < 3 {
+		attr.Handled_access_fs &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if version >= 4 && !f.Network {
+		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+	}
+	if version >= 5 {
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	if version >= 6 {
+		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+	}
+	return attr
+}
+
+// errNoLandlock says that the kernel has no Landlock.
+var errNoLandlock = errors.New("this kernel has no landlock")
+
+// close closes the fence around the calling thread. It has no new privileges by
+// then. What a rule names and is not there needs no rule.
+func (f fence) close() error {
+	version := landlockVersion()
+	if version == 0 {
+		return errNoLandlock
+	}
+	return closeAround(f.handled(version), f.Rules)
+}
+
+// closeAround restricts the calling thread to the rules in all that attr names.
+func closeAround(attr unix.LandlockRulesetAttr, rules []fenceRule) error {
+	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Offsetof(attr.Quiet_access_fs), 0)
+	if errno != 0 {
+		return fmt.Errorf("landlock: %w", errno)
+	}
+	defer unix.Close(int(set))
+	for _, r := range rules {
+		if err := r.add(int(set), attr.Handled_access_fs); err != nil && err != unix.ENOENT {
+			return fmt.Errorf("landlock %s: %w", r.Path, err)
+		}
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0, 0); errno != 0 {
+		return fmt.Errorf("landlock: %w", errno)
+	}
+	return nil
+}
+
+func (r fenceRule) add(set int, handled uint64) error {
+	fd, err := unix.Open(r.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	access := r.Access & handled
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		access &= ofFiles
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package jail
+
+// A Limit is one of the bounds that Limits sets.
+type Limit string
+
+// The limits.
+const (
+	TimeLimit      Limit = "time"
+	CPULimit       Limit = "cpu"
+	MemoryLimit    Limit = "memory"
+	ProcessesLimit Limit = "processes"
+	FilesLimit     Limit = "files"
+	FileSizeLimit  Limit = "file size"
+	OutputLimit    Limit = "output"
+	TempLimit      Limit = "temp"
+)
+
+// A Held says how a limit holds in a session.
+type Held struct {
+	Limit Limit
+	Full  bool   // for all processes of a command together, whatever they do
+	How   string // what holds it and, where that is not in full, what gets by
+}
+
+// Loses returns what a level does not give that Namespaces does, a sentence for
+// each loss.
+func Loses(l Level) []string {
+	switch l {
+	case Namespaces:
+		return nil
+	case Landlock:
+		return []string{
+			"commands see the host's paths, and the names, sizes and times of files that they cannot open",
+			"commands share the host's process ids; they see that a process is there, not what it does",
+			"what is in a folder that is shown is shown: nothing can be hidden inside it",
+			"permission bits, owners and extended attributes cannot be changed, not even where files may be written",
+			"times of files that are shown read-only can be changed",
+			"/proc cannot be read, so ps and its like do not work",
+			"the temporary folder is on the host's disk, and its size is not limited",
+			"without a network there is no loopback either; with it, all of the host's is reached, its loopback too",
+			"pipes in folders that are shown can be read",
+			"no layers: what a command writes is written",
+		}
+	}
+	return []string{"there is no boundary"}
+}

@@ -1,0 +1,322 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// How limits hold. Open files, the size of a file, memory of a process and the
+// number of processes are limits of the cell itself, set before its first
+// command: what it forks has them from the first instruction on, and cannot raise
+// them. A cell needs some for itself: no command has less than 32 open files, and
+// one that may have less memory gets that limit just after the fork. Time, and the processor time of
+// all processes together, are watched, as is what no control group and no kernel
+// limit holds here.
+const (
+	cellFiles = 32
+	cellData  = 256 << 20
+	// cellThreads are those of holder and cells, which the kernel counts as
+	// processes of the user.
+	cellThreads = 48
+	// glance is how often a command is looked at, and blink where nothing holds the
+	// number of its processes.
+	glance = 50 * time.Millisecond
+	blink  = 2 * time.Millisecond
+)
+
+// brace makes ready for a command that does its worst: the threads that the cell
+// will need are there before there can be too many, and if memory of the machine
+// runs out it is ended before others are.
+func brace() {
+	os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
+	const n = 6
+	var ready, done sync.WaitGroup
+	ready.Add(n)
+	done.Add(n)
+	hold := make(chan struct{})
+	for range n {
+		go func() {
+			defer done.Done()
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			ready.Done()
+			<-hold
+		}()
+	}
+	ready.Wait()
+	close(hold)
+	done.Wait()
+}
+
+// limitSelf sets the limits of an order on the cell, for all that it forks.
+func (o order) limitSelf(others int64) error {
+	for _, l := range []struct {
+		resource int
+		most     int64
+	}{{unix.RLIMIT_NOFILE, max(o.Files, cellFiles)}, {unix.RLIMIT_FSIZE, o.FileSize},
+		{unix.RLIMIT_CORE, 1}, // as good as 0, and where the host gives core files to a program 0 would start it
+		{unix.RLIMIT_DATA, max(o.Memory, cellData)}, {unix.RLIMIT_NPROC, o.Processes + others}} {
+		if err := limit(0, l.resource, l.most, l.most); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limitFirst sets what differs for the first process of a command.
+func (o order) limitFirst(pid int) {
+	seconds := int64((o.CPU + time.Second - 1) / time.Second)
+	limit(pid, unix.RLIMIT_CPU, seconds, seconds+1)
+	if o.Memory < cellData {
+		limit(pid, unix.RLIMIT_DATA, o.Memory, o.Memory)
+	}
+}
+
+// limit sets a limit of a process, 0 for this one, and never raises it.
+func limit(pid, resource int, soft, hard int64) error {
+	var was unix.Rlimit
+	if err := unix.Prlimit(pid, resource, nil, &was); err != nil {
+		return fmt.Errorf("limits: %w", err)
+	}
+	most := min(uint64(hard), was.Max)
+	if err := unix.Prlimit(pid, resource, &unix.Rlimit{Cur: min(uint64(soft), most), Max: most}, nil); err != nil {
+		return fmt.Errorf("limits: %w", err)
+	}
+	return nil
+}
+
+// joinGroups puts the calling thread, or its process, in control groups.
+func joinGroups(fds []int) error {
+	for _, fd := range fds {
+		_, err := unix.Write(fd, []byte("0"))
+		unix.Close(fd)
+		if err != nil {
+			return fmt.Errorf("control group: %w", err)
+		}
+	}
+	return nil
+}
+
+// start starts a command on the calling thread.
+func start(o order, fds []int) (int, error) {
+	defer func() {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	}()
+	if len(fds) != 2 {
+		return 0, errors.New("two streams are needed")
+	}
+	// The tree's own, which is read-only: of one that was opened outside a command of
+	// root could change the mode.
+	stdin, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(stdin)
+	return syscall.ForkExec(o.Path, o.Args, &syscall.ProcAttr{
+		Dir: o.Dir, Env: o.Env,
+		Files: []uintptr{uintptr(stdin), uintptr(fds[0]), uintptr(fds[1])},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	})
+}
+
+// watch looks after a command until it has ended, and ends it when it has gone
+// over a limit or is not wanted any more. Spent is the processor time of those
+// processes that the cell has waited for.
+func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{}) []Limit {
+	timer, tick := time.NewTimer(o.Time), time.NewTicker(glance)
+	defer timer.Stop()
+	defer tick.Stop()
+	var crowd <-chan time.Time
+	if o.WatchProcesses {
+		often := time.NewTicker(blink)
+		defer often.Stop()
+		crowd = often.C
+	}
+	first := tasks()
+	for {
+		var over []Limit
+		select {
+		case <-ended:
+			return nil
+		case <-cancel:
+		case <-timer.C:
+			over = []Limit{TimeLimit}
+		case <-tick.C:
+			if over = o.over(time.Duration(spent.Load())); over == nil {
+				continue
+			}
+		case <-crowd:
+			// How many there are in all is quickly known; whose they are is not, and is
+			// asked while they stand still.
+			more := int16(tasks() - first)
+			if int64(more) <= o.Processes {
+				continue
+			}
+			h.signal(unix.SIGSTOP)
+			n := len(descendants(os.Getpid()))
+			if int64(n) <= o.Processes {
+				h.signal(unix.SIGCONT)
+				first = tasks() - uint16(n)
+				continue
+			}
+			over = []Limit{ProcessesLimit}
+		}
+		h.signal(unix.SIGKILL)
+		return over
+	}
+}
+
+// tasks returns how many processes and threads the machine has, in the kernel's
+// own measure, which begins anew at 65,536.
+func tasks() uint16 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 0
+	}
+	return info.Procs
+}
+
+// over returns the limits that the processes of a command have gone over together.
+func (o order) over(spent time.Duration) []Limit {
+	pids := descendants(os.Getpid())
+	var held int64
+	for _, pid := range pids {
+		f := statOf(pid)
+		if len(f) < 15 {
+			continue
+		}
+		for _, ticks := range f[11:15] { // its own, and of its children that have ended; 100 are a second
+			n, _ := strconv.ParseInt(ticks, 10, 64)
+			spent += time.Duration(n) * 10 * time.Millisecond
+		}
+		if o.WatchMemory {
+			held += privateMemory(pid)
+		}
+	}
+	switch {
+	case spent > o.CPU:
+		return []Limit{CPULimit}
+	case held > o.Memory:
+		return []Limit{MemoryLimit}
+	}
+	return nil
+}
+
+// privateMemory returns the bytes that a process shares with no other.
+func privateMemory(pid int) int64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0
+	}
+	var size, resident, shared int64
+	fmt.Sscan(string(data), &size, &resident, &shared)
+	return max(resident-shared, 0) * int64(os.Getpagesize())
+}
+
+// descendants returns the processes below one.
+func descendants(pid int) []int {
+	list := children(pid)
+	for i := 0; i < len(list); i++ {
+		list = append(list, children(list[i])...)
+	}
+	return list
+}
+
+func children(pid int) []int {
+	var list []int
+	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, name := range names {
+		data, _ := os.ReadFile(name)
+		for _, word := range strings.Fields(string(data)) {
+			if child, err := strconv.Atoi(word); err == nil {
+				list = append(list, child)
+			}
+		}
+	}
+	return list
+}
+
+// told returns the limits that the end of a command tells of.
+func told(status unix.WaitStatus) []Limit {
+	signal := status.Signal()
+	if status.Exited() && status.ExitStatus() > 128 { // as a shell says it
+		signal = unix.Signal(status.ExitStatus() - 128)
+	}
+	switch signal {
+	case unix.SIGXCPU:
+		return []Limit{CPULimit}
+	case unix.SIGXFSZ:
+		return []Limit{FileSizeLimit}
+	}
+	return nil
+}
+
+// limit puts into an order what the cell has to watch, because nothing else holds
+// it.
+func (s *Session) limit(o *order, w *wire) {
+	memory, pids := s.groups.holds(w)
+	o.WatchMemory = !memory
+	o.WatchProcesses = !pids && os.Geteuid() == 0
+}
+
+// hit returns the limits that a command ran into.
+func (s *Session) hit(w *wire, v verdict, r Result) []Limit {
+	var list []Limit
+	for _, l := range append(append(v.Hit, told(unix.WaitStatus(v.Status))...), s.groups.hit(w)...) {
+		if !slices.Contains(list, l) {
+			list = append(list, l)
+		}
+	}
+	if r.Stdout.Hidden > 0 || r.Stderr.Hidden > 0 {
+		list = append(list, OutputLimit)
+	}
+	return list
+}
+
+// Holds says how each limit holds in this session on this machine.
+func (s *Session) Holds() []Held {
+	var memory, pids bool
+	for _, p := range s.groups.parents {
+		memory, pids = memory || p.memory, pids || p.pids
+	}
+	list := []Held{
+		{TimeLimit, true, "the cell ends the command"},
+		{CPULimit, true, "read every 50 ms, all processes together; one that ends and that nobody waits for is not counted"},
+		{MemoryLimit, true, "control group, with what is in /tmp"},
+		{ProcessesLimit, true, "control group"},
+		{FilesLimit, true, "rlimit, for each process"},
+		{FileSizeLimit, false, "rlimit, for each file; many files are not limited"},
+		{OutputLimit, true, "head and tail are kept"},
+		{TempLimit, true, "size of the file system at /tmp"},
+	}
+	if !memory {
+		list[2] = Held{MemoryLimit, false, "rlimit for each process; the sum is read every 50 ms, so that a burst is above it for a moment, and shared memory is not in it"}
+	}
+	switch {
+	case pids:
+	case os.Geteuid() == 0:
+		list[3] = Held{ProcessesLimit, false, "no control group, and no rlimit binds root: counted every 2 ms, and all ended when there are too many"}
+	case s.level == Landlock:
+		list[3] = Held{ProcessesLimit, false, "rlimit, which counts all processes of the user"}
+	default:
+		list[3] = Held{ProcessesLimit, false, "rlimit, for all commands of the session together"}
+	}
+	if s.level == Landlock {
+		list[7] = Held{TempLimit, false, "a folder on the host's disk: only the size of each file is limited"}
+	}
+	return list
+}

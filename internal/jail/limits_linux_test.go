@@ -1,0 +1,427 @@
+package jail_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// modeEnv tells a test that it was started again, and how.
+const modeEnv = "GOLEM_TEST_MODE"
+
+// A mode is who runs sessions, and whether user namespaces are refused to it, or
+// control groups out of reach, as in containers.
+type mode struct{ user, refused, groupless bool }
+
+func (m mode) String() string {
+	name := map[bool]string{false: "root", true: "user"}[m.user] + " " + m.level().String()
+	if m.groupless {
+		name += " groupless"
+	}
+	return name
+}
+
+func (m mode) level() jail.Level {
+	if m.refused {
+		return jail.Landlock
+	}
+	return jail.Namespaces
+}
+
+// groups reports whether a session has control groups.
+func (m mode) groups() bool { return !m.user && !m.groupless }
+
+// inModes runs a test as root and as an ordinary user, with and without
+// namespaces, each in a process of its own.
+func inModes(t *testing.T, modes []mode, body func(t *testing.T, m mode)) {
+	t.Helper()
+	for _, m := range modes {
+		if os.Getenv(modeEnv) == m.String() {
+			if m.groupless {
+				if err := unix.Mount("none", "/sys/fs/cgroup", "tmpfs", 0, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if m.refused {
+				refuseUserNamespaces(t)
+			}
+			body(t, m)
+			return
+		}
+	}
+	if os.Getenv(modeEnv) != "" {
+		t.Fatalf("no mode %q", os.Getenv(modeEnv))
+	}
+	for _, m := range modes {
+		if os.Geteuid() != 0 && !m.user {
+			continue // only root can be both
+		}
+		t.Run(m.String(), func(t *testing.T) {
+			cmd := inMode(t, m, t.Name()[:strings.IndexByte(t.Name(), '/')])
+			t.Parallel() // not before the program is written, which others would hold open
+			if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS")) {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+var (
+	everyMode      = []mode{{}, {user: true}, {refused: true}, {user: true, refused: true}}
+	namespaceModes = everyMode[:2]
+	bareModes      = everyMode[2:]
+	limitModes     = append([]mode{{groupless: true}, {refused: true, groupless: true}}, everyMode...)
+)
+
+// bombModes are those that a bomb is tried in. Where nothing but golem itself
+// bounds it, only with a net.
+func bombModes() []mode {
+	if os.Getenv(netted) == "" {
+		return everyMode
+	}
+	return limitModes
+}
+
+// inMode returns this program as another user, who runs one test.
+func inMode(t *testing.T, m mode, name string) *exec.Cmd {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "jail-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer self.Close()
+	program := filepath.Join(dir, "jail.test")
+	copied, err := os.OpenFile(program, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(copied, self); err != nil {
+		t.Fatal(err)
+	}
+	copied.Close()
+	temp := filepath.Join(dir, "tmp")
+	os.Mkdir(temp, 0o700)
+	cmd := exec.Command(program, "-test.run=^"+name+"$", "-test.v")
+	cmd.Dir, cmd.Env = temp, append(os.Environ(), modeEnv+"="+m.String(), "TMPDIR="+temp)
+	if m.groupless {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
+	}
+	if m.user && os.Geteuid() == 0 {
+		id := 12345
+		if m.refused {
+			id++ // the kernel counts processes of a user, and modes are tested at once
+		}
+		os.Chmod(dir, 0o711)
+		os.Chown(temp, id, id)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id)}}
+	}
+	return cmd
+}
+
+// refuseUserNamespaces installs a filter on this process such as containers have.
+func refuseUserNamespaces(t *testing.T) {
+	t.Helper()
+	const allow, refuse, nosys = 0x7fff0000, 0x00050000 | uint32(unix.EPERM), 0x00050000 | uint32(unix.ENOSYS)
+	load := func(at uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+	}
+	is := func(call uint32, yes, no uint8) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: yes, Jf: no, K: call}
+	}
+	answer := func(a uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: a} }
+	program := []unix.SockFilter{
+		load(0),
+		is(unix.SYS_CLONE3, 5, 0),
+		is(unix.SYS_CLONE, 1, 0),
+		is(unix.SYS_UNSHARE, 0, 2),
+		load(16),
+		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jt: 2, Jf: 0, K: unix.CLONE_NEWUSER},
+		answer(allow),
+		answer(nosys),
+		answer(refuse),
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	const setFilter, allThreads = 1, 1
+	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, setFilter, allThreads, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+		t.Fatal(errno)
+	}
+}
+
+// place is a session with a folder that commands write.
+type place struct {
+	*jail.Session
+	t    *testing.T
+	dir  string // the folder at /work
+	mode mode
+}
+
+func newPlace(t *testing.T, m mode, l jail.Limits) place {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := jail.Start(jail.Policy{Limits: l, Mounts: []jail.Mount{{Source: sandbox.Host(dir), Target: jail.Work, Write: true}}}, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return place{s, t, dir, m}
+}
+
+// sh runs a line, and then shows that the next command works.
+func (p place) sh(line string) jail.Result {
+	p.t.Helper()
+	r, err := p.Run(context.Background(), jail.Shell(line))
+	if err != nil {
+		p.t.Fatalf("%s: %v", line, err)
+	}
+	if r.Level != p.mode.level() {
+		p.t.Errorf("level %s, want %s", r.Level, p.mode.level())
+	}
+	next, err := p.Run(context.Background(), jail.Shell("cat /dev/null && echo fine"))
+	if err != nil || string(next.Stdout.Head) != "fine\n" {
+		p.t.Fatalf("the next command: %v, %+v, %s", err, next, next.Stderr.Head)
+	}
+	return r
+}
+
+func (p place) wantHit(r jail.Result, want jail.Limit) {
+	p.t.Helper()
+	if !slices.Contains(r.Hit, want) {
+		p.t.Errorf("hit %q, want %q in it; exit code %d, %s%s", r.Hit, want, r.Code, r.Stdout.Head, r.Stderr.Head)
+	}
+}
+
+// below returns the processes below this one.
+func below() map[int]bool {
+	parents := make(map[int]int)
+	names, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+		parents[pid], _ = strconv.Atoi(fields[1])
+	}
+	found := make(map[int]bool)
+	for pid := range parents {
+		for at := pid; at > 1; at = parents[at] {
+			if at == os.Getpid() && pid != at {
+				found[pid] = true
+			}
+		}
+	}
+	return found
+}
+
+func TestForkBomb(t *testing.T) {
+	inModes(t, bombModes(), func(t *testing.T, m mode) {
+		// A session's holder is not below the process that started it, unless that one
+		// takes in what others leave.
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		const most = 100
+		p := newPlace(t, m, jail.Limits{Processes: most, Time: 1500 * time.Millisecond, CPU: time.Minute})
+		p.sh("true")
+		before := len(below())
+		stop, peak := make(chan struct{}), make(chan int)
+		go func() {
+			n := 0
+			for {
+				select {
+				case <-stop:
+					peak <- n
+					return
+				default:
+					n = max(n, len(below())-before)
+				}
+			}
+		}()
+		r := p.sh(":(){ :|:& };:; while :; do :; done")
+		close(stop)
+		got := <-peak
+		// The rlimit counts threads of the cell with the processes, and leaves room for
+		// them. What is only counted now and then gets above the limit for a moment, and
+		// can be over before it is seen here.
+		if !m.groupless && (got < most/2 || got > most+50) {
+			t.Errorf("%d processes at the most, want about %d", got, most)
+		}
+		if !m.user {
+			p.wantHit(r, jail.ProcessesLimit)
+		}
+		if m.groupless && r.Late {
+			t.Errorf("nothing but time ended it, with %d processes", got)
+		}
+		if after := len(below()); after != before {
+			t.Errorf("%d processes afterwards, %d before", after, before)
+		}
+	})
+}
+
+func TestMemoryBomb(t *testing.T) {
+	inModes(t, limitModes, func(t *testing.T, m mode) {
+		p := newPlace(t, m, jail.Limits{Memory: 300 << 20, Time: time.Minute})
+		if r := p.sh(`exec python3 -c 'x = bytearray(50 << 30)'`); r.Code == 0 {
+			t.Error("one process was given 50 GiB")
+		}
+		// Together, where none alone has too much.
+		r := p.sh(`for i in 1 2 3 4 5 6 7 8; do python3 -c 'import time; x = b"x" * (100 << 20); time.sleep(1)' & done; wait; exit 9`)
+		p.wantHit(r, jail.MemoryLimit)
+		if r.Late {
+			t.Error("nothing but time ended it")
+		}
+	})
+}
+
+func TestMemoryOfTheWholeIsBounded(t *testing.T) {
+	inModes(t, everyMode[:1], func(t *testing.T, m mode) {
+		p := newPlace(t, m, jail.Limits{Memory: 300 << 20, Temp: 100 << 20, Time: time.Minute})
+		if held := p.Holds()[2]; held.Limit != jail.MemoryLimit || !held.Full {
+			t.Fatalf("held by %+v, want a control group", held)
+		}
+		// Memory that has no process: a file without a name.
+		r := p.sh(`exec python3 -c '
+import os
+fds = [os.memfd_create("x") for _ in range(10)]
+for fd in fds:
+    for _ in range(100): os.write(fd, b"x" * (1 << 20))
+'`)
+		p.wantHit(r, jail.MemoryLimit)
+	})
+}
+
+func TestMemoryFileSystemsFill(t *testing.T) {
+	inModes(t, namespaceModes, func(t *testing.T, m mode) {
+		p := newPlace(t, m, jail.Limits{Temp: 20 << 20})
+		r := p.sh(`head -c 900M /dev/zero > /tmp/x; head -c 900M /dev/zero > /dev/shm/x; stat -c %s /tmp/x /dev/shm/x; rm /tmp/x /dev/shm/x`)
+		if got, want := string(r.Stdout.Head), fmt.Sprintf("%d\n%d\n", 20<<20, 64<<20); got != want {
+			t.Errorf("sizes %q, want %q; %s", got, want, r.Stderr.Head)
+		}
+	})
+}
+
+func TestFileFillsDisk(t *testing.T) {
+	inModes(t, everyMode, func(t *testing.T, m mode) {
+		p := newPlace(t, m, jail.Limits{FileSize: 1 << 20})
+		r := p.sh("head -c 100M /dev/zero > big")
+		p.wantHit(r, jail.FileSizeLimit)
+		if info, err := os.Stat(p.dir + "/big"); err != nil || info.Size() != 1<<20 {
+			t.Errorf("%v, %v: want a file of 1 MiB", info, err)
+		}
+		if r := p.sh("ulimit -f unlimited"); r.Code == 0 {
+			t.Error("a command raised its limit")
+		}
+	})
+}
+
+func TestOutputFlood(t *testing.T) {
+	inModes(t, everyMode, func(t *testing.T, m mode) {
+		const most = 10_000
+		p := newPlace(t, m, jail.Limits{Output: most})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := p.sh(`yes | head -c 1G; head -c 100M /dev/zero | tr '\0' a >&2`)
+		runtime.ReadMemStats(&after)
+		for _, o := range []struct {
+			jail.Output
+			size int64
+		}{{r.Stdout, 1 << 30}, {r.Stderr, 100 << 20}} {
+			if kept := int64(len(o.Head) + len(o.Tail)); kept != most || kept+o.Hidden != o.size {
+				t.Errorf("kept %d and hid %d of %d, want to keep %d", kept, o.Hidden, o.size, most)
+			}
+		}
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 16<<20 {
+			t.Errorf("reading it took %d bytes", grown)
+		}
+		p.wantHit(r, jail.OutputLimit)
+	})
+}
+
+func TestBusyLoop(t *testing.T) {
+	inModes(t, everyMode, func(t *testing.T, m mode) {
+		p := newPlace(t, m, jail.Limits{CPU: 300 * time.Millisecond, Time: time.Minute})
+		r := p.sh("while :; do :; done")
+		p.wantHit(r, jail.CPULimit)
+		// Four, none of which has used up its time.
+		r = p.sh("for i in 1 2 3 4; do (while :; do :; done) & done; wait")
+		p.wantHit(r, jail.CPULimit)
+		if r.CPU > time.Second {
+			t.Errorf("%v of processor time, want a third of a second", r.CPU)
+		}
+		short := jail.Shell("while :; do :; done")
+		short.Time = 100 * time.Millisecond
+		r, err := p.Run(context.Background(), short)
+		if err != nil || !r.Late || r.Signal != "SIGKILL" {
+			t.Errorf("%v, %+v: want it ended by time", err, r)
+		}
+		p.wantHit(r, jail.TimeLimit)
+	})
+}
+
+func TestOpenFiles(t *testing.T) {
+	inModes(t, everyMode, func(t *testing.T, m mode) {
+		for _, most := range []int64{32, 150} {
+			p := newPlace(t, m, jail.Limits{Files: most})
+			r := p.sh(`ulimit -n; ulimit -n 4000 || echo kept; ulimit -c; python3 -c 'x = [open("/dev/null") for _ in range(199)]' 2>&1 | tail -n 1 | cut -c 1-7`)
+			if got, want := string(r.Stdout.Head), fmt.Sprintf("%d\nkept\n0\nOSError\n", most); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+func TestEveryProcessHasTheLimits(t *testing.T) {
+	inModes(t, everyMode, func(t *testing.T, m mode) {
+		p := newPlace(t, m, jail.Limits{Memory: 1 << 30, FileSize: 5 << 20, Files: 100})
+		r := p.sh(`sh -c 'ulimit -d; ulimit -f; ulimit -n; ulimit -c' & wait`)
+		if got, want := string(r.Stdout.Head), fmt.Sprintf("%d\n%d\n100\n0\n", 1<<20, (5<<20)/512); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestHoldsIsTrue(t *testing.T) {
+	inModes(t, limitModes, func(t *testing.T, m mode) {
+		p := newPlace(t, m, jail.Limits{})
+		full := make(map[jail.Limit]bool)
+		for _, h := range p.Holds() {
+			full[h.Limit] = h.Full
+			if h.How == "" {
+				t.Errorf("%s: how is not said", h.Limit)
+			}
+		}
+		want := map[jail.Limit]bool{jail.TimeLimit: true, jail.CPULimit: true, jail.MemoryLimit: m.groups(), jail.ProcessesLimit: m.groups(), jail.FilesLimit: true,
+			jail.FileSizeLimit: false, jail.OutputLimit: true, jail.TempLimit: !m.refused}
+		if fmt.Sprint(full) != fmt.Sprint(want) {
+			t.Errorf("got %v, want %v", full, want)
+		}
+	})
+}

@@ -1,0 +1,145 @@
+package jail_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// TestMountsOf holds the mounts of commands to what the sandbox says: each row
+// makes folders and a file, mounts them, limits them, and lists what a command
+// sees: name, access, folder.
+func TestMountsOf(t *testing.T) {
+	type mount struct {
+		target, source string
+		access         sandbox.Access
+	}
+	const ro, rw, none = sandbox.ReadOnly, sandbox.ReadWrite, sandbox.None
+	tests := []struct {
+		name   string
+		dirs   string
+		mounts []mount
+		limits []sandbox.Limit
+		want   string // or, after "error ", its beginning
+	}{
+		{"two zones", "in out", []mount{{"/in", "in", ro}, {"/out", "out", rw}}, nil,
+			"/in ro in, /out rw out"},
+		{"the top is at /work", "a", []mount{{"/", ".", rw}}, nil,
+			"/work rw ."},
+		{"none is not there", "in out", []mount{{"/in", "in", none}, {"/out", "out", rw}}, nil,
+			"/out rw out"},
+		{"a mount at its own place keeps its access under both names", "data", []mount{{"/", ".", rw}, {"/data", "data", ro}}, nil,
+			"/data ro data, /work rw ., /work/data ro data"},
+		{"a mount hides what is where it stands", "cache elsewhere", []mount{{"/", ".", rw}, {"/cache", "elsewhere", rw}}, nil,
+			"/cache rw elsewhere, /work rw ., /work/cache rw elsewhere"},
+		{"a mount where nothing is hides nothing", "elsewhere", []mount{{"/", ".", ro}, {"/cache", "elsewhere", ro}}, nil,
+			"/cache ro elsewhere, /work ro ."},
+		{"a hidden mount hides its folder", "secret", []mount{{"/", ".", rw}, {"/secret", "secret", none}}, nil,
+			"/work rw ., /work/secret ro "},
+		{"one folder by two names: the stricter holds", "top/x", []mount{{"/a", "top", rw}, {"/b", "top/x", ro}}, nil,
+			"/a rw top, /a/x ro top/x, /b ro top/x"},
+		{"a limit within a mount", "src/gen", []mount{{"/", ".", rw}}, []sandbox.Limit{{Path: "/src", Access: ro}, {Path: "/src/gen", Access: rw}},
+			"/work/src ro src, /work/src/gen rw src/gen"},
+		{"a folder that a limit takes away", "a/b", []mount{{"/m", "a", rw}}, []sandbox.Limit{{Path: "/m", Access: rw}, {Path: "/m/b", Access: none}},
+			"/m rw a, /m/b ro "},
+		{"a limit that changes nothing", "a/b", []mount{{"/m", "a", rw}}, []sandbox.Limit{{Path: "/m", Access: rw}, {Path: "/m/b", Access: rw}},
+			"/m rw a"},
+		{"a folder that a command could make", "a", []mount{{"/m", "a", rw}}, []sandbox.Limit{{Path: "/m", Access: rw}, {Path: "/m/b", Access: none}},
+			"error mount /m/b: not_dir"},
+		{"a folder that nobody can make", "a", []mount{{"/m", "a", ro}}, []sandbox.Limit{{Path: "/m", Access: ro}, {Path: "/m/b", Access: none}},
+			"/m ro a"},
+		{"a single file", "a", []mount{{"/", ".", rw}}, []sandbox.Limit{{Path: "/", Access: rw}, {Path: "/file", Access: ro}},
+			"error mount /file: not_dir"},
+		{"a link in place of a folder", "a", []mount{{"/", ".", rw}}, []sandbox.Limit{{Path: "/", Access: rw}, {Path: "/link", Access: ro}},
+			"error mount /link: not_dir"},
+		{"a mount in a mount", "a/b c", []mount{{"/m", "a", rw}, {"/m/b", "c", ro}}, nil,
+			"/m rw a, /m/b ro c"},
+		{"a mount in a mount, with no place", "a c", []mount{{"/m", "a", ro}, {"/m/b", "c", ro}}, nil,
+			"error mount /m/b: not_dir"},
+		{"a mount over the system", "a", []mount{{"/usr/a", "a", ro}}, nil,
+			"error mount /usr/a: invalid"},
+		{"a mount over the working folder", "a", []mount{{"/work", "a", ro}}, nil,
+			"error mount /work: invalid"},
+		{"a folder that is missing", "a", []mount{{"/in", "missing", ro}}, nil,
+			"/in ro "},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			top := t.TempDir()
+			for _, dir := range strings.Fields(test.dirs) {
+				if err := os.MkdirAll(filepath.Join(top, dir), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(filepath.Join(top, "file"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink("a", filepath.Join(top, "link")); err != nil {
+				t.Fatal(err)
+			}
+			var c sandbox.Config
+			for _, m := range test.mounts {
+				c.Mounts = append(c.Mounts, sandbox.Mount{Target: m.target, Base: sandbox.Host(top), Source: sandbox.Host(m.source), Access: m.access})
+			}
+			s, err := sandbox.New(c)
+			if err == nil && test.limits != nil {
+				s, err = s.Restrict(test.limits...)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := jail.MountsOf(s)
+			var words []string
+			for _, m := range list {
+				access := "ro"
+				if m.Write {
+					access = "rw"
+				}
+				source := string(m.Source)
+				if source != "" {
+					source, _ = filepath.Rel(top, source)
+				}
+				words = append(words, m.Target+" "+access+" "+source)
+			}
+			got := strings.Join(words, ", ")
+			if err != nil {
+				got = "error " + err.Error()
+			}
+			if got != test.want && !(err != nil && strings.HasPrefix(got, test.want)) {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if strings.Contains(got, top) {
+				t.Errorf("a path of the host: %s", got)
+			}
+		})
+	}
+}
+
+// Memory has no folder that a command could see.
+func TestMountsOfMemory(t *testing.T) {
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/m", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadOnly}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := jail.MountsOf(s); err == nil {
+		t.Errorf("got %v, want an error", list)
+	}
+}
+
+// Names are translated as MountsOf places them.
+func TestInside(t *testing.T) {
+	top := sandbox.Host(t.TempDir())
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Source: top, Access: sandbox.ReadWrite}, {Target: "/in", Source: top, Access: sandbox.ReadOnly}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"/": "/work", "/a/b": "/work/a/b", "/in": "/in", "/in/a": "/in/a", "/inn": "/work/inn"} {
+		if got := jail.Inside(s, name); got != want {
+			t.Errorf("Inside(%s): got %s, want %s", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package jail
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// A plan is the tree that a cell makes for its commands, step by step. It is
+// data: made from a Policy without a look at the machine, and carried out in the
+// cell. Host is where the cell sees the host's tree while it works.
+type plan struct {
+	Steps []step
+}
+
+// A step makes one thing. Names are those in the new tree.
+type step struct {
+	Do     deed
+	Target string
+	Source string // a path of the host, or what a link or file says
+	Size   int64
+	Write  bool
+	Maybe  bool // the host may lack it
+}
+
+// deed is a kind of step.
+type deed string
+
+// The deeds.
+const (
+	folder   deed = "folder"   // an empty folder
+	file     deed = "file"     // a file with this content
+	link     deed = "link"     // a symbolic link that says this
+	bind     deed = "bind"     // a folder or file of the host
+	layer    deed = "layer"    // a folder of the host, through an overlay that hides where it is
+	empty    deed = "empty"    // a folder with nothing in it, whatever is there
+	memory   deed = "memory"   // an empty file system of so many bytes
+	devices  deed = "devices"  // a few harmless ones
+	process  deed = "process"  // what the kernel tells of the cell's own processes
+	sameLink deed = "samelink" // a link if the host has one there, otherwise the folder bound
+)
+
+// system is what every command sees of the host: programs and what they need to
+// start, and of /etc nothing that is secret or says who uses the machine.
+func system() []step {
+	steps := []step{
+		{Do: bind, Target: "/usr", Source: "/usr"},
+	}
+	for _, name := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
+		steps = append(steps, step{Do: sameLink, Target: name, Source: name, Maybe: true})
+	}
+	steps = append(steps,
+		step{Do: folder, Target: "/etc"},
+		step{Do: file, Target: "/etc/passwd", Source: passwdFile},
+		step{Do: file, Target: "/etc/group", Source: groupFile},
+		step{Do: file, Target: "/etc/nsswitch.conf", Source: nsswitch},
+		step{Do: file, Target: "/etc/hosts", Source: hosts},
+		step{Do: file, Target: "/etc/hostname", Source: "golem\n"},
+		step{Do: file, Target: marker, Source: "a command runs here\n"},
+	)
+	for _, name := range []string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
+		"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/ca-certificates", "/etc/pki/ca-trust", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf", // not the keys beside them
+		"/etc/alternatives", "/etc/localtime", "/etc/mime.types", "/etc/os-release", "/etc/protocols", "/etc/services"} {
+		steps = append(steps, step{Do: bind, Target: name, Source: name, Maybe: true})
+	}
+	return steps
+}
+
+const (
+	passwdFile = "root:x:0:0:root:/tmp:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n"
+	groupFile  = "root:x:0:\nnogroup:x:65534:\n"
+	nsswitch   = "passwd: files\ngroup: files\nhosts: files dns\n"
+	hosts      = "127.0.0.1 localhost golem\n::1 localhost golem\n"
+)
+
+// shown are the parts of /proc besides those of processes that commands see.
+func shown() []string {
+	return []string{"cgroups", "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "sysvipc", "uptime", "version", "vmstat"}
+}
+
+// compile returns the plan of a policy for commands of a user.
+func compile(p Policy, uid, gid int) plan {
+	steps := system()
+	for i := range steps {
+		switch steps[i].Target {
+		case "/etc/passwd":
+			if uid != 0 {
+				steps[i].Source += fmt.Sprintf("user:x:%d:%d:user:/tmp:/bin/sh\n", uid, gid)
+			}
+		case "/etc/group":
+			if gid != 0 {
+				steps[i].Source += fmt.Sprintf("user:x:%d:\n", gid)
+			}
+		}
+	}
+	if p.Network {
+		steps = append(steps, step{Do: bind, Target: "/etc/resolv.conf", Source: "/etc/resolv.conf", Maybe: true})
+	}
+	steps = append(steps,
+		step{Do: memory, Target: "/tmp", Size: p.Limits.filled().Temp},
+		step{Do: link, Target: "/var/tmp", Source: "../tmp"},
+		step{Do: folder, Target: "/run"},
+		step{Do: devices, Target: "/dev"},
+		step{Do: process, Target: "/proc"},
+		step{Do: folder, Target: Work},
+	)
+	for _, m := range p.Mounts { // ordered: a folder comes before what is in it
+		do := layer
+		switch {
+		case m.Source == "":
+			do = empty
+		case m.Write:
+			do = bind
+		}
+		steps = append(steps, step{Do: do, Target: m.Target, Source: string(m.Source), Write: m.Write})
+	}
+	return plan{steps}
+}
+
+// above returns the folders above a name, the topmost first.
+func above(name string) []string {
+	var list []string
+	for dir := path.Dir(name); dir != "/" && dir != "."; dir = path.Dir(dir) {
+		list = append([]string{dir}, list...)
+	}
+	return list
+}
+
+// environment returns the variables that a command has: a few that all have, and
+// those of the policy.
+func environment(p Policy) []string {
+	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8",
+		"TERM=dumb", "GIT_OPTIONAL_LOCKS=0", "GOLEM_JAIL=1"}
+	for _, e := range p.Env {
+		if name, _, ok := strings.Cut(e, "="); ok && name != "" {
+			env = append(env, e)
+		}
+	}
+	return env
+}

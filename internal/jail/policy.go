@@ -1,0 +1,85 @@
+package jail
+
+import (
+	"time"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Level is a boundary around commands, the weaker the lower.
+type Level uint8
+
+// The levels.
+const (
+	None       Level = iota // no boundary
+	Landlock                // a process that can open only what is shown
+	Namespaces              // a tree, processes and a network of its own
+)
+
+// String returns the word that configuration has for it.
+func (l Level) String() string {
+	switch l {
+	case None:
+		return "none"
+	case Landlock:
+		return "landlock"
+	case Namespaces:
+		return "namespaces"
+	}
+	return "invalid"
+}
+
+// A Policy is all that commands of a session may see and do. The zero Policy
+// shows no folder and reaches no network.
+type Policy struct {
+	Mounts  []Mount
+	Env     []string // NAME=value; the only ones besides those that every command has
+	Network bool     // the host's network; otherwise none but its own loopback
+	Limits  Limits
+	Least   Level // a weaker boundary is an error
+}
+
+// A Mount is a folder of the host that commands see.
+type Mount struct {
+	Source sandbox.Host // "" for an empty folder
+	Target string       // as commands name it
+	Write  bool
+}
+
+// Limits bound a command. Zero is the default of the field.
+type Limits struct {
+	Time      time.Duration // 2 minutes
+	CPU       time.Duration // as Time
+	Memory    int64         // bytes; 2 GiB
+	Processes int64         // 512
+	Files     int64         // open ones of a process; 1024
+	FileSize  int64         // bytes of one; 1 GiB
+	Output    int64         // bytes that are kept of each stream; 50 KB
+	Temp      int64         // bytes of /tmp; 512 MiB, and at most half of Memory
+}
+
+// filled returns the limits with defaults in place of zeros.
+func (l Limits) filled() Limits {
+	or := func(v *int64, other int64) {
+		if *v <= 0 {
+			*v = other
+		}
+	}
+	if l.Time <= 0 {
+		l.Time = 2 * time.Minute
+	}
+	if l.CPU <= 0 {
+		l.CPU = l.Time
+	}
+	or(&l.Memory, 2<<30)
+	or(&l.Processes, 512)
+	or(&l.Files, 1024)
+	or(&l.FileSize, 1<<30)
+	or(&l.Output, 50_000)
+	or(&l.Temp, 512<<20)
+	l.Temp = min(l.Temp, l.Memory/2) // it is memory
+	return l
+}
+
+// Work is where commands see the mount at /, and begin.
+const Work = "/work"

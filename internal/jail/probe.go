@@ -1,0 +1,393 @@
+package jail
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// ErrNoSandbox is the code of an error that says that this machine does not have
+// the boundary that is asked for.
+const ErrNoSandbox sandbox.Code = "no_os_sandbox"
+
+// A Report is what a machine can do, found by trying.
+type Report struct {
+	Best     Level     // the strongest boundary; None means that no command is run
+	Found    []Finding // the means of the machine
+	Promises []Finding // what a command at the best level is held to, each as the end of "a command …"
+}
+
+// A Finding says whether one thing holds.
+type Finding struct {
+	Name  string
+	Holds Holds
+	Why   string // what gives it; what is missing, and the true cause
+	Mend  string // what to do about it: lines to read or to type; "" where it holds, or nothing helps
+}
+
+// Holds is how far something holds. The zero Holds is not at all.
+type Holds uint8
+
+// How far.
+const (
+	No Holds = iota
+	Part
+	Yes
+)
+
+// String returns yes, part or no.
+func (h Holds) String() string {
+	switch h {
+	case Part:
+		return "part"
+	case Yes:
+		return "yes"
+	}
+	return "no"
+}
+
+// facts are what a machine says of itself.
+type facts struct {
+	System      string // as Go names it
+	Kernel      string // its release
+	Root        bool
+	AppArmor    bool   // it keeps ordinary programs from using user namespaces
+	CloneOff    bool   // kernel.unprivileged_userns_clone is 0
+	NoneAllowed bool   // user.max_user_namespaces is 0
+	Filtered    bool   // a seccomp filter lies on this process, as in a container
+	StateFS     string // the kind of file system of the state folder
+	Held        []Held // how limits hold in a session, where one could be started
+}
+
+// An attempt is what came of one trial. The zero attempt is one that was not made.
+type attempt struct {
+	Worked bool
+	Errno  string // as errno(3) names it, where the kernel refused
+	Text   string // what was refused, and with which words; or what was found
+	Number int    // a version that was found
+}
+
+// The trials, each made in a process of its own.
+const (
+	tryUser      = "user"
+	tryIDs       = "ids"
+	tryMount     = "mount"
+	tryPID       = "pid"
+	tryIPC       = "ipc"
+	tryUTS       = "uts"
+	tryNet       = "net"
+	tryTree      = "tree"
+	tryProc      = "proc"
+	tryOverlay   = "overlay"
+	tryUpper     = "upper"
+	tryLandlock  = "landlock"
+	trySeccomp   = "seccomp"
+	tryPrivilege = "privilege"
+	tryRlimits   = "rlimits"
+	tryWhole     = "whole" // a session at the level namespaces, with a command in it
+	tryBare      = "bare"  // one at the level landlock
+)
+
+// whatIs says in plain words what a trial was about.
+func whatIs(trial string) string {
+	switch trial {
+	case tryUser:
+		return "a place where golem may arrange things without being root (a user namespace)"
+	case tryIDs:
+		return "your user in that place (an id map)"
+	case tryMount:
+		return "folders of its own (a mount namespace)"
+	case tryPID:
+		return "processes of its own (a pid namespace)"
+	case tryIPC:
+		return "shared memory of its own (an ipc namespace)"
+	case tryUTS:
+		return "a host name of its own (a uts namespace)"
+	case tryNet:
+		return "a network of its own (a net namespace)"
+	case tryTree:
+		return "another root folder (pivot_root)"
+	case tryProc:
+		return "a /proc of its own"
+	case tryOverlay:
+		return "folders shown through an overlay"
+	case tryWhole, tryBare:
+		return "a command in the jail"
+	}
+	return trial
+}
+
+// forNamespaces are the trials that the level needs, the first cause first.
+func forNamespaces() []string {
+	return []string{tryUser, tryIDs, tryMount, tryPID, tryIPC, tryUTS, tryNet, tryTree, tryProc, tryOverlay, tryPrivilege, trySeccomp, tryRlimits, tryWhole}
+}
+
+// forLandlock are those that the lower level needs.
+func forLandlock() []string {
+	return []string{tryLandlock, tryPrivilege, trySeccomp, tryRlimits, tryBare}
+}
+
+// missing returns the first of some trials that did not work.
+func missing(tried map[string]attempt, need []string) (string, bool) {
+	for _, name := range need {
+		if !tried[name].Worked {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// diagnose makes a report of what was tried.
+func diagnose(f facts, tried map[string]attempt) Report {
+	r := Report{}
+	if f.System != "linux" {
+		why, mend := notHere(f.System)
+		r.Found = []Finding{{"jail", No, why, mend}}
+		r.Promises = promises(None, Finding{})
+		return r
+	}
+	limits := foundLimits(f, tried)
+	r.Found = []Finding{foundNamespaces(f, tried), foundLayers(f, tried), foundLandlock(f, tried), foundSeccomp(tried), limits, foundNetwork(tried)}
+	if _, lacks := missing(tried, forNamespaces()); !lacks {
+		r.Best = Namespaces
+	} else if _, lacks := missing(tried, forLandlock()); !lacks {
+		r.Best = Landlock
+	}
+	r.Promises = promises(r.Best, limits)
+	return r
+}
+
+// notHere says what another system than Linux lacks, and what to do.
+func notHere(system string) (why, mend string) {
+	mend = "run golem on Linux: in a virtual machine, or in a container"
+	switch system {
+	case "darwin":
+		return "commands are not run on macOS in this version: the profile for sandbox-exec is written, but was never tried", mend
+	case "windows":
+		return "commands are not run on Windows: there is no boundary for them", "run golem on Linux, for instance in WSL 2"
+	}
+	return "commands are not run on " + system + ": there is no boundary for them", mend
+}
+
+func foundNamespaces(f facts, tried map[string]attempt) Finding {
+	name, lacks := missing(tried, forNamespaces())
+	if !lacks {
+		return Finding{"namespaces", Yes, "user, mount, pid, ipc, uts, net", ""}
+	}
+	why, mend := cause(f, name, tried[name])
+	return Finding{"namespaces", No, why, mend}
+}
+
+// cause says why a trial did not work, and how to mend it.
+func cause(f facts, trial string, a attempt) (why, mend string) {
+	refused := a.Errno == "EPERM" || a.Errno == "EACCES"
+	lead := "no " + strings.TrimPrefix(whatIs(trial), "a ") + ": "
+	if a.Text != "" {
+		lead += a.Text + "; "
+	}
+	switch {
+	case trial == tryUser && f.NoneAllowed:
+		return lead + "this machine allows none (user.max_user_namespaces is 0)", setting("user.max_user_namespaces=15000")
+	case trial == tryUser && refused && f.CloneOff && !f.Root:
+		return lead + "this machine allows them to root alone (kernel.unprivileged_userns_clone is 0)", setting("kernel.unprivileged_userns_clone=1")
+	case refused && f.Filtered && (trial == tryUser || !f.AppArmor):
+		return lead + "a seccomp filter around golem refuses it, as Docker's does by default", `start the container with: docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined …
+or run golem outside of the container`
+	case refused && f.AppArmor && !f.Root:
+		return lead + "AppArmor keeps programs that it has no profile for from it, as on Ubuntu since 23.10 (kernel.apparmor_restrict_unprivileged_userns is 1)", apparmorMend
+	case trial == tryUser && a.Errno == "EINVAL":
+		return lead + "the kernel was built without user namespaces", "use a kernel with CONFIG_USER_NS=y, as those of all large distributions"
+	case trial == tryUser && a.Errno == "ENOSPC":
+		return lead + "all that this machine allows are in use (user.max_user_namespaces)", setting("user.max_user_namespaces=15000")
+	case trial == tryProc && refused:
+		return lead + "the /proc that golem sees has parts covered, as in a container", "start the container with: docker run --security-opt systempaths=unconfined …"
+	case trial == tryOverlay && older(f.Kernel, 5, 11):
+		return lead + "the kernel, " + f.Kernel + ", is too old: ordinary users may use overlays since 5.11", "use a newer kernel"
+	case trial == tryOverlay && a.Errno == "ENODEV":
+		return lead + "the kernel has no overlayfs", "sudo modprobe overlay"
+	case refused:
+		return lead + "the kernel does not say why; a security module, or a chroot around golem, may be the cause", ""
+	}
+	return strings.TrimSuffix(lead, "; "), ""
+}
+
+const apparmorMend = `golem doctor --apparmor | sudo tee /etc/apparmor.d/golem
+sudo apparmor_parser -r /etc/apparmor.d/golem`
+
+// setting returns what sets a kernel parameter, now and at every start.
+func setting(text string) string {
+	return "echo " + text + " | sudo tee /etc/sysctl.d/60-golem.conf\nsudo sysctl -p /etc/sysctl.d/60-golem.conf"
+}
+
+// older reports whether a kernel's release is below a version. One that cannot be
+// read is not.
+func older(release string, major, minor int) bool {
+	var a, b int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &a, &b); n != 2 {
+		return false
+	}
+	return a < major || a == major && b < minor
+}
+
+func foundLayers(f facts, tried map[string]attempt) Finding {
+	const now = "commands read through overlays and write folders directly in this version"
+	lower, upper := tried[tryOverlay], tried[tryUpper]
+	switch {
+	case lower.Worked && upper.Worked:
+		return Finding{"layers", Yes, "overlayfs, with the state folder on " + f.StateFS + "; " + now, ""}
+	case lower.Worked:
+		why := "overlayfs, but not with a layer in the state folder, which is on " + f.StateFS + ": " + upper.Text
+		switch f.StateFS {
+		case "overlayfs", "nfs", "cifs", "fuse", "9p", "vfat":
+			why += "; that file system cannot hold one"
+		}
+		return Finding{"layers", Part, why + "; " + now, "name a state folder on a disk of this machine (ext4, xfs, btrfs, tmpfs; in a container, a volume): --state DIR or GOLEM_STATE"}
+	}
+	if !tried[tryTree].Worked {
+		return Finding{"layers", No, "they need namespaces", ""}
+	}
+	why, mend := cause(f, tryOverlay, lower)
+	return Finding{"layers", No, why, mend}
+}
+
+func foundLandlock(f facts, tried map[string]attempt) Finding {
+	a := tried[tryLandlock]
+	bare, alone := tried[tryBare]
+	switch {
+	case a.Worked && alone && !bare.Worked:
+		return Finding{"landlock", Part, fmt.Sprintf("ABI %d, but no command can be run with it alone: %s", a.Number, bare.Text), ""}
+	case a.Worked && a.Number >= 6:
+		return Finding{"landlock", Yes, fmt.Sprintf("ABI %d", a.Number), ""}
+	case a.Worked:
+		return Finding{"landlock", Part, fmt.Sprintf("ABI %d: files; the kernel, %s, does not keep signals in (6.12 does)", a.Number, f.Kernel), "use a newer kernel"}
+	case a.Errno == "EOPNOTSUPP":
+		return Finding{"landlock", No, "the kernel has it, but it is switched off", "add landlock to the list lsm= of the kernel's command line, and start the machine again"}
+	case a.Errno == "ENOSYS" && older(f.Kernel, 5, 13):
+		return Finding{"landlock", No, "the kernel, " + f.Kernel + ", is too old: it came with 5.13", "use a newer kernel"}
+	case a.Errno == "ENOSYS":
+		return Finding{"landlock", No, "the kernel, " + f.Kernel + ", was built without it", "use a kernel with CONFIG_SECURITY_LANDLOCK=y"}
+	case a.Errno == "EPERM" && f.Filtered:
+		return Finding{"landlock", No, "a seccomp filter around golem refuses it", "use a newer container runtime, or its seccomp=unconfined"}
+	}
+	return Finding{"landlock", No, a.Text, ""}
+}
+
+func foundSeccomp(tried map[string]attempt) Finding {
+	filter, privilege := tried[trySeccomp], tried[tryPrivilege]
+	switch {
+	case !privilege.Worked:
+		return Finding{"seccomp", No, "privileges cannot be given up for good: " + privilege.Text, ""}
+	case !filter.Worked:
+		return Finding{"seccomp", No, "a filter cannot be laid on a command's system calls: " + filter.Text, "use a kernel with CONFIG_SECCOMP_FILTER=y"}
+	}
+	return Finding{"seccomp", Yes, "a filter on system calls, and no way to new privileges", ""}
+}
+
+func foundLimits(f facts, tried map[string]attempt) Finding {
+	if !tried[tryRlimits].Worked {
+		return Finding{"limits", No, "rlimits cannot be set: " + tried[tryRlimits].Text, ""}
+	}
+	if len(f.Held) == 0 {
+		return Finding{"limits", No, "no command could be run within them", ""}
+	}
+	var full, part []string
+	mend := ""
+	for _, h := range f.Held {
+		if h.Full || h.Limit == FileSizeLimit { // that one is for each file by its meaning
+			full = append(full, string(h.Limit))
+			continue
+		}
+		part = append(part, string(h.Limit)+" by "+h.How)
+		if h.Limit == MemoryLimit || h.Limit == ProcessesLimit {
+			mend = "golem can make no control group (cgroup) where it runs; start it with: systemd-run --user --scope golem …"
+			if f.Root {
+				mend = "golem can make no control group (cgroup) where it runs; start it with: systemd-run --scope golem …, or in a container with one that it may write"
+			}
+		}
+	}
+	if len(part) == 0 {
+		return Finding{"limits", Yes, strings.Join(full, ", "), ""}
+	}
+	return Finding{"limits", Part, strings.Join(full, ", ") + " hold; " + strings.Join(part, "; "), mend}
+}
+
+func foundNetwork(tried map[string]attempt) Finding {
+	if tried[tryNet].Worked {
+		return Finding{"network", Yes, "off, on", ""}
+	}
+	if tried[trySeccomp].Worked {
+		return Finding{"network", Part, "off, by refusing sockets and not by a network of its own; on", ""}
+	}
+	return Finding{"network", No, "it cannot be kept from a command", ""}
+}
+
+// promises returns what a command is held to at a level.
+func promises(level Level, limits Finding) []Finding {
+	list := []Finding{
+		{"files", Yes, "sees the folders that it is given, a list of the system's, and nothing else", ""},
+		{"own", Yes, "has a /tmp, /dev and /proc of its own", ""},
+		{"places", Part, "does not learn where folders lie, nor reach a pipe in them: true of those that it may only read", ""},
+		{"processes", Yes, "sees, reads and signals no process but its own", ""},
+		{"privilege", Yes, "has no privilege, and no way to get one", ""},
+		{"calls", Yes, "makes no system call that reaches beyond its files and processes", ""},
+		{"descriptors", Yes, "has nothing open but its input and output", ""},
+		{"environment", Yes, "has the variables of a list, and none of your tokens", ""},
+		{"network", Yes, "reaches no network, unless it may", ""},
+		{"limits", limits.Holds, "stays within its limits", ""},
+		{"end", Yes, "is gone, with all that it started, when the call ends", ""},
+	}
+	if limits.Holds == Part {
+		list[9].Why += ": see limits above"
+	}
+	if level == Namespaces {
+		return list
+	}
+	for i := range list {
+		p := &list[i]
+		if level == None {
+			p.Holds = No
+			continue
+		}
+		switch p.Name {
+		case "files":
+			p.Holds, p.Why = Part, "opens the folders that it is given, a list of the system's, and nothing else; which other files there are, and how large, it can see"
+		case "own":
+			p.Holds, p.Why = Part, "has a temporary folder of its own, on your disk; of /dev a few harmless devices, of /proc nothing"
+		case "places":
+			p.Holds, p.Why = No, "does not learn where folders lie: it sees your paths"
+		case "processes":
+			p.Holds, p.Why = Part, "signals no process but its own; it sees that there are others"
+		}
+	}
+	return list
+}
+
+// AppArmor returns the profile that lets a program use user namespaces where
+// AppArmor keeps those from it that it has no profile for. It confines nothing:
+// what golem starts is confined by golem.
+func AppArmor(program sandbox.Host) string {
+	var name strings.Builder
+	for _, b := range []byte(program) {
+		switch {
+		case b < ' ' || b == 0x7f:
+			fmt.Fprintf(&name, `\%03o`, b)
+		case strings.IndexByte(`"\*?[]{}^@,`, b) >= 0:
+			name.WriteByte('\\')
+			fallthrough
+		default:
+			name.WriteByte(b)
+		}
+	}
+	return fmt.Sprintf(`# Lets golem make user namespaces, in which it confines commands.
+# /etc/apparmor.d/golem; then: sudo apparmor_parser -r /etc/apparmor.d/golem
+abi <abi/4.0>,
+include <tunables/global>
+
+profile golem "%s" flags=(unconfined) {
+  userns,
+
+  include if exists <local/golem>
+}
+`, name.String())
+}

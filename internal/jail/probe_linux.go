@@ -1,0 +1,202 @@
+package jail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// patience is how long a trial may take: a file system that hangs is an answer.
+const patience = 20 * time.Second
+
+// Probe finds by trying what this machine can do. Layers are tried in the state
+// folder, or in the nearest one above that is there; nothing stays behind.
+func Probe(stateDir sandbox.Host, now func() time.Time) Report {
+	tried := map[string]attempt{}
+	f := factsHere()
+	where := nearest(string(stateDir))
+	f.StateFS = kindOf(where)
+	dir, err := prepared(where)
+	if err != nil { // all else is tried elsewhere
+		tried[tryUpper] = attemptOf(err)
+		if dir, err = prepared(os.TempDir()); err != nil {
+			dir, err = prepared("/tmp")
+		}
+	}
+	if err != nil {
+		tried[tryOverlay] = attempt{Text: "there is no folder to try it in: " + attemptOf(err).Text}
+	} else {
+		defer discard(dir)
+	}
+	for _, t := range trials() {
+		if _, done := tried[t.name]; !done {
+			tried[t.name] = t.ask(dir)
+		}
+	}
+	held, err := wholeSession(dir, now)
+	tried[tryWhole] = attemptOf(err)
+	if err != nil {
+		held, err = bareSession(now)
+		tried[tryBare] = attemptOf(err)
+	}
+	f.Held = held
+	return diagnose(f, tried)
+}
+
+// nearest returns a folder, or the nearest one above it that is there; "" for "".
+func nearest(dir string) string {
+	for dir != "" && dir != filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
+
+// prepared makes a folder to try things in.
+func prepared(where string) (string, error) {
+	if where == "" {
+		return "", errors.New("there is no state folder")
+	}
+	dir, err := os.MkdirTemp(where, ".golem-doctor-")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range []string{"lower", "upper", "work", "merged"} {
+		err = errors.Join(err, os.Mkdir(filepath.Join(dir, name), 0o755))
+	}
+	err = errors.Join(err, os.WriteFile(filepath.Join(dir, "lower", "file"), []byte("lower\n"), 0o644))
+	if err != nil {
+		os.RemoveAll(dir)
+	}
+	return dir, err
+}
+
+// discard removes what prepared has made. The kernel has made a folder in it that
+// nobody may enter.
+func discard(dir string) {
+	os.Chmod(filepath.Join(dir, "work", "work"), 0o700)
+	os.RemoveAll(dir)
+}
+
+// attemptOf returns what came of a trial.
+func attemptOf(err error) attempt {
+	if err == nil {
+		return attempt{Worked: true}
+	}
+	a := attempt{Text: err.Error()}
+	var wrong *os.PathError
+	if errors.As(err, &wrong) { // its path is not of use to anybody
+		a.Text = wrong.Op + ": " + wrong.Err.Error()
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		a.Errno = unix.ErrnoName(errno)
+	}
+	return a
+}
+
+// factsHere reads what the machine says of itself.
+func factsHere() facts {
+	says := func(name, value string) bool {
+		text, err := os.ReadFile(name)
+		return err == nil && strings.TrimSpace(string(text)) == value
+	}
+	f := facts{
+		System:      "linux",
+		Root:        os.Geteuid() == 0,
+		AppArmor:    says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
+		CloneOff:    says("/proc/sys/kernel/unprivileged_userns_clone", "0"),
+		NoneAllowed: says("/proc/sys/user/max_user_namespaces", "0"),
+	}
+	status, _ := os.ReadFile("/proc/thread-self/status")
+	f.Filtered = strings.Contains(string(status), "\nSeccomp:\t2\n")
+	var name unix.Utsname
+	if unix.Uname(&name) == nil {
+		f.Kernel = unix.ByteSliceToString(name.Release[:])
+	}
+	return f
+}
+
+// kindOf names the kind of file system that a folder is on.
+func kindOf(dir string) string {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return "no file system"
+	}
+	switch uint32(st.Type) {
+	case unix.EXT4_SUPER_MAGIC:
+		return "ext4"
+	case unix.XFS_SUPER_MAGIC:
+		return "xfs"
+	case unix.BTRFS_SUPER_MAGIC:
+		return "btrfs"
+	case unix.TMPFS_MAGIC:
+		return "tmpfs"
+	case unix.F2FS_SUPER_MAGIC:
+		return "f2fs"
+	case unix.OVERLAYFS_SUPER_MAGIC:
+		return "overlayfs"
+	case unix.NFS_SUPER_MAGIC:
+		return "nfs"
+	case unix.SMB_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC:
+		return "cifs"
+	case unix.FUSE_SUPER_MAGIC:
+		return "fuse"
+	case unix.V9FS_MAGIC:
+		return "9p"
+	case unix.MSDOS_SUPER_MAGIC:
+		return "vfat"
+	case 0x2fc12fc1:
+		return "zfs"
+	}
+	return fmt.Sprintf("a file system of the kind %#x", uint32(st.Type))
+}
+
+// wholeSession runs a command as all are run by default: it reads one folder,
+// writes another, and is kept from writing the first.
+func wholeSession(dir string, now func() time.Time) ([]Held, error) {
+	mounts := []Mount{
+		{Source: sandbox.Host(filepath.Join(dir, "lower")), Target: "/in"},
+		{Source: sandbox.Host(filepath.Join(dir, "merged")), Target: "/out", Write: true},
+	}
+	held, err := runOne(startNamespaces, Policy{Mounts: mounts}, "read line < /in/file && echo > /out/made && ! echo > /in/made", now)
+	if _, missing := os.Stat(filepath.Join(dir, "merged", "made")); err == nil && missing != nil {
+		err = errors.New("what a command writes does not arrive")
+	}
+	return held, err
+}
+
+// bareSession runs a command at the level that needs no namespaces.
+func bareSession(now func() time.Time) ([]Held, error) {
+	return runOne(startBare, Policy{}, "true", now)
+}
+
+// runOne runs a line that must end well, and says how limits hold where it did.
+func runOne(start func(Policy, func() time.Time) (*Session, error), p Policy, line string, now func() time.Time) ([]Held, error) {
+	s, err := start(p, now)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	c := Shell(line)
+	c.Time = patience
+	r, err := s.Run(context.Background(), c)
+	if err == nil && r.Code != 0 {
+		err = fmt.Errorf("exit code %d", r.Code)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.Holds(), nil
+}

@@ -1,0 +1,47 @@
+package jail
+
+import (
+	"os"
+	"path"
+	"time"
+)
+
+// A Command is a program to run.
+type Command struct {
+	Path string   // as it is in the jail
+	Args []string // with the name of the program first
+	Env  []string // above that of the policy
+	Dir  string
+	Time time.Duration // less than the policy's, where set
+}
+
+// Shell returns the command that a shell makes of a line: bash where the host
+// has it, for that is what most lines are written for.
+func Shell(line string) Command {
+	shell := "/bin/bash"
+	if _, err := os.Stat(shell); err != nil {
+		shell = "/bin/sh"
+	}
+	return Command{Path: shell, Args: []string{path.Base(shell), "-c", line}, Dir: Work}
+}
+
+// A Result is what came of a command.
+type Result struct {
+	Code    int     // the exit code; 128 and the signal's number where one ended it
+	Signal  string  // its name
+	Late    bool    // its time was over
+	Stopped bool    // the caller ended it
+	Hit     []Limit // those that it ran into; it may have gone on all the same
+	Stdout  Output
+	Stderr  Output
+	Took    time.Duration
+	CPU     time.Duration
+	Peak    int64 // bytes of its largest process
+	Level   Level
+}
+
+// Output is what a command has printed: all of it, or its head and tail.
+type Output struct {
+	Head, Tail []byte
+	Hidden     int64 // bytes between them that are not kept
+}

@@ -1,0 +1,212 @@
+package jail
+
+import "golang.org/x/sys/unix"
+
+// What a filter answers.
+const (
+	allow = 0x7fff0000         // SECCOMP_RET_ALLOW
+	deny  = 0x00050000         // SECCOMP_RET_ERRNO, with the errno in the low half
+	kill  = uint32(0x80000000) // SECCOMP_RET_KILL_PROCESS
+)
+
+// Where a filter finds what it judges: struct seccomp_data.
+const (
+	atCall = 0
+	atArch = 4
+	atArgs = 16 // eight bytes each; the low half first, as on all that golem runs on
+)
+
+// denied are the system calls that no command needs and that reach beyond its
+// own processes and files: other namespaces and mounts, other processes' memory,
+// the kernel itself, and ways around this filter.
+func denied() []uint32 {
+	return append([]uint32{
+		unix.SYS_UNSHARE, unix.SYS_SETNS,
+		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT,
+		unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_OPEN_TREE_ATTR, unix.SYS_MOUNT_SETATTR,
+		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
+		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
+		unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
+		unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD, unix.SYS_FANOTIFY_INIT,
+		unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
+		unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_SYSLOG, unix.SYS_VHANGUP,
+		unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX,
+		unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_MEMFD_SECRET,
+	}, deniedHere()...)
+}
+
+// newNamespaces are the flags of clone that make one.
+const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+// seccomp returns the filter for commands that a thread starts.
+func seccomp(thread int) []unix.SockFilter {
+	var b filterBuilder
+	b.load(atArch)
+	b.unless(hereArch, kill)
+	b.load(atCall)
+	b.over(0x40000000, deny|uint32(unix.EPERM)) // another way to number them, which the list below does not have
+	for _, call := range denied() {
+		b.when(call, deny|uint32(unix.EPERM))
+	}
+	// What they are asked for is in memory, where a filter does not see it; programs
+	// fall back to clone and openat.
+	b.when(unix.SYS_CLONE3, deny|uint32(unix.ENOSYS))
+	b.when(unix.SYS_OPENAT2, deny|uint32(unix.ENOSYS))
+	b.call(unix.SYS_CLONE, func() {
+		b.load(atArgs)
+		b.any(newNamespaces, deny|uint32(unix.EPERM))
+	})
+	// The thread has the fence that commands have, so that only this keeps them from
+	// signalling it, which would be the end of the cell, and from making it slow. By
+	// a descriptor or a pointer the filter does not see who is meant.
+	for _, c := range []struct{ call, arg uint32 }{{unix.SYS_KILL, 0}, {unix.SYS_TKILL, 0}, {unix.SYS_TGKILL, 1}, {unix.SYS_RT_SIGQUEUEINFO, 0}, {unix.SYS_RT_TGSIGQUEUEINFO, 1},
+		{unix.SYS_SCHED_SETAFFINITY, 0}, {unix.SYS_SCHED_SETSCHEDULER, 0}, {unix.SYS_SCHED_SETPARAM, 0}, {unix.SYS_SCHED_SETATTR, 0}} {
+		b.call(c.call, func() {
+			b.load(atArgs + 8*c.arg)
+			b.when(uint32(thread), deny|uint32(unix.EPERM))
+		})
+	}
+	// Nor all processes of the user, or of a group.
+	for call, one := range map[uint32]uint32{unix.SYS_SETPRIORITY: unix.PRIO_PROCESS, unix.SYS_IOPRIO_SET: 1 /* IOPRIO_WHO_PROCESS */} {
+		b.call(call, func() {
+			b.load(atArgs)
+			b.unless(one, deny|uint32(unix.EPERM))
+			b.load(atArgs + 8)
+			b.when(uint32(thread), deny|uint32(unix.EPERM))
+		})
+	}
+	b.when(unix.SYS_PIDFD_SEND_SIGNAL, deny|uint32(unix.ENOSYS))
+	b.call(unix.SYS_FCNTL, func() {
+		b.load(atArgs + 8)
+		b.when(unix.F_SETOWN_EX, deny|uint32(unix.EPERM))
+		b.call(unix.F_SETOWN, func() {
+			b.load(atArgs + 16)
+			b.when(uint32(thread), deny|uint32(unix.EPERM))
+		})
+	})
+	// To type into a terminal, or to change what it is; and to have signals sent.
+	b.call(unix.SYS_IOCTL, func() {
+		b.load(atArgs + 8)
+		for _, request := range []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD, unix.TIOCCONS, fioSetOwn, unix.SIOCSPGRP} {
+			b.when(request, deny|uint32(unix.EPERM))
+		}
+	})
+	for _, m := range append([]modeCall{{unix.SYS_FCHMOD, 1, -1}, {unix.SYS_FCHMODAT, 2, -1}, {unix.SYS_FCHMODAT2, 2, -1},
+		{unix.SYS_MKNODAT, 2, -1}, {unix.SYS_OPENAT, 3, 2}}, modesHere()...) {
+		b.mode(m)
+	}
+	// Limits are its own affair: those of the cell would be the next command's. Of
+	// core files the limit stays as it is, which keeps the host's handler of crashes
+	// from being started; programs that set it go on as if they had.
+	b.call(unix.SYS_PRLIMIT64, func() {
+		b.load(atArgs)
+		b.unless(0, deny|uint32(unix.EPERM))
+		b.load(atArgs + 8)
+		b.unless(unix.RLIMIT_CORE, allow)
+		b.load(atArgs + 16)
+		b.unless(0, deny)
+		b.load(atArgs + 20)
+		b.unless(0, deny)
+	})
+	b.call(unix.SYS_SETRLIMIT, func() {
+		b.load(atArgs)
+		b.when(unix.RLIMIT_CORE, deny)
+	})
+	// Only the network that the namespace has. Sockets of the host's file system
+	// would be reached through a folder that may be written, and abstract ones
+	// through the host's network.
+	b.call(unix.SYS_SOCKET, func() {
+		b.load(atArgs)
+		b.when(unix.AF_INET, allow)
+		b.when(unix.AF_INET6, allow)
+		b.call(unix.AF_NETLINK, func() {
+			b.load(atArgs + 16)
+			b.unless(unix.NETLINK_ROUTE, deny|uint32(unix.EPROTONOSUPPORT))
+		})
+		b.always(deny | uint32(unix.EAFNOSUPPORT))
+	})
+	// A pair of datagram sockets is not bound to one another: each can send to any
+	// name.
+	b.call(unix.SYS_SOCKETPAIR, func() {
+		b.load(atArgs + 8)
+		b.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0, 0, 0xf) // without its flags
+		b.when(unix.SOCK_STREAM, allow)
+		b.when(unix.SOCK_SEQPACKET, allow)
+		b.always(deny | uint32(unix.ESOCKTNOSUPPORT))
+	})
+	b.always(allow)
+	return b.program
+}
+
+// fioSetOwn is FIOSETOWN.
+const fioSetOwn = 0x8901
+
+// A modeCall is a system call that gives a file its mode: which argument the mode
+// is, and which says whether there is one, or -1.
+type modeCall struct {
+	call        uint32
+	mode, flags int
+}
+
+// mode refuses files that run as who owns them: what lies in a folder of the host
+// would do so there, for anybody.
+func (b *filterBuilder) mode(m modeCall) {
+	b.call(m.call, func() {
+		if m.flags >= 0 {
+			b.load(atArgs + 8*uint32(m.flags))
+			b.without(unix.O_CREAT|unix.O_TMPFILE&^unix.O_DIRECTORY, allow)
+		}
+		b.load(atArgs + 8*uint32(m.mode))
+		b.any(unix.S_ISUID|unix.S_ISGID, deny|uint32(unix.EPERM))
+	})
+}
+
+// A filterBuilder writes a filter, line by line.
+type filterBuilder struct{ program []unix.SockFilter }
+
+func (b *filterBuilder) add(code uint16, jt, jf uint8, k uint32) {
+	b.program = append(b.program, unix.SockFilter{Code: code, Jt: jt, Jf: jf, K: k})
+}
+
+// load takes a word of what is judged.
+func (b *filterBuilder) load(at uint32) { b.add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, 0, 0, at) }
+
+func (b *filterBuilder) always(answer uint32) { b.add(unix.BPF_RET|unix.BPF_K, 0, 0, answer) }
+
+// when answers for the word, unless for every other; over for what is not below
+// it, any where a bit of it is set, and without where none is.
+func (b *filterBuilder) when(word, answer uint32) {
+	b.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, 1, word)
+	b.always(answer)
+}
+
+func (b *filterBuilder) unless(word, answer uint32) {
+	b.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, word)
+	b.always(answer)
+}
+
+func (b *filterBuilder) over(word, answer uint32) {
+	b.add(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, 0, 1, word)
+	b.always(answer)
+}
+
+func (b *filterBuilder) any(bits, answer uint32) {
+	b.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, 0, 1, bits)
+	b.always(answer)
+}
+
+func (b *filterBuilder) without(bits, answer uint32) {
+	b.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, 1, 0, bits)
+	b.always(answer)
+}
+
+// call judges one system call by more than its number. What comes of it for the
+// others goes on behind it.
+func (b *filterBuilder) call(number uint32, judge func()) {
+	b.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, 0, number)
+	from := len(b.program)
+	judge()
+	b.always(allow)
+	b.program[from-1].Jf = uint8(len(b.program) - from)
+}

@@ -1,0 +1,214 @@
+package jail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Session runs commands with one policy. It may be used by many goroutines:
+// each command has a cell of its own while it runs.
+type Session struct {
+	policy Policy
+	now    func() time.Time
+	level  Level
+	plan   plan
+	holder *wire
+	groups *groups
+
+	mu    sync.Mutex
+	idle  []*wire // cells that wait for a command
+	ended bool
+}
+
+// startNamespaces starts a session with namespaces of its own.
+func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
+	near, far, err := newWires()
+	if err != nil {
+		return nil, err
+	}
+	defer far.Close()
+	cmd, err := again(launchWord, far, &syscall.SysProcAttr{})
+	if err != nil {
+		near.Close()
+		return nil, fmt.Errorf("jail: %w", err)
+	}
+	s := &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups()}
+	err = near.send(holdingOf(p.Network))
+	if err == nil {
+		err = heard(near)
+	}
+	cmd.Wait() // the launcher is done when the holder speaks
+	if err != nil {
+		near.Close()
+		return nil, fmt.Errorf("jail: %w", err)
+	}
+	return s, nil
+}
+
+// heard waits for the first words of a part.
+func heard(w *wire) error {
+	var r report
+	if _, err := w.receive(&r); err != nil {
+		return err
+	}
+	if r.Error != "" {
+		return errors.New(r.Error)
+	}
+	return nil
+}
+
+// Close ends the session with all that is in it.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	for _, c := range s.idle {
+		c.finish()
+	}
+	s.idle = nil
+	err := s.holder.finish()
+	s.groups.drop(nil)
+	return err
+}
+
+// cell returns one that waits, or a new one.
+func (s *Session) cell() (*wire, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil, errors.New("jail: the session has ended")
+	}
+	if n := len(s.idle); n > 0 {
+		c := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		return c, nil
+	}
+	near, far, err := newWires()
+	if err != nil {
+		return nil, err
+	}
+	defer far.Close()
+	if err = s.holder.send(struct{}{}, far.fd); err == nil {
+		err = near.send(s.plan, s.groups.make(near, s.policy.Limits.filled())...)
+	}
+	if err == nil {
+		err = heard(near)
+	}
+	if err != nil {
+		near.Close()
+		s.groups.drop(near)
+		return nil, fmt.Errorf("jail: %w", err)
+	}
+	return near, nil
+}
+
+// put takes back a cell that has run a command.
+func (s *Session) put(c *wire) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		c.Close()
+		return
+	}
+	s.idle = append(s.idle, c)
+}
+
+// drop gives up a cell.
+func (s *Session) drop(w *wire) {
+	if w != nil {
+		w.Close()
+		s.groups.drop(w)
+	}
+}
+
+// order tells a cell to run a command, and returns the cell. One that has ended
+// while it waited is given up for another.
+func (s *Session) order(o order, streams ...int) (*wire, error) {
+	for {
+		w, err := s.cell()
+		if err != nil {
+			return nil, err
+		}
+		s.limit(&o, w)
+		if err = w.send(o, streams...); err == nil {
+			return w, nil
+		}
+		s.drop(w)
+		if !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) {
+			return nil, err
+		}
+	}
+}
+
+// await waits for what comes of an order. When the caller does not want it any
+// more the cell is told; one that does not answer in time is given up.
+func (w *wire) await(ctx context.Context, most time.Duration) (v verdict, err error) {
+	told := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(told)
+		w.send(order{})
+	})
+	late := time.AfterFunc(most, func() { unix.Shutdown(w.fd, unix.SHUT_RDWR) })
+	_, err = w.receive(&v)
+	late.Stop()
+	if !stop() {
+		<-told // it would be taken for the next order's
+	}
+	return v, err
+}
+
+// Run runs a command and returns when it and all that it started are gone.
+func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
+	limits := s.policy.Limits.filled()
+	out, err := collect(limits.Output)
+	if err != nil {
+		return Result{}, err
+	}
+	errs, err := collect(limits.Output)
+	if err != nil {
+		out.close()
+		return Result{}, err
+	}
+	o := order{Path: c.Path, Args: c.Args, Env: append(environment(s.policy), c.Env...), Dir: c.Dir, Time: limits.Time, CPU: limits.CPU,
+		Memory: limits.Memory, Processes: limits.Processes, Files: limits.Files, FileSize: limits.FileSize}
+	if c.Time > 0 && c.Time < o.Time {
+		o.Time = c.Time
+	}
+	began := s.now()
+	w, err := s.order(o, out.end, errs.end)
+	out.handed()
+	errs.handed()
+	var v verdict
+	if err == nil {
+		v, err = w.await(ctx, o.Time+patience)
+	}
+	r := Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil}
+	if err != nil {
+		s.drop(w)
+		out.close()
+		errs.close()
+		if w == nil {
+			return r, err
+		}
+		return r, fmt.Errorf("jail: the cell has ended: %w", err)
+	}
+	r.Stdout, r.Stderr = out.wait(), errs.wait()
+	r.Hit = s.hit(w, v, r)
+	s.put(w)
+	if v.Error != "" {
+		return r, fmt.Errorf("jail: %s: %s", c.Path, v.Error)
+	}
+	status := unix.WaitStatus(v.Status)
+	r.Code = status.ExitStatus()
+	if status.Signaled() {
+		r.Code, r.Signal = 128+int(status.Signal()), unix.SignalName(status.Signal())
+	}
+	return r, nil
+}

@@ -1,0 +1,34 @@
+//go:build !linux
+
+package jail
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Session runs commands with one policy. There is none on this system: Start
+// says so.
+type Session struct{}
+
+// Start returns an error: golem runs commands on Linux alone in this version,
+// and never without a boundary.
+func Start(Policy, func() time.Time) (*Session, error) {
+	why, mend := notHere(runtime.GOOS)
+	return nil, &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: why + "; " + mend}
+}
+
+// Run returns the error that Start does.
+func (*Session) Run(context.Context, Command) (Result, error) {
+	_, err := Start(Policy{}, nil)
+	return Result{}, err
+}
+
+// Close does nothing.
+func (*Session) Close() error { return nil }
+
+// Holds returns nothing: no limit is held here.
+func (*Session) Holds() []Held { return nil }

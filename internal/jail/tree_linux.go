@@ -1,0 +1,262 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where the cell works while it makes the tree: a small file system of its own,
+// with the host's tree beside the new one.
+const (
+	oldRoot = "/old"
+	newRoot = "/new"
+)
+
+// carryOut makes the tree, and goes to live in it. The host's is gone then.
+func (p plan) carryOut() error {
+	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mounts of its own: %w", err)
+	}
+	// The host's /tmp serves as the place: it is there, and what it holds is still
+	// reached from the old root.
+	if err := unix.Mount("golem", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=4m"); err != nil {
+		return fmt.Errorf("a place for the tree: %w", err)
+	}
+	for _, name := range []string{"/tmp" + oldRoot, "/tmp" + newRoot} {
+		if err := os.Mkdir(name, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := unix.PivotRoot("/tmp", "/tmp"+oldRoot); err != nil {
+		return fmt.Errorf("pivot_root: %w", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return err
+	}
+	if err := unix.Mount("golem", newRoot, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=4m"); err != nil {
+		return fmt.Errorf("the tree: %w", err)
+	}
+	if err := makeNothing(); err != nil {
+		return err
+	}
+	for _, s := range p.Steps {
+		if err := s.carryOut(); err != nil && !(s.Maybe && errors.Is(err, unix.ENOENT)) {
+			return fmt.Errorf("%s %s: %w", s.Do, s.Target, err)
+		}
+	}
+	if err := restrict(newRoot, 0, unix.MOUNT_ATTR_RDONLY); err != nil {
+		return fmt.Errorf("the tree, read-only: %w", err)
+	}
+	if err := unix.Chdir(newRoot); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot_root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("the host's tree: %w", err)
+	}
+	return unix.Chdir("/")
+}
+
+func (s step) carryOut() error {
+	at := newRoot + s.Target
+	for _, dir := range above(s.Target) {
+		if err := os.Mkdir(newRoot+dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	switch s.Do {
+	case folder:
+		return ignoreExists(os.Mkdir(at, 0o755))
+	case file:
+		return os.WriteFile(at, []byte(s.Source), 0o644)
+	case link:
+		return os.Symlink(s.Source, at)
+	case sameLink:
+		if to, err := os.Readlink(oldRoot + s.Source); err == nil {
+			return os.Symlink(to, at)
+		}
+		return bindTo(oldRoot+s.Source, at, false)
+	case bind:
+		return bindTo(oldRoot+s.Source, at, s.Write)
+	case layer:
+		return layerTo(oldRoot+s.Source, at)
+	case empty:
+		if err := ignoreExists(os.Mkdir(at, 0o755)); err != nil {
+			return err
+		}
+		return unix.Mount("golem", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_RDONLY, "mode=0555,size=4k")
+	case memory:
+		if err := ignoreExists(os.Mkdir(at, 0o755)); err != nil {
+			return err
+		}
+		return unix.Mount("golem", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=1777,size=%d", s.Size))
+	case devices:
+		return makeDevices(at)
+	case process:
+		return makeProcess(at)
+	}
+	return errors.New("no such step")
+}
+
+func ignoreExists(err error) error {
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// What is shown in place of something that is not: an empty folder, which also is
+// the second part of a layer that has one, and an empty file.
+const (
+	noFolder = "/none"
+	noFile   = "/blank"
+)
+
+// makeNothing makes both, read-only, as are the mounts made from them.
+func makeNothing() error {
+	if err := os.Mkdir(noFolder, 0o555); err != nil {
+		return err
+	}
+	if err := os.WriteFile(noFile, nil, 0o444); err != nil {
+		return err
+	}
+	for _, name := range []string{noFolder, noFile} {
+		if err := unix.Mount(name, name, "", unix.MS_BIND, ""); err != nil {
+			return err
+		}
+		if err := restrict(name, 0, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOEXEC); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeProcess shows what the kernel tells of the cell's own processes. It is
+// read-only: who is root on the host could otherwise set the host's kernel, with
+// no capability at all. Of the rest only what shown lists is there.
+func makeProcess(at string) error {
+	if err := os.Mkdir(at, 0o555); err != nil {
+		return err
+	}
+	if err := unix.Mount("proc", at, "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return err
+	}
+	list, err := os.ReadDir(at)
+	if err != nil {
+		return err
+	}
+	for _, entry := range list {
+		name := entry.Name()
+		if name[0] >= '0' && name[0] <= '9' || entry.Type()&os.ModeSymlink != 0 || slices.Contains(shown(), name) {
+			continue
+		}
+		nothing := noFile
+		if entry.IsDir() {
+			nothing = noFolder
+		}
+		if err := unix.Mount(nothing, at+"/"+name, "", unix.MS_BIND, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bindTo shows a folder or file of the host.
+func bindTo(source, at string, write bool) error {
+	info, err := os.Stat(source)
+	if err != nil {
+		return errors.Unwrap(err)
+	}
+	if info.IsDir() {
+		err = ignoreExists(os.Mkdir(at, 0o755))
+	} else {
+		err = os.WriteFile(at, nil, 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	// With what is mounted below: the kernel does not let it be taken away, because
+	// it may hide something.
+	if err := unix.Mount(source, at, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	flags := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+	if !write {
+		flags |= unix.MOUNT_ATTR_RDONLY
+	}
+	return restrict(at, unix.AT_RECURSIVE, flags)
+}
+
+// restrict adds flags to a mount, and with AT_RECURSIVE to all below it.
+func restrict(at string, how uint, flags uint64) error {
+	return unix.MountSetattr(unix.AT_FDCWD, at, how, &unix.MountAttr{Attr_set: flags})
+}
+
+// layerTo shows a folder of the host, read-only, through an overlay: no socket or
+// pipe of the host is reached through it, and where it lies is not told. Where
+// something is mounted in the folder that cannot be: it is bound, read-only.
+func layerTo(source, at string) error {
+	if err := ignoreExists(os.Mkdir(at, 0o755)); err != nil {
+		return err
+	}
+	// The name that is mounted is all that the kernel shows of it.
+	if err := unix.Chdir(source); err != nil {
+		return err
+	}
+	defer unix.Chdir("/")
+	err := unix.Mount("golem", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_RDONLY, "lowerdir=.:"+noFolder+",userxattr")
+	if err == unix.EINVAL && mountsBelow(source) {
+		// An overlay shows one file system, and would show what the others hide.
+		return bindTo(source, at, false)
+	}
+	return err
+}
+
+// mountsBelow reports whether something is mounted in a folder.
+func mountsBelow(dir string) bool {
+	list, err := os.ReadFile(oldRoot + "/proc/self/mountinfo")
+	name := strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(dir)
+	return err == nil && strings.Contains(string(list), " "+name+"/")
+}
+
+// makeDevices makes the few devices that programs expect and cannot harm with.
+// They are the host's own, and read-only: that does not hinder who writes to a
+// device, but who would change its mode or owner.
+func makeDevices(at string) error {
+	if err := os.Mkdir(at, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("golem", at, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755,size=64k"); err != nil {
+		return err
+	}
+	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
+		if err := os.WriteFile(at+"/"+name, nil, 0o666); err != nil {
+			return err
+		}
+		if err := unix.Mount(oldRoot+"/dev/"+name, at+"/"+name, "", unix.MS_BIND, ""); err != nil {
+			return err
+		}
+		if err := restrict(at+"/"+name, 0, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {
+			return err
+		}
+	}
+	for name, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"} {
+		if err := os.Symlink(to, at+"/"+name); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(at+"/shm", 0o1777); err != nil {
+		return err
+	}
+	if err := unix.Mount("golem", at+"/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size=64m"); err != nil {
+		return err
+	}
+	return restrict(at, 0, unix.MOUNT_ATTR_RDONLY)
+}

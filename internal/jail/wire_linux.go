@@ -1,0 +1,121 @@
+package jail
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// A wire carries messages between golem, the holder and a cell: JSON, with open
+// files. It keeps the bounds of messages.
+type wire struct{ fd int }
+
+const maxMessage = 1 << 20
+
+// newWires returns the two ends of a wire.
+func newWires() (a, b *wire, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	for _, fd := range fds {
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, maxMessage+1<<16)
+	}
+	return &wire{fds[0]}, &wire{fds[1]}, nil
+}
+
+func (w *wire) Close() error {
+	if w == nil || w.fd < 0 {
+		return nil
+	}
+	fd := w.fd
+	w.fd = -1
+	return unix.Close(fd)
+}
+
+// finish tells the other side to end, waits until it has, and closes the wire.
+// One that does not end is not waited for longer than a moment: what it holds is
+// ended by the kernel with it.
+func (w *wire) finish() error {
+	if w == nil || w.fd < 0 {
+		return nil
+	}
+	unix.Shutdown(w.fd, unix.SHUT_WR)
+	unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 2})
+	for {
+		var last json.RawMessage
+		files, err := w.receive(&last)
+		for _, fd := range files {
+			unix.Close(fd)
+		}
+		if err != nil {
+			return w.Close()
+		}
+	}
+}
+
+// send sends a message with files.
+func (w *wire) send(message any, files ...int) error {
+	data, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	if len(data) > maxMessage {
+		return fmt.Errorf("a message of %d bytes; %d are the most", len(data), maxMessage)
+	}
+	var rights []byte
+	if len(files) > 0 {
+		rights = unix.UnixRights(files...)
+	}
+	for {
+		err := unix.Sendmsg(w.fd, data, rights, nil, unix.MSG_NOSIGNAL)
+		if err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// receive waits for a message. The end of the other side is io.EOF.
+func (w *wire) receive(message any) (files []int, err error) {
+	data, rights := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*8))
+	var n, r int
+	for {
+		n, r, _, _, err = unix.Recvmsg(w.fd, data, rights, unix.MSG_CMSG_CLOEXEC)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	switch {
+	case errors.Is(err, unix.ECONNRESET):
+		return nil, io.EOF
+	case err != nil:
+		return nil, err
+	case n == 0:
+		return nil, io.EOF
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:r])
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, fds...)
+	}
+	return files, json.Unmarshal(data[:n], message)
+}
+
+// file returns a copy of the wire to hand to a process that is started.
+func (w *wire) file() (*os.File, error) {
+	fd, err := unix.FcntlInt(uintptr(w.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "wire"), nil
+}
