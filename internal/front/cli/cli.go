@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,16 +15,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // The exit codes that commands end with.
 const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
-	exitDenied = 3
+	exitDone      = 0
+	exitFailed    = 1
+	exitUsage     = 2
+	exitDenied    = 3
+	exitNoSandbox = 5
 )
 
 // An exit ends a command with a code, when all that there is to say was said.
@@ -40,6 +43,9 @@ func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(fo
 
 // Main runs the command line and returns the exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
+	if code, is := jail.Child(args, stderr); is {
+		return code
+	}
 	// File names reach both streams, and may hold anything: nothing but plain
 	// text gets through to the terminal, whoever prints it.
 	out, errs := visible.NewWriter(stdout), visible.NewWriter(stderr)
@@ -96,8 +102,10 @@ func classify(err error) (toolError, int) {
 	switch {
 	case wrong.Op == "worker":
 		return said, exitUsage
-	case wrong.Code == "untrusted":
+	case wrong.Code == "untrusted", wrong.Code == "blocked":
 		return said, exitDenied
+	case wrong.Code == jail.ErrNoSandbox:
+		return said, exitNoSandbox
 	}
 	return said, exitFailed
 }
@@ -108,8 +116,9 @@ func newRoot() *cobra.Command {
 		Short: "A boundary around programs that are not trusted",
 		Long: `Golem Forge shows a program the files it was given, and nothing else.
 
-This version has the file boundary, the policy of programs, and the door: tools,
-consent and a journal. It does not run workers or commands yet.`,
+This version has the file boundary, the policy of programs, the door, which is
+tools, consent and a journal, and the jail for commands. It does not run workers
+yet.`,
 		Example: `  golem init notes
   golem explain /out/summary.md --op write
   golem tool read_file --path /in/paper.txt
@@ -119,6 +128,7 @@ consent and a journal. It does not run workers or commands yet.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.PersistentPreRunE = refuseInside
 	root.DisableSuggestions = true // unknownCommand makes its own, in one line
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.PersistentFlags().Bool("json", false, "print one JSON document")
@@ -127,6 +137,15 @@ consent and a journal. It does not run workers or commands yet.`,
 	root.AddCommand(newInit(), newLint(), newConfig(), newWorkers(), newExplain(), newTrust(),
 		newTools(), newTool(), newApprove(), newApprovals(), newAudit(), newDoctor(), newVersion())
 	return root
+}
+
+// refuseInside refuses to act as the user where golem was started by a command
+// that it confines: who runs there is not the user.
+func refuseInside(cmd *cobra.Command, _ []string) error {
+	if cmd.Name() == "help" || cmd.Name() == "version" || os.Getenv("GOLEM_JAIL") == "" && !jail.Confined() {
+		return nil
+	}
+	return &sandbox.Error{Op: cmd.Name(), Code: "blocked", Hint: "golem runs inside one of its own commands here, and does not act as the user there"}
 }
 
 func newHelp() *cobra.Command {

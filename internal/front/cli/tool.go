@@ -14,6 +14,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -200,12 +201,15 @@ consent, and journaled. The flags after NAME are the tool's own arguments:
 golem tool NAME --help lists them. A value of - reads a content from standard
 input; --args takes all arguments as one JSON object.
 
-Exit code 0 is done, 1 failed, 2 wrong arguments, 3 denied or consent needed.`,
+Exit code 0 is done, 1 failed, 2 wrong arguments, 3 denied or consent needed,
+5 no boundary around commands. A command that fails was run: that is 0, and its
+own exit code is in the answer.`,
 		Example: `  golem tool list_files
   golem tool read_file --path /in/paper.txt --limit 20
   golem tool write_file --path /out/a.md --content hi
   golem tool write_file --path /out/a.md --content - < notes.md
   golem tool edit_file --path /out/a.md --old hi --new hello
+  golem tool shell --command 'make test' --timeout 60
   golem tool search_files --args '{"pattern": "finding", "path": "/in"}' --json`,
 		DisableFlagParsing: true, // the flags of the tool are known once its name is
 	}
@@ -320,6 +324,8 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 		return exit(exitDenied)
 	case "invalid_args", "unknown_tool":
 		return exit(exitUsage)
+	case jail.ErrNoSandbox:
+		return exit(exitNoSandbox)
 	}
 	return exit(exitFailed)
 }
