@@ -31,9 +31,10 @@ type Visit struct {
 // after use.
 type Door struct {
 	tool.Gate
-	records *Records
-	journal *audit.Journal
-	doorman *doorman
+	records  *Records
+	journal  *audit.Journal
+	doorman  *doorman
+	commands *commands
 }
 
 // Tools returns the gate of a worker as far as it can be looked at: what tools
@@ -90,7 +91,9 @@ func (p *Program) Door(v Visit) (*Door, error) {
 	gate.Journal = signer{journal, doorman.signed()}
 	gate.Approver = &approval.Desk{Mode: approval.Mode(p.Project.Approval), Reads: v.ApproveReads, Store: records.Approvals,
 		Asker: v.Asker, Policy: p.policyHash(), Now: p.options.Now}
-	return &Door{gate, records, journal, doorman}, nil
+	run := newCommands(gate, p.options.Now)
+	gate.Tools = tools(run, gate.Grant.Shell)
+	return &Door{gate, records, journal, doorman, run}, nil
 }
 
 // spelled writes the names of rules as the sandbox writes them, where the host
@@ -120,9 +123,10 @@ func spelled(files *sandbox.Sandbox, c policy.Consents) (*sandbox.Sandbox, polic
 	return known, renamed, nil
 }
 
-// Close writes down what is not yet written, and lets go of the state.
+// Close ends the commands that run, writes down what is not yet written, and lets
+// go of the state.
 func (d *Door) Close() error {
-	return errors.Join(d.journal.Close(), d.doorman.leave(), d.records.Close())
+	return errors.Join(d.commands.Close(), d.journal.Close(), d.doorman.leave(), d.records.Close())
 }
 
 // mustTrust is an error for a program whose content the user does not trust.

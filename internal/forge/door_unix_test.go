@@ -18,6 +18,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/tool"
@@ -32,6 +33,9 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if code, is := jail.Child(os.Args[1:], os.Stderr); is {
+		os.Exit(code)
+	}
 	if os.Getenv(callsDir) != "" {
 		if err := makeCalls(); err != nil {
 			fmt.Println("failed", err)

@@ -1,8 +1,12 @@
 package forge
 
 import (
+	"slices"
+
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/file"
+	"github.com/golem-forge/golem/internal/toolset/shell"
 )
 
 // toolNames are the names that tools have, which no worker may take: a worker
@@ -18,5 +22,11 @@ func toolNames() []string {
 	}
 }
 
-// Tools are those that this version has.
-func Tools() []tool.Tool { return file.Tools() }
+// Tools are those that this version has, to look at.
+func Tools() []tool.Tool { return tools(nil, policy.Shell{}) }
+
+// tools are those that this version has, with what runs commands and the rules
+// for them.
+func tools(r shell.Runner, rules policy.Shell) []tool.Tool {
+	return slices.Concat(file.Tools(), shell.Tools(r, rules))
+}

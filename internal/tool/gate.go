@@ -157,6 +157,9 @@ func (p *pass) decide(call Call) error {
 	if consent, rule := p.use(p.tool); consent < p.decision.Consent {
 		p.decision = policy.Decision{Consent: consent, Effect: p.itself(), Rule: rule}
 	}
+	if p.tool.Asks && p.decision.Consent > policy.Ask {
+		p.decision = policy.Decision{Consent: policy.Ask, Effect: p.itself()}
+	}
 	if p.decision.Consent != policy.Ask { // who is asked says it
 		p.record.Decision = p.decision.Consent.String()
 	}
@@ -274,7 +277,7 @@ func (p *pass) request() Request {
 	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: p.args, Effects: p.plan.Effects,
 		Rule: p.decision.Rule.From, Changes: p.prepared.Changes}
 	for _, e := range p.plan.Effects {
-		if p.Judge(e).Consent < policy.PreApproved {
+		if p.tool.Asks && e.Verb != policy.Read || p.Judge(e).Consent < policy.PreApproved {
 			r.Asks = append(r.Asks, e)
 		}
 	}
@@ -355,6 +358,9 @@ func (p *pass) run() (r Result) {
 		if p.Judge(policy.Effect{Verb: p.plan.Effects[0].Verb, Target: name}).Consent == policy.Blocked {
 			why = ", which is blocked"
 		}
+		if p.plan.Effects[0].Verb == policy.Run {
+			why = ", for commands see only what may be read unasked"
+		}
 		r.Notes = append(r.Notes, "left out: "+sandbox.Shown(name)+why)
 	}
 	return r
@@ -382,6 +388,9 @@ func (p *pass) nearer(err error) error {
 // could be written.
 func (p *pass) end(r Result) Result {
 	out := audit.Record{Kind: audit.Outcome, Call: p.id, Origin: p.record.Origin, Workers: p.Workers, Tool: p.tool.Name, Note: p.record.Note}
+	if r.Record != "" {
+		out.Note = r.Record
+	}
 	if r.Err != nil {
 		out.Code = string(r.Err.Code)
 	}

@@ -20,6 +20,7 @@ type Names struct {
 // consent it does not tell what is there: a name on which it would fail for that
 // is returned as it is, to be decided about.
 func (n Names) Locate(op, name string, access sandbox.Access, itself bool) (string, error) {
+	name = n.fromCommand(name)
 	at, err := n.gate.Files.Locate(op, name, access, itself)
 	switch sandbox.CodeOf(err) {
 	case sandbox.ErrNotDir, sandbox.ErrOutside, sandbox.ErrConflict, sandbox.ErrNotRegular:
@@ -37,7 +38,26 @@ func (n Names) open(name string) bool {
 }
 
 // Canonical is the sandbox's: the one form of a name, links not followed.
-func (n Names) Canonical(name string) (string, error) { return n.gate.Files.Canonical(name) }
+func (n Names) Canonical(name string) (string, error) {
+	return n.gate.Files.Canonical(n.fromCommand(name))
+}
+
+// fromCommand takes a name as commands print it, who see the mount at / as
+// /work, for the name that it has here. Where something is at /work here, that
+// is meant.
+func (n Names) fromCommand(name string) string {
+	if name != "/work" && !strings.HasPrefix(name, "/work/") || !n.gate.Files.CanRead("/") {
+		return name
+	}
+	canonical, err := n.gate.Files.Canonical(name)
+	if err != nil || canonical != "/work" && !strings.HasPrefix(canonical, "/work/") {
+		return name
+	}
+	if there, err := n.gate.Files.Exists("/work"); there || err != nil {
+		return name
+	}
+	return "/" + strings.TrimPrefix(strings.TrimPrefix(canonical, "/work"), "/")
+}
 
 // CanRead reports whether the policy lets a name be read.
 func (n Names) CanRead(name string) bool { return n.gate.Files.CanRead(name) }

@@ -25,6 +25,10 @@ type Result struct {
 	// Notes are what else there is to know: what was left out.
 	Notes []string
 
+	// Record is what the journal should know of the outcome: how a command ended,
+	// and in what boundary.
+	Record string
+
 	// Err is why nothing was done, nil if it was.
 	Err *sandbox.Error
 	// Pending names the request that waits for an answer, where Err says so.

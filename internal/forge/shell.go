@@ -1,0 +1,132 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// commands runs the commands of a door. A session is started with the first
+// command and ends with the door; where what commands may see has changed, there
+// is one more.
+type commands struct {
+	policy jail.Policy // without mounts
+	level  policy.Level
+	now    func() time.Time
+
+	mu       sync.Mutex
+	sessions []session
+}
+
+// A session is one of the jail, with the mounts that it was started with.
+type session struct {
+	*jail.Session
+	mounts []jail.Mount
+}
+
+// newCommands returns what runs commands with the grant of a gate.
+func newCommands(g tool.Gate, now func() time.Time) *commands {
+	l := g.Grant.Limits
+	return &commands{now: now, level: g.Grant.Level, policy: jail.Policy{
+		Network: g.Network(),
+		Limits:  jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Output: l.Output},
+	}}
+}
+
+// Run implements shell.Runner.
+func (c *commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail.Command) (jail.Result, error) {
+	s, err := c.session(files)
+	if err != nil {
+		return jail.Result{}, told(err, jail.ErrNoSandbox)
+	}
+	r, err := s.Run(ctx, command)
+	return r, told(err, sandbox.ErrInternal)
+}
+
+// session returns the one for commands that see these files.
+func (c *commands) session(files *sandbox.Sandbox) (*jail.Session, error) {
+	if err := makeWritable(files); err != nil {
+		return nil, err
+	}
+	mounts, err := jail.MountsOf(files)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.sessions {
+		if slices.Equal(s.mounts, mounts) {
+			return s.Session, nil
+		}
+	}
+	p := c.policy
+	p.Mounts = mounts
+	switch c.level {
+	case policy.AnyLevel:
+	case policy.Landlock:
+		p.Least = jail.Landlock
+	case policy.Namespaces:
+		p.Least = jail.Namespaces
+	default:
+		return nil, &sandbox.Error{Op: "shell", Code: jail.ErrNoSandbox, Hint: "the program requires " + c.level.String() + ", which this version does not have"}
+	}
+	s, err := jail.Start(p, c.now)
+	if err != nil {
+		return nil, err
+	}
+	c.sessions = append(c.sessions, session{s, mounts})
+	return s, nil
+}
+
+// makeWritable makes the folders that may be written and are missing, as the
+// first write of a file would.
+func makeWritable(files *sandbox.Sandbox) error {
+	for _, m := range files.Mounts() {
+		if m.Access < sandbox.ReadWrite {
+			continue
+		}
+		if err := m.Backend.Mkdir("."); err != nil && !errors.Is(err, fs.ErrExist) {
+			return &sandbox.Error{Op: "make", Path: m.Target, Code: sandbox.CodeOf(err), Hint: "the folder is missing, and cannot be made"}
+		}
+	}
+	for _, root := range files.WritableRoots() {
+		if err := files.MakeDir(root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends all that runs.
+func (c *commands) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	for _, s := range c.sessions {
+		errs = append(errs, s.Close())
+	}
+	c.sessions = nil
+	return errors.Join(errs...)
+}
+
+// told returns an error of the jail as a worker may read it. The jail names no
+// folder of the host but those of its own making.
+func told(err error, code sandbox.Code) error {
+	var known *sandbox.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	if errors.Is(err, jail.ErrNoSandbox) {
+		code = jail.ErrNoSandbox
+	}
+	return &sandbox.Error{Op: "shell", Code: code, Hint: strings.TrimPrefix(err.Error(), "jail: ") + "; golem doctor says what this machine can do"}
+}

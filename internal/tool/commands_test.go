@@ -1,0 +1,113 @@
+package tool_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// located returns a tool that says which name it was given.
+func located() tool.Tool {
+	t := tool.Tool{Name: "locate", Toolset: "filesystem", Mode: policy.Both, Verbs: []policy.Verb{policy.Read}, Description: "test"}
+	return tool.New(t, func(_ context.Context, n tool.Names, a pathArgs) (tool.Plan, error) {
+		at, err := n.Locate("read", a.Path, sandbox.ReadOnly, false)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		canonical, err := n.Canonical(a.Path)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		run := func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+			return tool.Result{Text: at + " " + canonical}, nil
+		}
+		return tool.Reading(run, policy.Effect{Verb: policy.Read, Target: at}), nil
+	})
+}
+
+// A name that a command prints is understood: there the mount at / is at /work.
+// Where something is at /work, that is meant.
+func TestNamesOfCommands(t *testing.T) {
+	memory := func(names ...string) sandbox.Backend {
+		objects := map[string]sandbox.Object{}
+		for _, name := range names {
+			objects[name] = sandbox.Object{Content: "x"}
+		}
+		return sandbox.NewMemory(objects)
+	}
+	at := func(target string, b sandbox.Backend) sandbox.Mount {
+		return sandbox.Mount{Target: target, Backend: b, Access: sandbox.ReadOnly}
+	}
+	top, withWork := []sandbox.Mount{at("/", memory("a/b"))}, []sandbox.Mount{at("/", memory("work/a", "a"))}
+	tests := []struct {
+		mounts     []sandbox.Mount
+		name, want string // "" for an error
+	}{
+		{top, "/work/a/b", "/a/b"},
+		{top, "/work", "/"},
+		{top, "/work/", "/"},
+		{top, "/work//a", "/a"},
+		{top, "/a/b", "/a/b"},
+		{top, "/work/../a", "/a"},
+		{top, "/work/../../a", ""},
+		{top, "/workshop", "/workshop"},
+		{withWork, "/work/a", "/work/a"},
+		{[]sandbox.Mount{at("/", memory("a")), at("/work", memory("b"))}, "/work/a", "/work/a"},
+		{[]sandbox.Mount{at("/in", memory("a"))}, "/work/in/a", ""},
+	}
+	for _, test := range tests {
+		files, err := sandbox.New(sandbox.Config{Mounts: test.mounts})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := tool.Gate{Tools: []tool.Tool{located()}, Files: files, Journal: &journal{}, Approver: approver(yes),
+			Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All()}}
+		r := g.Do(t.Context(), policy.Model, tool.Call{Tool: "locate", Args: []byte(`{"path":"` + test.name + `"}`)})
+		want := test.want + " " + test.want
+		if test.want == "" && r.OK() || test.want != "" && r.Text != want {
+			t.Errorf("%s: got %q %v, want %q", test.name, r.Text, r.Err, test.want)
+		}
+	}
+}
+
+// A tool that asks does so whatever a grant says, and a rule that blocks it
+// blocks.
+func TestAsks(t *testing.T) {
+	for _, test := range []struct {
+		consent policy.Consent
+		asks    int
+		code    string
+	}{{policy.PreApproved, 1, ""}, {policy.Ask, 1, ""}, {policy.Blocked, 0, "blocked"}} {
+		asks := does("write", policy.Both, []policy.Verb{policy.Write}, write)
+		asks.Asks = true
+		files, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadWrite}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked []tool.Request
+		g := tool.Gate{Tools: []tool.Tool{asks}, Files: files, Journal: &journal{},
+			Approver: approver(func(r tool.Request) tool.Answer { asked = append(asked, r); return yes(r) }),
+			Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All(),
+				Consent: policy.Consents{}.With(policy.Rule{Verb: policy.Write, Target: "/", Consent: test.consent})}}
+		if got := g.Consent(asks); got != min(test.consent, policy.Ask) {
+			t.Errorf("%v: offered as %v", test.consent, got)
+		}
+		r := g.Do(t.Context(), policy.Model, tool.Call{Tool: "write", Args: []byte(`{"path":"/a"}`)})
+		code := ""
+		if r.Err != nil {
+			code = string(r.Err.Code)
+		}
+		if len(asked) != test.asks || code != test.code {
+			t.Errorf("%v: asked %d times, %v", test.consent, len(asked), r.Err)
+		}
+		for _, q := range asked {
+			if len(q.Asks) != 1 || !strings.HasPrefix(q.Asks[0].String(), "write /a") {
+				t.Errorf("%v: asked about %v", test.consent, q.Asks)
+			}
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package shell
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Ran is what came of a command, for programs.
+type Ran struct {
+	ExitCode     int     `json:"exitCode"` // 128 and the signal's number where one ended it
+	Signal       string  `json:"signal,omitempty"`
+	TimedOut     bool    `json:"timedOut"`
+	Stopped      bool    `json:"stopped"`
+	Stdout       string  `json:"stdout"`
+	Stderr       string  `json:"stderr"`
+	HiddenStdout int64   `json:"hiddenStdout"` // bytes that are not kept
+	HiddenStderr int64   `json:"hiddenStderr"`
+	Level        string  `json:"level"`
+	Network      string  `json:"network"` // off, on
+	Seconds      float64 `json:"seconds"`
+	Limit        string  `json:"limit,omitempty"` // the one that was hit
+}
+
+// A view is a command that has run, and what it was shown.
+type view struct {
+	files   *sandbox.Sandbox
+	effects []policy.Effect
+	jail.Result
+}
+
+// result tells what came of it. That a command has failed is a result like any
+// other: what was asked for was done.
+func (v view) result() tool.Result {
+	stdout, hiddenOut := legible(v.Stdout)
+	stderr, hiddenErr := legible(v.Stderr)
+	ran := Ran{ExitCode: v.Code, Signal: v.Signal, TimedOut: v.Late, Stopped: v.Stopped, Stdout: stdout, Stderr: stderr,
+		HiddenStdout: hiddenOut, HiddenStderr: hiddenErr, Level: v.Level.String(), Network: v.network(), Seconds: v.Took.Seconds(), Limit: v.limit()}
+	text := v.first()
+	if stdout != "" {
+		text += "\n" + strings.TrimSuffix(stdout, "\n")
+	}
+	if stderr != "" {
+		text += "\nstderr:\n" + strings.TrimSuffix(stderr, "\n")
+	}
+	return tool.Result{Text: text, Data: ran, Notes: v.hints(stdout + stderr), Record: v.first()}
+}
+
+// first is the line that says how it ended, and in what boundary.
+func (v view) first() string {
+	how := fmt.Sprintf("exit %d in", v.Code)
+	switch {
+	case v.Late:
+		how = "its time was over, and it was ended with all that it had started, after"
+	case v.Stopped:
+		how = "stopped after"
+	case v.Signal != "":
+		how = "ended by " + v.Signal + " after"
+	}
+	text := fmt.Sprintf("%s %s (%s, network %s)", how, seconds(v.Took), v.Level, v.network())
+	if hit := v.limit(); hit != "" {
+		text += "; it ran into its limit of " + hit
+	}
+	return text
+}
+
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s" }
+
+func (v view) network() string {
+	if slices.ContainsFunc(v.effects, func(e policy.Effect) bool { return e.Verb == policy.Connect }) {
+		return "on"
+	}
+	return "off"
+}
+
+// limit names the limits that were hit.
+func (v view) limit() string {
+	var names []string
+	for _, l := range v.Hit {
+		names = append(names, string(l))
+	}
+	return strings.Join(names, ", ")
+}
+
+// legible returns an output as text, and how many bytes of it are left out. It
+// is cut between characters, and what is no character is replaced.
+func legible(o jail.Output) (text string, hidden int64) {
+	head, tail, hidden := o.Head, o.Tail, o.Hidden
+	if hidden == 0 {
+		return strings.ToValidUTF8(string(head)+string(tail), "\uFFFD"), 0
+	}
+	for i := 1; i < utf8.UTFMax && i <= len(head); i++ {
+		if last := head[len(head)-i:]; utf8.RuneStart(last[0]) && !utf8.FullRune(last) {
+			head, hidden = head[:len(head)-i], hidden+int64(i)
+			break
+		}
+	}
+	for i := 0; i < utf8.UTFMax-1 && len(tail) > 0 && !utf8.RuneStart(tail[0]); i++ {
+		tail, hidden = tail[1:], hidden+1
+	}
+	text = strings.ToValidUTF8(string(head), "\uFFFD") + fmt.Sprintf("\n… %d bytes left out …\n", hidden) + strings.ToValidUTF8(string(tail), "\uFFFD")
+	return text, hidden
+}
+
+// Words by which programs say that something was refused, and that they could
+// not reach a host.
+var (
+	refused   = regexp.MustCompile(`(?i)permission denied|read-only file system|operation not permitted|not found|no such file or directory`)
+	unreached = regexp.MustCompile(`(?i)network is unreachable|name resolution|could not resolve|name or service not known`)
+)
+
+// hints say what is allowed where the output tells of something that was not.
+func (v view) hints(output string) []string {
+	var hints []string
+	if v.network() == "off" && unreached.MatchString(output) {
+		hints = append(hints, "commands here have no network")
+	} else if refused.MatchString(output) {
+		called := func(name string) string { return jail.Inside(v.files, name) }
+		write := "/tmp"
+		if listed(v.effects, policy.Write, called) != "" {
+			write = listed(v.effects, policy.Write, called) + ", /tmp"
+		}
+		read := strings.TrimPrefix(listed(v.effects, policy.Read, called)+", the system's programs", ", ")
+		hints = append(hints, "commands here may read "+read+"; write "+write+"; network "+v.network())
+	}
+	return append(hints, v.elsewhere(output)...)
+}
+
+// missing finds the absolute names that programs did not find.
+var missing = regexp.MustCompile(`(/[^\s:'"‘’]+)['"’]?: No such file or directory`)
+
+// elsewhere says where a name is that a command has looked for by the name that
+// the other tools have for it.
+func (v view) elsewhere(output string) []string {
+	for _, m := range missing.FindAllStringSubmatch(output, 8) {
+		name, err := v.files.Canonical(m[1])
+		if err != nil {
+			continue
+		}
+		inside := jail.Inside(v.files, name)
+		if there, err := v.files.Exists(name); err == nil && there && inside != name {
+			return []string{"in commands " + sandbox.Shown(name) + " is " + sandbox.Shown(inside) + "; relative paths are the same everywhere"}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package shell
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func out(text string) jail.Output { return jail.Output{Head: []byte(text)} }
+
+// The text says how it ended, then what it printed; the data says the same.
+func TestResult(t *testing.T) {
+	tests := []struct {
+		says jail.Result
+		want string
+	}{
+		{jail.Result{Stdout: out("a\nb\n")}, "exit 0 in 0.0 s (namespaces, network off)\na\nb"},
+		{jail.Result{Code: 2, Took: 2 * time.Second, Stderr: out("bad\n")}, "exit 2 in 2.0 s (namespaces, network off)\nstderr:\nbad"},
+		{jail.Result{Stdout: out("a"), Stderr: out("b")}, "exit 0 in 0.0 s (namespaces, network off)\na\nstderr:\nb"},
+		{jail.Result{Code: 137, Signal: "SIGKILL", Hit: []jail.Limit{jail.MemoryLimit}},
+			"ended by SIGKILL after 0.0 s (namespaces, network off); it ran into its limit of memory"},
+		{jail.Result{Code: 137, Signal: "SIGKILL", Late: true, Hit: []jail.Limit{jail.TimeLimit}, Took: time.Second},
+			"its time was over, and it was ended with all that it had started, after 1.0 s (namespaces, network off); it ran into its limit of time"},
+		{jail.Result{Code: 137, Signal: "SIGKILL", Stopped: true}, "stopped after 0.0 s (namespaces, network off)"},
+		{jail.Result{Stdout: jail.Output{Head: []byte("head"), Tail: []byte("tail"), Hidden: 10}},
+			"exit 0 in 0.0 s (namespaces, network off)\nhead\n… 10 bytes left out …\ntail"},
+	}
+	for _, test := range tests {
+		w := newWorld(t, zones())
+		test.says.Level = jail.Namespaces
+		w.runner.says = test.says
+		r := w.run(t, args{Command: "x"})
+		if r.Text != test.want {
+			t.Errorf("got  %q\nwant %q", r.Text, test.want)
+		}
+		ran, ok := r.Data.(Ran)
+		if !ok || ran.ExitCode != test.says.Code || ran.TimedOut != test.says.Late || ran.Stopped != test.says.Stopped || ran.HiddenStdout != test.says.Stdout.Hidden ||
+			ran.Level != "namespaces" || ran.Network != "off" || ran.Seconds != test.says.Took.Seconds() {
+			t.Errorf("got %+v", r.Data)
+		}
+	}
+}
+
+// Whatever a command prints, the text is valid, and nothing is lost but what is
+// told: no character is cut in two.
+func TestLegible(t *testing.T) {
+	long := []byte("aä€😀")
+	for cut := range len(long) + 1 {
+		text, hidden := legible(jail.Output{Head: long[:cut], Tail: long[cut:], Hidden: 5})
+		if !utf8.ValidString(text) || strings.ContainsRune(text, utf8.RuneError) {
+			t.Errorf("cut at %d: %q", cut, text)
+		}
+		note := fmt.Sprintf("\n… %d bytes left out …\n", hidden)
+		if !strings.Contains(text, note) || len(text)-len(note)+int(hidden) != len(long)+5 {
+			t.Errorf("cut at %d: %q, %d hidden", cut, text, hidden)
+		}
+		if text, hidden = legible(jail.Output{Head: long[:cut], Tail: long[cut:]}); text != string(long) || hidden != 0 {
+			t.Errorf("whole, in two at %d: %q", cut, text)
+		}
+	}
+	if text, _ := legible(out("a\xff\xfe\x00b")); text != "a\uFFFD\x00b" {
+		t.Errorf("got %q", text)
+	}
+}
+
+func FuzzLegible(f *testing.F) {
+	f.Add([]byte("a\xc3"), []byte("\xa4b"), int64(3))
+	f.Fuzz(func(t *testing.T, head, tail []byte, hidden int64) {
+		if text, more := legible(jail.Output{Head: head, Tail: tail, Hidden: max(hidden, 0) >> 1}); !utf8.ValidString(text) || more < max(hidden, 0)>>1 {
+			t.Errorf("%q, %d", text, more)
+		}
+	})
+}
+
+// Where a command was refused something, it is told once what is allowed.
+func TestHints(t *testing.T) {
+	w := newWorld(t, append(zones(), sandbox.Mount{Target: "/", Access: sandbox.ReadOnly}))
+	top, err := w.Files.Resolve("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(string(top)+"/a.txt", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const allowed = "commands here may read /work, /in, /out, the system's programs; write /out, /tmp; network off"
+	for output, want := range map[string]string{
+		"all is well": "",
+		"sh: /in/x: Read-only file system\nx: Permission denied": allowed,
+		"rm: Operation not permitted":                            allowed,
+		"bash: gcc: command not found":                           allowed,
+		"curl: (6) Could not resolve host: example.com":          "commands here have no network",
+		"connect: Network is unreachable":                        "commands here have no network",
+		"cat: /a.txt: No such file or directory":                 allowed + "; in commands /a.txt is /work/a.txt; relative paths are the same everywhere",
+		"cat: /b.txt: No such file or directory":                 allowed,
+	} {
+		w.runner.says = jail.Result{Code: 1, Stderr: out(output), Level: jail.Namespaces}
+		r := w.run(t, args{Command: "x"})
+		if got := strings.Join(r.Notes, "; "); got != want {
+			t.Errorf("%q:\ngot  %s\nwant %s", output, got, want)
+		}
+		if strings.Contains(r.String(), string(top)) {
+			t.Errorf("a path of the host: %s", r)
+		}
+	}
+}

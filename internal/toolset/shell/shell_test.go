@@ -1,0 +1,296 @@
+package shell
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// records is a journal that only collects.
+type records struct{ list []audit.Record }
+
+func (j *records) Write(r audit.Record, _ audit.Wait) error {
+	j.list = append(j.list, r)
+	return nil
+}
+
+// asked is an approver that agrees, and keeps what it was asked.
+type asked struct{ list []tool.Request }
+
+func (a *asked) Approve(_ context.Context, r tool.Request) tool.Answer {
+	a.list = append(a.list, r)
+	return tool.Answer{Verdict: tool.Yes, By: "user"}
+}
+
+// runner is a jail that runs nothing: it says what it was told to.
+type runner struct {
+	says    jail.Result
+	fails   error
+	command []jail.Command
+	files   *sandbox.Sandbox
+}
+
+func (r *runner) Run(_ context.Context, files *sandbox.Sandbox, c jail.Command) (jail.Result, error) {
+	r.command, r.files = append(r.command, c), files
+	return r.says, r.fails
+}
+
+// A world is a gate to the shell tool with all there is to see of a call.
+type world struct {
+	tool.Gate
+	runner  *runner
+	asked   *asked
+	journal *records
+}
+
+func newWorld(t *testing.T, mounts []sandbox.Mount, rules ...policy.Rule) *world {
+	t.Helper()
+	for i := range mounts {
+		mounts[i].Source = sandbox.Host(t.TempDir())
+	}
+	files, err := sandbox.New(sandbox.Config{Mounts: mounts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{runner: &runner{says: jail.Result{Level: jail.Namespaces}}, asked: &asked{}, journal: &records{}}
+	w.Gate = tool.Gate{Tools: Tools(w.runner, policy.Shell{}), Files: files, Approver: w.asked, Journal: w.journal, Workers: []string{"main"},
+		Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All(), Consent: policy.Consents{}.With(rules...)}}
+	return w
+}
+
+func (w *world) run(t *testing.T, a args) tool.Result {
+	t.Helper()
+	b, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Do(t.Context(), policy.Model, tool.Call{Tool: "shell", Args: b})
+}
+
+func zones() []sandbox.Mount {
+	return []sandbox.Mount{{Target: "/in", Access: sandbox.ReadOnly}, {Target: "/out", Access: sandbox.ReadWrite}}
+}
+
+func spelled(effects []policy.Effect) string {
+	var words []string
+	for _, e := range effects {
+		words = append(words, e.String())
+	}
+	return strings.Join(words, ", ")
+}
+
+// open are rules that let everything happen unasked.
+func open() []policy.Rule {
+	return []policy.Rule{
+		{Verb: policy.Run, Target: "*", Consent: policy.PreApproved}, {Verb: policy.Write, Target: "/", Consent: policy.PreApproved},
+		{Verb: policy.Delete, Target: "/", Consent: policy.PreApproved}, {Verb: policy.Connect, Target: "*", Consent: policy.PreApproved},
+	}
+}
+
+// A command asks even where a grant lets all that it does happen unasked.
+func TestAlwaysAsks(t *testing.T) {
+	w := newWorld(t, zones(), open()...)
+	if got := w.Consent(w.Tools[0]); got != policy.Ask {
+		t.Errorf("offered as %v, want ask", got)
+	}
+	if r := w.run(t, args{Command: "ls"}); !r.OK() {
+		t.Fatal(r.Err)
+	}
+	if len(w.asked.list) != 1 {
+		t.Fatalf("asked %d times, want 1", len(w.asked.list))
+	}
+	const want = "run ls, write /out/**, delete /out/**"
+	if got := spelled(w.asked.list[0].Asks); got != want {
+		t.Errorf("asks for %s\nwant     %s", got, want)
+	}
+	w.Approver = nil
+	if r := w.run(t, args{Command: "ls"}); r.OK() || r.Err.Code != "declined" || len(w.runner.command) != 1 {
+		t.Errorf("with nobody to ask: %v, ran %d times", r.Err, len(w.runner.command))
+	}
+}
+
+// What a command may see and change is declared, and is what the jail gets.
+func TestEffects(t *testing.T) {
+	rule := func(v policy.Verb, target string, c policy.Consent) policy.Rule {
+		return policy.Rule{Verb: v, Target: target, Consent: c, From: "p.yaml:1"}
+	}
+	narrow := zones()
+	narrow[1].Suffixes = []string{".md"}
+	tests := []struct {
+		name   string
+		mounts []sandbox.Mount
+		rules  []policy.Rule
+		want   string
+		begins string
+	}{
+		{"zones", zones(), nil, "read /in/**, read /out/**, write /out/**, delete /out/**", "/out"},
+		{"a blocked write", zones(), []policy.Rule{rule(policy.Write, "/out", policy.Blocked)}, "read /in/**, read /out/**", "/in"},
+		{"a blocked delete", zones(), []policy.Rule{rule(policy.Delete, "/out", policy.Blocked)}, "read /in/**, read /out/**", "/in"},
+		{"a blocked delete below", zones(), []policy.Rule{rule(policy.Delete, "/out/a", policy.Blocked)}, "read /in/**, read /out/**, read /out/a/**", "/in"},
+		{"a blocked write below", zones(), []policy.Rule{rule(policy.Write, "/out/a", policy.Blocked)},
+			"read /in/**, read /out/**, write /out/**, delete /out/**, read /out/a/**", "/out"},
+		{"reading that asks", zones(), []policy.Rule{rule(policy.Read, "/in", policy.Ask)}, "read /out/**, write /out/**, delete /out/**", "/out"},
+		{"reading that is blocked", zones(), []policy.Rule{rule(policy.Read, "/", policy.Blocked)}, "", "/work"},
+		{"suffixes", narrow, nil, "read /in/**, read /out/**", "/in"},
+		{"a mount at the top", append(zones(), sandbox.Mount{Target: "/", Access: sandbox.ReadOnly}), nil,
+			"read /**, read /in/**, read /out/**, write /out/**, delete /out/**", "/work"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, test.mounts, test.rules...)
+			if r := w.run(t, args{Command: "ls"}); !r.OK() {
+				t.Fatal(r.Err)
+			}
+			want := "run ls"
+			if test.want != "" {
+				want += ", " + test.want
+			}
+			if got := spelled(w.asked.list[0].Effects); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if got := w.runner.command[0].Dir; got != test.begins {
+				t.Errorf("begins in %s, want %s", got, test.begins)
+			}
+			for _, m := range w.Files.Mounts() {
+				write := strings.Contains(test.want, "write "+strings.TrimSuffix(m.Target, "/")+"/**")
+				if got := w.runner.files.CanWrite(m.Target); got != write {
+					t.Errorf("%s: the jail may write: %v, want %v", m.Target, got, write)
+				}
+				read := strings.Contains(test.want, "read "+strings.TrimSuffix(m.Target, "/")+"/**")
+				if got := w.runner.files.CanRead(m.Target); got != read {
+					t.Errorf("%s: the jail may read: %v, want %v", m.Target, got, read)
+				}
+			}
+		})
+	}
+}
+
+// An open network is an effect that is seen; what blocks it closes it.
+func TestNetwork(t *testing.T) {
+	w := newWorld(t, zones())
+	w.Grant.Hosts = policy.AllHosts()
+	r := w.run(t, args{Command: "ls"})
+	if got := spelled(w.asked.list[0].Effects); !strings.HasSuffix(got, ", connect *") || !strings.Contains(r.Text, "network on") {
+		t.Errorf("effects %s, text %s", got, r.Text)
+	}
+	w.Grant.Consent = policy.Consents{}.With(policy.Rule{Verb: policy.Connect, Target: "*", Consent: policy.Blocked})
+	r = w.run(t, args{Command: "ls"})
+	if got := spelled(w.asked.list[1].Effects); strings.Contains(got, "connect") || !strings.Contains(r.Text, "network off") || w.Network() {
+		t.Errorf("blocked: effects %s, text %s", got, r.Text)
+	}
+}
+
+// Rules block; they never open.
+func TestRules(t *testing.T) {
+	layer := func(other policy.Consent, silent bool, rules ...policy.ShellRule) policy.ShellLayer {
+		return policy.ShellLayer{Rules: rules, Default: other, Silent: silent, From: "w:1"}
+	}
+	rm := policy.ShellRule{Pattern: "rm", Consent: policy.Blocked, From: "w:2"}
+	rmTemp := policy.ShellRule{Pattern: "rm  temp", Consent: policy.Ask, From: "w:3"}
+	git := policy.ShellRule{Pattern: "git status", Consent: policy.PreApproved, From: "w:4"}
+	tests := []struct {
+		layers  []policy.ShellLayer
+		command string
+		from    string // of the rule that blocks
+	}{
+		{nil, "rm -rf x", ""},
+		{[]policy.ShellLayer{layer(0, true, rm)}, "rm -rf x", "w:2"},
+		{[]policy.ShellLayer{layer(0, true, rm)}, " rm ", "w:2"},
+		{[]policy.ShellLayer{layer(0, true, rm)}, "rmdir x", ""},
+		{[]policy.ShellLayer{layer(0, true, rm, rmTemp)}, "rm temp a", ""},
+		{[]policy.ShellLayer{layer(0, true, rmTemp, rm)}, "rm other", "w:2"},
+		{[]policy.ShellLayer{layer(0, true, rm, policy.ShellRule{Pattern: "rm", Consent: policy.PreApproved})}, "rm x", "w:2"},
+		{[]policy.ShellLayer{layer(0, true, rm)}, "true; rm x", ""}, // not understood: who is asked decides
+		{[]policy.ShellLayer{layer(policy.Blocked, false, git)}, "git status -s", ""},
+		{[]policy.ShellLayer{layer(policy.Blocked, false, git)}, "git push", "w:1"},
+		{[]policy.ShellLayer{layer(policy.Blocked, false, git)}, "git status; rm x", "w:1"},
+		{[]policy.ShellLayer{layer(policy.Blocked, false, git)}, "git status\nrm x", "w:1"},
+		{[]policy.ShellLayer{layer(policy.Blocked, false, git)}, "git status `rm x`", "w:1"},
+		{[]policy.ShellLayer{layer(policy.Blocked, false, git)}, "git status >x", "w:1"},
+		{[]policy.ShellLayer{layer(policy.PreApproved, false), layer(policy.Blocked, false)}, "ls", "w:1"},
+	}
+	for _, test := range tests {
+		err := blocked(policy.Shell{Layers: test.layers}, test.command)
+		if (err != nil) != (test.from != "") || err != nil && (!strings.Contains(err.Error(), "("+test.from+")") || sandbox.CodeOf(err) != "blocked") {
+			t.Errorf("%q: got %v, want blocked by %q", test.command, err, test.from)
+		}
+	}
+}
+
+// A rule that blocks is held before anybody is asked.
+func TestBlocked(t *testing.T) {
+	w := newWorld(t, zones(), policy.Rule{Verb: policy.Run, Target: "*", Consent: policy.Blocked})
+	if r := w.run(t, args{Command: "ls"}); r.OK() || r.Err.Code != "blocked" {
+		t.Errorf("got %v, want blocked", r.Err)
+	}
+	w = newWorld(t, zones())
+	w.Tools = Tools(w.runner, policy.Shell{}.With(policy.ShellLayer{Default: policy.Blocked}))
+	if r := w.run(t, args{Command: "ls"}); r.OK() || r.Err.Code != "blocked" {
+		t.Errorf("got %v, want blocked", r.Err)
+	}
+	if len(w.asked.list)+len(w.runner.command) > 0 {
+		t.Error("it was asked about, or ran")
+	}
+}
+
+// What cannot be a command is refused by its name.
+func TestArguments(t *testing.T) {
+	for _, a := range []args{{}, {Command: " \n"}, {Command: "a\x00b"}, {Command: strings.Repeat("x", maxCommand+1)}, {Command: "x", Timeout: 1e300}, {Command: "x", Timeout: -1}} {
+		w := newWorld(t, zones())
+		if r := w.run(t, a); r.OK() || r.Err.Code != "invalid_args" || len(w.runner.command) > 0 {
+			t.Errorf("%.20q %v: got %v", a.Command, a.Timeout, r.Err)
+		}
+	}
+	w := newWorld(t, zones())
+	if r := w.run(t, args{Command: "x", Timeout: 1.5}); !r.OK() || w.runner.command[0].Time != 1500*time.Millisecond {
+		t.Errorf("got %v, %v", r.Err, w.runner.command)
+	}
+}
+
+// Where it begins is a name of the tree, or an error.
+func TestFolder(t *testing.T) {
+	w := newWorld(t, append(zones(), sandbox.Mount{Target: "/", Access: sandbox.ReadWrite}), policy.Rule{Verb: policy.Read, Target: "/in", Consent: policy.Ask})
+	if err := w.Files.MakeDir("/src"); err != nil {
+		t.Fatal(err)
+	}
+	for cwd, want := range map[string]string{"": "/work", "/": "/work", "src": "/work/src", "/work/src": "/work/src", "out:": "/out", "/in": "", "/../x": ""} {
+		w.runner.command = nil
+		r := w.run(t, args{Command: "pwd", Cwd: cwd})
+		if want == "" {
+			if r.OK() {
+				t.Errorf("%s: got %v, want an error", cwd, w.runner.command)
+			}
+			continue
+		}
+		if !r.OK() || w.runner.command[0].Dir != want {
+			t.Errorf("%s: got %v %v, want %s", cwd, r.Err, w.runner.command, want)
+		}
+	}
+}
+
+// The jail's errors are the tool's, and what came of it is in the journal.
+func TestOutcome(t *testing.T) {
+	w := newWorld(t, zones())
+	w.runner.says = jail.Result{Code: 3, Took: 1900 * time.Millisecond, Level: jail.Landlock}
+	w.run(t, args{Command: "false"})
+	const want = "exit 3 in 1.9 s (landlock, network off)"
+	if got := w.journal.list[1]; got.Kind != audit.Outcome || got.Note != want || got.Code != "" {
+		t.Errorf("got %+v, want %s", got, want)
+	}
+	w.runner.fails = &sandbox.Error{Op: "shell", Code: jail.ErrNoSandbox}
+	if r := w.run(t, args{Command: "true"}); r.OK() || !errors.Is(r.Err, jail.ErrNoSandbox) {
+		t.Errorf("got %v", r.Err)
+	}
+	if got := w.journal.list[3]; got.Kind != audit.Outcome || got.Code != string(jail.ErrNoSandbox) {
+		t.Errorf("got %+v", got)
+	}
+}
