@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -43,30 +44,87 @@ func refuseNamespaces() error {
 	return nil
 }
 
+// runFiltered runs golem in a folder where user namespaces are refused to it.
+func runFiltered(t *testing.T, dir, state string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.Command("golem", args...)
+	var out, errs bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &errs
+	cmd.Env = append(os.Environ(), "GOLEM_STATE="+state, "GOLEM_APPROVAL=approve_all")
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its filter
+		err := refuseNamespaces()
+		if err == nil {
+			err = cmd.Run()
+		}
+		done <- err
+	}()
+	err := <-done
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// TestShellFiltered: where user namespaces are refused, a command runs at the level
+// that is left, which is said with what is lost; a program that asks for more gets
+// no command at all; and golem still knows that it is inside one.
+func TestShellFiltered(t *testing.T) {
+	dir, state := t.TempDir(), t.TempDir()
+	program := func(config string) {
+		t.Helper()
+		for name, text := range map[string]string{"golem-forge.config.yaml": "sandbox:\n  root: .\n" + config, "main.worker": "---\ndescription: Works\nsandbox: inherit\ntoolsets:\n  shell:\n---\nWork.\n"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out, errs, code := runFiltered(t, dir, state, "trust", "--yes"); code != 0 {
+			t.Fatalf("trust: code %d\n%s%s", code, out, errs)
+		}
+	}
+	program("")
+	self, err := exec.LookPath("golem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(self)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "again"), data, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := runFiltered(t, dir, state, "tool", "shell", "--command", "echo made > file; unset GOLEM_JAIL; ./again tools; echo code $?")
+	for _, want := range []string{"exit 0 in ", " (landlock, network off", "note: commands have the level landlock here, where less is kept from them", "golem runs inside one of its own commands", "code 3\n"} {
+		if !strings.Contains(out, want) || code != 0 {
+			t.Errorf("code %d, lacks %q:\n%s%s", code, want, out, errs)
+		}
+	}
+	if made, err := os.ReadFile(filepath.Join(dir, "file")); string(made) != "made\n" {
+		t.Errorf("the command has written %q, %v", made, err)
+	}
+	program("  require_os_sandbox: namespaces\n")
+	out, errs, code = runFiltered(t, dir, state, "tool", "shell", "--command", "echo more > file2")
+	if code != 5 || !strings.Contains(errs, "no_os_sandbox; the level namespaces is not to be had here") {
+		t.Errorf("pinned: code %d, want 5\n%s%s", code, out, errs)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "file2")); err == nil {
+		t.Error("pinned: the command has run")
+	}
+}
+
 // TestDoctorFiltered: where user namespaces are refused, golem doctor says which
 // level is left, why, and what to do, and ends with the code for it.
 func TestDoctorFiltered(t *testing.T) {
-	run := func(args ...string) (stdout string, code int) {
+	run := func(args ...string) (string, int) {
 		t.Helper()
-		cmd := exec.Command("golem", args...)
-		var out, errs bytes.Buffer
-		cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), &out, &errs
-		cmd.Env = append(os.Environ(), "GOLEM_STATE="+t.TempDir())
-		done := make(chan error)
-		go func() {
-			runtime.LockOSThread() // and never unlocked: the thread ends with its filter
-			err := refuseNamespaces()
-			if err == nil {
-				err = cmd.Run()
-			}
-			done <- err
-		}()
-		err := <-done
-		var ended *exec.ExitError
-		if err != nil && !errors.As(err, &ended) || errs.Len() > 0 {
-			t.Fatalf("%v\n%s", err, &errs)
+		out, errs, code := runFiltered(t, t.TempDir(), t.TempDir(), args...)
+		if errs != "" {
+			t.Fatal(errs)
 		}
-		return out.String(), cmd.ProcessState.ExitCode()
+		return out, code
 	}
 	text, code := run("doctor")
 	if code != 5 {

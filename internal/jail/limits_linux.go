@@ -287,6 +287,18 @@ func (s *Session) hit(w *wire, v verdict, r Result) []Limit {
 	return list
 }
 
+// loose returns the limits that hold only in part. That of the size of a file is
+// for each file by its meaning.
+func (s *Session) loose() []Limit {
+	var list []Limit
+	for _, h := range s.Holds() {
+		if !h.Full && h.Limit != FileSizeLimit {
+			list = append(list, h.Limit)
+		}
+	}
+	return list
+}
+
 // Holds says how each limit holds in this session on this machine.
 func (s *Session) Holds() []Held {
 	var memory, pids bool

@@ -38,6 +38,7 @@ type Result struct {
 	CPU     time.Duration
 	Peak    int64 // bytes of its largest process
 	Level   Level
+	Loose   []Limit // those that hold only in part here
 }
 
 // Output is what a command has printed: all of it, or its head and tail.

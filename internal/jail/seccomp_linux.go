@@ -53,6 +53,10 @@ func seccomp(thread int) []unix.SockFilter {
 	// fall back to clone and openat.
 	b.when(unix.SYS_CLONE3, deny|uint32(unix.ENOSYS))
 	b.when(unix.SYS_OPENAT2, deny|uint32(unix.ENOSYS))
+	b.call(unix.SYS_PRCTL, func() {
+		b.load(atArgs)
+		b.when(askConfined, deny|uint32(whereConfined))
+	})
 	b.call(unix.SYS_CLONE, func() {
 		b.load(atArgs)
 		b.any(newNamespaces, deny|uint32(unix.EPERM))

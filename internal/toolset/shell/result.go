@@ -29,6 +29,7 @@ type Ran struct {
 	Network      string  `json:"network"` // off, on
 	Seconds      float64 `json:"seconds"`
 	Limit        string  `json:"limit,omitempty"` // the one that was hit
+	Loose        string  `json:"loose,omitempty"` // limits that hold only in part here
 }
 
 // A view is a command that has run, and what it was shown.
@@ -44,7 +45,7 @@ func (v view) result() tool.Result {
 	stdout, hiddenOut := legible(v.Stdout)
 	stderr, hiddenErr := legible(v.Stderr)
 	ran := Ran{ExitCode: v.Code, Signal: v.Signal, TimedOut: v.Late, Stopped: v.Stopped, Stdout: stdout, Stderr: stderr,
-		HiddenStdout: hiddenOut, HiddenStderr: hiddenErr, Level: v.Level.String(), Network: v.network(), Seconds: v.Took.Seconds(), Limit: v.limit()}
+		HiddenStdout: hiddenOut, HiddenStderr: hiddenErr, Level: v.Level.String(), Network: v.network(), Seconds: v.Took.Seconds(), Limit: listing(v.Hit), Loose: listing(v.Loose)}
 	text := v.first()
 	if stdout != "" {
 		text += "\n" + strings.TrimSuffix(stdout, "\n")
@@ -66,9 +67,13 @@ func (v view) first() string {
 	case v.Signal != "":
 		how = "ended by " + v.Signal + " after"
 	}
-	text := fmt.Sprintf("%s %s (%s, network %s)", how, seconds(v.Took), v.Level, v.network())
-	if hit := v.limit(); hit != "" {
-		text += "; it ran into its limit of " + hit
+	where := v.Level.String() + ", network " + v.network()
+	if len(v.Loose) > 0 {
+		where += "; limits in part: " + listing(v.Loose)
+	}
+	text := fmt.Sprintf("%s %s (%s)", how, seconds(v.Took), where)
+	if len(v.Hit) > 0 {
+		text += "; it ran into its limit of " + listing(v.Hit)
 	}
 	return text
 }
@@ -82,10 +87,10 @@ func (v view) network() string {
 	return "off"
 }
 
-// limit names the limits that were hit.
-func (v view) limit() string {
+// listing names limits.
+func listing(limits []jail.Limit) string {
 	var names []string
-	for _, l := range v.Hit {
+	for _, l := range limits {
 		names = append(names, string(l))
 	}
 	return strings.Join(names, ", ")
@@ -113,17 +118,24 @@ func legible(o jail.Output) (text string, hidden int64) {
 
 // Words by which programs say that something was refused, and that they could
 // not reach a host.
-var (
-	refused   = regexp.MustCompile(`(?i)permission denied|read-only file system|operation not permitted|not found|no such file or directory`)
-	unreached = regexp.MustCompile(`(?i)network is unreachable|name resolution|could not resolve|name or service not known`)
+const (
+	refused   = `(?i)permission denied|read-only file system|operation not permitted|not found|no such file or directory`
+	unreached = `(?i)network is unreachable|address family not supported|name resolution|could not resolve|name or service not known`
 )
 
-// hints say what is allowed where the output tells of something that was not.
+// tells reports whether an output has words of these.
+func tells(output, words string) bool { return regexp.MustCompile(words).MatchString(output) }
+
+// hints say what is allowed where the output tells of something that was not, and
+// that the boundary is not what it could be.
 func (v view) hints(output string) []string {
 	var hints []string
-	if v.network() == "off" && unreached.MatchString(output) {
+	if v.Level == jail.Landlock {
+		hints = append(hints, "commands have the level landlock here, where less is kept from them than by namespaces, and folders are at their real paths: use relative ones; golem doctor says why")
+	}
+	if v.network() == "off" && tells(output, unreached) {
 		hints = append(hints, "commands here have no network")
-	} else if refused.MatchString(output) {
+	} else if tells(output, refused) && v.Level == jail.Namespaces {
 		called := func(name string) string { return jail.Inside(v.files, name) }
 		write := "/tmp"
 		if listed(v.effects, policy.Write, called) != "" {
@@ -135,12 +147,10 @@ func (v view) hints(output string) []string {
 	return append(hints, v.elsewhere(output)...)
 }
 
-// missing finds the absolute names that programs did not find.
-var missing = regexp.MustCompile(`(/[^\s:'"‘’]+)['"’]?: No such file or directory`)
-
 // elsewhere says where a name is that a command has looked for by the name that
 // the other tools have for it.
 func (v view) elsewhere(output string) []string {
+	missing := regexp.MustCompile(`(/[^\s:'"‘’]+)['"’]?: No such file or directory`)
 	for _, m := range missing.FindAllStringSubmatch(output, 8) {
 		name, err := v.files.Canonical(m[1])
 		if err != nil {

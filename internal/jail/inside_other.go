@@ -1,0 +1,7 @@
+//go:build !linux
+
+package jail
+
+// Confined reports whether this process is a command of a session. There are none
+// on this system.
+func Confined() bool { return false }
