@@ -67,7 +67,7 @@ func (l *loader) mode(e entry) string {
 	hasMode, hasReadonly = hasMode && l.fits(mode), hasReadonly && l.fits(readonly)
 	switch {
 	case hasMode && mode.Text == "overlay":
-		l.problems.Add(mode, e.label+".mode: overlay needs the jail, which this version does not have", "use ro or rw")
+		l.problems.Add(mode, e.label+".mode: overlay needs layers, which this version does not have", "use ro or rw")
 	case hasMode && hasReadonly && readonly.Bool() != (mode.Text == "ro"):
 		l.problems.Add(mode, fmt.Sprintf("%s.mode: %s contradicts readonly: %s (%s)", e.label, mode.Text, readonly.Text, readonly.Place),
 			"keep one of the two")

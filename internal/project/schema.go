@@ -139,7 +139,7 @@ func clearanceKey() conf.Key {
 
 func limitsKey() conf.Key {
 	return conf.Key{Name: "limits", Type: conf.Group, Example: "{time: 60s, memory: 2GiB}",
-		Doc: "What one command may use. What is not written has no limit.", Keys: []conf.Key{
+		Doc: "What one command may use. What is not written has the default that docs/jail.md lists.", Keys: []conf.Key{
 			{Name: "cpu", Type: conf.Span, Example: "30s", Doc: "Processor time."},
 			{Name: "memory", Type: conf.Count, Example: "2GiB", Doc: "Memory."},
 			{Name: "pids", Type: conf.Whole, Example: "256", Doc: "Processes at once, 4194304 at most."},

@@ -69,7 +69,7 @@ func parseMode(word string) (sandbox.Access, error) {
 	case "rw":
 		return sandbox.ReadWrite, nil
 	case "overlay":
-		return sandbox.None, errors.New("overlay needs the jail, which this version does not have; use ro or rw")
+		return sandbox.None, errors.New("overlay needs layers, which this version does not have; use ro or rw")
 	}
 	return sandbox.None, errors.New(sandbox.Shown(word) + " is no mode; use ro or rw")
 }
