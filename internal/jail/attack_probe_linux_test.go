@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,7 +30,7 @@ const probeWord = "JAIL_PROBE"
 func probe(args []string) bool {
 	try := map[string]func([]string){"calls": tryCalls, "families": tryFamilies, "dial": tryDial, "names": tryNames, "descriptors": tryDescriptors,
 		"typing": tryTyping, "modes": tryModes, "writeproc": tryWriteProc, "foreign": tryForeign, "ids": tryIDs, "program": tryProgram, "limits": tryLimits, "powers": tryPowers, "signals": trySignals,
-		"hang": tryHang, "listen": tryListen, "golem": beGolem, "below": beGolemAbove}[os.Getenv(probeWord)]
+		"rights": tryRights, "others": tryOthers, "attributes": tryAttributes, "hang": tryHang, "listen": tryListen, "golem": beGolem, "below": beGolemAbove}[os.Getenv(probeWord)]
 	if try == nil {
 		return false
 	}
@@ -118,26 +119,35 @@ func tryCalls([]string) {
 	}
 }
 
-// trySignals signals every thread that there is by every way but its own, and
-// makes it slow, in the hope that it is the cell's.
-func trySignals([]string) {
+// trySignals signals every thread that there is, or those that it is told of, by
+// every way but its own, and makes it slow, in the hope that it is the cell's.
+func trySignals(args []string) {
 	runtime.LockOSThread()
 	signal.Ignore(unix.SIGIO, unix.SIGTERM)
 	self := os.Getpid()
-	for tid := 1; tid < 64; tid++ {
+	var tids []int
+	for tid := 1; tid < 64 && len(args) == 0; tid++ {
+		tids = append(tids, tid)
+	}
+	for _, arg := range args {
+		tid, _ := strconv.Atoi(arg)
+		tids = append(tids, tid)
+	}
+	first := tids[0] // the cell
+	for _, tid := range tids {
 		if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", self, tid)); err == nil {
 			continue
 		}
 		for _, s := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
 			unix.Kill(tid, s)
-			unix.Tgkill(1, tid, s)
+			unix.Tgkill(first, tid, s)
 			unix.Tgkill(tid, tid, s)
 			unix.RawSyscall(unix.SYS_TKILL, uintptr(tid), uintptr(s), 0)
 			var info [128]byte
 			*(*int32)(unsafe.Pointer(&info[0])) = int32(s)
 			*(*int32)(unsafe.Pointer(&info[8])) = -1 // SI_QUEUE
 			unix.RawSyscall(unix.SYS_RT_SIGQUEUEINFO, uintptr(tid), uintptr(s), uintptr(unsafe.Pointer(&info)))
-			unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, 1, uintptr(tid), uintptr(s), uintptr(unsafe.Pointer(&info)), 0, 0)
+			unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(first), uintptr(tid), uintptr(s), uintptr(unsafe.Pointer(&info)), 0, 0)
 			for _, flags := range []int{0, unix.O_EXCL /* PIDFD_THREAD */} {
 				if fd, err := unix.PidfdOpen(tid, flags); err == nil {
 					unix.PidfdSendSignal(fd, s, nil, 0)
@@ -172,8 +182,10 @@ func trySignals([]string) {
 		}
 		unix.Setpriority(unix.PRIO_PROCESS, tid, 19)
 	}
-	unix.Setpriority(unix.PRIO_USER, os.Getuid(), 19)
-	unix.Setpriority(unix.PRIO_PGRP, 1, 19)
+	if len(args) == 0 { // elsewhere they would be the host's
+		unix.Setpriority(unix.PRIO_USER, os.Getuid(), 19)
+	}
+	unix.Setpriority(unix.PRIO_PGRP, first, 19)
 	fmt.Println("tried")
 }
 
@@ -289,10 +301,20 @@ func tryModes(args []string) {
 	say("other", err)
 }
 
-// tryWriteProc opens all of /proc that is not a way elsewhere, to write; it
-// writes nothing.
-func tryWriteProc([]string) {
+// tryWriteProc opens all of /proc that is not a way elsewhere, to write, or what a
+// file names; it writes nothing.
+func tryWriteProc(args []string) {
 	n := 0
+	for _, list := range args {
+		text, _ := os.ReadFile(list)
+		for name := range strings.FieldsSeq(string(text)) {
+			n++
+			if fd, err := unix.Open(name, unix.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
+				unix.Close(fd)
+				fmt.Println("writable", name)
+			}
+		}
+	}
 	filepath.WalkDir("/proc", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil
@@ -387,6 +409,139 @@ func tryPowers(args []string) {
 	}
 	say("fchmod-stdin", unix.Fchmod(0, 0o666))               // as it is: nothing changes where this is done
 	say("chmod-stdin", unix.Chmod("/proc/self/fd/0", 0o666)) // as it is: nothing changes where this is done
+}
+
+// tryRights prints what a process may beyond others.
+func tryRights([]string) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var has [2]unix.CapUserData
+	unix.Capget(&header, &has[0])
+	fmt.Println("capabilities", has[0].Effective|has[1].Effective, has[0].Permitted|has[1].Permitted, has[0].Inheritable|has[1].Inheritable)
+	prctl := func(option, arg, arg3 uintptr) int {
+		n, _, _ := unix.RawSyscall6(unix.SYS_PRCTL, option, arg, arg3, 0, 0, 0)
+		return int(n)
+	}
+	bounding, ambient := 0, 0
+	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
+		bounding += max(prctl(unix.PR_CAPBSET_READ, c, 0), 0)
+		ambient += max(prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_IS_SET, c), 0)
+	}
+	fmt.Println("bounding", bounding)
+	fmt.Println("ambient", ambient)
+	fmt.Println("no new privileges", prctl(unix.PR_GET_NO_NEW_PRIVS, 0, 0))
+	fmt.Println("filter", prctl(unix.PR_GET_SECCOMP, 0, 0))
+}
+
+// tryOthers does to a process, and to what processes share, what asks for nothing
+// but the same user, where possible in a way that changes nothing if it is done.
+func tryOthers(args []string) {
+	pid, _ := strconv.Atoi(args[0])
+	other := uintptr(pid)
+	var limits unix.Rlimit
+	var mask [128]byte
+	mask[0] = 3
+	room := uintptr(unsafe.Pointer(&mask))
+	call("prlimit", unix.SYS_PRLIMIT64, other, unix.RLIMIT_NOFILE, 0, uintptr(unsafe.Pointer(&limits)))
+	call("sched_setaffinity", unix.SYS_SCHED_SETAFFINITY, other, 128, room)
+	call("sched_setscheduler", unix.SYS_SCHED_SETSCHEDULER, other, 99, 0)
+	call("sched_setparam", unix.SYS_SCHED_SETPARAM, other, 0)
+	call("sched_setattr", unix.SYS_SCHED_SETATTR, other, 0, 0)
+	call("setpriority", unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, other, 0)
+	call("setpriority-group", unix.SYS_SETPRIORITY, unix.PRIO_PGRP, other, 0)
+	call("setpriority-user", unix.SYS_SETPRIORITY, unix.PRIO_USER, 54321, 0)
+	call("ioprio_set", unix.SYS_IOPRIO_SET, 1, other, 2<<13|4)
+	call("ioprio_set-group", unix.SYS_IOPRIO_SET, 2, other, 2<<13|4)
+	call("ioprio_set-user", unix.SYS_IOPRIO_SET, 3, 54321, 2<<13|4)
+	call("migrate_pages", unix.SYS_MIGRATE_PAGES, other, 0, 0, 0)
+	call("move_pages", unix.SYS_MOVE_PAGES, other, 0, 0, 0, 0, 0)
+	call("get_robust_list", unix.SYS_GET_ROBUST_LIST, other, room, room)
+	call("kill", unix.SYS_KILL, other, 0)
+	call("tkill", unix.SYS_TKILL, other, 0)
+	call("tgkill", unix.SYS_TGKILL, other, other, 0)
+	call("shmget", unix.SYS_SHMGET, 0, 4096, 0o1600)
+	call("shmat", unix.SYS_SHMAT, nowhere, 0, 0)
+	call("shmctl", unix.SYS_SHMCTL, nowhere, 99, 0)
+	call("msgget", unix.SYS_MSGGET, 0x601e, 0)
+	call("msgsnd", unix.SYS_MSGSND, nowhere, 0, 0, 0)
+	call("msgrcv", unix.SYS_MSGRCV, nowhere, 0, 0, 0, 0)
+	call("msgctl", unix.SYS_MSGCTL, nowhere, 99, 0)
+	call("semget", unix.SYS_SEMGET, 0x601e, 1, 0)
+	call("semop", unix.SYS_SEMOP, nowhere, 0, 1)
+	call("semtimedop", unix.SYS_SEMTIMEDOP, nowhere, 0, 1, 0)
+	call("semctl", unix.SYS_SEMCTL, nowhere, 0, 99, 0)
+	call("mq_open", unix.SYS_MQ_OPEN, nowhere, 0, 0, 0)
+	call("mq_unlink", unix.SYS_MQ_UNLINK, nowhere)
+}
+
+// tryAttributes changes what a file is besides its content, of one that it was
+// shown and of one that it was not, by name and by what it can open.
+func tryAttributes(names []string) {
+	times := [2]unix.Timespec{{Sec: 5}, {Sec: 5}}
+	at, empty, here := uintptr(unsafe.Pointer(&times)), uintptr(unsafe.Pointer(&[1]byte{})), uintptr(0xffffff9c) // AT_FDCWD
+	word := [128]byte{1}
+	room := uintptr(unsafe.Pointer(&word))
+	key, _ := unix.BytePtrFromString("user.golem")
+	attribute, dot := uintptr(unsafe.Pointer(key)), uintptr(unsafe.Pointer(&[2]byte{'.'}))
+	for _, name := range names {
+		pointer, err := unix.BytePtrFromString(name)
+		if err != nil {
+			continue
+		}
+		file := uintptr(unsafe.Pointer(pointer))
+		place, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
+		say("place", err)
+		open, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			open = place
+		}
+		call("fchmodat", unix.SYS_FCHMODAT, here, file, 0o777)
+		call("fchmodat2", unix.SYS_FCHMODAT2, here, file, 0o777, 0)
+		call("fchmodat2-place", unix.SYS_FCHMODAT2, uintptr(place), empty, 0o777, unix.AT_EMPTY_PATH)
+		call("fchmod", unix.SYS_FCHMOD, uintptr(open), 0o777)
+		call("fchownat", unix.SYS_FCHOWNAT, here, file, uintptr(os.Getuid()), uintptr(os.Getgid()), 0)
+		call("fchownat-place", unix.SYS_FCHOWNAT, uintptr(place), empty, uintptr(os.Getuid()), uintptr(os.Getgid()), unix.AT_EMPTY_PATH)
+		call("fchown", unix.SYS_FCHOWN, uintptr(open), uintptr(os.Getuid()), uintptr(os.Getgid()))
+		call("utimensat", unix.SYS_UTIMENSAT, here, file, at, 0)
+		call("utimensat-place", unix.SYS_UTIMENSAT, uintptr(place), empty, at, unix.AT_EMPTY_PATH)
+		call("utimensat-no-name", unix.SYS_UTIMENSAT, uintptr(place), 0, at, unix.AT_EMPTY_PATH)
+		call("utimensat-path", unix.SYS_UTIMENSAT, uintptr(place), 0, at, 0)
+		call("setxattr", unix.SYS_SETXATTR, file, attribute, room, 1, 0)
+		call("lsetxattr", unix.SYS_LSETXATTR, file, attribute, room, 1, 0)
+		call("fsetxattr", unix.SYS_FSETXATTR, uintptr(open), attribute, room, 1, 0)
+		call("setxattrat", unix.SYS_SETXATTRAT, uintptr(place), empty, unix.AT_EMPTY_PATH, attribute, room, 16)
+		call("removexattr", unix.SYS_REMOVEXATTR, file, attribute)
+		call("lremovexattr", unix.SYS_LREMOVEXATTR, file, attribute)
+		call("fremovexattr", unix.SYS_FREMOVEXATTR, uintptr(open), attribute)
+		call("removexattrat", unix.SYS_REMOVEXATTRAT, uintptr(place), empty, unix.AT_EMPTY_PATH, attribute)
+		call("file_setattr", unix.SYS_FILE_SETATTR, uintptr(place), empty, room, 24, unix.AT_EMPTY_PATH)
+		call("flags", unix.SYS_IOCTL, uintptr(open), unix.FS_IOC_SETFLAGS, room)
+		call("project", unix.SYS_IOCTL, uintptr(open), 0x401c5820 /* FS_IOC_FSSETXATTR */, room)
+		call("truncate", unix.SYS_TRUNCATE, file, 0)
+		call("ftruncate", unix.SYS_FTRUNCATE, uintptr(open), 0)
+		call("fallocate", unix.SYS_FALLOCATE, uintptr(open), 0, 0, 100)
+		call("open-truncate", unix.SYS_OPENAT, here, file, unix.O_TRUNC)
+		call("open-append", unix.SYS_OPENAT, here, file, unix.O_WRONLY|unix.O_APPEND)
+		call("temporary", unix.SYS_OPENAT, uintptr(folderOf(name)), dot, unix.O_TMPFILE|unix.O_RDWR, 0o600)
+		call("copy_file_range", unix.SYS_COPY_FILE_RANGE, 0, 0, uintptr(open), 0, 1, 0)
+		call("sendfile", unix.SYS_SENDFILE, uintptr(open), 0, 0, 1)
+		call("splice", unix.SYS_SPLICE, 1, 0, uintptr(open), 0, 1, 0)
+		mine, _ := unix.BytePtrFromString(fmt.Sprint("mine", place))
+		call("link", unix.SYS_LINKAT, here, file, here, uintptr(unsafe.Pointer(mine)), 0)
+		call("link-place", unix.SYS_LINKAT, uintptr(place), empty, here, uintptr(unsafe.Pointer(mine)), unix.AT_EMPTY_PATH)
+		call("rename", unix.SYS_RENAMEAT2, here, file, here, uintptr(unsafe.Pointer(mine)), 0)
+		os.WriteFile("other", nil, 0o644)
+		other, _ := unix.BytePtrFromString("other")
+		call("exchange", unix.SYS_RENAMEAT2, here, file, here, uintptr(unsafe.Pointer(other)), unix.RENAME_EXCHANGE)
+		call("replace", unix.SYS_RENAMEAT2, here, uintptr(unsafe.Pointer(other)), here, file, 0)
+		call("unlink", unix.SYS_UNLINKAT, here, file, 0)
+		call("run", unix.SYS_EXECVEAT, uintptr(place), empty, 0, 0, unix.AT_EMPTY_PATH)
+	}
+}
+
+// folderOf opens the folder that a file is in, as a place.
+func folderOf(name string) int {
+	fd, _ := unix.Open(filepath.Dir(name), unix.O_PATH|unix.O_CLOEXEC, 0)
+	return fd
 }
 
 func tryHang([]string) {

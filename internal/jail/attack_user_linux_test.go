@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"crypto/rand"
+
+	"github.com/golem-forge/golem/internal/jail"
 )
 
 // TestAttacksAsUser runs the attacks as an ordinary user, whom nobody else is.
@@ -22,7 +24,12 @@ func TestAttacksAsUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // TestAttacks has been that
 	}
-	id := 200_000 + os.Getpid()%100_000
+	attackAgain(t, 200_000+os.Getpid()%100_000, jail.Namespaces)
+}
+
+// attackAgain runs the attacks in a process of a user, at a level.
+func attackAgain(t *testing.T, id int, level jail.Level) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "jail")
 	check(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -30,21 +37,27 @@ func TestAttacksAsUser(t *testing.T) {
 	for _, name := range []string{"/bin", "/setuid", "/tmp"} {
 		check(t, os.Mkdir(dir+name, 0o755))
 	}
-	self := copyOfSelf(t, dir+"/bin")
-	check(t, os.Chmod(copyOfSelf(t, dir+"/setuid"), 0o755|os.ModeSetuid|os.ModeSetgid))
+	self, setuid := copyOfSelf(t, dir+"/bin"), copyOfSelf(t, dir+"/setuid")
+	if id == 0 {
+		check(t, os.Chown(setuid, 12345, 12345))
+	}
+	check(t, os.Chmod(setuid, 0o755|os.ModeSetuid|os.ModeSetgid))
 	check(t, os.Chown(dir+"/tmp", id, id))
 	cmd := exec.Command(self, "-test.v", "-test.run=^TestAttacks$|^TestNothingIsLeft$|^TestGolemKilled$")
 	cmd.Dir = dir + "/tmp"
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir + "/tmp", "TMPDIR=" + dir + "/tmp", "JAIL_SETUID=" + dir + "/setuid"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id)}}
-	out, err := cmd.CombinedOutput()
+	if id != os.Geteuid() {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id)}}
+	}
+	cmd.Env = append(cmd.Env, levelEnv+"="+level.String(), netted+"="+os.Getenv(netted))
+	out, err := runAt(cmd, level)
 	for _, name := range []string{"TestAttacks", "TestNothingIsLeft", "TestGolemKilled"} {
 		if !strings.Contains(string(out), "--- PASS: "+name+" ") {
 			t.Errorf("%s has not passed", name)
 		}
 	}
 	if err != nil || strings.Contains(string(out), "--- SKIP") || t.Failed() {
-		t.Errorf("as user %d: %v\n%s", id, err, out)
+		t.Errorf("at the level %s as user %d: %v\n%s", level, id, err, out)
 	}
 }
 
@@ -55,12 +68,18 @@ type golem struct {
 	end   io.Closer
 	mark  string
 	self  string
+	first map[int]bool // processes that were there before
 }
 
 // startGolem starts this program as one, to run a line so many times.
 func startGolem(t *testing.T, line string, times int) *golem {
 	t.Helper()
-	g := &golem{mark: "MARK=" + rand.Text(), self: copyOfSelf(t, t.TempDir())}
+	g := &golem{mark: "MARK=" + rand.Text(), self: copyOfSelf(t, t.TempDir()), first: make(map[int]bool)}
+	before, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range before {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		g.first[pid] = true
+	}
 	work := t.TempDir()
 	g.Cmd = exec.Command(g.self, work, line, strconv.Itoa(times))
 	g.Env = []string{probeWord + "=golem", g.mark, "TMPDIR=" + t.TempDir()}
@@ -85,7 +104,7 @@ func (g *golem) others() []string {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range all {
 		pid, _ := strconv.Atoi(filepath.Base(dir))
-		if pid == os.Getpid() || pid == g.Process.Pid {
+		if g.first[pid] || pid == g.Process.Pid {
 			continue
 		}
 		exe, _ := os.Readlink(dir + "/exe")

@@ -116,7 +116,7 @@ func inside(mounts []Mount) error {
 // does nothing if it could signal the process that started this one, which is
 // outside.
 func signalFenced(s syscall.Signal) error {
-	if outside := os.Getppid(); outside > 1 && unix.Kill(outside, 0) != unix.EPERM {
+	if outside := os.Getppid(); outside > 0 && unix.Kill(outside, 0) != unix.EPERM {
 		return errors.New("landlock does not keep signals inside")
 	}
 	if err := unix.Kill(-1, s); err != nil && err != unix.ESRCH && err != unix.EPERM {
@@ -219,7 +219,9 @@ func bareCell(w *wire) error {
 	if err != nil {
 		return err
 	}
-	h.signal = func(s syscall.Signal) { h.do(func() { signalFenced(s) }) }
+	h.look = func(do func() error) error { return do() }
+	h.ready = func() error { return nil }
+	h.signal = func(s syscall.Signal) { h.do(func() error { return signalFenced(s) }) }
 	h.others = processesOf(os.Getuid()) + cellThreads
 	h.where = func(o order) order { return o.bare(p, temp) }
 	return h.serve(w)
@@ -241,12 +243,15 @@ func makeTemp() (string, error) {
 
 // removeTemp removes a folder, also where a command has taken away the right to.
 func removeTemp(name string) error {
-	filepath.WalkDir(name, func(at string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			os.Chmod(at, 0o700)
-		}
-		return nil
-	})
+	if root, err := os.OpenRoot(name); err == nil { // a link in it leads nowhere else
+		fs.WalkDir(root.FS(), ".", func(at string, d fs.DirEntry, err error) error {
+			if d != nil && d.IsDir() {
+				root.Chmod(at, 0o700)
+			}
+			return nil
+		})
+		root.Close()
+	}
 	return os.RemoveAll(name)
 }
 
@@ -338,10 +343,17 @@ func bareSeccomp(network bool) []unix.SockFilter {
 	}, bareDeniedHere()...) {
 		b.when(call, refused)
 	}
-	b.call(unix.SYS_IOCTL, func() { // flags of a file, which are for who owns it, not for who may write it
+	// Attributes of what cannot be opened, and what happens to it.
+	for _, call := range []uint32{unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR, unix.SYS_GETXATTRAT, unix.SYS_LISTXATTRAT} {
+		b.when(call, deny|uint32(unix.EOPNOTSUPP))
+	}
+	b.when(unix.SYS_INOTIFY_INIT1, deny|uint32(unix.ENOSYS))
+	b.call(unix.SYS_IOCTL, func() { // what file systems offer is for who owns a file, not for who may write it
 		b.load(atArgs + 8)
-		b.when(unix.FS_IOC_SETFLAGS, refused)
-		b.when(fsSetXattr, refused)
+		b.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0, 0, 0xff00)
+		for _, kind := range []uint32{'f', 'v', 'X', 0x94} {
+			b.when(kind<<8, deny|uint32(unix.ENOTTY))
+		}
 	})
 	// Of itself only, which is 0.
 	for _, call := range []uint32{unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR} {
@@ -368,9 +380,6 @@ func bareSeccomp(network bool) []unix.SockFilter {
 	b.always(allow)
 	return b.program
 }
-
-// fsSetXattr is FS_IOC_FSSETXATTR.
-const fsSetXattr = 0x401c5820
 
 // processesOf returns how many processes and threads a user has.
 func processesOf(uid int) int64 {

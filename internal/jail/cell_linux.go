@@ -2,7 +2,6 @@ package jail
 
 import (
 	"os"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -23,6 +22,8 @@ type order struct {
 	Memory, Processes, Files, FileSize int64
 	// What nothing else holds, so that the cell watches it.
 	WatchMemory, WatchProcesses bool
+
+	streams []int
 }
 
 // A verdict is what came of a command.
@@ -45,10 +46,18 @@ func cell(w *wire) error {
 	if err != nil {
 		return err
 	}
-	if err := p.carryOut(); err != nil {
+	tree, err := newTree(p)
+	if err != nil {
+		return err
+	}
+	eyes, err := newThread(tree.enter)
+	if err != nil {
 		return err
 	}
 	h, err := newHands(groups, func() error {
+		if err := tree.enter(); err != nil {
+			return err
+		}
 		if err := confineThread(); err != nil {
 			return err
 		}
@@ -60,7 +69,7 @@ func cell(w *wire) error {
 	if err != nil {
 		return err
 	}
-	h.signal, h.others = signalNamespace, cellThreads
+	h.look, h.ready, h.signal, h.others = eyes.do, tree.refresh, signalNamespace, cellThreads
 	return h.serve(w)
 }
 
@@ -70,24 +79,37 @@ func (h *hands) serve(w *wire) error {
 		return err
 	}
 	orders := make(chan order)
-	files := make(chan []int)
 	cancel := make(chan struct{}, 1)
-	go listen(w, orders, files, cancel)
+	go listen(w, orders, cancel)
 	for o := range orders {
 		if h.where != nil {
 			o = h.where(o)
 		}
-		v := h.run(o, <-files, cancel)
+		v := h.run(o, cancel)
+		for _, fd := range o.streams {
+			unix.Close(fd)
+		}
 		if err := w.send(v); err != nil {
 			return nil // golem is gone
 		}
+		h.prepare() // while golem looks at what came of it
 	}
 	return nil
 }
 
+// prepare makes the folders ready for a command, if they are not.
+func (h *hands) prepare() error {
+	if h.prepared {
+		return nil
+	}
+	err := h.ready()
+	h.prepared = err == nil
+	return err
+}
+
 // listen reads the wire: an order, or the wish to stop the one that is carried
 // out. When the wire ends, so does what runs here.
-func listen(w *wire, orders chan<- order, files chan<- []int, cancel chan<- struct{}) {
+func listen(w *wire, orders chan<- order, cancel chan struct{}) {
 	defer close(orders)
 	stop := func() {
 		select {
@@ -106,51 +128,38 @@ func listen(w *wire, orders chan<- order, files chan<- []int, cancel chan<- stru
 			stop()
 			continue
 		}
+		select {
+		case <-cancel: // meant for the one before
+		default:
+		}
+		o.streams = fds
 		orders <- o
-		files <- fds
 	}
 }
 
 // hands are the one thread that starts commands. It has given up everything that
 // the others need to make a tree; what it starts inherits that.
 type hands struct {
-	work chan func()
+	thread
+	look   func(func() error) error // does something where the processes of commands can be seen
+	ready  func() error             // makes the folders of a command ready
+	where  func(order) order        // names of the order as they are here, where they differ
+	signal func(syscall.Signal)     // reaches all that commands have started, at once
+	others int64                    // processes that the kernel counts with those of commands
+	set    bool                     // the limits are
 
-	where  func(order) order    // names of the order as they are here, where they differ
-	signal func(syscall.Signal) // reaches all that commands have started, at once
-	others int64                // processes that the kernel counts with those of commands
-	set    bool                 // the limits are
+	prepared bool // the folders are ready
 }
 
 // newHands starts the thread, in control groups, and confines it.
 func newHands(groups []int, confine func() error) (*hands, error) {
-	h := &hands{work: make(chan func())}
-	ready := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		err := joinGroups(groups)
-		if err == nil {
-			err = confine()
+	t, err := newThread(func() error {
+		if err := joinGroups(groups); err != nil {
+			return err
 		}
-		ready <- err
-		if err != nil {
-			return
-		}
-		for do := range h.work {
-			do()
-		}
-	}()
-	return h, <-ready
-}
-
-// do lets the thread do something, and waits for it.
-func (h *hands) do(what func()) {
-	done := make(chan struct{})
-	h.work <- func() {
-		what()
-		close(done)
-	}
-	<-done
+		return confine()
+	})
+	return &hands{thread: t}, err
 }
 
 // signalNamespace signals every process of the namespace but the first, which
@@ -163,10 +172,7 @@ func signalNamespace(s syscall.Signal) {
 }
 
 // run runs a command, and returns when it and all that it has started are gone.
-func (h *hands) run(o order, fds []int, cancel <-chan struct{}) verdict {
-	for len(cancel) > 0 {
-		<-cancel // meant for an earlier one
-	}
+func (h *hands) run(o order, cancel <-chan struct{}) verdict {
 	if !h.set {
 		if err := o.limitSelf(h.others); err != nil {
 			return verdict{Error: err.Error()}
@@ -174,8 +180,11 @@ func (h *hands) run(o order, fds []int, cancel <-chan struct{}) verdict {
 		h.set = true
 	}
 	var pid int
-	var err error
-	h.do(func() { pid, err = start(o, fds) })
+	err := h.prepare()
+	if err == nil {
+		h.prepared = false
+		err = h.do(func() (err error) { pid, err = start(o); return err })
+	}
 	if err != nil {
 		return verdict{Error: err.Error()}
 	}
@@ -204,6 +213,7 @@ func (h *hands) run(o order, fds []int, cancel <-chan struct{}) verdict {
 		}
 	}
 	v.Hit = <-hit
+	removeShared()
 	v.Late = slices.Contains(v.Hit, TimeLimit)
 	return v
 }

@@ -32,9 +32,32 @@ type parent struct {
 // A group is a control group for the commands of one cell.
 type group struct {
 	parent
-	dir        string
-	join       *os.File // a thread that writes 0 here, or its process, is in it
-	ooms, maxs int64    // what has been counted of processes that were ended for memory, and not started
+	dir    string
+	join   *os.File // a thread that writes 0 here, or its process, is in it
+	counts []count
+}
+
+// A count is a number of the kernel's that grows when a limit is run into.
+type count struct {
+	limit Limit
+	file  *os.File
+	word  string // stands before it
+	seen  int64
+}
+
+// grown reports whether it has, since it was asked last.
+func (c *count) grown() bool {
+	var data [512]byte
+	n, _ := c.file.ReadAt(data[:], 0)
+	for line := range strings.Lines(string(data[:n])) {
+		if rest, ok := strings.CutPrefix(line, c.word+" "); ok {
+			now, _ := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+			was := c.seen
+			c.seen = now
+			return now > was
+		}
+	}
+	return false
 }
 
 // findGroups returns the groups that can be made here, and removes those that
@@ -221,6 +244,7 @@ func (p parent) make(l Limits) (*group, error) {
 		os.Remove(g.dir)
 		return nil, err
 	}
+	g.watch()
 	return g, nil
 }
 
@@ -234,19 +258,21 @@ func (g *group) write(name string, value int64) error {
 	return err
 }
 
-// count reads a number that stands behind a word in a file of the group.
-func (g *group) count(name, word string) int64 {
-	data, err := os.ReadFile(filepath.Join(g.dir, name))
-	if err != nil {
-		return 0
-	}
-	for _, line := range strings.Split(string(data), "\n") {
-		if rest, ok := strings.CutPrefix(line, word+" "); ok {
-			n, _ := strconv.ParseInt(rest, 10, 64)
-			return n
+// watch opens the counts of the group.
+func (g *group) watch() {
+	memory := map[bool]string{true: "memory.events", false: "memory.oom_control"}[g.unified]
+	for _, c := range []struct {
+		there      bool
+		limit      Limit
+		name, word string
+	}{{g.memory, MemoryLimit, memory, "oom_kill"}, {g.pids, ProcessesLimit, "pids.events", "max"}} {
+		if !c.there {
+			continue
+		}
+		if file, err := os.Open(filepath.Join(g.dir, c.name)); err == nil {
+			g.counts = append(g.counts, count{limit: c.limit, file: file, word: c.word})
 		}
 	}
-	return 0
 }
 
 // hit returns the limits that a cell's commands have run into since it was asked
@@ -256,17 +282,9 @@ func (g *groups) hit(w *wire) []Limit {
 	defer g.mu.Unlock()
 	var list []Limit
 	for _, c := range g.of[w] {
-		if c.memory {
-			name := map[bool]string{true: "memory.events", false: "memory.oom_control"}[c.unified]
-			if n := c.count(name, "oom_kill"); n > c.ooms {
-				c.ooms = n
-				list = append(list, MemoryLimit)
-			}
-		}
-		if c.pids {
-			if n := c.count("pids.events", "max"); n > c.maxs {
-				c.maxs = n
-				list = append(list, ProcessesLimit)
+		for i := range c.counts {
+			if c.counts[i].grown() {
+				list = append(list, c.counts[i].limit)
 			}
 		}
 	}
@@ -294,6 +312,9 @@ func (g *groups) drop(w *wire) {
 		}
 		for _, c := range list {
 			c.join.Close()
+			for _, n := range c.counts {
+				n.file.Close()
+			}
 			c.remove()
 		}
 		delete(g.of, of)

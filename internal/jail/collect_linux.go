@@ -20,6 +20,11 @@ func collect(most int64) (*collector, error) {
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, err
 	}
+	if err := unix.SetNonblock(fds[0], true); err != nil { // so that close ends a read
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, err
+	}
 	c := &collector{end: fds[1], read: os.NewFile(uintptr(fds[0]), "output"), most: most, done: make(chan struct{})}
 	go c.collect()
 	return c, nil

@@ -38,8 +38,12 @@ type fenceRule struct {
 func fenceOf(p plan) fence {
 	f := fence{Rules: []fenceRule{{"/", mayRead}, {"/dev/shm", mayWrite}}, Network: true}
 	for _, s := range p.Steps {
-		if s.Do == memory || s.Write {
+		switch {
+		case s.Do == memory:
 			f.Rules = append(f.Rules, fenceRule{s.Target, mayWrite})
+		case s.Write && s.Each:
+			// What is mounted later has no rule but that of the folder that its place is in.
+			f.Rules = append(f.Rules, fenceRule{"/", mayWrite})
 		}
 	}
 	f.Rules = append(f.Rules, deviceRules()...)

@@ -251,6 +251,62 @@ func TestBareCellKilled(t *testing.T) {
 	})
 }
 
+// TestBareTemp: what a killed cell has left goes with the next one, and nothing else
+// that has such a name.
+func TestBareTemp(t *testing.T) {
+	inModes(t, bareModes, func(t *testing.T, m mode) {
+		outside := t.TempDir()
+		if err := os.WriteFile(outside+"/file", []byte("kept"), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(outside, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("TMPDIR", "")        // a cell has none of golem's variables
+		named := func(i int) string { // as of a process that cannot be there
+			return fmt.Sprintf("%s/golem-4194304-%d-%d", os.TempDir(), os.Getpid(), i)
+		}
+		left, link, file := named(0), named(1), named(2)
+		t.Cleanup(func() { exec.Command("rm", "-rf", left, link, file).Run() })
+		if err := os.MkdirAll(left+"/in/closed", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range []error{os.Symlink(outside, left+"/in/link"), os.WriteFile(left+"/in/closed/file", nil, 0), os.Chmod(left+"/in/closed", 0), os.Chmod(left+"/in", 0o500),
+			os.Symlink(outside, link), os.WriteFile(file, nil, 0o600)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		theirs := named(3)
+		if !m.user {
+			t.Cleanup(func() { os.RemoveAll(theirs) })
+			if err := errors.Join(os.Mkdir(theirs, 0o700), os.Chown(theirs, 54321, 54321)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := newPlace(t, m, jail.Limits{})
+		if _, err := os.Lstat(left); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("what was left is still there: %v", err)
+		}
+		for _, name := range []string{link, file, outside + "/file"} {
+			if _, err := os.Lstat(name); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := os.Lstat(theirs); !m.user && err != nil {
+			t.Errorf("the folder of another: %v", err)
+		}
+		if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0o750 {
+			t.Errorf("where a link leads: %v, %v", info, err)
+		}
+		// The folder that there is now is for nobody else, and goes with the session.
+		home := p.says("echo $HOME")
+		if filepath.Dir(home) != os.TempDir() {
+			t.Errorf("the folder is %s", home)
+		}
+	})
+}
+
 // soon waits until something is so.
 func soon(t *testing.T, what string, so func() bool) {
 	t.Helper()

@@ -30,10 +30,12 @@ func Loses(l Level) []string {
 		return nil
 	case Landlock:
 		return []string{
-			"commands see the host's paths, and the names, sizes and times of files that they cannot open",
+			"commands see the host's paths, the names, sizes, times and link targets of files that they cannot open, and the host's passwd and hostname",
 			"commands share the host's process ids; they see that a process is there, not what it does",
 			"what is in a folder that is shown is shown: nothing can be hidden inside it",
-			"permission bits, owners and extended attributes cannot be changed, not even where files may be written",
+			"permission bits, owners and extended attributes cannot be changed, not even where files may be written: git init and clone, cp -p, install and gzip fail, and gcc makes programs that cannot be run",
+			"there is no /dev/shm, no terminal of its own and no inotify, so programs that need those do not work",
+			"a device that stands in a folder that is shown can be used, if the user may use it",
 			"times of files that are shown read-only can be changed",
 			"/proc cannot be read, so ps and its like do not work",
 			"the temporary folder is on the host's disk, and its size is not limited",

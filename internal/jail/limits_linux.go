@@ -67,7 +67,7 @@ func (o order) limitSelf(others int64) error {
 		most     int64
 	}{{unix.RLIMIT_NOFILE, max(o.Files, cellFiles)}, {unix.RLIMIT_FSIZE, o.FileSize},
 		{unix.RLIMIT_CORE, 1}, // as good as 0, and where the host gives core files to a program 0 would start it
-		{unix.RLIMIT_DATA, max(o.Memory, cellData)}, {unix.RLIMIT_NPROC, o.Processes + others}} {
+		{unix.RLIMIT_DATA, max(o.Memory, cellData)}, {unix.RLIMIT_RTPRIO, 0}, {unix.RLIMIT_NICE, 0}, {unix.RLIMIT_MSGQUEUE, 0}, {unix.RLIMIT_NPROC, o.Processes + others}} {
 		if err := limit(0, l.resource, l.most, l.most); err != nil {
 			return err
 		}
@@ -110,13 +110,8 @@ func joinGroups(fds []int) error {
 }
 
 // start starts a command on the calling thread.
-func start(o order, fds []int) (int, error) {
-	defer func() {
-		for _, fd := range fds {
-			unix.Close(fd)
-		}
-	}()
-	if len(fds) != 2 {
+func start(o order) (int, error) {
+	if len(o.streams) != 2 {
 		return 0, errors.New("two streams are needed")
 	}
 	// The tree's own, which is read-only: of one that was opened outside a command of
@@ -128,9 +123,34 @@ func start(o order, fds []int) (int, error) {
 	defer unix.Close(stdin)
 	return syscall.ForkExec(o.Path, o.Args, &syscall.ProcAttr{
 		Dir: o.Dir, Env: o.Env,
-		Files: []uintptr{uintptr(stdin), uintptr(fds[0]), uintptr(fds[1])},
+		Files: []uintptr{uintptr(stdin), uintptr(o.streams[0]), uintptr(o.streams[1])},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
+}
+
+// removeShared removes what a command has left in shared memory, queues and
+// semaphores of the old kind, which stay without a process. A cell without
+// namespaces of its own has none that are its commands'.
+func removeShared() {
+	if os.Getpid() != 1 {
+		return
+	}
+	for name, call := range map[string]uintptr{"shm": unix.SYS_SHMCTL, "msg": unix.SYS_MSGCTL, "sem": unix.SYS_SEMCTL} {
+		list, _ := os.ReadFile("/proc/sysvipc/" + name)
+		for line := range strings.Lines(string(list)) {
+			f := strings.Fields(line)
+			if len(f) < 2 {
+				continue
+			}
+			if id, err := strconv.Atoi(f[1]); err == nil { // the first line has words
+				if call == unix.SYS_SEMCTL {
+					unix.Syscall6(call, uintptr(id), 0, unix.IPC_RMID, 0, 0, 0)
+				} else {
+					unix.Syscall(call, uintptr(id), unix.IPC_RMID, 0)
+				}
+			}
+		}
+	}
 }
 
 // watch looks after a command until it has ended, and ends it when it has gone
@@ -156,7 +176,8 @@ func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{
 		case <-timer.C:
 			over = []Limit{TimeLimit}
 		case <-tick.C:
-			if over = o.over(time.Duration(spent.Load())); over == nil {
+			h.look(func() error { over = o.over(time.Duration(spent.Load())); return nil })
+			if over == nil {
 				continue
 			}
 		case <-crowd:
@@ -167,7 +188,8 @@ func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{
 				continue
 			}
 			h.signal(unix.SIGSTOP)
-			n := len(descendants(os.Getpid()))
+			var n int
+			h.look(func() error { n = len(descendants(os.Getpid())); return nil })
 			if int64(n) <= o.Processes {
 				h.signal(unix.SIGCONT)
 				first = tasks() - uint16(n)

@@ -14,20 +14,25 @@ import (
 // MountsOf returns the folders that a sandbox shows, as commands see them: what
 // is at / in the sandbox is at Work. Wherever the sandbox allows less or more
 // than around it, in a folder of a mount or where one mount stands in another, a
-// mount of its own says so; what is hidden is an empty folder.
+// mount of its own says so, by both names where Work has it too; what is hidden
+// is an empty folder.
 //
 // Commands are kept to folders that are there. A mount without a folder on the
 // host, one in or over a folder that every command has, and a limit on a single
 // file, or on a folder that a command could make, are errors.
 func MountsOf(s *sandbox.Sandbox) ([]Mount, error) {
 	v := view{s: s, mounts: s.Config().Mounts}
-	for _, name := range s.Anchors() {
+	for _, name := range s.Anchors() { // in order: a folder comes before what is in it
 		if err := v.add(name); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(v.list, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
-	return v.list, nil
+	slices.SortFunc(v.list, func(a, b spot) int { return strings.Compare(a.Target, b.Target) })
+	var list []Mount
+	for _, s := range v.list {
+		list = append(list, s.Mount)
+	}
+	return list, nil
 }
 
 // Inside returns what commands call a canonical name of a sandbox.
@@ -42,7 +47,19 @@ func Inside(s *sandbox.Sandbox, name string) string {
 type view struct {
 	s      *sandbox.Sandbox
 	mounts []sandbox.Mount
-	list   []Mount
+	list   []spot
+}
+
+// A spot is a mount of commands with what the sandbox has there.
+type spot struct {
+	Mount
+	standing
+}
+
+// A standing is a place of the host and what is allowed there.
+type standing struct {
+	place  string
+	access sandbox.Access
 }
 
 // holder returns the mount that a name is in, the zero Mount if in none.
@@ -61,37 +78,28 @@ func (v view) access(name string) sandbox.Access {
 	return m.Access
 }
 
-// add adds what holds at an anchor.
+// add adds what holds at an anchor: by its own name, and by that in Work.
 func (v *view) add(name string) error {
 	in := v.holder(name)
 	if in.Target == "" {
 		return nil
 	}
-	if name != in.Target {
-		own := sandbox.Host(path.Join(string(host(in)), strings.TrimPrefix(name, in.Target)))
-		return v.part(name, in, own)
-	}
-	access, source := v.access(name), host(in)
+	want := standing{path.Join(string(host(in)), strings.TrimPrefix(name, strings.TrimSuffix(in.Target, "/"))), v.access(name)}
+	top := in.Target == "/"
 	switch {
-	case access == sandbox.None:
-	case name != "/" && taken(name):
-		return &sandbox.Error{Op: "mount", Path: name, Code: sandbox.ErrInvalid,
+	case want.access == sandbox.None:
+	case !top && taken(name):
+		return &sandbox.Error{Op: "mount", Path: in.Target, Code: sandbox.ErrInvalid,
 			Hint: "commands have a folder of their own there; give the mount another target"}
-	case source == "":
-		return &sandbox.Error{Op: "mount", Path: name, Code: sandbox.ErrNotFound, Hint: "it is kept in memory, where no command reaches it"}
+	case host(in) == "":
+		return &sandbox.Error{Op: "mount", Path: in.Target, Code: sandbox.ErrNotFound, Hint: "it is kept in memory, where no command reaches it"}
 	}
-	if name == "/" {
-		v.show(Work, source, access)
-		return nil
+	if !top && !taken(name) {
+		if err := v.put(name, name, want, true); err != nil {
+			return err
+		}
 	}
-	outer := v.holder(path.Dir(name))
-	if outer.Target == "/" || outer.Target == "" {
-		v.show(name, source, access)
-	}
-	if outer.Target == "" {
-		return nil
-	}
-	return v.part(name, outer, source)
+	return v.put(name, path.Join(Work, name), want, top)
 }
 
 // host returns the folder of a mount.
@@ -102,54 +110,59 @@ func host(m sandbox.Mount) sandbox.Host {
 	return m.Source
 }
 
-// show adds a mount. A folder that is missing and may not be made is empty.
-func (v *view) show(target string, source sandbox.Host, access sandbox.Access) {
-	if access == sandbox.None {
-		return
+// at returns the mount that holds a target so far, and what stands there by it.
+func (v *view) at(target string) (in spot, now standing) {
+	for _, s := range v.list {
+		if (target == s.Target || strings.HasPrefix(target, s.Target+"/")) && len(s.Target) > len(in.Target) {
+			in = s
+		}
 	}
-	if _, err := os.Lstat(string(source)); errors.Is(err, fs.ErrNotExist) && access < sandbox.ReadWrite {
-		source = ""
+	if in.access == sandbox.None {
+		return in, standing{}
 	}
-	v.list = append(v.list, Mount{source, target, access == sandbox.ReadWrite})
+	return in, standing{path.Join(in.place, strings.TrimPrefix(target, in.Target)), in.access}
 }
 
-// part adds what holds at a name in the folder of a mount, where the source is
-// what stands there.
-func (v *view) part(name string, in sandbox.Mount, source sandbox.Host) error {
-	rel := strings.TrimPrefix(strings.TrimPrefix(name, in.Target), "/")
-	place := path.Join(string(host(in)), rel)
-	target := name
-	if in.Target == "/" {
-		target = path.Join(Work, name)
-	}
-	access, around := v.access(name), v.access(path.Dir(name))
-	own := string(source) == place // it is this folder itself, and no other stands in it
+// put makes what stands at a target what the sandbox has at a name. Where nothing
+// is around it, it is shown only by the name that commands have for it.
+func (v *view) put(name, target string, want standing, known bool) error {
+	in, now := v.at(target)
+	known = known && want.access > sandbox.None
 	switch {
-	case around == sandbox.None && (own || in.Target != "/"):
-		v.show(target, source, access)
+	case now == want:
 		return nil
-	case around == sandbox.None, own && access == around:
+	case now.access == sandbox.None:
+		if known {
+			v.show(target, want)
+		}
 		return nil
 	}
-	found, err := foundAt(string(host(in)), rel)
-	nested := in.Target != "/" && name == v.holder(name).Target // a mount that is seen here and nowhere else
+	found, err := foundAt(in.place, strings.TrimPrefix(strings.TrimPrefix(target, in.Target), "/"))
+	own := now.place == want.place // it is this folder itself, and no other stands in it
+	made := known && (!own || name == v.holder(name).Target)
 	switch {
 	case err != nil:
 		return &sandbox.Error{Op: "mount", Path: name, Code: sandbox.CodeOf(err), Hint: "commands cannot be kept to what is allowed there"}
-	case found == isMissing && nested && access > sandbox.None && around == sandbox.ReadWrite:
+	case found == isMissing && made && now.access == sandbox.ReadWrite:
 		// Where it stands is made for it.
-	case found == isMissing && !(nested && access > sandbox.None) && (around < sandbox.ReadWrite || !own):
+	case found == isMissing && !made && (now.access < sandbox.ReadWrite || !own):
 		return nil // nothing is there, and what a command may make there is not it
 	case found != isFolder:
 		return &sandbox.Error{Op: "mount", Path: name, Code: sandbox.ErrNotDir,
 			Hint: "other rules hold there than around it, and commands can be kept to them only where it is a folder: make it one, or give both the same rules"}
 	}
-	if access == sandbox.None {
-		v.list = append(v.list, Mount{Target: target})
-		return nil
-	}
-	v.show(target, source, access)
+	v.show(target, want)
 	return nil
+}
+
+// show adds a mount. A folder that is hidden, or is missing and may not be made, is
+// empty.
+func (v *view) show(target string, what standing) {
+	m := Mount{Source: sandbox.Host(what.place), Target: target, Write: what.access == sandbox.ReadWrite}
+	if _, err := os.Lstat(what.place); what.access == sandbox.None || errors.Is(err, fs.ErrNotExist) && !m.Write {
+		m.Source = ""
+	}
+	v.list = append(v.list, spot{m, what})
 }
 
 // What is found at a place.

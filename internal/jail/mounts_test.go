@@ -1,10 +1,13 @@
 package jail_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
@@ -60,6 +63,16 @@ func TestMountsOf(t *testing.T) {
 			"/m rw a, /m/b ro c"},
 		{"a mount in a mount, with no place", "a c", []mount{{"/m", "a", ro}, {"/m/b", "c", ro}}, nil,
 			"error mount /m/b: not_dir"},
+		{"a limit in a mount holds by both names", "data/deep", []mount{{"/", ".", rw}, {"/data", "data", rw}}, []sandbox.Limit{{Path: "/", Access: rw}, {Path: "/data/deep", Access: none}},
+			"/data rw data, /data/deep ro , /work rw ., /work/data/deep ro "},
+		{"and where the mount is of another folder", "data c/deep", []mount{{"/", ".", rw}, {"/data", "c", rw}}, []sandbox.Limit{{Path: "/", Access: rw}, {Path: "/data/deep", Access: ro}},
+			"/data rw c, /data/deep ro c/deep, /work rw ., /work/data rw c, /work/data/deep ro c/deep"},
+		{"a mount in a mount holds by both names", "data/deep c", []mount{{"/", ".", rw}, {"/data", "data", rw}, {"/data/deep", "c", ro}}, nil,
+			"/data rw data, /data/deep ro c, /work rw ., /work/c ro c, /work/data/deep ro c"},
+		{"a part of a mount over the system", "a/b", []mount{{"/usr", "a", ro}}, []sandbox.Limit{{Path: "/usr/b", Access: ro}},
+			"error mount /usr: invalid"},
+		{"a hidden mount over the working folder", "a", []mount{{"/", ".", ro}, {"/work", "a", none}}, nil,
+			"/work ro ., /work/a ro "},
 		{"a mount over the system", "a", []mount{{"/usr/a", "a", ro}}, nil,
 			"error mount /usr/a: invalid"},
 		{"a mount over the working folder", "a", []mount{{"/work", "a", ro}}, nil,
@@ -119,14 +132,68 @@ func TestMountsOf(t *testing.T) {
 	}
 }
 
-// Memory has no folder that a command could see.
+// Memory has no folder that a command could see, and no part of it has.
 func TestMountsOfMemory(t *testing.T) {
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/m", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadOnly}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list, err := jail.MountsOf(s); err == nil {
-		t.Errorf("got %v, want an error", list)
+	part, err := s.Restrict(sandbox.Limit{Path: "/m/etc", Access: sandbox.ReadOnly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*sandbox.Sandbox{s, part} {
+		if list, err := jail.MountsOf(s); err == nil {
+			t.Errorf("got %v, want an error", list)
+		}
+	}
+}
+
+// What is hidden or read-only stays so: the folders that it lies in cannot be moved
+// to where no rule is, for a later command.
+func TestPartsStay(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no command is run here")
+	}
+	top := t.TempDir()
+	for _, dir := range []string{"a/b/hidden", "a/b/fixed", "a/free"} {
+		if err := os.MkdirAll(filepath.Join(top, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(top, dir, "file"), []byte("canary"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Source: sandbox.Host(top), Access: sandbox.ReadWrite}}})
+	if err == nil {
+		s, err = s.Restrict(sandbox.Limit{Path: "/", Access: sandbox.ReadWrite}, sandbox.Limit{Path: "/a/b/hidden"}, sandbox.Limit{Path: "/a/b/fixed", Access: sandbox.ReadOnly})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second is a command that comes later
+		mounts, err := jail.MountsOf(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		session, err := jail.Start(jail.Policy{Mounts: mounts, Least: jail.Namespaces}, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := session.Run(context.Background(), jail.Shell(`cd /work; for d in a a/b a/b/hidden a/b/fixed; do mv -T $d moved && echo moved $d; done
+			echo x > a/b/fixed/file; cat moved/b/hidden/file moved/hidden/file moved/file; mv a/free a/freed || mv a/freed a/free; echo y > a/b/new && rm a/b/new && echo done`))
+		session.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(r.Stdout.Head); got != "done\n" {
+			t.Errorf("got %q, and %q", got, r.Stderr.Head)
+		}
+	}
+	for _, name := range []string{"a/b/hidden/file", "a/b/fixed/file"} {
+		if got, err := os.ReadFile(filepath.Join(top, name)); string(got) != "canary" {
+			t.Errorf("%s is %q, %v", name, got, err)
+		}
 	}
 }
 

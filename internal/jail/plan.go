@@ -3,6 +3,7 @@ package jail
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -21,6 +22,7 @@ type step struct {
 	Size   int64
 	Write  bool
 	Maybe  bool // the host may lack it
+	Each   bool // it is made anew for every command
 }
 
 // deed is a kind of step.
@@ -59,10 +61,10 @@ func system() []step {
 	)
 	for _, name := range []string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
 		"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/ca-certificates", "/etc/pki/ca-trust", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf", // not the keys beside them
-		"/etc/alternatives", "/etc/localtime", "/etc/mime.types", "/etc/os-release", "/etc/protocols", "/etc/services"} {
+		"/etc/alternatives", "/etc/mime.types", "/etc/os-release", "/etc/protocols", "/etc/services"} {
 		steps = append(steps, step{Do: bind, Target: name, Source: name, Maybe: true})
 	}
-	return steps
+	return append(steps, step{Do: sameLink, Target: "/etc/localtime", Source: "/etc/localtime", Maybe: true})
 }
 
 const (
@@ -103,7 +105,8 @@ func compile(p Policy, uid, gid int) plan {
 		step{Do: process, Target: "/proc"},
 		step{Do: folder, Target: Work},
 	)
-	for _, m := range p.Mounts { // ordered: a folder comes before what is in it
+	for i, m := range p.Mounts { // ordered: a folder comes before what is in it
+		steps = append(steps, held(p.Mounts[:i], m.Target)...)
 		do := layer
 		switch {
 		case m.Source == "":
@@ -111,9 +114,31 @@ func compile(p Policy, uid, gid int) plan {
 		case m.Write:
 			do = bind
 		}
-		steps = append(steps, step{Do: do, Target: m.Target, Source: string(m.Source), Write: m.Write})
+		steps = append(steps, step{Do: do, Target: m.Target, Source: string(m.Source), Write: m.Write, Each: true})
 	}
 	return plan{steps}
+}
+
+// held returns the folders between a target and the mount that it stands in, if
+// that may be written, as mounts of their own. What is a mount cannot be moved:
+// a folder that is none would carry what is hidden or read-only in it to a name
+// where it is not.
+func held(before []Mount, target string) []step {
+	var steps []step
+	var in Mount
+	for _, m := range before {
+		if strings.HasPrefix(target, m.Target+"/") && len(m.Target) > len(in.Target) {
+			in = m
+		}
+	}
+	for _, dir := range above(target) {
+		rel, ok := strings.CutPrefix(dir, in.Target+"/")
+		done := slices.ContainsFunc(before, func(m Mount) bool { return strings.HasPrefix(m.Target, dir+"/") })
+		if in.Write && ok && !done {
+			steps = append(steps, step{Do: bind, Target: dir, Source: path.Join(string(in.Source), rel), Write: true, Maybe: true, Each: true})
+		}
+	}
+	return steps
 }
 
 // above returns the folders above a name, the topmost first.
@@ -129,7 +154,7 @@ func above(name string) []string {
 // those of the policy.
 func environment(p Policy) []string {
 	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8",
-		"TERM=dumb", "GIT_OPTIONAL_LOCKS=0", "GOLEM_JAIL=1"}
+		"TERM=dumb", "GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_NOSYSTEM=1", "GOLEM_JAIL=1"}
 	for _, e := range p.Env {
 		if name, _, ok := strings.Cut(e, "="); ok && name != "" {
 			env = append(env, e)

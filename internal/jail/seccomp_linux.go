@@ -133,6 +133,8 @@ func seccomp(thread int) []unix.SockFilter {
 	// A pair of datagram sockets is not bound to one another: each can send to any
 	// name.
 	b.call(unix.SYS_SOCKETPAIR, func() {
+		b.load(atArgs)
+		b.unless(unix.AF_UNIX, deny|uint32(unix.EAFNOSUPPORT))
 		b.load(atArgs + 8)
 		b.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0, 0, 0xf) // without its flags
 		b.when(unix.SOCK_STREAM, allow)

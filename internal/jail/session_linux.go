@@ -54,6 +54,8 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 
 // heard waits for the first words of a part.
 func heard(w *wire) error {
+	w.wait(patience)
+	defer w.wait(0)
 	var r report
 	if _, err := w.receive(&r); err != nil {
 		return err
@@ -78,17 +80,26 @@ func (s *Session) Close() error {
 	return err
 }
 
-// cell returns one that waits, or a new one.
-func (s *Session) cell() (*wire, error) {
+// waiting returns a cell that waits, nil for none.
+func (s *Session) waiting() (*wire, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
 		return nil, errors.New("jail: the session has ended")
 	}
-	if n := len(s.idle); n > 0 {
-		c := s.idle[n-1]
-		s.idle = s.idle[:n-1]
-		return c, nil
+	n := len(s.idle)
+	if n == 0 {
+		return nil, nil
+	}
+	c := s.idle[n-1]
+	s.idle = s.idle[:n-1]
+	return c, nil
+}
+
+// cell returns one that waits, or a new one.
+func (s *Session) cell() (*wire, error) {
+	if c, err := s.waiting(); c != nil || err != nil {
+		return c, err
 	}
 	near, far, err := newWires()
 	if err != nil {
@@ -155,9 +166,9 @@ func (w *wire) await(ctx context.Context, most time.Duration) (v verdict, err er
 		defer close(told)
 		w.send(order{})
 	})
-	late := time.AfterFunc(most, func() { unix.Shutdown(w.fd, unix.SHUT_RDWR) })
+	w.wait(most)
 	_, err = w.receive(&v)
-	late.Stop()
+	w.wait(0)
 	if !stop() {
 		<-told // it would be taken for the next order's
 	}
@@ -166,6 +177,9 @@ func (w *wire) await(ctx context.Context, most time.Duration) (v verdict, err er
 
 // Run runs a command and returns when it and all that it started are gone.
 func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{Stopped: true, Level: s.level}, fmt.Errorf("jail: %w", err)
+	}
 	limits := s.policy.Limits.filled()
 	out, err := collect(limits.Output)
 	if err != nil {

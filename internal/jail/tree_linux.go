@@ -17,8 +17,8 @@ const (
 	newRoot = "/new"
 )
 
-// carryOut makes the tree, and goes to live in it. The host's is gone then.
-func (p plan) carryOut() error {
+// settle makes that place, and goes to live there.
+func settle() error {
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("mounts of its own: %w", err)
 	}
@@ -38,14 +38,17 @@ func (p plan) carryOut() error {
 	if err := unix.Chdir("/"); err != nil {
 		return err
 	}
+	return makeNothing()
+}
+
+// carryOut makes the tree but for what every command has anew, and goes to live in
+// it. The host's is gone then for the calling thread.
+func (p plan) carryOut() error {
 	if err := unix.Mount("golem", newRoot, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=4m"); err != nil {
 		return fmt.Errorf("the tree: %w", err)
 	}
-	if err := makeNothing(); err != nil {
-		return err
-	}
 	for _, s := range p.Steps {
-		if err := s.carryOut(); err != nil && !(s.Maybe && errors.Is(err, unix.ENOENT)) {
+		if err := s.carryOut(p.Steps); err != nil && !(s.Maybe && errors.Is(err, unix.ENOENT)) {
 			return fmt.Errorf("%s %s: %w", s.Do, s.Target, err)
 		}
 	}
@@ -64,12 +67,19 @@ func (p plan) carryOut() error {
 	return unix.Chdir("/")
 }
 
-func (s step) carryOut() error {
+// carryOut makes the thing, or the place where it will be.
+func (s step) carryOut(all []step) error {
 	at := newRoot + s.Target
 	for _, dir := range above(s.Target) {
 		if err := os.Mkdir(newRoot+dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
+	}
+	if s.Each {
+		if within(all, s) {
+			return nil
+		}
+		return ignoreExists(os.Mkdir(at, 0o755))
 	}
 	switch s.Do {
 	case folder:
@@ -82,21 +92,14 @@ func (s step) carryOut() error {
 		if to, err := os.Readlink(oldRoot + s.Source); err == nil {
 			return os.Symlink(to, at)
 		}
-		return bindTo(oldRoot+s.Source, at, false)
+		return bindTo(oldRoot+s.Source, at)
 	case bind:
-		return bindTo(oldRoot+s.Source, at, s.Write)
-	case layer:
-		return layerTo(oldRoot+s.Source, at)
-	case empty:
-		if err := ignoreExists(os.Mkdir(at, 0o755)); err != nil {
-			return err
-		}
-		return unix.Mount("golem", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_RDONLY, "mode=0555,size=4k")
+		return bindTo(oldRoot+s.Source, at)
 	case memory:
 		if err := ignoreExists(os.Mkdir(at, 0o755)); err != nil {
 			return err
 		}
-		return unix.Mount("golem", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=1777,size=%d", s.Size))
+		return unix.Mount("golem", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=1777,size=%d,nr_inodes=%d", s.Size, s.Size/4096))
 	case devices:
 		return makeDevices(at)
 	case process:
@@ -168,8 +171,8 @@ func makeProcess(at string) error {
 	return nil
 }
 
-// bindTo shows a folder or file of the host.
-func bindTo(source, at string, write bool) error {
+// bindTo shows a folder or file of the host, to be read.
+func bindTo(source, at string) error {
 	info, err := os.Stat(source)
 	if err != nil {
 		return errors.Unwrap(err)
@@ -182,16 +185,17 @@ func bindTo(source, at string, write bool) error {
 	if err != nil {
 		return err
 	}
-	// With what is mounted below: the kernel does not let it be taken away, because
-	// it may hide something.
-	if err := unix.Mount(source, at, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	from, err := unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
 		return err
 	}
-	flags := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
-	if !write {
-		flags |= unix.MOUNT_ATTR_RDONLY
+	defer unix.Close(from)
+	fd, err := clone(from, false)
+	if err != nil {
+		return err
 	}
-	return restrict(at, unix.AT_RECURSIVE, flags)
+	defer unix.Close(fd)
+	return put(fd, at)
 }
 
 // restrict adds flags to a mount, and with AT_RECURSIVE to all below it.
@@ -199,29 +203,9 @@ func restrict(at string, how uint, flags uint64) error {
 	return unix.MountSetattr(unix.AT_FDCWD, at, how, &unix.MountAttr{Attr_set: flags})
 }
 
-// layerTo shows a folder of the host, read-only, through an overlay: no socket or
-// pipe of the host is reached through it, and where it lies is not told. Where
-// something is mounted in the folder that cannot be: it is bound, read-only.
-func layerTo(source, at string) error {
-	if err := ignoreExists(os.Mkdir(at, 0o755)); err != nil {
-		return err
-	}
-	// The name that is mounted is all that the kernel shows of it.
-	if err := unix.Chdir(source); err != nil {
-		return err
-	}
-	defer unix.Chdir("/")
-	err := unix.Mount("golem", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_RDONLY, "lowerdir=.:"+noFolder+",userxattr")
-	if err == unix.EINVAL && mountsBelow(source) {
-		// An overlay shows one file system, and would show what the others hide.
-		return bindTo(source, at, false)
-	}
-	return err
-}
-
 // mountsBelow reports whether something is mounted in a folder.
 func mountsBelow(dir string) bool {
-	list, err := os.ReadFile(oldRoot + "/proc/self/mountinfo")
+	list, err := os.ReadFile(oldRoot + "/proc/thread-self/mountinfo")
 	name := strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(dir)
 	return err == nil && strings.Contains(string(list), " "+name+"/")
 }
@@ -255,7 +239,7 @@ func makeDevices(at string) error {
 	if err := os.Mkdir(at+"/shm", 0o1777); err != nil {
 		return err
 	}
-	if err := unix.Mount("golem", at+"/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size=64m"); err != nil {
+	if err := unix.Mount("golem", at+"/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,size=64m,nr_inodes=16384"); err != nil {
 		return err
 	}
 	return restrict(at, 0, unix.MOUNT_ATTR_RDONLY)

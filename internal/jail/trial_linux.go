@@ -41,8 +41,8 @@ func trials() []trial {
 		{tryIPC, unix.CLONE_NEWIPC, mapped, nothing},
 		{tryUTS, unix.CLONE_NEWUTS, mapped, nothing},
 		{tryNet, unix.CLONE_NEWNET, mapped, only(loopbackUp)},
-		{tryTree, unix.CLONE_NEWNS, mapped, only(plan{}.carryOut)},
-		{tryProc, unix.CLONE_NEWNS | unix.CLONE_NEWPID, mapped, only(plan{[]step{{Do: process, Target: "/proc"}}}.carryOut)},
+		{tryTree, unix.CLONE_NEWNS, mapped, only(func() error { _, err := newTree(plan{}); return err })},
+		{tryProc, unix.CLONE_NEWNS | unix.CLONE_NEWPID, mapped, only(func() error { _, err := newTree(plan{[]step{{Do: process, Target: "/proc"}}}); return err })},
 		{tryOverlay, unix.CLONE_NEWNS, mapped, throughOverlay},
 		{tryUpper, unix.CLONE_NEWNS, mapped, ontoOverlay},
 		{tryLandlock, 0, here, underLandlock},
@@ -122,11 +122,14 @@ func firstProcess() error {
 
 // throughOverlay reads a file through a layer that hides where it is.
 func throughOverlay(dir string) (attempt, error) {
-	p := plan{[]step{{Do: layer, Target: "/layer", Source: filepath.Join(dir, "lower")}}}
-	if err := p.carryOut(); err != nil {
+	t, err := newTree(plan{[]step{{Do: layer, Target: "/layer", Source: filepath.Join(dir, "lower"), Each: true}}})
+	if err == nil {
+		err = t.refresh()
+	}
+	if err != nil {
 		return attempt{}, err
 	}
-	_, err := os.ReadFile("/layer/file")
+	_, err = os.ReadFile("/layer/file")
 	return attempt{}, err
 }
 

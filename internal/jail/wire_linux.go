@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,7 +46,7 @@ func (w *wire) finish() error {
 		return nil
 	}
 	unix.Shutdown(w.fd, unix.SHUT_WR)
-	unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 2})
+	w.wait(2 * time.Second)
 	for {
 		var last json.RawMessage
 		files, err := w.receive(&last)
@@ -81,7 +82,11 @@ func (w *wire) send(message any, files ...int) error {
 
 // receive waits for a message. The end of the other side is io.EOF.
 func (w *wire) receive(message any) (files []int, err error) {
-	data, rights := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*8))
+	size, err := w.next()
+	if err != nil {
+		return nil, err
+	}
+	data, rights := make([]byte, size), make([]byte, unix.CmsgSpace(4*8))
 	var n, r int
 	for {
 		n, r, _, _, err = unix.Recvmsg(w.fd, data, rights, unix.MSG_CMSG_CLOEXEC)
@@ -89,13 +94,8 @@ func (w *wire) receive(message any) (files []int, err error) {
 			break
 		}
 	}
-	switch {
-	case errors.Is(err, unix.ECONNRESET):
-		return nil, io.EOF
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case n == 0:
-		return nil, io.EOF
 	}
 	messages, err := unix.ParseSocketControlMessage(rights[:r])
 	if err != nil {
@@ -109,6 +109,28 @@ func (w *wire) receive(message any) (files []int, err error) {
 		files = append(files, fds...)
 	}
 	return files, json.Unmarshal(data[:n], message)
+}
+
+// next waits for a message, and returns its size.
+func (w *wire) next() (int, error) {
+	for {
+		n, _, err := unix.Recvfrom(w.fd, nil, unix.MSG_PEEK|unix.MSG_TRUNC)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == nil && n == 0, errors.Is(err, unix.ECONNRESET):
+			return 0, io.EOF
+		case n > maxMessage:
+			return 0, fmt.Errorf("a message of %d bytes; %d are the most", n, maxMessage)
+		}
+		return n, err
+	}
+}
+
+// wait limits how long a message is waited for; 0 is without end.
+func (w *wire) wait(d time.Duration) {
+	limit := unix.NsecToTimeval(int64(d))
+	unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
 }
 
 // file returns a copy of the wire to hand to a process that is started.

@@ -1,0 +1,184 @@
+package jail_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// TestAttacksOverTime tries what one command does to the next, which may be in
+// another cell.
+func TestAttacksOverTime(t *testing.T) {
+	self := copyOfSelf(t, t.TempDir())
+	for _, a := range laterAttacks() {
+		t.Run(a.name, func(t *testing.T) { a.try(t, newYard(t, self)) })
+	}
+}
+
+// elsewhere runs a line in a cell that is made for it, because another command is
+// in the one that there was. What it printed is "" where there can be no such cell.
+func (y *yard) elsewhere(line string) string {
+	y.t.Helper()
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer os.WriteFile(y.work+"/go", nil, 0o644)
+	refused := make(chan struct{})
+	wait.Go(func() {
+		if _, err := y.session.Run(context.Background(), jail.Shell("echo > /work/began; until [ -e /work/go ]; do sleep 0.01; done")); err != nil {
+			close(refused)
+		}
+	})
+	for i := 0; ; i++ {
+		if _, err := os.Stat(y.work + "/began"); err == nil {
+			break
+		}
+		select {
+		case <-refused:
+			return ""
+		case <-time.After(10 * time.Millisecond):
+		}
+		if i > 1000 {
+			y.t.Fatal("the other did not start")
+		}
+	}
+	r, err := y.session.Run(context.Background(), jail.Shell(line))
+	if err != nil {
+		return ""
+	}
+	return y.learnt(r)
+}
+
+// within shows folders that lie in the one that may be written, and makes them. One
+// without a source is hidden.
+func (y *yard) within(mounts ...jail.Mount) {
+	y.t.Helper()
+	for _, m := range mounts {
+		if m.Source != "" {
+			m.Source = sandbox.Host(y.work) + "/" + m.Source
+			check(y.t, os.MkdirAll(string(m.Source), 0o755))
+		}
+		y.policy.Mounts = append(y.policy.Mounts, m)
+	}
+}
+
+// anew makes an empty folder, and begins another session.
+func (y *yard) anew(name string) {
+	y.t.Helper()
+	if y.session != nil {
+		y.session.Close()
+		y.session = nil
+	}
+	top, _, _ := strings.Cut(name, "/")
+	for _, old := range []string{top, "go", "began"} {
+		check(y.t, os.RemoveAll(y.work+"/"+old))
+	}
+	check(y.t, os.MkdirAll(y.work+"/"+name, 0o755))
+}
+
+// laterAttacks are on what comes after a command.
+func laterAttacks() []attack {
+	// As the cell sees the host's tree while it works, and as the host has it.
+	ways := func(y *yard) []string {
+		return []string{"/old" + y.outside, strings.Repeat("../", 20) + "old" + y.outside, "../../outside"}
+	}
+	return []attack{
+		{"a folder that is shown is swapped for a link", func(t *testing.T, y *yard) {
+			y.within(jail.Mount{Source: "a/in", Target: "/in2"})
+			for _, to := range ways(y) {
+				y.anew("a/in")
+				y.sh("rmdir a/in; ln -s %s a/in", to)
+				if out := y.elsewhere("cat /in2/.netrc; ls -A /in2"); strings.Contains(out, ".netrc\n") {
+					t.Errorf("%s is shown:\n%s", to, out)
+				}
+			}
+		}},
+		{"a folder that may be written is swapped for a link", func(t *testing.T, y *yard) {
+			y.within(jail.Mount{Source: "a/out", Target: "/out", Write: true})
+			for _, to := range ways(y) {
+				y.anew("a/out")
+				y.sh("rmdir a/out; ln -s %s a/out", to)
+				y.elsewhere("echo x > /out/planted") // what is outside is looked at in the end
+			}
+		}},
+		{"the place of a folder is swapped for a link", func(t *testing.T, y *yard) {
+			y.within(jail.Mount{Source: "other", Target: "/work/a/b/c"})
+			for _, to := range ways(y) {
+				y.anew("a/b/c")
+				y.sh("mv a/b a/was; ln -s %s a/b", to)
+				y.elsewhere("true")
+			}
+		}},
+		{"a folder that is shown is gone", func(t *testing.T, y *yard) {
+			y.within(jail.Mount{Source: "a/out", Target: "/out", Write: true})
+			y.sh("rmdir a/out")
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				y.session.Run(context.Background(), jail.Shell("true")) // with an error or without
+			}()
+			select {
+			case <-ended:
+			case <-time.After(20 * time.Second):
+				t.Error("the call does not end")
+			}
+		}},
+		{"what is hidden is moved", func(t *testing.T, y *yard) {
+			check(t, os.MkdirAll(y.work+"/a/hidden", 0o755))
+			check(t, os.WriteFile(y.work+"/a/hidden/key", []byte(y.canary), 0o644))
+			y.within(jail.Mount{Target: "/work/a/hidden"})
+			y.sh("mv a b && mkdir -p a/hidden")
+			y.elsewhere("cat /work/*/hidden/key")
+		}},
+		{"what may only be read is moved", func(t *testing.T, y *yard) {
+			y.within(jail.Mount{Source: "a/kept", Target: "/work/a/kept"})
+			check(t, os.WriteFile(y.work+"/a/kept/file", []byte("kept"), 0o644))
+			y.sh("mv a b && mkdir -p a/kept")
+			y.elsewhere("echo x > /work/b/kept/file")
+			for _, name := range []string{"/a/kept/file", "/b/kept/file"} {
+				if data, err := os.ReadFile(y.work + name); err == nil && string(data) != "kept" {
+					t.Errorf("%s was written", name)
+				}
+			}
+		}},
+		{"memory and messages that no process holds", func(t *testing.T, y *yard) {
+			if out := y.sh("ipcmk -M 4096; ipcmk -Q; ipcmk -S 1"); strings.Count(out, "id: ") != 3 {
+				t.Fatalf("they could not be made:\n%s", out)
+			}
+			y.is(y.sh("tail -q -n +2 /proc/sysvipc/*"), "")
+		}},
+		{"files that are empty fill a file system as well", func(t *testing.T, y *yard) {
+			y.policy.Limits.Temp = 4 << 20
+			var inodes [2]int64
+			fmt.Sscan(y.sh("stat -f -c %%c /tmp /dev/shm"), &inodes[0], &inodes[1])
+			for _, n := range inodes { // each is about a kilobyte of the kernel's memory
+				if n == 0 || n > 1<<16 {
+					t.Errorf("%d files can be made in memory", n)
+				}
+			}
+		}},
+		{"the wish to stop comes with the command", func(t *testing.T, y *yard) {
+			y.sh("true")
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			var wait sync.WaitGroup
+			for range 4 {
+				wait.Go(func() {
+					for range 100 {
+						if r, err := y.session.Run(ctx, jail.Shell("sleep 2; echo went on")); err == nil && len(r.Stdout.Head) > 0 {
+							t.Error("it was not stopped")
+							return
+						}
+					}
+				})
+			}
+			wait.Wait()
+		}},
+	}
+}

@@ -1,0 +1,86 @@
+package jail
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// printed returns a plan as text, a step a line.
+func printed(p plan) string {
+	var b strings.Builder
+	for _, s := range p.Steps {
+		fmt.Fprintf(&b, "%-8s %s", s.Do, s.Target)
+		switch s.Do {
+		case file, link:
+			b.WriteString(" says " + strconv.Quote(s.Source))
+		default:
+			if s.Source != "" {
+				b.WriteString(" from " + s.Source)
+			}
+		}
+		if s.Size != 0 {
+			fmt.Fprintf(&b, " of %d bytes", s.Size)
+		}
+		if s.Write {
+			b.WriteString(", writable")
+		}
+		if s.Maybe {
+			b.WriteString(", if there")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// TestPlan holds the plans of some policies, as text.
+func TestPlan(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		policy Policy
+		uid    int
+		gid    int
+	}{
+		{"none", Policy{}, 0, 0},
+		{"user", Policy{}, 1000, 100},
+		{"read", Policy{Mounts: []Mount{{Source: "/host/project", Target: Work}}}, 0, 0},
+		{"parts", Policy{Mounts: []Mount{
+			{Source: "/host/project", Target: Work, Write: true},
+			{Source: "/host/project/fixed", Target: Work + "/fixed"},
+			{Source: "/host/project/fixed/free", Target: Work + "/fixed/free", Write: true},
+			{Target: Work + "/kept/deep/secret"},
+			{Source: "/host/project/kept/deep/still", Target: Work + "/kept/deep/still"},
+			{Target: Work + "/secret"},
+		}}, 1000, 1000},
+		{"mounts", Policy{Mounts: []Mount{
+			{Source: "/host/in", Target: "/in"},
+			{Source: "/host/elsewhere", Target: "/in/deep/er", Write: true},
+			{Target: "/missing"},
+			{Source: "/host/out", Target: "/out", Write: true},
+			{Source: "/host/project", Target: Work, Write: true},
+			{Source: "/host/in", Target: Work + "/in"},
+			{Source: "/host/elsewhere", Target: Work + "/in/deep/er", Write: true},
+		}, Limits: Limits{Temp: 1 << 20}}, 0, 0},
+		{"network", Policy{Network: true, Env: []string{"A=b"}}, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			golden := filepath.Join("testdata", "plan", test.name+".txt")
+			got := printed(compile(test.policy, test.uid, test.gid))
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("got:\n%s\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
