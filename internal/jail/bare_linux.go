@@ -37,13 +37,7 @@ const online deed = "online"
 func Start(p Policy, now func() time.Time) (*Session, error) {
 	s, err := startNamespaces(p, now)
 	if err == nil {
-		// That namespaces can be made does not say that a tree can.
-		var c *wire
-		if c, err = s.cell(); err == nil {
-			s.put(c)
-			return s, nil
-		}
-		s.Close()
+		return s, nil
 	}
 	if p.Least > Landlock {
 		return nil, noSandbox(p.Least, err)
@@ -220,7 +214,7 @@ func bareCell(w *wire) error {
 		return err
 	}
 	h.look = func(do func() error) error { return do() }
-	h.ready = func() error { return nil }
+	h.ready, h.ahead = func() error { return nil }, func() {}
 	h.signal = func(s syscall.Signal) { h.do(func() error { return signalFenced(s) }) }
 	h.others = processesOf(os.Getuid()) + cellThreads
 	h.where = func(o order) order { return o.bare(p, temp) }

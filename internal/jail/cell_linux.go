@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -39,7 +40,6 @@ type verdict struct {
 // cell is the first process of a process namespace. It makes the tree, then runs
 // one command after the other.
 func cell(w *wire) error {
-	brace()
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	var p plan
 	groups, err := w.receive(&p)
@@ -50,27 +50,42 @@ func cell(w *wire) error {
 	if err != nil {
 		return err
 	}
-	eyes, err := newThread(tree.enter)
-	if err != nil {
+	// The first folders are made ready while the threads are.
+	threads := make(chan error, 2)
+	var eyes thread
+	var h *hands
+	go func() {
+		var err error
+		eyes, err = newThread(tree.enter)
+		brace()
+		threads <- err
+	}()
+	go func() {
+		var err error
+		h, err = newHands(groups, func() error { return tree.confine(p) })
+		threads <- err
+	}()
+	ready := tree.refresh()
+	if err := errors.Join(<-threads, <-threads, ready); err != nil {
 		return err
 	}
-	h, err := newHands(groups, func() error {
-		if err := tree.enter(); err != nil {
-			return err
-		}
-		if err := confineThread(); err != nil {
-			return err
-		}
-		if err := fenceOf(p).close(); err != nil && err != errNoLandlock {
-			return err
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	h.look, h.ready, h.signal, h.others = eyes.do, tree.refresh, signalNamespace, cellThreads
+	h.look, h.ready, h.ahead, h.signal, h.others, h.prepared = eyes.do, tree.refresh, tree.ahead, signalNamespace, cellThreads, true
 	return h.serve(w)
+}
+
+// confine moves the calling thread into the tree, and takes from it what a command
+// must not have.
+func (t *tree) confine(p plan) error {
+	if err := t.enter(); err != nil {
+		return err
+	}
+	if err := confineThread(); err != nil {
+		return err
+	}
+	if err := fenceOf(p).close(); err != nil && err != errNoLandlock {
+		return err
+	}
+	return nil
 }
 
 // serve says that the cell is ready, and runs what it is told to.
@@ -143,6 +158,7 @@ type hands struct {
 	thread
 	look   func(func() error) error // does something where the processes of commands can be seen
 	ready  func() error             // makes the folders of a command ready
+	ahead  func()                   // begins to, for the next one
 	where  func(order) order        // names of the order as they are here, where they differ
 	signal func(syscall.Signal)     // reaches all that commands have started, at once
 	others int64                    // processes that the kernel counts with those of commands
@@ -188,6 +204,7 @@ func (h *hands) run(o order, cancel <-chan struct{}) verdict {
 	if err != nil {
 		return verdict{Error: err.Error()}
 	}
+	h.ahead()
 	o.limitFirst(pid)
 	var v verdict
 	var spent atomic.Int64

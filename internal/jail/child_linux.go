@@ -50,6 +50,10 @@ func Child(args []string, stderr io.Writer) (code int, is bool) {
 		fmt.Fprintln(stderr, "golem: close_range:", err)
 		return 1, true
 	}
+	if args[0] != probeWord {
+		// If memory of the machine runs out, parts of a session end before others do.
+		os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
+	}
 	runtime.LockOSThread() // what is started dies with the thread that started it
 	if err := work(w); err != nil {
 		w.send(report{Error: err.Error()})

@@ -19,8 +19,9 @@ import (
 type tree struct {
 	plan    plan
 	outside thread
-	inside  int  // its mount namespace
-	shown   bool // folders are mounted
+	inside  int          // its mount namespace
+	shown   []step       // what is mounted
+	next    chan *making // what will be, if it is being made
 }
 
 // newTree makes the tree of a plan, and moves the calling thread into it.
@@ -56,48 +57,113 @@ func (t *tree) enter() error {
 	return nil
 }
 
-// refresh mounts the folders as they are now.
-func (t *tree) refresh() error {
-	var steps []step
-	var made []int
-	defer func() {
-		for _, fd := range made {
+// A making is the mounts for one command, which are nowhere yet.
+type making struct {
+	steps []step
+	fds   []int
+	from  [][2]uint64 // the folders that they show, as the kernel numbers them
+	err   error
+}
+
+func (m *making) close() {
+	for _, fd := range m.fds {
+		unix.Close(fd)
+	}
+}
+
+// make makes the mounts. It runs outside.
+func (t *tree) make() *making {
+	m := &making{}
+	for _, s := range t.plan.Steps {
+		if !s.Each {
+			continue
+		}
+		fd, from, err := s.detached()
+		if s.Maybe && errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			m.err = fmt.Errorf("%s %s: %w", s.Do, s.Target, err)
+			return m
+		}
+		m.steps, m.fds, m.from = append(m.steps, s), append(m.fds, fd), append(m.from, from)
+	}
+	return m
+}
+
+// holds reports whether the folders are still those that there are.
+func (m *making) holds(t *tree) bool {
+	i := 0
+	for _, s := range t.plan.Steps {
+		if !s.Each {
+			continue
+		}
+		var from [2]uint64
+		fd, err := s.open()
+		if err == nil && fd >= 0 {
+			from, err = number(fd)
 			unix.Close(fd)
 		}
-	}()
-	err := t.outside.do(func() error {
-		for _, s := range t.plan.Steps {
-			if !s.Each {
-				continue
-			}
-			fd, err := s.detached()
-			if s.Maybe && errors.Is(err, unix.ENOENT) {
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("%s %s: %w", s.Do, s.Target, err)
-			}
-			steps, made = append(steps, s), append(made, fd)
+		if s.Maybe && err == unix.ENOENT {
+			continue
 		}
+		if err != nil || i >= len(m.from) || m.from[i] != from {
+			return false
+		}
+		i++
+	}
+	return m.err == nil && i == len(m.from)
+}
+
+// ahead begins to make the mounts for the next command, while one runs: what they
+// show is looked at only when it is used.
+func (t *tree) ahead() {
+	t.next = make(chan *making, 1)
+	go t.outside.do(func() error { t.next <- t.make(); return nil })
+}
+
+// ready returns mounts of the folders that there are now.
+func (t *tree) ready() *making {
+	var m *making
+	if t.next != nil {
+		m, t.next = <-t.next, nil
+	}
+	t.outside.do(func() error {
+		if m != nil && m.holds(t) {
+			return nil
+		}
+		if m != nil {
+			m.close()
+		}
+		m = t.make()
 		return nil
 	})
-	if err != nil {
-		return err
+	return m
+}
+
+// refresh mounts the folders as they are now.
+func (t *tree) refresh() error {
+	m := t.ready()
+	defer m.close()
+	if m.err != nil {
+		return m.err
 	}
-	for _, s := range steps {
-		if t.shown && !within(steps, s) {
-			if err := unix.Unmount(s.Target, unix.MNT_DETACH); err != nil { // with what is mounted in it
-				return fmt.Errorf("unmount %s: %w", s.Target, err)
-			}
+	for _, s := range t.shown {
+		if within(t.shown, s) {
+			continue
+		}
+		if err := unix.Unmount(s.Target, unix.MNT_DETACH); err != nil { // with what is mounted in it
+			return fmt.Errorf("unmount %s: %w", s.Target, err)
 		}
 	}
-	t.shown = true
-	for i, s := range steps {
-		if err := put(made[i], s.Target); err != nil {
+	t.shown = nil
+	for i, s := range m.steps {
+		if err := put(m.fds[i], s.Target); err != nil {
 			return fmt.Errorf("%s %s: %w", s.Do, s.Target, err)
 		}
+		t.shown = append(t.shown, s)
 	}
-	for _, s := range steps {
+	for _, s := range m.steps {
 		if s.Do != empty { // what stands in it is there by now
 			continue
 		}
@@ -132,34 +198,51 @@ func put(fd int, target string) error {
 	return err
 }
 
-// detached makes the mount of a step, which is nowhere yet. It runs outside, where
-// the host's tree is at oldRoot.
-func (s step) detached() (int, error) {
+// open opens the folder of a step outside, where the host's tree is at oldRoot; -1
+// for one that has none. A policy names folders without a link on the way: one that
+// is there now was put there by a command that may write around it.
+func (s step) open() (int, error) {
 	if s.Do == empty {
-		return fileSystem("tmpfs", 0, [2]string{"mode", "0755"}, [2]string{"size", "64k"})
+		return -1, nil
 	}
-	// A policy names folders without a link on the way. One that is there now was put
-	// there by a command that may write around it.
-	source, err := unix.Openat2(unix.AT_FDCWD, oldRoot+s.Source, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	return unix.Openat2(unix.AT_FDCWD, oldRoot+s.Source, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+}
+
+// number returns how the kernel numbers what is open.
+func number(fd int) ([2]uint64, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	return [2]uint64{uint64(st.Dev), st.Ino}, err
+}
+
+// detached makes the mount of a step, which is nowhere yet, and tells what it is
+// of.
+func (s step) detached() (fd int, from [2]uint64, err error) {
+	if s.Do == empty {
+		fd, err = fileSystem("tmpfs", 0, [2]string{"mode", "0755"}, [2]string{"size", "64k"})
+		return fd, from, err
+	}
+	source, err := s.open()
 	if err == unix.ELOOP {
-		return -1, errors.New("a link is on the way to the folder now, and none was when it was given")
+		return -1, from, errors.New("a link is on the way to the folder now, and none was when it was given")
 	}
 	if err != nil {
-		return -1, err
+		return -1, from, err
 	}
 	defer unix.Close(source)
-	switch s.Do {
-	case bind:
-		return clone(source, s.Write)
-	case layer:
-		fd, err := overlay(source)
-		if err == unix.EINVAL && mountsBelow(oldRoot+s.Source) {
-			// An overlay shows one file system, and would show what the others hide.
-			return clone(source, false)
-		}
-		return fd, err
+	if from, err = number(source); err != nil {
+		return -1, from, err
 	}
-	return -1, errors.New("no such step")
+	if s.Do == bind {
+		fd, err = clone(source, s.Write)
+		return fd, from, err
+	}
+	fd, err = overlay(source)
+	if err == unix.EINVAL && mountsBelow(oldRoot+s.Source) {
+		// An overlay shows one file system, and would show what the others hide.
+		fd, err = clone(source, false)
+	}
+	return fd, from, err
 }
 
 // clone returns what is open of the host, with what is mounted in it: the kernel

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,10 +38,8 @@ const (
 )
 
 // brace makes ready for a command that does its worst: the threads that the cell
-// will need are there before there can be too many, and if memory of the machine
-// runs out it is ended before others are.
+// will need are there before there can be too many.
 func brace() {
-	os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	const n = 6
 	var ready, done sync.WaitGroup
 	ready.Add(n)
@@ -136,6 +135,9 @@ func removeShared() {
 		return
 	}
 	for name, call := range map[string]uintptr{"shm": unix.SYS_SHMCTL, "msg": unix.SYS_MSGCTL, "sem": unix.SYS_SEMCTL} {
+		if !anyShared(name, call) {
+			continue
+		}
 		list, _ := os.ReadFile("/proc/sysvipc/" + name)
 		for line := range strings.Lines(string(list)) {
 			f := strings.Fields(line)
@@ -151,6 +153,23 @@ func removeShared() {
 			}
 		}
 	}
+}
+
+// anyShared asks the kernel whether there is any of a kind, which is quicker than
+// a list.
+func anyShared(name string, call uintptr) bool {
+	const shmInfo, msgInfo, semInfo = 14, 12, 19
+	var info [32]int32
+	switch name {
+	case "shm":
+		unix.Syscall(call, 0, shmInfo, uintptr(unsafe.Pointer(&info)))
+		return info[0] != 0 // used_ids
+	case "msg":
+		unix.Syscall(call, 0, msgInfo, uintptr(unsafe.Pointer(&info)))
+		return info[0] != 0 // msgpool: how many there are
+	}
+	unix.Syscall6(call, 0, 0, semInfo, uintptr(unsafe.Pointer(&info)), 0, 0)
+	return info[7] != 0 // semusz: how many there are
 }
 
 // watch looks after a command until it has ended, and ends it when it has gone

@@ -33,22 +33,30 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer far.Close()
 	cmd, err := again(launchWord, far, &syscall.SysProcAttr{})
+	far.Close()
 	if err != nil {
 		near.Close()
 		return nil, fmt.Errorf("jail: %w", err)
 	}
 	s := &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups()}
-	err = near.send(holdingOf(p.Network))
+	var c *wire
+	if err = near.send(holdingOf(p.Network)); err == nil {
+		c, err = s.newCell() // asked for before there is a holder to answer: it finds the question
+	}
 	if err == nil {
 		err = heard(near)
 	}
 	cmd.Wait() // the launcher is done when the holder speaks
+	if err == nil {
+		err = heard(c) // that namespaces can be made does not say that a tree can
+	}
 	if err != nil {
-		near.Close()
+		s.drop(c)
+		s.Close()
 		return nil, fmt.Errorf("jail: %w", err)
 	}
+	s.put(c)
 	return s, nil
 }
 
@@ -101,6 +109,19 @@ func (s *Session) cell() (*wire, error) {
 	if c, err := s.waiting(); c != nil || err != nil {
 		return c, err
 	}
+	c, err := s.newCell()
+	if err == nil {
+		err = heard(c)
+	}
+	if err != nil {
+		s.drop(c)
+		return nil, fmt.Errorf("jail: %w", err)
+	}
+	return c, nil
+}
+
+// newCell asks the holder for a cell, which says when it is ready.
+func (s *Session) newCell() (*wire, error) {
 	near, far, err := newWires()
 	if err != nil {
 		return nil, err
@@ -109,15 +130,7 @@ func (s *Session) cell() (*wire, error) {
 	if err = s.holder.send(struct{}{}, far.fd); err == nil {
 		err = near.send(s.plan, s.groups.make(near, s.policy.Limits.filled())...)
 	}
-	if err == nil {
-		err = heard(near)
-	}
-	if err != nil {
-		near.Close()
-		s.groups.drop(near)
-		return nil, fmt.Errorf("jail: %w", err)
-	}
-	return near, nil
+	return near, err
 }
 
 // put takes back a cell that has run a command.
