@@ -107,11 +107,30 @@ func TestShellFiltered(t *testing.T) {
 	}
 	program("  require_os_sandbox: namespaces\n")
 	out, errs, code = runFiltered(t, dir, state, "tool", "shell", "--command", "echo more > file2")
-	if code != 5 || !strings.Contains(errs, "no_os_sandbox; the level namespaces is not to be had here") {
+	if code != 5 || !strings.Contains(errs, "no_os_sandbox; the program requires the level namespaces, which is not to be had here (") {
 		t.Errorf("pinned: code %d, want 5\n%s%s", code, out, errs)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "file2")); err == nil {
 		t.Error("pinned: the command has run")
+	}
+	out, errs, code = runFiltered(t, dir, state, "tool", "shell", "--command", "true", "--approval", "interactive")
+	if code != 5 || strings.Contains(errs, "consent") {
+		t.Errorf("pinned, and asked: code %d, want 5\n%s%s", code, out, errs)
+	}
+	out, errs, code = runFiltered(t, dir, state, "doctor")
+	for _, want := range []string{"\nrequired     no    the program requires namespaces (require_os_sandbox), and the best here is landlock: its commands are refused\n", "\ncommands of this program are refused: "} {
+		if code != 5 || !strings.Contains(out, want) {
+			t.Errorf("doctor: code %d, lacks %q\n%s%s", code, want, out, errs)
+		}
+	}
+	program("  mounts:\n    - {source: ./sub, target: /sub, mode: ro}\n")
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code = runFiltered(t, dir, state, "tool", "shell", "--command", "true")
+	const want = "/sub is read-only inside /work, which may be written, and landlock opens all that is below a folder; give both folders the same rules, or mend namespaces: golem doctor says how\n"
+	if code != 5 || !strings.HasPrefix(errs, "golem: jail: no_os_sandbox; the level namespaces is not to be had here (") || !strings.HasSuffix(errs, want) || strings.Count(errs, "\n") != 1 {
+		t.Errorf("a part that is read-only: code %d, want 5 and one line\n%s%s", code, out, errs)
 	}
 }
 

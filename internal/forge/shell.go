@@ -25,6 +25,7 @@ type commands struct {
 
 	mu       sync.Mutex
 	sessions []session
+	able     bool // what is required was tried, and is there
 }
 
 // A session is one of the jail, with the mounts that it was started with.
@@ -49,8 +50,48 @@ func (c *commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail
 		return jail.Result{}, told(err, jail.ErrNoSandbox)
 	}
 	r, err := s.Run(ctx, command)
+	if err != nil && ctx.Err() != nil {
+		return r, &sandbox.Error{Op: "shell", Code: "stopped", Hint: "it was stopped before it could begin"}
+	}
 	return r, told(err, sandbox.ErrInternal)
 }
+
+// Able implements shell.Runner. What the program requires is tried once, with no
+// folder; where it requires nothing the best is taken when a command runs.
+func (c *commands) Able() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.level == policy.AnyLevel || c.able {
+		return nil
+	}
+	p := c.policy
+	err := c.require(&p)
+	if err == nil {
+		var s *jail.Session
+		if s, err = jail.Start(p, c.now); err == nil {
+			err = s.Close()
+		}
+	}
+	c.able = err == nil
+	return told(err, jail.ErrNoSandbox)
+}
+
+// require puts the level that the program requires into a policy.
+func (c *commands) require(p *jail.Policy) error {
+	switch c.level {
+	case policy.AnyLevel:
+	case policy.Landlock:
+		p.Least = jail.Landlock
+	case policy.Namespaces:
+		p.Least = jail.Namespaces
+	default:
+		return &sandbox.Error{Op: "shell", Code: jail.ErrNoSandbox, Hint: "the program requires " + c.level.String() + ", which this version does not have; " + noContainer}
+	}
+	return nil
+}
+
+// noContainer is what to do about a level above all that there are.
+const noContainer = "namespaces is the strongest: write require_os_sandbox: namespaces, or leave it out"
 
 // session returns the one for commands that see these files.
 func (c *commands) session(files *sandbox.Sandbox) (*jail.Session, error) {
@@ -70,14 +111,8 @@ func (c *commands) session(files *sandbox.Sandbox) (*jail.Session, error) {
 	}
 	p := c.policy
 	p.Mounts = mounts
-	switch c.level {
-	case policy.AnyLevel:
-	case policy.Landlock:
-		p.Least = jail.Landlock
-	case policy.Namespaces:
-		p.Least = jail.Namespaces
-	default:
-		return nil, &sandbox.Error{Op: "shell", Code: jail.ErrNoSandbox, Hint: "the program requires " + c.level.String() + ", which this version does not have"}
+	if err := c.require(&p); err != nil {
+		return nil, err
 	}
 	s, err := jail.Start(p, c.now)
 	if err != nil {

@@ -138,14 +138,17 @@ func (p *Program) widenWorker(add func(from, what string), w *worker.Worker) {
 	if w.Shell != nil {
 		for _, r := range w.Shell.Rules {
 			if r.Consent == policy.PreApproved {
-				add(r.From, who+"runs "+whole(r.Pattern)+" without being asked about")
+				add(r.From, who+"runs "+whole(r.Pattern)+asksYet)
 			}
 		}
 		if w.Shell.Default == policy.PreApproved {
-			add(w.Shell.From, who+"runs any command without being asked about")
+			add(w.Shell.From, who+"runs any command"+asksYet)
 		}
 	}
 }
+
+// asksYet is said of commands that the files want to run unasked.
+const asksYet = " without being asked about, once that is possible: in this version every command asks"
 
 // widenGit adds where results go by the user's own hand, and as whom.
 func (p *Program) widenGit(add func(from, what string), who string, g worker.Git, from string) {

@@ -494,7 +494,7 @@ func wayAttacks() []attack {
 					lines[i] = strings.ReplaceAll(lines[i], y.temp(), "/tmp")
 				}
 			}
-			y.is(strings.Join(lines, ""), "GIT_CONFIG_NOSYSTEM=1\nGIT_OPTIONAL_LOCKS=0\nGIVEN=yes\nGOLEM_JAIL=1\nHOME=/tmp\nLANG=C.UTF-8\nPATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin\nTERM=dumb\nTMPDIR=/tmp\n")
+			y.is(strings.Join(lines, ""), "GIT_CONFIG_NOSYSTEM=1\nGIT_OPTIONAL_LOCKS=0\nGIVEN=yes\nGOLEM_JAIL=1\nHOME=/tmp\nLANG=C.UTF-8\nPATH=/usr/local/bin:/usr/bin:/bin:/usr/local/go/bin:/usr/local/sbin:/usr/sbin:/sbin\nTERM=dumb\nTMPDIR=/tmp\n")
 			y.sh(`cat /proc/*/environ /proc/*/task/*/environ; true`)
 		}},
 		{"S18 typing into a terminal", func(t *testing.T, y *yard) {

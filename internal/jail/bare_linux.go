@@ -40,19 +40,34 @@ func Start(p Policy, now func() time.Time) (*Session, error) {
 		return s, nil
 	}
 	if p.Least > Landlock {
-		return nil, noSandbox(p.Least, err)
+		return nil, noSandbox("the program requires the level "+p.Least.String()+", which is not to be had here", err, nil)
 	}
 	s, bare := startBare(p, now)
 	if bare != nil {
-		return nil, noSandbox(Landlock, errors.Join(err, bare))
+		return nil, noSandbox("the level namespaces is not to be had here", err, bare)
 	}
 	return s, nil
 }
 
-// noSandbox is the error of a level that is not there.
-func noSandbox(l Level, cause error) error {
-	return &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: fmt.Sprintf("the level %s is not to be had here: %v; golem doctor says why", l, cause)}
+// noSandbox is the error of levels that are not there, with the cause of each and
+// the way out. Nothing of it breaks the line.
+func noSandbox(what string, namespaces, landlock error) error {
+	line := func(err error) string {
+		return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "jail: ")), " ")
+	}
+	what += " (" + line(namespaces) + ")"
+	out := "golem doctor says why, and what to do"
+	if landlock != nil {
+		what += ", and the level landlock, which is left, does not do: " + line(landlock)
+	}
+	if errors.Is(landlock, errWithin) {
+		out = "give both folders the same rules, or mend namespaces: golem doctor says how"
+	}
+	return &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: what + "; " + out}
 }
+
+// errWithin is why a fence alone cannot keep a policy.
+var errWithin = errors.New("landlock opens all that is below a folder")
 
 // startBare starts a session without namespaces.
 func startBare(p Policy, now func() time.Time) (*Session, error) {
@@ -95,10 +110,10 @@ func inside(mounts []Mount) error {
 	for _, m := range mounts {
 		for _, over := range mounts {
 			if m.Source == "" && over.Source != "" && within(m.Target, over.Target) {
-				return fmt.Errorf("%s is hidden inside a folder that is shown, which needs namespaces", m.Target)
+				return fmt.Errorf("%s is hidden inside %s, which is shown, and %w", m.Target, over.Target, errWithin)
 			}
 			if m.Source != "" && !m.Write && over.Write && within(string(m.Source), string(over.Source)) {
-				return fmt.Errorf("%s is read-only inside a folder that is written, which needs namespaces", m.Target)
+				return fmt.Errorf("%s is read-only inside %s, which may be written, and %w", m.Target, over.Target, errWithin)
 			}
 		}
 	}

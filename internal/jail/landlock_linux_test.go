@@ -338,6 +338,8 @@ func TestBareIsSaid(t *testing.T) {
 			s, err := jail.Start(policy, time.Now)
 			if !errors.Is(err, jail.ErrNoSandbox) {
 				t.Errorf("%s: %v, want %v", what, err, jail.ErrNoSandbox)
+			} else if text := err.Error(); strings.Contains(text, "\n") || !strings.Contains(text, "golem doctor says") {
+				t.Errorf("%s: %q, want one line with a way out", what, text)
 			}
 			if err == nil {
 				s.Close()

@@ -18,18 +18,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How limits hold. Open files, the size of a file, memory of a process and the
-// number of processes are limits of the cell itself, set before its first
-// command: what it forks has them from the first instruction on, and cannot raise
-// them. A cell needs some for itself: no command has less than 32 open files, and
-// one that may have less memory gets that limit just after the fork. Time, and the processor time of
-// all processes together, are watched, as is what no control group and no kernel
-// limit holds here.
+// How limits hold. Open files, the size of a file and the number of processes are
+// limits of the cell itself, set before its first command: what it forks has them
+// from the first instruction on, and cannot raise them. A cell needs some for
+// itself: no command has less than 32 open files, and the right to the processes
+// that the cell may have besides is taken from a command just after the fork. Time,
+// and the processor time of all processes together, are watched, as is what no
+// control group and no kernel limit holds here. So is memory: a limit of the kernel
+// only keeps a process from asking for far too much.
 const (
 	cellFiles = 32
 	cellData  = 256 << 20
-	// cellThreads are those of holder and cells, which the kernel counts as
-	// processes of the user.
+	// threadData is what a thread asks for as its stack, nearly all of which it
+	// never uses.
+	threadData = 8 << 20
+	// cellThreads is room for threads of holder and cells, which the kernel counts
+	// as processes of the user.
 	cellThreads = 48
 	// glance is how often a command is looked at, and blink where nothing holds the
 	// number of its processes.
@@ -61,12 +65,21 @@ func brace() {
 
 // limitSelf sets the limits of an order on the cell, for all that it forks.
 func (o order) limitSelf(others int64) error {
+	if o.onlyUser() {
+		others = neighbours(0) + cellThreads
+	}
+	if o.WatchMemory { // a control group would hold what is used
+		most := o.Memory + o.Processes*threadData + cellData
+		if err := limit(0, unix.RLIMIT_DATA, most, most); err != nil {
+			return err
+		}
+	}
 	for _, l := range []struct {
 		resource int
 		most     int64
 	}{{unix.RLIMIT_NOFILE, max(o.Files, cellFiles)}, {unix.RLIMIT_FSIZE, o.FileSize},
 		{unix.RLIMIT_CORE, 1}, // as good as 0, and where the host gives core files to a program 0 would start it
-		{unix.RLIMIT_DATA, max(o.Memory, cellData)}, {unix.RLIMIT_RTPRIO, 0}, {unix.RLIMIT_NICE, 0}, {unix.RLIMIT_MSGQUEUE, 0}, {unix.RLIMIT_NPROC, o.Processes + others}} {
+		{unix.RLIMIT_RTPRIO, 0}, {unix.RLIMIT_NICE, 0}, {unix.RLIMIT_MSGQUEUE, 0}, {unix.RLIMIT_NPROC, o.Processes + others}} {
 		if err := limit(0, l.resource, l.most, l.most); err != nil {
 			return err
 		}
@@ -78,9 +91,54 @@ func (o order) limitSelf(others int64) error {
 func (o order) limitFirst(pid int) {
 	seconds := int64((o.CPU + time.Second - 1) / time.Second)
 	limit(pid, unix.RLIMIT_CPU, seconds, seconds+1)
-	if o.Memory < cellData {
-		limit(pid, unix.RLIMIT_DATA, o.Memory, o.Memory)
+	var most unix.Rlimit
+	if o.onlyUser() && unix.Prlimit(pid, unix.RLIMIT_NPROC, nil, &most) == nil {
+		limit(pid, unix.RLIMIT_NPROC, int64(most.Cur), int64(most.Cur))
 	}
+}
+
+// onlyUser reports whether nothing but the limit of a user holds the number of
+// processes. It does not bind root.
+func (o order) onlyUser() bool { return o.WatchProcesses && os.Geteuid() != 0 }
+
+// neighbours returns how many processes and threads the kernel counts with those of
+// a command, which are n: in namespaces those of the holder and of all its cells,
+// elsewhere all of the user.
+func neighbours(n int64) int64 {
+	found := make(chan int64)
+	go func() { // on a thread that sees the host's tree: those that do not are not free
+		if os.Getpid() != 1 {
+			found <- max(processesOf(os.Getuid())-n, 0)
+			return
+		}
+		var sum int64
+		for _, name := range session(oldRoot + "/proc") {
+			var st unix.Stat_t
+			if unix.Stat(name+"/task", &st) == nil {
+				sum += int64(st.Nlink) - 2
+			}
+		}
+		if sum == 0 { // the host does not show them
+			sum = cellThreads
+		}
+		found <- sum
+	}()
+	return <-found
+}
+
+// session returns the folders of the holder and its cells, as the host sees them.
+func session(proc string) []string {
+	self, err := os.ReadFile(proc + "/self/stat")
+	f := strings.Fields(string(self[strings.LastIndexByte(string(self), ')')+1:]))
+	if err != nil || len(f) < 2 {
+		return nil
+	}
+	holder, _ := strconv.Atoi(f[1])
+	var list []string
+	for _, pid := range append(children(proc, holder), holder) {
+		list = append(list, fmt.Sprintf("%s/%d", proc, pid))
+	}
+	return list
 }
 
 // limit sets a limit of a process, 0 for this one, and never raises it.
@@ -120,11 +178,24 @@ func start(o order) (int, error) {
 		return 0, err
 	}
 	defer unix.Close(stdin)
-	return syscall.ForkExec(o.Path, o.Args, &syscall.ProcAttr{
+	attr := &syscall.ProcAttr{
 		Dir: o.Dir, Env: o.Env,
 		Files: []uintptr{uintptr(stdin), uintptr(o.streams[0]), uintptr(o.streams[1])},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
-	})
+	}
+	var was unix.Rlimit
+	if o.onlyUser() && unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &was) == nil {
+		// For the command alone: the cell needs room for threads of its own.
+		defer unix.Prlimit(0, unix.RLIMIT_NPROC, &was, nil)
+		unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: was.Max - cellThreads, Max: was.Max}, nil)
+		pid, err := syscall.ForkExec(o.Path, o.Args, attr)
+		if err != unix.EAGAIN {
+			return pid, err
+		}
+		// Others have come since they were counted.
+		unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: min(uint64(o.Processes+neighbours(0)), was.Max), Max: was.Max}, nil)
+	}
+	return syscall.ForkExec(o.Path, o.Args, attr)
 }
 
 // removeShared removes what a command has left in shared memory, queues and
@@ -174,28 +245,30 @@ func anyShared(name string, call uintptr) bool {
 
 // watch looks after a command until it has ended, and ends it when it has gone
 // over a limit or is not wanted any more. Spent is the processor time of those
-// processes that the cell has waited for.
+// processes that the cell has waited for. It returns the limits that the command
+// ran into.
 func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{}) []Limit {
 	timer, tick := time.NewTimer(o.Time), time.NewTicker(glance)
 	defer timer.Stop()
 	defer tick.Stop()
 	var crowd <-chan time.Time
-	if o.WatchProcesses {
+	if o.WatchProcesses && !o.onlyUser() {
 		often := time.NewTicker(blink)
 		defer often.Stop()
 		crowd = often.C
 	}
 	first := tasks()
+	var e eye
 	for {
 		var over []Limit
 		select {
 		case <-ended:
-			return nil
+			return e.met
 		case <-cancel:
 		case <-timer.C:
 			over = []Limit{TimeLimit}
 		case <-tick.C:
-			h.look(func() error { over = o.over(time.Duration(spent.Load())); return nil })
+			h.look(func() error { over = e.over(o, time.Duration(spent.Load())); return nil })
 			if over == nil {
 				continue
 			}
@@ -217,7 +290,7 @@ func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{
 			over = []Limit{ProcessesLimit}
 		}
 		h.signal(unix.SIGKILL)
-		return over
+		return append(over, e.met...)
 	}
 }
 
@@ -231,34 +304,71 @@ func tasks() uint16 {
 	return info.Procs
 }
 
+// An eye looks at the processes of a command now and then.
+type eye struct {
+	met  []Limit // those that the command has reached, and may go on
+	rest int64   // so often their memory is not counted in full
+}
+
 // over returns the limits that the processes of a command have gone over together.
-func (o order) over(spent time.Duration) []Limit {
+func (e *eye) over(o order, spent time.Duration) []Limit {
 	pids := descendants(os.Getpid())
-	var held int64
+	var held, n int64
 	for _, pid := range pids {
 		f := statOf(pid)
-		if len(f) < 15 {
+		if len(f) < 18 {
 			continue
 		}
 		for _, ticks := range f[11:15] { // its own, and of its children that have ended; 100 are a second
 			n, _ := strconv.ParseInt(ticks, 10, 64)
 			spent += time.Duration(n) * 10 * time.Millisecond
 		}
+		threads, _ := strconv.ParseInt(f[17], 10, 64)
+		n += max(threads, 1) // one that has ended and is not waited for is counted by the kernel too
 		if o.WatchMemory {
-			held += privateMemory(pid)
+			held += ownMemory(pid)
+		}
+	}
+	// The kernel tells nobody when it refuses a process. That there is no room for one
+	// more can be seen.
+	if len(e.met) == 0 && o.onlyUser() && n > 1 && n+cellThreads >= o.Processes {
+		var most unix.Rlimit
+		if unix.Prlimit(pids[0], unix.RLIMIT_NPROC, nil, &most) == nil && uint64(n+neighbours(n)) >= most.Cur {
+			e.met = []Limit{ProcessesLimit}
 		}
 	}
 	switch {
 	case spent > o.CPU:
 		return []Limit{CPULimit}
-	case held > o.Memory:
+	case held > o.Memory && e.exceeds(o.Memory, held, pids):
 		return []Limit{MemoryLimit}
 	}
 	return nil
 }
 
-// privateMemory returns the bytes that a process shares with no other.
-func privateMemory(pid int) int64 {
+// exceeds reports whether processes hold more memory than they may. Held counts
+// what they share after a fork for each of them. The exact count takes 9 ms for a
+// GiB, so it is made the less often the more there is to count, and the more often
+// the less is left.
+func (e *eye) exceeds(most, held int64, pids []int) bool {
+	if e.rest > 0 {
+		e.rest--
+		return false
+	}
+	var exact int64
+	for _, pid := range pids {
+		exact += fairMemory(pid)
+	}
+	if exact > most {
+		return true
+	}
+	e.rest = min(held>>29, 8*(most-exact)/most)
+	return false
+}
+
+// ownMemory returns the bytes of a process that are of no file, though others may
+// have them too since a fork.
+func ownMemory(pid int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		return 0
@@ -268,18 +378,32 @@ func privateMemory(pid int) int64 {
 	return max(resident-shared, 0) * int64(os.Getpagesize())
 }
 
+// fairMemory returns the same, with what several processes have divided among them.
+// A process that hides from others is counted in full.
+func fairMemory(pid int) int64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	_, rest, found := strings.Cut(string(data), "\nPss_Anon:")
+	if err != nil || !found {
+		return ownMemory(pid)
+	}
+	var kilobytes int64
+	fmt.Sscan(rest, &kilobytes)
+	return kilobytes << 10
+}
+
 // descendants returns the processes below one.
 func descendants(pid int) []int {
-	list := children(pid)
+	list := children("/proc", pid)
 	for i := 0; i < len(list); i++ {
-		list = append(list, children(list[i])...)
+		list = append(list, children("/proc", list[i])...)
 	}
 	return list
 }
 
-func children(pid int) []int {
+// children returns the processes that one has started.
+func children(proc string, pid int) []int {
 	var list []int
-	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	names, _ := filepath.Glob(fmt.Sprintf("%s/%d/task/*/children", proc, pid))
 	for _, name := range names {
 		data, _ := os.ReadFile(name)
 		for _, word := range strings.Fields(string(data)) {
@@ -311,7 +435,7 @@ func told(status unix.WaitStatus) []Limit {
 func (s *Session) limit(o *order, w *wire) {
 	memory, pids := s.groups.holds(w)
 	o.WatchMemory = !memory
-	o.WatchProcesses = !pids && os.Geteuid() == 0
+	o.WatchProcesses = !pids
 }
 
 // hit returns the limits that a command ran into.
@@ -357,14 +481,14 @@ func (s *Session) Holds() []Held {
 		{TempLimit, true, "size of the file system at /tmp"},
 	}
 	if !memory {
-		list[2] = Held{MemoryLimit, false, "rlimit for each process; the sum is read every 50 ms, so that a burst is above it for a moment, and shared memory is not in it"}
+		list[2] = Held{MemoryLimit, false, "the sum is read every 50 ms, so that a burst is above it for a moment, and shared memory is not in it; an rlimit for each process is far above"}
 	}
 	switch {
 	case pids:
 	case os.Geteuid() == 0:
 		list[3] = Held{ProcessesLimit, false, "no control group, and no rlimit binds root: counted every 2 ms, and all ended when there are too many"}
 	case s.level == Landlock:
-		list[3] = Held{ProcessesLimit, false, "rlimit, which counts all processes of the user"}
+		list[3] = Held{ProcessesLimit, false, "rlimit, which counts all processes of the user: as many as there are before the first command are left out"}
 	default:
 		list[3] = Held{ProcessesLimit, false, "rlimit, for all commands of the session together"}
 	}

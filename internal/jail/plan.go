@@ -153,7 +153,7 @@ func above(name string) []string {
 // environment returns the variables that a command has: a few that all have, and
 // those of the policy.
 func environment(p Policy) []string {
-	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8",
+	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/go/bin:/usr/local/sbin:/usr/sbin:/sbin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8",
 		"TERM=dumb", "GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_NOSYSTEM=1", "GOLEM_JAIL=1"}
 	for _, e := range p.Env {
 		if name, _, ok := strings.Cut(e, "="); ok && name != "" {

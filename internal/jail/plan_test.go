@@ -84,3 +84,20 @@ func TestPlan(t *testing.T) {
 		})
 	}
 }
+
+// TestVariablesAreTold: the guide lists every variable that all commands have,
+// with its value.
+func TestVariablesAreTold(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/jail.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(guide), "## Variables and caches")
+	list, _, _ = strings.Cut(list, "\n## ")
+	for _, e := range environment(Policy{}) {
+		name, value, _ := strings.Cut(e, "=")
+		if !strings.Contains(list, "`"+name+"`") || !strings.Contains(list, "`"+value+"`") {
+			t.Errorf("the guide does not tell %s", e)
+		}
+	}
+}

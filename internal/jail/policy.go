@@ -50,7 +50,7 @@ type Mount struct {
 type Limits struct {
 	Time      time.Duration // 2 minutes
 	CPU       time.Duration // as Time
-	Memory    int64         // bytes; 2 GiB
+	Memory    int64         // bytes; 2 GiB, and at least 16 MiB, for hardly a program runs with less
 	Processes int64         // 512
 	Files     int64         // open ones of a process; 1024
 	FileSize  int64         // bytes of one; 1 GiB
@@ -72,6 +72,7 @@ func (l Limits) filled() Limits {
 		l.CPU = l.Time
 	}
 	or(&l.Memory, 2<<30)
+	l.Memory = max(l.Memory, 16<<20)
 	or(&l.Processes, 512)
 	or(&l.Files, 1024)
 	or(&l.FileSize, 1<<30)

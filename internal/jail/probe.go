@@ -2,6 +2,7 @@ package jail
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/golem-forge/golem/sandbox"
@@ -56,7 +57,12 @@ type facts struct {
 	CloneOff    bool   // kernel.unprivileged_userns_clone is 0
 	NoneAllowed bool   // user.max_user_namespaces is 0
 	Filtered    bool   // a seccomp filter lies on this process, as in a container
+	Unreadable  string // the file of this program, where its user may run it and not read it
+	Nested      bool   // golem is in a user namespace already
+	NoProc      bool   // there is no /proc
+	Systemd     bool   // it runs, and starts programs for this user
 	StateFS     string // the kind of file system of the state folder
+	NoFolder    bool   // nothing could be made in the state folder
 	Held        []Held // how limits hold in a session, where one could be started
 }
 
@@ -95,7 +101,7 @@ func whatIs(trial string) string {
 	case tryUser:
 		return "a place where golem may arrange things without being root (a user namespace)"
 	case tryIDs:
-		return "your user in that place (an id map)"
+		return "a way to be your user in that place (an id map)"
 	case tryMount:
 		return "folders of its own (a mount namespace)"
 	case tryPID:
@@ -147,6 +153,14 @@ func diagnose(f facts, tried map[string]attempt) Report {
 		r.Promises = promises(None, Finding{})
 		return r
 	}
+	if f.NoProc { // golem starts itself by a name in it
+		tried = maps.Clone(tried)
+		for name, a := range tried {
+			if a.Errno == "ENOENT" {
+				tried[name] = attempt{Errno: a.Errno, Text: noProc}
+			}
+		}
+	}
 	limits := foundLimits(f, tried)
 	r.Found = []Finding{foundNamespaces(f, tried), foundLayers(f, tried), foundLandlock(f, tried), foundSeccomp(tried), limits, foundNetwork(tried)}
 	if _, lacks := missing(tried, forNamespaces()); !lacks {
@@ -179,6 +193,8 @@ func foundNamespaces(f facts, tried map[string]attempt) Finding {
 	return Finding{"namespaces", No, why, mend}
 }
 
+const noProc = "there is no /proc where golem runs"
+
 // cause says why a trial did not work, and how to mend it.
 func cause(f facts, trial string, a attempt) (why, mend string) {
 	refused := a.Errno == "EPERM" || a.Errno == "EACCES"
@@ -187,6 +203,10 @@ func cause(f facts, trial string, a attempt) (why, mend string) {
 		lead += a.Text + "; "
 	}
 	switch {
+	case f.NoProc && a.Errno == "ENOENT":
+		return strings.TrimSuffix(lead, "; "), "give golem a /proc: mount -t proc proc /proc, or start the container or chroot with one"
+	case a.Errno == "EACCES" && f.Unreadable != "":
+		return lead + "the file of golem itself may be run and not read here, and it starts itself again inside", "sudo chmod a+r " + forShell(f.Unreadable)
 	case trial == tryUser && f.NoneAllowed:
 		return lead + "this machine allows none (user.max_user_namespaces is 0)", setting("user.max_user_namespaces=15000")
 	case trial == tryUser && refused && f.CloneOff && !f.Root:
@@ -198,6 +218,8 @@ or run golem outside of the container`
 		return lead + "AppArmor keeps programs that it has no profile for from it, as on Ubuntu since 23.10 (kernel.apparmor_restrict_unprivileged_userns is 1)", apparmorMend
 	case trial == tryUser && a.Errno == "EINVAL":
 		return lead + "the kernel was built without user namespaces", "use a kernel with CONFIG_USER_NS=y, as those of all large distributions"
+	case trial == tryUser && a.Errno == "ENOSPC" && f.Nested:
+		return lead + "golem is in a user namespace already, and that allows no other in it, as with bwrap --disable-userns", "start golem outside of it, or let it allow more"
 	case trial == tryUser && a.Errno == "ENOSPC":
 		return lead + "all that this machine allows are in use (user.max_user_namespaces)", setting("user.max_user_namespaces=15000")
 	case trial == tryProc && refused:
@@ -211,6 +233,9 @@ or run golem outside of the container`
 	}
 	return strings.TrimSuffix(lead, "; "), ""
 }
+
+// forShell returns a name as a shell reads it.
+func forShell(name string) string { return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'" }
 
 const apparmorMend = `golem doctor --apparmor | sudo tee /etc/apparmor.d/golem
 sudo apparmor_parser -r /etc/apparmor.d/golem`
@@ -238,6 +263,9 @@ func foundLayers(f facts, tried map[string]attempt) Finding {
 		return Finding{"layers", Yes, "overlayfs, with the state folder on " + f.StateFS + "; " + now, ""}
 	case lower.Worked:
 		why := "overlayfs, but not with a layer in the state folder, which is on " + f.StateFS + ": " + upper.Text
+		if f.NoFolder {
+			return Finding{"layers", Part, why + "; " + now, "name a state folder that you can write: --state DIR or GOLEM_STATE"}
+		}
 		switch f.StateFS {
 		case "overlayfs", "nfs", "cifs", "fuse", "9p", "vfat":
 			why += "; that file system cannot hold one"
@@ -265,6 +293,9 @@ func foundLandlock(f facts, tried map[string]attempt) Finding {
 		return Finding{"landlock", No, "the kernel has it, but it is switched off", "add landlock to the list lsm= of the kernel's command line, and start the machine again"}
 	case a.Errno == "ENOSYS" && older(f.Kernel, 5, 13):
 		return Finding{"landlock", No, "the kernel, " + f.Kernel + ", is too old: it came with 5.13", "use a newer kernel"}
+	case a.Errno == "ENOSYS" && f.Filtered:
+		return Finding{"landlock", No, "the kernel, " + f.Kernel + ", does not answer: a seccomp filter around golem hides it, or the kernel was built without it",
+			"use a newer container runtime, or its seccomp=unconfined; where that is not it, a kernel with CONFIG_SECURITY_LANDLOCK=y"}
 	case a.Errno == "ENOSYS":
 		return Finding{"landlock", No, "the kernel, " + f.Kernel + ", was built without it", "use a kernel with CONFIG_SECURITY_LANDLOCK=y"}
 	case a.Errno == "EPERM" && f.Filtered:
@@ -300,9 +331,14 @@ func foundLimits(f facts, tried map[string]attempt) Finding {
 		}
 		part = append(part, string(h.Limit)+" by "+h.How)
 		if h.Limit == MemoryLimit || h.Limit == ProcessesLimit {
-			mend = "golem can make no control group (cgroup) where it runs; start it with: systemd-run --user --scope golem …"
-			if f.Root {
-				mend = "golem can make no control group (cgroup) where it runs; start it with: systemd-run --scope golem …, or in a container with one that it may write"
+			mend = "golem can make no control group (cgroup) where it runs; start it "
+			switch {
+			case !f.Systemd:
+				mend += "in one that it may write: delegated to your user, or by a container that gives it one"
+			case f.Root:
+				mend += "with: systemd-run --scope golem …, or in a container with one that it may write"
+			default:
+				mend += "with: systemd-run --user --scope golem …"
 			}
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,7 +29,7 @@ func Probe(stateDir sandbox.Host, now func() time.Time) Report {
 	f.StateFS = kindOf(where)
 	dir, err := prepared(where)
 	if err != nil { // all else is tried elsewhere
-		tried[tryUpper] = attemptOf(err)
+		tried[tryUpper], f.NoFolder = attemptOf(err), where != ""
 		if dir, err = prepared(os.TempDir()); err != nil {
 			dir, err = prepared("/tmp")
 		}
@@ -119,6 +121,19 @@ func factsHere() facts {
 		CloneOff:    says("/proc/sys/kernel/unprivileged_userns_clone", "0"),
 		NoneAllowed: says("/proc/sys/user/max_user_namespaces", "0"),
 	}
+	if program, err := os.Open("/proc/self/exe"); err == nil {
+		program.Close()
+	} else if f.NoProc = errors.Is(err, fs.ErrNotExist); errors.Is(err, fs.ErrPermission) {
+		f.Unreadable, _ = os.Executable()
+	}
+	ids, err := os.ReadFile("/proc/self/uid_map")
+	f.Nested = err == nil && !slices.Equal(strings.Fields(string(ids)), []string{"0", "0", "4294967295"})
+	manager := "/run/systemd/system"
+	if !f.Root {
+		manager = fmt.Sprintf("/run/user/%d/systemd", os.Geteuid())
+	}
+	_, err = os.Stat(manager)
+	f.Systemd = err == nil
 	status, _ := os.ReadFile("/proc/thread-self/status")
 	f.Filtered = strings.Contains(string(status), "\nSeccomp:\t2\n")
 	var name unix.Utsname

@@ -244,3 +244,19 @@ func TestProbeState(t *testing.T) {
 		check(t, Probe("", time.Now), "there is no state folder")
 	})
 }
+
+// TestProbeUnreadable: that golem may be run and not read is told as the cause.
+func TestProbeUnreadable(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root has programs that others cannot read")
+	}
+	program, dir := readable(t, 12345)
+	if err := os.Chmod(program, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	r := examine(t, patient{state: dir, uid: 12345}, program)
+	f := find(t, r.Found, "namespaces")
+	if f.Holds != No || !strings.Contains(f.Why, "the file of golem itself may be run and not read here") || f.Mend != "sudo chmod a+r '"+program+"'" {
+		t.Errorf("got %+v", f)
+	}
+}

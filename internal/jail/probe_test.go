@@ -31,6 +31,14 @@ func find(t *testing.T, list []Finding, name string) Finding {
 	return list[at]
 }
 
+// withoutProc is what a machine without /proc says: golem cannot start itself.
+func withoutProc(f *facts, tried map[string]attempt) {
+	f.NoProc = true
+	for name := range tried {
+		tried[name] = attempt{Errno: "ENOENT", Text: "fork/exec: no such file or directory"}
+	}
+}
+
 func TestDiagnose(t *testing.T) {
 	refused := attempt{Errno: "EPERM", Text: "operation not permitted"}
 	for name, test := range map[string]struct {
@@ -95,8 +103,29 @@ func TestDiagnose(t *testing.T) {
 		"no filter": {func(_ *facts, tried map[string]attempt) { tried[trySeccomp] = attempt{Errno: "EINVAL"} },
 			"seccomp", No, "system calls", "CONFIG_SECCOMP_FILTER", None},
 		"no control group": {func(f *facts, _ map[string]attempt) {
-			f.Held = append(f.Held, Held{MemoryLimit, false, "rlimit for each process"})
+			f.Systemd, f.Held = true, append(f.Held, Held{MemoryLimit, false, "rlimit for each process"})
 		}, "limits", Part, "memory by rlimit for each process", "systemd-run --user --scope", Namespaces},
+		"no control group, as root": {func(f *facts, _ map[string]attempt) {
+			f.Systemd, f.Root, f.Held = true, true, append(f.Held, Held{MemoryLimit, false, "rlimit"})
+		}, "limits", Part, "memory by rlimit", "systemd-run --scope", Namespaces},
+		"no control group, and no systemd": {func(f *facts, _ map[string]attempt) {
+			f.Held = append(f.Held, Held{MemoryLimit, false, "rlimit"})
+		}, "limits", Part, "memory by rlimit", "start it in one that it may write", Namespaces},
+		"golem may be run and not read": {func(f *facts, tried map[string]attempt) {
+			f.Unreadable, tried[tryIDs] = "/opt/it's golem", attempt{Errno: "EACCES", Text: "fork/exec: permission denied"}
+		}, "namespaces", No, "no way to be your user in that place (an id map): fork/exec: permission denied; the file of golem itself may be run and not read",
+			`sudo chmod a+r '/opt/it'\''s golem'`, Landlock},
+		"a namespace that allows no other": {func(f *facts, tried map[string]attempt) {
+			f.Nested, tried[tryUser] = true, attempt{Errno: "ENOSPC", Text: "no space left on device"}
+		}, "namespaces", No, "in a user namespace already", "outside of it", Landlock},
+		"Landlock hidden by a filter": {func(f *facts, tried map[string]attempt) {
+			f.Filtered, tried[tryLandlock] = true, attempt{Errno: "ENOSYS"}
+		}, "landlock", No, "a seccomp filter around golem hides it", "seccomp=unconfined", Namespaces},
+		"no /proc":              {withoutProc, "namespaces", No, "(a user namespace): there is no /proc where golem runs", "mount -t proc proc /proc", None},
+		"no /proc, of Landlock": {withoutProc, "landlock", No, "there is no /proc where golem runs", "", None},
+		"state where nothing can be made": {func(f *facts, tried map[string]attempt) {
+			f.NoFolder, tried[tryUpper] = true, attempt{Errno: "EROFS", Text: "mkdir: read-only file system"}
+		}, "layers", Part, "mkdir: read-only file system", "name a state folder that you can write", Namespaces},
 		"no network namespace": {func(_ *facts, tried map[string]attempt) { tried[tryNet] = refused },
 			"network", Part, "refusing sockets", "", Landlock},
 	} {

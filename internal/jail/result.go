@@ -16,13 +16,14 @@ type Command struct {
 }
 
 // Shell returns the command that a shell makes of a line: bash where the host
-// has it, for that is what most lines are written for.
+// has it, for that is what most lines are written for. A line is never taken for
+// an option, whatever it begins with.
 func Shell(line string) Command {
 	shell := "/bin/bash"
 	if _, err := os.Stat(shell); err != nil {
 		shell = "/bin/sh"
 	}
-	return Command{Path: shell, Args: []string{path.Base(shell), "-c", line}, Dir: Work}
+	return Command{Path: shell, Args: []string{path.Base(shell), "-c", "--", line}, Dir: Work}
 }
 
 // A Result is what came of a command.
@@ -39,6 +40,7 @@ type Result struct {
 	Peak    int64 // bytes of its largest process
 	Level   Level
 	Loose   []Limit // those that hold only in part here
+	Limits  Limits  // all that were in force; of time the command may have had less
 }
 
 // Output is what a command has printed: all of it, or its head and tail.

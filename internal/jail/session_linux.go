@@ -216,7 +216,7 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	if err == nil {
 		v, err = w.await(ctx, o.Time+patience)
 	}
-	r := Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil, Loose: s.loose()}
+	r := Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil, Loose: s.loose(), Limits: limits}
 	if err != nil {
 		s.drop(w)
 		out.close()

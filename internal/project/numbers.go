@@ -19,7 +19,11 @@ func (l *loader) within(label string, n conf.Node, above, below bool, most strin
 	what := label + ": " + sandbox.Shown(n.Text)
 	switch {
 	case !above:
-		l.problems.Add(n, what, "0 would be no limit; leave the key out for none")
+		without := "none"
+		if strings.HasPrefix(label, "limits.") {
+			without = "the default: a command is never without"
+		}
+		l.problems.Add(n, what, "0 would be no limit; leave the key out for "+without)
 	case !below:
 		l.problems.Add(n, what, "at most "+most)
 	}

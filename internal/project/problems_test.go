@@ -139,12 +139,12 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:1:16: budget.cost: .nan; it is …
 		p.yaml:1:28: budget.time: soon; it is …`},
 	{`limits: {cpu: 0s, memory: 0, pids: 0, time: 0.0000000001, output: 0KB, file_size: 0}`, `
-		p.yaml:1:15: limits.cpu: 0s; 0 would be no limit; leave the key out for none
-		p.yaml:1:27: limits.memory: 0; 0 would be no limit; leave the key out for none
-		p.yaml:1:36: limits.pids: 0; 0 would be no limit; leave the key out for none
-		p.yaml:1:45: limits.time: 0.0000000001; 0 would be no limit; leave the key out for none
-		p.yaml:1:67: limits.output: 0KB; 0 would be no limit; leave the key out for none
-		p.yaml:1:83: limits.file_size: 0; 0 would be no limit; leave the key out for none`},
+		p.yaml:1:15: limits.cpu: 0s; 0 would be no limit; leave the key out for the default: a command is never without
+		p.yaml:1:27: limits.memory: 0; 0 would be no limit; leave the key out for the default: a command is never without
+		p.yaml:1:36: limits.pids: 0; 0 would be no limit; leave the key out for the default: a command is never without
+		p.yaml:1:45: limits.time: 0.0000000001; 0 would be no limit; leave the key out for the default: a command is never without
+		p.yaml:1:67: limits.output: 0KB; 0 would be no limit; leave the key out for the default: a command is never without
+		p.yaml:1:83: limits.file_size: 0; 0 would be no limit; leave the key out for the default: a command is never without`},
 	{`limits: {memory: 9000000GB, pids: 4194305, output: -5, cpu: 99999999999}`, `
 		p.yaml:1:18: limits.memory: 9000000GB; at most 1125899906842624
 		p.yaml:1:35: limits.pids: 4194305; at most 4194304
@@ -198,7 +198,7 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:4:18: sandbox.zones.data.path: ../x does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are
 		p.yaml:5:11: unknown key "pth" in sandbox.zones.out; did you mean path?…
 		p.yaml:6:12: sandbox.network: hosts by name need egress control, which this version does not have; use false or true
-		p.yaml:7:16: limits.pids: 0; 0 would be no limit; leave the key out for none`},
+		p.yaml:7:16: limits.pids: 0; 0 would be no limit; leave the key out for the default: a command is never without`},
 }
 
 // says reports whether lines are those wanted, of which some may go on.

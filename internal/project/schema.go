@@ -66,7 +66,7 @@ func sandboxKey() conf.Key {
 func entryKeys(mode string) []conf.Key {
 	return []conf.Key{
 		{Name: "mode", Type: conf.Word, Words: []string{"ro", "rw", "overlay"}, Default: mode, Example: "ro",
-			Doc: "Access: read-only or read-write. `overlay` needs the jail and is refused until then."},
+			Doc: "Access: read-only or read-write. `overlay` needs layers, which this version does not have, and is refused."},
 		{Name: "suffixes", Type: conf.Texts, Example: "[.md, .pdf]", Doc: "The only endings that files here may have, in any case."},
 		{Name: "max_file_bytes", Type: conf.Count, Example: "10000000", Doc: "The largest file that is read or written here."},
 		approvalKey("", "", "", "Consent here; what is not written is as for the whole sandbox."),

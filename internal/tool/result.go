@@ -29,7 +29,8 @@ type Result struct {
 	// and in what boundary.
 	Record string
 
-	// Err is why nothing was done, nil if it was.
+	// Err is why it was not done, nil if it was. Where it was done in part, the
+	// rest says how far.
 	Err *sandbox.Error
 	// Pending names the request that waits for an answer, where Err says so.
 	Pending *Pending

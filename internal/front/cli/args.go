@@ -11,6 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/pflag"
 
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -99,7 +100,7 @@ func (f *toolFlag) usage(t tool.Tool) string {
 	if f.schema.Default != nil {
 		text += "; " + string(f.schema.Default) + " if left out"
 	}
-	if f.private(t) {
+	if f.reads(t) {
 		text += "; - reads standard input"
 	}
 	if f.in == "" && slices.Contains(t.Schema().Required, f.key) {
@@ -108,8 +109,11 @@ func (f *toolFlag) usage(t tool.Tool) string {
 	return strings.TrimPrefix(strings.TrimSpace(text), "; ")
 }
 
-func (f *toolFlag) private(t tool.Tool) bool {
-	return f.schema.Type == "string" && f.in == "" && slices.Contains(t.Private, f.key)
+// reads reports whether - stands for standard input: in contents, and in a
+// command, which it could not be itself. In names it is a name.
+func (f *toolFlag) reads(t tool.Tool) bool {
+	command := f.key == "command" && slices.Contains(t.Verbs, policy.Run)
+	return f.schema.Type == "string" && f.in == "" && (command || slices.Contains(t.Private, f.key))
 }
 
 // Set implements pflag.Value.
@@ -199,7 +203,7 @@ func (a *toolArgs) missing() error {
 		}
 		i := slices.IndexFunc(a.flags, func(f *toolFlag) bool { return f.key == key && f.in == "" })
 		need := "--" + strings.ReplaceAll(key, "_", "-")
-		if a.flags[i].private(a.tool) {
+		if a.flags[i].reads(a.tool) {
 			need += " (- reads standard input)"
 		}
 		return usagef("%s: invalid_args; %s is missing; golem tool %s --help lists the flags", a.tool.Name, need, a.tool.Name)
@@ -213,7 +217,7 @@ func (f *toolFlag) value(t tool.Tool, g *given, stdin io.Reader) (any, error) {
 	last := f.given[len(f.given)-1]
 	switch f.schema.Type {
 	case "string":
-		if last == "-" && f.private(t) {
+		if last == "-" && f.reads(t) {
 			return g.readAll(stdin)
 		}
 		return last, nil

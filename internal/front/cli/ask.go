@@ -26,6 +26,7 @@ const patience = 5 * time.Minute
 // Why a question has no answer. Each is a no.
 var (
 	errNobody  = errors.New("nobody can be asked: the terminal is not ours to read from")
+	errForeign = errors.New("nobody was asked: the terminal belongs to another user, as after su; log in as this one, or answer with golem approve")
 	errLate    = errors.New("no answer in time")
 	errEnd     = errors.New("the input ended without an answer")
 	errStopped = errors.New("stopped at the question")
@@ -55,6 +56,7 @@ type asker struct {
 	session bool          // there is a session that may remember
 	turn    chan struct{} // holds one, while a question is open
 	shown   bool          // the last question that was answered showed all of its change
+	why     error         // what kept the last question from being put, where somebody can do something about it
 }
 
 // newAsker returns an asker that reads from a terminal, and waits so long for
@@ -92,6 +94,9 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 	// or an answer could reach the wrong one.
 	release, err := a.keys.take(ctx, a.wait)
 	if err != nil {
+		if errors.Is(err, errForeign) {
+			a.why = err
+		}
 		return nobody
 	}
 	defer release()

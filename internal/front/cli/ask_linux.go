@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -18,7 +20,9 @@ func flushInput(fd int) error { return unix.IoctlSetInt(fd, unix.TCFLSH, unix.TC
 // what was inherited would share it.
 func (k *keyboard) take(ctx context.Context, wait time.Duration) (release func(), err error) {
 	own, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", k.file.Fd()), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, errForeign
+	} else if err != nil {
 		return nil, errNobody
 	}
 	for deadline := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {

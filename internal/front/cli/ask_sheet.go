@@ -82,7 +82,14 @@ func (s *sheet) wish(r tool.Request) string {
 	return fmt.Sprintf("make %d changes", len(r.Changes))
 }
 
-func (s *sheet) effect(e policy.Effect) string { return e.Verb.String() + " " + s.name(e.Target) }
+func (s *sheet) effect(e policy.Effect) string {
+	if e.Verb != policy.Run {
+		return e.Verb.String() + " " + s.name(e.Target)
+	}
+	// A command may have lines: that is nothing odd, and its arguments show them.
+	s.odd = s.odd || visible.Text(e.Target) != e.Target
+	return e.Verb.String() + " " + visible.Cut(visible.Name(e.Target), s.most)
+}
 
 // effects lists all effects, unless the first row has told the only one.
 func (s *sheet) effects(r tool.Request) {

@@ -38,3 +38,28 @@ func TestShowRequest(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 }
+
+// TestLinesOfCommand: that a command has several lines is nothing odd, and they
+// are shown; a line end in a name is, and so is what hides among the lines.
+func TestLinesOfCommand(t *testing.T) {
+	const odd = "cannot be seen or that a terminal would obey"
+	for _, test := range []struct {
+		effect policy.Effect
+		args   string
+		odd    bool
+	}{
+		{policy.Effect{Verb: policy.Run, Target: "cd src\n\tmake"}, `{"command":"cd src\n\tmake"}`, false},
+		{policy.Effect{Verb: policy.Run, Target: "cd src\n\u202emake"}, `{"command":"cd src\n\u202emake"}`, true},
+		{policy.Effect{Verb: policy.Run, Target: "cd src\rmake"}, `{"command":"cd src\rmake"}`, true},
+		{policy.Effect{Verb: policy.Write, Target: "/out/a\nb"}, `{}`, true},
+	} {
+		var out bytes.Buffer
+		showRequest(&out, tool.Request{Tool: "x", Args: []byte(test.args), Effects: []policy.Effect{test.effect}, Asks: []policy.Effect{test.effect}})
+		if got := strings.Contains(out.String(), odd); got != test.odd {
+			t.Errorf("%q: a warning: got %v, want %v\n%s", test.effect.Target, got, test.odd, &out)
+		}
+		if test.effect.Verb == policy.Run && !test.odd && !strings.Contains(out.String(), "  │ cd src\n  │ \tmake\n") {
+			t.Errorf("%q: its lines are not shown\n%s", test.effect.Target, &out)
+		}
+	}
+}

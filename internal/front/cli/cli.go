@@ -26,6 +26,7 @@ const (
 	exitUsage     = 2
 	exitDenied    = 3
 	exitNoSandbox = 5
+	exitSignal    = 128 // and the number of the signal
 )
 
 // An exit ends a command with a code, when all that there is to say was said.
@@ -54,11 +55,14 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(errs)
 	cmd, err := root.ExecuteC()
+	var code exit
 	if problem := out.Close(); problem != nil {
 		fmt.Fprintf(errs, "golem: standard output: %v\n", problem)
+		if errors.As(err, &code) && code > exitSignal { // with it the terminal may have gone
+			return int(code)
+		}
 		return exitFailed
 	}
-	var code exit
 	switch {
 	case err == nil:
 		return exitDone

@@ -1,16 +1,22 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -29,6 +35,7 @@ type diagnosis struct {
 	Default  bool      `json:"default"` // it is the one that golem wants
 	Found    []finding `json:"found"`
 	Promises []finding `json:"promises"` // why ends the sentence that begins "a command"
+	Refused  bool      `json:"refused"`  // the program here requires more, and runs no command
 }
 
 func newDoctor() *cobra.Command {
@@ -42,7 +49,8 @@ With --apparmor it prints the profile that lets golem confine commands on a
 machine where AppArmor keeps it from that, as on Ubuntu.
 
 Exit code 0 is that commands run within the default boundary, namespaces; 5 that
-they run within a weaker one, or not at all.`,
+they run within a weaker one, or not at all, as where the program here requires
+more than there is.`,
 		Example: `  golem doctor
   golem doctor --json
   golem doctor --apparmor | sudo tee /etc/apparmor.d/golem`,
@@ -59,20 +67,26 @@ they run within a weaker one, or not at all.`,
 		if err != nil {
 			return err
 		}
-		state, where := examineState(flags)
+		state, p := examineState(flags)
+		where := sandbox.Host("")
+		if p != nil {
+			where = p.State()
+		}
 		report := jail.Probe(where, time.Now)
+		level := examineLevel(p, report.Best)
 		d := diagnosis{
 			Level:    report.Best.String(),
 			Default:  report.Best >= jail.Namespaces,
-			Found:    append(append(found, state), findings(report.Found)...),
+			Found:    slices.Concat(found, []finding{state}, findings(report.Found), level),
 			Promises: findings(report.Promises),
+			Refused:  len(level) > 0 && level[0].Holds == "no",
 		}
 		if wantsJSON(cmd) {
 			err = printJSON(cmd.OutOrStdout(), d)
 		} else {
 			d.print(cmd.OutOrStdout())
 		}
-		if err == nil && !d.Default {
+		if err == nil && (!d.Default || d.Refused) {
 			err = exit(exitNoSandbox)
 		}
 		return err
@@ -109,6 +123,8 @@ func (d diagnosis) print(w io.Writer) {
 		fmt.Fprintf(w, "%-12s %-5s %s\n", f.Name, f.Holds, f.Why)
 	}
 	switch {
+	case d.Refused:
+		fmt.Fprintf(w, "\ncommands of this program are refused: see required above. Of another program, at the level %s, a command\n", d.Level)
 	case d.Default:
 		fmt.Fprintf(w, "\ncommands run at the level %s, the strongest. A command\n", d.Level)
 	case d.Level == jail.None.String():
@@ -126,36 +142,97 @@ func (d diagnosis) print(w io.Writer) {
 	}
 }
 
+// otherPlace is what to do about a state folder that cannot be used.
+const otherPlace = "name another place, which you can write: --state DIR or GOLEM_STATE"
+
 // examineState says where the program here keeps its journal and what was
-// answered, and whether it can.
-func examineState(flags *programFlags) (finding, sandbox.Host) {
+// answered, and whether it can, by trying.
+func examineState(flags *programFlags) (finding, *forge.Program) {
 	p, err := flags.load()
+	no := finding{Name: "state", Holds: "no"}
 	if p == nil {
-		return finding{Name: "state", Holds: "no", Why: visible.Text(err.Error())}, ""
+		no.Why = visible.Text(err.Error())
+		if errors.Is(err, errNoPlace) {
+			no.Mend = otherPlace
+		}
+		return no, nil
 	}
 	where := visible.Text(string(p.State()))
-	folder, err := p.Journal()
-	switch {
-	case err != nil:
-		return finding{Name: "state", Holds: "no", Why: visible.Text(err.Error())}, p.State()
-	case folder == nil && !canHold(string(p.State())):
-		return finding{Name: "state", Holds: "no", Why: where + ": cannot be made, for something on the way to it is not a folder", Mend: "name another place: --state DIR or GOLEM_STATE"}, p.State()
-	case folder == nil:
-		return finding{Name: "state", Holds: "yes", Why: where + ": made by the first call"}, p.State()
+	if err := tryState(string(p.State())); err != nil {
+		no.Why, no.Mend = where+": "+visible.Text(err.Error()), otherPlace
+		return no, p
 	}
-	folder.Close()
-	return finding{Name: "state", Holds: "yes", Why: where}, p.State()
+	if !p.HasState() {
+		where += ": made by the first call"
+	}
+	return finding{Name: "state", Holds: "yes", Why: where}, p
 }
 
-// canHold reports whether the nearest thing above a name that is there is a folder.
-func canHold(name string) bool {
-	for {
-		up := filepath.Dir(name)
-		if info, err := os.Stat(up); err == nil || up == name {
-			return err == nil && info.IsDir()
-		}
-		name = up
+// tryState makes and removes what the first call would make: a folder where the
+// state folder would be, or a file in the one that is there.
+func tryState(name string) error {
+	f, err := os.CreateTemp(name, ".golem-doctor-")
+	if err == nil {
+		f.Close()
+		os.Remove(f.Name())
+		return canOpen(name)
 	}
+	if _, there := os.Lstat(name); there == nil {
+		return reason(err)
+	}
+	above := filepath.Dir(name)
+	for above != filepath.Dir(above) {
+		if _, err := os.Lstat(above); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		above = filepath.Dir(above)
+	}
+	trial, err := os.MkdirTemp(above, ".golem-doctor-")
+	if err != nil {
+		return fmt.Errorf("it cannot be made in %s: %w", above, reason(err))
+	}
+	defer os.RemoveAll(trial)
+	if above != filepath.Dir(name) {
+		return nil // what is above it is made with it, for this user alone
+	}
+	return canOpen(trial)
+}
+
+// canOpen returns why a folder cannot hold state, without its name.
+func canOpen(name string) error {
+	folder, err := state.Open(name)
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "state folder "+name+": "))
+	}
+	return folder.Close()
+}
+
+// reason is what the system says, without the name that it was about.
+func reason(err error) error {
+	var wrong *fs.PathError
+	if errors.As(err, &wrong) {
+		return wrong.Err
+	}
+	return err
+}
+
+// examineLevel says whether commands of the program run at the level that it
+// requires; nothing where it requires none.
+func examineLevel(p *forge.Program, best jail.Level) []finding {
+	if p == nil || p.Requires() == policy.AnyLevel {
+		return nil
+	}
+	needs := p.Requires()
+	f := finding{Name: "required", Holds: "yes", Why: "the program requires " + needs.String() + " (require_os_sandbox)"}
+	switch {
+	case needs > policy.Namespaces:
+		f.Holds, f.Why = "no", f.Why+", which this version does not have: its commands are refused"
+		f.Mend = "write require_os_sandbox: namespaces, the strongest that there is, or leave it out"
+	case needs == policy.Namespaces && best < jail.Namespaces, best == jail.None:
+		f.Holds, f.Why = "no", f.Why+", and the best here is "+best.String()+": its commands are refused"
+		f.Mend = "mend namespaces, or require less"
+	}
+	return []finding{f}
 }
 
 func examine() ([]finding, error) {

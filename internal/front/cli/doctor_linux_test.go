@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,5 +34,37 @@ func TestDoctor(t *testing.T) {
 	}
 	if got, want := said["case"].Holds, map[bool]string{false: "yes", true: "part"}[folds]; got != want {
 		t.Errorf("case: got %q, want %q", got, want)
+	}
+}
+
+// TestTryState: a state folder can be had where the first call could make and use
+// it, and to try leaves nothing behind.
+func TestTryState(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"own": 0o700, "open": 0o777, "shared": 0o770} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		dir + "/own":       "",
+		dir + "/own/new":   "",
+		dir + "/own/a/b/c": "",
+		dir + "/open/new":  "everybody may replace it",
+		dir + "/shared":    "others may write to it",
+		"/proc/self":       "no such file",
+		"/proc/x/y":        "it cannot be made in /proc: ",
+	} {
+		if err := tryState(name); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", name, err, want)
+		}
+	}
+	for _, name := range []string{"own", "open", "shared"} {
+		if left, err := os.ReadDir(filepath.Join(dir, name)); err != nil || len(left) > 0 {
+			t.Errorf("%s: left behind: %v, %v", name, left, err)
+		}
 	}
 }

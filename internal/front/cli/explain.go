@@ -114,7 +114,7 @@ func onlyExcess(err error) bool {
 func explainArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case cmd.ArgsLenAtDash() >= 0:
-		return usageError("explaining a command needs the jail, which this version does not have; a path goes before --")
+		return usageError("explaining a command is not in this version; a path goes before --")
 	case len(args) == 0:
 		return usageError("explain what? golem explain PATH, such as /notes.md")
 	case len(args) > 1:

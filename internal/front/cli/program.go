@@ -38,6 +38,9 @@ func addProgramFlags(cmd *cobra.Command) *programFlags {
 	return f
 }
 
+// errNoPlace is that there is nowhere to keep what is to be kept.
+const errNoPlace = usageError("no place for state: HOME is not set; name one with --state")
+
 // given reports whether a flag says something about a program.
 func (f *programFlags) given() bool {
 	return f.dir != "." || f.trust != "" || f.approval != "" || f.entry != "" || len(f.set) > 0
@@ -82,7 +85,7 @@ func (f *programFlags) options() (forge.Options, error) {
 		o.StateHome = filepath.Join(o.Home, ".local", "state")
 	}
 	if o.StateHome == "" && o.State == "" {
-		return o, usageError("no place for state: HOME is not set; name one with --state")
+		return o, errNoPlace
 	}
 	if o.State != "" {
 		abs, err := filepath.Abs(o.State)
@@ -155,6 +158,9 @@ Exit code 0 is none, 2 is some.`,
 		}
 		if p != nil && p.Content.Hash == "" && len(problems) == 0 {
 			return noProgram(p)
+		}
+		if p != nil {
+			problems = append(problems, p.Unmet()...)
 		}
 		if wantsJSON(cmd) {
 			if err := printJSON(cmd.OutOrStdout(), lintDocument(problems)); err != nil {

@@ -1,11 +1,11 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"time"
 
@@ -57,8 +57,9 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 		return r, err
 	}
 	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ())}
+	var asker *asker
 	if terminal := findTerminal(taken); terminal != nil {
-		asker := newAsker(terminal, cmd.ErrOrStderr(), f.wait)
+		asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
 		v.Asker = asker
 		defer func() {
 			if asker.shown && !wantsJSON(cmd) { // the user has just read it
@@ -73,10 +74,21 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	if err != nil {
 		return r, err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	r = door.Do(ctx, policy.User, call)
-	return r, door.Close()
+	if asker != nil && asker.why != nil && r.Pending != nil {
+		r.Notes = append(r.Notes, asker.why.Error())
+	}
+	err = door.Close()
+	var caught signaled
+	if errors.As(context.Cause(ctx), &caught) && (r.Err == nil || r.Err.Code != "declined") { // who stops a question has said no
+		if err != nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)
+		}
+		err = caught
+	}
+	return r, err
 }
 
 // secrets returns the values of the environment that look like credentials, by
@@ -198,12 +210,12 @@ func newTool() *cobra.Command {
 		Short: "Use a tool by hand, through the same door as a worker",
 		Long: `Use one tool as a worker of this program would: with its files, its rules and its
 consent, and journaled. The flags after NAME are the tool's own arguments:
-golem tool NAME --help lists them. A value of - reads a content from standard
-input; --args takes all arguments as one JSON object.
+golem tool NAME --help lists them. A value of - reads a content, or a command, from
+standard input; --args takes all arguments as one JSON object.
 
 Exit code 0 is done, 1 failed, 2 wrong arguments, 3 denied or consent needed,
-5 no boundary around commands. A command that fails was run: that is 0, and its
-own exit code is in the answer.`,
+5 no boundary around commands, 129, 130, 131 or 143 ended by a signal. A command
+that fails was run: that is 0, and its own exit code is in the answer.`,
 		Example: `  golem tool list_files
   golem tool read_file --path /in/paper.txt --limit 20
   golem tool write_file --path /out/a.md --content hi
@@ -257,6 +269,10 @@ func runTool(cmd *cobra.Command, flags *visitFlags, args []string) error {
 		return err
 	}
 	r, err := flags.do(cmd, tool.Call{Tool: t.Name, Args: given.json}, given.stdin)
+	var caught signaled
+	if errors.As(err, &caught) {
+		return errors.Join(caught.code(), printResult(cmd, r)) // the first code counts
+	}
 	if err != nil && r.OK() {
 		return err
 	}
@@ -314,6 +330,9 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 	} else if r.OK() {
 		fmt.Fprintln(cmd.OutOrStdout(), r.String())
 	} else {
+		if r.Text != "" { // it was done in part
+			fmt.Fprintln(cmd.OutOrStdout(), strings.TrimSuffix(r.Text, "\n"))
+		}
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+strings.TrimPrefix(r.String(), "Error: "))
 	}
 	if r.Err == nil {

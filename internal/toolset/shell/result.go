@@ -73,9 +73,55 @@ func (v view) first() string {
 	}
 	text := fmt.Sprintf("%s %s (%s)", how, seconds(v.Took), where)
 	if len(v.Hit) > 0 {
-		text += "; it ran into its limit of " + listing(v.Hit)
+		var limits []string
+		for _, l := range v.Hit {
+			limits = append(limits, string(l)+", "+v.bound(l))
+		}
+		text += "; it ran into its limit of " + strings.Join(limits, ", and of ")
 	}
 	return text
+}
+
+// bound is how much a limit allows, and the key that sets it.
+func (v view) bound(l jail.Limit) string {
+	most := v.Limits
+	switch l {
+	case jail.TimeLimit:
+		if v.Took < most.Time {
+			return "the timeout of the call"
+		}
+		return exactly(most.Time) + " (limits.time)"
+	case jail.CPULimit:
+		return exactly(most.CPU) + " (limits.cpu)"
+	case jail.MemoryLimit:
+		return size(most.Memory) + " (limits.memory)"
+	case jail.ProcessesLimit:
+		return strconv.FormatInt(most.Processes, 10) + " with their threads (limits.pids)"
+	case jail.FilesLimit:
+		return strconv.FormatInt(most.Files, 10) + " in each process (no key sets it)"
+	case jail.FileSizeLimit:
+		return size(most.FileSize) + " (limits.file_size)"
+	case jail.OutputLimit:
+		return size(most.Output) + " of each stream (limits.output)"
+	case jail.TempLimit:
+		return size(most.Temp) + " (no key sets it; it is at most half of limits.memory)"
+	}
+	return "unknown"
+}
+
+func exactly(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " s" }
+
+// size is a number of bytes in the largest unit that has no fraction.
+func size(n int64) string {
+	for _, u := range []struct {
+		bytes int64
+		name  string
+	}{{1 << 30, "GiB"}, {1e9, "GB"}, {1 << 20, "MiB"}, {1e6, "MB"}, {1 << 10, "KiB"}, {1e3, "kB"}} {
+		if n >= u.bytes && n%u.bytes == 0 {
+			return strconv.FormatInt(n/u.bytes, 10) + " " + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
 }
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s" }
@@ -120,8 +166,26 @@ func legible(o jail.Output) (text string, hidden int64) {
 // not reach a host.
 const (
 	refused   = `(?i)permission denied|read-only file system|operation not permitted|not found|no such file or directory`
-	unreached = `(?i)network is unreachable|address family not supported|name resolution|could not resolve|name or service not known`
+	unreached = `(?i)network is unreachable|address family not supported|name resolution|could not resolve|name or service not known|EAI_AGAIN|failed to connect|connection refused`
 )
+
+// reached are words by which programs say that they ran into a limit. The end of
+// a command tells nothing of it where a part of the command did.
+func reached() []struct {
+	jail.Limit
+	words, means string
+} {
+	return []struct {
+		jail.Limit
+		words, means string
+	}{
+		{jail.FileSizeLimit, `(?i)file too large|file size limit exceeded`, "a file that a command here writes may have "},
+		{jail.TempLimit, `(?i)no space left on device`, "/dev/shm has 64 MiB, other folders what is left on the disk, /tmp "},
+		{jail.FilesLimit, `(?i)too many open files`, "open files: "},
+		{jail.MemoryLimit, `(?i)cannot allocate memory|memoryerror|out of ?memory|memory exhausted|bad_alloc`, "commands here may have memory of "},
+		{jail.ProcessesLimit, `(?i)resource temporarily unavailable|can't start new thread|cannot fork|native thread|new OS thread`, "processes of a command here at once: "},
+	}
+}
 
 // tells reports whether an output has words of these.
 func tells(output, words string) bool { return regexp.MustCompile(words).MatchString(output) }
@@ -143,6 +207,12 @@ func (v view) hints(output string) []string {
 		}
 		read := strings.TrimPrefix(listed(v.effects, policy.Read, called)+", the system's programs", ", ")
 		hints = append(hints, "commands here may read "+read+"; write "+write+"; network "+v.network())
+	}
+	for _, r := range reached() {
+		bare := r.Limit == jail.TempLimit && v.Level != jail.Namespaces // it is a folder on the disk
+		if !bare && !slices.Contains(v.Hit, r.Limit) && tells(output, r.words) {
+			hints = append(hints, r.means+v.bound(r.Limit))
+		}
 	}
 	return append(hints, v.elsewhere(output)...)
 }

@@ -9,10 +9,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 func out(text string) jail.Output { return jail.Output{Head: []byte(text)} }
+
+func limits() jail.Limits {
+	return jail.Limits{Time: 2 * time.Second, CPU: time.Second / 2, Memory: 2 << 30, Processes: 512, Files: 1024, FileSize: 3e6, Output: 50_000, Temp: 1<<20 + 1}
+}
 
 // The text says how it ended, then what it printed; the data says the same.
 func TestResult(t *testing.T) {
@@ -24,16 +29,24 @@ func TestResult(t *testing.T) {
 		{jail.Result{Code: 2, Took: 2 * time.Second, Stderr: out("bad\n")}, "exit 2 in 2.0 s (namespaces, network off)\nstderr:\nbad"},
 		{jail.Result{Stdout: out("a"), Stderr: out("b")}, "exit 0 in 0.0 s (namespaces, network off)\na\nstderr:\nb"},
 		{jail.Result{Code: 137, Signal: "SIGKILL", Hit: []jail.Limit{jail.MemoryLimit}},
-			"ended by SIGKILL after 0.0 s (namespaces, network off); it ran into its limit of memory"},
+			"ended by SIGKILL after 0.0 s (namespaces, network off); it ran into its limit of memory, 2 GiB (limits.memory)"},
 		{jail.Result{Code: 137, Signal: "SIGKILL", Late: true, Hit: []jail.Limit{jail.TimeLimit}, Took: time.Second},
-			"its time was over, and it was ended with all that it had started, after 1.0 s (namespaces, network off); it ran into its limit of time"},
+			"its time was over, and it was ended with all that it had started, after 1.0 s (namespaces, network off); it ran into its limit of time, the timeout of the call"},
+		{jail.Result{Code: 137, Signal: "SIGKILL", Late: true, Hit: []jail.Limit{jail.TimeLimit}, Took: 2010 * time.Millisecond},
+			"its time was over, and it was ended with all that it had started, after 2.0 s (namespaces, network off); it ran into its limit of time, 2 s (limits.time)"},
+		{jail.Result{Hit: []jail.Limit{jail.ProcessesLimit, jail.OutputLimit}},
+			"exit 0 in 0.0 s (namespaces, network off); it ran into its limit of processes, 512 with their threads (limits.pids), and of output, 50 kB of each stream (limits.output)"},
+		{jail.Result{Code: 153, Signal: "SIGXFSZ", Hit: []jail.Limit{jail.FileSizeLimit}},
+			"ended by SIGXFSZ after 0.0 s (namespaces, network off); it ran into its limit of file size, 3 MB (limits.file_size)"},
+		{jail.Result{Code: 152, Signal: "SIGXCPU", Hit: []jail.Limit{jail.CPULimit}},
+			"ended by SIGXCPU after 0.0 s (namespaces, network off); it ran into its limit of cpu, 0.5 s (limits.cpu)"},
 		{jail.Result{Code: 137, Signal: "SIGKILL", Stopped: true}, "stopped after 0.0 s (namespaces, network off)"},
 		{jail.Result{Stdout: jail.Output{Head: []byte("head"), Tail: []byte("tail"), Hidden: 10}},
 			"exit 0 in 0.0 s (namespaces, network off)\nhead\n… 10 bytes left out …\ntail"},
 	}
 	for _, test := range tests {
 		w := newWorld(t, zones())
-		test.says.Level = jail.Namespaces
+		test.says.Level, test.says.Limits = jail.Namespaces, limits()
 		w.runner.says = test.says
 		r := w.run(t, args{Command: "x"})
 		if r.Text != test.want {
@@ -96,16 +109,54 @@ func TestHints(t *testing.T) {
 		"bash: gcc: command not found":                           allowed,
 		"curl: (6) Could not resolve host: example.com":          "commands here have no network",
 		"connect: Network is unreachable":                        "commands here have no network",
-		"cat: /a.txt: No such file or directory":                 allowed + "; in commands /a.txt is /work/a.txt; relative paths are the same everywhere",
-		"cat: /b.txt: No such file or directory":                 allowed,
+		"npm error code EAI_AGAIN":                               "commands here have no network",
+		"lookup proxy.golang.org on [::1]:53: read udp [::1]:37->[::1]:53: read: connection refused": "commands here have no network",
+		"x: Temporary failure in name resolution":                                                    "commands here have no network",
+		"curl: (7) Failed to connect to 10.0.0.1 port 80":                                            "commands here have no network",
+		"bash: connect: Connection refused":                                                          "commands here have no network",
+		"dd: error writing 'x': File too large":                                                      "a file that a command here writes may have 3 MB (limits.file_size)",
+		"bash: line 1:     7 File size limit exceeded head":                                          "a file that a command here writes may have 3 MB (limits.file_size)",
+		"cp: error writing '/tmp/x': No space left on device":                                        "/dev/shm has 64 MiB, other folders what is left on the disk, /tmp 1048577 bytes (no key sets it; it is at most half of limits.memory)",
+		"OSError: [Errno 24] Too many open files: 'x'":                                               "open files: 1024 in each process (no key sets it)",
+		"fork: Cannot allocate memory":                                                               "commands here may have memory of 2 GiB (limits.memory)",
+		"MemoryError":                                                                                "commands here may have memory of 2 GiB (limits.memory)",
+		"RuntimeError: can't start new thread":                                                       "processes of a command here at once: 512 with their threads (limits.pids)",
+		"sh: 1: Cannot fork":                                                                         "processes of a command here at once: 512 with their threads (limits.pids)",
+		"bash: fork: retry: Resource temporarily unavailable":                                        "processes of a command here at once: 512 with their threads (limits.pids)",
+		"cat: /a.txt: No such file or directory":                                                     allowed + "; in commands /a.txt is /work/a.txt; relative paths are the same everywhere",
+		"cat: /b.txt: No such file or directory":                                                     allowed,
 	} {
-		w.runner.says = jail.Result{Code: 1, Stderr: out(output), Level: jail.Namespaces}
+		w.runner.says = jail.Result{Code: 1, Stderr: out(output), Level: jail.Namespaces, Limits: limits()}
 		r := w.run(t, args{Command: "x"})
 		if got := strings.Join(r.Notes, "; "); got != want {
 			t.Errorf("%q:\ngot  %s\nwant %s", output, got, want)
 		}
 		if strings.Contains(r.String(), string(top)) {
 			t.Errorf("a path of the host: %s", r)
+		}
+	}
+}
+
+// A limit that the first line names is named once; a temporary folder on the
+// disk has none; and where there is a network, nothing is said of it.
+func TestNoHint(t *testing.T) {
+	w := newWorld(t, zones())
+	for _, test := range []struct {
+		says jail.Result
+		net  bool
+		not  string
+	}{
+		{jail.Result{Stderr: out("MemoryError"), Hit: []jail.Limit{jail.MemoryLimit}, Level: jail.Namespaces}, false, "memory"},
+		{jail.Result{Stderr: out("No space left on device"), Level: jail.Landlock}, false, "/tmp"},
+		{jail.Result{Stderr: out("Connection refused"), Level: jail.Namespaces}, true, "network"},
+	} {
+		test.says.Limits = limits()
+		v := view{w.Files, nil, test.says}
+		if test.net {
+			v.effects = []policy.Effect{{Verb: policy.Connect}}
+		}
+		if got := strings.Join(v.result().Notes, "; "); strings.Contains(got, test.not) {
+			t.Errorf("%s: got %s", test.says.Stderr.Head, got)
 		}
 	}
 }

@@ -15,6 +15,9 @@ import (
 // A Runner runs commands in the jail. They see what the sandbox shows.
 type Runner interface {
 	Run(ctx context.Context, files *sandbox.Sandbox, c jail.Command) (jail.Result, error)
+	// Able returns an error where no command can be run: nobody is asked for
+	// what cannot be.
+	Able() error
 }
 
 type args struct {
@@ -57,9 +60,13 @@ func Tools(r Runner, rules policy.Shell) []tool.Tool {
 			if err != nil {
 				return tool.Result{}, err
 			}
-			return view{files, effects, result}.result(), nil
+			told := view{files, effects, result}.result()
+			if result.Stopped {
+				told.Err = &sandbox.Error{Op: "shell", Code: "stopped", Hint: "the command was ended with all that it had started; what it had written by then is written"}
+			}
+			return told, nil
 		}
-		prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { return tool.Ready(run), nil }
+		prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { return tool.Ready(run), r.Able() }
 		return tool.Changing(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...), nil
 	})}
 }

@@ -35,6 +35,7 @@ func (a *asked) Approve(_ context.Context, r tool.Request) tool.Answer {
 type runner struct {
 	says    jail.Result
 	fails   error
+	unable  error
 	command []jail.Command
 	files   *sandbox.Sandbox
 }
@@ -43,6 +44,8 @@ func (r *runner) Run(_ context.Context, files *sandbox.Sandbox, c jail.Command) 
 	r.command, r.files = append(r.command, c), files
 	return r.says, r.fails
 }
+
+func (r *runner) Able() error { return r.unable }
 
 // A world is a gate to the shell tool with all there is to see of a call.
 type world struct {
@@ -292,5 +295,29 @@ func TestOutcome(t *testing.T) {
 	}
 	if got := w.journal.list[3]; got.Kind != audit.Outcome || got.Code != string(jail.ErrNoSandbox) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// Where no command can be run nobody is asked for one.
+func TestUnable(t *testing.T) {
+	w := newWorld(t, zones())
+	w.runner.unable = &sandbox.Error{Op: "shell", Code: jail.ErrNoSandbox}
+	r := w.run(t, args{Command: "ls"})
+	if r.OK() || r.Err.Code != jail.ErrNoSandbox || len(w.asked.list) > 0 || len(w.runner.command) > 0 {
+		t.Errorf("got %v, asked %d times, ran %d", r.Err, len(w.asked.list), len(w.runner.command))
+	}
+}
+
+// A command that was stopped is not done; what came of it is told all the same.
+func TestStopped(t *testing.T) {
+	w := newWorld(t, zones())
+	w.runner.says = jail.Result{Stopped: true, Signal: "SIGKILL", Level: jail.Namespaces, Stdout: jail.Output{Head: []byte("begun")}}
+	r := w.run(t, args{Command: "x"})
+	if ran, ok := r.Data.(Ran); r.OK() || r.Err.Code != "stopped" || !ok || ran.Stdout != "begun" {
+		t.Errorf("got %v, %+v", r.Err, r.Data)
+	}
+	last := w.journal.list[len(w.journal.list)-1]
+	if last.Kind != audit.Outcome || last.Code != "stopped" || !strings.HasPrefix(last.Note, "stopped after") {
+		t.Errorf("the journal has %+v", last)
 	}
 }
