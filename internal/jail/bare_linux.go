@@ -143,8 +143,8 @@ func bareHold(w *wire) error {
 	go func() {
 		defer close(asked)
 		for {
-			var ask struct{}
-			files, err := w.receive(&ask)
+			var a ask
+			files, err := w.receive(&a)
 			if err != nil || len(files) != 1 {
 				return
 			}
@@ -214,7 +214,7 @@ func bareCell(w *wire) error {
 		return err
 	}
 	h.look = func(do func() error) error { return do() }
-	h.ready, h.ahead = func() error { return nil }, func() {}
+	h.ready, h.ahead = func() error { return nil }, func([]string) {}
 	h.signal = func(s syscall.Signal) { h.do(func() error { return signalFenced(s) }) }
 	h.others = processesOf(os.Getuid()) + cellThreads
 	h.where = func(o order) order { return o.bare(p, temp) }
@@ -254,7 +254,7 @@ func (o order) bare(p plan, temp string) order {
 	dir, longest := temp, 0
 	for _, s := range p.Steps {
 		rest, ok := strings.CutPrefix(o.Dir, s.Target)
-		if ok && (rest == "" || rest[0] == '/') && (s.Do == bind || s.Do == layer) && len(s.Target) > longest {
+		if ok && (rest == "" || rest[0] == '/') && (s.Do == bind || s.Do == veiled) && len(s.Target) > longest {
 			dir, longest = filepath.Join(s.Source, rest), len(s.Target)
 		}
 	}
@@ -274,7 +274,7 @@ func bareFence(p plan, temp string) fence {
 	f := fence{Rules: append(deviceRules(), fenceRule{temp, mayWrite})}
 	for _, s := range p.Steps {
 		switch s.Do {
-		case bind, layer, sameLink:
+		case bind, veiled, sameLink:
 			access := uint64(mayRead)
 			if s.Write {
 				access = mayWrite

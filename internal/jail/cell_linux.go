@@ -23,6 +23,7 @@ type order struct {
 	Memory, Processes, Files, FileSize int64
 	// What nothing else holds, so that the cell watches it.
 	WatchMemory, WatchProcesses bool
+	Stores                      []string // where the next one's changes are kept
 
 	streams []int
 }
@@ -158,7 +159,7 @@ type hands struct {
 	thread
 	look   func(func() error) error // does something where the processes of commands can be seen
 	ready  func() error             // makes the folders of a command ready
-	ahead  func()                   // begins to, for the next one
+	ahead  func([]string)           // begins to, for the next one
 	where  func(order) order        // names of the order as they are here, where they differ
 	signal func(syscall.Signal)     // reaches all that commands have started, at once
 	others int64                    // processes that the kernel counts with those of commands
@@ -204,7 +205,7 @@ func (h *hands) run(o order, cancel <-chan struct{}) verdict {
 	if err != nil {
 		return verdict{Error: err.Error()}
 	}
-	h.ahead()
+	h.ahead(o.Stores)
 	o.limitFirst(pid)
 	var v verdict
 	var spent atomic.Int64

@@ -145,8 +145,10 @@ func launch(w *wire) error {
 		Cloneflags:  flags,
 		UidMappings: h.Users,
 		GidMappings: h.Groups,
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE},
-		Setsid:      true,
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE,
+			unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // of what is the user's own: a command may leave folders that nobody can enter
+		},
+		Setsid: true,
 
 		GidMappingsEnableSetgroups: h.Supplemental,
 	}
@@ -170,15 +172,24 @@ func hold(w *wire) error {
 	}
 	var started []*exec.Cmd
 	for {
-		var ask struct{}
-		files, err := w.receive(&ask)
-		if err != nil || len(files) != 1 {
+		var a ask
+		files, err := w.receive(&a)
+		if err != nil {
+			break
+		}
+		if a.Do != "" {
+			w.send(a.carryOut())
+			continue
+		}
+		if len(files) != 1 {
 			break
 		}
 		cmd, err := again(cellWord, &wire{files[0]}, &syscall.SysProcAttr{
-			Cloneflags:  unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC,
-			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE},
-			Pdeathsig:   syscall.SIGKILL,
+			Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC,
+			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE,
+				unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // of what is the user's own: a command may leave folders that nobody can enter
+			},
+			Pdeathsig: syscall.SIGKILL,
 		})
 		if err != nil {
 			(&wire{files[0]}).send(report{Error: "cell: " + err.Error()})

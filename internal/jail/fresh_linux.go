@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/layer"
 )
 
 // The folders of a policy are mounted anew for every command: the kernel does not
@@ -20,6 +22,7 @@ type tree struct {
 	plan    plan
 	outside thread
 	inside  int          // its mount namespace
+	stores  []string     // where the next command's changes are kept
 	shown   []step       // what is mounted
 	next    chan *making // what will be, if it is being made
 }
@@ -43,7 +46,7 @@ func newTree(p plan) (*tree, error) {
 	if err := p.carryOut(); err != nil {
 		return nil, err
 	}
-	return &tree{plan: p, outside: outside, inside: inside}, nil
+	return &tree{plan: p, outside: outside, inside: inside, stores: p.Stores}, nil
 }
 
 // enter moves the calling thread into the tree.
@@ -74,11 +77,20 @@ func (m *making) close() {
 // make makes the mounts. It runs outside.
 func (t *tree) make() *making {
 	m := &making{}
+	stores := t.stores
 	for _, s := range t.plan.Steps {
 		if !s.Each {
 			continue
 		}
-		fd, from, err := s.detached()
+		store := ""
+		if s.Do == veiled && s.Write {
+			if len(stores) == 0 {
+				m.err = fmt.Errorf("%s %s: no place for changes", s.Do, s.Target)
+				return m
+			}
+			store, stores = stores[0], stores[1:]
+		}
+		fd, from, err := s.detached(store)
 		if s.Maybe && errors.Is(err, unix.ENOENT) {
 			continue
 		}
@@ -117,7 +129,8 @@ func (m *making) holds(t *tree) bool {
 
 // ahead begins to make the mounts for the next command, while one runs: what they
 // show is looked at only when it is used.
-func (t *tree) ahead() {
+func (t *tree) ahead(stores []string) {
+	t.stores = stores
 	t.next = make(chan *making, 1)
 	go t.outside.do(func() error { t.next <- t.make(); return nil })
 }
@@ -217,7 +230,7 @@ func number(fd int) ([2]uint64, error) {
 
 // detached makes the mount of a step, which is nowhere yet, and tells what it is
 // of.
-func (s step) detached() (fd int, from [2]uint64, err error) {
+func (s step) detached(store string) (fd int, from [2]uint64, err error) {
 	if s.Do == empty {
 		fd, err = fileSystem("tmpfs", 0, [2]string{"mode", "0755"}, [2]string{"size", "64k"})
 		return fd, from, err
@@ -235,6 +248,10 @@ func (s step) detached() (fd int, from [2]uint64, err error) {
 	}
 	if s.Do == bind {
 		fd, err = clone(source, s.Write)
+		return fd, from, err
+	}
+	if s.Write {
+		fd, err = writable(source, store)
 		return fd, from, err
 	}
 	fd, err = overlay(source)
@@ -272,6 +289,26 @@ func overlay(source int) (int, error) {
 	}
 	defer unix.Chdir("/")
 	return fileSystem("overlay", unix.MOUNT_ATTR_RDONLY, [2]string{"lowerdir", ".:" + noFolder}, [2]string{"userxattr"})
+}
+
+// writable returns a folder of the host through an overlay that keeps changes in a
+// store. It is for one command: the kernel need not bring it to the disk.
+func writable(source int, store string) (int, error) {
+	options := [][2]string{{"lowerdir", "."}, {"userxattr"}, {"volatile"}}
+	l := layer.Layer{Store: oldRoot + store}
+	for option, name := range map[string]string{"upperdir": l.Upper(), "workdir": l.Work()} {
+		fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+		if err != nil {
+			return -1, fmt.Errorf("the place for changes: %w", err)
+		}
+		defer unix.Close(fd)
+		options = append(options, [2]string{option, fmt.Sprintf("%s/proc/self/fd/%d", oldRoot, fd)})
+	}
+	if err := unix.Fchdir(source); err != nil {
+		return -1, err
+	}
+	defer unix.Chdir("/")
+	return fileSystem("overlay", 0, options...)
 }
 
 // fileSystem returns a new file system that is nowhere yet.

@@ -39,6 +39,11 @@ type Result struct {
 	Peak    int64 // bytes of its largest process
 	Level   Level
 	Loose   []Limit // those that hold only in part here
+
+	// Changed is what it has changed and has not landed yet, nil for nothing. Where
+	// Direct is so, folders were written directly, and nothing can be told.
+	Changed *Transaction
+	Direct  bool
 }
 
 // Output is what a command has printed: all of it, or its head and tail.

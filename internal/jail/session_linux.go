@@ -23,8 +23,12 @@ type Session struct {
 	groups *groups
 
 	mu    sync.Mutex
-	idle  []*wire // cells that wait for a command
+	idle  []*wire         // cells that wait for a command
+	next  map[*wire]*work // where the next command of a cell keeps its changes
+	works int             // so many were begun
 	ended bool
+
+	asking sync.Mutex // of the holder
 }
 
 // startNamespaces starts a session with namespaces of its own.
@@ -39,7 +43,7 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 		near.Close()
 		return nil, fmt.Errorf("jail: %w", err)
 	}
-	s := &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups()}
+	s := &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups(), next: make(map[*wire]*work)}
 	var c *wire
 	if err = near.send(holdingOf(p.Network)); err == nil {
 		c, err = s.newCell() // asked for before there is a holder to answer: it finds the question
@@ -83,6 +87,13 @@ func (s *Session) Close() error {
 		c.finish()
 	}
 	s.idle = nil
+	next := s.next
+	s.next = nil
+	s.mu.Unlock()
+	for _, w := range next {
+		s.forget(w)
+	}
+	s.mu.Lock()
 	err := s.holder.finish()
 	s.groups.drop(nil)
 	return err
@@ -127,8 +138,12 @@ func (s *Session) newCell() (*wire, error) {
 		return nil, err
 	}
 	defer far.Close()
-	if err = s.holder.send(struct{}{}, far.fd); err == nil {
-		err = near.send(s.plan, s.groups.make(near, s.policy.Limits.filled())...)
+	p := s.plan
+	if err := s.plans(near, &p); err != nil {
+		return near, err
+	}
+	if err = s.holder.send(ask{}, far.fd); err == nil {
+		err = near.send(p, s.groups.make(near, s.policy.Limits.filled())...)
 	}
 	return near, err
 }
@@ -146,27 +161,39 @@ func (s *Session) put(c *wire) {
 
 // drop gives up a cell.
 func (s *Session) drop(w *wire) {
-	if w != nil {
-		w.Close()
-		s.groups.drop(w)
+	if w == nil {
+		return
+	}
+	w.Close()
+	s.groups.drop(w)
+	s.mu.Lock()
+	next := s.next[w]
+	delete(s.next, w)
+	s.mu.Unlock()
+	if next != nil {
+		s.forget(next)
 	}
 }
 
 // order tells a cell to run a command, and returns the cell. One that has ended
 // while it waited is given up for another.
-func (s *Session) order(o order, streams ...int) (*wire, error) {
+func (s *Session) order(o order, streams ...int) (*wire, *work, error) {
 	for {
 		w, err := s.cell()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		s.limit(&o, w)
-		if err = w.send(o, streams...); err == nil {
-			return w, nil
+		changes, err := s.turn(w, &o)
+		if err == nil {
+			err = w.send(o, streams...)
+		}
+		if err == nil {
+			return w, changes, nil
 		}
 		s.drop(w)
 		if !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 }
@@ -209,7 +236,7 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 		o.Time = c.Time
 	}
 	began := s.now()
-	w, err := s.order(o, out.end, errs.end)
+	w, changes, err := s.order(o, out.end, errs.end)
 	out.handed()
 	errs.handed()
 	var v verdict
@@ -221,6 +248,9 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 		s.drop(w)
 		out.close()
 		errs.close()
+		if changes != nil {
+			s.forget(changes)
+		}
 		if w == nil {
 			return r, err
 		}
@@ -229,6 +259,12 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	r.Stdout, r.Stderr = out.wait(), errs.wait()
 	r.Hit = s.hit(w, v, r)
 	s.put(w)
+	r.Direct = changes == nil
+	if changes != nil {
+		if r.Changed, err = s.changed(changes); err != nil {
+			return r, err
+		}
+	}
 	if v.Error != "" {
 		return r, fmt.Errorf("jail: %s: %s", c.Path, v.Error)
 	}
