@@ -91,7 +91,7 @@ func (p *Program) Door(v Visit) (*Door, error) {
 	gate.Journal = signer{journal, doorman.signed()}
 	gate.Approver = &approval.Desk{Mode: approval.Mode(p.Project.Approval), Reads: v.ApproveReads, Store: records.Approvals,
 		Asker: v.Asker, Policy: p.policyHash(), Now: p.options.Now}
-	run := newCommands(gate, p.options.Now)
+	run := newCommands(gate, p.layers(), p.options.Now)
 	gate.Tools = tools(run, gate.Grant.Shell)
 	return &Door{gate, records, journal, doorman, run}, nil
 }

@@ -2,9 +2,11 @@ package jail
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -211,6 +213,26 @@ func (t *Transaction) Content(c Change, most int64) (old, new []byte, err error)
 		return old, new, err
 	}
 	return nil, nil, fs.ErrNotExist
+}
+
+// Hash returns a digest of what a changed file holds, "" where it cannot be read.
+func (t *Transaction) Hash(c Change) string {
+	for i, l := range t.work.layers {
+		if t.work.target[i] != c.Target {
+			continue
+		}
+		f, err := os.Open(filepath.Join(l.Upper(), c.Path))
+		if err != nil {
+			return ""
+		}
+		defer f.Close()
+		h := sha256.New()
+		if _, err := io.Copy(h, f); err != nil {
+			return ""
+		}
+		return fmt.Sprintf("%x", h.Sum(nil))
+	}
+	return ""
 }
 
 func readAtMost(name string, most int64) ([]byte, error) {

@@ -29,7 +29,11 @@ type Result struct {
 	// and in what boundary.
 	Record string
 
-	// Err is why nothing was done, nil if it was.
+	// Landing is what was made and is not done yet: the gate decides about it.
+	Landing *Landing
+
+	// Err is why nothing was done, nil if it was. With a Text it is why what was made
+	// did not land.
 	Err *sandbox.Error
 	// Pending names the request that waits for an answer, where Err says so.
 	Pending *Pending
@@ -54,6 +58,9 @@ func (r Result) String() string {
 	var b strings.Builder
 	if r.Err != nil {
 		b.WriteString("Error: " + r.Err.Error())
+		if r.Text != "" {
+			b.WriteString("\n" + strings.TrimSuffix(r.Text, "\n"))
+		}
 	} else {
 		b.WriteString(strings.TrimSuffix(r.Text, "\n"))
 		for _, c := range r.Changes {

@@ -14,7 +14,10 @@ import (
 
 // A Runner runs commands in the jail. They see what the sandbox shows.
 type Runner interface {
-	Run(ctx context.Context, files *sandbox.Sandbox, c jail.Command) (jail.Result, error)
+	// Layered reports whether what commands write is known before it lands.
+	Layered() bool
+	// Run runs a command; one that must be layered writes nothing directly.
+	Run(ctx context.Context, files *sandbox.Sandbox, c jail.Command, layered bool) (jail.Result, error)
 }
 
 type args struct {
@@ -25,7 +28,7 @@ type args struct {
 
 // Tools returns the shell tool. Without a runner it can only be looked at.
 func Tools(r Runner, rules policy.Shell) []tool.Tool {
-	about := tool.Tool{Name: "shell", Toolset: "shell", Mode: policy.Both, Asks: true, Verbs: []policy.Verb{policy.Run},
+	about := tool.Tool{Name: "shell", Toolset: "shell", Mode: policy.Both, Verbs: []policy.Verb{policy.Run},
 		Description: "Run a command line in a sandbox. Use relative paths: the folder it begins in is the tree's top, where there is one. " +
 			"There is no input and no terminal; what it leaves running is ended. Its exit code is in the answer."}
 	return []tool.Tool{tool.New(about, func(_ context.Context, names tool.Names, a args) (tool.Plan, error) {
@@ -40,6 +43,7 @@ func Tools(r Runner, rules policy.Shell) []tool.Tool {
 		if err != nil {
 			return tool.Plan{}, err
 		}
+		layered := r != nil && r.Layered()
 		run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 			c := jail.Shell(a.Command)
 			if a.Timeout > 0 { // zero is the limit's own
@@ -53,14 +57,17 @@ func Tools(r Runner, rules policy.Shell) []tool.Tool {
 				}
 				c.Dir = jail.Inside(files, dir)
 			}
-			result, err := r.Run(ctx, files, c)
+			result, err := r.Run(ctx, files, c, layered)
 			if err != nil {
 				return tool.Result{}, err
 			}
 			return view{files, effects, result}.result(), nil
 		}
 		prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { return tool.Ready(run), nil }
-		return tool.Changing(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...), nil
+		plan := tool.Changing(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...)
+		// What is written directly cannot be taken back, and is not known before.
+		plan.Later, plan.Asks = layered, !layered
+		return plan, nil
 	})}
 }
 
