@@ -24,6 +24,12 @@ func (p *Program) layers() layers {
 // Layered implements shell.Runner.
 func (c *commands) Layered() bool { return c.layers.work() }
 
+// Last implements shell.Undoer.
+func (c *commands) Last() (*jail.Landed, error) { return jail.Last(c.layers.dir) }
+
+// Undo implements shell.Undoer.
+func (c *commands) Undo(l *jail.Landed) ([]string, error) { return l.Undo(c.now) }
+
 // work finds out whether layers can be had, by trying once for each start of the
 // machine.
 func (l layers) work() bool {

@@ -43,8 +43,8 @@ func Inside(s *sandbox.Sandbox, name string) string {
 	return name
 }
 
-// Outside returns the canonical name of a sandbox for what commands call so.
-func Outside(s *sandbox.Sandbox, inside string) string {
+// Outside returns the canonical name for what commands call so.
+func Outside(inside string) string {
 	if rest, ok := strings.CutPrefix(inside, Work); ok && (rest == "" || rest[0] == '/') {
 		return path.Join("/", rest)
 	}

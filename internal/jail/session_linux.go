@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"sync"
 	"syscall"
 	"time"
@@ -31,27 +32,51 @@ type Session struct {
 	asking sync.Mutex // of the holder
 }
 
-// startNamespaces starts a session with namespaces of its own.
-func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
-	near, far, err := newWires()
+// startHolder starts a session that has a holder, and no cell yet.
+func startHolder(p Policy, now func() time.Time) (*Session, error) {
+	s, launcher, err := launched(p, now)
 	if err != nil {
 		return nil, err
 	}
-	cmd, err := again(launchWord, far, &syscall.SysProcAttr{})
-	far.Close()
+	err = heard(s.holder)
+	launcher.Wait()
 	if err != nil {
-		near.Close()
+		s.Close()
 		return nil, fmt.Errorf("jail: %w", err)
 	}
-	s := &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups(), next: make(map[*wire]*work)}
-	var c *wire
-	if err = near.send(holdingOf(p.Network)); err == nil {
-		c, err = s.newCell() // asked for before there is a holder to answer: it finds the question
+	return s, nil
+}
+
+// launched starts the holder of a session with namespaces of its own. The launcher
+// is done when the holder speaks.
+func launched(p Policy, now func() time.Time) (*Session, *exec.Cmd, error) {
+	near, far, err := newWires()
+	if err != nil {
+		return nil, nil, err
 	}
+	cmd, err := again(launchWord, far, &syscall.SysProcAttr{})
+	far.Close()
 	if err == nil {
-		err = heard(near)
+		err = near.send(holdingOf(p.Network))
 	}
-	cmd.Wait() // the launcher is done when the holder speaks
+	if err != nil {
+		near.Close()
+		return nil, nil, fmt.Errorf("jail: %w", err)
+	}
+	return &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups(), next: make(map[*wire]*work)}, cmd, nil
+}
+
+// startNamespaces starts a session with a cell.
+func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
+	s, cmd, err := launched(p, now)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.newCell() // asked for before there is a holder to answer: it finds the question
+	if err == nil {
+		err = heard(s.holder)
+	}
+	cmd.Wait()
 	if err == nil {
 		err = heard(c) // that namespaces can be made does not say that a tree can
 	}

@@ -32,6 +32,14 @@ func statOf(pid int) []string {
 	return strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
 }
 
+// abandoned reports whether a name is a stamp, and the process that made it gone.
+func abandoned(name string) bool {
+	var pid, i int
+	var born string
+	n, _ := fmt.Sscanf(strings.ReplaceAll(name, "-", " "), "golem %d %s %d", &pid, &born, &i)
+	return n == 3 && bornAt(pid) != born
+}
+
 // sweep removes from a folder what processes have left there that are gone. The
 // error is that of one that is still in the way.
 func sweep(dir string, remove func(string) error) error {
@@ -40,10 +48,7 @@ func sweep(dir string, remove func(string) error) error {
 		return err
 	}
 	for _, e := range entries {
-		var pid, i int
-		var born string
-		n, _ := fmt.Sscanf(strings.ReplaceAll(e.Name(), "-", " "), "golem %d %s %d", &pid, &born, &i)
-		if n != 3 || bornAt(pid) == born {
+		if !abandoned(e.Name()) {
 			continue
 		}
 		if gone := remove(filepath.Join(dir, e.Name())); gone != nil && !os.IsNotExist(gone) {

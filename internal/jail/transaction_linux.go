@@ -1,7 +1,6 @@
 package jail
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -171,25 +170,36 @@ func (s *Session) forget(w *work) error {
 // names, which are as commands have them. It returns the names that others have
 // changed meanwhile: then nothing has landed.
 func (t *Transaction) Land(dropped []string) (clash []string, err error) {
-	for i, l := range t.work.layers {
-		a := ask{Do: landWork, Layer: l}
+	for _, do := range []string{checkWork, landWork} {
+		clash, err := t.session.each(t.work, do, dropped)
+		if err != nil || len(clash) > 0 {
+			return clash, err
+		}
+	}
+	return nil, t.session.keep(t.work)
+}
+
+// each asks for something with every layer of a work that has something in it.
+func (s *Session) each(w *work, do string, dropped []string) (clash []string, err error) {
+	for i, l := range w.layers {
+		if _, err := os.Lstat(filepath.Join(l.Store, changesName)); err != nil {
+			continue // nothing was changed there
+		}
+		a := ask{Do: do, Layer: l}
 		for _, name := range dropped {
-			if rel, err := filepath.Rel(t.work.target[i], name); err == nil && filepath.IsLocal(rel) {
+			if rel, err := filepath.Rel(w.target[i], name); err == nil && filepath.IsLocal(rel) {
 				a.Dropped = append(a.Dropped, rel)
 			}
 		}
-		got, err := t.session.ask(a)
+		got, err := s.ask(a)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range got.Clash {
-			clash = append(clash, filepath.Join(t.work.target[i], name))
-		}
-		if len(clash) > 0 {
-			return clash, nil
+			clash = append(clash, filepath.Join(w.target[i], name))
 		}
 	}
-	return nil, t.session.keep(t.work)
+	return clash, nil
 }
 
 // Drop gives the changes up.
@@ -270,116 +280,4 @@ func (s *Session) keep(w *work) error {
 		}
 	}
 	return nil
-}
-
-// An ask is a wish of golem to the holder: a cell, whose wire comes with it, or
-// something that is to be done with a layer. The holder does it because a command
-// may leave folders that the user cannot enter.
-type ask struct {
-	Do      string
-	Layer   layer.Layer
-	Dropped []string
-}
-
-const (
-	listWork    = "list"
-	landWork    = "land"
-	undoWork    = "undo"
-	recoverWork = "recover"
-	removeWork  = "remove"
-)
-
-// A reply is what came of it.
-type reply struct {
-	Error string
-	Clash []string // changed meanwhile by others
-}
-
-// ask asks the holder to do something with a layer.
-func (s *Session) ask(a ask) (reply, error) {
-	s.asking.Lock()
-	defer s.asking.Unlock()
-	var got reply
-	if err := s.holder.send(a); err != nil {
-		return got, fmt.Errorf("jail: the session has ended: %w", err)
-	}
-	if _, err := s.holder.receive(&got); err != nil {
-		return got, fmt.Errorf("jail: the session has ended: %w", err)
-	}
-	if got.Error != "" {
-		return got, errors.New("jail: " + got.Error)
-	}
-	return got, nil
-}
-
-// carryOut does what is asked for.
-func (a ask) carryOut() (got reply) {
-	var err error
-	switch a.Do {
-	case listWork:
-		var list []layer.Change
-		if list, err = a.Layer.Changes(); err == nil {
-			err = writeChanges(a.Layer, list)
-		}
-	case landWork:
-		var list []layer.Change
-		if list, err = readChanges(a.Layer); err == nil {
-			err = a.Layer.Land(list, a.Dropped)
-		}
-	case undoWork:
-		err = a.Layer.Undo()
-	case recoverWork:
-		_, err = a.Layer.Recover()
-	case removeWork:
-		err = a.Layer.Remove()
-	default:
-		err = errors.New("no such wish")
-	}
-	var conflict *layer.Conflict
-	switch {
-	case errors.As(err, &conflict):
-		got.Clash = conflict.Paths
-	case err != nil:
-		got.Error = err.Error()
-	}
-	return got
-}
-
-// changesName is where the list of changes is kept in a layer.
-const changesName = "changes"
-
-func writeChanges(l layer.Layer, list []layer.Change) error {
-	f, err := os.OpenFile(filepath.Join(l.Store, changesName), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	w := bufio.NewWriter(f)
-	e := json.NewEncoder(w)
-	for _, c := range list {
-		if err := e.Encode(c); err != nil {
-			return err
-		}
-	}
-	return w.Flush()
-}
-
-func readChanges(l layer.Layer) ([]layer.Change, error) {
-	f, err := os.Open(filepath.Join(l.Store, changesName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var list []layer.Change
-	for d := json.NewDecoder(bufio.NewReader(f)); d.More(); {
-		var c layer.Change
-		if err := d.Decode(&c); err != nil {
-			return nil, err
-		}
-		list = append(list, c)
-	}
-	return list, nil
 }

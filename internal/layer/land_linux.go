@@ -117,6 +117,17 @@ func (l Layer) Land(changes []Change, dropped []string) error {
 	return o.finish(moves)
 }
 
+// Check returns the Conflict that Land would meet, nil for none.
+func (l Layer) Check(changes []Change, dropped []string) error {
+	o, err := l.openAll()
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	_, err = o.moves(changes, dropped)
+	return err
+}
+
 // Recover carries on with what was interrupted, and reports whether there was
 // something.
 func (l Layer) Recover() (bool, error) {
@@ -141,6 +152,13 @@ func (l Layer) Recover() (bool, error) {
 	return false, nil
 }
 
+// Pending reports whether something was interrupted.
+func (l Layer) Pending() bool {
+	begun := there(l.Store + "/" + movesName)
+	undoing := there(l.Store + "/" + undoneName + ".begun")
+	return begun && (!there(l.Store+"/"+landedName) || undoing && !there(l.Store+"/"+undoneName))
+}
+
 func there(name string) bool {
 	_, err := os.Lstat(name)
 	return err == nil
@@ -154,6 +172,26 @@ func (l Layer) Landed() bool {
 // Undo brings back what was there before. Where the folder has changed since, it is
 // a Conflict, and nothing is moved.
 func (l Layer) Undo() error {
+	if err := l.CheckUndo(); err != nil {
+		return err
+	}
+	moves, err := l.readMoves()
+	if err != nil {
+		return err
+	}
+	o, err := l.openAll()
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	if err := stamp(l.Store + "/" + undoneName + ".begun"); err != nil {
+		return err
+	}
+	return o.unfinish(moves)
+}
+
+// CheckUndo returns the Conflict that Undo would meet, nil for none.
+func (l Layer) CheckUndo() error {
 	moves, err := l.readMoves()
 	if err != nil {
 		return err
@@ -176,10 +214,7 @@ func (l Layer) Undo() error {
 	if len(conflict.Paths) > 0 {
 		return &conflict
 	}
-	if err := stamp(l.Store + "/" + undoneName + ".begun"); err != nil {
-		return err
-	}
-	return o.unfinish(moves)
+	return nil
 }
 
 // opened is a layer with its folders open.

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/policy"
@@ -19,6 +20,7 @@ type Landing struct {
 	Refused error           // why nobody can let it land, nil if one can
 	Land    func(context.Context) error
 	Drop    func() error
+	Done    string // says what has landed
 }
 
 // lands decides about a landing, and lets it land. A result whose changes did not
@@ -34,6 +36,7 @@ func (p *pass) lands(r Result) Result {
 	refused := q.landing(l)
 	if refused.Err == nil {
 		r.Changes = append(r.Changes, refused.Changes...)
+		r.Text = strings.TrimSuffix(r.Text, "\n") + "\nlanded: " + l.Done
 		return r
 	}
 	if err := l.Drop(); err != nil {

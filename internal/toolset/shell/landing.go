@@ -45,11 +45,11 @@ type entry struct {
 func landingOf(files *sandbox.Sandbox, t *jail.Transaction) *landing {
 	l := &landing{files: files, t: t, told: make(map[string][]string)}
 	if len(t.Clash) > 0 {
-		l.refused = clash(files, t.Clash)
+		l.refused = clash(t.Clash)
 	}
 	for _, c := range t.Changes {
 		inside := path.Join(c.Target, c.Path)
-		e := entry{c, jail.Outside(files, inside)}
+		e := entry{c, jail.Outside(inside)}
 		pattern := files.ProtectedBy(e.name)
 		switch {
 		case l.leftOut(inside):
@@ -114,17 +114,45 @@ func (l *landing) unfit(e entry) error {
 }
 
 // clash is the error of names that others have changed meanwhile.
-func clash(files *sandbox.Sandbox, inside []string) error {
+func clash(inside []string) *sandbox.Error {
+	return &sandbox.Error{Op: "shell", Code: sandbox.ErrConflict,
+		Hint: "changed by others while the command ran: " + shownNames(inside) + "; nothing of it has landed; run it again"}
+}
+
+// shownNames lists some names that commands have, as the file tools have them.
+func shownNames(inside []string) string {
 	var names []string
 	for _, name := range inside {
-		names = append(names, sandbox.Shown(jail.Outside(files, name)))
+		names = append(names, sandbox.Shown(jail.Outside(name)))
 	}
-	more := ""
 	if len(names) > 10 {
-		more, names = fmt.Sprintf(" and %d more", len(names)-10), names[:10]
+		return strings.Join(names[:10], ", ") + " and " + amountOf(len(names)-10, "more")
 	}
-	return &sandbox.Error{Op: "shell", Code: sandbox.ErrConflict,
-		Hint: "changed by others while the command ran: " + strings.Join(names, ", ") + more + "; nothing of it has landed; run it again"}
+	return strings.Join(names, ", ")
+}
+
+// amountOf says how many of something there are.
+func amountOf(n int, what string) string {
+	if n == 1 || what == "more" {
+		return fmt.Sprintf("%d %s", n, what)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// summary says in one line what has landed.
+func (l *landing) summary() string {
+	var first []string
+	for _, e := range l.entries {
+		word := map[layer.Op]string{layer.Create: "created", layer.Modify: "changed", layer.Delete: "deleted", layer.Mode: "permissions of"}[e.Op]
+		if len(first) < 8 {
+			first = append(first, word+" "+sandbox.Shown(e.name))
+		}
+	}
+	text := strings.Join(first, ", ")
+	if more := len(l.entries) - len(first); more > 0 {
+		text += " and " + amountOf(more, "more")
+	}
+	return text
 }
 
 // landing returns it as the gate takes it, nil where nothing is left to land.
@@ -144,11 +172,11 @@ func (l *landing) landing() *tool.Landing {
 				return &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal, Hint: "the changes could not be brought in: " + err.Error()}
 			}
 			if len(inside) > 0 {
-				return clash(l.files, inside)
+				return clash(inside)
 			}
 			return nil
 		},
-		Drop: l.t.Drop,
+		Drop: l.t.Drop, Done: l.summary(),
 	}
 }
 

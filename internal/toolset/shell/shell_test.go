@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,10 @@ type runner struct {
 }
 
 func (r *runner) Layered() bool { return r.layered }
+
+func (r *runner) Last() (*jail.Landed, error) { return nil, fs.ErrNotExist }
+
+func (r *runner) Undo(*jail.Landed) ([]string, error) { return nil, nil }
 
 func (r *runner) Run(_ context.Context, files *sandbox.Sandbox, c jail.Command, _ bool) (jail.Result, error) {
 	r.command, r.files = append(r.command, c), files
