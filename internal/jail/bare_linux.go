@@ -213,8 +213,7 @@ func bareCell(w *wire) error {
 	if err != nil {
 		return err
 	}
-	h.look = func(do func() error) error { return do() }
-	h.ready, h.ahead = func() error { return nil }, func([]string) {}
+	h.ready, h.ahead, h.stands = func() error { return nil }, func([]string) {}, func() bool { return true }
 	h.signal = func(s syscall.Signal) { h.do(func() error { return signalFenced(s) }) }
 	h.others = processesOf(os.Getuid()) + cellThreads
 	h.where = func(o order) order { return o.bare(p, temp) }

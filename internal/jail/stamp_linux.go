@@ -10,7 +10,7 @@ import (
 // stamp returns a name for the i-th thing that this process makes outside itself.
 // It tells the process, so that another can see when nobody is left to remove it.
 func stamp(i int) string {
-	return fmt.Sprintf("golem-%d-%s-%d", os.Getpid(), bornAt(os.Getpid()), i)
+	return stampOf(os.Getpid(), bornAt(os.Getpid()), i)
 }
 
 // bornAt returns when a process started, in the kernel's own measure, or "" if it
@@ -32,12 +32,16 @@ func statOf(pid int) []string {
 	return strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
 }
 
+func stampOf(pid int, born string, i int) string {
+	return fmt.Sprintf("golem-session-%d-%s-%d", pid, born, i)
+}
+
 // abandoned reports whether a name is a stamp, and the process that made it gone.
 func abandoned(name string) bool {
 	var pid, i int
 	var born string
-	n, _ := fmt.Sscanf(strings.ReplaceAll(name, "-", " "), "golem %d %s %d", &pid, &born, &i)
-	return n == 3 && bornAt(pid) != born
+	n, _ := fmt.Sscanf(strings.ReplaceAll(name, "-", " "), "golem session %d %s %d", &pid, &born, &i)
+	return n == 3 && name == stampOf(pid, born, i) && bornAt(pid) != born
 }
 
 // sweep removes from a folder what processes have left there that are gone. The

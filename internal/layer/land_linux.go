@@ -57,6 +57,18 @@ func (l Layer) Begin() error {
 	return l.Stamp()
 }
 
+// Again makes a store ready for another overlay, where one was mounted and not used:
+// the kernel does not take a folder twice for work that need not reach the disk.
+func (l Layer) Again() error {
+	if !there(l.Work() + "/work") {
+		return nil
+	}
+	if err := remove(l.Work()); err != nil {
+		return err
+	}
+	return os.Mkdir(l.Work(), 0o700)
+}
+
 // Stamp says that the work begins now.
 func (l Layer) Stamp() error { return stamp(l.Store + "/" + clockName) }
 
@@ -69,18 +81,23 @@ func stamp(name string) error {
 		return err
 	}
 	defer f.Close()
-	first, err := ctime(f)
-	for err == nil {
-		if err = f.Chmod(0o600); err != nil {
-			break
+	// The first change has the time of the last step, which others before it may have
+	// too; one that comes after somebody has looked has a later one.
+	var first int64
+	for {
+		if err := f.Chmod(0o600); err != nil {
+			return err
 		}
-		var now int64
-		if now, err = ctime(f); now > first {
-			break
+		now, err := ctime(f)
+		if err != nil || first != 0 && now > first {
+			return err
+		}
+		if first == 0 {
+			first = now
+			continue
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return err
 }
 
 func ctime(f *os.File) (int64, error) {
