@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -35,6 +36,11 @@ const online deed = "online"
 // Start starts a session at the best level that this machine has. It is closed
 // after use. Where the policy asks for a better one the error is ErrNoSandbox.
 func Start(p Policy, now func() time.Time) (*Session, error) {
+	for _, m := range p.Mounts {
+		if !utf8.ValidString(string(m.Source)) {
+			return nil, &sandbox.Error{Op: "jail", Path: m.Target, Code: sandbox.ErrInvalid, Hint: "the name of its folder on the host is no text, and commands cannot be shown it: give it another name"}
+		}
+	}
 	s, err := startNamespaces(p, now)
 	if err == nil {
 		return s, nil
@@ -71,7 +77,7 @@ func startBare(p Policy, now func() time.Time) (*Session, error) {
 		near.Close()
 		return nil, err
 	}
-	s := &Session{policy: p, now: now, level: Landlock, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups()}
+	s := &Session{policy: p, now: now, level: Landlock, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups(), cells: make(map[*wire]bool)}
 	if p.Network {
 		s.plan.Steps = append(s.plan.Steps, step{Do: online})
 	}
@@ -228,10 +234,17 @@ func makeTemp() (string, error) {
 		if err := unix.Lstat(name, &st); err != nil || int(st.Uid) != os.Geteuid() || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			return nil // not ours
 		}
+		if !free(name) {
+			return nil
+		}
 		return removeTemp(name)
 	})
 	name := filepath.Join(os.TempDir(), stamp(0))
-	return name, os.Mkdir(name, 0o700)
+	if err := os.Mkdir(name, 0o700); err != nil {
+		return "", err
+	}
+	_, err := hold(name) // for as long as this process lives
+	return name, err
 }
 
 // removeTemp removes a folder, also where a command has taken away the right to.

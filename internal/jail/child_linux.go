@@ -35,7 +35,7 @@ func Child(args []string, stderr io.Writer) (code int, is bool) {
 	if len(args) != 1 {
 		return 0, false
 	}
-	work := map[string]func(*wire) error{launchWord: launch, holdWord: hold, cellWord: cell, probeWord: probe, bareWord: bareHold, bareCellWord: bareCell}[args[0]]
+	work := map[string]func(*wire) error{launchWord: launch, holdWord: holder, cellWord: cell, probeWord: probe, bareWord: bareHold, bareCellWord: bareCell}[args[0]]
 	if work == nil {
 		return 0, false
 	}
@@ -158,8 +158,8 @@ func launch(w *wire) error {
 	return nil // the holder speaks from here on
 }
 
-// hold owns the namespaces, starts cells, and ends when the wire does.
-func hold(w *wire) error {
+// holder owns the namespaces, starts cells, and ends when the wire does.
+func holder(w *wire) error {
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	if err := unix.Sethostname([]byte("golem")); err != nil { // as /etc/hostname says; the host's own tells who uses it
 		return fmt.Errorf("hostname: %w", err)

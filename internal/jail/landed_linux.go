@@ -89,6 +89,9 @@ func Recover(layers sandbox.Host, now func() time.Time) (n int, err error) {
 			continue
 		}
 		dir := filepath.Join(string(layers), e.Name())
+		if !free(dir) {
+			continue
+		}
 		w, err := workAt(dir)
 		if err != nil && !strings.HasPrefix(e.Name(), "landed-") {
 			os.RemoveAll(dir) // it was just being made

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -25,6 +26,7 @@ type Session struct {
 
 	mu    sync.Mutex
 	idle  []*wire         // cells that wait for a command
+	cells map[*wire]bool  // all of them
 	next  map[*wire]*work // where the next command of a cell keeps its changes
 	works int             // so many were begun
 	ended bool
@@ -63,7 +65,7 @@ func launched(p Policy, now func() time.Time) (*Session, *exec.Cmd, error) {
 		near.Close()
 		return nil, nil, fmt.Errorf("jail: %w", err)
 	}
-	return &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups(), next: make(map[*wire]*work)}, cmd, nil
+	return &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups(), next: make(map[*wire]*work), cells: make(map[*wire]bool)}, cmd, nil
 }
 
 // startNamespaces starts a session with a cell.
@@ -106,20 +108,23 @@ func heard(w *wire) error {
 // Close ends the session with all that is in it.
 func (s *Session) Close() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ended = true
-	for _, c := range s.idle {
+	idle, cells, next := s.idle, s.cells, s.next
+	s.ended, s.idle, s.next = true, nil, nil
+	for c := range cells {
+		if !slices.Contains(idle, c) {
+			unix.Shutdown(c.fd, unix.SHUT_RDWR) // what runs there is not waited for
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range idle {
 		c.finish()
 	}
-	s.idle = nil
-	next := s.next
-	s.next = nil
-	s.mu.Unlock()
 	for _, w := range next {
 		s.forget(w)
 	}
-	s.mu.Lock()
+	s.asking.Lock()
 	err := s.holder.finish()
+	s.asking.Unlock()
 	s.groups.drop(nil)
 	return err
 }
@@ -167,7 +172,13 @@ func (s *Session) newCell() (*wire, error) {
 	if err := s.plans(near, &p); err != nil {
 		return near, err
 	}
-	if err = s.holder.send(ask{}, far.fd); err == nil {
+	s.mu.Lock()
+	s.cells[near] = true
+	s.mu.Unlock()
+	s.asking.Lock()
+	err = s.holder.send(ask{}, far.fd)
+	s.asking.Unlock()
+	if err == nil {
 		err = near.send(p, s.groups.make(near, s.policy.Limits.filled())...)
 	}
 	return near, err
@@ -194,6 +205,7 @@ func (s *Session) drop(w *wire) {
 	s.mu.Lock()
 	next := s.next[w]
 	delete(s.next, w)
+	delete(s.cells, w)
 	s.mu.Unlock()
 	if next != nil {
 		s.forget(next)

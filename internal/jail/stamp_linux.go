@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // stamp returns a name for the i-th thing that this process makes outside itself.
@@ -42,6 +44,30 @@ func abandoned(name string) bool {
 	var born string
 	n, _ := fmt.Sscanf(strings.ReplaceAll(name, "-", " "), "golem session %d %s %d", &pid, &born, &i)
 	return n == 3 && name == stampOf(pid, born, i) && bornAt(pid) != born
+}
+
+// hold holds a folder for as long as the file is open, so that who cannot see this
+// process sees that it is in use.
+func hold(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// free reports whether nobody holds a folder.
+func free(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }
 
 // sweep removes from a folder what processes have left there that are gone. The

@@ -20,6 +20,7 @@ type work struct {
 	dir    string
 	layers []layer.Layer
 	target []string // of each, as commands name it
+	held   *os.File // says that it is in use
 }
 
 // stores are the folders of the layers.
@@ -39,6 +40,10 @@ func (s *Session) newWork() (*work, error) {
 	s.mu.Unlock()
 	w := &work{dir: filepath.Join(string(s.policy.Layers), stamp(n))}
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.held, err = hold(w.dir); err != nil {
 		return nil, err
 	}
 	for _, m := range s.policy.Mounts {
@@ -81,7 +86,7 @@ func workAt(dir string) (*work, error) {
 	if err := json.Unmarshal(data, &a); err != nil || len(a.Layers) != len(a.Target) {
 		return nil, fmt.Errorf("%s: not as it was written", aboutName)
 	}
-	return &work{dir, a.Layers, a.Target}, nil
+	return &work{dir: dir, layers: a.Layers, target: a.Target}, nil
 }
 
 // layered reports whether commands write to layers.
@@ -96,11 +101,25 @@ func (s *Session) plans(c *wire, p *plan) error {
 	if err != nil {
 		return fmt.Errorf("a place for changes: %w", err)
 	}
-	s.mu.Lock()
-	s.next[c] = w
-	s.mu.Unlock()
+	if _, err := s.follows(c, w); err != nil {
+		return err
+	}
 	p.Stores = w.stores()
 	return nil
+}
+
+// follows puts a work behind the one that a cell has now, which it returns.
+func (s *Session) follows(c *wire, next *work) (now *work, err error) {
+	s.mu.Lock()
+	ended := s.ended
+	if !ended {
+		now, s.next[c] = s.next[c], next
+	}
+	s.mu.Unlock()
+	if ended {
+		return nil, errors.Join(errors.New("the session has ended"), s.forget(next))
+	}
+	return now, nil
 }
 
 // turn returns the work of the command that a cell gets now, and gives the order
@@ -113,10 +132,10 @@ func (s *Session) turn(c *wire, o *order) (*work, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a place for changes: %w", err)
 	}
-	s.mu.Lock()
-	w := s.next[c]
-	s.next[c] = next
-	s.mu.Unlock()
+	w, err := s.follows(c, next)
+	if err != nil {
+		return nil, err
+	}
 	o.Stores = next.stores()
 	for _, l := range w.layers {
 		if err := l.Stamp(); err != nil {
@@ -156,6 +175,7 @@ func (s *Session) changed(w *work) (*Transaction, error) {
 
 // forget removes a work.
 func (s *Session) forget(w *work) error {
+	defer w.held.Close()
 	for _, l := range w.layers {
 		if l.Remove() != nil {
 			if _, err := s.ask(ask{Do: removeWork, Layer: l}); err != nil {
@@ -263,6 +283,7 @@ const lastName = "last"
 func (s *Session) keep(w *work) error {
 	last := filepath.Join(string(s.policy.Layers), lastName)
 	before, _ := os.ReadFile(last)
+	defer w.held.Close()
 	kept := filepath.Join(string(s.policy.Layers), "landed-"+filepath.Base(w.dir))
 	if err := os.Rename(w.dir, kept); err != nil {
 		return err
