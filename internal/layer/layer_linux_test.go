@@ -271,7 +271,7 @@ func randomScript() string {
 	name := func() string { return names[rand.IntN(len(names))] }
 	var parts []string
 	for range 1 + rand.IntN(12) {
-		form := []string{"echo %s%s > %s", "rm -rf %[1]s", "mkdir -p %[1]s", "mv %[1]s %[2]s", "cp -r %[1]s %[2]s", "ln -s %[2]s %[1]s", "chmod 700 %[1]s", "chmod 755 %[1]s", "touch %[1]s"}[rand.IntN(9)]
+		form := []string{"echo %s%s > %s", "rm -rf %[1]s", "mkdir -p %[1]s", "mv %[1]s %[2]s", "cp %[1]s %[2]s", "ln -s %[2]s %[1]s", "chmod 700 %[1]s", "chmod 755 %[1]s", "touch %[1]s"}[rand.IntN(9)]
 		if strings.Count(form, "%") == 3 && !strings.Contains(form, "[") {
 			form = fmt.Sprintf("echo %d > %s", rand.IntN(5), name())
 		} else {
@@ -387,5 +387,44 @@ for _ in range(20000): os.mkdir('dd'); os.chdir('dd')"`,
 			t.Errorf("%s: %v, want it unfit", script, err)
 		}
 		check(t, b.Remove())
+	}
+}
+
+// TestElsewhere: where the store is on another file system all lands the same, and
+// nothing stays in the folder; it cannot be undone, and that is said.
+func TestElsewhere(t *testing.T) {
+	for _, script := range []string{
+		"echo new > n; echo other > a; rm b; chmod 700 sub; rm -r many; mkdir -p x/y; echo z > x/y/z; ln -s a l; mkfifo p; echo d > dropped; mkdir x/drop; echo x > x/drop/x; cp /bin/true su; chmod 6755 su",
+		"rm a; mkdir a; echo x > a/x; rm -r sub; echo y > sub",
+	} {
+		b, plain := newBench(t), t.TempDir()+"/real"
+		check(t, os.Mkdir(plain, 0o755))
+		run(t, plain, start)
+		run(t, plain, script+"; rm -rf p dropped x/drop; test ! -e su || chmod 755 su")
+		b.Store = t.TempDir() + "/elsewhere"
+		check(t, os.Mkdir(b.Store, 0o700))
+		check(t, unix.Mount("golem", b.Store, "tmpfs", 0, ""))
+		t.Cleanup(func() { unix.Unmount(b.Store, unix.MNT_DETACH) })
+		check(t, b.Begin())
+		b.work(script)
+		before := look(t, b.Folder)
+		changes, err := b.Changes()
+		check(t, err)
+		run(t, b.Folder, "touch many/1 a")
+		var conflict *layer.Conflict
+		if err := b.Land(changes, []string{"dropped", "x/drop"}); !errors.As(err, &conflict) {
+			t.Errorf("a conflict: %v", err)
+		}
+		if got := look(t, b.Folder); got != before {
+			t.Errorf("a conflict has left\n%s\nwant\n%s", got, before)
+		}
+		check(t, b.Stamp())
+		check(t, b.Land(changes, []string{"dropped", "x/drop"}))
+		if got, want := look(t, b.Folder), look(t, plain); got != want {
+			t.Errorf("%s: landed\n%s\nwant\n%s", script, got, want)
+		}
+		if err := b.Undo(); !errors.Is(err, layer.ErrFinal) {
+			t.Errorf("undo: %v", err)
+		}
 	}
 }
