@@ -123,7 +123,7 @@ func (l Layer) Changes() ([]Change, error) {
 		return nil, err
 	}
 	r := reader{upper: upper, lower: lower, since: since}
-	if err := r.folder(""); err != nil {
+	if err := r.folder("", false); err != nil {
 		return nil, err
 	}
 	if len(r.clash) > 0 {
@@ -140,18 +140,20 @@ type reader struct {
 	clash        []string
 }
 
-// folder reads a folder that both sides have.
-func (r *reader) folder(name string) error {
+// folder reads a folder that both sides have. Where it is in one that hides what is
+// below it, it does so as well.
+func (r *reader) folder(name string, hidden bool) error {
+	hidden = hidden || r.hides(name)
 	names, err := r.upper.names(name)
 	if err != nil {
 		return err
 	}
 	for _, base := range names {
-		if err := r.entry(path.Join(name, base), base); err != nil {
+		if err := r.entry(path.Join(name, base), base, hidden); err != nil {
 			return err
 		}
 	}
-	if !r.hides(name) {
+	if !hidden {
 		return nil
 	}
 	// All that was in it is gone, but for what is there again.
@@ -189,7 +191,7 @@ func (r *reader) hides(name string) bool {
 }
 
 // entry reads one thing of the layer.
-func (r *reader) entry(name, base string) error {
+func (r *reader) entry(name, base string, hidden bool) error {
 	if !utf8.ValidString(base) || len(base) > maxName || len(name) >= maxPath {
 		return &Unfit{name}
 	}
@@ -214,14 +216,14 @@ func (r *reader) entry(name, base string) error {
 			r.list = append(r.list, Change{Path: name, Op: Delete, Was: was})
 		}
 		return nil
-	case kind == Folder && was == Folder && low.Ctim.Nano() >= r.since && !r.copied(name) && !r.hides(name):
+	case kind == Folder && was == Folder && low.Ctim.Nano() >= r.since && !hidden && !r.copied(name) && !r.hides(name):
 		r.clash = append(r.clash, name) // both have made one
 		return nil
 	case kind == Folder && was == Folder:
 		if bits(st) != bits(low) {
 			r.list = append(r.list, Change{Path: name, Op: Mode, Kind: Folder, Mode: bits(st), Was: was})
 		}
-		return r.folder(name)
+		return r.folder(name, hidden)
 	}
 	c := Change{Path: name, Op: Create, Kind: kind, Mode: bits(st), Was: was}
 	if was != Nothing {

@@ -199,6 +199,7 @@ func TestChanges(t *testing.T) {
 		{"mkdir -p n/m; echo x > n/m/f; ln -s ../.. n/up", "create n folder, create n/m folder, create n/m/f file, create n/up link"},
 		{"mkdir sub/n; echo x > sub/n/f", "create sub/n folder, create sub/n/f file"},
 		{"rm -r sub; mkdir sub; echo x > sub/x", "delete sub/c, delete sub/deep, create sub/x file"},
+		{"rm -r sub; mkdir -p sub/deep", "delete sub/c, delete sub/deep/d"},
 		{"rm -r many; mkdir many; echo 1 > many/1; echo x > many/2", "change many/2 file, delete many/3, delete many/4, delete many/5"},
 		{"mv a moved", "delete a, create moved file"},
 		{"mv many n", "delete many, create n folder, create n/1 file, create n/2 file, create n/3 file, create n/4 file, create n/5 file"},
