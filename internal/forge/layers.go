@@ -36,14 +36,10 @@ func (l layers) work() bool {
 	if _, err := os.Stat(l.mark()); err == nil {
 		return true
 	}
-	if err := os.MkdirAll(string(l.dir), 0o700); err != nil {
+	try := filepath.Join(string(l.dir), "work-tried")
+	if err := os.MkdirAll(try, 0o700); err != nil {
 		return false
 	}
-	try, err := os.MkdirTemp(string(l.dir), "try-")
-	if err != nil {
-		return false
-	}
-	defer os.RemoveAll(try)
 	s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(try), Target: jail.Work, Write: true}}, Layers: l.dir, Least: jail.Namespaces}, l.now)
 	if err != nil {
 		return false
