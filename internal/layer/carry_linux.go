@@ -84,7 +84,7 @@ func (l Layer) carry(changes []Change, dropped []string) error {
 }
 
 // copyTo copies one thing.
-func copyTo(root *os.Root, from tree, c Change) error {
+func copyTo(root *os.Root, from *tree, c Change) error {
 	switch c.Kind {
 	case Folder:
 		if err := root.Mkdir(c.Path, 0o700); !errors.Is(err, fs.ErrExist) {

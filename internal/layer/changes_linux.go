@@ -8,26 +8,40 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
 
-// A tree is a folder that is read by names below it, without a link on the way.
-type tree struct{ fd int }
-
-func openTree(name string) (tree, error) {
-	fd, err := unix.Open(name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return tree{-1}, fmt.Errorf("%s: %w", path.Base(name), err)
-	}
-	return tree{fd}, nil
+// A tree is a folder that is read by names below it, without a link on the way. It
+// keeps the folder open that it was asked about last: names come in order.
+type tree struct {
+	fd   int
+	dir  string
+	last int // the folder dir, or -1
 }
 
-func (t tree) close() { unix.Close(t.fd) }
+func openTree(name string) (*tree, error) {
+	fd, err := unix.Open(name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path.Base(name), err)
+	}
+	return &tree{fd: fd, last: -1}, nil
+}
+
+func (t *tree) close() {
+	if t == nil {
+		return
+	}
+	if t.last >= 0 {
+		unix.Close(t.last)
+	}
+	unix.Close(t.fd)
+}
 
 // open opens what is below the folder. No name leads out of it.
-func (t tree) open(name string, flags int) (int, error) {
+func (t *tree) open(name string, flags int) (int, error) {
 	if name == "" {
 		name = "."
 	}
@@ -40,28 +54,32 @@ func (t tree) open(name string, flags int) (int, error) {
 }
 
 // within runs something with the folder that a name is in, and its last part.
-func (t tree) within(name string, do func(dir int, base string) error) error {
+func (t *tree) within(name string, do func(dir int, base string) error) error {
 	dir, base := path.Split(name)
-	fd, err := t.open(path.Clean(dir), unix.O_PATH|unix.O_DIRECTORY)
-	if err != nil {
-		return err
+	if dir = strings.TrimSuffix(dir, "/"); t.last < 0 || dir != t.dir {
+		fd, err := t.open(dir, unix.O_PATH|unix.O_DIRECTORY)
+		if err != nil {
+			return err
+		}
+		if t.last >= 0 {
+			unix.Close(t.last)
+		}
+		t.dir, t.last = dir, fd
 	}
-	defer unix.Close(fd)
-	return do(fd, base)
+	return do(t.last, base)
 }
 
 // stat says what is at a name.
-func (t tree) stat(name string) (st unix.Stat_t, err error) {
-	fd, err := t.open(name, unix.O_PATH)
-	if err != nil {
-		return st, err
+func (t *tree) stat(name string) (st unix.Stat_t, err error) {
+	if name == "" || name == "." {
+		return st, unix.Fstat(t.fd, &st)
 	}
-	defer unix.Close(fd)
-	return st, unix.Fstat(fd, &st)
+	err = t.within(name, func(dir int, base string) error { return unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	return st, err
 }
 
 // names lists a folder.
-func (t tree) names(name string) ([]string, error) {
+func (t *tree) names(name string) ([]string, error) {
 	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
@@ -74,7 +92,7 @@ func (t tree) names(name string) ([]string, error) {
 }
 
 // link returns what a link says.
-func (t tree) link(name string) (to string, err error) {
+func (t *tree) link(name string) (to string, err error) {
 	err = t.within(name, func(dir int, base string) error {
 		buf := make([]byte, maxPath)
 		n, err := unix.Readlinkat(dir, base, buf)
@@ -134,7 +152,7 @@ func (l Layer) Changes() ([]Change, error) {
 
 // reader makes the list.
 type reader struct {
-	upper, lower tree
+	upper, lower *tree
 	since        int64 // when the work began
 	list         []Change
 	clash        []string
@@ -337,7 +355,7 @@ func (r *reader) same(name string, st, low unix.Stat_t) (bool, error) {
 		return false, nil
 	}
 	var files [2]*os.File
-	for i, t := range []tree{r.upper, r.lower} {
+	for i, t := range []*tree{r.upper, r.lower} {
 		fd, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
 		if err != nil {
 			return false, err

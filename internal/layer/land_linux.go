@@ -224,14 +224,14 @@ func (l Layer) CheckUndo() error {
 // opened is a layer with its folders open.
 type opened struct {
 	Layer
-	folder, upper, old tree
+	folder, upper, old *tree
 }
 
 func (l Layer) openAll() (*opened, error) {
-	o := &opened{l, tree{-1}, tree{-1}, tree{-1}}
+	o := &opened{Layer: l}
 	var err error
 	for _, t := range []struct {
-		to   *tree
+		to   **tree
 		name string
 	}{{&o.folder, l.Folder}, {&o.upper, l.carried().Upper()}, {&o.old, l.carried().Store + "/" + oldName}} {
 		if *t.to, err = openTree(t.name); err != nil {
@@ -243,10 +243,8 @@ func (l Layer) openAll() (*opened, error) {
 }
 
 func (o *opened) close() {
-	for _, t := range []tree{o.folder, o.upper, o.old} {
-		if t.fd >= 0 {
-			t.close()
-		}
+	for _, t := range []*tree{o.folder, o.upper, o.old} {
+		t.close()
 	}
 }
 
@@ -371,7 +369,7 @@ func (o *opened) clean(c Change) error {
 }
 
 // olderThan reports whether nothing at or below a name has changed since a time.
-func (o *opened) olderThan(t tree, name string, since int64) bool {
+func (o *opened) olderThan(t *tree, name string, since int64) bool {
 	st, err := t.stat(name)
 	if err != nil || st.Ctim.Nano() >= since {
 		return false

@@ -200,7 +200,7 @@ func (o *opened) unmake(m move) error {
 }
 
 // inode returns the number of what is at a name, 0 for nothing.
-func (o *opened) inode(t tree, name string) (uint64, error) {
+func (o *opened) inode(t *tree, name string) (uint64, error) {
 	st, err := t.stat(name)
 	if errors.Is(err, unix.ENOENT) {
 		return 0, nil
