@@ -14,6 +14,15 @@ func Protected() []string {
 	return []string{".git", "golem-forge.config.y*ml", "*.worker"}
 }
 
+// ProtectedBy returns the pattern that protects a name, or a folder that it is in,
+// from every change, "" for none. The name is canonical.
+func (s *Sandbox) ProtectedBy(name string) string {
+	if !strings.HasPrefix(name, "/") {
+		return ""
+	}
+	return s.guard.match(name)
+}
+
 // A guard knows the protected names. A pattern without a slash speaks of any
 // part of a name, one with a slash of the whole name from "/"; both cover what
 // lies below a match, and neither cares about case.

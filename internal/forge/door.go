@@ -13,6 +13,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/tool"
@@ -91,7 +92,10 @@ func (p *Program) Door(v Visit) (*Door, error) {
 	gate.Journal = signer{journal, doorman.signed()}
 	gate.Approver = &approval.Desk{Mode: approval.Mode(p.Project.Approval), Reads: v.ApproveReads, Store: records.Approvals,
 		Asker: v.Asker, Policy: p.policyHash(), Now: p.options.Now}
-	run := newCommands(gate, p.options.Now)
+	run := newCommands(gate, p.layers(), p.options.Now)
+	if _, err := jail.Recover(run.layers.dir, p.options.Now); err != nil {
+		return nil, errors.Join(fmt.Errorf("changes of a command that was cut off: %w", err), journal.Close(), records.Close())
+	}
 	gate.Tools = tools(run, gate.Grant.Shell)
 	return &Door{gate, records, journal, doorman, run}, nil
 }

@@ -22,6 +22,7 @@ type commands struct {
 	policy jail.Policy // without mounts
 	level  policy.Level
 	now    func() time.Time
+	layers layers
 
 	mu       sync.Mutex
 	sessions []session
@@ -31,21 +32,22 @@ type commands struct {
 // A session is one of the jail, with the mounts that it was started with.
 type session struct {
 	*jail.Session
-	mounts []jail.Mount
+	mounts  []jail.Mount
+	layered bool
 }
 
 // newCommands returns what runs commands with the grant of a gate.
-func newCommands(g tool.Gate, now func() time.Time) *commands {
+func newCommands(g tool.Gate, layers layers, now func() time.Time) *commands {
 	l := g.Grant.Limits
-	return &commands{now: now, level: g.Grant.Level, policy: jail.Policy{
+	return &commands{now: now, level: g.Grant.Level, layers: layers, policy: jail.Policy{
 		Network: g.Network(),
 		Limits:  jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Output: l.Output},
 	}}
 }
 
 // Run implements shell.Runner.
-func (c *commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail.Command) (jail.Result, error) {
-	s, err := c.session(files)
+func (c *commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail.Command, layered bool) (jail.Result, error) {
+	s, err := c.session(files, layered)
 	if err != nil {
 		return jail.Result{}, told(err, jail.ErrNoSandbox)
 	}
@@ -94,7 +96,7 @@ func (c *commands) require(p *jail.Policy) error {
 const noContainer = "namespaces is the strongest: write require_os_sandbox: namespaces, or leave it out"
 
 // session returns the one for commands that see these files.
-func (c *commands) session(files *sandbox.Sandbox) (*jail.Session, error) {
+func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session, error) {
 	if err := makeWritable(files); err != nil {
 		return nil, err
 	}
@@ -105,7 +107,7 @@ func (c *commands) session(files *sandbox.Sandbox) (*jail.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.sessions {
-		if slices.Equal(s.mounts, mounts) {
+		if slices.Equal(s.mounts, mounts) && s.layered == layered {
 			return s.Session, nil
 		}
 	}
@@ -114,11 +116,17 @@ func (c *commands) session(files *sandbox.Sandbox) (*jail.Session, error) {
 	if err := c.require(&p); err != nil {
 		return nil, err
 	}
+	if layered {
+		p.Layers, p.Least = c.layers.dir, jail.Namespaces
+	}
 	s, err := jail.Start(p, c.now)
 	if err != nil {
+		if layered {
+			c.layers.doubt()
+		}
 		return nil, err
 	}
-	c.sessions = append(c.sessions, session{s, mounts})
+	c.sessions = append(c.sessions, session{s, mounts, layered})
 	return s, nil
 }
 

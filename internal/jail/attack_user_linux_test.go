@@ -136,7 +136,7 @@ func (g *golem) gone(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 	for _, depth := range []string{"*", "*/*", "*/*/*"} {
-		groups, _ := filepath.Glob(fmt.Sprintf("/sys/fs/cgroup/%s/golem-%d-*", depth, g.Process.Pid))
+		groups, _ := filepath.Glob(fmt.Sprintf("/sys/fs/cgroup/%s/golem-session-%d-*", depth, g.Process.Pid))
 		if len(groups) > 0 {
 			t.Errorf("left: %v", groups)
 		}

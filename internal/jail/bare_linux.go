@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -35,6 +36,11 @@ const online deed = "online"
 // Start starts a session at the best level that this machine has. It is closed
 // after use. Where the policy asks for a better one the error is ErrNoSandbox.
 func Start(p Policy, now func() time.Time) (*Session, error) {
+	for _, m := range p.Mounts {
+		if !utf8.ValidString(string(m.Source)) {
+			return nil, &sandbox.Error{Op: "jail", Path: m.Target, Code: sandbox.ErrInvalid, Hint: "the name of its folder on the host is no text, and commands cannot be shown it: give it another name"}
+		}
+	}
 	s, err := startNamespaces(p, now)
 	if err == nil {
 		return s, nil
@@ -86,7 +92,7 @@ func startBare(p Policy, now func() time.Time) (*Session, error) {
 		near.Close()
 		return nil, err
 	}
-	s := &Session{policy: p, now: now, level: Landlock, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups()}
+	s := &Session{policy: p, now: now, level: Landlock, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups(), cells: make(map[*wire]bool)}
 	if p.Network {
 		s.plan.Steps = append(s.plan.Steps, step{Do: online})
 	}
@@ -158,8 +164,8 @@ func bareHold(w *wire) error {
 	go func() {
 		defer close(asked)
 		for {
-			var ask struct{}
-			files, err := w.receive(&ask)
+			var a ask
+			files, err := w.receive(&a)
 			if err != nil || len(files) != 1 {
 				return
 			}
@@ -228,8 +234,7 @@ func bareCell(w *wire) error {
 	if err != nil {
 		return err
 	}
-	h.look = func(do func() error) error { return do() }
-	h.ready, h.ahead = func() error { return nil }, func() {}
+	h.ready, h.ahead, h.stands = func() error { return nil }, func([]string) {}, func() bool { return true }
 	h.signal = func(s syscall.Signal) { h.do(func() error { return signalFenced(s) }) }
 	h.others = processesOf(os.Getuid()) + cellThreads
 	h.where = func(o order) order { return o.bare(p, temp) }
@@ -244,10 +249,17 @@ func makeTemp() (string, error) {
 		if err := unix.Lstat(name, &st); err != nil || int(st.Uid) != os.Geteuid() || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			return nil // not ours
 		}
+		if !free(name) {
+			return nil
+		}
 		return removeTemp(name)
 	})
 	name := filepath.Join(os.TempDir(), stamp(0))
-	return name, os.Mkdir(name, 0o700)
+	if err := os.Mkdir(name, 0o700); err != nil {
+		return "", err
+	}
+	_, err := hold(name) // for as long as this process lives
+	return name, err
 }
 
 // removeTemp removes a folder, also where a command has taken away the right to.
@@ -269,7 +281,7 @@ func (o order) bare(p plan, temp string) order {
 	dir, longest := temp, 0
 	for _, s := range p.Steps {
 		rest, ok := strings.CutPrefix(o.Dir, s.Target)
-		if ok && (rest == "" || rest[0] == '/') && (s.Do == bind || s.Do == layer) && len(s.Target) > longest {
+		if ok && (rest == "" || rest[0] == '/') && (s.Do == bind || s.Do == veiled) && len(s.Target) > longest {
 			dir, longest = filepath.Join(s.Source, rest), len(s.Target)
 		}
 	}
@@ -289,7 +301,7 @@ func bareFence(p plan, temp string) fence {
 	f := fence{Rules: append(deviceRules(), fenceRule{temp, mayWrite})}
 	for _, s := range p.Steps {
 		switch s.Do {
-		case bind, layer, sameLink:
+		case bind, veiled, sameLink:
 			access := uint64(mayRead)
 			if s.Write {
 				access = mayWrite

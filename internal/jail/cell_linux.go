@@ -23,6 +23,7 @@ type order struct {
 	Memory, Processes, Files, FileSize int64
 	// What nothing else holds, so that the cell watches it.
 	WatchMemory, WatchProcesses bool
+	Stores                      []string // where the next one's changes are kept
 
 	streams []int
 }
@@ -52,13 +53,10 @@ func cell(w *wire) error {
 	}
 	// The first folders are made ready while the threads are.
 	threads := make(chan error, 2)
-	var eyes thread
 	var h *hands
 	go func() {
-		var err error
-		eyes, err = newThread(tree.enter)
 		brace()
-		threads <- err
+		threads <- nil
 	}()
 	go func() {
 		var err error
@@ -69,7 +67,7 @@ func cell(w *wire) error {
 	if err := errors.Join(<-threads, <-threads, ready); err != nil {
 		return err
 	}
-	h.look, h.ready, h.ahead, h.signal, h.others, h.prepared = eyes.do, tree.refresh, tree.ahead, signalNamespace, cellThreads, true
+	h.ready, h.ahead, h.stands, h.signal, h.others, h.prepared = tree.refresh, tree.ahead, tree.stands, signalNamespace, cellThreads, true
 	return h.serve(w)
 }
 
@@ -114,7 +112,7 @@ func (h *hands) serve(w *wire) error {
 
 // prepare makes the folders ready for a command, if they are not.
 func (h *hands) prepare() error {
-	if h.prepared {
+	if h.prepared && h.stands() {
 		return nil
 	}
 	err := h.ready()
@@ -156,26 +154,30 @@ func listen(w *wire, orders chan<- order, cancel chan struct{}) {
 // the others need to make a tree; what it starts inherits that.
 type hands struct {
 	thread
-	look   func(func() error) error // does something where the processes of commands can be seen
-	ready  func() error             // makes the folders of a command ready
-	ahead  func()                   // begins to, for the next one
-	where  func(order) order        // names of the order as they are here, where they differ
-	signal func(syscall.Signal)     // reaches all that commands have started, at once
-	others int64                    // processes that the kernel counts with those of commands
-	set    bool                     // the limits are
+	tid    int
+	ready  func() error         // makes the folders of a command ready
+	ahead  func([]string)       // begins to, for the next one
+	stands func() bool          // they are still ready
+	where  func(order) order    // names of the order as they are here, where they differ
+	signal func(syscall.Signal) // reaches all that commands have started, at once
+	others int64                // processes that the kernel counts with those of commands
+	set    bool                 // the limits are
 
 	prepared bool // the folders are ready
 }
 
 // newHands starts the thread, in control groups, and confines it.
 func newHands(groups []int, confine func() error) (*hands, error) {
-	t, err := newThread(func() error {
+	h := &hands{}
+	var err error
+	h.thread, err = newThread(func() error {
+		h.tid = unix.Gettid()
 		if err := joinGroups(groups); err != nil {
 			return err
 		}
 		return confine()
 	})
-	return &hands{thread: t}, err
+	return h, err
 }
 
 // signalNamespace signals every process of the namespace but the first, which
@@ -190,6 +192,10 @@ func signalNamespace(s syscall.Signal) {
 // run runs a command, and returns when it and all that it has started are gone.
 func (h *hands) run(o order, cancel <-chan struct{}) verdict {
 	if !h.set {
+		if o.WatchProcesses && !o.onlyUser() {
+			// Who counts must get to it, however many there are.
+			unix.Setpriority(unix.PRIO_PROCESS, h.tid, 10)
+		}
 		if err := o.limitSelf(h.others); err != nil {
 			return verdict{Error: err.Error()}
 		}
@@ -204,7 +210,7 @@ func (h *hands) run(o order, cancel <-chan struct{}) verdict {
 	if err != nil {
 		return verdict{Error: err.Error()}
 	}
-	h.ahead()
+	h.ahead(o.Stores)
 	o.limitFirst(pid)
 	var v verdict
 	var spent atomic.Int64

@@ -35,7 +35,7 @@ func Child(args []string, stderr io.Writer) (code int, is bool) {
 	if len(args) != 1 {
 		return 0, false
 	}
-	work := map[string]func(*wire) error{launchWord: launch, holdWord: hold, cellWord: cell, probeWord: probe, bareWord: bareHold, bareCellWord: bareCell}[args[0]]
+	work := map[string]func(*wire) error{launchWord: launch, holdWord: holder, cellWord: cell, probeWord: probe, bareWord: bareHold, bareCellWord: bareCell}[args[0]]
 	if work == nil {
 		return 0, false
 	}
@@ -145,8 +145,10 @@ func launch(w *wire) error {
 		Cloneflags:  flags,
 		UidMappings: h.Users,
 		GidMappings: h.Groups,
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE},
-		Setsid:      true,
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE,
+			unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // of what is the user's own: a command may leave folders that nobody can enter
+		},
+		Setsid: true,
 
 		GidMappingsEnableSetgroups: h.Supplemental,
 	}
@@ -156,8 +158,8 @@ func launch(w *wire) error {
 	return nil // the holder speaks from here on
 }
 
-// hold owns the namespaces, starts cells, and ends when the wire does.
-func hold(w *wire) error {
+// holder owns the namespaces, starts cells, and ends when the wire does.
+func holder(w *wire) error {
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	if err := unix.Sethostname([]byte("golem")); err != nil { // as /etc/hostname says; the host's own tells who uses it
 		return fmt.Errorf("hostname: %w", err)
@@ -170,15 +172,24 @@ func hold(w *wire) error {
 	}
 	var started []*exec.Cmd
 	for {
-		var ask struct{}
-		files, err := w.receive(&ask)
-		if err != nil || len(files) != 1 {
+		var a ask
+		files, err := w.receive(&a)
+		if err != nil {
+			break
+		}
+		if a.Do != "" {
+			w.send(a.carryOut())
+			continue
+		}
+		if len(files) != 1 {
 			break
 		}
 		cmd, err := again(cellWord, &wire{files[0]}, &syscall.SysProcAttr{
-			Cloneflags:  unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC,
-			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE},
-			Pdeathsig:   syscall.SIGKILL,
+			Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC,
+			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE,
+				unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // of what is the user's own: a command may leave folders that nobody can enter
+			},
+			Pdeathsig: syscall.SIGKILL,
 		})
 		if err != nil {
 			(&wire{files[0]}).send(report{Error: "cell: " + err.Error()})

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/layer"
 )
 
 // The folders of a policy are mounted anew for every command: the kernel does not
@@ -20,7 +23,10 @@ type tree struct {
 	plan    plan
 	outside thread
 	inside  int          // its mount namespace
+	stores  []string     // where the next command's changes are kept
 	shown   []step       // what is mounted
+	ids     []uint64     // the kernel's numbers of it
+	from    [][2]uint64  // and of what it shows
 	next    chan *making // what will be, if it is being made
 }
 
@@ -28,6 +34,11 @@ type tree struct {
 func newTree(p plan) (*tree, error) {
 	if err := settle(); err != nil {
 		return nil, err
+	}
+	if os.Getpid() == 1 {
+		if err := ownProc(); err != nil {
+			return nil, fmt.Errorf("the processes of commands: %w", err)
+		}
 	}
 	outside, err := newThread(func() error { return unix.Unshare(unix.CLONE_FS) })
 	if err != nil {
@@ -43,7 +54,7 @@ func newTree(p plan) (*tree, error) {
 	if err := p.carryOut(); err != nil {
 		return nil, err
 	}
-	return &tree{plan: p, outside: outside, inside: inside}, nil
+	return &tree{plan: p, outside: outside, inside: inside, stores: p.Stores}, nil
 }
 
 // enter moves the calling thread into the tree.
@@ -74,11 +85,20 @@ func (m *making) close() {
 // make makes the mounts. It runs outside.
 func (t *tree) make() *making {
 	m := &making{}
+	stores := t.stores
 	for _, s := range t.plan.Steps {
 		if !s.Each {
 			continue
 		}
-		fd, from, err := s.detached()
+		store := ""
+		if s.Do == veiled && s.Write {
+			if len(stores) == 0 {
+				m.err = fmt.Errorf("%s %s: no place for changes", s.Do, s.Target)
+				return m
+			}
+			store, stores = stores[0], stores[1:]
+		}
+		fd, from, err := s.detached(store)
 		if s.Maybe && errors.Is(err, unix.ENOENT) {
 			continue
 		}
@@ -117,7 +137,8 @@ func (m *making) holds(t *tree) bool {
 
 // ahead begins to make the mounts for the next command, while one runs: what they
 // show is looked at only when it is used.
-func (t *tree) ahead() {
+func (t *tree) ahead(stores []string) {
+	t.stores = stores
 	t.next = make(chan *making, 1)
 	go t.outside.do(func() error { t.next <- t.make(); return nil })
 }
@@ -152,16 +173,18 @@ func (t *tree) refresh() error {
 		if within(t.shown, s) {
 			continue
 		}
-		if err := unix.Unmount(s.Target, unix.MNT_DETACH); err != nil { // with what is mounted in it
+		err := unix.Unmount(s.Target, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) // with what is mounted in it
+		if err != nil && err != unix.EINVAL {                               // it went with the folder that it stood in
 			return fmt.Errorf("unmount %s: %w", s.Target, err)
 		}
 	}
-	t.shown = nil
+	t.shown, t.ids, t.from = nil, nil, m.from
 	for i, s := range m.steps {
-		if err := put(m.fds[i], s.Target); err != nil {
+		id, err := put(m.fds[i], s.Target)
+		if err != nil {
 			return fmt.Errorf("%s %s: %w", s.Do, s.Target, err)
 		}
-		t.shown = append(t.shown, s)
+		t.shown, t.ids = append(t.shown, s), append(t.ids, id)
 	}
 	for _, s := range m.steps {
 		if s.Do != empty { // what stands in it is there by now
@@ -184,18 +207,67 @@ func within(steps []step, s step) bool {
 	return false
 }
 
-// put puts a mount in its place, which is made where it is missing.
-func put(fd int, target string) error {
-	err := unix.MoveMount(fd, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
-	if err == unix.ENOENT {
-		for _, dir := range append(above(target), target) {
-			if err := ignoreExists(os.Mkdir(dir, 0o755)); err != nil {
-				return err
-			}
-		}
-		err = unix.MoveMount(fd, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
+// put puts a mount in its place, which is made where it is missing, and returns the
+// kernel's number of it. A link that a command has put there leads nowhere.
+func put(fd int, target string) (id uint64, err error) {
+	at, err := placeAt(target)
+	if err != nil {
+		return 0, err
 	}
-	return err
+	defer unix.Close(at)
+	if err := unix.MoveMount(fd, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return 0, err
+	}
+	return mountAt(target)
+}
+
+const noLinks = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+
+// placeAt opens the place for a mount, and makes it where it is missing.
+func placeAt(target string) (int, error) {
+	open := func(name string) (int, error) {
+		return unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: noLinks})
+	}
+	at, err := open(target)
+	if err != unix.ENOENT {
+		return at, err
+	}
+	for _, dir := range append(above(target), target) {
+		in, err := open(path.Dir(dir))
+		if err != nil {
+			return -1, err
+		}
+		err = unix.Mkdirat(in, path.Base(dir), 0o755)
+		unix.Close(in)
+		if err != nil && err != unix.EEXIST {
+			return -1, err
+		}
+	}
+	return open(target)
+}
+
+// mountAt returns the kernel's number of the mount at a target.
+func mountAt(target string) (uint64, error) {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, target, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_MNT_ID, &st)
+	return st.Mnt_id, err
+}
+
+// stands reports whether what is mounted is still there, and shows what there is.
+// Who removes a folder on the host takes with it what is mounted on it.
+func (t *tree) stands() bool {
+	for i, s := range t.shown {
+		if id, err := mountAt(s.Target); err != nil || id != t.ids[i] {
+			return false
+		}
+	}
+	m := &making{from: t.from}
+	return t.outside.do(func() error {
+		if !m.holds(t) {
+			return errors.New("changed")
+		}
+		return nil
+	}) == nil
 }
 
 // open opens the folder of a step outside, where the host's tree is at oldRoot; -1
@@ -205,7 +277,7 @@ func (s step) open() (int, error) {
 	if s.Do == empty {
 		return -1, nil
 	}
-	return unix.Openat2(unix.AT_FDCWD, oldRoot+s.Source, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	return unix.Openat2(unix.AT_FDCWD, oldRoot+s.Source, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: noLinks})
 }
 
 // number returns how the kernel numbers what is open.
@@ -217,7 +289,7 @@ func number(fd int) ([2]uint64, error) {
 
 // detached makes the mount of a step, which is nowhere yet, and tells what it is
 // of.
-func (s step) detached() (fd int, from [2]uint64, err error) {
+func (s step) detached(store string) (fd int, from [2]uint64, err error) {
 	if s.Do == empty {
 		fd, err = fileSystem("tmpfs", 0, [2]string{"mode", "0755"}, [2]string{"size", "64k"})
 		return fd, from, err
@@ -235,6 +307,10 @@ func (s step) detached() (fd int, from [2]uint64, err error) {
 	}
 	if s.Do == bind {
 		fd, err = clone(source, s.Write)
+		return fd, from, err
+	}
+	if s.Write {
+		fd, err = writable(source, store)
 		return fd, from, err
 	}
 	fd, err = overlay(source)
@@ -256,7 +332,7 @@ func clone(source int, write bool) (int, error) {
 	if !write {
 		flags |= unix.MOUNT_ATTR_RDONLY
 	}
-	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: flags}); err != nil {
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: flags, Propagation: unix.MS_PRIVATE}); err != nil {
 		unix.Close(fd)
 		return -1, err
 	}
@@ -272,6 +348,29 @@ func overlay(source int) (int, error) {
 	}
 	defer unix.Chdir("/")
 	return fileSystem("overlay", unix.MOUNT_ATTR_RDONLY, [2]string{"lowerdir", ".:" + noFolder}, [2]string{"userxattr"})
+}
+
+// writable returns a folder of the host through an overlay that keeps changes in a
+// store. It is for one command: the kernel need not bring it to the disk.
+func writable(source int, store string) (int, error) {
+	options := [][2]string{{"lowerdir", "."}, {"userxattr"}, {"volatile"}}
+	l := layer.Layer{Store: oldRoot + store}
+	if err := l.Again(); err != nil {
+		return -1, fmt.Errorf("the place for changes: %w", err)
+	}
+	for option, name := range map[string]string{"upperdir": l.Upper(), "workdir": l.Work()} {
+		fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+		if err != nil {
+			return -1, fmt.Errorf("the place for changes: %w", err)
+		}
+		defer unix.Close(fd)
+		options = append(options, [2]string{option, fmt.Sprintf("%s/proc/self/fd/%d", oldRoot, fd)})
+	}
+	if err := unix.Fchdir(source); err != nil {
+		return -1, err
+	}
+	defer unix.Chdir("/")
+	return fileSystem("overlay", 0, options...)
 }
 
 // fileSystem returns a new file system that is nowhere yet.

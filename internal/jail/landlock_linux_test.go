@@ -264,7 +264,7 @@ func TestBareTemp(t *testing.T) {
 		}
 		t.Setenv("TMPDIR", "")        // a cell has none of golem's variables
 		named := func(i int) string { // as of a process that cannot be there
-			return fmt.Sprintf("%s/golem-4194304-%d-%d", os.TempDir(), os.Getpid(), i)
+			return fmt.Sprintf("%s/golem-session-4194304-%d-%d", os.TempDir(), os.Getpid(), i)
 		}
 		left, link, file := named(0), named(1), named(2)
 		t.Cleanup(func() { exec.Command("rm", "-rf", left, link, file).Run() })
@@ -417,7 +417,7 @@ func groupsOf(pid int) []string {
 	for _, line := range strings.Split(string(data), "\n") {
 		part := strings.SplitN(line, ":", 3)
 		if len(part) == 3 && part[1] != "" {
-			names, _ := filepath.Glob(filepath.Join("/sys/fs/cgroup", part[1], part[2], fmt.Sprintf("golem-%d-*", pid)))
+			names, _ := filepath.Glob(filepath.Join("/sys/fs/cgroup", part[1], part[2], fmt.Sprintf("golem-session-%d-*", pid)))
 			list = append(list, names...)
 		}
 	}
@@ -434,7 +434,7 @@ func TestGroups(t *testing.T) {
 		if len(made) != 2 {
 			t.Fatalf("groups %q, want one for memory and one for processes", made)
 		}
-		stale := filepath.Join(filepath.Dir(made[0]), fmt.Sprintf("golem-4194304-%d-0", m.level()))
+		stale := filepath.Join(filepath.Dir(made[0]), fmt.Sprintf("golem-session-4194304-%d-0", m.level()))
 		if err := os.Mkdir(stale, 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -268,8 +268,7 @@ func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{
 		case <-timer.C:
 			over = []Limit{TimeLimit}
 		case <-tick.C:
-			h.look(func() error { over = e.over(o, time.Duration(spent.Load())); return nil })
-			if over == nil {
+			if over = e.over(o, time.Duration(spent.Load())); over == nil {
 				continue
 			}
 		case <-crowd:
@@ -280,8 +279,10 @@ func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{
 				continue
 			}
 			h.signal(unix.SIGSTOP)
-			var n int
-			h.look(func() error { n = len(descendants(os.Getpid())); return nil })
+			n := 0
+			for _, pid := range descendants(os.Getpid()) {
+				n += threadsOf(pid)
+			}
 			if int64(n) <= o.Processes {
 				h.signal(unix.SIGCONT)
 				first = tasks() - uint16(n)
@@ -344,6 +345,16 @@ func (e *eye) over(o order, spent time.Duration) []Limit {
 		return []Limit{MemoryLimit}
 	}
 	return nil
+}
+
+// threadsOf returns how many threads a process has.
+func threadsOf(pid int) int {
+	f := statOf(pid)
+	if len(f) < 18 {
+		return 0
+	}
+	n, _ := strconv.Atoi(f[17])
+	return n
 }
 
 // exceeds reports whether processes hold more memory than they may. Held counts

@@ -43,6 +43,14 @@ func Inside(s *sandbox.Sandbox, name string) string {
 	return name
 }
 
+// Outside returns the canonical name for what commands call so.
+func Outside(inside string) string {
+	if rest, ok := strings.CutPrefix(inside, Work); ok && (rest == "" || rest[0] == '/') {
+		return path.Join("/", rest)
+	}
+	return inside
+}
+
 // A view is a sandbox on its way to mounts.
 type view struct {
 	s      *sandbox.Sandbox

@@ -11,7 +11,8 @@ import (
 // data: made from a Policy without a look at the machine, and carried out in the
 // cell. Host is where the cell sees the host's tree while it works.
 type plan struct {
-	Steps []step
+	Steps  []step
+	Stores []string // where the first command's changes are kept, of each folder that may be written
 }
 
 // A step makes one thing. Names are those in the new tree.
@@ -34,7 +35,7 @@ const (
 	file     deed = "file"     // a file with this content
 	link     deed = "link"     // a symbolic link that says this
 	bind     deed = "bind"     // a folder or file of the host
-	layer    deed = "layer"    // a folder of the host, through an overlay that hides where it is
+	veiled   deed = "layer"    // a folder of the host, through an overlay that hides where it is
 	empty    deed = "empty"    // a folder with nothing in it, whatever is there
 	memory   deed = "memory"   // an empty file system of so many bytes
 	devices  deed = "devices"  // a few harmless ones
@@ -106,17 +107,19 @@ func compile(p Policy, uid, gid int) plan {
 		step{Do: folder, Target: Work},
 	)
 	for i, m := range p.Mounts { // ordered: a folder comes before what is in it
-		steps = append(steps, held(p.Mounts[:i], m.Target)...)
-		do := layer
+		do := veiled
 		switch {
 		case m.Source == "":
 			do = empty
-		case m.Write:
+		case m.Write && p.Layers == "":
 			do = bind
+		}
+		if p.Layers == "" { // through a layer no folder can be moved that was there
+			steps = append(steps, held(p.Mounts[:i], m.Target)...)
 		}
 		steps = append(steps, step{Do: do, Target: m.Target, Source: string(m.Source), Write: m.Write, Each: true})
 	}
-	return plan{steps}
+	return plan{Steps: steps}
 }
 
 // held returns the folders between a target and the mount that it stands in, if

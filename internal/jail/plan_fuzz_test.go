@@ -199,7 +199,7 @@ func (l *lot) at(name string) (found thing) {
 			continue
 		}
 		switch {
-		case s.Do != layer && !(s.Do == bind && s.Write):
+		case s.Do != veiled && !(s.Do == bind && s.Write):
 			found = thing{}
 		case s.Write:
 			found = thing{path.Join(s.Source, strings.TrimPrefix(name, s.Target)), sandbox.ReadWrite}
@@ -306,10 +306,10 @@ func (l *lot) silent(t *testing.T) {
 	t.Helper()
 	for _, s := range l.plan.Steps {
 		source := strings.Contains(s.Source, l.top)
-		if !source && (s.Do == layer || s.Write) {
+		if !source && (s.Do == veiled || s.Write) {
 			l.fail(t, "%s %s is of no mount", s.Do, s.Target)
 		}
-		if source && s.Do != layer && !(s.Do == bind && s.Write) || strings.Contains(s.Target, l.top) || s.Do == layer && s.Write {
+		if source && s.Do != veiled && !(s.Do == bind && s.Write) || strings.Contains(s.Target, l.top) || s.Do == veiled && s.Write {
 			l.fail(t, "%s %s tells where a folder lies", s.Do, s.Target)
 		}
 	}
@@ -335,6 +335,6 @@ func (l *lot) fail(t *testing.T, format string, args ...any) {
 	for _, name := range l.s.Anchors() {
 		t.Logf("left  %s %s", name, l.says(name).access)
 	}
-	t.Log("plan\n" + strings.ReplaceAll(printed(plan{l.plan.Steps[len(compile(Policy{}, 0, 0).Steps):]}), l.top+"/", ""))
+	t.Log("plan\n" + strings.ReplaceAll(printed(plan{Steps: l.plan.Steps[len(compile(Policy{}, 0, 0).Steps):]}), l.top+"/", ""))
 	t.Fatalf(format, args...)
 }

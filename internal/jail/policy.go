@@ -37,6 +37,10 @@ type Policy struct {
 	Network bool     // the host's network; otherwise none but its own loopback
 	Limits  Limits
 	Least   Level // a weaker boundary is an error
+
+	// Layers is a folder where changes are kept until they land: commands write
+	// nothing directly. Where it is "", or no layers are to be had, they do.
+	Layers sandbox.Host
 }
 
 // A Mount is a folder of the host that commands see.

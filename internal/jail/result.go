@@ -41,6 +41,11 @@ type Result struct {
 	Level   Level
 	Loose   []Limit // those that hold only in part here
 	Limits  Limits  // all that were in force; of time the command may have had less
+
+	// Changed is what it has changed and has not landed yet, nil for nothing. Where
+	// Direct is so, folders were written directly, and nothing can be told.
+	Changed *Transaction
+	Direct  bool
 }
 
 // Output is what a command has printed: all of it, or its head and tail.

@@ -84,6 +84,8 @@ func seccomp(thread int) []unix.SockFilter {
 	b.call(unix.SYS_FCNTL, func() {
 		b.load(atArgs + 8)
 		b.when(unix.F_SETOWN_EX, deny|uint32(unix.EPERM))
+		b.when(unix.F_SETLEASE, deny|uint32(unix.EPERM)) // others would wait for a file that is only shown
+		b.when(unix.F_NOTIFY, deny|uint32(unix.EPERM))
 		b.call(unix.F_SETOWN, func() {
 			b.load(atArgs + 16)
 			b.when(uint32(thread), deny|uint32(unix.EPERM))

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -23,31 +25,60 @@ type Session struct {
 	groups *groups
 
 	mu    sync.Mutex
-	idle  []*wire // cells that wait for a command
+	idle  []*wire         // cells that wait for a command
+	cells map[*wire]bool  // all of them
+	next  map[*wire]*work // where the next command of a cell keeps its changes
+	works int             // so many were begun
 	ended bool
+
+	asking sync.Mutex // of the holder
 }
 
-// startNamespaces starts a session with namespaces of its own.
-func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
-	near, far, err := newWires()
+// startHolder starts a session that has a holder, and no cell yet.
+func startHolder(p Policy, now func() time.Time) (*Session, error) {
+	s, launcher, err := launched(p, now)
 	if err != nil {
 		return nil, err
 	}
-	cmd, err := again(launchWord, far, &syscall.SysProcAttr{})
-	far.Close()
+	err = heard(s.holder)
+	launcher.Wait()
 	if err != nil {
-		near.Close()
+		s.Close()
 		return nil, fmt.Errorf("jail: %w", err)
 	}
-	s := &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups()}
-	var c *wire
-	if err = near.send(holdingOf(p.Network)); err == nil {
-		c, err = s.newCell() // asked for before there is a holder to answer: it finds the question
+	return s, nil
+}
+
+// launched starts the holder of a session with namespaces of its own. The launcher
+// is done when the holder speaks.
+func launched(p Policy, now func() time.Time) (*Session, *exec.Cmd, error) {
+	near, far, err := newWires()
+	if err != nil {
+		return nil, nil, err
 	}
+	cmd, err := again(launchWord, far, &syscall.SysProcAttr{})
+	far.Close()
 	if err == nil {
-		err = heard(near)
+		err = near.send(holdingOf(p.Network))
 	}
-	cmd.Wait() // the launcher is done when the holder speaks
+	if err != nil {
+		near.Close()
+		return nil, nil, fmt.Errorf("jail: %w", err)
+	}
+	return &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups(), next: make(map[*wire]*work), cells: make(map[*wire]bool)}, cmd, nil
+}
+
+// startNamespaces starts a session with a cell.
+func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
+	s, cmd, err := launched(p, now)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.newCell() // asked for before there is a holder to answer: it finds the question
+	if err == nil {
+		err = heard(s.holder)
+	}
+	cmd.Wait()
 	if err == nil {
 		err = heard(c) // that namespaces can be made does not say that a tree can
 	}
@@ -77,13 +108,23 @@ func heard(w *wire) error {
 // Close ends the session with all that is in it.
 func (s *Session) Close() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ended = true
-	for _, c := range s.idle {
+	idle, cells, next := s.idle, s.cells, s.next
+	s.ended, s.idle, s.next = true, nil, nil
+	for c := range cells {
+		if !slices.Contains(idle, c) {
+			unix.Shutdown(c.fd, unix.SHUT_RDWR) // what runs there is not waited for
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range idle {
 		c.finish()
 	}
-	s.idle = nil
+	for _, w := range next {
+		s.forget(w)
+	}
+	s.asking.Lock()
 	err := s.holder.finish()
+	s.asking.Unlock()
 	s.groups.drop(nil)
 	return err
 }
@@ -127,8 +168,18 @@ func (s *Session) newCell() (*wire, error) {
 		return nil, err
 	}
 	defer far.Close()
-	if err = s.holder.send(struct{}{}, far.fd); err == nil {
-		err = near.send(s.plan, s.groups.make(near, s.policy.Limits.filled())...)
+	p := s.plan
+	if err := s.plans(near, &p); err != nil {
+		return near, err
+	}
+	s.mu.Lock()
+	s.cells[near] = true
+	s.mu.Unlock()
+	s.asking.Lock()
+	err = s.holder.send(ask{}, far.fd)
+	s.asking.Unlock()
+	if err == nil {
+		err = near.send(p, s.groups.make(near, s.policy.Limits.filled())...)
 	}
 	return near, err
 }
@@ -146,27 +197,40 @@ func (s *Session) put(c *wire) {
 
 // drop gives up a cell.
 func (s *Session) drop(w *wire) {
-	if w != nil {
-		w.Close()
-		s.groups.drop(w)
+	if w == nil {
+		return
+	}
+	w.Close()
+	s.groups.drop(w)
+	s.mu.Lock()
+	next := s.next[w]
+	delete(s.next, w)
+	delete(s.cells, w)
+	s.mu.Unlock()
+	if next != nil {
+		s.forget(next)
 	}
 }
 
 // order tells a cell to run a command, and returns the cell. One that has ended
 // while it waited is given up for another.
-func (s *Session) order(o order, streams ...int) (*wire, error) {
+func (s *Session) order(o order, streams ...int) (*wire, *work, error) {
 	for {
 		w, err := s.cell()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		s.limit(&o, w)
-		if err = w.send(o, streams...); err == nil {
-			return w, nil
+		changes, err := s.turn(w, &o)
+		if err == nil {
+			err = w.send(o, streams...)
+		}
+		if err == nil {
+			return w, changes, nil
 		}
 		s.drop(w)
 		if !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 }
@@ -209,7 +273,7 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 		o.Time = c.Time
 	}
 	began := s.now()
-	w, err := s.order(o, out.end, errs.end)
+	w, changes, err := s.order(o, out.end, errs.end)
 	out.handed()
 	errs.handed()
 	var v verdict
@@ -221,6 +285,9 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 		s.drop(w)
 		out.close()
 		errs.close()
+		if changes != nil {
+			s.forget(changes)
+		}
 		if w == nil {
 			return r, err
 		}
@@ -229,6 +296,12 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	r.Stdout, r.Stderr = out.wait(), errs.wait()
 	r.Hit = s.hit(w, v, r)
 	s.put(w)
+	r.Direct = changes == nil
+	if changes != nil {
+		if r.Changed, err = s.changed(changes); err != nil {
+			return r, err
+		}
+	}
 	if v.Error != "" {
 		return r, fmt.Errorf("jail: %s: %s", c.Path, v.Error)
 	}

@@ -5,12 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // stamp returns a name for the i-th thing that this process makes outside itself.
 // It tells the process, so that another can see when nobody is left to remove it.
 func stamp(i int) string {
-	return fmt.Sprintf("golem-%d-%s-%d", os.Getpid(), bornAt(os.Getpid()), i)
+	return stampOf(os.Getpid(), bornAt(os.Getpid()), i)
 }
 
 // bornAt returns when a process started, in the kernel's own measure, or "" if it
@@ -32,6 +34,42 @@ func statOf(pid int) []string {
 	return strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
 }
 
+func stampOf(pid int, born string, i int) string {
+	return fmt.Sprintf("golem-session-%d-%s-%d", pid, born, i)
+}
+
+// abandoned reports whether a name is a stamp, and the process that made it gone.
+func abandoned(name string) bool {
+	var pid, i int
+	var born string
+	n, _ := fmt.Sscanf(strings.ReplaceAll(name, "-", " "), "golem session %d %s %d", &pid, &born, &i)
+	return n == 3 && name == stampOf(pid, born, i) && bornAt(pid) != born
+}
+
+// hold holds a folder for as long as the file is open, so that who cannot see this
+// process sees that it is in use.
+func hold(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// free reports whether nobody holds a folder.
+func free(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+}
+
 // sweep removes from a folder what processes have left there that are gone. The
 // error is that of one that is still in the way.
 func sweep(dir string, remove func(string) error) error {
@@ -40,10 +78,7 @@ func sweep(dir string, remove func(string) error) error {
 		return err
 	}
 	for _, e := range entries {
-		var pid, i int
-		var born string
-		n, _ := fmt.Sscanf(strings.ReplaceAll(e.Name(), "-", " "), "golem %d %s %d", &pid, &born, &i)
-		if n != 3 || bornAt(pid) == born {
+		if !abandoned(e.Name()) {
 			continue
 		}
 		if gone := remove(filepath.Join(dir, e.Name())); gone != nil && !os.IsNotExist(gone) {

@@ -41,6 +41,15 @@ func settle() error {
 	return makeNothing()
 }
 
+// ownProc shows the cell the processes of its commands. What commands see has not
+// the cell in it: its threads would tell of the host's tree.
+func ownProc() error {
+	if err := os.Mkdir("/proc", 0o555); err != nil {
+		return err
+	}
+	return unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+}
+
 // carryOut makes the tree but for what every command has anew, and goes to live in
 // it. The host's is gone then for the calling thread.
 func (p plan) carryOut() error {
@@ -157,7 +166,7 @@ func makeProcess(at string) error {
 	}
 	for _, entry := range list {
 		name := entry.Name()
-		if name[0] >= '0' && name[0] <= '9' || entry.Type()&os.ModeSymlink != 0 || slices.Contains(shown(), name) {
+		if name[0] >= '0' && name[0] <= '9' && name != "1" || entry.Type()&os.ModeSymlink != 0 || slices.Contains(shown(), name) {
 			continue
 		}
 		nothing := noFile
@@ -195,7 +204,8 @@ func bindTo(source, at string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	return put(fd, at)
+	_, err = put(fd, at)
+	return err
 }
 
 // restrict adds flags to a mount, and with AT_RECURSIVE to all below it.

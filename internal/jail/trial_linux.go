@@ -42,7 +42,7 @@ func trials() []trial {
 		{tryUTS, unix.CLONE_NEWUTS, mapped, nothing},
 		{tryNet, unix.CLONE_NEWNET, mapped, only(loopbackUp)},
 		{tryTree, unix.CLONE_NEWNS, mapped, only(func() error { _, err := newTree(plan{}); return err })},
-		{tryProc, unix.CLONE_NEWNS | unix.CLONE_NEWPID, mapped, only(func() error { _, err := newTree(plan{[]step{{Do: process, Target: "/proc"}}}); return err })},
+		{tryProc, unix.CLONE_NEWNS | unix.CLONE_NEWPID, mapped, only(func() error { _, err := newTree(plan{Steps: []step{{Do: process, Target: "/proc"}}}); return err })},
 		{tryOverlay, unix.CLONE_NEWNS, mapped, throughOverlay},
 		{tryUpper, unix.CLONE_NEWNS, mapped, ontoOverlay},
 		{tryLandlock, 0, here, underLandlock},
@@ -122,7 +122,7 @@ func firstProcess() error {
 
 // throughOverlay reads a file through a layer that hides where it is.
 func throughOverlay(dir string) (attempt, error) {
-	t, err := newTree(plan{[]step{{Do: layer, Target: "/layer", Source: filepath.Join(dir, "lower"), Each: true}}})
+	t, err := newTree(plan{Steps: []step{{Do: veiled, Target: "/layer", Source: filepath.Join(dir, "lower"), Each: true}}})
 	if err == nil {
 		err = t.refresh()
 	}

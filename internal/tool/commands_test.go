@@ -74,7 +74,7 @@ func TestNamesOfCommands(t *testing.T) {
 	}
 }
 
-// A tool that asks does so whatever a grant says, and a rule that blocks it
+// A plan that asks does so whatever a grant says, and a rule that blocks it
 // blocks.
 func TestAsks(t *testing.T) {
 	for _, test := range []struct {
@@ -82,8 +82,16 @@ func TestAsks(t *testing.T) {
 		asks    int
 		code    string
 	}{{policy.PreApproved, 1, ""}, {policy.Ask, 1, ""}, {policy.Blocked, 0, "blocked"}} {
-		asks := does("write", policy.Both, []policy.Verb{policy.Write}, write)
-		asks.Asks = true
+		about := tool.Tool{Name: "write", Toolset: "filesystem", Mode: policy.Both, Verbs: []policy.Verb{policy.Write}, Description: "test"}
+		asks := tool.New(about, func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
+			p := tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
+				return tool.Ready(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+					return tool.Result{}, write(files, a.Path)
+				}), nil
+			}, policy.Effect{Verb: policy.Write, Target: a.Path})
+			p.Asks = true
+			return p, nil
+		})
 		files, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadWrite}}})
 		if err != nil {
 			t.Fatal(err)
@@ -93,9 +101,6 @@ func TestAsks(t *testing.T) {
 			Approver: approver(func(r tool.Request) tool.Answer { asked = append(asked, r); return yes(r) }),
 			Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All(),
 				Consent: policy.Consents{}.With(policy.Rule{Verb: policy.Write, Target: "/", Consent: test.consent})}}
-		if got := g.Consent(asks); got != min(test.consent, policy.Ask) {
-			t.Errorf("%v: offered as %v", test.consent, got)
-		}
 		r := g.Do(t.Context(), policy.Model, tool.Call{Tool: "write", Args: []byte(`{"path":"/a"}`)})
 		code := ""
 		if r.Err != nil {

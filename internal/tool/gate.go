@@ -66,6 +66,7 @@ type pass struct {
 	decision policy.Decision
 	record   audit.Record
 	left     []string     // what is left out for want of consent
+	lands    bool         // it is about what a call has made
 	keep     func() error // remembers the answer, once it is in the journal
 }
 
@@ -94,7 +95,7 @@ func (p *pass) do(call Call) Result {
 			p.record.Note = "the rule could not be kept"
 		}
 	}
-	return p.end(p.run())
+	return p.landed(p.end(p.run()))
 }
 
 // lookUp finds the tool.
@@ -147,19 +148,24 @@ func (p *pass) planned(call Call) (err error) {
 		err = errors.New("a plan that does nothing")
 	}
 	p.plan = plan
-	p.record.Effects = spelled(plan.Effects)
+	p.record.Effects = spelled(plan.now())
 	return err
 }
 
 // decide asks the grant. What it blocks nobody can allow.
 func (p *pass) decide(call Call) error {
-	p.decision = p.Judge(p.plan.Effects...)
+	p.decision = p.Judge(p.plan.now()...)
 	if consent, rule := p.use(p.tool); consent < p.decision.Consent {
 		p.decision = policy.Decision{Consent: consent, Effect: p.itself(), Rule: rule}
 	}
-	if p.tool.Asks && p.decision.Consent > policy.Ask {
+	if p.plan.Asks && p.decision.Consent > policy.Ask {
 		p.decision = policy.Decision{Consent: policy.Ask, Effect: p.itself()}
 	}
+	return p.judged()
+}
+
+// judged holds against a decision what nobody can change about it.
+func (p *pass) judged() error {
 	if p.decision.Consent != policy.Ask { // who is asked says it
 		p.record.Decision = p.decision.Consent.String()
 	}
@@ -255,7 +261,7 @@ func (p *pass) consent() Result {
 	case Waits:
 		p.record.Decision = "pending"
 		return Result{Nobody: a.Nobody, Pending: &Pending{a.ID, r.Digest}, Err: &sandbox.Error{Op: p.tool.Name, Code: errDeclined,
-			Hint: "nothing was done: it waits for the user's consent as " + a.ID + "; after golem approve " + a.ID + " make the same call again"}}
+			Hint: p.nothing() + ": it waits for the user's consent as " + a.ID + "; after golem approve " + a.ID + " make the same call again"}}
 	}
 	p.record.Decision = "no"
 	hint := "the user said no"
@@ -265,19 +271,27 @@ func (p *pass) consent() Result {
 	if a.Note != "" {
 		hint += ": " + strings.Join(strings.Fields(a.Note), " ")
 	}
-	hint += "; nothing was done"
+	hint += "; " + p.nothing()
 	if p.origin != policy.User {
 		hint += "; do not repeat the call as it is"
 	}
 	return Result{Nobody: a.Nobody, Stop: a.Stop, Err: &sandbox.Error{Op: p.tool.Name, Code: errDeclined, Hint: hint}}
 }
 
+// nothing says that a call was without effect.
+func (p *pass) nothing() string {
+	if p.lands {
+		return "nothing of it has landed"
+	}
+	return "nothing was done"
+}
+
 // request is the call as an approver sees it.
 func (p *pass) request() Request {
-	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: p.args, Effects: p.plan.Effects,
+	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: p.args, Effects: p.plan.now(),
 		Rule: p.decision.Rule.From, Changes: p.prepared.Changes}
-	for _, e := range p.plan.Effects {
-		if p.tool.Asks && e.Verb != policy.Read || p.Judge(e).Consent < policy.PreApproved {
+	for _, e := range p.plan.now() {
+		if p.plan.Asks && e.Verb != policy.Read || p.Judge(e).Consent < policy.PreApproved {
 			r.Asks = append(r.Asks, e)
 		}
 	}

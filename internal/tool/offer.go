@@ -23,9 +23,6 @@ func (g Gate) Offered(o policy.Origin) []Tool {
 // Consent returns the most consent that the grant gives a tool anywhere.
 func (g Gate) Consent(t Tool) policy.Consent {
 	least, _ := g.use(t)
-	if t.Asks {
-		least = min(least, policy.Ask)
-	}
 	for _, verb := range t.Verbs {
 		most := policy.Blocked
 		for _, name := range g.candidates(verb) {

@@ -13,9 +13,29 @@ type Plan struct {
 	// Effects are all that it does. What is not among them cannot be done: the
 	// sandbox it runs with does not allow it.
 	Effects []policy.Effect
+	// Asks is true of a plan that nobody's rule lets pass without consent to this
+	// very call.
+	Asks bool
+	// Later is true where changes of files are declared as what it may come to, and
+	// are decided about when they are known, as a Landing.
+	Later bool
 
 	reading Run // or
 	prepare func(ctx context.Context, files *sandbox.Sandbox) (Prepared, error)
+}
+
+// now returns the effects that are decided about before it runs.
+func (p Plan) now() []policy.Effect {
+	if !p.Later {
+		return p.Effects
+	}
+	var list []policy.Effect
+	for _, e := range p.Effects {
+		if e.Verb != policy.Write && e.Verb != policy.Delete {
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // A Run does what was planned, with a sandbox that allows the declared effects.

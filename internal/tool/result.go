@@ -29,6 +29,9 @@ type Result struct {
 	// and in what boundary.
 	Record string
 
+	// Landing is what was made and is not done yet: the gate decides about it.
+	Landing *Landing
+
 	// Err is why it was not done, nil if it was. Where it was done in part, the
 	// rest says how far.
 	Err *sandbox.Error
@@ -55,6 +58,9 @@ func (r Result) String() string {
 	var b strings.Builder
 	if r.Err != nil {
 		b.WriteString("Error: " + r.Err.Error())
+		if r.Text != "" {
+			b.WriteString("\n" + strings.TrimSuffix(r.Text, "\n"))
+		}
 	} else {
 		b.WriteString(strings.TrimSuffix(r.Text, "\n"))
 		for _, c := range r.Changes {

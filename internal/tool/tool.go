@@ -21,9 +21,6 @@ type Tool struct {
 	// Verbs are what it may do to files. Where a grant refuses one of them
 	// everywhere, the tool is not offered.
 	Verbs []policy.Verb
-	// Asks is true of a tool that nobody can use without consent to each call,
-	// whatever a grant says.
-	Asks bool
 	// Unlisted tools are answered and not offered: older names. Of is the tool that
 	// one is a name of; rules about that hold for this.
 	Unlisted bool

@@ -138,7 +138,7 @@ yet.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newInit(), newLint(), newConfig(), newWorkers(), newExplain(), newTrust(),
-		newTools(), newTool(), newApprove(), newApprovals(), newAudit(), newDoctor(), newVersion())
+		newTools(), newTool(), newApprove(), newApprovals(), newAudit(), newUndo(), newDoctor(), newVersion())
 	return root
 }
 

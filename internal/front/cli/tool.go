@@ -332,6 +332,7 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 	} else {
 		if r.Text != "" { // it was done in part
 			fmt.Fprintln(cmd.OutOrStdout(), strings.TrimSuffix(r.Text, "\n"))
+			r.Text = ""
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+strings.TrimPrefix(r.String(), "Error: "))
 	}

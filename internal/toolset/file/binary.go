@@ -3,6 +3,7 @@ package file
 import (
 	"bytes"
 	"fmt"
+	"github.com/golem-forge/golem/internal/tool"
 
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -25,7 +26,7 @@ func notText(content []byte) string {
 	if kind := kindOf(start); kind != "" {
 		return kind
 	}
-	if !isText(start) || mostlyControl(start) {
+	if !tool.IsText(start) || mostlyControl(start) {
 		return "not text"
 	}
 	return ""

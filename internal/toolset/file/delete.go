@@ -57,8 +57,8 @@ func prepareDelete(ctx context.Context, files *sandbox.Sandbox, name string, rec
 	change := tool.Change{Path: name, Op: tool.Delete, Base: seen.version, About: seen.about()}
 	if !seen.mode.IsDir() {
 		gone.Files, gone.Folders = 1, 0
-		if len(seen.content) <= maxMourned && isText(seen.content) {
-			change.Diff = unified(name, "", legible(seen.content, false), "")
+		if len(seen.content) <= maxMourned && tool.IsText(seen.content) {
+			change.Diff = tool.Unified(name, "", tool.Legible(seen.content, false), "")
 		}
 	}
 	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {

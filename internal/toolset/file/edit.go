@@ -101,7 +101,7 @@ func editable(files *sandbox.Sandbox, op, name string) (base, error) {
 		return base{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf(
 			"%d bytes, at most %d MiB can be edited; read_file its parts and write_file them as several files, or ask the user", info.Size(), maxEdited>>20)}
 	}
-	if kind := notText(data); kind != "" || !isText(data) {
+	if kind := notText(data); kind != "" || !tool.IsText(data) {
 		return base{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: fmt.Sprintf(
 			"it is binary or UTF-16 (%s); only text in UTF-8 or Latin-1 can be edited; write_file can replace all of it, or ask the user to convert it", cmp.Or(kind, "not text"))}
 	}
@@ -117,7 +117,7 @@ func (b base) stays(op, name string) tool.Prepared {
 		version := b.version.String()
 		return tool.Result{Text: fmt.Sprintf("nothing changed in %s: together the edits leave it as it was; version %s", sandbox.Shown(name), version),
 			Data: Edited{Path: name, Version: version}}, nil
-	}, changed(name, b.version, b.content, b.content))
+	}, tool.Changed(name, b.version, b.content, b.content))
 }
 
 // unfit says what is wrong with edits, whatever the file.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/golem-forge/golem/internal/tool"
 	"os"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func TestEdit(t *testing.T) {
 		if got := s.get("proj/f"); r.Err != nil || got != row.want {
 			t.Errorf("%s: %q, want %q; %v", row.why, got, row.want, r.Err)
 		}
-		if e, ok := r.Data.(Edited); !ok || e != (Edited{"/f", 1, hashed([]byte(row.want))}) {
+		if e, ok := r.Data.(Edited); !ok || e != (Edited{"/f", 1, tool.Hashed([]byte(row.want))}) {
 			t.Errorf("%s: %+v", row.why, r.Data)
 		}
 	}
@@ -74,7 +75,7 @@ func TestEditsInOrder(t *testing.T) {
 	s.want("proj/f", "www\n")
 	r = s.must("edit_file", args{"path": "/f", "edits": []args{{"old": "www", "new": "v"}, {"old": "v", "new": "www"}}})
 	if len(r.Changes) != 1 || r.Changes[0].Diff != "" || r.Changes[0].Becomes != r.Changes[0].Base ||
-		!strings.HasPrefix(r.Text, "nothing changed in /f") || r.Data != (Edited{"/f", 0, hashed([]byte("www\n"))}) {
+		!strings.HasPrefix(r.Text, "nothing changed in /f") || r.Data != (Edited{"/f", 0, tool.Hashed([]byte("www\n"))}) {
 		t.Errorf("a change that changes nothing: %+v", r)
 	}
 	s.during = func() { s.put("proj/f", "www \n") }

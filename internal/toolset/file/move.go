@@ -259,7 +259,7 @@ func (s sight) still(ctx context.Context, files *sandbox.Sandbox, op, name strin
 func (s sight) about() string {
 	switch {
 	case s.mode.IsDir():
-		about := "a folder with " + counted(s.files, "file") + ", " + counted(s.folders, "folder") + ", " + amount(s.size)
+		about := "a folder with " + counted(s.files, "file") + ", " + counted(s.folders, "folder") + ", " + tool.Amount(s.size)
 		if s.unread > 0 {
 			about += fmt.Sprintf(", and %d more that cannot be shown", s.unread)
 		}
@@ -269,7 +269,7 @@ func (s sight) about() string {
 	case !s.mode.IsRegular():
 		return "a special file"
 	}
-	return amount(s.size)
+	return tool.Amount(s.size)
 }
 
 // lstat describes what is at a canonical name, be it a link.

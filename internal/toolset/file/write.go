@@ -133,10 +133,10 @@ func (b base) check(op, name string, wanted sandbox.Version) error {
 // of it. Somebody else's change in between is a conflict, and stays. One that has
 // the content already is written all the same: to tell would tell what is in it.
 func (b base) becomes(op, name string, content []byte, told func(written int, version string) any) tool.Prepared {
-	change := changed(name, b.version, b.content, content)
+	change := tool.Changed(name, b.version, b.content, content)
 	if !b.whole {
 		change.Diff, change.Original = "", nil
-		change.About = fmt.Sprintf("%s, too large to compare, → %s", amount(b.size), amount(int64(len(content))))
+		change.About = fmt.Sprintf("%s, too large to compare, → %s", tool.Amount(b.size), tool.Amount(int64(len(content))))
 	}
 	if !b.version.IsZero() {
 		change.Mode = octal(b.mode.Perm()) // what else there is does not stay
@@ -145,11 +145,11 @@ func (b base) becomes(op, name string, content []byte, told func(written int, ve
 		if err := b.replace(files, op, name, content); err != nil {
 			return tool.Result{}, err
 		}
-		verb, version := "wrote", hashed(content)
+		verb, version := "wrote", tool.Hashed(content)
 		if b.version.IsZero() {
 			verb = "created"
 		}
-		return tool.Result{Text: fmt.Sprintf("%s %s: %s, version %s", verb, sandbox.Shown(name), amount(int64(len(content))), version),
+		return tool.Result{Text: fmt.Sprintf("%s %s: %s, version %s", verb, sandbox.Shown(name), tool.Amount(int64(len(content))), version),
 			Data: told(len(content), version)}, nil
 	}, change)
 }

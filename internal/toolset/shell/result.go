@@ -53,7 +53,16 @@ func (v view) result() tool.Result {
 	if stderr != "" {
 		text += "\nstderr:\n" + strings.TrimSuffix(stderr, "\n")
 	}
-	return tool.Result{Text: text, Data: ran, Notes: v.hints(stdout + stderr), Record: v.first()}
+	r := tool.Result{Text: text, Data: ran, Notes: v.hints(stdout + stderr), Record: v.first()}
+	if v.Changed != nil {
+		l := landingOf(v.files, v.Changed)
+		r.Landing, r.Notes = l.landing(), append(r.Notes, l.notes()...)
+		if r.Landing == nil {
+			v.Changed.Drop()
+			r.Notes = append(r.Notes, "it has changed nothing else")
+		}
+	}
+	return r
 }
 
 // first is the line that says how it ended, and in what boundary.

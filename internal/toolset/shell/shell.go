@@ -14,10 +14,14 @@ import (
 
 // A Runner runs commands in the jail. They see what the sandbox shows.
 type Runner interface {
-	Run(ctx context.Context, files *sandbox.Sandbox, c jail.Command) (jail.Result, error)
 	// Able returns an error where no command can be run: nobody is asked for
 	// what cannot be.
 	Able() error
+	// Layered reports whether what commands write is known before it lands.
+	Layered() bool
+	// Run runs a command; one that must be layered writes nothing directly.
+	Run(ctx context.Context, files *sandbox.Sandbox, c jail.Command, layered bool) (jail.Result, error)
+	Undoer
 }
 
 type args struct {
@@ -28,7 +32,7 @@ type args struct {
 
 // Tools returns the shell tool. Without a runner it can only be looked at.
 func Tools(r Runner, rules policy.Shell) []tool.Tool {
-	about := tool.Tool{Name: "shell", Toolset: "shell", Mode: policy.Both, Asks: true, Verbs: []policy.Verb{policy.Run},
+	about := tool.Tool{Name: "shell", Toolset: "shell", Mode: policy.Both, Verbs: []policy.Verb{policy.Run},
 		Description: "Run a command line in a sandbox. Use relative paths: the folder it begins in is the tree's top, where there is one. " +
 			"There is no input and no terminal; what it leaves running is ended. Its exit code is in the answer."}
 	return []tool.Tool{tool.New(about, func(_ context.Context, names tool.Names, a args) (tool.Plan, error) {
@@ -43,6 +47,7 @@ func Tools(r Runner, rules policy.Shell) []tool.Tool {
 		if err != nil {
 			return tool.Plan{}, err
 		}
+		layered := r != nil && r.Layered()
 		run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 			c := jail.Shell(a.Command)
 			if a.Timeout > 0 { // zero is the limit's own
@@ -56,19 +61,26 @@ func Tools(r Runner, rules policy.Shell) []tool.Tool {
 				}
 				c.Dir = jail.Inside(files, dir)
 			}
-			result, err := r.Run(ctx, files, c)
+			result, err := r.Run(ctx, files, c, layered)
 			if err != nil {
 				return tool.Result{}, err
 			}
 			told := view{files, effects, result}.result()
 			if result.Stopped {
-				told.Err = &sandbox.Error{Op: "shell", Code: "stopped", Hint: "the command was ended with all that it had started; what it had written by then is written"}
+				hint := "what it had written by then is written"
+				if layered {
+					hint = "nothing that it had changed has landed"
+				}
+				told.Err = &sandbox.Error{Op: "shell", Code: "stopped", Hint: "the command was ended with all that it had started; " + hint}
 			}
 			return told, nil
 		}
 		prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { return tool.Ready(run), r.Able() }
-		return tool.Changing(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...), nil
-	})}
+		plan := tool.Changing(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...)
+		// What is written directly cannot be taken back, and is not known before.
+		plan.Later, plan.Asks = layered, !layered
+		return plan, nil
+	}), undoTool(r)}
 }
 
 // maxCommand is the longest command line; the kernel takes little more.

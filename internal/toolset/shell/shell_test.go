@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ func (a *asked) Approve(_ context.Context, r tool.Request) tool.Answer {
 
 // runner is a jail that runs nothing: it says what it was told to.
 type runner struct {
+	layered bool
 	says    jail.Result
 	fails   error
 	unable  error
@@ -40,7 +42,13 @@ type runner struct {
 	files   *sandbox.Sandbox
 }
 
-func (r *runner) Run(_ context.Context, files *sandbox.Sandbox, c jail.Command) (jail.Result, error) {
+func (r *runner) Layered() bool { return r.layered }
+
+func (r *runner) Last() (*jail.Landed, error) { return nil, fs.ErrNotExist }
+
+func (r *runner) Undo(*jail.Landed) ([]string, error) { return nil, nil }
+
+func (r *runner) Run(_ context.Context, files *sandbox.Sandbox, c jail.Command, _ bool) (jail.Result, error) {
 	r.command, r.files = append(r.command, c), files
 	return r.says, r.fails
 }
@@ -99,17 +107,20 @@ func open() []policy.Rule {
 	}
 }
 
-// A command asks even where a grant lets all that it does happen unasked.
+// A command that writes directly asks even where a grant lets all that it does
+// happen unasked; one on layers does not.
 func TestAlwaysAsks(t *testing.T) {
 	w := newWorld(t, zones(), open()...)
-	if got := w.Consent(w.Tools[0]); got != policy.Ask {
-		t.Errorf("offered as %v, want ask", got)
-	}
 	if r := w.run(t, args{Command: "ls"}); !r.OK() {
 		t.Fatal(r.Err)
 	}
 	if len(w.asked.list) != 1 {
 		t.Fatalf("asked %d times, want 1", len(w.asked.list))
+	}
+	layered := newWorld(t, zones(), open()...)
+	layered.runner.layered = true
+	if r := layered.run(t, args{Command: "ls"}); !r.OK() || len(layered.asked.list) != 0 {
+		t.Fatalf("on layers: %v, asked %d times", r.Err, len(layered.asked.list))
 	}
 	const want = "run ls, write /out/**, delete /out/**"
 	if got := spelled(w.asked.list[0].Asks); got != want {

@@ -1,4 +1,4 @@
-package file
+package tool
 
 import (
 	"bytes"
@@ -8,56 +8,56 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 const (
-	maxCompared = 4 << 20 // bytes of old and new text that are compared
+	// MaxCompared is how many bytes of old and new text are compared.
+	MaxCompared = 4 << 20
 	maxOriginal = 100_000 // bytes of an old text that goes with a change
 )
 
-// changed describes how the content of a file changes. The base is the zero
+// Changed describes how the content of a file changes. The base is the zero
 // version where there was no file. A diff may be cut, and of what is no text
 // there is none; so the change also names the version that it leads to, and
 // with that an answer is bound to the exact bytes.
-func changed(name string, base sandbox.Version, old, new []byte) tool.Change {
-	c := tool.Change{Path: name, Op: tool.Update, Base: base.String(), Becomes: hashed(new)}
+func Changed(name string, base sandbox.Version, old, new []byte) Change {
+	c := Change{Path: name, Op: Update, Base: base.String(), Becomes: Hashed(new)}
 	from := name
 	if base.IsZero() {
-		c.Op, from = tool.Create, ""
+		c.Op, from = Create, ""
 	}
-	c.About = fmt.Sprintf("%s → %s", amount(int64(len(old))), amount(int64(len(new))))
+	c.About = fmt.Sprintf("%s → %s", Amount(int64(len(old))), Amount(int64(len(new))))
 	if base.IsZero() {
-		c.About = amount(int64(len(new)))
+		c.About = Amount(int64(len(new)))
 	}
 	recoded := len(old) > 0 && len(new) > 0 && utf8.Valid(old) != utf8.Valid(new)
 	switch {
 	case !base.IsZero() && bytes.Equal(old, new):
 		c.About = "no change"
-	case isText(old) && isText(new):
+	case IsText(old) && IsText(new):
 		exact := !utf8.Valid(old) && hasUTF8(new) || !utf8.Valid(new) && hasUTF8(old) || recoded
-		c.Diff = unified(from, name, legible(old, exact), legible(new, exact))
+		c.Diff = Unified(from, name, Legible(old, exact), Legible(new, exact))
 		if c.Diff == "" && len(new) > 0 {
 			c.About += fmt.Sprintf(", %d → %d lines", lines(old), lines(new))
 		}
 	default:
 		c.About += ", binary"
 	}
-	if recoded && isText(old) && isText(new) {
+	if recoded && IsText(old) && IsText(new) {
 		c.About += ", encoding changes"
 	}
-	if !base.IsZero() && len(old) <= maxOriginal && isText(old) && utf8.Valid(old) {
+	if !base.IsZero() && len(old) <= maxOriginal && IsText(old) && utf8.Valid(old) {
 		text := string(old)
 		c.Original = &text
 	}
 	return c
 }
 
-// unified returns the difference of two texts as git writes it. A name that is
+// Unified returns the difference of two texts as git writes it. A name that is
 // empty is that of no file. What is too much to compare has no diff.
-func unified(from, to, old, new string) string {
-	if len(old)+len(new) > maxCompared {
+func Unified(from, to, old, new string) string {
+	if len(old)+len(new) > MaxCompared {
 		return ""
 	}
 	return udiff.Unified(label("a", from), label("b", to), old, new)
@@ -72,14 +72,14 @@ func label(side, name string) string {
 	return sandbox.Shown(side + name)
 }
 
-// isText reports whether content can be shown: it has no NUL.
-func isText(content []byte) bool { return bytes.IndexByte(content, 0) < 0 }
+// IsText reports whether content can be shown: it has no NUL.
+func IsText(content []byte) bool { return bytes.IndexByte(content, 0) < 0 }
 
-// legible returns a text as it is, and one that is not UTF-8 with its odd bytes
+// Legible returns a text as it is, and one that is not UTF-8 with its odd bytes
 // taken for Latin-1. With exact an odd byte is written as \xE9, and a backslash
 // that could be mistaken for the start of one twice: two texts that differ only
 // in how a character is encoded would look the same otherwise.
-func legible(content []byte, exact bool) string {
+func Legible(content []byte, exact bool) string {
 	if !exact && utf8.Valid(content) {
 		return string(content)
 	}
@@ -124,11 +124,11 @@ func lines(text []byte) int {
 	return n
 }
 
-// hashed is the version of a content, wherever it stands.
-func hashed(content []byte) string { return sandbox.Version{}.With(content).String() }
+// Hashed is the version of a content, wherever it stands.
+func Hashed(content []byte) string { return sandbox.Version{}.With(content).String() }
 
-// amount says how many bytes something has.
-func amount(n int64) string {
+// Amount says how many bytes something has.
+func Amount(n int64) string {
 	switch {
 	case n == 1:
 		return "1 byte"

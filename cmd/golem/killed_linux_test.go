@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestKilledTransactions kills golem while a command runs and while its changes
+// land: the folder is then as it was or as it was to be, when the next one comes.
+func TestKilledTransactions(t *testing.T) {
+	dir, state := t.TempDir(), t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("golem-forge.config.yaml", "sandbox:\n  root: ./tree\n  approval: {write: preApproved, delete: preApproved}\n")
+	write("main.worker", "---\ndescription: Works\nsandbox: inherit\ntoolsets:\n  filesystem:\n  shell:\ntool_rules: {shell: {allowed: true, approval_required: false}}\n---\nWork.\n")
+	const files = 200
+	for i := range files {
+		write(fmt.Sprintf("tree/%d", i), "0")
+	}
+	golem := func(args ...string) *exec.Cmd {
+		cmd := exec.Command("golem", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
+		return cmd
+	}
+	if out, err := golem("trust", "--yes").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	// Every file says the same, whoever was killed.
+	look := func() string {
+		t.Helper()
+		if out, err := golem("tool", "list_files").CombinedOutput(); err != nil { // carries on with what was cut off
+			t.Fatalf("%v\n%s", err, out)
+		}
+		entries, err := os.ReadDir(filepath.Join(dir, "tree"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := make(map[string]int)
+		for _, e := range entries {
+			data, err := os.ReadFile(filepath.Join(dir, "tree", e.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			said[string(data)]++
+		}
+		if len(said) != 1 || len(entries) != files {
+			t.Fatalf("the folder is half one and half another: %v, %d files", said, len(entries))
+		}
+		for text := range said {
+			return text
+		}
+		return ""
+	}
+	changed := 0
+	for i := range 40 {
+		was := look()
+		cmd := golem("tool", "shell", "--command", fmt.Sprintf("for f in *; do printf %d > $f; done", i+1))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		timer := time.AfterFunc(rand.N(300*time.Millisecond), func() { cmd.Process.Kill() })
+		cmd.Wait()
+		timer.Stop()
+		switch is := look(); {
+		case is == fmt.Sprint(i+1):
+			changed++
+		case is != was:
+			t.Fatalf("the folder says %q, was %q", is, was)
+		}
+	}
+	t.Logf("%d of 40 have landed", changed)
+	if out, err := golem("audit", "verify").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	left, err := filepath.Glob(filepath.Join(state, "*", "layers", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range left {
+		if base := filepath.Base(name); !strings.HasPrefix(base, "landed-") && base != "last" && !strings.HasPrefix(base, "work-") {
+			t.Errorf("left is %s", base)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+func newUndo() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "undo",
+		Short: "Take back what the last command has changed",
+		Long: `Take back what the last command of a worker has changed in the folders that it may
+write: files and folders are again what they were, byte for byte. Nothing is done
+where any of it has changed since. It asks first, and is journaled.
+
+Exit code 0 is done, 1 nothing to take back or changed since, 3 no.`,
+		Example: "  golem undo\n  golem undo --approval approve_all",
+		Args:    cobra.NoArgs,
+	}
+	flags := addVisitFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		r, err := flags.do(cmd, tool.Call{Tool: "undo", Args: []byte("{}")}, false)
+		if err != nil && r.OK() {
+			return err
+		}
+		if printed := printResult(cmd, r); printed != nil {
+			return printed
+		}
+		return err
+	}
+	return cmd
+}

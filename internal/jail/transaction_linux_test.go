@@ -1,0 +1,87 @@
+package jail_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// layered is a session whose commands write to layers.
+func layered(t *testing.T) (s *jail.Session, work, layers string) {
+	t.Helper()
+	work, layers = t.TempDir(), t.TempDir()
+	check(t, os.WriteFile(work+"/file", []byte("old\n"), 0o644))
+	s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Layers: sandbox.Host(layers), Least: jail.Namespaces}, time.Now)
+	check(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s, work, layers
+}
+
+func listed(r jail.Result) string {
+	if r.Changed == nil {
+		return ""
+	}
+	var list []string
+	for _, c := range r.Changed.Changes {
+		list = append(list, fmt.Sprintf("%s %s/%s", c.Op, c.Target, c.Path))
+	}
+	return strings.Join(list, ", ")
+}
+
+// TestTransaction: what a command does is in no folder before it lands, is there
+// afterwards, and the next command sees what is there.
+func TestTransaction(t *testing.T) {
+	inModes(t, namespaceModes, func(t *testing.T, m mode) {
+		s, work, layers := layered(t)
+		run := func(line string) jail.Result {
+			t.Helper()
+			r, err := s.Run(context.Background(), jail.Shell(line))
+			check(t, err)
+			return r
+		}
+		if r := run("cat file; ls"); r.Changed != nil || string(r.Stdout.Head) != "old\nfile\n" {
+			t.Errorf("changed %q, printed %q", listed(r), r.Stdout.Head)
+		}
+		r := run("echo new > file; mkdir -p d/e; echo x > d/e/f; chmod 000 d; cat file")
+		if got, want := listed(r), "create /work/d, create /work/d/e, create /work/d/e/f, change /work/file"; got != want || string(r.Stdout.Head) != "new\n" {
+			t.Errorf("got %q, want %q; printed %q", got, want, r.Stdout.Head)
+		}
+		if data, _ := os.ReadFile(work + "/file"); string(data) != "old\n" {
+			t.Errorf("the folder has %q", data)
+		}
+		if other := run("cat file; ls"); string(other.Stdout.Head) != "old\nfile\n" {
+			t.Errorf("the next command sees %q", other.Stdout.Head)
+		}
+		clash, err := r.Changed.Land(nil)
+		if err != nil || clash != nil {
+			t.Fatal(clash, err)
+		}
+		if other := run("chmod 700 d; cat file d/e/f"); string(other.Stdout.Head) != "new\nx\n" {
+			t.Errorf("landed, the next command sees %q, %s", other.Stdout.Head, other.Stderr.Head)
+		} else {
+			check(t, other.Changed.Drop())
+		}
+		if r := run("echo other > file"); listed(r) != "change /work/file" {
+			t.Errorf("got %q", listed(r))
+		} else {
+			check(t, os.WriteFile(work+"/file", []byte("mine\n"), 0o644))
+			if clash, err := r.Changed.Land(nil); err != nil || len(clash) != 1 || clash[0] != "/work/file" {
+				t.Errorf("a file that was changed meanwhile: %v, %v", clash, err)
+			}
+			check(t, r.Changed.Drop())
+		}
+		check(t, s.Close())
+		left, err := os.ReadDir(layers)
+		check(t, err)
+		if len(left) != 2 { // the last, and its name
+			t.Errorf("left are %v", left)
+		}
+		os.Chmod(work+"/d", 0o700)
+	})
+}

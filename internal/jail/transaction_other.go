@@ -1,0 +1,40 @@
+//go:build !linux
+
+package jail
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A work is where changes are kept; there is none on this system.
+type work struct{}
+
+var errNoLayers = errors.New("there are no layers on this system")
+
+// Land returns an error: no command has run.
+func (*Transaction) Land([]string) ([]string, error) { return nil, errNoLayers }
+
+// Drop does nothing.
+func (*Transaction) Drop() error { return nil }
+
+// Hash returns nothing.
+func (*Transaction) Hash(Change) string { return "" }
+
+// A Landed is a transaction that has landed; there is none on this system.
+type Landed struct{ Changes []Change }
+
+// Last returns fs.ErrNotExist.
+func Last(sandbox.Host) (*Landed, error) { return nil, fs.ErrNotExist }
+
+// Undo returns an error.
+func (*Landed) Undo(func() time.Time) ([]string, error) { return nil, errNoLayers }
+
+// Recover finds nothing.
+func Recover(sandbox.Host, func() time.Time) (int, error) { return 0, nil }
+
+// Content returns an error: no command has run.
+func (*Transaction) Content(Change, int64) (old, new []byte, err error) { return nil, nil, errNoLayers }

@@ -1,0 +1,403 @@
+package layer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Begin makes a store, and says when the work on it began.
+func (l Layer) Begin() error {
+	for _, name := range []string{l.Store, l.Upper(), l.Work(), l.Store + "/" + oldName} {
+		if err := os.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(l.Folder, &st); err != nil {
+		return err
+	}
+	// The top of an overlay is the layer's.
+	if err := os.Chmod(l.Upper(), fs.FileMode(bits(st))); err != nil {
+		return err
+	}
+	return l.Stamp()
+}
+
+// Again makes a store ready for another overlay, where one was mounted and not used:
+// the kernel does not take a folder twice for work that need not reach the disk.
+func (l Layer) Again() error {
+	if !there(l.Work() + "/work") {
+		return nil
+	}
+	if err := remove(l.Work()); err != nil {
+		return err
+	}
+	return os.Mkdir(l.Work(), 0o700)
+}
+
+// Stamp says that the work begins now.
+func (l Layer) Stamp() error { return stamp(l.Store + "/" + clockName) }
+
+// stamp gives a file a time that is later than that of every change before, and
+// not later than that of any after. Where the kernel counts in steps it waits for
+// the next.
+func stamp(name string) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	// The first change has the time of the last step, which others before it may have
+	// too; one that comes after somebody has looked has a later one.
+	var first int64
+	for {
+		if err := f.Chmod(0o600); err != nil {
+			return err
+		}
+		now, err := ctime(f)
+		if err != nil || first != 0 && now > first {
+			return err
+		}
+		if first == 0 {
+			first = now
+			continue
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func ctime(f *os.File) (int64, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(int(f.Fd()), &st)
+	return st.Ctim.Nano(), err
+}
+
+// stampOf reads a stamp.
+func stampOf(name string) (int64, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(name, &st); err != nil {
+		return 0, fmt.Errorf("%s: %w", path.Base(name), err)
+	}
+	return st.Ctim.Nano(), nil
+}
+
+// Land brings changes into the real folder, but for those at or below the dropped
+// paths and those that never land. Where the folder has changed meanwhile it is a
+// Conflict, and nothing is moved.
+func (l Layer) Land(changes []Change, dropped []string) error {
+	if !l.near() {
+		if err := l.Check(changes, dropped); err != nil {
+			return err
+		}
+		if err := l.carry(changes, dropped); err != nil {
+			remove(l.carried().Store)
+			return err
+		}
+	}
+	o, err := l.openAll()
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	moves, err := o.moves(changes, dropped)
+	if err != nil {
+		return err
+	}
+	if err := l.writeMoves(moves); err != nil {
+		return err
+	}
+	return o.finish(moves)
+}
+
+// Check returns the Conflict that Land would meet, nil for none.
+func (l Layer) Check(changes []Change, dropped []string) error {
+	o, err := l.openAll()
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	_, err = o.moves(changes, dropped)
+	return err
+}
+
+// Recover carries on with what was interrupted, and reports whether there was
+// something.
+func (l Layer) Recover() (bool, error) {
+	moves, err := l.readMoves()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	o, err := l.openAll()
+	if err != nil {
+		return false, err
+	}
+	defer o.close()
+	switch {
+	case there(l.Store+"/"+undoneName+".begun") && !there(l.Store+"/"+undoneName):
+		return true, o.unfinish(moves)
+	case !there(l.Store + "/" + landedName):
+		return true, o.finish(moves)
+	}
+	return false, nil
+}
+
+// Pending reports whether something was interrupted.
+func (l Layer) Pending() bool {
+	begun := there(l.Store + "/" + movesName)
+	undoing := there(l.Store + "/" + undoneName + ".begun")
+	return begun && (!there(l.Store+"/"+landedName) || undoing && !there(l.Store+"/"+undoneName))
+}
+
+func there(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+// Landed reports whether changes have landed, and not been undone.
+func (l Layer) Landed() bool {
+	return there(l.Store+"/"+landedName) && !there(l.Store+"/"+undoneName)
+}
+
+// Undo brings back what was there before. Where the folder has changed since, it is
+// a Conflict, and nothing is moved.
+func (l Layer) Undo() error {
+	if err := l.CheckUndo(); err != nil {
+		return err
+	}
+	moves, err := l.readMoves()
+	if err != nil {
+		return err
+	}
+	o, err := l.openAll()
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	if err := stamp(l.Store + "/" + undoneName + ".begun"); err != nil {
+		return err
+	}
+	return o.unfinish(moves)
+}
+
+// CheckUndo returns the Conflict that Undo would meet, nil for none.
+func (l Layer) CheckUndo() error {
+	if there(l.Store + "/" + finalName) {
+		return ErrFinal
+	}
+	moves, err := l.readMoves()
+	if err != nil {
+		return err
+	}
+	o, err := l.openAll()
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	since, err := stampOf(l.Store + "/" + landedName)
+	if err != nil {
+		return err
+	}
+	var conflict Conflict
+	for _, m := range moves {
+		if !o.untouched(m, since) {
+			conflict.Paths = append(conflict.Paths, m.Path)
+		}
+	}
+	if len(conflict.Paths) > 0 {
+		return &conflict
+	}
+	return nil
+}
+
+// opened is a layer with its folders open.
+type opened struct {
+	Layer
+	folder, upper, old *tree
+}
+
+func (l Layer) openAll() (*opened, error) {
+	o := &opened{Layer: l}
+	var err error
+	for _, t := range []struct {
+		to   **tree
+		name string
+	}{{&o.folder, l.Folder}, {&o.upper, l.carried().Upper()}, {&o.old, l.carried().Store + "/" + oldName}} {
+		if *t.to, err = openTree(t.name); err != nil {
+			o.close()
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+func (o *opened) close() {
+	for _, t := range []*tree{o.folder, o.upper, o.old} {
+		t.close()
+	}
+}
+
+// moves makes the list, and cleans what comes.
+func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
+	since, err := stampOf(o.Store + "/" + clockName)
+	if err != nil {
+		return nil, err
+	}
+	var list []move
+	var conflict Conflict
+	for i, c := range changes {
+		if isDropped(c, dropped) {
+			if c.In != "" {
+				if err := o.aside(c.Path, i); err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
+		if c.Op != Delete && c.Op != Mode {
+			if err := o.clean(c); err != nil {
+				return nil, fmt.Errorf("%s: %w", c.Path, err)
+			}
+		}
+		if c.In != "" {
+			continue
+		}
+		m := move{Path: c.Path, Mode: c.Mode, N: i}
+		now, err := o.folder.stat(c.Path)
+		switch {
+		case err == nil:
+			m.Old, m.Was = now.Ino, bits(now)
+		case !errors.Is(err, unix.ENOENT):
+			conflict.Paths = append(conflict.Paths, c.Path) // the folder it was in is gone
+			continue
+		}
+		if (c.Was == Nothing) != (m.Old == 0) || m.Old != 0 && !o.olderThan(o.folder, c.Path, since) {
+			conflict.Paths = append(conflict.Paths, c.Path)
+			continue
+		}
+		if c.Op != Delete && c.Op != Mode {
+			st, err := o.upper.stat(c.Path)
+			if err != nil {
+				return nil, err
+			}
+			m.New = st.Ino
+		}
+		switch {
+		case c.Op == Delete:
+			m.Do = take
+		case c.Op == Mode:
+			m.Do = chmod
+		case m.Old == 0:
+			m.Do = put
+		default:
+			m.Do = swap
+		}
+		list = append(list, m)
+	}
+	if len(conflict.Paths) > 0 {
+		return nil, &conflict
+	}
+	return list, nil
+}
+
+// isDropped reports whether a change does not land.
+func isDropped(c Change, dropped []string) bool {
+	return c.Kind == Special || slices.ContainsFunc(dropped, func(d string) bool { return c.Path == d || strings.HasPrefix(c.Path, d+"/") })
+}
+
+// aside takes something out of a new folder that comes without it. It may have
+// gone with the folder that it was in.
+func (o *opened) aside(name string, i int) error {
+	if o.carried() != o.Layer {
+		return nil // it was not copied
+	}
+	if err := os.Mkdir(o.Store+"/"+droppedName, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	to, err := openTree(o.Store + "/" + droppedName)
+	if err != nil {
+		return err
+	}
+	defer to.close()
+	err = o.upper.within(name, func(dir int, base string) error {
+		return unix.Renameat(dir, base, to.fd, strconv.Itoa(i))
+	})
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+// clean takes from something what is overlayfs's own, and the bits by which a file
+// runs as who owns it.
+func (o *opened) clean(c Change) error {
+	if c.Kind == Link {
+		return nil
+	}
+	fd, err := o.upper.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
+	if errors.Is(err, unix.ENOENT) && c.In != "" {
+		return nil // dropped, with the folder that it was in
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var names [64 << 10]byte
+	n, err := unix.Flistxattr(fd, names[:])
+	if err != nil && err != unix.EOPNOTSUPP {
+		return err
+	}
+	for name := range strings.SplitSeq(string(names[:max(n, 0)]), "\x00") {
+		if strings.HasPrefix(name, "user.overlay.") {
+			if err := unix.Fremovexattr(fd, name); err != nil {
+				return err
+			}
+		}
+	}
+	return unix.Fchmod(fd, c.Mode)
+}
+
+// olderThan reports whether nothing at or below a name has changed since a time.
+func (o *opened) olderThan(t *tree, name string, since int64) bool {
+	st, err := t.stat(name)
+	if err != nil || st.Ctim.Nano() >= since {
+		return false
+	}
+	if kindOf(st) != Folder {
+		return true
+	}
+	names, err := t.names(name)
+	if err != nil {
+		return false
+	}
+	for _, base := range names {
+		if !o.olderThan(t, path.Join(name, base), since) {
+			return false
+		}
+	}
+	return true
+}
+
+// untouched reports whether what a move has made is still so, and its place free
+// for what goes back.
+func (o *opened) untouched(m move, since int64) bool {
+	st, err := o.folder.stat(m.Path)
+	switch m.Do {
+	case take:
+		return errors.Is(err, unix.ENOENT)
+	case chmod:
+		return err == nil && st.Ino == m.Old && bits(st) == m.Mode && st.Ctim.Nano() < since
+	}
+	return err == nil && st.Ino == m.New && o.olderThan(o.folder, m.Path, since)
+}

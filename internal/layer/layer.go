@@ -1,0 +1,91 @@
+// Package layer knows what was changed over a folder, and brings it there.
+//
+// A command works on an overlay: the kernel collects what it changes in a folder
+// of its own and leaves the real one as it is. A Layer is that folder with the
+// real one below it. Changes reads from it what was done; Land brings that into
+// the real folder, all of it or nothing, and keeps what was there before, so that
+// Undo can bring it back. What a crash interrupts Recover carries on.
+//
+// It knows files and nothing of policies: what may land is decided before.
+package layer
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Layer is a place of work: the real folder, and a folder of golem's own that
+// holds what was changed and, later, what was there before.
+type Layer struct {
+	Folder string // the real one
+	Store  string
+}
+
+// What is in a store.
+const (
+	upperName   = "upper" // what was changed, as overlayfs keeps it
+	workName    = "work"  // overlayfs's own
+	oldName     = "old"   // what was deleted, numbered as in the list of moves
+	droppedName = "dropped"
+	clockName   = "clock" // a file that tells time as files have it
+	movesName   = "moves" // the list of moves, once it is decided to make them
+	landedName  = "landed"
+	undoneName  = "undone"
+)
+
+// Upper and Work are the folders that an overlay is mounted with.
+func (l Layer) Upper() string { return l.Store + "/" + upperName }
+
+// Work is described with Upper.
+func (l Layer) Work() string { return l.Store + "/" + workName }
+
+// A Change is one thing that was done. Paths are those below the real folder.
+type Change struct {
+	Path string
+	Op   Op
+	Kind Kind
+	Mode uint32 // permission bits, of what is there now
+	Size int64  // of a file
+	To   string // what a link says
+	In   string // the new folder that it comes with, "" where it comes alone
+	Was  Kind   // what was there before
+}
+
+// An Op is what was done.
+type Op string
+
+// What can be done.
+const (
+	Create Op = "create"
+	Modify Op = "change"
+	Delete Op = "delete"
+	Mode   Op = "mode" // and nothing else
+)
+
+// A Kind is what something is.
+type Kind string
+
+// The kinds.
+const (
+	Nothing Kind = ""
+	File    Kind = "file"
+	Folder  Kind = "folder"
+	Link    Kind = "link"
+	Special Kind = "special" // a pipe, socket or device: it never lands
+)
+
+// A Conflict is an error that says that the real folder is not as it was when the
+// work began. Nothing was moved.
+type Conflict struct{ Paths []string }
+
+// Error implements error.
+func (c *Conflict) Error() string {
+	return fmt.Sprintf("changed meanwhile: %s", strings.Join(c.Paths, ", "))
+}
+
+// maxPath is the longest path that is brought in, and maxName the longest part of
+// one, as sandboxes have them.
+const (
+	maxPath = 4096
+	maxName = 255
+)

@@ -1,0 +1,277 @@
+package shell
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// How much of what a command has changed is shown: so many changes one by one, and
+// files up to this size as a diff.
+const (
+	maxListed = 200
+	maxShown  = 1 << 20
+)
+
+// A landing is what a command has changed, on its way to the folders.
+type landing struct {
+	files *sandbox.Sandbox
+	t     *jail.Transaction
+
+	dropped []string            // as commands name them
+	told    map[string][]string // why, and in which folders something is left out
+	entries []entry
+	refused error
+}
+
+// An entry is a change with the name that the file tools have for it.
+type entry struct {
+	jail.Change
+	name string
+}
+
+// landingOf sorts what a command has changed: what lands, what is left out, and
+// what refuses all of it.
+func landingOf(files *sandbox.Sandbox, t *jail.Transaction) *landing {
+	l := &landing{files: files, t: t, told: make(map[string][]string)}
+	if len(t.Clash) > 0 {
+		l.refused = clash(t.Clash)
+	}
+	for _, c := range t.Changes {
+		inside := path.Join(c.Target, c.Path)
+		e := entry{c, jail.Outside(inside)}
+		pattern := files.ProtectedBy(e.name)
+		switch {
+		case l.leftOut(inside):
+		case pattern != "":
+			l.dropped = append(l.dropped, inside)
+			l.tell("is protected ("+pattern+") and changes only by clearing", e.name)
+		case c.Kind == layer.Special:
+			l.dropped = append(l.dropped, inside)
+			l.tell("is a pipe, socket or device, which never lands", e.name)
+		default:
+			if l.refused == nil {
+				l.refused = l.unfit(e)
+			}
+			l.entries = append(l.entries, e)
+		}
+	}
+	return l
+}
+
+// leftOut reports whether a name is in something that is left out.
+func (l *landing) leftOut(inside string) bool {
+	n := len(l.dropped) // in order: what is in a folder comes behind it
+	return n > 0 && strings.HasPrefix(inside, l.dropped[n-1]+"/")
+}
+
+// tell remembers that something is left out, by the folder it is in.
+func (l *landing) tell(why, name string) {
+	if dir := path.Dir(name); !slices.Contains(l.told[why], dir) {
+		l.told[why] = append(l.told[why], dir)
+	}
+}
+
+// notes say what is left out, a line for each folder.
+func (l *landing) notes() []string {
+	var notes []string
+	for why, dirs := range l.told {
+		for _, dir := range dirs {
+			notes = append(notes, "left out: something in "+sandbox.Shown(dir)+" "+why)
+		}
+	}
+	slices.Sort(notes)
+	if len(notes) > 20 {
+		notes = append(notes[:20], fmt.Sprintf("left out: something in %d more folders", len(notes)-20))
+	}
+	return notes
+}
+
+// unfit returns why a change refuses all: limits of its mount.
+func (l *landing) unfit(e entry) error {
+	m, _ := l.files.MountOf(e.name)
+	switch {
+	case !l.files.CanWrite(e.name):
+		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrReadOnly, Hint: "nothing of it has landed"}
+	case e.Op == layer.Delete || e.Kind != layer.File:
+		return nil
+	case len(m.Suffixes) > 0 && !slices.ContainsFunc(m.Suffixes, func(s string) bool { return strings.HasSuffix(strings.ToLower(e.name), strings.ToLower(s)) }):
+		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrSuffix, Hint: "allowed: " + strings.Join(m.Suffixes, ", ") + "; nothing of it has landed"}
+	case m.MaxFileBytes > 0 && e.Size > m.MaxFileBytes:
+		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%d bytes, and %d are the most; nothing of it has landed", e.Size, m.MaxFileBytes)}
+	}
+	return nil
+}
+
+// clash is the error of names that others have changed meanwhile.
+func clash(inside []string) *sandbox.Error {
+	return &sandbox.Error{Op: "shell", Code: sandbox.ErrConflict,
+		Hint: "changed by others while the command ran: " + shownNames(inside) + "; nothing of it has landed; run it again"}
+}
+
+// shownNames lists some names that commands have, as the file tools have them.
+func shownNames(inside []string) string {
+	var names []string
+	for _, name := range inside {
+		names = append(names, sandbox.Shown(jail.Outside(name)))
+	}
+	if len(names) > 10 {
+		return strings.Join(names[:10], ", ") + " and " + amountOf(len(names)-10, "more")
+	}
+	return strings.Join(names, ", ")
+}
+
+// amountOf says how many of something there are.
+func amountOf(n int, what string) string {
+	if n == 1 || what == "more" {
+		return fmt.Sprintf("%d %s", n, what)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// summary says in one line what has landed.
+func (l *landing) summary() string {
+	var first []string
+	for _, e := range l.entries {
+		word := map[layer.Op]string{layer.Create: "created", layer.Modify: "changed", layer.Delete: "deleted", layer.Mode: "permissions of"}[e.Op]
+		if len(first) < 8 {
+			first = append(first, word+" "+sandbox.Shown(e.name))
+		}
+	}
+	text := strings.Join(first, ", ")
+	if more := len(l.entries) - len(first); more > 0 {
+		text += " and " + amountOf(more, "more")
+	}
+	return text
+}
+
+// landing returns it as the gate takes it, nil where nothing is left to land.
+func (l *landing) landing() *tool.Landing {
+	if len(l.entries) == 0 && l.refused == nil {
+		return nil
+	}
+	var effects []policy.Effect
+	for _, e := range l.entries {
+		effects = append(effects, e.effect())
+	}
+	return &tool.Landing{
+		Effects: effects, Listed: l.listed(), Changes: l.changes, Refused: l.refused,
+		Land: func(context.Context) error {
+			inside, err := l.t.Land(l.dropped)
+			if err != nil {
+				return &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal, Hint: "the changes could not be brought in: " + err.Error()}
+			}
+			if len(inside) > 0 {
+				return clash(inside)
+			}
+			return nil
+		},
+		Drop: l.t.Drop, Done: l.summary(),
+	}
+}
+
+func (e entry) effect() policy.Effect {
+	if e.Op == layer.Delete {
+		return policy.Effect{Verb: policy.Delete, Target: e.name, Tree: e.Was == layer.Folder}
+	}
+	return policy.Effect{Verb: policy.Write, Target: e.name}
+}
+
+// listed returns the effects for who reads them: a new folder stands for what is in
+// it, and where there are many the folder that they are in.
+func (l *landing) listed() []policy.Effect {
+	var list []policy.Effect
+	alone := 0
+	for _, e := range l.entries {
+		if e.In == "" {
+			alone++
+		}
+	}
+	for _, e := range l.entries {
+		effect := e.effect()
+		switch {
+		case e.In != "":
+			continue
+		case alone > maxListed:
+			effect.Target, effect.Tree = path.Dir(e.name), true
+		case e.Kind == layer.Folder && e.Op != layer.Mode:
+			effect.Tree = true
+		}
+		if !slices.Contains(list, effect) {
+			list = append(list, effect)
+		}
+	}
+	return list
+}
+
+// changes returns what is shown, and binds an answer to all of it: what is not
+// shown one by one is in the digest of the last.
+func (l *landing) changes() []tool.Change {
+	var list []tool.Change
+	rest := sha256.New()
+	for i, e := range l.entries {
+		c := l.change(e, i < maxListed)
+		if i < maxListed {
+			list = append(list, c)
+			continue
+		}
+		fmt.Fprintf(rest, "%q %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Becomes)
+	}
+	if more := len(l.entries) - maxListed; more > 0 {
+		list = append(list, tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more changes", more), Becomes: hex.EncodeToString(rest.Sum(nil))})
+	}
+	return list
+}
+
+func (l *landing) change(e entry, diff bool) tool.Change {
+	c := tool.Change{Path: e.name, Op: tool.Update}
+	switch {
+	case e.Op == layer.Delete:
+		c.Op, c.About = tool.Delete, string(e.Was)
+		if e.Was == layer.Folder {
+			c.About = "a folder, with all in it"
+		}
+		return c
+	case e.Was == layer.Nothing:
+		c.Op = tool.Create
+	}
+	c.Mode = fmt.Sprintf("%04o", e.Mode)
+	switch e.Kind {
+	case layer.Folder:
+		c.About = "folder"
+		return c
+	case layer.Link:
+		c.About, c.Mode = "a link to "+sandbox.Shown(e.To), ""
+		c.Becomes = "link " + e.To
+		return c
+	}
+	if e.Op == layer.Mode {
+		c.About = "permission bits become " + c.Mode
+		return c
+	}
+	old, new, err := l.t.Content(e.Change, maxShown)
+	if err != nil || !diff {
+		c.About, c.Becomes = fmt.Sprintf("%d bytes, not shown", e.Size), l.t.Hash(e.Change)
+		return c
+	}
+	base := sandbox.Version{}
+	if e.Was == layer.File {
+		base = base.With(old)
+	}
+	shown := tool.Changed(e.name, base, old, new)
+	shown.Mode = c.Mode
+	if e.Was != layer.File && e.Was != layer.Nothing {
+		shown.About += ", in place of a " + string(e.Was)
+	}
+	return shown
+}
