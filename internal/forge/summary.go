@@ -148,7 +148,7 @@ func (p *Program) widenWorker(add func(from, what string), w *worker.Worker) {
 }
 
 // asksYet is said of commands that the files want to run unasked.
-const asksYet = " without being asked about"
+const asksYet = " without being asked about, once that is possible: in this version the rule does not save the question"
 
 // widenGit adds where results go by the user's own hand, and as whom.
 func (p *Program) widenGit(add func(from, what string), who string, g worker.Git, from string) {

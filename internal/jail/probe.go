@@ -150,7 +150,7 @@ func diagnose(f facts, tried map[string]attempt) Report {
 	if f.System != "linux" {
 		why, mend := notHere(f.System)
 		r.Found = []Finding{{"jail", No, why, mend}}
-		r.Promises = promises(None, Finding{})
+		r.Promises = promises(None, Finding{}, Finding{})
 		return r
 	}
 	if f.NoProc { // golem starts itself by a name in it
@@ -168,7 +168,7 @@ func diagnose(f facts, tried map[string]attempt) Report {
 	} else if _, lacks := missing(tried, forLandlock()); !lacks {
 		r.Best = Landlock
 	}
-	r.Promises = promises(r.Best, limits)
+	r.Promises = promises(r.Best, limits, r.Found[1])
 	return r
 }
 
@@ -256,7 +256,7 @@ func older(release string, major, minor int) bool {
 }
 
 func foundLayers(f facts, tried map[string]attempt) Finding {
-	const now = "commands read through overlays and write folders directly in this version"
+	const now = "what commands change lands when it is decided"
 	lower, upper := tried[tryOverlay], tried[tryUpper]
 	switch {
 	case lower.Worked && upper.Worked:
@@ -359,11 +359,11 @@ func foundNetwork(tried map[string]attempt) Finding {
 }
 
 // promises returns what a command is held to at a level.
-func promises(level Level, limits Finding) []Finding {
+func promises(level Level, limits, layers Finding) []Finding {
 	list := []Finding{
 		{"files", Yes, "sees the folders that it is given, a list of the system's, and nothing else", ""},
 		{"own", Yes, "has a /tmp, /dev and /proc of its own", ""},
-		{"places", Part, "does not learn where folders lie, nor reach a pipe in them: true of those that it may only read", ""},
+		{"places", Yes, "does not learn where folders lie, nor reach a pipe in them", ""},
 		{"processes", Yes, "sees, reads and signals no process but its own", ""},
 		{"privilege", Yes, "has no privilege, and no way to get one", ""},
 		{"calls", Yes, "makes no system call that reaches beyond its files and processes", ""},
@@ -375,6 +375,9 @@ func promises(level Level, limits Finding) []Finding {
 	}
 	if limits.Holds == Part {
 		list[9].Why += ": see limits above"
+	}
+	if layers.Holds != Yes {
+		list[2].Holds, list[2].Why = Part, list[2].Why+": true of those that it may only read"
 	}
 	if level == Namespaces {
 		return list

@@ -170,7 +170,7 @@ func TestDiagnoseNeeds(t *testing.T) {
 // TestPromises: a lower level promises nothing more.
 func TestPromises(t *testing.T) {
 	limits := Finding{Holds: Yes}
-	full, less, none := promises(Namespaces, limits), promises(Landlock, limits), promises(None, limits)
+	full, less, none := promises(Namespaces, limits, limits), promises(Landlock, limits, Finding{}), promises(None, limits, Finding{})
 	for i := range full {
 		if full[i].Name != less[i].Name || less[i].Holds > full[i].Holds || none[i].Holds != No {
 			t.Errorf("%s: namespaces %s, landlock %s, none %s", full[i].Name, full[i].Holds, less[i].Holds, none[i].Holds)
