@@ -365,6 +365,10 @@ func (o *opened) clean(c Change) error {
 			}
 		}
 	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&0o7777 == c.Mode {
+		return err
+	}
 	return unix.Fchmod(fd, c.Mode)
 }
 

@@ -52,19 +52,9 @@ func (l Layer) writeMoves(moves []move) error {
 	if err := errors.Join(w.Flush(), f.Sync()); err != nil {
 		return err
 	}
-	if err := os.Rename(l.Store+"/"+movesName+".new", l.Store+"/"+movesName); err != nil {
-		return err
-	}
-	return syncFolder(l.Store)
-}
-
-func syncFolder(name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
+	// The moves that follow are renames as well: none of them is on the disk before
+	// this one is.
+	return os.Rename(l.Store+"/"+movesName+".new", l.Store+"/"+movesName)
 }
 
 func (l Layer) readMoves() ([]move, error) {
@@ -104,13 +94,7 @@ func (o *opened) finish(moves []move) error {
 			return err
 		}
 	}
-	if err := stamp(o.Store + "/" + landedName + ".new"); err != nil {
-		return err
-	}
-	if err := os.Rename(o.Store+"/"+landedName+".new", o.Store+"/"+landedName); err != nil {
-		return err
-	}
-	if err := stamp(o.Store + "/" + landedName); err != nil { // a rename is a change, too
+	if err := stamp(o.Store + "/" + landedName); err != nil {
 		return err
 	}
 	remove(o.Work()) // the kernel's, which the user could not remove; it is of no use any more
