@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/layer"
 )
@@ -243,6 +244,27 @@ func (t *Transaction) Content(c Change, most int64) (old, new []byte, err error)
 		return old, new, err
 	}
 	return nil, nil, fs.ErrNotExist
+}
+
+// Below calls visit with all that goes with a folder that was deleted or replaced, as
+// commands name it, until visit returns false.
+func (t *Transaction) Below(c Change, visit func(inside string) bool) error {
+	for i, l := range t.work.layers {
+		if t.work.target[i] != c.Target {
+			continue
+		}
+		top := filepath.Join(l.Folder, c.Path)
+		return filepath.WalkDir(top, func(name string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if name != top && !visit(filepath.Join(c.Target, c.Path, strings.TrimPrefix(name, top))) {
+				return fs.SkipAll
+			}
+			return nil
+		})
+	}
+	return fs.ErrNotExist
 }
 
 // Hash returns a digest of what a changed file holds, "" where it cannot be read.

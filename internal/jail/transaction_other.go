@@ -21,6 +21,9 @@ func (*Transaction) Land([]string) ([]string, error) { return nil, errNoLayers }
 // Drop does nothing.
 func (*Transaction) Drop() error { return nil }
 
+// Below returns an error: no command has run.
+func (*Transaction) Below(Change, func(string) bool) error { return errNoLayers }
+
 // Hash returns nothing.
 func (*Transaction) Hash(Change) string { return "" }
 

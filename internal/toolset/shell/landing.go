@@ -56,6 +56,9 @@ func landingOf(files *sandbox.Sandbox, t *jail.Transaction) *landing {
 		case pattern != "":
 			l.dropped = append(l.dropped, inside)
 			l.tell("is protected ("+pattern+") and changes only by clearing", e.name)
+		case c.Was == layer.Folder && c.Kind != layer.Folder && l.holds(c) != "":
+			l.dropped = append(l.dropped, inside)
+			l.tell("holds what is protected ("+l.holds(c)+") and is not deleted", e.name)
 		case c.Kind == layer.Special:
 			l.dropped = append(l.dropped, inside)
 			l.tell("is a pipe, socket or device, which never lands", e.name)
@@ -67,6 +70,23 @@ func landingOf(files *sandbox.Sandbox, t *jail.Transaction) *landing {
 		}
 	}
 	return l
+}
+
+// holds returns the pattern of a protected name in a folder that was deleted or
+// replaced, "" for none. What goes with the folder is among the effects.
+func (l *landing) holds(c jail.Change) (pattern string) {
+	err := l.t.Below(c, func(inside string) bool {
+		name := jail.Outside(inside)
+		pattern = l.files.ProtectedBy(name)
+		if pattern == "" && !l.files.CanWrite(name) {
+			pattern = sandbox.Shown(name)
+		}
+		return pattern == ""
+	})
+	if err != nil && pattern == "" {
+		return "it cannot be looked into"
+	}
+	return pattern
 }
 
 // leftOut reports whether a name is in something that is left out.
@@ -163,6 +183,12 @@ func (l *landing) landing() *tool.Landing {
 	var effects []policy.Effect
 	for _, e := range l.entries {
 		effects = append(effects, e.effect())
+		if e.Was == layer.Folder && e.Kind != layer.Folder {
+			l.t.Below(e.Change, func(inside string) bool {
+				effects = append(effects, policy.Effect{Verb: policy.Delete, Target: jail.Outside(inside)})
+				return true
+			})
+		}
 	}
 	return &tool.Landing{
 		Effects: effects, Listed: l.listed(), Changes: l.changes, Refused: l.refused,
