@@ -23,8 +23,9 @@ type ask struct {
 
 const (
 	listWork    = "list"
-	checkWork   = "check"
-	landWork    = "land"
+	prepareWork = "prepare"
+	finishWork  = "finish"
+	abortWork   = "abort"
 	mayUndo     = "may undo"
 	undoWork    = "undo"
 	recoverWork = "recover"
@@ -63,16 +64,15 @@ func (a ask) carryOut() (got reply) {
 		if list, err = a.Layer.Changes(); err == nil {
 			err = writeChanges(a.Layer, list)
 		}
-	case checkWork, landWork:
+	case prepareWork:
 		var list []layer.Change
-		if list, err = readChanges(a.Layer); err != nil {
-			break
+		if list, err = readChanges(a.Layer); err == nil {
+			err = a.Layer.Prepare(list, a.Dropped)
 		}
-		if a.Do == checkWork {
-			err = a.Layer.Check(list, a.Dropped)
-		} else {
-			err = a.Layer.Land(list, a.Dropped)
-		}
+	case finishWork:
+		err = a.Layer.Finish()
+	case abortWork:
+		err = a.Layer.Abort()
 	case mayUndo:
 		err = a.Layer.CheckUndo()
 	case undoWork:

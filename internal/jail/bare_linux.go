@@ -249,9 +249,11 @@ func makeTemp() (string, error) {
 		if err := unix.Lstat(name, &st); err != nil || int(st.Uid) != os.Geteuid() || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			return nil // not ours
 		}
-		if !free(name) {
+		held, ok := seize(name)
+		if !ok {
 			return nil
 		}
+		defer held.Close()
 		return removeTemp(name)
 	})
 	name := filepath.Join(os.TempDir(), stamp(0))

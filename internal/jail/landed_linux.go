@@ -6,11 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -48,28 +46,53 @@ func Last(layers sandbox.Host) (*Landed, error) {
 	return l, nil
 }
 
+// undoingName is a file of a work that says that it is being undone, all of it.
+const undoingName = "undoing"
+
 // Undo brings back what was there before. It returns the names that have changed
 // since: then nothing has been undone.
 func (l *Landed) Undo(now func() time.Time) (clash []string, err error) {
+	unlock, err := lockLayers(l.layers)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if name, err := os.ReadFile(filepath.Join(string(l.layers), lastName)); err != nil || string(name) != filepath.Base(l.work.dir) {
+		return nil, errors.New("another command has changed something since")
+	}
+	held, ok := seize(l.work.dir)
+	if !ok {
+		return nil, errors.New("another golem is at it")
+	}
+	defer held.Close()
 	s, err := startHolder(Policy{Layers: l.layers}, now)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	for _, do := range []string{mayUndo, undoWork} {
-		clash, err := s.each(l.work, do, nil)
-		if err != nil || len(clash) > 0 {
-			return clash, err
-		}
+	if clash, err := s.each(l.work, mayUndo, nil); err != nil || len(clash) > 0 {
+		return clash, err
 	}
-	if err := os.Remove(filepath.Join(string(l.layers), lastName)); err != nil {
+	if err := os.WriteFile(filepath.Join(l.work.dir, undoingName), nil, 0o600); err != nil {
 		return nil, err
 	}
-	return nil, s.forget(l.work)
+	return nil, s.takeBack(l.work)
 }
 
-// Recover carries on with transactions that were landing when golem was killed, and
-// removes what is left of others. It returns how many have landed so.
+// takeBack undoes all of a work, and removes it.
+func (s *Session) takeBack(w *work) error {
+	if _, err := s.each(w, abortWork, nil); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(string(s.policy.Layers), lastName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return errors.Join(w.undecide(), s.forget(w))
+}
+
+// Recover carries on with transactions that were landing, or being undone, when
+// golem was killed, and removes what is left of others. What it cannot carry on with
+// it sets aside. It returns how many have landed so.
 func Recover(layers sandbox.Host, now func() time.Time) (n int, err error) {
 	entries, err := os.ReadDir(string(layers))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,52 +108,63 @@ func Recover(layers sandbox.Host, now func() time.Time) (n int, err error) {
 		}
 	}()
 	for _, e := range entries {
-		if !abandoned(strings.TrimPrefix(e.Name(), "landed-")) {
-			continue
-		}
+		landed := strings.HasPrefix(e.Name(), landedPrefix)
 		dir := filepath.Join(string(layers), e.Name())
-		if !free(dir) {
+		if !abandoned(strings.TrimPrefix(e.Name(), landedPrefix)) || landed && !undoing(dir) {
 			continue
 		}
-		w, err := workAt(dir)
-		if err != nil && !strings.HasPrefix(e.Name(), "landed-") {
-			os.RemoveAll(dir) // it was just being made
-			continue
-		}
-		if err != nil || strings.HasPrefix(e.Name(), "landed-") && !w.landing() {
+		held, ok := seize(dir)
+		if !ok {
 			continue
 		}
 		if s == nil {
 			if s, err = startHolder(Policy{Layers: layers}, now); err != nil {
+				held.Close()
 				return n, err
 			}
 		}
-		if _, err := s.each(w, recoverWork, nil); err != nil {
-			return n, err
-		}
-		switch {
-		case strings.HasPrefix(e.Name(), "landed-"): // it was being undone
-			err = errors.Join(os.Remove(filepath.Join(string(layers), lastName)), s.forget(w))
-		case w.landed():
-			err = s.keep(w)
-			n++
-		default:
-			err = s.forget(w)
+		kept, err := s.carryOn(dir)
+		held.Close()
+		if err != nil {
+			err = os.Rename(dir, filepath.Join(string(layers), "broken-"+e.Name()))
 		}
 		if err != nil {
 			return n, err
+		}
+		if kept {
+			n++
 		}
 	}
 	return n, nil
 }
 
-// landed reports whether changes of a work have landed.
-func (w *work) landed() bool {
-	return slices.ContainsFunc(w.layers, layer.Layer.Landed)
+// landedPrefix begins the name of a work that has landed.
+const landedPrefix = "landed-"
+
+// undoing reports whether the work in a folder is being undone.
+func undoing(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, undoingName))
+	return err == nil
 }
 
-// landing reports whether it was decided that the changes of a work land, and that
-// is not done, or being undone.
-func (w *work) landing() bool {
-	return slices.ContainsFunc(w.layers, layer.Layer.Pending)
+// carryOn does with a work that somebody has left what was to be done with it, and
+// reports whether it has landed.
+func (s *Session) carryOn(dir string) (landed bool, err error) {
+	w, err := workAt(dir)
+	if err != nil {
+		return false, os.RemoveAll(dir) // it was just being made
+	}
+	switch {
+	case undoing(dir):
+		return false, s.takeBack(w)
+	case !w.decided():
+		if _, err := s.each(w, abortWork, nil); err != nil {
+			return false, err
+		}
+		return false, s.forget(w)
+	}
+	if _, err := s.each(w, recoverWork, nil); err != nil {
+		return false, err
+	}
+	return true, s.keep(w)
 }

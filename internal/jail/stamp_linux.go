@@ -60,14 +60,17 @@ func hold(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// free reports whether nobody holds a folder.
-func free(dir string) bool {
+// seize takes a folder that nobody holds, for as long as the file is open.
+func seize(dir string) (*os.File, bool) {
 	f, err := os.Open(dir)
 	if err != nil {
-		return false
+		return nil, false
 	}
-	defer f.Close()
-	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		f.Close()
+		return nil, false
+	}
+	return f, true
 }
 
 // sweep removes from a folder what processes have left there that are gone. The

@@ -12,7 +12,10 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // A work is where the changes of one command are kept: a layer for each folder that
@@ -174,9 +177,12 @@ func (s *Session) changed(w *work) (*Transaction, error) {
 	return t, nil
 }
 
-// forget removes a work.
+// forget removes a work. One that is decided is left to who carries on with it.
 func (s *Session) forget(w *work) error {
 	defer w.held.Close()
+	if w.decided() {
+		return errors.New("it is being landed")
+	}
 	for _, l := range w.layers {
 		if l.Remove() != nil {
 			if _, err := s.ask(ask{Do: removeWork, Layer: l}); err != nil {
@@ -191,13 +197,46 @@ func (s *Session) forget(w *work) error {
 // names, which are as commands have them. It returns the names that others have
 // changed meanwhile: then nothing has landed.
 func (t *Transaction) Land(dropped []string) (clash []string, err error) {
-	for _, do := range []string{checkWork, landWork} {
-		clash, err := t.session.each(t.work, do, dropped)
-		if err != nil || len(clash) > 0 {
-			return clash, err
+	clash, err = t.session.each(t.work, prepareWork, dropped)
+	if err == nil && len(clash) == 0 {
+		// From here on it lands, whoever is killed.
+		if err = t.work.decide(); err == nil {
+			clash, err = t.session.each(t.work, finishWork, nil)
 		}
 	}
-	return nil, t.session.keep(t.work)
+	if err == nil && len(clash) == 0 {
+		return nil, t.session.keep(t.work)
+	}
+	if _, aborted := t.session.each(t.work, abortWork, nil); aborted != nil {
+		return clash, errors.Join(err, aborted) // the next golem carries on
+	}
+	return clash, errors.Join(err, t.work.undecide())
+}
+
+// decidedName is a file of a work that says that its changes land, all of them.
+const decidedName = "decided"
+
+func (w *work) decide() error {
+	f, err := os.OpenFile(filepath.Join(w.dir, decidedName), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+func (w *work) undecide() error {
+	err := os.Remove(filepath.Join(w.dir, decidedName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// decided reports whether the changes of a work land, or have.
+func (w *work) decided() bool {
+	_, err := os.Lstat(filepath.Join(w.dir, decidedName))
+	return err == nil
 }
 
 // each asks for something with every layer of a work that has something in it.
@@ -298,15 +337,33 @@ func readAtMost(name string, most int64) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
+// lockLayers keeps others from changing which work is the last.
+func lockLayers(layers sandbox.Host) (unlock func(), err error) {
+	f, err := os.Open(string(layers))
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() { f.Close() }, nil
+}
+
 // lastName is a file of the folder of layers that names the last work that landed.
 const lastName = "last"
 
 // keep remembers a work that has landed as the one that can be undone.
 func (s *Session) keep(w *work) error {
+	unlock, err := lockLayers(s.policy.Layers)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	last := filepath.Join(string(s.policy.Layers), lastName)
 	before, _ := os.ReadFile(last)
 	defer w.held.Close()
-	kept := filepath.Join(string(s.policy.Layers), "landed-"+filepath.Base(w.dir))
+	kept := filepath.Join(string(s.policy.Layers), landedPrefix+filepath.Base(w.dir))
 	if err := os.Rename(w.dir, kept); err != nil {
 		return err
 	}
@@ -319,7 +376,7 @@ func (s *Session) keep(w *work) error {
 	}
 	if old := string(before); filepath.IsLocal(old) && old != filepath.Base(kept) {
 		if was, err := workAt(filepath.Join(string(s.policy.Layers), old)); err == nil {
-			return s.forget(was)
+			return errors.Join(was.undecide(), s.forget(was))
 		}
 	}
 	return nil

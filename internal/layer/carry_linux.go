@@ -1,13 +1,12 @@
 package layer
 
 import (
+	"crypto/rand"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,11 +48,14 @@ func (l Layer) carried() Layer {
 
 // carry copies what lands into the folder.
 func (l Layer) carry(changes []Change, dropped []string) error {
-	name := ".golem-landing-" + strings.ReplaceAll(filepath.Base(filepath.Dir(l.Store))+"-"+filepath.Base(l.Store), "/", "-")
+	name := ".golem-landing-" + rand.Text() // nobody can have put something there
 	if err := os.WriteFile(l.Store+"/"+carriedName, []byte(name), 0o600); err != nil {
 		return err
 	}
 	to := l.carried()
+	if err := os.Mkdir(to.Store, 0o700); err != nil {
+		return err
+	}
 	if err := to.Begin(); err != nil {
 		return err
 	}

@@ -94,6 +94,15 @@ func stampOf(name string) (int64, error) {
 // paths and those that never land. Where the folder has changed meanwhile it is a
 // Conflict, and nothing is moved.
 func (l Layer) Land(changes []Change, dropped []string) error {
+	if err := l.Prepare(changes, dropped); err != nil {
+		return err
+	}
+	return l.Finish()
+}
+
+// Prepare is the first half of Land: it looks for conflicts and writes down what is
+// to be moved. Nothing is moved yet.
+func (l Layer) Prepare(changes []Change, dropped []string) error {
 	if !l.near() {
 		if err := l.Check(changes, dropped); err != nil {
 			return err
@@ -112,10 +121,69 @@ func (l Layer) Land(changes []Change, dropped []string) error {
 	if err != nil {
 		return err
 	}
-	if err := l.writeMoves(moves); err != nil {
+	return l.writeMoves(moves)
+}
+
+// Finish is the second half of Land. What cannot be moved is an error, and then
+// all is as it was.
+func (l Layer) Finish() error {
+	moves, err := l.readMoves()
+	if err != nil {
 		return err
 	}
-	return o.finish(moves)
+	o, err := l.openAll()
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	for _, m := range moves {
+		err := o.make(m)
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, errOther) {
+			err = &Conflict{[]string{m.Path}}
+		} else {
+			err = fmt.Errorf("%s: %w", m.Path, err)
+		}
+		return errors.Join(err, o.abort(moves))
+	}
+	return o.settled()
+}
+
+// Abort brings back what was moved, if anything was, and forgets what was to be.
+func (l Layer) Abort() error {
+	moves, err := l.readMoves()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	o, err := l.openAll()
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	return o.abort(moves)
+}
+
+// abort is Abort for a list.
+func (o *opened) abort(moves []move) error {
+	for _, m := range slices.Backward(moves) {
+		if err := o.unmake(m); err != nil {
+			return fmt.Errorf("%s could not be brought back: %w", m.Path, err)
+		}
+	}
+	if err := o.clearCarried(); err != nil {
+		return err
+	}
+	for _, name := range []string{landedName, movesName} {
+		if err := os.Remove(o.Store + "/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Check returns the Conflict that Land would meet, nil for none.
@@ -150,14 +218,15 @@ func (l Layer) Recover() (bool, error) {
 	case !there(l.Store + "/" + landedName):
 		return true, o.finish(moves)
 	}
-	return false, nil
+	return false, o.clearCarried()
 }
 
 // Pending reports whether something was interrupted.
 func (l Layer) Pending() bool {
 	begun := there(l.Store + "/" + movesName)
 	undoing := there(l.Store + "/" + undoneName + ".begun")
-	return begun && (!there(l.Store+"/"+landedName) || undoing && !there(l.Store+"/"+undoneName))
+	carried := l.carried()
+	return begun && (!there(l.Store+"/"+landedName) || undoing && !there(l.Store+"/"+undoneName) || carried != l && there(carried.Store))
 }
 
 func there(name string) bool {
@@ -358,8 +427,11 @@ func (o *opened) clean(c Change) error {
 	if err != nil && err != unix.EOPNOTSUPP {
 		return err
 	}
+	had := o.attributes(c)
 	for name := range strings.SplitSeq(string(names[:max(n, 0)]), "\x00") {
-		if strings.HasPrefix(name, "user.overlay.") {
+		// Attributes and access lists that the command has added nobody was shown.
+		added := (strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.posix_acl_")) && !slices.Contains(had, name)
+		if strings.HasPrefix(name, "user.overlay.") || added {
 			if err := unix.Fremovexattr(fd, name); err != nil {
 				return err
 			}
@@ -370,6 +442,21 @@ func (o *opened) clean(c Change) error {
 		return err
 	}
 	return unix.Fchmod(fd, c.Mode)
+}
+
+// attributes lists those that a file or folder had before.
+func (o *opened) attributes(c Change) []string {
+	if c.Was != File && c.Was != Folder {
+		return nil
+	}
+	fd, err := o.folder.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	var names [16 << 10]byte
+	n, _ := unix.Flistxattr(fd, names[:])
+	return strings.Split(string(names[:max(n, 0)]), "\x00")
 }
 
 // olderThan reports whether nothing at or below a name has changed since a time.

@@ -429,3 +429,39 @@ func TestElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// TestAllOrNothing: where one thing cannot be moved any more, none is.
+func TestAllOrNothing(t *testing.T) {
+	b := newBench(t)
+	b.work("echo x > a; rm sub/c; mkdir n; echo x > n/f; chmod 700 many; echo x > zz")
+	changes, err := b.Changes()
+	check(t, err)
+	check(t, b.Prepare(changes, nil))
+	run(t, b.Folder, "echo mine > zz")
+	before := look(t, b.Folder)
+	var conflict *layer.Conflict
+	if err := b.Finish(); !errors.As(err, &conflict) || conflict.Paths[0] != "zz" {
+		t.Errorf("got %v, want a conflict at zz", err)
+	}
+	if got := look(t, b.Folder); got != before {
+		t.Errorf("the folder is\n%s\nwant\n%s", got, before)
+	}
+	if b.Pending() || b.Landed() {
+		t.Error("something is still to be done")
+	}
+}
+
+// TestAttributes: what a command adds to a file besides its content stays out; what
+// was there stays.
+func TestAttributes(t *testing.T) {
+	b := newBench(t)
+	check(t, unix.Setxattr(b.Folder+"/b", "user.mine", []byte("1"), 0))
+	check(t, b.Stamp())
+	b.work(`echo x > n; echo x >> a; echo x >> b; python3 -c "
+import os
+for f in 'n', 'a', 'b': os.setxattr(f, 'user.planted', b'x')"`)
+	check(t, b.land())
+	if got := look(t, b.Folder); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
+		t.Errorf("landed\n%s", got)
+	}
+}

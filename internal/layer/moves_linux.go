@@ -86,11 +86,19 @@ func (o *opened) finish(moves []move) error {
 			return fmt.Errorf("%s: %w", m.Path, err)
 		}
 	}
-	if from := o.carried(); from != o.Layer {
+	if err := o.settled(); err != nil {
+		return err
+	}
+	if len(conflict.Paths) > 0 {
+		return &conflict
+	}
+	return nil
+}
+
+// settled says that all is moved.
+func (o *opened) settled() error {
+	if o.carried() != o.Layer {
 		if err := os.WriteFile(o.Store+"/"+finalName, nil, 0o600); err != nil {
-			return err
-		}
-		if err := remove(from.Store); err != nil {
 			return err
 		}
 	}
@@ -98,8 +106,13 @@ func (o *opened) finish(moves []move) error {
 		return err
 	}
 	remove(o.Work()) // the kernel's, which the user could not remove; it is of no use any more
-	if len(conflict.Paths) > 0 {
-		return &conflict
+	return o.clearCarried()
+}
+
+// clearCarried removes the place in the folder that things were moved from.
+func (o *opened) clearCarried() error {
+	if from := o.carried(); from != o.Layer {
+		return remove(from.Store)
 	}
 	return nil
 }
@@ -179,7 +192,12 @@ func (o *opened) unmake(m move) error {
 		case put:
 			return o.upper.within(m.Path, func(to int, base string) error { return rename(dir, base, to, base, unix.RENAME_NOREPLACE) })
 		}
-		return o.upper.within(m.Path, func(to int, base string) error { return rename(dir, base, to, base, unix.RENAME_EXCHANGE) })
+		return o.upper.within(m.Path, func(to int, base string) error {
+			if kept, err := o.inode(o.upper, m.Path); err != nil || kept != m.Old {
+				return errOther // somebody else is bringing it back
+			}
+			return rename(dir, base, to, base, unix.RENAME_EXCHANGE)
+		})
 	})
 }
 

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -183,6 +184,9 @@ func (l *landing) landing() *tool.Landing {
 	var effects []policy.Effect
 	for _, e := range l.entries {
 		effects = append(effects, e.effect())
+		if e.replaces() {
+			effects = append(effects, e.gone())
+		}
 		if e.Was == layer.Folder && e.Kind != layer.Folder {
 			l.t.Below(e.Change, func(inside string) bool {
 				effects = append(effects, policy.Effect{Verb: policy.Delete, Target: jail.Outside(inside)})
@@ -213,6 +217,16 @@ func (e entry) effect() policy.Effect {
 	return policy.Effect{Verb: policy.Write, Target: e.name}
 }
 
+// replaces reports whether a folder went for something else.
+func (e entry) replaces() bool {
+	return e.Op != layer.Delete && e.Was == layer.Folder && e.Kind != layer.Folder
+}
+
+// gone is the effect that a folder is not there any more.
+func (e entry) gone() policy.Effect {
+	return policy.Effect{Verb: policy.Delete, Target: e.name, Tree: true}
+}
+
 // listed returns the effects for who reads them: a new folder stands for what is in
 // it, and where there are many the folder that they are in.
 func (l *landing) listed() []policy.Effect {
@@ -232,6 +246,9 @@ func (l *landing) listed() []policy.Effect {
 			effect.Target, effect.Tree = path.Dir(e.name), true
 		case e.Kind == layer.Folder && e.Op != layer.Mode:
 			effect.Tree = true
+		}
+		if e.replaces() {
+			list = append(list, e.gone())
 		}
 		if !slices.Contains(list, effect) {
 			list = append(list, effect)
@@ -259,6 +276,14 @@ func (l *landing) changes() []tool.Change {
 	return list
 }
 
+// mode tells permission bits that are not the usual ones.
+func (e entry) mode() string {
+	if e.Mode == 0o644 && e.Kind == layer.File || e.Mode == 0o755 && e.Kind == layer.Folder {
+		return ""
+	}
+	return fmt.Sprintf(", mode %04o", e.Mode)
+}
+
 func (l *landing) change(e entry, diff bool) tool.Change {
 	c := tool.Change{Path: e.name, Op: tool.Update}
 	switch {
@@ -274,10 +299,13 @@ func (l *landing) change(e entry, diff bool) tool.Change {
 	c.Mode = fmt.Sprintf("%04o", e.Mode)
 	switch e.Kind {
 	case layer.Folder:
-		c.About = "folder"
+		c.About = "folder" + e.mode()
 		return c
 	case layer.Link:
 		c.About, c.Mode = "a link to "+sandbox.Shown(e.To), ""
+		if e.Was != layer.Nothing && e.Was != layer.Link {
+			c.About += ", in place of a " + string(e.Was)
+		}
 		c.Becomes = "link " + e.To
 		return c
 	}
@@ -287,7 +315,10 @@ func (l *landing) change(e entry, diff bool) tool.Change {
 	}
 	old, new, err := l.t.Content(e.Change, maxShown)
 	if err != nil || !diff {
-		c.About, c.Becomes = fmt.Sprintf("%d bytes, not shown", e.Size), l.t.Hash(e.Change)
+		c.About, c.Becomes = fmt.Sprintf("%d bytes, not shown", e.Size)+e.mode(), l.t.Hash(e.Change)
+		if c.Becomes == "" {
+			c.Becomes = "unread " + rand.Text() // no other answer is for it
+		}
 		return c
 	}
 	base := sandbox.Version{}
@@ -296,6 +327,9 @@ func (l *landing) change(e entry, diff bool) tool.Change {
 	}
 	shown := tool.Changed(e.name, base, old, new)
 	shown.Mode = c.Mode
+	if e.Was == layer.Nothing {
+		shown.About += e.mode()
+	}
 	if e.Was != layer.File && e.Was != layer.Nothing {
 		shown.About += ", in place of a " + string(e.Was)
 	}
