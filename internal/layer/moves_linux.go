@@ -179,8 +179,9 @@ func (o *opened) unmake(m move) error {
 		}
 		return o.chmod(m.Path, m.Was)
 	}
-	if here == m.Old {
-		return nil
+	made, err := o.made(m)
+	if err != nil || !made {
+		return err
 	}
 	if here != m.New {
 		return errOther
@@ -193,12 +194,19 @@ func (o *opened) unmake(m move) error {
 			return o.upper.within(m.Path, func(to int, base string) error { return rename(dir, base, to, base, unix.RENAME_NOREPLACE) })
 		}
 		return o.upper.within(m.Path, func(to int, base string) error {
-			if kept, err := o.inode(o.upper, m.Path); err != nil || kept != m.Old {
-				return errOther // somebody else is bringing it back
-			}
 			return rename(dir, base, to, base, unix.RENAME_EXCHANGE)
 		})
 	})
+}
+
+// made reports whether a move has been made, by where the things are that it moves.
+func (o *opened) made(m move) (bool, error) {
+	if m.Do == take {
+		kept, err := o.inode(o.old, strconv.Itoa(m.N))
+		return kept != 0, err
+	}
+	left, err := o.inode(o.upper, m.Path)
+	return left == m.Old, err
 }
 
 // inode returns the number of what is at a name, 0 for nothing.
