@@ -257,6 +257,7 @@ func older(release string, major, minor int) bool {
 
 func foundLayers(f facts, tried map[string]attempt) Finding {
 	const now = "what commands change lands when it is decided"
+	const direct = "so commands write folders directly, and every call asks"
 	lower, upper := tried[tryOverlay], tried[tryUpper]
 	switch {
 	case lower.Worked && upper.Worked:
@@ -264,13 +265,13 @@ func foundLayers(f facts, tried map[string]attempt) Finding {
 	case lower.Worked:
 		why := "overlayfs, but not with a layer in the state folder, which is on " + f.StateFS + ": " + upper.Text
 		if f.NoFolder {
-			return Finding{"layers", Part, why + "; " + now, "name a state folder that you can write: --state DIR or GOLEM_STATE"}
+			return Finding{"layers", Part, why + "; " + direct, "name a state folder that you can write: --state DIR or GOLEM_STATE"}
 		}
 		switch f.StateFS {
 		case "overlayfs", "nfs", "cifs", "fuse", "9p", "vfat":
 			why += "; that file system cannot hold one"
 		}
-		return Finding{"layers", Part, why + "; " + now, "name a state folder on a disk of this machine (ext4, xfs, btrfs, tmpfs; in a container, a volume): --state DIR or GOLEM_STATE"}
+		return Finding{"layers", Part, why + "; " + direct, "name a state folder on a disk of this machine (ext4, xfs, btrfs, tmpfs; in a container, a volume): --state DIR or GOLEM_STATE"}
 	}
 	if !tried[tryTree].Worked {
 		return Finding{"layers", No, "they need namespaces", ""}
