@@ -12,13 +12,6 @@ NEEDS := gcc=gcc /usr/include/stdio.h=libc6-dev
 # What commands in the tests are made of.
 COMMANDS := python3=python3 ps=procps git=git setsid=util-linux flock=util-linux bash=bash
 
-# Layers need a file system that can hold them, which the root of a container is
-# not: there the tests work in memory.
-ROOM := $(shell [ "$$(stat -f -c %T "$${TMPDIR:-/tmp}" 2>/dev/null)" = overlayfs ] && [ -w /dev/shm ] && echo /dev/shm)
-ifneq ($(ROOM),)
-export TMPDIR := $(ROOM)
-endif
-
 # The packages whose promises hold under concurrency; they are tested under
 # the race detector too.
 RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/... ./internal/approval
@@ -87,8 +80,8 @@ tidy:
 	@go mod tidy -diff
 
 unit: tools
-	@scripts/need $(COMMANDS)
-	@bin/gotestsum --format pkgname --format-icons text -- -count=1 ./...
+	@scripts/need $(COMMANDS) unshare=util-linux
+	@scripts/roomy bin/gotestsum --format pkgname --format-icons text -- -count=1 ./...
 
 race: tools need-race
 	@CGO_ENABLED=1 bin/gotestsum --format pkgname --format-icons text -- -count=1 -race -short -skip '$(NOT_RACE)' $(RACE)
