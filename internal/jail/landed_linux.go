@@ -119,8 +119,12 @@ func Recover(layers sandbox.Host, now func() time.Time) (n int, err error) {
 		}
 		if s == nil {
 			if s, err = startHolder(Policy{Layers: layers}, now); err != nil {
+				s = nil
 				held.Close()
-				return n, err
+				if undoing(dir) || (&work{dir: dir}).decided() {
+					return n, err
+				}
+				continue // it is only litter
 			}
 		}
 		kept, err := s.carryOn(dir)
