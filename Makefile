@@ -16,11 +16,12 @@ COMMANDS := python3=python3 ps=procps git=git setsid=util-linux flock=util-linux
 # the race detector too.
 RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/... ./internal/approval
 
-# What one goroutine does, the race detector need not see again.
-NOT_RACE := ^(TestAttacks|TestOrdinaryUser|TestDifferential)$$
+# What one goroutine does, or another process that is killed, the race detector
+# need not see again.
+NOT_RACE := ^(TestAttacks|TestOrdinaryUser|TestDifferential|TestKill.*|TestEveryByte|TestEveryCut|TestTwoProcesses|TestFullDiskAtEveryStep|TestDegenerateNames)$$
 
 # How long each fuzz target runs: a time, or a count such as 100000x.
-FUZZTIME ?= 3s
+FUZZTIME ?= 1s
 
 # Other systems, as GOOS/GOARCH: all packages, and those for the browser.
 CROSS := darwin/arm64 windows/amd64
