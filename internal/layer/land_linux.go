@@ -127,11 +127,7 @@ func (l Layer) Prepare(changes []Change, dropped []string) error {
 // Finish is the second half of Land. What cannot be moved is an error, and then
 // all is as it was.
 func (l Layer) Finish() error {
-	moves, err := l.readMoves()
-	if err != nil {
-		return err
-	}
-	o, err := l.openAll()
+	moves, o, err := l.resume()
 	if err != nil {
 		return err
 	}
@@ -153,19 +149,25 @@ func (l Layer) Finish() error {
 
 // Abort brings back what was moved, if anything was, and forgets what was to be.
 func (l Layer) Abort() error {
-	moves, err := l.readMoves()
-	if errors.Is(err, fs.ErrNotExist) {
+	if !there(l.Store + "/" + movesName) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	o, err := l.openAll()
+	moves, o, err := l.resume()
 	if err != nil {
 		return err
 	}
 	defer o.close()
 	return o.abort(moves)
+}
+
+// resume opens a layer whose moves are written down.
+func (l Layer) resume() ([]move, *opened, error) {
+	moves, err := l.readMoves()
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := l.openAll()
+	return moves, o, err
 }
 
 // abort is Abort for a list.
@@ -245,11 +247,7 @@ func (l Layer) Undo() error {
 	if err := l.CheckUndo(); err != nil {
 		return err
 	}
-	moves, err := l.readMoves()
-	if err != nil {
-		return err
-	}
-	o, err := l.openAll()
+	moves, o, err := l.resume()
 	if err != nil {
 		return err
 	}
@@ -265,11 +263,7 @@ func (l Layer) CheckUndo() error {
 	if there(l.Store + "/" + finalName) {
 		return ErrFinal
 	}
-	moves, err := l.readMoves()
-	if err != nil {
-		return err
-	}
-	o, err := l.openAll()
+	moves, o, err := l.resume()
 	if err != nil {
 		return err
 	}
