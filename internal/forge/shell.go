@@ -171,5 +171,5 @@ func told(err error, code sandbox.Code) error {
 	if errors.Is(err, jail.ErrNoSandbox) {
 		code = jail.ErrNoSandbox
 	}
-	return &sandbox.Error{Op: "shell", Code: code, Hint: strings.TrimPrefix(err.Error(), "jail: ") + "; golem doctor says what this machine can do"}
+	return &sandbox.Error{Op: "shell", Code: code, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; golem doctor says what this machine can do"}
 }

@@ -27,7 +27,6 @@ const (
 	finishWork  = "finish"
 	abortWork   = "abort"
 	mayUndo     = "may undo"
-	undoWork    = "undo"
 	recoverWork = "recover"
 	removeWork  = "remove"
 )
@@ -36,6 +35,7 @@ const (
 type reply struct {
 	Error string
 	Clash []string // changed meanwhile by others
+	Unfit string   // says of a name that it can be none
 }
 
 // ask asks the holder to do something with a layer.
@@ -75,8 +75,6 @@ func (a ask) carryOut() (got reply) {
 		err = a.Layer.Abort()
 	case mayUndo:
 		err = a.Layer.CheckUndo()
-	case undoWork:
-		err = a.Layer.Undo()
 	case recoverWork:
 		_, err = a.Layer.Recover()
 	case removeWork:
@@ -85,11 +83,14 @@ func (a ask) carryOut() (got reply) {
 		err = errors.New("no such wish")
 	}
 	var conflict *layer.Conflict
+	var unfit *layer.Unfit
 	switch {
 	case errors.As(err, &conflict):
 		got.Clash = conflict.Paths
+	case errors.As(err, &unfit):
+		got.Unfit = unfit.Error()
 	case err != nil:
-		got.Error = err.Error()
+		got.Error = Plain(err)
 	}
 	return got
 }

@@ -150,8 +150,13 @@ func (s *Session) turn(c *wire, o *order) (*work, error) {
 }
 
 // changed returns what was changed, nil for nothing.
-func (s *Session) changed(w *work) (*Transaction, error) {
-	t := &Transaction{session: s, work: w}
+func (s *Session) changed(w *work) (t *Transaction, err error) {
+	defer func() {
+		if err != nil { // nobody can land it
+			s.forget(w)
+		}
+	}()
+	t = &Transaction{session: s, work: w}
 	for i, l := range w.layers {
 		if entries, err := os.ReadDir(l.Upper()); err == nil && len(entries) == 0 {
 			continue
@@ -159,6 +164,9 @@ func (s *Session) changed(w *work) (*Transaction, error) {
 		a, err := s.ask(ask{Do: listWork, Layer: l})
 		if err != nil {
 			return nil, err
+		}
+		if a.Unfit != "" {
+			t.Unfit = a.Unfit
 		}
 		for _, name := range a.Clash {
 			t.Clash = append(t.Clash, filepath.Join(w.target[i], name))
@@ -171,7 +179,7 @@ func (s *Session) changed(w *work) (*Transaction, error) {
 			t.Changes = append(t.Changes, Change{c, w.target[i]})
 		}
 	}
-	if len(t.Changes) == 0 && len(t.Clash) == 0 {
+	if len(t.Changes) == 0 && len(t.Clash) == 0 && t.Unfit == "" {
 		return nil, s.forget(w)
 	}
 	return t, nil

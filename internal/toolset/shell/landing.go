@@ -48,6 +48,10 @@ func landingOf(files *sandbox.Sandbox, t *jail.Transaction) *landing {
 	if len(t.Clash) > 0 {
 		l.refused = clash(t.Clash)
 	}
+	if t.Unfit != "" {
+		l.refused = &sandbox.Error{Op: "shell", Code: sandbox.ErrInvalid,
+			Hint: t.Unfit + ": names are text, with at most 255 bytes a part and 4,096 in all; nothing of it has landed"}
+	}
 	for _, c := range t.Changes {
 		inside := path.Join(c.Target, c.Path)
 		e := entry{c, jail.Outside(inside)}
@@ -199,7 +203,7 @@ func (l *landing) landing() *tool.Landing {
 		Land: func(context.Context) error {
 			inside, err := l.t.Land(l.dropped)
 			if err != nil {
-				return &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal, Hint: "the changes could not be brought in: " + err.Error()}
+				return &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal, Hint: "the changes could not be brought in: " + jail.Plain(err) + "; nothing of it has landed"}
 			}
 			if len(inside) > 0 {
 				return clash(inside)

@@ -60,7 +60,7 @@ func undoTool(u Undoer) tool.Tool {
 		run := func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 			inside, err := u.Undo(last)
 			if err != nil {
-				return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: strings.TrimPrefix(err.Error(), "jail: ") + "; nothing was undone"}
+				return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; nothing was undone"}
 			}
 			if len(inside) > 0 {
 				err := clash(inside)
