@@ -69,8 +69,9 @@ func (l Layer) carry(changes []Change, dropped []string) error {
 		return err
 	}
 	defer root.Close()
+	out := namesOf(dropped)
 	for _, c := range changes {
-		if c.Op == Delete || c.Op == Mode || isDropped(c, dropped) {
+		if c.Op == Delete || c.Op == Mode || out.drop(c) {
 			continue
 		}
 		if dir := path.Dir(c.Path); dir != "." {
