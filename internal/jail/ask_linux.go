@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/golem-forge/golem/internal/layer"
 )
 
@@ -16,9 +18,8 @@ import (
 // something that is to be done with a layer. The holder does it because a command
 // may leave folders that the user cannot enter.
 type ask struct {
-	Do      string
-	Layer   layer.Layer
-	Dropped []string
+	Do    string
+	Layer layer.Layer
 }
 
 const (
@@ -34,9 +35,20 @@ const (
 // A reply is what came of it.
 type reply struct {
 	Error string
+	Later bool     // it may be done later: there is no room for it now
 	Clash []string // changed meanwhile by others
+	More  bool     // and others, which are in a list
 	Unfit string   // says of a name that it can be none
 }
+
+// errEnded says that there is no holder any more.
+var errEnded = errors.New("the session has ended")
+
+// A postponed is the error of something that may be done later.
+type postponed string
+
+// Error implements error.
+func (p postponed) Error() string { return string(p) }
 
 // ask asks the holder to do something with a layer.
 func (s *Session) ask(a ask) (reply, error) {
@@ -44,20 +56,32 @@ func (s *Session) ask(a ask) (reply, error) {
 	defer s.asking.Unlock()
 	var got reply
 	if err := s.holder.send(a); err != nil {
-		return got, fmt.Errorf("jail: the session has ended: %w", err)
+		return got, fmt.Errorf("jail: %w: %w", errEnded, err)
 	}
 	if _, err := s.holder.receive(&got); err != nil {
-		return got, fmt.Errorf("jail: the session has ended: %w", err)
+		return got, fmt.Errorf("jail: %w: %w", errEnded, err)
 	}
-	if got.Error != "" {
+	switch {
+	case got.Error != "" && got.Later:
+		return got, postponed("jail: " + got.Error)
+	case got.Error != "":
 		return got, errors.New("jail: " + got.Error)
+	case got.More:
+		got.Clash, _ = readList[string](a.Layer, clashName)
 	}
 	return got, nil
 }
 
-// carryOut does what is asked for.
+// carryOut does what is asked for. Another holder may be at it, whose golem was
+// killed: it is waited for.
 func (a ask) carryOut() (got reply) {
 	var err error
+	switch a.Do {
+	case prepareWork, finishWork, abortWork, recoverWork, removeWork:
+		if held, err := lockFolder(a.Layer.Store); err == nil {
+			defer held.Close()
+		}
+	}
 	switch a.Do {
 	case listWork:
 		var list []layer.Change
@@ -67,7 +91,10 @@ func (a ask) carryOut() (got reply) {
 	case prepareWork:
 		var list []layer.Change
 		if list, err = readChanges(a.Layer); err == nil {
-			err = a.Layer.Prepare(list, a.Dropped)
+			var dropped []string
+			if dropped, err = readList[string](a.Layer, droppedName); err == nil {
+				err = a.Layer.Prepare(list, dropped)
+			}
 		}
 	case finishWork:
 		err = a.Layer.Finish()
@@ -86,36 +113,71 @@ func (a ask) carryOut() (got reply) {
 	var unfit *layer.Unfit
 	switch {
 	case errors.As(err, &conflict):
-		got.Clash = conflict.Paths
+		got.Clash = some(conflict.Paths)
+		got.More = len(got.Clash) < len(conflict.Paths) && writeList(a.Layer, clashName, conflict.Paths) == nil
 	case errors.As(err, &unfit):
 		got.Unfit = unfit.Error()
 	case err != nil:
-		got.Error = Plain(err)
+		got.Error, got.Later = Plain(err), noRoom(err)
 	}
 	return got
 }
 
-// changesName is where the list of changes is kept in a layer.
-const changesName = "changes"
+// some returns as many names as a message takes, whatever is in them.
+func some(names []string) []string {
+	size := 0
+	for i, name := range names {
+		if size += len(name); size > maxMessage/16 {
+			return names[:i]
+		}
+	}
+	return names
+}
 
-func writeChanges(l layer.Layer, list []layer.Change) error {
-	f, err := os.OpenFile(filepath.Join(l.Store, changesName), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+// noRoom reports whether something failed for want of what there may be again.
+func noRoom(err error) bool {
+	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EROFS, unix.EIO} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// The lists that are kept in a layer: what was changed, what of it does not land, and
+// what others have changed meanwhile.
+const (
+	changesName = "changes"
+	droppedName = "left-out"
+	clashName   = "clash"
+)
+
+func writeChanges(l layer.Layer, list []layer.Change) error { return writeList(l, changesName, list) }
+
+func readChanges(l layer.Layer) ([]layer.Change, error) {
+	return readList[layer.Change](l, changesName)
+}
+
+// writeList writes a list to a file of a layer. A message has no room for it.
+func writeList[T any](l layer.Layer, name string, list []T) error {
+	f, err := os.OpenFile(filepath.Join(l.Store, name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	w := bufio.NewWriter(f)
 	e := json.NewEncoder(w)
-	for _, c := range list {
-		if err := e.Encode(c); err != nil {
+	for _, one := range list {
+		if err := e.Encode(one); err != nil {
 			return err
 		}
 	}
 	return w.Flush()
 }
 
-func readChanges(l layer.Layer) ([]layer.Change, error) {
-	f, err := os.Open(filepath.Join(l.Store, changesName))
+// readList reads it; without a file it is empty.
+func readList[T any](l layer.Layer, name string) (list []T, err error) {
+	f, err := os.Open(filepath.Join(l.Store, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -123,13 +185,12 @@ func readChanges(l layer.Layer) ([]layer.Change, error) {
 		return nil, err
 	}
 	defer f.Close()
-	var list []layer.Change
 	for d := json.NewDecoder(bufio.NewReader(f)); d.More(); {
-		var c layer.Change
-		if err := d.Decode(&c); err != nil {
+		var one T
+		if err := d.Decode(&one); err != nil {
 			return nil, err
 		}
-		list = append(list, c)
+		list = append(list, one)
 	}
 	return list, nil
 }

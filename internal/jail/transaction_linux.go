@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -61,7 +63,11 @@ func (s *Session) newWork() (*work, error) {
 		}
 		w.layers, w.target = append(w.layers, l), append(w.target, m.Target)
 	}
-	return w, w.describe()
+	if err := w.describe(); err != nil {
+		os.RemoveAll(w.dir)
+		return nil, err
+	}
+	return w, nil
 }
 
 // about is what is written down of a work, for who finds it.
@@ -77,10 +83,19 @@ func (w *work) describe() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(w.dir, aboutName), data, 0o600)
+	return replace(filepath.Join(w.dir, aboutName), data)
 }
 
-// workAt reads what is written down of a work.
+// replace writes a file anew: it is what it was or what it is to be, whoever is killed.
+func replace(name string, data []byte) error {
+	if err := os.WriteFile(name+".new", data, 0o600); err != nil {
+		os.Remove(name + ".new")
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+// workAt reads what is written down of a work, which may have been moved since.
 func workAt(dir string) (*work, error) {
 	data, err := os.ReadFile(filepath.Join(dir, aboutName))
 	if err != nil {
@@ -89,6 +104,9 @@ func workAt(dir string) (*work, error) {
 	var a about
 	if err := json.Unmarshal(data, &a); err != nil || len(a.Layers) != len(a.Target) {
 		return nil, fmt.Errorf("%s: not as it was written", aboutName)
+	}
+	for i := range a.Layers {
+		a.Layers[i].Store = filepath.Join(dir, strconv.Itoa(i))
 	}
 	return &work{dir: dir, layers: a.Layers, target: a.Target}, nil
 }
@@ -185,10 +203,12 @@ func (s *Session) changed(w *work) (t *Transaction, err error) {
 	return t, nil
 }
 
-// forget removes a work. One that is decided is left to who carries on with it.
+// forget removes a work. One that is decided, or not taken back, is left to who
+// carries on with it: it holds what was there before.
 func (s *Session) forget(w *work) error {
 	defer w.held.Close()
-	if w.decided() {
+	moved := !strings.HasPrefix(filepath.Base(w.dir), landedPrefix) && slices.ContainsFunc(w.layers, layer.Layer.Begun)
+	if moved || w.decided() {
 		return errors.New("it is being landed")
 	}
 	for _, l := range w.layers {
@@ -205,20 +225,69 @@ func (s *Session) forget(w *work) error {
 // names, which are as commands have them. It returns the names that others have
 // changed meanwhile: then nothing has landed.
 func (t *Transaction) Land(dropped []string) (clash []string, err error) {
-	clash, err = t.session.each(t.work, prepareWork, dropped)
+	s, w := t.session, t.work
+	unlock, err := lockLayers(s.policy.Layers)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	// What somebody was killed at comes first: it was decided before.
+	if _, err := s.carryOnAll(); err != nil {
+		return nil, err
+	}
+	if err := w.leaveOut(dropped); err != nil {
+		return nil, err
+	}
+	clash, err = s.each(w, prepareWork)
 	if err == nil && len(clash) == 0 {
 		// From here on it lands, whoever is killed.
-		if err = t.work.decide(); err == nil {
-			clash, err = t.session.each(t.work, finishWork, nil)
+		if err = w.decide(); err == nil {
+			clash, err = s.each(w, finishWork)
 		}
 	}
 	if err == nil && len(clash) == 0 {
-		return nil, t.session.keep(t.work)
+		err = s.keep(w)
 	}
-	if _, aborted := t.session.each(t.work, abortWork, nil); aborted != nil {
-		return clash, errors.Join(err, aborted) // the next golem carries on
+	if err == nil && len(clash) == 0 {
+		return nil, nil
 	}
-	return clash, errors.Join(err, t.work.undecide())
+	stayed, left := s.giveUp(w)
+	if left != nil {
+		return nil, &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal,
+			Hint: "the changes could not be brought in, and those that were could not be taken back: " + Plain(errors.Join(err, left)) + "; golem takes them back when it is started next"}
+	}
+	return append(clash, stayed...), err
+}
+
+// giveUp takes back what has landed of a work, and decides that nothing does. It
+// returns the names of what others have changed after it had landed, which stays.
+func (s *Session) giveUp(w *work) (stayed []string, err error) {
+	if err := w.undecide(); err != nil {
+		return nil, err
+	}
+	stayed, err = s.each(w, abortWork)
+	if errors.Is(err, errEnded) {
+		err = withHolder(s.policy.Layers, s.now, func(other *Session) (err error) {
+			stayed, err = other.each(w, abortWork)
+			return err
+		})
+	}
+	return stayed, err
+}
+
+// withHolder runs something with a holder, and where that ends too soon with another.
+func withHolder(layers sandbox.Host, now func() time.Time, do func(*Session) error) error {
+	for tries := 0; ; tries++ {
+		s, err := startHolder(Policy{Layers: layers}, now)
+		if err != nil {
+			return err
+		}
+		err = do(s)
+		s.Close()
+		if !errors.Is(err, errEnded) || tries == 2 {
+			return err
+		}
+	}
 }
 
 // decidedName is a file of a work that says that its changes land, all of them.
@@ -247,19 +316,29 @@ func (w *work) decided() bool {
 	return err == nil
 }
 
+// leaveOut writes down what does not land of a work.
+func (w *work) leaveOut(dropped []string) error {
+	for i, l := range w.layers {
+		var list []string
+		for _, name := range dropped {
+			if rel, err := filepath.Rel(w.target[i], name); err == nil && filepath.IsLocal(rel) {
+				list = append(list, rel)
+			}
+		}
+		if err := writeList(l, droppedName, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // each asks for something with every layer of a work that has something in it.
-func (s *Session) each(w *work, do string, dropped []string) (clash []string, err error) {
+func (s *Session) each(w *work, do string) (clash []string, err error) {
 	for i, l := range w.layers {
 		if _, err := os.Lstat(filepath.Join(l.Store, changesName)); err != nil {
 			continue // nothing was changed there
 		}
-		a := ask{Do: do, Layer: l}
-		for _, name := range dropped {
-			if rel, err := filepath.Rel(w.target[i], name); err == nil && filepath.IsLocal(rel) {
-				a.Dropped = append(a.Dropped, rel)
-			}
-		}
-		got, err := s.ask(a)
+		got, err := s.ask(ask{Do: do, Layer: l})
 		if err != nil {
 			return nil, err
 		}
@@ -345,47 +424,66 @@ func readAtMost(name string, most int64) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// lockLayers keeps others from changing which work is the last.
+// lockLayers keeps others from landing and undoing meanwhile.
 func lockLayers(layers sandbox.Host) (unlock func(), err error) {
-	f, err := os.Open(string(layers))
+	f, err := lockFolder(string(layers))
 	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		f.Close()
 		return nil, err
 	}
 	return func() { f.Close() }, nil
 }
 
+// lockFolder locks a folder for as long as the file is open, when nobody else has.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		if err == nil {
+			return f, nil
+		}
+		if err != unix.EINTR {
+			f.Close()
+			return nil, err
+		}
+	}
+}
+
 // lastName is a file of the folder of layers that names the last work that landed.
 const lastName = "last"
 
-// keep remembers a work that has landed as the one that can be undone.
+// lastOf returns the name in it, "" for none.
+func lastOf(layers sandbox.Host) string {
+	name, err := os.ReadFile(filepath.Join(string(layers), lastName))
+	if err != nil || filepath.Base(string(name)) != string(name) {
+		return ""
+	}
+	return string(name)
+}
+
+// keep remembers a work that has landed as the one that can be undone, and forgets
+// the one before it. Layers are locked.
 func (s *Session) keep(w *work) error {
-	unlock, err := lockLayers(s.policy.Layers)
-	if err != nil {
+	layers := string(s.policy.Layers)
+	before, kept := lastOf(s.policy.Layers), landedPrefix+filepath.Base(w.dir)
+	// Whoever is killed between finds either the name or the work itself.
+	last := filepath.Join(layers, lastName)
+	if err := replace(last, []byte(kept)); err != nil {
 		return err
 	}
-	defer unlock()
-	last := filepath.Join(string(s.policy.Layers), lastName)
-	before, _ := os.ReadFile(last)
+	if err := os.Rename(w.dir, filepath.Join(layers, kept)); err != nil {
+		return errors.Join(err, replace(last, []byte(before)))
+	}
 	defer w.held.Close()
-	kept := filepath.Join(string(s.policy.Layers), landedPrefix+filepath.Base(w.dir))
-	if err := os.Rename(w.dir, kept); err != nil {
-		return err
-	}
+	w.dir = filepath.Join(layers, kept)
 	for i := range w.layers {
-		w.layers[i].Store = filepath.Join(kept, strconv.Itoa(i))
+		w.layers[i].Store = filepath.Join(w.dir, strconv.Itoa(i))
 	}
-	w.dir = kept
-	if err := errors.Join(w.describe(), os.WriteFile(last+".new", []byte(filepath.Base(kept)), 0o600), os.Rename(last+".new", last)); err != nil {
-		return err
-	}
-	if old := string(before); filepath.IsLocal(old) && old != filepath.Base(kept) {
-		if was, err := workAt(filepath.Join(string(s.policy.Layers), old)); err == nil {
-			return errors.Join(was.undecide(), s.forget(was))
-		}
+	if was, err := workAt(filepath.Join(layers, before)); err == nil && before != kept && !undoing(was.dir) {
+		was.undecide()
+		s.forget(was) // what is left of it the next golem removes
 	}
 	return nil
 }
