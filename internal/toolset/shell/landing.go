@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -29,8 +31,8 @@ type landing struct {
 	files *sandbox.Sandbox
 	t     *jail.Transaction
 
-	dropped []string            // as commands name them
-	told    map[string][]string // why, and in which folders something is left out
+	dropped []string        // as commands name them
+	told    map[string]bool // that something in a folder is left out, and why
 	entries []entry
 	refused error
 }
@@ -44,7 +46,7 @@ type entry struct {
 // landingOf sorts what a command has changed: what lands, what is left out, and
 // what refuses all of it.
 func landingOf(files *sandbox.Sandbox, t *jail.Transaction) *landing {
-	l := &landing{files: files, t: t, told: make(map[string][]string)}
+	l := &landing{files: files, t: t, told: make(map[string]bool)}
 	if len(t.Clash) > 0 {
 		l.refused = clash(t.Clash)
 	}
@@ -102,20 +104,12 @@ func (l *landing) leftOut(inside string) bool {
 
 // tell remembers that something is left out, by the folder it is in.
 func (l *landing) tell(why, name string) {
-	if dir := path.Dir(name); !slices.Contains(l.told[why], dir) {
-		l.told[why] = append(l.told[why], dir)
-	}
+	l.told["left out: something in "+sandbox.Shown(path.Dir(name))+" "+why] = true
 }
 
 // notes say what is left out, a line for each folder.
 func (l *landing) notes() []string {
-	var notes []string
-	for why, dirs := range l.told {
-		for _, dir := range dirs {
-			notes = append(notes, "left out: something in "+sandbox.Shown(dir)+" "+why)
-		}
-	}
-	slices.Sort(notes)
+	notes := slices.Sorted(maps.Keys(l.told))
 	if len(notes) > 20 {
 		notes = append(notes[:20], fmt.Sprintf("left out: something in %d more folders", len(notes)-20))
 	}
@@ -202,6 +196,10 @@ func (l *landing) landing() *tool.Landing {
 		Effects: effects, Listed: l.listed(), Changes: l.changes, Refused: l.refused,
 		Land: func(context.Context) error {
 			inside, err := l.t.Land(l.dropped)
+			var known *sandbox.Error
+			if errors.As(err, &known) {
+				return known
+			}
 			if err != nil {
 				return &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal, Hint: "the changes could not be brought in: " + jail.Plain(err) + "; nothing of it has landed"}
 			}
@@ -235,6 +233,7 @@ func (e entry) gone() policy.Effect {
 // it, and where there are many the folder that they are in.
 func (l *landing) listed() []policy.Effect {
 	var list []policy.Effect
+	known := make(map[policy.Effect]bool)
 	alone := 0
 	for _, e := range l.entries {
 		if e.In == "" {
@@ -254,8 +253,8 @@ func (l *landing) listed() []policy.Effect {
 		if e.replaces() {
 			list = append(list, e.gone())
 		}
-		if !slices.Contains(list, effect) {
-			list = append(list, effect)
+		if !known[effect] {
+			list, known[effect] = append(list, effect), true
 		}
 	}
 	return list

@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
@@ -57,8 +58,15 @@ func undoTool(u Undoer) tool.Tool {
 				changes = append(changes, change)
 			}
 		}
+		if more := len(effects) - len(changes); more > 0 {
+			changes = append(changes, tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more", more)})
+		}
 		run := func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 			inside, err := u.Undo(last)
+			var known *sandbox.Error
+			if errors.As(err, &known) {
+				return tool.Result{}, known
+			}
 			if err != nil {
 				return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; nothing was undone"}
 			}
