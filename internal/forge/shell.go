@@ -106,6 +106,7 @@ func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session,
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.sessions = slices.DeleteFunc(c.sessions, func(s session) bool { return s.Ended() && s.Close() == nil })
 	for _, s := range c.sessions {
 		if slices.Equal(s.mounts, mounts) && s.layered == layered {
 			return s.Session, nil

@@ -50,6 +50,14 @@ type postponed string
 // Error implements error.
 func (p postponed) Error() string { return string(p) }
 
+// Ended reports whether the session can run no command any more, because its holder
+// was killed: the kernel may do that where memory runs out.
+func (s *Session) Ended() bool {
+	holder := []unix.PollFd{{Fd: int32(s.holder.fd)}}
+	n, err := unix.Poll(holder, 0)
+	return err == nil && n > 0 && holder[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+}
+
 // ask asks the holder to do something with a layer.
 func (s *Session) ask(a ask) (reply, error) {
 	s.asking.Lock()

@@ -228,6 +228,9 @@ func (s *Session) order(o order, streams ...int) (*wire, *work, error) {
 		if err == nil {
 			return w, changes, nil
 		}
+		if changes != nil {
+			s.forget(changes)
+		}
 		s.drop(w)
 		if !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) {
 			return nil, nil, err

@@ -40,15 +40,11 @@ func (w *work) stores() []string {
 
 // newWork makes a place for the changes of a command.
 func (s *Session) newWork() (*work, error) {
-	s.mu.Lock()
-	s.works++
-	n := s.works
-	s.mu.Unlock()
-	w := &work{dir: filepath.Join(string(s.policy.Layers), stamp(n))}
-	if err := os.Mkdir(w.dir, 0o700); err != nil {
+	dir, err := s.newFolder()
+	if err != nil {
 		return nil, err
 	}
-	var err error
+	w := &work{dir: dir}
 	if w.held, err = hold(w.dir); err != nil {
 		return nil, err
 	}
@@ -57,17 +53,43 @@ func (s *Session) newWork() (*work, error) {
 			continue
 		}
 		l := layer.Layer{Folder: string(m.Source), Store: filepath.Join(w.dir, strconv.Itoa(len(w.layers)))}
-		if err := l.Begin(); err != nil {
-			os.RemoveAll(w.dir)
-			return nil, err
+		if err = l.Begin(); err != nil {
+			break
 		}
 		w.layers, w.target = append(w.layers, l), append(w.target, m.Target)
 	}
-	if err := w.describe(); err != nil {
+	if err == nil {
+		err = w.describe()
+	}
+	if err != nil {
+		w.held.Close()
 		os.RemoveAll(w.dir)
 		return nil, err
 	}
 	return w, nil
+}
+
+// newFolder makes a folder with a name that no work of this process has, of this
+// session or another, also not one that has landed.
+func (s *Session) newFolder() (string, error) {
+	for {
+		s.mu.Lock()
+		s.works++
+		name := stamp(s.works)
+		s.mu.Unlock()
+		dir := filepath.Join(string(s.policy.Layers), name)
+		err := os.Mkdir(dir, 0o700)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if _, err := os.Lstat(filepath.Join(string(s.policy.Layers), landedPrefix+name)); err != nil {
+			return dir, nil
+		}
+		os.Remove(dir)
+	}
 }
 
 // about is what is written down of a work, for who finds it.
@@ -161,7 +183,7 @@ func (s *Session) turn(c *wire, o *order) (*work, error) {
 	o.Stores = next.stores()
 	for _, l := range w.layers {
 		if err := l.Stamp(); err != nil {
-			return nil, err
+			return nil, errors.Join(err, s.forget(w))
 		}
 	}
 	return w, nil
