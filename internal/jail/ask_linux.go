@@ -20,6 +20,13 @@ import (
 type ask struct {
 	Do    string
 	Layer layer.Layer
+
+	// About layers that a session keeps.
+	Tidy  bool         // nobody writes to it now
+	Paths []string     // in it
+	Left  []string     // those of them that have not landed
+	Picks []layer.Pick // what is taken
+	To    layer.Layer  // and where to
 }
 
 const (
@@ -30,6 +37,15 @@ const (
 	mayUndo     = "may undo"
 	recoverWork = "recover"
 	removeWork  = "remove"
+
+	showLayer   = "show"
+	flushLayer  = "flush"
+	recordLayer = "record"
+	listKept    = "list kept"
+	pickKept    = "pick"
+	settleKept  = "settle"
+	discardKept = "discard"
+	restoreKept = "restore"
 )
 
 // A reply is what came of it.
@@ -39,7 +55,13 @@ type reply struct {
 	Clash []string // changed meanwhile by others
 	More  bool     // and others, which are in a list
 	Unfit string   // says of a name that it can be none
+
+	Touched []string // some of what a call has changed in a layer
 }
+
+// maxTouched is how many entries of a layer are looked at for what a call has
+// changed. It is only told.
+const maxTouched = 5000
 
 // errEnded says that there is no holder any more.
 var errEnded = errors.New("the session has ended")
@@ -60,24 +82,29 @@ func (s *Session) Ended() bool {
 
 // ask asks the holder to do something with a layer.
 func (s *Session) ask(a ask) (reply, error) {
-	s.asking.Lock()
-	defer s.asking.Unlock()
-	var got reply
-	if err := s.holder.send(a); err != nil {
-		return got, fmt.Errorf("jail: %w: %w", errEnded, err)
+	got, _, err := s.askFor(a)
+	return got, err
+}
+
+// askFor is ask with files that go along, and those that come back.
+func (s *Session) askFor(a ask, with ...int) (got reply, files []int, err error) {
+	s.holder.asking.Lock()
+	defer s.holder.asking.Unlock()
+	if err := s.holder.send(a, with...); err != nil {
+		return got, nil, fmt.Errorf("jail: %w: %w", errEnded, err)
 	}
-	if _, err := s.holder.receive(&got); err != nil {
-		return got, fmt.Errorf("jail: %w: %w", errEnded, err)
+	if files, err = s.holder.receive(&got); err != nil {
+		return got, nil, fmt.Errorf("jail: %w: %w", errEnded, err)
 	}
 	switch {
 	case got.Error != "" && got.Later:
-		return got, postponed("jail: " + got.Error)
+		return got, files, postponed("jail: " + got.Error)
 	case got.Error != "":
-		return got, errors.New("jail: " + got.Error)
+		return got, files, errors.New("jail: " + got.Error)
 	case got.More:
 		got.Clash, _ = readList[string](a.Layer, clashName)
 	}
-	return got, nil
+	return got, files, nil
 }
 
 // carryOut does what is asked for. Another holder may be at it, whose golem was
@@ -114,6 +141,31 @@ func (a ask) carryOut() (got reply) {
 		_, err = a.Layer.Recover()
 	case removeWork:
 		err = a.Layer.Remove()
+	case flushLayer:
+		err = flush(a.Layer.Seen())
+	case recordLayer:
+		if err = a.Layer.Record(a.Tidy); err == nil {
+			got.Touched, err = a.Layer.Touched(maxTouched)
+		}
+	case listKept:
+		list, unfit := a.Layer.Standing()
+		if err = writeChanges(a.Layer, list); err == nil {
+			err = unfit
+		}
+	case pickKept:
+		var list []layer.Change
+		if list, err = a.Layer.Pick(a.To, a.Picks); err == nil {
+			err = writeChanges(a.To, list)
+		}
+	case settleKept:
+		err = a.Layer.Settle(a.Paths, a.Left)
+	case restoreKept:
+		var list []layer.Change
+		if list, err = readChanges(a.To); err == nil {
+			err = a.Layer.Restore(a.To, list)
+		}
+	case discardKept:
+		err = a.Layer.Discard(a.Paths)
 	default:
 		err = errors.New("no such wish")
 	}

@@ -53,8 +53,9 @@ func Last(layers sandbox.Host) (*Landed, error) {
 const undoingName = "undoing"
 
 // Undo brings back what was there before. It returns the names that have changed
-// since: then nothing has been undone.
-func (l *Landed) Undo(now func() time.Time) (clash []string, err error) {
+// since: then nothing has been undone. What was taken of a session the session has
+// again; k are the layers of one that this golem has open, or nil.
+func (l *Landed) Undo(k *Kept, now func() time.Time) (clash []string, err error) {
 	unlock, err := lockLayers(l.layers)
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (l *Landed) Undo(now func() time.Time) (clash []string, err error) {
 				return err
 			}
 		}
-		stayed, err = s.takeBack(l.work)
+		stayed, err = s.takeBack(l.work, k)
 		return err
 	})
 	switch {
@@ -92,8 +93,11 @@ func (l *Landed) Undo(now func() time.Time) (clash []string, err error) {
 
 // takeBack undoes all of a work, and removes it. It returns the names of what has
 // changed meanwhile, which stays.
-func (s *Session) takeBack(w *work) (stayed []string, err error) {
+func (s *Session) takeBack(w *work, k *Kept) (stayed []string, err error) {
 	if stayed, err = s.each(w, abortWork); err != nil {
+		return nil, err
+	}
+	if err := s.restore(w, k); err != nil {
 		return nil, err
 	}
 	if lastOf(s.policy.Layers) == filepath.Base(w.dir) {
@@ -102,6 +106,27 @@ func (s *Session) takeBack(w *work) (stayed []string, err error) {
 		}
 	}
 	return stayed, errors.Join(w.undecide(), s.forget(w))
+}
+
+// restore gives the session, whose changes a work was made of, those back that were
+// undone. A session that is not there any more gets nothing.
+func (s *Session) restore(w *work, k *Kept) error {
+	for i, l := range w.of {
+		if _, err := os.Lstat(l.Store); err != nil {
+			continue
+		}
+		if k == nil || k.dir != filepath.Dir(l.Store) {
+			k = &Kept{dir: filepath.Dir(l.Store), holder: s}
+		}
+		err := k.alone(func(*Session) error {
+			_, err := s.ask(ask{Do: restoreKept, Layer: l, To: w.layers[i]})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Recover carries on with transactions that were landing, or being undone, when
@@ -200,7 +225,7 @@ func (s *Session) carryOn(dir string) (landed bool, err error) {
 	}
 	switch {
 	case undoing(dir):
-		_, err := s.takeBack(w)
+		_, err := s.takeBack(w, nil)
 		return false, err
 	case strings.HasPrefix(filepath.Base(dir), landedPrefix):
 		return false, errors.Join(w.undecide(), s.forget(w)) // another has landed since
@@ -213,5 +238,5 @@ func (s *Session) carryOn(dir string) (landed bool, err error) {
 	if _, err := s.each(w, recoverWork); err != nil {
 		return false, err
 	}
-	return true, s.keep(w)
+	return true, errors.Join(s.settle(w), s.keep(w))
 }

@@ -96,7 +96,7 @@ func TestSurvivesFullDisk(t *testing.T) {
 				last, err := jail.Last(sandbox.Host(g.layers))
 				check(t, err)
 				both.leave(min(left[0], room%3), min(left[1], room%3))
-				clash, err := last.Undo(time.Now)
+				clash, err := last.Undo(nil, time.Now)
 				if is := g.is(when + ", undo"); clash != nil || is != (err != nil) {
 					t.Errorf("%s: undo: %v, %v, and that it has landed is %v", when, clash, err, is)
 				}

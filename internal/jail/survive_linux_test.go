@@ -163,7 +163,7 @@ func (g *ground) undo(when string) {
 	if err != nil {
 		g.t.Fatalf("%s: undo: %v", when, err)
 	}
-	if clash, err := last.Undo(time.Now); err != nil || clash != nil {
+	if clash, err := last.Undo(nil, time.Now); err != nil || clash != nil {
 		g.t.Fatalf("%s: undo: %v, %v", when, clash, err)
 	}
 	g.old(when + ", undone")
@@ -255,7 +255,7 @@ func TestLander(t *testing.T) {
 			fail(err)
 		}
 		wait()
-		if clash, err := last.Undo(time.Now); err != nil || clash != nil {
+		if clash, err := last.Undo(nil, time.Now); err != nil || clash != nil {
 			fail(fmt.Sprint(clash, err))
 		}
 	case "recover":

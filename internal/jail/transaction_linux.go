@@ -2,7 +2,6 @@ package jail
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +26,9 @@ type work struct {
 	layers []layer.Layer
 	target []string // of each, as commands name it
 	held   *os.File // says that it is in use
+
+	of     []layer.Layer // the layers of a session that the changes were taken from
+	picked [][]string    // and which, of each
 }
 
 // stores are the folders of the layers.
@@ -49,7 +51,7 @@ func (s *Session) newWork() (*work, error) {
 		return nil, err
 	}
 	for _, m := range s.policy.Mounts {
-		if m.Source == "" || !m.Write {
+		if m.Source == "" || !m.Write || m.Kept {
 			continue
 		}
 		l := layer.Layer{Folder: string(m.Source), Store: filepath.Join(w.dir, strconv.Itoa(len(w.layers)))}
@@ -96,16 +98,14 @@ func (s *Session) newFolder() (string, error) {
 type about struct {
 	Layers []layer.Layer
 	Target []string
+	Of     []layer.Layer
+	Picked [][]string
 }
 
 const aboutName = "about.json"
 
 func (w *work) describe() error {
-	data, err := json.Marshal(about{w.layers, w.target})
-	if err != nil {
-		return err
-	}
-	return replace(filepath.Join(w.dir, aboutName), data)
+	return about{w.layers, w.target, w.of, w.picked}.write(w.dir)
 }
 
 // replace writes a file anew: it is what it was or what it is to be, whoever is killed.
@@ -119,18 +119,11 @@ func replace(name string, data []byte) error {
 
 // workAt reads what is written down of a work, which may have been moved since.
 func workAt(dir string) (*work, error) {
-	data, err := os.ReadFile(filepath.Join(dir, aboutName))
-	if err != nil {
-		return nil, err
-	}
-	var a about
-	if err := json.Unmarshal(data, &a); err != nil || len(a.Layers) != len(a.Target) {
-		return nil, fmt.Errorf("%s: not as it was written", aboutName)
-	}
+	a, err := aboutAt(dir)
 	for i := range a.Layers {
 		a.Layers[i].Store = filepath.Join(dir, strconv.Itoa(i))
 	}
-	return &work{dir: dir, layers: a.Layers, target: a.Target}, nil
+	return &work{dir: dir, layers: a.Layers, target: a.Target, of: a.Of, picked: a.Picked}, err
 }
 
 // layered reports whether commands write to layers.
@@ -271,6 +264,9 @@ func (t *Transaction) Land(dropped []string) (clash []string, err error) {
 		err = s.keep(w)
 	}
 	if err == nil && len(clash) == 0 {
+		if t.settle != nil {
+			t.settle() // what stays there is as the folder is now, and no change
+		}
 		return nil, nil
 	}
 	stayed, left := s.giveUp(w)
@@ -310,6 +306,23 @@ func withHolder(layers sandbox.Host, now func() time.Time, do func(*Session) err
 			return err
 		}
 	}
+}
+
+// settle takes out of the layers of a session what has landed of them.
+func (s *Session) settle(w *work) error {
+	for i, paths := range w.picked {
+		if len(paths) == 0 {
+			continue
+		}
+		left, err := readList[string](w.layers[i], droppedName)
+		if err != nil {
+			return err
+		}
+		if _, err := s.ask(ask{Do: settleKept, Layer: w.of[i], Paths: paths, Left: left}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // decidedName is a file of a work that says that its changes land, all of them.
@@ -382,12 +395,12 @@ func (t *Transaction) Content(c Change, most int64) (old, new []byte, err error)
 			continue
 		}
 		if c.Was == layer.File {
-			if old, err = readAtMost(filepath.Join(l.Folder, c.Path), most); err != nil {
+			if old, err = layer.Read(l.Folder, c.Path, most); err != nil {
 				return nil, nil, err
 			}
 		}
 		if c.Kind == layer.File {
-			new, err = readAtMost(filepath.Join(l.Upper(), c.Path), most)
+			new, err = layer.Read(l.Upper(), c.Path, most)
 		}
 		return old, new, err
 	}
@@ -433,17 +446,6 @@ func (t *Transaction) Hash(c Change) string {
 		return fmt.Sprintf("%x", h.Sum(nil))
 	}
 	return ""
-}
-
-func readAtMost(name string, most int64) ([]byte, error) {
-	info, err := os.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > most {
-		return nil, errors.New("too large to be shown")
-	}
-	return os.ReadFile(name)
 }
 
 // lockLayers keeps others from landing and undoing meanwhile.

@@ -21,7 +21,6 @@ type Runner interface {
 	Layered() bool
 	// Run runs a command; one that must be layered writes nothing directly.
 	Run(ctx context.Context, files *sandbox.Sandbox, c jail.Command, layered bool) (jail.Result, error)
-	Undoer
 }
 
 type args struct {
@@ -80,7 +79,7 @@ func Tools(r Runner, rules policy.Shell) []tool.Tool {
 		// What is written directly cannot be taken back, and is not known before.
 		plan.Later, plan.Asks = layered, !layered
 		return plan, nil
-	}), undoTool(r)}
+	})}
 }
 
 // maxCommand is the longest command line; the kernel takes little more.
