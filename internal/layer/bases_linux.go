@@ -37,6 +37,12 @@ type version struct {
 	Open bool  `json:",omitempty"`
 	At   int64 `json:",omitempty"`
 
+	// Of what was copied: how the copy was then; that it could not be copied; that
+	// another folder stands there in the session.
+	Own     own  `json:",omitzero"`
+	Left    bool `json:",omitempty"`
+	Covered bool `json:",omitempty"`
+
 	met bool // there still is a change
 }
 
@@ -79,7 +85,7 @@ type bases struct {
 	texts int        // how many contents are kept
 	bytes int64
 	last  int      // their highest number
-	order []string // the paths in order, nil where they are not yet
+	order []string // the paths in order, nil where one has come since
 }
 
 // What is kept of contents at most.
@@ -144,14 +150,14 @@ func (b *bases) drop(names ...string) {
 		if v := b.all[name]; v != nil {
 			b.count(v, -1)
 			delete(b.all, name)
-			b.torn, b.order = true, nil
+			b.torn = true
 		}
 	}
 }
 
 // paths returns the paths in order.
 func (b *bases) paths() []string {
-	if b.order == nil {
+	if len(b.order) != len(b.all) {
 		b.order = slices.Sorted(maps.Keys(b.all))
 	}
 	return b.order
@@ -159,13 +165,19 @@ func (b *bases) paths() []string {
 
 // below returns the versions of what is in a folder.
 func (b *bases) below(name string) []*version {
-	from, _ := slices.BinarySearch(b.paths(), name+"/")
+	order := b.order // with what was dropped since, so that it need not be made anew
+	if order == nil {
+		order = b.paths()
+	}
+	from, _ := slices.BinarySearch(order, name+"/")
 	var list []*version
-	for _, p := range b.paths()[from:] {
+	for _, p := range order[from:] {
 		if !strings.HasPrefix(p, name+"/") {
 			break
 		}
-		list = append(list, b.all[p])
+		if v := b.all[p]; v != nil {
+			list = append(list, v)
+		}
 	}
 	return list
 }

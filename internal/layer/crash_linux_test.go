@@ -28,9 +28,13 @@ func settle() bool {
 	folder, store, _ := strings.Cut(rest, " ")
 	l := layer.Layer{Folder: folder, Store: store}
 	var err error
-	if do == "undo" {
+	switch do {
+	case "undo":
 		err = l.Undo()
-	} else {
+	case "copy":
+		l.Copied = true
+		_, err = l.Copy(nil, nil)
+	default:
 		var changes []layer.Change
 		if changes, err = l.Changes(); err == nil {
 			err = l.Land(changes, nil)

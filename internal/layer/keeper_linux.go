@@ -73,7 +73,7 @@ func (k *keeper) look(name string, s source, covering bool) (t thing, err error)
 }
 
 // real says what the real folder has.
-func (k *keeper) real(name string) (unix.Stat_t, Kind, error) {
+func (k *store) real(name string) (unix.Stat_t, Kind, error) {
 	st, err := k.lower.stat(name)
 	if k.away(err) {
 		return st, Nothing, nil
