@@ -22,7 +22,8 @@ import (
 )
 
 // Kept are the layers of a session: what its commands and file tools have changed
-// over some folders, in a folder of golem's own, until it lands or is discarded.
+// over some folders, in a folder of golem's own, until it lands or is discarded. A
+// session may have copies of the folders instead.
 //
 // The layers are mounted in a holder when they are first shown, by one golem at a
 // time. To list, take or discard changes nothing needs to be mounted, and another
@@ -36,6 +37,7 @@ type Kept struct {
 
 	mu     sync.Mutex
 	holder *Session   // nil before it is needed
+	mounts bool       // it has mounts of its own
 	shown  []*os.File // of each layer, once it is mounted
 	used   *os.File   // says that they are
 	calls  int        // that run now
@@ -55,33 +57,96 @@ const (
 // Commands that write to them must have this network.
 func OpenKept(dir sandbox.Host, over []Over, network bool, now func() time.Time) (*Kept, error) {
 	k := &Kept{dir: string(dir), network: network, now: now}
+	return k, k.open(over, func(l *layer.Layer, _ Over) error { return l.Keep() })
+}
+
+// OpenCopies is OpenKept for a session that works on copies. It returns what is not in
+// those that were made.
+func OpenCopies(dir sandbox.Host, over []Over, how Copying, now func() time.Time) (k *Kept, left []LeftOut, err error) {
+	k = &Kept{dir: string(dir), now: now}
+	err = k.open(over, func(l *layer.Layer, o Over) error {
+		l.Copied = true
+		list, err := l.Copy(how.Without[o.Target], how.Tell)
+		for _, one := range list {
+			left = append(left, LeftOut{path.Join(o.Target, one.Path), one.Why})
+		}
+		return err
+	})
+	return k, left, err
+}
+
+// open opens what is kept over folders, and makes what is missing. While another golem
+// does the same the error is ErrBusy.
+func (k *Kept) open(over []Over, begin func(*layer.Layer, Over) error) error {
 	if err := os.MkdirAll(k.dir, 0o700); err != nil {
-		return nil, err
+		return err
 	}
-	unlock, err := lockLayers(dir)
-	if err != nil {
-		return nil, err
+	if len(over) > 0 {
+		dir, err := os.Open(k.dir)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		if err := lock(dir, unix.LOCK_EX, busyWait); err != nil {
+			return err
+		}
 	}
-	defer unlock()
 	known, err := aboutAt(k.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return err
 	}
-	made := false
 	for _, o := range over {
-		if i := known.find(o); i < 0 {
-			l := layer.Layer{Folder: string(o.Folder), Store: filepath.Join(k.dir, strconv.Itoa(len(known.Layers)))}
-			if err := l.Keep(); err != nil {
-				return nil, err
-			}
-			known.Layers, known.Target, made = append(known.Layers, l), append(known.Target, o.Target), true
+		if known.find(o) >= 0 {
+			continue
+		}
+		l := layer.Layer{Folder: string(o.Folder), Store: filepath.Join(k.dir, strconv.Itoa(len(known.Layers)))}
+		if err := l.Remove(); err != nil { // what somebody has left who was killed
+			return err
+		}
+		if err := begin(&l, o); err != nil {
+			return err
+		}
+		known.Layers, known.Target = append(known.Layers, l), append(known.Target, o.Target)
+		if err := known.write(k.dir); err != nil {
+			return err
 		}
 	}
 	k.layers, k.target, k.shown = known.Layers, known.Target, make([]*os.File, len(known.Layers))
-	if made {
-		return k, known.write(k.dir)
+	return nil
+}
+
+// mounted reports whether commands see it only through mounts of the holder's: of copies
+// they see the folder itself.
+func (k *Kept) mounted() bool {
+	return k != nil && slices.ContainsFunc(k.layers, func(l layer.Layer) bool { return !l.Copied })
+}
+
+// stand makes the places in copies at which other folders of a policy stand. Where
+// those cannot be mounted they are found through links.
+func (k *Kept) stand(mounts []Mount, level Level) error {
+	if k == nil {
+		return nil
 	}
-	return k, nil
+	for i, l := range k.layers {
+		top := commandName(k.target[i])
+		for _, m := range mounts {
+			rel, ok := strings.CutPrefix(m.Target, top+"/")
+			apart := func(o Mount) bool { // it stands in another one that stands there
+				return len(o.Target) > len(top) && strings.HasPrefix(m.Target, o.Target+"/")
+			}
+			if !ok || !l.Copied || m.Source == "" || strings.HasPrefix(string(m.Source), l.Seen()+"/") || slices.ContainsFunc(mounts, apart) {
+				continue
+			}
+			link := ""
+			if level == Landlock {
+				link = string(m.Source)
+			}
+			if err := l.Stand(rel, link); err != nil {
+				return fmt.Errorf("jail: the place for %s: %w", m.Target, err)
+			}
+		}
+	}
+	return nil
 }
 
 // find returns which layer is over a folder, -1 for none.
@@ -136,10 +201,10 @@ func (k *Kept) Folder(o Over) (*os.File, error) {
 	if k.shown[i] != nil {
 		return k.shown[i], nil
 	}
-	if err := k.use(); err != nil {
+	if err := k.use(k.layers[i]); err != nil {
 		return nil, err
 	}
-	got, files, err := k.holder.askFor(ask{Do: showLayer, Layer: k.layers[i]}, int(k.used.Fd()))
+	got, files, err := k.by(k.layers[i]).askFor(ask{Do: showLayer, Layer: k.layers[i]}, int(k.used.Fd()))
 	if err != nil {
 		return nil, err
 	}
@@ -150,24 +215,35 @@ func (k *Kept) Folder(o Over) (*os.File, error) {
 	return k.shown[i], nil
 }
 
-// use takes the layers for this golem, and starts the holder.
-func (k *Kept) use() error {
-	if k.used != nil {
-		return nil
+// use takes the layers for this golem, and starts the holder that a layer needs.
+func (k *Kept) use(l layer.Layer) (err error) {
+	if k.used == nil {
+		if k.used, err = lockFile(filepath.Join(k.dir, usedName), unix.LOCK_EX, busyWait); err != nil {
+			return err
+		}
 	}
-	used, err := lockFile(filepath.Join(k.dir, usedName), unix.LOCK_EX, busyWait)
-	if err != nil {
-		return err
+	if l.Copied || k.mounts {
+		return nil
 	}
 	if k.holder != nil { // one that cannot mount
 		k.holder.Close()
 	}
 	if k.holder, err = startKeeper(keepingOf(k.network), Policy{}, k.now); err != nil {
-		used.Close()
+		k.used.Close()
+		k.used = nil
 		return err
 	}
-	k.used = used
+	k.mounts = true
 	return nil
+}
+
+// by returns who does something with a layer while it is worked on: the holder that
+// has it, and with a copy this process.
+func (k *Kept) by(l layer.Layer) *Session {
+	if l.Copied {
+		return unheld(Policy{}, k.now)
+	}
+	return k.holder
 }
 
 // busyWait is how long others are waited for.
@@ -203,15 +279,11 @@ func lock(f *os.File, how int, most time.Duration) error {
 }
 
 // helper returns a holder for work that needs no mount.
-func (k *Kept) helper() (*Session, error) {
+func (k *Kept) helper() *Session {
 	if k.holder == nil {
-		s, err := startHolder(Policy{}, k.now)
-		if err != nil {
-			return nil, err
-		}
-		k.holder = s
+		k.holder = startHelper(Policy{}, k.now)
 	}
-	return k.holder, nil
+	return k.holder
 }
 
 // Enter is called before something is looked at or changed in the layers, and what
@@ -231,7 +303,7 @@ func (k *Kept) Enter(fresh, changes bool) (leave func() error, err error) {
 		if k.shown[i] == nil || !fresh {
 			continue
 		}
-		if _, err := k.holder.ask(ask{Do: flushLayer, Layer: l}); err != nil {
+		if _, err := k.by(l).ask(ask{Do: flushLayer, Layer: l}); err != nil {
 			k.left(false)
 			return nil, err
 		}
@@ -260,7 +332,7 @@ func (k *Kept) left(changed bool) (err error) {
 	k.last = nil
 	for i, l := range k.layers {
 		if changed && k.shown[i] != nil {
-			got, e := k.holder.ask(ask{Do: recordLayer, Layer: l, Tidy: k.calls == 0})
+			got, e := k.by(l).ask(ask{Do: recordLayer, Layer: l, Tidy: k.calls == 0})
 			err = errors.Join(err, e)
 			for _, name := range got.Touched {
 				k.last = append(k.last, path.Join(k.target[i], name))
@@ -301,11 +373,7 @@ func (k *Kept) alone(do func(*Session) error) error {
 		return err
 	}
 	defer lock(call, unix.LOCK_SH, 0)
-	s, err := k.helper()
-	if err != nil {
-		return err
-	}
-	return do(s)
+	return do(k.helper())
 }
 
 // Changes lists what the session keeps, over the folders as they are now. Names that
@@ -313,12 +381,8 @@ func (k *Kept) alone(do func(*Session) error) error {
 func (k *Kept) Changes() (list []Standing, unfit string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s, err := k.helper()
-	if err != nil {
-		return nil, "", err
-	}
 	for i, l := range k.layers {
-		a, err := s.ask(ask{Do: listKept, Layer: l})
+		a, err := k.helper().ask(ask{Do: listKept, Layer: l})
 		if err != nil {
 			return nil, "", err
 		}
@@ -347,7 +411,7 @@ func (k *Kept) Texts(c Standing, most int64) (base, real, own []byte) {
 			real, _ = layer.Read(l.Folder, c.Path, most)
 		}
 		if c.Kind == layer.File {
-			own, _ = layer.Read(l.Upper(), c.Path, most)
+			own, _ = layer.Read(l.Own(), c.Path, most)
 		}
 	}
 	return base, real, own
@@ -490,7 +554,7 @@ func (k *Kept) Close() error {
 	if k.used != nil {
 		k.used.Close()
 	}
-	k.holder, k.used, k.shown = nil, nil, make([]*os.File, len(k.layers))
+	k.holder, k.mounts, k.used, k.shown = nil, false, nil, make([]*os.File, len(k.layers))
 	return err
 }
 
@@ -501,12 +565,20 @@ func (k *Kept) Remove() error {
 		return err
 	}
 	defer used.Close()
+	dir, err := os.Open(k.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := lock(dir, unix.LOCK_EX, 0); err != nil {
+		return err
+	}
 	return k.alone(func(s *Session) error {
 		for _, l := range k.layers {
 			if _, err := s.ask(ask{Do: removeWork, Layer: l}); err != nil {
 				return err
 			}
 		}
-		return os.RemoveAll(k.dir)
+		return layer.Layer{Store: k.dir}.Remove()
 	})
 }

@@ -15,6 +15,11 @@ type Kept struct{}
 // OpenKept returns an error.
 func OpenKept(sandbox.Host, []Over, bool, func() time.Time) (*Kept, error) { return nil, errNoLayers }
 
+// OpenCopies returns an error.
+func OpenCopies(sandbox.Host, []Over, Copying, func() time.Time) (*Kept, []LeftOut, error) {
+	return nil, nil, errNoLayers
+}
+
 // Through returns nothing.
 func (*Kept) Through(Over) sandbox.Host { return "" }
 

@@ -66,6 +66,42 @@ func (l Layer) Copy(without []string, tell func(Progress) error) (left []Left, e
 	return c.left, os.Rename(l.Seen()+".new", l.Seen())
 }
 
+// Stand makes the place in a copy at which another folder stands: an empty folder to
+// mount it on, or, where nothing can be mounted, a link to it. What a command has put
+// there instead of that link gets another name.
+func (l Layer) Stand(name string, link string) error {
+	t, err := openTree(l.Seen())
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	now, broken := t.link(name)
+	if now == link {
+		return nil // with no link none is wanted
+	}
+	err = t.within(name, func(dir int, base string) error {
+		how := 0
+		if broken != nil {
+			how = unix.AT_REMOVEDIR
+		}
+		err := unix.Unlinkat(dir, base, how)
+		for other := base + "~"; err == unix.ENOTEMPTY || err == unix.ENOTDIR || err == unix.EEXIST; other += "~" {
+			err = rename(dir, base, dir, other, unix.RENAME_NOREPLACE)
+		}
+		if err != nil && err != unix.ENOENT {
+			return err
+		}
+		if link == "" {
+			return unix.Mkdirat(dir, base, 0o755)
+		}
+		return unix.Symlinkat(link, dir, base)
+	})
+	if err != nil {
+		return err
+	}
+	return l.Stamp() // no call has changed that
+}
+
 // A copier copies things from one folder to the same names in another.
 type copier struct {
 	from, to *tree

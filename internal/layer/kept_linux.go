@@ -52,7 +52,7 @@ type store struct {
 	picks *picks
 }
 
-func (s *store) own() *store { return s }
+func (k *store) own() *store { return k }
 
 func (l Layer) store(how int) (s *store, err error) {
 	s = &store{Layer: l, reader: reader{skips: true}}
@@ -88,10 +88,10 @@ func (l Layer) store(how int) (s *store, err error) {
 	return s, err
 }
 
-func (s *store) close() {
-	s.upper.close()
-	s.lower.close()
-	s.lock.Close()
+func (k *store) close() {
+	k.upper.close()
+	k.lower.close()
+	k.lock.Close()
 }
 
 // Keep makes the store of a kept layer, where it is missing.

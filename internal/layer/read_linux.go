@@ -77,6 +77,7 @@ func (l Layer) Touched(visits int) (names []string, err error) {
 		}
 		if l.Copied && dir.Mtim.Nano() >= since {
 			names = append(names, l.missing(lower, queue[0], list)...)
+			slices.Sort(names)
 		}
 	}
 	return names, nil
