@@ -135,13 +135,18 @@ func call(t *testing.T, door *forge.Door, may bool, name string, args map[string
 
 // TestSessionOverRepository makes two hundred calls as an agent would, over several
 // processes' worth of doors. The folder does not change before the changes are
-// applied, and is then exactly what the session saw.
+// applied, and is then exactly what the session saw. On a copy it is the same.
 func TestSessionOverRepository(t *testing.T) {
+	t.Run("layer", func(t *testing.T) { overRepository(t, forge.Visit{}, 200) })
+	t.Run("copy", func(t *testing.T) { overRepository(t, forge.Visit{Copy: true}, 75) })
+}
+
+func overRepository(t *testing.T, visit forge.Visit, calls int) {
 	dir, open := repository(t)
 	before := treeOf(t, dir)
 	random := rand.New(rand.NewPCG(6, 2026))
 	var door *forge.Door
-	for i := range 200 {
+	for i := range calls {
 		if i%25 == 0 { // another process takes the session up
 			if door != nil {
 				if err := door.Close(); err != nil {
@@ -149,9 +154,10 @@ func TestSessionOverRepository(t *testing.T) {
 				}
 			}
 			var err error
-			if door, err = open().Door(forge.Visit{}); err != nil {
+			if door, err = open().Door(visit); err != nil {
 				t.Fatal(err)
 			}
+			visit = forge.Visit{} // the session knows what it is
 		}
 		agentCall(t, door, random, i)
 	}
@@ -161,7 +167,7 @@ func TestSessionOverRepository(t *testing.T) {
 	// What the session sees, by a command that copies it out of the layer.
 	seen := filepath.Join(t.TempDir(), "seen")
 	copyOut(t, door, seen)
-	if changed := differences(treeOf(t, seen), before); len(changed) < 50 {
+	if changed := differences(treeOf(t, seen), before); len(changed) < calls/4 {
 		t.Errorf("only %d changes: %q", len(changed), changed)
 	}
 	r := call(t, door, false, "apply_changes", map[string]any{})

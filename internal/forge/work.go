@@ -60,6 +60,9 @@ func (p *Program) work(v Visit, network bool) (*work, error) {
 		w.kept.Remove()
 		os.RemoveAll(s.dir)
 	}
+	if errors.Is(err, jail.ErrBusy) {
+		err = busy("session")
+	}
 	return w, err
 }
 
@@ -94,12 +97,9 @@ func (w *work) copies(p *Program, over []jail.Over, tell func(layer.Progress) er
 		w.news = append(w.news, "not in the copy: "+sandbox.Shown(l.Name)+": "+l.Why)
 	}
 	var full *layer.NoRoom
-	switch {
-	case errors.As(err, &full):
+	if errors.As(err, &full) {
 		return &sandbox.Error{Op: "copy", Code: sandbox.ErrLimit, Hint: "a copy needs " + tool.Amount(full.Needs) + ", and " + tool.Amount(full.Free) +
 			" are free where the state folder is; nothing was copied; name another place for it: --state DIR or GOLEM_STATE"}
-	case errors.Is(err, jail.ErrBusy):
-		return busy("")
 	}
 	return err
 }

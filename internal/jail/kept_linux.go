@@ -61,7 +61,8 @@ func OpenKept(dir sandbox.Host, over []Over, network bool, now func() time.Time)
 }
 
 // OpenCopies is OpenKept for a session that works on copies. It returns what is not in
-// those that were made.
+// those that were made now, and what others lack where other folders do not stand any
+// more.
 func OpenCopies(dir sandbox.Host, over []Over, how Copying, now func() time.Time) (k *Kept, left []LeftOut, err error) {
 	k = &Kept{dir: string(dir), now: now}
 	err = k.open(over, func(l *layer.Layer, o Over) error {
@@ -72,6 +73,21 @@ func OpenCopies(dir sandbox.Host, over []Over, how Copying, now func() time.Time
 		}
 		return err
 	})
+	for _, o := range over {
+		i := about{Layers: k.layers, Target: k.target}.find(o)
+		if err != nil || i < 0 {
+			break
+		}
+		covered, err := k.layers[i].Covered()
+		if err != nil {
+			return k, left, err
+		}
+		for _, name := range covered {
+			if !slices.Contains(how.Without[o.Target], name) {
+				left = append(left, LeftOut{path.Join(o.Target, name), "another mount stood there when it was made, and what is changed there now is not kept; --session new --copy makes another"})
+			}
+		}
+	}
 	return k, left, err
 }
 

@@ -2,13 +2,16 @@ package layer
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -60,16 +63,41 @@ func (l Layer) Copy(without []string, tell func(Progress) error) (left []Left, e
 			c.bases.put(&version{Path: name, Covered: true})
 		}
 	}
-	if err := errors.Join(c.bases.flush(), l.Stamp()); err != nil {
+	covered, err := json.Marshal(slices.Sorted(maps.Keys(c.without)))
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(c.bases.flush(), os.WriteFile(l.Store+"/"+coveredName, covered, 0o600), l.Stamp()); err != nil {
 		return nil, c.full(err)
 	}
 	return c.left, os.Rename(l.Seen()+".new", l.Seen())
 }
 
+// Covered returns the paths that were not copied because other folders would stand
+// there.
+func (l Layer) Covered() (list []string, err error) {
+	data, err := os.ReadFile(l.Store + "/" + coveredName)
+	if err != nil {
+		return nil, err
+	}
+	return list, json.Unmarshal(data, &list)
+}
+
 // Stand makes the place in a copy at which another folder stands: an empty folder to
 // mount it on, or, where nothing can be mounted, a link to it. What a command has put
-// there instead of that link gets another name.
+// there instead of that link gets another name. A place that was copied stays as it is,
+// and can have no link.
 func (l Layer) Stand(name string, link string) error {
+	covered, err := l.Covered()
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(covered, name) {
+		if link == "" {
+			return nil
+		}
+		return errors.New("nothing stood there when the copy was made; --session new --copy makes another")
+	}
 	t, err := openTree(l.Seen())
 	if err != nil {
 		return err

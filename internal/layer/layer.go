@@ -37,6 +37,7 @@ const (
 	undoneName  = "undone"
 	seenName    = "seen" // where the overlay of a kept layer is mounted
 	copyName    = "copy" // a copy of the folder, where that is kept
+	coveredName = "covered"
 	textsName   = "base" // contents that files were changed from, numbered
 	basesName   = "bases"
 	picksName   = "picked"

@@ -91,6 +91,9 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	if err != nil {
 		return r, err
 	}
+	if f.copy && door.Session == nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: --copy is without effect: no mount of this program has mode: overlay")
+	}
 	for _, note := range door.News {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
