@@ -60,37 +60,6 @@ func OpenKept(dir sandbox.Host, over []Over, network bool, now func() time.Time)
 	return k, k.open(over, func(l *layer.Layer, _ Over) error { return l.Keep() })
 }
 
-// OpenCopies is OpenKept for a session that works on copies. It returns what is not in
-// those that were made now, and what others lack where other folders do not stand any
-// more.
-func OpenCopies(dir sandbox.Host, over []Over, how Copying, now func() time.Time) (k *Kept, left []LeftOut, err error) {
-	k = &Kept{dir: string(dir), now: now}
-	err = k.open(over, func(l *layer.Layer, o Over) error {
-		l.Copied = true
-		list, err := l.Copy(how.Without[o.Target], how.Tell)
-		for _, one := range list {
-			left = append(left, LeftOut{path.Join(o.Target, one.Path), one.Why})
-		}
-		return err
-	})
-	for _, o := range over {
-		i := about{Layers: k.layers, Target: k.target}.find(o)
-		if err != nil || i < 0 {
-			break
-		}
-		covered, err := k.layers[i].Covered()
-		if err != nil {
-			return k, left, err
-		}
-		for _, name := range covered {
-			if !slices.Contains(how.Without[o.Target], name) {
-				left = append(left, LeftOut{path.Join(o.Target, name), "another mount stood there when it was made, and what is changed there now is not kept; --session new --copy makes another"})
-			}
-		}
-	}
-	return k, left, err
-}
-
 // open opens what is kept over folders, and makes what is missing. While another golem
 // does the same the error is ErrBusy.
 func (k *Kept) open(over []Over, begin func(*layer.Layer, Over) error) error {
@@ -128,40 +97,6 @@ func (k *Kept) open(over []Over, begin func(*layer.Layer, Over) error) error {
 		}
 	}
 	k.layers, k.target, k.shown = known.Layers, known.Target, make([]*os.File, len(known.Layers))
-	return nil
-}
-
-// mounted reports whether commands see it only through mounts of the holder's: of copies
-// they see the folder itself.
-func (k *Kept) mounted() bool {
-	return k != nil && slices.ContainsFunc(k.layers, func(l layer.Layer) bool { return !l.Copied })
-}
-
-// stand makes the places in copies at which other folders of a policy stand. Where
-// those cannot be mounted they are found through links.
-func (k *Kept) stand(mounts []Mount, level Level) error {
-	if k == nil {
-		return nil
-	}
-	for i, l := range k.layers {
-		top := commandName(k.target[i])
-		for _, m := range mounts {
-			rel, ok := strings.CutPrefix(m.Target, top+"/")
-			apart := func(o Mount) bool { // it stands in another one that stands there
-				return len(o.Target) > len(top) && strings.HasPrefix(m.Target, o.Target+"/")
-			}
-			if !ok || !l.Copied || m.Source == "" || strings.HasPrefix(string(m.Source), l.Seen()+"/") || slices.ContainsFunc(mounts, apart) {
-				continue
-			}
-			link := ""
-			if level == Landlock {
-				link = string(m.Source)
-			}
-			if err := l.Stand(rel, link); err != nil {
-				return fmt.Errorf("jail: the place for %s: %w", m.Target, err)
-			}
-		}
-	}
 	return nil
 }
 
