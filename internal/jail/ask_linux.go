@@ -33,6 +33,7 @@ const (
 	listWork    = "list"
 	prepareWork = "prepare"
 	finishWork  = "finish"
+	clearWork   = "clear"
 	abortWork   = "abort"
 	mayUndo     = "may undo"
 	recoverWork = "recover"
@@ -112,7 +113,7 @@ func (s *Session) askFor(a ask, with ...int) (got reply, files []int, err error)
 func (a ask) carryOut() (got reply) {
 	var err error
 	switch a.Do {
-	case prepareWork, finishWork, abortWork, recoverWork, removeWork:
+	case prepareWork, finishWork, clearWork, abortWork, recoverWork, removeWork:
 		if held, err := lockFolder(a.Layer.Store); err == nil {
 			defer held.Close()
 		}
@@ -133,6 +134,8 @@ func (a ask) carryOut() (got reply) {
 		}
 	case finishWork:
 		err = a.Layer.Finish()
+	case clearWork:
+		err = a.Layer.Clear()
 	case abortWork:
 		err = a.Layer.Abort()
 	case mayUndo:

@@ -111,8 +111,7 @@ func (a about) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(dir, aboutName)
-	return errors.Join(os.WriteFile(name+".new", data, 0o600), os.Rename(name+".new", name))
+	return replace(filepath.Join(dir, aboutName), data)
 }
 
 // Through is where commands find the layer over a folder.

@@ -137,11 +137,17 @@ func Recover(layers sandbox.Host, now func() time.Time) (n int, err error) {
 	if len(list) == 0 {
 		return 0, err
 	}
-	unlock, err := lockLayers(layers) // somebody may be at it
-	if err != nil {
-		return 0, err
+	// Somebody may be at it. Litter alone is not waited for.
+	held, ok := seize(string(layers))
+	if !ok && !slices.ContainsFunc(list, halfDone) {
+		return 0, nil
 	}
-	defer unlock()
+	if !ok {
+		if held, err = lockFolder(string(layers)); err != nil {
+			return 0, err
+		}
+	}
+	defer held.Close()
 	if list, err = leftBehind(layers); len(list) == 0 {
 		return 0, err
 	}

@@ -261,13 +261,16 @@ func (t *Transaction) Land(dropped []string) (clash []string, err error) {
 		}
 	}
 	if err == nil && len(clash) == 0 {
-		err = s.keep(w)
-	}
-	if err == nil && len(clash) == 0 {
-		if t.settle != nil {
-			t.settle() // what stays there is as the folder is now, and no change
+		if _, err = s.each(w, clearWork); err == nil {
+			err = s.keep(w)
 		}
-		return nil, nil
+		// What cannot be taken back any more has landed: the next golem does the rest.
+		if err == nil || slices.ContainsFunc(w.layers, layer.Layer.Final) {
+			if t.settle != nil {
+				t.settle() // what stays there is as the folder is now, and no change
+			}
+			return nil, nil
+		}
 	}
 	stayed, left := s.giveUp(w)
 	if left != nil {

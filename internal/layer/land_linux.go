@@ -106,7 +106,10 @@ func (l Layer) Land(changes []Change, dropped []string) error {
 	if err := l.Prepare(changes, dropped); err != nil {
 		return err
 	}
-	return l.Finish()
+	if err := l.Finish(); err != nil {
+		return err
+	}
+	return l.Clear()
 }
 
 // Prepare is the first half of Land: it looks for conflicts and writes down what is
@@ -134,7 +137,7 @@ func (l Layer) Prepare(changes []Change, dropped []string) error {
 }
 
 // Finish is the second half of Land. What cannot be moved is an error, and then
-// all is as it was.
+// all is as it was. Until Clear it can be aborted.
 func (l Layer) Finish() error {
 	moves, o, err := l.resume()
 	if err != nil {
@@ -159,8 +162,11 @@ func (l Layer) Finish() error {
 // Abort brings back what was moved, if anything was, and forgets what was to be.
 // What somebody has changed after it was moved stays, and is told in a Conflict.
 func (l Layer) Abort() error {
-	if !there(l.Store + "/" + movesName) {
+	if !l.Begun() {
 		return l.clearCarried()
+	}
+	if l.Final() {
+		return ErrFinal
 	}
 	moves, o, err := l.resume()
 	if err != nil {
@@ -211,7 +217,7 @@ func (l Layer) Check(changes []Change, dropped []string) error {
 func (l Layer) Recover() (bool, error) {
 	undoing := there(l.Store+"/"+undoneName+".begun") && !there(l.Store+"/"+undoneName)
 	if there(l.Store+"/"+landedName) && !undoing {
-		return false, l.clearCarried()
+		return false, l.Clear()
 	}
 	moves, o, err := l.resume()
 	if errors.Is(err, fs.ErrNotExist) && moves == nil {
@@ -224,7 +230,7 @@ func (l Layer) Recover() (bool, error) {
 	if undoing {
 		return true, o.unfinish(moves)
 	}
-	return true, o.finish(moves)
+	return true, errors.Join(o.finish(moves), l.Clear())
 }
 
 // Pending reports whether something was interrupted.
@@ -267,7 +273,7 @@ func (l Layer) Undo() error {
 
 // CheckUndo returns the Conflict that Undo would meet, nil for none.
 func (l Layer) CheckUndo() error {
-	if there(l.Store + "/" + finalName) {
+	if l.Final() {
 		return ErrFinal
 	}
 	moves, o, err := l.resume()
