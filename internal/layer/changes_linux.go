@@ -402,7 +402,8 @@ func (r *reader) same(name string, st, low unix.Stat_t) (bool, error) {
 		files[i] = os.NewFile(uintptr(fd), name)
 		defer files[i].Close()
 	}
-	a, b := make([]byte, 64<<10), make([]byte, 64<<10)
+	size := max(1, min(st.Size, 64<<10))
+	a, b := make([]byte, size), make([]byte, size)
 	for {
 		n, err := io.ReadFull(files[0], a)
 		m, errB := io.ReadFull(files[1], b)

@@ -332,11 +332,14 @@ func (k *keeper) single(t thing) (stays bool, err error) {
 		t.version, t.noted = k.closed(t), false
 	}
 	if k.judge {
-		idle, err := k.idle(t)
+		idle := t.landed && t.landing.whole(t.st)
+		if !idle {
+			idle, err = k.idle(t)
+		}
 		if err != nil {
 			return false, err
 		}
-		if idle || t.landed && t.landing.whole(t.st) {
+		if idle {
 			return k.leaves(t), nil
 		}
 	}
@@ -441,6 +444,7 @@ func (k *keeper) both(t thing) (stays bool, err error) {
 	}
 	k.note(t)
 	s := t.source(k.since)
+	marked := covering && !k.tidy
 	switch {
 	case s.from == nothing:
 		// The session has made it where nothing was: it has deleted nothing in it.
@@ -460,7 +464,7 @@ func (k *keeper) both(t thing) (stays bool, err error) {
 		return true, nil
 	}
 	stays, err = k.inside(t.name, s, covering)
-	if err != nil || covering {
+	if err != nil || marked {
 		return true, err
 	}
 	same := bits(t.st) == bits(t.low)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -230,6 +232,8 @@ func TestStanding(t *testing.T) {
 		{"~mkdir x; mv x n; echo x > n/x|!mkdir n; echo y > n/y", "create n/x file"},
 		{"~echo x > sub/n; rm sub/c|!rm -r sub", "create sub folder!, create sub/n file!"},
 		{"~rm sub/c|!rm -r sub", ""},
+		{"~echo x > n|!mkdir n; echo y > n/y|~rm n; mkdir n|>true", ""},
+		{"~echo x > n|!mkdir n; echo y > n/y|~rm n; mkdir n; echo x > n/x|>true", "create n/x file"},
 		{"!head -c 2000000 /dev/zero > large|~touch large|~true|>true|!echo y > large", ""},
 		{"!head -c 2000000 /dev/zero > large|>echo x >> large|~truncate -s 2000000 large|~true|>true|!echo y > large", ""},
 	} {
@@ -605,11 +609,7 @@ func TestDiscard(t *testing.T) {
 		// What lands of the rest makes the real folder what is seen.
 		list, err := b.Standing()
 		check(t, err)
-		var picks []layer.Pick
-		for _, c := range list {
-			picks = append(picks, layer.Pick{Path: c.Path})
-		}
-		check(t, b.pickAndLand(picks...))
+		check(t, b.pickAndLand(picksOf(list)...))
 		if got := look(t, b.Folder); got != seen {
 			t.Errorf("%s, %s: landed\n%s\nwant\n%s", test.steps, test.paths, got, seen)
 		}
@@ -762,4 +762,185 @@ func TestKeepAgain(t *testing.T) {
 	if files, size, err := b.Usage(); files != 1 || size != 2 || err != nil {
 		t.Errorf("%d files, %d bytes, %v", files, size, err)
 	}
+}
+
+// TestKeptKilled kills what puts a layer in order, settles what has landed, and
+// discards, at any moment: when it is done again all is as if nothing had happened.
+func TestKeptKilled(t *testing.T) {
+	const files, kills = 100, 15
+	middle := 0
+	for _, do := range []string{"record", "settle", "discard"} {
+		took := time.Hour
+		for i := range kills {
+			b := newKept(t)
+			for i := range files {
+				check(t, os.WriteFile(fmt.Sprintf("%s/many/f%d", b.Folder, i), []byte("mine\n"), 0o644))
+			}
+			check(t, b.Stamp())
+			b.flush()
+			run(t, b.Seen(), "rm -r many sub; mkdir -p many/new sub/deep")
+			for i := range files {
+				check(t, os.WriteFile(fmt.Sprintf("%s/many/f%d", b.Seen(), i), []byte{"mine\n"[i%5], "mine\n"[i%2]}, 0o644))
+				check(t, os.WriteFile(fmt.Sprintf("%s/many/new/f%d", b.Seen(), i), []byte("x\n"), 0o644))
+				if i%2 == 0 {
+					check(t, os.Remove(fmt.Sprintf("%s/many/f%d", b.Seen(), i)))
+				}
+			}
+			if do != "record" {
+				check(t, b.Record(true))
+			}
+			before, seen := b.standing(), b.view()
+			switch do {
+			case "settle":
+				list, err := b.Standing()
+				check(t, err)
+				to, list, err := b.pick(picksOf(list)...)
+				check(t, err)
+				check(t, to.Prepare(list, nil))
+				check(t, to.Finish())
+				before = ""
+			case "discard":
+				before, seen = "", look(t, b.Folder)
+			}
+			state := func() string {
+				return output(t, b.Store, "find upper dropped 2>/dev/null | sort; cat bases picked 2>/dev/null || :")
+			}
+			begun := state()
+			began := time.Now()
+			if i == 0 {
+				b.killed(do, took)
+				took = time.Since(began)
+			} else {
+				b.killed(do, took/4+rand.N(took))
+			}
+			stopped := state()
+			switch do {
+			case "settle":
+				check(t, b.Settle([]string{"."}))
+			case "discard":
+				if err := b.Discard([]string{"many", "sub"}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Fatal(err)
+				}
+			}
+			check(t, b.Record(true))
+			if stopped != begun && stopped != state() {
+				middle++
+			}
+			if got := b.standing(); got != before {
+				t.Fatalf("%s: changes\n%s\nwant\n%s", do, got, before)
+			}
+			if got := b.view(); got != seen {
+				t.Fatalf("%s: seen\n%s\nwant\n%s", do, got, seen)
+			}
+			b.unmount()
+		}
+	}
+	if middle == 0 {
+		t.Error("no kill hit the middle: this test sees nothing")
+	}
+}
+
+// picksOf picks all of a list.
+func picksOf(list []layer.Change) (picks []layer.Pick) {
+	for _, c := range list {
+		picks = append(picks, layer.Pick{Path: c.Path})
+	}
+	return picks
+}
+
+// TestKeptLeft: whatever a command leaves, nothing hangs, nothing is followed, and
+// what can land lands.
+func TestKeptLeft(t *testing.T) {
+	const script = `mkdir -p n/dark n/deep; echo x > n/dark/f; ln n/dark/f n/hard; ln -s /etc n/etc; ln -s ../../.. n/deep/up; printf x > 'n/a
+b'; cp /bin/true n/su; chmod 4755 n/su; chmod 000 n/dark; rm -r sub; ln -s /etc sub; rm b; ln -s /etc/passwd b; echo x > many/6; chmod 000 many`
+	b, plain := newKept(t), t.TempDir()+"/real"
+	check(t, os.Mkdir(plain, 0o755))
+	run(t, plain, start+"; "+script+"; chmod 755 n/su")
+	b.call(script + `; mkfifo p n/p; rm a; mkfifo a; python3 -c "
+import socket
+for s in 's', 'n/s': socket.socket(socket.AF_UNIX).bind(s)"`)
+	run(t, plain, "rm a; cp "+b.Folder+"/a a")
+	list, err := b.Standing()
+	check(t, err)
+	var special []string
+	for _, c := range list {
+		if c.Kind == layer.Special {
+			special = append(special, c.Path)
+		}
+	}
+	if got, want := strings.Join(special, " "), "a n/p n/s p s"; got != want {
+		t.Errorf("special are %q, want %q", got, want)
+	}
+	check(t, b.pickAndLand(picksOf(list)...))
+	if got, want := look(t, b.Folder), look(t, plain); got != strings.ReplaceAll(want, plain, b.Folder) {
+		t.Errorf("landed\n%s\nwant\n%s", got, want)
+	}
+	if got, want := b.standing(), "change a special, create n/p special, create n/s special, create p special, create s special"; got != want {
+		t.Errorf("left %q, want %q", got, want)
+	}
+	check(t, b.Discard([]string{"a", "n", "p", "s"}))
+	if got, want := b.view(), look(t, b.Folder); got != want {
+		t.Errorf("discarded\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestPickLate: what the user changes after something was picked is not landed over,
+// and what the session writes then does not land.
+func TestPickLate(t *testing.T) {
+	b := newKept(t)
+	b.call("echo x > a; echo x > b")
+	to, list, err := b.pick(layer.Pick{Path: "a"}, layer.Pick{Path: "b"})
+	check(t, err)
+	run(t, b.Folder, "echo y > a")
+	var conflict *layer.Conflict
+	if err := to.Prepare(list, nil); !errors.As(err, &conflict) || strings.Join(conflict.Paths, " ") != "a" {
+		t.Errorf("got %v, want a conflict at a", err)
+	}
+	to, list, err = b.pick(layer.Pick{Path: "a", Over: true}, layer.Pick{Path: "b"})
+	check(t, err)
+	run(t, b.Seen(), "echo z >> b")
+	check(t, to.Prepare(list, nil))
+	check(t, to.Finish())
+	if got := output(t, b.Folder, "cat a b"); got != "x\nx\n" {
+		t.Errorf("landed %q", got)
+	}
+	check(t, b.Record(true))
+	check(t, b.Settle([]string{"a", "b"}))
+	if got := b.standing(); got != "change b file" {
+		t.Errorf("left %q", got)
+	}
+	if got, err := b.BaseText("b"); err != nil || string(got) != "x\n" {
+		t.Errorf("b was changed from %q, %v", got, err)
+	}
+}
+
+// TestKeptElsewhere: the store may be on another file system.
+func TestKeptElsewhere(t *testing.T) {
+	b := newKept(t)
+	b.unmount()
+	elsewhere := t.TempDir()
+	check(t, unix.Mount("golem", elsewhere, "tmpfs", 0, ""))
+	t.Cleanup(func() { unix.Unmount(elsewhere, unix.MNT_DETACH) })
+	b.Store = elsewhere + "/store"
+	check(t, b.Keep())
+	b.mount()
+	b.steps(">echo x > a; rm -r sub; mkdir -p sub/deep n; echo x > n/x; chmod 700 many; touch b", "!echo y > b; echo y > sub/y")
+	if got, want := b.standing(), "change a file, mode many folder, create n folder, create n/x file, delete sub/c, delete sub/deep/d"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	to := layer.Layer{Folder: b.Folder, Store: elsewhere + "/landing"}
+	check(t, to.Begin())
+	list, err := b.Pick(to, []layer.Pick{{Path: "a"}, {Path: "n"}, {Path: "sub/c"}})
+	check(t, err)
+	check(t, to.Prepare(list, nil))
+	check(t, to.Finish())
+	seen := b.view()
+	check(t, b.Settle([]string{"a", "n", "sub/c"}))
+	if got, want := b.standing(), "mode many folder, delete sub/deep/d"; got != want {
+		t.Errorf("left %q, want %q", got, want)
+	}
+	if got := b.view(); got != seen {
+		t.Errorf("seen\n%s\nwant\n%s", got, seen)
+	}
+	b.unmount()
 }

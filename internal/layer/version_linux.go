@@ -102,9 +102,7 @@ func (k *keeper) derive(t thing, s source) *version {
 		v.Unknown = true
 	case s.from == nothing:
 	case t.was == Nothing && (s.hidden || (t.kind == File || t.kind == Folder) && k.copied(t.name)):
-		// It may have been there, and gone since.
-		in, err := k.lower.stat(path.Dir(t.name))
-		v.Unknown = err != nil || in.Ctim.Nano() >= s.at
+		v.Unknown = k.mayHaveGone(t.name, s.at)
 	case t.was == Nothing:
 	case t.kind == Folder && t.was == Folder && !s.hidden && !k.hides(t.name):
 		if t.low.Ctim.Nano() >= s.at && !k.copied(t.name) {
@@ -120,6 +118,18 @@ func (k *keeper) derive(t thing, s source) *version {
 		}
 	}
 	return v
+}
+
+// mayHaveGone reports whether something that the real folder does not have may have
+// been there at a time: a folder above has changed since.
+func (k *keeper) mayHaveGone(name string, at int64) bool {
+	for {
+		name = path.Dir(name)
+		in, kind, err := k.real(name)
+		if err != nil || kind == Folder {
+			return err != nil || in.Ctim.Nano() >= at
+		}
+	}
 }
 
 // closed returns the version of something where both had a folder and where the
