@@ -2,6 +2,7 @@ package jail
 
 import (
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type Kept struct {
 	dir     string
 	layers  []layer.Layer
 	target  []string // of each, as the sandbox names it
+	all     about    // with those that are over other folders
 	network bool
 	now     func() time.Time
 
@@ -50,14 +52,23 @@ const (
 	callName = "call"
 )
 
-// OpenKept opens the layers that are kept in a folder, and makes those that are
-// missing. Layers over folders that are not among these are kept as they are.
-// Commands that write to them must have this network.
+// OpenKept opens the layers over folders that are kept in a folder of golem's, and
+// makes those that are missing. Others that are there are left as they are. Commands
+// that write to them must have this network.
 func OpenKept(dir sandbox.Host, over []Over, network bool, now func() time.Time) (*Kept, error) {
-	k := &Kept{dir: string(dir), network: network, now: now}
-	if err := os.MkdirAll(k.dir, 0o700); err != nil {
+	if err := os.MkdirAll(string(dir), 0o700); err != nil {
 		return nil, err
 	}
+	return openKept(dir, over, network, now, true)
+}
+
+// LookKept is OpenKept for who lists, takes or discards: it makes nothing.
+func LookKept(dir sandbox.Host, over []Over, now func() time.Time) (*Kept, error) {
+	return openKept(dir, over, false, now, false)
+}
+
+func openKept(dir sandbox.Host, over []Over, network bool, now func() time.Time, makes bool) (*Kept, error) {
+	k := &Kept{dir: string(dir), network: network, now: now}
 	unlock, err := lockLayers(dir)
 	if err != nil {
 		return nil, err
@@ -69,15 +80,21 @@ func OpenKept(dir sandbox.Host, over []Over, network bool, now func() time.Time)
 	}
 	made := false
 	for _, o := range over {
-		if i := known.find(o); i < 0 {
+		i := known.find(o)
+		if i < 0 && !makes {
+			continue
+		}
+		if i < 0 {
 			l := layer.Layer{Folder: string(o.Folder), Store: filepath.Join(k.dir, strconv.Itoa(len(known.Layers)))}
 			if err := l.Keep(); err != nil {
 				return nil, err
 			}
-			known.Layers, known.Target, made = append(known.Layers, l), append(known.Target, o.Target), true
+			i, made = len(known.Layers), true
+			known.Layers, known.Target = append(known.Layers, l), append(known.Target, o.Target)
 		}
+		k.layers, k.target = append(k.layers, known.Layers[i]), append(k.target, o.Target)
 	}
-	k.layers, k.target, k.shown = known.Layers, known.Target, make([]*os.File, len(known.Layers))
+	k.shown, k.all = make([]*os.File, len(k.layers)), known
 	if made {
 		return k, known.write(k.dir)
 	}
@@ -317,12 +334,14 @@ func (k *Kept) Changes() (list []Standing, unfit string, err error) {
 		return nil, "", err
 	}
 	for i, l := range k.layers {
-		a, err := s.ask(ask{Do: listKept, Layer: l})
+		name := changesName + "-" + rand.Text()[:8] // others may list it at the same time
+		a, err := s.ask(ask{Do: listKept, Layer: l, List: name})
 		if err != nil {
 			return nil, "", err
 		}
 		unfit = cmp.Or(unfit, a.Unfit)
-		changes, err := readChanges(l)
+		changes, err := readList[layer.Change](l, name)
+		os.Remove(filepath.Join(l.Store, name))
 		if err != nil {
 			return nil, "", err
 		}
@@ -333,15 +352,24 @@ func (k *Kept) Changes() (list []Standing, unfit string, err error) {
 	return list, unfit, nil
 }
 
-// Texts returns what a changed file was when the session first changed it, what it
-// is in the folder now, and what the session has made of it; nil for what is not
-// there, or is not kept, or has more than so many bytes.
-func (k *Kept) Texts(c Standing, most int64) (base, real, own []byte) {
+// Base returns what a changed file was when the session first changed it, nil where
+// that is not kept.
+func (k *Kept) Base(c Standing) (base []byte) {
+	for i, l := range k.layers {
+		if k.target[i] == c.Target {
+			base, _ = l.BaseText(c.Path)
+		}
+	}
+	return base
+}
+
+// Texts returns what a changed file is in the folder now, and what the session has
+// made of it; nil for what is not there, or has more than so many bytes.
+func (k *Kept) Texts(c Standing, most int64) (real, own []byte) {
 	for i, l := range k.layers {
 		if k.target[i] != c.Target {
 			continue
 		}
-		base, _ = l.BaseText(c.Path)
 		if c.Was == layer.File {
 			real, _ = layer.Read(l.Folder, c.Path, most)
 		}
@@ -349,12 +377,23 @@ func (k *Kept) Texts(c Standing, most int64) (base, real, own []byte) {
 			own, _ = layer.Read(l.Upper(), c.Path, most)
 		}
 	}
-	return base, real, own
+	return real, own
+}
+
+// Others names the targets that folders had over which there are layers too: the
+// configuration was another one.
+func (k *Kept) Others() (targets []string) {
+	for i, l := range k.all.Layers {
+		if entries, err := os.ReadDir(l.Upper()); !slices.Contains(k.layers, l) && (err != nil || len(entries) > 0) {
+			targets = append(targets, k.all.Target[i])
+		}
+	}
+	return targets
 }
 
 // Usage tells how much the session keeps.
 func (k *Kept) Usage() (files int, bytes int64) {
-	for _, l := range k.layers {
+	for _, l := range k.all.Layers {
 		n, size, _ := l.Usage()
 		files, bytes = files+n, bytes+size
 	}
@@ -429,9 +468,11 @@ func (k *Kept) take(helper *Session, layers sandbox.Host, picks []Pick) (*Transa
 		return nil, err
 	}
 	w.of, w.picked = k.layers, make([][]string, len(k.layers))
-	t := &Transaction{session: s, work: w, settle: func() error { return k.alone(func(*Session) error { return s.settle(w) }) }}
+	t := &Transaction{session: s, work: w, settle: func() error { return k.alone(func(*Session) error { return s.settle(w, nil) }) },
+		unpick: func() error { return k.alone(func(*Session) error { return s.unpick(w) }) }}
 	for i, l := range k.layers {
 		a := ask{Do: pickKept, Layer: l, To: w.layers[i]}
+		var list []layer.Pick
 		for n, p := range picks {
 			rel, ok := k.below(i, p.Name)
 			if !ok {
@@ -444,23 +485,27 @@ func (k *Kept) take(helper *Session, layers sandbox.Host, picks []Pick) (*Transa
 					return nil, errors.Join(err, s.forget(w))
 				}
 			}
-			a.Picks, w.picked[i] = append(a.Picks, pick), append(w.picked[i], rel)
+			list, w.picked[i] = append(list, pick), append(w.picked[i], rel)
 		}
-		if len(a.Picks) == 0 {
+		if len(list) == 0 {
 			continue
+		}
+		if err := writeList(a.To, picksName, list); err != nil {
+			return nil, errors.Join(err, s.forget(w))
 		}
 		got, err := s.ask(a)
 		if err != nil {
 			return nil, errors.Join(err, s.forget(w))
 		}
+		t.Unfit = cmp.Or(t.Unfit, got.Unfit)
 		for _, name := range got.Clash {
 			t.Clash = append(t.Clash, path.Join(commandName(k.target[i]), name))
 		}
-		list, err := readChanges(w.layers[i])
+		changes, err := readChanges(w.layers[i])
 		if err != nil {
 			return nil, errors.Join(err, s.forget(w))
 		}
-		for _, c := range list {
+		for _, c := range changes {
 			t.Changes = append(t.Changes, Change{c, commandName(k.target[i])})
 		}
 	}
@@ -501,7 +546,7 @@ func (k *Kept) Remove() error {
 	}
 	defer used.Close()
 	return k.alone(func(s *Session) error {
-		for _, l := range k.layers {
+		for _, l := range k.all.Layers {
 			if _, err := s.ask(ask{Do: removeWork, Layer: l}); err != nil {
 				return err
 			}

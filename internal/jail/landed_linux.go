@@ -112,7 +112,7 @@ func (s *Session) takeBack(w *work, k *Kept) (stayed []string, err error) {
 // undone. A session that is not there any more gets nothing.
 func (s *Session) restore(w *work, k *Kept) error {
 	for i, l := range w.of {
-		if _, err := os.Lstat(l.Store); err != nil {
+		if _, err := os.Lstat(l.Store); err != nil || len(w.picked[i]) == 0 {
 			continue
 		}
 		if k == nil || k.dir != filepath.Dir(l.Store) {
@@ -241,8 +241,9 @@ func (s *Session) carryOn(dir string) (landed bool, err error) {
 		}
 		return false, s.forget(w)
 	}
-	if _, err := s.each(w, recoverWork); err != nil {
+	clash, err := s.each(w, recoverWork) // what others have changed since is left as it is
+	if err != nil {
 		return false, err
 	}
-	return true, errors.Join(s.settle(w), s.keep(w))
+	return true, errors.Join(s.settle(w, clash), s.keep(w))
 }

@@ -474,12 +474,19 @@ func (o *opened) clean(c Change) error {
 	}
 	had := o.attributes(c)
 	for name := range strings.SplitSeq(string(names[:max(n, 0)]), "\x00") {
-		// Attributes and access lists that the command has added nobody was shown.
-		added := (strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.posix_acl_")) && !slices.Contains(had, name)
-		if strings.HasPrefix(name, "user.overlay.") || added {
-			if err := unix.Fremovexattr(fd, name); err != nil {
-				return err
-			}
+		if !strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "system.posix_acl_") {
+			continue
+		}
+		// Attributes and access lists that the command has added or changed nobody was
+		// shown: they are as they were.
+		before, there := had[name]
+		if strings.HasPrefix(name, "user.overlay.") || !there {
+			err = unix.Fremovexattr(fd, name)
+		} else if now, known := attribute(fd, name); !known || now != before {
+			err = unix.Fsetxattr(fd, name, []byte(before), 0)
+		}
+		if err != nil && err != unix.ENODATA && err != unix.EOPNOTSUPP {
+			return err
 		}
 	}
 	var st unix.Stat_t
@@ -489,8 +496,8 @@ func (o *opened) clean(c Change) error {
 	return unix.Fchmod(fd, c.Mode)
 }
 
-// attributes lists those that a file or folder had before.
-func (o *opened) attributes(c Change) []string {
+// attributes are those that a file or folder had before.
+func (o *opened) attributes(c Change) map[string]string {
 	if c.Was != File && c.Was != Folder {
 		return nil
 	}
@@ -501,7 +508,20 @@ func (o *opened) attributes(c Change) []string {
 	defer unix.Close(fd)
 	var names [16 << 10]byte
 	n, _ := unix.Flistxattr(fd, names[:])
-	return strings.Split(string(names[:max(n, 0)]), "\x00")
+	had := make(map[string]string)
+	for name := range strings.SplitSeq(string(names[:max(n, 0)]), "\x00") {
+		if value, ok := attribute(fd, name); ok && name != "" {
+			had[name] = value
+		}
+	}
+	return had
+}
+
+// attribute returns the value of one of a file.
+func attribute(fd int, name string) (value string, ok bool) {
+	buf := make([]byte, 64<<10)
+	n, err := unix.Fgetxattr(fd, name, buf)
+	return string(buf[:max(n, 0)]), err == nil
 }
 
 // ctimeOf and mtimeOf tell when something has changed: itself or where it stands, and

@@ -54,6 +54,16 @@ func (l Layer) Settle(paths, left []string) error {
 	return k.record()
 }
 
+// Unpick forgets that paths were picked: they do not land.
+func (l Layer) Unpick(paths []string) error {
+	k, err := l.keeper(unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer k.close()
+	return k.picks.drop(among(paths))
+}
+
 // among returns a function that reports whether a name is one of several, or in one.
 func among(paths []string) func(name string) bool {
 	set := map[string]bool{}
