@@ -41,6 +41,7 @@ func TestScript(t *testing.T) {
 			"sparse": sparse,
 			"mkfifo": makePipe,
 			"ln":     hardLink,
+			"bare":   bare,
 		},
 	})
 }

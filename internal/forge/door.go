@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/tool"
@@ -27,6 +28,11 @@ type Visit struct {
 	ApproveReads bool
 	Secrets      []string // values that must not get into the journal
 	Session      string   // an id, NewSession, or "" for the one that was used last
+
+	// Copy is true for a session that works on copies. Copying is told how far they are
+	// while they are made; an error of it ends that.
+	Copy    bool
+	Copying func(layer.Progress) error
 }
 
 // A Door is the gate of a worker, with the journal behind it. It is closed
@@ -40,6 +46,7 @@ type Door struct {
 
 	Session *Session // nil where no mount is a layer
 	Notes   []string // what the user should know of it
+	News    []string // and of what was begun just now
 }
 
 // Tools returns the gate of a worker as far as it can be looked at: what tools
@@ -82,7 +89,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err != nil {
 		return nil, err
 	}
-	work, err := p.work(v.Session, gate.Network())
+	work, err := p.work(v, gate.Network())
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +133,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 		return nil, errors.Join(fmt.Errorf("changes of a command that was cut off: %w", err), journal.Close(), records.Close())
 	}
 	gate.Tools = p.listed(tools(run, gate.Grant.Shell, work.keeper(), run))
-	return &Door{gate, records, journal, doorman, run, work.session, work.notes}, nil
+	return &Door{gate, records, journal, doorman, run, work.session, work.notes, work.news}, nil
 }
 
 // Keeps says of the last call where its changes are, if they are in the session and

@@ -32,13 +32,18 @@ func (f *keptFolder) backend() (sandbox.Backend, error) {
 	}
 	dir, err := f.kept.Folder(f.over)
 	if errors.Is(err, jail.ErrBusy) {
-		return nil, &sandbox.Error{Code: sandbox.ErrConflict, Hint: "another golem works on this session; wait for it, or begin one with --session new"}
+		return nil, busy("")
 	}
 	if err != nil {
 		return nil, told(err, jail.ErrNoSandbox)
 	}
 	f.open, err = sandbox.DirAt(dir, f.traits)
 	return f.open, err
+}
+
+// busy is the error of a session that another golem has.
+func busy(op string) error {
+	return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "another golem works on this session; wait for it, or begin one with --session new"}
 }
 
 // Open implements sandbox.Backend.

@@ -21,8 +21,20 @@ func (p *Program) layers() layers {
 	return layers{sandbox.Host(filepath.Join(p.state, "layers")), p.options.Now}
 }
 
-// Layered implements shell.Runner.
-func (c *commands) Layered() bool { return c.work.layers.can() }
+// Layered implements shell.Runner. What is written in a copy of the session's touches
+// nothing of the user's either.
+func (c *commands) Layered() bool { return !c.direct || c.work.layers.can() }
+
+// direct reports whether something in a sandbox can be written that no session keeps.
+func direct(files *sandbox.Sandbox) bool {
+	for _, name := range files.Anchors() {
+		m, shown := files.MountOf(name)
+		if shown && m.Access >= sandbox.ReadWrite && (m.Backend == nil || m.Backend.Traits().Through == "") {
+			return true
+		}
+	}
+	return false
+}
 
 // Last implements changes.Undoer.
 func (c *commands) Last() (*jail.Landed, error) { return jail.Last(c.work.layers.dir) }

@@ -19,13 +19,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Session is work on layers over the folders of a program: what its calls have
-// changed there stays in the layers until it is applied or discarded, whatever
+// A Session is work on layers over the folders of a program, or on copies of them: what
+// its calls have changed there stays there until it is applied or discarded, whatever
 // becomes of the process.
 type Session struct {
 	ID    string    `json:"id"`
 	Begun time.Time `json:"begun"`
 	Used  time.Time `json:"used"` // last
+	Copy  bool      `json:"copy,omitempty"`
 
 	dir string
 }
@@ -102,26 +103,52 @@ func (p *Program) sessionAt(id string) (*Session, error) {
 	return s, nil
 }
 
-// enter returns the session that a visit is for, and makes it where it is a new one.
-func (p *Program) enter(id string) (*Session, error) {
-	now := p.options.Now()
-	var s *Session
-	if id != NewSession {
-		found, err := p.Session(id)
-		if err != nil && (id != "" || sandbox.CodeOf(err) != sandbox.ErrNotFound) {
-			return nil, err
-		}
-		s = found
+// enter returns the session that a visit is for, and makes it where it is a new one;
+// nil where it would be one on layers, and there are none.
+func (p *Program) enter(v Visit, layers bool) (s *Session, begun bool, err error) {
+	if s, err = p.meant(v, layers); err != nil || s == nil && !v.Copy && !layers {
+		return nil, false, err
 	}
-	if s == nil {
-		id = strings.ToLower(rand.Text()[:6])
-		s = &Session{ID: id, Begun: now, dir: filepath.Join(p.sessionsDir(), id)}
+	now := p.options.Now()
+	if begun = s == nil; begun {
+		id := strings.ToLower(rand.Text()[:6])
+		s = &Session{ID: id, Begun: now, Copy: v.Copy, dir: filepath.Join(p.sessionsDir(), id)}
 		if err := os.MkdirAll(s.dir, 0o700); err != nil {
-			return nil, plainError("the session", err)
+			return nil, false, plainError("the session", err)
 		}
 	}
 	s.Used = now
-	return s, s.write()
+	return s, begun, s.write()
+}
+
+// meant returns the session that a visit means, of those that there are, nil for none.
+// Who names none means the one that was used last, of those that can be worked on.
+func (p *Program) meant(v Visit, layers bool) (*Session, error) {
+	if v.Session == NewSession {
+		return nil, nil
+	}
+	if v.Session != "" {
+		s, err := p.Session(v.Session)
+		switch {
+		case err != nil:
+			return nil, err
+		case v.Copy && !s.Copy:
+			return nil, &sandbox.Error{Op: "session", Path: s.ID, Code: sandbox.ErrInvalid, Hint: "it works on a layer; --session new --copy begins one on a copy"}
+		case !s.Copy && !layers:
+			return nil, &sandbox.Error{Op: "session", Path: s.ID, Code: sandbox.ErrInvalid, Hint: "it works on a layer, and there are none here; --session new --copy begins one on a copy; golem doctor says why"}
+		}
+		return s, nil
+	}
+	list, err := p.Sessions()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range list {
+		if s.Copy || layers && !v.Copy {
+			return s, nil
+		}
+	}
+	return nil, nil
 }
 
 func (s *Session) write() error {

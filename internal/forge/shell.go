@@ -23,6 +23,7 @@ type commands struct {
 	level  policy.Level
 	now    func() time.Time
 	work   *work
+	direct bool // they may write what no session keeps
 
 	mu       sync.Mutex
 	sessions []session
@@ -39,7 +40,7 @@ type session struct {
 // newCommands returns what runs commands with the grant of a gate.
 func newCommands(g tool.Gate, w *work, now func() time.Time) *commands {
 	l := g.Grant.Limits
-	return &commands{now: now, level: g.Grant.Level, work: w, policy: jail.Policy{
+	return &commands{now: now, level: g.Grant.Level, work: w, direct: direct(g.Files), policy: jail.Policy{
 		Network: g.Network(),
 		Limits:  jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Output: l.Output},
 	}}
@@ -117,11 +118,11 @@ func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session,
 	if err := c.require(&p); err != nil {
 		return nil, err
 	}
-	if layered {
+	if layered && slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Write && !m.Kept }) {
 		p.Layers, p.Least = c.work.layers.dir, jail.Namespaces
 	}
 	if slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Kept }) {
-		p.Kept, p.Least = c.work.kept, jail.Namespaces
+		p.Kept = c.work.kept
 	}
 	s, err := jail.Start(p, c.now)
 	if err != nil {

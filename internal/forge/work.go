@@ -1,12 +1,17 @@
 package forge
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -18,19 +23,25 @@ type work struct {
 	session *Session   // nil where no mount is a layer, or none can be had
 	kept    *jail.Kept // of the session
 	notes   []string
+	news    []string // notes of a session that has just begun
 }
 
 // work returns it for a visit. Where the machine has no layers, mounts that should be
-// some are read-only, and that is said.
-func (p *Program) work(id string, network bool) (*work, error) {
+// some are worked on in a copy, if that is wanted; otherwise they are read-only, and
+// that is said.
+func (p *Program) work(v Visit, network bool) (*work, error) {
 	w := &work{layers: p.layers()}
 	over := p.over()
 	if len(over) == 0 {
 		return w, nil
 	}
-	if !w.layers.can() {
+	s, begun, err := p.enter(v, w.layers.can())
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
 		for _, o := range over {
-			w.notes = append(w.notes, sandbox.Shown(o.Target)+" is read-only: its mode is overlay, and there are no layers here; golem doctor says why")
+			w.notes = append(w.notes, sandbox.Shown(o.Target)+" is read-only: its mode is overlay, and there are no layers here; with --copy it is worked on in a copy; golem doctor says why")
 		}
 		return w, nil
 	}
@@ -39,17 +50,58 @@ func (p *Program) work(id string, network bool) (*work, error) {
 			return nil, plainError("mount "+o.Target, err)
 		}
 	}
+	w.session = s
+	if s.Copy {
+		err = w.copies(p, over, v.Copying)
+	} else {
+		err = w.overlays(p, over, network)
+	}
+	if err != nil && begun { // it keeps nothing
+		w.kept.Remove()
+		os.RemoveAll(s.dir)
+	}
+	return w, err
+}
+
+// overlays opens the layers of the session.
+func (w *work) overlays(p *Program, over []jail.Over, network bool) (err error) {
 	for _, o := range over {
 		if names := jail.Foreign(o.Folder); len(names) > 0 {
 			w.notes = append(w.notes, "nothing can be made in "+shownBelow(o.Target, names)+": the group of these folders is not your own, and a layer has no place for it; chgrp -R gives them yours")
 		}
 	}
-	var err error
-	if w.session, err = p.enter(id); err != nil {
-		return nil, err
-	}
 	w.kept, err = jail.OpenKept(sandbox.Host(w.session.dir), over, network, p.options.Now)
-	return w, err
+	return err
+}
+
+// copies opens the copies of the session, and makes those that are missing.
+func (w *work) copies(p *Program, over []jail.Over, tell func(layer.Progress) error) (err error) {
+	how := jail.Copying{Without: make(map[string][]string), Tell: tell}
+	for _, o := range over {
+		for _, m := range p.Project.Mounts {
+			if rel, err := filepath.Rel(o.Target, m.Target); err == nil && rel != "." && filepath.IsLocal(rel) {
+				how.Without[o.Target] = append(how.Without[o.Target], rel)
+			}
+		}
+	}
+	var left []jail.LeftOut
+	w.kept, left, err = jail.OpenCopies(sandbox.Host(w.session.dir), over, how, p.options.Now)
+	for i, l := range left {
+		if i == maxNamed {
+			w.news = append(w.news, fmt.Sprintf("not in the copy: %d more", len(left)-i))
+			break
+		}
+		w.news = append(w.news, "not in the copy: "+sandbox.Shown(l.Name)+": "+l.Why)
+	}
+	var full *layer.NoRoom
+	switch {
+	case errors.As(err, &full):
+		return &sandbox.Error{Op: "copy", Code: sandbox.ErrLimit, Hint: "a copy needs " + tool.Amount(full.Needs) + ", and " + tool.Amount(full.Free) +
+			" are free where the state folder is; nothing was copied; name another place for it: --state DIR or GOLEM_STATE"}
+	case errors.Is(err, jail.ErrBusy):
+		return busy("")
+	}
+	return err
 }
 
 // shownBelow names some of what is in a folder.

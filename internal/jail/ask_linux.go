@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -61,8 +62,11 @@ type reply struct {
 }
 
 // maxTouched is how many entries of a layer are looked at for what a call has
-// changed. It is only told.
-const maxTouched = 5000
+// changed; of a copy, which holds all, there are more. It is only told.
+const (
+	maxTouched     = 5_000
+	maxTouchedCopy = 100_000
+)
 
 // errEnded says that there is no holder any more.
 var errEnded = errors.New("the session has ended")
@@ -76,6 +80,9 @@ func (p postponed) Error() string { return string(p) }
 // Ended reports whether the session can run no command any more, because its holder
 // was killed: the kernel may do that where memory runs out.
 func (s *Session) Ended() bool {
+	if s.holder == nil {
+		return false
+	}
 	holder := []unix.PollFd{{Fd: int32(s.holder.fd)}}
 	n, err := unix.Poll(holder, 0)
 	return err == nil && n > 0 && holder[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
@@ -89,15 +96,17 @@ func (s *Session) ask(a ask) (reply, error) {
 
 // askFor is ask with files that go along, and those that come back.
 func (s *Session) askFor(a ask, with ...int) (got reply, files []int, err error) {
-	s.holder.asking.Lock()
-	defer s.holder.asking.Unlock()
-	if err := s.holder.send(a, with...); err != nil {
-		return got, nil, fmt.Errorf("jail: %w: %w", errEnded, err)
-	}
-	if files, err = s.holder.receive(&got); err != nil {
-		return got, nil, fmt.Errorf("jail: %w: %w", errEnded, err)
+	switch {
+	case s.holder != nil:
+		got, files, err = s.holder.asked(a, with...)
+	case a.Do == showLayer:
+		got, files = show(a.Layer)
+	default:
+		got = a.carryOut()
 	}
 	switch {
+	case err != nil:
+		return got, nil, fmt.Errorf("jail: %w: %w", errEnded, err)
 	case got.Error != "" && got.Later:
 		return got, files, postponed("jail: " + got.Error)
 	case got.Error != "":
@@ -106,6 +115,31 @@ func (s *Session) askFor(a ask, with ...int) (got reply, files []int, err error)
 		got.Clash, _ = readList[string](a.Layer, clashName)
 	}
 	return got, files, nil
+}
+
+// asked sends a wish, and receives what came of it.
+func (k *keeper) asked(a ask, with ...int) (got reply, files []int, err error) {
+	k.asking.Lock()
+	defer k.asking.Unlock()
+	if err := k.send(a, with...); err != nil {
+		return got, nil, err
+	}
+	files, err = k.receive(&got)
+	return got, files, err
+}
+
+// unheld returns a session without a holder, which runs no command: what is asked of it
+// this process does itself, with the rights that it has.
+func unheld(p Policy, now func() time.Time) *Session { return &Session{policy: p, now: now} }
+
+// startHelper starts a holder for what is to be done with layers. Where none is to be
+// had it is done without.
+func startHelper(p Policy, now func() time.Time) *Session {
+	s, err := startHolder(p, now)
+	if err != nil {
+		return unheld(p, now)
+	}
+	return s
 }
 
 // carryOut does what is asked for. Another holder may be at it, whose golem was
@@ -150,10 +184,16 @@ func (a ask) carryOut() (got reply) {
 	case removeWork:
 		err = a.Layer.Remove()
 	case flushLayer:
-		err = flush(a.Layer.Seen())
+		if !a.Layer.Copied { // which shows nothing but itself
+			err = flush(a.Layer.Seen())
+		}
 	case recordLayer:
 		if err = a.Layer.Record(a.Tidy); err == nil {
-			got.Touched, err = a.Layer.Touched(maxTouched)
+			most := maxTouched
+			if a.Layer.Copied {
+				most = maxTouchedCopy
+			}
+			got.Touched, err = a.Layer.Touched(most)
 		}
 	case listKept:
 		list, unfit := a.Layer.Standing()
@@ -185,7 +225,10 @@ func (a ask) carryOut() (got reply) {
 	case restoreKept:
 		var list []layer.Change
 		if list, err = readChanges(a.To); err == nil {
-			err = a.Layer.Restore(a.To, list)
+			var dropped []string
+			if dropped, err = readList[string](a.To, droppedName); err == nil {
+				err = a.Layer.Restore(a.To, layer.Landing(list, dropped))
+			}
 		}
 	case discardKept:
 		err = a.Layer.Discard(a.Paths)

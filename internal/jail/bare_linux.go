@@ -41,6 +41,12 @@ func Start(p Policy, now func() time.Time) (*Session, error) {
 			return nil, &sandbox.Error{Op: "jail", Path: m.Target, Code: sandbox.ErrInvalid, Hint: "the name of its folder on the host is no text, and commands cannot be shown it: give it another name"}
 		}
 	}
+	if p.Kept.mounted() {
+		p.Least = Namespaces
+	}
+	if err := p.Kept.stand(p.Mounts, Namespaces); err != nil {
+		return nil, err
+	}
 	s, err := startNamespaces(p, now)
 	if err == nil {
 		return s, nil
@@ -81,6 +87,9 @@ func startBare(p Policy, now func() time.Time) (*Session, error) {
 		return nil, fmt.Errorf("landlock of version %d is needed (Linux 6.12), and this kernel has %d", leastLandlock, v)
 	}
 	if err := inside(p.Mounts); err != nil {
+		return nil, err
+	}
+	if err := p.Kept.stand(p.Mounts, Landlock); err != nil {
 		return nil, err
 	}
 	near, far, err := newWires()

@@ -14,6 +14,17 @@ type Over struct {
 	Target string // the canonical name of a sandbox
 }
 
+// A Copying says how copies of folders are made.
+type Copying struct {
+	// Without are, by the target of each folder, the paths in it at which others stand.
+	Without map[string][]string
+	// Tell is told how far it is; an error of it ends the copying.
+	Tell func(layer.Progress) error
+}
+
+// A LeftOut is something that is not in a copy, as the sandbox names it.
+type LeftOut struct{ Name, Why string }
+
 // A Standing is a change that a session keeps, by the name of its mount.
 type Standing struct {
 	layer.Change

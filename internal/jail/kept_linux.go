@@ -23,7 +23,8 @@ import (
 )
 
 // Kept are the layers of a session: what its commands and file tools have changed
-// over some folders, in a folder of golem's own, until it lands or is discarded.
+// over some folders, in a folder of golem's own, until it lands or is discarded. A
+// session may have copies of the folders instead.
 //
 // The layers are mounted in a holder when they are first shown, by one golem at a
 // time. To list, take or discard changes nothing needs to be mounted, and another
@@ -38,6 +39,7 @@ type Kept struct {
 
 	mu     sync.Mutex
 	holder *Session   // nil before it is needed
+	mounts bool       // it has mounts of its own
 	shown  []*os.File // of each layer, once it is mounted
 	used   *os.File   // says that they are
 	calls  int        // that run now
@@ -56,49 +58,108 @@ const (
 // makes those that are missing. Others that are there are left as they are. Commands
 // that write to them must have this network.
 func OpenKept(dir sandbox.Host, over []Over, network bool, now func() time.Time) (*Kept, error) {
-	if err := os.MkdirAll(string(dir), 0o700); err != nil {
-		return nil, err
-	}
-	return openKept(dir, over, network, now, true)
+	k := &Kept{dir: string(dir), network: network, now: now}
+	return k, k.open(over, func(l *layer.Layer, _ Over) error { return l.Keep() })
 }
 
 // LookKept is OpenKept for who lists, takes or discards: it makes nothing.
 func LookKept(dir sandbox.Host, over []Over, now func() time.Time) (*Kept, error) {
-	return openKept(dir, over, false, now, false)
+	k := &Kept{dir: string(dir), now: now}
+	return k, k.open(over, nil)
 }
 
-func openKept(dir sandbox.Host, over []Over, network bool, now func() time.Time, makes bool) (*Kept, error) {
-	k := &Kept{dir: string(dir), network: network, now: now}
-	unlock, err := lockLayers(dir)
-	if err != nil {
-		return nil, err
+// OpenCopies is OpenKept for a session that works on copies. It returns what is not in
+// those that were made.
+func OpenCopies(dir sandbox.Host, over []Over, how Copying, now func() time.Time) (k *Kept, left []LeftOut, err error) {
+	k = &Kept{dir: string(dir), now: now}
+	err = k.open(over, func(l *layer.Layer, o Over) error {
+		l.Copied = true
+		list, err := l.Copy(how.Without[o.Target], how.Tell)
+		for _, one := range list {
+			left = append(left, LeftOut{path.Join(o.Target, one.Path), one.Why})
+		}
+		return err
+	})
+	return k, left, err
+}
+
+// open opens what is kept over folders, and makes what is missing if it can. While
+// another golem does the same the error is ErrBusy.
+func (k *Kept) open(over []Over, begin func(*layer.Layer, Over) error) error {
+	if begin != nil {
+		if err := os.MkdirAll(k.dir, 0o700); err != nil {
+			return err
+		}
+		dir, err := os.Open(k.dir)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		if err := lock(dir, unix.LOCK_EX, busyWait); err != nil {
+			return err
+		}
 	}
-	defer unlock()
 	known, err := aboutAt(k.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return err
 	}
-	made := false
 	for _, o := range over {
 		i := known.find(o)
-		if i < 0 && !makes {
+		if i < 0 && begin == nil {
 			continue
 		}
 		if i < 0 {
 			l := layer.Layer{Folder: string(o.Folder), Store: filepath.Join(k.dir, strconv.Itoa(len(known.Layers)))}
-			if err := l.Keep(); err != nil {
-				return nil, err
+			if err := l.Remove(); err != nil { // what somebody has left who was killed
+				return err
 			}
-			i, made = len(known.Layers), true
+			if err := begin(&l, o); err != nil {
+				return err
+			}
+			i = len(known.Layers)
 			known.Layers, known.Target = append(known.Layers, l), append(known.Target, o.Target)
+			if err := known.write(k.dir); err != nil {
+				return err
+			}
 		}
 		k.layers, k.target = append(k.layers, known.Layers[i]), append(k.target, o.Target)
 	}
 	k.shown, k.all = make([]*os.File, len(k.layers)), known
-	if made {
-		return k, known.write(k.dir)
+	return nil
+}
+
+// mounted reports whether commands see it only through mounts of the holder's: of copies
+// they see the folder itself.
+func (k *Kept) mounted() bool {
+	return k != nil && slices.ContainsFunc(k.layers, func(l layer.Layer) bool { return !l.Copied })
+}
+
+// stand makes the places in copies at which other folders of a policy stand. Where
+// those cannot be mounted they are found through links.
+func (k *Kept) stand(mounts []Mount, level Level) error {
+	if k == nil {
+		return nil
 	}
-	return k, nil
+	for i, l := range k.layers {
+		top := commandName(k.target[i])
+		for _, m := range mounts {
+			rel, ok := strings.CutPrefix(m.Target, top+"/")
+			apart := func(o Mount) bool { // it stands in another one that stands there
+				return len(o.Target) > len(top) && strings.HasPrefix(m.Target, o.Target+"/")
+			}
+			if !ok || !l.Copied || m.Source == "" || strings.HasPrefix(string(m.Source), l.Seen()+"/") || slices.ContainsFunc(mounts, apart) {
+				continue
+			}
+			link := ""
+			if level == Landlock {
+				link = string(m.Source)
+			}
+			if err := l.Stand(rel, link); err != nil {
+				return fmt.Errorf("jail: the place for %s: %w", m.Target, err)
+			}
+		}
+	}
+	return nil
 }
 
 // find returns which layer is over a folder, -1 for none.
@@ -152,10 +213,10 @@ func (k *Kept) Folder(o Over) (*os.File, error) {
 	if k.shown[i] != nil {
 		return k.shown[i], nil
 	}
-	if err := k.use(); err != nil {
+	if err := k.use(k.layers[i]); err != nil {
 		return nil, err
 	}
-	got, files, err := k.holder.askFor(ask{Do: showLayer, Layer: k.layers[i]}, int(k.used.Fd()))
+	got, files, err := k.by(k.layers[i]).askFor(ask{Do: showLayer, Layer: k.layers[i]}, int(k.used.Fd()))
 	if err != nil {
 		return nil, err
 	}
@@ -166,24 +227,35 @@ func (k *Kept) Folder(o Over) (*os.File, error) {
 	return k.shown[i], nil
 }
 
-// use takes the layers for this golem, and starts the holder.
-func (k *Kept) use() error {
-	if k.used != nil {
-		return nil
+// use takes the layers for this golem, and starts the holder that a layer needs.
+func (k *Kept) use(l layer.Layer) (err error) {
+	if k.used == nil {
+		if k.used, err = lockFile(filepath.Join(k.dir, usedName), unix.LOCK_EX, busyWait); err != nil {
+			return err
+		}
 	}
-	used, err := lockFile(filepath.Join(k.dir, usedName), unix.LOCK_EX, busyWait)
-	if err != nil {
-		return err
+	if l.Copied || k.mounts {
+		return nil
 	}
 	if k.holder != nil { // one that cannot mount
 		k.holder.Close()
 	}
 	if k.holder, err = startKeeper(keepingOf(k.network), Policy{}, k.now); err != nil {
-		used.Close()
+		k.used.Close()
+		k.used = nil
 		return err
 	}
-	k.used = used
+	k.mounts = true
 	return nil
+}
+
+// by returns who does something with a layer while it is worked on: the holder that
+// has it, and with a copy this process.
+func (k *Kept) by(l layer.Layer) *Session {
+	if l.Copied {
+		return unheld(Policy{}, k.now)
+	}
+	return k.holder
 }
 
 // busyWait is how long others are waited for.
@@ -219,15 +291,11 @@ func lock(f *os.File, how int, most time.Duration) error {
 }
 
 // helper returns a holder for work that needs no mount.
-func (k *Kept) helper() (*Session, error) {
+func (k *Kept) helper() *Session {
 	if k.holder == nil {
-		s, err := startHolder(Policy{}, k.now)
-		if err != nil {
-			return nil, err
-		}
-		k.holder = s
+		k.holder = startHelper(Policy{}, k.now)
 	}
-	return k.holder, nil
+	return k.holder
 }
 
 // Enter is called before something is looked at or changed in the layers, and what
@@ -247,7 +315,7 @@ func (k *Kept) Enter(fresh, changes bool) (leave func() error, err error) {
 		if k.shown[i] == nil || !fresh {
 			continue
 		}
-		if _, err := k.holder.ask(ask{Do: flushLayer, Layer: l}); err != nil {
+		if _, err := k.by(l).ask(ask{Do: flushLayer, Layer: l}); err != nil {
 			k.left(false)
 			return nil, err
 		}
@@ -276,7 +344,7 @@ func (k *Kept) left(changed bool) (err error) {
 	k.last = nil
 	for i, l := range k.layers {
 		if changed && k.shown[i] != nil {
-			got, e := k.holder.ask(ask{Do: recordLayer, Layer: l, Tidy: k.calls == 0})
+			got, e := k.by(l).ask(ask{Do: recordLayer, Layer: l, Tidy: k.calls == 0})
 			err = errors.Join(err, e)
 			for _, name := range got.Touched {
 				k.last = append(k.last, path.Join(k.target[i], name))
@@ -317,11 +385,7 @@ func (k *Kept) alone(do func(*Session) error) error {
 		return err
 	}
 	defer lock(call, unix.LOCK_SH, 0)
-	s, err := k.helper()
-	if err != nil {
-		return err
-	}
-	return do(s)
+	return do(k.helper())
 }
 
 // Changes lists what the session keeps, over the folders as they are now. Names that
@@ -329,13 +393,9 @@ func (k *Kept) alone(do func(*Session) error) error {
 func (k *Kept) Changes() (list []Standing, unfit string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s, err := k.helper()
-	if err != nil {
-		return nil, "", err
-	}
 	for i, l := range k.layers {
 		name := changesName + "-" + rand.Text()[:8] // others may list it at the same time
-		a, err := s.ask(ask{Do: listKept, Layer: l, List: name})
+		a, err := k.helper().ask(ask{Do: listKept, Layer: l, List: name})
 		if err != nil {
 			return nil, "", err
 		}
@@ -374,7 +434,7 @@ func (k *Kept) Texts(c Standing, most int64) (real, own []byte) {
 			real, _ = layer.Read(l.Folder, c.Path, most)
 		}
 		if c.Kind == layer.File {
-			own, _ = layer.Read(l.Upper(), c.Path, most)
+			own, _ = layer.Read(l.Own(), c.Path, most)
 		}
 	}
 	return real, own
@@ -444,82 +504,6 @@ func (k *Kept) below(i int, name string) (rel string, ok bool) {
 	return rel, true
 }
 
-// Take makes a transaction of some of the changes, which lands or is dropped as
-// one of a command: works are kept in the folder of layers meanwhile. The names of
-// those that others have changed since are its Clash.
-func (k *Kept) Take(layers sandbox.Host, picks []Pick) (t *Transaction, err error) {
-	err = k.alone(func(s *Session) error {
-		t, err = k.take(s, layers, picks)
-		return err
-	})
-	return t, err
-}
-
-func (k *Kept) take(helper *Session, layers sandbox.Host, picks []Pick) (*Transaction, error) {
-	s := &Session{policy: Policy{Layers: layers}, now: k.now, holder: helper.holder}
-	for i, l := range k.layers {
-		s.policy.Mounts = append(s.policy.Mounts, Mount{Source: sandbox.Host(l.Folder), Target: commandName(k.target[i]), Write: true})
-	}
-	if err := os.MkdirAll(string(layers), 0o700); err != nil {
-		return nil, err
-	}
-	w, err := s.newWork()
-	if err != nil {
-		return nil, err
-	}
-	w.of, w.picked = k.layers, make([][]string, len(k.layers))
-	t := &Transaction{session: s, work: w, settle: func() error { return k.alone(func(*Session) error { return s.settle(w, nil) }) },
-		unpick: func() error { return k.alone(func(*Session) error { return s.unpick(w) }) }}
-	for i, l := range k.layers {
-		a := ask{Do: pickKept, Layer: l, To: w.layers[i]}
-		var list []layer.Pick
-		for n, p := range picks {
-			rel, ok := k.below(i, p.Name)
-			if !ok {
-				continue
-			}
-			pick := layer.Pick{Path: rel, Over: p.Over, Whole: p.Whole}
-			if p.Text != nil {
-				pick.Given = filepath.Join(w.dir, "given-"+strconv.Itoa(n))
-				if err := os.WriteFile(pick.Given, p.Text, 0o600); err != nil {
-					return nil, errors.Join(err, s.forget(w))
-				}
-			}
-			list, w.picked[i] = append(list, pick), append(w.picked[i], rel)
-		}
-		if len(list) == 0 {
-			continue
-		}
-		if err := writeList(a.To, picksName, list); err != nil {
-			return nil, errors.Join(err, s.forget(w))
-		}
-		got, err := s.ask(a)
-		if err != nil {
-			return nil, errors.Join(err, s.forget(w))
-		}
-		t.Unfit = cmp.Or(t.Unfit, got.Unfit)
-		for _, name := range got.Clash {
-			t.Clash = append(t.Clash, path.Join(commandName(k.target[i]), name))
-		}
-		changes, err := readChanges(w.layers[i])
-		if err != nil {
-			return nil, errors.Join(err, s.forget(w))
-		}
-		for _, c := range changes {
-			t.Changes = append(t.Changes, Change{c, commandName(k.target[i])})
-		}
-	}
-	return t, w.describe()
-}
-
-// commandName is what commands call the target of a mount.
-func commandName(target string) string {
-	if target == "/" {
-		return Work
-	}
-	return target
-}
-
 // Close lets go of the layers. What they hold stays.
 func (k *Kept) Close() error {
 	k.mu.Lock()
@@ -534,7 +518,7 @@ func (k *Kept) Close() error {
 	if k.used != nil {
 		k.used.Close()
 	}
-	k.holder, k.used, k.shown = nil, nil, make([]*os.File, len(k.layers))
+	k.holder, k.mounts, k.used, k.shown = nil, false, nil, make([]*os.File, len(k.layers))
 	return err
 }
 
@@ -545,12 +529,20 @@ func (k *Kept) Remove() error {
 		return err
 	}
 	defer used.Close()
+	dir, err := os.Open(k.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := lock(dir, unix.LOCK_EX, 0); err != nil {
+		return err
+	}
 	return k.alone(func(s *Session) error {
 		for _, l := range k.all.Layers {
 			if _, err := s.ask(ask{Do: removeWork, Layer: l}); err != nil {
 				return err
 			}
 		}
-		return os.RemoveAll(k.dir)
+		return layer.Layer{Store: k.dir}.Remove()
 	})
 }

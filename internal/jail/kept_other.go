@@ -18,6 +18,11 @@ func OpenKept(sandbox.Host, []Over, bool, func() time.Time) (*Kept, error) { ret
 // LookKept returns an error.
 func LookKept(sandbox.Host, []Over, func() time.Time) (*Kept, error) { return nil, errNoLayers }
 
+// OpenCopies returns an error.
+func OpenCopies(sandbox.Host, []Over, Copying, func() time.Time) (*Kept, []LeftOut, error) {
+	return nil, nil, errNoLayers
+}
+
 // Through returns nothing.
 func (*Kept) Through(Over) sandbox.Host { return "" }
 

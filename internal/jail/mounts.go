@@ -176,8 +176,8 @@ func (v *view) put(name, target string, want standing, known bool) error {
 		}
 		return nil
 	}
-	found, err := v.foundAt(in.place, strings.TrimPrefix(strings.TrimPrefix(target, in.Target), "/"))
 	own := now.place == want.place // it is this folder itself, and no other stands in it
+	found, err := v.foundAt(in.place, strings.TrimPrefix(strings.TrimPrefix(target, in.Target), "/"), own)
 	made := known && (!own || name == v.holder(name).Target)
 	switch {
 	case err != nil:
@@ -213,8 +213,9 @@ const (
 )
 
 // foundAt says what is at a place below a folder. A link on the way is something
-// else than a folder: a mount would follow it.
-func (v *view) foundAt(folder, rel string) (int, error) {
+// else than a folder: a mount would follow it. One that stands for another folder in
+// what a session keeps is golem's own, and leads there.
+func (v *view) foundAt(folder, rel string, own bool) (int, error) {
 	at := folder
 	for part := range strings.SplitSeq(rel, "/") {
 		at = path.Join(at, part)
@@ -225,6 +226,9 @@ func (v *view) foundAt(folder, rel string) (int, error) {
 		case err != nil:
 			return isOther, err
 		case !mode.IsDir():
+			if _, _, kept := v.kept(at); kept && !own && mode&fs.ModeSymlink != 0 && at == path.Join(folder, rel) {
+				return isFolder, nil
+			}
 			return isOther, nil
 		}
 	}

@@ -42,7 +42,8 @@ type Policy struct {
 	// nothing directly. Where it is "", or no layers are to be had, they do.
 	Layers sandbox.Host
 
-	// Kept are the layers of a session: mounts that say so are of them.
+	// Kept are the layers of a session, or its copies: mounts that say so are of them.
+	// Layers need namespaces.
 	Kept *Kept
 }
 
@@ -51,7 +52,7 @@ type Mount struct {
 	Source sandbox.Host // "" for an empty folder
 	Target string       // as commands name it
 	Write  bool
-	Kept   bool // it is of a layer that the session keeps, and Source where that is seen
+	Kept   bool // it is of a layer or copy that the session keeps, and Source where that is seen
 }
 
 // Limits bound a command. Zero is the default of the field.

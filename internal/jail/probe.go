@@ -257,7 +257,8 @@ func older(release string, major, minor int) bool {
 
 func foundLayers(f facts, tried map[string]attempt) Finding {
 	const now = "what commands change lands when it is decided"
-	const direct = "so commands write folders directly, and every call asks"
+	const copies = "mounts with mode: overlay are read-only, or worked on in a copy with --copy"
+	const direct = "so commands write folders directly, and every call asks; " + copies
 	lower, upper := tried[tryOverlay], tried[tryUpper]
 	switch {
 	case lower.Worked && upper.Worked:
@@ -274,10 +275,10 @@ func foundLayers(f facts, tried map[string]attempt) Finding {
 		return Finding{"layers", Part, why + "; " + direct, "name a state folder on a disk of this machine (ext4, xfs, btrfs, tmpfs; in a container, a volume): --state DIR or GOLEM_STATE"}
 	}
 	if !tried[tryTree].Worked {
-		return Finding{"layers", No, "they need namespaces", ""}
+		return Finding{"layers", No, "they need namespaces; " + copies, ""}
 	}
 	why, mend := cause(f, tryOverlay, lower)
-	return Finding{"layers", No, why, mend}
+	return Finding{"layers", No, why + "; " + copies, mend}
 }
 
 func foundLandlock(f facts, tried map[string]attempt) Finding {

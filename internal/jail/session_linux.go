@@ -96,7 +96,7 @@ func startOn(holder *keeper, p Policy, now func() time.Time) (*Session, error) {
 
 // startNamespaces starts a session with a cell.
 func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
-	if p.Kept != nil && p.Kept.holder != nil {
+	if p.Kept.mounted() && p.Kept.holder != nil {
 		return startOn(p.Kept.holder.holder, p, now)
 	}
 	s, cmd, err := launched(holdingOf(p.Network), p, now)
@@ -136,6 +136,9 @@ func heard(w *wire) error {
 
 // Close ends the session with all that is in it.
 func (s *Session) Close() error {
+	if s.holder == nil {
+		return nil
+	}
 	s.mu.Lock()
 	idle, cells, next := s.idle, s.cells, s.next
 	s.ended, s.idle, s.next = true, nil, nil
@@ -152,7 +155,7 @@ func (s *Session) Close() error {
 		s.forget(w)
 	}
 	var err error
-	if s.policy.Kept == nil { // it is not the session's own otherwise
+	if !s.policy.Kept.mounted() { // it is not the session's own otherwise
 		s.holder.asking.Lock()
 		err = s.holder.finish()
 		s.holder.asking.Unlock()

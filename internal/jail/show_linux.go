@@ -10,13 +10,28 @@ import (
 
 // show mounts a layer that a session keeps, in the holder's own mounts, and returns
 // the folder as it is seen through it. Cells have it from there; golem has it by the
-// descriptor alone.
+// descriptor alone. A copy is there as it is.
 func show(l layer.Layer) (reply, []int) {
-	fd, err := mountKept(l)
+	look := mountKept
+	if l.Copied {
+		look = openCopy
+	}
+	fd, err := look(l)
 	if err != nil {
 		return reply{Error: Plain(err)}, nil
 	}
 	return reply{}, []int{fd}
+}
+
+func openCopy(l layer.Layer) (int, error) {
+	if err := l.Stamp(); err != nil {
+		return -1, err
+	}
+	return openFolder(l.Seen())
+}
+
+func openFolder(name string) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: noLinks})
 }
 
 func mountKept(l layer.Layer) (int, error) {
@@ -31,19 +46,16 @@ func mountKept(l layer.Layer) (int, error) {
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return -1, fmt.Errorf("mounts of its own: %w", err)
 	}
-	open := func(name string) (int, error) {
-		return unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: noLinks})
-	}
 	options := [][2]string{{"lowerdir", "."}, {"userxattr"}}
 	for _, o := range [][2]string{{"upperdir", l.Upper()}, {"workdir", l.Work()}} {
-		fd, err := open(o[1])
+		fd, err := openFolder(o[1])
 		if err != nil {
 			return -1, fmt.Errorf("the place for changes: %w", err)
 		}
 		defer unix.Close(fd)
 		options = append(options, [2]string{o[0], fmt.Sprintf("/proc/self/fd/%d", fd)})
 	}
-	source, err := open(l.Folder)
+	source, err := openFolder(l.Folder)
 	if err != nil {
 		return -1, err
 	}
@@ -61,7 +73,7 @@ func mountKept(l layer.Layer) (int, error) {
 	if err := unix.Chmod(l.Work()+"/work", 0o700); err != nil {
 		return -1, fmt.Errorf("the place for changes: %w", err)
 	}
-	at, err := open(l.Seen())
+	at, err := openFolder(l.Seen())
 	if err != nil {
 		return -1, err
 	}
@@ -69,7 +81,7 @@ func mountKept(l layer.Layer) (int, error) {
 	if err := unix.MoveMount(made, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return -1, err
 	}
-	return open(l.Seen())
+	return openFolder(l.Seen())
 }
 
 // flush makes the kernel look again at what is below an overlay: it would otherwise

@@ -299,11 +299,8 @@ func (s *Session) giveUp(w *work) (stayed []string, err error) {
 // withHolder runs something with a holder, and where that ends too soon with another.
 func withHolder(layers sandbox.Host, now func() time.Time, do func(*Session) error) error {
 	for tries := 0; ; tries++ {
-		s, err := startHolder(Policy{Layers: layers}, now)
-		if err != nil {
-			return err
-		}
-		err = do(s)
+		s := startHelper(Policy{Layers: layers}, now)
+		err := do(s)
 		s.Close()
 		if !errors.Is(err, errEnded) || tries == 2 {
 			return err

@@ -92,6 +92,9 @@ func (b *bases) drop(name string) {
 		b.count(v, -1)
 		b.dead = append(b.dead, v)
 		delete(b.all, name)
+		if b.gone == nil {
+			b.gone = make(map[string]bool)
+		}
 		b.gone[name] = true
 	}
 }
@@ -101,11 +104,20 @@ func (b *bases) begin() {
 	for _, v := range b.all {
 		v.met = false
 	}
+	b.paths()
+}
+
+// paths returns the paths that there are now, in order.
+func (b *bases) paths() []string {
 	b.order = slices.Sorted(maps.Keys(b.all))
+	return b.order
 }
 
 // below returns the versions that there were of what is in a folder.
 func (b *bases) below(name string) []*version {
+	if b.order == nil {
+		b.paths()
+	}
 	from, _ := slices.BinarySearch(b.order, name+"/")
 	var list []*version
 	for _, p := range b.order[from:] {

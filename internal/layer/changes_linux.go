@@ -20,6 +20,8 @@ type tree struct {
 	fd   int
 	dir  string
 	last int // the folder dir, or -1
+
+	stays bool // what is mounted in it is not opened
 }
 
 func openTree(name string) (*tree, error) {
@@ -51,8 +53,12 @@ func (t *tree) open(name string, flags int) (int, error) {
 	if name == "" {
 		name = "."
 	}
+	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	if t.stays {
+		how.Resolve |= unix.RESOLVE_NO_XDEV
+	}
 	for {
-		fd, err := unix.Openat2(t.fd, name, &unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+		fd, err := unix.Openat2(t.fd, name, &how)
 		if err != unix.EINTR && err != unix.EAGAIN {
 			return fd, err
 		}

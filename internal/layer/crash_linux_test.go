@@ -37,6 +37,9 @@ func settle() bool {
 		err = l.Settle([]string{"."}, nil)
 	case "discard":
 		err = l.Discard([]string{"many", "sub"})
+	case "copy":
+		l.Copied = true
+		_, err = l.Copy(nil, nil)
 	default:
 		var changes []layer.Change
 		if changes, err = l.Changes(); err == nil {

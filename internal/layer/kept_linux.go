@@ -19,6 +19,84 @@ import (
 // changed the same. Whatever is again as it was, or as the real folder has it, is no
 // change.
 
+// A kept is what a session keeps over a folder: a layer, or a copy of it.
+type kept interface {
+	own() *store
+	// standing lists the changes over what the real folder has now.
+	standing() ([]Change, error)
+	// settle is for paths that were picked and have landed, but for those that were left
+	// out.
+	settle(paths, left []string) error
+	// discard gives up the changes at and below paths.
+	discard(paths []string) error
+	// restore takes back changes that had landed and were undone; they are in from.
+	restore(from *tree, list []Change) error
+}
+
+// kept opens what a session keeps, which nobody else may change meanwhile, or read.
+func (l Layer) kept(how int) (kept, error) {
+	s, err := l.store(how)
+	switch {
+	case err != nil:
+		return nil, err
+	case l.Copied:
+		return &replica{store: *s}, nil
+	}
+	return &keeper{store: *s}, nil
+}
+
+// A store is that of a session, open.
+type store struct {
+	Layer
+	reader
+	lock  *os.File
+	bases *bases
+	picks *picks
+}
+
+func (k *store) own() *store { return k }
+
+func (l Layer) store(how int) (s *store, err error) {
+	s = &store{Layer: l, reader: reader{skips: true}}
+	begun := s
+	defer func() {
+		if err != nil {
+			begun.close()
+		}
+	}()
+	if s.lock, err = os.OpenFile(l.Store+"/"+lockName, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return nil, err
+	}
+	for {
+		if err = unix.Flock(int(s.lock.Fd()), how); err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.upper, err = openTree(l.Own()); err != nil {
+		return nil, err
+	}
+	if s.lower, err = openTree(l.Folder); err != nil {
+		return nil, err
+	}
+	if s.since, err = stampOf(l.Store + "/" + clockName); err != nil {
+		return nil, err
+	}
+	if s.picks, err = readPicks(l.Store); err != nil {
+		return nil, err
+	}
+	s.bases, err = readBases(l.Store)
+	return s, err
+}
+
+func (k *store) close() {
+	k.upper.close()
+	k.lower.close()
+	k.lock.Close()
+}
+
 // Keep makes the store of a kept layer, where it is missing.
 func (l Layer) Keep() error {
 	if !there(l.Store + "/" + clockName) {
@@ -41,48 +119,51 @@ func (l Layer) Keep() error {
 //
 // Where tidy says that nobody writes to the layer now, what is no change is taken out
 // of it, so that the user's later edits show through.
+//
+// Of a copy all was noted when it was made.
 func (l Layer) Record(tidy bool) error {
-	k, err := l.keeper(unix.LOCK_EX)
+	if l.Copied {
+		return nil
+	}
+	s, err := l.store(unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
-	defer k.close()
-	k.tidy = tidy
-	return k.record()
+	defer s.close()
+	return (&keeper{store: *s, tidy: tidy}).record()
 }
 
 // Standing lists all that the session has changed over what is in the real folder
 // now. Names that can be none are left out, and told by an Unfit beside the list.
 func (l Layer) Standing() ([]Change, error) {
-	k, err := l.keeper(unix.LOCK_SH)
+	k, err := l.kept(unix.LOCK_SH)
 	if err != nil {
 		return nil, err
 	}
-	defer k.close()
+	defer k.own().close()
 	return k.standing()
 }
 
 // BaseText returns the content of the real file that a path was changed from, where
-// it was kept.
+// it was kept. For a copy none is.
 func (l Layer) BaseText(name string) ([]byte, error) {
-	k, err := l.keeper(unix.LOCK_SH)
+	if l.Copied {
+		return nil, fmt.Errorf("%q: %w", name, fs.ErrNotExist)
+	}
+	s, err := l.store(unix.LOCK_SH)
 	if err != nil {
 		return nil, err
 	}
-	defer k.close()
-	if v := k.bases.all[name]; v != nil && v.Text > 0 {
-		return os.ReadFile(k.bases.text(v))
+	defer s.close()
+	if v := s.bases.all[name]; v != nil && v.Text > 0 {
+		return os.ReadFile(s.bases.text(v))
 	}
 	return nil, fmt.Errorf("%q: %w", name, fs.ErrNotExist)
 }
 
 // A keeper goes through a kept layer.
 type keeper struct {
-	Layer
-	reader
-	lock  *os.File
-	bases *bases
-	picks *picks
+	store
 	tidy  bool // the layer is put in order
 	tell  bool // the changes are listed
 	judge bool // one of both: it matters what is no change
@@ -91,48 +172,6 @@ type keeper struct {
 	landed map[string]bool // what has landed and is to be settled
 	now    int64           // when that began
 	out    []string        // what is to be taken out, things before the folders that they are in
-}
-
-// keeper opens a layer, which nobody else may change meanwhile, or read.
-func (l Layer) keeper(how int) (k *keeper, err error) {
-	k = &keeper{Layer: l, reader: reader{skips: true}}
-	begun := k
-	defer func() {
-		if err != nil {
-			begun.close()
-		}
-	}()
-	if k.lock, err = os.OpenFile(l.Store+"/"+lockName, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-		return nil, err
-	}
-	for {
-		if err = unix.Flock(int(k.lock.Fd()), how); err != unix.EINTR {
-			break
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if k.upper, err = openTree(l.Upper()); err != nil {
-		return nil, err
-	}
-	if k.lower, err = openTree(l.Folder); err != nil {
-		return nil, err
-	}
-	if k.since, err = stampOf(l.Store + "/" + clockName); err != nil {
-		return nil, err
-	}
-	if k.picks, err = readPicks(l.Store); err != nil {
-		return nil, err
-	}
-	k.bases, err = readBases(l.Store)
-	return k, err
-}
-
-func (k *keeper) close() {
-	k.upper.close()
-	k.lower.close()
-	k.lock.Close()
 }
 
 // record goes through the layer and writes down what is new.
@@ -231,7 +270,7 @@ func (k *keeper) look(name string, s source, covering bool) (t thing, err error)
 }
 
 // real says what the real folder has.
-func (k *keeper) real(name string) (unix.Stat_t, Kind, error) {
+func (k *store) real(name string) (unix.Stat_t, Kind, error) {
 	st, err := k.lower.stat(name)
 	if k.away(err) {
 		return st, Nothing, nil

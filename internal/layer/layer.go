@@ -19,6 +19,10 @@ import (
 type Layer struct {
 	Folder string // the real one
 	Store  string
+
+	// Copied says that the store holds a copy of the folder, which is worked on in
+	// place of an overlay. It is for sessions, where there are no overlays.
+	Copied bool `json:",omitempty"`
 }
 
 // What is in a store.
@@ -32,6 +36,7 @@ const (
 	landedName  = "landed"
 	undoneName  = "undone"
 	seenName    = "seen" // where the overlay of a kept layer is mounted
+	copyName    = "copy" // a copy of the folder, where that is kept
 	textsName   = "base" // contents that files were changed from, numbered
 	basesName   = "bases"
 	picksName   = "picked"
@@ -44,8 +49,43 @@ func (l Layer) Upper() string { return l.Store + "/" + upperName }
 // Work is described with Upper.
 func (l Layer) Work() string { return l.Store + "/" + workName }
 
-// Seen is the folder at which the overlay of a kept layer is mounted.
-func (l Layer) Seen() string { return l.Store + "/" + seenName }
+// Seen is the folder that a session works in: where the overlay of a kept layer is
+// mounted, or the copy.
+func (l Layer) Seen() string {
+	if l.Copied {
+		return l.Store + "/" + copyName
+	}
+	return l.Store + "/" + seenName
+}
+
+// Own is the folder that holds what a session has made of things: what was changed,
+// or the copy.
+func (l Layer) Own() string {
+	if l.Copied {
+		return l.Seen()
+	}
+	return l.Upper()
+}
+
+// A Progress tells how far a copy is.
+type Progress struct {
+	Files, AllFiles int
+	Bytes, AllBytes int64
+}
+
+// A Left is something that is not copied.
+type Left struct {
+	Path string
+	Why  string
+}
+
+// NoRoom is the error of a copy that does not fit where the store is.
+type NoRoom struct{ Needs, Free int64 }
+
+// Error implements error.
+func (n *NoRoom) Error() string {
+	return fmt.Sprintf("a copy needs %d bytes, and %d are free", n.Needs, n.Free)
+}
 
 // A Change is one thing that was done. Paths are those below the real folder.
 type Change struct {

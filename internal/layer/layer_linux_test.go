@@ -179,42 +179,45 @@ func look(t *testing.T, dir string) string {
 	return strings.Join(list, "\n")
 }
 
+// deeds are scripts, and what they change.
+var deeds = []struct{ script, want string }{
+	{"true", ""},
+	{"cat a sub/c; ls -R", ""},
+	{"echo new > n", "create n file"},
+	{"echo other > a", "change a file"},
+	{"echo more >> sub/deep/d", "change sub/deep/d file"},
+	{"rm a", "delete a"},
+	{"rm -r sub", "delete sub"},
+	{"rmdir empty", "delete empty"},
+	{"chmod 700 a", "mode a file"},
+	{"chmod 700 sub", "mode sub folder"},
+	{"chmod 700 b; chmod 755 b", ""},
+	{"touch a; ln a a2; rm a2", ""},
+	{"ln a a2", "create a2 file"},
+	{"cp a x; mv x a", ""},
+	{"mkdir -p n/m; echo x > n/m/f; ln -s ../.. n/up", "create n folder, create n/m folder, create n/m/f file, create n/up link"},
+	{"mkdir sub/n; echo x > sub/n/f", "create sub/n folder, create sub/n/f file"},
+	{"rm -r sub; mkdir sub; echo x > sub/x", "delete sub/c, delete sub/deep, create sub/x file"},
+	{"rm -r sub; mkdir -p sub/deep", "delete sub/c, delete sub/deep/d"},
+	{"rm -r many; mkdir many; echo 1 > many/1; echo x > many/2", "change many/2 file, delete many/3, delete many/4, delete many/5"},
+	{"mv a moved", "delete a, create moved file"},
+	{"mv many n", "delete many, create n folder, create n/1 file, create n/2 file, create n/3 file, create n/4 file, create n/5 file"},
+	{"rm a; mkdir a; echo x > a/x", "change a folder, create a/x file"},
+	{"rm -r sub; echo x > sub", "change sub file"},
+	{"rm link; ln -s b link", "change link link"},
+	{"rm link; ln -s a link", ""},
+	{"rm a; ln -s b a", "change a link"},
+	{"mkfifo p", "create p special"},
+	{"echo x > n; rm n", ""},
+	{"mkdir n; mkfifo n/p; echo x > n/f; rm n/f", "create n folder, create n/p special"},
+	{"chmod u+s a; chmod 4644 a", ""},
+	{"printf x > 'a\nb'", "create a\nb file"},
+	{"mkdir n; chmod 000 n", "create n folder"},
+}
+
 // TestChanges: what is listed is what was done, and nothing else.
 func TestChanges(t *testing.T) {
-	for _, test := range []struct{ script, want string }{
-		{"true", ""},
-		{"cat a sub/c; ls -R", ""},
-		{"echo new > n", "create n file"},
-		{"echo other > a", "change a file"},
-		{"echo more >> sub/deep/d", "change sub/deep/d file"},
-		{"rm a", "delete a"},
-		{"rm -r sub", "delete sub"},
-		{"rmdir empty", "delete empty"},
-		{"chmod 700 a", "mode a file"},
-		{"chmod 700 sub", "mode sub folder"},
-		{"chmod 700 b; chmod 755 b", ""},
-		{"touch a; ln a a2; rm a2", ""},
-		{"ln a a2", "create a2 file"},
-		{"cp a x; mv x a", ""},
-		{"mkdir -p n/m; echo x > n/m/f; ln -s ../.. n/up", "create n folder, create n/m folder, create n/m/f file, create n/up link"},
-		{"mkdir sub/n; echo x > sub/n/f", "create sub/n folder, create sub/n/f file"},
-		{"rm -r sub; mkdir sub; echo x > sub/x", "delete sub/c, delete sub/deep, create sub/x file"},
-		{"rm -r sub; mkdir -p sub/deep", "delete sub/c, delete sub/deep/d"},
-		{"rm -r many; mkdir many; echo 1 > many/1; echo x > many/2", "change many/2 file, delete many/3, delete many/4, delete many/5"},
-		{"mv a moved", "delete a, create moved file"},
-		{"mv many n", "delete many, create n folder, create n/1 file, create n/2 file, create n/3 file, create n/4 file, create n/5 file"},
-		{"rm a; mkdir a; echo x > a/x", "change a folder, create a/x file"},
-		{"rm -r sub; echo x > sub", "change sub file"},
-		{"rm link; ln -s b link", "change link link"},
-		{"rm link; ln -s a link", ""},
-		{"rm a; ln -s b a", "change a link"},
-		{"mkfifo p", "create p special"},
-		{"echo x > n; rm n", ""},
-		{"mkdir n; mkfifo n/p; echo x > n/f; rm n/f", "create n folder, create n/p special"},
-		{"chmod u+s a; chmod 4644 a", ""},
-		{"printf x > 'a\nb'", "create a\nb file"},
-		{"mkdir n; chmod 000 n", "create n folder"},
-	} {
+	for _, test := range deeds {
 		b := newBench(t)
 		b.work(test.script)
 		got := b.listed()

@@ -27,12 +27,13 @@ import (
 // With content that is given, a file keeps the permission bits that the real one has;
 // one that is new has those of the layer.
 func (l Layer) Pick(to Layer, picks []Pick) ([]Change, error) {
-	k, err := l.keeper(unix.LOCK_EX)
+	all, err := l.kept(unix.LOCK_EX)
 	if err != nil {
 		return nil, err
 	}
+	k := all.own()
 	defer k.close()
-	list, err := k.standing()
+	list, err := all.standing()
 	var unfit *Unfit
 	if err != nil && !errors.As(err, &unfit) {
 		return nil, err
@@ -132,7 +133,7 @@ func choose(list []Change, picks []Pick, unfit []string) ([]chosen, error) {
 func top(c Change) string { return cmp.Or(c.In, c.Path) }
 
 // copy copies one thing into another layer.
-func (k *keeper) copy(root *os.Root, c *chosen) error {
+func (k *store) copy(root *os.Root, c *chosen) error {
 	c.Clash = false
 	if c.given == "" && (c.Op == Delete || c.Op == Mode) || c.Kind == Special {
 		return nil
@@ -184,7 +185,7 @@ func (k *keeper) copy(root *os.Root, c *chosen) error {
 }
 
 // content opens what a file is to be, and says whose it is.
-func (k *keeper) content(c *chosen) (*os.File, unix.Stat_t, error) {
+func (k *store) content(c *chosen) (*os.File, unix.Stat_t, error) {
 	var st unix.Stat_t
 	if c.given != "" {
 		in, err := os.Open(c.given)
@@ -226,7 +227,7 @@ func owned(chown func(name string, uid, gid int) error, name string, st unix.Sta
 
 // attributes gives a copy the attributes and access lists that the real file has.
 // One that cannot be given is left out.
-func (k *keeper) attributes(out *os.File, name string) {
+func (k *store) attributes(out *os.File, name string) {
 	fd, err := k.lower.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return

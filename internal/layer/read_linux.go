@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,7 +41,7 @@ func (l Layer) Touched(visits int) (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	upper, err := openTree(l.Upper())
+	upper, err := openTree(l.Own())
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +75,32 @@ func (l Layer) Touched(visits int) (names []string, err error) {
 				names = append(names, name)
 			}
 		}
+		if l.Copied && dir.Mtim.Nano() >= since {
+			names = append(names, l.missing(lower, queue[0], list)...)
+			slices.Sort(names)
+		}
 	}
 	return names, nil
+}
+
+// missing names what was copied in a folder, and is not in the copy any more.
+func (l Layer) missing(lower *tree, dir string, has []string) (names []string) {
+	var copied *bases
+	real, _ := lower.names(dir)
+	for _, base := range real {
+		if _, found := slices.BinarySearch(has, base); found {
+			continue
+		}
+		if copied == nil {
+			var err error
+			if copied, err = readBases(l.Store); err != nil {
+				return nil
+			}
+		}
+		name := path.Join(dir, base)
+		if v := copied.all[name]; v != nil && !v.Left && !v.Covered {
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -18,16 +18,20 @@ func (l Layer) Restore(from Layer, list []Change) error {
 	if err := l.Stamp(); err != nil { // what it is based on is what is there now
 		return err
 	}
-	k, err := l.keeper(unix.LOCK_EX)
+	k, err := l.kept(unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
-	defer k.close()
+	defer k.own().close()
 	upper, err := openTree(from.Upper())
 	if err != nil {
 		return err
 	}
 	defer upper.close()
+	return k.restore(upper, list)
+}
+
+func (k *keeper) restore(from *tree, list []Change) error {
 	for _, c := range list { // a folder comes before what is in it, and with it
 		if c.Kind == Special {
 			continue
@@ -35,15 +39,15 @@ func (l Layer) Restore(from Layer, list []Change) error {
 		if _, err := k.upper.stat(c.Path); !errors.Is(err, unix.ENOENT) {
 			continue
 		}
-		if err := k.restore(upper, c); err != nil && !k.away(err) {
+		if err := k.giveBack(from, c); err != nil && !k.away(err) {
 			return err
 		}
 	}
 	return k.record()
 }
 
-// restore brings one thing back, with the folders that it is in.
-func (k *keeper) restore(from *tree, c Change) error {
+// giveBack brings one thing back, with the folders that it is in.
+func (k *keeper) giveBack(from *tree, c Change) error {
 	for _, dir := range folders(c.Path) {
 		if _, err := k.upper.stat(dir); !errors.Is(err, unix.ENOENT) {
 			continue

@@ -20,12 +20,16 @@ import (
 // or only some of it has landed: then it is a change of what is there now. Nobody may
 // write to the layer meanwhile. It can be done again.
 func (l Layer) Settle(paths, left []string) error {
-	k, err := l.keeper(unix.LOCK_EX)
+	k, err := l.kept(unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
-	defer k.close()
-	clock := l.Store + "/" + basesName + ".clock"
+	defer k.own().close()
+	return k.settle(paths, left)
+}
+
+func (k *keeper) settle(paths, left []string) (err error) {
+	clock := k.Store + "/" + basesName + ".clock"
 	if err := stamp(clock); err != nil {
 		return err
 	}
@@ -56,12 +60,12 @@ func (l Layer) Settle(paths, left []string) error {
 
 // Unpick forgets that paths were picked: they do not land.
 func (l Layer) Unpick(paths []string) error {
-	k, err := l.keeper(unix.LOCK_EX)
+	s, err := l.store(unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
-	defer k.close()
-	return k.picks.drop(among(paths))
+	defer s.close()
+	return s.picks.drop(among(paths))
 }
 
 // among returns a function that reports whether a name is one of several, or in one.
@@ -130,11 +134,15 @@ func (k *keeper) hold(name string) error {
 // folder shows there again; "." is all of them. Nobody may write to the layer
 // meanwhile. A path at which there is no change is an error, and then nothing is done.
 func (l Layer) Discard(paths []string) error {
-	k, err := l.keeper(unix.LOCK_EX)
+	k, err := l.kept(unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
-	defer k.close()
+	defer k.own().close()
+	return k.discard(paths)
+}
+
+func (k *keeper) discard(paths []string) (err error) {
 	within := among(paths)
 	var list []string
 	if k.tidy = true; within(".") {
@@ -166,7 +174,7 @@ func (l Layer) Discard(paths []string) error {
 }
 
 // throw removes things of the layer, whatever they are.
-func (k *keeper) throw(list []string) error {
+func (k *store) throw(list []string) error {
 	at := k.Store + "/" + droppedName
 	if err := remove(at); err != nil { // what was left there
 		return err

@@ -1,13 +1,28 @@
 package layer
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// Usage returns how many files the layer holds, and how many bytes they take.
+// Usage returns how many files the layer holds, and how many bytes they take; of a
+// copy, those that were changed.
 func (l Layer) Usage() (files int, size int64, err error) {
+	if l.Copied {
+		list, err := l.Standing()
+		for _, c := range list {
+			if c.Op != Delete && c.Kind != Folder {
+				files, size = files+1, size+c.Size
+			}
+		}
+		var unfit *Unfit
+		if errors.As(err, &unfit) {
+			err = nil
+		}
+		return files, size, err
+	}
 	at, err := os.OpenFile(l.Upper(), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return 0, 0, err

@@ -34,6 +34,12 @@ type version struct {
 
 	Gone bool `json:",omitempty"` // of a line: there is none any more
 
+	// Of what was copied: how the copy was then; that it could not be copied; that
+	// another folder stands there in the session.
+	Own     own  `json:",omitzero"`
+	Left    bool `json:",omitempty"`
+	Covered bool `json:",omitempty"`
+
 	met bool // there still is a change
 }
 

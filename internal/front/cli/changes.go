@@ -90,6 +90,7 @@ type sessionDocument struct {
 	ID    string    `json:"id"`
 	Begun time.Time `json:"begun"`
 	Used  time.Time `json:"used"`
+	Copy  bool      `json:"copy"`  // it works on copies of the folders
 	Files int       `json:"files"` // that it keeps
 	Bytes int64     `json:"bytes"`
 	// Others are the targets of folders that it keeps changes over, and that are
@@ -103,7 +104,7 @@ func aboutSession(p *forge.Program, s *forge.Session) (sessionDocument, error) {
 		return sessionDocument{}, err
 	}
 	defer k.Close()
-	d := sessionDocument{ID: s.ID, Begun: s.Begun, Used: s.Used}
+	d := sessionDocument{ID: s.ID, Begun: s.Begun, Used: s.Used, Copy: s.Copy}
 	d.Files, d.Bytes = k.Usage()
 	d.Others = k.Others()
 	return d, nil
@@ -111,7 +112,11 @@ func aboutSession(p *forge.Program, s *forge.Session) (sessionDocument, error) {
 
 // String says it in one line.
 func (d sessionDocument) String() string {
-	return fmt.Sprintf("session %s, begun %s, keeps %s, %s", d.ID, d.Begun.Local().Format("2006-01-02 15:04"), counted(d.Files, "file"), tool.Amount(d.Bytes))
+	what := ""
+	if d.Copy {
+		what = "on a copy, "
+	}
+	return fmt.Sprintf("session %s, %sbegun %s, keeps %s, %s", d.ID, what, d.Begun.Local().Format("2006-01-02 15:04"), counted(d.Files, "file"), tool.Amount(d.Bytes))
 }
 
 func printChanges(w io.Writer, about sessionDocument, list []forge.Changed, diff bool) {

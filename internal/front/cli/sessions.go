@@ -33,14 +33,18 @@ each keeps. They are kept until you remove them: nothing is cleaned up unasked.`
 			return err
 		}
 		documents := []sessionDocument{}
-		rows := [][]string{{"session", "begun", "last used", "keeps", ""}}
+		rows := [][]string{{"session", "begun", "last used", "keeps", "", ""}}
 		for _, s := range list {
 			d, err := aboutSession(p, s)
 			if err != nil {
 				return err
 			}
 			documents = append(documents, d)
-			rows = append(rows, []string{d.ID, minute(d.Begun), minute(d.Used), counted(d.Files, "file"), tool.Amount(d.Bytes)})
+			on := ""
+			if d.Copy {
+				on = "on a copy"
+			}
+			rows = append(rows, []string{d.ID, minute(d.Begun), minute(d.Used), counted(d.Files, "file"), tool.Amount(d.Bytes), on})
 		}
 		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), map[string]any{"sessions": documents})

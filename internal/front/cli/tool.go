@@ -30,6 +30,7 @@ type visitFlags struct {
 	wait   time.Duration
 
 	session string
+	copy    bool
 }
 
 func addVisitFlags(cmd *cobra.Command) *visitFlags {
@@ -37,6 +38,7 @@ func addVisitFlags(cmd *cobra.Command) *visitFlags {
 	cmd.Flags().StringVar(&f.worker, "worker", "", "the worker, in place of the entry worker")
 	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "ask only for what changes something")
 	cmd.Flags().StringVar(&f.session, "session", "", "the session whose layers are worked on: an id, or new; otherwise the one that was used last (GOLEM_SESSION)")
+	cmd.Flags().BoolVar(&f.copy, "copy", false, "work on a copy of the folders with mode: overlay, in a session that goes on with it; for where there are no layers (GOLEM_COPY=1)")
 	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an answer; then it is no")
 	return f
 }
@@ -61,7 +63,11 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	if err != nil {
 		return r, err
 	}
-	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.session, os.Getenv("GOLEM_SESSION"))}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	copying := newCopying(ctx, cmd.ErrOrStderr())
+	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.session, os.Getenv("GOLEM_SESSION")),
+		Copy: f.copy || wanted(os.Getenv("GOLEM_COPY")), Copying: copying.tell}
 	var asker *asker
 	if terminal := findTerminal(taken); terminal != nil {
 		asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
@@ -76,16 +82,23 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 		}()
 	}
 	door, err := p.Door(v)
+	copying.end(err == nil)
+	var caught signaled
+	if errors.As(err, &caught) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped before the copy was whole; nothing was done, and nothing of it is left")
+		return r, caught.code()
+	}
 	if err != nil {
 		return r, err
+	}
+	for _, note := range door.News {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
 	if changing(door.Gate, call.Tool) {
 		for _, note := range door.Notes {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 		}
 	}
-	ctx, stop := untilSignal(cmd.Context())
-	defer stop()
 	r = door.Do(ctx, policy.User, call)
 	if note := door.Keeps(); note != "" {
 		r.Notes = append(r.Notes, note)
@@ -94,7 +107,6 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 		r.Notes = append(r.Notes, asker.why.Error())
 	}
 	err = door.Close()
-	var caught signaled
 	if errors.As(context.Cause(ctx), &caught) && (r.Err == nil || r.Err.Code != "declined") { // who stops a question has said no
 		if err != nil {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)
@@ -309,7 +321,7 @@ func printTool(w io.Writer, t tool.Tool) {
 	own := pflag.NewFlagSet(t.Name, pflag.ContinueOnError)
 	newToolArgs(t).addTo(own)
 	fmt.Fprintf(w, "\nusage\n  golem tool %s [--flag value…]\n\narguments\n%s", t.Name, own.FlagUsages())
-	fmt.Fprint(w, "\nalso --worker, --approval, --approve-reads, --wait, --json, -C: golem tool --help\n")
+	fmt.Fprint(w, "\nalso --worker, --session, --copy, --approval, --approve-reads, --wait, --json, -C: golem tool --help\n")
 }
 
 func verbs(t tool.Tool) string {

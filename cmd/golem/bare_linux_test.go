@@ -1,0 +1,39 @@
+package main
+
+import (
+	"errors"
+	"os/exec"
+	"runtime"
+	"strconv"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// bare runs a command where user namespaces are refused, so that there are no layers
+// and the level is landlock; it must end with a code: bare CODE PROGRAM ARG…
+func bare(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: bare CODE PROGRAM ARG…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its filter
+		err := refuseNamespaces()
+		if err == nil {
+			err = ts.Exec(args[1], args[2:]...)
+		}
+		done <- err
+	}()
+	got := 0
+	var ended *exec.ExitError
+	if err := <-done; errors.As(err, &ended) {
+		got = ended.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code: got %d, want %d", got, want)
+	}
+}

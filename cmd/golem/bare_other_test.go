@@ -1,0 +1,7 @@
+//go:build !linux
+
+package main
+
+import "github.com/rogpeppe/go-internal/testscript"
+
+func bare(ts *testscript.TestScript, _ bool, _ []string) { ts.Fatalf("no namespaces here") }

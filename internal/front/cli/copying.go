@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// A copying tells how far the copy of a session is, if that takes long: at a terminal
+// on one line, again and again, and elsewhere once it is made.
+type copying struct {
+	ctx    context.Context
+	screen screen
+	began  time.Time // zero where nothing is copied
+	told   time.Time // last
+	width  int       // of what was told then
+	far    layer.Progress
+}
+
+const (
+	quiet = time.Second // nothing is said before
+	again = time.Second / 10
+)
+
+func newCopying(ctx context.Context, w io.Writer) *copying {
+	return &copying{ctx: ctx, screen: newScreen(w)}
+}
+
+// tell takes note of how far it is. Where the user has enough of it that is an error.
+func (c *copying) tell(p layer.Progress) error {
+	now := time.Now()
+	if c.began.IsZero() {
+		c.began = now
+	}
+	c.far = p
+	if c.screen.file != nil && now.Sub(c.began) >= quiet && now.Sub(c.told) >= again {
+		c.told = now
+		c.line(fmt.Sprintf("copying: %d of %s, %s of %s", p.Files, counted(p.AllFiles, "file"), tool.Amount(p.Bytes), tool.Amount(p.AllBytes)))
+	}
+	return context.Cause(c.ctx)
+}
+
+// line writes over the line before.
+func (c *copying) line(text string) {
+	fmt.Fprintf(c.screen.w, "\r%-*s", c.width, text)
+	c.width = len(text)
+}
+
+// end says what was copied, if anything was, and if it took long.
+func (c *copying) end(whole bool) {
+	took := time.Since(c.began)
+	switch {
+	case c.width > 0 && !whole:
+		c.line("")
+		fmt.Fprint(c.screen.w, "\r")
+	case c.began.IsZero() || took < quiet || !whole:
+	default:
+		text := fmt.Sprintf("golem: copied %s, %s, in %.1f s", counted(c.far.Files, "file"), tool.Amount(c.far.Bytes), took.Seconds())
+		if c.width > 0 {
+			c.line(text)
+			text = ""
+		}
+		fmt.Fprintln(c.screen.w, text)
+	}
+}
+
+// wanted reports whether a variable of the environment says yes.
+func wanted(value string) bool {
+	switch strings.ToLower(value) {
+	case "", "0", "no", "false":
+		return false
+	}
+	return true
+}
