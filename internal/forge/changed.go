@@ -21,6 +21,7 @@ type Changed struct {
 	Was       layer.Kind `json:"was,omitempty"`
 	Size      int64      `json:"size,omitempty"`
 	Mode      string     `json:"mode,omitempty"`
+	Had       string     `json:"had,omitempty"`       // the mode before, where it was another
 	To        string     `json:"to,omitempty"`        // what a link says
 	Files     int        `json:"files,omitempty"`     // in a new folder
 	Conflict  bool       `json:"conflict"`            // it was changed in the folder too
@@ -86,10 +87,13 @@ func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diff
 	if c.Op != layer.Delete && c.Kind != layer.Link {
 		d.Mode = fmt.Sprintf("%04o", c.Mode)
 	}
+	if d.Mode != "" && c.Was == c.Kind && c.Had != c.Mode {
+		d.Had = fmt.Sprintf("%04o", c.Had)
+	}
 	if !read || c.Kind != layer.File && c.Was != layer.File || c.Op == layer.Mode {
 		return d
 	}
-	_, real, own := k.Texts(c, tool.MaxCompared/2)
+	real, own := k.Texts(c, tool.MaxCompared/2)
 	if real == nil && own == nil {
 		return d
 	}
@@ -106,6 +110,9 @@ func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diff
 	diff := tool.Unified(from, to, tool.Legible(real, false), tool.Legible(own, false))
 	d.Added, d.Removed = tool.Lines(diff)
 	if diffs {
+		d.Diff = diff
+	}
+	if diffs && changes.HasHunks(real, own) && c.Op == layer.Modify {
 		d.Diff = changes.Numbered(diff)
 	}
 	return d

@@ -125,7 +125,11 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 		Asker: v.Asker, Policy: p.policyHash(), Now: p.options.Now}
 	gate.Enter = work.enter()
 	run := newCommands(gate, work, p.options.Now)
-	if _, err := jail.Recover(work.layers.dir, p.options.Now); err != nil {
+	recovered, err := jail.Recover(work.layers.dir, p.options.Now)
+	if recovered > 0 {
+		work.notes = append(work.notes, "changes that were landing when golem was killed have landed, but for what was changed since; golem undo takes them back")
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("changes of a command that was cut off: %w", err), journal.Close(), records.Close())
 	}
 	gate.Tools = p.listed(tools(run, gate.Grant.Shell, work.keeper(), run))

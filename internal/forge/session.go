@@ -158,7 +158,11 @@ func (s *Session) write() error {
 	}
 	name := filepath.Join(s.dir, sessionName)
 	temp := name + "-" + rand.Text()[:8]
-	if err := errors.Join(os.WriteFile(temp, data, 0o600), os.Rename(temp, name)); err != nil {
+	if err = os.WriteFile(temp, data, 0o600); err == nil {
+		err = os.Rename(temp, name)
+	}
+	if err != nil {
+		os.Remove(temp)
 		return plainError("the session", err)
 	}
 	return nil
@@ -166,7 +170,7 @@ func (s *Session) write() error {
 
 // Kept opens what a session keeps, to list, take and discard it.
 func (p *Program) Kept(s *Session) (*jail.Kept, error) {
-	return jail.OpenKept(sandbox.Host(s.dir), nil, false, p.options.Now)
+	return jail.LookKept(sandbox.Host(s.dir), p.over(), p.options.Now)
 }
 
 // Remove removes a session with all that it keeps. One that another golem works on

@@ -23,17 +23,17 @@ type ask struct {
 	Layer layer.Layer
 
 	// About layers that a session keeps.
-	Tidy  bool         // nobody writes to it now
-	Paths []string     // in it
-	Left  []string     // those of them that have not landed
-	Picks []layer.Pick // what is taken
-	To    layer.Layer  // and where to
+	Tidy  bool        // nobody writes to it now
+	Paths []string    // in it
+	To    layer.Layer // where what is taken comes to
+	List  string      // the name of the list that is wanted
 }
 
 const (
 	listWork    = "list"
 	prepareWork = "prepare"
 	finishWork  = "finish"
+	clearWork   = "clear"
 	abortWork   = "abort"
 	mayUndo     = "may undo"
 	recoverWork = "recover"
@@ -47,6 +47,7 @@ const (
 	settleKept  = "settle"
 	discardKept = "discard"
 	restoreKept = "restore"
+	unpickKept  = "unpick"
 )
 
 // A reply is what came of it.
@@ -144,9 +145,14 @@ func startHelper(p Policy, now func() time.Time) *Session {
 // carryOut does what is asked for. Another holder may be at it, whose golem was
 // killed: it is waited for.
 func (a ask) carryOut() (got reply) {
+	defer func() { // the holder is needed for others
+		if v := recover(); v != nil {
+			got = reply{Error: fmt.Sprint("broken: ", v)}
+		}
+	}()
 	var err error
 	switch a.Do {
-	case prepareWork, finishWork, abortWork, recoverWork, removeWork:
+	case prepareWork, finishWork, clearWork, abortWork, recoverWork, removeWork:
 		if held, err := lockFolder(a.Layer.Store); err == nil {
 			defer held.Close()
 		}
@@ -167,6 +173,8 @@ func (a ask) carryOut() (got reply) {
 		}
 	case finishWork:
 		err = a.Layer.Finish()
+	case clearWork:
+		err = a.Layer.Clear()
 	case abortWork:
 		err = a.Layer.Abort()
 	case mayUndo:
@@ -189,16 +197,31 @@ func (a ask) carryOut() (got reply) {
 		}
 	case listKept:
 		list, unfit := a.Layer.Standing()
-		if err = writeChanges(a.Layer, list); err == nil {
+		if err = writeList(a.Layer, a.List, list); err == nil {
 			err = unfit
 		}
 	case pickKept:
 		var list []layer.Change
-		if list, err = a.Layer.Pick(a.To, a.Picks); err == nil {
+		var picks []layer.Pick
+		if picks, err = readList[layer.Pick](a.To, picksName); err == nil {
+			list, err = a.Layer.Pick(a.To, picks)
+		}
+		if err == nil {
 			err = writeChanges(a.To, list)
 		}
 	case settleKept:
-		err = a.Layer.Settle(a.Paths, a.Left)
+		var paths, left []string
+		if paths, err = readList[string](a.To, picksName); err == nil {
+			left, err = readList[string](a.To, droppedName)
+		}
+		if err == nil {
+			err = a.Layer.Settle(paths, left)
+		}
+	case unpickKept:
+		var paths []string
+		if paths, err = readList[string](a.To, picksName); err == nil {
+			err = a.Layer.Unpick(paths)
+		}
 	case restoreKept:
 		var list []layer.Change
 		if list, err = readChanges(a.To); err == nil {
@@ -253,6 +276,7 @@ const (
 	changesName = "changes"
 	droppedName = "left-out"
 	clashName   = "clash"
+	picksName   = "picks"
 )
 
 func writeChanges(l layer.Layer, list []layer.Change) error { return writeList(l, changesName, list) }

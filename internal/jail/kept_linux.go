@@ -2,6 +2,7 @@ package jail
 
 import (
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ type Kept struct {
 	dir     string
 	layers  []layer.Layer
 	target  []string // of each, as the sandbox names it
+	all     about    // with those that are over other folders
 	network bool
 	now     func() time.Time
 
@@ -52,21 +54,27 @@ const (
 	callName = "call"
 )
 
-// OpenKept opens the layers that are kept in a folder, and makes those that are
-// missing. Layers over folders that are not among these are kept as they are.
-// Commands that write to them must have this network.
+// OpenKept opens the layers over folders that are kept in a folder of golem's, and
+// makes those that are missing. Others that are there are left as they are. Commands
+// that write to them must have this network.
 func OpenKept(dir sandbox.Host, over []Over, network bool, now func() time.Time) (*Kept, error) {
 	k := &Kept{dir: string(dir), network: network, now: now}
 	return k, k.open(over, func(l *layer.Layer, _ Over) error { return l.Keep() })
 }
 
-// open opens what is kept over folders, and makes what is missing. While another golem
-// does the same the error is ErrBusy.
+// LookKept is OpenKept for who lists, takes or discards: it makes nothing.
+func LookKept(dir sandbox.Host, over []Over, now func() time.Time) (*Kept, error) {
+	k := &Kept{dir: string(dir), now: now}
+	return k, k.open(over, nil)
+}
+
+// open opens what is kept over folders, and makes what is missing if it can. While
+// another golem does the same the error is ErrBusy.
 func (k *Kept) open(over []Over, begin func(*layer.Layer, Over) error) error {
-	if err := os.MkdirAll(k.dir, 0o700); err != nil {
-		return err
-	}
-	if len(over) > 0 {
+	if begin != nil {
+		if err := os.MkdirAll(k.dir, 0o700); err != nil {
+			return err
+		}
 		dir, err := os.Open(k.dir)
 		if err != nil {
 			return err
@@ -81,22 +89,27 @@ func (k *Kept) open(over []Over, begin func(*layer.Layer, Over) error) error {
 		return err
 	}
 	for _, o := range over {
-		if known.find(o) >= 0 {
+		i := known.find(o)
+		if i < 0 && begin == nil {
 			continue
 		}
-		l := layer.Layer{Folder: string(o.Folder), Store: filepath.Join(k.dir, strconv.Itoa(len(known.Layers)))}
-		if err := l.Remove(); err != nil { // what somebody has left who was killed
-			return err
+		if i < 0 {
+			l := layer.Layer{Folder: string(o.Folder), Store: filepath.Join(k.dir, strconv.Itoa(len(known.Layers)))}
+			if err := l.Remove(); err != nil { // what somebody has left who was killed
+				return err
+			}
+			if err := begin(&l, o); err != nil {
+				return err
+			}
+			i = len(known.Layers)
+			known.Layers, known.Target = append(known.Layers, l), append(known.Target, o.Target)
+			if err := known.write(k.dir); err != nil {
+				return err
+			}
 		}
-		if err := begin(&l, o); err != nil {
-			return err
-		}
-		known.Layers, known.Target = append(known.Layers, l), append(known.Target, o.Target)
-		if err := known.write(k.dir); err != nil {
-			return err
-		}
+		k.layers, k.target = append(k.layers, known.Layers[i]), append(k.target, o.Target)
 	}
-	k.layers, k.target, k.shown = known.Layers, known.Target, make([]*os.File, len(known.Layers))
+	k.shown, k.all = make([]*os.File, len(k.layers)), known
 	return nil
 }
 
@@ -127,8 +140,7 @@ func (a about) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(dir, aboutName)
-	return errors.Join(os.WriteFile(name+".new", data, 0o600), os.Rename(name+".new", name))
+	return replace(filepath.Join(dir, aboutName), data)
 }
 
 // Through is where commands find the layer over a folder.
@@ -333,12 +345,14 @@ func (k *Kept) Changes() (list []Standing, unfit string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i, l := range k.layers {
-		a, err := k.helper().ask(ask{Do: listKept, Layer: l})
+		name := changesName + "-" + rand.Text()[:8] // others may list it at the same time
+		a, err := k.helper().ask(ask{Do: listKept, Layer: l, List: name})
 		if err != nil {
 			return nil, "", err
 		}
 		unfit = cmp.Or(unfit, a.Unfit)
-		changes, err := readChanges(l)
+		changes, err := readList[layer.Change](l, name)
+		os.Remove(filepath.Join(l.Store, name))
 		if err != nil {
 			return nil, "", err
 		}
@@ -349,15 +363,24 @@ func (k *Kept) Changes() (list []Standing, unfit string, err error) {
 	return list, unfit, nil
 }
 
-// Texts returns what a changed file was when the session first changed it, what it
-// is in the folder now, and what the session has made of it; nil for what is not
-// there, or is not kept, or has more than so many bytes.
-func (k *Kept) Texts(c Standing, most int64) (base, real, own []byte) {
+// Base returns what a changed file was when the session first changed it, nil where
+// that is not kept.
+func (k *Kept) Base(c Standing) (base []byte) {
+	for i, l := range k.layers {
+		if k.target[i] == c.Target {
+			base, _ = l.BaseText(c.Path)
+		}
+	}
+	return base
+}
+
+// Texts returns what a changed file is in the folder now, and what the session has
+// made of it; nil for what is not there, or has more than so many bytes.
+func (k *Kept) Texts(c Standing, most int64) (real, own []byte) {
 	for i, l := range k.layers {
 		if k.target[i] != c.Target {
 			continue
 		}
-		base, _ = l.BaseText(c.Path)
 		if c.Was == layer.File {
 			real, _ = layer.Read(l.Folder, c.Path, most)
 		}
@@ -365,12 +388,23 @@ func (k *Kept) Texts(c Standing, most int64) (base, real, own []byte) {
 			own, _ = layer.Read(l.Own(), c.Path, most)
 		}
 	}
-	return base, real, own
+	return real, own
+}
+
+// Others names the targets that folders had over which there are layers too: the
+// configuration was another one.
+func (k *Kept) Others() (targets []string) {
+	for i, l := range k.all.Layers {
+		if entries, err := os.ReadDir(l.Upper()); !slices.Contains(k.layers, l) && (err != nil || len(entries) > 0) {
+			targets = append(targets, k.all.Target[i])
+		}
+	}
+	return targets
 }
 
 // Usage tells how much the session keeps.
 func (k *Kept) Usage() (files int, bytes int64) {
-	for _, l := range k.layers {
+	for _, l := range k.all.Layers {
 		n, size, _ := l.Usage()
 		files, bytes = files+n, bytes+size
 	}
@@ -421,76 +455,6 @@ func (k *Kept) below(i int, name string) (rel string, ok bool) {
 	return rel, true
 }
 
-// Take makes a transaction of some of the changes, which lands or is dropped as
-// one of a command: works are kept in the folder of layers meanwhile. The names of
-// those that others have changed since are its Clash.
-func (k *Kept) Take(layers sandbox.Host, picks []Pick) (t *Transaction, err error) {
-	err = k.alone(func(s *Session) error {
-		t, err = k.take(s, layers, picks)
-		return err
-	})
-	return t, err
-}
-
-func (k *Kept) take(helper *Session, layers sandbox.Host, picks []Pick) (*Transaction, error) {
-	s := &Session{policy: Policy{Layers: layers}, now: k.now, holder: helper.holder}
-	for i, l := range k.layers {
-		s.policy.Mounts = append(s.policy.Mounts, Mount{Source: sandbox.Host(l.Folder), Target: commandName(k.target[i]), Write: true})
-	}
-	if err := os.MkdirAll(string(layers), 0o700); err != nil {
-		return nil, err
-	}
-	w, err := s.newWork()
-	if err != nil {
-		return nil, err
-	}
-	w.of, w.picked = k.layers, make([][]string, len(k.layers))
-	t := &Transaction{session: s, work: w, settle: func() error { return k.alone(func(*Session) error { return s.settle(w) }) }}
-	for i, l := range k.layers {
-		a := ask{Do: pickKept, Layer: l, To: w.layers[i]}
-		for n, p := range picks {
-			rel, ok := k.below(i, p.Name)
-			if !ok {
-				continue
-			}
-			pick := layer.Pick{Path: rel, Over: p.Over, Whole: p.Whole}
-			if p.Text != nil {
-				pick.Given = filepath.Join(w.dir, "given-"+strconv.Itoa(n))
-				if err := os.WriteFile(pick.Given, p.Text, 0o600); err != nil {
-					return nil, errors.Join(err, s.forget(w))
-				}
-			}
-			a.Picks, w.picked[i] = append(a.Picks, pick), append(w.picked[i], rel)
-		}
-		if len(a.Picks) == 0 {
-			continue
-		}
-		got, err := s.ask(a)
-		if err != nil {
-			return nil, errors.Join(err, s.forget(w))
-		}
-		for _, name := range got.Clash {
-			t.Clash = append(t.Clash, path.Join(commandName(k.target[i]), name))
-		}
-		list, err := readChanges(w.layers[i])
-		if err != nil {
-			return nil, errors.Join(err, s.forget(w))
-		}
-		for _, c := range list {
-			t.Changes = append(t.Changes, Change{c, commandName(k.target[i])})
-		}
-	}
-	return t, w.describe()
-}
-
-// commandName is what commands call the target of a mount.
-func commandName(target string) string {
-	if target == "/" {
-		return Work
-	}
-	return target
-}
-
 // Close lets go of the layers. What they hold stays.
 func (k *Kept) Close() error {
 	k.mu.Lock()
@@ -525,7 +489,7 @@ func (k *Kept) Remove() error {
 		return err
 	}
 	return k.alone(func(s *Session) error {
-		for _, l := range k.layers {
+		for _, l := range k.all.Layers {
 			if _, err := s.ask(ask{Do: removeWork, Layer: l}); err != nil {
 				return err
 			}

@@ -15,6 +15,9 @@ type Kept struct{}
 // OpenKept returns an error.
 func OpenKept(sandbox.Host, []Over, bool, func() time.Time) (*Kept, error) { return nil, errNoLayers }
 
+// LookKept returns an error.
+func LookKept(sandbox.Host, []Over, func() time.Time) (*Kept, error) { return nil, errNoLayers }
+
 // OpenCopies returns an error.
 func OpenCopies(sandbox.Host, []Over, Copying, func() time.Time) (*Kept, []LeftOut, error) {
 	return nil, nil, errNoLayers
@@ -32,8 +35,14 @@ func (*Kept) Enter(fresh, changes bool) (func() error, error) { return nil, errN
 // Changes returns an error.
 func (*Kept) Changes() ([]Standing, string, error) { return nil, "", errNoLayers }
 
+// Base returns nothing.
+func (*Kept) Base(Standing) []byte { return nil }
+
 // Texts returns nothing.
-func (*Kept) Texts(Standing, int64) (base, real, own []byte) { return nil, nil, nil }
+func (*Kept) Texts(Standing, int64) (real, own []byte) { return nil, nil }
+
+// Others returns nothing.
+func (*Kept) Others() []string { return nil }
 
 // Usage returns nothing.
 func (*Kept) Usage() (files int, bytes int64) { return 0, 0 }

@@ -112,7 +112,7 @@ func (s *Session) takeBack(w *work, k *Kept) (stayed []string, err error) {
 // undone. A session that is not there any more gets nothing.
 func (s *Session) restore(w *work, k *Kept) error {
 	for i, l := range w.of {
-		if _, err := os.Lstat(l.Store); err != nil {
+		if _, err := os.Lstat(l.Store); err != nil || len(w.picked[i]) == 0 {
 			continue
 		}
 		if k == nil || k.dir != filepath.Dir(l.Store) {
@@ -137,11 +137,17 @@ func Recover(layers sandbox.Host, now func() time.Time) (n int, err error) {
 	if len(list) == 0 {
 		return 0, err
 	}
-	unlock, err := lockLayers(layers) // somebody may be at it
-	if err != nil {
-		return 0, err
+	// Somebody may be at it. Litter alone is not waited for.
+	held, ok := seize(string(layers))
+	if !ok && !slices.ContainsFunc(list, halfDone) {
+		return 0, nil
 	}
-	defer unlock()
+	if !ok {
+		if held, err = lockFolder(string(layers)); err != nil {
+			return 0, err
+		}
+	}
+	defer held.Close()
 	if list, err = leftBehind(layers); len(list) == 0 {
 		return 0, err
 	}
@@ -235,8 +241,9 @@ func (s *Session) carryOn(dir string) (landed bool, err error) {
 		}
 		return false, s.forget(w)
 	}
-	if _, err := s.each(w, recoverWork); err != nil {
+	clash, err := s.each(w, recoverWork) // what others have changed since is left as it is
+	if err != nil {
 		return false, err
 	}
-	return true, errors.Join(s.settle(w), s.keep(w))
+	return true, errors.Join(s.settle(w, clash), s.keep(w))
 }

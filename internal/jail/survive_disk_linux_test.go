@@ -206,6 +206,8 @@ func TestSurvivesKillsElsewhere(t *testing.T) {
 		}
 		check(t, os.RemoveAll(g.work))
 	}
+	g.on(work.dir, layers.dir)
+	g.swept()
 	t.Logf("%d of 12 have landed", landed)
 }
 
@@ -220,5 +222,6 @@ func TestSurvivesKillsOfMany(t *testing.T) {
 	for i := range 2 {
 		g.killed(i+1, seen) // the holder, and all
 	}
+	g.swept()
 	t.Logf("%v landing takes %v", seen, g.took)
 }

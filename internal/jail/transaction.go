@@ -37,4 +37,5 @@ type Transaction struct {
 	session *Session
 	work    *work
 	settle  func() error // what else is done when it has landed, if anything
+	unpick  func() error // and when it is dropped
 }

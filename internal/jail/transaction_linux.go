@@ -261,13 +261,16 @@ func (t *Transaction) Land(dropped []string) (clash []string, err error) {
 		}
 	}
 	if err == nil && len(clash) == 0 {
-		err = s.keep(w)
-	}
-	if err == nil && len(clash) == 0 {
-		if t.settle != nil {
-			t.settle() // what stays there is as the folder is now, and no change
+		if _, err = s.each(w, clearWork); err == nil {
+			err = s.keep(w)
 		}
-		return nil, nil
+		// What cannot be taken back any more has landed: the next golem does the rest.
+		if err == nil || slices.ContainsFunc(w.layers, layer.Layer.Final) {
+			if t.settle != nil {
+				t.settle() // what stays there is as the folder is now, and no change
+			}
+			return nil, nil
+		}
 	}
 	stayed, left := s.giveUp(w)
 	if left != nil {
@@ -305,8 +308,25 @@ func withHolder(layers sandbox.Host, now func() time.Time, do func(*Session) err
 	}
 }
 
-// settle takes out of the layers of a session what has landed of them.
-func (s *Session) settle(w *work) error {
+// unpick tells the layers of a session that nothing of it lands.
+func (s *Session) unpick(w *work) error {
+	for i, paths := range w.picked {
+		if len(paths) == 0 {
+			continue
+		}
+		if err := writeList(w.layers[i], picksName, paths); err != nil {
+			return err
+		}
+		if _, err := s.ask(ask{Do: unpickKept, Layer: w.of[i], To: w.layers[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle takes out of the layers of a session what has landed of them, but for the
+// names, as commands have them, of what others have changed meanwhile.
+func (s *Session) settle(w *work, clash []string) error {
 	for i, paths := range w.picked {
 		if len(paths) == 0 {
 			continue
@@ -315,7 +335,16 @@ func (s *Session) settle(w *work) error {
 		if err != nil {
 			return err
 		}
-		if _, err := s.ask(ask{Do: settleKept, Layer: w.of[i], Paths: paths, Left: left}); err != nil {
+		for _, name := range clash {
+			if rel, err := filepath.Rel(w.target[i], name); err == nil && filepath.IsLocal(rel) {
+				left = append(left, rel)
+			}
+		}
+		err = errors.Join(writeList(w.layers[i], picksName, paths), writeList(w.layers[i], droppedName, left))
+		if err != nil {
+			return err
+		}
+		if _, err := s.ask(ask{Do: settleKept, Layer: w.of[i], To: w.layers[i]}); err != nil {
 			return err
 		}
 	}
@@ -382,7 +411,14 @@ func (s *Session) each(w *work, do string) (clash []string, err error) {
 }
 
 // Drop gives the changes up.
-func (t *Transaction) Drop() error { return t.session.forget(t.work) }
+func (t *Transaction) Drop() error {
+	if t.unpick != nil {
+		if err := t.unpick(); err != nil {
+			return err
+		}
+	}
+	return t.session.forget(t.work)
+}
 
 // Content returns what a changed file holds, and held. A file that is not there is
 // nil.

@@ -331,12 +331,15 @@ func (l *Landing) change(e entry, diff bool) tool.Change {
 		return c
 	}
 	if e.Op == layer.Mode {
-		c.About = "permission bits become " + c.Mode
+		c.About = fmt.Sprintf("permission bits %04o → %s", e.Had, c.Mode)
 		return c
 	}
 	old, new, err := l.t.Content(e.Change, maxShown)
 	if err != nil || !diff {
 		c.About, c.Becomes = fmt.Sprintf("%d bytes, not shown", e.Size)+e.mode(), l.t.Hash(e.Change)
+		if e.Was == layer.File && e.Had != e.Mode {
+			c.About += fmt.Sprintf(", permission bits %04o → %04o", e.Had, e.Mode)
+		}
 		if c.Becomes == "" {
 			c.Becomes = "unread " + rand.Text() // no other answer is for it
 		}
@@ -348,6 +351,9 @@ func (l *Landing) change(e entry, diff bool) tool.Change {
 	}
 	shown := tool.Changed(e.name, base, old, new)
 	shown.Mode = c.Mode
+	if e.Was == layer.File && e.Had != e.Mode {
+		shown.About += fmt.Sprintf(", permission bits %04o → %04o", e.Had, e.Mode)
+	}
 	if e.Was == layer.Nothing {
 		shown.About += e.mode()
 	}

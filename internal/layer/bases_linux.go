@@ -16,76 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A version is what the real folder had at a path when the session first changed
-// it: the base of the change.
-type version struct {
-	Path  string `json:",omitempty"`
-	Raw   []byte `json:",omitempty"` // the path, where it is no text
-	Kind  Kind   `json:",omitempty"`
-	Ino   uint64 `json:",omitempty"`
-	Size  int64  `json:",omitempty"`
-	Ctime int64  `json:",omitempty"`
-	Mode  uint32 `json:",omitempty"`
-	To    []byte `json:",omitempty"` // what a link said
-	Text  int    `json:",omitempty"` // the number of the content that was kept, 0 for none
-
-	// Unknown says that others have changed it while the session did.
-	Unknown bool `json:",omitempty"`
-	// Open says that both sides have a folder here, or had, and that what the session
-	// has changed in it has versions of its own. What is in another one has the version
-	// that follows: of a folder it is what has not changed since At, of nothing nothing.
-	Open bool  `json:",omitempty"`
-	At   int64 `json:",omitempty"`
-
-	// Of what was copied: how the copy was then; that it could not be copied; that
-	// another folder stands there in the session.
-	Own     own  `json:",omitzero"`
-	Left    bool `json:",omitempty"`
-	Covered bool `json:",omitempty"`
-
-	met bool // there still is a change
-}
-
-// versionOf returns the version that is there. What has changed since a time is not
-// known: it may be before or after what the session saw.
-func versionOf(name string, st unix.Stat_t, at int64) *version {
-	v := &version{Path: name, Kind: kindOf(st), Ino: st.Ino, Size: st.Size, Ctime: st.Ctim.Nano(), Mode: bits(st), Unknown: st.Ctim.Nano() >= at}
-	if v.Kind == Folder {
-		v.Ino, v.Size, v.Ctime, v.At = 0, 0, 0, at
-	}
-	return v
-}
-
-// is reports whether something still is this version; of a folder what is in it is
-// not looked at.
-func (v *version) is(st unix.Stat_t, kind Kind) bool {
-	switch {
-	case v.Unknown || v.Kind != kind:
-		return false
-	case kind == Nothing:
-		return true
-	case kind == Folder:
-		return bits(st) == v.Mode
-	}
-	return st.Ino == v.Ino && st.Size == v.Size && st.Ctim.Nano() == v.Ctime
-}
-
-// equal reports whether two are the same, of a folder.
-func (v *version) equal(w *version) bool {
-	return v.Kind == w.Kind && v.Mode == w.Mode && v.Unknown == w.Unknown && v.Open == w.Open
-}
-
-// bases are the versions of a layer, by path. The file has a line for each; of
-// several for one path the last counts.
+// bases are the versions of a layer, by path. The file has lines of them; of several
+// for one path the last counts.
 type bases struct {
 	store string
 	all   map[string]*version
-	fresh []*version // not written yet
-	torn  bool       // the file has what is not to be read again
-	texts int        // how many contents are kept
+	fresh []*version      // not written yet
+	gone  map[string]bool // forgotten, and not written yet
+	dead  []*version      // whose content is not needed any more
+	lines int             // of the file
+	torn  bool            // it has some that cannot be read
+	texts int             // how many contents are kept
 	bytes int64
 	last  int      // their highest number
-	order []string // the paths in order, nil where one has come since
+	order []string // the paths that were there, in order
 }
 
 // What is kept of contents at most.
@@ -96,7 +40,7 @@ const (
 )
 
 func readBases(store string) (*bases, error) {
-	b := &bases{store: store, all: map[string]*version{}}
+	b := &bases{store: store, all: map[string]*version{}, gone: map[string]bool{}}
 	data, err := os.ReadFile(store + "/" + basesName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -111,7 +55,10 @@ func readBases(store string) (*bases, error) {
 		if v.Raw != nil {
 			v.Path = string(v.Raw)
 		}
-		b.all[v.Path] = v
+		b.lines++
+		if b.all[v.Path] = v; v.Gone {
+			delete(b.all, v.Path)
+		}
 	}
 	for _, v := range b.all {
 		b.count(v, 1)
@@ -130,48 +77,50 @@ func (b *bases) count(v *version, n int) {
 
 // put notes a version.
 func (b *bases) put(v *version) {
-	was := b.all[v.Path]
-	if was == nil {
-		b.order = nil
-	} else if was != v && was.Text != v.Text {
+	if was := b.all[v.Path]; was != nil && was.Text != v.Text {
 		b.count(was, -1)
-		b.torn = true
+		b.dead = append(b.dead, was)
 	}
 	v.met = true
 	b.all[v.Path] = v
-	if !slices.Contains(b.fresh[max(0, len(b.fresh)-1):], v) {
-		b.fresh = append(b.fresh, v)
-	}
+	b.fresh = append(b.fresh, v)
 }
 
-// drop forgets versions.
-func (b *bases) drop(names ...string) {
-	for _, name := range names {
-		if v := b.all[name]; v != nil {
-			b.count(v, -1)
-			delete(b.all, name)
-			b.torn = true
+// drop forgets a version.
+func (b *bases) drop(name string) {
+	if v := b.all[name]; v != nil {
+		b.count(v, -1)
+		b.dead = append(b.dead, v)
+		delete(b.all, name)
+		if b.gone == nil {
+			b.gone = make(map[string]bool)
 		}
+		b.gone[name] = true
 	}
 }
 
-// paths returns the paths in order.
-func (b *bases) paths() []string {
-	if len(b.order) != len(b.all) {
-		b.order = slices.Sorted(maps.Keys(b.all))
+// begin says that the layer is gone through.
+func (b *bases) begin() {
+	for _, v := range b.all {
+		v.met = false
 	}
+	b.paths()
+}
+
+// paths returns the paths that there are now, in order.
+func (b *bases) paths() []string {
+	b.order = slices.Sorted(maps.Keys(b.all))
 	return b.order
 }
 
-// below returns the versions of what is in a folder.
+// below returns the versions that there were of what is in a folder.
 func (b *bases) below(name string) []*version {
-	order := b.order // with what was dropped since, so that it need not be made anew
-	if order == nil {
-		order = b.paths()
+	if b.order == nil {
+		b.paths()
 	}
-	from, _ := slices.BinarySearch(order, name+"/")
+	from, _ := slices.BinarySearch(b.order, name+"/")
 	var list []*version
-	for _, p := range order[from:] {
+	for _, p := range b.order[from:] {
 		if !strings.HasPrefix(p, name+"/") {
 			break
 		}
@@ -185,13 +134,17 @@ func (b *bases) below(name string) []*version {
 // flush writes what is new. What a power failure takes of it is noted again, or is
 // a clash: it is not worth waiting for the disk, with all that a command has written.
 func (b *bases) flush() error {
-	var fresh []*version
+	var list []*version
+	for name := range b.gone {
+		list = append(list, &version{Path: name, Gone: true})
+	}
 	for _, v := range b.fresh {
 		if b.all[v.Path] == v {
-			fresh = append(fresh, v)
+			list = append(list, v)
 		}
 	}
-	if b.fresh = nil; len(fresh) == 0 {
+	clear(b.gone)
+	if b.fresh = nil; len(list) == 0 {
 		return nil
 	}
 	f, err := os.OpenFile(b.store+"/"+basesName, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -204,14 +157,32 @@ func (b *bases) flush() error {
 			return err
 		}
 	}
-	return writeLines(f, fresh)
+	b.lines += len(list)
+	return writeLines(f, list)
 }
 
 // save writes all that is to be written.
 func (b *bases) save() error {
-	if !b.torn {
-		return b.flush()
+	if b.torn || b.lines > 2*len(b.all)+1000 {
+		return b.rewrite()
 	}
+	if err := b.flush(); err != nil {
+		return err
+	}
+	for _, v := range b.dead {
+		if v.Text == 0 {
+			continue
+		}
+		if err := os.Remove(b.text(v)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	b.dead = nil
+	return nil
+}
+
+// rewrite writes the file anew, and removes the contents that it does not name.
+func (b *bases) rewrite() error {
 	name := b.store + "/" + basesName
 	f, err := os.OpenFile(name+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -220,24 +191,29 @@ func (b *bases) save() error {
 	defer f.Close()
 	var list []*version
 	texts := map[string]bool{}
-	for _, p := range b.paths() {
+	for _, p := range slices.Sorted(maps.Keys(b.all)) {
 		v := b.all[p]
 		list = append(list, v)
 		texts[strconv.Itoa(v.Text)] = true
 	}
-	if err := errors.Join(writeLines(f, list), f.Sync(), os.Rename(name+".new", name)); err != nil {
+	if err := errors.Join(writeLines(f, list), f.Sync()); err != nil {
+		return err // the old one stays
+	}
+	if err := os.Rename(name+".new", name); err != nil {
 		return err
 	}
-	b.fresh, b.torn = nil, false
+	b.fresh, b.dead, b.torn, b.lines = nil, nil, false, len(list)
+	clear(b.gone)
 	kept, err := os.ReadDir(b.store + "/" + textsName)
 	if err != nil {
 		return err
 	}
 	for _, e := range kept {
-		if !texts[e.Name()] {
-			if err := os.Remove(b.store + "/" + textsName + "/" + e.Name()); err != nil {
-				return err
-			}
+		if texts[e.Name()] {
+			continue
+		}
+		if err := os.Remove(b.store + "/" + textsName + "/" + e.Name()); err != nil {
+			return err
 		}
 	}
 	return nil

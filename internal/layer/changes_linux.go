@@ -270,7 +270,7 @@ func (r *reader) entry(name, base string, hidden bool) error {
 		return nil
 	case kind == Folder && was == Folder:
 		if bits(st) != bits(low) {
-			r.list = append(r.list, Change{Path: name, Op: Mode, Kind: Folder, Mode: bits(st), Was: was})
+			r.list = append(r.list, Change{Path: name, Op: Mode, Kind: Folder, Mode: bits(st), Was: was, Had: bits(low)})
 		}
 		return r.folder(name, hidden)
 	}
@@ -305,6 +305,9 @@ func (r *reader) copied(name string) bool {
 
 // add adds something that is new, or other than before.
 func (r *reader) add(c Change, st, low unix.Stat_t) (err error) {
+	if c.Was != Nothing && c.Was != Link {
+		c.Had = bits(low)
+	}
 	switch c.Kind {
 	case File:
 		c.Size = st.Size
@@ -408,7 +411,8 @@ func (r *reader) same(name string, st, low unix.Stat_t) (bool, error) {
 		files[i] = os.NewFile(uintptr(fd), name)
 		defer files[i].Close()
 	}
-	a, b := make([]byte, 64<<10), make([]byte, 64<<10)
+	size := max(1, min(st.Size, 64<<10))
+	a, b := make([]byte, size), make([]byte, size)
 	for {
 		n, err := io.ReadFull(files[0], a)
 		m, errB := io.ReadFull(files[1], b)

@@ -31,6 +31,12 @@ func settle() bool {
 	switch do {
 	case "undo":
 		err = l.Undo()
+	case "record":
+		err = l.Record(true)
+	case "settle":
+		err = l.Settle([]string{"."}, nil)
+	case "discard":
+		err = l.Discard([]string{"many", "sub"})
 	case "copy":
 		l.Copied = true
 		_, err = l.Copy(nil, nil)

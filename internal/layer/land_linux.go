@@ -106,7 +106,10 @@ func (l Layer) Land(changes []Change, dropped []string) error {
 	if err := l.Prepare(changes, dropped); err != nil {
 		return err
 	}
-	return l.Finish()
+	if err := l.Finish(); err != nil {
+		return err
+	}
+	return l.Clear()
 }
 
 // Prepare is the first half of Land: it looks for conflicts and writes down what is
@@ -134,7 +137,7 @@ func (l Layer) Prepare(changes []Change, dropped []string) error {
 }
 
 // Finish is the second half of Land. What cannot be moved is an error, and then
-// all is as it was.
+// all is as it was. Until Clear it can be aborted.
 func (l Layer) Finish() error {
 	moves, o, err := l.resume()
 	if err != nil {
@@ -159,8 +162,11 @@ func (l Layer) Finish() error {
 // Abort brings back what was moved, if anything was, and forgets what was to be.
 // What somebody has changed after it was moved stays, and is told in a Conflict.
 func (l Layer) Abort() error {
-	if !there(l.Store + "/" + movesName) {
+	if !l.Begun() {
 		return l.clearCarried()
+	}
+	if l.Final() {
+		return ErrFinal
 	}
 	moves, o, err := l.resume()
 	if err != nil {
@@ -211,7 +217,7 @@ func (l Layer) Check(changes []Change, dropped []string) error {
 func (l Layer) Recover() (bool, error) {
 	undoing := there(l.Store+"/"+undoneName+".begun") && !there(l.Store+"/"+undoneName)
 	if there(l.Store+"/"+landedName) && !undoing {
-		return false, l.clearCarried()
+		return false, l.Clear()
 	}
 	moves, o, err := l.resume()
 	if errors.Is(err, fs.ErrNotExist) && moves == nil {
@@ -224,7 +230,7 @@ func (l Layer) Recover() (bool, error) {
 	if undoing {
 		return true, o.unfinish(moves)
 	}
-	return true, o.finish(moves)
+	return true, errors.Join(o.finish(moves), l.Clear())
 }
 
 // Pending reports whether something was interrupted.
@@ -267,7 +273,7 @@ func (l Layer) Undo() error {
 
 // CheckUndo returns the Conflict that Undo would meet, nil for none.
 func (l Layer) CheckUndo() error {
-	if there(l.Store + "/" + finalName) {
+	if l.Final() {
 		return ErrFinal
 	}
 	moves, o, err := l.resume()
@@ -468,12 +474,19 @@ func (o *opened) clean(c Change) error {
 	}
 	had := o.attributes(c)
 	for name := range strings.SplitSeq(string(names[:max(n, 0)]), "\x00") {
-		// Attributes and access lists that the command has added nobody was shown.
-		added := (strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.posix_acl_")) && !slices.Contains(had, name)
-		if strings.HasPrefix(name, "user.overlay.") || added {
-			if err := unix.Fremovexattr(fd, name); err != nil {
-				return err
-			}
+		if !strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "system.posix_acl_") {
+			continue
+		}
+		// Attributes and access lists that the command has added or changed nobody was
+		// shown: they are as they were.
+		before, there := had[name]
+		if strings.HasPrefix(name, "user.overlay.") || !there {
+			err = unix.Fremovexattr(fd, name)
+		} else if now, known := attribute(fd, name); !known || now != before {
+			err = unix.Fsetxattr(fd, name, []byte(before), 0)
+		}
+		if err != nil && err != unix.ENODATA && err != unix.EOPNOTSUPP {
+			return err
 		}
 	}
 	var st unix.Stat_t
@@ -483,8 +496,8 @@ func (o *opened) clean(c Change) error {
 	return unix.Fchmod(fd, c.Mode)
 }
 
-// attributes lists those that a file or folder had before.
-func (o *opened) attributes(c Change) []string {
+// attributes are those that a file or folder had before.
+func (o *opened) attributes(c Change) map[string]string {
 	if c.Was != File && c.Was != Folder {
 		return nil
 	}
@@ -495,7 +508,20 @@ func (o *opened) attributes(c Change) []string {
 	defer unix.Close(fd)
 	var names [16 << 10]byte
 	n, _ := unix.Flistxattr(fd, names[:])
-	return strings.Split(string(names[:max(n, 0)]), "\x00")
+	had := make(map[string]string)
+	for name := range strings.SplitSeq(string(names[:max(n, 0)]), "\x00") {
+		if value, ok := attribute(fd, name); ok && name != "" {
+			had[name] = value
+		}
+	}
+	return had
+}
+
+// attribute returns the value of one of a file.
+func attribute(fd int, name string) (value string, ok bool) {
+	buf := make([]byte, 64<<10)
+	n, err := unix.Fgetxattr(fd, name, buf)
+	return string(buf[:max(n, 0)]), err == nil
 }
 
 // ctimeOf and mtimeOf tell when something has changed: itself or where it stands, and

@@ -98,6 +98,7 @@ type Change struct {
 	To   string // what a link says
 	In   string // the new folder that it comes with, "" where it comes alone
 	Was  Kind   // what was there before
+	Had  uint32 `json:",omitempty"` // its permission bits
 
 	// Clash says of a kept layer that the real folder is not any more what this was
 	// changed from.

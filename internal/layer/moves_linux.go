@@ -131,23 +131,10 @@ func (c *Conflict) err() error {
 
 // settled says that all is moved.
 func (o *opened) settled() error {
-	if o.carried() != o.Layer {
-		if err := os.WriteFile(o.Store+"/"+finalName, nil, 0o600); err != nil {
-			return err
-		}
-	}
 	if err := stampWhole(o.Store + "/" + landedName); err != nil {
 		return err
 	}
 	remove(o.Work()) // the kernel's, which the user could not remove; it is of no use any more
-	return o.clearCarried()
-}
-
-// clearCarried removes the place in the folder that things were moved from.
-func (l Layer) clearCarried() error {
-	if from := l.carried(); from != l {
-		return remove(from.Store)
-	}
 	return nil
 }
 
@@ -190,7 +177,9 @@ func (o *opened) make(m move) error {
 	case !m.goes(here):
 		return errOther
 	}
-	defer o.lock(m.Path)()
+	if m.Old != 0 { // where nothing was, nobody is overwritten
+		defer o.lock(m.Path)()
+	}
 	return elsewhere(o.folder.within(m.Path, func(dir int, base string) error {
 		switch m.Do {
 		case take:

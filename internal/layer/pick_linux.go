@@ -62,7 +62,9 @@ func (l Layer) Pick(to Layer, picks []Pick) ([]Change, error) {
 		if err := k.copy(root, c); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Path, err)
 		}
-		picked = append(picked, c.Change)
+		if picked = append(picked, c.Change); c.Kind == Special {
+			continue
+		}
 		k.picks.all[c.Path] = pickLine{Path: c.Path, In: c.In, At: at, Given: c.given != "" && !c.whole, New: c.Op == Create}
 	}
 	return picked, k.picks.save()

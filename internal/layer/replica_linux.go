@@ -130,7 +130,7 @@ func (r *replica) entry(name string) error {
 		return r.orphan(v, st, was)
 	case kind == Folder && was == Folder:
 		if bits(st) != bits(low) && (v.Kind != Folder || bits(st) != v.Mode) {
-			r.list = append(r.list, Change{Path: name, Op: Mode, Kind: Folder, Mode: bits(st), Was: was, Clash: v.Left || !v.is(low, was)})
+			r.list = append(r.list, Change{Path: name, Op: Mode, Kind: Folder, Mode: bits(st), Was: was, Had: bits(low), Clash: v.Left || !v.is(low, was)})
 		}
 		return r.folder(name)
 	case kind == Nothing && was == Nothing:

@@ -2,6 +2,8 @@ package layer
 
 import (
 	"errors"
+	"io"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,8 +32,8 @@ func (l Layer) Restore(from Layer, list []Change) error {
 }
 
 func (k *keeper) restore(from *tree, list []Change) error {
-	for _, c := range list {
-		if c.In != "" || c.Op == Mode || c.Kind == Special {
+	for _, c := range list { // a folder comes before what is in it, and with it
+		if c.Kind == Special {
 			continue
 		}
 		if _, err := k.upper.stat(c.Path); !errors.Is(err, unix.ENOENT) {
@@ -54,12 +56,42 @@ func (k *keeper) giveBack(from *tree, c Change) error {
 			return err
 		}
 	}
-	if c.Op == Delete {
+	switch {
+	case c.Op == Delete:
 		return k.bury(c.Path)
+	case c.Op == Mode && c.Kind == Folder:
+		if err := k.hold(c.Path); err != nil {
+			return err
+		}
+		return k.setMode(c.Path, c.Mode)
+	case c.Op == Mode:
+		return k.copyUp(c)
 	}
 	return from.within(c.Path, func(dir int, base string) error {
 		return k.upper.within(c.Path, func(to int, _ string) error {
 			return unix.Renameat2(dir, base, to, base, unix.RENAME_NOREPLACE)
 		})
+	})
+}
+
+// copyUp puts a file of the real folder into the layer, with other permission bits.
+func (k *keeper) copyUp(c Change) error {
+	in, err := k.lower.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return err
+	}
+	from := os.NewFile(uintptr(in), c.Path)
+	defer from.Close()
+	return k.upper.within(c.Path, func(dir int, base string) error {
+		fd, err := unix.Openat(dir, base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			return err
+		}
+		to := os.NewFile(uintptr(fd), base)
+		defer to.Close()
+		if _, err := io.Copy(to, from); err != nil {
+			return err
+		}
+		return unix.Fchmod(fd, c.Mode)
 	})
 }

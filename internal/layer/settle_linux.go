@@ -58,6 +58,16 @@ func (k *keeper) settle(paths, left []string) (err error) {
 	return k.record()
 }
 
+// Unpick forgets that paths were picked: they do not land.
+func (l Layer) Unpick(paths []string) error {
+	s, err := l.store(unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return s.picks.drop(among(paths))
+}
+
 // among returns a function that reports whether a name is one of several, or in one.
 func among(paths []string) func(name string) bool {
 	set := map[string]bool{}

@@ -93,6 +93,9 @@ type sessionDocument struct {
 	Copy  bool      `json:"copy"`  // it works on copies of the folders
 	Files int       `json:"files"` // that it keeps
 	Bytes int64     `json:"bytes"`
+	// Others are the targets of folders that it keeps changes over, and that are
+	// mounted no more.
+	Others []string `json:"others,omitempty"`
 }
 
 func aboutSession(p *forge.Program, s *forge.Session) (sessionDocument, error) {
@@ -103,6 +106,7 @@ func aboutSession(p *forge.Program, s *forge.Session) (sessionDocument, error) {
 	defer k.Close()
 	d := sessionDocument{ID: s.ID, Begun: s.Begun, Used: s.Used, Copy: s.Copy}
 	d.Files, d.Bytes = k.Usage()
+	d.Others = k.Others()
 	return d, nil
 }
 
@@ -117,6 +121,9 @@ func (d sessionDocument) String() string {
 
 func printChanges(w io.Writer, about sessionDocument, list []forge.Changed, diff bool) {
 	fmt.Fprintln(w, about)
+	for _, target := range about.Others {
+		fmt.Fprintln(w, "not shown: changes over another folder that was mounted at "+sandbox.Shown(target)+"; mount it again to see them")
+	}
 	if len(list) == 0 {
 		fmt.Fprintln(w, "nothing is changed")
 		return
@@ -140,7 +147,11 @@ func printChanges(w io.Writer, about sessionDocument, list []forge.Changed, diff
 			}
 			protected++
 		}
-		rows = append(rows, []string{mark + letter(c.Op), name, what(c), note})
+		about := what(c)
+		if c.Had != "" && c.Op != layer.Mode {
+			about += ", permission bits " + c.Had + " → " + c.Mode
+		}
+		rows = append(rows, []string{mark + letter(c.Op), name, about, note})
 	}
 	if !diff {
 		printColumns(w, rows)
@@ -178,7 +189,7 @@ func letter(op layer.Op) string {
 func what(c forge.Changed) string {
 	switch {
 	case c.Op == layer.Mode:
-		return "permission bits " + c.Mode
+		return "permission bits " + c.Had + " → " + c.Mode
 	case c.Kind == layer.Special:
 		return "a pipe, socket or device, which never lands"
 	case c.Kind == layer.Link:

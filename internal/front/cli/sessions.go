@@ -62,6 +62,13 @@ each keeps. They are kept until you remove them: nothing is cleaned up unasked.`
 
 func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
+// keepsChanges reports whether a session has something that was not applied.
+func keepsChanges(p *forge.Program, s *forge.Session) bool {
+	list, unfit, err := p.Changes(s, nil, false)
+	about, told := aboutSession(p, s)
+	return err != nil || told != nil || len(list) > 0 || unfit != "" || len(about.Others) > 0
+}
+
 func newSessionsRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove [ID…]",
@@ -106,7 +113,7 @@ Exit code 0 is all removed, 1 some left alone.`,
 		}
 		removed, busy, kept := []string{}, []string{}, []string{}
 		for _, s := range chosen {
-			if d, err := aboutSession(p, s); !yes && (err != nil || d.Files > 0) {
+			if !yes && keepsChanges(p, s) {
 				kept = append(kept, s.ID)
 				continue
 			}

@@ -21,7 +21,8 @@ import (
 // A Keeper has what a session has changed. See jail.Kept.
 type Keeper interface {
 	Changes() (list []jail.Standing, unfit string, err error)
-	Texts(c jail.Standing, most int64) (base, real, own []byte)
+	Base(c jail.Standing) []byte
+	Texts(c jail.Standing, most int64) (real, own []byte)
 	Take(picks []jail.Pick) (*jail.Transaction, error)
 	Discard(names []string) error
 }
@@ -121,7 +122,7 @@ func (a application) picks(list []jail.Standing) ([]jail.Pick, error) {
 	}
 	var picks []jail.Pick
 	var clash []string
-	found := make(map[string]bool)
+	found, picked := make(map[string]bool), make(map[string]bool)
 	for _, c := range list {
 		name := c.Name()
 		wanted := len(a.Paths) == 0 && len(parts) == 0
@@ -134,13 +135,15 @@ func (a application) picks(list []jail.Standing) ([]jail.Pick, error) {
 		if hunks {
 			found[name] = true
 		}
-		top := c.In == "" || !slices.ContainsFunc(picks, func(p jail.Pick) bool { return within(p.Name, name) })
-		if !wanted && !hunks || !top {
+		if !wanted && !hunks || c.In != "" && above(picked, name) {
 			continue // what is in a new folder comes with it
 		}
+		picked[name] = true
 		pick := jail.Pick{Name: name}
 		switch {
-		case hunks && !c.Clash:
+		case hunks && c.Clash:
+			clash = append(clash, sandbox.Shown(name)) // its hunks are not the session's alone
+		case hunks:
 			if pick.Text, err = a.some(c, numbers); err != nil {
 				return nil, err
 			}
@@ -194,12 +197,12 @@ func (a application) parts() (map[string][]int, error) {
 
 // some returns a file of the folder with some of the session's hunks.
 func (a application) some(c jail.Standing, numbers []int) ([]byte, error) {
-	_, real, own := a.keeper.Texts(c, tool.MaxCompared)
+	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; apply the whole of it with --paths"}
 	}
-	if c.Op != layer.Modify || c.Kind != layer.File || c.Was != layer.File || real == nil || own == nil || !tool.IsText(real) || !tool.IsText(own) {
-		return nil, no("it has no hunks: only texts that were changed do")
+	if c.Op != layer.Modify || c.Kind != layer.File || c.Was != layer.File || !HasHunks(real, own) {
+		return nil, no("it has no hunks: only texts that were changed do, in UTF-8")
 	}
 	text, count, err := withHunks(string(real), string(own), numbers)
 	if err != nil {
@@ -213,7 +216,8 @@ func (a application) some(c jail.Standing, numbers []int) ([]byte, error) {
 
 // merged brings together what the session and somebody else have made of a file.
 func (a application) merged(c jail.Standing) ([]byte, error) {
-	base, real, own := a.keeper.Texts(c, tool.MaxCompared)
+	base := a.keeper.Base(c)
+	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrConflict,
 			Hint: why + "; nothing was applied; --overwrite takes the session's, --paths leaves it out, golem changes --discard gives it up"}
@@ -226,6 +230,16 @@ func (a application) merged(c jail.Standing) ([]byte, error) {
 		return nil, no("both have changed the same lines:\n" + text)
 	}
 	return []byte(text), nil
+}
+
+// above reports whether a folder that a name is in was picked.
+func above(picked map[string]bool, name string) bool {
+	for name != "/" {
+		if name = path.Dir(name); picked[name] {
+			return true
+		}
+	}
+	return false
 }
 
 // within reports whether a name is at or below another.

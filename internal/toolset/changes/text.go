@@ -5,10 +5,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"github.com/golem-forge/golem/internal/tool"
 )
+
+// HasHunks reports whether the difference of two texts has hunks to choose from: what
+// is shown of it must be what they are made of.
+func HasHunks(old, new []byte) bool {
+	return old != nil && new != nil && tool.IsText(old) && tool.IsText(new) && utf8.Valid(old) && utf8.Valid(new)
+}
 
 // withHunks returns a text with some of the hunks that make another of it, by their
 // numbers from 1, and how many there are.
