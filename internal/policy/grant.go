@@ -149,9 +149,11 @@ type ShellLayer struct {
 	From    string
 }
 
-// A ShellRule gives commands that match a pattern a consent.
+// A ShellRule gives commands that match a pattern, or that are in a ready-made
+// set, a consent.
 type ShellRule struct {
 	Pattern string
+	Use     string // the set, in place of a pattern
 	Consent Consent
 	From    string
 }
