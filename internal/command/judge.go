@@ -64,6 +64,7 @@ func least(is *policy.ShellRule, other policy.ShellRule) *policy.ShellRule {
 type Judgement struct {
 	Line
 	Verdicts []Verdict // of the parts, in their order
+	Ruled    bool      // there are rules
 }
 
 // A Verdict is what rules say of a part.
@@ -79,7 +80,7 @@ type Verdict struct {
 // decides about a part, a rule of one's own before a ready-made set; among
 // layers the least consent does.
 func (r Rules) Judge(line string) Judgement {
-	j := Judgement{Line: Parse(line)}
+	j := Judgement{Line: Parse(line), Ruled: len(r.layers) > 0}
 	alone := !slices.ContainsFunc(j.Parts, func(p Part) bool { return !p.Plain && !p.Runs })
 	for _, p := range j.Parts {
 		v := Verdict{Consent: policy.PreApproved}
@@ -213,4 +214,49 @@ func (j Judgement) Consent() (policy.Rule, bool) {
 	}
 	v := j.Verdicts[at]
 	return policy.Rule{Verb: policy.Run, Consent: v.Consent, From: v.Rule.From}, true
+}
+
+// Matches reports whether a rule alone matches a line, and why or why not: one
+// that lets pass lets all of it pass, one that holds back finds in it what it
+// holds back.
+func Matches(is policy.ShellRule, line string) (bool, string) {
+	if is.Consent < policy.PreApproved && is.Use == "" {
+		return found(is.Pattern, line)
+	}
+	j := NewRules(policy.Shell{}.With(policy.ShellLayer{Silent: true, Rules: []policy.ShellRule{is}})).Judge(line)
+	at := j.Decides()
+	if at < 0 {
+		return false, "there is no command in it"
+	}
+	v, text := j.Verdicts[at], shorten(j.Parts[at].Text)
+	switch {
+	case v.Said:
+		return true, "each of its commands does"
+	case v.Why != "":
+		return false, text + ": " + v.Why
+	}
+	return false, text + " is another command"
+}
+
+// found reports whether what a pattern holds back is in a line, and where.
+func found(text, line string) (bool, string) {
+	pattern, why := NewPattern(text, false)
+	if why != "" {
+		return false, why
+	}
+	for _, p := range Parse(line).Parts {
+		if certain, _ := pattern.holds(p); certain || pattern.everything() {
+			return true, shorten(p.Text) + " does"
+		}
+	}
+	return false, "no command in it begins with these words"
+}
+
+// shorten returns a text as it stands in a sentence.
+func shorten(text string) string {
+	const most = 60
+	if shown := []rune(text); len(shown) > most {
+		return string(shown[:most]) + "…"
+	}
+	return text
 }

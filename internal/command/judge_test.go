@@ -324,7 +324,11 @@ func TestNarrow(t *testing.T) {
 		"sort x -o y":               "",
 		"a; b; c; d; e":             "",
 		"x=1":                       "",
-		"git":                       "git",
+		"git":                       "",
+		"git --version":             "",
+		"npm test -- x":             "npm test",
+		"npm run":                   "",
+		"make":                      "",
 		"echo 'a b'":                "echo",
 		"'a b' c":                   "'a b'",
 	} {

@@ -100,7 +100,7 @@ func TestParse(t *testing.T) {
 
 		// Redirections.
 		{"a >b 2>&1 >>c &>d >|e 2>/dev/null <f", "a\n> b\n> c\n> d\n> e"},
-		{`a >"$x" >&b <>c >/dev/fd/3 {fd}>e`, "a\n> ‹\"$x\"›\n> b\n> c\n> e"},
+		{`a >"$x" >&b <>c >/dev/fd/3 {fd}>e`, ">\"$x\" (?)\na\n> ‹\"$x\"›\n> b\n> c\n> e"},
 		{"a {PATH}>b", "{PATH}>b (?)\na\n> b"},
 		{"> b", "> b"},
 		{"{ a; b; } >c", "a\nb\n> c"},

@@ -115,3 +115,12 @@ func (w Word) String() string {
 	}
 	return w.Text
 }
+
+// Quote returns a line that runs words as they are.
+func Quote(words []string) string {
+	var list []Word
+	for _, w := range words {
+		list = append(list, literal(w))
+	}
+	return join(list)
+}

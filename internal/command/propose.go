@@ -69,11 +69,12 @@ func narrow(words []Word) string {
 	n := name(words)
 	list := []string{n}
 	at := 1
-	for range subcommands(n) {
-		if at < len(words) && words[at].Literal && !words[at].mayBeOption() {
-			list = append(list, words[at].Text)
-			at++
+	for range subcommands(words) {
+		if at == len(words) || !words[at].Literal || words[at].mayBeOption() {
+			return "" // what it does is not said
 		}
+		list = append(list, words[at].Text)
+		at++
 	}
 	for ; at < len(words) && words[at].Literal && words[at].mayBeOption() && words[at].Text != "--"; at++ {
 		list = append(list, words[at].Text)
@@ -82,12 +83,15 @@ func narrow(words []Word) string {
 }
 
 // subcommands returns how many words behind its name say what a program does.
-func subcommands(n string) int {
-	switch n {
+func subcommands(words []Word) int {
+	switch name(words) {
 	case "git", "go", "cargo", "gh", "apt", "brew", "dotnet", "terraform", "systemctl", "rustup", "poetry", "uv", "pip", "pip3", "composer", "make", "mvn", "gradle":
 		return 1
 	case "npm", "yarn", "pnpm", "bundle":
-		return 2
+		if len(words) > 1 && words[1].is("run", "exec", "run-script") {
+			return 2
+		}
+		return 1
 	}
 	return 0
 }

@@ -78,6 +78,9 @@ func (r *reader) write(d *syntax.Redirect) {
 	if to.is("/dev/null", "/dev/stdout", "/dev/stderr") || to.Literal && strings.HasPrefix(to.Text, "/dev/fd/") {
 		return
 	}
+	if !to.Literal {
+		r.unknown(r.text(d), "which file it writes is not known before it runs")
+	}
 	if len(r.writes) < maxParts {
 		r.writes = append(r.writes, Write{to.Text, to.Literal})
 	}
