@@ -88,7 +88,9 @@ func (r Rules) Judge(line string) Judgement {
 			said := l.judge(p, alone)
 			switch {
 			case said.Said && (!v.Said || said.Consent < v.Consent):
-				said.Why = or(said.Why, v.Why)
+				if !v.Said {
+					said.Why = or(said.Why, v.Why)
+				}
 				v = said
 			case v.Why == "":
 				v.Why = said.Why
@@ -166,7 +168,11 @@ func (l layer) could(p Part, best Verdict, rank int) Verdict {
 			continue
 		}
 		if _, possible := r.pattern.holds(p); possible {
-			return Verdict{Said: true, Consent: policy.Ask, Rule: r.ShellRule, Why: or(p.Unknown, "it could be "+r.Pattern)}
+			why := "it could be " + r.Pattern
+			if p.Unknown != "" {
+				why = p.Unknown + "; " + why
+			}
+			return Verdict{Said: true, Consent: policy.Ask, Rule: r.ShellRule, Why: why}
 		}
 	}
 	return best

@@ -130,6 +130,8 @@ func TestJudge(t *testing.T) {
 		{"git $x", "ask git push", []policy.ShellLayer{rulesOf("yes git", "no git push")}},
 		{"cp a $x", "yes cp", []policy.ShellLayer{rulesOf("yes cp", "no rm")}},
 		{"bash -c \"$x\"", "ask rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"ls >$x", "yes default", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"ls >$x", "-", []policy.ShellLayer{rulesOf("yes ls", "no rm")}},
 		{"echo $x", "yes default", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
 
 		// For everything.

@@ -34,6 +34,8 @@ type Part struct {
 	// own are the words without those that are another command, and without
 	// options that stand before a subcommand.
 	own []Word
+	// writes is true of what is not understood, and only writes a file.
+	writes bool
 }
 
 // A Word is one of a command, as it is when the command runs.

@@ -131,7 +131,7 @@ func (p Pattern) gives(part Part) string {
 // possible where words are not known. It is caught in other spellings too: with
 // other options between, and options apart, together or in another order.
 func (p Pattern) holds(part Part) (certain, possible bool) {
-	possible = part.Unknown != ""
+	possible = part.Unknown != "" && !part.writes
 	if len(part.Words) == 0 {
 		return false, possible
 	}

@@ -79,7 +79,7 @@ func (r *reader) write(d *syntax.Redirect) {
 		return
 	}
 	if !to.Literal {
-		r.unknown(r.text(d), "which file it writes is not known before it runs")
+		r.add(Part{Text: r.text(d), Unknown: "which file it writes is not known before it runs", writes: true})
 	}
 	if len(r.writes) < maxParts {
 		r.writes = append(r.writes, Write{to.Text, to.Literal})

@@ -102,7 +102,7 @@ func once(writes []Write) []Write {
 
 // same reports whether two parts are the same to every rule.
 func (p Part) same(q Part) bool {
-	return p.Text == q.Text && p.Unknown == q.Unknown && p.Plain == q.Plain && p.Runs == q.Runs && slices.Equal(p.Words, q.Words) &&
+	return p.Text == q.Text && p.Unknown == q.Unknown && p.writes == q.writes && p.Plain == q.Plain && p.Runs == q.Runs && slices.Equal(p.Words, q.Words) &&
 		slices.Equal(p.own, q.own) && slices.Equal(p.Assigns, q.Assigns)
 }
 
