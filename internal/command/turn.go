@@ -12,6 +12,7 @@ type turn struct {
 	long    []string // after two dashes, or what a program takes for it
 	letters string   // after one, among others
 	dashed  []string // whole words after one dash or two
+	begins  []string // of any word
 	infix   []string // in any word
 	check   func(words []Word) string
 }
@@ -50,11 +51,12 @@ var turns = map[string]turn{
 	"git push":      {long: gitLong, infix: []string{"::"}},
 	"git ls-remote": {long: gitLong, infix: []string{"::"}},
 
-	"go":    {dashed: []string{"exec", "toolexec", "vettool", "ldflags", "gccgoflags", "overlay", "modfile"}},
-	"make":  {long: []string{"eval"}, check: makeVariables},
-	"cargo": {long: []string{"config"}},
-	"npm":   {long: []string{"script-shell", "node-options", "userconfig", "globalconfig"}},
-	"cmake": {letters: "EP"},
+	"go":     {dashed: []string{"exec", "toolexec", "vettool", "ldflags", "gccgoflags", "overlay", "modfile"}},
+	"go env": {dashed: []string{"w", "u"}},
+	"make":   {long: []string{"eval"}, check: makeVariables},
+	"cargo":  {long: []string{"config"}},
+	"npm":    {long: []string{"script-shell", "node-options", "userconfig", "globalconfig"}},
+	"cmake":  {begins: []string{"-E", "-P"}},
 }
 
 // gitLong are options of git's subcommands that write a file or run a program.
@@ -106,10 +108,15 @@ func alias(n string) string {
 // by says what a word makes of a command.
 func (t turn) by(w Word) string {
 	if !w.Literal {
-		if (t.long != nil || t.letters != "" || t.dashed != nil) && w.mayBeOption() {
+		if (t.long != nil || t.letters != "" || t.dashed != nil || t.begins != nil) && w.mayBeOption() {
 			return w.Text + " could be an option that makes it another command"
 		}
 		return ""
+	}
+	for _, begin := range t.begins {
+		if strings.HasPrefix(w.Text, begin) {
+			return w.Text + " makes it another command"
+		}
 	}
 	for _, in := range t.infix {
 		if strings.Contains(w.Text, in) {
