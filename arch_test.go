@@ -44,15 +44,16 @@ var layers = []struct {
 	{"internal/worker", 2, ".worker files into values"},
 	{"internal/project", 2, "golem-forge.config.yaml into values"},
 	{"internal/tool", 3, "tool, call, plan, result, and the door"},
+	{"internal/landing", 4, "what of a transaction lands, and how it is told"},
 	{"internal/approval", 4, "answers for the user: modes, requests that wait, remembered rules"},
-	{"internal/toolset/*", 4, "the tools that ship, one folder per set"},
 	{"internal/model", 4, "one interface to a language model"},
 	{"internal/model/*", 4, "one folder per vendor"},
-	{"internal/run", 5, "the loop, delegation, budgets, sessions"},
-	{"internal/forge", 6, "puts one project together"},
-	{"internal/front/*", 7, "callers of forge, one folder per way in"},
-	{"cmd/golem", 8, "main"},
-	{".", 9, "this test; no other code stands in the root folder"},
+	{"internal/toolset/*", 5, "the tools that ship, one folder per set"},
+	{"internal/run", 6, "the loop, delegation, budgets, sessions"},
+	{"internal/forge", 7, "puts one project together"},
+	{"internal/front/*", 8, "callers of forge, one folder per way in"},
+	{"cmd/golem", 9, "main"},
+	{".", 10, "this test; no other code stands in the root folder"},
 }
 
 // sideways lists the imports within one layer that are allowed.

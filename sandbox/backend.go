@@ -121,6 +121,9 @@ type Traits struct {
 	FoldsCase bool
 	// Host is the folder on the host, "" where there is none.
 	Host Host
+	// Through, where set, is where commands find the folder: it is shown through a
+	// layer that keeps what is changed, and Host is the folder below.
+	Through Host
 }
 
 // Info describes a file by its virtual name. It is an fs.FileInfo.

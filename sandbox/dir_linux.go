@@ -57,6 +57,16 @@ func openTree(base, source Host) (*tree, error) {
 	return d, nil
 }
 
+// openAt returns a backend for a folder that is open.
+func openAt(folder *os.File, t Traits) (Backend, error) {
+	d := &tree{top: folder, fd: int(folder.Fd()), prefix: ".", traits: t}
+	fd, err := d.openat2(".", unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, mountError("", err)
+	}
+	return d, unix.Close(fd)
+}
+
 func (d *tree) Traits() Traits { return d.traits }
 
 // Format hides the folder from package fmt.
@@ -102,6 +112,11 @@ func (d *tree) Open(name string) (File, error) {
 	// Non-blocking, so that a pipe without a writer comes back at once. Terminals
 	// are not to become ours.
 	fd, err := d.openat2(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err == unix.EACCES { // a device on a mount that has none
+		if a, known := d.Lstat(name); known == nil && a.Mode.Type()&(fs.ModeDevice|fs.ModeNamedPipe|fs.ModeSocket) != 0 {
+			err = unix.ENXIO
+		}
+	}
 	if err == unix.ENXIO {
 		return nil, ErrNotRegular // a socket, or a device without a driver
 	}
@@ -321,7 +336,38 @@ func (d *tree) Rename(from, to string) error {
 		return err
 	}
 	defer unix.Close(toDir)
-	return renameNew(fromDir, fromBase, toDir, toBase)
+	err = renameNew(fromDir, fromBase, toDir, toBase)
+	if err == unix.EXDEV { // a folder that is shown through a layer
+		return d.renameParts(from, to)
+	}
+	return err
+}
+
+// renameParts moves a folder that cannot be moved as a whole. Where it fails a part
+// has moved.
+func (d *tree) renameParts(from, to string) error {
+	f, err := d.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir()
+	if err != nil {
+		return err
+	}
+	if err := d.Mkdir(to); err != nil {
+		return err
+	}
+	if fd, err := d.openat2(to, unix.O_RDONLY|unix.O_DIRECTORY); err == nil {
+		unix.Fchmod(fd, uint32(f.Attr().Mode.Perm()))
+		unix.Close(fd)
+	}
+	for _, e := range entries {
+		if err := d.Rename(path.Join(from, e.Name), path.Join(to, e.Name)); err != nil {
+			return err
+		}
+	}
+	return d.Remove(from)
 }
 
 // renameNew moves to a name that must not exist.

@@ -35,6 +35,8 @@ func classifyErrno(err error) (Code, string) {
 		return ErrReadOnly, "the host's file system is read-only"
 	case syscall.EACCES, syscall.EPERM:
 		return ErrOutside, "the host's permissions deny it"
+	case syscall.EOVERFLOW:
+		return ErrOutside, "a folder's group is not your own, and a layer has no place for it; chgrp gives it yours"
 	case syscall.EFBIG:
 		return ErrTooLarge, "too large for the host's file system"
 	case syscall.ENOSPC, syscall.EDQUOT:

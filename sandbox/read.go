@@ -321,6 +321,9 @@ func (s *Sandbox) Resolve(name string) (Host, error) {
 		if host = p.rule.mount.traits.Host; host == "" {
 			return &Error{Code: ErrNotFound, Hint: "it is kept in memory"}
 		}
+		if p.rule.mount.traits.Through != "" {
+			return &Error{Code: ErrNotFound, Hint: "it is kept in a layer, and not in the folder"}
+		}
 		if p.rel != "." {
 			host += Host("/" + p.rel)
 		}

@@ -200,7 +200,7 @@ func (s *Sandbox) invalid(w want, name, why string) *Error {
 // allowed says where an operation of this kind may go.
 func (s *Sandbox) allowed(a Access) string {
 	if a == ReadWrite {
-		return "writable: " + listed(s.table.writable)
+		return "writable: " + listed(s.table.writable) + s.table.except()
 	}
 	return "readable: " + listed(s.table.readable)
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 )
@@ -149,6 +150,12 @@ func DirIn(base, source Host) (Backend, error) {
 	}
 	return b, nil
 }
+
+// DirAt returns a backend for a folder that is open, and need have no name here,
+// with the traits that are given. It is for a folder that is shown through a layer,
+// which the kernel makes on Linux alone: elsewhere it is an error. The file must
+// stay open for as long as the backend is used.
+func DirAt(folder *os.File, t Traits) (Backend, error) { return openAt(folder, t) }
 
 // Restrict returns a sandbox with one more layer: at each limit's path and
 // below, at most its access; everywhere else nothing. The longest path decides

@@ -242,6 +242,21 @@ func (t *table) roots(access Access) []string {
 	return list
 }
 
+// except names what is shown in a writable place, and may only be read.
+func (t *table) except() string {
+	var names []string
+	for name, r := range t.rules {
+		if r.access == ReadOnly && name != "/" && t.find(parent(name)).access == ReadWrite {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return " but not " + listed(names)
+}
+
 // find returns the rule of the longest name that holds name.
 func (t *table) find(name string) rule {
 	if len(name) > t.longest {

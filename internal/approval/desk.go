@@ -38,6 +38,7 @@ type Reply struct {
 // A Desk is the approver of one program. Its fields are set before it is used.
 type Desk struct {
 	Mode    Mode
+	Flag    bool // the mode is the user's own word for this call
 	Reads   bool // the user lets everything be read that asks
 	Store   *Store
 	Asker   Asker  // nil where nobody can be asked here
@@ -52,16 +53,16 @@ type Desk struct {
 // Approve implements tool.Approver.
 func (d *Desk) Approve(ctx context.Context, r tool.Request) tool.Answer {
 	switch {
-	case d.Mode == ApproveAll:
+	case d.Mode == ApproveAll && (!r.Clears || d.Flag):
 		return tool.Answer{Verdict: tool.Yes, By: "approve_all"}
 	case d.Mode == AutoDeny:
 		return tool.Answer{By: "auto_deny", Note: "nothing that needs consent is done in this mode"}
-	case d.Mode != Interactive && d.Mode != "":
+	case d.Mode != Interactive && d.Mode != "" && d.Mode != ApproveAll:
 		return tool.Answer{By: "nobody", Note: "no such approval mode"}
 	case d.Reads && onlyReads(r):
 		return tool.Answer{Verdict: tool.Yes, By: "--approve-reads"}
 	}
-	if rule, ok := d.remembered(r); ok {
+	if rule, ok := d.remembered(r); ok && !r.Clears {
 		return tool.Answer{Verdict: tool.Yes, By: "rule " + rule.ID}
 	}
 	if a, ok, err := d.Store.use(r, d.Policy, d.Now()); err != nil {
@@ -79,7 +80,7 @@ func (d *Desk) Approve(ctx context.Context, r tool.Request) tool.Answer {
 	if ctx.Err() != nil && reply.Verdict == tool.Yes {
 		return tool.Answer{By: "nobody", Note: "the answer came too late"}
 	}
-	if reply.Verdict == tool.Yes && reply.Remember != nil {
+	if reply.Verdict == tool.Yes && reply.Remember != nil && !r.Clears {
 		rule, err := d.fill(*reply.Remember, r)
 		if err != nil {
 			return tool.Answer{By: "nobody", Note: err.Error()}

@@ -26,6 +26,7 @@ type Visit struct {
 	Asker        approval.Asker
 	ApproveReads bool
 	Secrets      []string // values that must not get into the journal
+	Session      string   // an id, NewSession, or "" for the one that was used last
 }
 
 // A Door is the gate of a worker, with the journal behind it. It is closed
@@ -36,6 +37,9 @@ type Door struct {
 	journal  *audit.Journal
 	doorman  *doorman
 	commands *commands
+
+	Session *Session // nil where no mount is a layer
+	Notes   []string // what the user should know of it
 }
 
 // Tools returns the gate of a worker as far as it can be looked at: what tools
@@ -45,7 +49,7 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	if err != nil {
 		return tool.Gate{}, err
 	}
-	g := tool.Gate{Tools: Tools(), Grant: p.Project.Grant(), Workers: []string{"project"}}
+	g := tool.Gate{Tools: p.listed(Tools()), Grant: p.Project.Grant(), Workers: []string{"project"}}
 	if step != nil {
 		g.Grant, g.Workers = step.Grant, step.Chain()
 	}
@@ -57,9 +61,20 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	return g, nil
 }
 
+// listed lists the tools that bring in what sessions have changed only where there
+// are sessions.
+func (p *Program) listed(tools []tool.Tool) []tool.Tool {
+	for i, t := range tools {
+		if t.Toolset == "changes" && t.Name != "undo" && len(p.over()) == 0 {
+			tools[i].Unlisted = true
+		}
+	}
+	return tools
+}
+
 // Door opens the door for a worker of the program: what it may do, in the
 // user's real folders. A program that the user does not trust has none.
-func (p *Program) Door(v Visit) (*Door, error) {
+func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err := p.mustTrust(); err != nil {
 		return nil, err
 	}
@@ -67,7 +82,16 @@ func (p *Program) Door(v Visit) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := p.Project.Sandbox()
+	work, err := p.work(v.Session, gate.Network())
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if door == nil {
+			work.close()
+		}
+	}()
+	files, err := p.Project.Sandbox(work.mount)
 	if err != nil {
 		return nil, err
 	}
@@ -90,15 +114,36 @@ func (p *Program) Door(v Visit) (*Door, error) {
 		return nil, errors.Join(err, journal.Close(), records.Close())
 	}
 	gate.Journal = signer{journal, doorman.signed()}
-	gate.Approver = &approval.Desk{Mode: approval.Mode(p.Project.Approval), Reads: v.ApproveReads, Store: records.Approvals,
+	gate.Approver = &approval.Desk{Mode: approval.Mode(p.Project.Approval), Flag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), Reads: v.ApproveReads, Store: records.Approvals,
 		Asker: v.Asker, Policy: p.policyHash(), Now: p.options.Now}
-	run := newCommands(gate, p.layers(), p.options.Now)
-	if _, err := jail.Recover(run.layers.dir, p.options.Now); err != nil {
+	gate.Enter = work.enter()
+	run := newCommands(gate, work, p.options.Now)
+	recovered, err := jail.Recover(work.layers.dir, p.options.Now)
+	if recovered > 0 {
+		work.notes = append(work.notes, "changes that were landing when golem was killed have landed, but for what was changed since; golem undo takes them back")
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("changes of a command that was cut off: %w", err), journal.Close(), records.Close())
 	}
-	gate.Tools = tools(run, gate.Grant.Shell)
-	return &Door{gate, records, journal, doorman, run}, nil
+	gate.Tools = p.listed(tools(run, gate.Grant.Shell, work.keeper(), run))
+	return &Door{gate, records, journal, doorman, run, work.session, work.notes}, nil
 }
+
+// Keeps says of the last call where its changes are, if they are in the session and
+// not in the user's folder.
+func (d *Door) Keeps() string {
+	if d.Session == nil {
+		return ""
+	}
+	names := d.commands.work.kept.Touched()
+	if len(names) == 0 {
+		return ""
+	}
+	return "kept in session " + d.Session.ID + ", not in your folder: " + shownBelow("/", names) + "; golem changes shows it"
+}
+
+// maxNamed is how many names are told of what is kept.
+const maxNamed = 5
 
 // spelled writes the names of rules as the sandbox writes them, where the host
 // ignores case: a rule must hold for every way to write its name. So that the
@@ -130,7 +175,7 @@ func spelled(files *sandbox.Sandbox, c policy.Consents) (*sandbox.Sandbox, polic
 // Close ends the commands that run, writes down what is not yet written, and lets
 // go of the state.
 func (d *Door) Close() error {
-	return errors.Join(d.commands.Close(), d.journal.Close(), d.doorman.leave(), d.records.Close())
+	return errors.Join(d.commands.Close(), d.commands.work.close(), d.journal.Close(), d.doorman.leave(), d.records.Close())
 }
 
 // mustTrust is an error for a program whose content the user does not trust.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -17,10 +18,19 @@ type Given struct {
 	Source, Base sandbox.Host
 	Target       string
 	Access       sandbox.Access
+	Layer        bool // what is changed is kept in a layer of the session
 	Suffixes     []string
 	MaxFileBytes int64
 
 	look *look // what is mounted: the folder, to look at
+}
+
+// mode is the word for how far the mount may be used.
+func (g *Given) mode() string {
+	if g.Layer {
+		return project.Overlay
+	}
+	return g.Access.String()
 }
 
 // holds reports whether the host folder of g holds the file.
@@ -115,9 +125,8 @@ func (p *Program) explainFile(ctx context.Context, op, path, name string) (Answe
 func (p *Program) given() []*Given {
 	var given []*Given
 	for _, m := range p.Project.Mounts {
-		access, _ := sandbox.ParseAccess(m.Mode)
 		given = append(given, &Given{Said: m.From.String(), Source: m.Source, Base: m.Base, Target: m.Target,
-			Access: access, Suffixes: m.Suffixes, MaxFileBytes: m.MaxFileBytes})
+			Access: m.Access(), Layer: m.Mode == project.Overlay, Suffixes: m.Suffixes, MaxFileBytes: m.MaxFileBytes})
 	}
 	return given
 }

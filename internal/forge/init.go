@@ -126,7 +126,7 @@ func remoteTargets(dir string) (text string, leftOut []string, err error) {
 		if why := conf.BadURL(url); why != "" || !plainName(remote) {
 			leftOut = append(leftOut, whole(remote))
 		} else {
-			fmt.Fprintf(&b, "    %s: {type: remote, url: %s, branch: main, at: /out}\n", remote, strconv.Quote(url))
+			fmt.Fprintf(&b, "    %s: {type: remote, url: %s, branch: main, at: /}\n", remote, strconv.Quote(url))
 		}
 		remote = ""
 	}

@@ -22,17 +22,17 @@ func (p *Program) layers() layers {
 }
 
 // Layered implements shell.Runner.
-func (c *commands) Layered() bool { return c.layers.work() }
+func (c *commands) Layered() bool { return c.work.layers.can() }
 
-// Last implements shell.Undoer.
-func (c *commands) Last() (*jail.Landed, error) { return jail.Last(c.layers.dir) }
+// Last implements changes.Undoer.
+func (c *commands) Last() (*jail.Landed, error) { return jail.Last(c.work.layers.dir) }
 
-// Undo implements shell.Undoer.
-func (c *commands) Undo(l *jail.Landed) ([]string, error) { return l.Undo(c.now) }
+// Undo implements changes.Undoer.
+func (c *commands) Undo(l *jail.Landed) ([]string, error) { return l.Undo(c.work.kept, c.now) }
 
-// work finds out whether layers can be had, by trying once for each start of the
+// can finds out whether layers can be had, by trying once for each start of the
 // machine.
-func (l layers) work() bool {
+func (l layers) can() bool {
 	if _, err := os.Stat(l.mark()); err == nil {
 		return true
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -15,6 +16,12 @@ import (
 type look struct {
 	sandbox.Backend
 	emptied bool // folders are asked about as if all in them were gone
+}
+
+// lookedAt shows the folder of a mount to be looked at.
+func lookedAt(m project.Mount) (sandbox.Mount, error) {
+	b, err := sandbox.DirIn(m.Base, m.Source)
+	return sandbox.Mount{Backend: &look{Backend: b}, Access: m.Access()}, err
 }
 
 // Open opens only what is a file or a folder: to open a pipe or a device, even

@@ -209,7 +209,7 @@ func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
 		return policy.Grant{}, nil, err
 	}
 	if trusted {
-		s, err := p.Project.Sandbox()
+		s, err := p.Project.Sandbox(lookedAt)
 		return p.Project.Grant(), s, err
 	}
 	if rel, err := filepath.Rel(p.root, p.stateBase()); err == nil && filepath.IsLocal(rel) {

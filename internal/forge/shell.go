@@ -22,7 +22,7 @@ type commands struct {
 	policy jail.Policy // without mounts
 	level  policy.Level
 	now    func() time.Time
-	layers layers
+	work   *work
 
 	mu       sync.Mutex
 	sessions []session
@@ -37,9 +37,9 @@ type session struct {
 }
 
 // newCommands returns what runs commands with the grant of a gate.
-func newCommands(g tool.Gate, layers layers, now func() time.Time) *commands {
+func newCommands(g tool.Gate, w *work, now func() time.Time) *commands {
 	l := g.Grant.Limits
-	return &commands{now: now, level: g.Grant.Level, layers: layers, policy: jail.Policy{
+	return &commands{now: now, level: g.Grant.Level, work: w, policy: jail.Policy{
 		Network: g.Network(),
 		Limits:  jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Output: l.Output},
 	}}
@@ -106,6 +106,7 @@ func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session,
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.sessions = slices.DeleteFunc(c.sessions, func(s session) bool { return s.Ended() && s.Close() == nil })
 	for _, s := range c.sessions {
 		if slices.Equal(s.mounts, mounts) && s.layered == layered {
 			return s.Session, nil
@@ -117,12 +118,15 @@ func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session,
 		return nil, err
 	}
 	if layered {
-		p.Layers, p.Least = c.layers.dir, jail.Namespaces
+		p.Layers, p.Least = c.work.layers.dir, jail.Namespaces
+	}
+	if slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Kept }) {
+		p.Kept, p.Least = c.work.kept, jail.Namespaces
 	}
 	s, err := jail.Start(p, c.now)
 	if err != nil {
 		if layered {
-			c.layers.doubt()
+			c.work.layers.doubt()
 		}
 		return nil, err
 	}

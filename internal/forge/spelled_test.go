@@ -1,6 +1,8 @@
 package forge
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -46,33 +48,52 @@ func TestRulesOnHostsThatIgnoreCase(t *testing.T) {
 // What was answered is bound to the folders and rules that hold, whoever set
 // them, and not to how questions are answered.
 func TestPolicyHash(t *testing.T) {
-	dir := t.TempDir()
-	if _, _, err := Init(dir); err != nil {
-		t.Fatal(err)
-	}
-	hash := func(set ...string) string {
-		t.Helper()
-		var settings []project.Setting
-		for _, text := range set {
-			s, err := project.ParseSet("--set", text)
-			if err != nil {
+	for _, test := range []struct {
+		spelling, project string // "" is the one that Init makes
+		sets              []string
+	}{
+		{"zones", "sandbox: {mode: direct, zones: {in: {path: ./in, mode: ro}, out: {path: ./out, approval: {write: ask}}}}\n", []string{
+			"sandbox.zones.out.path=./in", "sandbox.zones.in.suffixes=[.md]", "sandbox.zones.out.approval.write=preApproved", "sandbox.protect=[secret]"}},
+		{"mounts", "", []string{
+			"sandbox.mode=rw", "sandbox.mode=ro", "sandbox.root=./workers", "sandbox.suffixes=[.md]", "sandbox.approval.write=ask", "sandbox.protect=[secret]",
+			"sandbox.mounts=[{source: ./in, target: /in, mode: ro}, {source: ./out, target: /out, mode: overlay, approval: {write: ask, delete: ask}}]",
+			"sandbox.mounts=[{source: ./in, target: /in, mode: ro}, {source: ./out, target: /out, approval: {write: preApproved, delete: ask}}]"}},
+	} {
+		t.Run(test.spelling, func(t *testing.T) {
+			dir := t.TempDir()
+			if _, _, err := Init(dir); err != nil {
 				t.Fatal(err)
 			}
-			settings = append(settings, s)
-		}
-		p, err := Load(Options{Dir: dir, State: t.TempDir(), Now: time.Now, Settings: settings})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p.policyHash()
-	}
-	plain := hash()
-	if got := hash("approval.mode=auto_deny"); got != plain {
-		t.Error("how questions are answered changes the policy")
-	}
-	for _, set := range []string{"sandbox.zones.out.path=./in", "sandbox.zones.in.suffixes=[.md]", "sandbox.zones.out.approval.write=preApproved", "sandbox.protect=[secret]"} {
-		if got := hash(set); got == plain {
-			t.Errorf("%s does not change the policy", set)
-		}
+			if test.project != "" {
+				if err := os.WriteFile(filepath.Join(dir, project.File), []byte(test.project), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hash := func(set ...string) string {
+				t.Helper()
+				var settings []project.Setting
+				for _, text := range set {
+					s, err := project.ParseSet("--set", text)
+					if err != nil {
+						t.Fatal(err)
+					}
+					settings = append(settings, s)
+				}
+				p, err := Load(Options{Dir: dir, State: t.TempDir(), Now: time.Now, Settings: settings})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return p.policyHash()
+			}
+			plain := hash()
+			if got := hash("approval.mode=auto_deny"); got != plain {
+				t.Error("how questions are answered changes the policy")
+			}
+			for _, set := range test.sets {
+				if got := hash(set); got == plain {
+					t.Errorf("%s does not change the policy", set)
+				}
+			}
+		})
 	}
 }

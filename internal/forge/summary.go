@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/command"
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -87,8 +88,11 @@ func (p *Program) widenMount(add func(from, what string), target, mode, source, 
 	rel, err := filepath.Rel(p.root, source)
 	outside := err != nil || !filepath.IsLocal(rel)
 	what := "reading "
-	if mode != "ro" {
+	switch mode {
+	case "rw":
 		what = "writing "
+	case project.Overlay:
+		what = "changing, in a layer, "
 	}
 	switch {
 	case outside:

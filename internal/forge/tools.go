@@ -5,6 +5,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/internal/toolset/file"
 	"github.com/golem-forge/golem/internal/toolset/shell"
 )
@@ -18,15 +19,15 @@ func toolNames() []string {
 		"sandbox_read_text", "sandbox_write_text", "sandbox_list",
 		"shell", "call_worker", "worker_call", "worker_create",
 		"git_stage", "git_status", "git_diff", "git_list_staged", "git_push", "git_pull", "git_discard",
-		"git_branches", "git_merge", "apply_changes", "file_export", "api_send", "clipboard_copy",
+		"git_branches", "git_merge", "apply_changes", "discard_changes", "undo", "file_export", "api_send", "clipboard_copy",
 	}
 }
 
 // Tools are those that this version has, to look at.
-func Tools() []tool.Tool { return tools(nil, policy.Shell{}) }
+func Tools() []tool.Tool { return tools(nil, policy.Shell{}, nil, nil) }
 
 // tools are those that this version has, with what runs commands and the rules
 // for them.
-func tools(r shell.Runner, rules policy.Shell) []tool.Tool {
-	return slices.Concat(file.Tools(), shell.Tools(r, rules))
+func tools(r shell.Runner, rules policy.Shell, k changes.Keeper, u changes.Undoer) []tool.Tool {
+	return slices.Concat(file.Tools(), shell.Tools(r, rules), changes.Tools(k, u))
 }

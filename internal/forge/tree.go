@@ -139,7 +139,7 @@ func (p *Program) lint() conf.Problems {
 	for _, w := range p.Workers {
 		problems = append(problems, p.lintNames(w)...)
 	}
-	all, err := p.Project.Sandbox()
+	all, err := p.Project.Sandbox(lookedAt)
 	if err != nil {
 		problems.Add(conf.Node{Place: conf.Place{Source: p.Project.File}}, err.Error(), "mend the mount, or leave it out")
 		return problems

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/golem-forge/golem/internal/layer"
 )
 
@@ -16,48 +18,111 @@ import (
 // something that is to be done with a layer. The holder does it because a command
 // may leave folders that the user cannot enter.
 type ask struct {
-	Do      string
-	Layer   layer.Layer
-	Dropped []string
+	Do    string
+	Layer layer.Layer
+
+	// About layers that a session keeps.
+	Tidy  bool        // nobody writes to it now
+	Paths []string    // in it
+	To    layer.Layer // where what is taken comes to
+	List  string      // the name of the list that is wanted
 }
 
 const (
 	listWork    = "list"
 	prepareWork = "prepare"
 	finishWork  = "finish"
+	clearWork   = "clear"
 	abortWork   = "abort"
 	mayUndo     = "may undo"
 	recoverWork = "recover"
 	removeWork  = "remove"
+
+	showLayer   = "show"
+	flushLayer  = "flush"
+	recordLayer = "record"
+	listKept    = "list kept"
+	pickKept    = "pick"
+	settleKept  = "settle"
+	discardKept = "discard"
+	restoreKept = "restore"
+	unpickKept  = "unpick"
 )
 
 // A reply is what came of it.
 type reply struct {
 	Error string
+	Later bool     // it may be done later: there is no room for it now
 	Clash []string // changed meanwhile by others
+	More  bool     // and others, which are in a list
 	Unfit string   // says of a name that it can be none
+
+	Touched []string // some of what a call has changed in a layer
+}
+
+// maxTouched is how many entries of a layer are looked at for what a call has
+// changed. It is only told.
+const maxTouched = 5000
+
+// errEnded says that there is no holder any more.
+var errEnded = errors.New("the session has ended")
+
+// A postponed is the error of something that may be done later.
+type postponed string
+
+// Error implements error.
+func (p postponed) Error() string { return string(p) }
+
+// Ended reports whether the session can run no command any more, because its holder
+// was killed: the kernel may do that where memory runs out.
+func (s *Session) Ended() bool {
+	holder := []unix.PollFd{{Fd: int32(s.holder.fd)}}
+	n, err := unix.Poll(holder, 0)
+	return err == nil && n > 0 && holder[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
 }
 
 // ask asks the holder to do something with a layer.
 func (s *Session) ask(a ask) (reply, error) {
-	s.asking.Lock()
-	defer s.asking.Unlock()
-	var got reply
-	if err := s.holder.send(a); err != nil {
-		return got, fmt.Errorf("jail: the session has ended: %w", err)
-	}
-	if _, err := s.holder.receive(&got); err != nil {
-		return got, fmt.Errorf("jail: the session has ended: %w", err)
-	}
-	if got.Error != "" {
-		return got, errors.New("jail: " + got.Error)
-	}
-	return got, nil
+	got, _, err := s.askFor(a)
+	return got, err
 }
 
-// carryOut does what is asked for.
+// askFor is ask with files that go along, and those that come back.
+func (s *Session) askFor(a ask, with ...int) (got reply, files []int, err error) {
+	s.holder.asking.Lock()
+	defer s.holder.asking.Unlock()
+	if err := s.holder.send(a, with...); err != nil {
+		return got, nil, fmt.Errorf("jail: %w: %w", errEnded, err)
+	}
+	if files, err = s.holder.receive(&got); err != nil {
+		return got, nil, fmt.Errorf("jail: %w: %w", errEnded, err)
+	}
+	switch {
+	case got.Error != "" && got.Later:
+		return got, files, postponed("jail: " + got.Error)
+	case got.Error != "":
+		return got, files, errors.New("jail: " + got.Error)
+	case got.More:
+		got.Clash, _ = readList[string](a.Layer, clashName)
+	}
+	return got, files, nil
+}
+
+// carryOut does what is asked for. Another holder may be at it, whose golem was
+// killed: it is waited for.
 func (a ask) carryOut() (got reply) {
+	defer func() { // the holder is needed for others
+		if v := recover(); v != nil {
+			got = reply{Error: fmt.Sprint("broken: ", v)}
+		}
+	}()
 	var err error
+	switch a.Do {
+	case prepareWork, finishWork, clearWork, abortWork, recoverWork, removeWork:
+		if held, err := lockFolder(a.Layer.Store); err == nil {
+			defer held.Close()
+		}
+	}
 	switch a.Do {
 	case listWork:
 		var list []layer.Change
@@ -67,10 +132,15 @@ func (a ask) carryOut() (got reply) {
 	case prepareWork:
 		var list []layer.Change
 		if list, err = readChanges(a.Layer); err == nil {
-			err = a.Layer.Prepare(list, a.Dropped)
+			var dropped []string
+			if dropped, err = readList[string](a.Layer, droppedName); err == nil {
+				err = a.Layer.Prepare(list, dropped)
+			}
 		}
 	case finishWork:
 		err = a.Layer.Finish()
+	case clearWork:
+		err = a.Layer.Clear()
 	case abortWork:
 		err = a.Layer.Abort()
 	case mayUndo:
@@ -79,6 +149,46 @@ func (a ask) carryOut() (got reply) {
 		_, err = a.Layer.Recover()
 	case removeWork:
 		err = a.Layer.Remove()
+	case flushLayer:
+		err = flush(a.Layer.Seen())
+	case recordLayer:
+		if err = a.Layer.Record(a.Tidy); err == nil {
+			got.Touched, err = a.Layer.Touched(maxTouched)
+		}
+	case listKept:
+		list, unfit := a.Layer.Standing()
+		if err = writeList(a.Layer, a.List, list); err == nil {
+			err = unfit
+		}
+	case pickKept:
+		var list []layer.Change
+		var picks []layer.Pick
+		if picks, err = readList[layer.Pick](a.To, picksName); err == nil {
+			list, err = a.Layer.Pick(a.To, picks)
+		}
+		if err == nil {
+			err = writeChanges(a.To, list)
+		}
+	case settleKept:
+		var paths, left []string
+		if paths, err = readList[string](a.To, picksName); err == nil {
+			left, err = readList[string](a.To, droppedName)
+		}
+		if err == nil {
+			err = a.Layer.Settle(paths, left)
+		}
+	case unpickKept:
+		var paths []string
+		if paths, err = readList[string](a.To, picksName); err == nil {
+			err = a.Layer.Unpick(paths)
+		}
+	case restoreKept:
+		var list []layer.Change
+		if list, err = readChanges(a.To); err == nil {
+			err = a.Layer.Restore(a.To, list)
+		}
+	case discardKept:
+		err = a.Layer.Discard(a.Paths)
 	default:
 		err = errors.New("no such wish")
 	}
@@ -86,36 +196,72 @@ func (a ask) carryOut() (got reply) {
 	var unfit *layer.Unfit
 	switch {
 	case errors.As(err, &conflict):
-		got.Clash = conflict.Paths
+		got.Clash = some(conflict.Paths)
+		got.More = len(got.Clash) < len(conflict.Paths) && writeList(a.Layer, clashName, conflict.Paths) == nil
 	case errors.As(err, &unfit):
 		got.Unfit = unfit.Error()
 	case err != nil:
-		got.Error = Plain(err)
+		got.Error, got.Later = Plain(err), noRoom(err)
 	}
 	return got
 }
 
-// changesName is where the list of changes is kept in a layer.
-const changesName = "changes"
+// some returns as many names as a message takes, whatever is in them.
+func some(names []string) []string {
+	size := 0
+	for i, name := range names {
+		if size += len(name); size > maxMessage/16 {
+			return names[:i]
+		}
+	}
+	return names
+}
 
-func writeChanges(l layer.Layer, list []layer.Change) error {
-	f, err := os.OpenFile(filepath.Join(l.Store, changesName), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+// noRoom reports whether something failed for want of what there may be again.
+func noRoom(err error) bool {
+	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EROFS, unix.EIO} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// The lists that are kept in a layer: what was changed, what of it does not land, and
+// what others have changed meanwhile.
+const (
+	changesName = "changes"
+	droppedName = "left-out"
+	clashName   = "clash"
+	picksName   = "picks"
+)
+
+func writeChanges(l layer.Layer, list []layer.Change) error { return writeList(l, changesName, list) }
+
+func readChanges(l layer.Layer) ([]layer.Change, error) {
+	return readList[layer.Change](l, changesName)
+}
+
+// writeList writes a list to a file of a layer. A message has no room for it.
+func writeList[T any](l layer.Layer, name string, list []T) error {
+	f, err := os.OpenFile(filepath.Join(l.Store, name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	w := bufio.NewWriter(f)
 	e := json.NewEncoder(w)
-	for _, c := range list {
-		if err := e.Encode(c); err != nil {
+	for _, one := range list {
+		if err := e.Encode(one); err != nil {
 			return err
 		}
 	}
 	return w.Flush()
 }
 
-func readChanges(l layer.Layer) ([]layer.Change, error) {
-	f, err := os.Open(filepath.Join(l.Store, changesName))
+// readList reads it; without a file it is empty.
+func readList[T any](l layer.Layer, name string) (list []T, err error) {
+	f, err := os.Open(filepath.Join(l.Store, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -123,13 +269,12 @@ func readChanges(l layer.Layer) ([]layer.Change, error) {
 		return nil, err
 	}
 	defer f.Close()
-	var list []layer.Change
 	for d := json.NewDecoder(bufio.NewReader(f)); d.More(); {
-		var c layer.Change
-		if err := d.Decode(&c); err != nil {
+		var one T
+		if err := d.Decode(&one); err != nil {
 			return nil, err
 		}
-		list = append(list, c)
+		list = append(list, one)
 	}
 	return list, nil
 }

@@ -64,7 +64,7 @@ func copyOfSelf(t *testing.T, dir string) string {
 	return name
 }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -92,6 +92,14 @@ type holding struct {
 	Users        []syscall.SysProcIDMap
 	Groups       []syscall.SysProcIDMap
 	Supplemental bool // groups may be set
+	Mounts       bool // it has mounts of its own, to keep layers in
+}
+
+// keepingOf is holdingOf for a holder that keeps layers.
+func keepingOf(network bool) holding {
+	h := holdingOf(network)
+	h.Mounts = true
+	return h
 }
 
 // holdingOf returns it for this process. Ids are mapped as they are: of who may
@@ -141,6 +149,9 @@ func launch(w *wire) error {
 	if !h.Network {
 		flags |= unix.CLONE_NEWNET
 	}
+	if h.Mounts {
+		flags |= unix.CLONE_NEWNS
+	}
 	attr := &syscall.SysProcAttr{
 		Cloneflags:  flags,
 		UidMappings: h.Users,
@@ -176,6 +187,12 @@ func holder(w *wire) error {
 		files, err := w.receive(&a)
 		if err != nil {
 			break
+		}
+		if a.Do == showLayer && len(files) == 1 {
+			// The file says that layers are in use, for as long as it is open here.
+			got, fd := show(a.Layer)
+			w.send(got, fd...)
+			continue
 		}
 		if a.Do != "" {
 			w.send(a.carryOut())

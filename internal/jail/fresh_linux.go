@@ -197,10 +197,10 @@ func (t *tree) refresh() error {
 	return nil
 }
 
-// within reports whether a step stands in another.
+// within reports whether a step stands in another that is made for every command.
 func within(steps []step, s step) bool {
 	for _, o := range steps {
-		if strings.HasPrefix(s.Target, o.Target+"/") {
+		if o.Each && strings.HasPrefix(s.Target, o.Target+"/") {
 			return true
 		}
 	}

@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -22,14 +24,11 @@ type Landed struct {
 // Last returns the last transaction whose changes were kept in a folder of layers.
 // Without one the error is fs.ErrNotExist.
 func Last(layers sandbox.Host) (*Landed, error) {
-	name, err := os.ReadFile(filepath.Join(string(layers), lastName))
-	if err != nil {
+	name := lastOf(layers)
+	if name == "" {
 		return nil, fs.ErrNotExist
 	}
-	if !filepath.IsLocal(string(name)) {
-		return nil, fmt.Errorf("%s: not as it was written", lastName)
-	}
-	w, err := workAt(filepath.Join(string(layers), string(name)))
+	w, err := workAt(filepath.Join(string(layers), name))
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +38,11 @@ func Last(layers sandbox.Host) (*Landed, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range list {
+		dropped, err := readList[string](of, droppedName)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range layer.Landing(list, dropped) {
 			l.Changes = append(l.Changes, Change{c, w.target[i]})
 		}
 	}
@@ -50,14 +53,15 @@ func Last(layers sandbox.Host) (*Landed, error) {
 const undoingName = "undoing"
 
 // Undo brings back what was there before. It returns the names that have changed
-// since: then nothing has been undone.
-func (l *Landed) Undo(now func() time.Time) (clash []string, err error) {
+// since: then nothing has been undone. What was taken of a session the session has
+// again; k are the layers of one that this golem has open, or nil.
+func (l *Landed) Undo(k *Kept, now func() time.Time) (clash []string, err error) {
 	unlock, err := lockLayers(l.layers)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if name, err := os.ReadFile(filepath.Join(string(l.layers), lastName)); err != nil || string(name) != filepath.Base(l.work.dir) {
+	if lastOf(l.layers) != filepath.Base(l.work.dir) {
 		return nil, errors.New("another command has changed something since")
 	}
 	held, ok := seize(l.work.dir)
@@ -65,81 +69,148 @@ func (l *Landed) Undo(now func() time.Time) (clash []string, err error) {
 		return nil, errors.New("another golem is at it")
 	}
 	defer held.Close()
-	s, err := startHolder(Policy{Layers: l.layers}, now)
-	if err != nil {
-		return nil, err
+	var stayed []string
+	err = withHolder(l.layers, now, func(s *Session) (err error) {
+		if !undoing(l.work.dir) {
+			if clash, err = s.each(l.work, mayUndo); err != nil || len(clash) > 0 {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(l.work.dir, undoingName), nil, 0o600); err != nil {
+				return err
+			}
+		}
+		stayed, err = s.takeBack(l.work, k)
+		return err
+	})
+	switch {
+	case err != nil && undoing(l.work.dir):
+		return nil, &sandbox.Error{Op: "undo", Code: sandbox.ErrInternal, Hint: Plain(err) + "; a part of it is undone, and golem undoes the rest when it is started next"}
+	case len(stayed) > 0:
+		return nil, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed while it was undone, and left as it is: " + sandbox.Shown(Outside(stayed[0])) + fmt.Sprintf("; of such there are %d, and all else is undone", len(stayed))}
 	}
-	defer s.Close()
-	if clash, err := s.each(l.work, mayUndo, nil); err != nil || len(clash) > 0 {
-		return clash, err
-	}
-	if err := os.WriteFile(filepath.Join(l.work.dir, undoingName), nil, 0o600); err != nil {
-		return nil, err
-	}
-	return nil, s.takeBack(l.work)
+	return clash, err
 }
 
-// takeBack undoes all of a work, and removes it.
-func (s *Session) takeBack(w *work) error {
-	if _, err := s.each(w, abortWork, nil); err != nil {
-		return err
+// takeBack undoes all of a work, and removes it. It returns the names of what has
+// changed meanwhile, which stays.
+func (s *Session) takeBack(w *work, k *Kept) (stayed []string, err error) {
+	if stayed, err = s.each(w, abortWork); err != nil {
+		return nil, err
 	}
-	if err := os.Remove(filepath.Join(string(s.policy.Layers), lastName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if err := s.restore(w, k); err != nil {
+		return nil, err
 	}
-	return errors.Join(w.undecide(), s.forget(w))
+	if lastOf(s.policy.Layers) == filepath.Base(w.dir) {
+		if err := os.Remove(filepath.Join(string(s.policy.Layers), lastName)); err != nil {
+			return nil, err
+		}
+	}
+	return stayed, errors.Join(w.undecide(), s.forget(w))
+}
+
+// restore gives the session, whose changes a work was made of, those back that were
+// undone. A session that is not there any more gets nothing.
+func (s *Session) restore(w *work, k *Kept) error {
+	for i, l := range w.of {
+		if _, err := os.Lstat(l.Store); err != nil || len(w.picked[i]) == 0 {
+			continue
+		}
+		if k == nil || k.dir != filepath.Dir(l.Store) {
+			k = &Kept{dir: filepath.Dir(l.Store), holder: s}
+		}
+		err := k.alone(func(*Session) error {
+			_, err := s.ask(ask{Do: restoreKept, Layer: l, To: w.layers[i]})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Recover carries on with transactions that were landing, or being undone, when
 // golem was killed, and removes what is left of others. What it cannot carry on with
 // it sets aside. It returns how many have landed so.
 func Recover(layers sandbox.Host, now func() time.Time) (n int, err error) {
-	entries, err := os.ReadDir(string(layers))
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
+	list, err := leftBehind(layers)
+	if len(list) == 0 {
 		return 0, err
 	}
-	var s *Session
-	defer func() {
-		if s != nil {
-			s.Close()
+	// Somebody may be at it. Litter alone is not waited for.
+	held, ok := seize(string(layers))
+	if !ok && !slices.ContainsFunc(list, halfDone) {
+		return 0, nil
+	}
+	if !ok {
+		if held, err = lockFolder(string(layers)); err != nil {
+			return 0, err
 		}
-	}()
+	}
+	defer held.Close()
+	if list, err = leftBehind(layers); len(list) == 0 {
+		return 0, err
+	}
+	err = withHolder(layers, now, func(s *Session) error {
+		more, err := s.carryOnAll()
+		n += more
+		return err
+	})
+	return n, unlessLitter(err, list)
+}
+
+// unlessLitter returns an error where something of a list is still to land or to be
+// undone. That it cannot be removed keeps nobody from anything.
+func unlessLitter(err error, list []string) error {
+	if slices.ContainsFunc(list, halfDone) {
+		return err
+	}
+	return nil
+}
+
+// leftBehind returns the folders of works that nobody is at any more: of a golem that
+// is gone, half undone, or landed before the last.
+func leftBehind(layers sandbox.Host) (list []string, err error) {
+	entries, err := os.ReadDir(string(layers))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	last := lastOf(layers)
 	for _, e := range entries {
-		landed := strings.HasPrefix(e.Name(), landedPrefix)
 		dir := filepath.Join(string(layers), e.Name())
-		if !abandoned(strings.TrimPrefix(e.Name(), landedPrefix)) || landed && !undoing(dir) {
-			continue
+		of, landed := strings.CutPrefix(e.Name(), landedPrefix)
+		if landed && (undoing(dir) || e.Name() != last) || !landed && abandoned(of) {
+			list = append(list, dir)
 		}
+	}
+	return list, err
+}
+
+// halfDone reports whether the changes of the work in a folder are to land, or to be
+// undone.
+func halfDone(dir string) bool { return undoing(dir) || (&work{dir: dir}).decided() }
+
+// carryOnAll carries on with all that is left behind. Layers are locked.
+func (s *Session) carryOnAll() (n int, err error) {
+	list, err := leftBehind(s.policy.Layers)
+	for _, dir := range list {
 		held, ok := seize(dir)
 		if !ok {
-			continue
+			continue // of a golem that cannot be seen from here
 		}
-		if s == nil {
-			if s, err = startHolder(Policy{Layers: layers}, now); err != nil {
-				s = nil
-				held.Close()
-				if undoing(dir) || (&work{dir: dir}).decided() {
-					return n, err
-				}
-				continue // it is only litter
-			}
-		}
-		kept, err := s.carryOn(dir)
+		landed, e := s.carryOn(dir)
 		held.Close()
-		if err != nil {
-			err = os.Rename(dir, filepath.Join(string(layers), "broken-"+e.Name()))
+		var later postponed
+		if e != nil && !errors.Is(e, errEnded) && !(errors.As(e, &later) && halfDone(dir)) {
+			e = os.Rename(dir, filepath.Join(string(s.policy.Layers), "broken-"+filepath.Base(dir)))
 		}
-		if err != nil {
-			return n, err
-		}
-		if kept {
+		if e != nil {
+			err = e
+		} else if landed {
 			n++
 		}
 	}
-	return n, nil
+	return n, unlessLitter(err, list)
 }
 
 // landedPrefix begins the name of a work that has landed.
@@ -160,15 +231,19 @@ func (s *Session) carryOn(dir string) (landed bool, err error) {
 	}
 	switch {
 	case undoing(dir):
-		return false, s.takeBack(w)
+		_, err := s.takeBack(w, nil)
+		return false, err
+	case strings.HasPrefix(filepath.Base(dir), landedPrefix):
+		return false, errors.Join(w.undecide(), s.forget(w)) // another has landed since
 	case !w.decided():
-		if _, err := s.each(w, abortWork, nil); err != nil {
+		if _, err := s.each(w, abortWork); err != nil {
 			return false, err
 		}
 		return false, s.forget(w)
 	}
-	if _, err := s.each(w, recoverWork, nil); err != nil {
+	clash, err := s.each(w, recoverWork) // what others have changed since is left as it is
+	if err != nil {
 		return false, err
 	}
-	return true, s.keep(w)
+	return true, errors.Join(s.settle(w, clash), s.keep(w))
 }

@@ -110,12 +110,43 @@ func (v *view) add(name string) error {
 	return v.put(name, path.Join(Work, name), want, top)
 }
 
-// host returns the folder of a mount.
+// host returns the folder of a mount, as commands find it.
 func host(m sandbox.Mount) sandbox.Host {
-	if m.Backend != nil {
-		return m.Backend.Traits().Host
+	if m.Backend == nil {
+		return m.Source
 	}
-	return m.Source
+	t := m.Backend.Traits()
+	if t.Through != "" {
+		return t.Through
+	}
+	return t.Host
+}
+
+// kept returns the mount that shows a place through a layer, and what the place is
+// called in it.
+func (v *view) kept(place string) (m sandbox.Mount, rel string, ok bool) {
+	for _, m := range v.mounts {
+		if m.Backend == nil || m.Backend.Traits().Through == "" {
+			continue
+		}
+		if rel, ok := strings.CutPrefix(place, string(host(m))); ok && (rel == "" || rel[0] == '/') {
+			return m, path.Join(".", rel), true
+		}
+	}
+	return m, "", false
+}
+
+// mode says what is at a place, without following a link to it.
+func (v *view) mode(place string) (fs.FileMode, error) {
+	if m, rel, ok := v.kept(place); ok {
+		a, err := m.Backend.Lstat(rel)
+		return a.Mode, err
+	}
+	info, err := os.Lstat(place)
+	if err != nil {
+		return 0, err
+	}
+	return info.Mode(), nil
 }
 
 // at returns the mount that holds a target so far, and what stands there by it.
@@ -145,7 +176,7 @@ func (v *view) put(name, target string, want standing, known bool) error {
 		}
 		return nil
 	}
-	found, err := foundAt(in.place, strings.TrimPrefix(strings.TrimPrefix(target, in.Target), "/"))
+	found, err := v.foundAt(in.place, strings.TrimPrefix(strings.TrimPrefix(target, in.Target), "/"))
 	own := now.place == want.place // it is this folder itself, and no other stands in it
 	made := known && (!own || name == v.holder(name).Target)
 	switch {
@@ -167,8 +198,9 @@ func (v *view) put(name, target string, want standing, known bool) error {
 // empty.
 func (v *view) show(target string, what standing) {
 	m := Mount{Source: sandbox.Host(what.place), Target: target, Write: what.access == sandbox.ReadWrite}
-	if _, err := os.Lstat(what.place); what.access == sandbox.None || errors.Is(err, fs.ErrNotExist) && !m.Write {
-		m.Source = ""
+	_, _, m.Kept = v.kept(what.place)
+	if _, err := v.mode(what.place); what.access == sandbox.None || errors.Is(err, fs.ErrNotExist) && !m.Write {
+		m.Source, m.Kept = "", false
 	}
 	v.list = append(v.list, spot{m, what})
 }
@@ -182,17 +214,17 @@ const (
 
 // foundAt says what is at a place below a folder. A link on the way is something
 // else than a folder: a mount would follow it.
-func foundAt(folder, rel string) (int, error) {
+func (v *view) foundAt(folder, rel string) (int, error) {
 	at := folder
 	for part := range strings.SplitSeq(rel, "/") {
 		at = path.Join(at, part)
-		info, err := os.Lstat(at)
+		mode, err := v.mode(at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return isMissing, nil
 		case err != nil:
 			return isOther, err
-		case !info.IsDir():
+		case !mode.IsDir():
 			return isOther, nil
 		}
 	}

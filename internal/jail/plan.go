@@ -111,12 +111,10 @@ func compile(p Policy, uid, gid int) plan {
 		switch {
 		case m.Source == "":
 			do = empty
-		case m.Write && p.Layers == "":
+		case m.Kept, m.Write && p.Layers == "":
 			do = bind
 		}
-		if p.Layers == "" { // through a layer no folder can be moved that was there
-			steps = append(steps, held(p.Mounts[:i], m.Target)...)
-		}
+		steps = append(steps, held(p, p.Mounts[:i], m.Target)...)
 		steps = append(steps, step{Do: do, Target: m.Target, Source: string(m.Source), Write: m.Write, Each: true})
 	}
 	return plan{Steps: steps}
@@ -125,8 +123,9 @@ func compile(p Policy, uid, gid int) plan {
 // held returns the folders between a target and the mount that it stands in, if
 // that may be written, as mounts of their own. What is a mount cannot be moved:
 // a folder that is none would carry what is hidden or read-only in it to a name
-// where it is not.
-func held(before []Mount, target string) []step {
+// where it is not. Through the layer of one command no folder can be moved that was
+// there before it.
+func held(p Policy, before []Mount, target string) []step {
 	var steps []step
 	var in Mount
 	for _, m := range before {
@@ -137,7 +136,7 @@ func held(before []Mount, target string) []step {
 	for _, dir := range above(target) {
 		rel, ok := strings.CutPrefix(dir, in.Target+"/")
 		done := slices.ContainsFunc(before, func(m Mount) bool { return strings.HasPrefix(m.Target, dir+"/") })
-		if in.Write && ok && !done {
+		if in.Write && ok && !done && (p.Layers == "" || in.Kept) {
 			steps = append(steps, step{Do: bind, Target: dir, Source: path.Join(string(in.Source), rel), Write: true, Maybe: true, Each: true})
 		}
 	}

@@ -41,6 +41,9 @@ type Policy struct {
 	// Layers is a folder where changes are kept until they land: commands write
 	// nothing directly. Where it is "", or no layers are to be had, they do.
 	Layers sandbox.Host
+
+	// Kept are the layers of a session: mounts that say so are of them.
+	Kept *Kept
 }
 
 // A Mount is a folder of the host that commands see.
@@ -48,6 +51,7 @@ type Mount struct {
 	Source sandbox.Host // "" for an empty folder
 	Target string       // as commands name it
 	Write  bool
+	Kept   bool // it is of a layer that the session keeps, and Source where that is seen
 }
 
 // Limits bound a command. Zero is the default of the field.

@@ -21,7 +21,7 @@ type Session struct {
 	now    func() time.Time
 	level  Level
 	plan   plan
-	holder *wire
+	holder *keeper
 	groups *groups
 
 	mu    sync.Mutex
@@ -30,17 +30,26 @@ type Session struct {
 	next  map[*wire]*work // where the next command of a cell keeps its changes
 	works int             // so many were begun
 	ended bool
+}
 
-	asking sync.Mutex // of the holder
+// A keeper is the wire to a holder. Sessions may share one.
+type keeper struct {
+	*wire
+	asking sync.Mutex
 }
 
 // startHolder starts a session that has a holder, and no cell yet.
 func startHolder(p Policy, now func() time.Time) (*Session, error) {
-	s, launcher, err := launched(p, now)
+	return startKeeper(holdingOf(p.Network), p, now)
+}
+
+// startKeeper is startHolder for one that is told what to be.
+func startKeeper(h holding, p Policy, now func() time.Time) (*Session, error) {
+	s, launcher, err := launched(h, p, now)
 	if err != nil {
 		return nil, err
 	}
-	err = heard(s.holder)
+	err = heard(s.holder.wire)
 	launcher.Wait()
 	if err != nil {
 		s.Close()
@@ -51,7 +60,7 @@ func startHolder(p Policy, now func() time.Time) (*Session, error) {
 
 // launched starts the holder of a session with namespaces of its own. The launcher
 // is done when the holder speaks.
-func launched(p Policy, now func() time.Time) (*Session, *exec.Cmd, error) {
+func launched(h holding, p Policy, now func() time.Time) (*Session, *exec.Cmd, error) {
 	near, far, err := newWires()
 	if err != nil {
 		return nil, nil, err
@@ -59,24 +68,44 @@ func launched(p Policy, now func() time.Time) (*Session, *exec.Cmd, error) {
 	cmd, err := again(launchWord, far, &syscall.SysProcAttr{})
 	far.Close()
 	if err == nil {
-		err = near.send(holdingOf(p.Network))
+		err = near.send(h)
 	}
 	if err != nil {
 		near.Close()
 		return nil, nil, fmt.Errorf("jail: %w", err)
 	}
-	return &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: near, groups: findGroups(), next: make(map[*wire]*work), cells: make(map[*wire]bool)}, cmd, nil
+	return newSession(p, now, &keeper{wire: near}), cmd, nil
+}
+
+func newSession(p Policy, now func() time.Time, holder *keeper) *Session {
+	return &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: holder,
+		groups: findGroups(), next: make(map[*wire]*work), cells: make(map[*wire]bool)}
+}
+
+// startOn starts a session with a cell of a holder that there is.
+func startOn(holder *keeper, p Policy, now func() time.Time) (*Session, error) {
+	s := newSession(p, now, holder)
+	c, err := s.cell()
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.put(c)
+	return s, nil
 }
 
 // startNamespaces starts a session with a cell.
 func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
-	s, cmd, err := launched(p, now)
+	if p.Kept != nil && p.Kept.holder != nil {
+		return startOn(p.Kept.holder.holder, p, now)
+	}
+	s, cmd, err := launched(holdingOf(p.Network), p, now)
 	if err != nil {
 		return nil, err
 	}
 	c, err := s.newCell() // asked for before there is a holder to answer: it finds the question
 	if err == nil {
-		err = heard(s.holder)
+		err = heard(s.holder.wire)
 	}
 	cmd.Wait()
 	if err == nil {
@@ -122,9 +151,12 @@ func (s *Session) Close() error {
 	for _, w := range next {
 		s.forget(w)
 	}
-	s.asking.Lock()
-	err := s.holder.finish()
-	s.asking.Unlock()
+	var err error
+	if s.policy.Kept == nil { // it is not the session's own otherwise
+		s.holder.asking.Lock()
+		err = s.holder.finish()
+		s.holder.asking.Unlock()
+	}
 	s.groups.drop(nil)
 	return err
 }
@@ -175,9 +207,9 @@ func (s *Session) newCell() (*wire, error) {
 	s.mu.Lock()
 	s.cells[near] = true
 	s.mu.Unlock()
-	s.asking.Lock()
+	s.holder.asking.Lock()
 	err = s.holder.send(ask{}, far.fd)
-	s.asking.Unlock()
+	s.holder.asking.Unlock()
 	if err == nil {
 		err = near.send(p, s.groups.make(near, s.policy.Limits.filled())...)
 	}
@@ -227,6 +259,9 @@ func (s *Session) order(o order, streams ...int) (*wire, *work, error) {
 		}
 		if err == nil {
 			return w, changes, nil
+		}
+		if changes != nil {
+			s.forget(changes)
 		}
 		s.drop(w)
 		if !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) {

@@ -27,6 +27,9 @@ func (*Session) Run(context.Context, Command) (Result, error) {
 	return Result{}, err
 }
 
+// Ended reports that no command can be run.
+func (*Session) Ended() bool { return true }
+
 // Close does nothing.
 func (*Session) Close() error { return nil }
 

@@ -36,4 +36,6 @@ type Transaction struct {
 	Unfit   string   // says of a name that no sandbox has it; none of it can land then
 	session *Session
 	work    *work
+	settle  func() error // what else is done when it has landed, if anything
+	unpick  func() error // and when it is dropped
 }

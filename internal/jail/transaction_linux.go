@@ -2,15 +2,16 @@ package jail
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,6 +26,9 @@ type work struct {
 	layers []layer.Layer
 	target []string // of each, as commands name it
 	held   *os.File // says that it is in use
+
+	of     []layer.Layer // the layers of a session that the changes were taken from
+	picked [][]string    // and which, of each
 }
 
 // stores are the folders of the layers.
@@ -38,59 +42,88 @@ func (w *work) stores() []string {
 
 // newWork makes a place for the changes of a command.
 func (s *Session) newWork() (*work, error) {
-	s.mu.Lock()
-	s.works++
-	n := s.works
-	s.mu.Unlock()
-	w := &work{dir: filepath.Join(string(s.policy.Layers), stamp(n))}
-	if err := os.Mkdir(w.dir, 0o700); err != nil {
+	dir, err := s.newFolder()
+	if err != nil {
 		return nil, err
 	}
-	var err error
+	w := &work{dir: dir}
 	if w.held, err = hold(w.dir); err != nil {
 		return nil, err
 	}
 	for _, m := range s.policy.Mounts {
-		if m.Source == "" || !m.Write {
+		if m.Source == "" || !m.Write || m.Kept {
 			continue
 		}
 		l := layer.Layer{Folder: string(m.Source), Store: filepath.Join(w.dir, strconv.Itoa(len(w.layers)))}
-		if err := l.Begin(); err != nil {
-			os.RemoveAll(w.dir)
-			return nil, err
+		if err = l.Begin(); err != nil {
+			break
 		}
 		w.layers, w.target = append(w.layers, l), append(w.target, m.Target)
 	}
-	return w, w.describe()
+	if err == nil {
+		err = w.describe()
+	}
+	if err != nil {
+		w.held.Close()
+		os.RemoveAll(w.dir)
+		return nil, err
+	}
+	return w, nil
+}
+
+// newFolder makes a folder with a name that no work of this process has, of this
+// session or another, also not one that has landed.
+func (s *Session) newFolder() (string, error) {
+	for {
+		s.mu.Lock()
+		s.works++
+		name := stamp(s.works)
+		s.mu.Unlock()
+		dir := filepath.Join(string(s.policy.Layers), name)
+		err := os.Mkdir(dir, 0o700)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if _, err := os.Lstat(filepath.Join(string(s.policy.Layers), landedPrefix+name)); err != nil {
+			return dir, nil
+		}
+		os.Remove(dir)
+	}
 }
 
 // about is what is written down of a work, for who finds it.
 type about struct {
 	Layers []layer.Layer
 	Target []string
+	Of     []layer.Layer
+	Picked [][]string
 }
 
 const aboutName = "about.json"
 
 func (w *work) describe() error {
-	data, err := json.Marshal(about{w.layers, w.target})
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(w.dir, aboutName), data, 0o600)
+	return about{w.layers, w.target, w.of, w.picked}.write(w.dir)
 }
 
-// workAt reads what is written down of a work.
+// replace writes a file anew: it is what it was or what it is to be, whoever is killed.
+func replace(name string, data []byte) error {
+	if err := os.WriteFile(name+".new", data, 0o600); err != nil {
+		os.Remove(name + ".new")
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+// workAt reads what is written down of a work, which may have been moved since.
 func workAt(dir string) (*work, error) {
-	data, err := os.ReadFile(filepath.Join(dir, aboutName))
-	if err != nil {
-		return nil, err
+	a, err := aboutAt(dir)
+	for i := range a.Layers {
+		a.Layers[i].Store = filepath.Join(dir, strconv.Itoa(i))
 	}
-	var a about
-	if err := json.Unmarshal(data, &a); err != nil || len(a.Layers) != len(a.Target) {
-		return nil, fmt.Errorf("%s: not as it was written", aboutName)
-	}
-	return &work{dir: dir, layers: a.Layers, target: a.Target}, nil
+	return &work{dir: dir, layers: a.Layers, target: a.Target, of: a.Of, picked: a.Picked}, err
 }
 
 // layered reports whether commands write to layers.
@@ -143,7 +176,7 @@ func (s *Session) turn(c *wire, o *order) (*work, error) {
 	o.Stores = next.stores()
 	for _, l := range w.layers {
 		if err := l.Stamp(); err != nil {
-			return nil, err
+			return nil, errors.Join(err, s.forget(w))
 		}
 	}
 	return w, nil
@@ -185,10 +218,12 @@ func (s *Session) changed(w *work) (t *Transaction, err error) {
 	return t, nil
 }
 
-// forget removes a work. One that is decided is left to who carries on with it.
+// forget removes a work. One that is decided, or not taken back, is left to who
+// carries on with it: it holds what was there before.
 func (s *Session) forget(w *work) error {
 	defer w.held.Close()
-	if w.decided() {
+	moved := !strings.HasPrefix(filepath.Base(w.dir), landedPrefix) && slices.ContainsFunc(w.layers, layer.Layer.Begun)
+	if moved || w.decided() {
 		return errors.New("it is being landed")
 	}
 	for _, l := range w.layers {
@@ -205,20 +240,118 @@ func (s *Session) forget(w *work) error {
 // names, which are as commands have them. It returns the names that others have
 // changed meanwhile: then nothing has landed.
 func (t *Transaction) Land(dropped []string) (clash []string, err error) {
-	clash, err = t.session.each(t.work, prepareWork, dropped)
+	s, w := t.session, t.work
+	unlock, err := lockLayers(s.policy.Layers)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	// What somebody was killed at comes first: it was decided before.
+	if _, err := s.carryOnAll(); err != nil {
+		return nil, err
+	}
+	if err := w.leaveOut(dropped); err != nil {
+		return nil, err
+	}
+	clash, err = s.each(w, prepareWork)
 	if err == nil && len(clash) == 0 {
 		// From here on it lands, whoever is killed.
-		if err = t.work.decide(); err == nil {
-			clash, err = t.session.each(t.work, finishWork, nil)
+		if err = w.decide(); err == nil {
+			clash, err = s.each(w, finishWork)
 		}
 	}
 	if err == nil && len(clash) == 0 {
-		return nil, t.session.keep(t.work)
+		if _, err = s.each(w, clearWork); err == nil {
+			err = s.keep(w)
+		}
+		// What cannot be taken back any more has landed: the next golem does the rest.
+		if err == nil || slices.ContainsFunc(w.layers, layer.Layer.Final) {
+			if t.settle != nil {
+				t.settle() // what stays there is as the folder is now, and no change
+			}
+			return nil, nil
+		}
 	}
-	if _, aborted := t.session.each(t.work, abortWork, nil); aborted != nil {
-		return clash, errors.Join(err, aborted) // the next golem carries on
+	stayed, left := s.giveUp(w)
+	if left != nil {
+		return nil, &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal,
+			Hint: "the changes could not be brought in, and those that were could not be taken back: " + Plain(errors.Join(err, left)) + "; golem takes them back when it is started next"}
 	}
-	return clash, errors.Join(err, t.work.undecide())
+	return append(clash, stayed...), err
+}
+
+// giveUp takes back what has landed of a work, and decides that nothing does. It
+// returns the names of what others have changed after it had landed, which stays.
+func (s *Session) giveUp(w *work) (stayed []string, err error) {
+	if err := w.undecide(); err != nil {
+		return nil, err
+	}
+	stayed, err = s.each(w, abortWork)
+	if errors.Is(err, errEnded) {
+		err = withHolder(s.policy.Layers, s.now, func(other *Session) (err error) {
+			stayed, err = other.each(w, abortWork)
+			return err
+		})
+	}
+	return stayed, err
+}
+
+// withHolder runs something with a holder, and where that ends too soon with another.
+func withHolder(layers sandbox.Host, now func() time.Time, do func(*Session) error) error {
+	for tries := 0; ; tries++ {
+		s, err := startHolder(Policy{Layers: layers}, now)
+		if err != nil {
+			return err
+		}
+		err = do(s)
+		s.Close()
+		if !errors.Is(err, errEnded) || tries == 2 {
+			return err
+		}
+	}
+}
+
+// unpick tells the layers of a session that nothing of it lands.
+func (s *Session) unpick(w *work) error {
+	for i, paths := range w.picked {
+		if len(paths) == 0 {
+			continue
+		}
+		if err := writeList(w.layers[i], picksName, paths); err != nil {
+			return err
+		}
+		if _, err := s.ask(ask{Do: unpickKept, Layer: w.of[i], To: w.layers[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle takes out of the layers of a session what has landed of them, but for the
+// names, as commands have them, of what others have changed meanwhile.
+func (s *Session) settle(w *work, clash []string) error {
+	for i, paths := range w.picked {
+		if len(paths) == 0 {
+			continue
+		}
+		left, err := readList[string](w.layers[i], droppedName)
+		if err != nil {
+			return err
+		}
+		for _, name := range clash {
+			if rel, err := filepath.Rel(w.target[i], name); err == nil && filepath.IsLocal(rel) {
+				left = append(left, rel)
+			}
+		}
+		err = errors.Join(writeList(w.layers[i], picksName, paths), writeList(w.layers[i], droppedName, left))
+		if err != nil {
+			return err
+		}
+		if _, err := s.ask(ask{Do: settleKept, Layer: w.of[i], To: w.layers[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // decidedName is a file of a work that says that its changes land, all of them.
@@ -247,19 +380,29 @@ func (w *work) decided() bool {
 	return err == nil
 }
 
+// leaveOut writes down what does not land of a work.
+func (w *work) leaveOut(dropped []string) error {
+	for i, l := range w.layers {
+		var list []string
+		for _, name := range dropped {
+			if rel, err := filepath.Rel(w.target[i], name); err == nil && filepath.IsLocal(rel) {
+				list = append(list, rel)
+			}
+		}
+		if err := writeList(l, droppedName, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // each asks for something with every layer of a work that has something in it.
-func (s *Session) each(w *work, do string, dropped []string) (clash []string, err error) {
+func (s *Session) each(w *work, do string) (clash []string, err error) {
 	for i, l := range w.layers {
 		if _, err := os.Lstat(filepath.Join(l.Store, changesName)); err != nil {
 			continue // nothing was changed there
 		}
-		a := ask{Do: do, Layer: l}
-		for _, name := range dropped {
-			if rel, err := filepath.Rel(w.target[i], name); err == nil && filepath.IsLocal(rel) {
-				a.Dropped = append(a.Dropped, rel)
-			}
-		}
-		got, err := s.ask(a)
+		got, err := s.ask(ask{Do: do, Layer: l})
 		if err != nil {
 			return nil, err
 		}
@@ -271,7 +414,14 @@ func (s *Session) each(w *work, do string, dropped []string) (clash []string, er
 }
 
 // Drop gives the changes up.
-func (t *Transaction) Drop() error { return t.session.forget(t.work) }
+func (t *Transaction) Drop() error {
+	if t.unpick != nil {
+		if err := t.unpick(); err != nil {
+			return err
+		}
+	}
+	return t.session.forget(t.work)
+}
 
 // Content returns what a changed file holds, and held. A file that is not there is
 // nil.
@@ -281,12 +431,12 @@ func (t *Transaction) Content(c Change, most int64) (old, new []byte, err error)
 			continue
 		}
 		if c.Was == layer.File {
-			if old, err = readAtMost(filepath.Join(l.Folder, c.Path), most); err != nil {
+			if old, err = layer.Read(l.Folder, c.Path, most); err != nil {
 				return nil, nil, err
 			}
 		}
 		if c.Kind == layer.File {
-			new, err = readAtMost(filepath.Join(l.Upper(), c.Path), most)
+			new, err = layer.Read(l.Upper(), c.Path, most)
 		}
 		return old, new, err
 	}
@@ -334,58 +484,66 @@ func (t *Transaction) Hash(c Change) string {
 	return ""
 }
 
-func readAtMost(name string, most int64) ([]byte, error) {
-	info, err := os.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > most {
-		return nil, errors.New("too large to be shown")
-	}
-	return os.ReadFile(name)
-}
-
-// lockLayers keeps others from changing which work is the last.
+// lockLayers keeps others from landing and undoing meanwhile.
 func lockLayers(layers sandbox.Host) (unlock func(), err error) {
-	f, err := os.Open(string(layers))
+	f, err := lockFolder(string(layers))
 	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		f.Close()
 		return nil, err
 	}
 	return func() { f.Close() }, nil
 }
 
+// lockFolder locks a folder for as long as the file is open, when nobody else has.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		if err == nil {
+			return f, nil
+		}
+		if err != unix.EINTR {
+			f.Close()
+			return nil, err
+		}
+	}
+}
+
 // lastName is a file of the folder of layers that names the last work that landed.
 const lastName = "last"
 
-// keep remembers a work that has landed as the one that can be undone.
+// lastOf returns the name in it, "" for none.
+func lastOf(layers sandbox.Host) string {
+	name, err := os.ReadFile(filepath.Join(string(layers), lastName))
+	if err != nil || filepath.Base(string(name)) != string(name) {
+		return ""
+	}
+	return string(name)
+}
+
+// keep remembers a work that has landed as the one that can be undone, and forgets
+// the one before it. Layers are locked.
 func (s *Session) keep(w *work) error {
-	unlock, err := lockLayers(s.policy.Layers)
-	if err != nil {
+	layers := string(s.policy.Layers)
+	before, kept := lastOf(s.policy.Layers), landedPrefix+filepath.Base(w.dir)
+	// Whoever is killed between finds either the name or the work itself.
+	last := filepath.Join(layers, lastName)
+	if err := replace(last, []byte(kept)); err != nil {
 		return err
 	}
-	defer unlock()
-	last := filepath.Join(string(s.policy.Layers), lastName)
-	before, _ := os.ReadFile(last)
+	if err := os.Rename(w.dir, filepath.Join(layers, kept)); err != nil {
+		return errors.Join(err, replace(last, []byte(before)))
+	}
 	defer w.held.Close()
-	kept := filepath.Join(string(s.policy.Layers), landedPrefix+filepath.Base(w.dir))
-	if err := os.Rename(w.dir, kept); err != nil {
-		return err
-	}
+	w.dir = filepath.Join(layers, kept)
 	for i := range w.layers {
-		w.layers[i].Store = filepath.Join(kept, strconv.Itoa(i))
+		w.layers[i].Store = filepath.Join(w.dir, strconv.Itoa(i))
 	}
-	w.dir = kept
-	if err := errors.Join(w.describe(), os.WriteFile(last+".new", []byte(filepath.Base(kept)), 0o600), os.Rename(last+".new", last)); err != nil {
-		return err
-	}
-	if old := string(before); filepath.IsLocal(old) && old != filepath.Base(kept) {
-		if was, err := workAt(filepath.Join(string(s.policy.Layers), old)); err == nil {
-			return errors.Join(was.undecide(), s.forget(was))
-		}
+	if was, err := workAt(filepath.Join(layers, before)); err == nil && before != kept && !undoing(was.dir) {
+		was.undecide()
+		s.forget(was) // what is left of it the next golem removes
 	}
 	return nil
 }

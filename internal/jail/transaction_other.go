@@ -34,7 +34,7 @@ type Landed struct{ Changes []Change }
 func Last(sandbox.Host) (*Landed, error) { return nil, fs.ErrNotExist }
 
 // Undo returns an error.
-func (*Landed) Undo(func() time.Time) ([]string, error) { return nil, errNoLayers }
+func (*Landed) Undo(*Kept, func() time.Time) ([]string, error) { return nil, errNoLayers }
 
 // Recover finds nothing.
 func Recover(sandbox.Host, func() time.Time) (int, error) { return 0, nil }

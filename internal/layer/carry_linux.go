@@ -25,6 +25,29 @@ const (
 // ErrFinal says that a landing cannot be undone.
 var ErrFinal = errors.New("what was there before is not kept, because the state folder is on another file system")
 
+// Final reports whether nothing can be brought back.
+func (l Layer) Final() bool { return there(l.Store + "/" + finalName) }
+
+// Clear removes the place in the folder that things were moved from, when all has
+// landed: what was there before cannot be brought back then.
+func (l Layer) Clear() error {
+	if l.carried() == l {
+		return nil
+	}
+	if err := os.WriteFile(l.Store+"/"+finalName, nil, 0o600); err != nil {
+		return err
+	}
+	return l.clearCarried()
+}
+
+// clearCarried removes the place, if there is one.
+func (l Layer) clearCarried() error {
+	if from := l.carried(); from != l {
+		return remove(from.Store)
+	}
+	return nil
+}
+
 // near reports whether things can be moved between the folder and the store.
 func (l Layer) near() bool {
 	var a, b unix.Statx_t
@@ -69,8 +92,9 @@ func (l Layer) carry(changes []Change, dropped []string) error {
 		return err
 	}
 	defer root.Close()
+	out := namesOf(dropped)
 	for _, c := range changes {
-		if c.Op == Delete || c.Op == Mode || isDropped(c, dropped) {
+		if c.Op == Delete || c.Op == Mode || out.drop(c) {
 			continue
 		}
 		if dir := path.Dir(c.Path); dir != "." {

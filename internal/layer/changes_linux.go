@@ -34,10 +34,16 @@ func (t *tree) close() {
 	if t == nil {
 		return
 	}
+	t.forget()
+	unix.Close(t.fd)
+}
+
+// forget closes the folder that was asked about last: another may be at its name.
+func (t *tree) forget() {
 	if t.last >= 0 {
 		unix.Close(t.last)
 	}
-	unix.Close(t.fd)
+	t.last = -1
 }
 
 // open opens what is below the folder. No name leads out of it.
@@ -61,9 +67,7 @@ func (t *tree) within(name string, do func(dir int, base string) error) error {
 		if err != nil {
 			return err
 		}
-		if t.last >= 0 {
-			unix.Close(t.last)
-		}
+		t.forget()
 		t.dir, t.last = dir, fd
 	}
 	return do(t.last, base)
@@ -156,6 +160,27 @@ type reader struct {
 	since        int64 // when the work began
 	list         []Change
 	clash        []string
+	skips        bool     // what is unfit is left out, and what goes away meanwhile
+	unfit        []string // what was
+}
+
+// fits reports whether a name can be one. Where it cannot, that is an error, unless
+// such are left out.
+func (r *reader) fits(name, base string) (bool, error) {
+	if utf8.ValidString(base) && len(base) <= maxName && len(name) < maxPath {
+		return true, nil
+	}
+	if !r.skips {
+		return false, &Unfit{name}
+	}
+	r.unfit = append(r.unfit, name)
+	return false, nil
+}
+
+// away reports whether something went away, or became something else, while it was
+// looked at, and that is all right.
+func (r *reader) away(err error) bool {
+	return r.skips && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ELOOP))
 }
 
 // folder reads a folder that both sides have. Where it is in one that hides what is
@@ -210,8 +235,8 @@ func (r *reader) hides(name string) bool {
 
 // entry reads one thing of the layer.
 func (r *reader) entry(name, base string, hidden bool) error {
-	if !utf8.ValidString(base) || len(base) > maxName || len(name) >= maxPath {
-		return &Unfit{name}
+	if ok, err := r.fits(name, base); !ok {
+		return err
 	}
 	st, err := r.upper.stat(name)
 	if err != nil {
@@ -239,7 +264,7 @@ func (r *reader) entry(name, base string, hidden bool) error {
 		return nil
 	case kind == Folder && was == Folder:
 		if bits(st) != bits(low) {
-			r.list = append(r.list, Change{Path: name, Op: Mode, Kind: Folder, Mode: bits(st), Was: was})
+			r.list = append(r.list, Change{Path: name, Op: Mode, Kind: Folder, Mode: bits(st), Was: was, Had: bits(low)})
 		}
 		return r.folder(name, hidden)
 	}
@@ -274,6 +299,9 @@ func (r *reader) copied(name string) bool {
 
 // add adds something that is new, or other than before.
 func (r *reader) add(c Change, st, low unix.Stat_t) (err error) {
+	if c.Was != Nothing && c.Was != Link {
+		c.Had = bits(low)
+	}
 	switch c.Kind {
 	case File:
 		c.Size = st.Size
@@ -313,15 +341,24 @@ func (r *reader) add(c Change, st, low unix.Stat_t) (err error) {
 // fresh reads a folder that is new, and comes as a whole.
 func (r *reader) fresh(name, top string) error {
 	names, err := r.upper.names(name)
+	if r.away(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	for _, base := range names {
 		at := path.Join(name, base)
-		if !utf8.ValidString(base) || len(base) > maxName || len(at) >= maxPath {
-			return &Unfit{at}
+		if ok, err := r.fits(at, base); !ok {
+			if err != nil {
+				return err
+			}
+			continue
 		}
 		st, err := r.upper.stat(at)
+		if r.away(err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -332,7 +369,9 @@ func (r *reader) fresh(name, top string) error {
 		case File:
 			c.Size = st.Size
 		case Link:
-			if c.To, err = r.upper.link(at); err != nil {
+			if c.To, err = r.upper.link(at); r.away(err) {
+				continue
+			} else if err != nil {
 				return err
 			}
 		}
@@ -357,13 +396,17 @@ func (r *reader) same(name string, st, low unix.Stat_t) (bool, error) {
 	var files [2]*os.File
 	for i, t := range []*tree{r.upper, r.lower} {
 		fd, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+		if t == r.lower && errors.Is(err, unix.EACCES) {
+			return false, nil // nobody can tell
+		}
 		if err != nil {
 			return false, err
 		}
 		files[i] = os.NewFile(uintptr(fd), name)
 		defer files[i].Close()
 	}
-	a, b := make([]byte, 64<<10), make([]byte, 64<<10)
+	size := max(1, min(st.Size, 64<<10))
+	a, b := make([]byte, size), make([]byte, size)
 	for {
 		n, err := io.ReadFull(files[0], a)
 		m, errB := io.ReadFull(files[1], b)

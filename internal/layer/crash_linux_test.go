@@ -28,9 +28,16 @@ func settle() bool {
 	folder, store, _ := strings.Cut(rest, " ")
 	l := layer.Layer{Folder: folder, Store: store}
 	var err error
-	if do == "undo" {
+	switch do {
+	case "undo":
 		err = l.Undo()
-	} else {
+	case "record":
+		err = l.Record(true)
+	case "settle":
+		err = l.Settle([]string{"."}, nil)
+	case "discard":
+		err = l.Discard([]string{"many", "sub"})
+	default:
 		var changes []layer.Change
 		if changes, err = l.Changes(); err == nil {
 			err = l.Land(changes, nil)

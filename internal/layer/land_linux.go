@@ -75,6 +75,15 @@ func stamp(name string) error {
 	}
 }
 
+// stampWhole is stamp for a file that says that something is done: it is there with
+// its time, or not at all.
+func stampWhole(name string) error {
+	if err := stamp(name + ".new"); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
 func ctime(f *os.File) (int64, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(int(f.Fd()), &st)
@@ -97,7 +106,10 @@ func (l Layer) Land(changes []Change, dropped []string) error {
 	if err := l.Prepare(changes, dropped); err != nil {
 		return err
 	}
-	return l.Finish()
+	if err := l.Finish(); err != nil {
+		return err
+	}
+	return l.Clear()
 }
 
 // Prepare is the first half of Land: it looks for conflicts and writes down what is
@@ -125,7 +137,7 @@ func (l Layer) Prepare(changes []Change, dropped []string) error {
 }
 
 // Finish is the second half of Land. What cannot be moved is an error, and then
-// all is as it was.
+// all is as it was. Until Clear it can be aborted.
 func (l Layer) Finish() error {
 	moves, o, err := l.resume()
 	if err != nil {
@@ -148,9 +160,13 @@ func (l Layer) Finish() error {
 }
 
 // Abort brings back what was moved, if anything was, and forgets what was to be.
+// What somebody has changed after it was moved stays, and is told in a Conflict.
 func (l Layer) Abort() error {
-	if !there(l.Store + "/" + movesName) {
-		return nil
+	if !l.Begun() {
+		return l.clearCarried()
+	}
+	if l.Final() {
+		return ErrFinal
 	}
 	moves, o, err := l.resume()
 	if err != nil {
@@ -172,20 +188,17 @@ func (l Layer) resume() ([]move, *opened, error) {
 
 // abort is Abort for a list.
 func (o *opened) abort(moves []move) error {
-	for _, m := range slices.Backward(moves) {
-		if err := o.unmake(m); err != nil {
-			return fmt.Errorf("%s could not be brought back: %w", m.Path, err)
-		}
-	}
-	if err := o.clearCarried(); err != nil {
+	kept, err := o.unmakeAll(moves)
+	if err != nil {
 		return err
 	}
+	// While there is a list, what it moves is there as well.
 	for _, name := range []string{landedName, movesName} {
 		if err := os.Remove(o.Store + "/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(kept, o.clearCarried())
 }
 
 // Check returns the Conflict that Land would meet, nil for none.
@@ -202,25 +215,22 @@ func (l Layer) Check(changes []Change, dropped []string) error {
 // Recover carries on with what was interrupted, and reports whether there was
 // something.
 func (l Layer) Recover() (bool, error) {
-	moves, err := l.readMoves()
-	if errors.Is(err, fs.ErrNotExist) {
+	undoing := there(l.Store+"/"+undoneName+".begun") && !there(l.Store+"/"+undoneName)
+	if there(l.Store+"/"+landedName) && !undoing {
+		return false, l.Clear()
+	}
+	moves, o, err := l.resume()
+	if errors.Is(err, fs.ErrNotExist) && moves == nil {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	o, err := l.openAll()
-	if err != nil {
-		return false, err
-	}
 	defer o.close()
-	switch {
-	case there(l.Store+"/"+undoneName+".begun") && !there(l.Store+"/"+undoneName):
+	if undoing {
 		return true, o.unfinish(moves)
-	case !there(l.Store + "/" + landedName):
-		return true, o.finish(moves)
 	}
-	return false, o.clearCarried()
+	return true, errors.Join(o.finish(moves), l.Clear())
 }
 
 // Pending reports whether something was interrupted.
@@ -230,6 +240,9 @@ func (l Layer) Pending() bool {
 	carried := l.carried()
 	return begun && (!there(l.Store+"/"+landedName) || undoing && !there(l.Store+"/"+undoneName) || carried != l && there(carried.Store))
 }
+
+// Begun reports whether there is a list of moves: some may have been made.
+func (l Layer) Begun() bool { return there(l.Store + "/" + movesName) }
 
 func there(name string) bool {
 	_, err := os.Lstat(name)
@@ -260,7 +273,7 @@ func (l Layer) Undo() error {
 
 // CheckUndo returns the Conflict that Undo would meet, nil for none.
 func (l Layer) CheckUndo() error {
-	if there(l.Store + "/" + finalName) {
+	if l.Final() {
 		return ErrFinal
 	}
 	moves, o, err := l.resume()
@@ -288,6 +301,8 @@ func (l Layer) CheckUndo() error {
 type opened struct {
 	Layer
 	folder, upper, old *tree
+	lockDir            string   // the folder of the last move
+	locks              *os.File // the same, nil where it is not locked
 }
 
 func (l Layer) openAll() (*opened, error) {
@@ -306,6 +321,7 @@ func (l Layer) openAll() (*opened, error) {
 }
 
 func (o *opened) close() {
+	o.locks.Close()
 	for _, t := range []*tree{o.folder, o.upper, o.old} {
 		t.close()
 	}
@@ -317,15 +333,18 @@ func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
 	if err != nil {
 		return nil, err
 	}
+	out := namesOf(dropped)
+	for i, c := range changes { // before the folders are looked at that it is in
+		if c.In != "" && out.drop(c) {
+			if err := o.aside(c.Path, i); err != nil {
+				return nil, err
+			}
+		}
+	}
 	var list []move
 	var conflict Conflict
 	for i, c := range changes {
-		if isDropped(c, dropped) {
-			if c.In != "" {
-				if err := o.aside(c.Path, i); err != nil {
-					return nil, err
-				}
-			}
+		if out.drop(c) {
 			continue
 		}
 		if c.Op != Delete && c.Op != Mode {
@@ -340,12 +359,12 @@ func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
 		now, err := o.folder.stat(c.Path)
 		switch {
 		case err == nil:
-			m.Old, m.Was = now.Ino, bits(now)
+			m.Old, m.Was, m.Gone = now.Ino, now.Mode&0o7777, seenOf(now)
 		case !errors.Is(err, unix.ENOENT):
 			conflict.Paths = append(conflict.Paths, c.Path) // the folder it was in is gone
 			continue
 		}
-		if (c.Was == Nothing) != (m.Old == 0) || m.Old != 0 && !o.olderThan(o.folder, c.Path, since) {
+		if (c.Was == Nothing) != (m.Old == 0) || m.Old != 0 && !o.olderThan(o.folder, c.Path, since, ctimeOf) {
 			conflict.Paths = append(conflict.Paths, c.Path)
 			continue
 		}
@@ -354,13 +373,16 @@ func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
 			if err != nil {
 				return nil, err
 			}
-			m.New = st.Ino
+			m.New, m.Came = st.Ino, seenOf(st)
 		}
 		switch {
 		case c.Op == Delete:
 			m.Do = take
 		case c.Op == Mode:
 			m.Do = chmod
+			if c.Kind == Folder { // it goes on to say whose group new files are of
+				m.Mode |= m.Was &^ 0o777
+			}
 		case m.Old == 0:
 			m.Do = put
 		default:
@@ -374,9 +396,38 @@ func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
 	return list, nil
 }
 
-// isDropped reports whether a change does not land.
-func isDropped(c Change, dropped []string) bool {
-	return c.Kind == Special || slices.ContainsFunc(dropped, func(d string) bool { return c.Path == d || strings.HasPrefix(c.Path, d+"/") })
+// Landing returns those of the changes that land, without the dropped paths and what
+// is below them, and without what never does.
+func Landing(changes []Change, dropped []string) []Change {
+	return slices.DeleteFunc(slices.Clone(changes), namesOf(dropped).drop)
+}
+
+// names are those of things that do not land.
+type names map[string]bool
+
+func namesOf(list []string) names {
+	n := make(names, len(list))
+	for _, name := range list {
+		n[name] = true
+	}
+	return n
+}
+
+// drop reports whether a change does not land: because of what it is, or because
+// it is at or below one of the names.
+func (n names) drop(c Change) bool {
+	if c.Kind == Special {
+		return true
+	}
+	if len(n) == 0 {
+		return false
+	}
+	for at := c.Path; at != "."; at = path.Dir(at) {
+		if n[at] {
+			return true
+		}
+	}
+	return false
 }
 
 // aside takes something out of a new folder that comes without it. It may have
@@ -423,12 +474,19 @@ func (o *opened) clean(c Change) error {
 	}
 	had := o.attributes(c)
 	for name := range strings.SplitSeq(string(names[:max(n, 0)]), "\x00") {
-		// Attributes and access lists that the command has added nobody was shown.
-		added := (strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.posix_acl_")) && !slices.Contains(had, name)
-		if strings.HasPrefix(name, "user.overlay.") || added {
-			if err := unix.Fremovexattr(fd, name); err != nil {
-				return err
-			}
+		if !strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "system.posix_acl_") {
+			continue
+		}
+		// Attributes and access lists that the command has added or changed nobody was
+		// shown: they are as they were.
+		before, there := had[name]
+		if strings.HasPrefix(name, "user.overlay.") || !there {
+			err = unix.Fremovexattr(fd, name)
+		} else if now, known := attribute(fd, name); !known || now != before {
+			err = unix.Fsetxattr(fd, name, []byte(before), 0)
+		}
+		if err != nil && err != unix.ENODATA && err != unix.EOPNOTSUPP {
+			return err
 		}
 	}
 	var st unix.Stat_t
@@ -438,8 +496,8 @@ func (o *opened) clean(c Change) error {
 	return unix.Fchmod(fd, c.Mode)
 }
 
-// attributes lists those that a file or folder had before.
-func (o *opened) attributes(c Change) []string {
+// attributes are those that a file or folder had before.
+func (o *opened) attributes(c Change) map[string]string {
 	if c.Was != File && c.Was != Folder {
 		return nil
 	}
@@ -450,13 +508,32 @@ func (o *opened) attributes(c Change) []string {
 	defer unix.Close(fd)
 	var names [16 << 10]byte
 	n, _ := unix.Flistxattr(fd, names[:])
-	return strings.Split(string(names[:max(n, 0)]), "\x00")
+	had := make(map[string]string)
+	for name := range strings.SplitSeq(string(names[:max(n, 0)]), "\x00") {
+		if value, ok := attribute(fd, name); ok && name != "" {
+			had[name] = value
+		}
+	}
+	return had
 }
 
+// attribute returns the value of one of a file.
+func attribute(fd int, name string) (value string, ok bool) {
+	buf := make([]byte, 64<<10)
+	n, err := unix.Fgetxattr(fd, name, buf)
+	return string(buf[:max(n, 0)]), err == nil
+}
+
+// ctimeOf and mtimeOf tell when something has changed: itself or where it stands, and
+// what is in it.
+func ctimeOf(st unix.Stat_t) int64 { return st.Ctim.Nano() }
+
+func mtimeOf(st unix.Stat_t) int64 { return st.Mtim.Nano() }
+
 // olderThan reports whether nothing at or below a name has changed since a time.
-func (o *opened) olderThan(t *tree, name string, since int64) bool {
+func (o *opened) olderThan(t *tree, name string, since int64, changed func(unix.Stat_t) int64) bool {
 	st, err := t.stat(name)
-	if err != nil || st.Ctim.Nano() >= since {
+	if err != nil || changed(st) >= since {
 		return false
 	}
 	if kindOf(st) != Folder {
@@ -467,7 +544,7 @@ func (o *opened) olderThan(t *tree, name string, since int64) bool {
 		return false
 	}
 	for _, base := range names {
-		if !o.olderThan(t, path.Join(name, base), since) {
+		if !o.olderThan(t, path.Join(name, base), since, changed) {
 			return false
 		}
 	}
@@ -482,7 +559,7 @@ func (o *opened) untouched(m move, since int64) bool {
 	case take:
 		return errors.Is(err, unix.ENOENT)
 	case chmod:
-		return err == nil && st.Ino == m.Old && bits(st) == m.Mode && st.Ctim.Nano() < since
+		return err == nil && st.Ino == m.Old && bits(st) == m.Mode&0o777 && st.Ctim.Nano() < since
 	}
-	return err == nil && st.Ino == m.New && o.olderThan(o.folder, m.Path, since)
+	return err == nil && st.Ino == m.New && m.Came.is(st) && o.olderThan(o.folder, m.Path, since, ctimeOf)
 }

@@ -31,6 +31,11 @@ const (
 	movesName   = "moves" // the list of moves, once it is decided to make them
 	landedName  = "landed"
 	undoneName  = "undone"
+	seenName    = "seen" // where the overlay of a kept layer is mounted
+	textsName   = "base" // contents that files were changed from, numbered
+	basesName   = "bases"
+	picksName   = "picked"
+	lockName    = "lock"
 )
 
 // Upper and Work are the folders that an overlay is mounted with.
@@ -38,6 +43,9 @@ func (l Layer) Upper() string { return l.Store + "/" + upperName }
 
 // Work is described with Upper.
 func (l Layer) Work() string { return l.Store + "/" + workName }
+
+// Seen is the folder at which the overlay of a kept layer is mounted.
+func (l Layer) Seen() string { return l.Store + "/" + seenName }
 
 // A Change is one thing that was done. Paths are those below the real folder.
 type Change struct {
@@ -49,6 +57,19 @@ type Change struct {
 	To   string // what a link says
 	In   string // the new folder that it comes with, "" where it comes alone
 	Was  Kind   // what was there before
+	Had  uint32 `json:",omitempty"` // its permission bits
+
+	// Clash says of a kept layer that the real folder is not any more what this was
+	// changed from.
+	Clash bool `json:",omitempty"`
+}
+
+// A Pick is a change of a kept layer that is to land.
+type Pick struct {
+	Path  string
+	Given string // where set, the name of a file with what lands instead of the layer's content: some of it, or a merge
+	Whole bool   // what is given stands for all that the layer has of it
+	Over  bool   // it lands whatever became of what it was changed from: the user has seen that
 }
 
 // An Op is what was done.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,7 +25,18 @@ type move struct {
 	Mode uint32
 	Was  uint32 // the mode before
 	N    int    // what goes is kept as the n-th
+	Came seen   `json:",omitzero"` // what comes, when it was decided on
+	Gone seen   `json:",omitzero"` // and what goes
 }
+
+// A seen is how something was when it was looked at. Where it is moved that stays;
+// where somebody writes to it, it does not.
+type seen struct{ Time, Size int64 }
+
+func seenOf(st unix.Stat_t) seen { return seen{st.Mtim.Nano(), st.Size} }
+
+// is reports whether something is as it was seen.
+func (s seen) is(st unix.Stat_t) bool { return s == seenOf(st) }
 
 // A deed is a kind of move.
 type deed string
@@ -78,9 +91,17 @@ func (l Layer) readMoves() ([]move, error) {
 // finish makes the moves that are not made yet. One whose place is not as it was
 // is left out and told, in a Conflict: the others are made.
 func (o *opened) finish(moves []move) error {
+	since, err := stampOf(o.Store + "/" + clockName)
+	if err != nil {
+		return err
+	}
 	var conflict Conflict
 	for _, m := range moves {
-		if err := o.make(m); errors.Is(err, errOther) {
+		err := error(errOther)
+		if !o.touched(m, since) {
+			err = o.make(m)
+		}
+		if errors.Is(err, errOther) {
 			conflict.Paths = append(conflict.Paths, m.Path)
 		} else if err != nil {
 			return fmt.Errorf("%s: %w", m.Path, err)
@@ -89,42 +110,55 @@ func (o *opened) finish(moves []move) error {
 	if err := o.settled(); err != nil {
 		return err
 	}
-	if len(conflict.Paths) > 0 {
-		return &conflict
+	return conflict.err()
+}
+
+// touched reports whether somebody has changed something in a folder that is to go,
+// in the time that nobody carried on. That files of it were moved under other names
+// does not count.
+func (o *opened) touched(m move, since int64) bool {
+	st, err := o.folder.stat(m.Path)
+	return err == nil && m.Do != chmod && m.Old == st.Ino && kindOf(st) == Folder && !o.olderThan(o.folder, m.Path, since, mtimeOf)
+}
+
+// err returns the Conflict, nil where it is none.
+func (c *Conflict) err() error {
+	if len(c.Paths) == 0 {
+		return nil
 	}
-	return nil
+	return c
 }
 
 // settled says that all is moved.
 func (o *opened) settled() error {
-	if o.carried() != o.Layer {
-		if err := os.WriteFile(o.Store+"/"+finalName, nil, 0o600); err != nil {
-			return err
-		}
-	}
-	if err := stamp(o.Store + "/" + landedName); err != nil {
+	if err := stampWhole(o.Store + "/" + landedName); err != nil {
 		return err
 	}
 	remove(o.Work()) // the kernel's, which the user could not remove; it is of no use any more
-	return o.clearCarried()
-}
-
-// clearCarried removes the place in the folder that things were moved from.
-func (o *opened) clearCarried() error {
-	if from := o.carried(); from != o.Layer {
-		return remove(from.Store)
-	}
 	return nil
 }
 
 // unfinish makes the moves backwards.
 func (o *opened) unfinish(moves []move) error {
+	kept, err := o.unmakeAll(moves)
+	if err != nil {
+		return err
+	}
+	return errors.Join(kept, stampWhole(o.Store+"/"+undoneName))
+}
+
+// unmakeAll makes the moves backwards that are made. What somebody has changed since
+// stays, and is told in a Conflict.
+func (o *opened) unmakeAll(moves []move) (kept, err error) {
+	var conflict Conflict
 	for _, m := range slices.Backward(moves) {
-		if err := o.unmake(m); err != nil {
-			return fmt.Errorf("%s: %w", m.Path, err)
+		if err := o.unmake(m); errors.Is(err, errOther) {
+			conflict.Paths = append(conflict.Paths, m.Path)
+		} else if err != nil {
+			return nil, fmt.Errorf("%s could not be brought back: %w", m.Path, err)
 		}
 	}
-	return stamp(o.Store + "/" + undoneName)
+	return conflict.err(), nil
 }
 
 // errOther says that something else stands at a place than was looked at.
@@ -132,22 +166,34 @@ var errOther = errors.New("something else is there now")
 
 // make makes a move, unless it is made.
 func (o *opened) make(m move) error {
-	here, err := o.inode(o.folder, m.Path)
-	if err != nil {
-		return err
-	}
+	here, err := o.find(o.folder, m.Path)
 	switch {
-	case m.Do == chmod && here == m.Old:
-		return o.chmod(m.Path, m.Mode)
-	case m.Do == take && here == 0, m.New != 0 && here == m.New:
+	case err != nil:
+		return elsewhere(err)
+	case m.Do == chmod:
+		return o.chmod(m, here, m.Mode)
+	case m.Do == take && here.Ino == 0, m.New != 0 && here.Ino == m.New:
 		return nil
-	case here != m.Old:
+	case !m.goes(here):
 		return errOther
 	}
-	return o.folder.within(m.Path, func(dir int, base string) error {
+	if m.Old != 0 { // where nothing was, nobody is overwritten
+		defer o.lock(m.Path)()
+	}
+	return elsewhere(o.folder.within(m.Path, func(dir int, base string) error {
 		switch m.Do {
 		case take:
-			return rename(dir, base, o.old.fd, strconv.Itoa(m.N), unix.RENAME_NOREPLACE)
+			kept := strconv.Itoa(m.N)
+			if err := rename(dir, base, o.old.fd, kept, unix.RENAME_NOREPLACE); err != nil {
+				return err
+			}
+			if out, err := o.find(o.old, kept); err == nil && m.goes(out) {
+				return nil
+			}
+			if err := rename(o.old.fd, kept, dir, base, unix.RENAME_NOREPLACE); err != nil {
+				return err
+			}
+			return errOther
 		case put:
 			return o.upper.within(m.Path, func(from int, base string) error { return rename(from, base, dir, base, unix.RENAME_NOREPLACE) })
 		}
@@ -156,7 +202,7 @@ func (o *opened) make(m move) error {
 				return err
 			}
 			// What came out must be what was looked at.
-			if out, err := o.inode(o.upper, m.Path); err == nil && out == m.Old {
+			if out, err := o.find(o.upper, m.Path); err == nil && m.goes(out) {
 				return nil
 			}
 			if err := rename(from, base, dir, base, unix.RENAME_EXCHANGE); err != nil {
@@ -164,29 +210,43 @@ func (o *opened) make(m move) error {
 			}
 			return errOther
 		})
-	})
+	}))
+}
+
+// goes reports whether something is what a move takes away, as it was.
+func (m move) goes(st unix.Stat_t) bool { return st.Ino == m.Old && (m.Old == 0 || m.Gone.is(st)) }
+
+// elsewhere returns errOther for errors that say that a place is not there any more,
+// or is taken.
+func elsewhere(err error) error {
+	for _, e := range []error{unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EEXIST, unix.ENOTEMPTY} {
+		if errors.Is(err, e) {
+			return errOther
+		}
+	}
+	return err
 }
 
 // unmake makes a move backwards, unless that is done.
 func (o *opened) unmake(m move) error {
-	here, err := o.inode(o.folder, m.Path)
-	if err != nil {
-		return err
-	}
+	here, err := o.find(o.folder, m.Path)
 	if m.Do == chmod {
-		if here != m.Old {
-			return errOther
+		if err != nil {
+			return elsewhere(err)
 		}
-		return o.chmod(m.Path, m.Was)
+		return o.chmod(m, here, m.Was)
 	}
-	made, err := o.made(m)
-	if err != nil || !made {
-		return err
-	}
-	if here != m.New {
+	made, e := o.made(m)
+	switch {
+	case e != nil || !made:
+		return e
+	case err != nil:
+		return elsewhere(err)
+	case here.Ino != m.New || m.New != 0 && !m.Came.is(here):
 		return errOther
 	}
-	return o.folder.within(m.Path, func(dir int, base string) error {
+	defer o.lock(m.Path)()
+	return elsewhere(o.folder.within(m.Path, func(dir int, base string) error {
 		switch m.Do {
 		case take:
 			return rename(o.old.fd, strconv.Itoa(m.N), dir, base, unix.RENAME_NOREPLACE)
@@ -196,32 +256,63 @@ func (o *opened) unmake(m move) error {
 		return o.upper.within(m.Path, func(to int, base string) error {
 			return rename(dir, base, to, base, unix.RENAME_EXCHANGE)
 		})
-	})
+	}))
+}
+
+// lock takes the lock of the folder that a name is in, which who writes a file of it
+// holds between the last look at it and the change. Somebody who never lets go of it
+// is waited for once, and a file system without such locks does without.
+func (o *opened) lock(name string) (unlock func()) {
+	if dir := path.Dir(name); o.lockDir != dir {
+		o.locks.Close()
+		o.locks, o.lockDir = nil, dir
+		if fd, err := o.folder.open(dir, unix.O_RDONLY|unix.O_DIRECTORY); err == nil {
+			o.locks = os.NewFile(uintptr(fd), dir)
+		}
+	}
+	if o.locks == nil {
+		return func() {}
+	}
+	fd := int(o.locks.Fd())
+	for wait := 20 * time.Microsecond; wait < time.Second/4; wait += wait / 8 {
+		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if err != unix.EWOULDBLOCK && err != unix.EINTR {
+			return func() { unix.Flock(fd, unix.LOCK_UN) }
+		}
+		time.Sleep(wait)
+	}
+	o.locks.Close()
+	o.locks = nil
+	return func() {}
 }
 
 // made reports whether a move has been made, by where the things are that it moves.
 func (o *opened) made(m move) (bool, error) {
 	if m.Do == take {
-		kept, err := o.inode(o.old, strconv.Itoa(m.N))
-		return kept != 0, err
+		kept, err := o.find(o.old, strconv.Itoa(m.N))
+		return kept.Ino != 0, err
 	}
-	left, err := o.inode(o.upper, m.Path)
-	return left == m.Old, err
+	left, err := o.find(o.upper, m.Path)
+	return left.Ino == m.Old, err
 }
 
-// inode returns the number of what is at a name, 0 for nothing.
-func (o *opened) inode(t *tree, name string) (uint64, error) {
+// find says what is at a name. What is not there has no number.
+func (o *opened) find(t *tree, name string) (unix.Stat_t, error) {
 	st, err := t.stat(name)
 	if errors.Is(err, unix.ENOENT) {
-		return 0, nil
+		return unix.Stat_t{}, nil
 	}
-	return st.Ino, err
+	return st, err
 }
 
-func (o *opened) chmod(name string, mode uint32) error {
-	fd, err := o.folder.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+// chmod gives what a move is about a mode, unless somebody else has.
+func (o *opened) chmod(m move, here unix.Stat_t, mode uint32) error {
+	if here.Ino != m.Old || bits(here) != m.Mode&0o777 && bits(here) != m.Was&0o777 {
+		return errOther
+	}
+	fd, err := o.folder.open(m.Path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
-		return err
+		return elsewhere(err)
 	}
 	defer unix.Close(fd)
 	return unix.Fchmod(fd, mode)

@@ -72,7 +72,10 @@ func (r Rule) rank() int {
 // Two verbs reach further than their own rules. To attach a file is to read it,
 // so it needs consent to both. To delete a folder is to delete all that is in
 // it, so a rule for something below the target counts where it is stricter.
-type Consents struct{ layers [][]Rule }
+type Consents struct {
+	layers   [][]Rule
+	defaults []Rule // what holds where no layer speaks, in place of the verb's own
+}
 
 // With returns the consents with one more layer. A rule whose target is not
 // canonical is taken as if it were; one with no target, or with a target or
@@ -85,13 +88,23 @@ func (c Consents) With(rules ...Rule) Consents {
 	for i, r := range rules {
 		layer[i] = r.exact()
 	}
-	return Consents{append(slices.Clip(c.layers), layer)}
+	return Consents{append(slices.Clip(c.layers), layer), c.defaults}
+}
+
+// Otherwise returns the consents with other defaults at some targets, where no layer
+// speaks. They are no ceiling either.
+func (c Consents) Otherwise(rules ...Rule) Consents {
+	c.defaults = Consents{}.With(rules...).Rules()
+	return c
 }
 
 // Of returns the consent for an effect and the rule that decides. The rule of a
 // default has no From.
 func (c Consents) Of(e Effect) (Consent, Rule) {
 	least := c.written(e)
+	if least.Consent == unset {
+		least = longest(c.defaults, e)
+	}
 	if least.Consent == unset {
 		least = Rule{Verb: e.Verb, Consent: e.Verb.unwritten()}
 	}
@@ -150,21 +163,26 @@ func longest(layer []Rule, e Effect) Rule {
 func (c Consents) Rules() []Rule { return slices.Concat(c.layers...) }
 
 func (c Consents) meet(d Consents) Consents {
-	return Consents{slices.Concat(c.layers, d.layers)}
+	met := Consents{slices.Concat(c.layers, d.layers), c.defaults}
+	if len(c.defaults) == 0 {
+		met.defaults = d.defaults
+	}
+	return met
 }
 
 // Renamed returns the consents with the targets of rules about files as rename
 // has them: a sandbox may have one way to write a name.
 func (c Consents) Renamed(rename func(target string) string) Consents {
-	var renamed Consents
+	renamed := Consents{defaults: slices.Clone(c.defaults)}
 	for _, layer := range c.layers {
-		layer = slices.Clone(layer)
-		for i := range layer {
-			if layer[i].Verb.onFiles() {
-				layer[i].Target = rename(layer[i].Target)
+		renamed.layers = append(renamed.layers, slices.Clone(layer))
+	}
+	for _, rules := range append(slices.Clip(renamed.layers), renamed.defaults) {
+		for i := range rules {
+			if rules[i].Verb.onFiles() {
+				rules[i].Target = rename(rules[i].Target)
 			}
 		}
-		renamed.layers = append(renamed.layers, layer)
 	}
 	return renamed
 }

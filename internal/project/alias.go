@@ -2,6 +2,7 @@ package project
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/policy"
@@ -32,7 +33,27 @@ func (p *Project) consent() policy.Consents {
 		}
 		c = c.With(layer...)
 	}
-	return c
+	return c.Otherwise(p.unwritten()...)
+}
+
+// unwritten are the consents that hold where nobody has written one, of mounts that
+// are layers: what is changed there touches nothing of the user's before it is
+// applied, which asks. A mount that stands in one is as any other.
+func (p *Project) unwritten() []policy.Rule {
+	if !slices.ContainsFunc(p.Mounts, func(m Mount) bool { return m.Mode == Overlay }) {
+		return nil
+	}
+	var rules []policy.Rule
+	for _, m := range p.Mounts {
+		consent, from := policy.Ask, m.From
+		if m.Mode == Overlay {
+			consent, from = policy.PreApproved, m.ModeFrom
+		}
+		for _, verb := range []policy.Verb{policy.Write, policy.Delete} {
+			rules = append(rules, policy.Rule{Verb: verb, Target: m.Target, Consent: consent, From: from.String()})
+		}
+	}
+	return rules
 }
 
 // aliases returns the rules of one mount by the names that another has for the

@@ -106,7 +106,7 @@ func checkProject(t *testing.T, w world, p *project.Project) {
 		if top, _, _ := strings.Cut(m.Target[1:], "/"); slices.Contains([]string{"work", "usr", "etc", "proc", "tmp", "dev"}, top) {
 			t.Fatalf("target %q is the system's", m.Target)
 		}
-		if m.Mode != "ro" && m.Mode != "rw" {
+		if m.Mode != "ro" && m.Mode != "rw" && m.Mode != project.Overlay {
 			t.Fatalf("mode %q", m.Mode)
 		}
 		checkSource(t, w, m)
@@ -122,7 +122,7 @@ func checkProject(t *testing.T, w world, p *project.Project) {
 			t.Fatalf("%+v", v)
 		}
 	}
-	if _, err := p.Sandbox(); err != nil {
+	if _, err := p.Sandbox(plain); err != nil {
 		t.Fatal(err)
 	}
 }

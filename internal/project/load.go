@@ -121,7 +121,7 @@ func (l *loader) runs() {
 	}
 	p.Approval = "interactive"
 	if n, ok := l.at("approval", "mode"); ok {
-		p.Approval = approvalMode(n.Text)
+		p.Approval, p.ApprovalBy = approvalMode(n.Text), n.Place
 		l.assume(n.Place, p.Approval, "approval", "mode")
 	}
 	const deepest = 100

@@ -32,6 +32,9 @@ type entry struct {
 func (l *loader) mount(e entry) conf.Node {
 	m := Mount{Target: e.target, From: e.at.Place, Name: e.name}
 	m.Mode = l.mode(e)
+	if n, ok := e.node.At("mode"); ok {
+		m.ModeFrom = n.Place
+	}
 	if n, ok := e.node.At("suffixes"); ok && l.fits(n) {
 		m.Suffixes = l.suffixes(e, n)
 	}
@@ -66,8 +69,6 @@ func (l *loader) mode(e entry) string {
 	readonly, hasReadonly := e.node.At("readonly")
 	hasMode, hasReadonly = hasMode && l.fits(mode), hasReadonly && l.fits(readonly)
 	switch {
-	case hasMode && mode.Text == "overlay":
-		l.problems.Add(mode, e.label+".mode: overlay needs layers, which this version does not have", "use ro or rw")
 	case hasMode && hasReadonly && readonly.Bool() != (mode.Text == "ro"):
 		l.problems.Add(mode, fmt.Sprintf("%s.mode: %s contradicts readonly: %s (%s)", e.label, mode.Text, readonly.Text, readonly.Place),
 			"keep one of the two")

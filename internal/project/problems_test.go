@@ -54,9 +54,6 @@ var problems = []struct{ yaml, want string }{
 	{"sandbox: {suffixes: [.md], mounts: [{source: ., target: /a}]}", `p.yaml:1:11: sandbox.suffixes is about the root, and there is none; write root: . beside it, or put it on a mount`},
 
 	// modes
-	{`sandbox: {root: ., mode: overlay}`, `p.yaml:1:26: sandbox.mode: overlay needs layers, which this version does not have; use ro or rw`},
-	{`sandbox: {mounts: [{source: in, target: /in, mode: overlay}]}`, `p.yaml:1:52: sandbox.mounts[0].mode: overlay needs layers, which this version does not have; use ro or rw`},
-	{`sandbox: {zones: {a: {path: a, mode: overlay}}}`, `p.yaml:1:38: sandbox.zones.a.mode: overlay needs layers, which this version does not have; use ro or rw`},
 	{`sandbox: {root: ., mode: rw, readonly: true}`, `p.yaml:1:26: sandbox.mode: rw contradicts readonly: true (p.yaml:1); keep one of the two`},
 	{`sandbox: {root: ., mode: ro, readonly: false}`, `p.yaml:1:26: sandbox.mode: ro contradicts readonly: false (p.yaml:1); keep one of the two`},
 

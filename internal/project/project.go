@@ -26,6 +26,7 @@ type Project struct {
 
 	Model       string
 	Approval    string // interactive, approve_all, auto_deny
+	ApprovalBy  conf.Place
 	MaxDepth    int
 	WorkerPaths []string // relative to Root, with slashes
 	Limits      policy.Limits
@@ -44,12 +45,13 @@ type Project struct {
 type Mount struct {
 	Target       string
 	Source, Base sandbox.Host
-	Mode         string // ro, rw
+	Mode         string // ro, rw, overlay
 	Suffixes     []string
 	MaxFileBytes int64 // 0 for no limit
 	Untrusted    bool  // what reads here is tainted
 	From         conf.Place
-	Name         string // of a zone or of a path of llm-do, "" for others
+	ModeFrom     conf.Place // of the mode, where it is written
+	Name         string     // of a zone or of a path of llm-do, "" for others
 
 	real string // the folder on the host, absolute and without links
 }
@@ -120,7 +122,7 @@ func Parse(root, file string, data []byte, env Env, settings []Setting) (*Projec
 func (p *Project) Grant() policy.Grant {
 	var files []sandbox.Limit
 	for _, m := range p.Mounts {
-		files = append(files, sandbox.Limit{Path: m.Target, Access: m.access()})
+		files = append(files, sandbox.Limit{Path: m.Target, Access: m.Access()})
 	}
 	level, _ := policy.ParseLevel(p.Level)
 	return policy.Grant{
@@ -137,13 +139,24 @@ func (p *Project) Grant() policy.Grant {
 	}
 }
 
-// Sandbox opens the mounts. An error names the target and the line that wrote
-// it.
-func (p *Project) Sandbox() (*sandbox.Sandbox, error) {
+// Overlay is the mode of a mount whose changes are kept in a layer of the session.
+const Overlay = "overlay"
+
+// Sandbox opens the mounts; those that are layers by the function, which gives them
+// a backend and their access. An error names the target and the line that wrote it.
+func (p *Project) Sandbox(layer func(Mount) (sandbox.Mount, error)) (*sandbox.Sandbox, error) {
 	c := sandbox.Config{Protect: p.Protect}
 	for _, m := range p.Mounts {
-		c.Mounts = append(c.Mounts, sandbox.Mount{Target: m.Target, Source: m.Source, Base: m.Base,
-			Access: m.access(), Suffixes: m.Suffixes, MaxFileBytes: m.MaxFileBytes})
+		mount := sandbox.Mount{Target: m.Target, Source: m.Source, Base: m.Base,
+			Access: m.Access(), Suffixes: m.Suffixes, MaxFileBytes: m.MaxFileBytes}
+		if m.Mode == Overlay {
+			shown, err := layer(m)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", m.From, err)
+			}
+			mount.Backend, mount.Access = shown.Backend, shown.Access
+		}
+		c.Mounts = append(c.Mounts, mount)
 	}
 	s, err := sandbox.New(c)
 	var e *sandbox.Error
@@ -157,8 +170,17 @@ func (p *Project) Sandbox() (*sandbox.Sandbox, error) {
 	return s, err
 }
 
-// access is what the mode allows. A mode that is not known allows nothing.
-func (m Mount) access() sandbox.Access {
+// Layered reports whether what is changed at a name is kept in a layer.
+func (p *Project) Layered(name string) bool {
+	i := p.mountOf(name)
+	return i >= 0 && p.Mounts[i].Mode == Overlay
+}
+
+// Access is what the mode allows. A mode that is not known allows nothing.
+func (m Mount) Access() sandbox.Access {
+	if m.Mode == Overlay {
+		return sandbox.ReadWrite
+	}
 	access, _ := sandbox.ParseAccess(m.Mode)
 	return access
 }

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // A world is a program on a host, with a home and a place for state:
@@ -193,7 +195,7 @@ sandbox:
 			if p.Dialect != test.dialect {
 				t.Errorf("dialect %s, want %s", p.Dialect, test.dialect)
 			}
-			if _, err := p.Sandbox(); err != nil {
+			if _, err := p.Sandbox(plain); err != nil {
 				t.Errorf("sandbox: %v", err)
 			}
 		})
@@ -338,7 +340,7 @@ func TestSandboxErrorNamesLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, os.Remove(filepath.Join(w.env.Home, "npm")))
-	_, err = p.Sandbox()
+	_, err = p.Sandbox(plain)
 	if want := "p.yaml:3: mount /cache: not_found; the source folder does not exist"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -351,7 +353,7 @@ func TestMissingIsMadeByTheFirstWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := p.Sandbox()
+	s, err := p.Sandbox(plain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,5 +364,42 @@ func TestMissingIsMadeByTheFirstWrite(t *testing.T) {
 	must(t, err)
 	if got, err := os.ReadFile(filepath.Join(w.program, ".sandbox", "workspace", "a.md")); string(got) != "x" {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// plain shows mounts that are layers as they are.
+func plain(m project.Mount) (sandbox.Mount, error) {
+	b, err := sandbox.DirIn(m.Base, m.Source)
+	return sandbox.Mount{Backend: b, Access: m.Access()}, err
+}
+
+// TestOverlayConsent: what is changed in a layer needs no consent where nobody wrote
+// one; a folder in it that is no layer is as any other, and what is written holds.
+func TestOverlayConsent(t *testing.T) {
+	for _, test := range []struct{ text, effect, want string }{
+		{"{root: ., mode: overlay}", "/a", "preApproved"},
+		{"{root: ., mode: overlay, approval: {write: ask}}", "/a", "ask"},
+		{"{root: ., mode: overlay, approval: {write: blocked}}", "/a", "blocked"},
+		{"{root: ., mode: overlay, mounts: [{source: out, target: /out}]}", "/out/a", "ask"},
+		{"{root: ., mode: overlay, mounts: [{source: out, target: /out, approval: {write: preApproved}}]}", "/out/a", "preApproved"},
+		{"{root: ., mounts: [{source: out, target: /out, mode: overlay}]}", "/out/a", "preApproved"},
+		{"{root: ., mounts: [{source: out, target: /out, mode: overlay}]}", "/a", "ask"},
+		{"{zones: {a: {path: a, mode: overlay}, b: {path: b}}}", "/a/x", "preApproved"},
+		{"{zones: {a: {path: a, mode: overlay}, b: {path: b}}}", "/b/x", "ask"},
+	} {
+		p, err := project.Parse(t.TempDir(), "p.yaml", []byte("sandbox: "+test.text), project.Env{}, nil)
+		if err != nil {
+			t.Errorf("%s: %v", test.text, err)
+			continue
+		}
+		for _, verb := range []policy.Verb{policy.Write, policy.Delete} {
+			if verb == policy.Delete && strings.Contains(test.text, "write:") {
+				continue
+			}
+			got, _ := p.Grant().Consent.Of(policy.Effect{Verb: verb, Target: test.effect})
+			if got.String() != test.want {
+				t.Errorf("%s: %s %s is %s, want %s", test.text, verb, test.effect, got, test.want)
+			}
+		}
 	}
 }

@@ -34,7 +34,7 @@ func sandboxKey() conf.Key {
 		{Name: "root", Type: conf.Text, Example: ".",
 			Doc: "Mounts: the folder at `/`. Zones with `mode: sandboxed`: the folder that the zones lie in, `.sandbox` unless written."},
 		{Name: "mode", Type: conf.Word, Words: []string{"ro", "rw", "overlay", "sandboxed", "direct"}, Example: "ro",
-			Doc: "Mounts: access to the root, `rw` unless written. Zones: `sandboxed` (paths lie under the root; so unless written) or `direct` (paths as they are)."},
+			Doc: "Mounts: access to the root, `rw` unless written; with `overlay` changes stay in a layer of the session. Zones: `sandboxed` (paths lie under the root; so unless written) or `direct` (paths as they are)."},
 		{Name: "readonly", Type: conf.Bool, Example: "true", Doc: "Mounts: `true` is `mode: ro` for the root."},
 		{Name: "suffixes", Type: conf.Texts, Example: "[.md, .txt]", Doc: "Mounts: the only endings of files in the root."},
 		{Name: "max_file_bytes", Type: conf.Count, Example: "10MB", Doc: "Mounts: the largest file in the root."},
@@ -66,7 +66,7 @@ func sandboxKey() conf.Key {
 func entryKeys(mode string) []conf.Key {
 	return []conf.Key{
 		{Name: "mode", Type: conf.Word, Words: []string{"ro", "rw", "overlay"}, Default: mode, Example: "ro",
-			Doc: "Access: read-only or read-write. `overlay` needs layers, which this version does not have, and is refused."},
+			Doc: "Access: read-only, read-write, or `overlay`: what is changed stays in a layer of the session until you apply it."},
 		{Name: "suffixes", Type: conf.Texts, Example: "[.md, .pdf]", Doc: "The only endings that files here may have, in any case."},
 		{Name: "max_file_bytes", Type: conf.Count, Example: "10000000", Doc: "The largest file that is read or written here."},
 		approvalKey("", "", "", "Consent here; what is not written is as for the whole sandbox."),

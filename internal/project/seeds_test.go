@@ -197,7 +197,7 @@ func TestSeedSandbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := p.Sandbox()
+	s, err := p.Sandbox(plain)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,7 +172,7 @@ limits: {pids: 10}
 	if len(excess) != 1 || excess[0].Error() != "file /data: exceeds_parent; asks for rw, the parent has ro" {
 		t.Errorf("got %v", excess)
 	}
-	s, err := p.Sandbox()
+	s, err := p.Sandbox(plain)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,6 +40,9 @@ type Request struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Problem says why the changes are not known.
 	Problem string `json:"problem,omitempty"`
+	// Clears is true of what brings something into what the user trusts: no rule and
+	// no file answers it, only the user's own flag.
+	Clears bool `json:"clears,omitempty"`
 }
 
 // Verdict is an answer's word. The zero value is No.

@@ -139,3 +139,19 @@ func Amount(n int64) string {
 	}
 	return fmt.Sprintf("%d MB", n/1_000_000)
 }
+
+// Lines counts the lines that a diff adds and removes.
+func Lines(diff string) (added, removed int) {
+	body := false
+	for line := range strings.Lines(diff) {
+		switch {
+		case strings.HasPrefix(line, "@@ "):
+			body = true
+		case body && line[0] == '+':
+			added++
+		case body && line[0] == '-':
+			removed++
+		}
+	}
+	return added, removed
+}

@@ -37,6 +37,11 @@ type Gate struct {
 	Approver Approver
 	Journal  Journal
 	Workers  []string // the chain that leads to the worker, the entry worker first
+
+	// Enter, where set, is called before a call looks at files, and again before it
+	// runs; what it returns is called afterwards. Where much may have happened since
+	// the last time, the files are to be seen fresh.
+	Enter func(fresh, changes bool) (leave func() error, err error)
 }
 
 // Do makes one call: the only way to run what a tool has planned. It does so at
@@ -67,13 +72,14 @@ type pass struct {
 	record   audit.Record
 	left     []string     // what is left out for want of consent
 	lands    bool         // it is about what a call has made
+	asked    bool         // somebody was asked, which takes time
 	keep     func() error // remembers the answer, once it is in the journal
 }
 
 // do takes the steps in their order.
 func (p *pass) do(call Call) Result {
 	p.record = audit.Record{Call: p.id, Origin: p.origin.String(), Workers: p.Workers, Tool: call.Tool}
-	for _, step := range []func(Call) error{p.lookUp, p.admit, p.planned, p.decide, p.prepares} {
+	for _, step := range []func(Call) error{p.lookUp, p.admit, p.looks} {
 		if err := step(call); err != nil {
 			return failed(call.Tool, err)
 		}
@@ -95,13 +101,55 @@ func (p *pass) do(call Call) Result {
 			p.record.Note = "the rule could not be kept"
 		}
 	}
-	return p.landed(p.end(p.run()))
+	return p.landed(p.end(p.runs()))
 }
+
+// looks takes the steps that look at files.
+func (p *pass) looks(call Call) (err error) {
+	leave, err := p.enter(true, false)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for _, step := range []func(Call) error{p.planned, p.decide, p.prepares} {
+		if err := step(call); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runs runs it, with what must be done around it.
+func (p *pass) runs() Result {
+	leave, err := p.enter(p.asked, !p.reads())
+	if err != nil {
+		return failed(p.tool.Name, err)
+	}
+	r := p.run()
+	if leave() != nil {
+		r.Notes = append(r.Notes, "what the session's layer was changed from could not be noted")
+	}
+	return r
+}
+
+func (p *pass) enter(fresh, changes bool) (leave func() error, err error) {
+	if p.Enter == nil {
+		return func() error { return nil }, nil
+	}
+	if leave, err = p.Enter(fresh, changes); err != nil {
+		err = &sandbox.Error{Op: p.tool.Name, Code: sandbox.ErrConflict, Hint: "the session's layer cannot be used now: " + cause(err)}
+	}
+	return leave, err
+}
+
+// has reports whether the grant has a tool. What only the user can use a worker need
+// not have asked for.
+func (g Gate) has(t Tool) bool { return t.Mode == policy.Manual || g.Grant.Tools.Has(t.Toolset) }
 
 // lookUp finds the tool.
 func (p *pass) lookUp(call Call) error {
 	for _, t := range p.Tools {
-		if t.Name == call.Tool && p.Grant.Tools.Has(t.Toolset) {
+		if t.Name == call.Tool && p.has(t) {
 			p.tool = t
 			return nil
 		}
@@ -161,7 +209,7 @@ func (p *pass) decide(call Call) error {
 	if consent, rule := p.use(p.tool); consent < p.decision.Consent {
 		p.decision = policy.Decision{Consent: consent, Effect: p.itself(), Rule: rule}
 	}
-	if p.plan.Asks && p.decision.Consent > policy.Ask {
+	if p.asks() && p.decision.Consent > policy.Ask {
 		p.decision = policy.Decision{Consent: policy.Ask, Effect: p.itself()}
 	}
 	return p.judged()
@@ -187,6 +235,10 @@ func (p *pass) judged() error {
 	return &sandbox.Error{Op: e.Verb.String(), Path: e.Target, Code: errBlocked,
 		Hint: rule + " blocks it, and no approval changes that; " + p.open(e.Verb)}
 }
+
+// asks reports whether nobody's rule lets it pass: of what is only known later, when
+// it is.
+func (p *pass) asks() bool { return p.plan.Asks || p.tool.Asks && !p.plan.Later }
 
 // itself is the effect that rules about the tool itself are for.
 func (p *pass) itself() policy.Effect { return policy.Effect{Verb: policy.Use, Target: p.tool.Name} }
@@ -255,6 +307,7 @@ func (p *pass) consent() Result {
 	if open {
 		return Result{}
 	}
+	p.asked = true
 	a := p.ask(r)
 	p.record.By, p.record.Note, p.record.Request = a.By, a.Note, a.ID
 	switch a.Verdict {
@@ -292,14 +345,17 @@ func (p *pass) nothing() string {
 // request is the call as an approver sees it.
 func (p *pass) request() Request {
 	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: p.args, Effects: p.plan.now(),
-		Rule: p.decision.Rule.From, Why: p.plan.Why, Changes: p.prepared.Changes}
+		Rule: p.decision.Rule.From, Why: p.plan.Why, Changes: p.prepared.Changes, Clears: p.tool.Asks}
 	for _, e := range p.plan.now() {
-		if p.plan.Asks && e.Verb != policy.Read || p.Judge(e).Consent < policy.PreApproved {
+		if p.asks() && e.Verb != policy.Read || p.Judge(e).Consent < policy.PreApproved {
 			r.Asks = append(r.Asks, e)
 		}
 	}
-	if consent, _ := p.use(p.tool); consent < policy.PreApproved {
+	if consent, _ := p.use(p.tool); consent < policy.PreApproved || p.asks() && len(r.Asks) == 0 {
 		r.Asks = append(r.Asks, p.itself())
+	}
+	if len(r.Effects) == 0 {
+		r.Effects = r.Asks
 	}
 	if p.problem != nil {
 		r.Problem = p.problem.Error()
@@ -337,7 +393,7 @@ func (p *pass) begin() error {
 
 // reads reports whether nothing is changed.
 func (p *pass) reads() bool {
-	return !slices.ContainsFunc(p.plan.Effects, func(e policy.Effect) bool { return e.Verb != policy.Read })
+	return !p.asks() && !slices.ContainsFunc(p.plan.Effects, func(e policy.Effect) bool { return e.Verb != policy.Read })
 }
 
 // run does it, with a sandbox that allows the declared effects and no others.

@@ -42,7 +42,7 @@ func (p *pass) landed(r Result) Result {
 	refused := q.landing(l)
 	if refused.Err == nil {
 		r.Changes = append(r.Changes, refused.Changes...)
-		r.Text = strings.TrimSuffix(r.Text, "\n") + "\nlanded: " + l.Done
+		r.Text = strings.TrimPrefix(strings.TrimSuffix(r.Text, "\n")+"\nlanded: "+l.Done, "\n")
 		return r
 	}
 	if err := l.Drop(); err != nil {
@@ -62,6 +62,9 @@ func (p *pass) landing(l *Landing) Result {
 		return failed(p.tool.Name, l.Refused)
 	}
 	p.decision = p.Judge(l.Effects...)
+	if p.asks() && p.decision.Consent > policy.Ask {
+		p.decision = policy.Decision{Consent: policy.Ask, Effect: p.itself()}
+	}
 	if err := p.judged(); err != nil {
 		return failed(p.tool.Name, err)
 	}

@@ -13,7 +13,7 @@ import (
 func (g Gate) Offered(o policy.Origin) []Tool {
 	var list []Tool
 	for _, t := range g.Tools {
-		if !t.Unlisted && t.Mode.Admits(o) && g.Grant.Tools.Has(t.Toolset) && g.Consent(t) > policy.Blocked {
+		if !t.Unlisted && t.Mode.Admits(o) && g.has(t) && g.Consent(t) > policy.Blocked {
 			list = append(list, t)
 		}
 	}
@@ -23,6 +23,9 @@ func (g Gate) Offered(o policy.Origin) []Tool {
 // Consent returns the most consent that the grant gives a tool anywhere.
 func (g Gate) Consent(t Tool) policy.Consent {
 	least, _ := g.use(t)
+	if t.Asks {
+		least = min(least, policy.Ask)
+	}
 	for _, verb := range t.Verbs {
 		most := policy.Blocked
 		for _, name := range g.candidates(verb) {

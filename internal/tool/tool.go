@@ -21,6 +21,10 @@ type Tool struct {
 	// Verbs are what it may do to files. Where a grant refuses one of them
 	// everywhere, the tool is not offered.
 	Verbs []policy.Verb
+	// Asks is true of a tool that brings something into what the user trusts, or takes
+	// it away: the user is asked about what it does, every time, and neither rules nor
+	// files answer.
+	Asks bool
 	// Unlisted tools are answered and not offered: older names. Of is the tool that
 	// one is a name of; rules about that hold for this.
 	Unlisted bool

@@ -170,6 +170,9 @@ func (q *question) put() (approval.Reply, error) {
 	}
 }
 
+// rules reports whether an answer can be remembered.
+func (q *question) rules() bool { return q.again && !q.request.Clears }
+
 // choices is the line that asks.
 func (q *question) choices() string {
 	once := "[y] once"
@@ -179,7 +182,7 @@ func (q *question) choices() string {
 			once += "  [y " + digest + "] once, unseen"
 		}
 	}
-	if q.whole && q.again {
+	if q.whole && q.rules() {
 		once += "  [e] this exact call again"
 		if len(approval.Offers(q.request)) > 0 {
 			once += "  [r] rule…"
@@ -217,7 +220,7 @@ func (q *question) answer(text string) (approval.Reply, error) {
 		return approval.Reply{}, errUnclear
 	case word == "s" && q.again:
 		return approval.Reply{Answer: tool.Answer{By: "user", Note: "the user stopped it", Stop: true}}, nil
-	case word != "y" && word != "yes" && !(q.again && (word == "e" || word == "r")):
+	case word != "y" && word != "yes" && !(q.rules() && (word == "e" || word == "r")):
 		return approval.Reply{}, errUnclear
 	case !q.whole:
 		return approval.Reply{}, errUnseen

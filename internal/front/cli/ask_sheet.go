@@ -40,7 +40,10 @@ func newSheet(r tool.Request, most int) *sheet {
 	}
 	s.head = append(s.head, row{about, strings.Join(who, " → ") + " wants to " + s.wish(r)})
 	asks := "asked by default"
-	if r.Rule != "" {
+	switch {
+	case r.Clears:
+		asks = "asked every time"
+	case r.Rule != "":
 		asks = "asked by " + s.name(r.Rule)
 	}
 	s.head = append(s.head, row{about, "tool " + s.name(r.Tool) + ", called by " + caller(r.Origin) + "; " + asks})

@@ -26,21 +26,21 @@ func (f mountFlag) Set(text string) error {
 	case found && strings.HasPrefix(last, "/") && f.name == "mount":
 		rest, last = text, "" // no mode: this is the target
 	case found && !strings.ContainsAny(last, `/\`):
-		access, err := parseMode(last)
+		access, layer, err := parseMode(last)
 		if err != nil && f.name == "mount" && strings.Count(text, ":") == 1 {
 			return usagef("%s: %s is no target; a target begins with /, such as ./papers:/in:ro", g.Said, sandbox.Shown(last))
 		}
 		if err != nil {
 			return usagef("%s: %s", g.Said, err)
 		}
-		g.Access = access
+		g.Access, g.Layer = access, layer
 	default:
 		rest = text
 	}
 	if f.name == "mount" {
 		var ok bool
 		if rest, g.Target, ok = cutLast(rest, ":"); !ok || !strings.HasPrefix(g.Target, "/") {
-			return usagef("%s: no target; write SRC:DST[:ro|rw], such as ./papers:/in:ro", g.Said)
+			return usagef("%s: no target; write SRC:DST[:ro|rw|overlay], such as ./papers:/in:ro", g.Said)
 		}
 	}
 	if rest == "" {
@@ -57,21 +57,21 @@ func (f mountFlag) String() string { return "" }
 // Type names the value in a help text.
 func (f mountFlag) Type() string {
 	if f.name == "root" {
-		return "DIR[:ro|rw]"
+		return "DIR[:ro|rw|overlay]"
 	}
-	return "SRC:DST[:ro|rw]"
+	return "SRC:DST[:ro|rw|overlay]"
 }
 
-func parseMode(word string) (sandbox.Access, error) {
+func parseMode(word string) (access sandbox.Access, layer bool, err error) {
 	switch word {
 	case "ro":
-		return sandbox.ReadOnly, nil
+		return sandbox.ReadOnly, false, nil
 	case "rw":
-		return sandbox.ReadWrite, nil
+		return sandbox.ReadWrite, false, nil
 	case "overlay":
-		return sandbox.None, errors.New("overlay needs layers, which this version does not have; use ro or rw")
+		return sandbox.ReadWrite, true, nil
 	}
-	return sandbox.None, errors.New(sandbox.Shown(word) + " is no mode; use ro or rw")
+	return sandbox.None, false, errors.New(sandbox.Shown(word) + " is no mode; use ro, rw or overlay")
 }
 
 func cutLast(text, sep string) (before, after string, found bool) {
@@ -84,7 +84,7 @@ func cutLast(text, sep string) (before, after string, found bool) {
 // addMountFlags gives a command --root and --mount.
 func addMountFlags(cmd *cobra.Command) *[]*forge.Given {
 	list := new([]*forge.Given)
-	cmd.Flags().Var(mountFlag{"root", list}, "root", "the folder at /; rw unless it says ro")
+	cmd.Flags().Var(mountFlag{"root", list}, "root", "the folder at /; rw unless it says ro or overlay")
 	cmd.Flags().Var(mountFlag{"mount", list}, "mount", "a folder at another path; may be given again")
 	return list
 }

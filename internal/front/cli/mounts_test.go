@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/golem-forge/golem/internal/forge"
@@ -28,7 +29,7 @@ func TestMountFlag(t *testing.T) {
 		{"mount", `C:\x:/b:ro`, `C:\x`, "/b", ro},
 		{"mount", "a:b:/c:ro", "a:b", "/c", ro},
 		{"mount", "a:/b/c:d/e", "", "", 0},
-		{"mount", "a:/b:overlay", "", "", 0},
+		{"mount", "a:/b:overlay", "a", "/b", rw},
 		{"mount", "a:/b:none", "", "", 0},
 		{"mount", "a:/b:", "", "", 0},
 		{"mount", "a:/b:ro:rw", "", "", 0},
@@ -36,7 +37,7 @@ func TestMountFlag(t *testing.T) {
 		{"mount", "a:b", "", "", 0},
 		{"mount", "", "", "", 0},
 		{"mount", "/b", "", "", 0},
-		{"root", "a:overlay", "", "", 0},
+		{"root", "a:overlay", "a", "/", rw},
 		{"root", "a:Rw", "", "", 0},
 		{"root", "a:", "", "", 0},
 		{"root", ":ro", "", "", 0},
@@ -51,7 +52,7 @@ func TestMountFlag(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if g := list[0]; string(g.Source) != test.source || g.Target != test.target || g.Access != test.access {
+		if g := list[0]; string(g.Source) != test.source || g.Target != test.target || g.Access != test.access || g.Layer != strings.HasSuffix(test.text, ":overlay") {
 			t.Errorf("--%s %q: got %s at %s %v", test.flag, test.text, string(g.Source), g.Target, g.Access)
 		}
 	}

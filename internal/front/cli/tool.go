@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,12 +28,15 @@ type visitFlags struct {
 	worker string
 	reads  bool
 	wait   time.Duration
+
+	session string
 }
 
 func addVisitFlags(cmd *cobra.Command) *visitFlags {
 	f := &visitFlags{programFlags: addProgramFlags(cmd)}
 	cmd.Flags().StringVar(&f.worker, "worker", "", "the worker, in place of the entry worker")
 	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "ask only for what changes something")
+	cmd.Flags().StringVar(&f.session, "session", "", "the session whose layers are worked on: an id, or new; otherwise the one that was used last (GOLEM_SESSION)")
 	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an answer; then it is no")
 	return f
 }
@@ -56,7 +61,7 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	if err != nil {
 		return r, err
 	}
-	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ())}
+	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.session, os.Getenv("GOLEM_SESSION"))}
 	var asker *asker
 	if terminal := findTerminal(taken); terminal != nil {
 		asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
@@ -74,9 +79,17 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	if err != nil {
 		return r, err
 	}
+	if changing(door.Gate, call.Tool) {
+		for _, note := range door.Notes {
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
+		}
+	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	r = door.Do(ctx, policy.User, call)
+	if note := door.Keeps(); note != "" {
+		r.Notes = append(r.Notes, note)
+	}
 	if asker != nil && asker.why != nil && r.Pending != nil {
 		r.Notes = append(r.Notes, asker.why.Error())
 	}
@@ -89,6 +102,16 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 		err = caught
 	}
 	return r, err
+}
+
+// changing reports whether a tool can change files.
+func changing(g tool.Gate, name string) bool {
+	for _, t := range g.Tools {
+		if t.Name == name {
+			return slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool { return v != policy.Read })
+		}
+	}
+	return false
 }
 
 // secrets returns the values of the environment that look like credentials, by

@@ -20,14 +20,19 @@ Exit code 0 is done, 1 nothing to take back or changed since, 3 no.`,
 	}
 	flags := addVisitFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		r, err := flags.do(cmd, tool.Call{Tool: "undo", Args: []byte("{}")}, false)
-		if err != nil && r.OK() {
-			return err
-		}
-		if printed := printResult(cmd, r); printed != nil {
-			return printed
-		}
-		return err
+		return flags.call(cmd, tool.Call{Tool: "undo", Args: []byte("{}")})
 	}
 	return cmd
+}
+
+// call makes a call, and prints what came of it.
+func (f *visitFlags) call(cmd *cobra.Command, c tool.Call) error {
+	r, err := f.do(cmd, c, false)
+	if err != nil && r.OK() {
+		return err
+	}
+	if printed := printResult(cmd, r); printed != nil {
+		return printed
+	}
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -22,7 +23,7 @@ func printInit(w io.Writer, dir string, made []string) {
 		where = "made " + sandbox.Shown(dir) + ":"
 	}
 	fmt.Fprintf(w, "%s %s\n", where, strings.Join(made, ", "))
-	fmt.Fprintln(w, "  /in   read-only        /out   asks before a write        everything else does not exist for a worker")
+	fmt.Fprintln(w, "  /   a layer: your files stay as they are until you apply changes        /in   read-only        /out   asks before a write")
 	next := "golem workers"
 	if dir != "." {
 		next = "cd " + sandbox.Shown(dir) + " && " + next
@@ -52,7 +53,7 @@ Exit code 0 is a tree without errors, 2 one with some.`,
 			return noProgram(p)
 		}
 		top := p.Tree()
-		doc := workersDocument{Entry: describe(top), Unreached: []string{}, Problems: problemsOf(err)}
+		doc := workersDocument{Entry: describe(p, top), Unreached: []string{}, Problems: problemsOf(err)}
 		for _, w := range p.Workers {
 			if top.Find(w.Name) == nil {
 				doc.Unreached = append(doc.Unreached, w.Name)
@@ -130,18 +131,18 @@ type workerStep struct {
 	Calls    []*workerStep `json:"calls"`
 }
 
-func describe(s *forge.Step) *workerStep {
+func describe(p *forge.Program, s *forge.Step) *workerStep {
 	if s == nil {
 		return nil
 	}
 	d := &workerStep{Name: s.Worker.Name, About: visible.Text(s.Worker.Description), File: s.Worker.File, Depth: s.Grant.Depth,
-		Files: shownFiles(s.Grant.Files), Tools: s.Grant.Tools.Names(), Hosts: append([]string{}, s.Grant.Hosts.Patterns()...),
+		Files: shownFiles(p, s.Grant.Files), Tools: s.Grant.Tools.Names(), Hosts: append([]string{}, s.Grant.Hosts.Patterns()...),
 		Problems: []lintProblem{}, Calls: []*workerStep{}}
 	if s.Grant.Hosts.IsAll() {
 		d.Hosts = []string{"*"}
 	}
-	for _, p := range s.Problems {
-		d.Problems = append(d.Problems, lintProblem{placeOf(p.Place), visible.Text(p.What), visible.Text(p.Hint)})
+	for _, wrong := range s.Problems {
+		d.Problems = append(d.Problems, lintProblem{placeOf(wrong.Place), visible.Text(wrong.What), visible.Text(wrong.Hint)})
 	}
 	switch {
 	case s.Circular:
@@ -150,16 +151,20 @@ func describe(s *forge.Step) *workerStep {
 		d.Note = "see above"
 	}
 	for _, c := range s.Calls {
-		d.Calls = append(d.Calls, describe(c))
+		d.Calls = append(d.Calls, describe(p, c))
 	}
 	return d
 }
 
 // shownFiles returns the topmost names of a grant with their access.
-func shownFiles(f policy.Files) []string {
+func shownFiles(p *forge.Program, f policy.Files) []string {
 	list := []string{}
 	for _, l := range f.Roots() {
-		list = append(list, sandbox.Shown(l.Path)+" "+l.Access.String())
+		mode := l.Access.String()
+		if l.Access == sandbox.ReadWrite && p.Project.Layered(l.Path) {
+			mode = project.Overlay
+		}
+		list = append(list, sandbox.Shown(l.Path)+" "+mode)
 	}
 	return list
 }

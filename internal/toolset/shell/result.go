@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/landing"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -55,8 +56,8 @@ func (v view) result() tool.Result {
 	}
 	r := tool.Result{Text: text, Data: ran, Notes: v.hints(stdout + stderr), Record: v.first()}
 	if v.Changed != nil {
-		l := landingOf(v.files, v.Changed)
-		r.Landing, r.Notes = l.landing(), append(r.Notes, l.notes()...)
+		l := landing.Of("shell", v.files, v.Changed)
+		r.Landing, r.Notes = l.ForGate(), append(r.Notes, l.Notes()...)
 		if r.Landing == nil {
 			v.Changed.Drop()
 			r.Notes = append(r.Notes, "it has changed nothing else")
@@ -178,6 +179,9 @@ const (
 	unreached = `(?i)network is unreachable|address family not supported|name resolution|could not resolve|name or service not known|EAI_AGAIN|failed to connect|connection refused`
 )
 
+// foreign is what programs say of a folder whose group a session has no place for.
+const foreign = `(?i)value too large for defined data type`
+
 // reached are words by which programs say that they ran into a limit. The end of
 // a command tells nothing of it where a part of the command did.
 func reached() []struct {
@@ -216,6 +220,9 @@ func (v view) hints(output string) []string {
 		}
 		read := strings.TrimPrefix(listed(v.effects, policy.Read, called)+", the system's programs", ", ")
 		hints = append(hints, "commands here may read "+read+"; write "+write+"; network "+v.network())
+	}
+	if tells(output, foreign) {
+		hints = append(hints, "a folder here has a group that is not your own, and nothing can be made in it through a layer: give it your own group (chgrp -R)")
 	}
 	for _, r := range reached() {
 		bare := r.Limit == jail.TempLimit && v.Level != jail.Namespaces // it is a folder on the disk

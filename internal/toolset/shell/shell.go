@@ -22,7 +22,6 @@ type Runner interface {
 	Layered() bool
 	// Run runs a command; one that must be layered writes nothing directly.
 	Run(ctx context.Context, files *sandbox.Sandbox, c jail.Command, layered bool) (jail.Result, error)
-	Undoer
 }
 
 type args struct {
@@ -83,7 +82,7 @@ func Tools(r Runner, rules policy.Shell) []tool.Tool {
 		// What is written directly cannot be taken back, and is not known before.
 		plan.Later, plan.Asks, plan.Rules, plan.Why = layered, !layered, said, why
 		return plan, nil
-	}), undoTool(r)}
+	})}
 }
 
 // maxCommand is the longest command line; the kernel takes little more.

@@ -1,11 +1,15 @@
-package shell
+// Package landing decides what of a transaction lands, and tells it: to who is
+// asked, to who has called, and to the gate.
+package landing
 
 import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -17,20 +21,22 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// How much of what a command has changed is shown: so many changes one by one, and
-// files up to this size as a diff.
+// How much is shown: so many changes one by one, and files up to this size as a
+// diff.
 const (
-	maxListed = 200
+	MaxListed = 200
 	maxShown  = 1 << 20
 )
 
-// A landing is what a command has changed, on its way to the folders.
-type landing struct {
+// A Landing is what a command has changed, or what was taken of a session, on its
+// way to the folders.
+type Landing struct {
+	op    string // the tool
 	files *sandbox.Sandbox
 	t     *jail.Transaction
 
-	dropped []string            // as commands name them
-	told    map[string][]string // why, and in which folders something is left out
+	dropped []string        // as commands name them
+	told    map[string]bool // that something in a folder is left out, and why
 	entries []entry
 	refused error
 }
@@ -41,26 +47,29 @@ type entry struct {
 	name string
 }
 
-// landingOf sorts what a command has changed: what lands, what is left out, and
-// what refuses all of it.
-func landingOf(files *sandbox.Sandbox, t *jail.Transaction) *landing {
-	l := &landing{files: files, t: t, told: make(map[string][]string)}
+// Of sorts a transaction: what lands, what is left out, and what refuses all of it.
+// A protected name lands where it is among those that the user has named.
+func Of(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...string) *Landing {
+	l := &Landing{op: op, files: files, t: t, told: make(map[string]bool)}
 	if len(t.Clash) > 0 {
-		l.refused = clash(t.Clash)
+		l.refused = l.clash(t.Clash)
 	}
 	if t.Unfit != "" {
-		l.refused = &sandbox.Error{Op: "shell", Code: sandbox.ErrInvalid,
+		l.refused = &sandbox.Error{Op: op, Code: sandbox.ErrInvalid,
 			Hint: t.Unfit + ": names are text, with at most 255 bytes a part and 4,096 in all; nothing of it has landed"}
 	}
 	for _, c := range t.Changes {
 		inside := path.Join(c.Target, c.Path)
 		e := entry{c, jail.Outside(inside)}
 		pattern := files.ProtectedBy(e.name)
+		if slices.Contains(named, e.name) && pattern != ".git" {
+			pattern = ""
+		}
 		switch {
 		case l.leftOut(inside):
 		case pattern != "":
 			l.dropped = append(l.dropped, inside)
-			l.tell("is protected ("+pattern+") and changes only by clearing", e.name)
+			l.tell("is protected ("+pattern+") and "+l.kept(pattern), e.name)
 		case c.Was == layer.Folder && c.Kind != layer.Folder && l.holds(c) != "":
 			l.dropped = append(l.dropped, inside)
 			l.tell("holds what is protected ("+l.holds(c)+") and is not deleted", e.name)
@@ -77,9 +86,20 @@ func landingOf(files *sandbox.Sandbox, t *jail.Transaction) *landing {
 	return l
 }
 
+// kept says when something that is protected changes.
+func (l *Landing) kept(pattern string) string {
+	switch {
+	case l.op != "apply_changes":
+		return "changes only by clearing"
+	case pattern == ".git":
+		return "never changes by applying"
+	}
+	return "is applied only where it is named itself"
+}
+
 // holds returns the pattern of a protected name in a folder that was deleted or
 // replaced, "" for none. What goes with the folder is among the effects.
-func (l *landing) holds(c jail.Change) (pattern string) {
+func (l *Landing) holds(c jail.Change) (pattern string) {
 	err := l.t.Below(c, func(inside string) bool {
 		name := jail.Outside(inside)
 		pattern = l.files.ProtectedBy(name)
@@ -95,27 +115,19 @@ func (l *landing) holds(c jail.Change) (pattern string) {
 }
 
 // leftOut reports whether a name is in something that is left out.
-func (l *landing) leftOut(inside string) bool {
+func (l *Landing) leftOut(inside string) bool {
 	n := len(l.dropped) // in order: what is in a folder comes behind it
 	return n > 0 && strings.HasPrefix(inside, l.dropped[n-1]+"/")
 }
 
 // tell remembers that something is left out, by the folder it is in.
-func (l *landing) tell(why, name string) {
-	if dir := path.Dir(name); !slices.Contains(l.told[why], dir) {
-		l.told[why] = append(l.told[why], dir)
-	}
+func (l *Landing) tell(why, name string) {
+	l.told["left out: something in "+sandbox.Shown(path.Dir(name))+" "+why] = true
 }
 
-// notes say what is left out, a line for each folder.
-func (l *landing) notes() []string {
-	var notes []string
-	for why, dirs := range l.told {
-		for _, dir := range dirs {
-			notes = append(notes, "left out: something in "+sandbox.Shown(dir)+" "+why)
-		}
-	}
-	slices.Sort(notes)
+// Notes say what is left out, a line for each folder.
+func (l *Landing) Notes() []string {
+	notes := slices.Sorted(maps.Keys(l.told))
 	if len(notes) > 20 {
 		notes = append(notes[:20], fmt.Sprintf("left out: something in %d more folders", len(notes)-20))
 	}
@@ -123,10 +135,10 @@ func (l *landing) notes() []string {
 }
 
 // unfit returns why a change refuses all: limits of its mount.
-func (l *landing) unfit(e entry) error {
+func (l *Landing) unfit(e entry) error {
 	m, _ := l.files.MountOf(e.name)
 	switch {
-	case !l.files.CanWrite(e.name):
+	case m.Access < sandbox.ReadWrite:
 		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrReadOnly, Hint: "nothing of it has landed"}
 	case e.Op == layer.Delete || e.Kind != layer.File:
 		return nil
@@ -139,25 +151,25 @@ func (l *landing) unfit(e entry) error {
 }
 
 // clash is the error of names that others have changed meanwhile.
-func clash(inside []string) *sandbox.Error {
-	return &sandbox.Error{Op: "shell", Code: sandbox.ErrConflict,
-		Hint: "changed by others while the command ran: " + shownNames(inside) + "; nothing of it has landed; run it again"}
+func (l *Landing) clash(inside []string) *sandbox.Error {
+	return &sandbox.Error{Op: l.op, Code: sandbox.ErrConflict,
+		Hint: "changed by others meanwhile: " + Names(inside) + "; nothing of it has landed; run it again"}
 }
 
-// shownNames lists some names that commands have, as the file tools have them.
-func shownNames(inside []string) string {
+// Names lists some names that commands have, as the file tools have them.
+func Names(inside []string) string {
 	var names []string
 	for _, name := range inside {
 		names = append(names, sandbox.Shown(jail.Outside(name)))
 	}
 	if len(names) > 10 {
-		return strings.Join(names[:10], ", ") + " and " + amountOf(len(names)-10, "more")
+		return strings.Join(names[:10], ", ") + " and " + Count(len(names)-10, "more")
 	}
 	return strings.Join(names, ", ")
 }
 
-// amountOf says how many of something there are.
-func amountOf(n int, what string) string {
+// Count says how many of something there are.
+func Count(n int, what string) string {
 	if n == 1 || what == "more" {
 		return fmt.Sprintf("%d %s", n, what)
 	}
@@ -165,7 +177,7 @@ func amountOf(n int, what string) string {
 }
 
 // summary says in one line what has landed.
-func (l *landing) summary() string {
+func (l *Landing) summary() string {
 	var first []string
 	for _, e := range l.entries {
 		word := map[layer.Op]string{layer.Create: "created", layer.Modify: "changed", layer.Delete: "deleted", layer.Mode: "permissions of"}[e.Op]
@@ -175,13 +187,13 @@ func (l *landing) summary() string {
 	}
 	text := strings.Join(first, ", ")
 	if more := len(l.entries) - len(first); more > 0 {
-		text += " and " + amountOf(more, "more")
+		text += " and " + Count(more, "more")
 	}
 	return text
 }
 
-// landing returns it as the gate takes it, nil where nothing is left to land.
-func (l *landing) landing() *tool.Landing {
+// ForGate returns it as the gate takes it, nil where nothing is left to land.
+func (l *Landing) ForGate() *tool.Landing {
 	if len(l.entries) == 0 && l.refused == nil {
 		return nil
 	}
@@ -202,11 +214,15 @@ func (l *landing) landing() *tool.Landing {
 		Effects: effects, Listed: l.listed(), Changes: l.changes, Refused: l.refused,
 		Land: func(context.Context) error {
 			inside, err := l.t.Land(l.dropped)
+			var known *sandbox.Error
+			if errors.As(err, &known) {
+				return known
+			}
 			if err != nil {
-				return &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal, Hint: "the changes could not be brought in: " + jail.Plain(err) + "; nothing of it has landed"}
+				return &sandbox.Error{Op: l.op, Code: sandbox.ErrInternal, Hint: "the changes could not be brought in: " + jail.Plain(err) + "; nothing of it has landed"}
 			}
 			if len(inside) > 0 {
-				return clash(inside)
+				return l.clash(inside)
 			}
 			return nil
 		},
@@ -233,8 +249,9 @@ func (e entry) gone() policy.Effect {
 
 // listed returns the effects for who reads them: a new folder stands for what is in
 // it, and where there are many the folder that they are in.
-func (l *landing) listed() []policy.Effect {
+func (l *Landing) listed() []policy.Effect {
 	var list []policy.Effect
+	known := make(map[policy.Effect]bool)
 	alone := 0
 	for _, e := range l.entries {
 		if e.In == "" {
@@ -246,7 +263,7 @@ func (l *landing) listed() []policy.Effect {
 		switch {
 		case e.In != "":
 			continue
-		case alone > maxListed:
+		case alone > MaxListed:
 			effect.Target, effect.Tree = path.Dir(e.name), true
 		case e.Kind == layer.Folder && e.Op != layer.Mode:
 			effect.Tree = true
@@ -254,8 +271,8 @@ func (l *landing) listed() []policy.Effect {
 		if e.replaces() {
 			list = append(list, e.gone())
 		}
-		if !slices.Contains(list, effect) {
-			list = append(list, effect)
+		if !known[effect] {
+			list, known[effect] = append(list, effect), true
 		}
 	}
 	return list
@@ -263,18 +280,18 @@ func (l *landing) listed() []policy.Effect {
 
 // changes returns what is shown, and binds an answer to all of it: what is not
 // shown one by one is in the digest of the last.
-func (l *landing) changes() []tool.Change {
+func (l *Landing) changes() []tool.Change {
 	var list []tool.Change
 	rest := sha256.New()
 	for i, e := range l.entries {
-		c := l.change(e, i < maxListed)
-		if i < maxListed {
+		c := l.change(e, i < MaxListed)
+		if i < MaxListed {
 			list = append(list, c)
 			continue
 		}
 		fmt.Fprintf(rest, "%q %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Becomes)
 	}
-	if more := len(l.entries) - maxListed; more > 0 {
+	if more := len(l.entries) - MaxListed; more > 0 {
 		list = append(list, tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more changes", more), Becomes: hex.EncodeToString(rest.Sum(nil))})
 	}
 	return list
@@ -288,7 +305,7 @@ func (e entry) mode() string {
 	return fmt.Sprintf(", mode %04o", e.Mode)
 }
 
-func (l *landing) change(e entry, diff bool) tool.Change {
+func (l *Landing) change(e entry, diff bool) tool.Change {
 	c := tool.Change{Path: e.name, Op: tool.Update}
 	switch {
 	case e.Op == layer.Delete:
@@ -314,12 +331,15 @@ func (l *landing) change(e entry, diff bool) tool.Change {
 		return c
 	}
 	if e.Op == layer.Mode {
-		c.About = "permission bits become " + c.Mode
+		c.About = fmt.Sprintf("permission bits %04o → %s", e.Had, c.Mode)
 		return c
 	}
 	old, new, err := l.t.Content(e.Change, maxShown)
 	if err != nil || !diff {
 		c.About, c.Becomes = fmt.Sprintf("%d bytes, not shown", e.Size)+e.mode(), l.t.Hash(e.Change)
+		if e.Was == layer.File && e.Had != e.Mode {
+			c.About += fmt.Sprintf(", permission bits %04o → %04o", e.Had, e.Mode)
+		}
 		if c.Becomes == "" {
 			c.Becomes = "unread " + rand.Text() // no other answer is for it
 		}
@@ -331,6 +351,9 @@ func (l *landing) change(e entry, diff bool) tool.Change {
 	}
 	shown := tool.Changed(e.name, base, old, new)
 	shown.Mode = c.Mode
+	if e.Was == layer.File && e.Had != e.Mode {
+		shown.About += fmt.Sprintf(", permission bits %04o → %04o", e.Had, e.Mode)
+	}
 	if e.Was == layer.Nothing {
 		shown.About += e.mode()
 	}

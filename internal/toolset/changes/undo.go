@@ -1,13 +1,15 @@
-package shell
+package changes
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/landing"
 	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
@@ -25,7 +27,7 @@ type Undoer interface {
 
 // undoTool returns the tool that the user takes back a command with.
 func undoTool(u Undoer) tool.Tool {
-	about := tool.Tool{Name: "undo", Toolset: "shell", Mode: policy.Manual, Verbs: []policy.Verb{policy.Write, policy.Delete},
+	about := tool.Tool{Name: "undo", Toolset: "changes", Mode: policy.Manual, Asks: true, Verbs: []policy.Verb{policy.Write, policy.Delete},
 		Description: "Take back what the last command has changed. It is refused where that has changed since."}
 	return tool.New(about, func(_ context.Context, _ tool.Names, _ struct{}) (tool.Plan, error) {
 		if u == nil {
@@ -53,21 +55,26 @@ func undoTool(u Undoer) tool.Tool {
 				change.Op = tool.Create
 			}
 			effects = append(effects, effect)
-			if len(changes) < maxListed {
+			if len(changes) < landing.MaxListed {
 				changes = append(changes, change)
 			}
 		}
+		if more := len(effects) - len(changes); more > 0 {
+			changes = append(changes, tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more", more)})
+		}
 		run := func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 			inside, err := u.Undo(last)
+			var known *sandbox.Error
+			if errors.As(err, &known) {
+				return tool.Result{}, known
+			}
 			if err != nil {
 				return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; nothing was undone"}
 			}
 			if len(inside) > 0 {
-				err := clash(inside)
-				err.Op, err.Hint = "undo", "changed since the command: "+shownNames(inside)+"; nothing was undone"
-				return tool.Result{}, err
+				return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + landing.Names(inside) + "; nothing was undone"}
 			}
-			return tool.Result{Text: "undone: " + amountOf(len(effects), "change")}, nil
+			return tool.Result{Text: "undone: " + landing.Count(len(effects), "change")}, nil
 		}
 		prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
 			return tool.Ready(run, changes...), nil

@@ -1,0 +1,129 @@
+package forge
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Changed is something that a session has changed, over what is in the folder
+// now. What is in a new folder is told with the folder.
+type Changed struct {
+	Path      string     `json:"path"`
+	Op        layer.Op   `json:"operation"`
+	Kind      layer.Kind `json:"kind,omitempty"`
+	Was       layer.Kind `json:"was,omitempty"`
+	Size      int64      `json:"size,omitempty"`
+	Mode      string     `json:"mode,omitempty"`
+	Had       string     `json:"had,omitempty"`       // the mode before, where it was another
+	To        string     `json:"to,omitempty"`        // what a link says
+	Files     int        `json:"files,omitempty"`     // in a new folder
+	Conflict  bool       `json:"conflict"`            // it was changed in the folder too
+	Protected string     `json:"protected,omitempty"` // the pattern that keeps it, or something in it, from being applied with the rest
+	Holds     bool       `json:"holds,omitempty"`     // it is something in it
+	Added     int        `json:"added"`               // lines
+	Removed   int        `json:"removed"`
+	Binary    bool       `json:"binary,omitempty"`
+	Diff      string     `json:"diff,omitempty"`
+}
+
+// maxCounted is how many files are read for the number of their lines.
+const maxCounted = 1000
+
+// Changes lists what a session has changed at and below some names, all of it where
+// there are none; with the diffs if they are wanted. The text says that there are
+// names which can be none.
+func (p *Program) Changes(s *Session, names []string, diffs bool) (list []Changed, unfit string, err error) {
+	files, err := p.Project.Sandbox(lookedAt)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range names {
+		if names[i], err = files.Canonical(names[i]); err != nil {
+			return nil, "", err
+		}
+	}
+	k, err := p.Kept(s)
+	if err != nil {
+		return nil, "", err
+	}
+	defer k.Close()
+	standing, unfit, err := k.Changes()
+	if err != nil {
+		return nil, "", told(err, sandbox.ErrInternal)
+	}
+	list = []Changed{}
+	at := make(map[string]int) // where the new folders are
+	for _, c := range standing {
+		if len(names) > 0 && !anyWithin(names, c.Name()) {
+			continue
+		}
+		if i, in := at[path.Join(c.Target, c.In)]; in && c.In != "" && !diffs {
+			if c.Kind == layer.File {
+				list[i].Files++
+				list[i].Size += c.Size
+			}
+			if pattern := files.ProtectedBy(c.Name()); pattern != "" && list[i].Protected == "" {
+				list[i].Protected, list[i].Holds = pattern, true
+			}
+			continue
+		}
+		if c.Kind == layer.Folder && c.Op == layer.Create {
+			at[c.Name()] = len(list)
+		}
+		list = append(list, changedOf(k, files, c, diffs || len(list) < maxCounted, diffs))
+	}
+	return list, unfit, nil
+}
+
+func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diffs bool) Changed {
+	d := Changed{Path: c.Name(), Op: c.Op, Kind: c.Kind, Was: c.Was, Size: c.Size, To: c.To, Conflict: c.Clash, Protected: files.ProtectedBy(c.Name())}
+	if c.Op != layer.Delete && c.Kind != layer.Link {
+		d.Mode = fmt.Sprintf("%04o", c.Mode)
+	}
+	if d.Mode != "" && c.Was == c.Kind && c.Had != c.Mode {
+		d.Had = fmt.Sprintf("%04o", c.Had)
+	}
+	if !read || c.Kind != layer.File && c.Was != layer.File || c.Op == layer.Mode {
+		return d
+	}
+	real, own := k.Texts(c, tool.MaxCompared/2)
+	if real == nil && own == nil {
+		return d
+	}
+	if d.Binary = !tool.IsText(real) || !tool.IsText(own); d.Binary {
+		return d
+	}
+	from, to := c.Name(), c.Name()
+	if real == nil {
+		from = ""
+	}
+	if own == nil {
+		to = ""
+	}
+	diff := tool.Unified(from, to, tool.Legible(real, false), tool.Legible(own, false))
+	d.Added, d.Removed = tool.Lines(diff)
+	if diffs {
+		d.Diff = diff
+	}
+	if diffs && changes.HasHunks(real, own) && c.Op == layer.Modify {
+		d.Diff = changes.Numbered(diff)
+	}
+	return d
+}
+
+// anyWithin reports whether a name is at or below one of others.
+func anyWithin(names []string, name string) bool {
+	for _, n := range names {
+		if n == "/" || name == n || strings.HasPrefix(name, n+"/") {
+			return true
+		}
+	}
+	return false
+}

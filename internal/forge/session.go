@@ -1,0 +1,189 @@
+package forge
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Session is work on layers over the folders of a program: what its calls have
+// changed there stays in the layers until it is applied or discarded, whatever
+// becomes of the process.
+type Session struct {
+	ID    string    `json:"id"`
+	Begun time.Time `json:"begun"`
+	Used  time.Time `json:"used"` // last
+
+	dir string
+}
+
+// The files of sessions.
+const (
+	sessionsName = "sessions"
+	sessionName  = "session.json"
+)
+
+// NewSession is the name by which a new session is asked for.
+const NewSession = "new"
+
+func (p *Program) sessionsDir() string { return filepath.Join(p.state, sessionsName) }
+
+// Sessions returns those that there are, the one that was used last first.
+func (p *Program) Sessions() ([]*Session, error) {
+	entries, err := os.ReadDir(p.sessionsDir())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, plainError("the sessions", err)
+	}
+	var list []*Session
+	for _, e := range entries {
+		if s, err := p.sessionAt(e.Name()); err == nil {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Session) int { return cmp.Or(b.Used.Compare(a.Used), strings.Compare(a.ID, b.ID)) })
+	return list, nil
+}
+
+// Session returns the one of an id, or of the beginning of one; "" is the one that
+// was used last. One that is not there is an error with those that are.
+func (p *Program) Session(id string) (*Session, error) {
+	list, err := p.Sessions()
+	if err != nil {
+		return nil, err
+	}
+	var found []*Session
+	var ids []string
+	for _, s := range list {
+		ids = append(ids, s.ID)
+		if s.ID == id {
+			return s, nil
+		}
+		if strings.HasPrefix(s.ID, id) {
+			found = append(found, s)
+		}
+	}
+	switch {
+	case len(list) == 0 && id == "":
+		return nil, &sandbox.Error{Op: "session", Code: sandbox.ErrNotFound, Hint: "there is none yet; the first call on a mount with mode: overlay begins one"}
+	case id == "":
+		return list[0], nil
+	case len(found) == 1:
+		return found[0], nil
+	}
+	hint := "there is none"
+	if len(ids) > 0 {
+		hint = "there are " + strings.Join(ids, ", ")
+	}
+	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: hint}
+}
+
+func (p *Program) sessionAt(id string) (*Session, error) {
+	s := &Session{dir: filepath.Join(p.sessionsDir(), id)}
+	data, err := os.ReadFile(filepath.Join(s.dir, sessionName))
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, s); err != nil || s.ID != id {
+		return nil, errors.New("not as it was written")
+	}
+	return s, nil
+}
+
+// enter returns the session that a visit is for, and makes it where it is a new one.
+func (p *Program) enter(id string) (*Session, error) {
+	now := p.options.Now()
+	var s *Session
+	if id != NewSession {
+		found, err := p.Session(id)
+		if err != nil && (id != "" || sandbox.CodeOf(err) != sandbox.ErrNotFound) {
+			return nil, err
+		}
+		s = found
+	}
+	if s == nil {
+		id = strings.ToLower(rand.Text()[:6])
+		s = &Session{ID: id, Begun: now, dir: filepath.Join(p.sessionsDir(), id)}
+		if err := os.MkdirAll(s.dir, 0o700); err != nil {
+			return nil, plainError("the session", err)
+		}
+	}
+	s.Used = now
+	return s, s.write()
+}
+
+func (s *Session) write() error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(s.dir, sessionName)
+	temp := name + "-" + rand.Text()[:8]
+	if err = os.WriteFile(temp, data, 0o600); err == nil {
+		err = os.Rename(temp, name)
+	}
+	if err != nil {
+		os.Remove(temp)
+		return plainError("the session", err)
+	}
+	return nil
+}
+
+// Kept opens what a session keeps, to list, take and discard it.
+func (p *Program) Kept(s *Session) (*jail.Kept, error) {
+	return jail.LookKept(sandbox.Host(s.dir), p.over(), p.options.Now)
+}
+
+// Remove removes a session with all that it keeps. One that another golem works on
+// is left alone. It is in the journal before it is done.
+func (p *Program) Remove(s *Session, secrets []string) error {
+	k, err := p.Kept(s)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	records, err := p.Records()
+	if err != nil {
+		return err
+	}
+	defer records.Close()
+	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: "removes session " + s.ID}
+	if err := records.write(record, secrets); err != nil {
+		return err
+	}
+	return k.Remove()
+}
+
+// over are the folders of a program that are mounted as layers.
+func (p *Program) over() []jail.Over {
+	var list []jail.Over
+	for _, m := range p.Project.Mounts {
+		if m.Mode == project.Overlay {
+			list = append(list, overOf(m))
+		}
+	}
+	return list
+}
+
+func overOf(m project.Mount) jail.Over {
+	folder := string(m.Source)
+	if m.Base != "" {
+		folder = filepath.Join(string(m.Base), folder)
+	}
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = real
+	}
+	return jail.Over{Folder: sandbox.Host(folder), Target: m.Target}
+}

@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func newChanges() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "changes [PATH…]",
+		Short: "Show what a session has changed, or give it up",
+		Long: `Show what a session has changed over mounts with mode: overlay. None of it is in
+your folders before you apply it: golem tool apply_changes brings in all of it,
+some paths, or some hunks. A session is kept until it is applied or discarded,
+whatever becomes of golem; the one that was used last is meant, or --session ID.
+
+A line begins with A for created, M for changed, D for deleted, and ! where the
+file was changed in your folder too.
+
+With --discard the changes at and below each PATH, or all, are given up: it asks
+first, and is journaled.`,
+		Example: "  golem changes\n  golem changes --diff /src\n  golem changes --discard /build\n  golem tool apply_changes\n  golem tool apply_changes --paths /src --hunks /main.c:1,3",
+	}
+	flags := addVisitFlags(cmd)
+	diff, discard := false, false
+	cmd.Flags().BoolVar(&diff, "diff", false, "with the diffs; each hunk has a number for apply_changes")
+	cmd.Flags().BoolVar(&discard, "discard", false, "give changes up")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if discard && diff {
+			return usageError("--discard and --diff do not go together; look first, then discard")
+		}
+		p, err := flags.program()
+		if err != nil {
+			return err
+		}
+		s, err := p.Session(flags.session)
+		if err != nil {
+			return err
+		}
+		if discard {
+			flags.session = s.ID
+			return discardChanges(cmd, flags, args)
+		}
+		list, unfit, err := p.Changes(s, args, diff)
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 && len(args) > 0 {
+			return &sandbox.Error{Op: "changes", Path: args[0], Code: sandbox.ErrNotFound, Hint: "session " + s.ID + " has not changed it; golem changes lists what it has"}
+		}
+		about, err := aboutSession(p, s)
+		if err != nil {
+			return err
+		}
+		if wantsJSON(cmd) {
+			return printJSON(cmd.OutOrStdout(), map[string]any{"session": about, "changes": list, "unfit": unfit})
+		}
+		printChanges(cmd.OutOrStdout(), about, list, diff)
+		if unfit != "" {
+			fmt.Fprintln(cmd.OutOrStdout(), "left out: "+unfit+"; it can only be discarded")
+		}
+		return nil
+	}
+	return cmd
+}
+
+// discardChanges gives changes up, through the door.
+func discardChanges(cmd *cobra.Command, flags *visitFlags, paths []string) error {
+	if len(paths) == 0 {
+		paths = []string{"/"}
+	}
+	args, err := json.Marshal(map[string]any{"paths": paths})
+	if err != nil {
+		return err
+	}
+	return flags.call(cmd, tool.Call{Tool: "discard_changes", Args: args})
+}
+
+// A sessionDocument is what there is to know of a session.
+type sessionDocument struct {
+	ID    string    `json:"id"`
+	Begun time.Time `json:"begun"`
+	Used  time.Time `json:"used"`
+	Files int       `json:"files"` // that it keeps
+	Bytes int64     `json:"bytes"`
+	// Others are the targets of folders that it keeps changes over, and that are
+	// mounted no more.
+	Others []string `json:"others,omitempty"`
+}
+
+func aboutSession(p *forge.Program, s *forge.Session) (sessionDocument, error) {
+	k, err := p.Kept(s)
+	if err != nil {
+		return sessionDocument{}, err
+	}
+	defer k.Close()
+	d := sessionDocument{ID: s.ID, Begun: s.Begun, Used: s.Used}
+	d.Files, d.Bytes = k.Usage()
+	d.Others = k.Others()
+	return d, nil
+}
+
+// String says it in one line.
+func (d sessionDocument) String() string {
+	return fmt.Sprintf("session %s, begun %s, keeps %s, %s", d.ID, d.Begun.Local().Format("2006-01-02 15:04"), counted(d.Files, "file"), tool.Amount(d.Bytes))
+}
+
+func printChanges(w io.Writer, about sessionDocument, list []forge.Changed, diff bool) {
+	fmt.Fprintln(w, about)
+	for _, target := range about.Others {
+		fmt.Fprintln(w, "not shown: changes over another folder that was mounted at "+sandbox.Shown(target)+"; mount it again to see them")
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(w, "nothing is changed")
+		return
+	}
+	var rows [][]string
+	conflicts, protected := 0, 0
+	for _, c := range list {
+		name, note := sandbox.Shown(c.Path), ""
+		if c.Kind == layer.Folder || c.Kind == layer.Nothing && c.Was == layer.Folder {
+			name += "/"
+		}
+		mark := " "
+		if c.Conflict {
+			mark, note = "!", "changed in your folder too"
+			conflicts++
+		}
+		if c.Protected != "" {
+			note = "protected (" + c.Protected + "), left out"
+			if c.Holds {
+				note = "holds what is protected (" + c.Protected + "), left out"
+			}
+			protected++
+		}
+		about := what(c)
+		if c.Had != "" && c.Op != layer.Mode {
+			about += ", permission bits " + c.Had + " → " + c.Mode
+		}
+		rows = append(rows, []string{mark + letter(c.Op), name, about, note})
+	}
+	if !diff {
+		printColumns(w, rows)
+	} else {
+		for i, c := range list {
+			printColumns(w, rows[i:i+1])
+			fmt.Fprint(w, c.Diff)
+		}
+	}
+	look := "golem changes --diff shows them, "
+	if diff {
+		look = ""
+	}
+	fmt.Fprintln(w, "next: "+look+"golem tool apply_changes brings them in, golem changes --discard gives them up")
+	if conflicts > 0 {
+		fmt.Fprintln(w, "!     golem tool apply_changes --merge brings both together, --overwrite takes the session's")
+	}
+	if protected > 0 {
+		fmt.Fprintln(w, "left out: what is protected is applied only where --paths names it itself, and never in .git")
+	}
+}
+
+// letter is the one that stands for what was done.
+func letter(op layer.Op) string {
+	switch op {
+	case layer.Create:
+		return "A"
+	case layer.Delete:
+		return "D"
+	}
+	return "M"
+}
+
+// what says what a change is.
+func what(c forge.Changed) string {
+	switch {
+	case c.Op == layer.Mode:
+		return "permission bits " + c.Had + " → " + c.Mode
+	case c.Kind == layer.Special:
+		return "a pipe, socket or device, which never lands"
+	case c.Kind == layer.Link:
+		return "a link to " + sandbox.Shown(c.To)
+	case c.Kind == layer.Folder:
+		return counted(c.Files, "file") + ", " + tool.Amount(c.Size)
+	case c.Op == layer.Delete && c.Was == layer.Folder:
+		return "a folder, with all in it"
+	case c.Binary:
+		return tool.Amount(c.Size) + ", binary"
+	case c.Added == 0 && c.Removed == 0 && c.Op != layer.Delete:
+		return tool.Amount(c.Size)
+	case c.Removed == 0:
+		return fmt.Sprintf("(+%d)", c.Added)
+	case c.Added == 0:
+		return fmt.Sprintf("(-%d)", c.Removed)
+	}
+	return fmt.Sprintf("(+%d -%d)", c.Added, c.Removed)
+}

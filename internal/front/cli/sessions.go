@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+func newSessions() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sessions",
+		Short: "List the sessions of a program, or remove old ones",
+		Long: `List the sessions of a program, the one that was used last first, with how much
+each keeps. They are kept until you remove them: nothing is cleaned up unasked.`,
+		Example: "  golem sessions\n  golem sessions remove k3xq2a\n  golem sessions remove --older 720h",
+		Args:    noArgs,
+	}
+	flags := addProgramFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		p, err := flags.program()
+		if err != nil {
+			return err
+		}
+		list, err := p.Sessions()
+		if err != nil {
+			return err
+		}
+		documents := []sessionDocument{}
+		rows := [][]string{{"session", "begun", "last used", "keeps", ""}}
+		for _, s := range list {
+			d, err := aboutSession(p, s)
+			if err != nil {
+				return err
+			}
+			documents = append(documents, d)
+			rows = append(rows, []string{d.ID, minute(d.Begun), minute(d.Used), counted(d.Files, "file"), tool.Amount(d.Bytes)})
+		}
+		if wantsJSON(cmd) {
+			return printJSON(cmd.OutOrStdout(), map[string]any{"sessions": documents})
+		}
+		if len(list) == 0 {
+			fmt.Fprintln(cmd.OutOrStdout(), "no sessions; the first call on a mount with mode: overlay begins one")
+			return nil
+		}
+		printColumns(cmd.OutOrStdout(), rows)
+		return nil
+	}
+	cmd.AddCommand(newSessionsRemove())
+	return cmd
+}
+
+func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+// keepsChanges reports whether a session has something that was not applied.
+func keepsChanges(p *forge.Program, s *forge.Session) bool {
+	list, unfit, err := p.Changes(s, nil, false)
+	about, told := aboutSession(p, s)
+	return err != nil || told != nil || len(list) > 0 || unfit != "" || len(about.Others) > 0
+}
+
+func newSessionsRemove() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "remove [ID…]",
+		Short: "Remove sessions with all that they keep",
+		Long: `Remove sessions. Those that another golem works on are left alone, and told; so are
+those that keep changes which were not applied, unless --yes is given.
+
+Exit code 0 is all removed, 1 some left alone.`,
+		Example: "  golem sessions remove k3xq2a\n  golem sessions remove --older 720h --yes",
+	}
+	flags := addProgramFlags(cmd)
+	var older time.Duration
+	yes := false
+	cmd.Flags().BoolVar(&yes, "yes", false, "also those that keep changes which were not applied")
+	cmd.Flags().DurationVar(&older, "older", 0, "those that were not used for so long: 720h")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && older <= 0 {
+			return usageError("remove which? name a session, or --older 720h; golem sessions lists them")
+		}
+		p, err := flags.program()
+		if err != nil {
+			return err
+		}
+		var chosen []*forge.Session
+		for _, id := range args {
+			s, err := p.Session(id)
+			if err != nil {
+				return err
+			}
+			chosen = append(chosen, s)
+		}
+		if older > 0 {
+			list, err := p.Sessions()
+			if err != nil {
+				return err
+			}
+			for _, s := range list {
+				if time.Since(s.Used) > older {
+					chosen = append(chosen, s)
+				}
+			}
+		}
+		removed, busy, kept := []string{}, []string{}, []string{}
+		for _, s := range chosen {
+			if !yes && keepsChanges(p, s) {
+				kept = append(kept, s.ID)
+				continue
+			}
+			switch err := p.Remove(s, secrets(os.Environ())); {
+			case errors.Is(err, jail.ErrBusy):
+				busy = append(busy, s.ID)
+			case err != nil:
+				return err
+			default:
+				removed = append(removed, s.ID)
+			}
+		}
+		if wantsJSON(cmd) {
+			return printJSON(cmd.OutOrStdout(), map[string]any{"removed": removed, "busy": busy, "kept": kept})
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", counted(len(removed), "session"))
+		for _, id := range busy {
+			fmt.Fprintf(cmd.OutOrStdout(), "left alone: another golem works on session %s\n", id)
+		}
+		for _, id := range kept {
+			fmt.Fprintf(cmd.OutOrStdout(), "left alone: session %s keeps changes that were not applied; golem changes --session %s shows them, --yes removes them\n", id, id)
+		}
+		if len(busy)+len(kept) > 0 {
+			return exit(exitFailed)
+		}
+		return nil
+	}
+	return cmd
+}

@@ -1,0 +1,65 @@
+package jail_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/measure"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// BenchmarkKept prints what a session's layer costs: a read of a file through it
+// beside one in the folder itself, and what is done around every call. `make bench`
+// runs it.
+func BenchmarkKept(b *testing.B) {
+	folder := b.TempDir()
+	const files = 10_000
+	for i := range files {
+		name := filepath.Join(folder, fmt.Sprintf("d%d", i/100), fmt.Sprintf("f%d", i))
+		check(b, os.MkdirAll(filepath.Dir(name), 0o755))
+		check(b, os.WriteFile(name, make([]byte, 4096), 0o644))
+	}
+	over := jail.Over{Folder: sandbox.Host(folder), Target: "/"}
+	k, err := jail.OpenKept(sandbox.Host(b.TempDir()), []jail.Over{over}, false, time.Now)
+	check(b, err)
+	defer k.Close()
+	top, err := k.Folder(over)
+	check(b, err)
+	shown, err := sandbox.DirAt(top, sandbox.Traits{Host: over.Folder, Through: k.Through(over)})
+	check(b, err)
+	plain, err := sandbox.Dir(over.Folder)
+	check(b, err)
+	read := func(backend sandbox.Backend, around func()) func(int) {
+		s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: backend, Access: sandbox.ReadWrite}}})
+		check(b, err)
+		i := 0
+		return measure.Repeat(func() {
+			around()
+			i = (i + 7919) % files
+			if _, err := s.Read(fmt.Sprintf("/d%d/f%d", i/100, i)); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+	call := func(changes bool) func() {
+		return func() {
+			leave, err := k.Enter(true, changes)
+			check(b, err)
+			check(b, leave())
+		}
+	}
+	nothing := func() {}
+	times := measure.Turns(measure.FewRounds, 50*time.Millisecond, read(shown, nothing), read(plain, nothing),
+		read(shown, call(false)), measure.Repeat(call(false)), measure.Repeat(call(true)))
+	table := measure.Peers(os.Stdout)
+	table.Against("read 4 KiB through a layer", times[0], "in the folder", times[1], 1.5)
+	table.Against("the same, flushed before", times[2], "in the folder", times[1], 0)
+	table.Row("flush", measure.Duration(times[3].Median()), "", "", "", "")
+	table.Row("around a call that changes", measure.Duration(times[4].Median()), "", "", "", "")
+	fmt.Printf("\ntargets met: %d of %d\n", table.Met, table.Met+table.Missed)
+	b.SkipNow() // the table is the result
+}

@@ -1,0 +1,36 @@
+package jail
+
+import (
+	"errors"
+	"path"
+
+	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// An Over is a folder that a session works over, and what its files are called.
+type Over struct {
+	Folder sandbox.Host
+	Target string // the canonical name of a sandbox
+}
+
+// A Standing is a change that a session keeps, by the name of its mount.
+type Standing struct {
+	layer.Change
+	Target string
+}
+
+// A Pick says of a change of a session that it is to land: by its name in the
+// sandbox, whole, or with the content that is given.
+type Pick struct {
+	Name  string
+	Text  []byte // where not nil, what the file becomes: some hunks of it, or a merge
+	Whole bool   // that stands for all that the session has made of it
+	Over  bool   // whatever became of the file since: the user has seen that
+}
+
+// ErrBusy is the error of a session that another golem works on.
+var ErrBusy = errors.New("another golem works on the session")
+
+// Name is what the sandbox calls what has changed.
+func (s Standing) Name() string { return path.Join(s.Target, s.Path) }

@@ -1,0 +1,556 @@
+package jail
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Kept are the layers of a session: what its commands and file tools have changed
+// over some folders, in a folder of golem's own, until it lands or is discarded.
+//
+// The layers are mounted in a holder when they are first shown, by one golem at a
+// time. To list, take or discard changes nothing needs to be mounted, and another
+// golem may be at work: only its calls are waited for.
+type Kept struct {
+	dir     string
+	layers  []layer.Layer
+	target  []string // of each, as the sandbox names it
+	all     about    // with those that are over other folders
+	network bool
+	now     func() time.Time
+
+	mu     sync.Mutex
+	holder *Session   // nil before it is needed
+	shown  []*os.File // of each layer, once it is mounted
+	used   *os.File   // says that they are
+	calls  int        // that run now
+	last   []string   // some of what the last one has changed
+	inCall *os.File   // says that some do
+}
+
+// The files of a session's folder that are locked: while its layers are mounted,
+// and while a call works on them.
+const (
+	usedName = "used"
+	callName = "call"
+)
+
+// OpenKept opens the layers over folders that are kept in a folder of golem's, and
+// makes those that are missing. Others that are there are left as they are. Commands
+// that write to them must have this network.
+func OpenKept(dir sandbox.Host, over []Over, network bool, now func() time.Time) (*Kept, error) {
+	if err := os.MkdirAll(string(dir), 0o700); err != nil {
+		return nil, err
+	}
+	return openKept(dir, over, network, now, true)
+}
+
+// LookKept is OpenKept for who lists, takes or discards: it makes nothing.
+func LookKept(dir sandbox.Host, over []Over, now func() time.Time) (*Kept, error) {
+	return openKept(dir, over, false, now, false)
+}
+
+func openKept(dir sandbox.Host, over []Over, network bool, now func() time.Time, makes bool) (*Kept, error) {
+	k := &Kept{dir: string(dir), network: network, now: now}
+	unlock, err := lockLayers(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	known, err := aboutAt(k.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	made := false
+	for _, o := range over {
+		i := known.find(o)
+		if i < 0 && !makes {
+			continue
+		}
+		if i < 0 {
+			l := layer.Layer{Folder: string(o.Folder), Store: filepath.Join(k.dir, strconv.Itoa(len(known.Layers)))}
+			if err := l.Keep(); err != nil {
+				return nil, err
+			}
+			i, made = len(known.Layers), true
+			known.Layers, known.Target = append(known.Layers, l), append(known.Target, o.Target)
+		}
+		k.layers, k.target = append(k.layers, known.Layers[i]), append(k.target, o.Target)
+	}
+	k.shown, k.all = make([]*os.File, len(k.layers)), known
+	if made {
+		return k, known.write(k.dir)
+	}
+	return k, nil
+}
+
+// find returns which layer is over a folder, -1 for none.
+func (a about) find(o Over) int {
+	for i, l := range a.Layers {
+		if l.Folder == string(o.Folder) && a.Target[i] == o.Target {
+			return i
+		}
+	}
+	return -1
+}
+
+// aboutAt reads what is written down of layers.
+func aboutAt(dir string) (a about, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, aboutName))
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(data, &a); err != nil || len(a.Layers) != len(a.Target) {
+		return a, fmt.Errorf("%s: not as it was written", aboutName)
+	}
+	return a, nil
+}
+
+func (a about) write(dir string) error {
+	data, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	return replace(filepath.Join(dir, aboutName), data)
+}
+
+// Through is where commands find the layer over a folder.
+func (k *Kept) Through(o Over) sandbox.Host {
+	i := about{Layers: k.layers, Target: k.target}.find(o)
+	if i < 0 {
+		return ""
+	}
+	return sandbox.Host(k.layers[i].Seen())
+}
+
+// Folder returns a folder as the session sees it. It is mounted if it is not yet.
+// Where another golem has it, the error is ErrBusy.
+func (k *Kept) Folder(o Over) (*os.File, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	i := about{Layers: k.layers, Target: k.target}.find(o)
+	if i < 0 {
+		return nil, fs.ErrNotExist
+	}
+	if k.shown[i] != nil {
+		return k.shown[i], nil
+	}
+	if err := k.use(); err != nil {
+		return nil, err
+	}
+	got, files, err := k.holder.askFor(ask{Do: showLayer, Layer: k.layers[i]}, int(k.used.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	if got.Error != "" || len(files) != 1 {
+		return nil, errors.New("jail: " + got.Error)
+	}
+	k.shown[i] = os.NewFile(uintptr(files[0]), "layer")
+	return k.shown[i], nil
+}
+
+// use takes the layers for this golem, and starts the holder.
+func (k *Kept) use() error {
+	if k.used != nil {
+		return nil
+	}
+	used, err := lockFile(filepath.Join(k.dir, usedName), unix.LOCK_EX, busyWait)
+	if err != nil {
+		return err
+	}
+	if k.holder != nil { // one that cannot mount
+		k.holder.Close()
+	}
+	if k.holder, err = startKeeper(keepingOf(k.network), Policy{}, k.now); err != nil {
+		used.Close()
+		return err
+	}
+	k.used = used
+	return nil
+}
+
+// busyWait is how long others are waited for.
+const busyWait = 5 * time.Second
+
+// lockFile opens a file and locks it. Where others hold it longer than a moment
+// the error is ErrBusy.
+func lockFile(name string, how int, most time.Duration) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := lock(f, how, most); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// lock locks a file, or makes another lock of the one it has.
+func lock(f *os.File, how int, most time.Duration) error {
+	const step = 5 * time.Millisecond
+	for wait := time.Duration(0); ; wait += step {
+		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+		switch {
+		case err == unix.EWOULDBLOCK && wait >= most:
+			return ErrBusy
+		case err != unix.EWOULDBLOCK && err != unix.EINTR:
+			return err
+		}
+		time.Sleep(step)
+	}
+}
+
+// helper returns a holder for work that needs no mount.
+func (k *Kept) helper() (*Session, error) {
+	if k.holder == nil {
+		s, err := startHolder(Policy{}, k.now)
+		if err != nil {
+			return nil, err
+		}
+		k.holder = s
+	}
+	return k.holder, nil
+}
+
+// Enter is called before something is looked at or changed in the layers, and what
+// it returns afterwards. With fresh, what others have changed in the folders below is
+// seen from here on; with changes, what is changed until the end is noted with what
+// it was changed from.
+func (k *Kept) Enter(fresh, changes bool) (leave func() error, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.inCall == nil {
+		if k.inCall, err = lockFile(filepath.Join(k.dir, callName), unix.LOCK_SH, busyWait); err != nil {
+			return nil, err
+		}
+	}
+	k.calls++
+	for i, l := range k.layers {
+		if k.shown[i] == nil || !fresh {
+			continue
+		}
+		if _, err := k.holder.ask(ask{Do: flushLayer, Layer: l}); err != nil {
+			k.left(false)
+			return nil, err
+		}
+	}
+	if changes && k.calls == 1 { // what others began earlier is noted from then
+		for i, l := range k.layers {
+			if k.shown[i] == nil {
+				continue // it is stamped then
+			}
+			if err := l.Stamp(); err != nil {
+				k.left(false)
+				return nil, err
+			}
+		}
+	}
+	return func() error {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.left(changes)
+	}, nil
+}
+
+// left ends a call.
+func (k *Kept) left(changed bool) (err error) {
+	k.calls--
+	k.last = nil
+	for i, l := range k.layers {
+		if changed && k.shown[i] != nil {
+			got, e := k.holder.ask(ask{Do: recordLayer, Layer: l, Tidy: k.calls == 0})
+			err = errors.Join(err, e)
+			for _, name := range got.Touched {
+				k.last = append(k.last, path.Join(k.target[i], name))
+			}
+		}
+	}
+	if k.calls == 0 {
+		k.inCall.Close()
+		k.inCall = nil
+	}
+	return err
+}
+
+// Touched names some of what the last call has changed in the layers.
+func (k *Kept) Touched() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.last)
+}
+
+// alone runs something while no call works on the layers, of this golem or another,
+// but the one that it belongs to.
+func (k *Kept) alone(do func(*Session) error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.calls > 1 {
+		return ErrBusy
+	}
+	call := k.inCall
+	if call == nil {
+		var err error
+		if call, err = lockFile(filepath.Join(k.dir, callName), unix.LOCK_SH, busyWait); err != nil {
+			return err
+		}
+		defer call.Close()
+	}
+	if err := lock(call, unix.LOCK_EX, busyWait); err != nil {
+		return err
+	}
+	defer lock(call, unix.LOCK_SH, 0)
+	s, err := k.helper()
+	if err != nil {
+		return err
+	}
+	return do(s)
+}
+
+// Changes lists what the session keeps, over the folders as they are now. Names that
+// can be none are left out; the text says that there are some.
+func (k *Kept) Changes() (list []Standing, unfit string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s, err := k.helper()
+	if err != nil {
+		return nil, "", err
+	}
+	for i, l := range k.layers {
+		name := changesName + "-" + rand.Text()[:8] // others may list it at the same time
+		a, err := s.ask(ask{Do: listKept, Layer: l, List: name})
+		if err != nil {
+			return nil, "", err
+		}
+		unfit = cmp.Or(unfit, a.Unfit)
+		changes, err := readList[layer.Change](l, name)
+		os.Remove(filepath.Join(l.Store, name))
+		if err != nil {
+			return nil, "", err
+		}
+		for _, c := range changes {
+			list = append(list, Standing{c, k.target[i]})
+		}
+	}
+	return list, unfit, nil
+}
+
+// Base returns what a changed file was when the session first changed it, nil where
+// that is not kept.
+func (k *Kept) Base(c Standing) (base []byte) {
+	for i, l := range k.layers {
+		if k.target[i] == c.Target {
+			base, _ = l.BaseText(c.Path)
+		}
+	}
+	return base
+}
+
+// Texts returns what a changed file is in the folder now, and what the session has
+// made of it; nil for what is not there, or has more than so many bytes.
+func (k *Kept) Texts(c Standing, most int64) (real, own []byte) {
+	for i, l := range k.layers {
+		if k.target[i] != c.Target {
+			continue
+		}
+		if c.Was == layer.File {
+			real, _ = layer.Read(l.Folder, c.Path, most)
+		}
+		if c.Kind == layer.File {
+			own, _ = layer.Read(l.Upper(), c.Path, most)
+		}
+	}
+	return real, own
+}
+
+// Others names the targets that folders had over which there are layers too: the
+// configuration was another one.
+func (k *Kept) Others() (targets []string) {
+	for i, l := range k.all.Layers {
+		if entries, err := os.ReadDir(l.Upper()); !slices.Contains(k.layers, l) && (err != nil || len(entries) > 0) {
+			targets = append(targets, k.all.Target[i])
+		}
+	}
+	return targets
+}
+
+// Usage tells how much the session keeps.
+func (k *Kept) Usage() (files int, bytes int64) {
+	for _, l := range k.all.Layers {
+		n, size, _ := l.Usage()
+		files, bytes = files+n, bytes+size
+	}
+	return files, bytes
+}
+
+// Discard takes what is at and below names out of the layers: the folders show
+// through again.
+func (k *Kept) Discard(names []string) error {
+	return k.alone(func(s *Session) error {
+		for i, l := range k.layers {
+			a := ask{Do: discardKept, Layer: l}
+			for _, name := range names {
+				if rel, ok := k.below(i, name); ok {
+					a.Paths = append(a.Paths, rel)
+				}
+			}
+			if len(a.Paths) == 0 {
+				continue
+			}
+			if _, err := s.ask(a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// below returns the path of a name in a layer, if the name is one of it: another
+// mount may stand in the folder.
+func (k *Kept) below(i int, name string) (rel string, ok bool) {
+	in := -1
+	for n, target := range k.target {
+		if (target == "/" || name == target || strings.HasPrefix(name, target+"/")) && (in < 0 || len(target) > len(k.target[in])) {
+			in = n
+		}
+	}
+	if name == "/" { // all
+		return ".", true
+	}
+	if in != i {
+		return "", false
+	}
+	rel = strings.TrimPrefix(strings.TrimPrefix(name, k.target[i]), "/")
+	if rel == "" {
+		rel = "."
+	}
+	return rel, true
+}
+
+// Take makes a transaction of some of the changes, which lands or is dropped as
+// one of a command: works are kept in the folder of layers meanwhile. The names of
+// those that others have changed since are its Clash.
+func (k *Kept) Take(layers sandbox.Host, picks []Pick) (t *Transaction, err error) {
+	err = k.alone(func(s *Session) error {
+		t, err = k.take(s, layers, picks)
+		return err
+	})
+	return t, err
+}
+
+func (k *Kept) take(helper *Session, layers sandbox.Host, picks []Pick) (*Transaction, error) {
+	s := &Session{policy: Policy{Layers: layers}, now: k.now, holder: helper.holder}
+	for i, l := range k.layers {
+		s.policy.Mounts = append(s.policy.Mounts, Mount{Source: sandbox.Host(l.Folder), Target: commandName(k.target[i]), Write: true})
+	}
+	if err := os.MkdirAll(string(layers), 0o700); err != nil {
+		return nil, err
+	}
+	w, err := s.newWork()
+	if err != nil {
+		return nil, err
+	}
+	w.of, w.picked = k.layers, make([][]string, len(k.layers))
+	t := &Transaction{session: s, work: w, settle: func() error { return k.alone(func(*Session) error { return s.settle(w, nil) }) },
+		unpick: func() error { return k.alone(func(*Session) error { return s.unpick(w) }) }}
+	for i, l := range k.layers {
+		a := ask{Do: pickKept, Layer: l, To: w.layers[i]}
+		var list []layer.Pick
+		for n, p := range picks {
+			rel, ok := k.below(i, p.Name)
+			if !ok {
+				continue
+			}
+			pick := layer.Pick{Path: rel, Over: p.Over, Whole: p.Whole}
+			if p.Text != nil {
+				pick.Given = filepath.Join(w.dir, "given-"+strconv.Itoa(n))
+				if err := os.WriteFile(pick.Given, p.Text, 0o600); err != nil {
+					return nil, errors.Join(err, s.forget(w))
+				}
+			}
+			list, w.picked[i] = append(list, pick), append(w.picked[i], rel)
+		}
+		if len(list) == 0 {
+			continue
+		}
+		if err := writeList(a.To, picksName, list); err != nil {
+			return nil, errors.Join(err, s.forget(w))
+		}
+		got, err := s.ask(a)
+		if err != nil {
+			return nil, errors.Join(err, s.forget(w))
+		}
+		t.Unfit = cmp.Or(t.Unfit, got.Unfit)
+		for _, name := range got.Clash {
+			t.Clash = append(t.Clash, path.Join(commandName(k.target[i]), name))
+		}
+		changes, err := readChanges(w.layers[i])
+		if err != nil {
+			return nil, errors.Join(err, s.forget(w))
+		}
+		for _, c := range changes {
+			t.Changes = append(t.Changes, Change{c, commandName(k.target[i])})
+		}
+	}
+	return t, w.describe()
+}
+
+// commandName is what commands call the target of a mount.
+func commandName(target string) string {
+	if target == "/" {
+		return Work
+	}
+	return target
+}
+
+// Close lets go of the layers. What they hold stays.
+func (k *Kept) Close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, f := range k.shown {
+		f.Close()
+	}
+	var err error
+	if k.holder != nil {
+		err = k.holder.Close()
+	}
+	if k.used != nil {
+		k.used.Close()
+	}
+	k.holder, k.used, k.shown = nil, nil, make([]*os.File, len(k.layers))
+	return err
+}
+
+// Remove removes the layers with all that they hold.
+func (k *Kept) Remove() error {
+	used, err := lockFile(filepath.Join(k.dir, usedName), unix.LOCK_EX, 0)
+	if err != nil {
+		return err
+	}
+	defer used.Close()
+	return k.alone(func(s *Session) error {
+		for _, l := range k.all.Layers {
+			if _, err := s.ask(ask{Do: removeWork, Layer: l}); err != nil {
+				return err
+			}
+		}
+		return os.RemoveAll(k.dir)
+	})
+}

@@ -1,0 +1,167 @@
+package jail
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/sandbox"
+	"github.com/golem-forge/golem/sandbox/sandboxtest"
+)
+
+// keptOver opens layers over a folder, and a sandbox that shows it through them.
+func keptOver(t *testing.T, dir, folder string) (*Kept, *sandbox.Sandbox) {
+	t.Helper()
+	over := Over{sandbox.Host(folder), "/"}
+	k, err := OpenKept(sandbox.Host(dir), []Over{over}, false, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	f, err := k.Folder(over)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := sandbox.DirAt(f, sandbox.Traits{Host: over.Folder, Through: k.Through(over)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: b, Access: sandbox.ReadWrite}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, s
+}
+
+// TestKept works on a folder by file tools and commands in turn, while its owner
+// does too.
+func TestKept(t *testing.T) {
+	folder, dir := t.TempDir(), t.TempDir()
+	os.WriteFile(filepath.Join(folder, "a.txt"), []byte("real\n"), 0o644)
+	k, files := keptOver(t, dir, folder)
+	mounts, err := MountsOf(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Start(Policy{Mounts: mounts, Kept: k, Least: Namespaces}, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	call := func(do func()) {
+		t.Helper()
+		leave, err := k.Enter(true, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		do()
+		if err := leave(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(line, want string) {
+		t.Helper()
+		call(func() {
+			r, err := s.Run(t.Context(), Shell(line))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(r.Stdout.Head) + string(r.Stderr.Head); got != want || r.Code != 0 {
+				t.Errorf("%s: %q, code %d; want %q", line, got, r.Code, want)
+			}
+		})
+	}
+	read := func(name, want string) {
+		t.Helper()
+		call(func() {
+			got, err := files.Read(name)
+			if err != nil || string(got) != want {
+				t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+			}
+		})
+	}
+	run("cat a.txt; echo two > b.txt", "real\n")
+	read("/b.txt", "two\n")
+	call(func() {
+		if _, err := files.Write("/c.txt", []byte("three\n")); err != nil {
+			t.Error(err)
+		}
+	})
+	run("cat b.txt c.txt; rm b.txt", "two\nthree\n")
+	os.WriteFile(filepath.Join(folder, "a.txt"), []byte("edited\n"), 0o644)
+	os.WriteFile(filepath.Join(folder, "d.txt"), []byte("four\n"), 0o644)
+	read("/d.txt", "four\n")
+	run("cat a.txt d.txt; ls", "edited\nfour\na.txt\nc.txt\nd.txt\n")
+	os.Rename(filepath.Join(folder, "d.txt"), filepath.Join(folder, "a.txt"))
+	read("/a.txt", "four\n")
+	run("cat a.txt; ls", "four\na.txt\nc.txt\n")
+	if names := list(t, folder); len(names) != 1 {
+		t.Errorf("the folder has %q", names)
+	}
+}
+
+func list(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// throughLayer is the fixture of a folder that is shown through a layer: each a part
+// of one, for layers are not made by the thousand.
+func throughLayer(t *testing.T) sandboxtest.Fixture {
+	folder := t.TempDir()
+	over := Over{sandbox.Host(folder), "/"}
+	k, err := OpenKept(sandbox.Host(t.TempDir()), []Over{over}, false, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	top, err := k.Folder(over)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var count atomic.Int64
+	return sandboxtest.Fixture{New: func(t testing.TB, _ sandbox.Host, tree map[string]sandbox.Object) sandbox.Backend {
+		for _, o := range tree {
+			if o.Mode&fs.ModeDevice != 0 {
+				t.Skip("no device is copied into a layer")
+			}
+		}
+		name := strconv.FormatInt(count.Add(1), 10)
+		at := filepath.Join(folder, name)
+		if err := os.Mkdir(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		sandboxtest.Plant(t, sandbox.Host(at), tree)
+		fd, err := unix.Openat(int(top.Fd()), name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := os.NewFile(uintptr(fd), name)
+		t.Cleanup(func() { f.Close() })
+		b, err := sandbox.DirAt(f, sandbox.Traits{Host: sandbox.Host(at), Through: sandbox.Host(filepath.Join(string(k.Through(over)), name))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}}
+}
+
+// TestKeptFiles holds a folder that is shown through a layer to what every store of
+// files promises, and sets the attacks on it.
+func TestKeptFiles(t *testing.T) {
+	t.Run("suite", func(t *testing.T) { sandboxtest.Suite(t, throughLayer(t)) })
+	t.Run("attacks", func(t *testing.T) { sandboxtest.Attacks(t, throughLayer(t)) })
+}

@@ -1,0 +1,87 @@
+package jail
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/layer"
+)
+
+// show mounts a layer that a session keeps, in the holder's own mounts, and returns
+// the folder as it is seen through it. Cells have it from there; golem has it by the
+// descriptor alone.
+func show(l layer.Layer) (reply, []int) {
+	fd, err := mountKept(l)
+	if err != nil {
+		return reply{Error: Plain(err)}, nil
+	}
+	return reply{}, []int{fd}
+}
+
+func mountKept(l layer.Layer) (int, error) {
+	// A call may have been killed before it was noted what it has changed, and from what.
+	if err := l.Record(true); err != nil {
+		return -1, err
+	}
+	if err := l.Stamp(); err != nil {
+		return -1, err
+	}
+	// What is mounted here is nobody else's affair, and what others mount is seen.
+	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+		return -1, fmt.Errorf("mounts of its own: %w", err)
+	}
+	open := func(name string) (int, error) {
+		return unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: noLinks})
+	}
+	options := [][2]string{{"lowerdir", "."}, {"userxattr"}}
+	for _, o := range [][2]string{{"upperdir", l.Upper()}, {"workdir", l.Work()}} {
+		fd, err := open(o[1])
+		if err != nil {
+			return -1, fmt.Errorf("the place for changes: %w", err)
+		}
+		defer unix.Close(fd)
+		options = append(options, [2]string{o[0], fmt.Sprintf("/proc/self/fd/%d", fd)})
+	}
+	source, err := open(l.Folder)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(source)
+	if err := unix.Fchdir(source); err != nil {
+		return -1, err
+	}
+	defer unix.Chdir("/")
+	made, err := fileSystem("overlay", 0, options...)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(made)
+	// The kernel makes a folder there that nobody can enter, nor remove.
+	if err := unix.Chmod(l.Work()+"/work", 0o700); err != nil {
+		return -1, fmt.Errorf("the place for changes: %w", err)
+	}
+	at, err := open(l.Seen())
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(at)
+	if err := unix.MoveMount(made, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return -1, err
+	}
+	return open(l.Seen())
+}
+
+// flush makes the kernel look again at what is below an overlay: it would otherwise
+// show what it has seen before, whatever others have made of it since.
+func flush(at string) error {
+	fs, err := unix.Fspick(unix.AT_FDCWD, at, unix.FSPICK_CLOEXEC|unix.FSPICK_NO_AUTOMOUNT|unix.FSPICK_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return fmt.Errorf("flush: %w", err)
+	}
+	defer unix.Close(fs)
+	if err := unix.FsconfigReconfigure(fs); err != nil {
+		return fmt.Errorf("flush: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+package jail_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// inMounts runs the calling test once more where it may mount, and reports whether
+// this is that run.
+func inMounts(t *testing.T) bool {
+	t.Helper()
+	const variable = "GOLEM_TEST_MOUNTS"
+	if os.Getenv(variable) != "" {
+		return true
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), variable+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+	}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
+
+// A disk is a small one.
+type disk struct {
+	t   *testing.T
+	dir string
+}
+
+func newDisk(t *testing.T) disk {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "disk")
+	check(t, err)
+	t.Cleanup(func() { os.Remove(dir) })
+	d := disk{t, dir}
+	check(t, unix.Mount("golem", d.dir, "tmpfs", 0, "size=1g,nr_inodes=200k"))
+	t.Cleanup(func() { unix.Unmount(d.dir, unix.MNT_DETACH) })
+	return d
+}
+
+// leave leaves room for so many pages and files, and no more.
+func (d disk) leave(pages, files uint64) {
+	d.t.Helper()
+	var st unix.Statfs_t
+	check(d.t, unix.Statfs(d.dir, &st))
+	check(d.t, unix.Mount("golem", d.dir, "", unix.MS_REMOUNT, fmt.Sprintf("size=%d,nr_inodes=%d", (st.Blocks-st.Bfree+pages)*uint64(st.Bsize), st.Files-st.Ffree+files)))
+}
+
+const plenty = 10_000
+
+// TestSurvivesFullDisk: where the disk is full at any step of a command, of its
+// landing and of its undo, that is an error; the folder is as it was, or as it was to
+// be. When there is room again all goes on.
+func TestSurvivesFullDisk(t *testing.T) {
+	if !inMounts(t) {
+		return
+	}
+	both := newDisk(t)
+	g := newGround(t, 40)
+	g.on(both.dir, both.dir)
+	landed, failed := 0, 0
+	for room := range uint64(5) {
+		for _, left := range [][2]uint64{{plenty, room}, {room, plenty}} {
+			when := fmt.Sprintf("room for %d pages and %d files", left[0], left[1])
+			s := g.session()
+			change := g.ran(s)
+			both.leave(left[0], left[1])
+			clash, err := change.Land(nil)
+			if is := g.is(when); clash != nil || is != (err == nil) {
+				t.Errorf("%s: %v, %v, and that it has landed is %v", when, clash, err, is)
+			}
+			if err != nil {
+				failed++
+				check(t, change.Drop())
+				g.old(when)
+			} else {
+				landed++
+				last, err := jail.Last(sandbox.Host(g.layers))
+				check(t, err)
+				both.leave(min(left[0], room%3), min(left[1], room%3))
+				clash, err := last.Undo(nil, time.Now)
+				if is := g.is(when + ", undo"); clash != nil || is != (err != nil) {
+					t.Errorf("%s: undo: %v, %v, and that it has landed is %v", when, clash, err, is)
+				}
+				both.leave(plenty, plenty)
+				if err != nil {
+					g.undo(when)
+				}
+			}
+			both.leave(plenty, plenty)
+			check(t, s.Close())
+			g.recover()
+			g.old(when)
+			g.clean(when)
+		}
+	}
+	if landed == 0 || failed == 0 {
+		t.Errorf("%d have landed and %d failed: this test sees nothing", landed, failed)
+	}
+	// A command that fills the disk itself.
+	both.leave(64, plenty)
+	s := g.session()
+	r, err := s.Run(context.Background(), jail.Shell("head -c 10m /dev/zero > t/0; echo more > t/1; echo $?"))
+	if err == nil && !strings.Contains(string(r.Stderr.Head), "No space left") {
+		t.Errorf("printed %s, %s", r.Stdout.Head, r.Stderr.Head)
+	}
+	if r.Changed != nil {
+		check(t, r.Changed.Drop())
+	}
+	both.leave(plenty, plenty)
+	g.old("a full disk")
+	if clash, err := g.ran(s).Land(nil); err != nil || clash != nil {
+		t.Error(clash, err)
+	}
+	check(t, s.Close())
+	g.undo("a full disk")
+	g.clean("a full disk")
+
+	// The folder's own disk.
+	own := newDisk(t)
+	g.on(own.dir, both.dir)
+	s = g.session()
+	defer s.Close()
+	for room := range uint64(60) {
+		when := fmt.Sprintf("room for %d pages and files in the folder", room)
+		change := g.ran(s)
+		own.leave(room, room)
+		clash, err := change.Land(nil)
+		own.leave(plenty, plenty)
+		is := g.is(when)
+		if clash != nil || is != (err == nil) {
+			t.Errorf("%s: %v, %v, and that it has landed is %v", when, clash, err, is)
+		}
+		if is {
+			if room == 0 {
+				t.Error("all lands without room: this test sees nothing")
+			}
+			return
+		}
+		check(t, change.Drop())
+		g.old(when)
+	}
+	t.Error("it does not land with room for 60 files")
+}
+
+// on puts the folder and the place for layers on other disks.
+func (g *ground) on(work, layers string) {
+	g.t.Helper()
+	var err error
+	g.work, err = os.MkdirTemp(work, "work")
+	check(g.t, err)
+	g.layers, err = os.MkdirTemp(layers, "layers")
+	check(g.t, err)
+	sh(g.t, g.copy, "cp -a . "+g.work)
+}
+
+// TestSurvivesKillsElsewhere kills golem and the holder where what lands is copied
+// into the folder first: it is whole or not there, and nothing lies beside it.
+func TestSurvivesKillsElsewhere(t *testing.T) {
+	if !inMounts(t) {
+		return
+	}
+	work, layers := newDisk(t), newDisk(t)
+	g := newGround(t, 300)
+	g.on(work.dir, layers.dir)
+	s := g.session()
+	change := g.ran(s)
+	began := time.Now()
+	if clash, err := change.Land(nil); err != nil || clash != nil {
+		t.Fatal(clash, err)
+	}
+	took, landed := time.Since(began), 0
+	check(t, s.Close())
+	for i := range 12 {
+		g.on(work.dir, layers.dir)
+		l := g.lander("land")
+		holder := pidOf("jail-hold")
+		l.begin()
+		time.Sleep(rand.N(took))
+		kill(holder)
+		l.Process.Kill()
+		l.end()
+		g.recover()
+		if g.is(fmt.Sprint("round ", i)) {
+			landed++
+		} else {
+			g.clean(fmt.Sprint("round ", i))
+		}
+		check(t, os.RemoveAll(g.work))
+	}
+	g.on(work.dir, layers.dir)
+	g.swept()
+	t.Logf("%d of 12 have landed", landed)
+}
+
+// TestSurvivesKillsOfMany is TestSurvivesKills with ten thousand files.
+func TestSurvivesKillsOfMany(t *testing.T) {
+	if !inMounts(t) {
+		return
+	}
+	t.Setenv("TMPDIR", newDisk(t).dir)
+	g, seen := newGround(t, 10_000), make(map[string]int)
+	g.measure()
+	for i := range 2 {
+		g.killed(i+1, seen) // the holder, and all
+	}
+	g.swept()
+	t.Logf("%v landing takes %v", seen, g.took)
+}

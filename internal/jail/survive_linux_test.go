@@ -1,0 +1,437 @@
+package jail_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A ground is a folder with many files, a place for layers, and a command that
+// changes the folder.
+type ground struct {
+	t            *testing.T
+	work, layers string
+	copy         string // of the folder, as it was
+	line         string
+	was, becomes string // the folder before and after, as look tells it
+	exact        string // before, with the times of files
+	took         time.Duration
+}
+
+// newGround makes a folder of so many files.
+func newGround(t *testing.T, files int) *ground {
+	t.Helper()
+	g := &ground{t: t, work: t.TempDir(), copy: t.TempDir(), layers: t.TempDir()}
+	all := strconv.Itoa(files - 1)
+	fill := "umask 022; mkdir -p t sub/deep empty; for i in $(seq 0 " + all + "); do echo old $i > t/$i; done; echo x > sub/deep/f; ln -s t/0 link; chmod 2775 empty"
+	g.line = "umask 022; for i in $(seq 0 4 " + all + "); do echo new $i > t/$i; done; for i in $(seq 2 4 " + all + "); do echo more > t/n$i; done; " +
+		"rm $(seq -f t/%.0f 1 4 " + all + "); chmod 600 $(seq -f t/%.0f 3 4 " + all + "); rm -r sub; mkdir -p new/deep; echo x > new/deep/f; rm link; ln -s t/3 link; chmod 00700 empty"
+	plain := t.TempDir()
+	sh(t, g.copy, fill)
+	for _, dir := range []string{g.work, plain} {
+		sh(t, g.copy, "cp -a . "+dir)
+	}
+	sh(t, plain, g.line+"; chmod 2700 empty") // special bits are not the command's to change
+	g.was, g.exact, g.becomes = look(t, g.work, false), look(t, g.work, true), look(t, plain, false)
+	return g
+}
+
+func sh(t *testing.T, dir, line string) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%.100s: %v\n%s", line, err, out)
+	}
+}
+
+// look tells all about what is in a folder, and when its files were written.
+func look(t *testing.T, dir string, times bool) string {
+	t.Helper()
+	var b strings.Builder
+	check(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || name == dir {
+			return err
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(name, &st); err != nil {
+			return err
+		}
+		content := ""
+		switch {
+		case d.Type().IsRegular():
+			data, err := os.ReadFile(name)
+			check(t, err)
+			content = string(data)
+		case d.Type()&fs.ModeSymlink != 0:
+			content, _ = os.Readlink(name)
+		}
+		var attrs [1024]byte
+		n, _ := unix.Llistxattr(name, attrs[:])
+		fmt.Fprintf(&b, "%s %o %q %q", strings.TrimPrefix(name, dir), st.Mode, content, attrs[:max(n, 0)])
+		if times && !d.IsDir() {
+			fmt.Fprint(&b, " ", st.Mtim.Nano())
+		}
+		b.WriteByte('\n')
+		return nil
+	}))
+	return b.String()
+}
+
+// session starts one over the folder.
+func (g *ground) session() *jail.Session {
+	g.t.Helper()
+	s, err := sessionOver(g.work, g.layers)
+	check(g.t, err)
+	return s
+}
+
+func sessionOver(work, layers string) (*jail.Session, error) {
+	return jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Layers: sandbox.Host(layers), Least: jail.Namespaces}, time.Now)
+}
+
+// ran runs the command.
+func (g *ground) ran(s *jail.Session) *jail.Transaction {
+	g.t.Helper()
+	r, err := s.Run(context.Background(), jail.Shell(g.line))
+	if err != nil || r.Changed == nil || r.Code != 0 || len(r.Changed.Clash) > 0 {
+		g.t.Fatalf("%+v, %v", r, err)
+	}
+	return r.Changed
+}
+
+// recover is the next golem.
+func (g *ground) recover() {
+	g.t.Helper()
+	if _, err := jail.Recover(sandbox.Host(g.layers), time.Now); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// is checks that the folder is what it was or what it was to be, and says which.
+func (g *ground) is(when string) (landed bool) {
+	g.t.Helper()
+	got := look(g.t, g.work, false)
+	switch got {
+	case g.becomes:
+		return true
+	case g.was:
+		return false
+	}
+	g.t.Fatalf("%s: the folder is neither old nor new: %s", when, differing(got, g.was, g.becomes))
+	return false
+}
+
+// differing shows some lines that are in one and in none of the others.
+func differing(got, was, becomes string) string {
+	known := make(map[string]string)
+	for line := range strings.Lines(was) {
+		known[line] += "old "
+	}
+	for line := range strings.Lines(becomes) {
+		known[line] += "new "
+	}
+	count := make(map[string]int)
+	var odd []string
+	for line := range strings.Lines(got) {
+		count[known[line]]++
+		if known[line] == "" {
+			odd = append(odd, line)
+		}
+	}
+	return fmt.Sprintf("%v, and %.300q", count, odd)
+}
+
+// undo takes back what has landed, and checks that all is as it was.
+func (g *ground) undo(when string) {
+	g.t.Helper()
+	last, err := jail.Last(sandbox.Host(g.layers))
+	if err != nil {
+		g.t.Fatalf("%s: undo: %v", when, err)
+	}
+	if clash, err := last.Undo(nil, time.Now); err != nil || clash != nil {
+		g.t.Fatalf("%s: undo: %v, %v", when, clash, err)
+	}
+	g.old(when + ", undone")
+}
+
+// old checks that all is as it was, to the byte.
+func (g *ground) old(when string) {
+	g.t.Helper()
+	if got := look(g.t, g.work, true); got != g.exact {
+		g.t.Fatalf("%s: it is not as it was: %s", when, differing(got, g.exact, ""))
+	}
+}
+
+// clean checks that nothing is left where layers are kept.
+func (g *ground) clean(when string) {
+	g.t.Helper()
+	for tries := 0; ; tries++ {
+		left, err := os.ReadDir(g.layers)
+		check(g.t, err)
+		if len(left) == 0 {
+			return
+		}
+		if tries == 100 {
+			g.t.Fatalf("%s: left are %v", when, left)
+		}
+		time.Sleep(10 * time.Millisecond) // what is just ending is in the way of litter
+		g.recover()
+	}
+}
+
+// pidOf returns the newest process of this program with a word, 0 for none. It is
+// of this test: the program is a copy that only it has, or the user is.
+func pidOf(word string) int {
+	self, _ := os.Readlink("/proc/self/exe")
+	newest, found := "", 0
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		cmdline, _ := os.ReadFile(dir + "/cmdline")
+		if string(cmdline) != "golem\x00"+word+"\x00" {
+			continue
+		}
+		status, _ := os.ReadFile(dir + "/status")
+		if !strings.Contains(string(status), fmt.Sprintf("\nUid:\t%d\t", os.Getuid())) || strings.Contains(string(status), "\nState:\tZ") {
+			continue
+		}
+		if exe, err := os.Readlink(dir + "/exe"); err == nil && exe != self {
+			continue
+		}
+		stat, _ := os.ReadFile(dir + "/stat")
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(fields) < 20 || len(fields[19]) < len(newest) || len(fields[19]) == len(newest) && fields[19] < newest {
+			continue
+		}
+		newest = fields[19]
+		found, _ = strconv.Atoi(filepath.Base(dir))
+	}
+	return found
+}
+
+// landerEnv makes this program a golem that runs a command and lands it, or undoes
+// what has landed: it waits for a word before.
+const landerEnv = "GOLEM_TEST_LANDER"
+
+// TestLander is that golem.
+func TestLander(t *testing.T) {
+	args := strings.Split(os.Getenv(landerEnv), "\x1f")
+	if len(args) != 4 {
+		return
+	}
+	do, work, layers, line := args[0], args[1], args[2], args[3]
+	wait := func() {
+		fmt.Println("ready")
+		os.Stdin.Read(make([]byte, 1))
+	}
+	fail := func(err any) {
+		fmt.Println("failed:", err)
+		os.Exit(0)
+	}
+	switch do {
+	case "land":
+		s, err := sessionOver(work, layers)
+		if err != nil {
+			fail(err)
+		}
+		r, err := s.Run(context.Background(), jail.Shell(line))
+		if err != nil {
+			fail(err)
+		}
+		wait()
+		if clash, err := r.Changed.Land(nil); err != nil || clash != nil {
+			fail(fmt.Sprint(clash, err))
+		}
+	case "undo":
+		last, err := jail.Last(sandbox.Host(layers))
+		if err != nil {
+			fail(err)
+		}
+		wait()
+		if clash, err := last.Undo(nil, time.Now); err != nil || clash != nil {
+			fail(fmt.Sprint(clash, err))
+		}
+	case "recover":
+		wait()
+		if _, err := jail.Recover(sandbox.Host(layers), time.Now); err != nil {
+			fail(err)
+		}
+	}
+	fmt.Println("done")
+	os.Exit(0)
+}
+
+// A lander is a golem in a process of its own.
+type lander struct {
+	*exec.Cmd
+	lines *bufio.Reader
+	begin func()
+}
+
+// lander starts one, which is ready.
+func (g *ground) lander(do string) *lander {
+	g.t.Helper()
+	l := &lander{Cmd: exec.Command("/proc/self/exe", "-test.run=^TestLander$")}
+	l.Env = append(os.Environ(), landerEnv+"="+strings.Join([]string{do, g.work, g.layers, g.line}, "\x1f"))
+	out, err := l.StdoutPipe()
+	check(g.t, err)
+	in, err := l.StdinPipe()
+	check(g.t, err)
+	l.lines, l.begin = bufio.NewReader(out), func() { in.Write([]byte{'\n'}) }
+	check(g.t, l.Start())
+	g.t.Cleanup(func() { l.Process.Kill(); l.Wait() })
+	if line, err := l.lines.ReadString('\n'); line != "ready\n" {
+		rest, _ := l.lines.ReadString(0)
+		g.t.Fatalf("%s: %q %v %s", do, line, err, rest)
+	}
+	return l
+}
+
+// end waits for its end, and returns what it said last.
+func (l *lander) end() string {
+	said, _ := l.lines.ReadString('\n')
+	l.Wait()
+	return strings.TrimSpace(said)
+}
+
+func kill(pid int) {
+	if pid > 1 {
+		unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+// swept waits until all that was killed is gone. The next session removes the control
+// groups that it had.
+func (g *ground) swept() {
+	g.t.Helper()
+	if os.Geteuid() != 0 {
+		return // it had none
+	}
+	for range 200 {
+		check(g.t, g.session().Close())
+		if left, _ := filepath.Glob(os.Getenv(netted) + "/golem-session-*"); len(left) == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	g.t.Error("control groups are left")
+}
+
+// measure lands and undoes once, and remembers how long that takes.
+func (g *ground) measure() {
+	g.t.Helper()
+	s := g.session()
+	defer s.Close()
+	t := g.ran(s)
+	began := time.Now()
+	if clash, err := t.Land(nil); err != nil || clash != nil {
+		g.t.Fatal(clash, err)
+	}
+	g.took = time.Since(began)
+	if !g.is("landed") {
+		g.t.Fatal("it has not landed")
+	}
+	g.undo("landed")
+}
+
+// TestSurvivesKills kills golem, the holder, the cell, or all of them at any moment
+// of a landing, of an undo and of what carries on with them. When the next golem has
+// come the folder is what it was or what it was to be, to the byte; what has landed
+// can be undone, and nothing is left.
+func TestSurvivesKills(t *testing.T) {
+	inModes(t, namespaceModes, func(t *testing.T, m mode) {
+		g, seen := newGround(t, 200), make(map[string]int)
+		g.measure()
+		for i := range 48 {
+			g.killed(i, seen)
+		}
+		g.swept()
+		t.Logf("%v landing takes %v", seen, g.took)
+	})
+}
+
+// killed is one round.
+func (g *ground) killed(i int, seen map[string]int) {
+	g.t.Helper()
+	victim := []string{"golem", "holder", "all", "cell"}[i%4]
+	moment := rand.N(g.took * 5 / 4)
+	when := fmt.Sprintf("round %d, %s after %v of %v", i, victim, moment, g.took)
+	l := g.lander("land")
+	holder, cell := pidOf("jail-hold"), pidOf("jail-cell")
+	if holder == 0 || cell == 0 {
+		g.t.Fatal("no holder, or no cell")
+	}
+	l.begin()
+	time.Sleep(moment)
+	pids := map[string][]int{"golem": {l.Process.Pid}, "holder": {holder}, "cell": {cell}, "all": {holder, cell, l.Process.Pid}}[victim]
+	for _, pid := range pids {
+		kill(pid)
+	}
+	said := l.end()
+	if victim == "holder" || victim == "cell" {
+		// Golem lives, and knows what it says.
+		if landed := g.is(when + ", golem says " + said); landed != (said == "done") {
+			g.t.Fatalf("%s: golem says %s, and that it has landed is %v", when, said, landed)
+		}
+	}
+	// The next golem may be killed as well.
+	if victim != "cell" && rand.N(3) == 0 {
+		again := g.lander("recover")
+		again.begin()
+		time.Sleep(rand.N(g.took))
+		kill(pidOf("jail-hold"))
+		if rand.N(2) == 0 {
+			again.Process.Kill()
+		}
+		again.end()
+	}
+	g.recover()
+	landed := g.is(when)
+	seen[fmt.Sprint(victim, " ", landed)]++
+	if landed {
+		g.undone(when, seen)
+	}
+	g.old(when)
+	g.clean(when)
+}
+
+// undone undoes, and is killed meanwhile.
+func (g *ground) undone(when string, seen map[string]int) {
+	g.t.Helper()
+	if rand.N(2) == 0 {
+		g.undo(when)
+		return
+	}
+	l := g.lander("undo")
+	l.begin()
+	time.Sleep(rand.N(g.took * 2))
+	holder := pidOf("jail-hold")
+	victim := []string{"golem", "holder", "both"}[rand.N(3)]
+	if victim != "golem" {
+		kill(holder)
+	}
+	if victim != "holder" {
+		l.Process.Kill()
+	}
+	said := l.end()
+	g.recover()
+	landed := g.is(fmt.Sprintf("%s, undoing with %s killed: %s", when, victim, said))
+	seen[fmt.Sprint("undo ", victim, " ", landed)]++
+	if landed {
+		g.undo(when)
+	}
+}

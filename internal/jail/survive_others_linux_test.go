@@ -1,0 +1,181 @@
+package jail_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// TestSurvivesOthers: where a golem is killed while it undoes, one that lives and
+// lands something afterwards first undoes the rest.
+func TestSurvivesOthers(t *testing.T) {
+	inModes(t, namespaceModes, func(t *testing.T, m mode) {
+		g := newGround(t, 200)
+		g.measure()
+		s := g.session()
+		defer s.Close()
+		own, undone := pidOf("jail-hold"), 0
+		for i := range 6 {
+			if clash, err := g.ran(s).Land(nil); err != nil || clash != nil {
+				t.Fatal(clash, err)
+			}
+			l := g.lander("undo")
+			l.begin()
+			time.Sleep(g.took * time.Duration(i) / 4)
+			if its := pidOf("jail-hold"); its != own {
+				kill(its)
+			}
+			l.Process.Kill()
+			l.end()
+			r, err := s.Run(context.Background(), jail.Shell("echo other > other"))
+			check(t, err)
+			if clash, err := r.Changed.Land(nil); err != nil || clash != nil {
+				t.Fatal(clash, err)
+			}
+			check(t, os.Remove(g.work+"/other"))
+			if g.is(fmt.Sprint("round ", i)) {
+				sh(t, g.work, "rm -rf ./*")
+				sh(t, g.copy, "cp -a . "+g.work)
+			} else {
+				undone++
+				g.old(fmt.Sprint("round ", i))
+			}
+		}
+		t.Logf("%d of 6 were undone", undone)
+		check(t, s.Close())
+		left, err := os.ReadDir(g.layers)
+		if err != nil || len(left) != 2 { // the last, and its name
+			t.Errorf("left are %v, %v", left, err)
+		}
+	})
+}
+
+// TestSurvivesEditors: what a user saves while commands run and land is never lost,
+// saved in place or by a rename: a command whose changes would replace it lands
+// nothing.
+func TestSurvivesEditors(t *testing.T) {
+	g := &ground{t: t, work: t.TempDir(), layers: t.TempDir()}
+	const files = 6
+	file := func(i int) string { return fmt.Sprintf("%s/f%d", g.work, i) }
+	for i := range files {
+		check(t, os.WriteFile(file(i), []byte("begin\n"), 0o644))
+	}
+	s := g.session()
+	defer s.Close()
+	run := func(line string) *jail.Transaction {
+		t.Helper()
+		r, err := s.Run(context.Background(), jail.Shell(line))
+		if err != nil || r.Changed == nil {
+			t.Fatalf("%v, %s", err, r.Stderr.Head)
+		}
+		return r.Changed
+	}
+	// One after the other: all that a user may do before it lands.
+	for _, edit := range []string{
+		"echo mine >> f0",
+		"cp f0 .f0.swp; echo mine >> .f0.swp; mv .f0.swp f0",
+		"mv f0 f0~; (cat f0~; echo mine) > f0; rm f0~",
+		"mv f0 other; ln -s other f0",
+		"rm f0",
+		"rm f0; mkdir f0; echo mine > f0/mine",
+		"chmod 600 f0",
+		"rm f0; ln f1 f0",
+	} {
+		change := run("echo command >> f0; rm f1; echo new > n")
+		sh(t, g.work, edit)
+		mine := look(t, g.work, true)
+		if clash, err := change.Land(nil); err != nil || len(clash) == 0 || clash[0] != "/work/f0" {
+			t.Errorf("%s: %v, %v", edit, clash, err)
+		}
+		check(t, change.Drop())
+		if got := look(t, g.work, true); got != mine {
+			t.Errorf("%s: it became\n%s\nwas\n%s", edit, got, mine)
+		}
+		sh(t, g.work, "rm -rf f0 other; echo begin > f0")
+	}
+	// At once. A user who saves has looked at the file before.
+	stop, done := make(chan struct{}), make(chan int)
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				done <- n
+				return
+			default:
+			}
+			name := file(n % files)
+			data, err := os.ReadFile(name)
+			if err == nil {
+				err = os.WriteFile(name+".swp", fmt.Appendf(data, "user %d\n", n), 0o644)
+			}
+			if err == nil {
+				err = os.Rename(name+".swp", name)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Duration(rand.N(4000)) * time.Microsecond)
+		}
+	}()
+	landed, clashed := 0, 0
+	for i := range 60 {
+		change := run(fmt.Sprintf("for f in f%d f%d; do echo command %d >> $f; done", i%files, rand.N(files), i))
+		clash, err := change.Land(nil)
+		check(t, err)
+		if len(clash) > 0 {
+			clashed++
+			check(t, change.Drop())
+		} else {
+			landed++
+		}
+	}
+	close(stop)
+	edits := <-done
+	text := look(t, g.work, false)
+	for n := range edits {
+		if !strings.Contains(text, fmt.Sprintf("\\nuser %d\\n", n)) {
+			t.Errorf("edit %d is lost", n)
+		}
+	}
+	if landed == 0 || clashed == 0 || edits < 20 {
+		t.Errorf("%d landed, %d did not, %d edits: this test sees nothing", landed, clashed, edits)
+	}
+}
+
+// TestManyNames: as many names as there may be are left out, and told, where they do
+// not fit into a message.
+func TestManyNames(t *testing.T) {
+	g := &ground{t: t, work: t.TempDir(), layers: t.TempDir()}
+	s := g.session()
+	defer s.Close()
+	const names = 4500
+	long := strings.Repeat("n", 240)
+	r, err := s.Run(context.Background(), jail.Shell(fmt.Sprintf("for i in $(seq %d); do : > %s$i; done; mkdir d; : > d/left; : > d/f", names, long)))
+	check(t, err)
+	dropped, all := []string{"/work/d/left"}, fmt.Sprintf("seq -f %s%%.0f %d | xargs ", long, names)
+	for i := range names {
+		dropped = append(dropped, fmt.Sprintf("/work/%s%d", long, i+1))
+	}
+	sh(t, g.work, all+"touch")
+	if clash, err := r.Changed.Land(nil); err != nil || len(clash) != names {
+		t.Errorf("%d names, %v", len(clash), err)
+	}
+	sh(t, g.work, all+"rm")
+	if clash, err := r.Changed.Land(dropped); err != nil || clash != nil {
+		t.Fatal(len(clash), err)
+	}
+	if got := look(t, g.work, false); got != "/d 40755 \"\" \"\"\n/d/f 100644 \"\" \"\"\n" {
+		t.Errorf("landed %d bytes: %.200s", len(got), got)
+	}
+	last, err := jail.Last(sandbox.Host(g.layers))
+	if err != nil || len(last.Changes) != 2 {
+		t.Errorf("%d changes can be undone, %v", len(last.Changes), err)
+	}
+}

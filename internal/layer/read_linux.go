@@ -1,0 +1,79 @@
+package layer
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// Read returns what a regular file below a folder holds, if that is not more than
+// so many bytes. No link is followed, in whatever part of the name.
+func Read(folder, name string, most int64) ([]byte, error) {
+	t, err := openTree(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	fd, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return nil, errors.New("too large to be shown")
+	}
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// Touched names some of what was changed since the stamp: as much as is found among
+// so many entries. A new folder stands for what is in it.
+func (l Layer) Touched(visits int) (names []string, err error) {
+	since, err := stampOf(l.Store + "/" + clockName)
+	if err != nil {
+		return nil, err
+	}
+	upper, err := openTree(l.Upper())
+	if err != nil {
+		return nil, err
+	}
+	defer upper.close()
+	lower, err := openTree(l.Folder)
+	if err != nil {
+		return nil, err
+	}
+	defer lower.close()
+	for queue := []string{""}; len(queue) > 0 && visits > 0; queue = queue[1:] {
+		dir, err := upper.stat(queue[0])
+		if err != nil {
+			continue
+		}
+		list, err := upper.names(queue[0])
+		if err != nil {
+			continue
+		}
+		for _, base := range list {
+			name := path.Join(queue[0], base)
+			st, err := upper.stat(name)
+			if visits--; err != nil || visits < 0 {
+				continue
+			}
+			_, below := lower.stat(name)
+			switch kind := kindOf(st); {
+			case kind == Folder && (below == nil || st.Ctim.Nano() < since):
+				queue = append(queue, name)
+			case kind == Nothing && dir.Mtim.Nano() < since: // marks share one inode
+			case st.Ctim.Nano() >= since:
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
