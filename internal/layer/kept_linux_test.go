@@ -232,6 +232,7 @@ func TestStanding(t *testing.T) {
 		{"~mkdir x; mv x n; echo x > n/x|!mkdir n; echo y > n/y", "create n/x file"},
 		{"~echo x > sub/n; rm sub/c|!rm -r sub", "create sub folder!, create sub/n file!"},
 		{"~rm sub/c|!rm -r sub", ""},
+		{"~echo x > sub/n|!echo y > sub/n|~rm -r sub; mkdir sub", "delete sub/c, delete sub/deep"},
 		{"~echo x > n|!mkdir n; echo y > n/y|~rm n; mkdir n|>true", ""},
 		{"~echo x > n|!mkdir n; echo y > n/y|~rm n; mkdir n; echo x > n/x|>true", "create n/x file"},
 		{"!head -c 2000000 /dev/zero > large|~touch large|~true|>true|!echo y > large", ""},
@@ -662,7 +663,7 @@ func TestBaseText(t *testing.T) {
 func TestKeptUnfit(t *testing.T) {
 	deep := `python3 -c "
 import os
-for _ in range(20000): os.mkdir('dd'); os.chdir('dd')"`
+for _ in range(3000): os.mkdir('dd'); os.chdir('dd')"`
 	for _, test := range []struct{ script, fit, unfit string }{
 		{`echo x > a; printf x > "$(printf 'a\377b')"`, "a", ""},
 		{`echo x > a; mkdir n; cd n; printf x > "$(printf 'a\377b')"; echo x > m`, "n/m", "n"},
@@ -767,7 +768,7 @@ func TestKeepAgain(t *testing.T) {
 // TestKeptKilled kills what puts a layer in order, settles what has landed, and
 // discards, at any moment: when it is done again all is as if nothing had happened.
 func TestKeptKilled(t *testing.T) {
-	const files, kills = 100, 15
+	const files, kills = 100, 10
 	middle := 0
 	for _, do := range []string{"record", "settle", "discard"} {
 		took := time.Hour

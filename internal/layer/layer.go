@@ -6,6 +6,9 @@
 // the real folder, all of it or nothing, and keeps what was there before, so that
 // Undo can bring it back. What a crash interrupts Recover carries on.
 //
+// A layer may also be kept for a whole session, over a folder that the user goes on
+// to change: Record, Standing, Pick, Settle and Discard are for those.
+//
 // It knows files and nothing of policies: what may land is decided before.
 package layer
 
@@ -44,7 +47,9 @@ func (l Layer) Upper() string { return l.Store + "/" + upperName }
 // Work is described with Upper.
 func (l Layer) Work() string { return l.Store + "/" + workName }
 
-// Seen is the folder at which the overlay of a kept layer is mounted.
+// Seen is the folder at which the overlay of a kept layer is mounted. Who mounts it
+// must not have CAP_DAC_READ_SEARCH outside of a user namespace: the kernel would find
+// what a file was copied from, wherever that is now, and take the one for the other.
 func (l Layer) Seen() string { return l.Store + "/" + seenName }
 
 // A Change is one thing that was done. Paths are those below the real folder.
