@@ -1,12 +1,14 @@
 package layer
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// Usage returns how many files the layer holds, and how many bytes they take.
+// Usage returns how many files the layer holds, and how many bytes they take. While
+// folders in it are moved it may miss some.
 func (l Layer) Usage() (files int, size int64, err error) {
 	at, err := os.OpenFile(l.Upper(), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -31,14 +33,14 @@ func (l Layer) Usage() (files int, size int64, err error) {
 			continue // it has gone
 		}
 		if err != nil {
-			return files, size, err
+			return files, size, nil // this one has gone: it is what was seen
 		}
 		at.Close()
 		at = os.NewFile(uintptr(fd), next)
 		if next == ".." {
 			var st unix.Stat_t
 			if err := unix.Fstat(fd, &st); err != nil || st.Ino != way[len(way)-1].ino {
-				return files, size, err // folders were moved meanwhile: this is what was seen
+				return files, size, err // it was moved
 			}
 			continue
 		}
@@ -66,6 +68,9 @@ func count(at *os.File) (now level, err error) {
 	}
 	now.ino = st.Ino
 	names, err := at.Readdirnames(-1)
+	if errors.Is(err, unix.ENOENT) {
+		err = nil // it has gone
+	}
 	for _, name := range names {
 		if unix.Fstatat(int(at.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue // it has gone
