@@ -31,6 +31,7 @@ var layers = []struct {
 	{"internal/layer", 0, "what was changed over a folder, and how it gets there"},
 	{"internal/measure", 0, "times work beside its peers, for benchmarks"},
 	{"internal/policy", 1, "origin, mode, consent, effect, rule, grant: pure"},
+	{"internal/command", 1, "command lines taken apart, and held against rules"},
 	{"internal/conf", 1, "strict YAML: values that know where they were written"},
 	{"internal/visible", 1, "untrusted text made fit for a terminal"},
 	{"internal/jail", 1, "confines a command to what a sandbox shows"},
@@ -59,6 +60,7 @@ var layers = []struct {
 var sideways = []struct{ from, to, why string }{
 	{"sandbox/sandboxtest", "sandbox", "a suite knows what it tests"},
 	{"internal/state/statetest", "internal/state", "a suite knows what it tests"},
+	{"internal/command", "internal/policy", "rules are policy's; what they match is known here"},
 	{"internal/model/*", "internal/model", "a vendor implements the one interface"},
 }
 

@@ -189,6 +189,56 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
+// A rule for commands is for their words, part by part, and is shown as it is.
+func TestRememberedCommands(t *testing.T) {
+	run := func(line string) tool.Request { return request("shell", line, "main", effect(policy.Run, line)) }
+	for _, test := range []struct {
+		line   string
+		offers []string
+		yes    []string
+		no     []string
+	}{
+		{"git status -s src", []string{"main: shell may run \"git status -s src\"", "main: shell may run git status -s …"},
+			[]string{"git status -s", "git status -s x; git status -s y"},
+			[]string{"git status", "git statusx -s", "git status -s; touch x", "git status -s\ntouch x", "git status -s $(touch x)", "env git status -s",
+				"git -c alias.x=y status -s", "GIT_EXTERNAL_DIFF=x git status -s", "git status -s >x", "git status -s $x"}},
+		{"go vet ./... && go test ./...", []string{"", "main: shell may run go vet …, run go test …"},
+			[]string{"go test ./x", "go test . | go vet ."},
+			[]string{"go vet . | cat", "go run .", "go test -exec ./x .", "timeout 5 go test ."}},
+		{"rm -rf build", []string{"main: shell may run \"rm -rf build\""}, nil, nil},
+		{"ls; $x", []string{"main: shell may run \"ls; $x\""}, nil, nil},
+	} {
+		offers := approval.Offers(run(test.line))
+		if len(offers) != len(test.offers) {
+			t.Errorf("%q: got %v, want %q", test.line, offers, test.offers)
+			continue
+		}
+		for i, o := range offers {
+			if got := o.String(); test.offers[i] != "" && got != test.offers[i] {
+				t.Errorf("%q: got %s, want %s", test.line, got, test.offers[i])
+			}
+		}
+		d := newDesk(t, t.TempDir())
+		rule := offers[len(offers)-1]
+		rule.Scope = approval.Project
+		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Remember: &rule}
+		if got := d.approve(run(test.line)); got.Verdict != tool.Yes {
+			t.Fatalf("%q: got %+v", test.line, got)
+		}
+		d.asker.reply = approval.Reply{}
+		for _, line := range append(test.yes, test.line) {
+			if got := d.approve(run(line)); got.Verdict != tool.Yes || d.asker.asked != 1 {
+				t.Errorf("%q after %q: got %+v, want yes by the rule", line, test.line, got)
+			}
+		}
+		for i, line := range test.no {
+			if got := d.approve(run(line)); got.Verdict != tool.No || d.asker.asked != 2+i {
+				t.Errorf("%q after %q: got %+v, want it asked", line, test.line, got)
+			}
+		}
+	}
+}
+
 // A rule ends: with its run, at its expiry, when the policy changes, and when it
 // is revoked.
 func TestRulesEnd(t *testing.T) {

@@ -1,10 +1,12 @@
 package approval
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/command"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
@@ -42,9 +44,15 @@ type Rule struct {
 type Permitted struct {
 	policy.Effect
 	Below bool `json:"below,omitempty"` // and on all that is below the target
+	// Words is true where, of a command, the target is the words that it begins
+	// with. See [command.Covers].
+	Words bool `json:"words,omitempty"`
 }
 
 func (p Permitted) String() string {
+	if p.Words {
+		return p.Verb.String() + " " + visible.Line(p.Target, math.MaxInt) + " …"
+	}
 	text := p.Verb.String() + " " + visible.Name(p.Target)
 	if p.Below {
 		text += " and all below it"
@@ -53,7 +61,7 @@ func (p Permitted) String() string {
 }
 
 func (p Permitted) covers(e policy.Effect) bool {
-	if p.Verb != e.Verb {
+	if p.Verb != e.Verb || p.Words {
 		return false
 	}
 	inside := strings.HasPrefix(e.Target, strings.TrimSuffix(p.Target, "/")+"/")
@@ -103,11 +111,23 @@ func (r Rule) permits(q tool.Request) bool {
 		return r.Same == q.Same
 	}
 	for _, e := range needed(q) {
-		if !slices.ContainsFunc(r.Effects, func(p Permitted) bool { return p.covers(e) }) {
+		if !slices.ContainsFunc(r.Effects, func(p Permitted) bool { return p.covers(e) }) && !r.runs(e) {
 			return false
 		}
 	}
 	return len(q.Asks) > 0 && len(r.Effects) > 0
+}
+
+// runs reports whether each command of a line is among those that the rule lets
+// run by their words.
+func (r Rule) runs(e policy.Effect) bool {
+	var patterns []string
+	for _, p := range r.Effects {
+		if p.Words && p.Verb == policy.Run {
+			patterns = append(patterns, p.Target)
+		}
+	}
+	return e.Verb == policy.Run && len(patterns) > 0 && command.Covers(patterns, e.Target)
 }
 
 // needed returns the effects that a rule must cover: those that ask or, where
@@ -130,7 +150,7 @@ func Offers(q tool.Request) []Rule {
 		above := e
 		if i := strings.LastIndex(e.Target, "/"); i > 0 && e.Verb != policy.Run {
 			above.Target = e.Target[:i]
-			if p := (Permitted{above, true}); !slices.Contains(folder, p) {
+			if p := (Permitted{Effect: above, Below: true}); !slices.Contains(folder, p) {
 				folder = append(folder, p)
 			}
 		}
@@ -139,8 +159,36 @@ func Offers(q tool.Request) []Rule {
 		return nil
 	}
 	list := []Rule{{Origin: q.Origin, Workers: q.Workers, Tool: q.Tool, Effects: exact}}
+	if words := byWords(exact); words != nil {
+		list = append(list, Rule{Origin: q.Origin, Workers: q.Workers, Tool: q.Tool, Effects: words})
+	}
 	if len(folder) > 0 {
 		list = append(list, Rule{Origin: q.Origin, Workers: q.Workers, Tool: q.Tool, Effects: folder})
+	}
+	return list
+}
+
+// byWords returns effects with the words of commands in place of the whole line,
+// nil where there is none that may be remembered so.
+func byWords(exact []Permitted) []Permitted {
+	var list []Permitted
+	found := false
+	for _, p := range exact {
+		if p.Verb != policy.Run {
+			list = append(list, p)
+			continue
+		}
+		patterns := command.Narrow(p.Target)
+		if patterns == nil {
+			return nil
+		}
+		for _, text := range patterns {
+			found = true
+			list = append(list, Permitted{Effect: policy.Effect{Verb: policy.Run, Target: text}, Words: true})
+		}
+	}
+	if !found {
+		return nil
 	}
 	return list
 }

@@ -88,6 +88,15 @@ func Explain(ctx context.Context, op, path string, given []*Given) (Answer, erro
 // the project itself where there is none. As long as the program is not
 // trusted the answer says what would hold, and that it does not yet.
 func (p *Program) Explain(ctx context.Context, op, path, name string) (Answer, error) {
+	a, err := p.explainFile(ctx, op, path, name)
+	if err != nil {
+		return a, err
+	}
+	return a, p.explainTrust(&a)
+}
+
+// explainFile answers as if the program were trusted.
+func (p *Program) explainFile(ctx context.Context, op, path, name string) (Answer, error) {
 	step, err := p.reach(name)
 	if err != nil {
 		return Answer{}, err
@@ -109,7 +118,7 @@ func (p *Program) Explain(ctx context.Context, op, path, name string) (Answer, e
 	if _, held := s.MountOf(a.end); held {
 		p.explainConsent(&a, grant)
 	} // a folder above mounts holds nothing to consent to
-	return a, p.explainTrust(&a)
+	return a, nil
 }
 
 // given returns the project's mounts, to look at.

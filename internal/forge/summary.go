@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/golem-forge/golem/internal/command"
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
@@ -142,17 +143,29 @@ func (p *Program) widenWorker(add func(from, what string), w *worker.Worker) {
 	if w.Shell != nil {
 		for _, r := range w.Shell.Rules {
 			if r.Consent == policy.PreApproved {
-				add(r.From, who+"runs "+whole(r.Pattern)+asksYet)
+				add(r.From, who+"runs "+runsWhat(r)+unasked)
 			}
 		}
 		if w.Shell.Default == policy.PreApproved {
-			add(w.Shell.From, who+"runs any command"+asksYet)
+			add(w.Shell.From, who+"runs any command"+unasked)
 		}
 	}
 }
 
-// asksYet is said of commands that the files want to run unasked.
-const asksYet = " without being asked about, once that is possible: in this version the rule does not save the question"
+// unasked is said of commands that the files want to run so. What they change is
+// decided when they have ended.
+const unasked = " without being asked about"
+
+// runsWhat says which commands a rule is for.
+func runsWhat(r policy.ShellRule) string {
+	switch {
+	case r.Use != "":
+		return command.About(r.Use) + " (" + r.Use + ")"
+	case strings.TrimSpace(r.Pattern) == "*":
+		return "any command"
+	}
+	return whole(r.Pattern)
+}
 
 // widenGit adds where results go by the user's own hand, and as whom.
 func (p *Program) widenGit(add func(from, what string), who string, g worker.Git, from string) {

@@ -155,7 +155,7 @@ func (l Layer) BaseText(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer s.close()
-	if v := s.bases.all[name]; v != nil && v.Text > 0 {
+	if v := s.bases.all[path.Clean(name)]; v != nil && v.Text > 0 {
 		return os.ReadFile(s.bases.text(v))
 	}
 	return nil, fmt.Errorf("%q: %w", name, fs.ErrNotExist)
@@ -285,8 +285,9 @@ func (k *store) real(name string) (unix.Stat_t, Kind, error) {
 func (k *keeper) note(t thing) {
 	t.met = true
 	if t.Kind == Folder && !t.Open {
-		for _, in := range k.bases.below(t.name) {
-			in.met = true // a clash in what was deleted
+		for _, in := range k.bases.below(t.name) { // clashes in what was deleted
+			_, was, err := k.real(in.Path)
+			in.met = err != nil || was != Nothing || t.kind == Folder
 		}
 	}
 	if !t.noted && !k.still {
@@ -348,6 +349,9 @@ func (k *keeper) covered(name string, s source) error {
 	if v == nil {
 		v = k.derive(thing{name: name, low: low, was: was}, s)
 	}
+	if v.Kind == Nothing && !v.Unknown {
+		return nil // nor was it there before
+	}
 	k.list = append(k.list, Change{Path: name, Op: Delete, Was: was, Clash: !k.at(v, low, was)})
 	return nil
 }
@@ -386,9 +390,9 @@ func (k *keeper) single(t thing) (stays bool, err error) {
 	if t.landed {
 		t.version, t.noted = k.derive(t, source{from: theRealOne, at: k.now}), false
 	}
-	if loose := !k.judge && (t.Loose || t.st.Ctim.Nano() >= k.since); loose != t.Loose {
+	if now := t.st.Ctim.Nano(); k.tidy && t.kind == File && t.Looked != now {
 		v := *t.version
-		v.Loose, t.version = loose, &v
+		v.Looked, t.version = now, &v
 	}
 	k.note(t)
 	if !k.tell {

@@ -232,6 +232,7 @@ func TestStanding(t *testing.T) {
 		{"~mkdir x; mv x n; echo x > n/x|!mkdir n; echo y > n/y", "create n/x file"},
 		{"~echo x > sub/n; rm sub/c|!rm -r sub", "create sub folder!, create sub/n file!"},
 		{"~rm sub/c|!rm -r sub", ""},
+		{"~echo x > sub/n|!echo y > sub/n|~rm -r sub; mkdir sub", "delete sub/c, delete sub/deep"},
 		{"~echo x > n|!mkdir n; echo y > n/y|~rm n; mkdir n|>true", ""},
 		{"~echo x > n|!mkdir n; echo y > n/y|~rm n; mkdir n; echo x > n/x|>true", "create n/x file"},
 		{"!head -c 2000000 /dev/zero > large|~touch large|~true|>true|!echo y > large", ""},
@@ -767,7 +768,7 @@ func TestKeepAgain(t *testing.T) {
 // TestKeptKilled kills what puts a layer in order, settles what has landed, and
 // discards, at any moment: when it is done again all is as if nothing had happened.
 func TestKeptKilled(t *testing.T) {
-	const files, kills = 100, 15
+	const files, kills = 100, 10
 	middle := 0
 	for _, do := range []string{"record", "settle", "discard"} {
 		took := time.Hour
@@ -945,4 +946,47 @@ func TestKeptElsewhere(t *testing.T) {
 		t.Errorf("seen\n%s\nwant\n%s", got, seen)
 	}
 	b.unmount()
+}
+
+// TestKeptBusy: while a command is at work it can be told and recorded what it has
+// changed, and some of it picked; in the end all lands as it left it.
+func TestKeptBusy(t *testing.T) {
+	b := newKept(t)
+	check(t, b.Stamp())
+	cmd := exec.Command("sh", "-c", `i=0; while [ $i -lt 30 ]; do
+mkdir -p n$i/m; echo x > n$i/m/f; mv n$i o$i; rm -rf n$((i-3)) o$((i-2)); echo $i > a; rm -rf sub; mkdir -p sub/deep; echo $i > sub/deep/d; ln -sfn $i link; mv sub/deep/d b; rm -f many/$((i%5)); mkfifo p$i; i=$((i+1)); done 2>/dev/null; :`)
+	cmd.Dir = b.Seen()
+	check(t, cmd.Start())
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for busy := true; busy; {
+		select {
+		case err := <-done:
+			check(t, err)
+			busy = false
+		default:
+		}
+		check(t, b.Record(false))
+		list, err := b.Standing()
+		check(t, err)
+		for _, c := range list {
+			if c.Clash {
+				t.Errorf("%s %s is a clash", c.Op, c.Path)
+			}
+		}
+		if _, _, err := b.Usage(); err != nil {
+			t.Error(err)
+		}
+		if len(list) > 0 {
+			b.pick(picksOf(list[rand.IntN(len(list)):])...) // it may be gone
+		}
+	}
+	check(t, b.Record(true))
+	list, err := b.Standing()
+	check(t, err)
+	check(t, b.pickAndLand(picksOf(list)...))
+	run(t, b.Seen(), "rm -f p*")
+	if got, want := look(t, b.Folder), b.view(); got != want {
+		t.Errorf("landed\n%s\nwant\n%s", got, want)
+	}
 }

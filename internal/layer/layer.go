@@ -6,6 +6,9 @@
 // the real folder, all of it or nothing, and keeps what was there before, so that
 // Undo can bring it back. What a crash interrupts Recover carries on.
 //
+// A layer may also be kept for a whole session, over a folder that the user goes on
+// to change: Record, Standing, Pick, Settle and Discard are for those.
+//
 // It knows files and nothing of policies: what may land is decided before.
 package layer
 

@@ -233,14 +233,19 @@ func (m *model) session(now shape) {
 		switch {
 		case ok && before.folder(name) && real.kind == layer.Folder && !now.folder(name):
 			// It was a folder of both, with another mode.
-			base.unknown = base.unknown || base.kind != layer.Folder || base.mode != real.mode
+			base.unknown = base.unknown || base.kind != layer.Folder
+			mode := base.mode
 			base.item, base.open = real, false
+			base.mode = mode
 		case ok && !before.folder(name) && real.kind == layer.Folder && now.folder(name):
 			base.open = true
 		case ok:
 		default:
 			base = origin{item: real, open: now.folder(name) && real.kind == layer.Folder}
 			above, deleted := m.bases[dir]
+			if deleted && above.unknown && !m.real.folder(dir) {
+				base.unknown = true
+			}
 			if real.kind == layer.Nothing && !before.folder(dir) && m.real.folder(dir) && deleted {
 				// It may have been in the folder, and gone since.
 				if _, noted := own[dir]; above.kind == layer.Folder {
@@ -281,7 +286,7 @@ func (m *model) clash(name string) bool {
 		return false
 	case real.kind == layer.Folder && m.own[name].kind == layer.Folder:
 		return base.mode != real.mode
-	case base.ctime != real.ctime:
+	case base.ctime != real.ctime || real.kind == layer.Folder && base.mode != real.mode:
 		return true
 	}
 	if real.kind == layer.Folder {

@@ -46,14 +46,14 @@ func (l Layer) Usage() (files int, size int64, err error) {
 			continue // it has gone
 		}
 		if err != nil {
-			return files, size, err
+			return files, size, nil // this one has gone: it is what was seen
 		}
 		at.Close()
 		at = os.NewFile(uintptr(fd), next)
 		if next == ".." {
 			var st unix.Stat_t
 			if err := unix.Fstat(fd, &st); err != nil || st.Ino != way[len(way)-1].ino {
-				return files, size, err // folders were moved meanwhile: this is what was seen
+				return files, size, err // it was moved
 			}
 			continue
 		}
@@ -81,6 +81,9 @@ func count(at *os.File) (now level, err error) {
 	}
 	now.ino = st.Ino
 	names, err := at.Readdirnames(-1)
+	if errors.Is(err, unix.ENOENT) {
+		err = nil // it has gone
+	}
 	for _, name := range names {
 		if unix.Fstatat(int(at.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue // it has gone

@@ -29,8 +29,8 @@ type version struct {
 	Open bool  `json:",omitempty"`
 	At   int64 `json:",omitempty"`
 
-	// Loose says that nobody has looked yet whether what is in the layer is a change.
-	Loose bool `json:",omitempty"`
+	// Looked is the time of the file in the layer that was found to be a change.
+	Looked int64 `json:",omitempty"`
 
 	Gone bool `json:",omitempty"` // of a line: there is none any more
 
@@ -198,7 +198,7 @@ func (k *keeper) idle(t thing) (bool, error) {
 				return same, err
 			}
 		}
-		looked := is && t.noted && !t.Loose && t.st.Ctim.Nano() < k.since && !t.landed
+		looked := is && t.Looked == t.st.Ctim.Nano() && !t.landed
 		if k.tell || looked || t.was != File || bits(t.st) != bits(t.low) {
 			return false, nil // who tells will look
 		}

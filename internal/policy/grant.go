@@ -149,14 +149,36 @@ type ShellLayer struct {
 	From    string
 }
 
-// A ShellRule gives commands that match a pattern a consent.
+// A ShellRule gives commands that match a pattern, or that are in a ready-made
+// set, a consent.
 type ShellRule struct {
 	Pattern string
+	Use     string // the set, in place of a pattern
 	Consent Consent
 	From    string
 }
 
 // With returns the shell rules with one more layer.
 func (s Shell) With(l ShellLayer) Shell { return Shell{append(slices.Clip(s.Layers), l)} }
+
+// Most returns the most consent that any command can get, where without rules it
+// has so much, by a rule or by default.
+func (s Shell) Most(without Consent, byDefault bool) Consent {
+	ceiling, raised := PreApproved, false
+	for _, l := range s.Layers {
+		most := l.Default
+		for _, r := range l.Rules {
+			most = max(most, r.Consent)
+		}
+		raised = raised || most == PreApproved
+		if !l.Silent {
+			ceiling = min(ceiling, most)
+		}
+	}
+	if raised && byDefault && without > Blocked {
+		without = PreApproved
+	}
+	return min(without, ceiling)
+}
 
 func (s Shell) meet(t Shell) Shell { return Shell{slices.Concat(s.Layers, t.Layers)} }

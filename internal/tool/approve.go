@@ -33,8 +33,10 @@ type Request struct {
 	// where a rule says so.
 	Effects []policy.Effect `json:"effects"`
 	Asks    []policy.Effect `json:"asks"`
-	// Rule is the place of the rule that asks; "" for a default.
+	// Rule is the place of the rule that asks; "" for a default. Why says what it
+	// asks for, where that is not plain.
 	Rule    string   `json:"rule,omitempty"`
+	Why     string   `json:"why,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
 	// Problem says why the changes are not known.
 	Problem string `json:"problem,omitempty"`

@@ -202,6 +202,9 @@ func (p *pass) planned(call Call) (err error) {
 
 // decide asks the grant. What it blocks nobody can allow.
 func (p *pass) decide(call Call) error {
+	for _, rule := range p.plan.Rules {
+		p.Grant.Consent = p.Grant.Consent.With(rule)
+	}
 	p.decision = p.Judge(p.plan.now()...)
 	if consent, rule := p.use(p.tool); consent < p.decision.Consent {
 		p.decision = policy.Decision{Consent: consent, Effect: p.itself(), Rule: rule}
@@ -342,7 +345,7 @@ func (p *pass) nothing() string {
 // request is the call as an approver sees it.
 func (p *pass) request() Request {
 	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: p.args, Effects: p.plan.now(),
-		Rule: p.decision.Rule.From, Changes: p.prepared.Changes, Clears: p.tool.Asks}
+		Rule: p.decision.Rule.From, Why: p.plan.Why, Changes: p.prepared.Changes, Clears: p.tool.Asks}
 	for _, e := range p.plan.now() {
 		if p.asks() && e.Verb != policy.Read || p.Judge(e).Consent < policy.PreApproved {
 			r.Asks = append(r.Asks, e)

@@ -31,6 +31,10 @@ func (g Gate) Consent(t Tool) policy.Consent {
 		for _, name := range g.candidates(verb) {
 			most = max(most, g.Judge(policy.Effect{Verb: verb, Target: name}).Consent)
 		}
+		if verb == policy.Run {
+			_, rule := g.Grant.Consent.Of(policy.Effect{Verb: verb, Target: "*"})
+			most = g.Grant.Shell.Most(most, rule.Target == "")
+		}
 		least = min(least, most)
 	}
 	return least

@@ -16,6 +16,12 @@ type Plan struct {
 	// Asks is true of a plan that nobody's rule lets pass without consent to this
 	// very call.
 	Asks bool
+	// Rules are what the grant says of effects that only the tool understands, such
+	// as to run a command. Each counts as a layer of the grant's consent: it may go
+	// below what is written, and above a default only.
+	Rules []policy.Rule
+	// Why says what the rules ask for, where that is not plain.
+	Why string
 	// Later is true where changes of files are declared as what it may come to, and
 	// are decided about when they are known, as a Landing.
 	Later bool

@@ -101,6 +101,11 @@ func (r *reader) toolRule(top conf.Node, f conf.Field) {
 				r.twice(f.Key, where, "toolsets."+rule.like)
 			}
 		}
+		if layer := r.w.Shell; ok && rule.verb == policy.Run && consent > policy.Blocked && layer != nil && layer.Silent {
+			// It is for what the rules beside it say nothing of.
+			layer.Default, layer.Silent, layer.From = consent, false, f.Key.Place.String()
+			return
+		}
 		if ok {
 			r.consent(f, rule.verb, rule.target, consent)
 			if rule.also != policy.Nothing && (consent == policy.Blocked || consent == policy.Ask && rule.askToo) {

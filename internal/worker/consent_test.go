@@ -56,6 +56,12 @@ func TestShell(t *testing.T) {
 		{"shell_default: {approval_required: false}", "else preApproved"},
 		{"shell_rules: [{pattern: b, allowed: false}, {pattern: a, approval: ask}]\nshell_default: {approval: ask}", "b blocked, a ask, else ask"},
 		{"toolsets: {shell: {default: {approval: ask}}}\nshell_rules: [{pattern: ls, allowed: false}]", "ls blocked, else ask"},
+		{"shell_rules: [{pattern: ls, approval: preApproved}]\ntool_rules: {shell: {approval_required: true}}", "ls preApproved, else ask"},
+		{"shell_rules: [{pattern: ls, approval: preApproved}]\ntool_rules: {shell: {allowed: false}}", "ls preApproved"},
+		{"toolsets: {shell: {rules: [{use: read_only}, {use: build, match: [make all, go test ./...], not_match: [rm x]}]}}", "<read_only> preApproved, <build> preApproved"},
+		{"shell_rules: [{use: read_only, match: [ls | wc -l]}]", "<read_only> preApproved"},
+		{"shell_rules: [{pattern: rm -rf, allowed: false, match: ['rm -fr x', 'ls; sudo rm -r x -f'], not_match: [rm x, 'rm $x']}]", "rm -rf blocked"},
+		{"shell_rules: [{pattern: git log, approval: preApproved, match: [git log -p], not_match: [git log --output=x, 'git log; ls', X=1 git log]}]", "git log preApproved"},
 	} {
 		layer := parse(t, c.text).Shell
 		if layer == nil {
@@ -64,7 +70,11 @@ func TestShell(t *testing.T) {
 		}
 		var got []string
 		for _, r := range layer.Rules {
-			got = append(got, r.Pattern+" "+r.Consent.String())
+			name := r.Pattern
+			if r.Use != "" {
+				name = "<" + r.Use + ">"
+			}
+			got = append(got, name+" "+r.Consent.String())
 		}
 		if !layer.Silent {
 			got = append(got, "else "+layer.Default.String())

@@ -198,7 +198,7 @@ Go.`)
 	check("mcp", mcp.Config.Kind.String(), "a map")
 	check("workers", strings.Join(w.Workers.Names(), " "), "a b")
 	check("calls", w.Calls()[0].Place.String()+" "+w.Calls()[0].Text, "w.worker:19 b")
-	if got, want := w.Shell, (policy.ShellLayer{Default: policy.Ask, From: "w.worker:10", Rules: []policy.ShellRule{
+	if got, want := w.Shell, (policy.ShellLayer{Default: policy.Ask, From: "w.worker:12", Rules: []policy.ShellRule{
 		{Pattern: "git status", Consent: policy.PreApproved, From: "w.worker:10"},
 		{Pattern: "rm", Consent: policy.Blocked, From: "w.worker:11"},
 	}}); got == nil || got.Default != want.Default || got.Silent || got.From != want.From || !slices.Equal(got.Rules, want.Rules) {

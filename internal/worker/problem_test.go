@@ -112,6 +112,21 @@ func TestProblems(t *testing.T) {
 		{"toolsets: {shell: {rules: [{approval: ask}]}}", []string{`1:28: shell rule: pattern ""; write the words that the command begins with`}},
 		{`toolsets: {shell: {rules: [{pattern: "a\nb", approval: ask}]}}`, []string{`1:38: shell rule: pattern "a\nb";`}},
 		{"toolsets: {shell: {rules: [{pattern: ls, allowed: true}]}}", []string{`1:28: shell rule: no consent`, `1:42: unknown key "allowed" in toolsets.shell.rules`}},
+		{"toolsets: {shell: {rules: [{use: readonly}]}}", []string{`1:34: toolsets.shell.rules.use: readonly; it is read_only | build; did you mean read_only?`}},
+		{"toolsets: {shell: {rules: [{use: build, pattern: ls}]}}", []string{`1:41: shell rule: pattern beside use;`}},
+		{"toolsets: {shell: {rules: [{use: build, approval: ask}]}}", []string{`1:41: shell rule: approval beside use; a ready-made set is what goes ahead unasked`}},
+		{"shell_rules: [{pattern: git log | cat, allowed: false}]", []string{`1:25: shell rule: pattern git log | cat; a pattern is the words of one command`}},
+		{"shell_rules: [{pattern: timeout 5 ls, approval: preApproved}]", []string{`1:25: shell rule: pattern timeout 5 ls; timeout is looked through: name the commands that it may run`}},
+		{"shell_rules: [{pattern: sudo, approval: preApproved}]", []string{`1:25: shell rule: pattern sudo; sudo is never understood`}},
+		{"shell_rules: [{pattern: git log, approval: preApproved, match: [git log -p, git logs]}]", []string{
+			`1:77: shell rule: match git logs: it does not match; git logs is another command`}},
+		{"shell_rules: [{pattern: git log, approval: preApproved, match: ['git log --output=x', 'git log; $x']}]", []string{
+			`1:65: shell rule: match git log --output=x: it does not match; git log --output=x: --output makes it another command`,
+			`1:87: shell rule: match git log; $x: it does not match; $x: what it runs is not known before it runs`}},
+		{"shell_rules: [{pattern: rm, allowed: false, not_match: ['ls; timeout 5 rm x']}]", []string{
+			`1:57: shell rule: not_match ls; timeout 5 rm x: it matches; rm x does`}},
+		{"shell_rules: [{use: read_only, not_match: [ls]}]", []string{`1:44: shell rule: not_match ls: it matches; each of its commands does`}},
+		{"shell_rules: [{use: read_only, match: ls}]", []string{`1:39: shell_rules.match: ls; it is a list of texts`}},
 		{"toolsets: {shell: {default: {}}}", []string{`1:29: shell default: no consent;`}},
 		{"toolsets: {shell: {default: ask}}", []string{`1:29: toolsets.shell.default: ask; it is `}},
 		{"toolsets: [workers]", []string{`1:12: toolsets.workers: nobody to call; write allowed_workers: and their names, "*" for all, or [] for none`}},

@@ -1,6 +1,11 @@
 package worker
 
-import "github.com/golem-forge/golem/internal/conf"
+import (
+	"slices"
+
+	"github.com/golem-forge/golem/internal/command"
+	"github.com/golem-forge/golem/internal/conf"
+)
 
 // The limits that hold where attachment_policy says nothing.
 const (
@@ -39,7 +44,7 @@ func Schema() conf.Key {
 		toolRulesKey(),
 		{Name: "shell_rules", Type: conf.Groups, Example: "[{pattern: git status, approval_required: false}]",
 			Doc:  "llm-do's name for `toolsets.shell.rules`.",
-			Keys: append([]conf.Key{patternKey()}, verdictKeys()...)},
+			Keys: slices.Concat([]conf.Key{patternKey(), useKey()}, verdictKeys(), exampleKeys())},
 		{Name: "shell_default", Type: conf.Group, Example: "{approval_required: true}",
 			Doc: "llm-do's name for `toolsets.shell.default`.", Keys: verdictKeys()},
 	}}
@@ -96,8 +101,8 @@ func toolsetsKey() conf.Key {
 				Keys: []conf.Key{
 					{Name: "rules", Type: conf.Groups, Example: "[{pattern: git status, approval: preApproved}]",
 						Doc: "Consent for commands that match a pattern.",
-						Keys: []conf.Key{patternKey(), {Name: "approval", Type: conf.Word, Words: consentWords(),
-							Example: "preApproved", Doc: "What these commands need."}}},
+						Keys: append([]conf.Key{patternKey(), useKey(), {Name: "approval", Type: conf.Word, Words: consentWords(),
+							Example: "preApproved", Doc: "What these commands need."}}, exampleKeys()...)},
 					{Name: "default", Type: conf.Group, Example: "{approval: blocked}",
 						Doc: "Consent for all other commands.",
 						Keys: []conf.Key{{Name: "approval", Type: conf.Word, Words: consentWords(), Default: "ask",
@@ -183,7 +188,21 @@ func approvalKey(doc string) conf.Key {
 }
 
 func patternKey() conf.Key {
-	return conf.Key{Name: "pattern", Type: conf.Text, Example: "git status", Doc: "The words that a command begins with."}
+	return conf.Key{Name: "pattern", Type: conf.Text, Example: "git status",
+		Doc: "The words that a command begins with. `*` is one word, whichever; alone it is for everything."}
+}
+
+func useKey() conf.Key {
+	return conf.Key{Name: "use", Type: conf.Word, Words: command.Sets(), Example: "read_only",
+		Doc: "In place of a pattern, a ready-made set of commands that go ahead: those that only look, or those that build and test."}
+}
+
+// exampleKeys are lines that a rule is held against when it is read.
+func exampleKeys() []conf.Key {
+	return []conf.Key{
+		{Name: "match", Type: conf.Texts, Example: "[git status -s]", Doc: "Lines that the rule matches; an error where it does not."},
+		{Name: "not_match", Type: conf.Texts, Example: "[git status; rm x]", Doc: "Lines that it does not match; an error where it does."},
+	}
 }
 
 // verdictKeys are the two ways to write consent for commands in llm-do's keys.

@@ -2,8 +2,6 @@ package worker
 
 import (
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
@@ -128,62 +126,4 @@ func (r *reader) workers(top conf.Node) {
 // twice refuses an alias that stands beside the key it stands for.
 func (r *reader) twice(at conf.Node, old, modern string) {
 	r.problems.Add(at, old+" beside "+modern, "they say the same; keep "+modern)
-}
-
-// shell reads consent for commands, under either name.
-func (r *reader) shell(top conf.Node) {
-	rules, isRules := top.At("toolsets", "shell", "rules")
-	other, isDefault := top.At("toolsets", "shell", "default")
-	if old, ok := top.At("shell_rules"); ok {
-		if isRules {
-			r.twice(old, "shell_rules", "toolsets.shell.rules")
-		}
-		rules, isRules = old, true
-		r.imply("shell", old.Place, false)
-	}
-	if old, ok := top.At("shell_default"); ok {
-		if isDefault {
-			r.twice(old, "shell_default", "toolsets.shell.default")
-		}
-		other, isDefault = old, true
-		r.imply("shell", old.Place, false)
-	}
-	if !isRules && !isDefault {
-		return
-	}
-	layer := policy.ShellLayer{Silent: true, From: rules.Place.String()}
-	if !isRules {
-		layer.From = other.Place.String()
-	}
-	for _, item := range rules.Items {
-		if rule, ok := r.shellRule(item); ok {
-			layer.Rules = append(layer.Rules, rule)
-		}
-	}
-	if isDefault && other.Kind == conf.Map {
-		if consent, ok := r.verdict(other, "shell default"); ok {
-			layer.Default, layer.Silent = consent, false
-		}
-	}
-	r.w.Shell = &layer
-}
-
-func (r *reader) shellRule(item conf.Node) (policy.ShellRule, bool) {
-	if item.Kind != conf.Map {
-		return policy.ShellRule{}, false
-	}
-	pattern, ok := item.At("pattern")
-	if ok && pattern.Kind != conf.Scalar {
-		return policy.ShellRule{}, false
-	}
-	if strings.TrimSpace(pattern.Text) == "" || strings.ContainsFunc(pattern.Text, unicode.IsControl) {
-		at := pattern
-		if !ok {
-			at = item
-		}
-		r.problems.Add(at, "shell rule: pattern "+shown(pattern.Text), "write the words that the command begins with, on one line: git status")
-		return policy.ShellRule{}, false
-	}
-	consent, ok := r.verdict(item, "shell rule")
-	return policy.ShellRule{Pattern: pattern.Text, Consent: consent, From: item.Place.String()}, ok
 }

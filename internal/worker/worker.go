@@ -46,6 +46,7 @@ type reader struct {
 	file     string
 	problems conf.Problems
 	w        *Worker
+	checked  int // lines that rules were held against
 }
 
 // Parse reads a worker file: YAML front matter between two lines of ---, with

@@ -269,8 +269,8 @@ var hostile = []string{
 func TestHostile(t *testing.T) {
 	p := play{}
 	for _, text := range append([]string{"harmless"}, hostile...) {
-		effects := []policy.Effect{{Verb: policy.Write, Target: "/" + text}, {Verb: policy.Run, Target: text}}
-		r := tool.Request{Digest: text, Same: text, Workers: []string{text, text}, Tool: text, Args: []byte(text), Effects: effects, Asks: effects[1:], Rule: text, Problem: text,
+		effects := []policy.Effect{{Verb: policy.Write, Target: "/" + text}, {Verb: policy.Run, Target: "$x " + text}}
+		r := tool.Request{Digest: text, Same: text, Workers: []string{text, text}, Tool: text, Args: []byte(text), Effects: effects, Asks: effects[1:], Rule: text, Why: text, Problem: text,
 			Changes: []tool.Change{{Path: text, Op: tool.Move, To: text, About: text}, {Path: "/d", Op: tool.Update}, {Path: text, Op: tool.Op(text)}}}
 		p.Scenes = append(p.Scenes, scene{Request: r})
 		// In a diff a line end is one.

@@ -47,6 +47,9 @@ func newSheet(r tool.Request, most int) *sheet {
 		asks = "asked by " + s.name(r.Rule)
 	}
 	s.head = append(s.head, row{about, "tool " + s.name(r.Tool) + ", called by " + caller(r.Origin) + "; " + asks})
+	if r.Why != "" {
+		s.head = append(s.head, row{about, "because of " + s.line(r.Why)})
+	}
 	s.effects(r)
 	s.changes(r)
 	s.arguments(r)

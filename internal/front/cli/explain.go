@@ -10,8 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/command"
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -35,10 +37,10 @@ func (f *opFlag) Type() string { return strings.Join(forge.Operations(), "|") }
 
 func newExplain() *cobra.Command {
 	op := &opFlag{"read"}
-	worker := ""
+	worker, line := "", ""
 	cmd := &cobra.Command{
-		Use:   "explain PATH",
-		Short: "Say whether a worker may use a file here, and what decides it",
+		Use:   "explain PATH | -- CMD…",
+		Short: "Say whether a worker may use a file here or run a command, and what decides it",
 		Long: `Say whether a worker may read, write or delete PATH, and what decides it: the
 mount, a link and where it leads, a protected name, the file itself, what the
 worker and its callers declare, and the approval that is needed.
@@ -48,18 +50,38 @@ mounts; and where there is neither, about the current folder at /, read-only.
 The sandbox that a worker would get is asked about the real folders. No file's
 content is read, and nothing is changed.
 
+With -- and a command, or --command and a line of bash, it is about running that:
+the commands that the line runs, what was looked through and what is not
+understood, the rule for each with its file and line, the files that its
+redirections write, and the verdict. Nothing is run. One word behind -- is a line,
+several are the words of one command.
+
 Exit code 0 is yes, 3 is no.`,
 		Example: `  golem explain /notes.md
   golem explain /out/summary.md --op write --worker summarise
   golem explain /in/paper.txt --op write --mount ./papers:/in:ro --mount ./results:/out
-  golem explain /src/.git/config --op write --root .:rw --json`,
-		Args: explainArgs,
+  golem explain /src/.git/config --op write --root .:rw --json
+  golem explain -- git push origin main
+  golem explain --command 'ls | xargs rm'`,
 	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error { return explainArgs(cmd, args, line) }
 	flags := addProgramFlags(cmd)
 	cmd.Flags().Var(op, "op", "what the worker would do")
 	cmd.Flags().StringVar(&worker, "worker", "", "the worker, in place of the entry worker")
+	cmd.Flags().StringVar(&line, "command", "", "a command line, in place of a path")
 	mounts := addMountFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("command") || cmd.ArgsLenAtDash() >= 0 {
+			if cmd.Flags().Changed("op") || len(*mounts) > 0 {
+				return usageError("--op, --root and --mount are about paths; they do not go with a command")
+			}
+			if len(args) == 1 {
+				line = args[0]
+			} else if len(args) > 1 {
+				line = command.Quote(args)
+			}
+			return explainCommand(cmd, flags, line, worker)
+		}
 		a, err := explain(cmd.Context(), flags, *mounts, op.op, args[0], worker)
 		if err != nil {
 			return err
@@ -110,17 +132,87 @@ func onlyExcess(err error) bool {
 	})
 }
 
-// explainArgs wants one path. What follows "--" is kept for commands.
-func explainArgs(cmd *cobra.Command, args []string) error {
+// explainArgs wants one path, or a command.
+func explainArgs(cmd *cobra.Command, args []string, line string) error {
+	dash := cmd.ArgsLenAtDash()
 	switch {
-	case cmd.ArgsLenAtDash() >= 0:
-		return usageError("explaining a command is not in this version; a path goes before --")
+	case dash > 0 || cmd.Flags().Changed("command") && len(args) > 0:
+		return usageError("a path or a command, not both; a command goes behind --, or is --command")
+	case dash == 0 && len(args) == 0, cmd.Flags().Changed("command") && strings.TrimSpace(line) == "":
+		return usageError("explain which command? golem explain -- git status")
+	case dash == 0 || cmd.Flags().Changed("command"):
+		return nil
 	case len(args) == 0:
-		return usageError("explain what? golem explain PATH, such as /notes.md")
+		return usageError("explain what? golem explain PATH, such as /notes.md, or golem explain -- CMD")
 	case len(args) > 1:
-		return usagef("explain takes one path, got %d: %s is too many", len(args), sandbox.Shown(args[1]))
+		return usagef("explain takes one path, got %d: %s is too many; a command goes behind --", len(args), sandbox.Shown(args[1]))
 	}
 	return nil
+}
+
+// explainCommand says whether a worker may run a line.
+func explainCommand(cmd *cobra.Command, flags *programFlags, line, worker string) error {
+	p, err := flags.load()
+	if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
+		return err
+	}
+	a, err := p.ExplainCommand(cmd.Context(), line, worker)
+	if err != nil {
+		return err
+	}
+	if wantsJSON(cmd) {
+		err = printJSON(cmd.OutOrStdout(), a)
+	} else {
+		printCommand(cmd.OutOrStdout(), a)
+	}
+	if err == nil && !a.Allowed {
+		err = exit(exitDenied)
+	}
+	return err
+}
+
+// printCommand says the answer, then each part on a line.
+func printCommand(w io.Writer, a forge.CommandAnswer) {
+	word := "no"
+	switch {
+	case a.Allowed && a.Consent == "ask":
+		word = "yes, if you say so"
+	case a.Allowed:
+		word = "yes"
+	}
+	fmt.Fprintf(w, "%s: %s\n", word, a.Reason)
+	var rows [][]string
+	for _, p := range append(a.Parts, a.Writes...) {
+		kind := p.Kind
+		if kind == "unknown" {
+			kind = "not understood"
+		}
+		rows = append(rows, []string{kind, visible.Cut(p.Text, 60), p.Consent, p.From, strings.Join(aboutPart(p), "; ")})
+	}
+	printColumns(w, rows)
+	if !a.Allowed {
+		fmt.Fprintf(w, "a worker is told: %s\n", a.Error.Message)
+	}
+}
+
+// aboutPart says of a part which rule it is, how it is reached, and why.
+func aboutPart(p forge.CommandPart) []string {
+	var list []string
+	if p.Rule != "" && p.Rule != "default" {
+		list = append(list, "rule "+p.Rule)
+	}
+	for _, way := range p.Via {
+		switch {
+		case strings.HasSuffix(way, ")") || strings.HasSuffix(way, "`"):
+			list = append(list, "in "+way)
+		case way != "|" && way != "|&" && way != "&&" && way != "||":
+			list = append(list, "run by "+way)
+		}
+	}
+	if p.Why != "" {
+		list = append(list, p.Why)
+	}
+	return list
 }
 
 // print says the answer, then each fact on a line, then what is allowed.

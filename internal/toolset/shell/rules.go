@@ -1,52 +1,43 @@
 package shell
 
 import (
-	"slices"
-	"strings"
-
+	"github.com/golem-forge/golem/internal/command"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// blocked returns an error if a rule blocks a command. A rule matches a command
-// that begins with its words. Only a command of plain words is understood; of
-// any other a layer that blocks what it does not name blocks it, and one that
-// names what it blocks leaves it to who is asked. Rules save questions, and are
-// not the boundary.
-func blocked(rules policy.Shell, command string) error {
-	words, plain := split(command)
-	for _, layer := range rules.Layers {
-		consent, from := layer.Default, layer.From
-		if layer.Silent {
-			consent = policy.Ask
-		}
-		longest := 0
-		for _, r := range layer.Rules {
-			pattern := strings.Fields(r.Pattern)
-			if !plain || len(pattern) > len(words) || !slices.Equal(pattern, words[:len(pattern)]) {
-				continue
-			}
-			if n := len(pattern); n > longest || n == longest && r.Consent < consent {
-				longest, consent, from = n, r.Consent, r.From
-			}
-		}
-		if consent > policy.Blocked {
-			continue
-		}
-		hint := "a rule (" + from + ") blocks it, and no approval changes that"
-		if !plain {
-			hint += "; a command of plain words, without quotes, pipes or variables, can be held against the rules"
-		}
-		return &sandbox.Error{Op: "run", Path: command, Code: "blocked", Hint: hint}
+// judge holds a command line against the rules for commands. An error is that
+// they block it; else it returns what they are to the grant, and why they ask.
+func judge(rules command.Rules, line string) (said []policy.Rule, why string, err error) {
+	j := rules.Judge(line)
+	at := j.Decides()
+	if at < 0 {
+		return nil, "", nil
 	}
-	return nil
-}
-
-// split returns the words of a command, and whether they are all that it is.
-func split(command string) (words []string, plain bool) {
-	special := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(" -_./:,+@%", r))
+	v, part := j.Verdicts[at], visible.Line(j.Parts[at].Text, 200)
+	if v.Said && v.Consent == policy.Blocked {
+		hint := "a rule (" + v.Rule.From + ") blocks it, and no approval changes that"
+		if part != visible.Line(line, 200) {
+			hint = part + ": " + hint
+		}
+		if v.Why != "" {
+			hint += "; " + visible.Line(v.Why, 200)
+		}
+		return nil, "", &sandbox.Error{Op: "run", Path: line, Code: "blocked", Hint: hint}
 	}
-	words = strings.Fields(command)
-	return words, len(words) > 0 && !strings.ContainsFunc(command, special)
+	if rule, ok := j.Consent(); ok {
+		rule.Target = line
+		said = []policy.Rule{rule}
+	}
+	switch {
+	case v.Said && v.Consent == policy.PreApproved:
+	case v.Why != "":
+		why = part + ": " + visible.Line(v.Why, 200)
+	case v.Said:
+		why = part
+	case j.Ruled:
+		why = part + ": no rule speaks of it"
+	}
+	return said, why, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/command"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
@@ -31,6 +32,7 @@ type args struct {
 
 // Tools returns the shell tool. Without a runner it can only be looked at.
 func Tools(r Runner, rules policy.Shell) []tool.Tool {
+	judged := command.NewRules(rules)
 	about := tool.Tool{Name: "shell", Toolset: "shell", Mode: policy.Both, Verbs: []policy.Verb{policy.Run},
 		Description: "Run a command line in a sandbox. Use relative paths: the folder it begins in is the tree's top, where there is one. " +
 			"There is no input and no terminal; what it leaves running is ended. Its exit code is in the answer."}
@@ -38,7 +40,8 @@ func Tools(r Runner, rules policy.Shell) []tool.Tool {
 		if err := check(a); err != nil {
 			return tool.Plan{}, err
 		}
-		if err := blocked(rules, a.Command); err != nil {
+		said, why, err := judge(judged, a.Command)
+		if err != nil {
 			return tool.Plan{}, err
 		}
 		effects := names.Commands()
@@ -77,7 +80,7 @@ func Tools(r Runner, rules policy.Shell) []tool.Tool {
 		prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { return tool.Ready(run), r.Able() }
 		plan := tool.Changing(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...)
 		// What is written directly cannot be taken back, and is not known before.
-		plan.Later, plan.Asks = layered, !layered
+		plan.Later, plan.Asks, plan.Rules, plan.Why = layered, !layered, said, why
 		return plan, nil
 	})}
 }

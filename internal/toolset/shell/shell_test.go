@@ -203,39 +203,76 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// Rules block; they never open.
+// Rules decide whether a command is asked about, and what they block is refused.
+// Which rule matches what is tested where they are.
 func TestRules(t *testing.T) {
-	layer := func(other policy.Consent, silent bool, rules ...policy.ShellRule) policy.ShellLayer {
-		return policy.ShellLayer{Rules: rules, Default: other, Silent: silent, From: "w:1"}
+	rule := func(consent policy.Consent, pattern string) policy.ShellRule {
+		return policy.ShellRule{Pattern: pattern, Consent: consent, From: "w:" + pattern}
 	}
-	rm := policy.ShellRule{Pattern: "rm", Consent: policy.Blocked, From: "w:2"}
-	rmTemp := policy.ShellRule{Pattern: "rm  temp", Consent: policy.Ask, From: "w:3"}
-	git := policy.ShellRule{Pattern: "git status", Consent: policy.PreApproved, From: "w:4"}
-	tests := []struct {
+	layer := policy.ShellLayer{Silent: true, From: "w:1", Rules: []policy.ShellRule{
+		rule(policy.Blocked, "rm"), rule(policy.Ask, "git push"), rule(policy.PreApproved, "git"), {Use: "read_only", Consent: policy.PreApproved, From: "w:set"}}}
+	strict := policy.ShellLayer{From: "w:9", Default: policy.Blocked, Rules: layer.Rules}
+	asks := policy.Rule{Verb: policy.Run, Target: "*", Consent: policy.Ask, From: "p:1"}
+	passes := policy.Rule{Verb: policy.Run, Target: "*", Consent: policy.PreApproved, From: "p:2"}
+	never := policy.Rule{Verb: policy.Run, Target: "*", Consent: policy.Blocked, From: "p:3"}
+	for _, test := range []struct {
 		layers  []policy.ShellLayer
+		rules   []policy.Rule
 		command string
-		from    string // of the rule that blocks
+		want    string // passes, asks with rule and why, or blocked with the hint's beginning
 	}{
-		{nil, "rm -rf x", ""},
-		{[]policy.ShellLayer{layer(0, true, rm)}, "rm -rf x", "w:2"},
-		{[]policy.ShellLayer{layer(0, true, rm)}, " rm ", "w:2"},
-		{[]policy.ShellLayer{layer(0, true, rm)}, "rmdir x", ""},
-		{[]policy.ShellLayer{layer(0, true, rm, rmTemp)}, "rm temp a", ""},
-		{[]policy.ShellLayer{layer(0, true, rmTemp, rm)}, "rm other", "w:2"},
-		{[]policy.ShellLayer{layer(0, true, rm, policy.ShellRule{Pattern: "rm", Consent: policy.PreApproved})}, "rm x", "w:2"},
-		{[]policy.ShellLayer{layer(0, true, rm)}, "true; rm x", ""}, // not understood: who is asked decides
-		{[]policy.ShellLayer{layer(policy.Blocked, false, git)}, "git status -s", ""},
-		{[]policy.ShellLayer{layer(policy.Blocked, false, git)}, "git push", "w:1"},
-		{[]policy.ShellLayer{layer(policy.Blocked, false, git)}, "git status; rm x", "w:1"},
-		{[]policy.ShellLayer{layer(policy.Blocked, false, git)}, "git status\nrm x", "w:1"},
-		{[]policy.ShellLayer{layer(policy.Blocked, false, git)}, "git status `rm x`", "w:1"},
-		{[]policy.ShellLayer{layer(policy.Blocked, false, git)}, "git status >x", "w:1"},
-		{[]policy.ShellLayer{layer(policy.PreApproved, false), layer(policy.Blocked, false)}, "ls", "w:1"},
+		{nil, nil, "ls", "asks"},
+		{[]policy.ShellLayer{layer}, nil, "git status | wc -l", "passes"},
+		{[]policy.ShellLayer{layer}, nil, "git push; ls", "asks w:git push git push"},
+		{[]policy.ShellLayer{layer}, nil, "ls; curl x", "asks curl x: no rule speaks of it"},
+		{[]policy.ShellLayer{layer}, nil, "ls; sort -o x y", "asks sort -o x y: -o makes it another command"},
+		{[]policy.ShellLayer{layer}, nil, "X=1 ls", "asks X=1 ls: X is set for it"},
+		{[]policy.ShellLayer{layer}, nil, "$x", "asks w:rm $x: what it runs is not known before it runs; it could be rm"},
+		{[]policy.ShellLayer{layer}, nil, "ls >/out/x", "passes"}, // what it writes is decided when it has
+		{[]policy.ShellLayer{layer}, nil, "rm x", "blocked a rule (w:rm) blocks it, and no approval changes that"},
+		{[]policy.ShellLayer{layer}, nil, "ls; sh -c 'rm x'", "blocked rm x: a rule (w:rm) blocks it"},
+		{[]policy.ShellLayer{strict}, nil, "curl x", "blocked a rule (w:9) blocks it"},
+		{[]policy.ShellLayer{strict}, nil, "ls; $x", "blocked $x: a rule (w:9) blocks it, and no approval changes that; what it runs is not known"},
+		{[]policy.ShellLayer{layer}, []policy.Rule{asks}, "ls", "asks p:1"},
+		{[]policy.ShellLayer{layer}, []policy.Rule{passes}, "curl x", "passes"},
+		{[]policy.ShellLayer{layer}, []policy.Rule{passes}, "git push", "asks w:git push git push"},
+		{[]policy.ShellLayer{layer}, []policy.Rule{passes}, "rm x", "blocked"},
+		{[]policy.ShellLayer{layer}, []policy.Rule{never}, "ls", "blocked a rule (p:3) blocks it"},
+		{[]policy.ShellLayer{layer, {Default: policy.Ask, From: "w:7"}}, nil, "ls", "asks w:7 ls"},
+	} {
+		w := newWorld(t, zones(), test.rules...)
+		w.runner.layered = true
+		w.Tools = Tools(w.runner, policy.Shell{Layers: test.layers})
+		r := w.run(t, args{Command: test.command})
+		got := "passes"
+		switch {
+		case len(w.asked.list) > 0:
+			got = strings.Join(strings.Fields("asks "+w.asked.list[0].Rule+" "+w.asked.list[0].Why), " ")
+		case !r.OK():
+			got = string(r.Err.Code) + " " + r.Err.Hint
+		}
+		if ran := len(w.runner.command) > 0; ran != (r.OK()) || got != test.want && !(strings.HasPrefix(test.want, "blocked") && strings.HasPrefix(got, test.want)) {
+			t.Errorf("%q: got %s, want %s; ran %v", test.command, got, test.want, ran)
+		}
 	}
-	for _, test := range tests {
-		err := blocked(policy.Shell{Layers: test.layers}, test.command)
-		if (err != nil) != (test.from != "") || err != nil && (!strings.Contains(err.Error(), "("+test.from+")") || sandbox.CodeOf(err) != "blocked") {
-			t.Errorf("%q: got %v, want blocked by %q", test.command, err, test.from)
+}
+
+// The tool is offered where a rule lets any command happen.
+func TestOffered(t *testing.T) {
+	w := newWorld(t, zones())
+	for _, test := range []struct {
+		layers []policy.ShellLayer
+		want   policy.Consent
+	}{
+		{nil, policy.Ask},
+		{[]policy.ShellLayer{{Default: policy.Blocked}}, policy.Blocked},
+		{[]policy.ShellLayer{{Default: policy.Blocked, Rules: []policy.ShellRule{{Pattern: "ls", Consent: policy.PreApproved}}}}, policy.PreApproved},
+		{[]policy.ShellLayer{{Silent: true, Rules: []policy.ShellRule{{Pattern: "ls", Consent: policy.PreApproved}}}, {Default: policy.Ask}}, policy.Ask},
+		{[]policy.ShellLayer{{Silent: true, Rules: []policy.ShellRule{{Pattern: "rm", Consent: policy.Blocked}}}}, policy.Ask},
+	} {
+		w.Grant.Shell = policy.Shell{Layers: test.layers}
+		if got := w.Consent(w.Tools[0]); got != test.want {
+			t.Errorf("%+v: got %s, want %s", test.layers, got, test.want)
 		}
 	}
 }

@@ -1,0 +1,36 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/measure"
+	"github.com/golem-forge/golem/internal/policy"
+)
+
+// line200 is an ordinary line of 200 bytes.
+const line200 = `cd src && git status --short | grep -v '^??' | head -n 20; for f in $(git ls-files '*.go'); do wc -l "$f"; done 2>&1 | sort -n | tail -n 5; timeout 60 rg -n 'TODO|FIXME' --glob '*.go' . | sort -u | wc`
+
+// BenchmarkTable prints what judging costs. `make bench` runs it.
+func BenchmarkTable(b *testing.B) {
+	t := measure.Peers(os.Stdout)
+	layer := rulesOf("yes <read_only>", "yes <build>", "no git push", "ask git", "no rm", "no rm -rf", "yes npm run *", "ask curl", "no default")
+	rules := NewRules(policy.Shell{}.With(ready()).With(layer))
+	for _, c := range []struct {
+		what, line string
+	}{{fmt.Sprintf("judge a line of %d bytes", len(line200)), line200}, {"judge git status", "git status"}} {
+		took := measure.Turns(measure.ManyRounds, measure.Burst, measure.Repeat(func() { rules.Judge(c.line) }))[0].Median()
+		t.Row(c.what, measure.Duration(took), "", "", "50 µs", t.Judge(took <= 50e-6))
+	}
+	fmt.Printf("\ntargets met: %d of %d\n", t.Met, t.Met+t.Missed)
+	b.SkipNow() // the table is the result
+}
+
+func BenchmarkJudge(b *testing.B) {
+	rules := NewRules(policy.Shell{}.With(ready()))
+	b.ReportAllocs()
+	for b.Loop() {
+		rules.Judge(line200)
+	}
+}

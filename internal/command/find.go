@@ -1,0 +1,81 @@
+package command
+
+import (
+	"slices"
+	"strings"
+)
+
+// find looks at the commands that find runs on what it finds.
+func (r *reader) find(p Part) {
+	var inner [][]Word
+	var ways []string
+	own := p.Words[:1:1]
+	for i := 1; i < len(p.Words); i++ {
+		w := p.Words[i]
+		if !w.is("-exec", "-execdir", "-ok", "-okdir") {
+			own = append(own, w)
+			continue
+		}
+		end := i + 1
+		plus := w.is("-exec", "-execdir")
+		for end < len(p.Words) && !p.Words[end].is(";") && !(plus && p.Words[end].is("+") && p.Words[end-1].is("{}")) {
+			end++
+		}
+		if slices.ContainsFunc(p.Words, func(w Word) bool { return w.splits }) || end == len(p.Words) {
+			p.Unknown = "where the command of " + w.Text + " ends is not known"
+		}
+		words := slices.Clone(p.Words[i+1 : end])
+		for k, w := range words {
+			words[k] = w.without(literal("{}"), "./") // a path never looks like an option
+		}
+		if len(words) > 0 {
+			inner, ways = append(inner, words), append(ways, "find "+w.Text)
+		}
+		i = end
+	}
+	if len(own) < len(p.Words) {
+		p.own = own
+	}
+	r.add(p)
+	for i, words := range inner {
+		r.inner(ways[i], p, words, nil)
+	}
+}
+
+// git takes away the options that stand before git's subcommand. Some of them
+// make git run what the line says: then it is not understood.
+func (r *reader) git(p Part) {
+	own := p.Words[:1:1]
+	at := 1
+	for ; at < len(p.Words); at++ {
+		w := p.Words[at]
+		if !w.mayBeOption() {
+			break
+		}
+		key, _, attached := strings.Cut(w.Text, "=")
+		switch {
+		case !w.Literal:
+			p.Unknown = w.Text + " could be an option of git"
+		case w.is("--no-pager", "-P", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs", "--no-literal-pathspecs",
+			"--glob-pathspecs", "--noglob-pathspecs", "--icase-pathspecs", "--no-lazy-fetch", "--no-advice"):
+			continue
+		case w.is("-C") && at+1 < len(p.Words) && p.Words[at+1].one():
+			at++
+			continue
+		case w.is("--version", "--help", "-v", "-h", "--html-path", "--man-path", "--info-path"):
+			p.own = append(own, p.Words[at:]...)
+			r.add(p)
+			return
+		default:
+			p.Unknown = "git " + key + ": an option that can make git run something else"
+			if !attached && (key == "-c" || key == "--git-dir" || key == "--work-tree" || key == "--namespace" || key == "--config-env" ||
+				key == "--exec-path" || key == "--super-prefix" || key == "--attr-source") {
+				at++
+			}
+		}
+	}
+	if at > 1 {
+		p.own = append(own, p.Words[min(at, len(p.Words)):]...)
+	}
+	r.add(p)
+}

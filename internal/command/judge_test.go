@@ -1,0 +1,357 @@
+package command
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/policy"
+)
+
+// rulesOf makes a layer of lines: a consent, and a pattern or a set in < >. A
+// pattern "default" is the layer's.
+func rulesOf(lines ...string) policy.ShellLayer {
+	l := policy.ShellLayer{Silent: true, From: "default"}
+	for _, line := range lines {
+		word, pattern, _ := strings.Cut(line, " ")
+		consent, ok := policy.ParseConsent(map[string]string{"yes": "preApproved", "ask": "ask", "no": "blocked"}[word])
+		if !ok {
+			panic(line)
+		}
+		switch {
+		case pattern == "default":
+			l.Default, l.Silent = consent, false
+		case strings.HasPrefix(pattern, "<"):
+			l.Rules = append(l.Rules, policy.ShellRule{Use: strings.Trim(pattern, "<>"), Consent: consent, From: pattern})
+		default:
+			l.Rules = append(l.Rules, policy.ShellRule{Pattern: pattern, Consent: consent, From: pattern})
+		}
+	}
+	return l
+}
+
+// verdict returns what layers make of a line: yes, ask or no with the rule that
+// says so, or "-" where it is left to the default of commands.
+func verdict(line string, layers ...policy.ShellLayer) string {
+	j := NewRules(policy.Shell{Layers: layers}).Judge(line)
+	rule, ok := j.Consent()
+	if !ok {
+		return "-"
+	}
+	return map[policy.Consent]string{policy.PreApproved: "yes ", policy.Ask: "ask ", policy.Blocked: "no "}[rule.Consent] + rule.From
+}
+
+func TestJudge(t *testing.T) {
+	status := rulesOf("yes git status")
+	for _, test := range []struct {
+		line, want string
+		layers     []policy.ShellLayer
+	}{
+		{"ls", "-", nil},
+		{"git status", "yes git status", []policy.ShellLayer{status}},
+		{"git status -s x", "yes git status", []policy.ShellLayer{status}},
+		{"/usr/bin/git status", "yes git status", []policy.ShellLayer{status}},
+		{"git -C x status", "yes git status", []policy.ShellLayer{status}},
+		{"timeout 5 git status", "yes git status", []policy.ShellLayer{status}},
+		{"x=1; [[ -d .git ]] && git status; true=1", "yes git status", []policy.ShellLayer{status}},
+		{"git statusx", "-", []policy.ShellLayer{status}},
+		{"git", "-", []policy.ShellLayer{status}},
+		{"./git status", "-", []policy.ShellLayer{status}},
+		{"/tmp/git status", "-", []policy.ShellLayer{status}},
+		{"git status; rm x", "-", []policy.ShellLayer{status}},
+		{"git status\nrm x", "-", []policy.ShellLayer{status}},
+		{"git status `rm x`", "-", []policy.ShellLayer{status}},
+		{"git -c a=b status", "-", []policy.ShellLayer{status}},
+		{"X=1 git status", "-", []policy.ShellLayer{status}},
+		{"env X=1 git status", "-", []policy.ShellLayer{status}},
+		{"g'i't sta\"tus\"", "yes git status", []policy.ShellLayer{status}},
+		{"git $x", "-", []policy.ShellLayer{status}},
+
+		// Stars, and variables that a rule names.
+		{"npm run build", "yes npm run *", []policy.ShellLayer{rulesOf("yes npm run *")}},
+		{"npm run", "-", []policy.ShellLayer{rulesOf("yes npm run *")}},
+		{`npm run "$x"`, "yes npm run *", []policy.ShellLayer{rulesOf("yes npm run *")}},
+		{"npm run $x", "-", []policy.ShellLayer{rulesOf("yes npm run *")}},
+		{"CI=1 npm test", "yes CI=1 npm test", []policy.ShellLayer{rulesOf("yes CI=1 npm test")}},
+		{"CI=2 npm test", "-", []policy.ShellLayer{rulesOf("yes CI=1 npm test")}},
+		{"CI=1 X=2 npm test", "-", []policy.ShellLayer{rulesOf("yes CI=1 npm test")}},
+		{"npm test", "-", []policy.ShellLayer{rulesOf("yes CI=1 npm test")}},
+		{"CI=2 npm test", "yes CI=* npm test", []policy.ShellLayer{rulesOf("yes CI=* npm test")}},
+
+		// What makes a command another one, unless the pattern spells it out.
+		{"find . -name x", "yes find", []policy.ShellLayer{rulesOf("yes find")}},
+		{"find . -delete", "-", []policy.ShellLayer{rulesOf("yes find")}},
+		{"find . $x", "-", []policy.ShellLayer{rulesOf("yes find")}},
+		{"find . -delete", "yes find * -delete", []policy.ShellLayer{rulesOf("yes find", "yes find * -delete")}},
+		{"find . -exec rm {} +", "-", []policy.ShellLayer{rulesOf("yes find")}},
+		{"find . -exec ls {} +", "yes find", []policy.ShellLayer{rulesOf("yes find", "yes ls")}},
+		{"sed -i s/a/b/ x", "-", []policy.ShellLayer{rulesOf("yes sed")}},
+		{"sed -i s/a/b/ x", "yes sed -i", []policy.ShellLayer{rulesOf("yes sed -i")}},
+		{"awk '{print > \"x\"}'", "-", []policy.ShellLayer{rulesOf("yes awk")}},
+		{"awk '{print > \"x\"}'", "yes awk *", []policy.ShellLayer{rulesOf("yes awk *")}},
+		{"git log --output=x", "-", []policy.ShellLayer{rulesOf("yes git")}},
+
+		// The longest rule of a layer, the strictest of equals.
+		{"rm x", "no rm", []policy.ShellLayer{rulesOf("no rm", "ask rm temp")}},
+		{"rm temp x", "ask rm temp", []policy.ShellLayer{rulesOf("no rm", "ask rm temp")}},
+		{"rm x", "no rm", []policy.ShellLayer{rulesOf("yes rm", "no rm")}},
+		{"git push", "no git push", []policy.ShellLayer{rulesOf("yes git", "no git push")}},
+		{"git pull", "ask git *", []policy.ShellLayer{rulesOf("yes git", "no git push", "ask git *")}},
+		{"ls x", "ask ls x", []policy.ShellLayer{rulesOf("yes ls *", "ask ls x")}},
+
+		// Layers: the least.
+		{"ls", "ask ls", []policy.ShellLayer{rulesOf("yes ls"), rulesOf("ask ls")}},
+		{"ls", "no default", []policy.ShellLayer{rulesOf("yes default"), rulesOf("no default")}},
+		{"ls", "yes ls", []policy.ShellLayer{rulesOf("yes ls"), rulesOf("no rm")}},
+		{"ls; pwd", "-", []policy.ShellLayer{rulesOf("yes ls"), rulesOf("ask curl")}},
+		{"ls; pwd", "yes ls", []policy.ShellLayer{rulesOf("yes ls"), rulesOf("yes pwd")}},
+
+		// What holds back is found in other spellings.
+		{"rm -rf x", "no rm -rf", []policy.ShellLayer{rulesOf("yes rm", "no rm -rf")}},
+		{"rm -fr x", "no rm -rf", []policy.ShellLayer{rulesOf("yes rm", "no rm -rf")}},
+		{"rm -r x -f", "no rm -rf", []policy.ShellLayer{rulesOf("yes rm", "no rm -rf")}},
+		{"rm -r x", "yes rm", []policy.ShellLayer{rulesOf("yes rm", "no rm -rf")}},
+		{"git push --force-with-lease", "yes git push", []policy.ShellLayer{rulesOf("yes git push", "no git push --force")}},
+		{"git push origin --forc", "no git push --force", []policy.ShellLayer{rulesOf("yes git push", "no git push --force")}},
+		{"npm --silent --prefix x publish", "no npm publish", []policy.ShellLayer{rulesOf("yes npm", "no npm publish")}},
+		{"npm run publish", "yes npm", []policy.ShellLayer{rulesOf("yes npm", "no npm publish")}},
+		{"find . -name x -delete", "ask find -delete", []policy.ShellLayer{rulesOf("yes find", "ask find -delete")}},
+		{"/bin/rm x", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"X=1 nohup sh -c 'timeout 1 rm x'", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"sudo -u x rm y", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"timeout 5 ls", "no timeout", []policy.ShellLayer{rulesOf("yes ls", "no timeout")}},
+		{"xargs -i rm", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"eval 'rm x'", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"f() { rm x; }", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"rm x; (", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+
+		// Where it could be found, it asks.
+		{"$x y", "ask rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"git $x", "ask git push", []policy.ShellLayer{rulesOf("yes git", "no git push")}},
+		{"cp a $x", "yes cp", []policy.ShellLayer{rulesOf("yes cp", "no rm")}},
+		{"bash -c \"$x\"", "ask rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"ls >$x", "yes default", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"ls >$x", "-", []policy.ShellLayer{rulesOf("yes ls", "no rm")}},
+		{"echo $x", "yes default", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+
+		// For everything.
+		{"$x y", "yes default", []policy.ShellLayer{rulesOf("yes default")}},
+		{"$x y", "yes *", []policy.ShellLayer{rulesOf("yes *")}},
+		{"PATH=. ls", "yes *", []policy.ShellLayer{rulesOf("yes *", "no default")}},
+		{"$x y", "no default", []policy.ShellLayer{rulesOf("yes git", "no default")}},
+		{"ls", "yes ls", []policy.ShellLayer{rulesOf("no *", "yes ls")}},
+		{"x=1", "yes default", []policy.ShellLayer{rulesOf("yes default")}},
+		{"x=1", "-", []policy.ShellLayer{rulesOf("yes ls")}},
+		{"sudo ls", "-", []policy.ShellLayer{rulesOf("yes ls")}},
+
+		// Sets, and what one wrote oneself before them.
+		{"git status", "yes <read_only>", []policy.ShellLayer{rulesOf("yes <read_only>")}},
+		{"git status", "ask git", []policy.ShellLayer{rulesOf("yes <read_only>", "ask git")}},
+		{"make", "yes <build>", []policy.ShellLayer{rulesOf("yes <read_only>", "yes <build>", "no default")}},
+		{"make", "no default", []policy.ShellLayer{rulesOf("yes <read_only>", "no default")}},
+
+		// A rule that cannot be meant holds back.
+		{"ls", "no a | b", []policy.ShellLayer{rulesOf("yes a | b")}},
+	} {
+		if got := verdict(test.line, test.layers...); got != test.want {
+			t.Errorf("%q: got %s, want %s", test.line, got, test.want)
+		}
+	}
+}
+
+// lines returns the lines of a file, without those that are remarks.
+func lines(t testing.TB, file string) []string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for l := range strings.Lines(string(text)) {
+		if l = strings.TrimSuffix(l, "\n"); !strings.HasPrefix(l, "#") {
+			list = append(list, l)
+		}
+	}
+	if len(list) < 20 {
+		t.Fatalf("%s: %d lines: this test sees nothing", file, len(list))
+	}
+	return list
+}
+
+// ready are the ready-made sets, and what the user of them may have written.
+func ready() policy.ShellLayer { return rulesOf("yes <read_only>", "yes <build>") }
+
+// None of the ways around the lists of others is one around ours.
+func TestBypasses(t *testing.T) {
+	for _, line := range lines(t, "testdata/bypasses.txt") {
+		if got := verdict(line, ready()); strings.HasPrefix(got, "yes") {
+			t.Errorf("%q passes: %s", line, got)
+		}
+		if got := verdict(line, ready(), rulesOf("no default")); !strings.HasPrefix(got, "no") {
+			t.Errorf("%q is not blocked by default: %s", line, got)
+		}
+	}
+}
+
+// What is harmless passes, and writes nothing that is not said.
+func TestOrdinary(t *testing.T) {
+	for _, line := range lines(t, "testdata/ordinary.txt") {
+		if got := verdict(line, ready()); !strings.HasPrefix(got, "yes") {
+			j := NewRules(policy.Shell{}.With(ready())).Judge(line)
+			t.Errorf("%q: got %s: %+v", line, got, j.Verdicts[max(0, j.Decides())])
+		}
+	}
+	for line, want := range map[string]string{"ls >out 2>&1": "out", "ls >~/x": "~/x", "ls >/dev/null": "", "cat <x >&y": "y", "git log &>>z": "z"} {
+		var got []string
+		j := NewRules(policy.Shell{}.With(ready())).Judge(line)
+		for _, w := range j.Writes {
+			got = append(got, w.Path)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: writes %q, want %q", line, got, want)
+		}
+	}
+}
+
+// Every command of a set passes by it, and with a variable or an unknown word
+// before it does not.
+func TestSets(t *testing.T) {
+	for _, set := range Sets() {
+		if About(set) == "" {
+			t.Errorf("%s: nothing is said about it", set)
+		}
+		for _, list := range entries()[set] {
+			for _, e := range list {
+				line := e.words
+				if strings.HasPrefix(line, "[") {
+					line += " -f x ]"
+				}
+				layer := rulesOf("yes <" + set + ">")
+				if got := verdict(line, layer); got != "yes <"+set+">" {
+					t.Errorf("%s: %q: got %s", set, line, got)
+				}
+				for _, other := range []string{"LD_PRELOAD=x " + line, "$x " + line, line + "; $x", "PATH=.; " + line, "sudo " + line} {
+					if got := verdict(other, layer); got != "-" {
+						t.Errorf("%s: %q: got %s", set, other, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The reason is said.
+func TestWhy(t *testing.T) {
+	for line, want := range map[string]string{
+		"sort -o x y":           "-o makes it another command",
+		"X=1 ls":                "X is set for it",
+		"git branch new":        "with new it does something else",
+		"git branch -D x":       "-D is not among the options that only look",
+		"$x":                    "what it runs is not known before it runs",
+		"sort $x":               "$x could be an option that makes it another command",
+		"a; (":                  "a shell could not read it",
+		"curl x":                "",
+		"sed 'w x' y":           "w x: a script that may do more than show",
+		"git -c a=b log":        "git -c: an option that can make git run something else",
+		"x=a; echo $((x))":      "arithmetic on a variable",
+		"timeout --odd 5 ls":    "timeout --odd: an option that is not known here",
+		"ls | sh":               "a shell that reads what it runs from its input",
+		"bash -c 'ls' <<<x; $y": "what it runs is not known before it runs",
+	} {
+		j := NewRules(policy.Shell{}.With(ready())).Judge(line)
+		at := j.Decides()
+		if at < 0 || !strings.HasPrefix(j.Verdicts[at].Why, want) || want == "" && j.Verdicts[at].Why != "" {
+			t.Errorf("%q: got %+v, want %q", line, j.Verdicts, want)
+		}
+	}
+}
+
+func TestPatterns(t *testing.T) {
+	for _, test := range []struct{ pattern, yes, no string }{
+		{"git status", "", ""},
+		{"  rm   -rf ", "", ""},
+		{"*", "", ""},
+		{"CI=1 npm test", "", ""},
+		{"", "write the words", "write the words"},
+		{"X=1", "write the words", "write the words"},
+		{"a | b", "a pattern is the words of one command", "a pattern is the words of one command"},
+		{"a;", "a pattern is", "a pattern is"},
+		{"echo \"x\"", "a pattern is", "a pattern is"},
+		{"* x", "its first word is the command", ""},
+		{"timeout 5 ls", "timeout is looked through", ""},
+		{"env", "", ""},
+		{"env ls", "env is looked through", ""},
+		{"command -v", "", ""},
+		{"bash -c", "bash -c is looked through", ""},
+		{"bash x.sh", "", ""},
+		{"sudo", "sudo is never understood", ""},
+		{"source x", "source is never understood", ""},
+		{"git -C x status", "options before git's subcommand", ""},
+	} {
+		for _, passes := range []bool{true, false} {
+			want := map[bool]string{true: test.yes, false: test.no}[passes]
+			if _, got := NewPattern(test.pattern, passes); !strings.HasPrefix(got, want) || want == "" && got != "" {
+				t.Errorf("%q, passes %v: got %q, want %q", test.pattern, passes, got, want)
+			}
+		}
+	}
+}
+
+// What may be remembered is as narrow as the words allow, and covers no more.
+func TestNarrow(t *testing.T) {
+	for line, want := range map[string]string{
+		"git status":                "git status",
+		"git status -s src":         "git status -s",
+		"git -C x status":           "",
+		"go test ./... && go vet .": "go test, go vet",
+		"npm run build --if x":      "npm run build --if",
+		"ls -la /x":                 "ls -la",
+		"make test":                 "make test",
+		"cat a | grep -n b":         "cat, grep -n",
+		"x=1; git log":              "git log",
+		"/usr/bin/git log":          "git log",
+		"git log $(git status)":     "",
+		"git log | sh":              "",
+		"timeout 5 ls":              "",
+		"X=1 ls":                    "",
+		"ls >x":                     "",
+		"ls >/dev/null":             "ls",
+		"ls $x":                     "",
+		"rm -rf build":              "",
+		"curl https://x":            "",
+		"python3 x.py":              "",
+		"bash x.sh":                 "",
+		"./x":                       "",
+		"sudo ls":                   "",
+		"sort -o x y":               "sort -o",
+		"sort x -o y":               "",
+		"a; b; c; d; e":             "",
+		"x=1":                       "",
+		"git":                       "",
+		"git --version":             "",
+		"npm test -- x":             "npm test",
+		"npm run":                   "",
+		"make":                      "",
+		"echo 'a b'":                "echo",
+		"'a b' c":                   "'a b'",
+	} {
+		if line == "'a b' c" {
+			want = "" // a name with a space is no word of a pattern
+		}
+		if got := strings.Join(Narrow(line), ", "); got != want {
+			t.Errorf("%q: got %q, want %q", line, got, want)
+		}
+	}
+	for _, line := range []string{"git status", "git status -s", "git status; git status x"} {
+		if !Covers([]string{"git status"}, line) {
+			t.Errorf("%q is not covered", line)
+		}
+	}
+	// A07 of the threats.
+	for _, line := range []string{"git status; touch x", "git status\ntouch x", "git status $(touch x)", "env git status", "git -c alias.x=y status",
+		"GIT_EXTERNAL_DIFF=x git status", "git statusx", "busybox sh -c 'touch x'", "git status >x", "git status $x", "git", "x=1", "", "git status --output=x",
+		"timeout 5 git status", "git -C x status", "git status | sh", "./git status"} {
+		if Covers([]string{"git status"}, line) {
+			t.Errorf("%q is covered", line)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package command
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// An entry is a command of a ready-made set. Further words may follow, but for
+// what makes it another command.
+type entry struct {
+	words string
+	// only are the options that it may have, where not all: whole words, and
+	// beginnings where they end in *.
+	only []string
+	// most is how many operands it may have, where not any number: one less, so
+	// that 1 is none.
+	most int
+	// operands are those that it may have, where not all.
+	operands []string
+
+	list []string // the words one by one
+}
+
+// Sets returns the names of the ready-made sets.
+func Sets() []string { return []string{"read_only", "build"} }
+
+// About says what a ready-made set is, in a few words.
+func About(set string) string {
+	switch set {
+	case "read_only":
+		return "commands that only look"
+	case "build":
+		return "commands that build and test what is in the tree, and run its code"
+	}
+	return ""
+}
+
+// entries are the ready-made sets, by the first word of their commands.
+var entries = sync.OnceValue(func() map[string]map[string][]entry {
+	all := map[string]map[string][]entry{}
+	for set, list := range map[string][]entry{"read_only": readOnly(), "build": build()} {
+		all[set] = map[string][]entry{}
+		for _, e := range list {
+			e.list = strings.Fields(e.words)
+			all[set][e.list[0]] = append(all[set][e.list[0]], e)
+		}
+	}
+	return all
+})
+
+// plain are entries of commands whose every option is harmless, or is known
+// where it is not.
+func plain(commands string) []entry {
+	var list []entry
+	for c := range strings.FieldsSeq(commands) {
+		list = append(list, entry{words: c})
+	}
+	return list
+}
+
+// git are entries of subcommands of git.
+func git(commands ...string) []entry {
+	var list []entry
+	for _, c := range commands {
+		list = append(list, entry{words: "git " + c})
+	}
+	return list
+}
+
+// exact are commands with nothing behind them.
+func exact(commands ...string) []entry {
+	var list []entry
+	for _, c := range commands {
+		list = append(list, entry{words: c, only: []string{}, most: 1})
+	}
+	return list
+}
+
+// readOnly are commands that only look.
+func readOnly() []entry {
+	branch := []string{"-a", "-r", "-v", "-vv", "-l", "-i", "--all", "--remotes", "--list", "--verbose", "--no-color", "--color*", "--column*", "--sort=*",
+		"--format=*", "--ignore-case", "--no-abbrev", "--abbrev=*", "--omit-empty", "--show-current"}
+	config := []string{"--global", "--local", "--system", "--worktree", "--show-origin", "--show-scope", "--name-only", "--null", "-z", "--all", "--type=*",
+		"--default=*", "--includes", "--no-includes"}
+	return slices.Concat(
+		plain("ls dir vdir cat tac nl head tail wc cut tr uniq sort comm join paste column fold fmt expand unexpand rev od hexdump strings "+
+			"grep egrep fgrep rg fd fdfind tree diff cmp stat file du df basename dirname realpath readlink "+
+			"md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum base64 base32 seq expr jq sed awk gawk mawk date "+
+			"echo printf pwd cd true false : test [ sleep read which type id whoami groups uname arch nproc uptime free ps printenv locale"),
+		git("status", "log", "diff", "show", "whatchanged", "shortlog", "describe", "blame", "annotate", "grep", "ls-files", "ls-tree", "cat-file", "rev-parse",
+			"rev-list", "merge-base", "name-rev", "for-each-ref", "show-ref", "show-branch", "count-objects", "diff-tree", "diff-index", "diff-files",
+			"check-ignore", "check-attr", "check-mailmap", "cherry", "range-diff", "stash list", "stash show", "worktree list", "reflog show",
+			"remote get-url", "version"),
+		[]entry{
+			{words: "find", only: strings.Fields("-L -H -P -O0 -O1 -O2 -O3 -maxdepth -mindepth -depth -d -xdev -mount -follow -daystart -regextype -noleaf -warn -nowarn " +
+				"-ignore_readdir_race -noignore_readdir_race -name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype -size " +
+				"-mtime -atime -ctime -mmin -amin -cmin -newer -newer* -anewer -cnewer -used -user -group -uid -gid -nouser -nogroup -perm -empty -links -inum " +
+				"-samefile -readable -writable -executable -fstype -true -false -not -o -or -a -and -print -print0 -printf -ls -prune -quit " +
+				"-0* -1* -2* -3* -4* -5* -6* -7* -8* -9*")},
+			{words: "git branch", only: branch, most: 1},
+			{words: "git branch --list", only: branch},
+			{words: "git branch -l", only: branch},
+			{words: "git branch --contains", only: branch},
+			{words: "git branch --merged", only: branch},
+			{words: "git branch --no-merged", only: branch},
+			{words: "git tag", only: []string{"-n*", "--sort=*", "--format=*", "--column*", "--color*"}, most: 1},
+			{words: "git tag --list", only: []string{"-n*", "-i", "--sort=*", "--format=*", "--column*", "--color*"}},
+			{words: "git tag -l", only: []string{"-n*", "-i", "--sort=*", "--format=*", "--column*", "--color*"}},
+			{words: "git tag --contains", only: []string{"-n*", "--sort=*", "--format=*"}},
+			{words: "git remote", only: []string{"-v", "--verbose"}, most: 1},
+			{words: "git reflog", only: []string{"-n*", "-0", "-1", "-2", "-3", "-4", "-5", "-6", "-7", "-8", "-9", "--date=*", "--oneline"}, most: 1},
+			{words: "git config get", only: config},
+			{words: "git config list", only: config},
+			{words: "git config --get", only: config},
+			{words: "git config --get-all", only: config},
+			{words: "git config --list", only: config},
+			{words: "git config -l", only: config},
+			{words: "git --version", only: []string{}, most: 1},
+			{words: "set", only: []string{"-e", "-u", "-x", "-eu", "-ex", "-ux", "-eux", "-o", "-euo", "-eo", "-uo", "-euxo"}, operands: []string{"pipefail", "errexit", "nounset"}},
+			{words: "command -v"}, {words: "command -V"},
+		},
+		exact("env", "exit", "exit 0", "exit 1", "break", "continue", "return", "wait", "go version", "node --version", "node -v",
+			"npm --version", "npm -v", "python --version", "python3 --version", "cargo --version", "rustc --version", "gcc --version", "make --version",
+			"java -version"),
+	)
+}
+
+// build are commands that build and test what is in the tree. They run its
+// code: they are for the jail, with the network off.
+func build() []entry {
+	var list []entry
+	for _, c := range []string{"build", "test", "vet", "fmt", "list", "doc", "generate", "install", "mod tidy", "mod verify", "mod graph", "mod why", "mod download", "env"} {
+		list = append(list, entry{words: "go " + c})
+	}
+	for _, c := range []string{"build", "test", "check", "clippy", "fmt", "doc", "bench", "metadata", "tree", "nextest"} {
+		list = append(list, entry{words: "cargo " + c})
+	}
+	for _, tool := range []string{"npm", "yarn", "pnpm"} {
+		list = append(list, entry{words: tool + " test"})
+		for _, script := range []string{"build", "test", "lint", "format", "check", "typecheck", "compile"} {
+			list = append(list, entry{words: tool + " run " + script})
+		}
+	}
+	for _, script := range []string{"build", "lint"} {
+		list = append(list, entry{words: "yarn " + script}, entry{words: "pnpm " + script})
+	}
+	goals := []string{"clean", "compile", "test", "test-compile", "package", "verify", "build", "check", "assemble", "testClasses", "classes"}
+	quiet := []string{"-q", "-o", "-B", "--offline", "--quiet", "--info", "--stacktrace", "--no-daemon", "-DskipTests"}
+	for _, tool := range []string{"mvn", "./mvnw", "gradle", "./gradlew"} {
+		list = append(list, entry{words: tool, only: quiet, operands: goals})
+	}
+	for _, c := range []string{"dotnet build", "dotnet test", "cmake --build", "cmake -S", "cmake -B", "python -m pytest", "python3 -m pytest",
+		"python -m unittest", "python3 -m unittest", "bundle exec rspec", "bundle exec rake"} {
+		list = append(list, entry{words: c})
+	}
+	return append(list, plain("make gmake ninja ctest meson gofmt rustfmt pytest tox ruff mypy flake8 black tsc eslint prettier jest vitest mocha rspec rake")...)
+}
+
+// named are variables that the sets let a command be given, with their values.
+var named = map[string][]string{
+	"LC_ALL": {"C", "POSIX", "C.UTF-8", "en_US.UTF-8"}, "LANG": {"C", "POSIX", "C.UTF-8", "en_US.UTF-8"}, "TZ": {"UTC"},
+	"NO_COLOR": {"1"}, "CI": {"1", "true"}, "GIT_OPTIONAL_LOCKS": {"0"},
+}
+
+// allows reports whether a set lets a part pass; if not, why, where the part
+// is near to one that it does.
+func allows(set string, p Part) (ok bool, why string) {
+	words := p.words()
+	for _, e := range entries()[set][name(words)] {
+		if !e.begins(words) {
+			continue
+		}
+		if why = given(p); why != "" {
+			continue
+		}
+		if why = e.refuses(words); why == "" {
+			return true, ""
+		}
+	}
+	return false, why
+}
+
+// given says which variable a command is given that may change what it does.
+func given(p Part) string {
+	for _, a := range p.Assigns {
+		if a.Name == "IFS" && name(p.Words) == "read" {
+			continue
+		}
+		if !a.Value.Literal || !slices.Contains(named[a.Name], a.Value.Text) {
+			return a.Name + " is set for it"
+		}
+	}
+	return ""
+}
+
+// begins reports whether words begin with those of the entry.
+func (e entry) begins(words []Word) bool {
+	if len(e.list) > len(words) {
+		return false
+	}
+	for i, w := range e.list {
+		if i > 0 && !words[i].is(w) {
+			return false
+		}
+	}
+	return name(words) == e.list[0]
+}
+
+// refuses says why the set does not let it pass.
+func (e entry) refuses(words []Word) string {
+	n := len(e.list)
+	if why := turned(words, n); why != "" {
+		return why
+	}
+	ended, count := false, 0
+	for _, w := range words[n:] {
+		switch {
+		case !ended && w.is("--"):
+			ended = true
+		case !ended && w.mayBeOption() && e.only != nil:
+			if !w.Literal {
+				return w.Text + " could be an option"
+			}
+			if !slices.ContainsFunc(e.only, func(o string) bool { return fits(o, w.Text) }) {
+				return w.Text + " is not among the options that only look"
+			}
+		case ended || !w.mayBeOption():
+			count++
+			if e.operands != nil && !w.is(e.operands...) {
+				return w.Text + " is not among what it is for"
+			}
+			if !w.one() && (e.most > 0 || e.operands != nil) {
+				return w.Text + " could become several words"
+			}
+		}
+	}
+	if e.most > 0 && count >= e.most {
+		return "with " + words[len(words)-1].Text + " it does something else"
+	}
+	return ""
+}
+
+// fits reports whether an option is one, or begins as one.
+func fits(only, text string) bool {
+	if begin, ok := strings.CutSuffix(only, "*"); ok {
+		return strings.HasPrefix(text, begin)
+	}
+	return only == text
+}

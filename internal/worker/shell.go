@@ -1,0 +1,131 @@
+package worker
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/golem-forge/golem/internal/command"
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// shell reads consent for commands, under either name.
+func (r *reader) shell(top conf.Node) {
+	rules, isRules := top.At("toolsets", "shell", "rules")
+	other, isDefault := top.At("toolsets", "shell", "default")
+	if old, ok := top.At("shell_rules"); ok {
+		if isRules {
+			r.twice(old, "shell_rules", "toolsets.shell.rules")
+		}
+		rules, isRules = old, true
+		r.imply("shell", old.Place, false)
+	}
+	if old, ok := top.At("shell_default"); ok {
+		if isDefault {
+			r.twice(old, "shell_default", "toolsets.shell.default")
+		}
+		other, isDefault = old, true
+		r.imply("shell", old.Place, false)
+	}
+	if !isRules && !isDefault {
+		return
+	}
+	layer := policy.ShellLayer{Silent: true, From: rules.Place.String()}
+	for _, item := range rules.Items {
+		if rule, ok := r.shellRule(item); ok {
+			layer.Rules = append(layer.Rules, rule)
+		}
+	}
+	if isDefault {
+		layer.From = other.Place.String()
+	}
+	if isDefault && other.Kind == conf.Map {
+		if consent, ok := r.verdict(other, "shell default"); ok {
+			layer.Default, layer.Silent = consent, false
+		}
+	}
+	r.w.Shell = &layer
+}
+
+// shellRule reads a rule for commands: a pattern with its consent, or a
+// ready-made set.
+func (r *reader) shellRule(item conf.Node) (policy.ShellRule, bool) {
+	if item.Kind != conf.Map {
+		return policy.ShellRule{}, false
+	}
+	rule := policy.ShellRule{Consent: policy.PreApproved, From: item.Place.String()}
+	use, isUse := item.At("use")
+	if !isUse {
+		return r.patternRule(item, rule)
+	}
+	for _, f := range item.Fields {
+		switch f.Key.Text {
+		case "pattern":
+			r.problems.Add(f.Key, "shell rule: pattern beside use", "a rule is for a pattern or for a ready-made set; write two")
+		case "approval", "allowed", "approval_required":
+			r.problems.Add(f.Key, "shell rule: "+f.Key.Text+" beside use", "a ready-made set is what goes ahead unasked; hold something back with a rule of its own")
+		}
+	}
+	if use.Kind != conf.Scalar || command.About(use.Text) == "" {
+		return rule, false // the schema says so
+	}
+	rule.Use = use.Text
+	r.examples(item, rule)
+	return rule, true
+}
+
+func (r *reader) patternRule(item conf.Node, rule policy.ShellRule) (policy.ShellRule, bool) {
+	pattern, ok := item.At("pattern")
+	if ok && pattern.Kind != conf.Scalar {
+		return rule, false
+	}
+	at := pattern
+	if !ok {
+		at = item
+	}
+	if strings.TrimSpace(pattern.Text) == "" || strings.ContainsFunc(pattern.Text, unicode.IsControl) {
+		r.problems.Add(at, "shell rule: pattern "+shown(pattern.Text), "write the words that the command begins with, on one line: git status")
+		return rule, false
+	}
+	consent, ok := r.verdict(item, "shell rule")
+	if !ok {
+		return rule, false
+	}
+	rule.Pattern, rule.Consent = pattern.Text, consent
+	if _, why := command.NewPattern(rule.Pattern, consent == policy.PreApproved); why != "" {
+		r.problems.Add(at, "shell rule: pattern "+shown(pattern.Text), why)
+		return rule, false
+	}
+	r.examples(item, rule)
+	return rule, true
+}
+
+// maxExamples is how many lines a file's rules are held against.
+const maxExamples = 500
+
+// examples holds a rule against the lines that it says it matches, and those that
+// it says it does not.
+func (r *reader) examples(item conf.Node, rule policy.ShellRule) {
+	for _, key := range []string{"match", "not_match"} {
+		list, _ := item.At(key)
+		for _, line := range list.Items {
+			if line.Kind != conf.Scalar {
+				continue
+			}
+			if r.checked++; r.checked > maxExamples {
+				r.problems.Add(line, "shell rule: too many examples", "at most "+strconv.Itoa(maxExamples)+" in a file")
+				return
+			}
+			matches, why := command.Matches(rule, line.Text)
+			why = visible.Line(why, 200)
+			switch {
+			case key == "match" && !matches:
+				r.problems.Add(line, "shell rule: match "+shown(line.Text)+": it does not match", why)
+			case key == "not_match" && matches:
+				r.problems.Add(line, "shell rule: not_match "+shown(line.Text)+": it matches", why)
+			}
+		}
+	}
+}
