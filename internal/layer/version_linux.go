@@ -152,8 +152,12 @@ func (k *keeper) closed(t thing) *version {
 		switch {
 		case err == nil && k.at(in, low, was), was == Nothing && t.kind != Folder:
 			k.bases.drop(in.Path)
-		case in.Open:
+		case in.Open && was == Folder:
 			k.bases.put(&version{Path: in.Path, Kind: Folder, Unknown: true, At: k.since})
+		case in.Open:
+			shut := *in
+			shut.Open = false
+			k.bases.put(&shut)
 		}
 	}
 	return &v
