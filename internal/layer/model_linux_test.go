@@ -386,7 +386,7 @@ func edits(r *rand.Rand, word string) string {
 // seen, what has changed and where there is a clash, and the real folder is what the
 // user has made of it and what has landed, to the byte.
 func TestKeptModel(t *testing.T) {
-	rounds, steps := 25, 25
+	rounds, steps := 10, 25
 	if testing.Short() {
 		rounds = 5
 	}
