@@ -137,7 +137,7 @@ func (p *pass) enter(fresh, changes bool) (leave func() error, err error) {
 		return func() error { return nil }, nil
 	}
 	if leave, err = p.Enter(fresh, changes); err != nil {
-		err = &sandbox.Error{Op: p.tool.Name, Code: sandbox.ErrConflict, Hint: "the session's layer cannot be used now: " + cause(err)}
+		err = &sandbox.Error{Op: p.tool.Name, Code: sandbox.ErrConflict, Hint: "the session's layer cannot be used now: " + cause(err) + "; nothing was done; try again in a moment"}
 	}
 	return leave, err
 }

@@ -42,7 +42,7 @@ first, and is journaled.`,
 		if err != nil {
 			return err
 		}
-		s, err := p.Session(flags.session)
+		s, err := p.Session(flags.sessionID())
 		if err != nil {
 			return err
 		}

@@ -171,16 +171,20 @@ func explainCommand(cmd *cobra.Command, flags *programFlags, line, worker string
 	return err
 }
 
+// yesOrNo is an answer in a word.
+func yesOrNo(allowed bool, consent string) string {
+	switch {
+	case !allowed:
+		return "no"
+	case consent == "ask":
+		return "yes, if you say so"
+	}
+	return "yes"
+}
+
 // printCommand says the answer, then each part on a line.
 func printCommand(w io.Writer, a forge.CommandAnswer) {
-	word := "no"
-	switch {
-	case a.Allowed && a.Consent == "ask":
-		word = "yes, if you say so"
-	case a.Allowed:
-		word = "yes"
-	}
-	fmt.Fprintf(w, "%s: %s\n", word, a.Reason)
+	fmt.Fprintf(w, "%s: %s\n", yesOrNo(a.Allowed, a.Consent), a.Reason)
 	var rows [][]string
 	for _, p := range append(a.Parts, a.Writes...) {
 		kind := p.Kind
@@ -217,14 +221,7 @@ func aboutPart(p forge.CommandPart) []string {
 
 // print says the answer, then each fact on a line, then what is allowed.
 func printAnswer(w io.Writer, a forge.Answer) {
-	word := "no"
-	switch {
-	case a.Allowed && a.Consent == "ask":
-		word = "yes, if you say so"
-	case a.Allowed:
-		word = "yes"
-	}
-	fmt.Fprintf(w, "%s: %s\n", word, a.Reason)
+	fmt.Fprintf(w, "%s: %s\n", yesOrNo(a.Allowed, a.Consent), a.Reason)
 	var rows [][]string
 	for _, f := range a.Facts {
 		rows = append(rows, []string{f.Kind, f.Path, f.Is, f.From})

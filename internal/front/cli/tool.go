@@ -66,7 +66,7 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr())
-	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.session, os.Getenv("GOLEM_SESSION")),
+	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(),
 		Copy: f.copy || wanted(os.Getenv("GOLEM_COPY")), Copying: copying.tell}
 	var asker *asker
 	if terminal := findTerminal(taken); terminal != nil {
@@ -118,6 +118,9 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	}
 	return r, err
 }
+
+// sessionID is the session that is meant, "" for the one that was used last.
+func (f *visitFlags) sessionID() string { return cmp.Or(f.session, os.Getenv("GOLEM_SESSION")) }
 
 // changing reports whether a tool can change files.
 func changing(g tool.Gate, name string) bool {

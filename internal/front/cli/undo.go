@@ -9,10 +9,11 @@ import (
 func newUndo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undo",
-		Short: "Take back what the last command has changed",
+		Short: "Take back what the last command has changed, or what was applied last",
 		Long: `Take back what the last command of a worker has changed in the folders that it may
-write: files and folders are again what they were, byte for byte. Nothing is done
-where any of it has changed since. It asks first, and is journaled.
+write, or what apply_changes has brought in last: files and folders are again what
+they were, byte for byte, and a session has what was applied of it again. Nothing is
+done where any of it has changed since. It asks first, and is journaled.
 
 Exit code 0 is done, 1 nothing to take back or changed since, 3 no.`,
 		Example: "  golem undo\n  golem undo --approval approve_all",
