@@ -229,6 +229,12 @@ func bareCell(w *wire) error {
 	if err != nil {
 		return err
 	}
+	var keys <-chan os.Signal
+	if p.Terminal {
+		if keys, err = lead(); err != nil {
+			return err
+		}
+	}
 	temp, err := makeTemp()
 	if err != nil {
 		return err
@@ -247,6 +253,9 @@ func bareCell(w *wire) error {
 	h.signal = func(s syscall.Signal) { h.do(func() error { return signalFenced(s) }) }
 	h.others = processesOf(os.Getuid()) + cellThreads
 	h.where = func(o order) order { return o.bare(p, temp) }
+	if p.Terminal {
+		go h.running.follow(keys)
+	}
 	return h.serve(w)
 }
 
@@ -318,6 +327,8 @@ func bareFence(p plan, temp string) fence {
 				access = mayWrite
 			}
 			f.Rules = append(f.Rules, fenceRule{s.Source, access})
+		case device:
+			f.Rules = append(f.Rules, fenceRule{s.Source, mayUse})
 		case file: // the host's own
 			f.Rules = append(f.Rules, fenceRule{s.Target, unix.LANDLOCK_ACCESS_FS_READ_FILE})
 		case online:

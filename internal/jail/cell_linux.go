@@ -2,6 +2,7 @@ package jail
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -17,13 +18,19 @@ type order struct {
 	Args []string
 	Env  []string
 	Dir  string
-	Time time.Duration
+	Time time.Duration // 0 for no limit, as CPU
 	CPU  time.Duration
 	// Memory, Processes, Files and FileSize as in Limits.
 	Memory, Processes, Files, FileSize int64
 	// What nothing else holds, so that the cell watches it.
 	WatchMemory, WatchProcesses bool
 	Stores                      []string // where the next one's changes are kept
+
+	Streams  [3]int // which of the files it has for each, from 1 on; 0 for /dev/null
+	Attached bool   // it is told when the command is stopped
+	Terminal int    // which file is the terminal that the command belongs to; 0 for none
+
+	Signal int // without a Path: for the command that runs
 
 	streams []int
 }
@@ -36,6 +43,8 @@ type verdict struct {
 	Hit    []Limit
 	CPU    time.Duration
 	Peak   int64 // bytes of the largest process
+
+	Stopped bool // nothing has come of it yet: it was stopped
 }
 
 // cell is the first process of a process namespace. It makes the tree, then runs
@@ -46,6 +55,12 @@ func cell(w *wire) error {
 	groups, err := w.receive(&p)
 	if err != nil {
 		return err
+	}
+	var keys <-chan os.Signal
+	if p.Terminal {
+		if keys, err = lead(); err != nil {
+			return err
+		}
 	}
 	tree, err := newTree(p)
 	if err != nil {
@@ -68,7 +83,16 @@ func cell(w *wire) error {
 		return err
 	}
 	h.ready, h.ahead, h.stands, h.signal, h.others, h.prepared = tree.refresh, tree.ahead, tree.stands, signalNamespace, cellThreads, true
-	return h.serve(w)
+	var terminal []int
+	if p.Terminal {
+		go h.running.follow(keys)
+		person, program, err := openTerminal("/dev/ptmx", "/dev/pts")
+		if err != nil {
+			return fmt.Errorf("a terminal: %w", err)
+		}
+		terminal = []int{person, program}
+	}
+	return h.serve(w, terminal...)
 }
 
 // confine moves the calling thread into the tree, and takes from it what a command
@@ -86,19 +110,23 @@ func (t *tree) confine(p plan) error {
 	return nil
 }
 
-// serve says that the cell is ready, and runs what it is told to.
-func (h *hands) serve(w *wire) error {
-	if err := w.send(report{}); err != nil {
+// serve says that the cell is ready, with files that are golem's from then on, and
+// runs what it is told to.
+func (h *hands) serve(w *wire, files ...int) error {
+	if err := w.send(report{}, files...); err != nil {
 		return err
+	}
+	for _, fd := range files {
+		unix.Close(fd)
 	}
 	orders := make(chan order)
 	cancel := make(chan struct{}, 1)
-	go listen(w, orders, cancel)
+	go h.listen(w, orders, cancel)
 	for o := range orders {
 		if h.where != nil {
 			o = h.where(o)
 		}
-		v := h.run(o, cancel)
+		v := h.run(o, cancel, func() { w.send(verdict{Stopped: true}) })
 		for _, fd := range o.streams {
 			unix.Close(fd)
 		}
@@ -120,9 +148,9 @@ func (h *hands) prepare() error {
 	return err
 }
 
-// listen reads the wire: an order, or the wish to stop the one that is carried
-// out. When the wire ends, so does what runs here.
-func listen(w *wire, orders chan<- order, cancel chan struct{}) {
+// listen reads the wire: an order, a signal for the command that runs, or the wish
+// to end it. When the wire ends, so does what runs here.
+func (h *hands) listen(w *wire, orders chan<- order, cancel chan struct{}) {
 	defer close(orders)
 	stop := func() {
 		select {
@@ -138,9 +166,14 @@ func listen(w *wire, orders chan<- order, cancel chan struct{}) {
 			return
 		}
 		if o.Path == "" {
-			stop()
+			if o.Signal != 0 {
+				h.running.pass(syscall.Signal(o.Signal))
+			} else {
+				stop()
+			}
 			continue
 		}
+		h.running.expect()
 		select {
 		case <-cancel: // meant for the one before
 		default:
@@ -164,6 +197,8 @@ type hands struct {
 	set    bool                 // the limits are
 
 	prepared bool // the folders are ready
+	running  running
+	still    atomic.Bool // all processes are stopped, to be counted
 }
 
 // newHands starts the thread, in control groups, and confines it.
@@ -177,6 +212,7 @@ func newHands(groups []int, confine func() error) (*hands, error) {
 		}
 		return confine()
 	})
+	h.running.do = h.do
 	return h, err
 }
 
@@ -189,8 +225,9 @@ func signalNamespace(s syscall.Signal) {
 	}
 }
 
-// run runs a command, and returns when it and all that it has started are gone.
-func (h *hands) run(o order, cancel <-chan struct{}) verdict {
+// run runs a command, and returns when it and all that it has started are gone. It
+// tells when the command is stopped, if it was asked to.
+func (h *hands) run(o order, cancel <-chan struct{}, stopped func()) verdict {
 	if !h.set {
 		if o.WatchProcesses && !o.onlyUser() {
 			// Who counts must get to it, however many there are.
@@ -205,11 +242,21 @@ func (h *hands) run(o order, cancel <-chan struct{}) verdict {
 	err := h.prepare()
 	if err == nil {
 		h.prepared = false
-		err = h.do(func() (err error) { pid, err = start(o); return err })
+		err = o.own()
+	}
+	if err == nil {
+		err = h.do(func() (err error) {
+			if pid, err = start(o); err == nil {
+				o.show(pid)
+			}
+			return err
+		})
 	}
 	if err != nil {
 		return verdict{Error: err.Error()}
 	}
+	h.still.Store(false)
+	h.running.begin(pid, o.terminal())
 	h.ahead(o.Stores)
 	o.limitFirst(pid)
 	var v verdict
@@ -220,17 +267,24 @@ func (h *hands) run(o order, cancel <-chan struct{}) verdict {
 	for {
 		var status unix.WaitStatus
 		var usage unix.Rusage
-		got, err := unix.Wait4(-1, &status, 0, &usage)
+		got, err := unix.Wait4(-1, &status, o.events(), &usage)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
 			break // ECHILD: nobody is left
 		}
+		if status.Stopped() {
+			if got == pid && !h.still.Load() && h.running.stopped(status.StopSignal()) {
+				stopped()
+			}
+			continue
+		}
 		v.CPU = time.Duration(spent.Add(usage.Utime.Nano() + usage.Stime.Nano()))
 		v.Peak = max(v.Peak, usage.Maxrss<<10)
 		if got == pid {
 			v.Status = int(status)
+			h.running.end()
 			close(ended)
 			h.signal(unix.SIGKILL) // those that it has left behind
 		}

@@ -39,6 +39,8 @@ func fenceOf(p plan) fence {
 	f := fence{Rules: []fenceRule{{"/", mayRead}, {"/dev/shm", mayWrite}}, Network: true}
 	for _, s := range p.Steps {
 		switch {
+		case s.Do == devices && s.Source != "":
+			f.Rules = append(f.Rules, fenceRule{s.Target + "/pts", mayUse}, fenceRule{s.Target + "/tty", mayUse})
 		case s.Do == memory:
 			f.Rules = append(f.Rules, fenceRule{s.Target, mayWrite})
 		case s.Write && s.Each:

@@ -89,8 +89,9 @@ func (o order) limitSelf(others int64) error {
 
 // limitFirst sets what differs for the first process of a command.
 func (o order) limitFirst(pid int) {
-	seconds := int64((o.CPU + time.Second - 1) / time.Second)
-	limit(pid, unix.RLIMIT_CPU, seconds, seconds+1)
+	if seconds := int64((o.CPU + time.Second - 1) / time.Second); seconds > 0 {
+		limit(pid, unix.RLIMIT_CPU, seconds, seconds+1)
+	}
 	var most unix.Rlimit
 	if o.onlyUser() && unix.Prlimit(pid, unix.RLIMIT_NPROC, nil, &most) == nil {
 		limit(pid, unix.RLIMIT_NPROC, int64(most.Cur), int64(most.Cur))
@@ -168,20 +169,31 @@ func joinGroups(fds []int) error {
 
 // start starts a command on the calling thread.
 func start(o order) (int, error) {
-	if len(o.streams) != 2 {
-		return 0, errors.New("two streams are needed")
-	}
-	// The tree's own, which is read-only: of one that was opened outside a command of
-	// root could change the mode.
-	stdin, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(stdin)
 	attr := &syscall.ProcAttr{
 		Dir: o.Dir, Env: o.Env,
-		Files: []uintptr{uintptr(stdin), uintptr(o.streams[0]), uintptr(o.streams[1])},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	if o.Terminal > 0 {
+		// In the session of the cell, as a shell has it: who has no parent there that is of
+		// another group is not stopped by a key.
+		attr.Sys.Setsid, attr.Sys.Setpgid = false, true
+	}
+	for i, n := range o.Streams {
+		if n > len(o.streams) {
+			return 0, errors.New("a stream is missing")
+		}
+		if n > 0 {
+			attr.Files = append(attr.Files, uintptr(o.streams[n-1]))
+			continue
+		}
+		// The tree's own, which is read-only: of one that was opened outside a command of
+		// root could change the mode.
+		fd, err := unix.Open("/dev/null", map[bool]int{true: unix.O_RDONLY, false: unix.O_WRONLY}[i == 0]|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return 0, err
+		}
+		defer unix.Close(fd)
+		attr.Files = append(attr.Files, uintptr(fd))
 	}
 	var was unix.Rlimit
 	if o.onlyUser() && unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &was) == nil {
@@ -248,10 +260,17 @@ func anyShared(name string, call uintptr) bool {
 // processes that the cell has waited for. It returns the limits that the command
 // ran into.
 func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{}) []Limit {
-	timer, tick := time.NewTimer(o.Time), time.NewTicker(glance)
-	defer timer.Stop()
-	defer tick.Stop()
-	var crowd <-chan time.Time
+	var late, look, crowd <-chan time.Time
+	if o.Time > 0 {
+		timer := time.NewTimer(o.Time)
+		defer timer.Stop()
+		late = timer.C
+	}
+	if o.CPU > 0 || o.WatchMemory || o.onlyUser() {
+		tick := time.NewTicker(glance)
+		defer tick.Stop()
+		look = tick.C
+	}
 	if o.WatchProcesses && !o.onlyUser() {
 		often := time.NewTicker(blink)
 		defer often.Stop()
@@ -265,9 +284,9 @@ func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{
 		case <-ended:
 			return e.met
 		case <-cancel:
-		case <-timer.C:
+		case <-late:
 			over = []Limit{TimeLimit}
-		case <-tick.C:
+		case <-look:
 			if over = e.over(o, time.Duration(spent.Load())); over == nil {
 				continue
 			}
@@ -278,6 +297,7 @@ func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{
 			if int64(more) <= o.Processes {
 				continue
 			}
+			h.still.Store(true)
 			h.signal(unix.SIGSTOP)
 			n := 0
 			for _, pid := range descendants(os.Getpid()) {
@@ -285,6 +305,7 @@ func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{
 			}
 			if int64(n) <= o.Processes {
 				h.signal(unix.SIGCONT)
+				h.still.Store(false)
 				first = tasks() - uint16(n)
 				continue
 			}
@@ -339,7 +360,7 @@ func (e *eye) over(o order, spent time.Duration) []Limit {
 		}
 	}
 	switch {
-	case spent > o.CPU:
+	case o.CPU > 0 && spent > o.CPU:
 		return []Limit{CPULimit}
 	case held > o.Memory && e.exceeds(o.Memory, held, pids):
 		return []Limit{MemoryLimit}

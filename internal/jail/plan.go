@@ -13,6 +13,8 @@ import (
 type plan struct {
 	Steps  []step
 	Stores []string // where the first command's changes are kept, of each folder that may be written
+
+	Terminal bool // the cell is for one command, at a terminal that it opens
 }
 
 // A step makes one thing. Names are those in the new tree.
@@ -38,10 +40,29 @@ const (
 	veiled   deed = "layer"    // a folder of the host, through an overlay that hides where it is
 	empty    deed = "empty"    // a folder with nothing in it, whatever is there
 	memory   deed = "memory"   // an empty file system of so many bytes
-	devices  deed = "devices"  // a few harmless ones
+	devices  deed = "devices"  // a few harmless ones; Source says whether with terminals
+	device   deed = "device"   // one of the host, where there is no tree
 	process  deed = "process"  // what the kernel tells of the cell's own processes
 	sameLink deed = "samelink" // a link if the host has one there, otherwise the folder bound
 )
+
+// What devices have of terminals besides none.
+const (
+	ownTerminals = "terminals" // those that commands open
+	ownTerminal  = "terminal"  // and /dev/tty, for the one that a command belongs to
+)
+
+// attached returns the plan of a cell for one command at a terminal.
+func (p plan) attached() plan {
+	p.Steps = slices.Clone(p.Steps)
+	for i := range p.Steps {
+		if p.Steps[i].Do == devices {
+			p.Steps[i].Source = ownTerminal
+		}
+	}
+	p.Terminal = true
+	return p
+}
 
 // system is what every command sees of the host: programs and what they need to
 // start, and of /etc nothing that is secret or says who uses the machine.
@@ -98,11 +119,15 @@ func compile(p Policy, uid, gid int) plan {
 	if p.Network {
 		steps = append(steps, step{Do: bind, Target: "/etc/resolv.conf", Source: "/etc/resolv.conf", Maybe: true})
 	}
+	var terminals string
+	if p.Terminals {
+		terminals = ownTerminals
+	}
 	steps = append(steps,
 		step{Do: memory, Target: "/tmp", Size: p.Limits.filled().Temp},
 		step{Do: link, Target: "/var/tmp", Source: "../tmp"},
 		step{Do: folder, Target: "/run"},
-		step{Do: devices, Target: "/dev"},
+		step{Do: devices, Target: "/dev", Source: terminals},
 		step{Do: process, Target: "/proc"},
 		step{Do: folder, Target: Work},
 	)

@@ -38,6 +38,11 @@ type Policy struct {
 	Limits  Limits
 	Least   Level // a weaker boundary is an error
 
+	// Terminals lets commands open terminals of their own, as programs do that show
+	// others in a window or record them. A command that is attached to one always may.
+	// At the level landlock none can.
+	Terminals bool
+
 	// Layers is a folder where changes are kept until they land: commands write
 	// nothing directly. Where it is "", or no layers are to be had, they do.
 	Layers sandbox.Host

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -103,7 +104,7 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.newCell() // asked for before there is a holder to answer: it finds the question
+	c, err := s.newCell(s.plan) // asked for before there is a holder to answer: it finds the question
 	if err == nil {
 		err = heard(s.holder.wire)
 	}
@@ -122,16 +123,22 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 
 // heard waits for the first words of a part.
 func heard(w *wire) error {
+	_, err := given(w)
+	return err
+}
+
+// given is heard for a part that has files to give.
+func given(w *wire) (files []int, err error) {
 	w.wait(patience)
 	defer w.wait(0)
 	var r report
-	if _, err := w.receive(&r); err != nil {
-		return err
+	if files, err = w.receive(&r); err != nil {
+		return nil, err
 	}
 	if r.Error != "" {
-		return errors.New(r.Error)
+		return nil, errors.New(r.Error)
 	}
-	return nil
+	return files, nil
 }
 
 // Close ends the session with all that is in it.
@@ -185,7 +192,7 @@ func (s *Session) cell() (*wire, error) {
 	if c, err := s.waiting(); c != nil || err != nil {
 		return c, err
 	}
-	c, err := s.newCell()
+	c, err := s.newCell(s.plan)
 	if err == nil {
 		err = heard(c)
 	}
@@ -196,14 +203,13 @@ func (s *Session) cell() (*wire, error) {
 	return c, nil
 }
 
-// newCell asks the holder for a cell, which says when it is ready.
-func (s *Session) newCell() (*wire, error) {
+// newCell asks the holder for a cell with a plan, which says when it is ready.
+func (s *Session) newCell(p plan) (*wire, error) {
 	near, far, err := newWires()
 	if err != nil {
 		return nil, err
 	}
 	defer far.Close()
-	p := s.plan
 	if err := s.plans(near, &p); err != nil {
 		return near, err
 	}
@@ -255,22 +261,52 @@ func (s *Session) order(o order, streams ...int) (*wire, *work, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		s.limit(&o, w)
-		changes, err := s.turn(w, &o)
-		if err == nil {
-			err = w.send(o, streams...)
-		}
+		changes, err := s.orderOf(w, o, streams...)
 		if err == nil {
 			return w, changes, nil
-		}
-		if changes != nil {
-			s.forget(changes)
 		}
 		s.drop(w)
 		if !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) {
 			return nil, nil, err
 		}
 	}
+}
+
+// orderOf tells this cell to run a command.
+func (s *Session) orderOf(w *wire, o order, streams ...int) (*work, error) {
+	s.limit(&o, w)
+	changes, err := s.turn(w, &o)
+	if err == nil {
+		err = w.send(o, streams...)
+	}
+	if err != nil && changes != nil {
+		s.forget(changes)
+		changes = nil
+	}
+	return changes, err
+}
+
+// commanded returns the order for a command.
+func (s *Session) commanded(c Command, l Limits) order {
+	return order{Path: c.Path, Args: c.Args, Env: settled(append(environment(s.policy), c.Env...)), Dir: c.Dir, Time: l.Time, CPU: l.CPU,
+		Memory: l.Memory, Processes: l.Processes, Files: l.Files, FileSize: l.FileSize}
+}
+
+// settled returns variables with the last value of each alone: programs do not
+// agree which one counts.
+func settled(env []string) []string {
+	last := make(map[string]int)
+	for i, e := range env {
+		name, _, _ := strings.Cut(e, "=")
+		last[name] = i
+	}
+	var list []string
+	for i, e := range env {
+		if name, _, _ := strings.Cut(e, "="); last[name] == i {
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // await waits for what comes of an order. When the caller does not want it any
@@ -305,8 +341,8 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 		out.close()
 		return Result{}, err
 	}
-	o := order{Path: c.Path, Args: c.Args, Env: append(environment(s.policy), c.Env...), Dir: c.Dir, Time: limits.Time, CPU: limits.CPU,
-		Memory: limits.Memory, Processes: limits.Processes, Files: limits.Files, FileSize: limits.FileSize}
+	o := s.commanded(c, limits)
+	o.Streams = [3]int{0, 1, 2}
 	if c.Time > 0 && c.Time < o.Time {
 		o.Time = c.Time
 	}
@@ -318,7 +354,7 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	if err == nil {
 		v, err = w.await(ctx, o.Time+patience)
 	}
-	r := Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil, Loose: s.loose(), Limits: limits}
+	r := s.result(ctx, v, began, limits)
 	if err != nil {
 		s.drop(w)
 		out.close()
@@ -334,8 +370,19 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	r.Stdout, r.Stderr = out.wait(), errs.wait()
 	r.Hit = s.hit(w, v, r)
 	s.put(w)
+	return s.completed(c, v, changes, r)
+}
+
+// result returns what a verdict says of a command that was begun then.
+func (s *Session) result(ctx context.Context, v verdict, began time.Time, l Limits) Result {
+	return Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil, Loose: s.loose(), Limits: l}
+}
+
+// completed adds to the result of a command what it has changed, and how it ended.
+func (s *Session) completed(c Command, v verdict, changes *work, r Result) (Result, error) {
 	r.Direct = changes == nil
 	if changes != nil {
+		var err error
 		if r.Changed, err = s.changed(changes); err != nil {
 			return r, err
 		}

@@ -110,7 +110,7 @@ func (s step) carryOut(all []step) error {
 		}
 		return unix.Mount("golem", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=1777,size=%d,nr_inodes=%d", s.Size, s.Size/4096))
 	case devices:
-		return makeDevices(at)
+		return makeDevices(at, s.Source)
 	case process:
 		return makeProcess(at)
 	}
@@ -222,15 +222,20 @@ func mountsBelow(dir string) bool {
 
 // makeDevices makes the few devices that programs expect and cannot harm with.
 // They are the host's own, and read-only: that does not hinder who writes to a
-// device, but who would change its mode or owner.
-func makeDevices(at string) error {
+// device, but who would change its mode or owner. Terminals are the tree's own: no
+// other can be opened by a name that is in it.
+func makeDevices(at, terminals string) error {
 	if err := os.Mkdir(at, 0o755); err != nil {
 		return err
 	}
 	if err := unix.Mount("golem", at, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755,size=64k"); err != nil {
 		return err
 	}
-	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
+	names := []string{"null", "zero", "full", "random", "urandom"}
+	if terminals == ownTerminal {
+		names = append(names, "tty") // who opens it gets the terminal that it belongs to, if any
+	}
+	for _, name := range names {
 		if err := os.WriteFile(at+"/"+name, nil, 0o666); err != nil {
 			return err
 		}
@@ -246,6 +251,11 @@ func makeDevices(at string) error {
 			return err
 		}
 	}
+	if terminals != "" {
+		if err := makeTerminals(at); err != nil {
+			return fmt.Errorf("terminals: %w", err)
+		}
+	}
 	if err := os.Mkdir(at+"/shm", 0o1777); err != nil {
 		return err
 	}
@@ -253,4 +263,16 @@ func makeDevices(at string) error {
 		return err
 	}
 	return restrict(at, 0, unix.MOUNT_ATTR_RDONLY)
+}
+
+// makeTerminals makes a place for terminals that nobody else has, and few of them:
+// the kernel has a number for the whole machine.
+func makeTerminals(at string) error {
+	if err := os.Mkdir(at+"/pts", 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink("pts/ptmx", at+"/ptmx"); err != nil {
+		return err
+	}
+	return unix.Mount("devpts", at+"/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0600,max=64")
 }
