@@ -35,6 +35,7 @@ var layers = []struct {
 	{"internal/conf", 1, "strict YAML: values that know where they were written"},
 	{"internal/visible", 1, "untrusted text made fit for a terminal"},
 	{"internal/jail", 1, "confines a command to what a sandbox shows"},
+	{"internal/terminal", 1, "connects a person's terminal with a program's"},
 	{"internal/git", 1, "the only package that runs git"},
 	{"internal/state", 1, "the one place where things are kept"},
 	{"internal/state/statetest", 1, "contract suite for what keeps things"},
@@ -126,7 +127,7 @@ var variables = []limit{
 var goroutines = limit{
 	only: []string{
 		"sandbox/walk*.go", "sandbox/search*.go", "sandbox/sandboxtest", "internal/state/statetest",
-		"internal/audit", "internal/run", "internal/model", "internal/model/*", "internal/egress", "internal/jail", "internal/front/*",
+		"internal/audit", "internal/run", "internal/model", "internal/model/*", "internal/egress", "internal/jail", "internal/terminal", "internal/front/*",
 	},
 	why: "a goroutine has an owner that waits for it",
 }

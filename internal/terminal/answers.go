@@ -1,0 +1,26 @@
+package terminal
+
+// answers counts, in what comes from a terminal, the answers to what it is: ESC [ ?
+// and numbers and c.
+type answers struct {
+	names int
+	at    int
+}
+
+func (a *answers) read(input []byte) {
+	const begin = "\x1b[?"
+	for _, b := range input {
+		switch {
+		case a.at < len(begin) && b == begin[a.at]:
+			a.at++
+		case a.at == len(begin) && (b >= '0' && b <= '9' || b == ';'):
+		case a.at == len(begin) && b == 'c':
+			a.names++
+			a.at = 0
+		case b == esc:
+			a.at = 1
+		default:
+			a.at = 0
+		}
+	}
+}

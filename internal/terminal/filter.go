@@ -1,0 +1,507 @@
+package terminal
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Filter stands between a program and a terminal. Everything passes as it is but
+// for control sequences that
+//
+//   - reach the clipboard: OSC 52, OSC 5522, and OSC 1337 with a Copy;
+//   - have the terminal type back what the program has set before: CSI 20 t and 21 t,
+//     which report titles;
+//   - begin with more than a kilobyte of what no terminal knows.
+//
+// In place of such a one the terminal gets an end of a string that has no beginning,
+// ESC \, which does nothing: what stands before and after must not become one.
+//
+// A sequence that is not complete is held back until it is known what it is; nobody
+// would see anything of it. It is for terminals that show UTF-8, as all do that have
+// a clipboard: there a byte of a character is no control.
+type Filter struct {
+	state state
+	held  []byte // the beginning of a sequence, or of a character
+	value []byte // of it, without control characters: they are obeyed at once or not at all
+
+	used  bool // by more than text
+	left  settings
+	asked bool // an answer of the terminal may be on its way
+	names int  // so often it was asked what it is
+}
+
+type state uint8
+
+const (
+	ground  state = iota
+	letter        // in a character of several bytes
+	escape        // after ESC
+	control       // after CSI
+	ignored       // in a CSI sequence that does not pass
+	number        // after OSC
+	dropped       // in an OSC sequence that does not pass
+	dropEnd       // after an ESC there
+)
+
+const (
+	bell   = 0x07
+	cancel = 0x18
+	sub    = 0x1a
+	esc    = 0x1b
+	rubout = 0x7f
+	// The same as ESC and a letter, in one character, from firstC1 to lastC1.
+	firstC1, identify, csi, terminator, osc, lastC1 = 0x80, 0x9a, 0x9b, 0x9c, 0x9d, 0x9f
+
+	longest = 1 << 10
+)
+
+// Pass appends to a buffer what passes of some output.
+func (f *Filter) Pass(to, output []byte) []byte {
+	for len(output) > 0 {
+		if f.state == ground {
+			n := plain(output)
+			to, output = append(to, output[:n]...), output[n:]
+			if len(output) == 0 {
+				break
+			}
+		}
+		to = f.step(to, output[0])
+		output = output[1:]
+	}
+	return to
+}
+
+// plain returns how many bytes are characters and nothing else.
+func plain(output []byte) int {
+	for i := 0; i < len(output); {
+		b := output[i]
+		if b == esc || b == enquiry || b == shiftOut {
+			return i
+		}
+		if b < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(output[i:])
+		if size == 1 || r <= lastC1 {
+			return i
+		}
+		i += size
+	}
+	return len(output)
+}
+
+// executed reports whether a byte within a sequence is no part of it.
+func executed(b byte) bool { return b < ' ' && b != esc && b != cancel && b != sub || b == rubout }
+
+// step judges one byte.
+func (f *Filter) step(to []byte, b byte) []byte {
+	switch f.state {
+	case ground:
+		return f.text(to, b)
+	case letter:
+		return f.letter(to, b)
+	case escape:
+		return f.escape(to, b)
+	case control:
+		return f.control(to, b)
+	case number:
+		return f.number(to, b)
+	case ignored:
+		switch {
+		case b == esc:
+			return f.begin(to, b)
+		case b == cancel, b == sub, b >= '@' && b < rubout:
+			f.state = ground
+		}
+	case dropped:
+		switch b {
+		case esc:
+			f.state = dropEnd
+		case bell, cancel, sub, terminator:
+			f.state = ground
+		}
+	case dropEnd:
+		if b == '\\' {
+			f.state = ground
+			return to
+		}
+		return f.escape(f.begin(to, esc), b)
+	}
+	return to
+}
+
+// text judges a byte outside of sequences.
+func (f *Filter) text(to []byte, b byte) []byte {
+	switch {
+	case b == esc:
+		return f.begin(to, b)
+	case b == enquiry:
+		f.asked = true
+	case b == shiftOut:
+		f.used, f.left.letters = true, true
+	case b >= utf8.RuneSelf:
+		f.held, f.state = f.held[:0], letter
+		return f.letter(to, b)
+	}
+	return append(to, b)
+}
+
+// letter judges a byte of a character of several.
+func (f *Filter) letter(to []byte, b byte) []byte {
+	f.held = append(f.held, b)
+	if !utf8.FullRune(f.held) {
+		return to
+	}
+	r, size := utf8.DecodeRune(f.held)
+	switch {
+	case size > 1 && r > lastC1:
+		return f.release(to)
+	case size > 1:
+		return f.single(to, byte(r))
+	}
+	// No character: some terminals take a byte for a control even so.
+	rest := slices.Clone(f.held[1:])
+	first := f.held[0]
+	f.held = f.held[:1]
+	to = f.single(to, first)
+	for _, b := range rest {
+		to = f.step(to, b)
+	}
+	return to
+}
+
+// single judges what is held, which is a control in one character.
+func (f *Filter) single(to []byte, c byte) []byte {
+	f.used = f.used || c <= lastC1
+	switch {
+	case c == csi, c == osc:
+		f.value = f.value[:0]
+		f.state = map[byte]state{csi: control, osc: number}[c]
+		return to
+	case c == identify:
+		f.names++
+		f.asked = true
+	case c >= firstC1 && c <= lastC1:
+		f.asked = true
+	}
+	return f.release(to)
+}
+
+// begin begins a sequence with ESC.
+func (f *Filter) begin(to []byte, b byte) []byte {
+	f.held, f.value, f.state, f.used = append(f.held[:0], b), f.value[:0], escape, true
+	return to
+}
+
+// release lets pass what was held.
+func (f *Filter) release(to []byte) []byte {
+	to = append(to, f.held...)
+	f.held, f.state = f.held[:0], ground
+	return to
+}
+
+// drop forgets it.
+func (f *Filter) drop(to []byte, next state) []byte {
+	f.held, f.state = f.held[:0], next
+	return append(to, esc, '\\')
+}
+
+// hold holds another byte of a sequence. One that is too long is dropped.
+func (f *Filter) hold(to []byte, b byte, sequence, otherwise state) []byte {
+	if f.held, f.state = append(f.held, b), sequence; len(f.held) > longest {
+		return f.drop(to, otherwise)
+	}
+	return to
+}
+
+// escape judges a byte after ESC.
+func (f *Filter) escape(to []byte, b byte) []byte {
+	switch {
+	case executed(b):
+		return f.hold(to, b, escape, ground)
+	case b == esc:
+		return f.begin(f.release(to), b)
+	case b == '[':
+		return f.hold(to, b, control, ignored)
+	case b == ']':
+		return f.hold(to, b, number, dropped)
+	case b >= 0x80:
+		return f.text(f.release(to), b)
+	}
+	f.note(b)
+	return append(f.release(to), b)
+}
+
+// control judges a byte of a CSI sequence.
+func (f *Filter) control(to []byte, b byte) []byte {
+	switch {
+	case b == esc:
+		return f.begin(f.release(to), b)
+	case b >= 0x80:
+		return f.text(f.release(to), b)
+	case b == cancel, b == sub:
+		return append(f.release(to), b)
+	case executed(b):
+		return f.hold(to, b, control, ignored)
+	}
+	f.value = append(f.value, b)
+	switch {
+	case b < '@':
+		return f.hold(to, b, control, ignored)
+	case reportsTitle(f.value):
+		return f.drop(to, ground)
+	}
+	f.noteControl(f.value)
+	return append(f.release(to), b)
+}
+
+// reportsTitle reports whether a CSI sequence makes the terminal type a title.
+func reportsTitle(value []byte) bool {
+	body, ok := bytes.CutSuffix(value, []byte("t"))
+	if !ok {
+		return false
+	}
+	first, _, _ := bytes.Cut(body, []byte(";"))
+	first, _, _ = bytes.Cut(first, []byte(":"))
+	what := numeral(first)
+	return what == "20" || what == "21" || len(what) > mostDigits && strings.Trim(what, "0123456789") == ""
+}
+
+// mostDigits have a number that no terminal counts round to another.
+const mostDigits = 9
+
+// numeral returns a number without zeros before it.
+func numeral(digits []byte) string { return string(bytes.TrimLeft(digits, "0")) }
+
+// number judges a byte after OSC: digits, and where they say so what follows.
+func (f *Filter) number(to []byte, b byte) []byte {
+	if executed(b) && b != bell {
+		return f.hold(to, b, number, dropped)
+	}
+	end := b == bell || b == cancel || b == sub || b == esc || b >= 0x80
+	if !end {
+		f.value = append(f.value, b)
+	}
+	switch clipboard(f.value, end) {
+	case yes:
+		return f.step(f.drop(to, dropped), b)
+	case unknown:
+		return f.hold(to, b, number, dropped)
+	}
+	f.asked = true
+	to = f.release(to)
+	if b == esc {
+		return f.begin(to, b)
+	}
+	return f.text(to, b)
+}
+
+type certainty uint8
+
+const (
+	no certainty = iota
+	unknown
+	yes
+)
+
+// clipboard reports whether an OSC sequence that begins like this, and may be at its
+// end, reaches the clipboard.
+func clipboard(value []byte, end bool) certainty {
+	value = bytes.TrimLeft(value, " +")
+	digits := 0
+	for digits < len(value) && value[digits] >= '0' && value[digits] <= '9' {
+		digits++
+	}
+	what, rest := numeral(value[:digits]), value[digits:]
+	switch {
+	case len(what) > mostDigits:
+		return yes
+	case len(rest) == 0 && !end:
+		return unknown
+	case what == "52", what == "5522":
+		return yes
+	case what != "1337":
+		return no
+	}
+	const word = ";copy"
+	rest = bytes.ToLower(rest)
+	switch {
+	case bytes.HasPrefix(rest, []byte(word)):
+		return yes
+	case bytes.HasPrefix([]byte(word), rest) && !end:
+		return unknown
+	}
+	return no
+}
+
+// Undo returns what puts the terminal back to how programs find it; nothing, where
+// nothing has passed but text.
+func (f *Filter) Undo() []byte {
+	if !f.used {
+		return nil
+	}
+	return append([]byte{esc, '\\'}, f.left.undo()...) // what was not completed ends
+}
+
+// Asked reports whether the terminal may still have to answer something, and how
+// often it was asked what it is.
+func (f *Filter) Asked() (something bool, names int) { return f.asked, f.names }
+
+const enquiry, shiftOut = 0x05, 0x0e
+
+// settings are what a program has set in a terminal, and not set back.
+type settings struct {
+	on, off []int // modes that were off and on
+	ansi    []int // those of the older kind, that were off
+	keys    int   // how often keys were told to be sent in another way
+	keysSet bool
+	others  bool // keys with modifiers are sent in another way
+	keypad  bool
+	letters bool // other characters
+	styled  bool
+	region  bool // only a part of the screen scrolls
+	cursor  bool // has another form
+}
+
+// tracked are the modes that are put back: those that are off before a program
+// begins, and those that are on.
+var (
+	trackedOff = []int{1, 5, 6, 9, 45, 66, 69, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031, 2048, 9001, 47, 1047, 1049}
+	trackedOn  = []int{7, 25}
+)
+
+// note notes a sequence of ESC and a letter.
+func (f *Filter) note(b byte) {
+	switch b {
+	case 'c':
+		f.left = settings{}
+	case '=':
+		f.left.keypad = true
+	case '>':
+		f.left.keypad = false
+	case '(', ')', '*', '+', 'n', 'o':
+		f.left.letters = true
+	case 'Z':
+		f.names++
+		f.asked = true
+	case 'P', 'X', '^', '_':
+		f.asked = true
+	}
+}
+
+// noteControl notes a CSI sequence.
+func (f *Filter) noteControl(value []byte) {
+	final := value[len(value)-1]
+	body := value[:len(value)-1]
+	var private byte
+	if len(body) > 0 && body[0] >= '<' && body[0] <= '?' {
+		private, body = body[0], body[1:]
+	}
+	switch {
+	case final == 'c':
+		if private == 0 {
+			f.names++
+		}
+		f.asked = true
+	case (final == 'h' || final == 'l') && private == '?':
+		f.asked = true // mouse and focus tell of themselves
+		for _, mode := range numbers(body) {
+			switch {
+			case slices.Contains(trackedOff, mode):
+				f.left.on = with(f.left.on, mode, final == 'h')
+			case slices.Contains(trackedOn, mode):
+				f.left.off = with(f.left.off, mode, final == 'l')
+			}
+		}
+	case (final == 'h' || final == 'l') && private == 0:
+		for _, mode := range numbers(body) {
+			if mode == 4 || mode == 20 {
+				f.left.ansi = with(f.left.ansi, mode, final == 'h')
+			}
+		}
+	case final == 'm' && private == 0:
+		f.left.styled = len(numeral(body)) > 0
+	case final == 'm' && private == '>':
+		n := numbers(body)
+		f.left.others = len(n) > 1 && n[1] != 0
+	case final == 'r' && private == 0:
+		f.left.region = len(body) > 0
+	case final == 'q' && bytes.HasSuffix(body, []byte(" ")):
+		f.left.cursor = true
+	case final == 'u' && private != 0:
+		f.keys(private, body)
+	case private != 0, !strings.ContainsRune("ABCDEFGHIJKLMPSTX@Zabdefgsu`", rune(final)):
+		f.asked = true
+	}
+}
+
+// keys notes how keys are to be sent.
+func (f *Filter) keys(private byte, body []byte) {
+	f.asked = true
+	n := 1
+	if list := numbers(body); len(list) > 0 {
+		n = list[0]
+	}
+	switch private {
+	case '>':
+		f.left.keys++
+	case '<':
+		f.left.keys = max(0, f.left.keys-max(n, 1))
+	case '=':
+		f.left.keysSet = len(body) > 0 && n != 0
+	}
+}
+
+// numbers returns the numbers of a sequence; what is none is left out.
+func numbers(body []byte) []int {
+	var list []int
+	for part := range bytes.SplitSeq(body, []byte(";")) {
+		if n, err := strconv.Atoi(string(part)); err == nil {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// with returns a list with or without a number, which is last then.
+func with(list []int, n int, there bool) []int {
+	list = slices.DeleteFunc(list, func(m int) bool { return m == n })
+	if there {
+		list = append(list, n)
+	}
+	return list
+}
+
+func (s settings) undo() []byte {
+	var out []byte
+	say := func(when bool, text string) {
+		if when {
+			out = append(out, text...)
+		}
+	}
+	say(s.styled, "\x1b[m")
+	say(s.letters, "\x1b(B\x0f")
+	say(s.keypad, "\x1b>")
+	say(s.cursor, "\x1b[0 q")
+	for _, n := range s.ansi {
+		say(true, "\x1b["+strconv.Itoa(n)+"l")
+	}
+	say(s.others, "\x1b[>4m")
+	say(s.keysSet, "\x1b[=0u")
+	say(s.keys > 0, "\x1b[<"+strconv.Itoa(s.keys)+"u")
+	for _, n := range trackedOn {
+		say(slices.Contains(s.off, n), "\x1b[?"+strconv.Itoa(n)+"h")
+	}
+	say(s.region, "\x1b7\x1b[r\x1b8") // which would move the cursor
+	for _, n := range trackedOff {    // the other screen last
+		say(slices.Contains(s.on, n), "\x1b[?"+strconv.Itoa(n)+"l")
+	}
+	say(s.keys > 0 && slices.ContainsFunc(s.on, otherScreen), "\x1b[<"+strconv.Itoa(s.keys)+"u") // each has its own
+	return out
+}
+
+func otherScreen(mode int) bool { return mode == 47 || mode == 1047 || mode == 1049 }

@@ -1,0 +1,230 @@
+package terminal
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// passed returns what a filter lets pass of output in pieces that end at some places.
+func passed(f *Filter, output []byte, cuts ...int) []byte {
+	var got []byte
+	from := 0
+	for _, cut := range append(cuts, len(output)) {
+		got = f.Pass(got, output[from:cut])
+		from = cut
+	}
+	return got
+}
+
+func TestFilter(t *testing.T) {
+	const st = "\x1b\\"
+	long := strings.Repeat("\x00", longest)
+	for _, test := range []struct{ output, want string }{
+		{"plain\r\n", "plain\r\n"},
+		{"\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\"},
+		{"é “52;” ”52;x\x07 \xff\x80 ☃ 😀", "é “52;” ”52;x\x07 \xff\x80 ☃ 😀"},
+		{"a\x1b]52;c;aGk=\x07b", "a" + st + "b"},
+		{"a\x1b]52;c;aGk=\x1b\\b", "a" + st + "b"},
+		{"a\x1b]52;c;?\x1b[31mb", "a" + st + "\x1b[31mb"},
+		{"a\x1b]52\x07b", "a" + st + "b"},
+		{"a\x1b]52\x1b\\b", "a" + st + "b"},
+		{"a\x1b]52;c;x\x18b", "a" + st + "b"},
+		{"a\x1b]52;c;x\x9cb", "a" + st + "b"},
+		{"a\x1b]0052;c;x\x07b", "a" + st + "b"},
+		{"a\x1b] +52;c;x\x07b", "a" + st + "b"},
+		{"a\x1b]4294967348;c;x\x07b", "a" + st + "b"},
+		{"a\x1b\x00\n]\x005\x7f2\x00;c;x\x07b", "a" + st + "b"},
+		{"a\x9d52;c;x\x07b", "a" + st + "b"},
+		{"a\u009d52;c;x\u009cb", "a" + st + "b"},
+		{"a\xe2\x9d52;c;x\x07b", "a\xe2" + st + "b"},
+		{"a\xe0\x82\x9d52;c;x\x07b", "a\xe0\x82" + st + "b"},
+		{"a\x1bPtmux;\x1b\x1b]52;c;x\x07\x1b\\b", "a\x1bPtmux;\x1b" + st + "\x1b\\b"},
+		{"a\x1b]5522;x\x07b", "a" + st + "b"},
+		{"a\x1b]1337;Copy=:aGk=\x07b", "a" + st + "b"},
+		{"a\x1b]1337;CopyToClipboard=x\x07b", "a" + st + "b"},
+		{"a\x1b]1337;Clear\x07\x1b]1337\x07\x1b]133;A\x07b", "a\x1b]1337;Clear\x07\x1b]1337\x07\x1b]133;A\x07b"},
+		{"a\x1b[21t\x1b[020;1t\x9b21tb", "a" + st + st + st + "b"},
+		{"a\x1b[22;0t\x1b[18t\x1b[?21t\x1b[21 tb", "a\x1b[22;0t\x1b[18t\x1b[?21t\x1b[21 tb"},
+		{"a\x1b" + long + "]52;c;x\x07b", "a" + st + "]52;c;x\x07b"},
+		{"a\x1b[" + long + "1mb", "a" + st + "b"},
+		// What is left of two must not become one.
+		{"\x1b\x1b]52;x\x07]52;y\x07", "\x1b" + st + "]52;y\x07"},
+		{"\x1b]5\x1b]52;x\x072;y\x07", "\x1b]5" + st + "2;y\x07"},
+		{"\x1b[2\x1b[21t1t", "\x1b[2" + st + "1t"},
+		// What is not complete is nothing yet.
+		{"a\x1b]52", "a"}, {"a\x1b[1;3", "a"}, {"a\xe2\x80", "a"}, {"a\x1b", "a"},
+	} {
+		if got := string(passed(&Filter{}, []byte(test.output))); got != test.want {
+			t.Errorf("%q: got %q, want %q", test.output, got, test.want)
+		}
+	}
+}
+
+func TestUndo(t *testing.T) {
+	const st = "\x1b\\"
+	for _, test := range []struct{ output, want string }{
+		{"plain é\n", ""},
+		{"\x1b[1;31mx\x1b[0m", st},
+		{"\x1b[1;31mx", st + "\x1b[m"},
+		{"\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1000;1006h\x1b=", st + "\x1b>\x1b[?25h\x1b[?1000l\x1b[?1006l\x1b[?2004l\x1b[?1049l"},
+		{"\x1b[?1049h\x1b[?25l\x1b[?25h\x1b[?1049l", st},
+		{"\x1b[>1u\x1b[>3u\x1b[<u\x1b[?1049h", st + "\x1b[<1u\x1b[?1049l\x1b[<1u"},
+		{"\x1b[=1u\x1b[>4;2m\x1b[4h\x1b[2;5r\x1b[5 q\x0e\x1b(0", st + "\x1b(B\x0f\x1b[0 q\x1b[4l\x1b[>4m\x1b[=0u\x1b7\x1b[r\x1b8"},
+		{"\x1b[>4;2m\x1b[>4m\x1b[?7l\x1b[?12h", st + "\x1b[?7h"},
+		{"\x1b[?1049h\x1bc", st},
+	} {
+		f := &Filter{}
+		passed(f, []byte(test.output))
+		if got := string(f.Undo()); got != test.want {
+			t.Errorf("%q: got %q, want %q", test.output, got, test.want)
+		}
+	}
+	for output, want := range map[string]int{"x\x1b[1mx\x1b[2J\x1b[4;5H\x1b(B": -1, "\x1b[6n": 0, "\x05": 0, "\x1b]11;?\x07": 0, "\x1bP$qm\x1b\\": 0, "\x1b[?1003h": 0, "\x1b[c\x1b[0c\x1bZ\x9a\u009a\x1b[>c": 5} {
+		f := &Filter{}
+		passed(f, []byte(output))
+		if asked, names := f.Asked(); asked != (want >= 0) || names != max(want, 0) {
+			t.Errorf("%q: got %v, %d; want %d", output, asked, names, want)
+		}
+	}
+}
+
+// A reader is a terminal as generous as can be: it takes for a sequence what any
+// terminal might. It is written without a look at the filter's way of working: it
+// reads all at once, and whole strings.
+type reader struct{ text []rune }
+
+// readAll reads output as UTF-8, where a byte that is no character counts for itself.
+func readAll(output []byte) *reader {
+	r := &reader{}
+	for len(output) > 0 {
+		c, size := utf8.DecodeRune(output)
+		if size == 1 {
+			c, size = rune(output[0]), 1
+		}
+		r.text = append(r.text, c)
+		output = output[size:]
+	}
+	return r
+}
+
+func skipped(c rune) bool { return c < ' ' && !strings.ContainsRune("\x1b\x18\x1a", c) || c == 0x7f }
+
+// refused reports whether a sequence is there that must not pass, and whether one is
+// too long.
+func (r *reader) refused() (bad, long bool) {
+	for i := range r.text {
+		kind, at := rune(0), i+1
+		switch r.text[i] {
+		case 0x1b:
+			for at < len(r.text) && skipped(r.text[at]) {
+				at++
+			}
+			if at < len(r.text) && (r.text[at] == '[' || r.text[at] == ']') {
+				kind = r.text[at]
+			}
+			at++
+		case 0x9b:
+			kind = '['
+		case 0x9d:
+			kind = ']'
+		}
+		controls := at - i
+		var body []rune
+		end := at
+		for end < len(r.text) && !strings.ContainsRune("\x1b\x18\x1a", r.text[end]) && (kind != ']' || r.text[end] != 7) {
+			c := r.text[end]
+			if c >= 0x80 {
+				break
+			}
+			if skipped(c) {
+				controls++
+			} else if body = append(body, c); kind == '[' && c >= '@' {
+				break
+			}
+			end++
+		}
+		complete := end < len(r.text)
+		text := string(body)
+		switch kind {
+		case 0:
+			long = long || controls > longest/2
+		case '[':
+			long = long || controls+len(body) > longest/2
+			bad = bad || complete && title(text)
+		case ']':
+			long = long || controls+len(text)-len(strings.TrimLeft(text, "0123456789 +")) > longest/2
+			bad = bad || clip(text, complete)
+		}
+	}
+	return bad, long
+}
+
+func title(text string) bool {
+	if !strings.HasSuffix(text, "t") {
+		return false
+	}
+	digits := text[:strings.IndexAny(text, ";:t")]
+	return slices.Contains([]string{"20", "21"}, strings.TrimLeft(digits, "0"))
+}
+
+func clip(text string, complete bool) bool {
+	text = strings.TrimLeft(text, " +")
+	rest := strings.TrimLeft(text, "0123456789")
+	what := strings.TrimLeft(text[:len(text)-len(rest)], "0")
+	if rest == "" && !complete {
+		return false
+	}
+	return what == "52" || what == "5522" || what == "1337" && strings.HasPrefix(strings.ToLower(rest), ";copy")
+}
+
+// FuzzFilter: however output is cut into pieces, the same passes; no terminal finds
+// in it what must not pass; and where nothing is to be refused, all of it passes.
+func FuzzFilter(f *testing.F) {
+	for _, seed := range []string{"\x1b]52;c;aGk=\x07", "\x1b]5\x1b]52;x\x072;y\x07", "\x9d52;", "\u009d52;", "\xe2\x9d52;x", "\x1b[2\x1b[21t1t", "\x1b\x1b]52;x\x07]52;y\x07",
+		"\x1b[?1049h\x1b[21t", "\x1b]1337;Co\x00py=", "“52;”", "\x1b]0;t\x1b\\", "\x1bPq\x1b\x1b]52;\x07"} {
+		f.Add([]byte(seed), uint8(1))
+	}
+	f.Fuzz(func(t *testing.T, output []byte, step uint8) {
+		output = output[:min(len(output), 4*longest)]
+		whole := &Filter{}
+		got := passed(whole, output)
+		var cuts []int
+		for at := int(step); step > 0 && at < len(output); at += int(step) {
+			cuts = append(cuts, at)
+		}
+		pieces := &Filter{}
+		if again := passed(pieces, output, cuts...); !bytes.Equal(again, got) {
+			t.Fatalf("%q in pieces: %q, want %q", output, again, got)
+		}
+		if bad, _ := readAll(got).refused(); bad {
+			t.Fatalf("%q: %q passed", output, got)
+		}
+		bad, long := readAll(output).refused()
+		if all := append(slices.Clone(got), whole.held...); !bad && !long && !hasLongNumber(output) && !bytes.Equal(all, output) {
+			t.Fatalf("%q: only %q passed", output, all)
+		}
+		if bad, _ := readAll(whole.Undo()).refused(); bad {
+			t.Fatalf("%q is undone by %q", output, whole.Undo())
+		}
+	})
+}
+
+// hasLongNumber reports whether there are ten digits in a row, but for controls.
+func hasLongNumber(output []byte) bool {
+	n := 0
+	for _, b := range output {
+		switch {
+		case b >= '0' && b <= '9':
+			n++
+		case !executed(b):
+			n = 0
+		}
+		if n > mostDigits {
+			return true
+		}
+	}
+	return false
+}

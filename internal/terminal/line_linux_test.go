@@ -1,0 +1,504 @@
+package terminal_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/terminal"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	if code, is := jail.Child(os.Args[1:], os.Stderr); is {
+		os.Exit(code)
+	}
+	if len(os.Args) > 2 && os.Args[1] == "exec" {
+		os.Exit(golem(os.Args[2]))
+	}
+	os.Exit(m.Run())
+}
+
+// golem runs a line as golem does, with its own streams.
+func golem(line string) int {
+	code, err := attach(line)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "golem:", err)
+		return 99
+	}
+	return code
+}
+
+func attach(line string) (int, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return 0, err
+	}
+	s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(dir), Target: jail.Work, Write: true}}}, time.Now)
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	l, err := terminal.Open(os.Stdin, os.Stdout, os.Stderr)
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	at := jail.Attached{Stdin: l.Stdin, Stdout: l.Stdout, Stderr: l.Stderr, Signals: l.Signals, Stopped: l.Suspend}
+	c := jail.Shell(line)
+	if l.Wanted {
+		if at.Terminal, err = s.Terminal(); err != nil {
+			return 0, err
+		}
+		defer at.Terminal.Close()
+		if err := l.Connect(at.Terminal.Person); err != nil {
+			return 0, err
+		}
+		defer l.Close() // before its terminal
+		c.Env = []string{"TERM=" + os.Getenv("TERM")}
+	}
+	r, err := s.Attach(context.Background(), c, at)
+	return r.Code, err
+}
+
+// A stage is a terminal at which something runs, seen from the side of who sits there.
+type stage struct {
+	t      *testing.T
+	dir    string
+	master *os.File
+	slave  *os.File
+	cmd    *exec.Cmd
+
+	mu    sync.Mutex
+	more  *sync.Cond
+	seen  []byte
+	done  bool
+	at    int // what was waited for before
+	count int
+	most  int // so much is kept at least, where not all is
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newStage opens a terminal.
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{t: t, dir: t.TempDir()}
+	s.more = sync.NewCond(&s.mu)
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	must(t, err)
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	must(t, err)
+	must(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	s.master = os.NewFile(uintptr(fd), "ptmx")
+	s.slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
+	must(t, err)
+	s.resize(24, 80)
+	go s.watch()
+	t.Cleanup(func() {
+		s.slave.Close()
+		s.master.Close()
+	})
+	return s
+}
+
+func (s *stage) resize(rows, columns uint16) {
+	must(s.t, unix.IoctlSetWinsize(int(s.slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}))
+}
+
+// begin starts golem with a line at the terminal, or with some streams elsewhere.
+func begin(t *testing.T, line string, change ...func(*exec.Cmd)) *stage {
+	t.Helper()
+	s := newStage(t)
+	self, err := os.Executable()
+	must(t, err)
+	s.run(exec.Command(self, "exec", line), change...)
+	return s
+}
+
+// shell starts an interactive one, in which "$golem" runs a line as golem does.
+func shell(t *testing.T) *stage {
+	t.Helper()
+	s := newStage(t)
+	self, err := os.Executable()
+	must(t, err)
+	s.run(exec.Command("bash", "--norc", "--noprofile", "-i"), func(c *exec.Cmd) { c.Env = append(c.Env, "PS1=ready> ", "HISTFILE=", "golem="+self+" exec") })
+	s.until("ready> ")
+	return s
+}
+
+func (s *stage) run(cmd *exec.Cmd, change ...func(*exec.Cmd)) {
+	s.t.Helper()
+	s.cmd = cmd
+	cmd.Dir, cmd.Env = s.dir, []string{"TERM=xterm-256color", "PATH=" + os.Getenv("PATH"), "TMPDIR=" + s.t.TempDir()}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.slave, s.slave, s.slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 2}
+	for _, c := range change {
+		c(cmd)
+	}
+	must(s.t, cmd.Start())
+	fuse := time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() }) // a hang fails this test, not the whole run
+	s.t.Cleanup(func() {
+		fuse.Stop()
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+}
+
+func (s *stage) watch() {
+	var buf [64 << 10]byte
+	for {
+		n, err := s.master.Read(buf[:])
+		s.mu.Lock()
+		s.seen, s.count = append(s.seen, buf[:n]...), s.count+n
+		if s.most > 0 && len(s.seen) > 2*s.most {
+			s.seen = append(s.seen[:0], s.seen[len(s.seen)-s.most:]...)
+		}
+		s.done = s.done || err != nil
+		s.more.Broadcast()
+		s.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// until waits for a text on the screen, after what was waited for before.
+func (s *stage) until(text string) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	late := false
+	defer time.AfterFunc(15*time.Second, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		late = true
+		s.more.Broadcast()
+	}).Stop()
+	for {
+		if i := bytes.Index(s.seen[s.at:], []byte(text)); i >= 0 {
+			s.at += i + len(text)
+			return
+		}
+		if s.done || late {
+			s.t.Fatalf("the screen lacks %q: %q", text, s.seen[s.at:])
+		}
+		s.more.Wait()
+	}
+}
+
+func (s *stage) types(text string) {
+	s.t.Helper()
+	if _, err := s.master.WriteString(text); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// state tells what golem does.
+func (s *stage) state() string {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	must(s.t, err)
+	return string(data)
+}
+
+// end waits for golem, checks that the terminal is as it was, and returns how golem
+// ended, and what was seen.
+func (s *stage) end() (code int, screen string) {
+	s.t.Helper()
+	s.cmd.Wait()
+	s.usual()
+	if n, err := unix.IoctlGetInt(int(s.slave.Fd()), unix.TIOCINQ); err != nil || n > 0 {
+		s.t.Errorf("%d bytes are left to be read, %v", n, err)
+	}
+	// Nothing is on its way when this is seen.
+	must(s.t, func() error { _, err := s.slave.WriteString("\x04end"); return err }())
+	s.until("\x04end")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	screen, _, _ = strings.Cut(string(s.seen), "\x04end")
+	return s.cmd.ProcessState.ExitCode(), strings.ReplaceAll(screen, "\r\n", "\n")
+}
+
+// usual checks that the modes of the terminal are as terminals begin.
+func (s *stage) usual() {
+	s.t.Helper()
+	modes, err := unix.IoctlGetTermios(int(s.slave.Fd()), unix.TCGETS)
+	must(s.t, err)
+	if modes.Lflag&(unix.ICANON|unix.ECHO|unix.ISIG) != unix.ICANON|unix.ECHO|unix.ISIG || modes.Oflag&unix.OPOST == 0 || modes.Iflag&unix.ICRNL == 0 {
+		s.t.Errorf("the terminal is not as it was: %+v", modes)
+	}
+}
+
+// alive returns the processes of programs that hold a word.
+func alive(word string) (list []string) {
+	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range names {
+		data, _ := os.ReadFile(name)
+		if program := string(data); strings.Contains(program, word) && (strings.HasPrefix(program, "sleep") || strings.HasPrefix(program, "bash\x00-c")) {
+			list = append(list, filepath.Dir(name))
+		}
+	}
+	return list
+}
+
+// gone waits until there are none.
+func gone(t *testing.T, word string) {
+	t.Helper()
+	for range 500 {
+		if len(alive(word)) == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("still there: %q", alive(word))
+}
+
+// A program has a terminal like any other, and its code is golem's.
+func TestTerminal(t *testing.T) {
+	s := begin(t, `test -t 0 && test -t 1 && test -t 2 && echo all; tty; stty size; ls --color=auto -d /usr; echo $TERM; exit 7`)
+	code, screen := s.end()
+	if want := "all\n/dev/pts/0\n24 80\n\x1b[0m\x1b[01;34m/usr\x1b[0m\nxterm-256color\n\x1b\\"; code != 7 || screen != want {
+		t.Errorf("exit code %d, %q; want 7, %q", code, screen, want)
+	}
+	for line, want := range map[string]int{"kill -TERM $$": 143, "exit 0": 0, "trap '' TERM; kill -9 $$": 137} {
+		if code, screen := begin(t, line).end(); code != want || screen != "" {
+			t.Errorf("%s: exit code %d, %q; want %d", line, code, screen, want)
+		}
+	}
+}
+
+// What is typed reaches the program, and nobody else.
+func TestKeys(t *testing.T) {
+	s := begin(t, `trap 'echo caught' INT; echo ready; read x; trap - INT; echo "[$x]"; cat; echo end; stty raw -echo; echo raw; head -c 4 | od -An -c; stty sane; trap 'stty size; exit 3' WINCH; echo size; while :; do sleep 0.01; done`)
+	s.until("ready\r\n")
+	s.types("\x03")
+	s.until("caught\r\n")
+	s.types("a line\r")
+	s.until("[a line]\r\n")
+	s.types("more\r\x04") // the end of the input of cat
+	s.until("more\r\nmore\r\n")
+	s.until("end\r\n")
+	s.until("raw")
+	s.types("\x03\x1a\x04\x1c")
+	s.until(`003 032 004 034`)
+	s.until("size\r\n")
+	s.resize(50, 132)
+	s.until("50 132\r\n")
+	if code, screen := s.end(); code != 3 {
+		t.Errorf("exit code %d, %q", code, screen)
+	}
+}
+
+// Whatever a program leaves set is set back, also when it is killed. The clipboard is
+// not its own.
+func TestLeftSet(t *testing.T) {
+	s := begin(t, `stty raw -echo -isig; printf '\033[?1049h\033[?25l\033[?2004h\033[?1003h\033]5'; printf '2;c;aGk=\007\033[31mred'; kill -9 $$`)
+	s.until("\x1b[c")
+	s.types("\x1b[?62;1;4c")
+	code, screen := s.end()
+	if want := "\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1003h\x1b\\\x1b[31mred" + "\x1b\\\x1b[m\x1b[?25h\x1b[?1003l\x1b[?2004l\x1b[?1049l\x1b[c"; code != 137 || screen != want {
+		t.Errorf("exit code %d, %q; want %q", code, screen, want)
+	}
+}
+
+// Answers of the terminal that come when the program has ended are typed into nothing.
+func TestLateAnswers(t *testing.T) {
+	s := shell(t)
+	s.types("$golem 'printf \"\\033[6n\\033[c\\033]11;?\\007\"'\n")
+	s.until("\x1b]11;?\x07")
+	s.types("\x1b[1;1R\x1b[?62c") // the program is not there to read it
+	s.until("\x1b[c")
+	s.types("\x1b]11;rgb:0000/0000/0000\x07echo evil\r\x1b[?62c")
+	s.until("ready> ")
+	s.types("echo $((1+1))\n")
+	s.until("2\r\n")
+	s.types("exit\n")
+	if _, screen := s.end(); strings.Contains(screen, "rgb") || strings.Contains(screen, "evil") || !strings.Contains(screen, "ready> echo $((1+1))\n") {
+		t.Errorf("the shell was typed at: %q", screen)
+	}
+	// One that never answers is not waited for.
+	if code, screen := begin(t, `printf '\033[c'`).end(); code != 0 || screen != "\x1b[c\x1b\\\x1b[c" {
+		t.Errorf("exit code %d, %q", code, screen)
+	}
+}
+
+// A shell stops and continues golem with the program, as any of its jobs.
+func TestJobs(t *testing.T) {
+	s := shell(t)
+	s.types("$golem \"printf '\\033[?1049h'; echo beg''un; read x; printf '\\033[?1049l'; echo got \\$x\"; echo code $?\n")
+	s.until("\x1b[?1049hbegun\r\n")
+	s.types("\x1a")
+	s.until("Stopped")
+	s.until("ready> ")
+	s.types("echo the shell has $(stty -a | grep -o ' icanon')\n")
+	s.until("the shell has icanon")
+	s.types("fg\n")
+	s.until("fg\r\n")
+	s.types("more\r")
+	s.until("got more\r\n")
+	s.until("ready> ")
+	// In the background it prints, and is not stopped before it is to read.
+	s.types("$golem \"echo f''irst; sleep 0.3; echo l''ast\" &\n")
+	s.until("first")
+	s.until("last")
+	s.types("wait\n")
+	s.until("Done")
+	// With its output elsewhere it leaves the keys to others.
+	s.types("$golem 'while :; do echo; sleep 0.01; done; : 1000.4' | sed s/^/th''rough-/\n")
+	s.until("through-")
+	s.types("\x1a")
+	s.until("Stopped")
+	list := alive("1000.4")
+	for _, dir := range list {
+		stat, err := os.ReadFile(dir + "/stat")
+		must(t, err)
+		if state := strings.Fields(string(stat))[2]; state != "T" {
+			t.Errorf("the program is in state %s, want it stopped", state)
+		}
+	}
+	if len(list) == 0 {
+		t.Error("the program is gone")
+	}
+	s.types("fg\n")
+	s.until("fg\r\n")
+	s.until("through-")
+	s.types("\x03")
+	s.until("ready> ")
+	s.types("exit\n")
+	s.end()
+	gone(t, "1000.4")
+}
+
+// Signals are the program's. When it ends, so does golem.
+func TestSignals(t *testing.T) {
+	s := begin(t, `trap 'echo terminated; exit 4' TERM; echo ready; while :; do sleep 0.01; done`)
+	s.until("ready\r\n")
+	must(t, s.cmd.Process.Signal(unix.SIGTERM))
+	s.until("terminated\r\n")
+	if code, screen := s.end(); code != 4 {
+		t.Errorf("exit code %d, %q", code, screen)
+	}
+	// Who stops golem itself may have made the terminal a shell's.
+	s = begin(t, `trap 'echo caught; exit 6' INT; echo ready; while :; do sleep 0.01; done`)
+	s.until("ready\r\n")
+	must(t, s.cmd.Process.Signal(unix.SIGSTOP))
+	for !strings.Contains(s.state(), "(stopped)") {
+		time.Sleep(time.Millisecond)
+	}
+	modes, err := unix.IoctlGetTermios(int(s.slave.Fd()), unix.TCGETS)
+	must(t, err)
+	raw := *modes
+	modes.Lflag |= unix.ICANON | unix.ECHO | unix.ISIG
+	must(t, unix.IoctlSetTermios(int(s.slave.Fd()), unix.TCSETS, modes))
+	must(t, s.cmd.Process.Signal(unix.SIGCONT))
+	for *modes != raw {
+		time.Sleep(time.Millisecond)
+		modes, err = unix.IoctlGetTermios(int(s.slave.Fd()), unix.TCGETS)
+		must(t, err)
+	}
+	s.types("\x03")
+	s.until("caught\r\n")
+	if code, screen := s.end(); code != 6 {
+		t.Errorf("exit code %d, %q", code, screen)
+	}
+	// Nobody sits there any more.
+	s = begin(t, `trap 'echo > left; exit 5' HUP; echo ready; while :; do sleep 0.01; done`)
+	s.until("ready\r\n")
+	s.slave.Close()
+	s.master.Close()
+	s.cmd.Wait()
+	if _, err := os.Stat(s.dir + "/left"); err != nil || s.cmd.ProcessState.ExitCode() != 5 {
+		t.Errorf("%v, %v: the program was not told", s.cmd.ProcessState, err)
+	}
+}
+
+// Without a terminal the streams are pipes, and there is none to be had.
+func TestStreams(t *testing.T) {
+	self, err := os.Executable()
+	must(t, err)
+	run := func(line string, change func(*exec.Cmd)) (string, string, int) {
+		cmd := exec.Command(self, "exec", line)
+		cmd.Dir, cmd.SysProcAttr = t.TempDir(), &syscall.SysProcAttr{Setsid: true}
+		var out, errs strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		change(cmd)
+		cmd.Run()
+		return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	}
+	out, errs, code := run("cat; echo error >&2; test -t 0 -o -t 1 -o -t 2 && echo a terminal; (: < /dev/tty) 2> /dev/null && echo another; exit 9", func(c *exec.Cmd) { c.Stdin = strings.NewReader("x\n") })
+	if out != "x\n" || errs != "error\n" || code != 9 {
+		t.Errorf("got %q, %q, %d", out, errs, code)
+	}
+	if out, _, code := run("cat", func(c *exec.Cmd) {}); out != "" || code != 0 {
+		t.Errorf("got %q, %d", out, code)
+	}
+	if _, _, code := run("yes", func(c *exec.Cmd) {
+		r, w, err := os.Pipe()
+		must(t, err)
+		r.Close()
+		c.Stdout = w
+	}); code != 141 {
+		t.Errorf("code %d: want SIGPIPE", code)
+	}
+	// Input from elsewhere, and a terminal for the rest.
+	r, w, err := os.Pipe()
+	must(t, err)
+	w.WriteString("piped\n")
+	w.Close()
+	s := begin(t, `cat; test -t 0 || echo none; read x < /dev/tty; echo "[$x]"`, func(c *exec.Cmd) { c.Stdin = r })
+	s.until("piped\r\nnone\r\n")
+	s.types("typed\r")
+	s.until("[typed]\r\n")
+	if code, screen := s.end(); code != 0 {
+		t.Errorf("exit code %d, %q", code, screen)
+	}
+	// Errors on the terminal, which is not handed to the program for it.
+	s = begin(t, `test -t 2 || printf 'none\033]52;c;x\007\n' >&2`, func(c *exec.Cmd) { c.Stdout = nil })
+	if code, screen := s.end(); code != 0 || screen != "none\x1b\\\n\x1b\\" {
+		t.Errorf("exit code %d, %q", code, screen)
+	}
+}
+
+// However much a program prints, golem does not grow, and what it leaves running ends
+// with it.
+func TestFlood(t *testing.T) {
+	s := begin(t, `setsid sleep 1000.6 & nohup sleep 1000.6 > /dev/null & head -c 100M /dev/zero | tr '\0' 'x'; echo; echo done`)
+	s.mu.Lock()
+	s.most = 1 << 20
+	s.mu.Unlock()
+	code, screen := s.end()
+	if code != 0 || !strings.HasSuffix(screen, "x\ndone\n") || s.count < 100<<20 {
+		t.Errorf("exit code %d, %d bytes, %.80q", code, s.count, screen[max(0, len(screen)-80):])
+	}
+	if most := s.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss; most > 64<<10 {
+		t.Errorf("golem grew to %d KiB", most)
+	}
+	if list := alive("1000.6"); len(list) > 0 {
+		t.Errorf("left behind: %q", list)
+	}
+}
+
+// Whoever kills golem ends all.
+func TestGolemKilled(t *testing.T) {
+	s := begin(t, `trap '' HUP TERM INT; setsid sleep 1000.8 & echo ready; sleep 1000.8`)
+	s.until("ready")
+	must(t, s.cmd.Process.Kill())
+	gone(t, "1000.8")
+}
