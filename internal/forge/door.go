@@ -18,6 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/shell"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -28,6 +29,7 @@ type Visit struct {
 	ApproveReads bool
 	Secrets      []string // values that must not get into the journal
 	Session      string   // an id, NewSession, or "" for the one that was used last
+	Exec         *Exec    // a program that the user runs, if that is what it is for
 
 	// Copy is true for a session that works on copies. Copying is told how far they are
 	// while they are made; an error of it ends that.
@@ -125,6 +127,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 		Asker: v.Asker, Policy: p.policyHash(), Now: p.options.Now}
 	gate.Enter = work.enter()
 	run := newCommands(gate, work, p.options.Now)
+	run.exec = v.Exec
 	recovered, err := jail.Recover(work.layers.dir, p.options.Now)
 	if recovered > 0 {
 		work.notes = append(work.notes, "changes that were landing when golem was killed have landed, but for what was changed since; golem undo takes them back")
@@ -133,6 +136,9 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 		return nil, errors.Join(fmt.Errorf("changes of a command that was cut off: %w", err), journal.Close(), records.Close())
 	}
 	gate.Tools = p.listed(tools(run, gate.Grant.Shell, work.keeper(), run))
+	if v.Exec != nil {
+		gate.Tools = append(gate.Tools, shell.Exec(run))
+	}
 	return &Door{gate, records, journal, doorman, run, work.session, work.notes, work.news}, nil
 }
 

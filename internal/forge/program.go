@@ -39,8 +39,9 @@ type Program struct {
 
 	options Options
 	root    string
-	state   string // the folder of this program's state
-	whole   bool   // every worker could be read
+	state   string   // the folder of this program's state
+	whole   bool     // every worker could be read
+	bare    []Folder // where they were given in place of files
 }
 
 // Load reads the program that holds a folder. Whatever is wrong with its files

@@ -27,6 +27,7 @@ type Session struct {
 	Begun time.Time `json:"begun"`
 	Used  time.Time `json:"used"` // last
 	Copy  bool      `json:"copy,omitempty"`
+	Bare  []Folder  `json:"bare,omitempty"` // what it was begun with, in place of a configuration
 
 	dir string
 }
@@ -106,13 +107,13 @@ func (p *Program) sessionAt(id string) (*Session, error) {
 // enter returns the session that a visit is for, and makes it where it is a new one;
 // nil where it would be one on layers, and there are none.
 func (p *Program) enter(v Visit, layers bool) (s *Session, begun bool, err error) {
-	if s, err = p.meant(v, layers); err != nil || s == nil && !v.Copy && !layers {
+	if s, err = p.meant(v, layers); err != nil || s == nil && !v.Copy && !layers && v.Exec == nil {
 		return nil, false, err
 	}
 	now := p.options.Now()
 	if begun = s == nil; begun {
 		id := strings.ToLower(rand.Text()[:6])
-		s = &Session{ID: id, Begun: now, Copy: v.Copy, dir: filepath.Join(p.sessionsDir(), id)}
+		s = &Session{ID: id, Begun: now, Copy: v.Copy, Bare: p.bare, dir: filepath.Join(p.sessionsDir(), id)}
 		if err := os.MkdirAll(s.dir, 0o700); err != nil {
 			return nil, false, plainError("the session", err)
 		}

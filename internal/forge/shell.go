@@ -23,7 +23,9 @@ type commands struct {
 	level  policy.Level
 	now    func() time.Time
 	work   *work
-	direct bool // they may write what no session keeps
+	direct bool         // they may write what no session keeps
+	exec   *Exec        // what the user runs, nil where that is nothing
+	more   []jail.Mount // that it has besides the sandbox
 
 	mu       sync.Mutex
 	sessions []session
@@ -102,6 +104,9 @@ func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session,
 		return nil, err
 	}
 	mounts, err := jail.MountsOf(files)
+	if err == nil {
+		mounts, err = c.furnished(mounts)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 // land, and the session that keeps those of mounts which are layers.
 type work struct {
 	layers  layers
-	session *Session   // nil where no mount is a layer, or none can be had
+	session *Session   // nil where no mount is a layer, or none can be had, unless a program has its home there
 	kept    *jail.Kept // of the session
 	notes   []string
 	news    []string // notes of a session that has just begun
@@ -32,17 +32,21 @@ type work struct {
 func (p *Program) work(v Visit, network bool) (*work, error) {
 	w := &work{layers: p.layers()}
 	over := p.over()
-	if len(over) == 0 {
+	if len(over) == 0 && v.Exec == nil {
 		return w, nil
 	}
-	s, begun, err := p.enter(v, w.layers.can())
+	can := w.layers.can()
+	s, begun, err := p.enter(v, can)
 	if err != nil {
 		return nil, err
 	}
-	if s == nil {
+	if !can && (s == nil || !s.Copy) {
 		for _, o := range over {
 			w.notes = append(w.notes, sandbox.Shown(o.Target)+" is read-only: its mode is overlay, and there are no layers here; with --copy it is worked on in a copy; golem doctor says why")
 		}
+		over = nil
+	}
+	if s == nil {
 		return w, nil
 	}
 	for _, o := range over {
@@ -119,7 +123,7 @@ func shownBelow(folder string, names []string) string {
 
 // mount returns what a mount that is a layer shows.
 func (w *work) mount(m project.Mount) (sandbox.Mount, error) {
-	if w.kept == nil {
+	if w.kept == nil || w.kept.Through(overOf(m)) == "" {
 		b, err := sandbox.DirIn(m.Base, m.Source)
 		return sandbox.Mount{Backend: b, Access: sandbox.ReadOnly}, err
 	}

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -298,22 +299,36 @@ func removeTemp(name string) error {
 
 // bare puts the host's paths into an order.
 func (o order) bare(p plan, temp string) order {
-	dir, longest := temp, 0
-	for _, s := range p.Steps {
-		rest, ok := strings.CutPrefix(o.Dir, s.Target)
-		if ok && (rest == "" || rest[0] == '/') && (s.Do == bind || s.Do == veiled) && len(s.Target) > longest {
-			dir, longest = filepath.Join(s.Source, rest), len(s.Target)
-		}
+	if o.Dir = p.host(o.Dir, temp); o.Dir == "" {
+		o.Dir = temp
 	}
-	o.Dir = dir
 	env := slices.Clone(o.Env)
 	for i, e := range env {
-		if name, value, _ := strings.Cut(e, "="); value == "/tmp" {
-			env[i] = name + "=" + temp
+		name, value, _ := strings.Cut(e, "=")
+		list := strings.Split(value, ":")
+		for n, each := range list {
+			list[n] = cmp.Or(p.host(each, temp), each)
 		}
+		env[i] = name + "=" + strings.Join(list, ":")
 	}
 	o.Env = env
 	return o
+}
+
+// host returns the host's path for a name that is in a folder of the policy or is
+// /tmp, "" for others.
+func (p plan) host(name, temp string) (at string) {
+	if name == "/tmp" {
+		at = temp
+	}
+	longest := 0
+	for _, s := range p.Steps {
+		rest, in := strings.CutPrefix(name, s.Target)
+		if in && (rest == "" || rest[0] == '/') && s.Each && s.Source != "" && len(s.Target) > longest {
+			at, longest = filepath.Join(s.Source, rest), len(s.Target)
+		}
+	}
+	return at
 }
 
 // bareFence opens the host's folders that a plan names.

@@ -103,12 +103,18 @@ func shown() []string {
 
 // compile returns the plan of a policy for commands of a user.
 func compile(p Policy, uid, gid int) plan {
+	if p.Home != "" {
+		p.Mounts = append(slices.Clip(p.Mounts), Mount{Source: p.Home, Target: Home, Write: true, Kept: true})
+	}
 	steps := system()
 	for i := range steps {
 		switch steps[i].Target {
 		case "/etc/passwd":
 			if uid != 0 {
 				steps[i].Source += fmt.Sprintf("user:x:%d:%d:user:/tmp:/bin/sh\n", uid, gid)
+			}
+			if p.Home != "" {
+				steps[i].Source = strings.ReplaceAll(steps[i].Source, ":/tmp:", ":"+Home+":")
 			}
 		case "/etc/group":
 			if gid != 0 {
@@ -177,11 +183,17 @@ func above(name string) []string {
 	return list
 }
 
+// Path is where commands look for programs.
+const Path = "/usr/local/bin:/usr/bin:/bin:/usr/local/go/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
 // environment returns the variables that a command has: a few that all have, and
 // those of the policy.
 func environment(p Policy) []string {
-	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/go/bin:/usr/local/sbin:/usr/sbin:/sbin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8",
+	env := []string{"PATH=" + Path, "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8",
 		"TERM=dumb", "GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_NOSYSTEM=1", "GOLEM_JAIL=1"}
+	if p.Home != "" {
+		env = append(env, "HOME="+Home)
+	}
 	for _, e := range p.Env {
 		if name, _, ok := strings.Cut(e, "="); ok && name != "" {
 			env = append(env, e)

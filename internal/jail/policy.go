@@ -38,6 +38,10 @@ type Policy struct {
 	Limits  Limits
 	Least   Level // a weaker boundary is an error
 
+	// Home is a folder of the host that commands have for a home and write directly; ""
+	// is their /tmp.
+	Home sandbox.Host
+
 	// Terminals lets commands open terminals of their own, as programs do that show
 	// others in a window or record them. A command that is attached to one always may.
 	// At the level landlock none can.
@@ -96,5 +100,8 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// Work is where commands see the mount at /, and begin.
-const Work = "/work"
+// Where commands see the mount at /, and begin, and where a home that they are given.
+const (
+	Work = "/work"
+	Home = "/home/golem"
+)

@@ -138,7 +138,7 @@ yet.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newInit(), newLint(), newConfig(), newWorkers(), newExplain(), newTrust(),
-		newTools(), newTool(), newApprove(), newApprovals(), newAudit(), newUndo(), newChanges(), newSessions(), newDoctor(), newVersion())
+		newTools(), newTool(), newApprove(), newApprovals(), newAudit(), newUndo(), newExec(), newChanges(), newSessions(), newDoctor(), newVersion())
 	return root
 }
 

@@ -45,15 +45,33 @@ func addVisitFlags(cmd *cobra.Command) *visitFlags {
 
 // program loads the program that a command is about. What other workers of it
 // ask for too much is theirs.
-func (f *programFlags) program() (*forge.Program, error) {
+func (f *programFlags) program() (*forge.Program, error) { return f.programOf("") }
+
+// program loads the program that a call is about, or the folders of its session.
+func (f *visitFlags) program() (*forge.Program, error) { return f.programOf(f.sessionID()) }
+
+// programOf loads a program. Where a session is meant that golem exec has begun without
+// one, it is the folders that it was begun with.
+func (f *programFlags) programOf(session string) (*forge.Program, error) {
 	p, err := f.load()
 	if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
 		return nil, err
 	}
-	if p.Content.Hash == "" {
-		return nil, noProgram(p)
+	if p.Content.Hash != "" && (session == "" || session == forge.NewSession) {
+		return p, nil
 	}
-	return p, nil
+	o, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	again, err := forge.Again(o, session)
+	switch {
+	case err == nil:
+		return again, nil
+	case p.Content.Hash != "":
+		return p, nil
+	}
+	return nil, noProgram(p)
 }
 
 // do makes a call as a worker. With taken, standard input was used up by a

@@ -1,0 +1,89 @@
+package forge
+
+import (
+	"path/filepath"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Folder is a folder that is given in place of a configuration.
+type Folder struct {
+	Source string `json:"source"`
+	Target string `json:"target"`
+	Mode   string `json:"mode"`
+}
+
+// FoldersOf returns what flags have given; without any it is the folder of the
+// options, as a layer.
+func FoldersOf(o Options, given []*Given) ([]Folder, error) {
+	if len(given) == 0 {
+		given = []*Given{{Source: sandbox.Host(o.Dir), Target: "/", Access: sandbox.ReadWrite, Layer: true}}
+	}
+	var list []Folder
+	for _, g := range given {
+		source, err := filepath.Abs(string(g.Source))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Folder{source, g.Target, g.mode()})
+	}
+	return list, nil
+}
+
+// Bare returns a program that has no files: some folders, and nothing else. Nobody
+// but the user has said so, and there is nothing to trust.
+func Bare(o Options, folders []Folder) (*Program, error) {
+	root, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		return nil, plainError(o.Dir, err)
+	}
+	p := &Program{options: o, root: root, whole: true, bare: folders}
+	p.state = filepath.Join(p.stateBase(), stateName(root)+"-bare") // not that of a program which may be there
+	return p, p.readProject("", nil, append(settingsOf(folders), o.Settings...))
+}
+
+// settingsOf writes folders as a project file would.
+func settingsOf(folders []Folder) []project.Setting {
+	word := func(text string) conf.Node {
+		return conf.Node{Place: conf.Place{Source: "--mount"}, Kind: conf.Scalar, Text: text}
+	}
+	var settings []project.Setting
+	mounts := conf.Node{Place: conf.Place{Source: "--mount"}, Kind: conf.List}
+	for _, f := range folders {
+		if f.Target == "/" {
+			settings = append(settings, project.Setting{Keys: []string{"sandbox", "root"}, Value: word(f.Source)},
+				project.Setting{Keys: []string{"sandbox", "mode"}, Value: word(f.Mode)})
+			continue
+		}
+		each := conf.Node{Place: conf.Place{Source: "--mount"}, Kind: conf.Map}
+		each = each.Set([]string{"source"}, word(f.Source)).Set([]string{"target"}, word(f.Target)).Set([]string{"mode"}, word(f.Mode))
+		mounts.Items = append(mounts.Items, each)
+	}
+	if len(mounts.Items) > 0 {
+		settings = append(settings, project.Setting{Keys: []string{"sandbox", "mounts"}, Value: mounts})
+	}
+	return settings
+}
+
+// Again returns the program that a session without a configuration was begun with,
+// the one that was used last where no id is given. The error is not_found where there
+// is none.
+func Again(o Options, id string) (*Program, error) {
+	p, err := Bare(o, nil)
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.Session(id)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.Bare) == 0 {
+		return nil, &sandbox.Error{Op: "session", Path: s.ID, Code: sandbox.ErrNotFound, Hint: "its program is not there any more"}
+	}
+	return Bare(o, s.Bare)
+}

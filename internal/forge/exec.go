@@ -1,0 +1,135 @@
+package forge
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// An Exec is a program that the user runs by golem exec.
+type Exec struct {
+	// Attach runs a command of a session on streams that the user has.
+	Attach  func(ctx context.Context, s *jail.Session, c jail.Command) (jail.Result, error)
+	Env     []string // NAME=value
+	Dir     string   // of the host, where the user is
+	Path    string   // folders of the host where programs are looked for
+	Profile Profile
+}
+
+// Exec implements shell.Execer.
+func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (jail.Result, error) {
+	found := find(command[0], c.exec.Path, files)
+	if err := c.furnish(found.mounts); err != nil {
+		return jail.Result{}, err
+	}
+	s, err := c.session(files, c.Layered())
+	if err != nil {
+		return jail.Result{}, told(err, jail.ErrNoSandbox)
+	}
+	run := jail.Command{Path: "/bin/sh", Args: append([]string{"sh", "-c", `exec "$@"`, "sh", found.path}, command[1:]...),
+		Dir: workDir(files, c.exec.Dir), Env: slices.Concat(found.env(), c.exec.Profile.Set, c.exec.Env)}
+	r, err := c.exec.Attach(ctx, s, run)
+	return r, told(err, sandbox.ErrInternal)
+}
+
+// furnish gives commands what the program that the user runs has besides the sandbox.
+func (c *commands) furnish(more []jail.Mount) error {
+	home := filepath.Join(c.work.session.dir, "home")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return plainError("the home of programs", err)
+	}
+	if err := c.exec.Profile.fill(home); err != nil {
+		return err
+	}
+	c.policy.Home = sandbox.Host(home)
+	c.policy.Terminals = true
+	for _, m := range c.exec.Profile.Mounts {
+		source, err := filepath.EvalSymlinks(m.Source)
+		if err != nil {
+			return plainError(m.Source, err)
+		}
+		more = append(more, jail.Mount{Source: sandbox.Host(source), Target: m.Target})
+	}
+	c.more = more
+	return nil
+}
+
+// furnished adds to the folders that commands see those which a program has besides.
+func (c *commands) furnished(mounts []jail.Mount) ([]jail.Mount, error) {
+	if c.policy.Home == "" {
+		return mounts, nil
+	}
+	for _, m := range mounts {
+		for _, own := range append(c.more, jail.Mount{Target: jail.Home}) {
+			if under(m.Target, own.Target) || under(own.Target, m.Target) {
+				return nil, &sandbox.Error{Op: "mount", Path: m.Target, Code: sandbox.ErrInvalid, Hint: "programs have " + own.Target + " of their own; give the mount another target"}
+			}
+		}
+	}
+	mounts = slices.Concat(mounts, c.more)
+	slices.SortFunc(mounts, func(a, b jail.Mount) int { return strings.Compare(a.Target, b.Target) })
+	return mounts, nil
+}
+
+// under reports whether a name is another, or below it.
+func under(name, top string) bool { return name == top || strings.HasPrefix(name, top+"/") }
+
+// workDir is where a program begins: where the user is, if it sees that.
+func workDir(files *sandbox.Sandbox, dir string) string {
+	if name, ok := nameOf(files, dir); ok {
+		return jail.Inside(files, name)
+	}
+	if files.CanRead("/") {
+		return jail.Work
+	}
+	return "/"
+}
+
+// nameOf returns what a sandbox calls a path of the host.
+func nameOf(files *sandbox.Sandbox, file string) (name string, ok bool) {
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return "", false
+	}
+	longest := -1
+	for _, m := range files.Config().Mounts {
+		host := string(m.Source)
+		if m.Backend != nil {
+			host = string(m.Backend.Traits().Host)
+		}
+		rel, err := filepath.Rel(host, real)
+		if host == "" || err != nil || !filepath.IsLocal(rel) || len(host) <= longest {
+			continue
+		}
+		at := filepath.ToSlash(filepath.Join(m.Target, rel))
+		if files.CanRead(at) {
+			name, longest = at, len(host)
+		}
+	}
+	return name, longest >= 0
+}
+
+// Unused reports whether a session keeps nothing: no change, and a home with nothing but
+// what a profile has put there.
+func (p *Program) Unused(s *Session, profile Profile) bool {
+	list, unfit, err := p.Changes(s, nil, false)
+	if err != nil || len(list) > 0 || unfit != "" {
+		return false
+	}
+	home := filepath.Join(s.dir, "home")
+	alone := true
+	filepath.WalkDir(home, func(name string, d os.DirEntry, err error) error {
+		rel, _ := filepath.Rel(home, name)
+		if err != nil || !d.IsDir() && !slices.Contains(profile.Copies, rel) {
+			alone = false
+			return filepath.SkipAll
+		}
+		return nil
+	})
+	return alone
+}

@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// execFlags are the flags of golem exec.
+type execFlags struct {
+	*visitFlags
+	given   *[]*forge.Given
+	net     string
+	profile string
+	apply   string
+	env     []string
+}
+
+func newExec() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "exec [--flag value…] -- CMD [ARG…]",
+		Short: "Run any program in the jail, on a layer over your folder",
+		Long: `Run any program, an agent or a shell, where it can do no harm: it sees the folder
+it works on, through a layer, and nothing else of yours; its home is empty; the
+network is off unless you say so. What it changes waits in a session, and your
+folder changes only by golem tool apply_changes.
+
+In a program (a folder with golem-forge.config.yaml or workers) it has what the
+entry worker has, or --worker W's. Elsewhere, or with --root and --mount, it has
+these folders: the current one as a layer, unless they say otherwise. A profile adds
+what a known program needs, and is shown at the start: its name is the program's,
+or --profile P.
+
+Exit code is the program's own, 128 and the number of a signal that ended it; 2
+wrong arguments, 3 denied, 5 no boundary.`,
+		Example: `  golem exec -- bash
+  golem exec --net on -- claude
+  golem exec --root .:ro --mount ./out:/out:rw -- make report
+  golem exec --profile go -- go test ./...
+  golem changes`,
+	}
+	f := &execFlags{visitFlags: addVisitFlags(cmd), given: addMountFlags(cmd)}
+	cmd.Flags().StringVar(&f.net, "net", "", "off or on; on is the host's network")
+	cmd.Flags().StringVar(&f.profile, "profile", "", "what the program needs besides: plain, git, go, node, python, claude, codex, gemini, opencode, crush")
+	cmd.Flags().StringVar(&f.apply, "apply", "no", "what becomes of the changes at the end: ask, yes or no")
+	cmd.Flags().StringArrayVar(&f.env, "env", nil, "a variable to pass on: NAME, or NAME=value; may be given again")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
+			return usageError("run what? golem exec -- CMD ARGS…")
+		}
+		if f.net != "" && f.net != "on" && f.net != "off" {
+			return usagef("--net %s; it is off or on", f.net)
+		}
+		if !slices.Contains([]string{"ask", "yes", "no"}, f.apply) {
+			return usagef("--apply %s; it is ask, yes or no", f.apply)
+		}
+		if wantsJSON(cmd) {
+			return usageError("what exec prints is the program's; golem changes --json says what it has changed")
+		}
+		cmd.SetOut(cmd.ErrOrStderr()) // the other stream is the program's
+		if f.apply == "yes" {
+			f.approval = "approve_all"
+		}
+		return f.run(cmd, args)
+	}
+	return cmd
+}
+
+// program returns what the program to run may see.
+func (f *execFlags) program() (*forge.Program, error) {
+	if f.net != "" {
+		f.set = append(f.set, "sandbox.network="+map[string]string{"on": "true", "off": "false"}[f.net])
+	}
+	if len(*f.given) == 0 {
+		p, err := f.load()
+		if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
+			return nil, err
+		}
+		if p.Content.Hash != "" {
+			return p, nil
+		}
+	}
+	o, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	folders, err := forge.FoldersOf(o, *f.given)
+	if err != nil {
+		return nil, err
+	}
+	return forge.Bare(o, folders)
+}
+
+func (f *execFlags) run(cmd *cobra.Command, args []string) error {
+	p, err := f.program()
+	if err != nil {
+		return err
+	}
+	home, _ := os.UserHomeDir()
+	profile, err := forge.ProfileFor(f.profile, args[0], home)
+	if err != nil {
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	x := &forge.Exec{Profile: profile, Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
+	f.tell(cmd, p, x)
+	door, err := f.door(cmd, p, x)
+	if err != nil {
+		return err
+	}
+	for _, note := range door.Notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
+	}
+	call, err := json.Marshal(map[string]any{"command": args})
+	if err != nil {
+		return errors.Join(err, door.Close())
+	}
+	r := door.Do(cmd.Context(), policy.User, tool.Call{Tool: "exec", Args: call})
+	ran, began := r.Data.(jail.Result)
+	if r.Changes = nil; r.Text != "" || len(r.Notes) > 0 || r.Err != nil {
+		err = printResult(cmd, r)
+	}
+	if began {
+		err = cmp.Or(err, f.after(cmd, p, door))
+	}
+	if closed := door.Close(); closed != nil {
+		return closed
+	}
+	if f.sessionID() == "" && p.Unused(door.Session, profile) {
+		err = cmp.Or(err, p.Remove(door.Session, nil))
+	}
+	if ran.Code != 0 {
+		var told exit
+		if err != nil && !errors.As(err, &told) {
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)
+		}
+		return exit(ran.Code)
+	}
+	return err
+}
+
+// door opens the door for the program. Its session is a new one, unless it is named.
+func (f *execFlags) door(cmd *cobra.Command, p *forge.Program, x *forge.Exec) (*forge.Door, error) {
+	ctx, stop := untilSignal(cmd.Context()) // afterwards they are the program's
+	defer stop()
+	copying := newCopying(ctx, cmd.ErrOrStderr())
+	door, err := p.Door(forge.Visit{Worker: f.worker, Session: cmp.Or(f.sessionID(), forge.NewSession), Copy: f.copy || wanted(os.Getenv("GOLEM_COPY")), Copying: copying.tell,
+		Secrets: secrets(os.Environ()), Exec: x, Asker: f.asker(cmd)})
+	copying.end(err == nil)
+	var caught signaled
+	if errors.As(err, &caught) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped before the copy was whole; nothing was done, and nothing of it is left")
+		return nil, caught.code()
+	}
+	return door, err
+}
+
+// asker asks at the terminal about what lands.
+func (f *execFlags) asker(cmd *cobra.Command) approval.Asker {
+	terminal := findTerminal(true)
+	if terminal == nil {
+		return nil
+	}
+	return newAsker(terminal, cmd.ErrOrStderr(), f.wait)
+}
+
+// environment is what the program has of the user's, by the profile and the flags.
+func (f *execFlags) environment(p forge.Profile) []string {
+	var list []string
+	for _, name := range slices.Concat([]string{"TERM", "COLORTERM", "NO_COLOR", "LANG", "LC_ALL", "TZ"}, p.Env) {
+		if value, ok := os.LookupEnv(name); ok {
+			list = append(list, name+"="+value)
+		}
+	}
+	for _, e := range f.env {
+		if !strings.Contains(e, "=") {
+			e += "=" + os.Getenv(e)
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// tell says what the program will have.
+func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, x *forge.Exec) {
+	var sees []string
+	for _, m := range p.Project.Mounts {
+		sees = append(sees, m.Target+" "+m.Mode)
+	}
+	net := "off"
+	if p.Project.Network.IsAll() {
+		net = "on"
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: it sees %s; network %s; home is empty; profile %s: %s\n", strings.Join(sees, ", "), net, x.Profile.Name, x.Profile.About)
+	var adds []string
+	for _, m := range x.Profile.Mounts {
+		adds = append(adds, m.Source+" at "+m.Target+", to be read")
+	}
+	for _, name := range x.Profile.Copies {
+		adds = append(adds, "a copy of ~/"+name)
+	}
+	for _, name := range x.Profile.Env {
+		if os.Getenv(name) != "" {
+			adds = append(adds, name)
+		}
+	}
+	if len(adds) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile adds %s\n", strings.Join(adds, "; "))
+	}
+	if x.Profile.Net && net == "off" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: it is of little use without the network; --net on gives it yours")
+	}
+}
+
+// after shows what has changed, and brings it in if that was asked for.
+func (f *execFlags) after(cmd *cobra.Command, p *forge.Program, door *forge.Door) error {
+	if door.Session == nil {
+		return nil
+	}
+	list, _, err := p.Changes(door.Session, nil, false)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	about, err := aboutSession(p, door.Session)
+	if err != nil {
+		return err
+	}
+	if f.apply == "no" {
+		printChanges(cmd.ErrOrStderr(), about, list, false)
+		return nil
+	}
+	r := door.Do(context.WithoutCancel(cmd.Context()), policy.User, tool.Call{Tool: "apply_changes", Args: []byte("{}")})
+	return printResult(cmd, r)
+}

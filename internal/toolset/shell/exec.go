@@ -1,0 +1,56 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/landing"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// An Execer runs a program on streams that the user has. It sees what the sandbox
+// shows.
+type Execer interface {
+	Able() error
+	Layered() bool
+	Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (jail.Result, error)
+}
+
+type execArgs struct {
+	Command []string `json:"command" jsonschema:"the program and its arguments"`
+}
+
+// Exec returns the tool by which the user runs any program in the jail. It is the
+// user's own word, and needs no consent; what it changes in folders that are no layers
+// does.
+func Exec(x Execer) tool.Tool {
+	about := tool.Tool{Name: "exec", Toolset: "shell", Mode: policy.Manual, Unlisted: true, Verbs: []policy.Verb{policy.Read},
+		Description: "Run any program in the sandbox, on the user's own terminal or streams."}
+	return tool.New(about, func(_ context.Context, names tool.Names, a execArgs) (tool.Plan, error) {
+		if len(a.Command) == 0 {
+			return tool.Plan{}, &sandbox.Error{Op: "exec", Code: "invalid_args", Hint: "command: it is empty; golem exec -- CMD ARGS…"}
+		}
+		effects := names.Commands()
+		layered := x.Layered()
+		run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+			result, err := x.Exec(ctx, files, a.Command)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			r := tool.Result{Data: result, Record: fmt.Sprintf("exit %d (%s)", result.Code, result.Level)}
+			if result.Changed != nil {
+				l := landing.Of("exec", files, result.Changed)
+				if r.Landing, r.Notes = l.ForGate(), l.Notes(); r.Landing == nil {
+					return r, result.Changed.Drop()
+				}
+			}
+			return r, nil
+		}
+		plan := tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { return tool.Ready(run), x.Able() }, effects...)
+		plan.Later, plan.Asks = layered, !layered
+		return plan, nil
+	})
+}
