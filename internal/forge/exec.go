@@ -23,7 +23,10 @@ type Exec struct {
 
 // Exec implements shell.Execer.
 func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (jail.Result, error) {
-	found := find(command[0], c.exec.Path, files)
+	found := newFound(c.exec.Path, c.exec.Profile.home, filepath.Join(c.work.session.dir, "programs"))
+	if err := found.find(command[0], c.exec.Dir, files); err != nil {
+		return jail.Result{}, err
+	}
 	if err := c.furnish(found.mounts); err != nil {
 		return jail.Result{}, err
 	}
@@ -31,7 +34,7 @@ func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 	if err != nil {
 		return jail.Result{}, told(err, jail.ErrNoSandbox)
 	}
-	run := jail.Command{Path: "/bin/sh", Args: append([]string{"sh", "-c", `exec "$@"`, "sh", found.path}, command[1:]...),
+	run := jail.Command{Path: "/bin/sh", Args: slices.Concat([]string{"sh", "-c", `exec "$@"`, "sh"}, found.with, []string{found.path}, command[1:]),
 		Dir: workDir(files, c.exec.Dir), Env: slices.Concat(found.env(), c.exec.Profile.Set, c.exec.Env)}
 	r, err := c.exec.Attach(ctx, s, run)
 	return r, told(err, sandbox.ErrInternal)

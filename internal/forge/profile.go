@@ -38,7 +38,7 @@ func profiles(home string) []Profile {
 		{Name: "node", About: "Node and npm, with the cache that you have", Mounts: []Folder{cache(".npm", "/cache/npm")}, Set: []string{"npm_config_prefer_offline=true"}},
 		{Name: "python", About: "Python and pip, with the cache that you have", Mounts: []Folder{cache(".cache/pip", "/cache/pip")}},
 		{Name: "claude", About: "Claude Code", Net: true, Copies: []string{".gitconfig", ".claude.json", ".claude/settings.json", ".claude/.credentials.json", ".claude/CLAUDE.md"},
-			Env: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL"}, Set: []string{"DISABLE_AUTOUPDATER=1"}},
+			Env: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL"}, Set: []string{"DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1"}},
 		{Name: "codex", About: "Codex CLI", Net: true, Copies: []string{".gitconfig", ".codex/config.toml", ".codex/auth.json", ".codex/AGENTS.md"},
 			Env: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"}},
 		{Name: "gemini", About: "Gemini CLI", Net: true, Copies: []string{".gitconfig", ".gemini/settings.json", ".gemini/oauth_creds.json", ".gemini/google_accounts.json"},
