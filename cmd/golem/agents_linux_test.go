@@ -39,7 +39,7 @@ func agents() []agent {
 				return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=sk-ant-test"}
 			}},
 		{name: "codex", install: "@openai/codex@0.166.0", small: true,
-			args: []string{"exec", "--dangerously-bypass-approvals-and-sandbox", task},
+			args: []string{"exec", task},
 			env:  func(string) []string { return []string{"OPENAI_API_KEY=sk-test"} },
 			files: func(url string) map[string]string {
 				return map[string]string{".codex/config.toml": fmt.Sprintf(`model = "gpt-5.5"
@@ -181,6 +181,7 @@ func loopbackUp() error {
 
 // try runs an agent in a repository of somebody's.
 func (a agent) try(t *testing.T, bin string) {
+	t.Parallel() // they wait more than they work
 	model := newModelServer(t)
 	top := t.TempDir()
 	home, repository := filepath.Join(top, "home"), filepath.Join(top, "home", "repository")

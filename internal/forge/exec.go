@@ -128,7 +128,7 @@ func (p *Program) Unused(s *Session, profile Profile) bool {
 	alone := true
 	filepath.WalkDir(home, func(name string, d os.DirEntry, err error) error {
 		rel, _ := filepath.Rel(home, name)
-		if err != nil || !d.IsDir() && !slices.Contains(profile.Copies, rel) {
+		if err != nil || !d.IsDir() && !profile.brings(filepath.ToSlash(rel)) {
 			alone = false
 			return filepath.SkipAll
 		}
