@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -125,8 +126,9 @@ func (a agent) fetch(t *testing.T, cache string) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := npm(20*time.Second, "view", a.install, "version"); err != nil {
-		t.Skip("npm's registry cannot be reached: no agents are tried")
+	if out, err := npm(20*time.Second, "view", a.install, "version"); err != nil {
+		last := out[bytes.LastIndexByte(bytes.TrimSpace(out), '\n')+1:]
+		t.Skipf("npm's registry cannot be reached, so no agents are tried: %v %s", err, bytes.TrimSpace(last))
 	}
 	dir, err := os.MkdirTemp(cache, "new-")
 	if err != nil {

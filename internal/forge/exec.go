@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -51,6 +52,7 @@ func (c *commands) furnish(more []jail.Mount) error {
 	}
 	c.policy.Home = sandbox.Host(home)
 	c.policy.Terminals = true
+	c.policy.Limits = roomy(c.policy.Limits)
 	for _, m := range c.exec.Profile.Mounts {
 		source, err := filepath.EvalSymlinks(m.Source)
 		if err != nil {
@@ -60,6 +62,17 @@ func (c *commands) furnish(more []jail.Mount) error {
 	}
 	c.more = more
 	return nil
+}
+
+// roomy returns limits of which those that nobody has set are for a program that stays,
+// and builds and tests by many others: it is to notice them no sooner than the machine.
+func roomy(l jail.Limits) jail.Limits {
+	l.Memory = cmp.Or(l.Memory, 16<<30)
+	l.Processes = cmp.Or(l.Processes, 8192)
+	l.Files = cmp.Or(l.Files, 65536)
+	l.FileSize = cmp.Or(l.FileSize, 64<<30)
+	l.Temp = cmp.Or(l.Temp, 2<<30)
+	return l
 }
 
 // furnished adds to the folders that commands see those which a program has besides.

@@ -72,15 +72,36 @@ func claudeAccount(notes []byte) []byte {
 	return append(data, '\n')
 }
 
-// in returns a file of keys and values with the line in front, and no other of its key:
-// one in a section would count for more.
+// in returns a file of sections, keys and values with the line, and no other of its key:
+// one elsewhere might count for more.
 func (l Line) in(data []byte) []byte {
+	setting := l.Key + " = " + l.Value + "\n"
 	var b strings.Builder
-	b.WriteString(l.Key + " = " + l.Value + "\n")
+	done := l.Section == ""
+	if done {
+		b.WriteString(setting)
+	}
 	for line := range strings.Lines(string(data)) {
-		if key, _, _ := strings.Cut(line, "="); strings.TrimSpace(key) != l.Key {
-			b.WriteString(line)
+		if key, _, _ := strings.Cut(line, "="); strings.TrimSpace(key) == l.Key {
+			continue
+		}
+		b.WriteString(strings.TrimSuffix(line, "\n") + "\n")
+		if !done && strings.TrimSpace(line) == "["+l.Section+"]" {
+			b.WriteString(setting)
+			done = true
 		}
 	}
+	if !done {
+		b.WriteString("[" + l.Section + "]\n" + setting)
+	}
 	return []byte(b.String())
+}
+
+// String is how the line is told.
+func (l Line) String() string {
+	name := l.Key
+	if l.Section != "" {
+		name = l.Section + "." + l.Key
+	}
+	return name + " = " + l.Value + " in ~/" + l.File
 }

@@ -32,7 +32,7 @@ type Profile struct {
 }
 
 // A Line is a setting that a file of the home has, whatever the user's says.
-type Line struct{ File, Key, Value string }
+type Line struct{ File, Section, Key, Value string }
 
 // profiles returns those that there are, for a user's home and variables.
 func profiles(home string, getenv func(string) string) []Profile {
@@ -71,8 +71,10 @@ func profiles(home string, getenv func(string) string) []Profile {
 			Logins: []string{".codex/auth.json"},
 			Env:    with(proxies, "OPENAI_BASE_URL"),
 			Keys:   []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
-			// Its own sandbox needs namespaces, which the jail does not give.
-			Lines: []Line{{".codex/config.toml", "sandbox_mode", `"danger-full-access"`}, {".codex/config.toml", "check_for_update_on_startup", "false"}}},
+			// Its own sandbox needs namespaces, and the server that it leaves behind a
+			// socket in the file system: the jail gives neither.
+			Lines: []Line{{".codex/config.toml", "", "sandbox_mode", `"danger-full-access"`}, {".codex/config.toml", "", "check_for_update_on_startup", "false"},
+				{".codex/config.toml", "features", "daemon_auto_start", "false"}}},
 		{Name: "gemini", About: "Gemini CLI", Net: true,
 			Copies: with(git, ".gemini/settings.json", ".gemini/GEMINI.md", ".gemini/google_accounts.json", ".gemini/commands"),
 			Logins: []string{".gemini/oauth_creds.json", ".gemini/.env"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -112,19 +113,20 @@ func TestProfileCopies(t *testing.T) {
 		".claude/.credentials.json":       "claude's",
 		".claude/commands/mine/review.md": "look at it",
 		".claude/history.jsonl":           "secret",
-		".codex/config.toml":              "model = \"m\"\nsandbox_mode = \"read-only\"\n[profiles.safe]\nsandbox_mode = \"workspace-write\"\nmodel = \"n\"\n",
+		".codex/config.toml":              "model = \"m\"\nsandbox_mode = \"read-only\"\n[profiles.safe]\nsandbox_mode = \"workspace-write\"\nmodel = \"n\"\n[features]\nx = 1",
 		".codex/auth.json":                "codex's",
 		".ssh/id_ed25519":                 "secret",
 	})
 	name := "[user]\n\tname = Me\n"
 	lines := "sandbox_mode = \"danger-full-access\"\ncheck_for_update_on_startup = false\n"
+	daemon := "[features]\ndaemon_auto_start = false\n"
 	for profile, want := range map[string]map[string]string{
 		"plain": {},
 		"git":   {".gitconfig": name},
 		"node":  {".gitconfig": name, ".npmrc": "registry=https://packages.example/\n@mine:registry = https://mine.example/\n"},
 		"claude": {".gitconfig": name, ".claude.json": "{\n  \"hasCompletedOnboarding\": true,\n  \"theme\": \"dark\"\n}\n",
 			".claude/.credentials.json": "claude's", ".claude/commands/mine/review.md": "look at it"},
-		"codex": {".gitconfig": name, ".codex/auth.json": "codex's", ".codex/config.toml": lines + "model = \"m\"\n[profiles.safe]\nmodel = \"n\"\n"},
+		"codex": {".gitconfig": name, ".codex/auth.json": "codex's", ".codex/config.toml": lines + "model = \"m\"\n[profiles.safe]\nmodel = \"n\"\n" + daemon + "x = 1\n"},
 	} {
 		p, err := ProfileFor(profile, "", user, noVariables)
 		if err != nil {
@@ -157,7 +159,7 @@ func TestProfileCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	for _, want := range []string{lines, "changed"} {
+	for _, want := range []string{lines + daemon, "changed"} {
 		if err := p.fill(home); err != nil {
 			t.Fatal(err)
 		}
@@ -198,5 +200,16 @@ func TestGoModules(t *testing.T) {
 		if len(p.Mounts) != 1 || p.Mounts[0].Source != want || !slices.Contains(p.Set, proxy) {
 			t.Errorf("%v: got %v, %q; want %s, %s", env, p.Mounts, p.Set, want, proxy)
 		}
+	}
+}
+
+// A program has more room than a command, unless somebody has said how much.
+func TestRoomy(t *testing.T) {
+	if got := roomy(jail.Limits{}); got.Memory <= 2<<30 || got.Processes <= 512 || got.Files <= 1024 || got.FileSize <= 1<<30 || got.Time != 0 || got.CPU != 0 {
+		t.Errorf("got %+v", got)
+	}
+	set := jail.Limits{Memory: 1, Processes: 2, Files: 3, FileSize: 4, Temp: 5}
+	if got := roomy(set); got != set {
+		t.Errorf("got %+v, want %+v", got, set)
 	}
 }

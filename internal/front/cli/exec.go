@@ -213,7 +213,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, x *forge.Exec) {
 		adds = append(adds, m.Source+" at "+m.Target+", to be read")
 	}
 	for _, l := range x.Profile.Lines {
-		adds = append(adds, l.Key+" = "+l.Value+" in ~/"+l.File)
+		adds = append(adds, l.String())
 	}
 	if adds = slices.Concat(adds, present(x.Profile.Env), x.Profile.Set); len(adds) > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile adds %s\n", strings.Join(adds, "; "))

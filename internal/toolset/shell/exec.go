@@ -41,9 +41,13 @@ func Exec(x Execer) tool.Tool {
 				return tool.Result{}, err
 			}
 			r := tool.Result{Data: result, Record: fmt.Sprintf("exit %d (%s)", result.Code, result.Level)}
+			if hit := (view{Result: result}).hit(); hit != "" {
+				r.Notes = append(r.Notes, hit+"; --set limits.KEY=VALUE gives it more")
+			}
 			if result.Changed != nil {
 				l := landing.Of("exec", files, result.Changed)
-				if r.Landing, r.Notes = l.ForGate(), l.Notes(); r.Landing == nil {
+				r.Landing, r.Notes = l.ForGate(), append(r.Notes, l.Notes()...)
+				if r.Landing == nil {
 					return r, result.Changed.Drop()
 				}
 			}
