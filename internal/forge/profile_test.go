@@ -213,3 +213,23 @@ func TestRoomy(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, set)
 	}
 }
+
+// The guide names all that profiles have.
+func TestProfilesGuide(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range profiles("/home/me", noVariables) {
+		names := slices.Concat(p.Programs, p.Copies, p.Logins, p.Env, p.Keys, p.Set)
+		for _, l := range p.Lines {
+			text, _, _ := strings.Cut(l.String(), " in ~/")
+			names = append(names, text)
+		}
+		for _, name := range names {
+			if !strings.Contains(string(guide), "`"+name+"`") {
+				t.Errorf("%s: the guide does not name %s", p.Name, name)
+			}
+		}
+	}
+}

@@ -207,7 +207,11 @@ func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, x *forge.Exec) {
 	if p.Project.Network.IsAll() {
 		net = "on"
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "golem: it sees %s; network %s; home is empty; profile %s: %s\n", strings.Join(sees, ", "), net, x.Profile.Name, x.Profile.About)
+	home := "empty"
+	if f.sessionID() != "" {
+		home = "the session's"
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: it sees %s; network %s; home is %s; profile %s: %s\n", strings.Join(sees, ", "), net, home, x.Profile.Name, x.Profile.About)
 	adds := copiesOf(x.Profile.Copies)
 	for _, m := range x.Profile.Mounts {
 		adds = append(adds, m.Source+" at "+m.Target+", to be read")
