@@ -1,12 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +23,7 @@ import (
 type agent struct {
 	name    string
 	install string // as npm names it, with its version
-	small   bool   // tried wherever npm has it; the others where they are already there, or all are asked for
+	always  bool   // installed wherever npm can; the others where GOLEM_TEST_AGENTS=all asks for it
 	args    []string
 	env     func(url string) []string
 	files   func(url string) map[string]string // of the user's home
@@ -34,12 +34,12 @@ type agent struct {
 func agents() []agent {
 	const task = "write the file and run the command"
 	return []agent{
-		{name: "claude", install: "@anthropic-ai/claude-code@2.1.197", small: true,
+		{name: "claude", install: "@anthropic-ai/claude-code@2.1.197", always: true,
 			args: []string{"-p", task, "--dangerously-skip-permissions"},
 			env: func(url string) []string {
 				return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=sk-ant-test"}
 			}},
-		{name: "codex", install: "@openai/codex@0.166.0", small: true,
+		{name: "codex", install: "@openai/codex@0.166.0", always: true,
 			args: []string{"exec", task},
 			env:  func(string) []string { return []string{"OPENAI_API_KEY=sk-test"} },
 			files: func(url string) map[string]string {
@@ -92,7 +92,7 @@ func TestAgents(t *testing.T) {
 		return
 	}
 	for _, a := range agents() {
-		if a.small || os.Getenv("GOLEM_TEST_AGENTS") == "all" {
+		if a.always || os.Getenv("GOLEM_TEST_AGENTS") == "all" {
 			a.fetch(t, cache)
 		}
 	}
@@ -126,9 +126,8 @@ func (a agent) fetch(t *testing.T, cache string) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := npm(20*time.Second, "view", a.install, "version"); err != nil {
-		last := out[bytes.LastIndexByte(bytes.TrimSpace(out), '\n')+1:]
-		t.Skipf("npm's registry cannot be reached, so no agents are tried: %v %s", err, bytes.TrimSpace(last))
+	if _, err := npm(20*time.Second, "view", a.install, "version"); err != nil {
+		t.Skipf("npm's registry cannot be reached (%v), so no agents are tried", err)
 	}
 	dir, err := os.MkdirTemp(cache, "new-")
 	if err != nil {
@@ -189,9 +188,7 @@ func (a agent) try(t *testing.T, bin string) {
 	home, repository := filepath.Join(top, "home"), filepath.Join(top, "home", "repository")
 	files := map[string]string{"repository/old.txt": "old\n", ".ssh/id_test": "a secret\n", ".gitconfig": "[user]\n\tname = Somebody\n\temail = somebody@example.com\n"}
 	if a.files != nil {
-		for name, text := range a.files(model.url) {
-			files[name] = text
-		}
+		maps.Copy(files, a.files(model.url))
 	}
 	for name, text := range files {
 		name = filepath.Join(home, name)
@@ -214,7 +211,7 @@ func (a agent) try(t *testing.T, bin string) {
 		cmd := exec.CommandContext(ctx, program, args...)
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = repository, env, &out, &told
 		if err := cmd.Run(); err != nil {
-			t.Fatalf("%s %q: %v\n%s\n%s\nresults of calls: %q\nother requests: %q", program, args, err, &out, &told, model.results, model.strays)
+			t.Fatalf("%s %q: %v\n%s\n%s\nresults of calls: %q\nother requests: %q", program, args, err, &out, &told, model.told(), model.strays)
 		}
 		return out.String(), told.String()
 	}
@@ -227,14 +224,12 @@ func (a agent) try(t *testing.T, bin string) {
 	if !strings.Contains(stdout, model.lastWords) {
 		t.Errorf("the last words are not printed:\n%s\n%s", stdout, stderr)
 	}
-	if len(model.results) != 2 || !strings.Contains(model.results[1], "the command ran") {
-		t.Errorf("the model was told of %q", model.results)
+	if results := model.told(); len(results) != 2 || !strings.Contains(results[1], "the command ran") {
+		t.Errorf("the model was told of %q", results)
 	}
-	for _, name := range keys(files) {
-		if strings.HasPrefix(name, ".ssh") || strings.HasPrefix(name, "repository") {
-			continue
-		}
-		if !strings.Contains(stderr, "a copy of ~/"+name) {
+	for name := range files {
+		used := !strings.HasPrefix(name, ".ssh") && !strings.HasPrefix(name, "repository")
+		if used && !strings.Contains(stderr, "a copy of ~/"+name) {
 			t.Errorf("golem does not say that ~/%s is copied:\n%s", name, stderr)
 		}
 	}
@@ -263,15 +258,6 @@ func (a agent) try(t *testing.T, bin string) {
 	if data, err := os.ReadFile(filepath.Join(repository, "both.txt")); string(data) != model.content+"old\n" {
 		t.Errorf("applied: got %q, %v", data, err)
 	}
-}
-
-func keys(m map[string]string) []string {
-	var list []string
-	for k := range m {
-		list = append(list, k)
-	}
-	slices.Sort(list)
-	return list
 }
 
 // picture tells everything that can be seen of the files below a folder: names, modes,

@@ -55,6 +55,13 @@ func newModelServer(t *testing.T) *modelServer {
 	return m
 }
 
+// told returns the results of calls that the agent told last.
+func (m *modelServer) told() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.results
+}
+
 // An offer is a tool that an agent has.
 type offer struct {
 	Name   string
@@ -163,8 +170,8 @@ func (m *modelServer) asked(w http.ResponseWriter, r *http.Request, to any) bool
 	return err == nil
 }
 
-// told returns a result of a call as a text, however it is written.
-func told(result any) string {
+// textOf returns a result of a call as a text, however it is written.
+func textOf(result any) string {
 	if text, ok := result.(string); ok {
 		return text
 	}
@@ -220,7 +227,7 @@ func (m *modelServer) anthropic(w http.ResponseWriter, r *http.Request) {
 		parts, _ := message.Content.([]any)
 		for _, part := range parts {
 			if p, _ := part.(object); p["type"] == "tool_result" {
-				results = append(results, told(p["content"]))
+				results = append(results, textOf(p["content"]))
 			}
 		}
 	}
@@ -263,7 +270,7 @@ func (m *modelServer) responses(w http.ResponseWriter, r *http.Request) {
 	var results []string
 	for _, item := range q.Input {
 		if kind, _ := item["type"].(string); strings.HasSuffix(kind, "call_output") {
-			results = append(results, told(item["output"]))
+			results = append(results, textOf(item["output"]))
 		}
 	}
 	say := m.next(offers, results)
@@ -315,7 +322,7 @@ func (m *modelServer) completions(w http.ResponseWriter, r *http.Request) {
 	var results []string
 	for _, message := range q.Messages {
 		if message.Role == "tool" {
-			results = append(results, told(message.Content))
+			results = append(results, textOf(message.Content))
 		}
 	}
 	say := m.next(offers, results)
@@ -372,7 +379,7 @@ func (m *modelServer) gemini(w http.ResponseWriter, r *http.Request) {
 	for _, c := range q.Contents {
 		for _, p := range c.Parts {
 			if p.Response != nil {
-				results = append(results, told(p.Response.Response))
+				results = append(results, textOf(p.Response.Response))
 			}
 		}
 	}

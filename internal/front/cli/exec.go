@@ -219,7 +219,12 @@ func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, x *forge.Exec) {
 	for _, l := range x.Profile.Lines {
 		adds = append(adds, l.String())
 	}
-	if adds = slices.Concat(adds, present(x.Profile.Env), x.Profile.Set); len(adds) > 0 {
+	adds = append(adds, present(x.Profile.Env)...)
+	for _, e := range x.Profile.Set {
+		name, _, _ := strings.Cut(e, "=") // what it is set to may be made of a variable of the user's
+		adds = append(adds, name+", which it sets")
+	}
+	if len(adds) > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile adds %s\n", strings.Join(adds, "; "))
 	}
 	if secrets := slices.Concat(copiesOf(x.Profile.Logins), present(x.Profile.Keys)); len(secrets) > 0 {
