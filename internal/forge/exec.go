@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -23,7 +24,10 @@ type Exec struct {
 
 // Exec implements shell.Execer.
 func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (jail.Result, error) {
-	found := find(command[0], c.exec.Path, files)
+	found := newFound(c.exec.Path, c.exec.Profile.home, filepath.Join(c.work.session.dir, "programs"))
+	if err := found.find(command[0], c.exec.Dir, files); err != nil {
+		return jail.Result{}, err
+	}
 	if err := c.furnish(found.mounts); err != nil {
 		return jail.Result{}, err
 	}
@@ -31,7 +35,7 @@ func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 	if err != nil {
 		return jail.Result{}, told(err, jail.ErrNoSandbox)
 	}
-	run := jail.Command{Path: "/bin/sh", Args: append([]string{"sh", "-c", `exec "$@"`, "sh", found.path}, command[1:]...),
+	run := jail.Command{Path: "/bin/sh", Args: slices.Concat([]string{"sh", "-c", `exec "$@"`, "sh"}, found.with, []string{found.path}, command[1:]),
 		Dir: workDir(files, c.exec.Dir), Env: slices.Concat(found.env(), c.exec.Profile.Set, c.exec.Env)}
 	r, err := c.exec.Attach(ctx, s, run)
 	return r, told(err, sandbox.ErrInternal)
@@ -48,6 +52,7 @@ func (c *commands) furnish(more []jail.Mount) error {
 	}
 	c.policy.Home = sandbox.Host(home)
 	c.policy.Terminals = true
+	c.policy.Limits = roomy(c.policy.Limits)
 	for _, m := range c.exec.Profile.Mounts {
 		source, err := filepath.EvalSymlinks(m.Source)
 		if err != nil {
@@ -57,6 +62,17 @@ func (c *commands) furnish(more []jail.Mount) error {
 	}
 	c.more = more
 	return nil
+}
+
+// roomy returns limits of which those that nobody has set are for a program that stays,
+// and builds and tests by many others: it is to notice them no sooner than the machine.
+func roomy(l jail.Limits) jail.Limits {
+	l.Memory = cmp.Or(l.Memory, 16<<30)
+	l.Processes = cmp.Or(l.Processes, 8192)
+	l.Files = cmp.Or(l.Files, 65536)
+	l.FileSize = cmp.Or(l.FileSize, 64<<30)
+	l.Temp = cmp.Or(l.Temp, 2<<30)
+	return l
 }
 
 // furnished adds to the folders that commands see those which a program has besides.
@@ -125,7 +141,7 @@ func (p *Program) Unused(s *Session, profile Profile) bool {
 	alone := true
 	filepath.WalkDir(home, func(name string, d os.DirEntry, err error) error {
 		rel, _ := filepath.Rel(home, name)
-		if err != nil || !d.IsDir() && !slices.Contains(profile.Copies, rel) {
+		if err != nil || !d.IsDir() && !profile.brings(filepath.ToSlash(rel)) {
 			alone = false
 			return filepath.SkipAll
 		}

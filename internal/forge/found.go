@@ -2,7 +2,11 @@ package forge
 
 import (
 	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,95 +19,217 @@ import (
 
 // A found is a program of the user's, with what it takes to run it inside. Programs of
 // the system are there anyway; others come with their own folder alone, read-only, at a
-// name that says nothing of the host.
+// name that says nothing of the host. That is the folder of packages or of a tool chain,
+// and otherwise the file by itself: what stands beside it may be anything.
 type found struct {
-	path   string // of the program inside
+	path   string   // of the program inside
+	with   []string // the interpreter that runs it, where the program does not find that itself
 	mounts []jail.Mount
+	paths  []string // folders inside in which programs are looked for, besides those of the system
+
 	search []string // folders of the host in which programs are looked for
-	paths  []string // and such inside, besides those of the system
+	home   string   // of the user
+	single string   // a folder of the session's, for files that are shown by themselves
 }
 
 // toolsDir is where folders of programs stand inside.
 const toolsDir = "/opt/golem"
 
-// find finds a program as a shell would, on the host. One that is not there, or that a
-// sandbox shows, is left to be found inside.
-func find(name, search string, files *sandbox.Sandbox) found {
-	f := found{path: name, search: filepath.SplitList(search)}
-	if at, ok := f.place(f.look(name), files); ok {
-		f.path = at
+// newFound returns one that has found nothing yet.
+func newFound(search, home, single string) *found {
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
 	}
-	return f
+	return &found{search: filepath.SplitList(search), home: home, single: single}
 }
 
-// look returns the file of a program on the host, "" for none.
-func (f *found) look(name string) string {
-	names := []string{name}
-	if !strings.Contains(name, "/") {
-		names = nil
+// find finds a program as a shell would, on the host. One that is not there, or that a
+// sandbox shows, is left to be found inside.
+func (f *found) find(name, dir string, files *sandbox.Sandbox) error {
+	f.path = name
+	file := f.look(name, dir)
+	at, err := f.place(file, files)
+	if err != nil || at == "" {
+		return err
+	}
+	f.path = at
+	if under(at, toolsDir) {
+		f.paths = append(f.paths, path.Dir(at))
+	}
+	return f.interpreter(file, files)
+}
+
+// look returns the file of a program on the host, "" for none. What stands for a
+// program of many versions, and asks another which is meant, is none.
+func (f *found) look(name, dir string) string {
+	var names []string
+	switch {
+	case filepath.IsAbs(name):
+		names = []string{name}
+	case strings.Contains(name, "/"):
+		names = []string{filepath.Join(dir, name)}
+	default:
 		for _, dir := range f.search {
-			names = append(names, filepath.Join(dir, name))
+			if filepath.IsAbs(dir) && filepath.Base(dir) != "shims" {
+				names = append(names, filepath.Join(dir, name))
+			}
 		}
 	}
 	for _, file := range names {
-		if info, err := os.Stat(file); filepath.IsAbs(file) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return file
 		}
 	}
 	return ""
 }
 
-// place makes a file of the host one that is seen inside, and returns its name there. It
-// does nothing for files of the system.
-func (f *found) place(file string, files *sandbox.Sandbox) (string, bool) {
+// place makes a file of the host one that is seen inside, and returns its name there:
+// none for files of the system.
+func (f *found) place(file string, files *sandbox.Sandbox) (string, error) {
 	real, err := filepath.EvalSymlinks(file)
-	if file == "" || err != nil || under(real, "/usr") {
-		return "", false
+	if file == "" || err != nil {
+		return "", nil
+	}
+	for _, top := range []string{"/usr", "/bin", "/sbin"} {
+		if under(real, top) {
+			return "", nil
+		}
 	}
 	if name, ok := nameOf(files, real); ok {
-		return jail.Inside(files, name), true
+		return jail.Inside(files, name), nil
 	}
-	top := packageOf(real)
+	top := f.packageOf(real)
+	if top == "" {
+		if top, err = f.alone(real); err != nil {
+			return "", err
+		}
+		return path.Join(f.mount(top), filepath.Base(real)), nil
+	}
 	rel, err := filepath.Rel(top, real)
 	if err != nil {
-		return "", false
+		return "", plainError(real, err)
 	}
-	f.interpreter(real, files)
-	return path.Join(f.mount(top), filepath.ToSlash(rel)), true
+	return path.Join(f.mount(top), filepath.ToSlash(rel)), nil
 }
 
-// mount shows a folder inside, once.
+// mount shows a folder inside, once. A folder of packages keeps its name: by that
+// they find each other.
 func (f *found) mount(source string) string {
 	at := slices.IndexFunc(f.mounts, func(m jail.Mount) bool { return string(m.Source) == source })
 	if at < 0 {
 		at = len(f.mounts)
-		f.mounts = append(f.mounts, jail.Mount{Source: sandbox.Host(source), Target: fmt.Sprintf("%s/%d", toolsDir, at)})
+		target := fmt.Sprintf("%s/%d", toolsDir, at)
+		if filepath.Base(source) == packages {
+			target += "/" + packages
+		}
+		f.mounts = append(f.mounts, jail.Mount{Source: sandbox.Host(source), Target: target})
 	}
 	return f.mounts[at].Target
 }
 
+// packages is what folders of packages for Node are called.
+const packages = "node_modules"
+
+// wholes tell folders that are one whole by what is in them, from the folder of a
+// program: tool chains, whose programs are in bin, and what pnpm installs.
+func wholes() []string {
+	return []string{"../lib/node_modules", "../pkg/tool", "../lib/python3*", "../lib/rustlib", "global/*/node_modules"}
+}
+
 // packageOf is the folder that holds what a program needs: the outermost folder of
-// packages that it is in, and otherwise its own.
-func packageOf(file string) string {
-	const packages = "/node_modules"
-	if i := strings.Index(file, packages+"/"); i >= 0 {
-		return file[:i+len(packages)]
+// packages that it is in, the tool chain that it is of, or its own in /opt; "" for none.
+func (f *found) packageOf(file string) string {
+	if i := strings.Index(file, "/"+packages+"/"); i >= 0 {
+		return file[:i+1+len(packages)]
 	}
-	return filepath.Dir(file)
+	dir := filepath.Dir(file)
+	for _, mark := range wholes() {
+		there, err := filepath.Glob(filepath.Join(dir, mark))
+		top, up := dir, strings.HasPrefix(mark, "../")
+		if up {
+			top = filepath.Dir(dir)
+		}
+		if err == nil && len(there) > 0 && (!up || filepath.Base(dir) == "bin") && !f.shared(top) {
+			return top
+		}
+	}
+	if name, ok := strings.CutPrefix(dir, "/opt/"); ok {
+		first, _, _ := strings.Cut(name, "/")
+		return "/opt/" + first
+	}
+	return ""
+}
+
+// shared reports whether a folder holds more of the user's than programs: the home,
+// what is above it, and where programs of every kind put their own.
+func (f *found) shared(dir string) bool {
+	return f.home == "" || under(f.home, dir) || dir == "/" || dir == filepath.Join(f.home, ".local")
+}
+
+// alone returns a folder of the session's with nothing but a file: a second name of
+// it, or a copy where that cannot be.
+func (f *found) alone(file string) (string, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return "", plainError(file, err)
+	}
+	sum := sha256.Sum256(fmt.Appendln(nil, file, info.Size(), info.ModTime().UnixNano()))
+	dir := filepath.Join(f.single, hex.EncodeToString(sum[:8]))
+	to := filepath.Join(dir, filepath.Base(file))
+	if _, err := os.Lstat(to); err == nil {
+		return dir, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", plainError(file, err)
+	}
+	if os.Link(file, to) == nil {
+		return dir, nil
+	}
+	if err := copyProgram(file, to); err != nil {
+		return "", plainError(file, err)
+	}
+	return dir, nil
+}
+
+// copyProgram copies a program to a name that is not there before the copy is whole.
+func copyProgram(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.CreateTemp(filepath.Dir(filepath.Dir(to)), "copy-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(out.Name())
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Chmod(0o700), out.Close()); err != nil {
+		return err
+	}
+	return os.Rename(out.Name(), to)
 }
 
 // interpreter places what the first line of a script names.
-func (f *found) interpreter(script string, files *sandbox.Sandbox) {
+func (f *found) interpreter(script string, files *sandbox.Sandbox) error {
 	words := shebang(script)
-	if len(words) > 0 && path.Base(words[0]) == "env" {
+	searched := len(words) > 0 && path.Base(words[0]) == "env"
+	if searched {
 		words = slices.DeleteFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "-") || strings.Contains(w, "=") })
 	}
 	if len(words) == 0 {
-		return
+		return nil
 	}
-	if at, ok := f.place(f.look(words[0]), files); ok {
+	at, err := f.place(f.look(words[0], ""), files)
+	switch {
+	case err != nil || at == "":
+		return err
+	case searched:
 		f.paths = append(f.paths, path.Dir(at))
+	default:
+		f.with = append([]string{at}, words[1:]...)
 	}
+	return nil
 }
 
 // shebang returns the words of the first line of a script, none for what is none.
@@ -121,7 +247,7 @@ func shebang(file string) []string {
 }
 
 // env returns the variable that says where programs are looked for.
-func (f found) env() []string {
+func (f *found) env() []string {
 	if len(f.paths) == 0 {
 		return nil
 	}

@@ -1,9 +1,11 @@
 package forge
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,46 +16,98 @@ import (
 // A Profile is what a program needs besides the folders it works on. It is shown
 // before the program starts.
 type Profile struct {
-	Name   string
-	About  string
-	Mounts []Folder // folders of the host, to be read
-	Copies []string // of the user's home, copied into the empty one when that is new
-	Env    []string // names of variables that are passed on
-	Set    []string // NAME=value
-	Net    bool     // it is of no use without the network
+	Name     string
+	About    string
+	Programs []string // that it is for, besides the one of its name
+	Mounts   []Folder // folders of the host, to be read
+	Copies   []string // files and folders of the user's home, copied into the empty one when that is new
+	Logins   []string // such that hold credentials
+	Env      []string // names of variables that are passed on
+	Keys     []string // such that are credentials
+	Set      []string // NAME=value
+	Lines    []Line   // of files of the home
+	Net      bool     // it is of no use without the network
 
 	home string
 }
 
-// profiles returns those that there are, for a user's home.
-func profiles(home string) []Profile {
-	cache := func(rel, target string) Folder {
-		return Folder{Source: filepath.Join(home, rel), Target: target, Mode: "ro"}
-	}
+// A Line is a setting that a file of the home has, whatever the user's says.
+type Line struct{ File, Section, Key, Value string }
+
+// profiles returns those that there are, for a user's home and variables.
+func profiles(home string, getenv func(string) string) []Profile {
+	git := []string{".gitconfig", ".config/git/config"}
+	proxies := []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+		"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+	keys := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY"} // of agents that know many providers
+	with := func(list []string, more ...string) []string { return slices.Concat(list, more) }
+
+	// A cache of modules that cannot be written is of use as a source of modules: what
+	// the program needs it unpacks at home.
+	modules := cmp.Or(getenv("GOMODCACHE"), filepath.Join(cmp.Or(firstOf(getenv("GOPATH")), filepath.Join(home, "go")), "pkg", "mod"))
+	downloads := Folder{Source: filepath.Join(modules, "cache", "download"), Target: "/cache/go-mod", Mode: "ro"}
+
 	return []Profile{
 		{Name: "plain", About: "a shell or any other program, with nothing of yours"},
-		{Name: "git", About: "git with your name, without credentials", Copies: []string{".gitconfig"}},
-		{Name: "go", About: "the Go tool chain, with the modules that you have",
-			Mounts: []Folder{cache("go/pkg/mod", "/cache/go-mod")}, Set: []string{"GOMODCACHE=/cache/go-mod", "GOFLAGS=-mod=mod", "GOTOOLCHAIN=local"}},
-		{Name: "node", About: "Node and npm, with the cache that you have", Mounts: []Folder{cache(".npm", "/cache/npm")}, Set: []string{"npm_config_prefer_offline=true"}},
-		{Name: "python", About: "Python and pip, with the cache that you have", Mounts: []Folder{cache(".cache/pip", "/cache/pip")}},
-		{Name: "claude", About: "Claude Code", Net: true, Copies: []string{".gitconfig", ".claude.json", ".claude/settings.json", ".claude/.credentials.json", ".claude/CLAUDE.md"},
-			Env: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL"}, Set: []string{"DISABLE_AUTOUPDATER=1"}},
-		{Name: "codex", About: "Codex CLI", Net: true, Copies: []string{".gitconfig", ".codex/config.toml", ".codex/auth.json", ".codex/AGENTS.md"},
-			Env: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"}},
-		{Name: "gemini", About: "Gemini CLI", Net: true, Copies: []string{".gitconfig", ".gemini/settings.json", ".gemini/oauth_creds.json", ".gemini/google_accounts.json"},
-			Env: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"}},
-		{Name: "opencode", About: "opencode", Net: true, Copies: []string{".gitconfig", ".config/opencode/opencode.json", ".local/share/opencode/auth.json"},
-			Env: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"}},
-		{Name: "crush", About: "crush", Net: true, Copies: []string{".gitconfig", ".config/crush/crush.json", ".local/share/crush/crush.json"},
-			Env: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"}},
+		{Name: "git", About: "git with your name, without credentials", Copies: git, Env: proxies},
+		{Name: "go", About: "the Go tool chain, with the modules that you have", Programs: []string{"gofmt"}, Copies: git,
+			Mounts: []Folder{downloads}, Env: with(proxies, "GOPRIVATE", "GONOPROXY", "GONOSUMDB", "GOSUMDB", "GOEXPERIMENT", "CGO_ENABLED"),
+			Set: []string{"GOPROXY=file://" + downloads.Target + "," + cmp.Or(getenv("GOPROXY"), "direct"), "GOFLAGS=-modcacherw"}},
+		{Name: "node", About: "Node and its package managers, without credentials", Programs: []string{"npm", "npx", "pnpm", "yarn", "corepack"},
+			Copies: with(git, ".npmrc"), Env: with(proxies, "npm_config_registry", "NODE_ENV"), Set: []string{"npm_config_update_notifier=false"}},
+		{Name: "python", About: "Python and pip, without credentials", Programs: []string{"python3", "pip", "pip3"},
+			Copies: git, Env: proxies, Set: []string{"PIP_DISABLE_PIP_VERSION_CHECK=1"}},
+		{Name: "claude", About: "Claude Code", Net: true,
+			Copies: with(git, ".claude/settings.json", ".claude/CLAUDE.md", ".claude/keybindings.json", ".claude/agents", ".claude/commands", ".claude/skills", ".claude/output-styles"),
+			Logins: []string{".claude.json", ".claude/.credentials.json"},
+			Env: with(proxies, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL",
+				"ANTHROPIC_DEFAULT_HAIKU_MODEL", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"),
+			Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN"},
+			// What is read-only cannot be updated. That it is in a sandbox it must know,
+			// to work for root without questions.
+			Set: []string{"DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1"}},
+		{Name: "codex", About: "Codex CLI", Net: true,
+			Copies: with(git, ".codex/config.toml", ".codex/AGENTS.md", ".codex/prompts", ".codex/rules", ".codex/skills"),
+			Logins: []string{".codex/auth.json"},
+			Env:    with(proxies, "OPENAI_BASE_URL"),
+			Keys:   []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
+			// Its own sandbox needs namespaces, and the server that it leaves behind a
+			// socket in the file system: the jail gives neither.
+			Lines: []Line{{".codex/config.toml", "", "sandbox_mode", `"danger-full-access"`}, {".codex/config.toml", "", "check_for_update_on_startup", "false"},
+				{".codex/config.toml", "features", "daemon_auto_start", "false"}}},
+		{Name: "gemini", About: "Gemini CLI", Net: true,
+			Copies: with(git, ".gemini/settings.json", ".gemini/GEMINI.md", ".gemini/google_accounts.json", ".gemini/commands"),
+			Logins: []string{".gemini/oauth_creds.json", ".gemini/.env"},
+			Env: with(proxies, "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI",
+				"GOOGLE_GENAI_USE_GCA"),
+			Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+			Set:  []string{"SANDBOX=golem"}}, // it starts none of its own
+		{Name: "opencode", About: "opencode", Net: true,
+			Copies: with(git, ".config/opencode/opencode.json", ".config/opencode/opencode.jsonc", ".config/opencode/tui.json", ".config/opencode/AGENTS.md",
+				".config/opencode/agent", ".config/opencode/agents", ".config/opencode/command", ".config/opencode/commands", ".config/opencode/skill",
+				".config/opencode/skills", ".config/opencode/themes"),
+			Logins: []string{".local/share/opencode/auth.json"},
+			Env:    proxies, Keys: with(keys, "OPENCODE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
+			Set: []string{"OPENCODE_DISABLE_AUTOUPDATE=1"}},
+		{Name: "crush", About: "crush", Net: true,
+			Copies: with(git, ".config/crush/crush.json", ".config/crush/crushrc", ".config/crush/CRUSH.md", ".config/crush/skills"),
+			Logins: []string{".local/share/crush/crush.json"},
+			Env:    with(proxies, "CRUSH_DISABLE_METRICS", "DO_NOT_TRACK"), Keys: keys},
 	}
+}
+
+// firstOf is the first of a list of folders.
+func firstOf(list string) string {
+	if dirs := filepath.SplitList(list); len(dirs) > 0 {
+		return dirs[0]
+	}
+	return ""
 }
 
 // ProfileFor returns the profile of a name; where none is named, that of the program,
 // and for others the plain one.
-func ProfileFor(name, program, home string) (Profile, error) {
-	list := profiles(home)
+func ProfileFor(name, program, home string, getenv func(string) string) (Profile, error) {
+	list := profiles(home, getenv)
 	asked := name
 	if asked == "" {
 		asked = filepath.Base(program)
@@ -61,7 +115,7 @@ func ProfileFor(name, program, home string) (Profile, error) {
 	var names []string
 	for _, p := range list {
 		names = append(names, p.Name)
-		if p.Name == asked {
+		if p.Name == asked || name == "" && slices.Contains(p.Programs, asked) {
 			return p.from(home), nil
 		}
 	}
@@ -75,13 +129,14 @@ func ProfileFor(name, program, home string) (Profile, error) {
 	return Profile{}, &sandbox.Error{Op: "profile", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
-// from makes the names of copies those of a home, and leaves out what is not there.
+// from leaves out what a home does not have.
 func (p Profile) from(home string) Profile {
-	p.Copies = slices.Clone(p.Copies)
-	p.Copies = slices.DeleteFunc(p.Copies, func(name string) bool {
+	missing := func(name string) bool {
 		info, err := os.Stat(filepath.Join(home, name))
-		return err != nil || !info.Mode().IsRegular()
-	})
+		return home == "" || err != nil || !info.Mode().IsRegular() && !info.IsDir()
+	}
+	p.Copies = slices.DeleteFunc(slices.Clone(p.Copies), missing)
+	p.Logins = slices.DeleteFunc(slices.Clone(p.Logins), missing)
 	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(f Folder) bool {
 		_, err := os.Stat(f.Source)
 		return err != nil
@@ -90,47 +145,73 @@ func (p Profile) from(home string) Profile {
 	return p
 }
 
+// brings reports whether a file of a program's home may be there by the profile alone.
+func (p Profile) brings(name string) bool {
+	for _, copied := range slices.Concat(p.Copies, p.Logins) {
+		if under(name, copied) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.Lines, func(l Line) bool { return l.File == name })
+}
+
 // fill copies into a home what the profile names and is not there yet.
 func (p Profile) fill(home string) error {
-	for _, name := range p.Copies {
-		to := filepath.Join(home, name)
-		if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+	names := slices.Concat(p.Copies, p.Logins)
+	for _, l := range p.Lines {
+		if !slices.Contains(names, l.File) {
+			names = append(names, l.File)
+		}
+	}
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join(home, name)); !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(p.home, name))
-		if err != nil {
-			return plainError(name, err)
-		}
-		if name == ".gitconfig" {
-			data = withoutCredentials(data)
-		}
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return plainError(name, err)
-		}
-		if err := os.WriteFile(to, data, 0o600); err != nil {
+		if err := p.copy(name, home); err != nil {
 			return plainError(name, err)
 		}
 	}
 	return nil
 }
 
-// withoutCredentials keeps of a git configuration the user's name and address.
-func withoutCredentials(config []byte) []byte {
-	var kept []string
-	in := false
-	for line := range strings.Lines(string(config)) {
-		text := strings.TrimSpace(line)
-		if strings.HasPrefix(text, "[") {
-			in = strings.EqualFold(text, "[user]")
-			if in {
-				kept = append(kept, "[user]")
-			}
-			continue
+// copy copies a file or folder. Of a folder it is the plain files.
+func (p Profile) copy(name, home string) error {
+	from, err := filepath.EvalSymlinks(filepath.Join(p.home, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return p.write(name, home, nil) // it has lines alone
+	}
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
 		}
-		key, _, _ := strings.Cut(text, "=")
-		if key = strings.ToLower(strings.TrimSpace(key)); in && (key == "name" || key == "email") {
-			kept = append(kept, "\t"+text)
+		rel, err := filepath.Rel(from, file)
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		return p.write(path.Join(name, filepath.ToSlash(rel)), home, data)
+	})
+}
+
+// write writes a file of the home, as far as its content is for the program.
+func (p Profile) write(name, home string, data []byte) error {
+	if kept, ok := filters()[name]; ok {
+		data = kept(data)
+	}
+	for _, l := range slices.Backward(p.Lines) {
+		if l.File == name {
+			data = l.in(data)
 		}
 	}
-	return []byte(strings.Join(append(kept, ""), "\n"))
+	to := filepath.Join(home, name)
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o600)
 }

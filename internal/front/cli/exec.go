@@ -110,7 +110,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	home, _ := os.UserHomeDir()
-	profile, err := forge.ProfileFor(f.profile, args[0], home)
+	profile, err := forge.ProfileFor(f.profile, args[0], home, os.Getenv)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (f *execFlags) asker(cmd *cobra.Command) approval.Asker {
 // environment is what the program has of the user's, by the profile and the flags.
 func (f *execFlags) environment(p forge.Profile) []string {
 	var list []string
-	for _, name := range slices.Concat([]string{"TERM", "COLORTERM", "NO_COLOR", "LANG", "LC_ALL", "TZ"}, p.Env) {
+	for _, name := range slices.Concat([]string{"TERM", "TERM_PROGRAM", "COLORTERM", "NO_COLOR", "LANG", "LC_ALL", "TZ"}, p.Env, p.Keys) {
 		if value, ok := os.LookupEnv(name); ok {
 			list = append(list, name+"="+value)
 		}
@@ -207,25 +207,46 @@ func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, x *forge.Exec) {
 	if p.Project.Network.IsAll() {
 		net = "on"
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "golem: it sees %s; network %s; home is empty; profile %s: %s\n", strings.Join(sees, ", "), net, x.Profile.Name, x.Profile.About)
-	var adds []string
+	home := "empty"
+	if f.sessionID() != "" {
+		home = "the session's"
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: it sees %s; network %s; home is %s; profile %s: %s\n", strings.Join(sees, ", "), net, home, x.Profile.Name, x.Profile.About)
+	adds := copiesOf(x.Profile.Copies)
 	for _, m := range x.Profile.Mounts {
 		adds = append(adds, m.Source+" at "+m.Target+", to be read")
 	}
-	for _, name := range x.Profile.Copies {
-		adds = append(adds, "a copy of ~/"+name)
+	for _, l := range x.Profile.Lines {
+		adds = append(adds, l.String())
 	}
-	for _, name := range x.Profile.Env {
-		if os.Getenv(name) != "" {
-			adds = append(adds, name)
-		}
+	adds = append(adds, present(x.Profile.Env)...)
+	for _, e := range x.Profile.Set {
+		name, _, _ := strings.Cut(e, "=") // what it is set to may be made of a variable of the user's
+		adds = append(adds, name+", which it sets")
 	}
 	if len(adds) > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile adds %s\n", strings.Join(adds, "; "))
 	}
+	if secrets := slices.Concat(copiesOf(x.Profile.Logins), present(x.Profile.Keys)); len(secrets) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: credentials of yours that it has, and whatever steers it can use: %s\n", strings.Join(secrets, "; "))
+	}
 	if x.Profile.Net && net == "off" {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: it is of little use without the network; --net on gives it yours")
 	}
+}
+
+// copiesOf says of files of the user's home that they are copied.
+func copiesOf(names []string) []string {
+	var list []string
+	for _, name := range names {
+		list = append(list, "a copy of ~/"+name)
+	}
+	return list
+}
+
+// present returns the variables that the user has.
+func present(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return os.Getenv(name) == "" })
 }
 
 // after shows what has changed, and brings it in if that was asked for.

@@ -24,8 +24,8 @@ type execArgs struct {
 }
 
 // Exec returns the tool by which the user runs any program in the jail. It is the
-// user's own word, and needs no consent; what it changes in folders that are no layers
-// does.
+// user's own word, and needs no consent, nor does the network that goes with it, unless
+// a rule says otherwise; what it changes in folders that are no layers does.
 func Exec(x Execer) tool.Tool {
 	about := tool.Tool{Name: "exec", Toolset: "shell", Mode: policy.Manual, Unlisted: true, Verbs: []policy.Verb{policy.Read},
 		Description: "Run any program in the sandbox, on the user's own terminal or streams."}
@@ -41,9 +41,13 @@ func Exec(x Execer) tool.Tool {
 				return tool.Result{}, err
 			}
 			r := tool.Result{Data: result, Record: fmt.Sprintf("exit %d (%s)", result.Code, result.Level)}
+			if hit := (view{Result: result}).hit(); hit != "" {
+				r.Notes = append(r.Notes, hit+"; --set limits.KEY=VALUE gives it more")
+			}
 			if result.Changed != nil {
 				l := landing.Of("exec", files, result.Changed)
-				if r.Landing, r.Notes = l.ForGate(), l.Notes(); r.Landing == nil {
+				r.Landing, r.Notes = l.ForGate(), append(r.Notes, l.Notes()...)
+				if r.Landing == nil {
 					return r, result.Changed.Drop()
 				}
 			}
@@ -51,6 +55,7 @@ func Exec(x Execer) tool.Tool {
 		}
 		plan := tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { return tool.Ready(run), x.Able() }, effects...)
 		plan.Later, plan.Asks = layered, !layered
+		plan.Rules = []policy.Rule{{Verb: policy.Connect, Target: "*", Consent: policy.PreApproved, From: "golem exec"}}
 		return plan, nil
 	})
 }

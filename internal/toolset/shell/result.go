@@ -82,14 +82,22 @@ func (v view) first() string {
 		where += "; limits in part: " + listing(v.Loose)
 	}
 	text := fmt.Sprintf("%s %s (%s)", how, seconds(v.Took), where)
-	if len(v.Hit) > 0 {
-		var limits []string
-		for _, l := range v.Hit {
-			limits = append(limits, string(l)+", "+v.bound(l))
-		}
-		text += "; it ran into its limit of " + strings.Join(limits, ", and of ")
+	if hit := v.hit(); hit != "" {
+		text += "; " + hit
 	}
 	return text
+}
+
+// hit says which limits it ran into, "" for none.
+func (v view) hit() string {
+	if len(v.Hit) == 0 {
+		return ""
+	}
+	var limits []string
+	for _, l := range v.Hit {
+		limits = append(limits, string(l)+", "+v.bound(l))
+	}
+	return "it ran into its limit of " + strings.Join(limits, ", and of ")
 }
 
 // bound is how much a limit allows, and the key that sets it.

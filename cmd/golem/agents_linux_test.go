@@ -1,0 +1,291 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// An agent is a program of other people's that works by a language model.
+type agent struct {
+	name    string
+	install string // as npm names it, with its version
+	always  bool   // installed wherever npm can; the others where GOLEM_TEST_AGENTS=all asks for it
+	args    []string
+	env     func(url string) []string
+	files   func(url string) map[string]string // of the user's home
+}
+
+// agents are those that are tried. crush is not among them: its package is a program
+// that fetches it from elsewhere.
+func agents() []agent {
+	const task = "write the file and run the command"
+	return []agent{
+		{name: "claude", install: "@anthropic-ai/claude-code@2.1.197", always: true,
+			args: []string{"-p", task, "--dangerously-skip-permissions"},
+			env: func(url string) []string {
+				return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=sk-ant-test"}
+			}},
+		{name: "codex", install: "@openai/codex@0.166.0", always: true,
+			args: []string{"exec", task},
+			env:  func(string) []string { return []string{"OPENAI_API_KEY=sk-test"} },
+			files: func(url string) map[string]string {
+				return map[string]string{".codex/config.toml": fmt.Sprintf(`model = "gpt-5.5"
+model_provider = "loop"
+[model_providers.loop]
+name = "loop"
+base_url = "%s/v1"
+env_key = "OPENAI_API_KEY"
+wire_api = "responses"
+`, url)}
+			}},
+		{name: "gemini", install: "@google/gemini-cli@0.61.0",
+			args: []string{"--yolo", "--skip-trust", "-p", task},
+			env:  func(url string) []string { return []string{"GOOGLE_GEMINI_BASE_URL=" + url, "GEMINI_API_KEY=test"} },
+			files: func(string) map[string]string {
+				return map[string]string{".gemini/settings.json": `{"security": {"auth": {"selectedType": "gemini-api-key"}}}`}
+			}},
+		{name: "opencode", install: "opencode-ai@1.18.33",
+			args: []string{"run", task},
+			files: func(url string) map[string]string {
+				return map[string]string{".config/opencode/opencode.json": fmt.Sprintf(`{"model": "loop/test", "provider": {"loop": {"npm": "@ai-sdk/openai-compatible",
+	"options": {"baseURL": "%s/v1", "apiKey": "test"}, "models": {"test": {"name": "test"}}}}}`, url)}
+			}},
+	}
+}
+
+// inside is set in the process that is apart from the network.
+const inside = "GOLEM_TEST_AGENTS_INSIDE"
+
+// TestAgents puts golem exec before agents that people use, against a model that is
+// played here. They do their work and notice nothing; what they have made waits in the
+// session, and the repository and the home they were started from are as they were.
+// The network they have, golem's own, is one with nobody else in it.
+func TestAgents(t *testing.T) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache = filepath.Join(cache, "golem-test-agents")
+	if os.Getenv(inside) != "" {
+		if err := loopbackUp(); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range agents() {
+			if bin := a.bin(cache); exists(filepath.Join(bin, a.name)) {
+				t.Run(a.name, func(t *testing.T) { a.try(t, bin) })
+			}
+		}
+		return
+	}
+	for _, a := range agents() {
+		if a.always || os.Getenv("GOLEM_TEST_AGENTS") == "all" {
+			a.fetch(t, cache)
+		}
+	}
+	apart(t, "TestAgents")
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// bin is the folder in which an installed agent is.
+func (a agent) bin(cache string) string {
+	return filepath.Join(cache, strings.ReplaceAll(a.install, "/", "-"), "node_modules", ".bin")
+}
+
+// fetch installs an agent, if it is not there. A machine without a registry is the
+// only reason to do without.
+func (a agent) fetch(t *testing.T, cache string) {
+	if exists(filepath.Join(a.bin(cache), a.name)) {
+		return
+	}
+	npm := func(limit time.Duration, args ...string) ([]byte, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "npm", args...)
+		cmd.Dir = cache
+		cmd.Env = append(os.Environ(), "npm_config_fetch_retries=1", "npm_config_update_notifier=false")
+		return cmd.CombinedOutput()
+	}
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := npm(20*time.Second, "view", a.install, "version"); err != nil {
+		t.Skipf("npm's registry cannot be reached (%v), so no agents are tried", err)
+	}
+	dir, err := os.MkdirTemp(cache, "new-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if out, err := npm(5*time.Minute, "install", "--prefix", dir, "--no-audit", "--no-fund", a.install); err != nil {
+		t.Fatalf("npm install %s: %v\n%s", a.install, err, out)
+	}
+	if err := os.Rename(dir, filepath.Dir(filepath.Dir(a.bin(cache)))); err != nil && !exists(filepath.Join(a.bin(cache), a.name)) {
+		t.Fatal(err)
+	}
+}
+
+// apart runs a test again, in a process that has a network of its own.
+func apart(t *testing.T, test string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+test+"$", "-test.v", "-test.timeout=5m")
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// loopbackUp brings up the only interface that a new network has.
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	request, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	request.SetUint16(unix.IFF_UP)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
+}
+
+// try runs an agent in a repository of somebody's.
+func (a agent) try(t *testing.T, bin string) {
+	t.Parallel() // they wait more than they work
+	model := newModelServer(t)
+	top := t.TempDir()
+	home, repository := filepath.Join(top, "home"), filepath.Join(top, "home", "repository")
+	files := map[string]string{"repository/old.txt": "old\n", ".ssh/id_test": "a secret\n", ".gitconfig": "[user]\n\tname = Somebody\n\temail = somebody@example.com\n"}
+	if a.files != nil {
+		maps.Copy(files, a.files(model.url))
+	}
+	for name, text := range files {
+		name = filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := []string{"HOME=" + home, "GOLEM_STATE=" + filepath.Join(top, "state"), "TERM=dumb", "PATH=" + bin + ":" + os.Getenv("PATH")}
+	if a.env != nil {
+		env = append(env, a.env(model.url)...)
+	}
+	run := func(program string, args ...string) (stdout, stderr string) {
+		t.Helper()
+		var out, told strings.Builder
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, program, args...)
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = repository, env, &out, &told
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%s %q: %v\n%s\n%s\nresults of calls: %q\nother requests: %q", program, args, err, &out, &told, model.told(), model.strays)
+		}
+		return out.String(), told.String()
+	}
+	run("git", "init", "-q", ".")
+	run("git", "add", ".")
+	run("git", "commit", "-qm", "first")
+	before := picture(t, home)
+
+	stdout, stderr := run("golem", slices.Concat([]string{"exec", "--net", "on", "--", a.name}, a.args)...)
+	if !strings.Contains(stdout, model.lastWords) {
+		t.Errorf("the last words are not printed:\n%s\n%s", stdout, stderr)
+	}
+	if results := model.told(); len(results) != 2 || !strings.Contains(results[1], "the command ran") {
+		t.Errorf("the model was told of %q", results)
+	}
+	for name := range files {
+		used := !strings.HasPrefix(name, ".ssh") && !strings.HasPrefix(name, "repository")
+		if used && !strings.Contains(stderr, "a copy of ~/"+name) {
+			t.Errorf("golem does not say that ~/%s is copied:\n%s", name, stderr)
+		}
+	}
+
+	out, _ := run("golem", "changes", "--json")
+	var list struct {
+		Changes []struct{ Path, Operation, Protected string }
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var got []string
+	for _, c := range list.Changes {
+		if c.Protected == "" { // what an agent notes in .git is never applied
+			got = append(got, c.Operation+" "+c.Path)
+		}
+	}
+	if want := []string{"create /both.txt", "create /made.txt", "delete /old.txt"}; !slices.Equal(got, want) {
+		t.Errorf("golem changes: got %q, want %q\n%s", got, want, out)
+	}
+	if after := picture(t, home); after != before {
+		t.Errorf("the home is not what it was:\n%s\nwant:\n%s", after, before)
+	}
+
+	run("golem", "tool", "apply_changes", "--approval", "approve_all")
+	if data, err := os.ReadFile(filepath.Join(repository, "both.txt")); string(data) != model.content+"old\n" {
+		t.Errorf("applied: got %q, %v", data, err)
+	}
+}
+
+// picture tells everything that can be seen of the files below a folder: names, modes,
+// times, contents.
+func picture(t *testing.T, top string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%s %v %v", name, info.Mode(), info.ModTime().UnixNano())
+		if info.Mode().IsRegular() {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, " %x", sha256.Sum256(data))
+		}
+		b.WriteString("\n")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

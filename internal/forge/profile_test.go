@@ -1,0 +1,235 @@
+package forge
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// written writes files below a folder.
+func written(t *testing.T, top string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		file := filepath.Join(top, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// below returns the files below a folder.
+func below(t *testing.T, top string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		rel, _ := filepath.Rel(top, name)
+		files[filepath.ToSlash(rel)] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func noVariables(string) string { return "" }
+
+// The name of a program says which profile it has, if nobody else does.
+func TestProfileFor(t *testing.T) {
+	for _, c := range []struct{ name, program, want string }{
+		{"", "bash", "plain"},
+		{"", "/home/me/.nvm/versions/node/v22/bin/claude", "claude"},
+		{"", "npm", "node"},
+		{"", "python3", "python"},
+		{"", "go", "go"},
+		{"codex", "bash", "codex"},
+		{"plain", "claude", "plain"},
+		{"npm", "npm", "not_found"},
+		{"", "no-such-program", "plain"},
+	} {
+		got, err := ProfileFor(c.name, c.program, t.TempDir(), noVariables)
+		if errors.Is(err, sandbox.ErrNotFound) {
+			got.Name = "not_found"
+		}
+		if got.Name != c.want {
+			t.Errorf("--profile %q -- %s: got %s, want %s", c.name, c.program, got.Name, c.want)
+		}
+	}
+}
+
+// Every profile can be had by its name, and what it names is below the home and is no
+// secret of another's.
+func TestProfiles(t *testing.T) {
+	owner := map[string]string{}
+	for _, p := range profiles("/home/me", noVariables) {
+		for _, name := range slices.Concat(p.Copies, p.Logins) {
+			if !filepath.IsLocal(name) || strings.HasSuffix(name, "/") {
+				t.Errorf("%s: %q is no name in a home", p.Name, name)
+			}
+		}
+		for _, name := range p.Logins {
+			if owner[name] != "" {
+				t.Errorf("%s: the credentials %s are %s's", p.Name, name, owner[name])
+			}
+			owner[name] = p.Name
+		}
+		for _, e := range p.Set {
+			if name, _, ok := strings.Cut(e, "="); !ok || name == "" {
+				t.Errorf("%s: %q sets nothing", p.Name, e)
+			}
+		}
+		for _, m := range p.Mounts {
+			if m.Mode != "ro" {
+				t.Errorf("%s: %s may be written", p.Name, m.Source)
+			}
+		}
+	}
+	if len(owner) < 5 {
+		t.Errorf("found %d files with credentials: this test sees nothing", len(owner))
+	}
+}
+
+// A profile copies what its program needs, and no more of it.
+func TestProfileCopies(t *testing.T) {
+	user := t.TempDir()
+	written(t, user, map[string]string{
+		".gitconfig":                      "[user]\n\tname = Me\n\tsigningkey = X\n[credential]\n\thelper = store\n[url \"https://token@host/\"]\n\tinsteadOf = x\n",
+		".npmrc":                          "registry=https://packages.example/\n//packages.example/:_authToken=secret\n@mine:registry = https://mine.example/\n@other:registry=https://me:secret@other.example/\n_auth=secret\n",
+		".claude.json":                    `{"theme":"dark","hasCompletedOnboarding":true,"projects":{"/home/me/x":{"history":["secret"]}},"mcpServers":{"x":{"env":{"T":"secret"}}}}`,
+		".claude/.credentials.json":       "claude's",
+		".claude/commands/mine/review.md": "look at it",
+		".claude/history.jsonl":           "secret",
+		".codex/config.toml":              "model = \"m\"\nsandbox_mode = \"read-only\"\n[profiles.safe]\nsandbox_mode = \"workspace-write\"\nmodel = \"n\"\n[features]\nx = 1",
+		".codex/auth.json":                "codex's",
+		".ssh/id_ed25519":                 "secret",
+	})
+	name := "[user]\n\tname = Me\n"
+	lines := "sandbox_mode = \"danger-full-access\"\ncheck_for_update_on_startup = false\n"
+	daemon := "[features]\ndaemon_auto_start = false\n"
+	for profile, want := range map[string]map[string]string{
+		"plain": {},
+		"git":   {".gitconfig": name},
+		"node":  {".gitconfig": name, ".npmrc": "registry=https://packages.example/\n@mine:registry = https://mine.example/\n"},
+		"claude": {".gitconfig": name, ".claude.json": "{\n  \"hasCompletedOnboarding\": true,\n  \"theme\": \"dark\"\n}\n",
+			".claude/.credentials.json": "claude's", ".claude/commands/mine/review.md": "look at it"},
+		"codex": {".gitconfig": name, ".codex/auth.json": "codex's", ".codex/config.toml": lines + "model = \"m\"\n[profiles.safe]\nmodel = \"n\"\n" + daemon + "x = 1\n"},
+	} {
+		p, err := ProfileFor(profile, "", user, noVariables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		home := t.TempDir()
+		if err := p.fill(home); err != nil {
+			t.Fatal(err)
+		}
+		got := below(t, home)
+		for file, text := range got {
+			if text != want[file] {
+				t.Errorf("%s: %s: got %q, want %q", profile, file, text, want[file])
+			}
+			if !p.brings(file) {
+				t.Errorf("%s: %s counts as the program's own", profile, file)
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("%s: got %d files, want %d", profile, len(got), len(want))
+		}
+		if p.brings(".claude/history.jsonl") {
+			t.Errorf("%s: what a program has written counts as the profile's", profile)
+		}
+	}
+
+	// What a program has changed at home stays; lines are there without a file too.
+	p, err := ProfileFor("codex", "", t.TempDir(), noVariables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	for _, want := range []string{lines + daemon, "changed"} {
+		if err := p.fill(home); err != nil {
+			t.Fatal(err)
+		}
+		if got := below(t, home)[".codex/config.toml"]; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		written(t, home, map[string]string{".codex/config.toml": "changed"})
+	}
+}
+
+// Modules are taken from where the user has them.
+func TestGoModules(t *testing.T) {
+	home := t.TempDir()
+	for dir, env := range map[string]map[string]string{
+		"go/pkg/mod":  {},
+		"a/pkg/mod":   {"GOPATH": filepath.Join(home, "a") + string(filepath.ListSeparator) + filepath.Join(home, "b")},
+		"modules":     {"GOMODCACHE": filepath.Join(home, "modules"), "GOPATH": filepath.Join(home, "a"), "GOPROXY": "https://proxy.example"},
+		"not/at/home": {"GOMODCACHE": filepath.Join(home, "none")},
+	} {
+		want := filepath.Join(home, dir, "cache", "download")
+		if err := os.MkdirAll(want, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		p, err := ProfileFor("go", "", home, func(name string) string { return env[name] })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dir == "not/at/home" {
+			if len(p.Mounts) > 0 {
+				t.Errorf("got %v for a folder that is not there", p.Mounts)
+			}
+			continue
+		}
+		proxy := "GOPROXY=file:///cache/go-mod,direct"
+		if env["GOPROXY"] != "" {
+			proxy = "GOPROXY=file:///cache/go-mod,https://proxy.example"
+		}
+		if len(p.Mounts) != 1 || p.Mounts[0].Source != want || !slices.Contains(p.Set, proxy) {
+			t.Errorf("%v: got %v, %q; want %s, %s", env, p.Mounts, p.Set, want, proxy)
+		}
+	}
+}
+
+// A program has more room than a command, unless somebody has said how much.
+func TestRoomy(t *testing.T) {
+	if got := roomy(jail.Limits{}); got.Memory <= 2<<30 || got.Processes <= 512 || got.Files <= 1024 || got.FileSize <= 1<<30 || got.Time != 0 || got.CPU != 0 {
+		t.Errorf("got %+v", got)
+	}
+	set := jail.Limits{Memory: 1, Processes: 2, Files: 3, FileSize: 4, Temp: 5}
+	if got := roomy(set); got != set {
+		t.Errorf("got %+v, want %+v", got, set)
+	}
+}
+
+// The guide names all that profiles have.
+func TestProfilesGuide(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range profiles("/home/me", noVariables) {
+		names := slices.Concat(p.Programs, p.Copies, p.Logins, p.Env, p.Keys, p.Set)
+		for _, l := range p.Lines {
+			text, _, _ := strings.Cut(l.String(), " in ~/")
+			names = append(names, text)
+		}
+		for _, name := range names {
+			if !strings.Contains(string(guide), "`"+name+"`") {
+				t.Errorf("%s: the guide does not name %s", p.Name, name)
+			}
+		}
+	}
+}
