@@ -135,7 +135,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("changes of a command that was cut off: %w", err), journal.Close(), records.Close())
 	}
-	gate.Tools = p.listed(tools(run, gate.Grant.Shell, work.keeper(), run))
+	gate.Tools = p.listed(tools(run, gate.Grant.Shell, work.session.place(), work.keeper(), run))
 	if v.Exec != nil {
 		gate.Tools = append(gate.Tools, shell.Exec(run))
 	}

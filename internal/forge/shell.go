@@ -123,6 +123,9 @@ func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session,
 	if err := c.require(&p); err != nil {
 		return nil, err
 	}
+	if err := c.house(&p); err != nil {
+		return nil, err
+	}
 	if layered && slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Write && !m.Kept }) {
 		p.Layers, p.Least = c.work.layers.dir, jail.Namespaces
 	}
@@ -138,6 +141,18 @@ func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session,
 	}
 	c.sessions = append(c.sessions, session{s, mounts, layered})
 	return s, nil
+}
+
+// house gives commands the home of the session, where there is one. Where a mount stands
+// there they have none.
+func (c *commands) house(p *jail.Policy) error {
+	there := func(m jail.Mount) bool { return under(m.Target, jail.Home) || under(jail.Home, m.Target) }
+	if p.Home != "" || c.work.session == nil || slices.ContainsFunc(p.Mounts, there) {
+		return nil
+	}
+	home, err := c.work.session.home()
+	p.Home = sandbox.Host(home)
+	return err
 }
 
 // makeWritable makes the folders that may be written and are missing, as the

@@ -24,10 +24,10 @@ func toolNames() []string {
 }
 
 // Tools are those that this version has, to look at.
-func Tools() []tool.Tool { return tools(nil, policy.Shell{}, nil, nil) }
+func Tools() []tool.Tool { return tools(nil, policy.Shell{}, nil, nil, nil) }
 
-// tools are those that this version has, with what runs commands and the rules
-// for them.
-func tools(r shell.Runner, rules policy.Shell, k changes.Keeper, u changes.Undoer) []tool.Tool {
-	return slices.Concat(file.Tools(), shell.Tools(r, rules), changes.Tools(k, u))
+// tools are those that this version has, with what runs commands, the rules for them
+// and where they begin.
+func tools(r shell.Runner, rules policy.Shell, at *shell.Place, k changes.Keeper, u changes.Undoer) []tool.Tool {
+	return slices.Concat(file.Tools(), shell.Tools(r, rules, at), changes.Tools(k, u))
 }

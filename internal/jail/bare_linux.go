@@ -331,6 +331,28 @@ func (p plan) host(name, temp string) (at string) {
 	return at
 }
 
+// inside returns what commands of other levels call something in a folder of the
+// policy, "" for others.
+func (p plan) inside(host string) (name string) {
+	longest := 0
+	for _, s := range p.Steps {
+		rest, in := strings.CutPrefix(host, s.Source)
+		if in && (rest == "" || rest[0] == '/') && s.Each && len(s.Source) > longest {
+			name, longest = filepath.Join(s.Target, rest), len(s.Source)
+		}
+	}
+	return name
+}
+
+// insideAll is inside for the value of a variable, which may be a list of paths.
+func (p plan) insideAll(value string) string {
+	list := strings.Split(value, ":")
+	for n, each := range list {
+		list[n] = cmp.Or(p.inside(each), each)
+	}
+	return strings.Join(list, ":")
+}
+
 // bareFence opens the host's folders that a plan names.
 func bareFence(p plan, temp string) fence {
 	f := fence{Rules: append(deviceRules(), fenceRule{temp, mayWrite})}

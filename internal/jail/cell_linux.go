@@ -29,6 +29,7 @@ type order struct {
 	Streams  [3]int // which of the files it has for each, from 1 on; 0 for /dev/null
 	Attached bool   // it is told when the command is stopped
 	Terminal int    // which file is the terminal that the command belongs to; 0 for none
+	Tell     int    // which one it has at tellFD; 0 for none
 
 	Signal int // without a Path: for the command that runs
 

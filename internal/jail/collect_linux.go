@@ -30,6 +30,43 @@ func collect(most int64) (*collector, error) {
 	return c, nil
 }
 
+// collectors read all that a command prints.
+type collectors []*collector
+
+// collectAll returns a collector for each stream, with the most that is kept of it.
+func collectAll(most ...int64) (collectors, error) {
+	var list collectors
+	for _, m := range most {
+		c, err := collect(m)
+		if err != nil {
+			list.close()
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// ends are what the command writes to.
+func (l collectors) ends() (fds []int) {
+	for _, c := range l {
+		fds = append(fds, c.end)
+	}
+	return fds
+}
+
+func (l collectors) handed() {
+	for _, c := range l {
+		c.handed()
+	}
+}
+
+func (l collectors) close() {
+	for _, c := range l {
+		c.close()
+	}
+}
+
 // handed closes our copy of the end that the command has.
 func (c *collector) handed() {
 	if c.end >= 0 {
