@@ -251,6 +251,7 @@ func bareCell(w *wire) error {
 		return err
 	}
 	h.ready, h.ahead, h.stands = func() error { return nil }, func([]string) {}, func() bool { return true }
+	h.anew = h.ready // there is nothing between
 	h.signal = func(s syscall.Signal) { h.do(func() error { return signalFenced(s) }) }
 	h.others = processesOf(os.Getuid()) + cellThreads
 	h.where = func(o order) order { return o.bare(p, temp) }
