@@ -30,6 +30,7 @@ type Visit struct {
 	Secrets      []string // values that must not get into the journal
 	Session      string   // an id, NewSession, or "" for the one that was used last
 	Exec         *Exec    // a program that the user runs, if that is what it is for
+	Once         bool     // it is for one call: nothing goes on after that
 
 	// Copy is true for a session that works on copies. Copying is told how far they are
 	// while they are made; an error of it ends that.
@@ -62,6 +63,7 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	if step != nil {
 		g.Grant, g.Workers = step.Grant, step.Chain()
 	}
+	unlistServices(g)
 	for at := step; at != nil; at = at.Parent {
 		if err := at.Problems.Err(); err != nil {
 			return tool.Gate{}, err
@@ -79,6 +81,16 @@ func (p *Program) listed(tools []tool.Tool) []tool.Tool {
 		}
 	}
 	return tools
+}
+
+// unlistServices lists what is for services only where one can be started.
+func unlistServices(g tool.Gate) {
+	open := slices.ContainsFunc(g.Tools, func(t tool.Tool) bool { return t.Name == "service_start" && g.Consent(t) > policy.Blocked })
+	for i, t := range g.Tools {
+		if strings.HasPrefix(t.Name, "service_") && !open {
+			g.Tools[i].Unlisted = true
+		}
+	}
 }
 
 // Door opens the door for a worker of the program: what it may do, in the
@@ -128,6 +140,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	gate.Enter = work.enter()
 	run := newCommands(gate, work, p.options.Now)
 	run.exec = v.Exec
+	run.services = shell.NewServices(run, p.options.Now, v.Once)
 	recovered, err := jail.Recover(work.layers.dir, p.options.Now)
 	if recovered > 0 {
 		work.notes = append(work.notes, "changes that were landing when golem was killed have landed, but for what was changed since; golem undo takes them back")
@@ -135,7 +148,8 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("changes of a command that was cut off: %w", err), journal.Close(), records.Close())
 	}
-	gate.Tools = p.listed(tools(run, gate.Grant.Shell, work.keeper(), run))
+	gate.Tools = p.listed(tools(shell.Set{Runner: run, Rules: gate.Grant.Shell, Place: work.session.place(), Services: run.services}, work.keeper(), run))
+	unlistServices(gate)
 	if v.Exec != nil {
 		gate.Tools = append(gate.Tools, shell.Exec(run))
 	}

@@ -43,9 +43,9 @@ func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 
 // furnish gives commands what the program that the user runs has besides the sandbox.
 func (c *commands) furnish(more []jail.Mount) error {
-	home := filepath.Join(c.work.session.dir, "home")
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		return plainError("the home of programs", err)
+	home, err := c.work.session.home()
+	if err != nil {
+		return err
 	}
 	if err := c.exec.Profile.fill(home); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (p *Program) Unused(s *Session, profile Profile) bool {
 	if err != nil || len(list) > 0 || unfit != "" {
 		return false
 	}
-	home := filepath.Join(s.dir, "home")
+	home := filepath.Join(s.dir, homeName)
 	alone := true
 	filepath.WalkDir(home, func(name string, d os.DirEntry, err error) error {
 		rel, _ := filepath.Rel(home, name)

@@ -36,6 +36,7 @@ type Session struct {
 const (
 	sessionsName = "sessions"
 	sessionName  = "session.json"
+	homeName     = "home"
 )
 
 // NewSession is the name by which a new session is asked for.
@@ -152,12 +153,15 @@ func (p *Program) meant(v Visit, layers bool) (*Session, error) {
 	return nil, nil
 }
 
-func (s *Session) write() error {
-	data, err := json.Marshal(s)
+func (s *Session) write() error { return s.writeFile(sessionName, s) }
+
+// writeFile writes a file of the session anew: it is what it was or what it is to be.
+func (s *Session) writeFile(name string, content any) error {
+	data, err := json.Marshal(content)
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(s.dir, sessionName)
+	name = filepath.Join(s.dir, name)
 	temp := name + "-" + rand.Text()[:8]
 	if err = os.WriteFile(temp, data, 0o600); err == nil {
 		err = os.Rename(temp, name)
@@ -167,6 +171,15 @@ func (s *Session) write() error {
 		return plainError("the session", err)
 	}
 	return nil
+}
+
+// home returns the folder that programs have for a home in the session.
+func (s *Session) home() (string, error) {
+	dir := filepath.Join(s.dir, homeName)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", plainError("the home of programs", err)
+	}
+	return dir, nil
 }
 
 // Kept opens what a session keeps, to list, take and discard it.

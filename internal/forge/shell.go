@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/shell"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -26,6 +27,8 @@ type commands struct {
 	direct bool         // they may write what no session keeps
 	exec   *Exec        // what the user runs, nil where that is nothing
 	more   []jail.Mount // that it has besides the sandbox
+
+	services *shell.Services
 
 	mu       sync.Mutex
 	sessions []session
@@ -59,6 +62,19 @@ func (c *commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail
 		return r, &sandbox.Error{Op: "shell", Code: "stopped", Hint: "it was stopped before it could begin"}
 	}
 	return r, told(err, sandbox.ErrInternal)
+}
+
+// Serve implements shell.Server.
+func (c *commands) Serve(files *sandbox.Sandbox, command jail.Command, layered bool) (shell.Service, error) {
+	s, err := c.session(files, layered)
+	if err != nil {
+		return nil, told(err, jail.ErrNoSandbox)
+	}
+	v, err := s.Serve(command)
+	if err != nil {
+		return nil, told(err, sandbox.ErrInternal)
+	}
+	return v, nil
 }
 
 // Able implements shell.Runner. What the program requires is tried once, with no
@@ -123,6 +139,9 @@ func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session,
 	if err := c.require(&p); err != nil {
 		return nil, err
 	}
+	if err := c.house(&p); err != nil {
+		return nil, err
+	}
 	if layered && slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Write && !m.Kept }) {
 		p.Layers, p.Least = c.work.layers.dir, jail.Namespaces
 	}
@@ -138,6 +157,18 @@ func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session,
 	}
 	c.sessions = append(c.sessions, session{s, mounts, layered})
 	return s, nil
+}
+
+// house gives commands the home of the session, where there is one. Where a mount stands
+// there they have none.
+func (c *commands) house(p *jail.Policy) error {
+	there := func(m jail.Mount) bool { return under(m.Target, jail.Home) || under(jail.Home, m.Target) }
+	if p.Home != "" || c.work.session == nil || slices.ContainsFunc(p.Mounts, there) {
+		return nil
+	}
+	home, err := c.work.session.home()
+	p.Home = sandbox.Host(home)
+	return err
 }
 
 // makeWritable makes the folders that may be written and are missing, as the
@@ -161,6 +192,7 @@ func makeWritable(files *sandbox.Sandbox) error {
 
 // Close ends all that runs.
 func (c *commands) Close() error {
+	c.services.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var errs []error

@@ -3,7 +3,6 @@ package forge
 import (
 	"slices"
 
-	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/internal/toolset/file"
@@ -17,17 +16,16 @@ func toolNames() []string {
 		"read_file", "read_files", "write_file", "edit_file", "list_files", "find_files", "search_files",
 		"file_info", "file_exists", "make_directory", "move_file", "copy_file", "delete_file",
 		"sandbox_read_text", "sandbox_write_text", "sandbox_list",
-		"shell", "call_worker", "worker_call", "worker_create",
+		"shell", "service_start", "service_list", "service_output", "service_stop", "call_worker", "worker_call", "worker_create",
 		"git_stage", "git_status", "git_diff", "git_list_staged", "git_push", "git_pull", "git_discard",
 		"git_branches", "git_merge", "apply_changes", "discard_changes", "undo", "file_export", "api_send", "clipboard_copy",
 	}
 }
 
 // Tools are those that this version has, to look at.
-func Tools() []tool.Tool { return tools(nil, policy.Shell{}, nil, nil) }
+func Tools() []tool.Tool { return tools(shell.Set{}, nil, nil) }
 
-// tools are those that this version has, with what runs commands and the rules
-// for them.
-func tools(r shell.Runner, rules policy.Shell, k changes.Keeper, u changes.Undoer) []tool.Tool {
-	return slices.Concat(file.Tools(), shell.Tools(r, rules), changes.Tools(k, u))
+// tools are those that this version has, with what runs commands and keeps changes.
+func tools(s shell.Set, k changes.Keeper, u changes.Undoer) []tool.Tool {
+	return slices.Concat(file.Tools(), s.Tools(), changes.Tools(k, u))
 }

@@ -251,6 +251,7 @@ func bareCell(w *wire) error {
 		return err
 	}
 	h.ready, h.ahead, h.stands = func() error { return nil }, func([]string) {}, func() bool { return true }
+	h.anew = h.ready // there is nothing between
 	h.signal = func(s syscall.Signal) { h.do(func() error { return signalFenced(s) }) }
 	h.others = processesOf(os.Getuid()) + cellThreads
 	h.where = func(o order) order { return o.bare(p, temp) }
@@ -329,6 +330,28 @@ func (p plan) host(name, temp string) (at string) {
 		}
 	}
 	return at
+}
+
+// inside returns what commands of other levels call something in a folder of the
+// policy, "" for others.
+func (p plan) inside(host string) (name string) {
+	longest := 0
+	for _, s := range p.Steps {
+		rest, in := strings.CutPrefix(host, s.Source)
+		if in && (rest == "" || rest[0] == '/') && s.Each && len(s.Source) > longest {
+			name, longest = filepath.Join(s.Target, rest), len(s.Source)
+		}
+	}
+	return name
+}
+
+// insideAll is inside for the value of a variable, which may be a list of paths.
+func (p plan) insideAll(value string) string {
+	list := strings.Split(value, ":")
+	for n, each := range list {
+		list[n] = cmp.Or(p.inside(each), each)
+	}
+	return strings.Join(list, ":")
 }
 
 // bareFence opens the host's folders that a plan names.

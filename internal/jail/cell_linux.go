@@ -29,6 +29,8 @@ type order struct {
 	Streams  [3]int // which of the files it has for each, from 1 on; 0 for /dev/null
 	Attached bool   // it is told when the command is stopped
 	Terminal int    // which file is the terminal that the command belongs to; 0 for none
+	Looks    bool   // it goes on: what others change in its folders is to be seen
+	Tell     int    // which one it has at tellFD; 0 for none
 
 	Signal int // without a Path: for the command that runs
 
@@ -82,7 +84,7 @@ func cell(w *wire) error {
 	if err := errors.Join(<-threads, <-threads, ready); err != nil {
 		return err
 	}
-	h.ready, h.ahead, h.stands, h.signal, h.others, h.prepared = tree.refresh, tree.ahead, tree.stands, signalNamespace, cellThreads, true
+	h.ready, h.ahead, h.anew, h.stands, h.signal, h.others, h.prepared = tree.refresh, tree.ahead, tree.anew, tree.stands, signalNamespace, cellThreads, true
 	var terminal []int
 	if p.Terminal {
 		go h.running.follow(keys)
@@ -190,6 +192,7 @@ type hands struct {
 	tid    int
 	ready  func() error         // makes the folders of a command ready
 	ahead  func([]string)       // begins to, for the next one
+	anew   func() error         // looks at them anew, while a command runs
 	stands func() bool          // they are still ready
 	where  func(order) order    // names of the order as they are here, where they differ
 	signal func(syscall.Signal) // reaches all that commands have started, at once
@@ -216,6 +219,20 @@ func newHands(groups []int, confine func() error) (*hands, error) {
 	return h, err
 }
 
+// look looks at the folders anew now and then, until the command has ended.
+func (h *hands) look(ended <-chan struct{}) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+			h.anew()
+		}
+	}
+}
+
 // signalNamespace signals every process of the namespace but the first, which
 // this is. Elsewhere it would reach all that the user runs. The kernel does it at
 // one go: none is forked meanwhile that gets away.
@@ -240,6 +257,9 @@ func (h *hands) run(o order, cancel <-chan struct{}, stopped func()) verdict {
 	}
 	var pid int
 	err := h.prepare()
+	if err == nil && o.Looks {
+		err = h.anew() // what that needs is there before there can be too much
+	}
 	if err == nil {
 		h.prepared = false
 		err = o.own()
@@ -264,6 +284,13 @@ func (h *hands) run(o order, cancel <-chan struct{}, stopped func()) verdict {
 	ended := make(chan struct{})
 	hit := make(chan []Limit, 1)
 	go func() { hit <- h.watch(o, &spent, ended, cancel) }()
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		if o.Looks {
+			h.look(ended)
+		}
+	}()
 	for {
 		var status unix.WaitStatus
 		var usage unix.Rusage
@@ -290,6 +317,7 @@ func (h *hands) run(o order, cancel <-chan struct{}, stopped func()) verdict {
 		}
 	}
 	v.Hit = <-hit
+	<-looked
 	removeShared()
 	v.Late = slices.Contains(v.Hit, TimeLimit)
 	return v

@@ -2,6 +2,7 @@ package jail
 
 import (
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,7 +13,9 @@ type collector struct {
 	read *os.File
 	most int64
 	done chan struct{}
-	out  Output
+
+	mu  sync.Mutex
+	out Output
 }
 
 func collect(most int64) (*collector, error) {
@@ -28,6 +31,43 @@ func collect(most int64) (*collector, error) {
 	c := &collector{end: fds[1], read: os.NewFile(uintptr(fds[0]), "output"), most: most, done: make(chan struct{})}
 	go c.collect()
 	return c, nil
+}
+
+// collectors read all that a command prints.
+type collectors []*collector
+
+// collectAll returns a collector for each stream, with the most that is kept of it.
+func collectAll(most ...int64) (collectors, error) {
+	var list collectors
+	for _, m := range most {
+		c, err := collect(m)
+		if err != nil {
+			list.close()
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// ends are what the command writes to.
+func (l collectors) ends() (fds []int) {
+	for _, c := range l {
+		fds = append(fds, c.end)
+	}
+	return fds
+}
+
+func (l collectors) handed() {
+	for _, c := range l {
+		c.handed()
+	}
+}
+
+func (l collectors) close() {
+	for _, c := range l {
+		c.close()
+	}
 }
 
 // handed closes our copy of the end that the command has.
@@ -54,23 +94,29 @@ func (c *collector) wait() Output {
 
 func (c *collector) collect() {
 	defer close(c.done)
-	head, tail := c.most*2/3, c.most-c.most*2/3
 	piece := make([]byte, 32<<10)
 	for {
 		n, err := c.read.Read(piece)
-		data := piece[:n]
-		if room := head - int64(len(c.out.Head)); room > 0 {
-			part := data[:min(int64(len(data)), room)]
-			c.out.Head = append(c.out.Head, part...)
-			data = data[len(part):]
-		}
-		c.out.Tail = append(c.out.Tail, data...)
-		if over := int64(len(c.out.Tail)) - tail; over > tail || err != nil && over > 0 {
-			c.out.Hidden += over
-			c.out.Tail = append(c.out.Tail[:0], c.out.Tail[over:]...)
-		}
+		c.add(piece[:n], err != nil)
 		if err != nil {
 			return
 		}
+	}
+}
+
+// add keeps what was read.
+func (c *collector) add(data []byte, last bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	head, tail := c.most*2/3, c.most-c.most*2/3
+	if room := head - int64(len(c.out.Head)); room > 0 {
+		part := data[:min(int64(len(data)), room)]
+		c.out.Head = append(c.out.Head, part...)
+		data = data[len(part):]
+	}
+	c.out.Tail = append(c.out.Tail, data...)
+	if over := int64(len(c.out.Tail)) - tail; over > tail || last && over > 0 {
+		c.out.Hidden += over
+		c.out.Tail = append(c.out.Tail[:0], c.out.Tail[over:]...)
 	}
 }

@@ -23,6 +23,7 @@ type tree struct {
 	plan    plan
 	outside thread
 	inside  int          // its mount namespace
+	within  thread       // another one there, where one is needed while a command runs
 	stores  []string     // where the next command's changes are kept
 	shown   []step       // what is mounted
 	ids     []uint64     // the kernel's numbers of it
@@ -195,6 +196,24 @@ func (t *tree) refresh() error {
 		}
 	}
 	return nil
+}
+
+// anew looks at the folders again that are seen through an overlay which keeps nothing,
+// while a command runs there.
+func (t *tree) anew() (err error) {
+	if t.within.work == nil {
+		if t.within, err = newThread(t.enter); err != nil {
+			return err
+		}
+	}
+	return t.within.do(func() error {
+		for _, s := range t.shown {
+			if s.Do == veiled && !s.Write {
+				flush(s.Target, "ro") // one that cannot be is no overlay, and shows what there is
+			}
+		}
+		return nil
+	})
 }
 
 // within reports whether a step stands in another that is made for every command.

@@ -43,6 +43,7 @@ type Kept struct {
 	shown  []*os.File // of each layer, once it is mounted
 	used   *os.File   // says that they are
 	calls  int        // that run now
+	guests int        // who work on them and are in no call
 	last   []string   // some of what the last one has changed
 	inCall *os.File   // says that some do
 }
@@ -272,6 +273,12 @@ func (k *Kept) Enter(fresh, changes bool) (leave func() error, err error) {
 		}
 	}
 	if changes && k.calls == 1 { // what others began earlier is noted from then
+		if k.guests > 0 {
+			if err := k.note(); err != nil {
+				k.left(false)
+				return nil, err
+			}
+		}
 		for i, l := range k.layers {
 			if k.shown[i] == nil {
 				continue // it is stamped then
@@ -295,7 +302,7 @@ func (k *Kept) left(changed bool) (err error) {
 	k.last = nil
 	for i, l := range k.layers {
 		if changed && k.shown[i] != nil {
-			got, e := k.by(l).ask(ask{Do: recordLayer, Layer: l, Tidy: k.calls == 0})
+			got, e := k.by(l).ask(ask{Do: recordLayer, Layer: l, Tidy: k.tidy()})
 			err = errors.Join(err, e)
 			for _, name := range got.Touched {
 				k.last = append(k.last, path.Join(k.target[i], name))

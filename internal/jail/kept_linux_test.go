@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -164,4 +165,76 @@ func throughLayer(t *testing.T) sandboxtest.Fixture {
 func TestKeptFiles(t *testing.T) {
 	t.Run("suite", func(t *testing.T) { sandboxtest.Suite(t, throughLayer(t)) })
 	t.Run("attacks", func(t *testing.T) { sandboxtest.Attacks(t, throughLayer(t)) })
+}
+
+// A service works on the layers while calls come and go: what it has open is not taken
+// from under it, and what it has changed is known, with what it was changed from.
+func TestKeptService(t *testing.T) {
+	folder, dir := t.TempDir(), t.TempDir()
+	for _, name := range []string{"a.txt", "b.txt"} {
+		os.WriteFile(filepath.Join(folder, name), []byte("real\n"), 0o644)
+	}
+	k, files := keptOver(t, dir, folder)
+	mounts, err := MountsOf(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Start(Policy{Mounts: mounts, Kept: k, Least: Namespaces}, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	call := func(line string) {
+		t.Helper()
+		leave, err := k.Enter(true, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := s.Run(t.Context(), Shell(line)); err != nil || r.Code != 0 {
+			t.Errorf("%s: %+v, %v", line, r, err)
+		}
+		if err := leave(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave, err := k.Enter(true, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const waits = "until [ -e go ]; do read -t 0.01 <> <(:); done; "
+	v, err := s.Serve(Shell("exec 5>>a.txt; echo opened; " + waits + "echo more >&5; touch done; until [ ! -e go ]; do read -t 0.01 <> <(:); done; read -t 0.3 <> <(:); echo own >b.txt; echo wrote; sleep 9876"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Kill()
+	if err := leave(); err != nil {
+		t.Fatal(err)
+	}
+	prints := func(text string) {
+		for !strings.Contains(string(v.Output(0, 1000).Text), text) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	prints("opened")
+	call("true") // who is at work then is the service alone
+	call("touch go; until [ -e done ]; do read -t 0.01 <> <(:); done; grep more a.txt")
+	call("rm go") // what it does then is in no call
+	prints("wrote")
+	os.WriteFile(filepath.Join(folder, "b.txt"), []byte("the user's\n"), 0o644)
+	call("grep own b.txt; echo last >c.txt")
+	v.Kill()
+	list, _, err := k.Changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]string)
+	for _, c := range list {
+		got[c.Name()] = map[bool]string{true: "clash", false: "change"}[c.Clash]
+	}
+	for name, want := range map[string]string{"/a.txt": "change", "/b.txt": "clash", "/c.txt": "change"} {
+		if got[name] != want {
+			t.Errorf("%s: got %q, want %q, in %v", name, got[name], want, got)
+		}
+	}
+	call("cat a.txt b.txt c.txt | tr '\\n' , | grep -x real,more,own,last,")
 }

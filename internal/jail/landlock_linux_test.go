@@ -355,6 +355,9 @@ func TestKilled(t *testing.T) {
 		inModes(t, everyMode, func(t *testing.T, m mode) {
 			p := newPlace(t, m, jail.Limits{})
 			fmt.Println("held", p.says("echo $HOME"))
+			if _, err := p.Serve(jail.Shell("trap '' TERM HUP; setsid sleep 1000 & sleep 1000 & wait")); err != nil {
+				t.Fatal(err)
+			}
 			p.Run(context.Background(), jail.Shell("setsid sleep 1000 & sleep 1000 & wait"))
 		})
 		return
@@ -381,7 +384,7 @@ func TestKilled(t *testing.T) {
 			for lines := bufio.NewScanner(out); home == "" && lines.Scan(); {
 				_, home, _ = strings.Cut(lines.Text(), "held ")
 			}
-			soon(t, "the command runs", func() bool { return sleeping() == 2 })
+			soon(t, "the command and the service run", func() bool { return sleeping() == 4 })
 			cmd.Process.Kill()
 			cmd.Wait()
 			soon(t, "no process is left", func() bool { reap(); return len(below()) == 0 })

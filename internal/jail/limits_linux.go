@@ -195,6 +195,12 @@ func start(o order) (int, error) {
 		defer unix.Close(fd)
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
+	if o.Tell > 0 && o.Tell <= len(o.streams) {
+		for len(attr.Files) < tellFD {
+			attr.Files = append(attr.Files, ^uintptr(0))
+		}
+		attr.Files = append(attr.Files, uintptr(o.streams[o.Tell-1]))
+	}
 	var was unix.Rlimit
 	if o.onlyUser() && unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &was) == nil {
 		// For the command alone: the cell needs room for threads of its own.

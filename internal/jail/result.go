@@ -10,9 +10,11 @@ import (
 type Command struct {
 	Path string   // as it is in the jail
 	Args []string // with the name of the program first
-	Env  []string // above that of the policy
+	Env  []string // above that of the policy; a name alone takes a variable away
 	Dir  string
 	Time time.Duration // less than the policy's, where set
+
+	Tells bool // it tells what it has left: see Telling
 }
 
 // Shell returns the command that a shell makes of a line: bash where the host
@@ -46,6 +48,8 @@ type Result struct {
 	// Direct is so, folders were written directly, and nothing can be told.
 	Changed *Transaction
 	Direct  bool
+
+	Left *Left // of a command that tells; nil where it has not
 }
 
 // Output is what a command has printed: all of it, or its head and tail.

@@ -293,7 +293,7 @@ func (s *Session) commanded(c Command, l Limits) order {
 }
 
 // settled returns variables with the last value of each alone: programs do not
-// agree which one counts.
+// agree which one counts. A name that comes last without a value is none.
 func settled(env []string) []string {
 	last := make(map[string]int)
 	for i, e := range env {
@@ -302,7 +302,7 @@ func settled(env []string) []string {
 	}
 	var list []string
 	for i, e := range env {
-		if name, _, _ := strings.Cut(e, "="); last[name] == i {
+		if name, _, ok := strings.Cut(e, "="); ok && last[name] == i {
 			list = append(list, e)
 		}
 	}
@@ -332,24 +332,25 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 		return Result{Stopped: true, Level: s.level}, fmt.Errorf("jail: %w", err)
 	}
 	limits := s.policy.Limits.filled()
-	out, err := collect(limits.Output)
-	if err != nil {
-		return Result{}, err
+	most := []int64{limits.Output, limits.Output}
+	if c.Tells {
+		most = append(most, maxTold)
 	}
-	errs, err := collect(limits.Output)
+	out, err := collectAll(most...)
 	if err != nil {
-		out.close()
 		return Result{}, err
 	}
 	o := s.commanded(c, limits)
 	o.Streams = [3]int{0, 1, 2}
+	if c.Tells {
+		o.Tell = 3
+	}
 	if c.Time > 0 && c.Time < o.Time {
 		o.Time = c.Time
 	}
 	began := s.now()
-	w, changes, err := s.order(o, out.end, errs.end)
+	w, changes, err := s.order(o, out.ends()...)
 	out.handed()
-	errs.handed()
 	var v verdict
 	if err == nil {
 		v, err = w.await(ctx, o.Time+patience)
@@ -358,7 +359,6 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	if err != nil {
 		s.drop(w)
 		out.close()
-		errs.close()
 		if changes != nil {
 			s.forget(changes)
 		}
@@ -367,10 +367,22 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 		}
 		return r, fmt.Errorf("jail: the cell has ended: %w", err)
 	}
-	r.Stdout, r.Stderr = out.wait(), errs.wait()
+	r.Stdout, r.Stderr = out[0].wait(), out[1].wait()
+	if c.Tells {
+		r.Left = s.left(out[2].wait(), o.Env)
+	}
 	r.Hit = s.hit(w, v, r)
 	s.put(w)
 	return s.completed(c, v, changes, r)
+}
+
+// left reads what a shell has told that was given variables.
+func (s *Session) left(told Output, given []string) *Left {
+	same := func(text string) string { return text }
+	if s.level == Landlock { // where commands have the host's names
+		return leftOf(told, given, s.plan.inside, s.plan.insideAll)
+	}
+	return leftOf(told, given, same, same)
 }
 
 // result returns what a verdict says of a command that was begun then.

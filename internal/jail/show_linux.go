@@ -86,12 +86,17 @@ func mountKept(l layer.Layer) (int, error) {
 
 // flush makes the kernel look again at what is below an overlay: it would otherwise
 // show what it has seen before, whatever others have made of it since.
-func flush(at string) error {
+func flush(at string, flags ...string) error {
 	fs, err := unix.Fspick(unix.AT_FDCWD, at, unix.FSPICK_CLOEXEC|unix.FSPICK_NO_AUTOMOUNT|unix.FSPICK_SYMLINK_NOFOLLOW)
 	if err != nil {
 		return fmt.Errorf("flush: %w", err)
 	}
 	defer unix.Close(fs)
+	for _, f := range flags {
+		if err := unix.FsconfigSetFlag(fs, f); err != nil {
+			return fmt.Errorf("flush: %w", err)
+		}
+	}
 	if err := unix.FsconfigReconfigure(fs); err != nil {
 		return fmt.Errorf("flush: %w", err)
 	}

@@ -131,7 +131,7 @@ func (s *Session) layered() bool { return s.level == Namespaces && s.policy.Laye
 
 // plans puts the place for the first changes of a cell into its plan.
 func (s *Session) plans(c *wire, p *plan) error {
-	if !s.layered() {
+	if !s.layered() || p.Direct {
 		return nil
 	}
 	w, err := s.newWork()

@@ -186,6 +186,9 @@ func (p *pass) planned(call Call) (err error) {
 		return errors.New("a gate without files or journal")
 	}
 	args, plan, err := p.tool.plan(p.ctx, Names{p.Gate, &p.left}, call.Args)
+	if plan.Args != nil {
+		args = plan.Args
+	}
 	if args != nil {
 		p.record.Args = p.tool.kept(args)
 		if p.args, _ = json.Marshal(args); p.args == nil {

@@ -22,6 +22,9 @@ type Plan struct {
 	Rules []policy.Rule
 	// Why says what the rules ask for, where that is not plain.
 	Why string
+	// Args, where set, are the arguments with what they leave to be filled in: who
+	// decides is shown these, and the answer is bound to them.
+	Args any
 	// Later is true where changes of files are declared as what it may come to, and
 	// are decided about when they are known, as a Landing.
 	Later bool

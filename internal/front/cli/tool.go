@@ -84,7 +84,7 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr())
-	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(),
+	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Once: true,
 		Copy: f.copy || wanted(os.Getenv("GOLEM_COPY")), Copying: copying.tell}
 	var asker *asker
 	if terminal := findTerminal(taken); terminal != nil {

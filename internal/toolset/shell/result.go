@@ -26,6 +26,7 @@ type Ran struct {
 	Stderr       string  `json:"stderr"`
 	HiddenStdout int64   `json:"hiddenStdout"` // bytes that are not kept
 	HiddenStderr int64   `json:"hiddenStderr"`
+	Cwd          string  `json:"cwd,omitempty"` // where it ended, and the next one begins
 	Level        string  `json:"level"`
 	Network      string  `json:"network"` // off, on
 	Seconds      float64 `json:"seconds"`
@@ -38,6 +39,8 @@ type view struct {
 	files   *sandbox.Sandbox
 	effects []policy.Effect
 	jail.Result
+	from *beginning
+	at   *Place // where the next one begins; nil for nowhere special
 }
 
 // result tells what came of it. That a command has failed is a result like any
@@ -47,14 +50,20 @@ func (v view) result() tool.Result {
 	stderr, hiddenErr := legible(v.Stderr)
 	ran := Ran{ExitCode: v.Code, Signal: v.Signal, TimedOut: v.Late, Stopped: v.Stopped, Stdout: stdout, Stderr: stderr,
 		HiddenStdout: hiddenOut, HiddenStderr: hiddenErr, Level: v.Level.String(), Network: v.network(), Seconds: v.Took.Seconds(), Limit: listing(v.Hit), Loose: listing(v.Loose)}
-	text := v.first()
+	dir, notes := v.end()
+	ran.Cwd = dir
+	first := v.first()
+	if dir != "" && dir != v.from.dir {
+		first += "; now in " + sandbox.Shown(dir)
+	}
+	text := first
 	if stdout != "" {
 		text += "\n" + strings.TrimSuffix(stdout, "\n")
 	}
 	if stderr != "" {
 		text += "\nstderr:\n" + strings.TrimSuffix(stderr, "\n")
 	}
-	r := tool.Result{Text: text, Data: ran, Notes: v.hints(stdout + stderr), Record: v.first()}
+	r := tool.Result{Text: text, Data: ran, Notes: append(v.hints(stdout+stderr), notes...), Record: first}
 	if v.Changed != nil {
 		l := landing.Of("shell", v.files, v.Changed)
 		r.Landing, r.Notes = l.ForGate(), append(r.Notes, l.Notes()...)

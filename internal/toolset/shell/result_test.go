@@ -151,7 +151,7 @@ func TestNoHint(t *testing.T) {
 		{jail.Result{Stderr: out("Connection refused"), Level: jail.Namespaces}, true, "network"},
 	} {
 		test.says.Limits = limits()
-		v := view{w.Files, nil, test.says}
+		v := view{files: w.Files, Result: test.says, from: &beginning{}}
 		if test.net {
 			v.effects = []policy.Effect{{Verb: policy.Connect}}
 		}

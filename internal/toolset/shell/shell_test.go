@@ -40,6 +40,7 @@ type runner struct {
 	unable  error
 	command []jail.Command
 	files   *sandbox.Sandbox
+	mute    bool // it does not tell where a command ended
 }
 
 func (r *runner) Layered() bool { return r.layered }
@@ -50,7 +51,11 @@ func (r *runner) Undo(*jail.Landed) ([]string, error) { return nil, nil }
 
 func (r *runner) Run(_ context.Context, files *sandbox.Sandbox, c jail.Command, _ bool) (jail.Result, error) {
 	r.command, r.files = append(r.command, c), files
-	return r.says, r.fails
+	says := r.says
+	if says.Left == nil && !r.mute { // where it began
+		says.Left = &jail.Left{Dir: c.Dir}
+	}
+	return says, r.fails
 }
 
 func (r *runner) Able() error { return r.unable }
@@ -73,7 +78,7 @@ func newWorld(t *testing.T, mounts []sandbox.Mount, rules ...policy.Rule) *world
 		t.Fatal(err)
 	}
 	w := &world{runner: &runner{says: jail.Result{Level: jail.Namespaces}}, asked: &asked{}, journal: &records{}}
-	w.Gate = tool.Gate{Tools: Tools(w.runner, policy.Shell{}), Files: files, Approver: w.asked, Journal: w.journal, Workers: []string{"main"},
+	w.Gate = tool.Gate{Tools: Set{Runner: w.runner, Place: NewPlace(Standing{}, nil)}.Tools(), Files: files, Approver: w.asked, Journal: w.journal, Workers: []string{"main"},
 		Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All(), Consent: policy.Consents{}.With(rules...)}}
 	return w
 }
@@ -242,7 +247,7 @@ func TestRules(t *testing.T) {
 	} {
 		w := newWorld(t, zones(), test.rules...)
 		w.runner.layered = true
-		w.Tools = Tools(w.runner, policy.Shell{Layers: test.layers})
+		w.Tools = Set{Runner: w.runner, Rules: policy.Shell{Layers: test.layers}}.Tools()
 		r := w.run(t, args{Command: test.command})
 		got := "passes"
 		switch {
@@ -284,7 +289,7 @@ func TestBlocked(t *testing.T) {
 		t.Errorf("got %v, want blocked", r.Err)
 	}
 	w = newWorld(t, zones())
-	w.Tools = Tools(w.runner, policy.Shell{}.With(policy.ShellLayer{Default: policy.Blocked}))
+	w.Tools = Set{Runner: w.runner, Rules: policy.Shell{}.With(policy.ShellLayer{Default: policy.Blocked})}.Tools()
 	if r := w.run(t, args{Command: "ls"}); r.OK() || r.Err.Code != "blocked" {
 		t.Errorf("got %v, want blocked", r.Err)
 	}
@@ -315,6 +320,7 @@ func TestFolder(t *testing.T) {
 	}
 	for cwd, want := range map[string]string{"": "/work", "/": "/work", "src": "/work/src", "/work/src": "/work/src", "out:": "/out", "/in": "", "/../x": ""} {
 		w.runner.command = nil
+		w.Tools = Set{Runner: w.runner}.Tools() // each is the first
 		r := w.run(t, args{Command: "pwd", Cwd: cwd})
 		if want == "" {
 			if r.OK() {

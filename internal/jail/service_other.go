@@ -1,0 +1,30 @@
+//go:build !linux
+
+package jail
+
+// A Service is a command that goes on. There is none on this system: no session is.
+type Service struct{}
+
+// Serve returns the error that Start does.
+func (*Session) Serve(Command) (*Service, error) {
+	_, err := Start(Policy{}, nil)
+	return nil, err
+}
+
+// Output returns nothing.
+func (*Service) Output(offset, most int64) Piece { return Piece{} }
+
+// Done returns nil.
+func (*Service) Done() <-chan struct{} { return nil }
+
+// Result returns the error that Start does.
+func (*Service) Result() (Result, error) {
+	_, err := Start(Policy{}, nil)
+	return Result{}, err
+}
+
+// Stop does nothing.
+func (*Service) Stop() {}
+
+// Kill does nothing.
+func (*Service) Kill() {}

@@ -1,0 +1,237 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/golem-forge/golem/internal/command"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+type startArgs struct {
+	Command string `json:"command" jsonschema:"a command line of bash"`
+	Cwd     string `json:"cwd,omitempty" jsonschema:"virtual path of the folder to begin in, otherwise where the last command ended"`
+	Name    string `json:"name,omitempty" jsonschema:"what to call it; otherwise its first word"`
+}
+
+type nameArgs struct {
+	Name string `json:"name" jsonschema:"of the service"`
+}
+
+type outputArgs struct {
+	Name   string `json:"name" jsonschema:"of the service"`
+	Offset int64  `json:"offset,omitempty" jsonschema:"byte to read from, as the last answer said; a negative one is from the end" default:"-8000"`
+}
+
+type noArgs struct{}
+
+// Served is how a service is, for programs.
+type Served struct {
+	Name     string  `json:"name"`
+	Command  string  `json:"command"`
+	Cwd      string  `json:"cwd"`
+	Running  bool    `json:"running"`
+	How      string  `json:"how"`
+	ExitCode int     `json:"exitCode"` // once it has ended
+	Seconds  float64 `json:"seconds"`
+	Bytes    int64   `json:"bytes"` // printed so far
+
+	Output string `json:"output,omitempty"`
+	Offset int64  `json:"offset,omitempty"` // where the output begins
+	Next   int64  `json:"next,omitempty"`   // and where it goes on
+}
+
+// What is read of an output at once.
+const (
+	maxPiece  = 32_000
+	lastPiece = 2_000
+)
+
+// serviceTools are those for commands that go on.
+func (s Set) serviceTools(judged command.Rules) []tool.Tool {
+	about := func(name, description string, verbs ...policy.Verb) tool.Tool {
+		return tool.Tool{Name: name, Toolset: "shell", Mode: policy.Both, Of: "shell", Verbs: verbs, Description: description}
+	}
+	reads := func(run func() (tool.Result, error)) (tool.Plan, error) {
+		return tool.Reading(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return run() }), nil
+	}
+	return []tool.Tool{
+		tool.New(about("service_start", "Start a command that goes on running, such as a dev server; commands reach it on localhost. "+
+			"It is ended with the session. It cannot change folders whose changes land.", policy.Run),
+			func(_ context.Context, names tool.Names, a startArgs) (tool.Plan, error) {
+				return s.starting(names, judged, a)
+			}),
+		tool.New(about("service_list", "List the services, and how each is."), func(context.Context, tool.Names, noArgs) (tool.Plan, error) {
+			return reads(func() (tool.Result, error) { return s.Services.listed() })
+		}),
+		tool.New(about("service_output", "Read what a service has printed: the end of it, or from an offset on."), func(_ context.Context, _ tool.Names, a outputArgs) (tool.Plan, error) {
+			return reads(func() (tool.Result, error) { return s.Services.output(a) })
+		}),
+		tool.New(about("service_stop", "End a service."), func(_ context.Context, _ tool.Names, a nameArgs) (tool.Plan, error) {
+			return reads(func() (tool.Result, error) { return s.Services.stopped(a.Name) })
+		}),
+	}
+}
+
+// starting plans to start a service. It is judged as the same line of the shell tool.
+func (s Set) starting(names tool.Names, judged command.Rules, a startArgs) (tool.Plan, error) {
+	if err := s.Services.able("service_start"); err != nil {
+		return tool.Plan{}, err
+	}
+	if err := check("service_start", a.Command); err != nil {
+		return tool.Plan{}, err
+	}
+	if wrong := nameWrong(a.Name); wrong != "" && a.Name != "" {
+		return tool.Plan{}, invalid("service_start", wrong)
+	}
+	said, why, err := judge(judged, a.Command)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	effects := names.Commands()
+	from, err := begin(names, effects, a.Cwd, s.Place)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	is := service{name: a.Name, command: a.Command}
+	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+		c := jail.Shell(a.Command)
+		if err := from.enter(files, &c); err != nil {
+			return tool.Result{}, err
+		}
+		is.dir = from.dir
+		v, err := s.Services.start(is, files, c, s.Runner.Layered())
+		if err != nil {
+			return tool.Result{}, err
+		}
+		wait := time.NewTimer(s.Services.early)
+		defer wait.Stop()
+		select {
+		case <-v.Done():
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+		r := s.Services.tell(v, v.Output(0, lastPiece))
+		r.Notes = append(fixed(files, effects), r.Notes...)
+		return r, nil
+	}
+	prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
+		if err := s.Services.mayStart(is); err != nil {
+			return tool.Prepared{}, err
+		}
+		return tool.Ready(run), s.Runner.Able()
+	}
+	plan := tool.Changing(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...)
+	// It writes what a session keeps, and nothing else: there is nothing to decide later.
+	plan.Later, plan.Rules, plan.Why = true, said, why
+	if a.Cwd == "" && from.dir != from.top {
+		a.Cwd = from.dir
+		plan.Args = a
+	}
+	return plan, nil
+}
+
+// fixed says which folders a service cannot change and a command could.
+func fixed(files *sandbox.Sandbox, effects []policy.Effect) []string {
+	var names []string
+	for _, e := range effects {
+		m, _ := files.MountOf(e.Target)
+		if e.Verb == policy.Write && (m.Backend == nil || m.Backend.Traits().Through == "") {
+			names = append(names, sandbox.Shown(e.Target))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{"read-only for services: " + strings.Join(names, ", ")}
+}
+
+// served says how a service is.
+func (s *Services) served(v *service) Served {
+	now := s.now()
+	d := Served{Name: v.name, Command: v.command, Cwd: v.dir, Running: !v.over(), How: v.how(now), Seconds: now.Sub(v.begun).Seconds(), Bytes: v.Output(0, 0).Total}
+	if !d.Running {
+		r, _ := v.Result()
+		d.ExitCode, d.Seconds = r.Code, r.Took.Seconds()
+	}
+	return d
+}
+
+// listed is the answer with all services.
+func (s *Services) listed() (tool.Result, error) {
+	if err := s.able("service_list"); err != nil {
+		return tool.Result{}, err
+	}
+	var lines []string
+	list := []Served{}
+	for _, v := range s.all() {
+		d := s.served(v)
+		s.seen(v)
+		list = append(list, d)
+		lines = append(lines, fmt.Sprintf("%s: %s, %d bytes printed; %s", d.Name, d.How, d.Bytes, sandbox.Shown(d.Command)))
+	}
+	if len(lines) == 0 {
+		lines = []string{"there is no service"}
+	}
+	return tool.Result{Text: strings.Join(lines, "\n"), Data: list}, nil
+}
+
+// output is the answer with what a service has printed.
+func (s *Services) output(a outputArgs) (tool.Result, error) {
+	if err := s.able("service_output"); err != nil {
+		return tool.Result{}, err
+	}
+	v, err := s.named("service_output", a.Name)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return s.tell(v, v.Output(a.Offset, maxPiece)), nil
+}
+
+// stopped stops a service, and is the answer.
+func (s *Services) stopped(name string) (tool.Result, error) {
+	if err := s.able("service_stop"); err != nil {
+		return tool.Result{}, err
+	}
+	v, err := s.named("service_stop", name)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	s.stop(v)
+	return s.tell(v, v.Output(-lastPiece, lastPiece)), nil
+}
+
+// tell is the answer with a piece of what a service has printed. It is cut between
+// characters, and what is no character is replaced.
+func (s *Services) tell(v *service, p jail.Piece) tool.Result {
+	d := s.served(v)
+	s.seen(v)
+	for i := 0; i < utf8.UTFMax-1 && p.From > 0 && len(p.Text) > 0 && !utf8.RuneStart(p.Text[0]); i++ {
+		p.From, p.Text = p.From+1, p.Text[1:]
+	}
+	for i := 1; i < utf8.UTFMax && i <= len(p.Text); i++ {
+		if last := p.Text[len(p.Text)-i:]; utf8.RuneStart(last[0]) && !utf8.FullRune(last) && (d.Running || p.Next() < p.Total) {
+			p.Text = slices.Clone(p.Text[:len(p.Text)-i])
+			break
+		}
+	}
+	d.Output, d.Offset, d.Next = strings.ToValidUTF8(string(p.Text), "\uFFFD"), p.From, p.Next()
+	text := fmt.Sprintf("%s: %s; printed %d bytes", d.Name, d.How, p.Total)
+	if len(p.Text) > 0 && (p.From > 0 || p.Next() < p.Total) {
+		text += fmt.Sprintf(", here %d to %d", p.From, p.Next())
+	}
+	if d.Running || p.Next() < p.Total {
+		text += fmt.Sprintf("; offset %d reads on", p.Next())
+	}
+	if d.Output != "" {
+		text += "\n" + strings.TrimSuffix(d.Output, "\n")
+	}
+	return tool.Result{Text: text, Data: d, Notes: s.news(), Record: d.Name + ": " + d.How}
+}
