@@ -241,13 +241,13 @@ func (s *Session) drop(w *wire) {
 	if w == nil {
 		return
 	}
-	w.Close()
-	s.groups.drop(w)
 	s.mu.Lock()
 	next := s.next[w]
 	delete(s.next, w)
-	delete(s.cells, w)
+	delete(s.cells, w) // who ends the session does not reach for it from here on
 	s.mu.Unlock()
+	w.Close()
+	s.groups.drop(w)
 	if next != nil {
 		s.forget(next)
 	}

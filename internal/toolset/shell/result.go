@@ -2,7 +2,6 @@ package shell
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,7 +62,7 @@ func (v view) result() tool.Result {
 	if stderr != "" {
 		text += "\nstderr:\n" + strings.TrimSuffix(stderr, "\n")
 	}
-	r := tool.Result{Text: text, Data: ran, Notes: append(v.hints(stdout+stderr), notes...), Record: first}
+	r := tool.Result{Text: text, Data: ran, Notes: append(v.hints(stdout, stderr), notes...), Record: first}
 	if v.Changed != nil {
 		l := landing.Of("shell", v.files, v.Changed)
 		r.Landing, r.Notes = l.ForGate(), append(r.Notes, l.Notes()...)
@@ -187,82 +186,4 @@ func legible(o jail.Output) (text string, hidden int64) {
 	}
 	text = strings.ToValidUTF8(string(head), "\uFFFD") + fmt.Sprintf("\n… %d bytes left out …\n", hidden) + strings.ToValidUTF8(string(tail), "\uFFFD")
 	return text, hidden
-}
-
-// Words by which programs say that something was refused, and that they could
-// not reach a host.
-const (
-	refused   = `(?i)permission denied|read-only file system|operation not permitted|not found|no such file or directory`
-	unreached = `(?i)network is unreachable|address family not supported|name resolution|could not resolve|name or service not known|EAI_AGAIN|failed to connect|connection refused`
-)
-
-// foreign is what programs say of a folder whose group a session has no place for.
-const foreign = `(?i)value too large for defined data type`
-
-// reached are words by which programs say that they ran into a limit. The end of
-// a command tells nothing of it where a part of the command did.
-func reached() []struct {
-	jail.Limit
-	words, means string
-} {
-	return []struct {
-		jail.Limit
-		words, means string
-	}{
-		{jail.FileSizeLimit, `(?i)file too large|file size limit exceeded`, "a file that a command here writes may have "},
-		{jail.TempLimit, `(?i)no space left on device`, "/dev/shm has 64 MiB, other folders what is left on the disk, /tmp "},
-		{jail.FilesLimit, `(?i)too many open files`, "open files: "},
-		{jail.MemoryLimit, `(?i)cannot allocate memory|memoryerror|out of ?memory|memory exhausted|bad_alloc`, "commands here may have memory of "},
-		{jail.ProcessesLimit, `(?i)resource temporarily unavailable|can't start new thread|cannot fork|native thread|new OS thread`, "processes of a command here at once: "},
-	}
-}
-
-// tells reports whether an output has words of these.
-func tells(output, words string) bool { return regexp.MustCompile(words).MatchString(output) }
-
-// hints say what is allowed where the output tells of something that was not, and
-// that the boundary is not what it could be.
-func (v view) hints(output string) []string {
-	var hints []string
-	if v.Level == jail.Landlock {
-		hints = append(hints, "commands have the level landlock here, where less is kept from them than by namespaces, and folders are at their real paths: use relative ones; golem doctor says why")
-	}
-	if v.network() == "off" && tells(output, unreached) {
-		hints = append(hints, "commands here have no network")
-	} else if tells(output, refused) && v.Level == jail.Namespaces {
-		called := func(name string) string { return jail.Inside(v.files, name) }
-		write := "/tmp"
-		if listed(v.effects, policy.Write, called) != "" {
-			write = listed(v.effects, policy.Write, called) + ", /tmp"
-		}
-		read := strings.TrimPrefix(listed(v.effects, policy.Read, called)+", the system's programs", ", ")
-		hints = append(hints, "commands here may read "+read+"; write "+write+"; network "+v.network())
-	}
-	if tells(output, foreign) {
-		hints = append(hints, "a folder here has a group that is not your own, and nothing can be made in it through a layer: give it your own group (chgrp -R)")
-	}
-	for _, r := range reached() {
-		bare := r.Limit == jail.TempLimit && v.Level != jail.Namespaces // it is a folder on the disk
-		if !bare && !slices.Contains(v.Hit, r.Limit) && tells(output, r.words) {
-			hints = append(hints, r.means+v.bound(r.Limit))
-		}
-	}
-	return append(hints, v.elsewhere(output)...)
-}
-
-// elsewhere says where a name is that a command has looked for by the name that
-// the other tools have for it.
-func (v view) elsewhere(output string) []string {
-	missing := regexp.MustCompile(`(/[^\s:'"‘’]+)['"’]?: No such file or directory`)
-	for _, m := range missing.FindAllStringSubmatch(output, 8) {
-		name, err := v.files.Canonical(m[1])
-		if err != nil {
-			continue
-		}
-		inside := jail.Inside(v.files, name)
-		if there, err := v.files.Exists(name); err == nil && there && inside != name {
-			return []string{"in commands " + sandbox.Shown(name) + " is " + sandbox.Shown(inside) + "; relative paths are the same everywhere"}
-		}
-	}
-	return nil
 }

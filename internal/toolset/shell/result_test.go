@@ -102,6 +102,12 @@ func TestHints(t *testing.T) {
 		t.Fatal(err)
 	}
 	const allowed = "commands here may read /work, /in, /out, the system's programs; write /out, /tmp; network off"
+	const (
+		offline  = "commands here have no network"
+		local    = "localhost here is that of commands alone: a server must run in the same line, or as a service"
+		root     = "no command here can become root or change the system: use what is there, or install into the tree or the home"
+		terminal = "commands here have no terminal, and nobody answers: say in the line what it would ask (-y, -m, --batch)"
+	)
 	for output, want := range map[string]string{
 		"all is well": "",
 		"sh: /in/x: Read-only file system\nx: Permission denied": allowed,
@@ -124,6 +130,27 @@ func TestHints(t *testing.T) {
 		"sh: 1: Cannot fork":                                                                         "processes of a command here at once: 512 with their threads (limits.pids)",
 		"bash: fork: retry: Resource temporarily unavailable":                                        "processes of a command here at once: 512 with their threads (limits.pids)",
 		"cat: /a.txt: No such file or directory":                                                     allowed + "; in commands /a.txt is /work/a.txt; relative paths are the same everywhere",
+		"fatal: unable to access 'https://github.com/x/y/': Could not resolve host: github.com":      offline,
+		"npm error code ENOTFOUND":                                                                   offline,
+		"wget: unable to resolve host address 'example.com'":                                         offline,
+		"ERROR: No matching distribution found for requests":                                         offline,
+		"java.net.UnknownHostException: repo.maven.apache.org":                                       offline,
+		"  hostname: 'example.com', code: 'EAI_AGAIN', syscall: 'getaddrinfo'":                       offline,
+		"error: failed to lookup address information: Temporary failure in name resolution":          offline,
+		"W: Failed to fetch http://deb.debian.org/x  Temporary failure resolving 'deb.debian.org'":   offline,
+		"curl: (7) Failed to connect to localhost port 3000 after 0 ms: Couldn't connect to server":  local,
+		"Error: connect ECONNREFUSED 127.0.0.1:5432":                                                 local,
+		"E: Unable to acquire the dpkg frontend lock, are you root?":                                 root,
+		"sudo: The \"no new privileges\" flag is set, which prevents sudo from running as root.":     root,
+		"bash: line 1: sudo: command not found":                                                      allowed + "; " + root,
+		"stty: 'standard input': Inappropriate ioctl for device":                                     terminal,
+		"Vim: Warning: Input is not from a terminal":                                                 terminal,
+		"fatal: could not read Username for 'https://x.example': No such device or address":          terminal,
+		"Cannot connect to the Docker daemon at unix:///var/run/docker.sock.":                        "no daemon and no display of the machine is reached from here",
+		"[0101/000000:FATAL:zygote] No usable sandbox! Update your kernel":                           "programs cannot make a sandbox of their own here: turn theirs off (--no-sandbox), this is one",
+		"fatal: detected dubious ownership in repository at '/work'":                                 "golem runs as another user than the one who owns the folder: run it as that one",
+		"npm error code EROFS":                                                                       allowed,
+		"bash: line 1:     7 CPU time limit exceeded":                                                "processor time of a command here: 0.5 s (limits.cpu)",
 		"cat: /b.txt: No such file or directory":                                                     allowed,
 	} {
 		w.runner.says = jail.Result{Code: 1, Stderr: out(output), Level: jail.Namespaces, Limits: limits()}
@@ -149,6 +176,7 @@ func TestNoHint(t *testing.T) {
 		{jail.Result{Stderr: out("MemoryError"), Hit: []jail.Limit{jail.MemoryLimit}, Level: jail.Namespaces}, false, "memory"},
 		{jail.Result{Stderr: out("No space left on device"), Level: jail.Landlock}, false, "/tmp"},
 		{jail.Result{Stderr: out("Connection refused"), Level: jail.Namespaces}, true, "network"},
+		{jail.Result{Stdout: out("README: sudo: not found, Could not resolve host"), Level: jail.Namespaces}, false, "here"}, // it was to print this
 	} {
 		test.says.Limits = limits()
 		v := view{files: w.Files, Result: test.says, from: &beginning{}}
