@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/jail"
@@ -112,21 +113,7 @@ func (v view) end() (dir string, notes []string) {
 	}
 	left := *v.Left
 	if v.Level == jail.Landlock { // where these are never what was given
-		left.Set = without(left.Set, "HOME", "TMPDIR")
+		left.Set = slices.DeleteFunc(slices.Clone(left.Set), func(e string) bool { return strings.HasPrefix(e, "HOME=") || strings.HasPrefix(e, "TMPDIR=") })
 	}
 	return dir, append(notes, v.at.leave(b.Standing, dir, &left)...)
-}
-
-// without returns variables but for some.
-func without(env []string, names ...string) (list []string) {
-	for _, e := range env {
-		keep := true
-		for _, name := range names {
-			keep = keep && !strings.HasPrefix(e, name+"=")
-		}
-		if keep {
-			list = append(list, e)
-		}
-	}
-	return list
 }

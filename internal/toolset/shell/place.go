@@ -92,14 +92,13 @@ func (p *Place) leave(began Standing, dir string, l *jail.Left) (notes []string)
 		}
 	}
 	for _, name := range l.Gone {
-		switch _, own := began.Set[name]; {
+		switch {
 		case silent(name):
-		case own:
-			delete(next.Set, name)
 		case !stays(name):
 			lost = append(lost, name)
 		case !slices.Contains(next.Unset, name):
 			next.Unset = append(next.Unset, name)
+			delete(next.Set, name)
 		}
 	}
 	if len(next.Set)+len(next.Unset) > maxVariables || next.size() > maxBytes {
@@ -160,17 +159,26 @@ func stays(name string) bool {
 }
 
 // What may change what a command does, in capitals: of shells, of the loader, of
-// languages, compilers and build tools, of git, and whatever names a program, a folder
-// to look for one in, options or a file of settings.
+// languages, compilers, build and test tools, of git, and whatever names a program, a
+// folder to look for one in, options or a file of settings.
 var (
-	harmful = []string{"ENV", "IFS", "SHELLOPTS", "FCEDIT", "POSIXLY_CORRECT", "GLOBIGNORE", "EXECIGNORE", "TMPDIR", "LOCPATH", "NLSPATH",
+	harmful = []string{
+		"ENV", "IFS", "SHELLOPTS", "POSIXLY_CORRECT", "GLOBIGNORE", "EXECIGNORE", "FCEDIT", "ZDOTDIR", "TMPDIR", "TERMINFO", "TERMINFO_DIRS", "TERMCAP",
 		"CC", "CXX", "CPP", "LD", "AR", "AS", "NM", "RANLIB", "FC", "F77", "AWK", "SED", "LEX", "YACC", "INSTALL",
-		"GOENV", "GOROOT", "GOTOOLCHAIN", "GOTOOLDIR", "GOPROXY", "GOAUTH", "GOVCS", "GOWORK", "RSYNC_RSH", "CVS_RSH", "MANROFFSEQ", "TERMINFO", "TERMINFO_DIRS", "TERMCAP", "ZDOTDIR", "R_PROFILE", "ERL_AFLAGS", "GUILE_AUTO_COMPILE",
-		"NODE_REPL_EXTERNAL_MODULE", "NODE_CHANNEL_FD", "ELECTRON_RUN_AS_NODE", "INPUTRC", "NETRC", "WGETRC", "ACKRC", "SCREENRC", "PYLINTRC", "VIMINIT", "EXINIT", "GVIMINIT", "MYVIMRC", "EMACSLOADPATH"}
-	harmfulBegins = []string{"BASH", "PS0", "PS1", "PS2", "PS3", "PS4", "PROMPT", "HIST", "COMP_", "LD_", "DYLD_", "GLIBC_", "GCONV_", "MALLOC_", "GIT_", "SSH_", "GPG_", "SUDO_", "GOLEM_",
-		"PYTHON", "PIP_", "UV_", "PERL", "RUBY", "GEM_", "BUNDLE_", "LUA_", "PHP", "JAVA", "_JAVA", "JDK_", "MAVEN_", "MVN_", "GRADLE_", "ANT_", "SBT_", "CARGO_", "RUSTC", "RUSTDOC", "RUSTUP", "NPM_", "YARN_", "PNPM_", "BUN_", "DENO_",
-		"MAKE", "CMAKE_", "NINJA_", "CCACHE_", "GCC_", "CLANG_", "PKG_CONFIG", "LESS", "GREP_", "RIPGREP_", "FZF_", "TAR_", "XDG_", "DOCKER_", "KUBECONFIG", "COMPOSER_", "DOTNET_", "MSBUILD", "TERRAFORM_", "TF_"}
-	harmfulEnds = []string{"PATH", "HOME", "FLAGS", "OPTIONS", "_OPTS", "_OPT", "_COMMAND", "_CMD", "PAGER", "EDITOR", "VISUAL", "BROWSER", "SHELL", "ASKPASS", "WRAPPER", "LAUNCHER", "PRELOAD", "_PROXY",
-		"_RC", "_CONFIG", "_CONFIG_FILE", "STARTUP", "LINKER", "RUNNER", "_BIN", "_EXE", "_PROGRAM"}
+		"GOENV", "GOROOT", "GOTOOLCHAIN", "GOTOOLDIR", "GOPROXY", "GOAUTH", "GOVCS", "GOWORK",
+		"NODE_REPL_EXTERNAL_MODULE", "NODE_CHANNEL_FD", "ELECTRON_RUN_AS_NODE", "RSYNC_RSH", "CVS_RSH", "GZIP", "BZIP2", "KUBECONFIG",
+		"INPUTRC", "NETRC", "WGETRC", "ACKRC", "SCREENRC", "PYLINTRC", "PSQLRC", "VIMINIT", "EXINIT", "GVIMINIT", "MYVIMRC",
+	}
+	harmfulBegins = []string{
+		"BASH", "PS0", "PS1", "PS2", "PS3", "PS4", "PROMPT", "HIST", "COMP_", "LD_", "DYLD_", "GLIBC_", "GCONV_", "MALLOC_", "OPENSSL_", "XDG_", "GOLEM_",
+		"GIT_", "SSH_", "GPG_", "SUDO_", "DOCKER_", "LESS", "GREP_", "RIPGREP_", "FZF_", "TAR_", "XZ_",
+		"PYTHON", "PYTEST_", "PIP_", "UV_", "PERL", "RUBY", "GEM_", "BUNDLE_", "LUA_", "PHP", "COMPOSER_", "R_", "ERL_", "JULIA_", "NPM_", "YARN_", "PNPM_", "BUN_", "DENO_",
+		"JAVA", "_JAVA", "JDK_", "MAVEN_", "MVN_", "GRADLE_", "ANT_", "SBT_", "DOTNET_", "CORECLR_", "MSBUILD", "CARGO_", "RUSTC", "RUSTDOC", "RUSTUP",
+		"MAKE", "CMAKE_", "NINJA_", "MESON_", "CCACHE_", "GCC_", "CLANG_", "PKG_CONFIG", "TF_",
+	}
+	harmfulEnds = []string{
+		"PATH", "HOME", "FLAGS", "OPTIONS", "OPTS", "_OPT", "_COMMAND", "_CMD", "PAGER", "EDITOR", "VISUAL", "BROWSER", "SHELL", "ASKPASS", "WRAPPER", "LAUNCHER",
+		"PRELOAD", "_PROXY", "_RC", "_CONF", "_CONFIG", "_CONFIG_FILE", "STARTUP", "LINKER", "RUNNER", "_BIN", "_EXE", "_PROGRAM",
+	}
 	harmlessBegins = []string{"GIT_AUTHOR_", "GIT_COMMITTER_", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED"}
 )
