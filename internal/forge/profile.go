@@ -155,8 +155,14 @@ func (p Profile) brings(name string) bool {
 	return slices.ContainsFunc(p.Lines, func(l Line) bool { return l.File == name })
 }
 
-// fill copies into a home what the profile names and is not there yet.
+// fill copies into a home what the profile names and is not there yet. A program that had
+// the home before may have left anything there: nothing is written through a link.
 func (p Profile) fill(home string) error {
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return plainError("the home of programs", err)
+	}
+	defer root.Close()
 	names := slices.Concat(p.Copies, p.Logins)
 	for _, l := range p.Lines {
 		if !slices.Contains(names, l.File) {
@@ -164,18 +170,33 @@ func (p Profile) fill(home string) error {
 		}
 	}
 	for _, name := range names {
-		if _, err := os.Lstat(filepath.Join(home, name)); !errors.Is(err, fs.ErrNotExist) {
+		if taken(root, name) {
 			continue
 		}
-		if err := p.copy(name, home); err != nil {
+		if err := p.copy(name, root); err != nil {
 			return plainError(name, err)
 		}
 	}
 	return nil
 }
 
+// taken reports whether something is at a name of a home, or is no folder on the way
+// there.
+func taken(home *os.Root, name string) bool {
+	for i := range len(name) {
+		if name[i] != '/' {
+			continue
+		}
+		if info, err := home.Lstat(name[:i]); err == nil && !info.IsDir() {
+			return true
+		}
+	}
+	_, err := home.Lstat(name)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // copy copies a file or folder. Of a folder it is the plain files.
-func (p Profile) copy(name, home string) error {
+func (p Profile) copy(name string, home *os.Root) error {
 	from, err := filepath.EvalSymlinks(filepath.Join(p.home, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return p.write(name, home, nil) // it has lines alone
@@ -200,7 +221,7 @@ func (p Profile) copy(name, home string) error {
 }
 
 // write writes a file of the home, as far as its content is for the program.
-func (p Profile) write(name, home string, data []byte) error {
+func (p Profile) write(name string, home *os.Root, data []byte) error {
 	if kept, ok := filters()[name]; ok {
 		data = kept(data)
 	}
@@ -209,9 +230,8 @@ func (p Profile) write(name, home string, data []byte) error {
 			data = l.in(data)
 		}
 	}
-	to := filepath.Join(home, name)
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+	if err := home.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(to, data, 0o600)
+	return home.WriteFile(name, data, 0o600)
 }

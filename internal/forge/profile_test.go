@@ -170,6 +170,38 @@ func TestProfileCopies(t *testing.T) {
 	}
 }
 
+// What a program has left at home leads nothing elsewhere that golem writes there.
+func TestProfileLinks(t *testing.T) {
+	user := t.TempDir()
+	written(t, user, map[string]string{".claude/.credentials.json": "claude's", ".claude/settings.json": "{}", ".config/git/config": "[user]\n\tname = Me\n"})
+	p, err := ProfileFor("claude", "", user, noVariables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, leave := range map[string]func(home, other string) error{
+		"link to a folder": func(home, other string) error { return os.Symlink(other, filepath.Join(home, ".claude")) },
+		"link to nothing":  func(home, other string) error { return os.Symlink(other+"/none", filepath.Join(home, ".claude")) },
+		"link to itself":   func(home, other string) error { return os.Symlink(".claude", filepath.Join(home, ".claude")) },
+		"link upwards": func(home, other string) error {
+			return os.Symlink("../"+filepath.Base(other), filepath.Join(home, ".claude"))
+		},
+		"link of the parent": func(home, other string) error { return os.Symlink(other, filepath.Join(home, ".config")) },
+		"file for a folder":  func(home, other string) error { return os.WriteFile(filepath.Join(home, ".claude"), nil, 0o600) },
+	} {
+		top := t.TempDir()
+		home, other := filepath.Join(top, "home"), filepath.Join(top, "other")
+		if err := errors.Join(os.Mkdir(home, 0o700), os.Mkdir(other, 0o700), leave(home, other)); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.fill(home); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := below(t, other); len(got) > 0 {
+			t.Errorf("%s: written elsewhere: %q", name, got)
+		}
+	}
+}
+
 // Modules are taken from where the user has them.
 func TestGoModules(t *testing.T) {
 	home := t.TempDir()
