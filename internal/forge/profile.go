@@ -129,8 +129,12 @@ func ProfileFor(name, program, home string, getenv func(string) string) (Profile
 	return Profile{}, &sandbox.Error{Op: "profile", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
-// from leaves out what a home does not have.
+// from leaves out what a home does not have. What is named without saying where counts
+// for none: it would be in the folder that the program works on.
 func (p Profile) from(home string) Profile {
+	if !filepath.IsAbs(home) {
+		home = ""
+	}
 	missing := func(name string) bool {
 		info, err := os.Stat(filepath.Join(home, name))
 		return home == "" || err != nil || !info.Mode().IsRegular() && !info.IsDir()
@@ -139,7 +143,7 @@ func (p Profile) from(home string) Profile {
 	p.Logins = slices.DeleteFunc(slices.Clone(p.Logins), missing)
 	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(f Folder) bool {
 		_, err := os.Stat(f.Source)
-		return err != nil
+		return err != nil || !filepath.IsAbs(f.Source)
 	})
 	p.home = home
 	return p
@@ -198,7 +202,7 @@ func taken(home *os.Root, name string) bool {
 // copy copies a file or folder. Of a folder it is the plain files.
 func (p Profile) copy(name string, home *os.Root) error {
 	from, err := filepath.EvalSymlinks(filepath.Join(p.home, name))
-	if errors.Is(err, fs.ErrNotExist) {
+	if p.home == "" || errors.Is(err, fs.ErrNotExist) {
 		return p.write(name, home, nil) // it has lines alone
 	}
 	if err != nil {

@@ -202,6 +202,28 @@ func TestProfileLinks(t *testing.T) {
 	}
 }
 
+// Without a home nothing is taken from the folder in its stead.
+func TestProfileNowhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	written(t, ".", map[string]string{"go/pkg/mod/cache/download/x": "", ".codex/config.toml": "model = \"m\"\n", ".codex/auth.json": "", ".gitconfig": "[user]\n\tname = Me\n"})
+	for _, home := range []string{"", "."} {
+		for _, name := range []string{"go", "codex"} {
+			p, err := ProfileFor(name, "", home, func(name string) string { return map[string]string{"GOPATH": "go"}[name] })
+			if err != nil {
+				t.Fatal(err)
+			}
+			to := t.TempDir()
+			if err := p.fill(to); err != nil {
+				t.Fatal(err)
+			}
+			got := below(t, to)
+			if len(p.Mounts) > 0 || strings.Contains(got[".codex/config.toml"], "model") || name == "go" && len(got) > 0 {
+				t.Errorf("%s from %q: got %q, %v", name, home, got, p.Mounts)
+			}
+		}
+	}
+}
+
 // Modules are taken from where the user has them.
 func TestGoModules(t *testing.T) {
 	home := t.TempDir()
