@@ -313,7 +313,7 @@ func TestLeftSet(t *testing.T) {
 	s.until("\x1b[c")
 	s.types("\x1b[?62;1;4c")
 	code, screen := s.end()
-	if want := "\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1003h\x1b\\\x1b[31mred" + "\x1b\\\x1b[m\x1b[?25h\x1b[?1003l\x1b[?2004l\x1b[?1049l\x1b[c"; code != 137 || screen != want {
+	if want := "\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1003h\x1b\\\x1b[31mred" + "\x1b\\\x1b[m\x1b[?25h\x1b[?1003l\x1b[?2004l\x1b[?1049l\x1b[m\x1b(B\x0f\x1b[J\x1b[c"; code != 137 || screen != want {
 		t.Errorf("exit code %d, %q; want %q", code, screen, want)
 	}
 }
