@@ -333,6 +333,23 @@ func TestLateAnswers(t *testing.T) {
 	if _, screen := s.end(); strings.Contains(screen, "rgb") || strings.Contains(screen, "evil") || !strings.Contains(screen, "ready> echo $((1+1))\n") {
 		t.Errorf("the shell was typed at: %q", screen)
 	}
+	// Nor when it has stopped itself.
+	s = shell(t)
+	s.types("$golem 'printf \"\\033[?1003h\\033[6n\"; kill -STOP $$; echo went on'\n")
+	s.until("\x1b[?1003h\x1b[6n")
+	s.until("\x1b[?1003l")
+	s.until("\x1b[c")
+	s.types("\x1b[1;1Recho evil\r\x1b[?62c")
+	s.until("ready> ")
+	s.types("fg\n")
+	s.until("went on\r\n")
+	s.until("\x1b[c")
+	s.types("\x1b[?62c")
+	s.until("ready> ")
+	s.types("exit\n")
+	if _, screen := s.end(); strings.Contains(screen, "evil") || strings.Contains(screen, "1R") {
+		t.Errorf("the shell was typed at: %q", screen)
+	}
 	// One that never answers is not waited for.
 	if code, screen := begin(t, `printf '\033[c'`).end(); code != 0 || screen != "\x1b[c\x1b\\\x1b[c" {
 		t.Errorf("exit code %d, %q", code, screen)
