@@ -21,7 +21,7 @@ type Profile struct {
 	Programs []string // that it is for, besides the one of its name
 	Mounts   []Folder // folders of the host, to be read
 	Copies   []string // files and folders of the user's home, copied into the empty one when that is new
-	Logins   []string // such that hold credentials
+	Logins   []string // such that hold credentials, or may, as settings with the keys of MCP servers
 	Env      []string // names of variables that are passed on
 	Keys     []string // such that are credentials
 	Set      []string // NAME=value
@@ -58,8 +58,8 @@ func profiles(home string, getenv func(string) string) []Profile {
 		{Name: "python", About: "Python and pip, without credentials", Programs: []string{"python3", "pip", "pip3"},
 			Copies: git, Env: proxies, Set: []string{"PIP_DISABLE_PIP_VERSION_CHECK=1"}},
 		{Name: "claude", About: "Claude Code", Net: true,
-			Copies: with(git, ".claude/settings.json", ".claude/CLAUDE.md", ".claude/keybindings.json", ".claude/agents", ".claude/commands", ".claude/skills", ".claude/output-styles"),
-			Logins: []string{".claude.json", ".claude/.credentials.json"},
+			Copies: with(git, ".claude/CLAUDE.md", ".claude/keybindings.json", ".claude/agents", ".claude/commands", ".claude/skills", ".claude/output-styles"),
+			Logins: []string{".claude.json", ".claude/.credentials.json", ".claude/settings.json"},
 			Env: with(proxies, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL",
 				"ANTHROPIC_DEFAULT_HAIKU_MODEL", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"),
 			Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN"},
@@ -67,8 +67,8 @@ func profiles(home string, getenv func(string) string) []Profile {
 			// to work for root without questions.
 			Set: []string{"DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1"}},
 		{Name: "codex", About: "Codex CLI", Net: true,
-			Copies: with(git, ".codex/config.toml", ".codex/AGENTS.md", ".codex/prompts", ".codex/rules", ".codex/skills"),
-			Logins: []string{".codex/auth.json"},
+			Copies: with(git, ".codex/AGENTS.md", ".codex/prompts", ".codex/rules", ".codex/skills"),
+			Logins: []string{".codex/auth.json", ".codex/config.toml"},
 			Env:    with(proxies, "OPENAI_BASE_URL"),
 			Keys:   []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
 			// Its own sandbox needs namespaces, and the server that it leaves behind a
@@ -76,22 +76,22 @@ func profiles(home string, getenv func(string) string) []Profile {
 			Lines: []Line{{".codex/config.toml", "", "sandbox_mode", `"danger-full-access"`}, {".codex/config.toml", "", "check_for_update_on_startup", "false"},
 				{".codex/config.toml", "features", "daemon_auto_start", "false"}}},
 		{Name: "gemini", About: "Gemini CLI", Net: true,
-			Copies: with(git, ".gemini/settings.json", ".gemini/GEMINI.md", ".gemini/google_accounts.json", ".gemini/commands"),
-			Logins: []string{".gemini/oauth_creds.json", ".gemini/.env"},
+			Copies: with(git, ".gemini/GEMINI.md", ".gemini/google_accounts.json", ".gemini/commands"),
+			Logins: []string{".gemini/oauth_creds.json", ".gemini/.env", ".gemini/settings.json"},
 			Env: with(proxies, "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI",
 				"GOOGLE_GENAI_USE_GCA"),
 			Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
 			Set:  []string{"SANDBOX=golem"}}, // it starts none of its own
 		{Name: "opencode", About: "opencode", Net: true,
-			Copies: with(git, ".config/opencode/opencode.json", ".config/opencode/opencode.jsonc", ".config/opencode/tui.json", ".config/opencode/AGENTS.md",
+			Copies: with(git, ".config/opencode/tui.json", ".config/opencode/AGENTS.md",
 				".config/opencode/agent", ".config/opencode/agents", ".config/opencode/command", ".config/opencode/commands", ".config/opencode/skill",
 				".config/opencode/skills", ".config/opencode/themes"),
-			Logins: []string{".local/share/opencode/auth.json"},
+			Logins: []string{".local/share/opencode/auth.json", ".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"},
 			Env:    proxies, Keys: with(keys, "OPENCODE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
 			Set: []string{"OPENCODE_DISABLE_AUTOUPDATE=1"}},
 		{Name: "crush", About: "crush", Net: true,
-			Copies: with(git, ".config/crush/crush.json", ".config/crush/crushrc", ".config/crush/CRUSH.md", ".config/crush/skills"),
-			Logins: []string{".local/share/crush/crush.json"},
+			Copies: with(git, ".config/crush/CRUSH.md", ".config/crush/skills"),
+			Logins: []string{".local/share/crush/crush.json", ".config/crush/crush.json", ".config/crush/crushrc"},
 			Env:    with(proxies, "CRUSH_DISABLE_METRICS", "DO_NOT_TRACK"), Keys: keys},
 	}
 }

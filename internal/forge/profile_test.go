@@ -81,6 +81,12 @@ func TestProfiles(t *testing.T) {
 				t.Errorf("%s: %q is no name in a home", p.Name, name)
 			}
 		}
+		// Settings may hold keys: those of MCP servers, of providers, in variables.
+		for _, name := range p.Copies {
+			if ext := filepath.Ext(name); p.Net && (ext == ".json" || ext == ".jsonc" || ext == ".toml") && !slices.Contains([]string{"keybindings.json", "google_accounts.json", "tui.json"}, filepath.Base(name)) {
+				t.Errorf("%s: %s is not told as what may hold credentials", p.Name, name)
+			}
+		}
 		for _, name := range p.Logins {
 			if owner[name] != "" {
 				t.Errorf("%s: the credentials %s are %s's", p.Name, name, owner[name])
