@@ -48,7 +48,7 @@ func newFound(search, home, single string) *found {
 func (f *found) find(name, dir string, files *sandbox.Sandbox) error {
 	f.path = name
 	file := f.look(name, dir)
-	at, err := f.place(file, files)
+	at, err := f.place(file, files, shows(files, file))
 	if err != nil || at == "" {
 		return err
 	}
@@ -83,9 +83,28 @@ func (f *found) look(name, dir string) string {
 	return ""
 }
 
+// shows reports whether a sandbox shows a file by its name, wherever that leads.
+func shows(files *sandbox.Sandbox, file string) bool {
+	for dir := filepath.Dir(file); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, ok := nameOf(files, dir); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// searched reports whether a file is in a folder where programs are looked for.
+func (f *found) searched(file string) bool {
+	return slices.ContainsFunc(f.search, func(dir string) bool {
+		real, err := filepath.EvalSymlinks(dir)
+		return err == nil && filepath.IsAbs(dir) && real == filepath.Dir(file)
+	})
+}
+
 // place makes a file of the host one that is seen inside, and returns its name there:
-// none for files of the system.
-func (f *found) place(file string, files *sandbox.Sandbox) (string, error) {
+// none for files of the system. One that is led to by what a sandbox shows must be where
+// the user's programs are: whoever writes there is not to choose what else is seen.
+func (f *found) place(file string, files *sandbox.Sandbox, led bool) (string, error) {
 	real, err := filepath.EvalSymlinks(file)
 	if file == "" || err != nil {
 		return "", nil
@@ -97,6 +116,9 @@ func (f *found) place(file string, files *sandbox.Sandbox) (string, error) {
 	}
 	if name, ok := nameOf(files, real); ok {
 		return jail.Inside(files, name), nil
+	}
+	if led && !f.searched(real) && (shows(files, file) || !f.searched(file)) {
+		return "", nil
 	}
 	top := f.packageOf(real)
 	if top == "" {
@@ -220,7 +242,8 @@ func (f *found) interpreter(script string, files *sandbox.Sandbox) error {
 	if len(words) == 0 {
 		return nil
 	}
-	at, err := f.place(f.look(words[0], ""), files)
+	_, led := nameOf(files, script)
+	at, err := f.place(f.look(words[0], ""), files, led)
 	switch {
 	case err != nil || at == "":
 		return err

@@ -38,6 +38,12 @@ func TestFound(t *testing.T) {
 		"sdk/go1.26/pkg/tool/linux/compile":                "binary",
 		".pyenv/shims/python3":                             "#!/bin/sh\n",
 		"work/node_modules/.bin/local":                     script,
+		"work/pinned":                                      "#!" + filepath.Join(home, node, "bin/node") + "\n",
+		"work/greedy":                                      "#!" + filepath.Join(home, "private/bin/tool") + "\n",
+		"work/greedy.env":                                  "#!/usr/bin/env " + filepath.Join(home, "private/bin/tool") + "\n",
+		"private/bin/tool":                                 "binary",
+		"private/lib/python3.11":                           "",
+		"private/secret":                                   "",
 		".local/share/pnpm/pn":                             "#!/bin/sh\n",
 		".local/share/pnpm/global/5/node_modules/pn/pn.js": script,
 	})
@@ -47,6 +53,10 @@ func TestFound(t *testing.T) {
 		node + "/bin/a":        "../lib/node_modules/@a/agent/bin/a.js",
 		".npm-global/bin/b":    "../lib/node_modules/@b/agent/cli.js",
 		".local/bin/elsewhere": "/no/such/file",
+		"work/node":            filepath.Join(home, node, "bin/node"),
+		"work/link":            "../private/bin/tool",
+		"work/bin/listed":      "../../private/bin/tool",
+		"work/folder":          "../private/bin",
 	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(home, link)), 0o755); err != nil {
 			t.Fatal(err)
@@ -60,7 +70,7 @@ func TestFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	search := strings.Join([]string{filepath.Join(home, ".pyenv/shims"), filepath.Join(home, ".local/bin"), filepath.Join(home, node, "bin"),
-		filepath.Join(home, ".npm-global/bin"), filepath.Join(home, "sdk/go1.26/bin"), filepath.Join(home, ".local/share/pnpm"), "relative", ""}, ":")
+		filepath.Join(home, ".npm-global/bin"), filepath.Join(home, "sdk/go1.26/bin"), filepath.Join(home, ".local/share/pnpm"), filepath.Join(home, "work/bin"), "relative", ""}, ":")
 	alone := "<alone>"
 	for _, c := range []struct {
 		program, path string
@@ -80,6 +90,15 @@ func TestFound(t *testing.T) {
 		{program: filepath.Join(home, "agent"), path: "/opt/golem/0/agent", mounts: []string{alone}, paths: "/opt/golem/0"},
 		{program: filepath.Join(home, "Downloads/tool"), path: "/opt/golem/0/tool", mounts: []string{alone}, paths: "/opt/golem/0"},
 		{program: "node_modules/.bin/local", path: "/work/node_modules/.bin/local", mounts: []string{node}, paths: "/opt/golem/0/bin"},
+		{program: "./pinned", path: "/work/pinned", mounts: []string{node}, with: "/opt/golem/0/bin/node"},
+		{program: "./node", path: "/opt/golem/0/bin/node", mounts: []string{node}, paths: "/opt/golem/0/bin"},
+		// What is in the folder does not choose what else of the user's is shown.
+		{program: "./greedy", path: "/work/greedy"},
+		{program: "./greedy.env", path: "/work/greedy.env"},
+		{program: "./link", path: "./link"},
+		{program: "./folder/tool", path: "./folder/tool"},
+		{program: "listed", path: "listed"},
+		{program: filepath.Join(home, "private/bin/tool"), path: "/opt/golem/0/bin/tool", mounts: []string{"private"}, paths: "/opt/golem/0/bin"},
 		{program: "python3", path: "python3"},
 		{program: "elsewhere", path: "elsewhere"},
 		{program: "/bin/sh", path: "/bin/sh"},

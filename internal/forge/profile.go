@@ -21,7 +21,7 @@ type Profile struct {
 	Programs []string // that it is for, besides the one of its name
 	Mounts   []Folder // folders of the host, to be read
 	Copies   []string // files and folders of the user's home, copied into the empty one when that is new
-	Logins   []string // such that hold credentials
+	Logins   []string // such that hold credentials, or may, as settings with the keys of MCP servers
 	Env      []string // names of variables that are passed on
 	Keys     []string // such that are credentials
 	Set      []string // NAME=value
@@ -58,8 +58,8 @@ func profiles(home string, getenv func(string) string) []Profile {
 		{Name: "python", About: "Python and pip, without credentials", Programs: []string{"python3", "pip", "pip3"},
 			Copies: git, Env: proxies, Set: []string{"PIP_DISABLE_PIP_VERSION_CHECK=1"}},
 		{Name: "claude", About: "Claude Code", Net: true,
-			Copies: with(git, ".claude/settings.json", ".claude/CLAUDE.md", ".claude/keybindings.json", ".claude/agents", ".claude/commands", ".claude/skills", ".claude/output-styles"),
-			Logins: []string{".claude.json", ".claude/.credentials.json"},
+			Copies: with(git, ".claude/CLAUDE.md", ".claude/keybindings.json", ".claude/agents", ".claude/commands", ".claude/skills", ".claude/output-styles"),
+			Logins: []string{".claude.json", ".claude/.credentials.json", ".claude/settings.json"},
 			Env: with(proxies, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL",
 				"ANTHROPIC_DEFAULT_HAIKU_MODEL", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"),
 			Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN"},
@@ -67,8 +67,8 @@ func profiles(home string, getenv func(string) string) []Profile {
 			// to work for root without questions.
 			Set: []string{"DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1"}},
 		{Name: "codex", About: "Codex CLI", Net: true,
-			Copies: with(git, ".codex/config.toml", ".codex/AGENTS.md", ".codex/prompts", ".codex/rules", ".codex/skills"),
-			Logins: []string{".codex/auth.json"},
+			Copies: with(git, ".codex/AGENTS.md", ".codex/prompts", ".codex/rules", ".codex/skills"),
+			Logins: []string{".codex/auth.json", ".codex/config.toml"},
 			Env:    with(proxies, "OPENAI_BASE_URL"),
 			Keys:   []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
 			// Its own sandbox needs namespaces, and the server that it leaves behind a
@@ -76,22 +76,22 @@ func profiles(home string, getenv func(string) string) []Profile {
 			Lines: []Line{{".codex/config.toml", "", "sandbox_mode", `"danger-full-access"`}, {".codex/config.toml", "", "check_for_update_on_startup", "false"},
 				{".codex/config.toml", "features", "daemon_auto_start", "false"}}},
 		{Name: "gemini", About: "Gemini CLI", Net: true,
-			Copies: with(git, ".gemini/settings.json", ".gemini/GEMINI.md", ".gemini/google_accounts.json", ".gemini/commands"),
-			Logins: []string{".gemini/oauth_creds.json", ".gemini/.env"},
+			Copies: with(git, ".gemini/GEMINI.md", ".gemini/google_accounts.json", ".gemini/commands"),
+			Logins: []string{".gemini/oauth_creds.json", ".gemini/.env", ".gemini/settings.json"},
 			Env: with(proxies, "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI",
 				"GOOGLE_GENAI_USE_GCA"),
 			Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
 			Set:  []string{"SANDBOX=golem"}}, // it starts none of its own
 		{Name: "opencode", About: "opencode", Net: true,
-			Copies: with(git, ".config/opencode/opencode.json", ".config/opencode/opencode.jsonc", ".config/opencode/tui.json", ".config/opencode/AGENTS.md",
+			Copies: with(git, ".config/opencode/tui.json", ".config/opencode/AGENTS.md",
 				".config/opencode/agent", ".config/opencode/agents", ".config/opencode/command", ".config/opencode/commands", ".config/opencode/skill",
 				".config/opencode/skills", ".config/opencode/themes"),
-			Logins: []string{".local/share/opencode/auth.json"},
+			Logins: []string{".local/share/opencode/auth.json", ".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"},
 			Env:    proxies, Keys: with(keys, "OPENCODE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
 			Set: []string{"OPENCODE_DISABLE_AUTOUPDATE=1"}},
 		{Name: "crush", About: "crush", Net: true,
-			Copies: with(git, ".config/crush/crush.json", ".config/crush/crushrc", ".config/crush/CRUSH.md", ".config/crush/skills"),
-			Logins: []string{".local/share/crush/crush.json"},
+			Copies: with(git, ".config/crush/CRUSH.md", ".config/crush/skills"),
+			Logins: []string{".local/share/crush/crush.json", ".config/crush/crush.json", ".config/crush/crushrc"},
 			Env:    with(proxies, "CRUSH_DISABLE_METRICS", "DO_NOT_TRACK"), Keys: keys},
 	}
 }
@@ -129,8 +129,12 @@ func ProfileFor(name, program, home string, getenv func(string) string) (Profile
 	return Profile{}, &sandbox.Error{Op: "profile", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
-// from leaves out what a home does not have.
+// from leaves out what a home does not have. What is named without saying where counts
+// for none: it would be in the folder that the program works on.
 func (p Profile) from(home string) Profile {
+	if !filepath.IsAbs(home) {
+		home = ""
+	}
 	missing := func(name string) bool {
 		info, err := os.Stat(filepath.Join(home, name))
 		return home == "" || err != nil || !info.Mode().IsRegular() && !info.IsDir()
@@ -139,7 +143,7 @@ func (p Profile) from(home string) Profile {
 	p.Logins = slices.DeleteFunc(slices.Clone(p.Logins), missing)
 	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(f Folder) bool {
 		_, err := os.Stat(f.Source)
-		return err != nil
+		return err != nil || !filepath.IsAbs(f.Source)
 	})
 	p.home = home
 	return p
@@ -155,8 +159,14 @@ func (p Profile) brings(name string) bool {
 	return slices.ContainsFunc(p.Lines, func(l Line) bool { return l.File == name })
 }
 
-// fill copies into a home what the profile names and is not there yet.
+// fill copies into a home what the profile names and is not there yet. A program that had
+// the home before may have left anything there: nothing is written through a link.
 func (p Profile) fill(home string) error {
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return plainError("the home of programs", err)
+	}
+	defer root.Close()
 	names := slices.Concat(p.Copies, p.Logins)
 	for _, l := range p.Lines {
 		if !slices.Contains(names, l.File) {
@@ -164,20 +174,35 @@ func (p Profile) fill(home string) error {
 		}
 	}
 	for _, name := range names {
-		if _, err := os.Lstat(filepath.Join(home, name)); !errors.Is(err, fs.ErrNotExist) {
+		if taken(root, name) {
 			continue
 		}
-		if err := p.copy(name, home); err != nil {
+		if err := p.copy(name, root); err != nil {
 			return plainError(name, err)
 		}
 	}
 	return nil
 }
 
+// taken reports whether something is at a name of a home, or is no folder on the way
+// there.
+func taken(home *os.Root, name string) bool {
+	for i := range len(name) {
+		if name[i] != '/' {
+			continue
+		}
+		if info, err := home.Lstat(name[:i]); err == nil && !info.IsDir() {
+			return true
+		}
+	}
+	_, err := home.Lstat(name)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // copy copies a file or folder. Of a folder it is the plain files.
-func (p Profile) copy(name, home string) error {
+func (p Profile) copy(name string, home *os.Root) error {
 	from, err := filepath.EvalSymlinks(filepath.Join(p.home, name))
-	if errors.Is(err, fs.ErrNotExist) {
+	if p.home == "" || errors.Is(err, fs.ErrNotExist) {
 		return p.write(name, home, nil) // it has lines alone
 	}
 	if err != nil {
@@ -200,7 +225,7 @@ func (p Profile) copy(name, home string) error {
 }
 
 // write writes a file of the home, as far as its content is for the program.
-func (p Profile) write(name, home string, data []byte) error {
+func (p Profile) write(name string, home *os.Root, data []byte) error {
 	if kept, ok := filters()[name]; ok {
 		data = kept(data)
 	}
@@ -209,9 +234,8 @@ func (p Profile) write(name, home string, data []byte) error {
 			data = l.in(data)
 		}
 	}
-	to := filepath.Join(home, name)
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+	if err := home.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(to, data, 0o600)
+	return home.WriteFile(name, data, 0o600)
 }

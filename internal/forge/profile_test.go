@@ -81,6 +81,12 @@ func TestProfiles(t *testing.T) {
 				t.Errorf("%s: %q is no name in a home", p.Name, name)
 			}
 		}
+		// Settings may hold keys: those of MCP servers, of providers, in variables.
+		for _, name := range p.Copies {
+			if ext := filepath.Ext(name); p.Net && (ext == ".json" || ext == ".jsonc" || ext == ".toml") && !slices.Contains([]string{"keybindings.json", "google_accounts.json", "tui.json"}, filepath.Base(name)) {
+				t.Errorf("%s: %s is not told as what may hold credentials", p.Name, name)
+			}
+		}
 		for _, name := range p.Logins {
 			if owner[name] != "" {
 				t.Errorf("%s: the credentials %s are %s's", p.Name, name, owner[name])
@@ -167,6 +173,60 @@ func TestProfileCopies(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		written(t, home, map[string]string{".codex/config.toml": "changed"})
+	}
+}
+
+// What a program has left at home leads nothing elsewhere that golem writes there.
+func TestProfileLinks(t *testing.T) {
+	user := t.TempDir()
+	written(t, user, map[string]string{".claude/.credentials.json": "claude's", ".claude/settings.json": "{}", ".config/git/config": "[user]\n\tname = Me\n"})
+	p, err := ProfileFor("claude", "", user, noVariables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, leave := range map[string]func(home, other string) error{
+		"link to a folder": func(home, other string) error { return os.Symlink(other, filepath.Join(home, ".claude")) },
+		"link to nothing":  func(home, other string) error { return os.Symlink(other+"/none", filepath.Join(home, ".claude")) },
+		"link to itself":   func(home, other string) error { return os.Symlink(".claude", filepath.Join(home, ".claude")) },
+		"link upwards": func(home, other string) error {
+			return os.Symlink("../"+filepath.Base(other), filepath.Join(home, ".claude"))
+		},
+		"link of the parent": func(home, other string) error { return os.Symlink(other, filepath.Join(home, ".config")) },
+		"file for a folder":  func(home, other string) error { return os.WriteFile(filepath.Join(home, ".claude"), nil, 0o600) },
+	} {
+		top := t.TempDir()
+		home, other := filepath.Join(top, "home"), filepath.Join(top, "other")
+		if err := errors.Join(os.Mkdir(home, 0o700), os.Mkdir(other, 0o700), leave(home, other)); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.fill(home); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := below(t, other); len(got) > 0 {
+			t.Errorf("%s: written elsewhere: %q", name, got)
+		}
+	}
+}
+
+// Without a home nothing is taken from the folder in its stead.
+func TestProfileNowhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	written(t, ".", map[string]string{"go/pkg/mod/cache/download/x": "", ".codex/config.toml": "model = \"m\"\n", ".codex/auth.json": "", ".gitconfig": "[user]\n\tname = Me\n"})
+	for _, home := range []string{"", "."} {
+		for _, name := range []string{"go", "codex"} {
+			p, err := ProfileFor(name, "", home, func(name string) string { return map[string]string{"GOPATH": "go"}[name] })
+			if err != nil {
+				t.Fatal(err)
+			}
+			to := t.TempDir()
+			if err := p.fill(to); err != nil {
+				t.Fatal(err)
+			}
+			got := below(t, to)
+			if len(p.Mounts) > 0 || strings.Contains(got[".codex/config.toml"], "model") || name == "go" && len(got) > 0 {
+				t.Errorf("%s from %q: got %q, %v", name, home, got, p.Mounts)
+			}
+		}
 	}
 }
 

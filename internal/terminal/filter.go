@@ -12,6 +12,8 @@ import (
 // for control sequences that
 //
 //   - reach the clipboard: OSC 52, OSC 5522, and OSC 1337 with a Copy;
+//   - command what the terminal is part of: DCS @kitty-cmd, and OSC 51, which is for
+//     editors that show a terminal;
 //   - have the terminal type back what the program has set before: CSI 20 t and 21 t,
 //     which report titles;
 //   - begin with more than a kilobyte of what no terminal knows.
@@ -42,6 +44,8 @@ const (
 	control       // after CSI
 	ignored       // in a CSI sequence that does not pass
 	number        // after OSC
+	colour        // in an OSC sequence about colours
+	device        // after DCS
 	dropped       // in an OSC sequence that does not pass
 	dropEnd       // after an ESC there
 )
@@ -53,7 +57,7 @@ const (
 	esc    = 0x1b
 	rubout = 0x7f
 	// The same as ESC and a letter, in one character, from firstC1 to lastC1.
-	firstC1, identify, csi, terminator, osc, lastC1 = 0x80, 0x9a, 0x9b, 0x9c, 0x9d, 0x9f
+	firstC1, dcs, identify, csi, terminator, osc, lastC1 = 0x80, 0x90, 0x9a, 0x9b, 0x9c, 0x9d, 0x9f
 
 	longest = 1 << 10
 )
@@ -110,6 +114,10 @@ func (f *Filter) step(to []byte, b byte) []byte {
 		return f.control(to, b)
 	case number:
 		return f.number(to, b)
+	case colour:
+		return f.colour(to, b)
+	case device:
+		return f.device(to, b)
 	case ignored:
 		switch {
 		case b == esc:
@@ -178,9 +186,9 @@ func (f *Filter) letter(to []byte, b byte) []byte {
 func (f *Filter) single(to []byte, c byte) []byte {
 	f.used = f.used || c <= lastC1
 	switch {
-	case c == csi, c == osc:
+	case c == csi, c == osc, c == dcs:
 		f.value = f.value[:0]
-		f.state = map[byte]state{csi: control, osc: number}[c]
+		f.state = map[byte]state{csi: control, osc: number, dcs: device}[c]
 		return to
 	case c == identify:
 		f.names++
@@ -229,6 +237,8 @@ func (f *Filter) escape(to []byte, b byte) []byte {
 		return f.hold(to, b, control, ignored)
 	case b == ']':
 		return f.hold(to, b, number, dropped)
+	case b == 'P':
+		return f.hold(to, b, device, dropped)
 	case b >= 0x80:
 		return f.text(f.release(to), b)
 	}
@@ -286,11 +296,62 @@ func (f *Filter) number(to []byte, b byte) []byte {
 	if !end {
 		f.value = append(f.value, b)
 	}
-	switch clipboard(f.value, end) {
+	switch reaches(f.value, end) {
 	case yes:
 		return f.step(f.drop(to, dropped), b)
 	case unknown:
 		return f.hold(to, b, number, dropped)
+	}
+	f.asked = true
+	to = f.release(to)
+	switch {
+	case b == esc:
+		return f.begin(to, b)
+	case !end && colours(f.value):
+		f.state = colour
+		return f.colour(to, b)
+	}
+	return f.text(to, b)
+}
+
+// colours reports whether an OSC sequence that begins like this is about colours. P is
+// what the console of Linux has for it.
+func colours(value []byte) bool {
+	what := numeral(bytes.TrimLeft(value[:len(value)-1], " +"))
+	n, err := strconv.Atoi(what)
+	return err == nil && (n == 4 || n == 5 || n >= 10 && n <= 19 || n == 21 || n == 30101) || what == "" && value[len(value)-1] == 'P'
+}
+
+// colour passes a byte of such a sequence on. One that asks has no letters.
+func (f *Filter) colour(to []byte, b byte) []byte {
+	switch {
+	case b == esc:
+		return f.begin(to, b)
+	case b >= 0x80:
+		f.left.painted, f.state = true, ground // who knows
+		return f.text(to, b)
+	case b == bell, b == cancel, b == sub:
+		f.state = ground
+	case !executed(b) && !strings.ContainsRune("0123456789;:?", rune(b)):
+		f.left.painted = true
+	}
+	return append(to, b)
+}
+
+// device judges a byte after DCS.
+func (f *Filter) device(to []byte, b byte) []byte {
+	const word = "@kitty-cmd"
+	if executed(b) {
+		return f.hold(to, b, device, dropped)
+	}
+	if b != esc && b != cancel && b != sub && b < 0x80 {
+		f.value = append(f.value, b)
+		switch {
+		case string(f.value) == word:
+			return f.drop(to, dropped)
+		case strings.HasPrefix(word, string(f.value)):
+			return f.hold(to, b, device, dropped)
+		}
 	}
 	f.asked = true
 	to = f.release(to)
@@ -308,9 +369,9 @@ const (
 	yes
 )
 
-// clipboard reports whether an OSC sequence that begins like this, and may be at its
-// end, reaches the clipboard.
-func clipboard(value []byte, end bool) certainty {
+// reaches reports whether an OSC sequence that begins like this, and may be at its end,
+// reaches the clipboard, or who shows the terminal.
+func reaches(value []byte, end bool) certainty {
 	value = bytes.TrimLeft(value, " +")
 	digits := 0
 	for digits < len(value) && value[digits] >= '0' && value[digits] <= '9' {
@@ -322,7 +383,7 @@ func clipboard(value []byte, end bool) certainty {
 		return yes
 	case len(rest) == 0 && !end:
 		return unknown
-	case what == "52", what == "5522":
+	case what == "51", what == "52", what == "5522":
 		return yes
 	case what != "1337":
 		return no
@@ -339,12 +400,14 @@ func clipboard(value []byte, end bool) certainty {
 }
 
 // Undo returns what puts the terminal back to how programs find it; nothing, where
-// nothing has passed but text.
+// nothing has passed but text since it was called before.
 func (f *Filter) Undo() []byte {
 	if !f.used {
 		return nil
 	}
-	return append([]byte{esc, '\\'}, f.left.undo()...) // what was not completed ends
+	left := f.left
+	f.used, f.left = f.state != ground, settings{}
+	return append([]byte{esc, '\\'}, left.undo()...) // what was not completed ends
 }
 
 // Asked reports whether the terminal may still have to answer something, and how
@@ -365,6 +428,8 @@ type settings struct {
 	styled  bool
 	region  bool // only a part of the screen scrolls
 	cursor  bool // has another form
+	painted bool // colours are others
+	moved   bool // the cursor is anywhere, and perhaps with a style that was kept
 }
 
 // tracked are the modes that are put back: those that are off before a program
@@ -378,17 +443,19 @@ var (
 func (f *Filter) note(b byte) {
 	switch b {
 	case 'c':
-		f.left = settings{}
+		f.left = settings{painted: f.left.painted} // not everywhere
 	case '=':
 		f.left.keypad = true
 	case '>':
 		f.left.keypad = false
 	case '(', ')', '*', '+', 'n', 'o':
 		f.left.letters = true
+	case '8', 'M':
+		f.left.moved = true
 	case 'Z':
 		f.names++
 		f.asked = true
-	case 'P', 'X', '^', '_':
+	case 'X', '^', '_':
 		f.asked = true
 	}
 }
@@ -401,21 +468,23 @@ func (f *Filter) noteControl(value []byte) {
 	if len(body) > 0 && body[0] >= '<' && body[0] <= '?' {
 		private, body = body[0], body[1:]
 	}
+	f.left.moved = f.left.moved || private == 0 && strings.ContainsRune("AFHdfu}", rune(final)) || final == 'q' && bytes.HasSuffix(body, []byte("#"))
 	switch {
 	case final == 'c':
 		if private == 0 {
 			f.names++
 		}
 		f.asked = true
-	case (final == 'h' || final == 'l') && private == '?':
+	case (final == 'h' || final == 'l' || final == 'r') && private == '?':
 		f.asked = true // mouse and focus tell of themselves
 		for _, mode := range numbers(body) {
-			switch {
+			switch { // r is what was kept, whatever that is
 			case slices.Contains(trackedOff, mode):
-				f.left.on = with(f.left.on, mode, final == 'h')
+				f.left.on = with(f.left.on, mode, final != 'l')
 			case slices.Contains(trackedOn, mode):
-				f.left.off = with(f.left.off, mode, final == 'l')
+				f.left.off = with(f.left.off, mode, final != 'h')
 			}
+			f.left.moved = f.left.moved || mode == 1048 || otherScreen(mode)
 		}
 	case (final == 'h' || final == 'l') && private == 0:
 		for _, mode := range numbers(body) {
@@ -427,7 +496,9 @@ func (f *Filter) noteControl(value []byte) {
 		f.left.styled = len(numeral(body)) > 0
 	case final == 'm' && private == '>':
 		n := numbers(body)
-		f.left.others = len(n) > 1 && n[1] != 0
+		if len(n) == 0 || n[0] == 4 {
+			f.left.others = len(n) > 1 && n[1] != 0
+		}
 	case final == 'r' && private == 0:
 		f.left.region = len(body) > 0
 	case final == 'q' && bytes.HasSuffix(body, []byte(" ")):
@@ -500,7 +571,9 @@ func (s settings) undo() []byte {
 	for _, n := range trackedOff {    // the other screen last
 		say(slices.Contains(s.on, n), "\x1b[?"+strconv.Itoa(n)+"l")
 	}
+	say(s.painted, "\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\\x1b]117\x1b\\\x1b]119\x1b\\\x1b]R\x1b\\")
 	say(s.keys > 0 && slices.ContainsFunc(s.on, otherScreen), "\x1b[<"+strconv.Itoa(s.keys)+"u") // each has its own
+	say(s.moved, "\x1b[m\x1b(B\x0f\x1b[J")                                                       // what stands below would stand beside what others print
 	return out
 }
 

@@ -313,7 +313,7 @@ func TestLeftSet(t *testing.T) {
 	s.until("\x1b[c")
 	s.types("\x1b[?62;1;4c")
 	code, screen := s.end()
-	if want := "\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1003h\x1b\\\x1b[31mred" + "\x1b\\\x1b[m\x1b[?25h\x1b[?1003l\x1b[?2004l\x1b[?1049l\x1b[c"; code != 137 || screen != want {
+	if want := "\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1003h\x1b\\\x1b[31mred" + "\x1b\\\x1b[m\x1b[?25h\x1b[?1003l\x1b[?2004l\x1b[?1049l\x1b[m\x1b(B\x0f\x1b[J\x1b[c"; code != 137 || screen != want {
 		t.Errorf("exit code %d, %q; want %q", code, screen, want)
 	}
 }
@@ -331,6 +331,23 @@ func TestLateAnswers(t *testing.T) {
 	s.until("2\r\n")
 	s.types("exit\n")
 	if _, screen := s.end(); strings.Contains(screen, "rgb") || strings.Contains(screen, "evil") || !strings.Contains(screen, "ready> echo $((1+1))\n") {
+		t.Errorf("the shell was typed at: %q", screen)
+	}
+	// Nor when it has stopped itself.
+	s = shell(t)
+	s.types("$golem 'printf \"\\033[?1003h\\033[6n\"; kill -STOP $$; echo went on'\n")
+	s.until("\x1b[?1003h\x1b[6n")
+	s.until("\x1b[?1003l")
+	s.until("\x1b[c")
+	s.types("\x1b[1;1Recho evil\r\x1b[?62c")
+	s.until("ready> ")
+	s.types("fg\n")
+	s.until("went on\r\n")
+	s.until("\x1b[c")
+	s.types("\x1b[?62c")
+	s.until("ready> ")
+	s.types("exit\n")
+	if _, screen := s.end(); strings.Contains(screen, "evil") || strings.Contains(screen, "1R") {
 		t.Errorf("the shell was typed at: %q", screen)
 	}
 	// One that never answers is not waited for.

@@ -366,7 +366,7 @@ func (r *relay) copy(ended *os.File) {
 // returns when golem goes on. It does at once where no shell would continue it.
 func (l *Line) Suspend() {
 	l.halt()
-	l.give()
+	l.leave()
 	on := make(chan os.Signal, 1)
 	signal.Notify(on, unix.SIGCONT)
 	stop := unix.SIGTSTP
@@ -394,13 +394,7 @@ func (l *Line) Close() error {
 	default:
 	}
 	l.halt()
-	for _, r := range l.relays {
-		write(r.to, r.filter.Undo(), nil)
-	}
-	if l.keys != nil && l.take() {
-		l.drain()
-	}
-	l.give()
+	l.leave()
 	for _, f := range l.own {
 		f.Close()
 	}
@@ -408,6 +402,18 @@ func (l *Line) Close() error {
 	close(l.done)
 	l.hears.Wait()
 	return nil
+}
+
+// leave makes the terminal what others expect: nothing is set that the program has set,
+// and nothing that it has asked for is answered to them.
+func (l *Line) leave() {
+	for _, r := range l.relays {
+		write(r.to, r.filter.Undo(), nil)
+	}
+	if l.keys != nil && l.take() {
+		l.drain()
+	}
+	l.give()
 }
 
 // drain throws away what was typed and not read. Where the program may have asked the
@@ -429,6 +435,7 @@ func (l *Line) drain() {
 			}
 			l.answers.read(piece[:n])
 		}
+		l.answers.names = names // without the one for this
 	}
 	flushInput(l.in)
 }
