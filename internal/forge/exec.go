@@ -137,6 +137,15 @@ func (p *Program) Unused(s *Session, profile Profile) bool {
 	if err != nil || len(list) > 0 || unfit != "" {
 		return false
 	}
+	k, err := p.Kept(s)
+	if err != nil {
+		return false
+	}
+	others := k.Others() // the folder may have become another one meanwhile
+	k.Close()
+	if len(others) > 0 {
+		return false
+	}
 	home := filepath.Join(s.dir, homeName)
 	alone := true
 	filepath.WalkDir(home, func(name string, d os.DirEntry, err error) error {

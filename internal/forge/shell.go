@@ -178,7 +178,12 @@ func makeWritable(files *sandbox.Sandbox) error {
 		if m.Access < sandbox.ReadWrite {
 			continue
 		}
-		if err := m.Backend.Mkdir("."); err != nil && !errors.Is(err, fs.ErrExist) {
+		err := m.Backend.Mkdir(".")
+		var known *sandbox.Error
+		if errors.As(err, &known) && known.Hint != "" { // such as that another golem has it
+			return err
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return &sandbox.Error{Op: "make", Path: m.Target, Code: sandbox.CodeOf(err), Hint: "the folder is missing, and cannot be made"}
 		}
 	}
