@@ -5,6 +5,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -18,13 +19,14 @@ type Model interface {
 
 // A Request is a conversation so far, and what the model may ask for.
 type Request struct {
-	System    string
-	Messages  []Message
-	Tools     []Tool
-	MaxTokens int64 // of the answer; 0 is what the model's vendor thinks best
+	Worker    string    `json:"worker,omitempty"` // who asks; vendors are not told
+	System    string    `json:"system,omitempty"`
+	Messages  []Message `json:"messages"`
+	Tools     []Tool    `json:"tools,omitempty"`
+	MaxTokens int64     `json:"max_tokens,omitempty"` // of the answer; 0 is what the model's vendor thinks best
 	// Schema, where set, is what the answer's text must fit. A vendor that cannot be told
 	// ignores it: the answer is checked anyway.
-	Schema json.RawMessage
+	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
 // A Role says whose message it is.
@@ -59,7 +61,7 @@ type Thinking struct {
 
 // A Call asks for a tool. Its arguments are what the model wrote, which may be no JSON.
 type Call struct {
-	ID   string `json:"id"`
+	ID   string `json:"id"` // unlike any other in the conversation
 	Tool string `json:"tool"`
 	Args string `json:"args"`
 }
@@ -80,9 +82,9 @@ type File struct {
 
 // A Tool is one that the model may ask for.
 type Tool struct {
-	Name        string
-	Description string
-	Schema      json.RawMessage // of its arguments
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"` // of its arguments, an object's
 }
 
 // A Piece is some more of an answer, as it comes.
@@ -91,7 +93,8 @@ type Piece struct {
 	Thinking string
 }
 
-// An Answer is what a model said.
+// An Answer is what a model said, whole. It may be empty: some models have nothing to
+// add to the results of tools.
 type Answer struct {
 	Parts []Part `json:"parts"`
 	Stop  Stop   `json:"stop"`
@@ -110,6 +113,30 @@ const (
 	Refused Stop = "refused" // the model or its vendor would not
 )
 
+// Calls returns the calls to run: none unless the answer waits for tools. Those of an
+// answer that had no more room stay among its parts, and may lack their end even where
+// they look whole.
+func (a Answer) Calls() []Call {
+	var calls []Call
+	if a.Stop == Calls {
+		for _, p := range a.Parts {
+			if p.Call != nil {
+				calls = append(calls, *p.Call)
+			}
+		}
+	}
+	return calls
+}
+
+// Text returns the text of the answer.
+func (a Answer) Text() string {
+	var text strings.Builder
+	for _, p := range a.Parts {
+		text.WriteString(p.Text)
+	}
+	return text.String()
+}
+
 // Usage counts tokens. Those read from a cache are not among Input.
 type Usage struct {
 	Input      int64 `json:"input"`
@@ -125,11 +152,11 @@ func (u Usage) Add(v Usage) Usage {
 
 // An Error is why there is no answer.
 type Error struct {
-	Class Class
-	Model string        // as it was asked for
-	What  string        // in a person's words; no key is in it
-	Hint  string        // what to do
-	After time.Duration // when to try again, 0 if nobody said
+	Class Class         `json:"class"`
+	Model string        `json:"model"`           // as it was asked for
+	What  string        `json:"what"`            // in a person's words, on one line; no key is in it
+	Hint  string        `json:"hint,omitempty"`  // what to do
+	After time.Duration `json:"after,omitempty"` // when to try again, 0 if nobody said
 }
 
 // A Class says what kind of error it is.
