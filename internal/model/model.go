@@ -64,6 +64,8 @@ type Call struct {
 	ID   string `json:"id"` // unlike any other in the conversation
 	Tool string `json:"tool"`
 	Args string `json:"args"`
+	// Proof is the vendor's own, and wanted back.
+	Proof json.RawMessage `json:"proof,omitempty"`
 }
 
 // A Result is what came of a call.
