@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -120,13 +119,13 @@ func (m *Model) file(f model.File) (sdk.ContentBlockParamUnion, error) {
 		Hint: "it takes text, PDF, and images as PNG, JPEG, GIF and WebP"}
 }
 
-// plain are the ids that the API takes.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
 // wireID returns an id that the API takes, always the same for the same id. Those of a
 // conversation that another vendor began may be others.
 func wireID(id string) string {
-	if plain.MatchString(id) {
+	odd := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	}
+	if id != "" && len(id) <= 64 && !strings.ContainsFunc(id, odd) {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/golem-forge/golem/internal/model"
 )
@@ -39,7 +40,7 @@ var table = []price{
 }
 
 // dated is what vendors put behind a name for one state of a model.
-var dated = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
+var dated = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$`) })
 
 // Cost returns what tokens cost in dollars, and whether that is known. The name is as it
 // was asked for: vendor:name. What runs here costs nothing.
@@ -49,7 +50,7 @@ func Cost(name string, u model.Usage) (dollars float64, known bool) {
 	case "ollama", "scripted", "replay":
 		return 0, true
 	}
-	name = dated.ReplaceAllString(name, "")
+	name = dated().ReplaceAllString(name, "")
 	i := slices.IndexFunc(table, func(p price) bool { return p.name == name })
 	if i < 0 {
 		return 0, false

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/model"
@@ -175,7 +176,9 @@ func (r *reader) call(n conf.Node) *model.Call {
 }
 
 // number is what JSON takes for a number.
-var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+var number = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+})
 
 // value returns a value as JSON, its keys in their order. Numbers, true, false and
 // nothing at all are themselves where they are not quoted; all else is text.
@@ -189,7 +192,7 @@ func value(n conf.Node) []byte {
 	}
 	switch n.Kind {
 	case conf.Scalar:
-		if !n.Quoted && (n.Text == "true" || n.Text == "false" || number.MatchString(n.Text)) {
+		if !n.Quoted && (n.Text == "true" || n.Text == "false" || number().MatchString(n.Text)) {
 			return []byte(n.Text)
 		}
 		return text(n.Text)

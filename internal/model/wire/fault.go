@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -141,7 +142,9 @@ func (c *Client) refused(r *http.Response) error {
 }
 
 // full are the words by which servers say that a conversation does not fit.
-var full = regexp.MustCompile(`(?i)context_length|prompt is too long|context (length|window|size)|too many (input )?tokens|maximum.{0,40}tokens|token count.{0,40}exceeds|request_too_large`)
+var full = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)context_length|prompt is too long|context (length|window|size)|too many (input )?tokens|maximum.{0,40}tokens|token count.{0,40}exceeds|request_too_large`)
+})
 
 // class returns the error for a status and what was said with it.
 func (c *Client) class(status int, said complaint) *model.Error {
@@ -163,7 +166,7 @@ func (c *Client) class(status int, said complaint) *model.Error {
 		return c.fail(model.Denied, what, "the key from "+c.KeyFrom+" may not do this at "+c.Base.Host)
 	case status == http.StatusNotFound:
 		return c.fail(model.Unknown, what, "look at the name of the model, and at the address "+c.address())
-	case status == http.StatusRequestEntityTooLarge, status == http.StatusBadRequest && full.MatchString(all):
+	case status == http.StatusRequestEntityTooLarge, status == http.StatusBadRequest && full().MatchString(all):
 		return c.fail(model.TooLong, what, "hand over less, or begin a new conversation")
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable, status == 529:
 		return c.fail(model.Overloaded, what, "try again later")
@@ -191,12 +194,12 @@ func after(h http.Header) time.Duration {
 }
 
 // keys are words that look like one.
-var keys = regexp.MustCompile(`\b(sk-|AIza)[\w*-]{4,}`)
+var keys = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(sk-|AIza)[\w*-]{4,}`) })
 
 // clean returns a text for one line of an error, without keys.
 func (c *Client) clean(text string) string {
 	if c.Key != "" {
 		text = strings.ReplaceAll(text, c.Key, "[key]")
 	}
-	return visible.Line(keys.ReplaceAllString(text, "[key]"), 500)
+	return visible.Line(keys().ReplaceAllString(text, "[key]"), 500)
 }
