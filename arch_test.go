@@ -48,7 +48,7 @@ var layers = []struct {
 	{"internal/landing", 4, "what of a transaction lands, and how it is told"},
 	{"internal/approval", 4, "answers for the user: modes, requests that wait, remembered rules"},
 	{"internal/model", 4, "one interface to a language model"},
-	{"internal/model/*", 4, "one folder per vendor"},
+	{"internal/model/*", 4, "one folder per vendor; wire below them, models above"},
 	{"internal/toolset/*", 5, "the tools that ship, one folder per set"},
 	{"internal/run", 6, "the loop, delegation, budgets, sessions"},
 	{"internal/forge", 7, "puts one project together"},
@@ -63,6 +63,8 @@ var sideways = []struct{ from, to, why string }{
 	{"internal/state/statetest", "internal/state", "a suite knows what it tests"},
 	{"internal/command", "internal/policy", "rules are policy's; what they match is known here"},
 	{"internal/model/*", "internal/model", "a vendor implements the one interface"},
+	{"internal/model/*", "internal/model/wire", "what vendors have in common, the keeping of keys above all, is there once"},
+	{"internal/model/models", "internal/model/*", "the one that finds a vendor by its name knows all of them"},
 }
 
 // public packages are imported by others: every exported name is documented.

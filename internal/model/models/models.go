@@ -1,0 +1,252 @@
+// Package models finds the model that a name stands for: vendor:name. It decides which
+// key is sent, and where: a key goes to the host it belongs to, or to one that the user
+// named; a project's file cannot send one elsewhere unless it also says which.
+package models
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/model/anthropic"
+	"github.com/golem-forge/golem/internal/model/openai"
+	"github.com/golem-forge/golem/internal/model/replay"
+	"github.com/golem-forge/golem/internal/model/scripted"
+	"github.com/golem-forge/golem/internal/model/wire"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Options say what to open, and hand in the world.
+type Options struct {
+	Spec string // vendor:name, scripted:FILE or replay:FILE
+
+	// Base is the address of the server, "" for the vendor's own; KeyName is the
+	// environment variable with the key for it, "" for the vendor's own. ByProject says
+	// that a file of the project set them; otherwise the user did.
+	Base      string
+	KeyName   string
+	ByProject bool
+
+	Env     func(name string) (string, bool)
+	Keyring func(service, user string) (string, error) // nil for none; service is golem, user the vendor
+	Read    func(file string) ([]byte, error)          // of scripted and replay
+
+	Proxy       func(*http.Request) (*url.URL, error) // nil for none
+	First, Idle time.Duration                         // see wire.Server; 0 for the defaults
+}
+
+// A vendor is a name before the colon.
+type vendor struct {
+	name    string
+	base    string   // its own server
+	baseVar string   // the user's variable for another
+	keys    []string // the user's variables for its key
+	able    openai.Able
+}
+
+const (
+	scriptedName = "scripted"
+	replayName   = "replay"
+	ollamaName   = "ollama"
+	claudeName   = "anthropic"
+)
+
+var vendors = []vendor{
+	{name: claudeName, base: "https://api.anthropic.com/", baseVar: "ANTHROPIC_BASE_URL", keys: []string{"ANTHROPIC_API_KEY"}},
+	{name: "openai", base: "https://api.openai.com/v1/", baseVar: "OPENAI_BASE_URL", keys: []string{"OPENAI_API_KEY"},
+		able: openai.Able{PDF: true, Schema: true, NewMax: true}},
+	{name: "openrouter", base: "https://openrouter.ai/api/v1/", baseVar: "OPENROUTER_BASE_URL", keys: []string{"OPENROUTER_API_KEY"}, able: openai.Able{PDF: true}},
+	{name: "gemini", base: "https://generativelanguage.googleapis.com/v1beta/openai/", baseVar: "GEMINI_BASE_URL", keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}},
+	{name: ollamaName, base: "http://localhost:11434/v1/", baseVar: "OLLAMA_HOST"},
+}
+
+// Names returns the vendors there are.
+func Names() []string {
+	names := []string{scriptedName, replayName}
+	for _, v := range vendors {
+		names = append(names, v.name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Open returns the model. Nothing is sent yet.
+func Open(o Options) (model.Model, error) {
+	before, name, _ := strings.Cut(o.Spec, ":")
+	fail := func(what, hint string) (model.Model, error) {
+		return nil, &model.Error{Class: model.Bad, Model: visible.Name(o.Spec), What: what, Hint: hint}
+	}
+	if name == "" {
+		return fail("not vendor:name", "such as anthropic:claude-sonnet-4-5, ollama:qwen3 or scripted:demo.yaml")
+	}
+	if before == scriptedName || before == replayName {
+		data, err := o.Read(name)
+		if err != nil {
+			return fail("the file cannot be read: "+visible.Line(err.Error(), 200), "name a file that is there")
+		}
+		if before == scriptedName {
+			return opened(scripted.New(name, data))
+		}
+		return opened(replay.New(name, data))
+	}
+	i := slices.IndexFunc(vendors, func(v vendor) bool { return v.name == before })
+	if i < 0 {
+		hint := "vendors are " + strings.Join(Names(), ", ")
+		if near := sandbox.Nearest(before, Names()); len(near) > 0 {
+			hint = "did you mean " + near[0] + "? " + hint
+		}
+		return fail("there is no vendor "+visible.Name(before), hint)
+	}
+	v := vendors[i]
+	s, err := v.server(o)
+	if err != nil {
+		return nil, err
+	}
+	if v.name == claudeName {
+		s.Header = anthropic.Header
+		return anthropic.New(name, s), nil
+	}
+	s.Header, s.Scheme = openai.Header, openai.Scheme
+	able := v.able
+	able.NewMax = able.NewMax && s.Base.String() == v.base
+	return openai.New(name, able, s), nil
+}
+
+// opened returns a model as the interface, and a nil where there is none.
+func opened[M model.Model](m M, err error) (model.Model, error) {
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// server returns where the vendor's model answers, and the key for it.
+func (v vendor) server(o Options) (wire.Server, error) {
+	s := wire.Server{Model: o.Spec, Proxy: o.Proxy, First: o.First, Idle: o.Idle}
+	fail := func(class model.Class, what, hint string) (wire.Server, error) {
+		return s, &model.Error{Class: class, Model: visible.Name(o.Spec), What: what, Hint: hint}
+	}
+	text, byProject, from := o.Base, o.ByProject, "base_url"
+	if env, ok := o.Env(v.baseVar); ok && env != "" && (text == "" || byProject) {
+		text, byProject, from = env, false, v.baseVar
+		if v.name == ollamaName {
+			text = ollamaHost(env)
+		}
+	}
+	own, _ := url.Parse(v.base) // from the table
+	s.Base = own
+	if text != "" {
+		base, why := address(text)
+		if why != "" {
+			return fail(model.Bad, from+" is no address of a server: "+why, "write https://host/path, or http://localhost:port/path")
+		}
+		s.Base = base
+	}
+	elsewhere := s.Base.Scheme != own.Scheme || s.Base.Host != own.Host
+
+	names := v.keys
+	if o.KeyName != "" && (!o.ByProject || byProject) {
+		names = []string{o.KeyName}
+	} else if elsewhere && byProject {
+		names = nil // a file cannot send the user's key elsewhere without saying so
+	}
+	s.KeyFrom = strings.Join(names, " or ")
+	s.Key = v.key(o, names, &s.KeyFrom)
+	switch {
+	case strings.ContainsFunc(s.Key, func(r rune) bool { return r <= ' ' || r > '~' }):
+		s.Key = ""
+		return fail(model.Denied, "the key from "+s.KeyFrom+" has a character that no key has", "set it again, without spaces and line breaks")
+	case s.Key == "" && o.KeyName != "" && len(names) > 0:
+		return fail(model.Denied, "no key in "+s.KeyFrom, "set "+s.KeyFrom+" to the key for "+s.Base.Host)
+	case s.Key == "" && len(names) > 0 && !elsewhere:
+		return fail(model.Denied, "no key in "+s.KeyFrom, fmt.Sprintf("set it to the key for %s, or keep one in the keyring (service %s, user %s)", s.Base.Host, service, v.name))
+	case s.Key != "" && s.Base.Scheme != "https" && !loopback(s.Base.Hostname()):
+		s.Key = ""
+		return fail(model.Denied, "the key from "+s.KeyFrom+" would go to "+s.Base.Host+" in the open", "use https; without it a key goes to this machine only")
+	case s.KeyFrom == "":
+		s.KeyFrom = "a variable for the key, named beside base_url"
+	}
+	return s, nil
+}
+
+// service is the name under which keys are in the keyring.
+const service = "golem"
+
+// key returns the key in the first variable that is set, or in the keyring, and says
+// where it was.
+func (v vendor) key(o Options, names []string, from *string) string {
+	for _, name := range names {
+		if key, ok := o.Env(name); ok && strings.TrimSpace(key) != "" {
+			*from = name
+			return strings.TrimSpace(key)
+		}
+	}
+	if o.Keyring != nil && len(names) > 0 && o.KeyName == "" {
+		if key, err := o.Keyring(service, v.name); err == nil && strings.TrimSpace(key) != "" {
+			*from = "the keyring"
+			return strings.TrimSpace(key)
+		}
+	}
+	return ""
+}
+
+// address reads the address of a server, and says why it is none. What is wrong may be a
+// secret, and is not told.
+func address(text string) (u *url.URL, why string) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, "it cannot be read"
+	case u.Scheme != "https" && u.Scheme != "http":
+		return nil, "it does not begin with https:// or http://"
+	case u.Hostname() == "":
+		return nil, "it names no host"
+	case u.User != nil:
+		return nil, "it has a name or a password in it"
+	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+		return nil, "it has more than a path"
+	}
+	u.Host = strings.ToLower(u.Host)
+	if !strings.HasSuffix(u.Path, "/") {
+		u = u.JoinPath("/")
+	}
+	return u, ""
+}
+
+// loopback reports whether a host is this machine.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// ollamaHost returns the address for OLLAMA_HOST, which may lack a scheme, a host or a
+// port, and may be the one that a server listens on.
+func ollamaHost(text string) string {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		scheme, rest = "http", text
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = strings.Trim(host, "[]"), "11434"
+		if ok && scheme == "https" {
+			port = "443"
+		} else if ok {
+			port = "80"
+		}
+	}
+	if name == "" || name == "0.0.0.0" || name == "::" {
+		name = "localhost"
+	}
+	if path = strings.Trim(path, "/"); path == "" {
+		path = "v1"
+	}
+	return scheme + "://" + net.JoinHostPort(name, port) + "/" + path + "/"
+}

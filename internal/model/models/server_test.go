@@ -1,0 +1,224 @@
+package models_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/model/models"
+)
+
+// secret is the key in every test. It must be in no error.
+const secret = "sk-very-secret-0123456789"
+
+// A said is an answer as a test writes it; a dialect puts it on the wire.
+type said struct {
+	thinking, text []string
+	calls          []called
+	stop           string // as the dialect calls it
+}
+
+type called struct {
+	id, tool string
+	args     []string
+}
+
+// A dialect is how a vendor speaks on the wire.
+type dialect struct {
+	vendor, path, header string
+	stops                map[model.Stop]string
+	events               func(said) []string // each with the empty line behind it
+	failure              string              // an event in the middle of a stream, overloaded
+	full                 string              // the body for a conversation that does not fit
+}
+
+var dialects = []dialect{
+	{
+		vendor: "anthropic", path: "/v1/messages", header: "X-Api-Key",
+		stops:   map[model.Stop]string{model.Done: "end_turn", model.Calls: "tool_use", model.Length: "max_tokens", model.Refused: "refusal"},
+		events:  anthropicEvents,
+		failure: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
+		full:    `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 201000 tokens > 200000 maximum"}}`,
+	},
+	{
+		vendor: "openai", path: "/chat/completions", header: "Authorization",
+		stops:   map[model.Stop]string{model.Done: "stop", model.Calls: "tool_calls", model.Length: "length", model.Refused: "content_filter"},
+		events:  openaiEvents,
+		failure: "data: {\"error\":{\"message\":\"Overloaded\",\"type\":\"server_error\",\"code\":503}}\n\n",
+		full:    `{"error":{"message":"This model's maximum context length is 128000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`,
+	},
+}
+
+func anthropicEvents(s said) (events []string) {
+	event := func(name string, data map[string]any) {
+		data["type"] = name
+		text, _ := json.Marshal(data)
+		events = append(events, "event: "+name+"\ndata: "+string(text)+"\n\n")
+	}
+	index := -1
+	block := func(start map[string]any, deltas ...map[string]any) {
+		index++
+		event("content_block_start", map[string]any{"index": index, "content_block": start})
+		for _, d := range deltas {
+			event("content_block_delta", map[string]any{"index": index, "delta": d})
+		}
+		event("content_block_stop", map[string]any{"index": index})
+	}
+	event("message_start", map[string]any{"message": map[string]any{"id": "msg_1", "type": "message", "role": "assistant", "model": "the-model-1", "content": []any{},
+		"usage": map[string]any{"input_tokens": 10, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 2, "output_tokens": 1}}})
+	events = append(events, "event: ping\ndata: {\"type\": \"ping\"}\n\n")
+	if s.thinking != nil {
+		var deltas []map[string]any
+		for _, t := range s.thinking {
+			deltas = append(deltas, map[string]any{"type": "thinking_delta", "thinking": t})
+		}
+		deltas = append(deltas, map[string]any{"type": "signature_delta", "signature": "EqQBCg"})
+		block(map[string]any{"type": "thinking", "thinking": "", "signature": ""}, deltas...)
+	}
+	if s.text != nil {
+		var deltas []map[string]any
+		for _, t := range s.text {
+			deltas = append(deltas, map[string]any{"type": "text_delta", "text": t})
+		}
+		block(map[string]any{"type": "text", "text": ""}, deltas...)
+	}
+	for _, c := range s.calls {
+		var deltas []map[string]any
+		for _, a := range c.args {
+			deltas = append(deltas, map[string]any{"type": "input_json_delta", "partial_json": a})
+		}
+		block(map[string]any{"type": "tool_use", "id": c.id, "name": c.tool, "input": map[string]any{}}, deltas...)
+	}
+	event("message_delta", map[string]any{"delta": map[string]any{"stop_reason": s.stop, "stop_sequence": nil}, "usage": map[string]any{"output_tokens": 7}})
+	event("message_stop", map[string]any{})
+	return events
+}
+
+func openaiEvents(s said) (events []string) {
+	chunk := func(delta map[string]any, finish any) {
+		text, _ := json.Marshal(map[string]any{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "the-model-1", "usage": nil,
+			"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": nil}}})
+		events = append(events, "data: "+string(text)+"\n\n")
+	}
+	chunk(map[string]any{"role": "assistant", "content": ""}, nil)
+	for _, t := range s.thinking {
+		chunk(map[string]any{"reasoning_content": t}, nil)
+	}
+	for _, t := range s.text {
+		chunk(map[string]any{"content": t}, nil)
+	}
+	for i, c := range s.calls {
+		chunk(map[string]any{"tool_calls": []any{map[string]any{"index": i, "id": c.id, "type": "function", "function": map[string]any{"name": c.tool, "arguments": ""}}}}, nil)
+		for _, a := range c.args {
+			chunk(map[string]any{"tool_calls": []any{map[string]any{"index": i, "function": map[string]any{"arguments": a}}}}, nil)
+		}
+	}
+	chunk(map[string]any{}, s.stop)
+	return append(events,
+		"data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"model\":\"the-model-1\",\"choices\":[],\"usage\":{\"prompt_tokens\":40,\"completion_tokens\":7,\"total_tokens\":47,\"prompt_tokens_details\":{\"cached_tokens\":30}}}\n\n",
+		"data: [DONE]\n\n")
+}
+
+// A server plays a vendor on the loopback interface, and keeps what it was sent.
+type server struct {
+	*httptest.Server
+	mu      sync.Mutex
+	headers []http.Header
+	bodies  []string
+}
+
+// play returns a server that answers by handle.
+func play(t *testing.T, handle http.HandlerFunc) *server {
+	t.Helper()
+	s := &server{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		s.mu.Lock()
+		s.headers, s.bodies = append(s.headers, r.Header.Clone()), append(s.bodies, r.URL.Path+"\n"+string(body))
+		s.mu.Unlock()
+		handle(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// stream answers with events, each sent at once.
+func stream(events ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		for _, e := range events {
+			fmt.Fprint(w, e)
+			w.(http.Flusher).Flush()
+		}
+	}
+}
+
+// answer answers with one body.
+func answer(status int, media, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", media)
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}
+}
+
+// open returns a vendor's model at an address that the user gave.
+func open(t *testing.T, d dialect, base string, change ...func(*models.Options)) model.Model {
+	t.Helper()
+	o := models.Options{Spec: d.vendor + ":the-model", Base: base, First: 5 * time.Second, Idle: 5 * time.Second,
+		Env: env("ANTHROPIC_API_KEY", secret, "OPENAI_API_KEY", secret)}
+	for _, c := range change {
+		c(&o)
+	}
+	m, err := models.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// env returns an environment of names and values.
+func env(pairs ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1], true
+			}
+		}
+		return "", false
+	}
+}
+
+// mustFail checks the class of an error, words in it, and that no key is.
+func mustFail(t *testing.T, err error, class model.Class, words ...string) {
+	t.Helper()
+	e, ok := err.(*model.Error)
+	if !ok || e.Class != class {
+		t.Errorf("got %v, want the class %s", err, class)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("got %v\nwhich lacks %q", err, w)
+		}
+	}
+	for _, text := range []string{err.Error(), fmt.Sprintf("%+v %#v", e, e), e.What, e.Hint} {
+		if strings.Contains(text, secret) || strings.Contains(text, secret[:8]) || strings.ContainsAny(text, "\n\x1b") {
+			t.Errorf("an error with a key, or of more than a line: %q", text)
+		}
+	}
+	if _, more := err.(interface{ Unwrap() error }); more {
+		t.Error("what an error wraps could hold a key")
+	}
+}
+
+// quiet returns a log for a server whose clients do not trust it.
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -1,0 +1,105 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/model/wire"
+)
+
+// gather returns the answer that a stream of bytes makes.
+func gather(data string) (model.Answer, error) {
+	m := New("m", Able{}, wire.Server{Model: "openai:m", Base: &url.URL{Scheme: "https", Host: "host", Path: "/"}})
+	response := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader([]byte(data)))}
+	return m.gather(context.Background(), model.Request{}, response, nil)
+}
+
+func chunk(delta, finish string) string {
+	return fmt.Sprintf("data: {\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", delta, finish)
+}
+
+// TestOtherServers: how servers other than OpenAI's do it.
+func TestOtherServers(t *testing.T) {
+	const done = "data: [DONE]\n\n"
+	for _, test := range []struct{ name, data, want string }{
+		{"all calls have one index", chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"{}"}}]}`, "null") +
+			chunk(`{"tool_calls":[{"index":0,"id":"b","function":{"name":"s","arguments":"{}"}}]}`, `"stop"`), "a r {}; b s {}; calls"},
+		{"no index, no ids, whole calls", chunk(`{"tool_calls":[{"function":{"name":"r","arguments":"{}"}},{"function":{"name":"r","arguments":"{\"a\":1}"}}]}`, `"tool_calls"`),
+			`call_1 r {}; call_2 r {"a":1}; calls`},
+		{"the name in every piece", chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"{\"a"}}]}`, "null") +
+			chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"\":1}"}}]}`, `"stop"`), `a r {"a":1}; calls`},
+		{"null arguments", chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":null}}]}`, `"stop"`), "a r ; calls"},
+		{"a proof", chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"{}"},"extra_content":{"google":{"thought_signature":"xyz"}}}]}`, `"stop"`),
+			`a r {} {"google":{"thought_signature":"xyz"}}; calls`},
+		{"a refusal", chunk(`{"refusal":"No."}`, "null") + chunk(`{}`, `"stop"`), "No.; refused"},
+		{"thinking", chunk(`{"reasoning":"Hm.","content":""}`, "null") + chunk(`{"content":"a"}`, `"stop"`), "(Hm.); a; done"},
+		{"a comment, CRLF", ": OPENROUTER PROCESSING\r\n\r\n" + strings.ReplaceAll(chunk(`{"content":"a"}`, `"stop"`), "\n", "\r\n"), "a; done"},
+		{"a reason nobody knows", chunk(`{"content":"a"}`, `"eos"`), "a; done"},
+		{"a second choice", "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"b\"},\"finish_reason\":\"stop\"}]}\n\n" + done, "broken"},
+		{"more after the end", chunk(`{}`, `"stop"`) + chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r"}}]}`, "null"), "bad"},
+		{"a second end", chunk(`{}`, `"stop"`) + chunk(`{}`, `"length"`), "bad"},
+		{"ended by an error", chunk(`{"content":"a"}`, `"error"`), "broken"},
+		{"no reason", chunk(`{"content":"a"}`, "null") + done, "broken"},
+	} {
+		a, err := gather(test.data)
+		got := short(a)
+		if e, ok := err.(*model.Error); ok {
+			got = string(e.Class)
+		}
+		if got != test.want {
+			t.Errorf("%s: got %s, %v, want %s", test.name, got, err, test.want)
+		}
+	}
+}
+
+func short(a model.Answer) string {
+	var list []string
+	for _, p := range a.Parts {
+		switch {
+		case p.Thinking != nil:
+			list = append(list, "("+p.Thinking.Text+")")
+		case p.Call != nil:
+			list = append(list, strings.TrimSuffix(fmt.Sprintf("%s %s %s %s", p.Call.ID, p.Call.Tool, p.Call.Args, p.Call.Proof), " "))
+		default:
+			list = append(list, p.Text)
+		}
+	}
+	return strings.Join(append(list, string(a.Stop)), "; ")
+}
+
+// FuzzStream: no stream of bytes makes a call whole that was not. Where one is cut off
+// anywhere, there are no calls to run, or the same.
+func FuzzStream(f *testing.F) {
+	call := chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"{\"a"}}]}`, "null")
+	for _, seed := range []string{
+		call + chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"\":1}"}}]}`, "null") + chunk(`{}`, `"tool_calls"`) + "data: [DONE]\n\n",
+		call + chunk(`{"tool_calls":[{"index":1,"id":"b","function":{"name":"s","arguments":"{}"}}]}`, `"stop"`),
+		call + chunk(`{}`, `"length"`), call, chunk(`{}`, `"stop"`), "data: {}\n\n", "data: []\n\n", "data: {\"choices\":[{}]}\n\n", "",
+	} {
+		f.Add(seed, uint(len(seed)/2))
+	}
+	f.Fuzz(func(t *testing.T, data string, cut uint) {
+		whole, err := gather(data)
+		if err != nil {
+			if _, ok := err.(*model.Error); !ok {
+				t.Fatalf("got %T: %v", err, err)
+			}
+			return
+		}
+		if len(whole.Calls()) > 0 && !strings.Contains(data, "finish_reason") && !strings.Contains(data, `\u`) {
+			t.Fatalf("%q: got %v without an end", data, whole)
+		}
+		part, err := gather(data[:min(cut, uint(len(data)))])
+		if err == nil && len(part.Calls()) > 0 && !reflect.DeepEqual(part.Calls(), whole.Calls()) {
+			t.Fatalf("%q cut at %d: got %v, and whole %v", data, cut, part.Calls(), whole.Calls())
+		}
+	})
+}

@@ -1,0 +1,92 @@
+// Package openai speaks to OpenAI's chat completions, and to the servers of others that
+// speak as it does.
+package openai
+
+import (
+	"context"
+	"net/http"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/model/wire"
+)
+
+// Header and Scheme are where the API takes its key.
+const (
+	Header = "Authorization"
+	Scheme = "Bearer "
+)
+
+// Able says what a server can do beyond what all of them can.
+type Able struct {
+	PDF    bool // takes PDF files
+	Schema bool // takes a schema for its answer beside tools
+	NewMax bool // takes the limit of an answer by its new name, max_completion_tokens, alone
+}
+
+// A Model is one that such a server has.
+type Model struct {
+	name   string
+	able   Able
+	client *wire.Client
+	api    sdk.Client
+}
+
+// New returns the model of that name at a server. The library is made without its own
+// defaults: it reads no environment, knows no key and makes no request twice.
+func New(name string, able Able, s wire.Server) *Model {
+	c := wire.NewClient(s)
+	return &Model{name: name, able: able, client: c, api: sdk.Client{Options: []option.RequestOption{
+		option.WithBaseURL(s.Base.String()), option.WithHTTPClient(c), option.WithMaxRetries(0),
+	}}}
+}
+
+// Answer implements [model.Model].
+func (m *Model) Answer(ctx context.Context, r model.Request, tell func(model.Piece)) (model.Answer, error) {
+	params, err := m.params(r)
+	if err != nil {
+		return model.Answer{}, err
+	}
+	var response *http.Response
+	if err := m.api.Post(ctx, "chat/completions", params, &response, option.WithJSONSet("stream", true)); err != nil {
+		return model.Answer{}, m.client.Fault(ctx, err)
+	}
+	return m.gather(ctx, r, response, tell)
+}
+
+// gather reads a stream to its end.
+func (m *Model) gather(ctx context.Context, r model.Request, response *http.Response, tell func(model.Piece)) (model.Answer, error) {
+	stream := ssestream.NewStream[sdk.ChatCompletionChunk](events{ssestream.NewDecoder(response)}, nil)
+	defer stream.Close()
+	g := gathering{tell: tell}
+	for stream.Next() {
+		if wrong := g.take(stream.Current()); wrong != "" {
+			return model.Answer{}, m.client.Bad("%s", wrong)
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return model.Answer{}, m.client.Fault(ctx, err)
+	}
+	if g.finish == "" || g.finish == "error" {
+		return model.Answer{}, m.client.CutOff()
+	}
+	answer := g.answer()
+	model.Distinct(r.Messages, answer.Parts)
+	return answer, nil
+}
+
+// events leaves out those without data, which servers make of comments to keep a
+// connection alive, and over which the library stumbles.
+type events struct{ ssestream.Decoder }
+
+func (e events) Next() bool {
+	for e.Decoder.Next() {
+		if len(e.Event().Data) > 0 {
+			return true
+		}
+	}
+	return false
+}

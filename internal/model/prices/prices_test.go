@@ -1,0 +1,40 @@
+package prices
+
+import (
+	"math"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/model"
+)
+
+func TestCost(t *testing.T) {
+	million := model.Usage{Input: 1e6, Output: 1e6, CacheRead: 1e6, CacheWrite: 1e6}
+	for _, test := range []struct {
+		name  string
+		want  float64
+		known bool
+	}{
+		{"anthropic:claude-sonnet-4-5", 22.05, true},
+		{"anthropic:claude-sonnet-4-5-20250929", 22.05, true},
+		{"openai:gpt-5-mini-2025-08-07", 2.275, true},
+		{"openai:gpt-5-mini-turbo", 0, false},
+		{"openrouter:anthropic/claude-sonnet-4-5", 0, false},
+		{"claude-sonnet-4-5", 0, false},
+		{"ollama:qwen3", 0, true}, {"scripted:a.yaml", 0, true}, {"replay:a", 0, true},
+	} {
+		if got, known := Cost(test.name, million); known != test.known || math.Abs(got-test.want) > 1e-9 {
+			t.Errorf("%s: got %v, %v, want %v, %v", test.name, got, known, test.want, test.known)
+		}
+	}
+}
+
+// TestTable: what is read from a cache is never dearer than what is not.
+func TestTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range table {
+		if seen[p.name] || p.input <= 0 || p.output < p.input || p.cached >= p.input || p.written != 0 && p.written < p.input {
+			t.Errorf("%+v", p)
+		}
+		seen[p.name] = true
+	}
+}

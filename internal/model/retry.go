@@ -1,0 +1,83 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A Retry says how often and how patiently a request is made again.
+type Retry struct {
+	Tries int           // in all; 0 is 5
+	First time.Duration // before the second try, doubled for each further one; 0 is 1 second
+	Most  time.Duration // of all waits together; 0 is 2 minutes
+	// Sleep waits, and returns early with an error when the context ends. Nil is the
+	// system's clock.
+	Sleep func(context.Context, time.Duration) error
+	// Jitter returns a number from 0 to 1 that makes waits unequal. Nil is 1: the whole wait.
+	Jitter func() float64
+	// Tell is called before each wait. What was told of the answer until then is void.
+	Tell func(e *Error, tried int, wait time.Duration)
+}
+
+// Retrying returns a model that makes a request again where its error may pass. It waits
+// as long as the server asks for, and gives up at once where that is too long.
+func Retrying(m Model, r Retry) Model {
+	if r.Tries == 0 {
+		r.Tries = 5
+	}
+	if r.First == 0 {
+		r.First = time.Second
+	}
+	if r.Most == 0 {
+		r.Most = 2 * time.Minute
+	}
+	if r.Sleep == nil {
+		r.Sleep = sleep
+	}
+	if r.Jitter == nil {
+		r.Jitter = func() float64 { return 1 }
+	}
+	return &retrying{m, r}
+}
+
+type retrying struct {
+	model Model
+	retry Retry
+}
+
+func (r *retrying) Answer(ctx context.Context, request Request, tell func(Piece)) (Answer, error) {
+	left := r.retry.Most
+	for tried := 1; ; tried++ {
+		answer, err := r.model.Answer(ctx, request, tell)
+		var e *Error
+		if err == nil || !errors.As(err, &e) || !e.Passing() || tried >= r.retry.Tries {
+			return answer, err
+		}
+		// Half of the wait is sure, the other half is jitter.
+		wait := r.retry.First << min(tried-1, 20)
+		wait = wait/2 + time.Duration(float64(wait/2)*r.retry.Jitter())
+		wait = max(wait, e.After)
+		if wait > left {
+			return answer, err
+		}
+		left -= wait
+		if r.retry.Tell != nil {
+			r.retry.Tell(e, tried, wait)
+		}
+		if err := r.retry.Sleep(ctx, wait); err != nil {
+			return Answer{}, err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

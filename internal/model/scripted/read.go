@@ -1,0 +1,219 @@
+package scripted
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/model"
+)
+
+// maxTimes is how often one turn can be played in a row.
+const maxTimes = 10_000
+
+var (
+	stops    = []string{string(model.Done), string(model.Calls), string(model.Length), string(model.Refused)}
+	failures = []string{string(model.Overloaded), string(model.Broken), string(model.TimedOut), string(model.Denied), string(model.Unknown), string(model.TooLong), string(model.Bad)}
+)
+
+// keys are those of a turn.
+var keys = []conf.Key{
+	{Name: "expect", Type: conf.Text, Doc: "A regular expression that matches what the model is told last: the results of its calls, or the input."},
+	{Name: "thinking", Type: conf.Text, Doc: "What it thinks."},
+	{Name: "text", Type: conf.Text, Doc: "What it says."},
+	{Name: "calls", Type: conf.Groups, Doc: "The tools that it asks for.", Keys: []conf.Key{
+		{Name: "tool", Type: conf.Text, Doc: "The name of the tool."},
+		{Name: "args", Type: conf.Free, Empty: true, Doc: "Its arguments. Without it, none: {}."},
+		{Name: "raw", Type: conf.Text, Doc: "The text of its arguments, which need not be JSON; in place of args."},
+	}},
+	{Name: "stop", Type: conf.Word, Words: stops, Doc: "Why the answer ends. Without it, calls where there are any, else done."},
+	{Name: "usage", Type: conf.Group, Doc: "The tokens it took.", Keys: []conf.Key{
+		{Name: "input", Type: conf.Whole}, {Name: "output", Type: conf.Whole}, {Name: "cache_read", Type: conf.Whole}, {Name: "cache_write", Type: conf.Whole},
+	}},
+	{Name: "wait", Type: conf.Span, Doc: "How long it takes."},
+	{Name: "fail", Type: conf.Word, Words: failures, Doc: "The error in place of an answer."},
+	{Name: "times", Type: conf.Whole, Doc: "How often the turn is played in a row."},
+}
+
+// New reads a file, already read from where its name says. An error is conf.Problems.
+func New(file string, data []byte) (*Model, error) {
+	m := &Model{name: "scripted:" + file, file: file, scripts: map[string]script{}, next: map[string]int{}}
+	root, problems := conf.Parse(file, data)
+	r := reader{name: m.name, problems: problems}
+	switch {
+	case len(problems) > 0:
+	case root.Kind == conf.List:
+		m.anybody = true
+		m.scripts[""] = script{turns: r.turns("script", root)}
+	case root.Kind != conf.Map || len(root.Fields) == 0:
+		r.problems.Add(root, root.Kind.String()+" with no turns", "a script is a list of turns, or a map from the names of workers to theirs")
+	}
+	for _, f := range root.Fields {
+		name := f.Key.Text
+		if f.Value.Kind != conf.Map {
+			m.scripts[name] = script{turns: r.turns(name, f.Value)}
+			continue
+		}
+		conf.Key{Name: name, Type: conf.Group, Keys: []conf.Key{{Name: "each", Type: conf.Free, Empty: true}}}.Check(f.Value, &r.problems)
+		each, ok := f.Value.At("each")
+		if !ok {
+			r.problems.Add(f.Value, name+": a map without each", "write a list of turns, or {each: [turns]} to play them in every conversation")
+			continue
+		}
+		m.scripts[name] = script{each: true, turns: r.turns(name+".each", each)}
+	}
+	if err := r.problems.Err(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// A reader makes turns, and notes what is wrong with them.
+type reader struct {
+	name     string // of the model
+	problems conf.Problems
+}
+
+func (r *reader) turns(name string, list conf.Node) []turn {
+	before := len(r.problems)
+	conf.Key{Name: name, Type: conf.Groups, Keys: keys}.Check(list, &r.problems)
+	if len(r.problems) > before {
+		return nil
+	}
+	var turns []turn
+	for _, n := range list.Items {
+		t := r.turn(n)
+		times := int64(1)
+		if at, ok := n.At("times"); ok {
+			times, _ = at.Int()
+			if times < 1 || times > maxTimes {
+				r.problems.Add(at, "times: "+at.Text, fmt.Sprintf("from 1 to %d", maxTimes))
+			}
+		}
+		for range min(times, maxTimes) {
+			t.number = len(turns) + 1
+			turns = append(turns, t)
+		}
+	}
+	return turns
+}
+
+// turn reads a turn whose keys and types are checked.
+func (r *reader) turn(n conf.Node) turn {
+	t := turn{line: n.Place.Line}
+	text := func(key string) string {
+		value, _ := n.At(key)
+		return value.Text
+	}
+	if expect, ok := n.At("expect"); ok {
+		pattern, err := regexp.Compile(expect.Text)
+		if err != nil {
+			r.problems.Add(expect, "expect: "+err.Error(), "write a regular expression of Go's; a backslash goes before what is meant as it stands")
+		}
+		t.expect = pattern
+	}
+	if fail, ok := n.At("fail"); ok {
+		for _, key := range []string{"thinking", "text", "calls", "stop", "usage"} {
+			if n.Has(key) {
+				r.problems.Add(fail, "fail beside "+key, "a turn that fails says nothing; make two of it")
+			}
+		}
+		t.fail = &model.Error{Class: model.Class(fail.Text), Model: r.name, What: fmt.Sprintf("%s:%d: the script fails here", fail.Place.Source, fail.Place.Line)}
+	}
+	wait, _ := n.At("wait")
+	t.wait, _ = wait.Duration()
+	t.answer = model.Answer{Model: r.name, Stop: model.Done}
+	if thinking := text("thinking"); thinking != "" {
+		t.answer.Parts = append(t.answer.Parts, model.Part{Thinking: &model.Thinking{Text: thinking}})
+	}
+	if said := text("text"); said != "" {
+		t.answer.Parts = append(t.answer.Parts, model.Part{Text: said})
+	}
+	calls, _ := n.At("calls")
+	for _, call := range calls.Items {
+		t.answer.Parts = append(t.answer.Parts, model.Part{Call: r.call(call)})
+		t.answer.Stop = model.Calls
+	}
+	if stop := text("stop"); stop != "" {
+		t.answer.Stop = model.Stop(stop)
+	}
+	if t.answer.Stop == model.Calls && len(calls.Items) == 0 {
+		stop, _ := n.At("stop")
+		r.problems.Add(stop, "stop: calls, and there are none", "add calls, or leave stop out")
+	}
+	if usage, ok := n.At("usage"); ok {
+		for key, count := range map[string]*int64{
+			"input": &t.answer.Usage.Input, "output": &t.answer.Usage.Output,
+			"cache_read": &t.answer.Usage.CacheRead, "cache_write": &t.answer.Usage.CacheWrite,
+		} {
+			value, _ := usage.At(key)
+			*count, _ = value.Int()
+		}
+	}
+	return t
+}
+
+func (r *reader) call(n conf.Node) *model.Call {
+	tool, _ := n.At("tool")
+	if tool.Text == "" {
+		r.problems.Add(n, "a call without a tool", "name the tool: {tool: read_file, args: {path: /a}}")
+	}
+	args, given := n.At("args")
+	raw, text := n.At("raw")
+	call := &model.Call{Tool: tool.Text, Args: raw.Text}
+	switch {
+	case given && text:
+		r.problems.Add(raw, "raw beside args", "keep one")
+	case given:
+		call.Args = string(value(args))
+	case !text:
+		call.Args = "{}"
+	}
+	return call
+}
+
+// number is what JSON takes for a number.
+var number = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+})
+
+// value returns a value as JSON, its keys in their order. Numbers, true, false and
+// nothing at all are themselves where they are not quoted; all else is text.
+func value(n conf.Node) []byte {
+	text := func(s string) []byte {
+		var b strings.Builder
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(s) // a text can always be written
+		return []byte(strings.TrimSuffix(b.String(), "\n"))
+	}
+	switch n.Kind {
+	case conf.Scalar:
+		if !n.Quoted && (n.Text == "true" || n.Text == "false" || number().MatchString(n.Text)) {
+			return []byte(n.Text)
+		}
+		return text(n.Text)
+	case conf.List:
+		b := []byte{'['}
+		for i, item := range n.Items {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, value(item)...)
+		}
+		return append(b, ']')
+	case conf.Map:
+		b := []byte{'{'}
+		for i, f := range n.Fields {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(append(append(b, text(f.Key.Text)...), ':'), value(f.Value)...)
+		}
+		return append(b, '}')
+	}
+	return []byte("null")
+}

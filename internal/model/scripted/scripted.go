@@ -1,0 +1,161 @@
+// Package scripted is a model that says what a file tells it to, for demos and tests:
+// nothing is sent anywhere, and nothing costs anything.
+//
+// A file is a list of turns, played in the order in which they are asked for, whoever
+// asks; or a map from the name of a worker to its turns. A worker's list goes on from one
+// conversation of that worker to the next; under the key each, the turns are played from
+// the first in every conversation, also in those that run at once.
+package scripted
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// A Model plays the turns of a file.
+type Model struct {
+	name    string // scripted:FILE
+	file    string
+	anybody bool // the file is one list
+	scripts map[string]script
+
+	mu   sync.Mutex
+	next map[string]int // turns that are played, by worker
+}
+
+// A script is the turns of one worker.
+type script struct {
+	each  bool // every conversation begins with the first
+	turns []turn
+}
+
+// A turn is one answer.
+type turn struct {
+	number, line int
+	expect       *regexp.Regexp // nil for anything
+	fail         *model.Error   // in place of an answer
+	answer       model.Answer
+	wait         time.Duration
+}
+
+// Answer implements [model.Model].
+func (m *Model) Answer(ctx context.Context, r model.Request, tell func(model.Piece)) (model.Answer, error) {
+	t, err := m.turn(r)
+	if err != nil {
+		return model.Answer{}, err
+	}
+	if t.wait > 0 {
+		timer := time.NewTimer(t.wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return model.Answer{}, err
+	}
+	if said := last(r.Messages); t.expect != nil && !t.expect.MatchString(said) {
+		return model.Answer{}, m.wrong(
+			fmt.Sprintf("%s:%d: turn %d expects %s, and was told %s", visible.Name(m.file), t.line, t.number, visible.Line(t.expect.String(), shown), quote(said)),
+			"make the expression match, or change what comes before it")
+	}
+	if t.fail != nil {
+		return model.Answer{}, t.fail
+	}
+	answer, calls := t.answer, 0
+	answer.Parts = slices.Clone(answer.Parts)
+	for i, p := range answer.Parts {
+		switch {
+		case p.Call != nil:
+			calls++
+			call := *p.Call
+			call.ID = fmt.Sprintf("call_%d_%d", t.number, calls)
+			answer.Parts[i].Call = &call
+		case p.Thinking != nil && tell != nil:
+			tell(model.Piece{Thinking: p.Thinking.Text})
+		case p.Text != "" && tell != nil:
+			tell(model.Piece{Text: p.Text})
+		}
+	}
+	return answer, nil
+}
+
+// turn returns the turn that answers a request. What a new Model is first asked by a
+// worker may be a conversation that another one began: it goes on behind its answers.
+func (m *Model) turn(r model.Request) (turn, error) {
+	worker := r.Worker
+	if m.anybody {
+		worker = ""
+	}
+	s, ok := m.scripts[worker]
+	if !ok {
+		names := make([]string, 0, len(m.scripts))
+		for name := range m.scripts {
+			names = append(names, visible.Name(name))
+		}
+		slices.Sort(names)
+		return turn{}, m.wrong("it has no turns for the worker "+visible.Name(worker), "it has some for "+strings.Join(names, ", "))
+	}
+	answered := 0
+	for _, message := range r.Messages {
+		if message.Role == model.Assistant {
+			answered++
+		}
+	}
+	at := answered
+	if !s.each {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if next, begun := m.next[worker]; begun {
+			at = next
+		}
+		m.next[worker] = at + 1
+	}
+	if at >= len(s.turns) {
+		whose := "the script"
+		if worker != "" {
+			whose = "the script of the worker " + visible.Name(worker)
+		}
+		return turn{}, m.wrong(fmt.Sprintf("%s:%d: %s has %d turns, and another is asked for", visible.Name(m.file), s.turns[len(s.turns)-1].line, whose, len(s.turns)),
+			"add a turn, or let the last one make no calls")
+	}
+	return s.turns[at], nil
+}
+
+func (m *Model) wrong(what, hint string) error {
+	return &model.Error{Class: model.Bad, Model: m.name, What: what, Hint: hint}
+}
+
+// last returns what the last message says: texts, and what tools answered.
+func last(messages []model.Message) string {
+	var texts []string
+	if len(messages) > 0 {
+		for _, p := range messages[len(messages)-1].Parts {
+			if p.Result != nil {
+				texts = append(texts, p.Result.Text)
+			} else if p.Text != "" {
+				texts = append(texts, p.Text)
+			}
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// shown is how many characters of a text stand in an error.
+const shown = 300
+
+func quote(text string) string {
+	if text == "" {
+		return "nothing"
+	}
+	return `"` + visible.Line(text, shown) + `"`
+}

@@ -1,0 +1,205 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// Fault returns what an error of a request or of a stream is for the caller: the error of
+// the context where that has ended, else a *model.Error.
+func (c *Client) Fault(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	var e *model.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	if said, ok := strings.CutPrefix(err.Error(), "received error while streaming: "); ok { // as both libraries say it
+		return c.streamed([]byte(said))
+	}
+	host := c.Base.Host
+	var dns *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, errFirst):
+		return c.fail(model.TimedOut, fmt.Sprintf("%s did not answer within %s", host, c.First), "try again")
+	case errors.Is(err, errIdle):
+		return c.fail(model.TimedOut, fmt.Sprintf("the answer from %s stood still for %s", host, c.Idle), "try again")
+	case errors.Is(err, errLong), errors.Is(err, bufio.ErrTooLong):
+		return c.fail(model.Bad, fmt.Sprintf("the answer from %s does not end within %d MiB", host, maxAnswer>>20), "ask for less, or limit the tokens of an answer")
+	case errors.As(err, &dns):
+		return c.fail(model.Broken, "the name "+dns.Name+" is not found", "look at the address "+c.address()+", and at the network")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return c.fail(model.Broken, "nothing answers at "+host, "start the server, or look at the address "+c.address())
+	case errors.As(err, &certificate):
+		return c.fail(model.Bad, "the certificate of "+host+" does not hold: "+certificate.Err.Error(), "look at the address "+c.address()+", and at this machine's clock and authorities")
+	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+		return c.fail(model.Bad, host+" does not speak TLS", "look at the address "+c.address())
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return c.CutOff()
+	case errors.As(err, &syntax), errors.As(err, &kind):
+		return c.fail(model.Broken, "the answer from "+host+" is garbled: "+err.Error(), "try again")
+	}
+	var at *url.Error
+	if errors.As(err, &at) {
+		err = at.Err // without the address, which is told already
+	}
+	return c.fail(model.Broken, "the connection to "+host+": "+err.Error(), "look at the network, and try again")
+}
+
+// A complaint is what servers say in place of an answer, in all the forms they do.
+type complaint struct {
+	Kind    string
+	Code    string
+	Message string
+}
+
+func complained(text []byte) complaint {
+	var list []json.RawMessage
+	if json.Unmarshal(text, &list) == nil && len(list) > 0 {
+		text = list[0]
+	}
+	var outer struct{ Error json.RawMessage }
+	if json.Unmarshal(text, &outer) == nil && len(outer.Error) > 0 {
+		text = outer.Error
+	}
+	var inner struct {
+		Type, Status, Message string
+		Code                  any
+	}
+	var c complaint
+	if json.Unmarshal(text, &c.Message) == nil {
+		return c
+	}
+	if json.Unmarshal(text, &inner) != nil {
+		return c
+	}
+	c.Kind, c.Message = inner.Type+" "+inner.Status, inner.Message
+	if inner.Code != nil {
+		c.Code = fmt.Sprint(inner.Code)
+	}
+	return c
+}
+
+// streamed returns the error that a server sent in the middle of a stream.
+func (c *Client) streamed(text []byte) error {
+	said := complained(text)
+	status := http.StatusInternalServerError // it had begun to answer
+	switch number, err := strconv.Atoi(said.Code); {
+	case err == nil && number >= 400 && number < 600:
+		status = number
+	case strings.Contains(said.Kind, "overloaded"):
+		status = 529
+	case strings.Contains(said.Kind, "rate_limit"):
+		status = http.StatusTooManyRequests
+	case strings.Contains(said.Kind, "invalid_request"):
+		status = http.StatusBadRequest
+	}
+	return c.class(status, said)
+}
+
+// refused returns the error for a response that is no answer.
+func (c *Client) refused(r *http.Response) error {
+	text, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) // what is there is enough
+	if r.StatusCode >= 300 && r.StatusCode < 400 {
+		to := "elsewhere"
+		if u, err := r.Location(); err == nil {
+			to = "to " + u.Scheme + "://" + u.Host
+		}
+		return c.fail(model.Bad, c.Base.Host+" sends "+to, "nothing follows, so that no key and no file goes there; name that address if it is meant")
+	}
+	said := complained(text)
+	if r.StatusCode == http.StatusOK {
+		if said.Message == "" {
+			return c.fail(model.Bad, c.Base.Host+" answers with "+r.Header.Get("Content-Type")+" in place of a stream", "look at the address "+c.address())
+		}
+		return c.streamed(text)
+	}
+	e := c.class(r.StatusCode, said)
+	e.After = after(r.Header)
+	return e
+}
+
+// full are the words by which servers say that a conversation does not fit.
+var full = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)context_length|prompt is too long|context (length|window|size)|too many (input )?tokens|maximum.{0,40}tokens|token count.{0,40}exceeds|request_too_large`)
+})
+
+// class returns the error for a status and what was said with it.
+func (c *Client) class(status int, said complaint) *model.Error {
+	what := fmt.Sprintf("%s answers %d", c.Base.Host, status)
+	if said.Message != "" {
+		what += ": " + said.Message
+	}
+	all := said.Kind + " " + said.Code + " " + said.Message
+	switch {
+	case status == http.StatusUnauthorized, strings.Contains(all, "API key not valid"):
+		// What is said here has pieces of the key in it.
+		if c.Key == "" {
+			return c.fail(model.Denied, c.Base.Host+" wants a key", "set "+c.KeyFrom)
+		}
+		return c.fail(model.Denied, c.Base.Host+" does not take the key from "+c.KeyFrom, "set "+c.KeyFrom+" to one that is for "+c.Base.Host)
+	case status == http.StatusPaymentRequired, strings.Contains(all, "insufficient_quota"), strings.Contains(all, "credit balance"):
+		return c.fail(model.Denied, what, "look at the credit of the account that the key from "+c.KeyFrom+" belongs to")
+	case status == http.StatusForbidden:
+		return c.fail(model.Denied, what, "the key from "+c.KeyFrom+" may not do this at "+c.Base.Host)
+	case status == http.StatusNotFound:
+		return c.fail(model.Unknown, what, "look at the name of the model, and at the address "+c.address())
+	case status == http.StatusRequestEntityTooLarge, status == http.StatusBadRequest && full().MatchString(all):
+		return c.fail(model.TooLong, what, "hand over less, or begin a new conversation")
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable, status == 529:
+		return c.fail(model.Overloaded, what, "try again later")
+	case status == http.StatusRequestTimeout:
+		return c.fail(model.TimedOut, what, "try again")
+	case status >= 500:
+		return c.fail(model.Broken, what, "try again")
+	}
+	return c.fail(model.Bad, what, "the server does not take the request as it is")
+}
+
+// after returns how long the server asks to wait: in seconds, or until a time by its own clock.
+func after(h http.Header) time.Duration {
+	const most = 24 * time.Hour
+	wait := time.Duration(0)
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
+		wait = time.Duration(min(seconds, most.Seconds()) * float64(time.Second))
+	} else if until, err := http.ParseTime(text); err == nil {
+		if now, err := http.ParseTime(h.Get("Date")); err == nil {
+			wait = until.Sub(now)
+		}
+	}
+	return min(max(wait, 0), most)
+}
+
+// keys are words that look like one.
+var keys = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(sk-|AIza)[\w*-]{4,}`) })
+
+// clean returns a text for one line of an error, without keys.
+func (c *Client) clean(text string) string {
+	if c.Key != "" {
+		text = strings.ReplaceAll(text, c.Key, "[key]")
+	}
+	return visible.Line(keys().ReplaceAllString(text, "[key]"), 500)
+}

@@ -1,0 +1,161 @@
+// Package wire is what the vendors' protocols have in common: HTTP requests that are
+// answered by a stream. A key goes to the one host it is for, also when that host sends
+// elsewhere; a server that falls silent is left; and every fault becomes a model.Error
+// without a key in it.
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/model"
+)
+
+// A Server is where a model answers.
+type Server struct {
+	Model  string // as it was asked for, for errors
+	Base   *url.URL
+	Header string // that the key goes into
+	Scheme string // before the key in it, such as "Bearer "
+	Key    string // "" for none
+	// KeyFrom says where the key is from, or where it was looked for, for errors.
+	KeyFrom string
+
+	Proxy func(*http.Request) (*url.URL, error) // nil for none
+	First time.Duration                         // until the first byte of an answer; 0 is 5 minutes
+	Idle  time.Duration                         // between one byte and the next; 0 is 2 minutes
+}
+
+// maxAnswer is how many bytes of a stream are read.
+const maxAnswer = 64 << 20
+
+// A Client sends requests to one server. It is what the vendors' libraries take for an
+// HTTP client.
+type Client struct {
+	Server
+	http *http.Client
+}
+
+// NewClient returns a client for a server.
+func NewClient(s Server) *Client {
+	if s.First == 0 {
+		s.First = 5 * time.Minute
+	}
+	if s.Idle == 0 {
+		s.Idle = 2 * time.Minute
+	}
+	proxy := s.Proxy
+	if proxy != nil {
+		proxy = func(r *http.Request) (*url.URL, error) {
+			u, err := s.Proxy(r)
+			if err != nil { // with the address, and a password in it
+				return nil, errors.New("the address of the proxy, from the environment, is not one")
+			}
+			return u, nil
+		}
+	}
+	return &Client{Server: s, http: &http.Client{
+		Transport:     &http.Transport{Proxy: proxy, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 30 * time.Second},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// These end a request from within.
+var (
+	errFirst = errors.New("no answer in time")
+	errIdle  = errors.New("the answer stood still")
+	errLong  = errors.New("the answer does not end")
+)
+
+// Do sends a request, with the key if it goes to the server. A response that is no stream
+// is an error.
+func (c *Client) Do(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	r = r.Clone(ctx)
+	for _, name := range []string{"Authorization", "X-Api-Key"} {
+		r.Header.Del(name)
+	}
+	if c.Key != "" && r.URL.Scheme == c.Base.Scheme && r.URL.Host == c.Base.Host {
+		r.Header.Set(c.Header, c.Scheme+c.Key)
+	}
+	timer := time.AfterFunc(c.First, func() { cancel(errFirst) })
+	response, err := c.http.Do(r)
+	if err != nil {
+		timer.Stop()
+		cancel(nil)
+		if cause := context.Cause(ctx); errors.Is(cause, errFirst) {
+			err = cause
+		}
+		return nil, err
+	}
+	response.Body = &body{ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, idle: c.Idle, left: maxAnswer}
+	if response.StatusCode == http.StatusOK && isStream(response) {
+		return response, nil
+	}
+	defer response.Body.Close()
+	return nil, c.refused(response)
+}
+
+// isStream reports whether a response may be a stream of events. Those that are not
+// marked so are taken for one unless they are something else for certain.
+func isStream(r *http.Response) bool {
+	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return media != "text/html" && !strings.HasSuffix(media, "json") && !strings.HasSuffix(media, "xml")
+}
+
+// A body is a response's, which may not stand still.
+type body struct {
+	io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	idle   time.Duration
+	left   int64
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errLong
+	}
+	if n > 0 && b.timer.Stop() {
+		b.timer = time.AfterFunc(b.idle, func() { b.cancel(errIdle) })
+	}
+	if err != nil && err != io.EOF {
+		if cause := context.Cause(b.ctx); cause != nil {
+			err = cause
+		}
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	b.timer.Stop()
+	b.cancel(nil)
+	return b.ReadCloser.Close()
+}
+
+// fail returns an error of the model, with what the server said made fit for a line.
+func (c *Client) fail(class model.Class, what, hint string) *model.Error {
+	return &model.Error{Class: class, Model: c.Model, What: c.clean(what), Hint: hint}
+}
+
+// Bad returns the error for an answer that is not as it should be.
+func (c *Client) Bad(format string, args ...any) error {
+	return c.fail(model.Bad, fmt.Sprintf(format, args...), "the server does not speak as it should: look at the address "+c.address())
+}
+
+// CutOff returns the error for a stream that ended before the answer did.
+func (c *Client) CutOff() error {
+	return c.fail(model.Broken, "the answer from "+c.Base.Host+" broke off", "try again")
+}
+
+// address is the server's, as it may be printed.
+func (c *Client) address() string { return c.Base.Scheme + "://" + c.Base.Host + c.Base.Path }

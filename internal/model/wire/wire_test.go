@@ -1,0 +1,107 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/model"
+)
+
+func client(t *testing.T, base string) *Client {
+	t.Helper()
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewClient(Server{Model: "v:m", Base: u, Header: "X-Api-Key", Key: "secret-key", KeyFrom: "V_KEY"})
+}
+
+// TestKeyStays: the key goes to the server alone, whatever a request says.
+func TestKeyStays(t *testing.T) {
+	var sent []string
+	handle := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent = append(sent, r.Header.Get("X-Api-Key")+r.Header.Get("Authorization"))
+	})
+	one, other := httptest.NewServer(handle), httptest.NewServer(handle)
+	t.Cleanup(one.Close)
+	t.Cleanup(other.Close)
+	c := client(t, one.URL)
+	for _, to := range []string{one.URL, other.URL, strings.Replace(one.URL, "127.0.0.1", "localhost", 1)} {
+		r, err := http.NewRequest("POST", to, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer secret-key")
+		response, err := c.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+	}
+	if got := fmt.Sprintf("%q", sent); got != `["secret-key" "" ""]` {
+		t.Errorf("sent %s", got)
+	}
+}
+
+// TestEndless: an answer that does not end is not read to its end.
+func TestEndless(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for lines := bytes.Repeat([]byte("data: x\n\n"), 10_000); r.Context().Err() == nil; {
+			if _, err := w.Write(lines); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(s.Close)
+	c := client(t, s.URL)
+	r, _ := http.NewRequest("POST", s.URL, nil)
+	response, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := io.Copy(io.Discard, response.Body)
+	response.Body.Close()
+	if n > maxAnswer || !errors.Is(err, errLong) {
+		t.Errorf("read %d, %v", n, err)
+	}
+	if e := c.Fault(context.Background(), err).(*model.Error); e.Class != model.Bad || !strings.Contains(e.What, "does not end within 64 MiB") {
+		t.Errorf("got %v", e)
+	}
+}
+
+// TestFaults are those that cannot be had on the loopback interface.
+func TestFaults(t *testing.T) {
+	c := client(t, "https://host.example/v1/")
+	for _, test := range []struct {
+		err   error
+		class model.Class
+		want  string
+	}{
+		{&url.Error{Op: "Post", URL: "https://host.example/?k=secret-key", Err: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "host.example"}}}, model.Broken, "the name host.example is not found"},
+		{&url.Error{Op: "Post", URL: "https://x/?k=secret-key", Err: errors.New("odd: secret-key \x1b[2J sk-abcdefgh")}, model.Broken, `the connection to host.example: odd: [key] \x1b[2J [key]`},
+		{fmt.Errorf("a: %w", &model.Error{Class: model.TooLong, What: "own"}), model.TooLong, "own"},
+	} {
+		e, ok := c.Fault(context.Background(), test.err).(*model.Error)
+		if !ok || e.Class != test.class || !strings.Contains(e.What, test.want) || strings.Contains(e.Error(), "secret-key") {
+			t.Errorf("%v: got %v", test.err, e)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
+	if err := c.Fault(ctx, errors.New("x")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if c.First != 5*time.Minute || c.Idle != 2*time.Minute {
+		t.Errorf("got %s, %s", c.First, c.Idle)
+	}
+}
