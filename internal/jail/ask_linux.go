@@ -21,6 +21,7 @@ import (
 type ask struct {
 	Do    string
 	Layer layer.Layer
+	Apart bool // of a cell: with a network of its own, which reaches nothing
 
 	// About layers that a session keeps.
 	Tidy  bool        // nobody writes to it now

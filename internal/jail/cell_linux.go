@@ -64,6 +64,11 @@ func cell(w *wire) error {
 			return err
 		}
 	}
+	if p.Apart {
+		if err := loopbackUp(); err != nil {
+			return err
+		}
+	}
 	tree, err := newTree(p)
 	if err != nil {
 		return err

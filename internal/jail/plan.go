@@ -15,6 +15,7 @@ type plan struct {
 	Stores []string // where the first command's changes are kept, of each folder that may be written
 
 	Terminal bool // the cell is for one command, at a terminal that it opens
+	Apart    bool // the cell has a network of its own: that of its holder is the host's
 	Direct   bool // nothing is written to layers of its commands
 }
 

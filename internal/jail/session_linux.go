@@ -86,6 +86,7 @@ func newSession(p Policy, now func() time.Time, holder *keeper) *Session {
 // startOn starts a session with a cell of a holder that there is.
 func startOn(holder *keeper, p Policy, now func() time.Time) (*Session, error) {
 	s := newSession(p, now, holder)
+	s.plan.Apart = p.Kept.network && !p.Network
 	c, err := s.cell()
 	if err != nil {
 		s.Close()
@@ -98,6 +99,9 @@ func startOn(holder *keeper, p Policy, now func() time.Time) (*Session, error) {
 // startNamespaces starts a session with a cell.
 func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 	if p.Kept.mounted() && p.Kept.holder != nil {
+		if p.Network && !p.Kept.network {
+			return nil, errors.New("jail: the session's layers were opened without the network")
+		}
 		return startOn(p.Kept.holder.holder, p, now)
 	}
 	s, cmd, err := launched(holdingOf(p.Network), p, now)
@@ -217,7 +221,7 @@ func (s *Session) newCell(p plan) (*wire, error) {
 	s.cells[near] = true
 	s.mu.Unlock()
 	s.holder.asking.Lock()
-	err = s.holder.send(ask{}, far.fd)
+	err = s.holder.send(ask{Apart: p.Apart}, far.fd)
 	s.holder.asking.Unlock()
 	if err == nil {
 		err = near.send(p, s.groups.make(near, s.policy.Limits.filled())...)
