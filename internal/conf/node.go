@@ -3,6 +3,7 @@ package conf
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -239,3 +240,40 @@ func (ps *Problems) Note(more ...Problem) {
 
 // Full reports whether no further problem would be told.
 func (ps Problems) Full() bool { return len(ps) >= maxProblems }
+
+// Value returns the node as encoding/json knows it: maps, lists, texts, numbers, true,
+// false and nothing.
+func (n Node) Value() any {
+	switch n.Kind {
+	case List:
+		list := []any{}
+		for _, item := range n.Items {
+			list = append(list, item.Value())
+		}
+		return list
+	case Map:
+		fields := make(map[string]any, len(n.Fields))
+		for _, f := range n.Fields {
+			fields[f.Key.Text] = f.Value.Value()
+		}
+		return fields
+	case Scalar:
+		if n.Quoted {
+			return n.Text
+		}
+		switch n.Text {
+		case "true":
+			return true
+		case "false":
+			return false
+		}
+		if whole, err := strconv.ParseInt(n.Text, 10, 64); err == nil {
+			return whole
+		}
+		if number, err := strconv.ParseFloat(n.Text, 64); err == nil && !math.IsInf(number, 0) && !math.IsNaN(number) {
+			return number
+		}
+		return n.Text
+	}
+	return nil
+}

@@ -44,6 +44,13 @@ func (p *Program) Widenings() []Widening {
 	if p.Project.Model != "" {
 		add(p.placeOf("model"), "the model "+whole(p.Project.Model)+", which is sent what workers read")
 	}
+	if s := p.Project.ModelServer; s.URL != "" {
+		what := "the server " + whole(s.URL) + ", which is sent what workers read"
+		if s.Key != "" {
+			what += ", with your key " + whole(s.Key)
+		}
+		add(p.placeOf("model_server.url"), what)
+	}
 	for _, t := range p.Project.Targets {
 		where := string(t.Path) + t.URL + t.Repo
 		add(t.From.String(), "clearing into "+whole(t.Name)+": "+whole(where)+", by your own hand only")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -117,6 +118,21 @@ func (l *loader) runs() {
 		p.Model = n.Text
 		if strings.TrimSpace(n.Text) == "" {
 			l.problems.Add(n, "model: an empty text", "name one, such as anthropic:claude-sonnet-4-5, or leave the key out")
+		}
+	}
+	if n, ok := l.at("model_server", "url"); ok {
+		p.ModelServer = Server{URL: n.Text, By: n.Place}
+		if u, err := url.Parse(n.Text); err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
+			l.problems.Add(n, "model_server.url: no address of a server", "write https://HOST/v1, without user and password")
+		}
+	}
+	if n, ok := l.at("model_server", "key"); ok {
+		p.ModelServer.Key = n.Text
+		if n.Text == "" || strings.Trim(n.Text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
+			l.problems.Add(n, "model_server.key: no name of a variable", "name the variable, such as TEAM_KEY; the key itself is not written down")
+		}
+		if p.ModelServer.URL == "" {
+			l.problems.Add(n, "model_server.key without a url", "say which server it is for: model_server: {url: …, key: …}")
 		}
 	}
 	p.Approval = "interactive"

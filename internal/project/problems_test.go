@@ -19,8 +19,8 @@ var problems = []struct{ yaml, want string }{
 	// form
 	{`sandbox: {zone: {}}`, `p.yaml:1:11: unknown key "zone" in sandbox; did you mean zones?…`},
 	{`modle: x`, `p.yaml:1:1: unknown key "modle"; did you mean model?…`},
-	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, model, approval, delegation, workerPaths, budget, clearance, limits`},
-	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, model, approval, delegation, workerPaths, budget, clearance, limits`},
+	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, model, model_server, approval, delegation, workerPaths, budget, clearance, limits`},
+	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, model, model_server, approval, delegation, workerPaths, budget, clearance, limits`},
 	{`sandbox:`, `p.yaml:1:9: sandbox: nothing; it is …`},
 	{`sandbox: {zones: null}`, `p.yaml:1:18: sandbox.zones: nothing; it is …`},
 	{`sandbox: {zones: {}}`, `p.yaml:1:18: sandbox.zones: an empty map;…`},
@@ -153,6 +153,10 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:1:47: clearance.limits.max_bytes: 1.5; it is …`},
 
 	// runs
+	{`model_server: {url: "ftp://x"}`, `p.yaml:1:21: model_server.url: no address of a server; write https://HOST/v1, without user and password`},
+	{`model_server: {url: "https://me:secret@x/"}`, `p.yaml:1:21: model_server.url: no address of a server; write https://HOST/v1, without user and password`},
+	{`model_server: {url: "https://x/", key: sk-123}`, `p.yaml:1:40: model_server.key: no name of a variable; name the variable, such as TEAM_KEY; the key itself is not written down`},
+	{`model_server: {key: K}`, `p.yaml:1:21: model_server.key without a url; say which server it is for: model_server: {url: …, key: …}`},
 	{`model: ""`, `p.yaml:1:8: model: an empty text; name one, such as anthropic:claude-sonnet-4-5, or leave the key out`},
 	{`approval: {mode: ask}`, `p.yaml:1:18: approval.mode: ask; it is …`},
 	{`workerPaths: [../x, /y, ~/z, "", a, ./a/]`, `

@@ -25,6 +25,7 @@ type Project struct {
 	Level string
 
 	Model       string
+	ModelServer Server
 	Approval    string // interactive, approve_all, auto_deny
 	ApprovalBy  conf.Place
 	MaxDepth    int
@@ -54,6 +55,13 @@ type Mount struct {
 	Name         string     // of a zone or of a path of llm-do, "" for others
 
 	real string // the folder on the host, absolute and without links
+}
+
+// A Server is one that models are asked at, in place of their vendor's.
+type Server struct {
+	URL string
+	Key string     // the variable with its key
+	By  conf.Place // zero where nobody names one
 }
 
 // A Target is a repository that results are cleared into.

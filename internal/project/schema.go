@@ -9,6 +9,11 @@ func Schema() conf.Key {
 		sandboxKey(),
 		{Name: "model", Type: conf.Text, Example: "anthropic:claude-sonnet-4-5",
 			Doc: "The model that workers use when they name none."},
+		{Name: "model_server", Type: conf.Group, Example: "{url: http://localhost:8000/v1, key: TEAM_KEY}",
+			Doc: "A server of your own in place of the vendor's. No key is sent to it but the one named here.", Keys: []conf.Key{
+				{Name: "url", Type: conf.Text, Example: "http://localhost:8000/v1", Doc: "Its address: https, or http on this machine."},
+				{Name: "key", Type: conf.Text, Example: "TEAM_KEY", Doc: "The environment variable with the key for it."},
+			}},
 		{Name: "approval", Type: conf.Group, Example: "{mode: interactive}", Doc: "How questions are answered.", Keys: []conf.Key{
 			{Name: "mode", Type: conf.Word, Words: approvalWords(), Default: "interactive", Example: "auto_deny",
 				Doc: "`interactive` asks the user, `approve_all` says yes to all that is not blocked, `auto_deny` says no; `auto`, `manual` and `tool` are the older names of approve_all, interactive and interactive."},

@@ -195,6 +195,8 @@ var counts = map[string][2]string{
 	"sandbox.require_os_sandbox": {``, `sandbox: {require_os_sandbox: true}`},
 
 	"model":               {``, `model: a:b`},
+	"model_server.url":    {``, `model_server: {url: "https://a/"}`},
+	"model_server.key":    {`model_server: {url: "https://a/"}`, `model_server: {url: "https://a/", key: K}`},
 	"approval.mode":       {``, `approval: {mode: auto_deny}`},
 	"delegation.maxDepth": {``, `delegation: {maxDepth: 1}`},
 	"workerPaths":         {``, `workerPaths: [in]`},
@@ -234,7 +236,7 @@ func TestEveryKeyCounts(t *testing.T) {
 		for _, x := range p.Targets {
 			text += fmt.Sprint("\n", x.Name, x.Type, string(x.Path), x.URL, x.Repo, x.Branch, x.At)
 		}
-		return text + fmt.Sprintf("\n%v %v %v %v %v %v %v %+v %v %+v", p.Protect, p.Network, p.Level, p.Model, p.Approval, p.MaxDepth,
+		return text + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v", p.Protect, p.Network, p.Level, p.Model, p.ModelServer.URL+p.ModelServer.Key, p.Approval, p.MaxDepth,
 			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits)
 	}
 	left := len(counts)

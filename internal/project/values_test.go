@@ -65,6 +65,8 @@ clearance:
 		sandbox.network = [] (--set)
 		sandbox.require_os_sandbox = false (default)
 		model =  (default)
+		model_server.url =  (default)
+		model_server.key =  (default)
 		approval.mode = approve_all (p.yaml:8)
 		delegation.maxDepth = 5 (default)
 		workerPaths = [., workers] (default)
