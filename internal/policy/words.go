@@ -120,6 +120,20 @@ func (e Effect) String() string {
 	return text
 }
 
+// Touches reports whether one of two effects may change what the other sees or changes.
+func (e Effect) Touches(f Effect) bool {
+	if !e.Verb.onFiles() || !f.Verb.onFiles() {
+		return false
+	}
+	if !e.Verb.changes() && !f.Verb.changes() {
+		return false
+	}
+	return holds(e.Target, f.Target) || holds(f.Target, e.Target)
+}
+
+// changes reports whether the verb changes a file.
+func (v Verb) changes() bool { return v == Write || v == Delete }
+
 // MarshalText returns the word that String returns.
 func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 

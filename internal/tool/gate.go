@@ -55,6 +55,24 @@ func (g Gate) Do(ctx context.Context, origin policy.Origin, call Call) Result {
 	return r
 }
 
+// Effects returns what a call would do, as far as that is known before it is decided;
+// none for one that is refused.
+func (g Gate) Effects(ctx context.Context, origin policy.Origin, call Call) []policy.Effect {
+	p := pass{Gate: g, ctx: ctx, origin: origin}
+	if p.lookUp(call) != nil || p.admit(call) != nil {
+		return nil
+	}
+	leave, err := p.enter(true, false)
+	if err != nil {
+		return nil
+	}
+	defer leave()
+	if p.planned(call) != nil {
+		return nil
+	}
+	return p.plan.Effects
+}
+
 // A pass is one call on its way through the gate.
 type pass struct {
 	Gate
@@ -119,8 +137,12 @@ func (p *pass) looks(call Call) (err error) {
 	return nil
 }
 
-// runs runs it, with what must be done around it.
+// runs runs it, with what must be done around it. Who calls a worker has looked at the
+// files that are attached; from here on the worker's own calls look.
 func (p *pass) runs() Result {
+	if slices.ContainsFunc(p.plan.Effects, func(e policy.Effect) bool { return e.Verb == policy.Call }) {
+		return p.run()
+	}
 	leave, err := p.enter(p.asked, !p.reads())
 	if err != nil {
 		return failed(p.tool.Name, err)

@@ -1,8 +1,10 @@
 package file
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
@@ -17,7 +19,10 @@ const errTimeout = sandbox.Code("timeout")
 
 // Tools returns the file tools: those that are offered, and then the older
 // names, which are only answered.
-func Tools() []tool.Tool {
+func Tools() []tool.Tool { return slices.Clone(all()) }
+
+// all makes the tools once: every worker has the same.
+var all = sync.OnceValue(func() []tool.Tool {
 	return []tool.Tool{
 		readFile(),
 		readFiles(),
@@ -36,7 +41,7 @@ func Tools() []tool.Tool {
 		oldList(),
 		oldWriteText(),
 	}
-}
+})
 
 // reader returns a tool that reads and changes nothing, without its arguments.
 func reader(name, description string) tool.Tool {
