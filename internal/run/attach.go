@@ -1,0 +1,30 @@
+package run
+
+import (
+	"path"
+	"strings"
+
+	"github.com/gabriel-vasile/mimetype"
+
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// FileOf returns a file as it is handed to a model. One that is not what its name says is
+// an error: somebody wants it to pass for something else.
+func FileOf(name string, data []byte) (model.File, error) {
+	found := mimetype.Detect(data)
+	kind, _, _ := strings.Cut(found.String(), ";")
+	suffix := strings.ToLower(path.Ext(name))
+	for said, want := range map[string]string{".pdf": "application/pdf", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"} {
+		if suffix == said && !found.Is(want) {
+			return model.File{}, &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrInvalid, Hint: "it is called " + said + ", and holds " + kind}
+		}
+	}
+	for at := found; at != nil; at = at.Parent() {
+		if at.Is("text/plain") {
+			kind = "text/plain"
+		}
+	}
+	return model.File{Name: path.Base(name), Type: kind, Data: data}, nil
+}

@@ -1,0 +1,218 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// maxCalls is how many calls of one answer are made.
+const maxCalls = 128
+
+// maxArgs is how long the arguments of a call may be.
+const maxArgs = 4 << 20
+
+// dropFloods takes out arguments that are longer than any call takes: nobody is to carry
+// them along.
+func (t *talk) dropFloods(parts []model.Part) {
+	for i, p := range parts {
+		if p.Call != nil && len(p.Call.Args) > maxArgs {
+			t.floods[p.Call.ID] = len(p.Call.Args)
+			parts[i].Call = &model.Call{ID: p.Call.ID, Tool: p.Call.Tool, Args: `{}`}
+		}
+	}
+}
+
+// openCalls returns the calls of the last message, if they wait for results.
+func (t *talk) openCalls() []model.Call {
+	if len(t.messages) == 0 || t.messages[len(t.messages)-1].Role != model.Assistant {
+		return nil
+	}
+	return callsOf(t.messages[len(t.messages)-1].Parts)
+}
+
+// answerCalls makes the calls that the model asks for, and tells it what came of them.
+// An end is that of the conversation.
+func (t *talk) answerCalls(ctx context.Context, calls []model.Call) (Outcome, error) {
+	results := make([]model.Result, len(calls))
+	ends := make([]bool, len(calls)) // the user said that all should end
+	var failed error
+	var cut *Outcome
+	for _, batch := range t.batches(ctx, calls) {
+		var together sync.WaitGroup
+		slots := make(chan struct{}, t.Most)
+		var mu sync.Mutex
+		told := make(map[int]Event) // those that wait for calls before them
+		next := batch[0]
+		for _, i := range batch {
+			slots <- struct{}{}
+			together.Go(func() {
+				defer func() { <-slots }()
+				d, err := t.call(ctx, i, calls[i])
+				mu.Lock()
+				defer mu.Unlock()
+				results[i], ends[i], told[i] = d.result, d.end, d.event
+				if d.cut != nil {
+					cut = d.cut
+				}
+				for e, ok := told[next]; ok; e, ok = told[next] {
+					if e.Type != "" {
+						t.teller.say(e)
+					}
+					next++
+				}
+				if err != nil {
+					failed = err
+				}
+			})
+		}
+		together.Wait()
+		if failed != nil {
+			return Outcome{}, failed
+		}
+		if cut != nil { // who goes on makes what was not made, and knows the results of the rest
+			return Outcome{End: cut.End, Text: t.lastText(), Why: cut.Why}, nil
+		}
+	}
+	var parts []model.Part
+	for _, r := range results {
+		parts = append(parts, model.Part{Result: &r})
+	}
+	times := t.repeats.see(turnOf(calls, results))
+	if times >= toldAfter {
+		parts = append(parts, model.Part{Text: fmt.Sprintf("You have made the same calls %d times, with the same results. They will not change: do something else, or say what keeps you from it.", times)})
+	}
+	if err := t.say(model.User, nil, parts...); err != nil {
+		return Outcome{}, err
+	}
+	for _, end := range ends {
+		if end {
+			t.Stop()
+		}
+	}
+	if times >= endedAfter {
+		return Outcome{End: Looping, Text: t.lastText(), Why: fmt.Sprintf("it made the same calls %d times, with the same results", times)}, nil
+	}
+	return Outcome{}, nil
+}
+
+// turnOf is what makes a turn the same as another.
+func turnOf(calls []model.Call, results []model.Result) []byte {
+	type one struct{ Tool, Args, Text string }
+	var all []one
+	for i, c := range calls {
+		all = append(all, one{c.Tool, c.Args, results[i].Text})
+	}
+	turn, _ := json.Marshal(all)
+	return turn
+}
+
+// A made is a call that was made.
+type made struct {
+	result model.Result
+	event  Event    // what is told of it; none of one that was not made now
+	end    bool     // the user said that all should end
+	cut    *Outcome // why it was not made, or not to its end, and will be when the run goes on
+}
+
+// call makes one call, unless it was made before the run was cut off.
+func (t *talk) call(ctx context.Context, number int, c model.Call) (made, error) {
+	not := func(why string) (made, error) {
+		r, ok := model.Result{ID: c.ID, Failed: true, Text: "Error: " + why}, false
+		return made{result: r, event: Event{Type: ToolResult, Worker: t.w.Name, Chain: t.gate.Workers, Tool: c.Tool, OK: &ok, Code: sandbox.ErrLimit, Hint: why}}, nil
+	}
+	if t.past != nil {
+		if known, ok := t.past.results[c.ID]; ok {
+			return made{result: known}, nil
+		}
+		if t.past.begun[c.ID] && !t.isWorker(c.Tool) {
+			return not("golem was ended while it made this call, and it is not known whether it was done; look before you make it again")
+		}
+	}
+	if o := t.over(ctx); o.End != "" {
+		return made{cut: &o}, nil
+	}
+	args := c.Args
+	if strings.TrimSpace(args) == "" {
+		args = "null" // none are not the empty ones
+	}
+	switch {
+	case t.floods[c.ID] > 0:
+		return not(fmt.Sprintf("%d bytes of arguments; %d are the most; nothing was done", t.floods[c.ID], maxArgs))
+	case number >= maxCalls:
+		return not(fmt.Sprintf("%d calls in one answer are the most; nothing was done", maxCalls))
+	}
+	if err := t.Log.write(Entry{Kind: "call", In: t.id, Call: c.ID}); err != nil {
+		return made{}, err
+	}
+	id := t.id + "/" + c.ID
+	t.teller.say(Event{Type: ToolCall, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, Args: validArgs(c.Args)})
+	call := &inCall{id: id}
+	got := t.gate.Do(context.WithValue(ctx, callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(args)})
+	t.Budget.note(func(s *Sum) {
+		s.Calls++
+		if got.Err != nil {
+			s.Refused++
+		}
+		if got.Nobody {
+			s.Nobody++
+		}
+	})
+	if call.cut != nil {
+		return made{cut: call.cut}, nil
+	}
+	r := model.Result{ID: c.ID, Text: t.hide(got.String()), Failed: got.Err != nil}
+	ok := got.Err == nil
+	e := Event{Type: ToolResult, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, OK: &ok, Text: r.Text}
+	if got.Err != nil {
+		e.Code, e.Hint = got.Err.Code, got.Err.Hint
+	}
+	return made{result: r, event: e, end: got.Stop}, t.Log.write(Entry{Kind: "result", In: t.id, Call: c.ID, Result: &r})
+}
+
+// callKey is under which a tool finds the call that it is part of.
+type callKey struct{}
+
+// An inCall is what a tool that calls a worker knows of its call, and says of it.
+type inCall struct {
+	id  string
+	cut *Outcome // why the worker could not finish, if the run can go on with it
+}
+
+// batches returns which calls are made together: those that follow each other and whose
+// effects do not touch.
+func (t *talk) batches(ctx context.Context, calls []model.Call) [][]int {
+	if len(calls) == 1 {
+		return [][]int{{0}}
+	}
+	var list [][]int
+	var touched []policy.Effect
+	for i, c := range calls {
+		effects := t.gate.Effects(ctx, policy.Model, tool.Call{Tool: c.Tool, Args: []byte(c.Args)})
+		if len(list) == 0 || touch(touched, effects) {
+			list, touched = append(list, nil), nil
+		}
+		list[len(list)-1] = append(list[len(list)-1], i)
+		touched = append(touched, effects...)
+	}
+	return list
+}
+
+// touch reports whether of two calls one may change what the other sees or changes.
+func touch(a, b []policy.Effect) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if x.Touches(y) {
+				return true
+			}
+		}
+	}
+	return false
+}

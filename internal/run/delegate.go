@@ -1,0 +1,209 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// The tools that call workers by name; others have a worker's.
+const (
+	callWorker   = "call_worker"
+	workerCall   = "worker_call" // llm-do's name for it
+	workerCreate = "worker_create"
+)
+
+// callArgs are the arguments of a worker's own tool.
+type callArgs struct {
+	Input        string   `json:"input,omitempty" jsonschema:"what it is to work on"`
+	Instructions string   `json:"instructions,omitempty" jsonschema:"what else it should know"`
+	Attachments  []string `json:"attachments,omitempty" jsonschema:"files that are handed to it"`
+	Restrict     string   `json:"restrict,omitempty" jsonschema:"the one folder that it may see"`
+	ReadOnly     bool     `json:"readonly,omitempty" jsonschema:"whether it may only read"`
+}
+
+// namedArgs are those of a tool for all workers: the same, with a name.
+type namedArgs struct {
+	Worker       string   `json:"worker" jsonschema:"its name"`
+	Input        string   `json:"input,omitempty" jsonschema:"what it is to work on"`
+	Instructions string   `json:"instructions,omitempty" jsonschema:"what else it should know"`
+	Attachments  []string `json:"attachments,omitempty" jsonschema:"files that are handed to it"`
+	Restrict     string   `json:"restrict,omitempty" jsonschema:"the one folder that it may see"`
+	ReadOnly     bool     `json:"readonly,omitempty" jsonschema:"whether it may only read"`
+}
+
+type createArgs struct {
+	Name         string `json:"name" jsonschema:"letters, digits, _ and -"`
+	Description  string `json:"description" jsonschema:"what it does, for those who call it"`
+	Instructions string `json:"instructions" jsonschema:"its prompt"`
+}
+
+// isWorker reports whether a tool calls a worker.
+func (t *talk) isWorker(name string) bool {
+	return name == callWorker || name == workerCall || slices.ContainsFunc(t.w.Callees, func(c Callee) bool { return c.Name == name })
+}
+
+// workerTools are the tools by which a worker calls others, and proposes new ones.
+func (t *talk) workerTools() []tool.Tool {
+	var list []tool.Tool
+	about := func(name, description string) tool.Tool {
+		return tool.Tool{Name: name, Toolset: "workers", Mode: policy.LLM, Description: description}
+	}
+	for _, c := range t.w.Callees {
+		description := c.Description
+		if description == "" {
+			description = "Call the worker " + c.Name + "."
+		}
+		list = append(list, tool.New(about(c.Name, description), func(_ context.Context, names tool.Names, a callArgs) (tool.Plan, error) {
+			return t.planCall(names, c.Name, a)
+		}))
+	}
+	if len(t.w.Callees) == 0 && !t.w.Any {
+		return list
+	}
+	named := tool.New(about(callWorker, "Call a worker by its name."), func(_ context.Context, names tool.Names, a namedArgs) (tool.Plan, error) {
+		return t.planCall(names, a.Worker, callArgs{a.Input, a.Instructions, a.Attachments, a.Restrict, a.ReadOnly})
+	})
+	named.Unlisted = !t.w.Any
+	list = append(list, named, named.As(workerCall))
+	if t.w.Propose != nil {
+		create := about(workerCreate, "Propose a new worker to the user. It has no files and no tools, and can be called when the user has accepted it, in a later run.")
+		create.Private = []string{"instructions"}
+		list = append(list, tool.New(create, t.planCreate))
+	}
+	return list
+}
+
+// planCall plans the call of a worker. Who it is, how deep, and with which files is
+// checked before anybody is asked.
+func (t *talk) planCall(names tool.Names, name string, a callArgs) (tool.Plan, error) {
+	chain := t.gate.Workers
+	if slices.Contains(chain, name) {
+		return tool.Plan{}, &sandbox.Error{Op: "call", Path: name, Code: errBlocked,
+			Hint: "circular delegation detected: " + strings.Join(append(slices.Clone(chain), name), " -> ") + "; a worker cannot call one that waits for it"}
+	}
+	if t.gate.Grant.Depth < 1 {
+		return tool.Plan{}, &sandbox.Error{Op: "call", Path: name, Code: errDepth,
+			Hint: fmt.Sprintf("%d calls deep is the most (delegation.maxDepth): %s; do it yourself", len(chain)-1, strings.Join(chain, " -> "))}
+	}
+	effects := []policy.Effect{{Verb: policy.Call, Target: name}}
+	var files []string
+	for _, file := range a.Attachments {
+		at, err := names.Locate("attach", file, sandbox.ReadOnly, false)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		files = append(files, at)
+		effects = append(effects, policy.Effect{Verb: policy.Attach, Target: at}, policy.Effect{Verb: policy.Read, Target: at})
+	}
+	plan := tool.Changing(func(ctx context.Context, seen *sandbox.Sandbox) (tool.Prepared, error) {
+		child, err := t.child(name, Narrow{a.Restrict, a.ReadOnly})
+		if err != nil {
+			return tool.Prepared{}, err
+		}
+		if strings.TrimSpace(a.Input) == "" && len(files) == 0 && !child.Empty {
+			return tool.Prepared{}, &sandbox.Error{Op: "call", Path: name, Code: "invalid_args", Hint: "input: it is empty, and this worker needs some"}
+		}
+		in := Input{Text: a.Input, Instructions: a.Instructions}
+		if in.Files, err = attachments(seen, files, t.gate.Grant.Attachments, child.Gate.Grant.Attachments); err != nil {
+			return tool.Prepared{}, err
+		}
+		return tool.Ready(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) { return t.delegate(ctx, child, in) }), nil
+	}, effects...)
+	return plan, nil
+}
+
+// The codes of the door that this package uses, too.
+const (
+	errBlocked sandbox.Code = "blocked"
+	errDepth   sandbox.Code = "depth"
+)
+
+// child returns the worker that is called.
+func (t *talk) child(name string, n Narrow) (*Worker, error) {
+	if t.w.Child == nil {
+		return nil, &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrNotFound, Hint: "there are no workers to call"}
+	}
+	child, err := t.w.Child(name, n)
+	var known *sandbox.Error
+	if err != nil && !errors.As(err, &known) {
+		err = &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrInternal, Hint: err.Error()}
+	}
+	return child, err
+}
+
+// delegate lets a child work, and returns what it said. That it failed is a result like
+// others.
+func (t *talk) delegate(ctx context.Context, child *Worker, in Input) (tool.Result, error) {
+	call, ok := ctx.Value(callKey{}).(*inCall)
+	if !ok {
+		return tool.Result{}, errors.New("a worker is called by a worker")
+	}
+	o, err := t.converse(ctx, child, call.id, in)
+	if child.Close != nil {
+		err = errors.Join(err, child.Close())
+	}
+	if err != nil {
+		return tool.Result{}, err
+	}
+	r := tool.Result{Text: o.Text, Record: string(o.End)}
+	if o.Data != nil {
+		r.Data = o.Data
+	}
+	switch o.End {
+	case Finished:
+		return r, nil
+	case Spent, Stopped:
+		call.cut = &o
+		r.Err = &sandbox.Error{Op: child.Name, Code: sandbox.ErrLimit, Hint: o.Why}
+	default:
+		r.Err = &sandbox.Error{Op: child.Name, Code: sandbox.ErrInternal, Hint: "the worker did not finish: " + o.Why}
+	}
+	return r, nil
+}
+
+// planCreate plans the proposal of a worker.
+func (t *talk) planCreate(_ context.Context, _ tool.Names, a createArgs) (tool.Plan, error) {
+	return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
+		return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+			told, err := t.w.Propose(a.Name, a.Description, a.Instructions)
+			return tool.Result{Text: told}, err
+		}), nil
+	}, policy.Effect{Verb: policy.Use, Target: "workers"}), nil
+}
+
+// attachments reads the files that one worker hands to another. Both must let them
+// through.
+func attachments(files *sandbox.Sandbox, names []string, policies ...policy.Attachments) ([]model.File, error) {
+	var list []model.File
+	var total int64
+	for i, name := range names {
+		info, err := files.Stat(name)
+		if err != nil {
+			return nil, err
+		}
+		total += info.Size()
+		for _, p := range policies {
+			if why := p.Refuses(name, i+1, total); why != "" {
+				return nil, &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrLimit, Hint: why}
+			}
+		}
+		data, err := files.Read(name)
+		if err != nil {
+			return nil, err
+		}
+		f, err := FileOf(name, data)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}

@@ -1,0 +1,115 @@
+package run
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/golem-forge/golem/internal/model"
+)
+
+// A Run is one piece of work. It is used once.
+type Run struct {
+	ID     string
+	Budget *Budget
+	Log    *Log        // nil keeps nothing
+	Tell   func(Event) // called by one goroutine at a time; may be nil
+	Now    func() time.Time
+	Most   int // calls of one answer that are made at once; 0 is 8
+
+	// Secrets are values that no model is told: keys of the user's.
+	Secrets []string
+
+	teller  teller
+	once    sync.Once
+	history []model.Message // of the entry worker
+	halt    chan struct{}   // closed by Stop
+	stopped atomic.Bool
+}
+
+// top is the conversation of the entry worker.
+const top = "run"
+
+func (r *Run) begin() {
+	r.once.Do(func() {
+		r.halt = make(chan struct{})
+		r.teller.tell, r.teller.now = r.Tell, r.Now
+		if r.Most == 0 {
+			r.Most = 8
+		}
+	})
+}
+
+// Stop ends the run after the calls that are made now. To end it at once its context
+// is for.
+func (r *Run) Stop() {
+	r.begin()
+	if r.stopped.CompareAndSwap(false, true) {
+		close(r.halt)
+	}
+}
+
+// Forget lets the next input begin a new conversation.
+func (r *Run) Forget() { r.history = nil }
+
+// Do lets a worker work on an input. It goes on with what was said to the run before. Where the log knows the run it goes on, with the
+// input as what the user says next, if there is some. The error is of what keeps the
+// run; what happens in it is in the outcome.
+func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {
+	r.begin()
+	r.teller.say(Event{Type: RunStart, Worker: w.Name, Chain: w.Gate.Workers, Model: w.ModelName, Text: in.Text})
+	o, err := r.converse(ctx, w, top, in)
+	sum := r.Budget.Sum()
+	ok := o.OK() && err == nil
+	r.teller.say(Event{Type: RunEnd, Worker: w.Name, Chain: w.Gate.Workers, OK: &ok, End: o.End, Text: o.Text, Hint: o.Why, Sum: &sum})
+	return o, err
+}
+
+// Interrupted returns a context for asking models: it ends with the run's own and, what
+// no tool's does, as soon as the run is to stop.
+func (r *Run) interrupted(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-r.halt:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// hide takes out of a text what no model is told.
+func (r *Run) hide(text string) string {
+	const least = 8 // less is no secret, and stands everywhere
+	for _, secret := range r.Secrets {
+		if len(secret) >= least {
+			text = strings.ReplaceAll(text, secret, "[a secret of the user's]")
+		}
+	}
+	return text
+}
+
+// estimate returns about how many tokens messages have.
+func estimate(messages []model.Message) int64 {
+	const perToken, perFile = 4, 1600
+	var n int64
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			n += int64(len(p.Text))/perToken + 4
+			switch {
+			case p.Call != nil:
+				n += int64(len(p.Call.Args)+len(p.Call.Tool)) / perToken
+			case p.Result != nil:
+				n += int64(len(p.Result.Text)) / perToken
+			case p.Thinking != nil:
+				n += int64(len(p.Thinking.Text)) / perToken
+			case p.File != nil:
+				n += max(perFile, int64(len(p.File.Data))/perToken/4)
+			}
+		}
+	}
+	return n
+}
