@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/golem-forge/golem/internal/approval"
@@ -30,6 +31,7 @@ type Visit struct {
 	Secrets      []string // values that must not get into the journal
 	Session      string   // an id, NewSession, or "" for the one that was used last
 	Exec         *Exec    // a program that the user runs, if that is what it is for
+	Run          bool     // it is for a run, which has a session in any case
 	Once         bool     // it is for one call: nothing goes on after that
 
 	// Copy is true for a session that works on copies. Copying is told how far they are
@@ -42,10 +44,16 @@ type Visit struct {
 // after use.
 type Door struct {
 	tool.Gate
+	program  *Program
+	whole    *sandbox.Sandbox // all that the project shows
+	work     *work
 	records  *Records
 	journal  *audit.Journal
 	doorman  *doorman
-	commands *commands
+	exec     *Exec
+	once     bool
+	mu       sync.Mutex
+	commands map[*commands]bool // of each gate
 
 	Session *Session // nil where no mount is a layer
 	Notes   []string // what the user should know of it
@@ -116,12 +124,6 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if gate.Files, err = gate.Grant.Files.Apply(files); err != nil {
-		return nil, err
-	}
-	if gate.Files, gate.Grant.Consent, err = spelled(gate.Files, gate.Grant.Consent); err != nil {
-		return nil, err
-	}
 	records, err := p.Records()
 	if err != nil {
 		return nil, err
@@ -134,26 +136,58 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err != nil {
 		return nil, errors.Join(err, journal.Close(), records.Close())
 	}
+	closed := func(err error) (*Door, error) { return nil, errors.Join(err, journal.Close(), records.Close()) }
 	gate.Journal = signer{journal, doorman.signed()}
 	gate.Approver = &approval.Desk{Mode: approval.Mode(p.Project.Approval), Flag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), Reads: v.ApproveReads, Store: records.Approvals,
 		Asker: v.Asker, Policy: p.policyHash(), Now: p.options.Now}
 	gate.Enter = work.enter()
-	run := newCommands(gate, work, p.options.Now)
-	run.exec = v.Exec
-	run.services = shell.NewServices(run, p.options.Now, v.Once)
 	recovered, err := jail.Recover(work.layers.dir, p.options.Now)
 	if recovered > 0 {
 		work.notes = append(work.notes, "changes that were landing when golem was killed have landed, but for what was changed since; golem undo takes them back")
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("changes of a command that was cut off: %w", err), journal.Close(), records.Close())
+		return closed(fmt.Errorf("changes of a command that was cut off: %w", err))
 	}
-	gate.Tools = p.listed(tools(shell.Set{Runner: run, Rules: gate.Grant.Shell, Place: work.session.place(), Services: run.services}, work.keeper(), run))
-	unlistServices(gate)
-	if v.Exec != nil {
-		gate.Tools = append(gate.Tools, shell.Exec(run))
+	d := &Door{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, doorman: doorman, exec: v.Exec, once: v.Once, commands: make(map[*commands]bool),
+		Session: work.session, Notes: work.notes, News: work.news}
+	if d.Gate, _, err = d.gate(gate.Grant, gate.Workers); err != nil {
+		return closed(err)
 	}
-	return &Door{gate, records, journal, doorman, run, work.session, work.notes, work.news}, nil
+	return d, nil
+}
+
+// gate returns the gate of a worker behind this door: the same journal, the same user to
+// ask, the same session, and what this worker has of it. When the worker is done,
+// release ends its commands; the door does so at the latest.
+func (d *Door) gate(grant policy.Grant, chain []string) (g tool.Gate, release func() error, err error) {
+	g = tool.Gate{Grant: grant, Workers: chain, Approver: d.Approver, Journal: d.Journal, Enter: d.Enter}
+	if g.Files, err = grant.Files.Apply(d.whole); err != nil {
+		return g, nil, err
+	}
+	if g.Files, g.Grant.Consent, err = spelled(g.Files, grant.Consent); err != nil {
+		return g, nil, err
+	}
+	run := newCommands(g, d.work, d.program.options.Now)
+	run.exec = d.exec
+	run.services = shell.NewServices(run, d.program.options.Now, d.once)
+	place := d.work.session
+	if !slices.Equal(chain, d.Workers) { // who is called begins anew
+		place = nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.commands[run] = true
+	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(), Services: run.services}, d.work.keeper(), run))
+	unlistServices(g)
+	if d.exec != nil {
+		g.Tools = append(g.Tools, shell.Exec(run))
+	}
+	return g, func() error {
+		d.mu.Lock()
+		delete(d.commands, run)
+		d.mu.Unlock()
+		return run.Close()
+	}, nil
 }
 
 // Keeps says of the last call where its changes are, if they are in the session and
@@ -162,7 +196,7 @@ func (d *Door) Keeps() string {
 	if d.Session == nil {
 		return ""
 	}
-	names := d.commands.work.kept.Touched()
+	names := d.work.kept.Touched()
 	if len(names) == 0 {
 		return ""
 	}
@@ -202,7 +236,11 @@ func spelled(files *sandbox.Sandbox, c policy.Consents) (*sandbox.Sandbox, polic
 // Close ends the commands that run, writes down what is not yet written, and lets
 // go of the state.
 func (d *Door) Close() error {
-	return errors.Join(d.commands.Close(), d.commands.work.close(), d.journal.Close(), d.doorman.leave(), d.records.Close())
+	var errs []error
+	for c := range d.commands {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(append(errs, d.work.close(), d.journal.Close(), d.doorman.leave(), d.records.Close())...)
 }
 
 // mustTrust is an error for a program whose content the user does not trust.

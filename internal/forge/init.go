@@ -24,6 +24,7 @@ var starter = []struct{ file, template string }{
 	{"workers/summarise.worker", "summarise.worker"},
 	{"in/paper.txt", "paper.txt"},
 	{"out", ""},
+	{"demo.yaml", "demo.yaml"},
 	{project.File, project.File},
 }
 

@@ -108,7 +108,7 @@ func (p *Program) sessionAt(id string) (*Session, error) {
 // enter returns the session that a visit is for, and makes it where it is a new one;
 // nil where it would be one on layers, and there are none.
 func (p *Program) enter(v Visit, layers bool) (s *Session, begun bool, err error) {
-	if s, err = p.meant(v, layers); err != nil || s == nil && !v.Copy && !layers && v.Exec == nil {
+	if s, err = p.meant(v, layers); err != nil || s == nil && !v.Copy && !layers && v.Exec == nil && !v.Run {
 		return nil, false, err
 	}
 	now := p.options.Now()

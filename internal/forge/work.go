@@ -32,7 +32,7 @@ type work struct {
 func (p *Program) work(v Visit, network bool) (*work, error) {
 	w := &work{layers: p.layers()}
 	over := p.over()
-	if len(over) == 0 && v.Exec == nil {
+	if len(over) == 0 && v.Exec == nil && !v.Run {
 		return w, nil
 	}
 	can := w.layers.can()

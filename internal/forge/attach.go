@@ -1,0 +1,110 @@
+package forge
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Attach reads files of the user's for the entry worker, as its policy lets them
+// through. A relative name starts at the worker's folder, or else at the current one.
+func (p *Program) Attach(names []string) ([]model.File, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	step, err := p.reach("")
+	if err != nil {
+		return nil, err
+	}
+	var list []model.File
+	var total int64
+	for i, name := range names {
+		file := name
+		if step != nil && !filepath.IsAbs(name) {
+			if beside := filepath.Join(p.root, filepath.Dir(step.Worker.File), name); exists(beside) {
+				file = beside
+			}
+		}
+		data, err := readAttached(file, sandbox.MaxRead)
+		if err != nil {
+			return nil, &sandbox.Error{Op: "attach", Path: name, Code: codeOf(err), Hint: hintOr(err, "name a file that is there")}
+		}
+		total += int64(len(data))
+		if step != nil {
+			if why := step.Grant.Attachments.Refuses(name, i+1, total); why != "" {
+				return nil, &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrLimit, Hint: why + " (attachment_policy of " + step.Worker.Name + ")"}
+			}
+		}
+		f, err := run.FileOf(name, data)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// errTooLarge and errNotRegular are why a file is not attached.
+var (
+	errTooLarge   = errors.New("it is too large to be attached")
+	errNotRegular = errors.New("it is no regular file")
+)
+
+// readAttached reads a regular file that is not larger than it may be.
+func readAttached(name string, most int64) ([]byte, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errNotRegular
+	case info.Size() > most:
+		return nil, errTooLarge
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = errTooLarge
+	}
+	return data, err
+}
+
+func codeOf(err error) sandbox.Code {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return sandbox.ErrNotFound
+	case errors.Is(err, errTooLarge):
+		return sandbox.ErrTooLarge
+	case errors.Is(err, errNotRegular):
+		return sandbox.ErrNotRegular
+	}
+	return sandbox.ErrInvalid
+}
+
+// hintOr returns what an error says, and advice for one that only says that something
+// is not there.
+func hintOr(err error, advice string) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return advice
+	}
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	return err.Error()
+}
