@@ -201,8 +201,6 @@ func (s stream) send(name string, data any) {
 	s.ResponseWriter.(http.Flusher).Flush()
 }
 
-type object = map[string]any
-
 // anthropic answers as POST /v1/messages does.
 func (m *modelServer) anthropic(w http.ResponseWriter, r *http.Request) {
 	var q struct {

@@ -5,7 +5,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/golem-forge/golem/internal/measure"
 )
@@ -51,5 +54,66 @@ func BenchmarkTable(b *testing.B) {
 	for i := 1; i < len(took); i++ {
 		t.Against(names[0], took[0], names[i], took[i], 0)
 	}
+	benchRuns(b, t, golem)
+	fmt.Printf("\ntargets met: %d of %d\n", t.Met, t.Met+t.Missed)
 	b.SkipNow() // the table is the result
+}
+
+// benchRuns measures what golem itself takes of a run: processor time of a cold start,
+// the time of a turn with one call, and the memory of a hundred workers at once. The
+// model is a script, which takes nothing.
+func benchRuns(b *testing.B, t *measure.Table, golem string) {
+	dir, state := b.TempDir(), b.TempDir()
+	const turns, workers = 400, 100
+	var long, many strings.Builder
+	for i := range turns {
+		fmt.Fprintf(&long, "- calls: [{tool: write_file, args: {path: /out/%d, content: x}}]\n", i)
+	}
+	many.WriteString("main:\n  - calls:\n")
+	for range workers {
+		many.WriteString("      - {tool: child, args: {input: x}}\n")
+	}
+	many.WriteString("  - text: done\nchild:\n  each:\n    - calls: [{tool: list_files, args: {path: /out}}]\n    - text: done\n")
+	for name, text := range map[string]string{
+		"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./out, target: /out, approval: {write: preApproved}}\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  filesystem:\n  workers: {allowed_workers: [child]}\n---\nWork.\n",
+		"child.worker":            "---\ndescription: Works.\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n",
+		"one.yaml":                "- text: done\n", "long.yaml": long.String() + "- text: done\n", "many.yaml": many.String(),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			b.Fatal(err)
+		}
+	}
+	run := func(args ...string) (took time.Duration, used time.Duration, memory int64) {
+		cmd := exec.Command(golem, args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
+		start := time.Now()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("golem %v: %v\n%s", args, err, out)
+		}
+		usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+		return time.Since(start), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), usage.Maxrss << 10
+	}
+	run("trust", "--yes")
+	least := func(of func() time.Duration) float64 {
+		best := of()
+		for range measure.FewRounds {
+			best = min(best, of())
+		}
+		return best.Seconds()
+	}
+	row := func(what string, is, most float64, show func(float64) string) {
+		t.Row(what, show(is), "", "", show(most), t.Judge(is <= most))
+	}
+	row("golem version, processor time", least(func() time.Duration { _, used, _ := run("version"); return used }), 10e-3, measure.Duration)
+	row("golem run, one answer, processor time", least(func() time.Duration { _, used, _ := run("run", ".", "x", "--model", "scripted:one.yaml"); return used }), 30e-3, measure.Duration)
+	row("a turn with one write, journal on", least(func() time.Duration {
+		one, _, _ := run("run", ".", "x", "--model", "scripted:one.yaml")
+		os.RemoveAll(filepath.Join(dir, "out"))
+		all, _, _ := run("run", ".", "x", "--model", "scripted:long.yaml")
+		return (all - one) / turns
+	}), 1e-3, measure.Duration)
+	_, used, memory := run("run", ".", "x", "--model", "scripted:many.yaml")
+	t.Row(fmt.Sprintf("%d workers at once, memory", workers), fmt.Sprintf("%d MB", memory>>20), "139 MB, the TypeScript original, two turns", fmt.Sprintf("%.2f×", float64(memory>>20)/139), "", "")
+	t.Row(fmt.Sprintf("%d workers at once, processor time", workers), measure.Duration(used.Seconds()), "1.08 s, the TypeScript original, two turns", fmt.Sprintf("%.2f×", used.Seconds()/1.08), "", "")
 }

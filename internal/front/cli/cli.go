@@ -25,6 +25,7 @@ const (
 	exitFailed    = 1
 	exitUsage     = 2
 	exitDenied    = 3
+	exitBudget    = 4
 	exitNoSandbox = 5
 	exitSignal    = 128 // and the number of the signal
 )
@@ -138,7 +139,7 @@ yet.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newInit(), newLint(), newConfig(), newWorkers(), newExplain(), newTrust(),
-		newTools(), newTool(), newApprove(), newApprovals(), newAudit(), newUndo(), newExec(), newChanges(), newSessions(), newDoctor(), newVersion())
+		newTools(), newTool(), newApprove(), newApprovals(), newAudit(), newUndo(), newRun(), newExec(), newChanges(), newSessions(), newDoctor(), newVersion())
 	return root
 }
 

@@ -16,10 +16,11 @@ import (
 func newSessions() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
-		Short: "List the sessions of a program, or remove old ones",
+		Short: "List the sessions of a program, look at one, or remove old ones",
 		Long: `List the sessions of a program, the one that was used last first, with how much
-each keeps. They are kept until you remove them: nothing is cleaned up unasked.`,
-		Example: "  golem sessions\n  golem sessions remove k3xq2a\n  golem sessions remove --older 720h",
+each keeps. They are kept until you remove them: nothing is cleaned up unasked.
+golem sessions show ID tells what was said and done in one.`,
+		Example: "  golem sessions\n  golem sessions show k3xq2a\n  golem sessions export k3xq2a > run.jsonl\n  golem sessions remove k3xq2a\n  golem sessions remove --older 720h",
 		Args:    noArgs,
 	}
 	flags := addProgramFlags(cmd)
@@ -56,7 +57,7 @@ each keeps. They are kept until you remove them: nothing is cleaned up unasked.`
 		printColumns(cmd.OutOrStdout(), rows)
 		return nil
 	}
-	cmd.AddCommand(newSessionsRemove())
+	cmd.AddCommand(newSessionsShow(), newSessionsExport(), newSessionsRemove())
 	return cmd
 }
 

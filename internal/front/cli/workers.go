@@ -24,7 +24,7 @@ func printInit(w io.Writer, dir string, made []string) {
 	}
 	fmt.Fprintf(w, "%s %s\n", where, strings.Join(made, ", "))
 	fmt.Fprintln(w, "  /   a layer: your files stay as they are until you apply changes        /in   read-only        /out   asks before a write")
-	next := "golem workers"
+	next := `golem run . "Summarise the papers"     (no key? add --model scripted:demo.yaml)`
 	if dir != "." {
 		next = "cd " + sandbox.Shown(dir) + " && " + next
 	}
@@ -74,6 +74,7 @@ Exit code 0 is a tree without errors, 2 one with some.`,
 		}
 		return unlessIn(top, err)
 	}
+	cmd.AddCommand(newWorkersAccept())
 	return cmd
 }
 

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// exampleFiles are what each example leaves behind, and what is in it.
+var exampleFiles = map[string]map[string]string{
+	"greeter":           {},
+	"note-taker":        {"notes/ideas.md": "a lamp beside it"},
+	"code-analyser":     {"out/findings.md": "one too far", "src/count.py": "i <= 3"},
+	"orchestrator":      {"out/report.md": "240 m"},
+	"document-pipeline": {"drafts/valve.md": "3 bar", "final/valve.md": "3 bar", "final/old.md": "Old"},
+	"pdf-analyser":      {"out/pump.md": "1450"},
+	"gray-zone":         {"out/report.md": "12 euros", "in/offer.txt": "12 euros"},
+}
+
+// example copies an example, and returns golem in it.
+func example(t *testing.T, name string) (dir string, golem func(args ...string) *exec.Cmd) {
+	t.Helper()
+	dir, state := filepath.Join(t.TempDir(), name), t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../examples", name))); err != nil {
+		t.Fatal(err)
+	}
+	return dir, func(args ...string) *exec.Cmd {
+		cmd := exec.Command("golem", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
+		return cmd
+	}
+}
+
+// TestExamples runs every example as its page says.
+func TestExamples(t *testing.T) {
+	folders, err := os.ReadDir("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(folders) != len(exampleFiles) {
+		t.Errorf("%d examples, and %d are known here", len(folders), len(exampleFiles))
+	}
+	for _, f := range folders {
+		t.Run(f.Name(), func(t *testing.T) {
+			t.Parallel()
+			dir, golem := example(t, f.Name())
+			page, err := os.ReadFile(filepath.Join(dir, "README.md"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := "golem run examples/" + f.Name() + " "; !strings.Contains(string(page), want) {
+				t.Errorf("its page does not say %s", want)
+			}
+			for _, args := range [][]string{{"lint"}, {"trust", "--yes"}, {"run", ".", "Do it", "--model", "scripted:demo.yaml", "--approval", "approve_all"}, {"audit", "verify"}} {
+				if out, err := golem(args...).CombinedOutput(); err != nil {
+					t.Fatalf("golem %s: %v\n%s", strings.Join(args, " "), err, out)
+				}
+			}
+			for name, part := range exampleFiles[f.Name()] {
+				text, err := os.ReadFile(filepath.Join(dir, name))
+				if err != nil || !strings.Contains(string(text), part) {
+					t.Errorf("%s: %v, %q", name, err, text)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestKilledRuns kills runs again and again, and lets each go on until it is done:
+// whatever a call does is done at most once, and what the model was told of is done.
+func TestKilledRuns(t *testing.T) {
+	const steps = 12
+	var script, child strings.Builder
+	script.WriteString("main:\n")
+	child.WriteString("child:\n")
+	for i := range steps {
+		fmt.Fprintf(&script, "  - calls: [{tool: shell, args: {command: \"echo main%d >> /out/log\"}}]\n", i)
+		fmt.Fprintf(&child, "  - calls: [{tool: shell, args: {command: \"echo child%d >> /out/log\"}}]\n", i)
+		if i == steps/2 {
+			script.WriteString("  - calls: [{tool: child, args: {input: work}}]\n")
+		}
+	}
+	script.WriteString("  - text: all done\n")
+	child.WriteString("  - text: child done\n")
+	kills := 0
+	for range 2 {
+		dir, state := t.TempDir(), t.TempDir()
+		for name, text := range map[string]string{
+			"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./out, target: /out, approval: {write: preApproved, delete: preApproved}}\n",
+			"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  shell: {default: {approval: preApproved}}\n  workers: {allowed_workers: [child]}\n---\nWork.\n",
+			"child.worker":            "---\ndescription: Works.\nsandbox: inherit\ntoolsets:\n  shell: {default: {approval: preApproved}}\n---\nWork.\n",
+			"demo.yaml":               script.String() + child.String(),
+			"out/log":                 "",
+		} {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		golem := func(args ...string) *exec.Cmd {
+			cmd := exec.Command("golem", args...)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
+			return cmd
+		}
+		if out, err := golem("trust", "--yes").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		args := []string{"run", ".", "go", "--model", "scripted:demo.yaml"}
+		said := ""
+		for try := 0; ; try++ {
+			cmd := golem(args...)
+			var out strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			timer := time.AfterFunc(20*time.Millisecond+rand.N(250*time.Millisecond), func() { cmd.Process.Kill() })
+			if try >= 40 {
+				timer.Stop() // now it may end
+			}
+			err := cmd.Wait()
+			if !timer.Stop() {
+				kills++
+			}
+			said += out.String()
+			if err == nil {
+				break
+			}
+			if cmd.ProcessState.ExitCode() > 0 && !strings.Contains(out.String(), "there is none yet") { // it was not killed
+				t.Fatalf("%v\n%s", err, said)
+			}
+			if sessions, _ := filepath.Glob(filepath.Join(state, "*", "sessions", "*", "run.jsonl")); len(sessions) > 0 {
+				args = []string{"run", ".", "--resume", "last", "--model", "scripted:demo.yaml"}
+			}
+		}
+		log, err := os.ReadFile(filepath.Join(dir, "out", "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := make(map[string]int)
+		for line := range strings.Lines(string(log)) {
+			count[strings.TrimSpace(line)]++
+		}
+		for i := range steps {
+			for _, who := range []string{"main", "child"} {
+				step := fmt.Sprint(who, i)
+				if count[step] > 1 {
+					t.Errorf("%s was done %d times\n%s", step, count[step], said)
+				}
+			}
+		}
+		if out, err := golem("audit", "verify").CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		t.Logf("%d of %d steps are done", len(count), 2*steps)
+	}
+	if kills == 0 {
+		t.Error("none was killed")
+	}
+	t.Logf("%d kills", kills)
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestRunSignals stops a run with one Ctrl-C, which lets its call end, and with two, which
+// do not; either way it goes on afterwards.
+func TestRunSignals(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		signals []os.Signal
+		code    int
+		done    bool // the call that was made was let end
+	}{
+		{"once", []os.Signal{os.Interrupt}, 130, true},
+		{"twice", []os.Signal{os.Interrupt, os.Interrupt}, 130, false},
+		{"terminate", []os.Signal{syscall.SIGTERM}, 143, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir, state := t.TempDir(), t.TempDir()
+			for name, text := range map[string]string{
+				"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./out, target: /out, approval: {write: preApproved}}\n",
+				"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  filesystem:\n  shell: {default: {approval: preApproved}}\n---\nWork.\n",
+				"demo.yaml":               "- text: I begin.\n  calls: [{tool: shell, args: {command: \"sleep 2; echo end > /out/end\"}}, {tool: write_file, args: {path: /out/next, content: x}}]\n- text: all done\n",
+			} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			golem := func(args ...string) *exec.Cmd {
+				cmd := exec.Command("golem", args...)
+				cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
+				return cmd
+			}
+			if out, err := golem("trust", "--yes").CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			cmd := golem("run", ".", "go", "--model", "scripted:demo.yaml", "--json")
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			errs, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewScanner(out)
+			for lines.Scan() && !strings.Contains(lines.Text(), `"tool_call"`) {
+			}
+			told := bufio.NewScanner(errs)
+			for i, s := range c.signals {
+				if i > 0 { // it is another one, once the first was heard
+					for told.Scan() && !strings.Contains(told.Text(), "Ctrl-C again") {
+					}
+				}
+				if err := cmd.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for lines.Scan() {
+			}
+			cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != c.code {
+				t.Errorf("exit code %d, want %d", got, c.code)
+			}
+			_, err = os.Stat(filepath.Join(dir, "out", "end"))
+			if (err == nil) != c.done {
+				t.Errorf("the call was let end: %v, want %v", err == nil, c.done)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "out", "next")); err == nil {
+				t.Error("the next call was made")
+			}
+			if out, err := golem("run", ".", "--resume", "last", "--model", "scripted:demo.yaml").CombinedOutput(); err != nil || !strings.Contains(string(out), "all done") {
+				t.Errorf("%v\n%s", err, out)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "out", "next")); err != nil {
+				t.Error("the next call was not made when the run went on")
+			}
+		})
+	}
+}

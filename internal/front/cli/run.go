@@ -1,0 +1,274 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/model/prices"
+	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// runFlags are the flags of golem run.
+type runFlags struct {
+	*visitFlags
+	model  string
+	record string
+	resume string
+	input  string
+	file   string
+	attach []string
+	dry    bool
+}
+
+func newRun() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run PROGRAM|FILE [INPUT…]",
+		Short: "Let the workers of a program work, with a model",
+		Long: `Run a program: its entry worker gets the input and works with the model, by tools
+that all pass the door, and calls other workers, which never have more than it.
+
+PROGRAM is a folder with main.worker, FILE a worker to begin with. The rest is the
+input; files among it are attached, texts such as .md and .txt by --attach alone.
+The answer goes to standard output, and what happens on the way to standard error.
+
+Ctrl-C stops after the call that is made now, with what there is; a second one ends
+all at once. A run that was stopped, or killed, goes on with --resume ID: what it had
+done is not done again.
+
+Exit code 0 is done, 1 failed, 2 usage or configuration, 3 a call needed consent and
+nobody could be asked, 4 the budget is used up, 5 no boundary, 130 stopped.`,
+		Example: `  golem run . "Summarise the papers"
+  golem run . --model scripted:demo.yaml "Summarise the papers"
+  golem run . --model ollama:qwen3 --attach figure.png "What is in it?"
+  golem run review.worker report.pdf "Is it sound?"
+  golem run . --dry-run
+  golem run . --resume k3xq2a`,
+	}
+	f := &runFlags{visitFlags: addVisitFlags(cmd)}
+	cmd.Flags().StringVar(&f.model, "model", "", "the model: anthropic:…, openai:…, ollama:…, scripted:FILE (GOLEM_MODEL)")
+	cmd.Flags().StringVar(&f.record, "record", "", "record the model's answers in a file, for --model replay:FILE")
+	cmd.Flags().StringVar(&f.resume, "resume", "", "go on with the run of a session: an id, or last")
+	cmd.Flags().StringVar(&f.input, "input", "", "the input, in place of words")
+	cmd.Flags().StringVar(&f.file, "file", "", "a file with the input; - is standard input")
+	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "a file to hand to the entry worker; may be given again")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "say what a run could do and would ask, and run nothing")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		words, err := f.begin(args)
+		if err != nil {
+			return err
+		}
+		p, err := f.program()
+		if err != nil {
+			return err
+		}
+		if f.dry {
+			return dryRun(cmd, p)
+		}
+		return f.run(cmd, p, words)
+	}
+	return cmd
+}
+
+// begin takes the program from the arguments, and returns the rest.
+func (f *runFlags) begin(args []string) ([]string, error) {
+	if len(args) == 0 {
+		if f.dir == "." {
+			return nil, usageError("run what? golem run . for the program in this folder")
+		}
+		return nil, nil
+	}
+	info, err := os.Stat(args[0])
+	switch {
+	case err != nil:
+		return nil, usagef("no program %s; the first argument is a folder or a worker file: golem run . \"what to do\"", sandbox.Shown(args[0]))
+	case f.dir != ".":
+		return nil, usageError("--program and an argument name a program; leave one of them out")
+	case info.IsDir():
+		f.dir = args[0]
+	case !strings.HasSuffix(args[0], ".worker"):
+		return nil, usagef("%s is no worker file; it ends in .worker", sandbox.Shown(args[0]))
+	case f.entry != "":
+		return nil, usageError("--entry and a worker file name a worker; leave one of them out")
+	default:
+		f.dir, f.entry = filepath.Dir(args[0]), strings.TrimSuffix(filepath.Base(args[0]), ".worker")
+		if f.entry == "worker" {
+			f.entry = filepath.Base(f.dir)
+		}
+	}
+	return args[1:], nil
+}
+
+// run runs a program.
+func (f *runFlags) run(cmd *cobra.Command, p *forge.Program, words []string) error {
+	in, err := f.given(cmd, p, words)
+	if err != nil {
+		return err
+	}
+	out := newReport(cmd)
+	m, name, closeModel, err := f.open(p, out.note)
+	if err != nil {
+		return err
+	}
+	defer closeModel()
+	v := forge.Visit{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), forge.NewSession), Copy: f.copy || wanted(os.Getenv("GOLEM_COPY"))}
+	if f.resume != "" {
+		if v.Session = f.resume; f.resume == "last" {
+			v.Session = ""
+		}
+	}
+	if terminal := findTerminal(f.file == "-"); terminal != nil {
+		v.Asker = telling{newAsker(terminal, cmd.ErrOrStderr(), f.wait), out}
+		if terminal != os.Stdin {
+			defer terminal.Close()
+		}
+	}
+	ctx, end := context.WithCancelCause(cmd.Context())
+	defer end(nil)
+	copying := newCopying(ctx, cmd.ErrOrStderr())
+	v.Copying = copying.tell
+	r, err := p.Open(forge.Job{Visit: v, Model: m, ModelName: name, Price: prices.Cost, Resume: f.resume != "", Tell: out.tell})
+	copying.end(err == nil)
+	if err != nil {
+		return err
+	}
+	for _, note := range append(r.Door.News, r.Door.Notes...) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
+	}
+	stop := stopping(r.Run, end, cmd.ErrOrStderr())
+	o, err := f.talk(ctx, cmd, r, in, out)
+	code := stop()
+	sum := r.Budget.Sum()
+	if err = errors.Join(err, r.Close()); err != nil {
+		return err
+	}
+	return out.end(r.ID, o, sum, code)
+}
+
+// talk lets the entry worker work; in chat mode, again for each thing that is said.
+func (f *runFlags) talk(ctx context.Context, cmd *cobra.Command, r *forge.Running, in run.Input, out *report) (run.Outcome, error) {
+	if f.chats(r) {
+		return f.chat(ctx, cmd, r, in, out)
+	}
+	return r.Do(ctx, in)
+}
+
+// chats reports whether somebody talks with the entry worker.
+func (f *runFlags) chats(r *forge.Running) bool { return r.Chat }
+
+// stopping listens to signals: the first asks the run to stop, the next ends it. It
+// returns what ends that, and says which one came.
+func stopping(r *run.Run, end context.CancelCauseFunc, errs io.Writer) (done func() exit) {
+	caught, over := make(chan os.Signal, 4), make(chan struct{})
+	signal.Notify(caught, ends()...)
+	var code atomic.Int64
+	go func() {
+		for {
+			select {
+			case <-over:
+				return
+			case s := <-caught:
+				first := code.CompareAndSwap(0, int64(signaled{s}.code()))
+				if first && s == os.Interrupt {
+					fmt.Fprintln(errs, "golem: stopping after the call that is made now; Ctrl-C again ends it at once")
+					r.Stop()
+				} else {
+					end(signaled{s})
+				}
+			}
+		}
+	}()
+	return func() exit {
+		signal.Stop(caught)
+		close(over)
+		return exit(code.Load())
+	}
+}
+
+// A telling is an asker that tells of each question.
+type telling struct {
+	approval.Asker
+	out *report
+}
+
+// Ask implements approval.Asker.
+func (t telling) Ask(ctx context.Context, r tool.Request) approval.Reply {
+	t.out.asks(r)
+	return t.Asker.Ask(ctx, r)
+}
+
+// given is what the entry worker is given.
+func (f *runFlags) given(cmd *cobra.Command, p *forge.Program, words []string) (in run.Input, err error) {
+	files := f.attach
+	var text []string
+	for _, word := range words {
+		if attachedUnasked(word) {
+			files = append(files, word)
+		} else {
+			text = append(text, word)
+		}
+	}
+	said := 0
+	for _, is := range []bool{len(text) > 0, f.input != "", f.file != ""} {
+		if is {
+			said++
+		}
+	}
+	if said > 1 {
+		return in, usageError("the input is given twice; use words, --input or --file")
+	}
+	switch {
+	case f.file == "-":
+		data, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxInput+1))
+		if err != nil {
+			return in, err
+		}
+		in.Text = string(data)
+	case f.file != "":
+		data, err := os.ReadFile(f.file)
+		if err != nil {
+			return in, usagef("--file %s: %v", sandbox.Shown(f.file), errors.Unwrap(err))
+		}
+		in.Text = string(data)
+	default:
+		in.Text = cmp.Or(f.input, strings.Join(text, " "))
+	}
+	if len(in.Text) > maxInput {
+		return in, usagef("the input has more than %s; attach it as a file", tool.Amount(maxInput))
+	}
+	if in.Files, err = p.Attach(files); err != nil {
+		return in, err
+	}
+	if f.resume == "" && strings.TrimSpace(in.Text) == "" && len(in.Files) == 0 && p.Entry != nil && !p.Entry.AllowEmptyInput && p.Entry.Mode != "chat" {
+		return in, usagef("%s needs an input; golem run %s \"what to do\"", visible.Text(p.Entry.Name), sandbox.Shown(f.dir))
+	}
+	return in, nil
+}
+
+// maxInput is the longest input.
+const maxInput = 1 << 20
+
+// attachedUnasked reports whether a word of the input is a file that is attached: one
+// that is there, and that is not text.
+func attachedUnasked(word string) bool {
+	switch strings.ToLower(filepath.Ext(word)) {
+	case ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".webp":
+		info, err := os.Stat(word)
+		return err == nil && info.Mode().IsRegular()
+	}
+	return false
+}

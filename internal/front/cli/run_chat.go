@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+const chatHelp = `  /new            begin a new conversation; what was done stays done
+  /tool NAME …    make a call by your own hand, such as /tool read_file --path /in/a.txt
+  /help           this
+  /exit           end it; golem run --resume goes on`
+
+// chat lets a worker answer each line that is typed.
+func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *forge.Running, in run.Input, out *report) (o run.Outcome, err error) {
+	lines := bufio.NewReader(os.Stdin)
+	if newScreen(os.Stdin).file != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: say something; /help tells what else there is")
+	}
+	o = run.Outcome{End: run.Finished}
+	for ctx.Err() == nil {
+		if strings.TrimSpace(in.Text) != "" || len(in.Files) > 0 {
+			if o, err = r.Do(ctx, in); err != nil || o.End == run.Spent || o.End == run.Stopped {
+				return o, err
+			}
+			out.answered(o)
+		}
+		in = run.Input{}
+		fmt.Fprint(cmd.ErrOrStderr(), "> ")
+		line, err := lines.ReadString('\n')
+		if errors.Is(err, io.EOF) && line == "" {
+			fmt.Fprintln(cmd.ErrOrStderr())
+			return run.Outcome{End: run.Finished}, nil
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return o, err
+		}
+		line = strings.TrimSpace(line)
+		word, rest, _ := strings.Cut(line, " ")
+		switch {
+		case !strings.HasPrefix(line, "/"):
+			in.Text = line
+		case word == "/exit":
+			return run.Outcome{End: run.Finished}, nil
+		case word == "/new":
+			r.Forget()
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem: a new conversation")
+		case word == "/help":
+			fmt.Fprintln(cmd.ErrOrStderr(), chatHelp)
+		case word == "/tool":
+			if err := f.tool(ctx, cmd, r, rest); err != nil {
+				fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)
+			}
+		default:
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: no %s; there is /new, /tool, /help, /exit\n", word)
+		}
+	}
+	return run.Outcome{End: run.Stopped}, nil
+}
+
+// tool makes a call by the user's own hand.
+func (f *runFlags) tool(ctx context.Context, cmd *cobra.Command, r *forge.Running, line string) error {
+	words, err := splitWords(line)
+	if err != nil {
+		return err
+	}
+	if len(words) == 0 {
+		return usageError("which tool? /tool read_file --path /in/a.txt")
+	}
+	call, err := callOf(r.Entry.Gate, words)
+	if err != nil {
+		return err
+	}
+	if err := printResult(cmd, r.Entry.Gate.Do(ctx, policy.User, call)); err != nil {
+		var code exit
+		if !errors.As(err, &code) {
+			return err
+		}
+	}
+	return nil
+}
+
+// callOf reads a call that is written as golem tool takes it.
+func callOf(g tool.Gate, words []string) (tool.Call, error) {
+	t, err := toolNamed(g.Tools, words[0])
+	if err != nil {
+		return tool.Call{}, err
+	}
+	flags := pflag.NewFlagSet(t.Name, pflag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	own := newToolArgs(t)
+	own.addTo(flags)
+	if err := flags.Parse(words[1:]); err != nil {
+		return tool.Call{}, usagef("%v", err)
+	}
+	if flags.NArg() > 0 {
+		return tool.Call{}, usagef("%s takes flags, and no argument %s", t.Name, sandbox.Shown(flags.Arg(0)))
+	}
+	given, err := own.read(strings.NewReader(""))
+	return tool.Call{Tool: t.Name, Args: given.json}, err
+}
+
+// splitWords takes a line apart as a shell does, quotes included. An open quote is told
+// with its position.
+func splitWords(line string) (words []string, err error) {
+	var b strings.Builder
+	quote, at, begun := rune(0), 0, false
+	for i, c := range line {
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			b.WriteRune(c)
+		case c == '"' || c == '\'':
+			quote, at, begun = c, i+1, true
+		case c == ' ' || c == '\t':
+			if begun {
+				words = append(words, b.String())
+				b.Reset()
+				begun = false
+			}
+		default:
+			b.WriteRune(c)
+			begun = true
+		}
+	}
+	if quote != 0 {
+		return nil, usagef("the quote at character %d is not closed", at)
+	}
+	if begun {
+		words = append(words, b.String())
+	}
+	return words, nil
+}

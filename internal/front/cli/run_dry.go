@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/policy"
+)
+
+// A dryStep is what a worker could do in a run, without a model.
+type dryStep struct {
+	*workerStep
+	Unasked []string   `json:"unasked"` // tools that need no consent somewhere
+	Asks    []string   `json:"asks"`    // those that always do
+	Calls   []*dryStep `json:"calls"`
+}
+
+// dryRun says what a run could do and would ask.
+func dryRun(cmd *cobra.Command, p *forge.Program) error {
+	top := p.Tree()
+	if top == nil {
+		return usageError("no entry worker: a program has a main.worker, or name one with --entry")
+	}
+	step, err := dryOf(p, top)
+	if err != nil {
+		return err
+	}
+	if wantsJSON(cmd) {
+		return printJSON(cmd.OutOrStdout(), map[string]any{"model": p.Project.Model, "approval": p.Project.Approval, "entry": step})
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "nothing is run; approval %s\n", p.Project.Approval)
+	step.print(cmd.OutOrStdout(), "")
+	return nil
+}
+
+func dryOf(p *forge.Program, s *forge.Step) (*dryStep, error) {
+	d := &dryStep{workerStep: describe(p, s), Unasked: []string{}, Asks: []string{}, Calls: []*dryStep{}}
+	gate, err := p.Tools(s.Worker.Name)
+	if err != nil {
+		return nil, err
+	}
+	gate.Grant = s.Grant
+	for _, t := range gate.Offered(policy.Model) {
+		if gate.Consent(t) == policy.PreApproved {
+			d.Unasked = append(d.Unasked, t.Name)
+		} else {
+			d.Asks = append(d.Asks, t.Name)
+		}
+	}
+	for _, c := range s.Calls {
+		child, err := dryOf(p, c)
+		if err != nil {
+			return nil, err
+		}
+		d.Calls = append(d.Calls, child)
+	}
+	return d, nil
+}
+
+func (d *dryStep) print(w io.Writer, indent string) {
+	files := "no files"
+	if len(d.Files) > 0 {
+		files = strings.Join(d.Files, ", ")
+	}
+	network := "network off"
+	if len(d.Hosts) > 0 {
+		network = "network " + strings.Join(d.Hosts, ", ")
+	}
+	fmt.Fprintf(w, "%s%s  %s; %s; %s below it\n", indent, d.Name, files, network, counted(d.Depth, "call"))
+	for _, list := range []struct {
+		word  string
+		names []string
+	}{{"unasked", d.Unasked}, {"asks", d.Asks}} {
+		if len(list.names) > 0 {
+			fmt.Fprintf(w, "%s  %s: %s\n", indent, list.word, strings.Join(list.names, ", "))
+		}
+	}
+	for _, p := range d.Problems {
+		fmt.Fprintf(w, "%s  error: %s; %s\n", indent, p.What, p.Hint)
+	}
+	for _, c := range d.Calls {
+		c.print(w, indent+"  ")
+	}
+}

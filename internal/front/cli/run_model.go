@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/zalando/go-keyring"
+
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/model/models"
+	"github.com/golem-forge/golem/internal/model/replay"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// open opens the model that is meant: that of the flag, of the environment, or of the
+// project. What it has to say is told.
+func (f *runFlags) open(p *forge.Program, tell func(string)) (m model.Model, name string, closed func() error, err error) {
+	name = cmp.Or(f.model, p.Project.Model)
+	closed = func() error { return nil }
+	if name == "" {
+		return nil, name, closed, usageError("no model; name one with --model, GOLEM_MODEL or model: in the project file: anthropic:claude-sonnet-4-5, ollama:qwen3; without a key: scripted:demo.yaml")
+	}
+	server := p.Project.ModelServer
+	m, err = models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, ByProject: !strings.HasPrefix(server.By.Source, "--"),
+		Env: os.LookupEnv, Keyring: keyring.Get, Proxy: http.ProxyFromEnvironment, Read: func(file string) ([]byte, error) { return readBeside(string(p.Root()), file) }})
+	var wrong *model.Error
+	if errors.As(err, &wrong) {
+		err = usageError(err.Error())
+	}
+	if err != nil {
+		return nil, name, closed, err
+	}
+	m = model.Retrying(m, model.Retry{Jitter: func() float64 { return 0.5 + rand.Float64()/2 }, Tell: func(e *model.Error, tried int, wait time.Duration) {
+		tell(fmt.Sprintf("%s; trying again in %s", e.Error(), wait.Round(time.Second/10)))
+	}})
+	if f.record == "" {
+		return m, name, closed, nil
+	}
+	file, err := os.OpenFile(f.record, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		err = usagef("--record %s: it is there already; name another file", sandbox.Shown(f.record))
+	}
+	if err != nil {
+		return nil, name, closed, err
+	}
+	return replay.Record(m, file), name, file.Close, nil
+}
+
+// readBeside reads a file of the current folder, or else of the program's.
+func readBeside(root, name string) ([]byte, error) {
+	data, err := readSmall(name)
+	if errors.Is(err, os.ErrNotExist) && !filepath.IsAbs(name) {
+		if beside, second := readSmall(filepath.Join(root, name)); second == nil {
+			return beside, nil
+		}
+	}
+	return data, err
+}
+
+// readSmall reads a file that is not larger than any script or record.
+func readSmall(name string) ([]byte, error) {
+	const most = 256 << 20
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > most {
+		return nil, fmt.Errorf("%s: too large", sandbox.Shown(name))
+	}
+	return io.ReadAll(io.LimitReader(f, most))
+}

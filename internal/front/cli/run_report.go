@@ -1,0 +1,294 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A report tells a person, or a program, what happens in a run.
+type report struct {
+	cmd    *cobra.Command
+	out    io.Writer // the answer
+	errs   io.Writer // the way to it
+	json   bool
+	stream bool // the answer is shown as it comes
+
+	mu   sync.Mutex
+	args map[string]run.Event // of calls that are made now
+	open bool                 // a line of streamed text is not ended
+}
+
+func newReport(cmd *cobra.Command) *report {
+	return &report{cmd: cmd, out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), json: wantsJSON(cmd), stream: newScreen(cmd.OutOrStdout()).file != nil,
+		args: make(map[string]run.Event)}
+}
+
+// tell tells of an event.
+func (r *report) tell(e run.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.json {
+		if e.Type != run.Piece {
+			r.print(e)
+		}
+		return
+	}
+	switch e.Type {
+	case run.Piece:
+		if r.stream && len(e.Chain) == 1 {
+			r.open = !strings.HasSuffix(e.Text, "\n")
+			fmt.Fprint(r.out, e.Text)
+		}
+	case run.Message:
+		r.endLine()
+		if text := strings.TrimSpace(e.Text); text != "" && e.Calls > 0 && (len(e.Chain) > 1 || !r.stream) {
+			r.line(e, "says", firstLine(text)) // what it says last is its answer
+		}
+	case run.ToolCall:
+		r.args[e.Call] = e
+	case run.Started:
+		caller := e
+		caller.Chain = e.Chain[:len(e.Chain)-1]
+		caller.Worker = last(caller.Chain)
+		r.line(caller, "→ "+e.Worker, e.Text)
+	case run.ToolResult:
+		call := r.args[e.Call]
+		delete(r.args, e.Call)
+		what := e.Tool + " " + subject(call)
+		switch {
+		case e.OK != nil && *e.OK && isWorkerCall(call):
+			r.line(e, "← "+workerOf(call), firstLine(e.Text))
+		case e.OK != nil && *e.OK:
+			r.line(e, what, shortened(e.Text))
+			r.complaints(e)
+		default:
+			r.line(e, what, "refused: "+string(e.Code)+hintOf(e.Hint))
+		}
+	case run.Note:
+		r.line(e, "note", e.Text)
+	}
+}
+
+// note tells what golem itself has to say.
+func (r *report) note(text string) {
+	r.tell(run.Event{Type: run.Note, Worker: "golem", Text: text})
+}
+
+// asks tells that somebody is asked.
+func (r *report) asks(q tool.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endLine()
+	if r.json {
+		var effects []string
+		for _, e := range q.Asks {
+			effects = append(effects, e.String())
+		}
+		r.print(run.Event{Type: run.Approval, Worker: last(q.Workers), Chain: q.Workers, Tool: q.Tool, Args: q.Args, Text: strings.Join(effects, ", ")})
+	}
+}
+
+func last(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[len(list)-1]
+}
+
+// print prints an event as a line of JSON. What came from workers is made visible.
+func (r *report) print(e run.Event) {
+	e.Text, e.Hint = visible.Text(e.Text), visible.Text(e.Hint)
+	line, err := json.Marshal(e)
+	if err != nil {
+		return
+	}
+	fmt.Fprintf(r.out, "%s\n", line)
+}
+
+// endLine ends a line of text that is not.
+func (r *report) endLine() {
+	if r.open {
+		fmt.Fprintln(r.out)
+		r.open = false
+	}
+}
+
+// line prints a line of the tree.
+func (r *report) line(e run.Event, what, came string) {
+	r.endLine()
+	text := strings.Repeat("  ", max(len(e.Chain)-1, 0)) + e.Worker + "  " + what
+	if came != "" {
+		const column = 40
+		text += strings.Repeat(" ", max(column-len([]rune(text)), 2)) + came
+	}
+	fmt.Fprintln(r.errs, visible.Text(cutLine(text)))
+}
+
+// complaints prints what a command that failed has complained about.
+func (r *report) complaints(e run.Event) {
+	_, errs, found := strings.Cut(e.Text, "\nstderr:\n")
+	if e.Tool != "shell" || !found || strings.HasPrefix(e.Text, "exit 0 ") {
+		return
+	}
+	const most = 5
+	indent := strings.Repeat("  ", len(e.Chain)+1)
+	for i, line := range strings.Split(strings.TrimSpace(errs), "\n") {
+		if i == most || strings.HasPrefix(line, "note: ") {
+			break
+		}
+		fmt.Fprintln(r.errs, visible.Text(cutLine(indent+line)))
+	}
+}
+
+// cutLine cuts a line that is too long to be read at a glance.
+func cutLine(text string) string {
+	const most = 160
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}
+
+// shortened is what a tool has answered, at a glance.
+func shortened(text string) string {
+	line := firstLine(text)
+	if at := strings.Index(line, " version "); at > 0 {
+		end := strings.IndexByte(line[at+len(" version "):], ' ')
+		rest := ""
+		if end >= 0 {
+			rest = line[at+len(" version ")+end:]
+		}
+		line = strings.TrimRight(line[:at], ",;") + rest
+	}
+	return line
+}
+
+func firstLine(text string) string {
+	line, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if strings.TrimSpace(rest) != "" {
+		line += " …"
+	}
+	return line
+}
+
+func hintOf(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return "; " + hint
+}
+
+// isWorkerCall reports whether a call is that of a worker: only those have these
+// arguments.
+func isWorkerCall(e run.Event) bool {
+	var args map[string]any
+	return json.Unmarshal(e.Args, &args) == nil && args["input"] != nil && args["path"] == nil
+}
+
+// workerOf is the worker that is called.
+func workerOf(e run.Event) string {
+	var args struct{ Worker string }
+	if json.Unmarshal(e.Args, &args) == nil && args.Worker != "" {
+		return args.Worker
+	}
+	return e.Tool
+}
+
+// subject is what a call is about, in a word: a path, a command, a pattern.
+func subject(e run.Event) string {
+	var args map[string]any
+	if json.Unmarshal(e.Args, &args) != nil {
+		return ""
+	}
+	for _, key := range []string{"path", "command", "from", "paths", "pattern", "name", "worker"} {
+		if text, ok := args[key].(string); ok {
+			return sandbox.Shown(text)
+		}
+	}
+	return ""
+}
+
+// answered prints the answer of one turn of a chat.
+func (r *report) answered(o run.Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endLine()
+	if r.json {
+		return
+	}
+	if !r.stream && o.Text != "" {
+		fmt.Fprintln(r.out, strings.TrimRight(o.Text, "\n"))
+	}
+	if o.Why != "" {
+		fmt.Fprintln(r.errs, "golem: "+visible.Text(o.Why))
+	}
+}
+
+// end prints the answer and what it took, and returns what golem ends with.
+func (r *report) end(id string, o run.Outcome, s run.Sum, signal exit) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endLine()
+	if !r.json {
+		if !r.stream && o.Text != "" {
+			fmt.Fprintln(r.out, strings.TrimRight(o.Text, "\n"))
+		}
+		word := "done"
+		if !o.OK() {
+			word = string(o.End)
+		}
+		fmt.Fprintf(r.errs, "%s  %s, %s (%d ok, %d refused), %s; %s; session %s\n", word, counted(s.Workers, "worker"), counted(s.Calls, "call"), s.Calls-s.Refused, s.Refused,
+			counted(s.Asked, "question"), r.costs(s), id)
+		if len(s.By) > 1 {
+			for _, name := range slices.Sorted(maps.Keys(s.By)) {
+				share := s.By[name]
+				fmt.Fprintf(r.errs, "      %s: %s, %s\n", visible.Text(name), counted(int(share.Turns), "answer"), tokens(share.Tokens.Input+share.Tokens.CacheRead+share.Tokens.CacheWrite, share.Tokens.Output, share.Cost, s.Unpriced))
+			}
+		}
+		if o.Why != "" {
+			fmt.Fprintln(r.errs, "golem: "+visible.Text(o.Why))
+		}
+	}
+	switch {
+	case signal != 0:
+		return signal
+	case o.End == run.Spent:
+		return exit(exitBudget)
+	case !o.OK():
+		return exit(exitFailed)
+	case s.Nobody > 0:
+		if !r.json {
+			fmt.Fprintf(r.errs, "golem: %s needed consent, and nobody could be asked; golem approvals lists them, --approval approve_all lets all pass\n", counted(s.Nobody, "call"))
+		}
+		return exit(exitDenied)
+	}
+	return nil
+}
+
+// costs says what a run took.
+func (r *report) costs(s run.Sum) string {
+	return tokens(s.Tokens.Input+s.Tokens.CacheRead+s.Tokens.CacheWrite, s.Tokens.Output, s.Cost, s.Unpriced)
+}
+
+func tokens(in, out int64, cost float64, unpriced bool) string {
+	text := fmt.Sprintf("%d tokens in, %d out", in, out)
+	switch {
+	case unpriced:
+		return text + ", price not known"
+	case cost > 0:
+		return text + fmt.Sprintf(", $%.4f", cost)
+	}
+	return text
+}

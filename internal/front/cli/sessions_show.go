@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// aSession takes the id of a session, or none for the one that was used last.
+func aSession(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef("one session at a time, got %d", len(args))
+	}
+	return nil
+}
+
+// session returns the one that an argument names.
+func (f *programFlags) sessionOf(args []string) (*forge.Program, *forge.Session, error) {
+	id := ""
+	if len(args) > 0 {
+		id = args[0]
+	}
+	p, err := f.programOf(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := p.Session(id)
+	return p, s, err
+}
+
+func newSessionsShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show [ID]",
+		Short: "Tell what was said and done in a session",
+		Long: `Tell what the runs of a session have said and done: each worker's answers, the calls
+it made and what came of them. The journal says what was decided: golem audit show.`,
+		Example: "  golem sessions show\n  golem sessions show k3xq2a",
+		Args:    aSession,
+	}
+	flags := addProgramFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, s, err := flags.sessionOf(args)
+		if err != nil {
+			return err
+		}
+		if wantsJSON(cmd) {
+			list := []run.Entry{}
+			err := p.History(s, func(e run.Entry) error {
+				list = append(list, e)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			return printJSON(cmd.OutOrStdout(), map[string]any{"session": s.ID, "entries": list})
+		}
+		shown := 0
+		err = p.History(s, func(e run.Entry) error {
+			shown++
+			showEntry(cmd, e)
+			return nil
+		})
+		if err == nil && shown == 0 {
+			fmt.Fprintf(cmd.OutOrStdout(), "nothing was run in session %s\n", s.ID)
+		}
+		return err
+	}
+	return cmd
+}
+
+// showEntry prints a line of a session for a person.
+func showEntry(cmd *cobra.Command, e run.Entry) {
+	out := cmd.OutOrStdout()
+	indent := strings.Repeat("  ", strings.Count(e.In, "/"))
+	line := func(format string, args ...any) {
+		fmt.Fprintln(out, indent+visible.Text(cutLine(fmt.Sprintf(format, args...))))
+	}
+	switch e.Kind {
+	case "begin":
+		line("%s  %s begins (%s)", e.Time.Local().Format("2006-01-02 15:04:05"), e.Worker, e.Model)
+	case "message":
+		for _, m := range e.Messages {
+			for _, p := range m.Parts {
+				showPart(line, e.Worker, m.Role, p)
+			}
+		}
+	case "replace":
+		line("  the conversation was shortened, or added to")
+	case "end":
+		if e.Outcome != nil {
+			line("  %s%s", e.Outcome.End, hintOf(e.Outcome.Why))
+		}
+	}
+}
+
+func showPart(line func(string, ...any), worker string, role model.Role, p model.Part) {
+	who := worker
+	if role == model.User {
+		who = "input"
+	}
+	switch {
+	case p.Text != "":
+		line("  %s: %s", who, firstLine(p.Text))
+	case p.Call != nil:
+		line("  %s calls %s %s", worker, p.Call.Tool, p.Call.Args)
+	case p.Result != nil:
+		line("    %s", firstLine(p.Result.Text))
+	case p.File != nil:
+		line("  with the file %s, %s, %d bytes", p.File.Name, p.File.Type, len(p.File.Data))
+	}
+}
+
+func newSessionsExport() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "export [ID]",
+		Short:   "Print all that a session has kept of its runs, a line of JSON each",
+		Long:    "Print all that a session has kept of its runs: messages, calls and results, a line of\nJSON each, in the order in which they were written down.",
+		Example: "  golem sessions export k3xq2a > run.jsonl",
+		Args:    aSession,
+	}
+	flags := addProgramFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, s, err := flags.sessionOf(args)
+		if err != nil {
+			return err
+		}
+		return p.History(s, func(e run.Entry) error {
+			line, err := json.Marshal(e)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
+			return err
+		})
+	}
+	return cmd
+}

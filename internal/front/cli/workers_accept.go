@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+func newWorkersAccept() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "accept [NAME]",
+		Short: "Put a worker that another has proposed into the program",
+		Long: `Show the workers that were proposed in a session, or put one of them into the
+program: with --yes the file is written to workers/NAME.worker, as it is shown. It has
+no effect before golem trust.`,
+		Example: "  golem workers accept\n  golem workers accept translate\n  golem workers accept translate --yes",
+	}
+	flags := addProgramFlags(cmd)
+	yes, session := false, ""
+	cmd.Flags().BoolVar(&yes, "yes", false, "put it into the program")
+	cmd.Flags().StringVar(&session, "session", "", "the session; otherwise the one that was used last")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 || len(args) == 0 && yes {
+			return usageError("accept which? golem workers accept NAME --yes")
+		}
+		p, err := flags.program()
+		if err != nil {
+			return err
+		}
+		s, err := p.Session(session)
+		if err != nil {
+			return err
+		}
+		if len(args) == 0 {
+			list, err := p.Proposals(s)
+			if err != nil {
+				return err
+			}
+			if wantsJSON(cmd) {
+				return printJSON(cmd.OutOrStdout(), map[string]any{"session": s.ID, "proposed": list})
+			}
+			for _, w := range list {
+				fmt.Fprintln(cmd.OutOrStdout(), w.Name)
+			}
+			if len(list) == 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "no worker was proposed in session %s\n", s.ID)
+			}
+			return nil
+		}
+		w, err := p.Proposed(s, args[0])
+		if err != nil {
+			return err
+		}
+		fmt.Fprint(cmd.OutOrStdout(), visible.Text(w.Content))
+		if !yes {
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: nothing is changed; golem workers accept %s --yes puts it into the program\n", w.Name)
+			return nil
+		}
+		file, err := p.Accept(s, w, secrets(os.Environ()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: wrote %s; golem trust lets it be called\n", file)
+		return nil
+	}
+	return cmd
+}
