@@ -30,6 +30,11 @@ NOT_RACE := $(NOT_RACE)|^TestKeepsThings$$/^(log|blobs|once|leases)$$/^(kills|pr
 # run in the unit tests.
 FUZZTIME ?= 400ms
 
+# What make soak does: times the rounds of tests that have them, and how long each
+# fuzz target runs.
+ROUNDS ?= 20
+SOAKTIME ?= 2m
+
 # Other systems, as GOOS/GOARCH: all packages, and those for the browser. Nothing
 # of it is run: the compiler need not optimise.
 CROSS := darwin/arm64 windows/amd64
@@ -45,7 +50,7 @@ export CGO_ENABLED := 0
 STAMPED := $(GOFLAGS)
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: help build demo test bench fuzz lint clean \
+.PHONY: help build demo test soak bench fuzz lint clean \
 	format vet staticcheck tidy unit race cross need-race tools
 
 help: ## list the targets
@@ -63,6 +68,12 @@ test: ## everything: lint, tests, race detector, fuzzing, other systems
 		echo "== $$step, after $$SECONDS s"; $(MAKE) $$step || exit; \
 	done; \
 	echo "== all passed in $$SECONDS s"
+
+soak: export GOLEM_TEST_ROUNDS := $(ROUNDS)
+soak: ## for hours: ROUNDS times the rounds, more under the race detector, SOAKTIME for each fuzz target
+	$(MAKE) unit TESTFLAGS=-timeout=12h
+	$(MAKE) race TESTFLAGS=-timeout=12h NOT_RACE='^(TestAttacks|TestOrdinaryUser)$$'
+	@scripts/fuzz $(SOAKTIME) $$(go list -m -f '{{.Path}}' all)
 
 bench: build ## measure, each figure beside its peer and its target
 	@scripts/bench
@@ -92,11 +103,11 @@ tidy:
 # The tests are not vetted again: lint has done it, with more analysers.
 unit: tools
 	@scripts/need $(COMMANDS) unshare=util-linux
-	@scripts/roomy bin/gotestsum --format pkgname --format-icons text -- -count=1 -vet=off ./...
+	@scripts/roomy bin/gotestsum --format pkgname --format-icons text -- -count=1 -vet=off $(TESTFLAGS) ./...
 
 race: tools need-race
-	@CGO_ENABLED=1 bin/gotestsum --format pkgname --format-icons text -- -count=1 -vet=off -race -short -skip '$(NOT_RACE)' $(RACE)
-	@CGO_ENABLED=1 go test -count=1 -vet=off -race -run '$(RACE_JAIL)' ./internal/jail
+	@CGO_ENABLED=1 bin/gotestsum --format pkgname --format-icons text -- -count=1 -vet=off -race -short -skip '$(NOT_RACE)' $(TESTFLAGS) $(RACE)
+	@CGO_ENABLED=1 go test -count=1 -vet=off -race -run '$(RACE_JAIL)' $(TESTFLAGS) ./internal/jail
 
 cross:
 	@for system in $(CROSS) $(BROWSER); do \
