@@ -14,18 +14,32 @@ COMMANDS := python3=python3 ps=procps git=git setsid=util-linux flock=util-linux
 
 # The packages whose promises hold under concurrency; they are tested under
 # the race detector too.
-RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/... ./internal/approval
+RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/... ./internal/approval ./internal/terminal
+
+# Of the jail, what goroutines pass on: the rest is the kernel's, or waits.
+RACE_JAIL := ^(TestAttach.*|TestTransaction)$$
 
 # What one goroutine does, or another process that is killed, the race detector
-# need not see again.
-NOT_RACE := ^(TestAttacks|TestOrdinaryUser|TestDifferential|TestKill.*|TestEveryByte|TestEveryCut|TestTwoProcesses|TestFullDiskAtEveryStep|TestDegenerateNames)$$
+# need not see again: the tests of it that take longest.
+NOT_RACE := ^(TestAttacks|TestOrdinaryUser|TestDifferential|TestKill.*|TestEveryByte.*|TestEveryCut|TestTwoProcesses|TestFullDiskAtEveryStep|TestDegenerateNames)$$
+NOT_RACE := $(NOT_RACE)|^(TestAutomatonBounds|TestHugeRecords|TestManyShortRecords|TestSparseFiles|TestRecordsAreLines|TestDamagedDecisions|TestBounds|TestPatience)$$
+NOT_RACE := $(NOT_RACE)|^(TestReadLarge.*|TestReadHugeLine|TestEditOfRepetitions|TestEditMissIsBounded|TestPolicyIsNotChanged|TestNamesThatLeadOutside|TestDeleteIsBounded|TestPagesAreComplete)$$
+NOT_RACE := $(NOT_RACE)|^TestKeepsThings$$/^(log|blobs|once|leases)$$/^(kills|processes)$$|^TestBackends$$///^a_folder_of_5,000
 
-# How long each fuzz target runs: a time, or a count such as 100000x.
-FUZZTIME ?= 1s
+# How long each fuzz target runs: a time, or a count such as 100000x. Its seeds
+# run in the unit tests.
+FUZZTIME ?= 400ms
 
-# Other systems, as GOOS/GOARCH: all packages, and those for the browser.
+# What make soak does: times the rounds of tests that have them, and how long each
+# fuzz target runs.
+ROUNDS ?= 20
+SOAKTIME ?= 2m
+
+# Other systems, as GOOS/GOARCH: all packages, and those for the browser. Nothing
+# of it is run: the compiler need not optimise.
 CROSS := darwin/arm64 windows/amd64
 BROWSER := js/wasm
+UNOPTIMISED := -gcflags='all=-N -l'
 BROWSER_PACKAGES := ./sandbox/... ./internal/policy ./internal/tool ./internal/toolset/file
 
 # No cgo, so that the binary is static; the race detector alone asks for it.
@@ -36,7 +50,7 @@ export CGO_ENABLED := 0
 STAMPED := $(GOFLAGS)
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: help build demo test bench fuzz lint clean \
+.PHONY: help build demo test soak bench fuzz lint clean \
 	format vet staticcheck tidy unit race cross need-race tools
 
 help: ## list the targets
@@ -54,6 +68,12 @@ test: ## everything: lint, tests, race detector, fuzzing, other systems
 		echo "== $$step, after $$SECONDS s"; $(MAKE) $$step || exit; \
 	done; \
 	echo "== all passed in $$SECONDS s"
+
+soak: export GOLEM_TEST_ROUNDS := $(ROUNDS)
+soak: ## for hours: ROUNDS times the rounds, more under the race detector, SOAKTIME for each fuzz target
+	$(MAKE) unit TESTFLAGS=-timeout=12h
+	$(MAKE) race TESTFLAGS=-timeout=12h NOT_RACE='^(TestAttacks|TestOrdinaryUser)$$'
+	@scripts/fuzz $(SOAKTIME) $$(go list -m -f '{{.Path}}' all)
 
 bench: build ## measure, each figure beside its peer and its target
 	@scripts/bench
@@ -80,19 +100,21 @@ staticcheck: tools
 tidy:
 	@go mod tidy -diff
 
+# The tests are not vetted again: lint has done it, with more analysers.
 unit: tools
 	@scripts/need $(COMMANDS) unshare=util-linux
-	@scripts/roomy bin/gotestsum --format pkgname --format-icons text -- -count=1 ./...
+	@scripts/roomy bin/gotestsum --format pkgname --format-icons text -- -count=1 -vet=off $(TESTFLAGS) ./...
 
 race: tools need-race
-	@CGO_ENABLED=1 bin/gotestsum --format pkgname --format-icons text -- -count=1 -race -short -skip '$(NOT_RACE)' $(RACE)
+	@CGO_ENABLED=1 bin/gotestsum --format pkgname --format-icons text -- -count=1 -vet=off -race -short -skip '$(NOT_RACE)' $(TESTFLAGS) $(RACE)
+	@CGO_ENABLED=1 go test -count=1 -vet=off -race -run '$(RACE_JAIL)' $(TESTFLAGS) ./internal/jail
 
 cross:
 	@for system in $(CROSS) $(BROWSER); do \
 		packages=./...; [ $$system != $(BROWSER) ] || packages='$(BROWSER_PACKAGES)'; \
 		echo "$$system $$packages"; \
 		export GOOS=$${system%/*} GOARCH=$${system#*/}; \
-		go build $$packages && go vet $$packages || exit; \
+		go build $(UNOPTIMISED) $$packages && go vet $(UNOPTIMISED) $$packages || exit; \
 	done
 
 # Only on Linux does the race detector need a C compiler.

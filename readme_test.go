@@ -57,7 +57,7 @@ func blocks(t *testing.T, document string) []block {
 // TestReadme plays the transcripts of the README, in their order, in one empty
 // folder, and then its program: all of it prints what the README says.
 func TestReadme(t *testing.T) {
-	s := newStage(t)
+	s := newStage(t, golem(t))
 	s.transcripts("README.md")
 	var program, printed string
 	for _, b := range blocks(t, "README.md") {
@@ -84,8 +84,9 @@ func TestReadme(t *testing.T) {
 
 // TestGuides plays the transcripts of the guides, each in an empty folder.
 func TestGuides(t *testing.T) {
+	golem := golem(t)
 	for _, document := range []string{"docs/tools.md", "docs/approval.md", "docs/journal.md", "docs/transactions.md", "docs/shell.md", "docs/agents.md"} {
-		t.Run(document, func(t *testing.T) { newStage(t).transcripts(document) })
+		t.Run(document, func(t *testing.T) { newStage(t, golem).transcripts(document) })
 	}
 }
 

@@ -22,11 +22,21 @@ type stage struct {
 	status            int // of the last command
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t *testing.T, golem string) *stage {
 	s := &stage{T: t, home: t.TempDir(), bin: t.TempDir()}
 	s.folder = s.home
-	build(t, filepath.Join(s.bin, "golem"), "./cmd/golem")
+	if err := os.Link(golem, filepath.Join(s.bin, "golem")); err != nil {
+		t.Fatal(err)
+	}
 	return s
+}
+
+// golem builds golem.
+func golem(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "golem")
+	build(t, name, "./cmd/golem")
+	return name
 }
 
 // transcripts plays the commands of a document. In a block of the language

@@ -105,9 +105,9 @@ func ok(t testing.TB, err error) {
 // the outside, and nothing of a part of the mount that is not shown, is ever
 // read or changed.
 func TestLinkSwapRace(t *testing.T) {
-	length := 10 * time.Second
+	length := time.Duration(rounds(3)) * time.Second
 	if testing.Short() {
-		length /= 5
+		length = length * 2 / 3
 	}
 	for way, open := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -225,13 +225,13 @@ func manifest(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// A process that writes is killed, again and again, over ten thousand writes:
+// A process that writes is killed, again and again, over two thousand writes:
 // every file is one that was written whole, and a sweep finds the leftovers.
 func TestKillTearsNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := mounted(t, sandbox.Dir, dir)
-	writes := 0
-	for round := 0; writes < 10_000; round++ {
+	writes, enough := 0, rounds(2000)
+	for round := 0; writes < enough; round++ {
 		cmd := play(t, "write", dir)
 		time.Sleep(time.Duration(30+rand.IntN(150)) * time.Millisecond)
 		cmd.Process.Kill()
@@ -247,7 +247,7 @@ func TestKillTearsNothing(t *testing.T) {
 				t.Fatalf("round %d: %s is torn or unreadable: %d bytes, %v", round, e.Name, len(data), err)
 			}
 		}
-		if round > 2000 {
+		if round > enough/5 {
 			t.Fatalf("%d writes after %d rounds", writes, round)
 		}
 	}

@@ -15,13 +15,14 @@ import (
 // The laws of restriction, over random mounts, chains and names. A name is made
 // of few letters, so that names meet mounts and limits often.
 
-const lawCases = 100_000
+const lawCases = 10_000
 
-// checkLaw runs a law on at least n cases, unless the caller chose a number.
+// checkLaw runs a law on so many rounds of n cases, which are new each time, unless
+// the caller chose a number.
 func checkLaw(t *testing.T, n int, law func(*rapid.T)) {
 	t.Helper()
-	if testing.Short() {
-		n /= 50
+	if n = rounds(n); testing.Short() {
+		n /= 5
 	}
 	checks := flag.Lookup("rapid.checks")
 	if checks.Value.String() == checks.DefValue {

@@ -147,7 +147,7 @@ func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := map[string]bool{}
 	mended := 0
-	for round := range 200 {
+	for round := range rounds(60) {
 		cmd := play(t, "acknowledge", fmt.Sprint("round", round), dir)
 		out, err := cmd.StdoutPipe()
 		ok(t, err)

@@ -159,10 +159,10 @@ func newNotes(t *testing.T) (dir, state string) {
 	return dir, state
 }
 
-// Two processes, 10,000 calls each, one journal: the chain is whole and nothing
+// Two processes, 2,000 calls each, one journal: the chain is whole and nothing
 // is lost.
 func TestTwoProcesses(t *testing.T) {
-	const each = 10_000
+	each := rounds(2000)
 	dir, state := newNotes(t)
 	a, b := calls(t, dir, state, "a", each), calls(t, dir, state, "b", each)
 	for _, cmd := range []*exec.Cmd{a, b} {
@@ -176,7 +176,7 @@ func TestTwoProcesses(t *testing.T) {
 		}
 	}
 	j := journalOf(t, dir, state)
-	if j.report.Bad != nil || len(j.report.Open) > 0 || j.report.Records != 4*each {
+	if j.report.Bad != nil || len(j.report.Open) > 0 || j.report.Records != uint64(4*each) {
 		t.Errorf("verify: %d records, bad: %v, open: %d; want %d", j.report.Records, j.report.Bad, len(j.report.Open), 4*each)
 	}
 	if len(j.intents) != each/5 || len(j.outcomes) != each/5 || j.reads != 2*each-each/5 {
@@ -184,10 +184,10 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// Killed at random points, 200 times: every effect has its record, every
+// Killed at random points, 60 times: every effect has its record, every
 // acknowledged one its outcome too, and the journal verifies after mending.
 func TestKilledDoors(t *testing.T) {
-	const kills = 200
+	kills := rounds(60)
 	dir, state := newNotes(t)
 	acknowledged := map[string]bool{}
 	cut := 0

@@ -189,7 +189,8 @@ func TestSurvivesKillsElsewhere(t *testing.T) {
 	}
 	took, landed := time.Since(began), 0
 	check(t, s.Close())
-	for i := range 12 {
+	kills := rounds(6)
+	for i := range kills {
 		g.on(work.dir, layers.dir)
 		l := g.lander("land")
 		holder := pidOf("jail-hold")
@@ -208,7 +209,7 @@ func TestSurvivesKillsElsewhere(t *testing.T) {
 	}
 	g.on(work.dir, layers.dir)
 	g.swept()
-	t.Logf("%d of 12 have landed", landed)
+	t.Logf("%d of %d have landed", landed, kills)
 }
 
 // TestSurvivesKillsOfMany is TestSurvivesKills with ten thousand files.

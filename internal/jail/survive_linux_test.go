@@ -356,7 +356,7 @@ func TestSurvivesKills(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		g, seen := newGround(t, 200), make(map[string]int)
 		g.measure()
-		for i := range 48 {
+		for i := range rounds(16) {
 			g.killed(i, seen)
 		}
 		g.swept()

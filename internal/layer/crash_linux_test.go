@@ -68,10 +68,11 @@ func (b *bench) killed(do string, after time.Duration) {
 	}
 }
 
-// TestKilled kills what lands and what undoes, at any moment, a hundred times: when
+// TestKilled kills what lands and what undoes, at any moment, again and again: when
 // it is carried on, the folder is what it was or what it was to be, to the byte.
 func TestKilled(t *testing.T) {
-	const files, kills = 1000, 60
+	const files = 1000
+	kills := rounds(20)
 	b := newBench(t)
 	run(t, b.Folder, fmt.Sprintf("mkdir t; i=0; while [ $i -lt %d ]; do echo old $i > t/$i; i=$((i+1)); done", files))
 	check(t, b.Stamp())

@@ -768,7 +768,8 @@ func TestKeepAgain(t *testing.T) {
 // TestKeptKilled kills what puts a layer in order, settles what has landed, and
 // discards, at any moment: when it is done again all is as if nothing had happened.
 func TestKeptKilled(t *testing.T) {
-	const files, kills = 100, 10
+	const files = 100
+	kills := rounds(5)
 	middle := 0
 	for _, do := range []string{"record", "settle", "discard"} {
 		took := time.Hour

@@ -241,7 +241,7 @@ func TestLandAndUndo(t *testing.T) {
 		"rm -r sub; ln -s many sub; ln b b2",
 		"chmod 600 b; echo x >> b; chmod 755 b",
 	}
-	for range 40 {
+	for range rounds(20) {
 		scripts = append(scripts, randomScript())
 	}
 	for _, script := range scripts {

@@ -11,13 +11,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-const lawCases = 100_000
+const lawCases = 10_000
 
-// checkLaw runs a law on at least n cases, unless the caller chose a number.
+// checkLaw runs a law on so many rounds of n cases, which are new each time, unless
+// the caller chose a number.
 func checkLaw(t *testing.T, n int, law func(*rapid.T)) {
 	t.Helper()
-	if testing.Short() {
-		n /= 50
+	if n = rounds(n); testing.Short() {
+		n /= 5
 	}
 	checks := flag.Lookup("rapid.checks")
 	if checks.Value.String() == checks.DefValue {

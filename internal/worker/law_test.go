@@ -20,12 +20,12 @@ import (
 // child has more than its parent; and it is told so exactly where it asks for
 // more. Workers are drawn as files, so that the reading is under the law too.
 
-const lawCases = 20_000
+const lawCases = 5_000
 
 func checkLaw(t *testing.T, n int, law func(*rapid.T)) {
 	t.Helper()
-	if testing.Short() {
-		n /= 20
+	if n = rounds(n); testing.Short() {
+		n /= 5
 	}
 	checks := flag.Lookup("rapid.checks")
 	if checks.Value.String() == checks.DefValue {
