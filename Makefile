@@ -14,7 +14,8 @@ COMMANDS := python3=python3 ps=procps git=git setsid=util-linux flock=util-linux
 
 # The packages whose promises hold under concurrency; they are tested under
 # the race detector too.
-RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/... ./internal/approval ./internal/terminal
+RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/... ./internal/approval ./internal/terminal \
+	./internal/run ./internal/model ./internal/model/scripted ./internal/model/replay
 
 # Of the jail, what goroutines pass on: the rest is the kernel's, or waits.
 RACE_JAIL := ^(TestAttach.*|TestTransaction)$$
@@ -23,7 +24,7 @@ RACE_JAIL := ^(TestAttach.*|TestTransaction)$$
 # need not see again: the tests of it that take longest.
 NOT_RACE := ^(TestAttacks|TestOrdinaryUser|TestDifferential|TestKill.*|TestEveryByte.*|TestEveryCut|TestTwoProcesses|TestFullDiskAtEveryStep|TestDegenerateNames)$$
 NOT_RACE := $(NOT_RACE)|^(TestAutomatonBounds|TestHugeRecords|TestManyShortRecords|TestSparseFiles|TestRecordsAreLines|TestDamagedDecisions|TestBounds|TestPatience)$$
-NOT_RACE := $(NOT_RACE)|^(TestReadLarge.*|TestReadHugeLine|TestEditOfRepetitions|TestEditMissIsBounded|TestPolicyIsNotChanged|TestNamesThatLeadOutside|TestDeleteIsBounded|TestPagesAreComplete)$$
+NOT_RACE := $(NOT_RACE)|^(TestReadLarge.*|TestReadHugeLine|TestEditOfRepetitions|TestEditMissIsBounded|TestPolicyIsNotChanged|TestNamesThatLeadOutside|TestDeleteIsBounded|TestPagesAreComplete|TestFlood)$$
 NOT_RACE := $(NOT_RACE)|^TestKeepsThings$$/^(log|blobs|once|leases)$$/^(kills|processes)$$|^TestBackends$$///^a_folder_of_5,000
 
 # How long each fuzz target runs: a time, or a count such as 100000x. Its seeds
