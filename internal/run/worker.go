@@ -49,6 +49,9 @@ type Input struct {
 	Files        []model.File `json:"files,omitempty"`
 }
 
+// none reports whether there is nothing in it.
+func (in Input) none() bool { return in.Text == "" && len(in.Files) == 0 }
+
 // An Outcome is what came of a conversation.
 type Outcome struct {
 	Text string          `json:"text"`
