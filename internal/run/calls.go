@@ -209,7 +209,7 @@ func (t *talk) batches(ctx context.Context, calls []model.Call) [][]int {
 	var touched []policy.Effect
 	for i, c := range calls {
 		effects := t.gate.Effects(ctx, policy.Model, tool.Call{Tool: c.Tool, Args: []byte(c.Args)})
-		if len(list) == 0 || touch(touched, effects) {
+		if len(effects) == 0 || len(touched) == 0 || touch(touched, effects) {
 			list, touched = append(list, nil), nil
 		}
 		list[len(list)-1] = append(list[len(list)-1], i)
@@ -218,11 +218,16 @@ func (t *talk) batches(ctx context.Context, calls []model.Call) [][]int {
 	return list
 }
 
-// touch reports whether of two calls one may change what the other sees or changes.
+// touch reports whether of two calls one may change what the other sees or changes. What
+// a worker will see and change is not known: it is called with others, and with what
+// changes nothing.
 func touch(a, b []policy.Effect) bool {
+	changes := func(e policy.Effect) bool {
+		return e.Verb == policy.Write || e.Verb == policy.Delete || e.Verb == policy.Run
+	}
 	for _, x := range a {
 		for _, y := range b {
-			if x.Touches(y) {
+			if x.Touches(y) || x.Verb == policy.Call && changes(y) || y.Verb == policy.Call && changes(x) {
 				return true
 			}
 		}

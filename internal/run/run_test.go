@@ -385,6 +385,20 @@ func TestTogether(t *testing.T) {
 	}
 }
 
+// A worker does not begin before what stands before it is done.
+func TestChildAfterWrite(t *testing.T) {
+	h := newHouse(t)
+	w := h.worker(plays(calls("write_file", `{"path":"/out/a","content":"1"}`, "child", `{"input":"x"}`), says("done")), "main")
+	w.Callees = []run.Callee{{Name: "child"}}
+	w.Child = func(string, run.Narrow) (*run.Worker, error) {
+		if ok, _ := h.files.Exists("/out/a"); !ok {
+			t.Error("it was too early")
+		}
+		return h.worker(plays(says("x")), "main", "child"), nil
+	}
+	h.do(w, "go")
+}
+
 // A user who stops it ends it after the call; the context at once.
 func TestStop(t *testing.T) {
 	h := newHouse(t)
