@@ -63,6 +63,8 @@ func (r *Run) Forget() {
 // run; what happens in it is in the outcome.
 func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {
 	r.begin()
+	ctx, cancel := r.Budget.within(ctx, r.Now())
+	defer cancel()
 	r.teller.say(Event{Type: RunStart, Worker: w.Name, Chain: w.Gate.Workers, Model: w.ModelName, Text: in.Text})
 	o, err := r.converse(ctx, w, top, in)
 	sum := r.Budget.Sum()

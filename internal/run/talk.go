@@ -167,6 +167,10 @@ func (t *talk) turns(ctx context.Context) (Outcome, error) {
 
 // over returns why a conversation cannot go on, no end if it can.
 func (t *talk) over(ctx context.Context) Outcome {
+	var late spent
+	if errors.As(context.Cause(ctx), &late) {
+		return Outcome{End: Spent, Text: t.lastText(), Why: late.Error()}
+	}
 	if t.stopped.Load() || ctx.Err() != nil {
 		return Outcome{End: Stopped, Text: t.lastText(), Why: "it was stopped; golem run --resume goes on"}
 	}
@@ -212,7 +216,7 @@ func (t *talk) ask(ctx context.Context) (model.Answer, Outcome, error) {
 			}
 		})
 		cancel()
-		settle(t.w.Name, answer.Usage, err == nil)
+		settle(t.w.Name, answer, err == nil)
 		if err == nil {
 			t.teller.say(Event{Type: Message, Worker: t.w.Name, Chain: t.gate.Workers, Text: textOf(answer.Parts), Calls: len(callsOf(answer.Parts)), Model: answer.Model, Usage: &answer.Usage})
 			return answer, Outcome{}, nil
