@@ -179,6 +179,15 @@ func (t *talk) planCreate(_ context.Context, _ tool.Names, a createArgs) (tool.P
 	}, policy.Effect{Verb: policy.Use, Target: "workers"}), nil
 }
 
+func refuses(name string, count int, total int64, policies []policy.Attachments) error {
+	for _, p := range policies {
+		if why := p.Refuses(name, count, total); why != "" {
+			return &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrLimit, Hint: why}
+		}
+	}
+	return nil
+}
+
 // attachments reads the files that one worker hands to another. Both must let them
 // through.
 func attachments(files *sandbox.Sandbox, names []string, policies ...policy.Attachments) ([]model.File, error) {
@@ -189,14 +198,15 @@ func attachments(files *sandbox.Sandbox, names []string, policies ...policy.Atta
 		if err != nil {
 			return nil, err
 		}
-		total += info.Size()
-		for _, p := range policies {
-			if why := p.Refuses(name, i+1, total); why != "" {
-				return nil, &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrLimit, Hint: why}
-			}
+		if err := refuses(name, i+1, total+info.Size(), policies); err != nil {
+			return nil, err
 		}
 		data, err := files.Read(name)
 		if err != nil {
+			return nil, err
+		}
+		total += int64(len(data)) // which may have grown since
+		if err := refuses(name, i+1, total, policies); err != nil {
 			return nil, err
 		}
 		f, err := FileOf(name, data)

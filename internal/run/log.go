@@ -103,6 +103,16 @@ func (l *Log) Read(yield func(Entry) error) error {
 	})
 }
 
+// Began returns the worker with which the run began that goes on, "" where there is none.
+func (l *Log) Began() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.known[top]; p != nil {
+		return p.worker
+	}
+	return ""
+}
+
 // takePast returns how far a conversation had come, nil for a new one. It goes on once:
 // another with the same id is a new one.
 func (l *Log) takePast(id string) *past {
