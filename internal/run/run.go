@@ -51,6 +51,12 @@ func (r *Run) Stop() {
 	}
 }
 
+// Stopped is closed when the run is to stop.
+func (r *Run) Stopped() <-chan struct{} {
+	r.begin()
+	return r.halt
+}
+
 // Forget lets the next input begin a new conversation.
 func (r *Run) Forget() {
 	r.history = nil
