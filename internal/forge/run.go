@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -136,8 +137,11 @@ func (r *Running) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
 	made := &run.Worker{Name: w.Name, Prompt: w.Prompt, Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
 		Layer: r.Door.work.kept != nil && len(p.over()) > 0, Any: grant.Workers.IsAll(), Close: release}
 	if schema := w.OutputSchema; schema.Kind != 0 {
-		if made.Schema, err = json.Marshal(schema.Value()); err != nil {
-			return nil, err
+		if made.Schema, err = json.Marshal(schema.Value()); err == nil {
+			err = run.CheckSchema(made.Schema)
+		}
+		if err != nil {
+			return nil, errors.Join(&sandbox.Error{Op: "run", Path: w.Name, Code: sandbox.ErrInvalid, Hint: "output_schema: " + err.Error()}, release())
 		}
 	}
 	for _, callee := range p.callees(w) {
@@ -206,6 +210,9 @@ func compatible(w *worker.Worker, name string) error {
 	}
 	if len(w.Models) == 0 {
 		return nil
+	}
+	if vendor, file, _ := strings.Cut(name, ":"); vendor == "scripted" || vendor == "replay" {
+		name = vendor + ":" + filepath.Base(file) // workers are told
 	}
 	return &sandbox.Error{Op: "run", Path: w.Name, Code: sandbox.ErrInvalid, Hint: "it is written for " + strings.Join(w.Models, ", ") + ", and the model is " + name + "; --model chooses another"}
 }

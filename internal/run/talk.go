@@ -231,7 +231,11 @@ func (t *talk) ask(ctx context.Context) (model.Answer, Outcome, error) {
 			}
 			continue
 		}
-		return answer, Outcome{End: Failed, Text: t.lastText(), Why: err.Error()}, nil
+		class := model.Broken
+		if wrong != nil {
+			class = wrong.Class
+		}
+		return answer, Outcome{End: Failed, Text: t.lastText(), Why: err.Error(), Model: class}, nil
 	}
 }
 

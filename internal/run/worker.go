@@ -58,6 +58,8 @@ type Outcome struct {
 	Data json.RawMessage `json:"data,omitempty"` // the text, where a schema asks for JSON
 	End  End             `json:"end"`
 	Why  string          `json:"why,omitempty"` // of an end that was not wanted, and what to do
+	// Model is what is wrong with the model, where that is why.
+	Model model.Class `json:"model,omitempty"`
 }
 
 // OK reports whether the work was finished.
