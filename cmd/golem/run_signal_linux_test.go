@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,5 +89,50 @@ func TestRunSignals(t *testing.T) {
 				t.Error("the next call was not made when the run went on")
 			}
 		})
+	}
+}
+
+// TestChatSignals ends a chat in which nobody says anything.
+func TestChatSignals(t *testing.T) {
+	for s, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
+		dir, state := t.TempDir(), t.TempDir()
+		for name, text := range map[string]string{"main.worker": "---\nmode: chat\n---\nTalk.\n", "demo.yaml": "- text: hello\n"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		golem := func(args ...string) *exec.Cmd {
+			cmd := exec.Command("golem", args...)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
+			return cmd
+		}
+		if out, err := golem("trust", "--yes").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		cmd := golem("run", ".", "--model", "scripted:demo.yaml")
+		stdin, err := cmd.StdinPipe() // which stays open
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stdin.Close()
+		errs, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		told := bufio.NewReader(errs)
+		if _, err := told.ReadString('>'); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, told)
+		cmd.Wait()
+		if got := cmd.ProcessState.ExitCode(); got != want {
+			t.Errorf("%v: exit code %d, want %d", s, got, want)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 // Attach reads files of the user's for the entry worker, as its policy lets them
 // through. A relative name starts at the worker's folder, or else at the current one.
+// Links in folders that workers can write in lead nowhere else: they are not the user's.
 func (p *Program) Attach(names []string) ([]model.File, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -31,7 +32,7 @@ func (p *Program) Attach(names []string) ([]model.File, error) {
 				file = beside
 			}
 		}
-		data, err := readAttached(file, sandbox.MaxRead)
+		data, err := p.readAttached(file, run.MaxFile)
 		if err != nil {
 			return nil, &sandbox.Error{Op: "attach", Path: name, Code: codeOf(err), Hint: hintOr(err, "name a file that is there")}
 		}
@@ -62,8 +63,17 @@ var (
 )
 
 // readAttached reads a regular file that is not larger than it may be.
-func readAttached(name string, most int64) ([]byte, error) {
-	info, err := os.Stat(name)
+func (p *Program) readAttached(name string, most int64) ([]byte, error) {
+	folder, rest, err := p.held(name)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	info, err := root.Stat(rest)
 	switch {
 	case err != nil:
 		return nil, err
@@ -72,7 +82,7 @@ func readAttached(name string, most int64) ([]byte, error) {
 	case info.Size() > most:
 		return nil, errTooLarge
 	}
-	f, err := os.Open(name)
+	f, err := root.Open(rest)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +92,27 @@ func readAttached(name string, most int64) ([]byte, error) {
 		err = errTooLarge
 	}
 	return data, err
+}
+
+// held returns the folder that a file does not leave, and its name in it: the program's
+// or a mount's where it is in one, and else the one that it is really in.
+func (p *Program) held(name string) (folder, rest string, err error) {
+	if name, err = filepath.Abs(name); err != nil {
+		return "", "", err
+	}
+	folders := []string{p.root}
+	for _, m := range p.Project.Mounts {
+		folders = append(folders, string(overOf(m).Folder))
+	}
+	for _, folder := range folders {
+		if rest, err := filepath.Rel(folder, name); err == nil && filepath.IsLocal(rest) {
+			return folder, rest, nil
+		}
+	}
+	if name, err = filepath.EvalSymlinks(name); err != nil {
+		return "", "", err
+	}
+	return filepath.Dir(name), filepath.Base(name), nil
 }
 
 func codeOf(err error) sandbox.Code {

@@ -104,7 +104,7 @@ func unlistServices(g tool.Gate) {
 // Door opens the door for a worker of the program: what it may do, in the
 // user's real folders. A program that the user does not trust has none.
 func (p *Program) Door(v Visit) (door *Door, err error) {
-	if err := p.mustTrust(); err != nil {
+	if err := p.MustTrust(); err != nil {
 		return nil, err
 	}
 	gate, err := p.Tools(v.Worker)
@@ -243,8 +243,8 @@ func (d *Door) Close() error {
 	return errors.Join(append(errs, d.work.close(), d.journal.Close(), d.doorman.leave(), d.records.Close())...)
 }
 
-// mustTrust is an error for a program whose content the user does not trust.
-func (p *Program) mustTrust() error {
+// MustTrust is an error for a program whose content the user does not trust.
+func (p *Program) MustTrust() error {
 	trusted, err := p.Trusted()
 	if err != nil || trusted {
 		return err

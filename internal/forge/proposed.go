@@ -19,6 +19,9 @@ import (
 // proposedName is the folder of a session for workers that were proposed in it.
 const proposedName = "proposed"
 
+// maxProposed is how many wait at a time.
+const maxProposed = 64
+
 // A Proposal is a worker that another has written. It has no effect before the user
 // puts it into the program.
 type Proposal struct {
@@ -51,7 +54,19 @@ func (r *Running) propose(name, description, prompt string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", plainError("the proposal", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".worker"), []byte(content), 0o600); err != nil {
+	if there, err := os.ReadDir(dir); err != nil || len(there) >= maxProposed {
+		return "", problem(fmt.Sprintf("%d proposals are the most in a session; nothing was kept", maxProposed))
+	}
+	// What the user has looked at stays as it is.
+	f, err := os.OpenFile(filepath.Join(dir, name+".worker"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return "", problem("it is proposed already; choose another name")
+	}
+	if err == nil {
+		_, err = f.WriteString(content)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
 		return "", plainError("the proposal", err)
 	}
 	return "proposed: " + name + " waits for the user, and cannot be called in this run", nil

@@ -3,7 +3,9 @@ package forge
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -32,9 +34,10 @@ type Running struct {
 	Entry *run.Worker
 	Chat  bool // the entry worker talks with the user
 
-	job Job
-	log *run.Log
-	dir *state.Folder
+	job  Job
+	log  *run.Log
+	dir  *state.Folder
+	free func() error // lets others run in the session
 }
 
 // Open opens a run: its session, its door and its log.
@@ -60,18 +63,52 @@ func (p *Program) Open(j Job) (r *Running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := run.OpenLog(dir, j.Resume, p.options.Now)
+	free, err := alone(dir)
 	if err != nil {
 		dir.Close()
 		return nil, err
 	}
-	r = &Running{Door: door, Chat: step.Worker.Mode == "chat", job: j, log: log, dir: dir, Run: &run.Run{ID: door.Session.ID, Log: log, Tell: j.Tell, Now: p.options.Now, Secrets: j.Secrets,
+	log, err := run.OpenLog(dir, j.Resume, p.options.Now)
+	if err == nil && j.Resume {
+		err = goesOn(door.Session.ID, log.Began(), step.Worker.Name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, free(), dir.Close())
+	}
+	r = &Running{Door: door, Chat: step.Worker.Mode == "chat", job: j, log: log, dir: dir, free: free, Run: &run.Run{ID: door.Session.ID, Log: log, Tell: j.Tell, Now: p.options.Now, Secrets: j.Secrets,
 		Budget: run.NewBudget(step.Grant.Limits, j.Price, p.options.Now())}}
 	if r.Entry, err = r.worker(step, step.Grant); err != nil {
 		r.Close()
 		return nil, err
 	}
 	return r, nil
+}
+
+// alone keeps others from running in a session: two that go on with the same run would
+// do everything twice. It returns what lets them.
+func alone(session *state.Folder) (free func() error, err error) {
+	leases, err := session.Leases()
+	if err != nil {
+		return nil, err
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	free, err = leases.Take(now, "run", "a run")
+	if errors.Is(err, context.Canceled) {
+		err = busy("run")
+	}
+	return free, err
+}
+
+// goesOn holds the worker that is to go on with a run against the one that began it.
+func goesOn(session, began, worker string) error {
+	switch began {
+	case worker:
+		return nil
+	case "":
+		return &sandbox.Error{Op: "resume", Path: session, Code: sandbox.ErrNotFound, Hint: "nothing was run in this session; golem sessions lists them"}
+	}
+	return &sandbox.Error{Op: "resume", Path: session, Code: sandbox.ErrInvalid, Hint: "its run began with the worker " + began + ", not with " + worker + "; --entry " + began + " goes on with it"}
 }
 
 // Do lets the entry worker work.
@@ -82,6 +119,7 @@ func (r *Running) Do(ctx context.Context, in run.Input) (run.Outcome, error) {
 // Close ends what runs, and lets go of the state.
 func (r *Running) Close() error {
 	r.log.Close()
+	r.free()
 	r.dir.Close()
 	return r.Door.Close()
 }
@@ -99,8 +137,11 @@ func (r *Running) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
 	made := &run.Worker{Name: w.Name, Prompt: w.Prompt, Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
 		Layer: r.Door.work.kept != nil && len(p.over()) > 0, Any: grant.Workers.IsAll(), Close: release}
 	if schema := w.OutputSchema; schema.Kind != 0 {
-		if made.Schema, err = json.Marshal(schema.Value()); err != nil {
-			return nil, err
+		if made.Schema, err = json.Marshal(schema.Value()); err == nil {
+			err = run.CheckSchema(made.Schema)
+		}
+		if err != nil {
+			return nil, errors.Join(&sandbox.Error{Op: "run", Path: w.Name, Code: sandbox.ErrInvalid, Hint: "output_schema: " + err.Error()}, release())
 		}
 	}
 	for _, callee := range p.callees(w) {
@@ -169,6 +210,9 @@ func compatible(w *worker.Worker, name string) error {
 	}
 	if len(w.Models) == 0 {
 		return nil
+	}
+	if vendor, file, _ := strings.Cut(name, ":"); vendor == "scripted" || vendor == "replay" {
+		name = vendor + ":" + filepath.Base(file) // workers are told
 	}
 	return &sandbox.Error{Op: "run", Path: w.Name, Code: sandbox.ErrInvalid, Hint: "it is written for " + strings.Join(w.Models, ", ") + ", and the model is " + name + "; --model chooses another"}
 }

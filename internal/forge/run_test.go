@@ -143,3 +143,62 @@ func TestRunDepth(t *testing.T) {
 		t.Errorf("%+v\n%s", o, said)
 	}
 }
+
+// What a worker is told of another that fails names nothing of the host; what it proposes
+// stays as it was proposed; a schema without end fails before it is used.
+func TestRunTold(t *testing.T) {
+	files := map[string]string{"main.worker": "---\ntoolsets: {workers: {allowed_workers: [\"*\"]}}\n---\nWork.\n",
+		"a.worker": "---\ndescription: x\n---\nWork.\n", "b.worker": "---\ndescription: x\ncompatible_models: [\"openai:*\"]\n---\nWork.\n",
+		"c.worker": "---\ndescription: x\noutput_schema: {$ref: \"#\"}\n---\nWork.\n"}
+	options := program(t, files)
+	p := load(t, options)
+	if err := p.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	script := options.Dir + "/demo.yaml"
+	m, err := scripted.New(script, []byte(`
+main:
+  - calls:
+      - {tool: a, args: {input: x}}
+      - {tool: b, args: {input: x}}
+      - {tool: c, args: {input: x}}
+      - {tool: worker_create, args: {name: new, description: x, instructions: first}}
+  - calls: [{tool: worker_create, args: {name: new, description: x, instructions: second}}]
+  - text: done
+a: [{expect: never, text: x}]
+c: [{text: "1"}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := &seen{Model: m}
+	r, err := p.Open(Job{Visit: Visit{Session: NewSession, Asker: saying(func(tool.Request) approval.Reply {
+		return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}}
+	})}, Model: asked, ModelName: "scripted:" + script})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.Do(t.Context(), run.Input{Text: "go"}); err != nil {
+		t.Fatal(err)
+	}
+	var told strings.Builder
+	for _, m := range asked.requests[len(asked.requests)-1].Messages {
+		for _, part := range m.Parts {
+			if part.Result != nil {
+				told.WriteString(part.Result.Text + "\n")
+			}
+		}
+	}
+	for _, want := range []string{"its model did not answer (bad)", "written for openai:*, and the model is scripted:demo.yaml", "output_schema: # refers to itself without end", "proposed already"} {
+		if !strings.Contains(told.String(), want) {
+			t.Errorf("no %q in\n%s", want, told.String())
+		}
+	}
+	if strings.Contains(told.String(), options.Dir) {
+		t.Errorf("a path of the host reached the model:\n%s", told.String())
+	}
+	if w, err := p.Proposed(r.Door.Session, "new"); err != nil || !strings.Contains(w.Content, "first") {
+		t.Errorf("%+v, %v", w, err)
+	}
+}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"path"
 	"strings"
 
@@ -10,9 +11,15 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
+// MaxFile is the largest file that a model is handed.
+const MaxFile = 11 << 20
+
 // FileOf returns a file as it is handed to a model. One that is not what its name says is
 // an error: somebody wants it to pass for something else.
 func FileOf(name string, data []byte) (model.File, error) {
+	if len(data) > MaxFile {
+		return model.File{}, &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%d bytes are the most that a model is handed at once", MaxFile)}
+	}
 	found := mimetype.Detect(data)
 	kind, _, _ := strings.Cut(found.String(), ";")
 	suffix := strings.ToLower(path.Ext(name))

@@ -58,12 +58,12 @@ func (s spent) Error() string {
 
 // reserve takes what one question may come to. The answer may have no more tokens than
 // are left, which is returned.
-func (b *Budget) reserve(modelName string, input, output int64, now time.Time) (room int64, settle func(worker string, u model.Usage, answered bool), err error) {
+func (b *Budget) reserve(modelName string, input, output int64, now time.Time) (room int64, settle func(worker string, a model.Answer, answered bool), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.limits
 	if !b.ends.IsZero() && !now.Before(b.ends) {
-		return 0, nil, spent{"the time is over: " + l.Budget.String(), "time"}
+		return 0, nil, b.late()
 	}
 	if b.used.turns+b.taken.turns >= l.Turns {
 		return 0, nil, spent{fmt.Sprintf("%d answers of models were made", l.Turns), "turns"}
@@ -88,15 +88,25 @@ func (b *Budget) reserve(modelName string, input, output int64, now time.Time) (
 		take.cost = cost
 	}
 	b.taken = b.taken.plus(take, 1)
-	return output, func(worker string, u model.Usage, answered bool) {
+	return output, func(worker string, a model.Answer, answered bool) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.taken = b.taken.plus(take, -1)
 		if answered {
-			b.count(worker, modelName, u)
+			b.count(worker, modelName, a.Usage, model.Usage{Input: input, Output: estimate([]model.Message{{Parts: a.Parts}})})
 		}
 	}, nil
 }
+
+// within returns a context that ends when the time does.
+func (b *Budget) within(ctx context.Context, now time.Time) (context.Context, context.CancelFunc) {
+	if b.ends.IsZero() {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, b.ends.Sub(now), b.late())
+}
+
+func (b *Budget) late() spent { return spent{"the time is over: " + b.limits.Budget.String(), "time"} }
 
 // leastAnswer is the least that an answer needs.
 const leastAnswer = 256
@@ -105,17 +115,37 @@ func (s spending) plus(t spending, times int64) spending {
 	return spending{s.turns + times*t.turns, s.tokens + times*t.tokens, s.cost + float64(times)*t.cost}
 }
 
-// count adds an answer to what was used.
-func (b *Budget) count(worker, modelName string, u model.Usage) {
+// count adds an answer to what was used. Against the limits, what a server does not say
+// counts as about what it was.
+func (b *Budget) count(worker, modelName string, said, about model.Usage) {
+	u := believed(said)
+	counts := u
+	if u.Input+u.CacheRead+u.CacheWrite == 0 {
+		counts.Input = about.Input
+	}
+	if u.Output == 0 {
+		counts.Output = about.Output
+	}
+	most, _ := b.price(modelName, counts)
+	b.used = b.used.plus(spending{1, counts.Input + counts.Output + counts.CacheRead + counts.CacheWrite, most}, 1)
 	cost, known := b.price(modelName, u)
 	b.sum.Unpriced = b.sum.Unpriced || !known
-	b.used = b.used.plus(spending{1, u.Input + u.Output + u.CacheRead + u.CacheWrite, cost}, 1)
 	share := b.sum.By[worker]
 	share.Turns++
 	share.Tokens, share.Cost = share.Tokens.Add(u), share.Cost+cost
 	b.sum.By[worker] = share
 	b.sum.Turns++
 	b.sum.Tokens, b.sum.Cost = b.sum.Tokens.Add(u), b.sum.Cost+cost
+}
+
+// believed returns tokens as they can be: nobody gives some back, or makes more of them
+// than can be counted.
+func believed(u model.Usage) model.Usage {
+	const most = 1 << 40
+	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
+		*n = min(max(*n, 0), most)
+	}
+	return u
 }
 
 // A counting approver counts the questions that reach somebody, or should have.

@@ -19,13 +19,17 @@ const maxCalls = 128
 // maxArgs is how long the arguments of a call may be.
 const maxArgs = 4 << 20
 
+// maxResults is how many bytes of results a model is told at once.
+const maxResults = 8 << 20
+
 // dropFloods takes out arguments that are longer than any call takes: nobody is to carry
 // them along.
 func (t *talk) dropFloods(parts []model.Part) {
+	t.floods = make(map[string]int)
 	for i, p := range parts {
 		if p.Call != nil && len(p.Call.Args) > maxArgs {
 			t.floods[p.Call.ID] = len(p.Call.Args)
-			parts[i].Call = &model.Call{ID: p.Call.ID, Tool: p.Call.Tool, Args: `{}`}
+			parts[i].Call = &model.Call{ID: p.Call.ID, Tool: p.Call.Tool, Args: leftOut} // which no tool takes
 		}
 	}
 }
@@ -82,7 +86,11 @@ func (t *talk) answerCalls(ctx context.Context, calls []model.Call) (Outcome, er
 		}
 	}
 	var parts []model.Part
+	room := maxResults
 	for _, r := range results {
+		if room -= len(r.Text); room < 0 {
+			r.Text = leftOut
+		}
 		parts = append(parts, model.Part{Result: &r})
 	}
 	times := t.repeats.see(turnOf(calls, results))
@@ -92,6 +100,8 @@ func (t *talk) answerCalls(ctx context.Context, calls []model.Call) (Outcome, er
 	if err := t.say(model.User, nil, parts...); err != nil {
 		return Outcome{}, err
 	}
+	t.past = nil // what comes now is new, also where its ids are not
+	t.Log.forget(t.id)
 	for _, end := range ends {
 		if end {
 			t.Stop()
@@ -152,7 +162,7 @@ func (t *talk) call(ctx context.Context, number int, c model.Call) (made, error)
 	if err := t.Log.write(Entry{Kind: "call", In: t.id, Call: c.ID}); err != nil {
 		return made{}, err
 	}
-	id := t.id + "/" + c.ID
+	id := t.id + "/" + inID.Replace(c.ID)
 	t.teller.say(Event{Type: ToolCall, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, Args: validArgs(c.Args)})
 	call := &inCall{id: id}
 	got := t.gate.Do(context.WithValue(ctx, callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(args)})
@@ -177,6 +187,9 @@ func (t *talk) call(ctx context.Context, number int, c model.Call) (made, error)
 	return made{result: r, event: e, end: got.Stop}, t.Log.write(Entry{Kind: "result", In: t.id, Call: c.ID, Result: &r})
 }
 
+// inID keeps the id of a call apart from what it is part of.
+var inID = strings.NewReplacer("%", "%25", "/", "%2F")
+
 // callKey is under which a tool finds the call that it is part of.
 type callKey struct{}
 
@@ -187,7 +200,7 @@ type inCall struct {
 }
 
 // batches returns which calls are made together: those that follow each other and whose
-// effects do not touch.
+// effects do not touch. One whose effects are not known is made alone.
 func (t *talk) batches(ctx context.Context, calls []model.Call) [][]int {
 	if len(calls) == 1 {
 		return [][]int{{0}}
@@ -196,7 +209,7 @@ func (t *talk) batches(ctx context.Context, calls []model.Call) [][]int {
 	var touched []policy.Effect
 	for i, c := range calls {
 		effects := t.gate.Effects(ctx, policy.Model, tool.Call{Tool: c.Tool, Args: []byte(c.Args)})
-		if len(list) == 0 || touch(touched, effects) {
+		if len(effects) == 0 || len(touched) == 0 || touch(touched, effects) {
 			list, touched = append(list, nil), nil
 		}
 		list[len(list)-1] = append(list[len(list)-1], i)
@@ -205,11 +218,16 @@ func (t *talk) batches(ctx context.Context, calls []model.Call) [][]int {
 	return list
 }
 
-// touch reports whether of two calls one may change what the other sees or changes.
+// touch reports whether of two calls one may change what the other sees or changes. What
+// a worker will see and change is not known: it is called with others, and with what
+// changes nothing.
 func touch(a, b []policy.Effect) bool {
+	changes := func(e policy.Effect) bool {
+		return e.Verb == policy.Write || e.Verb == policy.Delete || e.Verb == policy.Run
+	}
 	for _, x := range a {
 		for _, y := range b {
-			if x.Touches(y) {
+			if x.Touches(y) || x.Verb == policy.Call && changes(y) || y.Verb == policy.Call && changes(x) {
 				return true
 			}
 		}

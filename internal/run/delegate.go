@@ -115,6 +115,11 @@ func (t *talk) planCall(names tool.Names, name string, a callArgs) (tool.Plan, e
 		if in.Files, err = attachments(seen, files, t.gate.Grant.Attachments, child.Gate.Grant.Attachments); err != nil {
 			return tool.Prepared{}, err
 		}
+		for i, f := range in.Files {
+			if strings.HasPrefix(f.Type, "text/") {
+				in.Files[i].Data = []byte(t.hide(string(f.Data)))
+			}
+		}
 		return tool.Ready(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) { return t.delegate(ctx, child, in) }), nil
 	}, effects...)
 	return plan, nil
@@ -164,7 +169,12 @@ func (t *talk) delegate(ctx context.Context, child *Worker, in Input) (tool.Resu
 		call.cut = &o
 		r.Err = &sandbox.Error{Op: child.Name, Code: sandbox.ErrLimit, Hint: o.Why}
 	default:
-		r.Err = &sandbox.Error{Op: child.Name, Code: sandbox.ErrInternal, Hint: "the worker did not finish: " + o.Why}
+		why := o.Why
+		if o.Model != "" { // what is wrong with it names files and servers of the user's
+			t.teller.say(Event{Type: Note, Worker: child.Name, Chain: child.Gate.Workers, Text: o.Why})
+			why = "its model did not answer (" + string(o.Model) + ")"
+		}
+		r.Err = &sandbox.Error{Op: child.Name, Code: sandbox.ErrInternal, Hint: "the worker did not finish: " + why}
 	}
 	return r, nil
 }
@@ -179,6 +189,15 @@ func (t *talk) planCreate(_ context.Context, _ tool.Names, a createArgs) (tool.P
 	}, policy.Effect{Verb: policy.Use, Target: "workers"}), nil
 }
 
+func refuses(name string, count int, total int64, policies []policy.Attachments) error {
+	for _, p := range policies {
+		if why := p.Refuses(name, count, total); why != "" {
+			return &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrLimit, Hint: why}
+		}
+	}
+	return nil
+}
+
 // attachments reads the files that one worker hands to another. Both must let them
 // through.
 func attachments(files *sandbox.Sandbox, names []string, policies ...policy.Attachments) ([]model.File, error) {
@@ -189,14 +208,15 @@ func attachments(files *sandbox.Sandbox, names []string, policies ...policy.Atta
 		if err != nil {
 			return nil, err
 		}
-		total += info.Size()
-		for _, p := range policies {
-			if why := p.Refuses(name, i+1, total); why != "" {
-				return nil, &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrLimit, Hint: why}
-			}
+		if err := refuses(name, i+1, total+info.Size(), policies); err != nil {
+			return nil, err
 		}
 		data, err := files.Read(name)
 		if err != nil {
+			return nil, err
+		}
+		total += int64(len(data)) // which may have grown since
+		if err := refuses(name, i+1, total, policies); err != nil {
 			return nil, err
 		}
 		f, err := FileOf(name, data)

@@ -2,6 +2,8 @@ package run
 
 import (
 	"encoding/json"
+	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,9 +23,10 @@ type Log struct {
 
 // A past is a conversation as far as it had come.
 type past struct {
+	worker   string
 	messages []model.Message
-	begun    map[string]bool         // calls
-	results  map[string]model.Result // of calls
+	begun    map[string]bool         // calls of the last message
+	results  map[string]model.Result // of these
 	outcome  *Outcome
 }
 
@@ -60,19 +63,24 @@ func OpenLog(folder *state.Folder, resume bool, now func() time.Time) (*Log, err
 // load reads what the last run of the log had done.
 func (l *Log) load() error {
 	return l.Read(func(e Entry) error {
-		if e.Kind == "begin" && e.In == top {
-			l.known = make(map[string]*past)
-		}
 		p := l.known[e.In]
-		if p == nil {
-			p = &past{begun: make(map[string]bool), results: make(map[string]model.Result)}
+		if p == nil || e.Kind == "begin" {
+			p = &past{worker: e.Worker}
 			l.known[e.In] = p
 		}
 		switch e.Kind {
-		case "message":
-			p.messages, p.outcome = append(p.messages, e.Messages...), nil
+		case "begin", "message", "replace": // ids of calls may come again, with other calls
+			p.begun, p.results, p.outcome = make(map[string]bool), make(map[string]model.Result), nil
+			l.forgetBelow(e.In)
+		}
+		switch e.Kind {
 		case "replace":
-			p.messages = e.Messages
+			p.messages = nil
+			fallthrough
+		case "message":
+			for _, m := range e.Messages {
+				p.add(m)
+			}
 		case "call":
 			p.begun[e.Call] = true
 		case "result":
@@ -95,14 +103,41 @@ func (l *Log) Read(yield func(Entry) error) error {
 	})
 }
 
-// past returns how far a conversation had come, nil for a new one.
-func (l *Log) past(id string) *past {
+// Began returns the worker with which the run began that goes on, "" where there is none.
+func (l *Log) Began() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.known[top]; p != nil {
+		return p.worker
+	}
+	return ""
+}
+
+// takePast returns how far a conversation had come, nil for a new one. It goes on once:
+// another with the same id is a new one.
+func (l *Log) takePast(id string) *past {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.known[id]
+	p := l.known[id]
+	delete(l.known, id)
+	return p
+}
+
+// forget lets nothing go on that calls of a conversation have begun.
+func (l *Log) forget(id string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forgetBelow(id)
+}
+
+func (l *Log) forgetBelow(id string) {
+	maps.DeleteFunc(l.known, func(other string, _ *past) bool { return strings.HasPrefix(other, id+"/") })
 }
 
 // write adds a line. It outlives this process.
@@ -111,11 +146,48 @@ func (l *Log) write(e Entry) error {
 		return nil
 	}
 	e.Time = l.now()
-	line, err := json.Marshal(e)
-	if err != nil {
-		return err
+	var lines [][]byte
+	for _, part := range split(e) {
+		line, err := json.Marshal(part)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, line)
 	}
-	return l.log.Append(false, func(state.Tail) ([][]byte, []byte, error) { return [][]byte{line}, nil, nil })
+	return l.log.Append(false, func(state.Tail) ([][]byte, []byte, error) { return lines, nil, nil })
+}
+
+// split makes several lines of one that would be too long: messages, of which those of
+// the same side that follow each other are one.
+func split(e Entry) []Entry {
+	const most = 1 << 20
+	list := []Entry{e}
+	list[0].Messages = nil
+	size := 0
+	for _, m := range e.Messages {
+		for i, p := range m.Parts {
+			n := sizeOf(p)
+			if size += n; size > most && size > n {
+				list, size = append(list, Entry{Kind: "message", Time: e.Time, In: e.In, Worker: e.Worker}), n
+			}
+			into := &list[len(list)-1]
+			if last := len(into.Messages) - 1; i > 0 && last >= 0 {
+				into.Messages[last].Parts = append(into.Messages[last].Parts, p)
+			} else {
+				into.Messages = append(into.Messages, model.Message{Role: m.Role, Parts: []model.Part{p}})
+			}
+		}
+	}
+	return list
+}
+
+// add adds a message, or more of the last one.
+func (p *past) add(m model.Message) {
+	if last := len(p.messages) - 1; last >= 0 && p.messages[last].Role == m.Role {
+		p.messages[last].Parts = append(p.messages[last].Parts, m.Parts...)
+		return
+	}
+	p.messages = append(p.messages, m)
 }
 
 // Close lets go of the log.

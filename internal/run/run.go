@@ -51,14 +51,26 @@ func (r *Run) Stop() {
 	}
 }
 
+// Stopped is closed when the run is to stop.
+func (r *Run) Stopped() <-chan struct{} {
+	r.begin()
+	return r.halt
+}
+
 // Forget lets the next input begin a new conversation.
-func (r *Run) Forget() { r.history = nil }
+func (r *Run) Forget() {
+	r.history = nil
+	r.Log.takePast(top)
+	r.Log.forget(top)
+}
 
 // Do lets a worker work on an input. It goes on with what was said to the run before. Where the log knows the run it goes on, with the
 // input as what the user says next, if there is some. The error is of what keeps the
 // run; what happens in it is in the outcome.
 func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {
 	r.begin()
+	ctx, cancel := r.Budget.within(ctx, r.Now())
+	defer cancel()
 	r.teller.say(Event{Type: RunStart, Worker: w.Name, Chain: w.Gate.Workers, Model: w.ModelName, Text: in.Text})
 	o, err := r.converse(ctx, w, top, in)
 	sum := r.Budget.Sum()
@@ -98,18 +110,27 @@ func estimate(messages []model.Message) int64 {
 	var n int64
 	for _, m := range messages {
 		for _, p := range m.Parts {
-			n += int64(len(p.Text))/perToken + 4
-			switch {
-			case p.Call != nil:
-				n += int64(len(p.Call.Args)+len(p.Call.Tool)) / perToken
-			case p.Result != nil:
-				n += int64(len(p.Result.Text)) / perToken
-			case p.Thinking != nil:
-				n += int64(len(p.Thinking.Text)) / perToken
-			case p.File != nil:
+			if p.File != nil {
 				n += max(perFile, int64(len(p.File.Data))/perToken/4)
+				continue
 			}
+			n += int64(sizeOf(p))/perToken + 4
 		}
 	}
 	return n
+}
+
+// sizeOf returns about how many bytes a part has.
+func sizeOf(p model.Part) int {
+	switch {
+	case p.Call != nil:
+		return len(p.Call.Args) + len(p.Call.Tool)
+	case p.Result != nil:
+		return len(p.Result.Text)
+	case p.Thinking != nil:
+		return len(p.Thinking.Text)
+	case p.File != nil:
+		return len(p.File.Data)
+	}
+	return len(p.Text)
 }

@@ -278,7 +278,7 @@ func TestChildFails(t *testing.T) {
 	if o.Text != "done anyway" {
 		t.Errorf("%+v", o)
 	}
-	h.has("child Error: child: internal; the worker did not finish: no more turns", "child Error: call child: invalid_args; input", "child Error: attach /etc/passwd: not_found")
+	h.has("child Error: child: internal; the worker did not finish: its model did not answer (broken)", "child Error: call child: invalid_args; input", "child Error: attach /etc/passwd: not_found")
 }
 
 // Attachments reach the child as files, if both sides let them through.
@@ -383,6 +383,20 @@ func TestTogether(t *testing.T) {
 	if strings.Contains(h.results(), "Error") {
 		t.Error(h.results())
 	}
+}
+
+// A worker does not begin before what stands before it is done.
+func TestChildAfterWrite(t *testing.T) {
+	h := newHouse(t)
+	w := h.worker(plays(calls("write_file", `{"path":"/out/a","content":"1"}`, "child", `{"input":"x"}`), says("done")), "main")
+	w.Callees = []run.Callee{{Name: "child"}}
+	w.Child = func(string, run.Narrow) (*run.Worker, error) {
+		if ok, _ := h.files.Exists("/out/a"); !ok {
+			t.Error("it was too early")
+		}
+		return h.worker(plays(says("x")), "main", "child"), nil
+	}
+	h.do(w, "go")
 }
 
 // A user who stops it ends it after the call; the context at once.
@@ -588,21 +602,28 @@ func TestSecrets(t *testing.T) {
 	r := h.run(policy.Limits{})
 	r.Secrets = []string{"hush-hush-hush"}
 	turn := 0
-	_, err = r.Do(context.Background(), h.worker(player(func(q model.Request) (model.Answer, error) {
+	m := player(func(q model.Request) (model.Answer, error) {
 		for _, m := range q.Messages {
 			for _, p := range m.Parts {
 				if p.Result != nil {
 					told += p.Result.Text
 				}
+				if p.File != nil {
+					told += string(p.File.Data)
+				}
 			}
 		}
 		if turn++; turn == 1 {
-			return calls("read_file", `{"path":"/in/.env"}`), nil
+			return calls("read_file", `{"path":"/in/.env"}`, "child", `{"input":"x","attachments":["/in/.env"]}`), nil
 		}
 		return says("done"), nil
-	}), "main"), run.Input{Text: "go"})
+	})
+	w := h.worker(m, "main")
+	w.Callees = []run.Callee{{Name: "child"}}
+	w.Child = func(string, run.Narrow) (*run.Worker, error) { return h.worker(m, "main", "child"), nil }
+	_, err = r.Do(context.Background(), w, run.Input{Text: "go"})
 	must(t, err)
-	if strings.Contains(told, "hush-hush") || !strings.Contains(told, "PLAIN=x") {
+	if strings.Contains(told, "hush-hush") || strings.Count(told, "PLAIN=x") < 2 {
 		t.Error(told)
 	}
 }

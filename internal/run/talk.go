@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/model"
@@ -27,7 +28,7 @@ type talk struct {
 	empty   int            // answers without anything
 	cut     int            // answers that were too long
 	unfit   int            // answers that did not fit the schema
-	floods  map[string]int // calls with more arguments than any takes, and how much that was
+	floods  map[string]int // calls of the last answer with more arguments than any takes, and how much that was
 }
 
 // What is put up with before a conversation is ended.
@@ -41,8 +42,11 @@ const (
 
 // converse lets a worker work on an input until it has answered.
 func (r *Run) converse(ctx context.Context, w *Worker, id string, in Input) (Outcome, error) {
-	t := &talk{Run: r, w: w, id: id, past: r.Log.past(id), floods: make(map[string]int)}
-	if t.past != nil && t.past.outcome != nil && t.past.outcome.OK() && in.Text == "" {
+	t := &talk{Run: r, w: w, id: id, past: r.Log.takePast(id)}
+	if t.past != nil && id != top && len(t.past.messages) > 0 {
+		in = Input{} // it has it already
+	}
+	if t.past != nil && t.past.outcome != nil && t.past.outcome.OK() && in.none() {
 		return *t.past.outcome, nil
 	}
 	r.Budget.note(func(s *Sum) { s.Workers++ })
@@ -60,10 +64,10 @@ func (r *Run) converse(ctx context.Context, w *Worker, id string, in Input) (Out
 	if id != top {
 		r.teller.say(Event{Type: Started, Worker: w.Name, Chain: t.gate.Workers, Model: w.ModelName, Text: gets(t.gate)})
 	}
-	if err := t.open(in); err != nil {
-		return Outcome{}, err
+	o, err := t.open(ctx, in)
+	if err == nil && o.End == "" {
+		o, err = t.turns(ctx)
 	}
-	o, err := t.turns(ctx)
 	if id == top {
 		r.history = t.messages
 	}
@@ -73,23 +77,36 @@ func (r *Run) converse(ctx context.Context, w *Worker, id string, in Input) (Out
 	return o, err
 }
 
-// open begins the conversation, or goes on with it.
-func (t *talk) open(in Input) error {
-	if t.past == nil {
-		if t.id != top || t.history == nil {
-			if err := t.Log.write(Entry{Kind: "begin", In: t.id, Worker: t.w.Name, Model: t.w.ModelName}); err != nil {
-				return err
-			}
-		}
-	} else {
+// open begins the conversation, or goes on with it: with the calls that wait for results,
+// and then with the input. An end is that of the conversation.
+func (t *talk) open(ctx context.Context, in Input) (Outcome, error) {
+	switch {
+	case t.past != nil:
 		t.messages = t.past.messages
-	}
-	if t.id == top && t.history != nil {
+	case t.id == top && t.history != nil:
 		t.messages = t.history
+	default:
+		if err := t.Log.write(Entry{Kind: "begin", In: t.id, Worker: t.w.Name, Model: t.w.ModelName}); err != nil {
+			return Outcome{}, err
+		}
 	}
-	if t.past != nil && in.Text == "" {
-		return nil
+	if calls := t.openCalls(); len(calls) > 0 {
+		if o, err := t.answerCalls(ctx, calls); err != nil || o.End != "" {
+			return o, err
+		}
 	}
+	last := len(t.messages) - 1
+	switch {
+	case last < 0 || !in.none():
+		return Outcome{}, t.say(model.User, nil, in.parts()...)
+	case t.messages[last].Role == model.Assistant:
+		return Outcome{}, t.say(model.User, nil, model.Part{Text: "Go on."})
+	}
+	return Outcome{}, nil
+}
+
+// parts are those of the message by which an input is told.
+func (in Input) parts() []model.Part {
 	var parts []model.Part
 	for _, text := range []string{in.Instructions, in.Text} {
 		if strings.TrimSpace(text) != "" {
@@ -102,7 +119,7 @@ func (t *talk) open(in Input) error {
 	if len(parts) == 0 {
 		parts = append(parts, model.Part{Text: "Begin."})
 	}
-	return t.say(model.User, nil, parts...)
+	return parts
 }
 
 // say adds a message to the conversation.
@@ -133,8 +150,12 @@ func (t *talk) turns(ctx context.Context) (Outcome, error) {
 			return o, err
 		}
 		t.dropFloods(answer.Parts)
-		if len(answer.Parts) > 0 {
-			if err := t.say(model.Assistant, &answer.Usage, answer.Parts...); err != nil {
+		said := answer.Parts
+		if answer.Stop == model.Length || answer.Stop == model.Refused { // of such an answer no call is made, also by who goes on
+			said = withoutCalls(said)
+		}
+		if len(said) > 0 {
+			if err := t.say(model.Assistant, &answer.Usage, said...); err != nil {
 				return Outcome{}, err
 			}
 		}
@@ -146,6 +167,10 @@ func (t *talk) turns(ctx context.Context) (Outcome, error) {
 
 // over returns why a conversation cannot go on, no end if it can.
 func (t *talk) over(ctx context.Context) Outcome {
+	var late spent
+	if errors.As(context.Cause(ctx), &late) {
+		return Outcome{End: Spent, Text: t.lastText(), Why: late.Error()}
+	}
 	if t.stopped.Load() || ctx.Err() != nil {
 		return Outcome{End: Stopped, Text: t.lastText(), Why: "it was stopped; golem run --resume goes on"}
 	}
@@ -191,7 +216,7 @@ func (t *talk) ask(ctx context.Context) (model.Answer, Outcome, error) {
 			}
 		})
 		cancel()
-		settle(t.w.Name, answer.Usage, err == nil)
+		settle(t.w.Name, answer, err == nil)
 		if err == nil {
 			t.teller.say(Event{Type: Message, Worker: t.w.Name, Chain: t.gate.Workers, Text: textOf(answer.Parts), Calls: len(callsOf(answer.Parts)), Model: answer.Model, Usage: &answer.Usage})
 			return answer, Outcome{}, nil
@@ -206,7 +231,11 @@ func (t *talk) ask(ctx context.Context) (model.Answer, Outcome, error) {
 			}
 			continue
 		}
-		return answer, Outcome{End: Failed, Text: t.lastText(), Why: err.Error()}, nil
+		class := model.Broken
+		if wrong != nil {
+			class = wrong.Class
+		}
+		return answer, Outcome{End: Failed, Text: t.lastText(), Why: err.Error(), Model: class}, nil
 	}
 }
 
@@ -221,14 +250,11 @@ func (t *talk) heard(a model.Answer) (Outcome, error) {
 		if t.cut++; t.cut == maxCut {
 			return Outcome{End: Failed, Text: text, Why: fmt.Sprintf("its answers were cut off %d times, because they were too long", t.cut)}, nil
 		}
-		var parts []model.Part
-		for _, c := range calls { // of what was cut off nothing is done
-			parts = append(parts, model.Part{Result: &model.Result{ID: c.ID, Failed: true, Text: "Error: the answer was cut off because it was too long; nothing was done; make the call again, with less in it"}})
+		what := "Go on where it ended, in fewer words."
+		if len(calls) > 0 {
+			what = "No call in it was made: nothing was done. Make the call again, with less in it."
 		}
-		if len(calls) == 0 {
-			parts = append(parts, model.Part{Text: "Your answer was cut off because it was too long. Go on where it ended, in fewer words."})
-		}
-		return Outcome{}, t.say(model.User, nil, parts...)
+		return Outcome{}, t.say(model.User, nil, model.Part{Text: "Your answer was cut off because it was too long. " + what})
 	case len(calls) > 0:
 		return Outcome{}, nil
 	case strings.TrimSpace(text) == "":
@@ -250,6 +276,10 @@ func (t *talk) heard(a model.Answer) (Outcome, error) {
 		return Outcome{End: Failed, Text: text, Why: "its answer does not fit its output_schema: " + err.Error()}, nil
 	}
 	return Outcome{}, t.say(model.User, nil, model.Part{Text: "Your answer does not fit what is asked for: " + err.Error() + ". Answer with JSON alone, by this schema: " + string(t.w.Schema)})
+}
+
+func withoutCalls(parts []model.Part) []model.Part {
+	return slices.DeleteFunc(slices.Clone(parts), func(p model.Part) bool { return p.Call != nil })
 }
 
 func callsOf(parts []model.Part) []model.Call {

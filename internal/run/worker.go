@@ -49,12 +49,17 @@ type Input struct {
 	Files        []model.File `json:"files,omitempty"`
 }
 
+// none reports whether there is nothing in it.
+func (in Input) none() bool { return in.Text == "" && len(in.Files) == 0 }
+
 // An Outcome is what came of a conversation.
 type Outcome struct {
 	Text string          `json:"text"`
 	Data json.RawMessage `json:"data,omitempty"` // the text, where a schema asks for JSON
 	End  End             `json:"end"`
 	Why  string          `json:"why,omitempty"` // of an end that was not wanted, and what to do
+	// Model is what is wrong with the model, where that is why.
+	Model model.Class `json:"model,omitempty"`
 }
 
 // OK reports whether the work was finished.

@@ -74,11 +74,16 @@ func Cut(line string, most int) string {
 
 // JSON returns a document, indented, with a line end. What is not plain in it
 // is written as JSON writes it: it reads back as the same value.
-func JSON(document any) ([]byte, error) {
+func JSON(document any) ([]byte, error) { return encoded(document, "  ") }
+
+// JSONLine returns a document as JSON does, on one line.
+func JSONLine(document any) ([]byte, error) { return encoded(document, "") }
+
+func encoded(document any, indent string) ([]byte, error) {
 	var text, out bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
+	e.SetIndent("", indent)
 	if err := e.Encode(document); err != nil {
 		return nil, err
 	}

@@ -40,7 +40,10 @@ func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *forge.Runnin
 		}
 		in = run.Input{}
 		fmt.Fprint(cmd.ErrOrStderr(), "> ")
-		line, err := lines.ReadString('\n')
+		line, err := typed(ctx, r, lines)
+		if errors.Is(err, errUnasked) {
+			break
+		}
 		if errors.Is(err, io.EOF) && line == "" {
 			fmt.Fprintln(cmd.ErrOrStderr())
 			return run.Outcome{End: run.Finished}, nil
@@ -69,6 +72,28 @@ func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *forge.Runnin
 		}
 	}
 	return run.Outcome{End: run.Stopped}, nil
+}
+
+// errUnasked is why nobody waits for a line any more.
+var errUnasked = errors.New("the run is to stop")
+
+// typed returns the next line, unless the run is to stop before: nothing else ends the
+// wait for one, and a reader that is left waiting ends with golem.
+func typed(ctx context.Context, r *forge.Running, lines *bufio.Reader) (line string, err error) {
+	read := make(chan struct{})
+	var got string
+	var failed error
+	go func() {
+		got, failed = lines.ReadString('\n')
+		close(read)
+	}()
+	select {
+	case <-read:
+		return got, failed
+	case <-r.Stopped():
+	case <-ctx.Done():
+	}
+	return "", errUnasked
 }
 
 // tool makes a call by the user's own hand.

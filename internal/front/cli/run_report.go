@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -109,12 +110,12 @@ func last(list []string) string {
 
 // print prints an event as a line of JSON. What came from workers is made visible.
 func (r *report) print(e run.Event) {
-	e.Text, e.Hint = visible.Text(e.Text), visible.Text(e.Hint)
-	line, err := json.Marshal(e)
+	e.Text, e.Hint, e.Tool = visible.Text(e.Text), visible.Text(e.Hint), visible.Text(e.Tool)
+	line, err := visible.JSONLine(e)
 	if err != nil {
 		return
 	}
-	fmt.Fprintf(r.out, "%s\n", line)
+	r.out.Write(line)
 }
 
 // endLine ends a line of text that is not.
@@ -133,7 +134,7 @@ func (r *report) line(e run.Event, what, came string) {
 		const column = 40
 		text += strings.Repeat(" ", max(column-len([]rune(text)), 2)) + came
 	}
-	fmt.Fprintln(r.errs, visible.Text(cutLine(text)))
+	fmt.Fprintln(r.errs, visible.Line(cutLine(text), math.MaxInt))
 }
 
 // complaints prints what a command that failed has complained about.

@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,7 +80,7 @@ func showEntry(cmd *cobra.Command, e run.Entry) {
 	out := cmd.OutOrStdout()
 	indent := strings.Repeat("  ", strings.Count(e.In, "/"))
 	line := func(format string, args ...any) {
-		fmt.Fprintln(out, indent+visible.Text(cutLine(fmt.Sprintf(format, args...))))
+		fmt.Fprintln(out, indent+visible.Line(cutLine(fmt.Sprintf(format, args...)), math.MaxInt))
 	}
 	switch e.Kind {
 	case "begin":
@@ -132,11 +132,11 @@ func newSessionsExport() *cobra.Command {
 			return err
 		}
 		return p.History(s, func(e run.Entry) error {
-			line, err := json.Marshal(e)
+			line, err := visible.JSONLine(e)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
+			_, err = cmd.OutOrStdout().Write(line)
 			return err
 		})
 	}

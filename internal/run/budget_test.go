@@ -1,0 +1,65 @@
+package run_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/run"
+)
+
+// claims is a model that never ends, and says what it has used.
+type claims model.Usage
+
+func (c claims) Answer(_ context.Context, r model.Request, _ func(model.Piece)) (model.Answer, error) {
+	a := calls("read_file", fmt.Sprintf(`{"path":"/in/%d"}`, len(r.Messages)))
+	a.Usage = model.Usage(c)
+	return a, nil
+}
+
+// A server that says nothing of tokens, or what cannot be, makes no budget last longer.
+func TestBudgetClaims(t *testing.T) {
+	for _, c := range []claims{{}, {Input: -1 << 40, Output: -1}, {Input: math.MaxInt64, Output: math.MaxInt64}, {Output: 5}, {CacheRead: -1 << 50, Input: 2000}} {
+		h := newHouse(t)
+		price := func(_ string, u model.Usage) (float64, bool) { return float64(u.Input+u.Output) / 1000, true }
+		for _, l := range []policy.Limits{{Tokens: 100_000, Turns: 400}, {Cost: 100, Turns: 400}} {
+			r := h.run(l)
+			r.Budget = run.NewBudget(l, price, time.Time{})
+			o, err := r.Do(context.Background(), h.worker(c, "main"), run.Input{Text: strings.Repeat("much ", 500)})
+			must(t, err)
+			if o.End != run.Spent || strings.Contains(o.Why, "turns") {
+				t.Errorf("%+v: %+v", c, o)
+			}
+			if sum := r.Budget.Sum(); sum.Tokens.Input < 0 || sum.Tokens.Output < 0 || sum.Cost < 0 {
+				t.Errorf("%+v: %+v", c, sum)
+			}
+		}
+	}
+}
+
+// hangs is a model that answers when it is no longer wanted.
+type hangs struct{}
+
+func (hangs) Answer(ctx context.Context, _ model.Request, _ func(model.Piece)) (model.Answer, error) {
+	<-ctx.Done()
+	return model.Answer{}, ctx.Err()
+}
+
+// The time is over also for who waits.
+func TestBudgetTime(t *testing.T) {
+	h := newHouse(t)
+	w := h.worker(plays(calls("child", `{"input":"x"}`)), "main")
+	w.Callees = []run.Callee{{Name: "child"}}
+	w.Child = func(string, run.Narrow) (*run.Worker, error) { return h.worker(hangs{}, "main", "child"), nil }
+	r := h.run(policy.Limits{Budget: 50 * time.Millisecond})
+	o, err := r.Do(context.Background(), w, run.Input{Text: "go"})
+	must(t, err)
+	if o.End != run.Spent || !strings.Contains(o.Why, "the time is over: 50ms; budget.time") {
+		t.Errorf("%+v", o)
+	}
+}

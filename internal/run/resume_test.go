@@ -1,0 +1,257 @@
+package run_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// A diary keeps the log of runs that follow each other, each in a process of its own.
+type diary struct {
+	*house
+	dir string
+}
+
+func newDiary(t *testing.T) *diary { return &diary{newHouse(t), t.TempDir()} }
+
+// again opens a run, as one that goes on or not, and lets use have it.
+func (d *diary) again(resume bool, use func(r *run.Run)) {
+	d.t.Helper()
+	folder, err := state.Open(d.dir)
+	must(d.t, err)
+	defer folder.Close()
+	log, err := run.OpenLog(folder, resume, time.Now)
+	must(d.t, err)
+	defer log.Close()
+	r := d.run(policy.Limits{})
+	r.Log = log
+	use(r)
+}
+
+func (d *diary) do(resume bool, w *run.Worker, input string) (o run.Outcome) {
+	d.t.Helper()
+	d.again(resume, func(r *run.Run) {
+		var err error
+		o, err = r.Do(context.Background(), w, run.Input{Text: input})
+		must(d.t, err)
+	})
+	return o
+}
+
+func (d *diary) exists(name string) bool {
+	ok, err := d.files.Exists(name)
+	must(d.t, err)
+	return ok
+}
+
+// called is an answer that asks for one tool, with an id.
+func called(id, name, args string) model.Answer {
+	return model.Answer{Stop: model.Calls, Parts: []model.Part{{Call: &model.Call{ID: id, Tool: name, Args: args}}}}
+}
+
+// whole fails if a call of a conversation has no result in the next message, or a result
+// no call.
+func whole(t *testing.T, messages []model.Message) {
+	t.Helper()
+	open := make(map[string]bool)
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			if p.Result != nil {
+				if !open[p.Result.ID] {
+					t.Errorf("a result without a call: %s", p.Result.ID)
+				}
+				delete(open, p.Result.ID)
+			}
+		}
+		if len(open) > 0 {
+			t.Errorf("calls without results: %v", open)
+		}
+		for _, p := range m.Parts {
+			if p.Call != nil {
+				open[p.Call.ID] = true
+			}
+		}
+	}
+}
+
+var errKilled = errors.New("killed")
+
+// An id that comes again is another call: what came of the first is not its result, and
+// the worker that the first has called is another.
+func TestResumeSameID(t *testing.T) {
+	d := newDiary(t)
+	worker := func(m model.Model) *run.Worker {
+		w := d.worker(m, "main")
+		w.Callees = []run.Callee{{Name: "child"}}
+		w.Child = func(string, run.Narrow) (*run.Worker, error) {
+			return d.worker(player(func(r model.Request) (model.Answer, error) {
+				return says("heard " + r.Messages[0].Parts[0].Text), nil
+			}), "main", "child"), nil
+		}
+		return w
+	}
+	killed := true
+	m := player(func(r model.Request) (model.Answer, error) {
+		switch len(r.Messages) {
+		case 1:
+			return called("x", "write_file", `{"path":"/out/a","content":"1"}`), nil
+		case 3:
+			return called("x", "child", `{"input":"first"}`), nil
+		case 5:
+			if killed {
+				return model.Answer{}, errKilled
+			}
+			return called("x", "write_file", `{"path":"/out/b","content":"1"}`), nil
+		case 7:
+			return called("x", "child", `{"input":"second"}`), nil
+		}
+		return says(r.Messages[len(r.Messages)-1].Parts[0].Result.Text), nil
+	})
+	d.do(false, worker(m), "go")
+	killed = false
+	if o := d.do(true, worker(m), ""); o.Text != "heard second" || !d.exists("/out/b") {
+		t.Errorf("%+v", o)
+	}
+}
+
+// A worker that was stopped in the middle of its calls goes on there: it is not told its
+// input again, every call has its result, and nothing is done twice.
+func TestResumeChild(t *testing.T) {
+	d := newDiary(t)
+	stopped := false
+	var seen []model.Message
+	child := player(func(r model.Request) (model.Answer, error) {
+		seen = r.Messages
+		if len(r.Messages) == 1 {
+			return calls("write_file", `{"path":"/out/a","content":"1"}`, "write_file", `{"path":"/out/a","content":"2"}`), nil
+		}
+		return says("child is done"), nil
+	})
+	worker := func() *run.Worker {
+		w := d.worker(player(func(r model.Request) (model.Answer, error) {
+			if len(r.Messages) == 1 {
+				return calls("child", `{"input":"the part"}`), nil
+			}
+			return says("done"), nil
+		}), "main")
+		w.Callees = []run.Callee{{Name: "child"}}
+		w.Child = func(string, run.Narrow) (*run.Worker, error) { return d.worker(child, "main", "child"), nil }
+		return w
+	}
+	d.again(false, func(r *run.Run) {
+		r.Tell = func(e run.Event) {
+			if e.Type == run.ToolResult && e.Tool == "write_file" {
+				stopped = true
+				r.Stop()
+			}
+		}
+		o, err := r.Do(context.Background(), worker(), run.Input{Text: "go"})
+		must(t, err)
+		if o.End != run.Stopped || !stopped {
+			t.Errorf("%+v", o)
+		}
+	})
+	if o := d.do(true, worker(), ""); o.Text != "done" {
+		t.Errorf("%+v", o)
+	}
+	whole(t, seen)
+	if len(seen) != 3 || strings.Count(d.results(), "write_file") != 1 {
+		t.Errorf("%d messages\n%s", len(seen), d.results())
+	}
+}
+
+// What the user says to a run that goes on comes behind the results that it waits for.
+func TestResumeWithInput(t *testing.T) {
+	d := newDiary(t)
+	var seen []model.Message
+	m := player(func(r model.Request) (model.Answer, error) {
+		seen = r.Messages
+		if len(r.Messages) == 1 {
+			return calls("write_file", `{"path":"/out/a","content":"1"}`, "write_file", `{"path":"/out/a","content":"2"}`), nil
+		}
+		return says("done"), nil
+	})
+	d.again(false, func(r *run.Run) {
+		r.Tell = func(e run.Event) {
+			if e.Type == run.ToolResult {
+				r.Stop()
+			}
+		}
+		_, err := r.Do(context.Background(), d.worker(m, "main"), run.Input{Text: "go"})
+		must(t, err)
+	})
+	d.do(true, d.worker(m, "main"), "and quickly")
+	whole(t, seen)
+	if last := seen[len(seen)-1].Parts; len(seen) != 3 || len(last) != 3 || last[2].Text != "and quickly" {
+		t.Errorf("%+v", seen)
+	}
+}
+
+// The calls of an answer that was refused or cut off are not made by a run that goes on.
+func TestResumeNotWhole(t *testing.T) {
+	for _, stop := range []model.Stop{model.Refused, model.Length} {
+		d := newDiary(t)
+		turn := 0
+		m := player(func(r model.Request) (model.Answer, error) {
+			whole(t, r.Messages)
+			switch turn++; turn {
+			case 1:
+				a := calls("write_file", `{"path":"/out/a","content":"1"}`)
+				a.Stop = stop
+				return a, nil
+			case 2:
+				if stop == model.Length {
+					return model.Answer{}, errKilled
+				}
+			}
+			return says("done"), nil
+		})
+		d.do(false, d.worker(m, "main"), "go")
+		if o := d.do(true, d.worker(m, "main"), ""); o.Text != "done" || d.exists("/out/a") {
+			t.Errorf("%s: %+v", stop, o)
+		}
+	}
+}
+
+// Who begins anew begins anew, also in a run that went on.
+func TestResumeForget(t *testing.T) {
+	d := newDiary(t)
+	d.do(false, d.worker(plays(says("one")), "main"), "first")
+	d.again(true, func(r *run.Run) {
+		r.Forget()
+		_, err := r.Do(context.Background(), d.worker(player(func(r model.Request) (model.Answer, error) {
+			if len(r.Messages) != 1 || r.Messages[0].Parts[0].Text != "second" {
+				t.Errorf("%+v", r.Messages)
+			}
+			return says("two"), nil
+		}), "main"), run.Input{Text: "second"})
+		must(t, err)
+	})
+}
+
+// A conversation of more than a line of the log takes is kept, and goes on.
+func TestResumeLong(t *testing.T) {
+	d := newDiary(t)
+	file := model.File{Name: "a.txt", Type: "text/plain", Data: bytes.Repeat([]byte("0123456789"), 900_000)}
+	d.again(false, func(r *run.Run) {
+		w := d.worker(plays(), "main")
+		for _, in := range []run.Input{{Text: "go", Files: []model.File{file}}, {Text: "again", Files: []model.File{file}}} {
+			_, err := r.Do(context.Background(), w, in)
+			must(t, err)
+		}
+	})
+	d.do(true, d.worker(player(func(r model.Request) (model.Answer, error) {
+		if len(r.Messages) != 1 || len(r.Messages[0].Parts) != 4 || !bytes.Equal(r.Messages[0].Parts[3].File.Data, file.Data) {
+			t.Errorf("%d messages", len(r.Messages))
+		}
+		return says("done"), nil
+	}), "main"), "")
+}
