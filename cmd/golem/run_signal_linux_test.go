@@ -90,3 +90,44 @@ func TestRunSignals(t *testing.T) {
 		})
 	}
 }
+
+// TestChatSignal stops a chat that waits for a line.
+func TestChatSignal(t *testing.T) {
+	dir, state := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{"main.worker": "---\nmode: chat\n---\nTalk.\n", "demo.yaml": "- text: Hello.\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golem := func(args ...string) *exec.Cmd {
+		cmd := exec.Command("golem", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
+		return cmd
+	}
+	if out, err := golem("trust", "--yes").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := golem("run", ".", "hi", "--model", "scripted:demo.yaml")
+	in, err := cmd.StdinPipe() // from which nothing comes
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if lines := bufio.NewScanner(out); !lines.Scan() || lines.Text() != "Hello." {
+		t.Errorf("got %q", lines.Text())
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != 130 {
+		t.Errorf("exit code %d, want 130", got)
+	}
+}

@@ -20,14 +20,17 @@ import (
 )
 
 const chatHelp = `  /new            begin a new conversation; what was done stays done
-  /tool NAME …    make a call by your own hand, such as /tool read_file --path /in/a.txt
+  /tool NAME …    make a call by your own hand, such as /tool read_file --path /in/a.txt;
+                  /tool NAME --help lists its flags
   /help           this
-  /exit           end it; golem run --resume goes on`
+  /exit           end it; golem run … --resume ID goes on`
 
 // chat lets a worker answer each line that is typed.
-func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *forge.Running, in run.Input, out *report) (o run.Outcome, err error) {
+func (f *runFlags) chat(ctx context.Context, stopped <-chan struct{}, cmd *cobra.Command, r *forge.Running, in run.Input, out *report) (o run.Outcome, err error) {
 	lines := bufio.NewReader(os.Stdin)
+	prompt := "" // where nobody types
 	if newScreen(os.Stdin).file != nil {
+		prompt = "> "
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: say something; /help tells what else there is")
 	}
 	o = run.Outcome{End: run.Finished}
@@ -39,10 +42,15 @@ func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *forge.Runnin
 			out.answered(o)
 		}
 		in = run.Input{}
-		fmt.Fprint(cmd.ErrOrStderr(), "> ")
-		line, err := lines.ReadString('\n')
+		fmt.Fprint(cmd.ErrOrStderr(), prompt)
+		line, err := nextLine(ctx, stopped, lines)
+		if errors.Is(err, errStopped) {
+			break
+		}
 		if errors.Is(err, io.EOF) && line == "" {
-			fmt.Fprintln(cmd.ErrOrStderr())
+			if prompt != "" {
+				fmt.Fprintln(cmd.ErrOrStderr())
+			}
 			return run.Outcome{End: run.Finished}, nil
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -71,6 +79,27 @@ func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *forge.Runnin
 	return run.Outcome{End: run.Stopped}, nil
 }
 
+// nextLine returns the next line that is typed. Who stops need not type one first: the
+// read is left behind then, for nothing ends it, and golem ends.
+func nextLine(ctx context.Context, stopped <-chan struct{}, lines *bufio.Reader) (string, error) {
+	type typed struct {
+		line string
+		err  error
+	}
+	came := make(chan typed, 1)
+	go func() {
+		line, err := lines.ReadString('\n')
+		came <- typed{line, err}
+	}()
+	select {
+	case t := <-came:
+		return t.line, t.err
+	case <-stopped:
+	case <-ctx.Done():
+	}
+	return "", errStopped
+}
+
 // tool makes a call by the user's own hand.
 func (f *runFlags) tool(ctx context.Context, cmd *cobra.Command, r *forge.Running, line string) error {
 	words, err := splitWords(line)
@@ -81,6 +110,13 @@ func (f *runFlags) tool(ctx context.Context, cmd *cobra.Command, r *forge.Runnin
 		return usageError("which tool? /tool read_file --path /in/a.txt")
 	}
 	call, err := callOf(r.Entry.Gate, words)
+	if errors.Is(err, pflag.ErrHelp) {
+		t, err := toolNamed(r.Entry.Gate.Tools, words[0])
+		if err == nil {
+			printTool(cmd.OutOrStdout(), t)
+		}
+		return err
+	}
 	if err != nil {
 		return err
 	}
@@ -103,8 +139,10 @@ func callOf(g tool.Gate, words []string) (tool.Call, error) {
 	flags.SetOutput(io.Discard)
 	own := newToolArgs(t)
 	own.addTo(flags)
-	if err := flags.Parse(words[1:]); err != nil {
-		return tool.Call{}, usagef("%v", err)
+	if err := flags.Parse(words[1:]); errors.Is(err, pflag.ErrHelp) {
+		return tool.Call{}, err
+	} else if err != nil {
+		return tool.Call{}, usagef("%v; /tool %s --help lists its flags", err, t.Name)
 	}
 	if flags.NArg() > 0 {
 		return tool.Call{}, usagef("%s takes flags, and no argument %s", t.Name, sandbox.Shown(flags.Arg(0)))
