@@ -109,21 +109,21 @@ func TestChatSignals(t *testing.T) {
 		if out, err := golem("trust", "--yes").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		cmd := golem("run", ".", "--model", "scripted:demo.yaml")
+		cmd := golem("run", ".", "hi", "--model", "scripted:demo.yaml")
 		stdin, err := cmd.StdinPipe() // which stays open
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer stdin.Close()
-		errs, err := cmd.StderrPipe()
+		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		told := bufio.NewReader(errs)
-		if _, err := told.ReadString('>'); err != nil {
+		told := bufio.NewReader(out)
+		if _, err := told.ReadString('\n'); err != nil { // it has answered, and waits
 			t.Fatal(err)
 		}
 		if err := cmd.Process.Signal(s); err != nil {

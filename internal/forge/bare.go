@@ -27,6 +27,9 @@ func FoldersOf(o Options, given []*Given) ([]Folder, error) {
 		if err != nil {
 			return nil, err
 		}
+		if !exists(source) && g.Said != "" { // no folder is made of a name that is misspelt
+			return nil, &GivenError{g, &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrNotFound, Hint: "the source folder does not exist; make it first"}}
+		}
 		list = append(list, Folder{source, g.Target, g.mode()})
 	}
 	return list, nil

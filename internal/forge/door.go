@@ -249,8 +249,12 @@ func (p *Program) MustTrust() error {
 	if err != nil || trusted {
 		return err
 	}
+	command := "golem trust"
+	if p.options.Dir != "." {
+		command += " -C " + sandbox.Shown(p.options.Dir)
+	}
 	return &sandbox.Error{Op: "trust", Code: "untrusted",
-		Hint: "this program's files have no effect before you trust them; golem trust shows what they ask for"}
+		Hint: "this program's files have no effect before you trust them; " + command + " shows what they ask for"}
 }
 
 // policyHash is what remembered answers are bound to: the files that say what

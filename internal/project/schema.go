@@ -11,7 +11,7 @@ func Schema() conf.Key {
 			Doc: "The model that workers use when they name none."},
 		{Name: "model_server", Type: conf.Group, Example: "{url: http://localhost:8000/v1, key: TEAM_KEY}",
 			Doc: "A server of your own in place of the vendor's. No key is sent to it but the one named here.", Keys: []conf.Key{
-				{Name: "url", Type: conf.Text, Example: "http://localhost:8000/v1", Doc: "Its address: https, or http on this machine."},
+				{Name: "url", Type: conf.Text, Example: "http://localhost:8000/v1", Doc: "Its address: https, or http on this machine; http elsewhere where no key goes with it."},
 				{Name: "key", Type: conf.Text, Example: "TEAM_KEY", Doc: "The environment variable with the key for it."},
 			}},
 		{Name: "approval", Type: conf.Group, Example: "{mode: interactive}", Doc: "How questions are answered.", Keys: []conf.Key{
@@ -111,8 +111,8 @@ func approvalKey(read, write, del, doc string) conf.Key {
 
 func budgetKey() conf.Key {
 	return conf.Key{Name: "budget", Type: conf.Group, Example: "{turns: 50, cost: 2.50}",
-		Doc: "What one run may use, with all workers in it. What is not written has no limit.", Keys: []conf.Key{
-			{Name: "turns", Type: conf.Whole, Example: "50", Doc: "Answers of models."},
+		Doc: "What one run may use, with all workers in it. What is not written has no limit, but for `turns`.", Keys: []conf.Key{
+			{Name: "turns", Type: conf.Whole, Example: "50", Doc: "Answers of models; 500 where it is not written."},
 			{Name: "tokens", Type: conf.Whole, Example: "200000", Doc: "Tokens in and out."},
 			{Name: "cost", Type: conf.Money, Example: "2.50", Doc: "Price in US dollars."},
 			{Name: "time", Type: conf.Span, Example: "30m", Doc: "Time on the clock."},

@@ -412,6 +412,15 @@ func TestOffered(t *testing.T) {
 	if got := names(open, policy.Model); got != "put get" {
 		t.Errorf("where one folder is open: got %q", got)
 	}
+	drop := does("drop", policy.Both, []policy.Verb{policy.Delete}, read)
+	kept := newRoom(t, []policy.Rule{{Verb: policy.Delete, Target: "/out", Consent: policy.PreApproved}, {Verb: policy.Delete, Target: "/out/sub", Consent: policy.Blocked}}, drop)
+	if got := names(kept, policy.Model); got != "drop" || kept.Consent(drop) != policy.PreApproved {
+		t.Errorf("where one folder is kept: got %q, %v", got, kept.Consent(drop))
+	}
+	asked := newRoom(t, []policy.Rule{{Verb: policy.Delete, Target: "/out", Consent: policy.PreApproved}, {Verb: policy.Delete, Target: "/out/sub", Consent: policy.Ask}}, drop)
+	if got := asked.AsksIn(drop); !slices.Contains(got, "/out/sub") || slices.Contains(got, "/out") {
+		t.Errorf("where one folder asks: got %q", got)
+	}
 }
 
 // A folder is read without what a rule below it holds back, and it is said.

@@ -3,6 +3,7 @@ package tool
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/golem-forge/golem/internal/policy"
@@ -30,6 +31,9 @@ func (g Gate) Consent(t Tool) policy.Consent {
 		most := policy.Blocked
 		for _, name := range g.candidates(verb) {
 			most = max(most, g.Judge(policy.Effect{Verb: verb, Target: name}).Consent)
+			if verb == policy.Delete { // what holds below a folder holds for it, and not for a file in it
+				most = max(most, g.Judge(policy.Effect{Verb: verb, Target: path.Join(name, "any file")}).Consent)
+			}
 		}
 		if verb == policy.Run {
 			_, rule := g.Grant.Consent.Of(policy.Effect{Verb: verb, Target: "*"})
@@ -38,6 +42,24 @@ func (g Gate) Consent(t Tool) policy.Consent {
 		least = min(least, most)
 	}
 	return least
+}
+
+// AsksIn returns the folders in which some call of a tool asks, though the grant may let
+// others go ahead.
+func (g Gate) AsksIn(t Tool) []string {
+	var folders []string
+	for _, verb := range t.Verbs {
+		if !onFiles(verb) {
+			continue
+		}
+		for _, name := range g.candidates(verb) {
+			in := policy.Effect{Verb: verb, Target: path.Join(name, "any file")}
+			if g.Judge(in).Consent == policy.Ask && !slices.Contains(folders, name) {
+				folders = append(folders, name)
+			}
+		}
+	}
+	return folders
 }
 
 // use returns the consent for the tool itself, whatever it does, and the rule.

@@ -120,10 +120,13 @@ func newRoot() *cobra.Command {
 		Short: "A boundary around programs that are not trusted",
 		Long: `Golem Forge shows a program the files it was given, and nothing else.
 
-This version has the file boundary, the policy of programs, the door, which is
-tools, consent and a journal, and the jail for commands. It does not run workers
-yet.`,
+It runs the workers of a program with a model (golem run), or any program or agent
+of yours (golem exec). What they do passes one door, with your consent and a
+journal; their commands run in a jail; and what they change in your folder waits
+until you apply it.`,
 		Example: `  golem init notes
+  golem run notes --model scripted:demo.yaml "Summarise the papers"
+  golem exec -- bash
   golem explain /out/summary.md --op write
   golem tool read_file --path /in/paper.txt
   golem audit verify

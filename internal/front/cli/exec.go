@@ -52,14 +52,15 @@ wrong arguments, 3 denied, 5 no boundary.`,
   golem exec --profile go -- go test ./...
   golem changes`,
 	}
-	f := &execFlags{visitFlags: addVisitFlags(cmd), given: addMountFlags(cmd)}
+	f := &execFlags{visitFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
+	f.addWorker(cmd)
 	cmd.Flags().StringVar(&f.net, "net", "", "off or on; on is the host's network")
 	cmd.Flags().StringVar(&f.profile, "profile", "", "what the program needs besides: plain, git, go, node, python, claude, codex, gemini, opencode, crush")
 	cmd.Flags().StringVar(&f.apply, "apply", "no", "what becomes of the changes at the end: ask, yes or no")
 	cmd.Flags().StringArrayVar(&f.env, "env", nil, "a variable to pass on: NAME, or NAME=value; may be given again")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
-			return usageError("run what? golem exec -- CMD ARGS…")
+			return usageError("run what? it stands behind two dashes: golem exec -- CMD ARGS…")
 		}
 		if f.net != "" && f.net != "on" && f.net != "off" {
 			return usagef("--net %s; it is off or on", f.net)
@@ -99,7 +100,7 @@ func (f *execFlags) program() (*forge.Program, error) {
 	}
 	folders, err := forge.FoldersOf(o, *f.given)
 	if err != nil {
-		return nil, err
+		return nil, usagef("%v", err)
 	}
 	return forge.Bare(o, folders)
 }
@@ -270,5 +271,9 @@ func (f *execFlags) after(cmd *cobra.Command, p *forge.Program, door *forge.Door
 		return nil
 	}
 	r := door.Do(context.WithoutCancel(cmd.Context()), policy.User, tool.Call{Tool: "apply_changes", Args: []byte("{}")})
-	return printResult(cmd, r)
+	err = printResult(cmd, r)
+	if r.Err != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: what it has changed waits in session %s; golem changes shows it\n", door.Session.ID)
+	}
+	return err
 }

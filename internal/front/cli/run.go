@@ -33,6 +33,7 @@ type runFlags struct {
 	file   string
 	attach []string
 	dry    bool
+	said   string // what the program was named by
 }
 
 func newRun() *cobra.Command {
@@ -42,9 +43,9 @@ func newRun() *cobra.Command {
 		Long: `Run a program: its entry worker gets the input and works with the model, by tools
 that all pass the door, and calls other workers, which never have more than it.
 
-PROGRAM is a folder with main.worker, FILE a worker to begin with. The rest is the
-input; files among it are attached, texts such as .md and .txt by --attach alone.
-The answer goes to standard output, and what happens on the way to standard error.
+PROGRAM is a folder with main.worker, FILE a worker to begin with, as --entry names
+one. The rest is the input; PDFs and images among it are attached, other files by
+--attach alone. The answer goes to standard output, and what happens on the way to standard error.
 
 Ctrl-C stops after the call that is made now, with what there is; a second one ends
 all at once. A run that was stopped, or killed, goes on with --resume ID: what it had
@@ -59,7 +60,7 @@ nobody could be asked, 4 the budget is used up, 5 no boundary, 130 stopped.`,
   golem run . --dry-run
   golem run . --resume k3xq2a`,
 	}
-	f := &runFlags{visitFlags: addVisitFlags(cmd)}
+	f := &runFlags{visitFlags: addSessionFlags(cmd, "a new one")}
 	cmd.Flags().StringVar(&f.model, "model", "", "the model: anthropic:…, openai:…, ollama:…, scripted:FILE (GOLEM_MODEL)")
 	cmd.Flags().StringVar(&f.record, "record", "", "record the model's answers in a file, for --model replay:FILE")
 	cmd.Flags().StringVar(&f.resume, "resume", "", "go on with the run of a session: an id, or last")
@@ -90,8 +91,10 @@ func (f *runFlags) begin(args []string) ([]string, error) {
 		if f.dir == "." {
 			return nil, usageError("run what? golem run . for the program in this folder")
 		}
+		f.said = f.dir
 		return nil, nil
 	}
+	f.said = args[0]
 	info, err := os.Stat(args[0])
 	switch {
 	case err != nil:
@@ -130,9 +133,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *forge.Program, words []string) err
 	defer closeModel()
 	v := forge.Visit{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), forge.NewSession), Copy: f.copy || wanted(os.Getenv("GOLEM_COPY"))}
 	if f.resume != "" {
-		if v.Session = f.resume; f.resume == "last" {
-			v.Session = ""
-		}
+		v.Session = f.resumed()
 	}
 	if terminal := findTerminal(f.file == "-"); terminal != nil {
 		v.Asker = telling{newAsker(terminal, cmd.ErrOrStderr(), f.wait), out}
@@ -152,30 +153,36 @@ func (f *runFlags) run(cmd *cobra.Command, p *forge.Program, words []string) err
 	for _, note := range append(r.Door.News, r.Door.Notes...) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
-	stop := stopping(r.Run, end, cmd.ErrOrStderr())
+	out.session = r.ID
+	heard := stopping(r.Stop, end, cmd.ErrOrStderr())
 	o, err := f.talk(ctx, cmd, r, in, out)
-	code := stop()
+	code := heard()
 	sum := r.Budget.Sum()
 	if err = errors.Join(err, r.Close()); err != nil {
 		return err
 	}
-	return out.end(r.ID, o, sum, code)
+	return out.end("golem run "+sandbox.Shown(f.said)+" --resume "+r.ID, o, sum, code)
+}
+
+// resumed is the session whose run goes on, "" for the one that was used last.
+func (f *runFlags) resumed() string {
+	if f.resume == "last" {
+		return ""
+	}
+	return f.resume
 }
 
 // talk lets the entry worker work; in chat mode, again for each thing that is said.
 func (f *runFlags) talk(ctx context.Context, cmd *cobra.Command, r *forge.Running, in run.Input, out *report) (run.Outcome, error) {
-	if f.chats(r) {
+	if r.Chat {
 		return f.chat(ctx, cmd, r, in, out)
 	}
 	return r.Do(ctx, in)
 }
 
-// chats reports whether somebody talks with the entry worker.
-func (f *runFlags) chats(r *forge.Running) bool { return r.Chat }
-
 // stopping listens to signals: the first asks the run to stop, the next ends it. It
 // returns what ends that, and says which one came.
-func stopping(r *run.Run, end context.CancelCauseFunc, errs io.Writer) (done func() exit) {
+func stopping(stop func(), end context.CancelCauseFunc, errs io.Writer) (done func() exit) {
 	caught, over := make(chan os.Signal, 4), make(chan struct{})
 	signal.Notify(caught, ends()...)
 	var code atomic.Int64
@@ -188,7 +195,7 @@ func stopping(r *run.Run, end context.CancelCauseFunc, errs io.Writer) (done fun
 				first := code.CompareAndSwap(0, int64(signaled{s}.code()))
 				if first && s == os.Interrupt {
 					fmt.Fprintln(errs, "golem: stopping after the call that is made now; Ctrl-C again ends it at once")
-					r.Stop()
+					stop()
 				} else {
 					end(signaled{s})
 				}
@@ -257,7 +264,7 @@ func (f *runFlags) given(cmd *cobra.Command, p *forge.Program, words []string) (
 		return in, err
 	}
 	if f.resume == "" && strings.TrimSpace(in.Text) == "" && len(in.Files) == 0 && p.Entry != nil && !p.Entry.AllowEmptyInput && p.Entry.Mode != "chat" {
-		return in, usagef("%s needs an input; golem run %s \"what to do\"", visible.Text(p.Entry.Name), sandbox.Shown(f.dir))
+		return in, usagef("%s needs an input; golem run %s \"what to do\"", visible.Text(p.Entry.Name), sandbox.Shown(f.said))
 	}
 	return in, nil
 }

@@ -20,14 +20,17 @@ import (
 )
 
 const chatHelp = `  /new            begin a new conversation; what was done stays done
-  /tool NAME …    make a call by your own hand, such as /tool read_file --path /in/a.txt
+  /tool NAME …    make a call by your own hand, such as /tool read_file --path /in/a.txt;
+                  /tool NAME --help lists its flags
   /help           this
-  /exit           end it; golem run --resume goes on`
+  /exit           end it; golem run … --resume ID goes on`
 
 // chat lets a worker answer each line that is typed.
 func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *forge.Running, in run.Input, out *report) (o run.Outcome, err error) {
 	lines := bufio.NewReader(os.Stdin)
+	prompt := "" // where nobody types
 	if newScreen(os.Stdin).file != nil {
+		prompt = "> "
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: say something; /help tells what else there is")
 	}
 	o = run.Outcome{End: run.Finished}
@@ -39,13 +42,15 @@ func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *forge.Runnin
 			out.answered(o)
 		}
 		in = run.Input{}
-		fmt.Fprint(cmd.ErrOrStderr(), "> ")
+		fmt.Fprint(cmd.ErrOrStderr(), prompt)
 		line, err := typed(ctx, r, lines)
 		if errors.Is(err, errUnasked) {
 			break
 		}
 		if errors.Is(err, io.EOF) && line == "" {
-			fmt.Fprintln(cmd.ErrOrStderr())
+			if prompt != "" {
+				fmt.Fprintln(cmd.ErrOrStderr())
+			}
 			return run.Outcome{End: run.Finished}, nil
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -106,6 +111,13 @@ func (f *runFlags) tool(ctx context.Context, cmd *cobra.Command, r *forge.Runnin
 		return usageError("which tool? /tool read_file --path /in/a.txt")
 	}
 	call, err := callOf(r.Entry.Gate, words)
+	if errors.Is(err, pflag.ErrHelp) {
+		t, err := toolNamed(r.Entry.Gate.Tools, words[0])
+		if err == nil {
+			printTool(cmd.OutOrStdout(), t)
+		}
+		return err
+	}
 	if err != nil {
 		return err
 	}
@@ -128,8 +140,10 @@ func callOf(g tool.Gate, words []string) (tool.Call, error) {
 	flags.SetOutput(io.Discard)
 	own := newToolArgs(t)
 	own.addTo(flags)
-	if err := flags.Parse(words[1:]); err != nil {
-		return tool.Call{}, usagef("%v", err)
+	if err := flags.Parse(words[1:]); errors.Is(err, pflag.ErrHelp) {
+		return tool.Call{}, err
+	} else if err != nil {
+		return tool.Call{}, usagef("%v; /tool %s --help lists its flags", err, t.Name)
 	}
 	if flags.NArg() > 0 {
 		return tool.Call{}, usagef("%s takes flags, and no argument %s", t.Name, sandbox.Shown(flags.Arg(0)))

@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,9 +16,10 @@ import (
 // A dryStep is what a worker could do in a run, without a model.
 type dryStep struct {
 	*workerStep
-	Unasked []string   `json:"unasked"` // tools that need no consent somewhere
-	Asks    []string   `json:"asks"`    // those that always do
-	Calls   []*dryStep `json:"calls"`
+	Unasked []string            `json:"unasked"` // tools that need no consent somewhere
+	AsksIn  map[string][]string `json:"asks_in"` // folders in which some of these do
+	Asks    []string            `json:"asks"`    // those that always do
+	Calls   []*dryStep          `json:"calls"`
 }
 
 // dryRun says what a run could do and would ask.
@@ -38,7 +41,7 @@ func dryRun(cmd *cobra.Command, p *forge.Program) error {
 }
 
 func dryOf(p *forge.Program, s *forge.Step) (*dryStep, error) {
-	d := &dryStep{workerStep: describe(p, s), Unasked: []string{}, Asks: []string{}, Calls: []*dryStep{}}
+	d := &dryStep{workerStep: describe(p, s), Unasked: []string{}, AsksIn: map[string][]string{}, Asks: []string{}, Calls: []*dryStep{}}
 	gate, err := p.Tools(s.Worker.Name)
 	if err != nil {
 		return nil, err
@@ -47,6 +50,9 @@ func dryOf(p *forge.Program, s *forge.Step) (*dryStep, error) {
 	for _, t := range gate.Offered(policy.Model) {
 		if gate.Consent(t) == policy.PreApproved {
 			d.Unasked = append(d.Unasked, t.Name)
+			for _, folder := range gate.AsksIn(t) {
+				d.AsksIn[folder] = append(d.AsksIn[folder], t.Name)
+			}
 		} else {
 			d.Asks = append(d.Asks, t.Name)
 		}
@@ -71,14 +77,16 @@ func (d *dryStep) print(w io.Writer, indent string) {
 		network = "network " + strings.Join(d.Hosts, ", ")
 	}
 	fmt.Fprintf(w, "%s%s  %s; %s; %s below it\n", indent, d.Name, files, network, counted(d.Depth, "call"))
-	for _, list := range []struct {
-		word  string
-		names []string
-	}{{"unasked", d.Unasked}, {"asks", d.Asks}} {
-		if len(list.names) > 0 {
-			fmt.Fprintf(w, "%s  %s: %s\n", indent, list.word, strings.Join(list.names, ", "))
+	list := func(word string, names []string) {
+		if len(names) > 0 {
+			fmt.Fprintf(w, "%s  %s: %s\n", indent, word, strings.Join(names, ", "))
 		}
 	}
+	list("unasked", d.Unasked)
+	for _, folder := range slices.Sorted(maps.Keys(d.AsksIn)) {
+		list("asks in "+folder, d.AsksIn[folder])
+	}
+	list("asks", d.Asks)
 	for _, p := range d.Problems {
 		fmt.Fprintf(w, "%s  error: %s; %s\n", indent, p.What, p.Hint)
 	}

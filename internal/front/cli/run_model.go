@@ -18,6 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/model/models"
 	"github.com/golem-forge/golem/internal/model/replay"
+	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -26,6 +27,11 @@ import (
 func (f *runFlags) open(p *forge.Program, tell func(string)) (m model.Model, name string, closed func() error, err error) {
 	name = cmp.Or(f.model, p.Project.Model)
 	closed = func() error { return nil }
+	if name == "" && f.resume != "" {
+		if name, err = f.modelBefore(p); err != nil {
+			return nil, name, closed, err
+		}
+	}
 	if name == "" {
 		return nil, name, closed, usageError("no model; name one with --model, GOLEM_MODEL or model: in the project file: anthropic:claude-sonnet-4-5, ollama:qwen3; without a key: scripted:demo.yaml")
 	}
@@ -40,7 +46,7 @@ func (f *runFlags) open(p *forge.Program, tell func(string)) (m model.Model, nam
 		return nil, name, closed, err
 	}
 	m = model.Retrying(m, model.Retry{Jitter: func() float64 { return 0.5 + rand.Float64()/2 }, Tell: func(e *model.Error, tried int, wait time.Duration) {
-		tell(fmt.Sprintf("%s; trying again in %s", e.Error(), wait.Round(time.Second/10)))
+		tell(fmt.Sprintf("trying again in %s: %s", wait.Round(time.Second/10), e.Error()))
 	}})
 	if f.record == "" {
 		return m, name, closed, nil
@@ -48,11 +54,25 @@ func (f *runFlags) open(p *forge.Program, tell func(string)) (m model.Model, nam
 	file, err := os.OpenFile(f.record, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		err = usagef("--record %s: it is there already; name another file", sandbox.Shown(f.record))
+	} else if err != nil {
+		err = usagef("--record %s: %v; name a file that can be made", sandbox.Shown(f.record), errors.Unwrap(err))
 	}
 	if err != nil {
 		return nil, name, closed, err
 	}
 	return replay.Record(m, file), name, file.Close, nil
+}
+
+// modelBefore is the model that the run which goes on was begun with.
+func (f *runFlags) modelBefore(p *forge.Program) (name string, err error) {
+	s, err := p.Session(f.resumed())
+	if err != nil {
+		return "", err
+	}
+	return name, p.History(s, func(e run.Entry) error {
+		name = cmp.Or(e.Model, name)
+		return nil
+	})
 }
 
 // readBeside reads a file of the current folder, or else of the program's.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,8 @@ type report struct {
 	errs   io.Writer // the way to it
 	json   bool
 	stream bool // the answer is shown as it comes
+
+	session string // in which it runs, once that is known
 
 	mu   sync.Mutex
 	args map[string]run.Event // of calls that are made now
@@ -111,7 +114,14 @@ func last(list []string) string {
 // print prints an event as a line of JSON. What came from workers is made visible.
 func (r *report) print(e run.Event) {
 	e.Text, e.Hint, e.Tool = visible.Text(e.Text), visible.Text(e.Hint), visible.Text(e.Tool)
-	line, err := visible.JSONLine(e)
+	session := "" // with which a run begins and ends
+	if e.Type == run.RunStart || e.Type == run.RunEnd {
+		session = r.session
+	}
+	line, err := visible.JSONLine(struct {
+		run.Event
+		Session string `json:"session,omitempty"`
+	}{e, session})
 	if err != nil {
 		return
 	}
@@ -237,8 +247,9 @@ func (r *report) answered(o run.Outcome) {
 	}
 }
 
-// end prints the answer and what it took, and returns what golem ends with.
-func (r *report) end(id string, o run.Outcome, s run.Sum, signal exit) error {
+// end prints the answer and what it took, and returns what golem ends with. Again is
+// how a run that was not finished goes on.
+func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endLine()
@@ -251,7 +262,7 @@ func (r *report) end(id string, o run.Outcome, s run.Sum, signal exit) error {
 			word = string(o.End)
 		}
 		fmt.Fprintf(r.errs, "%s  %s, %s (%d ok, %d refused), %s; %s; session %s\n", word, counted(s.Workers, "worker"), counted(s.Calls, "call"), s.Calls-s.Refused, s.Refused,
-			counted(s.Asked, "question"), r.costs(s), id)
+			counted(s.Asked, "question"), r.costs(s), r.session)
 		if len(s.By) > 1 {
 			for _, name := range slices.Sorted(maps.Keys(s.By)) {
 				share := s.By[name]
@@ -261,10 +272,15 @@ func (r *report) end(id string, o run.Outcome, s run.Sum, signal exit) error {
 		if o.Why != "" {
 			fmt.Fprintln(r.errs, "golem: "+visible.Text(o.Why))
 		}
+		if o.End == run.Stopped || o.End == run.Spent {
+			fmt.Fprintln(r.errs, "next: "+again)
+		}
 	}
 	switch {
 	case signal != 0:
 		return signal
+	case o.End == run.Stopped: // by an answer
+		return exit(exitSignal + int(syscall.SIGINT))
 	case o.End == run.Spent:
 		return exit(exitBudget)
 	case !o.OK():

@@ -61,10 +61,10 @@ it made and what came of them. The journal says what was decided: golem audit sh
 			}
 			return printJSON(cmd.OutOrStdout(), map[string]any{"session": s.ID, "entries": list})
 		}
-		shown := 0
+		shown, calls := 0, make(map[string]string)
 		err = p.History(s, func(e run.Entry) error {
 			shown++
-			showEntry(cmd, e)
+			showEntry(cmd, e, calls)
 			return nil
 		})
 		if err == nil && shown == 0 {
@@ -75,8 +75,9 @@ it made and what came of them. The journal says what was decided: golem audit sh
 	return cmd
 }
 
-// showEntry prints a line of a session for a person.
-func showEntry(cmd *cobra.Command, e run.Entry) {
+// showEntry prints a line of a session for a person. Calls are the tools of the calls
+// that were made so far, by conversation and id.
+func showEntry(cmd *cobra.Command, e run.Entry, calls map[string]string) {
 	out := cmd.OutOrStdout()
 	indent := strings.Repeat("  ", strings.Count(e.In, "/"))
 	line := func(format string, args ...any) {
@@ -88,7 +89,15 @@ func showEntry(cmd *cobra.Command, e run.Entry) {
 	case "message":
 		for _, m := range e.Messages {
 			for _, p := range m.Parts {
-				showPart(line, e.Worker, m.Role, p)
+				switch {
+				case p.Call != nil:
+					calls[e.In+" "+p.Call.ID] = p.Call.Tool
+					line("  %s calls %s %s", e.Worker, p.Call.Tool, p.Call.Args)
+				case p.Result != nil:
+					line("    %s: %s", calls[e.In+" "+p.Result.ID], firstLine(p.Result.Text))
+				default:
+					showPart(line, e.Worker, m.Role, p)
+				}
 			}
 		}
 	case "replace":
@@ -108,10 +117,6 @@ func showPart(line func(string, ...any), worker string, role model.Role, p model
 	switch {
 	case p.Text != "":
 		line("  %s: %s", who, firstLine(p.Text))
-	case p.Call != nil:
-		line("  %s calls %s %s", worker, p.Call.Tool, p.Call.Args)
-	case p.Result != nil:
-		line("    %s", firstLine(p.Result.Text))
 	case p.File != nil:
 		line("  with the file %s, %s, %d bytes", p.File.Name, p.File.Type, len(p.File.Data))
 	}

@@ -34,10 +34,21 @@ type visitFlags struct {
 }
 
 func addVisitFlags(cmd *cobra.Command) *visitFlags {
-	f := &visitFlags{programFlags: addProgramFlags(cmd)}
+	f := addSessionFlags(cmd, "the one that was used last")
+	f.addWorker(cmd)
+	return f
+}
+
+func (f *visitFlags) addWorker(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.worker, "worker", "", "the worker, in place of the entry worker")
+}
+
+// addSessionFlags adds the flags of commands that work in a session; otherwise says
+// which one it is where none is named.
+func addSessionFlags(cmd *cobra.Command, otherwise string) *visitFlags {
+	f := &visitFlags{programFlags: addProgramFlags(cmd)}
 	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "ask only for what changes something")
-	cmd.Flags().StringVar(&f.session, "session", "", "the session whose layers are worked on: an id, or new; otherwise the one that was used last (GOLEM_SESSION)")
+	cmd.Flags().StringVar(&f.session, "session", "", "the session whose layers are worked on: an id, or new; otherwise "+otherwise+" (GOLEM_SESSION)")
 	cmd.Flags().BoolVar(&f.copy, "copy", false, "work on a copy of the folders with mode: overlay, in a session that goes on with it; for where there are no layers (GOLEM_COPY=1)")
 	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an answer; then it is no")
 	return f

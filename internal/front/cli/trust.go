@@ -17,9 +17,9 @@ func newTrust() *cobra.Command {
 		Short: "See what a program would be allowed, and trust it",
 		Long: `See what the files of this program would allow, each with its line, and what has
 changed since you last trusted it; then say yes or no. Trust is for this exact
-content, whatever flags and variables say: a changed byte asks again. Until then a program has no effect beyond the
-default, which is to read its own folder. A machine passes the hash that --json
-prints: --trust HASH.
+content, whatever flags and variables say: a changed byte asks again. Until then a
+program has no effect beyond the default, which is to read its own folder. A
+machine passes the hash that --json prints: --trust HASH.
 
 Exit code 0 is trusted, 3 is not.`,
 		Example: "  golem trust\n  golem trust --yes\n  golem trust --json",
