@@ -341,7 +341,7 @@ func TestInitInAHostileFolder(t *testing.T) {
 	url = ssh://-oProxyCommand=touch/x
 `})
 		made, leftOut, err := Init(o.Dir)
-		if err != nil || strings.Join(leftOut, " ") != "secret option" || len(made) != 5 {
+		if err != nil || strings.Join(leftOut, " ") != "secret option" || len(made) != 6 {
 			t.Fatalf("made %v, left out %v, %v", made, leftOut, err)
 		}
 		if text, _ := os.ReadFile(filepath.Join(o.Dir, "golem-forge.config.yaml")); strings.Contains(string(text), "ghp_") || !strings.Contains(string(text), "you/notes.git") {

@@ -26,6 +26,7 @@ func TestHelp(t *testing.T) {
 		}
 		for line := range strings.Lines(cmd.Example) {
 			line, _, _ = strings.Cut(line, " | ") // what comes behind is another program's
+			line, _, _ = strings.Cut(line, " > ") // or the shell's
 			words := strings.Fields(line)
 			if len(words) < 2 || words[0] != "golem" {
 				t.Errorf("%s: example %q", cmd.CommandPath(), line)
