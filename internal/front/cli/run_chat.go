@@ -43,7 +43,7 @@ func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *forge.Runnin
 		}
 		in = run.Input{}
 		fmt.Fprint(cmd.ErrOrStderr(), prompt)
-		line, err := typed(ctx, r, lines)
+		line, err := nextLine(ctx, r, lines)
 		if errors.Is(err, errUnasked) {
 			break
 		}
@@ -82,9 +82,9 @@ func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *forge.Runnin
 // errUnasked is why nobody waits for a line any more.
 var errUnasked = errors.New("the run is to stop")
 
-// typed returns the next line, unless the run is to stop before: nothing else ends the
+// nextLine returns the next line, unless the run is to stop before: nothing else ends the
 // wait for one, and a reader that is left waiting ends with golem.
-func typed(ctx context.Context, r *forge.Running, lines *bufio.Reader) (line string, err error) {
+func nextLine(ctx context.Context, r *forge.Running, lines *bufio.Reader) (line string, err error) {
 	read := make(chan struct{})
 	var got string
 	var failed error
