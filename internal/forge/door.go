@@ -20,6 +20,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/shell"
+	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -71,6 +72,11 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	if step != nil {
 		g.Grant, g.Workers = step.Grant, step.Chain()
 	}
+	foreign, err := p.customTools(step, nil)
+	if err != nil {
+		return tool.Gate{}, err
+	}
+	g.Tools = append(g.Tools, foreign...)
 	unlistServices(g)
 	for at := step; at != nil; at = at.Parent {
 		if err := at.Problems.Err(); err != nil {
@@ -108,6 +114,10 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 		return nil, err
 	}
 	gate, err := p.Tools(v.Worker)
+	if err != nil {
+		return nil, err
+	}
+	step, err := p.reach(v.Worker)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +160,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	}
 	d := &Door{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, doorman: doorman, exec: v.Exec, once: v.Once, commands: make(map[*commands]bool),
 		Session: work.session, Notes: work.notes, News: work.news}
-	if d.Gate, _, err = d.gate(gate.Grant, gate.Workers); err != nil {
+	if d.Gate, _, err = d.gate(step, gate.Grant, gate.Workers); err != nil {
 		return closed(err)
 	}
 	return d, nil
@@ -159,7 +169,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 // gate returns the gate of a worker behind this door: the same journal, the same user to
 // ask, the same session, and what this worker has of it. When the worker is done,
 // release ends its commands; the door does so at the latest.
-func (d *Door) gate(grant policy.Grant, chain []string) (g tool.Gate, release func() error, err error) {
+func (d *Door) gate(step *Step, grant policy.Grant, chain []string) (g tool.Gate, release func() error, err error) {
 	g = tool.Gate{Grant: grant, Workers: chain, Approver: d.Approver, Journal: d.Journal, Enter: d.Enter}
 	if g.Files, err = grant.Files.Apply(d.whole); err != nil {
 		return g, nil, err
@@ -174,19 +184,35 @@ func (d *Door) gate(grant policy.Grant, chain []string) (g tool.Gate, release fu
 	if !slices.Equal(chain, d.Workers) { // who is called begins anew
 		place = nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.commands[run] = true
+	running := []*commands{run}
 	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(), Services: run.services}, d.work.keeper(), run))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))
 	}
+	foreign, err := d.program.customTools(step, func(f worker.Foreign) (*commands, error) {
+		c, err := d.foreignCommands(g, f)
+		running = append(running, c)
+		return c, err
+	})
+	if err != nil {
+		return g, nil, err
+	}
+	g.Tools = append(g.Tools, foreign...)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range running {
+		d.commands[c] = true
+	}
 	return g, func() error {
-		d.mu.Lock()
-		delete(d.commands, run)
-		d.mu.Unlock()
-		return run.Close()
+		var errs []error
+		for _, c := range running {
+			d.mu.Lock()
+			delete(d.commands, c)
+			d.mu.Unlock()
+			errs = append(errs, c.Close())
+		}
+		return errors.Join(errs...)
 	}, nil
 }
 

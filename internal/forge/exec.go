@@ -77,11 +77,12 @@ func roomy(l jail.Limits) jail.Limits {
 
 // furnished adds to the folders that commands see those which a program has besides.
 func (c *commands) furnished(mounts []jail.Mount) ([]jail.Mount, error) {
-	if c.policy.Home == "" {
-		return mounts, nil
+	owned := slices.Clip(c.more)
+	if c.policy.Home != "" {
+		owned = append(owned, jail.Mount{Target: jail.Home})
 	}
 	for _, m := range mounts {
-		for _, own := range append(c.more, jail.Mount{Target: jail.Home}) {
+		for _, own := range owned {
 			if under(m.Target, own.Target) || under(own.Target, m.Target) {
 				return nil, &sandbox.Error{Op: "mount", Path: m.Target, Code: sandbox.ErrInvalid, Hint: "programs have " + own.Target + " of their own; give the mount another target"}
 			}

@@ -42,6 +42,7 @@ type Program struct {
 	state   string   // the folder of this program's state
 	whole   bool     // every worker could be read
 	bare    []Folder // where they were given in place of files
+	brought brought
 }
 
 // Load reads the program that holds a folder. Whatever is wrong with its files
@@ -80,7 +81,10 @@ func Load(o Options) (*Program, error) {
 	if err := note(err); err != nil {
 		return nil, err
 	}
-	p.Content = newContent(file, data, p.Workers)
+	var missing conf.Problems
+	p.brought, missing = p.bring()
+	problems = append(problems, missing...)
+	p.Content = newContent(file, data, p.Workers, p.brought)
 	if p.Content.size() > maxContent {
 		return nil, conf.Problems{{Place: conf.Place{Source: root}, What: "the files of the workers are too large in all",
 			Hint: "16 MiB in sum are the most"}}
@@ -96,6 +100,7 @@ func Load(o Options) (*Program, error) {
 	}
 	if p.Project != nil {
 		problems = append(problems, p.lint()...)
+		problems = append(problems, p.lintForeign()...)
 	}
 	return p, problems.Err()
 }

@@ -130,7 +130,7 @@ func (r *Running) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
 	if err := compatible(w, r.job.ModelName); err != nil {
 		return nil, err
 	}
-	gate, release, err := r.Door.gate(grant, step.Chain())
+	gate, release, err := r.Door.gate(step, grant, step.Chain())
 	if err != nil {
 		return nil, err
 	}

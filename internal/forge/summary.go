@@ -62,6 +62,7 @@ func (p *Program) Widenings() []Widening {
 	for _, w := range p.Workers {
 		p.widenWorker(add, w)
 	}
+	list = append(list, p.Programs()...)
 	slices.SortStableFunc(list, func(a, b Widening) int { return comparePlaces(a.From, b.From) })
 	return list
 }

@@ -172,7 +172,7 @@ func (p *Program) lint() conf.Problems {
 func (p *Program) lintNames(w *worker.Worker) conf.Problems {
 	var problems conf.Problems
 	for _, r := range w.Rules {
-		if r.Verb == policy.Use && r.Target != "*" && !slices.Contains(toolNames(), r.Target) && p.Worker(r.Target) == nil {
+		if r.Verb == policy.Use && r.Target != "*" && !slices.Contains(toolNames(), r.Target) && p.Worker(r.Target) == nil && !p.isForeign(r.Target) {
 			problems.Add(conf.Node{Place: conf.Place{Source: r.From}}, "no tool "+sandbox.Shown(r.Target), didYouMean(r.Target, toolNames()))
 		}
 	}
@@ -184,6 +184,23 @@ func (p *Program) lintNames(w *worker.Worker) conf.Problems {
 		problems.Add(conf.Node{Place: t.Place}, "no target "+sandbox.Shown(w.Git.Target), didYouMean(w.Git.Target, targets))
 	}
 	return problems
+}
+
+// isForeign reports whether a name is one of a foreign tool, as far as that is known.
+func (p *Program) isForeign(name string) bool {
+	for _, w := range p.Workers {
+		for _, c := range w.Custom {
+			if c.Name == name {
+				return true
+			}
+		}
+		for _, s := range w.Servers {
+			if strings.HasPrefix(name, s.Name+"_") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func didYouMean(word string, among []string) string {

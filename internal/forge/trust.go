@@ -23,8 +23,11 @@ type Content struct {
 	Files map[string]string
 }
 
-func newContent(file string, data []byte, workers []*worker.Worker) Content {
+func newContent(file string, data []byte, workers []*worker.Worker, b brought) Content {
 	c := Content{Files: map[string]string{}}
+	for name, data := range b {
+		c.Files["./"+name] = trusted(data) // it is not one of the others, whatever its name
+	}
 	if file != "" {
 		c.Files[file] = string(data)
 	}

@@ -1,9 +1,12 @@
 package jail
 
 import (
+	"fmt"
 	"os"
 	"path"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // A Command is a program to run.
@@ -14,7 +17,8 @@ type Command struct {
 	Dir  string
 	Time time.Duration // less than the policy's, where set
 
-	Tells bool // it tells what it has left: see Telling
+	Tells bool   // it tells what it has left: see Telling
+	Input []byte // what it reads from its standard input; of an attached one its stream is for that
 }
 
 // Shell returns the command that a shell makes of a line: bash where the host
@@ -56,4 +60,24 @@ type Result struct {
 type Output struct {
 	Head, Tail []byte
 	Hidden     int64 // bytes between them that are not kept
+}
+
+// Text returns an output as text, and how many bytes of it are left out. It is cut
+// between characters, and what is no character is replaced.
+func (o Output) Text() (text string, hidden int64) {
+	head, tail, hidden := o.Head, o.Tail, o.Hidden
+	if hidden == 0 {
+		return strings.ToValidUTF8(string(head)+string(tail), "\uFFFD"), 0
+	}
+	for i := 1; i < utf8.UTFMax && i <= len(head); i++ {
+		if last := head[len(head)-i:]; utf8.RuneStart(last[0]) && !utf8.FullRune(last) {
+			head, hidden = head[:len(head)-i], hidden+int64(i)
+			break
+		}
+	}
+	for i := 0; i < utf8.UTFMax-1 && len(tail) > 0 && !utf8.RuneStart(tail[0]); i++ {
+		tail, hidden = tail[1:], hidden+1
+	}
+	text = strings.ToValidUTF8(string(head), "\uFFFD") + fmt.Sprintf("\n… %d bytes left out …\n", hidden) + strings.ToValidUTF8(string(tail), "\uFFFD")
+	return text, hidden
 }

@@ -344,17 +344,29 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	in, err := feed(c.Input)
+	if err != nil {
+		out.close()
+		return Result{}, err
+	}
+	defer in.close()
 	o := s.commanded(c, limits)
 	o.Streams = [3]int{0, 1, 2}
 	if c.Tells {
 		o.Tell = 3
 	}
+	streams := out.ends()
+	if in != nil {
+		streams = append(streams, in.end)
+		o.Streams[0] = len(streams)
+	}
 	if c.Time > 0 && c.Time < o.Time {
 		o.Time = c.Time
 	}
 	began := s.now()
-	w, changes, err := s.order(o, out.ends()...)
+	w, changes, err := s.order(o, streams...)
 	out.handed()
+	in.handed()
 	var v verdict
 	if err == nil {
 		v, err = w.await(ctx, o.Time+patience)

@@ -13,21 +13,41 @@ import (
 // it is open. With these effects declared, the sandbox of the run is what the
 // command may see.
 func (n Names) Commands() []policy.Effect {
-	var effects []policy.Effect
-	for _, name := range n.gate.places() {
+	return append(n.commands(n.gate.places(), false), n.Connects(true)...)
+}
+
+// CommandsIn returns the effects of a program that is shown one folder of these, with
+// all below it, and reaches the network where it is to.
+func (n Names) CommandsIn(folder string, readonly, network bool) []policy.Effect {
+	names := append(n.gate.places(), folder)
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool {
+		return folder != "/" && name != folder && !strings.HasPrefix(name, folder+"/")
+	})
+	return append(n.commands(names, readonly), n.Connects(network)...)
+}
+
+// commands returns the effects of a command on what it sees of these.
+func (n Names) commands(names []string, readonly bool) (effects []policy.Effect) {
+	for _, name := range names {
 		if !n.Shows(name) {
 			continue
 		}
 		effects = append(effects, policy.Effect{Verb: policy.Read, Target: name, Tree: true})
-		if n.gate.changeable(name) {
+		if !readonly && n.gate.changeable(name) {
 			effects = append(effects, policy.Effect{Verb: policy.Write, Target: name, Tree: true},
 				policy.Effect{Verb: policy.Delete, Target: name, Tree: true})
 		}
 	}
-	if n.gate.Network() {
-		effects = append(effects, policy.Effect{Verb: policy.Connect, Target: "*"})
-	}
 	return effects
+}
+
+// Connects returns the effect of reaching every host, where that is wanted and may be.
+func (n Names) Connects(wanted bool) []policy.Effect {
+	if !wanted || !n.gate.Network() {
+		return nil
+	}
+	return []policy.Effect{{Verb: policy.Connect, Target: "*"}}
 }
 
 // Shows reports whether a command sees a canonical name.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -74,7 +75,8 @@ func (t Tool) decode(raw []byte, into any) error {
 		if p.Default == nil {
 			continue
 		}
-		if err := json.Unmarshal(fmt.Appendf(nil, "{%q:%s}", key, p.Default), into); err != nil {
+		quoted, _ := json.Marshal(key)
+		if err := json.Unmarshal(fmt.Appendf(nil, "{%s:%s}", quoted, p.Default), into); err != nil {
 			return t.invalid("%s: its default does not fit: %v", key, err)
 		}
 	}
@@ -155,7 +157,7 @@ func misfit(s *jsonschema.Schema, at string, value any) string {
 		}
 		return misfitObject(s, at, v)
 	case []any:
-		if s.Type != "array" {
+		if s.Type != "array" || s.Items == nil {
 			break
 		}
 		for i, item := range v {
@@ -168,7 +170,7 @@ func misfit(s *jsonschema.Schema, at string, value any) string {
 	if got := kindOf(value); s.Type != "" && got != s.Type && !(got == "integer" && s.Type == "number") {
 		return fmt.Sprintf("%s: want %s, got %s", name(at), article(s.Type), article(got))
 	}
-	if len(s.Enum) > 0 && !slices.Contains(s.Enum, value) {
+	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, func(word any) bool { return reflect.DeepEqual(word, value) }) {
 		return fmt.Sprintf("%s: want one of %s", name(at), words(s.Enum))
 	}
 	if n, ok := value.(float64); ok && s.Minimum != nil && n < *s.Minimum {

@@ -227,9 +227,7 @@ func (p *pass) planned(call Call) (err error) {
 
 // decide asks the grant. What it blocks nobody can allow.
 func (p *pass) decide(call Call) error {
-	for _, rule := range p.plan.Rules {
-		p.Grant.Consent = p.Grant.Consent.With(rule)
-	}
+	p.Gate = p.following(slices.Concat(p.tool.Rules, p.plan.Rules))
 	p.decision = p.Judge(p.plan.now()...)
 	if consent, rule := p.use(p.tool); consent < p.decision.Consent {
 		p.decision = policy.Decision{Consent: consent, Effect: p.itself(), Rule: rule}

@@ -35,7 +35,10 @@ func (g Gate) Consent(t Tool) policy.Consent {
 				most = max(most, g.Judge(policy.Effect{Verb: verb, Target: path.Join(name, "any file")}).Consent)
 			}
 		}
-		if verb == policy.Run {
+		switch {
+		case verb == policy.Run && t.Runs != "":
+			most = g.following(t.Rules).Judge(policy.Effect{Verb: verb, Target: t.Runs}).Consent
+		case verb == policy.Run:
 			_, rule := g.Grant.Consent.Of(policy.Effect{Verb: verb, Target: "*"})
 			most = g.Grant.Shell.Most(most, rule.Target == "")
 		}
@@ -60,6 +63,14 @@ func (g Gate) AsksIn(t Tool) []string {
 		}
 	}
 	return folders
+}
+
+// following returns the gate with rules as so many layers of consent more.
+func (g Gate) following(rules []policy.Rule) Gate {
+	for _, rule := range rules {
+		g.Grant.Consent = g.Grant.Consent.With(rule)
+	}
+	return g
 }
 
 // use returns the consent for the tool itself, whatever it does, and the rule.

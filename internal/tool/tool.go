@@ -29,6 +29,13 @@ type Tool struct {
 	// one is a name of; rules about that hold for this.
 	Unlisted bool
 	Of       string
+	// Runs is the one program that a foreign tool runs, as its effect names it, and Rules
+	// what is written of that where the tool is: each is a layer of consent, as those of
+	// a Plan are.
+	Runs  string
+	Rules []policy.Rule
+	// Label and Category are for people who look through many tools; "" for most.
+	Label, Category string
 	// Private are the arguments that hold content. Of those the journal keeps only
 	// the size.
 	Private []string

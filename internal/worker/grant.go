@@ -20,7 +20,8 @@ import (
 // makes the call counts it. Where a path of llm-do's spelling stands is told by
 // locate: at which virtual path the parent shows a folder of the host.
 //
-// Tools are granted by toolset. Consent is one more layer: the lower holds.
+// Tools are granted by toolset, and those of foreign programs by their names too.
+// Consent is one more layer: the lower holds.
 func (w *Worker) Grant(parent policy.Grant, locate func(folder string) (virtual string, ok bool), entry bool) (policy.Grant, conf.Problems) {
 	b := bid{w: w, parent: parent, roots: parent.Files.Roots(), locate: locate, whose: "the parent", kind: w.Sandbox.Kind}
 	if entry {
@@ -43,8 +44,10 @@ func (w *Worker) Grant(parent policy.Grant, locate func(folder string) (virtual 
 	if w.Shell != nil {
 		wish.Shell = policy.Shell{}.With(*w.Shell)
 	}
+	own := parent.Meet(wish)
+	b.reaches(own)
 	ordered, _ := b.problems.Err().(conf.Problems)
-	return parent.Meet(wish), ordered
+	return own, ordered
 }
 
 // A bid is what a worker asks of a parent, and what it asks too much.
@@ -201,7 +204,7 @@ func (b *bid) tools(files bool) policy.Set {
 			b.beyond(t.Place, policy.Grant{Tools: policy.SetOf(t.Name)}, "give "+b.whose+" this toolset, or leave it out")
 		}
 	}
-	return policy.SetOf(names...)
+	return policy.SetOf(append(names, b.foreign()...)...)
 }
 
 func (b *bid) workers() policy.Set {

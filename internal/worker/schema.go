@@ -113,11 +113,39 @@ func toolsetsKey() conf.Key {
 				Doc: "Calls of other workers.",
 				Keys: []conf.Key{{Name: "allowed_workers", Type: conf.Texts, Empty: true, Example: "[summarise, review]",
 					Doc: "Whom it may call; `\"*\"` for all, `[]` for none."}}},
-			{Name: "mcp", Type: conf.Free, Empty: true, Example: "{}",
-				Doc: "Tools of MCP servers. Not in this version: leave it out, or write `{}`."},
-			{Name: "custom", Type: conf.Free, Empty: true, Example: "{}",
-				Doc: "Tools of the program's own. Not in this version: leave it out, or write `{}`."},
+			{Name: "mcp", Type: conf.Named, Empty: true, Example: "{search: {command: [node, ./search.js], network: true}}",
+				Doc: "Tools of MCP servers, each server by a name: it is started in the jail, and its tools are called `NAME_TOOL`.",
+				Keys: append(foreignKeys(conf.Key{Example: "true", Doc: "A server only reads: `false` is an error."}), conf.Key{Name: "tools", Type: conf.Texts, Example: "[query]",
+					Doc: "The only tools of it that the worker gets, by the server's own names. Without it, all."})},
+			{Name: "custom", Type: conf.Named, Empty: true, Example: "{word_count: {command: [./tools/word_count.py], schema: ./tools/word_count.json}}",
+				Doc: "Tools of the program's own, each by its name: an executable that is run in the jail with the arguments as JSON.",
+				Keys: append([]conf.Key{{Name: "schema", Type: conf.Text, Example: "./tools/word_count.json",
+					Doc: "The file that describes it: a JSON schema of its arguments, with a `description`."}},
+					foreignKeys(conf.Key{Example: "false", Doc: "Whether it only reads. What it changes otherwise lands like what a command has changed."})...)},
 		}}
+}
+
+// foreignKeys are what programs of others declare.
+func foreignKeys(readonly conf.Key) []conf.Key {
+	readonly.Name, readonly.Type, readonly.Default = "readonly", conf.Bool, "true"
+	return []conf.Key{
+		{Name: "command", Type: conf.Texts, Example: "[python3, ./tools/x.py]",
+			Doc: "The program and its arguments. A word that begins with `./` is a file in the program's folder, which is trusted with it; otherwise the first is a program of the system, by its plain name."},
+		{Name: "with", Type: conf.Texts, Example: "[./tools/lib]",
+			Doc: "Files and folders of the program's folder that it sees besides, trusted with it."},
+		{Name: "files", Type: conf.Group, Empty: true, Example: "{restrict: /in}",
+			Doc: "The files of the worker that it sees. Without it, none.",
+			Keys: []conf.Key{
+				{Name: "restrict", Type: conf.Text, Default: "/", Example: "/in", Doc: "The one folder, with all below it."},
+				readonly,
+			}},
+		{Name: "network", Type: conf.Bool, Default: "false", Example: "true",
+			Doc: "Whether it reaches the network. The worker must have it."},
+		{Name: "approval", Type: conf.Word, Words: consentWords(), Default: "ask", Example: "blocked",
+			Doc: "What a call needs. For a custom tool the schema file says it, and a worker may only be stricter."},
+		{Name: "timeout", Type: conf.Span, Example: "30s",
+			Doc: "The time that a call has, if it is shorter than `limits.time`."},
+	}
 }
 
 func gitKey() conf.Key {

@@ -36,9 +36,6 @@ func (r *reader) toolsets(top conf.Node) {
 	sets, written := top.At("toolsets")
 	known := toolsetsKey().Keys
 	for _, f := range sets.Fields {
-		if name := f.Key.Text; (name == "mcp" || name == "custom") && !isEmpty(f.Value) {
-			r.problems.Add(f.Value, "toolsets."+name+": not in this version", "leave it out, or write {}")
-		}
 		if slices.ContainsFunc(known, func(k conf.Key) bool { return k.Name == f.Key.Text }) {
 			r.w.Toolsets = append(r.w.Toolsets, Toolset{Name: f.Key.Text, Config: f.Value, Place: f.Key.Place})
 		}
@@ -50,15 +47,11 @@ func (r *reader) toolsets(top conf.Node) {
 	if git, ok := sets.At("git"); ok {
 		r.git(git)
 	}
+	r.foreign(top)
 	r.workers(top)
 	if !written && r.showsFiles() {
 		r.imply("filesystem", r.w.Sandbox.Place, true)
 	}
-}
-
-// isEmpty reports whether nothing is set.
-func isEmpty(n conf.Node) bool {
-	return n.Kind == conf.Null || n.Kind == conf.Map && len(n.Fields) == 0
 }
 
 // imply adds a toolset that another key stands for.

@@ -25,6 +25,8 @@ type Worker struct {
 	Toolsets []Toolset          // in the order written
 	Shell    *policy.ShellLayer // consent for commands, nil where nothing is written
 	Git      Git
+	Custom   []Custom // in the order written, as Servers
+	Servers  []Server
 	Workers  policy.Set    // whom it may call
 	Rules    []policy.Rule // consent as written, one layer
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // maxStdin bounds what is read from standard input as a content.
@@ -33,6 +34,15 @@ type toolFlag struct {
 	in     string // the list of objects whose entry it is in, "" for the top
 	schema *jsonschema.Schema
 	given  []string
+	taken  bool // another flag has its name: only --args gives it
+}
+
+// items is what the entries of a list are, where a schema says so.
+func items(s *jsonschema.Schema) *jsonschema.Schema {
+	if s.Items == nil {
+		return new(jsonschema.Schema)
+	}
+	return s.Items
 }
 
 func newToolArgs(t tool.Tool) *toolArgs {
@@ -41,7 +51,7 @@ func newToolArgs(t tool.Tool) *toolArgs {
 	for _, key := range ordered(top) {
 		p := top.Properties[key]
 		a.flags = append(a.flags, &toolFlag{key: key, schema: p})
-		if p.Type != "array" || p.Items.Type != "object" {
+		if p.Type != "array" || items(p).Type != "object" {
 			continue
 		}
 		for _, field := range ordered(p.Items) {
@@ -76,6 +86,9 @@ func (a *toolArgs) addTo(flags *pflag.FlagSet) {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
 	for _, f := range a.flags {
+		if f.taken = f.key == "" || flags.Lookup(f.key) != nil || strings.ReplaceAll(f.key, "_", "-") == "args"; f.taken {
+			continue
+		}
 		added := flags.VarPF(f, f.key, "", f.usage(a.tool))
 		if f.schema.Type == "boolean" {
 			added.NoOptDefVal = "true"
@@ -104,7 +117,7 @@ func (f *toolFlag) usage(t tool.Tool) string {
 		text += "; - reads standard input"
 	}
 	if f.in == "" && slices.Contains(t.Schema().Required, f.key) {
-		text += " (needed" + map[bool]string{true: ", or the flags of one entry"}[f.schema.Type == "array" && f.schema.Items.Type == "object"] + ")"
+		text += " (needed" + map[bool]string{true: ", or the flags of one entry"}[f.schema.Type == "array" && items(f.schema).Type == "object"] + ")"
 	}
 	return strings.TrimPrefix(strings.TrimSpace(text), "; ")
 }
@@ -133,7 +146,7 @@ func (f *toolFlag) Type() string {
 	switch {
 	case f.schema.Type == "boolean":
 		return ""
-	case f.schema.Type == "array" && f.schema.Items.Type == "string":
+	case f.schema.Type == "array" && items(f.schema).Type == "string":
 		return "string, may be given again"
 	case f.schema.Type == "array" || f.schema.Type == "object":
 		return "JSON"
@@ -202,6 +215,9 @@ func (a *toolArgs) missing() error {
 			continue
 		}
 		i := slices.IndexFunc(a.flags, func(f *toolFlag) bool { return f.key == key && f.in == "" })
+		if i < 0 || a.flags[i].taken {
+			return usagef("%s: invalid_args; %s is missing; give it as --args '{…}', for no flag can be called so", a.tool.Name, sandbox.Shown(key))
+		}
 		need := "--" + strings.ReplaceAll(key, "_", "-")
 		if a.flags[i].reads(a.tool) {
 			need += " (- reads standard input)"
@@ -232,9 +248,12 @@ func (f *toolFlag) value(t tool.Tool, g *given, stdin io.Reader) (any, error) {
 		}
 		return last, nil
 	case "array":
-		if f.schema.Items.Type == "string" && !strings.HasPrefix(last, "[") {
+		if items(f.schema).Type == "string" && !strings.HasPrefix(last, "[") {
 			return f.given, nil
 		}
+	}
+	if f.schema.Type == "" && !json.Valid([]byte(last)) {
+		return last, nil
 	}
 	if len(f.given) > 1 {
 		return nil, usagef("--%s is given twice; write one JSON value", f.key)
@@ -249,7 +268,7 @@ func (f *toolFlag) value(t tool.Tool, g *given, stdin io.Reader) (any, error) {
 func example(s *jsonschema.Schema) string {
 	switch s.Type {
 	case "array":
-		return "[" + example(s.Items) + "]"
+		return "[" + example(items(s)) + "]"
 	case "object":
 		var parts []string
 		for _, key := range ordered(s) {

@@ -168,6 +168,9 @@ Exit code 0 is none, 2 is some.`,
 			}
 		} else if len(problems) == 0 {
 			fmt.Fprintf(cmd.OutOrStdout(), "no problems: %s, %s\n", counted(len(p.Project.Mounts), "mount"), counted(len(p.Workers), "worker"))
+			for _, program := range p.Programs() {
+				fmt.Fprintf(cmd.OutOrStdout(), "  %s: %s\n", visible.Text(program.From), visible.Text(program.What))
+			}
 		} else {
 			fmt.Fprintln(cmd.OutOrStdout(), problems.Error())
 		}

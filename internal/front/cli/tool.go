@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
@@ -201,7 +202,7 @@ about one tool, its arguments included.`,
 			return err
 		}
 		if len(args) == 1 {
-			t, err := toolNamed(gate.Offered(policy.User), args[0])
+			t, err := toolNamed(offered(gate), args[0])
 			if err != nil {
 				return err
 			}
@@ -229,18 +230,20 @@ type toolDocument struct {
 	Mode        string   `json:"mode"`
 	Consent     string   `json:"consent"`
 	Effects     []string `json:"effects"`
+	Label       string   `json:"label,omitempty"`
+	Category    string   `json:"category,omitempty"`
 	Description string   `json:"description"`
 	Schema      any      `json:"schema"`
 }
 
 func aboutTool(g tool.Gate, t tool.Tool) toolDocument {
-	return toolDocument{t.Name, t.Toolset, t.Mode.String(), g.Consent(t).String(), strings.Fields(verbs(t)), t.Description, t.Schema()}
+	return toolDocument{t.Name, t.Toolset, t.Mode.String(), g.Consent(t).String(), strings.Fields(verbs(t)), t.Label, t.Category, t.Description, t.Schema()}
 }
 
 func listTools(cmd *cobra.Command, g tool.Gate) error {
 	list := []toolDocument{}
 	rows := [][]string{}
-	for _, t := range g.Offered(policy.User) {
+	for _, t := range offered(g) {
 		d := aboutTool(g, t)
 		list = append(list, d)
 		rows = append(rows, []string{d.Name, d.Mode, d.Consent, strings.Join(d.Effects, " "), firstSentence(d.Description)})
@@ -253,6 +256,17 @@ func listTools(cmd *cobra.Command, g tool.Gate) error {
 		fmt.Fprintln(cmd.OutOrStdout(), "this worker has no tools")
 	}
 	return nil
+}
+
+// offered are the tools that a worker's model or the user may call.
+func offered(g tool.Gate) []tool.Tool {
+	list := g.Offered(policy.User)
+	for _, t := range g.Offered(policy.Model) {
+		if t.Mode == policy.LLM {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 func firstSentence(text string) string {
@@ -316,7 +330,7 @@ func runTool(cmd *cobra.Command, flags *visitFlags, args []string) error {
 	if all.NArg() == 0 {
 		return usageError("use which tool? golem tools lists them")
 	}
-	t, err := toolNamed(forge.Tools(), all.Arg(0))
+	t, err := flags.toolNamed(all)
 	if err != nil {
 		return err
 	}
@@ -349,10 +363,48 @@ func runTool(cmd *cobra.Command, flags *visitFlags, args []string) error {
 	return errors.Join(printResult(cmd, r), err)
 }
 
+// toolNamed returns the tool that is meant: one of golem's or, where the program has
+// others, one of these. Which program that is may be said behind the name.
+func (f *visitFlags) toolNamed(all *pflag.FlagSet) (tool.Tool, error) {
+	t, unknown := toolNamed(forge.Tools(), all.Arg(0))
+	if unknown == nil {
+		return t, nil
+	}
+	rest := all.Args()
+	all.ParseErrorsAllowlist.UnknownFlags = true
+	all.SetInterspersed(true)
+	err := all.Parse(rest)
+	all.ParseErrorsAllowlist.UnknownFlags = false
+	if err != nil && !errors.Is(err, pflag.ErrHelp) {
+		return t, unknown
+	}
+	again := all.Parse(append([]string{"--"}, rest...)) // so that the arguments are those that they were
+	p, err := f.program()
+	var problems conf.Problems
+	switch {
+	case errors.As(err, &problems):
+		return t, err
+	case err != nil || again != nil:
+		return t, unknown
+	}
+	gate, err := p.Tools(f.worker)
+	if err != nil {
+		return t, err
+	}
+	return toolNamed(gate.Tools, rest[0])
+}
+
 // printTool says all about a tool but what a worker may do with it.
 func printTool(w io.Writer, t tool.Tool) {
 	fmt.Fprintf(w, "%s\n\n%s\n\n", t.Name, t.Description)
-	printColumns(w, [][]string{{"mode", t.Mode.String()}, {"effects", verbs(t)}})
+	rows := [][]string{{"mode", t.Mode.String()}, {"effects", verbs(t)}}
+	if t.Label != "" {
+		rows = append(rows, []string{"label", t.Label})
+	}
+	if t.Category != "" {
+		rows = append(rows, []string{"category", t.Category})
+	}
+	printColumns(w, rows)
 	own := pflag.NewFlagSet(t.Name, pflag.ContinueOnError)
 	newToolArgs(t).addTo(own)
 	fmt.Fprintf(w, "\nusage\n  golem tool %s [--flag value…]\n\narguments\n%s", t.Name, own.FlagUsages())

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/landing"
@@ -45,8 +44,8 @@ type view struct {
 // result tells what came of it. That a command has failed is a result like any
 // other: what was asked for was done.
 func (v view) result() tool.Result {
-	stdout, hiddenOut := legible(v.Stdout)
-	stderr, hiddenErr := legible(v.Stderr)
+	stdout, hiddenOut := v.Stdout.Text()
+	stderr, hiddenErr := v.Stderr.Text()
 	ran := Ran{ExitCode: v.Code, Signal: v.Signal, TimedOut: v.Late, Stopped: v.Stopped, Stdout: stdout, Stderr: stderr,
 		HiddenStdout: hiddenOut, HiddenStderr: hiddenErr, Level: v.Level.String(), Network: v.network(), Seconds: v.Took.Seconds(), Limit: listing(v.Hit), Loose: listing(v.Loose)}
 	dir, notes := v.end()
@@ -166,24 +165,4 @@ func listing(limits []jail.Limit) string {
 		names = append(names, string(l))
 	}
 	return strings.Join(names, ", ")
-}
-
-// legible returns an output as text, and how many bytes of it are left out. It
-// is cut between characters, and what is no character is replaced.
-func legible(o jail.Output) (text string, hidden int64) {
-	head, tail, hidden := o.Head, o.Tail, o.Hidden
-	if hidden == 0 {
-		return strings.ToValidUTF8(string(head)+string(tail), "\uFFFD"), 0
-	}
-	for i := 1; i < utf8.UTFMax && i <= len(head); i++ {
-		if last := head[len(head)-i:]; utf8.RuneStart(last[0]) && !utf8.FullRune(last) {
-			head, hidden = head[:len(head)-i], hidden+int64(i)
-			break
-		}
-	}
-	for i := 0; i < utf8.UTFMax-1 && len(tail) > 0 && !utf8.RuneStart(tail[0]); i++ {
-		tail, hidden = tail[1:], hidden+1
-	}
-	text = strings.ToValidUTF8(string(head), "\uFFFD") + fmt.Sprintf("\n… %d bytes left out …\n", hidden) + strings.ToValidUTF8(string(tail), "\uFFFD")
-	return text, hidden
 }

@@ -65,7 +65,7 @@ func TestResult(t *testing.T) {
 func TestLegible(t *testing.T) {
 	long := []byte("aä€😀")
 	for cut := range len(long) + 1 {
-		text, hidden := legible(jail.Output{Head: long[:cut], Tail: long[cut:], Hidden: 5})
+		text, hidden := (jail.Output{Head: long[:cut], Tail: long[cut:], Hidden: 5}).Text()
 		if !utf8.ValidString(text) || strings.ContainsRune(text, utf8.RuneError) {
 			t.Errorf("cut at %d: %q", cut, text)
 		}
@@ -73,11 +73,11 @@ func TestLegible(t *testing.T) {
 		if !strings.Contains(text, note) || len(text)-len(note)+int(hidden) != len(long)+5 {
 			t.Errorf("cut at %d: %q, %d hidden", cut, text, hidden)
 		}
-		if text, hidden = legible(jail.Output{Head: long[:cut], Tail: long[cut:]}); text != string(long) || hidden != 0 {
+		if text, hidden = (jail.Output{Head: long[:cut], Tail: long[cut:]}).Text(); text != string(long) || hidden != 0 {
 			t.Errorf("whole, in two at %d: %q", cut, text)
 		}
 	}
-	if text, _ := legible(out("a\xff\xfe\x00b")); text != "a\uFFFD\x00b" {
+	if text, _ := out("a\xff\xfe\x00b").Text(); text != "a\uFFFD\x00b" {
 		t.Errorf("got %q", text)
 	}
 }
@@ -85,7 +85,7 @@ func TestLegible(t *testing.T) {
 func FuzzLegible(f *testing.F) {
 	f.Add([]byte("a\xc3"), []byte("\xa4b"), int64(3))
 	f.Fuzz(func(t *testing.T, head, tail []byte, hidden int64) {
-		if text, more := legible(jail.Output{Head: head, Tail: tail, Hidden: max(hidden, 0) >> 1}); !utf8.ValidString(text) || more < max(hidden, 0)>>1 {
+		if text, more := (jail.Output{Head: head, Tail: tail, Hidden: max(hidden, 0) >> 1}).Text(); !utf8.ValidString(text) || more < max(hidden, 0)>>1 {
 			t.Errorf("%q, %d", text, more)
 		}
 	})

@@ -1,0 +1,148 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Dynamic returns the tool with arguments that a JSON schema describes, which is not
+// known before golem runs, and its planner. The planner gets the arguments as they
+// were decoded, with defaults, as one JSON object. What the schema does not name is
+// refused, unless it says itself what else there may be. A schema that refers to
+// itself is an error: to hold a value against it could take for ever.
+func Dynamic(t Tool, schema []byte, plan func(ctx context.Context, names Names, args json.RawMessage) (Plan, error)) (Tool, error) {
+	if err := bounded(schema); err != nil {
+		return t, err
+	}
+	t.schema = new(jsonschema.Schema)
+	if err := json.Unmarshal(schema, t.schema); err != nil {
+		return t, fmt.Errorf("no JSON schema: %w", err)
+	}
+	s := t.schema
+	if s.Type != "object" {
+		return t, errors.New(`no "type": "object": arguments are an object`)
+	}
+	if s.AdditionalProperties == nil && s.UnevaluatedProperties == nil && s.PatternProperties == nil && s.Ref == "" &&
+		s.AllOf == nil && s.AnyOf == nil && s.OneOf == nil && s.If == nil {
+		s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
+	}
+	var err error
+	if t.exact, err = s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
+		return t, fmt.Errorf("no JSON schema: %w", err)
+	}
+	t.plan = func(ctx context.Context, names Names, raw []byte) (any, Plan, error) {
+		all := map[string]json.RawMessage{}
+		if err := t.decode(raw, &all); err != nil {
+			return nil, Plan{}, err
+		}
+		args, err := json.Marshal(all)
+		if err != nil {
+			return nil, Plan{}, err
+		}
+		p, err := plan(ctx, names, args)
+		return json.RawMessage(args), p, err
+	}
+	return t, nil
+}
+
+// maxSchema is how many values a schema has, with each of its parts as often as it is
+// referred to.
+const maxSchema = 20_000
+
+// bounded refuses a schema that is not JSON as arguments must be, and one in which a
+// reference leads to itself, elsewhere, or to more than can be looked at.
+func bounded(schema []byte) error {
+	d := json.NewDecoder(bytes.NewReader(schema))
+	parts := 0
+	if err := wellFormed(d, 0, &parts); err != nil {
+		return err
+	}
+	var top any
+	if err := json.Unmarshal(schema, &top); err != nil {
+		return notJSON(err)
+	}
+	b := schemaWalk{top: top, left: maxSchema, within: make(map[string]bool)}
+	return b.walk(top)
+}
+
+type schemaWalk struct {
+	top    any
+	left   int
+	within map[string]bool // references that are being followed
+}
+
+func (b *schemaWalk) walk(value any) error {
+	if b.left--; b.left < 0 {
+		return fmt.Errorf("more than %d values, with all that it refers to", maxSchema)
+	}
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			if err := b.walk(item); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for key, item := range v {
+			text, isText := item.(string)
+			var err error
+			switch {
+			case !isText:
+				err = b.walk(item)
+			case key == "$ref":
+				err = b.follow(text)
+			case key == "$id", key == "$anchor", strings.HasPrefix(key, "$dynamic"), strings.HasPrefix(key, "$recursive"):
+				err = fmt.Errorf("%s: parts are referred to as #/$defs/NAME only", key)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// follow walks where a reference leads.
+func (b *schemaWalk) follow(ref string) error {
+	if b.within[ref] {
+		return fmt.Errorf("$ref %s leads to itself", sandbox.Shown(ref))
+	}
+	pointer, err := url.PathUnescape(strings.TrimPrefix(ref, "#"))
+	if err != nil || !strings.HasPrefix(ref, "#") || pointer != "" && pointer[0] != '/' {
+		return fmt.Errorf("$ref %s: only #/$defs/NAME can be referred to", sandbox.Shown(ref))
+	}
+	at := b.top
+	if pointer != "" {
+		for part := range strings.SplitSeq(pointer[1:], "/") {
+			part = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
+			switch v := at.(type) {
+			case map[string]any:
+				at = v[part]
+			case []any:
+				if i, err := strconv.Atoi(part); err == nil && i >= 0 && i < len(v) {
+					at = v[i]
+				} else {
+					at = nil
+				}
+			default:
+				at = nil
+			}
+		}
+	}
+	if at == nil {
+		return fmt.Errorf("$ref %s leads nowhere", sandbox.Shown(ref))
+	}
+	b.within[ref] = true
+	defer delete(b.within, ref)
+	return b.walk(at)
+}

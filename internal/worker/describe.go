@@ -1,0 +1,177 @@
+package worker
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Description is what the schema file of a custom tool says.
+type Description struct {
+	Text            string      // for a model
+	Mode            policy.Mode // llm, where nothing is written
+	Approval        policy.Rule // ask, where nothing is written
+	Label, Category string
+	Schema          json.RawMessage // of the arguments, without what is golem's
+}
+
+// MaxDescription is how many bytes such a file may have.
+const MaxDescription = 64 << 10
+
+// golemKey describes what stands in a schema file for golem.
+func golemKey() conf.Key {
+	return conf.Key{Name: "x-golem", Type: conf.Group, Empty: true, Keys: []conf.Key{
+		{Name: "mode", Type: conf.Word, Words: []string{"llm", "manual", "both"}},
+		{Name: "approval", Type: conf.Word, Words: consentWords()},
+		{Name: "label", Type: conf.Text},
+		{Name: "category", Type: conf.Text},
+	}}
+}
+
+// Describe reads the schema file of a custom tool. An error is all that is wrong, as
+// [conf.Problems].
+func Describe(file string, data []byte) (Description, error) {
+	d := Description{Mode: policy.LLM, Approval: policy.Rule{Verb: policy.Run, Consent: policy.Ask, From: file}}
+	var problems conf.Problems
+	j := jsonReader{file: file, data: data, d: json.NewDecoder(bytes.NewReader(data))}
+	top, err := j.document()
+	if err != nil {
+		problems.Add(conf.Node{Place: j.at(j.d.InputOffset())}, err.Error(), "it is a JSON schema, as {\"description\": \"…\", \"type\": \"object\", \"properties\": {…}}")
+		return d, problems.Err()
+	}
+	if top.Kind != conf.Map {
+		problems.Add(top, "not a schema: "+top.Kind.String(), "it is a JSON object that describes the arguments")
+		return d, problems.Err()
+	}
+	if d.Text = text(top, "description"); d.Text == "" {
+		problems.Add(top, "no description", "write \"description\" and what the tool does, for the model")
+	}
+	if kind, ok := top.At("type"); !ok || kind.Text != "object" {
+		problems.Add(top, `no "type": "object"`, "arguments are an object")
+	}
+	own, _ := top.At("x-golem")
+	golemKey().Check(own, &problems)
+	for _, m := range []policy.Mode{policy.LLM, policy.Manual, policy.Both} {
+		if text(own, "mode") == m.String() {
+			d.Mode = m
+		}
+	}
+	if n, ok := own.At("approval"); ok {
+		d.Approval.From = n.Place.String()
+		d.Approval.Consent, _ = policy.ParseConsent(n.Text)
+	}
+	d.Label, d.Category = text(own, "label"), text(own, "category")
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil {
+		return d, err
+	}
+	delete(all, "x-golem")
+	delete(all, "description")
+	if d.Schema, err = json.Marshal(all); err != nil {
+		return d, err
+	}
+	return d, problems.Err()
+}
+
+// A jsonReader turns JSON into nodes that know where they stand.
+type jsonReader struct {
+	file string
+	data []byte
+	d    *json.Decoder
+}
+
+// at returns the place of an offset, or of what follows it.
+func (j *jsonReader) at(offset int64) conf.Place {
+	for offset < int64(len(j.data)) && bytes.IndexByte([]byte(" \t\r\n,:"), j.data[offset]) >= 0 {
+		offset++
+	}
+	before := j.data[:min(offset, int64(len(j.data)))]
+	line := bytes.LastIndexByte(before, '\n') + 1
+	return conf.Place{Source: j.file, Line: bytes.Count(before, []byte("\n")) + 1, Col: utf8.RuneCount(before[line:]) + 1}
+}
+
+func (j *jsonReader) document() (conf.Node, error) {
+	if len(j.data) > MaxDescription {
+		return conf.Node{}, fmt.Errorf("more than %d bytes", MaxDescription)
+	}
+	if !utf8.Valid(j.data) {
+		return conf.Node{}, errors.New("not UTF-8")
+	}
+	j.d.UseNumber()
+	n, err := j.value(0)
+	if err != nil {
+		return n, err
+	}
+	if _, err := j.d.Token(); err != io.EOF {
+		return n, errors.New("something follows the schema")
+	}
+	return n, nil
+}
+
+func (j *jsonReader) value(depth int) (n conf.Node, err error) {
+	const most = 32
+	n.Place = j.at(j.d.InputOffset())
+	token, err := j.d.Token()
+	if err != nil {
+		return n, fmt.Errorf("not JSON: %w", err)
+	}
+	if depth > most {
+		return n, fmt.Errorf("more than %d levels deep", most)
+	}
+	switch v := token.(type) {
+	case nil:
+		return n, nil
+	case string:
+		n.Kind, n.Text, n.Quoted = conf.Scalar, v, true
+		return n, nil
+	case json.Delim:
+		if v == '[' {
+			return j.list(n, depth)
+		}
+		return j.fields(n, depth)
+	}
+	n.Kind, n.Text = conf.Scalar, fmt.Sprint(token)
+	return n, nil
+}
+
+func (j *jsonReader) list(n conf.Node, depth int) (conf.Node, error) {
+	n.Kind = conf.List
+	for j.d.More() {
+		item, err := j.value(depth + 1)
+		if err != nil {
+			return n, err
+		}
+		n.Items = append(n.Items, item)
+	}
+	_, err := j.d.Token()
+	return n, err
+}
+
+func (j *jsonReader) fields(n conf.Node, depth int) (conf.Node, error) {
+	n.Kind = conf.Map
+	seen := make(map[string]bool)
+	for j.d.More() {
+		key, err := j.value(depth + 1)
+		if err != nil {
+			return n, err
+		}
+		if seen[key.Text] {
+			return n, fmt.Errorf("%s stands twice", sandbox.Shown(key.Text))
+		}
+		seen[key.Text] = true
+		value, err := j.value(depth + 1)
+		if err != nil {
+			return n, err
+		}
+		n.Fields = append(n.Fields, conf.Field{Key: key, Value: value})
+	}
+	_, err := j.d.Token()
+	return n, err
+}

@@ -1,0 +1,259 @@
+package worker
+
+import (
+	"path"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Foreign is a program that tools of a worker are made of, with the least that it
+// declares to need: it has nothing else.
+type Foreign struct {
+	Name    string
+	Command []conf.Node // its words; one that [IsFile] is in the program's folder
+	With    []conf.Node // files and folders there that it sees besides
+	Reach   *Reach      // nil for no files
+	Network *conf.Place // nil for none
+	Timeout time.Duration
+	// Approval is the consent for its calls as it is written, nil where it is not.
+	Approval *policy.Rule
+	Place    conf.Place // of the name
+}
+
+// A Reach is the files of the worker that a foreign program sees.
+type Reach struct {
+	Folder   string // and all below it
+	ReadOnly bool
+	Place    conf.Place
+}
+
+// A Custom is a tool of the program's own: an executable.
+type Custom struct {
+	Foreign
+	Schema conf.Node // the file of its schema
+}
+
+// A Server is an MCP server, whose tools the worker has.
+type Server struct {
+	Foreign
+	Tools []conf.Node // the only ones; none for all
+}
+
+// Tool returns the name by which grants know the tool.
+func (c Custom) Tool() string { return "custom." + c.Name }
+
+// Tool returns the name by which grants know all tools of the server.
+func (s Server) Tool() string { return "mcp." + s.Name }
+
+// Words returns the texts of nodes.
+func Words(nodes []conf.Node) []string {
+	var list []string
+	for _, n := range nodes {
+		list = append(list, n.Text)
+	}
+	return list
+}
+
+// IsFile reports whether a word of a command is a file in the program's folder.
+func IsFile(word string) bool { return strings.HasPrefix(word, "./") }
+
+// FileOf returns the name of such a file in the program's folder.
+func FileOf(word string) string { return path.Clean(word) }
+
+// maxServer is the longest name of a server: its tools have it before their own.
+const maxServer = 32
+
+// foreign reads the tools that are programs of others.
+func (r *reader) foreign(top conf.Node) {
+	custom, _ := top.At("toolsets", "custom")
+	for _, f := range custom.Fields {
+		if f.Value.Kind == conf.Scalar || f.Value.Kind == conf.List {
+			continue
+		}
+		c := Custom{Foreign: r.program("custom", f)}
+		if schema, ok := f.Value.At("schema"); ok && schema.Kind == conf.Scalar {
+			r.inProgram(schema, c.what("custom")+".schema")
+			c.Schema = schema
+		} else if !ok {
+			r.problems.Add(f.Key, c.what("custom")+": no schema", "write schema: and the JSON file that describes its arguments, such as ./tools/"+sandbox.Shown(c.Name)+".json")
+		}
+		r.w.Custom = append(r.w.Custom, c)
+	}
+	servers, _ := top.At("toolsets", "mcp")
+	for _, f := range servers.Fields {
+		if f.Value.Kind == conf.Scalar || f.Value.Kind == conf.List {
+			continue
+		}
+		s := Server{Foreign: r.program("mcp", f)}
+		if len(s.Name) > maxServer {
+			r.problems.Add(f.Key, s.what("mcp")+": a long name", "32 letters are the most: its tools are called "+sandbox.Shown(s.Name[:8])+"…_TOOL")
+		}
+		if s.Reach != nil && !s.Reach.ReadOnly {
+			r.problems.Add(conf.Node{Place: s.Reach.Place}, s.what("mcp")+".files: readonly: false",
+				"a server goes on between calls, so that nobody could decide what of a call lands; it reads only, and a custom tool can write")
+		}
+		s.Tools = scalars(f.Value, "tools")
+		r.w.Servers = append(r.w.Servers, s)
+	}
+}
+
+func (f Foreign) what(set string) string { return "toolsets." + set + "." + sandbox.Shown(f.Name) }
+
+// scalars returns the single values of a list; of others the schema speaks.
+func scalars(n conf.Node, key string) []conf.Node {
+	var list []conf.Node
+	all, _ := n.At(key)
+	for _, item := range all.Items {
+		if item.Kind == conf.Scalar {
+			list = append(list, item)
+		}
+	}
+	return list
+}
+
+// program reads what both kinds have.
+func (r *reader) program(set string, at conf.Field) Foreign {
+	f := Foreign{Name: at.Key.Text, Place: at.Key.Place, Command: scalars(at.Value, "command"), With: scalars(at.Value, "with")}
+	if !isWord(f.Name) {
+		r.problems.Add(at.Key, "toolsets."+set+": "+shown(f.Name), "its name is letters, digits, _ and -, 64 at most")
+	}
+	if !at.Value.Has("command") {
+		r.problems.Add(at.Key, f.what(set)+": no command", "write command: [./tools/x.py], a file of the program, or command: [python3, ./tools/x.py]")
+	}
+	for i, word := range f.Command {
+		switch {
+		case IsFile(word.Text):
+			r.inProgram(word, f.what(set)+".command")
+		case strings.ContainsRune(word.Text, 0):
+			r.problems.Add(word, f.what(set)+".command: a NUL character", "leave it out")
+		case i == 0 && !isProgram(word.Text):
+			r.problems.Add(word, f.what(set)+".command: "+shown(word.Text),
+				"it begins with a file of the program's folder, as ./tools/x.py, or with a program of the system by its plain name, as python3")
+		}
+	}
+	for _, word := range f.With {
+		if !IsFile(word.Text) {
+			r.problems.Add(word, f.what(set)+".with: "+shown(word.Text), "it is a file or a folder of the program's folder, as ./tools/lib")
+			continue
+		}
+		r.inProgram(word, f.what(set)+".with")
+	}
+	f.Reach = r.reach(at.Value, f.what(set))
+	if n, ok := at.Value.At("network"); ok && n.Bool() {
+		f.Network = &n.Place
+	}
+	if n, ok := at.Value.At("timeout"); ok && n.Kind == conf.Scalar {
+		if span, err := n.Duration(); err == nil {
+			if f.Timeout = span; span <= 0 {
+				r.problems.Add(n, f.what(set)+".timeout: "+shown(n.Text), "a time above zero, or leave it out for that of limits.time")
+			}
+		}
+	}
+	if n, ok := at.Value.At("approval"); ok {
+		if consent, ok := policy.ParseConsent(n.Text); ok {
+			f.Approval = &policy.Rule{Verb: policy.Run, Consent: consent, From: n.Place.String()}
+		}
+	}
+	return f
+}
+
+// isProgram reports whether a word is the plain name of a program.
+func isProgram(word string) bool {
+	for i, c := range word {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_':
+		case i > 0 && strings.ContainsRune("-.+", c):
+		default:
+			return false
+		}
+	}
+	return word != "" && len(word) <= 255
+}
+
+// inProgram refuses what is no name of a file in the program's folder.
+func (r *reader) inProgram(n conf.Node, what string) {
+	name := FileOf(n.Text)
+	odd := strings.ContainsFunc(n.Text, func(c rune) bool { return !unicode.IsPrint(c) || c == '\\' })
+	if odd || n.Text == "" || name == "." || path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../") {
+		r.problems.Add(n, what+": "+shown(n.Text), "it is in the program's folder, which is the one with main.worker, as ./tools/x")
+	}
+}
+
+// reach reads which files a foreign program sees.
+func (r *reader) reach(n conf.Node, what string) *Reach {
+	files, ok := n.At("files")
+	if !ok || files.Kind != conf.Map {
+		return nil
+	}
+	reach := &Reach{Folder: "/", ReadOnly: true, Place: files.Place}
+	if folder, ok := files.At("restrict"); ok && folder.Kind == conf.Scalar {
+		reach.Place = folder.Place
+		if reach.Folder = path.Clean(folder.Text); !path.IsAbs(folder.Text) || strings.Contains(folder.Text, "\\") || !isPlain(folder.Text) {
+			r.problems.Add(folder, what+".files.restrict: "+shown(folder.Text), "it is a folder by its absolute name, such as /in")
+			reach.Folder = "/"
+		}
+	}
+	if readonly, ok := files.At("readonly"); ok && readonly.Kind == conf.Scalar {
+		if reach.ReadOnly = readonly.Bool(); !reach.ReadOnly {
+			reach.Place = readonly.Place
+		}
+	}
+	return reach
+}
+
+func isPlain(name string) bool {
+	return !strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) && !strings.Contains(name+"/", "/../")
+}
+
+// foreign adds the names of foreign tools to those of toolsets, and notes those that
+// the parent lacks: that it has the toolset does not say that it has this program.
+func (b *bid) foreign() (names []string) {
+	add := func(name string, at conf.Place) {
+		names = append(names, name)
+		b.beyond(at, policy.Grant{Tools: policy.SetOf(name)}, "name it in the file of "+b.whose+" too, or leave it out")
+	}
+	for _, c := range b.w.Custom {
+		add(c.Tool(), c.Place)
+	}
+	for _, s := range b.w.Servers {
+		add(s.Tool(), s.Place)
+	}
+	return names
+}
+
+// reaches notes where foreign tools declare more than the worker itself has.
+func (b *bid) reaches(own policy.Grant) {
+	b.whose = "the worker"
+	check := func(f Foreign, name string) {
+		if at := f.Network; at != nil && !own.Hosts.IsAll() {
+			b.excess(*at, name+".network", "it", "none", "write sandbox: with network: true, or leave it out here")
+		}
+		if f.Reach == nil {
+			return
+		}
+		most := own.Files.Access(f.Reach.Folder)
+		for _, root := range own.Files.Roots() {
+			if within(f.Reach.Folder, root.Path) {
+				most = max(most, root.Access)
+			}
+		}
+		asks := sandbox.ReadOnly
+		if !f.Reach.ReadOnly {
+			asks = sandbox.ReadWrite
+		}
+		if most < asks {
+			b.excess(f.Reach.Place, name+".files "+sandbox.Shown(f.Reach.Folder), asks.String(), listed(own.Files.Roots()), "give the worker these files by sandbox:, or ask for less")
+		}
+	}
+	for _, c := range b.w.Custom {
+		check(c.Foreign, c.Tool())
+	}
+	for _, s := range b.w.Servers {
+		check(s.Foreign, s.Tool())
+	}
+}
