@@ -1,11 +1,13 @@
 package forge
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -19,6 +21,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/mcp"
 	"github.com/golem-forge/golem/internal/toolset/shell"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
@@ -32,7 +35,7 @@ type Visit struct {
 	Secrets      []string // values that must not get into the journal
 	Session      string   // an id, NewSession, or "" for the one that was used last
 	Exec         *Exec    // a program that the user runs, if that is what it is for
-	Run          bool     // it is for a run, which has a session in any case
+	Run          bool     // it is for a run, which has a session in any case, and lists the tools of servers
 	Once         bool     // it is for one call: nothing goes on after that
 
 	// Copy is true for a session that works on copies. Copying is told how far they are
@@ -45,16 +48,18 @@ type Visit struct {
 // after use.
 type Door struct {
 	tool.Gate
-	program  *Program
-	whole    *sandbox.Sandbox // all that the project shows
-	work     *work
-	records  *Records
-	journal  *audit.Journal
-	doorman  *doorman
-	exec     *Exec
-	once     bool
-	mu       sync.Mutex
-	commands map[*commands]bool // of each gate
+	program *Program
+	step    *Step            // nil where there is no worker
+	lists   bool             // servers that never were are listed
+	whole   *sandbox.Sandbox // all that the project shows
+	work    *work
+	records *Records
+	journal *audit.Journal
+	doorman *doorman
+	exec    *Exec
+	once    bool
+	mu      sync.Mutex
+	running map[io.Closer]bool // what each gate has started
 
 	Session *Session // nil where no mount is a layer
 	Notes   []string // what the user should know of it
@@ -77,6 +82,11 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 		return tool.Gate{}, err
 	}
 	g.Tools = append(g.Tools, foreign...)
+	servers, _, err := p.serverTools(step, 0, g.Tools, nil, nil)
+	if err != nil {
+		return tool.Gate{}, err
+	}
+	g.Tools = append(g.Tools, servers...)
 	unlistServices(g)
 	for at := step; at != nil; at = at.Parent {
 		if err := at.Problems.Err(); err != nil {
@@ -84,6 +94,16 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 		}
 	}
 	return g, nil
+}
+
+// Unlisted says which servers of a worker have no tools to list, and why.
+func (p *Program) Unlisted(worker string) ([]string, error) {
+	step, err := p.reach(worker)
+	if err != nil {
+		return nil, err
+	}
+	_, notes, err := p.serverTools(step, 0, nil, nil, nil)
+	return notes, err
 }
 
 // listed lists the tools that bring in what sessions have changed only where there
@@ -158,7 +178,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err != nil {
 		return closed(fmt.Errorf("changes of a command that was cut off: %w", err))
 	}
-	d := &Door{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, doorman: doorman, exec: v.Exec, once: v.Once, commands: make(map[*commands]bool),
+	d := &Door{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, doorman: doorman, exec: v.Exec, once: v.Once, running: make(map[io.Closer]bool), step: step, lists: v.Run,
 		Session: work.session, Notes: work.notes, News: work.news}
 	if d.Gate, _, err = d.gate(step, gate.Grant, gate.Workers); err != nil {
 		return closed(err)
@@ -184,7 +204,7 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string) (g tool.Gate
 	if !slices.Equal(chain, d.Workers) { // who is called begins anew
 		place = nil
 	}
-	running := []*commands{run}
+	running := []io.Closer{run} // in the order in which they are started
 	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(), Services: run.services}, d.work.keeper(), run))
 	unlistServices(g)
 	if d.exec != nil {
@@ -199,21 +219,53 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string) (g tool.Gate
 		return g, nil, err
 	}
 	g.Tools = append(g.Tools, foreign...)
+	servers, notes, err := d.program.serverTools(step, grant.Limits.Time, g.Tools, func(s worker.Server, p mcp.Program) (*mcp.Server, error) {
+		c, err := d.foreignCommands(g, s.Foreign)
+		if err != nil {
+			return nil, err
+		}
+		server := mcp.NewServer(s.Name, p, c)
+		running = append(running, c, server)
+		return server, nil
+	}, d.lister(step, g))
+	if err != nil {
+		return g, nil, err
+	}
+	g.Tools = append(g.Tools, servers...)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.News = append(d.News, notes...)
 	for _, c := range running {
-		d.commands[c] = true
+		d.running[c] = true
 	}
 	return g, func() error {
 		var errs []error
-		for _, c := range running {
+		for _, c := range slices.Backward(running) {
 			d.mu.Lock()
-			delete(d.commands, c)
+			delete(d.running, c)
 			d.mu.Unlock()
 			errs = append(errs, c.Close())
 		}
 		return errors.Join(errs...)
 	}, nil
+}
+
+// lister returns what lists the tools of a server for a gate, nil where that is not to be
+// done. What it lists first is kept.
+func (d *Door) lister(step *Step, g tool.Gate) func(worker.Server, *mcp.Server) (mcp.Listing, error) {
+	if !d.lists {
+		return nil
+	}
+	return func(s worker.Server, server *mcp.Server) (mcp.Listing, error) {
+		l, err := d.list(context.Background(), g, s, server)
+		if err == nil {
+			_, err = d.program.toolsOf(step, s, server, l, g.Tools)
+		}
+		if err == nil {
+			err = d.program.keepListing(s, l)
+		}
+		return l, err
+	}
 }
 
 // Keeps says of the last call where its changes are, if they are in the session and
@@ -263,7 +315,7 @@ func spelled(files *sandbox.Sandbox, c policy.Consents) (*sandbox.Sandbox, polic
 // go of the state.
 func (d *Door) Close() error {
 	var errs []error
-	for c := range d.commands {
+	for c := range d.running {
 		errs = append(errs, c.Close())
 	}
 	return errors.Join(append(errs, d.work.close(), d.journal.Close(), d.doorman.leave(), d.records.Close())...)

@@ -26,7 +26,7 @@ func (p *Program) customTools(step *Step, run func(worker.Foreign) (*commands, e
 		}
 		about := tool.Tool{Name: c.Name, Description: d.Text, Mode: d.Mode, Label: d.Label, Category: d.Category}
 		d.Approval.Target = custom.Runs(c.Name)
-		about.Rules = append(rulesOf(step, c.Tool(), d.Approval.Target), d.Approval)
+		about.Rules = connecting(append(rulesOf(step, c.Tool(), d.Approval.Target), d.Approval), c.Foreign)
 		program := custom.Program{Command: commandOf(c.Foreign), Network: c.Network != nil, Timeout: c.Timeout}
 		if c.Reach != nil {
 			program.Folder, program.ReadOnly = c.Reach.Folder, c.Reach.ReadOnly
@@ -74,6 +74,26 @@ func rulesOf(step *Step, name, target string) []policy.Rule {
 		}
 	}
 	return rules
+}
+
+// connecting adds to rules about running a program that declares the network the same
+// about reaching it: it does nothing else with it.
+func connecting(rules []policy.Rule, f worker.Foreign) []policy.Rule {
+	if f.Network == nil {
+		return rules
+	}
+	for _, r := range slices.Clone(rules) {
+		r.Verb, r.Target = policy.Connect, "*"
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+// isCustom reports whether a custom tool of some worker is called so.
+func (p *Program) isCustom(name string) bool {
+	return slices.ContainsFunc(p.Workers, func(w *worker.Worker) bool {
+		return slices.ContainsFunc(w.Custom, func(c worker.Custom) bool { return c.Name == name })
+	})
 }
 
 // foreignCommands returns what runs a foreign program for a gate: with the network only

@@ -188,19 +188,9 @@ func (p *Program) lintNames(w *worker.Worker) conf.Problems {
 
 // isForeign reports whether a name is one of a foreign tool, as far as that is known.
 func (p *Program) isForeign(name string) bool {
-	for _, w := range p.Workers {
-		for _, c := range w.Custom {
-			if c.Name == name {
-				return true
-			}
-		}
-		for _, s := range w.Servers {
-			if strings.HasPrefix(name, s.Name+"_") {
-				return true
-			}
-		}
-	}
-	return false
+	return p.isCustom(name) || slices.ContainsFunc(p.Workers, func(w *worker.Worker) bool {
+		return slices.ContainsFunc(w.Servers, func(s worker.Server) bool { return strings.HasPrefix(name, s.Name+"_") })
+	})
 }
 
 func didYouMean(word string, among []string) string {

@@ -180,8 +180,12 @@ func newTools() *cobra.Command {
 		Short: "List the tools of a worker",
 		Long: `List the tools that a worker of this program has: who may call each (llm, manual,
 both), what consent it needs at most, and what it does to files. With a NAME, all
-about one tool, its arguments included.`,
-		Example: "  golem tools\n  golem tools edit_file\n  golem tools --worker summarise --json",
+about one tool, its arguments included.
+
+The tools of an MCP server are those that it has listed when it was first started;
+where it lists others later, its calls are refused. --accept SERVER starts it, shows
+what is new or another, and keeps that if you say yes.`,
+		Example: "  golem tools\n  golem tools edit_file\n  golem tools --worker summarise --json\n  golem tools --accept search",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("tools takes one name, got %d", len(args))
@@ -192,10 +196,16 @@ about one tool, its arguments included.`,
 	flags := addProgramFlags(cmd)
 	worker := ""
 	cmd.Flags().StringVar(&worker, "worker", "", "the worker, in place of the entry worker")
+	accept, yes := "", false
+	cmd.Flags().StringVar(&accept, "accept", "", "the MCP server whose tools are listed anew, and accepted")
+	cmd.Flags().BoolVar(&yes, "yes", false, "with --accept: without asking")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := flags.program()
 		if err != nil {
 			return err
+		}
+		if accept != "" {
+			return acceptTools(cmd, p, worker, accept, yes)
 		}
 		gate, err := p.Tools(worker)
 		if err != nil {
@@ -218,9 +228,43 @@ about one tool, its arguments included.`,
 		} else if !trusted {
 			fmt.Fprintln(cmd.ErrOrStderr(), "not trusted yet: none of them can be used before golem trust")
 		}
-		return listTools(cmd, gate)
+		notes, err := p.Unlisted(worker)
+		for _, note := range notes {
+			fmt.Fprintln(cmd.ErrOrStderr(), note)
+		}
+		return errors.Join(listTools(cmd, gate), err)
 	}
 	return cmd
+}
+
+// acceptTools shows what an MCP server lists, and keeps it if the user says so.
+func acceptTools(cmd *cobra.Command, p *forge.Program, worker, server string, yes bool) error {
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	door, err := p.Door(forge.Visit{Worker: worker, Secrets: secrets(os.Environ())})
+	if err != nil {
+		return err
+	}
+	offer, err := door.Offer(ctx, server)
+	if err := errors.Join(err, door.Close()); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if len(offer.Differs) == 0 && offer.Known {
+		fmt.Fprintln(out, "nothing has changed: its tools are those that it had")
+		return nil
+	}
+	for _, line := range offer.Differs {
+		fmt.Fprintln(out, line)
+	}
+	if !yes && !confirmed(cmd, "accept these tools? [y/N] ", "golem tools --accept "+server+" --yes") {
+		return exit(exitDenied)
+	}
+	if err := offer.Accept(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "accepted, as they are now")
+	return nil
 }
 
 // A toolDocument is what there is to know about a tool.
@@ -391,7 +435,11 @@ func (f *visitFlags) toolNamed(all *pflag.FlagSet) (tool.Tool, error) {
 	if err != nil {
 		return t, err
 	}
-	return toolNamed(gate.Tools, rest[0])
+	t, unknown = toolNamed(gate.Tools, rest[0])
+	if notes, err := p.Unlisted(f.worker); unknown != nil && err == nil && len(notes) > 0 {
+		return t, usagef("%v; %s", unknown, strings.Join(notes, "; "))
+	}
+	return t, unknown
 }
 
 // printTool says all about a tool but what a worker may do with it.

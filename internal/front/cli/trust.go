@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -114,18 +115,24 @@ func (d trustDocument) print(w io.Writer) {
 	printColumns(w, rows)
 }
 
-// askedYes asks the user at the terminal. What does not come from a terminal is
-// no answer, and neither is anything but yes.
+// askedYes asks the user whether to trust.
 func askedYes(cmd *cobra.Command) bool {
+	return confirmed(cmd, "trust this? [y/N] ", "golem trust --yes, or --trust HASH on a machine")
+}
+
+// confirmed asks the user at the terminal. What does not come from a terminal is no
+// answer, and neither is anything but yes.
+func confirmed(cmd *cobra.Command, question, otherwise string) bool {
 	out := cmd.OutOrStdout()
 	terminal := findTerminal(false)
 	if terminal == nil {
-		fmt.Fprintln(out, "nobody to ask here: look at it, then golem trust --yes, or --trust HASH on a machine")
+		fmt.Fprintln(out, "nobody to ask here: look at it, then "+otherwise)
 		return false
 	}
-	if newAsker(terminal, out, patience).confirm(cmd.Context(), "trust this? [y/N] ") {
+	if newAsker(terminal, out, patience).confirm(cmd.Context(), question) {
 		return true
 	}
-	fmt.Fprintln(out, "not trusted; nothing has changed")
+	word, _, _ := strings.Cut(question, " ")
+	fmt.Fprintln(out, "not "+word+"ed; nothing has changed")
 	return false
 }

@@ -242,6 +242,9 @@ func (s *Services) seen(v *service) {
 
 // Close ends them all.
 func (s *Services) Close() {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
