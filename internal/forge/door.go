@@ -59,7 +59,7 @@ type Door struct {
 	exec    *Exec
 	once    bool
 	mu      sync.Mutex
-	running map[io.Closer]bool // what each gate has started
+	running []io.Closer // what each gate has started, in this order
 
 	Session *Session // nil where no mount is a layer
 	Notes   []string // what the user should know of it
@@ -178,7 +178,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err != nil {
 		return closed(fmt.Errorf("changes of a command that was cut off: %w", err))
 	}
-	d := &Door{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, doorman: doorman, exec: v.Exec, once: v.Once, running: make(map[io.Closer]bool), step: step, lists: v.Run,
+	d := &Door{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, doorman: doorman, exec: v.Exec, once: v.Once, step: step, lists: v.Run,
 		Session: work.session, Notes: work.notes, News: work.news}
 	if d.Gate, _, err = d.gate(step, gate.Grant, gate.Workers); err != nil {
 		return closed(err)
@@ -204,7 +204,7 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string) (g tool.Gate
 	if !slices.Equal(chain, d.Workers) { // who is called begins anew
 		place = nil
 	}
-	running := []io.Closer{run} // in the order in which they are started
+	running := []io.Closer{run}
 	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(), Services: run.services}, d.work.keeper(), run))
 	unlistServices(g)
 	if d.exec != nil {
@@ -235,18 +235,12 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string) (g tool.Gate
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.News = append(d.News, notes...)
-	for _, c := range running {
-		d.running[c] = true
-	}
+	d.running = append(d.running, running...)
 	return g, func() error {
-		var errs []error
-		for _, c := range slices.Backward(running) {
-			d.mu.Lock()
-			delete(d.running, c)
-			d.mu.Unlock()
-			errs = append(errs, c.Close())
-		}
-		return errors.Join(errs...)
+		d.mu.Lock()
+		d.running = slices.DeleteFunc(d.running, func(c io.Closer) bool { return slices.Contains(running, c) })
+		d.mu.Unlock()
+		return closeAll(running)
 	}, nil
 }
 
@@ -314,11 +308,16 @@ func spelled(files *sandbox.Sandbox, c policy.Consents) (*sandbox.Sandbox, polic
 // Close ends the commands that run, writes down what is not yet written, and lets
 // go of the state.
 func (d *Door) Close() error {
+	return errors.Join(closeAll(d.running), d.work.close(), d.journal.Close(), d.doorman.leave(), d.records.Close())
+}
+
+// closeAll closes what was started, the last first.
+func closeAll(running []io.Closer) error {
 	var errs []error
-	for c := range d.running {
+	for _, c := range slices.Backward(running) {
 		errs = append(errs, c.Close())
 	}
-	return errors.Join(append(errs, d.work.close(), d.journal.Close(), d.doorman.leave(), d.records.Close())...)
+	return errors.Join(errs...)
 }
 
 // MustTrust is an error for a program whose content the user does not trust.

@@ -1,0 +1,78 @@
+package mcp
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// A message is as deep as its brackets, whatever stands in texts.
+func TestNested(t *testing.T) {
+	for text, want := range map[string]int{
+		`1`: 0, `{}`: 1, `[[{"a": []}]]`: 4, `{"a": "[[[["}`: 1, `"\"[["`: 0, `["\\", [1]]`: 2, `]]][`: 0, strings.Repeat("[", 1000): 1000,
+	} {
+		if got := nested([]byte(text)); got != want {
+			t.Errorf("%.40s: got %d, want %d", text, got, want)
+		}
+	}
+}
+
+// Of a schema a model sees what has a meaning, and nothing that an eye would not.
+func TestPlain(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"type":"object"}`: `{"type":"object"}`,
+		`{"title":"x","$comment":"x","examples":[1],"type":"a"}`: `{"type":"a"}`,
+		`{"description":"a\u202eb"}`:                             `{"description":"a\\u202eb"}`,
+		`{"properties":{"title":{"description":"\u200b"}}}`:      `{"properties":{"title":{"description":"\\u200b"}}}`,
+		`{"properties":{"description":{"enum":["a"]}}}`:          `{"properties":{"description":{"enum":["a"]}}}`,
+		`{"enum":["a\u200b"]}`:                                   "error",
+		`{"properties":{"a\u200b":{}}}`:                          "error",
+		`{"default":{"description":"a"}}`:                        `{"default":{"description":"a"}}`,
+		`{"pattern":"\u202e"}`:                                   "error",
+	} {
+		got, err := plain(json.RawMessage(schema))
+		if text := string(got); err != nil && want != "error" || err == nil && text != want {
+			t.Errorf("%s: got %s, %v, want %s", schema, text, err, want)
+		}
+	}
+}
+
+func FuzzPlain(f *testing.F) {
+	f.Add(`{"type":"object","properties":{"a":{"description":"x"}}}`)
+	f.Fuzz(func(t *testing.T, schema string) {
+		got, err := plain(json.RawMessage(schema))
+		var value any
+		if err != nil || json.Unmarshal(got, &value) != nil {
+			return
+		}
+		if err := plainIn(value, false); err != nil {
+			t.Errorf("%q: made %s of it: %v", schema, got, err)
+		}
+		if text, _ := value.(string); visible.Text(text) != text {
+			t.Errorf("%q: got %q", schema, text)
+		}
+	})
+}
+
+// A listing is another as soon as a word of it is.
+func TestDiffers(t *testing.T) {
+	schema := func(text string) json.RawMessage { return json.RawMessage(text) }
+	old := Listing{{"a", "A.", schema(`{}`)}, {"b", "B.", schema(`{}`)}}
+	for _, test := range []struct {
+		now  Listing
+		want string
+	}{
+		{Listing{{"a", "A.", schema(`{}`)}, {"b", "B.", schema(`{}`)}}, ""},
+		{Listing{{"a", "A\u200b.", schema(`{}`)}, {"b", "B.", schema(`{}`)}}, `a says: A\u200b.  it said: A.`},
+		{Listing{{"a", "A.", schema(`{"x":1}`)}, {"b", "B.", schema(`{}`)}}, `a takes: {"x":1}  it took: {}`},
+		{Listing{{"b", "B.", schema(`{}`)}, {"c", "C.", schema(`{}`)}}, "gone: a; new: c: C."},
+		{nil, "gone: a; gone: b"},
+	} {
+		got := strings.Join(test.now.Differs(old), "; ")
+		if got != test.want || (test.now.Hash() == old.Hash()) != (test.want == "") {
+			t.Errorf("got %s, want %s", got, test.want)
+		}
+	}
+}
