@@ -35,7 +35,7 @@ type Visit struct {
 	Secrets      []string // values that must not get into the journal
 	Session      string   // an id, NewSession, or "" for the one that was used last
 	Exec         *Exec    // a program that the user runs, if that is what it is for
-	Run          bool     // it is for a run, which has a session in any case, and lists the tools of servers
+	Run          bool     // it is for a run, which has a session in any case
 	Once         bool     // it is for one call: nothing goes on after that
 
 	// Copy is true for a session that works on copies. Copying is told how far they are
@@ -50,7 +50,6 @@ type Door struct {
 	tool.Gate
 	program *Program
 	step    *Step            // nil where there is no worker
-	lists   bool             // servers that never were are listed
 	whole   *sandbox.Sandbox // all that the project shows
 	work    *work
 	records *Records
@@ -178,9 +177,9 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err != nil {
 		return closed(fmt.Errorf("changes of a command that was cut off: %w", err))
 	}
-	d := &Door{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, doorman: doorman, exec: v.Exec, once: v.Once, step: step, lists: v.Run,
+	d := &Door{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, doorman: doorman, exec: v.Exec, once: v.Once, step: step,
 		Session: work.session, Notes: work.notes, News: work.news}
-	if d.Gate, _, err = d.gate(step, gate.Grant, gate.Workers); err != nil {
+	if d.Gate, _, _, err = d.gate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)
 	}
 	return d, nil
@@ -188,14 +187,15 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 
 // gate returns the gate of a worker behind this door: the same journal, the same user to
 // ask, the same session, and what this worker has of it. When the worker is done,
-// release ends its commands; the door does so at the latest.
-func (d *Door) gate(step *Step, grant policy.Grant, chain []string) (g tool.Gate, release func() error, err error) {
+// release ends its commands; the door does so at the latest. With list, servers that
+// never were list their tools; notes say of which there are none.
+func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (g tool.Gate, release func() error, notes []string, err error) {
 	g = tool.Gate{Grant: grant, Workers: chain, Approver: d.Approver, Journal: d.Journal, Enter: d.Enter}
 	if g.Files, err = grant.Files.Apply(d.whole); err != nil {
-		return g, nil, err
+		return g, nil, nil, err
 	}
 	if g.Files, g.Grant.Consent, err = spelled(g.Files, grant.Consent); err != nil {
-		return g, nil, err
+		return g, nil, nil, err
 	}
 	run := newCommands(g, d.work, d.program.options.Now)
 	run.exec = d.exec
@@ -216,9 +216,13 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string) (g tool.Gate
 		return c, err
 	})
 	if err != nil {
-		return g, nil, err
+		return g, nil, nil, err
 	}
 	g.Tools = append(g.Tools, foreign...)
+	var lister func(worker.Server, *mcp.Server) (mcp.Listing, error)
+	if list {
+		lister = d.lister(step, g)
+	}
 	servers, notes, err := d.program.serverTools(step, grant.Limits.Time, g.Tools, func(s worker.Server, p mcp.Program) (*mcp.Server, error) {
 		c, err := d.foreignCommands(g, s.Foreign)
 		if err != nil {
@@ -227,29 +231,24 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string) (g tool.Gate
 		server := mcp.NewServer(s.Name, p, c)
 		running = append(running, c, server)
 		return server, nil
-	}, d.lister(step, g))
+	}, lister)
 	if err != nil {
-		return g, nil, err
+		return g, nil, nil, err
 	}
 	g.Tools = append(g.Tools, servers...)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.News = append(d.News, notes...)
 	d.running = append(d.running, running...)
 	return g, func() error {
 		d.mu.Lock()
 		d.running = slices.DeleteFunc(d.running, func(c io.Closer) bool { return slices.Contains(running, c) })
 		d.mu.Unlock()
 		return closeAll(running)
-	}, nil
+	}, notes, nil
 }
 
-// lister returns what lists the tools of a server for a gate, nil where that is not to be
-// done. What it lists first is kept.
+// lister returns what lists the tools of a server for a gate. What it lists first is kept.
 func (d *Door) lister(step *Step, g tool.Gate) func(worker.Server, *mcp.Server) (mcp.Listing, error) {
-	if !d.lists {
-		return nil
-	}
 	return func(s worker.Server, server *mcp.Server) (mcp.Listing, error) {
 		l, err := d.list(context.Background(), g, s, server)
 		if err == nil {

@@ -130,12 +130,12 @@ func (r *Running) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
 	if err := compatible(w, r.job.ModelName); err != nil {
 		return nil, err
 	}
-	gate, release, err := r.Door.gate(step, grant, step.Chain())
+	gate, release, notes, err := r.Door.gate(step, grant, step.Chain(), true)
 	if err != nil {
 		return nil, err
 	}
 	made := &run.Worker{Name: w.Name, Prompt: w.Prompt, Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
-		Layer: r.Door.work.kept != nil && len(p.over()) > 0, Any: grant.Workers.IsAll(), Close: release}
+		Layer: r.Door.work.kept != nil && len(p.over()) > 0, Any: grant.Workers.IsAll(), Notes: notes, Close: release}
 	if schema := w.OutputSchema; schema.Kind != 0 {
 		if made.Schema, err = json.Marshal(schema.Value()); err == nil {
 			err = run.CheckSchema(made.Schema)

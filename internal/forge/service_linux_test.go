@@ -82,13 +82,13 @@ func TestServiceOfSession(t *testing.T) {
 	if got := strings.Join(names, " "); err != nil || got != "/site" {
 		t.Errorf("the session has changed %s, %v", got, err)
 	}
-	if n := served(); n != 1 {
+	if n := servedByTest(); n != 1 {
 		t.Errorf("%d processes serve, want 1", n)
 	}
 	if err := door.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := served(); n != 0 {
+	if n := servedByTest(); n != 0 {
 		t.Errorf("%d processes serve after the end", n)
 	}
 	if r := door.Do(context.Background(), policy.Model, tool.Call{Tool: "service_start", Args: []byte(`{"command":"sleep 9"}`)}); r.OK() {
@@ -96,8 +96,8 @@ func TestServiceOfSession(t *testing.T) {
 	}
 }
 
-// served counts the servers of the test above.
-func served() (n int) {
+// servedByTest counts the servers of the test above.
+func servedByTest() (n int) {
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range names {
 		if data, _ := os.ReadFile(name); strings.HasPrefix(string(data), "served-by-test") {

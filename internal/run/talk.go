@@ -64,6 +64,9 @@ func (r *Run) converse(ctx context.Context, w *Worker, id string, in Input) (Out
 	if id != top {
 		r.teller.say(Event{Type: Started, Worker: w.Name, Chain: t.gate.Workers, Model: w.ModelName, Text: gets(t.gate)})
 	}
+	for _, note := range w.Notes {
+		r.teller.say(Event{Type: Note, Worker: w.Name, Chain: t.gate.Workers, Text: note})
+	}
 	o, err := t.open(ctx, in)
 	if err == nil && o.End == "" {
 		o, err = t.turns(ctx)

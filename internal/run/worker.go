@@ -19,6 +19,7 @@ type Worker struct {
 	Context   int64           // the most tokens of a conversation; 0 is what the model takes
 	Empty     bool            // it may be called without input
 	Layer     bool            // what it changes waits for the user
+	Notes     []string        // what the user should know of it when it starts
 
 	// Callees are the workers that it may call, each by a tool of its own. With Any, more
 	// may be called by their names.
