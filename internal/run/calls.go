@@ -46,7 +46,6 @@ func (t *talk) openCalls() []model.Call {
 // An end is that of the conversation.
 func (t *talk) answerCalls(ctx context.Context, calls []model.Call) (Outcome, error) {
 	results := make([]model.Result, len(calls))
-	ends := make([]bool, len(calls)) // the user said that all should end
 	var failed error
 	var cut *Outcome
 	for _, batch := range t.batches(ctx, calls) {
@@ -62,7 +61,7 @@ func (t *talk) answerCalls(ctx context.Context, calls []model.Call) (Outcome, er
 				d, err := t.call(ctx, i, calls[i])
 				mu.Lock()
 				defer mu.Unlock()
-				results[i], ends[i], told[i] = d.result, d.end, d.event
+				results[i], told[i] = d.result, d.event
 				if d.cut != nil {
 					cut = d.cut
 				}
@@ -102,11 +101,6 @@ func (t *talk) answerCalls(ctx context.Context, calls []model.Call) (Outcome, er
 	}
 	t.past = nil // what comes now is new, also where its ids are not
 	t.Log.forget(t.id)
-	for _, end := range ends {
-		if end {
-			t.Stop()
-		}
-	}
 	if times >= endedAfter {
 		return Outcome{End: Looping, Text: t.lastText(), Why: fmt.Sprintf("it made the same calls %d times, with the same results", times)}, nil
 	}
@@ -128,7 +122,6 @@ func turnOf(calls []model.Call, results []model.Result) []byte {
 type made struct {
 	result model.Result
 	event  Event    // what is told of it; none of one that was not made now
-	end    bool     // the user said that all should end
 	cut    *Outcome // why it was not made, or not to its end, and will be when the run goes on
 }
 
@@ -184,7 +177,12 @@ func (t *talk) call(ctx context.Context, number int, c model.Call) (made, error)
 	if got.Err != nil {
 		e.Code, e.Hint = got.Err.Code, got.Err.Hint
 	}
-	return made{result: r, event: e, end: got.Stop}, t.Log.write(Entry{Kind: "result", In: t.id, Call: c.ID, Result: &r})
+	if got.Stop { // who stops at a question has not answered it: it is asked again when the run goes on
+		t.Stop()
+		o := t.over(ctx)
+		return made{event: e, cut: &o}, t.Log.write(Entry{Kind: "undone", In: t.id, Call: c.ID})
+	}
+	return made{result: r, event: e}, t.Log.write(Entry{Kind: "result", In: t.id, Call: c.ID, Result: &r})
 }
 
 // inID keeps the id of a call apart from what it is part of.

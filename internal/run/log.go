@@ -32,7 +32,7 @@ type past struct {
 
 // An Entry is a line of the log.
 type Entry struct {
-	Kind string    `json:"kind"` // begin, message, replace, call, result, end
+	Kind string    `json:"kind"` // begin, message, replace, call, undone, result, end
 	Time time.Time `json:"time"`
 	In   string    `json:"in"` // the conversation
 
@@ -83,6 +83,8 @@ func (l *Log) load() error {
 			}
 		case "call":
 			p.begun[e.Call] = true
+		case "undone":
+			delete(p.begun, e.Call)
 		case "result":
 			p.results[e.Call] = *e.Result
 		case "end":

@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/tool"
 )
 
 // A diary keeps the log of runs that follow each other, each in a process of its own.
@@ -254,4 +255,41 @@ func TestResumeLong(t *testing.T) {
 		}
 		return says("done"), nil
 	}), "main"), "")
+}
+
+// Who stops at a question is asked again when the run goes on.
+func TestStoppedAtQuestion(t *testing.T) {
+	h := newHouse(t)
+	dir := t.TempDir()
+	do := func(resume bool, in string) run.Outcome {
+		t.Helper()
+		folder, err := state.Open(dir)
+		must(t, err)
+		defer folder.Close()
+		log, err := run.OpenLog(folder, resume, time.Now)
+		must(t, err)
+		defer log.Close()
+		w := h.worker(player(func(r model.Request) (model.Answer, error) {
+			if len(r.Messages) == 1 {
+				return calls("write_file", `{"path":"/in/asked","content":"x"}`), nil
+			}
+			return says("done"), nil
+		}), "main")
+		r := h.run(policy.Limits{})
+		r.Log = log
+		o, err := r.Do(context.Background(), w, run.Input{Text: in})
+		must(t, err)
+		return o
+	}
+	h.answer = tool.Answer{Verdict: tool.No, By: "user", Stop: true}
+	if o := do(false, "go"); o.End != run.Stopped {
+		t.Fatalf("%+v", o)
+	}
+	h.answer = tool.Answer{Verdict: tool.Yes, By: "user"}
+	if o := do(true, ""); o.Text != "done" {
+		t.Errorf("%+v", o)
+	}
+	if ok, _ := h.files.Exists("/in/asked"); !ok || h.asked.Load() != 2 {
+		t.Errorf("written: %v, asked %d times", ok, h.asked.Load())
+	}
 }
