@@ -272,6 +272,7 @@ func gone(t *testing.T, word string) {
 
 // A program has a terminal like any other, and its code is golem's.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	s := begin(t, `test -t 0 && test -t 1 && test -t 2 && echo all; tty; stty size; ls --color=auto -d /usr; echo $TERM; exit 7`)
 	code, screen := s.end()
 	if want := "all\n/dev/pts/0\n24 80\n\x1b[0m\x1b[01;34m/usr\x1b[0m\nxterm-256color\n\x1b\\"; code != 7 || screen != want {
@@ -286,6 +287,7 @@ func TestTerminal(t *testing.T) {
 
 // What is typed reaches the program, and nobody else.
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	s := begin(t, `trap 'echo caught' INT; echo ready; read x; trap - INT; echo "[$x]"; cat; echo end; stty raw -echo; echo raw; head -c 4 | od -An -c; stty sane; trap 'stty size; exit 3' WINCH; echo size; while :; do sleep 0.01; done`)
 	s.until("ready\r\n")
 	s.types("\x03")
@@ -309,6 +311,7 @@ func TestKeys(t *testing.T) {
 // Whatever a program leaves set is set back, also when it is killed. The clipboard is
 // not its own.
 func TestLeftSet(t *testing.T) {
+	t.Parallel()
 	s := begin(t, `stty raw -echo -isig; printf '\033[?1049h\033[?25l\033[?2004h\033[?1003h\033]5'; printf '2;c;aGk=\007\033[31mred'; kill -9 $$`)
 	s.until("\x1b[c")
 	s.types("\x1b[?62;1;4c")
@@ -320,6 +323,7 @@ func TestLeftSet(t *testing.T) {
 
 // Answers of the terminal that come when the program has ended are typed into nothing.
 func TestLateAnswers(t *testing.T) {
+	t.Parallel()
 	s := shell(t)
 	s.types("$golem 'printf \"\\033[6n\\033[c\\033]11;?\\007\"'\n")
 	s.until("\x1b]11;?\x07")
@@ -405,6 +409,7 @@ func TestJobs(t *testing.T) {
 
 // Signals are the program's. When it ends, so does golem.
 func TestSignals(t *testing.T) {
+	t.Parallel()
 	s := begin(t, `trap 'echo terminated; exit 4' TERM; echo ready; while :; do sleep 0.01; done`)
 	s.until("ready\r\n")
 	must(t, s.cmd.Process.Signal(unix.SIGTERM))
@@ -448,6 +453,7 @@ func TestSignals(t *testing.T) {
 
 // Without a terminal the streams are pipes, and there is none to be had.
 func TestStreams(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	must(t, err)
 	run := func(line string, change func(*exec.Cmd)) (string, string, int) {
@@ -514,6 +520,7 @@ func TestFlood(t *testing.T) {
 
 // Whoever kills golem ends all.
 func TestGolemKilled(t *testing.T) {
+	t.Parallel()
 	s := begin(t, `trap '' HUP TERM INT; setsid sleep 1000.8 & echo ready; sleep 1000.8`)
 	s.until("ready")
 	must(t, s.cmd.Process.Kill())
