@@ -14,7 +14,7 @@ COMMANDS := python3=python3 ps=procps git=git setsid=util-linux flock=util-linux
 
 # The packages whose promises hold under concurrency; they are tested under
 # the race detector too.
-RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/... ./internal/approval \
+RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/file ./internal/toolset/shell ./internal/toolset/changes ./internal/approval \
 	./internal/run ./internal/model ./internal/model/scripted ./internal/model/replay
 
 # Of what runs commands in the jail, what goroutines pass on. A process under the
