@@ -49,10 +49,14 @@ func NewBudget(l policy.Limits, price func(string, model.Usage) (float64, bool),
 	return b
 }
 
-// A spent is the error of a budget that does not cover what is wanted.
+// A spent is the error of a budget that does not cover what is wanted; key is what would
+// give more.
 type spent struct{ what, key string }
 
 func (s spent) Error() string {
+	if s.key == "" {
+		return s.what
+	}
 	return s.what + "; budget." + s.key + " in the project file, or --set budget." + s.key + "=…, gives more; --resume goes on"
 }
 
@@ -80,7 +84,7 @@ func (b *Budget) reserve(modelName string, input, output int64, now time.Time) (
 	if l.Cost > 0 {
 		cost, known := b.price(modelName, model.Usage{Input: input, Output: output})
 		if !known {
-			return 0, nil, spent{"the price of " + modelName + " is not known, so a limit on cost cannot be kept", "cost"}
+			return 0, nil, spent{"the price of " + modelName + " is not known, so budget.cost cannot be kept; leave it out and use budget.tokens, or choose a model with a price", ""}
 		}
 		if b.used.cost+b.taken.cost+cost > l.Cost {
 			return 0, nil, spent{fmt.Sprintf("$%.4f of $%.4f are used, and the next question may cost $%.4f", b.used.cost, l.Cost, cost), "cost"}

@@ -175,7 +175,7 @@ func (t *talk) over(ctx context.Context) Outcome {
 		return Outcome{End: Spent, Text: t.lastText(), Why: late.Error()}
 	}
 	if t.stopped.Load() || ctx.Err() != nil {
-		return Outcome{End: Stopped, Text: t.lastText(), Why: "it was stopped; golem run --resume goes on"}
+		return Outcome{End: Stopped, Text: t.lastText(), Why: "it was stopped"}
 	}
 	return Outcome{}
 }
