@@ -110,7 +110,7 @@ unit: tools
 
 race: tools need-race
 	@export CGO_ENABLED=1; go build -race $(RACE) $(RACE_PARTS) || exit; \
-	go test -count=1 -vet=off -race -parallel=8 -run '$(RACE_TESTS)' $(TESTFLAGS) $(RACE_PARTS) & parts=$$!; \
+	scripts/roomy go test -count=1 -vet=off -race -parallel=8 -run '$(RACE_TESTS)' $(TESTFLAGS) $(RACE_PARTS) & parts=$$!; \
 	bin/gotestsum --format pkgname --format-icons text -- -count=1 -vet=off -race -short -skip '$(NOT_RACE)' $(TESTFLAGS) $(RACE); \
 	code=$$?; wait $$parts && exit $$code
 
