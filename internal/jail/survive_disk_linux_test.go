@@ -199,6 +199,7 @@ func TestSurvivesKillsElsewhere(t *testing.T) {
 		kill(holder)
 		l.Process.Kill()
 		l.end()
+		gone(holder)
 		g.recover()
 		if g.is(fmt.Sprint("round ", i)) {
 			landed++

@@ -314,6 +314,20 @@ func kill(pid int) {
 	}
 }
 
+// gone waits until what was killed is gone. Until then it holds its locks, and what it
+// worked on is left to it.
+func gone(pids ...int) {
+	for _, pid := range pids {
+		for range 2000 {
+			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+			if err != nil || strings.Contains(string(status), "\nState:\tZ") {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
 // swept waits until all that was killed is gone. The next session removes the control
 // groups that it had.
 func (g *ground) swept() {
@@ -382,6 +396,7 @@ func (g *ground) killed(i int, seen map[string]int) {
 		kill(pid)
 	}
 	said := l.end()
+	gone(pids...)
 	if victim == "holder" || victim == "cell" {
 		// Golem lives, and knows what it says.
 		if landed := g.is(when + ", golem says " + said); landed != (said == "done") {

@@ -288,7 +288,7 @@ func TestTerminal(t *testing.T) {
 // What is typed reaches the program, and nobody else.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	s := begin(t, `trap 'echo caught' INT; echo ready; read x; trap - INT; echo "[$x]"; cat; echo end; stty raw -echo; echo raw; head -c 4 | od -An -c; stty sane; trap 'stty size; exit 3' WINCH; echo size; while :; do sleep 0.01; done`)
+	s := begin(t, `trap 'echo caught; hit=1' INT; echo ready; until [ $hit ]; do sleep 0.01; done; read x; trap - INT; echo "[$x]"; cat; echo end; stty raw -echo; echo raw; head -c 4 | od -An -c; stty sane; trap 'stty size; exit 3' WINCH; echo size; while :; do sleep 0.01; done`)
 	s.until("ready\r\n")
 	s.types("\x03")
 	s.until("caught\r\n")
