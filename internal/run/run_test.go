@@ -503,10 +503,10 @@ func TestMany(t *testing.T) {
 	}
 	turn := 0
 	w := h.worker(player(func(model.Request) (model.Answer, error) {
-		if turn++; turn <= 300 {
+		if turn++; turn <= 1000 {
 			return calls("child", fmt.Sprintf(`{"input":"%d"}`, turn)), nil
 		}
-		if turn == 301 {
+		if turn == 1001 {
 			var many []string
 			for i := range 100 {
 				many = append(many, "child", fmt.Sprintf(`{"input":"%d"}`, i))
@@ -521,7 +521,7 @@ func TestMany(t *testing.T) {
 	before := heap()
 	o, err := r.Do(context.Background(), w, run.Input{Text: "go"})
 	must(t, err)
-	if !o.OK() || closed.Load() != 400 || r.Budget.Sum().Workers != 401 {
+	if !o.OK() || closed.Load() != 1100 || r.Budget.Sum().Workers != 1101 {
 		t.Errorf("%+v, %d closed, %+v", o, closed.Load(), r.Budget.Sum())
 	}
 	h.journal.records = nil
