@@ -139,7 +139,9 @@ func (t *talk) child(name string, n Narrow) (*Worker, error) {
 	child, err := t.w.Child(name, n)
 	var known *sandbox.Error
 	if err != nil && !errors.As(err, &known) {
-		err = &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrInternal, Hint: err.Error()}
+		// What went wrong on the host is for the user, and not for a model.
+		t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: name + " could not be started: " + err.Error()})
+		err = &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrInternal, Hint: "it could not be started, and the user was told why; go on without it"}
 	}
 	return child, err
 }

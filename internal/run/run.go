@@ -64,9 +64,9 @@ func (r *Run) Forget() {
 	r.Log.forget(top)
 }
 
-// Do lets a worker work on an input. It goes on with what was said to the run before. Where the log knows the run it goes on, with the
-// input as what the user says next, if there is some. The error is of what keeps the
-// run; what happens in it is in the outcome.
+// Do lets a worker work on an input. It goes on with what was said to the run before, or
+// with what the log knows of it; the input, if there is some, is what the user says next.
+// The error is of what keeps the run; what happens in it is in the outcome.
 func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {
 	r.begin()
 	ctx, cancel := r.Budget.within(ctx, r.Now())
@@ -79,7 +79,7 @@ func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {
 	return o, err
 }
 
-// Interrupted returns a context for asking models: it ends with the run's own and, what
+// interrupted returns a context for asking models: it ends with the run's own and, what
 // no tool's does, as soon as the run is to stop.
 func (r *Run) interrupted(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -627,3 +627,25 @@ func TestSecrets(t *testing.T) {
 		t.Error(told)
 	}
 }
+
+// Why a worker cannot be started is for the user: it may name a path of the host.
+func TestChildUnstarted(t *testing.T) {
+	h := newHouse(t)
+	w := h.worker(plays(calls("child", `{"input":"x"}`), says("done")), "main")
+	w.Callees = []run.Callee{{"child", "A child."}}
+	w.Child = func(string, run.Narrow) (*run.Worker, error) {
+		return nil, errors.New("open /home/somebody/key: permission denied")
+	}
+	h.do(w, "go")
+	h.has("child Error: call child: internal; it could not be started, and the user was told why")
+	if strings.Contains(h.results(), "/home") {
+		t.Error(h.results())
+	}
+	told := false
+	for _, e := range h.events {
+		told = told || e.Type == run.Note && strings.Contains(e.Text, "permission denied")
+	}
+	if !told {
+		t.Error("the user was not told")
+	}
+}
