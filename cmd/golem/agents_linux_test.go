@@ -126,7 +126,11 @@ func (a agent) fetch(t *testing.T, cache string) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := npm(20*time.Second, "view", a.install, "version"); err != nil {
+	out, err := npm(20*time.Second, "view", a.install, "version")
+	if text := string(out); strings.Contains(text, "E404") || strings.Contains(text, "ETARGET") || err == nil && strings.TrimSpace(text) == "" {
+		t.Fatalf("npm's registry does not know %s:\n%s", a.install, text)
+	}
+	if err != nil {
 		t.Skipf("npm's registry cannot be reached (%v), so no agents are tried", err)
 	}
 	dir, err := os.MkdirTemp(cache, "new-")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,29 +28,13 @@ func TestKilledRuns(t *testing.T) {
 	child.WriteString("  - text: child done\n")
 	kills := 0
 	for range 2 {
-		dir, state := t.TempDir(), t.TempDir()
-		for name, text := range map[string]string{
+		dir, state, golem := trusted(t, map[string]string{
 			"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./out, target: /out, approval: {write: preApproved, delete: preApproved}}\n",
 			"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  shell: {default: {approval: preApproved}}\n  workers: {allowed_workers: [child]}\n---\nWork.\n",
 			"child.worker":            "---\ndescription: Works.\nsandbox: inherit\ntoolsets:\n  shell: {default: {approval: preApproved}}\n---\nWork.\n",
 			"demo.yaml":               script.String() + child.String(),
 			"out/log":                 "",
-		} {
-			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		golem := func(args ...string) *exec.Cmd {
-			cmd := exec.Command("golem", args...)
-			cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
-			return cmd
-		}
-		if out, err := golem("trust", "--yes").CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		})
 		args := []string{"run", ".", "go", "--model", "scripted:demo.yaml"}
 		said := ""
 		for try := 0; ; try++ {

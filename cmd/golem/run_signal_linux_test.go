@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -26,24 +25,11 @@ func TestRunSignals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			dir, state := t.TempDir(), t.TempDir()
-			for name, text := range map[string]string{
+			dir, _, golem := trusted(t, map[string]string{
 				"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./out, target: /out, approval: {write: preApproved}}\n",
 				"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  filesystem:\n  shell: {default: {approval: preApproved}}\n---\nWork.\n",
 				"demo.yaml":               "- text: I begin.\n  calls: [{tool: shell, args: {command: \"sleep 2; echo end > /out/end\"}}, {tool: write_file, args: {path: /out/next, content: x}}]\n- text: all done\n",
-			} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			golem := func(args ...string) *exec.Cmd {
-				cmd := exec.Command("golem", args...)
-				cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
-				return cmd
-			}
-			if out, err := golem("trust", "--yes").CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			})
 			cmd := golem("run", ".", "go", "--model", "scripted:demo.yaml", "--json")
 			out, err := cmd.StdoutPipe()
 			if err != nil {
@@ -95,20 +81,7 @@ func TestRunSignals(t *testing.T) {
 // TestChatSignals ends a chat in which nobody says anything.
 func TestChatSignals(t *testing.T) {
 	for s, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
-		dir, state := t.TempDir(), t.TempDir()
-		for name, text := range map[string]string{"main.worker": "---\nmode: chat\n---\nTalk.\n", "demo.yaml": "- text: hello\n"} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		golem := func(args ...string) *exec.Cmd {
-			cmd := exec.Command("golem", args...)
-			cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
-			return cmd
-		}
-		if out, err := golem("trust", "--yes").CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		_, _, golem := trusted(t, map[string]string{"main.worker": "---\nmode: chat\n---\nTalk.\n", "demo.yaml": "- text: hello\n"})
 		cmd := golem("run", ".", "hi", "--model", "scripted:demo.yaml")
 		stdin, err := cmd.StdinPipe() // which stays open
 		if err != nil {
