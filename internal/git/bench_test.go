@@ -1,0 +1,91 @@
+package git_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/measure"
+)
+
+// BenchmarkTable prints what it costs to stage, beside git's own way to a
+// commit. `make bench` runs it.
+func BenchmarkTable(b *testing.B) {
+	table := measure.Peers(os.Stdout)
+	b.Run("many", func(b *testing.B) { benchMany(b, table); b.SkipNow() })
+	b.Run("one", func(b *testing.B) { benchOne(b, table); b.SkipNow() })
+	fmt.Printf("\ntargets met: %d of %d\n", table.Met, table.Met+table.Missed)
+	b.SkipNow() // the table is the result
+}
+
+// benchMany stages 10,000 new files.
+func benchMany(b *testing.B, table *measure.Table) {
+	const n = 10_000
+	s, dir := open(b), repository(b)
+	plain(b, dir, "config", "gc.auto", "0")
+	target, base := based(b, s, dir)
+	var files []git.File
+	for i := range n {
+		name, content := fmt.Sprintf("d%d/f%d", i/100, i), strings.Repeat(fmt.Sprintf("line %d\n", i), 20)
+		put(b, filepath.Join(dir, name), content)
+		files = append(files, onDisk(b, dir, name))
+	}
+	round := int64(0)
+	ours := measure.Repeat(func() {
+		round++
+		c := commit(base, files...)
+		c.Time = time.Unix(1700000000+round, 0)
+		if _, err := s.Stage(b.Context(), target.Objects(), c); err != nil {
+			b.Fatal(err)
+		}
+	})
+	theirs := measure.Repeat(func() {
+		plain(b, dir, "add", "-A")
+		plain(b, dir, "commit", "-q", "-m", "x")
+	})
+	// What git has made is removed, outside of the time.
+	var all [2]measure.Series
+	for range 3 {
+		series := measure.Turns(1, measure.Once, ours, theirs)
+		for i := range all {
+			all[i] = append(all[i], series[i]...)
+		}
+		plain(b, dir, "reset", "-q", "--mixed", string(base))
+		plain(b, dir, "reflog", "expire", "--expire=now", "--all")
+		plain(b, dir, "prune", "--expire=now")
+	}
+	table.Against("stage 10,000 files", all[0], "add -A, commit", all[1], 0.4)
+}
+
+// benchOne stages one file of 100,000.
+func benchOne(b *testing.B, table *measure.Table) {
+	const n = 100_000
+	s, dir := open(b), repository(b)
+	plain(b, dir, "config", "gc.auto", "0")
+	for i := range n {
+		put(b, filepath.Join(dir, fmt.Sprintf("d%d/f%d", i/1000, i)), fmt.Sprint(i))
+	}
+	plain(b, dir, "add", "-A")
+	plain(b, dir, "commit", "-q", "-m", "x")
+	target, base := based(b, s, dir)
+	round := 0
+	series := measure.Turns(5, measure.Once, measure.Repeat(func() {
+		round++
+		put(b, filepath.Join(dir, "d7/f7007"), fmt.Sprint("ours", round))
+		if _, err := s.Stage(b.Context(), target.Objects(), commit(base, onDisk(b, dir, "d7/f7007"))); err != nil {
+			b.Fatal(err)
+		}
+	}), measure.Repeat(func() {
+		round++
+		put(b, filepath.Join(dir, "d7/f7007"), fmt.Sprint("theirs", round))
+		plain(b, dir, "add", "-A")
+		plain(b, dir, "commit", "-q", "-m", "x")
+	}))
+	const most = 15 * time.Millisecond
+	table.Row("stage 1 file of 100,000", measure.Duration(series[0].Median()), measure.Duration(series[1].Median())+" add -A, commit",
+		fmt.Sprintf("%.2f×", series[0].Over(series[1])), most.String(), table.Judge(series[0].Median() <= most.Seconds()))
+}

@@ -1,0 +1,175 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// The codes that this package adds to those of the sandbox.
+const (
+	ErrStageAgain  sandbox.Code = "stage_again" // what it was made against is no longer there
+	ErrUnsupported sandbox.Code = "unsupported" // a repository of a kind that is not known here
+	ErrGit         sandbox.Code = "git"         // git failed
+	ErrUnreachable sandbox.Code = "unreachable" // a remote does not answer, or not to us
+)
+
+// settings are the configuration of every git that runs here. What is given with
+// a command comes last, and so counts more than any file.
+var settings = []string{
+	"core.hooksPath=" + os.DevNull, "core.attributesFile=" + os.DevNull, "core.excludesFile=" + os.DevNull,
+	"core.fsmonitor=false", "core.untrackedCache=false", "core.commitGraph=false", "core.multiPackIndex=false",
+	"core.protectNTFS=true", "core.protectHFS=true", "core.autocrlf=false", "core.bigFileThreshold=16m",
+	"core.fsync=loose-object,pack,pack-metadata,reference", "core.fsyncMethod=batch", "core.alternateRefsCommand=true",
+	"core.pager=cat", "core.editor=false",
+	"gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "diff.ignoreSubmodules=all",
+	"pack.useBitmaps=false", "pack.writeReverseIndex=false", "fastimport.unpackLimit=1", "fetch.unpackLimit=1",
+	"fetch.fsckObjects=true", "transfer.fsckObjects=true", "fetch.writeCommitGraph=false",
+	"fetch.recurseSubmodules=false", "push.recurseSubmodules=no", "push.followTags=false", "push.gpgSign=false",
+	"protocol.allow=never", "http.followRedirects=false", "commit.gpgSign=false", "advice.detachedHead=false",
+}
+
+// environment is that of every git that runs here.
+func (s *Store) environment() []string {
+	null := os.DevNull
+	return []string{
+		"PATH=" + filepath.Dir(s.program) + string(os.PathListSeparator) + "/usr/bin" + string(os.PathListSeparator) + "/bin",
+		"HOME=" + s.home, "XDG_CONFIG_HOME=" + s.home, "LC_ALL=C", "TZ=UTC", "TERM=dumb",
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + null, "GIT_CONFIG_GLOBAL=" + null, "GIT_ATTR_NOSYSTEM=1",
+		"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_CEILING_DIRECTORIES=" + s.dir, "GIT_LITERAL_PATHSPECS=1", "GIT_PROTOCOL_FROM_USER=0",
+		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS=", "GIT_PAGER=cat", "GIT_EDITOR=false", "GIT_SEQUENCE_EDITOR=false",
+	}
+}
+
+// A place is where a git runs: the folder it takes for its repository, and the
+// folders in which it finds more objects.
+type place struct {
+	dir  string
+	more []string
+}
+
+// command makes a git that has not started. It runs in an empty folder.
+func (s *Store) command(ctx context.Context, at place, args ...string) *exec.Cmd {
+	all := []string{"--no-pager", "--git-dir=" + at.dir}
+	for _, one := range settings {
+		all = append(all, "-c", one)
+	}
+	cmd := exec.CommandContext(ctx, s.program, append(all, args...)...)
+	cmd.Dir = s.home
+	cmd.Env = s.environment()
+	if len(at.more) > 0 {
+		cmd.Env = append(cmd.Env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+folders(at.more))
+	}
+	cmd.WaitDelay = time.Second // what git has started may hold its streams
+	return cmd
+}
+
+// folders writes a list of folders as git reads it, whatever their names are.
+func folders(list []string) string {
+	quoted := make([]string, len(list))
+	for i, one := range list {
+		quoted[i] = quote(one)
+	}
+	return strings.Join(quoted, string(os.PathListSeparator))
+}
+
+// run runs a git to its end, and returns what it wrote.
+func (s *Store) run(cmd *exec.Cmd) ([]byte, error) {
+	var out bytes.Buffer
+	var said tail
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := cmd.Run()
+	if err != nil {
+		return nil, s.failed(cmd, err, said)
+	}
+	return out.Bytes(), nil
+}
+
+// A tail keeps the end of what git says of its troubles.
+type tail struct{ text []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	const most = 4 << 10
+	t.text = append(t.text, p...)
+	t.text = t.text[max(0, len(t.text)-most):]
+	return len(p), nil
+}
+
+// A Failure is the error of a git that failed.
+type Failure struct {
+	Command string // of git
+	Said    string // by git, without the folders of this machine
+	Exit    int    // -1 if it did not come to its end
+	cause   error
+}
+
+func (f *Failure) Error() string {
+	said := f.cause.Error()
+	for line := range strings.Lines(f.Said) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "fatal: ") || strings.HasPrefix(line, "error: ") {
+			said = line
+			break
+		}
+	}
+	return fmt.Sprintf("git %s: %s; git says: %s", f.Command, ErrGit, sandbox.Shown(said))
+}
+
+func (f *Failure) Unwrap() []error { return []error{ErrGit, f.cause} }
+
+// failed makes the error of a git. Folders of the machine are not told: what is
+// said here may reach a model.
+func (s *Store) failed(cmd *exec.Cmd, err error, said tail) error {
+	text := string(said.text)
+	for _, arg := range cmd.Env {
+		if name, value, _ := strings.Cut(arg, "="); name == "GIT_ALTERNATE_OBJECT_DIRECTORIES" || name == "GIT_WORK_TREE" {
+			value, _ = strconv.Unquote(value)
+			text = hidden(text, value)
+		}
+	}
+	for _, arg := range cmd.Args {
+		if dir, ok := strings.CutPrefix(arg, "--git-dir="); ok {
+			text = hidden(text, dir)
+		}
+	}
+	f := &Failure{Command: word(cmd.Args), Said: hidden(text, s.dir), Exit: -1, cause: err}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		f.Exit = exit.ExitCode()
+	}
+	return f
+}
+
+func hidden(text, folder string) string {
+	if folder == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, folder, "…")
+}
+
+// word returns which of git's commands runs.
+func word(args []string) string {
+	for i := 1; i < len(args); i++ {
+		switch {
+		case args[i] == "-c":
+			i++
+		case !strings.HasPrefix(args[i], "-"):
+			return args[i]
+		}
+	}
+	return "?"
+}
+
+// refusal makes the error of something that is not done.
+func refusal(op, path string, code sandbox.Code, hint string) error {
+	return &sandbox.Error{Op: op, Path: path, Code: code, Hint: hint}
+}

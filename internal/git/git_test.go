@@ -1,0 +1,414 @@
+package git_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/git"
+)
+
+var somebody = git.Person{Name: "A Person", Email: "person@example.org"}
+
+// file is one to stage.
+func file(path, content string) git.File {
+	return git.File{Path: path, Mode: git.Plain, Size: int64(len(content)), Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(content)), nil
+	}}
+}
+
+func deleted(path string) git.File { return git.File{Path: path, Mode: git.None} }
+
+func commit(base git.Hash, files ...git.File) git.Commit {
+	return git.Commit{Base: base, Message: "a message", Author: somebody, Committer: somebody, Time: time.Unix(1700000000, 0), Files: files}
+}
+
+func open(t testing.TB) *git.Store {
+	t.Helper()
+	s, err := git.Open(t.Context(), filepath.Join(t.TempDir(), "state"), "git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// plain runs the git of an ordinary user in a folder.
+func plain(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	out, err := tryPlain(dir, args...)
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimRight(out, "\n")
+}
+
+func tryPlain(dir string, args ...string) (string, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+		"GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u@example.org", "GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u@example.org",
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// repository makes a working repository with some files.
+func repository(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), `a "re:po" \ of mine`)
+	for name, content := range map[string]string{"a.txt": "one\ntwo\n", "dir/b.txt": "b\n", "dir/c.txt": "c\n"} {
+		put(t, filepath.Join(dir, name), content)
+	}
+	plain(t, dir, "init", "-q", "-b", "main")
+	plain(t, dir, "add", "-A")
+	plain(t, dir, "commit", "-q", "-m", "first")
+	return dir
+}
+
+func put(t testing.TB, name, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// staged stages, and returns what is different.
+func staged(t *testing.T, s *git.Store, target *git.Target, c git.Commit) (git.Hash, string) {
+	t.Helper()
+	objects := ""
+	if target != nil {
+		objects = target.Objects()
+	}
+	hash, err := s.Stage(t.Context(), objects, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := s.Changes(t.Context(), objects, c.Base, hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, c := range changes {
+		fmt.Fprintf(&b, "%s %s %q\n", c.OldMode, c.NewMode, c.Path)
+	}
+	return hash, b.String()
+}
+
+// based opens a repository as a target, and returns the commit of main.
+func based(t testing.TB, s *git.Store, dir string) (*git.Target, git.Hash) {
+	t.Helper()
+	target, err := s.Target(t.Context(), dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := target.Branch(t.Context(), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target, base
+}
+
+func TestStageMakesTheCommitThatGitWouldMake(t *testing.T) {
+	s, dir := open(t), repository(t)
+	target, base := based(t, s, dir)
+	run := file("run.sh", "#!/bin/sh\n")
+	run.Mode = git.Executable
+	link := file("link", "a.txt")
+	link.Mode = git.Link
+	hash, got := staged(t, s, target, commit(base, file("a.txt", "one\nthree\n"), file("new/n.txt", "n"), deleted("dir/b.txt"), run, link))
+	want := `100644 100644 "a.txt"
+100644 000000 "dir/b.txt"
+000000 120000 "link"
+000000 100644 "new/n.txt"
+000000 100755 "run.sh"
+`
+	if got != want {
+		t.Errorf("changes: got\n%swant\n%s", got, want)
+	}
+	if out, err := tryPlain(dir, "cat-file", "-e", string(hash)); err == nil {
+		t.Errorf("the target has the commit before it was pushed: %s", out)
+	}
+
+	if err := target.Take(t.Context(), base, hash); err != nil {
+		t.Fatal(err)
+	}
+	if err := target.Move(t.Context(), "main", base, hash); err != nil {
+		t.Fatal(err)
+	}
+	plain(t, dir, "fsck", "--strict")
+	tree := plain(t, dir, "rev-parse", "main^{tree}")
+	plain(t, dir, "reset", "-q", "--hard", string(base))
+	put(t, filepath.Join(dir, "a.txt"), "one\nthree\n")
+	put(t, filepath.Join(dir, "new/n.txt"), "n")
+	put(t, filepath.Join(dir, "run.sh"), "#!/bin/sh\n")
+	os.Chmod(filepath.Join(dir, "run.sh"), 0o755)
+	os.Symlink("a.txt", filepath.Join(dir, "link"))
+	os.Remove(filepath.Join(dir, "dir/b.txt"))
+	plain(t, dir, "add", "-A")
+	if theirs := plain(t, dir, "write-tree"); theirs != tree {
+		t.Errorf("tree: got %s, want %s as git makes it", tree, theirs)
+	}
+}
+
+func TestStageWithoutABase(t *testing.T) {
+	s := open(t)
+	_, got := staged(t, s, nil, commit("", file("a", "a"), file("b/c", "")))
+	if want := "000000 100644 \"a\"\n000000 100644 \"b/c\"\n"; got != want {
+		t.Errorf("changes: got\n%swant\n%s", got, want)
+	}
+}
+
+func TestStageTheSameIsTheSame(t *testing.T) {
+	s, dir := open(t), repository(t)
+	target, base := based(t, s, dir)
+	one, _ := staged(t, s, target, commit(base, file("a.txt", "new")))
+	two, _ := staged(t, s, target, commit(base, file("a.txt", "new")))
+	if one != two {
+		t.Errorf("the same stage twice: got %s and %s", one, two)
+	}
+	if _, got := staged(t, s, target, commit(base, file("a.txt", "one\ntwo\n"), deleted("nowhere"))); got != "" {
+		t.Errorf("nothing changed: got %s", got)
+	}
+}
+
+// Every byte that may be in a name is kept, and none is taken for a command of
+// fast-import or an option.
+func TestNamesOfEveryByte(t *testing.T) {
+	s, dir := open(t), repository(t)
+	target, base := based(t, s, dir)
+	var files []git.File
+	want := map[string]bool{}
+	for c := 1; c < 256; c++ {
+		if c == '/' {
+			continue
+		}
+		for _, name := range []string{"x" + string([]byte{byte(c)}) + "y", string([]byte{byte(c)}) + "z"} {
+			files, want[name] = append(files, file(name, name)), true
+		}
+	}
+	for _, name := range []string{"--output=x", "-", "\"quoted\"", "a\nD a.txt", "D a.txt", "from main", ":1", " ", "x ", "*", ":(top)x", "é/ü/日本", "\xff\xfe/\x80"} {
+		files, want[name] = append(files, file(name, name)), true
+	}
+	hash, err := s.Stage(t.Context(), target.Objects(), commit(base, files...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := s.Changes(t.Context(), target.Objects(), base, hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Reader(t.Context(), target.Objects())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, c := range changes {
+		content, _, err := r.Blob(c.New, 100)
+		if !want[c.Path] || err != nil || string(content) != c.Path {
+			t.Errorf("%q: got content %q, %v", c.Path, content, err)
+		}
+		delete(want, c.Path)
+	}
+	for name := range want {
+		t.Errorf("%q was not staged", name)
+	}
+}
+
+func TestMessagesAreTexts(t *testing.T) {
+	s := open(t)
+	for _, message := range []string{"-F/etc/passwd", "a\n\ndone\nD a\n", "\x1b[31mred", "data 5\n", "#", "é", "\xff"} {
+		c := commit("", file("a", "a"))
+		c.Message = message
+		hash, err := s.Stage(t.Context(), "", c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, got, _ := strings.Cut(plain(t, git.Folder(s), "--git-dir="+git.Folder(s), "cat-file", "commit", string(hash)), "\n\n")
+		if got != strings.TrimRight(message, "\n") {
+			t.Errorf("message: got %q, want %q", got, message)
+		}
+	}
+}
+
+func TestStageRefuses(t *testing.T) {
+	s, dir := open(t), repository(t)
+	target, base := based(t, s, dir)
+	link := file(".gitmodules", "/etc/passwd")
+	link.Mode = git.Link
+	submodule := file("sub", string(base))
+	submodule.Mode = git.Submodule
+	longer, shorter := file("a", "ab"), file("a", "ab")
+	longer.Size, shorter.Size = 3, 1
+	broken := file("a", "a")
+	broken.Open = func() (io.ReadCloser, error) { return nil, errors.New("broken") }
+	for _, test := range []struct {
+		name  string
+		files []git.File
+		want  string
+	}{
+		{"none", nil, "name the files"},
+		{"twice", []git.File{file("a", "a"), deleted("a")}, "named twice"},
+		{"a file in a file", []git.File{file("a", "a"), file("a/b", "b")}, "one of the two"},
+		{"a submodule", []git.File{submodule}, "files and links"},
+		{"a link for git", []git.File{link}, "no link of that name"},
+		{"above", []git.File{file("../x", "")}, "leads through .."},
+		{"git's own", []git.File{file("a/.GIT/hooks/x", "")}, "git keeps"},
+		{"grown", []git.File{shorter}, "changed while it was read"},
+		{"shrunk", []git.File{longer}, "changed while it was read"},
+		{"unreadable", []git.File{broken}, "broken"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := s.Stage(t.Context(), target.Objects(), commit(base, test.files...))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
+	}
+	for _, c := range []git.Commit{
+		{Message: "", Author: somebody, Committer: somebody}, {Message: "a\x00b", Author: somebody, Committer: somebody},
+		{Message: "m", Author: git.Person{Name: "a\nb"}, Committer: somebody}, {Message: "m", Author: somebody},
+		{Message: "m", Author: somebody, Committer: somebody, Base: "--help"},
+	} {
+		c.Files = []git.File{file("a", "a")}
+		if hash, err := s.Stage(t.Context(), "", c); err == nil {
+			t.Errorf("%+v: got %s, want a refusal", c, hash)
+		}
+	}
+}
+
+// What the user's git has thrown away cannot be built on, nor shown.
+func TestAPrunedBaseMeansStageAgain(t *testing.T) {
+	s, dir := open(t), repository(t)
+	target, _ := based(t, s, dir)
+	put(t, filepath.Join(dir, "a.txt"), "soon gone\n")
+	plain(t, dir, "commit", "-q", "-a", "-m", "second")
+	_, base := based(t, s, dir)
+	hash, _ := staged(t, s, target, commit(base, file("dir/b.txt", "new")))
+	plain(t, dir, "reset", "-q", "--hard", "HEAD^")
+	plain(t, dir, "reflog", "expire", "--expire=now", "--all")
+	plain(t, dir, "gc", "-q", "--prune=now")
+
+	_, err := s.Stage(t.Context(), target.Objects(), commit(base, file("dir/b.txt", "newer")))
+	if !errors.Is(err, git.ErrStageAgain) {
+		t.Errorf("stage: got %v, want %v", err, git.ErrStageAgain)
+	}
+	if _, err = s.Changes(t.Context(), target.Objects(), base, hash); !errors.Is(err, git.ErrStageAgain) {
+		t.Errorf("changes: got %v, want %v", err, git.ErrStageAgain)
+	}
+	if err = target.Take(t.Context(), base, hash); !errors.Is(err, git.ErrStageAgain) {
+		t.Errorf("take: got %v, want %v", err, git.ErrStageAgain)
+	}
+	if err != nil && strings.Contains(err.Error(), filepath.Dir(dir)) {
+		t.Errorf("the error tells a folder of this machine: %v", err)
+	}
+}
+
+func TestMoveIsAConflictWhereTheBranchMoved(t *testing.T) {
+	s, dir := open(t), repository(t)
+	target, base := based(t, s, dir)
+	hash, _ := staged(t, s, target, commit(base, file("a.txt", "ours")))
+	if err := target.Take(t.Context(), base, hash); err != nil {
+		t.Fatal(err)
+	}
+	plain(t, dir, "commit", "-q", "--allow-empty", "-m", "theirs")
+	theirs := plain(t, dir, "rev-parse", "main")
+	if err := target.Move(t.Context(), "main", base, hash); err == nil || !strings.Contains(err.Error(), "conflict") {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	if err := target.Move(t.Context(), "main", "", hash); err == nil || !strings.Contains(err.Error(), "conflict") {
+		t.Errorf("a branch that should be new: got %v, want a conflict", err)
+	}
+	if now := plain(t, dir, "rev-parse", "main"); now != theirs {
+		t.Errorf("the branch is at %s, want %s", now, theirs)
+	}
+	if err := target.Move(t.Context(), "drafts/new", "", hash); err != nil {
+		t.Fatal(err)
+	}
+	if now := plain(t, dir, "rev-parse", "drafts/new"); now != string(hash) {
+		t.Errorf("the new branch is at %s, want %s", now, hash)
+	}
+}
+
+func TestReaderBoundsWhatItReads(t *testing.T) {
+	s := open(t)
+	large := strings.Repeat("0123456789abcdef", 1<<16)
+	hash, err := s.Stage(t.Context(), "", commit("", file("large", large), file("small", "small")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := s.Changes(t.Context(), "", "", hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Reader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for range 2 {
+		content, size, err := r.Blob(changes[0].New, 10)
+		if err != nil || size != int64(len(large)) || !bytes.Equal(content, []byte(large[:10])) {
+			t.Errorf("large: got %q of %d, %v", content, size, err)
+		}
+		if content, _, err = r.Blob(changes[1].New, 10); err != nil || string(content) != "small" {
+			t.Errorf("small: got %q, %v", content, err)
+		}
+		if _, _, err = r.Blob(hash, 10); err == nil {
+			t.Error("a commit was read as a file")
+		}
+		if _, _, err = r.Blob("1234567890123456789012345678901234567890", 10); !errors.Is(err, git.ErrStageAgain) {
+			t.Errorf("an object that is not there: got %v", err)
+		}
+		if _, _, err = r.Blob("HEAD", 10); err == nil {
+			t.Error("a name was read as an object")
+		}
+	}
+}
+
+func TestAStageThatIsCalledOffLeavesAUsableStore(t *testing.T) {
+	s := open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	f := file("a", "a")
+	f.Open = func() (io.ReadCloser, error) { cancel(); return io.NopCloser(strings.NewReader("a")), nil }
+	if _, err := s.Stage(ctx, "", commit("", f, file("b", "b"))); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	if _, got := staged(t, s, nil, commit("", file("a", "a"))); got == "" {
+		t.Error("nothing was staged")
+	}
+}
+
+// plainFrom is tryPlain with an input.
+func plainFrom(dir, input string, args ...string) {
+	in, err := os.Open(input)
+	if err != nil {
+		return
+	}
+	defer in.Close()
+	cmd := exec.Command("git", args...)
+	cmd.Dir, cmd.Stdin = dir, in
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0"}
+	cmd.Run()
+}
+
+// onDisk is a file to stage as it is.
+func onDisk(t testing.TB, dir, name string) git.File {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return git.File{Path: name, Mode: git.Plain, Size: info.Size(), Open: func() (io.ReadCloser, error) { return os.Open(filepath.Join(dir, name)) }}
+}

@@ -1,0 +1,186 @@
+package git_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/git"
+)
+
+// A hostile tree makes an ordinary git run a command, $RUN, which leaves a mark.
+type hostile struct {
+	name   string
+	config string            // of the repository
+	files  map[string]string // in the work tree or, with .git/, in the repository
+	more   func(t *testing.T, dir, run string)
+	silent bool // not every ordinary git runs it; the target must be unharmed all the same
+}
+
+var hooks = strings.Fields("pre-commit post-commit prepare-commit-msg commit-msg pre-push reference-transaction post-index-change " +
+	"post-checkout post-merge pre-receive update post-receive post-update proc-receive fsmonitor-watchman pre-auto-gc post-rewrite " +
+	"applypatch-msg pre-rebase sendemail-validate push-to-checkout")
+
+func hostiles() []hostile {
+	attribute := func(line string) map[string]string { return map[string]string{".gitattributes": line} }
+	gitHooks := map[string]string{}
+	treeHooks := map[string]string{}
+	for _, h := range hooks {
+		gitHooks[".git/hooks/"+h] = "#!/bin/sh\n$RUN\n"
+		treeHooks["hk/"+h] = "#!/bin/sh\n$RUN\n"
+	}
+	return []hostile{
+		{name: "fsmonitor", config: "[core]\nfsmonitor = $RUN;false\n"},
+		{name: "hooks", files: gitHooks},
+		{name: "hooksPath", config: "[core]\nhooksPath = hk\n", files: treeHooks},
+		{name: "external diff", config: "[diff]\nexternal = $RUN;true\n"},
+		{name: "textconv", config: "[diff \"zz\"]\ntextconv = $RUN;cat\n", files: attribute("* diff=zz\n")},
+		{name: "diff command", config: "[diff \"zz\"]\ncommand = $RUN;true\n", files: attribute("* diff=zz\n")},
+		{name: "attributes of the repository", config: "[diff \"zz\"]\ncommand = $RUN;true\n", files: map[string]string{".git/info/attributes": "* diff=zz\n"}},
+		{name: "attributes file", config: "[core]\nattributesFile = evil\n[filter \"zz\"]\nclean = $RUN;cat\n", files: map[string]string{"evil": "* filter=zz\n"}},
+		{name: "clean", config: "[filter \"zz\"]\nclean = $RUN;cat\n", files: attribute("* filter=zz\n")},
+		{name: "smudge", config: "[filter \"zz\"]\nsmudge = $RUN;cat\n", files: attribute("* filter=zz\n")},
+		{name: "process", config: "[filter \"zz\"]\nprocess = $RUN\n", files: attribute("* filter=zz\n")},
+		{name: "merge driver", config: "[merge \"zz\"]\ndriver = $RUN\n[merge]\ndefault = zz\n", files: attribute("* merge=zz\n"), silent: true},
+		{name: "ssh", config: "[core]\nsshCommand = $RUN;\n[remote \"origin\"]\nurl = ssh://localhost/x\nfetch = +refs/heads/*:refs/remotes/origin/*\n"},
+		{name: "askpass and credentials", config: "[core]\naskPass = $RUN\n[credential]\nhelper = !$RUN\n"},
+		{name: "ext", config: "[protocol \"ext\"]\nallow = always\n[remote \"origin\"]\nurl = ext::$RUN\n"},
+		{name: "insteadOf", config: "[protocol \"ext\"]\nallow = always\n[url \"ext::$RUN \"]\ninsteadOf = https://example.org/\n[remote \"origin\"]\nurl = https://example.org/x\n"},
+		{name: "upload and receive pack", config: "[remote \"origin\"]\nurl = .\nuploadpack = $RUN;git-upload-pack\nreceivepack = $RUN;git-receive-pack\nfetch = +refs/heads/*:refs/remotes/origin/*\n"},
+		{name: "include", config: "[include]\npath = ../evil.cfg\n", files: map[string]string{"evil.cfg": "[core]\nfsmonitor = $RUN;false\n"}},
+		{name: "includeIf", config: "[includeIf \"gitdir:**\"]\npath = ../evil.cfg\n", files: map[string]string{"evil.cfg": "[core]\nfsmonitor = $RUN;false\n"}},
+		{name: "worktree config", config: "[core]\nrepositoryformatversion = 1\n[extensions]\nworktreeConfig = true\n",
+			files: map[string]string{".git/config.worktree": "[core]\nfsmonitor = $RUN;false\n"}},
+		{name: "editor", config: "[core]\neditor = $RUN;true\n[sequence]\neditor = $RUN;true\n"},
+		{name: "pager", config: "[core]\npager = $RUN;cat\n[pager]\nlog = $RUN;cat\ndiff = true\n", silent: true},
+		{name: "alias", config: "[alias]\nst = !$RUN\nfast-import = !$RUN\ncat-file = !$RUN\ndiff-tree = !$RUN\nupdate-ref = !$RUN\n"},
+		{name: "signing", config: "[commit]\ngpgSign = true\n[gpg]\nprogram = $PROGRAM\n[user]\nsigningKey = x\n"},
+		{name: "verifying", config: "[log]\nshowSignature = true\n[gpg]\nprogram = $PROGRAM\n", silent: true},
+		{name: "alternate refs", config: "[core]\nalternateRefsCommand = $RUN\n", silent: true},
+		{name: "lazy objects", config: "[core]\nrepositoryformatversion = 1\n[extensions]\npartialClone = origin\n[remote \"origin\"]\npromisor = true\nurl = .\nuploadpack = $RUN;git-upload-pack\n"},
+		{name: "pack objects hook", config: "[uploadpack]\npackObjectsHook = $RUN;\n[remote \"origin\"]\nurl = .\n", silent: true},
+		{name: "submodule update", config: "[submodule \"s\"]\nurl = .\nupdate = !$RUN\nactive = true\n[submodule]\nrecurse = true\n",
+			files: map[string]string{".gitmodules": "[submodule \"s\"]\npath = s\nurl = -u$RUN\nupdate = !$RUN\n"}, silent: true},
+		{name: "trailer", config: "[trailer \"x\"]\ncommand = $RUN\nifmissing = add\n", silent: true},
+		{name: "browser and tools", config: "[diff]\ntool = x\n[difftool \"x\"]\ncmd = $RUN\n[difftool]\nprompt = false\n[web]\nbrowser = x\n[browser \"x\"]\ncmd = $RUN\n", silent: true},
+		{name: "gc and maintenance", config: "[gc]\nauto = 1\nrecentObjectsHook = $RUN\n[maintenance]\nauto = true\n", files: map[string]string{".git/hooks/pre-auto-gc": "#!/bin/sh\n$RUN\n"}, silent: true},
+		{name: "core.worktree", config: "[core]\nworktree = /etc\n", silent: true},
+		{name: "replaced objects and grafts", silent: true, more: func(t *testing.T, dir, _ string) {
+			head := plain(t, dir, "rev-parse", "HEAD")
+			other := plain(t, dir, "commit-tree", "-m", "replaced", "4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+			plain(t, dir, "replace", "-f", head, other)
+			put(t, filepath.Join(dir, ".git/info/grafts"), head+" "+other+"\n")
+		}},
+		{name: "garbage beside the packs", silent: true, more: func(t *testing.T, dir, _ string) {
+			plain(t, dir, "repack", "-q", "-a", "-d", "-b")
+			for _, name := range []string{"info/commit-graph", "pack/multi-pack-index", "info/packs", "info/commit-graphs/commit-graph-chain", "pack/pack-x.bitmap", "pack/pack-x.keep"} {
+				put(t, filepath.Join(dir, ".git/objects", name), "garbage\x00\xff")
+			}
+		}},
+		{name: "alternates", silent: true, more: func(t *testing.T, dir, _ string) {
+			put(t, filepath.Join(dir, ".git/objects/info/alternates"), "/etc\n../objects\n/nowhere\n")
+			put(t, filepath.Join(dir, ".git/objects/info/http-alternates"), "http://localhost/\n")
+		}},
+		{name: "a repository in a folder", silent: true, more: func(t *testing.T, dir, run string) {
+			for name, content := range map[string]string{"HEAD": "ref: refs/heads/main\n", "objects/x": "", "refs/x": "", "config": "[core]\nbare = false\nworktree = .\nfsmonitor = " + run + ";false\n"} {
+				put(t, filepath.Join(dir, "dir", name), content)
+			}
+		}},
+	}
+}
+
+// Whatever a tree says, nothing that we do with it runs a command, and an
+// ordinary git would have.
+func TestNothingOfATreeIsRun(t *testing.T) {
+	fired := 0
+	for _, h := range hostiles() {
+		t.Run(h.name, func(t *testing.T) {
+			s, dir := open(t), repository(t)
+			mark := filepath.Join(t.TempDir(), "mark")
+			program := filepath.Join(t.TempDir(), "program")
+			put(t, program, "#!/bin/sh\ntouch "+mark+"\nexit 1\n")
+			os.Chmod(program, 0o755)
+			run := "touch " + mark
+			fill := strings.NewReplacer("$RUN", run, "$PROGRAM", program).Replace
+			if h.more != nil {
+				h.more(t, dir, run)
+			}
+			for name, content := range h.files {
+				put(t, filepath.Join(dir, name), fill(content))
+				os.Chmod(filepath.Join(dir, name), 0o755)
+			}
+			config, err := os.OpenFile(filepath.Join(dir, ".git/config"), os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprint(config, fill(h.config))
+			config.Close()
+
+			everything(t, s, dir)
+			if _, err := os.Lstat(mark); err == nil {
+				t.Fatal("a command of the tree was run")
+			}
+			ordinary(dir)
+			if _, err := os.Lstat(mark); err == nil {
+				fired++
+			} else if !h.silent {
+				t.Error("an ordinary git runs no command either: this row shows nothing")
+			}
+		})
+	}
+	t.Logf("%d of %d trees make an ordinary git run a command", fired, len(hostiles()))
+}
+
+// everything does with a target all that this package can do.
+func everything(t *testing.T, s *git.Store, dir string) {
+	t.Helper()
+	target, base := based(t, s, dir)
+	if _, err := target.Branches(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if head, err := target.Head(); err != nil || head != "main" {
+		t.Errorf("head: got %q, %v", head, err)
+	}
+	hash, _ := staged(t, s, target, commit(base, file("a.txt", "hostile\n"), file("new.txt", "new\n"), deleted("dir/b.txt")))
+	changes, err := s.Changes(t.Context(), target.Objects(), base, hash)
+	if err != nil || len(changes) != 3 {
+		t.Errorf("changes: got %v, %v", changes, err)
+	}
+	r, err := s.Reader(t.Context(), target.Objects())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content, _, err := r.Blob(changes[0].Old, 100); err != nil || string(content) != "one\ntwo\n" {
+		t.Errorf("what was there: got %q, %v", content, err)
+	}
+	if _, _, err := r.Blob("1234567890123456789012345678901234567890", 100); err == nil {
+		t.Error("an object came from nowhere")
+	}
+	r.Close()
+	if err := target.Take(t.Context(), base, hash); err != nil {
+		t.Error(err)
+	}
+	if err := target.Move(t.Context(), "main", base, hash); err != nil {
+		t.Error(err)
+	}
+	if now, err := target.Branch(t.Context(), "main"); err != nil || now != hash {
+		t.Errorf("the branch: got %s, %v, want %s", now, err, hash)
+	}
+}
+
+// ordinary does what a user does.
+func ordinary(dir string) {
+	os.WriteFile(filepath.Join(dir, "a.txt"), []byte("changed\n"), 0o644)
+	for _, line := range []string{
+		"st", "status", "diff", "add -A", "diff --cached", "-c core.editor= commit -q -m x", "commit --amend", "log -p -1", "checkout -q HEAD~1 -- .",
+		"fetch origin", "push origin HEAD:refs/heads/other", "ls-remote origin", "cat-file -e 1234567890123456789012345678901234567890", "checkout -q -b other",
+	} {
+		tryPlain(dir, strings.Fields(line)...)
+	}
+	// A server that asks for a password is not needed to see a helper run.
+	question := filepath.Join(dir, "question")
+	os.WriteFile(question, []byte("protocol=https\nhost=example.org\n\n"), 0o644)
+	plainFrom(dir, question, "credential", "fill")
+}

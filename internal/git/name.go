@@ -1,0 +1,126 @@
+package git
+
+import (
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Hash names an object: 40 digits of a hexadecimal number, or "" for none.
+type Hash string
+
+const (
+	hashLength = 40
+	nothing    = "0000000000000000000000000000000000000000"
+)
+
+// Valid reports whether a hash names an object.
+func (h Hash) Valid() bool {
+	return len(h) == hashLength && strings.Trim(string(h), "0123456789abcdef") == "" && h != nothing
+}
+
+// maxName bounds the path of a file.
+const maxName = 4096
+
+// BadName says why git, or a file system that git may check it out to, would not
+// take a path for that of a file, "" if they would. These are the rules of git's
+// own verify_path with the protection for every system. Any other byte but zero
+// may be in a name.
+func BadName(path string, mode Mode) string {
+	switch {
+	case path == "":
+		return "it is empty"
+	case len(path) > maxName:
+		return "it is too long"
+	case strings.Contains(path, "\x00"):
+		return "it has a zero byte in it"
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		switch {
+		case part == "":
+			return "a part of it is empty"
+		case part == "." || part == "..":
+			return "it leads through " + part
+		}
+		// Windows takes a backslash for a slash.
+		for piece := range strings.SplitSeq(part, `\`) {
+			if dotName(piece, "git", "git~1") {
+				return "git keeps its own files under that name"
+			}
+			if mode == Link && (dotName(piece, "gitmodules", "gitmod~1") || strings.HasPrefix(folded(piece), "gi7eba~")) {
+				return "git takes no link of that name"
+			}
+			if piece == ".." && strings.Contains(part, `\`) {
+				return "it leads through .."
+			}
+		}
+	}
+	return ""
+}
+
+// dotName reports whether some file system takes a name for that of a file of
+// git's: without regard to case, to what follows a colon, to dots and blanks at
+// the end, or to characters that are not seen; or for its short name.
+func dotName(name, long, short string) bool {
+	name = folded(name)
+	return name == "."+long || name == short
+}
+
+// folded returns a name as the most careless of file systems compares it.
+func folded(name string) string {
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
+			return -1 // HFS+ leaves these out
+		}
+		return r
+	}, name)
+	name, _, _ = strings.Cut(name, ":")
+	return strings.ToLower(strings.TrimRight(name, " ."))
+}
+
+// BadBranch says why git would not take a name for that of a branch, or take it
+// for more than a name, "" if neither.
+func BadBranch(name string) string {
+	const most = 200
+	bad := sandbox.Shown(name) + " is no name of a branch"
+	if name == "" || len(name) > most || name == "@" || name == "HEAD" || name[0] == '-' ||
+		strings.ContainsAny(name, " ~^:?*[\\+") || strings.Contains(name, "..") || strings.Contains(name, "@{") ||
+		strings.HasSuffix(name, ".") || strings.ContainsFunc(name, func(r rune) bool { return !sandbox.Plain(r) }) {
+		return bad
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
+			return bad
+		}
+	}
+	return ""
+}
+
+// branchRef returns the full name of a branch.
+func branchRef(op, branch string) (string, error) {
+	if why := BadBranch(branch); why != "" {
+		return "", refusal(op, branch, sandbox.ErrInvalid, why+"; main and drafts/notes are")
+	}
+	return "refs/heads/" + branch, nil
+}
+
+// quote writes a name as git reads it from lists, with every byte that could
+// mean something else escaped.
+func quote(name string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(name) {
+		c := name[i]
+		if c >= ' ' && c < 0x7f && c != '"' && c != '\\' {
+			b.WriteByte(c)
+			continue
+		}
+		b.WriteByte('\\')
+		b.WriteByte('0' + c>>6)
+		b.WriteByte('0' + c>>3&7)
+		b.WriteByte('0' + c&7)
+	}
+	b.WriteByte('"')
+	return b.String()
+}

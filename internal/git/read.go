@@ -1,0 +1,153 @@
+package git
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Reader reads objects of a store by one git for all of them. It is used by
+// one at a time.
+type Reader struct {
+	store *Store
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *bufio.Reader
+	said  tail
+}
+
+// Reader starts one. The objects are those of the store, and of a folder of
+// objects besides.
+func (s *Store) Reader(ctx context.Context, objects ...string) (*Reader, error) {
+	r := &Reader{store: s, cmd: s.command(ctx, s.here(objects...), "cat-file", "--batch")}
+	r.cmd.Stderr = &r.said
+	var err error
+	if r.in, err = r.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := r.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	r.out = bufio.NewReaderSize(out, 64<<10)
+	return r, r.cmd.Start()
+}
+
+// Close ends the reader.
+func (r *Reader) Close() {
+	r.in.Close()
+	r.cmd.Process.Kill() // it has nothing left to do
+	r.cmd.Wait()
+}
+
+// Blob returns the content of a file, of which it reads so many bytes at most,
+// and the size of it all.
+func (r *Reader) Blob(hash Hash, most int64) (content []byte, size int64, err error) {
+	if !hash.Valid() {
+		return nil, 0, refusal("read", "", sandbox.ErrInvalid, "there is no object of that name")
+	}
+	kind, size, err := r.ask(string(hash))
+	if err != nil {
+		return nil, 0, err
+	}
+	content = make([]byte, min(size, most))
+	if _, err = io.ReadFull(r.out, content); err == nil {
+		_, err = io.CopyN(io.Discard, r.out, size-int64(len(content))+1)
+	}
+	if err != nil {
+		return nil, 0, r.broken(err)
+	}
+	if kind != "blob" {
+		return nil, 0, refusal("read", "", sandbox.ErrInvalid, string(hash)+" is no file but a "+kind)
+	}
+	return content, size, nil
+}
+
+// ask asks for an object, and returns what it is. Its content comes next.
+func (r *Reader) ask(name string) (kind string, size int64, err error) {
+	if _, err := fmt.Fprintln(r.in, name); err != nil {
+		return "", 0, r.broken(err)
+	}
+	line, err := r.out.ReadString('\n')
+	if err != nil {
+		return "", 0, r.broken(err)
+	}
+	words := strings.Fields(line)
+	if len(words) != 3 {
+		return "", 0, gone(Hash(name))
+	}
+	size, err = strconv.ParseInt(words[2], 10, 64)
+	return words[1], size, err
+}
+
+// has reports whether an object is there.
+func (r *Reader) has(name Hash) bool {
+	_, size, err := r.ask(string(name))
+	if err == nil {
+		_, err = io.CopyN(io.Discard, r.out, size+1)
+	}
+	return err == nil
+}
+
+func (r *Reader) broken(err error) error { return r.store.failed(r.cmd, err, r.said) }
+
+// A Change is one file that two commits have differently.
+type Change struct {
+	Path             string
+	OldMode, NewMode Mode
+	Old, New         Hash // "" where there is none
+}
+
+// Changes returns how a commit differs from its base, "" for a commit that has
+// none, in the order of git. Files that moved are files that went and came.
+func (s *Store) Changes(ctx context.Context, objects string, base, commit Hash) ([]Change, error) {
+	if !commit.Valid() || base != "" && !base.Valid() {
+		return nil, refusal("diff", "", sandbox.ErrInvalid, "there is no commit of that name")
+	}
+	args := []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--no-commit-id", "--ignore-submodules=none"}
+	if base == "" {
+		args = append(args, "--root", "--end-of-options", string(commit))
+	} else {
+		args = append(args, "--end-of-options", string(base), string(commit))
+	}
+	out, err := s.run(s.command(ctx, s.here(objects), args...))
+	if err != nil {
+		return nil, s.pruned(ctx, objects, base, err)
+	}
+	return changes(out)
+}
+
+// changes reads what diff-tree writes: ":mode mode hash hash kind", zero, path,
+// zero.
+func changes(out []byte) ([]Change, error) {
+	var list []Change
+	for len(out) > 0 {
+		head, rest, ok := bytes.Cut(out, []byte{0})
+		path, rest, more := bytes.Cut(rest, []byte{0})
+		words := strings.Fields(string(head))
+		if !ok || !more || len(words) != 5 || !strings.HasPrefix(words[0], ":") {
+			return nil, refusal("diff", "", ErrGit, "git wrote what is no list of changes")
+		}
+		list = append(list, Change{
+			Path: string(path), OldMode: Mode(words[0][1:]), NewMode: Mode(words[1]),
+			Old: some(words[2]), New: some(words[3]),
+		})
+		out = rest
+	}
+	return list, nil
+}
+
+// some returns a hash, "" for that of nothing.
+func some(hash string) Hash {
+	if hash == nothing {
+		return ""
+	}
+	return Hash(hash)
+}

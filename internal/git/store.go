@@ -1,0 +1,89 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// A Store is a private bare repository, in a folder where nobody but its user
+// writes. Many processes may use it at once. Nothing in it is ever packed anew or
+// pruned, so an object that is there stays.
+type Store struct {
+	program string // git
+	dir     string // the folder of all that is here
+	home    string // an empty folder in it
+}
+
+// Open opens the store in a folder of the state, and makes it where it is
+// missing. The program is git, by its name or path.
+func Open(ctx context.Context, dir, program string) (*Store, error) {
+	program, err := exec.LookPath(program)
+	if err != nil {
+		return nil, refusal("git", "", ErrUnsupported, "there is no git on this machine's PATH; install version 2.38 or later")
+	}
+	if program, err = filepath.Abs(program); err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	s := &Store{program: program, dir: dir, home: filepath.Join(dir, "home")}
+	if err := os.MkdirAll(s.home, 0o700); err != nil {
+		return nil, trouble(err)
+	}
+	if _, err := os.Lstat(s.repository()); errors.Is(err, fs.ErrNotExist) {
+		err = s.make(ctx)
+		if err != nil {
+			return nil, err
+		}
+	} else if err != nil {
+		return nil, trouble(err)
+	}
+	return s, nil
+}
+
+// repository is the folder of the private repository.
+func (s *Store) repository() string { return filepath.Join(s.dir, "store.git") }
+
+// here is where git finds the store, and the objects of others.
+func (s *Store) here(more ...string) place {
+	more = slices.DeleteFunc(slices.Clone(more), func(dir string) bool { return dir == "" })
+	return place{s.repository(), more}
+}
+
+// make makes the repository beside its place and moves it there when it is
+// whole. Another process may be first.
+func (s *Store) make(ctx context.Context) error {
+	temp, err := os.MkdirTemp(s.dir, "new-")
+	if err != nil {
+		return trouble(err)
+	}
+	defer os.RemoveAll(temp)
+	cmd := s.command(ctx, place{dir: temp}, "init", "--quiet", "--bare", "--template=", "--object-format=sha1", "--initial-branch=none")
+	if _, err := s.run(cmd); err != nil {
+		return err
+	}
+	err = os.Rename(temp, s.repository())
+	if _, there := os.Lstat(s.repository()); err != nil && there != nil {
+		return trouble(err)
+	}
+	return nil
+}
+
+// trouble tells what the system says of a file of the store, without its path.
+func trouble(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	if errors.As(err, &path) {
+		err = path.Err
+	} else if errors.As(err, &link) {
+		err = link.Err
+	}
+	return fmt.Errorf("git store: %w; look at the state folder", err)
+}

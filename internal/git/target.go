@@ -1,0 +1,269 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Target is a repository of the user's. Git never reads its configuration: it
+// runs in a view, a folder of the store that has a configuration of our own and
+// links to the target's objects and references.
+type Target struct {
+	store *Store
+	dir   string // the repository: of a working one its .git
+	work  string // the work tree, "" for a bare one
+	view  string
+}
+
+// linked are the parts of a repository that a view links to, but for the first.
+// What is not named here (config, hooks, info, modules, worktrees) is not seen.
+var linked = []string{"HEAD", "objects", "refs", "packed-refs", "logs"}
+
+// Target opens the repository at a path: a bare one, or one with a work tree.
+func (s *Store) Target(ctx context.Context, path string, bare bool) (*Target, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{store: s, dir: path}
+	if !bare {
+		t.work, t.dir = path, filepath.Join(path, ".git")
+	}
+	if err := t.check(ctx); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(t.dir))
+	t.view = filepath.Join(s.dir, "views", hex.EncodeToString(sum[:16]))
+	return t, t.look()
+}
+
+// check refuses what is no plain repository. A .git that is a link, or a file
+// that names another folder, would lead to wherever its writer wants.
+func (t *Target) check(ctx context.Context) error {
+	unfit := func(code sandbox.Code, hint string) error { return refusal("target", "", code, hint) }
+	if info, err := os.Lstat(t.dir); err != nil {
+		return unfit(sandbox.ErrNotFound, "there is no git repository at the target's path; make one with git init, or change the path in clearance.targets")
+	} else if !info.IsDir() {
+		return unfit(ErrUnsupported, "the target's .git is a link or a file that leads elsewhere; name the repository itself in clearance.targets")
+	}
+	for _, name := range linked {
+		info, err := os.Lstat(filepath.Join(t.dir, name))
+		switch isFile := name == "HEAD" || name == "packed-refs"; {
+		case errors.Is(err, fs.ErrNotExist) && (name == "packed-refs" || name == "logs"):
+		case err != nil:
+			return unfit(sandbox.ErrNotFound, "there is no git repository at the target's path; make one with git init, or change the path in clearance.targets")
+		case isFile && !info.Mode().IsRegular(), !isFile && !info.IsDir():
+			return unfit(ErrUnsupported, name+" of the target's repository is not what git makes of it; look at who changed it")
+		}
+	}
+	return t.format(ctx)
+}
+
+// format refuses a repository that keeps its objects or references in a way
+// which a view does not show. Reading one key of a file runs nothing.
+func (t *Target) format(ctx context.Context) error {
+	cmd := t.store.command(ctx, t.store.here(), "config", "--file", filepath.Join(t.dir, "config"), "--no-includes", "--null",
+		"--get-regexp", `^extensions\.(objectformat|refstorage|relativeworktrees)$`)
+	out, err := t.store.run(cmd)
+	var failure *Failure
+	if errors.As(err, &failure) && failure.Exit == 1 {
+		return nil // none
+	}
+	if err != nil {
+		return refusal("target", "", ErrUnsupported, "the configuration of the target's repository cannot be read; see what git status says there")
+	}
+	for pair := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		key, value, _ := strings.Cut(pair, "\n")
+		if !strings.EqualFold(value, "sha1") && !strings.EqualFold(value, "files") && !strings.HasSuffix(key, "worktrees") {
+			return refusal("target", "", ErrUnsupported, sandbox.Shown(key+" = "+value)+" is not known here; sha1 and files are")
+		}
+	}
+	return nil
+}
+
+// look makes the view where it is missing. Another process may be first.
+func (t *Target) look() error {
+	if to, err := os.Readlink(filepath.Join(t.view, "objects")); err == nil && to == t.Objects() {
+		return nil
+	}
+	views := filepath.Dir(t.view)
+	if err := os.MkdirAll(views, 0o700); err != nil {
+		return trouble(err)
+	}
+	temp, err := os.MkdirTemp(views, "new-")
+	if err != nil {
+		return trouble(err)
+	}
+	defer os.RemoveAll(temp)
+	for _, name := range linked[1:] {
+		if err := os.Symlink(filepath.Join(t.dir, name), filepath.Join(temp, name)); err != nil {
+			return trouble(err)
+		}
+	}
+	for name, content := range map[string]string{
+		"HEAD":   "ref: refs/heads/none\n", // git takes no link for it
+		"config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n",
+	} {
+		if err := os.WriteFile(filepath.Join(temp, name), []byte(content), 0o600); err != nil {
+			return trouble(err)
+		}
+	}
+	err = os.Rename(temp, t.view)
+	if _, there := os.Lstat(t.view); err != nil && there != nil {
+		return trouble(err)
+	}
+	return nil
+}
+
+// Objects is the folder of the target's objects, for those of a store's methods
+// that take one.
+func (t *Target) Objects() string { return filepath.Join(t.dir, "objects") }
+
+// Branch returns the commit of a branch, "" if there is none.
+func (t *Target) Branch(ctx context.Context, branch string) (Hash, error) {
+	ref, err := branchRef("branch", branch)
+	if err != nil {
+		return "", err
+	}
+	cmd := t.store.command(ctx, place{dir: t.view}, "for-each-ref", "--format=%(refname) %(objecttype) %(objectname) %(symref)", "--", ref)
+	out, err := t.store.run(cmd)
+	if err != nil {
+		return "", err
+	}
+	for line := range bytes.Lines(out) {
+		words := strings.Fields(string(line))
+		switch {
+		case len(words) == 0 || words[0] != ref:
+		case len(words) == 4:
+			return "", refusal("branch", branch, ErrUnsupported, "it is another name for "+sandbox.Shown(words[3])+"; name that one")
+		case len(words) != 3 || words[1] != "commit":
+			return "", refusal("branch", branch, ErrUnsupported, "it is no commit")
+		default:
+			return Hash(words[2]), nil
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(t.dir, ref)); err == nil {
+		if info, err := os.Stat(filepath.Join(t.dir, ref)); err != nil || !info.IsDir() {
+			return "", refusal("branch", branch, ErrUnsupported, "it names no commit that is there; see what git fsck says in the target")
+		}
+	}
+	return "", nil
+}
+
+// Branches returns the branches and their commits.
+func (t *Target) Branches(ctx context.Context) (map[string]Hash, error) {
+	cmd := t.store.command(ctx, place{dir: t.view}, "for-each-ref", "--format=%(objectname) %(refname)", "--", "refs/heads/")
+	out, err := t.store.run(cmd)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]Hash{}
+	for line := range strings.Lines(string(out)) {
+		hash, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		all[strings.TrimPrefix(ref, "refs/heads/")] = Hash(hash)
+	}
+	return all, nil
+}
+
+// Head returns the branch that is checked out, "" if it is none.
+func (t *Target) Head() (string, error) {
+	data, err := os.ReadFile(filepath.Join(t.dir, "HEAD"))
+	if err != nil {
+		return "", refusal("target", "", sandbox.ErrNotFound, "the target's HEAD cannot be read")
+	}
+	ref, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "ref: refs/heads/")
+	if !ok {
+		return "", nil
+	}
+	return ref, nil
+}
+
+// Take copies a commit of the store, and what its base lacks, into the target.
+// Nothing there refers to it yet. When Take returns it is on the disk.
+func (t *Target) Take(ctx context.Context, base, commit Hash) error {
+	if !commit.Valid() || base != "" && !base.Valid() {
+		return refusal("push", "", sandbox.ErrInvalid, "there is no commit of that name")
+	}
+	wanted := string(commit) + "\n"
+	if base != "" {
+		wanted += "^" + string(base) + "\n"
+	}
+	pack := t.store.command(ctx, t.store.here(t.Objects()), "pack-objects", "--quiet", "--revs", "--thin", "--stdout", "--delta-base-offset")
+	pack.Stdin = strings.NewReader(wanted)
+	index := t.store.command(ctx, place{dir: t.view}, "index-pack", "--stdin", "--fix-thin", "--strict")
+	var packSaid, indexSaid tail
+	pack.Stderr, index.Stderr = &packSaid, &indexSaid
+	pipe, err := pack.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	index.Stdin = pipe
+	if err := pack.Start(); err != nil {
+		return err
+	}
+	indexErr := index.Run()
+	pipe.Close()
+	if err := pack.Wait(); err != nil {
+		return t.store.pruned(ctx, t.Objects(), base, t.store.failed(pack, err, packSaid))
+	}
+	if indexErr != nil {
+		return t.store.failed(index, indexErr, indexSaid)
+	}
+	return nil
+}
+
+// Move sets a branch to a commit that the target has, if it is where it was, ""
+// for a branch that is not there. One that is elsewhere is a conflict.
+func (t *Target) Move(ctx context.Context, branch string, old, to Hash) error {
+	ref, err := branchRef("push", branch)
+	if err != nil {
+		return err
+	}
+	if !to.Valid() || old != "" && !old.Valid() {
+		return refusal("push", branch, sandbox.ErrInvalid, "there is no commit of that name")
+	}
+	if err := t.straight(ref); err != nil {
+		return err
+	}
+	was := string(old)
+	if old == "" {
+		was = nothing
+	}
+	// A target that keeps no log of its branches, as bare ones do, gets none.
+	_, logs := os.Lstat(filepath.Join(t.dir, "logs"))
+	logged := fmt.Sprintf("core.logAllRefUpdates=%v", logs == nil)
+	cmd := t.store.command(ctx, place{dir: t.view}, "-c", logged, "update-ref", "-m", "golem: cleared", "--no-deref", "--stdin", "-z")
+	cmd.Stdin = strings.NewReader("update " + ref + "\x00" + string(to) + "\x00" + was + "\x00")
+	cmd.Env = append(cmd.Env, "GIT_COMMITTER_NAME=golem", "GIT_COMMITTER_EMAIL=golem@localhost")
+	_, err = t.store.run(cmd)
+	if err == nil {
+		return nil
+	}
+	if now, look := t.Branch(ctx, branch); look == nil && now != old {
+		if now == to {
+			return nil
+		}
+		return refusal("push", branch, sandbox.ErrConflict, "the branch has moved since this was staged; stage again")
+	}
+	return err
+}
+
+// straight refuses a branch whose file lies behind a link.
+func (t *Target) straight(ref string) error {
+	for dir := ref; dir != ""; dir = parent(dir) {
+		if info, err := os.Lstat(filepath.Join(t.dir, dir)); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return refusal("push", "", ErrUnsupported, sandbox.Shown(dir)+" in the target's repository is a link; look at who made it")
+		}
+	}
+	return nil
+}

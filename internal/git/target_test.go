@@ -1,0 +1,119 @@
+package git_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/git"
+)
+
+func TestTargetRefuses(t *testing.T) {
+	move := func(t *testing.T, dir, name string) string {
+		away := filepath.Join(t.TempDir(), "away")
+		if err := os.Rename(filepath.Join(dir, name), away); err != nil {
+			t.Fatal(err)
+		}
+		return away
+	}
+	for _, test := range []struct {
+		name string
+		make func(t *testing.T, dir string)
+		want string
+	}{
+		{"no repository", func(t *testing.T, dir string) { move(t, dir, ".git") }, "there is no git repository"},
+		{"an empty one", func(t *testing.T, dir string) { move(t, dir, ".git"); os.Mkdir(filepath.Join(dir, ".git"), 0o755) }, "there is no git repository"},
+		{"a link", func(t *testing.T, dir string) { os.Symlink(move(t, dir, ".git"), filepath.Join(dir, ".git")) }, "leads elsewhere"},
+		{"a file that names a folder", func(t *testing.T, dir string) {
+			put(t, filepath.Join(dir, ".git"), "gitdir: "+move(t, dir, ".git")+"\n")
+		}, "leads elsewhere"},
+		{"objects elsewhere", func(t *testing.T, dir string) {
+			os.Symlink(move(t, dir, ".git/objects"), filepath.Join(dir, ".git/objects"))
+		}, "not what git makes"},
+		{"references elsewhere", func(t *testing.T, dir string) { os.Symlink(move(t, dir, ".git/refs"), filepath.Join(dir, ".git/refs")) }, "not what git makes"},
+		{"another hash", func(t *testing.T, dir string) {
+			move(t, dir, ".git")
+			plain(t, dir, "init", "-q", "--object-format=sha256")
+		}, "sha1 and files are"},
+		{"no configuration at all", func(t *testing.T, dir string) { put(t, filepath.Join(dir, ".git/config"), "[[[") }, "cannot be read"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, dir := open(t), repository(t)
+			test.make(t, dir)
+			_, err := s.Target(t.Context(), dir, false)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+			if err != nil && strings.Contains(err.Error(), filepath.Dir(dir)) {
+				t.Errorf("the error tells a folder of this machine: %v", err)
+			}
+		})
+	}
+}
+
+// A branch that is another name for a branch, or lies behind a link, is not moved.
+func TestBranchesWithTricks(t *testing.T) {
+	s, dir := open(t), repository(t)
+	target, base := based(t, s, dir)
+	hash, _ := staged(t, s, target, commit(base, file("a.txt", "x")))
+	if err := target.Take(t.Context(), base, hash); err != nil {
+		t.Fatal(err)
+	}
+	plain(t, dir, "branch", "prod")
+	plain(t, dir, "symbolic-ref", "refs/heads/alias", "refs/heads/prod")
+	if _, err := target.Branch(t.Context(), "alias"); err == nil || !strings.Contains(err.Error(), "another name") {
+		t.Errorf("an alias: got %v", err)
+	}
+	outside := filepath.Join(t.TempDir(), "outside")
+	put(t, filepath.Join(outside, "x"), string(base)+"\n")
+	os.Symlink(outside, filepath.Join(dir, ".git/refs/heads/out"))
+	if err := target.Move(t.Context(), "out/x", base, hash); err == nil || !strings.Contains(err.Error(), "is a link") {
+		t.Errorf("behind a link: got %v", err)
+	}
+	for _, name := range []string{"+main:refs/heads/prod", ":prod", "main:refs/*", "--force", "HEAD", "main\nupdate refs/heads/prod", "../../config"} {
+		if err := target.Move(t.Context(), name, base, hash); err == nil || !strings.Contains(err.Error(), "no name of a branch") {
+			t.Errorf("%q: got %v", name, err)
+		}
+		if _, err := target.Branch(t.Context(), name); err == nil {
+			t.Errorf("%q has a commit", name)
+		}
+	}
+	if now := plain(t, dir, "rev-parse", "prod"); now != string(base) {
+		t.Errorf("prod has moved to %s", now)
+	}
+}
+
+func TestBareTarget(t *testing.T) {
+	s, dir := open(t), filepath.Join(t.TempDir(), "bare.git")
+	plain(t, filepath.Dir(dir), "init", "-q", "--bare", "-b", "main", dir)
+	target, err := s.Target(t.Context(), dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := target.Branch(t.Context(), "main")
+	if err != nil || base != "" {
+		t.Fatalf("a branch of an empty repository: got %q, %v", base, err)
+	}
+	for _, content := range []string{"one", "two"} {
+		hash, _ := staged(t, s, target, commit(base, file("a", content)))
+		if err := target.Take(t.Context(), base, hash); err != nil {
+			t.Fatal(err)
+		}
+		if err := target.Move(t.Context(), "main", base, hash); err != nil {
+			t.Fatal(err)
+		}
+		if got := plain(t, dir, "show", "main:a"); got != content {
+			t.Errorf("got %q, want %q", got, content)
+		}
+		base = hash
+	}
+	plain(t, dir, "fsck", "--strict")
+	if branches, err := target.Branches(t.Context()); err != nil || len(branches) != 1 || branches["main"] != base {
+		t.Errorf("branches: got %v, %v", branches, err)
+	}
+	var none git.Hash
+	if err := target.Take(t.Context(), base, none); err == nil {
+		t.Error("no commit was taken")
+	}
+}
