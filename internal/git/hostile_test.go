@@ -168,6 +168,21 @@ func everything(t *testing.T, s *git.Store, dir string) {
 	if now, err := target.Branch(t.Context(), "main"); err != nil || now != hash {
 		t.Errorf("the branch: got %s, %v, want %s", now, err, hash)
 	}
+	if made, err := target.Reached(t.Context(), "main", base); err != nil || !made {
+		t.Errorf("the branch came from its base: got %v, %v", made, err)
+	}
+	if err := target.Move(t.Context(), "main", hash, base); err != nil {
+		t.Error(err)
+	}
+	if err := target.Advance(t.Context(), "main", base, hash, changes); err != nil {
+		t.Error(err)
+	}
+	if err := target.Resume(t.Context(), true, hash, changes); err != nil {
+		t.Error(err)
+	}
+	if content, err := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || string(content) != "hostile\n" {
+		t.Errorf("the work tree: got %q, %v", content, err)
+	}
 }
 
 // ordinary does what a user does.

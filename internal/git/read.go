@@ -121,12 +121,12 @@ func (s *Store) Changes(ctx context.Context, objects string, base, commit Hash) 
 	if err != nil {
 		return nil, s.pruned(ctx, objects, base, err)
 	}
-	return changes(out)
+	return parseChanges(out)
 }
 
-// changes reads what diff-tree writes: ":mode mode hash hash kind", zero, path,
+// parseChanges reads what diff-tree writes: ":mode mode hash hash kind", zero, path,
 // zero.
-func changes(out []byte) ([]Change, error) {
+func parseChanges(out []byte) ([]Change, error) {
 	var list []Change
 	for len(out) > 0 {
 		head, rest, ok := bytes.Cut(out, []byte{0})

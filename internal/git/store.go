@@ -78,12 +78,5 @@ func (s *Store) make(ctx context.Context) error {
 
 // trouble tells what the system says of a file of the store, without its path.
 func trouble(err error) error {
-	var path *fs.PathError
-	var link *os.LinkError
-	if errors.As(err, &path) {
-		err = path.Err
-	} else if errors.As(err, &link) {
-		err = link.Err
-	}
-	return fmt.Errorf("git store: %w; look at the state folder", err)
+	return fmt.Errorf("git store: %w; look at the state folder", cause(err))
 }

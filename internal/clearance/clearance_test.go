@@ -1,0 +1,338 @@
+package clearance_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func plain(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u@example.org", "GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u@example.org",
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimRight(string(out), "\n")
+}
+
+func put(t testing.TB, name, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A scene is a desk with a working and a bare repository of the same files.
+type scene struct {
+	*testing.T
+	state, local, bare string
+	desk               *clearance.Desk
+}
+
+func setUp(t *testing.T) *scene {
+	t.Helper()
+	dir := t.TempDir()
+	s := &scene{T: t, state: filepath.Join(dir, "state"), local: filepath.Join(dir, "local"), bare: filepath.Join(dir, "bare.git")}
+	for name, content := range map[string]string{"a.txt": "one\ntwo\n", "dir/b.txt": "b\n", "dir/c.txt": "c\n", "only/x": "x\n"} {
+		put(t, filepath.Join(s.local, name), content)
+	}
+	plain(t, s.local, "init", "-q", "-b", "main")
+	plain(t, s.local, "add", "-A")
+	plain(t, s.local, "commit", "-q", "-m", "first")
+	plain(t, dir, "clone", "-q", "--bare", s.local, s.bare)
+	s.desk = openDesk(t, s.state, s.local, s.bare)
+	return s
+}
+
+func openDesk(t testing.TB, dir, local, bare string) *clearance.Desk {
+	t.Helper()
+	folder, err := state.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { folder.Close() })
+	store, err := git.Open(t.Context(), filepath.Join(dir, "git"), "git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	desk, err := clearance.Open(folder, store, []clearance.Target{
+		{Name: "local", Type: "local", Path: sandbox.Host(local), Branch: "main"},
+		{Name: "bare", Type: "bare", Path: sandbox.Host(bare), Branch: "main"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return desk
+}
+
+// request asks for files, each "path=content", "path" to delete it.
+func request(target string, files ...string) clearance.Request {
+	r := clearance.Request{
+		Target: target, Message: "a message", Time: time.Unix(1700000000, 0), Workers: []string{"main", "helper"}, Session: "s",
+		Author: git.Person{Name: "W", Email: "w@example.org"}, Commit: git.Person{Name: "W", Email: "w@example.org"},
+	}
+	for _, f := range files {
+		path, content, stays := strings.Cut(f, "=")
+		file := git.File{Path: path, Mode: git.None}
+		if stays {
+			file = git.File{Path: path, Mode: git.Plain, Size: int64(len(content)), Open: func() (io.ReadCloser, error) {
+				return io.NopCloser(strings.NewReader(content)), nil
+			}}
+		}
+		r.Files = append(r.Files, file)
+	}
+	return r
+}
+
+func (s *scene) stage(target string, files ...string) *clearance.StagedCommit {
+	s.Helper()
+	c, err := s.desk.Stage(s.Context(), request(target, files...))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return c
+}
+
+func (s *scene) refused(err error, code sandbox.Code) {
+	s.Helper()
+	if !errors.Is(err, code) {
+		s.Errorf("got %v, want %s", err, code)
+	}
+	if err != nil && strings.Contains(err.Error(), filepath.Dir(s.local)) {
+		s.Errorf("the error tells a folder of this machine: %v", err)
+	}
+}
+
+func TestStageListDiffDiscard(t *testing.T) {
+	s := setUp(t)
+	c := s.stage("bare", "a.txt=one\n\nthree", "new=n\n", "dir/b.txt", "dir/c.txt=c\n")
+	var ops []string
+	err := s.desk.Diff(t.Context(), c, func(d clearance.FileDiff) error {
+		ops = append(ops, fmt.Sprintf("%s %s +%d -%d", d.Operation, d.Path, d.Added, d.Removed))
+		return nil
+	})
+	if got, want := strings.Join(ops, ", "), "update a.txt +2 -1, delete dir/b.txt +0 -1, create new +1 -0"; err != nil || got != want {
+		t.Errorf("diff: got %s, %v, want %s", got, err, want)
+	}
+	other := openDesk(t, s.state, s.local, s.bare) // as another process sees it
+	list, err := other.List()
+	if err != nil || len(list) != 1 || list[0].ID != c.ID || list[0].Workers[1] != "helper" || !list[0].CreatedAt.Equal(c.CreatedAt) {
+		t.Errorf("list: got %+v, %v", list, err)
+	}
+	if again := s.stage("bare", "a.txt=one\n\nthree", "new=n\n", "dir/b.txt", "dir/c.txt=c\n"); again.ID != c.ID {
+		t.Error("the same content has another id")
+	}
+	if elsewhere := s.stage("local", "a.txt=one\n\nthree", "new=n\n", "dir/b.txt", "dir/c.txt=c\n"); elsewhere.ID == c.ID {
+		t.Error("another target has the same id")
+	}
+	if _, err := s.desk.Get(""); err == nil || !strings.Contains(err.Error(), c.ID[:12]) {
+		t.Errorf("which of two: got %v, want their ids", err)
+	}
+	if got, err := other.Get(c.ID[:8]); err != nil || got.ID != c.ID {
+		t.Errorf("get: got %v, %v", got, err)
+	}
+	if err := other.Discard(t.Context(), c.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.desk.Get(c.ID)
+	s.refused(err, sandbox.ErrNotFound)
+	_, err = s.desk.Push(t.Context(), c.ID, "")
+	s.refused(err, sandbox.ErrNotFound)
+}
+
+func TestStageRefuses(t *testing.T) {
+	s := setUp(t)
+	for _, test := range []struct {
+		target string
+		files  []string
+		want   sandbox.Code
+	}{
+		{"bare", []string{"a.txt=one\ntwo\n"}, clearance.ErrNoChanges},
+		{"bare", []string{"nowhere"}, sandbox.ErrNotFound},
+		{"bare", []string{"a.txt=x", "nowhere"}, sandbox.ErrNotFound},
+		{"bare", []string{"dir=a file"}, sandbox.ErrConflict},
+		{"bare", []string{"dir"}, sandbox.ErrConflict},
+		{"bare", []string{"../x=y"}, sandbox.ErrInvalid},
+		{"elsewhere", []string{"a=b"}, sandbox.ErrNotFound},
+		{"--mirror", []string{"a=b"}, sandbox.ErrNotFound},
+	} {
+		_, err := s.desk.Stage(t.Context(), request(test.target, test.files...))
+		s.refused(err, test.want)
+	}
+	for _, branch := range []string{"+main:refs/heads/prod", ":prod", "-d", "HEAD", "a..b"} {
+		r := request("bare", "a=b")
+		r.Branch = branch
+		_, err := s.desk.Stage(t.Context(), r)
+		s.refused(err, sandbox.ErrInvalid)
+	}
+	if list, err := s.desk.List(); err != nil || len(list) != 0 {
+		t.Errorf("refused, and kept all the same: %v, %v", list, err)
+	}
+}
+
+func TestPushToABareTarget(t *testing.T) {
+	s := setUp(t)
+	c := s.stage("bare", "a.txt=new\n")
+	_, err := s.desk.Push(t.Context(), c.ID, "other")
+	s.refused(err, sandbox.ErrConflict)
+	second := s.stage("bare", "a.txt=newer\n")
+	for range 2 { // the second time it is told again
+		got, err := s.desk.Push(t.Context(), c.ID, "main")
+		if err != nil || got.CommitSHA != string(c.Commit) {
+			t.Fatalf("got %v, %v", got, err)
+		}
+	}
+	if got := plain(t, s.bare, "rev-parse", "main"); got != string(c.Commit) {
+		t.Errorf("main is %s, want %s", got, c.Commit)
+	}
+	if got := plain(t, s.bare, "show", "main:a.txt"); got != "new" {
+		t.Errorf("got %q", got)
+	}
+	_, err = s.desk.Push(t.Context(), second.ID, "")
+	s.refused(err, sandbox.ErrConflict)
+	if list, _ := s.desk.List(); len(list) != 1 || list[0].ID != second.ID {
+		t.Errorf("what is refused waits on: got %v", list)
+	}
+	s.refused(s.desk.Discard(t.Context(), c.ID), sandbox.ErrNotFound)
+}
+
+func TestPushesAtOnce(t *testing.T) {
+	s := setUp(t)
+	same := s.stage("bare", "a.txt=1\n")
+	rival := s.stage("bare", "a.txt=2\n")
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	made := map[string]int{}
+	for i := range 6 {
+		id := same.ID
+		if i%2 == 1 {
+			id = rival.ID
+		}
+		desk := openDesk(t, s.state, s.local, s.bare)
+		wait.Go(func() {
+			if got, err := desk.Push(t.Context(), id, ""); err == nil {
+				mu.Lock()
+				made[got.CommitSHA]++
+				mu.Unlock()
+			} else if !errors.Is(err, sandbox.ErrConflict) {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if len(made) != 1 || made[plain(t, s.bare, "rev-parse", "main")] != 3 {
+		t.Errorf("pushed: got %v, want one of the two, told three times", made)
+	}
+}
+
+func TestPushToALocalTarget(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		before func(s *scene)
+		files  []string
+		want   sandbox.Code // "" for a push that is made
+	}{
+		{"clean", func(*scene) {}, []string{"a.txt=new\n", "dir/b.txt", "dir/c.txt", "deep/er/n=n", "only/x"}, ""},
+		{"changed as staged", func(s *scene) { put(s, s.local+"/a.txt", "new\n"); put(s, s.local+"/n", "n") }, []string{"a.txt=new\n", "n=n"}, ""},
+		{"added as staged", func(s *scene) { put(s, s.local+"/n", "n"); plain(s, s.local, "add", "n") }, []string{"n=n"}, ""},
+		{"touched", func(s *scene) { put(s, s.local+"/dir/c.txt", "c\n") }, []string{"a.txt=new\n"}, ""},
+		{"a file not known to git", func(s *scene) { put(s, s.local+"/mine", "m") }, []string{"a.txt=new\n"}, ""},
+		{"a folder becomes a file", func(*scene) {}, []string{"only/x", "only=file"}, ""},
+		{"changed otherwise", func(s *scene) { put(s, s.local+"/a.txt", "mine\n") }, []string{"a.txt=new\n"}, clearance.ErrDirty},
+		{"changed elsewhere", func(s *scene) { put(s, s.local+"/dir/c.txt", "mine\n") }, []string{"a.txt=new\n"}, clearance.ErrDirty},
+		{"added elsewhere", func(s *scene) { put(s, s.local+"/mine", "m"); plain(s, s.local, "add", "mine") }, []string{"a.txt=new\n"}, clearance.ErrDirty},
+		{"deleted elsewhere", func(s *scene) { os.Remove(s.local + "/only/x") }, []string{"a.txt=new\n"}, clearance.ErrDirty},
+		{"in the way", func(s *scene) { put(s, s.local+"/n", "mine") }, []string{"n=n"}, clearance.ErrDirty},
+		{"hidden from git", func(s *scene) {
+			plain(s, s.local, "update-index", "--assume-unchanged", "a.txt")
+			put(s, s.local+"/a.txt", "mine\n")
+		}, []string{"a.txt=new\n"}, clearance.ErrDirty},
+		{"a link for a folder", func(s *scene) { os.Symlink(".git/hooks", s.local+"/n") }, []string{"n/pre-commit=n"}, clearance.ErrDirty},
+		{"a folder with more in it", func(s *scene) { put(s, s.local+"/only/mine", "m") }, []string{"only/x", "only=file"}, sandbox.ErrInternal},
+		{"another branch", func(s *scene) { plain(s, s.local, "checkout", "-q", "-b", "other") }, []string{"a.txt=new\n"}, sandbox.ErrConflict},
+		{"no branch", func(s *scene) { plain(s, s.local, "checkout", "-q", "--detach") }, []string{"a.txt=new\n"}, sandbox.ErrConflict},
+		{"a git at work", func(s *scene) { put(s, s.local+"/.git/index.lock", "") }, []string{"a.txt=new\n"}, sandbox.ErrConflict},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := setUp(t)
+			c := s.stage("local", test.files...)
+			test.before(s)
+			was, tree := plain(t, s.local, "rev-parse", "main"), picture(t, s.local)
+			got, err := s.desk.Push(t.Context(), c.ID, "main")
+			if test.want != "" {
+				if test.want != sandbox.ErrInternal {
+					s.refused(err, test.want)
+				} else if err == nil {
+					t.Error("pushed")
+				}
+				if now := plain(t, s.local, "rev-parse", "main"); now != was {
+					t.Errorf("refused, and main is %s all the same", now)
+				}
+				if now := picture(t, s.local); now != tree {
+					t.Errorf("refused, and the tree is\n%swant\n%s", now, tree)
+				}
+				if list, _ := s.desk.List(); len(list) != 1 {
+					t.Error("what is refused does not wait on")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if now := plain(t, s.local, "rev-parse", "main"); now != got.CommitSHA || now != string(c.Commit) {
+				t.Errorf("main is %s, want %s", now, c.Commit)
+			}
+			if now := plain(t, s.local, "status", "--porcelain", "-uno"); now != "" {
+				t.Errorf("status: got\n%s", now)
+			}
+			plain(t, s.local, "fsck", "--strict")
+			if left, _ := filepath.Glob(s.local + "/.git/golem-*"); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+// picture returns all files of a work tree and their contents.
+func picture(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		name := strings.TrimPrefix(path, dir)
+		if err != nil || name == "/.git" {
+			return filepath.SkipDir
+		}
+		content := ""
+		if info.Mode().IsRegular() {
+			data, _ := os.ReadFile(path)
+			content = string(data)
+		}
+		fmt.Fprintf(&b, "%s %v %q\n", name, info.Mode(), content)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

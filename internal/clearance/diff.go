@@ -1,0 +1,105 @@
+package clearance
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/golem-forge/golem/internal/git"
+)
+
+// maxShown bounds how much of a file is compared.
+const maxShown = 1 << 20
+
+// A FileDiff is how one file of a staged commit differs.
+type FileDiff struct {
+	File
+	OldSize, NewSize int64
+	Binary           bool   // there are zero bytes in it: only its sizes are told
+	Cut              bool   // it is too large to be compared
+	Text             string // unified; as the files have it, and not made fit for a terminal
+	Added, Removed   int    // lines
+}
+
+// Diff compares the files of a staged commit with those that they replace. It
+// reads the objects that a push would push, and tells each file to show, one at a
+// time.
+func (d *Desk) Diff(ctx context.Context, c *StagedCommit, show func(FileDiff) error) error {
+	t, err := d.target(c.Target)
+	if err != nil {
+		return err
+	}
+	at, err := d.reach(ctx, t)
+	if err != nil {
+		return err
+	}
+	r, err := d.store.Reader(ctx, at.objects())
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for _, f := range c.Files {
+		diff, err := fileDiff(r, f)
+		if err != nil {
+			return err
+		}
+		if err := show(diff); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fileDiff(r *git.Reader, f File) (FileDiff, error) {
+	diff := FileDiff{File: f}
+	old, size, err := side(r, f.OldMode, f.Old)
+	if err != nil {
+		return diff, err
+	}
+	diff.OldSize = size
+	current, size, err := side(r, f.Mode, f.New)
+	if err != nil {
+		return diff, err
+	}
+	diff.NewSize = size
+	diff.Binary = bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(current, 0) >= 0
+	diff.Cut = diff.OldSize > maxShown || diff.NewSize > maxShown
+	if diff.Binary || diff.Cut {
+		return diff, nil
+	}
+	diff.Text = udiff.Unified("a/"+f.Path, "b/"+f.Path, string(old), string(current))
+	diff.Added, diff.Removed = count(diff.Text)
+	return diff, nil
+}
+
+// side returns the content of one side of a change.
+func side(r *git.Reader, mode git.Mode, hash git.Hash) ([]byte, int64, error) {
+	switch mode {
+	case git.None:
+		return nil, 0, nil
+	case git.Submodule:
+		text := fmt.Sprintf("submodule %s\n", hash)
+		return []byte(text), int64(len(text)), nil
+	}
+	return r.Blob(hash, maxShown)
+}
+
+// count returns how many lines a unified diff adds and removes.
+func count(text string) (added, removed int) {
+	head := true
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.HasPrefix(line, "@@"):
+			head = false
+		case head:
+		case strings.HasPrefix(line, "+"):
+			added++
+		case strings.HasPrefix(line, "-"):
+			removed++
+		}
+	}
+	return added, removed
+}

@@ -1,0 +1,212 @@
+package clearance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A PushResult is what a push has made.
+type PushResult struct {
+	CommitSHA string `json:"commitSha"`
+	URL       string `json:"url"`
+}
+
+// A Target is a repository that results are cleared into. It comes from the
+// user's configuration alone.
+type Target struct {
+	Name   string
+	Type   string // local or bare
+	Path   sandbox.Host
+	Branch string
+}
+
+// target returns the one of a name, "" for the only one there is or origin.
+func (d *Desk) target(name string) (Target, error) {
+	var names []string
+	for _, t := range d.targets {
+		if t.Name == name || name == "" && (len(d.targets) == 1 || t.Name == "origin") {
+			return t, nil
+		}
+		names = append(names, t.Name)
+	}
+	hint := "the configuration has no clearance.targets; add one"
+	if len(names) > 0 {
+		hint = fmt.Sprintf("the targets are %q; name one", names)
+	}
+	return Target{}, &sandbox.Error{Op: "target", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
+}
+
+// A reached target can be asked for its branches, and pushed to.
+type reached struct {
+	target Target
+	git    *git.Target
+}
+
+// reach opens a target.
+func (d *Desk) reach(ctx context.Context, t Target) (*reached, error) {
+	if t.Type != "local" && t.Type != "bare" {
+		return nil, &sandbox.Error{Op: "target", Path: t.Name, Code: git.ErrUnsupported, Hint: "targets of type local and bare can be reached"}
+	}
+	at, err := d.store.Target(ctx, string(t.Path), t.Type == "bare")
+	if err != nil {
+		return nil, err
+	}
+	return &reached{t, at}, nil
+}
+
+func (r *reached) objects() string { return r.git.Objects() }
+
+func (r *reached) branch(ctx context.Context, name string) (git.Hash, error) {
+	return r.git.Branch(ctx, name)
+}
+
+// push puts a commit on its branch, and into the work tree of a local target.
+func (r *reached) push(ctx context.Context, c *StagedCommit) error {
+	if err := r.git.Take(ctx, c.Base, c.Commit); err != nil {
+		return err
+	}
+	if r.target.Type == "local" {
+		return r.git.Advance(ctx, c.Branch, c.Base, c.Commit, c.changes())
+	}
+	return r.git.Move(ctx, c.Branch, c.Base, c.Commit)
+}
+
+// Push pushes a staged commit, exactly as it is, and exactly once: one that was
+// pushed already is told again. The branch is the one it was staged for, or "".
+// A branch that has moved is a conflict, and the commit waits on.
+func (d *Desk) Push(ctx context.Context, id, branch string) (*PushResult, error) {
+	e, err := d.find(id, id != "")
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.read(e.ID)
+	if err != nil {
+		return nil, err
+	}
+	if branch != "" && branch != c.Branch {
+		return nil, &sandbox.Error{Op: "push", Path: branch, Code: sandbox.ErrConflict,
+			Hint: "this was staged for the branch " + sandbox.Shown(c.Branch) + "; push it there, or stage it for the other"}
+	}
+	release, err := d.leases.Take(ctx, "push "+c.Target, "golem push")
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := d.settleAll(ctx, c.Target); err != nil {
+		return nil, err
+	}
+	if e, err = d.find(e.ID, true); err != nil { // another may have been first
+		return nil, err
+	}
+	if e.Phase == pushed {
+		return e.Result, nil
+	}
+	return d.push(ctx, c)
+}
+
+// settleAll settles what was begun for a target. Whoever holds its lease is the
+// only one who pushes there, so what was begun by others was cut off.
+func (d *Desk) settleAll(ctx context.Context, target string) error {
+	list, err := d.list()
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if e.Phase != pushing {
+			continue
+		}
+		c, err := d.read(e.ID)
+		if err == nil && c.Target == target {
+			_, err = d.settle(ctx, c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// push makes a push that was not made before.
+func (d *Desk) push(ctx context.Context, c *StagedCommit) (*PushResult, error) {
+	t, err := d.target(c.Target)
+	if err != nil {
+		return nil, err
+	}
+	at, err := d.reach(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	now, err := at.branch(ctx, c.Branch)
+	if err != nil {
+		return nil, err
+	}
+	if now != c.Base {
+		return nil, &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since this was staged; stage again"}
+	}
+	if err := d.mark(c, pushing, nil); err != nil {
+		return nil, err
+	}
+	if err := at.push(ctx, c); err != nil {
+		// Whether it was made after all is the target's to say, also where the
+		// caller waits no longer.
+		result, unsettled := d.settle(context.WithoutCancel(ctx), c)
+		if result != nil {
+			return result, nil
+		}
+		return nil, errors.Join(err, unsettled)
+	}
+	return d.done(c)
+}
+
+// done writes down that a push was made.
+func (d *Desk) done(c *StagedCommit) (*PushResult, error) {
+	t, err := d.target(c.Target)
+	if err != nil {
+		return nil, err
+	}
+	result := &PushResult{CommitSHA: string(c.Commit), URL: t.Name + "/" + c.Branch}
+	return result, d.mark(c, pushed, result)
+}
+
+// mark writes down how far a commit has come.
+func (d *Desk) mark(c *StagedCommit, to phase, result *PushResult) error {
+	return d.update(func(list []entry) ([]entry, error) {
+		for i := range list {
+			if list[i].ID == c.ID {
+				list[i].Phase, list[i].Result = to, result
+				return list, nil
+			}
+		}
+		return nil, &sandbox.Error{Op: "push", Path: c.ID[:12], Code: sandbox.ErrNotFound, Hint: "it was discarded meanwhile"}
+	})
+}
+
+// settle finds out whether a push that was begun was made, finishes or takes back
+// what it left, and writes it down. Its result is nil if it was not made.
+func (d *Desk) settle(ctx context.Context, c *StagedCommit) (*PushResult, error) {
+	t, err := d.target(c.Target)
+	if err != nil {
+		return nil, err
+	}
+	at, err := d.reach(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	made, err := at.git.Reached(ctx, c.Branch, c.Commit)
+	if err != nil {
+		return nil, err
+	}
+	if t.Type == "local" {
+		if err := at.git.Resume(ctx, made, c.Commit, c.changes()); err != nil {
+			return nil, err
+		}
+	}
+	if made {
+		return d.done(c)
+	}
+	return nil, d.mark(c, waits, nil)
+}

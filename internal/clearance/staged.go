@@ -1,0 +1,364 @@
+package clearance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// The codes that this package adds to those of the sandbox.
+const (
+	ErrNoChanges sandbox.Code = "no_changes" // the target has it all already
+	ErrDirty                  = git.ErrDirty // the work tree has changes of its own
+)
+
+// An Operation is what becomes of a file.
+type Operation string
+
+// The operations.
+const (
+	Create Operation = "create"
+	Update Operation = "update"
+	Delete Operation = "delete"
+)
+
+// A File is one of a staged commit.
+type File struct {
+	Path      string    `json:"path"`
+	Operation Operation `json:"operation"`
+	OldMode   git.Mode  `json:"oldMode"`
+	Mode      git.Mode  `json:"mode"`
+	Old       git.Hash  `json:"old,omitempty"` // the content before
+	New       git.Hash  `json:"new,omitempty"` // and after
+}
+
+// A StagedCommit waits to be pushed. It never changes: its id is the hash of all
+// the rest, so another content, message or target has another id.
+type StagedCommit struct {
+	ID        string    `json:"-"`
+	Target    string    `json:"target"`
+	Branch    string    `json:"branch"`
+	Base      git.Hash  `json:"base,omitempty"` // the branch as it was, "" if it was not there
+	Commit    git.Hash  `json:"commit"`
+	Message   string    `json:"message"`
+	Files     []File    `json:"files"`
+	CreatedAt time.Time `json:"createdAt"`
+	Workers   []string  `json:"workers"` // who made it, from the outermost on
+	Session   string    `json:"session,omitempty"`
+}
+
+// changes returns the files as git names their changes.
+func (c *StagedCommit) changes() []git.Change {
+	list := make([]git.Change, len(c.Files))
+	for i, f := range c.Files {
+		list[i] = git.Change{Path: f.Path, OldMode: f.OldMode, NewMode: f.Mode, Old: f.Old, New: f.New}
+	}
+	return list
+}
+
+// What is kept, and how much of it.
+const (
+	document   = "staged.json"
+	maxStaged  = 1000      // commits that wait
+	maxPushed  = 1000      // commits that are remembered to have been pushed
+	maxContent = 256 << 20 // bytes of what one is kept as
+)
+
+// A phase is how far a staged commit has come.
+type phase string
+
+const (
+	waits   phase = "staged"
+	pushing phase = "pushing" // begun, and perhaps made
+	pushed  phase = "pushed"
+)
+
+// An entry is what the document has of a staged commit.
+type entry struct {
+	ID     string      `json:"id"`
+	Phase  phase       `json:"phase"`
+	Result *PushResult `json:"result,omitempty"`
+}
+
+// A Desk keeps what is staged, for all processes of a program.
+type Desk struct {
+	folder  *state.Folder
+	blobs   state.Blobs
+	leases  state.Leases
+	store   *git.Store
+	targets []Target
+}
+
+// Open returns the desk in a program's state folder.
+func Open(folder *state.Folder, store *git.Store, targets []Target) (*Desk, error) {
+	blobs, err := folder.Blobs("staged")
+	if err != nil {
+		return nil, err
+	}
+	leases, err := folder.Leases()
+	if err != nil {
+		return nil, err
+	}
+	return &Desk{folder, blobs, leases, store, targets}, nil
+}
+
+// A Request is what a worker wants staged.
+type Request struct {
+	Target  string // "" for the only one
+	Branch  string // "" for the target's own
+	Message string
+	Files   []git.File
+	Author  git.Person
+	Commit  git.Person // who commits
+	Time    time.Time
+	Workers []string
+	Session string
+}
+
+// Stage keeps a commit for a target, and reaches no network. Files that the
+// branch has already are left out.
+func (d *Desk) Stage(ctx context.Context, r Request) (*StagedCommit, error) {
+	t, err := d.target(r.Target)
+	if err != nil {
+		return nil, err
+	}
+	c := &StagedCommit{Target: t.Name, Branch: r.Branch, Message: r.Message, CreatedAt: r.Time.UTC(), Workers: r.Workers, Session: r.Session}
+	if c.Branch == "" {
+		c.Branch = t.Branch
+	}
+	at, err := d.reach(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if c.Base, err = at.branch(ctx, c.Branch); err != nil {
+		return nil, err
+	}
+	c.Commit, err = d.store.Stage(ctx, at.objects(), git.Commit{
+		Base: c.Base, Message: r.Message, Author: r.Author, Committer: r.Commit, Time: r.Time, Files: r.Files,
+	})
+	if err != nil {
+		return nil, err
+	}
+	changes, err := d.store.Changes(ctx, at.objects(), c.Base, c.Commit)
+	if err != nil {
+		return nil, err
+	}
+	if c.Files, err = operations(r.Files, changes); err != nil {
+		return nil, err
+	}
+	return c, d.keep(c)
+}
+
+// operations says what becomes of each file. What was asked for is all that may
+// change: a file in the place of a folder would delete all that is in it.
+func operations(asked []git.File, changes []git.Change) ([]File, error) {
+	modes := make(map[string]git.Mode, len(asked))
+	for _, f := range asked {
+		modes[f.Path] = f.Mode
+	}
+	files := make([]File, 0, len(changes))
+	for _, c := range changes {
+		if _, ok := modes[c.Path]; !ok {
+			return nil, &sandbox.Error{Op: "stage", Path: c.Path, Code: sandbox.ErrConflict,
+				Hint: "it would go, for a file takes the place of its folder; stage its deletion as well"}
+		}
+		f := File{Path: c.Path, Operation: Update, OldMode: c.OldMode, Mode: c.NewMode, Old: c.Old, New: c.New}
+		if c.OldMode == git.None {
+			f.Operation = Create
+		} else if c.NewMode == git.None {
+			f.Operation = Delete
+			delete(modes, c.Path)
+		}
+		files = append(files, f)
+	}
+	for _, f := range asked {
+		if modes[f.Path] == git.None && f.Mode == git.None {
+			if _, left := modes[f.Path]; left {
+				return nil, &sandbox.Error{Op: "stage", Path: f.Path, Code: sandbox.ErrNotFound, Hint: "it is neither here nor on the branch"}
+			}
+		}
+	}
+	if len(files) == 0 {
+		return nil, &sandbox.Error{Op: "stage", Code: ErrNoChanges, Hint: "the branch has these files as they are; there is nothing to stage"}
+	}
+	return files, nil
+}
+
+// keep puts a staged commit on the disk, and its id in the document.
+func (d *Desk) keep(c *StagedCommit) error {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	if c.ID, err = d.blobs.Put(bytes.NewReader(data)); err != nil {
+		return err
+	}
+	return d.update(func(list []entry) ([]entry, error) {
+		if slices.ContainsFunc(list, func(e entry) bool { return e.ID == c.ID }) {
+			return list, nil
+		}
+		if waiting(list) >= maxStaged {
+			return nil, &sandbox.Error{Op: "stage", Code: sandbox.ErrLimit, Hint: fmt.Sprintf("%d commits wait already; push or discard some", maxStaged)}
+		}
+		return append(list, entry{ID: c.ID, Phase: waits}), nil
+	})
+}
+
+func waiting(list []entry) (n int) {
+	for _, e := range list {
+		if e.Phase != pushed {
+			n++
+		}
+	}
+	return n
+}
+
+// update changes the document.
+func (d *Desk) update(change func([]entry) ([]entry, error)) error {
+	return d.folder.Update(document, func(old []byte) ([]byte, error) {
+		list, err := entries(old)
+		if err != nil {
+			return nil, err
+		}
+		if list, err = change(list); err != nil {
+			return nil, err
+		}
+		for over := len(list) - waiting(list) - maxPushed; over > 0; over-- {
+			i := slices.IndexFunc(list, func(e entry) bool { return e.Phase == pushed })
+			list = slices.Delete(list, i, i+1)
+		}
+		return json.Marshal(list)
+	})
+}
+
+func entries(data []byte) (list []entry, err error) {
+	if data == nil {
+		return nil, nil
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("%s: damaged; move it away to start anew", document)
+	}
+	return list, nil
+}
+
+// list returns the entries of the document.
+func (d *Desk) list() ([]entry, error) {
+	data, err := d.folder.Read(document)
+	if err != nil {
+		return nil, err
+	}
+	return entries(data)
+}
+
+// List returns what waits, in the order in which it was staged.
+func (d *Desk) List() ([]*StagedCommit, error) {
+	list, err := d.list()
+	if err != nil {
+		return nil, err
+	}
+	var all []*StagedCommit
+	for _, e := range list {
+		if e.Phase == pushed {
+			continue
+		}
+		c, err := d.read(e.ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// Get returns what waits under an id or the beginning of one, "" for the only
+// one that waits.
+func (d *Desk) Get(id string) (*StagedCommit, error) {
+	e, err := d.find(id, false)
+	if err != nil {
+		return nil, err
+	}
+	return d.read(e.ID)
+}
+
+// minPrefix is how much of an id names a commit.
+const minPrefix = 6
+
+// find returns the entry of an id. One that was pushed is found by its id if
+// that is wanted.
+func (d *Desk) find(id string, done bool) (entry, error) {
+	list, err := d.list()
+	if err != nil {
+		return entry{}, err
+	}
+	var fits []entry
+	var ids []string
+	for _, e := range list {
+		if e.Phase != pushed {
+			ids = append(ids, e.ID[:min(12, len(e.ID))])
+		}
+		switch {
+		case id == "" && e.Phase != pushed, id == e.ID && (done || e.Phase != pushed),
+			len(id) >= minPrefix && strings.HasPrefix(e.ID, id) && (done || e.Phase != pushed):
+			fits = append(fits, e)
+		}
+	}
+	if len(fits) == 1 {
+		return fits[0], nil
+	}
+	hint := "nothing is staged; stage something first"
+	if len(ids) > 0 {
+		hint = "staged are " + strings.Join(ids[:min(len(ids), 20)], ", ") + "; name one"
+	}
+	return entry{}, &sandbox.Error{Op: "staged", Path: id, Code: sandbox.ErrNotFound, Hint: hint}
+}
+
+// read returns a staged commit as it was kept. One that was changed since no
+// longer has its id, and is an error.
+func (d *Desk) read(id string) (*StagedCommit, error) {
+	data, err := d.blobs.Get(id, maxContent)
+	if err != nil {
+		return nil, err
+	}
+	c := &StagedCommit{ID: id}
+	return c, json.Unmarshal(data, c)
+}
+
+// Discard lets a staged commit go. One of which a push was begun is asked after
+// first.
+func (d *Desk) Discard(ctx context.Context, id string) error {
+	e, err := d.find(id, false)
+	if err != nil {
+		return err
+	}
+	c, err := d.read(e.ID)
+	if err != nil {
+		return err
+	}
+	release, err := d.leases.Take(ctx, "push "+c.Target, "golem discard")
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := d.settleAll(ctx, c.Target); err != nil {
+		return err
+	}
+	if e, err = d.find(e.ID, true); err != nil {
+		return err
+	}
+	if e.Phase == pushed {
+		return &sandbox.Error{Op: "discard", Path: e.ID[:12], Code: sandbox.ErrConflict, Hint: "it was pushed as " + e.Result.CommitSHA}
+	}
+	err = d.update(func(list []entry) ([]entry, error) {
+		return slices.DeleteFunc(list, func(have entry) bool { return have.ID == e.ID }), nil
+	})
+	return errors.Join(err, d.blobs.Remove(e.ID))
+}

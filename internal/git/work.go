@@ -1,0 +1,542 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// ErrDirty is the code of a work tree that has changes of its own.
+const ErrDirty sandbox.Code = "dirty"
+
+// Reached reports whether a branch has come to a commit, or beyond it.
+func (t *Target) Reached(ctx context.Context, branch string, commit Hash) (bool, error) {
+	now, err := t.Branch(ctx, branch)
+	if err != nil || now == "" || now == commit {
+		return now != "" && now == commit, err
+	}
+	cmd := t.store.command(ctx, t.store.here(t.Objects()), "merge-base", "--is-ancestor", "--end-of-options", string(commit), string(now))
+	_, err = t.store.run(cmd)
+	var failure *Failure
+	if errors.As(err, &failure) && failure.Exit == 1 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Advance moves the branch that is checked out to a commit that the target has,
+// and its index and work tree with it, or nothing of it. The tree must be as the
+// branch is, or have the changes of the commit already. What is killed is
+// finished or taken back by Resume, so the caller writes down what it is about to
+// do.
+func (t *Target) Advance(ctx context.Context, branch string, base, commit Hash, changes []Change) error {
+	head, err := t.Head()
+	if err != nil {
+		return err
+	}
+	if head != branch {
+		return refusal("push", branch, sandbox.ErrConflict, "the target has "+sandbox.Shown(head)+" checked out; check out the branch there first")
+	}
+	w, err := t.begin(commit)
+	if err != nil {
+		return err
+	}
+	defer w.end()
+	left, err := w.clean(ctx, base, changes)
+	if err != nil {
+		return err
+	}
+	defer w.clear(left)
+	if err := w.prepare(ctx, changes, left); err != nil {
+		return err
+	}
+	if err := t.Move(ctx, branch, base, commit); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx) // what was begun is ended
+	if done, err := w.apply(left); err != nil {
+		return errors.Join(err, w.undo(ctx, left[:done]), t.moveBack(ctx, branch, commit, base))
+	}
+	return w.index(ctx)
+}
+
+// Resume finishes what a killed Advance left, if the branch has moved, or takes
+// it back. Files that were changed since are left alone.
+func (t *Target) Resume(ctx context.Context, moved bool, commit Hash, changes []Change) error {
+	room := t.room(commit)
+	if _, err := os.Lstat(room); errors.Is(err, fs.ErrNotExist) {
+		return nil // it had not begun, or was finished
+	}
+	lock := filepath.Join(t.dir, "index.lock")
+	ours, err := os.Lstat(filepath.Join(room, "lock"))
+	if there, look := os.Lstat(lock); err == nil && look == nil && os.SameFile(ours, there) {
+		if err := os.Remove(lock); err != nil {
+			return trouble(err)
+		}
+	}
+	w, err := t.begin(commit)
+	if err != nil {
+		return err
+	}
+	defer w.end()
+	if !moved {
+		w.clear(changes)
+		return nil
+	}
+	w.clear(changes)
+	var left []Change
+	for _, c := range changes {
+		if have, err := w.state(c.Path); err == nil && have == (content{c.OldMode, c.Old}) {
+			left = append(left, c)
+		}
+	}
+	defer w.clear(left)
+	if err := w.copyIndex(); err != nil {
+		return err
+	}
+	if err := w.prepare(ctx, changes, left); err != nil {
+		return err
+	}
+	if _, err := w.apply(left); err != nil {
+		return err
+	}
+	return w.index(ctx)
+}
+
+// A worktree is one that is about to change. It holds the lock of the index, as
+// every git does that changes it.
+type worktree struct {
+	target *Target
+	root   *os.Root
+	room   string // a folder in the repository, for what is prepared
+}
+
+// room is the folder in which a commit is prepared.
+func (t *Target) room(commit Hash) string { return filepath.Join(t.dir, "golem-"+string(commit)) }
+
+// begin takes the lock of the index. It is a second name for a file of ours, so
+// that whose it is can be told after a kill.
+func (t *Target) begin(commit Hash) (*worktree, error) {
+	root, err := os.OpenRoot(t.work)
+	if err != nil {
+		return nil, refusal("push", "", sandbox.ErrNotFound, "the target's work tree cannot be opened")
+	}
+	w := &worktree{target: t, root: root, room: t.room(commit)}
+	err = os.RemoveAll(w.room)
+	if err == nil {
+		err = os.Mkdir(w.room, 0o700)
+	}
+	lock := filepath.Join(w.room, "lock")
+	if err == nil {
+		err = os.WriteFile(lock, nil, 0o600)
+	}
+	if err == nil {
+		err = os.Link(lock, filepath.Join(t.dir, "index.lock"))
+	}
+	if err != nil {
+		os.RemoveAll(w.room)
+		root.Close()
+		if errors.Is(err, fs.ErrExist) {
+			return nil, refusal("push", "", sandbox.ErrConflict, "another git is at work in the target; let it end, and try again")
+		}
+		return nil, refusal("push", "", sandbox.ErrInternal, "the target's repository cannot be written to")
+	}
+	return w, nil
+}
+
+// end gives the lock back and removes what was prepared.
+func (w *worktree) end() {
+	os.Remove(filepath.Join(w.target.dir, "index.lock"))
+	os.RemoveAll(w.room)
+	w.root.Close()
+}
+
+// run runs a git with the prepared index, in the work tree. Attributes of the
+// tree name filters, but no configuration here says what these are.
+func (w *worktree) run(ctx context.Context, input string, args ...string) ([]byte, error) {
+	s := w.target.store
+	cmd := s.command(ctx, place{dir: w.target.view}, args...)
+	cmd.Dir = w.target.work
+	cmd.Env = append(cmd.Env, "GIT_WORK_TREE="+w.target.work, "GIT_INDEX_FILE="+filepath.Join(w.room, "index"))
+	cmd.Stdin = strings.NewReader(input)
+	return s.run(cmd)
+}
+
+// clean refuses a tree with changes that are not those of the commit, and
+// returns those of the commit that the tree does not have yet.
+func (w *worktree) clean(ctx context.Context, base Hash, changes []Change) (left []Change, err error) {
+	wanted := make(map[string]Change, len(changes))
+	for _, c := range changes {
+		wanted[c.Path] = c
+		have, err := w.state(c.Path)
+		switch {
+		case err != nil:
+			return nil, err
+		case have == content{c.NewMode, c.New}:
+		case have == content{c.OldMode, c.Old}:
+			left = append(left, c)
+		default:
+			return nil, dirty(c.Path)
+		}
+	}
+	if err := w.copyIndex(); err != nil {
+		return nil, err
+	}
+	from := base
+	if base == "" {
+		from = emptyTree
+	}
+	indexed, err := w.differ(ctx, "diff-index", "--cached", "-r", "--ignore-submodules=none", string(from))
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range indexed {
+		if want, ok := wanted[c.Path]; !ok || c.NewMode != want.NewMode || c.New != want.New {
+			return nil, dirty(c.Path)
+		}
+	}
+	// The refresh is of the copy, for files of which the time alone has changed;
+	// nothing of the user's is written. It fails where something has changed.
+	w.run(ctx, "", "update-index", "-q", "--really-refresh", "--ignore-submodules")
+	found, err := w.differ(ctx, "diff-files", "--ignore-submodules=all")
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range found {
+		if _, ok := wanted[c.Path]; !ok { // those that are wanted were compared above
+			return nil, dirty(c.Path)
+		}
+	}
+	return left, nil
+}
+
+// emptyTree is the tree of no files.
+const emptyTree Hash = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+// differ runs one of git's commands that compare.
+func (w *worktree) differ(ctx context.Context, command string, args ...string) ([]Change, error) {
+	all := append([]string{command, "-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv"}, args...)
+	out, err := w.run(ctx, "", append(all, "--")...)
+	if err != nil {
+		return nil, err
+	}
+	return parseChanges(out)
+}
+
+func dirty(path string) error {
+	return refusal("push", path, ErrDirty, "the target's work tree has a change there that is not the staged one; commit it or put it away first")
+}
+
+// copyIndex makes a copy of the user's index. One that is missing is empty.
+func (w *worktree) copyIndex() error {
+	data, err := os.ReadFile(filepath.Join(w.target.dir, "index"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(w.room, "index"), data, 0o600)
+	}
+	if err != nil {
+		return refusal("push", "", sandbox.ErrInternal, "the target's index cannot be read")
+	}
+	return nil
+}
+
+// prepare writes the new files beside those that they will replace, and an index
+// that has all changes. What fails for want of room or rights fails here.
+func (w *worktree) prepare(ctx context.Context, changes, left []Change) error {
+	if err := w.place(ctx, left); err != nil {
+		return err
+	}
+	var entries bytes.Buffer
+	for _, c := range changes {
+		mode, hash := c.NewMode, c.New
+		if mode == None {
+			mode, hash = "0", nothing
+		}
+		fmt.Fprintf(&entries, "%s %s\t%s\x00", mode, hash, c.Path)
+	}
+	_, err := w.run(ctx, entries.String(), "update-index", "-z", "--index-info")
+	return err
+}
+
+// place writes the new files. For one that goes, an empty one shows that its
+// folder can be changed.
+func (w *worktree) place(ctx context.Context, left []Change) error {
+	r, err := w.target.store.Reader(ctx, w.target.Objects())
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for _, c := range left {
+		dir, base, err := w.enter(c.Path, true)
+		if err != nil {
+			return err
+		}
+		dir.Remove(w.beside(base))
+		err = r.save(c.New, c.NewMode, dir, w.beside(base))
+		dir.Close()
+		if err != nil {
+			return fmt.Errorf("push %s: %w; make room, or the folder yours to write, and push again", sandbox.Shown(c.Path), cause(err))
+		}
+	}
+	return nil
+}
+
+// beside returns the name under which a file is prepared: of one length, for
+// that of the file may be as long as names can be.
+func (w *worktree) beside(base string) string {
+	sum := sha1.Sum([]byte(w.room + "/" + base))
+	return ".golem-" + hex.EncodeToString(sum[:])
+}
+
+// clear removes what was prepared, and folders that were made for it.
+func (w *worktree) clear(changes []Change) {
+	for _, c := range changes {
+		dir, base, err := w.enter(c.Path, false)
+		if err != nil || dir == nil {
+			continue
+		}
+		gone := dir.Remove(w.beside(base)) == nil
+		dir.Close()
+		if gone {
+			w.prune(parent(c.Path))
+		}
+	}
+}
+
+// prune removes a folder and those above it, as far as they are empty.
+func (w *worktree) prune(path string) {
+	for ; path != ""; path = parent(path) {
+		dir, base, err := w.enter(path, false)
+		if err != nil || dir == nil {
+			return
+		}
+		err = dir.Remove(base)
+		dir.Close()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// apply puts the new files in the place of the old ones: first those that go, for
+// another may have the name of their folder. It returns how many were done.
+func (w *worktree) apply(left []Change) (done int, err error) {
+	slices.SortStableFunc(left, func(a, b Change) int {
+		return strings.Compare(fmt.Sprint(a.NewMode != None), fmt.Sprint(b.NewMode != None))
+	})
+	for _, c := range left {
+		dir, base, err := w.enter(c.Path, false)
+		if err == nil && dir == nil {
+			err = dirty(c.Path)
+		}
+		if err != nil {
+			return done, err
+		}
+		if c.NewMode == None {
+			dir.Remove(w.beside(base))
+			err = dir.Remove(base)
+		} else {
+			if is, look := dir.Lstat(base); look == nil && is.IsDir() {
+				dir.Remove(base) // an empty one, or else the next step fails
+			}
+			err = dir.Rename(w.beside(base), base)
+		}
+		dir.Close()
+		if err != nil {
+			return done, fmt.Errorf("push %s: %w; nothing was pushed", sandbox.Shown(c.Path), cause(err))
+		}
+		done++
+		if c.NewMode == None {
+			w.prune(parent(c.Path))
+		}
+	}
+	return done, nil
+}
+
+// undo brings back what was replaced.
+func (w *worktree) undo(ctx context.Context, done []Change) error {
+	back := make([]Change, len(done))
+	for i, c := range done {
+		back[i] = Change{Path: c.Path, OldMode: c.NewMode, NewMode: c.OldMode, Old: c.New, New: c.Old}
+	}
+	if err := w.place(ctx, back); err != nil {
+		return err
+	}
+	_, err := w.apply(back)
+	return err
+}
+
+// moveBack undoes a Move.
+func (t *Target) moveBack(ctx context.Context, branch string, from, to Hash) error {
+	if to != "" {
+		return t.Move(ctx, branch, from, to)
+	}
+	ref, err := branchRef("push", branch)
+	if err != nil {
+		return err
+	}
+	cmd := t.store.command(ctx, place{dir: t.view}, "update-ref", "--no-deref", "--stdin", "-z")
+	cmd.Stdin = strings.NewReader("delete " + ref + "\x00" + string(from) + "\x00")
+	_, err = t.store.run(cmd)
+	return err
+}
+
+// cause returns what the system says, without a path of the host.
+func cause(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	if errors.As(err, &link) {
+		return link.Err
+	}
+	return err
+}
+
+// save writes a blob to a new file or link of a folder; of mode None, nothing
+// to a file.
+func (r *Reader) save(hash Hash, mode Mode, dir *os.Root, name string) error {
+	var size int64
+	var err error
+	if mode != None {
+		if _, size, err = r.ask(string(hash)); err != nil {
+			return err
+		}
+	}
+	if mode == Link {
+		to := make([]byte, size+1)
+		if _, err = io.ReadFull(r.out, to); err == nil {
+			err = dir.Symlink(string(to[:size]), name)
+		}
+		return err
+	}
+	perm := fs.FileMode(0o666) // the user's umask takes from it, as with git
+	if mode == Executable {
+		perm = 0o777
+	}
+	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	if mode == None {
+		return f.Close()
+	}
+	_, err = io.CopyN(f, r.out, size)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		_, err = io.CopyN(io.Discard, r.out, 1)
+	}
+	return err
+}
+
+// index puts the prepared index in the place of the user's.
+func (w *worktree) index(ctx context.Context) error {
+	w.run(ctx, "", "update-index", "-q", "--refresh", "--ignore-submodules") // it is right without, and slower
+	if err := os.Rename(filepath.Join(w.room, "index"), filepath.Join(w.target.dir, "index")); err != nil {
+		return refusal("push", "", sandbox.ErrInternal, "the target's index cannot be written; git reset there makes it new")
+	}
+	return nil
+}
+
+// A content is what is at a path.
+type content struct {
+	mode Mode
+	hash Hash
+}
+
+// state returns what is at a path of the work tree.
+func (w *worktree) state(path string) (content, error) {
+	dir, base, err := w.enter(path, false)
+	if err != nil || dir == nil {
+		return content{mode: None}, err
+	}
+	defer dir.Close()
+	info, err := dir.Lstat(base)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return content{mode: None}, nil
+	case err != nil:
+		return content{}, err
+	case info.Mode()&fs.ModeSymlink != 0:
+		to, err := dir.Readlink(base)
+		return content{Link, blobHash(int64(len(to)), strings.NewReader(to))}, err
+	case info.IsDir():
+		return content{mode: None}, nil // what is in it counts for itself
+	case !info.Mode().IsRegular():
+		return content{}, nil
+	}
+	f, err := dir.Open(base)
+	if err != nil {
+		return content{}, refusal("push", path, sandbox.ErrInternal, "it cannot be read in the target's work tree")
+	}
+	defer f.Close()
+	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
+		return content{}, dirty(path)
+	}
+	mode := Plain
+	if info.Mode()&0o100 != 0 {
+		mode = Executable
+	}
+	return content{mode, blobHash(info.Size(), f)}, nil
+}
+
+// blobHash returns the name that git gives to a content.
+func blobHash(size int64, from io.Reader) Hash {
+	h := sha1.New()
+	fmt.Fprintf(h, "blob %d\x00", size)
+	io.Copy(h, from)
+	return Hash(hex.EncodeToString(h.Sum(nil)))
+}
+
+// enter opens the folder of a path without following a link, and makes it if
+// asked to. It returns nil for a folder that is not there.
+func (w *worktree) enter(path string, create bool) (*os.Root, string, error) {
+	dir, err := w.root.OpenRoot(".")
+	for err == nil {
+		first, rest, more := strings.Cut(path, "/")
+		if !more {
+			return dir, path, nil
+		}
+		info, look := dir.Lstat(first)
+		if errors.Is(look, fs.ErrNotExist) && create {
+			if look = dir.Mkdir(first, 0o777); look == nil {
+				info, look = dir.Lstat(first)
+			}
+		}
+		if errors.Is(look, fs.ErrNotExist) || look == nil && info.Mode().IsRegular() && !create {
+			return nil, "", dir.Close()
+		}
+		if look != nil || !info.IsDir() {
+			dir.Close()
+			return nil, "", refusal("push", path, ErrDirty, "a link or a file is in the place of its folder in the target's work tree; move it away first")
+		}
+		var next *os.Root
+		next, err = dir.OpenRoot(first)
+		dir.Close()
+		if err != nil {
+			break
+		}
+		if is, look := next.Stat("."); look != nil || !os.SameFile(info, is) {
+			next.Close()
+			return nil, "", dirty(path)
+		}
+		dir, path = next, rest
+	}
+	return nil, "", refusal("push", path, sandbox.ErrInternal, "a folder of the target's work tree cannot be opened")
+}
