@@ -79,7 +79,7 @@ func openDesk(t testing.TB, dir, local, bare string) *clearance.Desk {
 	desk, err := clearance.Open(folder, store, []clearance.Target{
 		{Name: "local", Type: "local", Path: sandbox.Host(local), Branch: "main"},
 		{Name: "bare", Type: "bare", Path: sandbox.Host(bare), Branch: "main"},
-	})
+	}, git.Credentials{})
 	if err != nil {
 		t.Fatal(err)
 	}

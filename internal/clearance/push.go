@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
-	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -19,8 +19,9 @@ type PushResult struct {
 // user's configuration alone.
 type Target struct {
 	Name   string
-	Type   string // local or bare
-	Path   sandbox.Host
+	Type   string       // local, bare or remote
+	Path   sandbox.Host // of local and bare
+	URL    string       // of remote
 	Branch string
 }
 
@@ -38,41 +39,6 @@ func (d *Desk) target(name string) (Target, error) {
 		hint = fmt.Sprintf("the targets are %q; name one", names)
 	}
 	return Target{}, &sandbox.Error{Op: "target", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
-}
-
-// A reached target can be asked for its branches, and pushed to.
-type reached struct {
-	target Target
-	git    *git.Target
-}
-
-// reach opens a target.
-func (d *Desk) reach(ctx context.Context, t Target) (*reached, error) {
-	if t.Type != "local" && t.Type != "bare" {
-		return nil, &sandbox.Error{Op: "target", Path: t.Name, Code: git.ErrUnsupported, Hint: "targets of type local and bare can be reached"}
-	}
-	at, err := d.store.Target(ctx, string(t.Path), t.Type == "bare")
-	if err != nil {
-		return nil, err
-	}
-	return &reached{t, at}, nil
-}
-
-func (r *reached) objects() string { return r.git.Objects() }
-
-func (r *reached) branch(ctx context.Context, name string) (git.Hash, error) {
-	return r.git.Branch(ctx, name)
-}
-
-// push puts a commit on its branch, and into the work tree of a local target.
-func (r *reached) push(ctx context.Context, c *StagedCommit) error {
-	if err := r.git.Take(ctx, c.Base, c.Commit); err != nil {
-		return err
-	}
-	if r.target.Type == "local" {
-		return r.git.Advance(ctx, c.Branch, c.Base, c.Commit, c.changes())
-	}
-	return r.git.Move(ctx, c.Branch, c.Base, c.Commit)
 }
 
 // Push pushes a staged commit, exactly as it is, and exactly once: one that was
@@ -130,6 +96,9 @@ func (d *Desk) settleAll(ctx context.Context, target string) error {
 	return nil
 }
 
+// patience is how long a target is asked whether a push that failed was made.
+const patience = 10 * time.Second
+
 // push makes a push that was not made before.
 func (d *Desk) push(ctx context.Context, c *StagedCommit) (*PushResult, error) {
 	t, err := d.target(c.Target)
@@ -152,8 +121,10 @@ func (d *Desk) push(ctx context.Context, c *StagedCommit) (*PushResult, error) {
 	}
 	if err := at.push(ctx, c); err != nil {
 		// Whether it was made after all is the target's to say, also where the
-		// caller waits no longer.
-		result, unsettled := d.settle(context.WithoutCancel(ctx), c)
+		// caller waits no longer. If it does not say, the next push asks again.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		result, unsettled := d.settle(ctx, c)
 		if result != nil {
 			return result, nil
 		}
@@ -168,7 +139,10 @@ func (d *Desk) done(c *StagedCommit) (*PushResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := &PushResult{CommitSHA: string(c.Commit), URL: t.Name + "/" + c.Branch}
+	result := &PushResult{CommitSHA: string(c.Commit), URL: t.URL}
+	if t.URL == "" {
+		result.URL = t.Name // no path of the host is told
+	}
 	return result, d.mark(c, pushed, result)
 }
 
@@ -196,14 +170,9 @@ func (d *Desk) settle(ctx context.Context, c *StagedCommit) (*PushResult, error)
 	if err != nil {
 		return nil, err
 	}
-	made, err := at.git.Reached(ctx, c.Branch, c.Commit)
+	made, err := at.settle(ctx, c)
 	if err != nil {
 		return nil, err
-	}
-	if t.Type == "local" {
-		if err := at.git.Resume(ctx, made, c.Commit, c.changes()); err != nil {
-			return nil, err
-		}
 	}
 	if made {
 		return d.done(c)

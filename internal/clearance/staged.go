@@ -96,10 +96,12 @@ type Desk struct {
 	leases  state.Leases
 	store   *git.Store
 	targets []Target
+	proof   git.Credentials
 }
 
-// Open returns the desk in a program's state folder.
-func Open(folder *state.Folder, store *git.Store, targets []Target) (*Desk, error) {
+// Open returns the desk in a program's state folder. The credentials are for
+// remotes, and only for the gits that reach them.
+func Open(folder *state.Folder, store *git.Store, targets []Target, proof git.Credentials) (*Desk, error) {
 	blobs, err := folder.Blobs("staged")
 	if err != nil {
 		return nil, err
@@ -108,7 +110,7 @@ func Open(folder *state.Folder, store *git.Store, targets []Target) (*Desk, erro
 	if err != nil {
 		return nil, err
 	}
-	return &Desk{folder, blobs, leases, store, targets}, nil
+	return &Desk{folder, blobs, leases, store, targets, proof}, nil
 }
 
 // A Request is what a worker wants staged.

@@ -26,8 +26,12 @@ func (t *Target) Reached(ctx context.Context, branch string, commit Hash) (bool,
 	if err != nil || now == "" || now == commit {
 		return now != "" && now == commit, err
 	}
-	cmd := t.store.command(ctx, t.store.here(t.Objects()), "merge-base", "--is-ancestor", "--end-of-options", string(commit), string(now))
-	_, err = t.store.run(cmd)
+	return t.store.follows(ctx, t.Objects(), commit, now)
+}
+
+// follows reports whether a commit comes after another.
+func (s *Store) follows(ctx context.Context, objects string, first, then Hash) (bool, error) {
+	_, err := s.run(s.command(ctx, s.here(objects), "merge-base", "--is-ancestor", "--end-of-options", string(first), string(then)))
 	var failure *Failure
 	if errors.As(err, &failure) && failure.Exit == 1 {
 		return false, nil

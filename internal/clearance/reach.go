@@ -1,0 +1,107 @@
+package clearance
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A place is a target that was opened.
+type place interface {
+	// objects is a folder of more objects than the store has, "" for none.
+	objects() string
+	// branch returns the commit that is staged against, "" for none.
+	branch(ctx context.Context, name string) (git.Hash, error)
+	// push makes a push. It may have been made where that fails.
+	push(ctx context.Context, c *StagedCommit) error
+	// settle reports whether a push was made, and finishes or takes back what one
+	// that was cut off has left.
+	settle(ctx context.Context, c *StagedCommit) (made bool, err error)
+}
+
+// reach opens a target.
+func (d *Desk) reach(ctx context.Context, t Target) (place, error) {
+	switch t.Type {
+	case "local", "bare":
+		at, err := d.store.Target(ctx, string(t.Path), t.Type == "bare")
+		return folder{at, t.Type == "local"}, err
+	case "remote":
+		// What is on this machine is not left to a git that would read its settings.
+		if u, err := url.Parse(t.URL); err == nil && u.Scheme == "file" && u.Host == "" {
+			at, err := d.store.Target(ctx, u.Path, true)
+			return folder{at, false}, err
+		}
+		at, err := d.store.Remote(t.URL, d.proof)
+		return network{at}, err
+	}
+	return nil, &sandbox.Error{Op: "target", Path: t.Name, Code: git.ErrUnsupported, Hint: "targets of type local, bare and remote can be reached"}
+}
+
+// A folder is a target on this machine.
+type folder struct {
+	*git.Target
+	work bool // it has a work tree
+}
+
+func (f folder) objects() string { return f.Objects() }
+
+func (f folder) branch(ctx context.Context, name string) (git.Hash, error) {
+	return f.Branch(ctx, name)
+}
+
+func (f folder) push(ctx context.Context, c *StagedCommit) error {
+	if err := f.Take(ctx, c.Base, c.Commit); err != nil {
+		return err
+	}
+	if f.work {
+		return f.Advance(ctx, c.Branch, c.Base, c.Commit, c.changes())
+	}
+	return f.Move(ctx, c.Branch, c.Base, c.Commit)
+}
+
+func (f folder) settle(ctx context.Context, c *StagedCommit) (bool, error) {
+	made, err := f.Reached(ctx, c.Branch, c.Commit)
+	if err == nil && f.work {
+		err = f.Resume(ctx, made, c.Commit, c.changes())
+	}
+	return made, err
+}
+
+// A network is a target that git reaches.
+type network struct{ *git.Remote }
+
+func (n network) objects() string { return "" }
+
+func (n network) branch(ctx context.Context, name string) (git.Hash, error) {
+	return n.Last(ctx, name)
+}
+
+func (n network) push(ctx context.Context, c *StagedCommit) error {
+	return n.Push(ctx, c.Branch, c.Base, c.Commit)
+}
+
+func (n network) settle(ctx context.Context, c *StagedCommit) (bool, error) {
+	return n.Reached(ctx, c.Branch, c.Commit)
+}
+
+// Refresh pulls what a remote target has of a branch, "" for the target's own:
+// what is staged next is made against it. Other targets are always as they are.
+func (d *Desk) Refresh(ctx context.Context, target, branch string) error {
+	t, err := d.target(target)
+	if err != nil {
+		return err
+	}
+	at, err := d.reach(ctx, t)
+	if err != nil {
+		return err
+	}
+	if branch == "" {
+		branch = t.Branch
+	}
+	if remote, ok := at.(network); ok {
+		_, err = remote.Pull(ctx, branch)
+	}
+	return err
+}

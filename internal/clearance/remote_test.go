@@ -1,0 +1,186 @@
+package clearance_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// serve serves the bare repository of a scene as git does over HTTP, to whoever
+// knows the password, if there is one.
+func (s *scene) serve(password string) string {
+	s.Helper()
+	plain(s, s.bare, "config", "http.receivepack", "true")
+	backend := &cgi.Handler{
+		Path: filepath.Join(plain(s, s.bare, "--exec-path"), "git-http-backend"),
+		Env:  []string{"GIT_PROJECT_ROOT=" + filepath.Dir(s.bare), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, got, _ := r.BasicAuth(); got != password {
+			w.Header().Set("WWW-Authenticate", "Basic")
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		backend.ServeHTTP(w, r)
+	}))
+	s.Cleanup(server.Close)
+	return server.URL + "/bare.git"
+}
+
+// remote returns a desk with the remote at an address as its only target.
+func (s *scene) remote(address string, proof git.Credentials) *clearance.Desk {
+	s.Helper()
+	folder, err := state.Open(s.state)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { folder.Close() })
+	store, err := git.Open(s.Context(), filepath.Join(s.state, "git"), "git")
+	if err != nil {
+		s.Fatal(err)
+	}
+	desk, err := clearance.Open(folder, store, []clearance.Target{{Name: "origin", Type: "remote", URL: address, Branch: "main"}}, proof)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return desk
+}
+
+func TestPushToARemote(t *testing.T) {
+	for _, way := range []string{"http", "file"} {
+		t.Run(way, func(t *testing.T) {
+			s := setUp(t)
+			address := "file://" + s.bare
+			if way == "http" {
+				address = s.serve("")
+			}
+			s.desk = s.remote(address, git.Credentials{})
+			if err := s.desk.Refresh(t.Context(), "", ""); err != nil {
+				t.Fatal(err)
+			}
+			c, rival := s.stage("", "a.txt=new\n"), s.stage("", "a.txt=rival\n")
+			if c.Files[0].Operation != clearance.Update {
+				t.Errorf("got %v, want an update", c.Files)
+			}
+			for range 2 {
+				got, err := s.desk.Push(t.Context(), c.ID, "main")
+				if err != nil || got.CommitSHA != string(c.Commit) || got.URL != address {
+					t.Fatalf("got %v, %v", got, err)
+				}
+			}
+			if now := plain(t, s.bare, "rev-parse", "main"); now != string(c.Commit) {
+				t.Errorf("main is %s, want %s", now, c.Commit)
+			}
+			_, err := s.desk.Push(t.Context(), rival.ID, "")
+			s.refused(err, sandbox.ErrConflict)
+
+			// A remote that went back has moved as well, and what it took back stays so.
+			if err := s.desk.Refresh(t.Context(), "", ""); err != nil {
+				t.Fatal(err)
+			}
+			next := s.stage("", "a.txt=next\n")
+			plain(t, s.bare, "update-ref", "refs/heads/main", "main^")
+			_, err = s.desk.Push(t.Context(), next.ID, "")
+			s.refused(err, sandbox.ErrConflict)
+
+			// A branch that is not there is made.
+			r := request("", "a=b")
+			r.Branch = "drafts/new"
+			fresh, err := s.desk.Stage(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.desk.Push(t.Context(), fresh.ID, ""); err != nil {
+				t.Fatal(err)
+			}
+			if now := plain(t, s.bare, "rev-parse", "drafts/new"); now != string(fresh.Commit) {
+				t.Errorf("the new branch is %s, want %s", now, fresh.Commit)
+			}
+			plain(t, s.bare, "fsck", "--strict")
+		})
+	}
+}
+
+// The user's own helpers are asked with inherit, and with nothing else.
+func TestCredentialsOfTheUser(t *testing.T) {
+	const password = "canary-4711"
+	s := setUp(t)
+	address := s.serve(password)
+	home := t.TempDir()
+	put(t, filepath.Join(home, ".gitconfig"), "[credential]\n\thelper = \"!f() { echo username=u; echo password=${CANARY}"+password+"; }; f\"\n")
+	environment := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GIT_SSH_COMMAND=false", "CANARY=x"}
+	for _, test := range []struct {
+		name  string
+		proof git.Credentials
+		want  sandbox.Code
+	}{
+		{"inherit", git.Inherit(environment), ""},
+		{"explicit", git.Explicit([]string{"GIT_AUTHOR_NAME=x"}), git.ErrUnreachable},
+		{"none", git.Credentials{}, git.ErrUnreachable},
+	} {
+		s.desk = s.remote(address, test.proof)
+		err := s.desk.Refresh(t.Context(), "", "")
+		if test.want != "" {
+			s.refused(err, test.want)
+		} else if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if err != nil && strings.Contains(err.Error(), password) {
+			t.Errorf("%s: the error tells the password: %v", test.name, err)
+		}
+	}
+}
+
+func TestARemoteThatHangs(t *testing.T) {
+	s := setUp(t)
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.Close()
+	s.desk = s.remote("http://"+deaf.Addr().String()+"/x.git", git.Credentials{})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := s.desk.Refresh(ctx, "", ""); err == nil {
+		t.Error("nobody answered, and it was refreshed")
+	}
+}
+
+// A push that reached the remote and was not told is found out.
+func TestAPushThatWasCutOff(t *testing.T) {
+	s := setUp(t)
+	address := s.serve("")
+	s.desk = s.remote(address, git.Credentials{})
+	if err := s.desk.Refresh(t.Context(), "", ""); err != nil {
+		t.Fatal(err)
+	}
+	c := s.stage("", "a.txt=new\n")
+	// The remote takes its time after it has taken the commit.
+	hook := filepath.Join(s.bare, "hooks/post-receive")
+	put(t, hook, "#!/bin/sh\nsleep 1\n")
+	os.Chmod(hook, 0o755)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	got, err := s.desk.Push(ctx, c.ID, "")
+	if err != nil { // it was cut off before it got there
+		if now := plain(t, s.bare, "rev-parse", "main"); now == string(c.Commit) {
+			t.Errorf("pushed, and told not to be: %v", err)
+		}
+		return
+	}
+	if now := plain(t, s.bare, "rev-parse", "main"); now != got.CommitSHA {
+		t.Errorf("told to be pushed: %v, main is %s", got, now)
+	}
+}
