@@ -178,6 +178,9 @@ func TestStageTheSameIsTheSame(t *testing.T) {
 	if one != two {
 		t.Errorf("the same stage twice: got %s and %s", one, two)
 	}
+	if refs := plain(t, git.Folder(s), "for-each-ref"); refs != "" {
+		t.Errorf("references are left in the store:\n%s", refs)
+	}
 	if _, got := staged(t, s, target, commit(base, file("a.txt", "one\ntwo\n"), deleted("nowhere"))); got != "" {
 		t.Errorf("nothing changed: got %s", got)
 	}

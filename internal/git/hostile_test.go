@@ -63,6 +63,17 @@ func hostiles() []hostile {
 		{name: "pack objects hook", config: "[uploadpack]\npackObjectsHook = $RUN;\n[remote \"origin\"]\nurl = .\n", silent: true},
 		{name: "submodule update", config: "[submodule \"s\"]\nurl = .\nupdate = !$RUN\nactive = true\n[submodule]\nrecurse = true\n",
 			files: map[string]string{".gitmodules": "[submodule \"s\"]\npath = s\nurl = -u$RUN\nupdate = !$RUN\n"}, silent: true},
+		{name: "a repository as a submodule", more: func(t *testing.T, dir, run string) {
+			sub := filepath.Join(dir, "sub")
+			put(t, filepath.Join(sub, "f"), "f")
+			plain(t, sub, "init", "-q")
+			plain(t, sub, "add", "f")
+			plain(t, sub, "commit", "-q", "-m", "x")
+			plain(t, dir, "add", "sub")
+			plain(t, dir, "commit", "-q", "-m", "with a submodule")
+			plain(t, sub, "config", "core.fsmonitor", run+";false")
+			put(t, filepath.Join(sub, "f"), "changed")
+		}},
 		{name: "trailer", config: "[trailer \"x\"]\ncommand = $RUN\nifmissing = add\n", silent: true},
 		{name: "browser and tools", config: "[diff]\ntool = x\n[difftool \"x\"]\ncmd = $RUN\n[difftool]\nprompt = false\n[web]\nbrowser = x\n[browser \"x\"]\ncmd = $RUN\n", silent: true},
 		{name: "gc and maintenance", config: "[gc]\nauto = 1\nrecentObjectsHook = $RUN\n[maintenance]\nauto = true\n", files: map[string]string{".git/hooks/pre-auto-gc": "#!/bin/sh\n$RUN\n"}, silent: true},

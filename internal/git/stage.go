@@ -150,12 +150,14 @@ func parent(path string) string {
 // longer listened.
 type wrong struct{ file, pipe error }
 
-// write writes the stream of a commit. The reference that fast-import wants is
-// given once and for nothing: what is staged is kept by whoever stages it.
+// write writes the stream of a commit. The branch that fast-import wants is taken
+// back in the same stream: whoever stages keeps the commit's name, and nothing is
+// ever pruned here.
 func (c *Commit) write(to io.Writer, files []File) wrong {
 	w := bufio.NewWriterSize(to, 64<<10)
+	branch := "refs/staged/" + rand.Text()
 	stamp := fmt.Sprintf("%d +0000", c.Time.Unix())
-	fmt.Fprintf(w, "commit refs/staged/%s\nmark :1\n", rand.Text())
+	fmt.Fprintf(w, "commit %s\nmark :1\n", branch)
 	fmt.Fprintf(w, "author %s <%s> %s\ncommitter %s <%s> %s\n", c.Author.Name, c.Author.Email, stamp, c.Committer.Name, c.Committer.Email, stamp)
 	fmt.Fprintf(w, "data %d\n%s\n", len(c.Message), c.Message)
 	if c.Base != "" {
@@ -172,7 +174,7 @@ func (c *Commit) write(to io.Writer, files []File) wrong {
 		}
 		w.WriteByte('\n')
 	}
-	fmt.Fprintf(w, "\nget-mark :1\ndone\n")
+	fmt.Fprintf(w, "\nget-mark :1\nreset %s\nfrom %s\n\ndone\n", branch, nothing)
 	return wrong{pipe: w.Flush()}
 }
 
