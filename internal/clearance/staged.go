@@ -163,30 +163,29 @@ func (d *Desk) Stage(ctx context.Context, r Request) (*StagedCommit, error) {
 // operations says what becomes of each file. What was asked for is all that may
 // change: a file in the place of a folder would delete all that is in it.
 func operations(asked []git.File, changes []git.Change) ([]File, error) {
-	modes := make(map[string]git.Mode, len(asked))
+	wanted := make(map[string]bool, len(asked))
 	for _, f := range asked {
-		modes[f.Path] = f.Mode
+		wanted[f.Path] = true
 	}
 	files := make([]File, 0, len(changes))
+	gone := map[string]bool{}
 	for _, c := range changes {
-		if _, ok := modes[c.Path]; !ok {
+		if !wanted[c.Path] {
 			return nil, &sandbox.Error{Op: "stage", Path: c.Path, Code: sandbox.ErrConflict,
-				Hint: "it would go, for a file takes the place of its folder; stage its deletion as well"}
+				Hint: "it would go, for its folder is staged as a file; stage its deletion as well"}
 		}
 		f := File{Path: c.Path, Operation: Update, OldMode: c.OldMode, Mode: c.NewMode, Old: c.Old, New: c.New}
-		if c.OldMode == git.None {
+		switch git.None {
+		case c.OldMode:
 			f.Operation = Create
-		} else if c.NewMode == git.None {
-			f.Operation = Delete
-			delete(modes, c.Path)
+		case c.NewMode:
+			f.Operation, gone[c.Path] = Delete, true
 		}
 		files = append(files, f)
 	}
 	for _, f := range asked {
-		if modes[f.Path] == git.None && f.Mode == git.None {
-			if _, left := modes[f.Path]; left {
-				return nil, &sandbox.Error{Op: "stage", Path: f.Path, Code: sandbox.ErrNotFound, Hint: "it is neither here nor on the branch"}
-			}
+		if f.Mode == git.None && !gone[f.Path] {
+			return nil, &sandbox.Error{Op: "stage", Path: f.Path, Code: sandbox.ErrNotFound, Hint: "it is neither here nor on the branch"}
 		}
 	}
 	if len(files) == 0 {

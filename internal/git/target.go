@@ -1,16 +1,20 @@
 package git
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -243,10 +247,8 @@ func (t *Target) Move(ctx context.Context, branch string, old, to Hash) error {
 	_, logs := os.Lstat(filepath.Join(t.dir, "logs"))
 	logged := fmt.Sprintf("core.logAllRefUpdates=%v", logs == nil)
 	cmd := t.store.command(ctx, place{dir: t.view}, "-c", logged, "update-ref", "-m", "golem: cleared", "--no-deref", "--stdin", "-z")
-	cmd.Stdin = strings.NewReader("update " + ref + "\x00" + string(to) + "\x00" + was + "\x00")
 	cmd.Env = append(cmd.Env, "GIT_COMMITTER_NAME=golem", "GIT_COMMITTER_EMAIL=golem@localhost")
-	_, err = t.store.run(cmd)
-	if err == nil {
+	if err = t.store.commit(cmd, "update "+ref+"\x00"+string(to)+"\x00"+was+"\x00"); err == nil {
 		return nil
 	}
 	if now, look := t.Branch(ctx, branch); look == nil && now != old {
@@ -256,6 +258,59 @@ func (t *Target) Move(ctx context.Context, branch string, old, to Hash) error {
 		return refusal("push", branch, sandbox.ErrConflict, "the branch has moved since this was staged; stage again")
 	}
 	return err
+}
+
+// commit runs a git that changes references in two steps: the locks are taken,
+// and only then is it told to go on. A git that has lost us before that changes
+// nothing, so whoever finds no lock knows that nothing is still to come.
+func (s *Store) commit(cmd *exec.Cmd, change string) error {
+	var said tail
+	cmd.Stderr = &said
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	io.WriteString(in, "start\x00"+change+"prepare\x00")
+	done := errors.New("it did not say that it was done")
+	for answers := bufio.NewScanner(out); answers.Scan(); {
+		switch answers.Text() {
+		case "prepare: ok":
+			io.WriteString(in, "commit\x00")
+			in.Close()
+		case "commit: ok":
+			done = nil
+		}
+	}
+	in.Close()
+	if err := cmd.Wait(); err != nil || done != nil {
+		return s.failed(cmd, errors.Join(err, done), said)
+	}
+	return nil
+}
+
+// quiet waits until no git is about to change a branch.
+func (t *Target) quiet(ctx context.Context, branch string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Lstat(filepath.Join(t.dir, "refs/heads", branch+".lock")); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return refusal("push", branch, sandbox.ErrConflict, "a git holds the lock of the branch; let it end, or remove the lock it left, and try again")
+		case <-tick.C:
+		}
+	}
 }
 
 // straight refuses a branch whose file lies behind a link.

@@ -3,6 +3,7 @@ package git
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
@@ -20,8 +21,15 @@ import (
 // ErrDirty is the code of a work tree that has changes of its own.
 const ErrDirty sandbox.Code = "dirty"
 
-// Reached reports whether a branch has come to a commit, or beyond it.
+// Reached reports whether a branch has come to a commit, or beyond it. What a
+// killed Move has left to be done is waited for.
 func (t *Target) Reached(ctx context.Context, branch string, commit Hash) (bool, error) {
+	if _, err := branchRef("push", branch); err != nil {
+		return false, err
+	}
+	if err := t.quiet(ctx, branch); err != nil {
+		return false, err
+	}
 	now, err := t.Branch(ctx, branch)
 	if err != nil || now == "" || now == commit {
 		return now != "" && now == commit, err
@@ -124,6 +132,7 @@ type worktree struct {
 	target *Target
 	root   *os.Root
 	room   string // a folder in the repository, for what is prepared
+	fresh  string // the index in it, under a name that no killed git knows
 }
 
 // room is the folder in which a commit is prepared.
@@ -137,6 +146,7 @@ func (t *Target) begin(commit Hash) (*worktree, error) {
 		return nil, refusal("push", "", sandbox.ErrNotFound, "the target's work tree cannot be opened")
 	}
 	w := &worktree{target: t, root: root, room: t.room(commit)}
+	w.fresh = filepath.Join(w.room, "index-"+rand.Text())
 	err = os.RemoveAll(w.room)
 	if err == nil {
 		err = os.Mkdir(w.room, 0o700)
@@ -172,7 +182,7 @@ func (w *worktree) run(ctx context.Context, input string, args ...string) ([]byt
 	s := w.target.store
 	cmd := s.command(ctx, place{dir: w.target.view}, args...)
 	cmd.Dir = w.target.work
-	cmd.Env = append(cmd.Env, "GIT_WORK_TREE="+w.target.work, "GIT_INDEX_FILE="+filepath.Join(w.room, "index"))
+	cmd.Env = append(cmd.Env, "GIT_WORK_TREE="+w.target.work, "GIT_INDEX_FILE="+w.fresh)
 	cmd.Stdin = strings.NewReader(input)
 	return s.run(cmd)
 }
@@ -249,7 +259,7 @@ func (w *worktree) copyIndex() error {
 		return nil
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(w.room, "index"), data, 0o600)
+		err = os.WriteFile(w.fresh, data, 0o600)
 	}
 	if err != nil {
 		return refusal("push", "", sandbox.ErrInternal, "the target's index cannot be read")
@@ -393,9 +403,7 @@ func (t *Target) moveBack(ctx context.Context, branch string, from, to Hash) err
 		return err
 	}
 	cmd := t.store.command(ctx, place{dir: t.view}, "update-ref", "--no-deref", "--stdin", "-z")
-	cmd.Stdin = strings.NewReader("delete " + ref + "\x00" + string(from) + "\x00")
-	_, err = t.store.run(cmd)
-	return err
+	return t.store.commit(cmd, "delete "+ref+"\x00"+string(from)+"\x00")
 }
 
 // cause returns what the system says, without a path of the host.
@@ -439,10 +447,7 @@ func (r *Reader) save(hash Hash, mode Mode, dir *os.Root, name string) error {
 	if mode == None {
 		return f.Close()
 	}
-	_, err = io.CopyN(f, r.out, size)
-	if err == nil {
-		err = f.Sync()
-	}
+	_, err = io.CopyN(f, r.out, size) // and no sync: the objects are on the disk
 	if err = errors.Join(err, f.Close()); err == nil {
 		_, err = io.CopyN(io.Discard, r.out, 1)
 	}
@@ -452,7 +457,7 @@ func (r *Reader) save(hash Hash, mode Mode, dir *os.Root, name string) error {
 // index puts the prepared index in the place of the user's.
 func (w *worktree) index(ctx context.Context) error {
 	w.run(ctx, "", "update-index", "-q", "--refresh", "--ignore-submodules") // it is right without, and slower
-	if err := os.Rename(filepath.Join(w.room, "index"), filepath.Join(w.target.dir, "index")); err != nil {
+	if err := os.Rename(w.fresh, filepath.Join(w.target.dir, "index")); err != nil {
 		return refusal("push", "", sandbox.ErrInternal, "the target's index cannot be written; git reset there makes it new")
 	}
 	return nil
