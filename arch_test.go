@@ -47,6 +47,7 @@ var layers = []struct {
 	{"internal/tool", 3, "tool, call, plan, result, and the door"},
 	{"internal/landing", 4, "what of a transaction lands, and how it is told"},
 	{"internal/approval", 4, "answers for the user: modes, requests that wait, remembered rules"},
+	{"internal/exposure", 4, "what a worker has taken in, and what that makes of its consent"},
 	{"internal/model", 4, "one interface to a language model"},
 	{"internal/model/*", 4, "one folder per vendor; wire below them, models above"},
 	{"internal/toolset/*", 5, "the tools that ship, one folder per set"},

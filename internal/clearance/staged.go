@@ -2,6 +2,7 @@ package clearance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,10 @@ type File struct {
 	Mode      git.Mode  `json:"mode"`
 	Old       git.Hash  `json:"old,omitempty"` // the content before
 	New       git.Hash  `json:"new,omitempty"` // and after
+	// Passed is the name of a file that was there for the worker to read and has the
+	// same content: it was passed through. Links is how many names the file had.
+	Passed string `json:"passed,omitempty"`
+	Links  uint64 `json:"links,omitempty"`
 }
 
 // A StagedCommit waits to be pushed. It never changes: its id is the hash of all
@@ -54,6 +59,7 @@ type StagedCommit struct {
 	CreatedAt time.Time `json:"createdAt"`
 	Workers   []string  `json:"workers"` // who made it, from the outermost on
 	Session   string    `json:"session,omitempty"`
+	Intake    int64     `json:"intake,omitempty"` // bytes that who made it had taken in
 }
 
 // changes returns the files as git names their changes.
@@ -124,6 +130,30 @@ type Request struct {
 	Time    time.Time
 	Workers []string
 	Session string
+	Intake  int64
+
+	// Links returns how many names a file has, 0 if that is not known, and Passed a
+	// file that was read and has the same content. Both may be missing.
+	Links  func(path string) uint64
+	Passed func(size int64, content git.Hash) string
+}
+
+// Names returns the files that the branch of a target has at a path or below it, ""
+// for the target's own branch and for all.
+func (d *Desk) Names(ctx context.Context, target, branch, path string) ([]string, error) {
+	t, err := d.target(target)
+	if err != nil {
+		return nil, err
+	}
+	at, err := d.reach(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	base, err := at.branch(ctx, cmp.Or(branch, t.Branch))
+	if err != nil {
+		return nil, err
+	}
+	return d.store.Names(ctx, at.objects(), base, path)
 }
 
 // Stage keeps a commit for a target, and reaches no network. Files that the
@@ -133,10 +163,8 @@ func (d *Desk) Stage(ctx context.Context, r Request) (*StagedCommit, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &StagedCommit{Target: t.Name, Branch: r.Branch, Message: r.Message, CreatedAt: r.Time.UTC(), Workers: r.Workers, Session: r.Session}
-	if c.Branch == "" {
-		c.Branch = t.Branch
-	}
+	c := &StagedCommit{Target: t.Name, Branch: cmp.Or(r.Branch, t.Branch), Message: r.Message, CreatedAt: r.Time.UTC(),
+		Workers: r.Workers, Session: r.Session, Intake: r.Intake}
 	at, err := d.reach(ctx, t)
 	if err != nil {
 		return nil, err
@@ -157,7 +185,28 @@ func (d *Desk) Stage(ctx context.Context, r Request) (*StagedCommit, error) {
 	if c.Files, err = operations(r.Files, changes); err != nil {
 		return nil, err
 	}
+	r.describe(c.Files)
 	return c, d.keep(c)
+}
+
+// describe adds what is known of the files that were staged.
+func (r *Request) describe(files []File) {
+	sizes := make(map[string]int64, len(r.Files))
+	for _, f := range r.Files {
+		sizes[f.Path] = f.Size
+	}
+	for i := range files {
+		f := &files[i]
+		if f.Mode != git.Plain && f.Mode != git.Executable {
+			continue
+		}
+		if r.Links != nil {
+			f.Links = r.Links(f.Path)
+		}
+		if r.Passed != nil {
+			f.Passed = r.Passed(sizes[f.Path], f.New)
+		}
+	}
 }
 
 // operations says what becomes of each file. What was asked for is all that may

@@ -106,10 +106,11 @@ func (p *Program) Unlisted(worker string) ([]string, error) {
 }
 
 // listed lists the tools that bring in what sessions have changed only where there
-// are sessions.
+// are sessions, and those of git only where there is a repository that results go to.
 func (p *Program) listed(tools []tool.Tool) []tool.Tool {
+	targets := len(p.Targets()) > 0
 	for i, t := range tools {
-		if t.Toolset == "changes" && t.Name != "undo" && len(p.over()) == 0 {
+		if t.Toolset == "changes" && t.Name != "undo" && len(p.over()) == 0 || t.Toolset == "git" && !targets {
 			tools[i].Unlisted = true
 		}
 	}
@@ -197,6 +198,8 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (
 	if g.Files, g.Grant.Consent, err = spelled(g.Files, grant.Consent); err != nil {
 		return g, nil, nil, err
 	}
+	taken := d.exposure(g.Files)
+	g.Exposure, g.Grant = taken, untrusting(g.Grant, taken)
 	run := newCommands(g, d.work, d.program.options.Now)
 	run.exec = d.exec
 	run.services = shell.NewServices(run, d.program.options.Now, d.once)
@@ -205,7 +208,7 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (
 		place = nil
 	}
 	running := []io.Closer{run}
-	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(), Services: run.services}, d.work.keeper(), run))
+	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(), Services: run.services}, d.gitTools(step, g, taken), d.work.keeper(), run))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))

@@ -20,11 +20,12 @@ import (
 
 // Options are what a front knows of the user's wishes and of the machine.
 type Options struct {
-	Dir       string // the program, or a folder in it
-	Entry     string // the entry worker; "" for main
-	State     string // where all state is kept; "" for the user's state folder
-	StateHome string // the user's state folder, as the system has it
-	Home      string // the user's home, for ~
+	Dir       string   // the program, or a folder in it
+	Entry     string   // the entry worker; "" for main
+	State     string   // where all state is kept; "" for the user's state folder
+	StateHome string   // the user's state folder, as the system has it
+	Home      string   // the user's home, for ~
+	Environ   []string // the user's environment, of which a push may use some
 	Settings  []project.Setting
 	Trust     string // the hash of content that the user vouches for
 	Now       func() time.Time
@@ -101,6 +102,7 @@ func Load(o Options) (*Program, error) {
 	if p.Project != nil {
 		problems = append(problems, p.lint()...)
 		problems = append(problems, p.lintForeign()...)
+		problems = append(problems, p.lintTargets()...)
 	}
 	return p, problems.Err()
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/exposure"
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/run"
@@ -134,7 +135,8 @@ func (r *Running) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &run.Worker{Name: w.Name, Prompt: w.Prompt, Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
+	taken, _ := gate.Exposure.(*exposure.Exposure)
+	made := &run.Worker{Name: w.Name, Exposure: taken, Prompt: w.Prompt, Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
 		Layer: r.Door.work.kept != nil && len(p.over()) > 0, Any: grant.Workers.IsAll(), Notes: notes, Close: release}
 	if schema := w.OutputSchema; schema.Kind != 0 {
 		if made.Schema, err = json.Marshal(schema.Value()); err == nil {

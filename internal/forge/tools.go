@@ -6,6 +6,7 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/internal/toolset/file"
+	"github.com/golem-forge/golem/internal/toolset/git"
 	"github.com/golem-forge/golem/internal/toolset/shell"
 )
 
@@ -23,9 +24,10 @@ func toolNames() []string {
 }
 
 // Tools are those that this version has, to look at.
-func Tools() []tool.Tool { return tools(shell.Set{}, nil, nil) }
+func Tools() []tool.Tool { return tools(shell.Set{}, git.Set{}, nil, nil) }
 
-// tools are those that this version has, with what runs commands and keeps changes.
-func tools(s shell.Set, k changes.Keeper, u changes.Undoer) []tool.Tool {
-	return slices.Concat(file.Tools(), s.Tools(), changes.Tools(k, u))
+// tools are those that this version has, with what runs commands, keeps what is staged,
+// and keeps changes.
+func tools(s shell.Set, g git.Set, k changes.Keeper, u changes.Undoer) []tool.Tool {
+	return slices.Concat(file.Tools(), s.Tools(), g.Tools(), changes.Tools(k, u))
 }

@@ -103,7 +103,7 @@ func (c *Commit) check() ([]File, error) {
 		return nil, refusal("stage", "", sandbox.ErrInvalid, "say in a message what is staged, without zero bytes")
 	}
 	for _, p := range []Person{c.Author, c.Committer} {
-		if p.Name == "" || strings.ContainsAny(p.Name+p.Email, "<>\n\x00") {
+		if !p.fits() {
 			return nil, refusal("stage", "", sandbox.ErrInvalid, "an author has a name and an address, without < and > and in one line")
 		}
 	}

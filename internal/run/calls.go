@@ -158,7 +158,11 @@ func (t *talk) call(ctx context.Context, number int, c model.Call) (made, error)
 	id := t.id + "/" + inID.Replace(c.ID)
 	t.teller.say(Event{Type: ToolCall, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, Args: validArgs(c.Args)})
 	call := &inCall{id: id}
+	trusted := t.w.Exposure.From() == ""
 	got := t.gate.Do(context.WithValue(ctx, callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(args)})
+	if from := t.w.Exposure.From(); trusted && from != "" {
+		t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: sandbox.Shown(from) + " is not trusted: from here on, what reaches beyond the layer asks"})
+	}
 	t.Budget.note(func(s *Sum) {
 		s.Calls++
 		if got.Err != nil {

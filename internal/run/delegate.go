@@ -153,7 +153,9 @@ func (t *talk) delegate(ctx context.Context, child *Worker, in Input) (tool.Resu
 	if !ok {
 		return tool.Result{}, errors.New("a worker is called by a worker")
 	}
+	child.Exposure.Taint(t.w.Exposure.From()) // what it is given may come from where the caller has read
 	o, err := t.converse(ctx, child, call.id, in)
+	t.w.Exposure.Hears(child.Exposure)
 	if child.Close != nil {
 		err = errors.Join(err, child.Close())
 	}

@@ -37,6 +37,7 @@ type Gate struct {
 	Approver Approver
 	Journal  Journal
 	Workers  []string // the chain that leads to the worker, the entry worker first
+	Exposure Exposure // what the worker has taken in, nil where nobody cares
 
 	// Enter, where set, is called before a call looks at files, and again before it
 	// runs; what it returns is called afterwards. Where much may have happened since
@@ -119,7 +120,8 @@ func (p *pass) do(call Call) Result {
 			p.record.Note = "the rule could not be kept"
 		}
 	}
-	return p.landed(p.end(p.runs()))
+	p.exposed(p.plan.Effects)
+	return p.taken(p.landed(p.end(p.runs())))
 }
 
 // looks takes the steps that look at files.
@@ -164,14 +166,16 @@ func (p *pass) enter(fresh, changes bool) (leave func() error, err error) {
 	return leave, err
 }
 
-// has reports whether the grant has a tool. What only the user can use a worker need
+// has reports whether there is a tool for somebody. What is the user's own a worker need
 // not have asked for.
-func (g Gate) has(t Tool) bool { return t.Mode == policy.Manual || g.Grant.Tools.Has(t.Toolset) }
+func (g Gate) has(t Tool, o policy.Origin) bool {
+	return t.Mode == policy.Manual || t.Yours && o == policy.User || g.Grant.Tools.Has(t.Toolset)
+}
 
 // lookUp finds the tool.
 func (p *pass) lookUp(call Call) error {
 	for _, t := range p.Tools {
-		if t.Name == call.Tool && p.has(t) {
+		if t.Name == call.Tool && p.has(t, p.origin) {
 			p.tool = t
 			return nil
 		}
@@ -228,6 +232,10 @@ func (p *pass) planned(call Call) (err error) {
 // decide asks the grant. What it blocks nobody can allow.
 func (p *pass) decide(call Call) error {
 	p.Gate = p.following(slices.Concat(p.tool.Rules, p.plan.Rules))
+	if slices.ContainsFunc(p.plan.Effects, func(e policy.Effect) bool { return e.Verb == policy.Run }) {
+		p.exposed(p.plan.Effects) // what it lands and whom it reaches is decided while it runs
+	}
+	p.taint()
 	p.decision = p.Judge(p.plan.now()...)
 	if consent, rule := p.use(p.tool); consent < p.decision.Consent {
 		p.decision = policy.Decision{Consent: consent, Effect: p.itself(), Rule: rule}
@@ -416,7 +424,7 @@ func (p *pass) begin() error {
 
 // reads reports whether nothing is changed.
 func (p *pass) reads() bool {
-	return !p.asks() && !slices.ContainsFunc(p.plan.Effects, func(e policy.Effect) bool { return e.Verb != policy.Read })
+	return !p.asks() && !p.plan.Keeps && !slices.ContainsFunc(p.plan.Effects, func(e policy.Effect) bool { return e.Verb != policy.Read })
 }
 
 // run does it, with a sandbox that allows the declared effects and no others.

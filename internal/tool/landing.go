@@ -61,6 +61,7 @@ func (p *pass) landing(l *Landing) Result {
 	if l.Refused != nil {
 		return failed(p.tool.Name, l.Refused)
 	}
+	p.taint()
 	p.decision = p.Judge(l.Effects...)
 	if p.asks() && p.decision.Consent > policy.Ask {
 		p.decision = policy.Decision{Consent: policy.Ask, Effect: p.itself()}

@@ -14,7 +14,7 @@ import (
 func (g Gate) Offered(o policy.Origin) []Tool {
 	var list []Tool
 	for _, t := range g.Tools {
-		if !t.Unlisted && t.Mode.Admits(o) && g.has(t) && g.Consent(t) > policy.Blocked {
+		if !t.Unlisted && t.Mode.Admits(o) && g.has(t, o) && g.Consent(t) > policy.Blocked {
 			list = append(list, t)
 		}
 	}

@@ -25,6 +25,10 @@ type Tool struct {
 	// it away: the user is asked about what it does, every time, and neither rules nor
 	// files answer.
 	Asks bool
+	// Yours is true of a tool that the user has by hand, though the worker was not given it.
+	Yours bool
+	// Reaches is true of a tool that reaches others than this machine.
+	Reaches bool
 	// Unlisted tools are answered and not offered: older names. Of is the tool that
 	// one is a name of; rules about that hold for this.
 	Unlisted bool

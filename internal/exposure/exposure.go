@@ -1,0 +1,153 @@
+// Package exposure notes what a worker has taken in. Whoever has read what is not
+// trusted may be steered by it, and is asked before it reaches beyond its layer.
+package exposure
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// maxRead is how many names an exposure remembers.
+const maxRead = 10_000
+
+// An Exposure is what a worker has taken in: how much, by which names, and whether
+// anything of it came from a place that is not trusted. It may be used by many
+// goroutines at once.
+type Exposure struct {
+	Untrusted []string // where nothing is to be trusted: targets of mounts
+	Beyond    []string // mounts whose files are changed at once, and
+	Layered   []string // those that keep what is changed
+
+	// Told, where set, is called when the worker first takes in what is not trusted.
+	Told func(from string)
+
+	mu    sync.Mutex
+	bytes int64
+	read  map[string]bool // names of files, the first ones
+	from  string          // the first place that was not trusted, "" for none
+}
+
+// Bytes returns how much was taken in.
+func (e *Exposure) Bytes() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.bytes
+}
+
+// Read returns names of files that were read, not all if there were many.
+func (e *Exposure) Read() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Sorted(maps.Keys(e.read))
+}
+
+// From returns the first place that was read and is not trusted, "" for none.
+func (e *Exposure) From() string {
+	if e == nil {
+		return ""
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.from
+}
+
+// Taint notes that what is not trusted was taken in, "" for nothing.
+func (e *Exposure) Taint(from string) {
+	if e == nil || from == "" {
+		return
+	}
+	e.mu.Lock()
+	first := e.from == ""
+	if first {
+		e.from = from
+	}
+	e.mu.Unlock()
+	if first && e.Told != nil {
+		e.Told(from)
+	}
+}
+
+// Hears notes that another has told what it knows. Nobody hears nothing.
+func (e *Exposure) Hears(other *Exposure) {
+	if e == nil || other == nil {
+		return
+	}
+	e.Takes(other.Bytes())
+	e.Taint(other.From())
+}
+
+// Sees notes what effects let a call see. A command sees all that is there.
+func (e *Exposure) Sees(effects []policy.Effect) {
+	for _, one := range effects {
+		switch one.Verb {
+		case policy.Read, policy.Attach, policy.Write: // who changes a file is told what was in it
+			e.names(one)
+		case policy.Run:
+			if len(e.Untrusted) > 0 {
+				e.Taint(e.Untrusted[0])
+			}
+		}
+	}
+}
+
+func (e *Exposure) names(one policy.Effect) {
+	for _, place := range e.Untrusted {
+		below := strings.HasPrefix(place, strings.TrimSuffix(one.Target, "/")+"/")
+		if place == "/" || one.Target == place || strings.HasPrefix(one.Target, place+"/") || one.Tree && below {
+			e.Taint(place)
+		}
+	}
+	if one.Tree {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.read == nil {
+		e.read = make(map[string]bool)
+	}
+	if len(e.read) < maxRead {
+		e.read[one.Target] = true
+	}
+}
+
+// Takes notes how many bytes were handed to the worker.
+func (e *Exposure) Takes(n int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.bytes += n
+}
+
+// Rules are what holds for a worker that has taken in what is not trusted: one more
+// layer of consent, below which nothing of the others goes.
+func (e *Exposure) Rules(t tool.Tool) []policy.Rule {
+	from := e.From()
+	if from == "" {
+		return nil
+	}
+	because := "untrusted: " + sandbox.Shown(from) + " was read"
+	ask := func(verb policy.Verb, target string, consent policy.Consent) policy.Rule {
+		return policy.Rule{Verb: verb, Target: target, Consent: consent, From: because}
+	}
+	rules := []policy.Rule{ask(policy.Connect, "*", policy.Ask)}
+	for _, verb := range []policy.Verb{policy.Write, policy.Delete} {
+		for _, target := range e.Beyond {
+			rules = append(rules, ask(verb, target, policy.Ask))
+		}
+		for _, target := range e.Layered {
+			rules = append(rules, ask(verb, target, policy.PreApproved))
+		}
+	}
+	if t.Runs != "" {
+		rules = append(rules, ask(policy.Run, t.Runs, policy.Ask))
+	}
+	if t.Reaches {
+		rules = append(rules, ask(policy.Use, t.Name, policy.Ask))
+	}
+	return rules
+}

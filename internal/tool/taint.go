@@ -1,0 +1,42 @@
+package tool
+
+import "github.com/golem-forge/golem/internal/policy"
+
+// An Exposure notes what a worker takes in. See internal/exposure.
+type Exposure interface {
+	Sees(effects []policy.Effect) // what a call is let see
+	Takes(bytes int64)            // what it is handed
+	// Rules are one more layer of consent for a tool, where something was taken in that
+	// is not trusted.
+	Rules(t Tool) []policy.Rule
+}
+
+// steered reports whether what is read may steer who calls. What the user does by hand
+// steers nobody.
+func (p *pass) steered() bool { return p.Exposure != nil && p.origin != policy.User }
+
+// exposed notes what a worker gets to see.
+func (p *pass) exposed(effects []policy.Effect) {
+	if p.steered() {
+		p.Exposure.Sees(effects)
+	}
+}
+
+// taken notes what a worker is handed.
+func (p *pass) taken(r Result) Result {
+	if p.steered() {
+		p.Exposure.Takes(int64(len(r.Text)))
+	}
+	return r
+}
+
+// taint has a worker that has read what is not trusted asked about all that reaches
+// beyond its layer.
+func (p *pass) taint() {
+	if !p.steered() {
+		return
+	}
+	if rules := p.Exposure.Rules(p.tool); len(rules) > 0 {
+		p.Grant.Consent = p.Grant.Consent.With(rules...)
+	}
+}

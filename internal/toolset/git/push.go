@@ -1,0 +1,126 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+type pushArgs struct {
+	CommitID string   `json:"commitId,omitempty" jsonschema:"the id, or the beginning of it; not needed where only one commit waits"`
+	Target   string   `json:"target,omitempty" jsonschema:"the name of a configured repository"`
+	Remote   string   `json:"remote,omitempty" jsonschema:"the same as target"`
+	Branch   string   `json:"branch,omitempty" jsonschema:"the branch that it was staged for"`
+	Override []string `json:"override,omitempty" jsonschema:"push a file that a scanner holds back: PATH=REASON; the reason is journaled"`
+	Unseen   bool     `json:"unseen,omitempty" jsonschema:"push also what is too large to be shown"`
+}
+
+// push returns the tool by which the user lets a staged commit in.
+func (s Set) push() tool.Tool {
+	const op = "git_push"
+	about := tool.Tool{Name: op, Toolset: "git", Mode: policy.Manual, Asks: true, Label: "Push to Remote", Category: "Git Operations",
+		Description: "Push a staged commit, exactly as it was reviewed, to the repository it was staged for. It always asks, and is never forced: a branch that has moved is a conflict, and the commit waits on."}
+	return tool.New(about, func(ctx context.Context, _ tool.Names, a pushArgs) (tool.Plan, error) {
+		desk, err := s.desk(ctx, op)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		c, err := s.meant(desk, a)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		prepare := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Prepared, error) {
+			l, err := s.look(ctx, desk, c)
+			if err != nil {
+				return tool.Prepared{}, err
+			}
+			changes, err := l.shown(a)
+			if err != nil {
+				return tool.Prepared{}, err
+			}
+			run := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+				done, err := desk.Push(ctx, c.ID, c.Branch)
+				if err != nil {
+					return tool.Result{}, err
+				}
+				text := fmt.Sprintf("pushed %s to %s as %s; what you reviewed is what was pushed", short(c.ID), s.where(c), done.CommitSHA)
+				return tool.Result{Text: text, Data: done, Record: "pushed " + short(c.ID) + " to " + c.Target + " " + c.Branch + " as " + done.CommitSHA + l.overridden(a)}, nil
+			}
+			return tool.Ready(run, changes...), nil
+		}
+		plan := tool.Changing(prepare)
+		args := a
+		args.CommitID, args.Target, args.Remote, args.Branch = c.ID, c.Target, "", c.Branch
+		plan.Args = args
+		plan.Why = fmt.Sprintf("%q goes to %s", firstLine(c.Message), s.where(c))
+		return plan, nil
+	})
+}
+
+// meant returns the staged commit that is meant: the one that is named, or the only one
+// for the target.
+func (s Set) meant(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, error) {
+	const op = "git_push"
+	target := ""
+	if a.Target != "" || a.Remote != "" {
+		t, err := s.named(op, a.Target, a.Remote)
+		if err != nil {
+			return nil, err
+		}
+		target = t.Name
+	}
+	c, err := s.chosen(desk, a.CommitID, target)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case target != "" && target != c.Target:
+		return nil, &sandbox.Error{Op: op, Path: target, Code: sandbox.ErrConflict, Hint: "this was staged for " + s.where(c) + "; push it there, or stage it for the other"}
+	case a.Branch != "" && a.Branch != c.Branch:
+		return nil, &sandbox.Error{Op: op, Path: a.Branch, Code: sandbox.ErrConflict, Hint: "this was staged for the branch " + sandbox.Shown(c.Branch) + "; push it there, or stage it for the other"}
+	}
+	return c, nil
+}
+
+// chosen returns the commit of an id, and without one the only one that waits for a
+// target, "" for any.
+func (s Set) chosen(desk *clearance.Desk, id, target string) (*clearance.StagedCommit, error) {
+	if id != "" {
+		return desk.Get(id)
+	}
+	list, err := desk.List()
+	if err != nil {
+		return nil, err
+	}
+	var fit []*clearance.StagedCommit
+	var lines []string
+	for _, c := range list {
+		if target == "" || c.Target == target {
+			fit = append(fit, c)
+			lines = append(lines, s.line(c))
+		}
+	}
+	switch len(fit) {
+	case 0:
+		return nil, &sandbox.Error{Op: "staged", Path: target, Code: sandbox.ErrNotFound, Hint: "nothing is staged for it; stage something first"}
+	case 1:
+		return fit[0], nil
+	}
+	const most = 20
+	cut := ""
+	if len(lines) > most {
+		cut = more(len(lines) - most)
+		lines = lines[:most]
+	}
+	return nil, &sandbox.Error{Op: "staged", Path: target, Code: "invalid_args", Hint: counted(len(fit), "commit") + " wait; name one by its id: " + strings.Join(lines, "; ") + cut}
+}
+
+func firstLine(text string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return first
+}

@@ -1,0 +1,144 @@
+package git
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Set is the tools, with what they work on. A zero Set can only be looked at.
+type Set struct {
+	Desk    func(context.Context) (*clearance.Desk, error)
+	Targets []Target
+	Default string // the target that is meant where none is named, "" for origin or the only one
+	Limits  Limits
+	// Request returns what is known of who stages: author, time, workers, session.
+	Request func(context.Context) (clearance.Request, error)
+	// Outside are the folders in which other folders of the host are shown. They are no
+	// part of what is above them.
+	Outside []string
+}
+
+// A Target is a repository as the tools know it.
+type Target struct {
+	Name    string `json:"name"`
+	Type    string `json:"type"`
+	Branch  string `json:"branch"`
+	At      string `json:"at"`                // where its root stands among the files
+	Address string `json:"address,omitempty"` // of a remote one
+}
+
+// Limits bound what is staged at once. Zero is no limit.
+type Limits struct{ Files, Bytes int64 }
+
+// Tools returns the tools.
+func (s Set) Tools() []tool.Tool {
+	return []tool.Tool{s.stage(), s.status(), s.listStaged(), s.diff(), s.discard(), s.push()}
+}
+
+// about returns what all tools of the set have in common.
+func about(name, description string) tool.Tool {
+	return tool.Tool{Name: name, Toolset: "git", Mode: policy.Both, Yours: true, Description: description}
+}
+
+// desk opens the desk.
+func (s Set) desk(ctx context.Context, op string) (*clearance.Desk, error) {
+	if s.Desk == nil || len(s.Targets) == 0 {
+		return nil, &sandbox.Error{Op: op, Code: sandbox.ErrNotFound,
+			Hint: "no repository is named that results go to; the user can name one in the configuration: clearance: {targets: {origin: {type: local, path: .}}}"}
+	}
+	return s.Desk(ctx)
+}
+
+// target returns the one of a name, "" for the one that is meant then.
+func (s Set) target(op, name string) (Target, error) {
+	name = cmp.Or(name, s.Default)
+	var names []string
+	for _, t := range s.Targets {
+		if t.Name == name || name == "" && (len(s.Targets) == 1 || t.Name == "origin") {
+			return t, nil
+		}
+		names = append(names, t.Name)
+	}
+	return Target{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrNotFound, Hint: "the targets are " + strings.Join(names, ", ") + "; name one of them"}
+}
+
+// named returns the target of two arguments that mean the same: target, and the older
+// remote.
+func (s Set) named(op, target, remote string) (Target, error) {
+	if target != "" && remote != "" && target != remote {
+		return Target{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "target and remote are two words for one thing; write one of them"}
+	}
+	return s.target(op, cmp.Or(target, remote))
+}
+
+// inside returns the name that a file has in the repository of a target.
+func (t Target) inside(op, name string) (string, error) {
+	if t.At == "/" {
+		return strings.TrimPrefix(name, "/"), nil
+	}
+	if name == t.At {
+		return "", nil
+	}
+	rel, ok := strings.CutPrefix(name, t.At+"/")
+	if !ok {
+		return "", &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrOutside, Hint: "the repository " + t.Name + " stands at " + t.At + "; name files there"}
+	}
+	return rel, nil
+}
+
+// name returns the virtual name of a file of the repository.
+func (t Target) name(inside string) string { return path.Join(t.At, inside) }
+
+// of returns the target of a staged commit. One that is no longer configured has its
+// name alone.
+func (s Set) of(c *clearance.StagedCommit) Target {
+	i := slices.IndexFunc(s.Targets, func(t Target) bool { return t.Name == c.Target })
+	if i < 0 {
+		return Target{Name: c.Target, At: "/"}
+	}
+	return s.Targets[i]
+}
+
+// where says where a commit is to go.
+func (s Set) where(c *clearance.StagedCommit) string {
+	t := s.of(c)
+	text := t.Name + " " + c.Branch
+	switch {
+	case t.Address != "":
+		text += " (" + t.Address + ")"
+	case t.Type != "":
+		text += " (" + t.Type + ")"
+	}
+	return text
+}
+
+// short is as much of an id as people read.
+func short(id string) string { return id[:min(12, len(id))] }
+
+// letter is the one that stands for an operation.
+func letter(o clearance.Operation) string {
+	switch o {
+	case clearance.Create:
+		return "A"
+	case clearance.Delete:
+		return "D"
+	}
+	return "M"
+}
+
+// counted is a number of things.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,291 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+type stageArgs struct {
+	Files   []string `json:"files" jsonschema:"files, and folders with all that is in them; what is gone is staged as deleted"`
+	Message string   `json:"message" jsonschema:"what was done, and why"`
+	Target  string   `json:"target,omitempty" jsonschema:"the name of a configured repository"`
+	Branch  string   `json:"branch,omitempty" jsonschema:"the branch; otherwise the one of the configuration"`
+}
+
+// A stagedFile is a file of a staged commit as programs read it.
+type stagedFile struct {
+	Path      string              `json:"path"`
+	Operation clearance.Operation `json:"operation"`
+}
+
+// maxStaged is how many files one call stages where the project sets no limit.
+const maxStaged = 100_000
+
+// stage returns the tool by which results are handed over.
+func (s Set) stage() tool.Tool {
+	const op = "git_stage"
+	t := about(op, "Hand files over for the user's review: they are kept as a commit exactly as they are now, and wait. Only the user can push it. "+
+		"Returns commitId; git_diff shows what was staged.")
+	t.Verbs = []policy.Verb{policy.Read}
+	return tool.New(t, func(ctx context.Context, names tool.Names, a stageArgs) (tool.Plan, error) {
+		if len(a.Files) == 0 {
+			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "files: name at least one"}
+		}
+		if _, err := s.desk(ctx, op); err != nil {
+			return tool.Plan{}, err
+		}
+		target, err := s.target(op, a.Target)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		var effects []policy.Effect
+		for i, name := range a.Files {
+			at, err := names.Locate("stage", name, sandbox.ReadOnly, true)
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			if _, err := target.inside("stage", at); err != nil && !above(at, target.At) {
+				return tool.Plan{}, err
+			}
+			if above(at, target.At) {
+				at = target.At
+			}
+			a.Files[i] = at
+			effects = append(effects, names.ReadsBelow(at)...)
+		}
+		run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+			return s.stages(ctx, target, files, a)
+		}
+		plan := tool.Reading(run, effects...)
+		plan.Args, plan.Keeps = a, true
+		return plan, nil
+	})
+}
+
+// above reports whether a folder holds another.
+func above(folder, name string) bool {
+	return name != folder && strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// stages makes the commit.
+func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, a stageArgs) (tool.Result, error) {
+	desk, err := s.desk(ctx, "git_stage")
+	if err != nil {
+		return tool.Result{}, err
+	}
+	g := gathering{Set: s, target: target, files: files, found: make(map[string]git.File), links: make(map[string]uint64)}
+	g.onBranch = func(inside string) ([]string, error) { return desk.Names(ctx, target.Name, a.Branch, inside) }
+	for _, name := range a.Files {
+		if err := g.add(ctx, name); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	r, err := s.Request(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	r.Target, r.Branch, r.Message = target.Name, a.Branch, a.Message
+	r.Links = func(path string) uint64 { return g.links[path] }
+	for _, f := range g.found {
+		r.Files = append(r.Files, f)
+	}
+	slices.SortFunc(r.Files, func(a, b git.File) int { return strings.Compare(a.Path, b.Path) })
+	c, err := desk.Stage(ctx, r)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	data := struct {
+		CommitID string       `json:"commitId"`
+		Target   string       `json:"target"`
+		Branch   string       `json:"branch"`
+		Files    []stagedFile `json:"files"`
+	}{c.ID, c.Target, c.Branch, s.files(c)}
+	text := fmt.Sprintf("staged %s for %s %s: %s\n", short(c.ID), c.Target, c.Branch, counted(len(c.Files), "file"))
+	for i, f := range data.Files {
+		if i == 20 {
+			text += fmt.Sprintf("  and %d more\n", len(data.Files)-i)
+			break
+		}
+		text += "  " + letter(f.Operation) + " " + f.Path + "\n"
+	}
+	return tool.Result{Text: text + "it waits for the user's review; git_diff shows it", Data: data, Notes: g.notes(), Record: "staged " + short(c.ID) + " for " + c.Target + " " + c.Branch}, nil
+}
+
+// files returns the files of a commit by their virtual names.
+func (s Set) files(c *clearance.StagedCommit) []stagedFile {
+	list := make([]stagedFile, len(c.Files))
+	for i, f := range c.Files {
+		list[i] = stagedFile{s.of(c).name(f.Path), f.Operation}
+	}
+	return list
+}
+
+// A gathering finds the files that are staged.
+type gathering struct {
+	Set
+	target   Target
+	files    *sandbox.Sandbox
+	onBranch func(inside string) ([]string, error)
+	found    map[string]git.File // by their names in the repository
+	links    map[string]uint64
+	bytes    int64
+	left     []string // repositories in the tree, which are left out
+}
+
+// add adds what is at a name: a file, a link, all that is in a folder, or what is on
+// the branch and no longer here.
+func (g *gathering) add(ctx context.Context, name string) error {
+	inside, err := g.target.inside("stage", name)
+	if err != nil {
+		return err
+	}
+	info, err := g.files.Lstat(fsName(name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return g.gone(name, inside)
+	case err != nil:
+		return err
+	case info.IsDir():
+		return g.folder(ctx, name, inside)
+	}
+	return g.file(name, inside, info)
+}
+
+// fsName is a virtual name as io/fs writes it.
+func fsName(name string) string {
+	if name == "/" {
+		return "."
+	}
+	return strings.TrimPrefix(name, "/")
+}
+
+// gone adds deletions of what the branch has at a name.
+func (g *gathering) gone(name, inside string) error {
+	there, err := g.onBranch(inside)
+	if err != nil {
+		return err
+	}
+	if len(there) == 0 {
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrNotFound, Hint: "it is neither here nor on the branch; name files that are on one of the two"}
+	}
+	for _, one := range there {
+		g.found[one] = git.File{Path: one, Mode: git.None}
+	}
+	return nil
+}
+
+// folder adds all files below a folder, and deletions of what the branch has there and
+// is gone. What git keeps for itself is left out, and so are other folders of the host.
+func (g *gathering) folder(ctx context.Context, name, inside string) error {
+	list, err := g.files.Walk(ctx, name, func(dir string, e sandbox.Entry) (keep, enter bool) {
+		full := path.Join(dir, e.Name)
+		if git.BadName(e.Name, git.Plain) != "" || slices.Contains(g.Outside, full) {
+			return e.IsDir() && git.BadName(e.Name, git.Plain) != "", false
+		}
+		return !e.IsDir(), true
+	}, sandbox.Budget{Results: maxStaged})
+	if err != nil {
+		return err
+	}
+	if list.Cut != "" {
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("it holds too many files (%s); name smaller folders", list.Cut)}
+	}
+	if list.Unread > 0 {
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrInvalid, Hint: fmt.Sprintf("%s in it cannot be read; name what is to be staged", counted(list.Unread, "folder"))}
+	}
+	here := make(map[string]bool, len(list.Found))
+	for _, f := range list.Found {
+		if f.Type.IsDir() {
+			g.left = append(g.left, f.Path)
+			continue
+		}
+		rel, err := g.target.inside("stage", f.Path)
+		if err != nil {
+			return err
+		}
+		info, err := g.files.Lstat(fsName(f.Path))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // gone since
+		}
+		if err == nil {
+			err = g.file(f.Path, rel, info)
+		}
+		if err != nil {
+			return err
+		}
+		here[rel] = true
+	}
+	there, err := g.onBranch(inside)
+	if err != nil {
+		return err
+	}
+	for _, one := range there {
+		outside := slices.ContainsFunc(g.Outside, func(o string) bool { return g.target.name(one) == o || above(o, g.target.name(one)) })
+		if !here[one] && !outside && g.files.CanRead(g.target.name(one)) {
+			g.found[one] = git.File{Path: one, Mode: git.None}
+		}
+	}
+	return nil
+}
+
+// file adds one file or link.
+func (g *gathering) file(name, inside string, info fs.FileInfo) error {
+	f := git.File{Path: inside, Mode: git.Plain, Size: info.Size()}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		to, err := g.files.ReadLink(fsName(name))
+		if err != nil {
+			return err
+		}
+		f.Mode, f.Size = git.Link, int64(len(to))
+		f.Open = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(to)), nil }
+	case !info.Mode().IsRegular():
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrNotRegular, Hint: "files, folders and links can be staged"}
+	default:
+		if info.Mode()&0o111 != 0 {
+			f.Mode = git.Executable
+		}
+		f.Open = func() (io.ReadCloser, error) { return g.files.Open(fsName(name)) }
+		if known, ok := info.(sandbox.Info); ok {
+			g.links[inside] = known.Links()
+		}
+	}
+	if _, twice := g.found[inside]; !twice {
+		g.bytes += f.Size
+	}
+	g.found[inside] = f
+	if g.Limits.Files > 0 && int64(len(g.found)) > g.Limits.Files {
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("%d files at once are the most (clearance.limits.max_files); stage fewer", g.Limits.Files)}
+	}
+	if g.Limits.Bytes > 0 && g.bytes > g.Limits.Bytes {
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at once are the most (clearance.limits.max_bytes); stage less", tool.Amount(g.Limits.Bytes))}
+	}
+	return nil
+}
+
+// notes tells what was left out.
+func (g *gathering) notes() []string {
+	if len(g.left) == 0 {
+		return nil
+	}
+	return []string{"left out, for git keeps its own files there: " + sandbox.Shown(g.left[0]) + more(len(g.left)-1)}
+}
+
+func more(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
+}

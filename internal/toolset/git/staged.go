@@ -1,0 +1,125 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+type noArgs struct{}
+
+type commitArgs struct {
+	CommitID string `json:"commitId,omitempty" jsonschema:"the id, or the beginning of it; not needed where only one commit waits"`
+}
+
+// A waiting is a staged commit as programs read it.
+type waiting struct {
+	ID        string       `json:"id"`
+	Message   string       `json:"message"`
+	Target    string       `json:"target"`
+	Branch    string       `json:"branch"`
+	Files     []stagedFile `json:"files"`
+	CreatedAt time.Time    `json:"createdAt"`
+	Workers   []string     `json:"workers"`
+	Session   string       `json:"session,omitempty"`
+}
+
+func (s Set) waiting(c *clearance.StagedCommit) waiting {
+	return waiting{c.ID, c.Message, c.Target, c.Branch, s.files(c), c.CreatedAt, c.Workers, c.Session}
+}
+
+// line says in a line what waits.
+func (s Set) line(c *clearance.StagedCommit) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(c.Message), "\n")
+	return fmt.Sprintf("%s  %q  %s  → %s, %s", short(c.ID), first, strings.Join(c.Workers, " → "), s.where(c), counted(len(c.Files), "file"))
+}
+
+// listed tells what waits.
+func (s Set) listed(ctx context.Context, op string) ([]waiting, string, error) {
+	desk, err := s.desk(ctx, op)
+	if err != nil {
+		return nil, "", err
+	}
+	list, err := desk.List()
+	if err != nil {
+		return nil, "", err
+	}
+	all := []waiting{}
+	text := counted(len(list), "commit") + " staged\n"
+	if len(list) == 0 {
+		text = "nothing is staged\n"
+	}
+	for _, c := range list {
+		all = append(all, s.waiting(c))
+		text += s.line(c) + "\n"
+	}
+	return all, text, nil
+}
+
+// listStaged returns the tool that lists what waits.
+func (s Set) listStaged() tool.Tool {
+	const op = "git_list_staged"
+	return tool.New(about(op, "List the commits that are staged and wait for the user."), func(context.Context, tool.Names, noArgs) (tool.Plan, error) {
+		return tool.Reading(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+			list, text, err := s.listed(ctx, op)
+			return tool.Result{Text: text, Data: map[string]any{"staged": list}}, err
+		}), nil
+	})
+}
+
+// status returns the tool that tells what waits, and what for.
+func (s Set) status() tool.Tool {
+	const op = "git_status"
+	return tool.New(about(op, "Tell what is staged, and which repositories results can be staged for."), func(context.Context, tool.Names, noArgs) (tool.Plan, error) {
+		return tool.Reading(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+			list, text, err := s.listed(ctx, op)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			meant, _ := s.target(op, "")
+			for _, t := range s.Targets {
+				text += fmt.Sprintf("target %s: %s, branch %s, its root is %s", t.Name, t.Type, t.Branch, t.At)
+				if t.Name == meant.Name {
+					text += ", the one that is meant where none is named"
+				}
+				text += "\n"
+			}
+			return tool.Result{Text: text, Data: map[string]any{"staged": list, "targets": s.Targets}}, nil
+		}), nil
+	})
+}
+
+// discard returns the tool that lets a staged commit go.
+func (s Set) discard() tool.Tool {
+	const op = "git_discard"
+	type discardArgs struct {
+		CommitID string `json:"commitId" jsonschema:"the id, or the beginning of it"`
+	}
+	return tool.New(about(op, "Let a staged commit go, unpushed. The files themselves stay as they are."), func(ctx context.Context, _ tool.Names, a discardArgs) (tool.Plan, error) {
+		desk, err := s.desk(ctx, op)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		if a.CommitID == "" {
+			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "commitId: name what is to go; git_list_staged lists it"}
+		}
+		c, err := desk.Get(a.CommitID)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		run := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+			if err := desk.Discard(ctx, c.ID); err != nil {
+				return tool.Result{}, err
+			}
+			return tool.Result{Text: "discarded " + short(c.ID), Data: map[string]any{"discarded": c.ID}, Record: "discarded " + short(c.ID)}, nil
+		}
+		plan := tool.Reading(run)
+		plan.Args, plan.Keeps = discardArgs{c.ID}, true
+		return plan, nil
+	})
+}
