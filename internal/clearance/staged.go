@@ -38,8 +38,9 @@ type File struct {
 	Operation Operation `json:"operation"`
 	OldMode   git.Mode  `json:"oldMode"`
 	Mode      git.Mode  `json:"mode"`
-	Old       git.Hash  `json:"old,omitempty"` // the content before
-	New       git.Hash  `json:"new,omitempty"` // and after
+	Old       git.Hash  `json:"old,omitempty"`  // the content before
+	New       git.Hash  `json:"new,omitempty"`  // and after
+	Size      int64     `json:"size,omitempty"` // of it
 	// Passed is the name of a file that was there for the worker to read and has the
 	// same content: it was passed through. Links is how many names the file had.
 	Passed string `json:"passed,omitempty"`
@@ -60,6 +61,14 @@ type StagedCommit struct {
 	Workers   []string  `json:"workers"` // who made it, from the outermost on
 	Session   string    `json:"session,omitempty"`
 	Intake    int64     `json:"intake,omitempty"` // bytes that who made it had taken in
+}
+
+// Bytes is how much its files are in all.
+func (c *StagedCommit) Bytes() (sum int64) {
+	for _, f := range c.Files {
+		sum += f.Size
+	}
+	return sum
 }
 
 // changes returns the files as git names their changes.
@@ -197,6 +206,9 @@ func (r *Request) describe(files []File) {
 	}
 	for i := range files {
 		f := &files[i]
+		if f.Mode != git.None {
+			f.Size = sizes[f.Path]
+		}
 		if f.Mode != git.Plain && f.Mode != git.Executable {
 			continue
 		}

@@ -35,6 +35,9 @@ type Exposure struct {
 
 // Bytes returns how much was taken in.
 func (e *Exposure) Bytes() int64 {
+	if e == nil {
+		return 0
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.bytes

@@ -3,6 +3,7 @@ package forge
 import (
 	"cmp"
 	"context"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -245,4 +246,34 @@ func (p *Program) lintTargets() conf.Problems {
 		}
 	}
 	return problems
+}
+
+// Balance is what a run has taken in, and what of it was staged.
+type Balance struct {
+	In, Staged int64 // bytes
+	Commits    int
+}
+
+// Balance returns it for all that was done in the session so far.
+func (r *Running) Balance() Balance {
+	var b Balance
+	if r.Entry != nil {
+		b.In = r.Entry.Exposure.Bytes()
+	}
+	p := r.Door.program
+	if _, err := os.Lstat(filepath.Join(p.state, storeName)); err != nil {
+		return b // nothing was ever staged
+	}
+	desk, err := (&clearing{program: p, records: r.Door.records}).open(context.Background())
+	if err != nil {
+		return b
+	}
+	list, _ := desk.List()
+	for _, c := range list {
+		if c.Session == r.ID {
+			b.Commits++
+			b.Staged += c.Bytes()
+		}
+	}
+	return b
 }

@@ -158,6 +158,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *forge.Program, words []string) err
 	o, err := f.talk(ctx, cmd, r, in, out)
 	code := heard()
 	sum := r.Budget.Sum()
+	out.balance = r.Balance()
 	if err = errors.Join(err, r.Close()); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
@@ -28,6 +29,7 @@ type report struct {
 	stream bool // the answer is shown as it comes
 
 	session string // in which it runs, once that is known
+	balance forge.Balance
 
 	mu   sync.Mutex
 	args map[string]run.Event // of calls that are made now
@@ -269,6 +271,7 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 				fmt.Fprintf(r.errs, "      %s: %s, %s\n", visible.Text(name), counted(int(share.Turns), "answer"), tokens(share.Tokens.Input+share.Tokens.CacheRead+share.Tokens.CacheWrite, share.Tokens.Output, share.Cost, s.Unpriced))
 			}
 		}
+		r.balanced()
 		if o.Why != "" {
 			fmt.Fprintln(r.errs, "golem: "+visible.Text(o.Why))
 		}
@@ -292,6 +295,19 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 		return exit(exitDenied)
 	}
 	return nil
+}
+
+// balanced says how much was taken in, and how much of it waits to be let in.
+func (r *report) balanced() {
+	b := r.balance
+	if b.Commits == 0 {
+		return
+	}
+	share := ""
+	if b.In > 0 {
+		share = fmt.Sprintf(" (%d %%)", (100*b.Staged+b.In/2)/b.In)
+	}
+	fmt.Fprintf(r.errs, "      taken in %s, staged %s%s; nothing of it is cleared yet: golem review\n", tool.Amount(b.In), tool.Amount(b.Staged), share)
 }
 
 // costs says what a run took.
