@@ -8,6 +8,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -128,17 +129,7 @@ func lines(text []byte) int {
 func Hashed(content []byte) string { return sandbox.Version{}.With(content).String() }
 
 // Amount says how many bytes something has.
-func Amount(n int64) string {
-	switch {
-	case n == 1:
-		return "1 byte"
-	case n < 10_000:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 10_000_000:
-		return fmt.Sprintf("%d KB", n/1000)
-	}
-	return fmt.Sprintf("%d MB", n/1_000_000)
-}
+func Amount(n int64) string { return visible.Amount(n) }
 
 // Lines counts the lines that a diff adds and removes.
 func Lines(diff string) (added, removed int) {

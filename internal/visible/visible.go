@@ -72,6 +72,19 @@ func Cut(line string, most int) string {
 	return fmt.Sprintf("%s…(%d characters left out)…%s", string(runes[:head]), tail-head, string(runes[tail:]))
 }
 
+// Amount says how many bytes something has.
+func Amount(n int64) string {
+	switch {
+	case n == 1:
+		return "1 byte"
+	case n < 10_000:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%d KB", n/1000)
+	}
+	return fmt.Sprintf("%d MB", n/1_000_000)
+}
+
 // JSON returns a document, indented, with a line end. What is not plain in it
 // is written as JSON writes it: it reads back as the same value.
 func JSON(document any) ([]byte, error) { return encoded(document, "  ") }

@@ -322,7 +322,7 @@ func (q *question) number(prompt string, most int) (int, error) {
 
 // rule shows a rule literally.
 func (q *question) rule(what string, rule approval.Rule) {
-	q.show([]row{{detail, what + " " + visible.Line(rule.String(), math.MaxInt)}})
+	q.show([]row{{Mark: detail, Text: what + " " + visible.Line(rule.String(), math.MaxInt)}})
 }
 
 // page shows all rows, a screen at a time. Who leaves before the end has not

@@ -38,7 +38,7 @@ func newSheet(r tool.Request, most int) *sheet {
 	if len(who) == 0 {
 		who = []string{caller(r.Origin)}
 	}
-	s.head = append(s.head, row{about, strings.Join(who, " → ") + " wants to " + s.wish(r)})
+	s.head = append(s.head, row{Mark: about, Text: strings.Join(who, " → ") + " wants to " + s.wish(r)})
 	asks := "asked by default"
 	switch {
 	case r.Clears:
@@ -46,18 +46,18 @@ func newSheet(r tool.Request, most int) *sheet {
 	case r.Rule != "":
 		asks = "asked by " + s.name(r.Rule)
 	}
-	s.head = append(s.head, row{about, "tool " + s.name(r.Tool) + ", called by " + caller(r.Origin) + "; " + asks})
+	s.head = append(s.head, row{Mark: about, Text: "tool " + s.name(r.Tool) + ", called by " + caller(r.Origin) + "; " + asks})
 	if r.Why != "" {
-		s.head = append(s.head, row{about, "because of " + s.line(r.Why)})
+		s.head = append(s.head, row{Mark: about, Text: "because of " + s.line(r.Why)})
 	}
 	s.effects(r)
 	s.changes(r)
 	s.arguments(r)
 	if r.Problem != "" {
-		s.tail = append(s.tail, row{warning, "what it would change is not known: " + s.line(r.Problem)})
+		s.tail = append(s.tail, row{Mark: warning, Text: "what it would change is not known: " + s.line(r.Problem)})
 	}
 	if s.odd {
-		s.tail = append(s.tail, row{warning, `it holds characters that cannot be seen or that a terminal would obey; they are shown like this: \u202e`})
+		s.tail = append(s.tail, row{Mark: warning, Text: `it holds characters that cannot be seen or that a terminal would obey; they are shown like this: \u202e`})
 	}
 	return s
 }
@@ -113,7 +113,7 @@ func (s *sheet) effects(r tool.Request) {
 		if slices.Contains(r.Asks, e) {
 			text += " (asks)"
 		}
-		s.body = append(s.body, row{detail, text})
+		s.body = append(s.body, row{Mark: detail, Text: text})
 	}
 }
 
@@ -133,35 +133,12 @@ func told(e policy.Effect, changes []tool.Change) bool {
 func (s *sheet) changes(r tool.Request) {
 	for _, c := range r.Changes {
 		if len(r.Changes) > 1 {
-			s.body = append(s.body, row{detail, s.change(c)})
+			s.body = append(s.body, row{Mark: detail, Text: s.change(c)})
 		}
-		for _, line := range diffLines(c.Diff) {
-			mark := content
-			switch {
-			case strings.HasPrefix(line, "+"):
-				mark, line = added, line[1:]
-			case strings.HasPrefix(line, "-"):
-				mark, line = removed, line[1:]
-			case strings.HasPrefix(line, "@"):
-				mark = hunk
-			case strings.HasPrefix(line, " "):
-				line = line[1:]
-			}
-			s.body = append(s.body, row{mark, s.text(line)})
+		for r := range visible.Diff(c.Diff) {
+			s.body = append(s.body, row{Mark: r.Mark, Text: s.text(r.Text)})
 		}
 	}
-}
-
-// diffLines returns the lines of a diff without its two lines of names.
-func diffLines(diff string) []string {
-	if diff == "" {
-		return nil
-	}
-	lines := strings.Split(strings.TrimSuffix(diff, "\n"), "\n")
-	if len(lines) > 1 && strings.HasPrefix(lines[0], "--- ") && strings.HasPrefix(lines[1], "+++ ") {
-		lines = lines[2:]
-	}
-	return lines
 }
 
 // change says what happens to which file, and how much of it there is.
@@ -173,11 +150,11 @@ func (s *sheet) change(c tool.Change) string {
 	var size []string
 	if c.Diff != "" {
 		more, less := 0, 0
-		for _, line := range diffLines(c.Diff) {
-			switch line[:min(1, len(line))] {
-			case "+":
+		for r := range visible.Diff(c.Diff) {
+			switch r.Mark {
+			case visible.Added:
 				more++
-			case "-":
+			case visible.Removed:
 				less++
 			}
 		}
@@ -206,7 +183,7 @@ func (s *sheet) arguments(r tool.Request) {
 	}
 	args := map[string]json.RawMessage{}
 	if err := json.Unmarshal(r.Args, &args); err != nil && len(r.Args) > 0 {
-		s.body = append(s.body, row{argument, s.line(string(r.Args))})
+		s.body = append(s.body, row{Mark: argument, Text: s.line(string(r.Args))})
 	}
 	for _, key := range slices.Sorted(maps.Keys(args)) {
 		value := ""
@@ -216,13 +193,13 @@ func (s *sheet) arguments(r tool.Request) {
 			value = string(args[key])
 		}
 		if !strings.Contains(value, "\n") {
-			s.body = append(s.body, row{argument, s.name(key) + ": " + s.text(value)})
+			s.body = append(s.body, row{Mark: argument, Text: s.name(key) + ": " + s.text(value)})
 			continue
 		}
 		lines := strings.Split(value, "\n")
-		s.body = append(s.body, row{argument, s.name(key) + ": " + counted(len(lines), "line")})
+		s.body = append(s.body, row{Mark: argument, Text: s.name(key) + ": " + counted(len(lines), "line")})
 		for _, line := range lines {
-			s.body = append(s.body, row{content, s.text(line)})
+			s.body = append(s.body, row{Mark: content, Text: s.text(line)})
 		}
 	}
 }
@@ -273,9 +250,9 @@ func (s *sheet) folded(most int, lines func(row) int) []row {
 	}
 	bytes := 0
 	for _, r := range s.body[front:end] {
-		bytes += len(r.text) + 1
+		bytes += len(r.Text) + 1
 	}
-	gap := row{hidden, fmt.Sprintf("%d lines not shown (%d bytes) …", end-front, bytes)}
+	gap := row{Mark: hidden, Text: fmt.Sprintf("%d lines not shown (%d bytes) …", end-front, bytes)}
 	return slices.Concat(s.head, s.body[:front], []row{gap}, s.body[end:], s.tail)
 }
 

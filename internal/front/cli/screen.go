@@ -4,31 +4,23 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode"
 
 	"golang.org/x/term"
 
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// A row is a line about a request, made visible. Its mark says what it is:
-// nothing a worker writes stands where a mark does.
-type row struct {
-	mark string
-	text string
-}
+// A row is a line about a request.
+type row = visible.Row
 
 // The marks.
 const (
-	about    = "" // the question itself
-	detail   = "•"
-	argument = "="
-	added    = "+"
-	removed  = "-"
-	content  = "│"
-	hunk     = "@"
-	hidden   = "…"
-	warning  = "!"
+	about    = visible.About // the question itself
+	detail   = visible.Detail
+	argument = visible.Argument
+	content  = visible.Content
+	hidden   = visible.Hidden
+	warning  = visible.Warning
 )
 
 // A screen prints rows.
@@ -73,64 +65,5 @@ func (s screen) show(rows []row) error {
 	return err
 }
 
-// colour returns what comes before and after a row. It is all that is ever sent
-// to a terminal beside visible text.
-func (s screen) colour(mark string) (on, off string) {
-	if s.plain {
-		return "", ""
-	}
-	switch mark {
-	case added:
-		return "\x1b[32m", "\x1b[0m"
-	case removed:
-		return "\x1b[31m", "\x1b[0m"
-	case hunk:
-		return "\x1b[36m", "\x1b[0m"
-	case hidden, warning:
-		return "\x1b[33m", "\x1b[0m"
-	}
-	return "", ""
-}
-
-// lines returns a row as lines of the terminal. It breaks them itself: where
-// the terminal does, a worker's text would begin a line as golem's own does.
-func (s screen) lines(r row, columns int) []string {
-	first, next := "  "+r.mark+" ", "  ┆ "
-	if r.mark == about {
-		first = "  "
-	}
-	on, off := s.colour(r.mark)
-	var lines []string
-	for i, piece := range broken(r.text, columns-len("  + ")-1) {
-		before := next
-		if i == 0 {
-			before = first
-		}
-		lines = append(lines, on+before+piece+off+"\n")
-	}
-	return lines
-}
-
-// broken breaks a text into pieces of so many columns, taking each character
-// for as wide as it may be; with none, it stays whole.
-func broken(text string, columns int) []string {
-	if columns <= 0 {
-		return []string{text}
-	}
-	var pieces []string
-	start, used := 0, 0
-	for i, r := range text {
-		width := 1
-		switch {
-		case r == '\t':
-			width = 8
-		case r >= 0x300:
-			width = 2
-		}
-		if used += width; used > columns && i > start && !unicode.IsMark(r) {
-			pieces = append(pieces, text[start:i])
-			start, used = i, width
-		}
-	}
-	return append(pieces, text[start:])
-}
+// lines returns a row as lines of the terminal.
+func (s screen) lines(r row, columns int) []string { return r.Lines(columns, !s.plain) }

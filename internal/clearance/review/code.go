@@ -1,0 +1,172 @@
+package review
+
+import (
+	"path"
+	"strings"
+	"sync"
+)
+
+// Code says why a file becomes code when it is trusted, or steers what runs: "" and
+// false if it is not known to. It goes by the name, as the most careless of file
+// systems compares it.
+func Code(name string) (why string, ok bool) {
+	e, ok := find(name)
+	return e.why, ok
+}
+
+func find(name string) (entry, bool) {
+	parts := strings.Split(strings.Trim(name, "/"), "/")
+	for i := range parts {
+		parts[i] = folded(parts[i])
+	}
+	t := known()
+	// What is nearest to the file says most about it.
+	for i := len(parts) - 1; i >= 0; i-- {
+		for _, e := range t.words[parts[i]] {
+			if e.matches(parts[i:]) {
+				return e, true
+			}
+		}
+	}
+	for _, e := range t.patterns {
+		if e.matches(parts[len(parts)-1:]) {
+			return e, true
+		}
+	}
+	return entry{}, false
+}
+
+// An entry is a pattern of names. It stands for the last parts of a path; one that
+// ends in a slash for a folder, with all that is in it. A star stands for a part of
+// one name.
+type entry struct {
+	parts  []string
+	folder bool
+	why    string
+}
+
+// matches reports whether the parts of a path, from one on to the last, are such.
+func (e entry) matches(parts []string) bool {
+	if len(parts) < len(e.parts) || len(parts) == len(e.parts) && e.folder || len(parts) > len(e.parts) && !e.folder {
+		return false
+	}
+	for i, p := range e.parts {
+		if ok, err := path.Match(p, parts[i]); !ok || err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// A table is the list of entries, to be looked up.
+type table struct {
+	words    map[string][]entry // by their first part
+	patterns []entry            // of one name, with a star
+}
+
+var known = sync.OnceValue(func() table {
+	t := table{words: make(map[string][]entry)}
+	for _, group := range trusted {
+		for _, pattern := range strings.Fields(group.names) {
+			bare, folder := strings.CutSuffix(pattern, "/")
+			e := entry{strings.Split(bare, "/"), folder, group.why}
+			if first := e.parts[0]; strings.Contains(first, "*") {
+				t.patterns = append(t.patterns, e)
+			} else {
+				t.words[first] = append(t.words[first], e)
+			}
+		}
+	}
+	return t
+})
+
+// trusted are the files that become code when they are trusted, by what makes them
+// so. Names are in lower case.
+//
+// What is not here although it looks like it: .editorconfig, .gitignore, .prettierrc
+// in its plain forms, .nvmrc, LICENSE, README.md. They choose among what is there.
+var trusted = []struct{ why, names string }{
+	{"read by coding agents as instructions", `
+		agents.md agents.override.md agent.md claude.md claude.local.md gemini.md qwen.md codex.md warp.md crush.md conventions.md
+		.cursorrules .cursor/rules/ .windsurfrules .windsurf/rules/ .windsurf/workflows/ .clinerules .clinerules/ .roorules .roo/ .roomodes
+		.rules .goosehints .aider.conf.yml .junie/guidelines.md .kiro/steering/ .kilocode/ .augment-guidelines .augment/ .continue/ .continuerules
+		.trae/rules/ .amazonq/rules/ .idx/airules.md .github/copilot-instructions.md .github/instructions/ .github/prompts/ .github/chatmodes/ .github/agents/
+		.openhands/ .openhands_instructions replit.md .replit.md llms.txt llms-full.txt skill.md *.mdc *.prompt.md *.instructions.md *.chatmode.md`},
+	{"settings of a coding agent, which may run commands", `
+		.claude/ .mcp.json mcp.json .cursor/ .codex/ .gemini/ .qwen/ .opencode/ opencode.json opencode.jsonc .crush.json crush.json .goose/ .amp/ .zencoder/
+		.aider* .windsurf/ .kiro/ .junie/ .trae/ .amazonq/ .copilot/ .agents/ .factory/ .mcp/ claude_desktop_config.json .geminiignore .aiexclude`},
+	{"a worker or the policy of golem itself", `golem-forge.config.yaml golem-forge.config.yml *.worker`},
+	{"runs in CI", `
+		.github/workflows/ .github/actions/ action.yml action.yaml .gitlab-ci.yml .gitlab-ci.yaml .gitlab/ci/ .gitlab-ci/ .circleci/ .travis.yml appveyor.yml .appveyor.yml
+		azure-pipelines.yml azure-pipelines.yaml azure-pipelines*.yml .azure-pipelines/ .azuredevops/ jenkinsfile jenkinsfile.* *.jenkinsfile bitbucket-pipelines.yml
+		.drone.yml .drone.star .drone.jsonnet .woodpecker.yml .woodpecker.yaml .woodpecker/ .buildkite/ .semaphore/ .cirrus.yml .cirrus.star buildspec.yml buildspec.yaml
+		cloudbuild.yaml cloudbuild.yml cloudbuild.json .teamcity/ .forgejo/ .gitea/ .builds/ .build.yml codemagic.yaml bitrise.yml wercker.yml .tekton/ .concourse/
+		.harness/ .scrutinizer.yml .styleci.yml .ci/ .sr.ht/ dagger.json .dagger/ earthfile codeship-steps.yml tox.ini noxfile.py .zuul.yaml .zuul.yml zuul.d/ .prow/ .prow.yaml`},
+	{"changes what is merged, published or installed by itself", `
+		.github/dependabot.yml .github/dependabot.yaml renovate.json renovate.json5 .renovaterc .renovaterc.json .mergify.yml .github/mergify.yml .kodiak.toml
+		codeowners .releaserc .releaserc.json .releaserc.yml release.config.js .goreleaser.yml .goreleaser.yaml .github/settings.yml .github/codeql/`},
+	{"runs at git operations", `
+		.husky/ .pre-commit-config.yaml .pre-commit-config.yml .pre-commit-hooks.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml lefthook.toml lefthook.json
+		lefthook-local.yml .lefthook/ .githooks/ .git-hooks/ githooks/ git-hooks/ .hooks/ .overcommit.yml captainhook.json .lintstagedrc .lintstagedrc.* lint-staged.config.*
+		.huskyrc .huskyrc.* .simple-git-hooks.* simple-git-hooks.* .commitlintrc.js commitlint.config.* grumphp.yml .rusty-hook.toml .pre-commit/
+		applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg post-commit pre-rebase post-checkout
+		post-merge pre-push pre-receive update.sample post-receive post-update reference-transaction push-to-checkout pre-auto-gc post-rewrite sendemail-validate fsmonitor-watchman`},
+	{"steers git itself", `
+		.gitattributes .gitmodules .gitconfig .git/ .git .gitconfig.local .lfsconfig .git-blame-ignore-revs .mailmap .config/git/ .gitmessage .gitallowed .gitleaks.toml .gitleaksignore`},
+	{"runs when a shell enters the folder", `
+		.envrc .env.rc .direnv/ .direnvrc .config/direnv/ mise.toml .mise.toml .mise/ mise.local.toml .config/mise.toml .config/mise/ .tool-versions .rtx.toml .autoenv .env.leave .in .out
+		.shadowenv.d/ .envrc.* devenv.nix devenv.yaml flake.nix shell.nix default.nix .nix/ devbox.json .venv/ venv/ .rvmrc .ondirrc .hermit/`},
+	{"read into the environment of programs", `.env .env.* *.env .flaskenv .dockerenv .npmenv env.sh`},
+	{"runs when a shell starts", `
+		.bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .logout
+		.inputrc config.fish .config/fish/ profile.ps1 *_profile.ps1 .xprofile .xinitrc .xsession .xsessionrc .pam_environment .bash_completion .zfunc/ .oh-my-zsh/ .config/nushell/
+		profile.d/ .config/environment.d/ environment.d/`},
+	{"runs when a program starts", `
+		.vimrc .gvimrc .exrc _vimrc .nvimrc .nvim.lua .vim/ .config/nvim/ .emacs .emacs.d/ .dir-locals.el .dir-locals-2.el init.el .gdbinit .gdbinit.* .gdb_history .lldbinit .lldbinit-* .psqlrc .sqliterc
+		.irbrc .pryrc .rdebugrc .pythonrc .pythonrc.py .pythonstartup .ipython/ .jupyter/ jupyter_*_config.py .rprofile .renviron .julia/ startup.jl .ghci .ocamlinit .utoprc .erlang .iex.exs .noderc .node_repl_history
+		.tmux.conf .screenrc .wezterm.lua kitty.conf .xbindkeysrc .hammerspoon/ .ripgreprc .curlrc .wgetrc .netrc _netrc .digrc .nanorc .lessfilter .lesskey .mailrc .muttrc .sudo_as_admin_successful
+		.myclirc .config/gh/ .hgrc hgrc .hg/ .hgsub .bzr/ .svn/ .bazaar/ .jj/ .pijul/`},
+	{"keys, or where programs log in and how", `
+		.ssh/ authorized_keys authorized_keys2 known_hosts ssh_config sshd_config .gnupg/ .aws/ .azure/ .kube/ kubeconfig .config/gcloud/ .docker/ .pypirc .gem/credentials .vault-token id_rsa id_ed25519 id_ecdsa id_dsa`},
+	{"tasks and settings of an editor, which may run commands", `
+		.vscode/ *.code-workspace .idea/ *.iml *.ipr *.iws .fleet/ .zed/ .nova/ .vs/ *.suo *.sublime-project *.sublime-build *.sublime-settings .settings/ .project .classpath
+		.theia/ .eclipse/ .kakrc .kak/ .helix/ .lapce/ .project.el .projectile .vimspector.json .nvim/ .lvimrc .local.vimrc .ycm_extra_conf.py .ccls .clangd nbproject/ *.xcscheme *.xcworkspace/ *.xcodeproj/`},
+	{"builds a container that a machine is made of", `
+		.devcontainer/ devcontainer.json .devcontainer.json .gitpod.yml .gitpod.dockerfile .gitpod.yaml dockerfile dockerfile.* *.dockerfile containerfile containerfile.* .dockerignore
+		docker-compose.yml docker-compose.yaml docker-compose*.yml docker-compose*.yaml compose.yml compose.yaml compose.*.yml docker-bake.hcl docker-bake.json vagrantfile .replit replit.nix
+		.idx/ .stackblitzrc .codesandbox/ codesandbox.json apptainer.def singularity singularity.* *.nspawn cloud-init.yaml user-data packer.json *.pkr.hcl tiltfile skaffold.yaml captain-definition procfile`},
+	{"a build runs it", `
+		makefile gnumakefile bsdmakefile makefile.* *.mk *.make *.mak justfile .justfile *.just taskfile.yml taskfile.yaml taskfile.dist.yml taskfile.dist.yaml magefile.go magefiles/ rakefile rakefile.rb *.rake
+		cmakelists.txt *.cmake cmakepresets.json cmakeuserpresets.json meson.build meson_options.txt meson.options sconstruct sconscript wscript waf build.ninja *.ninja premake5.lua xmake.lua build.xml
+		configure configure.ac configure.in *.m4 autogen.sh bootstrap.sh build.sh install.sh setup.sh gulpfile.* gruntfile.* jakefile jakefile.* cakefile
+		build.gradle build.gradle.kts settings.gradle settings.gradle.kts *.gradle *.gradle.kts gradlew gradlew.bat gradle.properties gradle/wrapper/ init.gradle buildsrc/ pom.xml mvnw mvnw.cmd .mvn/ build.sbt project/plugins.sbt project/build.properties build.sc build.mill
+		build.bazel build workspace workspace.bazel module.bazel *.bzl *.bazel .bazelrc .bazelversion buck *.buck .buckconfig pants.toml pants build.please .plzconfig
+		build.rs cargo.toml .cargo/ rust-toolchain rust-toolchain.toml clippy.toml .clippy.toml build.zig build.zig.zon dune dune-project *.opam *.cabal setup.hs stack.yaml cabal.project package.swift *.podspec podfile cartfile fastlane/
+		mix.exs rebar.config rebar.config.script build.boot project.clj deps.edn shadow-cljs.edn build.clj *.asd *.nimble *.gemspec gemfile shard.yml
+		*.csproj *.fsproj *.vbproj *.vcxproj *.sln *.props *.targets nuget.config directory.build.* *.proj global.json build.cake *.cake build.fsx paket.dependencies msbuild.rsp
+		dub.json dub.sdl build.jl deps/build.jl makefile.pl build.pl cpanfile dist.ini conanfile.py conanfile.txt vcpkg.json spack.yaml *.spec pkgbuild *.ebuild debian/rules debian/preinst debian/postinst debian/prerm debian/postrm
+		snapcraft.yaml *.flatpak.yml binding.gyp *.gyp *.gypi hardhat.config.* truffle-config.js foundry.toml remappings.txt android.mk android.bp kbuild kconfig`},
+	{"a package manager runs it, or installs what it names", `
+		package.json .npmrc .yarnrc .yarnrc.yml .yarn/ .pnpmfile.cjs .pnpmfile.mjs pnpm-workspace.yaml bunfig.toml bower.json lerna.json nx.json turbo.json rush.json common/config/rush/ workspace.json project.json deno.json deno.jsonc import_map.json jsr.json
+		setup.py setup.cfg pyproject.toml pipfile requirements.txt requirements*.txt requirements/*.txt constraints.txt pip.conf pip.ini uv.toml .python-version environment.yml environment.yaml conda.yaml .condarc meta.yaml poetry.toml pdm.toml .pdm.toml hatch.toml hatch_build.py
+		composer.json go.mod go.work .gemrc .bundle/ .m2/settings.xml brewfile apt.conf sources.list sources.list.d/`},
+	{"says which code is installed, and nobody reads it", `
+		package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb deno.lock poetry.lock uv.lock pdm.lock pipfile.lock conda-lock.yml cargo.lock go.sum go.work.sum gemfile.lock composer.lock
+		mix.lock pubspec.lock podfile.lock package.resolved flake.lock packages.lock.json paket.lock gradle.lockfile .terraform.lock.hcl module.bazel.lock shard.lock rebar.lock cabal.project.freeze stack.yaml.lock conan.lock pixi.lock`},
+	{"tests run it", `
+		conftest.py pytest.ini .coveragerc .pytest.ini jest.config.* jest.setup.* vitest.config.* vitest.setup.* vitest.workspace.* karma.conf.* mocharc.* .mocharc.* cypress.config.* playwright.config.* wdio.conf.* .nycrc .nycrc.* ava.config.* protractor.conf.js
+		phpunit.xml phpunit.xml.dist phpstan.neon .rspec spec_helper.rb test_helper.rb testng.xml codecept.conf.* cucumber.js .taprc web-test-runner.config.*`},
+	{"Python runs it when it starts", `*.pth sitecustomize.py usercustomize.py __init__.pth *.pyc *.pyo __pycache__/ python*._pth *.egg-link pyvenv.cfg __main__.py`},
+	{"a tool loads it as a program or as plugins", `
+		webpack.config.* vite.config.* rollup.config.* esbuild.config.* rspack.config.* rsbuild.config.* tsup.config.* next.config.* nuxt.config.* svelte.config.* astro.config.* remix.config.* gatsby-*.js angular.json metro.config.js
+		babel.config.* .babelrc .babelrc.* .swcrc postcss.config.* .postcssrc .postcssrc.* tailwind.config.* .eslintrc .eslintrc.* eslint.config.* .prettierrc.js .prettierrc.cjs .prettierrc.mjs prettier.config.* .stylelintrc .stylelintrc.* stylelint.config.* .remarkrc .remarkrc.*
+		tsconfig.json tsconfig.*.json jsconfig.json .parcelrc .storybook/ .umirc.* craco.config.* vue.config.* quasar.config.* ecosystem.config.* nodemon.json .nodemonrc .graphqlrc graphql.config.* codegen.yml codegen.ts orval.config.*
+		.rubocop.yml .pylintrc pylintrc mypy.ini .mypy.ini ruff.toml .ruff.toml .flake8 .golangci.yml .golangci.yaml .golangci.toml .php-cs-fixer.php .php-cs-fixer.dist.php rector.php .scalafix.conf .swiftlint.yml .clang-tidy .ansible-lint .yamllint .hadolint.yaml .markdownlint-cli2.* .markdownlint.cjs
+		manage.py wsgi.py asgi.py fabfile.py invoke.yaml dodo.py snakefile *.smk nextflow.config *.nf dvc.yaml airflow.cfg luigi.cfg mkdocs.yml conf.py _config.yml hugo.toml .readthedocs.yml .readthedocs.yaml netlify.toml vercel.json wrangler.toml wrangler.json wrangler.jsonc firebase.json fly.toml render.yaml railway.json serverless.yml serverless.yaml serverless.ts samconfig.toml amplify.yml`},
+	{"changes machines and what runs on them", `
+		*.tf *.tf.json *.tfvars terragrunt.hcl .terraformrc terraform.rc *.nomad *.hcl pulumi.yaml pulumi.*.yaml cdk.json cdktf.json ansible.cfg playbook.yml site.yml inventory inventory.ini hosts.ini puppetfile *.pp berksfile cheffile kustomization.yaml kustomization.yml chart.yaml helmfile.yaml argocd/ flux-system/
+		nginx.conf httpd.conf .htaccess .user.ini php.ini web.config`},
+	{"the system starts it, or runs it by the clock", `
+		*.service *.timer *.socket *.mount *.automount *.desktop *.directory autostart/ crontab crontabs/ cron.d/ cron.daily/ cron.hourly/ cron.weekly/ cron.monthly/ anacrontab init.d/ rc.local rc.d/ launchagents/ launchdaemons/ .config/systemd/ systemd/ udev/rules.d/ modprobe.d/ sudoers sudoers.d/
+		*.reg *.lnk *.url *.webloc *.scf *.inf autorun.inf desktop.ini *.vbs *.vbe *.wsf *.wsh *.hta *.jse *.msc *.scr *.cpl *.workflow *.scpt *.applescript *.command .xsessions ld.so.preload ld.so.conf ld.so.conf.d/ .ld.so.conf`},
+}

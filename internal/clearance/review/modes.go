@@ -1,0 +1,116 @@
+package review
+
+import (
+	"math"
+	"path"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// modes returns what a file is, where that is not a plain file as before.
+func modes(c Change) []Flag {
+	var list []Flag
+	gone := c.Operation == remove || c.Mode == none
+	if text := modeLine(c); text != "" {
+		f := flag(Mode, c.Path, "%s", text)
+		if c.Mode != executable && c.Mode != link && c.Mode != submodule {
+			f.Risk = risks[Unchanged]
+		}
+		list = append(list, f)
+	}
+	switch {
+	case gone:
+	case c.Mode == link:
+		f := flag(Link, c.Path, "LINK %s", leads(c))
+		if _, why := leaves(c); why != "" {
+			f.Risk = risks[Bare]
+		}
+		list = append(list, f)
+	case c.Mode == submodule:
+		list = append(list, flag(Submodule, c.Path, "SUBMODULE: the content of another repository, which is not shown here"))
+	}
+	if c.Links > 1 {
+		list = append(list, flag(Hardlink, c.Path, "the file that was staged had %d names: what is read under one is changed under another", c.Links))
+	}
+	return list
+}
+
+// modeLine says which mode a file gets, "" if that goes without saying.
+func modeLine(c Change) string {
+	gone := c.Operation == remove || c.Mode == none
+	is := visible.Line(c.Mode, 10)
+	switch {
+	case gone, c.Mode == c.OldMode, c.Mode == "":
+		return ""
+	case c.OldMode == none || c.OldMode == "":
+		if c.Mode == executable {
+			return "MODE " + is + ": a program"
+		}
+		return ""
+	}
+	return "MODE " + visible.Line(c.OldMode, 10) + " -> " + is
+}
+
+// leads says where a link leads.
+func leads(c Change) string {
+	if c.New == nil || c.Cut {
+		return "to a place whose name is too long to be shown"
+	}
+	text, why := leaves(c)
+	if why != "" {
+		text += " " + why
+	}
+	return "-> " + text
+}
+
+// leaves returns where a link leads, and what is wrong with that, "" for nothing.
+// It goes by the names alone: other links may lead elsewhere.
+func leaves(c Change) (to, why string) {
+	target := string(c.New)
+	to = visible.Cut(visible.Name(visible.Cut(target, 1000)), 1000)
+	unix := strings.ReplaceAll(target, `\`, "/") // as Windows reads it
+	switch {
+	case c.New == nil || c.Cut:
+		return to, "is not known"
+	case path.IsAbs(unix), len(unix) > 1 && unix[1] == ':', strings.HasPrefix(target, "~"):
+		return to, "leaves the repository"
+	}
+	depth := strings.Count(strings.Trim(c.Path, "/"), "/")
+	down := false
+	for part := range strings.SplitSeq(unix, "/") {
+		switch {
+		case part == "" || part == ".":
+		case part != "..":
+			if folded(part) == ".git" || folded(part) == "git~1" {
+				return to, "leads into git's own files"
+			}
+			depth, down = depth+1, true
+		default:
+			if depth--; depth < 0 {
+				return to, "leaves the repository"
+			}
+			if down {
+				why = "goes up again on its way: where that is, another link may say"
+			}
+		}
+	}
+	return to, why
+}
+
+// name looks at the name of a file.
+func name(c Change) []Flag {
+	var list []Flag
+	for t := range visible.Tricks(c.Path) {
+		list = append(list, trickFlag(c.Path, 0, c.Path, t))
+		break
+	}
+	for t := range visible.Alikes(c.Path, false) {
+		list = append(list, trickFlag(c.Path, 0, c.Path, t))
+		break
+	}
+	if strings.Contains(c.Path, "\n") {
+		list = append(list, flag(Control, c.Path, "a line end in the name: %s", visible.Line(c.Path, math.MaxInt)))
+	}
+	return list
+}

@@ -1,0 +1,359 @@
+package review_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// changed returns the change from one content to another; "-" is no file.
+func changed(path, old, new string) review.Change {
+	c := review.Change{Path: path, Operation: "update", OldMode: "100644", Mode: "100644"}
+	if old == "-" {
+		c.Operation, c.OldMode, old = "create", "000000", ""
+	} else {
+		c.Old = []byte(old)
+	}
+	if new == "-" {
+		c.Operation, c.Mode, new = "delete", "000000", ""
+	} else {
+		c.New = []byte(new)
+	}
+	c.OldSize, c.Size = int64(len(old)), int64(len(new))
+	c.Binary = strings.Contains(old+new, "\x00")
+	if !c.Binary {
+		c.Diff = udiff.Unified("a/"+strings.TrimPrefix(path, "/"), "b/"+strings.TrimPrefix(path, "/"), old, new)
+	}
+	return c
+}
+
+func with(c review.Change, set func(*review.Change)) review.Change {
+	set(&c)
+	return c
+}
+
+func TestFlags(t *testing.T) {
+	linked := func(path, to string) review.Change {
+		return with(changed(path, "-", to), func(c *review.Change) { c.Mode = "120000" })
+	}
+	modes := func(old, new string) review.Change {
+		return with(changed("a/b", "x\n", "x\n"), func(c *review.Change) { c.OldMode, c.Mode = old, new })
+	}
+	for _, test := range []struct {
+		name   string
+		change review.Change
+		want   []string // parts of flags, in their order
+	}{
+		{"nothing", changed("a/b.txt", "-", "hello\n"), nil},
+		{"an agent's rules", changed("x/AGENTS.md", "-", "hello\n"), []string{"/x/AGENTS.md: code: read by coding agents as instructions"}},
+		{"deleted", changed(".github/workflows/ci.yml", "a\n", "-"), []string{"code: runs in CI; it is deleted"}},
+		{"mode", modes("100644", "100755"), []string{"/a/b: mode: MODE 100644 -> 100755"}},
+		{"mode back", modes("100755", "100644"), []string{"MODE 100755 -> 100644"}},
+		{"a program", with(changed("run", "-", "x\n"), func(c *review.Change) { c.Mode = "100755" }), []string{"MODE 100755: a program"}},
+		{"to a link", with(linked("a", "b"), func(c *review.Change) { c.OldMode, c.Operation = "100644", "update" }), []string{"MODE 100644 -> 120000", "LINK -> b"}},
+		{"link", linked("a/b", "c"), []string{"link: LINK -> c"}},
+		{"link up", linked("a/b", "../c"), []string{"LINK -> ../c"}},
+		{"link out", linked("a/b", "../../c"), []string{"LINK -> ../../c leaves the repository"}},
+		{"link out by and by", linked("a/b", "x/../../../c"), []string{"leaves the repository"}},
+		{"link up and down", linked("a/b", "x/../y"), []string{"another link may say"}},
+		{"absolute link", linked("a", "/etc/passwd"), []string{"LINK -> /etc/passwd leaves the repository"}},
+		{"link on Windows", linked("a", `..\..\x`), []string{"leaves the repository"}},
+		{"link to a drive", linked("a", `C:\x`), []string{"leaves the repository"}},
+		{"link into git", linked("a", ".Git/config"), []string{"leads into git's own files"}},
+		{"link with a line end", linked("a", "x\n\x1b[2J"), []string{`LINK -> "x\n\x1b[2J"`}},
+		{"link that is not known", with(linked("a", "x"), func(c *review.Change) { c.New, c.Cut = nil, true }), []string{"too long to be shown"}},
+		{"submodule", with(changed("dep", "-", "submodule 0123\n"), func(c *review.Change) { c.Mode = "160000" }), []string{"submodule: SUBMODULE"}},
+		{"hard link", with(changed("a", "-", "x\n"), func(c *review.Change) { c.Links = 2 }), []string{"hardlink: the file that was staged had 2 names"}},
+		{"passed through", with(changed("a", "-", "x\n"), func(c *review.Change) { c.Passed = "/in/x" }), []string{"unchanged: its bytes are those of /in/x"}},
+		{"binary", changed("a.bin", "-", "x\x00"), []string{"binary: 2 bytes, application/octet-stream, binary, sha256 "}},
+		{"a binary program", changed("a", "-", "\x7fELF\x00"), []string{"binary: a program for Linux, "}},
+		{"a zero byte in a script", changed("a.sh", "-", "rm -rf ~\n\x00"), []string{"binary: zero bytes in code"}},
+		{"large", with(changed("a", "-", "x"), func(c *review.Change) { c.Cut, c.Size, c.New, c.Diff = true, 50_000_000, nil, "" }),
+			[]string{"not looked at: nothing of 50 MB was looked at", "large: 50 MB"}},
+		{"cut", with(changed("a", "-", "x\u202e"), func(c *review.Change) { c.Cut, c.Size, c.Diff = true, 50_000_000, "" }),
+			[]string{":1: bidi", "not looked at: only the first 4 bytes of 50 MB", "large: 50 MB"}},
+		{"minified", changed("a.js", "-", "ok\n"+strings.Repeat("x", 3000)), []string{"/a.js:2: minified: a line of 3000 bytes"}},
+		{"a long hunk", changed("a", "x\n", "x\n"+strings.Repeat("line\n", 2000)), []string{"/a:2: large: more than 1500 lines"}},
+		{"trojan source", changed("a.py", "a\nb\nc\n", "a\nb\nif x != \"user\u202e \u2066# admin\u2069 \u2066\": c\n"),
+			[]string{"/a.py:3: bidi: U+202E right-to-left override, shown as ⟨U+202E⟩: if x != \"user⟨U+202E⟩", "U+2066", "U+2069", "U+2066"}},
+		{"only what is added", changed("a.md", "x\u202ey\nb\n", "x\u202ey\nc\n"), nil},
+		{"what goes", changed("a.md", "x\u202ey\nb\n", "b\n"), nil},
+		{"tags", changed("b.md", "-", "x\U000e0072\U000e0075\U000e006e\n"), []string{`/b.md:1: invisible: 3 tag characters hide the text "run", shown as ⟨U+…⟩: x⟨U+E0072⟩⟨U+E0075⟩⟨U+E006E⟩`}},
+		{"soft hyphen", changed("b.md", "-", "\nso\u00adft"), []string{"/b.md:2: invisible: U+00AD soft hyphen"}},
+		{"byte order mark", changed("b.md", "-", "\ufeffok\n"), nil},
+		{"byte order mark later", changed("b.md", "-", "ok\n\ufeffx\n"), []string{":2: invisible"}},
+		{"emoji", changed("b.md", "-", "👩\u200d🚀 ❤\ufe0f 🇩🇪\n"), nil},
+		{"line ends of Windows", changed("b.md", "-", "a\r\nb\r\n"), nil},
+		{"escape", changed("b.md", "-", "\x1b[8mhidden\n"), []string{`:1: control: U+001B escape, shown as ⟨U+001B⟩: ⟨U+001B⟩[8mhidden`}},
+		{"look-alike", changed("b.go", "-", "var p\u0430ss int\n"), []string{":1: lookalike: letters of other scripts in a word that looks like pass, shown as ⟨U+…⟩: var p⟨U+0430⟩ss int"}},
+		{"prose", changed("b.md", "-", "Привет, роса\n"), nil},
+		{"many", changed("b.md", "-", strings.Repeat("\u200b\n", 500)), append(slices.Repeat([]string{"zero width space"}, 10), "and 490 more in this file")},
+		{"a name", changed("a\u202egpj.exe", "-", ""), []string{"bidi: U+202E"}},
+		{"a name with lines", changed("a\n@@ -1 +7 @@", "x\ny\n", "x\ny\n\u200b\n"), []string{"control: a line end in the name", ":3: invisible"}},
+		{"a name that looks like another", changed("p\u0430ss.txt", "-", ""), []string{"lookalike: "}},
+	} {
+		flags := review.Flags(test.change)
+		ok := len(flags) == len(test.want)
+		for i, f := range flags {
+			ok = ok && strings.Contains(f.String(), test.want[i])
+			mustBeSafe(t, f.String(), "")
+		}
+		if !ok {
+			t.Errorf("%s: got %q, want %q", test.name, flags, test.want)
+		}
+	}
+}
+
+func TestAll(t *testing.T) {
+	made := func(paths ...string) []review.Change {
+		var list []review.Change
+		for _, p := range paths {
+			op := "create"
+			if p[0] == '-' {
+				op, p = "delete", p[1:]
+			}
+			list = append(list, review.Change{Path: p, Operation: op})
+		}
+		return list
+	}
+	for _, test := range []struct {
+		changes []review.Change
+		beside  []string
+		want    []string
+	}{
+		{made("a", "b/a", "c"), nil, nil},
+		{made("-README", "readme"), nil, []string{"/readme: case: RENAME-CASE /README -> /readme"}},
+		{made("a/X", "a/x"), nil, []string{"/a/X: case: the same as /a/x"}},
+		{made("Docs/a", "docs/b"), nil, []string{"/Docs: case: the same as /docs"}},
+		{made("a/b", "A"), nil, []string{"case: the same as /a "}},
+		{made("caf\u00e9", "cafe\u0301"), nil, []string{"case: "}},
+		{made("\u00c9", "e\u0301"), nil, []string{"case: "}},
+		{made("K", "\u212a"), nil, []string{"case: "}},
+		{made("a.", "a"), nil, []string{"case: "}},
+		{made("\xff", "\xfe"), nil, nil},
+		{made("makefile"), []string{"Makefile"}, []string{"/makefile: case: the same as /Makefile"}},
+		{made("x"), []string{"Makefile", "makefile"}, nil},
+		{made("x/HEAD", "x/objects/y", "x/refs/z"), nil, []string{"/x: bare repository: HEAD, objects and refs"}},
+		{made("HEAD", "commondir"), nil, []string{"bare repository: "}},
+		{made("x/HEAD", "x/objects/y"), []string{"x/refs/z"}, []string{"/x: bare repository: "}},
+		{made("x/HEAD", "-x/objects/y", "x/refs/z"), nil, nil},
+		{made("HEAD", "objects"), nil, nil},
+		{made("-a", "-b"), nil, []string{"delete many: DELETE 2 files"}},
+		{made("-a", "b"), nil, nil},
+		{made("-a", "-b", "-c", "-d", "-e", "-f", "-g", "-h", "-i", "-j", "k"), nil, []string{"DELETE 10 files"}},
+	} {
+		flags := review.All(test.changes, test.beside...)
+		ok := len(flags) == len(test.want)
+		for i, f := range flags {
+			ok = ok && strings.Contains(f.String(), test.want[i])
+		}
+		if !ok {
+			t.Errorf("%v beside %v: got %v, want %q", test.changes, test.beside, flags, test.want)
+		}
+	}
+}
+
+func TestScripts(t *testing.T) {
+	for _, test := range []struct{ old, new, want string }{
+		{"-", `{"name":"x","scripts":{"postinstall":"curl"}}`, "these change: scripts.postinstall"},
+		{`{"version":"1","scripts":{"test":"a"}}`, `{"version":"2","scripts":{"test":"a"}}`, "do not change"},
+		{`{"scripts":{"test":"a","x":"y"}}`, `{"scripts":{"test":"b","x":"y"}}`, "these change: scripts.test"},
+		{`{"bin":"a"}`, `{"bin":"b"}`, "these change: bin"},
+		{`{}`, `{"dependencies":{"evil":"1","a\u001b":"2"}}`, `these change: dependencies.a\x1b, dependencies.evil`},
+		{`{"a":1}`, `{"name":1,"scripts":{},"scripts":{"test":"x"}}`, "what it names"},
+		{`{}`, `{`, "what it names"},
+		{`nonsense`, `{}`, "what it names"},
+	} {
+		flags := review.Flags(changed("x/package.json", test.old, test.new))
+		if len(flags) != 1 || !strings.HasSuffix(flags[0].Text, test.want) {
+			t.Errorf("%s to %s: got %v, want %s", test.old, test.new, flags, test.want)
+		}
+	}
+}
+
+func TestSort(t *testing.T) {
+	files := []string{"a", "b", "c", "d", "e"}
+	review.Sort(files, strings.Clone, []review.Flag{{Path: "c", Risk: 10}, {Path: "d", Risk: 90}, {Path: "e", Risk: 10}, {Path: "e", Risk: 5}})
+	if got := strings.Join(files, ""); got != "decab" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestHanded(t *testing.T) {
+	for _, test := range []struct {
+		in, out int64
+		most    float64
+		want    bool
+	}{{100, 100, 0, false}, {100, 100, 1, false}, {100, 101, 1, true}, {0, 2, 1, true}, {1000, 200, 0.1, true}, {0, 0, 0.1, false}} {
+		if _, got := review.Handed(test.in, test.out, test.most); got != test.want {
+			t.Errorf("%v: got %v", test, got)
+		}
+	}
+}
+
+func TestSummary(t *testing.T) {
+	linked := with(changed("l", "-", "/etc/passwd"), func(c *review.Change) { c.Mode = "120000" })
+	changes := []review.Change{
+		changed("a.md", "-", strings.Repeat("x\n", 25)),
+		changed("/x.go", "a\nb\n", "a\nc\nd\ne\n"),
+		changed("old.txt", "1\n2\n", "-"),
+		changed("empty", "-", ""),
+		changed("p.png", "-", "\x89PNG\r\n\x1a\n\x00"+strings.Repeat("x", 118_000)),
+		with(changed("run.sh", "x\n", "x\n"), func(c *review.Change) { c.Mode = "100755" }),
+		with(changed("new.sh", "-", "x\n"), func(c *review.Change) { c.Mode = "100755" }),
+		linked,
+		with(changed("dep", "-", "submodule 0123\n"), func(c *review.Change) { c.Mode = "160000" }),
+		with(changed("big", "-", ""), func(c *review.Change) { c.Cut, c.New, c.Size = true, nil, 20_000_000 }),
+		changed("a b\n\x1b[2J", "-", "x\n"),
+	}
+	var out strings.Builder
+	if err := review.Summary(&out, changes); err != nil {
+		t.Fatal(err)
+	}
+	want := `A /a.md (+25)
+M /x.go (+3 -1)
+D /old.txt (-2)
+A /empty (empty)
+A /p.png (118 KB, image/png, binary, sha256 SUM)
+MODE 100644 -> 100755 /run.sh
+A /new.sh (+1)
+MODE 100755: a program /new.sh
+A LINK /l -> /etc/passwd leaves the repository
+A SUBMODULE /dep submodule 0123
+A /big (20 MB, too large to be compared)
+A "/a b\n\x1b[2J" (+1)
+`
+	got := out.String()
+	if i := strings.Index(got, "sha256 "); i >= 0 && len(got) > i+71 {
+		got = got[:i+7] + "SUM" + got[i+71:]
+	}
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestText(t *testing.T) {
+	c := changed("a\n@@ x", "a\nb\nc\n", "a\n\x1b[2J\u202e\nc\n")
+	for _, test := range []struct {
+		colours bool
+		most    int
+		want    string
+	}{
+		{false, 100, `M "/a\n@@ x" (+1 -1)
+  @ @@ -1,3 +1,3 @@
+  │ a
+  - b
+  + \x1b[2J\u202e
+  │ c
+`},
+		{true, 3, "M \"/a\\n@@ x\" (+1 -1)\n\x1b[36m  @ @@ -1,3 +1,3 @@\x1b[0m\n  │ a\n\x1b[31m  - b\x1b[0m\n\x1b[33m  … 3 of 5 lines shown\x1b[0m\n"},
+		{false, -1, "M \"/a\\n@@ x\" (+1 -1)\n  … 0 of 5 lines shown\n"},
+	} {
+		var out strings.Builder
+		if err := review.Text(&out, c, test.colours, test.most); err != nil || out.String() != test.want {
+			t.Errorf("%v %d: got %v\n%s\nwant\n%s", test.colours, test.most, err, out.String(), test.want)
+		}
+	}
+	var out strings.Builder
+	review.Text(&out, changed("x", "-", strings.Repeat("é", 5000)), false, 10)
+	if !strings.Contains(out.String(), "bytes left out)…é") || out.Len() > 3000 {
+		t.Errorf("a long line: got %d bytes, %.100q", out.Len(), out.String())
+	}
+}
+
+// TestBounds: very much is not shown, and what is not looked at is told.
+func TestBounds(t *testing.T) {
+	var diff strings.Builder
+	diff.Grow(201 << 20)
+	diff.WriteString("--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+a\u200b")
+	for range 200 {
+		diff.WriteString(strings.Repeat("x", 1<<20))
+	}
+	c := review.Change{Path: "x", Operation: "create", OldMode: "000000", Mode: "100644", Size: 200 << 20, Diff: diff.String()}
+	flags := review.Flags(c)
+	if len(flags) != 4 || flags[0].Kind != review.Invisible || flags[1].Kind != review.NotSeen {
+		t.Errorf("a line of 200 MB: got %v", flags)
+	}
+	var out bytes.Buffer
+	if err := review.Text(&out, c, true, 100); err != nil || out.Len() > 10_000 {
+		t.Errorf("a line of 200 MB: got %d bytes, %v", out.Len(), err)
+	}
+
+	diff.Reset()
+	diff.WriteString("--- a/x\n+++ b/x\n")
+	for i := range 100_000 {
+		fmt.Fprintf(&diff, "@@ -%d,1 +%d,2 @@\n a\n+\u202e\n", i*10+1, i*10+1)
+	}
+	c.Diff = diff.String()
+	if flags := review.Flags(c); len(flags) != 12 || flags[0].Line != 2 || flags[1].Line != 12 {
+		t.Errorf("100,000 hunks: got %d, %v", len(flags), flags)
+	}
+	out.Reset()
+	if err := review.Text(&out, c, true, 10); err != nil || !strings.Contains(out.String(), "10 of 300000 lines shown") {
+		t.Errorf("100,000 hunks: got %s, %v", out.String(), err)
+	}
+
+	var many []review.Change
+	for i := range 10_000 {
+		deep := strings.Repeat("d/", 100) + fmt.Sprint(i)
+		many = append(many, review.Change{Path: deep, Operation: "create"}, review.Change{Path: strings.ToUpper(fmt.Sprintf("f%x", i)) + "/" + deep, Operation: "create"},
+			review.Change{Path: fmt.Sprintf("f%x", i), Operation: "create"})
+	}
+	if flags := review.All(many); len(flags) != 101 {
+		t.Errorf("10,000 files: got %d flags", len(flags))
+	}
+}
+
+// FuzzReview: whatever the bytes, nothing but safe text comes out, and not much of it.
+func FuzzReview(f *testing.F) {
+	f.Add("a.go", []byte("x\n"), []byte("x\n\x1b[2J\u202e\n"), uint8(0))
+	f.Add("package.json", []byte(`{"scripts":{}}`), []byte(`{"scripts":{"a":"b"}}`), uint8(1))
+	f.Add("l\n@@ -1 +1 @@\n", []byte(""), []byte("../../\xff\x00/\u200b"), uint8(2))
+	f.Add("p\u0430y/.GIT.", []byte("\xff"), []byte("\U000e0041\ufe0f\ufe0f\r\n\f"), uint8(15))
+	f.Fuzz(func(t *testing.T, path string, old, new []byte, way uint8) {
+		c := changed(path, string(old), string(new))
+		c.Mode = []string{"100644", "100755", "120000", "160000"}[way%4]
+		c.Cut = way&4 != 0
+		if way&8 != 0 {
+			c.Diff = string(old) // which is no diff
+		}
+		if way&16 != 0 {
+			c.Passed, c.Sum, c.OldMode = path, path, path
+		}
+		other := with(c, func(c *review.Change) { c.Path = strings.ToUpper(path) })
+		for _, flag := range slices.Concat(review.Flags(c), review.All([]review.Change{c, other}, string(old))) {
+			mustBeSafe(t, flag.String(), "")
+			mustBeSafe(t, flag.Text, "")
+		}
+		var out strings.Builder
+		review.Summary(&out, []review.Change{c, other})
+		mustBeSafe(t, out.String(), "\n")
+		out.Reset()
+		review.Text(&out, c, false, 100)
+		mustBeSafe(t, out.String(), "\n\t")
+		if lines := strings.Count(out.String(), "\n"); lines > 104 {
+			t.Errorf("got %d lines", lines)
+		}
+	})
+}
+
+// mustBeSafe holds a text to what a terminal may get.
+func mustBeSafe(t *testing.T, text, kept string) {
+	t.Helper()
+	rest := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(kept, r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if got := visible.Text(rest); got != rest || strings.ContainsAny(rest, "\n\t") {
+		t.Errorf("not safe: %q", text)
+	}
+}

@@ -1,0 +1,119 @@
+package review
+
+import (
+	"encoding/json"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// code flags a file that becomes code.
+func code(c Change) []Flag {
+	why, ok := Code(c.Path)
+	if !ok {
+		return nil
+	}
+	f := flag(Becomes, c.Path, "%s", why)
+	switch {
+	case c.Operation == remove:
+		f.Text += "; it is deleted"
+		f.Risk -= 30
+	case manifests[folded(path.Base(c.Path))]:
+		changed, known := scripts(c)
+		switch {
+		case !known:
+		case len(changed) > 0:
+			f.Text += "; these change: " + visible.Line(strings.Join(changed, ", "), 300)
+			f.Risk++
+		default:
+			f.Text += "; its scripts and what it installs do not change"
+			f.Risk = risks[Unchanged]
+		}
+	}
+	return []Flag{f}
+}
+
+// manifests are the documents of which only some parts are run.
+var manifests = map[string]bool{"package.json": true, "composer.json": true, "deno.json": true}
+
+// inert are the parts of such a document that are told and not run.
+var inert = []string{
+	"name", "version", "description", "keywords", "homepage", "bugs", "license", "licenses", "author", "authors", "contributors", "funding", "private", "support", "$schema",
+}
+
+// scripts returns what changes in such a document beside what is inert: its keys,
+// and of scripts and the like those in them. It is not known where the document
+// cannot be read as a reader of it would.
+func scripts(c Change) (changed []string, known bool) {
+	if c.Cut || c.New == nil {
+		return nil, false
+	}
+	old, ok := document(c.Old)
+	if !ok && len(c.Old) > 0 {
+		return nil, false
+	}
+	current, ok := document(c.New)
+	if !ok {
+		return nil, false
+	}
+	for _, key := range different(old, current) {
+		if slices.Contains(inert, key) {
+			continue
+		}
+		before, _ := document(old[key])
+		after, ok := document(current[key])
+		parts := different(before, after)
+		if !ok || len(parts) == 0 {
+			changed = append(changed, key)
+		}
+		for _, part := range parts {
+			changed = append(changed, key+"."+part)
+		}
+	}
+	return changed, true
+}
+
+// document reads an object, one level of it. One that has a key twice is read by
+// each reader in its own way.
+func document(text []byte) (map[string]json.RawMessage, bool) {
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, false
+	}
+	object := make(map[string]json.RawMessage)
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, false
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return nil, false
+		}
+		if _, twice := object[key.(string)]; twice {
+			return nil, false
+		}
+		object[key.(string)] = value
+	}
+	_, err := d.Token()
+	return object, err == nil
+}
+
+// different returns the keys whose values differ, in their order.
+func different(a, b map[string]json.RawMessage) []string {
+	keys := slices.Sorted(maps.Keys(a))
+	for key := range b {
+		if _, ok := a[key]; !ok {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.DeleteFunc(keys, func(key string) bool {
+		x, in := a[key]
+		y, out := b[key]
+		return in == out && string(x) == string(y)
+	})
+}

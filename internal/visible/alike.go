@@ -1,0 +1,170 @@
+package visible
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Alikes looks for letters in a line that are taken for others: words of Latin
+// letters in which some of another script look like Latin ones. In code it is also
+// a word of another script all of which looks Latin, unless it stands beside a word
+// that nobody takes for Latin; letters in another style, which some compilers take
+// for the plain ones; and signs that look like punctuation.
+func Alikes(line string, code bool) iter.Seq[Trick] {
+	return func(yield func(Trick) bool) {
+		var waits *Trick // a word that looks Latin, and the word after it is not known
+		spoken := false  // the word before is one of another script, and looks like that
+		for at := 0; at < len(line); {
+			w := nextWord(line[at:], code)
+			if w.length == 0 {
+				r, size := utf8.DecodeRuneInString(line[at:])
+				if sign, ok := signs[r]; ok && code {
+					if !yield(Trick{Alike, at, at + size, fmt.Sprintf("U+%04X looks like %c", r, sign)}) {
+						return
+					}
+				}
+				at += size
+				continue
+			}
+			other := w.foreign > w.alike
+			if waits != nil && !other && !yield(*waits) {
+				return
+			}
+			waits = nil
+			word := line[at : at+w.length]
+			t := &Trick{Alike, at, at + w.length, ""}
+			at += w.length
+			switch {
+			case w.alike == 0 || other:
+			case w.latin > 0:
+				t.Says = "letters of other scripts in a word that looks like " + latinised(word)
+				if !yield(*t) {
+					return
+				}
+			case code && w.alike-w.wide > 1 && !spoken:
+				t.Says = "a word of another script that looks like " + latinised(word)
+				waits = t
+			}
+			spoken = other
+		}
+		if waits != nil {
+			yield(*waits)
+		}
+	}
+}
+
+// A word is what its letters are.
+type word struct {
+	length  int // in bytes
+	latin   int // letters
+	foreign int // letters of other scripts in which there are such that look Latin
+	alike   int // those that do
+	wide    int // those that are as wide as ideographs: by themselves they are ordinary
+}
+
+// nextWord returns the word that a text begins with, if one does.
+func nextWord(text string, code bool) word {
+	var w word
+	for w.length < len(text) {
+		r, size := utf8.DecodeRuneInString(text[w.length:])
+		switch {
+		case r < utf8.RuneSelf:
+			letter := r|0x20 >= 'a' && r|0x20 <= 'z'
+			if !letter && r != '_' && (r < '0' || r > '9') {
+				return w
+			}
+			if letter {
+				w.latin++
+			}
+		case code && signs[r] != 0 || !unicode.In(r, unicode.L, unicode.M, unicode.Nd):
+			return w
+		case styled(r) != 0:
+			if code {
+				w.foreign++
+				w.alike++
+			}
+			if r >= 0xff00 && r < 0x10000 {
+				w.wide++
+			}
+		case unicode.Is(unicode.Latin, r):
+			if _, ok := alikes[r]; ok && code {
+				w.foreign++
+				w.alike++
+			} else {
+				w.latin++
+			}
+		case unicode.In(r, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic, unicode.Lisu):
+			w.foreign++
+			if _, ok := alikes[r]; ok {
+				w.alike++
+			}
+		}
+		w.length += size
+	}
+	return w
+}
+
+// latinised returns what a word looks like.
+func latinised(word string) string {
+	const most = 60
+	return Name(Cut(strings.Map(func(r rune) rune {
+		if to, ok := alikes[r]; ok {
+			return to
+		}
+		if to := styled(r); to != 0 {
+			return to
+		}
+		return r
+	}, Cut(word, 2*most)), most))
+}
+
+// styled returns the letter or digit that one in another style stands for, 0 if it
+// is none: mathematical letters, and those as wide as ideographs.
+func styled(r rune) rune {
+	switch {
+	case r >= 0x1d400 && r < 0x1d6a4:
+		i := (r - 0x1d400) % 52
+		if i < 26 {
+			return 'A' + i
+		}
+		return 'a' + i - 26
+	case r >= 0x1d7ce && r <= 0x1d7ff:
+		return '0' + (r-0x1d7ce)%10
+	case r >= 0xff21 && r <= 0xff3a, r >= 0xff41 && r <= 0xff5a:
+		return r - 0xff21 + 'A'
+	}
+	return 0
+}
+
+// signs look like punctuation, and are letters or end nothing.
+var signs = map[rune]rune{0x1c3: '!', 0x37e: ';', 0xa789: ':', 0x2215: '/', 0x29f8: '/'}
+
+// alikes are the letters that look like Latin ones in most fonts. Of Greek it is
+// those that nobody tells apart: formulas are full of the others.
+var alikes = map[rune]rune{
+	// Cyrillic
+	0x430: 'a', 0x441: 'c', 0x435: 'e', 0x43e: 'o', 0x440: 'p', 0x445: 'x', 0x443: 'y', 0x456: 'i', 0x458: 'j', 0x455: 's', 0x501: 'd', 0x4bb: 'h',
+	0x51b: 'q', 0x51d: 'w', 0x4cf: 'l', 0x4bd: 'e', 0x50d: 'G', 0x475: 'v', 0x410: 'A', 0x412: 'B', 0x415: 'E', 0x41a: 'K', 0x41c: 'M', 0x41d: 'H',
+	0x41e: 'O', 0x420: 'P', 0x421: 'C', 0x422: 'T', 0x425: 'X', 0x423: 'Y', 0x406: 'I', 0x408: 'J', 0x405: 'S', 0x50c: 'G', 0x51a: 'Q', 0x51c: 'W',
+	0x4c0: 'I', 0x4ae: 'Y', 0x4ba: 'H', 0x474: 'V', 0x510: 'E', 0x4e8: 'O',
+	// Greek
+	0x3bf: 'o', 0x3bd: 'v', 0x3f2: 'c', 0x3f3: 'j', 0x391: 'A', 0x392: 'B', 0x395: 'E', 0x396: 'Z', 0x397: 'H', 0x399: 'I', 0x39a: 'K', 0x39c: 'M',
+	0x39d: 'N', 0x39f: 'O', 0x3a1: 'P', 0x3a4: 'T', 0x3a5: 'Y', 0x3a7: 'X', 0x3f9: 'C', 0x37f: 'J',
+	// Armenian
+	0x585: 'o', 0x570: 'h', 0x57d: 'u', 0x566: 'q', 0x581: 'g', 0x555: 'O', 0x54d: 'U', 0x54f: 'S',
+	// Cherokee
+	0x13a0: 'D', 0x13a1: 'R', 0x13a2: 'T', 0x13a9: 'Y', 0x13aa: 'A', 0x13ab: 'J', 0x13ac: 'E', 0x13b3: 'W', 0x13b7: 'M', 0x13bb: 'H', 0x13c0: 'G', 0x13c3: 'Z',
+	0x13ce: 'S', 0x13d4: 'W', 0x13d5: 'S', 0x13d9: 'V', 0x13da: 'S', 0x13de: 'L', 0x13df: 'C', 0x13e2: 'P', 0x13e6: 'K', 0x13f4: 'B',
+	// Coptic
+	0x2c9f: 'o', 0x2c9e: 'O', 0x2ca2: 'P', 0x2ca3: 'p', 0x2ca4: 'C', 0x2ca5: 'c', 0x2ca6: 'T', 0x2ca8: 'Y', 0x2cac: 'X', 0x2c8e: 'H', 0x2c94: 'K', 0x2c98: 'M',
+	0x2c9a: 'N',
+	// Lisu
+	0xa4d0: 'B', 0xa4d1: 'P', 0xa4d3: 'D', 0xa4d4: 'T', 0xa4d6: 'G', 0xa4d7: 'K', 0xa4d9: 'J', 0xa4da: 'C', 0xa4dc: 'Z', 0xa4dd: 'F', 0xa4df: 'M', 0xa4e0: 'N',
+	0xa4e1: 'L', 0xa4e2: 'S', 0xa4e3: 'R', 0xa4e6: 'V', 0xa4e7: 'H', 0xa4ea: 'W', 0xa4eb: 'X', 0xa4ec: 'Y', 0xa4ee: 'A', 0xa4f0: 'E', 0xa4f2: 'I', 0xa4f3: 'O',
+	0xa4f4: 'U',
+	// letters of phonetics
+	0x251: 'a', 0x261: 'g',
+}

@@ -1,0 +1,120 @@
+package visible
+
+import (
+	"iter"
+	"strings"
+	"unicode"
+)
+
+// A Row is a line that is shown, its text made visible. Its mark says what it is:
+// nothing that somebody else has written stands where a mark does.
+type Row struct {
+	Mark string
+	Text string
+}
+
+// The marks.
+const (
+	About    = "" // what all of it is about
+	Detail   = "•"
+	Argument = "="
+	Added    = "+"
+	Removed  = "-"
+	Content  = "│"
+	Hunk     = "@"
+	Hidden   = "…"
+	Warning  = "!"
+)
+
+// colour returns what comes before and after a row. It is all that is ever sent
+// to a terminal beside visible text.
+func (r Row) colour() (on, off string) {
+	switch r.Mark {
+	case Added:
+		return "\x1b[32m", "\x1b[0m"
+	case Removed:
+		return "\x1b[31m", "\x1b[0m"
+	case Hunk:
+		return "\x1b[36m", "\x1b[0m"
+	case Hidden, Warning:
+		return "\x1b[33m", "\x1b[0m"
+	}
+	return "", ""
+}
+
+// Lines returns a row as lines of a terminal with so many columns, or as one where
+// there are none to be counted. It breaks them itself: where the terminal does,
+// somebody's text would begin a line as golem's own does.
+func (r Row) Lines(columns int, colours bool) []string {
+	first, next := "  "+r.Mark+" ", "  ┆ "
+	if r.Mark == About {
+		first = "  "
+	}
+	on, off := "", ""
+	if colours {
+		on, off = r.colour()
+	}
+	var lines []string
+	for i, piece := range Broken(r.Text, columns-len("  + ")-1) {
+		before := next
+		if i == 0 {
+			before = first
+		}
+		lines = append(lines, on+before+piece+off+"\n")
+	}
+	return lines
+}
+
+// Broken breaks a text into pieces of so many columns, taking each character
+// for as wide as it may be; with none, it stays whole.
+func Broken(text string, columns int) []string {
+	if columns <= 0 {
+		return []string{text}
+	}
+	var pieces []string
+	start, used := 0, 0
+	for i, r := range text {
+		width := 1
+		switch {
+		case r == '\t':
+			width = 8
+		case r >= 0x300:
+			width = 2
+		}
+		if used += width; used > columns && i > start && !unicode.IsMark(r) {
+			pieces = append(pieces, text[start:i])
+			start, used = i, width
+		}
+	}
+	return append(pieces, text[start:])
+}
+
+// Diff returns the lines of a unified diff as rows, without its two lines of
+// names. Their texts are not made visible yet.
+func Diff(diff string) iter.Seq[Row] {
+	return func(yield func(Row) bool) {
+		lines := diff
+		if head, rest, ok := strings.Cut(diff, "\n"); ok && strings.HasPrefix(head, "--- ") && strings.HasPrefix(rest, "+++ ") {
+			_, lines, _ = strings.Cut(rest, "\n")
+		}
+		for line := range strings.Lines(lines) {
+			line = strings.TrimSuffix(line, "\n")
+			r := Row{Content, line}
+			if line != "" {
+				switch line[0] {
+				case '+':
+					r = Row{Added, line[1:]}
+				case '-':
+					r = Row{Removed, line[1:]}
+				case '@':
+					r.Mark = Hunk
+				case ' ':
+					r.Text = line[1:]
+				}
+			}
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package visible_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// tags writes a text in tag characters, selectors in variation selectors.
+func tags(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		b.WriteRune(0xe0000 + r)
+	}
+	return b.String()
+}
+
+func selectors(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if c < 16 {
+			b.WriteRune(0xfe00 + rune(c))
+		} else {
+			b.WriteRune(0xe0100 + rune(c) - 16)
+		}
+	}
+	return b.String()
+}
+
+func TestTricks(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want visible.Deceit
+		says string
+	}{
+		{"if (a) \u202e } \u2066if", visible.Reorders, "U+202E right-to-left override"},
+		{"\u202a", visible.Reorders, "U+202A"}, {"\u202b", visible.Reorders, ""}, {"\u202c", visible.Reorders, ""}, {"\u202d", visible.Reorders, ""},
+		{"\u2066", visible.Reorders, ""}, {"\u2067", visible.Reorders, ""}, {"\u2068", visible.Reorders, ""}, {"\u2069", visible.Reorders, ""},
+		{"שלום \u202e", visible.Reorders, ""},
+		{"a\u200bb", visible.Unseen, "U+200B zero width space"}, {"a\u200cb", visible.Unseen, ""}, {"a\u200db", visible.Unseen, ""},
+		{"a\u200e", visible.Unseen, "left-to-right mark"}, {"x\u200fy", visible.Unseen, ""}, {"\u061c", visible.Unseen, ""},
+		{"a\u2060b\ufeffc", visible.Unseen, "word joiner"}, {"1\u2062x", visible.Unseen, "invisible times"}, {"\u2061\u2063\u2064", visible.Unseen, "invisible separator"},
+		{"soft\u00adhyphen", visible.Unseen, "soft hyphen"}, {"\u115f\u1160\u3164\uffa0", visible.Unseen, "Hangul filler"}, {"a\u3164", visible.Unseen, ""},
+		{"\ufff9a\ufffab\ufffb", visible.Unseen, "annotation"}, {"\u034f", visible.Unseen, ""}, {"\u17b4", visible.Unseen, ""}, {"\u206a", visible.Unseen, ""},
+		{"\u180e", visible.Unseen, ""}, {"a\u2028b", visible.Unseen, "line separator"}, {"\u2800\u2800", visible.Unseen, ""}, {"\U0001d173", visible.Unseen, ""},
+		{"x" + tags("run rm -rf"), visible.Unseen, `hide the text "run rm -rf"`},
+		{"\U0001f3f4" + tags("ignore") + "\U000e007f", visible.Unseen, `"ignore"`},
+		{"\U0001f600" + selectors("do it"), visible.Unseen, `"do it"`},
+		{"\u2764\ufe0f\ufe0f", visible.Unseen, "emoji selector"}, {"a\ufe0f", visible.Unseen, ""}, {"1\ufe0f2", visible.Unseen, ""}, {"葛\U000e0100\U000e0101", visible.Unseen, ""},
+		{"\u200d\U0001f600", visible.Unseen, ""}, {"\U0001f600\u200d", visible.Unseen, ""}, {"\U0001f600\u200d\u200d\U0001f600", visible.Unseen, ""},
+		{"می\u200c\u200cخواهم", visible.Unseen, ""}, {"\u200cمی", visible.Unseen, ""},
+		{"\x1b[2J", visible.Commands, "U+001B escape"}, {"a\rb", visible.Commands, "carriage return"}, {"\u009b1m", visible.Commands, ""},
+		{"a\bb", visible.Commands, ""}, {"\x7f", visible.Commands, ""}, {"\x00", visible.Commands, ""},
+	} {
+		found := slices.Collect(visible.Tricks(test.text))
+		if len(found) == 0 || found[0].Deceit != test.want || !strings.Contains(found[0].Says, test.says) {
+			t.Errorf("%+q: got %v, want %s with %q", test.text, found, test.want, test.says)
+		}
+		for _, f := range found {
+			mustBePlain(t, "Says", f.Says, "")
+			mustBePlain(t, "Revealed", visible.Revealed(test.text, f), "")
+		}
+	}
+}
+
+// TestNoTricks: what people write is not flagged.
+func TestNoTricks(t *testing.T) {
+	ordinary := []string{
+		"plain\ttext\r", "a\r\n", "\f", "ünï, “quotes” – dashes… « bonjour\u00a0»\u202f!", "漢字　かな", "葛\U000e0100城市", "辻\ufe00", "≨\ufe00", "\ue0b0 prompt", "e\u0301q\u0307\u0323",
+		"می\u200cخواهم کتاب\u200cها را", "۱۴۰۰ ه\u200d.", "مُ\u200cم", "हिन्दी क्\u200dष क्\u200cष", "ක්\u200dෂ ශ්\u200dරී", "ബാങ്ക് ന്\u200d", "ภาษา\u200bไทย", "ភាសា\u200bខ្មែរ",
+		"שלום\u200f (a)\u200e עולם", "سلام\u200f!", "ᠮᠣᠩᠭᠣᠯ\u180eᠠ ᠭ\u180b", "⠓⠑⠇⠇⠕\u2800⠺", "٪ \u0600١٢",
+		"©\ufe0f ®\ufe0e ™\ufe0f ‼\ufe0f ⁉\ufe0f ℹ\ufe0f ↔\ufe0f ↩\ufe0f ⌚\ufe0f ⌨\ufe0f ⏏\ufe0f Ⓜ\ufe0f ▪\ufe0f ◻\ufe0f ☀\ufe0f ☎\ufe0e ♠\ufe0f ⚕\ufe0f ✂\ufe0f ✔\ufe0f ❤\ufe0f ➡\ufe0f ⤴\ufe0f ⬅\ufe0f 〰\ufe0f 〽\ufe0f ㊗\ufe0f ㊙\ufe0f 🅰\ufe0f 🈂\ufe0f 🌡\ufe0f 🏔\ufe0f 🕵\ufe0f 🗣\ufe0f",
+	}
+	var emoji []string
+	for _, r := range "0123456789#*" {
+		emoji = append(emoji, string(r)+"\ufe0f\u20e3", string(r)+"\u20e3")
+	}
+	for _, place := range []string{"gbeng", "gbsct", "gbwls"} {
+		emoji = append(emoji, "\U0001f3f4"+tags(place)+"\U000e007f")
+	}
+	for a := rune(0); a < 26; a++ {
+		for b := rune(0); b < 26; b++ {
+			emoji = append(emoji, string([]rune{0x1f1e6 + a, 0x1f1e6 + b}))
+		}
+	}
+	for r := rune(0x1f000); r <= 0x1faff; r++ {
+		emoji = append(emoji, string(r), string(r)+"\ufe0f", string(r)+"\u200d\u2642\ufe0f", string(r)+"\U0001f3fd\u200d\u2640\ufe0f")
+	}
+	for _, skin := range []string{"", "\U0001f3fb", "\U0001f3fc", "\U0001f3fd", "\U0001f3fe", "\U0001f3ff"} {
+		for _, who := range []string{"👨", "👩", "🧑"} {
+			for _, what := range []string{"⚕\ufe0f", "⚖\ufe0f", "✈\ufe0f", "🌾", "🍳", "🎓", "🏭", "💻", "🔬", "🚀", "🦰", "🦽", "🦯\u200d➡\ufe0f", "🤝\u200d🧑" + skin, "❤\ufe0f\u200d💋\u200d👨" + skin, "👩\u200d👧\u200d👦"} {
+				emoji = append(emoji, who+skin+"\u200d"+what)
+			}
+		}
+		emoji = append(emoji, "🕵\ufe0f\u200d♂\ufe0f", "⛹"+skin+"\u200d♀\ufe0f", "✋"+skin, "☝"+skin)
+	}
+	emoji = append(emoji, "🏳\ufe0f\u200d🌈", "🏳\ufe0f\u200d⚧\ufe0f", "🏴\u200d☠\ufe0f", "❤\ufe0f\u200d🔥", "👁\ufe0f\u200d🗨\ufe0f", "😶\u200d🌫\ufe0f", "🐻\u200d❄\ufe0f", "🐦\u200d⬛", "🙂\u200d↔\ufe0f", "🙂\u200d↕\ufe0f", "⛓\ufe0f\u200d💥", "🍋\u200d🟩")
+	for _, text := range slices.Concat(ordinary, emoji, []string{strings.Join(emoji, ""), strings.Join(emoji, " ")}) {
+		for f := range visible.Tricks(text) {
+			t.Errorf("%+.60q: got %v in %+q", text, f, text[max(0, f.At-8):min(len(text), f.End+8)])
+			break
+		}
+	}
+}
+
+func TestAlikes(t *testing.T) {
+	for _, test := range []struct {
+		text        string
+		code, prose string // what is found
+	}{
+		{"p\u0430ypal", "paypal", "paypal"},
+		{"admin\u03bf", "admino", "admino"},
+		{"\u0410dmin = 1", "Admin", "Admin"},
+		{"x.\u0441\u043e\u0440\u0443(y)", "copy", ""},
+		{"\u0441\u043e\u0440\u0443(x) // \u044d\u0442\u043e", "copy", ""},
+		{"// \u0440\u043e\u0441\u0430 \u0438 \u0442\u0443\u043c\u0430\u043d", "", ""},
+		{"// \u0442\u0443\u043c\u0430\u043d, \u0440\u043e\u0441\u0430", "", ""},
+		{"// Привет, мир: HTML-код, IPшник", "", ""},
+		{"Ελληνικά και English, αβγ", "", ""},
+		{"Δx = σx + λ1 * ρ_0 + μm + θ", "", ""},
+		{"\U0001d4eeval(x)", "eval", ""},
+		{"\U0001d41e\U0001d42f\U0001d41a\U0001d425(x)", "eval", ""},
+		{"\uff45val(x)", "eval", ""},
+		{"// \uff21\uff30\uff29を呼ぶ API呼び出し", "", ""},
+		{"if environment\u01c3=x", "!", ""},
+		{"a = 1\u037e", ";", ""},
+		{"\u13da\u13a2\u13aa", "STA", ""},
+		{"naïve Straße ıspanak œuvre Việt", "", ""},
+		{"s\u0251me", "same", ""},
+		{"한국어 x日本y عربی", "", ""},
+	} {
+		for name, in := range map[string]struct {
+			code bool
+			want string
+		}{"code": {true, test.code}, "prose": {false, test.prose}} {
+			found := slices.Collect(visible.Alikes(test.text, in.code))
+			if in.want == "" && len(found) > 0 || in.want != "" && (len(found) != 1 || !strings.HasSuffix(found[0].Says, "looks like "+in.want)) {
+				t.Errorf("%s %+q: got %v, want %q", name, test.text, found, in.want)
+			}
+		}
+	}
+	got := visible.Revealed("a p\u0430y \u202e", slices.Collect(visible.Alikes("a p\u0430y \u202e", true))...)
+	if want := "a p⟨U+0430⟩y ⟨U+202E⟩"; got != want {
+		t.Errorf("revealed: got %s, want %s", got, want)
+	}
+}
+
+func TestDiffRows(t *testing.T) {
+	diff := "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n---- old\n++++ new\n\\ No newline at end of file\n"
+	got := ""
+	for r := range visible.Diff(diff) {
+		got += fmt.Sprintf("%s|%s\n", r.Mark, r.Text)
+	}
+	want := "@|@@ -1,2 +1,2 @@\n│|same\n-|--- old\n+|+++ new\n│|\\ No newline at end of file\n"
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
