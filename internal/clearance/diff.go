@@ -22,6 +22,8 @@ type FileDiff struct {
 	Cut              bool   // it is too large to be compared
 	Text             string // unified; as the files have it, and not made fit for a terminal
 	Added, Removed   int    // lines
+
+	old, content []byte // the beginning of a large one
 }
 
 // Diff compares the files of a staged commit with those that they replace. It
@@ -65,6 +67,7 @@ func fileDiff(r *git.Reader, f File) (FileDiff, error) {
 		return diff, err
 	}
 	diff.NewSize = size
+	diff.old, diff.content = old, current
 	diff.Binary = bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(current, 0) >= 0
 	diff.Cut = diff.OldSize > maxShown || diff.NewSize > maxShown
 	if diff.Binary || diff.Cut {

@@ -66,7 +66,8 @@ func (p *Program) inline(w *worker.Worker) project.Target {
 
 // gitSet returns the git tools of a worker, to look at.
 func (p *Program) gitSet(w *worker.Worker) gittools.Set {
-	s := gittools.Set{Limits: gittools.Limits{Files: p.Project.ClearanceLimits.MaxFiles, Bytes: p.Project.ClearanceLimits.MaxBytes}}
+	most := p.Project.ClearanceLimits
+	s := gittools.Set{Limits: gittools.Limits{Files: most.MaxFiles, Bytes: most.MaxBytes, Ratio: clearance.Limit(most.MaxPercent) / 100}}
 	for _, t := range p.Targets() {
 		s.Targets = append(s.Targets, gittools.Target{Name: t.Name, Type: t.Type, Branch: t.Branch, At: t.At, Address: cmp.Or(t.URL, t.Repo)})
 	}

@@ -1,8 +1,14 @@
 package git
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha1"
+	"errors"
+	"fmt"
 	"io"
+	"os/exec"
+	"strconv"
 	"strings"
 
 	"github.com/golem-forge/golem/sandbox"
@@ -36,3 +42,88 @@ func (s *Store) Names(ctx context.Context, objects string, commit Hash, path str
 
 // BlobHash returns the name that git gives to a content.
 func BlobHash(size int64, from io.Reader) Hash { return blobHash(size, from) }
+
+// Folder returns the names that are in a folder of a commit, "" for its root; none
+// where there is no such folder.
+func (r *Reader) Folder(commit Hash, path string) ([]string, error) {
+	if !commit.Valid() || strings.Contains(path, "\n") { // which would be two questions
+		return nil, nil
+	}
+	if _, err := fmt.Fprintf(r.in, "%s:%s\n", commit, path); err != nil {
+		return nil, r.broken(err)
+	}
+	line, err := r.out.ReadString('\n')
+	if err != nil {
+		return nil, r.broken(err)
+	}
+	words := strings.Fields(line)
+	if len(words) < 2 || words[len(words)-1] == "missing" {
+		return nil, nil
+	}
+	size, err := strconv.ParseInt(words[len(words)-1], 10, 64)
+	if err != nil {
+		return nil, r.broken(err)
+	}
+	content := make([]byte, size+1)
+	if _, err := io.ReadFull(r.out, content); err != nil {
+		return nil, r.broken(err)
+	}
+	if words[len(words)-2] != "tree" {
+		return nil, nil
+	}
+	var names []string
+	for rest := content[:size]; len(rest) > 0; { // mode, blank, name, zero, hash
+		head, tail, ok := bytes.Cut(rest, []byte{0})
+		_, name, named := bytes.Cut(head, []byte{' '})
+		if !ok || !named || len(tail) < sha1.Size {
+			return nil, r.broken(errors.New("a tree that is none"))
+		}
+		names = append(names, string(name))
+		rest = tail[sha1.Size:]
+	}
+	return names, nil
+}
+
+// Content returns a reader of a file, of any size. It is closed after use.
+func (s *Store) Content(ctx context.Context, objects string, hash Hash) (io.ReadCloser, error) {
+	if !hash.Valid() {
+		return nil, refusal("read", "", sandbox.ErrInvalid, "there is no object of that name")
+	}
+	cmd := s.command(ctx, s.here(objects), "cat-file", "blob", string(hash))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c := &contentReader{Reader: out, cmd: cmd, store: s}
+	cmd.Stderr = &c.said
+	return c, cmd.Start()
+}
+
+// A contentReader reads what a git writes. That git has failed is an error at the end.
+type contentReader struct {
+	io.Reader
+	cmd   *exec.Cmd
+	store *Store
+	said  tail
+	ended bool
+}
+
+func (c *contentReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if err == io.EOF && !c.ended {
+		c.ended = true
+		if failed := c.cmd.Wait(); failed != nil {
+			return n, c.store.failed(c.cmd, failed, c.said)
+		}
+	}
+	return n, err
+}
+
+func (c *contentReader) Close() error {
+	if !c.ended {
+		c.ended = true
+		c.cmd.Process.Kill() // nobody listens any more
+		c.cmd.Wait()
+	}
+	return nil
+}

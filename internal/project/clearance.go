@@ -26,8 +26,66 @@ func (l *loader) clearance() {
 	if n, ok := l.at("clearance", "scanners"); ok {
 		p.Scanners = l.scanners(n)
 	}
+	l.engines()
 	p.ClearanceLimits.MaxFiles = l.count(1_000_000_000, "clearance", "limits", "max_files")
 	p.ClearanceLimits.MaxBytes = l.bytes("clearance", "limits", "max_bytes")
+	p.ClearanceLimits.MaxPercent = l.count(1_000_000, "clearance", "limits", "max_percent")
+	p.ClearanceLimits.ScanBytes = l.bytes("clearance", "limits", "scan_bytes")
+	p.ClearanceLimits.ScanTime = l.span("clearance", "limits", "scan_time")
+}
+
+// engines reads the scanners that are programs of others.
+func (l *loader) engines() {
+	e := &l.project.Engines
+	if n, ok := l.at("clearance", "allow"); ok {
+		for _, item := range n.Items {
+			if kind, rest, ok := strings.Cut(item.Text, "/"); !ok || kind == "" || rest == "" || strings.ContainsAny(item.Text, " ;\t\n") {
+				l.problems.Add(item, "clearance.allow: "+sandbox.Shown(item.Text)+" is no media type", "image/png and image/* are")
+			}
+			e.Allow = append(e.Allow, item.Text)
+		}
+	}
+	if n, ok := l.at("clearance", "malware", "clamd"); ok {
+		socket, _ := l.path("clearance.malware.clamd", n)
+		e.Clamd = sandbox.Host(socket)
+	}
+	if n, ok := l.at("clearance", "malware", "clamscan"); ok {
+		e.Clamscan = n.Text == "true"
+	}
+	if n, ok := l.at("clearance", "malware", "yara"); ok {
+		for _, item := range n.Items {
+			file, _ := l.path("clearance.malware.yara", item)
+			e.Yara = append(e.Yara, sandbox.Host(file))
+		}
+	}
+	external, _ := l.tree.At("clearance", "external")
+	for _, f := range external.Fields {
+		if !l.wrong[external.Place] && l.fits(f.Key) && l.fits(f.Value) {
+			l.external(f)
+		}
+	}
+	slices.SortFunc(e.External, func(a, b External) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// external reads a scanner of the user's. A program in a folder that workers may write
+// would be theirs, so it is one of the system.
+func (l *loader) external(f conf.Field) {
+	label := "clearance.external." + sandbox.Shown(f.Key.Text)
+	x := External{Name: f.Key.Text, From: f.Key.Place}
+	if why := badName(x.Name); why != "" || slices.Contains(append(scanners(), "clamd", "clamscan", "yara", "limits", "entropy", "metadata"), x.Name) {
+		l.problems.Add(f.Key, label+": not a name for a scanner", "choose another name, such as words")
+	}
+	command, ok := f.Value.At("command")
+	for _, item := range command.Items {
+		x.Command = append(x.Command, item.Text)
+	}
+	switch {
+	case !ok || len(x.Command) == 0:
+		l.problems.Add(f.Key, label+" has no command", "write command: with the program and its arguments")
+	case strings.Contains(x.Command[0], "/") && !strings.HasPrefix(x.Command[0], "/usr/"), strings.HasPrefix(x.Command[0], "-"):
+		l.problems.Add(command.Items[0], label+".command: "+sandbox.Shown(x.Command[0])+" is no program of the system", "name one without a path, or by its path below /usr")
+	}
+	l.project.Engines.External = append(l.project.Engines.External, x)
 }
 
 func (l *loader) scanners(n conf.Node) []string {

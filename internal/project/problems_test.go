@@ -148,6 +148,12 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:1:52: limits.output: -5; it is …
 		p.yaml:1:61: limits.cpu: 99999999999; it is …`},
 	{`sandbox: {zones: {a: {path: a, max_file_bytes: 0}}}`, `p.yaml:1:48: sandbox.zones.a.max_file_bytes: 0; 0 would be no limit; leave the key out for none`},
+	{`clearance: {allow: [png], malware: {clamscan: maybe}, external: {format: {command: [a]}, b: {command: [./b]}, c: {}}}`, `
+		p.yaml:1:21: clearance.allow: png is no media type; image/png and image/* are
+		p.yaml:1:47: clearance.malware.clamscan: maybe; it is true or false
+		p.yaml:1:66: clearance.external.format: not a name for a scanner; choose another name, such as words
+		p.yaml:1:104: clearance.external.b.command: ./b is no program of the system; name one without a path, or by its path below /usr
+		p.yaml:1:111: clearance.external.c has no command; write command: with the program and its arguments`},
 	{`clearance: {limits: {max_files: 0, max_bytes: 1.5}}`, `
 		p.yaml:1:33: clearance.limits.max_files: 0; 0 would be no limit; leave the key out for none
 		p.yaml:1:47: clearance.limits.max_bytes: 1.5; it is …`},

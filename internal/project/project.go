@@ -3,6 +3,7 @@ package project
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
@@ -34,6 +35,7 @@ type Project struct {
 
 	Targets         []Target // ordered by name
 	Scanners        []string
+	Engines         Engines
 	ClearanceLimits ClearanceLimits
 
 	tree conf.Node // all values, effective, for Values
@@ -78,8 +80,27 @@ type Target struct {
 
 // ClearanceLimits bound what is staged at once. Zero is no limit.
 type ClearanceLimits struct {
-	MaxFiles int64
-	MaxBytes int64
+	MaxFiles   int64
+	MaxBytes   int64
+	MaxPercent int64 // of what was taken in; more is flagged
+	ScanBytes  int64
+	ScanTime   time.Duration
+}
+
+// Engines are scanners that are programs of others.
+type Engines struct {
+	Allow    []string     // kinds of binary files that are not held back
+	Clamd    sandbox.Host // a socket
+	Clamscan bool
+	Yara     []sandbox.Host
+	External []External // ordered by name
+}
+
+// An External is a scanner of the user's.
+type External struct {
+	Name    string
+	Command []string
+	From    conf.Place
 }
 
 // Env is what the project must know of the machine.

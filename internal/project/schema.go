@@ -135,9 +135,24 @@ func clearanceKey() conf.Key {
 				}},
 			{Name: "scanners", Type: conf.Texts, Default: "[format, size, content, secrets, malware]", Example: "[format, size, secrets]",
 				Doc: "What looks at results before they are cleared."},
+			{Name: "allow", Type: conf.Texts, Example: "[image/png, application/pdf]",
+				Doc: "Kinds of binary files that are told and not held back, by their media types; `image/*` is all images."},
+			{Name: "malware", Type: conf.Group, Example: "{clamd: /run/clamav/clamd.ctl}", Doc: "Engines that know malware. Without one only the EICAR test file is known.", Keys: []conf.Key{
+				{Name: "clamd", Type: conf.Text, Example: "/run/clamav/clamd.ctl", Doc: "The socket of clamd."},
+				{Name: "clamscan", Type: conf.Bool, Default: "false", Example: "true", Doc: "Run clamscan, in the jail."},
+				{Name: "yara", Type: conf.Texts, Example: "[~/rules.yar]", Doc: "Files with rules for yara, which runs in the jail."},
+			}},
+			{Name: "external", Type: conf.Named, Example: "{words: {command: [grep, -n, -i, confidential]}}",
+				Doc: "Scanners of your own, by name. They run in the jail.", Keys: []conf.Key{
+					{Name: "command", Type: conf.Texts, Example: "[/usr/local/bin/look, --strict]",
+						Doc: "A program of the system that gets a file on its standard input. Exit code 0 is clean, 1 has a finding a line; all else holds the file back. Needed."},
+				}},
 			{Name: "limits", Type: conf.Group, Example: "{max_files: 200, max_bytes: 20MB}", Doc: "How much may be staged at once.", Keys: []conf.Key{
 				{Name: "max_files", Type: conf.Whole, Example: "200", Doc: "Files."},
 				{Name: "max_bytes", Type: conf.Count, Example: "20MB", Doc: "Bytes in all."},
+				{Name: "max_percent", Type: conf.Whole, Example: "50", Doc: "Bytes for each hundred that were taken in: a review flags more than that."},
+				{Name: "scan_bytes", Type: conf.Count, Example: "64MB", Doc: "The largest file that is scanned, 32 MiB unless written: a larger one is held back."},
+				{Name: "scan_time", Type: conf.Span, Example: "2m", Doc: "How long one file may be scanned, a minute unless written; after that it is held back."},
 			}},
 		}}
 }

@@ -220,6 +220,15 @@ var counts = map[string][2]string{
 	"clearance.scanners":         {``, `clearance: {scanners: [size]}`},
 	"clearance.limits.max_files": {``, `clearance: {limits: {max_files: 1}}`},
 	"clearance.limits.max_bytes": {``, `clearance: {limits: {max_bytes: 1}}`},
+
+	"clearance.limits.max_percent": {``, `clearance: {limits: {max_percent: 1}}`},
+	"clearance.limits.scan_bytes":  {``, `clearance: {limits: {scan_bytes: 1}}`},
+	"clearance.limits.scan_time":   {``, `clearance: {limits: {scan_time: 1}}`},
+	"clearance.allow":              {``, `clearance: {allow: [image/png]}`},
+	"clearance.malware.clamd":      {``, `clearance: {malware: {clamd: /run/clamd}}`},
+	"clearance.malware.clamscan":   {``, `clearance: {malware: {clamscan: true}}`},
+	"clearance.malware.yara":       {``, `clearance: {malware: {yara: [a.yar]}}`},
+	"clearance.external.command":   {`clearance: {external: {a: {command: [a]}}}`, `clearance: {external: {a: {command: [b]}}}`},
 }
 
 // TestEveryKeyCounts changes every key of the schema, one by one, and sees the
@@ -236,8 +245,8 @@ func TestEveryKeyCounts(t *testing.T) {
 		for _, x := range p.Targets {
 			text += fmt.Sprint("\n", x.Name, x.Type, string(x.Path), x.URL, x.Repo, x.Branch, x.At)
 		}
-		return text + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v", p.Protect, p.Network, p.Level, p.Model, p.ModelServer.URL+p.ModelServer.Key, p.Approval, p.MaxDepth,
-			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits)
+		return text + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v", p.Protect, p.Network, p.Level, p.Model, p.ModelServer.URL+p.ModelServer.Key, p.Approval, p.MaxDepth,
+			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
 	}
 	left := len(counts)
 	eachKey(project.Schema(), nil, func(path []conf.Key) {

@@ -38,6 +38,10 @@ type Request struct {
 	Rule    string   `json:"rule,omitempty"`
 	Why     string   `json:"why,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
+	// Wish says what the changes come to, where that is not plain, and Warnings what to
+	// look at first.
+	Wish     string   `json:"wish,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 	// Problem says why the changes are not known.
 	Problem string `json:"problem,omitempty"`
 	// Clears is true of what brings something into what the user trusts: no rule and
@@ -83,10 +87,12 @@ func (r *Request) digests() error {
 		return err
 	}
 	r.Digest, err = digest(struct {
-		Call    same
-		Changes []Change
-		Problem string
-	}{call, r.Changes, r.Problem})
+		Call     same
+		Changes  []Change
+		Wish     string   `json:",omitempty"`
+		Warnings []string `json:",omitempty"`
+		Problem  string
+	}{call, r.Changes, r.Wish, r.Warnings, r.Problem})
 	return err
 }
 

@@ -376,7 +376,7 @@ func (p *pass) nothing() string {
 // request is the call as an approver sees it.
 func (p *pass) request() Request {
 	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: p.args, Effects: p.plan.now(),
-		Rule: p.decision.Rule.From, Why: p.plan.Why, Changes: p.prepared.Changes, Clears: p.tool.Asks}
+		Rule: p.decision.Rule.From, Why: p.plan.Why, Changes: p.prepared.Changes, Wish: p.prepared.Wish, Warnings: p.prepared.Warnings, Clears: p.tool.Asks}
 	for _, e := range p.plan.now() {
 		if p.asks() && e.Verb != policy.Read || p.Judge(e).Consent < policy.PreApproved {
 			r.Asks = append(r.Asks, e)

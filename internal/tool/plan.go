@@ -68,12 +68,16 @@ func Changing(prepare func(ctx context.Context, files *sandbox.Sandbox) (Prepare
 // Prepared is a plan whose changes are known.
 type Prepared struct {
 	Changes []Change
+	// Wish says in a few words what it comes to, "" where the changes say so. Warnings
+	// are what to look at first.
+	Wish     string
+	Warnings []string
 
 	run Run
 }
 
 // Ready returns what makes the changes.
-func Ready(run Run, changes ...Change) Prepared { return Prepared{changes, run} }
+func Ready(run Run, changes ...Change) Prepared { return Prepared{Changes: changes, run: run} }
 
 // A Change is what happens to one file or folder.
 type Change struct {

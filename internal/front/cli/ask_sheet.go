@@ -50,6 +50,9 @@ func newSheet(r tool.Request, most int) *sheet {
 	if r.Why != "" {
 		s.head = append(s.head, row{Mark: about, Text: "because of " + s.line(r.Why)})
 	}
+	for _, text := range r.Warnings {
+		s.body = append(s.body, row{Mark: warning, Text: s.line(text)})
+	}
 	s.effects(r)
 	s.changes(r)
 	s.arguments(r)
@@ -74,6 +77,9 @@ func caller(o policy.Origin) string {
 
 // wish says in a few words what a call would do.
 func (s *sheet) wish(r tool.Request) string {
+	if r.Wish != "" {
+		return s.line(r.Wish)
+	}
 	switch len(r.Changes) {
 	case 0:
 		for _, e := range slices.Concat(r.Asks, r.Effects) {

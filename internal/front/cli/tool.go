@@ -497,6 +497,8 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 		if err := printJSON(cmd.OutOrStdout(), doc); err != nil {
 			return err
 		}
+	} else if s := newScreen(cmd.OutOrStdout()); r.OK() && shows(r.Data) != nil && !s.plain {
+		return shows(r.Data)(s.w, true)
 	} else if r.OK() {
 		fmt.Fprintln(cmd.OutOrStdout(), r.String())
 	} else {
@@ -518,4 +520,12 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 		return exit(exitNoSandbox)
 	}
 	return exit(exitFailed)
+}
+
+// shows returns what prints a result in colours, nil if there is nothing to colour.
+func shows(data any) func(w io.Writer, colours bool) error {
+	if d, ok := data.(interface{ Show(io.Writer, bool) error }); ok {
+		return d.Show
+	}
+	return nil
 }

@@ -3,44 +3,128 @@ package git
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
+	"time"
 
 	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A look is what is shown of a staged commit.
-type look struct {
-	set    Set
-	target Target
-	commit *clearance.StagedCommit
-	files  []clearance.FileDiff
+// A Look is what is shown of a staged commit: to a model as text, to a program as JSON,
+// to a person in colours.
+type Look struct {
+	CommitID  string        `json:"commitId"`
+	Message   string        `json:"message"`
+	Target    string        `json:"target"`
+	Branch    string        `json:"branch"`
+	CreatedAt time.Time     `json:"createdAt"`
+	Workers   []string      `json:"workers"`
+	Session   string        `json:"session,omitempty"`
+	Flags     []review.Flag `json:"flags"` // the riskiest first
+	Files     []seen        `json:"files"` // the riskiest first
+	Intake    int64         `json:"intake"`
+	Bytes     int64         `json:"bytes"`
+
+	head   string
+	unseen []string
 }
 
-func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.StagedCommit) (*look, error) {
-	l := &look{set: s, target: s.of(c), commit: c}
-	err := desk.Diff(ctx, c, func(f clearance.FileDiff) error {
-		l.files = append(l.files, f)
-		return nil
-	})
-	return l, err
+// A seen is a file that was looked at.
+type seen struct {
+	Path      string `json:"path"`
+	Operation string `json:"operation"`
+	OldMode   string `json:"oldMode,omitempty"`
+	Mode      string `json:"mode,omitempty"`
+	Size      int64  `json:"size"`
+	Binary    bool   `json:"binary,omitempty"`
+	Cut       bool   `json:"cut,omitempty"`
+	Diff      string `json:"diff,omitempty"`
+
+	old, new string // what git calls the contents
+	change   review.Change
 }
 
-// shown returns the changes that who decides is shown.
-func (l *look) shown(a pushArgs) ([]tool.Change, error) {
-	var list []tool.Change
-	for _, f := range l.files {
-		list = append(list, tool.Change{Path: l.target.name(f.Path), Op: tool.Op(f.Operation), Diff: f.Text, Base: string(f.Old), Becomes: string(f.New)})
+// look looks at a staged commit.
+func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.StagedCommit) (*Look, error) {
+	found, err := desk.Look(ctx, c, s.Limits.Ratio)
+	if err != nil {
+		return nil, err
 	}
-	return list, nil
+	t := s.of(c)
+	l := &Look{CommitID: c.ID, Message: c.Message, Target: c.Target, Branch: c.Branch, CreatedAt: c.CreatedAt, Workers: c.Workers, Session: c.Session,
+		Flags: found.Risky(), Intake: c.Intake, Bytes: found.Bytes, head: s.line(c)}
+	for i, f := range l.Flags {
+		if f.Path != "" {
+			l.Flags[i].Path = t.name(f.Path)
+		}
+	}
+	contents := make(map[string]clearance.File, len(c.Files))
+	for _, f := range c.Files {
+		contents[f.Path] = f
+	}
+	for _, f := range found.Files {
+		was := contents[f.Path]
+		f.Path = t.name(f.Path)
+		l.Files = append(l.Files, seen{Path: f.Path, Operation: f.Operation, OldMode: f.OldMode, Mode: f.Mode, Size: f.Size, Binary: f.Binary, Cut: f.Cut, Diff: f.Diff,
+			old: string(was.Old), new: string(was.New), change: f.Change})
+	}
+	for _, name := range found.Unseen() {
+		l.unseen = append(l.unseen, t.name(name))
+	}
+	return l, nil
 }
 
-func (l *look) overridden(a pushArgs) string { return "" }
+// How much of a commit is shown at once.
+const (
+	maxFlags = 200
+	maxLines = 2000 // of one file
+)
 
+// Show prints it for a person, every byte fit for a terminal.
+func (l *Look) Show(w io.Writer, colours bool) error {
+	if err := l.Summary(w); err != nil {
+		return err
+	}
+	for _, f := range l.Files {
+		if f.Diff == "" && !f.Binary && !f.Cut {
+			continue // the summary says it all
+		}
+		if err := review.Text(w, f.change, colours, maxLines); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Summary prints what it is, the flags, and what becomes of each file.
+func (l *Look) Summary(w io.Writer) error {
+	fmt.Fprintln(w, l.head)
+	for i, f := range l.Flags {
+		if i == maxFlags {
+			fmt.Fprintf(w, "  ! and %d more\n", len(l.Flags)-i)
+			break
+		}
+		fmt.Fprintln(w, "  ! "+f.String())
+	}
+	for _, f := range l.Files {
+		for _, line := range review.Lines(f.change) {
+			fmt.Fprintln(w, "  "+line)
+		}
+	}
+	if l.Intake > 0 {
+		fmt.Fprintf(w, "taken in %s, handed over %s (%d %%)\n", tool.Amount(l.Intake), tool.Amount(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake)
+	}
+	return nil
+}
+
+// diff returns the tool that shows a staged commit.
 func (s Set) diff() tool.Tool {
 	const op = "git_diff"
-	return tool.New(about(op, "Show what a staged commit changes, from the very objects that would be pushed, what is risky first."), func(ctx context.Context, _ tool.Names, a commitArgs) (tool.Plan, error) {
+	t := about(op, "Show what a staged commit changes, from the very objects that would be pushed, what is risky first.")
+	return tool.New(t, func(ctx context.Context, _ tool.Names, a commitArgs) (tool.Plan, error) {
 		desk, err := s.desk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
@@ -55,13 +139,59 @@ func (s Set) diff() tool.Tool {
 				return tool.Result{}, err
 			}
 			var b strings.Builder
-			fmt.Fprintln(&b, s.line(c))
-			for _, f := range l.files {
-				fmt.Fprintf(&b, "%s %s (+%d)\n%s", letter(f.Operation), l.target.name(f.Path), f.Added, f.Text)
-			}
-			return tool.Result{Text: b.String(), Data: map[string]any{"commitId": c.ID, "files": s.files(c)}}, nil
+			err = l.Show(&b, false)
+			return tool.Result{Text: b.String(), Data: l}, err
 		})
 		plan.Args = commitArgs{c.ID}
 		return plan, nil
 	})
 }
+
+// maxAsked is how many files are shown to who decides about a push.
+const maxAsked = 1000
+
+// warnings are what who decides about a push should look at first.
+func (l *Look) warnings() []string {
+	var list []string
+	for i, f := range l.Flags {
+		if i == maxFlags {
+			return append(list, fmt.Sprintf("and %d more; golem review lists all", len(l.Flags)-i))
+		}
+		list = append(list, f.String())
+	}
+	return list
+}
+
+// shown returns the changes that who decides about a push is shown. What cannot be shown is let in only where the user says so.
+func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
+	unseen := len(l.unseen)
+	if len(l.Files) > maxAsked {
+		unseen = max(unseen, len(l.Files)-maxAsked)
+	}
+	if unseen > 0 && !a.Unseen {
+		which := ""
+		if len(l.unseen) > 0 {
+			which = ", " + sandbox.Shown(l.unseen[0]) + more(len(l.unseen)-1)
+		}
+		return nil, &sandbox.Error{Op: "git_push", Code: sandbox.ErrLimit,
+			Hint: counted(unseen, "file") + " too large or too many to be shown" + which + "; look at them as you can, then push with --unseen"}
+	}
+	var list []tool.Change
+	for i, f := range l.Files {
+		if i == maxAsked {
+			list = append(list, tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more files, not shown", len(l.Files)-i)})
+			break
+		}
+		c := tool.Change{Path: f.Path, Op: tool.Op(f.Operation), Diff: f.Diff, Base: f.old, Becomes: f.new}
+		if f.Mode != f.OldMode {
+			c.Mode = f.Mode
+		}
+		if f.Diff == "" || f.Mode != f.OldMode && f.Operation == string(clearance.Update) {
+			c.About = strings.Join(review.Lines(f.change), "; ")
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+func (l *Look) overridden(a pushArgs) string { return "" }

@@ -51,13 +51,15 @@ func (s Set) push() tool.Tool {
 				text := fmt.Sprintf("pushed %s to %s as %s; what you reviewed is what was pushed", short(c.ID), s.where(c), done.CommitSHA)
 				return tool.Result{Text: text, Data: done, Record: "pushed " + short(c.ID) + " to " + c.Target + " " + c.Branch + " as " + done.CommitSHA + l.overridden(a)}, nil
 			}
-			return tool.Ready(run, changes...), nil
+			ready := tool.Ready(run, changes...)
+			ready.Wish = fmt.Sprintf("push %q (%s) to %s", firstLine(c.Message), counted(len(c.Files), "file"), s.where(c))
+			ready.Warnings = l.warnings()
+			return ready, nil
 		}
 		plan := tool.Changing(prepare)
 		args := a
 		args.CommitID, args.Target, args.Remote, args.Branch = c.ID, c.Target, "", c.Branch
 		plan.Args = args
-		plan.Why = fmt.Sprintf("%q goes to %s", firstLine(c.Message), s.where(c))
 		return plan, nil
 	})
 }

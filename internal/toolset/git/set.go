@@ -37,7 +37,10 @@ type Target struct {
 }
 
 // Limits bound what is staged at once. Zero is no limit.
-type Limits struct{ Files, Bytes int64 }
+type Limits struct {
+	Files, Bytes int64
+	Ratio        clearance.Limit // of what is handed over to what was taken in
+}
 
 // Tools returns the tools.
 func (s Set) Tools() []tool.Tool {

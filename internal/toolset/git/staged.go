@@ -61,6 +61,18 @@ func (s Set) listed(ctx context.Context, op string) ([]waiting, string, error) {
 	return all, text, nil
 }
 
+// IDs returns the ids of what git_list_staged has listed.
+func IDs(r tool.Result) []string {
+	var ids []string
+	if data, ok := r.Data.(map[string]any); ok {
+		list, _ := data["staged"].([]waiting)
+		for _, w := range list {
+			ids = append(ids, w.ID)
+		}
+	}
+	return ids
+}
+
 // listStaged returns the tool that lists what waits.
 func (s Set) listStaged() tool.Tool {
 	const op = "git_list_staged"

@@ -1,0 +1,146 @@
+package clearance
+
+import (
+	"context"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/git"
+)
+
+// maxTexts bounds how much of a commit is held to be shown. What is beyond is told,
+// and not shown.
+const maxTexts = 32 << 20
+
+// A Look is all there is to know of a staged commit before it is let in. It comes from
+// the objects that a push would push.
+type Look struct {
+	Commit *StagedCommit
+	Flags  []review.Flag // of all of it, the riskiest first
+	Files  []Seen        // the riskiest first
+	Bytes  int64         // that would be let in
+}
+
+// A Seen is a file that was looked at.
+type Seen struct {
+	review.Change // without its contents
+	Flags         []review.Flag
+}
+
+// Limit is how much may be handed out for each byte that was taken in, 0 for any.
+type Limit float64
+
+// Look looks at a staged commit.
+func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit) (*Look, error) {
+	l := &Look{Commit: c, Bytes: c.Bytes()}
+	room := maxTexts
+	err := d.Diff(ctx, c, func(f FileDiff) error {
+		s := Seen{Change: f.change()}
+		if room -= len(s.Diff); room < 0 {
+			s.Diff, s.Cut = "", true
+		}
+		s.Flags = review.Flags(s.Change)
+		s.Old, s.New = nil, nil
+		l.Files = append(l.Files, s)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := d.together(ctx, l); err != nil {
+		return nil, err
+	}
+	if flag, ok := review.Handed(c.Intake, l.Bytes, float64(most)); ok && c.Intake > 0 {
+		l.Flags = append(l.Flags, flag)
+	}
+	slices.SortStableFunc(l.Flags, func(a, b review.Flag) int { return b.Risk - a.Risk })
+	var all []review.Flag
+	for _, s := range l.Files {
+		all = append(all, s.Flags...)
+	}
+	review.Sort(l.Files, func(s Seen) string { return s.Path }, slices.Concat(all, l.Flags))
+	return l, nil
+}
+
+// together looks at the files as one: what they are beside each other, and beside what
+// stays in their folders.
+func (d *Desk) together(ctx context.Context, l *Look) error {
+	changes := make([]review.Change, len(l.Files))
+	folders := make(map[string]bool)
+	for i, s := range l.Files {
+		changes[i] = s.Change
+		for dir := path.Dir(s.Path); s.Operation != string(Delete) && !folders[dir]; dir = path.Dir(dir) {
+			folders[dir] = true
+		}
+	}
+	beside, err := d.beside(ctx, l.Commit, slices.Sorted(maps.Keys(folders)))
+	if err != nil {
+		return err
+	}
+	l.Flags = review.All(changes, beside...)
+	return nil
+}
+
+// beside returns the names that a branch has in folders.
+func (d *Desk) beside(ctx context.Context, c *StagedCommit, folders []string) ([]string, error) {
+	if c.Base == "" {
+		return nil, nil
+	}
+	t, err := d.target(c.Target)
+	if err != nil {
+		return nil, err
+	}
+	at, err := d.reach(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	r, err := d.store.Reader(ctx, at.objects())
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	var names []string
+	for _, dir := range folders {
+		within := dir
+		if dir == "." {
+			within = ""
+		}
+		list, err := r.Folder(c.Base, within)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range list {
+			names = append(names, path.Join(dir, name))
+		}
+	}
+	return names, nil
+}
+
+// change returns a diff as the review knows it.
+func (f FileDiff) change() review.Change {
+	return review.Change{Path: f.Path, Operation: string(f.Operation), OldMode: string(f.OldMode), Mode: string(f.Mode), Old: f.old, New: f.content,
+		OldSize: f.OldSize, Size: f.NewSize, Cut: f.Cut, Binary: f.Binary, Diff: f.Text, Passed: f.Passed, Links: int(f.Links)}
+}
+
+// Risky returns the flags of all files and of the whole.
+func (l *Look) Risky() []review.Flag {
+	all := slices.Clone(l.Flags)
+	for _, s := range l.Files {
+		all = append(all, s.Flags...)
+	}
+	slices.SortStableFunc(all, func(a, b review.Flag) int { return b.Risk - a.Risk })
+	return all
+}
+
+// Unseen returns the files of which not all can be shown.
+func (l *Look) Unseen() []string {
+	var names []string
+	for _, s := range l.Files {
+		if s.Cut && !s.Binary && s.Mode != string(git.None) {
+			names = append(names, s.Path)
+		}
+	}
+	return names
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/git"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func newReview() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "review [ID…]",
+		Short: "Look at what is staged, and let it in",
+		Long: `Show what workers have staged, all of it or the commits that are named: what to look at
+first, what becomes of each file, what the scanners say, and then the diffs. All of it
+comes from the very objects that would be pushed.
+
+--accept ID pushes one, as golem tool git_push does: it asks first, and what was shown
+is what is pushed. --discard ID lets one go. Nothing else on this page changes anything.`,
+		Example: "  golem review\n  golem review 4f2a91c --summary\n  golem review --accept 4f2a91c\n  golem review --discard 4f2a91c\n  golem review --json",
+	}
+	f := addVisitFlags(cmd)
+	var accept, discard string
+	var summary bool
+	cmd.Flags().StringVar(&accept, "accept", "", "push the commit of this id")
+	cmd.Flags().StringVar(&discard, "discard", "", "let the commit of this id go")
+	cmd.Flags().BoolVar(&summary, "summary", false, "without the diffs")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case accept != "" && discard != "", (accept != "" || discard != "") && len(args) > 0:
+			return usageError("review shows, accepts or discards; do one at a time")
+		case accept != "":
+			return f.use(cmd, "git_push", accept)
+		case discard != "":
+			return f.use(cmd, "git_discard", discard)
+		}
+		return f.review(cmd, args, summary)
+	}
+	return cmd
+}
+
+// use uses a tool on a staged commit.
+func (f *visitFlags) use(cmd *cobra.Command, name, id string) error {
+	args, err := json.Marshal(map[string]string{"commitId": id})
+	if err != nil {
+		return err
+	}
+	r, err := f.do(cmd, tool.Call{Tool: name, Args: args}, false)
+	if err != nil {
+		return err
+	}
+	return printResult(cmd, r)
+}
+
+// review shows what is staged.
+func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary bool) error {
+	p, err := f.program()
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	door, err := p.Door(forge.Visit{Worker: f.worker, Secrets: secrets(os.Environ()), Session: f.sessionID(), Once: true})
+	if err != nil {
+		return err
+	}
+	defer door.Close()
+	call := func(name string, args map[string]string) (tool.Result, error) {
+		data, err := json.Marshal(args)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		r := door.Do(ctx, policy.User, tool.Call{Tool: name, Args: data})
+		if r.Err != nil {
+			return r, r.Err
+		}
+		return r, nil
+	}
+	if len(ids) == 0 {
+		r, err := call("git_list_staged", map[string]string{})
+		if err != nil {
+			return err
+		}
+		ids = git.IDs(r)
+	}
+	looks := []*git.Look{}
+	for _, id := range ids {
+		r, err := call("git_diff", map[string]string{"commitId": id})
+		if err != nil {
+			return err
+		}
+		if l, ok := r.Data.(*git.Look); ok {
+			looks = append(looks, l)
+		}
+	}
+	if wantsJSON(cmd) {
+		return printJSON(cmd.OutOrStdout(), map[string]any{"staged": looks})
+	}
+	return showLooks(cmd, looks, summary)
+}
+
+// showLooks shows staged commits to a person.
+func showLooks(cmd *cobra.Command, looks []*git.Look, summary bool) error {
+	s := newScreen(cmd.OutOrStdout())
+	if len(looks) == 0 {
+		fmt.Fprintln(s.w, "nothing is staged; workers stage with git_stage, you with golem tool git_stage")
+		return nil
+	}
+	for i, l := range looks {
+		if i > 0 {
+			fmt.Fprintln(s.w)
+		}
+		show := l.Summary
+		if !summary {
+			show = func(w io.Writer) error { return l.Show(w, !s.plain) }
+		}
+		if err := show(s.w); err != nil {
+			return err
+		}
+		id := sandbox.Shown(l.CommitID[:min(12, len(l.CommitID))])
+		fmt.Fprintln(s.w, "next: golem review --accept "+id+" lets it in, golem review --discard "+id+" lets it go")
+	}
+	return nil
+}
