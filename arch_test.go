@@ -37,6 +37,7 @@ var layers = []struct {
 	{"internal/jail", 1, "confines a command to what a sandbox shows"},
 	{"internal/terminal", 1, "connects a person's terminal with a program's"},
 	{"internal/git", 1, "the only package that runs git"},
+	{"internal/clearance/scan", 1, "what is wrong with content; a new scanner is one file"},
 	{"internal/state", 1, "the one place where things are kept"},
 	{"internal/state/statetest", 1, "contract suite for what keeps things"},
 	{"internal/audit", 2, "the journal"},

@@ -1,0 +1,271 @@
+package scan
+
+import (
+	"bytes"
+	be "encoding/binary"
+	"fmt"
+	"html"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// isPDF looks where readers of PDF do: they forgive what is before.
+func isPDF(data []byte) bool {
+	head := data[:min(len(data), 1024)]
+	i := bytes.Index(head, []byte("%PDF-"))
+	return i >= 0 && i+5 < len(head) && head[i+5] >= '1' && head[i+5] <= '9'
+}
+
+// pdfActs are the names in a PDF file of what does something, or hides
+// something; pdfTells those of what tells something.
+var (
+	pdfActs = map[string]string{
+		"JavaScript": "JavaScript", "JS": "JavaScript", "OpenAction": "an action when it is opened", "AA": "actions of its pages",
+		"Launch": "an action that starts a program", "EmbeddedFile": "a file inside", "EmbeddedFiles": "a file inside", "RichMedia": "media that run",
+		"XFA": "a form that runs", "SubmitForm": "a form that is sent", "ImportData": "data from outside", "GoToR": "a way to another file",
+		"GoToE": "a way to a file inside", "Encrypt": "encryption, so that it cannot be scanned",
+	}
+	pdfTells = map[string]string{"Author": "author", "Creator": "creator", "Producer": "producer", "Keywords": "keywords", "Title": "title"}
+)
+
+// lookPDF looks at the names in a PDF file, or in one of its streams.
+func lookPDF(n *notes, data []byte) {
+	seen := map[string]bool{}
+	for i := 0; i < len(data); {
+		j := bytes.IndexByte(data[i:], '/')
+		if j < 0 {
+			break
+		}
+		at := i + j
+		name, end := pdfName(data, at+1)
+		i = end
+		if what, ok := pdfActs[name]; ok && !seen[what] {
+			seen[what] = true
+			n.hold(at, "PDF: %s", what)
+		}
+		if what, ok := pdfTells[name]; ok && !seen[what] {
+			seen[what] = true
+			n.tell("PDF: its %s", what)
+		}
+	}
+	if end := bytes.LastIndex(data, []byte("%%EOF")); end >= 0 {
+		n.behind("PDF document", data, end+len("%%EOF"))
+	}
+}
+
+// pdfName reads a name, in which any letter may be written as a number.
+func pdfName(data []byte, i int) (string, int) {
+	const most = 64 // no name that matters is as long
+	var name []byte
+	for i < len(data) && len(name) < most && bytes.IndexByte([]byte("\x00\t\n\f\r ()<>[]{}/%"), data[i]) < 0 {
+		if data[i] == '#' && i+2 < len(data) {
+			if c, ok := hexByte(data[i+1], data[i+2]); ok {
+				name = append(name, c)
+				i += 3
+				continue
+			}
+		}
+		name = append(name, data[i])
+		i++
+	}
+	return string(name), i
+}
+
+func hexByte(high, low byte) (byte, bool) {
+	const digits = "0123456789abcdef"
+	h, l := strings.IndexByte(digits, lower[high]), strings.IndexByte(digits, lower[low])
+	return byte(h<<4 | l), h >= 0 && l >= 0
+}
+
+// openPDF shows the streams that are compressed: objects stand in them too.
+func openPDF(b *box) error {
+	number := 0
+	for i := 0; ; {
+		j := bytes.Index(b.data[i:], []byte("stream"))
+		if j < 0 {
+			return nil
+		}
+		i += j + len("stream")
+		if j >= 3 && string(b.data[i-9:i-6]) == "end" {
+			continue
+		}
+		body := bytes.TrimLeft(b.data[i:min(len(b.data), i+4)], "\r\n ")
+		from := min(len(b.data), i+4) - len(body)
+		if len(body) < 2 || body[0]&0x0f != 8 || be.BigEndian.Uint16(body)%31 != 0 {
+			continue
+		}
+		number++
+		if err := b.inflate(fmt.Sprint("stream ", number), b.data[from:]); err != nil {
+			return err
+		}
+	}
+}
+
+// lookZip looks at what is around an archive.
+func lookZip(n *notes, data []byte) {
+	end := zipEnd(data)
+	if end < 0 {
+		n.broken("ZIP archive", 0)
+		return
+	}
+	comment := int(be.LittleEndian.Uint16(data[end+20:]))
+	stop := end + 22 + comment
+	if comment > 0 && stop <= len(data) {
+		n.text("ZIP: a comment", data[end+22:stop])
+	}
+	n.behind("ZIP archive", data, stop)
+	if !bytes.HasPrefix(data, []byte("PK")) {
+		n.hold(0, "a ZIP archive that begins as something else")
+	}
+}
+
+// External parts of Office documents that are loaded when they are opened. A
+// link that waits for a click is not.
+var (
+	officeOutside = regexp.MustCompile(`(?i)<[^>]*TargetMode\s*=\s*["']External[^>]*>`)
+	officeLoaded  = regexp.MustCompile(`(?i)/(?:attachedTemplate|oleObject|frame|subDocument|externalLinkPath|package)["']`)
+)
+
+func loadsMore(rels []byte) bool {
+	for _, tag := range officeOutside.FindAll(rels, -1) {
+		if officeLoaded.Match(tag) {
+			return true
+		}
+	}
+	return false
+}
+
+// lookOffice looks at a part of an Office document, which is a ZIP archive.
+func lookOffice(n *notes, name string, data []byte) {
+	low := strings.ToLower(name)
+	switch base := path.Base(low); {
+	case strings.HasPrefix(base, "vbaproject") || strings.HasPrefix(base, "vbadata"):
+		n.hold(0, "Office: macros")
+	case strings.Contains(low, "/activex/"):
+		n.hold(0, "Office: a control that runs")
+	case strings.HasSuffix(base, ".rels") && loadsMore(data):
+		n.hold(0, "Office: a part that is loaded from elsewhere, such as a template")
+	case strings.Contains(low, "/embeddings/"):
+		n.tell("Office: an object inside")
+	case base == "core.xml" || base == "app.xml" || base == "meta.xml":
+		n.text("Office: names of persons and programs", data)
+	case base == "document.xml" && bytes.Contains(data, []byte("DDEAUTO")):
+		n.hold(0, "Office: a field that starts a program")
+	case strings.HasPrefix(low, "basic/") || strings.HasPrefix(low, "scripts/"):
+		n.hold(0, "Office: macros")
+	}
+}
+
+// isOLE goes by how old Office documents begin.
+func isOLE(data []byte) bool {
+	return bytes.HasPrefix(data, []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"))
+}
+
+// lookOLE looks for the names of streams in an old Office document.
+func lookOLE(n *notes, data []byte) {
+	text := string(narrowed(data))
+	for _, mark := range []string{"_VBA_PROJECT", "Macros", "Ole10Native", "VBA"} {
+		if strings.Contains(text, mark) || bytes.Contains(data, wide(mark)) {
+			n.hold(0, "Office: macros or a program inside")
+			return
+		}
+	}
+	n.tell("an old Office document, of which not all can be seen")
+}
+
+// wide is a text with two bytes a letter.
+func wide(text string) (out []byte) {
+	for i := range len(text) {
+		out = append(out, text[i], 0)
+	}
+	return out
+}
+
+var (
+	svgTag  = regexp.MustCompile(`(?i)<(?:[\w-]+:)?svg[\s>]`)
+	svgActs = regexp.MustCompile(`(?i)<(?:[\w-]+:)?(?:script|iframe|embed|object|foreignObject|handler)[\s>/]|[\s"'/]on[a-z]{4,}\s*=\s*["']|(?:java|vb)script\s*:|<!ENTITY|data:text/html`)
+)
+
+// isSVG goes by the name or by the first tag. A web page may have both images
+// and scripts.
+func isSVG(name string, data []byte) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".svg":
+		return true
+	case ".html", ".htm", ".xhtml", ".vue", ".svelte", ".md":
+		return false
+	}
+	head := bytes.TrimLeft(data[:min(len(data), 1024)], "\xef\xbb\xbf \t\r\n")
+	return bytes.HasPrefix(head, []byte("<")) && svgTag.Match(head)
+}
+
+// lookSVG looks for what runs in an image that is made of text.
+func lookSVG(n *notes, data []byte) {
+	if text := narrowed(data); text != nil {
+		data = text
+	}
+	plain := html.UnescapeString(string(data))
+	if at := svgActs.FindStringIndex(plain); at != nil {
+		n.hold(0, "SVG: a script, or a part that runs as one")
+	}
+}
+
+func isID3(data []byte) bool {
+	return bytes.HasPrefix(data, []byte("ID3")) || len(data) >= 128 && string(data[len(data)-128:len(data)-125]) == "TAG"
+}
+
+// lookID3 follows the frames in front of a piece of sound.
+func lookID3(n *notes, data []byte) {
+	if !bytes.HasPrefix(data, []byte("ID3")) {
+		n.text("ID3: an old tag", data[len(data)-125:])
+		return
+	}
+	if len(data) < 10 || data[3] < 3 {
+		n.tell("ID3: a tag of an old version")
+		return
+	}
+	end := min(len(data), 10+synchsafe(data[6:10]))
+	for i := 10; i+10 <= end && data[i] != 0; {
+		length := int(be.BigEndian.Uint32(data[i+4:]))
+		if data[3] == 4 {
+			length = synchsafe(data[i+4 : i+8])
+		}
+		if length < 0 || length > end-i-10 {
+			n.broken("ID3 tag", i)
+			return
+		}
+		n.text("ID3: "+name(string(data[i:i+4])), data[i+10:i+10+length])
+		i += 10 + length
+	}
+}
+
+// synchsafe reads a number of which each byte has seven bits.
+func synchsafe(b []byte) int {
+	return int(b[0]&0x7f)<<21 | int(b[1]&0x7f)<<14 | int(b[2]&0x7f)<<7 | int(b[3]&0x7f)
+}
+
+func isFont(data []byte) bool {
+	return len(data) >= 12 && (string(data[:4]) == "\x00\x01\x00\x00" || string(data[:4]) == "OTTO" || string(data[:4]) == "true")
+}
+
+// lookFont looks at the tables of a font.
+func lookFont(n *notes, data []byte) {
+	count := int(be.BigEndian.Uint16(data[4:]))
+	end := int64(12 + 16*count)
+	if end > int64(len(data)) || count == 0 {
+		return // it is something else, or format says so
+	}
+	for i := range count {
+		entry := data[12+16*i:]
+		from, length := int64(be.BigEndian.Uint32(entry[8:])), int64(be.BigEndian.Uint32(entry[12:]))
+		if from+length > int64(len(data)) {
+			return // so is this
+		}
+		if string(entry[:4]) == "SVG " {
+			lookSVG(n, data[from:from+length])
+		}
+		end = max(end, from+length)
+	}
+	n.behind("font", data, int(end))
+}

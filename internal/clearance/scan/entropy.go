@@ -1,0 +1,230 @@
+package scan
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"unicode/utf8"
+)
+
+// entropy finds data that hides in text: long encoded runs, parts that have more
+// entropy than any language, letters of no width, and patterns of white space.
+// Short ones are told, long ones hold.
+type entropy struct{}
+
+func (entropy) Name() string    { return entropyName }
+func (entropy) Version() string { return "1" }
+
+// From how many bytes on something is told, and holds; and from how many all of
+// a file's together hold.
+const (
+	tellFrom  = 512
+	holdFrom  = 8 << 10
+	holdTotal = 64 << 10
+)
+
+// Letters of an encoding are used about alike. Words and numbers are not.
+const (
+	leastBase64 = 4.6 // bits a letter; of 6
+	leastHex    = 3.2 // of 4
+	leastDense  = 6.0
+	pane        = 1 << 10
+)
+
+func (entropy) Scan(ctx context.Context, c Content) (found []Finding, err error) {
+	data, err := c.bytes()
+	if err != nil || oddByte(data) >= 0 {
+		return nil, err // a binary file may have any entropy
+	}
+	regions := encoded(data)
+	covered := 0
+	dense, err := denseRegions(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range dense {
+		if !touches(regions, d) {
+			regions = append(regions, d)
+		}
+	}
+	for _, r := range regions {
+		covered += r.to - r.from
+	}
+	for _, r := range regions {
+		found = append(found, Finding{Hold: !r.known && (r.to-r.from >= holdFrom || covered >= holdTotal), Line: line(data, r.from), Offset: int64(r.from),
+			What: fmt.Sprintf("%d bytes of %s", r.to-r.from, r.what)})
+		if len(found) > mostFindings {
+			break
+		}
+	}
+	found = append(found, hiddenLetters(data)...)
+	return append(found, hiddenSpaces(data)...), nil
+}
+
+// A region is a part of a text that is data.
+type region struct {
+	from, to int
+	what     string
+	known    bool // it is an image or a font, which web pages have inside
+}
+
+// touches reports whether a region has something in common with others.
+func touches(all []region, r region) bool {
+	for _, o := range all {
+		if r.from < o.to && o.from < r.to {
+			return true
+		}
+	}
+	return false
+}
+
+// encoded finds long runs in base64 and hexadecimal digits, and uuencoded lines.
+func encoded(data []byte) (all []region) {
+	for _, r := range runs(data) {
+		if r.to-r.from < tellFrom {
+			continue
+		}
+		bits := byteEntropy(data[r.from:r.to])
+		// A number may have any length.
+		if r.hex && bits >= leastHex && bytes.ContainsAny(data[r.from:r.to], "abcdefABCDEF") || !r.hex && bits >= leastBase64 {
+			all = append(all, region{r.from, r.to, r.kind(), picture(data, r)})
+		}
+	}
+	return append(all, uuencoded(data)...)
+}
+
+// picture reports whether a run is the data of an image or a font, as its
+// address in a web page says and its first bytes do.
+func picture(data []byte, r run) bool {
+	head := string(data[r.from:min(r.to, r.from+8)])
+	for _, magic := range []string{"iVBORw0K", "/9j/4", "R0lGOD", "UklGR", "d09GR", "AAEAAAA"} {
+		if len(head) >= len(magic) && head[:len(magic)] == magic {
+			return bytes.HasSuffix(data[:r.from], []byte(";base64,")) || bytes.Contains(data[max(0, r.from-40):r.from], []byte(`"image/`))
+		}
+	}
+	return false
+}
+
+// uuencoded finds lines that begin with their own length.
+func uuencoded(data []byte) (all []region) {
+	offset, open := 0, region{from: -1, what: "uuencoded data"}
+	for l := range bytes.Lines(data) {
+		text := bytes.TrimRight(l, "\r\n")
+		full := len(text) == 61 && text[0] == 'M' && !bytes.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '`' })
+		switch {
+		case full && open.from < 0:
+			open.from = offset
+		case !full && open.from >= 0:
+			open.to = offset
+			if open.to-open.from >= tellFrom {
+				all = append(all, open)
+			}
+			open.from = -1
+		}
+		offset += len(l)
+	}
+	if open.to = offset; open.from >= 0 && open.to-open.from >= tellFrom {
+		all = append(all, open)
+	}
+	return all
+}
+
+// denseRegions finds parts with more entropy than text has, in steps of a pane.
+// Letters beyond ASCII are left to those who can read them.
+func denseRegions(ctx context.Context, data []byte) (all []region, err error) {
+	for from := 0; from+pane <= len(data); from += pane {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var counts [256]int
+		beyond := 0
+		for _, c := range data[from : from+pane] {
+			counts[c]++
+			if c >= utf8.RuneSelf {
+				beyond++
+			}
+		}
+		if beyond > pane/10 || bitsOf(&counts, pane) < leastDense {
+			continue
+		}
+		if n := len(all); n > 0 && all[n-1].to == from {
+			all[n-1].to += pane
+			continue
+		}
+		all = append(all, region{from: from, to: from + pane, what: "text with more entropy than language has"})
+	}
+	return all, nil
+}
+
+// hiddenLetters finds letters that nobody sees, where they are more than a
+// language needs: many in a row, or many between letters of ASCII.
+func hiddenLetters(data []byte) []Finding {
+	const manyInRow, manyAlone = 8, 16
+	first, row, longest, alone := -1, 0, 0, 0
+	last := rune(-1)
+	for i := 0; i < len(data); {
+		if data[i] < utf8.RuneSelf {
+			if row > 0 && last < utf8.RuneSelf {
+				alone++
+			}
+			row, last = 0, rune(data[i])
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(data[i:])
+		if hidden(r) && i > 0 {
+			if first < 0 {
+				first = i
+			}
+			row++
+			longest = max(longest, row)
+		} else {
+			row, last = 0, r
+		}
+		i += size
+	}
+	if longest < manyInRow && alone < manyAlone {
+		return nil
+	}
+	return []Finding{{Hold: true, Line: line(data, first), Offset: int64(first),
+		What: fmt.Sprintf("letters that nobody sees: %d in a row, %d between others", longest, alone)}}
+}
+
+// hidden reports whether a letter has no width.
+func hidden(r rune) bool {
+	return r >= 0x200b && r <= 0x200f || r >= 0x2060 && r <= 0x2064 || r == 0xfeff || r == 0x180e || r == 0x00ad || r == 0x034f ||
+		r >= 0xfe00 && r <= 0xfe0f || r >= 0xe0000 && r <= 0xe01ef
+}
+
+// hiddenSpaces finds lines that end in both spaces and tabs, where many do: no
+// editor leaves that, but programs that hide data there.
+func hiddenSpaces(data []byte) []Finding {
+	const many, length = 3, 4
+	first, count, offset := -1, 0, 0
+	for l := range bytes.Lines(data) {
+		text := bytes.TrimRight(l, "\r\n")
+		end := text[len(bytes.TrimRight(text, " \t")):]
+		if changes(end) >= 2 && len(end) >= length {
+			count++
+			if first < 0 {
+				first = offset + len(text) - len(end)
+			}
+		}
+		offset += len(l)
+	}
+	if count < many {
+		return nil
+	}
+	return []Finding{{Hold: true, Line: line(data, first), Offset: int64(first),
+		What: fmt.Sprintf("%d lines that end in a pattern of spaces and tabs", count)}}
+}
+
+// changes counts how often a text goes from one letter to another.
+func changes(text []byte) (n int) {
+	for i := 1; i < len(text); i++ {
+		if text[i] != text[i-1] {
+			n++
+		}
+	}
+	return n
+}

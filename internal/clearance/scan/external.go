@@ -1,0 +1,50 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// A Command is a scanner of the user's: a program that gets the bytes on its
+// standard input. Exit code 0 says that they are clean, 1 that each line of its
+// output is a finding. Everything else means that it cannot tell.
+type Command struct {
+	Name    string
+	Argv    []string
+	Version string // verdicts are kept for as long as it stays; empty: never
+}
+
+type external struct {
+	Command
+	run Run
+}
+
+func (e external) Name() string { return e.Command.Name }
+
+func (e external) Version() string {
+	if e.Command.Version == "" {
+		return ""
+	}
+	return fmt.Sprintf("%q %q", e.Command.Version, e.Argv)
+}
+
+func (e external) Scan(ctx context.Context, c Content) ([]Finding, error) {
+	out, exit, err := given(ctx, e.run, c, e.Argv...)
+	switch {
+	case err != nil:
+		return nil, err
+	case exit != 0 && exit != 1:
+		return nil, fmt.Errorf("it ended with %d; 0 is clean, 1 has findings", exit)
+	case !utf8.ValidString(out):
+		return nil, errors.New("its output is not text")
+	case exit == 0:
+		return nil, nil
+	}
+	found := said(out, func(l string) string { return l })
+	if len(found) == 0 {
+		return nil, errors.New("it ended with 1, which means findings, and named none")
+	}
+	return found, nil
+}

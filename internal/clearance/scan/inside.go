@@ -1,0 +1,311 @@
+package scan
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A walk shows what is inside of one content: files of archives, streams of
+// documents, what is encoded in texts. It counts all that it reads, and stops at
+// a limit.
+type walk struct {
+	ctx      context.Context
+	limits   Limits
+	entries  int
+	expanded int64
+	look     func(part Content, names []string)
+}
+
+// A limitError says that there is more inside than is looked at.
+type limitError string
+
+func (e limitError) Error() string { return string(e) }
+
+// An opener knows one kind of thing that has others inside.
+type opener struct {
+	kind string
+	is   func(data []byte) bool
+	open func(b *box) error
+}
+
+// openers are tried all: a file can be two things at once.
+func openers() []opener {
+	return []opener{
+		{"zip", isZip, openZip},
+		{"tar", isTar, openTar},
+		{"gzip", starts("\x1f\x8b\x08"), openGzip},
+		{"bzip2", isBzip2, openBzip2},
+		{"pdf", isPDF, openPDF},
+		{"png", starts("\x89PNG\r\n\x1a\n"), openPNG},
+		{"text", func([]byte) bool { return true }, openText},
+	}
+}
+
+// closed are the kinds of archives that cannot be opened here.
+var closed = []struct{ kind, magic string }{
+	{"7z", "7z\xbc\xaf\x27\x1c"}, {"rar", "Rar!\x1a\x07"}, {"xz", "\xfd7zXZ\x00"}, {"zstd", "\x28\xb5\x2f\xfd"},
+	{"lz4", "\x04\x22\x4d\x18"}, {"cab", "MSCF\x00\x00\x00\x00"}, {"lzip", "LZIP\x01"}, {"compress", "\x1f\x9d\x90"},
+	{"ar", "!<arch>\n"}, {"rpm", "\xed\xab\xee\xdb"},
+}
+
+// starts makes a test for how content begins.
+func starts(magic string) func([]byte) bool {
+	return func(data []byte) bool { return bytes.HasPrefix(data, []byte(magic)) }
+}
+
+// A box is a content that is being opened.
+type box struct {
+	*walk
+	Content
+	kind  string
+	names []string
+	room  int64 // how many bytes may still come out of it
+}
+
+// all shows what is inside of a content, and inside of that.
+func (w *walk) all(c Content) error { return w.open(c, nil) }
+
+// open shows what is inside of a content that has these names.
+func (w *walk) open(c Content, names []string) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it cannot be opened: %v", r)
+		}
+	}()
+	for _, k := range closed {
+		if strings.HasPrefix(string(c.data[:min(len(c.data), len(k.magic))]), k.magic) && !c.text {
+			return fmt.Errorf("%sno way to look into %s archives", prefix(names), k.kind)
+		}
+	}
+	for _, o := range openers() {
+		if !o.is(c.data) {
+			continue
+		}
+		archive := o.kind != "text"
+		if len(names) >= w.limits.Depth {
+			if archive {
+				return limitError(fmt.Sprintf("there is more inside of each other than the limit of %d", w.limits.Depth))
+			}
+			continue
+		}
+		b := &box{walk: w, Content: c, kind: o.kind, names: names, room: w.limits.Ratio*int64(len(c.data)) + freely}
+		err := o.open(b)
+		var limit limitError
+		switch {
+		case err == nil:
+		case errors.As(err, &limit) || w.ctx.Err() != nil:
+			return err
+		case c.text:
+			// What was decoded often only looks like an archive.
+		default:
+			return fmt.Errorf("%s%s: %w", prefix(names), o.kind, err)
+		}
+	}
+	return nil
+}
+
+func prefix(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "in " + strings.Join(names, ", in ") + ": "
+}
+
+// file shows a file that is inside.
+func (b *box) file(name string, r io.Reader) error {
+	data, err := b.read(r)
+	if err != nil {
+		return err
+	}
+	return b.show(name, data, false)
+}
+
+// show shows what is inside: a file, or what was decoded.
+func (b *box) show(name string, data []byte, text bool) error {
+	if err := b.ctx.Err(); err != nil {
+		return err
+	}
+	if b.entries++; b.entries > b.limits.Entries {
+		return limitError(fmt.Sprintf("there is more inside than the limit of %d entries", b.limits.Entries))
+	}
+	part := of(name, data)
+	part.within, part.text = b.kind, text || b.text
+	names := append(slices.Clone(b.names), name)
+	b.look(part, names)
+	return b.open(part, names)
+}
+
+// read reads what comes out of the box, within the limits.
+func (b *box) read(r io.Reader) ([]byte, error) {
+	room := min(b.limits.Size, b.room, b.limits.Expanded-b.expanded)
+	data, err := io.ReadAll(io.LimitReader(&patient{b.ctx, r}, room+1))
+	b.room -= int64(len(data))
+	b.expanded += int64(len(data))
+	switch {
+	case b.room < 0:
+		return nil, limitError(fmt.Sprintf("what is inside is more than %d times as large", b.limits.Ratio))
+	case b.expanded > b.limits.Expanded:
+		return nil, limitError(fmt.Sprintf("what is inside has more than the limit of %d bytes", b.limits.Expanded))
+	case int64(len(data)) > b.limits.Size:
+		return nil, limitError(fmt.Sprintf("a file inside has more than the limit of %d bytes", b.limits.Size))
+	}
+	return data, err
+}
+
+// A patient reader ends with its context.
+type patient struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	if err := p.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return p.r.Read(b)
+}
+
+// isZip looks for the end of an archive, which may stand behind something else.
+// In the last file of another archive or of an Office document it is not the
+// end of this one.
+func isZip(data []byte) bool {
+	return bytes.HasPrefix(data, []byte("PK\x03\x04")) || zipEnd(data) >= 0 && !isTar(data) && !isOLE(data)
+}
+
+// zipEnd is where the last record of a ZIP archive stands, or -1.
+func zipEnd(data []byte) int {
+	const length, comment = 22, 1<<16 - 1
+	from := max(0, len(data)-length-comment)
+	i := bytes.LastIndex(data[from:], []byte("PK\x05\x06"))
+	if i < 0 || from+i+length > len(data) {
+		return -1
+	}
+	return from + i
+}
+
+func openZip(b *box) error {
+	// The reader takes memory for each entry: they are counted before.
+	if n := bytes.Count(b.data, []byte("PK\x01\x02")); n > b.limits.Entries {
+		return limitError(fmt.Sprintf("there is more inside than the limit of %d entries", b.limits.Entries))
+	}
+	z, err := zip.NewReader(bytes.NewReader(b.data), int64(len(b.data)))
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
+		return err
+	}
+	var packed int64
+	for _, f := range z.File {
+		packed += int64(min(f.CompressedSize64, 1<<40))
+	}
+	if packed > int64(len(b.data)) {
+		return limitError("its entries overlap")
+	}
+	for _, f := range z.File {
+		if f.Flags&1 != 0 {
+			return fmt.Errorf("%s is encrypted", name(f.Name))
+		}
+		if f.FileInfo().IsDir() && f.UncompressedSize64 == 0 {
+			continue
+		}
+		if err := b.zipFile(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *box) zipFile(f *zip.File) error {
+	r, err := f.Open()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name(f.Name), err)
+	}
+	defer r.Close()
+	if err := b.file(name(f.Name), r); err != nil {
+		return err
+	}
+	return nil
+}
+
+// isTar looks at the checksum that every header has: old archives have no
+// other mark.
+func isTar(data []byte) bool {
+	if len(data) < 512 || data[0] == 0 {
+		return false
+	}
+	var sum, want int64
+	for i, c := range data[:512] {
+		if i >= 148 && i < 156 {
+			c = ' '
+		}
+		sum += int64(c)
+	}
+	digits := strings.Trim(string(data[148:156]), " \x00")
+	if n, err := fmt.Sscanf(digits, "%o", &want); n != 1 || err != nil {
+		return false
+	}
+	return sum == want
+}
+
+func openTar(b *box) error {
+	rest := bytes.NewReader(b.data)
+	r := tar.NewReader(rest)
+	for {
+		h, err := r.Next()
+		if err == io.EOF {
+			if end := b.data[len(b.data)-rest.Len():]; len(bytes.Trim(end, "\x00")) > 0 {
+				return errors.New("it goes on behind its end")
+			}
+			return nil
+		}
+		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
+			return err
+		}
+		if err := b.file(name(h.Name), r); err != nil {
+			return err
+		}
+	}
+}
+
+func openGzip(b *box) error {
+	r, err := gzip.NewReader(bytes.NewReader(b.data))
+	if err != nil {
+		return err
+	}
+	return b.file(unpacked(b.Path), r)
+}
+
+func isBzip2(data []byte) bool {
+	return len(data) >= 10 && string(data[:3]) == "BZh" && data[3] >= '1' && data[3] <= '9' &&
+		(string(data[4:10]) == "1AY&SY" || string(data[4:10]) == "\x17\x72\x45\x38\x50\x90")
+}
+
+func openBzip2(b *box) error {
+	return b.file(unpacked(b.Path), bzip2.NewReader(bytes.NewReader(b.data)))
+}
+
+// unpacked is the name of what is inside of a compressed file.
+func unpacked(p string) string {
+	base := path.Base(p)
+	ext := path.Ext(base)
+	if strings.EqualFold(ext, ".tgz") {
+		return strings.TrimSuffix(base, ext) + ".tar"
+	}
+	return strings.TrimSuffix(base, ext)
+}
+
+// name shortens a name from an archive.
+func name(of string) string {
+	if runes := []rune(plain(of)); len(runes) > 80 {
+		return "…" + string(runes[len(runes)-80:])
+	}
+	return plain(of)
+}

@@ -1,0 +1,120 @@
+package scan
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+)
+
+// metadata finds what files have beside what they show: where a photograph was
+// taken, comments, macros, scripts, data behind the end. What does something
+// when it is opened, and what no program shows, holds; the rest is told.
+type metadata struct{}
+
+func (metadata) Name() string    { return metadataName }
+func (metadata) Version() string { return "1" }
+
+// A form is a kind of file that has metadata.
+type form struct {
+	is   func(c Content, data []byte) bool
+	look func(n *notes, data []byte)
+}
+
+var forms = []form{
+	{begins("\xff\xd8\xff"), lookJPEG},
+	{begins("\x89PNG\r\n\x1a\n"), lookPNG},
+	{begins("GIF8"), lookGIF},
+	{func(_ Content, d []byte) bool {
+		return len(d) >= 12 && string(d[:4]) == "RIFF" && string(d[8:12]) == "WEBP"
+	}, lookWebP},
+	{func(_ Content, d []byte) bool {
+		return len(d) >= 4 && (string(d[:4]) == "II*\x00" || string(d[:4]) == "MM\x00*")
+	}, lookEXIF},
+	{func(c Content, d []byte) bool { return isPDF(d) || c.within == "pdf" }, lookPDF},
+	{func(_ Content, d []byte) bool { return isZip(d) }, lookZip},
+	{func(c Content, _ []byte) bool { return c.within == "zip" }, nil}, // by its name: see lookOffice
+	{func(_ Content, d []byte) bool { return isOLE(d) }, lookOLE},
+	{func(c Content, d []byte) bool { return isSVG(c.Path, d) }, lookSVG},
+	{func(_ Content, d []byte) bool { return isID3(d) }, lookID3},
+	{func(_ Content, d []byte) bool { return isFont(d) }, lookFont},
+}
+
+func begins(magic string) func(Content, []byte) bool {
+	return func(_ Content, data []byte) bool { return bytes.HasPrefix(data, []byte(magic)) }
+}
+
+func (metadata) Scan(_ context.Context, c Content) ([]Finding, error) {
+	data, err := c.bytes()
+	if err != nil {
+		return nil, err
+	}
+	n := &notes{}
+	if c.text && c.within != "pdf" && c.within != "png" {
+		return nil, nil
+	}
+	if c.text && c.within == "png" {
+		n.text("compressed text", data)
+		return n.found, nil
+	}
+	for _, f := range forms {
+		switch {
+		case !f.is(c, data):
+		case f.look == nil:
+			lookOffice(n, c.Path, data)
+		default:
+			f.look(n, data)
+		}
+	}
+	return n.found, nil
+}
+
+// notes collects findings. It names what is there, and never what it says: that
+// may be private.
+type notes struct{ found []Finding }
+
+func (n *notes) tell(format string, args ...any) {
+	n.found = append(n.found, Finding{What: fmt.Sprintf(format, args...)})
+}
+
+func (n *notes) hold(offset int, format string, args ...any) {
+	n.found = append(n.found, Finding{Hold: true, Offset: int64(offset), What: fmt.Sprintf(format, args...)})
+}
+
+// acts are the beginnings of what some program would run.
+var acts = []string{"<script", "javascript:", "vbscript:", "<?php", "#!/", "powershell", "<iframe", "onerror=", "onload=", "eval("}
+
+// text notes text that a file has beside what it shows.
+func (n *notes) text(what string, text []byte) {
+	text = bytes.Trim(text, "\x00 \t\r\n")
+	if len(text) == 0 {
+		return
+	}
+	low := strings.ToLower(strings.ReplaceAll(string(text), "\x00", ""))
+	for _, a := range acts {
+		if strings.Contains(low, a) {
+			n.hold(0, "%s with a script, %d bytes", what, len(text))
+			return
+		}
+	}
+	if strings.Contains(low, "http://") || strings.Contains(low, "https://") {
+		n.tell("%s with an address, %d bytes", what, len(text))
+		return
+	}
+	n.tell("%s, %d bytes", what, len(text))
+}
+
+// behind notes what follows the end of a file, zeros and white space apart.
+func (n *notes) behind(what string, data []byte, end int) {
+	if end > len(data) {
+		return
+	}
+	if rest := bytes.Trim(data[end:], "\x00 \t\r\n"); len(rest) > 0 {
+		n.hold(end, "%d bytes behind the end of the %s", len(data)-end, what)
+	}
+}
+
+// broken notes a file whose structure cannot be followed.
+func (n *notes) broken(what string, at int) {
+	n.hold(at, "cannot tell: the %s is cut off or damaged", what)
+}

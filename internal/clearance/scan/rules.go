@@ -1,0 +1,164 @@
+package scan
+
+import (
+	_ "embed"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// rulesFrom names whose rules they are. Their license is in rules.LICENSE.
+const rulesFrom = "gitleaks v8.30.1"
+
+//go:embed rules.json
+var rulesJSON []byte
+
+// A rule says how one kind of secret looks, as gitleaks does.
+type rule struct {
+	ID       string   `json:"id"`
+	Path     string   `json:"path"`     // of the files that it is about; empty: all
+	Regex    string   `json:"regex"`    // empty: the path alone is the finding
+	Group    int      `json:"group"`    // which holds the secret; 0: the first that is not empty
+	Entropy  float64  `json:"entropy"`  // which the secret must exceed
+	Keywords []string `json:"keywords"` // of which one must be in the text
+	At       bool     `json:"at"`       // what is found begins at a keyword, but for the name before it
+	Allow    []allow  `json:"allow"`
+
+	path, regex func() *regexp.Regexp
+}
+
+// An allow says what is no secret although it looks like one.
+type allow struct {
+	All     bool     `json:"all"`    // every part must agree; otherwise one is enough
+	Target  string   `json:"target"` // of the regular expressions: match, line, or the secret
+	Paths   []string `json:"paths"`
+	Regexes []string `json:"regexes"`
+	Words   []string `json:"words"` // in the secret
+
+	paths, regexes func() *regexp.Regexp
+}
+
+// A rulebook is all rules, made ready. A regular expression is compiled when it
+// is first needed: all of them take longer than the whole of a start.
+type rulebook struct {
+	Allow []allow `json:"allow"`
+	Rules []*rule `json:"rules"`
+
+	values   []allow // what of Allow is about secrets, not paths
+	keywords *keywords
+	by       [][]*rule // the rules of each keyword
+	named    []*rule   // those of which the path alone is the finding
+}
+
+var book = sync.OnceValue(func() *rulebook {
+	var b rulebook
+	if err := json.Unmarshal(rulesJSON, &b); err != nil {
+		panic(err) // a test reads them
+	}
+	late(b.Allow)
+	for _, a := range b.Allow {
+		a.paths = nil
+		b.values = append(b.values, a)
+	}
+	number := map[string]int{}
+	var words []string
+	for _, r := range b.Rules {
+		r.path, r.regex = lateRegexp(r.Path), lateRegexp(r.expression())
+		if !r.generic() {
+			// No place makes a secret that is known by its own looks a harmless one.
+			r.Allow = slices.DeleteFunc(r.Allow, func(a allow) bool { return len(a.Paths) > 0 })
+		}
+		late(r.Allow)
+		if r.Regex == "" {
+			b.named = append(b.named, r)
+			continue
+		}
+		for _, k := range r.Keywords {
+			i, ok := number[k]
+			if !ok {
+				i = len(words)
+				number[k] = i
+				words = append(words, k)
+				b.by = append(b.by, nil)
+			}
+			b.by[i] = append(b.by[i], r)
+		}
+	}
+	b.keywords = newKeywords(words)
+	return &b
+})
+
+// anyName is how rules say that a name may have more before the keyword.
+const anyName = `[\w.-]{0,50}?`
+
+// expression is the regular expression as it is used. At a keyword it is tried
+// there and nowhere else, with the letter before: that takes a hundredth of the
+// time.
+func (r *rule) expression() string {
+	if !r.At {
+		return r.Regex
+	}
+	return `\A(?s:.)(?:` + strings.ReplaceAll(r.Regex, anyName, "") + `)`
+}
+
+// late makes lists ready.
+func late(all []allow) {
+	for i := range all {
+		a := &all[i]
+		a.paths, a.regexes = lateRegexp(a.Paths...), lateRegexp(a.Regexes...)
+	}
+}
+
+// lateRegexp compiles one of several expressions, when it is first called. It is nil for none.
+func lateRegexp(any ...string) func() *regexp.Regexp {
+	if len(any) == 0 || any[0] == "" {
+		return nil
+	}
+	return sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("(?:" + strings.Join(any, ")|(?:") + ")")
+	})
+}
+
+// aboutPath reports whether a list lets a whole file pass for its path alone.
+func (a *allow) aboutPath(path string) bool {
+	return a.paths != nil && a.paths().MatchString(path) && (!a.All || a.regexes == nil && len(a.Words) == 0)
+}
+
+// about reports whether a list lets a secret pass.
+func (a *allow) about(path string, secret, match, line string) bool {
+	target := secret
+	switch a.Target {
+	case "match":
+		target = match
+	case "line":
+		target = line
+	}
+	var parts []bool
+	if a.paths != nil {
+		parts = append(parts, a.paths().MatchString(path))
+	}
+	if a.regexes != nil {
+		parts = append(parts, a.regexes().MatchString(target))
+	}
+	if len(a.Words) > 0 {
+		parts = append(parts, a.word(secret))
+	}
+	for _, yes := range parts {
+		if yes != a.All {
+			return yes
+		}
+	}
+	return a.All
+}
+
+func (a *allow) word(secret string) bool {
+	secret = strings.ToLower(secret)
+	for _, w := range a.Words {
+		if strings.Contains(secret, strings.ToLower(w)) {
+			return true
+		}
+	}
+	return false
+}

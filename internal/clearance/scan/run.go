@@ -1,0 +1,178 @@
+package scan
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// mostFindings is how many findings of one scanner are kept; more say nothing more.
+const mostFindings = 100
+
+// Scan lets every scanner look at a content, and at what is inside of it. It
+// always returns a verdict: who could not look holds.
+func (s *Set) Scan(ctx context.Context, c Content) Verdict {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.Time)
+	defer cancel()
+	v := Verdict{Path: c.Path, Hash: c.Hash}
+	var open []*answer
+	for _, l := range s.looks {
+		v.Scanners = append(v.Scanners, l.Name())
+		a := &answer{look: l, key: s.key(l, c)}
+		if found, ok := s.kept(a.key); ok {
+			v.Findings = append(v.Findings, found...)
+			continue
+		}
+		open = append(open, a)
+	}
+	if len(open) > 0 {
+		v.Findings = append(v.Findings, s.ask(ctx, c, open)...)
+	}
+	for _, f := range v.Findings {
+		v.Held = v.Held || f.Hold
+	}
+	return v
+}
+
+// An answer is what one scanner says of a content and of what is inside.
+type answer struct {
+	look
+	key    string
+	found  []Finding
+	seen   map[Finding]bool
+	unsure bool // it could not tell: nothing is kept
+}
+
+// ask runs scanners that have no verdict yet.
+func (s *Set) ask(ctx context.Context, c Content, all []*answer) (found []Finding) {
+	if c.Size > s.limits.Size {
+		return []Finding{cannot(limitsName, fmt.Errorf("it has %d bytes, and the limit is %d", c.Size, s.limits.Size))}
+	}
+	data, err := c.bytes()
+	if err != nil {
+		return []Finding{cannot(limitsName, err)}
+	}
+	whole := of(c.Path, data)
+	whole.Hash = c.Hash
+	w := &walk{ctx: ctx, limits: s.limits, look: func(part Content, names []string) {
+		for _, a := range all {
+			if len(names) == 0 || a.inside && (!part.text || a.decoded) {
+				a.at(ctx, part, names)
+			}
+		}
+	}}
+	w.look(whole, nil)
+	inside := w.all(whole)
+	if inside != nil {
+		found = append(found, cannot(limitsName, inside))
+	}
+	for _, a := range all {
+		found = append(found, a.found...)
+		if inside == nil && !a.unsure && s.cache != nil && a.key != "" {
+			if value, err := json.Marshal(a.found); err == nil {
+				s.cache.Put(a.key, value)
+			}
+		}
+	}
+	return found
+}
+
+// at looks at one part, which has these names from the outside in.
+func (a *answer) at(ctx context.Context, part Content, names []string) {
+	found, err := guarded(ctx, a.Scanner, part)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		a.unsure = true
+		found = append(found, cannot(a.Name(), err))
+	}
+	for _, f := range found {
+		f.Scanner = a.Name()
+		if len(names) > 0 {
+			f.What = "in " + strings.Join(names, ", in ") + ": " + f.What
+		}
+		f.What = plain(f.What)
+		if a.seen[f] {
+			continue
+		}
+		if a.seen == nil {
+			a.seen = map[Finding]bool{}
+		}
+		a.seen[f] = true
+		switch {
+		case len(a.found) < mostFindings:
+			a.found = append(a.found, f)
+		case f.Hold && !a.found[mostFindings-1].Hold:
+			// What is only told makes room for what holds.
+			a.found[mostFindings-1] = f
+		}
+	}
+}
+
+// guarded is a scan that cannot panic.
+func guarded(ctx context.Context, s Scanner, c Content) (found []Finding, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it failed: %v", r)
+		}
+	}()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return s.Scan(ctx, c)
+}
+
+// cannot is the finding that something could not be looked at.
+func cannot(scanner string, err error) Finding {
+	what := "cannot tell: " + err.Error()
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		what = "cannot tell: it took too long"
+	case errors.Is(err, context.Canceled):
+		what = "cannot tell: it was stopped"
+	}
+	return Finding{Scanner: scanner, Hold: true, What: plain(what)}
+}
+
+// plain bounds a text, and takes from it what a terminal would obey.
+func plain(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
+	if runes := []rune(text); len(runes) > 300 {
+		text = string(runes[:300]) + "…"
+	}
+	return text
+}
+
+// key names a verdict: by the scanner, its version, the content, and what of
+// its name and of the limits the scanner depends on.
+func (s *Set) key(l look, c Content) string {
+	version := l.Version()
+	if s.cache == nil || c.Hash == "" || version == "" {
+		return ""
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %v", l.Name(), version, c.Hash, l.depends(c.Path), s.limits))
+	return "scan-" + hex.EncodeToString(sum[:])
+}
+
+// kept returns a verdict from the cache.
+func (s *Set) kept(key string) (found []Finding, ok bool) {
+	if key == "" {
+		return nil, false
+	}
+	value, ok := s.cache.Get(key)
+	if !ok || json.Unmarshal(value, &found) != nil {
+		return nil, false
+	}
+	return found, true
+}

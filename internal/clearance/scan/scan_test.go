@@ -1,0 +1,645 @@
+package scan
+
+import (
+	"bytes"
+	"context"
+	"encoding/ascii85"
+	"encoding/base64"
+	be "encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// newSet makes a Set that must be possible.
+func newSet(t testing.TB, o Options) *Set {
+	t.Helper()
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// says is all that a verdict has, a line each.
+func says(v Verdict) string {
+	var b strings.Builder
+	for _, f := range v.Findings {
+		fmt.Fprintf(&b, "%s hold=%v line=%d offset=%d: %s\n", f.Scanner, f.Hold, f.Line, f.Offset, f.What)
+	}
+	return b.String()
+}
+
+// A case is a content, and what is said of it: a part of a line of says. With
+// nothing it must not be held.
+type scanCase struct {
+	name, path string
+	content    []byte
+	want       string
+}
+
+func check(t *testing.T, s *Set, cases []scanCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			v := s.Scan(t.Context(), of(c.path, c.content))
+			got := says(v)
+			if c.want == "" && v.Held {
+				t.Errorf("held for nothing:\n%s", got)
+			}
+			if !strings.Contains(got, c.want) {
+				t.Errorf("want %q, got:\n%s", c.want, got)
+			}
+		})
+	}
+}
+
+// random is data that nobody can compress.
+func random(n int) []byte {
+	r := rand.New(rand.NewPCG(3, 4))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
+}
+
+func wrapped(text string, width int) string {
+	var b strings.Builder
+	for len(text) > width {
+		b.WriteString(text[:width] + "\n")
+		text = text[width:]
+	}
+	return b.String() + text + "\n"
+}
+
+func TestMalware(t *testing.T) {
+	e := string(eicar())
+	encoded := base64.StdEncoding.EncodeToString([]byte(e))
+	bigEndian := append([]byte{0}, wide(e)...)
+	const want = "malware hold=true"
+	check(t, newSet(t, Options{}), []scanCase{
+		{"plain", "a.com", []byte(e), want},
+		{"in a text", "a.txt", []byte("before\n" + e + "\nafter\n"), "line=2 offset=7: the EICAR"},
+		{"zip", "a.zip", zipped(member{"x/a.txt", e}), "in x/a.txt: the EICAR"},
+		{"tar.gz", "a.tar.gz", gzipped(tarred(member{"a.txt", e})), "in a.tar, in a.txt: the EICAR"},
+		{"zip in tar.gz in zip", "a.zip", zipped(member{"b.tgz", string(gzipped(tarred(member{"c.zip", string(zipped(member{"a", e}))})))}), want},
+		{"zip behind an image", "a.png", append(png(), zipped(member{"a", e})...), want},
+		{"zip without its name", "a.txt", zipped(member{"a", e}), want},
+		{"base64", "a.txt", []byte("data: " + encoded + "\n"), want},
+		{"base64 in lines", "a.txt", []byte("Here:\n" + wrapped(encoded, 76)), want},
+		{"base64 in lines that are indented", "a.yaml", []byte("a: |\n  " + strings.ReplaceAll(wrapped(encoded, 60), "\n", "\n  ") + "\nb: 1\n"), want},
+		{"base64 twice", "a.txt", []byte(base64.StdEncoding.EncodeToString([]byte(encoded))), want},
+		{"base64 of a zip", "a.txt", []byte(base64.StdEncoding.EncodeToString(zipped(member{"a", e}))), want},
+		{"hexadecimal", "a.txt", []byte(hex.EncodeToString([]byte(e))), want},
+		{"UTF-16 with its mark", "a.txt", append([]byte("\xff\xfe"), wide(e)...), want},
+		{"UTF-16 without", "a.txt", wide(e), want},
+		{"UTF-16, the other order", "a.txt", bigEndian[:len(bigEndian)-1], want},
+		{"stream of a PDF", "a.pdf", pdfStream(e), want},
+		{"text of an image", "a.png", png("zTXt", "k\x00\x00"+deflated(e)), want},
+		{"bzip2 is opened", "a.bz2", bzip2ed(t), "in a: aws-access-token"},
+		{"not quite", "a.txt", []byte(e[:40]), ""},
+	})
+}
+
+// bzip2ed is a file with a token that was never given out; there is no writer of
+// bzip2 here, but python3 has one.
+func bzip2ed(t *testing.T) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "python3", "-c", "import bz2,sys; sys.stdout.buffer.write(bz2.compress(sys.stdin.buffer.read()))")
+	cmd.Stdin = strings.NewReader("key AK" + "IA" + "QWERTYUIOPASDFGH\n")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestBombs holds that what cannot be looked at whole is held, and takes no more
+// memory than the limits say.
+func TestBombs(t *testing.T) {
+	limits := Limits{Size: 1 << 20, Expanded: 4 << 20, Entries: 200, Depth: 4}
+	s := newSet(t, Options{Limits: limits})
+	zeros := strings.Repeat("\x00", 8<<20)
+	nested := zipped(member{"0", zeros})
+	for range 4 {
+		var all []member
+		for i := range 10 {
+			all = append(all, member{fmt.Sprint(i, ".zip"), string(nested)})
+		}
+		nested = zipped(all...)
+	}
+	deep := []byte("bottom")
+	for range 6 {
+		deep = zipped(member{"in.zip", string(deep)})
+	}
+	var many []member
+	for i := range 300 {
+		many = append(many, member{fmt.Sprint(i), "x"})
+	}
+	cut := gzipped([]byte("some text"))
+	locked := zipped(member{"a", "text"})
+	for i := bytes.Index(locked, []byte("PK\x01\x02")); i >= 0; i = -1 {
+		locked[i+8] |= 1
+	}
+	for _, c := range []struct {
+		name, path string
+		content    []byte
+		want       string
+	}{
+		{"gzip of zeros", "a.gz", gzipped([]byte(zeros)), "bytes"},
+		{"gzip in gzip", "a.gz.gz", gzipped(gzipped([]byte(zeros))), ""},
+		{"four levels of ten", "a.zip", nested, ""},
+		{"deeper than the limit", "a.zip", deep, "limit of 4"},
+		{"more entries than the limit", "a.zip", zipped(many...), "limit of 200 entries"},
+		{"more entries in a tar", "a.tar", tarred(many...), "limit of 200 entries"},
+		{"entries that overlap", "a.zip", overlapping(40), "overlap"},
+		{"stream of a PDF", "a.pdf", pdfStream(zeros), "bytes"},
+		{"text of an image", "a.png", png("zTXt", "k\x00\x00"+deflated(zeros)), "bytes"},
+		{"base64 of a bomb", "a.txt", []byte(base64.StdEncoding.EncodeToString(gzipped([]byte(zeros)))), ""},
+		{"larger than the limit", "a.txt", []byte(zeros), "the limit is 1048576"},
+		{"cut off", "a.gz", cut[:len(cut)-6], "gzip"},
+		{"data behind", "a.gz", append(gzipped([]byte("text")), "more"...), "gzip"},
+		{"data behind a tar", "a.tar", append(tarred(member{"a", "b"}), "more"...), "behind its end"},
+		{"encrypted", "a.zip", locked, "encrypted"},
+		{"7z", "a.7z", []byte("7z\xbc\xaf\x27\x1c\x00\x04"), "no way to look into 7z"},
+		{"xz in a zip", "a.zip", zipped(member{"a.xz", "\xfd7zXZ\x00\x00\x04"}), "no way to look into xz"},
+		{"zstd", "a.zst", []byte("\x28\xb5\x2f\xfd\x24\x00"), "zstd"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			v := s.Scan(t.Context(), of(c.path, c.content))
+			runtime.ReadMemStats(&after)
+			got := says(v)
+			if !v.Held || !strings.Contains(got, "limits hold=true") || !strings.Contains(got, c.want) {
+				t.Errorf("want it held by limits with %q, got:\n%s", c.want, got)
+			}
+			// All that was taken in the meantime, not only what was held at once: reading
+			// doubles its room, and every scanner may copy.
+			if taken := after.TotalAlloc - before.TotalAlloc; taken > 30*uint64(limits.Expanded) {
+				t.Errorf("took %d bytes", taken)
+			}
+		})
+	}
+}
+
+// overlapping is an archive of which all entries have the same data.
+func overlapping(n int) []byte {
+	one := zipped(member{"a", string(random(2000))})
+	start := bytes.Index(one, []byte("PK\x01\x02"))
+	end := zipEnd(one)
+	var entries []byte
+	for range n {
+		entries = append(entries, one[start:end]...)
+	}
+	last := slices.Clone(one[end:])
+	be.LittleEndian.PutUint16(last[8:], uint16(n))
+	be.LittleEndian.PutUint16(last[10:], uint16(n))
+	be.LittleEndian.PutUint32(last[12:], uint32(len(entries)))
+	return slices.Concat(one[:start], entries, last)
+}
+
+// TestLimits holds that a limit that is changed is the one that counts.
+func TestLimits(t *testing.T) {
+	content := of("a.zip", zipped(member{"a", strings.Repeat("some words ", 40_000)}))
+	if v := newSet(t, Options{}).Scan(t.Context(), content); v.Held {
+		t.Errorf("held by the defaults:\n%s", says(v))
+	}
+	for _, l := range []Limits{{Size: 1000}, {Expanded: 1000}, {Time: 1}} {
+		if v := newSet(t, Options{Limits: l}).Scan(t.Context(), content); !v.Held {
+			t.Errorf("%+v: not held", l)
+		}
+	}
+	if _, err := New(Options{Limits: Limits{Depth: -1}}); err == nil {
+		t.Error("a negative limit was taken")
+	}
+}
+
+// runHere runs programs as the jail would.
+func runHere(ctx context.Context, argv []string, stdin io.Reader) ([]byte, int, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdin = stdin
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && ctx.Err() == nil {
+		return out, exit.ExitCode(), nil
+	}
+	return out, 0, err
+}
+
+func TestExternal(t *testing.T) {
+	for _, c := range []struct {
+		name, script string
+		want         string // empty: clean
+	}{
+		{"clean", `cat >/dev/null`, ""},
+		{"clean, with words", `cat >/dev/null; echo all is well`, ""},
+		{"findings", `cat >/dev/null; echo one; echo two; exit 1`, "mine hold=true line=0 offset=0: two"},
+		{"gets the bytes", `grep -c needle; exit 1`, ": 1\n"},
+		{"escapes", `cat >/dev/null; printf 'a\033[31mb\n'; exit 1`, "a\uFFFD[31mb"},
+		{"does not read", `exit 0`, ""},
+		{"findings that are none", `exit 1`, "cannot tell: it ended with 1"},
+		{"fails", `exit 2`, "cannot tell: it ended with 2"},
+		{"is killed", `kill -9 $$`, "cannot tell"},
+		{"garbage", `printf '\377\376'; exit 1`, "cannot tell: its output is not text"},
+		{"a flood", `head -c 2000000 /dev/zero; exit 0`, "cannot tell: it says more"},
+		{"hangs", `sleep 60`, "cannot tell: it took too long"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			limits := Limits{}
+			if c.name == "hangs" {
+				limits.Time = 300 * time.Millisecond
+			}
+			s := newSet(t, Options{Limits: limits, Run: runHere, External: []Command{{Name: "mine", Argv: []string{"sh", "-c", c.script}}}})
+			v := s.Scan(t.Context(), of("a.txt", []byte("a needle\n")))
+			got := says(v)
+			if v.Held != (c.want != "") || !strings.Contains(got, c.want) || v.Held && !strings.Contains(got, "mine hold=true") {
+				t.Errorf("want %q, got held=%v:\n%s", c.want, v.Held, got)
+			}
+		})
+	}
+	missing := newSet(t, Options{Run: runHere, External: []Command{{Name: "mine", Argv: []string{"there-is-no-such-program"}}}})
+	if v := missing.Scan(t.Context(), of("a", []byte("x"))); !v.Held || !strings.Contains(says(v), "mine hold=true") {
+		t.Errorf("a scanner that is missing: got %s", says(v))
+	}
+	for _, o := range []Options{
+		{External: []Command{{Name: "mine", Argv: []string{"true"}}}},
+		{Run: runHere, External: []Command{{Name: "mine"}}},
+		{Run: runHere, External: []Command{{Argv: []string{"true"}}}},
+		{Run: runHere, External: []Command{{Name: "secrets", Argv: []string{"true"}}}},
+		{Skip: []string{"secret"}}, {Clamscan: "clamscan"}, {Yara: []string{"a.yar"}},
+	} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%+v: was taken", o)
+		}
+	}
+}
+
+// TestEngines lets shell scripts speak as clamscan does; of yara it needs what it
+// is given.
+func TestEngines(t *testing.T) {
+	speak := func(script string) Run {
+		return func(ctx context.Context, _ []string, stdin io.Reader) ([]byte, int, error) {
+			return runHere(ctx, []string{"sh", "-c", script}, stdin)
+		}
+	}
+	for _, c := range []struct{ name, engine, script, want string }{
+		{"clean", "clamscan", `cat >/dev/null; echo 'stdin: OK'`, ""},
+		{"found", "clamscan", `cat >/dev/null; echo 'stdin: Eicar-Signature FOUND'; exit 1`, "clamscan hold=true line=0 offset=0: Eicar-Signature\n"},
+		{"error", "clamscan", `echo 'LibClamAV Error: no database'; exit 2`, "clamscan hold=true line=0 offset=0: cannot tell"},
+		{"one without a finding", "clamscan", `exit 1`, "cannot tell"},
+		{"clean", "yara", `cat >/dev/null`, ""},
+		{"found", "yara", `cat >/dev/null; echo 'bad_words /tmp/x'`, "yara hold=true line=0 offset=0: rule bad_words\n"},
+		{"error", "yara", `echo 'error: syntax' >&2; exit 1`, "yara hold=true line=0 offset=0: cannot tell"},
+	} {
+		t.Run(c.engine+" "+c.name, func(t *testing.T) {
+			o := Options{Run: speak(c.script)}
+			if c.engine == "yara" {
+				o.Yara = []string{"rules.yar"}
+			} else {
+				o.Clamscan = "clamscan"
+			}
+			v := newSet(t, o).Scan(t.Context(), of("a.txt", []byte("text")))
+			if got := says(v); v.Held != (c.want != "") || !strings.Contains(got, c.want) {
+				t.Errorf("want %q, got held=%v:\n%s", c.want, v.Held, got)
+			}
+		})
+	}
+	// The script around yara gives the program a file with the bytes, and its exit
+	// code.
+	script := strings.Replace(yaraScript, "yara --no-warnings", "show", 1)
+	out, exit, err := runHere(t.Context(), []string{"sh", "-c", `show() { echo "$1"; cat "$2"; return 7; }; ` + script, "yara", "rules.yar"}, strings.NewReader("the bytes"))
+	if string(out) != "rules.yar\nthe bytes" || exit != 7 || err != nil {
+		t.Errorf("got %q, %d, %v", out, exit, err)
+	}
+}
+
+// A failing scanner does what scanners must not.
+type failing struct{ what string }
+
+func (failing) Name() string    { return "failing" }
+func (failing) Version() string { return "1" }
+func (f failing) Scan(ctx context.Context, _ Content) ([]Finding, error) {
+	switch f.what {
+	case "panic":
+		var none []int
+		return nil, fmt.Errorf("%d", none[len(f.what)])
+	case "time":
+		<-ctx.Done()
+		return nil, nil
+	}
+	return nil, errors.New(f.what)
+}
+
+// TestUnsure holds that a scanner that cannot tell holds, by name, and that
+// nothing is kept of it.
+func TestUnsure(t *testing.T) {
+	for what, want := range map[string]string{"panic": "it failed", "time": "it took too long", "out of order": "out of order"} {
+		kept := memory{}
+		s := newSet(t, Options{Cache: kept, Limits: Limits{Time: 200 * time.Millisecond}})
+		s.looks = append(s.looks, look{Scanner: failing{what}, depends: func(string) string { return "" }})
+		c := of("a.txt", []byte("text"))
+		c.Hash = "1"
+		for range 2 {
+			v := s.Scan(t.Context(), c)
+			if got := says(v); !v.Held || !strings.Contains(got, "failing hold=true line=0 offset=0: cannot tell: "+want) {
+				t.Errorf("%s: got %s", what, got)
+			}
+		}
+		for _, value := range kept {
+			if strings.Contains(string(value), "failing") {
+				t.Errorf("%s was kept: %s", what, value)
+			}
+		}
+	}
+	broken := Content{Path: "a", Size: 3, Open: func() (io.ReadCloser, error) { return nil, errors.New("the disk is gone") }}
+	if v := newSet(t, Options{}).Scan(t.Context(), broken); !v.Held || !strings.Contains(says(v), "the disk is gone") {
+		t.Errorf("got %s", says(v))
+	}
+	for _, size := range []int64{3, 5} {
+		other := of("a", []byte("four"))
+		other.data, other.Size = nil, size
+		if v := newSet(t, Options{}).Scan(t.Context(), other); !v.Held {
+			t.Errorf("content of 4 bytes that should have %d was not held", size)
+		}
+	}
+}
+
+// memory is a cache.
+type memory map[string][]byte
+
+func (m memory) Get(key string) ([]byte, bool) { v, ok := m[key]; return v, ok }
+func (m memory) Put(key string, value []byte)  { m[key] = value }
+
+// TestKept holds that a verdict belongs to a content, a name and a version, and
+// that no secret is in what is kept.
+func TestKept(t *testing.T) {
+	token := "gh" + "p_" + "0123456789abcdefghijABCDEFGHIJklmnop"
+	kept := memory{}
+	s := newSet(t, Options{Cache: kept})
+	opened := 0
+	content := func(path, hash, text string) Content {
+		return Content{Path: path, Hash: hash, Size: int64(len(text)), Open: func() (io.ReadCloser, error) {
+			opened++
+			return io.NopCloser(strings.NewReader(text)), nil
+		}}
+	}
+	first := s.Scan(t.Context(), content("a.txt", "1", "token: "+token))
+	if !first.Held || opened != 1 {
+		t.Fatalf("got held=%v, opened %d times", first.Held, opened)
+	}
+	if again := s.Scan(t.Context(), content("a.txt", "1", "token: "+token)); says(again) != says(first) || opened != 1 {
+		t.Errorf("the second time: opened %d times, got %s", opened, says(again))
+	}
+	for key, value := range kept {
+		if strings.Contains(string(value)+key, token[8:20]) {
+			t.Errorf("a secret is kept: %s", value)
+		}
+	}
+	if strings.Contains(says(first), token[8:20]) {
+		t.Errorf("a secret is told: %s", says(first))
+	}
+	for i, other := range []Content{content("a.txt", "2", "clean"), content("a.png", "1", "token: "+token), content("b.txt", "1", "token: "+token), content("a.txt", "", "clean")} {
+		if before := opened; s.Scan(t.Context(), other).Path != other.Path || opened != before+1 {
+			t.Errorf("%d: not looked at", i)
+		}
+	}
+	before := maps.Clone(kept)
+	if v := newSet(t, Options{Cache: kept, Limits: Limits{Size: 9 << 20}}).Scan(t.Context(), content("a.txt", "1", "clean")); v.Held {
+		t.Error("with other limits an old verdict was taken")
+	}
+	if len(kept) == len(before) {
+		t.Error("with other limits nothing was kept")
+	}
+	s.Scan(t.Context(), Content{Path: "a.gz", Hash: "7", Size: 3, Open: of("", []byte("\x1f\x8b\x08")).Open})
+	if extra := len(kept) - len(before); extra != 5 {
+		t.Errorf("of a file that cannot be opened something was kept: %d", extra)
+	}
+}
+
+func TestEntropy(t *testing.T) {
+	data := random(150_000)
+	b64 := base64.StdEncoding.EncodeToString(data)
+	uu := &strings.Builder{}
+	for i := 0; i+45 <= 20_000; i += 45 {
+		uu.WriteString("M")
+		for j := i; j < i+45; j += 3 {
+			n := uint32(data[j])<<16 | uint32(data[j+1])<<8 | uint32(data[j+2])
+			for shift := 18; shift >= 0; shift -= 6 {
+				c := byte(n>>shift&63) + ' '
+				if c == ' ' {
+					c = '`'
+				}
+				uu.WriteByte(c)
+			}
+		}
+		uu.WriteString("\n")
+	}
+	a85 := make([]byte, ascii85.MaxEncodedLen(40_000))
+	a85 = a85[:ascii85.Encode(a85, data[:40_000])]
+	bits, snow := &strings.Builder{}, &strings.Builder{}
+	for i := range 200 {
+		bits.WriteString(map[bool]string{true: "\u200b", false: "\u200c"}[data[i]&1 == 0])
+		fmt.Fprintf(snow, "line %d\t%s\t%s\t \n", i, strings.Repeat(" ", int(data[i])&7), strings.Repeat(" ", int(data[i])>>3&7))
+	}
+	text := "# A title\n\nSome words.\n\n"
+	lines := strings.Repeat("The quick brown fox jumps over the lazy dog, again and again.\n", 300)
+	check(t, newSet(t, Options{}), []scanCase{
+		{"base64 in one line", "a.md", []byte(text + b64 + "\n"), "entropy hold=true line=5 offset=24: 200000 bytes of base64"},
+		{"base64 in lines", "a.md", []byte(text + wrapped(b64, 76)), "entropy hold=true line=5 offset=24: "},
+		{"base64 for addresses", "a.md", []byte(text + base64.URLEncoding.EncodeToString(data)), "bytes of base64"},
+		{"hexadecimal", "a.md", []byte(text + hex.EncodeToString(data[:9000])), "entropy hold=true line=5 offset=24: 18000 bytes of hexadecimal"},
+		{"uuencoded", "a.md", []byte(text + "begin 644 a\n" + uu.String() + "`\nend\n"), "entropy hold=true line=6 offset=36: "},
+		{"ascii85", "a.md", []byte(lines + string(a85)), "more entropy than language"},
+		{"many short ones", "a.md", []byte(strings.Repeat("word: "+b64[:600]+" and\n", 120)), "entropy hold=true"},
+		{"a short one", "a.md", []byte("word: " + b64[:600] + " and\n"), "entropy hold=false line=1 offset=6: 600 bytes of base64"},
+		{"letters of no width in a row", "a.md", []byte(text + "word" + bits.String() + "word\n"), "letters that nobody sees: 200 in a row"},
+		{"letters of no width one by one", "a.md", []byte(strings.Repeat("wo\u200brd\n", 40)), "40 between others"},
+		{"variation selectors", "a.md", []byte(text + "😀" + strings.Repeat("\U000E0121", 30)), "30 in a row"},
+		{"tags", "a.md", []byte("x" + strings.Repeat("\U000E0041", 30)), "30 in a row"},
+		{"white space", "a.txt", []byte(snow.String()), "lines that end in a pattern"},
+		{"in an archive", "a.zip", zipped(member{"a.md", text + b64}), "in a.md: 200000 bytes of base64"},
+		{"words", "a.md", []byte(lines), ""},
+		{"one letter", "a.md", []byte(strings.Repeat("a", 50_000)), ""},
+		{"zeros", "a.txt", []byte(strings.Repeat("0", 50_000)), ""},
+		{"digits", "a.txt", []byte(strings.Repeat("0123456789", 5_000)), ""},
+		{"a mark at the beginning", "a.txt", []byte("\ufeffwords\n"), ""},
+		{"an image in a page", "a.html", []byte("<img src=\"data:image/png;base64," + base64.StdEncoding.EncodeToString(append(png(), data[:20_000]...)) + "\">"), "entropy hold=false"},
+		{"line breaks of markdown", "a.md", []byte(strings.Repeat("a line  \n", 100)), ""},
+	})
+}
+
+func TestFormat(t *testing.T) {
+	elf := append([]byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x3e\x00"), make([]byte, 64)...)
+	check(t, newSet(t, Options{}), []scanCase{
+		{"text", "a.md", []byte("words\n"), ""},
+		{"empty", "a.png", nil, ""},
+		{"image", "a.png", png(), "format hold=false line=0 offset=0: image/png, "},
+		{"image with another name", "a.jpg", png(), "its name ends in .jpg, but it is image/png"},
+		{"text named as an image", "a.png", []byte("words\n"), "format hold=true"},
+		{"program", "tool", elf, "format hold=true line=0 offset=0: a program: "},
+		{"program named as text", "a.md", elf, "its name ends in .md, but it is not text"},
+		{"program named as an image", "a.png", elf, "its name ends in .png, but it is application/x-e"},
+		{"program in an archive", "a.zip", zipped(member{"tool", string(elf)}), "in tool: a program"},
+		{"unknown", "a.dat", random(2000), "binary data of no known kind: application/octet-stream, 2000 bytes, 7.9"},
+		{"text that goes on as data", "a.dat", []byte(strings.Repeat("words and words\n", 400) + "\x00\x01\x02"), "text that goes on as binary data"},
+		{"data in a text", "a.go", []byte(strings.Repeat("// words and words\n", 400) + "\x00\x01\x02"), "format hold=true line=0 offset=7600: its name ends in .go"},
+		{"class", "a.class", append([]byte("\xca\xfe\xba\xbe\x00\x00\x00\x34"), random(100)...), "hold=true"},
+		{"pyc", "a.pyc", append([]byte("\xcb\x0d\x0d\x0a\x00\x00\x00\x00"), random(100)...), "hold=true"},
+		{"wasm", "a.wasm", []byte("\x00asm\x01\x00\x00\x00"), "a program: application/wasm"},
+		{"latin text", "a.txt", []byte("caf\xe9\n"), "format hold=false line=0 offset=0: text that is not in UTF-8"},
+		{"UTF-16", "a.txt", append([]byte("\xff\xfe"), wide("words")...), ""},
+	})
+	allowed := newSet(t, Options{Allow: []string{"application/wasm"}})
+	if v := allowed.Scan(t.Context(), of("a.wasm", []byte("\x00asm\x01\x00\x00\x00"))); v.Held {
+		t.Errorf("a kind that is allowed was held:\n%s", says(v))
+	}
+}
+
+func TestMetadata(t *testing.T) {
+	svg := func(body string) []byte {
+		return []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="9">` + body + "</svg>\n")
+	}
+	docx := func(members ...member) []byte {
+		return zipped(append([]member{{"[Content_Types].xml", "<Types/>"}, {"word/document.xml", "<w:document/>"}}, members...)...)
+	}
+	const ns = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/"
+	ole := append([]byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), make([]byte, 600)...)
+	check(t, newSet(t, Options{Skip: []string{"format"}}), []scanCase{
+		{"EXIF: position", "a.jpg", jpeg("\xe1", exif(0x010e, "a cat", true)), "metadata hold=false line=0 offset=0: a GPS position in EXIF"},
+		{"EXIF: text", "a.jpg", jpeg("\xe1", exif(0x010e, "a cat on a mat", false)), "hold=false line=0 offset=0: EXIF: description, 14 bytes"},
+		{"EXIF: script", "a.jpg", jpeg("\xe1", exif(0x9286, "<script>alert(1)</script>", false)), "hold=true line=0 offset=0: EXIF: comment with a script"},
+		{"EXIF: address", "a.jpg", jpeg("\xe1", exif(0x013b, "https://evil.example/x", false)), "EXIF: artist with an address"},
+		{"JPEG: comment", "a.jpg", jpeg("\xfe", "<?php system($x); ?>"), "hold=true line=0 offset=0: a comment with a script"},
+		{"JPEG: data behind", "a.jpg", append(jpeg(), "hidden"...), "6 bytes behind the end of the JPEG"},
+		{"JPEG: zeros behind", "a.jpg", append(jpeg(), 0, 0, '\n'), ""},
+		{"JPEG: cut off", "a.jpg", jpeg("\xfe", "words")[:12], "cannot tell: the JPEG"},
+		{"JPEG: nothing more", "a.jpg", jpeg(), ""},
+		{"PNG: text", "a.png", png("tEXt", "Comment\x00words"), "hold=false line=0 offset=0: tEXt text, 13 bytes"},
+		{"PNG: script", "a.png", png("tEXt", "Comment\x00<script src=x>"), "hold=true line=0 offset=0: tEXt text with a script"},
+		{"PNG: compressed script", "a.png", png("zTXt", "k\x00\x00"+deflated("<script>x</script>")), "metadata hold=true"},
+		{"PNG: compressed script in iTXt", "a.png", png("iTXt", "k\x00\x01\x00\x00\x00"+deflated("<script>x</script>")), "metadata hold=true"},
+		{"PNG: position", "a.png", png("eXIf", exif(0x010e, "a cat", true)[6:]), "a GPS position"},
+		{"PNG: unknown chunk", "a.png", png("seCr", "words"), "a chunk of no known kind, 5 bytes"},
+		{"PNG: data behind", "a.png", append(png(), "hidden"...), "6 bytes behind the end of the PNG"},
+		{"PNG: cut off", "a.png", png()[:40], "cannot tell: the PNG"},
+		{"GIF: comment", "a.gif", gif("made by me"), "hold=false line=0 offset=0: a comment, 10 bytes"},
+		{"GIF: data behind", "a.gif", append(gif(""), "hidden"...), "behind the end of the GIF"},
+		{"GIF: nothing more", "a.gif", gif(""), ""},
+		{"WebP: data behind", "a.webp", []byte("RIFF\x0c\x00\x00\x00WEBPVP8 \x00\x00\x00\x00hidden"), "behind the end of the WebP"},
+		{"ZIP: data behind", "a.zip", append(zipped(member{"a", "b"}), "hidden"...), "6 bytes behind the end of the ZIP"},
+		{"ZIP: behind an image", "a.gif", append(gif(""), zipped(member{"a", "b"})...), "a ZIP archive that begins as something else"},
+		{"PDF: JavaScript", "a.pdf", pdf("/Names << /JavaScript 2 0 R >>"), "metadata hold=true line=0 offset=45: PDF: JavaScript"},
+		{"PDF: JavaScript in disguise", "a.pdf", pdf("/#4a#61v#61Script (x)"), "PDF: JavaScript"},
+		{"PDF: JavaScript in a stream", "a.pdf", pdfStream("<< /S /JavaScript /JS (app.alert) >>"), "in stream 1: PDF: JavaScript"},
+		{"PDF: at the start", "a.pdf", pdf("/OpenAction 2 0 R"), "PDF: an action when it is opened"},
+		{"PDF: program", "a.pdf", pdf("/A << /S /Launch /F (cmd.exe) >>"), "PDF: an action that starts a program"},
+		{"PDF: file inside", "a.pdf", pdf("/EmbeddedFiles 2 0 R"), "PDF: a file inside"},
+		{"PDF: encrypted", "a.pdf", pdf("/Encrypt 2 0 R"), "cannot be scanned"},
+		{"PDF: author", "a.pdf", pdf("/Author (me)"), "hold=false line=0 offset=0: PDF: its author"},
+		{"PDF: data behind", "a.pdf", append(pdf(""), "hidden"...), "behind the end of the PDF"},
+		{"PDF: nothing more", "a.pdf", pdf(""), ""},
+		{"Office: macros", "a.docm", docx(member{"word/vbaProject.bin", "x"}), "Office: macros"},
+		{"Office: remote template", "a.docx", docx(member{"word/_rels/settings.xml.rels",
+			`<Relationships><Relationship Id="r1" Type="` + ns + `attachedTemplate" Target="https://evil.example/t.dotm" TargetMode="External"/></Relationships>`}), "loaded from elsewhere"},
+		{"Office: remote template, turned", "a.docx", docx(member{"word/_rels/settings.xml.rels",
+			`<Relationship TargetMode='External' Target="x" Type="` + ns + `attachedTemplate"/>`}), "loaded from elsewhere"},
+		{"Office: link", "a.docx", docx(member{"word/_rels/document.xml.rels",
+			`<Relationship Type="` + ns + `hyperlink" Target="https://example.com" TargetMode="External"/><Relationship Type="` + ns + `package" Target="a"/>`}), ""},
+		{"Office: author", "a.docx", docx(member{"docProps/core.xml", "<dc:creator>me</dc:creator>"}), "names of persons"},
+		{"Office: field", "a.docx", zipped(member{"word/document.xml", "DDEAUTO c:\\\\windows\\\\cmd.exe"}), "starts a program"},
+		{"Office: old macros", "a.doc", append(ole, wide("_VBA_PROJECT")...), "macros or a program"},
+		{"Office: old", "a.doc", ole, "hold=false line=0 offset=0: an old Office document"},
+		{"SVG: script", "a.svg", svg("<script>alert(1)</script>"), "SVG: a script"},
+		{"SVG: script with a prefix", "a.svg", svg("<svg:script>alert(1)</svg:script>"), "SVG: a script"},
+		{"SVG: handler", "a.svg", svg(`<rect onclick="alert(1)"/>`), "SVG: a script"},
+		{"SVG: address in disguise", "a.svg", svg(`<a href="&#106;avascript:alert(1)">x</a>`), "SVG: a script"},
+		{"SVG: entity", "a.svg", []byte(`<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]><svg>&x;</svg>`), "SVG: a script"},
+		{"SVG: by its content", "image", svg("<script>x</script>"), "SVG: a script"},
+		{"SVG: of two bytes a letter", "a.svg", append([]byte("\xff\xfe"), wide(string(svg("<script>x</script>")))...), "SVG: a script"},
+		{"SVG: nothing more", "a.svg", svg(`<path d="M0 0"/><text>one = two</text>`), ""},
+		{"page with an image", "a.html", svg("<script>x</script>"), ""},
+		{"ID3: text", "a.mp3", id3("TXXX", "words"), "hold=false line=0 offset=0: ID3: TXXX, 5 bytes"},
+		{"ID3: script", "a.mp3", id3("COMM", "<script>x</script>"), "ID3: COMM with a script"},
+		{"font: script", "a.otf", font("SVG ", string(svg("<script>x</script>")), ""), "SVG: a script"},
+		{"font: data behind", "a.otf", font("name", "words", "hidden"), "behind the end of the font"},
+		{"font: nothing more", "a.otf", font("name", "words", "\x00\x00"), ""},
+	})
+}
+
+func TestSecrets(t *testing.T) {
+	token := "gh" + "p_" + "0123456789abcdefghijABCDEFGHIJklmnop"
+	config := member{".gitleaks.toml", "[allowlist]\npaths = ['.*']\n"}
+	check(t, newSet(t, Options{}), []scanCase{
+		{"plain", "a.txt", []byte("first\ntoken: " + token + "\n"), "secrets hold=true line=2 offset=13: github-pat, 40 characters"},
+		{"at the very start", "a.txt", []byte(token), "line=1 offset=0: github-pat"},
+		{"with an allowing comment", "a.sh", []byte("x=" + token + " # gitleaks:allow\n"), "github-pat"},
+		{"beside an allowing configuration", "a.zip", zipped(config, member{"a.txt", token}), "in a.txt: github-pat"},
+		{"in an allowing configuration", ".gitleaks.toml", []byte("# " + token), "github-pat"},
+		{"in a lock file", "package-lock.json", []byte(`{"resolved": "https://x:` + token + `@github.com/a"}`), "github-pat"},
+		{"where an image should be", "a.svg", []byte("<svg><text>" + token + "</text></svg>"), "github-pat"},
+		{"in a binary file", "a.bin", []byte("\x00\x01\x02 " + token + " \x00"), "github-pat"},
+		{"in the name of the file", "notes-" + token + ".txt", []byte("words"), "github-pat, 40 characters, in its name"},
+		{"a file of keys", "certs/site.p12", []byte("words"), "pkcs12-file, by its name"},
+		{"in a text of an image", "a.png", png("tEXt", "k\x00"+token+" "), "github-pat"},
+		{"in a stream of a PDF", "a.pdf", pdfStream("(" + token + ") Tj"), "in stream 1: github-pat"},
+		{"password in .env", ".env", []byte("DB_PASSWORD=x8Kq2mVw7Zr4Tn9bLp3s\n"), "generic-api-key"},
+		{"password of base64 beside its name", "a.yaml", []byte("api_secret: " + base64.StdEncoding.EncodeToString([]byte("x8Kq2mVw7Zr4Tn9bLp3sQd6f")) + "\n"), "generic-api-key"},
+		{"example", "a.md", []byte("password: changeme\n"), ""},
+		{"variable", "a.sh", []byte("token=${GITHUB_TOKEN}\n"), ""},
+	})
+	if found := Message("fix it\n\nwith " + token); len(found) != 1 || found[0].Line != 3 || !found[0].Hold || found[0].Scanner != "secrets" {
+		t.Errorf("in a message: got %+v", found)
+	}
+	if found := Message("secrets: find tokens at their keywords\n\nA key is a key."); len(found) != 0 {
+		t.Errorf("in a message without: got %+v", found)
+	}
+}
+
+// TestKeywords holds the search against the plain way.
+func TestKeywords(t *testing.T) {
+	b := book()
+	text := []byte(strings.Repeat("The API-Key and sK-ant, AKIA; gHp_ xoxb hooks.slack.com -----BEGIN password\n", 3))
+	var got, want []string
+	b.keywords.find(text, func(word, at int) bool {
+		got = append(got, fmt.Sprint(b.keywords.words[word], " ", at))
+		return true
+	})
+	low := bytes.ToLower(text)
+	for _, w := range b.keywords.words {
+		for at := range low {
+			if bytes.HasPrefix(low[at:], []byte(w)) {
+				want = append(want, fmt.Sprint(w, " ", at))
+			}
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) || len(want) < 20 {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestAbout(t *testing.T) {
+	about := strings.Join(newSet(t, Options{Skip: []string{"entropy"}}).About(), "\n")
+	for _, want := range []string{"secrets ok (", "entropy off", "malware ok (the EICAR test file)", "no engine against malware"} {
+		if !strings.Contains(about, want) {
+			t.Errorf("no %q in:\n%s", want, about)
+		}
+	}
+	v := newSet(t, Options{Skip: []string{"secrets"}}).Scan(t.Context(), of("a", []byte("x")))
+	if slices.Contains(v.Scanners, "secrets") || !slices.Contains(v.Scanners, "format") {
+		t.Errorf("got scanners %v", v.Scanners)
+	}
+}

@@ -1,0 +1,261 @@
+package scan
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// secrets finds keys, tokens and passwords by the rules of gitleaks. Nothing in
+// the content or beside it (gitleaks:allow, .gitleaks.toml) lets a secret pass.
+type secrets struct{}
+
+func (secrets) Name() string    { return secretsName }
+func (secrets) Version() string { return "1 " + rulesFrom }
+
+func (secrets) Scan(ctx context.Context, c Content) ([]Finding, error) {
+	data, err := c.bytes()
+	if err != nil {
+		return nil, err
+	}
+	found, err := search(ctx, c.Path, data)
+	if c.text || err != nil {
+		return found, err // what was decoded has no name of its own
+	}
+	for _, r := range book().named {
+		if r.path().MatchString(c.Path) {
+			found = append(found, Finding{Hold: true, What: r.ID + ", by its name"})
+		}
+	}
+	inName, err := search(ctx, "", []byte(c.Path))
+	for _, f := range inName {
+		found = append(found, Finding{Hold: true, What: f.What + ", in its name"})
+	}
+	return found, err
+}
+
+// Message looks for secrets in a text that is no file, such as the message of a
+// commit.
+func Message(text string) []Finding {
+	found, _ := search(context.Background(), "", []byte(text)) // it fails when the context ends
+	for i := range found {
+		found[i].Scanner = secretsName
+	}
+	return found
+}
+
+// A hit is a secret that was found.
+type hit struct {
+	rule     *rule
+	from, to int // of the secret
+}
+
+// search finds the secrets of a text.
+func search(ctx context.Context, path string, data []byte) ([]Finding, error) {
+	t := &trial{rulebook: book(), path: path, data: data, skip: map[*rule]bool{}, tried: map[*rule]int{}}
+	words := 0
+	var err error
+	t.keywords.find(data, func(word, at int) bool {
+		// A place costs little, but there may be many.
+		if words++; words%256 == 0 {
+			err = ctx.Err()
+		}
+		for _, r := range t.by[word] {
+			t.try(r, at)
+		}
+		return err == nil
+	})
+	return told(data, t.hits), err
+}
+
+// generic reports whether a rule knows no secret by its own looks.
+func (r *rule) generic() bool { return strings.HasPrefix(r.ID, "generic") }
+
+// A trial holds one text against the rules.
+type trial struct {
+	*rulebook
+	path  string
+	data  []byte
+	skip  map[*rule]bool // whether it is not for this file, once that is known
+	tried map[*rule]int  // the piece in which it was tried last, from 1
+	hits  []hit
+}
+
+// try holds a rule against a text that has one of its keywords here.
+func (t *trial) try(r *rule, at int) {
+	skip, known := t.skip[r]
+	if !known {
+		skip = !t.fits(r)
+		t.skip[r] = skip
+	}
+	switch n := 1 + at/piece; {
+	case skip:
+	case r.At:
+		t.at(r, at)
+	case t.tried[r] < n:
+		t.tried[r] = n
+		t.anywhere(r, n)
+	}
+}
+
+// fits reports whether a rule is for the file of this name.
+func (t *trial) fits(r *rule) bool {
+	if r.path != nil && !r.path().MatchString(t.path) {
+		return false
+	}
+	// Lock files and the like are full of what only looks like a secret. That
+	// is believed of the rule that goes by a word nearby, and of no other.
+	allowed := func(a allow) bool { return a.aboutPath(t.path) }
+	return !r.generic() || !slices.ContainsFunc(t.Allow, allowed) && !slices.ContainsFunc(r.Allow, allowed)
+}
+
+// How far behind a keyword a secret can end, and how much text is tried at once.
+const (
+	reach    = 4 << 10
+	reachKey = 24 << 10 // private keys are long
+	piece    = 128 << 10
+)
+
+// at tries a rule where a keyword stands.
+func (t *trial) at(r *rule, at int) {
+	end := at + reach
+	if r.ID == "private-key" {
+		end = at + reachKey
+	}
+	end = min(end, len(t.data))
+	from := at - 1
+	text := t.data[max(0, from):end]
+	if at == 0 {
+		text = append([]byte{'\n'}, text...)
+	}
+	m := r.regex().FindSubmatchIndex(text)
+	if m == nil {
+		return
+	}
+	m[0]++ // the letter before
+	for i := range m {
+		if m[i] >= 0 {
+			m[i] += from
+		}
+	}
+	if strings.Contains(r.Regex, anyName) {
+		for least := max(0, m[0]-50); m[0] > least && nameLetter(t.data[m[0]-1]); {
+			m[0]--
+		}
+	}
+	t.judge(r, m)
+}
+
+// nameLetter reports whether a name may have this letter.
+func nameLetter(c byte) bool { return alphabet[c] != 0 && c != '+' && c != '/' || c == '.' }
+
+// anywhere tries a rule in a piece of the text, and a little around it. Gitleaks
+// wants the keyword in the same piece too.
+func (t *trial) anywhere(r *rule, n int) {
+	from := max(0, (n-1)*piece-reach)
+	text := t.data[from:min(len(t.data), n*piece+reach)]
+	for _, m := range r.regex().FindAllSubmatchIndex(text, -1) {
+		for i := range m {
+			if m[i] >= 0 {
+				m[i] += from
+			}
+		}
+		t.judge(r, m)
+	}
+}
+
+// judge keeps a match that is a secret. It has the places of the groups.
+func (t *trial) judge(r *rule, m []int) {
+	from, to := m[0], m[1]
+	for g := 1; g < len(m)/2; g++ {
+		if m[2*g] >= 0 && m[2*g] < m[2*g+1] && (r.Group == 0 || r.Group == g) {
+			from, to = m[2*g], m[2*g+1]
+			break
+		}
+	}
+	secret := strings.Trim(string(t.data[from:to]), "\n")
+	if r.Entropy != 0 && shannon(secret) <= r.Entropy {
+		return
+	}
+	match := strings.Trim(string(t.data[m[0]:m[1]]), "\n")
+	low, high := lineAround(t.data, m[0], m[1])
+	passes := func(a allow) bool { return a.about(t.path, secret, match, string(t.data[low:high])) }
+	if !slices.ContainsFunc(t.values, passes) && !slices.ContainsFunc(r.Allow, passes) {
+		t.hits = append(t.hits, hit{r, from, to})
+	}
+}
+
+// lineAround is the part of a text from the beginning of a line to its end.
+func lineAround(data []byte, from, to int) (int, int) {
+	const most = 4 << 10
+	low, high := max(0, from-most), min(len(data), to+most)
+	if i := bytes.LastIndexByte(data[low:from], '\n'); i >= 0 {
+		low += i + 1
+	}
+	if i := bytes.IndexByte(data[to:high], '\n'); i >= 0 {
+		high = to + i
+	}
+	return low, high
+}
+
+// told makes findings of hits: each place once, and by the rule that knows it
+// best.
+func told(data []byte, hits []hit) (found []Finding) {
+	slices.SortFunc(hits, func(a, b hit) int {
+		if a.from != b.from {
+			return a.from - b.from
+		}
+		if a.rule.generic() != b.rule.generic() {
+			if b.rule.generic() {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.rule.ID, b.rule.ID)
+	})
+	number, counted := 1, 0
+	covered := -1 // up to where a rule that is not generic has found something
+	var last hit
+	for _, h := range hits {
+		if h == last || h.rule.generic() && (h.from < covered || overlaps(hits, h)) {
+			continue
+		}
+		last = h
+		if !h.rule.generic() {
+			covered = max(covered, h.to)
+		}
+		number += bytes.Count(data[counted:h.from], []byte{'\n'})
+		counted = h.from
+		found = append(found, Finding{Hold: true, Line: number, Offset: int64(h.from),
+			What: fmt.Sprintf("%s, %d characters", h.rule.ID, h.to-h.from)})
+	}
+	return found
+}
+
+// overlaps reports whether another rule found something in the place of a
+// generic one's.
+func overlaps(hits []hit, generic hit) bool {
+	i, _ := slices.BinarySearchFunc(hits, generic.from, func(h hit, from int) int { return h.from - from })
+	for ; i < len(hits) && hits[i].from < generic.to; i++ {
+		if !hits[i].rule.generic() {
+			return true
+		}
+	}
+	return false
+}
+
+// shannon is the entropy of a text in bits a letter.
+func shannon(text string) (bits float64) {
+	counts := map[rune]int{}
+	for _, r := range text {
+		counts[r]++
+	}
+	for _, n := range counts {
+		p := float64(n) / float64(len(text))
+		bits -= p * math.Log2(p)
+	}
+	return bits
+}

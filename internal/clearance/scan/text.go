@@ -1,0 +1,283 @@
+package scan
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+)
+
+// openText shows what is encoded in a content, so that what is looked for is
+// found there too: text of two bytes a letter, and base64 and hexadecimal runs,
+// each in its line, as the words around it tell what it is.
+func openText(b *box) error {
+	if wide := narrowed(b.data); wide != nil {
+		if err := b.decoded("UTF-16", wide); err != nil {
+			return err
+		}
+	}
+	var lines []byte
+	all := runs(b.data)
+	for len(all) > 0 {
+		r := all[0]
+		all = all[1:]
+		if err := b.ctx.Err(); err != nil {
+			return err
+		}
+		plain := r.decode(b.data)
+		if plain == nil && r.lines > 1 {
+			// Not one thing in many lines, but perhaps one in each.
+			all = append(r.split(b.data), all...)
+			continue
+		}
+		switch {
+		case plain == nil:
+		case isPrintable(plain):
+			from, to := around(b.data, r.from, r.to)
+			lines = append(lines, b.data[from:r.from]...)
+			lines = append(lines, plain...)
+			lines = append(append(lines, b.data[r.to:to]...), '\n')
+		case opens(plain):
+			if err := b.decoded(r.kind(), plain); err != nil {
+				return err
+			}
+		}
+	}
+	if lines == nil {
+		return nil
+	}
+	return b.decoded("encoded text", lines)
+}
+
+// decoded shows what was decoded. It counts as what comes out of an archive does.
+func (b *box) decoded(name string, data []byte) error {
+	data, err := b.read(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	return b.show(name, data, true)
+}
+
+// opens reports whether something may be inside of what was decoded.
+func opens(data []byte) bool {
+	for _, o := range openers() {
+		if o.kind != "text" && o.is(data) {
+			return true
+		}
+	}
+	return false
+}
+
+// around is the line in which a run stands, or what is near of a long one.
+func around(data []byte, from, to int) (int, int) {
+	const near = 200
+	start, end := max(0, from-near), min(len(data), to+near)
+	if i := bytes.LastIndexByte(data[start:from], '\n'); i >= 0 {
+		start += i + 1
+	}
+	if i := bytes.IndexByte(data[to:end], '\n'); i >= 0 {
+		end = to + i
+	}
+	return start, end
+}
+
+// shortest is the length from which text of two bytes a letter is seen.
+const shortest = 8
+
+// narrowed returns the runs of text with a zero between the letters, a line
+// each, or nil.
+func narrowed(data []byte) (out []byte) {
+	if bytes.IndexByte(data, 0) < 0 {
+		return nil
+	}
+	for i := 0; i+1 < len(data); {
+		end := i
+		for end+1 < len(data) && data[end+1] == 0 && letter(data[end]) {
+			end += 2
+		}
+		if end-i < 2*shortest {
+			i = max(i+1, end)
+			continue
+		}
+		zeroFirst := i > 0 && data[i-1] == 0
+		for ; i < end; i += 2 {
+			out = append(out, data[i])
+		}
+		if zeroFirst && i < len(data) && letter(data[i]) {
+			out = append(out, data[i]) // its zero was the one before
+		}
+		out = append(out, '\n')
+	}
+	return out
+}
+
+// letter reports whether a byte is text in ASCII.
+func letter(c byte) bool { return c >= ' ' && c < 0x7f || c == '\n' || c == '\r' || c == '\t' }
+
+func isPrintable(data []byte) bool {
+	for _, c := range data {
+		if !letter(c) {
+			return false
+		}
+	}
+	return len(data) > 0
+}
+
+// A run is a part of a text that may be encoded data. It can go over lines that
+// have nothing else.
+type run struct {
+	from, to int
+	hex      bool // it has nothing but hexadecimal digits
+	lines    int
+}
+
+// The letters of encodings, as bits.
+const (
+	inHex = 1 << iota
+	inBase64
+)
+
+var alphabet = func() (table [256]byte) {
+	for c := range 256 {
+		b := byte(c)
+		switch {
+		case b >= '0' && b <= '9', b >= 'a' && b <= 'f', b >= 'A' && b <= 'F':
+			table[c] = inHex | inBase64
+		case b >= 'g' && b <= 'z', b >= 'G' && b <= 'Z', b == '+', b == '/', b == '-', b == '_':
+			table[c] = inBase64
+		}
+	}
+	return table
+}()
+
+// Lengths of runs: what is looked at, and of a line that is only a part.
+const (
+	leastRun  = 16
+	leastLine = 40
+)
+
+// runs finds the runs of a text.
+func runs(data []byte) (all []run) {
+	for i := 0; i < len(data); {
+		if alphabet[data[i]] == 0 {
+			i++
+			continue
+		}
+		r := run{from: i, lines: 1}
+		only := byte(inHex)
+		start := i // of the line
+		for {
+			for i < len(data) && alphabet[data[i]] != 0 {
+				only &= alphabet[data[i]]
+				i++
+			}
+			r.to = i
+			next := nextLine(data, i)
+			if next < 0 || i-start < leastLine || !fillsLine(data, start) {
+				break
+			}
+			// The next line goes on, if it has nothing else either.
+			end := next
+			for end < len(data) && alphabet[data[end]] != 0 {
+				end++
+			}
+			if rest := bytes.TrimLeft(data[end:min(len(data), end+3)], "="); end == next || len(rest) > 0 && rest[0] != '\n' && rest[0] != '\r' {
+				break
+			}
+			r.lines++
+			i, start = next, next
+		}
+		for range 2 {
+			if i < len(data) && data[i] == '=' && i-r.from >= leastRun {
+				i++
+				r.to = i
+			}
+		}
+		if r.to-r.from >= leastRun {
+			r.hex = only != 0
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// nextLine is where the next line begins, if this one ends here, or -1.
+func nextLine(data []byte, i int) int {
+	if i < len(data) && data[i] == '\r' {
+		i++
+	}
+	if i == len(data) || data[i] != '\n' {
+		return -1
+	}
+	for i++; i < len(data) && (data[i] == ' ' || data[i] == '\t'); i++ {
+	}
+	if i == len(data) || alphabet[data[i]] == 0 {
+		return -1
+	}
+	return i
+}
+
+// fillsLine reports whether a run begins where its line does, white space,
+// quotes and a name with its sign apart.
+func fillsLine(data []byte, start int) bool {
+	return start == 0 || data[start-1] == '\n' || bytes.IndexByte([]byte(" \t\"'`=:,>"), data[start-1]) >= 0
+}
+
+func (r run) kind() string {
+	if r.hex {
+		return "hexadecimal"
+	}
+	return "base64"
+}
+
+// split makes a run of each line.
+func (r run) split(data []byte) (all []run) {
+	from := r.from
+	for text := range bytes.Lines(data[r.from:r.to]) {
+		bare := bytes.TrimSpace(text)
+		if start := from + bytes.Index(text, bare); len(bare) >= leastRun {
+			all = append(all, run{from: start, to: start + len(bare), hex: r.hex, lines: 1})
+		}
+		from += len(text)
+	}
+	return all
+}
+
+// decode returns what is encoded, or nil.
+func (r run) decode(data []byte) []byte {
+	text := data[r.from:r.to]
+	if r.lines > 1 {
+		text = bytes.Join(bytes.Fields(text), nil)
+	}
+	if r.hex && len(text)%2 == 0 && len(text) >= 2*leastRun {
+		out := make([]byte, len(text)/2)
+		if _, err := hex.Decode(out, text); err == nil && (isPrintable(out) || opens(out)) {
+			return out
+		}
+	}
+	bare := bytes.TrimRight(text, "=")
+	encoding := base64.RawStdEncoding
+	if bytes.IndexByte(bare, '-') >= 0 || bytes.IndexByte(bare, '_') >= 0 {
+		encoding = base64.RawURLEncoding
+	}
+	// A long word decodes to nonsense at once.
+	var head [12]byte
+	n, err := encoding.Decode(head[:], bare[:min(16, len(bare)/4*4)])
+	if err != nil || !isPrintable(head[:n]) && !likely(head[:n]) {
+		return nil
+	}
+	out := make([]byte, encoding.DecodedLen(len(bare)))
+	if n, err = encoding.Decode(out, bare); err != nil {
+		return nil
+	}
+	return out[:n]
+}
+
+// likely reports whether content that begins like this may be opened.
+func likely(head []byte) bool {
+	for _, magic := range []string{"PK\x03\x04", "\x1f\x8b\x08", "BZh", "%PDF-", "\x89PNG"} {
+		if bytes.HasPrefix(head, []byte(magic)) {
+			return true
+		}
+	}
+	return false
+}
