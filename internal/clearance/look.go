@@ -1,12 +1,16 @@
 package clearance
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/git"
 )
 
@@ -21,19 +25,22 @@ type Look struct {
 	Flags  []review.Flag // of all of it, the riskiest first
 	Files  []Seen        // the riskiest first
 	Bytes  int64         // that would be let in
+
+	Message []scan.Finding // of the message, and of the names of files
 }
 
 // A Seen is a file that was looked at.
 type Seen struct {
 	review.Change // without its contents
 	Flags         []review.Flag
+	Verdict       scan.Verdict // of the scanners; the zero one of what is deleted
 }
 
 // Limit is how much may be handed out for each byte that was taken in, 0 for any.
 type Limit float64
 
-// Look looks at a staged commit.
-func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit) (*Look, error) {
+// Look looks at a staged commit, and lets scanners look, nil for none.
+func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *scan.Set) (*Look, error) {
 	l := &Look{Commit: c, Bytes: c.Bytes()}
 	room := maxTexts
 	err := d.Diff(ctx, c, func(f FileDiff) error {
@@ -42,12 +49,18 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit) (*Look, er
 			s.Diff, s.Cut = "", true
 		}
 		s.Flags = review.Flags(s.Change)
+		if scanners != nil && f.Operation != Delete {
+			s.Verdict = scanners.Scan(ctx, d.scanned(ctx, c, f))
+		}
 		s.Old, s.New = nil, nil
 		l.Files = append(l.Files, s)
 		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	if scanners != nil {
+		l.Message = slices.Concat(scan.Message(c.Message), inNames(c))
 	}
 	if err := d.together(ctx, l); err != nil {
 		return nil, err
@@ -62,6 +75,53 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit) (*Look, er
 	}
 	review.Sort(l.Files, func(s Seen) string { return s.Path }, slices.Concat(all, l.Flags))
 	return l, nil
+}
+
+// scanned returns a file as scanners read it.
+func (d *Desk) scanned(ctx context.Context, c *StagedCommit, f FileDiff) scan.Content {
+	content := scan.Content{Path: f.Path, Size: f.NewSize, Hash: string(f.New)}
+	content.Open = func() (io.ReadCloser, error) {
+		if int64(len(f.content)) == f.NewSize {
+			return io.NopCloser(bytes.NewReader(f.content)), nil
+		}
+		t, err := d.target(c.Target)
+		if err != nil {
+			return nil, err
+		}
+		at, err := d.reach(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		return d.store.Content(ctx, at.objects(), f.New)
+	}
+	return content
+}
+
+// inNames looks for secrets in the names of files.
+func inNames(c *StagedCommit) []scan.Finding {
+	var names strings.Builder
+	for _, f := range c.Files {
+		if f.Operation != Delete {
+			names.WriteString(f.Path + "\n")
+		}
+	}
+	found := scan.Message(names.String())
+	for i := range found {
+		found[i].What = "in the name of a file: " + found[i].What
+		found[i].Line, found[i].Offset = 0, 0
+	}
+	return found
+}
+
+// Held returns what scanners hold back.
+func (l *Look) Held() []scan.Verdict {
+	var list []scan.Verdict
+	for _, s := range l.Files {
+		if s.Verdict.Held {
+			list = append(list, s.Verdict)
+		}
+	}
+	return list
 }
 
 // together looks at the files as one: what they are beside each other, and beside what

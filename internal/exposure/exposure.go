@@ -3,7 +3,6 @@
 package exposure
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +28,7 @@ type Exposure struct {
 
 	mu    sync.Mutex
 	bytes int64
-	read  map[string]bool // names of files, the first ones
+	read  map[string]bool // names of files, the first ones; false of those that it has written
 	from  string          // the first place that was not trusted, "" for none
 }
 
@@ -43,11 +42,19 @@ func (e *Exposure) Bytes() int64 {
 	return e.bytes
 }
 
-// Read returns names of files that were read, not all if there were many.
+// Read returns names of files that were read and are not of its own making, not all if
+// there were many.
 func (e *Exposure) Read() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.Sorted(maps.Keys(e.read))
+	var names []string
+	for name, read := range e.read {
+		if read {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // From returns the first place that was read and is not trusted, "" for none.
@@ -114,8 +121,8 @@ func (e *Exposure) names(one policy.Effect) {
 	if e.read == nil {
 		e.read = make(map[string]bool)
 	}
-	if len(e.read) < maxRead {
-		e.read[one.Target] = true
+	if own, known := e.read[one.Target]; len(e.read) < maxRead || known {
+		e.read[one.Target] = one.Verb != policy.Write && (own || !known)
 	}
 }
 

@@ -3,6 +3,7 @@ package forge
 import (
 	"cmp"
 	"context"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/exposure"
 	"github.com/golem-forge/golem/internal/git"
@@ -121,6 +123,7 @@ type clearing struct {
 
 	mu   sync.Mutex
 	desk *clearance.Desk
+	scan *Scanners
 	who  func(context.Context) (author, committer git.Person)
 }
 
@@ -147,6 +150,30 @@ func (c *clearing) open(ctx context.Context) (*clearance.Desk, error) {
 	c.desk = desk
 	c.who = func(ctx context.Context) (author, committer git.Person) { return p.persons(ctx, store, c.worker) }
 	return desk, nil
+}
+
+// scanners opens the scanners.
+func (c *clearing) scanners() (*scan.Set, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.scan == nil {
+		s, err := c.program.Scanners(c.records.folder)
+		if err != nil {
+			return nil, err
+		}
+		c.scan = s
+	}
+	return c.scan.Set, nil
+}
+
+// Close keeps what scanners have said.
+func (c *clearing) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.scan == nil {
+		return nil
+	}
+	return c.scan.Close()
 }
 
 // credentials returns what a push may use to prove who pushes.
@@ -195,7 +222,7 @@ func environ(environment []string, name string) (value string, ok bool) {
 }
 
 // gitTools returns the git tools of a worker behind the door.
-func (d *Door) gitTools(step *Step, g tool.Gate, taken *exposure.Exposure) gittools.Set {
+func (d *Door) gitTools(step *Step, g tool.Gate, taken *exposure.Exposure) (gittools.Set, io.Closer) {
 	var w *worker.Worker
 	if step != nil {
 		w = step.Worker
@@ -203,6 +230,7 @@ func (d *Door) gitTools(step *Step, g tool.Gate, taken *exposure.Exposure) gitto
 	s := d.program.gitSet(w)
 	c := &clearing{program: d.program, records: d.records, worker: w}
 	s.Desk = c.open
+	s.Scanners = c.scanners
 	s.Request = func(ctx context.Context) (clearance.Request, error) {
 		if _, err := c.open(ctx); err != nil {
 			return clearance.Request{}, err
@@ -215,7 +243,7 @@ func (d *Door) gitTools(step *Step, g tool.Gate, taken *exposure.Exposure) gitto
 		r.Passed = newPassed(ctx, g.Files, taken, d.program.inputs()).find
 		return r, nil
 	}
-	return s
+	return s, c
 }
 
 // inputs are the mounts that workers only read.

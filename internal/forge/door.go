@@ -207,8 +207,9 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (
 	if !slices.Equal(chain, d.Workers) { // who is called begins anew
 		place = nil
 	}
-	running := []io.Closer{run}
-	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(), Services: run.services}, d.gitTools(step, g, taken), d.work.keeper(), run))
+	staging, clearing := d.gitTools(step, g, taken)
+	running := []io.Closer{run, clearing}
+	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(), Services: run.services}, staging, d.work.keeper(), run))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))

@@ -142,7 +142,7 @@ until you apply it.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newInit(), newLint(), newConfig(), newWorkers(), newExplain(), newTrust(),
-		newTools(), newTool(), newApprove(), newApprovals(), newAudit(), newUndo(), newRun(), newExec(), newReview(), newChanges(), newSessions(), newDoctor(), newVersion())
+		newTools(), newTool(), newApprove(), newApprovals(), newAudit(), newUndo(), newRun(), newExec(), newReview(), newScan(), newChanges(), newSessions(), newDoctor(), newVersion())
 	return root
 }
 

@@ -1,15 +1,19 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -25,12 +29,47 @@ type Look struct {
 	Session   string        `json:"session,omitempty"`
 	Flags     []review.Flag `json:"flags"` // the riskiest first
 	Files     []seen        `json:"files"` // the riskiest first
+	Found     []found       `json:"found"` // by the scanners
+	Scanned   []string      `json:"scanned"`
 	Intake    int64         `json:"intake"`
 	Bytes     int64         `json:"bytes"`
 
 	head   string
 	unseen []string
+	held   []string // names that scanners hold back
 }
+
+// A found is what a scanner has found.
+type found struct {
+	Path string `json:"path,omitempty"` // "" is the message
+	scan.Finding
+}
+
+// String returns it as one line that may be printed.
+func (f found) String() string {
+	where := messageName
+	if f.Path != "" {
+		where = visible.Name(f.Path)
+	}
+	if f.Line > 0 {
+		where += fmt.Sprintf(":%d", f.Line)
+	}
+	word := "told"
+	if f.Hold {
+		word = "holds it back"
+	}
+	return where + ": " + f.Scanner + " (" + word + "): " + visible.Line(f.What, maxWhat)
+}
+
+// messageName is what a message is called where files are named, and maxWhat how many
+// characters are told of a finding.
+const (
+	messageName = "message"
+	maxWhat     = 300
+)
+
+// errScan is the code of what scanners hold back.
+const errScan sandbox.Code = "scan"
 
 // A seen is a file that was looked at.
 type seen struct {
@@ -49,7 +88,14 @@ type seen struct {
 
 // look looks at a staged commit.
 func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.StagedCommit) (*Look, error) {
-	found, err := desk.Look(ctx, c, s.Limits.Ratio)
+	var scanners *scan.Set
+	if s.Scanners != nil {
+		var err error
+		if scanners, err = s.Scanners(); err != nil {
+			return nil, &sandbox.Error{Op: "scan", Code: errScan, Hint: "the scanners cannot be had, and without them nothing is let in: " + err.Error()}
+		}
+	}
+	found, err := desk.Look(ctx, c, s.Limits.Ratio, scanners)
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +117,68 @@ func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.Staged
 		l.Files = append(l.Files, seen{Path: f.Path, Operation: f.Operation, OldMode: f.OldMode, Mode: f.Mode, Size: f.Size, Binary: f.Binary, Cut: f.Cut, Diff: f.Diff,
 			old: string(was.Old), new: string(was.New), change: f.Change})
 	}
+	l.verdicts(found, t, scanners)
 	for _, name := range found.Unseen() {
 		l.unseen = append(l.unseen, t.name(name))
 	}
 	return l, nil
+}
+
+// verdicts takes over what the scanners say.
+func (l *Look) verdicts(seen *clearance.Look, t Target, scanners *scan.Set) {
+	l.Found = []found{}
+	if scanners == nil {
+		return
+	}
+	l.Scanned = scanners.About()
+	add := func(name string, list []scan.Finding) {
+		holds := false
+		for _, f := range list {
+			l.Found = append(l.Found, found{name, f})
+			holds = holds || f.Hold
+		}
+		if holds {
+			l.held = append(l.held, cmp.Or(name, messageName))
+		}
+	}
+	add("", seen.Message)
+	for _, f := range seen.Files {
+		add(t.name(f.Path), f.Verdict.Findings)
+	}
+	slices.SortStableFunc(l.Found, func(a, b found) int {
+		switch {
+		case a.Hold == b.Hold:
+			return 0
+		case a.Hold:
+			return -1
+		}
+		return 1
+	})
+}
+
+// scanners says of each scanner whether it found something.
+func (l *Look) scanners() []string {
+	var list []string
+	for _, line := range l.Scanned {
+		name, state, _ := strings.Cut(line, " ")
+		n := 0
+		for _, f := range l.Found {
+			if f.Scanner == name {
+				n++
+			}
+		}
+		switch {
+		case name == "no":
+			list = append(list, line)
+		case strings.HasPrefix(state, "off"):
+			list = append(list, name+" off")
+		case n > 0:
+			list = append(list, fmt.Sprintf("%s found %d", name, n))
+		default:
+			list = append(list, name+" ok")
+		}
+	}
+	return list
 }
 
 // How much of a commit is shown at once.
@@ -109,10 +213,20 @@ func (l *Look) Summary(w io.Writer) error {
 		}
 		fmt.Fprintln(w, "  ! "+f.String())
 	}
+	for i, f := range l.Found {
+		if i == maxFlags {
+			fmt.Fprintf(w, "  ! and %d more that scanners say\n", len(l.Found)-i)
+			break
+		}
+		fmt.Fprintln(w, "  ! "+f.String())
+	}
 	for _, f := range l.Files {
 		for _, line := range review.Lines(f.change) {
 			fmt.Fprintln(w, "  "+line)
 		}
+	}
+	if len(l.Scanned) > 0 {
+		fmt.Fprintln(w, "scanned: "+strings.Join(l.scanners(), ", "))
 	}
 	if l.Intake > 0 {
 		fmt.Fprintf(w, "taken in %s, handed over %s (%d %%)\n", tool.Amount(l.Intake), tool.Amount(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake)
@@ -153,6 +267,11 @@ const maxAsked = 1000
 // warnings are what who decides about a push should look at first.
 func (l *Look) warnings() []string {
 	var list []string
+	for _, f := range l.Found {
+		if f.Hold && len(list) < maxFlags {
+			list = append(list, "overridden: "+f.String())
+		}
+	}
 	for i, f := range l.Flags {
 		if i == maxFlags {
 			return append(list, fmt.Sprintf("and %d more; golem review lists all", len(l.Flags)-i))
@@ -194,4 +313,36 @@ func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 	return list, nil
 }
 
-func (l *Look) overridden(a pushArgs) string { return "" }
+// overrides holds what scanners hold back against what the user lets through, each with
+// a reason.
+func (l *Look) overrides(list []string) error {
+	given := make(map[string]bool)
+	for _, one := range list {
+		name, reason, ok := strings.Cut(one, "=")
+		if !ok || strings.TrimSpace(reason) == "" {
+			return &sandbox.Error{Op: "git_push", Code: "invalid_args", Hint: "override: PATH=REASON; say why it may pass"}
+		}
+		if name != messageName && !strings.HasPrefix(name, "/") {
+			name = "/" + name
+		}
+		if !slices.Contains(l.held, name) {
+			return &sandbox.Error{Op: "git_push", Path: name, Code: "invalid_args", Hint: "no scanner holds it back; take the override away"}
+		}
+		given[name] = true
+	}
+	var left, why []string
+	for _, name := range l.held {
+		if given[name] {
+			continue
+		}
+		left = append(left, name)
+		if i := slices.IndexFunc(l.Found, func(f found) bool { return f.Hold && cmp.Or(f.Path, messageName) == name }); len(why) < 5 && i >= 0 {
+			why = append(why, l.Found[i].String())
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return &sandbox.Error{Op: "git_push", Path: left[0], Code: errScan, Hint: strings.Join(why, "; ") + more(len(left)-len(why)) +
+		"; look at it with golem review; to push it all the same: --override '" + left[0] + "=REASON'"}
+}

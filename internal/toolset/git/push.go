@@ -39,6 +39,9 @@ func (s Set) push() tool.Tool {
 			if err != nil {
 				return tool.Prepared{}, err
 			}
+			if err := l.overrides(a.Override); err != nil {
+				return tool.Prepared{}, err
+			}
 			changes, err := l.shown(a)
 			if err != nil {
 				return tool.Prepared{}, err
@@ -49,7 +52,7 @@ func (s Set) push() tool.Tool {
 					return tool.Result{}, err
 				}
 				text := fmt.Sprintf("pushed %s to %s as %s; what you reviewed is what was pushed", short(c.ID), s.where(c), done.CommitSHA)
-				return tool.Result{Text: text, Data: done, Record: "pushed " + short(c.ID) + " to " + c.Target + " " + c.Branch + " as " + done.CommitSHA + l.overridden(a)}, nil
+				return tool.Result{Text: text, Data: done, Record: "pushed " + short(c.ID) + " to " + c.Target + " " + c.Branch + " as " + done.CommitSHA}, nil
 			}
 			ready := tool.Ready(run, changes...)
 			ready.Wish = fmt.Sprintf("push %q (%s) to %s", firstLine(c.Message), counted(len(c.Files), "file"), s.where(c))

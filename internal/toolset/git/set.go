@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -20,6 +21,8 @@ type Set struct {
 	Targets []Target
 	Default string // the target that is meant where none is named, "" for origin or the only one
 	Limits  Limits
+	// Scanners returns what looks at results; nil where nothing does.
+	Scanners func() (*scan.Set, error)
 	// Request returns what is known of who stages: author, time, workers, session.
 	Request func(context.Context) (clearance.Request, error)
 	// Outside are the folders in which other folders of the host are shown. They are no

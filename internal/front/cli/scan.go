@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/clearance/scan"
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func newScan() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "scan PATH…",
+		Short: "Let the scanners of clearance look at files",
+		Long: `Let the scanners that look at results before they are cleared look at files and folders
+of yours: format, size and entropy, content and metadata, secrets, malware, and what the
+program's configuration adds (clearance.malware, clearance.external). Links are not
+followed. Nothing is changed, and nothing leaves this machine but to clamd, where one
+is configured.
+
+Exit code 0 is nothing held, 1 something would be held back.`,
+		Example: "  golem scan out/\n  golem scan report.pdf picture.png\n  golem scan --json . > findings.json",
+	}
+	f := addProgramFlags(cmd)
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usageError("scan which files? golem scan PATH…")
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.scan(cmd, args) }
+	return cmd
+}
+
+// scan scans files of the user's, with the scanners of the program that they are in, or
+// those that every program has.
+func (f *programFlags) scan(cmd *cobra.Command, args []string) error {
+	p, err := f.load()
+	if p == nil || p.Project == nil {
+		return err
+	}
+	scanners, err := p.Scanners(nil)
+	if err != nil {
+		return err
+	}
+	defer scanners.Close()
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	s := scanning{cmd: cmd, scanners: scanners, list: []scan.Verdict{}}
+	for _, arg := range args {
+		if err := s.below(ctx, arg); err != nil {
+			return err
+		}
+	}
+	return s.end()
+}
+
+// A scanning is one use of golem scan.
+type scanning struct {
+	cmd      *cobra.Command
+	scanners *forge.Scanners
+	list     []scan.Verdict
+	count    int
+	held     int
+}
+
+// below scans a file, or all files in a folder.
+func (s *scanning) below(ctx context.Context, top string) error {
+	return filepath.WalkDir(top, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("scan %s: %w", sandbox.Shown(name), err)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !e.Type().IsRegular() {
+			return nil
+		}
+		return s.file(ctx, name)
+	})
+}
+
+func (s *scanning) file(ctx context.Context, name string) error {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return err
+	}
+	v := s.scanners.Scan(ctx, scan.Content{Path: filepath.ToSlash(name), Size: info.Size(), Open: func() (io.ReadCloser, error) { return os.Open(name) }})
+	if wantsJSON(s.cmd) {
+		v.Hash = hashOf(name)
+	}
+	s.count++
+	if v.Held {
+		s.held++
+	}
+	s.list = append(s.list, v)
+	if wantsJSON(s.cmd) {
+		return nil
+	}
+	for _, f := range v.Findings {
+		mark := " "
+		if f.Hold {
+			mark = "!"
+		}
+		where := sandbox.Shown(name)
+		if f.Line > 0 {
+			where += fmt.Sprintf(":%d", f.Line)
+		}
+		fmt.Fprintf(s.cmd.OutOrStdout(), "%s %s: %s: %s\n", mark, where, f.Scanner, f.What)
+	}
+	return nil
+}
+
+// hashOf returns the SHA-256 of a file, "" if it cannot be read.
+func hashOf(name string) string {
+	f, err := os.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// end says what came of it.
+func (s *scanning) end() error {
+	if wantsJSON(s.cmd) {
+		if err := printJSON(s.cmd.OutOrStdout(), map[string]any{"scanners": s.scanners.About(), "files": s.list}); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(s.cmd.OutOrStdout(), "%s scanned, %d held back (!)\n", counted(s.count, "file"), s.held)
+		for _, line := range s.scanners.About() {
+			fmt.Fprintln(s.cmd.OutOrStdout(), "  "+line)
+		}
+	}
+	if s.held > 0 {
+		return exit(exitFailed)
+	}
+	return nil
+}
