@@ -34,6 +34,7 @@ var layers = []struct {
 	{"internal/command", 1, "command lines taken apart, and held against rules"},
 	{"internal/conf", 1, "strict YAML: values that know where they were written"},
 	{"internal/visible", 1, "untrusted text made fit for a terminal"},
+	{"internal/clipboard", 1, "puts text into the user's clipboard"},
 	{"internal/jail", 1, "confines a command to what a sandbox shows"},
 	{"internal/terminal", 1, "connects a person's terminal with a program's"},
 	{"internal/git", 1, "the only package that runs git"},
@@ -95,8 +96,8 @@ var outer = []string{"cmd/*", "internal/front/*", "internal/forge"}
 
 // imports limits packages by import path.
 var imports = []limit{
-	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git"},
-		why: "programs are started in the jail, and git by internal/git"},
+	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard"},
+		why: "programs are started in the jail, git by internal/git, and the desktop's own for its clipboard by internal/clipboard"},
 	{names: heavy, never: append([]string{"sandbox/sandboxtest"}, pure...),
 		why: "these packages are compiled for the browser"},
 	{names: []string{"unsafe"}, only: []string{"internal/jail/*_linux.go"},

@@ -42,6 +42,9 @@ type Visit struct {
 	// while they are made; an error of it ends that.
 	Copy    bool
 	Copying func(layer.Progress) error
+
+	// Clipboard, where set, puts a text into the user's clipboard, and says how.
+	Clipboard func(ctx context.Context, text string) (how string, err error)
 }
 
 // A Door is the gate of a worker, with the journal behind it. It is closed
@@ -57,6 +60,7 @@ type Door struct {
 	doorman *doorman
 	exec    *Exec
 	once    bool
+	copies  func(ctx context.Context, text string) (how string, err error) // into the clipboard
 	mu      sync.Mutex
 	running []io.Closer // what each gate has started, in this order
 
@@ -106,11 +110,12 @@ func (p *Program) Unlisted(worker string) ([]string, error) {
 }
 
 // listed lists the tools that bring in what sessions have changed only where there
-// are sessions, and those of git only where there is a repository that results go to.
+// are sessions, those of git only where there is a repository that results go to, and
+// api_send where there is an endpoint.
 func (p *Program) listed(tools []tool.Tool) []tool.Tool {
 	targets := len(p.Targets()) > 0
 	for i, t := range tools {
-		if t.Toolset == "changes" && t.Name != "undo" && len(p.over()) == 0 || t.Toolset == "git" && !targets {
+		if t.Toolset == "changes" && t.Name != "undo" && len(p.over()) == 0 || t.Toolset == "git" && !targets || t.Name == "api_send" && len(p.Project.Endpoints) == 0 {
 			tools[i].Unlisted = true
 		}
 	}
@@ -178,7 +183,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err != nil {
 		return closed(fmt.Errorf("changes of a command that was cut off: %w", err))
 	}
-	d := &Door{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, doorman: doorman, exec: v.Exec, once: v.Once, step: step,
+	d := &Door{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, doorman: doorman, exec: v.Exec, once: v.Once, copies: v.Clipboard, step: step,
 		Session: work.session, Notes: work.notes, News: work.news}
 	if d.Gate, _, _, err = d.gate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)
@@ -209,7 +214,7 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (
 	}
 	staging, clearing := d.gitTools(step, g, taken)
 	running := []io.Closer{run, clearing}
-	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(), Services: run.services}, staging, d.work.keeper(), run))
+	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(), Services: run.services}, staging, d.program.exportTools(d.copies), d.work.keeper(), run))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))

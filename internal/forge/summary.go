@@ -55,6 +55,15 @@ func (p *Program) Widenings() []Widening {
 		where := string(t.Path) + t.URL + t.Repo
 		add(t.From.String(), "clearing into "+whole(t.Name)+": "+whole(where)+", by your own hand only")
 	}
+	for _, e := range p.Project.Endpoints {
+		what := "sending to " + whole(e.Name) + ": " + whole(e.URL) + ", by your own hand only"
+		for _, h := range e.Headers {
+			if h.Variable != "" {
+				what += ", with your " + whole(h.Variable)
+			}
+		}
+		add(e.From.String(), what)
+	}
 	if scanners := p.Project.Scanners; len(scanners) < len(allScanners) {
 		add(p.placeOf("clearance.scanners"), "clearing that is scanned only for: "+strings.Join(scanners, ", "))
 	}

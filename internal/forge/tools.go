@@ -5,6 +5,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/changes"
+	"github.com/golem-forge/golem/internal/toolset/export"
 	"github.com/golem-forge/golem/internal/toolset/file"
 	"github.com/golem-forge/golem/internal/toolset/git"
 	"github.com/golem-forge/golem/internal/toolset/shell"
@@ -24,10 +25,10 @@ func toolNames() []string {
 }
 
 // Tools are those that this version has, to look at.
-func Tools() []tool.Tool { return tools(shell.Set{}, git.Set{}, nil, nil) }
+func Tools() []tool.Tool { return tools(shell.Set{}, git.Set{}, export.Set{}, nil, nil) }
 
 // tools are those that this version has, with what runs commands, keeps what is staged,
-// and keeps changes.
-func tools(s shell.Set, g git.Set, k changes.Keeper, u changes.Undoer) []tool.Tool {
-	return slices.Concat(file.Tools(), s.Tools(), g.Tools(), changes.Tools(k, u))
+// hands things on, and keeps changes.
+func tools(s shell.Set, g git.Set, e export.Set, k changes.Keeper, u changes.Undoer) []tool.Tool {
+	return slices.Concat(file.Tools(), s.Tools(), g.Tools(), e.Tools(), changes.Tools(k, u))
 }

@@ -22,6 +22,7 @@ func (l *loader) clearance() {
 		}
 	}
 	slices.SortFunc(p.Targets, func(a, b Target) int { return strings.Compare(a.Name, b.Name) })
+	l.endpoints()
 	p.Scanners = scanners()
 	if n, ok := l.at("clearance", "scanners"); ok {
 		p.Scanners = l.scanners(n)

@@ -158,6 +158,22 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:1:33: clearance.limits.max_files: 0; 0 would be no limit; leave the key out for none
 		p.yaml:1:47: clearance.limits.max_bytes: 1.5; it is …`},
 
+	{`clearance: {endpoints: {a: {}, "b c": {url: "https://x/"}, c: {url: "http://example.com/"}, d: {url: "https://u:canary@x/"}, e: {url: "file:///x"}, f: {url: "http://127.0.0.1:1/x"}}}`, `
+		p.yaml:1:25: clearance.endpoints.a has no url; write the address that it is sent to
+		p.yaml:1:32: clearance.endpoints.b c: …
+		p.yaml:1:69: clearance.endpoints.c.url: results would go to another machine in the open; write https://HOST/path, …
+		p.yaml:1:102: clearance.endpoints.d.url: a user or a secret in the address; write https://HOST/path, …
+		p.yaml:1:135: clearance.endpoints.e.url: it is no address; write https://HOST/path, …`},
+	{`clearance: {endpoints: {a: {url: "https://x/", method: GET}}}`, `p.yaml:1:56: clearance.endpoints.a.method: GET; it is …`},
+	{`clearance: {endpoints: {a: {url: "https://x/", type: json, headers: {Authorization: Bearer canary, X-Y: "a b", "X Y": z, Host: x, X-Z: "a é", Cookie: "env:C", Z: [a]}}}}`, `
+		p.yaml:1:54: clearance.endpoints.a.type: json is no type of a content; application/json and text/plain are
+		p.yaml:1:85: clearance.endpoints.a.headers.Authorization: a secret is not written down; write env:NAME, and set that variable where you call golem
+		p.yaml:1:112: clearance.endpoints.a.headers: X Y is no name of a header; letters, digits and - are in one
+		p.yaml:1:122: clearance.endpoints.a.headers: Host is not for you to set; leave it out; type: says what the body is
+		p.yaml:1:136: clearance.endpoints.a.headers.X-Z: no value of a header; write one line of plain text, or env:NAME for the value of a variable
+		p.yaml:1:163: clearance.endpoints.a.headers.Z: no value of a header; …`},
+	{`clearance: {endpoints: {a: {url: "https://x/", headers: [a]}}}`, `p.yaml:1:57: clearance.endpoints.a.headers: not a map of texts; …`},
+
 	// runs
 	{`model_server: {url: "ftp://x"}`, `p.yaml:1:21: model_server.url: no address of a server; write https://HOST/v1, without user and password`},
 	{`model_server: {url: "https://me:secret@x/"}`, `p.yaml:1:21: model_server.url: no address of a server; write https://HOST/v1, without user and password`},

@@ -34,6 +34,7 @@ type Project struct {
 	Limits      policy.Limits
 
 	Targets         []Target // ordered by name
+	Endpoints       []Endpoint
 	Scanners        []string
 	Engines         Engines
 	ClearanceLimits ClearanceLimits

@@ -133,6 +133,7 @@ func clearanceKey() conf.Key {
 					{Name: "at", Type: conf.Text, Example: "/out",
 						Doc: "Where the repository's root stands among the files that workers see: `/` with a folder there, otherwise `/workspace`."},
 				}},
+			endpointsKey(),
 			{Name: "scanners", Type: conf.Texts, Default: "[format, size, content, secrets, malware]", Example: "[format, size, secrets]",
 				Doc: "What looks at results before they are cleared."},
 			{Name: "allow", Type: conf.Texts, Example: "[image/png, application/pdf]",

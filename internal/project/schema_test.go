@@ -229,6 +229,10 @@ var counts = map[string][2]string{
 	"clearance.malware.clamscan":   {``, `clearance: {malware: {clamscan: true}}`},
 	"clearance.malware.yara":       {``, `clearance: {malware: {yara: [a.yar]}}`},
 	"clearance.external.command":   {`clearance: {external: {a: {command: [a]}}}`, `clearance: {external: {a: {command: [b]}}}`},
+	"clearance.endpoints.url":      {`clearance: {endpoints: {a: {url: "https://a/"}}}`, `clearance: {endpoints: {a: {url: "https://b/"}}}`},
+	"clearance.endpoints.method":   {`clearance: {endpoints: {a: {url: "https://a/"}}}`, `clearance: {endpoints: {a: {url: "https://a/", method: PUT}}}`},
+	"clearance.endpoints.type":     {`clearance: {endpoints: {a: {url: "https://a/"}}}`, `clearance: {endpoints: {a: {url: "https://a/", type: text/plain}}}`},
+	"clearance.endpoints.headers":  {`clearance: {endpoints: {a: {url: "https://a/"}}}`, `clearance: {endpoints: {a: {url: "https://a/", headers: {X: "a env:B"}}}}`},
 }
 
 // TestEveryKeyCounts changes every key of the schema, one by one, and sees the
@@ -244,6 +248,9 @@ func TestEveryKeyCounts(t *testing.T) {
 		text := w.table(p) + "\n" + rules(p)
 		for _, x := range p.Targets {
 			text += fmt.Sprint("\n", x.Name, x.Type, string(x.Path), x.URL, x.Repo, x.Branch, x.At)
+		}
+		for _, x := range p.Endpoints {
+			text += fmt.Sprint("\n", x.Name, x.URL, x.Method, x.Type, x.Headers)
 		}
 		return text + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v", p.Protect, p.Network, p.Level, p.Model, p.ModelServer.URL+p.ModelServer.Key, p.Approval, p.MaxDepth,
 			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))

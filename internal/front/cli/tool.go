@@ -99,7 +99,9 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Once: true,
 		Copy: f.copy || wanted(os.Getenv("GOLEM_COPY")), Copying: copying.tell}
 	var asker *asker
-	if terminal := findTerminal(taken); terminal != nil {
+	terminal := findTerminal(taken)
+	v.Clipboard = clipboardOf(terminal)
+	if terminal != nil {
 		asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
 		v.Asker = asker
 		defer func() {

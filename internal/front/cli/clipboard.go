@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/golem-forge/golem/internal/clipboard"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// clipboardOf returns what puts a text into the user's clipboard: a program of the
+// desktop, or else the terminal, nil where there is none.
+func clipboardOf(terminal *os.File) func(ctx context.Context, text string) (string, error) {
+	return func(ctx context.Context, text string) (string, error) {
+		name, err := clipboard.Copy(ctx, clipboard.Folders(), os.Environ(), text)
+		switch {
+		case err == nil:
+			return "by " + name, nil
+		case !errors.Is(err, clipboard.ErrNone):
+			return "", &sandbox.Error{Op: "clipboard_copy", Code: sandbox.ErrInternal, Hint: name + " could not do it: " + err.Error() + "; try it by itself"}
+		}
+		for _, f := range []*os.File{terminal, os.Stderr, os.Stdout} {
+			if f != nil && term.IsTerminal(int(f.Fd())) {
+				if _, err := io.WriteString(f, clipboard.Sequence(text)); err == nil {
+					return "the terminal was asked by OSC 52; if nothing is there, it does not take it", nil
+				}
+			}
+		}
+		return "", &sandbox.Error{Op: "clipboard_copy", Code: sandbox.ErrNotFound,
+			Hint: "there is no wl-copy, xclip or pbcopy with a desktop, and no terminal to ask; golem tool file_export writes a file"}
+	}
+}

@@ -1,0 +1,145 @@
+package project
+
+import (
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// An Endpoint is a service that the user sends results to by hand.
+type Endpoint struct {
+	Name    string
+	URL     string
+	Method  string
+	Type    string
+	Headers []EndpointHeader // ordered by name
+	From    conf.Place
+}
+
+// An EndpointHeader goes with each request: a text and, behind it, the value of a
+// variable.
+type EndpointHeader struct{ Name, Text, Variable string }
+
+func endpointsKey() conf.Key {
+	return conf.Key{Name: "endpoints", Type: conf.Named, Example: "{tracker: {url: https://tracker.example.com/api/notes}}",
+		Doc: "Services by name, for `golem tool api_send`. No model names an address.", Keys: []conf.Key{
+			{Name: "url", Type: conf.Text, Example: "https://tracker.example.com/api/notes", Doc: "The address: https, or http on this machine. Needed."},
+			{Name: "method", Type: conf.Word, Words: []string{"POST", "PUT", "PATCH"}, Default: "POST", Example: "PUT", Doc: "How it is sent."},
+			{Name: "type", Type: conf.Text, Default: "application/json", Example: "text/markdown", Doc: "What the body is sent as. Of JSON it is checked."},
+			{Name: "headers", Type: conf.Free, Example: `{Authorization: "Bearer env:TRACKER_TOKEN"}`,
+				Doc: "What goes with it. A value that ends in `env:NAME` ends in that variable's value, which is told nobody else: a secret is not written down."},
+		}}
+}
+
+var (
+	headerName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`) })
+	headerValue = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:([!-~][ -~]* )?env:([A-Za-z_][A-Za-z0-9_]*)|([!-~][ -~]*)?)$`)
+	})
+	contentType = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-z0-9.+-]+/[a-z0-9.+-]+(?:; ?charset=[A-Za-z0-9-]+)?$`)
+	})
+	ownedHeaders = []string{"content-type", "content-length", "host", "transfer-encoding", "connection", "user-agent", "upgrade", "trailer", "te"}
+)
+
+// endpoints reads the services that results are sent to.
+func (l *loader) endpoints() {
+	all, _ := l.tree.At("clearance", "endpoints")
+	for _, f := range all.Fields {
+		if !l.wrong[all.Place] && l.fits(f.Key) && l.fits(f.Value) {
+			l.endpoint(f)
+		}
+	}
+	slices.SortFunc(l.project.Endpoints, func(a, b Endpoint) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func (l *loader) endpoint(f conf.Field) {
+	label := "clearance.endpoints." + sandbox.Shown(f.Key.Text)
+	e := Endpoint{Name: f.Key.Text, Method: "POST", Type: "application/json", From: f.Key.Place}
+	if why := badName(e.Name); why != "" {
+		l.problems.Add(f.Key, label+": "+why, "choose another name, such as tracker")
+		return
+	}
+	switch n, ok := f.Value.At("url"); {
+	case !ok:
+		l.problems.Add(f.Key, label+" has no url", "write the address that it is sent to")
+	case badEndpoint(n.Text) != "":
+		l.problems.Add(n, label+".url: "+badEndpoint(n.Text), "write https://HOST/path, or http://localhost:PORT/path, without user and password")
+	default:
+		e.URL = n.Text
+	}
+	if n, ok := f.Value.At("method"); ok {
+		e.Method = n.Text
+	}
+	if n, ok := f.Value.At("type"); ok {
+		if e.Type = n.Text; !contentType().MatchString(n.Text) {
+			l.problems.Add(n, label+".type: "+sandbox.Shown(n.Text)+" is no type of a content", "application/json and text/plain are")
+		}
+	}
+	if n, ok := f.Value.At("headers"); ok {
+		e.Headers = l.headers(label+".headers", n)
+	}
+	l.project.Endpoints = append(l.project.Endpoints, e)
+}
+
+// headers reads what goes with a request. No value is told, for it may be a secret that
+// should not stand there.
+func (l *loader) headers(label string, n conf.Node) []EndpointHeader {
+	if n.Kind != conf.Map {
+		l.problems.Add(n, label+": not a map of texts", `write {Authorization: "Bearer env:TOKEN"}`)
+		return nil
+	}
+	var list []EndpointHeader
+	for _, f := range n.Fields {
+		name := f.Key.Text
+		parts := headerValue().FindStringSubmatch(f.Value.Text)
+		switch {
+		case !headerName().MatchString(name):
+			l.problems.Add(f.Key, label+": "+sandbox.Shown(name)+" is no name of a header", "letters, digits and - are in one")
+		case slices.Contains(ownedHeaders, strings.ToLower(name)):
+			l.problems.Add(f.Key, label+": "+name+" is not for you to set", "leave it out; type: says what the body is")
+		case f.Value.Kind != conf.Scalar || parts == nil:
+			l.problems.Add(f.Value, label+"."+name+": no value of a header", "write one line of plain text, or env:NAME for the value of a variable")
+		case parts[2] == "" && secretHeader(name):
+			l.problems.Add(f.Value, label+"."+name+": a secret is not written down", "write env:NAME, and set that variable where you call golem")
+		default:
+			list = append(list, EndpointHeader{Name: name, Text: parts[1] + parts[3], Variable: parts[2]})
+		}
+	}
+	slices.SortFunc(list, func(a, b EndpointHeader) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// secretHeader reports whether the value of a header is a secret by its name.
+func secretHeader(name string) bool {
+	name = strings.ToLower(name)
+	return name == "authorization" || name == "cookie" || strings.HasSuffix(name, "-key") || strings.HasSuffix(name, "-token") || strings.HasSuffix(name, "-secret")
+}
+
+// badEndpoint says why a text is not the address of a service, "" if it is. It is not
+// told itself: there may be a secret in it.
+func badEndpoint(text string) string {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "" || strings.ContainsFunc(text, func(r rune) bool { return !sandbox.Plain(r) || r == ' ' }):
+		return "it is no address"
+	case u.User != nil:
+		return "a user or a secret in the address"
+	case u.Fragment != "":
+		return "there is a # in it"
+	case u.Scheme == "https":
+		return ""
+	case u.Scheme != "http":
+		return "it is neither https nor http"
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return "results would go to another machine in the open"
+	}
+	return ""
+}

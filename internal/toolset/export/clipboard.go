@@ -1,0 +1,59 @@
+package export
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// MaxClipboard is how many bytes of text go into a clipboard: terminals take no more.
+const MaxClipboard = 74_000
+
+type copyArgs struct {
+	Path string `json:"path" jsonschema:"a text file"`
+}
+
+// copy returns the tool by which the user takes a text into the clipboard.
+func (s Set) copy() tool.Tool {
+	const op = "clipboard_copy"
+	t := about(op, "Put the text of a file into your clipboard. It always asks, with the text and with what in it cannot be seen.")
+	t.Verbs = []policy.Verb{policy.Read}
+	return tool.New(t, func(_ context.Context, names tool.Names, a copyArgs) (tool.Plan, error) {
+		if s.Copy == nil {
+			return tool.Plan{}, nowhere(op)
+		}
+		at, err := names.Locate(op, a.Path, sandbox.ReadOnly, false)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		a.Path = at
+		prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+			h, err := s.hold(ctx, op, files, at)
+			if err != nil {
+				return tool.Prepared{}, err
+			}
+			if h.size > MaxClipboard || !h.isText() {
+				return tool.Prepared{}, &sandbox.Error{Op: op, Path: at, Code: sandbox.ErrInvalid,
+					Hint: fmt.Sprintf("a clipboard takes text in UTF-8, %s at most; golem tool file_export takes everything", tool.Amount(MaxClipboard))}
+			}
+			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+				if err := s.still(ctx, op, files, h); err != nil {
+					return tool.Result{}, err
+				}
+				how, err := s.Copy(ctx, string(h.text))
+				if err != nil {
+					return tool.Result{}, err
+				}
+				text := fmt.Sprintf("%s of %s are in the clipboard (%s)", tool.Amount(h.size), sandbox.Shown(at), how)
+				return tool.Result{Text: text, Data: map[string]any{"path": at, "bytes": h.size, "how": how}, Record: text}, nil
+			}
+			return tool.Ready(run, h.shows(tool.Copy, "the clipboard")), nil
+		}
+		plan := tool.Changing(prepare, names.Reads(at)...)
+		plan.Args = a
+		return plan, nil
+	})
+}

@@ -1,0 +1,293 @@
+package export
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A scene is a door with a user behind it, who may do something before the answer.
+type scene struct {
+	*testing.T
+	gate     tool.Gate
+	dir      string // that the files are in
+	before   func() // the yes
+	asked    []tool.Request
+	journal  []audit.Record
+	copied   string
+	received []*http.Request
+	bodies   []string
+}
+
+const token = "canary-4711-token"
+
+func (s *scene) Approve(_ context.Context, r tool.Request) tool.Answer {
+	s.asked = append(s.asked, r)
+	if s.before != nil {
+		s.before()
+	}
+	return tool.Answer{Verdict: tool.Yes, By: "user"}
+}
+
+func (s *scene) Write(r audit.Record, _ audit.Wait) error {
+	s.journal = append(s.journal, r)
+	return nil
+}
+
+// setUp returns a scene with files, and a service that answers.
+func setUp(t *testing.T, files map[string]string, answer http.HandlerFunc) (*scene, *Set) {
+	s := &scene{T: t, dir: t.TempDir()}
+	for name, content := range files {
+		s.put(name, content)
+	}
+	box, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Source: sandbox.Host(s.dir), Access: sandbox.ReadWrite}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		s.received, s.bodies = append(s.received, r), append(s.bodies, string(body))
+		answer(w, r)
+	}))
+	t.Cleanup(server.Close)
+	set := &Set{
+		Locate: func(to string) (sandbox.Host, error) { return sandbox.Host(to), nil },
+		Own:    []sandbox.Host{sandbox.Host(s.dir)},
+		Copy:   func(_ context.Context, text string) (string, error) { s.copied = text; return "by hand", nil },
+		Endpoints: []Endpoint{{Name: "tracker", URL: server.URL + "/notes", Method: "POST", Type: "application/json",
+			Headers: []Header{{Name: "Authorization", Shown: "Bearer (from TOKEN)", Value: "Bearer " + token}}}},
+		Client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}
+	s.gate = tool.Gate{Files: box, Approver: s, Journal: s, Workers: []string{"main"}, Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All()}}
+	return s, set
+}
+
+func (s *scene) put(name, content string) {
+	s.Helper()
+	file := filepath.Join(s.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		s.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// call makes a call by the user's hand. No token is in anything that comes of it.
+func (s *scene) call(set *Set, name string, args any) tool.Result {
+	s.Helper()
+	s.gate.Tools = set.Tools()
+	text, err := json.Marshal(args)
+	if err != nil {
+		s.Fatal(err)
+	}
+	r := s.gate.Do(s.Context(), policy.User, tool.Call{Tool: name, Args: text})
+	all, err := json.Marshal([]any{r, s.journal, s.asked})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if strings.Contains(string(all)+r.String(), token) {
+		s.Errorf("%s: a secret is told: %s", name, all)
+	}
+	return r
+}
+
+type args map[string]any
+
+func TestSend(t *testing.T) {
+	for _, test := range []struct {
+		name, content string
+		answer        http.HandlerFunc
+		code, want    string
+	}{
+		{"done", `{"a": 1}`, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); io.WriteString(w, "made \x1b[2J") },
+			"", `8 bytes of /a.json were sent to tracker, which answered 201 Created:` + "\n" + `made \x1b[2J`},
+		{"refused", `{}`, func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "no: "+r.Header.Get("Authorization"), 403)
+		}, "network", "no: (hidden)"},
+		{"elsewhere", `{}`, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "http://elsewhere.invalid/")
+			w.WriteHeader(307)
+		}, "network", "it sends elsewhere"},
+		{"endless", `{}`, func(w http.ResponseWriter, _ *http.Request) { w.Write(bytes.Repeat([]byte("x"), 1<<20)) }, "", "longer than what is shown"},
+		{"cut off", `{}`, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "network", "it may have arrived or not"},
+		{"no JSON", `hello`, nil, "invalid", "takes application/json"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, set := setUp(t, map[string]string{"a.json": test.content}, test.answer)
+			r := s.call(set, "api_send", args{"endpoint": "tracker", "path": "/a.json"})
+			code := ""
+			if r.Err != nil {
+				code = string(r.Err.Code)
+			}
+			if code != test.code || !strings.Contains(r.String(), test.want) || len(r.String()) > 100_000 {
+				t.Errorf("got %s %.500s, want %s %s", code, r, test.code, test.want)
+			}
+			sent := 1
+			if test.answer == nil {
+				sent = 0
+			}
+			if len(s.received) != sent || sent == 1 && (s.bodies[0] != test.content || s.received[0].Header.Get("Authorization") != "Bearer "+token || s.received[0].Header.Get("Content-Type") != "application/json") {
+				t.Errorf("the service got %q", s.bodies)
+			}
+		})
+	}
+}
+
+func TestSendLarge(t *testing.T) {
+	large := `"` + strings.Repeat("x", 3<<20) + `"`
+	s, set := setUp(t, map[string]string{"a.json": large, "b.json": `"` + strings.Repeat("x", maxBody) + `"`}, func(http.ResponseWriter, *http.Request) {})
+	if r := s.call(set, "api_send", args{"endpoint": "tracker", "path": "/a.json"}); !r.OK() || s.bodies[0] != large {
+		t.Errorf("3 MB: got %v", r)
+	}
+	if r := s.call(set, "api_send", args{"endpoint": "tracker", "path": "/b.json"}); r.OK() || r.Err.Code != sandbox.ErrTooLarge {
+		t.Errorf("too much: got %v", r)
+	}
+	if r := s.call(set, "api_send", args{"endpoint": "other", "path": "/a.json"}); r.OK() || r.Err.Code != sandbox.ErrNotFound {
+		t.Errorf("another endpoint: got %v", r)
+	}
+}
+
+// Whatever happens between the question and the answer, only what was shown is handed
+// on.
+func TestChangedMeanwhile(t *testing.T) {
+	for _, name := range []string{"api_send", "clipboard_copy", "file_export"} {
+		s, set := setUp(t, map[string]string{"a.json": `{"a": 1}`, "b.json": `{}`}, func(http.ResponseWriter, *http.Request) {})
+		to := filepath.Join(t.TempDir(), "new")
+		s.before = func() { s.put("a.json", `{"a": 2}`) }
+		call := map[string]args{
+			"api_send": {"endpoint": "tracker", "path": "/a.json"}, "clipboard_copy": {"path": "/a.json"}, "file_export": {"paths": []string{"/b.json", "/a.json"}, "to": to},
+		}[name]
+		r := s.call(set, name, call)
+		if r.OK() || r.Err.Code != sandbox.ErrConflict || len(s.asked) != 1 || !strings.Contains(s.asked[0].Changes[len(s.asked[0].Changes)-1].Diff, `+{"a": 1}`) {
+			t.Errorf("%s: got %v, asked %v", name, r, s.asked)
+		}
+		if len(s.received) > 0 || s.copied != "" {
+			t.Errorf("%s: it was handed on", name)
+		}
+		if _, err := os.Lstat(to); err == nil {
+			t.Errorf("%s: something was left", name)
+		}
+	}
+}
+
+func TestClipboard(t *testing.T) {
+	s, set := setUp(t, map[string]string{"a": "x\u202ey\n", "b": "\x00", "c": "\xff", "d": strings.Repeat("x", MaxClipboard+1)}, nil)
+	if r := s.call(set, "clipboard_copy", args{"path": "/a"}); !r.OK() || s.copied != "x\u202ey\n" || !strings.Contains(r.Text, "6 bytes of /a are in the clipboard (by hand)") {
+		t.Errorf("got %v, copied %q", r, s.copied)
+	}
+	if about := s.asked[0].Changes[0].About; !strings.Contains(about, "bidi in line 1: U+202E right-to-left override") {
+		t.Errorf("shown: %s", about)
+	}
+	for _, name := range []string{"/b", "/c", "/d"} {
+		if r := s.call(set, "clipboard_copy", args{"path": name}); r.OK() || r.Err.Code != sandbox.ErrInvalid {
+			t.Errorf("%s: got %v", name, r)
+		}
+	}
+}
+
+// What appears in the folder while the user thinks is not replaced.
+func TestFolderMeanwhile(t *testing.T) {
+	for name, test := range map[string]struct {
+		overwrite bool
+		before    func(to string) error
+		want      sandbox.Code
+	}{
+		"appeared":          {false, func(to string) error { return os.WriteFile(filepath.Join(to, "a"), []byte("mine"), 0o644) }, sandbox.ErrConflict},
+		"appeared anyway":   {true, func(to string) error { return os.WriteFile(filepath.Join(to, "a"), []byte("mine"), 0o644) }, sandbox.ErrConflict},
+		"a link":            {false, func(to string) error { return os.Symlink("/etc/passwd", filepath.Join(to, "a")) }, sandbox.ErrExists},
+		"a link in the way": {false, func(to string) error { return os.Symlink(t.TempDir(), filepath.Join(to, "sub")) }, sandbox.ErrNotDir},
+		"nothing":           {false, func(string) error { return nil }, ""},
+	} {
+		s, set := setUp(t, map[string]string{"a": "new", "sub/b": "b"}, nil)
+		to := t.TempDir()
+		s.before = func() {
+			if err := test.before(to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := s.call(set, "file_export", args{"paths": []string{"/a", "/sub"}, "to": to, "overwrite": test.overwrite})
+		code := sandbox.Code("")
+		if r.Err != nil {
+			code = r.Err.Code
+		}
+		if code != test.want {
+			t.Errorf("%s: got %v, want %s", name, r, test.want)
+		}
+		if left, _ := filepath.Glob(filepath.Join(to, ".golem-export-*")); len(left) > 0 {
+			t.Errorf("%s: left %v", name, left)
+		}
+		if got, _ := os.ReadFile(filepath.Join(to, "a")); strings.HasPrefix(name, "appeared") && string(got) != "mine" {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
+
+// The folder is above one that workers see: each file is looked at.
+func TestAboveOwn(t *testing.T) {
+	s, set := setUp(t, map[string]string{"x/b": "b"}, nil)
+	if err := os.Mkdir(filepath.Join(s.dir, "own"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	set.Own = []sandbox.Host{sandbox.Host(filepath.Join(s.dir, "own")), sandbox.Host(filepath.Join(s.dir, "missing"))}
+	for _, name := range []string{"own", "missing"} {
+		s.put(filepath.Join("from", name, "b"), "b")
+		if r := s.call(set, "file_export", args{"path": "/from/" + name, "to": s.dir}); r.OK() || r.Err.Code != sandbox.ErrOutside {
+			t.Errorf("%s: got %v", name, r)
+		}
+	}
+}
+
+func TestScan(t *testing.T) {
+	s, set := setUp(t, map[string]string{"a": "x"}, nil)
+	set.Scan = func(_ context.Context, name string, open func() (io.ReadCloser, error)) error {
+		f, err := open()
+		if err != nil {
+			return err
+		}
+		content, _ := io.ReadAll(f)
+		return &sandbox.Error{Op: "scan", Path: name, Code: "scan", Hint: fmt.Sprintf("held back: %s", content)}
+	}
+	for _, name := range []string{"file_export", "clipboard_copy"} {
+		call := args{"path": "/a"}
+		if name == "file_export" {
+			call["to"] = t.TempDir()
+		}
+		if r := s.call(set, name, call); r.OK() || r.Err.Code != "scan" || len(s.asked) > 0 {
+			t.Errorf("%s: got %v", name, r)
+		}
+	}
+}
+
+func TestBadName(t *testing.T) {
+	for name, want := range map[string]string{
+		"a/b.md": "", ".bashrc": "", "ü/漢": "", "console.txt": "", "com.txt": "", "com10": "", "a b": "", "-x": "", "nul-x": "",
+		"nul": "device", "a/NUL.tar.gz": "device", "Con": "device", "com1.txt": "device", "LPT9": "device", "com¹": "device", "aux .c": "device",
+		"a.": "drop", "a ": "drop", " a": "drop", "a./b": "drop", "a\x1bb": "not seen", "a\nb": "not seen", "a\u202eb": "not seen", "a\xffb": "not seen",
+		`a\b`: "Windows", ".git/config": "git", "a/.GIT": "git", "git~1": "git", "../a": "a part", "a//b": "a part",
+	} {
+		if got := badName(name, false); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+	for _, name := range []string{"a:b", "a?b", `a"b`, "a|b", "a*b", "a<b"} {
+		if badName(name, true) == "" || badName(name, false) != "" {
+			t.Errorf("%q: got %q and %q", name, badName(name, true), badName(name, false))
+		}
+	}
+}

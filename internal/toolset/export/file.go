@@ -1,0 +1,270 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// The bounds of one export.
+const (
+	maxFiles = 10_000
+	maxBytes = 4 << 30
+	maxShown = 4 << 20 // bytes of content that are shown; of more there are the hashes
+)
+
+type exportArgs struct {
+	Path      string   `json:"path,omitempty" jsonschema:"a file or a folder with all that is in it"`
+	Paths     []string `json:"paths,omitempty" jsonschema:"several of them"`
+	To        string   `json:"to" jsonschema:"a folder of yours: absolute, from where you are, or from ~"`
+	Overwrite bool     `json:"overwrite,omitempty" jsonschema:"replace files that are there"`
+}
+
+// export returns the tool by which the user takes files out into a folder.
+func (s Set) export() tool.Tool {
+	const op = "file_export"
+	t := about(op, "Copy files out into a folder of yours, outside of all that workers see. It always asks, with what they are; nothing is overwritten unless overwrite says so, and links are left out.")
+	t.Verbs = []policy.Verb{policy.Read}
+	return tool.New(t, func(_ context.Context, names tool.Names, a exportArgs) (tool.Plan, error) {
+		if s.Locate == nil {
+			return tool.Plan{}, nowhere(op)
+		}
+		if a.Path != "" {
+			a.Path, a.Paths = "", append([]string{a.Path}, a.Paths...)
+		}
+		if len(a.Paths) == 0 {
+			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "say what to export: --path /out/report.md"}
+		}
+		var effects []policy.Effect
+		for i, name := range a.Paths {
+			at, err := names.Locate(op, name, sandbox.ReadOnly, true)
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			a.Paths[i] = at
+			effects = append(effects, names.ReadsBelow(at)...)
+		}
+		to, err := s.Locate(a.To)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		a.To = string(to) // the user's own word, made whole: the answer is bound to it
+		prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+			e := &exporting{Set: s, op: op, files: files, args: a, folder: folder{path: a.To, own: s.Own}}
+			return e.prepare(ctx)
+		}
+		plan := tool.Changing(prepare, effects...)
+		plan.Args = a
+		return plan, nil
+	})
+}
+
+func nowhere(op string) error {
+	return &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "there is nowhere to hand it on to; use it from the command line: golem tool " + op}
+}
+
+// An exporting is a call of file_export.
+type exporting struct {
+	Set
+	op     string
+	files  *sandbox.Sandbox
+	args   exportArgs
+	folder folder
+
+	list  []exported
+	bytes int64
+	shown int      // bytes of diffs
+	left  []string // links and special files
+}
+
+// An exported file is one with the name that it gets.
+type exported struct {
+	held
+	to     string // below the folder, with slashes
+	was    string // the SHA-256 of the file that it replaces
+	change tool.Change
+}
+
+func (e *exporting) refuse(name string, code sandbox.Code, format string, args ...any) error {
+	return &sandbox.Error{Op: e.op, Path: name, Code: code, Hint: fmt.Sprintf(format, args...)}
+}
+
+// prepare finds the files, and what is in the way.
+func (e *exporting) prepare(ctx context.Context) (tool.Prepared, error) {
+	for _, name := range e.args.Paths {
+		if err := e.add(ctx, name); err != nil {
+			return tool.Prepared{}, err
+		}
+	}
+	if len(e.list) == 0 {
+		return tool.Prepared{}, e.refuse(e.args.Paths[0], sandbox.ErrNotFound, "there is no file in it to export%s", e.leftOut())
+	}
+	whole, err := e.together()
+	if err != nil {
+		return tool.Prepared{}, err
+	}
+	if err := e.folder.fit(e.op); err != nil {
+		return tool.Prepared{}, err
+	}
+	var changes []tool.Change
+	for i := range e.list {
+		f := &e.list[i]
+		if f.was, err = e.folder.stands(e.op, f.to); err != nil {
+			return tool.Prepared{}, err
+		}
+		if f.was != "" && !e.args.Overwrite {
+			return tool.Prepared{}, e.refuse(f.name, sandbox.ErrExists, "%s is there already; nothing is overwritten unasked: name another folder, or say --overwrite", sandbox.Shown(f.to))
+		}
+		f.change.To, f.change.Base = filepath.Join(e.folder.path, filepath.FromSlash(f.to)), f.was
+		if f.was != "" {
+			f.change.About = "replaces the file that is there; " + f.change.About
+		}
+		changes = append(changes, f.change)
+	}
+	for _, f := range whole {
+		changes = append(changes, tool.Change{Path: "/" + strings.TrimPrefix(f.Path, "/"), Op: tool.Copy, About: fmt.Sprintf("%s: %s", f.Kind, f.Text)})
+	}
+	return tool.Ready(e.run, changes...), nil
+}
+
+// add adds what is at a name.
+func (e *exporting) add(ctx context.Context, name string) error {
+	inner := strings.TrimPrefix(name, "/")
+	if name == "/" {
+		inner = "."
+	}
+	info, err := e.files.Lstat(inner)
+	switch {
+	case err != nil:
+		return as(e.op, name, err)
+	case info.IsDir():
+		return e.addFolder(ctx, name)
+	case !info.Mode().IsRegular():
+		return e.refuse(name, sandbox.ErrNotRegular, "only files are exported; name what the link leads to")
+	}
+	return e.addFile(ctx, name, name)
+}
+
+func (e *exporting) addFolder(ctx context.Context, name string) error {
+	list, err := e.files.Walk(ctx, name, func(_ string, entry sandbox.Entry) (keep, enter bool) {
+		if gitName(entry.Name) {
+			return true, false
+		}
+		return !entry.IsDir(), true
+	}, sandbox.Budget{Results: maxFiles + 1})
+	if err != nil {
+		return as(e.op, name, err)
+	}
+	if list.Cut != "" || len(list.Found) > maxFiles || list.Unread > 0 {
+		return e.refuse(name, sandbox.ErrLimit, "not all of it can be looked at (%d files are the most, and all must be readable); name smaller folders", maxFiles)
+	}
+	for _, f := range list.Found {
+		if !f.Type.IsRegular() || gitName(path.Base(f.Path)) {
+			e.left = append(e.left, f.Path)
+			continue
+		}
+		if err := e.addFile(ctx, name, f.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addFile adds one file of what the user has named.
+func (e *exporting) addFile(ctx context.Context, named, name string) error {
+	to := below(named, name)
+	if why := badName(to, runtime.GOOS == "windows"); why != "" {
+		return e.refuse(name, sandbox.ErrInvalid, "it would be no good name on your disk: %s; rename it first", why)
+	}
+	h, err := e.hold(ctx, e.op, e.files, name)
+	if err != nil {
+		return err
+	}
+	if e.bytes += h.size; e.bytes > maxBytes || len(e.list) == maxFiles {
+		return e.refuse(name, sandbox.ErrTooLarge, "%d files and %s at once are the most; export less", maxFiles, tool.Amount(maxBytes))
+	}
+	f := exported{held: h, to: to, change: h.shows(tool.Copy, "")}
+	if e.shown += len(f.change.Diff); e.shown > maxShown {
+		f.change.Diff = ""
+	}
+	f.text = nil // there may be very many
+	e.list = append(e.list, f)
+	return nil
+}
+
+// together looks at the names of all files: two that are one on some systems are
+// refused.
+func (e *exporting) together() ([]review.Flag, error) {
+	var changes []review.Change
+	names := make(map[string]bool)
+	for _, f := range e.list {
+		if names[f.to] {
+			return nil, e.refuse(f.name, sandbox.ErrExists, "two of the files would be %s; export them one by one, into different folders", sandbox.Shown(f.to))
+		}
+		names[f.to] = true
+		changes = append(changes, review.Change{Path: f.to, Operation: "create"})
+	}
+	flags := review.All(changes)
+	for _, f := range flags {
+		if f.Kind == review.Case {
+			return nil, e.refuse("", sandbox.ErrExists, "%s is %s; rename one first", sandbox.Shown(f.Path), f.Text)
+		}
+	}
+	return flags, nil
+}
+
+// run writes the files, each of them only if it is as it was shown.
+func (e *exporting) run(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+	written, err := e.folder.put(ctx, e.op, e.list, func(name string) (io.ReadCloser, error) { return files.Open(strings.TrimPrefix(name, "/")) })
+	data := exportedData{To: e.folder.path, Files: []string{}}
+	for _, f := range e.list[:written] {
+		data.Files = append(data.Files, f.to)
+		data.Bytes += f.size
+	}
+	if err != nil {
+		if written > 0 {
+			err = e.refuse("", sandbox.CodeOf(err), "%d of %d files were written before this: %s", written, len(e.list), hint(err))
+		}
+		return tool.Result{}, err
+	}
+	text := fmt.Sprintf("exported %s, %s, to %s", counted(written), tool.Amount(data.Bytes), data.To)
+	r := tool.Result{Text: text, Data: data, Record: text}
+	if len(e.left) > 0 {
+		r.Notes = append(r.Notes, strings.TrimPrefix(e.leftOut(), "; "))
+	}
+	return r, nil
+}
+
+type exportedData struct {
+	To    string   `json:"to"`
+	Files []string `json:"files"`
+	Bytes int64    `json:"bytes"`
+}
+
+// leftOut tells what was not exported.
+func (e *exporting) leftOut() string {
+	if len(e.left) == 0 {
+		return ""
+	}
+	text := "; left out, for links and git's own files are not exported: " + sandbox.Shown(e.left[0])
+	if len(e.left) > 1 {
+		text += fmt.Sprintf(" and %d more", len(e.left)-1)
+	}
+	return text
+}
+
+func counted(files int) string {
+	if files == 1 {
+		return "1 file"
+	}
+	return fmt.Sprintf("%d files", files)
+}

@@ -1,0 +1,305 @@
+package export
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A folder is one of the user's that files are written into. It is opened once, and
+// nothing leads out of it.
+type folder struct {
+	path string
+	own  []sandbox.Host // nothing is written into these
+}
+
+// fit refuses a folder that nothing may be written into, or that is not there and has
+// no folder to be made in.
+func (f *folder) fit(op string) error {
+	info, err := os.Stat(f.path)
+	at := f.path
+	if errors.Is(err, fs.ErrNotExist) {
+		at = filepath.Dir(f.path)
+		info, err = os.Stat(at)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "the folder to export to is not there, and neither is the one that it would be in; make it first"}
+	case err != nil:
+		return failure(op, err)
+	case !info.IsDir():
+		return &sandbox.Error{Op: op, Code: sandbox.ErrNotDir, Hint: "what is named with --to is no folder"}
+	}
+	real, err := filepath.EvalSymlinks(at)
+	if err != nil {
+		return failure(op, err)
+	}
+	if at != f.path {
+		real = filepath.Join(real, filepath.Base(f.path))
+	}
+	f.path = real
+	for dir := real; ; dir = filepath.Dir(dir) {
+		if f.isOwn(dir) {
+			return ownFolder(op)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
+func ownFolder(op string) error {
+	return &sandbox.Error{Op: op, Code: sandbox.ErrOutside,
+		Hint: "workers see that folder, or golem keeps its state there; name one outside, or bring changes in with golem tool apply_changes or git_push"}
+}
+
+// isOwn reports whether a folder is one that nothing is written into.
+func (f *folder) isOwn(dir string) bool {
+	info, err := os.Stat(dir)
+	return slices.ContainsFunc(f.own, func(h sandbox.Host) bool {
+		if filepath.Clean(string(h)) == dir {
+			return true
+		}
+		own, bad := os.Stat(string(h))
+		return err == nil && bad == nil && os.SameFile(info, own)
+	})
+}
+
+// stands returns the hash of the file that is at a name, "" if nothing is. What is
+// neither is in the way.
+func (f *folder) stands(op, name string) (sum string, err error) {
+	root, err := os.OpenRoot(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", failure(op, err)
+	}
+	defer root.Close()
+	if err := f.passable(op, root, path.Dir(name)); err != nil {
+		return "", err
+	}
+	return fileSum(op, root, name)
+}
+
+// passable refuses a way that leads over a link, or into a folder of golem's.
+func (f *folder) passable(op string, root *os.Root, dir string) error {
+	at := ""
+	for part := range strings.SplitSeq(dir, "/") {
+		at = path.Join(at, part)
+		info, err := root.Lstat(filepath.FromSlash(at))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if f.isOwn(filepath.Join(f.path, filepath.FromSlash(at))) {
+				return ownFolder(op)
+			}
+			continue
+		case err != nil:
+			return failure(op, err)
+		case !info.IsDir():
+			return &sandbox.Error{Op: op, Code: sandbox.ErrNotDir, Hint: sandbox.Shown(at) + " in that folder is a file or a link, and not a folder; move it away first"}
+		case f.isOwn(filepath.Join(f.path, filepath.FromSlash(at))):
+			return ownFolder(op)
+		}
+	}
+	return nil
+}
+
+func fileSum(op string, root *os.Root, name string) (string, error) {
+	name = filepath.FromSlash(name)
+	info, err := root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", failure(op, err)
+	case !info.Mode().IsRegular():
+		return "", &sandbox.Error{Op: op, Code: sandbox.ErrExists, Hint: sandbox.Shown(name) + " in that folder is no file; move it away first"}
+	}
+	file, err := root.Open(name)
+	if err != nil {
+		return "", failure(op, err)
+	}
+	defer file.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", failure(op, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// put writes files. First all of them get there under names of their own, and only if
+// each is as it was shown they get their own names, one after the other. It returns how
+// many have.
+func (f *folder) put(ctx context.Context, op string, list []exported, open func(name string) (io.ReadCloser, error)) (written int, err error) {
+	var made []string // folders, to be taken away again
+	if err := os.Mkdir(f.path, 0o777); err == nil {
+		defer func() {
+			if written == 0 {
+				os.Remove(f.path)
+			}
+		}()
+	} else if !errors.Is(err, fs.ErrExist) {
+		return 0, failure(op, err)
+	}
+	root, err := os.OpenRoot(f.path)
+	if err != nil {
+		return 0, failure(op, err)
+	}
+	defer root.Close()
+	temporary := make([]string, len(list))
+	defer func() {
+		for _, name := range temporary {
+			if name != "" {
+				root.Remove(name)
+			}
+		}
+		if written == 0 {
+			for _, dir := range slices.Backward(made) {
+				root.Remove(dir)
+			}
+		}
+	}()
+	for i, file := range list {
+		if err := f.makeFolders(op, root, path.Dir(file.to), &made); err != nil {
+			return 0, err
+		}
+		temporary[i] = filepath.FromSlash(path.Join(path.Dir(file.to), ".golem-export-"+rand.Text()[:12]))
+		if err := write(ctx, op, root, temporary[i], file, open); err != nil {
+			return 0, err
+		}
+	}
+	for i, file := range list {
+		if err := settle(op, root, temporary[i], file); err != nil {
+			return written, err
+		}
+		temporary[i] = ""
+		written++
+	}
+	return written, nil
+}
+
+// makeFolders makes the folders that a file is in.
+func (f *folder) makeFolders(op string, root *os.Root, dir string, made *[]string) error {
+	if err := f.passable(op, root, dir); err != nil || dir == "." {
+		return err
+	}
+	at := ""
+	for part := range strings.SplitSeq(dir, "/") {
+		at = path.Join(at, part)
+		switch err := root.Mkdir(filepath.FromSlash(at), 0o777); {
+		case err == nil:
+			*made = append(*made, filepath.FromSlash(at))
+		case !errors.Is(err, fs.ErrExist):
+			return failure(op, err)
+		}
+	}
+	return nil
+}
+
+// write writes a file under a name of its own, and compares it with what was shown.
+func write(ctx context.Context, op string, root *os.Root, name string, file exported, open func(string) (io.ReadCloser, error)) error {
+	from, err := open(file.name)
+	if err != nil {
+		return changedSince(op, file.name)
+	}
+	defer from.Close()
+	mode := fs.FileMode(0o666)
+	if file.executable {
+		mode = 0o777
+	}
+	to, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return failure(op, err)
+	}
+	h := sha256.New()
+	_, err = io.Copy(io.MultiWriter(to, h), contextual{ctx, from})
+	if err == nil {
+		err = to.Sync()
+	}
+	if err := errors.Join(err, to.Close()); err != nil {
+		return failure(op, err)
+	}
+	if hex.EncodeToString(h.Sum(nil)) != file.sum {
+		return changedSince(op, file.name)
+	}
+	return nil
+}
+
+// settle gives a file that was written its name. It replaces nothing but what was shown
+// to be replaced.
+func settle(op string, root *os.Root, temporary string, file exported) error {
+	name := filepath.FromSlash(file.to)
+	now, err := fileSum(op, root, file.to)
+	if err != nil {
+		return err
+	}
+	if now != file.was {
+		return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: sandbox.Shown(file.to) + " in that folder has changed since it was shown; look at it, and make the call again"}
+	}
+	if file.was == "" {
+		err := root.Link(temporary, name) // which never replaces
+		if err == nil {
+			root.Remove(temporary)
+			return nil
+		}
+		if errors.Is(err, fs.ErrExist) {
+			return &sandbox.Error{Op: op, Code: sandbox.ErrExists, Hint: sandbox.Shown(file.to) + " has appeared in that folder just now; look at it, and make the call again"}
+		}
+		claim, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // a disk without links
+		if err != nil {
+			return failure(op, err)
+		}
+		claim.Close()
+	}
+	if err := root.Rename(temporary, name); err != nil {
+		return failure(op, err)
+	}
+	return nil
+}
+
+// failure is an error of the host, without its paths.
+func failure(op string, err error) error {
+	var known *sandbox.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	code := sandbox.ErrInternal
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		code = sandbox.ErrReadOnly
+	case errors.Is(err, fs.ErrNotExist):
+		code = sandbox.ErrNotFound
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		code = "timeout"
+	}
+	var at *fs.PathError
+	var two *os.LinkError
+	switch {
+	case errors.As(err, &at):
+		err = at.Err
+	case errors.As(err, &two):
+		err = two.Err
+	}
+	return &sandbox.Error{Op: op, Code: code, Hint: "the folder to export to: " + err.Error() + "; look at it, or name another"}
+}
+
+// hint returns what an error says to do.
+func hint(err error) string {
+	var known *sandbox.Error
+	if errors.As(err, &known) {
+		return known.Hint
+	}
+	return "the host failed"
+}

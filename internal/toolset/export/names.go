@@ -1,0 +1,58 @@
+package export
+
+import (
+	"path"
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// badName says why a name below a folder is not fit for the user's disk, "" if it is.
+// What Windows takes for a device or cuts off is refused everywhere: what is exported
+// travels on.
+func badName(name string, windows bool) string {
+	for part := range strings.SplitSeq(name, "/") {
+		stem, _, _ := strings.Cut(part, ".")
+		switch {
+		case part == "" || part == "." || part == "..":
+			return "a part of it is " + sandbox.Shown(part)
+		case strings.ContainsFunc(part, func(r rune) bool { return !sandbox.Plain(r) || r == '\ufffd' }):
+			return "it has characters in it that are not seen"
+		case strings.HasSuffix(part, ".") || strings.HasSuffix(part, " ") || strings.HasPrefix(part, " "):
+			return "a part of it begins or ends with a dot or a blank that some systems drop"
+		case device(strings.ToLower(strings.TrimRight(stem, " "))):
+			return sandbox.Shown(stem) + " is a device on Windows"
+		case strings.Contains(part, `\`), windows && strings.ContainsAny(part, `<>:"|?*`):
+			return "it has a character in it that Windows does not take for one of a name"
+		case gitName(part):
+			return "git keeps its own files under that name"
+		}
+	}
+	return ""
+}
+
+// device reports whether Windows takes a name for a device.
+func device(stem string) bool {
+	switch stem {
+	case "con", "prn", "aux", "nul", "conin$", "conout$":
+		return true
+	}
+	rest, ok := strings.CutPrefix(stem, "com")
+	if !ok {
+		rest, ok = strings.CutPrefix(stem, "lpt")
+	}
+	return ok && len([]rune(rest)) == 1 && strings.ContainsAny(rest, "0123456789¹²³")
+}
+
+func gitName(part string) bool {
+	stem, _, _ := strings.Cut(strings.ToLower(part), ":")
+	return stem == ".git" || stem == "git~1"
+}
+
+// below returns the name that a file gets in the folder, of what the user has named.
+func below(named, file string) string {
+	if named == "/" {
+		return strings.TrimPrefix(file, "/")
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(file, path.Dir(named)), "/")
+}

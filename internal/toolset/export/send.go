@@ -1,0 +1,197 @@
+package export
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// An Endpoint is a service that the configuration names.
+type Endpoint struct {
+	Name    string
+	URL     string
+	Method  string
+	Type    string
+	Headers []Header
+}
+
+// A Header goes with a request. Its value may be a secret: only what is shown of it is
+// ever told.
+type Header struct {
+	Name    string
+	Shown   string // such as: Bearer, from TOKEN
+	Value   string
+	Missing string // the variable that is not set
+}
+
+const (
+	maxBody   = 8 << 20  // bytes that are sent
+	maxAnswer = 64 << 10 // bytes of an answer that are shown
+)
+
+type sendArgs struct {
+	Endpoint string `json:"endpoint" jsonschema:"the name of an endpoint in the configuration"`
+	Path     string `json:"path" jsonschema:"the file whose content is the body"`
+}
+
+// send returns the tool by which the user hands a file to a service.
+func (s Set) send() tool.Tool {
+	const op = "api_send"
+	t := about(op, "Send the content of a file to a service that the configuration names. It always asks, with the body.")
+	t.Verbs, t.Reaches = []policy.Verb{policy.Read}, true
+	return tool.New(t, func(_ context.Context, names tool.Names, a sendArgs) (tool.Plan, error) {
+		to, err := s.endpoint(op, a.Endpoint)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		at, err := names.Locate(op, a.Path, sandbox.ReadOnly, false)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		a.Path = at
+		prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+			h, body, err := s.body(ctx, op, files, at, to)
+			if err != nil {
+				return tool.Prepared{}, err
+			}
+			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+				if err := s.still(ctx, op, files, h); err != nil {
+					return tool.Result{}, err
+				}
+				return s.post(ctx, op, h, body, to)
+			}
+			c := h.shows(tool.Copy, to.Method+" "+to.URL)
+			c.About += "; sent as " + to.Type
+			for _, header := range to.Headers {
+				c.About += "; " + header.Name + ": " + header.Shown
+			}
+			return tool.Ready(run, c), nil
+		}
+		plan := tool.Changing(prepare, names.Reads(at)...)
+		plan.Args = a
+		return plan, nil
+	})
+}
+
+// endpoint returns the one of a name.
+func (s Set) endpoint(op, name string) (Endpoint, error) {
+	var names []string
+	for _, e := range s.Endpoints {
+		if e.Name == name && s.Client != nil {
+			return e, nil
+		}
+		names = append(names, e.Name)
+	}
+	hint := "the endpoints are " + strings.Join(names, ", ") + "; name one of them"
+	if len(names) == 0 {
+		hint = "the configuration names no endpoint; write one: clearance: {endpoints: {tracker: {url: https://HOST/path}}}"
+	}
+	return Endpoint{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrNotFound, Hint: hint}
+}
+
+// body reads what is to be sent.
+func (s Set) body(ctx context.Context, op string, files *sandbox.Sandbox, name string, to Endpoint) (h held, body []byte, err error) {
+	for _, header := range to.Headers {
+		if header.Missing != "" {
+			return h, nil, &sandbox.Error{Op: op, Path: to.Name, Code: sandbox.ErrNotFound, Hint: "the header " + header.Name + " comes from the variable " + header.Missing + ", which is not set here; set it"}
+		}
+	}
+	if h, err = s.hold(ctx, op, files, name); err != nil {
+		return h, nil, err
+	}
+	if h.size > maxText && h.size <= maxBody {
+		body, err = files.Read(name)
+	} else {
+		body = h.text
+	}
+	switch {
+	case err != nil:
+		return h, nil, as(op, name, err)
+	case h.size > maxBody:
+		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at most are sent; send less", tool.Amount(maxBody))}
+	case strings.HasSuffix(to.Type, "json") && !json.Valid(body):
+		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "the endpoint takes " + to.Type + ", and this is none; mend the file, or set the endpoint's type"}
+	}
+	return h, body, nil
+}
+
+// sent is what a service has answered.
+type sent struct {
+	Endpoint string `json:"endpoint"`
+	Status   int    `json:"status"`
+	Type     string `json:"type,omitempty"`
+	Body     string `json:"body,omitempty"`
+	Cut      bool   `json:"cut,omitempty"`
+}
+
+// post sends it, once.
+func (s Set) post(ctx context.Context, op string, h held, body []byte, to Endpoint) (tool.Result, error) {
+	request, err := http.NewRequestWithContext(ctx, to.Method, to.URL, bytes.NewReader(body))
+	if err != nil {
+		return tool.Result{}, &sandbox.Error{Op: op, Path: to.Name, Code: sandbox.ErrInvalid, Hint: "its url or method is none; look at clearance.endpoints"}
+	}
+	request.GetBody = nil // whoever asks for it again gets nothing
+	request.Header.Set("Content-Type", to.Type)
+	request.Header.Set("User-Agent", "golem")
+	for _, header := range to.Headers {
+		request.Header.Set(header.Name, header.Value)
+	}
+	answer, err := s.Client.Do(request)
+	if err != nil {
+		return tool.Result{}, &sandbox.Error{Op: op, Path: to.Name, Code: "network", Hint: to.hide(cause(err)) + "; it may have arrived or not: look there before you send it again"}
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	data := sent{Endpoint: to.Name, Status: answer.StatusCode, Type: visible.Line(to.hide(answer.Header.Get("Content-Type")), 100), Cut: err != nil || len(text) > maxAnswer}
+	data.Body = to.hide(strings.ToValidUTF8(string(text[:min(len(text), maxAnswer)]), "\ufffd"))
+	said := fmt.Sprintf("%s of %s were sent to %s, which answered %d %s", tool.Amount(h.size), sandbox.Shown(h.name), to.Name, data.Status, http.StatusText(data.Status))
+	r := tool.Result{Text: said, Data: data, Record: said}
+	if data.Body != "" {
+		r.Text += ":\n" + visible.Text(data.Body)
+	}
+	if data.Cut {
+		r.Notes = append(r.Notes, "the answer is longer than what is shown of it")
+	}
+	switch code := data.Status; {
+	case code >= 300 && code < 400:
+		r.Err = &sandbox.Error{Op: op, Path: to.Name, Code: "network", Hint: "it sends elsewhere, and nothing is sent after it; if that is right, write the other address into the configuration"}
+	case code < 200 || code >= 300:
+		r.Err = &sandbox.Error{Op: op, Path: to.Name, Code: "network", Hint: fmt.Sprintf("it answered %d %s; what it said stands above", code, http.StatusText(code))}
+	}
+	return r, nil
+}
+
+// hide takes the values of headers out of a text.
+func (e Endpoint) hide(text string) string {
+	for _, h := range e.Headers {
+		for _, word := range append([]string{h.Value}, strings.Fields(h.Value)...) {
+			if len(word) >= 6 {
+				text = strings.ReplaceAll(text, word, "(hidden)")
+			}
+		}
+	}
+	return text
+}
+
+// cause says why nothing was answered, without the address, which the user knows.
+func cause(err error) string {
+	var at *url.Error
+	if errors.As(err, &at) {
+		if at.Timeout() {
+			return "it did not answer in time"
+		}
+		err = at.Err
+	}
+	return visible.Line(err.Error(), 200)
+}

@@ -1,0 +1,178 @@
+package export
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Set is the tools, with where things go. A zero Set can only be looked at.
+type Set struct {
+	// Locate returns the folder of the host that the user means, absolute.
+	Locate func(to string) (sandbox.Host, error)
+	// Own are the folders that nothing is exported into: those of mounts, and golem's.
+	Own []sandbox.Host
+
+	Endpoints []Endpoint
+	// Client sends requests. It follows no redirect and does not wait for ever.
+	Client *http.Client
+
+	// Copy puts a text into the user's clipboard, and says how.
+	Copy func(ctx context.Context, text string) (how string, err error)
+
+	// Scan, where set, says why a content is held back, nil if it is not.
+	Scan func(ctx context.Context, name string, open func() (io.ReadCloser, error)) error
+}
+
+// Tools returns the tools.
+func (s Set) Tools() []tool.Tool { return []tool.Tool{s.export(), s.send(), s.copy()} }
+
+// about returns what the tools have in common.
+func about(name, description string) tool.Tool {
+	return tool.Tool{Name: name, Toolset: "clearance", Mode: policy.Manual, Asks: true, Category: "Clearance", Description: description}
+}
+
+// maxText is how much of a content is looked at and shown.
+const maxText = 1 << 20
+
+// A held file is one as it was shown.
+type held struct {
+	name       string // canonical
+	size       int64
+	sum        string // SHA-256
+	text       []byte // all of it, nil if it is more than maxText
+	executable bool
+}
+
+// hold reads a file, and looks at it.
+func (s Set) hold(ctx context.Context, op string, files *sandbox.Sandbox, name string) (held, error) {
+	h := held{name: name}
+	open := func() (io.ReadCloser, error) { return files.Open(strings.TrimPrefix(name, "/")) }
+	f, err := files.Open(strings.TrimPrefix(name, "/"))
+	if err != nil {
+		return h, as(op, name, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return h, as(op, name, err)
+	}
+	if info.IsDir() {
+		return h, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrIsDir, Hint: "name a file"}
+	}
+	h.executable = info.Mode()&0o111 != 0
+	var start bytes.Buffer
+	sum := sha256.New()
+	h.size, err = io.Copy(sum, io.TeeReader(contextual{ctx, f}, &most{&start, maxText + 1}))
+	if err != nil {
+		return h, as(op, name, err)
+	}
+	h.sum = hex.EncodeToString(sum.Sum(nil))
+	if h.size <= maxText {
+		h.text = start.Bytes()
+	}
+	if s.Scan != nil {
+		return h, s.Scan(ctx, name, open)
+	}
+	return h, nil
+}
+
+// still is a conflict unless a file is as it was shown.
+func (s Set) still(ctx context.Context, op string, files *sandbox.Sandbox, h held) error {
+	now, err := s.hold(ctx, op, files, h.name)
+	if err != nil || now.sum != h.sum {
+		return changedSince(op, h.name)
+	}
+	return nil
+}
+
+func changedSince(op, name string) error {
+	return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrConflict, Hint: "it has changed since it was shown; nothing was handed on; make the call again to see it as it is now"}
+}
+
+// as returns an error under the name of an operation. What is none of the sandbox's may
+// name the host.
+func as(op, name string, err error) error {
+	if code := sandbox.CodeOf(err); code != sandbox.ErrInternal {
+		return &sandbox.Error{Op: op, Path: name, Code: code, Hint: hint(err)}
+	}
+	return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInternal, Hint: "it could not be read; look at it with golem tool file_info"}
+}
+
+// A contextual reader ends with its context.
+type contextual struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c contextual) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+// A most keeps the first bytes, and drops the others.
+type most struct {
+	b    *bytes.Buffer
+	left int
+}
+
+func (m *most) Write(p []byte) (int, error) {
+	n := min(len(p), m.left)
+	m.b.Write(p[:n])
+	m.left -= n
+	return len(p), nil
+}
+
+// change returns a file as a change for review.
+func (h held) change() review.Change {
+	c := review.Change{Path: h.name, Operation: "create", OldMode: "000000", Mode: "100644", New: h.text, Size: h.size, Sum: h.sum,
+		Cut: h.text == nil, Binary: !tool.IsText(h.text)}
+	if h.executable {
+		c.Mode = "100755"
+	}
+	return c
+}
+
+// isText reports whether all of a file can be shown as it is.
+func (h held) isText() bool { return h.text != nil && tool.IsText(h.text) && utf8.Valid(h.text) }
+
+// told says how much there is of a file, and what to look at first.
+func (h held) told() string {
+	const most = 4
+	parts := []string{tool.Amount(h.size)}
+	flags := review.Flags(h.change())
+	for i, f := range flags {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("and %d more to look at", len(flags)-most))
+			break
+		}
+		where := ""
+		if f.Line > 0 {
+			where = fmt.Sprintf(" in line %d", f.Line)
+		}
+		parts = append(parts, fmt.Sprintf("%s%s: %s", f.Kind, where, f.Text))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// shows returns a file as it is shown to who decides.
+func (h held) shows(op tool.Op, to string) tool.Change {
+	c := tool.Change{Path: h.name, Op: op, To: to, Becomes: h.sum, About: h.told()}
+	if h.text != nil && tool.IsText(h.text) {
+		c.Diff = tool.Unified("", h.name, "", tool.Legible(h.text, false))
+	}
+	return c
+}
