@@ -55,6 +55,7 @@ func (p *Program) Widenings() []Widening {
 		where := string(t.Path) + t.URL + t.Repo
 		add(t.From.String(), "clearing into "+whole(t.Name)+": "+whole(where)+", by your own hand only")
 	}
+	p.widenScanners(add)
 	for _, e := range p.Project.Endpoints {
 		what := "sending to " + whole(e.Name) + ": " + whole(e.URL) + ", by your own hand only"
 		for _, h := range e.Headers {
@@ -74,6 +75,20 @@ func (p *Program) Widenings() []Widening {
 	list = append(list, p.Programs()...)
 	slices.SortStableFunc(list, func(a, b Widening) int { return comparePlaces(a.From, b.From) })
 	return list
+}
+
+// widenScanners adds what scanners run and reach, and what they let pass.
+func (p *Program) widenScanners(add func(from, what string)) {
+	e := p.Project.Engines
+	for _, x := range e.External {
+		add(x.From.String(), "the scanner "+whole(x.Name)+" runs "+whole(strings.Join(x.Command, " "))+", in the jail")
+	}
+	if e.Clamd != "" {
+		add(p.placeOf("clearance.malware.clamd"), "what is cleared is shown to clamd at "+whole(string(e.Clamd)))
+	}
+	if len(e.Allow) > 0 {
+		add(p.placeOf("clearance.allow"), "scanners do not hold back binary files of the kinds "+whole(strings.Join(e.Allow, ", ")))
+	}
 }
 
 // allScanners are those that look at what is cleared unless a project says
