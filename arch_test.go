@@ -29,6 +29,7 @@ var layers = []struct {
 	{"sandbox", 0, "mounts, access, limits, one resolver, errors; the backends"},
 	{"sandbox/sandboxtest", 0, "conformance suite for backends, and the attack table"},
 	{"internal/layer", 0, "what was changed over a folder, and how it gets there"},
+	{"internal/merge", 0, "three texts made one"},
 	{"internal/measure", 0, "times work beside its peers, for benchmarks"},
 	{"internal/policy", 1, "origin, mode, consent, effect, rule, grant: pure"},
 	{"internal/command", 1, "command lines taken apart, and held against rules"},

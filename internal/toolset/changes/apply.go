@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/landing"
 	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/merge"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -225,7 +226,7 @@ func (a application) merged(c jail.Standing) ([]byte, error) {
 	if base == nil || real == nil || own == nil || !tool.IsText(base) || !tool.IsText(real) || !tool.IsText(own) {
 		return nil, no("the two cannot be merged: that needs three texts, and what both began from is not kept, or one is deleted, large or no text")
 	}
-	text, clean := merge(string(base), string(real), string(own))
+	text, clean := merge.Texts(string(base), string(real), string(own), merge.Marks{Ours: "folder", Base: "before", Theirs: "session"})
 	if !clean {
 		return nil, no("both have changed the same lines:\n" + text)
 	}
