@@ -54,15 +54,44 @@ func setUp(t *testing.T) *scene {
 	t.Helper()
 	dir := t.TempDir()
 	s := &scene{T: t, state: filepath.Join(dir, "state"), local: filepath.Join(dir, "local"), bare: filepath.Join(dir, "bare.git")}
-	for name, content := range map[string]string{"a.txt": "one\ntwo\n", "dir/b.txt": "b\n", "dir/c.txt": "c\n", "only/x": "x\n"} {
-		put(t, filepath.Join(s.local, name), content)
+	if err := os.CopyFS(dir, os.DirFS(pattern(t))); err != nil {
+		t.Fatal(err)
 	}
-	plain(t, s.local, "init", "-q", "-b", "main")
-	plain(t, s.local, "add", "-A")
-	plain(t, s.local, "commit", "-q", "-m", "first")
-	plain(t, dir, "clone", "-q", "--bare", s.local, s.bare)
 	s.desk = openDesk(t, s.state, s.local, s.bare)
 	return s
+}
+
+// made is the folder of what scenes are copied from, made by the first of them.
+var made struct {
+	sync.Once
+	dir string
+}
+
+func pattern(t *testing.T) string {
+	made.Do(func() {
+		dir, err := os.MkdirTemp("", "pattern")
+		if err != nil {
+			t.Fatal(err)
+		}
+		made.dir = dir
+		local := filepath.Join(dir, "local")
+		for name, content := range map[string]string{"a.txt": "one\ntwo\n", "dir/b.txt": "b\n", "dir/c.txt": "c\n", "only/x": "x\n"} {
+			put(t, filepath.Join(local, name), content)
+		}
+		plain(t, local, "init", "-q", "-b", "main", "--template=")
+		plain(t, local, "add", "-A")
+		plain(t, local, "commit", "-q", "-m", "first")
+		plain(t, dir, "clone", "-q", "--bare", "--template=", local, filepath.Join(dir, "bare.git"))
+	})
+	return made.dir
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if made.dir != "" {
+		os.RemoveAll(made.dir)
+	}
+	os.Exit(code)
 }
 
 func openDesk(t testing.TB, dir, local, bare string) *clearance.Desk {
@@ -125,6 +154,7 @@ func (s *scene) refused(err error, code sandbox.Code) {
 }
 
 func TestStageListDiffDiscard(t *testing.T) {
+	t.Parallel()
 	s := setUp(t)
 	c := s.stage("bare", "a.txt=one\n\nthree", "new=n\n", "dir/b.txt", "dir/c.txt=c\n")
 	var ops []string
@@ -162,6 +192,7 @@ func TestStageListDiffDiscard(t *testing.T) {
 }
 
 func TestStageRefuses(t *testing.T) {
+	t.Parallel()
 	s := setUp(t)
 	for _, test := range []struct {
 		target string
@@ -192,6 +223,7 @@ func TestStageRefuses(t *testing.T) {
 }
 
 func TestPushToABareTarget(t *testing.T) {
+	t.Parallel()
 	s := setUp(t)
 	c := s.stage("bare", "a.txt=new\n")
 	_, err := s.desk.Push(t.Context(), c.ID, "other")
@@ -218,6 +250,7 @@ func TestPushToABareTarget(t *testing.T) {
 }
 
 func TestPushesAtOnce(t *testing.T) {
+	t.Parallel()
 	s := setUp(t)
 	same := s.stage("bare", "a.txt=1\n")
 	rival := s.stage("bare", "a.txt=2\n")
@@ -258,6 +291,12 @@ func TestPushToALocalTarget(t *testing.T) {
 		{"added as staged", func(s *scene) { put(s, s.local+"/n", "n"); plain(s, s.local, "add", "n") }, []string{"n=n"}, ""},
 		{"touched", func(s *scene) { put(s, s.local+"/dir/c.txt", "c\n") }, []string{"a.txt=new\n"}, ""},
 		{"a file not known to git", func(s *scene) { put(s, s.local+"/mine", "m") }, []string{"a.txt=new\n"}, ""},
+		{"a file becomes a folder", func(*scene) {}, []string{"a.txt", "a.txt/b/c=1", "a.txt/d=2"}, ""},
+		{"a file becomes a folder that is in the way", func(s *scene) {
+			os.Remove(s.local + "/a.txt")
+			put(s, s.local+"/a.txt/d", "mine")
+		}, []string{"a.txt", "a.txt/d=2"}, clearance.ErrDirty},
+		{"a file becomes a folder of a name too long", func(*scene) {}, []string{"a.txt", "a.txt/d=2", "a.txt/e/" + strings.Repeat("n", 300) + "=3"}, sandbox.ErrInternal},
 		{"a folder becomes a file", func(*scene) {}, []string{"only/x", "only=file"}, ""},
 		{"changed otherwise", func(s *scene) { put(s, s.local+"/a.txt", "mine\n") }, []string{"a.txt=new\n"}, clearance.ErrDirty},
 		{"changed elsewhere", func(s *scene) { put(s, s.local+"/dir/c.txt", "mine\n") }, []string{"a.txt=new\n"}, clearance.ErrDirty},
@@ -275,6 +314,7 @@ func TestPushToALocalTarget(t *testing.T) {
 		{"a git at work", func(s *scene) { put(s, s.local+"/.git/index.lock", "") }, []string{"a.txt=new\n"}, sandbox.ErrConflict},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			s := setUp(t)
 			c := s.stage("local", test.files...)
 			test.before(s)
@@ -311,6 +351,55 @@ func TestPushToALocalTarget(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
+	}
+}
+
+// A work tree that git worktree has made is a target as any other, and the one it
+// was made from is left alone.
+func TestALinkedWorktree(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	tree := filepath.Join(t.TempDir(), "tree")
+	plain(t, s.local, "worktree", "add", "-q", "-b", "other", tree)
+	before := picture(t, s.local)
+	s.desk = s.open(git.Credentials{}, clearance.Target{Name: "tree", Type: "local", Path: sandbox.Host(tree), Branch: "other"})
+	c := s.stage("", "a.txt=new\n", "only/x", "n/m=n")
+	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if now := plain(t, tree, "rev-parse", "HEAD"); now != string(c.Commit) {
+		t.Errorf("the work tree is at %s, want %s", now, c.Commit)
+	}
+	for _, dir := range []string{tree, s.local} {
+		if now := plain(t, dir, "status", "--porcelain"); now != "" {
+			t.Errorf("status: got\n%s", now)
+		}
+	}
+	if now := picture(t, s.local); now != before {
+		t.Errorf("the other work tree has changed:\n%s", now)
+	}
+	plain(t, s.local, "fsck", "--strict")
+	put(t, tree+"/a.txt", "mine")
+	_, err := s.desk.Push(t.Context(), s.stage("", "a.txt=newer\n").ID, "")
+	s.refused(err, clearance.ErrDirty)
+}
+
+// What is in the place of a folder may be a link that goes.
+func TestALinkBecomesAFolder(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	os.Remove(s.local + "/a.txt")
+	os.Symlink("dir", s.local+"/a.txt")
+	plain(s, s.local, "commit", "-q", "-a", "-m", "a link")
+	c := s.stage("local", "a.txt", "a.txt/b.txt=1")
+	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if now := plain(t, s.local, "status", "--porcelain"); now != "" {
+		t.Errorf("status: got\n%s", now)
+	}
+	if data, _ := os.ReadFile(s.local + "/dir/b.txt"); string(data) != "b\n" {
+		t.Errorf("it was written through the link: %q", data)
 	}
 }
 

@@ -7,31 +7,65 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // A process that stages and pushes again and again is killed at every moment:
 // what it has told is so, what it had begun was made once or not at all, and
-// branch, index and work tree agree.
+// branch, index and work tree agree. G47.
 func TestKill(t *testing.T) {
-	if dir := os.Getenv("GOLEM_TEST_STATE"); dir != "" {
-		pushForever(t, dir, os.Getenv("GOLEM_TEST_LOCAL"))
-		return
-	}
+	t.Parallel()
 	s := setUp(t)
+	s.kill(15, 4*time.Millisecond, s.local, clearance.Target{Name: "local", Type: "local", Path: sandbox.Host(s.local), Branch: "main"})
+	if status := plain(t, s.local, "status", "--porcelain"); status != "" {
+		t.Errorf("branch, index and tree do not agree:\n%s", status)
+	}
+}
+
+// The same with a remote that takes its time, and with GitHub.
+func TestKillRemote(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	hook := filepath.Join(s.bare, "hooks/pre-receive")
+	put(t, hook, "#!/bin/sh\nsleep 0.05\n")
+	os.Chmod(hook, 0o755)
+	s.kill(6, 30*time.Millisecond, s.bare, clearance.Target{Name: "origin", Type: "remote", URL: s.serve(""), Branch: "main"})
+}
+
+func TestKillGitHub(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	h := newHub(t, s.bare)
+	s.kill(6, 25*time.Millisecond, s.bare, hubTarget(h.URL))
+}
+
+// proof is what the processes of these tests push with.
+var proof = git.Explicit([]string{"GITHUB_TOKEN=" + hubToken})
+
+// kill starts a process for each round, and kills it so long after it has staged
+// for the first time.
+func (s *scene) kill(n int, step time.Duration, repository string, target clearance.Target) {
+	s.Helper()
+	s.desk = s.open(proof, target)
 	unsettled := 0
-	for round := range 25 {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestKill$")
-		cmd.Env = append(os.Environ(), "GOLEM_TEST_STATE="+s.state, "GOLEM_TEST_LOCAL="+s.local)
+	for round := range rounds(n) {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestPushForever$")
+		cmd.Env = append(os.Environ(), "GOLEM_TEST_STATE="+s.state, "GOLEM_TEST_TYPE="+target.Type, "GOLEM_TEST_NAME="+target.Name, "GOLEM_TEST_URL="+target.URL, "GOLEM_TEST_LOCAL="+s.local)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
-			t.Fatal(err)
+			s.Fatal(err)
 		}
 		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+			s.Fatal(err)
 		}
 		staged, pushed := "", ""
 		for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -39,52 +73,66 @@ func TestKill(t *testing.T) {
 			switch verb {
 			case "staged":
 				if staged == "" {
-					time.AfterFunc(time.Duration(round)*3*time.Millisecond, func() { cmd.Process.Kill() })
+					time.AfterFunc(time.Duration(round%n)*step, func() { cmd.Process.Kill() })
 				}
 				staged = id
 			case "pushed":
 				pushed = id
 			default:
-				t.Log(lines.Text())
+				s.Log(lines.Text())
 			}
 		}
 		cmd.Wait()
 		if staged == "" {
-			t.Fatal("nothing was staged: this test sees nothing")
+			s.Fatal("nothing was staged: this test sees nothing")
 		}
-		before := plain(t, s.local, "rev-list", "--count", "main")
-		got, err := s.desk.Push(t.Context(), staged, "")
+		before := plain(s, repository, "rev-list", "--count", "main")
+		got, err := s.desk.Push(s.Context(), staged, "")
 		if err != nil {
-			t.Fatalf("round %d: what was staged cannot be pushed: %v", round, err)
+			s.Fatalf("round %d: what was staged cannot be pushed: %v", round, err)
 		}
-		if pushed == staged && plain(t, s.local, "rev-list", "--count", "main") != before {
-			t.Errorf("round %d: it was told to be pushed, and was pushed again", round)
+		if pushed == staged && plain(s, repository, "rev-list", "--count", "main") != before {
+			s.Errorf("round %d: it was told to be pushed, and was pushed again", round)
 		}
 		if pushed != staged {
 			unsettled++
 		}
-		if now := plain(t, s.local, "rev-parse", "main"); now != got.CommitSHA {
-			t.Errorf("round %d: main is %s, want %s", round, now, got.CommitSHA)
+		if now := plain(s, repository, "rev-parse", "main"); now != got.CommitSHA {
+			s.Errorf("round %d: main is %s, want %s", round, now, got.CommitSHA)
 		}
-		if status := plain(t, s.local, "status", "--porcelain"); status != "" {
-			t.Errorf("round %d: branch, index and tree do not agree:\n%s", round, status)
+		if status := plain(s, s.local, "status", "--porcelain"); status != "" {
+			s.Errorf("round %d: branch, index and tree do not agree:\n%s", round, status)
 		}
-		newest, older, _ := strings.Cut(plain(t, s.local, "log", "--format=%s", "main"), "\n")
+		newest, older, _ := strings.Cut(plain(s, repository, "log", "--format=%s", "main"), "\n")
 		if slices.Contains(strings.Split(older, "\n"), newest) {
-			t.Errorf("round %d: %s is there twice", round, newest)
+			s.Errorf("round %d: %s is there twice", round, newest)
+		}
+		if list, err := s.desk.List(); err != nil || len(list) > 0 {
+			s.Errorf("round %d: what was pushed waits on: %v, %v", round, list, err)
 		}
 	}
-	plain(t, s.local, "fsck", "--strict")
+	plain(s, repository, "fsck", "--strict")
 	if unsettled == 0 {
-		t.Error("no kill came before a push was told: this test sees too little")
+		s.Error("no kill came before a push was told: this test sees too little")
 	}
 }
 
-func pushForever(t *testing.T, dir, local string) {
-	desk := openDesk(t, dir, local, local)
+// TestPushForever is the process that is killed.
+func TestPushForever(t *testing.T) {
+	dir := os.Getenv("GOLEM_TEST_STATE")
+	if dir == "" {
+		return // it is started by others
+	}
+	s := &scene{T: t, state: dir}
+	target := clearance.Target{Name: os.Getenv("GOLEM_TEST_NAME"), Type: os.Getenv("GOLEM_TEST_TYPE"), URL: os.Getenv("GOLEM_TEST_URL"),
+		Path: sandbox.Host(os.Getenv("GOLEM_TEST_LOCAL")), Repo: "o/r", Branch: "main"}
+	desk := s.open(proof, target)
 	for i := 0; ; i++ {
+		if err := desk.Refresh(t.Context(), "", ""); err != nil {
+			t.Fatal(err)
+		}
 		mark := fmt.Sprint(os.Getpid(), "-", i)
-		r := request("local", "a.txt="+mark, "new/"+mark+"=x", "many/1="+mark, "many/2="+mark, "many/3="+mark)
+		r := request("", "a.txt="+mark, "new/"+mark+"=x", "many/1="+mark, "many/2="+mark, "many/3="+mark)
 		r.Message = "push " + mark
 		c, err := desk.Stage(t.Context(), r)
 		if err != nil {
@@ -95,5 +143,48 @@ func pushForever(t *testing.T, dir, local string) {
 			t.Fatal(err)
 		}
 		fmt.Println("pushed", c.ID)
+	}
+}
+
+// Two processes push at once, the same and not the same: one of the two is made,
+// once, and told to both who want it.
+func TestTwoProcesses(t *testing.T) {
+	if id := os.Getenv("GOLEM_TEST_PUSH"); id != "" {
+		s := &scene{T: t, state: os.Getenv("GOLEM_TEST_STATE")}
+		got, err := s.remote(os.Getenv("GOLEM_TEST_URL"), git.Credentials{}).Push(t.Context(), id, "")
+		fmt.Println("result", got, err)
+		return
+	}
+	t.Parallel()
+	s := setUp(t)
+	address := s.serve("")
+	s.desk = s.remote(address, git.Credentials{})
+	if err := s.desk.Refresh(t.Context(), "", ""); err != nil {
+		t.Fatal(err)
+	}
+	same, rival := s.stage("", "a.txt=1\n"), s.stage("", "a.txt=2\n")
+	var wait sync.WaitGroup
+	results := make([]string, 4)
+	for i := range results {
+		wait.Go(func() {
+			cmd := exec.Command(os.Args[0], "-test.run=^TestTwoProcesses$")
+			cmd.Env = append(os.Environ(), "GOLEM_TEST_STATE="+s.state, "GOLEM_TEST_URL="+address, "GOLEM_TEST_PUSH="+[]string{same.ID, rival.ID}[i%2])
+			out, _ := cmd.CombinedOutput()
+			results[i] = string(out)
+		})
+	}
+	wait.Wait()
+	now := plain(t, s.bare, "rev-parse", "main")
+	made, refused := 0, 0
+	for _, r := range results {
+		if strings.Contains(r, now) {
+			made++
+		}
+		if strings.Contains(r, "conflict") {
+			refused++
+		}
+	}
+	if made != 2 || refused != 2 || plain(t, s.bare, "rev-list", "--count", "main") != "2" {
+		t.Errorf("got %v", results)
 	}
 }

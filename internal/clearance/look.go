@@ -92,9 +92,25 @@ func (d *Desk) scanned(ctx context.Context, c *StagedCommit, f FileDiff) scan.Co
 		if err != nil {
 			return nil, err
 		}
-		return d.store.Content(ctx, at.objects(), f.New)
+		r, err := d.store.Reader(ctx, at.objects())
+		if err != nil {
+			return nil, err
+		}
+		data, _, err := r.Stream(f.New)
+		return streamed{data, r}, err
 	}
 	return content
+}
+
+// A streamed is the content of a file, read by a git of its own.
+type streamed struct {
+	io.Reader
+	git *git.Reader
+}
+
+func (s streamed) Close() error {
+	s.git.Close()
+	return nil
 }
 
 // inNames looks for secrets in the names of files.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
+	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -19,10 +21,23 @@ type PushResult struct {
 // user's configuration alone.
 type Target struct {
 	Name   string
-	Type   string       // local, bare or remote
+	Type   string       // local, bare, remote or github
 	Path   sandbox.Host // of local and bare
-	URL    string       // of remote
+	URL    string       // of remote; of github its server, "" for github.com
+	Repo   string       // of github, owner/name
 	Branch string
+	Web    http.RoundTripper // how GitHub's API is reached; nil is directly
+}
+
+// shown returns where a commit of a target is seen. No path of the host is told.
+func (t Target) shown(commit git.Hash) string {
+	switch {
+	case t.Type == "github":
+		return t.server() + "/" + t.Repo + "/commit/" + string(commit)
+	case t.URL == "":
+		return t.Name
+	}
+	return t.URL
 }
 
 // target returns the one of a name, "" for the only one there is or origin.
@@ -81,6 +96,7 @@ func (d *Desk) settleAll(ctx context.Context, target string) error {
 	if err != nil {
 		return err
 	}
+	var all []error
 	for _, e := range list {
 		if e.Phase != pushing {
 			continue
@@ -89,11 +105,9 @@ func (d *Desk) settleAll(ctx context.Context, target string) error {
 		if err == nil && c.Target == target {
 			_, err = d.settle(ctx, c)
 		}
-		if err != nil {
-			return err
-		}
+		all = append(all, err)
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 // patience is how long a target is asked whether a push that failed was made.
@@ -139,11 +153,12 @@ func (d *Desk) done(c *StagedCommit) (*PushResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := &PushResult{CommitSHA: string(c.Commit), URL: t.URL}
-	if t.URL == "" {
-		result.URL = t.Name // no path of the host is told
+	result := &PushResult{CommitSHA: string(c.Commit), URL: t.shown(c.Commit)}
+	if err := d.mark(c, pushed, result); err != nil {
+		return nil, err
 	}
-	return result, d.mark(c, pushed, result)
+	d.drop(c.Commit)
+	return result, nil
 }
 
 // mark writes down how far a commit has come.

@@ -10,15 +10,24 @@ import (
 
 // A place is a target that was opened.
 type place interface {
-	// objects is a folder of more objects than the store has, "" for none.
-	objects() string
-	// branch returns the commit that is staged against, "" for none.
-	branch(ctx context.Context, name string) (git.Hash, error)
+	source
 	// push makes a push. It may have been made where that fails.
 	push(ctx context.Context, c *StagedCommit) error
 	// settle reports whether a push was made, and finishes or takes back what one
 	// that was cut off has left.
 	settle(ctx context.Context, c *StagedCommit) (made bool, err error)
+}
+
+// A source is what a target has.
+type source interface {
+	// objects is a folder of more objects than the store has, "" for none.
+	objects() string
+	// branch returns the commit that is staged against, "" for none.
+	branch(ctx context.Context, name string) (git.Hash, error)
+	// refresh brings what is staged against to what the target has now.
+	refresh(ctx context.Context, branch string) error
+	// Branches returns the branches and their commits, as they are now.
+	Branches(ctx context.Context) (map[string]git.Hash, error)
 }
 
 // reach opens a target.
@@ -35,8 +44,10 @@ func (d *Desk) reach(ctx context.Context, t Target) (place, error) {
 		}
 		at, err := d.store.Remote(t.URL, d.proof)
 		return network{at}, err
+	case "github":
+		return d.hub(t)
 	}
-	return nil, &sandbox.Error{Op: "target", Path: t.Name, Code: git.ErrUnsupported, Hint: "targets of type local, bare and remote can be reached"}
+	return nil, &sandbox.Error{Op: "target", Path: t.Name, Code: git.ErrUnsupported, Hint: "targets of type local, bare, remote and github can be reached"}
 }
 
 // A folder is a target on this machine.
@@ -69,6 +80,8 @@ func (f folder) settle(ctx context.Context, c *StagedCommit) (bool, error) {
 	return made, err
 }
 
+func (f folder) refresh(context.Context, string) error { return nil } // it is always as it is
+
 // A network is a target that git reaches.
 type network struct{ *git.Remote }
 
@@ -80,6 +93,11 @@ func (n network) branch(ctx context.Context, name string) (git.Hash, error) {
 
 func (n network) push(ctx context.Context, c *StagedCommit) error {
 	return n.Push(ctx, c.Branch, c.Base, c.Commit)
+}
+
+func (n network) refresh(ctx context.Context, branch string) error {
+	_, err := n.Pull(ctx, branch)
+	return err
 }
 
 func (n network) settle(ctx context.Context, c *StagedCommit) (bool, error) {
@@ -100,8 +118,5 @@ func (d *Desk) Refresh(ctx context.Context, target, branch string) error {
 	if branch == "" {
 		branch = t.Branch
 	}
-	if remote, ok := at.(network); ok {
-		_, err = remote.Pull(ctx, branch)
-	}
-	return err
+	return at.refresh(ctx, branch)
 }

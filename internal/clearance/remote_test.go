@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,16 +43,27 @@ func (s *scene) serve(password string) string {
 // remote returns a desk with the remote at an address as its only target.
 func (s *scene) remote(address string, proof git.Credentials) *clearance.Desk {
 	s.Helper()
+	return s.open(proof, clearance.Target{Name: "origin", Type: "remote", URL: address, Branch: "main"})
+}
+
+// open returns a desk with other targets.
+func (s *scene) open(proof git.Credentials, targets ...clearance.Target) *clearance.Desk {
+	s.Helper()
+	return s.openWith("git", proof, targets...)
+}
+
+func (s *scene) openWith(program string, proof git.Credentials, targets ...clearance.Target) *clearance.Desk {
+	s.Helper()
 	folder, err := state.Open(s.state)
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.Cleanup(func() { folder.Close() })
-	store, err := git.Open(s.Context(), filepath.Join(s.state, "git"), "git")
+	store, err := git.Open(s.Context(), filepath.Join(s.state, "git"), program)
 	if err != nil {
 		s.Fatal(err)
 	}
-	desk, err := clearance.Open(folder, store, []clearance.Target{{Name: "origin", Type: "remote", URL: address, Branch: "main"}}, proof)
+	desk, err := clearance.Open(folder, store, targets, proof)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -61,6 +73,7 @@ func (s *scene) remote(address string, proof git.Credentials) *clearance.Desk {
 func TestPushToARemote(t *testing.T) {
 	for _, way := range []string{"http", "file"} {
 		t.Run(way, func(t *testing.T) {
+			t.Parallel()
 			s := setUp(t)
 			address := "file://" + s.bare
 			if way == "http" {
@@ -115,6 +128,7 @@ func TestPushToARemote(t *testing.T) {
 
 // The user's own helpers are asked with inherit, and with nothing else.
 func TestCredentialsOfTheUser(t *testing.T) {
+	t.Parallel()
 	const password = "canary-4711"
 	s := setUp(t)
 	address := s.serve(password)
@@ -144,6 +158,7 @@ func TestCredentialsOfTheUser(t *testing.T) {
 }
 
 func TestARemoteThatHangs(t *testing.T) {
+	t.Parallel()
 	s := setUp(t)
 	deaf, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -160,6 +175,7 @@ func TestARemoteThatHangs(t *testing.T) {
 
 // A push that reached the remote and was not told is found out.
 func TestAPushThatWasCutOff(t *testing.T) {
+	t.Parallel()
 	s := setUp(t)
 	address := s.serve("")
 	s.desk = s.remote(address, git.Credentials{})
@@ -182,5 +198,76 @@ func TestAPushThatWasCutOff(t *testing.T) {
 	}
 	if now := plain(t, s.bare, "rev-parse", "main"); now != got.CommitSHA {
 		t.Errorf("told to be pushed: %v, main is %s", got, now)
+	}
+}
+
+// A remote that moves, goes back or is gone: told, and nothing is lost.
+func TestARemoteThatIsGone(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	s.desk = s.remote(s.serve(""), git.Credentials{})
+	if err := s.desk.Refresh(t.Context(), "", ""); err != nil {
+		t.Fatal(err)
+	}
+	c := s.stage("", "a.txt=new\n")
+	away := s.bare + ".away"
+	if err := os.Rename(s.bare, away); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.desk.Push(t.Context(), c.ID, "")
+	s.refused(err, git.ErrUnreachable)
+	if list, _ := s.desk.List(); len(list) != 1 {
+		t.Error("what was not pushed does not wait on")
+	}
+	// Staging needs no remote.
+	s.stage("", "b=b")
+	if err := os.Rename(away, s.bare); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
+		t.Errorf("when it is back: %v", err)
+	}
+}
+
+// Names of every byte arrive, wherever names can be of bytes.
+func TestPushOfNamesOfEveryByte(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"local", "bare", "http"} {
+		s := setUp(t)
+		target := way
+		if way == "http" {
+			target, s.desk = "", s.remote(s.serve(""), git.Credentials{})
+			if err := s.desk.Refresh(t.Context(), "", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := request(target)
+		for c := 1; c < 256; c++ {
+			if c != '/' && c != '=' {
+				r.Files = append(r.Files, request("", "n/"+string([]byte{byte(c)})+"x="+string(rune(c))).Files...)
+			}
+		}
+		c, err := s.desk.Stage(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
+			t.Fatal(err)
+		}
+		dir := s.bare
+		if way == "local" {
+			dir = s.local
+		}
+		there := strings.Split(plain(t, dir, "ls-tree", "-z", "--name-only", "main", "n/"), "\x00")
+		for _, f := range r.Files {
+			if !slices.Contains(there, f.Path) {
+				t.Errorf("%s: %q is not there", way, f.Path)
+			}
+		}
+		if way == "local" {
+			if status := plain(t, s.local, "status", "--porcelain"); status != "" {
+				t.Errorf("status:\n%s", status)
+			}
+		}
 	}
 }

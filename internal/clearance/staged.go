@@ -19,6 +19,7 @@ import (
 // The codes that this package adds to those of the sandbox.
 const (
 	ErrNoChanges sandbox.Code = "no_changes" // the target has it all already
+	ErrUncertain sandbox.Code = "uncertain"  // it is done, and something else may have been
 	ErrDirty                  = git.ErrDirty // the work tree has changes of its own
 )
 
@@ -101,6 +102,7 @@ const (
 type entry struct {
 	ID     string      `json:"id"`
 	Phase  phase       `json:"phase"`
+	Commit git.Hash    `json:"commit"`
 	Result *PushResult `json:"result,omitempty"`
 }
 
@@ -195,7 +197,11 @@ func (d *Desk) Stage(ctx context.Context, r Request) (*StagedCommit, error) {
 		return nil, err
 	}
 	r.describe(c.Files)
-	return c, d.keep(c)
+	if err := d.keep(c); err != nil {
+		return nil, err
+	}
+	d.tidy(r.Time)
+	return c, nil
 }
 
 // describe adds what is known of the files that were staged.
@@ -257,7 +263,7 @@ func operations(asked []git.File, changes []git.Change) ([]File, error) {
 
 // keep puts a staged commit on the disk, and its id in the document.
 func (d *Desk) keep(c *StagedCommit) error {
-	data, err := json.Marshal(c)
+	data, err := pack(c)
 	if err != nil {
 		return err
 	}
@@ -271,7 +277,7 @@ func (d *Desk) keep(c *StagedCommit) error {
 		if waiting(list) >= maxStaged {
 			return nil, &sandbox.Error{Op: "stage", Code: sandbox.ErrLimit, Hint: fmt.Sprintf("%d commits wait already; push or discard some", maxStaged)}
 		}
-		return append(list, entry{ID: c.ID, Phase: waits}), nil
+		return append(list, entry{ID: c.ID, Phase: waits, Commit: c.Commit}), nil
 	})
 }
 
@@ -390,12 +396,12 @@ func (d *Desk) read(id string) (*StagedCommit, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &StagedCommit{ID: id}
-	return c, json.Unmarshal(data, c)
+	return unpack(data, id)
 }
 
 // Discard lets a staged commit go. One of which a push was begun is asked after
-// first.
+// first; if the target does not answer it goes all the same, and the error, which
+// is ErrUncertain, says that it may have been pushed.
 func (d *Desk) Discard(ctx context.Context, id string) error {
 	e, err := d.find(id, false)
 	if err != nil {
@@ -410,9 +416,9 @@ func (d *Desk) Discard(ctx context.Context, id string) error {
 		return err
 	}
 	defer release()
-	if err := d.settleAll(ctx, c.Target); err != nil {
-		return err
-	}
+	ask, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	d.settleAll(ask, c.Target) // what it does not find out is told below
 	if e, err = d.find(e.ID, true); err != nil {
 		return err
 	}
@@ -422,5 +428,13 @@ func (d *Desk) Discard(ctx context.Context, id string) error {
 	err = d.update(func(list []entry) ([]entry, error) {
 		return slices.DeleteFunc(list, func(have entry) bool { return have.ID == e.ID }), nil
 	})
-	return errors.Join(err, d.blobs.Remove(e.ID))
+	if err = errors.Join(err, d.blobs.Remove(e.ID)); err != nil {
+		return err
+	}
+	d.drop(c.Commit)
+	if e.Phase == pushing {
+		return &sandbox.Error{Op: "discard", Path: e.ID[:12], Code: ErrUncertain,
+			Hint: "it is discarded, but a push of it was begun, and the target does not say whether it was made; look there for commit " + string(c.Commit)}
+	}
+	return nil
 }

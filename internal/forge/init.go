@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/project"
 )
 
@@ -124,7 +125,7 @@ func remoteTargets(dir string) (text string, leftOut []string, err error) {
 			continue
 		}
 		url = strings.TrimSpace(url)
-		if why := conf.BadURL(url); why != "" || !plainName(remote) {
+		if why := git.BadURL(url); why != "" || !plainName(remote) {
 			leftOut = append(leftOut, whole(remote))
 		} else {
 			fmt.Fprintf(&b, "    %s: {type: remote, url: %s, branch: main, at: /}\n", remote, strconv.Quote(url))

@@ -32,10 +32,10 @@ var settings = []string{
 	"core.fsync=loose-object,pack,pack-metadata,reference", "core.fsyncMethod=batch", "core.alternateRefsCommand=true",
 	"core.pager=cat", "core.editor=false",
 	"gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "diff.ignoreSubmodules=all",
-	"pack.useBitmaps=false", "pack.writeReverseIndex=false", "fastimport.unpackLimit=1", "fetch.unpackLimit=1",
+	"pack.useBitmaps=false", "pack.writeReverseIndex=false", "fastimport.unpackLimit=0", "fetch.unpackLimit=1",
 	"fetch.fsckObjects=true", "transfer.fsckObjects=true", "fetch.writeCommitGraph=false",
 	"fetch.recurseSubmodules=false", "push.recurseSubmodules=no", "push.followTags=false", "push.gpgSign=false",
-	"protocol.allow=never", "http.followRedirects=false", "commit.gpgSign=false", "advice.detachedHead=false",
+	"protocol.allow=never", "http.followRedirects=false", "http.lowSpeedLimit=1", "http.lowSpeedTime=120", "commit.gpgSign=false", "advice.detachedHead=false",
 }
 
 // environment is that of every git that runs here.

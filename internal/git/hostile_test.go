@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/golem-forge/golem/internal/git"
@@ -12,6 +13,7 @@ import (
 
 // A hostile tree makes an ordinary git run a command, $RUN, which leaves a mark.
 type hostile struct {
+	id     string // of the threat
 	name   string
 	config string            // of the repository
 	files  map[string]string // in the work tree or, with .git/, in the repository
@@ -32,38 +34,38 @@ func hostiles() []hostile {
 		treeHooks["hk/"+h] = "#!/bin/sh\n$RUN\n"
 	}
 	return []hostile{
-		{name: "fsmonitor", config: "[core]\nfsmonitor = $RUN;false\n"},
-		{name: "hooks", files: gitHooks},
-		{name: "hooksPath", config: "[core]\nhooksPath = hk\n", files: treeHooks},
-		{name: "external diff", config: "[diff]\nexternal = $RUN;true\n"},
-		{name: "textconv", config: "[diff \"zz\"]\ntextconv = $RUN;cat\n", files: attribute("* diff=zz\n")},
-		{name: "diff command", config: "[diff \"zz\"]\ncommand = $RUN;true\n", files: attribute("* diff=zz\n")},
-		{name: "attributes of the repository", config: "[diff \"zz\"]\ncommand = $RUN;true\n", files: map[string]string{".git/info/attributes": "* diff=zz\n"}},
-		{name: "attributes file", config: "[core]\nattributesFile = evil\n[filter \"zz\"]\nclean = $RUN;cat\n", files: map[string]string{"evil": "* filter=zz\n"}},
-		{name: "clean", config: "[filter \"zz\"]\nclean = $RUN;cat\n", files: attribute("* filter=zz\n")},
-		{name: "smudge", config: "[filter \"zz\"]\nsmudge = $RUN;cat\n", files: attribute("* filter=zz\n")},
-		{name: "process", config: "[filter \"zz\"]\nprocess = $RUN\n", files: attribute("* filter=zz\n")},
-		{name: "merge driver", config: "[merge \"zz\"]\ndriver = $RUN\n[merge]\ndefault = zz\n", files: attribute("* merge=zz\n"), silent: true},
-		{name: "ssh", config: "[core]\nsshCommand = $RUN;\n[remote \"origin\"]\nurl = ssh://localhost/x\nfetch = +refs/heads/*:refs/remotes/origin/*\n"},
-		{name: "askpass and credentials", config: "[core]\naskPass = $RUN\n[credential]\nhelper = !$RUN\n"},
-		{name: "ext", config: "[protocol \"ext\"]\nallow = always\n[remote \"origin\"]\nurl = ext::$RUN\n"},
-		{name: "insteadOf", config: "[protocol \"ext\"]\nallow = always\n[url \"ext::$RUN \"]\ninsteadOf = https://example.org/\n[remote \"origin\"]\nurl = https://example.org/x\n"},
-		{name: "upload and receive pack", config: "[remote \"origin\"]\nurl = .\nuploadpack = $RUN;git-upload-pack\nreceivepack = $RUN;git-receive-pack\nfetch = +refs/heads/*:refs/remotes/origin/*\n"},
-		{name: "include", config: "[include]\npath = ../evil.cfg\n", files: map[string]string{"evil.cfg": "[core]\nfsmonitor = $RUN;false\n"}},
-		{name: "includeIf", config: "[includeIf \"gitdir:**\"]\npath = ../evil.cfg\n", files: map[string]string{"evil.cfg": "[core]\nfsmonitor = $RUN;false\n"}},
-		{name: "worktree config", config: "[core]\nrepositoryformatversion = 1\n[extensions]\nworktreeConfig = true\n",
+		{id: "G01", name: "fsmonitor", config: "[core]\nfsmonitor = $RUN;false\n"},
+		{id: "G02", name: "hooks", files: gitHooks},
+		{id: "G02", name: "hooksPath", config: "[core]\nhooksPath = hk\n", files: treeHooks},
+		{id: "G03", name: "external diff", config: "[diff]\nexternal = $RUN;true\n"},
+		{id: "G04", name: "textconv", config: "[diff \"zz\"]\ntextconv = $RUN;cat\n", files: attribute("* diff=zz\n")},
+		{id: "G04", name: "diff command", config: "[diff \"zz\"]\ncommand = $RUN;true\n", files: attribute("* diff=zz\n")},
+		{id: "G04", name: "attributes of the repository", config: "[diff \"zz\"]\ncommand = $RUN;true\n", files: map[string]string{".git/info/attributes": "* diff=zz\n"}},
+		{id: "G05", name: "attributes file", config: "[core]\nattributesFile = evil\n[filter \"zz\"]\nclean = $RUN;cat\n", files: map[string]string{"evil": "* filter=zz\n"}},
+		{id: "G05", name: "clean", config: "[filter \"zz\"]\nclean = $RUN;cat\n", files: attribute("* filter=zz\n")},
+		{id: "G05", name: "smudge", config: "[filter \"zz\"]\nsmudge = $RUN;cat\n", files: attribute("* filter=zz\n")},
+		{id: "G05", name: "process", config: "[filter \"zz\"]\nprocess = $RUN\n", files: attribute("* filter=zz\n")},
+		{id: "G05", name: "merge driver", config: "[merge \"zz\"]\ndriver = $RUN\n[merge]\ndefault = zz\n", files: attribute("* merge=zz\n"), silent: true},
+		{id: "G06", name: "ssh", config: "[core]\nsshCommand = $RUN;\n[remote \"origin\"]\nurl = ssh://localhost/x\nfetch = +refs/heads/*:refs/remotes/origin/*\n"},
+		{id: "G07", name: "askpass and credentials", config: "[core]\naskPass = $RUN\n[credential]\nhelper = !$RUN\n"},
+		{id: "G08", name: "ext", config: "[protocol \"ext\"]\nallow = always\n[remote \"origin\"]\nurl = ext::$RUN\n"},
+		{id: "G08", name: "insteadOf", config: "[protocol \"ext\"]\nallow = always\n[url \"ext::$RUN \"]\ninsteadOf = https://example.org/\n[remote \"origin\"]\nurl = https://example.org/x\n"},
+		{id: "G08", name: "upload and receive pack", config: "[remote \"origin\"]\nurl = .\nuploadpack = $RUN;git-upload-pack\nreceivepack = $RUN;git-receive-pack\nfetch = +refs/heads/*:refs/remotes/origin/*\n"},
+		{id: "G09", name: "include", config: "[include]\npath = ../evil.cfg\n", files: map[string]string{"evil.cfg": "[core]\nfsmonitor = $RUN;false\n"}},
+		{id: "G09", name: "includeIf", config: "[includeIf \"gitdir:**\"]\npath = ../evil.cfg\n", files: map[string]string{"evil.cfg": "[core]\nfsmonitor = $RUN;false\n"}},
+		{id: "G09", name: "worktree config", config: "[core]\nrepositoryformatversion = 1\n[extensions]\nworktreeConfig = true\n",
 			files: map[string]string{".git/config.worktree": "[core]\nfsmonitor = $RUN;false\n"}},
-		{name: "editor", config: "[core]\neditor = $RUN;true\n[sequence]\neditor = $RUN;true\n"},
-		{name: "pager", config: "[core]\npager = $RUN;cat\n[pager]\nlog = $RUN;cat\ndiff = true\n", silent: true},
-		{name: "alias", config: "[alias]\nst = !$RUN\nfast-import = !$RUN\ncat-file = !$RUN\ndiff-tree = !$RUN\nupdate-ref = !$RUN\n"},
-		{name: "signing", config: "[commit]\ngpgSign = true\n[gpg]\nprogram = $PROGRAM\n[user]\nsigningKey = x\n"},
-		{name: "verifying", config: "[log]\nshowSignature = true\n[gpg]\nprogram = $PROGRAM\n", silent: true},
-		{name: "alternate refs", config: "[core]\nalternateRefsCommand = $RUN\n", silent: true},
-		{name: "lazy objects", config: "[core]\nrepositoryformatversion = 1\n[extensions]\npartialClone = origin\n[remote \"origin\"]\npromisor = true\nurl = .\nuploadpack = $RUN;git-upload-pack\n"},
-		{name: "pack objects hook", config: "[uploadpack]\npackObjectsHook = $RUN;\n[remote \"origin\"]\nurl = .\n", silent: true},
-		{name: "submodule update", config: "[submodule \"s\"]\nurl = .\nupdate = !$RUN\nactive = true\n[submodule]\nrecurse = true\n",
+		{id: "G10", name: "editor", config: "[core]\neditor = $RUN;true\n[sequence]\neditor = $RUN;true\n"},
+		{id: "G10", name: "pager", config: "[core]\npager = $RUN;cat\n[pager]\nlog = $RUN;cat\ndiff = true\n", silent: true},
+		{id: "G10", name: "alias", config: "[alias]\nst = !$RUN\nfast-import = !$RUN\ncat-file = !$RUN\ndiff-tree = !$RUN\nupdate-ref = !$RUN\n"},
+		{id: "G10", name: "signing", config: "[commit]\ngpgSign = true\n[gpg]\nprogram = $PROGRAM\n[user]\nsigningKey = x\n"},
+		{id: "G10", name: "verifying", config: "[log]\nshowSignature = true\n[gpg]\nprogram = $PROGRAM\n", silent: true},
+		{id: "G10", name: "alternate refs", config: "[core]\nalternateRefsCommand = $RUN\n", silent: true},
+		{id: "G08", name: "lazy objects", config: "[core]\nrepositoryformatversion = 1\n[extensions]\npartialClone = origin\n[remote \"origin\"]\npromisor = true\nurl = .\nuploadpack = $RUN;git-upload-pack\n"},
+		{id: "G08", name: "pack objects hook", config: "[uploadpack]\npackObjectsHook = $RUN;\n[remote \"origin\"]\nurl = .\n", silent: true},
+		{id: "G24", name: "submodule update", config: "[submodule \"s\"]\nurl = .\nupdate = !$RUN\nactive = true\n[submodule]\nrecurse = true\n",
 			files: map[string]string{".gitmodules": "[submodule \"s\"]\npath = s\nurl = -u$RUN\nupdate = !$RUN\n"}, silent: true},
-		{name: "a repository as a submodule", more: func(t *testing.T, dir, run string) {
+		{id: "G24", name: "a repository as a submodule", more: func(t *testing.T, dir, run string) {
 			sub := filepath.Join(dir, "sub")
 			put(t, filepath.Join(sub, "f"), "f")
 			plain(t, sub, "init", "-q")
@@ -74,27 +76,27 @@ func hostiles() []hostile {
 			plain(t, sub, "config", "core.fsmonitor", run+";false")
 			put(t, filepath.Join(sub, "f"), "changed")
 		}},
-		{name: "trailer", config: "[trailer \"x\"]\ncommand = $RUN\nifmissing = add\n", silent: true},
-		{name: "browser and tools", config: "[diff]\ntool = x\n[difftool \"x\"]\ncmd = $RUN\n[difftool]\nprompt = false\n[web]\nbrowser = x\n[browser \"x\"]\ncmd = $RUN\n", silent: true},
-		{name: "gc and maintenance", config: "[gc]\nauto = 1\nrecentObjectsHook = $RUN\n[maintenance]\nauto = true\n", files: map[string]string{".git/hooks/pre-auto-gc": "#!/bin/sh\n$RUN\n"}, silent: true},
-		{name: "core.worktree", config: "[core]\nworktree = /etc\n", silent: true},
-		{name: "replaced objects and grafts", silent: true, more: func(t *testing.T, dir, _ string) {
+		{id: "G10", name: "trailer", config: "[trailer \"x\"]\ncommand = $RUN\nifmissing = add\n", silent: true},
+		{id: "G10", name: "browser and tools", config: "[diff]\ntool = x\n[difftool \"x\"]\ncmd = $RUN\n[difftool]\nprompt = false\n[web]\nbrowser = x\n[browser \"x\"]\ncmd = $RUN\n", silent: true},
+		{id: "G02", name: "gc and maintenance", config: "[gc]\nauto = 1\nrecentObjectsHook = $RUN\n[maintenance]\nauto = true\n", files: map[string]string{".git/hooks/pre-auto-gc": "#!/bin/sh\n$RUN\n"}, silent: true},
+		{id: "G18", name: "core.worktree", config: "[core]\nworktree = /etc\n", silent: true},
+		{id: "G31", name: "replaced objects and grafts", silent: true, more: func(t *testing.T, dir, _ string) {
 			head := plain(t, dir, "rev-parse", "HEAD")
 			other := plain(t, dir, "commit-tree", "-m", "replaced", "4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 			plain(t, dir, "replace", "-f", head, other)
 			put(t, filepath.Join(dir, ".git/info/grafts"), head+" "+other+"\n")
 		}},
-		{name: "garbage beside the packs", silent: true, more: func(t *testing.T, dir, _ string) {
+		{id: "G31", name: "garbage beside the packs", silent: true, more: func(t *testing.T, dir, _ string) {
 			plain(t, dir, "repack", "-q", "-a", "-d", "-b")
 			for _, name := range []string{"info/commit-graph", "pack/multi-pack-index", "info/packs", "info/commit-graphs/commit-graph-chain", "pack/pack-x.bitmap", "pack/pack-x.keep"} {
 				put(t, filepath.Join(dir, ".git/objects", name), "garbage\x00\xff")
 			}
 		}},
-		{name: "alternates", silent: true, more: func(t *testing.T, dir, _ string) {
+		{id: "G18", name: "alternates", silent: true, more: func(t *testing.T, dir, _ string) {
 			put(t, filepath.Join(dir, ".git/objects/info/alternates"), "/etc\n../objects\n/nowhere\n")
 			put(t, filepath.Join(dir, ".git/objects/info/http-alternates"), "http://localhost/\n")
 		}},
-		{name: "a repository in a folder", silent: true, more: func(t *testing.T, dir, run string) {
+		{id: "G16", name: "a repository in a folder", silent: true, more: func(t *testing.T, dir, run string) {
 			for name, content := range map[string]string{"HEAD": "ref: refs/heads/main\n", "objects/x": "", "refs/x": "", "config": "[core]\nbare = false\nworktree = .\nfsmonitor = " + run + ";false\n"} {
 				put(t, filepath.Join(dir, "dir", name), content)
 			}
@@ -105,9 +107,11 @@ func hostiles() []hostile {
 // Whatever a tree says, nothing that we do with it runs a command, and an
 // ordinary git would have.
 func TestNothingOfATreeIsRun(t *testing.T) {
-	fired := 0
+	var fired atomic.Int32
+	t.Cleanup(func() { t.Logf("%d of %d trees make an ordinary git run a command", fired.Load(), len(hostiles())) })
 	for _, h := range hostiles() {
-		t.Run(h.name, func(t *testing.T) {
+		t.Run(h.id+" "+h.name, func(t *testing.T) {
+			t.Parallel()
 			s, dir := open(t), repository(t)
 			mark := filepath.Join(t.TempDir(), "mark")
 			program := filepath.Join(t.TempDir(), "program")
@@ -135,13 +139,12 @@ func TestNothingOfATreeIsRun(t *testing.T) {
 			}
 			ordinary(dir)
 			if _, err := os.Lstat(mark); err == nil {
-				fired++
+				fired.Add(1)
 			} else if !h.silent {
 				t.Error("an ordinary git runs no command either: this row shows nothing")
 			}
 		})
 	}
-	t.Logf("%d of %d trees make an ordinary git run a command", fired, len(hostiles()))
 }
 
 // everything does with a target all that this package can do.

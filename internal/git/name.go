@@ -79,24 +79,6 @@ func folded(name string) string {
 	return strings.ToLower(strings.TrimRight(name, " ."))
 }
 
-// BadBranch says why git would not take a name for that of a branch, or take it
-// for more than a name, "" if neither.
-func BadBranch(name string) string {
-	const most = 200
-	bad := sandbox.Shown(name) + " is no name of a branch"
-	if name == "" || len(name) > most || name == "@" || name == "HEAD" || name[0] == '-' ||
-		strings.ContainsAny(name, " ~^:?*[\\+") || strings.Contains(name, "..") || strings.Contains(name, "@{") ||
-		strings.HasSuffix(name, ".") || strings.ContainsFunc(name, func(r rune) bool { return !sandbox.Plain(r) }) {
-		return bad
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
-			return bad
-		}
-	}
-	return ""
-}
-
 // branchRef returns the full name of a branch.
 func branchRef(op, branch string) (string, error) {
 	if why := BadBranch(branch); why != "" {

@@ -1,16 +1,16 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/url"
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -27,7 +27,7 @@ type Credentials struct {
 // configuration that somebody other than the user may have put there.
 var inherited = []string{
 	"HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "USER", "LOGNAME", "PATH", "GNUPGHOME",
-	"SSH_AUTH_SOCK", "SSH_AGENT_PID", "GITHUB_TOKEN", "GH_TOKEN",
+	"SSH_AUTH_SOCK", "SSH_AGENT_PID", "GITHUB_TOKEN", "GH_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GH_CONFIG_DIR",
 	"http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY",
 }
 
@@ -53,6 +53,8 @@ type Remote struct {
 	store       *Store
 	url         string
 	credentials Credentials
+	server      string // of GitHub's, "" for another
+	token       string // for the server, once it was asked for
 }
 
 // ways are the protocols by which a remote is reached.
@@ -60,22 +62,30 @@ var ways = []string{"https", "http", "ssh"}
 
 // Remote returns the one at an address, which is the user's configuration's.
 func (s *Store) Remote(address string, c Credentials) (*Remote, error) {
-	scheme, _, isURL := strings.Cut(address, "://")
-	if strings.HasPrefix(address, "-") || strings.Contains(address, "::") || isURL && !slices.Contains(ways, scheme) ||
-		!isURL && !strings.Contains(address, ":") || strings.ContainsFunc(address, func(r rune) bool { return !sandbox.Plain(r) || r == ' ' }) {
-		return nil, refusal("remote", "", sandbox.ErrInvalid, "https://host/path, ssh://host/path and user@host:path are addresses")
+	if why := BadURL(address); why != "" || strings.HasPrefix(address, "file:") {
+		return nil, refusal("remote", "", sandbox.ErrInvalid, AddressHint)
 	}
-	return &Remote{s, address, c}, nil
+	return &Remote{store: s, url: address, credentials: c}, nil
 }
 
-// command makes a git that may reach the remote. Only here does a git see a
-// configuration of the user's, and only with their credentials.
-func (r *Remote) command(ctx context.Context, args ...string) *exec.Cmd {
+// How long a remote may take.
+const (
+	maxAnswer   = time.Minute      // to say which branches it has
+	maxTransfer = 30 * time.Minute // to give or take objects
+)
+
+// errLate ends a git that waits for a remote.
+var errLate = errors.New("no answer in time")
+
+// command makes a git that may reach the remote, in the repository of what was
+// pulled or in that of what was staged. Only here does a git see a configuration
+// of the user's, and only with their credentials.
+func (r *Remote) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	var all []string
 	for _, way := range ways {
 		all = append(all, "-c", "protocol."+way+".allow=always")
 	}
-	cmd := r.store.command(ctx, r.store.here(), append(all, args...)...)
+	cmd := r.store.command(ctx, place{dir: dir}, append(all, args...)...)
 	if r.credentials.inherit {
 		cmd.Env = slices.DeleteFunc(cmd.Env, func(one string) bool {
 			return strings.HasPrefix(one, "GIT_CONFIG_") || strings.HasPrefix(one, "XDG_CONFIG_HOME=")
@@ -85,41 +95,45 @@ func (r *Remote) command(ctx context.Context, args ...string) *exec.Cmd {
 		cmd.Env = append(cmd.Env, "GIT_SSH_COMMAND=ssh -F none -o BatchMode=yes -o IdentityFile=none")
 	}
 	cmd.Env = append(cmd.Env, r.credentials.env...)
-	cmd.Env = append(cmd.Env, r.token()...)
+	cmd.Env = append(cmd.Env, r.proof(ctx)...)
 	return cmd
 }
 
-// token hands a token for GitHub to git, for GitHub alone and by the environment
-// alone, where no list of processes shows it.
-func (r *Remote) token() []string {
-	u, err := url.Parse(r.url)
-	if err != nil || u.Scheme != "https" || u.Host != "github.com" {
+// proof returns what a git gets of a token: one for a server of GitHub's, and for
+// no other.
+func (r *Remote) proof(ctx context.Context) []string {
+	if r.server != "" {
+		return header(r.server, r.Token(ctx))
+	}
+	if !strings.HasPrefix(r.url, GitHub+"/") {
 		return nil
 	}
-	for _, one := range r.credentials.env {
-		if name, token, _ := strings.Cut(one, "="); token != "" && (name == "GITHUB_TOKEN" || name == "GH_TOKEN") {
-			basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + token))
-			return []string{
-				"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=http.https://github.com/.extraHeader",
-				"GIT_CONFIG_VALUE_0=Authorization: Basic " + basic,
-			}
-		}
-	}
-	return nil
+	return header(GitHub, cmp.Or(r.credentials.value("GITHUB_TOKEN"), r.credentials.value("GH_TOKEN")))
 }
 
-// run runs a git that reaches the remote. What it says has no secret in it.
-func (r *Remote) run(cmd *exec.Cmd) ([]byte, error) {
+// run runs a git that reaches the remote, for so long at most. What it says has no
+// secret in it.
+func (r *Remote) run(ctx context.Context, limit time.Duration, dir string, args ...string) ([]byte, error) {
+	if r.store.patience > 0 {
+		limit = min(limit, r.store.patience)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLate)
+	defer cancel()
+	cmd := r.command(ctx, dir, args...)
 	out, err := r.store.run(cmd)
 	var failure *Failure
 	if !errors.As(err, &failure) {
 		return out, err
+	}
+	if errors.Is(context.Cause(ctx), errLate) {
+		return nil, refusal(word(cmd.Args), "", ErrUnreachable, fmt.Sprintf("the remote did not answer within %v; see that it can be reached, and try again", limit))
 	}
 	for _, one := range cmd.Env {
 		if name, secret, _ := strings.Cut(one, "="); strings.HasSuffix(name, "_TOKEN") || strings.HasPrefix(name, "GIT_CONFIG_VALUE") {
 			failure.Said = hidden(failure.Said, secret)
 		}
 	}
+	failure.Said = hidden(failure.Said, r.token)
 	return nil, &unreachable{failure}
 }
 
@@ -131,8 +145,9 @@ func (u *unreachable) Error() string {
 }
 func (u *unreachable) Unwrap() []error { return []error{ErrUnreachable, u.Failure} }
 
-// pulled returns the reference that keeps what was last pulled of a branch.
-func (r *Remote) pulled(op, branch string) (ref, kept string, err error) {
+// refs returns a branch's reference at the remote, and the one that keeps what
+// was last pulled of it.
+func (r *Remote) refs(op, branch string) (ref, kept string, err error) {
 	ref, err = branchRef(op, branch)
 	sum := sha256.Sum256([]byte(r.url))
 	return ref, "refs/remotes/" + hex.EncodeToString(sum[:16]) + "/" + branch, err
@@ -140,25 +155,38 @@ func (r *Remote) pulled(op, branch string) (ref, kept string, err error) {
 
 // Now asks the remote for the commit of a branch, "" if there is none.
 func (r *Remote) Now(ctx context.Context, branch string) (Hash, error) {
-	ref, _, err := r.pulled("branch", branch)
+	ref, _, err := r.refs("branch", branch)
 	if err != nil {
 		return "", err
 	}
-	out, err := r.run(r.command(ctx, "ls-remote", "--heads", "--quiet", "--end-of-options", r.url, ref))
+	all, err := r.list(ctx, ref)
+	return all[branch], err
+}
+
+// Branches asks the remote for its branches and their commits. Those whose names
+// would be taken for more than a name are left out.
+func (r *Remote) Branches(ctx context.Context) (map[string]Hash, error) { return r.list(ctx) }
+
+// list asks the remote for branches, all of them or those that fit a pattern.
+func (r *Remote) list(ctx context.Context, patterns ...string) (map[string]Hash, error) {
+	args := append([]string{"ls-remote", "--heads", "--quiet", "--end-of-options", r.url}, patterns...)
+	out, err := r.run(ctx, maxAnswer, r.store.pulled(), args...)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
+	all := map[string]Hash{}
 	for line := range strings.Lines(string(out)) {
-		if hash, name, _ := strings.Cut(strings.TrimSpace(line), "\t"); name == ref && Hash(hash).Valid() {
-			return Hash(hash), nil
+		hash, ref, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if name, ok := strings.CutPrefix(ref, "refs/heads/"); ok && BadBranch(name) == "" && Hash(hash).Valid() {
+			all[name] = Hash(hash)
 		}
 	}
-	return "", nil
+	return all, nil
 }
 
 // Pull brings a branch of the remote into the store, and returns its commit.
 func (r *Remote) Pull(ctx context.Context, branch string) (Hash, error) {
-	ref, kept, err := r.pulled("pull", branch)
+	ref, kept, err := r.refs("pull", branch)
 	if err != nil {
 		return "", err
 	}
@@ -166,8 +194,8 @@ func (r *Remote) Pull(ctx context.Context, branch string) (Hash, error) {
 	if err != nil || now == "" {
 		return "", err
 	}
-	_, err = r.run(r.command(ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
-		"--no-auto-maintenance", "--end-of-options", r.url, "+"+ref+":"+kept))
+	_, err = r.run(ctx, maxTransfer, r.store.pulled(), "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
+		"--no-auto-maintenance", "--end-of-options", r.url, "+"+ref+":"+kept)
 	if err != nil {
 		return "", err
 	}
@@ -176,11 +204,11 @@ func (r *Remote) Pull(ctx context.Context, branch string) (Hash, error) {
 
 // Last returns the commit of a branch when it was last pulled, "" if it was not.
 func (r *Remote) Last(ctx context.Context, branch string) (Hash, error) {
-	_, kept, err := r.pulled("branch", branch)
+	_, kept, err := r.refs("branch", branch)
 	if err != nil {
 		return "", err
 	}
-	out, err := r.store.run(r.store.command(ctx, r.store.here(), "for-each-ref", "--format=%(refname) %(objectname)", "--", kept))
+	out, err := r.store.run(r.store.command(ctx, place{dir: r.store.pulled()}, "for-each-ref", "--format=%(refname) %(objectname)", "--", kept))
 	if err != nil {
 		return "", err
 	}
@@ -197,7 +225,7 @@ func (r *Remote) Last(ctx context.Context, branch string) (Hash, error) {
 // elsewhere is a conflict. An error of another kind does not say that nothing
 // was pushed.
 func (r *Remote) Push(ctx context.Context, branch string, base, commit Hash) error {
-	ref, _, err := r.pulled("push", branch)
+	ref, _, err := r.refs("push", branch)
 	if err != nil {
 		return err
 	}
@@ -206,8 +234,8 @@ func (r *Remote) Push(ctx context.Context, branch string, base, commit Hash) err
 	}
 	// The lease compares and sets in one step. It forces nothing: the commit comes
 	// after its base.
-	_, err = r.run(r.command(ctx, "push", "--quiet", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no",
-		fmt.Sprintf("--force-with-lease=%s:%s", ref, base), "--end-of-options", r.url, string(commit)+":"+ref))
+	_, err = r.run(ctx, maxTransfer, r.store.repository(), "push", "--quiet", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no",
+		fmt.Sprintf("--force-with-lease=%s:%s", ref, base), "--end-of-options", r.url, string(commit)+":"+ref)
 	if err == nil {
 		return nil
 	}

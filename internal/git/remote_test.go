@@ -1,12 +1,15 @@
 package git_test
 
 import (
+	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/golem-forge/golem/internal/git"
 )
@@ -27,11 +30,12 @@ func TestCredentialsOfAPush(t *testing.T) {
 		name, url string
 		proof     git.Credentials
 		has, not  []string
+		adds      []string
 	}{
-		{"none", github, git.Credentials{}, []string{"GIT_CONFIG_GLOBAL=/dev/null"}, []string{"canary", "/home/u", "/agent", "Authorization"}},
-		{"inherit", github, git.Inherit(user), []string{"HOME=/home/u", "SSH_AUTH_SOCK=/agent", "Authorization: Basic"}, []string{"canary-aws", "canary-ssh", "canary-diff", "/canary", "LD_PRELOAD", "GIT_CONFIG_COUNT=9", "GIT_CONFIG_GLOBAL"}},
-		{"inherit elsewhere", "https://example.org/r", git.Inherit(user), []string{"HOME=/home/u"}, []string{"Authorization"}},
-		{"explicit", github, git.Explicit([]string{"SSH_AUTH_SOCK=/agent"}), []string{"SSH_AUTH_SOCK=/agent", "GIT_CONFIG_GLOBAL=/dev/null"}, []string{"canary", "HOME=/home/u", "Authorization"}},
+		{"none", github, git.Credentials{}, []string{"GIT_CONFIG_GLOBAL=/dev/null"}, []string{"canary", "/home/u", "/agent", "Authorization"}, nil},
+		{"inherit", github, git.Inherit(user), []string{"HOME=/home/u", "SSH_AUTH_SOCK=/agent", "Authorization: Basic"}, []string{"canary-aws", "canary-ssh", "canary-diff", "/canary", "LD_PRELOAD", "GIT_CONFIG_COUNT=9", "GIT_CONFIG_GLOBAL"}, nil},
+		{"inherit elsewhere", "https://example.org/r", git.Inherit(user), []string{"HOME=/home/u"}, []string{"Authorization"}, nil},
+		{"explicit", github, git.Explicit([]string{"SSH_AUTH_SOCK=/agent"}), []string{"SSH_AUTH_SOCK=/agent", "GIT_CONFIG_GLOBAL=/dev/null"}, []string{"canary", "HOME=/home/u", "Authorization"}, []string{"SSH_AUTH_SOCK"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -65,11 +69,58 @@ func TestCredentialsOfAPush(t *testing.T) {
 					t.Errorf("%s is in\n%s", bad, data)
 				}
 			}
+			// Beyond what every git gets there is what was named, and nothing else.
+			if test.name == "explicit" || test.name == "none" {
+				if got, want := names(string(data)), append(names(base), test.adds...); !sameSet(got, want) {
+					t.Errorf("variables: got %v, want %v", got, want)
+				}
+			}
 			lines := strings.Split(string(data), "\n")
 			if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "ARGUMENTS") }); strings.Contains(lines[i], "canary") || strings.Contains(lines[i], "Basic") {
 				t.Errorf("the list of processes shows a secret: %s", lines[i])
 			}
 		})
+	}
+}
+
+// base is what every git that reaches a remote has in its environment, the shell's
+// own variables included.
+const base = `PATH= HOME= XDG_CONFIG_HOME= LC_ALL= TZ= TERM= GIT_CONFIG_NOSYSTEM= GIT_CONFIG_SYSTEM= GIT_CONFIG_GLOBAL= GIT_ATTR_NOSYSTEM=
+GIT_NO_REPLACE_OBJECTS= GIT_NO_LAZY_FETCH= GIT_OPTIONAL_LOCKS= GIT_CEILING_DIRECTORIES= GIT_LITERAL_PATHSPECS= GIT_PROTOCOL_FROM_USER=
+GIT_TERMINAL_PROMPT= GIT_ASKPASS= SSH_ASKPASS= GIT_PAGER= GIT_EDITOR= GIT_SEQUENCE_EDITOR= GIT_SSH_COMMAND= PWD=`
+
+// names returns those of the variables in a text.
+func names(text string) (list []string) {
+	for _, line := range strings.Fields(text) {
+		if name, _, ok := strings.Cut(line, "="); ok && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" && !slices.Contains([]string{"OLDPWD", "SHLVL", "_"}, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func sameSet(a, b []string) bool {
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(slices.Compact(a), slices.Compact(b))
+}
+
+// A remote that takes a connection and says nothing is given up, and told.
+func TestARemoteThatSaysNothing(t *testing.T) {
+	t.Parallel()
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.Close()
+	s := open(t)
+	git.Hurry(s, 100*time.Millisecond)
+	r, err := s.Remote("http://"+deaf.Addr().String()+"/x.git", git.Credentials{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = r.Now(t.Context(), "main"); !errors.Is(err, git.ErrUnreachable) || !strings.Contains(err.Error(), "did not answer within 100ms") {
+		t.Errorf("got %v", err)
 	}
 }
 

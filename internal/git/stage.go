@@ -59,7 +59,14 @@ func (s *Store) Stage(ctx context.Context, objects string, c Commit) (Hash, erro
 	if err != nil {
 		return "", err
 	}
-	cmd := s.command(ctx, s.here(objects), "fast-import", "--quiet", "--done", "--date-format=raw", "--depth=0")
+	// What others have staged is not seen, so that nothing here needs it.
+	room, err := os.MkdirTemp(s.dir, "new-")
+	if err != nil {
+		return "", trouble(err)
+	}
+	defer os.RemoveAll(room)
+	cmd := s.command(ctx, s.here(objects, filepath.Join(s.pulled(), "objects")), "fast-import", "--quiet", "--done", "--date-format=raw", "--depth=0")
+	cmd.Env = append(cmd.Env, "GIT_OBJECT_DIRECTORY="+room)
 	var out, said tail
 	cmd.Stdout, cmd.Stderr = &out, &said
 	in, err := cmd.StdinPipe()
@@ -89,7 +96,7 @@ func (s *Store) Stage(ctx context.Context, objects string, c Commit) (Hash, erro
 	if !hash.Valid() {
 		return "", s.failed(cmd, errors.New("it named no commit"), said)
 	}
-	return hash, nil
+	return hash, s.adopt(room, hash)
 }
 
 // check looks at all that git would have to take on trust, and returns the files
@@ -151,8 +158,7 @@ func parent(path string) string {
 type wrong struct{ file, pipe error }
 
 // write writes the stream of a commit. The branch that fast-import wants is taken
-// back in the same stream: whoever stages keeps the commit's name, and nothing is
-// ever pruned here.
+// back in the same stream: whoever stages keeps the commit's name.
 func (c *Commit) write(to io.Writer, files []File) wrong {
 	w := bufio.NewWriterSize(to, 64<<10)
 	branch := "refs/staged/" + rand.Text()
@@ -239,17 +245,4 @@ func (s *Store) pruned(ctx context.Context, objects string, base Hash, failed er
 // longer there.
 func gone(base Hash) error {
 	return refusal("git", "", ErrStageAgain, "commit "+string(base[:min(12, len(base))])+" is no longer in the target; stage again")
-}
-
-// Tidy removes what killed processes have left of their work, if it is older
-// than a time.
-func (s *Store) Tidy(before time.Time) {
-	for _, pattern := range []string{"new-*", "views/new-*", "store.git/fast_import_crash_*", "store.git/objects/pack/tmp_*"} {
-		list, _ := filepath.Glob(filepath.Join(s.dir, pattern))
-		for _, name := range list {
-			if info, err := os.Lstat(name); err == nil && info.ModTime().Before(before) {
-				os.RemoveAll(name)
-			}
-		}
-	}
 }

@@ -9,15 +9,21 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // A Store is a private bare repository, in a folder where nobody but its user
-// writes. Many processes may use it at once. Nothing in it is ever packed anew or
-// pruned, so an object that is there stays.
+// writes, and a second one beside it for what was pulled from remotes, whose
+// objects it sees. Many processes may use it at once.
+//
+// Each stage is a pack of its own, which needs no other stage's: so it can be
+// dropped without a look at the others, and nothing is ever packed anew.
 type Store struct {
 	program string // git
 	dir     string // the folder of all that is here
 	home    string // an empty folder in it
+
+	patience time.Duration // with remotes, if it is less than usual
 }
 
 // Open opens the store in a folder of the state, and makes it where it is
@@ -37,13 +43,15 @@ func Open(ctx context.Context, dir, program string) (*Store, error) {
 	if err := os.MkdirAll(s.home, 0o700); err != nil {
 		return nil, trouble(err)
 	}
-	if _, err := os.Lstat(s.repository()); errors.Is(err, fs.ErrNotExist) {
-		err = s.make(ctx)
-		if err != nil {
-			return nil, err
+	for _, dir := range []string{s.pulled(), s.repository()} {
+		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+			err = s.make(ctx, dir)
+			if err != nil {
+				return nil, err
+			}
+		} else if err != nil {
+			return nil, trouble(err)
 		}
-	} else if err != nil {
-		return nil, trouble(err)
 	}
 	return s, nil
 }
@@ -51,15 +59,18 @@ func Open(ctx context.Context, dir, program string) (*Store, error) {
 // repository is the folder of the private repository.
 func (s *Store) repository() string { return filepath.Join(s.dir, "store.git") }
 
+// pulled is the folder of what was pulled.
+func (s *Store) pulled() string { return filepath.Join(s.dir, "pulled.git") }
+
 // here is where git finds the store, and the objects of others.
 func (s *Store) here(more ...string) place {
 	more = slices.DeleteFunc(slices.Clone(more), func(dir string) bool { return dir == "" })
 	return place{s.repository(), more}
 }
 
-// make makes the repository beside its place and moves it there when it is
-// whole. Another process may be first.
-func (s *Store) make(ctx context.Context) error {
+// make makes a repository beside its place and moves it there when it is whole.
+// Another process may be first.
+func (s *Store) make(ctx context.Context, dir string) error {
 	temp, err := os.MkdirTemp(s.dir, "new-")
 	if err != nil {
 		return trouble(err)
@@ -69,8 +80,14 @@ func (s *Store) make(ctx context.Context) error {
 	if _, err := s.run(cmd); err != nil {
 		return err
 	}
-	err = os.Rename(temp, s.repository())
-	if _, there := os.Lstat(s.repository()); err != nil && there != nil {
+	if dir == s.repository() {
+		name := filepath.Join(temp, "objects/info/alternates")
+		if err := os.WriteFile(name, []byte(quote(filepath.Join(s.pulled(), "objects"))+"\n"), 0o600); err != nil {
+			return trouble(err)
+		}
+	}
+	err = os.Rename(temp, dir)
+	if _, there := os.Lstat(dir); err != nil && there != nil {
 		return trouble(err)
 	}
 	return nil

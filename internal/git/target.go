@@ -25,6 +25,7 @@ import (
 type Target struct {
 	store *Store
 	dir   string // the repository: of a working one its .git
+	own   string // what of it is the work tree's own: HEAD and the index
 	work  string // the work tree, "" for a bare one
 	view  string
 }
@@ -43,6 +44,12 @@ func (s *Store) Target(ctx context.Context, path string, bare bool) (*Target, er
 	if !bare {
 		t.work, t.dir = path, filepath.Join(path, ".git")
 	}
+	t.own = t.dir
+	if info, err := os.Lstat(t.dir); err == nil && !bare && info.Mode().IsRegular() {
+		if t.dir, t.own, err = linkedTree(path); err != nil {
+			return nil, err
+		}
+	}
 	if err := t.check(ctx); err != nil {
 		return nil, err
 	}
@@ -58,10 +65,14 @@ func (t *Target) check(ctx context.Context) error {
 	if info, err := os.Lstat(t.dir); err != nil {
 		return unfit(sandbox.ErrNotFound, "there is no git repository at the target's path; make one with git init, or change the path in clearance.targets")
 	} else if !info.IsDir() {
-		return unfit(ErrUnsupported, "the target's .git is a link or a file that leads elsewhere; name the repository itself in clearance.targets")
+		return unfit(ErrUnsupported, "the target's .git is a link that leads elsewhere; name the repository itself in clearance.targets")
 	}
 	for _, name := range linked {
-		info, err := os.Lstat(filepath.Join(t.dir, name))
+		dir := t.dir
+		if name == "HEAD" {
+			dir = t.own
+		}
+		info, err := os.Lstat(filepath.Join(dir, name))
 		switch isFile := name == "HEAD" || name == "packed-refs"; {
 		case errors.Is(err, fs.ErrNotExist) && (name == "packed-refs" || name == "logs"):
 		case err != nil:
@@ -181,7 +192,7 @@ func (t *Target) Branches(ctx context.Context) (map[string]Hash, error) {
 
 // Head returns the branch that is checked out, "" if it is none.
 func (t *Target) Head() (string, error) {
-	data, err := os.ReadFile(filepath.Join(t.dir, "HEAD"))
+	data, err := os.ReadFile(filepath.Join(t.own, "HEAD"))
 	if err != nil {
 		return "", refusal("target", "", sandbox.ErrNotFound, "the target's HEAD cannot be read")
 	}

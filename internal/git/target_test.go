@@ -27,7 +27,17 @@ func TestTargetRefuses(t *testing.T) {
 		{"a link", func(t *testing.T, dir string) { os.Symlink(move(t, dir, ".git"), filepath.Join(dir, ".git")) }, "leads elsewhere"},
 		{"a file that names a folder", func(t *testing.T, dir string) {
 			put(t, filepath.Join(dir, ".git"), "gitdir: "+move(t, dir, ".git")+"\n")
-		}, "leads elsewhere"},
+		}, "does not know of it"},
+		{"a file that names another's work tree", func(t *testing.T, dir string) {
+			other := repository(t)
+			plain(t, other, "worktree", "add", "-q", "--detach", filepath.Join(t.TempDir(), "tree"))
+			move(t, dir, ".git")
+			put(t, filepath.Join(dir, ".git"), "gitdir: "+filepath.Join(other, ".git/worktrees/tree")+"\n")
+		}, "does not know of it"},
+		{"a file that is a pipe dream", func(t *testing.T, dir string) {
+			move(t, dir, ".git")
+			put(t, filepath.Join(dir, ".git"), strings.Repeat("gitdir: x", 10_000))
+		}, "does not know of it"},
 		{"objects elsewhere", func(t *testing.T, dir string) {
 			os.Symlink(move(t, dir, ".git/objects"), filepath.Join(dir, ".git/objects"))
 		}, "not what git makes"},

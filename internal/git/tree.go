@@ -3,127 +3,116 @@ package git
 import (
 	"bytes"
 	"context"
-	"crypto/sha1"
-	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Names returns the files that a commit has at a path or below it, "" for all. It
-// looks at no other folder.
-func (s *Store) Names(ctx context.Context, objects string, commit Hash, path string) ([]string, error) {
-	if commit == "" {
-		return nil, nil
+// Stream returns the content of a file of any size. The reader is of no use for
+// anything else from then on, but to be closed.
+func (r *Reader) Stream(hash Hash) (content io.Reader, size int64, err error) {
+	if !hash.Valid() {
+		return nil, 0, refusal("read", "", sandbox.ErrInvalid, "there is no object of that name")
 	}
-	if !commit.Valid() {
-		return nil, refusal("list", "", sandbox.ErrInvalid, "there is no commit of that name")
+	kind, size, err := r.ask(string(hash))
+	if err == nil && kind != "blob" {
+		err = refusal("read", "", sandbox.ErrInvalid, string(hash)+" is no file but a "+kind)
 	}
-	args := []string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", string(commit)}
-	if path != "" {
-		if why := BadName(path, Plain); why != "" {
-			return nil, refusal("list", path, sandbox.ErrInvalid, why)
+	return io.LimitReader(r.out, size), size, err
+}
+
+// A CommitObject is a commit as it was made.
+type CommitObject struct {
+	Tree              Hash
+	Parents           []Hash
+	Author, Committer Person
+	Time              time.Time // of both, in UTC: this is how commits are staged
+	Message           string
+}
+
+// Commit returns a commit that was staged.
+func (r *Reader) Commit(hash Hash) (*CommitObject, error) {
+	if !hash.Valid() {
+		return nil, refusal("read", "", sandbox.ErrInvalid, "there is no commit of that name")
+	}
+	kind, size, err := r.ask(string(hash))
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, size+1)
+	if _, err := io.ReadFull(r.out, data); err != nil {
+		return nil, r.broken(err)
+	}
+	head, message, _ := strings.Cut(string(data[:size]), "\n\n")
+	c := &CommitObject{Message: message}
+	for line := range strings.SplitSeq(head, "\n") {
+		switch key, value, _ := strings.Cut(line, " "); key {
+		case "tree":
+			c.Tree = Hash(value)
+		case "parent":
+			c.Parents = append(c.Parents, Hash(value))
+		case "author":
+			c.Author, c.Time = person(value)
+		case "committer":
+			c.Committer, c.Time = person(value)
 		}
-		args = append(args, "--", path)
+	}
+	if kind != "commit" || !c.Tree.Valid() {
+		return nil, refusal("read", "", sandbox.ErrInvalid, string(hash)+" is no commit but a "+kind)
+	}
+	return c, nil
+}
+
+// person reads "Name <address> seconds zone".
+func person(text string) (Person, time.Time) {
+	name, rest, _ := strings.Cut(text, " <")
+	address, when, _ := strings.Cut(rest, "> ")
+	seconds, _, _ := strings.Cut(when, " ")
+	n, _ := strconv.ParseInt(seconds, 10, 64)
+	return Person{name, address}, time.Unix(n, 0).UTC()
+}
+
+// An Entry is a file of a commit.
+type Entry struct {
+	Path string
+	Mode Mode
+	Hash Hash
+	Size int64 // 0 of a submodule
+}
+
+// Entries returns the files of a commit that are at the paths, or in folders at
+// them, in git's order, so many at most. A path with nothing at it gives none.
+func (s *Store) Entries(ctx context.Context, objects string, commit Hash, paths []string, most int) ([]Entry, error) {
+	if !commit.Valid() {
+		return nil, refusal("read", "", sandbox.ErrInvalid, "there is no commit of that name")
+	}
+	args := []string{"ls-tree", "-r", "-z", "-l", "--full-tree", "--end-of-options", string(commit)}
+	for _, path := range paths {
+		if why := BadName(path, Plain); why != "" {
+			return nil, refusal("read", path, sandbox.ErrInvalid, why+"; name files by their path in the repository")
+		}
+		args = append(args, path)
 	}
 	out, err := s.run(s.command(ctx, s.here(objects), args...))
 	if err != nil {
 		return nil, s.pruned(ctx, objects, commit, err)
 	}
-	if len(out) == 0 {
-		return nil, nil
-	}
-	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
-}
-
-// BlobHash returns the name that git gives to a content.
-func BlobHash(size int64, from io.Reader) Hash { return blobHash(size, from) }
-
-// Folder returns the names that are in a folder of a commit, "" for its root; none
-// where there is no such folder.
-func (r *Reader) Folder(commit Hash, path string) ([]string, error) {
-	if !commit.Valid() || strings.Contains(path, "\n") { // which would be two questions
-		return nil, nil
-	}
-	if _, err := fmt.Fprintf(r.in, "%s:%s\n", commit, path); err != nil {
-		return nil, r.broken(err)
-	}
-	line, err := r.out.ReadString('\n')
-	if err != nil {
-		return nil, r.broken(err)
-	}
-	words := strings.Fields(line)
-	if len(words) < 2 || words[len(words)-1] == "missing" {
-		return nil, nil
-	}
-	size, err := strconv.ParseInt(words[len(words)-1], 10, 64)
-	if err != nil {
-		return nil, r.broken(err)
-	}
-	content := make([]byte, size+1)
-	if _, err := io.ReadFull(r.out, content); err != nil {
-		return nil, r.broken(err)
-	}
-	if words[len(words)-2] != "tree" {
-		return nil, nil
-	}
-	var names []string
-	for rest := content[:size]; len(rest) > 0; { // mode, blank, name, zero, hash
-		head, tail, ok := bytes.Cut(rest, []byte{0})
-		_, name, named := bytes.Cut(head, []byte{' '})
-		if !ok || !named || len(tail) < sha1.Size {
-			return nil, r.broken(errors.New("a tree that is none"))
+	var list []Entry
+	for part := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
+		head, path, ok := bytes.Cut(part, []byte{'\t'})
+		words := strings.Fields(string(head))
+		if !ok || len(words) != 4 {
+			continue // nothing was found
 		}
-		names = append(names, string(name))
-		rest = tail[sha1.Size:]
-	}
-	return names, nil
-}
-
-// Content returns a reader of a file, of any size. It is closed after use.
-func (s *Store) Content(ctx context.Context, objects string, hash Hash) (io.ReadCloser, error) {
-	if !hash.Valid() {
-		return nil, refusal("read", "", sandbox.ErrInvalid, "there is no object of that name")
-	}
-	cmd := s.command(ctx, s.here(objects), "cat-file", "blob", string(hash))
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	c := &contentReader{Reader: out, cmd: cmd, store: s}
-	cmd.Stderr = &c.said
-	return c, cmd.Start()
-}
-
-// A contentReader reads what a git writes. That git has failed is an error at the end.
-type contentReader struct {
-	io.Reader
-	cmd   *exec.Cmd
-	store *Store
-	said  tail
-	ended bool
-}
-
-func (c *contentReader) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	if err == io.EOF && !c.ended {
-		c.ended = true
-		if failed := c.cmd.Wait(); failed != nil {
-			return n, c.store.failed(c.cmd, failed, c.said)
+		size, _ := strconv.ParseInt(words[3], 10, 64)
+		list = append(list, Entry{string(path), Mode(words[0]), Hash(words[2]), size})
+		if len(list) > most {
+			return nil, refusal("read", "", sandbox.ErrLimit, fmt.Sprintf("there are more than %d files; name fewer", most))
 		}
 	}
-	return n, err
-}
-
-func (c *contentReader) Close() error {
-	if !c.ended {
-		c.ended = true
-		c.cmd.Process.Kill() // nobody listens any more
-		c.cmd.Wait()
-	}
-	return nil
+	return list, nil
 }

@@ -60,7 +60,7 @@ func (t *Target) Advance(ctx context.Context, branch string, base, commit Hash, 
 	if head != branch {
 		return refusal("push", branch, sandbox.ErrConflict, "the target has "+sandbox.Shown(head)+" checked out; check out the branch there first")
 	}
-	w, err := t.begin(commit)
+	w, err := t.begin(commit, changes)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,8 @@ func (t *Target) Advance(ctx context.Context, branch string, base, commit Hash, 
 		return err
 	}
 	ctx = context.WithoutCancel(ctx) // what was begun is ended
-	if done, err := w.apply(left); err != nil {
+	if done, err := w.apply(ctx, left); err != nil {
+		w.clear(left)
 		return errors.Join(err, w.undo(ctx, left[:done]), t.moveBack(ctx, branch, commit, base))
 	}
 	return w.index(ctx)
@@ -90,23 +91,22 @@ func (t *Target) Resume(ctx context.Context, moved bool, commit Hash, changes []
 	if _, err := os.Lstat(room); errors.Is(err, fs.ErrNotExist) {
 		return nil // it had not begun, or was finished
 	}
-	lock := filepath.Join(t.dir, "index.lock")
+	lock := filepath.Join(t.own, "index.lock")
 	ours, err := os.Lstat(filepath.Join(room, "lock"))
 	if there, look := os.Lstat(lock); err == nil && look == nil && os.SameFile(ours, there) {
 		if err := os.Remove(lock); err != nil {
 			return trouble(err)
 		}
 	}
-	w, err := t.begin(commit)
+	w, err := t.begin(commit, changes)
 	if err != nil {
 		return err
 	}
 	defer w.end()
+	w.clear(changes)
 	if !moved {
-		w.clear(changes)
 		return nil
 	}
-	w.clear(changes)
 	var left []Change
 	for _, c := range changes {
 		if have, err := w.state(c.Path); err == nil && have == (content{c.OldMode, c.Old}) {
@@ -120,7 +120,7 @@ func (t *Target) Resume(ctx context.Context, moved bool, commit Hash, changes []
 	if err := w.prepare(ctx, changes, left); err != nil {
 		return err
 	}
-	if _, err := w.apply(left); err != nil {
+	if _, err := w.apply(ctx, left); err != nil {
 		return err
 	}
 	return w.index(ctx)
@@ -131,21 +131,27 @@ func (t *Target) Resume(ctx context.Context, moved bool, commit Hash, changes []
 type worktree struct {
 	target *Target
 	root   *os.Root
-	room   string // a folder in the repository, for what is prepared
-	fresh  string // the index in it, under a name that no killed git knows
+	goes   map[string]bool // the files that go, for another may need their name for its folder
+	room   string          // a folder in the repository, for what is prepared
+	fresh  string          // the index in it, under a name that no killed git knows
 }
 
 // room is the folder in which a commit is prepared.
-func (t *Target) room(commit Hash) string { return filepath.Join(t.dir, "golem-"+string(commit)) }
+func (t *Target) room(commit Hash) string { return filepath.Join(t.own, "golem-"+string(commit)) }
 
 // begin takes the lock of the index. It is a second name for a file of ours, so
 // that whose it is can be told after a kill.
-func (t *Target) begin(commit Hash) (*worktree, error) {
+func (t *Target) begin(commit Hash, changes []Change) (*worktree, error) {
 	root, err := os.OpenRoot(t.work)
 	if err != nil {
 		return nil, refusal("push", "", sandbox.ErrNotFound, "the target's work tree cannot be opened")
 	}
-	w := &worktree{target: t, root: root, room: t.room(commit)}
+	w := &worktree{target: t, root: root, room: t.room(commit), goes: map[string]bool{}}
+	for _, c := range changes {
+		if c.NewMode == None {
+			w.goes[c.Path] = true
+		}
+	}
 	w.fresh = filepath.Join(w.room, "index-"+rand.Text())
 	err = os.RemoveAll(w.room)
 	if err == nil {
@@ -156,7 +162,7 @@ func (t *Target) begin(commit Hash) (*worktree, error) {
 		err = os.WriteFile(lock, nil, 0o600)
 	}
 	if err == nil {
-		err = os.Link(lock, filepath.Join(t.dir, "index.lock"))
+		err = os.Link(lock, filepath.Join(t.own, "index.lock"))
 	}
 	if err != nil {
 		os.RemoveAll(w.room)
@@ -171,7 +177,7 @@ func (t *Target) begin(commit Hash) (*worktree, error) {
 
 // end gives the lock back and removes what was prepared.
 func (w *worktree) end() {
-	os.Remove(filepath.Join(w.target.dir, "index.lock"))
+	os.Remove(filepath.Join(w.target.own, "index.lock"))
 	os.RemoveAll(w.room)
 	w.root.Close()
 }
@@ -254,7 +260,7 @@ func dirty(path string) error {
 
 // copyIndex makes a copy of the user's index. One that is missing is empty.
 func (w *worktree) copyIndex() error {
-	data, err := os.ReadFile(filepath.Join(w.target.dir, "index"))
+	data, err := os.ReadFile(filepath.Join(w.target.own, "index"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -270,7 +276,7 @@ func (w *worktree) copyIndex() error {
 // prepare writes the new files beside those that they will replace, and an index
 // that has all changes. What fails for want of room or rights fails here.
 func (w *worktree) prepare(ctx context.Context, changes, left []Change) error {
-	if err := w.place(ctx, left); err != nil {
+	if err := w.place(ctx, slices.DeleteFunc(slices.Clone(left), w.late)); err != nil {
 		return err
 	}
 	var entries bytes.Buffer
@@ -283,6 +289,17 @@ func (w *worktree) prepare(ctx context.Context, changes, left []Change) error {
 	}
 	_, err := w.run(ctx, entries.String(), "update-index", "-z", "--index-info")
 	return err
+}
+
+// late reports whether a file comes to a folder of which a file that goes has the
+// name. It can only be written when that is gone.
+func (w *worktree) late(c Change) bool {
+	for dir := parent(c.Path); dir != ""; dir = parent(dir) {
+		if w.goes[dir] {
+			return true
+		}
+	}
+	return false
 }
 
 // place writes the new files. For one that goes, an empty one shows that its
@@ -347,11 +364,17 @@ func (w *worktree) prune(path string) {
 
 // apply puts the new files in the place of the old ones: first those that go, for
 // another may have the name of their folder. It returns how many were done.
-func (w *worktree) apply(left []Change) (done int, err error) {
+func (w *worktree) apply(ctx context.Context, left []Change) (done int, err error) {
 	slices.SortStableFunc(left, func(a, b Change) int {
 		return strings.Compare(fmt.Sprint(a.NewMode != None), fmt.Sprint(b.NewMode != None))
 	})
 	for _, c := range left {
+		if c.NewMode != None && w.late(c) {
+			if err := w.place(ctx, []Change{c}); err != nil {
+				w.prune(parent(c.Path))
+				return done, err
+			}
+		}
 		dir, base, err := w.enter(c.Path, false)
 		if err == nil && dir == nil {
 			err = dirty(c.Path)
@@ -389,7 +412,8 @@ func (w *worktree) undo(ctx context.Context, done []Change) error {
 	if err := w.place(ctx, back); err != nil {
 		return err
 	}
-	_, err := w.apply(back)
+	w.goes = map[string]bool{}
+	_, err := w.apply(ctx, back)
 	return err
 }
 
@@ -457,7 +481,7 @@ func (r *Reader) save(hash Hash, mode Mode, dir *os.Root, name string) error {
 // index puts the prepared index in the place of the user's.
 func (w *worktree) index(ctx context.Context) error {
 	w.run(ctx, "", "update-index", "-q", "--refresh", "--ignore-submodules") // it is right without, and slower
-	if err := os.Rename(w.fresh, filepath.Join(w.target.dir, "index")); err != nil {
+	if err := os.Rename(w.fresh, filepath.Join(w.target.own, "index")); err != nil {
 		return refusal("push", "", sandbox.ErrInternal, "the target's index cannot be written; git reset there makes it new")
 	}
 	return nil
@@ -517,20 +541,22 @@ func blobHash(size int64, from io.Reader) Hash {
 // asked to. It returns nil for a folder that is not there.
 func (w *worktree) enter(path string, create bool) (*os.Root, string, error) {
 	dir, err := w.root.OpenRoot(".")
-	for err == nil {
+	for whole, at := path, 0; err == nil; {
 		first, rest, more := strings.Cut(path, "/")
 		if !more {
 			return dir, path, nil
 		}
+		at += len(first)
 		info, look := dir.Lstat(first)
 		if errors.Is(look, fs.ErrNotExist) && create {
 			if look = dir.Mkdir(first, 0o777); look == nil {
 				info, look = dir.Lstat(first)
 			}
 		}
-		if errors.Is(look, fs.ErrNotExist) || look == nil && info.Mode().IsRegular() && !create {
+		if errors.Is(look, fs.ErrNotExist) || look == nil && !create && (info.Mode().IsRegular() || w.goes[whole[:at]] && !info.IsDir()) {
 			return nil, "", dir.Close()
 		}
+		at++
 		if look != nil || !info.IsDir() {
 			dir.Close()
 			return nil, "", refusal("push", path, ErrDirty, "a link or a file is in the place of its folder in the target's work tree; move it away first")

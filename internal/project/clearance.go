@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -126,6 +127,11 @@ func (l *loader) target(f conf.Field) {
 		switch needed := key == address[t.Type]; {
 		case needed && !has:
 			l.problems.Add(f.Key, label+" has no "+key, fmt.Sprintf("a target of type %s needs one", t.Type))
+		case key == "url" && t.Type == "github" && has:
+			t.URL = n.Value.Text
+			if why := git.BadServer(t.URL); why != "" {
+				l.problems.Add(n.Value, label+".url: "+why, "write https://host of a GitHub Enterprise, or leave it out for github.com")
+			}
 		case !needed && has:
 			l.problems.Add(written(n), fmt.Sprintf("%s.%s has no meaning with type: %s (%s)", label, key, t.Type, kind.Place),
 				fmt.Sprintf("a target of type %s has a %s; remove one of the two", t.Type, address[t.Type]))
@@ -135,7 +141,7 @@ func (l *loader) target(f conf.Field) {
 	}
 	if n, ok := f.Value.At("branch"); ok {
 		t.Branch = n.Text
-		if why := conf.BadBranch(n.Text); why != "" {
+		if why := git.BadBranch(n.Text); why != "" {
 			l.problems.Add(n, label+".branch: "+why, "main and drafts/notes are")
 		}
 	}
@@ -154,12 +160,12 @@ func (l *loader) address(t *Target, label string, n conf.Node) {
 		t.Path = sandbox.Host(folder)
 	case "remote":
 		t.URL = n.Text
-		if why := conf.BadURL(n.Text); why != "" {
-			l.problems.Add(n, label+": "+why, conf.AddressHint)
+		if why := git.BadURL(n.Text); why != "" {
+			l.problems.Add(n, label+": "+why, git.AddressHint)
 		}
 	case "github":
 		t.Repo = n.Text
-		if why := conf.BadRepo(n.Text); why != "" {
+		if why := git.BadRepo(n.Text); why != "" {
 			l.problems.Add(n, label+": "+why, "write owner/name")
 		}
 	}

@@ -195,7 +195,9 @@ var problems = []struct{ yaml, want string }{
 	// clearance
 	{`clearance: {targets: {origin: {path: .}}}`, `p.yaml:1:23: clearance.targets.origin has no type; write type: local, bare, remote or github`},
 	{`clearance: {targets: {origin: {type: local}}}`, `p.yaml:1:23: clearance.targets.origin has no path; a target of type local needs one`},
-	{`clearance: {targets: {origin: {type: github, repo: a/b, url: x}}}`, `p.yaml:1:57: clearance.targets.origin.url has no meaning with type: github (p.yaml:1); a target of type github has a repo; remove one of the two`},
+	{`clearance: {targets: {origin: {type: github, repo: a/b, path: x}}}`, `p.yaml:1:57: clearance.targets.origin.path has no meaning with type: github (p.yaml:1); a target of type github has a repo; remove one of the two`},
+	{`clearance: {targets: {origin: {type: github, repo: a/b, url: "ssh://x"}}}`, `p.yaml:1:62: clearance.targets.origin.url: ssh://x is no server; write https://host of a GitHub Enterprise, or leave it out for github.com`},
+	{`clearance: {targets: {origin: {type: github, repo: a/b, url: "https://hunter2@x"}}}`, `p.yaml:1:62: clearance.targets.origin.url: a secret or a user in the address; credentials come from the host or the worker's git settings; write https://host of a GitHub Enterprise, or leave it out for github.com`},
 	{`clearance: {targets: {-x: {type: github, repo: a/b}}}`, `p.yaml:1:23: clearance.targets.-x: a name is letters, digits and _, and behind the first also - and .; choose another name, such as origin`},
 	{`clearance: {targets: {o: {type: github, repo: a}}}`, `p.yaml:1:47: clearance.targets.o.repo: a is no repository; write owner/name`},
 	{`clearance: {targets: {o: {type: github, repo: a/..}}}`, `p.yaml:1:47: clearance.targets.o.repo: a/.. is no repository; write owner/name`},
@@ -333,14 +335,14 @@ func TestAddresses(t *testing.T) {
 	w := newWorld(t)
 	for _, url := range []string{
 		"https://example.com/a/b.git", "http://10.0.0.1:3000/a", "ssh://git@example.com:22/a", "ssh://example.com/a",
-		"git@example.com:a/b.git", "example.com:a", "you@host:~/a",
+		"git@example.com:a/b.git", "example.com:a", "you@host:~/a", "file:///srv/a.git",
 	} {
 		if _, err := w.parse(`clearance: {targets: {o: {type: remote, url: "` + url + `"}}}`); err != nil {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
 	for _, url := range []string{
-		"", "-x", "--upload-pack=x", "ext::sh -c touch% /tmp/x", "fd::17/foo", "file:///etc", "ssh://-oProxyCommand=x/y", "ssh://-o@host/y",
+		"", "-x", "--upload-pack=x", "ext::sh -c touch% /tmp/x", "fd::17/foo", "file://host/etc", "ssh://-oProxyCommand=x/y", "ssh://-o@host/y",
 		"-oProxyCommand=x:y", "git@-x:y", "https://token@example.com/a", "https://you:secret@example.com/a", "ssh://you:secret@example.com/a",
 		"https:///a", "git://example.com/a", "../a", "/srv/a", "host:-x", "https://example.com/a b", "host::a", "ext::https://x",
 	} {

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -164,7 +165,7 @@ func (r *reader) target(n conf.Node) *Target {
 	}
 	if branch, ok := n.At("branch"); ok && branch.Kind == conf.Scalar {
 		t.Branch = branch.Text
-		if why := conf.BadBranch(t.Branch); why != "" {
+		if why := git.BadBranch(t.Branch); why != "" {
 			r.problems.Add(branch, "default_target.branch: "+why, "it is the name of a branch, such as main")
 		}
 	}
@@ -180,9 +181,9 @@ func (r *reader) address(t *Target, key string, n conf.Node) {
 			why = shown(n.Text)
 		}
 	case "url":
-		t.URL, why, hint = n.Text, conf.BadURL(n.Text), conf.AddressHint
+		t.URL, why, hint = n.Text, git.BadURL(n.Text), git.AddressHint
 	case "repo":
-		t.Repo, why, hint = n.Text, conf.BadRepo(n.Text), "it is an owner and a name: user/reports"
+		t.Repo, why, hint = n.Text, git.BadRepo(n.Text), "it is an owner and a name: user/reports"
 	}
 	if why != "" {
 		r.problems.Add(n, "default_target."+key+": "+why, hint)

@@ -1,15 +1,24 @@
-package conf
+package git
 
 import (
+	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // AddressHint says how the address of a repository is written.
-const AddressHint = "https://host/path, ssh://host/path and user@host:path are addresses"
+const AddressHint = "https://host/path, ssh://host/path, user@host:path and file:///path are addresses"
+
+// late makes a pattern when it is first asked for: most programs that start here
+// never are.
+func late(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
 
 var (
 	userForm = late(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
@@ -37,7 +46,7 @@ func BadURL(text string) string {
 		}
 		return ""
 	}
-	if !slices.Contains([]string{"https", "http", "ssh"}, scheme) {
+	if scheme != "file" && !slices.Contains(ways, scheme) {
 		return sandbox.Shown(scheme) + " is no way to a repository"
 	}
 	u, err := url.Parse(text)
@@ -50,7 +59,9 @@ func BadURL(text string) string {
 		return "a secret or a user in the address; credentials come from the host or the worker's git settings"
 	case u.User != nil && !userForm().MatchString(u.User.Username()):
 		return shown + " names no user"
-	case !hostForm().MatchString(u.Hostname()):
+	case scheme == "file" && (u.Host != "" || len(u.Path) < 2):
+		return shown + " names no folder of this machine"
+	case scheme != "file" && !hostForm().MatchString(u.Hostname()):
 		return shown + " names no host"
 	case u.RawQuery != "" || u.Fragment != "":
 		return shown + " has more than a path behind its host"
@@ -81,6 +92,22 @@ func BadBranch(name string) string {
 func BadRepo(text string) string {
 	if _, name, _ := strings.Cut(text, "/"); !repoForm().MatchString(text) || name == "." || name == ".." {
 		return sandbox.Shown(text) + " is no repository"
+	}
+	return ""
+}
+
+// BadServer says why a text is not the address of a GitHub Enterprise, "" if it
+// is: of its root, by https, or by http on this machine.
+func BadServer(text string) string {
+	if why := BadURL(text); why != "" {
+		return why
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || strings.Trim(u.Path, "/") != "" {
+		return sandbox.Shown(text) + " is no server"
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && !ip.IsLoopback() {
+		return "by http everybody on the way would read the token"
 	}
 	return ""
 }

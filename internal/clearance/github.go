@@ -1,0 +1,301 @@
+package clearance
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/go-github/v68/github"
+
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// What is pushed by the API, at most: GitHub takes no larger file, and a request
+// for each file beyond these would run into its limits. A target of type remote
+// has neither.
+const (
+	maxHubFile  = 100 << 20 // bytes
+	maxHubFiles = 1000      // that are not deleted
+	maxHubTree  = 500       // files in one request
+)
+
+// A hub is a repository on GitHub. It is read by git, as every remote, and
+// written to by the API.
+type hub struct {
+	network
+	store  *git.Store
+	target Target
+}
+
+// hub opens one.
+func (d *Desk) hub(t Target) (place, error) {
+	at, err := d.store.Hub(t.server(), t.Repo, d.proof)
+	return hub{network{at}, d.store, t}, err
+}
+
+// server returns that of a target, without a slash at its end.
+func (t Target) server() string {
+	if t.URL == "" {
+		return git.GitHub
+	}
+	return strings.TrimRight(t.URL, "/")
+}
+
+// push makes the objects of a commit at GitHub, one after another, and sees of
+// each that it is the one that was staged. Only the last step moves the branch.
+func (h hub) push(ctx context.Context, c *StagedCommit) error {
+	if err := h.fits(c); err != nil {
+		return err
+	}
+	if err := h.stands(ctx, c); err != nil {
+		return err
+	}
+	api, err := h.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer api.close()
+	r, err := h.store.Reader(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	commit, err := r.Commit(c.Commit)
+	if err != nil {
+		return err
+	}
+	if !utf8.ValidString(commit.Message + commit.Author.Name + commit.Author.Email + commit.Committer.Name + commit.Committer.Email) {
+		return h.unfit("", sandbox.ErrInvalid, "the message or the author is not UTF-8")
+	}
+	if err := api.blobs(ctx, h.store, c); err != nil {
+		return err
+	}
+	base := git.Hash("")
+	if c.Base != "" {
+		from, err := r.Commit(c.Base)
+		if err != nil {
+			return err
+		}
+		base = from.Tree
+	}
+	if err := api.tree(ctx, base, commit.Tree, c); err != nil {
+		return err
+	}
+	if err := api.commit(ctx, c.Commit, commit); err != nil {
+		return err
+	}
+	if err := h.stands(ctx, c); err != nil { // the API only sees to it that nothing is lost
+		return err
+	}
+	return api.move(ctx, c)
+}
+
+// fits refuses what the API does not take.
+func (h hub) fits(c *StagedCommit) error {
+	files := 0
+	for _, f := range c.Files {
+		if f.Mode != git.None {
+			files++
+		}
+		if !utf8.ValidString(f.Path) {
+			return h.unfit(f.Path, sandbox.ErrInvalid, "its name is not UTF-8")
+		}
+	}
+	if files > maxHubFiles {
+		return h.unfit("", sandbox.ErrLimit, fmt.Sprintf("%d files are too many for GitHub's API, which takes %d from here", files, maxHubFiles))
+	}
+	return nil
+}
+
+// unfit is the error of what could be pushed in another way.
+func (h hub) unfit(path string, code sandbox.Code, why string) error {
+	return &sandbox.Error{Op: "push", Path: path, Code: code, Hint: why + "; a target of type remote takes it, with url: " + h.target.server() + "/" + h.target.Repo + ".git"}
+}
+
+// stands refuses to push to a branch that is not where it was.
+func (h hub) stands(ctx context.Context, c *StagedCommit) error {
+	now, err := h.Now(ctx, c.Branch)
+	if err == nil && now != c.Base && now != c.Commit {
+		err = moved(c.Branch)
+	}
+	return err
+}
+
+// moved is the conflict of a branch.
+func moved(branch string) error {
+	return &sandbox.Error{Op: "push", Path: branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since this was staged; pull, and stage again"}
+}
+
+// differs is the conflict of an object that GitHub has made otherwise.
+func differs(what string, got string, want git.Hash) error {
+	return &sandbox.Error{Op: "push", Code: sandbox.ErrConflict,
+		Hint: fmt.Sprintf("GitHub made another %s of it (%s, not %s), and the branch was not moved; push by a target of type remote", what, sandbox.Shown(got), want)}
+}
+
+// blobs makes the files, each once.
+func (a *api) blobs(ctx context.Context, store *git.Store, c *StagedCommit) error {
+	done := map[git.Hash]bool{}
+	for _, f := range c.Files {
+		if f.Mode == git.None || done[f.New] {
+			continue
+		}
+		done[f.New] = true
+		if err := a.blob(ctx, store, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blob makes a file. Its content is never all in memory.
+func (a *api) blob(ctx context.Context, store *git.Store, f File) error {
+	got := new(github.Blob)
+	err := a.call(ctx, func(ctx context.Context) (*github.Response, error) {
+		r, err := store.Reader(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		content, size, err := r.Stream(f.New)
+		if err != nil {
+			return nil, err
+		}
+		if size > maxHubFile {
+			return nil, &sandbox.Error{Op: "push", Path: f.Path, Code: sandbox.ErrLimit, Hint: "GitHub takes files of 100 MB at most"}
+		}
+		const head, tail = `{"encoding":"base64","content":"`, `"}`
+		request, err := a.client.NewRequest(http.MethodPost, a.path("blobs"), nil)
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Body = io.NopCloser(io.MultiReader(strings.NewReader(head), &encoder{from: content}, strings.NewReader(tail)))
+		request.ContentLength = int64(len(head)) + (size+2)/3*4 + int64(len(tail))
+		return a.client.Do(ctx, request, got)
+	})
+	if err == nil && got.GetSHA() != string(f.New) {
+		err = differs("file "+sandbox.Shown(f.Path), got.GetSHA(), f.New)
+	}
+	return err
+}
+
+// An encoder reads base64 of what another reader has.
+type encoder struct {
+	from io.Reader
+	text []byte // that was not read yet
+	end  error
+}
+
+func (e *encoder) Read(p []byte) (int, error) {
+	if len(e.text) == 0 {
+		if e.end != nil {
+			return 0, e.end
+		}
+		chunk := make([]byte, 48<<10) // three bytes are four characters
+		n, err := io.ReadFull(e.from, chunk)
+		if e.end = err; errors.Is(err, io.ErrUnexpectedEOF) {
+			e.end = io.EOF
+		}
+		e.text = base64.StdEncoding.AppendEncode(nil, chunk[:n])
+		if n == 0 {
+			return 0, e.end
+		}
+	}
+	n := copy(p, e.text)
+	e.text = e.text[n:]
+	return n, nil
+}
+
+// tree makes the trees, from that of the base on: what goes comes first, for a
+// folder may take its name.
+func (a *api) tree(ctx context.Context, base, want git.Hash, c *StagedCommit) error {
+	files := slices.Clone(c.Files)
+	slices.SortStableFunc(files, func(x, y File) int { return strings.Compare(goesFirst(x), goesFirst(y)) })
+	now := string(base)
+	for part := range slices.Chunk(files, maxHubTree) {
+		entries := make([]*github.TreeEntry, len(part))
+		for i, f := range part {
+			entries[i] = &github.TreeEntry{Path: github.Ptr(f.Path), Type: github.Ptr("blob"), Mode: github.Ptr(string(f.Mode)), SHA: github.Ptr(string(f.New))}
+			if f.Mode == git.None {
+				entries[i].Mode, entries[i].SHA = github.Ptr(string(f.OldMode)), nil
+			}
+		}
+		err := a.call(ctx, func(ctx context.Context) (*github.Response, error) {
+			got, answer, err := a.client.Git.CreateTree(ctx, a.owner, a.repo, now, entries)
+			if err == nil {
+				now = got.GetSHA()
+			}
+			return answer, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if now != string(want) {
+		return differs("tree", now, want)
+	}
+	return nil
+}
+
+func goesFirst(f File) string {
+	if f.Mode == git.None {
+		return ""
+	}
+	return "then"
+}
+
+// commit makes the commit.
+func (a *api) commit(ctx context.Context, want git.Hash, c *git.CommitObject) error {
+	who := func(p git.Person) *github.CommitAuthor {
+		return &github.CommitAuthor{Name: &p.Name, Email: &p.Email, Date: &github.Timestamp{Time: c.Time}}
+	}
+	commit := &github.Commit{
+		Message: &c.Message, Tree: &github.Tree{SHA: github.Ptr(string(c.Tree))},
+		Author: who(c.Author), Committer: who(c.Committer),
+	}
+	for _, p := range c.Parents {
+		commit.Parents = append(commit.Parents, &github.Commit{SHA: github.Ptr(string(p))})
+	}
+	return a.call(ctx, func(ctx context.Context) (*github.Response, error) {
+		got, answer, err := a.client.Git.CreateCommit(ctx, a.owner, a.repo, commit, nil)
+		if err == nil && got.GetSHA() != string(want) {
+			err = differs("commit", got.GetSHA(), want)
+		}
+		return answer, err
+	})
+}
+
+// move moves the branch, or makes it. To have done it twice is to have done it
+// once.
+func (a *api) move(ctx context.Context, c *StagedCommit) error {
+	ref := &github.Reference{Ref: github.Ptr("refs/heads/" + c.Branch), Object: &github.GitObject{SHA: github.Ptr(string(c.Commit))}}
+	return a.call(ctx, func(ctx context.Context) (answer *github.Response, err error) {
+		var got *github.Reference
+		if c.Base == "" {
+			got, answer, err = a.client.Git.CreateRef(ctx, a.owner, a.repo, ref)
+		} else {
+			got, answer, err = a.client.Git.UpdateRef(ctx, a.owner, a.repo, ref, false)
+		}
+		if err == nil && got.GetObject().GetSHA() != string(c.Commit) {
+			err = &sandbox.Error{Op: "push", Path: c.Branch, Code: git.ErrUnreachable, Hint: "GitHub does not say that the branch was moved; push again to find out"}
+		}
+		if answer != nil && answer.StatusCode == http.StatusUnprocessableEntity && movedBy(err) {
+			err = moved(c.Branch)
+		}
+		return answer, err
+	})
+}
+
+// movedBy reports whether a branch was refused for not being where it was.
+func movedBy(err error) bool {
+	text := strings.ToLower(said(err))
+	return strings.Contains(text, "fast forward") || strings.Contains(text, "fast-forward") ||
+		strings.Contains(text, "already exists") || strings.Contains(text, "does not exist")
+}

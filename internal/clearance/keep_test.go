@@ -1,0 +1,123 @@
+package clearance_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// packs returns how many stages the store keeps.
+func (s *scene) packs() int {
+	list, _ := filepath.Glob(filepath.Join(s.state, "git/store.git/objects/pack/*.pack"))
+	return len(list)
+}
+
+// What was discarded or pushed is no longer kept, and others do not miss it.
+func TestNothingIsKeptForNobody(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	first := s.stage("bare", "a.txt=secret\n", "b=b")
+	second := s.stage("bare", "a.txt=secret\n", "c=c") // of which git need not keep a second copy
+	twin := s.stage("local", "a.txt=secret\n", "b=b")  // the same commit as the first
+	if first.Commit != twin.Commit || s.packs() != 3 {
+		t.Fatalf("got %s and %s, %d packs", first.Commit, twin.Commit, s.packs())
+	}
+	if err := s.desk.Discard(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*clearance.StagedCommit{second, twin} {
+		if err := s.desk.Diff(t.Context(), c, func(clearance.FileDiff) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := s.packs(); n != 0 {
+		t.Errorf("%d packs are left", n)
+	}
+}
+
+// What a killed process has left goes with a later stage; what waits does not.
+func TestOldWasteGoes(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	kept := s.stage("bare", "a.txt=kept\n")
+	store, err := git.Open(t.Context(), filepath.Join(s.state, "git"), "git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := request("bare", "x=y")
+	// This one was staged and never written down.
+	if _, err := store.Stage(t.Context(), "", git.Commit{Message: "m", Author: r.Author, Committer: r.Author, Time: r.Time, Files: r.Files}); err != nil {
+		t.Fatal(err)
+	}
+	waste := filepath.Join(s.state, "git/new-waste")
+	put(t, waste+"/x", "x")
+	old := time.Unix(1600000000, 0)
+	all, _ := filepath.Glob(filepath.Join(s.state, "git/store.git/objects/pack/*"))
+	for _, name := range append(all, waste) {
+		if err := os.Chtimes(name, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.packs() != 2 {
+		t.Fatalf("%d packs", s.packs())
+	}
+	s.stage("bare", "b=b")
+	if n := s.packs(); n != 2 {
+		t.Errorf("%d packs are left, want that which waited and the new one", n)
+	}
+	if _, err := os.Lstat(waste); err == nil {
+		t.Error("waste is left")
+	}
+	if _, err := s.desk.Push(t.Context(), kept.ID, ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// A target that is gone keeps nobody from discarding what was staged for it, and
+// a push that was begun is told to have been begun.
+func TestDiscardWithoutATarget(t *testing.T) {
+	for _, how := range []string{"the folder went", "it is no longer configured"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			s := setUp(t)
+			waiting, begun := s.stage("bare", "a.txt=1\n"), s.stage("bare", "a.txt=2\n")
+			begin(t, s, begun.ID)
+			if how == "the folder went" {
+				os.RemoveAll(s.bare)
+			} else {
+				s.desk = s.open(git.Credentials{}, clearance.Target{Name: "other", Type: "bare", Path: sandbox.Host(s.bare), Branch: "main"})
+			}
+			if err := s.desk.Discard(t.Context(), waiting.ID); err != nil {
+				t.Errorf("nothing was begun: %v", err)
+			}
+			s.refused(s.desk.Discard(t.Context(), begun.ID), clearance.ErrUncertain)
+			if list, err := s.desk.List(); err != nil || len(list) != 0 {
+				t.Errorf("it was not discarded: %v, %v", list, err)
+			}
+		})
+	}
+}
+
+// begin has a push begun and cut off: the document says so before anything is done.
+func begin(t *testing.T, s *scene, id string) {
+	t.Helper()
+	name := filepath.Join(s.state, "staged.json")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after, ok := strings.Cut(string(data), `"id":"`+id+`","phase":"staged"`)
+	if !ok {
+		t.Fatalf("%s is not in %s", id, data)
+	}
+	put(t, name, before+`"id":"`+id+`","phase":"pushing"`+after)
+}

@@ -1,0 +1,90 @@
+package clearance_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/git"
+)
+
+// Many files are staged and pushed in a time that grows with their number and no
+// faster. A twentieth of them is tried in every run; all 50,000 take 20 rounds.
+func TestManyFiles(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	r := request("local")
+	n := rounds(2500)
+	for i := range n {
+		r.Files = append(r.Files, request("", fmt.Sprintf("many/%d/%d=%d", i/100, i, i)).Files...)
+	}
+	c, err := s.desk.Stage(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(plain(t, s.local, "ls-files"), "\n") + 1; got != n+4 {
+		t.Errorf("got %d files, want %d", got, n+4)
+	}
+	if now := plain(t, s.local, "status", "--porcelain"); now != "" {
+		t.Errorf("status: got\n%s", now)
+	}
+}
+
+// zeros is a file of nothing but zero bytes, which takes no room.
+func zeros(t *testing.T, size int64) git.File {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "zeros")
+	put(t, name, "")
+	if err := os.Truncate(name, size); err != nil {
+		t.Fatal(err)
+	}
+	return git.File{Path: "zeros", Mode: git.Plain, Size: size, Open: func() (io.ReadCloser, error) { return os.Open(name) }}
+}
+
+// A large file goes through in pieces: no process, of git's or ours, ever has all
+// of it. Of 32 MB every run sees that; 2 GB take 64 rounds.
+func TestALargeFile(t *testing.T) {
+	if os.Getenv("GOLEM_TEST_ALONE") == "" { // what other tests start would be counted too
+		t.Parallel()
+		cmd := exec.Command(os.Args[0], "-test.run=^TestALargeFile$")
+		cmd.Env = append(os.Environ(), "GOLEM_TEST_ALONE=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	s := setUp(t)
+	size := int64(rounds(32)) << 20
+	r := request("local")
+	r.Files = append(r.Files, zeros(t, size))
+	c, err := s.desk.Stage(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.desk.Diff(t.Context(), c, func(d clearance.FileDiff) error {
+		if !d.Cut || d.NewSize != size || d.Text != "" {
+			t.Errorf("got %+v", d)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(s.local + "/zeros"); err != nil || info.Size() != size {
+		t.Errorf("got %v, %v", info, err)
+	}
+	if most := peak(); most > 28<<20 {
+		t.Errorf("a process took %d MB", most>>20)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package clearance_test
+
+func peak() int64 { return 0 } // counted in other units, or not at all

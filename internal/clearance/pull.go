@@ -1,0 +1,248 @@
+package clearance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/merge"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// What is pulled and remembered, at most.
+const (
+	maxPulled     = 10_000  // files at once
+	maxRemembered = 100_000 // files of a branch
+)
+
+// A Pulled is a file as a branch has it now, and as it was when the tree last got
+// it from there or something was staged from it.
+type Pulled struct {
+	Path     string
+	Mode     git.Mode // None if the branch no longer has it
+	Hash     git.Hash
+	Size     int64
+	BaseMode git.Mode // None if it was not there, or is not known
+	Base     git.Hash
+}
+
+// A Pull is some files of a branch, to be brought into a tree.
+type Pull struct {
+	Target, Branch string
+	Commit         git.Hash
+	Files          []Pulled
+	desk           *Desk
+	objects        string
+	reader         *git.Reader
+}
+
+// Pull returns the files of a branch at some paths, or in folders at them, as the
+// target has them now; no paths are all files. The branch is the target's own if
+// it is "". The caller closes the result.
+func (d *Desk) Pull(ctx context.Context, target, branch string, paths []string) (*Pull, error) {
+	t, err := d.target(target)
+	if err != nil {
+		return nil, err
+	}
+	if branch == "" {
+		branch = t.Branch
+	}
+	at, err := d.reach(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if err := at.refresh(ctx, branch); err != nil {
+		return nil, err
+	}
+	p := &Pull{Target: t.Name, Branch: branch, desk: d, objects: at.objects()}
+	if p.Commit, err = at.branch(ctx, branch); err != nil {
+		return nil, err
+	}
+	if p.Commit == "" {
+		return nil, &sandbox.Error{Op: "pull", Path: branch, Code: sandbox.ErrNotFound, Hint: "the target has no such branch; git_branches tells which it has"}
+	}
+	entries, err := d.store.Entries(ctx, p.objects, p.Commit, paths, maxPulled)
+	if err != nil {
+		return nil, err
+	}
+	base, err := d.bases(t.Name, branch)
+	if err != nil {
+		return nil, err
+	}
+	if p.Files, err = compared(entries, base, paths); err != nil {
+		return nil, err
+	}
+	p.reader, err = d.store.Reader(ctx, p.objects)
+	return p, err
+}
+
+// compared puts what a branch has beside what it had. A path with neither is an
+// error.
+func compared(entries []git.Entry, base map[string]had, paths []string) ([]Pulled, error) {
+	var files []Pulled
+	seen := map[string]bool{}
+	found := func(path string) {
+		for ; path != ""; path = path[:max(0, strings.LastIndexByte(path, '/'))] {
+			seen[path] = true
+		}
+	}
+	for _, e := range entries {
+		found(e.Path)
+		was := base[e.Path]
+		if was.Mode == "" {
+			was.Mode = git.None
+		}
+		files = append(files, Pulled{e.Path, e.Mode, e.Hash, e.Size, was.Mode, was.Hash})
+	}
+	for path, was := range base {
+		within := len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") })
+		if within && !seen[path] && was.Mode != git.None {
+			found(path)
+			files = append(files, Pulled{Path: path, Mode: git.None, BaseMode: was.Mode, Base: was.Hash})
+		}
+	}
+	for _, path := range paths {
+		if !seen[path] {
+			return nil, &sandbox.Error{Op: "pull", Path: path, Code: sandbox.ErrNotFound, Hint: "the branch has nothing there; name files or folders by their path in the repository"}
+		}
+	}
+	slices.SortFunc(files, func(a, b Pulled) int { return strings.Compare(a.Path, b.Path) })
+	return files, nil
+}
+
+// Close ends a pull.
+func (p *Pull) Close() { p.reader.Close() }
+
+// Read returns a content of so many bytes at most; "" has none. One that is no
+// longer there, as the base of a branch that was rewritten, is git.ErrStageAgain.
+func (p *Pull) Read(hash git.Hash, most int64) ([]byte, error) {
+	if hash == "" {
+		return nil, nil
+	}
+	content, size, err := p.reader.Blob(hash, most)
+	if err == nil && size > most {
+		err = &sandbox.Error{Op: "pull", Code: sandbox.ErrLimit, Hint: fmt.Sprintf("a file has %d bytes, and %d are taken", size, most)}
+	}
+	return content, err
+}
+
+// Copy writes a content of any size.
+func (p *Pull) Copy(ctx context.Context, hash git.Hash, to io.Writer) error {
+	r, err := p.desk.store.Reader(ctx, p.objects)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	content, size, err := r.Stream(hash)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(to, content)
+	if err == nil && n < size {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Took remembers that the tree now has files as they were pulled, or merged with
+// them: the next pull is compared with these.
+func (p *Pull) Took(paths ...string) error {
+	return p.desk.folder.Update(pulledDocument, func(old []byte) ([]byte, error) {
+		all, err := remembered(old)
+		if err != nil {
+			return nil, err
+		}
+		key := p.Target + "\x00" + p.Branch
+		if all[key] == nil {
+			all[key] = map[string]had{}
+		}
+		for _, f := range p.Files {
+			name := strconv.QuoteToASCII(f.Path)
+			switch _, known := all[key][name]; {
+			case !slices.Contains(paths, f.Path):
+			case f.Mode == git.None:
+				delete(all[key], name)
+			case known || len(all[key]) < maxRemembered:
+				all[key][name] = had{f.Mode, f.Hash}
+			}
+		}
+		return json.Marshal(all)
+	})
+}
+
+// pulledDocument keeps what the tree has of each branch.
+const pulledDocument = "pulled.json"
+
+// had is what was at a path.
+type had struct {
+	Mode git.Mode `json:"mode"`
+	Hash git.Hash `json:"hash"`
+}
+
+// remembered reads the document: by target and branch, and by path, quoted, for
+// JSON has no way to write every name.
+func remembered(data []byte) (all map[string]map[string]had, err error) {
+	if data == nil {
+		return map[string]map[string]had{}, nil
+	}
+	if err := json.Unmarshal(data, &all); err != nil || all == nil {
+		return nil, fmt.Errorf("%s: damaged; move it away to start anew", pulledDocument)
+	}
+	return all, nil
+}
+
+// bases returns what the tree has of a branch: what it last took from there or,
+// of other files, what the newest commit that waits was made from.
+func (d *Desk) bases(target, branch string) (map[string]had, error) {
+	base := map[string]had{}
+	waiting, err := d.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range waiting {
+		if c.Target != target || c.Branch != branch {
+			continue
+		}
+		for _, f := range c.Files {
+			base[f.Path] = had{f.OldMode, f.Old}
+		}
+	}
+	data, err := d.folder.Read(pulledDocument)
+	if err != nil {
+		return nil, err
+	}
+	all, err := remembered(data)
+	if err != nil {
+		return nil, err
+	}
+	for name, was := range all[target+"\x00"+branch] {
+		if path, err := strconv.Unquote(name); err == nil {
+			base[path] = was
+		}
+	}
+	return base, nil
+}
+
+// Branches returns the branches of a target and their commits, as they are now.
+func (d *Desk) Branches(ctx context.Context, target string) (map[string]git.Hash, error) {
+	t, err := d.target(target)
+	if err != nil {
+		return nil, err
+	}
+	at, err := d.reach(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return at.Branches(ctx)
+}
+
+// Merge brings together what two have made of a text. Where they contradict each
+// other the result has both, between marks, and is not clean.
+func Merge(base, ours, theirs string) (text string, clean bool) {
+	return merge.Texts(base, ours, theirs, merge.Marks{Ours: "ours", Base: "base", Theirs: "theirs"})
+}

@@ -1,0 +1,39 @@
+package clearance_test
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// processes writes the command lines of all processes, where the system has them
+// in files.
+func processes(to io.Writer) {
+	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range list {
+		data, _ := os.ReadFile(name)
+		to.Write(append(data, '\n'))
+	}
+}
+
+// holding returns the files of a folder that have a secret in them.
+func holding(t *testing.T, dir, secret string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		if bytes.Contains(data, []byte(secret)) {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}

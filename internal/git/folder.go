@@ -1,0 +1,84 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Names returns the files that a commit has at a path or below it, "" for all. It
+// looks at no other folder.
+func (s *Store) Names(ctx context.Context, objects string, commit Hash, path string) ([]string, error) {
+	if commit == "" {
+		return nil, nil
+	}
+	if !commit.Valid() {
+		return nil, refusal("list", "", sandbox.ErrInvalid, "there is no commit of that name")
+	}
+	args := []string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", string(commit)}
+	if path != "" {
+		if why := BadName(path, Plain); why != "" {
+			return nil, refusal("list", path, sandbox.ErrInvalid, why)
+		}
+		args = append(args, "--", path)
+	}
+	out, err := s.run(s.command(ctx, s.here(objects), args...))
+	if err != nil {
+		return nil, s.pruned(ctx, objects, commit, err)
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
+}
+
+// BlobHash returns the name that git gives to a content.
+func BlobHash(size int64, from io.Reader) Hash { return blobHash(size, from) }
+
+// Folder returns the names that are in a folder of a commit, "" for its root; none
+// where there is no such folder.
+func (r *Reader) Folder(commit Hash, path string) ([]string, error) {
+	if !commit.Valid() || strings.Contains(path, "\n") { // which would be two questions
+		return nil, nil
+	}
+	if _, err := fmt.Fprintf(r.in, "%s:%s\n", commit, path); err != nil {
+		return nil, r.broken(err)
+	}
+	line, err := r.out.ReadString('\n')
+	if err != nil {
+		return nil, r.broken(err)
+	}
+	words := strings.Fields(line)
+	if len(words) < 2 || words[len(words)-1] == "missing" {
+		return nil, nil
+	}
+	size, err := strconv.ParseInt(words[len(words)-1], 10, 64)
+	if err != nil {
+		return nil, r.broken(err)
+	}
+	content := make([]byte, size+1)
+	if _, err := io.ReadFull(r.out, content); err != nil {
+		return nil, r.broken(err)
+	}
+	if words[len(words)-2] != "tree" {
+		return nil, nil
+	}
+	var names []string
+	for rest := content[:size]; len(rest) > 0; { // mode, blank, name, zero, hash
+		head, tail, ok := bytes.Cut(rest, []byte{0})
+		_, name, named := bytes.Cut(head, []byte{' '})
+		if !ok || !named || len(tail) < sha1.Size {
+			return nil, r.broken(errors.New("a tree that is none"))
+		}
+		names = append(names, string(name))
+		rest = tail[sha1.Size:]
+	}
+	return names, nil
+}

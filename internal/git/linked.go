@@ -1,0 +1,60 @@
+package git
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// linkedTree returns the folders of a work tree that git worktree has made, whose
+// .git is a file: the repository's, and the one in it that has the work tree's own
+// HEAD and index. Whoever can write the file could name any repository, so the
+// repository must name the file in turn.
+func linkedTree(work string) (common, own string, err error) {
+	elsewhere := refusal("target", "", ErrUnsupported,
+		"the target's .git leads to a repository that does not know of it; name the repository itself in clearance.targets, or have git worktree repair it")
+	file := filepath.Join(work, ".git")
+	own, ok := pointer(file, "gitdir: ", work)
+	if !ok {
+		return "", "", elsewhere
+	}
+	common, ok = pointer(filepath.Join(own, "commondir"), "", own)
+	if !ok || filepath.Dir(own) != filepath.Join(common, "worktrees") {
+		return "", "", elsewhere
+	}
+	back, ok := pointer(filepath.Join(own, "gitdir"), "", own)
+	if !ok {
+		return "", "", elsewhere
+	}
+	here, err := os.Lstat(file)
+	there, lost := os.Lstat(back)
+	if err != nil || lost != nil || !os.SameFile(here, there) {
+		return "", "", elsewhere
+	}
+	for _, dir := range []string{common, filepath.Dir(own), own} {
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+			return "", "", elsewhere
+		}
+	}
+	return common, own, nil
+}
+
+// pointer reads the path that a file names, from a folder on if it is relative.
+func pointer(name, prefix, from string) (string, bool) {
+	const most = maxName + 64
+	info, err := os.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
+		return "", false
+	}
+	data, err := os.ReadFile(name)
+	path, ok := strings.CutPrefix(strings.TrimSuffix(string(data), "\n"), prefix)
+	if err != nil || !ok || path == "" || strings.ContainsFunc(path, func(r rune) bool { return !sandbox.Plain(r) }) {
+		return "", false
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(from, path)
+	}
+	return filepath.Clean(path), true
+}
