@@ -94,7 +94,11 @@ func (h hub) push(ctx context.Context, c *StagedCommit) error {
 	if err := h.stands(ctx, c); err != nil { // the API only sees to it that nothing is lost
 		return err
 	}
-	return api.move(ctx, c)
+	if err := api.move(ctx, c); err != nil {
+		return err
+	}
+	h.follow(ctx, c.Branch)
+	return nil
 }
 
 // fits refuses what the API does not take.

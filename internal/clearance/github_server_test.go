@@ -32,6 +32,7 @@ type hubServer struct {
 
 	mu     sync.Mutex
 	calls  []string
+	look   func() // at every request, to git too
 	before func(w http.ResponseWriter, r *http.Request, step string) (done bool)
 	after  func(w http.ResponseWriter, step string) (done bool)
 }
@@ -55,6 +56,9 @@ func newHub(t *testing.T, bare string) *hubServer {
 }
 
 func (h *hubServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.look != nil {
+		h.look()
+	}
 	if strings.HasPrefix(r.URL.Path, "/o/r.git/") {
 		if _, got, _ := r.BasicAuth(); got != hubToken {
 			w.Header().Set("WWW-Authenticate", "Basic")
@@ -88,6 +92,13 @@ func (h *hubServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(answer.Code)
 	w.Write(answer.Body.Bytes())
+}
+
+// hooks sets how the server misbehaves.
+func (h *hubServer) hooks(before func(http.ResponseWriter, *http.Request, string) bool, after func(http.ResponseWriter, string) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.before, h.after = before, after
 }
 
 func refuse(w http.ResponseWriter, code int, message string) {
@@ -127,10 +138,8 @@ func (h *hubServer) answer(w http.ResponseWriter, r *http.Request, kind, ref str
 	case "POST trees":
 		h.tree(w, made, in.BaseTree, in.Tree)
 	case "POST commits":
-		var tree, b strings.Builder
-		json.Unmarshal(in.Tree, new(string))
-		fmt.Fprintf(&tree, "%s", bytes.Trim(in.Tree, `"`))
-		fmt.Fprintf(&b, "tree %s\n", tree.String())
+		var b strings.Builder
+		fmt.Fprintf(&b, "tree %s\n", bytes.Trim(in.Tree, `"`))
 		for _, p := range in.Parents {
 			fmt.Fprintf(&b, "parent %s\n", p)
 		}

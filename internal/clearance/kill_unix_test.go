@@ -5,6 +5,8 @@ package clearance_test
 import (
 	"bufio"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +33,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// The same with a remote that takes its time, and with GitHub.
+// The same with a remote that takes its time.
 func TestKillRemote(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -41,11 +43,52 @@ func TestKillRemote(t *testing.T) {
 	s.kill(6, 30*time.Millisecond, s.bare, clearance.Target{Name: "origin", Type: "remote", URL: s.serve(""), Branch: "main"})
 }
 
+// Each step of a push by the API is the last thing that a process does, before
+// GitHub has done it and after.
 func TestKillGitHub(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	h := newHub(t, s.bare)
-	s.kill(6, 25*time.Millisecond, s.bare, hubTarget(h.URL))
+	s.desk = s.open(proof, hubTarget(h.URL))
+	for round, step := range []string{"blobs", "trees", "commits", "refs", "blobs", "trees", "commits", "refs"} {
+		cmd, out := s.forever(hubTarget(h.URL))
+		before := plain(s, s.bare, "rev-parse", "main")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		kill := func(now string) bool {
+			if now == step {
+				cmd.Process.Kill()
+			}
+			return false
+		}
+		if round < 4 {
+			h.hooks(func(_ http.ResponseWriter, _ *http.Request, now string) bool { return kill(now) }, nil)
+		} else {
+			h.hooks(nil, func(_ http.ResponseWriter, now string) bool { return kill(now) })
+		}
+		staged := ""
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if id, ok := strings.CutPrefix(lines.Text(), "staged "); ok && staged == "" {
+				staged = id
+			} else {
+				t.Errorf("%s: %s", step, lines.Text())
+			}
+		}
+		cmd.Wait()
+		h.hooks(nil, nil)
+		c, err := s.desk.Get(staged)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.desk.Push(t.Context(), staged, ""); err != nil {
+			t.Errorf("%s: %v", step, err)
+		}
+		if now := plain(s, s.bare, "rev-parse", "main"); now != string(c.Commit) || plain(s, s.bare, "rev-parse", "main^") != before {
+			t.Errorf("%s: main is %s, want %s after %s", step, now, c.Commit, before)
+		}
+	}
+	plain(t, s.bare, "fsck", "--strict")
 }
 
 // proof is what the processes of these tests push with.
@@ -58,12 +101,7 @@ func (s *scene) kill(n int, step time.Duration, repository string, target cleara
 	s.desk = s.open(proof, target)
 	unsettled := 0
 	for round := range rounds(n) {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestPushForever$")
-		cmd.Env = append(os.Environ(), "GOLEM_TEST_STATE="+s.state, "GOLEM_TEST_TYPE="+target.Type, "GOLEM_TEST_NAME="+target.Name, "GOLEM_TEST_URL="+target.URL, "GOLEM_TEST_LOCAL="+s.local)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			s.Fatal(err)
-		}
+		cmd, out := s.forever(target)
 		if err := cmd.Start(); err != nil {
 			s.Fatal(err)
 		}
@@ -115,6 +153,18 @@ func (s *scene) kill(n int, step time.Duration, repository string, target cleara
 	if unsettled == 0 {
 		s.Error("no kill came before a push was told: this test sees too little")
 	}
+}
+
+// forever returns a process that has not started, and what it will tell.
+func (s *scene) forever(target clearance.Target) (*exec.Cmd, io.Reader) {
+	s.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestPushForever$")
+	cmd.Env = append(os.Environ(), "GOLEM_TEST_STATE="+s.state, "GOLEM_TEST_TYPE="+target.Type, "GOLEM_TEST_NAME="+target.Name, "GOLEM_TEST_URL="+target.URL, "GOLEM_TEST_LOCAL="+s.local)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	return cmd, out
 }
 
 // TestPushForever is the process that is killed.

@@ -92,7 +92,19 @@ func (n network) branch(ctx context.Context, name string) (git.Hash, error) {
 }
 
 func (n network) push(ctx context.Context, c *StagedCommit) error {
-	return n.Push(ctx, c.Branch, c.Base, c.Commit)
+	err := n.Push(ctx, c.Branch, c.Base, c.Commit)
+	if err == nil {
+		n.follow(ctx, c.Branch)
+	}
+	return err
+}
+
+// follow has the next commit staged against what was just pushed. If it fails, the
+// user pulls.
+func (n network) follow(ctx context.Context, branch string) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	n.refresh(ctx, branch)
 }
 
 func (n network) refresh(ctx context.Context, branch string) error {
@@ -101,7 +113,11 @@ func (n network) refresh(ctx context.Context, branch string) error {
 }
 
 func (n network) settle(ctx context.Context, c *StagedCommit) (bool, error) {
-	return n.Reached(ctx, c.Branch, c.Commit)
+	made, err := n.Reached(ctx, c.Branch, c.Commit)
+	if made {
+		n.follow(ctx, c.Branch)
+	}
+	return made, err
 }
 
 // Refresh pulls what a remote target has of a branch, "" for the target's own:

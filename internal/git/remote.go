@@ -54,7 +54,8 @@ type Remote struct {
 	url         string
 	credentials Credentials
 	server      string // of GitHub's, "" for another
-	token       string // for the server, once it was asked for
+	token       string // for the server, "" for none
+	asked       bool   // for the token
 }
 
 // ways are the protocols by which a remote is reached.

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"net/url"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // GitHub is the server of repositories that name no other.
@@ -18,6 +21,9 @@ const GitHub = "https://github.com"
 // Hub returns the remote of a repository, owner/name, on a GitHub server, whose
 // token it uses if there is one.
 func (s *Store) Hub(server, repo string, c Credentials) (*Remote, error) {
+	if why := cmp.Or(BadServer(server), BadRepo(repo)); why != "" {
+		return nil, refusal("target", "", sandbox.ErrInvalid, why+"; look at url and repo in clearance.targets")
+	}
 	r, err := s.Remote(server+"/"+repo+".git", c)
 	if err == nil {
 		r.server = server
@@ -30,9 +36,10 @@ func (s *Store) Hub(server, repo string, c Credentials) (*Remote, error) {
 // used, what the user's gh says. A server that is not github.com gets none that
 // the user has for github.com, unless it was named for this.
 func (r *Remote) Token(ctx context.Context) string {
-	if r.token != "" {
+	if r.asked {
 		return r.token
 	}
+	r.asked = true
 	names := []string{"GITHUB_TOKEN", "GH_TOKEN"}
 	if r.server != GitHub {
 		others := []string{"GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"}
