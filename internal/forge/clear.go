@@ -71,7 +71,7 @@ func (p *Program) gitSet(w *worker.Worker) gittools.Set {
 	most := p.Project.ClearanceLimits
 	s := gittools.Set{Limits: gittools.Limits{Files: most.MaxFiles, Bytes: most.MaxBytes, Ratio: clearance.Limit(most.MaxPercent) / 100}}
 	for _, t := range p.Targets() {
-		s.Targets = append(s.Targets, gittools.Target{Name: t.Name, Type: t.Type, Branch: t.Branch, At: t.At, Address: cmp.Or(t.URL, t.Repo)})
+		s.Targets = append(s.Targets, gittools.Target{Name: t.Name, Type: t.Type, Branch: t.Branch, At: t.At, Address: addressOf(t)})
 	}
 	if w != nil {
 		s.Default = w.Git.Target
@@ -81,6 +81,14 @@ func (p *Program) gitSet(w *worker.Worker) gittools.Set {
 	}
 	s.Outside = p.outside()
 	return s
+}
+
+// addressOf is where a target is that is not on this machine.
+func addressOf(t project.Target) string {
+	if t.Repo != "" {
+		return cmp.Or(t.URL, "https://github.com") + "/" + t.Repo
+	}
+	return t.URL
 }
 
 // outside returns the mounts that show other folders than the one in whose folder they
@@ -141,7 +149,7 @@ func (c *clearing) open(ctx context.Context) (*clearance.Desk, error) {
 	}
 	var targets []clearance.Target
 	for _, t := range p.Targets() {
-		targets = append(targets, clearance.Target{Name: t.Name, Type: t.Type, Path: t.Path, URL: t.URL, Branch: t.Branch})
+		targets = append(targets, clearance.Target{Name: t.Name, Type: t.Type, Path: t.Path, URL: t.URL, Repo: t.Repo, Branch: t.Branch, Web: p.options.Web})
 	}
 	desk, err := clearance.Open(c.records.folder, store, targets, p.credentials(c.worker))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,12 +21,13 @@ import (
 
 // Options are what a front knows of the user's wishes and of the machine.
 type Options struct {
-	Dir       string   // the program, or a folder in it
-	Entry     string   // the entry worker; "" for main
-	State     string   // where all state is kept; "" for the user's state folder
-	StateHome string   // the user's state folder, as the system has it
-	Home      string   // the user's home, for ~
-	Environ   []string // the user's environment, of which a push may use some
+	Dir       string            // the program, or a folder in it
+	Entry     string            // the entry worker; "" for main
+	State     string            // where all state is kept; "" for the user's state folder
+	StateHome string            // the user's state folder, as the system has it
+	Home      string            // the user's home, for ~
+	Environ   []string          // the user's environment, of which a push may use some
+	Web       http.RoundTripper // how servers are reached; nil is directly
 	Settings  []project.Setting
 	Trust     string // the hash of content that the user vouches for
 	Now       func() time.Time

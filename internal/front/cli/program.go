@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,7 +71,7 @@ func (f *programFlags) loadFiles() (*forge.Program, error) {
 }
 
 func (f *programFlags) options() (forge.Options, error) {
-	o := forge.Options{Dir: f.dir, Entry: f.entry, Trust: f.trust, State: f.state, Environ: os.Environ(), Now: time.Now}
+	o := forge.Options{Dir: f.dir, Entry: f.entry, Trust: f.trust, State: f.state, Environ: os.Environ(), Web: &http.Transport{Proxy: http.ProxyFromEnvironment}, Now: time.Now}
 	if hash, err := hex.DecodeString(f.trust); f.trust != "" && (err != nil || len(hash) != sha256.Size) {
 		return o, usageError("--trust takes the hash that golem trust --json prints: 64 hexadecimal digits")
 	}

@@ -47,7 +47,7 @@ type Limits struct {
 
 // Tools returns the tools.
 func (s Set) Tools() []tool.Tool {
-	return []tool.Tool{s.stage(), s.status(), s.listStaged(), s.diff(), s.discard(), s.push()}
+	return []tool.Tool{s.stage(), s.status(), s.listStaged(), s.diff(), s.discard(), s.pull(), s.branches(), s.merge(), s.push()}
 }
 
 // about returns what all tools of the set have in common.

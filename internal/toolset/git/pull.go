@@ -1,0 +1,273 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+type pullArgs struct {
+	Paths  []string `json:"paths" jsonschema:"files and folders of the repository"`
+	Target string   `json:"target,omitempty" jsonschema:"the name of a configured repository"`
+	Branch string   `json:"branch,omitempty" jsonschema:"the branch; otherwise the one of the configuration"`
+}
+
+// maxPulled is how large a file may be that is pulled.
+const maxPulled = 16 << 20
+
+// pull returns the tool that brings files of a branch into the tree.
+func (s Set) pull() tool.Tool {
+	const op = "git_pull"
+	t := about(op, "Bring files of a repository's branch into the tree, as they are there now. Where a file was changed here too, both are brought together, with markers where they contradict each other.")
+	t.Verbs, t.Reaches = []policy.Verb{policy.Write}, true
+	return tool.New(t, func(ctx context.Context, names tool.Names, a pullArgs) (tool.Plan, error) {
+		desk, err := s.desk(ctx, op)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		target, err := s.target(op, a.Target)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		if len(a.Paths) == 0 {
+			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "paths: name at least one; / is all"}
+		}
+		var inside []string
+		var effects []policy.Effect
+		for i, name := range a.Paths {
+			if !strings.HasPrefix(name, "/") { // as it is called in the repository
+				name = path.Join(target.At, name)
+			}
+			at, err := names.Locate("pull", name, sandbox.ReadWrite, true)
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			rel, err := target.inside("pull", at)
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			if rel != "" {
+				inside = append(inside, rel)
+			}
+			a.Paths[i] = at
+			effects = append(effects, policy.Effect{Verb: policy.Write, Target: at, Tree: true}, policy.Effect{Verb: policy.Read, Target: at, Tree: true})
+		}
+		if slices.Contains(a.Paths, target.At) {
+			inside = nil // all of it
+		}
+		plan := tool.Changing(func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+			p := &pulling{target: target, files: files, names: names}
+			return p.prepare(ctx, desk, a.Branch, inside)
+		}, effects...)
+		plan.Args = a
+		return plan, nil
+	})
+}
+
+// A pulling is one call of git_pull.
+type pulling struct {
+	target  Target
+	names   tool.Names
+	files   *sandbox.Sandbox
+	changes []pulled
+	same    []string // files that the tree has as the branch has them
+	notes   []string
+	branch  string
+	commit  git.Hash
+}
+
+// A pulled is a file that is brought in.
+type pulled struct {
+	Path      string `json:"path"`
+	Operation string `json:"operation"` // create, update, merge or conflict
+
+	inside  string
+	old     []byte
+	content []byte
+	version sandbox.Version
+	there   bool
+}
+
+// prepare works out what changes in the tree.
+func (p *pulling) prepare(ctx context.Context, desk *clearance.Desk, branch string, inside []string) (tool.Prepared, error) {
+	pull, err := desk.Pull(ctx, p.target.Name, branch, inside)
+	if err != nil {
+		return tool.Prepared{}, err
+	}
+	defer pull.Close()
+	p.branch, p.commit = pull.Branch, pull.Commit
+	for _, f := range pull.Files {
+		if err := p.file(pull, f); err != nil {
+			return tool.Prepared{}, err
+		}
+	}
+	var list []tool.Change
+	for _, c := range p.changes {
+		change := tool.Changed(c.Path, c.version, c.old, c.content)
+		if c.Operation == "conflict" {
+			change.About = "both have changed the same lines: see the markers"
+		}
+		list = append(list, change)
+	}
+	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) { return p.run(pull, files) }
+	return tool.Ready(run, list...), nil
+}
+
+// left notes a file that is not brought in.
+func (p *pulling) left(name, why string) { p.notes = append(p.notes, sandbox.Shown(name)+": "+why) }
+
+// file works out what becomes of one file.
+func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
+	name := p.target.name(f.Path)
+	switch {
+	case f.Mode == git.None:
+		p.left(name, "the branch no longer has it; it stays here until it is deleted")
+		return nil
+	case f.Mode == git.Link || f.Mode == git.Submodule:
+		p.left(name, "a link or a repository in the repository, which is not brought in")
+		return nil
+	case f.Size > maxPulled:
+		p.left(name, fmt.Sprintf("%s are too much to be brought in", tool.Amount(f.Size)))
+		return nil
+	case git.BadName(f.Path, f.Mode) != "" || p.files.ProtectedBy(name) != "":
+		p.left(name, "protected, left out")
+		return nil
+	}
+	theirs, err := pull.Read(f.Hash, maxPulled)
+	if err != nil {
+		return err
+	}
+	ours, version, err := p.files.ReadVersion(name)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
+		return err
+	}
+	if !missing && bytes.Equal(ours, theirs) {
+		p.same = append(p.same, f.Path)
+		return nil
+	}
+	base, err := pull.Read(f.Base, maxPulled)
+	if err != nil {
+		base = nil // it is no longer there: what both have is all there is
+	}
+	c := pulled{Path: name, Operation: "update", inside: f.Path, old: ours, content: theirs, version: version, there: !missing}
+	switch {
+	case missing && f.BaseMode != git.None:
+		p.left(name, "it was deleted here; write it anew if it is wanted")
+		return nil
+	case missing:
+		c.Operation = "create"
+	case f.BaseMode != git.None && bytes.Equal(base, theirs):
+		return nil // only changed here
+	case f.BaseMode != git.None && bytes.Equal(base, ours):
+	case bytes.IndexByte(ours, 0) >= 0 || bytes.IndexByte(theirs, 0) >= 0:
+		p.left(name, "it was changed here and there, and is no text; it stays as it is here")
+		return nil
+	default:
+		text, clean := clearance.Merge(string(base), string(ours), string(theirs))
+		c.content, c.Operation = []byte(text), "merge"
+		if !clean {
+			c.Operation = "conflict"
+		}
+	}
+	p.changes = append(p.changes, c)
+	return nil
+}
+
+// run writes what was worked out. A file that was changed meanwhile is an error.
+func (p *pulling) run(pull *clearance.Pull, files *sandbox.Sandbox) (tool.Result, error) {
+	took := p.same
+	counts := make(map[string]int)
+	for _, c := range p.changes {
+		var err error
+		if c.there {
+			_, err = files.WriteIf(c.Path, c.content, c.version)
+		} else {
+			_, err = files.WriteNew(c.Path, c.content)
+		}
+		if err != nil {
+			return tool.Result{}, errors.Join(err, pull.Took(took...))
+		}
+		took = append(took, c.inside)
+		counts[c.Operation]++
+	}
+	if err := pull.Took(took...); err != nil {
+		return tool.Result{}, err
+	}
+	text := fmt.Sprintf("pulled from %s %s (%s)", p.target.Name, p.branch, p.commit[:12])
+	for _, op := range slices.Sorted(maps.Keys(counts)) {
+		text += fmt.Sprintf(", %s %d", op, counts[op])
+	}
+	if len(p.changes) == 0 {
+		text += ": nothing to change here"
+	}
+	list := p.changes
+	if list == nil {
+		list = []pulled{}
+	}
+	return tool.Result{Text: text, Notes: p.notes, Data: map[string]any{"commit": p.commit, "branch": p.branch, "files": list}}, nil
+}
+
+// branches returns the tool that lists branches.
+func (s Set) branches() tool.Tool {
+	const op = "git_branches"
+	type branchArgs struct {
+		Target string `json:"target,omitempty" jsonschema:"the name of a configured repository"`
+	}
+	t := about(op, "List the branches of a repository.")
+	t.Reaches = true
+	return tool.New(t, func(ctx context.Context, _ tool.Names, a branchArgs) (tool.Plan, error) {
+		desk, err := s.desk(ctx, op)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		target, err := s.target(op, a.Target)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		return tool.Reading(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+			all, err := desk.Branches(ctx, target.Name)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			text := ""
+			for _, name := range slices.Sorted(maps.Keys(all)) {
+				text += string(all[name])[:12] + "  " + name + "\n"
+			}
+			if text == "" {
+				text = target.Name + " has no branches yet"
+			}
+			return tool.Result{Text: text, Data: map[string]any{"target": target.Name, "branches": all}}, nil
+		}), nil
+	})
+}
+
+// merge returns the tool that merges texts, and nothing else.
+func (s Set) merge() tool.Tool {
+	const op = "git_merge"
+	type mergeArgs struct {
+		Base   string `json:"base,omitempty" jsonschema:"the text that both began with"`
+		Ours   string `json:"ours" jsonschema:"what one has made of it"`
+		Theirs string `json:"theirs" jsonschema:"what the other has made of it"`
+	}
+	t := about(op, "Merge two texts that began as one. Changes nothing; where both changed the same lines the result has both, between markers.")
+	t.Private = []string{"base", "ours", "theirs"}
+	return tool.New(t, func(_ context.Context, _ tool.Names, a mergeArgs) (tool.Plan, error) {
+		return tool.Reading(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+			text, clean := clearance.Merge(a.Base, a.Ours, a.Theirs)
+			return tool.Result{Text: text, Data: map[string]any{"text": text, "conflicts": !clean}}, nil
+		}), nil
+	})
+}
