@@ -132,10 +132,24 @@ func remoteTargets(dir string) (text string, leftOut []string, err error) {
 		}
 		remote = ""
 	}
-	if b.Len() == 0 {
+	if b.Len() == 0 && len(leftOut) > 0 {
 		return "", leftOut, nil
 	}
+	if b.Len() == 0 {
+		return "\n# Where results go once you have reviewed them: this repository.\nclearance:\n  targets:\n    here: {type: local, path: ., branch: " + strconv.Quote(headOf(dir)) + ", at: /}\n", nil, nil
+	}
 	return "\n# Where results go once you have reviewed them: the remotes of this repository.\nclearance:\n  targets:\n" + b.String(), leftOut, nil
+}
+
+// headOf returns the branch that is checked out in a repository, main if that is not
+// known.
+func headOf(dir string) string {
+	data, err := readFile(filepath.Join(dir, ".git"), "HEAD", conf.MaxFile)
+	branch, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "ref: refs/heads/")
+	if err != nil || !ok || git.BadBranch(branch) != "" {
+		return "main"
+	}
+	return branch
 }
 
 // plainName reports whether a remote's name can be a target's.
