@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html"
 	"path"
-	"regexp"
 	"strings"
 )
 
@@ -123,13 +122,13 @@ func lookZip(n *notes, data []byte) {
 // External parts of Office documents that are loaded when they are opened. A
 // link that waits for a click is not.
 var (
-	officeOutside = regexp.MustCompile(`(?i)<[^>]*TargetMode\s*=\s*["']External[^>]*>`)
-	officeLoaded  = regexp.MustCompile(`(?i)/(?:attachedTemplate|oleObject|frame|subDocument|externalLinkPath|package)["']`)
+	officeOutside = lateRegexp(`(?i)<[^>]*TargetMode\s*=\s*["']External[^>]*>`)
+	officeLoaded  = lateRegexp(`(?i)/(?:attachedTemplate|oleObject|frame|subDocument|externalLinkPath|package)["']`)
 )
 
 func loadsMore(rels []byte) bool {
-	for _, tag := range officeOutside.FindAll(rels, -1) {
-		if officeLoaded.Match(tag) {
+	for _, tag := range officeOutside().FindAll(rels, -1) {
+		if officeLoaded().Match(tag) {
 			return true
 		}
 	}
@@ -183,8 +182,8 @@ func wide(text string) (out []byte) {
 }
 
 var (
-	svgTag  = regexp.MustCompile(`(?i)<(?:[\w-]+:)?svg[\s>]`)
-	svgActs = regexp.MustCompile(`(?i)<(?:[\w-]+:)?(?:script|iframe|embed|object|foreignObject|handler)[\s>/]|[\s"'/]on[a-z]{4,}\s*=\s*["']|(?:java|vb)script\s*:|<!ENTITY|data:text/html`)
+	svgTag  = lateRegexp(`(?i)<(?:[\w-]+:)?svg[\s>]`)
+	svgActs = lateRegexp(`(?i)<(?:[\w-]+:)?(?:script|iframe|embed|object|foreignObject|handler)[\s>/]|[\s"'/]on[a-z]{4,}\s*=\s*["']|(?:java|vb)script\s*:|<!ENTITY|data:text/html`)
 )
 
 // isSVG goes by the name or by the first tag. A web page may have both images
@@ -197,7 +196,7 @@ func isSVG(name string, data []byte) bool {
 		return false
 	}
 	head := bytes.TrimLeft(data[:min(len(data), 1024)], "\xef\xbb\xbf \t\r\n")
-	return bytes.HasPrefix(head, []byte("<")) && svgTag.Match(head)
+	return bytes.HasPrefix(head, []byte("<")) && svgTag().Match(head)
 }
 
 // lookSVG looks for what runs in an image that is made of text.
@@ -206,7 +205,7 @@ func lookSVG(n *notes, data []byte) {
 		data = text
 	}
 	plain := html.UnescapeString(string(data))
-	if at := svgActs.FindStringIndex(plain); at != nil {
+	if at := svgActs().FindStringIndex(plain); at != nil {
 		n.hold(0, "SVG: a script, or a part that runs as one")
 	}
 }

@@ -103,7 +103,7 @@ type Options struct {
 	Allow    []string // kinds of binary files that are only told: image/png, application/*
 	Cache    Cache    // may be nil
 	Clamd    Dial     // to clamd's socket; nil: without
-	Clamscan string   // the program, run by Run; empty: without
+	Clamscan []string // the program with its options, run by Run; empty: without
 	Yara     []string // files with rules for the program yara, run by Run
 	External []Command
 	Run      Run
@@ -181,7 +181,7 @@ func New(o Options) (*Set, error) {
 		s.looks = append(s.looks, look{Scanner: e, depends: func(string) string { return "" }})
 		s.about = append(s.about, e.Name()+" ok (given the whole file)")
 	}
-	if o.Clamd == nil && o.Clamscan == "" && len(o.Yara) == 0 {
+	if o.Clamd == nil && len(o.Clamscan)+len(o.Yara) == 0 {
 		s.about = append(s.about, "no engine against malware: set clamd, clamscan or yara")
 	}
 	return s, nil
@@ -192,10 +192,10 @@ func (o Options) engines() (all []Scanner, err error) {
 	if o.Clamd != nil {
 		all = append(all, clamd{o.Clamd})
 	}
-	if o.Run == nil && (o.Clamscan != "" || len(o.Yara) > 0 || len(o.External) > 0) {
+	if o.Run == nil && len(o.Clamscan)+len(o.Yara)+len(o.External) > 0 {
 		return nil, errors.New("scanners that are programs: no way to run them; they need a jail")
 	}
-	if o.Clamscan != "" {
+	if len(o.Clamscan) > 0 {
 		all = append(all, clamscan{o.Clamscan, o.Run})
 	}
 	if len(o.Yara) > 0 {

@@ -254,7 +254,7 @@ func TestExternal(t *testing.T) {
 		{"is killed", `kill -9 $$`, "cannot tell"},
 		{"garbage", `printf '\377\376'; exit 1`, "cannot tell: its output is not text"},
 		{"a flood", `head -c 2000000 /dev/zero; exit 0`, "cannot tell: it says more"},
-		{"hangs", `sleep 60`, "cannot tell: it took too long"},
+		{"hangs", `exec sleep 60`, "cannot tell: it took too long"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			limits := Limits{}
@@ -278,7 +278,7 @@ func TestExternal(t *testing.T) {
 		{Run: runHere, External: []Command{{Name: "mine"}}},
 		{Run: runHere, External: []Command{{Argv: []string{"true"}}}},
 		{Run: runHere, External: []Command{{Name: "secrets", Argv: []string{"true"}}}},
-		{Skip: []string{"secret"}}, {Clamscan: "clamscan"}, {Yara: []string{"a.yar"}},
+		{Skip: []string{"secret"}}, {Clamscan: []string{"clamscan"}}, {Yara: []string{"a.yar"}},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v: was taken", o)
@@ -308,7 +308,7 @@ func TestEngines(t *testing.T) {
 			if c.engine == "yara" {
 				o.Yara = []string{"rules.yar"}
 			} else {
-				o.Clamscan = "clamscan"
+				o.Clamscan = []string{"clamscan"}
 			}
 			v := newSet(t, o).Scan(t.Context(), of("a.txt", []byte("text")))
 			if got := says(v); v.Held != (c.want != "") || !strings.Contains(got, c.want) {

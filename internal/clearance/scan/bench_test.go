@@ -1,0 +1,104 @@
+package scan
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/measure"
+)
+
+// BenchmarkTable prints how fast each scanner is, beside gitleaks and clamscan
+// where they are installed. `make bench` runs it.
+func BenchmarkTable(b *testing.B) {
+	table := measure.Peers(os.Stdout)
+	files, size, dir := source(b)
+	all := newSet(b, Options{})
+	for _, l := range all.looks {
+		one := &Set{looks: []look{l}, limits: all.limits}
+		benchSet(b, table, l.Name(), one, files, size, peerOf(b, l.Name(), dir))
+	}
+	benchSet(b, table, "all of ours", all, files, size, nil)
+	kept := newSet(b, Options{Cache: memory{}})
+	benchSet(b, table, "all of ours, verdicts kept", kept, files, size, nil)
+	fmt.Printf("\ntargets met: %d of %d\n", table.Met, table.Met+table.Missed)
+	b.SkipNow() // the table is the result
+}
+
+// source is the source code of Go's library, which all machines with Go have.
+func source(b *testing.B) (files []Content, size int64, dir string) {
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	root := filepath.Join(strings.TrimSpace(string(out)), "src")
+	dir = b.TempDir()
+	for _, part := range []string{"net", "go", "encoding", "runtime", "os"} {
+		err := filepath.WalkDir(filepath.Join(root, part), func(p string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(p, ".go") || !d.Type().IsRegular() {
+				return err
+			}
+			data, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			c := of(fmt.Sprintf("%d-%s", len(files), d.Name()), data)
+			c.Hash = c.Path
+			files, size = append(files, c), size+c.Size
+			return os.WriteFile(filepath.Join(dir, c.Path), data, 0o600)
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return files, size, dir
+}
+
+// peerOf is a program that does the work of a scanner, or nil.
+func peerOf(b *testing.B, scanner, dir string) []string {
+	peer := map[string][]string{
+		secretsName: {"gitleaks", "dir", dir, "--no-banner", "--exit-code", "0", "--ignore-gitleaks-allow", "--max-decode-depth", "1"},
+		malwareName: {"clamscan", "-r", "--no-summary", "-i", dir},
+	}[scanner]
+	if peer == nil {
+		return nil
+	}
+	if _, err := exec.LookPath(peer[0]); err != nil {
+		fmt.Printf("without %s, which is not installed\n", peer[0])
+		return nil
+	}
+	return peer
+}
+
+// benchSet measures one row. A peer has all cores, ours one.
+func benchSet(b *testing.B, table *measure.Table, name string, s *Set, files []Content, size int64, peer []string) {
+	sides := []func(int){measure.Repeat(func() {
+		for _, f := range files {
+			if v := s.Scan(b.Context(), f); len(v.Scanners) == 0 {
+				b.Fatal("nobody looked")
+			}
+		}
+	})}
+	if peer != nil {
+		sides = append(sides, measure.Repeat(func() {
+			if out, err := exec.Command(peer[0], peer[1:]...).CombinedOutput(); err != nil {
+				b.Fatalf("%s: %v\n%s", peer[0], err, out)
+			}
+		}))
+	}
+	rounds := 3
+	if peer != nil {
+		rounds = 1 // it takes many seconds
+	}
+	series := measure.Turns(rounds, measure.Once, sides...)
+	speed := func(s measure.Series) string { return fmt.Sprintf("%.0f MB/s", float64(size)/1e6/s.Median()) }
+	beside, ratio := "", ""
+	if peer != nil {
+		beside, ratio = speed(series[1])+" "+peer[0], fmt.Sprintf("%.2f×", series[0].Over(series[1]))
+	}
+	table.Row(fmt.Sprintf("scan %.0f MB: %s", float64(size)/1e6, name), speed(series[0]), beside, ratio, "", "")
+}
