@@ -94,7 +94,7 @@ var trusted = []struct{ why, names string }{
 		.openhands/ .openhands_instructions replit.md .replit.md llms.txt llms-full.txt skill.md *.mdc *.prompt.md *.instructions.md *.chatmode.md`},
 	{"settings of a coding agent, which may run commands", `
 		.claude/ .mcp.json mcp.json .cursor/ .codex/ .gemini/ .qwen/ .opencode/ opencode.json opencode.jsonc .crush.json crush.json .goose/ .amp/ .zencoder/
-		.aider* .windsurf/ .kiro/ .junie/ .trae/ .amazonq/ .copilot/ .agents/ .factory/ .mcp/ claude_desktop_config.json .geminiignore .aiexclude`},
+		.aider* .windsurf/ .kiro/ .junie/ .trae/ .amazonq/ .copilot/ .agents/ .factory/ .mcp/ .bolt/ .devin/ .tabnine/ .sourcegraph/ .rovodev/ claude_desktop_config.json .geminiignore .aiexclude`},
 	{"a worker or the policy of golem itself", `golem-forge.config.yaml golem-forge.config.yml *.worker`},
 	{"runs in CI", `
 		.github/workflows/ .github/actions/ action.yml action.yaml .gitlab-ci.yml .gitlab-ci.yaml .gitlab/ci/ .gitlab-ci/ .circleci/ .travis.yml appveyor.yml .appveyor.yml
@@ -112,7 +112,7 @@ var trusted = []struct{ why, names string }{
 		applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg post-commit pre-rebase post-checkout
 		post-merge pre-push pre-receive update.sample post-receive post-update reference-transaction push-to-checkout pre-auto-gc post-rewrite sendemail-validate fsmonitor-watchman`},
 	{"steers git itself", `
-		.gitattributes .gitmodules .gitconfig .git/ .git .gitconfig.local .lfsconfig .git-blame-ignore-revs .mailmap .config/git/ .gitmessage .gitallowed .gitleaks.toml .gitleaksignore`},
+		.gitattributes .gitmodules .gitconfig .git/ .git .gitconfig.local .lfsconfig .config/git/ .gitallowed .gitleaks.toml .gitleaksignore`},
 	{"runs when a shell enters the folder", `
 		.envrc .env.rc .direnv/ .direnvrc .config/direnv/ mise.toml .mise.toml .mise/ mise.local.toml .config/mise.toml .config/mise/ .tool-versions .rtx.toml .autoenv .env.leave .in .out
 		.shadowenv.d/ .envrc.* devenv.nix devenv.yaml flake.nix shell.nix default.nix .nix/ devbox.json .venv/ venv/ .rvmrc .ondirrc .hermit/`},
@@ -127,12 +127,12 @@ var trusted = []struct{ why, names string }{
 		.tmux.conf .screenrc .wezterm.lua kitty.conf .xbindkeysrc .hammerspoon/ .ripgreprc .curlrc .wgetrc .netrc _netrc .digrc .nanorc .lessfilter .lesskey .mailrc .muttrc .sudo_as_admin_successful
 		.myclirc .config/gh/ .hgrc hgrc .hg/ .hgsub .bzr/ .svn/ .bazaar/ .jj/ .pijul/`},
 	{"keys, or where programs log in and how", `
-		.ssh/ authorized_keys authorized_keys2 known_hosts ssh_config sshd_config .gnupg/ .aws/ .azure/ .kube/ kubeconfig .config/gcloud/ .docker/ .pypirc .gem/credentials .vault-token id_rsa id_ed25519 id_ecdsa id_dsa`},
+		.git-credentials .ssh/ authorized_keys authorized_keys2 known_hosts ssh_config sshd_config .gnupg/ .aws/ .azure/ .kube/ kubeconfig .config/gcloud/ .docker/ .pypirc .gem/credentials .vault-token id_rsa id_ed25519 id_ecdsa id_dsa`},
 	{"tasks and settings of an editor, which may run commands", `
 		.vscode/ *.code-workspace .idea/ *.iml *.ipr *.iws .fleet/ .zed/ .nova/ .vs/ *.suo *.sublime-project *.sublime-build *.sublime-settings .settings/ .project .classpath
 		.theia/ .eclipse/ .kakrc .kak/ .helix/ .lapce/ .project.el .projectile .vimspector.json .nvim/ .lvimrc .local.vimrc .ycm_extra_conf.py .ccls .clangd nbproject/ *.xcscheme *.xcworkspace/ *.xcodeproj/`},
 	{"builds a container that a machine is made of", `
-		.devcontainer/ devcontainer.json .devcontainer.json .gitpod.yml .gitpod.dockerfile .gitpod.yaml dockerfile dockerfile.* *.dockerfile containerfile containerfile.* .dockerignore
+		.devcontainer/ devcontainer.json .devcontainer.json .gitpod.yml .gitpod.dockerfile .gitpod.yaml dockerfile dockerfile.* *.dockerfile containerfile containerfile.*
 		docker-compose.yml docker-compose.yaml docker-compose*.yml docker-compose*.yaml compose.yml compose.yaml compose.*.yml docker-bake.hcl docker-bake.json vagrantfile .replit replit.nix
 		.idx/ .stackblitzrc .codesandbox/ codesandbox.json apptainer.def singularity singularity.* *.nspawn cloud-init.yaml user-data packer.json *.pkr.hcl tiltfile skaffold.yaml captain-definition procfile`},
 	{"a build runs it", `

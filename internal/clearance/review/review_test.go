@@ -131,6 +131,7 @@ func TestAll(t *testing.T) {
 		{made("a", "b/a", "c"), nil, nil},
 		{made("-README", "readme"), nil, []string{"/readme: case: RENAME-CASE /README -> /readme"}},
 		{made("a/X", "a/x"), nil, []string{"/a/X: case: the same as /a/x"}},
+		{made("/a/X", "/a/x"), nil, []string{"/a/X: case: the same as /a/x"}},
 		{made("Docs/a", "docs/b"), nil, []string{"/Docs: case: the same as /docs"}},
 		{made("a/b", "A"), nil, []string{"case: the same as /a "}},
 		{made("caf\u00e9", "cafe\u0301"), nil, []string{"case: "}},
@@ -151,6 +152,9 @@ func TestAll(t *testing.T) {
 	} {
 		flags := review.All(test.changes, test.beside...)
 		ok := len(flags) == len(test.want)
+		if strings.HasPrefix(test.changes[0].Path, "/") && (len(flags) == 0 || flags[0].Path != test.changes[0].Path) {
+			t.Errorf("%v: a flag is about another path: %v", test.changes, flags)
+		}
 		for i, f := range flags {
 			ok = ok && strings.Contains(f.String(), test.want[i])
 		}

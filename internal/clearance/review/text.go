@@ -272,10 +272,11 @@ func program(content []byte) (kind string, ok bool) {
 // isCode reports whether a file is code by its name: there letters matter more
 // than in prose.
 func isCode(name string) bool {
-	if _, ok := Code(name); ok && path.Ext(name) != ".md" {
+	ending := strings.ToLower(path.Ext(name))
+	if _, ok := Code(name); ok && ending != ".md" {
 		return true
 	}
-	switch strings.ToLower(path.Ext(name)) {
+	switch ending {
 	case ".go", ".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hh", ".m", ".mm", ".rs", ".py", ".pyi", ".pyx", ".rb", ".php", ".java", ".kt", ".kts", ".scala",
 		".groovy", ".swift", ".cs", ".fs", ".vb", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".vue", ".svelte", ".dart", ".lua", ".pl", ".pm",
 		".sh", ".bash", ".zsh", ".fish", ".ps1", ".psm1", ".bat", ".cmd", ".sql", ".r", ".jl", ".ex", ".exs", ".erl", ".hs", ".ml", ".mli", ".clj", ".lisp",

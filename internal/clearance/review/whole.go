@@ -19,6 +19,9 @@ const (
 func All(changes []Change, beside ...string) []Flag {
 	t := tree{}
 	for _, c := range changes {
+		if strings.HasPrefix(c.Path, "/") {
+			t.top = "/"
+		}
 		t.add(c.Path, c.Operation != remove, c.Operation == remove)
 	}
 	for _, name := range beside {
@@ -45,6 +48,7 @@ func All(changes []Change, beside ...string) []Flag {
 // A tree holds the names of files, by how the most careless system compares them.
 type tree struct {
 	root  folder
+	top   string   // what paths begin with
 	at    []string // the parts of the folder that is looked at
 	flags []Flag
 	left  int // flags that are not told
@@ -153,5 +157,5 @@ func (t *tree) tell(kind Kind, name string, text func(above string) string) {
 	if len(t.at) > 0 {
 		above = strings.Join(t.at, "/") + "/"
 	}
-	t.flags = append(t.flags, flag(kind, strings.TrimSuffix(above+name, "/"), "%s", text(above)))
+	t.flags = append(t.flags, flag(kind, t.top+strings.TrimSuffix(above+name, "/"), "%s", text(above)))
 }

@@ -115,14 +115,17 @@ func TestSend(t *testing.T) {
 		answer        http.HandlerFunc
 		code, want    string
 	}{
-		{"done", `{"a": 1}`, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); io.WriteString(w, "made \x1b[2J") },
+		{"done", `{"a": 1}`, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusCreated)
+			io.WriteString(w, "made \x1b[2J")
+		},
 			"", `8 bytes of /a.json were sent to tracker, which answered 201 Created:` + "\n" + `made \x1b[2J`},
 		{"refused", `{}`, func(w http.ResponseWriter, r *http.Request) {
-			http.Error(w, "no: "+r.Header.Get("Authorization"), 403)
+			http.Error(w, "no: "+r.Header.Get("Authorization"), http.StatusForbidden)
 		}, "network", "no: (hidden)"},
 		{"elsewhere", `{}`, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "http://elsewhere.invalid/")
-			w.WriteHeader(307)
+			w.WriteHeader(http.StatusTemporaryRedirect)
 		}, "network", "it sends elsewhere"},
 		{"endless", `{}`, func(w http.ResponseWriter, _ *http.Request) { w.Write(bytes.Repeat([]byte("x"), 1<<20)) }, "", "longer than what is shown"},
 		{"cut off", `{}`, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "network", "it may have arrived or not"},

@@ -28,10 +28,8 @@ type folder struct {
 // no folder to be made in.
 func (f *folder) fit(op string) error {
 	info, err := os.Stat(f.path)
-	at := f.path
 	if errors.Is(err, fs.ErrNotExist) {
-		at = filepath.Dir(f.path)
-		info, err = os.Stat(at)
+		info, err = os.Stat(filepath.Dir(f.path))
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -41,15 +39,13 @@ func (f *folder) fit(op string) error {
 	case !info.IsDir():
 		return &sandbox.Error{Op: op, Code: sandbox.ErrNotDir, Hint: "what is named with --to is no folder"}
 	}
-	real, err := filepath.EvalSymlinks(at)
-	if err != nil {
-		return failure(op, err)
+	f.path = real(f.path)
+	own := make([]sandbox.Host, len(f.own))
+	for i, h := range f.own {
+		own[i] = sandbox.Host(real(string(h)))
 	}
-	if at != f.path {
-		real = filepath.Join(real, filepath.Base(f.path))
-	}
-	f.path = real
-	for dir := real; ; dir = filepath.Dir(dir) {
+	f.own = own
+	for dir := f.path; ; dir = filepath.Dir(dir) {
 		if f.isOwn(dir) {
 			return ownFolder(op)
 		}
@@ -57,6 +53,17 @@ func (f *folder) fit(op string) error {
 			return nil
 		}
 	}
+}
+
+// real returns a path without links, as far as it is there.
+func real(name string) string {
+	if at, err := filepath.EvalSymlinks(name); err == nil {
+		return at
+	}
+	if above := filepath.Dir(name); above != name {
+		return filepath.Join(real(above), filepath.Base(name))
+	}
+	return name
 }
 
 func ownFolder(op string) error {
@@ -68,7 +75,7 @@ func ownFolder(op string) error {
 func (f *folder) isOwn(dir string) bool {
 	info, err := os.Stat(dir)
 	return slices.ContainsFunc(f.own, func(h sandbox.Host) bool {
-		if filepath.Clean(string(h)) == dir {
+		if string(h) == dir {
 			return true
 		}
 		own, bad := os.Stat(string(h))
