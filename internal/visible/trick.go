@@ -3,6 +3,7 @@ package visible
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -262,11 +263,8 @@ func Revealed(line string, tricks ...Trick) string {
 	var b strings.Builder
 	s := scan{}
 	for i, r := range line {
-		trick := false
-		for _, t := range tricks {
-			_, alike := alikes[r]
-			trick = trick || i >= t.At && i < t.End && (t.Deceit != Alike || alike || styled(r) != 0)
-		}
+		alike := alikes[r] != 0 || signs[r] != 0 || styled(r) != 0
+		trick := slices.ContainsFunc(tricks, func(t Trick) bool { return i >= t.At && i < t.End && (t.Deceit != Alike || alike) })
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(line[i:], string(utf8.RuneError)):
 			fmt.Fprintf(&b, `\x%02x`, line[i])
