@@ -19,6 +19,9 @@ import (
 // scannerNames are the scanners by the names that projects give them.
 var scannerNames = map[string]string{"format": "format", "size": "entropy", "content": "metadata", "secrets": "secrets", "malware": "malware"}
 
+// clamavDir is where clamscan keeps what it knows.
+const clamavDir = "/var/lib/clamav"
+
 // Scanners returns what looks at results before they are cleared. It is closed after
 // use. Verdicts are kept in a folder of the state, where one is given.
 func (p *Program) Scanners(folder *state.Folder) (*Scanners, error) {
@@ -36,7 +39,8 @@ func (p *Program) Scanners(folder *state.Folder) (*Scanners, error) {
 		}
 	}
 	if e.Clamscan {
-		o.Clamscan = "clamscan"
+		s.mounts = append(s.mounts, jail.Mount{Source: clamavDir, Target: toolsDir + "/clamav"})
+		o.Clamscan = []string{"clamscan", "--database=" + toolsDir + "/clamav"}
 	}
 	for _, file := range e.Yara {
 		o.Yara = append(o.Yara, s.show(string(file)))
