@@ -16,9 +16,6 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// scannerNames are the scanners by the names that projects give them.
-var scannerNames = map[string]string{"format": "format", "size": "entropy", "content": "metadata", "secrets": "secrets", "malware": "malware"}
-
 // clamavDir is where clamscan keeps what it knows.
 const clamavDir = "/var/lib/clamav"
 
@@ -28,9 +25,9 @@ func (p *Program) Scanners(folder *state.Folder) (*Scanners, error) {
 	s := &Scanners{program: p}
 	e, limits := p.Project.Engines, p.Project.ClearanceLimits
 	o := scan.Options{Allow: e.Allow, Limits: scan.Limits{Size: limits.ScanBytes, Time: limits.ScanTime}, Run: s.run}
-	for name, own := range scannerNames {
+	for _, name := range allScanners {
 		if !slices.Contains(p.Project.Scanners, name) {
-			o.Skip = append(o.Skip, own)
+			o.Skip = append(o.Skip, name)
 		}
 	}
 	if e.Clamd != "" {

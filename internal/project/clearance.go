@@ -74,7 +74,7 @@ func (l *loader) engines() {
 func (l *loader) external(f conf.Field) {
 	label := "clearance.external." + sandbox.Shown(f.Key.Text)
 	x := External{Name: f.Key.Text, From: f.Key.Place}
-	if why := badName(x.Name); why != "" || slices.Contains(append(scanners(), "clamd", "clamscan", "yara", "limits", "entropy", "metadata"), x.Name) {
+	if why := badName(x.Name); why != "" || slices.Contains(append(scanners(), "clamd", "clamscan", "yara", "limits"), x.Name) {
 		l.problems.Add(f.Key, label+": not a name for a scanner", "choose another name, such as words")
 	}
 	command, ok := f.Value.At("command")

@@ -128,8 +128,8 @@ type look struct {
 // The scanners of ours, by name.
 const (
 	formatName   = "format"
-	entropyName  = "entropy"
-	metadataName = "metadata"
+	entropyName  = "size"
+	metadataName = "content"
 	secretsName  = "secrets"
 	malwareName  = "malware"
 	limitsName   = "limits" // what could not be looked at

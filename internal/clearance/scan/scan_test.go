@@ -456,14 +456,14 @@ func TestEntropy(t *testing.T) {
 	text := "# A title\n\nSome words.\n\n"
 	lines := strings.Repeat("The quick brown fox jumps over the lazy dog, again and again.\n", 300)
 	check(t, newSet(t, Options{}), []scanCase{
-		{"base64 in one line", "a.md", []byte(text + b64 + "\n"), "entropy hold=true line=5 offset=24: 200000 bytes of base64"},
-		{"base64 in lines", "a.md", []byte(text + wrapped(b64, 76)), "entropy hold=true line=5 offset=24: "},
+		{"base64 in one line", "a.md", []byte(text + b64 + "\n"), "size hold=true line=5 offset=24: 200000 bytes of base64"},
+		{"base64 in lines", "a.md", []byte(text + wrapped(b64, 76)), "size hold=true line=5 offset=24: "},
 		{"base64 for addresses", "a.md", []byte(text + base64.URLEncoding.EncodeToString(data)), "bytes of base64"},
-		{"hexadecimal", "a.md", []byte(text + hex.EncodeToString(data[:9000])), "entropy hold=true line=5 offset=24: 18000 bytes of hexadecimal"},
-		{"uuencoded", "a.md", []byte(text + "begin 644 a\n" + uu.String() + "`\nend\n"), "entropy hold=true line=6 offset=36: "},
+		{"hexadecimal", "a.md", []byte(text + hex.EncodeToString(data[:9000])), "size hold=true line=5 offset=24: 18000 bytes of hexadecimal"},
+		{"uuencoded", "a.md", []byte(text + "begin 644 a\n" + uu.String() + "`\nend\n"), "size hold=true line=6 offset=36: "},
 		{"ascii85", "a.md", []byte(lines + string(a85)), "more entropy than language"},
-		{"many short ones", "a.md", []byte(strings.Repeat("word: "+b64[:600]+" and\n", 120)), "entropy hold=true"},
-		{"a short one", "a.md", []byte("word: " + b64[:600] + " and\n"), "entropy hold=false line=1 offset=6: 600 bytes of base64"},
+		{"many short ones", "a.md", []byte(strings.Repeat("word: "+b64[:600]+" and\n", 120)), "size hold=true"},
+		{"a short one", "a.md", []byte("word: " + b64[:600] + " and\n"), "size hold=false line=1 offset=6: 600 bytes of base64"},
 		{"letters of no width in a row", "a.md", []byte(text + "word" + bits.String() + "word\n"), "letters that nobody sees: 200 in a row"},
 		{"letters of no width one by one", "a.md", []byte(strings.Repeat("wo\u200brd\n", 40)), "40 between others"},
 		{"variation selectors", "a.md", []byte(text + "😀" + strings.Repeat("\U000E0121", 30)), "30 in a row"},
@@ -475,7 +475,7 @@ func TestEntropy(t *testing.T) {
 		{"zeros", "a.txt", []byte(strings.Repeat("0", 50_000)), ""},
 		{"digits", "a.txt", []byte(strings.Repeat("0123456789", 5_000)), ""},
 		{"a mark at the beginning", "a.txt", []byte("\ufeffwords\n"), ""},
-		{"an image in a page", "a.html", []byte("<img src=\"data:image/png;base64," + base64.StdEncoding.EncodeToString(append(png(), data[:20_000]...)) + "\">"), "entropy hold=false"},
+		{"an image in a page", "a.html", []byte("<img src=\"data:image/png;base64," + base64.StdEncoding.EncodeToString(append(png(), data[:20_000]...)) + "\">"), "size hold=false"},
 		{"line breaks of markdown", "a.md", []byte(strings.Repeat("a line  \n", 100)), ""},
 	})
 }
@@ -517,7 +517,7 @@ func TestMetadata(t *testing.T) {
 	const ns = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/"
 	ole := append([]byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), make([]byte, 600)...)
 	check(t, newSet(t, Options{Skip: []string{"format"}}), []scanCase{
-		{"EXIF: position", "a.jpg", jpeg("\xe1", exif(0x010e, "a cat", true)), "metadata hold=false line=0 offset=0: a GPS position in EXIF"},
+		{"EXIF: position", "a.jpg", jpeg("\xe1", exif(0x010e, "a cat", true)), "content hold=false line=0 offset=0: a GPS position in EXIF"},
 		{"EXIF: text", "a.jpg", jpeg("\xe1", exif(0x010e, "a cat on a mat", false)), "hold=false line=0 offset=0: EXIF: description, 14 bytes"},
 		{"EXIF: script", "a.jpg", jpeg("\xe1", exif(0x9286, "<script>alert(1)</script>", false)), "hold=true line=0 offset=0: EXIF: comment with a script"},
 		{"EXIF: address", "a.jpg", jpeg("\xe1", exif(0x013b, "https://evil.example/x", false)), "EXIF: artist with an address"},
@@ -528,8 +528,8 @@ func TestMetadata(t *testing.T) {
 		{"JPEG: nothing more", "a.jpg", jpeg(), ""},
 		{"PNG: text", "a.png", png("tEXt", "Comment\x00words"), "hold=false line=0 offset=0: tEXt text, 13 bytes"},
 		{"PNG: script", "a.png", png("tEXt", "Comment\x00<script src=x>"), "hold=true line=0 offset=0: tEXt text with a script"},
-		{"PNG: compressed script", "a.png", png("zTXt", "k\x00\x00"+deflated("<script>x</script>")), "metadata hold=true"},
-		{"PNG: compressed script in iTXt", "a.png", png("iTXt", "k\x00\x01\x00\x00\x00"+deflated("<script>x</script>")), "metadata hold=true"},
+		{"PNG: compressed script", "a.png", png("zTXt", "k\x00\x00"+deflated("<script>x</script>")), "content hold=true"},
+		{"PNG: compressed script in iTXt", "a.png", png("iTXt", "k\x00\x01\x00\x00\x00"+deflated("<script>x</script>")), "content hold=true"},
 		{"PNG: position", "a.png", png("eXIf", exif(0x010e, "a cat", true)[6:]), "a GPS position"},
 		{"PNG: unknown chunk", "a.png", png("seCr", "words"), "a chunk of no known kind, 5 bytes"},
 		{"PNG: data behind", "a.png", append(png(), "hidden"...), "6 bytes behind the end of the PNG"},
@@ -540,7 +540,7 @@ func TestMetadata(t *testing.T) {
 		{"WebP: data behind", "a.webp", []byte("RIFF\x0c\x00\x00\x00WEBPVP8 \x00\x00\x00\x00hidden"), "behind the end of the WebP"},
 		{"ZIP: data behind", "a.zip", append(zipped(member{"a", "b"}), "hidden"...), "6 bytes behind the end of the ZIP"},
 		{"ZIP: behind an image", "a.gif", append(gif(""), zipped(member{"a", "b"})...), "a ZIP archive that begins as something else"},
-		{"PDF: JavaScript", "a.pdf", pdf("/Names << /JavaScript 2 0 R >>"), "metadata hold=true line=0 offset=45: PDF: JavaScript"},
+		{"PDF: JavaScript", "a.pdf", pdf("/Names << /JavaScript 2 0 R >>"), "content hold=true line=0 offset=45: PDF: JavaScript"},
 		{"PDF: JavaScript in disguise", "a.pdf", pdf("/#4a#61v#61Script (x)"), "PDF: JavaScript"},
 		{"PDF: JavaScript in a stream", "a.pdf", pdfStream("<< /S /JavaScript /JS (app.alert) >>"), "in stream 1: PDF: JavaScript"},
 		{"PDF: at the start", "a.pdf", pdf("/OpenAction 2 0 R"), "PDF: an action when it is opened"},
@@ -632,8 +632,8 @@ func TestKeywords(t *testing.T) {
 }
 
 func TestAbout(t *testing.T) {
-	about := strings.Join(newSet(t, Options{Skip: []string{"entropy"}}).About(), "\n")
-	for _, want := range []string{"secrets ok (", "entropy off", "malware ok (the EICAR test file)", "no engine against malware"} {
+	about := strings.Join(newSet(t, Options{Skip: []string{"size"}}).About(), "\n")
+	for _, want := range []string{"secrets ok (", "size off", "malware ok (the EICAR test file)", "no engine against malware"} {
 		if !strings.Contains(about, want) {
 			t.Errorf("no %q in:\n%s", want, about)
 		}
