@@ -226,10 +226,7 @@ func (a *api) tree(ctx context.Context, base, want git.Hash, c *StagedCommit) er
 	for part := range slices.Chunk(files, maxHubTree) {
 		entries := make([]*github.TreeEntry, len(part))
 		for i, f := range part {
-			entries[i] = &github.TreeEntry{Path: github.Ptr(f.Path), Type: github.Ptr("blob"), Mode: github.Ptr(string(f.Mode)), SHA: github.Ptr(string(f.New))}
-			if f.Mode == git.None {
-				entries[i].Mode, entries[i].SHA = github.Ptr(string(f.OldMode)), nil
-			}
+			entries[i] = treeEntry(f)
 		}
 		err := a.call(ctx, func(ctx context.Context) (*github.Response, error) {
 			got, answer, err := a.client.Git.CreateTree(ctx, a.owner, a.repo, now, entries)
@@ -246,6 +243,18 @@ func (a *api) tree(ctx context.Context, base, want git.Hash, c *StagedCommit) er
 		return differs("tree", now, want)
 	}
 	return nil
+}
+
+// treeEntry says what becomes of a file; one without a hash goes.
+func treeEntry(f File) *github.TreeEntry {
+	e := &github.TreeEntry{Path: &f.Path, Type: github.Ptr("blob"), Mode: github.Ptr(string(f.Mode)), SHA: github.Ptr(string(f.New))}
+	if f.Mode == git.None {
+		e.Mode, e.SHA = github.Ptr(string(f.OldMode)), nil
+		if f.OldMode == git.Submodule {
+			e.Type = github.Ptr("commit")
+		}
+	}
+	return e
 }
 
 func goesFirst(f File) string {

@@ -89,6 +89,17 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// A counted counts requests, which are made one after another.
+type counted struct {
+	http.RoundTripper
+	n int
+}
+
+func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.n++
+	return c.RoundTripper.RoundTrip(r)
+}
+
 func header(w http.ResponseWriter, pairs ...string) {
 	for i := 0; i < len(pairs); i += 2 {
 		w.Header().Set(pairs[i], pairs[i+1])
@@ -293,6 +304,9 @@ func TestGitHubHangs(t *testing.T) {
 func TestGitHubTokenIsKept(t *testing.T) {
 	s := setUp(t)
 	h := s.hub()
+	target, web := hubTarget(h.URL), &counted{RoundTripper: &http.Transport{}}
+	target.Web = web
+	s.desk = s.open(git.Explicit([]string{"GITHUB_TOKEN=" + hubToken}), target)
 	c := s.stage("", "a.txt=new\n")
 	var mu sync.Mutex
 	var shown bytes.Buffer
@@ -308,6 +322,9 @@ func TestGitHubTokenIsKept(t *testing.T) {
 		t.Error("the list of processes shows the token")
 	} else if runtime.GOOS == "linux" && !strings.Contains(text, "ls-remote") {
 		t.Error("the list of processes shows no git: this test sees nothing")
+	}
+	if web.n == 0 {
+		t.Error("GitHub was reached in another way than the one that was handed in")
 	}
 	if found := holding(t, s.state, hubToken); len(found) > 0 {
 		t.Errorf("the token is kept in %v", found)

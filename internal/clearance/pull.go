@@ -16,6 +16,7 @@ import (
 
 // What is pulled and remembered, at most.
 const (
+	maxPaths      = 1000    // by which files are named
 	maxPulled     = 10_000  // files at once
 	maxRemembered = 100_000 // files of a branch
 )
@@ -45,6 +46,9 @@ type Pull struct {
 // target has them now; no paths are all files. The branch is the target's own if
 // it is "". The caller closes the result.
 func (d *Desk) Pull(ctx context.Context, target, branch string, paths []string) (*Pull, error) {
+	if len(paths) > maxPaths {
+		return nil, &sandbox.Error{Op: "pull", Code: sandbox.ErrLimit, Hint: fmt.Sprintf("%d paths, and %d are taken; name folders", len(paths), maxPaths)}
+	}
 	t, err := d.target(target)
 	if err != nil {
 		return nil, err
@@ -152,6 +156,10 @@ func (p *Pull) Copy(ctx context.Context, hash git.Hash, to io.Writer) error {
 // Took remembers that the tree now has files as they were pulled, or merged with
 // them: the next pull is compared with these.
 func (p *Pull) Took(paths ...string) error {
+	took := map[string]bool{}
+	for _, path := range paths {
+		took[path] = true
+	}
 	return p.desk.folder.Update(pulledDocument, func(old []byte) ([]byte, error) {
 		all, err := remembered(old)
 		if err != nil {
@@ -164,7 +172,7 @@ func (p *Pull) Took(paths ...string) error {
 		for _, f := range p.Files {
 			name := strconv.QuoteToASCII(f.Path)
 			switch _, known := all[key][name]; {
-			case !slices.Contains(paths, f.Path):
+			case !took[f.Path]:
 			case f.Mode == git.None:
 				delete(all[key], name)
 			case known || len(all[key]) < maxRemembered:

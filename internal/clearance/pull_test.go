@@ -132,20 +132,3 @@ func TestPullOfALargeFile(t *testing.T) {
 		t.Errorf("got %d bytes, %v", b.Len(), err)
 	}
 }
-
-func TestMerge(t *testing.T) {
-	for _, test := range []struct {
-		base, ours, theirs, want string
-		clean                    bool
-	}{
-		{"a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\n", "A\nb\nC\n", true},
-		{"a\n", "a\n", "b\n", "b\n", true},
-		{"a\n", "b\n", "b\n", "b\n", true},
-		{"a\n", "b\n", "c", "<<<<<<< ours\nb\n||||||| base\na\n=======\nc\n>>>>>>> theirs\n", false},
-		{"", "", "", "", true},
-	} {
-		if got, clean := clearance.Merge(test.base, test.ours, test.theirs); got != test.want || clean != test.clean {
-			t.Errorf("%q, %q, %q: got %q, %v, want %q, %v", test.base, test.ours, test.theirs, got, clean, test.want, test.clean)
-		}
-	}
-}

@@ -143,6 +143,34 @@ func TestThreats(t *testing.T) {
 			_, err := s.desk.Push(s.Context(), s.stage("local", "link/golem-test=x").ID, "")
 			s.refused(err, clearance.ErrDirty)
 		}},
+		{"G29", "git's own variables in our environment", func(s *scene) {
+			dir := s.TempDir()
+			mark := filepath.Join(dir, "mark")
+			run := "touch " + mark + ";false"
+			for name, value := range map[string]string{
+				"GIT_EXTERNAL_DIFF": run, "GIT_SSH_COMMAND": run, "GIT_SSH": run, "GIT_ASKPASS": run, "GIT_PAGER": run, "GIT_EDITOR": run,
+				"GIT_TRACE": mark, "GIT_TRACE2": mark, "GIT_CURL_VERBOSE": "1", "GIT_DIR": dir, "GIT_WORK_TREE": dir, "GIT_INDEX_FILE": mark,
+				"GIT_OBJECT_DIRECTORY": dir, "GIT_ALTERNATE_OBJECT_DIRECTORIES": dir, "GIT_NAMESPACE": "x", "GIT_EXEC_PATH": dir, "GIT_TEMPLATE_DIR": dir,
+				"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": run, "GIT_CONFIG_PARAMETERS": "'core.fsmonitor=" + run + "'",
+				"GIT_PROXY_COMMAND": run, "GIT_ALLOW_PROTOCOL": "ext", "GIT_DEFAULT_HASH": "sha256",
+			} {
+				s.Setenv(name, value)
+			}
+			s.desk = s.remote(s.serve(""), git.Inherit(os.Environ()))
+			if err := s.desk.Refresh(s.Context(), "", ""); err != nil {
+				s.Fatal(err)
+			}
+			c := s.stage("", "a.txt=x")
+			if err := s.desk.Diff(s.Context(), c, func(clearance.FileDiff) error { return nil }); err != nil {
+				s.Fatal(err)
+			}
+			if _, err := s.desk.Push(s.Context(), c.ID, ""); err != nil {
+				s.Fatal(err)
+			}
+			if _, err := os.Lstat(mark); !errors.Is(err, os.ErrNotExist) {
+				s.Error("a variable had an effect")
+			}
+		}},
 		{"G31", "what was staged is changed", func(s *scene) {
 			put(s, s.local+"/f", "reviewed")
 			c := s.stage("bare", "f=reviewed")
@@ -224,36 +252,5 @@ func TestThreats(t *testing.T) {
 		}},
 	} {
 		t.Run(test.id+" "+test.name, func(t *testing.T) { test.try(setUp(t)) })
-	}
-}
-
-// G29: nothing of git's own variables in our environment reaches a git.
-func TestVariablesOfGit(t *testing.T) {
-	dir := t.TempDir()
-	mark := filepath.Join(dir, "mark")
-	run := "touch " + mark + ";false"
-	for name, value := range map[string]string{
-		"GIT_EXTERNAL_DIFF": run, "GIT_SSH_COMMAND": run, "GIT_SSH": run, "GIT_ASKPASS": run, "GIT_PAGER": run, "GIT_EDITOR": run,
-		"GIT_TRACE": mark, "GIT_TRACE2": mark, "GIT_CURL_VERBOSE": "1", "GIT_DIR": dir, "GIT_WORK_TREE": dir, "GIT_INDEX_FILE": mark,
-		"GIT_OBJECT_DIRECTORY": dir, "GIT_ALTERNATE_OBJECT_DIRECTORIES": dir, "GIT_NAMESPACE": "x", "GIT_EXEC_PATH": dir, "GIT_TEMPLATE_DIR": dir,
-		"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": run, "GIT_CONFIG_PARAMETERS": "'core.fsmonitor=" + run + "'",
-		"GIT_PROXY_COMMAND": run, "GIT_ALLOW_PROTOCOL": "ext", "GIT_DEFAULT_HASH": "sha256",
-	} {
-		t.Setenv(name, value)
-	}
-	s := setUp(t)
-	s.desk = s.remote(s.serve(""), git.Inherit(os.Environ()))
-	if err := s.desk.Refresh(t.Context(), "", ""); err != nil {
-		t.Fatal(err)
-	}
-	c := s.stage("", "a.txt=x")
-	if err := s.desk.Diff(t.Context(), c, func(clearance.FileDiff) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Lstat(mark); !errors.Is(err, os.ErrNotExist) {
-		t.Error("a variable had an effect")
 	}
 }
