@@ -2,6 +2,7 @@ package clearance_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/cgi"
@@ -25,8 +26,9 @@ func (s *scene) serve(password string) string {
 	s.Helper()
 	plain(s, s.bare, "config", "http.receivepack", "true")
 	backend := &cgi.Handler{
-		Path: filepath.Join(plain(s, s.bare, "--exec-path"), "git-http-backend"),
-		Env:  []string{"GIT_PROJECT_ROOT=" + filepath.Dir(s.bare), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
+		Stderr: io.Discard,
+		Path:   filepath.Join(plain(s, s.bare, "--exec-path"), "git-http-backend"),
+		Env:    []string{"GIT_PROJECT_ROOT=" + filepath.Dir(s.bare), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, got, _ := r.BasicAuth(); got != password {
