@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/toolset/export"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -15,8 +16,8 @@ import (
 const patience = time.Minute
 
 // exportTools returns the tools by which the user hands results on without git.
-func (p *Program) exportTools(clipboard func(context.Context, string) (string, error)) export.Set {
-	s := export.Set{Locate: p.exportTo, Copy: clipboard, Own: []sandbox.Host{sandbox.Host(p.stateBase())}}
+func (p *Program) exportTools(clipboard func(context.Context, string) (string, error), scanners func() (*scan.Set, error)) export.Set {
+	s := export.Set{Locate: p.exportTo, Copy: clipboard, Scanners: scanners, Own: []sandbox.Host{sandbox.Host(p.stateBase())}}
 	for _, m := range p.Project.Mounts {
 		s.Own = append(s.Own, sandbox.Host(hostOf(m)))
 	}

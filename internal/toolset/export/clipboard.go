@@ -13,7 +13,8 @@ import (
 const MaxClipboard = 74_000
 
 type copyArgs struct {
-	Path string `json:"path" jsonschema:"a text file"`
+	Path     string   `json:"path" jsonschema:"a text file"`
+	Override []string `json:"override,omitempty" jsonschema:"hand on a file that a scanner holds back: PATH=REASON; the reason is journaled"`
 }
 
 // copy returns the tool by which the user takes a text into the clipboard.
@@ -40,7 +41,7 @@ func (s Set) copy() tool.Tool {
 					Hint: fmt.Sprintf("a clipboard takes text in UTF-8, %s at most; golem tool file_export takes everything", tool.Amount(MaxClipboard))}
 			}
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
-				if err := s.still(ctx, op, files, h); err != nil {
+				if err := h.still(ctx, op, files); err != nil {
 					return tool.Result{}, err
 				}
 				how, err := s.Copy(ctx, string(h.text))
@@ -50,7 +51,8 @@ func (s Set) copy() tool.Tool {
 				text := fmt.Sprintf("%s of %s are in the clipboard (%s)", tool.Amount(h.size), sandbox.Shown(at), how)
 				return tool.Result{Text: text, Data: map[string]any{"path": at, "bytes": h.size, "how": how}, Record: text}, nil
 			}
-			return tool.Ready(run, h.shows(tool.Copy, "the clipboard")), nil
+			wish := "put " + tool.Amount(h.size) + " of " + sandbox.Shown(at) + " into the clipboard"
+			return ready(op, wish, run, []held{h}, []tool.Change{h.shows(tool.Copy, "the clipboard")}, a.Override)
 		}
 		plan := tool.Changing(prepare, names.Reads(at)...)
 		plan.Args = a

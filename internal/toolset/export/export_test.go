@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -194,8 +195,8 @@ func TestClipboard(t *testing.T) {
 	if r := s.call(set, "clipboard_copy", args{"path": "/a"}); !r.OK() || s.copied != "x\u202ey\n" || !strings.Contains(r.Text, "6 bytes of /a are in the clipboard (by hand)") {
 		t.Errorf("got %v, copied %q", r, s.copied)
 	}
-	if about := s.asked[0].Changes[0].About; !strings.Contains(about, "bidi in line 1: U+202E right-to-left override") {
-		t.Errorf("shown: %s", about)
+	if warned := s.asked[0].Warnings; len(warned) != 1 || !strings.HasPrefix(warned[0], "/a:1: bidi: U+202E right-to-left override") {
+		t.Errorf("warned of %q", warned)
 	}
 	for _, name := range []string{"/b", "/c", "/d"} {
 		if r := s.call(set, "clipboard_copy", args{"path": name}); r.OK() || r.Err.Code != sandbox.ErrInvalid {
@@ -256,24 +257,52 @@ func TestAboveOwn(t *testing.T) {
 	}
 }
 
+// What a scanner holds back nobody is asked about, and it passes with a reason alone.
 func TestScan(t *testing.T) {
-	s, set := setUp(t, map[string]string{"a": "x"}, nil)
-	set.Scan = func(_ context.Context, name string, open func() (io.ReadCloser, error)) error {
-		f, err := open()
-		if err != nil {
-			return err
-		}
-		content, _ := io.ReadAll(f)
-		return &sandbox.Error{Op: "scan", Path: name, Code: "scan", Hint: fmt.Sprintf("held back: %s", content)}
+	eicar := `X5O!P%@AP[4\PZX54(P^)7CC)7}` + `$EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*`
+	s, set := setUp(t, map[string]string{"a.txt": eicar, "b.txt": "x"}, nil)
+	scanners, err := scan.New(scan.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, name := range []string{"file_export", "clipboard_copy"} {
-		call := args{"path": "/a"}
-		if name == "file_export" {
-			call["to"] = t.TempDir()
+	set.Scanners = func() (*scan.Set, error) { return scanners, nil }
+	for _, test := range []struct {
+		path     string
+		override []string
+		want     sandbox.Code
+	}{
+		{"/a.txt", nil, "scan"},
+		{"/a.txt", []string{"/a.txt="}, "invalid_args"},
+		{"/a.txt", []string{"/b.txt=why not"}, "invalid_args"},
+		{"/a.txt", []string{"/a.txt=it is a test"}, ""},
+		{"/b.txt", []string{"/b.txt=why not"}, "invalid_args"},
+		{"/b.txt", nil, ""},
+		{"/", nil, "scan"},
+	} {
+		for _, name := range []string{"file_export", "clipboard_copy"} {
+			call := args{"path": test.path, "override": append([]string{}, test.override...)}
+			if name == "file_export" {
+				call["to"] = t.TempDir()
+			} else if test.path == "/" {
+				continue
+			}
+			s.asked = nil
+			r := s.call(set, name, call)
+			code := sandbox.Code("")
+			if r.Err != nil {
+				code = r.Err.Code
+			}
+			if code != test.want || (test.want == "") != (len(s.asked) == 1) {
+				t.Errorf("%s %v: got %v, asked %v", name, call, r, s.asked)
+			}
+			if test.override != nil && test.want == "" && !strings.HasPrefix(s.asked[0].Warnings[0], "overridden: /a.txt: malware") {
+				t.Errorf("%s: warned of %q", name, s.asked[0].Warnings)
+			}
 		}
-		if r := s.call(set, name, call); r.OK() || r.Err.Code != "scan" || len(s.asked) > 0 {
-			t.Errorf("%s: got %v", name, r)
-		}
+	}
+	set.Scanners = func() (*scan.Set, error) { return nil, errors.New("no") }
+	if r := s.call(set, "clipboard_copy", args{"path": "/b.txt"}); r.OK() || r.Err.Code != "scan" {
+		t.Errorf("without scanners: got %v", r)
 	}
 }
 

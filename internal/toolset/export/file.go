@@ -27,6 +27,7 @@ type exportArgs struct {
 	Paths     []string `json:"paths,omitempty" jsonschema:"several of them"`
 	To        string   `json:"to" jsonschema:"a folder of yours: absolute, from where you are, or from ~"`
 	Overwrite bool     `json:"overwrite,omitempty" jsonschema:"replace files that are there"`
+	Override  []string `json:"override,omitempty" jsonschema:"hand on a file that a scanner holds back: PATH=REASON; the reason is journaled"`
 }
 
 // export returns the tool by which the user takes files out into a folder.
@@ -130,10 +131,15 @@ func (e *exporting) prepare(ctx context.Context) (tool.Prepared, error) {
 		}
 		changes = append(changes, f.change)
 	}
-	for _, f := range whole {
-		changes = append(changes, tool.Change{Path: "/" + strings.TrimPrefix(f.Path, "/"), Op: tool.Copy, About: fmt.Sprintf("%s: %s", f.Kind, f.Text)})
+	var list []held
+	for _, f := range e.list {
+		list = append(list, f.held)
 	}
-	return tool.Ready(e.run, changes...), nil
+	for _, f := range whole {
+		list[0].warnings = append(list[0].warnings, f.String())
+	}
+	wish := fmt.Sprintf("export %s, %s, to %s", counted(len(list)), tool.Amount(e.bytes), e.folder.path)
+	return ready(e.op, wish, e.run, list, changes, e.args.Override)
 }
 
 // add adds what is at a name.

@@ -41,8 +41,9 @@ const (
 )
 
 type sendArgs struct {
-	Endpoint string `json:"endpoint" jsonschema:"the name of an endpoint in the configuration"`
-	Path     string `json:"path" jsonschema:"the file whose content is the body"`
+	Endpoint string   `json:"endpoint" jsonschema:"the name of an endpoint in the configuration"`
+	Path     string   `json:"path" jsonschema:"the file whose content is the body"`
+	Override []string `json:"override,omitempty" jsonschema:"hand on a file that a scanner holds back: PATH=REASON; the reason is journaled"`
 }
 
 // send returns the tool by which the user hands a file to a service.
@@ -66,7 +67,7 @@ func (s Set) send() tool.Tool {
 				return tool.Prepared{}, err
 			}
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
-				if err := s.still(ctx, op, files, h); err != nil {
+				if err := h.still(ctx, op, files); err != nil {
 					return tool.Result{}, err
 				}
 				return s.post(ctx, op, h, body, to)
@@ -76,7 +77,8 @@ func (s Set) send() tool.Tool {
 			for _, header := range to.Headers {
 				c.About += "; " + header.Name + ": " + header.Shown
 			}
-			return tool.Ready(run, c), nil
+			wish := fmt.Sprintf("send %s of %s to %s (%s)", tool.Amount(h.size), sandbox.Shown(at), to.Name, to.URL)
+			return ready(op, wish, run, []held{h}, []tool.Change{c}, a.Override)
 		}
 		plan := tool.Changing(prepare, names.Reads(at)...)
 		plan.Args = a

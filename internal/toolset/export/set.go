@@ -5,13 +5,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -31,8 +31,8 @@ type Set struct {
 	// Copy puts a text into the user's clipboard, and says how.
 	Copy func(ctx context.Context, text string) (how string, err error)
 
-	// Scan, where set, says why a content is held back, nil if it is not.
-	Scan func(ctx context.Context, name string, open func() (io.ReadCloser, error)) error
+	// Scanners returns what looks at a content first; nil where nothing does.
+	Scanners func() (*scan.Set, error)
 }
 
 // Tools returns the tools.
@@ -53,12 +53,22 @@ type held struct {
 	sum        string // SHA-256
 	text       []byte // all of it, nil if it is more than maxText
 	executable bool
+	warnings   []string // what to look at first
+	holds      []string // why scanners hold it back
 }
 
 // hold reads a file, and looks at it.
 func (s Set) hold(ctx context.Context, op string, files *sandbox.Sandbox, name string) (held, error) {
+	h, err := read(ctx, op, files, name)
+	if err == nil {
+		err = s.look(ctx, op, files, &h)
+	}
+	return h, err
+}
+
+// read reads a file.
+func read(ctx context.Context, op string, files *sandbox.Sandbox, name string) (held, error) {
 	h := held{name: name}
-	open := func() (io.ReadCloser, error) { return files.Open(strings.TrimPrefix(name, "/")) }
 	f, err := files.Open(strings.TrimPrefix(name, "/"))
 	if err != nil {
 		return h, as(op, name, err)
@@ -82,15 +92,12 @@ func (s Set) hold(ctx context.Context, op string, files *sandbox.Sandbox, name s
 	if h.size <= maxText {
 		h.text = start.Bytes()
 	}
-	if s.Scan != nil {
-		return h, s.Scan(ctx, name, open)
-	}
 	return h, nil
 }
 
 // still is a conflict unless a file is as it was shown.
-func (s Set) still(ctx context.Context, op string, files *sandbox.Sandbox, h held) error {
-	now, err := s.hold(ctx, op, files, h.name)
+func (h held) still(ctx context.Context, op string, files *sandbox.Sandbox) error {
+	now, err := read(ctx, op, files, h.name)
 	if err != nil || now.sum != h.sum {
 		return changedSince(op, h.name)
 	}
@@ -149,28 +156,9 @@ func (h held) change() review.Change {
 // isText reports whether all of a file can be shown as it is.
 func (h held) isText() bool { return h.text != nil && tool.IsText(h.text) && utf8.Valid(h.text) }
 
-// told says how much there is of a file, and what to look at first.
-func (h held) told() string {
-	const most = 4
-	parts := []string{tool.Amount(h.size)}
-	flags := review.Flags(h.change())
-	for i, f := range flags {
-		if i == most {
-			parts = append(parts, fmt.Sprintf("and %d more to look at", len(flags)-most))
-			break
-		}
-		where := ""
-		if f.Line > 0 {
-			where = fmt.Sprintf(" in line %d", f.Line)
-		}
-		parts = append(parts, fmt.Sprintf("%s%s: %s", f.Kind, where, f.Text))
-	}
-	return strings.Join(parts, "; ")
-}
-
 // shows returns a file as it is shown to who decides.
 func (h held) shows(op tool.Op, to string) tool.Change {
-	c := tool.Change{Path: h.name, Op: op, To: to, Becomes: h.sum, About: h.told()}
+	c := tool.Change{Path: h.name, Op: op, To: to, Becomes: h.sum, About: tool.Amount(h.size)}
 	if h.text != nil && tool.IsText(h.text) {
 		c.Diff = tool.Unified("", h.name, "", tool.Legible(h.text, false))
 	}

@@ -1,0 +1,94 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/clearance/scan"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// errScan is the code of what scanners hold back.
+const errScan sandbox.Code = "scan"
+
+// What is told of one file, and of all.
+const (
+	maxTold     = 4
+	maxWarnings = 40
+)
+
+// look looks at a file as a reviewer does, and lets the scanners look.
+func (s Set) look(ctx context.Context, op string, files *sandbox.Sandbox, h *held) error {
+	flags := review.Flags(h.change())
+	for i, f := range flags {
+		if i == maxTold {
+			h.warnings = append(h.warnings, fmt.Sprintf("%s: and %d more to look at", sandbox.Shown(h.name), len(flags)-i))
+			break
+		}
+		h.warnings = append(h.warnings, f.String())
+	}
+	if s.Scanners == nil {
+		return nil
+	}
+	scanners, err := s.Scanners()
+	if err != nil {
+		return &sandbox.Error{Op: op, Code: errScan, Hint: "the scanners cannot be had, and without them nothing is handed on: " + err.Error()}
+	}
+	open := func() (io.ReadCloser, error) { return files.Open(strings.TrimPrefix(h.name, "/")) }
+	verdict := scanners.Scan(ctx, scan.Content{Path: strings.TrimPrefix(h.name, "/"), Size: h.size, Hash: h.sum, Open: open})
+	for _, f := range verdict.Findings {
+		where := ""
+		if f.Line > 0 {
+			where = fmt.Sprintf(" in line %d", f.Line)
+		}
+		text := fmt.Sprintf("%s%s: %s", f.Scanner, where, f.What)
+		if f.Hold && len(h.holds) < maxTold {
+			h.holds = append(h.holds, text)
+		} else if len(h.warnings) < 2*maxTold {
+			h.warnings = append(h.warnings, sandbox.Shown(h.name)+": "+text)
+		}
+	}
+	if verdict.Held && len(h.holds) == 0 {
+		h.holds = []string{"a scanner holds it back"}
+	}
+	return nil
+}
+
+// ready returns what hands files on, with what to look at first. What scanners hold back
+// passes only with a reason of the user's.
+func ready(op, wish string, run tool.Run, list []held, changes []tool.Change, override []string) (tool.Prepared, error) {
+	given := make(map[string]bool)
+	for _, one := range override {
+		name, reason, ok := strings.Cut(one, "=")
+		if name = "/" + strings.TrimPrefix(name, "/"); !ok || strings.TrimSpace(reason) == "" {
+			return tool.Prepared{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "override: PATH=REASON; say why it may pass"}
+		}
+		if !slices.ContainsFunc(list, func(h held) bool { return h.name == name && len(h.holds) > 0 }) {
+			return tool.Prepared{}, &sandbox.Error{Op: op, Path: name, Code: "invalid_args", Hint: "no scanner holds it back; take the override away"}
+		}
+		given[name] = true
+	}
+	r := tool.Ready(run, changes...)
+	r.Wish = wish
+	for _, h := range list {
+		if len(h.holds) > 0 && !given[h.name] {
+			return tool.Prepared{}, &sandbox.Error{Op: op, Path: h.name, Code: errScan,
+				Hint: strings.Join(h.holds, "; ") + "; nothing was handed on; to do it all the same: --override '" + h.name + "=REASON'"}
+		}
+		for _, text := range h.holds {
+			r.Warnings = append(r.Warnings, "overridden: "+sandbox.Shown(h.name)+": "+text)
+		}
+	}
+	for _, h := range list {
+		r.Warnings = append(r.Warnings, h.warnings...)
+	}
+	if more := len(r.Warnings) - maxWarnings; more > 0 {
+		r.Warnings = append(r.Warnings[:maxWarnings], fmt.Sprintf("and %d more to look at; export less at a time", more))
+	}
+	return r, nil
+}
