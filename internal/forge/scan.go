@@ -7,7 +7,6 @@ import (
 	"net"
 	"path"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
@@ -24,12 +23,7 @@ const clamavDir = "/var/lib/clamav"
 func (p *Program) Scanners(folder *state.Folder) (*Scanners, error) {
 	s := &Scanners{program: p}
 	e, limits := p.Project.Engines, p.Project.ClearanceLimits
-	o := scan.Options{Allow: e.Allow, Limits: scan.Limits{Size: limits.ScanBytes, Time: limits.ScanTime}, Run: s.run}
-	for _, name := range allScanners {
-		if !slices.Contains(p.Project.Scanners, name) {
-			o.Skip = append(o.Skip, name)
-		}
-	}
+	o := scan.Options{Scanners: p.Project.Scanners, Allow: e.Allow, Limits: scan.Limits{Size: limits.ScanBytes, Time: limits.ScanTime}, Run: s.run}
 	if e.Clamd != "" {
 		o.Clamd = func(ctx context.Context) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", string(e.Clamd))

@@ -23,7 +23,7 @@ func (clamd) Version() string { return "" } // its signatures change
 func (s clamd) Scan(ctx context.Context, c Content) ([]Finding, error) {
 	conn, err := s.dial(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("clamd cannot be reached: %w", err)
+		return nil, fmt.Errorf("clamd cannot be reached: %w", withoutPlace(err))
 	}
 	defer conn.Close()
 	if end, ok := ctx.Deadline(); ok {
@@ -46,7 +46,20 @@ func (s clamd) Scan(ctx context.Context, c Content) ([]Finding, error) {
 	case what != "":
 		return nil, fmt.Errorf("clamd says %q", what)
 	}
-	return nil, errors.Join(errors.New("clamd gave no answer"), sent, err)
+	for _, err := range []error{sent, err} {
+		if err != nil {
+			return nil, fmt.Errorf("clamd gave no answer: %w", withoutPlace(err))
+		}
+	}
+	return nil, errors.New("clamd gave no answer")
+}
+
+// withoutPlace takes from an error where the socket lies.
+func withoutPlace(err error) error {
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		return op.Err
+	}
+	return err
 }
 
 func (clamd) send(ctx context.Context, conn net.Conn, c Content) error {

@@ -39,6 +39,9 @@ func lookPDF(n *notes, data []byte) {
 		at := i + j
 		name, end := pdfName(data, at+1)
 		i = end
+		if len(name) <= 2 && !pdfValue(data[end:]) {
+			continue
+		}
 		if what, ok := pdfActs[name]; ok && !seen[what] {
 			seen[what] = true
 			n.hold(at, "PDF: %s", what)
@@ -51,6 +54,12 @@ func lookPDF(n *notes, data []byte) {
 	if end := bytes.LastIndex(data, []byte("%%EOF")); end >= 0 {
 		n.behind("PDF document", data, end+len("%%EOF"))
 	}
+}
+
+// pdfValue reports whether a value follows. Short names stand in any data.
+func pdfValue(data []byte) bool {
+	data = bytes.TrimLeft(data[:min(len(data), 64)], "\x00\t\n\f\r %")
+	return len(data) == 0 || bytes.IndexByte([]byte("(<[0123456789"), data[0]) >= 0
 }
 
 // pdfName reads a name, in which any letter may be written as a number.
@@ -183,7 +192,7 @@ func wide(text string) (out []byte) {
 
 var (
 	svgTag  = lateRegexp(`(?i)<(?:[\w-]+:)?svg[\s>]`)
-	svgActs = lateRegexp(`(?i)<(?:[\w-]+:)?(?:script|iframe|embed|object|foreignObject|handler)[\s>/]|[\s"'/]on[a-z]{4,}\s*=\s*["']|(?:java|vb)script\s*:|<!ENTITY|data:text/html`)
+	svgActs = lateRegexp(`(?i)<(?:[\w-]+:)?(?:script|iframe|embed|object|foreignObject|handler)[\s>/]|[\s"'/]on[a-z]{4,}\s*=\s*["']|(?:java|vb)script\s*:|<!ENTITY|data:text/html|attributeName\s*=\s*["']on`)
 )
 
 // isSVG goes by the name or by the first tag. A web page may have both images
@@ -205,8 +214,17 @@ func lookSVG(n *notes, data []byte) {
 		data = text
 	}
 	plain := html.UnescapeString(string(data))
-	if at := svgActs().FindStringIndex(plain); at != nil {
+	// In an address such letters do not count.
+	tight := strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(plain)
+	if svgActs().MatchString(plain) || svgActs().MatchString(tight) {
 		n.hold(0, "SVG: a script, or a part that runs as one")
+	}
+}
+
+// lookRTF looks for objects, which old programs start.
+func lookRTF(n *notes, data []byte) {
+	if at := bytes.Index(data, []byte(`\obj`)); at >= 0 {
+		n.hold(at, "RTF: an object inside")
 	}
 }
 

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
-// entropy finds data that hides in text: long encoded runs, parts that have more
+// entropy, by name size, finds data that hides in text: long encoded runs, parts that have more
 // entropy than any language, letters of no width, and patterns of white space.
 // Short ones are told, long ones hold.
 type entropy struct{}
@@ -37,25 +38,29 @@ func (entropy) Scan(ctx context.Context, c Content) (found []Finding, err error)
 		return nil, err // a binary file may have any entropy
 	}
 	regions := encoded(data)
-	covered := 0
+	slices.SortFunc(regions, func(a, b region) int { return a.from - b.from })
+	known := regions
 	dense, err := denseRegions(ctx, data)
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range dense {
-		if !touches(regions, d) {
+		if !touches(known, d) {
 			regions = append(regions, d)
 		}
 	}
+	total, places := 0, 0
 	for _, r := range regions {
-		covered += r.to - r.from
-	}
-	for _, r := range regions {
-		found = append(found, Finding{Hold: !r.known && (r.to-r.from >= holdFrom || covered >= holdTotal), Line: line(data, r.from), Offset: int64(r.from),
-			What: fmt.Sprintf("%d bytes of %s", r.to-r.from, r.what)})
-		if len(found) > mostFindings {
-			break
+		if !r.known {
+			total, places = total+r.to-r.from, places+1
 		}
+		if len(found) < mostFindings {
+			found = append(found, Finding{Hold: !r.known && r.to-r.from >= holdFrom, Line: line(data, r.from), Offset: int64(r.from),
+				What: fmt.Sprintf("%d bytes of %s", r.to-r.from, r.what)})
+		}
+	}
+	if total >= holdTotal {
+		found = append(found, Finding{Hold: true, What: fmt.Sprintf("%d bytes of data in %d places", total, places)})
 	}
 	found = append(found, hiddenLetters(data)...)
 	return append(found, hiddenSpaces(data)...), nil
@@ -68,14 +73,11 @@ type region struct {
 	known    bool // it is an image or a font, which web pages have inside
 }
 
-// touches reports whether a region has something in common with others.
+// touches reports whether a region has something in common with others, which
+// are in their order.
 func touches(all []region, r region) bool {
-	for _, o := range all {
-		if r.from < o.to && o.from < r.to {
-			return true
-		}
-	}
-	return false
+	i, _ := slices.BinarySearchFunc(all, r.from+1, func(o region, at int) int { return o.to - at })
+	return i < len(all) && all[i].from < r.to
 }
 
 // encoded finds long runs in base64 and hexadecimal digits, and uuencoded lines.

@@ -235,11 +235,19 @@ func openPNG(b *box) error {
 
 // inflate shows what a stream has, as far as it can be read.
 func (b *box) inflate(name string, packed []byte) error {
-	r, err := zlib.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil
+	if err := b.ctx.Err(); err != nil {
+		return err
 	}
-	data, err := b.read(&forgiving{r: r})
+	var err error
+	if again, ok := b.zlib.(zlib.Resetter); ok { // a new one takes 40 kB
+		err = again.Reset(bytes.NewReader(packed), nil)
+	} else {
+		b.zlib, err = zlib.NewReader(bytes.NewReader(packed))
+	}
+	if err != nil {
+		return nil // it only looks like one
+	}
+	data, err := b.read(&forgiving{r: b.zlib})
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,11 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"compress/bzip2"
 	"compress/gzip"
 	"context"
+	be "encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +25,7 @@ type walk struct {
 	limits   Limits
 	entries  int
 	expanded int64
+	zlib     io.Reader // used again
 	look     func(part Content, names []string)
 }
 
@@ -72,10 +75,8 @@ type box struct {
 	room  int64 // how many bytes may still come out of it
 }
 
-// all shows what is inside of a content, and inside of that.
-func (w *walk) all(c Content) error { return w.open(c, nil) }
-
-// open shows what is inside of a content that has these names.
+// open shows what is inside of a content that has these names from the outside
+// in, and what is inside of that.
 func (w *walk) open(c Content, names []string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -114,6 +115,7 @@ func (w *walk) open(c Content, names []string) (err error) {
 	return nil
 }
 
+// prefix says where something is.
 func prefix(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -202,25 +204,72 @@ func openZip(b *box) error {
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return err
 	}
-	var packed int64
-	for _, f := range z.File {
-		packed += int64(min(f.CompressedSize64, 1<<40))
-	}
-	if packed > int64(len(b.data)) {
-		return limitError("its entries overlap")
+	hidden := accounted(b.data, z.File)
+	if limit := limitError(""); errors.As(hidden, &limit) {
+		return hidden
 	}
 	for _, f := range z.File {
 		if f.Flags&1 != 0 {
 			return fmt.Errorf("%s is encrypted", name(f.Name))
 		}
-		if f.FileInfo().IsDir() && f.UncompressedSize64 == 0 {
-			continue
+		// The reader shows nothing of a folder. Nothing takes two bytes at most.
+		if strings.HasSuffix(f.Name, "/") && f.CompressedSize64 > 2 {
+			return fmt.Errorf("%s is a folder with data", name(f.Name))
 		}
 		if err := b.zipFile(f); err != nil {
 			return err
 		}
 	}
+	return hidden
+}
+
+// accounted holds that entries lie one behind the other: what several share
+// would be read several times, and what is between them is seen by nobody.
+func accounted(data []byte, files []*zip.File) error {
+	type span struct{ from, to int64 }
+	var all []span
+	for _, f := range files {
+		from, err := f.DataOffset()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name(f.Name), err)
+		}
+		all = append(all, span{from, from + int64(min(f.CompressedSize64, 1<<40))})
+	}
+	slices.SortFunc(all, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
+	last := int64(0)
+	for _, s := range all {
+		if s.from < last {
+			return limitError("its entries overlap")
+		}
+		if !follows(data, last, "PK\x03\x04", func(header []byte) bool { return zipData(data, header) == s.from }) {
+			return errors.New("there is data before one of its entries that nobody sees")
+		}
+		last = s.to
+	}
+	if !follows(data, last, "PK\x01\x02", func([]byte) bool { return true }) && (len(all) > 0 || zipEnd(data) != 0) {
+		return errors.New("there is data behind its entries that nobody sees")
+	}
 	return nil
+}
+
+// zipData is where the data of an entry begins, by the header before it.
+func zipData(data, header []byte) int64 {
+	if len(header) < 30 {
+		return -1
+	}
+	return int64(len(data)-len(header)) + 30 + int64(be.LittleEndian.Uint16(header[26:])) + int64(be.LittleEndian.Uint16(header[28:]))
+}
+
+// follows reports whether a header that fits begins here, or behind the sums
+// that may follow an entry.
+func follows(data []byte, from int64, mark string, fits func(header []byte) bool) bool {
+	const sums = 24
+	for at := from; at <= from+sums && at <= int64(len(data)); at++ {
+		if header := data[at:]; bytes.HasPrefix(header, []byte(mark)) && fits(header) {
+			return true
+		}
+	}
+	return false
 }
 
 func (b *box) zipFile(f *zip.File) error {
@@ -229,10 +278,7 @@ func (b *box) zipFile(f *zip.File) error {
 		return fmt.Errorf("%s: %w", name(f.Name), err)
 	}
 	defer r.Close()
-	if err := b.file(name(f.Name), r); err != nil {
-		return err
-	}
-	return nil
+	return b.file(name(f.Name), r)
 }
 
 // isTar looks at the checksum that every header has: old archives have no

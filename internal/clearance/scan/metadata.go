@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// metadata finds what files have beside what they show: where a photograph was
+// metadata, by name content, finds what files have beside what they show: where a photograph was
 // taken, comments, macros, scripts, data behind the end. What does something
 // when it is opened, and what no program shows, holds; the rest is told.
 type metadata struct{}
@@ -33,8 +33,8 @@ var forms = []form{
 	}, lookEXIF},
 	{func(c Content, d []byte) bool { return isPDF(d) || c.within == "pdf" }, lookPDF},
 	{func(_ Content, d []byte) bool { return isZip(d) }, lookZip},
-	{func(c Content, _ []byte) bool { return c.within == "zip" }, nil}, // by its name: see lookOffice
 	{func(_ Content, d []byte) bool { return isOLE(d) }, lookOLE},
+	{begins(`{\rt`), lookRTF},
 	{func(c Content, d []byte) bool { return isSVG(c.Path, d) }, lookSVG},
 	{func(_ Content, d []byte) bool { return isID3(d) }, lookID3},
 	{func(_ Content, d []byte) bool { return isFont(d) }, lookFont},
@@ -50,35 +50,47 @@ func (metadata) Scan(_ context.Context, c Content) ([]Finding, error) {
 		return nil, err
 	}
 	n := &notes{}
-	if c.text && c.within != "pdf" && c.within != "png" {
-		return nil, nil
-	}
-	if c.text && c.within == "png" {
+	switch {
+	case c.text && c.within == "png":
 		n.text("compressed text", data)
 		return n.found, nil
+	case c.text && c.within != "pdf":
+		return nil, nil
 	}
 	for _, f := range forms {
-		switch {
-		case !f.is(c, data):
-		case f.look == nil:
-			lookOffice(n, c.Path, data)
-		default:
+		if f.is(c, data) {
 			f.look(n, data)
 		}
+	}
+	if c.within == "zip" {
+		lookOffice(n, c.Path, data)
 	}
 	return n.found, nil
 }
 
 // notes collects findings. It names what is there, and never what it says: that
-// may be private.
-type notes struct{ found []Finding }
+// may be private. Of a file with more than anybody reads it keeps what holds.
+type notes struct {
+	found []Finding
+	holds int
+	read  int // bytes of text
+}
+
+// mostText is how much text beside what it shows is read of a file. A field can
+// be named many times.
+const mostText = 16 << 20
 
 func (n *notes) tell(format string, args ...any) {
-	n.found = append(n.found, Finding{What: fmt.Sprintf(format, args...)})
+	if len(n.found)-n.holds < mostFindings {
+		n.found = append(n.found, Finding{What: fmt.Sprintf(format, args...)})
+	}
 }
 
 func (n *notes) hold(offset int, format string, args ...any) {
-	n.found = append(n.found, Finding{Hold: true, Offset: int64(offset), What: fmt.Sprintf(format, args...)})
+	if n.holds < mostFindings {
+		n.holds++
+		n.found = append(n.found, Finding{Hold: true, Offset: int64(offset), What: fmt.Sprintf(format, args...)})
+	}
 }
 
 // acts are the beginnings of what some program would run.
@@ -88,6 +100,10 @@ var acts = []string{"<script", "javascript:", "vbscript:", "<?php", "#!/", "powe
 func (n *notes) text(what string, text []byte) {
 	text = bytes.Trim(text, "\x00 \t\r\n")
 	if len(text) == 0 {
+		return
+	}
+	if n.read += len(text); n.read > mostText {
+		n.hold(0, "cannot tell: more than %d bytes of metadata", mostText)
 		return
 	}
 	low := strings.ToLower(strings.ReplaceAll(string(text), "\x00", ""))

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"unicode"
 )
@@ -67,7 +68,7 @@ func (s *Set) ask(ctx context.Context, c Content, all []*answer) (found []Findin
 		}
 	}}
 	w.look(whole, nil)
-	inside := w.all(whole)
+	inside := w.open(whole, nil)
 	if inside != nil {
 		found = append(found, cannot(limitsName, inside))
 	}
@@ -94,10 +95,7 @@ func (a *answer) at(ctx context.Context, part Content, names []string) {
 	}
 	for _, f := range found {
 		f.Scanner = a.Name()
-		if len(names) > 0 {
-			f.What = "in " + strings.Join(names, ", in ") + ": " + f.What
-		}
-		f.What = plain(f.What)
+		f.What = plain(prefix(names) + f.What)
 		if a.seen[f] {
 			continue
 		}
@@ -132,7 +130,7 @@ func guarded(ctx context.Context, s Scanner, c Content) (found []Finding, err er
 func cannot(scanner string, err error) Finding {
 	what := "cannot tell: " + err.Error()
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		what = "cannot tell: it took too long"
 	case errors.Is(err, context.Canceled):
 		what = "cannot tell: it was stopped"

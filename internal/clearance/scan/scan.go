@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -98,7 +99,7 @@ type Run func(ctx context.Context, argv []string, stdin io.Reader) (stdout []byt
 // Options say what a Set does. The zero value has all the scanners that need
 // nothing from outside.
 type Options struct {
-	Skip     []string // scanners of ours that do not look
+	Scanners []string // which of ours look: format, size, content, secrets, malware; none: all
 	Limits   Limits
 	Allow    []string // kinds of binary files that are only told: image/png, application/*
 	Cache    Cache    // may be nil
@@ -155,23 +156,20 @@ func New(o Options) (*Set, error) {
 		{look{secrets{}, true, true, whole}, "keys and tokens by the rules of " + rulesFrom},
 		{look{malware{}, true, true, extension}, "the EICAR test file"},
 	}
-	skip := map[string]bool{}
-	for _, name := range o.Skip {
-		skip[name] = true
-	}
 	var names []string
 	for _, l := range own {
 		names = append(names, l.Name())
-		if skip[l.Name()] {
-			delete(skip, l.Name())
+		if len(o.Scanners) > 0 && !slices.Contains(o.Scanners, l.Name()) {
 			s.about = append(s.about, l.Name()+" off")
 			continue
 		}
 		s.looks = append(s.looks, l.look)
 		s.about = append(s.about, l.Name()+" ok ("+l.about+")")
 	}
-	for name := range skip {
-		return nil, fmt.Errorf("scanner %q: unknown; there are %s", name, strings.Join(names, ", "))
+	for _, name := range o.Scanners {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("scanner %q: unknown; there are %s", name, strings.Join(names, ", "))
+		}
 	}
 	engines, err := o.engines()
 	if err != nil {

@@ -167,6 +167,11 @@ func TestBombs(t *testing.T) {
 		{"text of an image", "a.png", png("zTXt", "k\x00\x00"+deflated(zeros)), "bytes"},
 		{"base64 of a bomb", "a.txt", []byte(base64.StdEncoding.EncodeToString(gzipped([]byte(zeros)))), ""},
 		{"larger than the limit", "a.txt", []byte(zeros), "the limit is 1048576"},
+		{"an entry that is in no list", "a.zip", unlisted(2, 1), "nobody sees"},
+		{"a first entry that is in no list", "a.zip", unlisted(2, 0), "nobody sees"},
+		{"a last entry that is in no list", "a.zip", unlisted(2, 2), "nobody sees"},
+		{"a folder with data", "a.zip", bytes.ReplaceAll(zipped(member{"ab", "text and text"}), []byte("ab"), []byte("a/")), "a folder with data"},
+		{"no list", "a.zip", unlisted(0, 0), "nobody sees"},
 		{"cut off", "a.gz", cut[:len(cut)-6], "gzip"},
 		{"data behind", "a.gz", append(gzipped([]byte("text")), "more"...), "gzip"},
 		{"data behind a tar", "a.tar", append(tarred(member{"a", "b"}), "more"...), "behind its end"},
@@ -193,6 +198,24 @@ func TestBombs(t *testing.T) {
 	}
 }
 
+// unlisted is an archive of n files and one more, before the one with this
+// number, which its directory does not name.
+func unlisted(n, at int) []byte {
+	var names []member
+	for i := range n + 1 {
+		names = append(names, member{fmt.Sprint(i), "text"})
+	}
+	all := zipped(names...)
+	start, end := bytes.Index(all, []byte("PK\x01\x02")), zipEnd(all)
+	size := (end - start) / (n + 1)
+	entries := slices.Delete(slices.Clone(all[start:end]), at*size, (at+1)*size)
+	last := slices.Clone(all[end:])
+	be.LittleEndian.PutUint16(last[8:], uint16(n))
+	be.LittleEndian.PutUint16(last[10:], uint16(n))
+	be.LittleEndian.PutUint32(last[12:], uint32(len(entries)))
+	return slices.Concat(all[:start], entries, last)
+}
+
 // overlapping is an archive of which all entries have the same data.
 func overlapping(n int) []byte {
 	one := zipped(member{"a", string(random(2000))})
@@ -207,6 +230,45 @@ func overlapping(n int) []byte {
 	be.LittleEndian.PutUint16(last[10:], uint16(n))
 	be.LittleEndian.PutUint32(last[12:], uint32(len(entries)))
 	return slices.Concat(one[:start], entries, last)
+}
+
+// TestGreed holds that small content that names its parts many times, or has very
+// many of them, takes neither much memory nor much time.
+func TestGreed(t *testing.T) {
+	s := newSet(t, Options{})
+	long := strings.Repeat("x", 60_000)
+	fields := be.BigEndian.AppendUint16([]byte("MM\x00*\x00\x00\x00\x08"), 60_000)
+	for range 60_000 {
+		fields = append(fields, "\x01\x0e\x00\x02\x00\x00\xea\x60\x00\x00\x00\x10"...)
+	}
+	for _, c := range []struct {
+		name, path string
+		content    string
+	}{
+		{"encoded words", "a.txt", strings.Repeat("QUJDREVGR0hJSktM ", 60_000)},
+		{"encoded lines", "a.txt", strings.Repeat("QUJDREVGR0hJSktMQUJDREVGR0hJSktMQUJDREVGR0hJSktM\n", 20_000)},
+		{"fields that share a text", "a.tif", string(fields)},
+		{"frames", "a.mp3", "ID3\x03\x00\x00\x7f\x7f\x7f\x7f" + strings.Repeat("TXXX\x00\x00\x00\x01\x00\x00x", 90_000)},
+		{"chunks", "a.png", string(png(slices.Repeat([]string{"seCr", ""}, 80_000)...))},
+		{"streams", "a.pdf", "%PDF-1.7\n" + strings.Repeat("stream\nx\x9c\x03\x00\n", 60_000)},
+		{"keys that do not end", "a.txt", strings.Repeat("-----BEGIN PRIVATE KEY-----\n", 300) + long},
+		{"names of tokens", "a.txt", strings.Repeat("token = ", 60_000)},
+		{"tokens", "a.txt", strings.Repeat("gh"+"p_0123456789abcdefghijABCDEFGHIJklmnop\n", 20_000)},
+		{"letters of two bytes", "a.txt", strings.Repeat("w\x00", 500_000)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			v := s.Scan(t.Context(), of(c.path, []byte(c.content)))
+			runtime.ReadMemStats(&after)
+			if got := says(v); strings.Contains(got, "too long") || len(v.Findings) > 6*mostFindings {
+				t.Errorf("got %d findings:\n%s", len(v.Findings), got)
+			}
+			if taken := after.TotalAlloc - before.TotalAlloc; taken > 200<<20 {
+				t.Errorf("took %d bytes for %d", taken, len(c.content))
+			}
+		})
+	}
 }
 
 // TestLimits holds that a limit that is changed is the one that counts.
@@ -278,7 +340,7 @@ func TestExternal(t *testing.T) {
 		{Run: runHere, External: []Command{{Name: "mine"}}},
 		{Run: runHere, External: []Command{{Argv: []string{"true"}}}},
 		{Run: runHere, External: []Command{{Name: "secrets", Argv: []string{"true"}}}},
-		{Skip: []string{"secret"}}, {Clamscan: []string{"clamscan"}}, {Yara: []string{"a.yar"}},
+		{Scanners: []string{"secret"}}, {Clamscan: []string{"clamscan"}}, {Yara: []string{"a.yar"}},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v: was taken", o)
@@ -462,7 +524,7 @@ func TestEntropy(t *testing.T) {
 		{"hexadecimal", "a.md", []byte(text + hex.EncodeToString(data[:9000])), "size hold=true line=5 offset=24: 18000 bytes of hexadecimal"},
 		{"uuencoded", "a.md", []byte(text + "begin 644 a\n" + uu.String() + "`\nend\n"), "size hold=true line=6 offset=36: "},
 		{"ascii85", "a.md", []byte(lines + string(a85)), "more entropy than language"},
-		{"many short ones", "a.md", []byte(strings.Repeat("word: "+b64[:600]+" and\n", 120)), "size hold=true"},
+		{"many short ones", "a.md", []byte(strings.Repeat("word: "+b64[:600]+" and\n", 120)), "size hold=true line=0 offset=0: 72000 bytes of data in 120 places"},
 		{"a short one", "a.md", []byte("word: " + b64[:600] + " and\n"), "size hold=false line=1 offset=6: 600 bytes of base64"},
 		{"letters of no width in a row", "a.md", []byte(text + "word" + bits.String() + "word\n"), "letters that nobody sees: 200 in a row"},
 		{"letters of no width one by one", "a.md", []byte(strings.Repeat("wo\u200brd\n", 40)), "40 between others"},
@@ -516,7 +578,7 @@ func TestMetadata(t *testing.T) {
 	}
 	const ns = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/"
 	ole := append([]byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), make([]byte, 600)...)
-	check(t, newSet(t, Options{Skip: []string{"format"}}), []scanCase{
+	check(t, newSet(t, Options{Scanners: []string{"size", "content", "secrets", "malware"}}), []scanCase{
 		{"EXIF: position", "a.jpg", jpeg("\xe1", exif(0x010e, "a cat", true)), "content hold=false line=0 offset=0: a GPS position in EXIF"},
 		{"EXIF: text", "a.jpg", jpeg("\xe1", exif(0x010e, "a cat on a mat", false)), "hold=false line=0 offset=0: EXIF: description, 14 bytes"},
 		{"EXIF: script", "a.jpg", jpeg("\xe1", exif(0x9286, "<script>alert(1)</script>", false)), "hold=true line=0 offset=0: EXIF: comment with a script"},
@@ -565,6 +627,10 @@ func TestMetadata(t *testing.T) {
 		{"SVG: script with a prefix", "a.svg", svg("<svg:script>alert(1)</svg:script>"), "SVG: a script"},
 		{"SVG: handler", "a.svg", svg(`<rect onclick="alert(1)"/>`), "SVG: a script"},
 		{"SVG: address in disguise", "a.svg", svg(`<a href="&#106;avascript:alert(1)">x</a>`), "SVG: a script"},
+		{"SVG: address with a tab", "a.svg", svg("<a href=\"java&#9;script:alert(1)\">x</a>"), "SVG: a script"},
+		{"SVG: handler that is set", "a.svg", svg(`<set attributeName="onclick" to="alert(1)"/>`), "SVG: a script"},
+		{"RTF: object", "a.rtf", []byte(`{\rtf1 {\object\objemb{\*\objdata 0105}}}`), "RTF: an object"},
+		{"RTF: nothing more", "a.rtf", []byte(`{\rtf1 words}`), ""},
 		{"SVG: entity", "a.svg", []byte(`<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]><svg>&x;</svg>`), "SVG: a script"},
 		{"SVG: by its content", "image", svg("<script>x</script>"), "SVG: a script"},
 		{"SVG: of two bytes a letter", "a.svg", append([]byte("\xff\xfe"), wide(string(svg("<script>x</script>")))...), "SVG: a script"},
@@ -632,13 +698,13 @@ func TestKeywords(t *testing.T) {
 }
 
 func TestAbout(t *testing.T) {
-	about := strings.Join(newSet(t, Options{Skip: []string{"size"}}).About(), "\n")
+	about := strings.Join(newSet(t, Options{Scanners: []string{"format", "secrets", "malware"}}).About(), "\n")
 	for _, want := range []string{"secrets ok (", "size off", "malware ok (the EICAR test file)", "no engine against malware"} {
 		if !strings.Contains(about, want) {
 			t.Errorf("no %q in:\n%s", want, about)
 		}
 	}
-	v := newSet(t, Options{Skip: []string{"secrets"}}).Scan(t.Context(), of("a", []byte("x")))
+	v := newSet(t, Options{Scanners: []string{"format"}}).Scan(t.Context(), of("a", []byte("x")))
 	if slices.Contains(v.Scanners, "secrets") || !slices.Contains(v.Scanners, "format") {
 		t.Errorf("got scanners %v", v.Scanners)
 	}

@@ -47,6 +47,9 @@ func Message(text string) []Finding {
 	return found
 }
 
+// enough is how many secrets of one text are looked for.
+const enough = 10_000
+
 // A hit is a secret that was found.
 type hit struct {
 	rule     *rule
@@ -66,7 +69,7 @@ func search(ctx context.Context, path string, data []byte) ([]Finding, error) {
 		for _, r := range t.by[word] {
 			t.try(r, at)
 		}
-		return err == nil
+		return err == nil && len(t.hits) < enough
 	})
 	return told(data, t.hits), err
 }

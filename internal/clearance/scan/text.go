@@ -15,7 +15,9 @@ func openText(b *box) error {
 			return err
 		}
 	}
+	// What is around runs is taken once, however near they are to each other.
 	var lines []byte
+	done, tail := 0, 0
 	all := runs(b.data)
 	for len(all) > 0 {
 		r := all[0]
@@ -24,18 +26,19 @@ func openText(b *box) error {
 			return err
 		}
 		plain := r.decode(b.data)
-		if plain == nil && r.lines > 1 {
+		switch {
+		case plain == nil && r.lines > 1:
 			// Not one thing in many lines, but perhaps one in each.
 			all = append(r.split(b.data), all...)
-			continue
-		}
-		switch {
 		case plain == nil:
 		case isPrintable(plain):
 			from, to := around(b.data, r.from, r.to)
-			lines = append(lines, b.data[from:r.from]...)
-			lines = append(lines, plain...)
-			lines = append(append(lines, b.data[r.to:to]...), '\n')
+			if from > tail {
+				lines = append(append(lines, b.data[done:tail]...), '\n')
+				done = from
+			}
+			lines = append(append(lines, b.data[done:r.from]...), plain...)
+			done, tail = r.to, to
 		case opens(plain):
 			if err := b.decoded(r.kind(), plain); err != nil {
 				return err
@@ -45,7 +48,7 @@ func openText(b *box) error {
 	if lines == nil {
 		return nil
 	}
-	return b.decoded("encoded text", lines)
+	return b.decoded("encoded text", append(lines, b.data[done:tail]...))
 }
 
 // decoded shows what was decoded. It counts as what comes out of an archive does.
