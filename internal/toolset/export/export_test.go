@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,12 +25,14 @@ import (
 // A scene is a door with a user behind it, who may do something before the answer.
 type scene struct {
 	*testing.T
-	gate     tool.Gate
-	dir      string // that the files are in
-	before   func() // the yes
-	asked    []tool.Request
-	journal  []audit.Record
-	copied   string
+	gate    tool.Gate
+	dir     string // that the files are in
+	before  func() // the yes
+	asked   []tool.Request
+	journal []audit.Record
+	copied  string
+
+	mu       sync.Mutex
 	received []*http.Request
 	bodies   []string
 }
@@ -61,7 +64,9 @@ func setUp(t *testing.T, files map[string]string, answer http.HandlerFunc) (*sce
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		s.mu.Lock()
 		s.received, s.bodies = append(s.received, r), append(s.bodies, string(body))
+		s.mu.Unlock()
 		answer(w, r)
 	}))
 	t.Cleanup(server.Close)
@@ -142,6 +147,8 @@ func TestSend(t *testing.T) {
 			if code != test.code || !strings.Contains(r.String(), test.want) || len(r.String()) > 100_000 {
 				t.Errorf("got %s %.500s, want %s %s", code, r, test.code, test.want)
 			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			sent := 1
 			if test.answer == nil {
 				sent = 0
