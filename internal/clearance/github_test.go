@@ -278,6 +278,23 @@ func TestGitHubLimits(t *testing.T) {
 	}
 }
 
+// Who has no token reads what is public, and is told what to push with.
+func TestGitHubWithoutAToken(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	h := newHub(t, s.bare)
+	h.public = true
+	s.desk = s.open(git.Credentials{}, hubTarget(h.URL))
+	if err := s.desk.Refresh(t.Context(), "", ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.desk.Push(t.Context(), s.stage("", "a.txt=new\n").ID, "")
+	s.refused(err, git.ErrUnreachable)
+	if err == nil || !strings.Contains(err.Error(), "there is no token") || len(h.calls) > 0 {
+		t.Errorf("got %v, after %v", err, h.calls)
+	}
+}
+
 // Who waits no longer is answered at once.
 func TestGitHubHangs(t *testing.T) {
 	t.Parallel()
