@@ -238,12 +238,16 @@ func (l *Look) Summary(w io.Writer) error {
 func (s Set) diff() tool.Tool {
 	const op = "git_diff"
 	t := about(op, "Show what a staged commit changes, from the very objects that would be pushed, what is risky first.")
-	return tool.New(t, func(ctx context.Context, _ tool.Names, a commitArgs) (tool.Plan, error) {
+	return tool.New(t, func(ctx context.Context, names tool.Names, a commitArgs) (tool.Plan, error) {
 		desk, err := s.desk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		c, err := s.chosen(desk, a.CommitID, "")
+		c, err := s.chosen(desk, a.CommitID, "", func(c *clearance.StagedCommit) bool { return s.hidden(names, c) == "" })
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		effects, err := s.looksAt(op, names, c)
 		if err != nil {
 			return tool.Plan{}, err
 		}
@@ -255,7 +259,7 @@ func (s Set) diff() tool.Tool {
 			var b strings.Builder
 			err = l.Show(&b, false)
 			return tool.Result{Text: b.String(), Data: l}, err
-		})
+		}, effects...)
 		plan.Args = commitArgs{c.ID}
 		return plan, nil
 	})

@@ -79,7 +79,7 @@ func (s Set) meant(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, e
 		}
 		target = t.Name
 	}
-	c, err := s.chosen(desk, a.CommitID, target)
+	c, err := s.chosen(desk, a.CommitID, target, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func (s Set) meant(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, e
 }
 
 // chosen returns the commit of an id, and without one the only one that waits for a
-// target, "" for any.
-func (s Set) chosen(desk *clearance.Desk, id, target string) (*clearance.StagedCommit, error) {
+// target, "" for any, of those that fit, nil for all.
+func (s Set) chosen(desk *clearance.Desk, id, target string, fits func(*clearance.StagedCommit) bool) (*clearance.StagedCommit, error) {
 	if id != "" {
 		return desk.Get(id)
 	}
@@ -105,7 +105,7 @@ func (s Set) chosen(desk *clearance.Desk, id, target string) (*clearance.StagedC
 	var fit []*clearance.StagedCommit
 	var lines []string
 	for _, c := range list {
-		if target == "" || c.Target == target {
+		if (target == "" || c.Target == target) && (fits == nil || fits(c)) {
 			fit = append(fit, c)
 			lines = append(lines, s.line(c))
 		}

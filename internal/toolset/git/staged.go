@@ -2,11 +2,13 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -39,8 +41,37 @@ func (s Set) line(c *clearance.StagedCommit) string {
 	return fmt.Sprintf("%s  %q  %s  → %s, %s", short(c.ID), first, strings.Join(c.Workers, " → "), s.where(c), counted(len(c.Files), "file"))
 }
 
-// listed tells what waits.
-func (s Set) listed(ctx context.Context, op string) ([]waiting, string, error) {
+// hidden returns a file of a staged commit that whoever asks may not read, "" for none.
+func (s Set) hidden(names tool.Names, c *clearance.StagedCommit) string {
+	t := s.of(c)
+	for _, f := range c.Files {
+		if name := t.name(f.Path); !names.CanRead(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// looksAt returns the effects of looking at a staged commit: it is to read its files. One
+// with files that may not be read is an error.
+func (s Set) looksAt(op string, names tool.Names, c *clearance.StagedCommit) ([]policy.Effect, error) {
+	if name := s.hidden(names, c); name != "" {
+		return nil, &sandbox.Error{Op: op, Path: short(c.ID), Code: sandbox.ErrOutside, Hint: "it holds files that may not be read here; the user can look at it: golem review"}
+	}
+	const most = 100
+	t := s.of(c)
+	if len(c.Files) > most {
+		return names.ReadsBelow(t.At), nil
+	}
+	var effects []policy.Effect
+	for _, f := range c.Files {
+		effects = append(effects, policy.Effect{Verb: policy.Read, Target: t.name(f.Path)})
+	}
+	return effects, nil
+}
+
+// listed tells what waits, as far as whoever asks may read it.
+func (s Set) listed(ctx context.Context, op string, names tool.Names) ([]waiting, string, error) {
 	desk, err := s.desk(ctx, op)
 	if err != nil {
 		return nil, "", err
@@ -50,15 +81,22 @@ func (s Set) listed(ctx context.Context, op string) ([]waiting, string, error) {
 		return nil, "", err
 	}
 	all := []waiting{}
-	text := counted(len(list), "commit") + " staged\n"
-	if len(list) == 0 {
-		text = "nothing is staged\n"
-	}
+	text, others := "", 0
 	for _, c := range list {
+		if s.hidden(names, c) != "" {
+			others++
+			continue
+		}
 		all = append(all, s.waiting(c))
 		text += s.line(c) + "\n"
 	}
-	return all, text, nil
+	if others > 0 {
+		text += fmt.Sprintf("and %d with files that may not be read here\n", others)
+	}
+	if len(list) == 0 {
+		return all, "nothing is staged\n", nil
+	}
+	return all, counted(len(list), "commit") + " staged\n" + text, nil
 }
 
 // IDs returns the ids of what git_list_staged has listed.
@@ -76,9 +114,9 @@ func IDs(r tool.Result) []string {
 // listStaged returns the tool that lists what waits.
 func (s Set) listStaged() tool.Tool {
 	const op = "git_list_staged"
-	return tool.New(about(op, "List the commits that are staged and wait for the user."), func(context.Context, tool.Names, noArgs) (tool.Plan, error) {
+	return tool.New(about(op, "List the commits that are staged and wait for the user."), func(_ context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
 		return tool.Reading(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
-			list, text, err := s.listed(ctx, op)
+			list, text, err := s.listed(ctx, op, names)
 			return tool.Result{Text: text, Data: map[string]any{"staged": list}}, err
 		}), nil
 	})
@@ -87,9 +125,9 @@ func (s Set) listStaged() tool.Tool {
 // status returns the tool that tells what waits, and what for.
 func (s Set) status() tool.Tool {
 	const op = "git_status"
-	return tool.New(about(op, "Tell what is staged, and which repositories results can be staged for."), func(context.Context, tool.Names, noArgs) (tool.Plan, error) {
+	return tool.New(about(op, "Tell what is staged, and which repositories results can be staged for."), func(_ context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
 		return tool.Reading(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
-			list, text, err := s.listed(ctx, op)
+			list, text, err := s.listed(ctx, op, names)
 			if err != nil {
 				return tool.Result{}, err
 			}
@@ -112,7 +150,7 @@ func (s Set) discard() tool.Tool {
 	type discardArgs struct {
 		CommitID string `json:"commitId" jsonschema:"the id, or the beginning of it"`
 	}
-	return tool.New(about(op, "Let a staged commit go, unpushed. The files themselves stay as they are."), func(ctx context.Context, _ tool.Names, a discardArgs) (tool.Plan, error) {
+	return tool.New(about(op, "Let a staged commit go, unpushed. The files themselves stay as they are."), func(ctx context.Context, names tool.Names, a discardArgs) (tool.Plan, error) {
 		desk, err := s.desk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
@@ -124,11 +162,17 @@ func (s Set) discard() tool.Tool {
 		if err != nil {
 			return tool.Plan{}, err
 		}
+		if _, err := s.looksAt(op, names, c); err != nil {
+			return tool.Plan{}, err
+		}
 		run := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
-			if err := desk.Discard(ctx, c.ID); err != nil {
-				return tool.Result{}, err
+			r := tool.Result{Text: "discarded " + short(c.ID), Data: map[string]any{"discarded": c.ID}, Record: "discarded " + short(c.ID)}
+			err := desk.Discard(ctx, c.ID)
+			var known *sandbox.Error
+			if errors.As(err, &known) && known.Code == clearance.ErrUncertain {
+				r.Notes, err = []string{known.Hint}, nil
 			}
-			return tool.Result{Text: "discarded " + short(c.ID), Data: map[string]any{"discarded": c.ID}, Record: "discarded " + short(c.ID)}, nil
+			return r, err
 		}
 		plan := tool.Reading(run)
 		plan.Args, plan.Keeps = discardArgs{c.ID}, true
