@@ -43,6 +43,7 @@ func (d *Desk) Diff(ctx context.Context, c *StagedCommit, show func(FileDiff) er
 		return err
 	}
 	defer r.Close()
+	r.Ahead(c.contents())
 	for _, f := range c.Files {
 		diff, err := fileDiff(r, f)
 		if err != nil {
@@ -53,6 +54,22 @@ func (d *Desk) Diff(ctx context.Context, c *StagedCommit, show func(FileDiff) er
 		}
 	}
 	return nil
+}
+
+// contents are those of the files of a commit, in the order in which they are compared.
+func (c *StagedCommit) contents() []git.Hash {
+	var list []git.Hash
+	for _, f := range c.Files {
+		for _, one := range []struct {
+			mode git.Mode
+			hash git.Hash
+		}{{f.OldMode, f.Old}, {f.Mode, f.New}} {
+			if one.mode != git.None && one.mode != git.Submodule {
+				list = append(list, one.hash)
+			}
+		}
+	}
+	return list
 }
 
 func fileDiff(r *git.Reader, f File) (FileDiff, error) {

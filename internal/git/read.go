@@ -21,6 +21,20 @@ type Reader struct {
 	in    io.WriteCloser
 	out   *bufio.Reader
 	said  tail
+	ahead int // objects that were asked for, and not read yet
+}
+
+// Ahead asks for files that are read next, each by Blob, in this order: git need not
+// wait to be asked.
+func (r *Reader) Ahead(hashes []Hash) {
+	r.ahead = len(hashes)
+	go func() { // git may have much to say before it listens to the end
+		w := bufio.NewWriter(r.in)
+		for _, hash := range hashes {
+			fmt.Fprintln(w, hash)
+		}
+		w.Flush()
+	}()
 }
 
 // Reader starts one. The objects are those of the store, and of a folder of
@@ -72,7 +86,9 @@ func (r *Reader) Blob(hash Hash, most int64) (content []byte, size int64, err er
 
 // ask asks for an object, and returns what it is. Its content comes next.
 func (r *Reader) ask(name string) (kind string, size int64, err error) {
-	if _, err := fmt.Fprintln(r.in, name); err != nil {
+	if r.ahead > 0 {
+		r.ahead--
+	} else if _, err := fmt.Fprintln(r.in, name); err != nil {
 		return "", 0, r.broken(err)
 	}
 	line, err := r.out.ReadString('\n')
