@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -22,19 +23,20 @@ type Reader struct {
 	out   *bufio.Reader
 	said  tail
 	ahead int // objects that were asked for, and not read yet
+	asks  sync.WaitGroup
 }
 
 // Ahead asks for files that are read next, each by Blob, in this order: git need not
 // wait to be asked.
 func (r *Reader) Ahead(hashes []Hash) {
 	r.ahead = len(hashes)
-	go func() { // git may have much to say before it listens to the end
+	r.asks.Go(func() { // git may have much to say before it listens to the end
 		w := bufio.NewWriter(r.in)
 		for _, hash := range hashes {
 			fmt.Fprintln(w, hash)
 		}
 		w.Flush()
-	}()
+	})
 }
 
 // Reader starts one. The objects are those of the store, and of a folder of
@@ -59,6 +61,7 @@ func (r *Reader) Close() {
 	r.in.Close()
 	r.cmd.Process.Kill() // it has nothing left to do
 	r.cmd.Wait()
+	r.asks.Wait()
 }
 
 // Blob returns the content of a file, of which it reads so many bytes at most,

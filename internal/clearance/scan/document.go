@@ -252,7 +252,7 @@ func lookID3(n *notes, data []byte) {
 			n.broken("ID3 tag", i)
 			return
 		}
-		n.text("ID3: "+name(string(data[i:i+4])), data[i+10:i+10+length])
+		n.text("ID3: "+string(data[i:i+4]), data[i+10:i+10+length])
 		i += 10 + length
 	}
 }

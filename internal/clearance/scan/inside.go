@@ -142,7 +142,7 @@ func (b *box) show(name string, data []byte, text bool) error {
 	}
 	part := of(name, data)
 	part.within, part.text = b.kind, text || b.text
-	names := append(slices.Clone(b.names), name)
+	names := append(slices.Clone(b.names), label(name))
 	b.look(part, names)
 	return b.open(part, names)
 }
@@ -210,11 +210,11 @@ func openZip(b *box) error {
 	}
 	for _, f := range z.File {
 		if f.Flags&1 != 0 {
-			return fmt.Errorf("%s is encrypted", name(f.Name))
+			return fmt.Errorf("%s is encrypted", label(f.Name))
 		}
 		// The reader shows nothing of a folder. Nothing takes two bytes at most.
 		if strings.HasSuffix(f.Name, "/") && f.CompressedSize64 > 2 {
-			return fmt.Errorf("%s is a folder with data", name(f.Name))
+			return fmt.Errorf("%s is a folder with data", label(f.Name))
 		}
 		if err := b.zipFile(f); err != nil {
 			return err
@@ -231,7 +231,7 @@ func accounted(data []byte, files []*zip.File) error {
 	for _, f := range files {
 		from, err := f.DataOffset()
 		if err != nil {
-			return fmt.Errorf("%s: %w", name(f.Name), err)
+			return fmt.Errorf("%s: %w", label(f.Name), err)
 		}
 		all = append(all, span{from, from + int64(min(f.CompressedSize64, 1<<40))})
 	}
@@ -275,10 +275,10 @@ func follows(data []byte, from int64, mark string, fits func(header []byte) bool
 func (b *box) zipFile(f *zip.File) error {
 	r, err := f.Open()
 	if err != nil {
-		return fmt.Errorf("%s: %w", name(f.Name), err)
+		return fmt.Errorf("%s: %w", label(f.Name), err)
 	}
 	defer r.Close()
-	return b.file(name(f.Name), r)
+	return b.file(f.Name, r)
 }
 
 // isTar looks at the checksum that every header has: old archives have no
@@ -315,7 +315,7 @@ func openTar(b *box) error {
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
 			return err
 		}
-		if err := b.file(name(h.Name), r); err != nil {
+		if err := b.file(h.Name, r); err != nil {
 			return err
 		}
 	}
@@ -348,10 +348,14 @@ func unpacked(p string) string {
 	return strings.TrimSuffix(base, ext)
 }
 
-// name shortens a name from an archive.
-func name(of string) string {
-	if runes := []rune(plain(of)); len(runes) > 80 {
+// label is how a name from an archive is told: without a secret, and with its
+// end if it is long.
+func label(name string) string {
+	if len(Message(name)) > 0 {
+		return "a file with a secret in its name"
+	}
+	if runes := []rune(name); len(runes) > 80 {
 		return "…" + string(runes[len(runes)-80:])
 	}
-	return plain(of)
+	return name
 }

@@ -36,7 +36,7 @@ func TestRules(t *testing.T) {
 			continue
 		}
 		anywhere := *r
-		anywhere.At, anywhere.regex = false, lateRegexp(r.Regex)
+		anywhere.At, anywhere.Near, anywhere.regex = false, false, lateRegexp(r.Regex)
 		tree, err := syntax.Parse(r.Regex, syntax.Perl)
 		if err != nil {
 			t.Fatal(r.ID, err)

@@ -96,6 +96,9 @@ func (a *answer) at(ctx context.Context, part Content, names []string) {
 	for _, f := range found {
 		f.Scanner = a.Name()
 		f.What = plain(prefix(names) + f.What)
+		if part.text {
+			f.Line, f.Offset = 0, 0 // nobody sees these lines
+		}
 		if a.seen[f] {
 			continue
 		}

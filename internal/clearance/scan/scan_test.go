@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -53,6 +54,9 @@ func check(t *testing.T, s *Set, cases []scanCase) {
 		t.Run(c.name, func(t *testing.T) {
 			v := s.Scan(t.Context(), of(c.path, c.content))
 			got := says(v)
+			if strings.Contains(got, "0123456789abcdefghij") {
+				t.Errorf("a secret is told:\n%s", got)
+			}
 			if c.want == "" && v.Held {
 				t.Errorf("held for nothing:\n%s", got)
 			}
@@ -101,6 +105,9 @@ func TestMalware(t *testing.T) {
 		{"base64 twice", "a.txt", []byte(base64.StdEncoding.EncodeToString([]byte(encoded))), want},
 		{"base64 of a zip", "a.txt", []byte(base64.StdEncoding.EncodeToString(zipped(member{"a", e}))), want},
 		{"hexadecimal", "a.txt", []byte(hex.EncodeToString([]byte(e))), want},
+		{"percent signs", "a.txt", []byte("x = " + escapedAs("%%%02X", e) + "\n"), want},
+		{"numbers of Unicode", "a.json", []byte(`{"x": "` + escapedAs(`\u%04x`, e) + `"}`), want},
+		{"base64 with percent signs", "a.txt", []byte("x?y=" + strings.ReplaceAll(encoded, "=", "%3D")), want},
 		{"UTF-16 with its mark", "a.txt", append([]byte("\xff\xfe"), wide(e)...), want},
 		{"UTF-16 without", "a.txt", wide(e), want},
 		{"UTF-16, the other order", "a.txt", bigEndian[:len(bigEndian)-1], want},
@@ -109,6 +116,15 @@ func TestMalware(t *testing.T) {
 		{"bzip2 is opened", "a.bz2", bzip2ed(t), "in a: aws-access-token"},
 		{"not quite", "a.txt", []byte(e[:40]), ""},
 	})
+}
+
+// escapedAs writes every letter as its number.
+func escapedAs(format, text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		fmt.Fprintf(&b, format, text[i])
+	}
+	return b.String()
 }
 
 // bzip2ed is a file with a token that was never given out; there is no writer of
@@ -657,6 +673,7 @@ func TestSecrets(t *testing.T) {
 		{"where an image should be", "a.svg", []byte("<svg><text>" + token + "</text></svg>"), "github-pat"},
 		{"in a binary file", "a.bin", []byte("\x00\x01\x02 " + token + " \x00"), "github-pat"},
 		{"in the name of the file", "notes-" + token + ".txt", []byte("words"), "github-pat, 40 characters, in its name"},
+		{"in the name of a file inside", "a.zip", zipped(member{"notes-" + token + "/" + strings.Repeat("x", 60) + ".txt", "words"}), "in a file with a secret in its name: github-pat, 40 characters, in its name"},
 		{"a file of keys", "certs/site.p12", []byte("words"), "pkcs12-file, by its name"},
 		{"in a text of an image", "a.png", png("tEXt", "k\x00"+token+" "), "github-pat"},
 		{"in a stream of a PDF", "a.pdf", pdfStream("(" + token + ") Tj"), "in stream 1: github-pat"},
@@ -670,6 +687,28 @@ func TestSecrets(t *testing.T) {
 	}
 	if found := Message("secrets: find tokens at their keywords\n\nA key is a key."); len(found) != 0 {
 		t.Errorf("in a message without: got %+v", found)
+	}
+}
+
+// TestAtOnce holds that a Set may be used by many at once, from the first use on.
+func TestAtOnce(t *testing.T) {
+	s := newSet(t, Options{})
+	contents := []Content{of("a.zip", zipped(member{"a", string(eicar())})), of("a.pdf", pdfStream("/JS (x)")), of("a.png", png("tEXt", "k\x00words")),
+		of("a.env", []byte("DB_PASSWORD=x8Kq2mVw7Zr4Tn9bLp3s\n")), of("a.svg", []byte("<svg onload='x'/>"))}
+	var all sync.WaitGroup
+	got := make([]string, 8)
+	for i := range got {
+		all.Go(func() {
+			for _, c := range contents {
+				got[i] += says(s.Scan(t.Context(), c))
+			}
+		})
+	}
+	all.Wait()
+	for _, g := range got {
+		if g != got[0] || strings.Count(g, "hold=true") < len(contents)-1 {
+			t.Errorf("got\n%s\nand\n%s", g, got[0])
+		}
 	}
 }
 

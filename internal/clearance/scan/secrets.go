@@ -94,7 +94,7 @@ func (t *trial) try(r *rule, at int) {
 		skip = !t.fits(r)
 		t.skip[r] = skip
 	}
-	switch n := 1 + at/piece; {
+	switch n := 1 + at/r.piece(); {
 	case skip:
 	case r.At:
 		t.at(r, at)
@@ -120,7 +120,16 @@ const (
 	reach    = 4 << 10
 	reachKey = 24 << 10 // private keys are long
 	piece    = 128 << 10
+	nearby   = 2 << 10
 )
+
+// piece is how much text is tried for one keyword. Gitleaks tries 100 kB.
+func (r *rule) piece() int {
+	if r.Near {
+		return nearby
+	}
+	return piece
+}
 
 // at tries a rule where a keyword stands.
 func (t *trial) at(r *rule, at int) {
@@ -155,11 +164,11 @@ func (t *trial) at(r *rule, at int) {
 // nameLetter reports whether a name may have this letter.
 func nameLetter(c byte) bool { return alphabet[c] != 0 && c != '+' && c != '/' || c == '.' }
 
-// anywhere tries a rule in a piece of the text, and a little around it. Gitleaks
-// wants the keyword in the same piece too.
+// anywhere tries a rule in a piece of the text, and a little around it.
 func (t *trial) anywhere(r *rule, n int) {
-	from := max(0, (n-1)*piece-reach)
-	text := t.data[from:min(len(t.data), n*piece+reach)]
+	around := min(reach, r.piece())
+	from := max(0, (n-1)*r.piece()-around)
+	text := t.data[from:min(len(t.data), n*r.piece()+around)]
 	for _, m := range r.regex().FindAllSubmatchIndex(text, -1) {
 		for i := range m {
 			if m[i] >= 0 {
