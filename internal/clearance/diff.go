@@ -38,12 +38,11 @@ func (d *Desk) Diff(ctx context.Context, c *StagedCommit, show func(FileDiff) er
 	if err != nil {
 		return err
 	}
-	r, err := d.store.Reader(ctx, at.objects())
+	r, err := d.store.ReaderOf(ctx, c.contents(), at.objects())
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	r.Ahead(c.contents())
 	for _, f := range c.Files {
 		diff, err := fileDiff(r, f)
 		if err != nil {

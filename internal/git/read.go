@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -22,30 +21,32 @@ type Reader struct {
 	in    io.WriteCloser
 	out   *bufio.Reader
 	said  tail
-	ahead int // objects that were asked for, and not read yet
-	asks  sync.WaitGroup
-}
-
-// Ahead asks for files that are read next, each by Blob, in this order: git need not
-// wait to be asked.
-func (r *Reader) Ahead(hashes []Hash) {
-	r.ahead = len(hashes)
-	r.asks.Go(func() { // git may have much to say before it listens to the end
-		w := bufio.NewWriter(r.in)
-		for _, hash := range hashes {
-			fmt.Fprintln(w, hash)
-		}
-		w.Flush()
-	})
+	ahead int // objects that were asked for at the start, and not read yet
 }
 
 // Reader starts one. The objects are those of the store, and of a folder of
 // objects besides.
 func (s *Store) Reader(ctx context.Context, objects ...string) (*Reader, error) {
-	r := &Reader{store: s, cmd: s.command(ctx, s.here(objects...), "cat-file", "--batch")}
+	return s.reader(ctx, objects, nil)
+}
+
+// ReaderOf starts one for files that are read by Blob in this order, and for nothing
+// else: git need not wait to be asked.
+func (s *Store) ReaderOf(ctx context.Context, hashes []Hash, objects ...string) (*Reader, error) {
+	return s.reader(ctx, objects, hashes)
+}
+
+func (s *Store) reader(ctx context.Context, objects []string, hashes []Hash) (*Reader, error) {
+	r := &Reader{store: s, cmd: s.command(ctx, s.here(objects...), "cat-file", "--batch"), ahead: len(hashes)}
 	r.cmd.Stderr = &r.said
 	var err error
-	if r.in, err = r.cmd.StdinPipe(); err != nil {
+	if len(hashes) > 0 {
+		var all strings.Builder
+		for _, hash := range hashes {
+			all.WriteString(string(hash) + "\n")
+		}
+		r.cmd.Stdin = strings.NewReader(all.String())
+	} else if r.in, err = r.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
 	out, err := r.cmd.StdoutPipe()
@@ -58,10 +59,11 @@ func (s *Store) Reader(ctx context.Context, objects ...string) (*Reader, error) 
 
 // Close ends the reader.
 func (r *Reader) Close() {
-	r.in.Close()
+	if r.in != nil {
+		r.in.Close()
+	}
 	r.cmd.Process.Kill() // it has nothing left to do
 	r.cmd.Wait()
-	r.asks.Wait()
 }
 
 // Blob returns the content of a file, of which it reads so many bytes at most,
@@ -89,8 +91,10 @@ func (r *Reader) Blob(hash Hash, most int64) (content []byte, size int64, err er
 
 // ask asks for an object, and returns what it is. Its content comes next.
 func (r *Reader) ask(name string) (kind string, size int64, err error) {
-	if r.ahead > 0 {
-		r.ahead--
+	if r.in == nil {
+		if r.ahead--; r.ahead < 0 {
+			return "", 0, refusal("read", "", sandbox.ErrInternal, "more is read than was asked for")
+		}
 	} else if _, err := fmt.Fprintln(r.in, name); err != nil {
 		return "", 0, r.broken(err)
 	}
