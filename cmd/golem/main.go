@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/golem-forge/golem/internal/front/cli"
+	"github.com/golem-forge/golem/internal/front/mcp"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, mcp.Serve)) }

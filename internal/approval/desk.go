@@ -8,6 +8,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // Mode is how questions are answered. The zero value asks.
@@ -27,6 +28,14 @@ type Asker interface {
 	Ask(ctx context.Context, r tool.Request) Reply
 }
 
+// A Beside puts a question to somebody while it waits: it may be answered elsewhere
+// meanwhile, and the first answer counts.
+type Beside interface {
+	// AskBeside returns the answer, or that Nobody has given one. Who is asked is told
+	// by which id the request waits; answered reports whether it needs no answer any more.
+	AskBeside(ctx context.Context, r tool.Request, id string, answered func() bool) Reply
+}
+
 // A Reply is what somebody said. The zero Reply is a no.
 type Reply struct {
 	tool.Answer
@@ -42,6 +51,7 @@ type Desk struct {
 	Reads   bool // the user lets everything be read that asks
 	Store   *Store
 	Asker   Asker  // nil where nobody can be asked here
+	Beside  Beside // asks in place of the asker, where set
 	Policy  string // the hash of what says what the program may do
 	Session string
 	Now     func() time.Time
@@ -69,6 +79,9 @@ func (d *Desk) Approve(ctx context.Context, r tool.Request) tool.Answer {
 		return tool.Answer{By: "nobody", Note: "what was answered before cannot be read"}
 	} else if ok {
 		return a
+	}
+	if d.Beside != nil {
+		return d.beside(ctx, r)
 	}
 	if d.Asker == nil {
 		return d.wait(r)
@@ -104,6 +117,40 @@ func (d *Desk) wait(r tool.Request) tool.Answer {
 		return tool.Answer{By: "nobody", Note: "nobody can be asked here, and the request could not be kept: " + err.Error(), Nobody: true}
 	}
 	return tool.Answer{Verdict: tool.Waits, By: "nobody", ID: id, Nobody: true}
+}
+
+// beside keeps the request, and asks about it at the same time. Whoever answers, the
+// answer is that which the store has.
+func (d *Desk) beside(ctx context.Context, r tool.Request) tool.Answer {
+	waits := d.wait(r)
+	if waits.Verdict != tool.Waits {
+		return waits
+	}
+	answered := func() bool {
+		w, err := d.Store.Waiting(waits.ID)
+		return err != nil || w.Answer != nil
+	}
+	reply := d.Beside.AskBeside(ctx, r, waits.ID, answered)
+	no := func(note string) tool.Answer { return tool.Answer{By: "nobody", Note: note, ID: waits.ID} }
+	if ctx.Err() != nil {
+		return no("the call was ended before there was an answer")
+	}
+	if !reply.Nobody {
+		given := Given{Yes: reply.Verdict == tool.Yes, By: reply.By, Note: reply.Note, Made: d.Now()}
+		if err := d.Store.Answer(waits.ID, given); err != nil && sandbox.CodeOf(err) != sandbox.ErrExists {
+			return no("the request is not there any more; an answer is used once")
+		}
+	}
+	a, ok, err := d.Store.use(r, d.Policy, d.Now())
+	switch {
+	case err != nil:
+		return no("what was answered cannot be read")
+	case ok:
+		return a
+	case !reply.Nobody || answered():
+		return no("the request is not there any more; an answer is used once")
+	}
+	return waits
 }
 
 // remembered returns the rule that lets a request happen, if there is one.

@@ -50,6 +50,9 @@ func Bare(o Options, folders []Folder) (*Program, error) {
 	return p, p.readProject("", nil, append(settingsOf(folders), o.Settings...))
 }
 
+// Folders are those that a program without files is.
+func (p *Program) Folders() []Folder { return p.bare }
+
 // settingsOf writes folders as a project file would.
 func settingsOf(folders []Folder) []project.Setting {
 	word := func(text string) conf.Node {

@@ -31,6 +31,7 @@ import (
 type Visit struct {
 	Worker       string // "" for the entry worker
 	Asker        approval.Asker
+	Beside       approval.Beside // asks in its place, where set
 	ApproveReads bool
 	Secrets      []string // values that must not get into the journal
 	Session      string   // an id, NewSession, or "" for the one that was used last
@@ -174,7 +175,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	closed := func(err error) (*Door, error) { return nil, errors.Join(err, journal.Close(), records.Close()) }
 	gate.Journal = signer{journal, doorman.signed()}
 	gate.Approver = &approval.Desk{Mode: approval.Mode(p.Project.Approval), Flag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), Reads: v.ApproveReads, Store: records.Approvals,
-		Asker: v.Asker, Policy: p.policyHash(), Now: p.options.Now}
+		Asker: v.Asker, Beside: v.Beside, Policy: p.policyHash(), Now: p.options.Now}
 	gate.Enter = work.enter()
 	recovered, err := jail.Recover(work.layers.dir, p.options.Now)
 	if recovered > 0 {

@@ -20,6 +20,8 @@ const (
 type Result struct {
 	Text string // for a model, and for a person
 	Data any    // the same for a program, as JSON
+	// Media are what is no text, for callers that take it.
+	Media []Media
 	// Changes are what was done.
 	Changes []Change
 	// Notes are what else there is to know: what was left out.

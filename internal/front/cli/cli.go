@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -42,8 +44,12 @@ func (e usageError) Error() string { return string(e) }
 
 func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
 
+// A Server serves a program to other agents until ctx ends or they go. It is another
+// front, which this one does not know.
+type Server func(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service) error
+
 // Main runs the command line and returns the exit code.
-func Main(args []string, stdout, stderr io.Writer) int {
+func Main(args []string, stdout, stderr io.Writer, serve Server) int {
 	if code, is := jail.Child(args, stderr); is {
 		return code
 	}
@@ -51,7 +57,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	// text gets through to the terminal, whoever prints it.
 	out, errs := visible.NewWriter(stdout), visible.NewWriter(stderr)
 	defer errs.Close()
-	root := newRoot()
+	root := newRoot(serve)
 	root.SetArgs(append([]string{}, args...))
 	root.SetOut(out)
 	root.SetErr(errs)
@@ -114,19 +120,20 @@ func classify(err error) (toolError, int) {
 	return said, exitFailed
 }
 
-func newRoot() *cobra.Command {
+func newRoot(serve Server) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "golem",
 		Short: "A boundary around programs that are not trusted",
 		Long: `Golem Forge shows a program the files it was given, and nothing else.
 
 It runs the workers of a program with a model (golem run), or any program or agent
-of yours (golem exec). What they do passes one door, with your consent and a
+of yours (golem exec), and serves other agents its tools (golem mcp). What they do passes one door, with your consent and a
 journal; their commands run in a jail; and what they change in your folder waits
 until you apply it.`,
 		Example: `  golem init notes
   golem run notes --model scripted:demo.yaml "Summarise the papers"
   golem exec -- bash
+  golem mcp install claude-code
   golem explain /out/summary.md --op write
   golem tool read_file --path /in/paper.txt
   golem audit verify
@@ -142,7 +149,7 @@ until you apply it.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newInit(), newLint(), newConfig(), newWorkers(), newExplain(), newTrust(),
-		newTools(), newTool(), newApprove(), newApprovals(), newAudit(), newUndo(), newRun(), newExec(), newReview(), newScan(), newChanges(), newSessions(), newDoctor(), newVersion())
+		newTools(), newTool(), newApprove(), newApprovals(), newAudit(), newUndo(), newRun(), newExec(), newMCP(serve), newReview(), newScan(), newChanges(), newSessions(), newDoctor(), newVersion())
 	return root
 }
 

@@ -32,7 +32,7 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%s: example %q", cmd.CommandPath(), line)
 				continue
 			}
-			c, rest, err := newRoot().Find(words[1:])
+			c, rest, err := newRoot(nil).Find(words[1:])
 			if err == nil {
 				err = c.ParseFlags(rest)
 			}
@@ -47,7 +47,7 @@ func TestHelp(t *testing.T) {
 			visit(c)
 		}
 	}
-	visit(newRoot())
+	visit(newRoot(nil))
 	if seen < 4 {
 		t.Errorf("saw %d commands: this test sees nothing", seen)
 	}
@@ -61,7 +61,7 @@ func TestPlain(t *testing.T) {
 		{"completion", "\x1b"}, {"explain", "/x", "--=\x1b"},
 	} {
 		var out, errs bytes.Buffer
-		if code := Main(args, &out, &errs); code == exitDone {
+		if code := Main(args, &out, &errs, nil); code == exitDone {
 			t.Errorf("golem %q: exit code 0", args)
 		}
 		if out.Len()+errs.Len() == 0 || bytes.ContainsRune(out.Bytes(), '\x1b') || bytes.ContainsRune(errs.Bytes(), '\x1b') {

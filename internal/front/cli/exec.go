@@ -85,24 +85,8 @@ func (f *execFlags) program() (*forge.Program, error) {
 	if f.net != "" {
 		f.set = append(f.set, "sandbox.network="+map[string]string{"on": "true", "off": "false"}[f.net])
 	}
-	if len(*f.given) == 0 {
-		p, err := f.load()
-		if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
-			return nil, err
-		}
-		if p.Content.Hash != "" {
-			return p, nil
-		}
-	}
-	o, err := f.options()
-	if err != nil {
-		return nil, err
-	}
-	folders, err := forge.FoldersOf(o, *f.given)
-	if err != nil {
-		return nil, usagef("%v", err)
-	}
-	return forge.Bare(o, folders)
+	p, _, err := f.folders(*f.given)
+	return p, err
 }
 
 func (f *execFlags) run(cmd *cobra.Command, args []string) error {

@@ -88,3 +88,26 @@ func addMountFlags(cmd *cobra.Command) *[]*forge.Given {
 	cmd.Flags().Var(mountFlag{"mount", list}, "mount", "a folder at another path; may be given again")
 	return list
 }
+
+// folders loads the program or, where there is none or folders are given, these alone.
+func (f *programFlags) folders(given []*forge.Given) (p *forge.Program, bare bool, err error) {
+	if len(given) == 0 {
+		p, err := f.load()
+		if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
+			return nil, false, err
+		}
+		if p.Content.Hash != "" {
+			return p, false, nil
+		}
+	}
+	o, err := f.options()
+	if err != nil {
+		return nil, false, err
+	}
+	folders, err := forge.FoldersOf(o, given)
+	if err != nil {
+		return nil, false, usagef("%v", err)
+	}
+	p, err = forge.Bare(o, folders)
+	return p, true, err
+}

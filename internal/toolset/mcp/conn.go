@@ -64,7 +64,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		if len(line) == 0 {
 			continue
 		}
-		if nested(line) > maxNested {
+		if Nested(line) > maxNested {
 			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d levels", maxNested))
 		}
 		var head struct {
@@ -149,9 +149,9 @@ func trimmed(line []byte) []byte {
 	return line
 }
 
-// nested returns how many levels a JSON text has at most. What reads it goes one call
+// Nested returns how many levels a JSON text has at most. What reads it goes one call
 // deeper for each.
-func nested(text []byte) (most int) {
+func Nested(text []byte) (most int) {
 	depth, quoted, escaped := 0, false, false
 	for _, c := range text {
 		switch {

@@ -13,7 +13,7 @@ func TestNested(t *testing.T) {
 	for text, want := range map[string]int{
 		`1`: 0, `{}`: 1, `[[{"a": []}]]`: 4, `{"a": "[[[["}`: 1, `"\"[["`: 0, `["\\", [1]]`: 2, `]]][`: 0, strings.Repeat("[", 1000): 1000,
 	} {
-		if got := nested([]byte(text)); got != want {
+		if got := Nested([]byte(text)); got != want {
 			t.Errorf("%.40s: got %d, want %d", text, got, want)
 		}
 	}

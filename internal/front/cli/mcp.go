@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// mcpFlags are the flags of golem mcp.
+type mcpFlags struct {
+	*visitFlags
+	given     *[]*forge.Given
+	http      forge.Listening
+	tokenFile string
+}
+
+func newMCP(serve Server) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve the tools to other agents, over MCP",
+		Long: `Serve files, commands and tools to another agent over the Model Context Protocol:
+it sees what a worker of the program sees, and each call passes the same door, with
+your consent and a journal. A client starts it by itself: golem mcp install CLIENT
+tells it how.
+
+In a program (a folder with golem-forge.config.yaml or workers) it has what the
+entry worker has, or --worker W's. Elsewhere, or with --root and --mount, it has
+these folders: the current one as a layer, unless they say otherwise. What it
+changes in a layer waits in a session: golem changes shows it.
+
+You are asked in the client, where that can show a form, and golem approve ID
+answers in a terminal at the same time.
+
+With --http it listens for clients, on this machine alone unless --anywhere is given.
+Each needs the token that is printed at the start, or that is in --token-file.`,
+		Example: `  golem mcp install claude-code
+  golem mcp --worker reviewer
+  golem mcp --root .:ro --mount ./out:/out:rw
+  golem mcp --http 127.0.0.1:8137`,
+		Args: noArgs,
+	}
+	f := &mcpFlags{visitFlags: addSessionFlags(cmd, "the one that was used last"), given: addMountFlags(cmd)}
+	f.addWorker(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.http.Address, "http", "", "listen at this address, such as 127.0.0.1:8137, in place of the standard streams")
+	flags.BoolVar(&f.http.Anywhere, "anywhere", false, "with --http: the address need not be this machine's own; with --cert and --key")
+	flags.StringArrayVar(&f.http.Hosts, "host", nil, "with --http: a further name by which clients call it, such as box.example:8137; may be given again")
+	flags.StringArrayVar(&f.http.Origins, "origin", nil, "with --http: an origin whose pages may use it, such as http://localhost:6274; may be given again")
+	flags.StringVar(&f.tokenFile, "token-file", "", "with --http: the file that holds the token, in place of a new one")
+	flags.StringVar(&f.http.Cert, "cert", "", "with --http: the certificate, a PEM file")
+	flags.StringVar(&f.http.Key, "key", "", "with --http: its key, a PEM file")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.run(cmd, serve) }
+	cmd.AddCommand(newInstall())
+	return cmd
+}
+
+func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
+	if wantsJSON(cmd) {
+		return usageError("what mcp prints is for its client; golem audit show --json says what was done")
+	}
+	p, bare, err := f.folders(*f.given)
+	if err != nil {
+		return err
+	}
+	info, _ := debug.ReadBuildInfo()
+	o := forge.Service{In: os.Stdin, Out: os.Stdout, Errs: cmd.ErrOrStderr(), Version: newBuild(info).Version, Wait: f.wait, Show: shortly}
+	if f.http.Address != "" {
+		if o.HTTP, err = f.listening(); err != nil {
+			return err
+		}
+	} else if err := f.withoutHTTP(cmd); err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	// A client that has gone is an error like others, and no end of golem.
+	gone := make(chan os.Signal, 1)
+	signal.Notify(gone, syscall.SIGPIPE)
+	defer signal.Stop(gone)
+	copying := newCopying(ctx, cmd.ErrOrStderr())
+	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Run: bare,
+		Copy: f.copy || wanted(os.Getenv("GOLEM_COPY")), Copying: copying.tell}
+	if bare && v.Session == "" {
+		if v.Session, err = lastOf(p); err != nil {
+			return err
+		}
+	}
+	f.tell(cmd, p)
+	err = serve(ctx, p, v, o)
+	copying.end(err == nil)
+	var caught signaled
+	if errors.As(context.Cause(ctx), &caught) {
+		return caught.code()
+	}
+	return err
+}
+
+// withoutHTTP refuses flags that say something about it.
+func (f *mcpFlags) withoutHTTP(cmd *cobra.Command) error {
+	for _, name := range []string{"anywhere", "host", "origin", "token-file", "cert", "key"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s goes with --http ADDR", name)
+		}
+	}
+	return nil
+}
+
+// minToken is how long a token must be that the user has chosen.
+const minToken = 16
+
+// listening returns where to listen.
+func (f *mcpFlags) listening() (*forge.Listening, error) {
+	if f.tokenFile != "" {
+		info, err := os.Stat(f.tokenFile)
+		if err != nil {
+			return nil, usagef("--token-file: %v", err)
+		}
+		if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+			return nil, usagef("--token-file %s: others may read it; chmod 600 takes that away", sandbox.Shown(f.tokenFile))
+		}
+		data, err := os.ReadFile(f.tokenFile)
+		if err != nil {
+			return nil, usagef("--token-file: %v", err)
+		}
+		f.http.Token = strings.TrimSpace(string(data))
+		if len(f.http.Token) < minToken || strings.ContainsFunc(f.http.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return nil, usagef("--token-file %s: a token has at least %d letters, of ASCII and without spaces", sandbox.Shown(f.tokenFile), minToken)
+		}
+	}
+	if (f.http.Cert == "") != (f.http.Key == "") {
+		return nil, usageError("--cert and --key go together")
+	}
+	return &f.http, nil
+}
+
+// lastOf returns the last session that was begun with the folders of a program without
+// files, or that it is a new one.
+func lastOf(p *forge.Program) (string, error) {
+	list, err := p.Sessions()
+	for _, s := range list {
+		if slices.Equal(s.Bare, p.Folders()) {
+			return s.ID, err
+		}
+	}
+	return forge.NewSession, err
+}
+
+// tell says what a client will have.
+func (f *mcpFlags) tell(cmd *cobra.Command, p *forge.Program) {
+	var sees []string
+	for _, m := range p.Folders() {
+		sees = append(sees, m.Source+" at "+m.Target+", "+m.Mode)
+	}
+	if len(sees) == 0 {
+		for _, m := range p.Project.Mounts {
+			sees = append(sees, m.Target+" "+m.Mode)
+		}
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: serving %s\n", visible.Text(strings.Join(sees, "; ")))
+}
+
+// shortly returns a request as it is asked about in a form.
+func shortly(r tool.Request) (text string, whole bool) {
+	rows, all := newSheet(r, maxColumns).folded(2*maxRows, func(row) int { return 1 }), newSheet(r, 1<<20).all()
+	var b strings.Builder
+	err := screen{w: &b, plain: true}.show(rows)
+	return b.String(), err == nil && slices.Equal(rows, all)
+}

@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A client is an agent whose configuration names MCP servers in a file.
+type client struct {
+	name  string
+	title string
+	file  string // of the project's folder or, with ~/, of the user
+	under string // the key that servers stand under; "" for TOML
+	typed bool   // each says that it speaks over streams
+	then  string // what the user does next
+}
+
+func clients() []client {
+	return []client{
+		{"claude-code", "Claude Code", ".mcp.json", "mcpServers", false, "start claude in this folder, and approve the server once; /mcp shows it"},
+		{"codex", "Codex", "~/.codex/config.toml", "", false, "start codex; /mcp shows it"},
+		{"gemini", "Gemini CLI", ".gemini/settings.json", "mcpServers", false, "start gemini in this folder; /mcp shows it"},
+		{"vscode", "VS Code", ".vscode/mcp.json", "servers", true, "open this folder in VS Code, and start the server: MCP: List Servers"},
+		{"cursor", "Cursor", ".cursor/mcp.json", "mcpServers", false, "open this folder in Cursor, and switch the server on in Settings, MCP"},
+	}
+}
+
+func newInstall() *cobra.Command {
+	var names []string
+	for _, c := range clients() {
+		names = append(names, c.name)
+	}
+	write := false
+	cmd := &cobra.Command{
+		Use:   "install " + strings.Join(names, "|") + " [-- FLAG…]",
+		Short: "Tell a client how to start golem mcp here",
+		Long: `Print what a client's configuration needs so that it starts golem mcp in this
+folder, and where that belongs. With --write the file is edited, and what was changed
+is shown. What stands behind two dashes are flags of golem mcp.`,
+		Example: "  golem mcp install claude-code\n  golem mcp install vscode --write\n  golem mcp install codex --write -- --worker reviewer",
+	}
+	cmd.Flags().BoolVar(&write, "write", false, "edit the file")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if dash := cmd.ArgsLenAtDash(); len(args) == 0 || dash != -1 && dash != 1 || dash == -1 && len(args) > 1 {
+			return usagef("install for which client? it is one of %s; flags of golem mcp stand behind two dashes", strings.Join(names, ", "))
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		all := clients()
+		i := slices.IndexFunc(all, func(c client) bool { return c.name == args[0] })
+		if i < 0 {
+			return usagef("no client %s; %s", sandbox.Shown(args[0]), didYouMean(args[0], "", names))
+		}
+		return all[i].install(cmd, args[1:], write)
+	}
+	return cmd
+}
+
+func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, filepath.FromSlash(c.file))
+	args := append([]string{"mcp"}, flags...)
+	if rest, ok := strings.CutPrefix(c.file, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return err
+		}
+		path = filepath.Join(home, filepath.FromSlash(rest))
+		args = append([]string{"mcp", "-C", dir}, flags...) // it is for all folders
+	}
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	entry := c.entry(self(), args)
+	next, err := entry.into(string(old))
+	if err != nil {
+		return usagef("%s: %v; put this in yourself:\n%s", sandbox.Shown(path), err, entry.whole())
+	}
+	out := cmd.OutOrStdout()
+	diff := udiff.Unified(path, path, string(old), next)
+	if wantsJSON(cmd) && !write {
+		return printJSON(out, map[string]any{"client": c.name, "file": path, "content": next, "written": false})
+	}
+	if write && diff != "" {
+		if err := replaceFile(path, []byte(next)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case wantsJSON(cmd):
+		return printJSON(out, map[string]any{"client": c.name, "file": path, "content": next, "written": diff != ""})
+	case diff == "":
+		fmt.Fprintf(out, "%s has it already: %s\n", c.title, path)
+	case !write:
+		fmt.Fprintf(out, "%s: put this into %s, or let golem mcp install %s --write do it:\n%s", c.title, path, c.name, entry.whole())
+	default:
+		fmt.Fprintf(out, "%swritten: %s\nnext: %s\n", diff, path, c.then)
+	}
+	return nil
+}
+
+// self returns the command by which this golem is started: by its name where that finds
+// it.
+func self() string {
+	path, err := os.Executable()
+	if err != nil {
+		return "golem"
+	}
+	mine, err := os.Stat(path)
+	if err != nil {
+		return path
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if found, err := os.Stat(filepath.Join(dir, "golem")); err == nil {
+			if os.SameFile(mine, found) {
+				return "golem"
+			}
+			break
+		}
+	}
+	return path
+}
+
+// An entry is what is said about golem in a client's file.
+type entry struct {
+	under string
+	value map[string]any // of JSON
+	toml  string
+}
+
+func (c client) entry(command string, args []string) entry {
+	if c.under != "" {
+		value := map[string]any{"command": command, "args": args}
+		if c.typed {
+			value["type"] = "stdio"
+		}
+		return entry{under: c.under, value: value}
+	}
+	var words []string
+	for _, a := range args {
+		words = append(words, tomlText(a))
+	}
+	return entry{toml: "[mcp_servers.golem]\ncommand = " + tomlText(command) + "\nargs = [" + strings.Join(words, ", ") + "]\n"}
+}
+
+// tomlText writes a text as TOML does, whose escapes are among those of JSON.
+func tomlText(text string) string {
+	b, _ := json.Marshal(text) // a text always has a JSON form
+	return string(b)
+}
+
+// whole returns the entry as a file of its own.
+func (e entry) whole() string {
+	if e.toml != "" {
+		return e.toml
+	}
+	return "{\n  " + strconv.Quote(e.under) + ": {\n" + e.member("    ") + "\n  }\n}\n"
+}
+
+// member returns the entry as one member of the object of servers.
+func (e entry) member(indent string) string {
+	b, _ := json.MarshalIndent(e.value, indent, "  ") // it is made of texts
+	return indent + `"golem": ` + string(b)
+}
+
+// into returns a file's content with the entry in it. All else stays as it is.
+func (e entry) into(old string) (string, error) {
+	switch {
+	case e.toml != "":
+		return e.intoTOML(old)
+	case strings.TrimSpace(old) == "":
+		return e.whole(), nil
+	}
+	var was map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(old), &was); err != nil || was == nil {
+		return "", errors.New("it is not plain JSON; there may be comments in it")
+	}
+	var servers map[string]json.RawMessage
+	if text, ok := was[e.under]; ok && (json.Unmarshal(text, &servers) != nil || servers == nil) {
+		return "", fmt.Errorf("%s in it is no object", e.under)
+	}
+	if text, ok := servers["golem"]; ok {
+		var is map[string]any
+		if json.Unmarshal(text, &is) == nil && reflect.DeepEqual(is, plainValue(e.value)) {
+			return old, nil
+		}
+		return "", errors.New("it names another server golem; take that out first")
+	}
+	at, empty, nested := e.place(old)
+	text, indent := e.member("    "), "  "
+	if !nested {
+		text = "  " + strconv.Quote(e.under) + ": {\n" + text + "\n  }"
+		indent = ""
+	}
+	if empty {
+		text += "\n" + indent
+	} else {
+		text += ","
+	}
+	next := old[:at] + "\n" + text + old[at:]
+	if !json.Valid([]byte(next)) {
+		return "", errors.New("it is written in a way that golem does not edit")
+	}
+	return next, nil
+}
+
+// place returns where the entry goes in a JSON text: behind the brace of the object of
+// servers or, where there is none, of the whole. It says whether that object is empty.
+func (e entry) place(old string) (at int, empty, nested bool) {
+	d := json.NewDecoder(strings.NewReader(old))
+	d.Token() // the brace
+	at = int(d.InputOffset())
+	empty = !d.More()
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			break
+		}
+		if key == e.under {
+			d.Token()
+			return int(d.InputOffset()), !d.More(), true
+		}
+		var skipped json.RawMessage
+		if d.Decode(&skipped) != nil {
+			break
+		}
+	}
+	return at, empty, false
+}
+
+// plainValue returns a value as it is when it was read.
+func plainValue(v map[string]any) (plain map[string]any) {
+	b, _ := json.Marshal(v)
+	json.Unmarshal(b, &plain)
+	return plain
+}
+
+func (e entry) intoTOML(old string) (string, error) {
+	if strings.Contains(old, e.toml) {
+		return old, nil
+	}
+	for line := range strings.Lines(old) {
+		line = strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "").Replace(line)
+		if strings.HasPrefix(line, "[mcp_servers.golem]") || strings.HasPrefix(line, "mcp_servers.golem") || strings.HasPrefix(line, "mcp_servers=") {
+			return "", errors.New("it says something about mcp_servers already that golem does not edit")
+		}
+	}
+	if old != "" {
+		old = strings.TrimRight(old, "\n") + "\n\n"
+	}
+	return old + e.toml, nil
+}
+
+// replaceFile writes a file of the user's anew: it is what it was or what it is to be. A
+// link stays one.
+func replaceFile(path string, content []byte) error {
+	if end, err := filepath.EvalSymlinks(path); err == nil {
+		path = end
+	}
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), ".golem-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	_, err = temp.Write(content)
+	if err := errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), path)
+}

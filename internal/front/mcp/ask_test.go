@@ -1,0 +1,328 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+var write = map[string]any{"path": "/b.txt", "content": "new\n"}
+
+// Only an explicit yes in the form is one.
+func TestReplies(t *testing.T) {
+	f := form{yes: "yes"}
+	for _, test := range []struct {
+		said *mcp.ElicitResult
+		want tool.Answer
+	}{
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes"}}, tool.Answer{Verdict: tool.Yes, By: "user in the client"}},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "no"}}, tool.Answer{By: "user in the client"}},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "YES"}}, tool.Answer{By: "user in the client"}},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": true}}, tool.Answer{By: "user in the client"}},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": []any{"yes"}}}, tool.Answer{By: "user in the client"}},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes", "and": "yes"}}, tool.Answer{By: "user in the client"}},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"Answer": "yes"}}, tool.Answer{By: "user in the client"}},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{}}, tool.Answer{By: "user in the client"}},
+		{&mcp.ElicitResult{Action: "accept"}, tool.Answer{By: "user in the client"}},
+		{&mcp.ElicitResult{Action: "Accept", Content: map[string]any{"answer": "yes"}}, tool.Answer{By: "user in the client"}},
+		{&mcp.ElicitResult{Action: "decline", Content: map[string]any{"answer": "yes"}}, tool.Answer{By: "user in the client"}},
+		{&mcp.ElicitResult{}, tool.Answer{By: "user in the client"}},
+		{nil, tool.Answer{By: "nobody", Nobody: true}},
+	} {
+		if got := f.reply(test.said).Answer; got.Verdict != test.want.Verdict || got.By != test.want.By || got.Nobody != test.want.Nobody {
+			t.Errorf("%v: got %+v, want %+v", test.said, got, test.want)
+		}
+	}
+}
+
+// The form is shown once, and what is said in it is done, whatever the version.
+func TestForms(t *testing.T) {
+	for _, test := range []struct {
+		action, answer string
+		done           bool
+	}{
+		{"accept", "yes", true}, {"accept", "no", false}, {"decline", "", false}, {"cancel", "", false}, {"error", "", false},
+	} {
+		for _, version := range versions {
+			h := newHouse(t, nil)
+			asked := 0
+			var message string
+			c := h.client(version, func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				asked, message = asked+1, r.Params.Message
+				if test.action == "error" {
+					return nil, errors.New("the form broke")
+				}
+				result := &mcp.ElicitResult{Action: test.action}
+				if test.answer != "" {
+					result.Content = map[string]any{"answer": test.answer}
+				}
+				return result, nil
+			})
+			r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "write_file", Arguments: write})
+			if (err == nil && !r.IsError) != test.done {
+				t.Errorf("%s: %v: got %v, %v", version, test, r, err)
+			}
+			if got := h.file("b.txt") != ""; got != test.done || asked != 1 {
+				t.Errorf("%s: %v: written: %v; asked %d times", version, test, got, asked)
+			}
+			wants(t, message, "about write_file", "golem approve ")
+		}
+	}
+}
+
+// Where not all is shown, a plain yes is none.
+func TestUnseen(t *testing.T) {
+	for _, version := range versions {
+		for _, unseen := range []bool{false, true} {
+			h := newHouse(t, nil)
+			c := h.client(version, func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				wants(t, r.Params.Message, "not all is shown; golem approvals show ")
+				answer := "yes"
+				if unseen {
+					answer = fmt.Sprint(r.Params.RequestedSchema.(map[string]any)["properties"].(map[string]any)["answer"].(map[string]any)["enum"].([]any)[1])
+					wants(t, answer, "yes, unseen: ")
+				}
+				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": answer}}, nil
+			})
+			c.CallTool(t.Context(), &mcp.CallToolParams{Name: "write_file", Arguments: map[string]any{"path": "/b.txt", "content": strings.Repeat("line\n", 1000)}})
+			if got := h.file("b.txt") != ""; got != unseen {
+				t.Errorf("%s: written: %v, want %v", version, got, unseen)
+			}
+		}
+	}
+}
+
+// An answer is for one call, and for what it would change now.
+func TestBound(t *testing.T) {
+	for _, version := range versions {
+		h := newHouse(t, map[string]string{"b.txt": "old\n"})
+		asked := 0
+		c := h.client(version, func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			asked++
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes"}}, nil
+		})
+		for range 2 {
+			if text, ok := use(t, c, "write_file", write); !ok {
+				t.Errorf("%s: got %q", version, text)
+			}
+		}
+		if text, ok := use(t, c, "delete_file", map[string]any{"path": "/b.txt"}); !ok {
+			t.Errorf("%s: got %q", version, text)
+		}
+		if asked < 2 { // a write that changes nothing may not ask
+			t.Errorf("%s: asked %d times", version, asked)
+		}
+	}
+}
+
+// The first answer counts, and who is asked elsewhere is not asked any more.
+func TestElsewhere(t *testing.T) {
+	for _, yes := range []bool{true, false} {
+		h := newHouse(t, nil)
+		var withdrawn atomic.Bool
+		c := h.client("2025-11-25", func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			<-ctx.Done()
+			withdrawn.Store(true)
+			return nil, ctx.Err()
+		})
+		type answer struct {
+			text string
+			ok   bool
+		}
+		done := make(chan answer, 1)
+		go func() {
+			text, ok := use(t, c, "write_file", write)
+			done <- answer{text, ok}
+		}()
+		id := h.waiting()
+		if err := h.answer(id, yes); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-done; got.ok != yes {
+			t.Errorf("said %v: got %q", yes, got.text)
+		}
+		wait(t, "the form is withdrawn", withdrawn.Load)
+		if got := h.file("b.txt") != ""; got != yes {
+			t.Errorf("said %v: written %v", yes, got)
+		}
+		if err := h.answer(id, true); err == nil {
+			t.Error("an answer was used twice")
+		}
+	}
+}
+
+// Where the form was faster, golem approve is too late.
+func TestTooLate(t *testing.T) {
+	for _, version := range versions {
+		h := newHouse(t, nil)
+		id := ""
+		c := h.client(version, func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			id = h.waiting()
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes"}}, nil
+		})
+		if text, ok := use(t, c, "write_file", write); !ok {
+			t.Errorf("%s: got %q", version, text)
+		}
+		if err := h.answer(id, false); err == nil {
+			t.Errorf("%s: an answer came too late, and was taken", version)
+		}
+	}
+}
+
+// With the newest version an answer from elsewhere counts when the client comes again,
+// and before the form's.
+func TestElsewhereAtRetry(t *testing.T) {
+	for _, yes := range []bool{true, false} {
+		h := newHouse(t, nil)
+		c := h.client("2026-07-28", func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			if err := h.answer(h.waiting(), yes); err != nil {
+				t.Error(err)
+			}
+			if h.file("b.txt") != "" {
+				t.Error("it was done before the client came again")
+			}
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": map[bool]string{true: "no", false: "yes"}[yes]}}, nil
+		})
+		if text, ok := use(t, c, "write_file", write); ok != yes {
+			t.Errorf("said %v: got %q", yes, text)
+		}
+	}
+}
+
+// A client that cannot ask leaves the question to golem approve: the call waits, says
+// that it is pending, and passes once when it is made again.
+func TestAlone(t *testing.T) {
+	cannot := func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound}
+	}
+	for _, version := range versions {
+		for _, ask := range []func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error){nil, cannot} {
+			if ask != nil && version == "2026-07-28" {
+				continue // then the client itself fails
+			}
+			h := newHouse(t, nil)
+			h.service.Wait = 120 * time.Millisecond
+			c := h.client(version, ask)
+			text, ok := use(t, c, "write_file", write)
+			id := h.waiting()
+			if ok || !strings.Contains(text, "golem approve "+id) || h.file("b.txt") != "" {
+				t.Errorf("%s: got %v, %q", version, ok, text)
+			}
+			if err := h.answer(id, true); err != nil {
+				t.Fatal(err)
+			}
+			if text, ok := use(t, c, "write_file", write); !ok || h.file("b.txt") != "new\n" {
+				t.Errorf("%s: got %v, %q", version, ok, text)
+			}
+			if text, ok := use(t, c, "delete_file", map[string]any{"path": "/b.txt"}); ok {
+				t.Errorf("%s: another call passed: %q", version, text)
+			}
+			if err := h.answer(h.waiting(), true); err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := use(t, c, "delete_file", map[string]any{"path": "/b.txt"}); !ok {
+				t.Errorf("%s: it does not pass", version)
+			}
+			if text, ok := use(t, c, "write_file", write); ok {
+				t.Errorf("%s: it passes twice: %q", version, text)
+			}
+		}
+	}
+}
+
+// Who waits for consent is told so.
+func TestProgress(t *testing.T) {
+	h := newHouse(t, nil)
+	h.service.Wait = 5 * time.Second
+	in, out := h.streams()
+	var told atomic.Pointer[string]
+	c := h.connect(&mcp.IOTransport{Reader: out, Writer: in}, "2025-11-25", nil, func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+		told.Store(&r.Params.Message)
+		h.answer(h.waiting(), true)
+	})
+	p := &mcp.CallToolParams{Name: "write_file", Arguments: write}
+	p.SetProgressToken("here")
+	r, err := c.CallTool(t.Context(), p)
+	if err != nil || r.IsError {
+		t.Fatalf("got %v, %v", r, err)
+	}
+	wants(t, *told.Load(), "write_file waits for the user's consent; golem approve ")
+}
+
+// A call that is ended while it waits does nothing.
+func TestEndedWhileAsked(t *testing.T) {
+	for _, version := range versions[:2] {
+		h := newHouse(t, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		c := h.client(version, func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			cancel()
+			time.Sleep(50 * time.Millisecond) // the end may arrive first
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "no"}}, nil
+		})
+		if r, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "write_file", Arguments: write}); err == nil && !r.IsError {
+			t.Errorf("%s: got %v", version, r)
+		}
+		if text, ok := use(t, c, "list_files", nil); !ok || strings.Contains(text, "b.txt") {
+			t.Errorf("%s: got %q", version, text)
+		}
+	}
+}
+
+// What a client carries between two requests is what it was given, for this very call,
+// and outlives the server.
+func TestCarried(t *testing.T) {
+	h := newHouse(t, nil)
+	connect := func() *mcp.ClientSession {
+		t.Helper()
+		in, out := h.streams()
+		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: says("yes"), MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}})
+		c, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: out, Writer: in}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	yes := mcp.InputResponseMap{"answer": &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes"}}}
+	c := connect()
+	r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "write_file", Arguments: write})
+	if err != nil || r.RequestState == "" || len(r.InputRequests) != 1 {
+		t.Fatalf("got %v, %v", r, err)
+	}
+	state := []byte(r.RequestState)
+	other := map[string]any{"path": "/b.txt", "content": "other\n"}
+	for name, p := range map[string]*mcp.CallToolParams{
+		"another call":  {Name: "write_file", Arguments: other, RequestState: r.RequestState, InputResponses: yes},
+		"another tool":  {Name: "delete_file", Arguments: write, RequestState: r.RequestState, InputResponses: yes},
+		"changed":       {Name: "write_file", Arguments: write, RequestState: "x" + string(state[1:]), InputResponses: yes},
+		"cut":           {Name: "write_file", Arguments: write, RequestState: string(state[:len(state)-1]), InputResponses: yes},
+		"longer":        {Name: "write_file", Arguments: write, RequestState: strings.Replace(r.RequestState, ".", ".9", 1), InputResponses: yes},
+		"made up":       {Name: "write_file", Arguments: write, RequestState: "a.9999999999.b", InputResponses: yes},
+		"not its shape": {Name: "write_file", Arguments: write, RequestState: "...", InputResponses: yes},
+	} {
+		if got, err := c.CallTool(t.Context(), p); err == nil || !strings.Contains(err.Error(), "request state") {
+			t.Errorf("%s: got %v, %v", name, got, err)
+		}
+	}
+	if h.file("b.txt") != "" {
+		t.Fatal("it was written")
+	}
+	// Another server, with the same state folder, goes on with it.
+	c.Close()
+	c = connect()
+	again := &mcp.CallToolParams{Name: "write_file", Arguments: write, RequestState: r.RequestState, InputResponses: yes}
+	if got, err := c.CallTool(t.Context(), again); err != nil || got.IsError || h.file("b.txt") != "new\n" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got, err := c.CallTool(t.Context(), again); err == nil && got.InputRequests == nil && !got.IsError && strings.Contains(fmt.Sprint(got.Content[0]), "created") {
+		t.Errorf("an answer was used twice: %v", got)
+	}
+}

@@ -1,0 +1,371 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	foreign "github.com/golem-forge/golem/internal/toolset/mcp"
+)
+
+// What a client may send.
+const (
+	maxMessage = 16 << 20 // bytes of a message
+	maxNested  = 64       // levels of one
+	maxLine    = 64 << 20 // bytes of calls that wait for their turn
+	maxShown   = 4 << 10  // bytes at each end of a message that is too long, to find its id in
+)
+
+// grace is how long calls may still take when the client has nothing more to say.
+const grace = 2 * time.Second
+
+// A conn is the connection with a client over two streams, one message a line. A line
+// that is no message is answered with an error, and the next one is read. At most as many
+// calls as there are slots are let through at a time; others wait in line, so that a
+// client which does not read its answers takes no memory for them. What is no call, an
+// answer of the user or the end of a call, is let through at once.
+type conn struct {
+	in    io.ReadCloser
+	out   io.Writer
+	slots slots
+	stop  <-chan struct{} // ends it
+
+	lines   chan line
+	idle    chan struct{} // something was answered
+	closing sync.Once
+	closed  chan struct{}
+
+	writing sync.Mutex // one does at a time
+
+	// Only Read uses these.
+	queue []waiting
+	held  int // bytes of the queue
+	ended <-chan time.Time
+
+	mu    sync.Mutex
+	calls map[string]bool // not answered yet; true for those that are let through
+	under int             // how many of them are
+}
+
+// A line is what was read.
+type line struct {
+	data []byte
+	long []byte // of one that is too long, both ends
+	err  error
+}
+
+// A waiting is a call that waits for its turn.
+type waiting struct {
+	*jsonrpc.Request
+	key  string
+	size int
+}
+
+func newConn(in io.ReadCloser, out io.Writer, s slots, stop <-chan struct{}) *conn {
+	c := &conn{in: in, out: out, slots: s, stop: stop, lines: make(chan line), idle: make(chan struct{}, 1),
+		closed: make(chan struct{}), calls: make(map[string]bool)}
+	// A read of standard input cannot be ended; the goroutine ends with it.
+	go c.readLines()
+	return c
+}
+
+// Connect implements mcp.Transport.
+func (c *conn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
+
+// SessionID implements mcp.Connection.
+func (c *conn) SessionID() string { return "" }
+
+// Close implements mcp.Connection.
+func (c *conn) Close() error {
+	c.closing.Do(func() {
+		close(c.closed)
+		c.in.Close()
+	})
+	return nil
+}
+
+// Read implements mcp.Connection.
+func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
+	for {
+		if len(c.queue) > 0 {
+			select {
+			case <-c.slots.free:
+				return c.next(), nil
+			default:
+			}
+		}
+		if c.ended != nil && len(c.queue) == 0 && c.running() == 0 {
+			return nil, io.EOF
+		}
+		lines, free := c.lines, c.slots.free
+		if c.held > maxLine || c.ended != nil {
+			lines = nil
+		}
+		if len(c.queue) == 0 {
+			free = nil
+		}
+		select {
+		case <-c.stop:
+			return nil, io.EOF
+		case <-c.closed:
+			return nil, io.EOF
+		case <-c.ended:
+			return nil, io.EOF
+		case <-c.idle:
+		case <-free:
+			return c.next(), nil
+		case l := <-lines:
+			if l.err != nil {
+				c.ended = time.After(grace)
+				continue
+			}
+			message, err := c.take(l)
+			if err != nil {
+				return nil, err
+			}
+			if message != nil {
+				return message, nil
+			}
+		}
+	}
+}
+
+// take returns the message of a line, nil where there is none that goes on at once.
+func (c *conn) take(l line) (jsonrpc.Message, error) {
+	refuse := func(id json.RawMessage, code int, why string) (jsonrpc.Message, error) {
+		if len(id) == 0 {
+			id = json.RawMessage("null")
+		}
+		text, err := json.Marshal(why)
+		if err != nil {
+			return nil, err
+		}
+		return nil, c.write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, id, code, text))
+	}
+	data := bytes.TrimSpace(l.data)
+	switch {
+	case l.long != nil:
+		return refuse(idIn(l.long), jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has at most %d bytes; send less at a time", maxMessage))
+	case len(data) == 0:
+		return nil, nil
+	case data[0] == '[':
+		return refuse(nil, jsonrpc.CodeInvalidRequest, "batches are not part of the protocol any more; send one message a line")
+	case foreign.Nested(data) > maxNested:
+		return refuse(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has at most %d levels", maxNested))
+	case !json.Valid(data):
+		return refuse(nil, jsonrpc.CodeParseError, "this line is not JSON; send one message a line")
+	}
+	message, err := jsonrpc.DecodeMessage(data)
+	if err != nil {
+		return refuse(nil, jsonrpc.CodeInvalidRequest, "this is no message of JSON-RPC 2.0")
+	}
+	request, ok := message.(*jsonrpc.Request)
+	if !ok {
+		return message, nil
+	}
+	if !request.IsCall() {
+		c.withdraw(request)
+		return request, nil
+	}
+	id, err := json.Marshal(request.ID.Raw())
+	if err != nil {
+		return nil, err
+	}
+	key := string(id)
+	if !c.note(key) {
+		return refuse(id, jsonrpc.CodeInvalidRequest, "a call with this id is under way; each has its own")
+	}
+	c.queue = append(c.queue, waiting{request, key, len(data)})
+	c.held += len(data)
+	return nil, nil
+}
+
+// next lets the first of the calls that wait through.
+func (c *conn) next() *jsonrpc.Request {
+	first := c.queue[0]
+	c.queue[0] = waiting{}
+	c.queue = c.queue[1:]
+	c.held -= first.size
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[first.key] = true
+	c.under++
+	return first.Request
+}
+
+// note takes note of a call, and reports whether there is none by this id already.
+func (c *conn) note(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, there := c.calls[key]; there {
+		return false
+	}
+	c.calls[key] = false
+	return true
+}
+
+// running returns how many calls are under way.
+func (c *conn) running() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.under
+}
+
+// withdraw takes a call out of the line that the client does not want any more.
+func (c *conn) withdraw(r *jsonrpc.Request) {
+	var p struct {
+		ID json.RawMessage `json:"requestId"`
+	}
+	if r.Method != "notifications/cancelled" || json.Unmarshal(r.Params, &p) != nil {
+		return
+	}
+	i := slices.IndexFunc(c.queue, func(w waiting) bool { return w.key == string(p.ID) })
+	if i < 0 {
+		return
+	}
+	c.held -= c.queue[i].size
+	c.queue = slices.Delete(c.queue, i, i+1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, string(p.ID))
+}
+
+// Write implements mcp.Connection.
+func (c *conn) Write(_ context.Context, message jsonrpc.Message) error {
+	data, err := jsonrpc.EncodeMessage(message)
+	if err != nil {
+		return err
+	}
+	err = c.write(data)
+	if response, ok := message.(*jsonrpc.Response); ok {
+		c.answered(response.ID)
+	}
+	return err
+}
+
+// answered makes room for another call.
+func (c *conn) answered(id jsonrpc.ID) {
+	key, _ := json.Marshal(id.Raw())
+	c.mu.Lock()
+	under := c.calls[string(key)]
+	if under {
+		delete(c.calls, string(key))
+		c.under--
+	}
+	c.mu.Unlock()
+	if under {
+		c.slots.leave()
+	}
+	select {
+	case c.idle <- struct{}{}:
+	default:
+	}
+}
+
+func (c *conn) write(data []byte) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_, err := c.out.Write(append(data, '\n'))
+	return err
+}
+
+// readLines reads lines until there are no more.
+func (c *conn) readLines() {
+	in := bufio.NewReaderSize(c.in, 64<<10)
+	for {
+		l := readLine(in)
+		select {
+		case c.lines <- l:
+		case <-c.closed:
+			return
+		}
+		if l.err != nil {
+			return
+		}
+	}
+}
+
+// readLine reads a line. Of one that is longer than a message may be it keeps the ends.
+func readLine(in *bufio.Reader) line {
+	var whole, tail []byte
+	size := 0
+	for {
+		part, err := in.ReadSlice('\n')
+		if size += len(part); size <= maxMessage {
+			whole = append(whole, part...)
+		} else {
+			tail = append(tail, part...)
+			tail = slices.Delete(tail, 0, max(0, len(tail)-maxShown))
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil: // what it has begun to write is no message
+			return line{err: io.EOF}
+		case size <= maxMessage:
+			return line{data: whole}
+		}
+		return line{long: slices.Concat(whole[:maxShown], []byte("\n"), tail)}
+	}
+}
+
+// The places of an id in a message of which only the ends are known.
+var (
+	idFirst = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]{1,100}"|-?\d{1,18})\s*,`)
+	idLast  = regexp.MustCompile(`,\s*"id"\s*:\s*("[^"\\]{1,100}"|-?\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
+)
+
+// idIn finds the id of a message that is too long, where clients write it: so the one
+// that waits for an answer gets it.
+func idIn(ends []byte) json.RawMessage {
+	for _, place := range []*regexp.Regexp{idFirst, idLast} {
+		if m := place.FindSubmatch(ends); m != nil {
+			return m[1]
+		}
+	}
+	return nil
+}
+
+// Slots are for calls that are under way.
+type slots struct {
+	free chan struct{}
+	done <-chan struct{}
+}
+
+// maxCalls is how many calls are under way at a time.
+const maxCalls = 64
+
+func newSlots(done <-chan struct{}) slots {
+	s := slots{make(chan struct{}, maxCalls), done}
+	for range maxCalls {
+		s.free <- struct{}{}
+	}
+	return s
+}
+
+// enter waits for a slot.
+func (s slots) enter() {
+	select {
+	case <-s.free:
+	case <-s.done:
+	}
+}
+
+// leave frees a slot.
+func (s slots) leave() {
+	select {
+	case s.free <- struct{}{}:
+	case <-s.done:
+	}
+}

@@ -1,0 +1,212 @@
+package mcp
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+`
+
+// A raw client writes lines and reads messages.
+type raw struct {
+	t   *testing.T
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func (h *house) raw() *raw {
+	in, out := h.streams()
+	r := &raw{h.t, in, bufio.NewReaderSize(out, 1<<20)}
+	r.send(hello)
+	r.read()
+	return r
+}
+
+func (r *raw) send(text string) {
+	r.t.Helper()
+	if _, err := io.WriteString(r.in, text); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// A message is what a server answers.
+type message struct {
+	ID    any
+	Error *struct {
+		Code    int
+		Message string
+	}
+	Result struct {
+		IsError bool
+		Content []struct{ Text string }
+	}
+}
+
+func (r *raw) read() (m message) {
+	r.t.Helper()
+	line, err := r.out.ReadBytes('\n')
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := json.Unmarshal(line, &m); err != nil {
+		r.t.Fatalf("%.300s: %v", line, err)
+	}
+	return m
+}
+
+func call1(id any, tool, args string) string {
+	text, _ := json.Marshal(id)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", text, tool, args)
+}
+
+// Whatever a line holds, it is answered where it can be, and the next one is read.
+func TestLines(t *testing.T) {
+	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
+	r := h.raw()
+	long := strings.Repeat("x", maxMessage)
+	for _, test := range []struct {
+		line string
+		id   any
+		code int
+	}{
+		{"nonsense\n", nil, -32700},
+		{"{\n", nil, -32700},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/list"` + "\n", nil, -32700},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping"} {"jsonrpc":"2.0","id":2,"method":"ping"}` + "\n", nil, -32700},
+		{"\xff\xfe\x00\n", nil, -32700},
+		{"null\n", nil, -32600},
+		{"1\n", nil, -32600},
+		{"[]\n", nil, -32600},
+		{`[{"jsonrpc":"2.0","id":1,"method":"ping"}]` + "\n", nil, -32600},
+		{`{"id":1,"method":"ping"}` + "\n", nil, -32600},
+		{`{"jsonrpc":"1.0","id":1,"method":"ping"}` + "\n", nil, -32600},
+		{`{"jsonrpc":"2.0","id":{},"method":"ping"}` + "\n", nil, -32600},
+		{strings.Repeat("[", 100_000) + "\n", nil, -32600},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100) + "}\n", nil, -32600},
+		{`{"jsonrpc":"2.0","id":7,"method":"nothing/such"}` + "\n", 7.0, -32601},
+		{`{"jsonrpc":"2.0","id":8,"method":"tools/call"}` + "\n", 8.0, -32600},
+		{`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":[1]}` + "\n", 9.0, -32602},
+		{`{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"` + long + `"}}` + "\n", 10.0, -32600},
+		{`{"method":"tools/call","params":{"name":"` + long + `"},"jsonrpc":"2.0","id":"11"}` + "\n", "11", -32600},
+		{`{"method":"x","params":{"name":"` + long + `","id":12}}` + "\n", nil, -32600},
+		{long + "\n", nil, -32600},
+		{"\n \r\n" + `{"jsonrpc":"2.0","id":13,"result":{}}` + "\n" + `{"jsonrpc":"2.0","method":"nothing"}` + "\n" + `{"jsonrpc":"2.0","id":14,"method":"ping"}` + "\r\n", 14.0, 0},
+	} {
+		r.send(test.line)
+		m := r.read()
+		code := 0
+		if m.Error != nil {
+			code = m.Error.Code
+		}
+		if m.ID != test.id || code != test.code {
+			t.Errorf("%.100q: got %v, %+v, want %v, %d", test.line, m.ID, m.Error, test.id, test.code)
+		}
+	}
+	r.send(call1(20, "read_file", `{"path":"/a.txt"}`))
+	if m := r.read(); m.ID != 20.0 || len(m.Result.Content) != 1 || !strings.Contains(m.Result.Content[0].Text, "hello") {
+		t.Errorf("got %+v", m)
+	}
+}
+
+// A message of 10 MB is one like others.
+func TestLongMessage(t *testing.T) {
+	h := newHouse(t, nil)
+	r := h.raw()
+	content, _ := json.Marshal(strings.Repeat("line of text\n", 800_000))
+	r.send(call1(1, "file_info", `{"path":`+string(content)+`}`))
+	if m := r.read(); m.ID != 1.0 || !m.Result.IsError {
+		t.Errorf("got %v", m.ID)
+	}
+	r.send(call1(2, "list_files", `{}`))
+	if m := r.read(); m.ID != 2.0 || m.Result.IsError {
+		t.Errorf("got %+v", m)
+	}
+}
+
+// Who asks for much and reads nothing takes no memory for it, and gets every answer.
+func TestUnread(t *testing.T) {
+	const calls = 10_000
+	h := newHouse(t, map[string]string{"a.txt": strings.Repeat("a line of some length, to be read\n", 100)})
+	r := h.raw()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range calls {
+		r.send(call1(i, "read_file", `{"path":"/a.txt"}`))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if more := int(after.HeapAlloc) - int(before.HeapAlloc); more > 24<<20 {
+		t.Errorf("it holds %d bytes more", more)
+	}
+	seen := make(map[any]bool)
+	for range calls {
+		m := r.read()
+		if seen[m.ID] || m.Error != nil || m.Result.IsError {
+			t.Fatalf("got %+v", m)
+		}
+		seen[m.ID] = true
+	}
+}
+
+// An id is one call's alone, as long as that is under way.
+func TestSameID(t *testing.T) {
+	h := newHouse(t, nil)
+	r := h.raw()
+	r.send(call1(1, "write_file", `{"path":"/b.txt","content":"x"}`))
+	id := h.waiting()
+	r.send(call1(1, "list_files", `{}`))
+	if m := r.read(); m.ID != 1.0 || m.Error == nil || m.Error.Code != -32600 {
+		t.Errorf("got %+v", m)
+	}
+	if err := h.answer(id, true); err != nil {
+		t.Fatal(err)
+	}
+	if m := r.read(); m.ID != 1.0 || m.Result.IsError {
+		t.Errorf("got %+v", m)
+	}
+}
+
+// Calls that wait for a person stand in nobody's way.
+func TestManyQuestions(t *testing.T) {
+	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
+	r := h.raw()
+	for i := range maxCalls + 10 {
+		r.send(call1(i, "write_file", fmt.Sprintf(`{"path":"/b%d.txt","content":"x"}`, i)))
+	}
+	for range 10 { // more than so many are not kept
+		if m := r.read(); !m.Result.IsError {
+			t.Errorf("got %+v", m)
+		}
+	}
+	r.send(call1("read", "read_file", `{"path":"/a.txt"}`))
+	if m := r.read(); m.ID != "read" || m.Result.IsError {
+		t.Errorf("got %+v", m)
+	}
+}
+
+// A call that waits for its turn can be taken back, and what is under way is done when
+// the client has no more to say.
+func TestEnd(t *testing.T) {
+	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
+	r := h.raw()
+	for i := range 200 {
+		r.send(call1(i, "read_file", `{"path":"/a.txt"}`))
+	}
+	r.in.Close()
+	for range 200 {
+		if m := r.read(); m.Error != nil || m.Result.IsError {
+			t.Fatalf("got %+v", m)
+		}
+	}
+	if rest, err := io.ReadAll(r.out); err != nil || len(rest) > 0 {
+		t.Errorf("got %q, %v", rest, err)
+	}
+}

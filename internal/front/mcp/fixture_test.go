@@ -1,0 +1,214 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+func TestMain(m *testing.M) {
+	if code, is := jail.Child(os.Args[1:], os.Stderr); is {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// The versions of the protocol that are served: both ways to ask, and a client that is
+// older.
+var versions = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
+
+// A house is a folder that is served, with its state.
+type house struct {
+	t       *testing.T
+	dir     string
+	options forge.Options
+	program *forge.Program
+	service forge.Service
+	said    *buffer // to the user
+}
+
+// newHouse returns a house with some files, in which writing asks.
+func newHouse(t *testing.T, files map[string]string) *house {
+	t.Helper()
+	h := &house{t: t, dir: t.TempDir(), said: &buffer{}}
+	for name, text := range files {
+		path := filepath.Join(h.dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.options = forge.Options{Dir: h.dir, State: t.TempDir(), Now: time.Now}
+	h.service = forge.Service{Version: "test", Wait: 20 * time.Second, Errs: h.said, Show: func(r tool.Request) (string, bool) {
+		return "about " + r.Tool + " " + string(r.Args) + "\n", len(r.Args) < 1000
+	}}
+	var err error
+	if h.program, err = forge.Bare(h.options, []forge.Folder{{Source: h.dir, Target: "/", Mode: "rw"}}); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// visit is how a house is entered.
+func (h *house) visit() forge.Visit { return forge.Visit{Run: true} }
+
+// streams serves the house over two pipes, until in is closed.
+func (h *house) streams() (in io.WriteCloser, out io.ReadCloser) {
+	h.t.Helper()
+	theirs, in := io.Pipe()
+	out, ours := io.Pipe()
+	o := h.service
+	o.In, o.Out = theirs, ours
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		done <- Serve(ctx, h.program, h.visit(), o)
+		ours.Close()
+	}()
+	h.t.Cleanup(func() {
+		cancel()
+		out.Close()
+		if err := <-done; err != nil {
+			h.t.Errorf("serve: %v", err)
+		}
+	})
+	return in, out
+}
+
+// client connects the library's own client.
+func (h *house) client(version string, ask func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)) *mcp.ClientSession {
+	h.t.Helper()
+	in, out := h.streams()
+	return h.connect(&mcp.IOTransport{Reader: out, Writer: in}, version, ask, nil)
+}
+
+func (h *house) connect(transport mcp.Transport, version string, ask func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error),
+	progress func(context.Context, *mcp.ProgressNotificationClientRequest)) *mcp.ClientSession {
+	h.t.Helper()
+	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: ask, ProgressNotificationHandler: progress})
+	session, err := c.Connect(h.t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		h.t.Fatalf("%s: %v", version, err)
+	}
+	h.t.Cleanup(func() { session.Close() })
+	return session
+}
+
+// use calls a tool, and returns its text, and whether it went well.
+func use(t *testing.T, c *mcp.ClientSession, name string, args any) (string, bool) {
+	t.Helper()
+	r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if len(r.Content) == 0 {
+		t.Fatalf("%s: no content", name)
+	}
+	text, ok := r.Content[0].(*mcp.TextContent)
+	if !ok || r.StructuredContent != nil {
+		t.Fatalf("%s: got %T, structured %v", name, r.Content[0], r.StructuredContent)
+	}
+	return text.Text, !r.IsError
+}
+
+// file returns what is in a file of the house, "" where there is none.
+func (h *house) file(name string) string {
+	data, err := os.ReadFile(filepath.Join(h.dir, name))
+	if err != nil && !os.IsNotExist(err) {
+		h.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// waiting returns the one request that waits, when there is one.
+func (h *house) waiting() (id string) {
+	h.t.Helper()
+	r, err := h.program.Records()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer r.Close()
+	for range 500 {
+		list, err := r.Approvals.Pending()
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if len(list) == 1 {
+			return list[0].ID
+		}
+		time.Sleep(20 * time.Millisecond) // it is another process that makes it
+	}
+	h.t.Fatal("no request waits")
+	return ""
+}
+
+// answer answers a request, as golem approve does.
+func (h *house) answer(id string, yes bool) error {
+	h.t.Helper()
+	r, err := h.program.Records()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer r.Close()
+	return r.Answer(id, yes, "", nil)
+}
+
+// says returns what fills in a form with one answer.
+func says(answer string) func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	return func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": answer}}, nil
+	}
+}
+
+func wants(t *testing.T, got string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(got, part) {
+			t.Errorf("got %.600q, want %q in it", got, part)
+		}
+	}
+}
+
+// A buffer is written and read at the same time.
+type buffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// wait waits until something is so.
+func wait(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for range 1000 {
+		if so() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal(fmt.Sprint("waited too long: ", what))
+}

@@ -1,0 +1,254 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/golem-forge/golem/internal/forge"
+)
+
+// listens serves a house over HTTP, and returns the address and the token.
+func (h *house) listens(l forge.Listening) (address, token string) {
+	h.t.Helper()
+	o := h.service
+	o.HTTP = &l
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, h.program, h.visit(), o) }()
+	h.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			h.t.Errorf("serve: %v", err)
+		}
+	})
+	said := regexp.MustCompile(`listening at https?://(\S+)/mcp\n(?:.*Bearer (\S+)\n)?`)
+	wait(h.t, "it listens", func() bool {
+		m := said.FindStringSubmatch(h.said.String())
+		if m == nil || m[2] == "" && l.Token == "" {
+			return false
+		}
+		address, token = m[1], m[2]+l.Token
+		return true
+	})
+	return address, token
+}
+
+// A carrier sends the token.
+type carrier string
+
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(c))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Over HTTP it is the same, the forms too.
+func TestHTTP(t *testing.T) {
+	for _, version := range versions {
+		h := newHouse(t, map[string]string{"a.txt": "hello\n"})
+		address, token := h.listens(forge.Listening{Address: "127.0.0.1:0"})
+		c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: carrier(token)}}, version, says("yes"), nil)
+		if text, ok := use(t, c, "read_file", map[string]any{"path": "/a.txt"}); !ok || !strings.Contains(text, "hello") {
+			t.Errorf("%s: got %q", version, text)
+		}
+		if text, ok := use(t, c, "write_file", write); !ok || h.file("b.txt") != "new\n" {
+			t.Errorf("%s: got %q", version, text)
+		}
+		if text, ok := use(t, c, "raed_file", nil); ok || !strings.Contains(text, "there are") {
+			t.Errorf("%s: got %q", version, text)
+		}
+		if text, ok := use(t, c, "undo", nil); ok || !strings.Contains(text, "golem tool undo") {
+			t.Errorf("%s: got %q", version, text)
+		}
+	}
+}
+
+// Who is not meant, comes from a page, or does not know the token gets nothing: W01 to
+// W03, W10.
+func TestStrangers(t *testing.T) {
+	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
+	address, token := h.listens(forge.Listening{Address: "127.0.0.1:0", Hosts: []string{"box.example"}, Origins: []string{"http://good.example"}})
+	_, port, _ := net.SplitHostPort(address)
+	body := strings.Replace(strings.SplitN(hello, "\n", 2)[0], "hello", "1", 1)
+	request := func(method, target string, lines ...string) string {
+		return method + " " + target + " HTTP/1.1\r\n" + strings.Join(lines, "\r\n") + fmt.Sprintf("\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
+	}
+	host, accept, kind, bearer := "Host: "+address, "Accept: application/json, text/event-stream", "Content-Type: application/json", "Authorization: Bearer "+token
+	for _, test := range []struct {
+		name, request string
+		status        int
+	}{
+		{"as it should be", request("POST", "/mcp", host, accept, kind, bearer), 200},
+		{"localhost", request("POST", "/mcp", "Host: localhost:"+port, accept, kind, bearer), 200},
+		{"a name that was added", request("POST", "/mcp", "Host: box.example", accept, kind, bearer), 200},
+		{"an origin that was added", request("POST", "/mcp", host, accept, kind, bearer, "Origin: http://good.example"), 200},
+		{"another page", request("POST", "/mcp", host, accept, kind, bearer, "Origin: http://evil.example"), 403},
+		{"its own address as a page", request("POST", "/mcp", host, accept, kind, bearer, "Origin: http://"+address), 403},
+		{"a page without a name", request("POST", "/mcp", host, accept, kind, bearer, "Origin: null"), 403},
+		{"two origins", request("POST", "/mcp", host, accept, kind, bearer, "Origin: http://good.example", "Origin: http://evil.example"), 403},
+		{"an origin like it", request("POST", "/mcp", host, accept, kind, bearer, "Origin: http://good.example.evil"), 403},
+		{"another name", request("POST", "/mcp", "Host: evil.test", accept, kind, bearer), 403},
+		{"a name that resolves to it", request("POST", "/mcp", "Host: 127.0.0.1.nip.io:"+port, accept, kind, bearer), 403},
+		{"another port", request("POST", "/mcp", "Host: localhost:1", accept, kind, bearer), 403},
+		{"no port", request("POST", "/mcp", "Host: 127.0.0.1", accept, kind, bearer), 403},
+		{"another loopback", request("POST", "/mcp", "Host: [::1]:"+port, accept, kind, bearer), 403},
+		{"an empty name", request("POST", "/mcp", "Host: ", accept, kind, bearer), 403},
+		{"no name", request("POST", "/mcp", accept, kind, bearer), 400},
+		{"two names", request("POST", "/mcp", host, "Host: evil.test", accept, kind, bearer), 400},
+		{"a whole address", request("POST", "http://evil.test/mcp", host, accept, kind, bearer), 403},
+		{"its whole address", request("POST", "http://"+address+"/mcp", host, accept, kind, bearer), 403},
+		{"no token", request("POST", "/mcp", host, accept, kind), 401},
+		{"another token", request("POST", "/mcp", host, accept, kind, bearer+"x"), 401},
+		{"part of the token", request("POST", "/mcp", host, accept, kind, bearer[:len(bearer)-1]), 401},
+		{"two tokens", request("POST", "/mcp", host, accept, kind, "Authorization: Bearer x", bearer), 401},
+		{"the token as a name", request("POST", "/mcp", host, accept, kind, "Authorization: Basic "+token), 401},
+		{"the token as a cookie", request("POST", "/mcp", host, accept, kind, "Cookie: token="+token), 401},
+		{"the token in the address", request("POST", "/mcp?token="+token, host, accept, kind), 404},
+		{"a question", request("POST", "/mcp?x=y", host, accept, kind, bearer), 404},
+		{"a form of a page", request("POST", "/mcp", host, accept, "Content-Type: text/plain", bearer), 415},
+		{"a form", request("POST", "/mcp", host, accept, "Content-Type: application/x-www-form-urlencoded", bearer), 415},
+		{"no type", request("POST", "/mcp", host, accept, bearer), 415},
+		{"a stream without a session", request("GET", "/mcp", host, accept, bearer), 400},
+		{"a stream without a token", request("GET", "/mcp", host, accept), 401},
+		{"an upgrade", request("GET", "/mcp", host, "Upgrade: websocket", "Sec-WebSocket-Key: x", "Sec-WebSocket-Version: 13"), 401},
+		{"what a page asks before", request("OPTIONS", "/mcp", host, "Origin: http://evil.example", "Access-Control-Request-Method: POST"), 403},
+		{"what any page asks before", request("OPTIONS", "/mcp", host, "Access-Control-Request-Method: POST"), 405},
+		{"another path", request("POST", "/", host, accept, kind, bearer), 404},
+		{"a path that leads there", request("POST", "/x/../mcp", host, accept, kind, bearer), 404},
+		{"another method", request("PUT", "/mcp", host, accept, kind, bearer), 405},
+	} {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(c, test.request)
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		text, _ := io.ReadAll(r.Body)
+		c.Close()
+		if r.StatusCode != test.status {
+			t.Errorf("%s: got %d %s, want %d", test.name, r.StatusCode, text, test.status)
+		}
+		for key := range r.Header {
+			if strings.HasPrefix(key, "Access-Control-") {
+				t.Errorf("%s: it has %s", test.name, key)
+			}
+		}
+		if r.StatusCode != 400 && (r.Header.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(r.Header.Get("Cache-Control"), "no-") || !strings.Contains(r.Header.Get("Content-Security-Policy"), "frame-ancestors 'none'")) {
+			t.Errorf("%s: got %v", test.name, r.Header)
+		}
+	}
+}
+
+// What is too much or too slow is cut off, and others are served: W08.
+func TestTooMuch(t *testing.T) {
+	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
+	address, token := h.listens(forge.Listening{Address: "127.0.0.1:0", Token: "a-token-of-the-user"})
+	post := func(header http.Header, body io.Reader) int {
+		r, err := http.NewRequest("POST", "http://"+address+endpoint, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = header
+		got, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			return 0 // it was cut off while it wrote
+		}
+		got.Body.Close()
+		return got.StatusCode
+	}
+	header := func() http.Header {
+		return http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+	}
+	endless := func() io.Reader { return io.LimitReader(zeros{}, 1<<30) }
+	if got := post(header(), endless()); got != 413 && got != 0 {
+		t.Errorf("1 GiB: got %d", got)
+	}
+	without := header()
+	without.Del("Authorization")
+	if got := post(without, endless()); got != 401 && got != 0 {
+		t.Errorf("1 GiB of a stranger: got %d", got)
+	}
+	large := header()
+	large.Set("X-Large", strings.Repeat("x", 1<<20))
+	if got := post(large, nil); got != 431 && got != 0 {
+		t.Errorf("a large header: got %d", got)
+	}
+	for range maxConnections - 28 { // slow ones, who never end what they say
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		io.WriteString(c, "POST /mcp HTTP/1.1\r\nHost: ")
+	}
+	c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: carrier(token)}}, "2025-11-25", nil, nil)
+	if text, ok := use(t, c, "read_file", map[string]any{"path": "/a.txt"}); !ok {
+		t.Errorf("got %q", text)
+	}
+	if got := post(header(), bytes.NewReader(bytes.Repeat([]byte("["), 1<<20))); got != 400 {
+		t.Errorf("brackets: got %d", got)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// Others than this machine are let in only if that was said, and encrypted: W09.
+func TestAddresses(t *testing.T) {
+	for _, test := range []struct {
+		l    forge.Listening
+		want string
+	}{
+		{forge.Listening{Address: "127.0.0.1:0"}, ""},
+		{forge.Listening{Address: "localhost:80"}, ""},
+		{forge.Listening{Address: "[::1]:0"}, ""},
+		{forge.Listening{Address: "127.9.9.9:0"}, ""},
+		{forge.Listening{Address: "0.0.0.0:0"}, "--anywhere"},
+		{forge.Listening{Address: ":8137"}, "--anywhere"},
+		{forge.Listening{Address: "[::]:0"}, "--anywhere"},
+		{forge.Listening{Address: "192.168.1.2:0"}, "--anywhere"},
+		{forge.Listening{Address: "[::ffff:8.8.8.8]:0"}, "--anywhere"},
+		{forge.Listening{Address: "box.example:0"}, "--anywhere"},
+		{forge.Listening{Address: "localhost.example:0"}, "--anywhere"},
+		{forge.Listening{Address: "0.0.0.0:0", Anywhere: true}, "--cert"},
+		{forge.Listening{Address: "0.0.0.0:0", Anywhere: true, Cert: "c", Key: "k"}, ""},
+		{forge.Listening{Address: "8137"}, "such as 127.0.0.1:8137"},
+	} {
+		_, err := allowed(test.l)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: got %v, want %q", test.l, err, test.want)
+		}
+	}
+}
+
+// A client that goes while its call waits has nothing done by it, and the server ends
+// when it should.
+func TestGone(t *testing.T) {
+	h := newHouse(t, nil)
+	h.service.Wait = time.Second
+	address, token := h.listens(forge.Listening{Address: "127.0.0.1:0"})
+	ctx, cancel := context.WithCancel(t.Context())
+	c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: carrier(token)}}, "2025-11-25", nil, nil)
+	go c.CallTool(ctx, &mcp.CallToolParams{Name: "write_file", Arguments: write})
+	h.waiting()
+	cancel()
+	if _, err := os.Stat(h.dir + "/b.txt"); err == nil {
+		t.Error("it was written")
+	}
+}

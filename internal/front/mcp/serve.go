@@ -1,0 +1,171 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// patience is how long what is under way may take to end when the server ends.
+const patience = 5 * time.Second
+
+// Serve serves a program to other agents until ctx ends or the client goes. It is what
+// cli.Server is.
+func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &server{options: o, ctx: ctx, slots: newSlots(ctx.Done()), parked: make(map[string]*call)}
+	v.Beside = s
+	door, err := p.Door(v)
+	if err != nil {
+		return err
+	}
+	s.door = door
+	for _, note := range slices.Concat(door.News, door.Notes) {
+		fmt.Fprintln(o.Errs, "golem: "+note)
+	}
+	if s.key, err = door.Secret("mcp"); err == nil {
+		s.prepare()
+		if o.HTTP != nil {
+			err = s.listen(*o.HTTP)
+		} else {
+			err = s.streams()
+		}
+	}
+	cancel()
+	s.ending.Wait()
+	return errors.Join(err, door.Close())
+}
+
+// A server is the door of a program as a client sees it.
+type server struct {
+	options forge.Service
+	ctx     context.Context // until the server ends
+	door    *forge.Door
+	sdk     *mcp.Server
+	slots   slots
+	key     []byte // signs what a client carries between two requests
+
+	ending sync.WaitGroup // calls that are under way
+
+	mu     sync.Mutex
+	parked map[string]*call // that wait for the client to bring an answer, by request
+}
+
+// streams serves the one client at the other end of the streams.
+func (s *server) streams() error {
+	c := newConn(s.options.In, s.options.Out, s.slots, s.ctx.Done())
+	session, err := s.sdk.Connect(s.ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- session.Wait() }()
+	select {
+	case err = <-ended:
+		return err
+	case <-s.ctx.Done():
+	}
+	select {
+	case <-ended:
+	case <-time.After(patience): // it writes to somebody who does not read
+	}
+	return nil
+}
+
+// prepare puts together what is the same for all clients.
+func (s *server) prepare() {
+	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "golem", Title: "Golem Forge", Version: s.options.Version}, &mcp.ServerOptions{
+		Instructions: s.instructions(),
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
+	})
+	known := make(map[string]bool)
+	for _, t := range s.door.Offered(policy.Peer) {
+		if err := s.add(t); err != nil {
+			fmt.Fprintf(s.options.Errs, "golem: the tool %s is left out: %v\n", sandbox.Shown(t.Name), err)
+			continue
+		}
+		known[t.Name] = true
+	}
+	for _, r := range s.resources() {
+		s.sdk.AddResource(&mcp.Resource{URI: r.uri, Name: r.name, Description: r.about, MIMEType: r.mime}, r.handler())
+	}
+	// What is not listed is answered by the door all the same: it knows older names, and
+	// says of others what there is.
+	s.sdk.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if call, ok := r.(*mcp.CallToolRequest); ok && !known[call.Params.Name] {
+				return s.call(ctx, call)
+			}
+			return next(ctx, method, r)
+		}
+	})
+}
+
+// add lists a tool. The library takes no schema of which it does not understand all, and
+// panics.
+func (s *server) add(t tool.Tool) (err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			err = fmt.Errorf("its schema cannot be listed: %.200v", why)
+		}
+	}()
+	s.sdk.AddTool(&mcp.Tool{Name: t.Name, Title: t.Label, Description: t.Description, InputSchema: t.Schema(),
+		Annotations: annotations(t, s.door.Network())}, s.call)
+	return nil
+}
+
+// annotations says what a tool does, by its verbs.
+func annotations(t tool.Tool, network bool) *mcp.ToolAnnotations {
+	reads := len(t.Verbs) > 0 && !slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool { return v != policy.Read })
+	open := t.Runs != "" || slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool {
+		return v == policy.Connect || v == policy.Call || v == policy.Run && network
+	})
+	destroys := !reads
+	return &mcp.ToolAnnotations{Title: t.Label, ReadOnlyHint: reads, DestructiveHint: &destroys, IdempotentHint: reads, OpenWorldHint: &open}
+}
+
+// instructions tell a model how to find its way.
+func (s *server) instructions() string {
+	var b strings.Builder
+	b.WriteString("These tools work in a sandbox of Golem Forge. ")
+	readable, writable := s.door.Files.ReadableRoots(), s.door.Files.WritableRoots()
+	if len(readable) > 0 {
+		b.WriteString("There is one file system, with paths such as /dir/file; list_files shows it. Readable: " + strings.Join(shown(readable), ", ") + ". ")
+		if len(writable) > 0 {
+			b.WriteString("Writable: " + strings.Join(shown(writable), ", ") + ". ")
+		} else {
+			b.WriteString("Nothing can be written. ")
+		}
+		b.WriteString("No other path exists here, and none of the host's. read_file gives a version; with if_version a write fails if the file has changed since. ")
+	}
+	if slices.ContainsFunc(s.door.Offered(policy.Peer), func(t tool.Tool) bool { return t.Name == "shell" }) {
+		b.WriteString("Commands run in the same files, begin at their top, and should use relative paths; what a command changes lands when it ends. ")
+	}
+	if s.door.Session != nil {
+		b.WriteString("Changes are kept in a session, and reach the user's own folder when the user applies them: that is not yours to do. ")
+	}
+	b.WriteString("Some calls need the user's consent, and wait for it. A call that was refused says why and what is allowed; do not repeat it as it is. " +
+		"One that is pending has an id: tell the user to run golem approve with it, and make the same call again afterwards.")
+	return b.String()
+}
+
+func shown(names []string) []string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = sandbox.Shown(name)
+	}
+	return list
+}
