@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -37,8 +38,16 @@ func (f *programFlags) journal() (folder *state.Folder, where string, err error)
 	if p == nil {
 		return nil, "", err
 	}
-	if p.Content.Hash == "" && !p.HasState() {
-		return nil, "", noProgram(p)
+	if p.Content.Hash == "" && !p.HasState() { // it may be folders that were given
+		o, err := f.options()
+		if err != nil {
+			return nil, "", err
+		}
+		bare, err := forge.Bare(o, nil)
+		if err != nil || !bare.HasState() {
+			return nil, "", noProgram(p)
+		}
+		p = bare
 	}
 	folder, err = p.Journal()
 	return folder, string(p.State()), err

@@ -16,7 +16,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -159,18 +158,11 @@ func lastOf(p *forge.Program) (string, error) {
 	return forge.NewSession, err
 }
 
-// tell says what a client will have.
+// tell says which folders a client will have, where no file says so.
 func (f *mcpFlags) tell(cmd *cobra.Command, p *forge.Program) {
-	var sees []string
 	for _, m := range p.Folders() {
-		sees = append(sees, m.Source+" at "+m.Target+", "+m.Mode)
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is at %s, %s\n", m.Source, m.Target, m.Mode)
 	}
-	if len(sees) == 0 {
-		for _, m := range p.Project.Mounts {
-			sees = append(sees, m.Target+" "+m.Mode)
-		}
-	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "golem: serving %s\n", visible.Text(strings.Join(sees, "; ")))
 }
 
 // shortly returns a request as it is asked about in a form.

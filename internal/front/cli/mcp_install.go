@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -18,23 +17,25 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A client is an agent whose configuration names MCP servers in a file.
+// A client is an agent that has a file in the project's folder which names MCP servers.
 type client struct {
 	name  string
 	title string
-	file  string // of the project's folder or, with ~/, of the user
-	under string // the key that servers stand under; "" for TOML
-	typed bool   // each says that it speaks over streams
-	then  string // what the user does next
+	file  string
+	under string   // the key that servers stand under; "" for TOML
+	typed bool     // each says that it speaks over streams
+	where []string // flags that say which folder it is, where that is not the client's own
+	then  string   // what the user does next
 }
 
 func clients() []client {
+	open := []string{"-C", "${workspaceFolder}"} // as editors call it
 	return []client{
-		{"claude-code", "Claude Code", ".mcp.json", "mcpServers", false, "start claude in this folder, and approve the server once; /mcp shows it"},
-		{"codex", "Codex", "~/.codex/config.toml", "", false, "start codex; /mcp shows it"},
-		{"gemini", "Gemini CLI", ".gemini/settings.json", "mcpServers", false, "start gemini in this folder; /mcp shows it"},
-		{"vscode", "VS Code", ".vscode/mcp.json", "servers", true, "open this folder in VS Code, and start the server: MCP: List Servers"},
-		{"cursor", "Cursor", ".cursor/mcp.json", "mcpServers", false, "open this folder in Cursor, and switch the server on in Settings, MCP"},
+		{"claude-code", "Claude Code", ".mcp.json", "mcpServers", false, nil, "start claude in this folder, and approve the server once; /mcp shows it"},
+		{"codex", "Codex", ".codex/config.toml", "", false, nil, "start codex in this folder, which it must trust; /mcp shows it"},
+		{"gemini", "Gemini CLI", ".gemini/settings.json", "mcpServers", false, nil, "start gemini in this folder; /mcp shows it"},
+		{"vscode", "VS Code", ".vscode/mcp.json", "servers", true, open, "open this folder in VS Code, and start the server: MCP: List Servers"},
+		{"cursor", "Cursor", ".cursor/mcp.json", "mcpServers", false, open, "open this folder in Cursor, and switch the server on in its settings, under MCP"},
 	}
 }
 
@@ -76,43 +77,37 @@ func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
 		return err
 	}
 	path := filepath.Join(dir, filepath.FromSlash(c.file))
-	args := append([]string{"mcp"}, flags...)
-	if rest, ok := strings.CutPrefix(c.file, "~/"); ok {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return err
-		}
-		path = filepath.Join(home, filepath.FromSlash(rest))
-		args = append([]string{"mcp", "-C", dir}, flags...) // it is for all folders
-	}
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	entry := c.entry(self(), args)
+	entry := c.entry(self(), slices.Concat([]string{"mcp"}, c.where, flags))
 	next, err := entry.into(string(old))
 	if err != nil {
 		return usagef("%s: %v; put this in yourself:\n%s", sandbox.Shown(path), err, entry.whole())
 	}
 	out := cmd.OutOrStdout()
 	diff := udiff.Unified(path, path, string(old), next)
-	if wantsJSON(cmd) && !write {
-		return printJSON(out, map[string]any{"client": c.name, "file": path, "content": next, "written": false})
-	}
-	if write && diff != "" {
-		if err := replaceFile(path, []byte(next)); err != nil {
-			return err
-		}
-	}
 	switch {
 	case wantsJSON(cmd):
-		return printJSON(out, map[string]any{"client": c.name, "file": path, "content": next, "written": diff != ""})
+		if err := printJSON(out, map[string]any{"client": c.name, "file": path, "content": next, "written": write && diff != ""}); err != nil {
+			return err
+		}
 	case diff == "":
 		fmt.Fprintf(out, "%s has it already: %s\n", c.title, path)
 	case !write:
 		fmt.Fprintf(out, "%s: put this into %s, or let golem mcp install %s --write do it:\n%s", c.title, path, c.name, entry.whole())
 	default:
-		fmt.Fprintf(out, "%swritten: %s\nnext: %s\n", diff, path, c.then)
+		fmt.Fprint(out, diff)
+	}
+	if !write || diff == "" {
+		return nil
+	}
+	if err := replaceFile(path, []byte(next)); err != nil {
+		return err
+	}
+	if !wantsJSON(cmd) {
+		fmt.Fprintf(out, "written: %s\nnext: %s\n", path, c.then)
 	}
 	return nil
 }
@@ -142,27 +137,28 @@ func self() string {
 // An entry is what is said about golem in a client's file.
 type entry struct {
 	under string
-	value map[string]any // of JSON
+	lines []string // of its value in JSON
 	toml  string
 }
 
 func (c client) entry(command string, args []string) entry {
-	if c.under != "" {
-		value := map[string]any{"command": command, "args": args}
-		if c.typed {
-			value["type"] = "stdio"
-		}
-		return entry{under: c.under, value: value}
-	}
 	var words []string
 	for _, a := range args {
-		words = append(words, tomlText(a))
+		words = append(words, quoted(a))
 	}
-	return entry{toml: "[mcp_servers.golem]\ncommand = " + tomlText(command) + "\nargs = [" + strings.Join(words, ", ") + "]\n"}
+	list := "[" + strings.Join(words, ", ") + "]"
+	if c.under == "" {
+		return entry{toml: "[mcp_servers.golem]\ncommand = " + quoted(command) + "\nargs = " + list + "\n"}
+	}
+	lines := []string{`"command": ` + quoted(command), `"args": ` + list}
+	if c.typed {
+		lines = slices.Insert(lines, 0, `"type": "stdio"`)
+	}
+	return entry{under: c.under, lines: lines}
 }
 
-// tomlText writes a text as TOML does, whose escapes are among those of JSON.
-func tomlText(text string) string {
+// quoted writes a text as JSON and TOML do.
+func quoted(text string) string {
 	b, _ := json.Marshal(text) // a text always has a JSON form
 	return string(b)
 }
@@ -172,14 +168,16 @@ func (e entry) whole() string {
 	if e.toml != "" {
 		return e.toml
 	}
-	return "{\n  " + strconv.Quote(e.under) + ": {\n" + e.member("    ") + "\n  }\n}\n"
+	return "{\n  " + quoted(e.under) + ": {\n" + e.member() + "\n  }\n}\n"
+}
+
+// value returns the entry's value in JSON.
+func (e entry) value() string {
+	return "{\n      " + strings.Join(e.lines, ",\n      ") + "\n    }"
 }
 
 // member returns the entry as one member of the object of servers.
-func (e entry) member(indent string) string {
-	b, _ := json.MarshalIndent(e.value, indent, "  ") // it is made of texts
-	return indent + `"golem": ` + string(b)
-}
+func (e entry) member() string { return `    "golem": ` + e.value() }
 
 // into returns a file's content with the entry in it. All else stays as it is.
 func (e entry) into(old string) (string, error) {
@@ -198,24 +196,28 @@ func (e entry) into(old string) (string, error) {
 		return "", fmt.Errorf("%s in it is no object", e.under)
 	}
 	if text, ok := servers["golem"]; ok {
-		var is map[string]any
-		if json.Unmarshal(text, &is) == nil && reflect.DeepEqual(is, plainValue(e.value)) {
+		var is, should any
+		if json.Unmarshal(text, &is) == nil && json.Unmarshal([]byte(e.value()), &should) == nil && reflect.DeepEqual(is, should) {
 			return old, nil
 		}
 		return "", errors.New("it names another server golem; take that out first")
 	}
 	at, empty, nested := e.place(old)
-	text, indent := e.member("    "), "  "
+	text, indent := e.member(), "  "
 	if !nested {
-		text = "  " + strconv.Quote(e.under) + ": {\n" + text + "\n  }"
+		text = "  " + quoted(e.under) + ": {\n" + text + "\n  }"
 		indent = ""
 	}
-	if empty {
-		text += "\n" + indent
-	} else {
+	rest := old[at:]
+	switch {
+	case empty:
+		text, rest = text+"\n"+indent, strings.TrimLeft(rest, " \t\r\n")
+	case strings.HasPrefix(rest, "\n"):
 		text += ","
+	default: // all of it stands in one line
+		text, rest = text+",\n"+indent+"  ", strings.TrimLeft(rest, " ")
 	}
-	next := old[:at] + "\n" + text + old[at:]
+	next := old[:at] + "\n" + text + rest
 	if !json.Valid([]byte(next)) {
 		return "", errors.New("it is written in a way that golem does not edit")
 	}
@@ -244,13 +246,6 @@ func (e entry) place(old string) (at int, empty, nested bool) {
 		}
 	}
 	return at, empty, false
-}
-
-// plainValue returns a value as it is when it was read.
-func plainValue(v map[string]any) (plain map[string]any) {
-	b, _ := json.Marshal(v)
-	json.Unmarshal(b, &plain)
-	return plain
 }
 
 func (e entry) intoTOML(old string) (string, error) {

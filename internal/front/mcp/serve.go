@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,8 @@ func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service
 		return err
 	}
 	s.door = door
+	readable, writable := strings.Join(shown(door.Files.ReadableRoots()), ", "), strings.Join(shown(door.Files.WritableRoots()), ", ")
+	fmt.Fprintf(o.Errs, "golem: serving as %s: reads %s; writes %s\n", strings.Join(door.Workers, " → "), cmp.Or(readable, "nothing"), cmp.Or(writable, "nothing"))
 	for _, note := range slices.Concat(door.News, door.Notes) {
 		fmt.Fprintln(o.Errs, "golem: "+note)
 	}

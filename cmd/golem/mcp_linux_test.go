@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// mcpProgram is one in which commands may run and write.
+var mcpProgram = map[string]string{
+	"golem-forge.config.yaml": "sandbox:\n  root: ./tree\n  approval: {write: preApproved, delete: preApproved}\n",
+	"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  filesystem:\n  shell: {default: {approval: preApproved}}\n---\nWork.\n",
+	"tree/a":                  "0",
+}
+
+// A peer is a client with golem mcp at the other end.
+type peer struct {
+	*mcp.ClientSession
+	cmd  *exec.Cmd
+	in   io.Closer
+	out  io.Closer
+	said bytes.Buffer
+}
+
+func newPeer(t *testing.T, cmd *exec.Cmd, o *mcp.ClientOptions) *peer {
+	t.Helper()
+	a := &peer{cmd: cmd}
+	cmd.Stderr = &a.said
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, ours, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = ours
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ours.Close()
+	a.in, a.out = in, out
+	t.Cleanup(func() { cmd.Process.Kill() })
+	a.ClientSession, err = mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(), &mcp.IOTransport{Reader: out, Writer: in},
+		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, a.said.String())
+	}
+	return a
+}
+
+func (a *peer) use(t *testing.T, tool string, args map[string]any) string {
+	t.Helper()
+	r, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", tool, err, a.said.String())
+	}
+	return r.Content[0].(*mcp.TextContent).Text
+}
+
+// ends waits for the end of golem, which comes by itself.
+func (a *peer) ends(t *testing.T) int {
+	t.Helper()
+	timer := time.AfterFunc(30*time.Second, func() { a.cmd.Process.Signal(syscall.SIGQUIT) })
+	a.cmd.Wait()
+	if !timer.Stop() {
+		t.Fatalf("golem does not end\n%s", a.said.String())
+	}
+	return a.cmd.ProcessState.ExitCode()
+}
+
+// sleeps reports whether a command that sleeps so long is there.
+func sleeps(t *testing.T, seconds int) bool {
+	t.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if text, err := os.ReadFile(name); err == nil && strings.Contains(string(text), "sleep\x00"+strconv.Itoa(seconds)) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestMCPEnds: however a client goes while commands run, golem ends, their children are
+// dead, and what they would have changed is not there.
+func TestMCPEnds(t *testing.T) {
+	for i, test := range []struct {
+		name string
+		end  func(*peer)
+		code int
+	}{
+		{"the client is killed", func(a *peer) { a.in.Close(); a.out.Close() }, 0},
+		{"no more input", func(a *peer) { a.in.Close() }, 0},
+		{"no more answers are read", func(a *peer) { a.out.Close(); a.in.Close() }, 0},
+		{"terminated", func(a *peer) { a.cmd.Process.Signal(syscall.SIGTERM) }, 143},
+		{"killed", func(a *peer) { a.cmd.Process.Kill() }, -1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir, _, golem := trusted(t, mcpProgram)
+			a := newPeer(t, golem("mcp"), nil)
+			seconds := 71_000_000 + i*1000 + os.Getpid()%1000
+			for n := range 3 {
+				command := fmt.Sprintf("echo 1 > a; echo 1 > b%d; setsid sleep %d & sleep %d", n, seconds, seconds)
+				go a.CallTool(context.WithoutCancel(t.Context()), &mcp.CallToolParams{Name: "shell", Arguments: map[string]any{"command": command}})
+			}
+			for began := time.Now(); !sleeps(t, seconds); time.Sleep(20 * time.Millisecond) {
+				if time.Since(began) > 20*time.Second {
+					t.Fatalf("the command does not begin\n%s", a.said.String())
+				}
+			}
+			test.end(a)
+			if code := a.ends(t); code != test.code {
+				t.Errorf("exit code: got %d, want %d\n%s", code, test.code, a.said.String())
+			}
+			for began := time.Now(); sleeps(t, seconds); time.Sleep(20 * time.Millisecond) {
+				if time.Since(began) > 10*time.Second {
+					t.Fatal("a child is left")
+				}
+			}
+			if out, err := golem("tool", "list_files").CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+			files, err := os.ReadDir(filepath.Join(dir, "tree"))
+			if text, _ := os.ReadFile(filepath.Join(dir, "tree", "a")); err != nil || len(files) != 1 || string(text) != "0" {
+				t.Errorf("got %v, %q, %v", files, text, err)
+			}
+			if out, err := golem("audit", "verify").CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// TestMCPBinary: over the streams of the real program, calls that take long stand in
+// nobody's way, forms are filled in twice where a command asks twice, and all is in the
+// journal.
+func TestMCPBinary(t *testing.T) {
+	dir, _, golem := trusted(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox:\n  root: ./tree\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets: [filesystem, shell]\n---\nWork.\n",
+		"tree/a":                  "hello\n",
+	})
+	var forms []string
+	a := newPeer(t, golem("mcp"), &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		forms = append(forms, r.Params.Message)
+		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes"}}, nil
+	}})
+	done := make(chan string, 1)
+	go func() { done <- a.use(t, "shell", map[string]any{"command": "sleep 3; echo \x1b[31m > made"}) }()
+	var reads sync.WaitGroup
+	for range 64 {
+		reads.Go(func() {
+			if text := a.use(t, "read_file", map[string]any{"path": "/a"}); !strings.Contains(text, "hello") {
+				t.Errorf("got %q", text)
+			}
+		})
+	}
+	reads.Wait()
+	select {
+	case text := <-done:
+		t.Errorf("reading has waited for a command: %q", text)
+	default:
+	}
+	if text := <-done; !strings.Contains(text, "exit 0") {
+		t.Errorf("got %q", text)
+	}
+	if len(forms) != 2 || !strings.Contains(forms[0], "main wants to run ") || !strings.Contains(forms[1], "create /made") {
+		t.Errorf("got %q", forms)
+	}
+	for _, form := range forms {
+		if strings.Contains(form, "\x1b") {
+			t.Errorf("a form holds what a terminal obeys: %q", form)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "tree", "made")); err != nil || string(text) != "\x1b[31m\n" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	a.in.Close()
+	if code := a.ends(t); code != 0 {
+		t.Errorf("exit code %d\n%s", code, a.said.String())
+	}
+	out, err := golem("audit", "show").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "user in the client") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

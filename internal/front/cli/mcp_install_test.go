@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// What is in a client's file stays as it is; the entry is put in once, or not at all.
+func TestEntries(t *testing.T) {
+	entry := client{under: "mcpServers"}.entry("golem", []string{"mcp"})
+	const golem = `    "golem": {
+      "command": "golem",
+      "args": ["mcp"]
+    }`
+	for _, test := range []struct{ old, want string }{
+		{"", "{\n  \"mcpServers\": {\n" + golem + "\n  }\n}\n"},
+		{"{}\n", "{\n  \"mcpServers\": {\n" + golem + "\n  }\n}\n"},
+		{"{\n}\n", "{\n  \"mcpServers\": {\n" + golem + "\n  }\n}\n"},
+		{"{\n  \"theme\": \"dark\"\n}\n", "{\n  \"mcpServers\": {\n" + golem + "\n  },\n  \"theme\": \"dark\"\n}\n"},
+		{"{\n  \"mcpServers\": {\n    \"x\": {\"command\": \"y\"}\n  }\n}\n", "{\n  \"mcpServers\": {\n" + golem + ",\n    \"x\": {\"command\": \"y\"}\n  }\n}\n"},
+		{"{\"mcpServers\": { }, \"a\": 1}", "{\"mcpServers\": {\n" + golem + "\n  }, \"a\": 1}"},
+		{`{"a": {"mcpServers": {}}, "mcpServers": {"x": {}}}`, `{"a": {"mcpServers": {}}, "mcpServers": {` + "\n" + golem + ",\n    \"x\": {}}}"},
+		{`{"mcpServers": {"golem": {"args": ["mcp"], "command": "golem"}}}`, `{"mcpServers": {"golem": {"args": ["mcp"], "command": "golem"}}}`},
+		{`{"mcpServers": {"golem": {"command": "evil"}}}`, "it names another server golem"},
+		{"{ // a comment\n}", "it is not plain JSON"},
+		{"[]", "it is not plain JSON"},
+		{"null", "it is not plain JSON"},
+		{`{"mcpServers": []}`, "mcpServers in it is no object"},
+		{`{"mcpServers": null}`, "mcpServers in it is no object"},
+		{`{} {}`, "it is not plain JSON"},
+	} {
+		got, err := entry.into(test.old)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != test.want && (err == nil || !strings.HasPrefix(got, test.want)) {
+			t.Errorf("%s: got\n%s\nwant\n%s", test.old, got, test.want)
+		}
+		var was, is map[string]any
+		if err != nil || test.old == "" || json.Unmarshal([]byte(test.old), &was) != nil {
+			continue
+		}
+		if err := json.Unmarshal([]byte(got), &is); err != nil {
+			t.Errorf("%s: %v", got, err)
+		}
+		servers, _ := is["mcpServers"].(map[string]any)
+		if had, _ := was["mcpServers"].(map[string]any); had == nil {
+			delete(is, "mcpServers")
+		} else if had["golem"] == nil {
+			delete(servers, "golem")
+		}
+		if !reflect.DeepEqual(is, was) {
+			t.Errorf("%s: it has changed what was there: %s", test.old, got)
+		}
+	}
+	toml := client{}.entry("golem", []string{"mcp"})
+	const codex = "[mcp_servers.golem]\ncommand = \"golem\"\nargs = [\"mcp\"]\n"
+	for _, test := range []struct{ old, want string }{
+		{"", codex},
+		{codex, codex},
+		{"model = \"x\"", "model = \"x\"\n\n" + codex},
+		{"[mcp_servers.other]\ncommand = \"y\"\n\n\n", "[mcp_servers.other]\ncommand = \"y\"\n\n" + codex},
+		{"[ mcp_servers . \"golem\" ]\ncommand = \"y\"\n", "it says something about mcp_servers already"},
+		{"mcp_servers = {}\n", "it says something about mcp_servers already"},
+	} {
+		got, err := toml.into(test.old)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != test.want && (err == nil || !strings.HasPrefix(got, test.want)) {
+			t.Errorf("%s: got\n%s\nwant\n%s", test.old, got, test.want)
+		}
+	}
+}
