@@ -96,6 +96,18 @@ func sleeps(t *testing.T, seconds int) bool {
 	return false
 }
 
+// until waits until something is so.
+func until(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for range 1000 {
+		if so() {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("waited too long until " + what)
+}
+
 // TestMCPEnds: however a client goes while commands run, golem ends, their children are
 // dead, and what they would have changed is not there.
 func TestMCPEnds(t *testing.T) {
@@ -119,20 +131,12 @@ func TestMCPEnds(t *testing.T) {
 				command := fmt.Sprintf("echo 1 > a; echo 1 > b%d; setsid sleep %d & sleep %d", n, seconds, seconds)
 				go a.CallTool(context.WithoutCancel(t.Context()), &mcp.CallToolParams{Name: "shell", Arguments: map[string]any{"command": command}})
 			}
-			for began := time.Now(); !sleeps(t, seconds); time.Sleep(20 * time.Millisecond) {
-				if time.Since(began) > 20*time.Second {
-					t.Fatalf("the command does not begin\n%s", a.said.String())
-				}
-			}
+			until(t, "the command begins", func() bool { return sleeps(t, seconds) })
 			test.end(a)
 			if code := a.ends(t); code != test.code {
 				t.Errorf("exit code: got %d, want %d\n%s", code, test.code, a.said.String())
 			}
-			for began := time.Now(); sleeps(t, seconds); time.Sleep(20 * time.Millisecond) {
-				if time.Since(began) > 10*time.Second {
-					t.Fatal("a child is left")
-				}
-			}
+			until(t, "all children are dead", func() bool { return !sleeps(t, seconds) })
 			if out, err := golem("tool", "list_files").CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
@@ -191,6 +195,18 @@ func TestMCPBinary(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "tree", "made")); err != nil || string(text) != "\x1b[31m\n" {
 		t.Errorf("got %q, %v", text, err)
 	}
+	// What is cancelled ends, with all that it has started.
+	seconds := 72_000_000 + os.Getpid()%1000
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		a.CallTool(ctx, &mcp.CallToolParams{Name: "shell", Arguments: map[string]any{"command": fmt.Sprintf("setsid sleep %d & sleep %d", seconds, seconds)}})
+		close(ended)
+	}()
+	until(t, "it sleeps", func() bool { return sleeps(t, seconds) })
+	cancel()
+	<-ended
+	until(t, "it sleeps no more", func() bool { return !sleeps(t, seconds) })
 	a.in.Close()
 	if code := a.ends(t); code != 0 {
 		t.Errorf("exit code %d\n%s", code, a.said.String())

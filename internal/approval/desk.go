@@ -32,7 +32,7 @@ type Asker interface {
 // meanwhile, and the first answer counts.
 type Beside interface {
 	// AskBeside returns the answer, or that Nobody has given one. Who is asked is told
-	// by which id the request waits; answered reports whether it needs no answer any more.
+	// by which id the request waits; answered reports whether somebody has answered it.
 	AskBeside(ctx context.Context, r tool.Request, id string, answered func() bool) Reply
 }
 
@@ -127,8 +127,8 @@ func (d *Desk) beside(ctx context.Context, r tool.Request) tool.Answer {
 		return waits
 	}
 	answered := func() bool {
-		w, err := d.Store.Waiting(waits.ID)
-		return err != nil || w.Answer != nil
+		given, err := d.Store.given(waits.ID)
+		return err != nil || given != nil
 	}
 	reply := d.Beside.AskBeside(ctx, r, waits.ID, answered)
 	no := func(note string) tool.Answer { return tool.Answer{By: "nobody", Note: note, ID: waits.ID} }
@@ -142,12 +142,13 @@ func (d *Desk) beside(ctx context.Context, r tool.Request) tool.Answer {
 		}
 	}
 	a, ok, err := d.Store.use(r, d.Policy, d.Now())
-	switch {
-	case err != nil:
+	if err != nil {
 		return no("what was answered cannot be read")
-	case ok:
+	}
+	if ok {
 		return a
-	case !reply.Nobody || answered():
+	}
+	if _, err := d.Store.Waiting(waits.ID); err != nil || !reply.Nobody {
 		return no("the request is not there any more; an answer is used once")
 	}
 	return waits

@@ -82,13 +82,15 @@ func (s *server) AskBeside(ctx context.Context, r tool.Request, id string, answe
 	}
 	c.waits.Store(&id)
 	defer c.waits.Store(nil)
+	c.turn.leave() // who waits for a person is in nobody's way
+	defer c.turn.enter(ctx)
 	f := s.newForm(r, id)
 	wait, cancel := context.WithTimeout(ctx, s.options.Wait)
 	defer cancel()
 	if c.forms != nil {
 		return s.askThere(wait, c, f)
 	}
-	s.slots.leave() // who waits for a person is in nobody's way
+	s.slots.leave()
 	defer s.slots.enter()
 	said := make(chan approval.Reply, 1)
 	if elicits(c.request) {

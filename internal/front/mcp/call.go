@@ -25,6 +25,7 @@ type call struct {
 	answers chan *mcp.ElicitResult // that it has brought, nil for none
 	brought *brought               // what it brings for a call that is not known any more
 	done    chan tool.Result
+	turn    *turn
 	waits   atomic.Pointer[string] // the request that waits for consent
 }
 
@@ -85,7 +86,11 @@ func (s *server) begin(ctx context.Context, r *mcp.CallToolRequest, b *brought) 
 	s.ending.Go(func() {
 		defer c.cancel()
 		defer stop()
-		c.done <- s.door.Do(ctx, policy.Peer, tool.Call{Tool: r.Params.Name, Args: args})
+		do := tool.Call{Tool: r.Params.Name, Args: args}
+		c.turn = s.turn(ctx, do)
+		c.turn.enter(ctx)
+		defer c.turn.leave()
+		c.done <- s.door.Do(ctx, policy.Peer, do)
 	})
 	return c
 }
@@ -110,7 +115,7 @@ func content(r tool.Result) *mcp.CallToolResult {
 }
 
 // beat is how often a client that wants to know is told that a call is under way.
-const beat = 2 * time.Second
+const beat = time.Second
 
 // progress tells the client that a call goes on, until what it returns is called.
 func (s *server) progress(ctx context.Context, c *call, r *mcp.CallToolRequest) (stop func()) {

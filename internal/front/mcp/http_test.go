@@ -56,6 +56,7 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Over HTTP it is the same, the forms too.
 func TestHTTP(t *testing.T) {
+	t.Parallel()
 	for _, version := range versions {
 		h := newHouse(t, map[string]string{"a.txt": "hello\n"})
 		address, token := h.listens(forge.Listening{Address: "127.0.0.1:0"})
@@ -78,6 +79,7 @@ func TestHTTP(t *testing.T) {
 // Who is not meant, comes from a page, or does not know the token gets nothing: W01 to
 // W03, W10.
 func TestStrangers(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
 	address, token := h.listens(forge.Listening{Address: "127.0.0.1:0", Hosts: []string{"box.example"}, Origins: []string{"http://good.example"}})
 	_, port, _ := net.SplitHostPort(address)
@@ -156,6 +158,7 @@ func TestStrangers(t *testing.T) {
 
 // What is too much or too slow is cut off, and others are served: W08.
 func TestTooMuch(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
 	address, token := h.listens(forge.Listening{Address: "127.0.0.1:0", Token: "a-token-of-the-user"})
 	post := func(header http.Header, body io.Reader) int {
@@ -211,6 +214,7 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 // Others than this machine are let in only if that was said, and encrypted: W09.
 func TestAddresses(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		l    forge.Listening
 		want string
@@ -240,8 +244,9 @@ func TestAddresses(t *testing.T) {
 // A client that goes while its call waits has nothing done by it, and the server ends
 // when it should.
 func TestGone(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
-	h.service.Wait = time.Second
+	h.service.Wait = 300 * time.Millisecond
 	address, token := h.listens(forge.Listening{Address: "127.0.0.1:0"})
 	ctx, cancel := context.WithCancel(t.Context())
 	c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: carrier(token)}}, "2025-11-25", nil, nil)

@@ -26,7 +26,7 @@ const patience = 5 * time.Second
 func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &server{options: o, ctx: ctx, slots: newSlots(ctx.Done()), parked: make(map[string]*call)}
+	s := &server{options: o, ctx: ctx, slots: newSlots(ctx.Done()), turns: turns{files: make(map[string]*file)}, parked: make(map[string]*call)}
 	v.Beside = s
 	door, err := p.Door(v)
 	if err != nil {
@@ -58,6 +58,7 @@ type server struct {
 	door    *forge.Door
 	sdk     *mcp.Server
 	slots   slots
+	turns   turns
 	key     []byte // signs what a client carries between two requests
 
 	ending sync.WaitGroup // calls that are under way

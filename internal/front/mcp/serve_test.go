@@ -12,6 +12,7 @@ import (
 
 // What is listed says all of itself, and is what a peer may call.
 func TestTools(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	c := h.client("2025-11-25", nil)
 	list, err := c.ListTools(t.Context(), nil)
@@ -53,6 +54,7 @@ func TestTools(t *testing.T) {
 
 // Every version gets the same answers.
 func TestCalls(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("long line of text\n", 200_000)
 	for _, version := range versions {
 		h := newHouse(t, map[string]string{"a.txt": "hello\n", "in/b.txt": "find me\n", "long.txt": long})
@@ -94,6 +96,7 @@ func TestCalls(t *testing.T) {
 
 // Images are handed over as images, PDFs as files, and what is too large not at all.
 func TestMedia(t *testing.T) {
+	t.Parallel()
 	png := "\x89PNG\r\n\x1a\n" + strings.Repeat("\x00\x01", 500)
 	h := newHouse(t, map[string]string{"a.png": png, "b.pdf": "%PDF-1.7\n\xff\xfe", "big.png": png + strings.Repeat("x", 1<<20), "c.zip": "PK\x03\x04zip"})
 	c := h.client("2025-11-25", nil)
@@ -120,6 +123,7 @@ func TestMedia(t *testing.T) {
 
 // The journal's tail tells what was done here, and by whom.
 func TestJournal(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
 	c := h.client("2025-11-25", nil)
 	use(t, c, "read_file", map[string]any{"path": "/a.txt"})
@@ -136,12 +140,12 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// What a client says of its roots is not asked for.
+// A client says that it has roots; nobody asks for them.
 func TestRoots(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	in, out := h.streams()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	client.AddRoots(&mcp.Root{URI: "file:///", Name: "all"})
 	var asked []string
 	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
