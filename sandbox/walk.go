@@ -253,6 +253,7 @@ func (w *walker) work(id int) {
 			j := own[len(own)-1]
 			own = w.doJob(id, j, own[:len(own)-1])
 			w.pending.Done()
+			runtime.Gosched() // a short call beside the walk need not wait for its end
 		}
 	}
 }

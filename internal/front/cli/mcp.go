@@ -27,6 +27,10 @@ type mcpFlags struct {
 	tokenFile string
 }
 
+// lazily is how much garbage there may be beside what is in use, in percent. A server's
+// calls leave much behind, and little is in use.
+const lazily = 400
+
 func newMCP(serve Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
@@ -84,6 +88,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	} else if err := f.withoutHTTP(cmd); err != nil {
 		return err
 	}
+	debug.SetGCPercent(lazily)
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	// A client that has gone is an error like others, and no end of golem.

@@ -20,13 +20,15 @@ const multiRound = "2026-07-28"
 // A call is one of a client's calls, on its way through the door.
 type call struct {
 	request *mcp.CallToolRequest // that began it
-	cancel  context.CancelFunc
-	forms   chan form              // to be filled in, where the client brings answers
+	turn    *turn
+	waits   atomic.Pointer[string] // the request that waits for consent
+
+	// Where the client brings answers:
+	forms   chan form              // to be filled in
 	answers chan *mcp.ElicitResult // that it has brought, nil for none
 	brought *brought               // what it brings for a call that is not known any more
 	done    chan tool.Result
-	turn    *turn
-	waits   atomic.Pointer[string] // the request that waits for consent
+	cancel  context.CancelFunc
 }
 
 type callKey struct{}
@@ -38,9 +40,37 @@ func (s *server) call(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToo
 		s.slots.enter()
 		defer s.slots.leave()
 	}
-	c, err := s.known(ctx, r)
+	if elicits(r) && r.ProtocolVersion() >= multiRound {
+		return s.callAgain(ctx, r)
+	}
+	c := &call{request: r}
+	defer s.progress(ctx, c, r)()
+	s.ending.Add(1)
+	defer s.ending.Done()
+	return content(s.do(ctx, c)), nil
+}
+
+// callAgain begins a call or, where the client comes back with an answer, goes on with it.
+// It waits for the next one when the client's request has ended.
+func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	b, err := s.bring(r)
 	if err != nil {
 		return nil, err
+	}
+	var c *call
+	if b != nil {
+		c = s.unpark(b.id)
+	}
+	if c != nil {
+		c.answers <- b.result
+	} else {
+		c = &call{request: r, brought: b, forms: make(chan form), answers: make(chan *mcp.ElicitResult, 1), done: make(chan tool.Result, 1)}
+		var lasting context.Context
+		lasting, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		s.ending.Go(func() {
+			defer c.cancel()
+			c.done <- s.do(lasting, c)
+		})
 	}
 	defer s.progress(ctx, c, r)()
 	select {
@@ -54,45 +84,20 @@ func (s *server) call(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToo
 	}
 }
 
-// known returns the call that a client has come back to, or begins one.
-func (s *server) known(ctx context.Context, r *mcp.CallToolRequest) (*call, error) {
-	b, err := s.bring(r)
-	if err != nil {
-		return nil, err
-	}
-	if b != nil {
-		if c := s.unpark(b.id); c != nil {
-			c.answers <- b.result
-			return c, nil
-		}
-	}
-	return s.begin(ctx, r, b), nil
-}
-
-// begin begins a call. It ends with the client's request, unless that brings answers:
-// then it waits for the next one.
-func (s *server) begin(ctx context.Context, r *mcp.CallToolRequest, b *brought) *call {
-	c := &call{request: r, brought: b, done: make(chan tool.Result, 1)}
-	if elicits(r) && r.ProtocolVersion() >= multiRound {
-		c.forms, c.answers = make(chan form), make(chan *mcp.ElicitResult, 1)
-		ctx = context.WithoutCancel(ctx)
-	}
-	ctx, c.cancel = context.WithCancel(context.WithValue(tool.WithMedia(ctx), callKey{}, c))
-	stop := context.AfterFunc(s.ctx, c.cancel)
-	args := r.Params.Arguments
+// do takes a call through the door, until it is done, ctx ends, or the server does.
+func (s *server) do(ctx context.Context, c *call) tool.Result {
+	ctx, cancel := context.WithCancel(context.WithValue(tool.WithMedia(ctx), callKey{}, c))
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	args := c.request.Params.Arguments
 	if len(args) == 0 { // there may be none
 		args = json.RawMessage("{}")
 	}
-	s.ending.Go(func() {
-		defer c.cancel()
-		defer stop()
-		do := tool.Call{Tool: r.Params.Name, Args: args}
-		c.turn = s.turn(ctx, do)
-		c.turn.enter(ctx)
-		defer c.turn.leave()
-		c.done <- s.door.Do(ctx, policy.Peer, do)
-	})
-	return c
+	do := tool.Call{Tool: c.request.Params.Name, Args: args}
+	c.turn = s.turn(do)
+	c.turn.enter(ctx)
+	defer c.turn.leave()
+	return s.door.Do(ctx, policy.Peer, do)
 }
 
 // elicits reports whether a client can show a form.

@@ -163,10 +163,11 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 		return refuse(nil, jsonrpc.CodeInvalidRequest, "batches are not part of the protocol any more; send one message a line")
 	case foreign.Nested(data) > maxNested:
 		return refuse(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has at most %d levels", maxNested))
-	case !json.Valid(data):
+	}
+	message, err := decode(data)
+	if err != nil && !json.Valid(data) {
 		return refuse(nil, jsonrpc.CodeParseError, "this line is not JSON; send one message a line")
 	}
-	message, err := jsonrpc.DecodeMessage(data)
 	if err != nil {
 		return refuse(nil, jsonrpc.CodeInvalidRequest, "this is no message of JSON-RPC 2.0")
 	}
@@ -189,6 +190,44 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 	c.queue = append(c.queue, waiting{request, key, len(data)})
 	c.held += len(data)
 	return nil, nil
+}
+
+// decode returns the message that a line holds. The library would do it, with ten times
+// the memory.
+func decode(data []byte) (jsonrpc.Message, error) {
+	var m struct {
+		Version string          `json:"jsonrpc"`
+		ID      any             `json:"id"`
+		Method  *string         `json:"method"`
+		Params  json.RawMessage `json:"params"`
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, err
+	}
+	if m.Method == nil {
+		return jsonrpc.DecodeMessage(data)
+	}
+	id, err := jsonrpc.MakeID(m.ID)
+	if m.Version != "2.0" {
+		err = errors.New("another version")
+	}
+	return &jsonrpc.Request{ID: id, Method: *m.Method, Params: m.Params}, err
+}
+
+// encode returns a message as a line. What was done is JSON already, and is not read
+// again.
+func encode(message jsonrpc.Message) ([]byte, error) {
+	r, ok := message.(*jsonrpc.Response)
+	if !ok || r.Error != nil || len(r.Result) == 0 || bytes.IndexByte(r.Result, '\n') >= 0 {
+		return jsonrpc.EncodeMessage(message)
+	}
+	id, err := json.Marshal(r.ID.Raw())
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, 0, len(r.Result)+len(id)+64)
+	data = append(append(data, `{"jsonrpc":"2.0","id":`...), id...)
+	return append(append(append(data, `,"result":`...), r.Result...), '}'), nil
 }
 
 // next lets the first of the calls that wait through.
@@ -243,7 +282,7 @@ func (c *conn) withdraw(r *jsonrpc.Request) {
 
 // Write implements mcp.Connection.
 func (c *conn) Write(_ context.Context, message jsonrpc.Message) error {
-	data, err := jsonrpc.EncodeMessage(message)
+	data, err := encode(message)
 	if err != nil {
 		return err
 	}

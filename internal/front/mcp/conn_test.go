@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
@@ -181,18 +182,27 @@ func TestSameID(t *testing.T) {
 	}
 }
 
-// Calls that wait for a person stand in nobody's way.
+// Calls that wait for a person stand in nobody's way, and there are only so many.
 func TestManyQuestions(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
+	h.service.Wait = time.Minute
 	r := h.raw()
-	for i := range maxCalls + 10 {
-		r.send(call1(i, "write_file", fmt.Sprintf(`{"path":"/b%d.txt","content":"x"}`, i)))
+	records, err := h.program.Records()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for range 10 { // more than so many are not kept
-		if m := r.read(); !m.Result.IsError {
-			t.Errorf("got %+v", m)
-		}
+	defer records.Close()
+	for i := range maxCalls {
+		r.send(call1(i, "write_file", fmt.Sprintf(`{"path":"/b%d.txt","content":"x"}`, i)))
+		wait(t, "it is kept", func() bool {
+			list, err := records.Approvals.Pending()
+			return err == nil && len(list) == i+1
+		})
+	}
+	r.send(call1("more", "write_file", `{"path":"/more.txt","content":"x"}`))
+	if m := r.read(); m.ID != "more" || !m.Result.IsError || !strings.Contains(m.Result.Content[0].Text, "64 requests wait already") {
+		t.Errorf("got %+v", m)
 	}
 	r.send(call1("read", "read_file", `{"path":"/a.txt"}`))
 	if m := r.read(); m.ID != "read" || m.Result.IsError {

@@ -59,7 +59,8 @@ type server struct {
 	sdk     *mcp.Server
 	slots   slots
 	turns   turns
-	key     []byte // signs what a client carries between two requests
+	changes map[string]bool // the tools that change the files which a call names
+	key     []byte          // signs what a client carries between two requests
 
 	ending sync.WaitGroup // calls that are under way
 
@@ -95,6 +96,7 @@ func (s *server) prepare() {
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 	})
+	s.changes = changing(s.door.Tools)
 	known := make(map[string]bool)
 	for _, t := range s.door.Offered(policy.Peer) {
 		if err := s.add(t); err != nil {

@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
+	"path"
 	"slices"
 	"sync"
 
@@ -29,17 +31,18 @@ type turn struct {
 	taken int      // how many of them it has
 }
 
-// turn returns the turn of a call, which has none of its files yet. Commands have none:
-// what they change is not known before.
-func (s *server) turn(ctx context.Context, c tool.Call) *turn {
+// turn returns the turn of a call, which has none of its files yet. It goes by the names
+// in the call: what has several is found to have changed, as it is without turns.
+// Commands have none: what they change is not known before.
+func (s *server) turn(c tool.Call) *turn {
 	t := &turn{turns: &s.turns}
-	i := slices.IndexFunc(s.door.Tools, func(t tool.Tool) bool { return t.Name == c.Tool })
-	if i < 0 || !slices.ContainsFunc(s.door.Tools[i].Verbs, changes) || slices.Contains(s.door.Tools[i].Verbs, policy.Run) {
+	var at struct{ Path, From, To string }
+	if !s.changes[c.Tool] || json.Unmarshal(c.Args, &at) != nil {
 		return t
 	}
-	for _, e := range s.door.Effects(ctx, policy.Peer, c) {
-		if changes(e.Verb) {
-			t.names = append(t.names, e.Target)
+	for _, name := range []string{at.Path, at.From, at.To} {
+		if name != "" {
+			t.names = append(t.names, path.Clean("/"+name))
 		}
 	}
 	slices.Sort(t.names)
@@ -47,7 +50,15 @@ func (s *server) turn(ctx context.Context, c tool.Call) *turn {
 	return t
 }
 
-func changes(v policy.Verb) bool { return v == policy.Write || v == policy.Delete }
+// changing returns the tools that change the files which a call names.
+func changing(tools []tool.Tool) map[string]bool {
+	names := make(map[string]bool)
+	for _, t := range tools {
+		changes := slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool { return v == policy.Write || v == policy.Delete })
+		names[t.Name] = changes && !slices.Contains(t.Verbs, policy.Run)
+	}
+	return names
+}
 
 // enter waits until the call may go ahead, or ctx ends.
 func (t *turn) enter(ctx context.Context) {

@@ -2,7 +2,6 @@ package file
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 
 	"github.com/golem-forge/golem/internal/tool"
@@ -28,30 +27,27 @@ func mediaType(start []byte) string {
 	return ""
 }
 
-// readMedia returns an image or a PDF whole, where the caller takes media; is says
-// whether the file is one.
-func readMedia(ctx context.Context, files *sandbox.Sandbox, at string) (r tool.Result, is bool, err error) {
-	if !tool.TakesMedia(ctx) {
-		return r, false, nil
-	}
+// readMedia returns a file that is no text whole, if it is an image or a PDF, and why it
+// could not be read otherwise.
+func readMedia(files *sandbox.Sandbox, at string, why error) (tool.Result, error) {
 	start, info, err := files.ReadRange(at, 0, sniffed)
 	kind := mediaType(start)
 	if err != nil || kind == "" {
-		return r, false, err
+		return tool.Result{}, why
 	}
 	if info.Size() > tool.MaxMedia {
-		return r, true, &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrTooLarge,
+		return tool.Result{}, &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrTooLarge,
 			Hint: fmt.Sprintf("%s, %d bytes; at most %d can be handed over; make it smaller with a command, or hand it to the user", kind, info.Size(), tool.MaxMedia)}
 	}
-	data, info, err := files.ReadRange(at, 0, tool.MaxMedia)
+	data, _, err := files.ReadRange(at, 0, tool.MaxMedia)
 	if err != nil {
-		return r, true, err
+		return tool.Result{}, err
 	}
 	about := struct {
 		Path string `json:"path"`
 		Type string `json:"type"`
-		Size int64  `json:"size"`
-	}{at, kind, info.Size()}
+		Size int    `json:"size"`
+	}{at, kind, len(data)}
 	return tool.Result{Text: fmt.Sprintf("%s: %s, %d bytes", sandbox.Shown(at), kind, len(data)), Data: about,
-		Media: []tool.Media{{Type: kind, Path: at, Data: data}}}, true, nil
+		Media: []tool.Media{{Type: kind, Path: at, Data: data}}}, nil
 }

@@ -58,10 +58,10 @@ func readFile() tool.Tool {
 				return tool.Plan{}, &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrInvalid, Hint: "a cursor is what an earlier answer gave; or use offset"}
 			}
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
-				if r, is, err := readMedia(ctx, files, at); is || err != nil {
-					return r, err
-				}
 				d, text, err := read(ctx, files, at, wish{a.Offset, a.Limit, from, maxPage})
+				if err != nil && tool.TakesMedia(ctx) {
+					return readMedia(files, at, err)
+				}
 				return tool.Result{Text: text, Data: d}, err
 			}
 			return tool.Reading(run, names.Reads(at)...), nil
