@@ -163,10 +163,15 @@ func lastOf(p *forge.Program) (string, error) {
 	return forge.NewSession, err
 }
 
-// tell says which folders a client will have, where no file says so.
+// tell says which folders a client will have, where no file says so, and which servers
+// have no tools for it.
 func (f *mcpFlags) tell(cmd *cobra.Command, p *forge.Program) {
 	for _, m := range p.Folders() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is at %s, %s\n", m.Source, m.Target, m.Mode)
+	}
+	notes, _ := p.Unlisted(f.worker) // what is wrong with the worker the door says
+	for _, note := range notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
 }
 

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // multiRound is the first version of the protocol in which a server asks nothing by
@@ -45,8 +45,6 @@ func (s *server) call(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToo
 	}
 	c := &call{request: r}
 	defer s.progress(ctx, c, r)()
-	s.ending.Add(1)
-	defer s.ending.Done()
 	return content(s.do(ctx, c)), nil
 }
 
@@ -67,10 +65,10 @@ func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 		c = &call{request: r, brought: b, forms: make(chan form), answers: make(chan *mcp.ElicitResult, 1), done: make(chan tool.Result, 1)}
 		var lasting context.Context
 		lasting, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-		s.ending.Go(func() {
+		go func() {
 			defer c.cancel()
 			c.done <- s.do(lasting, c)
-		})
+		}()
 	}
 	defer s.progress(ctx, c, r)()
 	select {
@@ -86,18 +84,33 @@ func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 
 // do takes a call through the door, until it is done, ctx ends, or the server does.
 func (s *server) do(ctx context.Context, c *call) tool.Result {
+	do := tool.Call{Tool: c.request.Params.Name, Args: c.request.Params.Arguments}
+	if len(do.Args) == 0 { // there may be none
+		do.Args = []byte("{}")
+	}
+	if !s.enter() {
+		return tool.Result{Err: &sandbox.Error{Op: do.Tool, Code: "timeout", Hint: "the server ends; nothing was done"}}
+	}
+	defer s.ending.Done()
 	ctx, cancel := context.WithCancel(context.WithValue(tool.WithMedia(ctx), callKey{}, c))
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	args := c.request.Params.Arguments
-	if len(args) == 0 { // there may be none
-		args = json.RawMessage("{}")
-	}
-	do := tool.Call{Tool: c.request.Params.Name, Args: args}
 	c.turn = s.turn(do)
 	c.turn.enter(ctx)
 	defer c.turn.leave()
 	return s.door.Do(ctx, policy.Peer, do)
+}
+
+// enter reports whether a call may begin: when the server ends, none does, and the door
+// stays open until the last has left.
+func (s *server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return false
+	}
+	s.ending.Add(1)
+	return true
 }
 
 // elicits reports whether a client can show a form.

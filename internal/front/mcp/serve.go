@@ -47,6 +47,7 @@ func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service
 		}
 	}
 	cancel()
+	s.enter() // whoever has begun before is counted
 	s.ending.Wait()
 	return errors.Join(err, door.Close())
 }
