@@ -424,7 +424,7 @@ func (p *pass) begin() error {
 
 // reads reports whether nothing is changed.
 func (p *pass) reads() bool {
-	return !p.asks() && !p.plan.Keeps && !slices.ContainsFunc(p.plan.Effects, func(e policy.Effect) bool { return e.Verb != policy.Read })
+	return !p.asks() && !p.tool.Keeps && !slices.ContainsFunc(p.plan.Effects, func(e policy.Effect) bool { return e.Verb != policy.Read })
 }
 
 // run does it, with a sandbox that allows the declared effects and no others.

@@ -16,8 +16,6 @@ type Plan struct {
 	// Asks is true of a plan that nobody's rule lets pass without consent to this
 	// very call.
 	Asks bool
-	// Keeps is true of a plan that changes what golem keeps, and no file.
-	Keeps bool
 	// Rules are what the grant says of effects that only the tool understands, such
 	// as to run a command. Each counts as a layer of the grant's consent: it may go
 	// below what is written, and above a default only.

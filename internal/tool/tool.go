@@ -27,6 +27,8 @@ type Tool struct {
 	Asks bool
 	// Yours is true of a tool that the user has by hand, though the worker was not given it.
 	Yours bool
+	// Keeps is true of a tool that changes what golem keeps, and no file.
+	Keeps bool
 	// Reaches is true of a tool that reaches others than this machine.
 	Reaches bool
 	// Unlisted tools are answered and not offered: older names. Of is the tool that

@@ -106,8 +106,12 @@ func (s *server) prepare() {
 		}
 		known[t.Name] = true
 	}
-	for _, r := range s.resources() {
+	for _, r := range s.resources(known) {
 		s.sdk.AddResource(&mcp.Resource{URI: r.uri, Name: r.name, Description: r.about, MIMEType: r.mime}, r.handler())
+	}
+	if known["git_diff"] {
+		s.sdk.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: stagedURI + "/{id}", Name: "staged commit", MIMEType: "text/plain",
+			Description: "What a staged commit changes, as git_diff shows it."}, s.stagedCommit)
 	}
 	// What is not listed is answered by the door all the same: it knows older names, and
 	// says of others what there is.
@@ -136,8 +140,8 @@ func (s *server) add(t tool.Tool) (err error) {
 
 // annotations says what a tool does, by its verbs.
 func annotations(t tool.Tool, network bool) *mcp.ToolAnnotations {
-	reads := len(t.Verbs) > 0 && !slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool { return v != policy.Read })
-	open := t.Runs != "" || slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool {
+	reads := len(t.Verbs) > 0 && !t.Keeps && !slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool { return v != policy.Read })
+	open := t.Runs != "" || t.Reaches || slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool {
 		return v == policy.Connect || v == policy.Call || v == policy.Run && network
 	})
 	destroys := !reads

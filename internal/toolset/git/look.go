@@ -237,7 +237,7 @@ func (l *Look) Summary(w io.Writer) error {
 // diff returns the tool that shows a staged commit.
 func (s Set) diff() tool.Tool {
 	const op = "git_diff"
-	t := about(op, "Show what a staged commit changes, from the very objects that would be pushed, what is risky first.")
+	t := looks(op, "Show what a staged commit changes, from the very objects that would be pushed, what is risky first.")
 	return tool.New(t, func(ctx context.Context, names tool.Names, a commitArgs) (tool.Plan, error) {
 		desk, err := s.desk(ctx, op)
 		if err != nil {

@@ -226,7 +226,7 @@ func (s Set) branches() tool.Tool {
 	type branchArgs struct {
 		Target string `json:"target,omitempty" jsonschema:"the name of a configured repository"`
 	}
-	t := about(op, "List the branches of a repository.")
+	t := looks(op, "List the branches of a repository.")
 	t.Reaches = true
 	return tool.New(t, func(ctx context.Context, _ tool.Names, a branchArgs) (tool.Plan, error) {
 		desk, err := s.desk(ctx, op)

@@ -55,6 +55,13 @@ func about(name, description string) tool.Tool {
 	return tool.Tool{Name: name, Toolset: "git", Mode: policy.Both, Yours: true, Description: description}
 }
 
+// looks returns the same for a tool that changes nothing.
+func looks(name, description string) tool.Tool {
+	t := about(name, description)
+	t.Verbs = []policy.Verb{policy.Read}
+	return t
+}
+
 // desk opens the desk.
 func (s Set) desk(ctx context.Context, op string) (*clearance.Desk, error) {
 	if s.Desk == nil || len(s.Targets) == 0 {

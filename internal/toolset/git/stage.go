@@ -38,7 +38,7 @@ func (s Set) stage() tool.Tool {
 	const op = "git_stage"
 	t := about(op, "Hand files over for the user's review: they are kept as a commit exactly as they are now, and wait. Only the user can push it. "+
 		"Returns commitId; git_diff shows what was staged.")
-	t.Verbs = []policy.Verb{policy.Read}
+	t.Verbs, t.Keeps = []policy.Verb{policy.Read}, true
 	return tool.New(t, func(ctx context.Context, names tool.Names, a stageArgs) (tool.Plan, error) {
 		if len(a.Files) == 0 {
 			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "files: name at least one"}
@@ -69,7 +69,7 @@ func (s Set) stage() tool.Tool {
 			return s.stages(ctx, target, files, a)
 		}
 		plan := tool.Reading(run, effects...)
-		plan.Args, plan.Keeps = a, true
+		plan.Args = a
 		return plan, nil
 	})
 }

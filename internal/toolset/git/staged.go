@@ -114,7 +114,7 @@ func IDs(r tool.Result) []string {
 // listStaged returns the tool that lists what waits.
 func (s Set) listStaged() tool.Tool {
 	const op = "git_list_staged"
-	return tool.New(about(op, "List the commits that are staged and wait for the user."), func(_ context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
+	return tool.New(looks(op, "List the commits that are staged and wait for the user."), func(_ context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
 		return tool.Reading(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 			list, text, err := s.listed(ctx, op, names)
 			return tool.Result{Text: text, Data: map[string]any{"staged": list}}, err
@@ -125,7 +125,7 @@ func (s Set) listStaged() tool.Tool {
 // status returns the tool that tells what waits, and what for.
 func (s Set) status() tool.Tool {
 	const op = "git_status"
-	return tool.New(about(op, "Tell what is staged, and which repositories results can be staged for."), func(_ context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
+	return tool.New(looks(op, "Tell what is staged, and which repositories results can be staged for."), func(_ context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
 		return tool.Reading(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 			list, text, err := s.listed(ctx, op, names)
 			if err != nil {
@@ -150,7 +150,9 @@ func (s Set) discard() tool.Tool {
 	type discardArgs struct {
 		CommitID string `json:"commitId" jsonschema:"the id, or the beginning of it"`
 	}
-	return tool.New(about(op, "Let a staged commit go, unpushed. The files themselves stay as they are."), func(ctx context.Context, names tool.Names, a discardArgs) (tool.Plan, error) {
+	t := about(op, "Let a staged commit go, unpushed. The files themselves stay as they are.")
+	t.Keeps = true
+	return tool.New(t, func(ctx context.Context, names tool.Names, a discardArgs) (tool.Plan, error) {
 		desk, err := s.desk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
@@ -175,7 +177,7 @@ func (s Set) discard() tool.Tool {
 			return r, err
 		}
 		plan := tool.Reading(run)
-		plan.Args, plan.Keeps = discardArgs{c.ID}, true
+		plan.Args = discardArgs{c.ID}
 		return plan, nil
 	})
 }
