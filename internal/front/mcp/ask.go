@@ -93,7 +93,7 @@ func (s *server) AskBeside(ctx context.Context, r tool.Request, id string, answe
 	s.slots.leave()
 	defer s.slots.enter()
 	said := make(chan approval.Reply, 1)
-	if elicits(c.request) {
+	if elicits(c.request) && c.request.ProtocolVersion() < multiRound {
 		asked := make(chan struct{})
 		go func() {
 			defer close(asked)

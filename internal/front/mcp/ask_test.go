@@ -249,6 +249,20 @@ func TestAlone(t *testing.T) {
 	}
 }
 
+// An older name of a tool is asked about where the library lets it, and waits elsewhere.
+func TestOlderNames(t *testing.T) {
+	t.Parallel()
+	for _, version := range versions {
+		h := newHouse(t, nil)
+		h.service.Wait = 500 * time.Millisecond
+		c := h.client(version, says("yes"))
+		text, ok := use(t, c, "sandbox_write_text", map[string]any{"path": "/b.txt", "content": "new\n"})
+		if form := version < multiRound; ok != form || !ok && !strings.Contains(text, "golem approve ") || (h.file("b.txt") != "") != form {
+			t.Errorf("%s: got %v, %q", version, ok, text)
+		}
+	}
+}
+
 // Who waits for consent is told so.
 func TestProgress(t *testing.T) {
 	t.Parallel()

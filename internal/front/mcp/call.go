@@ -36,16 +36,28 @@ type callKey struct{}
 // call does what a client asks for. The client is answered when it is done or, where it
 // brings the user's answers itself, when there is a question.
 func (s *server) call(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	if s.options.HTTP != nil {
-		s.slots.enter()
-		defer s.slots.leave()
-	}
 	if elicits(r) && r.ProtocolVersion() >= multiRound {
+		defer s.limit()()
 		return s.callAgain(ctx, r)
 	}
+	return s.callOnce(ctx, r)
+}
+
+// callOnce does what a client asks for, and answers when it is done.
+func (s *server) callOnce(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	defer s.limit()()
 	c := &call{request: r}
 	defer s.progress(ctx, c, r)()
 	return content(s.do(ctx, c)), nil
+}
+
+// limit waits for a slot, where the connection does not, and returns what frees it.
+func (s *server) limit() (free func()) {
+	if s.options.HTTP == nil {
+		return func() {}
+	}
+	s.slots.enter()
+	return s.slots.leave
 }
 
 // callAgain begins a call or, where the client comes back with an answer, goes on with it.

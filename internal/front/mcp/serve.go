@@ -114,11 +114,11 @@ func (s *server) prepare() {
 			Description: "What a staged commit changes, as git_diff shows it."}, s.stagedCommit)
 	}
 	// What is not listed is answered by the door all the same: it knows older names, and
-	// says of others what there is.
+	// says of others what there is. The library lets only listed ones return a form.
 	s.sdk.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			if call, ok := r.(*mcp.CallToolRequest); ok && !known[call.Params.Name] {
-				return s.call(ctx, call)
+				return s.callOnce(ctx, call)
 			}
 			return next(ctx, method, r)
 		}
