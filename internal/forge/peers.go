@@ -22,6 +22,8 @@ type Service struct {
 	Version string
 	// Wait is how long an answer of the user is waited for.
 	Wait time.Duration
+	// Opened is told when the door is open, or why it is not.
+	Opened func(error)
 	// Show returns a request as a person is shown it, and whether that is all of it.
 	Show func(tool.Request) (text string, whole bool)
 }

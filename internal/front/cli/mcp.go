@@ -98,14 +98,18 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	copying := newCopying(ctx, cmd.ErrOrStderr())
 	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Run: bare,
 		Copy: f.copy || wanted(os.Getenv("GOLEM_COPY")), Copying: copying.tell}
-	if bare && v.Session == "" {
-		if v.Session, err = lastOf(p); err != nil {
-			return err
-		}
+	switch {
+	case bare && v.Session == "":
+		v.Session, err = lastOf(p)
+	case bare && v.Session != forge.NewSession && len(*f.given) == 0: // it has the folders that it was begun with
+		p, err = f.programOf(v.Session)
+	}
+	if err != nil {
+		return err
 	}
 	f.tell(cmd, p)
+	o.Opened = func(err error) { copying.end(err == nil) }
 	err = serve(ctx, p, v, o)
-	copying.end(err == nil)
 	var caught signaled
 	if errors.As(context.Cause(ctx), &caught) {
 		return caught.code()

@@ -53,7 +53,7 @@ func newHouse(t *testing.T, files map[string]string) *house {
 		}
 	}
 	h.options = forge.Options{Dir: h.dir, State: t.TempDir(), Now: time.Now}
-	h.service = forge.Service{Version: "test", Wait: 20 * time.Second, Errs: h.said, Show: func(r tool.Request) (string, bool) {
+	h.service = forge.Service{Version: "test", Wait: 20 * time.Second, Errs: h.said, Opened: func(error) {}, Show: func(r tool.Request) (string, bool) {
 		return "about " + r.Tool + " " + string(r.Args) + "\n", len(r.Args) < 1000
 	}}
 	var err error

@@ -29,7 +29,7 @@ func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service
 	s := &server{options: o, ctx: ctx, slots: newSlots(ctx.Done()), turns: turns{files: make(map[string]*file)}, parked: make(map[string]*call)}
 	v.Beside = s
 	door, err := p.Door(v)
-	if err != nil {
+	if o.Opened(err); err != nil {
 		return err
 	}
 	s.door = door
