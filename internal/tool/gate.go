@@ -211,7 +211,7 @@ func (p *pass) planned(call Call) (err error) {
 	if p.Files == nil || p.Journal == nil {
 		return errors.New("a gate without files or journal")
 	}
-	args, plan, err := p.tool.plan(p.ctx, Names{p.Gate, &p.left}, call.Args)
+	args, plan, err := p.tool.plan(p.ctx, Names{p.Gate, &p.left, p.origin}, call.Args)
 	if plan.Args != nil {
 		args = plan.Args
 	}

@@ -11,8 +11,9 @@ import (
 // lets be done there. Of what is in the files it learns nothing, since nothing
 // is decided yet.
 type Names struct {
-	gate Gate
-	left *[]string // what a plan leaves out for want of consent
+	gate   Gate
+	left   *[]string // what a plan leaves out for want of consent
+	origin policy.Origin
 }
 
 // Locate is the sandbox's: the canonical name that a name leads to, if an
@@ -35,6 +36,19 @@ func (n Names) Locate(op, name string, access sandbox.Access, itself bool) (stri
 // open reports whether a name may be read without consent.
 func (n Names) open(name string) bool {
 	return n.gate.Judge(policy.Effect{Verb: policy.Read, Target: name}).Consent == policy.PreApproved
+}
+
+// Closed returns the effects of reading those of some files that the worker may not read
+// without consent, for who tells of their contents without opening them. To the user
+// nothing is closed.
+func (n Names) Closed(files ...string) []policy.Effect {
+	var list []policy.Effect
+	for _, name := range files {
+		if n.origin != policy.User && !n.open(name) {
+			list = append(list, policy.Effect{Verb: policy.Read, Target: name})
+		}
+	}
+	return list
 }
 
 // Canonical is the sandbox's: the one form of a name, links not followed.

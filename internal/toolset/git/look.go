@@ -243,11 +243,7 @@ func (s Set) diff() tool.Tool {
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		c, err := s.chosen(desk, a.CommitID, "", func(c *clearance.StagedCommit) bool { return s.hidden(names, c) == "" })
-		if err != nil {
-			return tool.Plan{}, err
-		}
-		effects, err := s.looksAt(op, names, c)
+		c, err := s.chosen(desk, a.CommitID, "", func(c *clearance.StagedCommit) bool { return len(s.closed(names, c)) == 0 })
 		if err != nil {
 			return tool.Plan{}, err
 		}
@@ -259,7 +255,7 @@ func (s Set) diff() tool.Tool {
 			var b strings.Builder
 			err = l.Show(&b, false)
 			return tool.Result{Text: b.String(), Data: l}, err
-		}, effects...)
+		}, s.closed(names, c)...) // others may have staged what this worker may not read
 		plan.Args = commitArgs{c.ID}
 		return plan, nil
 	})

@@ -41,33 +41,14 @@ func (s Set) line(c *clearance.StagedCommit) string {
 	return fmt.Sprintf("%s  %q  %s  → %s, %s", short(c.ID), first, strings.Join(c.Workers, " → "), s.where(c), counted(len(c.Files), "file"))
 }
 
-// hidden returns a file of a staged commit that whoever asks may not read, "" for none.
-func (s Set) hidden(names tool.Names, c *clearance.StagedCommit) string {
-	t := s.of(c)
-	for _, f := range c.Files {
-		if name := t.name(f.Path); !names.CanRead(name) {
-			return name
-		}
+// closed returns the effects of reading those files of a staged commit that whoever asks
+// may not read unasked.
+func (s Set) closed(names tool.Names, c *clearance.StagedCommit) []policy.Effect {
+	paths := make([]string, len(c.Files))
+	for i, f := range c.Files {
+		paths[i] = s.of(c).name(f.Path)
 	}
-	return ""
-}
-
-// looksAt returns the effects of looking at a staged commit: it is to read its files. One
-// with files that may not be read is an error.
-func (s Set) looksAt(op string, names tool.Names, c *clearance.StagedCommit) ([]policy.Effect, error) {
-	if name := s.hidden(names, c); name != "" {
-		return nil, &sandbox.Error{Op: op, Path: short(c.ID), Code: sandbox.ErrOutside, Hint: "it holds files that may not be read here; the user can look at it: golem review"}
-	}
-	const most = 100
-	t := s.of(c)
-	if len(c.Files) > most {
-		return names.ReadsBelow(t.At), nil
-	}
-	var effects []policy.Effect
-	for _, f := range c.Files {
-		effects = append(effects, policy.Effect{Verb: policy.Read, Target: t.name(f.Path)})
-	}
-	return effects, nil
+	return names.Closed(paths...)
 }
 
 // listed tells what waits, as far as whoever asks may read it.
@@ -83,7 +64,7 @@ func (s Set) listed(ctx context.Context, op string, names tool.Names) ([]waiting
 	all := []waiting{}
 	text, others := "", 0
 	for _, c := range list {
-		if s.hidden(names, c) != "" {
+		if len(s.closed(names, c)) > 0 {
 			others++
 			continue
 		}
@@ -164,9 +145,6 @@ func (s Set) discard() tool.Tool {
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		if _, err := s.looksAt(op, names, c); err != nil {
-			return tool.Plan{}, err
-		}
 		run := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 			r := tool.Result{Text: "discarded " + short(c.ID), Data: map[string]any{"discarded": c.ID}, Record: "discarded " + short(c.ID)}
 			err := desk.Discard(ctx, c.ID)
@@ -176,7 +154,7 @@ func (s Set) discard() tool.Tool {
 			}
 			return r, err
 		}
-		plan := tool.Reading(run)
+		plan := tool.Reading(run, s.closed(names, c)...)
 		plan.Args = discardArgs{c.ID}
 		return plan, nil
 	})
