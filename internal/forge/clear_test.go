@@ -1,8 +1,13 @@
 package forge
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/tool"
 )
 
 // cleared are the files of a program with an empty repository that results go to, a
@@ -40,5 +45,28 @@ child:
 	}
 	if strings.Count(said, "KEPT") != 1 {
 		t.Errorf("the child was told:\n%s", said)
+	}
+}
+
+// Who is asked before a repository is reached is asked before anything is sent there.
+func TestPullAsksFirst(t *testing.T) {
+	for _, answer := range []tool.Verdict{tool.No, tool.Yes} {
+		reached, before := 0, -1
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			reached++
+			http.NotFound(w, r)
+		}))
+		said, _, _ := play(t, cleared("type: remote, url: \""+server.URL+"/x.git\""), `
+- calls: [{tool: read_file, args: {path: /in/x}}]
+- calls: [{tool: git_pull, args: {paths: [/src], branch: told}}]
+- text: done
+`, saying(func(r tool.Request) approval.Reply {
+			before = reached
+			return approval.Reply{Answer: tool.Answer{Verdict: answer}}
+		}))
+		server.Close()
+		if before != 0 || (reached > 0) != (answer == tool.Yes) {
+			t.Errorf("answer %d: reached %d times before it was asked, %d in all\n%s", answer, before, reached, said)
+		}
 	}
 }

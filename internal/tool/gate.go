@@ -87,6 +87,7 @@ type pass struct {
 	plan     Plan
 	prepared Prepared
 	problem  error // why it could not be prepared
+	late     bool  // it is prepared only when that was allowed
 	decision policy.Decision
 	record   audit.Record
 	left     []string     // what is left out for want of consent
@@ -296,6 +297,18 @@ func (p *pass) prepares(call Call) (err error) {
 		p.prepared.run = p.plan.reading
 		return nil
 	}
+	if consent, _ := p.use(p.tool); p.plan.Reaches && consent < policy.PreApproved {
+		p.late = true
+		return nil
+	}
+	if err = p.prepare(); err != nil && !p.readable(p.plan.Effects) {
+		p.problem, err = err, nil
+	}
+	return err
+}
+
+// prepare works out the changes with files that cannot be changed.
+func (p *pass) prepare() error {
 	needs, _ := p.limits(p.plan.Effects, true)
 	files, err := p.Files.Restrict(needs...)
 	if err != nil {
@@ -303,10 +316,7 @@ func (p *pass) prepares(call Call) (err error) {
 	}
 	p.prepared, err = p.plan.prepare(p.ctx, files)
 	if err == nil && p.prepared.run == nil {
-		return errors.New("nothing to run")
-	}
-	if err != nil && !p.readable(p.plan.Effects) {
-		p.problem, err = err, nil
+		err = errors.New("nothing to run")
 	}
 	return err
 }
@@ -388,8 +398,11 @@ func (p *pass) request() Request {
 	if len(r.Effects) == 0 {
 		r.Effects = r.Asks
 	}
-	if p.problem != nil {
+	switch {
+	case p.problem != nil:
 		r.Problem = p.problem.Error()
+	case p.late:
+		r.Problem = "to find out is to reach beyond this machine, which is what is asked"
 	}
 	return r
 }
@@ -436,6 +449,11 @@ func (p *pass) run() (r Result) {
 		}
 	}()
 	defer p.broken(&err)
+	if p.late {
+		if err = p.prepare(); err != nil {
+			return r
+		}
+	}
 	needs, left := p.limits(p.plan.Effects, false)
 	files, err := p.Files.Restrict(needs...)
 	if err != nil {

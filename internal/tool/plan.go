@@ -28,6 +28,9 @@ type Plan struct {
 	// Later is true where changes of files are declared as what it may come to, and
 	// are decided about when they are known, as a Landing.
 	Later bool
+	// Reaches is true where to prepare it is to reach beyond this machine: whoever must
+	// be asked about that is asked before, and does not see what it will change.
+	Reaches bool
 
 	reading Run // or
 	prepare func(ctx context.Context, files *sandbox.Sandbox) (Prepared, error)

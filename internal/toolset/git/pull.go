@@ -71,7 +71,7 @@ func (s Set) pull() tool.Tool {
 			p := &pulling{target: target, files: files, names: names}
 			return p.prepare(ctx, desk, a.Branch, inside)
 		}, effects...)
-		plan.Args = a
+		plan.Args, plan.Reaches = a, target.Address != ""
 		return plan, nil
 	})
 }
