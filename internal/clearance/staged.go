@@ -62,6 +62,9 @@ type StagedCommit struct {
 	Workers   []string  `json:"workers"` // who made it, from the outermost on
 	Session   string    `json:"session,omitempty"`
 	Intake    int64     `json:"intake,omitempty"` // bytes that who made it had taken in
+	// Untrusted is a place that is not trusted and that who made it had read, "" for none:
+	// who reads it may be steered by what is there.
+	Untrusted string `json:"untrusted,omitempty"`
 }
 
 // Bytes is how much its files are in all.
@@ -143,6 +146,8 @@ type Request struct {
 	Session string
 	Intake  int64
 
+	Untrusted string // a place that who stages has read
+
 	// Links returns how many names a file has, 0 if that is not known, and Passed a
 	// file that was read and has the same content. Both may be missing.
 	Links  func(path string) uint64
@@ -175,7 +180,7 @@ func (d *Desk) Stage(ctx context.Context, r Request) (*StagedCommit, error) {
 		return nil, err
 	}
 	c := &StagedCommit{Target: t.Name, Branch: cmp.Or(r.Branch, t.Branch), Message: r.Message, CreatedAt: r.Time.UTC(),
-		Workers: r.Workers, Session: r.Session, Intake: r.Intake}
+		Workers: r.Workers, Session: r.Session, Intake: r.Intake, Untrusted: r.Untrusted}
 	at, err := d.reach(ctx, t)
 	if err != nil {
 		return nil, err

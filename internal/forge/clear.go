@@ -243,7 +243,7 @@ func (d *Door) gitTools(step *Step, g tool.Gate, taken *exposure.Exposure) (gitt
 		if _, err := c.open(ctx); err != nil {
 			return clearance.Request{}, err
 		}
-		r := clearance.Request{Time: d.program.options.Now(), Workers: g.Workers, Intake: taken.Bytes()}
+		r := clearance.Request{Time: d.program.options.Now(), Workers: g.Workers, Intake: taken.Bytes(), Untrusted: taken.From()}
 		r.Author, r.Commit = c.who(ctx)
 		if d.Session != nil {
 			r.Session = d.Session.ID

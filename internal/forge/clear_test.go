@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/model/scripted"
+	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -45,6 +47,42 @@ child:
 	}
 	if strings.Count(said, "KEPT") != 1 {
 		t.Errorf("the child was told:\n%s", said)
+	}
+}
+
+// What was staged by who had read what is not trusted taints who looks at it, in another
+// session too.
+func TestStagedTaint(t *testing.T) {
+	options := program(t, cleared(bare))
+	p := load(t, options)
+	if err := p.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ looks, script string }{
+		{"", "- calls: [{tool: read_file, args: {path: /in/x}}]\n- calls: [{tool: git_stage, args: {files: [/src/x], message: Told}}]\n- text: done\n"},
+		{"git_diff", "- calls: [{tool: git_diff}]\n- calls: [{tool: write_file, args: {path: /out/a, content: a}}]\n- text: done\n"},
+		{"git_list_staged", "- calls: [{tool: git_list_staged}]\n- calls: [{tool: write_file, args: {path: /out/a, content: a}}]\n- text: done\n"},
+		{"git_status", "- calls: [{tool: git_status}]\n- calls: [{tool: write_file, args: {path: /out/a, content: a}}]\n- text: done\n"},
+	} {
+		m, err := scripted.New("demo.yaml", []byte(test.script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := ""
+		r, err := p.Open(Job{Visit: Visit{Session: NewSession, Asker: saying(func(r tool.Request) approval.Reply {
+			asked += r.Tool + ": " + r.Rule
+			return approval.Reply{}
+		})}, Model: m, ModelName: "scripted:demo.yaml"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.Do(t.Context(), run.Input{Text: "go"})
+		if r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if want := "write_file: untrusted: /in was read"; test.looks != "" && asked != want {
+			t.Errorf("after %s asked %q, want %q", test.looks, asked, want)
+		}
 	}
 }
 

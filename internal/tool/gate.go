@@ -122,6 +122,7 @@ func (p *pass) do(call Call) Result {
 		}
 	}
 	p.exposed(p.plan.Effects)
+	p.hears(p.plan.Untrusted)
 	return p.taken(p.landed(p.end(p.runs())))
 }
 

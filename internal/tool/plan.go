@@ -16,6 +16,9 @@ type Plan struct {
 	// Asks is true of a plan that nobody's rule lets pass without consent to this
 	// very call.
 	Asks bool
+	// Untrusted, where set, is the place that is not trusted and that those had read who
+	// made what the call tells of.
+	Untrusted string
 	// Rules are what the grant says of effects that only the tool understands, such
 	// as to run a command. Each counts as a layer of the grant's consent: it may go
 	// below what is written, and above a default only.

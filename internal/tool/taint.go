@@ -6,6 +6,7 @@ import "github.com/golem-forge/golem/internal/policy"
 type Exposure interface {
 	Sees(effects []policy.Effect) // what a call is let see
 	Takes(bytes int64)            // what it is handed
+	Taint(from string)            // what is not trusted, "" for nothing
 	// Rules are one more layer of consent for a tool, where something was taken in that
 	// is not trusted.
 	Rules(t Tool) []policy.Rule
@@ -19,6 +20,13 @@ func (p *pass) steered() bool { return p.Exposure != nil && p.origin != policy.U
 func (p *pass) exposed(effects []policy.Effect) {
 	if p.steered() {
 		p.Exposure.Sees(effects)
+	}
+}
+
+// hears notes that a worker is told what was made by who had read what is not trusted.
+func (p *pass) hears(from string) {
+	if p.steered() {
+		p.Exposure.Taint(from)
 	}
 }
 

@@ -256,7 +256,7 @@ func (s Set) diff() tool.Tool {
 			err = l.Show(&b, false)
 			return tool.Result{Text: b.String(), Data: l}, err
 		}, s.closed(names, c)...) // others may have staged what this worker may not read
-		plan.Args = commitArgs{c.ID}
+		plan.Args, plan.Untrusted = commitArgs{c.ID}, c.Untrusted
 		return plan, nil
 	})
 }

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,6 +81,20 @@ func (s Set) listed(ctx context.Context, op string, names tool.Names) ([]waiting
 	return all, counted(len(list), "commit") + " staged\n" + text, nil
 }
 
+// telling returns a plan that tells of what waits.
+func (s Set) telling(ctx context.Context, op string, run tool.Run) (tool.Plan, error) {
+	plan := tool.Reading(run)
+	desk, err := s.desk(ctx, op)
+	if err != nil {
+		return plan, nil // it says so when it runs
+	}
+	list, err := desk.List()
+	for _, c := range list {
+		plan.Untrusted = cmp.Or(plan.Untrusted, c.Untrusted) // a message says something too
+	}
+	return plan, err
+}
+
 // IDs returns the ids of what git_list_staged has listed.
 func IDs(r tool.Result) []string {
 	var ids []string
@@ -95,19 +110,19 @@ func IDs(r tool.Result) []string {
 // listStaged returns the tool that lists what waits.
 func (s Set) listStaged() tool.Tool {
 	const op = "git_list_staged"
-	return tool.New(looks(op, "List the commits that are staged and wait for the user."), func(_ context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
-		return tool.Reading(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+	return tool.New(looks(op, "List the commits that are staged and wait for the user."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
+		return s.telling(ctx, op, func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 			list, text, err := s.listed(ctx, op, names)
 			return tool.Result{Text: text, Data: map[string]any{"staged": list}}, err
-		}), nil
+		})
 	})
 }
 
 // status returns the tool that tells what waits, and what for.
 func (s Set) status() tool.Tool {
 	const op = "git_status"
-	return tool.New(looks(op, "Tell what is staged, and which repositories results can be staged for."), func(_ context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
-		return tool.Reading(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+	return tool.New(looks(op, "Tell what is staged, and which repositories results can be staged for."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
+		return s.telling(ctx, op, func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 			list, text, err := s.listed(ctx, op, names)
 			if err != nil {
 				return tool.Result{}, err
@@ -121,7 +136,7 @@ func (s Set) status() tool.Tool {
 				text += "\n"
 			}
 			return tool.Result{Text: text, Data: map[string]any{"staged": list, "targets": s.Targets}}, nil
-		}), nil
+		})
 	})
 }
 
