@@ -191,6 +191,29 @@ func TestStageListDiffDiscard(t *testing.T) {
 	s.refused(err, sandbox.ErrNotFound)
 }
 
+// What becomes of a file is shown, whatever it was: a text in the place of binary data is
+// no binary file.
+func TestTextInPlaceOfBinary(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	c := s.stage("bare", "data=a\x00b")
+	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	for content, want := range map[string]string{"=echo text\n": "false +echo text\n", "=c\x00d": "true ", "": "true "} {
+		err := s.desk.Diff(t.Context(), s.stage("bare", "data"+content), func(d clearance.FileDiff) error {
+			_, text, _ := strings.Cut(d.Text, "@@\n")
+			if got := fmt.Sprint(d.Binary, " ", text); got != want {
+				t.Errorf("%q: got %q, want %q", content, got, want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestStageRefuses(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)

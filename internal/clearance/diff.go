@@ -18,7 +18,7 @@ const maxShown = 1 << 20
 type FileDiff struct {
 	File
 	OldSize, NewSize int64
-	Binary           bool   // there are zero bytes in it: only its sizes are told
+	Binary           bool   // there are zero bytes in what it becomes, or in what goes: only its sizes are told
 	Cut              bool   // it is too large to be compared
 	Text             string // unified; as the files have it, and not made fit for a terminal
 	Added, Removed   int    // lines
@@ -84,10 +84,17 @@ func fileDiff(r *git.Reader, f File) (FileDiff, error) {
 	}
 	diff.NewSize = size
 	diff.old, diff.content = old, current
-	diff.Binary = bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(current, 0) >= 0
+	shown := current // what it becomes is what is let in, whatever it was
+	if f.Mode == git.None {
+		shown = old
+	}
+	diff.Binary = bytes.IndexByte(shown, 0) >= 0
 	diff.Cut = diff.OldSize > maxShown || diff.NewSize > maxShown
 	if diff.Binary || diff.Cut {
 		return diff, nil
+	}
+	if bytes.IndexByte(old, 0) >= 0 {
+		old = nil // what was no text is told with its size
 	}
 	diff.Text = udiff.Unified("a/"+f.Path, "b/"+f.Path, string(old), string(current))
 	diff.Added, diff.Removed = count(diff.Text)
