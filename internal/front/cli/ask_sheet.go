@@ -138,7 +138,7 @@ func told(e policy.Effect, changes []tool.Change) bool {
 // changes shows each change with its lines.
 func (s *sheet) changes(r tool.Request) {
 	for _, c := range r.Changes {
-		if len(r.Changes) > 1 {
+		if len(r.Changes) > 1 || r.Wish != "" { // otherwise the first row has told it
 			s.body = append(s.body, row{Mark: detail, Text: s.change(c)})
 		}
 		for r := range visible.Diff(c.Diff) {

@@ -39,6 +39,15 @@ func TestShowRequest(t *testing.T) {
 	}
 }
 
+// TestWishHidesNoChange: a request that has words of its own tells the only change too.
+func TestWishHidesNoChange(t *testing.T) {
+	var out bytes.Buffer
+	showRequest(&out, tool.Request{Tool: "git_push", Wish: "push it", Changes: []tool.Change{{Path: "/bin/run", Op: tool.Update, Diff: "+x\n", About: "MODE 100644 -> 100755"}}})
+	if want := "• update /bin/run (+1 -0; MODE 100644 -> 100755)\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("no %q in\n%s", want, &out)
+	}
+}
+
 // TestLinesOfCommand: that a command has several lines is nothing odd, and they
 // are shown; a line end in a name is, and so is what hides among the lines.
 func TestLinesOfCommand(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -183,7 +184,8 @@ func (l *Look) scanners() []string {
 
 // How much of a commit is shown at once.
 const (
-	maxFlags = 200
+	maxFlags = 200  // of what scanners say
+	maxKind  = 50   // flags of one kind
 	maxLines = 2000 // of one file
 )
 
@@ -206,12 +208,11 @@ func (l *Look) Show(w io.Writer, colours bool) error {
 // Summary prints what it is, the flags, and what becomes of each file.
 func (l *Look) Summary(w io.Writer) error {
 	fmt.Fprintln(w, l.head)
-	for i, f := range l.Flags {
-		if i == maxFlags {
-			fmt.Fprintf(w, "  ! and %d more\n", len(l.Flags)-i)
-			break
-		}
-		fmt.Fprintln(w, "  ! "+f.String())
+	for _, line := range l.rest() {
+		fmt.Fprintln(w, "  | "+line)
+	}
+	for _, line := range risky(l.Flags) {
+		fmt.Fprintln(w, "  ! "+line)
 	}
 	for i, f := range l.Found {
 		if i == maxFlags {
@@ -232,6 +233,19 @@ func (l *Look) Summary(w io.Writer) error {
 		fmt.Fprintf(w, "taken in %s, handed over %s (%d %%)\n", tool.Amount(l.Intake), tool.Amount(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake)
 	}
 	return nil
+}
+
+// rest returns the lines of the message behind the first, fit for a terminal. They are
+// pushed as well, and services obey some: who else made it, what it closes, what to skip.
+func (l *Look) rest() []string {
+	_, rest, _ := strings.Cut(strings.TrimSpace(l.Message), "\n")
+	var lines []string
+	for line := range strings.SplitSeq(rest, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, visible.Line(line, math.MaxInt))
+		}
+	}
+	return lines
 }
 
 // diff returns the tool that shows a staged commit.
@@ -272,11 +286,32 @@ func (l *Look) warnings() []string {
 			list = append(list, "overridden: "+f.String())
 		}
 	}
-	for i, f := range l.Flags {
+	list = append(list, risky(l.Flags)...)
+	for i, line := range l.rest() {
 		if i == maxFlags {
-			return append(list, fmt.Sprintf("and %d more; golem review lists all", len(l.Flags)-i))
+			return append(list, "the message goes on; golem review shows all of it")
 		}
-		list = append(list, f.String())
+		list = append(list, "message: "+line)
+	}
+	return list
+}
+
+// risky returns flags as lines, the riskiest first. Of one kind there are so many at
+// most: nothing hides behind many of another.
+func risky(flags []review.Flag) []string {
+	var list []string
+	var kinds []review.Kind
+	count := make(map[review.Kind]int)
+	for _, f := range flags {
+		if count[f.Kind]++; count[f.Kind] <= maxKind {
+			list = append(list, f.String())
+		}
+		if count[f.Kind] == maxKind+1 {
+			kinds = append(kinds, f.Kind)
+		}
+	}
+	for _, kind := range kinds {
+		list = append(list, fmt.Sprintf("%s: and %d more; golem review --json lists all", kind, count[kind]-maxKind))
 	}
 	return list
 }
