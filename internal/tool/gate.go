@@ -302,7 +302,10 @@ func (p *pass) prepares(call Call) (err error) {
 		p.late = true
 		return nil
 	}
-	if err = p.prepare(); err != nil && !p.readable(p.plan.Effects) {
+	if err = p.prepare(); err != nil {
+		p.exposed(p.plan.Effects) // an error may tell what is there, as that of an edit does
+	}
+	if err != nil && !p.readable(p.plan.Effects) {
 		p.problem, err = err, nil
 	}
 	return err

@@ -628,3 +628,26 @@ func TestEndlessArguments(t *testing.T) {
 		t.Errorf("got %v", got.Err)
 	}
 }
+
+// noted is an exposure that keeps what it is told.
+type noted []policy.Effect
+
+func (n *noted) Sees(effects []policy.Effect)  { *n = append(*n, effects...) }
+func (n *noted) Takes(int64)                   {}
+func (n *noted) Taint(string)                  {}
+func (n *noted) Rules(tool.Tool) []policy.Rule { return nil }
+
+// TestErrorsExpose: who is told why a change cannot be made has seen what is there.
+func TestErrorsExpose(t *testing.T) {
+	about := tool.Tool{Name: "edit", Toolset: "filesystem", Mode: policy.Both, Verbs: []policy.Verb{policy.Write}, Description: "test"}
+	r := newRoom(t, nil, tool.New(about, func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
+		return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
+			return tool.Prepared{}, errors.New("the closest is this")
+		}, policy.Effect{Verb: policy.Write, Target: a.Path}), nil
+	}))
+	seen := &noted{}
+	r.Exposure = seen
+	if got := r.call(policy.Model, "edit", `{"path":"/out/a.md"}`); got.Err == nil || len(*seen) != 1 {
+		t.Errorf("got %v, seen %v", got.Err, *seen)
+	}
+}
