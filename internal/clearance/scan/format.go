@@ -47,7 +47,7 @@ var textual = strings.Fields(`.md .markdown .rst .txt .text .adoc .csv .tsv .log
 // programs are the kinds of files that are run.
 var programs = []string{"application/x-elf", "application/vnd.microsoft.portable-executable", "application/x-mach-binary",
 	"application/wasm", "application/x-java-applet", "application/x-installshield", "application/x-ms-shortcut", "application/x-ms-installer",
-	"application/vnd.debian.binary-package", "application/x-rpm", "application/x-bytecode.python"}
+	"application/vnd.debian.binary-package", "application/x-shockwave-flash", "application/vnd.ms-htmlhelp", "application/x-rpm", "application/x-bytecode.python"}
 
 const unknown = "application/octet-stream"
 

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"compress/bzip2"
 	"compress/gzip"
+	"compress/zlib"
 	"context"
 	be "encoding/binary"
 	"errors"
@@ -48,6 +49,7 @@ func openers() []opener {
 		{"tar", isTar, openTar},
 		{"gzip", starts("\x1f\x8b\x08"), openGzip},
 		{"bzip2", isBzip2, openBzip2},
+		{"zlib", isZlib, openZlib},
 		{"pdf", isPDF, openPDF},
 		{"png", starts("\x89PNG\r\n\x1a\n"), openPNG},
 		{"text", func([]byte) bool { return true }, openText},
@@ -336,6 +338,35 @@ func isBzip2(data []byte) bool {
 
 func openBzip2(b *box) error {
 	return b.file(unpacked(b.Path), bzip2.NewReader(bytes.NewReader(b.data)))
+}
+
+// isZlib reports whether data begins as zlib does, which a text may, and is more than that.
+func isZlib(data []byte) bool {
+	if len(data) < 8 || data[0]&0x8f != 8 || data[1]&0x20 != 0 || be.BigEndian.Uint16(data)%31 != 0 {
+		return false
+	}
+	r, err := zlib.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return false
+	}
+	var head [32]byte
+	n, err := io.ReadFull(r, head[:])
+	return err == nil || err == io.EOF || err == io.ErrUnexpectedEOF && n > 0 && oddByte(data) >= 0
+}
+
+func openZlib(b *box) error {
+	rest := bytes.NewReader(b.data)
+	r, err := zlib.NewReader(rest)
+	if err != nil {
+		return err
+	}
+	if err := b.file(unpacked(b.Path), r); err != nil {
+		return err
+	}
+	if rest.Len() > 0 {
+		return errors.New("it goes on behind its end")
+	}
+	return nil
 }
 
 // unpacked is the name of what is inside of a compressed file.

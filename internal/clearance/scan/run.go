@@ -155,6 +155,10 @@ func plain(text string) string {
 	return text
 }
 
+// insides changes when more is seen of what is inside of a content: kept verdicts of
+// those who looked at it are of no use then.
+const insides = 2
+
 // key names a verdict: by the scanner, its version, the content, and what of
 // its name and of the limits the scanner depends on.
 func (s *Set) key(l look, c Content) string {
@@ -162,7 +166,7 @@ func (s *Set) key(l look, c Content) string {
 	if s.cache == nil || c.Hash == "" || version == "" {
 		return ""
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %v", l.Name(), version, c.Hash, l.depends(c.Path), s.limits))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %v %d", l.Name(), version, c.Hash, l.depends(c.Path), s.limits, insides))
 	return "scan-" + hex.EncodeToString(sum[:])
 }
 

@@ -144,7 +144,11 @@ func New(o Options) (*Set, error) {
 		return nil, err
 	}
 	whole := func(p string) string { return p }
-	extension := func(p string) string { return strings.ToLower(path.Ext(p)) }
+	// What is in page.html.gz is page.html: all endings count.
+	extension := func(p string) string {
+		_, endings, _ := strings.Cut(strings.ToLower(path.Base(p)), ".")
+		return endings
+	}
 	s := &Set{limits: limits, cache: o.Cache}
 	own := []struct {
 		look

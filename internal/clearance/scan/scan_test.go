@@ -493,6 +493,10 @@ func TestKept(t *testing.T) {
 			t.Errorf("%d: not looked at", i)
 		}
 	}
+	packed := string(gzipped([]byte("clean")))
+	if s.Scan(t.Context(), content("a.txt.gz", "3", packed)).Held || !s.Scan(t.Context(), content("a.png.gz", "3", packed)).Held {
+		t.Error("the verdict of what is inside under one name was taken for another")
+	}
 	before := maps.Clone(kept)
 	if v := newSet(t, Options{Cache: kept, Limits: Limits{Size: 9 << 20}}).Scan(t.Context(), content("a.txt", "1", "clean")); v.Held {
 		t.Error("with other limits an old verdict was taken")
@@ -708,6 +712,36 @@ func TestAtOnce(t *testing.T) {
 	for _, g := range got {
 		if g != got[0] || strings.Count(g, "hold=true") < len(contents)-1 {
 			t.Errorf("got\n%s\nand\n%s", g, got[0])
+		}
+	}
+}
+
+// TestEncodedAmongOthers: bytes that are no text, and letters beyond ASCII, hide nothing
+// that is encoded with them; and zlib is opened as the other ways to compress are.
+func TestEncodedAmongOthers(t *testing.T) {
+	token := "token = gh" + "p_" + "0123456789abcdefghijABCDEFGHIJklmnop\n"
+	s := newSet(t, Options{Scanners: []string{secretsName}})
+	for name, data := range map[string]string{
+		"é in base64":    base64.StdEncoding.EncodeToString([]byte(token + "é")),
+		"é before it":    base64.StdEncoding.EncodeToString([]byte("clé é " + token)),
+		"an escape":      base64.StdEncoding.EncodeToString([]byte("\x1b" + token)),
+		"zero bytes":     base64.StdEncoding.EncodeToString([]byte("\x00\x01\x02" + token)),
+		"hexadecimal":    hex.EncodeToString([]byte(token + "é\x00")),
+		"zlib":           deflated(token),
+		"zlib in base64": base64.StdEncoding.EncodeToString([]byte(deflated(token))),
+	} {
+		if v := s.Scan(t.Context(), of("a.txt", []byte(data))); !v.Held || !strings.Contains(says(v), "github-pat") {
+			t.Errorf("%s: got %s", name, says(v))
+		}
+	}
+	for name, data := range map[string]string{"behind its end": deflated(token) + "more", "cut off": deflated(strings.Repeat(token, 99))[:60]} {
+		if v := s.Scan(t.Context(), of("a.z", []byte(data))); !v.Held || !strings.Contains(says(v), "zlib") {
+			t.Errorf("%s: got %s", name, says(v))
+		}
+	}
+	for _, text := range []string{"x^2 + y^2 = z^2 is what he wrote, and more than once.\n", "hC is no unit, and XG is none either; HK is a city.\n"} {
+		if v := s.Scan(t.Context(), of("a.txt", []byte(text))); v.Held {
+			t.Errorf("%q: got %s", text, says(v))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"unicode/utf8"
 )
 
 // openText shows what is encoded in a content, so that what is looked for is
@@ -37,6 +38,10 @@ func openText(b *box) error {
 			// Not one thing in many lines, but perhaps one in each.
 			all = append(r.split(b.data), all...)
 		case plain == nil:
+		case opens(plain):
+			if err := b.decoded(r.kind(), plain); err != nil {
+				return err
+			}
 		case isPrintable(plain):
 			from, to := around(b.data, r.from, r.to)
 			if from > tail {
@@ -45,10 +50,6 @@ func openText(b *box) error {
 			}
 			lines = append(append(lines, b.data[done:r.from]...), plain...)
 			done, tail = r.to, to
-		case opens(plain):
-			if err := b.decoded(r.kind(), plain); err != nil {
-				return err
-			}
 		}
 	}
 	if lines == nil {
@@ -160,13 +161,18 @@ func escape(text []byte) (c byte, length int) {
 // letter reports whether a byte is text in ASCII.
 func letter(c byte) bool { return c >= ' ' && c < 0x7f || c == '\n' || c == '\r' || c == '\t' }
 
+// isPrintable reports whether data is text, in whichever language. Some bytes may be none:
+// one that was put among them hides nothing.
 func isPrintable(data []byte) bool {
-	for _, c := range data {
-		if !letter(c) {
-			return false
+	odd := 0
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r < utf8.RuneSelf && !letter(byte(r)) || r == utf8.RuneError {
+			odd++
 		}
+		i += size
 	}
-	return len(data) > 0
+	return len(data) > 0 && odd <= len(data)/3
 }
 
 // A run is a part of a text that may be encoded data. It can go over lines that
@@ -321,7 +327,7 @@ func (r run) decode(data []byte) []byte {
 
 // likely reports whether content that begins like this may be opened.
 func likely(head []byte) bool {
-	for _, magic := range []string{"PK\x03\x04", "\x1f\x8b\x08", "BZh", "%PDF-", "\x89PNG"} {
+	for _, magic := range []string{"PK\x03\x04", "\x1f\x8b\x08", "BZh", "%PDF-", "\x89PNG", "x\x01", "x\x9c", "x\xda"} {
 		if bytes.HasPrefix(head, []byte(magic)) {
 			return true
 		}
