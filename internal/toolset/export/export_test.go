@@ -313,6 +313,29 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// What is not looked at is not handed on: a file that is another one just while scanners
+// read it has no verdict, and none is kept.
+func TestScanMeanwhile(t *testing.T) {
+	eicar := `X5O!P%@AP[4\PZX54(P^)7CC)7}` + `$EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*`
+	s, set := setUp(t, map[string]string{"a.txt": eicar}, nil)
+	scanners, err := scan.New(scan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Scanners = func() (*scan.Set, error) {
+		s.put("a.txt", strings.Repeat("x", len(eicar)))
+		return scanners, nil
+	}
+	s.before = func() { s.put("a.txt", eicar) }
+	to := t.TempDir()
+	if r := s.call(set, "file_export", args{"path": "/a.txt", "to": to}); r.Err == nil || r.Err.Code != "scan" || len(s.asked) > 0 {
+		t.Errorf("got %v, asked %v", r, s.asked)
+	}
+	if left, err := os.ReadDir(to); err != nil || len(left) > 0 {
+		t.Errorf("exported %v, %v", left, err)
+	}
+}
+
 func TestBadName(t *testing.T) {
 	for name, want := range map[string]string{
 		"a/b.md": "", ".bashrc": "", "ü/漢": "", "console.txt": "", "com.txt": "", "com10": "", "a b": "", "-x": "", "nul-x": "",

@@ -2,7 +2,11 @@ package export
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"slices"
 	"strings"
@@ -39,7 +43,13 @@ func (s Set) look(ctx context.Context, op string, files *sandbox.Sandbox, h *hel
 	if err != nil {
 		return &sandbox.Error{Op: op, Code: errScan, Hint: "the scanners cannot be had, and without them nothing is handed on: " + err.Error()}
 	}
-	open := func() (io.ReadCloser, error) { return files.Open(strings.TrimPrefix(h.name, "/")) }
+	open := func() (io.ReadCloser, error) {
+		f, err := files.Open(strings.TrimPrefix(h.name, "/"))
+		if err != nil {
+			return nil, err
+		}
+		return &same{f, sha256.New(), h.sum}, nil
+	}
 	verdict := scanners.Scan(ctx, scan.Content{Path: strings.TrimPrefix(h.name, "/"), Size: h.size, Hash: h.sum, Open: open})
 	for _, f := range verdict.Findings {
 		where := ""
@@ -57,6 +67,23 @@ func (s Set) look(ctx context.Context, op string, files *sandbox.Sandbox, h *hel
 		h.holds = []string{"a scanner holds it back"}
 	}
 	return nil
+}
+
+// A same reads a file, and fails at its end if it is not the one that has this sum: a
+// verdict about other bytes would be kept as one about these.
+type same struct {
+	io.ReadCloser
+	hash hash.Hash
+	sum  string
+}
+
+func (s *same) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	s.hash.Write(p[:n])
+	if err == io.EOF && hex.EncodeToString(s.hash.Sum(nil)) != s.sum {
+		err = errors.New("it has changed since it was read")
+	}
+	return n, err
 }
 
 // ready returns what hands files on, with what to look at first. What scanners hold back

@@ -3,6 +3,8 @@ package export
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -120,12 +122,19 @@ func (s Set) body(ctx context.Context, op string, files *sandbox.Sandbox, name s
 	switch {
 	case err != nil:
 		return h, nil, as(op, name, err)
+	case h.size <= maxBody && sumOf(body) != h.sum:
+		return h, nil, changedSince(op, name)
 	case h.size > maxBody:
 		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at most are sent; send less", tool.Amount(maxBody))}
 	case strings.HasSuffix(to.Type, "json") && !json.Valid(body):
 		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "the endpoint takes " + to.Type + ", and this is none; mend the file, or set the endpoint's type"}
 	}
 	return h, body, nil
+}
+
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // sent is what a service has answered.
