@@ -214,6 +214,22 @@ func TestTextInPlaceOfBinary(t *testing.T) {
 	}
 }
 
+// A name with line ends in it shows no lines that are in no file.
+func TestLinesInNames(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	c := s.stage("bare", "x\n@@ -0,0 +1 @@\n+harmless=evil\n")
+	err := s.desk.Diff(t.Context(), c, func(d clearance.FileDiff) error {
+		if got := strings.Split(d.Text, "\n"); len(got) != 5 || got[3] != "+evil" || d.Added != 1 {
+			t.Errorf("got %q", got)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestStageRefuses(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)

@@ -96,7 +96,8 @@ func fileDiff(r *git.Reader, f File) (FileDiff, error) {
 	if bytes.IndexByte(old, 0) >= 0 {
 		old = nil // what was no text is told with its size
 	}
-	diff.Text = udiff.Unified("a/"+f.Path, "b/"+f.Path, string(old), string(current))
+	name := strings.ReplaceAll(f.Path, "\n", `\n`) // or else a name could show lines that are in no file
+	diff.Text = udiff.Unified("a/"+name, "b/"+name, string(old), string(current))
 	diff.Added, diff.Removed = count(diff.Text)
 	return diff, nil
 }

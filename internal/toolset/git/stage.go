@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -118,7 +119,7 @@ func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, 
 			text += fmt.Sprintf("  and %d more\n", len(data.Files)-i)
 			break
 		}
-		text += "  " + letter(f.Operation) + " " + f.Path + "\n"
+		text += "  " + letter(f.Operation) + " " + visible.Name(f.Path) + "\n"
 	}
 	return tool.Result{Text: text + "it waits for the user's review; git_diff shows it", Data: data, Notes: g.notes(), Record: "staged " + short(c.ID) + " for " + c.Target + " " + c.Branch}, nil
 }
