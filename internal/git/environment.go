@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,16 +112,35 @@ type Failure struct {
 	cause   error
 }
 
-func (f *Failure) Error() string {
+func (f *Failure) Error() string { return f.plain().Error() }
+
+// As lets it be taken for an error whose text may be shown to anybody.
+func (f *Failure) As(target any) bool { return as(target, f.plain()) }
+
+func as(target any, e *sandbox.Error) bool {
+	known, ok := target.(**sandbox.Error)
+	if ok {
+		*known = e
+	}
+	return ok
+}
+
+// plain tells it in a line: what ssh says of why it cannot reach a host, or the first
+// trouble that git names.
+func (f *Failure) plain() *sandbox.Error {
 	said := f.cause.Error()
 	for line := range strings.Lines(f.Said) {
-		if line = strings.TrimSpace(line); strings.HasPrefix(line, "fatal: ") || strings.HasPrefix(line, "error: ") {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "fatal: ") || strings.HasPrefix(line, "error: ") || strings.HasPrefix(line, "ssh: ") || strings.Contains(line, "Permission denied (") {
 			said = line
 			break
 		}
 	}
-	return fmt.Sprintf("git %s: %s; git says: %s", f.Command, ErrGit, sandbox.Shown(said))
+	return &sandbox.Error{Op: "git " + f.Command, Code: ErrGit, Hint: "git says: " + sandbox.Shown(hostPath().ReplaceAllString(said, "${1}…"))}
 }
+
+// hostPath finds a path of the machine among words.
+var hostPath = late(`(^|[\s'"(=])(?:/|[A-Za-z]:\\)[^\s'":;]+`)
 
 func (f *Failure) Unwrap() []error { return []error{ErrGit, f.cause} }
 

@@ -134,16 +134,22 @@ func (r *Remote) run(ctx context.Context, limit time.Duration, dir string, args 
 			failure.Said = hidden(failure.Said, secret)
 		}
 	}
-	failure.Said = hidden(failure.Said, r.token)
+	failure.Said = hidden(hidden(failure.Said, r.token), strings.TrimPrefix(r.url, "file://"))
 	return nil, &unreachable{failure}
 }
 
 // An unreachable is the failure of a remote.
 type unreachable struct{ *Failure }
 
-func (u *unreachable) Error() string {
-	return u.Failure.Error() + "; see that the remote can be reached, and by whom"
+func (u *unreachable) Error() string      { return u.plain().Error() }
+func (u *unreachable) As(target any) bool { return as(target, u.plain()) }
+
+func (u *unreachable) plain() *sandbox.Error {
+	e := u.Failure.plain()
+	e.Code, e.Hint = ErrUnreachable, e.Hint+"; see that the remote can be reached, and that your credentials are good there"
+	return e
 }
+
 func (u *unreachable) Unwrap() []error { return []error{ErrUnreachable, u.Failure} }
 
 // refs returns a branch's reference at the remote, and the one that keeps what

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // What a git that reaches a remote has in its environment, and on its command
@@ -121,6 +122,36 @@ func TestARemoteThatSaysNothing(t *testing.T) {
 	}
 	if _, err = r.Now(t.Context(), "main"); !errors.Is(err, git.ErrUnreachable) || !strings.Contains(err.Error(), "did not answer within 100ms") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What git says of a remote that refuses can be shown as it is: it is an error of the
+// sandbox's kind, and no path of the machine is in it.
+func TestARemoteThatRefuses(t *testing.T) {
+	t.Parallel()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	s := open(t)
+	r, err := s.Remote("http://"+gone.Addr().String()+"/x.git", git.Credentials{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Now(t.Context(), "main")
+	var told *sandbox.Error
+	if !errors.As(err, &told) || told.Code != git.ErrUnreachable || !strings.Contains(told.Hint, "git says: fatal: unable to access") || !strings.Contains(told.Hint, "see that the remote can be reached") {
+		t.Errorf("got %v", err)
+	}
+	for said, want := range map[string]string{
+		"fatal: bad config line 1 in file /home/you/.gitconfig": "git says: fatal: bad config line 1 in file …",
+		"fatal: unable to access 'https://host/x.git/': no":     "git says: fatal: unable to access 'https://host/x.git/': no",
+		"ssh: connect to host a port 22: no\nfatal: Could not":  "git says: ssh: connect to host a port 22: no",
+	} {
+		if err := git.Said(said); !errors.As(err, &told) || told.Hint != want {
+			t.Errorf("%q: got %v", said, err)
+		}
 	}
 }
 
