@@ -56,6 +56,7 @@ type Waiting struct {
 	Workers []string  `json:"workers"`
 	Tool    string    `json:"tool"`
 	Effects []string  `json:"effects"`
+	Wish    string    `json:"wish,omitempty"`
 	Made    time.Time `json:"made"`
 	Policy  string    `json:"policy"`
 	Blob    string    `json:"blob"` // the whole request
@@ -153,7 +154,7 @@ func (s *Store) keep(r tool.Request, policy string, now time.Time) (id string, e
 		if err != nil {
 			return err
 		}
-		w := Waiting{ID: newID(), Digest: r.Digest, Same: r.Same, Workers: r.Workers, Tool: r.Tool, Made: now, Policy: policy, Blob: blob}
+		w := Waiting{ID: newID(), Digest: r.Digest, Same: r.Same, Workers: r.Workers, Tool: r.Tool, Wish: r.Wish, Made: now, Policy: policy, Blob: blob}
 		for _, e := range r.Effects {
 			w.Effects = append(w.Effects, e.String())
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -80,7 +82,7 @@ call with exactly these changes, and it is used once, when the call is made agai
 		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), map[string]any{"id": w.ID, "digest": w.Digest, "answer": word})
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %s, by %s\n", word, w.Tool, strings.Join(shownAll(w.Effects), ", "), strings.Join(shownAll(w.Workers), " → "))
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %s, by %s\n", word, w.Tool, comesTo(visible.Line(w.Wish, maxColumns), shownAll(w.Effects)), strings.Join(shownAll(w.Workers), " → "))
 		if g.Yes {
 			fmt.Fprintln(cmd.OutOrStdout(), "it passes once, when the same call is made again")
 		}
@@ -117,6 +119,7 @@ type pendingDocument struct {
 	Workers []string  `json:"workers"`
 	Tool    string    `json:"tool"`
 	Effects []string  `json:"effects"`
+	Wish    string    `json:"wish,omitempty"`
 	Made    time.Time `json:"made"`
 	Answer  string    `json:"answer,omitempty"`
 }
@@ -141,7 +144,7 @@ func listApprovals(cmd *cobra.Command, r *forge.Records) error {
 	}
 	pending, kept := []pendingDocument{}, []ruleDocument{}
 	for _, w := range waiting {
-		d := pendingDocument{w.ID, w.Digest, shownAll(w.Workers), sandbox.Shown(w.Tool), shownAll(w.Effects), w.Made, ""}
+		d := pendingDocument{w.ID, w.Digest, shownAll(w.Workers), sandbox.Shown(w.Tool), shownAll(w.Effects), visible.Line(w.Wish, maxColumns), w.Made, ""}
 		if w.Answer != nil {
 			d.Answer = map[bool]string{true: "yes", false: "no"}[w.Answer.Yes]
 		}
@@ -161,6 +164,11 @@ func listApprovals(cmd *cobra.Command, r *forge.Records) error {
 	}
 	printApprovals(cmd.OutOrStdout(), pending, kept)
 	return nil
+}
+
+// comesTo says what a call would do: as it says itself, or by its effects.
+func comesTo(wish string, effects []string) string {
+	return cmp.Or(wish, strings.Join(effects, ", "))
 }
 
 func shownAll(names []string) []string {
@@ -183,7 +191,7 @@ func printApprovals(w io.Writer, pending []pendingDocument, rules []ruleDocument
 		if p.Answer != "" {
 			state = "answered " + p.Answer + ", not used yet"
 		}
-		rows = append(rows, []string{p.ID, strings.Join(p.Workers, " → "), p.Tool, strings.Join(p.Effects, ", "), state})
+		rows = append(rows, []string{p.ID, strings.Join(p.Workers, " → "), p.Tool, comesTo(p.Wish, p.Effects), state})
 	}
 	printColumns(w, rows)
 	if len(rules) == 0 {

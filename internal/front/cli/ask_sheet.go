@@ -105,7 +105,7 @@ func (s *sheet) effect(e policy.Effect) string {
 
 // effects lists all effects, unless the first row has told the only one.
 func (s *sheet) effects(r tool.Request) {
-	if len(r.Effects) == 1 && slices.Equal(r.Asks, r.Effects) && told(r.Effects[0], r.Changes) {
+	if len(r.Effects) == 1 && slices.Equal(r.Asks, r.Effects) && (told(r.Effects[0], r.Changes) || r.Wish != "" && r.Effects[0].Verb == policy.Use) {
 		return
 	}
 	all := slices.Clone(r.Effects)
@@ -135,10 +135,11 @@ func told(e policy.Effect, changes []tool.Change) bool {
 	return len(changes) == 1 && changes[0].Path == e.Target && verb == e.Verb
 }
 
-// changes shows each change with its lines.
+// changes shows each change with its lines, and its name where the first row has not
+// told it.
 func (s *sheet) changes(r tool.Request) {
 	for _, c := range r.Changes {
-		if len(r.Changes) > 1 || r.Wish != "" { // otherwise the first row has told it
+		if len(r.Changes) > 1 || r.Wish != "" {
 			s.body = append(s.body, row{Mark: detail, Text: s.change(c)})
 		}
 		for r := range visible.Diff(c.Diff) {
@@ -182,9 +183,10 @@ func (s *sheet) change(c tool.Change) string {
 	return text
 }
 
-// arguments shows what the tool was given, where no diff tells what it does.
+// arguments shows what the tool was given, where neither a diff nor its wish tells what
+// it does.
 func (s *sheet) arguments(r tool.Request) {
-	if slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Diff != "" }) {
+	if r.Wish != "" && len(r.Changes) > 0 || slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Diff != "" }) {
 		return
 	}
 	args := map[string]json.RawMessage{}

@@ -39,12 +39,21 @@ func TestShowRequest(t *testing.T) {
 	}
 }
 
-// TestWishHidesNoChange: a request that has words of its own tells the only change too.
-func TestWishHidesNoChange(t *testing.T) {
+// TestWishNamesItsFile: where the first row says what the changes come to, also a single
+// one is named.
+func TestWishNamesItsFile(t *testing.T) {
+	effects := []policy.Effect{{Verb: policy.Use, Target: "git_push"}}
 	var out bytes.Buffer
-	showRequest(&out, tool.Request{Tool: "git_push", Wish: "push it", Changes: []tool.Change{{Path: "/bin/run", Op: tool.Update, Diff: "+x\n", About: "MODE 100644 -> 100755"}}})
-	if want := "• update /bin/run (+1 -0; MODE 100644 -> 100755)\n"; !strings.Contains(out.String(), want) {
-		t.Errorf("no %q in\n%s", want, &out)
+	showRequest(&out, tool.Request{Origin: policy.User, Workers: []string{"main"}, Tool: "git_push", Clears: true, Effects: effects, Asks: effects, Wish: `push "Add b" (1 file) to origin main`,
+		Changes: []tool.Change{{Path: "/b", Op: tool.Create, Diff: "@@ -0,0 +1 @@\n+b\n"}}})
+	want := `  main wants to push "Add b" (1 file) to origin main
+  tool git_push, called by the user; asked every time
+  • create /b (1 line)
+  @ @@ -0,0 +1 @@
+  + b
+`
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
