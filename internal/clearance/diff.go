@@ -97,7 +97,14 @@ func fileDiff(r *git.Reader, f File) (FileDiff, error) {
 		old = nil // what was no text is told with its size
 	}
 	name := strings.ReplaceAll(f.Path, "\n", `\n`) // or else a name could show lines that are in no file
-	diff.Text = udiff.Unified("a/"+name, "b/"+name, string(old), string(current))
+	from, to := "a/"+name, "b/"+name
+	switch f.Operation {
+	case Create:
+		from = "/dev/null"
+	case Delete:
+		to = "/dev/null"
+	}
+	diff.Text = udiff.Unified(from, to, string(old), string(current))
 	diff.Added, diff.Removed = count(diff.Text)
 	return diff, nil
 }

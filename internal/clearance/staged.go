@@ -389,7 +389,7 @@ func (d *Desk) find(id string, done bool) (entry, error) {
 	}
 	hint := "nothing is staged; stage something first"
 	if len(ids) > 0 {
-		hint = "staged are " + strings.Join(ids[:min(len(ids), 20)], ", ") + "; name one"
+		hint = fmt.Sprintf("staged are %s; name one, or at least %d characters of it", strings.Join(ids[:min(len(ids), 20)], ", "), minPrefix)
 	}
 	return entry{}, &sandbox.Error{Op: "staged", Path: id, Code: sandbox.ErrNotFound, Hint: hint}
 }

@@ -29,18 +29,23 @@ is what is pushed. --discard ID lets one go. Nothing else on this page changes a
 	}
 	f := addVisitFlags(cmd)
 	var accept, discard string
-	var summary bool
+	var override []string
+	var summary, unseen bool
 	cmd.Flags().StringVar(&accept, "accept", "", "push the commit of this id")
 	cmd.Flags().StringVar(&discard, "discard", "", "let the commit of this id go")
+	cmd.Flags().StringArrayVar(&override, "override", nil, "with --accept: push a file that a scanner holds back: PATH=REASON; may be given again")
+	cmd.Flags().BoolVar(&unseen, "unseen", false, "with --accept: push also what is too large to be shown")
 	cmd.Flags().BoolVar(&summary, "summary", false, "without the diffs")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case accept != "" && discard != "", (accept != "" || discard != "") && len(args) > 0:
 			return usageError("review shows, accepts or discards; do one at a time")
+		case accept == "" && (len(override) > 0 || unseen):
+			return usageError("--override and --unseen go with --accept ID")
 		case accept != "":
-			return f.use(cmd, "git_push", accept)
+			return f.use(cmd, "git_push", map[string]any{"commitId": accept, "override": append([]string{}, override...), "unseen": unseen})
 		case discard != "":
-			return f.use(cmd, "git_discard", discard)
+			return f.use(cmd, "git_discard", map[string]any{"commitId": discard})
 		}
 		return f.review(cmd, args, summary)
 	}
@@ -48,8 +53,8 @@ is what is pushed. --discard ID lets one go. Nothing else on this page changes a
 }
 
 // use uses a tool on a staged commit.
-func (f *visitFlags) use(cmd *cobra.Command, name, id string) error {
-	args, err := json.Marshal(map[string]string{"commitId": id})
+func (f *visitFlags) use(cmd *cobra.Command, name string, given map[string]any) error {
+	args, err := json.Marshal(given)
 	if err != nil {
 		return err
 	}
@@ -107,6 +112,9 @@ func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary bool) erro
 	return showLooks(cmd, looks, summary)
 }
 
+// maxOverrides is how many files a line on what to do next names.
+const maxOverrides = 5
+
 // showLooks shows staged commits to a person.
 func showLooks(cmd *cobra.Command, looks []*git.Look, summary bool) error {
 	s := newScreen(cmd.OutOrStdout())
@@ -126,7 +134,15 @@ func showLooks(cmd *cobra.Command, looks []*git.Look, summary bool) error {
 			return err
 		}
 		id := sandbox.Shown(l.CommitID[:min(12, len(l.CommitID))])
-		fmt.Fprintln(s.w, "next: golem review --accept "+id+" lets it in, golem review --discard "+id+" lets it go")
+		accept := "golem review --accept " + id
+		for i, name := range l.Held() {
+			if i == maxOverrides {
+				accept += " …"
+				break
+			}
+			accept += " " + git.Override(name)
+		}
+		fmt.Fprintln(s.w, "next: "+accept+" lets it in, golem review --discard "+id+" lets it go")
 	}
 	return nil
 }

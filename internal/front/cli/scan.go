@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,9 +25,9 @@ func newScan() *cobra.Command {
 		Short: "Let the scanners of clearance look at files",
 		Long: `Let the scanners that look at results before they are cleared look at files and folders
 of yours: format, size and entropy, content and metadata, secrets, malware, and what the
-program's configuration adds (clearance.malware, clearance.external). Links are not
-followed. Nothing is changed, and nothing leaves this machine but to clamd, where one
-is configured.
+program's configuration adds (clearance.malware, clearance.external). Of folders, links,
+pipes and .git are left out, as they are when results are staged. Nothing is changed, and
+nothing leaves this machine but to clamd, where one is configured.
 
 Exit code 0 is nothing held, 1 something would be held back.`,
 		Example: "  golem scan out/\n  golem scan report.pdf picture.png\n  golem scan --json . > findings.json",
@@ -55,7 +57,7 @@ func (f *programFlags) scan(cmd *cobra.Command, args []string) error {
 	defer scanners.Close()
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	s := scanning{cmd: cmd, scanners: scanners, list: []scan.Verdict{}}
+	s := scanning{cmd: cmd, scanners: scanners, list: []scan.Verdict{}, found: map[string]int{}}
 	for _, arg := range args {
 		if err := s.below(ctx, arg); err != nil {
 			return err
@@ -71,21 +73,32 @@ type scanning struct {
 	list     []scan.Verdict
 	count    int
 	held     int
+	found    map[string]int // by scanner
+	leftOut  int
 }
 
 // below scans a file, or all files in a folder.
 func (s *scanning) below(ctx context.Context, top string) error {
 	return filepath.WalkDir(top, func(name string, e fs.DirEntry, err error) error {
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && name == top:
+			return fmt.Errorf("scan %s: not_found; name a file or a folder that is there", sandbox.Shown(name))
+		case err != nil:
 			return fmt.Errorf("scan %s: %w", sandbox.Shown(name), err)
-		}
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		}
-		if !e.Type().IsRegular() {
+		case e.IsDir() && e.Name() == ".git" && name != top:
+			s.leftOut++
+			return filepath.SkipDir
+		case e.IsDir():
 			return nil
+		case e.Type().IsRegular():
+			return s.file(ctx, name)
+		case name == top:
+			return fmt.Errorf("scan %s: invalid; it is no file and no folder, and links are not followed; name what it leads to", sandbox.Shown(name))
 		}
-		return s.file(ctx, name)
+		s.leftOut++
+		return nil
 	})
 }
 
@@ -101,6 +114,9 @@ func (s *scanning) file(ctx context.Context, name string) error {
 	s.count++
 	if v.Held {
 		s.held++
+	}
+	for _, f := range v.Findings {
+		s.found[f.Scanner]++
 	}
 	s.list = append(s.list, v)
 	if wantsJSON(s.cmd) {
@@ -137,12 +153,20 @@ func hashOf(name string) string {
 // end says what came of it.
 func (s *scanning) end() error {
 	if wantsJSON(s.cmd) {
-		if err := printJSON(s.cmd.OutOrStdout(), map[string]any{"scanners": s.scanners.About(), "files": s.list}); err != nil {
+		if err := printJSON(s.cmd.OutOrStdout(), map[string]any{"scanners": s.scanners.About(), "files": s.list, "left_out": s.leftOut}); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintf(s.cmd.OutOrStdout(), "%s scanned, %d held back (!)\n", counted(s.count, "file"), s.held)
+		left := ""
+		if s.leftOut > 0 {
+			left = fmt.Sprintf("; %d left out: links, pipes, .git", s.leftOut)
+		}
+		fmt.Fprintf(s.cmd.OutOrStdout(), "%s scanned, %d held back (!)%s\n", counted(s.count, "file"), s.held, left)
 		for _, line := range s.scanners.About() {
+			name, about, _ := strings.Cut(line, " ok ")
+			if n := s.found[name]; n > 0 {
+				line = fmt.Sprintf("%s found %d %s", name, n, about)
+			}
 			fmt.Fprintln(s.cmd.OutOrStdout(), "  "+line)
 		}
 	}

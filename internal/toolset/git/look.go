@@ -102,7 +102,7 @@ func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.Staged
 	}
 	t := s.of(c)
 	l := &Look{CommitID: c.ID, Message: c.Message, Target: c.Target, Branch: c.Branch, CreatedAt: c.CreatedAt, Workers: c.Workers, Session: c.Session,
-		Flags: found.Risky(), Intake: c.Intake, Bytes: found.Bytes, head: s.line(c)}
+		Flags: append([]review.Flag{}, found.Risky()...), Intake: c.Intake, Bytes: found.Bytes, head: s.line(c)}
 	for i, f := range l.Flags {
 		if f.Path != "" {
 			l.Flags[i].Path = t.name(f.Path)
@@ -211,16 +211,17 @@ func (l *Look) Summary(w io.Writer) error {
 	for _, line := range l.rest() {
 		fmt.Fprintln(w, "  | "+line)
 	}
+	var held []string
+	for _, f := range l.Found {
+		if f.Hold {
+			held = append(held, f.String())
+		}
+	}
+	marked(w, "  ! ", held)
 	for _, line := range risky(l.Flags) {
 		fmt.Fprintln(w, "  ! "+line)
 	}
-	for i, f := range l.Found {
-		if i == maxFlags {
-			fmt.Fprintf(w, "  ! and %d more that scanners say\n", len(l.Found)-i)
-			break
-		}
-		fmt.Fprintln(w, "  ! "+f.String())
-	}
+	marked(w, "  · ", l.told())
 	for _, f := range l.Files {
 		for _, line := range review.Lines(f.change) {
 			fmt.Fprintln(w, "  "+line)
@@ -248,6 +249,42 @@ func (l *Look) rest() []string {
 	return lines
 }
 
+// marked prints lines, as many as anybody reads.
+func marked(w io.Writer, mark string, lines []string) {
+	for i, line := range lines {
+		if i == maxFlags {
+			fmt.Fprintf(w, "%sand %d more\n", mark, len(lines)-i)
+			return
+		}
+		fmt.Fprintln(w, mark+line)
+	}
+}
+
+// told returns what scanners say without holding anything back, a line for each file
+// and scanner. What a binary file is its flag says already.
+func (l *Look) told() []string {
+	binary := make(map[string]bool)
+	for _, f := range l.Files {
+		binary[f.Path] = f.Binary
+	}
+	var lines []string
+	var last found
+	for _, f := range l.Found {
+		switch {
+		case f.Hold || f.Scanner == "format" && binary[f.Path]:
+		case len(lines) > 0 && f.Path == last.Path && f.Scanner == last.Scanner && f.Line == last.Line:
+			lines[len(lines)-1] += "; " + visible.Line(f.What, maxWhat)
+		default:
+			lines = append(lines, f.String())
+			last = f
+		}
+	}
+	return lines
+}
+
+// Held returns what scanners hold back, by name.
+func (l *Look) Held() []string { return l.held }
+
 // diff returns the tool that shows a staged commit.
 func (s Set) diff() tool.Tool {
 	const op = "git_diff"
@@ -257,7 +294,7 @@ func (s Set) diff() tool.Tool {
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		c, err := s.chosen(desk, a.CommitID, "", func(c *clearance.StagedCommit) bool { return len(s.closed(names, c)) == 0 })
+		c, err := s.chosen(desk, a.CommitID, "", "", func(c *clearance.StagedCommit) bool { return len(s.closed(names, c)) == 0 })
 		if err != nil {
 			return tool.Plan{}, err
 		}
@@ -365,12 +402,13 @@ func (l *Look) overrides(list []string) error {
 		}
 		given[name] = true
 	}
-	var left, why []string
+	var left, why, words []string
 	for _, name := range l.held {
 		if given[name] {
 			continue
 		}
 		left = append(left, name)
+		words = append(words, Override(name))
 		if i := slices.IndexFunc(l.Found, func(f found) bool { return f.Hold && cmp.Or(f.Path, messageName) == name }); len(why) < 5 && i >= 0 {
 			why = append(why, l.Found[i].String())
 		}
@@ -379,5 +417,10 @@ func (l *Look) overrides(list []string) error {
 		return nil
 	}
 	return &sandbox.Error{Op: "git_push", Path: left[0], Code: errScan, Hint: strings.Join(why, "; ") + more(len(left)-len(why)) +
-		"; look at it with golem review; to push it all the same: --override '" + left[0] + "=REASON'"}
+		"; look at it with golem review; to push it all the same: " + strings.Join(words[:min(len(words), 5)], " ") + more(max(0, len(words)-5))}
+}
+
+// Override returns the words by which a user lets a file pass.
+func Override(name string) string {
+	return "--override '" + strings.ReplaceAll(sandbox.Shown(name), "'", `'\''`) + "=REASON'"
 }

@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/clearance"
@@ -79,7 +80,7 @@ func (s Set) meant(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, e
 		}
 		target = t.Name
 	}
-	c, err := s.chosen(desk, a.CommitID, target, nil)
+	c, err := s.chosen(desk, a.CommitID, target, a.Branch, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +94,9 @@ func (s Set) meant(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, e
 }
 
 // chosen returns the commit of an id, and without one the only one that waits for a
-// target, "" for any, of those that fit, nil for all.
-func (s Set) chosen(desk *clearance.Desk, id, target string, fits func(*clearance.StagedCommit) bool) (*clearance.StagedCommit, error) {
+// target, "" for any, of those that fit, nil for all. Where several do, a branch tells
+// them apart.
+func (s Set) chosen(desk *clearance.Desk, id, target, branch string, fits func(*clearance.StagedCommit) bool) (*clearance.StagedCommit, error) {
 	if id != "" {
 		return desk.Get(id)
 	}
@@ -102,19 +104,26 @@ func (s Set) chosen(desk *clearance.Desk, id, target string, fits func(*clearanc
 	if err != nil {
 		return nil, err
 	}
-	var fit []*clearance.StagedCommit
-	var lines []string
-	for _, c := range list {
-		if (target == "" || c.Target == target) && (fits == nil || fits(c)) {
-			fit = append(fit, c)
-			lines = append(lines, s.line(c))
-		}
+	others := len(list)
+	fit := slices.DeleteFunc(list, func(c *clearance.StagedCommit) bool {
+		return target != "" && c.Target != target || fits != nil && !fits(c)
+	})
+	if on := slices.DeleteFunc(slices.Clone(fit), func(c *clearance.StagedCommit) bool { return c.Branch != branch }); len(on) == 1 {
+		fit = on
 	}
 	switch len(fit) {
 	case 0:
-		return nil, &sandbox.Error{Op: "staged", Path: target, Code: sandbox.ErrNotFound, Hint: "nothing is staged for it; stage something first"}
+		hint := "nothing is staged; stage something first"
+		if others > 0 {
+			hint = "nothing is staged for it; golem review lists what is"
+		}
+		return nil, &sandbox.Error{Op: "staged", Path: target, Code: sandbox.ErrNotFound, Hint: hint}
 	case 1:
 		return fit[0], nil
+	}
+	var lines []string
+	for _, c := range fit {
+		lines = append(lines, s.line(c))
 	}
 	const most = 20
 	cut := ""
