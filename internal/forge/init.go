@@ -125,6 +125,9 @@ func remoteTargets(dir string) (text string, leftOut []string, err error) {
 			continue
 		}
 		url = strings.TrimSpace(url)
+		if filepath.IsAbs(url) {
+			url = "file://" + filepath.ToSlash(url) // as git takes it
+		}
 		if why := git.BadURL(url); why != "" || !plainName(remote) {
 			leftOut = append(leftOut, whole(remote))
 		} else {

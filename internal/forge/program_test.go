@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -339,12 +340,14 @@ func TestInitInAHostileFolder(t *testing.T) {
 	url = https://x-access-token:ghp_secret@example.com/a/b
 [remote "option"]
 	url = ssh://-oProxyCommand=touch/x
+[remote "disk"]
+	url = /srv/notes.git
 `})
 		made, leftOut, err := Init(o.Dir)
 		if err != nil || strings.Join(leftOut, " ") != "secret option" || len(made) != 6 {
 			t.Fatalf("made %v, left out %v, %v", made, leftOut, err)
 		}
-		if text, _ := os.ReadFile(filepath.Join(o.Dir, "golem-forge.config.yaml")); strings.Contains(string(text), "ghp_") || !strings.Contains(string(text), "you/notes.git") {
+		if text, _ := os.ReadFile(filepath.Join(o.Dir, "golem-forge.config.yaml")); strings.Contains(string(text), "ghp_") || !strings.Contains(string(text), "you/notes.git") || runtime.GOOS != "windows" && !strings.Contains(string(text), `disk: {type: remote, url: "file:///srv/notes.git"`) {
 			t.Errorf("written:\n%s", text)
 		}
 		load(t, o)

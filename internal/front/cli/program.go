@@ -298,7 +298,7 @@ folder that holds a program is left alone. You trust what you make.`,
 		}
 		printInit(cmd.OutOrStdout(), flags.dir, made)
 		if len(leftOut) > 0 {
-			fmt.Fprintf(cmd.OutOrStdout(), "left out: the remotes %s, whose address cannot be a target's; write them in yourself\n", strings.Join(leftOut, ", "))
+			fmt.Fprintf(cmd.OutOrStdout(), "left out: the remotes %s, whose name or address cannot be a target's; write them under clearance.targets yourself (https, ssh, user@host:path or file, with no secret in it)\n", strings.Join(leftOut, ", "))
 		}
 		if len(others) > 0 {
 			fmt.Fprintf(cmd.OutOrStdout(), "not trusted yet: %s came with the folder; look at it with golem trust\n", strings.Join(others, ", "))
