@@ -134,7 +134,7 @@ func (h hub) stands(ctx context.Context, c *StagedCommit) error {
 
 // moved is the conflict of a branch.
 func moved(branch string) error {
-	return &sandbox.Error{Op: "push", Path: branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since this was staged; pull, and stage again"}
+	return &sandbox.Error{Op: "push", Path: branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since it was last pulled; pull, and stage again"}
 }
 
 // differs is the conflict of an object that GitHub has made otherwise.

@@ -128,7 +128,7 @@ func (d *Desk) push(ctx context.Context, c *StagedCommit) (*PushResult, error) {
 		return nil, err
 	}
 	if now != c.Base {
-		return nil, &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since this was staged; stage again"}
+		return nil, &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since this was staged; pull, and stage again"}
 	}
 	if err := d.mark(c, pushing, nil); err != nil {
 		return nil, err

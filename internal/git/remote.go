@@ -247,7 +247,7 @@ func (r *Remote) Push(ctx context.Context, branch string, base, commit Hash) err
 		return nil
 	}
 	if now, look := r.Now(ctx, branch); look == nil && now != base && now != commit {
-		return refusal("push", branch, sandbox.ErrConflict, "the branch has moved since this was staged; pull, and stage again")
+		return refusal("push", branch, sandbox.ErrConflict, "the branch has moved since it was last pulled; pull, and stage again")
 	}
 	return err
 }

@@ -266,7 +266,7 @@ func (t *Target) Move(ctx context.Context, branch string, old, to Hash) error {
 		if now == to {
 			return nil
 		}
-		return refusal("push", branch, sandbox.ErrConflict, "the branch has moved since this was staged; stage again")
+		return refusal("push", branch, sandbox.ErrConflict, "the branch has moved since this was staged; pull, and stage again")
 	}
 	return err
 }

@@ -58,7 +58,11 @@ func (t *Target) Advance(ctx context.Context, branch string, base, commit Hash, 
 		return err
 	}
 	if head != branch {
-		return refusal("push", branch, sandbox.ErrConflict, "the target has "+sandbox.Shown(head)+" checked out; check out the branch there first")
+		checkedOut := "the target has " + sandbox.Shown(head) + " checked out"
+		if head == "" {
+			checkedOut = "the target has no branch checked out"
+		}
+		return refusal("push", branch, sandbox.ErrConflict, checkedOut+"; check out "+sandbox.Shown(branch)+" there first")
 	}
 	w, err := t.begin(commit, changes)
 	if err != nil {

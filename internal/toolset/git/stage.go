@@ -121,7 +121,7 @@ func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, 
 		}
 		text += "  " + letter(f.Operation) + " " + visible.Name(f.Path) + "\n"
 	}
-	return tool.Result{Text: text + "it waits for the user's review; git_diff shows it", Data: data, Notes: g.notes(), Record: "staged " + short(c.ID) + " for " + c.Target + " " + c.Branch}, nil
+	return tool.Result{Text: text + "it waits for the user's review; git_diff shows it", Data: data, Notes: append(g.notes(), surprises(target, c, data.Files, a.Files)...), Record: "staged " + short(c.ID) + " for " + c.Target + " " + c.Branch}, nil
 }
 
 // files returns the files of a commit by their virtual names.
@@ -282,6 +282,27 @@ func (g *gathering) notes() []string {
 		return nil
 	}
 	return []string{"left out, for git keeps its own files there: " + sandbox.Shown(g.left[0]) + more(len(g.left)-1)}
+}
+
+// surprises tells what a commit does that who staged it may not have meant.
+func surprises(target Target, c *clearance.StagedCommit, files []stagedFile, named []string) (notes []string) {
+	far := target.Type == "github" || target.Type == "remote" && !strings.HasPrefix(target.Address, "file:")
+	switch {
+	case c.Base == "" && far:
+		notes = append(notes, "nothing of "+sandbox.Shown(c.Branch)+" was pulled yet, so all of this counts as new; if the branch is there already, pushing is a conflict: git_pull, and stage again")
+	case c.Base == "" && c.Branch != target.Branch:
+		notes = append(notes, "there is no branch "+sandbox.Shown(c.Branch)+" yet: it begins with these files alone, and has nothing of other branches")
+	}
+	gone := 0
+	for _, f := range files {
+		if f.Operation == clearance.Delete && !slices.Contains(named, f.Path) {
+			gone++
+		}
+	}
+	if gone > 0 {
+		notes = append(notes, counted(gone, "file")+" of the branch not here, staged as deleted; where that is not meant discard this, and name files in place of a folder")
+	}
+	return notes
 }
 
 func more(n int) string {
