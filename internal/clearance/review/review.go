@@ -60,6 +60,7 @@ const (
 	NotSeen    Kind = "not looked at" // there was too much of it
 	DeleteMany Kind = "delete many"
 	Hardlink   Kind = "hardlink"  // the file has other names
+	Unmerged   Kind = "unmerged"  // markers of a merge that nobody has finished
 	Binary     Kind = "binary"    // nobody can read it
 	Minified   Kind = "minified"  // lines that nobody reads
 	Large      Kind = "large"     // more than anybody reads
@@ -71,7 +72,7 @@ const (
 // than its kind.
 var risks = map[Kind]int{
 	Bare: 95, Bidi: 95, Invisible: 90, Control: 90, Becomes: 85, Link: 60, Submodule: 80, Lookalike: 75, Case: 75, Mode: 70,
-	NotSeen: 65, DeleteMany: 60, Hardlink: 60, Binary: 50, Minified: 45, Large: 40, Unchanged: 30, Ratio: 55,
+	NotSeen: 65, DeleteMany: 60, Hardlink: 60, Unmerged: 55, Binary: 50, Minified: 45, Large: 40, Unchanged: 30, Ratio: 55,
 }
 
 // A Flag is something to look at.

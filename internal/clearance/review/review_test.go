@@ -80,6 +80,8 @@ func TestFlags(t *testing.T) {
 		{"cut", with(changed("a", "-", "x\u202e"), func(c *review.Change) { c.Cut, c.Size, c.Diff = true, 50_000_000, "" }),
 			[]string{":1: bidi", "not looked at: only the first 4 bytes of 50 MB", "large: 50 MB"}},
 		{"minified", changed("a.js", "-", "ok\n"+strings.Repeat("x", 3000)), []string{"/a.js:2: minified: a line of 3000 bytes"}},
+		{"unmerged", changed("a", "x\n", "x\n<<<<<<< ours\ny\n=======\nz\n>>>>>>> theirs\n"), []string{"/a:2: unmerged: both sides of a merge"}},
+		{"a line of arrows", changed("a", "-", ">>>>>>> x\n<<<<<<< y\n"), nil},
 		{"a long hunk", changed("a", "x\n", "x\n"+strings.Repeat("line\n", 2000)), []string{"/a:2: large: more than 1500 lines"}},
 		{"trojan source", changed("a.py", "a\nb\nc\n", "a\nb\nif x != \"user\u202e \u2066# admin\u2069 \u2066\": c\n"),
 			[]string{"/a.py:3: bidi: U+202E right-to-left override, shown as ⟨U+202E⟩: if x != \"user⟨U+202E⟩", "U+2066", "U+2069", "U+2066"}},

@@ -30,14 +30,14 @@ func Lines(c Change) []string {
 	var lines []string
 	switch {
 	case c.Operation == remove:
-		lines = []string{"D " + name + " (" + amount(c) + ")"}
+		lines = []string{"D " + name + " (" + Amount(c) + ")"}
 	case c.Mode == link:
 		lines = []string{letter(c) + " LINK " + name + " " + leads(c)}
 	case c.Mode == submodule:
 		lines = []string{letter(c) + " SUBMODULE " + name + " " + visible.Line(strings.TrimSpace(string(c.New[:min(len(c.New), 100)])), 100)}
 	case c.Operation == update && c.Diff == "" && !c.Binary && !c.Cut && modeLine(c) != "":
 	default:
-		lines = []string{letter(c) + " " + name + " (" + amount(c) + ")"}
+		lines = []string{letter(c) + " " + name + " (" + Amount(c) + ")"}
 	}
 	if text := modeLine(c); text != "" {
 		lines = append(lines, text+" "+name)
@@ -52,8 +52,8 @@ func letter(c Change) string {
 	return "M"
 }
 
-// amount says how much of a file changes.
-func amount(c Change) string {
+// Amount says how much of a file changes.
+func Amount(c Change) string {
 	if c.Binary {
 		return about(c)
 	}
@@ -104,7 +104,7 @@ func Text(w io.Writer, c Change, colours bool, most int) error {
 	}
 	switch {
 	case c.Binary || c.Cut:
-		show(visible.Row{Mark: visible.Hidden, Text: "not shown: " + amount(c)})
+		show(visible.Row{Mark: visible.Hidden, Text: "not shown: " + Amount(c)})
 	case count > most:
 		show(visible.Row{Mark: visible.Hidden, Text: fmt.Sprintf("%d of %d lines shown", max(0, most), count)})
 	}

@@ -105,6 +105,7 @@ func texts(c Change) []Flag {
 		return found[f.Kind] < maxCount
 	}
 	looked, lines, longest, hunkLines, hunkAt, last := 0, 0, line{}, 0, 0, -1
+	ours, unmerged := 0, 0 // where both sides of a merge begin that was not finished
 	for l := range added(c) {
 		if looked+len(l.text) > maxLooked {
 			l.text = l.text[:max(0, maxLooked-looked)]
@@ -125,6 +126,12 @@ func texts(c Change) []Flag {
 		last = l.number
 		if l.number == 1 {
 			l.text = strings.TrimPrefix(l.text, "\ufeff") // says how the file is encoded
+		}
+		switch {
+		case strings.HasPrefix(l.text, "<<<<<<< "):
+			ours = l.number
+		case strings.HasPrefix(l.text, ">>>>>>> ") && unmerged == 0:
+			unmerged = ours
 		}
 		for t := range visible.Tricks(l.text) {
 			if !tell(trickFlag(c.Path, l.number, l.text, t)) {
@@ -148,6 +155,11 @@ func texts(c Change) []Flag {
 			}
 			list = append(list, flag(kind, c.Path, "and %s more in this file", some))
 		}
+	}
+	if unmerged > 0 {
+		f := flag(Unmerged, c.Path, "both sides of a merge, with its markers: it is not finished")
+		f.Line = unmerged
+		list = append(list, f)
 	}
 	if len(longest.text) > longLine {
 		f := flag(Minified, c.Path, "a line of %s: nobody reads that", visible.Amount(int64(len(longest.text))))

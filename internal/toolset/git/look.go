@@ -379,6 +379,9 @@ func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 		}
 		if f.Diff == "" || f.Mode != f.OldMode && f.Operation == string(clearance.Update) {
 			c.About = strings.Join(review.Lines(f.change), "; ")
+			if amount := review.Amount(f.change); strings.HasSuffix(c.About, "("+amount+")") {
+				c.About = amount // the rest is the change's name
+			}
 		}
 		list = append(list, c)
 	}
