@@ -184,7 +184,7 @@ func New(o Options) (*Set, error) {
 		s.about = append(s.about, e.Name()+" ok (given the whole file)")
 	}
 	if o.Clamd == nil && len(o.Clamscan)+len(o.Yara) == 0 {
-		s.about = append(s.about, "no engine against malware: set clamd, clamscan or yara")
+		s.about = append(s.about, "no engine against malware: clearance.malware sets one")
 	}
 	return s, nil
 }

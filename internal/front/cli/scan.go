@@ -84,7 +84,8 @@ func (s *scanning) below(ctx context.Context, top string) error {
 		case errors.Is(err, fs.ErrNotExist) && name == top:
 			return fmt.Errorf("scan %s: not_found; name a file or a folder that is there", sandbox.Shown(name))
 		case err != nil:
-			return fmt.Errorf("scan %s: %w", sandbox.Shown(name), err)
+			s.add(name, scan.Verdict{Path: filepath.ToSlash(name), Held: true, Scanners: []string{}, Findings: []scan.Finding{{Scanner: "limits", Hold: true, What: "cannot tell: " + cause(err).Error()}}})
+			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case e.IsDir() && e.Name() == ".git" && name != top:
@@ -111,6 +112,21 @@ func (s *scanning) file(ctx context.Context, name string) error {
 	if wantsJSON(s.cmd) {
 		v.Hash = hashOf(name)
 	}
+	s.add(name, v)
+	return nil
+}
+
+// cause returns what the system says, without a name.
+func cause(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+// add counts and tells what was found.
+func (s *scanning) add(name string, v scan.Verdict) {
 	s.count++
 	if v.Held {
 		s.held++
@@ -120,7 +136,7 @@ func (s *scanning) file(ctx context.Context, name string) error {
 	}
 	s.list = append(s.list, v)
 	if wantsJSON(s.cmd) {
-		return nil
+		return
 	}
 	for _, f := range v.Findings {
 		mark := " "
@@ -133,7 +149,6 @@ func (s *scanning) file(ctx context.Context, name string) error {
 		}
 		fmt.Fprintf(s.cmd.OutOrStdout(), "%s %s: %s: %s\n", mark, where, f.Scanner, f.What)
 	}
-	return nil
 }
 
 // hashOf returns the SHA-256 of a file, "" if it cannot be read.
