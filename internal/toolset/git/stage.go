@@ -107,6 +107,10 @@ func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, 
 	if err != nil {
 		return tool.Result{}, err
 	}
+	waiting, err := desk.List()
+	if err != nil {
+		return tool.Result{}, err
+	}
 	data := struct {
 		CommitID string       `json:"commitId"`
 		Target   string       `json:"target"`
@@ -121,7 +125,7 @@ func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, 
 		}
 		text += "  " + letter(f.Operation) + " " + visible.Name(f.Path) + "\n"
 	}
-	return tool.Result{Text: text + "it waits for the user's review; git_diff shows it", Data: data, Notes: append(g.notes(), surprises(target, c, data.Files, a.Files)...), Record: "staged " + short(c.ID) + " for " + c.Target + " " + c.Branch}, nil
+	return tool.Result{Text: text + "it waits for the user's review; git_diff shows it", Data: data, Notes: append(g.notes(), surprises(target, c, data.Files, a.Files, waiting)...), Record: "staged " + short(c.ID) + " for " + c.Target + " " + c.Branch}, nil
 }
 
 // files returns the files of a commit by their virtual names.
@@ -285,7 +289,7 @@ func (g *gathering) notes() []string {
 }
 
 // surprises tells what a commit does that who staged it may not have meant.
-func surprises(target Target, c *clearance.StagedCommit, files []stagedFile, named []string) (notes []string) {
+func surprises(target Target, c *clearance.StagedCommit, files []stagedFile, named []string, waiting []*clearance.StagedCommit) (notes []string) {
 	far := target.Type == "github" || target.Type == "remote" && !strings.HasPrefix(target.Address, "file:")
 	switch {
 	case c.Base == "" && far:
@@ -301,6 +305,11 @@ func surprises(target Target, c *clearance.StagedCommit, files []stagedFile, nam
 	}
 	if gone > 0 {
 		notes = append(notes, counted(gone, "file")+" of the branch not here, staged as deleted; where that is not meant discard this, and name files in place of a folder")
+	}
+	if slices.ContainsFunc(waiting, func(w *clearance.StagedCommit) bool {
+		return w.ID != c.ID && w.Target == c.Target && w.Branch == c.Branch
+	}) {
+		notes = append(notes, "other commits wait for "+sandbox.Shown(c.Target+" "+c.Branch)+": once one of them is pushed, the others are conflicts; stage all that belongs together at once, and discard the rest")
 	}
 	return notes
 }
