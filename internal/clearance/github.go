@@ -78,8 +78,8 @@ func (h hub) push(ctx context.Context, c *StagedCommit) error {
 		return err
 	}
 	base := git.Hash("")
-	if c.Base != "" {
-		from, err := r.Commit(c.Base)
+	if c.parent() != "" {
+		from, err := r.Commit(c.parent())
 		if err != nil {
 			return err
 		}

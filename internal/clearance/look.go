@@ -92,12 +92,7 @@ func (d *Desk) scanned(ctx context.Context, c *StagedCommit, f FileDiff) scan.Co
 		if err != nil {
 			return nil, err
 		}
-		r, err := d.store.Reader(ctx, at.objects())
-		if err != nil {
-			return nil, err
-		}
-		data, _, err := r.Stream(f.New)
-		return streamed{data, r}, err
+		return d.content(ctx, at, f.New)
 	}
 	return content
 }
@@ -161,7 +156,7 @@ func (d *Desk) together(ctx context.Context, l *Look) error {
 
 // beside returns the names that a branch has in folders.
 func (d *Desk) beside(ctx context.Context, c *StagedCommit, folders []string) ([]string, error) {
-	if c.Base == "" {
+	if c.parent() == "" {
 		return nil, nil
 	}
 	t, err := d.target(c.Target)
@@ -183,7 +178,7 @@ func (d *Desk) beside(ctx context.Context, c *StagedCommit, folders []string) ([
 		if dir == "." {
 			within = ""
 		}
-		list, err := r.Folder(c.Base, within)
+		list, err := r.Folder(c.parent(), within)
 		if err != nil {
 			return nil, err
 		}

@@ -128,7 +128,7 @@ func (d *Desk) push(ctx context.Context, c *StagedCommit) (*PushResult, error) {
 		return nil, err
 	}
 	if now != c.Base {
-		return nil, &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since this was staged; pull, and stage again"}
+		return nil, &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since this was staged, and it waits on; stage it again, on the branch as it is now: git_stage --again " + c.ID[:12] + "; of a remote pull first"}
 	}
 	if err := d.mark(c, pushing, nil); err != nil {
 		return nil, err

@@ -63,10 +63,10 @@ func (f folder) branch(ctx context.Context, name string) (git.Hash, error) {
 }
 
 func (f folder) push(ctx context.Context, c *StagedCommit) error {
-	if err := f.Take(ctx, c.Base, c.Commit); err != nil {
+	if err := f.Take(ctx, c.parent(), c.Commit); err != nil {
 		return err
 	}
-	if f.work {
+	if f.work && c.From == "" { // to make a new branch changes no file
 		return f.Advance(ctx, c.Branch, c.Base, c.Commit, c.changes())
 	}
 	return f.Move(ctx, c.Branch, c.Base, c.Commit)

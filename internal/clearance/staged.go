@@ -55,6 +55,7 @@ type StagedCommit struct {
 	Target    string    `json:"target"`
 	Branch    string    `json:"branch"`
 	Base      git.Hash  `json:"base,omitempty"` // the branch as it was, "" if it was not there
+	From      git.Hash  `json:"from,omitempty"` // the commit that a new branch comes out of
 	Commit    git.Hash  `json:"commit"`
 	Message   string    `json:"message"`
 	Files     []File    `json:"files"`
@@ -66,6 +67,9 @@ type StagedCommit struct {
 	// who reads it may be steered by what is there.
 	Untrusted string `json:"untrusted,omitempty"`
 }
+
+// parent is the commit that it comes after, "" for none.
+func (c *StagedCommit) parent() git.Hash { return cmp.Or(c.Base, c.From) }
 
 // Bytes is how much its files are in all.
 func (c *StagedCommit) Bytes() (sum int64) {
@@ -166,6 +170,9 @@ func (d *Desk) Names(ctx context.Context, target, branch, path string) ([]string
 		return nil, err
 	}
 	base, err := at.branch(ctx, cmp.Or(branch, t.Branch))
+	if err == nil && base == "" { // a new one comes out of the target's own
+		base, err = at.branch(ctx, t.Branch)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -188,13 +195,18 @@ func (d *Desk) Stage(ctx context.Context, r Request) (*StagedCommit, error) {
 	if c.Base, err = at.branch(ctx, c.Branch); err != nil {
 		return nil, err
 	}
+	if c.Base == "" && c.Branch != t.Branch { // a new branch comes out of the target's own
+		if c.From, err = at.branch(ctx, t.Branch); err != nil {
+			return nil, err
+		}
+	}
 	c.Commit, err = d.store.Stage(ctx, at.objects(), git.Commit{
-		Base: c.Base, Message: r.Message, Author: r.Author, Committer: r.Commit, Time: r.Time, Files: r.Files,
+		Base: c.parent(), Message: r.Message, Author: r.Author, Committer: r.Commit, Time: r.Time, Files: r.Files,
 	})
 	if err != nil {
 		return nil, err
 	}
-	changes, err := d.store.Changes(ctx, at.objects(), c.Base, c.Commit)
+	changes, err := d.store.Changes(ctx, at.objects(), c.parent(), c.Commit)
 	if err != nil {
 		return nil, err
 	}

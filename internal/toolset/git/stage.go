@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/git"
@@ -19,10 +20,11 @@ import (
 )
 
 type stageArgs struct {
-	Files   []string `json:"files" jsonschema:"files, and folders with all that is in them; what is gone is staged as deleted"`
-	Message string   `json:"message" jsonschema:"what was done, and why"`
+	Files   []string `json:"files,omitempty" jsonschema:"files, and folders with all that is in them; what is gone is staged as deleted"`
+	Message string   `json:"message,omitempty" jsonschema:"what was done, and why"`
 	Target  string   `json:"target,omitempty" jsonschema:"the name of a configured repository"`
 	Branch  string   `json:"branch,omitempty" jsonschema:"the branch; otherwise the one of the configuration"`
+	Again   string   `json:"again,omitempty" jsonschema:"in place of all else, the id of a staged commit whose branch has moved: stage the same once more, on the branch as it is now"`
 }
 
 // A stagedFile is a file of a staged commit as programs read it.
@@ -41,11 +43,15 @@ func (s Set) stage() tool.Tool {
 		"Returns commitId; git_diff shows what was staged.")
 	t.Verbs, t.Keeps = []policy.Verb{policy.Read}, true
 	return tool.New(t, func(ctx context.Context, names tool.Names, a stageArgs) (tool.Plan, error) {
-		if len(a.Files) == 0 {
-			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "files: name at least one"}
-		}
-		if _, err := s.desk(ctx, op); err != nil {
+		desk, err := s.desk(ctx, op)
+		if err != nil {
 			return tool.Plan{}, err
+		}
+		if a.Again != "" {
+			return s.again(desk, names, a)
+		}
+		if len(a.Files) == 0 || strings.TrimSpace(a.Message) == "" {
+			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "files: name at least one; message: say what was done"}
 		}
 		target, err := s.target(op, a.Target)
 		if err != nil {
@@ -80,6 +86,30 @@ func above(folder, name string) bool {
 	return name != folder && strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
+// again plans to stage a commit once more.
+func (s Set) again(desk *clearance.Desk, names tool.Names, a stageArgs) (tool.Plan, error) {
+	if len(a.Files) > 0 || a.Message+a.Target+a.Branch != "" {
+		return tool.Plan{}, &sandbox.Error{Op: "git_stage", Code: "invalid_args", Hint: "again: stands alone; the files and the message are those of the commit"}
+	}
+	c, err := desk.Get(a.Again)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	plan := tool.Reading(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+		r, err := s.Request(ctx)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		again, err := desk.Again(ctx, c.ID, r)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		return s.told(again, []string{"it takes the place of " + short(c.ID)}), nil
+	}, s.closed(names, c)...)
+	plan.Args, plan.Untrusted = stageArgs{Again: c.ID}, c.Untrusted
+	return plan, nil
+}
+
 // stages makes the commit.
 func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, a stageArgs) (tool.Result, error) {
 	desk, err := s.desk(ctx, "git_stage")
@@ -111,6 +141,11 @@ func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, 
 	if err != nil {
 		return tool.Result{}, err
 	}
+	return s.told(c, append(g.notes(), surprises(target, c, s.files(c), a.Files, waiting)...)), nil
+}
+
+// told tells of a commit that was staged.
+func (s Set) told(c *clearance.StagedCommit, notes []string) tool.Result {
 	data := struct {
 		CommitID string       `json:"commitId"`
 		Target   string       `json:"target"`
@@ -125,7 +160,7 @@ func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, 
 		}
 		text += "  " + letter(f.Operation) + " " + visible.Name(f.Path) + "\n"
 	}
-	return tool.Result{Text: text + "it waits for the user's review; git_diff shows it", Data: data, Notes: append(g.notes(), surprises(target, c, data.Files, a.Files, waiting)...), Record: "staged " + short(c.ID) + " for " + c.Target + " " + c.Branch}, nil
+	return tool.Result{Text: text + "it waits for the user's review; git_diff shows it", Data: data, Notes: notes, Record: "staged " + short(c.ID) + " for " + c.Target + " " + c.Branch}
 }
 
 // files returns the files of a commit by their virtual names.
@@ -146,7 +181,9 @@ type gathering struct {
 	found    map[string]git.File // by their names in the repository
 	links    map[string]uint64
 	bytes    int64
-	left     []string // repositories in the tree, which are left out
+	left     []string // what git keeps for itself, and is left out
+	other    []string // folders of the host that stand elsewhere, and are left out
+	ignored  []string // what .gitignore leaves out
 }
 
 // add adds what is at a name: a file, a link, all that is in a folder, or what is on
@@ -192,14 +229,39 @@ func (g *gathering) gone(name, inside string) error {
 }
 
 // folder adds all files below a folder, and deletions of what the branch has there and
-// is gone. What git keeps for itself is left out, and so are other folders of the host.
+// is gone. What git keeps for itself is left out, and so are other folders of the host,
+// and what .gitignore names and the branch does not have.
 func (g *gathering) folder(ctx context.Context, name, inside string) error {
+	there, err := g.onBranch(inside)
+	if err != nil {
+		return err
+	}
+	tracked := make(map[string]bool, len(there)) // with the folders above
+	for _, one := range there {
+		for at := g.target.name(one); !tracked[at] && at != "/"; at = path.Dir(at) {
+			tracked[at] = true
+		}
+	}
+	ignore := &ignoring{files: g.files, top: g.target.At, known: make(map[string][]ignoreRule)}
+	var mu sync.Mutex
+	leave := func(list *[]string, name string) {
+		mu.Lock()
+		defer mu.Unlock()
+		*list = append(*list, name)
+	}
 	list, err := g.files.Walk(ctx, name, func(dir string, e sandbox.Entry) (keep, enter bool) {
 		full := path.Join(dir, e.Name)
-		if git.BadName(e.Name, git.Plain) != "" || slices.Contains(g.Outside, full) {
-			return e.IsDir() && git.BadName(e.Name, git.Plain) != "", false
+		switch {
+		case git.BadName(e.Name, git.Plain) != "":
+			leave(&g.left, full)
+		case slices.Contains(g.Outside, full):
+			leave(&g.other, full)
+		case !tracked[full] && ignore.leaves(dir, e.Name, e.IsDir()):
+			leave(&g.ignored, full)
+		default:
+			return !e.IsDir(), true
 		}
-		return !e.IsDir(), true
+		return false, false
 	}, sandbox.Budget{Results: maxStaged})
 	if err != nil {
 		return err
@@ -212,10 +274,6 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 	}
 	here := make(map[string]bool, len(list.Found))
 	for _, f := range list.Found {
-		if f.Type.IsDir() {
-			g.left = append(g.left, f.Path)
-			continue
-		}
 		rel, err := g.target.inside("stage", f.Path)
 		if err != nil {
 			return err
@@ -231,10 +289,6 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 			return err
 		}
 		here[rel] = true
-	}
-	there, err := g.onBranch(inside)
-	if err != nil {
-		return err
 	}
 	for _, one := range there {
 		outside := slices.ContainsFunc(g.Outside, func(o string) bool { return g.target.name(one) == o || above(o, g.target.name(one)) })
@@ -281,11 +335,21 @@ func (g *gathering) file(name, inside string, info fs.FileInfo) error {
 }
 
 // notes tells what was left out.
-func (g *gathering) notes() []string {
-	if len(g.left) == 0 {
-		return nil
+func (g *gathering) notes() (notes []string) {
+	for _, n := range []struct {
+		list []string
+		why  string
+	}{
+		{g.left, "left out, for git keeps its own files there: "},
+		{g.other, "left out, for another folder stands there: "},
+		{g.ignored, "left out by .gitignore; name what is meant all the same: "},
+	} {
+		if len(n.list) > 0 {
+			slices.Sort(n.list)
+			notes = append(notes, n.why+sandbox.Shown(n.list[0])+more(len(n.list)-1))
+		}
 	}
-	return []string{"left out, for git keeps its own files there: " + sandbox.Shown(g.left[0]) + more(len(g.left)-1)}
+	return notes
 }
 
 // surprises tells what a commit does that who staged it may not have meant.
@@ -294,8 +358,6 @@ func surprises(target Target, c *clearance.StagedCommit, files []stagedFile, nam
 	switch {
 	case c.Base == "" && far:
 		notes = append(notes, "nothing of "+sandbox.Shown(c.Branch)+" was pulled yet, so all of this counts as new; if the branch is there already, pushing is a conflict: git_pull, and stage again")
-	case c.Base == "" && c.Branch != target.Branch:
-		notes = append(notes, "there is no branch "+sandbox.Shown(c.Branch)+" yet: it begins with these files alone, and has nothing of other branches")
 	}
 	gone := 0
 	for _, f := range files {
@@ -309,7 +371,7 @@ func surprises(target Target, c *clearance.StagedCommit, files []stagedFile, nam
 	if slices.ContainsFunc(waiting, func(w *clearance.StagedCommit) bool {
 		return w.ID != c.ID && w.Target == c.Target && w.Branch == c.Branch
 	}) {
-		notes = append(notes, "other commits wait for "+sandbox.Shown(c.Target+" "+c.Branch)+": once one of them is pushed, the others are conflicts; stage all that belongs together at once, and discard the rest")
+		notes = append(notes, "other commits wait for "+sandbox.Shown(c.Target+" "+c.Branch)+": once one of them is pushed, the others are staged again before they are: git_stage --again ID")
 	}
 	return notes
 }

@@ -1,0 +1,97 @@
+package clearance
+
+import (
+	"context"
+	"io"
+
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Again stages a commit that waits once more, on its branch as that is now, and lets the
+// old one go: the same files with the same contents. Where the branch has changed one of
+// them since, that is a conflict, and the old one waits on. Of the request only the
+// author and the time count: who made it stays.
+func (d *Desk) Again(ctx context.Context, id string, r Request) (*StagedCommit, error) {
+	old, err := d.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	t, err := d.target(old.Target)
+	if err != nil {
+		return nil, err
+	}
+	at, err := d.reach(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	now, err := at.branch(ctx, old.Branch)
+	if err != nil {
+		return nil, err
+	}
+	if now == old.Base {
+		return nil, &sandbox.Error{Op: "stage", Path: old.ID[:12], Code: ErrNoChanges, Hint: "the branch is as it was; this can be pushed as it is"}
+	}
+	if err := d.untouched(ctx, at, old, now); err != nil {
+		return nil, err
+	}
+	r.Target, r.Branch, r.Message = old.Target, old.Branch, old.Message
+	r.Workers, r.Session, r.Intake, r.Untrusted = old.Workers, old.Session, old.Intake, old.Untrusted
+	links, passed := make(map[string]uint64), make(map[git.Hash]string)
+	r.Links = func(path string) uint64 { return links[path] }
+	r.Passed = func(_ int64, content git.Hash) string { return passed[content] }
+	for _, f := range old.Files {
+		links[f.Path], passed[f.New] = f.Links, f.Passed
+		file := git.File{Path: f.Path, Mode: f.Mode, Size: f.Size}
+		file.Open = func() (io.ReadCloser, error) { return d.content(ctx, at, f.New) }
+		r.Files = append(r.Files, file)
+	}
+	c, err := d.Stage(ctx, r)
+	if err != nil || c.ID == old.ID {
+		return c, err
+	}
+	return c, d.Discard(ctx, old.ID)
+}
+
+// untouched is an error if a branch has files of a commit otherwise than when that was
+// staged.
+func (d *Desk) untouched(ctx context.Context, at place, c *StagedCommit, now git.Hash) error {
+	var paths []string
+	for _, f := range c.Files {
+		paths = append(paths, f.Path)
+	}
+	has := make(map[string]git.Entry)
+	if now != "" {
+		const chunk = 500 // names that one command line takes
+		for len(paths) > 0 {
+			n := min(chunk, len(paths))
+			list, err := d.store.Entries(ctx, at.objects(), now, paths[:n], maxContent)
+			if err != nil {
+				return err
+			}
+			for _, e := range list {
+				has[e.Path] = e
+			}
+			paths = paths[n:]
+		}
+	}
+	for _, f := range c.Files {
+		mode := f.OldMode
+		e, there := has[f.Path]
+		if there != (mode != git.None) || there && (e.Hash != f.Old || e.Mode != mode) {
+			return &sandbox.Error{Op: "stage", Path: f.Path, Code: sandbox.ErrConflict,
+				Hint: "the branch has changed it since; git_pull brings both together, then stage the files anew"}
+		}
+	}
+	return nil
+}
+
+// content opens a content of the store.
+func (d *Desk) content(ctx context.Context, at place, hash git.Hash) (io.ReadCloser, error) {
+	r, err := d.store.Reader(ctx, at.objects())
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := r.Stream(hash)
+	return streamed{data, r}, err
+}
