@@ -26,13 +26,7 @@ func (p *Program) Attach(names []string) ([]model.File, error) {
 	var list []model.File
 	var total int64
 	for i, name := range names {
-		file := name
-		if step != nil && !filepath.IsAbs(name) {
-			if beside := filepath.Join(p.root, filepath.Dir(step.Worker.File), name); exists(beside) {
-				file = beside
-			}
-		}
-		data, err := p.readAttached(file, run.MaxFile)
+		data, err := p.readAttached(p.attachedFile(step, name), run.MaxFile)
 		if err != nil {
 			return nil, &sandbox.Error{Op: "attach", Path: name, Code: codeOf(err), Hint: hintOr(err, "name a file that is there")}
 		}
@@ -49,6 +43,37 @@ func (p *Program) Attach(names []string) ([]model.File, error) {
 		list = append(list, f)
 	}
 	return list, nil
+}
+
+// attachedFile returns the file that is attached by a name.
+func (p *Program) attachedFile(step *Step, name string) string {
+	if step != nil && !filepath.IsAbs(name) {
+		if beside := filepath.Join(p.root, filepath.Dir(step.Worker.File), name); exists(beside) {
+			return beside
+		}
+	}
+	return name
+}
+
+// untrusted returns the mount that is not trusted and that one of some attached files is
+// in, "" for none.
+func (p *Program) untrusted(step *Step, names []string) string {
+	for _, name := range names {
+		file, err := filepath.Abs(p.attachedFile(step, name))
+		if real, look := filepath.EvalSymlinks(file); look == nil {
+			file = real
+		}
+		for _, m := range p.Project.Mounts {
+			folder := string(overOf(m).Folder)
+			if real, look := filepath.EvalSymlinks(folder); look == nil {
+				folder = real
+			}
+			if rest, look := filepath.Rel(folder, file); m.Untrusted && err == nil && look == nil && filepath.IsLocal(rest) {
+				return m.Target
+			}
+		}
+	}
+	return ""
 }
 
 func exists(name string) bool {

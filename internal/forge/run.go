@@ -24,7 +24,8 @@ type Job struct {
 	Model     model.Model
 	ModelName string // as it is written
 	Price     func(modelName string, u model.Usage) (dollars float64, known bool)
-	Resume    bool // go on where the session stands
+	Resume    bool     // go on where the session stands
+	Attached  []string // files of the user's that the entry worker is given
 	Tell      func(run.Event)
 }
 
@@ -82,6 +83,7 @@ func (p *Program) Open(j Job) (r *Running, err error) {
 		r.Close()
 		return nil, err
 	}
+	r.Entry.Exposure.Taint(p.untrusted(step, j.Attached))
 	return r, nil
 }
 

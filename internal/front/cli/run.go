@@ -25,6 +25,7 @@ import (
 
 // runFlags are the flags of golem run.
 type runFlags struct {
+	attached []string // files that were attached
 	*visitFlags
 	model  string
 	record string
@@ -145,7 +146,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *forge.Program, words []string) err
 	defer end(nil)
 	copying := newCopying(ctx, cmd.ErrOrStderr())
 	v.Copying = copying.tell
-	r, err := p.Open(forge.Job{Visit: v, Model: m, ModelName: name, Price: prices.Cost, Resume: f.resume != "", Tell: out.tell})
+	r, err := p.Open(forge.Job{Visit: v, Model: m, ModelName: name, Price: prices.Cost, Resume: f.resume != "", Attached: f.attached, Tell: out.tell})
 	copying.end(err == nil)
 	if err != nil {
 		return err
@@ -261,6 +262,7 @@ func (f *runFlags) given(cmd *cobra.Command, p *forge.Program, words []string) (
 	if len(in.Text) > maxInput {
 		return in, usagef("the input has more than %s; attach it as a file", tool.Amount(maxInput))
 	}
+	f.attached = files
 	if in.Files, err = p.Attach(files); err != nil {
 		return in, err
 	}
