@@ -3,6 +3,8 @@ package clearance
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"maps"
 	"path"
@@ -48,11 +50,17 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *
 		if room -= len(s.Diff); room < 0 {
 			s.Diff, s.Cut = "", true
 		}
+		if err := d.sum(ctx, c, f, &s.Change); err != nil {
+			return err
+		}
 		s.Flags = review.Flags(s.Change)
 		if scanners != nil && f.Operation != Delete {
 			s.Verdict = scanners.Scan(ctx, d.scanned(ctx, c, f))
 		}
-		s.Old, s.New = nil, nil
+		s.Old = nil
+		if f.Mode != git.Link && f.Mode != git.Submodule { // which say where they lead
+			s.New = nil
+		}
 		l.Files = append(l.Files, s)
 		return nil
 	})
@@ -75,6 +83,24 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *
 	}
 	review.Sort(l.Files, func(s Seen) string { return s.Path }, slices.Concat(all, l.Flags))
 	return l, nil
+}
+
+// sum tells a content that nobody can read by its hash.
+func (d *Desk) sum(ctx context.Context, c *StagedCommit, f FileDiff, change *review.Change) error {
+	if !f.Binary || f.Operation == Delete {
+		return nil
+	}
+	content, err := d.scanned(ctx, c, f).Open()
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, content); err != nil {
+		return err
+	}
+	change.Sum = hex.EncodeToString(h.Sum(nil))
+	return nil
 }
 
 // scanned returns a file as scanners read it.

@@ -53,7 +53,7 @@ func (s Set) push() tool.Tool {
 					return tool.Result{}, err
 				}
 				text := fmt.Sprintf("pushed %s to %s as %s; what you reviewed is what was pushed", short(c.ID), s.where(c), done.CommitSHA)
-				return tool.Result{Text: text, Data: done, Record: "pushed " + short(c.ID) + " to " + c.Target + " " + c.Branch + " as " + done.CommitSHA}, nil
+				return tool.Result{Text: text, Data: done, Record: "pushed " + short(c.ID) + " to " + c.Target + " " + c.Branch + " as " + done.CommitSHA + overridden(a.Override)}, nil
 			}
 			ready := tool.Ready(run, changes...)
 			ready.Wish = fmt.Sprintf("push %q (%s) to %s", firstLine(c.Message), counted(len(c.Files), "file"), s.where(c))
@@ -132,6 +132,14 @@ func (s Set) chosen(desk *clearance.Desk, id, target, branch string, fits func(*
 		lines = lines[:most]
 	}
 	return nil, &sandbox.Error{Op: "staged", Path: target, Code: "invalid_args", Hint: counted(len(fit), "commit") + " wait; name one by its id: " + strings.Join(lines, "; ") + cut}
+}
+
+// overridden says in the journal what scanners held back, and why it passed.
+func overridden(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return "; overridden: " + strings.Join(list, "; ")
 }
 
 func firstLine(text string) string {

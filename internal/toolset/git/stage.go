@@ -71,6 +71,10 @@ func (s Set) stage() tool.Tool {
 			}
 			a.Files[i] = at
 			effects = append(effects, names.ReadsBelow(at)...)
+			// Where a link leads is told only of what may be read.
+			if to, err := names.Locate("stage", name, sandbox.ReadOnly, false); err == nil && to != at {
+				effects = append(effects, names.Reads(to)...)
+			}
 		}
 		run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 			return s.stages(ctx, target, files, a)
