@@ -188,6 +188,7 @@ type gathering struct {
 	left     []string // what git keeps for itself, and is left out
 	other    []string // folders of the host that stand elsewhere, and are left out
 	ignored  []string // what .gitignore leaves out
+	away     []string // links that lead out of the folder that is staged
 }
 
 // add adds what is at a name: a file, a link, all that is in a folder, or what is on
@@ -289,10 +290,13 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 		if err == nil {
 			err = g.file(f.Path, rel, info)
 		}
-		if err != nil {
+		here[rel] = true
+		switch {
+		case err != nil && info != nil && info.Mode()&fs.ModeSymlink != 0 && errors.Is(err, sandbox.ErrOutside):
+			g.away = append(g.away, f.Path)
+		case err != nil:
 			return err
 		}
-		here[rel] = true
 	}
 	for _, one := range there {
 		outside := slices.ContainsFunc(g.Outside, func(o string) bool { return g.target.name(one) == o || above(o, g.target.name(one)) })
@@ -347,6 +351,7 @@ func (g *gathering) notes() (notes []string) {
 		{g.left, "left out, for git keeps its own files there: "},
 		{g.other, "left out, for another folder stands there: "},
 		{g.ignored, "left out by .gitignore; name what is meant all the same: "},
+		{g.away, "left out, links that lead out of the folder; name those that stay in the tree: "},
 	} {
 		if len(n.list) > 0 {
 			slices.Sort(n.list)
