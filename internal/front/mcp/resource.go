@@ -82,7 +82,11 @@ func (r resource) handler() mcp.ResourceHandler {
 		if err != nil { // it may name the host
 			return nil, errors.New("the " + r.name + " cannot be read; the user can see to it with golem audit verify")
 		}
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.uri, MIMEType: r.mime, Text: string(data)}}}, nil
+		list := []*mcp.ResourceContents{}
+		if len(data) > 0 { // the library leaves out a text that is empty, and clients take no contents without one
+			list = append(list, &mcp.ResourceContents{URI: r.uri, MIMEType: r.mime, Text: string(data)})
+		}
+		return &mcp.ReadResourceResult{Contents: list}, nil
 	}
 }
 

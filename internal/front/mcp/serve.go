@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -118,11 +119,27 @@ func (s *server) prepare() {
 	s.sdk.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			if call, ok := r.(*mcp.CallToolRequest); ok && !known[call.Params.Name] {
-				return s.callOnce(ctx, call)
+				return s.unlisted(ctx, call)
 			}
 			return next(ctx, method, r)
 		}
 	})
+}
+
+// unlisted answers a call of a tool that the library does not know, which cannot return
+// a form. The library says of its own results that they are complete, and lets nobody
+// else say it but by reading it.
+func (s *server) unlisted(ctx context.Context, r *mcp.CallToolRequest) (mcp.Result, error) {
+	result, err := s.callOnce(ctx, r)
+	if err != nil || r.ProtocolVersion() < multiRound {
+		return result, err
+	}
+	var typed mcp.CallToolResult
+	if err := json.Unmarshal([]byte(`{"resultType": "complete"}`), &typed); err != nil {
+		return nil, err
+	}
+	typed.Content, typed.IsError = result.Content, result.IsError
+	return &typed, nil
 }
 
 // add lists a tool. The library takes no schema of which it does not understand all, and

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -94,6 +95,39 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// What is called without being listed, by an older name or in vain, is answered in the
+// same form as what is.
+func TestUnlisted(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	h.service.Wait = 500 * time.Millisecond
+	in, out := h.streams()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: says("yes"), MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}})
+	c, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: out, Writer: in}, &mcp.ClientSessionOptions{ProtocolVersion: multiRound})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for name, want := range map[string]string{
+		"write_file": `"resultType":"input_required"`, "sandbox_write_text": `"resultType":"complete"`,
+		"list_files": `"resultType":"complete"`, "sandbox_list": `"resultType":"complete"`, "none": `"resultType":"complete"`,
+	} {
+		args := map[string]any{}
+		if strings.Contains(name, "write") {
+			args = map[string]any{"path": "/" + name, "content": "x"}
+		}
+		r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wants(t, string(text), want)
+	}
+}
+
 // Images are handed over as images, PDFs as files, and what is too large not at all.
 func TestMedia(t *testing.T) {
 	t.Parallel()
@@ -126,6 +160,9 @@ func TestJournal(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
 	c := h.client("2025-11-25", nil)
+	if r, err := c.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "golem://journal"}); err != nil || len(r.Contents) != 0 {
+		t.Errorf("nothing was done: got %v, %v", r, err)
+	}
 	use(t, c, "read_file", map[string]any{"path": "/a.txt"})
 	use(t, c, "apply_changes", map[string]any{})
 	r, err := c.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "golem://journal"})
