@@ -104,10 +104,14 @@ staticcheck: tools
 tidy:
 	@go mod tidy -diff
 
-# The tests are not vetted again: lint has done it, with more analysers.
+# The tests are not vetted again: lint has done it, with more analysers. What the
+# conformance suite of MCP says is shown whether they pass or not.
+unit: export GOLEM_TEST_CONFORMANCE := $(CURDIR)/bin/conformance.txt
 unit: tools
 	@scripts/need $(COMMANDS) unshare=util-linux
-	@scripts/roomy bin/gotestsum --format pkgname --format-icons text -- -count=1 -vet=off $(TESTFLAGS) ./...
+	@rm -f $(GOLEM_TEST_CONFORMANCE)
+	@scripts/roomy bin/gotestsum --format pkgname --format-icons text -- -count=1 -vet=off $(TESTFLAGS) ./...; code=$$?; \
+	cat $(GOLEM_TEST_CONFORMANCE) 2>/dev/null || echo "without the conformance suite of MCP, which npm could not get"; exit $$code
 
 race: tools need-race
 	@export CGO_ENABLED=1; go build -race $(RACE) $(RACE_PARTS) || exit; \

@@ -75,11 +75,7 @@ const inside = "GOLEM_TEST_AGENTS_INSIDE"
 // session, and the repository and the home they were started from are as they were.
 // The network they have, golem's own, is one with nobody else in it.
 func TestAgents(t *testing.T) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache = filepath.Join(cache, "golem-test-agents")
+	cache := npmCache(t)
 	if os.Getenv(inside) != "" {
 		if err := loopbackUp(); err != nil {
 			t.Fatal(err)
@@ -93,7 +89,7 @@ func TestAgents(t *testing.T) {
 	}
 	for _, a := range agents() {
 		if a.always || os.Getenv("GOLEM_TEST_AGENTS") == "all" {
-			a.fetch(t, cache)
+			fetch(t, a.folder(), []string{a.install})
 		}
 	}
 	apart(t, "TestAgents")
@@ -104,46 +100,11 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// bin is the folder in which an installed agent is.
-func (a agent) bin(cache string) string {
-	return filepath.Join(cache, strings.ReplaceAll(a.install, "/", "-"), "node_modules", ".bin")
-}
+// folder is that of the cache in which an agent is installed, and bin where it is there.
+func (a agent) folder() string { return strings.ReplaceAll(a.install, "/", "-") }
 
-// fetch installs an agent, if it is not there. A machine without a registry is the
-// only reason to do without.
-func (a agent) fetch(t *testing.T, cache string) {
-	if exists(filepath.Join(a.bin(cache), a.name)) {
-		return
-	}
-	npm := func(limit time.Duration, args ...string) ([]byte, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, "npm", args...)
-		cmd.Dir = cache
-		cmd.Env = append(os.Environ(), "npm_config_fetch_retries=1", "npm_config_update_notifier=false")
-		return cmd.CombinedOutput()
-	}
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	out, err := npm(20*time.Second, "view", a.install, "version")
-	if text := string(out); strings.Contains(text, "E404") || strings.Contains(text, "ETARGET") || err == nil && strings.TrimSpace(text) == "" {
-		t.Fatalf("npm's registry does not know %s:\n%s", a.install, text)
-	}
-	if err != nil {
-		t.Skipf("npm's registry cannot be reached (%v), so no agents are tried", err)
-	}
-	dir, err := os.MkdirTemp(cache, "new-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	if out, err := npm(5*time.Minute, "install", "--prefix", dir, "--no-audit", "--no-fund", a.install); err != nil {
-		t.Fatalf("npm install %s: %v\n%s", a.install, err, out)
-	}
-	if err := os.Rename(dir, filepath.Dir(filepath.Dir(a.bin(cache)))); err != nil && !exists(filepath.Join(a.bin(cache), a.name)) {
-		t.Fatal(err)
-	}
+func (a agent) bin(cache string) string {
+	return filepath.Join(cache, a.folder(), "node_modules", ".bin")
 }
 
 // apart runs a test again, in a process that has a network of its own.
