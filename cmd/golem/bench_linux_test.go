@@ -55,7 +55,6 @@ func BenchmarkTable(b *testing.B) {
 		t.Against(names[0], took[0], names[i], took[i], 0)
 	}
 	benchRuns(b, t, golem)
-	benchMCP(b, t, golem)
 	fmt.Printf("\ntargets met: %d of %d\n", t.Met, t.Met+t.Missed)
 	b.SkipNow() // the table is the result
 }

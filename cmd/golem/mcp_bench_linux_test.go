@@ -17,19 +17,64 @@ import (
 	"github.com/golem-forge/golem/internal/measure"
 )
 
-// A fileServer is a program that serves files over MCP, with the names that it has for
-// things.
+// A fileServer is a program that serves files over MCP, with its own names for things.
 type fileServer struct {
 	name    string
 	command []string
-	top     string // what its paths begin with
-	tools   map[string]string
-	edit    func(path, old, new string) map[string]any
+	top     string                 // what its paths begin with
+	calls   map[string]fileRequest // by the work that is measured; what it has not is left out
 }
 
-// benchMCP measures golem mcp beside other servers of files, each over its streams, with
-// the same calls.
-func benchMCP(b *testing.B, t *measure.Table, golem string) {
+// A fileRequest makes the arguments of a tool.
+type fileRequest struct {
+	tool string
+	args func(path string, more ...string) map[string]any
+}
+
+// fileServers are golem and those of its peers that are there.
+func fileServers(golem, tree string) []fileServer {
+	keys := func(tool string, names ...string) fileRequest { // what follows the path, by its names
+		return fileRequest{tool, func(path string, more ...string) map[string]any {
+			args := map[string]any{"path": path}
+			for i, name := range names {
+				args[name] = more[i]
+			}
+			return args
+		}}
+	}
+	edits := func(before, after string) fileRequest {
+		return fileRequest{"edit_file", func(path string, more ...string) map[string]any {
+			return map[string]any{"path": path, "edits": []map[string]string{{before: more[0], after: more[1]}}}
+		}}
+	}
+	below := func(tool string) fileRequest { // a pattern of the whole path
+		return fileRequest{tool, func(path string, more ...string) map[string]any {
+			return map[string]any{"path": path, "pattern": "**/" + more[0]}
+		}}
+	}
+	list := []fileServer{{"golem", []string{golem, "mcp", "--root", tree + ":rw", "--approval", "approve_all"}, "", map[string]fileRequest{
+		"read": keys("read_file"), "write": keys("write_file", "content"), "list": keys("list_files"),
+		"edit": edits("old", "new"), "find": below("find_files"), "search": keys("search_files", "pattern")}}}
+	if script := filepath.Join(os.Getenv("JAIL_BENCH_PEERS"), "@modelcontextprotocol/server-filesystem/dist/index.js"); exists(script) {
+		list = append(list, fileServer{"the official server", []string{"node", script, tree}, tree, map[string]fileRequest{
+			"read": keys("read_text_file"), "write": keys("write_file", "content"), "list": keys("list_directory"),
+			"edit": edits("oldText", "newText"), "find": below("search_files")}})
+	}
+	if program := os.Getenv("MCP_BENCH_MARK3LABS"); exists(program) {
+		list = append(list, fileServer{"mark3labs' server", []string{program, tree}, tree, map[string]fileRequest{
+			"read": keys("read_file"), "write": keys("write_file", "content"), "list": keys("list_directory"),
+			"edit": keys("modify_file", "find", "replace"), "find": keys("search_files", "pattern"), "search": keys("search_within_files", "substring")}})
+	}
+	return list
+}
+
+// BenchmarkMCP measures golem mcp beside other servers of files, each over its streams,
+// with the same calls.
+func BenchmarkMCP(b *testing.B) {
+	golem := os.Getenv("GOLEM_BENCH_BINARY")
+	if golem == "" {
+		b.Skip("make bench says which golem is meant")
+	}
 	dir := b.TempDir()
 	tree := filepath.Join(dir, "tree")
 	put := func(name, text string) {
@@ -47,90 +92,80 @@ func benchMCP(b *testing.B, t *measure.Table, golem string) {
 	for i := range 50_000 {
 		put(filepath.Join(tree, "many", fmt.Sprint(i%100), fmt.Sprint(i%25), fmt.Sprint("file", i, ".txt")), "some text\n")
 	}
-	servers := []fileServer{{"golem", []string{golem, "mcp", "--root", tree + ":rw", "--approval", "approve_all"}, "",
-		map[string]string{"read": "read_file", "write": "write_file", "edit": "edit_file", "list": "list_files", "find": "find_files"},
-		func(path, old, new string) map[string]any {
-			return map[string]any{"path": path, "edits": []map[string]string{{"old": old, "new": new}}}
-		}}}
-	if script := filepath.Join(os.Getenv("JAIL_BENCH_PEERS"), "@modelcontextprotocol/server-filesystem/dist/index.js"); exists(script) {
-		servers = append(servers, fileServer{"the official server", []string{"node", script, tree}, tree,
-			map[string]string{"read": "read_text_file", "write": "write_file", "edit": "edit_file", "list": "list_directory", "find": "search_files"},
-			func(path, old, new string) map[string]any {
-				return map[string]any{"path": path, "edits": []map[string]string{{"oldText": old, "newText": new}}}
-			}})
-	}
-	if program := os.Getenv("MCP_BENCH_MARK3LABS"); program != "" && exists(program) {
-		servers = append(servers, fileServer{"mark3labs' server", []string{program, tree}, tree,
-			map[string]string{"read": "read_file", "write": "write_file", "list": "list_directory", "find": "search_files"}, nil})
-	}
+	put(filepath.Join(tree, "many", "0", "0", "file100.txt"), "a needle\n")
+	servers := fileServers(golem, tree)
 	if len(servers) == 1 {
-		fmt.Println("without other MCP servers, which are not there")
-		return
+		b.Skip("other MCP servers are not there")
 	}
 	var live []*fileClient
-	for _, s := range servers {
+	for i, s := range servers {
 		live = append(live, startServer(b, s, dir))
+		put(filepath.Join(tree, "edited", fmt.Sprint(i)), "is 0\n")
+		live[i].own = fmt.Sprint(i)
 	}
-	row := func(work string, rounds int, burst time.Duration, sides func(*fileClient) func(int)) {
+	t := measure.Peers(os.Stdout)
+	row := func(work string, rounds int, burst time.Duration, needs string, side func(*fileClient) func(int)) {
+		var names []string
 		var all []func(int)
 		for _, c := range live {
-			all = append(all, sides(c))
+			if _, ok := c.calls[needs]; ok || needs == "" {
+				names, all = append(names, c.name), append(all, side(c))
+			}
 		}
 		took := measure.Turns(rounds, burst, all...)
 		for i := 1; i < len(took); i++ {
-			t.Against("mcp: "+work, took[0], servers[i].name, took[i], 1)
+			t.Against("mcp: "+work, took[0], names[i], took[i], 1)
 		}
 	}
-	one := func(tool string, args func(c *fileClient, n int) map[string]any) func(*fileClient) func(int) {
-		return func(c *fileClient) func(int) {
+	// one measures a call, whose answer has something in it.
+	one := func(work string, rounds int, kind, want string, more func(c *fileClient, n int) (path string, more []string)) {
+		row(work, rounds, measure.Burst, kind, func(c *fileClient) func(int) {
 			n := 0
 			return measure.Repeat(func() {
 				n++
-				c.call(c.tools[tool], args(c, n))
+				path, more := more(c, n)
+				if line := c.await(c.send(kind, path, more...)); !bytes.Contains(line, []byte(want)) {
+					b.Fatalf("%s: %s: %.500s", c.name, work, line)
+				}
 			})
-		}
+		})
 	}
-	row("cold start", measure.FewRounds, measure.Burst, func(c *fileClient) func(int) {
+	at := func(path string, more ...string) func(*fileClient, int) (string, []string) {
+		return func(*fileClient, int) (string, []string) { return path, more }
+	}
+	row("cold start", measure.FewRounds, measure.Burst, "", func(c *fileClient) func(int) {
 		return measure.Repeat(func() { startServer(b, c.fileServer, dir).end() })
 	})
-	path := func(c *fileClient, name string) string { return c.top + "/" + name }
-	row("read 1 KiB", measure.ManyRounds, measure.Burst, one("read", func(c *fileClient, _ int) map[string]any { return map[string]any{"path": path(c, "small")} }))
-	row("write 1 KiB", measure.ManyRounds, measure.Burst, one("write", func(c *fileClient, n int) map[string]any {
-		return map[string]any{"path": path(c, "written-"+strconv.Itoa(len(c.name))), "content": strings.Repeat(strconv.Itoa(n)+"\n", 200)}
-	}))
-	for _, c := range live {
-		put(filepath.Join(tree, "edited-"+strconv.Itoa(len(c.name))), "is 0\n")
-	}
-	if len(live) == 2 { // the third has another way to edit
-		row("edit", measure.ManyRounds, measure.Burst, one("edit", func(c *fileClient, n int) map[string]any {
-			return c.edit(path(c, "edited-"+strconv.Itoa(len(c.name))), fmt.Sprintf("is %d\n", n-1), fmt.Sprintf("is %d\n", n))
-		}))
-	}
-	row("list 1,000 files", measure.ManyRounds, measure.Burst, one("list", func(c *fileClient, _ int) map[string]any { return map[string]any{"path": path(c, "list")} }))
-	row("find in 50,000 files", measure.FewRounds, measure.Burst, one("find", func(c *fileClient, _ int) map[string]any {
-		return map[string]any{"path": path(c, "many"), "pattern": "**/file4999*.txt"}
-	}))
-	row("64 reads in flight, each", measure.FewRounds, 100*time.Millisecond, func(c *fileClient) func(int) {
-		return func(times int) { c.flight(times, 64, c.tools["read"], map[string]any{"path": path(c, "small")}) }
+	one("read 1 KiB", measure.ManyRounds, "read", "0123456789abcde", at("/small"))
+	one("write 1 KiB", measure.ManyRounds, "write", "", func(c *fileClient, n int) (string, []string) {
+		return "/written" + c.own, []string{strings.Repeat(strconv.Itoa(n%10), 1024)}
 	})
-	row("a small read while a find runs", measure.FewRounds, measure.Burst, func(c *fileClient) func(int) {
+	one("edit", measure.ManyRounds, "edit", "", func(c *fileClient, n int) (string, []string) {
+		return "/edited/" + c.own, []string{fmt.Sprintf("is %d\n", n-1), fmt.Sprintf("is %d\n", n)}
+	})
+	one("list 1,000 files", measure.ManyRounds, "list", "file999", at("/list"))
+	one("find in 50,000 files", measure.FewRounds, "find", "file49990.txt", at("/many", "file4999*.txt"))
+	one("search in 50,000 files", measure.FewRounds, "search", "file100.txt", at("/many", "a needle"))
+	row("64 reads in flight, each", measure.FewRounds, 100*time.Millisecond, "read", func(c *fileClient) func(int) {
+		return func(times int) { c.flight(times, 64, "read", "/small") }
+	})
+	row("a small read while a find runs", measure.FewRounds, measure.Burst, "find", func(c *fileClient) func(int) {
 		return measure.Repeat(func() {
-			find := c.send(c.tools["find"], map[string]any{"path": path(c, "many"), "pattern": "**/none*"})
-			c.await(c.send(c.tools["read"], map[string]any{"path": path(c, "small")}))
-			c.later = append(c.later, find)
+			c.later = append(c.later, c.send("find", "/many", "none*"))
+			c.await(c.send("read", "/small"))
 		})
 	})
-	for i, c := range live {
-		memory := c.memory()
-		if i == 0 {
-			continue
-		}
-		ours := live[0].memory()
-		t.Row("mcp: resident memory afterwards", fmt.Sprintf("%d MB", ours>>10), fmt.Sprintf("%d MB %s", memory>>10, c.name), fmt.Sprintf("%.2f×", float64(ours)/float64(memory)), "1.00×", t.Judge(ours <= memory))
+	ours := live[0].memory()
+	for _, c := range live[1:] {
+		theirs := c.memory()
+		t.Row("mcp: resident memory afterwards", fmt.Sprintf("%d MB", ours>>10), fmt.Sprintf("%d MB %s", theirs>>10, c.name),
+			fmt.Sprintf("%.2f×", float64(ours)/float64(theirs)), "1.00×", t.Judge(ours <= theirs))
 	}
 	for _, c := range live {
 		c.end()
 	}
+	fmt.Printf("\ntargets met: %d of %d\n", t.Met, t.Met+t.Missed)
+	b.SkipNow() // the table is the result
 }
 
 // A fileClient speaks with one of the servers, in as few steps as can be.
@@ -141,12 +176,13 @@ type fileClient struct {
 	in    io.WriteCloser
 	out   *bufio.Reader
 	last  int
-	later []int        // calls whose answers nobody waits for
-	came  map[int]bool // answers that came before they were waited for
+	own   string         // what its files are called by
+	later []int          // calls whose answers nobody waits for
+	came  map[int][]byte // answers that came before they were waited for
 }
 
 func startServer(b *testing.B, s fileServer, dir string) *fileClient {
-	c := &fileClient{fileServer: s, b: b, cmd: exec.Command(s.command[0], s.command[1:]...), came: make(map[int]bool)}
+	c := &fileClient{fileServer: s, b: b, cmd: exec.Command(s.command[0], s.command[1:]...), came: make(map[int][]byte)}
 	c.cmd.Dir, c.cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+filepath.Join(dir, "state"))
 	var err error
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
@@ -173,19 +209,18 @@ func (c *fileClient) request(method, params string) int {
 	return c.last
 }
 
-func (c *fileClient) send(tool string, args map[string]any) int {
-	params, err := json.Marshal(map[string]any{"name": tool, "arguments": args})
+func (c *fileClient) send(kind, path string, more ...string) int {
+	r := c.calls[kind]
+	params, err := json.Marshal(map[string]any{"name": r.tool, "arguments": r.args(c.top+path, more...)})
 	if err != nil {
 		c.b.Fatal(err)
 	}
 	return c.request("tools/call", string(params))
 }
 
-func (c *fileClient) call(tool string, args map[string]any) { c.await(c.send(tool, args)) }
-
-// await reads answers until that of a call is there.
-func (c *fileClient) await(id int) {
-	for !c.came[id] {
+// await reads answers until that of a call is there, and returns it.
+func (c *fileClient) await(id int) []byte {
+	for c.came[id] == nil {
 		line, err := c.out.ReadBytes('\n')
 		if err != nil {
 			c.b.Fatalf("%s: %v", c.name, err)
@@ -197,20 +232,22 @@ func (c *fileClient) await(id int) {
 		if bytes.Contains(line, []byte(`"isError":true`)) || bytes.Contains(line, []byte(`"error":{`)) {
 			c.b.Fatalf("%s: %.500s", c.name, line)
 		}
-		c.came[*head.ID] = true
+		c.came[*head.ID] = line
 	}
+	line := c.came[id]
 	delete(c.came, id)
+	return line
 }
 
 // flight makes calls, so many at a time.
-func (c *fileClient) flight(times, most int, tool string, args map[string]any) {
+func (c *fileClient) flight(times, most int, kind, path string) {
 	var open []int
 	for range times {
 		if len(open) == most {
 			c.await(open[0])
 			open = open[1:]
 		}
-		open = append(open, c.send(tool, args))
+		open = append(open, c.send(kind, path))
 	}
 	for _, id := range open {
 		c.await(id)
