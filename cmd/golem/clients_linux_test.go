@@ -80,15 +80,15 @@ func examplePackages(t *testing.T) []string {
 // nodeModules is the folder in which the packages are.
 type nodeModules string
 
-// command returns a command that finds the packages' programs, and golem, in a home of
-// its own.
-func (m nodeModules) command(t *testing.T, dir, state, program string, args ...string) *exec.Cmd {
+// command returns a command that finds the packages' programs, where golem would run, in
+// a home of its own.
+func (m nodeModules) command(t *testing.T, golem *exec.Cmd, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	path := strings.Join([]string{filepath.Join(string(m), ".bin"), filepath.Join(string(m), nodeName(), "bin"), os.Getenv("PATH")}, ":")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, "env", append([]string{program}, args...)...) // which looks in that path
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+path, "GOLEM_STATE="+state, "HOME="+t.TempDir())
+	cmd.Dir, cmd.Env = golem.Dir, append(golem.Env, "PATH="+path, "HOME="+t.TempDir())
 	return cmd
 }
 
@@ -103,8 +103,7 @@ func tryAISDK(t *testing.T, m nodeModules) {
 			t.Fatalf("golem %q: %v\n%s", args, err, out)
 		}
 	}
-	state := golem("trust").Env[len(golem("trust").Env)-1]
-	out, err := m.command(t, dir, strings.TrimPrefix(state, "GOLEM_STATE="), "node", "main.js").CombinedOutput()
+	out, err := m.command(t, golem(), "node", "main.js").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -137,7 +136,7 @@ func tryAISDK(t *testing.T, m nodeModules) {
 // tryInspector asks by the Inspector, which holds answers against the protocol, and in
 // its strict mode the tools' schemas against what clients understand.
 func tryInspector(t *testing.T, m nodeModules) {
-	dir, state, _ := trusted(t, mcpProgram)
+	_, state, golem := trusted(t, mcpProgram)
 	for _, test := range []struct {
 		args []string
 		want string
@@ -151,7 +150,7 @@ func tryInspector(t *testing.T, m nodeModules) {
 		{[]string{"--method", "resources/read", "--uri", "golem://journal", "--protocol-era", "modern"}, `"contents":[]`},
 	} {
 		var said strings.Builder
-		cmd := m.command(t, dir, state, "mcp-inspector", // it hands over no environment
+		cmd := m.command(t, golem(), "mcp-inspector", // it hands over no environment
 			slices.Concat([]string{"--cli", "golem", "mcp", "--state", state}, test.args, []string{"--format", "json"})...)
 		cmd.Stderr = &said
 		out, err := cmd.Output()
