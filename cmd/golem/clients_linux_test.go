@@ -115,7 +115,7 @@ func tryAISDK(t *testing.T, m nodeModules) {
 		`(?s)main wants to create /letter.txt.*\n> no\n`,
 		`writeFile: Error: write_file: declined; `,
 		`readFile: Error: read /../main.worker: `,
-		`git_push: not listed; Error: .*(unknown_tool|golem tool git_push)`,
+		`git_push: not listed; Error: .*golem tool git_push`,
 		`apply_changes: not listed; Error: .*manual_only.*golem tool apply_changes`,
 	} {
 		if !regexp.MustCompile(want).Match(out) {
