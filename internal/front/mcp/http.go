@@ -152,18 +152,21 @@ func (d *doorkeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} {
 		w.Header().Set(key, value)
 	}
-	if status, why := d.refuses(r); why != "" {
-		if status == http.StatusUnauthorized {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-		}
-		w.Header().Set("Connection", "close") // what else it sends is not read
-		http.Error(w, why, status)
+	status, why := d.refuses(r)
+	if why == "" {
+		status, why = readBody(w, r)
+	}
+	if why == "" {
+		d.next.ServeHTTP(w, r)
 		return
 	}
-	if !readBody(w, r) {
-		return
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	d.next.ServeHTTP(w, r)
+	// What else it sends is not read, and not waited for.
+	w.Header().Set("Connection", "close")
+	http.NewResponseController(w).SetReadDeadline(time.Now())
+	http.Error(w, why, status)
 }
 
 // refuses returns why a request is not let through, "" where it is.
@@ -191,27 +194,27 @@ func (d *doorkeeper) knows(authorization string) bool {
 	return strings.EqualFold(kind, "Bearer") && subtle.ConstantTimeCompare([]byte(token), []byte(d.token)) == 1
 }
 
-var errDeep = fmt.Errorf("a message has at most %d levels", maxNested)
-
 // readBody reads the whole of a request, in bounded time: afterwards the connection may
-// stay open as long as an answer takes.
-func readBody(w http.ResponseWriter, r *http.Request) bool {
+// stay open as long as an answer takes. It returns why it is not let through, "" where it
+// is.
+func readBody(w http.ResponseWriter, r *http.Request) (status int, why string) {
 	c := http.NewResponseController(w)
 	c.SetReadDeadline(time.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	c.SetReadDeadline(time.Time{})
 	var large *http.MaxBytesError
 	switch {
-	case err == nil && foreign.Nested(body) > maxNested:
-		err = errDeep
-		http.Error(w, err.Error(), http.StatusBadRequest)
 	case errors.As(err, &large):
-		http.Error(w, fmt.Sprintf("a message has at most %d bytes; send less at a time", maxMessage), http.StatusRequestEntityTooLarge)
+		return http.StatusRequestEntityTooLarge, fmt.Sprintf("a message has at most %d bytes; send less at a time", maxMessage)
 	case err != nil:
-		http.Error(w, "the request has no end", http.StatusBadRequest)
+		return http.StatusBadRequest, "the request has no end"
+	case foreign.Nested(body) > maxNested:
+		return http.StatusBadRequest, fmt.Sprintf("a message has at most %d levels", maxNested)
+	case bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")):
+		return http.StatusBadRequest, "batches are not part of the protocol any more; send one message a request"
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return err == nil
+	return 0, ""
 }
 
 // A bounded is a listener with so many connections at most at a time; others wait.

@@ -206,6 +206,30 @@ func TestTooMuch(t *testing.T) {
 	if got := post(header(), bytes.NewReader(bytes.Repeat([]byte("["), 1<<20))); got != 400 {
 		t.Errorf("brackets: got %d", got)
 	}
+	if got := post(header(), strings.NewReader(` [{"jsonrpc":"2.0","id":1,"method":"ping"}]`)); got != 400 {
+		t.Errorf("a batch: got %d", got)
+	}
+}
+
+// Who is refused does not keep its place by promising a body that never comes.
+func TestRefusedAreGone(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
+	address, token := h.listens(forge.Listening{Address: "127.0.0.1:0"})
+	for _, body := range []string{"Content-Length: 1000", "Transfer-Encoding: chunked"} {
+		for range maxConnections {
+			c, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			io.WriteString(c, "POST /mcp HTTP/1.1\r\nHost: "+address+"\r\n"+body+"\r\n\r\n")
+		}
+	}
+	c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: carrier(token)}}, "2025-11-25", nil, nil)
+	if text, ok := use(t, c, "read_file", map[string]any{"path": "/a.txt"}); !ok {
+		t.Errorf("got %q", text)
+	}
 }
 
 type zeros struct{}
