@@ -18,6 +18,8 @@ const (
 	maxAlone = 45 * time.Second
 	// glance is how often it is looked whether somebody has answered elsewhere.
 	glance = 100 * time.Millisecond
+	// maxAsked is how many calls wait for a person at a time, each with all that it holds.
+	maxAsked = maxCalls
 )
 
 // The words of a form.
@@ -74,10 +76,15 @@ func (f form) reply(r *mcp.ElicitResult) approval.Reply {
 var nobody = approval.Reply{Answer: tool.Answer{By: "nobody", Nobody: true}}
 
 // AskBeside implements approval.Beside. It asks in the client of the call, where that has
-// forms, and waits for an answer there or elsewhere.
+// forms, and waits for an answer there or elsewhere. Where too many wait already, as when
+// a client makes one call over and over, the client is told at once that it is pending.
 func (s *server) AskBeside(ctx context.Context, r tool.Request, id string, answered func() bool) approval.Reply {
 	c, ok := ctx.Value(callKey{}).(*call)
 	if !ok {
+		return nobody
+	}
+	defer s.asked.Add(-1)
+	if s.asked.Add(1) > maxAsked {
 		return nobody
 	}
 	c.waits.Store(&id)
@@ -126,7 +133,7 @@ func (s *server) askThere(ctx context.Context, c *call, f form) approval.Reply {
 	case r := <-c.answers:
 		return f.reply(r)
 	case <-ctx.Done():
-		s.unpark(f.id)
+		s.leave(f.id, c)
 		return nobody
 	}
 }

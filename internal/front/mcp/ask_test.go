@@ -306,6 +306,31 @@ func TestEndedWhileAsked(t *testing.T) {
 	}
 }
 
+// A client may make a call anew as often as it likes without an answer: it is asked about
+// the last, and nothing is kept of the others.
+func TestMadeAnew(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	in, out := h.streams()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: says("yes"), MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}})
+	c, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: out, Writer: in}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &mcp.CallToolParams{Name: "write_file", Arguments: write}
+	for i := range 2 * maxAsked {
+		r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: p.Name, Arguments: p.Arguments})
+		if err != nil || len(r.InputRequests) != 1 {
+			t.Fatalf("%d: got %v, %v", i, r, err)
+		}
+		p.RequestState = r.RequestState
+	}
+	p.InputResponses = mcp.InputResponseMap{"answer": &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes"}}}
+	if r, err := c.CallTool(t.Context(), p); err != nil || r.IsError || h.file("b.txt") != "new\n" {
+		t.Errorf("got %v, %v", r, err)
+	}
+}
+
 // What a client carries between two requests is what it was given, for this very call,
 // and outlives the server.
 func TestCarried(t *testing.T) {

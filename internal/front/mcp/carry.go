@@ -20,10 +20,14 @@ type brought struct {
 	result *mcp.ElicitResult // nil where it brings none
 }
 
-// park lets a call wait until the client brings an answer, and returns the form for it.
+// park lets a call wait until the client brings an answer, and returns the form for it. A
+// client that makes the same call anew is answered about that one, and the earlier ends.
 func (s *server) park(c *call, f form) *mcp.CallToolResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if earlier := s.parked[f.id]; earlier != nil {
+		earlier.cancel()
+	}
 	s.parked[f.id] = c
 	return &mcp.CallToolResult{
 		InputRequests: mcp.InputRequestMap{question: f.params},
@@ -39,6 +43,15 @@ func (s *server) unpark(id string) *call {
 	c := s.parked[id]
 	delete(s.parked, id)
 	return c
+}
+
+// leave takes a call out that does not wait for an answer any more.
+func (s *server) leave(id string, c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parked[id] == c {
+		delete(s.parked, id)
+	}
 }
 
 // bring returns what a client brings, nil where it makes a call for the first time. What

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"sync"
@@ -168,6 +169,9 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 	if err != nil && !json.Valid(data) {
 		return refuse(nil, jsonrpc.CodeParseError, "this line is not JSON; send one message a line")
 	}
+	if errors.Is(err, errID) {
+		return refuse(nil, jsonrpc.CodeInvalidRequest, err.Error())
+	}
 	if err != nil {
 		return refuse(nil, jsonrpc.CodeInvalidRequest, "this is no message of JSON-RPC 2.0")
 	}
@@ -192,26 +196,37 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 	return nil, nil
 }
 
+// errID says which ids there are. The library would answer with another number.
+var errID = errors.New("the id of a call is a text or a whole number, of at most 2^53")
+
 // decode returns the message that a line holds. The library would do it, with ten times
-// the memory.
+// the memory. Names count as they are written: who looks at a message on its way must find
+// in it what is found here.
 func decode(data []byte) (jsonrpc.Message, error) {
-	var m struct {
-		Version string          `json:"jsonrpc"`
-		ID      any             `json:"id"`
-		Method  *string         `json:"method"`
-		Params  json.RawMessage `json:"params"`
-	}
+	var m map[string]json.RawMessage
 	if err := json.Unmarshal(data, &m); err != nil {
 		return nil, err
 	}
-	if m.Method == nil {
+	if m["method"] == nil {
 		return jsonrpc.DecodeMessage(data)
 	}
-	id, err := jsonrpc.MakeID(m.ID)
-	if m.Version != "2.0" {
+	var version, method string
+	var name any
+	for key, value := range map[string]any{"jsonrpc": &version, "method": &method, "id": &name} {
+		if text, ok := m[key]; ok {
+			if err := json.Unmarshal(text, value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if n, ok := name.(float64); ok && (n != math.Trunc(n) || math.Abs(n) > 1<<53) {
+		return nil, errID
+	}
+	id, err := jsonrpc.MakeID(name)
+	if version != "2.0" {
 		err = errors.New("another version")
 	}
-	return &jsonrpc.Request{ID: id, Method: *m.Method, Params: m.Params}, err
+	return &jsonrpc.Request{ID: id, Method: method, Params: m["params"]}, err
 }
 
 // encode returns a message as a line. What was done is JSON already, and is not read

@@ -90,6 +90,10 @@ func TestLines(t *testing.T) {
 		{`{"id":1,"method":"ping"}` + "\n", nil, -32600},
 		{`{"jsonrpc":"1.0","id":1,"method":"ping"}` + "\n", nil, -32600},
 		{`{"jsonrpc":"2.0","id":{},"method":"ping"}` + "\n", nil, -32600},
+		{`{"jsonrpc":"2.0","id":1.5,"method":"ping"}` + "\n", nil, -32600},
+		{`{"jsonrpc":"2.0","id":9007199254740993000,"method":"ping"}` + "\n", nil, -32600},
+		{`{"JSONRPC":"2.0","ID":1,"METHOD":"ping"}` + "\n", nil, -32600},
+		{`{"jsonrpc":"2.0","id":6,"method":"ping","Method":"nothing/such","ID":5}` + "\n", 6.0, 0},
 		{strings.Repeat("[", 100_000) + "\n", nil, -32600},
 		{`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100) + "}\n", nil, -32600},
 		{`{"jsonrpc":"2.0","id":7,"method":"nothing/such"}` + "\n", 7.0, -32601},
@@ -207,6 +211,23 @@ func TestManyQuestions(t *testing.T) {
 	r.send(call1("read", "read_file", `{"path":"/a.txt"}`))
 	if m := r.read(); m.ID != "read" || m.Result.IsError {
 		t.Errorf("got %+v", m)
+	}
+}
+
+// One call that is made over and over does not wait for a person each time.
+func TestSameQuestion(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	h.service.Wait = time.Minute
+	r := h.raw()
+	for i := range maxAsked + 10 {
+		r.send(call1(i, "write_file", `{"path":"/b.txt","content":"x"}`))
+	}
+	for range 10 {
+		m := r.read()
+		if !m.Result.IsError || !strings.Contains(m.Result.Content[0].Text, "golem approve") {
+			t.Fatalf("got %+v", m)
+		}
 	}
 }
 

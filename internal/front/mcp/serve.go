@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -65,6 +66,7 @@ type server struct {
 	key     []byte          // signs what a client carries between two requests
 
 	ending sync.WaitGroup // calls that are under way
+	asked  atomic.Int32   // how many of them wait for a person
 
 	mu     sync.Mutex
 	parked map[string]*call // that wait for the client to bring an answer, by request
