@@ -114,6 +114,8 @@ func classify(err error) (toolError, int) {
 		return said, exitUsage
 	case wrong.Code == "untrusted", wrong.Code == "blocked":
 		return said, exitDenied
+	case strings.HasPrefix(wrong.Op, "--"): // a flag
+		return said, exitUsage
 	case wrong.Code == jail.ErrNoSandbox:
 		return said, exitNoSandbox
 	}

@@ -31,6 +31,9 @@ type mcpFlags struct {
 // calls leave much behind, and little is in use.
 const lazily = 400
 
+// plenty is how many bytes it may take before it is looked after more often.
+const plenty = 512 << 20
+
 func newMCP(serve Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
@@ -89,6 +92,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 		return err
 	}
 	debug.SetGCPercent(lazily)
+	debug.SetMemoryLimit(min(plenty, debug.SetMemoryLimit(-1)))
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	// A client that has gone is an error like others, and no end of golem.

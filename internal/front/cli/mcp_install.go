@@ -54,6 +54,9 @@ is shown. What stands behind two dashes are flags of golem mcp.`,
 		Example: "  golem mcp install claude-code\n  golem mcp install vscode --write\n  golem mcp install codex --write -- --worker reviewer",
 	}
 	cmd.Flags().BoolVar(&write, "write", false, "edit the file")
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%v; flags of golem mcp stand behind two dashes", flagError(cmd, err))
+	})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if dash := cmd.ArgsLenAtDash(); len(args) == 0 || dash != -1 && dash != 1 || dash == -1 && len(args) > 1 {
 			return usagef("install for which client? it is one of %s; flags of golem mcp stand behind two dashes", strings.Join(names, ", "))
@@ -66,9 +69,28 @@ is shown. What stands behind two dashes are flags of golem mcp.`,
 		if i < 0 {
 			return usagef("no client %s; %s", sandbox.Shown(args[0]), didYouMean(args[0], "", names))
 		}
+		if err := serverFlags(args[1:]); err != nil {
+			return err
+		}
 		return all[i].install(cmd, args[1:], write)
 	}
 	return cmd
+}
+
+// serverFlags says what is wrong with flags of golem mcp: who would find out is a client,
+// and clients show little of what a server says that does not start.
+func serverFlags(flags []string) error {
+	mcp, _, err := newRoot(nil).Find([]string{"mcp"})
+	if err != nil {
+		return err
+	}
+	if err := mcp.ParseFlags(flags); err != nil {
+		return flagError(mcp, err)
+	}
+	if rest := mcp.Flags().Args(); len(rest) > 0 {
+		return usagef("%s is no flag of golem mcp", sandbox.Shown(rest[0]))
+	}
+	return nil
 }
 
 func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
@@ -76,9 +98,9 @@ func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, filepath.FromSlash(c.file))
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	path := followed(filepath.Join(dir, filepath.FromSlash(c.file)))
+	old, err := readSettings(path)
+	if err != nil {
 		return err
 	}
 	entry := c.entry(self(), slices.Concat([]string{"mcp"}, c.where, flags))
@@ -110,6 +132,36 @@ func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
 		fmt.Fprintf(out, "written: %s\nnext: %s\n", path, c.then)
 	}
 	return nil
+}
+
+// followed returns the file that a name leads to: what is shown is what is written.
+func followed(path string) string {
+	if end, err := filepath.EvalSymlinks(path); err == nil {
+		return end
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(dir, filepath.Base(path))
+	}
+	return path
+}
+
+// maxSettings is how many bytes a client's file has at most.
+const maxSettings = 4 << 20
+
+// readSettings reads a client's file, which comes with the folder and may be anything.
+func readSettings(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, usagef("%s is no file; move it away", sandbox.Shown(path))
+	case info.Size() > maxSettings:
+		return nil, usagef("%s has more than %d bytes, which no client's settings have; move it away", sandbox.Shown(path), maxSettings)
+	}
+	return os.ReadFile(path)
 }
 
 // self returns the command by which this golem is started: by its name where that finds
@@ -195,11 +247,10 @@ func (e entry) into(old string) (string, error) {
 	if text, ok := was[e.under]; ok && (json.Unmarshal(text, &servers) != nil || servers == nil) {
 		return "", fmt.Errorf("%s in it is no object", e.under)
 	}
-	if text, ok := servers["golem"]; ok {
-		var is, should any
-		if json.Unmarshal(text, &is) == nil && json.Unmarshal([]byte(e.value()), &should) == nil && reflect.DeepEqual(is, should) {
-			return old, nil
-		}
+	if e.in(old) {
+		return old, nil
+	}
+	if _, ok := servers["golem"]; ok {
 		return "", errors.New("it names another server golem; take that out first")
 	}
 	at, empty, nested := e.place(old)
@@ -212,16 +263,25 @@ func (e entry) into(old string) (string, error) {
 	switch {
 	case empty:
 		text, rest = text+"\n"+indent, strings.TrimLeft(rest, " \t\r\n")
-	case strings.HasPrefix(rest, "\n"):
+	case strings.HasPrefix(strings.TrimLeft(rest, " \t\r"), "\n"):
 		text += ","
 	default: // all of it stands in one line
 		text, rest = text+",\n"+indent+"  ", strings.TrimLeft(rest, " ")
 	}
 	next := old[:at] + "\n" + text + rest
-	if !json.Valid([]byte(next)) {
+	if !e.in(next) { // a name may stand there twice
 		return "", errors.New("it is written in a way that golem does not edit")
 	}
 	return next, nil
+}
+
+// in reports whether a JSON text says what the entry does.
+func (e entry) in(text string) bool {
+	var all map[string]json.RawMessage
+	var servers map[string]any
+	var should any
+	return json.Unmarshal([]byte(text), &all) == nil && json.Unmarshal(all[e.under], &servers) == nil &&
+		json.Unmarshal([]byte(e.value()), &should) == nil && reflect.DeepEqual(servers["golem"], should)
 }
 
 // place returns where the entry goes in a JSON text: behind the brace of the object of
@@ -249,12 +309,15 @@ func (e entry) place(old string) (at int, empty, nested bool) {
 }
 
 func (e entry) intoTOML(old string) (string, error) {
-	if strings.Contains(old, e.toml) {
+	if strings.Contains("\n"+old, "\n"+e.toml) {
 		return old, nil
+	}
+	if strings.Count(old, `"""`)%2 == 1 || strings.Count(old, "'''")%2 == 1 {
+		return "", errors.New("a text in it has no end")
 	}
 	for line := range strings.Lines(old) {
 		line = strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "").Replace(line)
-		if strings.HasPrefix(line, "[mcp_servers.golem]") || strings.HasPrefix(line, "mcp_servers.golem") || strings.HasPrefix(line, "mcp_servers=") {
+		if strings.HasPrefix(line, "[mcp_servers.golem]") || strings.HasPrefix(line, "[mcp_servers]") || strings.HasPrefix(line, "[mcp_servers") && strings.Contains(line, `\`) || strings.HasPrefix(line, "mcp_servers.golem") || strings.HasPrefix(line, "mcp_servers=") {
 			return "", errors.New("it says something about mcp_servers already that golem does not edit")
 		}
 	}
@@ -264,12 +327,8 @@ func (e entry) intoTOML(old string) (string, error) {
 	return old + e.toml, nil
 }
 
-// replaceFile writes a file of the user's anew: it is what it was or what it is to be. A
-// link stays one.
+// replaceFile writes a file of the user's anew: it is what it was or what it is to be.
 func replaceFile(path string, content []byte) error {
-	if end, err := filepath.EvalSymlinks(path); err == nil {
-		path = end
-	}
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()

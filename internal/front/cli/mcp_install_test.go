@@ -30,6 +30,8 @@ func TestEntries(t *testing.T) {
 		{`{"mcpServers": []}`, "mcpServers in it is no object"},
 		{`{"mcpServers": null}`, "mcpServers in it is no object"},
 		{`{} {}`, "it is not plain JSON"},
+		{`{"mcpServers": {"golem": {"command": "evil"}}, "mcpServers": {}}`, "it is written in a way"},
+		{"{\r\n  \"mcpServers\": {\r\n    \"x\": {}\r\n  }\r\n}\r\n", "{\r\n  \"mcpServers\": {\n" + golem + ",\r\n    \"x\": {}\r\n  }\r\n}\r\n"},
 	} {
 		got, err := entry.into(test.old)
 		if err != nil {
@@ -64,6 +66,10 @@ func TestEntries(t *testing.T) {
 		{"[mcp_servers.other]\ncommand = \"y\"\n\n\n", "[mcp_servers.other]\ncommand = \"y\"\n\n" + codex},
 		{"[ mcp_servers . \"golem\" ]\ncommand = \"y\"\n", "it says something about mcp_servers already"},
 		{"mcp_servers = {}\n", "it says something about mcp_servers already"},
+		{"[mcp_servers]\ngolem = {command = \"y\"}\n", "it says something about mcp_servers already"},
+		{"[mcp_servers.\"gol\\u0065m\"]\ncommand = \"y\"\n", "it says something about mcp_servers already"},
+		{"text = \"\"\"\nnot closed\n", "a text in it has no end"},
+		{"# " + codex, "# " + codex + "\n" + codex},
 	} {
 		got, err := toml.into(test.old)
 		if err != nil {

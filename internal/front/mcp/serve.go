@@ -26,6 +26,12 @@ const patience = 5 * time.Second
 // Serve serves a program to other agents until ctx ends or the client goes. It is what
 // cli.Server is.
 func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service) error {
+	if o.HTTP != nil { // before a session is begun
+		if _, err := allowed(*o.HTTP); err != nil {
+			o.Opened(err)
+			return err
+		}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &server{options: o, ctx: ctx, slots: newSlots(ctx.Done()), turns: turns{files: make(map[string]*file)}, parked: make(map[string]*call)}
