@@ -82,6 +82,8 @@ func (f *programFlags) programOf(session string) (*forge.Program, error) {
 		return again, nil
 	case p.Content.Hash != "":
 		return p, nil
+	case session != "" && session != forge.NewSession: // it is what was named that is not there
+		return nil, err
 	}
 	return nil, noProgram(p)
 }

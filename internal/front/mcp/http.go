@@ -44,6 +44,14 @@ func (s *server) listen(l forge.Listening) error {
 	if err != nil {
 		return err
 	}
+	var encrypted *tls.Config
+	if l.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(l.Cert, l.Key)
+		if err != nil {
+			return &sandbox.Error{Op: "--cert", Path: l.Cert, Code: sandbox.ErrInvalid, Hint: err.Error() + "; name a certificate and its key, as PEM files"}
+		}
+		encrypted = &tls.Config{Certificates: []tls.Certificate{pair}}
+	}
 	socket, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("--http %s: %w; name a port that is free, or 0 for any", sandbox.Shown(l.Address), err)
@@ -51,7 +59,7 @@ func (s *server) listen(l forge.Listening) error {
 	d := newDoorkeeper(l, socket.Addr())
 	d.next = s.handler()
 	h := &http.Server{
-		Handler: d, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		Handler: d, TLSConfig: encrypted, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		TLSNextProto: make(map[string]func(*http.Server, *tls.Conn, http.Handler)), // HTTP/1.1 alone
 		ErrorLog:     slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),      // what strangers do wrong is not told
 		BaseContext:  func(net.Listener) context.Context { return s.ctx },
@@ -63,8 +71,8 @@ func (s *server) listen(l forge.Listening) error {
 	ended := make(chan error, 1)
 	go func() {
 		socket := &bounded{Listener: socket, free: make(chan struct{}, maxConnections)}
-		if l.Cert != "" {
-			ended <- h.ServeTLS(socket, l.Cert, l.Key)
+		if encrypted != nil {
+			ended <- h.ServeTLS(socket, "", "")
 			return
 		}
 		ended <- h.Serve(socket)

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/policy"
@@ -69,8 +70,8 @@ func (s *server) stagedCommit(ctx context.Context, r *mcp.ReadResourceRequest) (
 		return nil, mcp.ResourceNotFoundError(r.Params.URI)
 	}
 	data, err := s.through(ctx, "git_diff", map[string]string{"commitId": id})
-	if err != nil {
-		return nil, err
+	if err != nil { // the library would give it no code
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: "text/plain", Text: string(data)}}}, nil
 }
@@ -80,7 +81,7 @@ func (r resource) handler() mcp.ResourceHandler {
 	return func(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		data, err := r.read(ctx)
 		if err != nil { // it may name the host
-			return nil, errors.New("the " + r.name + " cannot be read; the user can see to it with golem audit verify")
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the " + r.name + " cannot be read; the user can see to it with golem audit verify"}
 		}
 		list := []*mcp.ResourceContents{}
 		if len(data) > 0 { // the library leaves out a text that is empty, and clients take no contents without one
