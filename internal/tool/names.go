@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/policy"
@@ -50,6 +51,15 @@ func (n Names) Closed(files ...string) []policy.Effect {
 	}
 	return list
 }
+
+// Hidden reports whether one of some files may not be read at all. To the user nothing is
+// hidden.
+func (n Names) Hidden(files ...string) bool {
+	return n.origin != policy.User && slices.ContainsFunc(files, func(name string) bool { return !n.CanRead(name) })
+}
+
+// ByUser reports whether the user calls.
+func (n Names) ByUser() bool { return n.origin == policy.User }
 
 // Canonical is the sandbox's: the one form of a name, links not followed.
 func (n Names) Canonical(name string) (string, error) {

@@ -294,7 +294,12 @@ func (s Set) diff() tool.Tool {
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		c, err := s.chosen(desk, a.CommitID, "", "", func(c *clearance.StagedCommit) bool { return len(s.closed(names, c)) == 0 })
+		var c *clearance.StagedCommit
+		if a.CommitID != "" {
+			c, err = s.get(op, desk, names, a.CommitID)
+		} else {
+			c, err = s.chosen(desk, "", "", "", func(c *clearance.StagedCommit) bool { return len(s.closed(names, c)) == 0 })
+		}
 		if err != nil {
 			return tool.Plan{}, err
 		}

@@ -95,7 +95,7 @@ func (s Set) again(desk *clearance.Desk, names tool.Names, a stageArgs) (tool.Pl
 	if len(a.Files) > 0 || a.Message+a.Target+a.Branch != "" {
 		return tool.Plan{}, &sandbox.Error{Op: "git_stage", Code: "invalid_args", Hint: "again: stands alone; the files and the message are those of the commit"}
 	}
-	c, err := desk.Get(a.Again)
+	c, err := s.get("git_stage", desk, names, a.Again)
 	if err != nil {
 		return tool.Plan{}, err
 	}

@@ -52,6 +52,25 @@ func (s Set) closed(names tool.Names, c *clearance.StagedCommit) []policy.Effect
 	return names.Closed(paths...)
 }
 
+// get returns the commit of an id. One with files that whoever asks may not read is not
+// there for them, nor are the ids of others.
+func (s Set) get(op string, desk *clearance.Desk, names tool.Names, id string) (*clearance.StagedCommit, error) {
+	c, err := desk.Get(id)
+	if err == nil {
+		paths := make([]string, len(c.Files))
+		for i, f := range c.Files {
+			paths[i] = s.of(c).name(f.Path)
+		}
+		if !names.Hidden(paths...) {
+			return c, nil
+		}
+	}
+	if names.ByUser() {
+		return c, err
+	}
+	return nil, &sandbox.Error{Op: op, Path: id, Code: sandbox.ErrNotFound, Hint: "nothing is staged under this id; git_list_staged lists what is"}
+}
+
 // listed tells what waits, as far as whoever asks may read it.
 func (s Set) listed(ctx context.Context, op string, names tool.Names) ([]waiting, string, error) {
 	desk, err := s.desk(ctx, op)
@@ -156,7 +175,7 @@ func (s Set) discard() tool.Tool {
 		if a.CommitID == "" {
 			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "commitId: name what is to go; git_list_staged lists it"}
 		}
-		c, err := desk.Get(a.CommitID)
+		c, err := s.get(op, desk, names, a.CommitID)
 		if err != nil {
 			return tool.Plan{}, err
 		}
