@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/internal/policy"
@@ -305,7 +306,17 @@ func (e entry) mode() string {
 	return fmt.Sprintf(", mode %04o", e.Mode)
 }
 
+// change describes one change. That a file becomes code when it is trusted is told with
+// it: what lands is trusted.
 func (l *Landing) change(e entry, diff bool) tool.Change {
+	c := l.described(e, diff)
+	if why, code := review.Code(e.name); code && c.Op != tool.Delete && e.Kind != layer.Folder {
+		c.About = strings.TrimPrefix(c.About+"; becomes code: "+why, "; ")
+	}
+	return c
+}
+
+func (l *Landing) described(e entry, diff bool) tool.Change {
 	c := tool.Change{Path: e.name, Op: tool.Update}
 	switch {
 	case e.Op == layer.Delete:
