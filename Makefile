@@ -12,6 +12,10 @@ NEEDS := gcc=gcc /usr/include/stdio.h=libc6-dev
 # What commands in the tests are made of.
 COMMANDS := python3=python3 ps=procps git=git setsid=util-linux flock=util-linux bash=bash
 
+# What agents and clients of others are fetched and run with; their tests are skipped,
+# with a word, where it cannot be had.
+CLIENTS := node=nodejs npm=npm
+
 # The packages whose promises hold under concurrency; they are tested under
 # the race detector too.
 RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/shell ./internal/approval ./internal/exposure \
@@ -68,8 +72,11 @@ demo: build ## show the guarantees on a real folder; no key, no network
 	@scripts/demo
 
 test: ## everything: lint, tests, race detector, fuzzing, other systems
-	@for step in lint unit race fuzz systems; do \
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	{ scripts/need $(COMMANDS) unshare=util-linux $(NEEDS) $(CLIENTS) >"$$log" 2>&1 || true; } & \
+	for step in lint unit race fuzz systems; do \
 		echo "== $$step, after $$SECONDS s"; $(MAKE) $$step || exit; \
+		wait; cat "$$log"; : >"$$log"; \
 	done; \
 	echo "== all passed in $$SECONDS s"
 
