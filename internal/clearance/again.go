@@ -17,11 +17,7 @@ func (d *Desk) Again(ctx context.Context, id string, r Request) (*StagedCommit, 
 	if err != nil {
 		return nil, err
 	}
-	t, err := d.target(old.Target)
-	if err != nil {
-		return nil, err
-	}
-	at, err := d.reach(ctx, t)
+	_, at, err := d.open(ctx, old.Target)
 	if err != nil {
 		return nil, err
 	}

@@ -30,11 +30,7 @@ type FileDiff struct {
 // reads the objects that a push would push, and tells each file to show, one at a
 // time.
 func (d *Desk) Diff(ctx context.Context, c *StagedCommit, show func(FileDiff) error) error {
-	t, err := d.target(c.Target)
-	if err != nil {
-		return err
-	}
-	at, err := d.reach(ctx, t)
+	_, at, err := d.open(ctx, c.Target)
 	if err != nil {
 		return err
 	}

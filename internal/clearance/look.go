@@ -110,11 +110,7 @@ func (d *Desk) scanned(ctx context.Context, c *StagedCommit, f FileDiff) scan.Co
 		if int64(len(f.content)) == f.NewSize {
 			return io.NopCloser(bytes.NewReader(f.content)), nil
 		}
-		t, err := d.target(c.Target)
-		if err != nil {
-			return nil, err
-		}
-		at, err := d.reach(ctx, t)
+		_, at, err := d.open(ctx, c.Target)
 		if err != nil {
 			return nil, err
 		}
@@ -185,11 +181,7 @@ func (d *Desk) beside(ctx context.Context, c *StagedCommit, folders []string) ([
 	if c.parent() == "" {
 		return nil, nil
 	}
-	t, err := d.target(c.Target)
-	if err != nil {
-		return nil, err
-	}
-	at, err := d.reach(ctx, t)
+	_, at, err := d.open(ctx, c.Target)
 	if err != nil {
 		return nil, err
 	}

@@ -238,11 +238,7 @@ func (d *Desk) bases(target, branch string) (map[string]had, error) {
 
 // Branches returns the branches of a target and their commits, as they are now.
 func (d *Desk) Branches(ctx context.Context, target string) (map[string]git.Hash, error) {
-	t, err := d.target(target)
-	if err != nil {
-		return nil, err
-	}
-	at, err := d.reach(ctx, t)
+	_, at, err := d.open(ctx, target)
 	if err != nil {
 		return nil, err
 	}

@@ -115,11 +115,7 @@ const patience = 10 * time.Second
 
 // push makes a push that was not made before.
 func (d *Desk) push(ctx context.Context, c *StagedCommit) (*PushResult, error) {
-	t, err := d.target(c.Target)
-	if err != nil {
-		return nil, err
-	}
-	at, err := d.reach(ctx, t)
+	_, at, err := d.open(ctx, c.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -177,11 +173,7 @@ func (d *Desk) mark(c *StagedCommit, to phase, result *PushResult) error {
 // settle finds out whether a push that was begun was made, finishes or takes back
 // what it left, and writes it down. Its result is nil if it was not made.
 func (d *Desk) settle(ctx context.Context, c *StagedCommit) (*PushResult, error) {
-	t, err := d.target(c.Target)
-	if err != nil {
-		return nil, err
-	}
-	at, err := d.reach(ctx, t)
+	_, at, err := d.open(ctx, c.Target)
 	if err != nil {
 		return nil, err
 	}

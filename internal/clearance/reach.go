@@ -30,6 +30,16 @@ type source interface {
 	Branches(ctx context.Context) (map[string]git.Hash, error)
 }
 
+// open opens the target of a name.
+func (d *Desk) open(ctx context.Context, name string) (Target, place, error) {
+	t, err := d.target(name)
+	if err != nil {
+		return t, nil, err
+	}
+	at, err := d.reach(ctx, t)
+	return t, at, err
+}
+
 // reach opens a target.
 func (d *Desk) reach(ctx context.Context, t Target) (place, error) {
 	switch t.Type {
@@ -123,11 +133,7 @@ func (n network) settle(ctx context.Context, c *StagedCommit) (bool, error) {
 // Refresh pulls what a remote target has of a branch, "" for the target's own:
 // what is staged next is made against it. Other targets are always as they are.
 func (d *Desk) Refresh(ctx context.Context, target, branch string) error {
-	t, err := d.target(target)
-	if err != nil {
-		return err
-	}
-	at, err := d.reach(ctx, t)
+	t, at, err := d.open(ctx, target)
 	if err != nil {
 		return err
 	}

@@ -161,11 +161,7 @@ type Request struct {
 // Names returns the files that the branch of a target has at a path or below it, ""
 // for the target's own branch and for all.
 func (d *Desk) Names(ctx context.Context, target, branch, path string) ([]string, error) {
-	t, err := d.target(target)
-	if err != nil {
-		return nil, err
-	}
-	at, err := d.reach(ctx, t)
+	t, at, err := d.open(ctx, target)
 	if err != nil {
 		return nil, err
 	}
