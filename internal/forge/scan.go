@@ -2,6 +2,7 @@ package forge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -78,7 +79,7 @@ func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (std
 	}
 	session, err := s.session()
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, told(err, jail.ErrNoSandbox) // models read verdicts too
 	}
 	line := "exec"
 	for _, word := range argv {
@@ -89,7 +90,9 @@ func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (std
 	r, err := session.Run(ctx, c)
 	switch {
 	case err != nil:
-		return nil, 0, err
+		return nil, 0, told(err, sandbox.ErrInternal)
+	case r.Code == notThere:
+		return nil, 0, errors.New("a program that it runs is not on this machine; install it, or take the scanner out of the configuration")
 	case r.Late:
 		return nil, 0, context.DeadlineExceeded
 	case r.Stopped || r.Signal != "":
@@ -97,7 +100,7 @@ func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (std
 	}
 	text, hidden := r.Stdout.Text()
 	if hidden > 0 {
-		return nil, 0, fmt.Errorf("it says too much")
+		return nil, 0, errors.New("it says too much")
 	}
 	return []byte(text), r.Code, nil
 }
@@ -113,6 +116,9 @@ func (s *Scanners) session() (*jail.Session, error) {
 	s.jail, err = jail.Start(jail.Policy{Mounts: s.mounts, Least: jail.Landlock}, s.program.options.Now)
 	return s.jail, err
 }
+
+// notThere is what a shell ends with that does not find a program.
+const notThere = 127
 
 // Close keeps the verdicts, and ends the jail.
 func (s *Scanners) Close() error {
