@@ -46,6 +46,7 @@ var layers = []struct {
 	{"internal/egress", 2, "the hosts a grant names and no others"},
 	{"internal/clearance", 2, "stage, scan, review, clear"},
 	{"internal/clearance/review", 2, "what a person should look at first in a change"},
+	{"internal/guest", 2, "programs of the user's own that are run inside, and what they bring"},
 	{"internal/worker", 2, ".worker files into values"},
 	{"internal/project", 2, "golem-forge.config.yaml into values"},
 	{"internal/tool", 3, "tool, call, plan, result, and the door"},

@@ -165,7 +165,7 @@ func (b brought) hash(names []string) string {
 
 // Where the files of a foreign program stand inside, and the variable that says so.
 const (
-	foreignDir = toolsDir + "/tool"
+	foreignDir = jail.Tools + "/tool"
 	foreignVar = "GOLEM_TOOL"
 )
 

@@ -1,13 +1,13 @@
 package forge
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/guest"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -19,24 +19,24 @@ type Exec struct {
 	Env     []string // NAME=value
 	Dir     string   // of the host, where the user is
 	Path    string   // folders of the host where programs are looked for
-	Profile Profile
+	Profile guest.Profile
 }
 
 // Exec implements shell.Execer.
 func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (jail.Result, error) {
-	found := newFound(c.exec.Path, c.exec.Profile.home, filepath.Join(c.work.session.dir, "programs"))
-	if err := found.find(command[0], c.exec.Dir, files); err != nil {
+	program, err := guest.Find(command[0], guest.Host{Path: c.exec.Path, Dir: c.exec.Dir, Home: c.exec.Profile.Home, Single: filepath.Join(c.work.session.dir, "programs")}, files)
+	if err != nil {
 		return jail.Result{}, err
 	}
-	if err := c.furnish(found.mounts); err != nil {
+	if err := c.furnish(program.Mounts); err != nil {
 		return jail.Result{}, err
 	}
 	s, err := c.session(files, c.Layered())
 	if err != nil {
 		return jail.Result{}, told(err, jail.ErrNoSandbox)
 	}
-	run := jail.Command{Path: "/bin/sh", Args: slices.Concat([]string{"sh", "-c", `exec "$@"`, "sh"}, found.with, []string{found.path}, command[1:]),
-		Dir: workDir(files, c.exec.Dir), Env: slices.Concat(found.env(), c.exec.Profile.Set, c.exec.Env)}
+	run := jail.Command{Path: "/bin/sh", Args: slices.Concat([]string{"sh", "-c", `exec "$@"`, "sh"}, program.Argv(command[1:]...)),
+		Dir: workDir(files, c.exec.Dir), Env: slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env)}
 	r, err := c.exec.Attach(ctx, s, run)
 	return r, told(err, sandbox.ErrInternal)
 }
@@ -47,32 +47,21 @@ func (c *commands) furnish(more []jail.Mount) error {
 	if err != nil {
 		return err
 	}
-	if err := c.exec.Profile.fill(home); err != nil {
+	if err := c.exec.Profile.Fill(home); err != nil {
 		return err
 	}
 	c.policy.Home = sandbox.Host(home)
 	c.policy.Terminals = true
-	c.policy.Limits = roomy(c.policy.Limits)
+	c.policy.Limits = guest.Roomy(c.policy.Limits)
 	for _, m := range c.exec.Profile.Mounts {
-		source, err := filepath.EvalSymlinks(m.Source)
+		source, err := filepath.EvalSymlinks(string(m.Source))
 		if err != nil {
-			return plainError(m.Source, err)
+			return plainError(string(m.Source), err)
 		}
 		more = append(more, jail.Mount{Source: sandbox.Host(source), Target: m.Target})
 	}
 	c.more = more
 	return nil
-}
-
-// roomy returns limits of which those that nobody has set are for a program that stays,
-// and builds and tests by many others: it is to notice them no sooner than the machine.
-func roomy(l jail.Limits) jail.Limits {
-	l.Memory = cmp.Or(l.Memory, 16<<30)
-	l.Processes = cmp.Or(l.Processes, 8192)
-	l.Files = cmp.Or(l.Files, 65536)
-	l.FileSize = cmp.Or(l.FileSize, 64<<30)
-	l.Temp = cmp.Or(l.Temp, 2<<30)
-	return l
 }
 
 // furnished adds to the folders that commands see those which a program has besides.
@@ -98,7 +87,7 @@ func under(name, top string) bool { return name == top || strings.HasPrefix(name
 
 // workDir is where a program begins: where the user is, if it sees that.
 func workDir(files *sandbox.Sandbox, dir string) string {
-	if name, ok := nameOf(files, dir); ok {
+	if name, ok := jail.NameOf(files, dir); ok {
 		return jail.Inside(files, name)
 	}
 	if files.CanRead("/") {
@@ -107,33 +96,9 @@ func workDir(files *sandbox.Sandbox, dir string) string {
 	return "/"
 }
 
-// nameOf returns what a sandbox calls a path of the host.
-func nameOf(files *sandbox.Sandbox, file string) (name string, ok bool) {
-	real, err := filepath.EvalSymlinks(file)
-	if err != nil {
-		return "", false
-	}
-	longest := -1
-	for _, m := range files.Config().Mounts {
-		host := string(m.Source)
-		if m.Backend != nil {
-			host = string(m.Backend.Traits().Host)
-		}
-		rel, err := filepath.Rel(host, real)
-		if host == "" || err != nil || !filepath.IsLocal(rel) || len(host) <= longest {
-			continue
-		}
-		at := filepath.ToSlash(filepath.Join(m.Target, rel))
-		if files.CanRead(at) {
-			name, longest = at, len(host)
-		}
-	}
-	return name, longest >= 0
-}
-
 // Unused reports whether a session keeps nothing: no change, and a home with nothing but
 // what a profile has put there.
-func (p *Program) Unused(s *Session, profile Profile) bool {
+func (p *Program) Unused(s *Session, profile guest.Profile) bool {
 	list, unfit, err := p.Changes(s, nil, false)
 	if err != nil || len(list) > 0 || unfit != "" {
 		return false
@@ -151,7 +116,7 @@ func (p *Program) Unused(s *Session, profile Profile) bool {
 	alone := true
 	filepath.WalkDir(home, func(name string, d os.DirEntry, err error) error {
 		rel, _ := filepath.Rel(home, name)
-		if err != nil || !d.IsDir() && !profile.brings(filepath.ToSlash(rel)) {
+		if err != nil || !d.IsDir() && !profile.Brings(filepath.ToSlash(rel)) {
 			alone = false
 			return filepath.SkipAll
 		}

@@ -31,8 +31,8 @@ func (p *Program) Scanners(folder *state.Folder) (*Scanners, error) {
 		}
 	}
 	if e.Clamscan {
-		s.mounts = append(s.mounts, jail.Mount{Source: clamavDir, Target: toolsDir + "/clamav"})
-		o.Clamscan = []string{"clamscan", "--database=" + toolsDir + "/clamav"}
+		s.mounts = append(s.mounts, jail.Mount{Source: clamavDir, Target: jail.Tools + "/clamav"})
+		o.Clamscan = []string{"clamscan", "--database=" + jail.Tools + "/clamav"}
 	}
 	for _, file := range e.Yara {
 		o.Yara = append(o.Yara, s.show(string(file)))
@@ -65,7 +65,7 @@ type Scanners struct {
 
 // show lets programs see a file of the host, and returns where.
 func (s *Scanners) show(file string) string {
-	target := fmt.Sprintf("%s/rules%d", toolsDir, len(s.mounts))
+	target := fmt.Sprintf("%s/rules%d", jail.Tools, len(s.mounts))
 	s.mounts = append(s.mounts, jail.Mount{Source: sandbox.Host(filepath.Dir(file)), Target: target})
 	return path.Join(target, filepath.Base(file))
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -41,6 +42,30 @@ func Inside(s *sandbox.Sandbox, name string) string {
 		return path.Join(Work, name)
 	}
 	return name
+}
+
+// NameOf returns what a sandbox calls a path of the host, and whether it shows it.
+func NameOf(files *sandbox.Sandbox, file string) (name string, ok bool) {
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return "", false
+	}
+	longest := -1
+	for _, m := range files.Config().Mounts {
+		host := string(m.Source)
+		if m.Backend != nil {
+			host = string(m.Backend.Traits().Host)
+		}
+		rel, err := filepath.Rel(host, real)
+		if host == "" || err != nil || !filepath.IsLocal(rel) || len(host) <= longest {
+			continue
+		}
+		at := filepath.ToSlash(filepath.Join(m.Target, rel))
+		if files.CanRead(at) {
+			name, longest = at, len(host)
+		}
+	}
+	return name, longest >= 0
 }
 
 // Outside returns the canonical name for what commands call so.

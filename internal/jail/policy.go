@@ -100,8 +100,9 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// Where commands see the mount at /, and begin, and where a home that they are given.
+// Where things stand for commands.
 const (
-	Work = "/work"
-	Home = "/home/golem"
+	Work  = "/work"       // the mount at /; commands begin there
+	Home  = "/home/golem" // a home that they are given
+	Tools = "/opt/golem"  // programs that are none of the system's
 )

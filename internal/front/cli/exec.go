@@ -14,6 +14,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/guest"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
@@ -95,7 +96,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	home, _ := os.UserHomeDir()
-	profile, err := forge.ProfileFor(f.profile, args[0], home, os.Getenv)
+	profile, err := guest.ProfileFor(f.profile, args[0], home, os.Getenv)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (f *execFlags) asker(cmd *cobra.Command) approval.Asker {
 }
 
 // environment is what the program has of the user's, by the profile and the flags.
-func (f *execFlags) environment(p forge.Profile) []string {
+func (f *execFlags) environment(p guest.Profile) []string {
 	var list []string
 	for _, name := range slices.Concat([]string{"TERM", "TERM_PROGRAM", "COLORTERM", "NO_COLOR", "LANG", "LC_ALL", "TZ"}, p.Env, p.Keys) {
 		if value, ok := os.LookupEnv(name); ok {
@@ -199,7 +200,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, x *forge.Exec) {
 	fmt.Fprintf(cmd.ErrOrStderr(), "golem: it sees %s; network %s; home is %s; profile %s: %s\n", strings.Join(sees, ", "), net, home, x.Profile.Name, x.Profile.About)
 	adds := copiesOf(x.Profile.Copies)
 	for _, m := range x.Profile.Mounts {
-		adds = append(adds, m.Source+" at "+m.Target+", to be read")
+		adds = append(adds, string(m.Source)+" at "+m.Target+", to be read")
 	}
 	for _, l := range x.Profile.Lines {
 		adds = append(adds, l.String())

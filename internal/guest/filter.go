@@ -1,4 +1,4 @@
-package forge
+package guest
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package forge
+package guest
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -18,17 +19,17 @@ import (
 type Profile struct {
 	Name     string
 	About    string
-	Programs []string // that it is for, besides the one of its name
-	Mounts   []Folder // folders of the host, to be read
-	Copies   []string // files and folders of the user's home, copied into the empty one when that is new
-	Logins   []string // such that hold credentials, or may, as settings with the keys of MCP servers
-	Env      []string // names of variables that are passed on
-	Keys     []string // such that are credentials
-	Set      []string // NAME=value
-	Lines    []Line   // of files of the home
-	Net      bool     // it is of no use without the network
+	Programs []string     // that it is for, besides the one of its name
+	Mounts   []jail.Mount // folders of the host, to be read
+	Copies   []string     // files and folders of the user's home, copied into the empty one when that is new
+	Logins   []string     // such that hold credentials, or may, as settings with the keys of MCP servers
+	Env      []string     // names of variables that are passed on
+	Keys     []string     // such that are credentials
+	Set      []string     // NAME=value
+	Lines    []Line       // of files of the home
+	Net      bool         // it is of no use without the network
 
-	home string
+	Home string // of the user, "" where it is not known
 }
 
 // A Line is a setting that a file of the home has, whatever the user's says.
@@ -45,13 +46,13 @@ func profiles(home string, getenv func(string) string) []Profile {
 	// A cache of modules that cannot be written is of use as a source of modules: what
 	// the program needs it unpacks at home.
 	modules := cmp.Or(getenv("GOMODCACHE"), filepath.Join(cmp.Or(firstOf(getenv("GOPATH")), filepath.Join(home, "go")), "pkg", "mod"))
-	downloads := Folder{Source: filepath.Join(modules, "cache", "download"), Target: "/cache/go-mod", Mode: "ro"}
+	downloads := jail.Mount{Source: sandbox.Host(filepath.Join(modules, "cache", "download")), Target: "/cache/go-mod"}
 
 	return []Profile{
 		{Name: "plain", About: "a shell or any other program, with nothing of yours"},
 		{Name: "git", About: "git with your name, without credentials", Copies: git, Env: proxies},
 		{Name: "go", About: "the Go tool chain, with the modules that you have", Programs: []string{"gofmt"}, Copies: git,
-			Mounts: []Folder{downloads}, Env: with(proxies, "GOPRIVATE", "GONOPROXY", "GONOSUMDB", "GOSUMDB", "GOEXPERIMENT", "CGO_ENABLED"),
+			Mounts: []jail.Mount{downloads}, Env: with(proxies, "GOPRIVATE", "GONOPROXY", "GONOSUMDB", "GOSUMDB", "GOEXPERIMENT", "CGO_ENABLED"),
 			Set: []string{"GOPROXY=file://" + downloads.Target + "," + cmp.Or(getenv("GOPROXY"), "direct"), "GOFLAGS=-modcacherw"}},
 		{Name: "node", About: "Node and its package managers, without credentials", Programs: []string{"npm", "npx", "pnpm", "yarn", "corepack"},
 			Copies: with(git, ".npmrc"), Env: with(proxies, "npm_config_registry", "NODE_ENV"), Set: []string{"npm_config_update_notifier=false"}},
@@ -141,27 +142,27 @@ func (p Profile) from(home string) Profile {
 	}
 	p.Copies = slices.DeleteFunc(slices.Clone(p.Copies), missing)
 	p.Logins = slices.DeleteFunc(slices.Clone(p.Logins), missing)
-	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(f Folder) bool {
-		_, err := os.Stat(f.Source)
-		return err != nil || !filepath.IsAbs(f.Source)
+	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(m jail.Mount) bool {
+		_, err := os.Stat(string(m.Source))
+		return err != nil || !filepath.IsAbs(string(m.Source))
 	})
-	p.home = home
+	p.Home = home
 	return p
 }
 
-// brings reports whether a file of a program's home may be there by the profile alone.
-func (p Profile) brings(name string) bool {
+// Brings reports whether a file of a program's home may be there by the profile alone.
+func (p Profile) Brings(name string) bool {
 	for _, copied := range slices.Concat(p.Copies, p.Logins) {
-		if under(name, copied) {
+		if within(copied, name) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(p.Lines, func(l Line) bool { return l.File == name })
 }
 
-// fill copies into a home what the profile names and is not there yet. A program that had
+// Fill copies into a home what the profile names and is not there yet. A program that had
 // the home before may have left anything there: nothing is written through a link.
-func (p Profile) fill(home string) error {
+func (p Profile) Fill(home string) error {
 	root, err := os.OpenRoot(home)
 	if err != nil {
 		return plainError("the home of programs", err)
@@ -201,8 +202,8 @@ func taken(home *os.Root, name string) bool {
 
 // copy copies a file or folder. Of a folder it is the plain files.
 func (p Profile) copy(name string, home *os.Root) error {
-	from, err := filepath.EvalSymlinks(filepath.Join(p.home, name))
-	if p.home == "" || errors.Is(err, fs.ErrNotExist) {
+	from, err := filepath.EvalSymlinks(filepath.Join(p.Home, name))
+	if p.Home == "" || errors.Is(err, fs.ErrNotExist) {
 		return p.write(name, home, nil) // it has lines alone
 	}
 	if err != nil {
@@ -238,4 +239,15 @@ func (p Profile) write(name string, home *os.Root, data []byte) error {
 		return err
 	}
 	return home.WriteFile(name, data, 0o600)
+}
+
+// Roomy returns limits of which those that nobody has set are for a program that stays,
+// and builds and tests by many others: it is to notice them no sooner than the machine.
+func Roomy(l jail.Limits) jail.Limits {
+	l.Memory = cmp.Or(l.Memory, 16<<30)
+	l.Processes = cmp.Or(l.Processes, 8192)
+	l.Files = cmp.Or(l.Files, 65536)
+	l.FileSize = cmp.Or(l.FileSize, 64<<30)
+	l.Temp = cmp.Or(l.Temp, 2<<30)
+	return l
 }

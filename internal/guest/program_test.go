@@ -1,6 +1,6 @@
 //go:build unix
 
-package forge
+package guest
 
 import (
 	"os"
@@ -14,7 +14,7 @@ import (
 
 // A program comes with its own package or tool chain, and otherwise by itself: never
 // with what else the user has.
-func TestFound(t *testing.T) {
+func TestFind(t *testing.T) {
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -105,13 +105,13 @@ func TestFound(t *testing.T) {
 		{program: "/usr/bin/env", path: "/usr/bin/env"},
 	} {
 		single := t.TempDir()
-		f := newFound(search, home, single)
-		if err := f.find(c.program, filepath.Join(home, "work"), files); err != nil {
+		f, err := Find(c.program, Host{Path: search, Dir: filepath.Join(home, "work"), Home: home, Single: single}, files)
+		if err != nil {
 			t.Errorf("%s: %v", c.program, err)
 			continue
 		}
 		var mounts []string
-		for _, m := range f.mounts {
+		for _, m := range f.Mounts {
 			rel, err := filepath.Rel(home, string(m.Source))
 			if err != nil {
 				t.Fatal(err)
@@ -131,10 +131,10 @@ func TestFound(t *testing.T) {
 }
 
 // A program that is shown by itself is there once, and is what it was changed to.
-func TestFoundAlone(t *testing.T) {
+func TestFindAlone(t *testing.T) {
 	home, single := t.TempDir(), t.TempDir()
 	written(t, home, map[string]string{"tool": "first"})
-	f := newFound("", home, single)
+	f := &Program{host: Host{Home: home, Single: single}}
 	first, err := f.alone(filepath.Join(home, "tool"))
 	if err != nil {
 		t.Fatal(err)

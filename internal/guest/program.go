@@ -1,4 +1,4 @@
-package forge
+package guest
 
 import (
 	"bufio"
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -17,59 +18,70 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A found is a program of the user's, with what it takes to run it inside. Programs of
-// the system are there anyway; others come with their own folder alone, read-only, at a
-// name that says nothing of the host. That is the folder of packages or of a tool chain,
-// and otherwise the file by itself: what stands beside it may be anything.
-type found struct {
-	path   string   // of the program inside
-	with   []string // the interpreter that runs it, where the program does not find that itself
-	mounts []jail.Mount
-	paths  []string // folders inside in which programs are looked for, besides those of the system
+// A Program is one of the user's, with what it takes to run it inside. Programs of the
+// system are there anyway; others come with their own folder alone, read-only, at a name
+// that says nothing of the host. That is the folder of packages or of a tool chain, and
+// otherwise the file by itself: what stands beside it may be anything.
+type Program struct {
+	Mounts []jail.Mount
 
-	search []string // folders of the host in which programs are looked for
-	home   string   // of the user
-	single string   // a folder of the session's, for files that are shown by themselves
+	path  string   // of the program inside
+	with  []string // the interpreter that runs it, where the program does not find that itself
+	paths []string // folders inside in which programs are looked for, besides those of the system
+	host  Host
 }
 
-// toolsDir is where folders of programs stand inside.
-const toolsDir = "/opt/golem"
-
-// newFound returns one that has found nothing yet.
-func newFound(search, home, single string) *found {
-	if real, err := filepath.EvalSymlinks(home); err == nil {
-		home = real
-	}
-	return &found{search: filepath.SplitList(search), home: home, single: single}
+// A Host is where programs are looked for.
+type Host struct {
+	Path   string // folders, as in the variable of that name
+	Dir    string // where the user is
+	Home   string // of the user
+	Single string // a folder of the session's, for files that are shown by themselves
 }
 
-// find finds a program as a shell would, on the host. One that is not there, or that a
+// Find finds a program as a shell would, on the host. One that is not there, or that a
 // sandbox shows, is left to be found inside.
-func (f *found) find(name, dir string, files *sandbox.Sandbox) error {
-	f.path = name
-	file := f.look(name, dir)
-	at, err := f.place(file, files, shows(files, file))
+func Find(name string, h Host, files *sandbox.Sandbox) (*Program, error) {
+	if real, err := filepath.EvalSymlinks(h.Home); err == nil {
+		h.Home = real
+	}
+	p := &Program{path: name, host: h}
+	file := p.look(name)
+	at, err := p.place(file, files, shows(files, file))
 	if err != nil || at == "" {
-		return err
+		return p, err
 	}
-	f.path = at
-	if under(at, toolsDir) {
-		f.paths = append(f.paths, path.Dir(at))
+	p.path = at
+	if within(jail.Tools, at) {
+		p.paths = append(p.paths, path.Dir(at))
 	}
-	return f.interpreter(file, files)
+	return p, p.interpreter(file, files)
+}
+
+// Argv returns what is run, with the arguments that the user has given.
+func (p *Program) Argv(args ...string) []string {
+	return slices.Concat(p.with, []string{p.path}, args)
+}
+
+// Env returns the variable that says where programs are looked for.
+func (p *Program) Env() []string {
+	if len(p.paths) == 0 {
+		return nil
+	}
+	return []string{"PATH=" + strings.Join(p.paths, ":") + ":" + jail.Path}
 }
 
 // look returns the file of a program on the host, "" for none. What stands for a
 // program of many versions, and asks another which is meant, is none.
-func (f *found) look(name, dir string) string {
+func (p *Program) look(name string) string {
 	var names []string
 	switch {
 	case filepath.IsAbs(name):
 		names = []string{name}
 	case strings.Contains(name, "/"):
-		names = []string{filepath.Join(dir, name)}
+		names = []string{filepath.Join(p.host.Dir, name)}
 	default:
-		for _, dir := range f.search {
+		for _, dir := range filepath.SplitList(p.host.Path) {
 			if filepath.IsAbs(dir) && filepath.Base(dir) != "shims" {
 				names = append(names, filepath.Join(dir, name))
 			}
@@ -86,7 +98,7 @@ func (f *found) look(name, dir string) string {
 // shows reports whether a sandbox shows a file by its name, wherever that leads.
 func shows(files *sandbox.Sandbox, file string) bool {
 	for dir := filepath.Dir(file); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, ok := nameOf(files, dir); ok {
+		if _, ok := jail.NameOf(files, dir); ok {
 			return true
 		}
 	}
@@ -94,8 +106,8 @@ func shows(files *sandbox.Sandbox, file string) bool {
 }
 
 // searched reports whether a file is in a folder where programs are looked for.
-func (f *found) searched(file string) bool {
-	return slices.ContainsFunc(f.search, func(dir string) bool {
+func (p *Program) searched(file string) bool {
+	return slices.ContainsFunc(filepath.SplitList(p.host.Path), func(dir string) bool {
 		real, err := filepath.EvalSymlinks(dir)
 		return err == nil && filepath.IsAbs(dir) && real == filepath.Dir(file)
 	})
@@ -104,49 +116,49 @@ func (f *found) searched(file string) bool {
 // place makes a file of the host one that is seen inside, and returns its name there:
 // none for files of the system. One that is led to by what a sandbox shows must be where
 // the user's programs are: whoever writes there is not to choose what else is seen.
-func (f *found) place(file string, files *sandbox.Sandbox, led bool) (string, error) {
+func (p *Program) place(file string, files *sandbox.Sandbox, led bool) (string, error) {
 	real, err := filepath.EvalSymlinks(file)
 	if file == "" || err != nil {
 		return "", nil
 	}
 	for _, top := range []string{"/usr", "/bin", "/sbin"} {
-		if under(real, top) {
+		if within(top, real) {
 			return "", nil
 		}
 	}
-	if name, ok := nameOf(files, real); ok {
+	if name, ok := jail.NameOf(files, real); ok {
 		return jail.Inside(files, name), nil
 	}
-	if led && !f.searched(real) && (shows(files, file) || !f.searched(file)) {
+	if led && !p.searched(real) && (shows(files, file) || !p.searched(file)) {
 		return "", nil
 	}
-	top := f.packageOf(real)
+	top := p.packageOf(real)
 	if top == "" {
-		if top, err = f.alone(real); err != nil {
+		if top, err = p.alone(real); err != nil {
 			return "", err
 		}
-		return path.Join(f.mount(top), filepath.Base(real)), nil
+		return path.Join(p.mount(top), filepath.Base(real)), nil
 	}
 	rel, err := filepath.Rel(top, real)
 	if err != nil {
 		return "", plainError(real, err)
 	}
-	return path.Join(f.mount(top), filepath.ToSlash(rel)), nil
+	return path.Join(p.mount(top), filepath.ToSlash(rel)), nil
 }
 
 // mount shows a folder inside, once. A folder of packages keeps its name: by that
 // they find each other.
-func (f *found) mount(source string) string {
-	at := slices.IndexFunc(f.mounts, func(m jail.Mount) bool { return string(m.Source) == source })
+func (p *Program) mount(source string) string {
+	at := slices.IndexFunc(p.Mounts, func(m jail.Mount) bool { return string(m.Source) == source })
 	if at < 0 {
-		at = len(f.mounts)
-		target := fmt.Sprintf("%s/%d", toolsDir, at)
+		at = len(p.Mounts)
+		target := fmt.Sprintf("%s/%d", jail.Tools, at)
 		if filepath.Base(source) == packages {
 			target += "/" + packages
 		}
-		f.mounts = append(f.mounts, jail.Mount{Source: sandbox.Host(source), Target: target})
+		p.Mounts = append(p.Mounts, jail.Mount{Source: sandbox.Host(source), Target: target})
 	}
-	return f.mounts[at].Target
+	return p.Mounts[at].Target
 }
 
 // packages is what folders of packages for Node are called.
@@ -160,7 +172,7 @@ func wholes() []string {
 
 // packageOf is the folder that holds what a program needs: the outermost folder of
 // packages that it is in, the tool chain that it is of, or its own in /opt; "" for none.
-func (f *found) packageOf(file string) string {
+func (p *Program) packageOf(file string) string {
 	if i := strings.Index(file, "/"+packages+"/"); i >= 0 {
 		return file[:i+1+len(packages)]
 	}
@@ -171,7 +183,7 @@ func (f *found) packageOf(file string) string {
 		if up {
 			top = filepath.Dir(dir)
 		}
-		if err == nil && len(there) > 0 && (!up || filepath.Base(dir) == "bin") && !f.shared(top) {
+		if err == nil && len(there) > 0 && (!up || filepath.Base(dir) == "bin") && !p.shared(top) {
 			return top
 		}
 	}
@@ -184,19 +196,19 @@ func (f *found) packageOf(file string) string {
 
 // shared reports whether a folder holds more of the user's than programs: the home,
 // what is above it, and where programs of every kind put their own.
-func (f *found) shared(dir string) bool {
-	return f.home == "" || under(f.home, dir) || dir == "/" || dir == filepath.Join(f.home, ".local")
+func (p *Program) shared(dir string) bool {
+	return p.host.Home == "" || within(dir, p.host.Home) || dir == "/" || dir == filepath.Join(p.host.Home, ".local")
 }
 
 // alone returns a folder of the session's with nothing but a file: a second name of
 // it, or a copy where that cannot be.
-func (f *found) alone(file string) (string, error) {
+func (p *Program) alone(file string) (string, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return "", plainError(file, err)
 	}
 	sum := sha256.Sum256(fmt.Appendln(nil, file, info.Size(), info.ModTime().UnixNano()))
-	dir := filepath.Join(f.single, hex.EncodeToString(sum[:8]))
+	dir := filepath.Join(p.host.Single, hex.EncodeToString(sum[:8]))
 	to := filepath.Join(dir, filepath.Base(file))
 	if _, err := os.Lstat(to); err == nil {
 		return dir, nil
@@ -233,7 +245,7 @@ func copyProgram(from, to string) error {
 }
 
 // interpreter places what the first line of a script names.
-func (f *found) interpreter(script string, files *sandbox.Sandbox) error {
+func (p *Program) interpreter(script string, files *sandbox.Sandbox) error {
 	words := shebang(script)
 	searched := len(words) > 0 && path.Base(words[0]) == "env"
 	if searched {
@@ -242,15 +254,15 @@ func (f *found) interpreter(script string, files *sandbox.Sandbox) error {
 	if len(words) == 0 {
 		return nil
 	}
-	_, led := nameOf(files, script)
-	at, err := f.place(f.look(words[0], ""), files, led)
+	_, led := jail.NameOf(files, script)
+	at, err := p.place(p.look(words[0]), files, led)
 	switch {
 	case err != nil || at == "":
 		return err
 	case searched:
-		f.paths = append(f.paths, path.Dir(at))
+		p.paths = append(p.paths, path.Dir(at))
 	default:
-		f.with = append([]string{at}, words[1:]...)
+		p.with = append([]string{at}, words[1:]...)
 	}
 	return nil
 }
@@ -269,10 +281,14 @@ func shebang(file string) []string {
 	return strings.Fields(string(line[2:]))
 }
 
-// env returns the variable that says where programs are looked for.
-func (f *found) env() []string {
-	if len(f.paths) == 0 {
-		return nil
+// within reports whether a name is a folder or below it.
+func within(dir, name string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
+
+// plainError names a file as the user did, and what the system says of it.
+func plainError(name string, err error) error {
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		err = cause.Err
 	}
-	return []string{"PATH=" + strings.Join(f.paths, ":") + ":" + jail.Path}
+	return fmt.Errorf("%s: %w", name, err)
 }

@@ -1,4 +1,4 @@
-package forge
+package guest
 
 import (
 	"errors"
@@ -99,7 +99,7 @@ func TestProfiles(t *testing.T) {
 			}
 		}
 		for _, m := range p.Mounts {
-			if m.Mode != "ro" {
+			if m.Write {
 				t.Errorf("%s: %s may be written", p.Name, m.Source)
 			}
 		}
@@ -139,7 +139,7 @@ func TestProfileCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 		home := t.TempDir()
-		if err := p.fill(home); err != nil {
+		if err := p.Fill(home); err != nil {
 			t.Fatal(err)
 		}
 		got := below(t, home)
@@ -147,14 +147,14 @@ func TestProfileCopies(t *testing.T) {
 			if text != want[file] {
 				t.Errorf("%s: %s: got %q, want %q", profile, file, text, want[file])
 			}
-			if !p.brings(file) {
+			if !p.Brings(file) {
 				t.Errorf("%s: %s counts as the program's own", profile, file)
 			}
 		}
 		if len(got) != len(want) {
 			t.Errorf("%s: got %d files, want %d", profile, len(got), len(want))
 		}
-		if p.brings(".claude/history.jsonl") {
+		if p.Brings(".claude/history.jsonl") {
 			t.Errorf("%s: what a program has written counts as the profile's", profile)
 		}
 	}
@@ -166,7 +166,7 @@ func TestProfileCopies(t *testing.T) {
 	}
 	home := t.TempDir()
 	for _, want := range []string{lines + daemon, "changed"} {
-		if err := p.fill(home); err != nil {
+		if err := p.Fill(home); err != nil {
 			t.Fatal(err)
 		}
 		if got := below(t, home)[".codex/config.toml"]; got != want {
@@ -199,7 +199,7 @@ func TestProfileLinks(t *testing.T) {
 		if err := errors.Join(os.Mkdir(home, 0o700), os.Mkdir(other, 0o700), leave(home, other)); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.fill(home); err != nil {
+		if err := p.Fill(home); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := below(t, other); len(got) > 0 {
@@ -219,7 +219,7 @@ func TestProfileNowhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			to := t.TempDir()
-			if err := p.fill(to); err != nil {
+			if err := p.Fill(to); err != nil {
 				t.Fatal(err)
 			}
 			got := below(t, to)
@@ -257,7 +257,7 @@ func TestGoModules(t *testing.T) {
 		if env["GOPROXY"] != "" {
 			proxy = "GOPROXY=file:///cache/go-mod,https://proxy.example"
 		}
-		if len(p.Mounts) != 1 || p.Mounts[0].Source != want || !slices.Contains(p.Set, proxy) {
+		if len(p.Mounts) != 1 || string(p.Mounts[0].Source) != want || !slices.Contains(p.Set, proxy) {
 			t.Errorf("%v: got %v, %q; want %s, %s", env, p.Mounts, p.Set, want, proxy)
 		}
 	}
@@ -265,11 +265,11 @@ func TestGoModules(t *testing.T) {
 
 // A program has more room than a command, unless somebody has said how much.
 func TestRoomy(t *testing.T) {
-	if got := roomy(jail.Limits{}); got.Memory <= 2<<30 || got.Processes <= 512 || got.Files <= 1024 || got.FileSize <= 1<<30 || got.Time != 0 || got.CPU != 0 {
+	if got := Roomy(jail.Limits{}); got.Memory <= 2<<30 || got.Processes <= 512 || got.Files <= 1024 || got.FileSize <= 1<<30 || got.Time != 0 || got.CPU != 0 {
 		t.Errorf("got %+v", got)
 	}
 	set := jail.Limits{Memory: 1, Processes: 2, Files: 3, FileSize: 4, Temp: 5}
-	if got := roomy(set); got != set {
+	if got := Roomy(set); got != set {
 		t.Errorf("got %+v, want %+v", got, set)
 	}
 }
