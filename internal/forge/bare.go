@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -17,9 +18,9 @@ type Folder struct {
 
 // FoldersOf returns what flags have given; without any it is the folder of the
 // options, as a layer.
-func FoldersOf(o Options, given []*Given) ([]Folder, error) {
+func FoldersOf(o Options, given []*explain.Given) ([]Folder, error) {
 	if len(given) == 0 {
-		given = []*Given{{Source: sandbox.Host(o.Dir), Target: "/", Access: sandbox.ReadWrite, Layer: true}}
+		given = []*explain.Given{{Source: sandbox.Host(o.Dir), Target: "/", Access: sandbox.ReadWrite, Layer: true}}
 	}
 	var list []Folder
 	for _, g := range given {
@@ -28,9 +29,9 @@ func FoldersOf(o Options, given []*Given) ([]Folder, error) {
 			return nil, err
 		}
 		if !exists(source) && g.Said != "" { // no folder is made of a name that is misspelt
-			return nil, &GivenError{g, &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrNotFound, Hint: "the source folder does not exist; make it first"}}
+			return nil, &explain.GivenError{Given: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrNotFound, Hint: "the source folder does not exist; make it first"}}
 		}
-		list = append(list, Folder{source, g.Target, g.mode()})
+		list = append(list, Folder{source, g.Target, g.Mode()})
 	}
 	return list, nil
 }

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/internal/tool"
@@ -40,7 +41,7 @@ const maxCounted = 1000
 // there are none; with the diffs if they are wanted. The text says that there are
 // names which can be none.
 func (p *Program) Changes(s *Session, names []string, diffs bool) (list []Changed, unfit string, err error) {
-	files, err := p.Project.Sandbox(lookedAt)
+	files, err := p.Project.Sandbox(explain.Folder)
 	if err != nil {
 		return nil, "", err
 	}

@@ -3,91 +3,19 @@ package forge
 import (
 	"cmp"
 	"context"
-	"path/filepath"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Given is a mount that a question is about, and where it was said.
-type Given struct {
-	Said         string // a flag, word for word, or file:line
-	Source, Base sandbox.Host
-	Target       string
-	Access       sandbox.Access
-	Layer        bool // what is changed is kept in a layer of the session
-	Suffixes     []string
-	MaxFileBytes int64
-
-	look *look // what is mounted: the folder, to look at
-}
-
-// mode is the word for how far the mount may be used.
-func (g *Given) mode() string {
-	if g.Layer {
-		return project.Overlay
-	}
-	return g.Access.String()
-}
-
-// holds reports whether the host folder of g holds the file.
-func (g *Given) holds(file sandbox.Host) bool {
-	rel, err := filepath.Rel(string(g.look.Traits().Host), string(file))
-	return err == nil && filepath.IsLocal(rel)
-}
-
-// lookAt makes the sandbox that the mounts describe, of backends that look and
-// do not act.
-func lookAt(given []*Given, protect []string) (*sandbox.Sandbox, error) {
-	c := sandbox.Config{Protect: protect}
-	for _, g := range given {
-		dir, err := sandbox.DirIn(g.Base, g.Source)
-		if err != nil {
-			return nil, &GivenError{g, err}
-		}
-		g.look = &look{Backend: dir}
-		c.Mounts = append(c.Mounts, sandbox.Mount{Target: g.Target, Backend: g.look, Access: g.Access,
-			Suffixes: g.Suffixes, MaxFileBytes: g.MaxFileBytes})
-	}
-	return sandbox.New(c)
-}
-
-// A GivenError says of a mount that it cannot be made.
-type GivenError struct {
-	Given *Given
-	Err   error
-}
-
-// Error names where the mount was said, and what the sandbox said of it.
-func (e *GivenError) Error() string {
-	text := e.Given.Said + ": " + string(sandbox.CodeOf(e.Err))
-	if hint := hintOf(e.Err); hint != "" {
-		text += "; " + hint
-	}
-	return text
-}
-
-// Unwrap returns what the sandbox said.
-func (e *GivenError) Unwrap() error { return e.Err }
-
-// Explain answers whether an operation may be done at a path of these mounts,
-// and what decides it. It asks the sandbox that would be made, on the real
-// folders; no content is read and nothing is changed.
-func Explain(ctx context.Context, op, path string, given []*Given) (Answer, error) {
-	s, err := lookAt(given, nil)
-	if err != nil {
-		return Answer{}, err
-	}
-	return question{op, path, s, given}.answer(ctx), nil
-}
-
 // Explain answers for a worker of the program: "" for the entry worker, or for
 // the project itself where there is none. As long as the program is not
 // trusted the answer says what would hold, and that it does not yet.
-func (p *Program) Explain(ctx context.Context, op, path, name string) (Answer, error) {
+func (p *Program) Explain(ctx context.Context, op, path, name string) (explain.Answer, error) {
 	a, err := p.explainFile(ctx, op, path, name)
 	if err != nil {
 		return a, err
@@ -96,36 +24,36 @@ func (p *Program) Explain(ctx context.Context, op, path, name string) (Answer, e
 }
 
 // explainFile answers as if the program were trusted.
-func (p *Program) explainFile(ctx context.Context, op, path, name string) (Answer, error) {
+func (p *Program) explainFile(ctx context.Context, op, path, name string) (explain.Answer, error) {
 	step, err := p.reach(name)
 	if err != nil {
-		return Answer{}, err
+		return explain.Answer{}, err
 	}
 	given := p.given()
-	s, err := lookAt(given, p.Project.Protect)
+	s, err := explain.Look(given, p.Project.Protect)
 	if err != nil {
-		return Answer{}, err
+		return explain.Answer{}, err
 	}
 	grant := p.Project.Grant()
 	if step != nil {
 		grant = step.Grant
 	}
 	if s, err = grant.Files.Apply(s); err != nil {
-		return Answer{}, err
+		return explain.Answer{}, err
 	}
-	a := question{op, path, s, given}.answer(ctx)
+	a := explain.Ask(ctx, op, path, s, given)
 	explainStep(&a, step)
-	if _, held := s.MountOf(a.end); held {
+	if _, held := s.MountOf(a.End); held {
 		p.explainConsent(&a, grant)
 	} // a folder above mounts holds nothing to consent to
 	return a, nil
 }
 
 // given returns the project's mounts, to look at.
-func (p *Program) given() []*Given {
-	var given []*Given
+func (p *Program) given() []*explain.Given {
+	var given []*explain.Given
 	for _, m := range p.Project.Mounts {
-		given = append(given, &Given{Said: m.From.String(), Source: m.Source, Base: m.Base, Target: m.Target,
+		given = append(given, &explain.Given{Said: m.From.String(), Source: m.Source, Base: m.Base, Target: m.Target,
 			Access: m.Access(), Layer: m.Mode == project.Overlay, Suffixes: m.Suffixes, MaxFileBytes: m.MaxFileBytes})
 	}
 	return given
@@ -152,7 +80,7 @@ func (p *Program) reach(name string) (*Step, error) {
 
 // explainStep adds what is left of the name for each worker on the way to this
 // one: every grant has the project's folders in it.
-func explainStep(a *Answer, s *Step) {
+func explainStep(a *explain.Answer, s *Step) {
 	if s == nil {
 		return
 	}
@@ -163,46 +91,38 @@ func explainStep(a *Answer, s *Step) {
 	}
 	for _, at := range way {
 		left := "—" // of what is no name
-		if a.end != "" {
-			left = at.Grant.Files.Access(a.end).String()
+		if a.End != "" {
+			left = at.Grant.Files.Access(a.End).String()
 		}
-		a.Facts = append(a.Facts, Fact{"worker", at.Worker.Name, left, at.Worker.Sandbox.Place.String()})
+		a.Facts = append(a.Facts, explain.Fact{Kind: "worker", Path: at.Worker.Name, Is: left, From: at.Worker.Sandbox.Place.String()})
 		for _, problem := range at.Problems {
-			a.Facts = append(a.Facts, Fact{"error", at.Worker.Name, problem.What, problem.Place.String()})
+			a.Facts = append(a.Facts, explain.Fact{Kind: "error", Path: at.Worker.Name, Is: problem.What, From: problem.Place.String()})
 		}
 	}
 }
 
 // explainConsent adds what an approver is asked, and what the approval mode
 // answers.
-func (p *Program) explainConsent(a *Answer, grant policy.Grant) {
+func (p *Program) explainConsent(a *explain.Answer, grant policy.Grant) {
 	verb := map[string]policy.Verb{"read": policy.Read, "write": policy.Write, "delete": policy.Delete}[a.Op]
 	if !a.Allowed {
 		return
 	}
-	d := grant.Decide(policy.Effect{Verb: verb, Target: a.end})
+	d := grant.Decide(policy.Effect{Verb: verb, Target: a.End})
 	a.Consent = d.Consent.String()
 	from := cmp.Or(d.Rule.From, conf.Default.String())
-	a.Facts = append(a.Facts, Fact{"approval", sandbox.Shown(a.end), a.Op + " " + a.Consent, from})
-	mode := Fact{"approval", "mode", p.Project.Approval, p.placeOf("approval.mode")}
+	a.Facts = append(a.Facts, explain.Fact{Kind: "approval", Path: sandbox.Shown(a.End), Is: a.Op + " " + a.Consent, From: from})
+	mode := explain.Fact{Kind: "approval", Path: "mode", Is: p.Project.Approval, From: p.placeOf("approval.mode")}
 	switch {
 	case d.Consent == policy.Blocked:
-		a.refuse("blocked", "it is blocked", "no approval changes that; "+listOf("writable", a.Writable))
+		a.Refuse("blocked", "it is blocked", "no approval changes that; "+listOf("writable", a.Writable))
 	case d.Consent == policy.Ask && p.Project.Approval == "auto_deny":
 		a.Facts = append(a.Facts, mode)
-		a.refuse("declined", "it asks, and auto_deny answers no", "nobody is asked here; "+listOf("readable", a.Readable))
+		a.Refuse("declined", "it asks, and auto_deny answers no", "nobody is asked here; "+listOf("readable", a.Readable))
 	case d.Consent == policy.Ask && p.Project.Approval == "approve_all":
 		a.Facts = append(a.Facts, mode)
 		a.Consent = policy.PreApproved.String()
 	}
-}
-
-// refuse turns an answer into no.
-func (a *Answer) refuse(code sandbox.Code, reason, hint string) {
-	a.Allowed = false
-	a.Reason = reason
-	e := &sandbox.Error{Op: a.Op, Path: a.end, Code: code, Hint: hint}
-	a.Error = &Refusal{Code: code, Message: e.Error(), Hint: hint}
 }
 
 func listOf(what string, names []string) string {
@@ -214,7 +134,7 @@ func listOf(what string, names []string) string {
 
 // explainTrust adds whether the program is trusted: as long as it is not, what
 // its files allow does not hold.
-func (p *Program) explainTrust(a *Answer) error {
+func (p *Program) explainTrust(a *explain.Answer) error {
 	trusted, err := p.Trusted()
 	if err != nil {
 		return err
@@ -223,9 +143,9 @@ func (p *Program) explainTrust(a *Answer) error {
 	if trusted {
 		return nil
 	}
-	a.Facts = append(a.Facts, Fact{"trust", "", "not yet: until golem trust, a program may only read its own folder", ""})
+	a.Facts = append(a.Facts, explain.Fact{Kind: "trust", Is: "not yet: until golem trust, a program may only read its own folder"})
 	if a.Allowed {
-		a.refuse("untrusted", "not yet: this program is not trusted; once it is, "+a.Reason, "golem trust shows what it asks for")
+		a.Refuse("untrusted", "not yet: this program is not trusted; once it is, "+a.Reason, "golem trust shows what it asks for")
 	}
 	return nil
 }

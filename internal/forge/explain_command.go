@@ -9,6 +9,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/command"
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/visible"
@@ -18,15 +19,15 @@ import (
 // A CommandAnswer says whether a worker may run a command line, and what decides
 // it. All text in it is fit to be printed.
 type CommandAnswer struct {
-	Command string        `json:"command"`
-	Worker  string        `json:"worker,omitempty"`
-	Allowed bool          `json:"allowed"`
-	Trusted *bool         `json:"trusted,omitempty"`
-	Consent string        `json:"consent,omitempty"` // where it is allowed
-	Reason  string        `json:"reason"`
-	Parts   []CommandPart `json:"parts"`
-	Writes  []CommandPart `json:"writes"` // files that redirections write
-	Error   *Refusal      `json:"error,omitempty"`
+	Command string           `json:"command"`
+	Worker  string           `json:"worker,omitempty"`
+	Allowed bool             `json:"allowed"`
+	Trusted *bool            `json:"trusted,omitempty"`
+	Consent string           `json:"consent,omitempty"` // where it is allowed
+	Reason  string           `json:"reason"`
+	Parts   []CommandPart    `json:"parts"`
+	Writes  []CommandPart    `json:"writes"` // files that redirections write
+	Error   *explain.Refusal `json:"error,omitempty"`
 }
 
 // A CommandPart is a command of a line, or a file that it writes, with what is
@@ -219,7 +220,7 @@ func (p *Program) answerFor(a *CommandAnswer, consent policy.Consent) {
 func (a *CommandAnswer) refuse(code sandbox.Code, reason, hint string) {
 	a.Allowed, a.Consent, a.Reason = false, "", reason
 	e := &sandbox.Error{Op: "run", Path: visible.Line(a.Command, textWidth), Code: code, Hint: hint}
-	a.Error = &Refusal{Code: code, Message: e.Error(), Hint: hint}
+	a.Error = &explain.Refusal{Code: code, Message: e.Error(), Hint: hint}
 }
 
 // commandTrust adds whether the program is trusted.

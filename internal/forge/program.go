@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/worker"
@@ -219,7 +220,7 @@ func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
 		return policy.Grant{}, nil, err
 	}
 	if trusted {
-		s, err := p.Project.Sandbox(lookedAt)
+		s, err := p.Project.Sandbox(explain.Folder)
 		return p.Project.Grant(), s, err
 	}
 	if rel, err := filepath.Rel(p.root, p.stateBase()); err == nil && filepath.IsLocal(rel) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
@@ -139,7 +140,7 @@ func (p *Program) lint() conf.Problems {
 	for _, w := range p.Workers {
 		problems = append(problems, p.lintNames(w)...)
 	}
-	all, err := p.Project.Sandbox(lookedAt)
+	all, err := p.Project.Sandbox(explain.Folder)
 	if err != nil {
 		problems.Add(conf.Node{Place: conf.Place{Source: p.Project.File}}, err.Error(), "mend the mount, or leave it out")
 		return problems

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/guest"
 	"github.com/golem-forge/golem/internal/jail"
@@ -23,7 +24,7 @@ import (
 // execFlags are the flags of golem exec.
 type execFlags struct {
 	*visitFlags
-	given   *[]*forge.Given
+	given   *[]*explain.Given
 	net     string
 	profile string
 	apply   string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/command"
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -22,8 +23,8 @@ type opFlag struct{ op string }
 
 // Set implements the flag package's Value.
 func (f *opFlag) Set(word string) error {
-	if !slices.Contains(forge.Operations(), word) {
-		return usagef("--op %s: no such operation; %s", sandbox.Shown(word), didYouMean(word, "", forge.Operations()))
+	if !slices.Contains(explain.Operations(), word) {
+		return usagef("--op %s: no such operation; %s", sandbox.Shown(word), didYouMean(word, "", explain.Operations()))
 	}
 	f.op = word
 	return nil
@@ -33,7 +34,7 @@ func (f *opFlag) Set(word string) error {
 func (f *opFlag) String() string { return f.op }
 
 // Type names the value in a help text.
-func (f *opFlag) Type() string { return strings.Join(forge.Operations(), "|") }
+func (f *opFlag) Type() string { return strings.Join(explain.Operations(), "|") }
 
 func newExplain() *cobra.Command {
 	op := &opFlag{"read"}
@@ -82,7 +83,7 @@ Exit code 0 is yes, 3 is no.`,
 			}
 			return explainCommand(cmd, flags, line, worker)
 		}
-		a, err := explain(cmd.Context(), flags, *mounts, op.op, args[0], worker)
+		a, err := answered(cmd.Context(), flags, *mounts, op.op, args[0], worker)
 		if err != nil {
 			return err
 		}
@@ -99,24 +100,24 @@ Exit code 0 is yes, 3 is no.`,
 	return cmd
 }
 
-// explain asks about the mounts that are given, or about the program.
-func explain(ctx context.Context, flags *programFlags, mounts []*forge.Given, op, path, worker string) (forge.Answer, error) {
+// answered asks about the mounts that are given, or about the program.
+func answered(ctx context.Context, flags *programFlags, mounts []*explain.Given, op, path, worker string) (explain.Answer, error) {
 	if len(mounts) > 0 && (worker != "" || flags.given()) {
-		return forge.Answer{}, usageError("--root and --mount are in place of a program; --worker and the flags about one do not go with them")
+		return explain.Answer{}, usageError("--root and --mount are in place of a program; --worker and the flags about one do not go with them")
 	}
 	if len(mounts) == 0 {
 		p, err := flags.load()
 		if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
-			return forge.Answer{}, err // what others ask for too much is theirs
+			return explain.Answer{}, err // what others ask for too much is theirs
 		}
 		if p.Content.Hash != "" || worker != "" {
 			return p.Explain(ctx, op, path, worker)
 		}
-		here := &forge.Given{Said: "the current folder", Source: p.Root(), Target: "/", Access: sandbox.ReadOnly}
-		mounts = []*forge.Given{here}
+		here := &explain.Given{Said: "the current folder", Source: p.Root(), Target: "/", Access: sandbox.ReadOnly}
+		mounts = []*explain.Given{here}
 	}
-	a, err := forge.Explain(ctx, op, path, mounts)
-	var given *forge.GivenError
+	a, err := explain.Mounts(ctx, op, path, mounts)
+	var given *explain.GivenError
 	var wrong *sandbox.Error
 	if errors.As(err, &given) || errors.As(err, &wrong) {
 		return a, usagef("%v", err)
@@ -220,7 +221,7 @@ func aboutPart(p forge.CommandPart) []string {
 }
 
 // print says the answer, then each fact on a line, then what is allowed.
-func printAnswer(w io.Writer, a forge.Answer) {
+func printAnswer(w io.Writer, a explain.Answer) {
 	fmt.Fprintf(w, "%s: %s\n", yesOrNo(a.Allowed, a.Consent), a.Reason)
 	var rows [][]string
 	for _, f := range a.Facts {

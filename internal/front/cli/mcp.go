@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -22,7 +23,7 @@ import (
 // mcpFlags are the flags of golem mcp.
 type mcpFlags struct {
 	*visitFlags
-	given     *[]*forge.Given
+	given     *[]*explain.Given
 	http      forge.Listening
 	tokenFile string
 }

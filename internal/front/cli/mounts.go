@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -15,12 +16,12 @@ import (
 // replaces another.
 type mountFlag struct {
 	name string
-	list *[]*forge.Given
+	list *[]*explain.Given
 }
 
 // Set implements the flag package's Value.
 func (f mountFlag) Set(text string) error {
-	g := &forge.Given{Said: "--" + f.name + " " + sandbox.Shown(text), Target: "/", Access: sandbox.ReadWrite}
+	g := &explain.Given{Said: "--" + f.name + " " + sandbox.Shown(text), Target: "/", Access: sandbox.ReadWrite}
 	rest, last, found := cutLast(text, ":")
 	switch {
 	case found && strings.HasPrefix(last, "/") && f.name == "mount":
@@ -82,15 +83,15 @@ func cutLast(text, sep string) (before, after string, found bool) {
 }
 
 // addMountFlags gives a command --root and --mount.
-func addMountFlags(cmd *cobra.Command) *[]*forge.Given {
-	list := new([]*forge.Given)
+func addMountFlags(cmd *cobra.Command) *[]*explain.Given {
+	list := new([]*explain.Given)
 	cmd.Flags().Var(mountFlag{"root", list}, "root", "the folder at /; rw unless it says ro or overlay")
 	cmd.Flags().Var(mountFlag{"mount", list}, "mount", "a folder at another path; may be given again")
 	return list
 }
 
 // folders loads the program or, where there is none or folders are given, these alone.
-func (f *programFlags) folders(given []*forge.Given) (p *forge.Program, bare bool, err error) {
+func (f *programFlags) folders(given []*explain.Given) (p *forge.Program, bare bool, err error) {
 	if len(given) == 0 {
 		p, err := f.load()
 		if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -43,7 +43,7 @@ func TestMountFlag(t *testing.T) {
 		{"root", ":ro", "", "", 0},
 		{"root", "", "", "", 0},
 	} {
-		var list []*forge.Given
+		var list []*explain.Given
 		err := mountFlag{test.flag, &list}.Set(test.text)
 		if (err == nil) != (test.source != "") || (err == nil) != (len(list) == 1) {
 			t.Errorf("--%s %q: got %d mounts, %v", test.flag, test.text, len(list), err)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package forge
+package explain
 
 import (
 	"context"
@@ -158,7 +158,7 @@ func askIn(t *testing.T, dir string, mounts []sandbox.Mount, op, name string) An
 	for _, m := range mounts {
 		list = append(list, &Given{Said: "--mount", Source: sandbox.Host(filepath.Join(dir, string(m.Source))), Target: m.Target, Access: m.Access})
 	}
-	s, err := lookAt(list, nil)
+	s, err := Look(list, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

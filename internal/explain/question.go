@@ -1,4 +1,4 @@
-package forge
+package explain
 
 import (
 	"context"
@@ -34,7 +34,7 @@ type Answer struct {
 	Readable []string `json:"readable"`
 	Writable []string `json:"writable"`
 
-	end string // the name at the end of all links
+	End string `json:"-"` // the name at the end of all links, as it is
 }
 
 // A Fact is one thing that decides: a mount, a link, a file, a rule.
@@ -52,7 +52,12 @@ type Refusal struct {
 	Hint    string       `json:"hint,omitempty"`
 }
 
-// answer asks the sandbox. All text in the answer is fit to be printed.
+// Ask asks a sandbox that Look has made whether an operation may be done at a path, and
+// what decides it. All text in the answer is fit to be printed.
+func Ask(ctx context.Context, op, asked string, s *sandbox.Sandbox, given []*Given) Answer {
+	return question{op, asked, s, given}.answer(ctx)
+}
+
 func (q question) answer(ctx context.Context) Answer {
 	a := Answer{Path: sandbox.Shown(q.asked), Op: q.op, Facts: []Fact{},
 		Readable: shown(q.s.ReadableRoots()), Writable: shown(q.s.WritableRoots())}
@@ -69,7 +74,7 @@ func (q question) answer(ctx context.Context) Answer {
 	if o.wrote != "" {
 		end = o.wrote
 	}
-	a.end = end
+	a.End = end
 	a.Facts = append(a.Facts, q.mountFacts(end)...)
 	a.Facts = append(a.Facts, links...)
 	a.Facts = append(a.Facts, q.fileFacts(end, o)...)
@@ -82,6 +87,14 @@ func (q question) answer(ctx context.Context) Answer {
 	a.Allowed = true
 	a.Reason = sandbox.Shown(end) + " may be " + q.done(end)
 	return a
+}
+
+// Refuse turns an answer into no.
+func (a *Answer) Refuse(code sandbox.Code, reason, hint string) {
+	a.Allowed = false
+	a.Reason = reason
+	e := &sandbox.Error{Op: a.Op, Path: a.End, Code: code, Hint: hint}
+	a.Error = &Refusal{Code: code, Message: e.Error(), Hint: hint}
 }
 
 // An outcome is what came of an operation.

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package forge
+package explain
 
 // hostWritable cannot tell here: only the write itself would show it.
 func hostWritable(string) error { return nil }

@@ -1,4 +1,4 @@
-package forge
+package explain
 
 import (
 	"errors"
@@ -73,12 +73,12 @@ func (q question) mountFacts(name string) []Fact {
 	for _, g := range q.given {
 		switch {
 		case sandbox.Backend(g.look) == m.Backend:
-			own = []Fact{{"mount", sandbox.Shown(m.Target), g.mode(), g.Said}}
+			own = []Fact{{"mount", sandbox.Shown(m.Target), g.Mode(), g.Said}}
 			if g.Access == m.Access {
 				return own
 			}
 		case g.Access == m.Access && err == nil && g.holds(file):
-			shared = append(shared, Fact{"shared", sandbox.Shown(g.Target), g.mode(), g.Said})
+			shared = append(shared, Fact{"shared", sandbox.Shown(g.Target), g.Mode(), g.Said})
 		}
 	}
 	return append(own, shared...)

@@ -1,4 +1,4 @@
-package forge
+package explain
 
 import (
 	"errors"
@@ -18,8 +18,8 @@ type look struct {
 	emptied bool // folders are asked about as if all in them were gone
 }
 
-// lookedAt shows the folder of a mount to be looked at.
-func lookedAt(m project.Mount) (sandbox.Mount, error) {
+// Folder shows the folder of a mount to be looked at.
+func Folder(m project.Mount) (sandbox.Mount, error) {
 	b, err := sandbox.DirIn(m.Base, m.Source)
 	return sandbox.Mount{Backend: &look{Backend: b}, Access: m.Access()}, err
 }

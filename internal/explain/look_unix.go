@@ -1,6 +1,6 @@
 //go:build unix
 
-package forge
+package explain
 
 import "golang.org/x/sys/unix"
 
