@@ -31,6 +31,7 @@ var layers = []struct {
 	{"internal/layer", 0, "what was changed over a folder, and how it gets there"},
 	{"internal/merge", 0, "three texts made one"},
 	{"internal/measure", 0, "times work beside its peers, for benchmarks"},
+	{"internal/trial", 0, "what tests of many packages do"},
 	{"internal/policy", 1, "origin, mode, consent, effect, rule, grant: pure"},
 	{"internal/command", 1, "command lines taken apart, and held against rules"},
 	{"internal/conf", 1, "strict YAML: values that know where they were written"},
@@ -99,7 +100,7 @@ var outer = []string{"cmd/*", "internal/front/*", "internal/forge"}
 
 // imports limits packages by import path.
 var imports = []limit{
-	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard"},
+	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/trial"},
 		why: "programs are started in the jail, git by internal/git, and the desktop's own for its clipboard by internal/clipboard"},
 	{names: heavy, never: append([]string{"sandbox/sandboxtest"}, pure...),
 		why: "these packages are compiled for the browser"},
@@ -107,7 +108,7 @@ var imports = []limit{
 		why: "system calls that golang.org/x/sys does not wrap, and nothing else"},
 	{names: []string{"C"}, why: "one static binary, no cgo"},
 	{names: []string{"log"}, why: "errors are returned, and what happened is in the journal"},
-	{names: []string{"testing"}, only: []string{"sandbox/sandboxtest", "internal/state/statetest"}, why: "test code is in test files"},
+	{names: []string{"testing"}, only: []string{"sandbox/sandboxtest", "internal/state/statetest", "internal/trial"}, why: "test code is in test files, or in packages for them"},
 }
 
 // identifiers limits what is taken from a package: import path, dot, name.
@@ -116,7 +117,7 @@ var identifiers = []limit{
 		"os.Args", "flag.Parse", "flag.CommandLine",
 		"os.Getenv", "os.LookupEnv", "os.Environ", "os.ExpandEnv", "os.UserHomeDir", "os.UserCacheDir", "os.UserConfigDir",
 		"os.Stdin", "os.Stdout", "os.Stderr", "fmt.Print", "fmt.Printf", "fmt.Println", "os.Exit",
-	}, only: outer, why: "arguments, environment and standard streams are handed down"},
+	}, only: append([]string{"internal/trial"}, outer...), why: "arguments, environment and standard streams are handed down"},
 	{names: []string{"time.Now", "time.Since", "time.Until"}, only: append([]string{"sandbox/sandboxtest", "internal/measure"}, outer...),
 		why: "the clock is handed down; only what measures reads it for itself"},
 	{names: []string{"sync.Mutex", "sync.RWMutex"},

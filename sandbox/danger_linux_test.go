@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/golem-forge/golem/internal/trial"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -105,7 +106,7 @@ func ok(t testing.TB, err error) {
 // the outside, and nothing of a part of the mount that is not shown, is ever
 // read or changed.
 func TestLinkSwapRace(t *testing.T) {
-	length := time.Duration(rounds(3)) * time.Second
+	length := time.Duration(trial.Rounds(3)) * time.Second
 	if testing.Short() {
 		length = length * 2 / 3
 	}
@@ -230,7 +231,7 @@ func manifest(t *testing.T, dir string) string {
 func TestKillTearsNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := mounted(t, sandbox.Dir, dir)
-	writes, enough := 0, rounds(2000)
+	writes, enough := 0, trial.Rounds(2000)
 	for round := 0; writes < enough; round++ {
 		cmd := play(t, "write", dir)
 		time.Sleep(time.Duration(30+rand.IntN(150)) * time.Millisecond)
@@ -334,7 +335,7 @@ func countUp(t *testing.T, dir string) {
 // On a full disk a write fails with a word on why, the old file stays whole,
 // nothing half-written is left, and it works again once there is space.
 func TestFullDisk(t *testing.T) {
-	if !inMountNamespace(t) {
+	if !trial.Mounts(t) {
 		return
 	}
 	dir := t.TempDir()
@@ -370,29 +371,6 @@ func TestFullDisk(t *testing.T) {
 			ok(t, err)
 		})
 	}
-}
-
-// inMountNamespace runs the calling test once more where it may mount, and
-// reports whether this is that run.
-func inMountNamespace(t *testing.T) bool {
-	t.Helper()
-	const variable = "SANDBOX_TEST_MOUNTS"
-	if os.Getenv(variable) != "" {
-		return true
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), variable+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if os.Getuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
-	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("PASS")) {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return false
 }
 
 // What cannot be mounted says why, and names no path of the host.

@@ -1,14 +1,13 @@
 package sandbox_test
 
 import (
-	"flag"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/golem-forge/golem/internal/trial"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -16,22 +15,6 @@ import (
 // of few letters, so that names meet mounts and limits often.
 
 const lawCases = 10_000
-
-// checkLaw runs a law on so many rounds of n cases, which are new each time, unless
-// the caller chose a number.
-func checkLaw(t *testing.T, n int, law func(*rapid.T)) {
-	t.Helper()
-	if n = rounds(n); testing.Short() {
-		n /= 5
-	}
-	checks := flag.Lookup("rapid.checks")
-	if checks.Value.String() == checks.DefValue {
-		old := checks.Value.String()
-		flag.Set("rapid.checks", strconv.Itoa(n))
-		defer flag.Set("rapid.checks", old)
-	}
-	rapid.Check(t, law)
-}
 
 func drawName(t *rapid.T, label string) string {
 	parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "ab", ".git"}), 0, 4).Draw(t, label)
@@ -94,7 +77,7 @@ func longest(limits []sandbox.Limit, name string) sandbox.Access {
 // The access of a name is the least of what its mount and every layer allow,
 // and protected names are never writable.
 func TestAccessIsTheMinimum(t *testing.T) {
-	checkLaw(t, lawCases, func(t *rapid.T) {
+	trial.Law(t, lawCases, func(t *rapid.T) {
 		s, mounts := drawSandbox(t)
 		var own []sandbox.Limit
 		for _, m := range mounts {
@@ -122,7 +105,7 @@ func TestAccessIsTheMinimum(t *testing.T) {
 
 // Restricting lowers or leaves, twice is once, and the order does not matter.
 func TestRestrictLaws(t *testing.T) {
-	checkLaw(t, lawCases, func(t *rapid.T) {
+	trial.Law(t, lawCases, func(t *rapid.T) {
 		s, _ := drawSandbox(t)
 		one, two := drawLimits(t, "one"), drawLimits(t, "two")
 		first := restrict(t, s, one)
@@ -147,7 +130,7 @@ func TestRestrictLaws(t *testing.T) {
 // The end of a chain is never above any of its members, and what is not seen
 // in the parent is not seen in the child, by access and by operation.
 func TestChainsNeverRise(t *testing.T) {
-	checkLaw(t, lawCases/4, func(t *rapid.T) {
+	trial.Law(t, lawCases/4, func(t *rapid.T) {
 		s, _ := drawSandbox(t)
 		chain := []*sandbox.Sandbox{s}
 		for range rapid.IntRange(1, 20).Draw(t, "length") {
@@ -175,7 +158,7 @@ func TestChainsNeverRise(t *testing.T) {
 
 // Within agrees with access: it refuses exactly the limits above it.
 func TestWithinIsTheOrder(t *testing.T) {
-	checkLaw(t, lawCases/4, func(t *rapid.T) {
+	trial.Law(t, lawCases/4, func(t *rapid.T) {
 		s, _ := drawSandbox(t)
 		s = restrict(t, s, drawLimits(t, "layer"))
 		limit := sandbox.Limit{Path: drawName(t, "path"), Access: drawAccess(t, "access")}

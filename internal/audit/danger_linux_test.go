@@ -2,7 +2,6 @@ package audit_test
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/trial"
 )
 
 // These tests need other processes: to compete with, and to kill. They are this
@@ -147,7 +147,7 @@ func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := map[string]bool{}
 	mended := 0
-	for round := range rounds(60) {
+	for round := range trial.Rounds(60) {
 		cmd := play(t, "acknowledge", fmt.Sprint("round", round), dir)
 		out, err := cmd.StdoutPipe()
 		ok(t, err)
@@ -188,34 +188,11 @@ func TestKill(t *testing.T) {
 	t.Logf("%d records, %d torn ones mended", len(rs), mended)
 }
 
-// inMountNamespace runs the test again where it may mount, and reports whether
-// this is there.
-func inMountNamespace(t *testing.T) bool {
-	t.Helper()
-	const variable = "AUDIT_TEST_MOUNTS"
-	if os.Getenv(variable) != "" {
-		return true
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), variable+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if os.Getuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
-	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("PASS")) {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return false
-}
-
 // On a full disk who waits is told, what is written is whole, nothing that was
 // refused comes back, nothing that was queued is lost, and all is well once
 // there is space.
 func TestFullDisk(t *testing.T) {
-	if !inMountNamespace(t) {
+	if !trial.Mounts(t) {
 		return
 	}
 	dir := t.TempDir()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/trial"
 )
 
 // Many files are staged and pushed in a time that grows with their number and no
@@ -19,7 +20,7 @@ func TestManyFiles(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	r := request("local")
-	n := rounds(2500)
+	n := trial.Rounds(2500)
 	for i := range n {
 		r.Files = append(r.Files, request("", fmt.Sprintf("many/%d/%d=%d", i/100, i, i)).Files...)
 	}
@@ -62,7 +63,7 @@ func TestALargeFile(t *testing.T) {
 		return
 	}
 	s := setUp(t)
-	size := int64(rounds(32)) << 20
+	size := int64(trial.Rounds(32)) << 20
 	r := request("local")
 	r.Files = append(r.Files, zeros(t, size))
 	c, err := s.desk.Stage(t.Context(), r)

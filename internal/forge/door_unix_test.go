@@ -22,6 +22,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/trial"
 )
 
 // The environment that makes this test binary a process that makes calls.
@@ -162,7 +163,7 @@ func newNotes(t *testing.T) (dir, state string) {
 // Two processes, 2,000 calls each, one journal: the chain is whole and nothing
 // is lost.
 func TestTwoProcesses(t *testing.T) {
-	each := rounds(2000)
+	each := trial.Rounds(2000)
 	dir, state := newNotes(t)
 	a, b := calls(t, dir, state, "a", each), calls(t, dir, state, "b", each)
 	for _, cmd := range []*exec.Cmd{a, b} {
@@ -187,7 +188,7 @@ func TestTwoProcesses(t *testing.T) {
 // Killed at random points, 60 times: every effect has its record, every
 // acknowledged one its outcome too, and the journal verifies after mending.
 func TestKilledDoors(t *testing.T) {
-	kills := rounds(60)
+	kills := trial.Rounds(60)
 	dir, state := newNotes(t)
 	acknowledged := map[string]bool{}
 	cut := 0

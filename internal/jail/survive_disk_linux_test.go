@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/trial"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -189,7 +190,7 @@ func TestSurvivesKillsElsewhere(t *testing.T) {
 	}
 	took, landed := time.Since(began), 0
 	check(t, s.Close())
-	kills := rounds(6)
+	kills := trial.Rounds(6)
 	for i := range kills {
 		g.on(work.dir, layers.dir)
 		l := g.lander("land")

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/trial"
 )
 
 // settleWord makes this program one that lands or undoes a layer, to be killed.
@@ -72,7 +73,7 @@ func (b *bench) killed(do string, after time.Duration) {
 // it is carried on, the folder is what it was or what it was to be, to the byte.
 func TestKilled(t *testing.T) {
 	const files = 1000
-	kills := rounds(20)
+	kills := trial.Rounds(20)
 	b := newBench(t)
 	run(t, b.Folder, fmt.Sprintf("mkdir t; i=0; while [ $i -lt %d ]; do echo old $i > t/$i; i=$((i+1)); done", files))
 	check(t, b.Stamp())

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/trial"
 )
 
 // newKept returns a folder with a layer over it that is kept.
@@ -769,7 +770,7 @@ func TestKeepAgain(t *testing.T) {
 // discards, at any moment: when it is done again all is as if nothing had happened.
 func TestKeptKilled(t *testing.T) {
 	const files = 100
-	kills := rounds(5)
+	kills := trial.Rounds(5)
 	middle := 0
 	for _, do := range []string{"record", "settle", "discard"} {
 		took := time.Hour

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/trial"
 )
 
 // inside says that this is the test program in namespaces of its own, where it can
@@ -241,7 +242,7 @@ func TestLandAndUndo(t *testing.T) {
 		"rm -r sub; ln -s many sub; ln b b2",
 		"chmod 600 b; echo x >> b; chmod 755 b",
 	}
-	for range rounds(20) {
+	for range trial.Rounds(20) {
 		scripts = append(scripts, randomScript())
 	}
 	for _, script := range scripts {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/trial"
 )
 
 // An item is what is at a path. The zero item is nothing.
@@ -387,7 +388,7 @@ func edits(r *rand.Rand, word string) string {
 // user has made of it and what has landed, to the byte.
 func TestKeptModel(t *testing.T) {
 	const known, steps = 10, 25
-	for i := range rounds(known) {
+	for i := range trial.Rounds(known) {
 		seed := uint64(i + 1)
 		if i >= known { // steps that nobody has seen yet
 			seed = rand.Uint64()

@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"flag"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/trial"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -21,20 +21,6 @@ import (
 // more. Workers are drawn as files, so that the reading is under the law too.
 
 const lawCases = 5_000
-
-func checkLaw(t *testing.T, n int, law func(*rapid.T)) {
-	t.Helper()
-	if n = rounds(n); testing.Short() {
-		n /= 5
-	}
-	checks := flag.Lookup("rapid.checks")
-	if checks.Value.String() == checks.DefValue {
-		old := checks.Value.String()
-		flag.Set("rapid.checks", strconv.Itoa(n))
-		defer flag.Set("rapid.checks", old)
-	}
-	rapid.Check(t, law)
-}
 
 var (
 	lawZones   = []string{"data", "out", "none"}
@@ -254,7 +240,7 @@ func drawProject(t *rapid.T) policy.Grant {
 
 func TestChains(t *testing.T) {
 	links, granted, deep := 0, 0, 0
-	checkLaw(t, lawCases, func(t *rapid.T) {
+	trial.Law(t, lawCases, func(t *rapid.T) {
 		parent := drawProject(t)
 		clean := true
 		for i := range rapid.IntRange(1, 6).Draw(t, "chain") {

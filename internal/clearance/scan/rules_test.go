@@ -3,21 +3,13 @@ package scan
 import (
 	"bytes"
 	"math/rand/v2"
-	"os"
 	"regexp/syntax"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-)
 
-// rounds is n, or as many times n as GOLEM_TEST_ROUNDS says.
-func rounds(n int) int {
-	if times, err := strconv.Atoi(os.Getenv("GOLEM_TEST_ROUNDS")); err == nil {
-		return n * times
-	}
-	return n
-}
+	tests "github.com/golem-forge/golem/internal/trial"
+)
 
 // TestRules holds that every rule can be used, and that one which is tried only
 // at its keywords finds what its regular expression finds anywhere.
@@ -44,7 +36,7 @@ func TestRules(t *testing.T) {
 		if r.At {
 			at++
 		}
-		for range rounds(6) {
+		for range tests.Rounds(6) {
 			// The keyword may stand anywhere: with gitleaks it is enough.
 			text := "x = 1\n" + sample(random, tree) + "\n\n" + r.Keywords[random.IntN(len(r.Keywords))] + "\n"
 			path := "a.txt"
@@ -75,7 +67,7 @@ func TestRules(t *testing.T) {
 		}
 	}
 	t.Logf("%d rules, %d at their keywords; %d samples matched, %d were secrets", len(b.Rules), at, matched, kept)
-	if matched < rounds(1000) || kept < rounds(800) {
+	if matched < tests.Rounds(1000) || kept < tests.Rounds(800) {
 		t.Errorf("got %d matches, %d secrets: the samples say too little", matched, kept)
 	}
 }

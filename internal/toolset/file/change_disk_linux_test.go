@@ -1,22 +1,19 @@
 package file
 
 import (
-	"bytes"
-	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/golem-forge/golem/internal/trial"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // On a full disk a change is an error that says so; the old file is whole and
 // nothing is left of the new one.
 func TestFullDisk(t *testing.T) {
-	if !inMountNamespace(t) {
+	if !trial.Mounts(t) {
 		return
 	}
 	s := newScene(t, nil)
@@ -50,27 +47,4 @@ func TestPipe(t *testing.T) {
 	s.fails(sandbox.ErrExists, "make_directory", args{"path": "/pipe"})
 	s.must("move_file", args{"from": "/pipe", "to": "/pipe2"})
 	s.must("delete_file", args{"path": "/pipe2"})
-}
-
-// inMountNamespace runs the calling test once more where it may mount, and
-// reports whether this is that run.
-func inMountNamespace(t *testing.T) bool {
-	t.Helper()
-	const variable = "FILE_TEST_MOUNTS"
-	if os.Getenv(variable) != "" {
-		return true
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), variable+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if os.Getuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
-	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("PASS")) {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return false
 }
