@@ -87,7 +87,8 @@ func TestAppendPart(t *testing.T) {
 	if name == "hold" {
 		l.Append(false, func(state.Tail) ([][]byte, []byte, error) {
 			fmt.Println("kept hold")
-			select {}
+			time.Sleep(time.Hour) // with nothing to wait for, Go would end it as deadlocked
+			return nil, nil, nil
 		})
 	}
 	for i := range 500 {
