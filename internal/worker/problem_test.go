@@ -249,7 +249,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// YAML that is more than it seems to be is refused, at once and in little space.
+// YAML that is more than it seems to be is refused, at once and in little space. The
+// bound is wide, as a busy machine needs it; what it catches is growth.
 func TestHostile(t *testing.T) {
 	laughs := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for _, c := range "bcdefghij" {
@@ -291,7 +292,7 @@ func TestHostile(t *testing.T) {
 			} else if len(got) > 100_000 {
 				t.Errorf("got %d bytes of problems", len(got))
 			}
-			if took := time.Since(start); took > 2*time.Second {
+			if took := time.Since(start); took > 20*time.Second {
 				t.Errorf("took %v", took)
 			}
 		})
