@@ -89,7 +89,7 @@ func TestAgents(t *testing.T) {
 	}
 	for _, a := range agents() {
 		if a.always || os.Getenv("GOLEM_TEST_AGENTS") == "all" {
-			fetch(t, a.folder(), []string{a.install})
+			fetch(t, a.folder(), a.name, []string{a.install})
 		}
 	}
 	apart(t, "TestAgents")

@@ -32,7 +32,7 @@ func TestClients(t *testing.T) {
 		packages = append(packages, nodeName()+"@"+nodeVersion)
 	}
 	name := fmt.Sprintf("clients-%.6x", sha256.Sum256([]byte(strings.Join(packages, " "))))
-	modules := nodeModules(filepath.Join(fetch(t, name, packages, "--ignore-scripts", "--omit=optional"), "node_modules"))
+	modules := nodeModules(filepath.Join(fetch(t, name, "", packages, "--ignore-scripts", "--omit=optional"), "node_modules"))
 	for name, try := range map[string]func(*testing.T, nodeModules){"ai-sdk": tryAISDK, "inspector": tryInspector, "conformance": tryConformance} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
