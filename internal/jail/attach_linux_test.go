@@ -346,8 +346,16 @@ func TestAttachStreams(t *testing.T) {
 			t.Errorf("%v, %+v: want it ended by time", err, r)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		time.AfterFunc(50*time.Millisecond, cancel)
-		if r, err := p.Attach(ctx, jail.Shell("trap '' TERM INT HUP; sleep 1000 & sleep 1000"), jail.Attached{}); err != nil || !r.Stopped || r.Signal != "SIGKILL" {
+		begun, said, err := os.Pipe()
+		check(t, err)
+		defer begun.Close()
+		go func() {
+			defer cancel()
+			begun.Read(make([]byte, 1))
+		}()
+		r, err = p.Attach(ctx, jail.Shell("trap '' TERM INT HUP; echo begun; sleep 1000 & sleep 1000"), jail.Attached{Stdout: said})
+		said.Close()
+		if err != nil || !r.Stopped || r.Signal != "SIGKILL" {
 			t.Errorf("%v, %+v: want it ended by the caller", err, r)
 		}
 		p.sh("true")

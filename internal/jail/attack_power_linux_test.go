@@ -398,17 +398,17 @@ func (e *ears) listen(t *testing.T, network, address string) string {
 // before the next thing that is sent there.
 func (e *ears) heard(t *testing.T, want string) {
 	t.Helper()
-	got := ""
-	for range 20 {
-		time.Sleep(5 * time.Millisecond)
+	heard := func() string {
 		e.mu.Lock()
-		got = e.words.String()
-		e.mu.Unlock()
-		if want != "" && got == want {
-			return
-		}
+		defer e.mu.Unlock()
+		return e.words.String()
 	}
-	if got != want {
+	if want == "" {
+		time.Sleep(100 * time.Millisecond)
+	} else {
+		soon(t, "what was sent is heard", func() bool { return heard() == want })
+	}
+	if got := heard(); got != want {
 		t.Errorf("heard %q, want %q", got, want)
 	}
 }

@@ -126,11 +126,10 @@ func (g *golem) others() []string {
 func (g *golem) gone(t *testing.T) {
 	t.Helper()
 	var left []string
-	for range 500 {
+	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if left = g.others(); len(left) == 0 {
 			break
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	if len(left) > 0 {
 		t.Errorf("left: %v", left)

@@ -75,7 +75,7 @@ func spreadNet() (leave func() error) {
 				return err
 			}
 			var err error
-			for range 200 { // what has just ended is still counted for a moment
+			for range 2000 { // what has just ended is still counted for a moment
 				if err = os.Remove(group); err == nil || os.IsNotExist(err) {
 					err = nil
 					break

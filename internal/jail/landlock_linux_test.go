@@ -310,11 +310,10 @@ func TestBareTemp(t *testing.T) {
 // soon waits until something is so.
 func soon(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for range 500 {
+	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if so() {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	t.Errorf("not so: %s", what)
 }

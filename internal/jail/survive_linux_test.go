@@ -181,13 +181,13 @@ func (g *ground) old(when string) {
 // clean checks that nothing is left where layers are kept.
 func (g *ground) clean(when string) {
 	g.t.Helper()
-	for tries := 0; ; tries++ {
+	for end := time.Now().Add(hang); ; {
 		left, err := os.ReadDir(g.layers)
 		check(g.t, err)
 		if len(left) == 0 {
 			return
 		}
-		if tries == 100 {
+		if time.Now().After(end) {
 			g.t.Fatalf("%s: left are %v", when, left)
 		}
 		time.Sleep(10 * time.Millisecond) // what is just ending is in the way of litter
@@ -336,12 +336,11 @@ func (g *ground) swept() {
 	if os.Geteuid() != 0 {
 		return // it had none
 	}
-	for range 200 {
+	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		check(g.t, g.session().Close())
 		if left, _ := filepath.Glob(os.Getenv(netted) + "/golem-session-*"); len(left) == 0 {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	g.t.Error("control groups are left")
 }

@@ -154,7 +154,7 @@ func (s *stage) run(cmd *exec.Cmd, change ...func(*exec.Cmd)) {
 		c(cmd)
 	}
 	must(s.t, cmd.Start())
-	fuse := time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() }) // a hang fails this test, not the whole run
+	fuse := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() }) // a hang fails this test, not the whole run
 	s.t.Cleanup(func() {
 		fuse.Stop()
 		cmd.Process.Kill()
@@ -261,7 +261,7 @@ func alive(word string) (list []string) {
 // gone waits until there are none.
 func gone(t *testing.T, word string) {
 	t.Helper()
-	for range 500 {
+	for range 2000 {
 		if len(alive(word)) == 0 {
 			return
 		}
