@@ -1,7 +1,9 @@
 package clearance
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"io"
 
 	"github.com/golem-forge/golem/internal/git"
@@ -10,26 +12,29 @@ import (
 
 // Again stages a commit that waits once more, on its branch as that is now, and lets the
 // old one go: the same files with the same contents. Where the branch has changed one of
-// them since, that is a conflict, and the old one waits on. Of the request only the
-// author and the time count: who made it stays.
+// them since, that is a conflict, and the old one waits on; of a remote of which nothing
+// was known nobody can say that, and what is replaced is in the new one's diff. Of the
+// request only the author and the time count: who made it stays.
 func (d *Desk) Again(ctx context.Context, id string, r Request) (*StagedCommit, error) {
 	old, err := d.Get(id)
 	if err != nil {
 		return nil, err
 	}
-	_, at, err := d.open(ctx, old.Target)
+	t, at, err := d.open(ctx, old.Target)
 	if err != nil {
 		return nil, err
 	}
-	now, err := at.branch(ctx, old.Branch)
+	base, from, err := t.parents(ctx, at, old.Branch)
 	if err != nil {
 		return nil, err
 	}
-	if now == old.Base {
-		return nil, &sandbox.Error{Op: "stage", Path: old.ID[:12], Code: ErrNoChanges, Hint: "the branch is as it was; this can be pushed as it is"}
+	if base == old.Base && from == old.From {
+		return nil, &sandbox.Error{Op: "stage", Path: old.ID[:12], Code: ErrUnmoved, Hint: "the branch is as it was; this can be pushed as it is"}
 	}
-	if err := d.untouched(ctx, at, old, now); err != nil {
-		return nil, err
+	if old.parent() != "" || !t.far() {
+		if err := d.untouched(ctx, at, old, cmp.Or(base, from)); err != nil {
+			return nil, err
+		}
 	}
 	r.Target, r.Branch, r.Message = old.Target, old.Branch, old.Message
 	r.Workers, r.Session, r.Intake, r.Untrusted = old.Workers, old.Session, old.Intake, old.Untrusted
@@ -43,6 +48,9 @@ func (d *Desk) Again(ctx context.Context, id string, r Request) (*StagedCommit, 
 		r.Files = append(r.Files, file)
 	}
 	c, err := d.Stage(ctx, r)
+	if errors.Is(err, ErrNoChanges) {
+		return nil, &sandbox.Error{Op: "stage", Path: old.ID[:12], Code: ErrNoChanges, Hint: "the branch has all of it as it is; let this go: git_discard --commitId " + old.ID[:12]}
+	}
 	if err != nil || c.ID == old.ID {
 		return c, err
 	}

@@ -27,7 +27,7 @@ const (
 )
 
 // A hub is a repository on GitHub. It is read by git, as every remote, and
-// written to by the API.
+// written to by the API, but for what is first in it.
 type hub struct {
 	network
 	store  *git.Store
@@ -51,6 +51,9 @@ func (t Target) server() string {
 // push makes the objects of a commit at GitHub, one after another, and sees of
 // each that it is the one that was staged. Only the last step moves the branch.
 func (h hub) push(ctx context.Context, c *StagedCommit) error {
+	if c.parent() == "" {
+		return h.network.push(ctx, c) // the API takes nothing for a repository that is empty
+	}
 	if err := h.fits(c); err != nil {
 		return err
 	}
@@ -134,7 +137,7 @@ func (h hub) stands(ctx context.Context, c *StagedCommit) error {
 
 // moved is the conflict of a branch.
 func moved(branch string) error {
-	return &sandbox.Error{Op: "push", Path: branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since it was last pulled; pull, and stage again"}
+	return &sandbox.Error{Op: "push", Path: branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since it was last pulled; stage it again, on the branch as it is now"}
 }
 
 // differs is the conflict of an object that GitHub has made otherwise.

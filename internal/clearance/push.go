@@ -1,10 +1,13 @@
 package clearance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/golem-forge/golem/internal/git"
@@ -27,6 +30,12 @@ type Target struct {
 	Repo   string       // of github, owner/name
 	Branch string
 	Web    http.RoundTripper // how GitHub's API is reached; nil is directly
+}
+
+// far reports whether it is reached over the network: what is staged for it is made
+// against what was last pulled.
+func (t Target) far() bool {
+	return t.Type == "github" || t.Type == "remote" && !strings.HasPrefix(t.URL, "file:")
 }
 
 // shown returns where a commit of a target is seen. No path of the host is told.
@@ -115,16 +124,27 @@ const patience = 10 * time.Second
 
 // push makes a push that was not made before.
 func (d *Desk) push(ctx context.Context, c *StagedCommit) (*PushResult, error) {
-	_, at, err := d.open(ctx, c.Target)
+	t, at, err := d.open(ctx, c.Target)
 	if err != nil {
 		return nil, err
 	}
-	now, err := at.branch(ctx, c.Branch)
+	if c.parent() == "" { // of a remote nothing may have been known
+		for _, branch := range slices.Compact([]string{c.Branch, t.Branch}) {
+			if err := at.refresh(ctx, branch); err != nil {
+				return nil, err
+			}
+		}
+	}
+	base, from, err := t.parents(ctx, at, c.Branch)
 	if err != nil {
 		return nil, err
 	}
-	if now != c.Base {
-		return nil, &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since this was staged, and it waits on; stage it again, on the branch as it is now: git_stage --again " + c.ID[:12] + "; of a remote pull first"}
+	switch {
+	case c.parent() == "" && cmp.Or(base, from) != "" && t.far():
+		return nil, &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict,
+			Hint: "nothing of the remote had been pulled when this was staged, and it has files; it waits on; stage it again, on what is there: git_stage --again " + c.ID[:12]}
+	case base != c.Base:
+		return nil, &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since this was staged, and it waits on; stage it again, on the branch as it is now: git_stage --again " + c.ID[:12]}
 	}
 	if err := d.mark(c, pushing, nil); err != nil {
 		return nil, err

@@ -19,6 +19,7 @@ import (
 // The codes that this package adds to those of the sandbox.
 const (
 	ErrNoChanges sandbox.Code = "no_changes" // the target has it all already
+	ErrUnmoved   sandbox.Code = "unmoved"    // there is no need to stage it again
 	ErrUncertain sandbox.Code = "uncertain"  // it is done, and something else may have been
 	ErrDirty                  = git.ErrDirty // the work tree has changes of its own
 )
@@ -165,14 +166,11 @@ func (d *Desk) Names(ctx context.Context, target, branch, path string) ([]string
 	if err != nil {
 		return nil, err
 	}
-	base, err := at.branch(ctx, cmp.Or(branch, t.Branch))
-	if err == nil && base == "" { // a new one comes out of the target's own
-		base, err = at.branch(ctx, t.Branch)
-	}
+	base, from, err := t.parents(ctx, at, cmp.Or(branch, t.Branch))
 	if err != nil {
 		return nil, err
 	}
-	return d.store.Names(ctx, at.objects(), base, path)
+	return d.store.Names(ctx, at.objects(), cmp.Or(base, from), path)
 }
 
 // Stage keeps a commit for a target, and reaches no network. Files that the
@@ -188,13 +186,8 @@ func (d *Desk) Stage(ctx context.Context, r Request) (*StagedCommit, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Base, err = at.branch(ctx, c.Branch); err != nil {
+	if c.Base, c.From, err = t.parents(ctx, at, c.Branch); err != nil {
 		return nil, err
-	}
-	if c.Base == "" && c.Branch != t.Branch { // a new branch comes out of the target's own
-		if c.From, err = at.branch(ctx, t.Branch); err != nil {
-			return nil, err
-		}
 	}
 	c.Commit, err = d.store.Stage(ctx, at.objects(), git.Commit{
 		Base: c.parent(), Message: r.Message, Author: r.Author, Committer: r.Commit, Time: r.Time, Files: r.Files,
@@ -215,6 +208,16 @@ func (d *Desk) Stage(ctx context.Context, r Request) (*StagedCommit, error) {
 	}
 	d.tidy(r.Time)
 	return c, nil
+}
+
+// parents returns the commit of a branch as it is staged against, "" if there is none,
+// and then the one that it comes out of: a new branch comes out of the target's own.
+func (t Target) parents(ctx context.Context, at source, branch string) (base, from git.Hash, err error) {
+	base, err = at.branch(ctx, branch)
+	if err == nil && base == "" && branch != t.Branch {
+		from, err = at.branch(ctx, t.Branch)
+	}
+	return base, from, err
 }
 
 // describe adds what is known of the files that were staged.

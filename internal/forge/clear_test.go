@@ -2,12 +2,18 @@ package forge
 
 import (
 	"net/http"
+	"net/http/cgi"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/model/scripted"
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/tool"
 )
@@ -83,6 +89,67 @@ func TestStagedTaint(t *testing.T) {
 		if want := "write_file: untrusted: /in was read"; test.looks != "" && asked != want {
 			t.Errorf("after %s asked %q, want %q", test.looks, asked, want)
 		}
+	}
+}
+
+// The first push to a remote of which nothing was pulled stages the files on what is
+// there, and says what to do next.
+func TestFirstPush(t *testing.T) {
+	options := program(t, cleared(bare))
+	git := func(args ...string) string {
+		cmd := exec.Command("git", args...)
+		cmd.Dir, cmd.Env = options.Dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + options.Dir, "GIT_CONFIG_NOSYSTEM=1",
+			"GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u@example.org", "GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u@example.org"}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	git("--git-dir=repo.git", "config", "http.receivepack", "true")
+	begun := git("--git-dir=repo.git", "commit-tree", "-m", "first", git("--git-dir=repo.git", "--work-tree=tree", "hash-object", "-t", "tree", "-w", "/dev/null"))
+	git("--git-dir=repo.git", "update-ref", "refs/heads/main", begun)
+	server := httptest.NewServer(&cgi.Handler{Path: filepath.Join(git("--exec-path"), "git-http-backend"), Env: []string{"GIT_PROJECT_ROOT=" + options.Dir,
+		"GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"}})
+	defer server.Close()
+	config := cleared("type: remote, url: \"" + server.URL + "/repo.git\"")["golem-forge.config.yaml"]
+	if err := os.WriteFile(filepath.Join(options.Dir, "golem-forge.config.yaml"), []byte(config), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	p := load(t, options)
+	if err := p.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	door, err := p.Door(Visit{Session: NewSession, Asker: saying(func(tool.Request) approval.Reply {
+		return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}}
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	call := func(name, args string) (string, error) {
+		r := door.Do(t.Context(), policy.User, tool.Call{Tool: name, Args: []byte(args)})
+		if r.Err != nil {
+			return "", r.Err
+		}
+		return r.Text, nil
+	}
+	if _, err := call("git_stage", `{"files": ["/src/x"], "message": "Add"}`); err != nil {
+		t.Fatal(err)
+	}
+	_, err = call("git_push", `{}`)
+	next := regexp.MustCompile(`golem review --accept ([0-9a-f]{12})$`)
+	if err == nil || !next.MatchString(err.Error()) {
+		t.Fatalf("got %v, want what to do next", err)
+	}
+	if now := git("--git-dir=repo.git", "rev-parse", "main"); now != begun {
+		t.Errorf("what nobody has reviewed was pushed: %s", now)
+	}
+	if text, err := call("git_push", `{"commitId": "`+next.FindStringSubmatch(err.Error())[1]+`"}`); err != nil {
+		t.Errorf("the next push: %s, %v", text, err)
+	}
+	if parent := git("--git-dir=repo.git", "rev-parse", "main^"); parent != begun {
+		t.Errorf("it comes after %s, want %s", parent, begun)
 	}
 }
 

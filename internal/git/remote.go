@@ -191,13 +191,17 @@ func (r *Remote) list(ctx context.Context, patterns ...string) (map[string]Hash,
 	return all, nil
 }
 
-// Pull brings a branch of the remote into the store, and returns its commit.
+// Pull brings a branch of the remote into the store, and returns its commit, "" if the
+// remote has none: then what was pulled of it before is forgotten.
 func (r *Remote) Pull(ctx context.Context, branch string) (Hash, error) {
 	ref, kept, err := r.refs("pull", branch)
 	if err != nil {
 		return "", err
 	}
 	now, err := r.Now(ctx, branch)
+	if err == nil && now == "" {
+		_, err = r.store.run(r.store.command(ctx, place{dir: r.store.pulled()}, "update-ref", "-d", kept))
+	}
 	if err != nil || now == "" {
 		return "", err
 	}
@@ -247,7 +251,7 @@ func (r *Remote) Push(ctx context.Context, branch string, base, commit Hash) err
 		return nil
 	}
 	if now, look := r.Now(ctx, branch); look == nil && now != base && now != commit {
-		return refusal("push", branch, sandbox.ErrConflict, "the branch has moved since it was last pulled; pull, and stage again")
+		return refusal("push", branch, sandbox.ErrConflict, "the branch has moved since it was last pulled; stage it again, on the branch as it is now")
 	}
 	return err
 }
@@ -256,8 +260,8 @@ func (r *Remote) Push(ctx context.Context, branch string, base, commit Hash) err
 // it.
 func (r *Remote) Reached(ctx context.Context, branch string, commit Hash) (bool, error) {
 	now, err := r.Now(ctx, branch)
-	if err != nil || now == "" || now == commit {
-		return now != "" && now == commit, err
+	if err != nil || now == commit {
+		return err == nil, err
 	}
 	if now, err = r.Pull(ctx, branch); err != nil || now == "" {
 		return false, err

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,6 +50,9 @@ func (s Set) push() tool.Tool {
 			}
 			run := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 				done, err := desk.Push(ctx, c.ID, c.Branch)
+				if errors.Is(err, sandbox.ErrConflict) && s.of(c).far() {
+					err = s.moved(ctx, desk, c, err)
+				}
 				if err != nil {
 					return tool.Result{}, err
 				}
@@ -66,6 +70,30 @@ func (s Set) push() tool.Tool {
 		plan.Args = args
 		return plan, nil
 	})
+}
+
+// moved stages a commit again whose branch is not where it was staged for, where that can
+// be done, and returns the error that says so: what was reviewed cannot be pushed, and what
+// can be was not reviewed.
+func (s Set) moved(ctx context.Context, desk *clearance.Desk, c *clearance.StagedCommit, conflict error) error {
+	r, err := s.Request(ctx)
+	if err != nil {
+		return err
+	}
+	again, err := desk.Again(ctx, c.ID, r)
+	switch {
+	case errors.Is(err, clearance.ErrUnmoved):
+		return conflict // it is another one
+	case err != nil:
+		return err
+	}
+	what := "the branch has moved since this was staged"
+	if c.Base == "" {
+		what = "nothing of it was pulled yet, and it has files already"
+	}
+	id := short(again.ID)
+	return &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict, Hint: what + "; nothing was pushed; the same files are staged on it now, as " + id +
+		" in place of " + short(c.ID) + ": look at them as they stand there with golem review " + id + ", then push that: golem review --accept " + id}
 }
 
 // meant returns the staged commit that is meant: the one that is named, or the only one

@@ -93,6 +93,9 @@ func (s Set) named(op, target, remote string) (Target, error) {
 	return s.target(op, cmp.Or(target, remote))
 }
 
+// far reports whether it is reached over the network.
+func (t Target) far() bool { return t.Address != "" && !strings.HasPrefix(t.Address, "file:") }
+
 // inside returns the name that a file has in the repository of a target.
 func (t Target) inside(op, name string) (string, error) {
 	if t.At == "/" {

@@ -363,10 +363,8 @@ func (g *gathering) notes() (notes []string) {
 
 // surprises tells what a commit does that who staged it may not have meant.
 func surprises(target Target, c *clearance.StagedCommit, files []stagedFile, named []string, waiting []*clearance.StagedCommit) (notes []string) {
-	far := target.Type == "github" || target.Type == "remote" && !strings.HasPrefix(target.Address, "file:")
-	switch {
-	case c.Base == "" && far:
-		notes = append(notes, "nothing of "+sandbox.Shown(c.Branch)+" was pulled yet, so all of this counts as new; if the branch is there already, pushing is a conflict: git_pull, and stage again")
+	if c.Base == "" && target.far() {
+		notes = append(notes, "nothing of "+sandbox.Shown(c.Branch)+" was pulled yet, so all of this counts as new; if the branch is there already, the first push stages it on that, to be reviewed again")
 	}
 	gone := 0
 	for _, f := range files {

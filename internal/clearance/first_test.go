@@ -1,0 +1,126 @@
+package clearance_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// The first push to a remote of which nothing was pulled: what was staged without a base
+// is pushed where there is nothing, and otherwise staged again on what is there.
+func TestFirstPush(t *testing.T) {
+	for _, test := range []struct {
+		name, branch string
+		files        []string
+		empty        bool     // the remote has nothing
+		want         []string // what becomes of the files when they are staged again, none for pushed at once
+	}{
+		{"an empty remote", "", []string{"a.txt=mine\n"}, true, nil},
+		{"a branch of an empty remote", "drafts", []string{"a.txt=mine\n"}, true, nil},
+		{"a branch with other files", "", []string{"new=n\n"}, false, []string{"create new"}},
+		{"a branch with the same files", "", []string{"a.txt=mine\n", "dir/b.txt=b\n", "new=n\n"}, false, []string{"update a.txt", "create new"}},
+		{"a new branch", "drafts", []string{"a.txt=mine\n", "new=n\n"}, false, []string{"update a.txt", "create new"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := setUp(t)
+			if test.empty {
+				plain(t, s.bare, "update-ref", "-d", "refs/heads/main")
+			}
+			s.desk = s.remote(s.serve(""), git.Credentials{})
+			r := request("", test.files...)
+			r.Branch = test.branch
+			c, err := s.desk.Stage(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.desk.Push(t.Context(), c.ID, "")
+			if test.want != nil {
+				s.refused(err, sandbox.ErrConflict)
+				if list, _ := s.desk.List(); len(list) != 1 || list[0].ID != c.ID {
+					t.Errorf("what was not pushed does not wait on: %v", list)
+				}
+				if c, err = s.desk.Again(t.Context(), c.ID, request("")); err != nil {
+					t.Fatal(err)
+				}
+				var ops []string
+				for _, f := range c.Files {
+					ops = append(ops, string(f.Operation)+" "+f.Path)
+				}
+				if !slices.Equal(ops, test.want) {
+					t.Errorf("got %v, want %v", ops, test.want)
+				}
+				got, err = s.desk.Push(t.Context(), c.ID, "")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			branch := c.Branch
+			if now := plain(t, s.bare, "rev-parse", branch); now != got.CommitSHA || now != string(c.Commit) {
+				t.Errorf("%s is %s, told %s, staged %s", branch, now, got.CommitSHA, c.Commit)
+			}
+			if test.want != nil {
+				plain(t, s.bare, "merge-base", "--is-ancestor", "main", branch)
+				if text := plain(t, s.bare, "show", branch+":dir/c.txt"); text != "c" {
+					t.Errorf("what was there is gone: %q", text)
+				}
+			}
+		})
+	}
+}
+
+// What the branch has already need not be staged again.
+func TestFirstPushOfWhatIsThere(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	s.desk = s.remote(s.serve(""), git.Credentials{})
+	c := s.stage("", "dir/b.txt=b\n")
+	_, err := s.desk.Push(t.Context(), c.ID, "")
+	s.refused(err, sandbox.ErrConflict)
+	_, err = s.desk.Again(t.Context(), c.ID, request(""))
+	s.refused(err, clearance.ErrNoChanges)
+}
+
+// A remote that was made anew is a new one: what was pulled before holds nothing up.
+func TestARemoteThatWasEmptied(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	s.desk = s.remote(s.serve(""), git.Credentials{})
+	if err := s.desk.Refresh(t.Context(), "", ""); err != nil {
+		t.Fatal(err)
+	}
+	c := s.stage("", "new=n\n")
+	plain(t, s.bare, "update-ref", "-d", "refs/heads/main")
+	_, err := s.desk.Push(t.Context(), c.ID, "")
+	s.refused(err, sandbox.ErrConflict)
+	again, err := s.desk.Again(t.Context(), c.ID, request(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.desk.Push(t.Context(), again.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if names := plain(t, s.bare, "ls-tree", "--name-only", "main"); names != "new" {
+		t.Errorf("got %q, want what was staged", names)
+	}
+}
+
+// GitHub's API takes nothing for an empty repository; git does.
+func TestFirstPushToGitHub(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	plain(t, s.bare, "update-ref", "-d", "refs/heads/main")
+	h := newHub(t, s.bare)
+	plain(t, s.bare, "config", "http.receivepack", "true")
+	s.desk = s.open(git.Explicit([]string{"GH_ENTERPRISE_TOKEN=" + hubToken}), hubTarget(h.URL))
+	c := s.stage("", "a.txt=mine\n")
+	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if now := plain(t, s.bare, "rev-parse", "main"); now != string(c.Commit) || len(h.calls) > 0 {
+		t.Errorf("main is %s, want %s; calls of the API: %v", now, c.Commit, h.calls)
+	}
+}
