@@ -110,13 +110,18 @@ func (d *Desk) scanned(ctx context.Context, c *StagedCommit, f FileDiff) scan.Co
 		if int64(len(f.content)) == f.NewSize {
 			return io.NopCloser(bytes.NewReader(f.content)), nil
 		}
-		_, at, err := d.open(ctx, c.Target)
-		if err != nil {
-			return nil, err
-		}
-		return d.content(ctx, at, f.New)
+		return d.Content(ctx, c, f.File)
 	}
 	return content
+}
+
+// Content opens what a file of a staged commit becomes.
+func (d *Desk) Content(ctx context.Context, c *StagedCommit, f File) (io.ReadCloser, error) {
+	_, at, err := d.open(ctx, c.Target)
+	if err != nil {
+		return nil, err
+	}
+	return d.content(ctx, at, f.New)
 }
 
 // A streamed is the content of a file, read by a git of its own.

@@ -3,6 +3,7 @@ package review_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -259,18 +260,38 @@ func TestText(t *testing.T) {
   + \x1b[2J\u202e
   │ c
 `},
-		{true, 3, "M \"/a\\n@@ x\" (+1 -1)\n\x1b[36m  @ @@ -1,3 +1,3 @@\x1b[0m\n  │ a\n\x1b[31m  - b\x1b[0m\n\x1b[33m  … 3 of 5 lines shown\x1b[0m\n"},
-		{false, -1, "M \"/a\\n@@ x\" (+1 -1)\n  … 0 of 5 lines shown\n"},
+		{true, 3, "M \"/a\\n@@ x\" (+1 -1)\n\x1b[36m  @ @@ -1,3 +1,3 @@\x1b[0m\n  │ a\n\x1b[31m  - b\x1b[0m\n\x1b[33m  … 3 of 5 lines shown; look there\x1b[0m\n"},
+		{false, -1, "M \"/a\\n@@ x\" (+1 -1)\n  … 0 of 5 lines shown; look there\n"},
 	} {
 		var out strings.Builder
-		if err := review.Text(&out, c, test.colours, test.most); err != nil || out.String() != test.want {
+		if err := review.Text(&out, c, review.How{Colours: test.colours, Most: test.most, More: "look there"}); err != nil || out.String() != test.want {
 			t.Errorf("%v %d: got %v\n%s\nwant\n%s", test.colours, test.most, err, out.String(), test.want)
 		}
 	}
 	var out strings.Builder
-	review.Text(&out, changed("x", "-", strings.Repeat("é", 5000)), false, 10)
-	if !strings.Contains(out.String(), "bytes left out)…é") || out.Len() > 3000 {
+	long := changed("x", "-", strings.Repeat("é", 5000))
+	review.Text(&out, long, review.How{Most: 10, More: "look there"})
+	if !strings.Contains(out.String(), "bytes left out)…é") || out.Len() > 3000 || !strings.Contains(out.String(), "long lines: 1 shown in part; look there") {
 		t.Errorf("a long line: got %d bytes, %.100q", out.Len(), out.String())
+	}
+	out.Reset()
+	if review.Text(&out, long, review.How{}); strings.Count(out.String(), "é") != 5000 {
+		t.Errorf("all of a long line: got %d bytes", out.Len())
+	}
+}
+
+// TestTextOfWhatIsLarge: what is too large to be compared can be seen all the same, line by line.
+func TestTextOfWhatIsLarge(t *testing.T) {
+	content := "one\n\x1b[2J\n" + strings.Repeat("x", 100_000) + "\nlast"
+	c := review.Change{Path: "x", Operation: "create", OldMode: "000000", Mode: "100644", Size: 2 << 20, Cut: true}
+	var out strings.Builder
+	if err := review.Text(&out, c, review.How{Most: 10, More: "look there"}); err != nil || !strings.Contains(out.String(), "too large to be compared; look there") {
+		t.Errorf("got %v\n%s", err, out.String())
+	}
+	out.Reset()
+	err := review.Text(&out, c, review.How{Whole: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }})
+	if err != nil || !strings.Contains(out.String(), "  + one\n  + \\x1b[2J\n  + xxx") || !strings.HasSuffix(out.String(), "x\n  + last\n") || strings.Count(out.String(), "x") < 100_000 {
+		t.Errorf("got %v, %d bytes", err, out.Len())
 	}
 }
 
@@ -288,7 +309,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("a line of 200 MB: got %v", flags)
 	}
 	var out bytes.Buffer
-	if err := review.Text(&out, c, true, 100); err != nil || out.Len() > 10_000 {
+	if err := review.Text(&out, c, review.How{Colours: true, Most: 100}); err != nil || out.Len() > 10_000 {
 		t.Errorf("a line of 200 MB: got %d bytes, %v", out.Len(), err)
 	}
 
@@ -302,7 +323,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("100,000 hunks: got %d, %v", len(flags), flags)
 	}
 	out.Reset()
-	if err := review.Text(&out, c, true, 10); err != nil || !strings.Contains(out.String(), "10 of 300000 lines shown") {
+	if err := review.Text(&out, c, review.How{Colours: true, Most: 10}); err != nil || !strings.Contains(out.String(), "10 of 300000 lines shown") {
 		t.Errorf("100,000 hunks: got %s, %v", out.String(), err)
 	}
 
@@ -342,7 +363,7 @@ func FuzzReview(f *testing.F) {
 		review.Summary(&out, []review.Change{c, other})
 		mustBeSafe(t, out.String(), "\n")
 		out.Reset()
-		review.Text(&out, c, false, 100)
+		review.Text(&out, c, review.How{Most: 100})
 		mustBeSafe(t, out.String(), "\n\t")
 		if lines := strings.Count(out.String(), "\n"); lines > 104 {
 			t.Errorf("got %d lines", lines)

@@ -2,6 +2,7 @@ package review
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -83,32 +84,92 @@ func Amount(c Change) string {
 // maxShown is how many bytes of one line are shown.
 const maxShown = 2000
 
-// Text prints the diff of a change with at most so many lines of it, and how many
-// that are. Every byte of it is fit for a terminal.
-func Text(w io.Writer, c Change, colours bool, most int) error {
+// How says how a diff is shown.
+type How struct {
+	Colours bool
+	Most    int    // lines of it, and of a long line its two ends; 0 is all there is
+	More    string // how the rest is seen
+	// Whole opens what the file becomes: where it is too large to be compared, that is
+	// shown in place of a diff. It may be missing.
+	Whole func() (io.ReadCloser, error)
+}
+
+// Text prints the diff of a change, and how much of it that is. Every byte of it is fit
+// for a terminal.
+func Text(w io.Writer, c Change, how How) error {
 	b := bufio.NewWriter(w)
 	for _, line := range Lines(c) {
 		b.WriteString(line)
 		b.WriteByte('\n')
 	}
-	show := func(r visible.Row) {
-		for _, line := range r.Lines(0, colours) {
+	show := func(mark, text string) {
+		for _, line := range (visible.Row{Mark: mark, Text: text}).Lines(0, how.Colours) {
 			b.WriteString(line)
 		}
 	}
-	count := 0
+	more := func(format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
+		if how.More != "" {
+			text += "; " + how.More
+		}
+		show(visible.Hidden, text)
+	}
+	count, parts := 0, 0
 	for r := range visible.Diff(bare(c)) {
-		if count++; count <= most {
-			show(visible.Row{Mark: r.Mark, Text: cut(r.Text)})
+		count++
+		switch {
+		case how.Most == 0:
+			show(r.Mark, visible.Text(r.Text))
+		case count <= how.Most:
+			text := cut(r.Text)
+			if len(r.Text) > maxShown {
+				parts++
+			}
+			show(r.Mark, text)
 		}
 	}
 	switch {
-	case c.Binary || c.Cut:
-		show(visible.Row{Mark: visible.Hidden, Text: "not shown: " + Amount(c)})
-	case count > most:
-		show(visible.Row{Mark: visible.Hidden, Text: fmt.Sprintf("%d of %d lines shown", max(0, most), count)})
+	case c.Cut && !c.Binary && c.Operation != remove && how.Whole != nil:
+		show(visible.Hidden, "not compared: "+Amount(c)+"; all that it becomes:")
+		if err := whole(how.Whole, show); err != nil {
+			return err
+		}
+	case c.Binary:
+		show(visible.Hidden, "not shown: "+Amount(c))
+	case c.Cut:
+		more("not shown: %s", Amount(c))
+	case how.Most != 0 && count > how.Most:
+		more("%d of %d lines shown", max(0, how.Most), count)
+	case parts > 0:
+		more("long lines: %d shown in part", parts)
 	}
 	return b.Flush()
+}
+
+// whole shows all lines of a content. One that is very long is shown in pieces.
+func whole(open func() (io.ReadCloser, error), show func(mark, text string)) error {
+	content, err := open()
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	r := bufio.NewReaderSize(content, 64<<10)
+	for goesOn := ""; ; {
+		line, err := r.ReadSlice('\n')
+		if len(line) > 0 {
+			show(visible.Added, goesOn+visible.Text(strings.TrimSuffix(string(line), "\n")))
+		}
+		switch {
+		case err == nil:
+			goesOn = ""
+		case errors.Is(err, bufio.ErrBufferFull):
+			goesOn = "…"
+		case errors.Is(err, io.EOF):
+			return nil
+		default:
+			return err
+		}
+	}
 }
 
 // bare returns the diff of a change without its names, if it is to be shown.

@@ -23,23 +23,28 @@ func newReview() *cobra.Command {
 first, what becomes of each file, what the scanners say, and then the diffs. All of it
 comes from the very objects that would be pushed.
 
+Of a file with very many lines the first are shown; --all shows all of every file.
+
 --accept ID pushes one, as golem tool git_push does: it asks first, and what was shown
 is what is pushed. --discard ID lets one go. Nothing else on this page changes anything.`,
-		Example: "  golem review\n  golem review 4f2a91c --summary\n  golem review --accept 4f2a91c\n  golem review --discard 4f2a91c\n  golem review --json",
+		Example: "  golem review\n  golem review 4f2a91c --summary\n  golem review 4f2a91c --all\n  golem review --accept 4f2a91c\n  golem review --discard 4f2a91c\n  golem review --json",
 	}
 	f := addVisitFlags(cmd)
 	var accept, discard string
 	var override []string
-	var summary, unseen bool
+	var summary, all, unseen bool
 	cmd.Flags().StringVar(&accept, "accept", "", "push the commit of this id")
 	cmd.Flags().StringVar(&discard, "discard", "", "let the commit of this id go")
 	cmd.Flags().StringArrayVar(&override, "override", nil, "with --accept: push a file that a scanner holds back: PATH=REASON; may be given again")
 	cmd.Flags().BoolVar(&unseen, "unseen", false, "with --accept: push also what is too large to be shown")
 	cmd.Flags().BoolVar(&summary, "summary", false, "without the diffs")
+	cmd.Flags().BoolVar(&all, "all", false, "all of every file, however large")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case accept != "" && discard != "", (accept != "" || discard != "") && len(args) > 0:
 			return usageError("review shows, accepts or discards; do one at a time")
+		case all && (summary || accept != "" || discard != ""):
+			return usageError("--all shows all of the diffs; it goes with the ids of commits")
 		case accept == "" && (len(override) > 0 || unseen):
 			return usageError("--override and --unseen go with --accept ID")
 		case accept != "":
@@ -47,7 +52,7 @@ is what is pushed. --discard ID lets one go. Nothing else on this page changes a
 		case discard != "":
 			return f.use(cmd, "git_discard", map[string]any{"commitId": discard})
 		}
-		return f.review(cmd, args, summary)
+		return f.review(cmd, args, summary, all)
 	}
 	return cmd
 }
@@ -66,7 +71,7 @@ func (f *visitFlags) use(cmd *cobra.Command, name string, given map[string]any) 
 }
 
 // review shows what is staged.
-func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary bool) error {
+func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool) error {
 	p, err := f.program()
 	if err != nil {
 		return err
@@ -109,14 +114,22 @@ func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary bool) erro
 	if wantsJSON(cmd) {
 		return printJSON(cmd.OutOrStdout(), map[string]any{"staged": looks})
 	}
-	return showLooks(cmd, looks, summary)
+	return showLooks(cmd, looks, func(l *git.Look, w io.Writer, colours bool) error {
+		switch {
+		case summary:
+			return l.Summary(w)
+		case all:
+			return l.ShowAll(ctx, w, colours)
+		}
+		return l.Show(w, colours, false)
+	})
 }
 
 // maxOverrides is how many files a line on what to do next names.
 const maxOverrides = 5
 
 // showLooks shows staged commits to a person.
-func showLooks(cmd *cobra.Command, looks []*git.Look, summary bool) error {
+func showLooks(cmd *cobra.Command, looks []*git.Look, show func(*git.Look, io.Writer, bool) error) error {
 	s := newScreen(cmd.OutOrStdout())
 	if len(looks) == 0 {
 		fmt.Fprintln(s.w, "nothing is staged; workers stage with git_stage, you with golem tool git_stage")
@@ -126,11 +139,7 @@ func showLooks(cmd *cobra.Command, looks []*git.Look, summary bool) error {
 		if i > 0 {
 			fmt.Fprintln(s.w)
 		}
-		show := l.Summary
-		if !summary {
-			show = func(w io.Writer) error { return l.Show(w, !s.plain) }
-		}
-		if err := show(s.w); err != nil {
+		if err := show(l, s.w, !s.plain); err != nil {
 			return err
 		}
 		id := sandbox.Shown(l.CommitID[:min(12, len(l.CommitID))])

@@ -38,6 +38,7 @@ type Look struct {
 	head   string
 	unseen []string
 	held   []string // names that scanners hold back
+	whole  func(ctx context.Context, f seen) (io.ReadCloser, error)
 }
 
 // A found is what a scanner has found.
@@ -83,6 +84,7 @@ type seen struct {
 	Cut       bool   `json:"cut,omitempty"`
 	Diff      string `json:"diff,omitempty"`
 
+	inside   string // its name in the repository
 	old, new string // what git calls the contents
 	change   review.Change
 }
@@ -114,9 +116,13 @@ func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.Staged
 	}
 	for _, f := range found.Files {
 		was := contents[f.Path]
+		inside := f.Path
 		f.Path = t.name(f.Path)
-		l.Files = append(l.Files, seen{Path: f.Path, Operation: f.Operation, OldMode: f.OldMode, Mode: f.Mode, Size: f.Size, Binary: f.Binary, Cut: f.Cut, Diff: f.Diff,
+		l.Files = append(l.Files, seen{inside: inside, Path: f.Path, Operation: f.Operation, OldMode: f.OldMode, Mode: f.Mode, Size: f.Size, Binary: f.Binary, Cut: f.Cut, Diff: f.Diff,
 			old: string(was.Old), new: string(was.New), change: f.Change})
+	}
+	l.whole = func(ctx context.Context, f seen) (io.ReadCloser, error) {
+		return desk.Content(ctx, c, contents[f.inside])
 	}
 	l.verdicts(found, t, scanners)
 	for _, name := range found.Unseen() {
@@ -189,8 +195,24 @@ const (
 	maxLines = 2000 // of one file
 )
 
-// Show prints it for a person, every byte fit for a terminal.
-func (l *Look) Show(w io.Writer, colours bool) error {
+// Show prints it for a person, every byte fit for a terminal: as much of each file as
+// anybody reads, or all that was compared, and how the rest is seen.
+func (l *Look) Show(w io.Writer, colours, all bool) error {
+	how := review.How{Colours: colours, Most: maxLines, More: "golem review " + short(l.CommitID) + " --all shows all of it"}
+	if all {
+		how.Most = 0
+	}
+	return l.show(w, func(seen) review.How { return how })
+}
+
+// ShowAll prints all of it, also of what is too large to be compared.
+func (l *Look) ShowAll(ctx context.Context, w io.Writer, colours bool) error {
+	return l.show(w, func(f seen) review.How {
+		return review.How{Colours: colours, Whole: func() (io.ReadCloser, error) { return l.whole(ctx, f) }}
+	})
+}
+
+func (l *Look) show(w io.Writer, how func(seen) review.How) error {
 	if err := l.Summary(w); err != nil {
 		return err
 	}
@@ -198,7 +220,7 @@ func (l *Look) Show(w io.Writer, colours bool) error {
 		if f.Diff == "" && !f.Binary && !f.Cut {
 			continue // the summary says it all
 		}
-		if err := review.Text(w, f.change, colours, maxLines); err != nil {
+		if err := review.Text(w, f.change, how(f)); err != nil {
 			return err
 		}
 	}
@@ -253,7 +275,7 @@ func (l *Look) rest() []string {
 func marked(w io.Writer, mark string, lines []string) {
 	for i, line := range lines {
 		if i == maxFlags {
-			fmt.Fprintf(w, "%sand %d more\n", mark, len(lines)-i)
+			fmt.Fprintf(w, "%sand %d more; golem review --json lists all\n", mark, len(lines)-i)
 			return
 		}
 		fmt.Fprintln(w, mark+line)
@@ -285,11 +307,16 @@ func (l *Look) told() []string {
 // Held returns what scanners hold back, by name.
 func (l *Look) Held() []string { return l.held }
 
+type diffArgs struct {
+	CommitID string `json:"commitId,omitempty" jsonschema:"the id, or the beginning of it; not needed where only one commit waits"`
+	All      bool   `json:"all,omitempty" jsonschema:"all lines, also of files with very many"`
+}
+
 // diff returns the tool that shows a staged commit.
 func (s Set) diff() tool.Tool {
 	const op = "git_diff"
 	t := looks(op, "Show what a staged commit changes, from the very objects that would be pushed, what is risky first.")
-	return tool.New(t, func(ctx context.Context, names tool.Names, a commitArgs) (tool.Plan, error) {
+	return tool.New(t, func(ctx context.Context, names tool.Names, a diffArgs) (tool.Plan, error) {
 		desk, err := s.desk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
@@ -309,10 +336,10 @@ func (s Set) diff() tool.Tool {
 				return tool.Result{}, err
 			}
 			var b strings.Builder
-			err = l.Show(&b, false)
+			err = l.Show(&b, false, a.All)
 			return tool.Result{Text: b.String(), Data: l}, err
 		}, s.closed(names, c)...) // others may have staged what this worker may not read
-		plan.Args, plan.Untrusted = commitArgs{c.ID}, c.Untrusted
+		plan.Args, plan.Untrusted = diffArgs{c.ID, a.All}, c.Untrusted
 		return plan, nil
 	})
 }
@@ -370,7 +397,7 @@ func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 			which = ", " + sandbox.Shown(l.unseen[0]) + more(len(l.unseen)-1)
 		}
 		return nil, &sandbox.Error{Op: "git_push", Code: sandbox.ErrLimit,
-			Hint: counted(unseen, "file") + " too large or too many to be shown" + which + "; look at them as you can, then push with --unseen"}
+			Hint: counted(unseen, "file") + " too large or too many to be shown" + which + "; golem review " + short(l.CommitID) + " --all shows all of it; then push with --unseen"}
 	}
 	var list []tool.Change
 	for i, f := range l.Files {

@@ -16,10 +16,6 @@ import (
 
 type noArgs struct{}
 
-type commitArgs struct {
-	CommitID string `json:"commitId,omitempty" jsonschema:"the id, or the beginning of it; not needed where only one commit waits"`
-}
-
 // A waiting is a staged commit as programs read it.
 type waiting struct {
 	ID        string       `json:"id"`
