@@ -2,12 +2,14 @@ package clearance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/git"
 )
 
@@ -20,10 +22,12 @@ type FileDiff struct {
 	OldSize, NewSize int64
 	Binary           bool   // there are zero bytes in what it becomes, or in what goes: only its sizes are told
 	Cut              bool   // it is too large to be compared
+	Encoding         string // of a text that was converted to be compared, "" for others
 	Text             string // unified; as the files have it, and not made fit for a terminal
 	Added, Removed   int    // lines
 
-	old, content []byte // the beginning of a large one
+	content      []byte // the beginning of a large one
+	was, becomes []byte // as it is shown
 }
 
 // Diff compares the files of a staged commit with those that they replace. It
@@ -79,13 +83,20 @@ func fileDiff(r *git.Reader, f File) (FileDiff, error) {
 		return diff, err
 	}
 	diff.NewSize = size
-	diff.old, diff.content = old, current
+	diff.content = current
+	diff.Cut = diff.OldSize > maxShown || diff.NewSize > maxShown
+	var from, to string
+	if !diff.Cut {
+		old, from = readable(f.Path, f.OldMode, old)
+		current, to = readable(f.Path, f.Mode, current)
+		diff.Encoding = encoding(f.Operation, from, to)
+	}
+	diff.was, diff.becomes = old, current
 	shown := current // what it becomes is what is let in, whatever it was
 	if f.Mode == git.None {
 		shown = old
 	}
 	diff.Binary = bytes.IndexByte(shown, 0) >= 0
-	diff.Cut = diff.OldSize > maxShown || diff.NewSize > maxShown
 	if diff.Binary || diff.Cut {
 		return diff, nil
 	}
@@ -93,16 +104,41 @@ func fileDiff(r *git.Reader, f File) (FileDiff, error) {
 		old = nil // what was no text is told with its size
 	}
 	name := strings.ReplaceAll(f.Path, "\n", `\n`) // or else a name could show lines that are in no file
-	from, to := "a/"+name, "b/"+name
+	before, after := "a/"+name, "b/"+name
 	switch f.Operation {
 	case Create:
-		from = "/dev/null"
+		before = "/dev/null"
 	case Delete:
-		to = "/dev/null"
+		after = "/dev/null"
 	}
-	diff.Text = udiff.Unified(from, to, string(old), string(current))
+	diff.Text = udiff.Unified(before, after, string(old), string(current))
 	diff.Added, diff.Removed = count(diff.Text)
 	return diff, nil
+}
+
+// readable returns a content as it is shown, and how it is encoded if that is otherwise.
+func readable(name string, mode git.Mode, content []byte) ([]byte, string) {
+	if mode != git.Plain && mode != git.Executable || bytes.IndexByte(content, 0) < 0 {
+		return content, ""
+	}
+	text, encoding := review.Narrow(name, content)
+	if encoding == "" {
+		return content, ""
+	}
+	return text, encoding
+}
+
+// encoding says how a text is encoded that is shown in another way, and what it was.
+func encoding(op Operation, from, to string) string {
+	switch {
+	case from == "" && to == "":
+		return ""
+	case from == to, op == Create:
+		return to + " shown as text"
+	case op == Delete:
+		return from + " shown as text"
+	}
+	return cmp.Or(to, "one byte a letter") + " now, and was " + cmp.Or(from, "one byte a letter")
 }
 
 // side returns the content of one side of a change.

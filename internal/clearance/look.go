@@ -214,8 +214,8 @@ func (d *Desk) beside(ctx context.Context, c *StagedCommit, folders []string) ([
 
 // change returns a diff as the review knows it.
 func (f FileDiff) change() review.Change {
-	return review.Change{Path: f.Path, Operation: string(f.Operation), OldMode: string(f.OldMode), Mode: string(f.Mode), Old: f.old, New: f.content,
-		OldSize: f.OldSize, Size: f.NewSize, Cut: f.Cut, Binary: f.Binary, Diff: f.Text, Passed: f.Passed, Links: int(f.Links)}
+	return review.Change{Path: f.Path, Operation: string(f.Operation), OldMode: string(f.OldMode), Mode: string(f.Mode), Old: f.was, New: f.becomes,
+		OldSize: f.OldSize, Size: f.NewSize, Cut: f.Cut, Binary: f.Binary, Encoding: f.Encoding, Diff: f.Text, Passed: f.Passed, Links: int(f.Links)}
 }
 
 // Risky returns the flags of all files and of the whole.

@@ -20,6 +20,7 @@ type Change struct {
 	OldSize, Size int64
 	Cut           bool
 	Binary        bool
+	Encoding      string // of a text that is shown in UTF-8 and is not, "" for others; what it was, too, if that is another
 	Diff          string // unified, of what is not binary; its bytes are those of the files
 	Sum           string // the SHA-256 of the new content; it is computed where New is all of it
 	Passed        string // the path of what was read and has the same bytes, "" for none

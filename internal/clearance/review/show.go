@@ -36,7 +36,7 @@ func Lines(c Change) []string {
 		lines = []string{letter(c) + " LINK " + name + " " + leads(c)}
 	case c.Mode == submodule:
 		lines = []string{letter(c) + " SUBMODULE " + name + " " + visible.Line(strings.TrimSpace(string(c.New[:min(len(c.New), 100)])), 100)}
-	case c.Operation == update && c.Diff == "" && !c.Binary && !c.Cut && modeLine(c) != "":
+	case c.Operation == update && c.Diff == "" && c.Encoding == "" && !c.Binary && !c.Cut && modeLine(c) != "":
 	default:
 		lines = []string{letter(c) + " " + name + " (" + Amount(c) + ")"}
 	}
@@ -61,6 +61,10 @@ func Amount(c Change) string {
 	if c.Cut {
 		return about(c) + ", too large to be compared"
 	}
+	converted := ""
+	if c.Encoding != "" {
+		converted = ", " + visible.Line(c.Encoding, 100)
+	}
 	more, less := 0, 0
 	for r := range visible.Diff(bare(c)) {
 		switch r.Mark {
@@ -71,14 +75,16 @@ func Amount(c Change) string {
 		}
 	}
 	switch {
+	case more == 0 && less == 0 && converted != "" && c.Operation == update:
+		return "the same lines" + converted
 	case more == 0 && less == 0:
-		return "empty"
+		return "empty" + converted
 	case less == 0:
-		return fmt.Sprintf("+%d", more)
+		return fmt.Sprintf("+%d", more) + converted
 	case more == 0:
-		return fmt.Sprintf("-%d", less)
+		return fmt.Sprintf("-%d", less) + converted
 	}
-	return fmt.Sprintf("+%d -%d", more, less)
+	return fmt.Sprintf("+%d -%d", more, less) + converted
 }
 
 // maxShown is how many bytes of one line are shown.

@@ -3,7 +3,9 @@ package scan
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -12,7 +14,11 @@ import (
 // numbers, and base64 and hexadecimal runs, each in its line, as the words around
 // it tell what it is.
 func openText(b *box) error {
-	if wide := narrowed(b.data); wide != nil {
+	if wideText(b.data) { // which it says itself: all look at it as what it is
+		if err := b.became("UTF-16", narrow(b.data), false); err != nil {
+			return err
+		}
+	} else if wide := narrowed(b.data); wide != nil {
 		if err := b.decoded("UTF-16", wide); err != nil {
 			return err
 		}
@@ -59,12 +65,35 @@ func openText(b *box) error {
 }
 
 // decoded shows what was decoded. It counts as what comes out of an archive does.
-func (b *box) decoded(name string, data []byte) error {
+func (b *box) decoded(name string, data []byte) error { return b.became(name, data, true) }
+
+// became shows what a content became: text that is no file by itself, or all of the
+// file in another way, line by line.
+func (b *box) became(name string, data []byte, text bool) error {
 	data, err := b.read(bytes.NewReader(data))
 	if err != nil {
 		return err
 	}
-	return b.show(name, data, true)
+	return b.show(name, data, text)
+}
+
+// narrow returns a text of two bytes a letter in UTF-8, without its mark.
+func narrow(data []byte) (out []byte) {
+	var order binary.ByteOrder = binary.LittleEndian
+	if data[0] == 0xfe {
+		order = binary.BigEndian
+	}
+	for i := 2; i < len(data); i += 2 {
+		r := rune(order.Uint16(data[i:]))
+		if utf16.IsSurrogate(r) && i+2 < len(data) {
+			if pair := utf16.DecodeRune(r, rune(order.Uint16(data[i+2:]))); pair != utf8.RuneError {
+				r = pair
+				i += 2
+			}
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	return out
 }
 
 // opens reports whether something may be inside of what was decoded.

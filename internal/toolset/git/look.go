@@ -81,6 +81,7 @@ type seen struct {
 	Mode      string `json:"mode,omitempty"`
 	Size      int64  `json:"size"`
 	Binary    bool   `json:"binary,omitempty"`
+	Encoding  string `json:"encoding,omitempty"` // of what is shown converted
 	Cut       bool   `json:"cut,omitempty"`
 	Diff      string `json:"diff,omitempty"`
 
@@ -118,7 +119,7 @@ func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.Staged
 		was := contents[f.Path]
 		inside := f.Path
 		f.Path = t.name(f.Path)
-		l.Files = append(l.Files, seen{inside: inside, Path: f.Path, Operation: f.Operation, OldMode: f.OldMode, Mode: f.Mode, Size: f.Size, Binary: f.Binary, Cut: f.Cut, Diff: f.Diff,
+		l.Files = append(l.Files, seen{inside: inside, Path: f.Path, Operation: f.Operation, OldMode: f.OldMode, Mode: f.Mode, Size: f.Size, Binary: f.Binary, Encoding: f.Encoding, Cut: f.Cut, Diff: f.Diff,
 			old: string(was.Old), new: string(was.New), change: f.Change})
 	}
 	l.whole = func(ctx context.Context, f seen) (io.ReadCloser, error) {
@@ -409,7 +410,7 @@ func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 		if f.Mode != f.OldMode {
 			c.Mode = f.Mode
 		}
-		if f.Diff == "" || f.Mode != f.OldMode && f.Operation == string(clearance.Update) {
+		if f.Diff == "" || f.Encoding != "" || f.Mode != f.OldMode && f.Operation == string(clearance.Update) {
 			c.About = strings.Join(review.Lines(f.change), "; ")
 			if amount := review.Amount(f.change); strings.HasSuffix(c.About, "("+amount+")") {
 				c.About = amount // the rest is the change's name
