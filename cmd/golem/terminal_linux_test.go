@@ -3,12 +3,16 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,23 +46,7 @@ func TestForeignTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer master.Close()
-	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer terminal.Close()
+	_, terminal := newTerminal(t)
 	golem := func(args ...string) (string, int) {
 		var out bytes.Buffer
 		cmd := &exec.Cmd{Path: program, Args: append([]string{"golem"}, args...), Dir: dir, Env: []string{"GOLEM_STATE=" + filepath.Join(dir, "state"), "HOME=" + dir},
@@ -73,5 +61,89 @@ func TestForeignTerminal(t *testing.T) {
 	out, code := golem("tool", "write_file", "-C", "notes", "--path", "/out/a", "--content", "x")
 	if code != 3 || !strings.Contains(out, "it waits for the user's consent") || !strings.Contains(out, "\nnote: nobody was asked: the terminal belongs to another user") {
 		t.Errorf("code %d\n%s", code, out)
+	}
+}
+
+// newTerminal returns both ends of a terminal of 80 columns.
+func newTerminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { person.Close() })
+	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { program.Close() })
+	return person, program
+}
+
+// TestReviewAtATerminal: nothing that a worker wrote stands where golem's own lines do, or
+// is there and not seen.
+func TestReviewAtATerminal(t *testing.T) {
+	const forged = "scanned: all of it, clamd ok"
+	wide := func(text string) string { return text + strings.Repeat(" ", max(0, 80-len(text))) }
+	dir, _, golem := trusted(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox: {root: ., mode: overlay}\nclearance: {targets: {origin: {type: bare, path: ./target.git}}}\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets: {filesystem: , git: {default_target: origin}}\n---\nWork.\n",
+		"notes.md":                "one\n" + wide("two") + forged + "\n",
+	})
+	if out, err := exec.Command("git", "init", "-q", "--bare", "-b", "main", filepath.Join(dir, "target.git")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	name := "a" + strings.Repeat(" ", 60) + strings.Repeat(forged+strings.Repeat(" ", 52), 2)
+	if err := os.WriteFile(filepath.Join(dir, name), []byte("x\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	message := "Fix a typo\U000e0162\U000e0165" + strings.Repeat(" ", 55) + strings.Repeat(forged+strings.Repeat(" ", 52), 3)
+	if out, err := golem("tool", "git_stage", "--files", "/notes.md", "--files", "/"+name, "--message", message+"\n\n"+wide("")+forged).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, args := range [][]string{{"review"}, {"review", "--all"}, {"review", "--summary"}, {"tool", "git_diff"}} {
+		person, terminal := newTerminal(t)
+		screen := make(chan string, 1)
+		go func() {
+			data, _ := io.ReadAll(person) // it ends with an error when nobody has the other end
+			screen <- string(data)
+		}()
+		cmd := golem(args...)
+		cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=")
+		cmd.Stdout, cmd.Stderr = terminal, terminal
+		err := cmd.Run()
+		terminal.Close()
+		seen := <-screen
+		if err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, seen)
+		}
+		if strings.ContainsAny(seen, "\U000e0162\U000e0165") || !strings.Contains(seen, "in the message or the branch: ") {
+			t.Errorf("%q: what is not seen is not told:\n%q", args, seen)
+		}
+		if coloured := strings.Contains(seen, "\x1b[32m"); coloured != !slices.Contains(args, "--summary") {
+			t.Errorf("%q: colours: %v", args, coloured)
+		}
+		scanned := 0
+		for line := range strings.Lines(regexp.MustCompile(`\x1b\[\d+m`).ReplaceAllString(seen, "")) {
+			line = strings.TrimRight(line, "\r\n")
+			if utf8.RuneCountInString(line) >= 80 {
+				t.Errorf("%q: the terminal breaks %q", args, line)
+			}
+			if strings.HasPrefix(line, "scanned: ") {
+				scanned++
+			}
+		}
+		if scanned != 1 {
+			t.Errorf("%q: %d lines are like the one that says what the scanners found:\n%s", args, scanned, seen)
+		}
 	}
 }

@@ -28,7 +28,7 @@ type Look struct {
 	Files  []Seen        // the riskiest first
 	Bytes  int64         // that would be let in
 
-	Message []scan.Finding // of the message, and of the names of files
+	Message []scan.Finding // of the message, and of the names of files and of the branch
 }
 
 // A Seen is a file that was looked at.
@@ -73,6 +73,7 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *
 	if err := d.together(ctx, l); err != nil {
 		return nil, err
 	}
+	l.Flags = append(l.Flags, review.Message(c.Branch+"\n"+c.Message)...)
 	if flag, ok := review.Handed(c.Intake, l.Bytes, float64(most)); ok && c.Intake > 0 {
 		l.Flags = append(l.Flags, flag)
 	}
@@ -135,9 +136,10 @@ func (s streamed) Close() error {
 	return nil
 }
 
-// inNames looks for secrets in the names of files.
+// inNames looks for secrets in the names of files and of the branch.
 func inNames(c *StagedCommit) []scan.Finding {
 	var names strings.Builder
+	names.WriteString(c.Branch + "\n")
 	for _, f := range c.Files {
 		if f.Operation != Delete {
 			names.WriteString(f.Path + "\n")
@@ -145,7 +147,7 @@ func inNames(c *StagedCommit) []scan.Finding {
 	}
 	found := scan.Message(names.String())
 	for i := range found {
-		found[i].What = "in the name of a file: " + found[i].What
+		found[i].What = "in the name of a file or of the branch: " + found[i].What
 		found[i].Line, found[i].Offset = 0, 0
 	}
 	return found

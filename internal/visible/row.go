@@ -1,6 +1,7 @@
 package visible
 
 import (
+	"io"
 	"iter"
 	"strings"
 	"unicode"
@@ -63,6 +64,37 @@ func (r Row) Lines(columns int, colours bool) []string {
 		lines = append(lines, on+before+piece+off+"\n")
 	}
 	return lines
+}
+
+// A Page is what is printed on. The zero page has no end to its right, and no colours.
+type Page struct {
+	Columns int
+	Colours bool
+}
+
+// Row prints a row.
+func (p Page) Row(w io.Writer, r Row) error {
+	for _, line := range r.Lines(p.Columns, p.Colours) {
+		if _, err := io.WriteString(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Line prints a line of golem's own that may have texts of others in it, made visible.
+// Where it is broken, what goes on does not begin as a line does.
+func (p Page) Line(w io.Writer, text string) error {
+	const next = "  ┆ "
+	for i, piece := range Broken(Text(text), p.Columns-len("  + ")-1) {
+		if i > 0 {
+			piece = next + piece
+		}
+		if _, err := io.WriteString(w, piece+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Broken breaks a text into pieces of so many columns, taking each character

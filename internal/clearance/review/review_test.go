@@ -221,8 +221,10 @@ func TestSummary(t *testing.T) {
 		changed("a b\n\x1b[2J", "-", "x\n"),
 	}
 	var out strings.Builder
-	if err := review.Summary(&out, changes); err != nil {
-		t.Fatal(err)
+	for _, c := range changes {
+		for _, line := range review.Lines(c) {
+			fmt.Fprintln(&out, line)
+		}
 	}
 	want := `A /a.md (+25)
 M /x.go (+3 -1)
@@ -264,7 +266,7 @@ func TestText(t *testing.T) {
 		{false, -1, "M \"/a\\n@@ x\" (+1 -1)\n  … 0 of 5 lines shown; look there\n"},
 	} {
 		var out strings.Builder
-		if err := review.Text(&out, c, review.How{Colours: test.colours, Most: test.most, More: "look there"}); err != nil || out.String() != test.want {
+		if err := review.Text(&out, c, review.How{Page: visible.Page{Colours: test.colours}, Most: test.most, More: "look there"}); err != nil || out.String() != test.want {
 			t.Errorf("%v %d: got %v\n%s\nwant\n%s", test.colours, test.most, err, out.String(), test.want)
 		}
 	}
@@ -309,7 +311,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("a line of 200 MB: got %v", flags)
 	}
 	var out bytes.Buffer
-	if err := review.Text(&out, c, review.How{Colours: true, Most: 100}); err != nil || out.Len() > 10_000 {
+	if err := review.Text(&out, c, review.How{Page: visible.Page{Colours: true}, Most: 100}); err != nil || out.Len() > 10_000 {
 		t.Errorf("a line of 200 MB: got %d bytes, %v", out.Len(), err)
 	}
 
@@ -323,7 +325,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("100,000 hunks: got %d, %v", len(flags), flags)
 	}
 	out.Reset()
-	if err := review.Text(&out, c, review.How{Colours: true, Most: 10}); err != nil || !strings.Contains(out.String(), "10 of 300000 lines shown") {
+	if err := review.Text(&out, c, review.How{Page: visible.Page{Colours: true}, Most: 10}); err != nil || !strings.Contains(out.String(), "10 of 300000 lines shown") {
 		t.Errorf("100,000 hunks: got %s, %v", out.String(), err)
 	}
 
@@ -360,7 +362,9 @@ func FuzzReview(f *testing.F) {
 			mustBeSafe(t, flag.Text, "")
 		}
 		var out strings.Builder
-		review.Summary(&out, []review.Change{c, other})
+		for _, line := range slices.Concat(review.Lines(c), review.Lines(other)) {
+			fmt.Fprintln(&out, line)
+		}
 		mustBeSafe(t, out.String(), "\n")
 		out.Reset()
 		review.Text(&out, c, review.How{Most: 100})

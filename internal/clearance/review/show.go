@@ -11,21 +11,9 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// Summary prints what becomes of each file, a line each: A, M or D for what is
-// created, changed or deleted, and how much of it. A mode, a link and a submodule
-// have lines of their own. All of it is fit for a terminal.
-func Summary(w io.Writer, changes []Change) error {
-	b := bufio.NewWriter(w)
-	for _, c := range changes {
-		for _, line := range Lines(c) {
-			b.WriteString(line)
-			b.WriteByte('\n')
-		}
-	}
-	return b.Flush()
-}
-
-// Lines returns the lines of a summary about one file.
+// Lines says what becomes of a file, in a line: A, M or D for what is created, changed or
+// deleted, and how much of it. A mode, a link and a submodule have lines of their own. All
+// of it is fit for a terminal.
 func Lines(c Change) []string {
 	name := shown(c.Path)
 	var lines []string
@@ -92,9 +80,9 @@ const maxShown = 2000
 
 // How says how a diff is shown.
 type How struct {
-	Colours bool
-	Most    int    // lines of it, and of a long line its two ends; 0 is all there is
-	More    string // how the rest is seen
+	Page visible.Page
+	Most int    // lines of it, and of a long line its two ends; 0 is all there is
+	More string // how the rest is seen
 	// Whole opens what the file becomes: where it is too large to be compared, that is
 	// shown in place of a diff. It may be missing.
 	Whole func() (io.ReadCloser, error)
@@ -105,14 +93,9 @@ type How struct {
 func Text(w io.Writer, c Change, how How) error {
 	b := bufio.NewWriter(w)
 	for _, line := range Lines(c) {
-		b.WriteString(line)
-		b.WriteByte('\n')
+		how.Page.Line(b, line)
 	}
-	show := func(mark, text string) {
-		for _, line := range (visible.Row{Mark: mark, Text: text}).Lines(0, how.Colours) {
-			b.WriteString(line)
-		}
-	}
+	show := func(mark, text string) { how.Page.Row(b, visible.Row{Mark: mark, Text: text}) } // the error is b's
 	more := func(format string, args ...any) {
 		text := fmt.Sprintf(format, args...)
 		if how.More != "" {

@@ -174,6 +174,24 @@ func texts(c Change) []Flag {
 	return list
 }
 
+// Message looks at the words that are let in with the files: a message, the name of a
+// branch.
+func Message(text string) []Flag {
+	var list []Flag
+	for line := range strings.SplitSeq(text, "\n") {
+		for _, tricks := range []iter.Seq[visible.Trick]{visible.Tricks(line), visible.Alikes(line, false)} {
+			for t := range tricks {
+				f := trickFlag("", 0, line, t)
+				f.Text = "in the message or the branch: " + f.Text
+				if list = append(list, f); len(list) == maxTold {
+					return list
+				}
+			}
+		}
+	}
+	return list
+}
+
 // trickFlag is the flag of a trick, with what is around it.
 func trickFlag(path string, number int, text string, t visible.Trick) Flag {
 	const around, inside = 40, 60

@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/git"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -114,14 +115,14 @@ func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool)
 	if wantsJSON(cmd) {
 		return printJSON(cmd.OutOrStdout(), map[string]any{"staged": looks})
 	}
-	return showLooks(cmd, looks, func(l *git.Look, w io.Writer, colours bool) error {
+	return showLooks(cmd, looks, func(l *git.Look, w io.Writer, page visible.Page) error {
 		switch {
 		case summary:
-			return l.Summary(w)
+			return l.Summary(w, page)
 		case all:
-			return l.ShowAll(ctx, w, colours)
+			return l.ShowAll(ctx, w, page)
 		}
-		return l.Show(w, colours, false)
+		return l.Show(w, page)
 	})
 }
 
@@ -129,7 +130,7 @@ func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool)
 const maxOverrides = 5
 
 // showLooks shows staged commits to a person.
-func showLooks(cmd *cobra.Command, looks []*git.Look, show func(*git.Look, io.Writer, bool) error) error {
+func showLooks(cmd *cobra.Command, looks []*git.Look, show func(*git.Look, io.Writer, visible.Page) error) error {
 	s := newScreen(cmd.OutOrStdout())
 	if len(looks) == 0 {
 		fmt.Fprintln(s.w, "nothing is staged; workers stage with git_stage, you with golem tool git_stage")
@@ -139,7 +140,7 @@ func showLooks(cmd *cobra.Command, looks []*git.Look, show func(*git.Look, io.Wr
 		if i > 0 {
 			fmt.Fprintln(s.w)
 		}
-		if err := show(l, s.w, !s.plain); err != nil {
+		if err := show(l, s.w, s.page()); err != nil {
 			return err
 		}
 		id := sandbox.Shown(l.CommitID[:min(12, len(l.CommitID))])
@@ -151,7 +152,9 @@ func showLooks(cmd *cobra.Command, looks []*git.Look, show func(*git.Look, io.Wr
 			}
 			accept += " " + git.Override(name)
 		}
-		fmt.Fprintln(s.w, "next: "+accept+" lets it in, golem review --discard "+id+" lets it go")
+		if err := s.page().Line(s.w, "next: "+accept+" lets it in, golem review --discard "+id+" lets it go"); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -42,6 +42,12 @@ func newScreen(w io.Writer) screen {
 	return screen{w: w, plain: true}
 }
 
+// page returns what is printed on.
+func (s screen) page() visible.Page {
+	columns, _ := s.size()
+	return visible.Page{Columns: columns, Colours: !s.plain}
+}
+
 // size returns how many columns and lines there are; 0 columns have no end.
 func (s screen) size() (columns, lines int) {
 	if s.file == nil {

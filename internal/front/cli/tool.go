@@ -20,6 +20,8 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/git"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -501,8 +503,8 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 		if err := printJSON(cmd.OutOrStdout(), doc); err != nil {
 			return err
 		}
-	} else if s := newScreen(cmd.OutOrStdout()); r.OK() && shows(r.Data) != nil && !s.plain {
-		return shows(r.Data)(s.w, true)
+	} else if s, l := newScreen(cmd.OutOrStdout()), shownBy(r.Data); r.OK() && l != nil && s.file != nil {
+		return l.Show(s.w, s.page())
 	} else if r.OK() {
 		fmt.Fprintln(cmd.OutOrStdout(), r.String())
 	} else {
@@ -526,10 +528,15 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 	return exit(exitFailed)
 }
 
-// shows returns what prints a result in colours, nil if there is nothing to colour.
-func shows(data any) func(w io.Writer, colours bool) error {
-	if d, ok := data.(interface{ Show(io.Writer, bool) error }); ok {
-		return d.Show
-	}
-	return nil
+// A shower shows itself to a person at a terminal.
+type shower interface {
+	Show(io.Writer, visible.Page) error
+}
+
+var _ shower = (*git.Look)(nil)
+
+// shownBy returns the result that shows itself, nil for one that does not.
+func shownBy(data any) shower {
+	s, _ := data.(shower)
+	return s
 }

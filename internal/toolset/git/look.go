@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"fmt"
@@ -36,6 +37,7 @@ type Look struct {
 	Bytes     int64         `json:"bytes"`
 
 	head   string
+	all    bool // of every file that was compared is shown
 	unseen []string
 	held   []string // names that scanners hold back
 	whole  func(ctx context.Context, f seen) (io.ReadCloser, error)
@@ -198,23 +200,23 @@ const (
 
 // Show prints it for a person, every byte fit for a terminal: as much of each file as
 // anybody reads, or all that was compared, and how the rest is seen.
-func (l *Look) Show(w io.Writer, colours, all bool) error {
-	how := review.How{Colours: colours, Most: maxLines, More: "golem review " + short(l.CommitID) + " --all shows all of it"}
-	if all {
+func (l *Look) Show(w io.Writer, page visible.Page) error {
+	how := review.How{Page: page, Most: maxLines, More: "golem review " + short(l.CommitID) + " --all shows all of it"}
+	if l.all {
 		how.Most = 0
 	}
-	return l.show(w, func(seen) review.How { return how })
+	return l.show(w, page, func(seen) review.How { return how })
 }
 
 // ShowAll prints all of it, also of what is too large to be compared.
-func (l *Look) ShowAll(ctx context.Context, w io.Writer, colours bool) error {
-	return l.show(w, func(f seen) review.How {
-		return review.How{Colours: colours, Whole: func() (io.ReadCloser, error) { return l.whole(ctx, f) }}
+func (l *Look) ShowAll(ctx context.Context, w io.Writer, page visible.Page) error {
+	return l.show(w, page, func(f seen) review.How {
+		return review.How{Page: page, Whole: func() (io.ReadCloser, error) { return l.whole(ctx, f) }}
 	})
 }
 
-func (l *Look) show(w io.Writer, how func(seen) review.How) error {
-	if err := l.Summary(w); err != nil {
+func (l *Look) show(w io.Writer, page visible.Page, how func(seen) review.How) error {
+	if err := l.Summary(w, page); err != nil {
 		return err
 	}
 	for _, f := range l.Files {
@@ -229,10 +231,21 @@ func (l *Look) show(w io.Writer, how func(seen) review.How) error {
 }
 
 // Summary prints what it is, the flags, and what becomes of each file.
-func (l *Look) Summary(w io.Writer) error {
-	fmt.Fprintln(w, l.head)
-	for _, line := range l.rest() {
-		fmt.Fprintln(w, "  | "+line)
+func (l *Look) Summary(w io.Writer, page visible.Page) error {
+	b := bufio.NewWriter(w)
+	line := func(format string, args ...any) { page.Line(b, fmt.Sprintf(format, args...)) } // the error is b's
+	marked := func(mark string, lines []string) {
+		for i, text := range lines {
+			if i == maxFlags {
+				line("%sand %d more", mark, len(lines)-i)
+				return
+			}
+			line("%s%s", mark, text)
+		}
+	}
+	line("%s", l.head)
+	for _, text := range l.rest() {
+		line("  | %s", text)
 	}
 	var held []string
 	for _, f := range l.Found {
@@ -240,23 +253,23 @@ func (l *Look) Summary(w io.Writer) error {
 			held = append(held, f.String())
 		}
 	}
-	marked(w, "  ! ", held)
-	for _, line := range risky(l.Flags) {
-		fmt.Fprintln(w, "  ! "+line)
+	marked("  ! ", held)
+	for _, text := range risky(l.Flags) {
+		line("  ! %s", text)
 	}
-	marked(w, "  · ", l.told())
+	marked("  · ", l.told())
 	for _, f := range l.Files {
-		for _, line := range review.Lines(f.change) {
-			fmt.Fprintln(w, "  "+line)
+		for _, text := range review.Lines(f.change) {
+			line("  %s", text)
 		}
 	}
 	if len(l.Scanned) > 0 {
-		fmt.Fprintln(w, "scanned: "+strings.Join(l.scanners(), ", "))
+		line("scanned: %s", strings.Join(l.scanners(), ", "))
 	}
 	if l.Intake > 0 {
-		fmt.Fprintf(w, "taken in %s, handed over %s (%d %%)\n", tool.Amount(l.Intake), tool.Amount(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake)
+		line("taken in %s, handed over %s (%d %%)", tool.Amount(l.Intake), tool.Amount(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake)
 	}
-	return nil
+	return b.Flush()
 }
 
 // rest returns the lines of the message behind the first, fit for a terminal. They are
@@ -270,17 +283,6 @@ func (l *Look) rest() []string {
 		}
 	}
 	return lines
-}
-
-// marked prints lines, as many as anybody reads.
-func marked(w io.Writer, mark string, lines []string) {
-	for i, line := range lines {
-		if i == maxFlags {
-			fmt.Fprintf(w, "%sand %d more; golem review --json lists all\n", mark, len(lines)-i)
-			return
-		}
-		fmt.Fprintln(w, mark+line)
-	}
 }
 
 // told returns what scanners say without holding anything back, a line for each file
@@ -337,7 +339,8 @@ func (s Set) diff() tool.Tool {
 				return tool.Result{}, err
 			}
 			var b strings.Builder
-			err = l.Show(&b, false, a.All)
+			l.all = a.All
+			err = l.Show(&b, visible.Page{})
 			return tool.Result{Text: b.String(), Data: l}, err
 		}, s.closed(names, c)...) // others may have staged what this worker may not read
 		plan.Args, plan.Untrusted = diffArgs{c.ID, a.All}, c.Untrusted

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 // All of a message is shown before it is pushed, fit for a terminal.
 func TestMessageIsShown(t *testing.T) {
 	l := &Look{head: "head", Message: "Fix a word\n\nCloses #1\n\x1b[2Kand more\n"}
 	var out strings.Builder
-	if err := l.Summary(&out); err != nil {
+	if err := l.Summary(&out, visible.Page{}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "head\n  | Closes #1\n  | \\x1b[2Kand more\n"; out.String() != want {
@@ -32,7 +33,7 @@ func TestNoFlagHides(t *testing.T) {
 	}
 	l.Flags = append(l.Flags, review.Flag{Kind: review.Becomes, Path: "/.envrc", Text: "runs"})
 	var out strings.Builder
-	if err := l.Summary(&out); err != nil {
+	if err := l.Summary(&out, visible.Page{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{out.String(), strings.Join(l.warnings(), "\n")} {

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -35,7 +37,7 @@ func (s Set) waiting(c *clearance.StagedCommit) waiting {
 // line says in a line what waits.
 func (s Set) line(c *clearance.StagedCommit) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(c.Message), "\n")
-	return fmt.Sprintf("%s  %q  %s  → %s, %s", short(c.ID), first, strings.Join(c.Workers, " → "), s.where(c), counted(len(c.Files), "file"))
+	return fmt.Sprintf("%s  %s  %s  → %s, %s", short(c.ID), visible.Text(strconv.Quote(first)), strings.Join(c.Workers, " → "), s.where(c), counted(len(c.Files), "file"))
 }
 
 // closed returns the effects of reading those files of a staged commit that whoever asks
