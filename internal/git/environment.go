@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,14 +85,34 @@ func folders(list []string) string {
 
 // run runs a git to its end, and returns what it wrote.
 func (s *Store) run(cmd *exec.Cmd) ([]byte, error) {
-	var out bytes.Buffer
+	var out answer
 	var said tail
 	cmd.Stdout, cmd.Stderr = &out, &said
 	err := cmd.Run()
+	if out.endless {
+		return nil, refusal("read", "", sandbox.ErrLimit, fmt.Sprintf("git answers with more than %d MB, which no repository that is worked on has; name fewer files, or look at what is in it", maxOutput>>20))
+	}
 	if err != nil {
 		return nil, s.failed(cmd, err, said)
 	}
-	return out.Bytes(), nil
+	return out.text.Bytes(), nil
+}
+
+// maxOutput is how much a git may answer: the names of a million files. A tree of a few
+// objects that are in each other many times has any number of them.
+const maxOutput = 64 << 20
+
+// An answer is what a git prints. One that does not end is not waited for.
+type answer struct {
+	text    bytes.Buffer
+	endless bool
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	if a.endless = a.text.Len()+len(p) > maxOutput; a.endless {
+		return 0, errors.New("too much")
+	}
+	return a.text.Write(p)
 }
 
 // A tail keeps the end of what git says of its troubles.

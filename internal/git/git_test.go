@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 var somebody = git.Person{Name: "A Person", Email: "person@example.org"}
@@ -377,6 +378,37 @@ func TestReaderBoundsWhatItReads(t *testing.T) {
 		if _, _, err = r.Blob("HEAD", 10); err == nil {
 			t.Error("a name was read as an object")
 		}
+	}
+}
+
+// A few objects that are in each other many times are a tree without end.
+func TestATreeWithoutEnd(t *testing.T) {
+	dir := repository(t)
+	tree := plain(t, dir, "rev-parse", "HEAD^{tree}")
+	for range 9 {
+		var entries strings.Builder
+		for i := range 10 {
+			fmt.Fprintf(&entries, "040000 tree %s\t%d%s\n", tree, i, strings.Repeat("d", 200))
+		}
+		mktree := exec.Command("git", "-C", dir, "mktree")
+		mktree.Stdin = strings.NewReader(entries.String())
+		out, err := mktree.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree = strings.TrimSpace(string(out))
+	}
+	bomb := git.Hash(plain(t, dir, "commit-tree", "-m", "many", tree))
+	s := open(t)
+	target, err := s.Target(t.Context(), dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := s.Names(t.Context(), target.Objects(), bomb, ""); !errors.Is(err, sandbox.ErrLimit) {
+		t.Errorf("names: got %d, %v, want a limit", len(list), err)
+	}
+	if list, err := s.Entries(t.Context(), target.Objects(), bomb, nil, 1000); !errors.Is(err, sandbox.ErrLimit) {
+		t.Errorf("entries: got %d, %v, want a limit", len(list), err)
 	}
 }
 

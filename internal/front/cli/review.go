@@ -150,7 +150,7 @@ func showLooks(cmd *cobra.Command, looks []*git.Look, show func(*git.Look, io.Wr
 				accept += " …"
 				break
 			}
-			accept += " " + git.Override(name)
+			accept += " " + tool.Override(name)
 		}
 		if err := s.page().Line(s.w, "next: "+accept+" lets it in, golem review --discard "+id+" lets it go"); err != nil {
 			return err

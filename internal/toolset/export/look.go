@@ -89,23 +89,18 @@ func (s *same) Read(p []byte) (int, error) {
 // ready returns what hands files on, with what to look at first. What scanners hold back
 // passes only with a reason of the user's.
 func ready(op, wish string, run tool.Run, list []held, changes []tool.Change, override []string) (tool.Prepared, error) {
-	given := make(map[string]bool)
-	for _, one := range override {
-		name, reason, ok := strings.Cut(one, "=")
-		if name = "/" + strings.TrimPrefix(name, "/"); !ok || strings.TrimSpace(reason) == "" {
-			return tool.Prepared{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "override: PATH=REASON; say why it may pass"}
-		}
-		if !slices.ContainsFunc(list, func(h held) bool { return h.name == name && len(h.holds) > 0 }) {
-			return tool.Prepared{}, &sandbox.Error{Op: op, Path: name, Code: "invalid_args", Hint: "no scanner holds it back; take the override away"}
-		}
-		given[name] = true
+	given, err := tool.Overridden(op, override, func(name string) bool {
+		return slices.ContainsFunc(list, func(h held) bool { return h.name == name && len(h.holds) > 0 })
+	})
+	if err != nil {
+		return tool.Prepared{}, err
 	}
 	r := tool.Ready(run, changes...)
 	r.Wish = wish
 	for _, h := range list {
 		if len(h.holds) > 0 && !given[h.name] {
 			return tool.Prepared{}, &sandbox.Error{Op: op, Path: h.name, Code: errScan,
-				Hint: strings.Join(h.holds, "; ") + "; nothing was handed on; to do it all the same: --override '" + h.name + "=REASON'"}
+				Hint: strings.Join(h.holds, "; ") + "; nothing was handed on; to do it all the same: " + tool.Override(h.name)}
 		}
 		for _, text := range h.holds {
 			r.Warnings = append(r.Warnings, "overridden: "+sandbox.Shown(h.name)+": "+text)

@@ -427,19 +427,9 @@ func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 // overrides holds what scanners hold back against what the user lets through, each with
 // a reason.
 func (l *Look) overrides(list []string) error {
-	given := make(map[string]bool)
-	for _, one := range list {
-		name, reason, ok := strings.Cut(one, "=")
-		if !ok || strings.TrimSpace(reason) == "" {
-			return &sandbox.Error{Op: "git_push", Code: "invalid_args", Hint: "override: PATH=REASON; say why it may pass"}
-		}
-		if name != messageName && !strings.HasPrefix(name, "/") {
-			name = "/" + name
-		}
-		if !slices.Contains(l.held, name) {
-			return &sandbox.Error{Op: "git_push", Path: name, Code: "invalid_args", Hint: "no scanner holds it back; take the override away"}
-		}
-		given[name] = true
+	given, err := tool.Overridden("git_push", list, func(name string) bool { return slices.Contains(l.held, name) })
+	if err != nil {
+		return err
 	}
 	var left, why, words []string
 	for _, name := range l.held {
@@ -447,7 +437,7 @@ func (l *Look) overrides(list []string) error {
 			continue
 		}
 		left = append(left, name)
-		words = append(words, Override(name))
+		words = append(words, tool.Override(name))
 		if i := slices.IndexFunc(l.Found, func(f found) bool { return f.Hold && cmp.Or(f.Path, messageName) == name }); len(why) < 5 && i >= 0 {
 			why = append(why, l.Found[i].String())
 		}
@@ -457,9 +447,4 @@ func (l *Look) overrides(list []string) error {
 	}
 	return &sandbox.Error{Op: "git_push", Path: left[0], Code: errScan, Hint: strings.Join(why, "; ") + more(len(left)-len(why)) +
 		"; look at it with golem review; to push it all the same: " + strings.Join(words[:min(len(words), 5)], " ") + more(max(0, len(words)-5))}
-}
-
-// Override returns the words by which a user lets a file pass.
-func Override(name string) string {
-	return "--override '" + strings.ReplaceAll(sandbox.Shown(name), "'", `'\''`) + "=REASON'"
 }

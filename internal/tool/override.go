@@ -1,0 +1,32 @@
+package tool
+
+import (
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Overridden reads what the user lets pass although a scanner holds it back: PATH=REASON
+// each. It returns the names that are meant, as held knows them.
+func Overridden(op string, list []string, held func(name string) bool) (map[string]bool, error) {
+	given := make(map[string]bool)
+	for _, one := range list {
+		name, reason, ok := strings.Cut(one, "=")
+		if !ok || strings.TrimSpace(reason) == "" {
+			return nil, &sandbox.Error{Op: op, Code: errArgs, Hint: "override: PATH=REASON; say why it may pass"}
+		}
+		if !held(name) {
+			name = "/" + strings.TrimPrefix(name, "/")
+		}
+		if !held(name) {
+			return nil, &sandbox.Error{Op: op, Path: name, Code: errArgs, Hint: "no scanner holds it back; take the override away"}
+		}
+		given[name] = true
+	}
+	return given, nil
+}
+
+// Override returns the words by which a user lets a file pass, to be given to a shell.
+func Override(name string) string {
+	return "--override '" + strings.ReplaceAll(sandbox.Shown(name), "'", `'\''`) + "=REASON'"
+}
