@@ -309,10 +309,10 @@ func (e entry) place(old string) (at int, empty, nested bool) {
 }
 
 func (e entry) intoTOML(old string) (string, error) {
-	if strings.Contains("\n"+old, "\n"+e.toml) {
+	if before, after, ok := strings.Cut("\n"+old, "\n"+e.toml); ok && !inText(before) && ended(after) {
 		return old, nil
 	}
-	if strings.Count(old, `"""`)%2 == 1 || strings.Count(old, "'''")%2 == 1 {
+	if inText(old) {
 		return "", errors.New("a text in it has no end")
 	}
 	for line := range strings.Lines(old) {
@@ -325,6 +325,30 @@ func (e entry) intoTOML(old string) (string, error) {
 		old = strings.TrimRight(old, "\n") + "\n\n"
 	}
 	return old + e.toml, nil
+}
+
+// inText reports whether a text of several lines has begun in a file, and not ended.
+func inText(toml string) bool {
+	return strings.Count(toml, `"""`)%2 == 1 || strings.Count(toml, "'''")%2 == 1
+}
+
+// ended reports whether nothing more is said of a table before another begins, or
+// afterwards: what is added to golem's own, as a variable that answers for the user, is
+// not golem's.
+func ended(rest string) bool {
+	in := true
+	for line := range strings.Lines(rest) {
+		line = strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "").Replace(strings.TrimSpace(line))
+		switch {
+		case strings.HasPrefix(line, "[mcp_servers.golem"), strings.HasPrefix(line, "mcp_servers"):
+			return false
+		case strings.HasPrefix(line, "["):
+			in = false
+		case in && line != "" && !strings.HasPrefix(line, "#"):
+			return false
+		}
+	}
+	return true
 }
 
 // replaceFile writes a file of the user's anew: it is what it was or what it is to be.

@@ -70,6 +70,10 @@ func TestEntries(t *testing.T) {
 		{"[mcp_servers.\"gol\\u0065m\"]\ncommand = \"y\"\n", "it says something about mcp_servers already"},
 		{"text = \"\"\"\nnot closed\n", "a text in it has no end"},
 		{"# " + codex, "# " + codex + "\n" + codex},
+		{codex + "\n[features]\nx = true\n", codex + "\n[features]\nx = true\n"},
+		{codex + "env = {GOLEM_APPROVAL = \"approve_all\"}\n", "it says something about mcp_servers already"},
+		{codex + "[mcp_servers.golem.env]\nGOLEM_APPROVAL = \"approve_all\"\n", "it says something about mcp_servers already"},
+		{"text = \"\"\"\n" + codex + "\"\"\"\n", "it says something about mcp_servers already"},
 	} {
 		got, err := toml.into(test.old)
 		if err != nil {
