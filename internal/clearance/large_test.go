@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/trial"
 )
@@ -87,5 +89,31 @@ func TestALargeFile(t *testing.T) {
 	}
 	if most := peak(); most > 28<<20 {
 		t.Errorf("a process took %d MB", most>>20)
+	}
+}
+
+// What there is no time to scan is held, and the message with it.
+func TestNoTimeToScan(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	r := request("bare", "a.txt=new\n", "b.txt=new too\n")
+	r.Message = strings.Repeat("key ", 1000)
+	c, err := s.desk.Stage(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := scan.New(scan.Options{Limits: scan.Limits{Time: time.Nanosecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look, err := s.desk.Look(t.Context(), c, 0, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held := look.Held(); len(held) != 2 || !strings.Contains(held[1].Findings[0].What, "for all files together") {
+		t.Errorf("got %v", held)
+	}
+	if len(look.Message) != 1 || !look.Message[0].Hold {
+		t.Errorf("the message: got %v", look.Message)
 	}
 }

@@ -44,6 +44,12 @@ type Limit float64
 // Look looks at a staged commit, and lets scanners look, nil for none.
 func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *scan.Set) (*Look, error) {
 	l := &Look{Commit: c, Bytes: c.Bytes()}
+	scanning := ctx
+	if scanners != nil {
+		var cancel context.CancelFunc
+		scanning, cancel = scanners.Together(ctx)
+		defer cancel()
+	}
 	room := maxTexts
 	err := d.Diff(ctx, c, func(f FileDiff) error {
 		s := Seen{Change: f.change()}
@@ -55,7 +61,7 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *
 		}
 		s.Flags = review.Flags(s.Change)
 		if scanners != nil && f.Operation != Delete {
-			s.Verdict = scanners.Scan(ctx, d.scanned(ctx, c, f))
+			s.Verdict = scanners.Scan(scanning, d.scanned(ctx, c, f))
 		}
 		s.Old = nil
 		if f.Mode != git.Link && f.Mode != git.Submodule { // which say where they lead
@@ -68,7 +74,7 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *
 		return nil, err
 	}
 	if scanners != nil {
-		l.Message = slices.Concat(scan.Message(c.Message), inNames(c))
+		l.Message = slices.Concat(scan.Message(scanning, c.Message), inNames(scanning, c))
 	}
 	if err := d.together(ctx, l); err != nil {
 		return nil, err
@@ -137,7 +143,7 @@ func (s streamed) Close() error {
 }
 
 // inNames looks for secrets in the names of files and of the branch.
-func inNames(c *StagedCommit) []scan.Finding {
+func inNames(ctx context.Context, c *StagedCommit) []scan.Finding {
 	var names strings.Builder
 	names.WriteString(c.Branch + "\n")
 	for _, f := range c.Files {
@@ -145,7 +151,7 @@ func inNames(c *StagedCommit) []scan.Finding {
 			names.WriteString(f.Path + "\n")
 		}
 	}
-	found := scan.Message(names.String())
+	found := scan.Message(ctx, names.String())
 	for i := range found {
 		found[i].What = "in the name of a file or of the branch: " + found[i].What
 		found[i].Line, found[i].Offset = 0, 0

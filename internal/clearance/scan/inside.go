@@ -382,7 +382,7 @@ func unpacked(p string) string {
 // label is how a name from an archive is told: without a secret, and with its
 // end if it is long.
 func label(name string) string {
-	if len(Message(name)) > 0 {
+	if found, _ := search(context.Background(), "", []byte(name)); len(found) > 0 {
 		return "a file with a secret in its name"
 	}
 	if runes := []rune(name); len(runes) > 80 {

@@ -27,6 +27,7 @@ type rule struct {
 	Near     bool     `json:"near"`     // what is found has a keyword in it
 	Allow    []allow  `json:"allow"`
 
+	given       bool // what is found is the value of a name with a keyword in it
 	path, regex func() *regexp.Regexp
 }
 
@@ -66,6 +67,7 @@ var book = sync.OnceValue(func() *rulebook {
 	number := map[string]int{}
 	var words []string
 	for _, r := range b.Rules {
+		r.given = r.At && strings.Contains(r.Regex, assignment) && !strings.Contains(r.Regex, `|\b(`)
 		r.path, r.regex = lateRegexp(r.Path), lateRegexp(r.expression())
 		if !r.generic() {
 			// No place makes a secret that is known by its own looks a harmless one.

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,7 +19,7 @@ const mostFindings = 100
 // Scan lets every scanner look at a content, and at what is inside of it. It
 // always returns a verdict: who could not look holds.
 func (s *Set) Scan(ctx context.Context, c Content) Verdict {
-	ctx, cancel := context.WithTimeout(ctx, s.limits.Time)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limits.Time, lateError(fmt.Sprintf("%v are the limit for one file (clearance.limits.scan_time)", s.limits.Time)))
 	defer cancel()
 	v := Verdict{Path: c.Path, Hash: c.Hash}
 	var open []*answer
@@ -40,6 +41,29 @@ func (s *Set) Scan(ctx context.Context, c Content) Verdict {
 	return v
 }
 
+// together is how many times as long as one content several may take that are let in as one.
+const together = 10
+
+// Together returns a context in which contents are scanned that are let in as one. What
+// was not looked at when its time is over is held, unless a verdict on it is kept.
+func (s *Set) Together(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := together * s.limits.Time
+	return context.WithTimeoutCause(ctx, limit, lateError(fmt.Sprintf("%v are the limit for all files together (%d times clearance.limits.scan_time)", limit, together)))
+}
+
+// A lateError says which time was over.
+type lateError string
+
+func (e lateError) Error() string { return "it took too long: " + string(e) }
+
+// ended returns why a context ended, nil if it did not.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
 // An answer is what one scanner says of a content and of what is inside.
 type answer struct {
 	look
@@ -51,6 +75,9 @@ type answer struct {
 
 // ask runs scanners that have no verdict yet.
 func (s *Set) ask(ctx context.Context, c Content, all []*answer) (found []Finding) {
+	if late := ended(ctx); late != nil {
+		return []Finding{cannot(limitsName, late)}
+	}
 	if c.Size > s.limits.Size {
 		return []Finding{cannot(limitsName, fmt.Errorf("it has %d bytes, and the limit is %d", c.Size, s.limits.Size))}
 	}
@@ -70,6 +97,7 @@ func (s *Set) ask(ctx context.Context, c Content, all []*answer) (found []Findin
 	w.look(whole, nil)
 	inside := w.open(whole, nil)
 	if inside != nil {
+		inside = cmp.Or(ended(ctx), inside)
 		found = append(found, cannot(limitsName, inside))
 	}
 	for _, a := range all {
@@ -86,8 +114,8 @@ func (s *Set) ask(ctx context.Context, c Content, all []*answer) (found []Findin
 // at looks at one part, which has these names from the outside in.
 func (a *answer) at(ctx context.Context, part Content, names []string) {
 	found, err := guarded(ctx, a.Scanner, part)
-	if err == nil {
-		err = ctx.Err()
+	if late := ended(ctx); late != nil {
+		err = late
 	}
 	if err != nil {
 		a.unsure = true

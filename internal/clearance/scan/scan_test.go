@@ -420,6 +420,54 @@ func (f failing) Scan(ctx context.Context, _ Content) ([]Finding, error) {
 	return nil, errors.New(f.what)
 }
 
+// TestTogether holds that what there was no time for is held, and said to be, but for
+// what is known already.
+func TestTogether(t *testing.T) {
+	kept := memory{}
+	known, other := of("a.txt", []byte("text")), of("b.txt", []byte("another"))
+	known.Hash, other.Hash = "1", "2"
+	s := newSet(t, Options{Cache: kept, Limits: Limits{Time: time.Nanosecond}})
+	ctx, cancel := s.Together(t.Context())
+	defer cancel()
+	<-ctx.Done()
+	want := "limits hold=true line=0 offset=0: cannot tell: it took too long: 10ns are the limit for all files together (10 times clearance.limits.scan_time)"
+	if v := s.Scan(ctx, known); !v.Held || strings.TrimSpace(says(v)) != want {
+		t.Errorf("got %s, want %s", says(v), want)
+	}
+	if found := Message(ctx, strings.Repeat("key ", 1000)); len(found) != 1 || !found[0].Hold || !strings.Contains(found[0].What, "took too long") {
+		t.Errorf("a message: got %v", found)
+	}
+	for _, l := range s.looks {
+		kept.Put(s.key(l, known), []byte("[]"))
+	}
+	if v := s.Scan(ctx, known); v.Held {
+		t.Errorf("what is known: got %s", says(v))
+	}
+	if v := s.Scan(ctx, other); !v.Held {
+		t.Error("what is not known passes")
+	}
+}
+
+// TestGiven holds that a rule is tried only where a value may be given.
+func TestGiven(t *testing.T) {
+	far := strings.Repeat(" ", farthest)
+	for text, want := range map[string]bool{
+		"key = 0123456789": true, `key: "0123456789"`: true, "key:::= \t\"'01234567": true, "key=ſecretſecret": true, "key_of_it ||`0123456789`": true,
+		"key key key key": false, "key = value": false, "key = value = other, more": false, "key": false, "key =": false, "key" + far + "= 0123456789": false,
+	} {
+		if got := (&trial{data: []byte(text)}).given(0); got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
+	again := &trial{data: []byte("key = 0123456789\nkey key\nkey = 9876543210")}
+	for at, want := range map[int]bool{0: true, 17: true, 25: true, 26: true, 40: false} {
+		again.next = 0
+		if got := again.given(at); got != want {
+			t.Errorf("at %d: got %v, want %v", at, got, want)
+		}
+	}
+}
+
 // TestUnsure holds that a scanner that cannot tell holds, by name, and that
 // nothing is kept of it.
 func TestUnsure(t *testing.T) {
@@ -690,10 +738,10 @@ func TestSecrets(t *testing.T) {
 		{"example", "a.md", []byte("password: changeme\n"), ""},
 		{"variable", "a.sh", []byte("token=${GITHUB_TOKEN}\n"), ""},
 	})
-	if found := Message("fix it\n\nwith " + token); len(found) != 1 || found[0].Line != 3 || !found[0].Hold || found[0].Scanner != "secrets" {
+	if found := Message(t.Context(), "fix it\n\nwith "+token); len(found) != 1 || found[0].Line != 3 || !found[0].Hold || found[0].Scanner != "secrets" {
 		t.Errorf("in a message: got %+v", found)
 	}
-	if found := Message("secrets: find tokens at their keywords\n\nA key is a key."); len(found) != 0 {
+	if found := Message(t.Context(), "secrets: find tokens at their keywords\n\nA key is a key."); len(found) != 0 {
 		t.Errorf("in a message without: got %+v", found)
 	}
 }

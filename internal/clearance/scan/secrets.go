@@ -39,8 +39,11 @@ func (secrets) Scan(ctx context.Context, c Content) ([]Finding, error) {
 
 // Message looks for secrets in a text that is no file, such as the message of a
 // commit.
-func Message(text string) []Finding {
-	found, _ := search(context.Background(), "", []byte(text)) // it fails when the context ends
+func Message(ctx context.Context, text string) []Finding {
+	found, err := search(ctx, "", []byte(text))
+	if err != nil {
+		found = append(found, cannot(secretsName, ended(ctx))) // nothing else fails
+	}
 	for i := range found {
 		found[i].Scanner = secretsName
 	}
@@ -84,6 +87,7 @@ type trial struct {
 	data  []byte
 	skip  map[*rule]bool // whether it is not for this file, once that is known
 	tried map[*rule]int  // the piece in which it was tried last, from 1
+	next  int            // where a value is given next, as far as that is known
 	hits  []hit
 }
 
@@ -96,6 +100,7 @@ func (t *trial) try(r *rule, at int) {
 	}
 	switch n := 1 + at/r.piece(); {
 	case skip:
+	case r.given && !t.given(at), r.private() && !t.private(at):
 	case r.At:
 		t.at(r, at)
 	case t.tried[r] < n:
@@ -134,7 +139,7 @@ func (r *rule) piece() int {
 // at tries a rule where a keyword stands.
 func (t *trial) at(r *rule, at int) {
 	end := at + reach
-	if r.ID == "private-key" {
+	if r.private() {
 		end = at + reachKey
 	}
 	end = min(end, len(t.data))
