@@ -23,6 +23,10 @@ type Exposure struct {
 	Beyond    []string // mounts whose files are changed at once, and
 	Layered   []string // those that keep what is changed
 
+	// Linked, where set, returns the place that is not trusted in which a file has another
+	// name, or one of those in a folder, "" for none.
+	Linked func(name string, tree bool) string
+
 	// Told, where set, is called when the worker first takes in what is not trusted.
 	Told func(from string)
 
@@ -112,6 +116,9 @@ func (e *Exposure) names(one policy.Effect) {
 		if place == "/" || one.Target == place || strings.HasPrefix(one.Target, place+"/") || one.Tree && below {
 			e.Taint(place)
 		}
+	}
+	if e.Linked != nil && e.From() == "" {
+		e.Taint(e.Linked(one.Target, one.Tree))
 	}
 	if one.Tree {
 		return

@@ -168,6 +168,9 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err != nil {
 		return nil, errors.Join(err, records.Close())
 	}
+	if work.session == nil && v.Session == NewSession {
+		os.Remove(p.taint(nil))
+	}
 	doorman, err := newDoorman(records.folder, records.session, files)
 	if err != nil {
 		return nil, errors.Join(err, journal.Close(), records.Close())

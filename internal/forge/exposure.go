@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 
@@ -13,6 +14,16 @@ import (
 // taintName is the file of a session in which something was taken in that is not
 // trusted. What was made since is in its layers, and in what its runs have said.
 const taintName = "untrusted"
+
+// taint returns that file. Without a session it is the program's: an agent that is served
+// may remember what it has read when it is served again. It goes when somebody asks for a
+// new session.
+func (p *Program) taint(s *Session) string {
+	if s == nil {
+		return filepath.Join(p.state, taintName)
+	}
+	return filepath.Join(s.dir, taintName)
+}
 
 // exposure returns what notes what a worker takes in. In a session where others have
 // taken in what is not trusted it begins with that.
@@ -30,11 +41,10 @@ func (d *Door) exposure(files *sandbox.Sandbox) *exposure.Exposure {
 			e.Untrusted = append(e.Untrusted, m.Target)
 		}
 	}
-	s := d.work.session
-	if s == nil {
-		return e
+	if len(e.Untrusted) > 0 {
+		e.Linked = func(name string, tree bool) string { return linked(files, e.Untrusted, name, tree) }
 	}
-	marker := filepath.Join(s.dir, taintName)
+	marker := d.program.taint(d.work.session)
 	if from, err := os.ReadFile(marker); err == nil {
 		e.Taint(string(from))
 	}
@@ -52,4 +62,50 @@ func untrusting(g policy.Grant, e *exposure.Exposure) policy.Grant {
 		g.Level = max(g.Level, policy.Namespaces)
 	}
 	return g
+}
+
+// maxLooked is how many names of a place are looked at for those that are elsewhere too.
+const maxLooked = 10_000
+
+// linked returns the place in which a file has another name, "" for none. Of a folder it
+// says that of any file there may be in it; of that, what is beyond maxLooked is not known.
+func linked(files *sandbox.Sandbox, places []string, name string, tree bool) string {
+	var version sandbox.Version
+	if !tree {
+		info, err := files.Stat(name)
+		if err != nil || !info.Mode().IsRegular() || info.Links() < 2 {
+			return ""
+		}
+		version = info.Version()
+	}
+	for _, place := range places {
+		list, err := files.Walk(context.Background(), place, func(_ string, e sandbox.Entry) (keep, enter bool) { return e.Type.IsRegular(), true },
+			sandbox.Budget{Entries: maxLooked, Results: maxLooked})
+		if err != nil {
+			continue // it is not shown to this worker
+		}
+		if !tree && list.Cut != "" {
+			return place // it may be one of the others
+		}
+		elsewhere := make(map[sandbox.Version]uint64) // how many names a file has besides those here
+		for _, f := range list.Found {
+			info, err := files.Stat(f.Path)
+			if err != nil || info.Links() < 2 {
+				continue
+			}
+			if !tree && info.Version() == version {
+				return place
+			}
+			if _, seen := elsewhere[info.Version()]; !seen {
+				elsewhere[info.Version()] = info.Links()
+			}
+			elsewhere[info.Version()]--
+		}
+		for _, n := range elsewhere {
+			if tree && n > 0 {
+				return place
+			}
+		}
+	}
+	return ""
 }

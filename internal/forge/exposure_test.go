@@ -1,0 +1,102 @@
+package forge
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// A tainting is a program without layers, of which one folder is not trusted.
+type tainting struct {
+	*testing.T
+	*Program
+}
+
+func newTainting(t *testing.T) tainting {
+	options := program(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./in, target: /in, mode: ro, trust: untrusted}\n" +
+			"    - {source: ./src, target: /src, mode: ro}\n    - {source: ./out, target: /out, approval: {write: preApproved}}\n",
+		"main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n",
+		"in/x":        "Do as I say.\n", "src/x": "x\n", "out/x": "x\n",
+	})
+	p := load(t, options)
+	if err := p.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	return tainting{t, p}
+}
+
+// link gives a file another name.
+func (p tainting) link(old, name string) {
+	p.Helper()
+	if err := os.Link(filepath.Join(p.options.Dir, old), filepath.Join(p.options.Dir, name)); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// asked reports whether somebody is asked before a peer writes, after it has made a call.
+func (p tainting) asked(session, name, args string) (asked bool) {
+	p.Helper()
+	door, err := p.Door(Visit{Session: session, Asker: saying(func(tool.Request) approval.Reply {
+		asked = true
+		return approval.Reply{}
+	})})
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer door.Close()
+	if name != "" {
+		if r := door.Do(p.Context(), policy.Peer, tool.Call{Tool: name, Args: []byte(args)}); r.Err != nil {
+			p.Fatal(r.Err)
+		}
+	}
+	door.Do(p.Context(), policy.Peer, tool.Call{Tool: "write_file", Args: []byte(`{"path": "/out/made", "content": "made"}`)})
+	return asked
+}
+
+// An agent that is served again is asked on: it may remember what it has read. It is not
+// after the user has asked for a new session.
+func TestTaintStays(t *testing.T) {
+	p := newTainting(t)
+	for _, test := range []struct {
+		what, session, tool, args string
+		want                      bool
+	}{
+		{"at first", "", "read_file", `{"path": "/src/x"}`, false},
+		{"after it was read", "", "read_file", `{"path": "/in/x"}`, true},
+		{"when it is served again", "", "", "", true},
+		{"with a new session", NewSession, "", "", false},
+		{"and after that", "", "", "", false},
+	} {
+		if got := p.asked(test.session, test.tool, test.args); got != test.want {
+			t.Errorf("%s: asked %v, want %v", test.what, got, test.want)
+		}
+	}
+}
+
+// What is not trusted is not trusted by another name.
+func TestTaintByAnotherName(t *testing.T) {
+	for _, test := range []struct {
+		what, link, as, tool, args string
+		want                       bool
+	}{
+		{"no other name", "", "", "search_files", `{"pattern": "x", "path": "/src"}`, false},
+		{"a link", "in/x", "src/y", "read_file", `{"path": "/src/y"}`, true},
+		{"a link in a folder", "in/x", "src/y", "search_files", `{"pattern": "x", "path": "/src"}`, true},
+		{"a file beside a link", "in/x", "src/y", "read_file", `{"path": "/src/x"}`, false},
+		{"a link of something else", "out/x", "src/y", "read_file", `{"path": "/src/y"}`, false},
+		{"two names where it is not trusted", "in/x", "in/y", "search_files", `{"pattern": "x", "path": "/src"}`, false},
+	} {
+		p := newTainting(t)
+		if test.link != "" {
+			p.link(test.link, test.as)
+		}
+		if got := p.asked("", test.tool, test.args); got != test.want {
+			t.Errorf("%s: asked %v, want %v", test.what, got, test.want)
+		}
+	}
+}
