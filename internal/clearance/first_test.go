@@ -1,7 +1,9 @@
 package clearance_test
 
 import (
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/golem-forge/golem/internal/clearance"
@@ -122,5 +124,23 @@ func TestFirstPushToGitHub(t *testing.T) {
 	}
 	if now := plain(t, s.bare, "rev-parse", "main"); now != string(c.Commit) || len(h.calls) > 0 {
 		t.Errorf("main is %s, want %s; calls of the API: %v", now, c.Commit, h.calls)
+	}
+}
+
+// A remote with other names for its objects is refused, and said how results get there.
+func TestARemoteOfSHA256(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	s.desk = s.remote(s.serve(""), git.Credentials{})
+	c := s.stage("", "a.txt=mine\n")
+	if err := os.RemoveAll(s.bare); err != nil {
+		t.Fatal(err)
+	}
+	plain(t, s.local, "init", "-q", "--bare", "-b", "main", "--object-format=sha256", s.bare)
+	plain(t, s.bare, "update-ref", "refs/heads/main", plain(t, s.bare, "commit-tree", "-m", "first", plain(t, s.bare, "mktree", "--missing")))
+	_, err := s.desk.Push(t.Context(), c.ID, "")
+	s.refused(err, git.ErrUnsupported)
+	if err == nil || !strings.Contains(err.Error(), "file_export") {
+		t.Errorf("got %v, want what to do", err)
 	}
 }

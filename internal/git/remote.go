@@ -184,6 +184,9 @@ func (r *Remote) list(ctx context.Context, patterns ...string) (map[string]Hash,
 	all := map[string]Hash{}
 	for line := range strings.Lines(string(out)) {
 		hash, ref, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if len(hash) > hashLength {
+			return nil, refusal("remote", "", ErrUnsupported, bySHA256)
+		}
 		if name, ok := strings.CutPrefix(ref, "refs/heads/"); ok && BadBranch(name) == "" && Hash(hash).Valid() {
 			all[name] = Hash(hash)
 		}

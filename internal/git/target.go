@@ -99,12 +99,22 @@ func (t *Target) format(ctx context.Context) error {
 	}
 	for pair := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 		key, value, _ := strings.Cut(pair, "\n")
-		if !strings.EqualFold(value, "sha1") && !strings.EqualFold(value, "files") && !strings.HasSuffix(key, "worktrees") {
-			return refusal("target", "", ErrUnsupported, sandbox.Shown(key+" = "+value)+" is not known here; sha1 and files are")
+		switch value = strings.ToLower(value); {
+		case value == "sha1", value == "files", strings.HasSuffix(key, "worktrees"):
+		case value == "sha256":
+			return refusal("target", "", ErrUnsupported, bySHA256)
+		case value == "reftable":
+			return refusal("target", "", ErrUnsupported, "the target's repository keeps its branches in a reftable, which is not known here; git refs migrate --ref-format=files makes it one that is")
+		default:
+			return refusal("target", "", ErrUnsupported, sandbox.Shown(key+" = "+value)+" is not known here; sha1 and files are: name a repository that git init --object-format=sha1 has made")
 		}
 	}
 	return nil
 }
+
+// bySHA256 says what to do with a repository whose objects have other names.
+const bySHA256 = "the target's repository names its objects by SHA-256, and only SHA-1 is known here; name another in clearance.targets, " +
+	"or bring results there by golem tool apply_changes or file_export, and commit them yourself"
 
 // look makes the view where it is missing. Another process may be first.
 func (t *Target) look() error {

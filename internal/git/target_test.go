@@ -45,6 +45,12 @@ func TestTargetRefuses(t *testing.T) {
 		{"another hash", func(t *testing.T, dir string) {
 			move(t, dir, ".git")
 			plain(t, dir, "init", "-q", "--object-format=sha256")
+		}, "by golem tool apply_changes or file_export"},
+		{"branches in a reftable", func(t *testing.T, dir string) {
+			put(t, filepath.Join(dir, ".git/config"), "[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = reftable\n")
+		}, "git refs migrate --ref-format=files"},
+		{"what nobody knows", func(t *testing.T, dir string) {
+			put(t, filepath.Join(dir, ".git/config"), "[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = other\n")
 		}, "sha1 and files are"},
 		{"no configuration at all", func(t *testing.T, dir string) { put(t, filepath.Join(dir, ".git/config"), "[[[") }, "cannot be read"},
 	} {
