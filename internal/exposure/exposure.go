@@ -19,7 +19,8 @@ const maxRead = 10_000
 // anything of it came from a place that is not trusted. It may be used by many
 // goroutines at once.
 type Exposure struct {
-	Untrusted []string // where nothing is to be trusted: targets of mounts
+	Untrusted []string // the names at and below which nothing is to be trusted,
+	Trusted   []string // but for what is at and below these
 	Beyond    []string // mounts whose files are changed at once, and
 	Layered   []string // those that keep what is changed
 
@@ -96,30 +97,52 @@ func (e *Exposure) Hears(other *Exposure) {
 	e.Taint(other.From())
 }
 
-// Sees notes what effects let a call see. A command sees all that is there.
+// Sees notes what effects let a call see: whatever is done to a file may tell what is in
+// it, as the diff of a change does. A command sees all that is there.
 func (e *Exposure) Sees(effects []policy.Effect) {
 	for _, one := range effects {
-		switch one.Verb {
-		case policy.Read, policy.Attach, policy.Write: // who changes a file is told what was in it
-			e.names(one)
-		case policy.Run:
+		switch {
+		case one.Verb == policy.Run:
 			if len(e.Untrusted) > 0 {
 				e.Taint(e.Untrusted[0])
 			}
+		case strings.HasPrefix(one.Target, "/"):
+			e.Taint(e.place(one.Target, one.Tree))
+			if e.Linked != nil && e.From() == "" {
+				e.Taint(e.Linked(one.Target, one.Tree))
+			}
+			e.note(one)
 		}
 	}
 }
 
-func (e *Exposure) names(one policy.Effect) {
+// place returns the name that is not trusted and that a name is at or below, or with
+// tree above; "" for none. The nearest of the names that say something decides.
+func (e *Exposure) place(name string, tree bool) string {
+	from, near := "", -1
 	for _, place := range e.Untrusted {
-		below := strings.HasPrefix(place, strings.TrimSuffix(one.Target, "/")+"/")
-		if place == "/" || one.Target == place || strings.HasPrefix(one.Target, place+"/") || one.Tree && below {
-			e.Taint(place)
+		if holds(place, name) && len(place) > near {
+			from, near = place, len(place)
+		}
+		if tree && holds(name, place) {
+			return place
 		}
 	}
-	if e.Linked != nil && e.From() == "" {
-		e.Taint(e.Linked(one.Target, one.Tree))
+	for _, place := range e.Trusted {
+		if holds(place, name) && len(place) > near {
+			from, near = "", len(place)
+		}
 	}
+	return from
+}
+
+// holds reports whether a name is a folder's or that of something in it.
+func holds(folder, name string) bool {
+	return folder == "/" || name == folder || strings.HasPrefix(name, folder+"/")
+}
+
+// note remembers the name of a file.
+func (e *Exposure) note(one policy.Effect) {
 	if one.Tree {
 		return
 	}

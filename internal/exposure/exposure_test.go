@@ -27,11 +27,17 @@ func TestTaint(t *testing.T) {
 		{"a file beside it", effect(policy.Read, "/inbox/a", false), ""},
 		{"attached", effect(policy.Attach, "/in/a", false), "/in"},
 		{"changed, which tells what was there", effect(policy.Write, "/in/a", false), "/in"},
+		{"deleted, which tells it as well", effect(policy.Delete, "/in/a", false), "/in"},
+		{"a folder deleted", effect(policy.Delete, "/", true), "/in"},
+		{"what is trusted in it", effect(policy.Read, "/in/mine/a", true), ""},
+		{"and what is not in that", effect(policy.Read, "/in/mine/web/a", false), "/in/mine/web"},
+		{"or may be", effect(policy.Read, "/in/mine", true), "/in/mine/web"},
+		{"beside what is trusted in it", effect(policy.Read, "/in/mineral", false), "/in"},
 		{"a command, which sees all", effect(policy.Run, "ls", false), "/in"},
 		{"written elsewhere", effect(policy.Write, "/out/a", false), ""},
 		{"a worker is called", effect(policy.Call, "child", false), ""},
 	} {
-		e := &exposure.Exposure{Untrusted: []string{"/in"}}
+		e := &exposure.Exposure{Untrusted: []string{"/in", "/in/mine/web"}, Trusted: []string{"/", "/in/mine"}}
 		e.Sees([]policy.Effect{c.sees})
 		if e.From() != c.from {
 			t.Errorf("%s: %q, want %q", c.name, e.From(), c.from)

@@ -2,8 +2,11 @@ package forge
 
 import (
 	"context"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/golem-forge/golem/internal/exposure"
 	"github.com/golem-forge/golem/internal/policy"
@@ -37,8 +40,14 @@ func (d *Door) exposure(files *sandbox.Sandbox) *exposure.Exposure {
 		case layered:
 			e.Layered = append(e.Layered, m.Target)
 		}
-		if m.Untrusted && files.CanRead(m.Target) {
-			e.Untrusted = append(e.Untrusted, m.Target)
+	}
+	trust := d.program.Project.Trust()
+	for _, name := range slices.Sorted(maps.Keys(trust)) {
+		switch {
+		case !trust[name]:
+			e.Trusted = append(e.Trusted, name)
+		case sees(files, trust, name):
+			e.Untrusted = append(e.Untrusted, name)
 		}
 	}
 	if len(e.Untrusted) > 0 {
@@ -53,6 +62,19 @@ func (d *Door) exposure(files *sandbox.Sandbox) *exposure.Exposure {
 		os.WriteFile(marker, []byte(from), 0o600)
 	}
 	return e
+}
+
+// sees reports whether something may be read at a name, or below it before trust changes
+// again: a worker may be given a folder of a mount, and not the mount.
+func sees(files *sandbox.Sandbox, trust map[string]bool, name string) bool {
+	return files.CanRead(name) || slices.ContainsFunc(files.ReadableRoots(), func(root string) bool {
+		for ; root != name; root = path.Dir(root) {
+			if _, changes := trust[root]; changes || root == "/" {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // untrusting asks for a tree of its own around the commands of who sees what is not

@@ -42,7 +42,7 @@ func (l *loader) mount(e entry) conf.Node {
 		m.MaxFileBytes = l.size(e.label+".max_file_bytes", n)
 	}
 	if n, ok := e.node.At("trust"); ok && l.fits(n) {
-		m.Untrusted = n.Text == "untrusted"
+		m.trust = n.Text
 	}
 	if e.ok {
 		m.Source, m.Base, m.real, e.ok = l.source(e)

@@ -37,7 +37,7 @@ var problems = []struct{ yaml, want string }{
 	{`sandbox: {root: ., readonly: no}`, `p.yaml:1:30: sandbox.readonly: no; it is …`},
 	{`sandbox: {zones: {data: {path: d, mode: sandboxed}}}`, `p.yaml:1:41: sandbox.zones.data.mode: sandboxed; it is …`},
 	{`sandbox: {zones: {data: {path: d, approval: {write: always}}}}`, `p.yaml:1:53: sandbox.zones.data.approval.write: always; it is …`},
-	{`sandbox: {trust: trusted, root: .}`, `p.yaml:1:18: sandbox.trust: trusted; it is …`},
+	{`sandbox: {trust: maybe, root: .}`, `p.yaml:1:18: sandbox.trust: maybe; it is …`},
 	{`sandbox: {require_os_sandbox: seatbelt}`, `p.yaml:1:31: sandbox.require_os_sandbox: seatbelt; it is …`},
 
 	// two spellings

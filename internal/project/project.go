@@ -39,7 +39,8 @@ type Project struct {
 	Engines         Engines
 	ClearanceLimits ClearanceLimits
 
-	tree conf.Node // all values, effective, for Values
+	tree  conf.Node       // all values, effective, for Values
+	trust map[string]bool // see Trust
 }
 
 // A Mount is a folder of the host at a virtual path. One that lies in the
@@ -52,12 +53,13 @@ type Mount struct {
 	Mode         string // ro, rw, overlay
 	Suffixes     []string
 	MaxFileBytes int64 // 0 for no limit
-	Untrusted    bool  // what reads here is tainted
+	Untrusted    bool  // what reads here is tainted: so is written, or it lies in such a folder
 	From         conf.Place
 	ModeFrom     conf.Place // of the mode, where it is written
 	Name         string     // of a zone or of a path of llm-do, "" for others
 
-	real string // the folder on the host, absolute and without links
+	real  string // the folder on the host, absolute and without links
+	trust string // the word that is written, "" for none
 }
 
 // A Server is one that models are asked at, in place of their vendor's.

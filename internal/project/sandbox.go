@@ -33,6 +33,7 @@ func (l *loader) sandbox() {
 		l.zones(n)
 	}
 	slices.SortFunc(l.project.Mounts, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
+	l.project.settleTrust()
 }
 
 // common reads what goes with any spelling.

@@ -43,8 +43,8 @@ func sandboxKey() conf.Key {
 		{Name: "readonly", Type: conf.Bool, Example: "true", Doc: "Mounts: `true` is `mode: ro` for the root."},
 		{Name: "suffixes", Type: conf.Texts, Example: "[.md, .txt]", Doc: "Mounts: the only endings of files in the root."},
 		{Name: "max_file_bytes", Type: conf.Count, Example: "10MB", Doc: "Mounts: the largest file in the root."},
-		{Name: "trust", Type: conf.Word, Words: []string{"untrusted"}, Example: "untrusted",
-			Doc: "Mounts: what reads from the root is tainted, and asks before it reaches beyond."},
+		{Name: "trust", Type: conf.Word, Words: []string{untrusted, trusted}, Example: "untrusted",
+			Doc: "Mounts: `untrusted`: what reads from the root is tainted, and asks before it reaches beyond."},
 		{Name: "mounts", Type: conf.Groups, Example: "[{source: ~/.npm, target: /cache, readonly: true}]",
 			Doc: "Mounts: further folders.", Keys: mountKeys()},
 		{Name: "zones", Type: conf.Named, Example: "{data: {path: ./data, mode: ro}}",
@@ -75,8 +75,8 @@ func entryKeys(mode string) []conf.Key {
 		{Name: "suffixes", Type: conf.Texts, Example: "[.md, .pdf]", Doc: "The only endings that files here may have, in any case."},
 		{Name: "max_file_bytes", Type: conf.Count, Example: "10000000", Doc: "The largest file that is read or written here."},
 		approvalKey("", "", "", "Consent here; what is not written is as for the whole sandbox."),
-		{Name: "trust", Type: conf.Word, Words: []string{"untrusted"}, Example: "untrusted",
-			Doc: "What reads from here is tainted, and asks before it reaches beyond."},
+		{Name: "trust", Type: conf.Word, Words: []string{untrusted, trusted}, Example: "untrusted",
+			Doc: "`untrusted`: what reads from here is tainted, and asks before it reaches beyond. It holds for the folder by whatever name it is shown, and for mounts of what is in it, but for those that say `trusted`."},
 	}
 }
 

@@ -183,19 +183,8 @@ func resolved(name string) string {
 	}
 }
 
-// holds reports whether outer is inner or lies above it. It compares folders,
-// not spellings, so that another case or a bind mount does not hide one.
+// holds reports whether outer is inner or lies above it.
 func holds(outer, inner string) bool {
-	top, topErr := os.Stat(outer)
-	for at := inner; ; at = filepath.Dir(at) {
-		if at == outer {
-			return true
-		}
-		if info, err := os.Stat(at); err == nil && topErr == nil && os.SameFile(top, info) {
-			return true
-		}
-		if at == filepath.Dir(at) {
-			return false
-		}
-	}
+	_, ok := inside(outer, inner)
+	return ok
 }

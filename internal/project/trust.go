@@ -1,0 +1,92 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The words for trust.
+const (
+	trusted   = "trusted"
+	untrusted = "untrusted"
+)
+
+// settleTrust works out what is not trusted once all mounts are known. Trust belongs to
+// a folder of the host, by whatever name it is shown: of the folders with a word about
+// trust the innermost decides, and where two mounts of one folder contradict each other
+// it is not trusted.
+func (p *Project) settleTrust() {
+	p.trust = make(map[string]bool)
+	for i, m := range p.Mounts {
+		p.Mounts[i].Untrusted = p.Untrusted(m.folder()) != ""
+		p.trust[m.Target] = p.Mounts[i].Untrusted
+	}
+	for _, inner := range p.Mounts {
+		for j, outer := range p.Mounts {
+			if inner.trust == "" {
+				break
+			}
+			if rel, ok := inside(outer.folder(), inner.folder()); ok {
+				// Where a further mount covers the place, this one does not show it.
+				if name := below(outer.Target, filepath.ToSlash(rel)); p.mountOf(name) == j {
+					p.trust[name] = p.Untrusted(inner.folder()) != ""
+				}
+			}
+		}
+	}
+}
+
+// Trust returns every name at which trust may change, with all below it up to the next:
+// true where nothing is to be trusted.
+func (p *Project) Trust() map[string]bool { return p.trust }
+
+// Untrusted returns the mount that says of a file of the host, given without links, that
+// it is not to be trusted, "" for none.
+func (p *Project) Untrusted(file string) string {
+	var best *Mount
+	far := 0
+	for i, m := range p.Mounts {
+		if m.trust == "" {
+			continue
+		}
+		rel, ok := inside(m.folder(), file)
+		if !ok {
+			continue
+		}
+		if n := depth(rel); best == nil || n < far || n == far && m.trust == untrusted {
+			best, far = &p.Mounts[i], n
+		}
+	}
+	if best == nil || best.trust != untrusted {
+		return ""
+	}
+	return best.Target
+}
+
+// depth is how many names a relative path has.
+func depth(rel string) int {
+	if rel == "." {
+		return 0
+	}
+	return 1 + strings.Count(rel, string(filepath.Separator))
+}
+
+// inside returns where a file lies in a folder. It compares folders, not spellings, so
+// that another case or a bind mount does not hide one.
+func inside(folder, file string) (rel string, ok bool) {
+	top, err := os.Stat(folder)
+	rel = "."
+	for at := file; ; at = filepath.Dir(at) {
+		if at == folder {
+			return rel, true
+		}
+		if info, look := os.Stat(at); look == nil && err == nil && os.SameFile(top, info) {
+			return rel, true
+		}
+		if at == filepath.Dir(at) {
+			return "", false
+		}
+		rel = filepath.Join(filepath.Base(at), rel)
+	}
+}
