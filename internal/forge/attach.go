@@ -55,22 +55,19 @@ func (p *Program) attachedFile(step *Step, name string) string {
 	return name
 }
 
-// untrusted returns the mount that is not trusted and that one of some attached files is
-// in, "" for none.
+// untrusted returns the mount that is not trusted and that one of some files that the
+// entry worker is given is in, "" for none.
 func (p *Program) untrusted(step *Step, names []string) string {
 	for _, name := range names {
 		file, err := filepath.Abs(p.attachedFile(step, name))
-		if real, look := filepath.EvalSymlinks(file); look == nil {
+		if err != nil {
+			continue // nor can it be read
+		}
+		if real, err := filepath.EvalSymlinks(file); err == nil {
 			file = real
 		}
-		for _, m := range p.Project.Mounts {
-			folder := string(overOf(m).Folder)
-			if real, look := filepath.EvalSymlinks(folder); look == nil {
-				folder = real
-			}
-			if rest, look := filepath.Rel(folder, file); m.Untrusted && err == nil && look == nil && filepath.IsLocal(rest) {
-				return m.Target
-			}
+		if from := p.Project.Untrusted(file); from != "" {
+			return from
 		}
 	}
 	return ""

@@ -25,7 +25,7 @@ type Job struct {
 	ModelName string // as it is written
 	Price     func(modelName string, u model.Usage) (dollars float64, known bool)
 	Resume    bool     // go on where the session stands
-	Attached  []string // files of the user's that the entry worker is given
+	Handed    []string // files of the user's that the entry worker is given, as files or as its input
 	Tell      func(run.Event)
 }
 
@@ -83,7 +83,7 @@ func (p *Program) Open(j Job) (r *Running, err error) {
 		r.Close()
 		return nil, err
 	}
-	r.Entry.Exposure.Taint(p.untrusted(step, j.Attached))
+	r.Entry.Exposure.Taint(p.untrusted(step, j.Handed))
 	return r, nil
 }
 

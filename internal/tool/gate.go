@@ -122,7 +122,7 @@ func (p *pass) do(call Call) Result {
 		}
 	}
 	p.exposed(p.plan.Effects)
-	p.hears(p.plan.Untrusted)
+	p.hears(p.plan.Untrusted, p.plan.Tells)
 	return p.taken(p.landed(p.end(p.runs())))
 }
 
@@ -222,6 +222,11 @@ func (p *pass) planned(call Call) (err error) {
 		if p.args, _ = json.Marshal(args); p.args == nil {
 			return errors.New("arguments that cannot be written")
 		}
+	}
+	var known *sandbox.Error
+	if errors.As(err, &known) { // it may tell what is beside a name, or what there is to choose from
+		p.exposed([]policy.Effect{{Verb: policy.Read, Target: known.Path}})
+		p.hears(plan.Untrusted, plan.Tells)
 	}
 	if err == nil && plan.prepare == nil && plan.reading == nil {
 		err = errors.New("a plan that does nothing")

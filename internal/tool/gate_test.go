@@ -651,3 +651,29 @@ func TestErrorsExpose(t *testing.T) {
 		t.Errorf("got %v, seen %v", got.Err, *seen)
 	}
 }
+
+// TestTellingExposes: who is told of files without reading them has seen them, be it by
+// an error.
+func TestTellingExposes(t *testing.T) {
+	for _, fails := range []error{nil, &sandbox.Error{Op: "tell", Path: "/in/none", Code: sandbox.ErrNotFound, Hint: "there is x.md"}} {
+		about := tool.Tool{Name: "tell", Toolset: "filesystem", Mode: policy.Both, Verbs: read1, Description: "test"}
+		r := newRoom(t, nil, tool.New(about, func(context.Context, tool.Names, struct{}) (tool.Plan, error) {
+			plan := tool.Reading(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return tool.Result{Text: "x"}, nil })
+			plan.Tells = []string{"/in/x.md"}
+			return plan, fails
+		}))
+		seen := &noted{}
+		r.Exposure = seen
+		want := 1
+		if fails != nil {
+			want = 2 // and what the error names
+		}
+		if got := r.call(policy.Model, "tell", `{}`); got.OK() != (fails == nil) || len(*seen) != want {
+			t.Errorf("got %v, seen %v", got.Err, *seen)
+		}
+		*seen = nil
+		if r.call(policy.User, "tell", `{}`); len(*seen) != 0 {
+			t.Errorf("the user's own hand has exposed %v", *seen)
+		}
+	}
+}

@@ -19,6 +19,9 @@ type Plan struct {
 	// Untrusted, where set, is the place that is not trusted and that those had read who
 	// made what the call tells of.
 	Untrusted string
+	// Tells are the names of files of whose contents the call tells without reading them:
+	// who is told of a file is as exposed as who reads it.
+	Tells []string
 	// Rules are what the grant says of effects that only the tool understands, such
 	// as to run a command. Each counts as a layer of the grant's consent: it may go
 	// below what is written, and above a default only.

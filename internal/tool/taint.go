@@ -23,10 +23,15 @@ func (p *pass) exposed(effects []policy.Effect) {
 	}
 }
 
-// hears notes that a worker is told what was made by who had read what is not trusted.
-func (p *pass) hears(from string) {
-	if p.steered() {
-		p.Exposure.Taint(from)
+// hears notes that a worker is told what was made by who had read what is not trusted,
+// and what some files hold.
+func (p *pass) hears(from string, files []string) {
+	if !p.steered() {
+		return
+	}
+	p.Exposure.Taint(from)
+	for _, name := range files {
+		p.Exposure.Sees([]policy.Effect{{Verb: policy.Read, Target: name}})
 	}
 }
 

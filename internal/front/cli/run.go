@@ -25,7 +25,7 @@ import (
 
 // runFlags are the flags of golem run.
 type runFlags struct {
-	attached []string // files that were attached
+	handed []string // files that the entry worker gets: what is attached, and that of its input
 	*visitFlags
 	model  string
 	record string
@@ -146,7 +146,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *forge.Program, words []string) err
 	defer end(nil)
 	copying := newCopying(ctx, cmd.ErrOrStderr())
 	v.Copying = copying.tell
-	r, err := p.Open(forge.Job{Visit: v, Model: m, ModelName: name, Price: prices.Cost, Resume: f.resume != "", Attached: f.attached, Tell: out.tell})
+	r, err := p.Open(forge.Job{Visit: v, Model: m, ModelName: name, Price: prices.Cost, Resume: f.resume != "", Handed: f.handed, Tell: out.tell})
 	copying.end(err == nil)
 	if err != nil {
 		return err
@@ -256,13 +256,18 @@ func (f *runFlags) given(cmd *cobra.Command, p *forge.Program, words []string) (
 			return in, usagef("--file %s: %v", sandbox.Shown(f.file), errors.Unwrap(err))
 		}
 		in.Text = string(data)
+		from, err := filepath.Abs(f.file) // unlike those of attachments its name is never the worker's
+		if err != nil {
+			return in, err
+		}
+		f.handed = append(f.handed, from)
 	default:
 		in.Text = cmp.Or(f.input, strings.Join(text, " "))
 	}
 	if len(in.Text) > maxInput {
 		return in, usagef("the input has more than %s; attach it as a file", tool.Amount(maxInput))
 	}
-	f.attached = files
+	f.handed = append(f.handed, files...)
 	if in.Files, err = p.Attach(files); err != nil {
 		return in, err
 	}

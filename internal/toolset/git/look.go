@@ -330,8 +330,9 @@ func (s Set) diff() tool.Tool {
 		} else {
 			c, err = s.chosen(desk, "", "", "", func(c *clearance.StagedCommit) bool { return len(s.closed(names, c)) == 0 })
 		}
-		if err != nil {
-			return tool.Plan{}, err
+		if err != nil { // it may name those that there are
+			told, _ := s.telling(ctx, op, names, nil)
+			return told, err
 		}
 		plan := tool.Reading(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 			l, err := s.look(ctx, desk, c)
@@ -343,7 +344,7 @@ func (s Set) diff() tool.Tool {
 			err = l.Show(&b, visible.Page{})
 			return tool.Result{Text: b.String(), Data: l}, err
 		}, s.closed(names, c)...) // others may have staged what this worker may not read
-		plan.Args, plan.Untrusted = diffArgs{c.ID, a.All}, c.Untrusted
+		plan.Args, plan.Untrusted, plan.Tells = diffArgs{c.ID, a.All}, c.Untrusted, s.names(c)
 		return plan, nil
 	})
 }

@@ -110,7 +110,7 @@ func (s Set) again(desk *clearance.Desk, names tool.Names, a stageArgs) (tool.Pl
 		}
 		return s.told(again, []string{"it takes the place of " + short(c.ID)}), nil
 	}, s.closed(names, c)...)
-	plan.Args, plan.Untrusted = stageArgs{Again: c.ID}, c.Untrusted
+	plan.Args, plan.Untrusted, plan.Tells = stageArgs{Again: c.ID}, c.Untrusted, s.names(c)
 	return plan, nil
 }
 

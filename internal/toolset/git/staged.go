@@ -43,25 +43,24 @@ func (s Set) line(c *clearance.StagedCommit) string {
 // closed returns the effects of reading those files of a staged commit that whoever asks
 // may not read unasked.
 func (s Set) closed(names tool.Names, c *clearance.StagedCommit) []policy.Effect {
-	paths := make([]string, len(c.Files))
+	return names.Closed(s.names(c)...)
+}
+
+// names returns the virtual names of the files of a staged commit.
+func (s Set) names(c *clearance.StagedCommit) []string {
+	list := make([]string, len(c.Files))
 	for i, f := range c.Files {
-		paths[i] = s.of(c).name(f.Path)
+		list[i] = s.of(c).name(f.Path)
 	}
-	return names.Closed(paths...)
+	return list
 }
 
 // get returns the commit of an id. One with files that whoever asks may not read is not
 // there for them, nor are the ids of others.
 func (s Set) get(op string, desk *clearance.Desk, names tool.Names, id string) (*clearance.StagedCommit, error) {
 	c, err := desk.Get(id)
-	if err == nil {
-		paths := make([]string, len(c.Files))
-		for i, f := range c.Files {
-			paths[i] = s.of(c).name(f.Path)
-		}
-		if !names.Hidden(paths...) {
-			return c, nil
-		}
+	if err == nil && !names.Hidden(s.names(c)...) {
+		return c, nil
 	}
 	if names.ByUser() {
 		return c, err
@@ -99,7 +98,7 @@ func (s Set) listed(ctx context.Context, op string, names tool.Names) ([]waiting
 }
 
 // telling returns a plan that tells of what waits.
-func (s Set) telling(ctx context.Context, op string, run tool.Run) (tool.Plan, error) {
+func (s Set) telling(ctx context.Context, op string, names tool.Names, run tool.Run) (tool.Plan, error) {
 	plan := tool.Reading(run)
 	desk, err := s.desk(ctx, op)
 	if err != nil {
@@ -107,7 +106,11 @@ func (s Set) telling(ctx context.Context, op string, run tool.Run) (tool.Plan, e
 	}
 	list, err := desk.List()
 	for _, c := range list {
-		plan.Untrusted = cmp.Or(plan.Untrusted, c.Untrusted) // a message says something too
+		if len(s.closed(names, c)) > 0 {
+			continue // it is not told of
+		}
+		plan.Untrusted = cmp.Or(plan.Untrusted, c.Untrusted) // a message says something too,
+		plan.Tells = append(plan.Tells, s.names(c)...)       // and so does a name
 	}
 	return plan, err
 }
@@ -128,7 +131,7 @@ func IDs(r tool.Result) []string {
 func (s Set) listStaged() tool.Tool {
 	const op = "git_list_staged"
 	return tool.New(looks(op, "List the commits that are staged and wait for the user."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
-		return s.telling(ctx, op, func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+		return s.telling(ctx, op, names, func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 			list, text, err := s.listed(ctx, op, names)
 			return tool.Result{Text: text, Data: map[string]any{"staged": list}}, err
 		})
@@ -139,7 +142,7 @@ func (s Set) listStaged() tool.Tool {
 func (s Set) status() tool.Tool {
 	const op = "git_status"
 	return tool.New(looks(op, "Tell what is staged, and which repositories results can be staged for."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
-		return s.telling(ctx, op, func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+		return s.telling(ctx, op, names, func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 			list, text, err := s.listed(ctx, op, names)
 			if err != nil {
 				return tool.Result{}, err
