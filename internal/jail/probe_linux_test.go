@@ -226,7 +226,11 @@ func TestProbeState(t *testing.T) {
 			uid = 12345
 		}
 		program, dir := readable(t, uid)
-		check(t, examine(t, patient{state: filepath.Join(dir, "..", "test", "x"), uid: uid}, program), "permission denied")
+		closed := filepath.Join(dir, "..", "closed")
+		if err := os.Mkdir(closed, 0o555); err != nil {
+			t.Fatal(err)
+		}
+		check(t, examine(t, patient{state: filepath.Join(closed, "x"), uid: uid}, program), "permission denied")
 	})
 	t.Run("overlayfs", func(t *testing.T) {
 		if os.Geteuid() != 0 {
