@@ -46,8 +46,11 @@ func OrdinaryUser(t *testing.T, flags ...string) (output string) {
 }
 
 // copyFile copies a program to where everybody may run it: the go command builds into a
-// folder that only root enters.
+// folder that only root enters. A child that has not yet begun its program would hold
+// this one open for writing, and nobody could run it: nobody forks meanwhile.
 func copyFile(from, to string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	in, err := os.Open(from)
 	if err != nil {
 		return err
