@@ -258,6 +258,27 @@ func alive(word string) (list []string) {
 	return list
 }
 
+// stopped waits until there are some, all of them stopped: what a program has just
+// started may be about to.
+func stopped(t *testing.T, word string) {
+	t.Helper()
+	states := map[string]int{}
+	for range 2000 {
+		clear(states)
+		for _, dir := range alive(word) {
+			stat, _ := os.ReadFile(dir + "/stat")
+			if fields := strings.Fields(string(stat)); len(fields) > 2 {
+				states[fields[2]]++
+			}
+		}
+		if len(states) == 1 && states["T"] > 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("the program is in states %v, want it stopped", states)
+}
+
 // gone waits until there are none.
 func gone(t *testing.T, word string) {
 	t.Helper()
@@ -386,17 +407,7 @@ func TestJobs(t *testing.T) {
 	s.until("through-")
 	s.types("\x1a")
 	s.until("Stopped")
-	list := alive("1000.4")
-	for _, dir := range list {
-		stat, err := os.ReadFile(dir + "/stat")
-		must(t, err)
-		if state := strings.Fields(string(stat))[2]; state != "T" {
-			t.Errorf("the program is in state %s, want it stopped", state)
-		}
-	}
-	if len(list) == 0 {
-		t.Error("the program is gone")
-	}
+	stopped(t, "1000.4")
 	s.types("fg\n")
 	s.until("fg\r\n")
 	s.until("through-")
