@@ -400,8 +400,8 @@ func TestJobs(t *testing.T) {
 	s.types("$golem \"echo f''irst; sleep 0.3; echo l''ast\" &\n")
 	s.until("first")
 	s.until("last")
-	s.types("wait\n")
-	s.until("Done")
+	s.types("wait $!; echo c''ode $?\n") // who waits is not always told Done as well
+	s.until("code 0\r\n")
 	// With its output elsewhere it leaves the keys to others.
 	s.types("$golem 'while :; do echo; sleep 0.01; done; : 1000.4' | sed s/^/th''rough-/\n")
 	s.until("through-")
