@@ -89,6 +89,9 @@ func fileDiff(r *git.Reader, f File) (FileDiff, error) {
 	if !diff.Cut {
 		old, from = readable(f.Path, f.OldMode, old)
 		current, to = readable(f.Path, f.Mode, current)
+		if bytes.IndexByte(old, 0) >= 0 {
+			from = to // it was no text
+		}
 		diff.Encoding = encoding(f.Operation, from, to)
 	}
 	diff.was, diff.becomes = old, current

@@ -151,6 +151,21 @@ func TestFirstPush(t *testing.T) {
 	if parent := git("--git-dir=repo.git", "rev-parse", "main^"); parent != begun {
 		t.Errorf("it comes after %s, want %s", parent, begun)
 	}
+
+	// A branch that has moved is met in the same way.
+	for _, c := range []struct{ tool, args string }{{"write_file", `{"path": "/src/y", "content": "y"}`}, {"git_stage", `{"files": ["/src/y"], "message": "More"}`}} {
+		if _, err := call(c.tool, c.args); err != nil {
+			t.Fatal(err)
+		}
+	}
+	theirs := git("--git-dir=repo.git", "commit-tree", "-m", "theirs", "-p", "main", "main^{tree}")
+	git("--git-dir=repo.git", "update-ref", "refs/heads/main", theirs)
+	if _, err = call("git_push", `{}`); err == nil || !strings.Contains(err.Error(), "has moved since") || !next.MatchString(err.Error()) {
+		t.Fatalf("got %v, want what to do next", err)
+	}
+	if _, err := call("git_push", `{}`); err != nil || git("--git-dir=repo.git", "rev-parse", "main^") != theirs {
+		t.Errorf("the push after that: %v", err)
+	}
 }
 
 // Who is asked before a repository is reached is asked before anything is sent there.

@@ -285,7 +285,7 @@ func TestText(t *testing.T) {
 // TestTextOfWhatIsLarge: what is too large to be compared can be seen all the same, line by line.
 func TestTextOfWhatIsLarge(t *testing.T) {
 	content := "one\n\x1b[2J\n" + strings.Repeat("x", 100_000) + "\nlast"
-	c := review.Change{Path: "x", Operation: "create", OldMode: "000000", Mode: "100644", Size: 2 << 20, Cut: true}
+	c := review.Change{Path: "x", Operation: "create", OldMode: "000000", Mode: "100644", Size: int64(len(content)), Cut: true}
 	var out strings.Builder
 	if err := review.Text(&out, c, review.How{Most: 10, More: "look there"}); err != nil || !strings.Contains(out.String(), "too large to be compared; look there") {
 		t.Errorf("got %v\n%s", err, out.String())
@@ -294,6 +294,10 @@ func TestTextOfWhatIsLarge(t *testing.T) {
 	err := review.Text(&out, c, review.How{Whole: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }})
 	if err != nil || !strings.Contains(out.String(), "  + one\n  + \\x1b[2J\n  + xxx") || !strings.HasSuffix(out.String(), "x\n  + last\n") || strings.Count(out.String(), "x") < 100_000 {
 		t.Errorf("got %v, %d bytes", err, out.Len())
+	}
+	c.Size++
+	if err := review.Text(&out, c, review.How{Whole: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }}); err == nil {
+		t.Error("a content that is cut off is taken for all of it")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // Lines says what becomes of a file, in a line: A, M or D for what is created, changed or
@@ -120,7 +121,7 @@ func Text(w io.Writer, c Change, how How) error {
 	switch {
 	case c.Cut && !c.Binary && c.Operation != remove && how.Whole != nil:
 		show(visible.Hidden, "not compared: "+Amount(c)+"; all that it becomes:")
-		if err := whole(how.Whole, show); err != nil {
+		if err := whole(c.Path, c.Size, how.Whole, show); err != nil {
 			return err
 		}
 	case c.Binary:
@@ -135,8 +136,9 @@ func Text(w io.Writer, c Change, how How) error {
 	return b.Flush()
 }
 
-// whole shows all lines of a content. One that is very long is shown in pieces.
-func whole(open func() (io.ReadCloser, error), show func(mark, text string)) error {
+// whole shows all lines of a content of so many bytes. One that is very long is shown in
+// pieces.
+func whole(name string, size int64, open func() (io.ReadCloser, error), show func(mark, text string)) error {
 	content, err := open()
 	if err != nil {
 		return err
@@ -145,6 +147,7 @@ func whole(open func() (io.ReadCloser, error), show func(mark, text string)) err
 	r := bufio.NewReaderSize(content, 64<<10)
 	for goesOn := ""; ; {
 		line, err := r.ReadSlice('\n')
+		size -= int64(len(line))
 		if len(line) > 0 {
 			show(visible.Added, goesOn+visible.Text(strings.TrimSuffix(string(line), "\n")))
 		}
@@ -153,8 +156,10 @@ func whole(open func() (io.ReadCloser, error), show func(mark, text string)) err
 			goesOn = ""
 		case errors.Is(err, bufio.ErrBufferFull):
 			goesOn = "…"
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF) && size == 0:
 			return nil
+		case errors.Is(err, io.EOF):
+			return &sandbox.Error{Op: "review", Path: name, Code: sandbox.ErrInternal, Hint: "it was cut off while it was read; look again"}
 		default:
 			return err
 		}

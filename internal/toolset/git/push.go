@@ -88,7 +88,7 @@ func (s Set) moved(ctx context.Context, desk *clearance.Desk, c *clearance.Stage
 		return err
 	}
 	what := "the branch has moved since this was staged"
-	if c.Base == "" {
+	if c.Base == "" && c.From == "" {
 		what = "nothing of it was pulled yet, and it has files already"
 	}
 	id := short(again.ID)
