@@ -122,6 +122,9 @@ func lookZip(n *notes, data []byte) {
 	if comment > 0 && stop <= len(data) {
 		n.text("ZIP: a comment", data[end+22:stop])
 	}
+	if isTar(data) {
+		return // it may be the last file of that
+	}
 	n.behind("ZIP archive", data, stop)
 	if !bytes.HasPrefix(data, []byte("PK")) {
 		n.hold(0, "a ZIP archive that begins as something else")

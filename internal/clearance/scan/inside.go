@@ -52,15 +52,9 @@ func openers() []opener {
 		{"zlib", isZlib, openZlib},
 		{"pdf", isPDF, openPDF},
 		{"png", starts("\x89PNG\r\n\x1a\n"), openPNG},
+		{"data", isBuried, openBuried},
 		{"text", func([]byte) bool { return true }, openText},
 	}
-}
-
-// closed are the kinds of archives that cannot be opened here.
-var closed = []struct{ kind, magic string }{
-	{"7z", "7z\xbc\xaf\x27\x1c"}, {"rar", "Rar!\x1a\x07"}, {"xz", "\xfd7zXZ\x00"}, {"zstd", "\x28\xb5\x2f\xfd"},
-	{"lz4", "\x04\x22\x4d\x18"}, {"cab", "MSCF\x00\x00\x00\x00"}, {"lzip", "LZIP\x01"}, {"compress", "\x1f\x9d\x90"},
-	{"ar", "!<arch>\n"}, {"rpm", "\xed\xab\xee\xdb"},
 }
 
 // starts makes a test for how content begins.
@@ -85,10 +79,12 @@ func (w *walk) open(c Content, names []string) (err error) {
 			err = fmt.Errorf("it cannot be opened: %v", r)
 		}
 	}()
-	for _, k := range closed {
-		if strings.HasPrefix(string(c.data[:min(len(c.data), len(k.magic))]), k.magic) && !c.text {
-			return fmt.Errorf("%sno way to look into %s archives", prefix(names), k.kind)
-		}
+	kind := closedKind
+	if c.text {
+		kind = plainKind
+	}
+	if k := kind(c.data); k != "" {
+		return limitError(prefix(names) + "no way to look into " + k + " archives")
 	}
 	for _, o := range openers() {
 		if !o.is(c.data) {
@@ -179,22 +175,45 @@ func (p *patient) Read(b []byte) (int, error) {
 	return p.r.Read(b)
 }
 
-// isZip looks for the end of an archive, which may stand behind something else.
-// In the last file of another archive or of an Office document it is not the
-// end of this one.
-func isZip(data []byte) bool {
-	return bytes.HasPrefix(data, []byte("PK\x03\x04")) || zipEnd(data) >= 0 && !isTar(data) && !isOLE(data)
-}
+// isZip looks for the end of an archive, which may stand behind anything else: readers
+// go by it, and not by how a file begins.
+func isZip(data []byte) bool { return bytes.HasPrefix(data, []byte("PK\x03\x04")) || zipEnd(data) >= 0 }
 
 // zipEnd is where the last record of a ZIP archive stands, or -1.
 func zipEnd(data []byte) int {
-	const length, comment = 22, 1<<16 - 1
-	from := max(0, len(data)-length-comment)
-	i := bytes.LastIndex(data[from:], []byte("PK\x05\x06"))
-	if i < 0 || from+i+length > len(data) {
+	const comment = 1<<16 - 1
+	from := max(0, len(data)-zipEndLength-comment)
+	for end := len(data); ; {
+		i := bytes.LastIndex(data[from:end], []byte("PK\x05\x06"))
+		if i < 0 {
+			return -1
+		}
+		if end = from + i; zipDirectory(data, end) >= 0 {
+			return end
+		}
+	}
+}
+
+// zipEndLength is the length of the last record, without a comment.
+const zipEndLength = 22
+
+// zipDirectory is where the list of entries begins that a last record names, or -1 where
+// there is none. It may count from the start of the archive, and not of the file.
+func zipDirectory(data []byte, end int) int {
+	if end+zipEndLength > len(data) {
 		return -1
 	}
-	return from + i
+	size, from := int(be.LittleEndian.Uint32(data[end+12:])), int(be.LittleEndian.Uint32(data[end+16:]))
+	for _, at := range []int{end - size, from} {
+		if at >= 0 && at < end && bytes.HasPrefix(data[at:], []byte("PK\x01\x02")) {
+			return at
+		}
+	}
+	// A large archive has its numbers elsewhere, and an empty one nothing.
+	if end >= 20 && bytes.HasPrefix(data[end-20:], []byte("PK\x06\x07")) || end == 0 {
+		return end
+	}
+	return -1
 }
 
 func openZip(b *box) error {
@@ -209,6 +228,9 @@ func openZip(b *box) error {
 	hidden := accounted(b.data, z.File)
 	if limit := limitError(""); errors.As(hidden, &limit) {
 		return hidden
+	}
+	if isTar(b.data) {
+		hidden = nil // it may be the last file of a tar, which shows what is around it
 	}
 	for _, f := range z.File {
 		if f.Flags&1 != 0 {
@@ -225,17 +247,21 @@ func openZip(b *box) error {
 	return hidden
 }
 
-// accounted holds that entries lie one behind the other: what several share
-// would be read several times, and what is between them is seen by nobody.
+// accounted holds that entries lie one behind the other, each as the list has it: what
+// several share would be read several times, what is between them is seen by nobody, and
+// who does not go by the list would see something else.
 func accounted(data []byte, files []*zip.File) error {
-	type span struct{ from, to int64 }
+	type span struct {
+		from, to int64
+		file     *zip.File
+	}
 	var all []span
 	for _, f := range files {
 		from, err := f.DataOffset()
 		if err != nil {
 			return fmt.Errorf("%s: %w", label(f.Name), err)
 		}
-		all = append(all, span{from, from + int64(min(f.CompressedSize64, 1<<40))})
+		all = append(all, span{from, from + int64(min(f.CompressedSize64, 1<<40)), f})
 	}
 	slices.SortFunc(all, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
 	last := int64(0)
@@ -243,8 +269,15 @@ func accounted(data []byte, files []*zip.File) error {
 		if s.from < last {
 			return limitError("its entries overlap")
 		}
-		if !follows(data, last, "PK\x03\x04", func(header []byte) bool { return zipData(data, header) == s.from }) {
+		same := true
+		if !follows(data, last, "PK\x03\x04", func(header []byte) bool {
+			same = zipData(data, header) != s.from || agrees(s.file, header)
+			return zipData(data, header) == s.from
+		}) {
 			return errors.New("there is data before one of its entries that nobody sees")
+		}
+		if !same {
+			return fmt.Errorf("%s is not what the list of entries says", label(s.file.Name))
 		}
 		last = s.to
 	}
@@ -252,6 +285,16 @@ func accounted(data []byte, files []*zip.File) error {
 		return errors.New("there is data behind its entries that nobody sees")
 	}
 	return nil
+}
+
+// agrees reports whether the header before an entry says of it what the list does. Sizes
+// may follow the entry.
+func agrees(f *zip.File, header []byte) bool {
+	flags, method := be.LittleEndian.Uint16(header[6:]), be.LittleEndian.Uint16(header[8:])
+	packed, size := be.LittleEndian.Uint32(header[18:]), be.LittleEndian.Uint32(header[22:])
+	late, large := flags&8 != 0, packed == 1<<32-1 || size == 1<<32-1
+	return method == f.Method && flags&1 == f.Flags&1 && bytes.HasPrefix(header[30:], []byte(f.Name)) && int(be.LittleEndian.Uint16(header[26:])) == len(f.Name) &&
+		(late || large || uint64(packed) == f.CompressedSize64 && uint64(size) == f.UncompressedSize64)
 }
 
 // zipData is where the data of an entry begins, by the header before it.
@@ -283,24 +326,29 @@ func (b *box) zipFile(f *zip.File) error {
 	return b.file(f.Name, r)
 }
 
-// isTar looks at the checksum that every header has: old archives have no
-// other mark.
+// isTar looks at the mark of newer archives, and at the checksum that every header has:
+// old ones have no other. Some have added its bytes as signed numbers, and some write
+// the sum in another way than in octal digits.
 func isTar(data []byte) bool {
-	if len(data) < 512 || data[0] == 0 {
+	if len(data) < 512 {
 		return false
 	}
-	var sum, want int64
+	if string(data[257:262]) == "ustar" {
+		return true
+	}
+	var sum, signed, want int64
 	for i, c := range data[:512] {
 		if i >= 148 && i < 156 {
 			c = ' '
 		}
-		sum += int64(c)
+		sum, signed = sum+int64(c), signed+int64(int8(c))
 	}
-	digits := strings.Trim(string(data[148:156]), " \x00")
-	if n, err := fmt.Sscanf(digits, "%o", &want); n != 1 || err != nil {
+	if data[148] == 0x80 {
+		want = int64(be.BigEndian.Uint32(data[152:]))
+	} else if n, err := fmt.Sscanf(strings.Trim(string(data[148:156]), " \x00"), "%o", &want); n != 1 || err != nil {
 		return false
 	}
-	return sum == want
+	return sum == want || signed == want
 }
 
 func openTar(b *box) error {

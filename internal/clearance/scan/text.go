@@ -98,6 +98,9 @@ func narrow(data []byte) (out []byte) {
 
 // opens reports whether something may be inside of what was decoded.
 func opens(data []byte) bool {
+	if plainKind(data) != "" {
+		return true
+	}
 	for _, o := range openers() {
 		if o.kind != "text" && o.is(data) {
 			return true
@@ -356,7 +359,7 @@ func (r run) decode(data []byte) []byte {
 
 // likely reports whether content that begins like this may be opened.
 func likely(head []byte) bool {
-	for _, magic := range []string{"PK\x03\x04", "\x1f\x8b\x08", "BZh", "%PDF-", "\x89PNG", "x\x01", "x\x9c", "x\xda"} {
+	for _, magic := range []string{"PK\x03\x04", "\x1f\x8b\x08", "BZh", "%PDF-", "\x89PNG", "x\x01", "x\x9c", "x\xda", "7z\xbc\xaf", "\xfd7zXZ", "Rar!", "MSCF", "\x89LZO", "MSWIM"} {
 		if bytes.HasPrefix(head, []byte(magic)) {
 			return true
 		}

@@ -1,0 +1,141 @@
+package scan
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/base64"
+	be "encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strings"
+	"testing"
+)
+
+// summed writes the checksum of the header that a tar begins with.
+func summed(archive []byte, signed bool) []byte {
+	copy(archive[148:156], "        ")
+	sum := 0
+	for _, c := range archive[:512] {
+		if sum += int(c); signed && c > 127 {
+			sum -= 256
+		}
+	}
+	copy(archive[148:156], fmt.Sprintf("%06o\x00 ", sum))
+	return archive
+}
+
+// signedTar is a tar whose checksum is one of signed numbers, and oldTar one without a
+// mark.
+func signedTar(content []byte) []byte {
+	archive := tarred(member{"cafe.gz", string(content)})
+	archive[3] = 0xe9
+	return summed(archive, true)
+}
+
+func oldTar(content []byte) []byte {
+	archive := tarred(member{"a.gz", string(content)})
+	clear(archive[257:265])
+	return summed(archive, false)
+}
+
+// twoKinds is a tar with a database for those who take it for one, and else a zip, whose
+// list stands in the name of a second file.
+func twoKinds(content string) []byte {
+	const head = "SQLite format 3\x00"
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	w.SetOffset(512 + int64(len(head)))
+	f, _ := w.Create("a")
+	_, _ = io.WriteString(f, content)
+	_ = w.Close()
+	end := bytes.LastIndex(b.Bytes(), []byte("PK\x05\x06"))
+	list := bytes.Index(b.Bytes(), []byte("PK\x01\x02"))
+	archive := tarred(member{"data.sqlite", head + b.String()[:list]}, member{"x", ""})
+	at := len(archive) - 1024 - 512
+	copy(archive[at+2:], b.Bytes()[list:])
+	last := archive[at+2+end-list:]
+	be.LittleEndian.PutUint32(last[16:], uint32(at+2))
+	be.LittleEndian.PutUint16(last[20:], uint16(len(last)-zipEndLength))
+	summed(archive[at:], false)
+	return archive
+}
+
+// sevenZip is the beginning of an archive as 7-Zip makes it.
+func sevenZip() string {
+	b := append([]byte("7z\xbc\xaf\x27\x1c\x00\x04\x00\x00\x00\x00"), make([]byte, 20)...)
+	be.LittleEndian.PutUint32(b[8:], crc32.ChecksumIEEE(b[12:]))
+	return string(b)
+}
+
+// disagreeing is an archive with something else before an entry than in the list.
+func disagreeing(change func(header []byte)) []byte {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	f, _ := w.CreateRaw(&zip.FileHeader{Name: "a.txt", Method: zip.Store, CompressedSize64: 4, UncompressedSize64: 4, CRC32: crc32.ChecksumIEEE([]byte("text"))})
+	_, _ = io.WriteString(f, "text")
+	_ = w.Close()
+	change(b.Bytes())
+	return b.Bytes()
+}
+
+// TestTwoKinds holds that a file is looked at as all that readers may take it for.
+func TestTwoKinds(t *testing.T) {
+	e := string(eicar())
+	const want = "malware hold=true"
+	z, gz := string(zipped(member{"a", e})), string(gzipped([]byte(e)))
+	fine := string(zipped(member{"a.txt", "fine\n"}))
+	ole := "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("\x00", 504)
+	film := "\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom"
+	random := string(random(70_000))
+	check(t, newSet(t, Options{}), []scanCase{
+		{"zip behind an old Office document", "a.doc", []byte(ole + z), want},
+		{"zip in an old Office document", "a.doc", []byte(ole + z + random), "in zip at 512, in a: the EICAR"},
+		{"zip in a film", "a.mp4", []byte(film + z + random), want},
+		{"gzip in a film", "a.mp4", []byte(film + gz + "more"), "in gzip at 24: the EICAR"},
+		{"what only begins as gzip in a film", "a.mp4", []byte(film + gz[:len(gz)-8] + random), ""},
+		{"7z in a film", "a.mp4", []byte(film + sevenZip() + random), "no way to look into the 7z"},
+		{"what only begins as 7z in a film", "a.mp4", []byte(film + sevenZip()[:10] + random), ""},
+		{"more than can be looked at in a film", "a.mp4", []byte(film + strings.Repeat("\x1f\x8b\x08", mostTries+1)), "more beginnings of archives"},
+		{"7z in base64", "a.txt", []byte("x " + base64.StdEncoding.EncodeToString([]byte(sevenZip()+e)) + "\n"), "no way to look into 7z"},
+		{"tar and zip", "a.tar", twoKinds(e), want},
+		{"zip as the last file of a tar", "a.tar", tarred(member{"a.zip", fine}), ""},
+		{"tar with signed numbers", "a.tar", signedTar([]byte(gz)), want},
+		{"tar without a mark", "a.tar", oldTar([]byte(gz)), want},
+		{"another last record behind", "a.zip", []byte(z + "PK\x05\x06" + strings.Repeat("\x00", 18)), "hold=true"},
+		{"another name in the list", "a.zip", disagreeing(func(h []byte) { h[30] = 'b' }), "a.txt is not what the list of entries says"},
+		{"another method in the list", "a.zip", disagreeing(func(h []byte) { h[8] = 8 }), "not what the list"},
+		{"encrypted, but not in the list", "a.zip", disagreeing(func(h []byte) { h[6] |= 1 }), "not what the list"},
+		{"another size in the list", "a.zip", disagreeing(func(h []byte) { h[18]++ }), "not what the list"},
+		{"the same in the list", "a.zip", disagreeing(func([]byte) {}), ""},
+	})
+}
+
+// TestClosed holds that what cannot be opened is held, whatever it begins as for others,
+// and that no text is.
+func TestClosed(t *testing.T) {
+	s := newSet(t, Options{Scanners: []string{"malware"}}) // not those who do not know a kind
+	at := func(offset int, mark string) []byte {
+		return append(make([]byte, offset), mark+strings.Repeat("\x00", 2000)...)
+	}
+	long := strings.Repeat("0", 200)
+	for _, c := range []struct {
+		name    string
+		content []byte
+		held    bool
+	}{
+		{"cpio", []byte("070701" + long), true}, {"cpio with sums", []byte("070702" + long), true}, {"old cpio", []byte("070707" + long), true},
+		{"binary cpio", []byte("\xc7\x71" + strings.Repeat("\x01", 18) + "\x02\x00" + strings.Repeat("\x00", 8)), true},
+		{"xar", at(0, "xar!\x00\x1c"), true}, {"deb", at(0, "!<arch>\ndebian-binary"), true}, {"thin ar", at(0, "!<thin>\n"), true}, {"cab", at(0, "MSCF"), true},
+		{"iso", at(32769, "CD001"), true}, {"udf", at(32769, "BEA01"), true}, {"iso with another head", append([]byte("%PDF-1.4\n"), at(32760, "CD001")...), true},
+		{"dmg", append(at(0, "\x01"), append([]byte("koly"), make([]byte, 508)...)...), true}, {"squashfs", at(0, "hsqs"), true}, {"lha", at(2, "-lh5-"), true}, {"zoo", at(20, "\xdc\xa7\xc4\xfd"), true},
+		{"lzma", at(0, "\x5d\x00\x00\x80\x00\xff\xff\xff\xff\xff\xff\xff\xff"), true}, {"skippable", at(0, "\x50\x2a\x4d\x18"), true}, {"compress", at(0, "\x1f\x9d\x8c"), true},
+		{"wim", at(0, "MSWIM\x00\x00\x00"), true}, {"vhd", append(at(0, "\x01"), append([]byte("conectix"), make([]byte, 504)...)...), true}, {"FAT", at(54, "FAT16   "), true}, {"ext", at(1080, "\x53\xef"), true},
+		{"date", []byte("070701,12\n070702,13\n" + strings.Repeat("a line\n", 40)), false}, {"words", []byte("xar! hsqs LZIP MSCF\n"), false}, {"LZIP is a word", []byte("LZIP is a format\n"), false},
+		{"a list", []byte("- -lh5- is how lha begins\n"), false}, {"zeros", make([]byte, 4000), false},
+	} {
+		if v := s.Scan(t.Context(), of("a", c.content)); v.Held != c.held {
+			t.Errorf("%s: held %v:\n%s", c.name, v.Held, says(v))
+		}
+	}
+}
