@@ -3,8 +3,10 @@ package scan
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/ascii85"
 	"encoding/base64"
 	be "encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -138,4 +140,50 @@ func TestClosed(t *testing.T) {
 			t.Errorf("%s: held %v:\n%s", c.name, v.Held, says(v))
 		}
 	}
+}
+
+// TestNumbers holds that what is written as numbers is read, and that no text is.
+func TestNumbers(t *testing.T) {
+	e := string(eicar())
+	z := string(zipped(member{"a", e}))
+	const want = "malware hold=true"
+	list := func(format, text string) string { return strings.TrimRight(escapedAs(format, text), " ,") }
+	check(t, newSet(t, Options{}), []scanCase{
+		{"an array", "a.js", []byte("x = new Uint8Array([" + list("%d, ", e) + "]);\n"), want},
+		{"an array in hexadecimal", "a.c", []byte("char x[] = {\n" + list("0x%02X,\n", e) + "};\n"), want},
+		{"an array with an archive", "a.js", []byte("x = [" + list("%d,", z) + "];\n"), want},
+		{"digits", "a.txt", []byte("the code face " + list("%02x ", e) + "\n"), want},
+		{"numbers behind a word", "a.txt", []byte("face " + list("%d ", e) + "\n"), want},
+		{"letters of C", "a.c", []byte(`x = "` + escapedAs(`\x%02x`, e) + `";`), want},
+		{"letters in octal", "a.sh", []byte(`printf "` + escapedAs(`\%03o`, e) + `"`), want},
+		{"letters of JavaScript", "a.js", []byte(`x = "` + escapedAs(`\u{%x}`, e) + `";`), want},
+		{"letters of HTML", "a.html", []byte("<p>" + escapedAs("&#%d;", e) + "</p>"), want},
+		{"letters of HTML in hexadecimal", "a.html", []byte("<p>" + escapedAs("&#x%04x;", e) + "</p>"), want},
+		{"a table", "a.csv", []byte(strings.Repeat("1,2,3,200,4000,5,6.5,-7\n", 200)), ""},
+		{"words", "a.md", []byte(strings.Repeat("a bad cafe be dead, add a bed; fade 12 34\n", 200)), ""},
+		{"nothing behind", "a.txt", []byte(`50% & \ &# \u{ \x &#x; \u{} %`), ""},
+	})
+}
+
+// TestArmour holds that streams of a PDF file are read that are written as letters.
+func TestArmour(t *testing.T) {
+	stream := func(body string) []byte {
+		return []byte("%PDF-1.7\n1 0 obj\n<< /Filter [/ASCII85Decode /FlateDecode] >>\nstream\n" + body + "\nendstream\nendobj\n%%EOF\n")
+	}
+	to85 := func(text string) string {
+		out := make([]byte, ascii85.MaxEncodedLen(len(text)))
+		return string(out[:ascii85.Encode(out, []byte(text))]) + "~>"
+	}
+	toHex := func(text string) string { return wrapped(hex.EncodeToString([]byte(text)), 60) + ">" }
+	script := "<< /S /JavaScript /JS (app.alert) >>"
+	const want = "PDF: JavaScript"
+	check(t, newSet(t, Options{}), []scanCase{
+		{"base 85", "a.pdf", stream(to85(deflated(script))), want},
+		{"base 85 with its beginning", "a.pdf", stream("<~" + to85(deflated(script))), want},
+		{"base 85 alone", "a.pdf", stream(to85(script)), want},
+		{"hexadecimal", "a.pdf", stream(toHex(deflated(script))), want},
+		{"both", "a.pdf", stream(toHex(to85(deflated(script)))), want},
+		{"an address", "a.pdf", stream("BT (see <https://example.com>) Tj ET >"), ""},
+		{"what runs is in a sheet", "a.xlsm", zipped(member{"[Content_Types].xml", "<Types/>"}, member{"xl/macrosheets/sheet1.xml", "<x/>"}), "Office: macros"},
+	})
 }

@@ -2,7 +2,9 @@ package scan
 
 import (
 	"bytes"
+	"encoding/ascii85"
 	be "encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"html"
 	"path"
@@ -100,14 +102,64 @@ func openPDF(b *box) error {
 		}
 		body := bytes.TrimLeft(b.data[i:min(len(b.data), i+4)], "\r\n ")
 		from := min(len(b.data), i+4) - len(body)
-		if len(body) < 2 || body[0]&0x0f != 8 || be.BigEndian.Uint16(body)%31 != 0 {
+		packed, armoured := unarmoured(b.data[from:])
+		name := fmt.Sprint("stream ", number+1)
+		var err error
+		switch {
+		case len(packed) > 2 && packed[0]&0x0f == 8 && be.BigEndian.Uint16(packed)%31 == 0:
+			err = b.inflate(name, packed)
+		case armoured:
+			err = b.decoded(name, packed)
+		default:
 			continue
 		}
-		number++
-		if err := b.inflate(fmt.Sprint("stream ", number), b.data[from:]); err != nil {
+		if err != nil {
 			return err
 		}
+		number++
 	}
+}
+
+// unarmoured takes from a stream of a PDF file what writes bytes as letters, if anything
+// does: base 85 or hexadecimal digits, each with an end of its own, or one in the other.
+func unarmoured(body []byte) (plain []byte, armoured bool) {
+	const deepest = 4
+	text := body
+	for range deepest {
+		if !armoured { // what is longer than anybody writes so is not looked through
+			end := bytes.Index(text[:min(len(text), 16<<20)], []byte("endstream"))
+			if end < 0 {
+				return body, false
+			}
+			text = text[:end]
+		}
+		next, ok := unwritten(bytes.TrimSpace(text))
+		if !ok {
+			break
+		}
+		text, armoured = next, true
+	}
+	if !armoured {
+		return body, false
+	}
+	return text, true
+}
+
+// unwritten reads bytes that are written as letters.
+func unwritten(text []byte) ([]byte, bool) {
+	if inner, ok := bytes.CutSuffix(text, []byte("~>")); ok {
+		inner = bytes.TrimPrefix(inner, []byte("<~"))
+		out := make([]byte, 4*len(inner)+4) // a z is four zeros
+		n, _, err := ascii85.Decode(out, inner, true)
+		return out[:n], err == nil
+	}
+	if inner, ok := bytes.CutSuffix(text, []byte(">")); ok {
+		inner = bytes.Join(bytes.Fields(inner), nil)
+		out := make([]byte, hex.DecodedLen(len(inner)))
+		_, err := hex.Decode(out, inner[:len(inner)/2*2])
+		return out, err == nil
+	}
+	return nil, false
 }
 
 // lookZip looks at what is around an archive.
@@ -152,6 +204,8 @@ func lookOffice(n *notes, name string, data []byte) {
 	low := strings.ToLower(name)
 	switch base := path.Base(low); {
 	case strings.HasPrefix(base, "vbaproject") || strings.HasPrefix(base, "vbadata"):
+		n.hold(0, "Office: macros")
+	case strings.Contains(low, "/macrosheets/"):
 		n.hold(0, "Office: macros")
 	case strings.Contains(low, "/activex/"):
 		n.hold(0, "Office: a control that runs")

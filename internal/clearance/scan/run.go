@@ -185,7 +185,7 @@ func plain(text string) string {
 
 // insides changes when more is seen of what is inside of a content: kept verdicts of
 // those who looked at it are of no use then.
-const insides = 3
+const insides = 4
 
 // key names a verdict: by the scanner, its version, the content, and what of
 // its name and of the limits the scanner depends on.

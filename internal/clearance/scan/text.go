@@ -28,6 +28,9 @@ func openText(b *box) error {
 			return err
 		}
 	}
+	if err := b.numbers(); err != nil {
+		return err
+	}
 	// What is around runs is taken once, however near they are to each other.
 	var lines []byte
 	done, tail := 0, 0
@@ -150,44 +153,6 @@ func narrowed(data []byte) (out []byte) {
 		out = append(out, '\n')
 	}
 	return out
-}
-
-// unescaped returns the lines that have letters written as %67 or \u0067, with
-// these letters, or nil.
-func unescaped(data []byte) (out []byte) {
-	for l := range bytes.Lines(data) {
-		if bytes.IndexByte(l, '%') < 0 && !bytes.Contains(l, []byte(`\u`)) {
-			continue
-		}
-		start, changed := len(out), false
-		for i := 0; i < len(l); {
-			c, length := escape(l[i:])
-			changed = changed || length > 1 && c != ' '
-			out = append(out, c)
-			i += length
-		}
-		if !changed {
-			out = out[:start]
-		}
-	}
-	return out
-}
-
-// escape reads a letter, however it is written, and how many bytes it takes.
-func escape(text []byte) (c byte, length int) {
-	var high, low byte
-	switch {
-	case text[0] == '%' && len(text) > 2:
-		high, low, length = text[1], text[2], 3
-	case text[0] == '\\' && len(text) > 5 && string(text[1:4]) == "u00":
-		high, low, length = text[4], text[5], 6
-	default:
-		return text[0], 1
-	}
-	if c, ok := hexByte(high, low); ok && letter(c) {
-		return c, length
-	}
-	return text[0], 1
 }
 
 // letter reports whether a byte is text in ASCII.

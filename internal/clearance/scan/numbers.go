@@ -1,0 +1,154 @@
+package scan
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
+
+// escapes are the ways to write a letter as its number: what is before it, how many
+// digits it has, 0 for any number of them, to which base, and what is behind it.
+var escapes = []struct {
+	before string
+	digits int
+	base   int
+	behind string
+}{
+	{"%", 2, 16, ""}, {`\x`, 2, 16, ""}, {`\u00`, 2, 16, ""}, {`\u{`, 0, 16, "}"}, {"&#x", 0, 16, ";"}, {"&#X", 0, 16, ";"}, {"&#", 0, 10, ";"}, {`\`, 3, 8, ""},
+}
+
+// unescaped returns the lines that have letters written as numbers, with these letters,
+// or nil.
+func unescaped(data []byte) (out []byte) {
+	for l := range bytes.Lines(data) {
+		if bytes.IndexAny(l, `%\&`) < 0 {
+			continue
+		}
+		start, changed := len(out), false
+		for i := 0; i < len(l); {
+			c, length := escape(l[i:])
+			changed = changed || length > 1 && c != ' '
+			out = append(out, c)
+			i += length
+		}
+		if !changed {
+			out = out[:start]
+		}
+	}
+	return out
+}
+
+// escape reads a letter, however it is written, and how many bytes it takes.
+func escape(text []byte) (c byte, length int) {
+	const most = 8 // digits, zeros before them included
+	if text[0] != '%' && text[0] != '\\' && text[0] != '&' {
+		return text[0], 1
+	}
+	for _, e := range escapes {
+		if !bytes.HasPrefix(text, []byte(e.before)) {
+			continue
+		}
+		rest := text[len(e.before):]
+		n := e.digits
+		if n == 0 {
+			n = bytes.IndexByte(rest[:min(len(rest), most+1)], e.behind[0])
+		}
+		if n < 1 || n > len(rest) {
+			continue
+		}
+		if v, err := strconv.ParseUint(string(rest[:n]), e.base, 8); err == nil && letter(byte(v)) {
+			return byte(v), len(e.before) + n + len(e.behind)
+		}
+	}
+	return text[0], 1
+}
+
+// numbers shows what is written as lists of numbers, as programs have it that carry
+// files along: 80, 75, 3, 4 or 0x50, 0x4b or 50 4b.
+func (b *box) numbers() error {
+	var lines []byte
+	for i := 0; i < len(b.data); {
+		from, to, count := listAt(b.data, i)
+		i = to + 1
+		if count < leastRun {
+			continue
+		}
+		if err := b.ctx.Err(); err != nil {
+			return err
+		}
+		list := bytes.FieldsFunc(b.data[from:to], func(r rune) bool { return strings.ContainsRune(commas, r) })
+		for _, plain := range append(bytesOf(list, 10), bytesOf(list, 16)...) {
+			switch {
+			case opens(plain):
+				if err := b.decoded("numbers", plain); err != nil {
+					return err
+				}
+			case isPrintable(plain):
+				lines = append(append(lines, plain...), '\n')
+			}
+		}
+	}
+	if lines == nil {
+		return nil
+	}
+	return b.decoded("numbers", lines)
+}
+
+// commas are what stands between the numbers of a list.
+const commas = " \t\r\n,;"
+
+// listAt returns where the next list is from a place on of what may be numbers, and how
+// many it has.
+func listAt(data []byte, i int) (from, to, count int) {
+	const longest = 4 // 0x50
+	for i < len(data) && alphabet[data[i]]&inHex == 0 {
+		i++
+	}
+	for from, to = i, i; i < len(data); count++ {
+		start := i
+		for i < len(data) && (alphabet[data[i]]&inHex != 0 || data[i]|0x20 == 'x' && i == start+1 && data[start] == '0') {
+			i++
+		}
+		if word := i < len(data) && alphabet[data[i]] != 0; i == start || i-start > longest || word {
+			for i < len(data) && alphabet[data[i]] != 0 {
+				i++
+			}
+			return from, max(to, i), count
+		}
+		to = i
+		for i < len(data) && strings.IndexByte(commas, data[i]) >= 0 {
+			i++
+		}
+	}
+	return from, to, count
+}
+
+// bytesOf reads the bytes of a list, as many in a row as are some. To base 16 each has
+// two digits; those that say that they are written so are read to base 10 as well.
+func bytesOf(list [][]byte, base int) (all [][]byte) {
+	var out []byte
+	end := func() {
+		if len(out) >= leastRun {
+			all = append(all, out)
+		}
+		out = nil
+	}
+	for _, text := range list {
+		at := base
+		switch {
+		case len(text) > 2 && text[1]|0x20 == 'x' && base == 10:
+			text, at = text[2:], 16
+		case base == 16 && len(text) != 2:
+			end()
+			continue
+		}
+		v, err := strconv.ParseUint(string(text), at, 8)
+		if err != nil {
+			end()
+			continue
+		}
+		out = append(out, byte(v))
+	}
+	end()
+	return all
+}
