@@ -35,6 +35,7 @@ type Journal struct {
 
 	mu     sync.Mutex
 	next   *batch // what the next leader writes
+	used   bool   // something was written, or tried to
 	closed bool
 }
 
@@ -97,6 +98,7 @@ func (j *Journal) Write(r Record, wait Wait) error {
 		return errClosed()
 	}
 	b := j.next
+	j.used = true
 	queued := wait == Queued && b.size+len(m) <= maxQueue
 	b.add(entry{m, queued})
 	b.sync = b.sync || wait == Durable
@@ -205,7 +207,8 @@ func lineAt(log state.Log, position uint64) (line []byte, err error) {
 }
 
 // Close writes what is queued and puts everything on the disk. With an error
-// the records that were queued last are not in the journal.
+// the records that were queued last are not in the journal. One that nobody has
+// written to leaves the files as they are.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {
@@ -215,7 +218,11 @@ func (j *Journal) Close() error {
 	j.closed = true
 	b := j.next
 	b.sync = true
+	used := j.used
 	j.mu.Unlock()
+	if !used {
+		return j.log.Close()
+	}
 	err := j.flush(b)
 	if err != nil {
 		j.mu.Lock()

@@ -63,15 +63,16 @@ func (t Tool) decode(raw []byte, into any) error {
 	if err := json.Unmarshal(raw, &value); err != nil {
 		return t.invalid("%v", err)
 	}
-	if why := misfit(t.schema, "", value); why != "" {
+	shape := t.shape()
+	if why := misfit(shape.schema, "", value); why != "" {
 		return t.invalid("%s", why)
 	}
-	if err := t.exact.Validate(value); err != nil {
+	if err := shape.exact.Validate(value); err != nil {
 		return t.invalid("%v", err)
 	}
 	// Defaults first, and what was given over them: from its own text, so that no
 	// number passes through a float.
-	for key, p := range t.schema.Properties {
+	for key, p := range shape.schema.Properties {
 		if p.Default == nil {
 			continue
 		}

@@ -24,11 +24,10 @@ func Dynamic(t Tool, schema []byte, plan func(ctx context.Context, names Names, 
 	if err := bounded(schema); err != nil {
 		return t, err
 	}
-	t.schema = new(jsonschema.Schema)
-	if err := json.Unmarshal(schema, t.schema); err != nil {
+	s := new(jsonschema.Schema)
+	if err := json.Unmarshal(schema, s); err != nil {
 		return t, fmt.Errorf("no JSON schema: %w", err)
 	}
-	s := t.schema
 	if s.Type != "object" {
 		return t, errors.New(`no "type": "object": arguments are an object`)
 	}
@@ -36,10 +35,11 @@ func Dynamic(t Tool, schema []byte, plan func(ctx context.Context, names Names, 
 		s.AllOf == nil && s.AnyOf == nil && s.OneOf == nil && s.If == nil {
 		s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
 	}
-	var err error
-	if t.exact, err = s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
+	exact, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+	if err != nil {
 		return t, fmt.Errorf("no JSON schema: %w", err)
 	}
+	t.shape = func() shape { return shape{s, exact} }
 	t.plan = func(ctx context.Context, names Names, raw []byte) (any, Plan, error) {
 		all := map[string]json.RawMessage{}
 		if err := t.decode(raw, &all); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -46,28 +47,36 @@ type Tool struct {
 	// the size.
 	Private []string
 
+	shape func() shape
+	plan  func(ctx context.Context, names Names, raw []byte) (any, Plan, error)
+}
+
+// A shape is the schema of a tool's arguments, and the same to hold values against.
+type shape struct {
 	schema *jsonschema.Schema
 	exact  *jsonschema.Resolved
-	plan   func(ctx context.Context, names Names, raw []byte) (any, Plan, error)
 }
 
 // New returns the tool with its arguments, which are the fields of A, and its
 // planner. A field has its JSON name, `jsonschema:"what it is"`, and may have
 // `default:"…"`, `enum:"a,b"` and `minimum:"…"`; with omitempty it may be left
-// out, and then has its default. A type that has no schema is a mistake in the
-// program, and panics.
+// out, and then has its default. The schema is made when it is first needed: of many
+// tools few are called. A type that has none is a mistake in the program, and panics.
 func New[A any](t Tool, plan func(ctx context.Context, names Names, args A) (Plan, error)) Tool {
-	schema, err := jsonschema.For[A](nil)
-	if err == nil {
-		err = refine(schema, reflect.TypeFor[A]())
-	}
-	if err == nil {
-		t.exact, err = schema.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
-	}
-	if err != nil {
-		panic(fmt.Sprintf("tool %s: %v", t.Name, err))
-	}
-	t.schema = schema
+	t.shape = sync.OnceValue(func() shape {
+		schema, err := jsonschema.For[A](nil)
+		if err == nil {
+			err = refine(schema, reflect.TypeFor[A]())
+		}
+		var exact *jsonschema.Resolved
+		if err == nil {
+			exact, err = schema.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+		}
+		if err != nil {
+			panic(fmt.Sprintf("tool %s: %v", t.Name, err))
+		}
+		return shape{schema, exact}
+	})
 	t.plan = func(ctx context.Context, names Names, raw []byte) (any, Plan, error) {
 		var args A
 		if err := t.decode(raw, &args); err != nil {
@@ -89,7 +98,7 @@ func (t Tool) As(name string) Tool {
 }
 
 // Schema returns the JSON schema of the arguments. It is not to be changed.
-func (t Tool) Schema() *jsonschema.Schema { return t.schema }
+func (t Tool) Schema() *jsonschema.Schema { return t.shape().schema }
 
 // refine adds to an inferred schema what the tags of the fields say, and takes
 // out what JSON would allow and nobody means: null for a list.

@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -51,6 +53,11 @@ func (s *server) callOnce(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 	return content(s.do(ctx, c)), nil
 }
 
+// callDirect does what a client asks for in a direct call, and returns when it is done.
+func (s *server) callDirect(ctx context.Context, r *mcp.CallToolRequest) *mcp.CallToolResult {
+	return content(s.do(ctx, &call{request: r}))
+}
+
 // limit waits for a slot, where the connection does not, and returns what frees it.
 func (s *server) limit() (free func()) {
 	if s.options.HTTP == nil {
@@ -63,6 +70,10 @@ func (s *server) limit() (free func()) {
 // callAgain begins a call or, where the client comes back with an answer, goes on with it.
 // It waits for the next one when the client's request has ended.
 func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	if _, err := s.key(); err != nil {
+		fmt.Fprintln(s.options.Errs, "golem: "+err.Error())
+		return nil, errors.New("what a client carries between two requests cannot be signed; the user's terminal says why")
+	}
 	b, err := s.bring(r)
 	if err != nil {
 		return nil, err

@@ -87,7 +87,8 @@ func (s *server) sign(id string, until time.Time, p *mcp.CallToolParamsRaw) stri
 	}
 	state := id + "." + strconv.FormatInt(until.Unix(), 10)
 	call, _ := json.Marshal([]string{state, p.Name, args.String()}) // texts always have a JSON form
-	seal := hmac.New(sha256.New, s.key)
+	key, _ := s.key()                                               // who comes here has it
+	seal := hmac.New(sha256.New, key)
 	seal.Write(call)
 	return state + "." + base64.RawURLEncoding.EncodeToString(seal.Sum(nil))
 }

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -42,8 +43,15 @@ type conn struct {
 	slots slots
 	stop  <-chan struct{} // ends it
 
+	direct atomic.Pointer[directly] // nil until there is a session
+
+	leader    chan struct{} // holds one, while nobody reads
+	followers atomic.Int32  // how many wait to read
+	input     *bufio.Reader // whoever reads uses this, and over
+	over      bool
+
 	lines   chan line
-	idle    chan struct{} // something was answered
+	idle    chan struct{} // something was answered, when there is nothing more to read
 	closing sync.Once
 	closed  chan struct{}
 
@@ -54,9 +62,16 @@ type conn struct {
 	held  int // bytes of the queue
 	ended <-chan time.Time
 
-	mu    sync.Mutex
-	calls map[string]bool // not answered yet; true for those that are let through
-	under int             // how many of them are
+	mu     sync.Mutex
+	calls  map[string]standing // not answered yet
+	under  int                 // how many of them are under way
+	ending bool                // there is nothing more to read
+}
+
+// A standing is how far a call has come.
+type standing struct {
+	under  bool               // it is let through
+	cancel context.CancelFunc // ends it, where the library does not
 }
 
 // A line is what was read.
@@ -74,10 +89,11 @@ type waiting struct {
 }
 
 func newConn(in io.ReadCloser, out io.Writer, s slots, stop <-chan struct{}) *conn {
-	c := &conn{in: in, out: out, slots: s, stop: stop, lines: make(chan line), idle: make(chan struct{}, 1),
-		closed: make(chan struct{}), calls: make(map[string]bool)}
+	c := &conn{in: in, out: out, slots: s, stop: stop, leader: make(chan struct{}, 1), input: bufio.NewReaderSize(in, 64<<10),
+		lines: make(chan line), idle: make(chan struct{}, 1), closed: make(chan struct{}), calls: make(map[string]standing)}
+	c.leader <- struct{}{}
 	// A read of standard input cannot be ended; the goroutine ends with it.
-	go c.readLines()
+	go c.lead()
 	return c
 }
 
@@ -129,6 +145,9 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		case l := <-lines:
 			if l.err != nil {
 				c.ended = time.After(grace)
+				c.mu.Lock()
+				c.ending = true
+				c.mu.Unlock()
 				continue
 			}
 			message, err := c.take(l)
@@ -188,7 +207,7 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 		return nil, err
 	}
 	key := string(id)
-	if !c.note(key) {
+	if !c.note(key, standing{}) {
 		return refuse(id, jsonrpc.CodeInvalidRequest, "a call with this id is under way; each has its own")
 	}
 	c.queue = append(c.queue, waiting{request, key, len(data)})
@@ -253,19 +272,22 @@ func (c *conn) next() *jsonrpc.Request {
 	c.held -= first.size
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls[first.key] = true
+	c.calls[first.key] = standing{under: true}
 	c.under++
 	return first.Request
 }
 
 // note takes note of a call, and reports whether there is none by this id already.
-func (c *conn) note(key string) bool {
+func (c *conn) note(key string, s standing) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, there := c.calls[key]; there {
 		return false
 	}
-	c.calls[key] = false
+	c.calls[key] = s
+	if s.under {
+		c.under++
+	}
 	return true
 }
 
@@ -276,7 +298,8 @@ func (c *conn) running() int {
 	return c.under
 }
 
-// withdraw takes a call out of the line that the client does not want any more.
+// withdraw takes a call out of the line that the client does not want any more, or ends
+// it. What the library has begun, it ends.
 func (c *conn) withdraw(r *jsonrpc.Request) {
 	var p struct {
 		ID json.RawMessage `json:"requestId"`
@@ -284,14 +307,17 @@ func (c *conn) withdraw(r *jsonrpc.Request) {
 	if r.Method != "notifications/cancelled" || json.Unmarshal(r.Params, &p) != nil {
 		return
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cancel := c.calls[string(p.ID)].cancel; cancel != nil {
+		cancel()
+	}
 	i := slices.IndexFunc(c.queue, func(w waiting) bool { return w.key == string(p.ID) })
 	if i < 0 {
 		return
 	}
 	c.held -= c.queue[i].size
 	c.queue = slices.Delete(c.queue, i, i+1)
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	delete(c.calls, string(p.ID))
 }
 
@@ -303,23 +329,26 @@ func (c *conn) Write(_ context.Context, message jsonrpc.Message) error {
 	}
 	err = c.write(data)
 	if response, ok := message.(*jsonrpc.Response); ok {
-		c.answered(response.ID)
+		key, _ := json.Marshal(response.ID.Raw())
+		c.answered(string(key))
 	}
 	return err
 }
 
 // answered makes room for another call.
-func (c *conn) answered(id jsonrpc.ID) {
-	key, _ := json.Marshal(id.Raw())
+func (c *conn) answered(key string) {
 	c.mu.Lock()
-	under := c.calls[string(key)]
+	under, ending := c.calls[key].under, c.ending
 	if under {
-		delete(c.calls, string(key))
+		delete(c.calls, key)
 		c.under--
 	}
 	c.mu.Unlock()
 	if under {
 		c.slots.leave()
+	}
+	if !ending {
+		return
 	}
 	select {
 	case c.idle <- struct{}{}:
@@ -332,22 +361,6 @@ func (c *conn) write(data []byte) error {
 	defer c.writing.Unlock()
 	_, err := c.out.Write(append(data, '\n'))
 	return err
-}
-
-// readLines reads lines until there are no more.
-func (c *conn) readLines() {
-	in := bufio.NewReaderSize(c.in, 64<<10)
-	for {
-		l := readLine(in)
-		select {
-		case c.lines <- l:
-		case <-c.closed:
-			return
-		}
-		if l.err != nil {
-			return
-		}
-	}
 }
 
 // readLine reads a line. Of one that is longer than a message may be it keeps the ends.

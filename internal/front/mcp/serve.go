@@ -41,18 +41,17 @@ func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service
 		return err
 	}
 	s.door = door
+	s.key = sync.OnceValues(func() ([]byte, error) { return door.Secret("mcp") })
 	readable, writable := strings.Join(shown(door.Files.ReadableRoots()), ", "), strings.Join(shown(door.Files.WritableRoots()), ", ")
 	fmt.Fprintf(o.Errs, "golem: serving as %s: reads %s; writes %s\n", strings.Join(door.Workers, " → "), cmp.Or(readable, "nothing"), cmp.Or(writable, "nothing"))
 	for _, note := range slices.Concat(door.News, door.Notes) {
 		fmt.Fprintln(o.Errs, "golem: "+note)
 	}
-	if s.key, err = door.Secret("mcp"); err == nil {
-		s.prepare()
-		if o.HTTP != nil {
-			err = s.listen(*o.HTTP)
-		} else {
-			err = s.streams()
-		}
+	s.prepare()
+	if o.HTTP != nil {
+		err = s.listen(*o.HTTP)
+	} else {
+		err = s.streams()
 	}
 	cancel()
 	s.enter() // whoever has begun before is counted
@@ -68,8 +67,8 @@ type server struct {
 	sdk     *mcp.Server
 	slots   slots
 	turns   turns
-	changes map[string]bool // the tools that change the files which a call names
-	key     []byte          // signs what a client carries between two requests
+	changes map[string]bool        // the tools that change the files which a call names
+	key     func() ([]byte, error) // signs what a client carries between two requests
 
 	ending sync.WaitGroup // calls that are under way
 	asked  atomic.Int32   // how many of them wait for a person
@@ -85,6 +84,7 @@ func (s *server) streams() error {
 	if err != nil {
 		return err
 	}
+	c.direct.Store(&directly{s.ctx, session, s.callDirect})
 	ended := make(chan error, 1)
 	go func() { ended <- session.Wait() }()
 	select {
@@ -107,31 +107,50 @@ func (s *server) prepare() {
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 	})
 	s.changes = changing(s.door.Tools)
-	known := make(map[string]bool)
+	offered := make(map[string]bool)
 	for _, t := range s.door.Offered(policy.Peer) {
-		if err := s.add(t); err != nil {
-			fmt.Fprintf(s.options.Errs, "golem: the tool %s is left out: %v\n", sandbox.Shown(t.Name), err)
-			continue
-		}
-		known[t.Name] = true
+		offered[t.Name] = true
 	}
-	for _, r := range s.resources(known) {
+	for _, r := range s.resources(offered) {
 		s.sdk.AddResource(&mcp.Resource{URI: r.uri, Name: r.name, Description: r.about, MIMEType: r.mime}, r.handler())
 	}
-	if known["git_diff"] {
+	if offered["git_diff"] {
 		s.sdk.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: stagedURI + "/{id}", Name: "staged commit", MIMEType: "text/plain",
 			Description: "What a staged commit changes, as git_diff shows it."}, s.stagedCommit)
+	}
+	listed := sync.OnceValue(s.list)
+	if s.options.HTTP != nil {
+		listed() // the library holds headers against schemas before anything else
 	}
 	// What is not listed is answered by the door all the same: it knows older names, and
 	// says of others what there is. The library lets only listed ones return a form.
 	s.sdk.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
-			if call, ok := r.(*mcp.CallToolRequest); ok && !known[call.Params.Name] {
-				return s.unlisted(ctx, call)
+			switch r := r.(type) {
+			case *mcp.ListToolsRequest:
+				listed()
+			case *mcp.CallToolRequest:
+				if !listed()[r.Params.Name] {
+					return s.unlisted(ctx, r)
+				}
 			}
 			return next(ctx, method, r)
 		}
 	})
+}
+
+// list tells the library of the tools, when they are first asked for: their schemas take
+// longer than all else that is done at the start. It returns which are listed.
+func (s *server) list() map[string]bool {
+	listed := make(map[string]bool)
+	for _, t := range s.door.Offered(policy.Peer) {
+		if err := s.add(t); err != nil {
+			fmt.Fprintf(s.options.Errs, "golem: the tool %s is left out: %v\n", sandbox.Shown(t.Name), err)
+			continue
+		}
+		listed[t.Name] = true
+	}
+	return listed
 }
 
 // unlisted answers a call of a tool that the library does not know, which cannot return

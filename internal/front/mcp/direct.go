@@ -1,0 +1,259 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"iter"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	foreign "github.com/golem-forge/golem/internal/toolset/mcp"
+)
+
+// A direct call is a message that asks for a tool, and says nothing but its name and its
+// arguments. Most messages are one. They go to the door from here: the library would
+// take longer for each than all that the door does. Everything else it handles.
+type direct struct {
+	id   []byte // as it is written
+	name string
+	args []byte
+}
+
+// directIn returns the call that a line is, if it is one: each of its parts is there once,
+// and is written as it is everywhere. Where anything else is seen the library has to say
+// what it means.
+func directIn(data []byte) (d direct, ok bool) {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 || data[0] != '{' || !json.Valid(data) || foreign.Nested(data) > maxNested {
+		return d, false
+	}
+	var version, method, params []byte
+	if !split(data, map[string]*[]byte{"jsonrpc": &version, "id": &d.id, "method": &method, "params": &params}) {
+		return d, false
+	}
+	if string(version) != `"2.0"` || string(method) != `"tools/call"` || params[0] != '{' || !plainID(d.id) {
+		return d, false
+	}
+	var name []byte
+	if !split(params, map[string]*[]byte{"name": &name, "arguments": &d.args}) || !plainText(name) {
+		return d, false
+	}
+	d.name = string(name[1 : len(name)-1])
+	return d, d.args[0] == '{'
+}
+
+// split finds the members of a valid JSON object, and reports whether they are exactly
+// those that are asked for.
+func split(object []byte, into map[string]*[]byte) bool {
+	n := 0
+	for name, value := range members(object) {
+		place := into[string(name[1:len(name)-1])]
+		if place == nil || *place != nil {
+			return false
+		}
+		*place = value
+		n++
+	}
+	return n == len(into)
+}
+
+// members returns the members of a valid JSON object, names and values as they are
+// written.
+func members(object []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		for at := spaceEnd(object, 1); at < len(object) && object[at] == '"'; at = spaceEnd(object, at+1) {
+			end := valueEnd(object, at)
+			name := object[at:end]
+			at = spaceEnd(object, spaceEnd(object, end)+1) // behind the colon
+			end = valueEnd(object, at)
+			if !yield(name, object[at:end]) {
+				return
+			}
+			at = spaceEnd(object, end) // a comma, or the end
+		}
+	}
+}
+
+func spaceEnd(data []byte, at int) int {
+	for at < len(data) && (data[at] == ' ' || data[at] == '\t' || data[at] == '\r' || data[at] == '\n') {
+		at++
+	}
+	return at
+}
+
+// valueEnd returns where a value ends that begins at a place of valid JSON.
+func valueEnd(data []byte, at int) int {
+	depth := 0
+	for ; at < len(data); at++ {
+		switch data[at] {
+		case '"':
+			for at++; data[at] != '"'; at++ {
+				if data[at] == '\\' {
+					at++
+				}
+			}
+		case '{', '[':
+			depth++
+			continue
+		case '}', ']':
+			depth--
+		default:
+			if depth == 0 { // a number or a word
+				for at < len(data) && !bytes.ContainsRune([]byte(" \t\r\n,}]"), rune(data[at])) {
+					at++
+				}
+				return at
+			}
+			continue
+		}
+		if depth == 0 {
+			return at + 1
+		}
+	}
+	return at
+}
+
+// plainID reports whether an id is written in the one way in which it is kept.
+func plainID(id []byte) bool {
+	if id[0] == '"' {
+		return plainText(id)
+	}
+	for _, b := range id {
+		if b < '0' || b > '9' {
+			return false
+		}
+	}
+	return len(id) <= 15
+}
+
+// plainText reports whether a JSON string holds letters, digits, - and _ alone.
+func plainText(text []byte) bool {
+	if len(text) < 3 || text[0] != '"' {
+		return false
+	}
+	for _, b := range text[1 : len(text)-1] {
+		if (b < '0' || b > '9') && (b|0x20 < 'a' || b|0x20 > 'z') && b != '-' && b != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// lead reads lines, one goroutine at a time. The one that finds a direct call lets
+// another read, and makes the call itself: nobody has to be woken for it.
+func (c *conn) lead() {
+	for {
+		c.followers.Add(1)
+		<-c.leader
+		c.followers.Add(-1)
+		d, more := c.readDirect()
+		if more && c.followers.Load() == 0 {
+			go c.lead()
+		}
+		c.leader <- struct{}{}
+		if !more {
+			return
+		}
+		c.make(d)
+	}
+}
+
+// readDirect reads until there is a direct call that can be made at once, and hands all
+// other lines on. It reports whether there is one, and not the end.
+func (c *conn) readDirect() (d started, ok bool) {
+	for !c.over {
+		l := readLine(c.input)
+		if d, ok := c.start(l); ok {
+			return d, true
+		}
+		c.over = l.err != nil
+		select {
+		case c.lines <- l:
+		case <-c.closed:
+			c.over = true
+		}
+	}
+	return started{}, false
+}
+
+// A started call is under way.
+type started struct {
+	direct
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// start begins a direct call, if a line is one, the client was greeted, and there is a
+// slot for it.
+func (c *conn) start(l line) (s started, ok bool) {
+	do := c.direct.Load()
+	if do == nil || l.data == nil {
+		return s, false
+	}
+	if s.direct, ok = directIn(l.data); !ok || !greeted(do.session) {
+		return s, false
+	}
+	select {
+	case <-c.slots.free:
+	default:
+		return s, false
+	}
+	s.ctx, s.cancel = context.WithCancel(do.ctx)
+	if !c.note(string(s.id), standing{under: true, cancel: s.cancel}) {
+		s.cancel()
+		c.slots.leave()
+		return s, false
+	}
+	return s, true
+}
+
+// greeted reports whether a client has begun a session in which a call is all that it
+// says.
+func greeted(session *mcp.ServerSession) bool {
+	p := session.InitializeParams()
+	return p != nil && p.ProtocolVersion < multiRound
+}
+
+// make makes a call and answers it.
+func (c *conn) make(s started) {
+	defer s.cancel()
+	do := c.direct.Load()
+	result := do.call(s.ctx, &mcp.CallToolRequest{Session: do.session, Params: &mcp.CallToolParamsRaw{Name: s.name, Arguments: s.args}})
+	var b bytes.Buffer
+	b.WriteString(`{"jsonrpc":"2.0","id":`)
+	b.Write(s.id)
+	b.WriteString(`,"result":`)
+	writeResult(&b, result)
+	b.WriteByte('}')
+	c.write(b.Bytes())
+	c.answered(string(s.id))
+}
+
+// A directly is what makes direct calls.
+type directly struct {
+	ctx     context.Context
+	session *mcp.ServerSession
+	call    func(context.Context, *mcp.CallToolRequest) *mcp.CallToolResult
+}
+
+// writeResult writes a result as the library would. Texts and bytes always have a JSON
+// form.
+func writeResult(b *bytes.Buffer, r *mcp.CallToolResult) {
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	text, ok := r.Content[0].(*mcp.TextContent)
+	if !ok || len(r.Content) > 1 {
+		e.Encode(r)
+		b.Truncate(b.Len() - len("\n"))
+		return
+	}
+	b.WriteString(`{"content":[{"type":"text","text":`)
+	e.Encode(text.Text)
+	b.Truncate(b.Len() - len("\n"))
+	b.WriteString(`}]`)
+	if r.IsError {
+		b.WriteString(`,"isError":true`)
+	}
+	b.WriteByte('}')
+}
