@@ -133,7 +133,9 @@ func (j *Journal) flush(b *batch) error {
 		return b.err
 	default:
 	}
-	runtime.Gosched() // those whom the last leader woke have something to write too
+	if b.sync {
+		runtime.Gosched() // those whom the last leader woke have something to write too
+	}
 	j.mu.Lock()
 	j.next = newBatch()
 	j.mu.Unlock()

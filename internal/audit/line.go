@@ -27,15 +27,61 @@ const (
 	prevSize = len(prevText) + hexSize + len(`"`)     // what ends the sealed part
 )
 
-// middle encodes a record without its number and hashes.
-func middle(r Record) ([]byte, error) {
-	r.Number, r.Prev, r.Seal = 0, "", ""
-	data, err := encode(r)
-	if err != nil {
-		return nil, err
+// middle encodes a record without its number and hashes, as encode does, in the order
+// of its fields: there are two for each call.
+func middle(r Record) (b []byte, err error) {
+	b = append(make([]byte, 0, 512), timeText...)
+	b = r.Time.AppendFormat(b, time.RFC3339Nano)
+	b = append(append(append(b, kindText...), r.Kind...), '"')
+	text := func(name, value string) {
+		if value != "" {
+			b = appendText(append(b, name...), value)
+		}
 	}
-	data = data[len(numberText+"0"):]
-	return data[:len(data)-len(prevText+`"`+sealText+endText)], nil
+	list := func(name string, values []string) {
+		for i, value := range values {
+			if i == 0 {
+				b = append(b, name...)
+			} else {
+				b = append(b, ',')
+			}
+			b = appendText(b, value)
+		}
+		if len(values) > 0 {
+			b = append(b, ']')
+		}
+	}
+	text(`,"call":`, r.Call)
+	text(`,"session":`, r.Session)
+	text(`,"origin":`, r.Origin)
+	list(`,"workers":[`, r.Workers)
+	text(`,"tool":`, r.Tool)
+	if len(r.Args) > 0 {
+		args, err := encode(r.Args)
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(b, `,"args":`...), args...)
+	}
+	list(`,"effects":[`, r.Effects)
+	text(`,"decision":`, r.Decision)
+	text(`,"by":`, r.By)
+	text(`,"digest":`, r.Digest)
+	text(`,"request":`, r.Request)
+	text(`,"code":`, r.Code)
+	text(`,"note":`, r.Note)
+	return b, nil
+}
+
+// appendText adds a text as encode writes it.
+func appendText(b []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			data, _ := encode(text) // a text has a JSON form
+			return append(b, data...)
+		}
+	}
+	return append(append(append(b, '"'), text...), '"')
 }
 
 // encode returns v as JSON on one line, with &, < and > as they are, and what is

@@ -120,9 +120,11 @@ func (r *redactor) redact(s string) string {
 	for _, e := range r.exact {
 		spans = findAll(spans, s, e)
 	}
-	lower := fold(s)
-	for _, e := range r.folded {
-		spans = findAll(spans, lower, e)
+	if len(r.folded) > 0 {
+		lower := fold(s)
+		for _, e := range r.folded {
+			spans = findAll(spans, lower, e)
+		}
 	}
 	for _, e := range r.base64 {
 		spans = findAll64(spans, s, e)
@@ -260,6 +262,9 @@ func random(s string) bool {
 // credentials adds where a text has something that looks like a credential.
 func credentials(spans []span, s string) []span {
 	lower := strings.ToLower(s)
+	if pairs := hintPairs(); !pairs.first.in(lower) || !pairs.last.in(lower) {
+		return spans
+	}
 	for i := range patterns {
 		p := &patterns[i]
 		if !hinted(lower, p.hints) {
@@ -273,6 +278,34 @@ func credentials(spans []span, s string) []span {
 		}
 	}
 	return spans
+}
+
+// Pairs are pairs of bytes: those that may follow each, a bit for four of them.
+type pairs [256]uint64
+
+// hintPairs are the pairs that hints begin and end with. Most texts have none of the
+// ones, or none of the others, and are not looked at any closer.
+var hintPairs = sync.OnceValue(func() *struct{ first, last pairs } {
+	var sets struct{ first, last pairs }
+	for _, p := range patterns {
+		for _, h := range p.hints {
+			sets.first.add(h[0], h[1])
+			sets.last.add(h[len(h)-2], h[len(h)-1])
+		}
+	}
+	return &sets
+})
+
+func (p *pairs) add(a, b byte) { p[a] |= uint64(1) << (b % 64) }
+
+// in reports whether one of the pairs may be in a text.
+func (p *pairs) in(text string) bool {
+	for i := 1; i < len(text); i++ {
+		if p[text[i-1]]&(1<<(text[i]%64)) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // hinted reports whether a text has one of the hints in it.

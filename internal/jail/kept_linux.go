@@ -255,6 +255,9 @@ func (k *Kept) helper() *Session {
 // seen from here on; with changes, what is changed until the end is noted with what
 // it was changed from.
 func (k *Kept) Enter(fresh, changes bool) (leave func() error, err error) {
+	if len(k.layers) == 0 { // nothing that a call could be in the way of
+		return func() error { return nil }, nil
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.inCall == nil {

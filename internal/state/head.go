@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -51,17 +50,20 @@ func checksum(data []byte) uint32 {
 	return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
 }
 
+// minStart is the size from which on a segment begins as it always will.
+const minStart = 64
+
 // startOf returns a checksum of how a segment of a size begins: it tells one
 // from another that has been put in its place.
 func startOf(file io.ReaderAt, size int64) uint32 {
-	var start [64]byte
+	var start [minStart]byte
 	n, _ := file.ReadAt(start[:min(size, int64(len(start)))], 0)
 	return checksum(start[:n])
 }
 
 // parseHead reads a slot: errDamaged is one that a crash or an accident left.
 func parseHead(s []byte) (head, error) {
-	if len(s) != slotSize || string(s[:8]) != headMagic || !bytes.Equal(sum(bytes.Clone(s[:slotSize-4])), s) {
+	if len(s) != slotSize || string(s[:8]) != headMagic || checksum(s[:slotSize-4]) != binary.LittleEndian.Uint32(s[slotSize-4:]) {
 		return head{}, errDamaged
 	}
 	if v := binary.LittleEndian.Uint32(s[8:]); v != headVersion {

@@ -91,6 +91,7 @@ func (l *fileLog) Append(sync bool, next func(Tail) ([][]byte, []byte, error)) e
 		if err != nil {
 			return err
 		}
+		e.start = 0 // it is looked at anew
 	}
 	records, mark, err := next(e.Tail)
 	if err != nil {
@@ -261,7 +262,9 @@ func (l *fileLog) write(e ending, h head, sync bool) error {
 	if _, ok := l.folder.at(l.current(), l.cur); !ok {
 		return trouble(l.current(), errTaken)
 	}
-	h.start = startOf(l.cur, h.size)
+	if h.start = e.start; h.start == 0 || e.size < minStart {
+		h.start = startOf(l.cur, h.size)
+	}
 	if err := l.putHead(h); err != nil {
 		return err
 	}

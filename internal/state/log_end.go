@@ -16,13 +16,14 @@ type ending struct {
 	Tail
 	first uint64 // number of the first record of the current segment
 	size  int64  // of the records of the current segment
+	start uint32 // what startOf says of the current segment; 0 for nothing
 	clean bool   // the head says it all
 	cut   bool   // the last record lacks its line end
 }
 
 // ending is how a log ends that has nothing behind its head.
 func (h head) ending() ending {
-	return ending{Tail: Tail{Count: h.count, Mark: h.mark}, first: h.first, size: h.size, clean: true}
+	return ending{Tail: Tail{Count: h.count, Mark: h.mark}, first: h.first, size: h.size, start: h.start, clean: true}
 }
 
 // A view is the files of a log as they were together at one moment.

@@ -51,37 +51,31 @@ func (t Tool) decode(raw []byte, into any) error {
 		return t.invalid("the arguments are not UTF-8")
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
 	parts := 0
-	if err := wellFormed(d, 0, &parts); err != nil {
+	value, err := wellFormed(d, 0, &parts)
+	if err != nil {
 		return t.invalid("%v", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return t.invalid("something follows the arguments; they are one JSON object")
 	}
-	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
-		return t.invalid("%v", err)
-	}
 	shape := t.shape()
 	if why := misfit(shape.schema, "", value); why != "" {
 		return t.invalid("%s", why)
 	}
-	if err := shape.exact.Validate(value); err != nil {
-		return t.invalid("%v", err)
+	if !shape.plain {
+		if err := shape.exact.Validate(value); err != nil {
+			return t.invalid("%v", err)
+		}
 	}
 	// Defaults first, and what was given over them: from its own text, so that no
 	// number passes through a float.
-	for key, p := range shape.schema.Properties {
-		if p.Default == nil {
-			continue
-		}
-		quoted, _ := json.Marshal(key)
-		if err := json.Unmarshal(fmt.Appendf(nil, "{%s:%s}", quoted, p.Default), into); err != nil {
-			return t.invalid("%s: its default does not fit: %v", key, err)
+	if len(shape.defaults) > 0 {
+		if err := json.Unmarshal(shape.defaults, into); err != nil {
+			return t.invalid("the defaults do not fit: %v", err)
 		}
 	}
-	err := json.Unmarshal(raw, into)
+	err = json.Unmarshal(raw, into)
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
 		return t.invalid("%s: write a whole number in digits, up to %d", name(kind.Field), math.MaxInt32)
@@ -94,47 +88,51 @@ func (t Tool) decode(raw []byte, into any) error {
 
 // wellFormed reads one value, and refuses keys that stand twice, depth and
 // endless lists.
-func wellFormed(d *json.Decoder, depth int, parts *int) error {
+func wellFormed(d *json.Decoder, depth int, parts *int) (value any, err error) {
 	if depth > maxDepth {
-		return fmt.Errorf("more than %d levels deep", maxDepth)
+		return nil, fmt.Errorf("more than %d levels deep", maxDepth)
 	}
 	if *parts++; *parts > maxParts {
-		return fmt.Errorf("more than %d values", maxParts)
+		return nil, fmt.Errorf("more than %d values", maxParts)
 	}
 	token, err := d.Token()
 	if err != nil {
-		return notJSON(err)
+		return nil, notJSON(err)
 	}
 	switch token {
 	case json.Delim('{'):
-		seen := map[string]bool{}
+		object := map[string]any{}
 		for d.More() {
 			key, err := d.Token()
 			if err != nil {
-				return notJSON(err)
+				return nil, notJSON(err)
 			}
 			name := key.(string)
-			if seen[name] {
-				return fmt.Errorf("%s stands twice", sandbox.Shown(name))
+			if _, seen := object[name]; seen {
+				return nil, fmt.Errorf("%s stands twice", sandbox.Shown(name))
 			}
-			seen[name] = true
-			if err := wellFormed(d, depth+1, parts); err != nil {
-				return err
+			if object[name], err = wellFormed(d, depth+1, parts); err != nil {
+				return nil, err
 			}
 		}
+		value = object
 	case json.Delim('['):
+		list := []any{}
 		for d.More() {
-			if err := wellFormed(d, depth+1, parts); err != nil {
-				return err
+			item, err := wellFormed(d, depth+1, parts)
+			if err != nil {
+				return nil, err
 			}
+			list = append(list, item)
 		}
+		value = list
 	default:
-		return nil
+		return token, nil
 	}
 	if _, err := d.Token(); err != nil {
-		return notJSON(err)
+		return nil, notJSON(err)
 	}
-	return nil
+	return value, nil
 }
 
 func notJSON(err error) error {
@@ -178,6 +176,28 @@ func misfit(s *jsonschema.Schema, at string, value any) string {
 		return fmt.Sprintf("%s: want at least %v, got %v", name(at), *s.Minimum, n)
 	}
 	return ""
+}
+
+// plain reports whether a schema says nothing but what misfit looks at.
+func plain(s *jsonschema.Schema) bool {
+	if s.Type == "" || len(s.Enum) > 0 && (s.Type == "object" || s.Type == "array") {
+		return false
+	}
+	rest := *s
+	rest.Type, rest.Description, rest.Default, rest.Enum, rest.Minimum = "", "", nil, nil, nil
+	rest.Properties, rest.PropertyOrder, rest.Required, rest.Items = nil, nil, nil, nil
+	if rest.AdditionalProperties != nil && reflect.DeepEqual(rest.AdditionalProperties, &jsonschema.Schema{Not: &jsonschema.Schema{}}) {
+		rest.AdditionalProperties = nil
+	}
+	if !reflect.DeepEqual(rest, jsonschema.Schema{}) || s.Items != nil && !plain(s.Items) {
+		return false
+	}
+	for _, p := range s.Properties {
+		if !plain(p) {
+			return false
+		}
+	}
+	return true
 }
 
 func misfitObject(s *jsonschema.Schema, at string, v map[string]any) string {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"strconv"
 	"strings"
@@ -35,11 +36,11 @@ func Dynamic(t Tool, schema []byte, plan func(ctx context.Context, names Names, 
 		s.AllOf == nil && s.AnyOf == nil && s.OneOf == nil && s.If == nil {
 		s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
 	}
-	exact, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+	made, err := newShape(s)
 	if err != nil {
 		return t, fmt.Errorf("no JSON schema: %w", err)
 	}
-	t.shape = func() shape { return shape{s, exact} }
+	t.shape = func() shape { return made }
 	t.plan = func(ctx context.Context, names Names, raw []byte) (any, Plan, error) {
 		all := map[string]json.RawMessage{}
 		if err := t.decode(raw, &all); err != nil {
@@ -64,12 +65,12 @@ const maxSchema = 20_000
 func bounded(schema []byte) error {
 	d := json.NewDecoder(bytes.NewReader(schema))
 	parts := 0
-	if err := wellFormed(d, 0, &parts); err != nil {
+	top, err := wellFormed(d, 0, &parts)
+	if err != nil {
 		return err
 	}
-	var top any
-	if err := json.Unmarshal(schema, &top); err != nil {
-		return notJSON(err)
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("not JSON: something follows the schema")
 	}
 	b := schemaWalk{top: top, left: maxSchema, within: make(map[string]bool)}
 	return b.walk(top)

@@ -218,10 +218,10 @@ func (p *pass) planned(call Call) (err error) {
 		args = plan.Args
 	}
 	if args != nil {
-		p.record.Args = p.tool.kept(args)
 		if p.args, _ = json.Marshal(args); p.args == nil {
 			return errors.New("arguments that cannot be written")
 		}
+		p.record.Args = p.tool.kept(p.args)
 	}
 	var known *sandbox.Error
 	if errors.As(err, &known) { // it may tell what is beside a name, or what there is to choose from

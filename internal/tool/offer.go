@@ -86,10 +86,9 @@ func (g Gate) use(t Tool) (policy.Consent, policy.Rule) {
 }
 
 // kept returns arguments as the journal may have them: without contents.
-func (t Tool) kept(args any) map[string]any {
+func (t Tool) kept(args json.RawMessage) map[string]any {
 	var all map[string]any
-	b, err := json.Marshal(args)
-	if err != nil || json.Unmarshal(b, &all) != nil {
+	if json.Unmarshal(args, &all) != nil {
 		return nil
 	}
 	for key, value := range all {

@@ -57,6 +57,9 @@ func (r Result) OK() bool { return r.Err == nil }
 
 // String returns the result as a model reads it.
 func (r Result) String() string {
+	if r.Err == nil && len(r.Changes) == 0 && len(r.Notes) == 0 {
+		return cut(strings.TrimSuffix(r.Text, "\n"), MaxResult)
+	}
 	var b strings.Builder
 	if r.Err != nil {
 		b.WriteString("Error: " + r.Err.Error())

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -51,10 +52,30 @@ type Tool struct {
 	plan  func(ctx context.Context, names Names, raw []byte) (any, Plan, error)
 }
 
-// A shape is the schema of a tool's arguments, and the same to hold values against.
+// A shape is the schema of a tool's arguments, and what is known of it beforehand.
 type shape struct {
-	schema *jsonschema.Schema
-	exact  *jsonschema.Resolved
+	schema   *jsonschema.Schema
+	exact    *jsonschema.Resolved // to hold values against
+	plain    bool                 // misfit finds all that does not fit
+	defaults []byte               // a JSON object with those of all arguments; nil for none
+}
+
+func newShape(s *jsonschema.Schema) (shape, error) {
+	exact, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+	if err != nil {
+		return shape{}, err
+	}
+	given := make(map[string]json.RawMessage)
+	for key, p := range s.Properties {
+		if p.Default != nil {
+			given[key] = p.Default
+		}
+	}
+	made := shape{schema: s, exact: exact, plain: plain(s)}
+	if len(given) > 0 {
+		made.defaults, err = json.Marshal(given)
+	}
+	return made, err
 }
 
 // New returns the tool with its arguments, which are the fields of A, and its
@@ -68,14 +89,14 @@ func New[A any](t Tool, plan func(ctx context.Context, names Names, args A) (Pla
 		if err == nil {
 			err = refine(schema, reflect.TypeFor[A]())
 		}
-		var exact *jsonschema.Resolved
+		var made shape
 		if err == nil {
-			exact, err = schema.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+			made, err = newShape(schema)
 		}
 		if err != nil {
 			panic(fmt.Sprintf("tool %s: %v", t.Name, err))
 		}
-		return shape{schema, exact}
+		return made
 	})
 	t.plan = func(ctx context.Context, names Names, raw []byte) (any, Plan, error) {
 		var args A

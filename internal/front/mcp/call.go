@@ -50,6 +50,8 @@ func (s *server) callOnce(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 	defer s.limit()()
 	c := &call{request: r}
 	defer s.progress(ctx, c, r)()
+	ctx, cancel := s.within(ctx)
+	defer cancel()
 	return content(s.do(ctx, c)), nil
 }
 
@@ -87,7 +89,7 @@ func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 	} else {
 		c = &call{request: r, brought: b, forms: make(chan form), answers: make(chan *mcp.ElicitResult, 1), done: make(chan tool.Result, 1)}
 		var lasting context.Context
-		lasting, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		lasting, c.cancel = s.within(context.WithoutCancel(ctx))
 		go func() {
 			defer c.cancel()
 			c.done <- s.do(lasting, c)
@@ -105,7 +107,7 @@ func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 	}
 }
 
-// do takes a call through the door, until it is done, ctx ends, or the server does.
+// do takes a call through the door, until it is done or ctx ends.
 func (s *server) do(ctx context.Context, c *call) tool.Result {
 	do := tool.Call{Tool: c.request.Params.Name, Args: c.request.Params.Arguments}
 	if len(do.Args) == 0 { // there may be none
@@ -115,13 +117,21 @@ func (s *server) do(ctx context.Context, c *call) tool.Result {
 		return tool.Result{Err: &sandbox.Error{Op: do.Tool, Code: "timeout", Hint: "the server ends; nothing was done"}}
 	}
 	defer s.ending.Done()
-	ctx, cancel := context.WithCancel(context.WithValue(tool.WithMedia(ctx), callKey{}, c))
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
+	ctx = context.WithValue(tool.WithMedia(ctx), callKey{}, c)
 	c.turn = s.turn(do)
 	c.turn.enter(ctx)
 	defer c.turn.leave()
 	return s.door.Do(ctx, policy.Peer, do)
+}
+
+// within returns a context that ends when the server does, too.
+func (s *server) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }
 
 // enter reports whether a call may begin: when the server ends, none does, and the door

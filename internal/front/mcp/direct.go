@@ -248,6 +248,7 @@ func writeResult(b *bytes.Buffer, r *mcp.CallToolResult) {
 		b.Truncate(b.Len() - len("\n"))
 		return
 	}
+	b.Grow(len(text.Text) + len(text.Text)/8 + 64)
 	b.WriteString(`{"content":[{"type":"text","text":`)
 	e.Encode(text.Text)
 	b.Truncate(b.Len() - len("\n"))

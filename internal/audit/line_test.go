@@ -1,0 +1,36 @@
+package audit
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// A record is encoded as encoding/json would do it.
+func TestMiddle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, list := rapid.String(), rapid.SliceOfN(rapid.String(), 0, 3)
+		r := Record{
+			Time: time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC(), Kind: Intent,
+			Call: text.Draw(t, "call"), Session: text.Draw(t, "session"), Origin: text.Draw(t, "origin"), Workers: list.Draw(t, "workers"), Tool: text.Draw(t, "tool"),
+			Effects: list.Draw(t, "effects"), Decision: text.Draw(t, "decision"), By: text.Draw(t, "by"), Digest: text.Draw(t, "digest"),
+			Request: text.Draw(t, "request"), Code: text.Draw(t, "code"), Note: text.Draw(t, "note"),
+		}
+		if rapid.Bool().Draw(t, "with args") {
+			r.Args = map[string]any{text.Draw(t, "key"): text.Draw(t, "value")}
+		}
+		got, err := middle(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := encode(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := whole[len(numberText+"0") : len(whole)-len(prevText+`"`+sealText+endText)]
+		if string(got) != string(want) {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+	})
+}
