@@ -45,10 +45,9 @@ type conn struct {
 
 	direct atomic.Pointer[directly] // nil until there is a session
 
-	leader    chan struct{} // holds one, while nobody reads
-	followers atomic.Int32  // how many wait to read
-	input     *bufio.Reader // whoever reads uses this, and over
-	over      bool
+	lead  lead
+	input *bufio.Reader // whoever leads uses this, and over
+	over  bool
 
 	lines   chan line
 	idle    chan struct{} // something was answered, when there is nothing more to read
@@ -65,6 +64,7 @@ type conn struct {
 	mu     sync.Mutex
 	calls  map[string]standing // not answered yet
 	under  int                 // how many of them are under way
+	quick  map[string]bool     // the tools whose last call was
 	ending bool                // there is nothing more to read
 }
 
@@ -89,11 +89,12 @@ type waiting struct {
 }
 
 func newConn(in io.ReadCloser, out io.Writer, s slots, stop <-chan struct{}) *conn {
-	c := &conn{in: in, out: out, slots: s, stop: stop, leader: make(chan struct{}, 1), input: bufio.NewReaderSize(in, 64<<10),
-		lines: make(chan line), idle: make(chan struct{}, 1), closed: make(chan struct{}), calls: make(map[string]standing)}
-	c.leader <- struct{}{}
+	c := &conn{in: in, out: out, slots: s, stop: stop, lead: lead{free: make(chan struct{}, 1)}, input: bufio.NewReaderSize(in, 64<<10), lines: make(chan line),
+		idle: make(chan struct{}, 1), closed: make(chan struct{}), calls: make(map[string]standing), quick: make(map[string]bool)}
+	c.lead.watch = time.AfterFunc(time.Hour, c.lookAfter)
+	c.lead.watch.Stop()
 	// A read of standard input cannot be ended; the goroutine ends with it.
-	go c.lead()
+	c.pass()
 	return c
 }
 
@@ -387,16 +388,18 @@ func readLine(in *bufio.Reader) line {
 	}
 }
 
-// The places of an id in a message of which only the ends are known.
-var (
-	idFirst = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]{1,100}"|-?\d{1,18})\s*,`)
-	idLast  = regexp.MustCompile(`,\s*"id"\s*:\s*("[^"\\]{1,100}"|-?\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
-)
+// idPlaces are the places of an id in a message of which only the ends are known.
+var idPlaces = sync.OnceValue(func() []*regexp.Regexp {
+	return []*regexp.Regexp{
+		regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]{1,100}"|-?\d{1,18})\s*,`),
+		regexp.MustCompile(`,\s*"id"\s*:\s*("[^"\\]{1,100}"|-?\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`),
+	}
+})
 
 // idIn finds the id of a message that is too long, where clients write it: so the one
 // that waits for an answer gets it.
 func idIn(ends []byte) json.RawMessage {
-	for _, place := range []*regexp.Regexp{idFirst, idLast} {
+	for _, place := range idPlaces() {
 		if m := place.FindSubmatch(ends); m != nil {
 			return m[1]
 		}

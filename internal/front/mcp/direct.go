@@ -140,25 +140,6 @@ func plainText(text []byte) bool {
 	return true
 }
 
-// lead reads lines, one goroutine at a time. The one that finds a direct call lets
-// another read, and makes the call itself: nobody has to be woken for it.
-func (c *conn) lead() {
-	for {
-		c.followers.Add(1)
-		<-c.leader
-		c.followers.Add(-1)
-		d, more := c.readDirect()
-		if more && c.followers.Load() == 0 {
-			go c.lead()
-		}
-		c.leader <- struct{}{}
-		if !more {
-			return
-		}
-		c.make(d)
-	}
-}
-
 // readDirect reads until there is a direct call that can be made at once, and hands all
 // other lines on. It reports whether there is one, and not the end.
 func (c *conn) readDirect() (d started, ok bool) {
