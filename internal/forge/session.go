@@ -25,7 +25,7 @@ import (
 type Session struct {
 	ID    string    `json:"id"`
 	Begun time.Time `json:"begun"`
-	Used  time.Time `json:"used"` // last
+	Used  time.Time `json:"-"` // last: the time of its file
 	Copy  bool      `json:"copy,omitempty"`
 	Bare  []Folder  `json:"bare,omitempty"` // what it was begun with, in place of a configuration
 
@@ -102,6 +102,11 @@ func (p *Program) sessionAt(id string) (*Session, error) {
 	if err := json.Unmarshal(data, s); err != nil || s.ID != id {
 		return nil, errors.New("not as it was written")
 	}
+	info, err := os.Stat(filepath.Join(s.dir, sessionName))
+	if err != nil {
+		return nil, err
+	}
+	s.Used = info.ModTime()
 	return s, nil
 }
 
@@ -118,9 +123,15 @@ func (p *Program) enter(v Visit, layers bool) (s *Session, begun bool, err error
 		if err := os.MkdirAll(s.dir, 0o700); err != nil {
 			return nil, false, plainError("the session", err)
 		}
+		if err := s.writeFile(sessionName, s); err != nil {
+			return nil, false, err
+		}
 	}
 	s.Used = now
-	return s, begun, s.write()
+	if err := os.Chtimes(filepath.Join(s.dir, sessionName), now, now); err != nil {
+		return nil, false, plainError("the session", err)
+	}
+	return s, begun, nil
 }
 
 // meant returns the session that a visit means, of those that there are, nil for none.
@@ -152,8 +163,6 @@ func (p *Program) meant(v Visit, layers bool) (*Session, error) {
 	}
 	return nil, nil
 }
-
-func (s *Session) write() error { return s.writeFile(sessionName, s) }
 
 // writeFile writes a file of the session anew: it is what it was or what it is to be.
 func (s *Session) writeFile(name string, content any) error {

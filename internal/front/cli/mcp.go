@@ -28,10 +28,6 @@ type mcpFlags struct {
 	tokenFile string
 }
 
-// lazily is how much garbage there may be beside what is in use, in percent. A server's
-// calls leave much behind, and little is in use.
-const lazily = 400
-
 // plenty is how many bytes it may take before it is looked after more often.
 const plenty = 512 << 20
 
@@ -92,7 +88,6 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	} else if err := f.withoutHTTP(cmd); err != nil {
 		return err
 	}
-	debug.SetGCPercent(lazily)
 	debug.SetMemoryLimit(min(plenty, debug.SetMemoryLimit(-1)))
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
