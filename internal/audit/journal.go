@@ -133,10 +133,12 @@ func (j *Journal) flush(b *batch) error {
 		return b.err
 	default:
 	}
-	if b.sync {
-		runtime.Gosched() // those whom the last leader woke have something to write too
-	}
 	j.mu.Lock()
+	if b.sync {
+		j.mu.Unlock()
+		runtime.Gosched() // those whom the last leader woke have something to write too
+		j.mu.Lock()
+	}
 	j.next = newBatch()
 	j.mu.Unlock()
 	b.err = j.append(b)

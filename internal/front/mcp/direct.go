@@ -207,7 +207,9 @@ func (c *conn) make(s started) {
 	b.WriteString(`,"result":`)
 	writeResult(&b, result)
 	b.WriteByte('}')
-	c.write(b.Bytes())
+	if c.write(b.Bytes()) != nil {
+		c.Close() // nobody is there any more
+	}
 	c.answered(string(s.id))
 }
 

@@ -8,9 +8,11 @@ import (
 const (
 	// quickly is how long a call takes at most that is expected to take no longer when it
 	// is made again.
-	quickly = 200 * time.Microsecond
-	// glimpse is after how long the leader is looked after.
-	glimpse = time.Millisecond
+	quickly = 500 * time.Microsecond
+	// glimpse is after how long the leader is looked after, and idle how often in vain
+	// before that ends: to begin it wakes somebody.
+	glimpse = 5 * time.Millisecond
+	idle    = 20
 )
 
 // A lead is who reads, of the goroutines that make direct calls: one at a time. The one
@@ -20,12 +22,14 @@ type lead struct {
 	free      chan struct{} // holds one, while nobody has it
 	followers atomic.Int32  // how many wait for it
 
-	calls  int64        // how many quick ones were made; for whoever has it
+	calls  atomic.Int64 // how many quick ones were made
 	making atomic.Int64 // which of these is made by the one who has it; 0 for none
 
 	watching atomic.Bool
-	watch    *time.Timer // looks after it
+	watch    *time.Timer // looks after it; only that uses what follows
 	seen     int64       // what was made when it looked last
+	counted  int64       // how many calls there were
+	vain     int         // how often there were no more than before
 }
 
 // follow reads lines and makes calls until there are no more.
@@ -93,10 +97,10 @@ func (c *conn) pass() {
 
 // begin notes that a quick call is made, and returns its number.
 func (l *lead) begin() int64 {
-	l.calls++
-	l.making.Store(l.calls)
+	n := l.calls.Add(1)
+	l.making.Store(n)
 	l.look()
-	return l.calls
+	return n
 }
 
 // look has the leader looked after, if that is not done already.
@@ -114,10 +118,16 @@ func (c *conn) lookAfter() {
 	if n != 0 && n == l.seen && l.making.CompareAndSwap(n, 0) {
 		c.pass()
 	}
-	if l.seen = n; n != 0 {
+	l.seen = n
+	l.vain++
+	if calls := l.calls.Load(); calls != l.counted {
+		l.counted, l.vain = calls, 0
+	}
+	if l.vain < idle {
 		l.watch.Reset(glimpse)
 		return
 	}
+	l.vain = 0
 	l.watching.Store(false)
 	if l.making.Load() != 0 { // begun just now
 		l.look()
