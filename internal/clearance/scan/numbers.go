@@ -21,7 +21,7 @@ var escapes = []struct {
 // or nil.
 func unescaped(data []byte) (out []byte) {
 	for l := range bytes.Lines(data) {
-		if bytes.IndexAny(l, `%\&`) < 0 {
+		if !bytes.ContainsAny(l, `%\&`) {
 			continue
 		}
 		start, changed := len(out), false
