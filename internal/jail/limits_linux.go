@@ -205,7 +205,11 @@ func start(o order) (int, error) {
 	if o.onlyUser() && unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &was) == nil {
 		// For the command alone: the cell needs room for threads of its own.
 		defer unix.Prlimit(0, unix.RLIMIT_NPROC, &was, nil)
-		unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: was.Max - cellThreads, Max: was.Max}, nil)
+		most := was.Max - cellThreads
+		if o.Processes <= cellThreads { // threads that a busy cell has come to need would take the room of them all
+			most = max(most, min(uint64(o.Processes+neighbours(0)), was.Max))
+		}
+		unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: was.Max}, nil)
 		pid, err := syscall.ForkExec(o.Path, o.Args, attr)
 		if err != unix.EAGAIN {
 			return pid, err
