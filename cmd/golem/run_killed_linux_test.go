@@ -57,7 +57,8 @@ func TestKilledRuns(t *testing.T) {
 			if err == nil {
 				break
 			}
-			none := strings.Contains(out.String(), "nothing was run in this session")                             // the one before was killed so early
+			// Where the one before was killed before it began.
+			none := strings.Contains(out.String(), "nothing was run in this session")
 			if cmd.ProcessState.ExitCode() > 0 && !none && !strings.Contains(out.String(), "there is none yet") { // it was not killed
 				t.Fatalf("%v\n%s", err, said)
 			}
