@@ -117,7 +117,8 @@ func (s *server) do(ctx context.Context, c *call) tool.Result {
 		return tool.Result{Err: &sandbox.Error{Op: do.Tool, Code: "timeout", Hint: "the server ends; nothing was done"}}
 	}
 	defer s.ending.Done()
-	defer s.tidy.Reset(quiet)
+	s.garbage.begin()
+	defer s.garbage.end()
 	ctx = context.WithValue(tool.WithMedia(ctx), callKey{}, c)
 	c.turn = s.turn(do)
 	c.turn.enter(ctx)

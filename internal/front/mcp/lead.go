@@ -17,7 +17,8 @@ const (
 
 // A lead is who reads, of the goroutines that make direct calls: one at a time. The one
 // that finds a call makes it itself, so that nobody has to be woken for it. Before that
-// it lets another read; but where the call is a quick one, only if it takes long after all.
+// it lets another read; but where the call is a quick one and no other waits, only if it
+// takes long after all.
 type lead struct {
 	free      chan struct{} // holds one, while nobody has it
 	followers atomic.Int32  // how many wait for it
@@ -54,7 +55,7 @@ func (c *conn) leads() bool {
 			return false
 		}
 		begun := time.Now()
-		if c.isQuick(s.name) {
+		if c.input.Buffered() == 0 && c.isQuick(s.name) {
 			n := c.lead.begin()
 			c.make(s)
 			c.setQuick(s.name, time.Since(begun) < quickly)

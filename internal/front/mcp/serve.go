@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -24,9 +23,6 @@ import (
 // patience is how long what is under way may take to end when the server ends.
 const patience = 5 * time.Second
 
-// quiet is how long nobody calls before the memory that calls have left is given back.
-const quiet = 500 * time.Millisecond
-
 // Serve serves a program to other agents until ctx ends or the client goes. It is what
 // cli.Server is.
 func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service) error {
@@ -40,8 +36,8 @@ func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service
 	defer cancel()
 	s := &server{options: o, ctx: ctx, slots: newSlots(ctx.Done()), turns: turns{files: make(map[string]*file)}, parked: make(map[string]*call)}
 	v.Beside = s
-	s.tidy = time.AfterFunc(quiet, debug.FreeOSMemory)
-	defer s.tidy.Stop()
+	s.garbage.tidy = time.AfterFunc(quiet, s.garbage.giveBack)
+	defer s.garbage.tidy.Stop()
 	door, err := p.Door(v)
 	if o.Opened(err); err != nil {
 		return err
@@ -76,9 +72,9 @@ type server struct {
 	changes map[string]bool        // the tools that change the files which a call names
 	key     func() ([]byte, error) // signs what a client carries between two requests
 
-	tidy   *time.Timer    // gives memory back
-	ending sync.WaitGroup // calls that are under way
-	asked  atomic.Int32   // how many of them wait for a person
+	garbage garbage
+	ending  sync.WaitGroup // calls that are under way
+	asked   atomic.Int32   // how many of them wait for a person
 
 	mu     sync.Mutex
 	parked map[string]*call // that wait for the client to bring an answer, by request
