@@ -152,8 +152,10 @@ func showLooks(cmd *cobra.Command, looks []*git.Look, show func(*git.Look, io.Wr
 			}
 			accept += " " + tool.Override(name)
 		}
-		if err := s.page().Line(s.w, "next: "+accept+" lets it in, golem review --discard "+id+" lets it go"); err != nil {
-			return err
+		for _, next := range []string{"let it in: " + accept, "let it go: golem review --discard " + id} {
+			if err := s.page().Line(s.w, next); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
