@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/merge"
+	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -24,12 +26,13 @@ const (
 // A Pulled is a file as a branch has it now, and as it was when the tree last got
 // it from there or something was staged from it.
 type Pulled struct {
-	Path     string
-	Mode     git.Mode // None if the branch no longer has it
-	Hash     git.Hash
-	Size     int64
-	BaseMode git.Mode // None if it was not there, or is not known
-	Base     git.Hash
+	Path      string
+	Mode      git.Mode // None if the branch no longer has it
+	Hash      git.Hash
+	Size      int64
+	BaseMode  git.Mode // None if it was not there, or is not known
+	Base      git.Hash
+	Elsewhere git.Hash // what another tree has got last, "" for nothing: it may be applied here
 }
 
 // A Pull is some files of a branch, to be brought into a tree.
@@ -74,12 +77,15 @@ func (d *Desk) Pull(ctx context.Context, target, branch string, paths []string) 
 	if err != nil {
 		return nil, err
 	}
-	base, err := d.bases(t.Name, branch)
+	base, elsewhere, err := d.bases(t.Name, branch)
 	if err != nil {
 		return nil, err
 	}
 	if p.Files, err = compared(entries, base, paths); err != nil {
 		return nil, err
+	}
+	for i, f := range p.Files {
+		p.Files[i].Elsewhere = elsewhere[f.Path].Hash
 	}
 	p.reader, err = d.store.Reader(ctx, p.objects)
 	return p, err
@@ -101,7 +107,7 @@ func compared(entries []git.Entry, base map[string]had, paths []string) ([]Pulle
 		if was.Mode == "" {
 			was.Mode = git.None
 		}
-		files = append(files, Pulled{e.Path, e.Mode, e.Hash, e.Size, was.Mode, was.Hash})
+		files = append(files, Pulled{Path: e.Path, Mode: e.Mode, Hash: e.Hash, Size: e.Size, BaseMode: was.Mode, Base: was.Hash})
 	}
 	for path, was := range base {
 		within := len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") })
@@ -165,26 +171,46 @@ func (p *Pull) Took(paths ...string) error {
 		if err != nil {
 			return nil, err
 		}
-		key := p.Target + "\x00" + p.Branch
-		if all[key] == nil {
-			all[key] = map[string]had{}
-		}
-		for _, f := range p.Files {
-			name := strconv.QuoteToASCII(f.Path)
-			switch _, known := all[key][name]; {
-			case !took[f.Path]:
-			case f.Mode == git.None:
-				delete(all[key], name)
-			case known || len(all[key]) < maxRemembered:
-				all[key][name] = had{f.Mode, f.Hash}
+		for _, tree := range []string{p.desk.tree, anyTree} {
+			key := pulledKey(tree, p.Target, p.Branch)
+			if all[key] == nil {
+				all[key] = map[string]had{}
+			}
+			for _, f := range p.Files {
+				name := strconv.QuoteToASCII(f.Path)
+				switch _, known := all[key][name]; {
+				case !took[f.Path]:
+				case f.Mode == git.None:
+					delete(all[key], name)
+				case known || len(all[key]) < maxRemembered:
+					all[key][name] = had{f.Mode, f.Hash}
+				}
 			}
 		}
 		return json.Marshal(all)
 	})
 }
 
-// pulledDocument keeps what the tree has of each branch.
-const pulledDocument = "pulled.json"
+// Forget forgets what the tree of a session has, where its changes are given up.
+func Forget(folder *state.Folder, tree string) error {
+	return folder.Update(pulledDocument, func(old []byte) ([]byte, error) {
+		all, err := remembered(old)
+		if err != nil || old == nil {
+			return old, err
+		}
+		maps.DeleteFunc(all, func(key string, _ map[string]had) bool { return strings.HasPrefix(key, tree+"\x00") })
+		return json.Marshal(all)
+	})
+}
+
+// pulledDocument keeps what trees have of each branch, and under anyTree what was taken
+// last by any of them. No session has that name.
+const (
+	pulledDocument = "pulled.json"
+	anyTree        = "*"
+)
+
+func pulledKey(tree, target, branch string) string { return tree + "\x00" + target + "\x00" + branch }
 
 // had is what was at a path.
 type had struct {
@@ -192,7 +218,7 @@ type had struct {
 	Hash git.Hash `json:"hash"`
 }
 
-// remembered reads the document: by target and branch, and by path, quoted, for
+// remembered reads the document: by tree, target and branch, and by path, quoted, for
 // JSON has no way to write every name.
 func remembered(data []byte) (all map[string]map[string]had, err error) {
 	if data == nil {
@@ -205,15 +231,16 @@ func remembered(data []byte) (all map[string]map[string]had, err error) {
 }
 
 // bases returns what the tree has of a branch: what it last took from there or,
-// of other files, what the newest commit that waits was made from.
-func (d *Desk) bases(target, branch string) (map[string]had, error) {
-	base := map[string]had{}
+// of other files, what the newest commit that waits was made from. It returns what trees
+// elsewhere took, too.
+func (d *Desk) bases(target, branch string) (base, elsewhere map[string]had, err error) {
+	base, elsewhere = map[string]had{}, map[string]had{}
 	waiting, err := d.List()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, c := range waiting {
-		if c.Target != target || c.Branch != branch {
+		if c.Target != target || c.Branch != branch || d.tree != "" && c.Session != d.tree {
 			continue
 		}
 		for _, f := range c.Files {
@@ -222,18 +249,20 @@ func (d *Desk) bases(target, branch string) (map[string]had, error) {
 	}
 	data, err := d.folder.Read(pulledDocument)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	all, err := remembered(data)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for name, was := range all[target+"\x00"+branch] {
-		if path, err := strconv.Unquote(name); err == nil {
-			base[path] = was
+	for tree, into := range map[string]map[string]had{d.tree: base, anyTree: elsewhere} {
+		for name, was := range all[pulledKey(tree, target, branch)] {
+			if path, err := strconv.Unquote(name); err == nil {
+				into[path] = was
+			}
 		}
 	}
-	return base, nil
+	return base, elsewhere, nil
 }
 
 // Branches returns the branches of a target and their commits, as they are now.

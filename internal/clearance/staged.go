@@ -122,6 +122,7 @@ type Desk struct {
 	store   *git.Store
 	targets []Target
 	proof   git.Credentials
+	tree    string // whose files are pulled into: the name of a session, "" for the program's own
 }
 
 // Open returns the desk in a program's state folder. The credentials are for
@@ -135,7 +136,14 @@ func Open(folder *state.Folder, store *git.Store, targets []Target, proof git.Cr
 	if err != nil {
 		return nil, err
 	}
-	return &Desk{folder, blobs, leases, store, targets, proof}, nil
+	return &Desk{folder: folder, blobs: blobs, leases: leases, store: store, targets: targets, proof: proof}, nil
+}
+
+// In returns the desk for the files of a session that has its own, by the session's name.
+func (d *Desk) In(tree string) *Desk {
+	in := *d
+	in.tree = tree
+	return &in
 }
 
 // A Request is what a worker wants staged.

@@ -128,6 +128,7 @@ type clearing struct {
 	program *Program
 	records *Records
 	worker  *worker.Worker
+	tree    string // the session that has the files, "" for none
 
 	mu   sync.Mutex
 	desk *clearance.Desk
@@ -155,9 +156,9 @@ func (c *clearing) open(ctx context.Context) (*clearance.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.desk = desk
+	c.desk = desk.In(c.tree)
 	c.who = func(ctx context.Context) (author, committer git.Person) { return p.persons(ctx, store, c.worker) }
-	return desk, nil
+	return c.desk, nil
 }
 
 // scanners opens the scanners.
@@ -237,6 +238,9 @@ func (d *Door) gitTools(step *Step, g tool.Gate, taken *exposure.Exposure) (gitt
 	}
 	s := d.program.gitSet(w)
 	c := &clearing{program: d.program, records: d.records, worker: w}
+	if d.work.kept != nil {
+		c.tree = d.work.session.ID
+	}
 	s.Desk = c.open
 	s.Scanners = c.scanners
 	s.Request = func(ctx context.Context) (clearance.Request, error) {

@@ -218,7 +218,7 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (
 	}
 	staging, clearing := d.gitTools(step, g, taken)
 	running := []io.Closer{run, clearing}
-	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(), Services: run.services}, staging, d.program.exportTools(d.copies, staging.Scanners), d.work.keeper(), run))
+	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(), Services: run.services}, staging, d.program.exportTools(d.copies, staging.Scanners), d.work.keeper(d.records.folder), run))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
@@ -211,6 +212,9 @@ func (p *Program) Remove(s *Session, secrets []string) error {
 	defer records.Close()
 	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: "removes session " + s.ID}
 	if err := records.write(record, secrets); err != nil {
+		return err
+	}
+	if err := clearance.Forget(records.folder, s.ID); err != nil {
 		return err
 	}
 	return k.Remove()

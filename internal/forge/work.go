@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/sandbox"
@@ -138,18 +140,28 @@ func (w *work) enter() func(fresh, changes bool) (leave func() error, err error)
 	return w.kept.Enter
 }
 
-// keeper returns what a session has changed, nil where there is none.
-func (w *work) keeper() changes.Keeper {
+// keeper returns what a session has changed, nil where there is none. What was pulled into
+// it is noted in the state folder.
+func (w *work) keeper(folder *state.Folder) changes.Keeper {
 	if w.kept == nil {
 		return nil
 	}
-	return keeper{w.kept, w.layers.dir}
+	return keeper{w.kept, w.layers.dir, func() error { return clearance.Forget(folder, w.session.ID) }}
 }
 
 // A keeper is what a session keeps, with the place for transactions of it.
 type keeper struct {
 	*jail.Kept
 	layers sandbox.Host
+	forget func() error
+}
+
+// Discard implements changes.Keeper. What was pulled is not here any more, or not all.
+func (k keeper) Discard(names []string) error {
+	if err := k.forget(); err != nil {
+		return err
+	}
+	return k.Kept.Discard(names)
 }
 
 // Take implements changes.Keeper.

@@ -125,7 +125,7 @@ func (p *pulling) prepare(ctx context.Context, desk *clearance.Desk, branch stri
 	return tool.Ready(run, list...), nil
 }
 
-// left notes a file that is not brought in.
+// left notes a file that is not brought in, or not as it is there.
 func (p *pulling) left(name, why string) { p.notes = append(p.notes, sandbox.Shown(name)+": "+why) }
 
 // file works out what becomes of one file.
@@ -171,7 +171,7 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 		c.Operation = "create"
 	case f.BaseMode != git.None && bytes.Equal(base, theirs):
 		return nil // only changed here
-	case f.BaseMode != git.None && bytes.Equal(base, ours):
+	case f.BaseMode != git.None && bytes.Equal(base, ours), f.Elsewhere == git.BlobHash(int64(len(ours)), bytes.NewReader(ours)):
 	case bytes.IndexByte(ours, 0) >= 0 || bytes.IndexByte(theirs, 0) >= 0:
 		p.left(name, "it was changed here and there, and is no text; it stays as it is here")
 		return nil
@@ -180,6 +180,7 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 		c.content, c.Operation = []byte(text), "merge"
 		if !clean {
 			c.Operation = "conflict"
+			p.left(name, "it has both, between markers, where both have changed the same lines; bring them together")
 		}
 	}
 	p.changes = append(p.changes, c)
