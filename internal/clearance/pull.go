@@ -193,10 +193,13 @@ func (p *Pull) Took(paths ...string) error {
 
 // Forget forgets what the tree of a session has, where its changes are given up.
 func Forget(folder *state.Folder, tree string) error {
+	if data, err := folder.Read(pulledDocument); err != nil || data == nil {
+		return err
+	}
 	return folder.Update(pulledDocument, func(old []byte) ([]byte, error) {
 		all, err := remembered(old)
-		if err != nil || old == nil {
-			return old, err
+		if err != nil {
+			return nil, err
 		}
 		maps.DeleteFunc(all, func(key string, _ map[string]had) bool { return strings.HasPrefix(key, tree+"\x00") })
 		return json.Marshal(all)

@@ -2,6 +2,8 @@ package forge
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -99,6 +101,9 @@ func workDir(files *sandbox.Sandbox, dir string) string {
 // Unused reports whether a session keeps nothing: no change, and a home with nothing but
 // what a profile has put there.
 func (p *Program) Unused(s *Session, profile guest.Profile) bool {
+	if s == nil {
+		return false
+	}
 	list, unfit, err := p.Changes(s, nil, false)
 	if err != nil || len(list) > 0 || unfit != "" {
 		return false
@@ -116,6 +121,9 @@ func (p *Program) Unused(s *Session, profile guest.Profile) bool {
 	alone := true
 	filepath.WalkDir(home, func(name string, d os.DirEntry, err error) error {
 		rel, _ := filepath.Rel(home, name)
+		if rel == "." && errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil || !d.IsDir() && !profile.Brings(filepath.ToSlash(rel)) {
 			alone = false
 			return filepath.SkipAll

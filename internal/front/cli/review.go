@@ -41,7 +41,10 @@ is what is pushed. --discard ID lets one go. Nothing else on this page changes a
 	cmd.Flags().BoolVar(&summary, "summary", false, "without the diffs")
 	cmd.Flags().BoolVar(&all, "all", false, "all of every file, however large")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		flags := cmd.Flags()
 		switch {
+		case flags.Changed("accept") && accept == "", flags.Changed("discard") && discard == "":
+			return usageError("--accept and --discard take the id of a commit; golem review lists those that wait")
 		case accept != "" && discard != "", (accept != "" || discard != "") && len(args) > 0:
 			return usageError("review shows, accepts or discards; do one at a time")
 		case all && (summary || accept != "" || discard != ""):
@@ -151,6 +154,9 @@ func showLooks(cmd *cobra.Command, looks []*git.Look, show func(*git.Look, io.Wr
 				break
 			}
 			accept += " " + tool.Override(name)
+		}
+		if l.Unseen() {
+			accept += " --unseen"
 		}
 		for _, next := range []string{"let it in: " + accept, "let it go: golem review --discard " + id} {
 			if err := s.page().Line(s.w, next); err != nil {

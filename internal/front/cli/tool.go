@@ -17,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/guest"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
@@ -146,6 +147,9 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 		r.Notes = append(r.Notes, asker.why.Error())
 	}
 	err = door.Close()
+	if f.sessionID() == forge.NewSession && r.Err != nil && r.Pending == nil && p.Unused(door.Session, guest.Profile{}) {
+		err = cmp.Or(err, p.Remove(door.Session, nil)) // it would be in front of one that keeps something
+	}
 	if errors.As(context.Cause(ctx), &caught) && (r.Err == nil || r.Err.Code != "declined") { // who stops a question has said no
 		if err != nil {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)

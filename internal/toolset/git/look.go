@@ -234,13 +234,9 @@ func (l *Look) show(w io.Writer, page visible.Page, how func(seen) review.How) e
 func (l *Look) Summary(w io.Writer, page visible.Page) error {
 	b := bufio.NewWriter(w)
 	line := func(format string, args ...any) { page.Line(b, fmt.Sprintf(format, args...)) } // the error is b's
-	marked := func(mark string, lines []string) {
-		for i, text := range lines {
-			if i == maxFlags {
-				line("%sand %d more", mark, len(lines)-i)
-				return
-			}
-			line("%s%s", mark, text)
+	rows := func(mark string, lines []string) {
+		for _, text := range lines {
+			page.Row(b, visible.Row{Mark: mark, Text: visible.Text(text)})
 		}
 	}
 	line("%s", l.head)
@@ -253,11 +249,9 @@ func (l *Look) Summary(w io.Writer, page visible.Page) error {
 			held = append(held, f.String())
 		}
 	}
-	marked("  ! ", held)
-	for _, text := range risky(l.Flags) {
-		line("  ! %s", text)
-	}
-	marked("  · ", l.told())
+	rows(visible.Warning, few(held))
+	rows(visible.Warning, risky(l.Flags))
+	rows("·", few(l.told()))
 	for _, f := range l.Files {
 		for _, text := range review.Lines(f.change) {
 			line("  %s", text)
@@ -270,6 +264,14 @@ func (l *Look) Summary(w io.Writer, page visible.Page) error {
 		line("taken in %s, handed over %s (%d %%)", tool.Amount(l.Intake), tool.Amount(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake)
 	}
 	return b.Flush()
+}
+
+// few returns lines, as many as anybody reads.
+func few(lines []string) []string {
+	if more := len(lines) - maxFlags; more > 0 {
+		return append(lines[:maxFlags:maxFlags], fmt.Sprintf("and %d more", more))
+	}
+	return lines
 }
 
 // rest returns the lines of the message behind the first, fit for a terminal. They are
@@ -306,6 +308,9 @@ func (l *Look) told() []string {
 	}
 	return lines
 }
+
+// Unseen reports whether something is let in only by who says that it was not shown.
+func (l *Look) Unseen() bool { return len(l.unseen) > 0 || len(l.Files) > maxAsked }
 
 // Held returns what scanners hold back, by name.
 func (l *Look) Held() []string { return l.held }
