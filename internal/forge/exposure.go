@@ -89,45 +89,49 @@ func untrusting(g policy.Grant, e *exposure.Exposure) policy.Grant {
 // maxLooked is how many names of a place are looked at for those that are elsewhere too.
 const maxLooked = 10_000
 
-// linked returns the place in which a file has another name, "" for none. Of a folder it
-// says that of any file there may be in it; of that, what is beyond maxLooked is not known.
+// linked returns the place in which a file has another name, or with tree one of the files
+// in a folder; "" for none. Where there are too many files to be looked at, it is taken for
+// one of them.
 func linked(files *sandbox.Sandbox, places []string, name string, tree bool) string {
-	var version sandbox.Version
+	var names map[sandbox.Version]bool // of what is asked about; nil where that is not looked at yet
+	all := true
 	if !tree {
 		info, err := files.Stat(name)
 		if err != nil || !info.Mode().IsRegular() || info.Links() < 2 {
 			return ""
 		}
-		version = info.Version()
+		names = map[sandbox.Version]bool{info.Version(): true}
 	}
 	for _, place := range places {
-		list, err := files.Walk(context.Background(), place, func(_ string, e sandbox.Entry) (keep, enter bool) { return e.Type.IsRegular(), true },
-			sandbox.Budget{Entries: maxLooked, Results: maxLooked})
-		if err != nil {
-			continue // it is not shown to this worker
+		there, whole := several(files, place)
+		if (len(there) > 0 || !whole) && names == nil {
+			names, all = several(files, name)
 		}
-		if !tree && list.Cut != "" {
-			return place // it may be one of the others
+		if !whole && len(names) > 0 || len(there) > 0 && !all {
+			return place
 		}
-		elsewhere := make(map[sandbox.Version]uint64) // how many names a file has besides those here
-		for _, f := range list.Found {
-			info, err := files.Stat(f.Path)
-			if err != nil || info.Links() < 2 {
-				continue
-			}
-			if !tree && info.Version() == version {
-				return place
-			}
-			if _, seen := elsewhere[info.Version()]; !seen {
-				elsewhere[info.Version()] = info.Links()
-			}
-			elsewhere[info.Version()]--
-		}
-		for _, n := range elsewhere {
-			if tree && n > 0 {
+		for version := range there {
+			if names[version] {
 				return place
 			}
 		}
 	}
 	return ""
+}
+
+// several returns the files of a folder that have more than one name, and whether that are
+// all. Of what is not shown to this worker there are none.
+func several(files *sandbox.Sandbox, folder string) (found map[sandbox.Version]bool, all bool) {
+	found = make(map[sandbox.Version]bool)
+	list, err := files.Walk(context.Background(), folder, func(_ string, e sandbox.Entry) (keep, enter bool) { return e.Type.IsRegular(), true },
+		sandbox.Budget{Entries: maxLooked, Results: maxLooked})
+	if err != nil {
+		return found, true
+	}
+	for _, f := range list.Found {
+		if info, err := files.Stat(f.Path); err == nil && info.Links() > 1 {
+			found[info.Version()] = true
+		}
+	}
+	return found, list.Cut == ""
 }

@@ -89,6 +89,12 @@ func TestTaintByAnotherName(t *testing.T) {
 		{"a link in a folder", "in/x", "src/y", "search_files", `{"pattern": "x", "path": "/src"}`, true},
 		{"a file beside a link", "in/x", "src/y", "read_file", `{"path": "/src/x"}`, false},
 		{"a link of something else", "out/x", "src/y", "read_file", `{"path": "/src/y"}`, false},
+		{"a name where nobody looks", "in/x", "hidden", "search_files", `{"pattern": "x", "path": "/src"}`, false},
+		{"a link in another folder", "in/x", "out/y", "search_files", `{"pattern": "x", "path": "/src"}`, false},
+		{"the names of folders", "", "", "list_files", `{"path": "/"}`, false},
+		{"the names in folders", "", "", "list_files", `{"path": "/", "depth": 2}`, true},
+		{"the names in one", "", "", "list_files", `{"path": "/in"}`, true},
+		{"names that match", "", "", "list_files", `{"path": "/", "pattern": "*"}`, true},
 		{"two names where it is not trusted", "in/x", "in/y", "search_files", `{"pattern": "x", "path": "/src"}`, false},
 	} {
 		p := newTainting(t)

@@ -121,7 +121,7 @@ func (p *pass) do(call Call) Result {
 			p.record.Note = "the rule could not be kept"
 		}
 	}
-	p.exposed(p.plan.Effects)
+	p.exposed(p.plan.shown())
 	p.hears(p.plan.Untrusted, p.plan.Tells)
 	return p.taken(p.landed(p.end(p.runs())))
 }

@@ -16,6 +16,14 @@ type Exposure interface {
 // steers nobody.
 func (p *pass) steered() bool { return p.Exposure != nil && p.origin != policy.User }
 
+// shown returns the effects by which a call shows anything.
+func (p Plan) shown() []policy.Effect {
+	if p.Shows != "" {
+		return []policy.Effect{{Verb: policy.Read, Target: p.Shows}}
+	}
+	return p.Effects
+}
+
 // exposed notes what a worker gets to see.
 func (p *pass) exposed(effects []policy.Effect) {
 	if p.steered() {

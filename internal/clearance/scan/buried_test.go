@@ -184,6 +184,8 @@ func TestArmour(t *testing.T) {
 		{"hexadecimal", "a.pdf", stream(toHex(deflated(script))), want},
 		{"both", "a.pdf", stream(toHex(to85(deflated(script)))), want},
 		{"an address", "a.pdf", stream("BT (see <https://example.com>) Tj ET >"), ""},
+		{"streams that never end", "a.pdf", []byte("%PDF-1.7\n" + strings.Repeat("stream ", 1<<18) + "\n%%EOF\n"), ""},
+		{"streams with one end", "a.pdf", []byte("%PDF-1.7\n" + strings.Repeat("stream\n", 1<<16) + "vvvv~>\nendstream\n%%EOF\n"), "more streams inside of each other"},
 		{"what runs is in a sheet", "a.xlsm", zipped(member{"[Content_Types].xml", "<Types/>"}, member{"xl/macrosheets/sheet1.xml", "<x/>"}), "Office: macros"},
 	})
 }

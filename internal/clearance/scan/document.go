@@ -90,8 +90,12 @@ func hexByte(high, low byte) (byte, bool) {
 
 // openPDF shows the streams that are compressed: objects stand in them too.
 func openPDF(b *box) error {
-	number := 0
+	const ends = "endstream"
+	number, end, tried := 0, 0, 0
 	for i := 0; ; {
+		if err := b.ctx.Err(); err != nil {
+			return err
+		}
 		j := bytes.Index(b.data[i:], []byte("stream"))
 		if j < 0 {
 			return nil
@@ -102,7 +106,21 @@ func openPDF(b *box) error {
 		}
 		body := bytes.TrimLeft(b.data[i:min(len(b.data), i+4)], "\r\n ")
 		from := min(len(b.data), i+4) - len(body)
-		packed, armoured := unarmoured(b.data[from:])
+		for end >= 0 && end < from { // one end serves all that begins before it
+			if next := bytes.Index(b.data[from:], []byte(ends)); next >= 0 {
+				end = from + next
+			} else {
+				end = -1
+			}
+		}
+		packed, armoured := b.data[from:], false
+		if end >= from {
+			var cost int
+			packed, armoured, cost = unarmoured(packed, end-from)
+			if tried += cost; tried > armourLimit*len(b.data)+freely {
+				return limitError("there are more streams inside of each other than are looked through")
+			}
+		}
 		name := fmt.Sprint("stream ", number+1)
 		var err error
 		switch {
@@ -120,29 +138,31 @@ func openPDF(b *box) error {
 	}
 }
 
-// unarmoured takes from a stream of a PDF file what writes bytes as letters, if anything
-// does: base 85 or hexadecimal digits, each with an end of its own, or one in the other.
-func unarmoured(body []byte) (plain []byte, armoured bool) {
+// armourLimit is how many times as much as a file has is read as bytes written as letters.
+const armourLimit = 4
+
+// unarmoured takes from a stream of a PDF file, which ends at a place, what writes bytes as
+// letters, if anything does: base 85 or hexadecimal digits, each with an end of its own, or
+// one in the other. It says how many bytes it has read for that.
+func unarmoured(body []byte, end int) (plain []byte, armoured bool, cost int) {
 	const deepest = 4
-	text := body
+	text := body[:end]
 	for range deepest {
-		if !armoured { // what is longer than anybody writes so is not looked through
-			end := bytes.Index(text[:min(len(text), 16<<20)], []byte("endstream"))
-			if end < 0 {
-				return body, false
-			}
-			text = text[:end]
+		text = bytes.TrimSpace(text)
+		if !bytes.HasSuffix(text, []byte(">")) {
+			break
 		}
-		next, ok := unwritten(bytes.TrimSpace(text))
+		cost += len(text)
+		next, ok := unwritten(text)
 		if !ok {
 			break
 		}
 		text, armoured = next, true
 	}
 	if !armoured {
-		return body, false
+		return body, false, cost
 	}
-	return text, true
+	return text, true, cost
 }
 
 // unwritten reads bytes that are written as letters.

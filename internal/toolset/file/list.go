@@ -58,7 +58,11 @@ func listFiles() tool.Tool {
 				}
 				return list(ctx, files, at, a.Depth, a.Cursor)
 			}
-			return tool.Reading(run, names.ReadsBelow(at)...), nil
+			plan := tool.Reading(run, names.ReadsBelow(at)...)
+			if a.Pattern == "" && a.Depth <= 1 {
+				plan.Shows = at
+			}
+			return plan, nil
 		})
 }
 
