@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -35,9 +36,10 @@ func openText(b *box) error {
 	var lines []byte
 	done, tail := 0, 0
 	all := runs(b.data)
+	slices.Reverse(all) // the next is the last
 	for len(all) > 0 {
-		r := all[0]
-		all = all[1:]
+		r := all[len(all)-1]
+		all = all[:len(all)-1]
 		if err := b.ctx.Err(); err != nil {
 			return err
 		}
@@ -45,7 +47,9 @@ func openText(b *box) error {
 		switch {
 		case plain == nil && r.lines > 1:
 			// Not one thing in many lines, but perhaps one in each.
-			all = append(r.split(b.data), all...)
+			parts := r.split(b.data)
+			slices.Reverse(parts)
+			all = append(all, parts...)
 		case plain == nil:
 		case opens(plain):
 			if err := b.decoded(r.kind(), plain); err != nil {
