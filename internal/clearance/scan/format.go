@@ -17,7 +17,7 @@ import (
 type format struct{ allow []string }
 
 func (format) Name() string      { return formatName }
-func (f format) Version() string { return fmt.Sprint("1 ", f.allow) }
+func (f format) Version() string { return fmt.Sprint("2 ", f.allow) }
 
 // kinds are the names of binary files, and what their content must be, as the
 // library calls it. A kind that is based on another is that one too.
@@ -69,6 +69,9 @@ func (f format) Scan(_ context.Context, c Content) ([]Finding, error) {
 		}
 		return found, nil
 	}
+	if (kind.Is(unknown) || isKind(kind, "text/plain")) && mostlyText(data) {
+		return append(found, Finding{Offset: int64(odd), What: "text with control characters"}), nil
+	}
 	if slices.Contains(textual, ext) {
 		found = append(found, Finding{Hold: true, Offset: int64(odd), What: fmt.Sprintf("its name ends in %s, but it is not text: %s", ext, kind)})
 	}
@@ -107,12 +110,29 @@ func oddByte(data []byte) int {
 	if wideText(data) {
 		return -1
 	}
-	for i, c := range data {
-		if c < ' ' && (c < '\b' || c > '\r') && c != '\x1b' {
-			return i
+	return slices.IndexFunc(data, isOdd)
+}
+
+func isOdd(c byte) bool { return c < ' ' && (c < '\b' || c > '\r') && c != '\x1b' }
+
+// mostlyText reports whether data is UTF-8 with no more than a few odd bytes anywhere, as
+// a bell or the end of a file of DOS: where there are more of them data begins.
+func mostlyText(data []byte) bool {
+	if !utf8.Valid(data) || slices.Contains(data, 0) {
+		return false
+	}
+	for block := range slices.Chunk(data, 4096) {
+		odd := 0
+		for _, c := range block {
+			if isOdd(c) {
+				odd++
+			}
+		}
+		if odd > 1+len(block)/100 {
+			return false
 		}
 	}
-	return -1
+	return true
 }
 
 // wideText reports whether a text says that it has two bytes a letter, and is

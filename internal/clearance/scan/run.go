@@ -21,19 +21,25 @@ const mostFindings = 100
 func (s *Set) Scan(ctx context.Context, c Content) Verdict {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.limits.Time, lateError(fmt.Sprintf("%v are the limit for one file (clearance.limits.scan_time)", s.limits.Time)))
 	defer cancel()
-	v := Verdict{Path: c.Path, Hash: c.Hash}
-	var open []*answer
+	v := Verdict{Path: c.Path, Hash: c.Hash, Scanners: []string{}}
+	var all, open []*answer
 	for _, l := range s.looks {
-		v.Scanners = append(v.Scanners, l.Name())
 		a := &answer{look: l, key: s.key(l, c)}
+		all = append(all, a)
 		if found, ok := s.kept(a.key); ok {
 			v.Findings = append(v.Findings, found...)
+			a.looked = true
 			continue
 		}
 		open = append(open, a)
 	}
 	if len(open) > 0 {
 		v.Findings = append(v.Findings, s.ask(ctx, c, open)...)
+	}
+	for _, a := range all {
+		if a.looked {
+			v.Scanners = append(v.Scanners, a.Name())
+		}
 	}
 	for _, f := range v.Findings {
 		v.Held = v.Held || f.Hold
@@ -71,6 +77,7 @@ type answer struct {
 	found  []Finding
 	seen   map[Finding]bool
 	unsure bool // it could not tell: nothing is kept
+	looked bool // at all of it
 }
 
 // ask runs scanners that have no verdict yet.
@@ -102,6 +109,7 @@ func (s *Set) ask(ctx context.Context, c Content, all []*answer) (found []Findin
 	}
 	for _, a := range all {
 		found = append(found, a.found...)
+		a.looked = !a.unsure && (inside == nil || !a.inside)
 		if inside == nil && !a.unsure && s.cache != nil && a.key != "" {
 			if value, err := json.Marshal(a.found); err == nil {
 				s.cache.Put(a.key, value)

@@ -48,7 +48,7 @@ type Verdict struct {
 	Path     string    `json:"path"`
 	Hash     string    `json:"hash"`
 	Findings []Finding `json:"findings,omitempty"`
-	Scanners []string  `json:"scanners"` // that looked
+	Scanners []string  `json:"scanners"` // that looked at all of it
 	Held     bool      `json:"held"`
 }
 

@@ -628,6 +628,11 @@ func TestFormat(t *testing.T) {
 		{"program in an archive", "a.zip", zipped(member{"tool", string(elf)}), "in tool: a program"},
 		{"unknown", "a.dat", random(2000), "binary data of no known kind: application/octet-stream, 2000 bytes, 7.9"},
 		{"text that goes on as data", "a.dat", []byte(strings.Repeat("words and words\n", 400) + "\x00\x01\x02"), "text that goes on as binary data"},
+		{"a bell in a text", "a.txt", []byte("ready\a\n"), "format hold=false line=0 offset=5: text with control characters\n"},
+		{"the end of a file of DOS", "a.md", []byte(strings.Repeat("words and words\n", 400) + "\x1a"), "format hold=false line=0 offset=6400: text with control characters\n"},
+		{"a page of a manual", "a.txt", []byte("N\bNA\bAM\bME\bE\n\f\x1b[1mbold\x1b[0m\n"), ""},
+		{"text and then data without zeros", "a.txt", []byte(strings.Repeat("words and words\n", 4000) + strings.Repeat("\x01\x02\x03", 100)), "its name ends in .txt, but it is not text"},
+		{"a bell in a text that is not UTF-8", "a.dat", []byte(strings.Repeat("words and words\n", 400) + "\a\xe9"), "text that goes on as binary data"},
 		{"data in a text", "a.go", []byte(strings.Repeat("// words and words\n", 400) + "\x00\x01\x02"), "format hold=true line=0 offset=7600: its name ends in .go"},
 		{"class", "a.class", append([]byte("\xca\xfe\xba\xbe\x00\x00\x00\x34"), random(100)...), "hold=true"},
 		{"pyc", "a.pyc", append([]byte("\xcb\x0d\x0d\x0a\x00\x00\x00\x00"), random(100)...), "hold=true"},
@@ -832,5 +837,21 @@ func TestAbout(t *testing.T) {
 	v := newSet(t, Options{Scanners: []string{"format"}}).Scan(t.Context(), of("a", []byte("x")))
 	if slices.Contains(v.Scanners, "secrets") || !slices.Contains(v.Scanners, "format") {
 		t.Errorf("got scanners %v", v.Scanners)
+	}
+	// Who has not seen all of it does not say that it has looked.
+	for _, c := range []struct {
+		name string
+		o    Options
+		file Content
+		want []string
+	}{
+		{"too large", Options{Scanners: []string{"format", "secrets"}, Limits: Limits{Size: 10}}, of("a.txt", []byte("more than ten")), []string{}},
+		{"too deep", Options{Scanners: []string{"format"}, Limits: Limits{Depth: 1}, Run: runHere, External: []Command{{Name: "mine", Argv: []string{"true"}}}},
+			of("a.zip", zipped(member{"b.zip", string(zipped(member{"c.zip", string(zipped(member{"d", "words"}))}))})), []string{"mine"}},
+		{"one fails", Options{Scanners: []string{"format"}, Run: runHere, External: []Command{{Name: "mine", Argv: []string{"sh", "-c", "exit 9"}}}}, of("a.txt", []byte("words")), []string{"format"}},
+	} {
+		if v := newSet(t, c.o).Scan(t.Context(), c.file); !slices.Equal(v.Scanners, c.want) || !v.Held {
+			t.Errorf("%s: got %v, held %v; want %v", c.name, v.Scanners, v.Held, c.want)
+		}
 	}
 }

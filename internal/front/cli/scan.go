@@ -29,23 +29,25 @@ program's configuration adds (clearance.malware, clearance.external). Of folders
 pipes and .git are left out, as they are when results are staged. Nothing is changed, and
 nothing leaves this machine but to clamd, where one is configured.
 
-Exit code 0 is nothing held, 1 something would be held back.`,
-		Example: "  golem scan out/\n  golem scan report.pdf picture.png\n  golem scan --json . > findings.json",
+What is held stands last. Exit code 0 is nothing held, 1 something would be held back,
+2 wrong arguments, such as a file that is not there.`,
+		Example: "  golem scan out/\n  golem scan --held .\n  golem scan report.pdf picture.png\n  golem scan --json . > findings.json",
 	}
 	f := addProgramFlags(cmd)
+	held := cmd.Flags().Bool("held", false, "show only what is held back")
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return usageError("scan which files? golem scan PATH…")
 		}
 		return nil
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.scan(cmd, args) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.scan(cmd, args, *held) }
 	return cmd
 }
 
 // scan scans files of the user's, with the scanners of the program that they are in, or
 // those that every program has.
-func (f *programFlags) scan(cmd *cobra.Command, args []string) error {
+func (f *programFlags) scan(cmd *cobra.Command, args []string, onlyHeld bool) error {
 	p, err := f.load()
 	if p == nil || p.Project == nil {
 		return err
@@ -57,9 +59,10 @@ func (f *programFlags) scan(cmd *cobra.Command, args []string) error {
 	defer scanners.Close()
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	s := scanning{cmd: cmd, scanners: scanners, list: []scan.Verdict{}, found: map[string]int{}}
+	s := scanning{cmd: cmd, scanners: scanners, onlyHeld: onlyHeld, list: []scan.Verdict{}, found: map[string]int{}, saw: map[string]int{}}
 	for _, arg := range args {
 		if err := s.below(ctx, arg); err != nil {
+			s.printHeld()
 			return err
 		}
 	}
@@ -70,10 +73,13 @@ func (f *programFlags) scan(cmd *cobra.Command, args []string) error {
 type scanning struct {
 	cmd      *cobra.Command
 	scanners *forge.Scanners
+	onlyHeld bool
 	list     []scan.Verdict
 	count    int
-	held     int
+	held     []string       // lines, which stand last
+	holds    int            // files that are held
 	found    map[string]int // by scanner
+	saw      map[string]int // files seen whole, by scanner
 	leftOut  int
 }
 
@@ -82,7 +88,7 @@ func (s *scanning) below(ctx context.Context, top string) error {
 	return filepath.WalkDir(top, func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && name == top:
-			return fmt.Errorf("scan %s: not_found; name a file or a folder that is there", sandbox.Shown(name))
+			return usagef("scan %s: not_found; name a file or a folder that is there", sandbox.Shown(name))
 		case err != nil:
 			s.add(name, scan.Verdict{Path: filepath.ToSlash(name), Held: true, Scanners: []string{}, Findings: []scan.Finding{{Scanner: "limits", Hold: true, What: "cannot tell: " + cause(err).Error()}}})
 			return nil
@@ -96,7 +102,7 @@ func (s *scanning) below(ctx context.Context, top string) error {
 		case e.Type().IsRegular():
 			return s.file(ctx, name)
 		case name == top:
-			return fmt.Errorf("scan %s: invalid; it is no file and no folder, and links are not followed; name what it leads to", sandbox.Shown(name))
+			return usagef("scan %s: invalid; it is no file and no folder, and links are not followed; name what it leads to", sandbox.Shown(name))
 		}
 		s.leftOut++
 		return nil
@@ -129,25 +135,37 @@ func cause(err error) error {
 func (s *scanning) add(name string, v scan.Verdict) {
 	s.count++
 	if v.Held {
-		s.held++
+		s.holds++
+	}
+	for _, name := range v.Scanners {
+		s.saw[name]++
+	}
+	if v.Held || !s.onlyHeld {
+		s.list = append(s.list, v)
 	}
 	for _, f := range v.Findings {
 		s.found[f.Scanner]++
-	}
-	s.list = append(s.list, v)
-	if wantsJSON(s.cmd) {
-		return
-	}
-	for _, f := range v.Findings {
-		mark := " "
-		if f.Hold {
-			mark = "!"
-		}
 		where := sandbox.Shown(name)
 		if f.Line > 0 {
 			where += fmt.Sprintf(":%d", f.Line)
 		}
-		fmt.Fprintf(s.cmd.OutOrStdout(), "%s %s: %s: %s\n", mark, where, f.Scanner, f.What)
+		line := where + ": " + f.Scanner + ": " + f.What
+		switch {
+		case f.Hold:
+			s.held = append(s.held, line)
+		case !s.onlyHeld && !wantsJSON(s.cmd):
+			fmt.Fprintln(s.cmd.OutOrStdout(), "  "+line)
+		}
+	}
+}
+
+// printHeld prints what is held back, behind all that is only told.
+func (s *scanning) printHeld() {
+	if wantsJSON(s.cmd) {
+		return
+	}
+	for _, line := range s.held {
+		fmt.Fprintln(s.cmd.OutOrStdout(), "! "+line)
 	}
 }
 
@@ -172,20 +190,24 @@ func (s *scanning) end() error {
 			return err
 		}
 	} else {
+		s.printHeld()
 		left := ""
 		if s.leftOut > 0 {
 			left = fmt.Sprintf("; %d left out: links, pipes, .git", s.leftOut)
 		}
-		fmt.Fprintf(s.cmd.OutOrStdout(), "%s scanned, %d held back (!)%s\n", counted(s.count, "file"), s.held, left)
+		fmt.Fprintf(s.cmd.OutOrStdout(), "%s scanned, %d held back (!)%s\n", counted(s.count, "file"), s.holds, left)
 		for _, line := range s.scanners.About() {
-			name, about, _ := strings.Cut(line, " ok ")
+			name, about, works := strings.Cut(line, " ok ")
 			if n := s.found[name]; n > 0 {
 				line = fmt.Sprintf("%s found %d %s", name, n, about)
+			}
+			if missed := s.count - s.saw[name]; works && missed > 0 {
+				line += ", but " + counted(missed, "file") + " not seen whole"
 			}
 			fmt.Fprintln(s.cmd.OutOrStdout(), "  "+line)
 		}
 	}
-	if s.held > 0 {
+	if s.holds > 0 {
 		return exit(exitFailed)
 	}
 	return nil

@@ -39,7 +39,8 @@ type Look struct {
 	head   string
 	all    bool // of every file that was compared is shown
 	unseen []string
-	held   []string // names that scanners hold back
+	held   []string       // names that scanners hold back
+	missed map[string]int // files that a scanner did not see whole, by its name
 	whole  func(ctx context.Context, f seen) (io.ReadCloser, error)
 }
 
@@ -152,8 +153,15 @@ func (l *Look) verdicts(seen *clearance.Look, t Target, scanners *scan.Set) {
 		}
 	}
 	add("", seen.Message)
+	l.missed = make(map[string]int)
 	for _, f := range seen.Files {
 		add(t.name(f.Path), f.Verdict.Findings)
+		for _, line := range l.Scanned {
+			name, _, _ := strings.Cut(line, " ")
+			if f.Operation != string(clearance.Delete) && !slices.Contains(f.Verdict.Scanners, name) {
+				l.missed[name]++
+			}
+		}
 	}
 	slices.SortStableFunc(l.Found, func(a, b found) int {
 		switch {
@@ -166,7 +174,7 @@ func (l *Look) verdicts(seen *clearance.Look, t Target, scanners *scan.Set) {
 	})
 }
 
-// scanners says of each scanner whether it found something.
+// scanners says of each scanner whether it found something, and what it did not see.
 func (l *Look) scanners() []string {
 	var list []string
 	for _, line := range l.Scanned {
@@ -177,16 +185,21 @@ func (l *Look) scanners() []string {
 				n++
 			}
 		}
+		said := name + " ok"
 		switch {
 		case name == "no":
 			list = append(list, line)
+			continue
 		case strings.HasPrefix(state, "off"):
 			list = append(list, name+" off")
+			continue
 		case n > 0:
-			list = append(list, fmt.Sprintf("%s found %d", name, n))
-		default:
-			list = append(list, name+" ok")
+			said = fmt.Sprintf("%s found %d", name, n)
 		}
+		if missed := l.missed[name]; missed > 0 {
+			said += " but " + counted(missed, "file") + " not seen whole"
+		}
+		list = append(list, said)
 	}
 	return list
 }
