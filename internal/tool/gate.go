@@ -481,6 +481,9 @@ func (p *pass) run() (r Result) {
 		if !p.readable([]policy.Effect{{Verb: policy.Write, Target: c.Path}}) {
 			c = Change{Path: c.Path, Op: c.Op, To: c.To}
 		}
+		if r.Brief {
+			c.added, c.removed = Lines(c.Diff)
+		}
 		c.Diff = cut(c.Diff, maxDiff) // who decided has seen it all
 		r.Changes = append(r.Changes, c)
 	}

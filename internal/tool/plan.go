@@ -1,7 +1,10 @@
 package tool
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/sandbox"
@@ -107,6 +110,25 @@ type Change struct {
 	Mode string `json:"mode,omitempty"`
 	// About says what a diff does not: sizes, how many files.
 	About string `json:"about,omitempty"`
+
+	added, removed int // lines of the whole diff, where the result is brief
+}
+
+// line says in one line what happens, without the diff.
+func (c Change) line() string {
+	mark := map[Op]string{Create: "A", Update: "M", Delete: "D"}[c.Op]
+	var about []string
+	if c.Diff != "" {
+		about = append(about, fmt.Sprintf("+%d -%d", c.added, c.removed))
+	}
+	if c.About != "" {
+		about = append(about, c.About)
+	}
+	line := cmp.Or(mark, string(c.Op)) + " " + sandbox.Shown(c.Path)
+	if len(about) > 0 {
+		line += " (" + strings.Join(about, "; ") + ")"
+	}
+	return line
 }
 
 // Op is a kind of change.

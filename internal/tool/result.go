@@ -9,10 +9,12 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// MaxResult is the most text that a result has, maxDiff that of a diff in it.
+// MaxResult is the most text that a result has, maxDiff that of a diff in it, and
+// maxBrief how many changes are told in a line each.
 const (
 	MaxResult = 1 << 20
 	maxDiff   = 64 << 10
+	maxBrief  = 200
 )
 
 // A Result is what came of a call. Its texts are for a model: virtual names
@@ -24,6 +26,8 @@ type Result struct {
 	Media []Media
 	// Changes are what was done.
 	Changes []Change
+	// Brief is true where there may be so many changes that a line for each says enough.
+	Brief bool
 	// Notes are what else there is to know: what was left out.
 	Notes []string
 
@@ -68,8 +72,14 @@ func (r Result) String() string {
 		}
 	} else {
 		b.WriteString(strings.TrimSuffix(r.Text, "\n"))
-		for _, c := range r.Changes {
-			if c.Diff != "" {
+		for i, c := range r.Changes {
+			switch {
+			case r.Brief && i == maxBrief:
+				fmt.Fprintf(&b, "\nand %d more", len(r.Changes)-i)
+			case r.Brief && i > maxBrief:
+			case r.Brief:
+				b.WriteString("\n" + c.line())
+			case c.Diff != "":
 				b.WriteString("\n" + strings.TrimSuffix(c.Diff, "\n"))
 			}
 		}

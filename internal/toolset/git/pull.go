@@ -218,7 +218,7 @@ func (p *pulling) run(pull *clearance.Pull, files *sandbox.Sandbox) (tool.Result
 	if list == nil {
 		list = []pulled{}
 	}
-	return tool.Result{Text: text, Notes: p.notes, Data: map[string]any{"commit": p.commit, "branch": p.branch, "files": list}}, nil
+	return tool.Result{Text: text, Brief: true, Notes: p.notes, Data: map[string]any{"commit": p.commit, "branch": p.branch, "files": list}}, nil
 }
 
 // branches returns the tool that lists branches.

@@ -57,7 +57,7 @@ func (s Set) push() tool.Tool {
 					return tool.Result{}, err
 				}
 				text := fmt.Sprintf("pushed %s to %s as %s; what you reviewed is what was pushed", short(c.ID), s.where(c), done.CommitSHA)
-				return tool.Result{Text: text, Data: done, Record: "pushed " + short(c.ID) + " to " + c.Target + " " + c.Branch + " as " + done.CommitSHA + overridden(a.Override)}, nil
+				return tool.Result{Text: text, Brief: true, Data: done, Record: "pushed " + short(c.ID) + " to " + c.Target + " " + c.Branch + " as " + done.CommitSHA + overridden(a.Override)}, nil
 			}
 			ready := tool.Ready(run, changes...)
 			ready.Wish = fmt.Sprintf("push %q (%s) to %s", firstLine(c.Message), counted(len(c.Files), "file"), s.where(c))
