@@ -287,6 +287,10 @@ func (d *Door) Keeps() string {
 	return "kept in session " + d.Session.ID + ", not in your folder: " + shownBelow("/", names) + "; golem changes shows it"
 }
 
+// Busy reports whether another golem works on the session now: calls that look at files
+// fail until that ends.
+func (d *Door) Busy() bool { return d.Session != nil && d.work.kept.Busy() }
+
 // maxNamed is how many names are told of what is kept.
 const maxNamed = 5
 

@@ -353,6 +353,9 @@ func TestTwoGolems(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer two.Close()
+	if one.Busy() || !two.Busy() {
+		t.Errorf("busy: %v for who has it, %v for another", one.Busy(), two.Busy())
+	}
 	if r := call(t, two, true, "read_file", map[string]any{"path": "/a"}); r.Err == nil || !strings.Contains(r.Err.Hint, "another golem works on this session") {
 		t.Errorf("the same session: %v", r.Err)
 	}

@@ -179,6 +179,20 @@ func (k *Kept) Folder(o Over) (*os.File, error) {
 	return k.shown[i], nil
 }
 
+// Busy reports whether another golem works on the session now.
+func (k *Kept) Busy() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.used != nil {
+		return false
+	}
+	f, err := lockFile(filepath.Join(k.dir, usedName), unix.LOCK_EX, 0)
+	if err == nil {
+		f.Close()
+	}
+	return errors.Is(err, ErrBusy)
+}
+
 // use takes the layers for this golem, and starts the holder that a layer needs.
 func (k *Kept) use(l layer.Layer) (err error) {
 	if k.used == nil {

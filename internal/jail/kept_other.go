@@ -29,6 +29,9 @@ func (*Kept) Through(Over) sandbox.Host { return "" }
 // Folder returns an error.
 func (*Kept) Folder(Over) (*os.File, error) { return nil, errNoLayers }
 
+// Busy returns false.
+func (*Kept) Busy() bool { return false }
+
 // Enter returns an error.
 func (*Kept) Enter(fresh, changes bool) (func() error, error) { return nil, errNoLayers }
 

@@ -46,7 +46,8 @@ these folders: the current one as a layer, unless they say otherwise. What it
 changes in a layer waits in a session: golem changes shows it.
 
 You are asked in the client, where that can show a form, and golem approve ID
-answers in a terminal at the same time.
+answers in a terminal at the same time. In a folder without a program commands (the
+tool shell) always ask; the start says which tools do.
 
 With --http it listens for clients, on this machine alone unless --anywhere is given.
 Each needs the token that is printed at the start, or that is in --token-file.`,
@@ -59,6 +60,7 @@ Each needs the token that is printed at the start, or that is in --token-file.`,
 	f := &mcpFlags{visitFlags: addSessionFlags(cmd, "the one that was used last"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
 	flags := cmd.Flags()
+	flags.Lookup("wait").Usage = "how long to wait for an answer, but at most 45s where the client has no forms; then the call says that it is pending"
 	flags.StringVar(&f.http.Address, "http", "", "listen at this address, such as 127.0.0.1:8137, in place of the standard streams")
 	flags.BoolVar(&f.http.Anywhere, "anywhere", false, "with --http: the address need not be this machine's own; with --cert and --key")
 	flags.StringArrayVar(&f.http.Hosts, "host", nil, "with --http: a further name by which clients call it, such as box.example:8137; may be given again")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
@@ -46,7 +47,7 @@ func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service
 	s.key = sync.OnceValues(func() ([]byte, error) { return door.Secret("mcp") })
 	readable, writable := strings.Join(shown(door.Files.ReadableRoots()), ", "), strings.Join(shown(door.Files.WritableRoots()), ", ")
 	fmt.Fprintf(o.Errs, "golem: serving as %s: reads %s; writes %s\n", strings.Join(door.Workers, " → "), cmp.Or(readable, "nothing"), cmp.Or(writable, "nothing"))
-	for _, note := range slices.Concat(door.News, door.Notes) {
+	for _, note := range slices.Concat(s.about(p), door.News, door.Notes) {
 		fmt.Fprintln(o.Errs, "golem: "+note)
 	}
 	s.prepare()
@@ -59,6 +60,26 @@ func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service
 	s.enter() // whoever has begun before is counted
 	s.ending.Wait()
 	return errors.Join(err, door.Close())
+}
+
+// about says in which session a client works, and which tools always ask.
+func (s *server) about(p *forge.Program) (notes []string) {
+	if s.door.Session != nil {
+		notes = append(notes, "works in session "+s.door.Session.ID)
+	}
+	if s.door.Busy() {
+		notes = append(notes, "another golem works on this session: calls fail until it ends; golem mcp --session new begins one of its own")
+	}
+	var asks []string
+	for _, t := range s.door.Offered(policy.Peer) {
+		if s.door.Consent(t) == policy.Ask {
+			asks = append(asks, t.Name)
+		}
+	}
+	if len(asks) > 0 && approval.Mode(p.Project.Approval) == approval.Interactive {
+		notes = append(notes, fmt.Sprintf("asks you each time for %s; where a client has no forms, golem approve ID within %v answers", strings.Join(asks, ", "), min(s.options.Wait, maxAlone)))
+	}
+	return notes
 }
 
 // A server is the door of a program as a client sees it.
