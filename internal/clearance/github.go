@@ -37,6 +37,9 @@ type hub struct {
 // hub opens one.
 func (d *Desk) hub(t Target) (place, error) {
 	at, err := d.store.Hub(t.server(), t.Repo, d.proof)
+	if err == nil {
+		at.Name = t.Name
+	}
 	return hub{network{at}, d.store, t}, err
 }
 

@@ -53,6 +53,9 @@ func (d *Desk) reach(ctx context.Context, t Target) (place, error) {
 			return folder{at, false}, err
 		}
 		at, err := d.store.Remote(t.URL, d.proof)
+		if err == nil {
+			at.Name = t.Name
+		}
 		return network{at}, err
 	case "github":
 		return d.hub(t)

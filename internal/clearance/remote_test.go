@@ -2,6 +2,7 @@ package clearance_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -225,6 +226,9 @@ func TestARemoteThatIsGone(t *testing.T) {
 	}
 	_, err := s.desk.Push(t.Context(), c.ID, "")
 	s.refused(err, git.ErrUnreachable)
+	if told := fmt.Sprint(err); !strings.Contains(told, " origin: unreachable; git says: ") {
+		t.Errorf("the target is not named: %s", told)
+	}
 	if list, _ := s.desk.List(); len(list) != 1 {
 		t.Error("what was not pushed does not wait on")
 	}

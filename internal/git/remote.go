@@ -50,6 +50,8 @@ func Explicit(variables []string) Credentials {
 
 // A Remote is a repository that git reaches over the network.
 type Remote struct {
+	Name string // what the user calls it, for errors
+
 	store       *Store
 	url         string
 	credentials Credentials
@@ -127,7 +129,7 @@ func (r *Remote) run(ctx context.Context, limit time.Duration, dir string, args 
 		return out, err
 	}
 	if errors.Is(context.Cause(ctx), errLate) {
-		return nil, refusal(word(cmd.Args), "", ErrUnreachable, fmt.Sprintf("the remote did not answer within %v; see that it can be reached, and try again", limit))
+		return nil, refusal(word(cmd.Args), r.Name, ErrUnreachable, fmt.Sprintf("the remote did not answer within %v; see that it can be reached, and try again", limit))
 	}
 	for _, one := range cmd.Env {
 		if name, secret, _ := strings.Cut(one, "="); strings.HasSuffix(name, "_TOKEN") || strings.HasPrefix(name, "GIT_CONFIG_VALUE") {
@@ -135,18 +137,21 @@ func (r *Remote) run(ctx context.Context, limit time.Duration, dir string, args 
 		}
 	}
 	failure.Said = hidden(hidden(failure.Said, r.token), strings.TrimPrefix(r.url, "file://"))
-	return nil, &unreachable{failure}
+	return nil, &unreachable{failure, r.Name}
 }
 
 // An unreachable is the failure of a remote.
-type unreachable struct{ *Failure }
+type unreachable struct {
+	*Failure
+	name string
+}
 
 func (u *unreachable) Error() string      { return u.plain().Error() }
 func (u *unreachable) As(target any) bool { return as(target, u.plain()) }
 
 func (u *unreachable) plain() *sandbox.Error {
 	e := u.Failure.plain()
-	e.Code, e.Hint = ErrUnreachable, e.Hint+"; see that the remote can be reached, and that your credentials are good there"
+	e.Path, e.Code, e.Hint = u.name, ErrUnreachable, e.Hint+"; see that the remote can be reached, and that your credentials are good there"
 	return e
 }
 

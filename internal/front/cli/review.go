@@ -48,7 +48,7 @@ is what is pushed. --discard ID lets one go. Nothing else on this page changes a
 		case accept != "" && discard != "", (accept != "" || discard != "") && len(args) > 0:
 			return usageError("review shows, accepts or discards; do one at a time")
 		case all && (summary || accept != "" || discard != ""):
-			return usageError("--all shows all of the diffs; it goes with the ids of commits")
+			return usageError("--all shows every diff; it does not go with --summary, --accept or --discard")
 		case accept == "" && (len(override) > 0 || unseen):
 			return usageError("--override and --unseen go with --accept ID")
 		case accept != "":

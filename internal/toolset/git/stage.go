@@ -50,8 +50,15 @@ func (s Set) stage() tool.Tool {
 		if a.Again != "" {
 			return s.again(desk, names, a)
 		}
-		if len(a.Files) == 0 || strings.TrimSpace(a.Message) == "" {
-			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "files: name at least one; message: say what was done"}
+		var missing []string
+		if len(a.Files) == 0 {
+			missing = append(missing, "files: name at least one")
+		}
+		if strings.TrimSpace(a.Message) == "" {
+			missing = append(missing, "message: say what was done")
+		}
+		if len(missing) > 0 {
+			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: strings.Join(missing, "; ")}
 		}
 		target, err := s.target(op, a.Target)
 		if err != nil {
