@@ -11,6 +11,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -324,16 +325,41 @@ func (c *conn) withdraw(r *jsonrpc.Request) {
 
 // Write implements mcp.Connection.
 func (c *conn) Write(_ context.Context, message jsonrpc.Message) error {
+	response, ok := message.(*jsonrpc.Response)
+	if ok && response.Error != nil {
+		response.Error = plainly(response.Error)
+	}
 	data, err := encode(message)
 	if err != nil {
 		return err
 	}
 	err = c.write(data)
-	if response, ok := message.(*jsonrpc.Response); ok {
+	if ok {
 		key, _ := json.Marshal(response.ID.Raw())
 		c.answered(string(key))
 	}
 	return err
+}
+
+// plainly returns an error of the library's as a client reads it: with a code, and
+// without the names of its types.
+func plainly(err error) error {
+	text := err.Error()
+	var known *jsonrpc.Error
+	switch {
+	case strings.Contains(text, "unmarshaling "):
+		what := "they are an object, with the members that the protocol names"
+		if _, place, ok := strings.Cut(text, " into Go struct field "); ok {
+			place, _, _ = strings.Cut(place, " ")
+			if parts := strings.SplitN(place, ".", 3); len(parts) == 3 { // package, type, member
+				what = parts[2] + " is not of the type that the protocol says"
+			}
+		}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid params: " + what}
+	case errors.As(err, &known) && known.Code != 0:
+		return err
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: text}
 }
 
 // answered makes room for another call.

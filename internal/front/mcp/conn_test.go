@@ -99,6 +99,9 @@ func TestLines(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":7,"method":"nothing/such"}` + "\n", 7.0, -32601},
 		{`{"jsonrpc":"2.0","id":8,"method":"tools/call"}` + "\n", 8.0, -32600},
 		{`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":[1]}` + "\n", 9.0, -32602},
+		{`{"jsonrpc":"2.0","id":15,"method":"tools/call","params":{"name":1}}` + "\n", 15.0, -32602},
+		{`{"jsonrpc":"2.0","id":16,"method":"initialize","params":[]}` + "\n", 16.0, -32602},
+		{`{"jsonrpc":"2.0","id":17,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"me","version":"1"}}}` + "\n", 17.0, -32600},
 		{`{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"` + long + `"}}` + "\n", 10.0, -32600},
 		{`{"method":"tools/call","params":{"name":"` + long + `"},"jsonrpc":"2.0","id":"11"}` + "\n", "11", -32600},
 		{`{"method":"x","params":{"name":"` + long + `","id":12}}` + "\n", nil, -32600},
@@ -110,6 +113,9 @@ func TestLines(t *testing.T) {
 		code := 0
 		if m.Error != nil {
 			code = m.Error.Code
+			if strings.Contains(m.Error.Message, " Go ") || strings.Contains(m.Error.Message, "mcp.") {
+				t.Errorf("%.100q: types of golem's in %q", test.line, m.Error.Message)
+			}
 		}
 		if m.ID != test.id || code != test.code {
 			t.Errorf("%.100q: got %v, %+v, want %v, %d", test.line, m.ID, m.Error, test.id, test.code)
