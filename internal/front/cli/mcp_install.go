@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func newInstall() *cobra.Command {
 		Short: "Tell a client how to start golem mcp here",
 		Long: `Print what a client's configuration needs so that it starts golem mcp in this
 folder, and where that belongs. With --write the file is edited, and what was changed
-is shown. What stands behind two dashes are flags of golem mcp.`,
+is shown; an entry that golem has written before is replaced. What stands behind two dashes are flags of golem mcp.`,
 		Example: "  golem mcp install claude-code\n  golem mcp install vscode --write\n  golem mcp install codex --write -- --worker reviewer",
 	}
 	cmd.Flags().BoolVar(&write, "write", false, "edit the file")
@@ -250,8 +251,8 @@ func (e entry) into(old string) (string, error) {
 	if e.in(old) {
 		return old, nil
 	}
-	if _, ok := servers["golem"]; ok {
-		return "", errors.New("it names another server golem; take that out first")
+	if was, ok := servers["golem"]; ok {
+		return e.again(old, was)
 	}
 	at, empty, nested := e.place(old)
 	text, indent := e.member(), "  "
@@ -270,9 +271,51 @@ func (e entry) into(old string) (string, error) {
 	}
 	next := old[:at] + "\n" + text + rest
 	if !e.in(next) { // a name may stand there twice
-		return "", errors.New("it is written in a way that golem does not edit")
+		return "", errNotEdited
 	}
 	return next, nil
+}
+
+// again returns a JSON text with the entry in place of an earlier one of golem's, which
+// has nothing in it that golem does not write.
+func (e entry) again(old string, was json.RawMessage) (string, error) {
+	var own struct {
+		Type    string   `json:"type"`
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+	}
+	d := json.NewDecoder(bytes.NewReader(was))
+	d.DisallowUnknownFields()
+	if d.Decode(&own) != nil || !startsGolem(own.Command, own.Args) {
+		return "", errors.New("it names another server golem, or says more of it than golem does; take that out first")
+	}
+	at, _, nested := e.place(old)
+	d = json.NewDecoder(strings.NewReader("{" + old[at:]))
+	d.Token() // the brace
+	for nested && d.More() {
+		key, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil {
+			break
+		}
+		if key != "golem" {
+			continue
+		}
+		end := at + int(d.InputOffset()) - 1
+		if next := old[:end-len(value)] + e.value() + old[end:]; e.in(next) {
+			return next, nil
+		}
+		break
+	}
+	return "", errNotEdited
+}
+
+var errNotEdited = errors.New("it is written in a way that golem does not edit")
+
+// startsGolem reports whether a command is golem mcp, wherever golem was.
+func startsGolem(command string, args []string) bool {
+	name := strings.TrimSuffix(command[strings.LastIndexAny(command, `/\\`)+1:], ".exe")
+	return (name == "golem" || command == self()) && len(args) > 0 && args[0] == "mcp"
 }
 
 // in reports whether a JSON text says what the entry does.
@@ -315,16 +358,41 @@ func (e entry) intoTOML(old string) (string, error) {
 	if inText(old) {
 		return "", errors.New("a text in it has no end")
 	}
-	for line := range strings.Lines(old) {
+	before, after, own := ownTOML(old)
+	if !own {
+		before = old
+	}
+	for line := range strings.Lines(before) {
 		line = strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "").Replace(line)
 		if strings.HasPrefix(line, "[mcp_servers.golem]") || strings.HasPrefix(line, "[mcp_servers]") || strings.HasPrefix(line, "[mcp_servers") && strings.Contains(line, `\`) || strings.HasPrefix(line, "mcp_servers.golem") || strings.HasPrefix(line, "mcp_servers=") {
 			return "", errors.New("it says something about mcp_servers already that golem does not edit")
 		}
 	}
+	if own {
+		return before + e.toml + after, nil
+	}
 	if old != "" {
 		old = strings.TrimRight(old, "\n") + "\n\n"
 	}
 	return old + e.toml, nil
+}
+
+// ownTOML returns what stands before and behind an earlier entry of golem's, which has
+// nothing in it that golem does not write.
+func ownTOML(old string) (before, after string, ok bool) {
+	before, rest, ok := strings.Cut("\n"+old, "\n[mcp_servers.golem]\n")
+	if !ok || inText(before) {
+		return "", "", false
+	}
+	first, rest, _ := strings.Cut(rest, "\n")
+	second, after, _ := strings.Cut(rest, "\n")
+	var command string
+	var args []string
+	first, isCommand := strings.CutPrefix(first, "command = ")
+	second, areArgs := strings.CutPrefix(second, "args = ")
+	ok = isCommand && areArgs && json.Unmarshal([]byte(first), &command) == nil && json.Unmarshal([]byte(second), &args) == nil &&
+		startsGolem(command, args) && ended(after)
+	return strings.TrimPrefix(before+"\n", "\n"), after, ok
 }
 
 // inText reports whether a text of several lines has begun in a file, and not ended.

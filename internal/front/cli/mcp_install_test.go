@@ -24,6 +24,9 @@ func TestEntries(t *testing.T) {
 		{`{"a": {"mcpServers": {}}, "mcpServers": {"x": {}}}`, `{"a": {"mcpServers": {}}, "mcpServers": {` + "\n" + golem + ",\n    \"x\": {}}}"},
 		{`{"mcpServers": {"golem": {"args": ["mcp"], "command": "golem"}}}`, `{"mcpServers": {"golem": {"args": ["mcp"], "command": "golem"}}}`},
 		{`{"mcpServers": {"golem": {"command": "evil"}}}`, "it names another server golem"},
+		{`{"mcpServers": {"golem": {"command": "golem", "args": ["mcp"], "env": {"GOLEM_APPROVAL": "approve_all"}}}}`, "it names another server golem, or says more"},
+		{`{"mcpServers": {"golem": {"command": "golem", "args": ["exec"]}}}`, "it names another server golem"},
+		{`{"mcpServers": {"golem": {"command": "/bin/golem", "args": ["mcp"]}, "golem": {"command": "golem", "args": ["mcp", "--copy"]}}}`, "it is written in a way"},
 		{"{ // a comment\n}", "it is not plain JSON"},
 		{"[]", "it is not plain JSON"},
 		{"null", "it is not plain JSON"},
@@ -57,6 +60,17 @@ func TestEntries(t *testing.T) {
 			t.Errorf("%s: it has changed what was there: %s", test.old, got)
 		}
 	}
+	// An earlier one of golem's own is replaced.
+	for _, test := range []struct{ old, want string }{
+		{`{"a": 1, "mcpServers": {"x": {}, "golem": {"command": "/opt/golem", "args": ["mcp", "--copy"]}, "y": {}}}`,
+			`{"a": 1, "mcpServers": {"x": {}, ` + strings.TrimSpace(golem) + `, "y": {}}}`},
+		{"{\n  \"mcpServers\": {\n    \"golem\" : {\n      \"type\": \"stdio\",\n      \"command\": \"C:\\\\golem.exe\",\n      \"args\": [\"mcp\"]\n    }\n  }\n}\n",
+			"{\n  \"mcpServers\": {\n    \"golem\" : " + strings.TrimPrefix(golem, `    "golem": `) + "\n  }\n}\n"},
+	} {
+		if got, err := entry.into(test.old); err != nil || got != test.want {
+			t.Errorf("%s: got\n%s, %v, want\n%s", test.old, got, err, test.want)
+		}
+	}
 	toml := client{}.entry("golem", []string{"mcp"})
 	const codex = "[mcp_servers.golem]\ncommand = \"golem\"\nargs = [\"mcp\"]\n"
 	for _, test := range []struct{ old, want string }{
@@ -69,6 +83,9 @@ func TestEntries(t *testing.T) {
 		{"[mcp_servers]\ngolem = {command = \"y\"}\n", "it says something about mcp_servers already"},
 		{"[mcp_servers.\"gol\\u0065m\"]\ncommand = \"y\"\n", "it says something about mcp_servers already"},
 		{"text = \"\"\"\nnot closed\n", "a text in it has no end"},
+		{"a = 1\n[mcp_servers.golem]\ncommand = \"/opt/golem\"\nargs = [\"mcp\", \"--copy\"]\n\n[b]\n", "a = 1\n" + codex + "\n[b]\n"},
+		{"[mcp_servers.golem]\ncommand = \"evil\"\nargs = [\"mcp\"]\n", "it says something about mcp_servers already"},
+		{"[mcp_servers.golem]\ncommand = \"golem\"\nargs = [\"mcp\", \"--copy\"]\ncwd = \"/\"\n", "it says something about mcp_servers already"},
 		{"# " + codex, "# " + codex + "\n" + codex},
 		{codex + "\n[features]\nx = true\n", codex + "\n[features]\nx = true\n"},
 		{codex + "env = {GOLEM_APPROVAL = \"approve_all\"}\n", "it says something about mcp_servers already"},
