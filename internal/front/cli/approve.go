@@ -36,7 +36,8 @@ func newApprove() *cobra.Command {
 		Long: `Answer a call that could not be asked about when it was made: golem approvals
 lists them. At a terminal what it would do is shown, and you are asked; elsewhere
 this command is the answer. The first answer counts, it is for exactly this
-call with exactly these changes, and it is used once, when the call is made again.`,
+call with exactly these changes, and it is used once: by the call
+if that still waits, otherwise when it is made again.`,
 		Example: "  golem approve k3v9q2xz\n  golem approve k3v9q2xz --no --reason elsewhere",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -84,7 +85,7 @@ call with exactly these changes, and it is used once, when the call is made agai
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %s, by %s\n", word, w.Tool, comesTo(visible.Line(w.Wish, maxColumns), shownAll(w.Effects)), strings.Join(shownAll(w.Workers), " → "))
 		if g.Yes {
-			fmt.Fprintln(cmd.OutOrStdout(), "it passes once, when the same call is made again")
+			fmt.Fprintln(cmd.OutOrStdout(), "it passes once: now if it still waits, otherwise when the same call is made again")
 		}
 		return nil
 	}
