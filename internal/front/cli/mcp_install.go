@@ -51,7 +51,8 @@ func newInstall() *cobra.Command {
 		Short: "Tell a client how to start golem mcp here",
 		Long: `Print what a client's configuration needs so that it starts golem mcp in this
 folder, and where that belongs. With --write the file is edited, and what was changed
-is shown; an entry that golem has written before is replaced. What stands behind two dashes are flags of golem mcp.`,
+is shown; an entry that golem has written before is replaced. What stands behind two
+dashes are flags of golem mcp.`,
 		Example: "  golem mcp install claude-code\n  golem mcp install vscode --write\n  golem mcp install codex --write -- --worker reviewer",
 	}
 	cmd.Flags().BoolVar(&write, "write", false, "edit the file")
@@ -314,7 +315,7 @@ var errNotEdited = errors.New("it is written in a way that golem does not edit")
 
 // startsGolem reports whether a command is golem mcp, wherever golem was.
 func startsGolem(command string, args []string) bool {
-	name := strings.TrimSuffix(command[strings.LastIndexAny(command, `/\\`)+1:], ".exe")
+	name := strings.TrimSuffix(command[strings.LastIndexAny(command, `/\`)+1:], ".exe")
 	return (name == "golem" || command == self()) && len(args) > 0 && args[0] == "mcp"
 }
 
