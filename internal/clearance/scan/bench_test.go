@@ -78,8 +78,9 @@ func peerOf(b *testing.B, scanner, dir string) []string {
 func benchSet(b *testing.B, table *measure.Table, name string, s *Set, files []Content, size int64, peer []string) {
 	sides := []func(int){measure.Repeat(func() {
 		for _, f := range files {
-			if v := s.Scan(b.Context(), f); len(v.Scanners) == 0 {
-				b.Fatal("nobody looked")
+			// One of them has a gzip in itself, without end, and is held.
+			if v := s.Scan(b.Context(), f); len(v.Scanners) == 0 && !v.Held {
+				b.Fatalf("nobody looked at %s", f.Path)
 			}
 		}
 	})}
