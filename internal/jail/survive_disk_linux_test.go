@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,28 +15,6 @@ import (
 	"github.com/golem-forge/golem/internal/trial"
 	"github.com/golem-forge/golem/sandbox"
 )
-
-// inMounts runs the calling test once more where it may mount, and reports whether
-// this is that run.
-func inMounts(t *testing.T) bool {
-	t.Helper()
-	const variable = "GOLEM_TEST_MOUNTS"
-	if os.Getenv(variable) != "" {
-		return true
-	}
-	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), variable+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
-	}
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
-		t.Errorf("%v\n%s", err, out)
-	}
-	return false
-}
 
 // A disk is a small one.
 type disk struct {
@@ -71,7 +47,7 @@ const plenty = 10_000
 // landing and of its undo, that is an error; the folder is as it was, or as it was to
 // be. When there is room again all goes on.
 func TestSurvivesFullDisk(t *testing.T) {
-	if !inMounts(t) {
+	if !trial.Mounts(t) {
 		return
 	}
 	both := newDisk(t)
@@ -176,7 +152,7 @@ func (g *ground) on(work, layers string) {
 // TestSurvivesKillsElsewhere kills golem and the holder where what lands is copied
 // into the folder first: it is whole or not there, and nothing lies beside it.
 func TestSurvivesKillsElsewhere(t *testing.T) {
-	if !inMounts(t) {
+	if !trial.Mounts(t) {
 		return
 	}
 	work, layers := newDisk(t), newDisk(t)
@@ -216,7 +192,7 @@ func TestSurvivesKillsElsewhere(t *testing.T) {
 
 // TestSurvivesKillsOfMany is TestSurvivesKills with ten thousand files.
 func TestSurvivesKillsOfMany(t *testing.T) {
-	if !inMounts(t) {
+	if !trial.Mounts(t) {
 		return
 	}
 	t.Setenv("TMPDIR", newDisk(t).dir)

@@ -16,7 +16,7 @@ func Mounts(t *testing.T) bool {
 	if os.Getenv(variable) != "" {
 		return true
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), variable+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if os.Getuid() != 0 {
@@ -25,7 +25,7 @@ func Mounts(t *testing.T) bool {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	}
 	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("PASS")) {
+	if err != nil || !bytes.Contains(out, []byte("--- PASS")) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return false
