@@ -318,6 +318,16 @@ func pidOf(word string) int {
 	return 0
 }
 
+// kill kills the process of this program with a word, which is there or about to be: 0
+// would be all that run with the test.
+func kill(word string) (pid int) {
+	for pid = pidOf(word); pid == 0; pid = pidOf(word) {
+		time.Sleep(time.Millisecond)
+	}
+	unix.Kill(pid, unix.SIGKILL)
+	return pid
+}
+
 // TestPartsKilled: where the holder or a cell is killed while a command runs, nothing
 // of it lands, and the next command runs as if nothing had happened.
 func TestPartsKilled(t *testing.T) {
@@ -334,19 +344,17 @@ func TestPartsKilled(t *testing.T) {
 		ran(t, door, fmt.Sprintf("echo %d > /out/n", i))
 		if i%2 == 0 { // while one runs
 			go func() {
-				for pidOf(part) == 0 || !begun(string(p.State())) {
+				for !begun(string(p.State())) {
 					time.Sleep(time.Millisecond)
 				}
-				unix.Kill(pidOf(part), unix.SIGKILL)
+				kill(part)
 			}()
 			r := door.Do(context.Background(), policy.Model, tool.Call{Tool: "shell", Args: []byte(`{"command":"echo begun > /out/begun; sleep 100"}`)})
 			if r.OK() || !strings.Contains(r.Err.Error(), "ended") {
 				t.Errorf("%s was killed: %v, %s", part, r.Err, r.Text)
 			}
 		} else {
-			pid := pidOf(part)
-			unix.Kill(pid, unix.SIGKILL)
-			for !gone(pid) {
+			for pid := kill(part); !gone(pid); {
 				time.Sleep(time.Millisecond)
 			}
 		}
