@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,6 +34,7 @@ type parent struct {
 type group struct {
 	parent
 	dir    string
+	held   *os.File // while it is in use
 	join   *os.File // a thread that writes 0 here, or its process, is in it
 	counts []count
 }
@@ -70,7 +72,7 @@ func findGroups() *groups {
 		if unix.Access(p.dir, unix.W_OK) != nil || p.unified && !p.free() {
 			continue
 		}
-		sweep(p.dir, os.Remove)
+		sweep(p.dir, removeGroup)
 		g.parents = append(g.parents, p)
 	}
 	return g
@@ -90,10 +92,21 @@ func sweepGroups(w *wire) {
 		time.Sleep(5 * time.Millisecond) // its end begins with its files
 	}
 	for _, p := range findGroups().parents {
-		for i := 0; i < 100 && sweep(p.dir, os.Remove) != nil; i++ {
+		for i := 0; i < 100 && sweep(p.dir, removeGroup) != nil; i++ {
 			time.Sleep(5 * time.Millisecond)
 		}
 	}
+}
+
+// removeGroup removes a group, unless somebody holds it who cannot be seen from here: a
+// golem in another PID namespace.
+func removeGroup(dir string) error {
+	held, ok := seize(dir)
+	if !ok {
+		return nil
+	}
+	defer held.Close()
+	return os.Remove(dir)
 }
 
 // parentsOf returns where groups could be made, from the mounts and the groups of
@@ -212,17 +225,28 @@ func (g *groups) make(w *wire, l Limits) []int {
 }
 
 func (p parent) make(l Limits) (*group, error) {
-	g := &group{parent: p}
-	for i := 0; g.dir == ""; i++ {
+	for i := 0; ; i++ {
 		dir := filepath.Join(p.dir, stamp(i))
-		switch err := os.Mkdir(dir, 0o755); {
-		case err == nil:
-			g.dir = dir
-		case !os.IsExist(err):
+		if err := os.Mkdir(dir, 0o755); os.IsExist(err) {
+			continue
+		} else if err != nil {
 			return nil, err
 		}
+		g, err := p.limited(dir, l)
+		if os.IsNotExist(err) || errors.Is(err, unix.EWOULDBLOCK) {
+			continue // it was taken for one that is left behind, before it was held
+		}
+		return g, err
 	}
-	var err error
+}
+
+// limited returns the group of a folder, held and with its limits.
+func (p parent) limited(dir string, l Limits) (*group, error) {
+	held, err := hold(dir)
+	if err != nil {
+		return nil, err
+	}
+	g := &group{parent: p, dir: dir, held: held}
 	if p.memory && p.unified {
 		err = g.write("memory.max", l.Memory+cellMemory)
 		g.write("memory.swap.max", 0) // not there without swap
@@ -241,6 +265,7 @@ func (p parent) make(l Limits) (*group, error) {
 		g.join, err = os.OpenFile(filepath.Join(g.dir, name), os.O_WRONLY, 0)
 	}
 	if err != nil {
+		held.Close()
 		os.Remove(g.dir)
 		return nil, err
 	}
@@ -316,6 +341,7 @@ func (g *groups) drop(w *wire) {
 				n.file.Close()
 			}
 			c.remove()
+			c.held.Close()
 		}
 		delete(g.of, of)
 	}

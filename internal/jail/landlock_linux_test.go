@@ -445,6 +445,22 @@ func TestGroups(t *testing.T) {
 		if _, err := os.Stat(stale); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("what a killed one left: %v", err)
 		}
+		// one that a golem holds which cannot be seen from here stays
+		if err := os.Mkdir(stale, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		held, err := os.Open(stale)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Close()
+		if err := unix.Flock(int(held.Fd()), unix.LOCK_SH); err != nil {
+			t.Fatal(err)
+		}
+		newPlace(t, m, jail.Limits{}).Close()
+		if _, err := os.Stat(stale); err != nil {
+			t.Errorf("what another golem holds: %v", err)
+		}
 		second.Close()
 		p.Close()
 		if left := groupsOf(os.Getpid()); len(left) != 0 {
