@@ -151,6 +151,20 @@ func TestServer(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", args, got, want)
 		}
 	}
+	// images are for who takes them, as what they are, and bounded
+	for takes, want := range map[bool]string{
+		false: "[an image, image/gif, 500008 bytes, not shown]\n[an image, image/png, 500008 bytes, not shown]\n[an image, image/png, 6 bytes, not shown]",
+		true:  "[an image, image/png, 500008 bytes]\n[an image, image/png, 500008 bytes, not shown]\n[an image, image/png, 6 bytes, not shown]",
+	} {
+		ctx := t.Context()
+		if takes {
+			ctx = tool.WithMedia(ctx)
+		}
+		r := door.Do(ctx, policy.Model, tool.Call{Tool: "test_echo", Args: []byte(`{"text": "show"}`)})
+		if shown := len(r.Media) == 1 && r.Media[0].Type == "image/png"; r.String() != want || shown != takes {
+			t.Errorf("takes images %v: got %s, %d images", takes, r, len(r.Media))
+		}
+	}
 	look := func(door *forge.Door) map[string]any {
 		t.Helper()
 		r := called(t, door, "test_look", "{}")

@@ -61,7 +61,7 @@ func (s *Server) plan(about tool.Tool, name string) func(context.Context, tool.N
 			if err != nil {
 				return tool.Result{}, err
 			}
-			return told(about.Name, r), nil
+			return told(about.Name, r, tool.TakesMedia(ctx)), nil
 		})
 	}
 }
@@ -101,15 +101,24 @@ func (s *Server) Lister(rules []policy.Rule, keep func(Listing) error) tool.Tool
 	})
 }
 
-// told tells what a server has answered.
-func told(name string, r *mcp.CallToolResult) tool.Result {
+// told tells what a server has answered, its images only to who takes them.
+func told(name string, r *mcp.CallToolResult, images bool) tool.Result {
 	var parts []string
+	var media []tool.Media
+	room := tool.MaxMedia
 	for _, c := range r.Content {
 		switch c := c.(type) {
 		case *mcp.TextContent:
 			parts = append(parts, c.Text)
 		case *mcp.ImageContent:
-			parts = append(parts, fmt.Sprintf("[an image, %s, %d bytes, not shown]", visible.Line(c.MIMEType, 60), len(c.Data)))
+			kind := tool.MediaType(c.Data) // what the server says of it is not believed
+			if !images || !strings.HasPrefix(kind, "image/") || len(c.Data) > room {
+				parts = append(parts, fmt.Sprintf("[an image, %s, %d bytes, not shown]", visible.Line(c.MIMEType, 60), len(c.Data)))
+				continue
+			}
+			room -= len(c.Data)
+			media = append(media, tool.Media{Type: kind, Data: c.Data})
+			parts = append(parts, fmt.Sprintf("[an image, %s, %d bytes]", kind, len(c.Data)))
 		case *mcp.AudioContent:
 			parts = append(parts, fmt.Sprintf("[a sound, %s, %d bytes, not played]", visible.Line(c.MIMEType, 60), len(c.Data)))
 		case *mcp.ResourceLink:
@@ -133,7 +142,7 @@ func told(name string, r *mcp.CallToolResult) tool.Result {
 			text = string(data)
 		}
 	}
-	return tool.Result{Text: text, Data: r.StructuredContent, Record: "answered"}
+	return tool.Result{Text: text, Data: r.StructuredContent, Media: media, Record: "answered"}
 }
 
 // maxSaid is how much of what a server says of a failure is passed on.

@@ -41,6 +41,11 @@ func honest(mode string) {
 			if a.Text == "fail" {
 				return nil, nil, fmt.Errorf("it does not want to")
 			}
+			if a.Text == "show" { // more images than can be handed on, and one that is none
+				image := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 500_000)...)
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/gif", Data: image},
+					&mcp.ImageContent{MIMEType: "image/png", Data: image}, &mcp.ImageContent{MIMEType: "image/png", Data: []byte("<svg/>")}}}, nil, nil
+			}
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Repeat(a.Text, max(a.Times, 1))}}}, nil, nil
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "look", Description: "Look around."},
