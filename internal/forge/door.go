@@ -164,7 +164,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err != nil {
 		return nil, err
 	}
-	journal, err := records.open(v.Secrets)
+	journal, err := records.open(slices.Concat(v.Secrets, p.handed()))
 	if err != nil {
 		return nil, errors.Join(err, records.Close())
 	}

@@ -107,7 +107,34 @@ func (d *Door) foreignCommands(g tool.Gate, f worker.Foreign) (*commands, error)
 	c.policy.Network = f.Network != nil && g.Network()
 	c.direct = f.Reach != nil && !f.Reach.ReadOnly && c.direct
 	c.more = mounts
+	for _, v := range f.Env {
+		if value, ok := environ(d.program.options.Environ, v.Text); ok {
+			c.policy.Env = append(c.policy.Env, v.Text+"="+value)
+		} else {
+			c.unset = append(c.unset, v.Text)
+		}
+	}
 	return c, nil
+}
+
+// handed returns the values of the variables that foreign programs are given.
+func (p *Program) handed() (values []string) {
+	add := func(f worker.Foreign) {
+		for _, v := range f.Env {
+			if value, ok := environ(p.options.Environ, v.Text); ok {
+				values = append(values, value)
+			}
+		}
+	}
+	for _, w := range p.Workers {
+		for _, c := range w.Custom {
+			add(c.Foreign)
+		}
+		for _, s := range w.Servers {
+			add(s.Foreign)
+		}
+	}
+	return values
 }
 
 // lintForeign returns what is wrong with foreign tools between the files of a program.
@@ -117,7 +144,7 @@ func (p *Program) lintForeign() conf.Problems {
 	same := map[string]string{}
 	alike := func(name, is string, at conf.Place) {
 		if same[name] != "" && same[name] != is {
-			problems.Add(conf.Node{Place: at}, name+" is another program in "+known[name].String(), "one name is one program everywhere; choose another name, or write the same command, with and schema")
+			problems.Add(conf.Node{Place: at}, name+" is another program in "+known[name].String(), "one name is one program everywhere; choose another name, or write the same command, with, env and schema")
 		}
 		if same[name] == "" {
 			known[name], same[name] = at, is
@@ -132,14 +159,23 @@ func (p *Program) lintForeign() conf.Problems {
 			case p.Worker(c.Name) != nil:
 				problems.Add(at, "the tool "+sandbox.Shown(c.Name)+" is called like a worker", "choose another name: a worker that may be called is a tool itself")
 			}
-			alike(c.Tool(), strings.Join(worker.Words(c.Command), "\x00")+"\x01"+strings.Join(worker.Words(c.With), "\x00")+"\x01"+c.Schema.Text, c.Place)
+			alike(c.Tool(), identity(c.Foreign)+"\x01"+c.Schema.Text, c.Place)
 			p.lintCustom(c, &problems)
 		}
 		for _, s := range w.Servers {
-			alike(s.Tool(), strings.Join(worker.Words(s.Command), "\x00")+"\x01"+strings.Join(worker.Words(s.With), "\x00"), s.Place)
+			alike(s.Tool(), identity(s.Foreign), s.Place)
 		}
 	}
 	return problems
+}
+
+// identity is what makes a foreign program that which it is.
+func identity(f worker.Foreign) string {
+	var parts []string
+	for _, list := range [][]conf.Node{f.Command, f.With, f.Env} {
+		parts = append(parts, strings.Join(worker.Words(list), "\x00"))
+	}
+	return strings.Join(parts, "\x01")
 }
 
 // lintCustom holds a custom tool against its schema file.
@@ -194,6 +230,9 @@ func (p *Program) Programs() []Widening {
 		}
 		if f.Network != nil {
 			what += ", and reaches the network"
+		}
+		if len(f.Env) > 0 {
+			what += ", and is given your " + strings.Join(worker.Words(f.Env), ", ")
 		}
 		if f.Approval != nil && f.Approval.Consent == policy.PreApproved {
 			what += ", " + strings.TrimSpace(unasked)

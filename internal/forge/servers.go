@@ -37,7 +37,11 @@ func (p *Program) listingKey(s worker.Server) string {
 	tools := worker.Words(s.Tools)
 	slices.Sort(tools)
 	files := p.brought.hash(p.brought.of(s.Foreign))
-	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q %q %q %s", s.Name, worker.Words(s.Command), tools, files)))
+	key := fmt.Appendf(nil, "%q %q %q %s", s.Name, worker.Words(s.Command), tools, files)
+	if len(s.Env) > 0 {
+		key = fmt.Appendf(key, " %q", worker.Words(s.Env))
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(key))
 }
 
 // listing returns what a server has listed first, nil where it was never started.

@@ -19,6 +19,7 @@ type Foreign struct {
 	With    []conf.Node // files and folders there that it sees besides
 	Reach   *Reach      // nil for no files
 	Network *conf.Place // nil for none
+	Env     []conf.Node // the variables of the user's that it is given, by name
 	Timeout time.Duration
 	// Approval is the consent for its calls as it is written, nil where it is not.
 	Approval *policy.Rule
@@ -118,7 +119,7 @@ func scalars(n conf.Node, key string) []conf.Node {
 
 // program reads what both kinds have.
 func (r *reader) program(set string, at conf.Field) Foreign {
-	f := Foreign{Name: at.Key.Text, Place: at.Key.Place, Command: scalars(at.Value, "command"), With: scalars(at.Value, "with")}
+	f := Foreign{Name: at.Key.Text, Place: at.Key.Place, Command: scalars(at.Value, "command"), With: scalars(at.Value, "with"), Env: scalars(at.Value, "env")}
 	if !isWord(f.Name) {
 		r.problems.Add(at.Key, "toolsets."+set+": "+shown(f.Name), "its name is letters, digits, _ and -, 64 at most")
 	}
@@ -143,6 +144,16 @@ func (r *reader) program(set string, at conf.Field) Foreign {
 		}
 		r.inProgram(word, f.what(set)+".with")
 	}
+	for _, name := range f.Env {
+		switch {
+		case strings.Contains(name.Text, "="):
+			r.problems.Add(name, f.what(set)+".env: a value", "a secret does not belong in a file; write the name alone, and the user's own value is passed on")
+		case !isVariable(name.Text):
+			r.problems.Add(name, f.what(set)+".env: "+shown(name.Text), "it is the name of a variable of the user's, as SEARCH_API_KEY")
+		case runs(name.Text) || strings.HasPrefix(name.Text, "GOLEM_"):
+			r.problems.Add(name, f.what(set)+".env: "+shown(name.Text)+" is not passed on", "such a variable chooses programs or files, and the jail has its own; name those that the program itself asks for, as SEARCH_API_KEY")
+		}
+	}
 	f.Reach = r.reach(at.Value, f.what(set))
 	if n, ok := at.Value.At("network"); ok && n.Bool() {
 		f.Network = &n.Place
@@ -160,6 +171,16 @@ func (r *reader) program(set string, at conf.Field) Foreign {
 		}
 	}
 	return f
+}
+
+// isVariable reports whether a text is the name of a variable.
+func isVariable(name string) bool {
+	for i, c := range name {
+		if c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 255
 }
 
 // isProgram reports whether a word is the plain name of a program.

@@ -141,6 +141,8 @@ func foreignKeys(readonly conf.Key) []conf.Key {
 			}},
 		{Name: "network", Type: conf.Bool, Default: "false", Example: "true",
 			Doc: "Whether it reaches the network. The worker must have it."},
+		{Name: "env", Type: conf.Texts, Example: "[SEARCH_API_KEY]",
+			Doc: "The variables of the user's that it is given, by name. It has no others."},
 		{Name: "approval", Type: conf.Word, Words: consentWords(), Default: "ask", Example: "blocked",
 			Doc: "What a call needs. For a custom tool the schema file says it, and a worker may only be stricter."},
 		{Name: "timeout", Type: conf.Span, Example: "30s",
