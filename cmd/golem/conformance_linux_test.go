@@ -22,7 +22,7 @@ import (
 )
 
 // conformanceProgram has tools with the names that the suite calls, as far as a tool of a
-// program can be what it wants.
+// program or of an MCP server can be what it wants.
 var conformanceProgram = map[string]string{
 	"golem-forge.config.yaml": "sandbox:\n  root: ./tree\n",
 	"main.worker": `---
@@ -39,8 +39,21 @@ toolsets:
     test_input_required_result_elicitation: {command: [echo, done], schema: ./asks.json}
     test_input_required_result_request_state: {command: [echo, state-ok], schema: ./asks.json}
     test_input_required_result_tampered_state: {command: [echo, done], schema: ./asks.json}
+  mcp:
+    test: {command: [sh, ./image.sh], approval: preApproved}
 ---
 Work.
+`,
+	"image.sh": `while read -r line; do
+	id=$(echo "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+	case $line in
+	*'"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"image","version":"1"}}' ;;
+	*'"tools/list"'*) result='{"tools":[{"name":"image_content","description":"A tool of the suite.","inputSchema":{"type":"object"}}]}' ;;
+	*'"tools/call"'*) result='{"content":[{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}]}' ;;
+	*) continue ;;
+	esac
+	echo '{"jsonrpc":"2.0","id":'"$id"',"result":'"$result"'}'
+done
 `,
 	"free.json":   `{"description": "A tool of the suite.", "type": "object", "x-golem": {"approval": "preApproved"}}`,
 	"asks.json":   `{"description": "A tool of the suite.", "type": "object", "properties": {"message": {"type": "string"}}}`,
@@ -57,7 +70,7 @@ Work.
 // Why golem does not do what a scenario wants.
 const (
 	noPrompts    = "golem has no prompts"
-	noMedia      = "a tool of a program answers with text; images and PDFs are read_file's"
+	noMedia      = "tools of others answer with text and images"
 	noSampling   = "golem asks no client for its model, its roots or anything but consent"
 	oneForm      = "golem asks for consent alone, by a form of its own"
 	oneResource  = "golem://journal is the only resource, and is not subscribed to"
@@ -78,7 +91,6 @@ var conformanceFailures = map[string]string{
 	"resources-templates-read":       oneResource,
 	"resources-subscribe":            oneResource,
 	"resources-unsubscribe":          oneResource,
-	"tools-call-image":               noMedia,
 	"tools-call-audio":               noMedia,
 	"tools-call-embedded-resource":   noMedia,
 	"tools-call-mixed-content":       noMedia,
@@ -106,6 +118,9 @@ var conformanceChecks = map[string]string{"server-stateless": "3"}
 // it knows. A scenario fails or passes as is expected, and the report is printed.
 func tryConformance(t *testing.T, m nodeModules) {
 	_, _, golem := trusted(t, conformanceProgram)
+	if out, err := golem("tools", "--accept", "test", "--yes").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 
 	// The suite sends no token: it comes through somebody who does.
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
