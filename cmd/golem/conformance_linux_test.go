@@ -59,7 +59,7 @@ done
 	"asks.json":   `{"description": "A tool of the suite.", "type": "object", "properties": {"message": {"type": "string"}}}`,
 	"header.json": `{"description": "A tool with a header.", "type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}, "required": ["region"], "x-golem": {"approval": "preApproved"}}`,
 	"schema.json": `{"description": "A tool with a schema.", "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
- "$defs": {"address": {"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}},
+ "$defs": {"address": {"$anchor": "addressDef", "type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}},
  "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}, "contactMethod": {"type": "string", "enum": ["phone", "email"]}, "phone": {"type": "string"}, "email": {"type": "string"}},
  "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
  "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]}, "then": {"required": ["phone"]}, "else": {"required": ["email"]},
@@ -78,28 +78,26 @@ const (
 	noCompletion = "golem completes nothing"
 )
 
-// conformanceFailures are the scenarios that are expected to fail, in all revisions unless
-// one is named, and why.
+// conformanceFailures are the scenarios that are expected to fail, and why.
 var conformanceFailures = map[string]string{
-	"completion-complete":            noCompletion,
-	"prompts-get-simple":             noPrompts,
-	"prompts-get-with-args":          noPrompts,
-	"prompts-get-embedded-resource":  noPrompts,
-	"prompts-get-with-image":         noPrompts,
-	"resources-read-text":            oneResource,
-	"resources-read-binary":          oneResource,
-	"resources-templates-read":       oneResource,
-	"resources-subscribe":            oneResource,
-	"resources-unsubscribe":          oneResource,
-	"tools-call-audio":               noMedia,
-	"tools-call-embedded-resource":   noMedia,
-	"tools-call-mixed-content":       noMedia,
-	"tools-call-with-logging":        noLogging,
-	"tools-call-sampling":            noSampling,
-	"elicitation-sep1034-defaults":   oneForm,
-	"elicitation-sep1330-enums":      oneForm,
-	"json-schema-2020-12 2026-07-28": "golem takes no schema with $anchor",
-	"server-sse-polling":             "a stream is not taken up again: a call whose client has gone is ended",
+	"completion-complete":           noCompletion,
+	"prompts-get-simple":            noPrompts,
+	"prompts-get-with-args":         noPrompts,
+	"prompts-get-embedded-resource": noPrompts,
+	"prompts-get-with-image":        noPrompts,
+	"resources-read-text":           oneResource,
+	"resources-read-binary":         oneResource,
+	"resources-templates-read":      oneResource,
+	"resources-subscribe":           oneResource,
+	"resources-unsubscribe":         oneResource,
+	"tools-call-audio":              noMedia,
+	"tools-call-embedded-resource":  noMedia,
+	"tools-call-mixed-content":      noMedia,
+	"tools-call-with-logging":       noLogging,
+	"tools-call-sampling":           noSampling,
+	"elicitation-sep1034-defaults":  oneForm,
+	"elicitation-sep1330-enums":     oneForm,
+	"server-sse-polling":            "a stream is not taken up again: a call whose client has gone is ended",
 
 	"input-required-result-basic-elicitation":       oneForm,
 	"input-required-result-multi-round":             oneForm,
@@ -203,9 +201,6 @@ func conformanceReport(t *testing.T, revision, dir, out string) string {
 	for _, line := range conformanceLine.FindAllStringSubmatch(out, -1) {
 		name := line[2]
 		why, expected := conformanceFailures[name]
-		if !expected {
-			why, expected = conformanceFailures[name+" "+revision]
-		}
 		switch failing := line[1] == "✗"; {
 		case failing && expected && line[4] == cmp.Or(conformanceChecks[name], "1"):
 			failed = append(failed, fmt.Sprintf("  %s: %s passed, %s failed: %s\n", name, line[3], line[4], why))

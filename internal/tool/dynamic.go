@@ -102,7 +102,7 @@ func (b *schemaWalk) walk(value any) error {
 				err = b.walk(item)
 			case key == "$ref":
 				err = b.follow(text)
-			case key == "$id", key == "$anchor", strings.HasPrefix(key, "$dynamic"), strings.HasPrefix(key, "$recursive"):
+			case key == "$id", strings.HasPrefix(key, "$dynamic"), strings.HasPrefix(key, "$recursive"):
 				err = fmt.Errorf("%s: parts are referred to as #/$defs/NAME only", key)
 			}
 			if err != nil {
