@@ -1,7 +1,6 @@
 package jail_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/trial"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -21,14 +21,9 @@ const hang = 20 * time.Second
 
 // A seat is the person's side of a terminal.
 type seat struct {
+	*trial.Screen
 	t    *testing.T
 	term *jail.Terminal
-
-	mu   sync.Mutex
-	more *sync.Cond
-	seen []byte
-	done bool
-	at   int // what was waited for before
 }
 
 func (p place) seat(t *testing.T) *seat {
@@ -36,59 +31,15 @@ func (p place) seat(t *testing.T) *seat {
 	term, err := p.Terminal()
 	check(t, err)
 	check(t, unix.IoctlSetWinsize(int(term.Person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
-	s := &seat{t: t, term: term}
-	s.more = sync.NewCond(&s.mu)
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		s.watch()
-	}()
+	s := &seat{trial.NewScreen(t), t, term}
+	go s.Watch(term.Person)
 	t.Cleanup(func() {
 		if !t.Failed() {
-			<-read
+			<-s.Over()
 		}
 		term.Close()
 	})
 	return s
-}
-
-func (s *seat) watch() {
-	var buf [64 << 10]byte
-	for {
-		n, err := s.term.Person.Read(buf[:])
-		s.mu.Lock()
-		s.seen = append(s.seen, buf[:n]...)
-		s.done = s.done || err != nil
-		s.more.Broadcast()
-		s.mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
-}
-
-// until waits for a text after what was waited for before.
-func (s *seat) until(text string) {
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	late := false
-	defer time.AfterFunc(hang, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		late = true
-		s.more.Broadcast()
-	}).Stop()
-	for {
-		if i := bytes.Index(s.seen[s.at:], []byte(text)); i >= 0 {
-			s.at += i + len(text)
-			return
-		}
-		if s.done || late {
-			s.t.Fatalf("the screen lacks %q: %q", text, s.seen[s.at:])
-		}
-		s.more.Wait()
-	}
 }
 
 func (s *seat) types(text string) {
@@ -100,12 +51,9 @@ func (s *seat) types(text string) {
 
 // screen returns all that was seen, when the terminal has ended.
 func (s *seat) screen() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for !s.done {
-		s.more.Wait()
-	}
-	return strings.ReplaceAll(string(s.seen), "\r", "")
+	<-s.Over()
+	text, _ := s.Seen()
+	return strings.ReplaceAll(text, "\r", "")
 }
 
 // attached is what comes of a command.
@@ -171,14 +119,14 @@ func TestAttachTerminal(t *testing.T) {
 		s := p.seat(t)
 		signals := make(chan os.Signal)
 		done := p.attach(s, p.program(tty), jail.Attached{Signals: signals})
-		s.until("True True True True\r\n24 80\r\nTIOCSTI operation not permitted\r\nTIOCLINUX operation not permitted\r\n" +
+		s.Until("True True True True\r\n24 80\r\nTIOCSTI operation not permitted\r\nTIOCLINUX operation not permitted\r\n" +
 			"TIOCSETD operation not permitted\r\nTIOCCONS operation not permitted\r\nby its name\r\ntty done\r\nready\r\n")
 		check(t, unix.IoctlSetWinsize(int(s.term.Person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: 120}))
-		s.until("50 120\r\n")
+		s.Until("50 120\r\n")
 		s.types("\x03")
-		s.until("a key\r\n")
+		s.Until("a key\r\n")
 		signals <- unix.SIGINT
-		s.until("a key\r\n")
+		s.Until("a key\r\n")
 		signals <- unix.SIGHUP
 		if a := got(t, done); a.err != nil || a.Code != 5 || a.Level != m.level() || len(a.Hit) > 0 || a.Limits.Time != 0 || a.Stdout.Head != nil {
 			t.Errorf("%v, %+v: want exit code 5 and no output", a.err, a)
@@ -199,15 +147,15 @@ func TestAttachStop(t *testing.T) {
 			heard <- true
 			got(t, on)
 		}})
-		s.until("begun\r\n")
+		s.Until("begun\r\n")
 		s.types("\x1a")
 		got(t, heard)
 		s.types("typed meanwhile\n")
 		on <- true
-		s.until("typed meanwhile\r\ntyped meanwhile\r\n")
+		s.Until("typed meanwhile\r\ntyped meanwhile\r\n")
 		got(t, heard)
 		on <- true
-		s.until("over")
+		s.Until("over")
 		if a := got(t, done); a.err != nil || a.Signal != "SIGKILL" || a.Code != 137 {
 			t.Errorf("%v, %+v: want it killed", a.err, a)
 		}
@@ -215,17 +163,17 @@ func TestAttachStop(t *testing.T) {
 		s = p.seat(t)
 		done = p.attach(s, `exec bash --norc --noprofile -i`, jail.Attached{Stopped: func() { t.Error("the shell was stopped") }})
 		s.types("PS1=ready'> '\n")
-		s.until("ready> ")
+		s.Until("ready> ")
 		s.types("sed -u s/^/got-/\nline\n")
-		s.until("got-line\r\n")
+		s.Until("got-line\r\n")
 		s.types("\x1a")
-		s.until("Stopped")
-		s.until("ready> ")
+		s.Until("Stopped")
+		s.Until("ready> ")
 		s.types("fg\n")
 		s.types("again\n")
-		s.until("got-again\r\n")
+		s.Until("got-again\r\n")
 		s.types("\x03")
-		s.until("ready> ")
+		s.Until("ready> ")
 		s.types("exit 3\n")
 		if a := got(t, done); a.err != nil || a.Code != 3 {
 			t.Errorf("%v, %+v: want exit code 3", a.err, a)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	tests "github.com/golem-forge/golem/internal/trial"
 )
 
 // printed returns a plan as text, a step a line.
@@ -67,20 +69,7 @@ func TestPlan(t *testing.T) {
 		{"network", Policy{Network: true, Env: []string{"A=b"}}, 0, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			golden := filepath.Join("testdata", "plan", test.name+".txt")
-			got := printed(compile(test.policy, test.uid, test.gid))
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o666); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("got:\n%s\nwant:\n%s", got, want)
-			}
+			tests.Golden(t, filepath.Join("testdata", "plan", test.name+".txt"), printed(compile(test.policy, test.uid, test.gid)))
 		})
 	}
 }

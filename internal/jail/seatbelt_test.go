@@ -1,16 +1,13 @@
 package jail
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	tests "github.com/golem-forge/golem/internal/trial"
 	"github.com/golem-forge/golem/sandbox"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // hostilePath has all that could end a string of the profile, or begin a rule.
 const hostilePath = "/Users/u/a\") (allow default) (\"b\\\") ; \n(allow network*)\t\x7f'ü*"
@@ -31,20 +28,7 @@ func TestSeatbelt(t *testing.T) {
 		"hostile": {Mounts: []Mount{{Source: hostilePath, Target: "/odd", Write: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden := filepath.Join("testdata", "seatbelt", name+".sb")
-			got := seatbelt(p, "/private/tmp/golem-1")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o666); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("got:\n%s\nwant:\n%s", got, want)
-			}
+			tests.Golden(t, filepath.Join("testdata", "seatbelt", name+".sb"), seatbelt(p, "/private/tmp/golem-1"))
 		})
 	}
 }

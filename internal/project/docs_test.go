@@ -1,7 +1,6 @@
 package project_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"regexp"
@@ -10,9 +9,8 @@ import (
 
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/trial"
 )
-
-var update = flag.Bool("update", false, "write the tables of docs/config.md anew")
 
 const (
 	docs  = "../../docs/config.md"
@@ -21,26 +19,7 @@ const (
 )
 
 // TestDocs holds the tables of docs/config.md to the schema.
-func TestDocs(t *testing.T) {
-	text, err := os.ReadFile(docs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, ok := strings.Cut(string(text), begin)
-	tables, tail, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no %s or no %s", docs, begin, end)
-	}
-	want := keyTables()
-	if tables == want {
-		return
-	}
-	if *update {
-		must(t, os.WriteFile(docs, []byte(head+begin+want+end+tail), 0o666))
-		return
-	}
-	t.Errorf("%s is not what the schema says: run go test ./internal/project -run Docs -update\ngot:\n%s\nwant:\n%s", docs, tables, want)
-}
+func TestDocs(t *testing.T) { trial.GoldenPart(t, docs, begin, end, keyTables()) }
 
 // keyTables writes the schema as one table for each key at the top that has
 // keys of its own, and one for the others.

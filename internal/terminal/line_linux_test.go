@@ -1,7 +1,6 @@
 package terminal_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/terminal"
+	"github.com/golem-forge/golem/internal/trial"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -75,19 +74,12 @@ func attach(line string) (int, error) {
 
 // A stage is a terminal at which something runs, seen from the side of who sits there.
 type stage struct {
+	*trial.Screen
 	t      *testing.T
 	dir    string
 	master *os.File
 	slave  *os.File
 	cmd    *exec.Cmd
-
-	mu    sync.Mutex
-	more  *sync.Cond
-	seen  []byte
-	done  bool
-	at    int // what was waited for before
-	count int
-	most  int // so much is kept at least, where not all is
 }
 
 func must(t *testing.T, err error) {
@@ -100,8 +92,7 @@ func must(t *testing.T, err error) {
 // newStage opens a terminal.
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{t: t, dir: t.TempDir()}
-	s.more = sync.NewCond(&s.mu)
+	s := &stage{Screen: trial.NewScreen(t), t: t, dir: t.TempDir()}
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	must(t, err)
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
@@ -111,7 +102,7 @@ func newStage(t *testing.T) *stage {
 	s.slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
 	must(t, err)
 	s.resize(24, 80)
-	go s.watch()
+	go s.Watch(s.master)
 	t.Cleanup(func() {
 		s.slave.Close()
 		s.master.Close()
@@ -140,7 +131,7 @@ func shell(t *testing.T) *stage {
 	self, err := os.Executable()
 	must(t, err)
 	s.run(exec.Command("bash", "--norc", "--noprofile", "-i"), func(c *exec.Cmd) { c.Env = append(c.Env, "PS1=ready> ", "HISTFILE=", "golem="+self+" exec") })
-	s.until("ready> ")
+	s.Until("ready> ")
 	return s
 }
 
@@ -160,48 +151,6 @@ func (s *stage) run(cmd *exec.Cmd, change ...func(*exec.Cmd)) {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-}
-
-func (s *stage) watch() {
-	var buf [64 << 10]byte
-	for {
-		n, err := s.master.Read(buf[:])
-		s.mu.Lock()
-		s.seen, s.count = append(s.seen, buf[:n]...), s.count+n
-		if s.most > 0 && len(s.seen) > 2*s.most {
-			s.seen = append(s.seen[:0], s.seen[len(s.seen)-s.most:]...)
-		}
-		s.done = s.done || err != nil
-		s.more.Broadcast()
-		s.mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
-}
-
-// until waits for a text on the screen, after what was waited for before.
-func (s *stage) until(text string) {
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	late := false
-	defer time.AfterFunc(15*time.Second, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		late = true
-		s.more.Broadcast()
-	}).Stop()
-	for {
-		if i := bytes.Index(s.seen[s.at:], []byte(text)); i >= 0 {
-			s.at += i + len(text)
-			return
-		}
-		if s.done || late {
-			s.t.Fatalf("the screen lacks %q: %q", text, s.seen[s.at:])
-		}
-		s.more.Wait()
-	}
 }
 
 func (s *stage) types(text string) {
@@ -229,10 +178,9 @@ func (s *stage) end() (code int, screen string) {
 	}
 	// Nothing is on its way when this is seen.
 	must(s.t, func() error { _, err := s.slave.WriteString("\x04end"); return err }())
-	s.until("\x04end")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	screen, _, _ = strings.Cut(string(s.seen), "\x04end")
+	s.Until("\x04end")
+	screen, _ = s.Seen()
+	screen, _, _ = strings.Cut(screen, "\x04end")
 	return s.cmd.ProcessState.ExitCode(), strings.ReplaceAll(screen, "\r\n", "\n")
 }
 
@@ -310,20 +258,20 @@ func TestTerminal(t *testing.T) {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `trap 'echo caught; hit=1' INT; echo ready; until [ $hit ]; do sleep 0.01; done; read x; trap - INT; echo "[$x]"; cat; echo end; stty raw -echo; echo raw; head -c 4 | od -An -c; stty sane; trap 'stty size; exit 3' WINCH; echo size; while :; do sleep 0.01; done`)
-	s.until("ready\r\n")
+	s.Until("ready\r\n")
 	s.types("\x03")
-	s.until("caught\r\n")
+	s.Until("caught\r\n")
 	s.types("a line\r")
-	s.until("[a line]\r\n")
+	s.Until("[a line]\r\n")
 	s.types("more\r\x04") // the end of the input of cat
-	s.until("more\r\nmore\r\n")
-	s.until("end\r\n")
-	s.until("raw")
+	s.Until("more\r\nmore\r\n")
+	s.Until("end\r\n")
+	s.Until("raw")
 	s.types("\x03\x1a\x04\x1c")
-	s.until(`003 032 004 034`)
-	s.until("size\r\n")
+	s.Until(`003 032 004 034`)
+	s.Until("size\r\n")
 	s.resize(50, 132)
-	s.until("50 132\r\n")
+	s.Until("50 132\r\n")
 	if code, screen := s.end(); code != 3 {
 		t.Errorf("exit code %d, %q", code, screen)
 	}
@@ -334,7 +282,7 @@ func TestKeys(t *testing.T) {
 func TestLeftSet(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `stty raw -echo -isig; printf '\033[?1049h\033[?25l\033[?2004h\033[?1003h\033]5'; printf '2;c;aGk=\007\033[31mred'; kill -9 $$`)
-	s.until("\x1b[c")
+	s.Until("\x1b[c")
 	s.types("\x1b[?62;1;4c")
 	code, screen := s.end()
 	if want := "\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1003h\x1b\\\x1b[31mred" + "\x1b\\\x1b[m\x1b[?25h\x1b[?1003l\x1b[?2004l\x1b[?1049l\x1b[m\x1b(B\x0f\x1b[J\x1b[c"; code != 137 || screen != want {
@@ -347,13 +295,13 @@ func TestLateAnswers(t *testing.T) {
 	t.Parallel()
 	s := shell(t)
 	s.types("$golem 'printf \"\\033[6n\\033[c\\033]11;?\\007\"'\n")
-	s.until("\x1b]11;?\x07")
+	s.Until("\x1b]11;?\x07")
 	s.types("\x1b[1;1R\x1b[?62c") // the program is not there to read it
-	s.until("\x1b[c")
+	s.Until("\x1b[c")
 	s.types("\x1b]11;rgb:0000/0000/0000\x07echo evil\r\x1b[?62c")
-	s.until("ready> ")
+	s.Until("ready> ")
 	s.types("echo $((1+1))\n")
-	s.until("2\r\n")
+	s.Until("2\r\n")
 	s.types("exit\n")
 	if _, screen := s.end(); strings.Contains(screen, "rgb") || strings.Contains(screen, "evil") || !strings.Contains(screen, "ready> echo $((1+1))\n") {
 		t.Errorf("the shell was typed at: %q", screen)
@@ -361,16 +309,16 @@ func TestLateAnswers(t *testing.T) {
 	// Nor when it has stopped itself.
 	s = shell(t)
 	s.types("$golem 'printf \"\\033[?1003h\\033[6n\"; kill -STOP $$; echo went on'\n")
-	s.until("\x1b[?1003h\x1b[6n")
-	s.until("\x1b[?1003l")
-	s.until("\x1b[c")
+	s.Until("\x1b[?1003h\x1b[6n")
+	s.Until("\x1b[?1003l")
+	s.Until("\x1b[c")
 	s.types("\x1b[1;1Recho evil\r\x1b[?62c")
-	s.until("ready> ")
+	s.Until("ready> ")
 	s.types("fg\n")
-	s.until("went on\r\n")
-	s.until("\x1b[c")
+	s.Until("went on\r\n")
+	s.Until("\x1b[c")
 	s.types("\x1b[?62c")
-	s.until("ready> ")
+	s.Until("ready> ")
 	s.types("exit\n")
 	if _, screen := s.end(); strings.Contains(screen, "evil") || strings.Contains(screen, "1R") {
 		t.Errorf("the shell was typed at: %q", screen)
@@ -385,34 +333,34 @@ func TestLateAnswers(t *testing.T) {
 func TestJobs(t *testing.T) {
 	s := shell(t)
 	s.types("$golem \"printf '\\033[?1049h'; echo beg''un; read x; printf '\\033[?1049l'; echo got \\$x\"; echo code $?\n")
-	s.until("\x1b[?1049hbegun\r\n")
+	s.Until("\x1b[?1049hbegun\r\n")
 	s.types("\x1a")
-	s.until("Stopped")
-	s.until("ready> ")
+	s.Until("Stopped")
+	s.Until("ready> ")
 	s.types("echo the shell has $(stty -a | grep -o ' icanon')\n")
-	s.until("the shell has icanon")
+	s.Until("the shell has icanon")
 	s.types("fg\n")
-	s.until("fg\r\n")
+	s.Until("fg\r\n")
 	s.types("more\r")
-	s.until("got more\r\n")
-	s.until("ready> ")
+	s.Until("got more\r\n")
+	s.Until("ready> ")
 	// In the background it prints, and is not stopped before it is to read.
 	s.types("$golem \"echo f''irst; sleep 0.3; echo l''ast\" &\n")
-	s.until("first")
-	s.until("last")
+	s.Until("first")
+	s.Until("last")
 	s.types("wait $!; echo c''ode $?\n") // who waits is not always told Done as well
-	s.until("code 0\r\n")
+	s.Until("code 0\r\n")
 	// With its output elsewhere it leaves the keys to others.
 	s.types("$golem 'while :; do echo; sleep 0.01; done; : 1000.4' | sed s/^/th''rough-/\n")
-	s.until("through-")
+	s.Until("through-")
 	s.types("\x1a")
-	s.until("Stopped")
+	s.Until("Stopped")
 	stopped(t, "1000.4")
 	s.types("fg\n")
-	s.until("fg\r\n")
-	s.until("through-")
+	s.Until("fg\r\n")
+	s.Until("through-")
 	s.types("\x03")
-	s.until("ready> ")
+	s.Until("ready> ")
 	s.types("exit\n")
 	s.end()
 	gone(t, "1000.4")
@@ -422,15 +370,15 @@ func TestJobs(t *testing.T) {
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `trap 'echo terminated; exit 4' TERM; echo ready; while :; do sleep 0.01; done`)
-	s.until("ready\r\n")
+	s.Until("ready\r\n")
 	must(t, s.cmd.Process.Signal(unix.SIGTERM))
-	s.until("terminated\r\n")
+	s.Until("terminated\r\n")
 	if code, screen := s.end(); code != 4 {
 		t.Errorf("exit code %d, %q", code, screen)
 	}
 	// Who stops golem itself may have made the terminal a shell's.
 	s = begin(t, `trap 'echo caught; exit 6' INT; echo ready; while :; do sleep 0.01; done`)
-	s.until("ready\r\n")
+	s.Until("ready\r\n")
 	must(t, s.cmd.Process.Signal(unix.SIGSTOP))
 	for !strings.Contains(s.state(), "(stopped)") {
 		time.Sleep(time.Millisecond)
@@ -447,13 +395,13 @@ func TestSignals(t *testing.T) {
 		must(t, err)
 	}
 	s.types("\x03")
-	s.until("caught\r\n")
+	s.Until("caught\r\n")
 	if code, screen := s.end(); code != 6 {
 		t.Errorf("exit code %d, %q", code, screen)
 	}
 	// Nobody sits there any more.
 	s = begin(t, `trap 'echo > left; exit 5' HUP; echo ready; while :; do sleep 0.01; done`)
-	s.until("ready\r\n")
+	s.Until("ready\r\n")
 	s.slave.Close()
 	s.master.Close()
 	s.cmd.Wait()
@@ -497,9 +445,9 @@ func TestStreams(t *testing.T) {
 	w.WriteString("piped\n")
 	w.Close()
 	s := begin(t, `cat; test -t 0 || echo none; read x < /dev/tty; echo "[$x]"`, func(c *exec.Cmd) { c.Stdin = r })
-	s.until("piped\r\nnone\r\n")
+	s.Until("piped\r\nnone\r\n")
 	s.types("typed\r")
-	s.until("[typed]\r\n")
+	s.Until("[typed]\r\n")
 	if code, screen := s.end(); code != 0 {
 		t.Errorf("exit code %d, %q", code, screen)
 	}
@@ -514,12 +462,10 @@ func TestStreams(t *testing.T) {
 // with it.
 func TestFlood(t *testing.T) {
 	s := begin(t, `setsid sleep 1000.6 & nohup sleep 1000.6 > /dev/null & head -c 100M /dev/zero | tr '\0' 'x'; echo; echo done`)
-	s.mu.Lock()
-	s.most = 1 << 20
-	s.mu.Unlock()
+	s.Keep(1 << 20)
 	code, screen := s.end()
-	if code != 0 || !strings.HasSuffix(screen, "x\ndone\n") || s.count < 100<<20 {
-		t.Errorf("exit code %d, %d bytes, %.80q", code, s.count, screen[max(0, len(screen)-80):])
+	if _, count := s.Seen(); code != 0 || !strings.HasSuffix(screen, "x\ndone\n") || count < 100<<20 {
+		t.Errorf("exit code %d, %d bytes, %.80q", code, count, screen[max(0, len(screen)-80):])
 	}
 	if most := s.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss; most > 64<<10 {
 		t.Errorf("golem grew to %d KiB", most)
@@ -533,7 +479,7 @@ func TestFlood(t *testing.T) {
 func TestGolemKilled(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `trap '' HUP TERM INT; setsid sleep 1000.8 & echo ready; sleep 1000.8`)
-	s.until("ready")
+	s.Until("ready")
 	must(t, s.cmd.Process.Kill())
 	gone(t, "1000.8")
 }

@@ -1,17 +1,15 @@
 package worker_test
 
 import (
-	"flag"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/trial"
 	"github.com/golem-forge/golem/internal/worker"
 )
-
-var update = flag.Bool("update", false, "write the table of keys into docs/workers.md")
 
 const (
 	docs     = "../../docs/workers.md"
@@ -20,27 +18,7 @@ const (
 )
 
 // docs/workers.md lists every key as the schema has it.
-func TestDocs(t *testing.T) {
-	data, err := os.ReadFile(docs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(data), tableTop)
-	_, after, ok2 := strings.Cut(rest, tableEnd)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the table of keys", docs)
-	}
-	want := before + tableTop + table() + tableEnd + after
-	if *update {
-		if err := os.WriteFile(docs, []byte(want), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if string(data) != want {
-		t.Errorf("%s has fallen behind the schema; go test ./internal/worker -run TestDocs -update", docs)
-	}
-}
+func TestDocs(t *testing.T) { trial.GoldenPart(t, docs, tableTop, tableEnd, table()) }
 
 // table returns a table of the keys at the top, and one for each of these that
 // has keys of its own.

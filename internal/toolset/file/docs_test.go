@@ -1,16 +1,13 @@
 package file_test
 
 import (
-	"flag"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/golem-forge/golem/internal/toolset/file"
+	"github.com/golem-forge/golem/internal/trial"
 )
-
-var update = flag.Bool("update", false, "write the table of tools into docs/tools.md")
 
 const (
 	docs     = "../../../docs/tools.md"
@@ -19,27 +16,7 @@ const (
 )
 
 // docs/tools.md lists every tool as its schema has it.
-func TestDocs(t *testing.T) {
-	data, err := os.ReadFile(docs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(data), tableTop)
-	_, after, ok2 := strings.Cut(rest, tableEnd)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the table of tools", docs)
-	}
-	want := before + tableTop + table() + tableEnd + after
-	if *update {
-		if err := os.WriteFile(docs, []byte(want), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if string(data) != want {
-		t.Errorf("%s has fallen behind the tools; go test ./internal/toolset/file -run TestDocs -update", docs)
-	}
-}
+func TestDocs(t *testing.T) { trial.GoldenPart(t, docs, tableTop, tableEnd, table()) }
 
 // table returns a row for each tool that is listed: what it takes, where ? may
 // be left out, and what it does.
