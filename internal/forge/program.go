@@ -103,6 +103,7 @@ func Load(o Options) (*Program, error) {
 		}
 	}
 	if p.Project != nil {
+		p.guardTargets()
 		problems = append(problems, p.lint()...)
 		problems = append(problems, p.lintForeign()...)
 		problems = append(problems, p.lintTargets()...)

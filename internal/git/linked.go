@@ -8,6 +8,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
+// RepositoryOf returns the folder of the repository that a work tree is of.
+func RepositoryOf(work string) string {
+	if common, _, err := linkedTree(work); err == nil {
+		return common
+	}
+	return filepath.Join(work, ".git")
+}
+
 // linkedTree returns the folders of a work tree that git worktree has made, whose
 // .git is a file: the repository's, and the one in it that has the work tree's own
 // HEAD and index. Whoever can write the file could name any repository, so the

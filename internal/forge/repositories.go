@@ -1,0 +1,65 @@
+package forge
+
+import (
+	"net/url"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/git"
+)
+
+// guardTargets protects the repositories of targets that mounts show: who writes a
+// branch's file needs no push. A .git is protected everywhere, but a bare repository, and
+// the one that a linked work tree is of, may have any name.
+func (p *Program) guardTargets() {
+	for _, t := range p.Targets() {
+		dir := string(t.Path)
+		if u, err := url.Parse(t.URL); err == nil && u.Scheme == "file" {
+			dir = u.Path
+		}
+		switch {
+		case dir == "":
+			continue
+		case t.Type == "local":
+			dir = git.RepositoryOf(dir)
+		}
+		dir = withoutLinks(dir)
+		for _, m := range p.Project.Mounts {
+			rel, err := filepath.Rel(withoutLinks(hostOf(m)), dir)
+			if err != nil || !filepath.IsLocal(rel) {
+				continue
+			}
+			at := path.Join(m.Target, filepath.ToSlash(rel))
+			if pattern := literal(strings.TrimSuffix(at, "/")) + partsOfGit; !slices.Contains(p.Project.Protect, pattern) {
+				p.Project.Protect = append(p.Project.Protect, pattern)
+			}
+		}
+	}
+}
+
+// partsOfGit are the names that a repository is made of. What else is in its folder, as
+// a work tree may be, is no part of it.
+const partsOfGit = "/{HEAD,objects,refs,packed-refs,reftable,logs,config,config.worktree,hooks,info,worktrees,modules,index,shallow,commondir}"
+
+// literal writes a name as a pattern that matches it.
+func literal(name string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`*?[]{}\,`, r) {
+			return '?'
+		}
+		return r
+	}, name)
+}
+
+// withoutLinks returns a path without links, as far as it is there.
+func withoutLinks(name string) string {
+	if at, err := filepath.EvalSymlinks(name); err == nil {
+		return at
+	}
+	if up := filepath.Dir(name); up != name {
+		return filepath.Join(withoutLinks(up), filepath.Base(name))
+	}
+	return name
+}
