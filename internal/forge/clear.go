@@ -144,7 +144,11 @@ func (c *clearing) open(ctx context.Context) (*clearance.Desk, error) {
 		return c.desk, nil
 	}
 	p := c.program
-	store, err := git.Open(ctx, filepath.Join(p.state, storeName), "git")
+	folders, ok := environ(p.environment(), "PATH")
+	if !ok {
+		folders = "/usr/bin" + string(os.PathListSeparator) + "/bin"
+	}
+	store, err := git.Open(ctx, filepath.Join(p.state, storeName), git.Find(folders))
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +204,7 @@ func (p *Program) credentials(w *worker.Worker) git.Credentials {
 			return git.Explicit(named)
 		}
 	}
-	return git.Inherit(p.options.Environ)
+	return git.Inherit(p.environment())
 }
 
 // persons returns who has made a commit: whom the worker's file names, or the user.

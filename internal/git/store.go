@@ -26,12 +26,22 @@ type Store struct {
 	patience time.Duration // with remotes, if it is less than usual
 }
 
+// Find returns the git in a list of folders, as PATH is one, "" if there is none.
+func Find(folders string) string {
+	for _, dir := range filepath.SplitList(folders) {
+		if program, err := exec.LookPath(filepath.Join(dir, "git")); err == nil && filepath.IsAbs(program) {
+			return program
+		}
+	}
+	return ""
+}
+
 // Open opens the store in a folder of the state, and makes it where it is
 // missing. The program is git, by its name or path.
 func Open(ctx context.Context, dir, program string) (*Store, error) {
 	program, err := exec.LookPath(program)
 	if err != nil {
-		return nil, refusal("git", "", ErrUnsupported, "there is no git on this machine's PATH; install version 2.38 or later")
+		return nil, refusal("git", "", ErrUnsupported, "there is no git on this machine's PATH, but for folders in which workers write; install version 2.38 or later")
 	}
 	if program, err = filepath.Abs(program); err != nil {
 		return nil, err
