@@ -145,12 +145,11 @@ func TestStageMakesTheCommitThatGitWouldMake(t *testing.T) {
 	if err := target.Take(t.Context(), base, hash); err != nil {
 		t.Fatal(err)
 	}
-	if err := target.Move(t.Context(), "main", base, hash); err != nil {
+	if err := target.Move(t.Context(), "new", "", hash); err != nil {
 		t.Fatal(err)
 	}
 	plain(t, dir, "fsck", "--strict")
-	tree := plain(t, dir, "rev-parse", "main^{tree}")
-	plain(t, dir, "reset", "-q", "--hard", string(base))
+	tree := plain(t, dir, "rev-parse", "new^{tree}")
 	put(t, filepath.Join(dir, "a.txt"), "one\nthree\n")
 	put(t, filepath.Join(dir, "new/n.txt"), "n")
 	put(t, filepath.Join(dir, "run.sh"), "#!/bin/sh\n")
@@ -327,6 +326,7 @@ func TestMoveIsAConflictWhereTheBranchMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain(t, dir, "commit", "-q", "--allow-empty", "-m", "theirs")
+	plain(t, dir, "checkout", "-q", "--detach")
 	theirs := plain(t, dir, "rev-parse", "main")
 	if err := target.Move(t.Context(), "main", base, hash); err == nil || !strings.Contains(err.Error(), "conflict") {
 		t.Errorf("got %v, want a conflict", err)

@@ -176,16 +176,16 @@ func everything(t *testing.T, s *git.Store, dir string) {
 	if err := target.Take(t.Context(), base, hash); err != nil {
 		t.Error(err)
 	}
-	if err := target.Move(t.Context(), "main", base, hash); err != nil {
+	if err := target.Move(t.Context(), "side", "", hash); err != nil {
 		t.Error(err)
 	}
-	if now, err := target.Branch(t.Context(), "main"); err != nil || now != hash {
+	if now, err := target.Branch(t.Context(), "side"); err != nil || now != hash {
 		t.Errorf("the branch: got %s, %v, want %s", now, err, hash)
 	}
-	if made, err := target.Reached(t.Context(), "main", base); err != nil || !made {
+	if made, err := target.Reached(t.Context(), "side", base); err != nil || !made {
 		t.Errorf("the branch came from its base: got %v, %v", made, err)
 	}
-	if err := target.Move(t.Context(), "main", hash, base); err != nil {
+	if err := target.Move(t.Context(), "side", hash, base); err != nil {
 		t.Error(err)
 	}
 	if err := target.Advance(t.Context(), "main", base, hash, changes); err != nil {

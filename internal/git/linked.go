@@ -49,6 +49,36 @@ func linkedTree(work string) (common, own string, err error) {
 	return common, own, nil
 }
 
+// free refuses a branch that a work tree of the repository has checked out, but for the
+// one that has its HEAD in a folder: whoever commits there next would take back what was
+// pushed.
+func (t *Target) free(branch, but string) error {
+	var heads []string
+	if t.works {
+		heads = append(heads, t.dir)
+	}
+	trees, _ := os.ReadDir(filepath.Join(t.dir, "worktrees"))
+	for _, e := range trees {
+		own := filepath.Join(t.dir, "worktrees", e.Name())
+		back, ok := pointer(filepath.Join(own, "gitdir"), "", own)
+		_, gone := os.Lstat(back)
+		_, open := os.Lstat(filepath.Join(own, "locked")) // as one on a disk that is not there now
+		if ok && gone == nil || open == nil {
+			heads = append(heads, own)
+		}
+	}
+	for _, dir := range heads {
+		for _, file := range []struct{ name, prefix string }{{"HEAD", "ref: "}, {"rebase-merge/head-name", ""}, {"rebase-apply/head-name", ""}} {
+			data, _ := os.ReadFile(filepath.Join(dir, file.name))
+			if dir != but && named(data, file.prefix) == branch {
+				return refusal("push", branch, sandbox.ErrConflict, "a work tree of the target's repository has it checked out, and its files would stay behind; "+
+					"name that folder as a target of type local in clearance.targets, or check out another branch there")
+			}
+		}
+	}
+	return nil
+}
+
 // pointer reads the path that a file names, from a folder on if it is relative.
 func pointer(name, prefix, from string) (string, bool) {
 	const most = maxName + 64

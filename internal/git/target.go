@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ type Target struct {
 	own   string // what of it is the work tree's own: HEAD and the index
 	work  string // the work tree, "" for a bare one
 	view  string
+	works bool // the repository has a work tree at its own place, whatever it is opened as
 }
 
 // linked are the parts of a repository that a view links to, but for the first.
@@ -88,8 +90,9 @@ func (t *Target) check(ctx context.Context) error {
 // which a view does not show. Reading one key of a file runs nothing.
 func (t *Target) format(ctx context.Context) error {
 	cmd := t.store.command(ctx, t.store.here(), "config", "--file", filepath.Join(t.dir, "config"), "--no-includes", "--null",
-		"--get-regexp", `^extensions\.(objectformat|refstorage|relativeworktrees)$`)
+		"--get-regexp", `^(extensions\.(objectformat|refstorage|relativeworktrees)|core\.bare)$`)
 	out, err := t.store.run(cmd)
+	t.works = filepath.Base(t.dir) == ".git" // as git takes it where nothing is said
 	var failure *Failure
 	if errors.As(err, &failure) && failure.Exit == 1 {
 		return nil // none
@@ -100,6 +103,8 @@ func (t *Target) format(ctx context.Context) error {
 	for pair := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 		key, value, _ := strings.Cut(pair, "\n")
 		switch value = strings.ToLower(value); {
+		case key == "core.bare":
+			t.works = slices.Contains([]string{"false", "no", "off", "0"}, value)
 		case value == "sha1", value == "files", strings.HasSuffix(key, "worktrees"):
 		case value == "sha256":
 			return refusal("target", "", ErrUnsupported, bySHA256)
@@ -206,11 +211,16 @@ func (t *Target) Head() (string, error) {
 	if err != nil {
 		return "", refusal("target", "", sandbox.ErrNotFound, "the target's HEAD cannot be read")
 	}
-	ref, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "ref: refs/heads/")
+	return named(data, "ref: "), nil
+}
+
+// named returns the branch that a file of git's names, "" if it is none.
+func named(data []byte, prefix string) string {
+	branch, ok := strings.CutPrefix(strings.TrimSpace(string(data)), prefix+"refs/heads/")
 	if !ok {
-		return "", nil
+		return ""
 	}
-	return ref, nil
+	return branch
 }
 
 // Take copies a commit of the store, and what its base lacks, into the target.
@@ -248,8 +258,17 @@ func (t *Target) Take(ctx context.Context, base, commit Hash) error {
 }
 
 // Move sets a branch to a commit that the target has, if it is where it was, ""
-// for a branch that is not there. One that is elsewhere is a conflict.
+// for a branch that is not there. One that is elsewhere is a conflict, and so is one
+// that is checked out: its files would stay behind.
 func (t *Target) Move(ctx context.Context, branch string, old, to Hash) error {
+	if err := t.free(branch, ""); err != nil {
+		return err
+	}
+	return t.move(ctx, branch, old, to)
+}
+
+// move is Move without a look at work trees.
+func (t *Target) move(ctx context.Context, branch string, old, to Hash) error {
 	ref, err := branchRef("push", branch)
 	if err != nil {
 		return err

@@ -64,6 +64,9 @@ func (t *Target) Advance(ctx context.Context, branch string, base, commit Hash, 
 		}
 		return refusal("push", branch, sandbox.ErrConflict, checkedOut+"; check out "+sandbox.Shown(branch)+" there first")
 	}
+	if err := t.free(branch, t.own); err != nil {
+		return err
+	}
 	w, err := t.begin(commit, changes)
 	if err != nil {
 		return err
@@ -77,7 +80,7 @@ func (t *Target) Advance(ctx context.Context, branch string, base, commit Hash, 
 	if err := w.prepare(ctx, changes, left); err != nil {
 		return err
 	}
-	if err := t.Move(ctx, branch, base, commit); err != nil {
+	if err := t.move(ctx, branch, base, commit); err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx) // what was begun is ended
@@ -424,7 +427,7 @@ func (w *worktree) undo(ctx context.Context, done []Change) error {
 // moveBack undoes a Move.
 func (t *Target) moveBack(ctx context.Context, branch string, from, to Hash) error {
 	if to != "" {
-		return t.Move(ctx, branch, from, to)
+		return t.move(ctx, branch, from, to)
 	}
 	ref, err := branchRef("push", branch)
 	if err != nil {

@@ -1,0 +1,77 @@
+package clearance_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A branch that some work tree has checked out is not moved without its files: the next
+// commit there would take back what was pushed.
+func TestABranchThatIsCheckedOut(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(s *scene, tree string) (clearance.Target, string){
+		"in a tree of a bare repository": func(s *scene, tree string) (clearance.Target, string) {
+			plain(s, s.bare, "worktree", "add", "-q", tree, "main")
+			return clearance.Target{Type: "bare", Path: sandbox.Host(s.bare)}, ""
+		},
+		"in a repository that is no bare one": func(s *scene, tree string) (clearance.Target, string) {
+			return clearance.Target{Type: "bare", Path: sandbox.Host(s.local + "/.git")}, ""
+		},
+		"by a file address": func(s *scene, tree string) (clearance.Target, string) {
+			return clearance.Target{Type: "remote", URL: "file://" + s.local + "/.git"}, ""
+		},
+		"in two trees": func(s *scene, tree string) (clearance.Target, string) {
+			plain(s, s.local, "worktree", "add", "-q", "-f", tree, "main")
+			return clearance.Target{Type: "local", Path: sandbox.Host(s.local)}, ""
+		},
+		"and rebased": func(s *scene, tree string) (clearance.Target, string) {
+			plain(s, s.bare, "worktree", "add", "-q", "--detach", tree, "main")
+			put(s, s.bare+"/worktrees/tree/rebase-merge/head-name", "refs/heads/main\n")
+			return clearance.Target{Type: "bare", Path: sandbox.Host(s.bare)}, ""
+		},
+		"and has no commit yet": func(s *scene, tree string) (clearance.Target, string) {
+			plain(s, s.local, "checkout", "-q", "--orphan", "new")
+			return clearance.Target{Type: "local", Path: sandbox.Host(s.local)}, "new"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setUp(t)
+			target, branch := prepare(s, filepath.Join(t.TempDir(), "tree"))
+			target.Name, target.Branch = "here", "main"
+			s.desk = s.open(git.Credentials{}, target)
+			r := request("", "a.txt=new\n")
+			r.Branch = branch
+			c, err := s.desk.Stage(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, _ := s.desk.Branches(t.Context(), "")
+			_, err = s.desk.Push(t.Context(), c.ID, "")
+			s.refused(err, sandbox.ErrConflict)
+			if now, _ := s.desk.Branches(t.Context(), ""); len(now) != len(before) || now["main"] != before["main"] {
+				t.Errorf("a branch has moved: %v, and was %v", now, before)
+			}
+			if _, err := s.desk.Get(c.ID); err != nil {
+				t.Errorf("it waits no more: %v", err)
+			}
+		})
+	}
+}
+
+// A work tree that is no longer there has nothing checked out.
+func TestAWorkTreeThatIsGone(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	tree := filepath.Join(t.TempDir(), "tree")
+	plain(t, s.bare, "worktree", "add", "-q", tree, "main")
+	os.RemoveAll(tree)
+	if _, err := s.desk.Push(t.Context(), s.stage("bare", "a.txt=new\n").ID, ""); err != nil {
+		t.Error(err)
+	}
+}
