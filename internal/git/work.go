@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha1"
@@ -212,6 +213,12 @@ func (w *worktree) clean(ctx context.Context, base Hash, changes []Change) (left
 			return nil, err
 		case have == content{c.NewMode, c.New}:
 		case have == content{c.OldMode, c.Old}:
+			if c.NewMode != None {
+				err = w.vacant(c.Path)
+			}
+			if err != nil {
+				return nil, err
+			}
 			left = append(left, c)
 		default:
 			return nil, dirty(c.Path)
@@ -318,16 +325,24 @@ func (w *worktree) place(ctx context.Context, left []Change) error {
 	}
 	defer r.Close()
 	for _, c := range left {
-		dir, base, err := w.enter(c.Path, true)
-		if err != nil {
+		if err := w.put(r, c); err != nil {
 			return err
 		}
-		dir.Remove(w.beside(base))
-		err = r.save(c.New, c.NewMode, dir, w.beside(base))
-		dir.Close()
-		if err != nil {
-			return fmt.Errorf("push %s: %w; make room, or the folder yours to write, and push again", sandbox.Shown(c.Path), cause(err))
-		}
+	}
+	return nil
+}
+
+// put writes a new file beside its place.
+func (w *worktree) put(r *Reader, c Change) error {
+	dir, base, err := w.enter(c.Path, true)
+	if err != nil {
+		return err
+	}
+	dir.Remove(w.beside(base))
+	err = r.save(c.New, c.NewMode, dir, w.beside(base))
+	dir.Close()
+	if err != nil {
+		return fmt.Errorf("push %s: %w; make room, or the folder yours to write, and push again", sandbox.Shown(c.Path), cause(err))
 	}
 	return nil
 }
@@ -382,6 +397,10 @@ func (w *worktree) apply(ctx context.Context, left []Change) (done int, err erro
 				return done, err
 			}
 		}
+		// Somebody may have written there since it was looked at.
+		if have, err := w.state(c.Path); err != nil || have != (content{c.OldMode, c.Old}) {
+			return done, cmp.Or(err, dirty(c.Path))
+		}
 		dir, base, err := w.enter(c.Path, false)
 		if err == nil && dir == nil {
 			err = dirty(c.Path)
@@ -393,9 +412,7 @@ func (w *worktree) apply(ctx context.Context, left []Change) (done int, err erro
 			dir.Remove(w.beside(base))
 			err = dir.Remove(base)
 		} else {
-			if is, look := dir.Lstat(base); look == nil && is.IsDir() {
-				dir.Remove(base) // an empty one, or else the next step fails
-			}
+			hollow(dir, base) // or else the next step fails
 			err = dir.Rename(w.beside(base), base)
 		}
 		dir.Close()
@@ -410,18 +427,26 @@ func (w *worktree) apply(ctx context.Context, left []Change) (done int, err erro
 	return done, nil
 }
 
-// undo brings back what was replaced.
+// undo brings back what was replaced, the last first. What somebody has written there
+// since stays.
 func (w *worktree) undo(ctx context.Context, done []Change) error {
-	back := make([]Change, len(done))
-	for i, c := range done {
-		back[i] = Change{Path: c.Path, OldMode: c.NewMode, NewMode: c.OldMode, Old: c.New, New: c.Old}
-	}
-	if err := w.place(ctx, back); err != nil {
+	r, err := w.target.store.Reader(ctx, w.target.Objects())
+	if err != nil {
 		return err
 	}
+	defer r.Close()
 	w.goes = map[string]bool{}
-	_, err := w.apply(ctx, back)
-	return err
+	var all []error
+	for _, c := range slices.Backward(done) {
+		back := Change{Path: c.Path, OldMode: c.NewMode, NewMode: c.OldMode, Old: c.New, New: c.Old}
+		err := w.put(r, back)
+		if err == nil {
+			_, err = w.apply(ctx, []Change{back})
+			w.clear([]Change{back})
+		}
+		all = append(all, err)
+	}
+	return errors.Join(all...)
 }
 
 // moveBack undoes a Move.
@@ -492,93 +517,4 @@ func (w *worktree) index(ctx context.Context) error {
 		return refusal("push", "", sandbox.ErrInternal, "the target's index cannot be written; git reset there makes it new")
 	}
 	return nil
-}
-
-// A content is what is at a path.
-type content struct {
-	mode Mode
-	hash Hash
-}
-
-// state returns what is at a path of the work tree.
-func (w *worktree) state(path string) (content, error) {
-	dir, base, err := w.enter(path, false)
-	if err != nil || dir == nil {
-		return content{mode: None}, err
-	}
-	defer dir.Close()
-	info, err := dir.Lstat(base)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return content{mode: None}, nil
-	case err != nil:
-		return content{}, err
-	case info.Mode()&fs.ModeSymlink != 0:
-		to, err := dir.Readlink(base)
-		return content{Link, blobHash(int64(len(to)), strings.NewReader(to))}, err
-	case info.IsDir():
-		return content{mode: None}, nil // what is in it counts for itself
-	case !info.Mode().IsRegular():
-		return content{}, nil
-	}
-	f, err := dir.Open(base)
-	if err != nil {
-		return content{}, refusal("push", path, sandbox.ErrInternal, "it cannot be read in the target's work tree")
-	}
-	defer f.Close()
-	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
-		return content{}, dirty(path)
-	}
-	mode := Plain
-	if info.Mode()&0o100 != 0 {
-		mode = Executable
-	}
-	return content{mode, blobHash(info.Size(), f)}, nil
-}
-
-// blobHash returns the name that git gives to a content.
-func blobHash(size int64, from io.Reader) Hash {
-	h := sha1.New()
-	fmt.Fprintf(h, "blob %d\x00", size)
-	io.Copy(h, from)
-	return Hash(hex.EncodeToString(h.Sum(nil)))
-}
-
-// enter opens the folder of a path without following a link, and makes it if
-// asked to. It returns nil for a folder that is not there.
-func (w *worktree) enter(path string, create bool) (*os.Root, string, error) {
-	dir, err := w.root.OpenRoot(".")
-	for whole, at := path, 0; err == nil; {
-		first, rest, more := strings.Cut(path, "/")
-		if !more {
-			return dir, path, nil
-		}
-		at += len(first)
-		info, look := dir.Lstat(first)
-		if errors.Is(look, fs.ErrNotExist) && create {
-			if look = dir.Mkdir(first, 0o777); look == nil {
-				info, look = dir.Lstat(first)
-			}
-		}
-		if errors.Is(look, fs.ErrNotExist) || look == nil && !create && (info.Mode().IsRegular() || w.goes[whole[:at]] && !info.IsDir()) {
-			return nil, "", dir.Close()
-		}
-		at++
-		if look != nil || !info.IsDir() {
-			dir.Close()
-			return nil, "", refusal("push", path, ErrDirty, "a link or a file is in the place of its folder in the target's work tree; move it away first")
-		}
-		var next *os.Root
-		next, err = dir.OpenRoot(first)
-		dir.Close()
-		if err != nil {
-			break
-		}
-		if is, look := next.Stat("."); look != nil || !os.SameFile(info, is) {
-			next.Close()
-			return nil, "", dirty(path)
-		}
-		dir, path = next, rest
-	}
-	return nil, "", refusal("push", path, sandbox.ErrInternal, "a folder of the target's work tree cannot be opened")
 }

@@ -1,0 +1,148 @@
+package git
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A content is what is at a path.
+type content struct {
+	mode Mode
+	hash Hash
+}
+
+// state returns what is at a path of the work tree.
+func (w *worktree) state(path string) (content, error) {
+	dir, base, err := w.enter(path, false)
+	if err != nil || dir == nil {
+		return content{mode: None}, err
+	}
+	defer dir.Close()
+	info, err := dir.Lstat(base)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return content{mode: None}, nil
+	case err != nil:
+		return content{}, err
+	case info.Mode()&fs.ModeSymlink != 0:
+		to, err := dir.Readlink(base)
+		return content{Link, blobHash(int64(len(to)), strings.NewReader(to))}, err
+	case info.IsDir():
+		return content{mode: None}, nil // what is in it counts for itself
+	case !info.Mode().IsRegular():
+		return content{}, nil
+	}
+	f, err := dir.Open(base)
+	if err != nil {
+		return content{}, refusal("push", path, sandbox.ErrInternal, "it cannot be read in the target's work tree")
+	}
+	defer f.Close()
+	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
+		return content{}, dirty(path)
+	}
+	mode := Plain
+	if info.Mode()&0o100 != 0 {
+		mode = Executable
+	}
+	return content{mode, blobHash(info.Size(), f)}, nil
+}
+
+// blobHash returns the name that git gives to a content.
+func blobHash(size int64, from io.Reader) Hash {
+	h := sha1.New()
+	fmt.Fprintf(h, "blob %d\x00", size)
+	io.Copy(h, from)
+	return Hash(hex.EncodeToString(h.Sum(nil)))
+}
+
+// enter opens the folder of a path without following a link, and makes it if
+// asked to. It returns nil for a folder that is not there.
+func (w *worktree) enter(path string, create bool) (*os.Root, string, error) {
+	dir, err := w.root.OpenRoot(".")
+	for whole, at := path, 0; err == nil; {
+		first, rest, more := strings.Cut(path, "/")
+		if !more {
+			return dir, path, nil
+		}
+		at += len(first)
+		info, look := dir.Lstat(first)
+		if errors.Is(look, fs.ErrNotExist) && create {
+			if look = dir.Mkdir(first, 0o777); look == nil {
+				info, look = dir.Lstat(first)
+			}
+		}
+		if errors.Is(look, fs.ErrNotExist) || look == nil && !create && (info.Mode().IsRegular() || w.goes[whole[:at]] && !info.IsDir()) {
+			return nil, "", dir.Close()
+		}
+		at++
+		if look != nil || !info.IsDir() {
+			dir.Close()
+			return nil, "", refusal("push", path, ErrDirty, "a link or a file is in the place of its folder in the target's work tree; move it away first")
+		}
+		var next *os.Root
+		next, err = dir.OpenRoot(first)
+		dir.Close()
+		if err != nil {
+			break
+		}
+		if is, look := next.Stat("."); look != nil || !os.SameFile(info, is) {
+			next.Close()
+			return nil, "", dirty(path)
+		}
+		dir, path = next, rest
+	}
+	return nil, "", refusal("push", path, sandbox.ErrInternal, "a folder of the target's work tree cannot be opened")
+}
+
+// vacant refuses a path at which there is a folder with more in it than goes.
+func (w *worktree) vacant(path string) error {
+	dir, base, err := w.enter(path, false)
+	if err != nil || dir == nil {
+		return err
+	}
+	defer dir.Close()
+	if info, err := dir.Lstat(base); err != nil || !info.IsDir() {
+		return nil
+	}
+	folder, err := dir.Open(base)
+	if err != nil {
+		return dirty(path)
+	}
+	defer folder.Close()
+	list, err := folder.ReadDir(-1)
+	for _, e := range list {
+		switch name := path + "/" + e.Name(); {
+		case e.IsDir():
+			err = errors.Join(err, w.vacant(name))
+		case !w.goes[name]:
+			return dirty(name)
+		}
+	}
+	return err
+}
+
+// hollow removes a folder that holds nothing but such folders.
+func hollow(dir *os.Root, name string) {
+	if info, err := dir.Lstat(name); err != nil || !info.IsDir() {
+		return
+	}
+	if inside, err := dir.OpenRoot(name); err == nil {
+		defer inside.Close()
+		if folder, err := inside.Open("."); err == nil {
+			list, _ := folder.ReadDir(-1)
+			folder.Close()
+			for _, e := range list {
+				hollow(inside, e.Name())
+			}
+		}
+	}
+	dir.Remove(name)
+}

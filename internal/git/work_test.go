@@ -1,0 +1,92 @@
+package git_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/git"
+)
+
+// taken stages a commit for a working repository and copies it there.
+func taken(t *testing.T, s *git.Store, dir string, files ...git.File) (*git.Target, git.Hash, git.Hash, []git.Change) {
+	t.Helper()
+	target, base := based(t, s, dir)
+	hash, _ := staged(t, s, target, commit(base, files...))
+	changes, err := s.Changes(t.Context(), target.Objects(), base, hash)
+	if err == nil {
+		err = target.Take(t.Context(), base, hash)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target, base, hash, changes
+}
+
+// A folder with files that nobody has committed is in the way of a file: that is found
+// before anything has changed.
+func TestAFolderInTheWay(t *testing.T) {
+	s, dir := open(t), repository(t)
+	put(t, filepath.Join(dir, "z/deep/mine"), "precious")
+	target, base, hash, changes := taken(t, s, dir, deleted("dir/b.txt"), deleted("dir/c.txt"), file("dir", "a file now"), file("z", "a file"))
+	err := target.Advance(t.Context(), "main", base, hash, changes)
+	if !errors.Is(err, git.ErrDirty) || !strings.Contains(err.Error(), "z/deep/mine") {
+		t.Errorf("got %v, want one that names the file in the way", err)
+	}
+	if got, want := plain(t, dir, "status", "--porcelain"), "?? z/"; got != want {
+		t.Errorf("the tree has changed: got\n%s", got)
+	}
+	os.RemoveAll(filepath.Join(dir, "z/deep/mine"))
+	if err := target.Advance(t.Context(), "main", base, hash, changes); err != nil {
+		t.Fatal(err)
+	}
+	if got := plain(t, dir, "status", "--porcelain"); got != "" {
+		t.Errorf("after the push: got\n%s", got)
+	}
+}
+
+// writing returns a git that writes a file just before it moves a branch.
+func writing(t *testing.T, name string) string {
+	t.Helper()
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(t.TempDir(), "git")
+	text := "#!/bin/sh\ncase \"$*\" in *update-ref*) printf precious > '" + name + "' ;; esac\nexec " + program + " \"$@\"\n"
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return script
+}
+
+// What somebody writes into the tree while a push is on its way stays, and all the rest is
+// as it was.
+func TestWrittenMeanwhile(t *testing.T) {
+	for _, name := range []string{"a.txt", "zz.txt"} {
+		t.Run(name, func(t *testing.T) {
+			dir := repository(t)
+			s, err := git.Open(t.Context(), filepath.Join(t.TempDir(), "state"), writing(t, filepath.Join(dir, name)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			target, base, hash, changes := taken(t, s, dir, deleted("dir/b.txt"), deleted("dir/c.txt"), file("dir", "a file now"), file("a.txt", "theirs"), file("zz.txt", "new"))
+			if err := target.Advance(t.Context(), "main", base, hash, changes); !errors.Is(err, git.ErrDirty) {
+				t.Errorf("got %v, want that the tree is not clean", err)
+			}
+			if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != "precious" {
+				t.Errorf("what was written meanwhile: got %q, %v", got, err)
+			}
+			got := strings.TrimSpace(plain(t, dir, "status", "--porcelain", "-uall"))
+			if !strings.HasSuffix(got, " "+name) || strings.Contains(got, "\n") {
+				t.Errorf("more has changed: got\n%s", got)
+			}
+			if now := plain(t, dir, "rev-parse", "main"); now != string(base) {
+				t.Errorf("the branch is at %s, want %s", now, base)
+			}
+		})
+	}
+}
