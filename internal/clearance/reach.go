@@ -88,7 +88,7 @@ func (f folder) push(ctx context.Context, c *StagedCommit) error {
 func (f folder) settle(ctx context.Context, c *StagedCommit) (bool, error) {
 	made, err := f.Reached(ctx, c.Branch, c.Commit)
 	if err == nil && f.work {
-		err = f.Resume(ctx, made, c.Commit, c.changes())
+		err = f.Resume(ctx, c.Branch, c.Commit, c.changes())
 	}
 	return made, err
 }

@@ -191,7 +191,7 @@ func everything(t *testing.T, s *git.Store, dir string) {
 	if err := target.Advance(t.Context(), "main", base, hash, changes); err != nil {
 		t.Error(err)
 	}
-	if err := target.Resume(t.Context(), true, hash, changes); err != nil {
+	if err := target.Resume(t.Context(), "main", hash, changes); err != nil {
 		t.Error(err)
 	}
 	if content, err := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || string(content) != "hostile\n" {

@@ -92,9 +92,9 @@ func (t *Target) Advance(ctx context.Context, branch string, base, commit Hash, 
 	return w.index(ctx)
 }
 
-// Resume finishes what a killed Advance left, if the branch has moved, or takes
-// it back. Files that were changed since are left alone.
-func (t *Target) Resume(ctx context.Context, moved bool, commit Hash, changes []Change) error {
+// Resume finishes what a killed Advance left, if the branch has moved and is still
+// checked out as it was, or takes it back. Files that were changed since are left alone.
+func (t *Target) Resume(ctx context.Context, branch string, commit Hash, changes []Change) error {
 	room := t.room(commit)
 	if _, err := os.Lstat(room); errors.Is(err, fs.ErrNotExist) {
 		return nil // it had not begun, or was finished
@@ -112,20 +112,31 @@ func (t *Target) Resume(ctx context.Context, moved bool, commit Hash, changes []
 	}
 	defer w.end()
 	w.clear(changes)
-	if !moved {
-		return nil
+	head, err := t.Head()
+	if err != nil || head != branch {
+		return err
 	}
-	var left []Change
+	if now, err := t.Branch(ctx, branch); err != nil || now != commit {
+		return err
+	}
+	var left, same []Change
 	for _, c := range changes {
-		if have, err := w.state(c.Path); err == nil && have == (content{c.OldMode, c.Old}) {
+		have, err := w.state(c.Path)
+		if err != nil {
+			continue
+		}
+		if have == (content{c.OldMode, c.Old}) {
 			left = append(left, c)
+		}
+		if have == (content{c.OldMode, c.Old}) || have == (content{c.NewMode, c.New}) {
+			same = append(same, c)
 		}
 	}
 	defer w.clear(left)
 	if err := w.copyIndex(); err != nil {
 		return err
 	}
-	if err := w.prepare(ctx, changes, left); err != nil {
+	if err := w.prepare(ctx, same, left); err != nil {
 		return err
 	}
 	if _, err := w.apply(ctx, left); err != nil {

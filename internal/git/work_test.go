@@ -90,3 +90,32 @@ func TestWrittenMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// What a killed push has left is finished only in the tree that it was made for: a user
+// who has gone on since keeps what is there.
+func TestResumeInAnotherTree(t *testing.T) {
+	for name, goOn := range map[string]func(dir string, base git.Hash){
+		"another branch": func(dir string, base git.Hash) { plain(t, dir, "checkout", "-q", "-f", "-b", "dev", string(base)) },
+		"a commit that takes it back": func(dir string, base git.Hash) {
+			plain(t, dir, "commit", "-q", "-m", "back")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, dir := open(t), repository(t)
+			target, base, hash, changes := taken(t, s, dir, file("a.txt", "theirs"), file("new.txt", "new"))
+			room := filepath.Join(dir, ".git/golem-"+string(hash))
+			put(t, filepath.Join(room, "lock"), "") // and the lock of the index was removed by the user
+			plain(t, dir, "update-ref", "refs/heads/main", string(hash))
+			goOn(dir, base)
+			if err := target.Resume(t.Context(), "main", hash, changes); err != nil {
+				t.Fatal(err)
+			}
+			if got := plain(t, dir, "status", "--porcelain"); got != "" {
+				t.Errorf("the tree has changed: got\n%s", got)
+			}
+			if _, err := os.Lstat(room); err == nil {
+				t.Error("what was prepared is still there")
+			}
+		})
+	}
+}
