@@ -14,7 +14,8 @@ import (
 )
 
 // Names returns the files that a commit has at a path or below it, "" for all. It
-// looks at no other folder.
+// looks at no other folder. A submodule is one only where it is the path itself: what
+// is in it is another repository's.
 func (s *Store) Names(ctx context.Context, objects string, commit Hash, path string) ([]string, error) {
 	if commit == "" {
 		return nil, nil
@@ -22,7 +23,7 @@ func (s *Store) Names(ctx context.Context, objects string, commit Hash, path str
 	if !commit.Valid() {
 		return nil, refusal("list", "", sandbox.ErrInvalid, "there is no commit of that name")
 	}
-	args := []string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", string(commit)}
+	args := []string{"ls-tree", "-r", "-z", "--full-tree", string(commit)}
 	if path != "" {
 		if why := BadName(path, Plain); why != "" {
 			return nil, refusal("list", path, sandbox.ErrInvalid, why)
@@ -33,10 +34,14 @@ func (s *Store) Names(ctx context.Context, objects string, commit Hash, path str
 	if err != nil {
 		return nil, s.pruned(ctx, objects, commit, err)
 	}
-	if len(out) == 0 {
-		return nil, nil
+	var names []string
+	for part := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
+		head, name, ok := bytes.Cut(part, []byte{'\t'})
+		if ok && (string(name) == path || !bytes.HasPrefix(head, []byte(Submodule))) {
+			names = append(names, string(name))
+		}
 	}
-	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
+	return names, nil
 }
 
 // BlobHash returns the name that git gives to a content.

@@ -195,6 +195,8 @@ type gathering struct {
 	left     []string // what git keeps for itself, and is left out
 	other    []string // folders of the host that stand elsewhere, and are left out
 	ignored  []string // what .gitignore leaves out
+	nested   []string // repositories of their own
+	kept     []string // what no worker can have deleted, and stays on the branch
 	away     []string // links that lead out of the folder that is staged
 }
 
@@ -244,6 +246,9 @@ func (g *gathering) gone(name, inside string) error {
 // is gone. What git keeps for itself is left out, and so are other folders of the host,
 // and what .gitignore names and the branch does not have.
 func (g *gathering) folder(ctx context.Context, name, inside string) error {
+	if g.isRepository(name) {
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrInvalid, Hint: "it is a repository of its own, with commits of its own; name files in it that are to be part of this one"}
+	}
 	there, err := g.onBranch(inside)
 	if err != nil {
 		return err
@@ -270,6 +275,8 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 			leave(&g.other, full)
 		case !tracked[full] && ignore.leaves(dir, e.Name, e.IsDir()):
 			leave(&g.ignored, full)
+		case e.IsDir() && g.isRepository(full):
+			leave(&g.nested, full)
 		default:
 			return !e.IsDir(), true
 		}
@@ -306,12 +313,26 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 		}
 	}
 	for _, one := range there {
-		outside := slices.ContainsFunc(g.Outside, func(o string) bool { return g.target.name(one) == o || above(o, g.target.name(one)) })
-		if !here[one] && !outside && g.files.CanRead(g.target.name(one)) {
+		name := g.target.name(one)
+		within := func(folder string) bool { return name == folder || above(folder, name) }
+		switch {
+		case here[one] || !g.files.CanRead(name) || slices.ContainsFunc(g.Outside, within) || slices.ContainsFunc(g.nested, within):
+		case g.files.ProtectedBy(name) != "":
+			g.kept = append(g.kept, name)
+		default:
 			g.found[one] = git.File{Path: one, Mode: git.None}
 		}
 	}
 	return nil
+}
+
+// isRepository reports whether a folder is the work tree of a repository of its own.
+func (g *gathering) isRepository(name string) bool {
+	if name == g.target.At {
+		return false
+	}
+	_, err := g.files.Lstat(fsName(path.Join(name, ".git")))
+	return err == nil
 }
 
 // file adds one file or link.
@@ -355,6 +376,8 @@ func (g *gathering) notes() (notes []string) {
 		list []string
 		why  string
 	}{
+		{g.nested, "left out, repositories of their own: "},
+		{g.kept, "not here, but left on the branch, for workers cannot delete it; name what is meant to go: "},
 		{g.left, "left out, for git keeps its own files there: "},
 		{g.other, "left out, for another folder stands there: "},
 		{g.ignored, "left out by .gitignore; name what is meant all the same: "},
