@@ -81,6 +81,7 @@ func TestHalfLimits(t *testing.T) {
 	ops := []op{
 		{"write", func(s *sandbox.Sandbox) error { _, err := s.Write("/w/a.md", nil); return err }, true, false},
 		{"write new", func(s *sandbox.Sandbox) error { _, err := s.WriteNew("/w/n.md", nil); return err }, true, false},
+		{"write a program", func(s *sandbox.Sandbox) error { _, err := s.WriteProgram("/w/n.md", nil); return err }, true, false},
 		{"make", func(s *sandbox.Sandbox) error { return s.MakeDir("/w/new") }, true, false},
 		{"copy", func(s *sandbox.Sandbox) error { _, err := s.Copy("/w/a.md", "/w/d.md"); return err }, true, false},
 		{"write through a link", func(s *sandbox.Sandbox) error { _, err := s.Write("/w/link", nil); return err }, true, false},

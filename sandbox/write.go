@@ -22,6 +22,11 @@ func (s *Sandbox) WriteNew(name string, data []byte) (Info, error) {
 	return s.write(name, bytes.NewReader(data), int64(len(data)), How{New: true})
 }
 
+// WriteProgram is WriteNew for a file that is executable.
+func (s *Sandbox) WriteProgram(name string, data []byte) (Info, error) {
+	return s.write(name, bytes.NewReader(data), int64(len(data)), How{New: true, Mode: 0o777})
+}
+
 // WriteIf is Write for a file that must still be at the version that an earlier
 // read or write returned: otherwise it is ErrConflict and nothing is lost.
 func (s *Sandbox) WriteIf(name string, data []byte, v Version) (Info, error) {

@@ -98,6 +98,7 @@ type pulled struct {
 	content []byte
 	version sandbox.Version
 	there   bool
+	program bool // it is executable on the branch
 }
 
 // prepare works out what changes in the tree.
@@ -116,6 +117,9 @@ func (p *pulling) prepare(ctx context.Context, desk *clearance.Desk, branch stri
 	var list []tool.Change
 	for _, c := range p.changes {
 		change := tool.Changed(c.Path, c.version, c.old, c.content)
+		if c.program && !c.there {
+			change.About = "a program, " + change.About
+		}
 		if c.Operation == "conflict" {
 			change.About = "both have changed the same lines: see the markers"
 		}
@@ -162,7 +166,7 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 	if err != nil {
 		base = nil // it is no longer there: what both have is all there is
 	}
-	c := pulled{Path: name, Operation: "update", inside: f.Path, old: ours, content: theirs, version: version, there: !missing}
+	c := pulled{Path: name, Operation: "update", inside: f.Path, old: ours, content: theirs, version: version, there: !missing, program: f.Mode == git.Executable}
 	switch {
 	case missing && f.BaseMode != git.None:
 		p.left(name, "it was deleted here; write it anew if it is wanted")
@@ -193,9 +197,12 @@ func (p *pulling) run(pull *clearance.Pull, files *sandbox.Sandbox) (tool.Result
 	counts := make(map[string]int)
 	for _, c := range p.changes {
 		var err error
-		if c.there {
+		switch {
+		case c.there:
 			_, err = files.WriteIf(c.Path, c.content, c.version)
-		} else {
+		case c.program:
+			_, err = files.WriteProgram(c.Path, c.content)
+		default:
 			_, err = files.WriteNew(c.Path, c.content)
 		}
 		if err != nil {
