@@ -228,7 +228,7 @@ func remembered(data []byte) (all map[string]map[string]had, err error) {
 		return map[string]map[string]had{}, nil
 	}
 	if err := json.Unmarshal(data, &all); err != nil || all == nil {
-		return nil, fmt.Errorf("%s: damaged; move it away to start anew", pulledDocument)
+		return nil, damaged(pulledDocument)
 	}
 	return all, nil
 }

@@ -337,9 +337,14 @@ func entries(data []byte) (list []entry, err error) {
 		return nil, nil
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, fmt.Errorf("%s: damaged; move it away to start anew", document)
+		return nil, damaged(document)
 	}
 	return list, nil
+}
+
+// damaged is the error of a document that cannot be read.
+func damaged(name string) error {
+	return &sandbox.Error{Op: "staged", Code: sandbox.ErrInternal, Hint: name + " in the state folder is damaged; move it away to start anew"}
 }
 
 // list returns the entries of the document.

@@ -31,7 +31,7 @@ func (w *worktree) state(path string) (content, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return content{mode: None}, nil
 	case err != nil:
-		return content{}, err
+		return content{}, refusal("push", path, sandbox.ErrInternal, "it cannot be looked at in the target's work tree: "+cause(err).Error()+"; make that possible, and push again")
 	case info.Mode()&fs.ModeSymlink != 0:
 		to, err := dir.Readlink(base)
 		return content{Link, blobHash(int64(len(to)), strings.NewReader(to))}, err

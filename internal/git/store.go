@@ -3,13 +3,14 @@ package git
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // A Store is a private bare repository, in a folder where nobody but its user
@@ -105,5 +106,5 @@ func (s *Store) make(ctx context.Context, dir string) error {
 
 // trouble tells what the system says of a file of the store, without its path.
 func trouble(err error) error {
-	return fmt.Errorf("git store: %w; look at the state folder", cause(err))
+	return refusal("git", "", sandbox.ErrInternal, "the store of what is staged: "+cause(err).Error()+"; look at the state folder")
 }

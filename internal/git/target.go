@@ -248,7 +248,8 @@ func (t *Target) Take(ctx context.Context, base, commit Hash) error {
 	}
 	indexErr := index.Run()
 	pipe.Close()
-	if err := pack.Wait(); err != nil {
+	// A signal says no more than that nobody has read to the end.
+	if err := pack.Wait(); err != nil && (indexErr == nil || pack.ProcessState.Exited()) {
 		return t.store.pruned(ctx, t.Objects(), base, t.store.failed(pack, err, packSaid))
 	}
 	if indexErr != nil {
@@ -297,7 +298,14 @@ func (t *Target) move(ctx context.Context, branch string, old, to Hash) error {
 		}
 		return refusal("push", branch, sandbox.ErrConflict, "the branch has moved since this was staged; pull, and stage again")
 	}
+	if _, look := os.Lstat(filepath.Join(t.dir, ref+".lock")); look == nil {
+		return locked(branch)
+	}
 	return err
+}
+
+func locked(branch string) error {
+	return refusal("push", branch, sandbox.ErrConflict, "a git holds the lock of the branch; let it end, or remove the lock it left, and try again")
 }
 
 // commit runs a git that changes references in two steps: the locks are taken,
@@ -347,7 +355,7 @@ func (t *Target) quiet(ctx context.Context, branch string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return refusal("push", branch, sandbox.ErrConflict, "a git holds the lock of the branch; let it end, or remove the lock it left, and try again")
+			return locked(branch)
 		case <-tick.C:
 		}
 	}

@@ -187,7 +187,7 @@ func (t *Target) begin(commit Hash, changes []Change) (*worktree, error) {
 		os.RemoveAll(w.room)
 		root.Close()
 		if errors.Is(err, fs.ErrExist) {
-			return nil, refusal("push", "", sandbox.ErrConflict, "another git is at work in the target; let it end, and try again")
+			return nil, refusal("push", "", sandbox.ErrConflict, "another git is at work in the target; let it end, or remove the index.lock that it left in .git, and try again")
 		}
 		return nil, refusal("push", "", sandbox.ErrInternal, "the target's repository cannot be written to")
 	}
@@ -353,7 +353,7 @@ func (w *worktree) put(r *Reader, c Change) error {
 	err = r.save(c.New, c.NewMode, dir, w.beside(base))
 	dir.Close()
 	if err != nil {
-		return fmt.Errorf("push %s: %w; make room, or the folder yours to write, and push again", sandbox.Shown(c.Path), cause(err))
+		return refusal("push", c.Path, sandbox.ErrInternal, "it cannot be written in the target's work tree: "+cause(err).Error()+"; make room, or the folder yours to write, and push again")
 	}
 	return nil
 }
@@ -428,7 +428,7 @@ func (w *worktree) apply(ctx context.Context, left []Change) (done int, err erro
 		}
 		dir.Close()
 		if err != nil {
-			return done, fmt.Errorf("push %s: %w; nothing was pushed", sandbox.Shown(c.Path), cause(err))
+			return done, refusal("push", c.Path, sandbox.ErrInternal, "it cannot get its place in the target's work tree: "+cause(err).Error()+"; nothing was pushed")
 		}
 		done++
 		if c.NewMode == None {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // taken stages a commit for a working repository and copies it there.
@@ -115,6 +116,45 @@ func TestResumeInAnotherTree(t *testing.T) {
 			}
 			if _, err := os.Lstat(room); err == nil {
 				t.Error("what was prepared is still there")
+			}
+		})
+	}
+}
+
+// What stops a push is told to who pushes, with what to do: an error of another kind than
+// the sandbox's would not get through the door.
+func TestAPushThatCannotBeMade(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(dir string)
+		file    string
+		want    string
+	}{
+		"a name that the disk does not take": {func(string) {}, strings.Repeat("n", 300), "too long; make that possible"},
+		"no folder for packs": {func(dir string) {
+			os.RemoveAll(filepath.Join(dir, ".git/objects/pack"))
+			put(t, filepath.Join(dir, ".git/objects/pack"), "")
+		}, "a.txt", "git index-pack: git; git says: "},
+		"a lock of the branch": {func(dir string) { put(t, filepath.Join(dir, ".git/refs/heads/main.lock"), "") }, "a.txt", "remove the lock it left"},
+		"a lock of the index":  {func(dir string) { put(t, filepath.Join(dir, ".git/index.lock"), "") }, "a.txt", "remove the index.lock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, dir := open(t), repository(t)
+			target, base := based(t, s, dir)
+			hash, _ := staged(t, s, target, commit(base, file(c.file, "theirs")))
+			changes, err := s.Changes(t.Context(), target.Objects(), base, hash)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.prepare(dir)
+			if err = target.Take(t.Context(), base, hash); err == nil {
+				err = target.Advance(t.Context(), "main", base, hash, changes)
+			}
+			var told *sandbox.Error
+			if !errors.As(err, &told) || !strings.Contains(told.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if got, err := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || string(got) != "one\ntwo\n" {
+				t.Errorf("the tree has changed: got %q, %v", got, err)
 			}
 		})
 	}
