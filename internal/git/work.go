@@ -359,10 +359,11 @@ func (w *worktree) put(r *Reader, c Change) error {
 }
 
 // beside returns the name under which a file is prepared: of one length, for
-// that of the file may be as long as names can be.
+// that of the file may be as long as names can be, and one that no file tool shows or
+// writes, for the tree may be a worker's, too.
 func (w *worktree) beside(base string) string {
 	sum := sha1.Sum([]byte(w.room + "/" + base))
-	return ".golem-" + hex.EncodeToString(sum[:])
+	return ".golem-tmp-" + hex.EncodeToString(sum[:])
 }
 
 // clear removes what was prepared, and folders that were made for it.

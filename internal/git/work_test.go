@@ -49,15 +49,15 @@ func TestAFolderInTheWay(t *testing.T) {
 	}
 }
 
-// writing returns a git that writes a file just before it moves a branch.
-func writing(t *testing.T, name string) string {
+// besides returns a git that runs a command just before it moves a branch.
+func besides(t *testing.T, command string) string {
 	t.Helper()
 	program, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
 	}
 	script := filepath.Join(t.TempDir(), "git")
-	text := "#!/bin/sh\ncase \"$*\" in *update-ref*) printf precious > '" + name + "' ;; esac\nexec " + program + " \"$@\"\n"
+	text := "#!/bin/sh\ncase \"$*\" in *update-ref*) " + command + " ;; esac\nexec " + program + " \"$@\"\n"
 	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestWrittenMeanwhile(t *testing.T) {
 	for _, name := range []string{"a.txt", "zz.txt"} {
 		t.Run(name, func(t *testing.T) {
 			dir := repository(t)
-			s, err := git.Open(t.Context(), filepath.Join(t.TempDir(), "state"), writing(t, filepath.Join(dir, name)))
+			s, err := git.Open(t.Context(), filepath.Join(t.TempDir(), "state"), besides(t, "printf precious > '"+filepath.Join(dir, name)+"'"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,6 +89,37 @@ func TestWrittenMeanwhile(t *testing.T) {
 				t.Errorf("the branch is at %s, want %s", now, base)
 			}
 		})
+	}
+}
+
+// A file that waits for its place cannot be exchanged by a worker that writes to the tree:
+// it may become one that is protected.
+func TestWhatIsPreparedIsNotShown(t *testing.T) {
+	dir, list := repository(t), filepath.Join(t.TempDir(), "list")
+	s, err := git.Open(t.Context(), filepath.Join(t.TempDir(), "state"), besides(t, "ls -A '"+dir+"' > "+list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, base, hash, changes := taken(t, s, dir, file("main.worker", "theirs"))
+	if err := target.Advance(t.Context(), "main", base, hash, changes); err != nil {
+		t.Fatal(err)
+	}
+	files, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Source: sandbox.Host(dir), Access: sandbox.ReadWrite}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _ := os.ReadFile(list)
+	prepared := 0
+	for name := range strings.Lines(string(data)) {
+		if name = strings.TrimSpace(name); strings.HasPrefix(name, ".golem") {
+			prepared++
+			if _, err := files.Write("/"+name, []byte("mine")); err == nil {
+				t.Errorf("%s can be written", name)
+			}
+		}
+	}
+	if prepared != 1 {
+		t.Errorf("%d files were prepared, want 1:\n%s", prepared, data)
 	}
 }
 
