@@ -155,6 +155,11 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 	}
 	ours, version, err := p.files.ReadVersion(name)
 	missing := errors.Is(err, fs.ErrNotExist)
+	var known *sandbox.Error
+	if errors.As(err, &known) && !missing { // one file of the branch keeps no other from being brought in
+		p.left(name, "left out, "+string(known.Code)+": "+known.Hint)
+		return nil
+	}
 	if err != nil && !missing {
 		return err
 	}
