@@ -353,29 +353,48 @@ func (e entry) place(old string) (at int, empty, nested bool) {
 }
 
 func (e entry) intoTOML(old string) (string, error) {
-	if before, after, ok := strings.Cut("\n"+old, "\n"+e.toml); ok && !inText(before) && ended(after) {
-		return old, nil
-	}
 	if inText(old) {
 		return "", errors.New("a text in it has no end")
 	}
-	before, after, own := ownTOML(old)
-	if !own {
+	before, after, same := strings.Cut("\n"+old, "\n"+e.toml)
+	same = same && !inText(before) && ended(after)
+	own := false
+	if !same {
+		before, after, own = ownTOML(old)
+	}
+	if !same && !own {
 		before = old
 	}
 	for line := range strings.Lines(before) {
-		line = strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "").Replace(line)
-		if strings.HasPrefix(line, "[mcp_servers.golem]") || strings.HasPrefix(line, "[mcp_servers]") || strings.HasPrefix(line, "[mcp_servers") && strings.Contains(line, `\`) || strings.HasPrefix(line, "mcp_servers.golem") || strings.HasPrefix(line, "mcp_servers=") {
+		if touches(line) {
 			return "", errors.New("it says something about mcp_servers already that golem does not edit")
 		}
 	}
-	if own {
+	switch {
+	case same:
+		return old, nil
+	case own:
 		return before + e.toml + after, nil
-	}
-	if old != "" {
+	case old != "":
 		old = strings.TrimRight(old, "\n") + "\n\n"
 	}
 	return old + e.toml, nil
+}
+
+// touches reports whether a line of TOML may say something about the server golem: the
+// name of a table or a value is its own, that of one in it, or that of all servers. A name
+// with escapes may be any.
+func touches(line string) bool {
+	name := strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "", "\ufeff", "").Replace(strings.TrimSpace(line))
+	table := strings.TrimLeft(name, "[")
+	if table != name {
+		name, _, _ = strings.Cut(table, "]")
+	} else if before, _, is := strings.Cut(name, "="); is {
+		name = before
+	} else {
+		return false
+	}
+	return strings.Contains(name, `\`) || name == "mcp_servers" || strings.HasPrefix(name+".", "mcp_servers.golem.")
 }
 
 // ownTOML returns what stands before and behind an earlier entry of golem's, which has
@@ -407,9 +426,9 @@ func inText(toml string) bool {
 func ended(rest string) bool {
 	in := true
 	for line := range strings.Lines(rest) {
-		line = strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "").Replace(strings.TrimSpace(line))
+		line = strings.TrimSpace(line)
 		switch {
-		case strings.HasPrefix(line, "[mcp_servers.golem"), strings.HasPrefix(line, "mcp_servers"):
+		case touches(line):
 			return false
 		case strings.HasPrefix(line, "["):
 			in = false

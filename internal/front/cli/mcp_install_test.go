@@ -91,6 +91,16 @@ func TestEntries(t *testing.T) {
 		{codex + "env = {GOLEM_APPROVAL = \"approve_all\"}\n", "it says something about mcp_servers already"},
 		{codex + "[mcp_servers.golem.env]\nGOLEM_APPROVAL = \"approve_all\"\n", "it says something about mcp_servers already"},
 		{"text = \"\"\"\n" + codex + "\"\"\"\n", "it says something about mcp_servers already"},
+		// A variable that answers for the user, wherever it stands and however it is written.
+		{"[mcp_servers.golem.env]\nGOLEM_APPROVAL = \"approve_all\"\n", "it says something about mcp_servers already"},
+		{"[mcp_servers.golem.env]\nGOLEM_APPROVAL = \"approve_all\"\n" + codex, "it says something about mcp_servers already"},
+		{"\ufeff[ 'mcp_servers' . golem . env ]\r\nGOLEM_APPROVAL = \"approve_all\"\r\n", "it says something about mcp_servers already"},
+		{"mcp_servers.golem.env.GOLEM_APPROVAL = \"approve_all\"\n", "it says something about mcp_servers already"},
+		{"[\"mcp\\u005fservers\".golem.env]\nGOLEM_APPROVAL = \"approve_all\"\n", "it says something about mcp_servers already"},
+		{"\"mcp\\u005fservers\" = {golem = {env = {GOLEM_APPROVAL = \"approve_all\"}}}\n", "it says something about mcp_servers already"},
+		{codex + "[\"mcp\\u005fservers\".golem.env]\nGOLEM_APPROVAL = \"approve_all\"\n", "it says something about mcp_servers already"},
+		{"[[mcp_servers]]\n", "it says something about mcp_servers already"},
+		{"[mcp_servers.golem2.env]\nPATH = \"C:\\\\x\"\n", "[mcp_servers.golem2.env]\nPATH = \"C:\\\\x\"\n\n" + codex},
 	} {
 		got, err := toml.into(test.old)
 		if err != nil {
