@@ -33,6 +33,7 @@ const (
 	bodyTime       = 30 * time.Second
 	idleTime       = 2 * time.Minute
 	sessionTime    = time.Hour // of a client that says nothing
+	maxSessions    = 1024
 )
 
 // endpoint is the one path there is.
@@ -97,12 +98,26 @@ func (s *server) handler() http.Handler {
 	o.Stateless, o.PropagateRequestCancellation = true, true
 	single := mcp.NewStreamableHTTPHandler(server, &o)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Mcp-Protocol-Version") >= multiRound {
+		session := r.Header.Get("Mcp-Session-Id")
+		switch {
+		case r.Header.Get("Mcp-Protocol-Version") >= multiRound:
 			single.ServeHTTP(w, r)
+			return
+		case session == "" && r.Method == http.MethodPost && s.full():
+			http.Error(w, fmt.Sprintf("%d sessions are open, and no more are begun; DELETE ends one, and so does %v in which its client says nothing", maxSessions, sessionTime), http.StatusServiceUnavailable)
 			return
 		}
 		sessions.ServeHTTP(w, r)
 	})
+}
+
+// full reports whether there are as many sessions as there may be.
+func (s *server) full() bool {
+	n := 0
+	for range s.sdk.Sessions() {
+		n++
+	}
+	return n >= maxSessions
 }
 
 // allowed returns the address to listen at. One that others can reach must be meant, and

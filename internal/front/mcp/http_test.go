@@ -265,6 +265,43 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// There are only so many sessions, and one that has ended makes room.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	address, token := h.listens(forge.Listening{Address: "127.0.0.1:0"})
+	send := func(method, session string) *http.Response {
+		r, err := http.NewRequest(method, "http://"+address+endpoint, strings.NewReader(strings.SplitN(hello, "\n", 2)[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Session-Id": {session}}
+		got, err := carrier(token).RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, got.Body)
+		got.Body.Close()
+		return got
+	}
+	last := ""
+	for i := range maxSessions {
+		r := send("POST", "")
+		if last = r.Header.Get("Mcp-Session-Id"); r.StatusCode != 200 || last == "" {
+			t.Fatalf("%d: got %s", i, r.Status)
+		}
+	}
+	if r := send("POST", ""); r.StatusCode != 503 {
+		t.Errorf("one too many: got %s", r.Status)
+	}
+	if r := send("DELETE", last); r.StatusCode != 204 {
+		t.Errorf("got %s", r.Status)
+	}
+	if r := send("POST", ""); r.StatusCode != 200 {
+		t.Errorf("got %s", r.Status)
+	}
+}
+
 // A client that goes while its call waits has nothing done by it, and the server ends
 // when it should.
 func TestGone(t *testing.T) {
