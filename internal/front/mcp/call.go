@@ -39,7 +39,6 @@ type callKey struct{}
 // brings the user's answers itself, when there is a question.
 func (s *server) call(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	if elicits(r) && r.ProtocolVersion() >= multiRound {
-		defer s.limit()()
 		return s.callAgain(ctx, r)
 	}
 	return s.callOnce(ctx, r)
@@ -47,11 +46,15 @@ func (s *server) call(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToo
 
 // callOnce does what a client asks for, and answers when it is done.
 func (s *server) callOnce(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	defer s.limit()()
 	c := &call{request: r}
 	defer s.progress(ctx, c, r)()
-	ctx, cancel := s.within(ctx)
+	ctx, cancel := s.within(ctx, r.Session.ID())
 	defer cancel()
+	free, refused := s.limit(ctx, r.Params)
+	if refused != nil {
+		return content(tool.Result{Err: refused}), nil
+	}
+	defer free()
 	return content(s.do(ctx, c)), nil
 }
 
@@ -60,13 +63,31 @@ func (s *server) callDirect(ctx context.Context, r *mcp.CallToolRequest) *mcp.Ca
 	return content(s.do(ctx, &call{request: r}))
 }
 
-// limit waits for a slot, where the connection does not, and returns what frees it.
-func (s *server) limit() (free func()) {
+// aCall is how many bytes a call takes at least that waits for a slot.
+const aCall = 64 << 10
+
+// limit waits for a slot, where the connection does not, and returns what frees it. Who
+// waits may have gone, so there are only so many.
+func (s *server) limit(ctx context.Context, p *mcp.CallToolParamsRaw) (free func(), refused *sandbox.Error) {
 	if s.options.HTTP == nil {
-		return func() {}
+		return func() {}, nil
 	}
-	s.slots.enter()
-	return s.slots.leave
+	select {
+	case <-s.slots.free:
+		return s.slots.leave, nil
+	default:
+	}
+	size := int64(len(p.Arguments) + aCall)
+	defer s.line.Add(-size)
+	if s.line.Add(size) > maxLine {
+		return nil, &sandbox.Error{Op: p.Name, Code: sandbox.ErrLimit, Hint: "too many calls wait for others to end; nothing was done, make it again later"}
+	}
+	select {
+	case <-s.slots.free:
+		return s.slots.leave, nil
+	case <-ctx.Done():
+		return nil, &sandbox.Error{Op: p.Name, Code: "stopped", Hint: "it was ended before it began; nothing was done"}
+	}
 }
 
 // callAgain begins a call or, where the client comes back with an answer, goes on with it.
@@ -80,6 +101,11 @@ func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 	if err != nil {
 		return nil, err
 	}
+	free, refused := s.limit(ctx, r.Params)
+	if refused != nil {
+		return content(tool.Result{Err: refused}), nil
+	}
+	defer free()
 	var c *call
 	if b != nil {
 		c = s.unpark(b.id)
@@ -89,7 +115,7 @@ func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 	} else {
 		c = &call{request: r, brought: b, forms: make(chan form), answers: make(chan *mcp.ElicitResult, 1), done: make(chan tool.Result, 1)}
 		var lasting context.Context
-		lasting, c.cancel = s.within(context.WithoutCancel(ctx))
+		lasting, c.cancel = s.within(context.WithoutCancel(ctx), "")
 		go func() {
 			defer c.cancel()
 			c.done <- s.do(lasting, c)
@@ -126,13 +152,22 @@ func (s *server) do(ctx context.Context, c *call) tool.Result {
 	return s.door.Do(ctx, policy.Peer, do)
 }
 
-// within returns a context that ends when the server does, too.
-func (s *server) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// An under is a call that is under way, or waits for that.
+type under struct {
+	session string // "" where there is only one, or none
+	cancel  context.CancelFunc
+}
+
+// within returns a context that ends when the server does, too, or the session.
+func (s *server) within(ctx context.Context, session string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.ctx, cancel)
+	u := &under{session, cancel}
+	s.under.Store(u, nil)
 	return ctx, func() {
 		stop()
 		cancel()
+		s.under.Delete(u)
 	}
 }
 

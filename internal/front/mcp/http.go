@@ -103,6 +103,8 @@ func (s *server) handler() http.Handler {
 		case r.Header.Get("Mcp-Protocol-Version") >= multiRound:
 			single.ServeHTTP(w, r)
 			return
+		case r.Method == http.MethodDelete:
+			s.endCalls(session) // the library waits for them
 		case session == "" && r.Method == http.MethodPost && s.full():
 			http.Error(w, fmt.Sprintf("%d sessions are open, and no more are begun; DELETE ends one, and so does %v in which its client says nothing", maxSessions, sessionTime), http.StatusServiceUnavailable)
 			return
@@ -118,6 +120,15 @@ func (s *server) full() bool {
 		n++
 	}
 	return n >= maxSessions
+}
+
+// endCalls ends what is under way in a session.
+func (s *server) endCalls(session string) {
+	for u := range s.under.Range {
+		if u := u.(*under); session != "" && u.session == session {
+			u.cancel()
+		}
+	}
 }
 
 // allowed returns the address to listen at. One that others can reach must be meant, and

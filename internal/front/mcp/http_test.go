@@ -302,6 +302,89 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// Who ends a session ends what it has under way, and nothing of others.
+func TestSessionEnds(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	address, token := h.listens(forge.Listening{Address: "127.0.0.1:0"})
+	connect := func() *mcp.ClientSession {
+		return h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: carrier(token)}}, "2025-11-25", nil, nil)
+	}
+	one, other := connect(), connect()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := other.CallTool(t.Context(), &mcp.CallToolParams{Name: "write_file", Arguments: write})
+		ended <- err
+	}()
+	id := h.waiting()
+	go one.CallTool(t.Context(), &mcp.CallToolParams{Name: "write_file", Arguments: map[string]any{"path": "/one.txt", "content": "x"}})
+	records, err := h.program.Records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	wait(t, "both wait", func() bool {
+		list, err := records.Approvals.Pending()
+		return err == nil && len(list) == 2
+	})
+	r, err := http.NewRequest("DELETE", "http://"+address+endpoint, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Mcp-Session-Id", one.ID())
+	got, err := carrier(token).RoundTrip(r) // as long as the call waited, this did
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Body.Close()
+	if list, err := records.Approvals.Pending(); err != nil || got.StatusCode != 204 || len(list) != 2 {
+		t.Errorf("got %s, %d wait, %v", got.Status, len(list), err)
+	}
+	if err := h.answer(id, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil || h.file("b.txt") != "new\n" || h.file("one.txt") != "" {
+		t.Errorf("got %v, %q, %q", err, h.file("b.txt"), h.file("one.txt"))
+	}
+}
+
+// Calls that wait for a slot are so many at most, and end when nobody wants them.
+func TestWaitingLine(t *testing.T) {
+	s := &server{options: forge.Service{HTTP: &forge.Listening{}}, slots: newSlots(t.Context().Done())}
+	large := &mcp.CallToolParamsRaw{Name: "write_file", Arguments: make([]byte, maxMessage)}
+	for i := range maxCalls {
+		if _, err := s.limit(t.Context(), large); err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	const fit = 3 // and what each takes besides
+	for range fit {
+		go func() {
+			_, err := s.limit(ctx, large)
+			ended <- err
+		}()
+	}
+	wait(t, "they wait", func() bool { return s.line.Load() == fit*(maxMessage+aCall) })
+	if _, err := s.limit(ctx, large); err == nil || !strings.Contains(err.Error(), "too many calls wait") {
+		t.Errorf("one too many: got %v", err)
+	}
+	cancel()
+	for range fit {
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "nothing was done") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if s.line.Load() != 0 {
+		t.Errorf("%d bytes wait", s.line.Load())
+	}
+	s.slots.leave()
+	if _, err := s.limit(t.Context(), large); err != nil {
+		t.Error(err)
+	}
+}
+
 // A client that goes while its call waits has nothing done by it, and the server ends
 // when it should.
 func TestGone(t *testing.T) {

@@ -96,6 +96,9 @@ type server struct {
 	garbage garbage
 	ending  sync.WaitGroup // calls that are under way
 	asked   atomic.Int32   // how many of them wait for a person
+	line    atomic.Int64   // bytes of calls that wait for a slot
+
+	under sync.Map // an *under for each call
 
 	mu     sync.Mutex
 	parked map[string]*call // that wait for the client to bring an answer, by request
