@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -387,5 +389,44 @@ func TestCarried(t *testing.T) {
 	}
 	if got, err := c.CallTool(t.Context(), again); err == nil && got.InputRequests == nil && !got.IsError && strings.Contains(fmt.Sprint(got.Content[0]), "created") {
 		t.Errorf("an answer was used twice: %v", got)
+	}
+}
+
+// A client that wishes for a version in which sessions do not begin so gets an older one,
+// and is asked as that says.
+func TestWishedVersion(t *testing.T) {
+	t.Parallel()
+	for _, wish := range []string{"2026-07-28", "2027-01-01", "DRAFT-2027", ""} {
+		h := newHouse(t, nil)
+		in, out := h.streams()
+		r := &raw{t, in, bufio.NewReader(out)}
+		text := strings.Replace(hello, `"2025-11-25","capabilities":{}`, `"`+wish+`","capabilities":{"elicitation":{}}`, 1)
+		r.send(text)
+		var m struct {
+			Method string
+			ID     json.RawMessage
+			Result struct{ ProtocolVersion string }
+		}
+		next := func() {
+			t.Helper()
+			line, err := r.out.ReadBytes('\n')
+			if err == nil {
+				err = json.Unmarshal(line, &m)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if next(); m.Result.ProtocolVersion != "2025-11-25" {
+			t.Errorf("%s: got version %q", wish, m.Result.ProtocolVersion)
+		}
+		r.send(call1(1, "write_file", `{"path":"/b.txt","content":"new"}`))
+		if next(); m.Method != "elicitation/create" {
+			t.Fatalf("%s: got %+v", wish, m)
+		}
+		r.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"action":"accept","content":{"answer":"yes"}}}` + "\n")
+		if got := r.read(); got.ID != 1.0 || got.Result.IsError || h.file("b.txt") != "new" {
+			t.Errorf("%s: got %+v, %q", wish, got, h.file("b.txt"))
+		}
 	}
 }

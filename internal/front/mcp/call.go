@@ -19,6 +19,9 @@ import (
 // itself: it returns a form, and the client makes the call again with the answer.
 const multiRound = "2026-07-28"
 
+// newestAsked is the last version in which a server asks.
+const newestAsked = "2025-11-25"
+
 // A call is one of a client's calls, on its way through the door.
 type call struct {
 	request *mcp.CallToolRequest // that began it

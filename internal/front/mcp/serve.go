@@ -154,6 +154,12 @@ func (s *server) prepare() {
 	s.sdk.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			switch r := r.(type) {
+			case *mcp.ServerRequest[*mcp.InitializeParams]:
+				// A session that begins so is one of an older version, whatever the client
+				// would rather have: the library says so, and goes by the wish.
+				if r.Params != nil && r.Params.ProtocolVersion >= multiRound {
+					r.Params.ProtocolVersion = newestAsked
+				}
 			case *mcp.ListToolsRequest:
 				listed()
 			case *mcp.CallToolRequest:
