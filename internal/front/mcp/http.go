@@ -247,6 +247,14 @@ func readBody(w http.ResponseWriter, r *http.Request) (status int, why string) {
 	case bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")):
 		return http.StatusBadRequest, "batches are not part of the protocol any more; send one message a request"
 	}
+	if r.Method == http.MethodPost { // the library reads no further than the end of the first
+		switch _, err := decode(body); {
+		case errors.Is(err, errID):
+			return http.StatusBadRequest, err.Error()
+		case err != nil:
+			return http.StatusBadRequest, "this is no message of JSON-RPC 2.0; send one a request"
+		}
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return 0, ""
 }

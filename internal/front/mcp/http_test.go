@@ -209,6 +209,14 @@ func TestTooMuch(t *testing.T) {
 	if got := post(header(), strings.NewReader(` [{"jsonrpc":"2.0","id":1,"method":"ping"}]`)); got != 400 {
 		t.Errorf("a batch: got %d", got)
 	}
+	for _, body := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"method":"ping"} more`,
+		`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, `{"jsonrpc":"2.0","id":9007199254740999,"method":"ping"}`, `{"jsonrpc":"2.0","id":1e300,"method":"ping"}`, "", "null",
+	} {
+		if got := post(header(), strings.NewReader(body)); got != 400 {
+			t.Errorf("%s: got %d", body, got)
+		}
+	}
 }
 
 // Who is refused does not keep its place by promising a body that never comes.
