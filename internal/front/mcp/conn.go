@@ -232,22 +232,33 @@ func decode(data []byte) (jsonrpc.Message, error) {
 		return jsonrpc.DecodeMessage(data)
 	}
 	var version, method string
-	var name any
-	for key, value := range map[string]any{"jsonrpc": &version, "method": &method, "id": &name} {
+	for key, value := range map[string]*string{"jsonrpc": &version, "method": &method} {
 		if text, ok := m[key]; ok {
 			if err := json.Unmarshal(text, value); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if n, ok := name.(float64); ok && (n != math.Trunc(n) || math.Abs(n) > 1<<53) {
-		return nil, errID
-	}
-	id, err := jsonrpc.MakeID(name)
-	if version != "2.0" {
+	id, err := idOf(m["id"])
+	if err == nil && version != "2.0" {
 		err = errors.New("another version")
 	}
 	return &jsonrpc.Request{ID: id, Method: method, Params: m["params"]}, err
+}
+
+// idOf returns the id that is written in a message, none where there is none.
+func idOf(text json.RawMessage) (id jsonrpc.ID, err error) {
+	var name any
+	if text != nil {
+		err = json.Unmarshal(text, &name)
+	}
+	if n, ok := name.(float64); ok && (n != math.Trunc(n) || math.Abs(n) > 1<<53) {
+		err = errID
+	}
+	if err != nil {
+		return id, err
+	}
+	return jsonrpc.MakeID(name)
 }
 
 // encode returns a message as a line. What was done is JSON already, and is not read
@@ -303,24 +314,36 @@ func (c *conn) running() int {
 // withdraw takes a call out of the line that the client does not want any more, or ends
 // it. What the library has begun, it ends.
 func (c *conn) withdraw(r *jsonrpc.Request) {
-	var p struct {
-		ID json.RawMessage `json:"requestId"`
-	}
+	var p map[string]json.RawMessage
 	if r.Method != "notifications/cancelled" || json.Unmarshal(r.Params, &p) != nil {
+		return
+	}
+	key, err := keyOf(p["requestId"])
+	if err != nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if cancel := c.calls[string(p.ID)].cancel; cancel != nil {
+	if cancel := c.calls[key].cancel; cancel != nil {
 		cancel()
 	}
-	i := slices.IndexFunc(c.queue, func(w waiting) bool { return w.key == string(p.ID) })
+	i := slices.IndexFunc(c.queue, func(w waiting) bool { return w.key == key })
 	if i < 0 {
 		return
 	}
 	c.held -= c.queue[i].size
 	c.queue = slices.Delete(c.queue, i, i+1)
-	delete(c.calls, string(p.ID))
+	delete(c.calls, key)
+}
+
+// keyOf returns an id in the one way in which it is kept, however it is written.
+func keyOf(text json.RawMessage) (string, error) {
+	id, err := idOf(text)
+	if err != nil {
+		return "", err
+	}
+	key, err := json.Marshal(id.Raw())
+	return string(key), err
 }
 
 // Write implements mcp.Connection.

@@ -237,6 +237,41 @@ func TestSameQuestion(t *testing.T) {
 	}
 }
 
+// A call that waits in line is taken back by its id, however that is written, and by what
+// the library takes for it.
+func TestTakenBack(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		id, params string
+		taken      bool
+	}{
+		{`1`, `{"requestId":1}`, true},
+		{`1`, `{"requestId": 1.0 }`, true},
+		{`1`, `{"requestId":1e0,"reason":"x"}`, true},
+		{`"<a&b>"`, `{"requestId":"<a&b>"}`, true},
+		{`"a"`, `{"requestId":"\u0061"}`, true},
+		{`"é"`, `{"requestId":"\u00e9"}`, true},
+		{`1`, `{"requestId":"1"}`, false},
+		{`1`, `{"requestid":1}`, false},
+		{`1`, `{"requestId":2,"REQUESTID":1}`, false},
+		{`1`, `{"requestId":1,"REQUESTID":2}`, true},
+		{`1`, `{"requestId":null}`, false},
+		{`1`, `[1]`, false},
+		{`1`, `{}`, false},
+	} {
+		c := newConn(io.NopCloser(strings.NewReader("")), io.Discard, slots{}, nil)
+		for _, text := range []string{`"id":` + test.id + `,"method":"tools/list"`, `"method":"notifications/cancelled","params":` + test.params} {
+			if _, err := c.take(line{data: []byte(`{"jsonrpc":"2.0",` + text + `}`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if taken := len(c.queue) == 0; taken != test.taken || taken != (len(c.calls) == 0) {
+			t.Errorf("%s, %s: got %v, want %v", test.id, test.params, taken, test.taken)
+		}
+		c.Close()
+	}
+}
+
 // A call that waits for its turn can be taken back, and what is under way is done when
 // the client has no more to say.
 func TestEnd(t *testing.T) {
