@@ -24,8 +24,8 @@ const newestAsked = "2025-11-25"
 
 // A call is one of a client's calls, on its way through the door.
 type call struct {
-	request *mcp.CallToolRequest // that began it
-	turn    *turn
+	request *mcp.CallToolRequest   // that began it
+	turn    *turn                  // nil until it is taken through the door, where none was given
 	waits   atomic.Pointer[string] // the request that waits for consent
 
 	// Where the client brings answers:
@@ -58,12 +58,13 @@ func (s *server) callOnce(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 		return content(tool.Result{Err: refused}), nil
 	}
 	defer free()
+	c.turn = claim(r)
 	return content(s.do(ctx, c)), nil
 }
 
 // callDirect does what a client asks for in a direct call, and returns when it is done.
 func (s *server) callDirect(ctx context.Context, r *mcp.CallToolRequest) *mcp.CallToolResult {
-	return content(s.do(ctx, &call{request: r}))
+	return content(s.do(ctx, &call{request: r, turn: claim(r)}))
 }
 
 // aCall is how many bytes a call takes at least that waits for a slot.
@@ -113,10 +114,13 @@ func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 	if b != nil {
 		c = s.unpark(b.id)
 	}
-	if c != nil {
+	if t := claim(r); c != nil {
+		if t != nil { // the call has one of its own
+			t.leave()
+		}
 		c.answers <- b.result
 	} else {
-		c = &call{request: r, brought: b, forms: make(chan form), answers: make(chan *mcp.ElicitResult, 1), done: make(chan tool.Result, 1)}
+		c = &call{request: r, turn: t, brought: b, forms: make(chan form), answers: make(chan *mcp.ElicitResult, 1), done: make(chan tool.Result, 1)}
 		var lasting context.Context
 		lasting, c.cancel = s.within(context.WithoutCancel(ctx), "")
 		go func() {
@@ -142,6 +146,10 @@ func (s *server) do(ctx context.Context, c *call) tool.Result {
 	if len(do.Args) == 0 { // there may be none
 		do.Args = []byte("{}")
 	}
+	if c.turn == nil {
+		c.turn = s.turn(do)
+	}
+	defer c.turn.leave()
 	if !s.enter() {
 		return tool.Result{Err: &sandbox.Error{Op: do.Tool, Code: "timeout", Hint: "the server ends; nothing was done"}}
 	}
@@ -149,9 +157,7 @@ func (s *server) do(ctx context.Context, c *call) tool.Result {
 	s.garbage.begin()
 	defer s.garbage.end()
 	ctx = context.WithValue(tool.WithMedia(ctx), callKey{}, c)
-	c.turn = s.turn(do)
 	c.turn.enter(ctx)
-	defer c.turn.leave()
 	return s.door.Do(ctx, policy.Peer, do)
 }
 

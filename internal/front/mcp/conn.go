@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/golem-forge/golem/internal/tool"
 	foreign "github.com/golem-forge/golem/internal/toolset/mcp"
 )
 
@@ -44,6 +45,8 @@ type conn struct {
 	slots slots
 	stop  <-chan struct{} // ends it
 
+	inTurn func(tool.Call) (*turn, *mcp.RequestExtra) // gives a call its turn
+
 	direct atomic.Pointer[directly] // nil until there is a session
 
 	lead  lead
@@ -51,6 +54,7 @@ type conn struct {
 	over  bool
 
 	lines   chan line
+	ahead   atomic.Int32  // lines that were handed on, and calls of them that wait
 	idle    chan struct{} // something was answered, when there is nothing more to read
 	closing sync.Once
 	closed  chan struct{}
@@ -73,6 +77,7 @@ type conn struct {
 type standing struct {
 	under  bool               // it is let through
 	cancel context.CancelFunc // ends it, where the library does not
+	turn   *turn              // nil for none
 }
 
 // A line is what was read.
@@ -153,6 +158,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 				continue
 			}
 			message, err := c.take(l)
+			c.ahead.Add(-1)
 			if err != nil {
 				return nil, err
 			}
@@ -213,6 +219,7 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 		return refuse(id, jsonrpc.CodeInvalidRequest, "a call with this id is under way; each has its own")
 	}
 	c.queue = append(c.queue, waiting{request, key, len(data)})
+	c.ahead.Add(1)
 	c.held += len(data)
 	return nil, nil
 }
@@ -283,9 +290,15 @@ func (c *conn) next() *jsonrpc.Request {
 	c.queue[0] = waiting{}
 	c.queue = c.queue[1:]
 	c.held -= first.size
+	s := standing{under: true}
+	var extra *mcp.RequestExtra
+	if s.turn, extra = c.inTurn(callIn(first.Request)); extra != nil {
+		first.Request.Extra = extra
+	}
+	c.ahead.Add(-1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls[first.key] = standing{under: true}
+	c.calls[first.key] = s
 	c.under++
 	return first.Request
 }
@@ -333,6 +346,7 @@ func (c *conn) withdraw(r *jsonrpc.Request) {
 	}
 	c.held -= c.queue[i].size
 	c.queue = slices.Delete(c.queue, i, i+1)
+	c.ahead.Add(-1)
 	delete(c.calls, key)
 }
 
@@ -388,13 +402,16 @@ func plainly(err error) error {
 // answered makes room for another call.
 func (c *conn) answered(key string) {
 	c.mu.Lock()
-	under, ending := c.calls[key].under, c.ending
-	if under {
+	was, ending := c.calls[key], c.ending
+	if was.under {
 		delete(c.calls, key)
 		c.under--
 	}
 	c.mu.Unlock()
-	if under {
+	if was.turn != nil {
+		was.turn.drop()
+	}
+	if was.under {
 		c.slots.leave()
 	}
 	if !ending {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/golem-forge/golem/internal/tool"
 	foreign "github.com/golem-forge/golem/internal/toolset/mcp"
 )
 
@@ -149,6 +150,7 @@ func (c *conn) readDirect() (d started, ok bool) {
 			return d, true
 		}
 		c.over = l.err != nil
+		c.ahead.Add(1)
 		select {
 		case c.lines <- l:
 		case <-c.closed:
@@ -163,13 +165,14 @@ type started struct {
 	direct
 	ctx    context.Context
 	cancel context.CancelFunc
+	extra  *mcp.RequestExtra
 }
 
-// start begins a direct call, if a line is one, the client was greeted, and there is a
-// slot for it.
+// start begins a direct call, if a line is one, the client was greeted, no other line is
+// before it, and there is a slot for it.
 func (c *conn) start(l line) (s started, ok bool) {
 	do := c.direct.Load()
-	if do == nil || l.data == nil {
+	if do == nil || l.data == nil || c.ahead.Load() > 0 {
 		return s, false
 	}
 	if s.direct, ok = directIn(l.data); !ok || !greeted(do.session) {
@@ -186,6 +189,7 @@ func (c *conn) start(l line) (s started, ok bool) {
 		c.slots.leave()
 		return s, false
 	}
+	_, s.extra = c.inTurn(tool.Call{Tool: s.name, Args: s.args}) // it is claimed for certain
 	return s, true
 }
 
@@ -200,7 +204,7 @@ func greeted(session *mcp.ServerSession) bool {
 func (c *conn) make(s started) {
 	defer s.cancel()
 	do := c.direct.Load()
-	result := do.call(s.ctx, &mcp.CallToolRequest{Session: do.session, Params: &mcp.CallToolParamsRaw{Name: s.name, Arguments: s.args}})
+	result := do.call(s.ctx, &mcp.CallToolRequest{Session: do.session, Extra: s.extra, Params: &mcp.CallToolParamsRaw{Name: s.name, Arguments: s.args}})
 	var b bytes.Buffer
 	b.WriteString(`{"jsonrpc":"2.0","id":`)
 	b.Write(s.id)

@@ -35,7 +35,7 @@ func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &server{options: o, ctx: ctx, slots: newSlots(ctx.Done()), turns: turns{files: make(map[string]*file)}, parked: make(map[string]*call)}
+	s := &server{options: o, ctx: ctx, slots: newSlots(ctx.Done()), turns: turns{files: make(map[string][]*turn)}, parked: make(map[string]*call)}
 	v.Beside = s
 	s.garbage.tidy = time.AfterFunc(quiet, s.garbage.giveBack)
 	defer s.garbage.tidy.Stop()
@@ -107,6 +107,7 @@ type server struct {
 // streams serves the one client at the other end of the streams.
 func (s *server) streams() error {
 	c := newConn(s.options.In, s.options.Out, s.slots, s.ctx.Done())
+	c.inTurn = s.inTurn
 	session, err := s.sdk.Connect(s.ctx, c, nil)
 	if err != nil {
 		return err

@@ -1,0 +1,103 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// What changes a file comes in the order in which it was asked for, whoever is ready first,
+// and who does not want to wait is in nobody's way.
+func TestTurns(t *testing.T) {
+	s := &server{turns: turns{files: make(map[string][]*turn)}, changes: map[string]bool{"write": true, "move": true}}
+	placed := func(name, args string) *turn {
+		turn, _ := s.inTurn(tool.Call{Tool: name, Args: []byte(args)})
+		return turn
+	}
+	isFirst := func(t *turn) bool {
+		select {
+		case <-t.first:
+			return true
+		default:
+			return false
+		}
+	}
+	a := placed("write", `{"path":"/a"}`)
+	ab := placed("move", `{"from":"a","to":"/x/../b"}`)
+	b := placed("write", `{"path":"//b/"}`)
+	c := placed("write", `{"path":"/c"}`)
+	if placed("read", `{"path":"/a"}`) != nil {
+		t.Error("who changes nothing has a turn")
+	}
+	if !isFirst(a) || isFirst(ab) || isFirst(b) || !isFirst(c) {
+		t.Errorf("got %v, %v, %v, %v", isFirst(a), isFirst(ab), isFirst(b), isFirst(c))
+	}
+	b.enter(ended()) // it gives up
+	if a.leave(); !isFirst(ab) {
+		t.Error("who is next does not go ahead")
+	}
+	b.enter(ended())
+	b.place()
+	if ab.drop(); !isFirst(b) { // it was answered without being made
+		t.Error("who is next does not go ahead")
+	}
+	b.claimed = true
+	if b.drop(); len(s.turns.files["/b"]) != 1 {
+		t.Error("it left in place of the call")
+	}
+	b.leave()
+	c.leave()
+	c.leave()
+	if len(s.turns.files) > 0 {
+		t.Errorf("%v are left", s.turns.files)
+	}
+}
+
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// Of many writes at once the last stays, whether they are plain calls or not, and what was
+// refused before it was one stands in nobody's way.
+func TestInOrder(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	var err error
+	if h.program, err = forge.Bare(h.options, []forge.Folder{{Source: h.dir, Target: "/", Mode: "overlay"}}); err != nil {
+		t.Fatal(err)
+	}
+	r := h.raw()
+	const rounds, writes = 10, 30
+	for round := range rounds {
+		var all strings.Builder
+		for i := range writes {
+			text := call1(round*100+i, "write_file", fmt.Sprintf(`{"path":"/f%d","content":"%d."}`, round, i))
+			switch i % 10 {
+			case 0:
+			case 3:
+				text = strings.Replace(text, `"arguments"`, `"_meta":1,"arguments"`, 1)
+			default:
+				text = strings.Replace(text, `"arguments"`, `"_meta":{},"arguments"`, 1)
+			}
+			all.WriteString(text)
+		}
+		go io.WriteString(r.in, all.String())
+		for range writes {
+			m := r.read()
+			if id, _ := m.ID.(float64); m.Result.IsError || (m.Error != nil) != (int(id)%10 == 3) {
+				t.Fatalf("got %+v", m)
+			}
+		}
+		r.send(call1(fmt.Sprint("read", round), "read_file", fmt.Sprintf(`{"path":"/f%d"}`, round)))
+		if m := r.read(); !strings.Contains(m.Result.Content[0].Text, fmt.Sprintf("\t%d.", writes-1)) {
+			t.Errorf("round %d: got %q", round, m.Result.Content[0].Text)
+		}
+	}
+}
