@@ -138,15 +138,19 @@ func (s *server) askThere(ctx context.Context, c *call, f form) approval.Reply {
 	}
 }
 
-// elicit asks the client. One that has no forms after all has said nothing; one that
-// answers with something else than was asked for has said no.
+// undelivered is the code of the library's for what did not reach a client.
+const undelivered = -32005
+
+// elicit asks the client. One that has no forms after all, or has gone, has said nothing;
+// one that answers with something else than was asked for has said no.
 func (f form) elicit(ctx context.Context, session *mcp.ServerSession) approval.Reply {
 	r, err := session.Elicit(ctx, f.params)
 	var refused *jsonrpc.Error
 	switch {
 	case err == nil:
 		return f.reply(r)
-	case ctx.Err() != nil, errors.Is(err, mcp.ErrConnectionClosed), errors.As(err, &refused) && refused.Code == jsonrpc.CodeMethodNotFound:
+	case ctx.Err() != nil, errors.Is(err, mcp.ErrConnectionClosed),
+		errors.As(err, &refused) && (refused.Code == jsonrpc.CodeMethodNotFound || refused.Code == undelivered):
 		return nobody
 	}
 	return f.reply(&mcp.ElicitResult{Action: "decline"})

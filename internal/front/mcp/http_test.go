@@ -310,6 +310,42 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// Who has gone before it could be asked has not said no: somebody else may say yes.
+func TestNotAsked(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	address, token := h.listens(forge.Listening{Address: "127.0.0.1:0"})
+	post := func(session, body string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequest("POST", "http://"+address+endpoint, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Session-Id": {session}}
+		got, err := carrier(token).RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	r := post("", strings.Replace(strings.SplitN(hello, "\n", 2)[0], `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
+	io.Copy(io.Discard, r.Body)
+	r.Body.Close()
+	session := r.Header.Get("Mcp-Session-Id")
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := strings.TrimSpace(call1(1, "write_file", `{"path":"/b.txt","content":"new"}`))
+	fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nMcp-Session-Id: %s\r\nContent-Type: application/json\r\n"+
+		"Accept: application/json, text/event-stream\r\nContent-Length: %d\r\n\r\n%s", address, token, session, len(body), body)
+	c.Close()
+	if err := h.answer(h.waiting(), true); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "it is written", func() bool { return h.file("b.txt") == "new" })
+}
+
 // Who ends a session ends what it has under way, and nothing of others.
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
