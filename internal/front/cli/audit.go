@@ -12,6 +12,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -92,6 +93,7 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	flags := cmd.Flags()
 	flags.Var(&f.since, "since", "from then on: 2h (ago), 2026-11-15, 2026-11-15T10:42:00Z")
 	flags.Var(&f.until, "until", "before then")
+	flags.StringVar(&f.Origin, "origin", "", "calls by the user, by a model, or by a peer, which is another agent")
 	flags.StringVar(&f.Worker, "worker", "", "calls by this worker, or by one that it called")
 	flags.StringVar(&f.Tool, "tool", "", "calls of this tool")
 	flags.StringVar(&f.Path, "path", "", "effects on this path, or below it")
@@ -105,6 +107,7 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 // The words that a filter takes.
 var (
 	decisions = []string{"preApproved", "yes", "no", "pending", "blocked", "revoked"}
+	origins   = []string{policy.User.String(), policy.Model.String(), policy.Peer.String()}
 	kinds     = []string{string(audit.Intent), string(audit.Outcome), string(audit.Refusal), string(audit.Answer), string(audit.Mend)}
 )
 
@@ -113,7 +116,7 @@ func (f *filterFlags) check() error {
 	for _, flag := range []struct {
 		name, word string
 		known      []string
-	}{{"--decision", f.Decision, decisions}, {"--kind", f.Kind, kinds}} {
+	}{{"--decision", f.Decision, decisions}, {"--origin", f.Origin, origins}, {"--kind", f.Kind, kinds}} {
 		if flag.word != "" && !slices.Contains(flag.known, flag.word) {
 			return usagef("%s %s: it is %s", flag.name, sandbox.Shown(flag.word), strings.Join(flag.known, " | "))
 		}
@@ -147,8 +150,9 @@ func newAuditShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show what happened",
-		Long: `Show the records of the journal, one a line: number, time, who, tool, effects,
-what was decided and by whom, and what came of it. The flags choose among them.`,
+		Long: `Show the records of the journal, one a line: number, time, who called (user, model,
+or peer: another agent), as which worker, tool, effects, what was decided and by whom,
+and what came of it. The flags choose among them.`,
 		Example: "  golem audit show --last 20\n  golem audit show --decision no --since 24h\n  golem audit show --path /out --json",
 		Args:    noArgs,
 	}
@@ -189,6 +193,9 @@ what was decided and by whom, and what came of it. The flags choose among them.`
 // printRecord prints a record on one line.
 func printRecord(w io.Writer, r audit.Record) error {
 	parts := []string{fmt.Sprintf("%4d", r.Number), r.Time.Local().Format(time.RFC3339), fmt.Sprintf("%-7s", sandbox.Shown(string(r.Kind)))}
+	if r.Origin != "" {
+		parts = append(parts, fmt.Sprintf("%-5s", sandbox.Shown(r.Origin)))
+	}
 	if len(r.Workers) > 0 {
 		parts = append(parts, strings.Join(shownAll(r.Workers), " → "))
 	}
@@ -223,14 +230,19 @@ func printRecord(w io.Writer, r audit.Record) error {
 	return err
 }
 
-// namesIn returns the paths among arguments: of a call that came to no effects
-// they say what it was about.
+// namesIn returns the paths among arguments, or the commit and where it goes: of a
+// call that has no effects they say what it was about.
 func namesIn(args map[string]any) []string {
 	var names []string
-	for _, key := range []string{"path", "from", "to"} {
-		if name, ok := args[key].(string); ok {
-			names = append(names, key+" "+sandbox.Shown(name))
+	for _, key := range []string{"path", "from", "to", "commitId", "target", "branch"} {
+		name, ok := args[key].(string)
+		if !ok {
+			continue
 		}
+		if key == "commitId" {
+			key, name = "commit", name[:min(len(name), 12)]
+		}
+		names = append(names, key+" "+sandbox.Shown(name))
 	}
 	return names
 }
