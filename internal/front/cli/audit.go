@@ -73,7 +73,7 @@ func (f *timeFlag) Set(text string) error {
 			return nil
 		}
 	}
-	return errors.New("a time such as 2h (ago), 2026-11-15 or 2026-11-15T10:42:00Z")
+	return errors.New("it is a time such as 2h (ago), 2026-11-15 or 2026-11-15T10:42:00Z")
 }
 
 // String implements pflag.Value.

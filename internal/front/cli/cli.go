@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/forge"
@@ -129,9 +130,9 @@ func newRoot(serve Server) *cobra.Command {
 		Long: `Golem Forge shows a program the files it was given, and nothing else.
 
 It runs the workers of a program with a model (golem run), or any program or agent
-of yours (golem exec), and serves other agents its tools (golem mcp). What they do passes one door, with your consent and a
-journal; their commands run in a jail; and what they change in your folder waits
-until you apply it.`,
+of yours (golem exec), and serves other agents its tools (golem mcp). What they do
+passes one door, with your consent and a journal; their commands run in a jail; and
+what they change in your folder waits until you apply it.`,
 		Example: `  golem init notes
   golem run notes --model scripted:demo.yaml "Summarise the papers"
   golem exec -- bash
@@ -221,23 +222,50 @@ func noCommand(root *cobra.Command, name string) string {
 	return fmt.Sprintf("unknown command %s; %s", sandbox.Shown(name), didYouMean(name, "golem ", names))
 }
 
-// flagError says what is wrong with a flag, and which one may have been meant.
-func flagError(cmd *cobra.Command, err error) error {
+// flagError says what is wrong with a flag of a command.
+func flagError(cmd *cobra.Command, err error) error { return flagErrorOf(cmd, cmd.CommandPath(), err) }
+
+// flagErrorOf says what is wrong with a flag, what it takes, or which one may have been
+// meant. path is what --help stands behind to list the flags.
+func flagErrorOf(cmd *cobra.Command, path string, err error) error {
 	var ours usageError
-	if errors.As(err, &ours) {
+	var empty *pflag.ValueRequiredError
+	var wrong *pflag.InvalidValueError
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &ours):
 		return ours
-	}
-	var unknown interface{ GetSpecifiedName() string }
-	if !errors.As(err, &unknown) || !strings.HasPrefix(err.Error(), "unknown ") {
-		return usagef("%v; see %s --help", err, cmd.CommandPath())
+	case errors.As(err, &empty):
+		return usagef("%s needs a value; %s --help lists the flags", dashed(empty.GetSpecifiedName()), path)
+	case errors.As(err, &wrong):
+		return usagef("--%s %s: %s", wrong.GetFlag().Name, sandbox.Shown(wrong.GetValue()), takes(wrong))
+	case !errors.As(err, &unknown):
+		return usagef("%v; %s --help lists the flags", err, path)
 	}
 	name := unknown.GetSpecifiedName()
 	if c, _, err := cmd.Root().Find([]string{name}); err == nil && c != cmd.Root() {
 		return usagef("unknown flag --%s; it is a command: %s", name, c.CommandPath())
 	}
-	dashes := "--"
+	return usagef("unknown flag %s; %s", sandbox.Shown(dashed(name)), didYouMean(name, "--", flagNames(cmd)))
+}
+
+// dashed returns a flag's name as it is typed.
+func dashed(name string) string {
 	if len(name) == 1 {
-		dashes = "-"
+		return "-" + name
 	}
-	return usagef("unknown flag %s; %s", sandbox.Shown(dashes+name), didYouMean(name, "--", flagNames(cmd)))
+	return "--" + name
+}
+
+// takes says what a flag takes, for a value that it does not.
+func takes(wrong *pflag.InvalidValueError) string {
+	switch wrong.GetFlag().Value.Type() {
+	case "int":
+		return "it is a whole number"
+	case "bool":
+		return "it is true or false"
+	case "duration":
+		return "it is a time such as 30s, 5m or 720h"
+	}
+	return wrong.Unwrap().Error()
 }

@@ -392,7 +392,7 @@ func runTool(cmd *cobra.Command, flags *visitFlags, args []string) error {
 	own.addTo(all)
 	all.SetInterspersed(true)
 	if err := all.Parse(all.Args()[1:]); err != nil {
-		return flagError(cmd, err)
+		return flagErrorOf(cmd, "golem tool "+t.Name, err)
 	}
 	if help() {
 		printTool(cmd.OutOrStdout(), t)
