@@ -83,7 +83,7 @@ func Main(args []string, stdout, stderr io.Writer, serve Server) int {
 	asJSON := wantsJSON(cmd) || slices.Contains(args, "--json")
 	var problems conf.Problems
 	if errors.As(err, &problems) {
-		fmt.Fprintln(errs, problems.Error())
+		printProblems(errs, problems)
 		if asJSON && printJSON(out, lintDocument(problems)) != nil {
 			return exitFailed
 		}
@@ -95,6 +95,17 @@ func Main(args []string, stdout, stderr io.Writer, serve Server) int {
 		return exitFailed
 	}
 	return status
+}
+
+// printProblems prints a line for each problem. Those of a line in a file begin with its
+// place, which editors know; others, of flags and variables, as every other error does.
+func printProblems(w io.Writer, problems conf.Problems) {
+	for _, p := range problems {
+		if p.Place.Line == 0 {
+			fmt.Fprint(w, "golem: ")
+		}
+		fmt.Fprintln(w, p.Error())
+	}
 }
 
 // classify returns an error as --json prints it, and the exit code for it.
