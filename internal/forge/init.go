@@ -38,6 +38,9 @@ func Init(dir string) (made, leftOut []string, err error) {
 	if dir == "" {
 		return nil, nil, errors.New("no folder is named; golem init DIR, or golem init for this one")
 	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, nil, fmt.Errorf("%s: it is no folder; name one, or one to be made: golem init DIR", dir)
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, nil, plainError(dir, err)
 	}

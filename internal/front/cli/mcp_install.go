@@ -120,7 +120,11 @@ func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
 	case diff == "":
 		fmt.Fprintf(out, "%s has it already: %s\n", c.title, path)
 	case !write:
-		fmt.Fprintf(out, "%s: put this into %s, or let golem mcp install %s --write do it:\n%s", c.title, path, c.name, entry.whole())
+		again := []string{"golem", "mcp", "install", c.name, "--write"}
+		if len(flags) > 0 {
+			again = slices.Concat(again, []string{"--"}, flags)
+		}
+		fmt.Fprintf(out, "%s: put this into %s, or let %s do it:\n%s", c.title, path, typed(again...), entry.whole())
 	default:
 		fmt.Fprint(out, diff)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -44,6 +45,24 @@ func printColumns(w io.Writer, rows [][]string) {
 		}
 		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
 	}
+}
+
+// typed returns words as they are typed in a shell, so that a line that is told can be
+// copied. What a terminal would obey is shown, and cannot be typed.
+func typed(words ...string) string {
+	var line []string
+	for _, w := range words {
+		plain := strings.IndexFunc(w, func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./:=@%+,", r)
+		}) < 0
+		if shown := sandbox.Shown(w); shown != w {
+			w = shown
+		} else if !plain || w == "" {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		line = append(line, w)
+	}
+	return strings.Join(line, " ")
 }
 
 // didYouMean names the word that is nearest to the one given, or all of them.
