@@ -78,6 +78,7 @@ func (s Set) stage() tool.Tool {
 			}
 			a.Files[i] = at
 			effects = append(effects, names.ReadsBelow(at)...)
+			effects = append(effects, ignores(names, target.At, at)...)
 			// Where a link leads is told only of what may be read.
 			if to, err := names.Locate("stage", name, sandbox.ReadOnly, false); err == nil && to != at {
 				effects = append(effects, names.Reads(to)...)
@@ -95,6 +96,20 @@ func (s Set) stage() tool.Tool {
 // above reports whether a folder holds another.
 func above(folder, name string) bool {
 	return name != folder && strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// ignores returns the effects of reading the .gitignore files of the folders above a name,
+// up to the root of the repository: they speak of what is below it too. As with git one
+// that is a link does not count, nor does one that would have to be asked about.
+func ignores(names tool.Names, top, at string) (effects []policy.Effect) {
+	for dir := at; dir != top && dir != "/"; {
+		dir = path.Dir(dir)
+		name := path.Join(dir, ignoreName)
+		if to, err := names.Locate("stage", name, sandbox.ReadOnly, false); err == nil && to == name && names.Shows(name) {
+			effects = append(effects, names.Reads(name)...)
+		}
+	}
+	return effects
 }
 
 // again plans to stage a commit once more.
