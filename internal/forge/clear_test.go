@@ -46,7 +46,7 @@ child:
   - calls: [{tool: git_stage, args: {files: [/src/x], message: Own}}]
   - text: done
 `, nil)
-	for _, want := range []string{"main git_diff: ", "+ KEPT", "main>child git_diff: Error: staged: not_found", "main>child git_stage: staged"} {
+	for _, want := range []string{"main git_diff: ", "+ KEPT", "main>child git_diff: Error: git_diff: not_found", "main>child git_stage: staged"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in\n%s", want, said)
 		}

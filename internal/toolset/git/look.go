@@ -346,7 +346,7 @@ func (s Set) diff() tool.Tool {
 		if a.CommitID != "" {
 			c, err = s.get(op, desk, names, a.CommitID)
 		} else {
-			c, err = s.chosen(desk, "", "", "", func(c *clearance.StagedCommit) bool { return len(s.closed(names, c)) == 0 })
+			c, err = s.chosen(op, desk, "", "", "", func(c *clearance.StagedCommit) bool { return len(s.closed(names, c)) == 0 })
 		}
 		if err != nil { // it may name those that there are
 			told, _ := s.telling(ctx, op, names, nil)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -54,7 +55,7 @@ func (s Set) push() tool.Tool {
 					err = s.moved(ctx, desk, c, err)
 				}
 				if err != nil {
-					return tool.Result{}, err
+					return tool.Result{}, s.of(c).standing(err)
 				}
 				text := fmt.Sprintf("pushed %s to %s as %s; what you reviewed is what was pushed", short(c.ID), s.where(c), done.CommitSHA)
 				return tool.Result{Text: text, Brief: true, Data: done, Record: "pushed " + short(c.ID) + " to " + c.Target + " " + c.Branch + " as " + done.CommitSHA + overridden(a.Override)}, nil
@@ -70,6 +71,18 @@ func (s Set) push() tool.Tool {
 		plan.Args = args
 		return plan, nil
 	})
+}
+
+// standing returns an error about a file of a work tree with the name that the file has
+// where results are made.
+func (t Target) standing(err error) error {
+	var wrong *sandbox.Error
+	if !errors.Is(err, git.ErrDirty) || !errors.As(err, &wrong) {
+		return err
+	}
+	named := *wrong
+	named.Path = t.name(wrong.Path)
+	return &named
 }
 
 // moved stages a commit again whose branch is not where it was staged for, where that can
@@ -108,7 +121,7 @@ func (s Set) meant(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, e
 		}
 		target = t.Name
 	}
-	c, err := s.chosen(desk, a.CommitID, target, a.Branch, nil)
+	c, err := s.chosen(op, desk, a.CommitID, target, a.Branch, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +137,7 @@ func (s Set) meant(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, e
 // chosen returns the commit of an id, and without one the only one that waits for a
 // target, "" for any, of those that fit, nil for all. Where several do, a branch tells
 // them apart.
-func (s Set) chosen(desk *clearance.Desk, id, target, branch string, fits func(*clearance.StagedCommit) bool) (*clearance.StagedCommit, error) {
+func (s Set) chosen(op string, desk *clearance.Desk, id, target, branch string, fits func(*clearance.StagedCommit) bool) (*clearance.StagedCommit, error) {
 	if id != "" {
 		return desk.Get(id)
 	}
@@ -141,17 +154,17 @@ func (s Set) chosen(desk *clearance.Desk, id, target, branch string, fits func(*
 	}
 	switch len(fit) {
 	case 0:
-		hint := "nothing is staged; stage something first"
+		hint := "nothing is staged; git_stage hands files over for review"
 		if others > 0 {
 			hint = "nothing is staged for it; golem review lists what is"
 		}
-		return nil, &sandbox.Error{Op: "staged", Path: target, Code: sandbox.ErrNotFound, Hint: hint}
+		return nil, &sandbox.Error{Op: op, Path: target, Code: sandbox.ErrNotFound, Hint: hint}
 	case 1:
 		return fit[0], nil
 	}
 	var lines []string
 	for _, c := range fit {
-		lines = append(lines, s.line(c))
+		lines = append(lines, fmt.Sprintf("%s %q for %s", short(c.ID), firstLine(c.Message), s.where(c)))
 	}
 	const most = 20
 	cut := ""
@@ -159,7 +172,7 @@ func (s Set) chosen(desk *clearance.Desk, id, target, branch string, fits func(*
 		cut = more(len(lines) - most)
 		lines = lines[:most]
 	}
-	return nil, &sandbox.Error{Op: "staged", Path: target, Code: "invalid_args", Hint: counted(len(fit), "commit") + " wait; name one by its id: " + strings.Join(lines, "; ") + cut}
+	return nil, &sandbox.Error{Op: op, Path: target, Code: "invalid_args", Hint: counted(len(fit), "commit") + " wait; name one by its id, as commitId: " + strings.Join(lines, ", ") + cut}
 }
 
 // overridden says in the journal what scanners held back, and why it passed.

@@ -149,6 +149,10 @@ func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, 
 			return tool.Result{}, err
 		}
 	}
+	if len(g.found) == 0 {
+		hint := append([]string{"no file is in it that could be staged"}, g.notes()...)
+		return tool.Result{}, &sandbox.Error{Op: "stage", Path: a.Files[0], Code: sandbox.ErrNotFound, Hint: strings.Join(hint, "; ")}
+	}
 	r, err := s.Request(ctx)
 	if err != nil {
 		return tool.Result{}, err
