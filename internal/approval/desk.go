@@ -60,8 +60,17 @@ type Desk struct {
 	run []Rule // remembered for this run
 }
 
-// Approve implements tool.Approver.
+// Approve implements tool.Approver. What is let happen waits no longer, wherever the yes
+// came from: to ask about it again would be to ask about something that is done.
 func (d *Desk) Approve(ctx context.Context, r tool.Request) tool.Answer {
+	a := d.answer(ctx, r)
+	if a.Verdict == tool.Yes && d.Store != nil {
+		d.Store.settle(r, d.Policy)
+	}
+	return a
+}
+
+func (d *Desk) answer(ctx context.Context, r tool.Request) tool.Answer {
 	switch {
 	case d.Mode == ApproveAll && (!r.Clears || d.Flag):
 		return tool.Answer{Verdict: tool.Yes, By: "approve_all"}

@@ -369,6 +369,39 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// What waits and is then let happen another way waits no longer, and neither does a yes
+// that nobody had used: it was for that.
+func TestSettled(t *testing.T) {
+	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}}
+	for _, test := range []struct {
+		name  string
+		agree func(d *desk)
+		want  int // that wait afterwards
+	}{
+		{"by the flag", func(d *desk) { d.Mode = approval.ApproveAll }, 1},
+		{"at a terminal", func(d *desk) { d.asker.reply, d.Asker = yes, d.asker }, 1},
+		{"a no at a terminal", func(d *desk) { d.Asker = d.asker }, 2},
+		{"under another policy", func(d *desk) { d.Mode, d.Policy = approval.ApproveAll, "p2" }, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDesk(t, t.TempDir())
+			d.Asker = nil
+			for _, r := range []tool.Request{writeA, request("write_file", "b", "main", effect(policy.Write, "/drafts/b.md"))} {
+				if a := d.approve(r); a.Verdict != tool.Waits {
+					t.Fatalf("got %+v, want it to wait", a)
+				}
+			}
+			test.agree(d)
+			changed := writeA
+			changed.Digest = "d-changed"
+			d.approve(changed)
+			if left, err := d.store.Pending(); err != nil || len(left) != test.want {
+				t.Errorf("got %+v, %v, want %d that wait", left, err, test.want)
+			}
+		})
+	}
+}
+
 // A no from elsewhere reaches the worker with its reason, once.
 func TestWaitsForNo(t *testing.T) {
 	d := newDesk(t, t.TempDir())

@@ -134,13 +134,7 @@ func (s *Store) keep(r tool.Request, policy string, now time.Time) (id string, e
 		}
 		// The same call with another change takes the place of the earlier one, which
 		// could only be done if the file became again what it was.
-		k.Pending = slices.DeleteFunc(k.Pending, func(w Waiting) bool {
-			old := w.Same == r.Same && w.Policy == policy
-			if old {
-				s.drop(w)
-			}
-			return old
-		})
+		s.dropSame(k, r, policy)
 		own := 0
 		for _, w := range k.Pending {
 			if slices.Equal(w.Workers, r.Workers) {
@@ -184,6 +178,30 @@ func (s *Store) expire(k *kept, now time.Time) {
 func (s *Store) drop(w Waiting) {
 	s.once.Forget(w.ID)
 	s.blobs.Remove(w.Blob)
+}
+
+// dropSame drops the request of the same call, with whatever change.
+func (s *Store) dropSame(k *kept, r tool.Request, policy string) {
+	k.Pending = slices.DeleteFunc(k.Pending, func(w Waiting) bool {
+		same := w.Same == r.Same && w.Policy == policy
+		if same {
+			s.drop(w)
+		}
+		return same
+	})
+}
+
+// settle drops the request of a call that is let happen without it. Where that fails the
+// request waits on, and ends in time.
+func (s *Store) settle(r tool.Request, policy string) {
+	k, err := s.read()
+	if err != nil || !slices.ContainsFunc(k.Pending, func(w Waiting) bool { return w.Same == r.Same && w.Policy == policy }) {
+		return // the usual way, without a lock
+	}
+	s.change(func(k *kept) error {
+		s.dropSame(k, r, policy)
+		return nil
+	})
 }
 
 func (k *kept) find(digest, policy string) int {
