@@ -125,7 +125,11 @@ func printChanges(w io.Writer, about sessionDocument, list []forge.Changed, diff
 		fmt.Fprintln(w, "not shown: changes over another folder that was mounted at "+sandbox.Shown(target)+"; mount it again to see them")
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(w, "nothing is changed")
+		if about.Files > 0 && len(about.Others) == 0 {
+			fmt.Fprintln(w, "nothing is changed: your folder has the same")
+		} else {
+			fmt.Fprintln(w, "nothing is changed")
+		}
 		return
 	}
 	var rows [][]string
