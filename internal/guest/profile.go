@@ -127,7 +127,7 @@ func ProfileFor(name, program, home string, getenv func(string) string) (Profile
 	if near := sandbox.Nearest(name, names); len(near) > 0 {
 		hint = "did you mean " + near[0] + "? " + hint
 	}
-	return Profile{}, &sandbox.Error{Op: "profile", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
+	return Profile{}, &sandbox.Error{Op: "--profile", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
 // from leaves out what a home does not have. What is named without saying where counts

@@ -19,6 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // execFlags are the flags of golem exec.
@@ -65,10 +66,13 @@ wrong arguments, 3 denied, 5 no boundary.`,
 			return usageError("run what? it stands behind two dashes: golem exec -- CMD ARGS…")
 		}
 		if f.net != "" && f.net != "on" && f.net != "off" {
-			return usagef("--net %s; it is off or on", f.net)
+			return usagef("--net %s: it is off or on", sandbox.Shown(f.net))
 		}
 		if !slices.Contains([]string{"ask", "yes", "no"}, f.apply) {
-			return usagef("--apply %s; it is ask, yes or no", f.apply)
+			return usagef("--apply %s: it is ask, yes or no", sandbox.Shown(f.apply))
+		}
+		if err := f.passable(); err != nil {
+			return err
 		}
 		if wantsJSON(cmd) {
 			return usageError("what exec prints is the program's; golem changes --json says what it has changed")
@@ -165,6 +169,24 @@ func (f *execFlags) asker(cmd *cobra.Command) approval.Asker {
 		return nil
 	}
 	return newAsker(terminal, cmd.ErrOrStderr(), f.wait)
+}
+
+// passable refuses what is no variable, and one that is not there to be passed on: the
+// program would have to do without what the user meant it to have.
+func (f *execFlags) passable() error {
+	for _, e := range f.env {
+		name, _, set := strings.Cut(e, "=")
+		odd := strings.IndexFunc(name, func(r rune) bool {
+			return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+		})
+		if name == "" || odd >= 0 {
+			return usagef("--env %s: it is NAME, or NAME=value; a name has letters, digits and _", sandbox.Shown(name))
+		}
+		if _, there := os.LookupEnv(name); !there && !set {
+			return usagef("--env %s: it is not set here; --env %s=value sets it", name, name)
+		}
+	}
+	return nil
 }
 
 // environment is what the program has of the user's, by the profile and the flags.
