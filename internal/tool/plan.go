@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -114,17 +115,23 @@ type Change struct {
 	added, removed int // lines of the whole diff, where the result is brief
 }
 
-// line says in one line what happens, without the diff.
+// line says in one line what happens, without the diff, as a review says it.
 func (c Change) line() string {
 	mark := map[Op]string{Create: "A", Update: "M", Delete: "D"}[c.Op]
 	var about []string
-	if c.Diff != "" {
+	switch {
+	case c.Diff == "" || c.added == 0 && c.removed == 0:
+	case c.removed == 0:
+		about = append(about, fmt.Sprintf("+%d", c.added))
+	case c.added == 0:
+		about = append(about, fmt.Sprintf("-%d", c.removed))
+	default:
 		about = append(about, fmt.Sprintf("+%d -%d", c.added, c.removed))
 	}
 	if c.About != "" {
 		about = append(about, c.About)
 	}
-	line := cmp.Or(mark, string(c.Op)) + " " + sandbox.Shown(c.Path)
+	line := cmp.Or(mark, string(c.Op)) + " " + visible.Name(c.Path)
 	if len(about) > 0 {
 		line += " (" + strings.Join(about, "; ") + ")"
 	}
