@@ -45,8 +45,9 @@ func newRun() *cobra.Command {
 that all pass the door, and calls other workers, which never have more than it.
 
 PROGRAM is a folder with main.worker, FILE a worker to begin with, as --entry names
-one. The rest is the input; PDFs and images among it are attached, other files by
---attach alone. The answer goes to standard output, and what happens on the way to standard error.
+one. The rest is the input, and with -C all of it; PDFs and images among it are
+attached, other files by --attach alone. The answer goes to standard output, and what
+happens on the way to standard error.
 
 Ctrl-C stops after the call that is made now, with what there is; a second one ends
 all at once. A run that was stopped, or killed, goes on with --resume ID: what it had
@@ -98,8 +99,11 @@ func (f *runFlags) begin(args []string) ([]string, error) {
 	f.said = args[0]
 	info, err := os.Stat(args[0])
 	switch {
+	case err != nil && f.dir != ".": // the flag says which program, and all words are the input
+		f.said = f.dir
+		return args, nil
 	case err != nil:
-		return nil, usagef("no program %s; the first argument is a folder or a worker file: golem run . \"what to do\"", sandbox.Shown(args[0]))
+		return nil, usagef("no program %s; the first argument is a folder or a worker file: golem run . \"what to do\"; a worker by its name: golem run . --entry NAME \"what to do\"", sandbox.Shown(args[0]))
 	case f.dir != ".":
 		return nil, usageError("--program and an argument name a program; leave one of them out")
 	case info.IsDir():
