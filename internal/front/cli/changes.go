@@ -93,6 +93,8 @@ type sessionDocument struct {
 	Copy  bool      `json:"copy"`  // it works on copies of the folders
 	Files int       `json:"files"` // that it keeps
 	Bytes int64     `json:"bytes"`
+	// Input is what the first run in it was given, where that is told.
+	Input string `json:"input,omitempty"`
 	// Others are the targets of folders that it keeps changes over, and that are
 	// mounted no more.
 	Others []string `json:"others,omitempty"`

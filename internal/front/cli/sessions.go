@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 func newSessions() *cobra.Command {
@@ -18,7 +19,7 @@ func newSessions() *cobra.Command {
 		Use:   "sessions",
 		Short: "List the sessions of a program, look at one, or remove old ones",
 		Long: `List the sessions of a program, the one that was used last first, with how much
-each keeps. They are kept until you remove them: nothing is cleaned up unasked.
+each keeps, and what the first run in it was given. They are kept until you remove them: nothing is cleaned up unasked.
 golem sessions show ID tells what was said and done in one.`,
 		Example: "  golem sessions\n  golem sessions show k3xq2a\n  golem sessions export k3xq2a > run.jsonl\n  golem sessions remove k3xq2a\n  golem sessions remove --older 720h",
 		Args:    noArgs,
@@ -34,18 +35,22 @@ golem sessions show ID tells what was said and done in one.`,
 			return err
 		}
 		documents := []sessionDocument{}
-		rows := [][]string{{"session", "begun", "last used", "keeps", "", ""}}
+		rows := [][]string{{"session", "begun", "last used", "keeps", "", "", ""}}
 		for _, s := range list {
 			d, err := aboutSession(p, s)
 			if err != nil {
 				return err
 			}
+			d.Input = firstInput(p, s)
 			documents = append(documents, d)
+			if d.Input != "" {
+				rows[0][6] = "input"
+			}
 			on := ""
 			if d.Copy {
 				on = "on a copy"
 			}
-			rows = append(rows, []string{d.ID, minute(d.Begun), minute(d.Used), counted(d.Files, "file"), tool.Amount(d.Bytes), on})
+			rows = append(rows, []string{d.ID, minute(d.Begun), minute(d.Used), counted(d.Files, "file"), tool.Amount(d.Bytes), on, visible.Line(d.Input, maxToldInput)})
 		}
 		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), map[string]any{"sessions": documents})

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -73,6 +74,26 @@ it made and what came of them. The journal says what was decided: golem audit sh
 		return err
 	}
 	return cmd
+}
+
+// maxToldInput is how many characters of an input a list of sessions shows.
+const maxToldInput = 60
+
+// firstInput returns the first line of what the first run of a session was given, "" where
+// nothing was run in it, or what was cannot be read: a list is not to fail for that.
+func firstInput(p *forge.Program, s *forge.Session) (input string) {
+	p.History(s, func(e run.Entry) error {
+		for _, m := range e.Messages {
+			for _, part := range m.Parts {
+				if m.Role == model.User && part.Text != "" {
+					input = firstLine(part.Text)
+					return errors.New("that is enough")
+				}
+			}
+		}
+		return nil
+	})
+	return input
 }
 
 // showEntry prints a line of a session for a person. Calls are the tools of the calls
