@@ -31,6 +31,7 @@ type Journal struct {
 	session  string
 	redactor *redactor
 	seal     *sealer       // used by whoever leads
+	crowd    int           // for how many batches others are expected to join; likewise
 	lead     chan struct{} // holds one value while somebody leads
 
 	mu     sync.Mutex
@@ -133,14 +134,13 @@ func (j *Journal) flush(b *batch) error {
 		return b.err
 	default:
 	}
-	j.mu.Lock()
-	if b.sync {
-		j.mu.Unlock()
+	if j.crowd > 0 {
 		runtime.Gosched() // those whom the last leader woke have something to write too
-		j.mu.Lock()
 	}
+	j.mu.Lock()
 	j.next = newBatch()
 	j.mu.Unlock()
+	j.crowd = max(len(b.entries)-2, j.crowd-1) // a call that is alone writes two at most
 	b.err = j.append(b)
 	if b.err != nil {
 		j.keep(b)
