@@ -154,8 +154,7 @@ func (s *server) do(ctx context.Context, c *call) tool.Result {
 		return tool.Result{Err: &sandbox.Error{Op: do.Tool, Code: "timeout", Hint: "the server ends; nothing was done"}}
 	}
 	defer s.ending.Done()
-	s.garbage.begin()
-	defer s.garbage.end()
+	defer s.tidy.Reset(quiet)
 	ctx = context.WithValue(tool.WithMedia(ctx), callKey{}, c)
 	c.turn.enter(ctx)
 	return s.door.Do(ctx, policy.Peer, do)

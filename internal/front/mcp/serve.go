@@ -37,8 +37,8 @@ func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service
 	defer cancel()
 	s := &server{options: o, ctx: ctx, slots: newSlots(ctx.Done()), turns: turns{files: make(map[string][]*turn)}, parked: make(map[string]*call)}
 	v.Beside = s
-	s.garbage.tidy = time.AfterFunc(quiet, s.garbage.giveBack)
-	defer s.garbage.tidy.Stop()
+	s.tidy = collectLazily()
+	defer s.tidy.Stop()
 	door, err := p.Door(v)
 	if o.Opened(err); err != nil {
 		return err
@@ -93,10 +93,10 @@ type server struct {
 	changes map[string]bool        // the tools that change the files which a call names
 	key     func() ([]byte, error) // signs what a client carries between two requests
 
-	garbage garbage
-	ending  sync.WaitGroup // calls that are under way
-	asked   atomic.Int32   // how many of them wait for a person
-	line    atomic.Int64   // bytes of calls that wait for a slot
+	tidy   *time.Timer    // gives memory back
+	ending sync.WaitGroup // calls that are under way
+	asked  atomic.Int32   // how many of them wait for a person
+	line   atomic.Int64   // bytes of calls that wait for a slot
 
 	under sync.Map // an *under for each call
 
