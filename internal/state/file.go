@@ -51,7 +51,8 @@ func open(root *os.Root, name string, how int) (*os.File, error) {
 // A held file is open, and knows what it is.
 type held struct {
 	*os.File
-	is fs.FileInfo
+	is   fs.FileInfo
+	size int64 // when its lock was taken last
 }
 
 // held opens a file as open does.
@@ -65,7 +66,7 @@ func (f *Folder) held(name string, how int) (*held, error) {
 		file.Close()
 		return nil, trouble(name, err)
 	}
-	return &held{file, is}, nil
+	return &held{File: file, is: is}, nil
 }
 
 // at returns the size of a file, and whether it is still the one of its name.
@@ -97,7 +98,8 @@ func (f *Folder) lock(name string, file *held, wait bool) (_ *held, err error) {
 			file.Close()
 			return nil, trouble(name, err)
 		}
-		if _, ok := f.at(name, file); ok {
+		if size, ok := f.at(name, file); ok {
+			file.size = size
 			return file, nil
 		}
 		f.unlock(file)
@@ -212,6 +214,9 @@ func kind(mode fs.FileMode) string {
 // trouble says what to do about a file that cannot be used, unless that was
 // said already. It names the file and not the folder.
 func trouble(name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var path *fs.PathError
 	var link *os.LinkError
 	if errors.As(err, &path) {
@@ -221,8 +226,6 @@ func trouble(name string, err error) error {
 	}
 	var told *hint
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &told):
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		err = &hint{err, "make room on the disk of the state folder"}

@@ -33,10 +33,12 @@ func weight(record []byte) int { return len(record) + 1 + 64 }
 // head counts, so reading needs no lock. Nothing is made before the first
 // Append.
 type fileLog struct {
-	folder  *Folder
-	name    string
-	segment int64
-	read    atomic.Pointer[place] // where the last Read ended
+	folder   *Folder
+	name     string
+	headName string
+	curName  string // of the current segment
+	segment  int64
+	read     atomic.Pointer[place] // where the last Read ended
 
 	mu     sync.Mutex
 	closed bool
@@ -56,13 +58,11 @@ func (f *Folder) Log(name string, segment int64) (Log, error) {
 	if segment <= 0 {
 		segment = defaultSegment
 	}
-	return &fileLog{folder: f, name: name, segment: segment}, nil
+	return &fileLog{folder: f, name: name, headName: name + ".head", curName: name + ".jsonl", segment: segment}, nil
 }
 
 // oldSegment matches the names of segments that are no longer written to.
 var oldSegment = regexp.MustCompile(`^([a-z0-9_-]+)-([0-9]{12,19})\.jsonl$`)
-
-func (l *fileLog) current() string { return l.name + ".jsonl" }
 
 func (l *fileLog) segmentName(first uint64) string {
 	return fmt.Sprintf("%s-%012d.jsonl", l.name, first)
@@ -125,10 +125,10 @@ func (l *fileLog) Append(sync bool, next func(Tail) ([][]byte, []byte, error)) e
 // makes what is missing. Both files are kept open.
 func (l *fileLog) take() (err error) {
 	head, cur := l.head, l.cur
-	if l.head, err = l.folder.lock(l.name+".head", head, true); err != nil {
+	if l.head, err = l.folder.lock(l.headName, head, true); err != nil {
 		return err
 	}
-	if l.cur, err = l.folder.lock(l.current(), cur, true); err != nil {
+	if l.cur, err = l.folder.lock(l.curName, cur, true); err != nil {
 		l.folder.locks.free(l.head.File)
 		return err
 	}
@@ -149,11 +149,7 @@ func (l *fileLog) known() (ending, bool) {
 		return ending{}, false
 	}
 	h, err := l.slot()
-	if err != nil {
-		return ending{}, false
-	}
-	is, err := l.cur.Stat()
-	return h.ending(), err == nil && is.Size() == h.size
+	return h.ending(), err == nil && l.cur.size == h.size
 }
 
 // slot reads the head that is open.
@@ -218,16 +214,16 @@ func (l *fileLog) rotate(e ending) (ending, error) {
 		return e, nil
 	}
 	if err := l.cur.Sync(); err != nil {
-		return e, trouble(l.current(), err)
+		return e, trouble(l.curName, err)
 	}
 	h, err := l.slot() // its mark is still that of the last Append, whatever next did to its own
 	if err != nil {
-		return e, trouble(l.name+".head", err)
+		return e, trouble(l.headName, err)
 	}
-	if l.folder.root.Rename(l.current(), old) != nil {
+	if l.folder.root.Rename(l.curName, old) != nil {
 		return e, nil
 	}
-	cur, err := l.folder.lock(l.current(), nil, true)
+	cur, err := l.folder.lock(l.curName, nil, true)
 	if err != nil {
 		return e, err
 	}
@@ -244,23 +240,23 @@ func (l *fileLog) rotate(e ending) (ending, error) {
 func (l *fileLog) write(e ending, h head, sync bool) error {
 	if e.Torn > 0 {
 		if err := l.cur.Truncate(e.size); err != nil {
-			return trouble(l.current(), err)
+			return trouble(l.curName, err)
 		}
 	}
 	if len(l.buf) > 0 {
 		if _, err := l.cur.WriteAt(l.buf, e.size); err != nil {
-			return trouble(l.current(), err)
+			return trouble(l.curName, err)
 		}
 	}
 	if sync {
 		if err := syncData(l.cur.File); err != nil {
-			return trouble(l.current(), err)
+			return trouble(l.curName, err)
 		}
 	}
 	// Whoever deletes a file under its writer is not to cost another a record,
 	// nor is the writer to be told that its own is kept.
-	if _, ok := l.folder.at(l.current(), l.cur); !ok {
-		return trouble(l.current(), errTaken)
+	if _, ok := l.folder.at(l.curName, l.cur); !ok {
+		return trouble(l.curName, errTaken)
 	}
 	if h.start = e.start; h.start == 0 || e.size < minStart {
 		h.start = startOf(l.cur, h.size)
@@ -268,15 +264,15 @@ func (l *fileLog) write(e ending, h head, sync bool) error {
 	if err := l.putHead(h); err != nil {
 		return err
 	}
-	if _, ok := l.folder.at(l.name+".head", l.head); !ok {
-		return trouble(l.name+".head", errTaken)
+	if _, ok := l.folder.at(l.headName, l.head); !ok {
+		return trouble(l.headName, errTaken)
 	}
 	return nil
 }
 
 func (l *fileLog) putHead(h head) error {
 	_, err := l.head.WriteAt(h.slot(), 0)
-	return trouble(l.name+".head", err)
+	return trouble(l.headName, err)
 }
 
 // Close implements Log.

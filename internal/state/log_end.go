@@ -56,14 +56,14 @@ func (l *fileLog) view() (*view, error) {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("%s: it is replaced all the time; find out by whom", l.current())
+	return nil, fmt.Errorf("%s: it is replaced all the time; find out by whom", l.curName)
 }
 
 // open fills the view, and reports whether the current segment is still the one
 // that it was before.
 func (v *view) open() (same bool, err error) {
 	root := v.log.folder.root
-	v.cur, err = open(root, v.log.current(), toRead)
+	v.cur, err = open(root, v.log.curName, toRead)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
@@ -73,14 +73,14 @@ func (v *view) open() (same bool, err error) {
 	var is fs.FileInfo
 	if v.cur != nil { // after the head, so that it has at least what the head counts
 		if is, err = v.cur.Stat(); err != nil {
-			return false, trouble(v.log.current(), err)
+			return false, trouble(v.log.curName, err)
 		}
 		v.size = is.Size()
 	}
 	if err = v.list(); err != nil {
 		return false, err
 	}
-	there, err := root.Lstat(v.log.current())
+	there, err := root.Lstat(v.log.curName)
 	if v.cur == nil {
 		return errors.Is(err, fs.ErrNotExist), nil
 	}
@@ -90,7 +90,7 @@ func (v *view) open() (same bool, err error) {
 // readHead reads the head, and reports whether it is there and whole. One that
 // is being written can look damaged, but not twice in the same way.
 func (l *fileLog) readHead() (head, bool, error) {
-	name := l.name + ".head"
+	name := l.headName
 	file, err := open(l.folder.root, name, toRead)
 	if errors.Is(err, fs.ErrNotExist) {
 		return head{}, false, nil
@@ -187,7 +187,7 @@ func (l *fileLog) tryLock() (free func(), got bool, err error) {
 			file.Close()
 		}
 	}
-	for _, name := range []string{l.name + ".head", l.current()} {
+	for _, name := range []string{l.headName, l.curName} {
 		file, err := open(l.folder.root, name, toRead)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			continue
@@ -277,7 +277,7 @@ func (v *view) ending() (ending, error) {
 	if v.cur != nil {
 		n, end, err := countLines(v.cur, e.size, v.size)
 		if err != nil {
-			return e, trouble(v.log.current(), err)
+			return e, trouble(v.log.curName, err)
 		}
 		e.Count, e.size, e.Torn = e.Count+n, end, v.size-end
 		if !ok && e.Torn > 0 {
@@ -365,7 +365,7 @@ func (v *view) beyond(e ending, from place) (records [][]byte, err error) {
 // tooMuch is the error of more behind the head than any Append writes.
 func (v *view) tooMuch() error {
 	return fmt.Errorf("%s: more behind what %s.head counts than a crash leaves; "+
-		"if the log is as it should be, move the head away, or else cut what is too much", v.log.current(), v.log.name)
+		"if the log is as it should be, move the head away, or else cut what is too much", v.log.curName, v.log.name)
 }
 
 // countLines counts the lines of a part of a file, and returns where the last

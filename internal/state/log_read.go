@@ -81,12 +81,12 @@ func (v *view) records(e ending, from uint64, hint place, yield func(uint64, []b
 				return nil, err
 			}
 		}
-		fits(v.log.current(), e.first)
+		fits(v.log.curName, e.first)
 	}
 	if v.cur == nil {
 		return wrong, nil
 	}
-	s := segment{name: v.log.current(), file: v.cur, number: e.first, end: e.size}
+	s := segment{name: v.log.curName, file: v.cur, number: e.first, end: e.size}
 	if hint.first == e.first && hint.number <= from {
 		s.number, s.at = hint.number, hint.offset
 	}
@@ -243,7 +243,7 @@ func (l *fileLog) signature() string {
 	if err != nil {
 		return ""
 	}
-	is, err := l.folder.root.Lstat(l.current())
+	is, err := l.folder.root.Lstat(l.curName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Sprint(headed, h.count, h.first)
 	}

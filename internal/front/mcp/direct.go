@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -30,33 +31,39 @@ func directIn(data []byte) (d direct, ok bool) {
 		return d, false
 	}
 	var version, method, params []byte
-	if !split(data, map[string]*[]byte{"jsonrpc": &version, "id": &d.id, "method": &method, "params": &params}) {
+	if !split(data, part{"jsonrpc", &version}, part{"id", &d.id}, part{"method", &method}, part{"params", &params}) {
 		return d, false
 	}
 	if string(version) != `"2.0"` || string(method) != `"tools/call"` || params[0] != '{' || !plainID(d.id) {
 		return d, false
 	}
 	var name []byte
-	if !split(params, map[string]*[]byte{"name": &name, "arguments": &d.args}) || !plainText(name) {
+	if !split(params, part{"name", &name}, part{"arguments", &d.args}) || !plainText(name) {
 		return d, false
 	}
 	d.name = string(name[1 : len(name)-1])
 	return d, d.args[0] == '{'
 }
 
+// A part is a member of a JSON object, and where its value is to go.
+type part struct {
+	name string
+	into *[]byte
+}
+
 // split finds the members of a valid JSON object, and reports whether they are exactly
 // those that are asked for.
-func split(object []byte, into map[string]*[]byte) bool {
+func split(object []byte, parts ...part) bool {
 	n := 0
 	for name, value := range members(object) {
-		place := into[string(name[1:len(name)-1])]
-		if place == nil || *place != nil {
+		i := slices.IndexFunc(parts, func(p part) bool { return p.name == string(name[1:len(name)-1]) })
+		if i < 0 || *parts[i].into != nil {
 			return false
 		}
-		*place = value
+		*parts[i].into = value
 		n++
 	}
-	return n == len(into)
+	return n == len(parts)
 }
 
 // members returns the members of a valid JSON object, names and values as they are

@@ -65,7 +65,10 @@ func mostlyControl(start []byte) bool {
 	start = start[:min(len(start), 1<<10)]
 	n := 0
 	for _, c := range start {
-		if c < ' ' && (c < '\b' || c > '\r') && c != 0x1b || c == 0x7f {
+		if c >= ' ' && c < 0x7f { // as most are
+			continue
+		}
+		if (c < '\b' || c > '\r') && c != 0x1b && c <= 0x7f {
 			n++
 		}
 	}

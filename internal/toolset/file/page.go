@@ -34,8 +34,11 @@ func (s spot) String() string {
 	return strconv.FormatInt(s.line, 10) + "@" + strconv.FormatInt(s.at, 10)
 }
 
-// parseSpot reads what String returned.
+// parseSpot reads what String returned; "" is the zero spot.
 func parseSpot(cursor string) (spot, bool) {
+	if cursor == "" {
+		return spot{}, true
+	}
 	line, at, _ := strings.Cut(cursor, "@")
 	var s spot
 	var err [2]error

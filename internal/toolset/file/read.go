@@ -53,8 +53,8 @@ func readFile() tool.Tool {
 			if err != nil {
 				return tool.Plan{}, err
 			}
-			from, known := parseSpot(a.Cursor)
-			if a.Cursor != "" && !known {
+			from, ok := parseSpot(a.Cursor)
+			if !ok {
 				return tool.Plan{}, &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrInvalid, Hint: "a cursor is what an earlier answer gave; or use offset"}
 			}
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
