@@ -39,51 +39,58 @@ func (t Tool) invalid(format string, args ...any) error {
 
 // decode reads arguments strictly, once: what is read here is what is shown,
 // decided and run. A key must be spelled as the schema has it and stand there
-// once; nothing is guessed and nothing passed over.
-func (t Tool) decode(raw []byte, into any) error {
+// once; nothing is guessed and nothing passed over. It returns all of them by their
+// keys, too.
+func (t Tool) decode(raw []byte, into any) (map[string]any, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = []byte("{}")
 	}
 	if len(raw) > maxArgs {
-		return t.invalid("%d bytes of arguments; %d are the most", len(raw), maxArgs)
+		return nil, t.invalid("%d bytes of arguments; %d are the most", len(raw), maxArgs)
 	}
 	if !utf8.Valid(raw) {
-		return t.invalid("the arguments are not UTF-8")
+		return nil, t.invalid("the arguments are not UTF-8")
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	parts := 0
 	value, err := wellFormed(d, 0, &parts)
 	if err != nil {
-		return t.invalid("%v", err)
+		return nil, t.invalid("%v", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return t.invalid("something follows the arguments; they are one JSON object")
+		return nil, t.invalid("something follows the arguments; they are one JSON object")
 	}
 	shape := t.shape()
 	if why := misfit(shape.schema, "", value); why != "" {
-		return t.invalid("%s", why)
+		return nil, t.invalid("%s", why)
 	}
 	if !shape.plain {
 		if err := shape.exact.Validate(value); err != nil {
-			return t.invalid("%v", err)
+			return nil, t.invalid("%v", err)
 		}
 	}
 	// Defaults first, and what was given over them: from its own text, so that no
 	// number passes through a float.
 	if len(shape.defaults) > 0 {
 		if err := json.Unmarshal(shape.defaults, into); err != nil {
-			return t.invalid("the defaults do not fit: %v", err)
+			return nil, t.invalid("the defaults do not fit: %v", err)
 		}
 	}
 	err = json.Unmarshal(raw, into)
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return t.invalid("%s: write a whole number in digits, up to %d", name(kind.Field), math.MaxInt32)
+		return nil, t.invalid("%s: write a whole number in digits, up to %d", name(kind.Field), math.MaxInt32)
 	}
 	if err != nil {
-		return t.invalid("%v", err)
+		return nil, t.invalid("%v", err)
 	}
-	return nil
+	all := value.(map[string]any) // as every schema of arguments says
+	for key, value := range shape.filled {
+		if _, given := all[key]; !given {
+			all[key] = value
+		}
+	}
+	return all, nil
 }
 
 // wellFormed reads one value, and refuses keys that stand twice, depth and

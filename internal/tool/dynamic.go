@@ -41,17 +41,18 @@ func Dynamic(t Tool, schema []byte, plan func(ctx context.Context, names Names, 
 		return t, fmt.Errorf("no JSON schema: %w", err)
 	}
 	t.shape = func() shape { return made }
-	t.plan = func(ctx context.Context, names Names, raw []byte) (any, Plan, error) {
+	t.plan = func(ctx context.Context, names Names, raw []byte) (arguments, Plan, error) {
 		all := map[string]json.RawMessage{}
-		if err := t.decode(raw, &all); err != nil {
-			return nil, Plan{}, err
+		keys, err := t.decode(raw, &all)
+		if err != nil {
+			return arguments{}, Plan{}, err
 		}
 		args, err := json.Marshal(all)
 		if err != nil {
-			return nil, Plan{}, err
+			return arguments{}, Plan{}, err
 		}
 		p, err := plan(ctx, names, args)
-		return json.RawMessage(args), p, err
+		return arguments{json.RawMessage(args), keys}, p, err
 	}
 	return t, nil
 }

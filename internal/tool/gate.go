@@ -83,7 +83,7 @@ type pass struct {
 	begun  bool // the intent is in the journal
 
 	tool     Tool
-	args     json.RawMessage
+	args     any
 	plan     Plan
 	prepared Prepared
 	problem  error // why it could not be prepared
@@ -215,14 +215,12 @@ func (p *pass) planned(call Call) (err error) {
 	}
 	args, plan, err := p.tool.plan(p.ctx, Names{p.Gate, &p.left, p.origin}, call.Args)
 	if plan.Args != nil {
-		args = plan.Args
-	}
-	if args != nil {
-		if p.args, _ = json.Marshal(args); p.args == nil {
-			return errors.New("arguments that cannot be written")
+		var bad error
+		if args, bad = filledIn(plan.Args); bad != nil {
+			return bad
 		}
-		p.record.Args = p.tool.kept(p.args)
 	}
+	p.args, p.record.Args = args.typed, p.tool.kept(args.keys)
 	var known *sandbox.Error
 	if errors.As(err, &known) { // it may tell what is beside a name, or what there is to choose from
 		p.exposed([]policy.Effect{{Verb: policy.Read, Target: known.Path}})
@@ -234,6 +232,16 @@ func (p *pass) planned(call Call) (err error) {
 	p.plan = plan
 	p.record.Effects = spelled(plan.now())
 	return err
+}
+
+// filledIn returns the arguments that a plan has filled in.
+func filledIn(args any) (all arguments, err error) {
+	text, err := json.Marshal(args)
+	if err == nil {
+		err = json.Unmarshal(text, &all.keys)
+	}
+	all.typed = args
+	return all, err
 }
 
 // decide asks the grant. What it blocks nobody can allow.
@@ -394,7 +402,8 @@ func (p *pass) nothing() string {
 
 // request is the call as an approver sees it.
 func (p *pass) request() Request {
-	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: p.args, Effects: p.plan.now(),
+	args, _ := json.Marshal(p.args) // they have been JSON
+	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: args, Effects: p.plan.now(),
 		Rule: p.decision.Rule.From, Why: p.plan.Why, Changes: p.prepared.Changes, Wish: p.prepared.Wish, Warnings: p.prepared.Warnings, Clears: p.tool.Asks}
 	for _, e := range p.plan.now() {
 		if p.asks() && e.Verb != policy.Read || p.Judge(e).Consent < policy.PreApproved {

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -86,17 +85,13 @@ func (g Gate) use(t Tool) (policy.Consent, policy.Rule) {
 }
 
 // kept returns arguments as the journal may have them: without contents.
-func (t Tool) kept(args json.RawMessage) map[string]any {
-	var all map[string]any
-	if json.Unmarshal(args, &all) != nil {
-		return nil
-	}
-	for key, value := range all {
-		if slices.Contains(t.Private, key) {
-			all[key] = sizeOf(value)
+func (t Tool) kept(keys map[string]any) map[string]any {
+	for _, key := range t.Private {
+		if value, given := keys[key]; given {
+			keys[key] = sizeOf(value)
 		}
 	}
-	return all
+	return keys
 }
 
 // sizeOf says how much a content is.

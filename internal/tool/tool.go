@@ -49,7 +49,14 @@ type Tool struct {
 	Private []string
 
 	shape func() shape
-	plan  func(ctx context.Context, names Names, raw []byte) (any, Plan, error)
+	plan  func(ctx context.Context, names Names, raw []byte) (arguments, Plan, error)
+}
+
+// Arguments are what a call was given, with defaults: as its tool reads them, and by
+// their keys. There are none where they could not be read.
+type arguments struct {
+	typed any
+	keys  map[string]any
 }
 
 // A shape is the schema of a tool's arguments, and what is known of it beforehand.
@@ -58,6 +65,7 @@ type shape struct {
 	exact    *jsonschema.Resolved // to hold values against
 	plain    bool                 // misfit finds all that does not fit
 	defaults []byte               // a JSON object with those of all arguments; nil for none
+	filled   map[string]any       // the same, to be looked at
 }
 
 func newShape(s *jsonschema.Schema) (shape, error) {
@@ -74,6 +82,9 @@ func newShape(s *jsonschema.Schema) (shape, error) {
 	made := shape{schema: s, exact: exact, plain: plain(s)}
 	if len(given) > 0 {
 		made.defaults, err = json.Marshal(given)
+	}
+	if err == nil && made.defaults != nil {
+		err = json.Unmarshal(made.defaults, &made.filled)
 	}
 	return made, err
 }
@@ -98,13 +109,14 @@ func New[A any](t Tool, plan func(ctx context.Context, names Names, args A) (Pla
 		}
 		return made
 	})
-	t.plan = func(ctx context.Context, names Names, raw []byte) (any, Plan, error) {
+	t.plan = func(ctx context.Context, names Names, raw []byte) (arguments, Plan, error) {
 		var args A
-		if err := t.decode(raw, &args); err != nil {
-			return nil, Plan{}, err
+		keys, err := t.decode(raw, &args)
+		if err != nil {
+			return arguments{}, Plan{}, err
 		}
 		p, err := plan(ctx, names, args)
-		return args, p, err
+		return arguments{args, keys}, p, err
 	}
 	return t
 }
