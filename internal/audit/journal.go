@@ -31,6 +31,7 @@ type Journal struct {
 	session  string
 	redactor *redactor
 	seal     *sealer       // used by whoever leads
+	buf      []byte        // for lines; likewise
 	crowd    int           // for how many batches others are expected to join; likewise
 	lead     chan struct{} // holds one value while somebody leads
 
@@ -186,7 +187,10 @@ func (j *Journal) append(b *batch) error {
 			entries = append(entries, b.entries...)
 		}
 		lines := make([][]byte, len(entries))
-		buf := make([]byte, 0, b.size+len(entries)*256)
+		if need := b.size + len(entries)*256; cap(j.buf) < need || cap(j.buf) > maxQueue {
+			j.buf = make([]byte, 0, need)
+		}
+		buf := j.buf
 		for i, e := range entries {
 			start := len(buf)
 			buf, h.link = j.seal.appendLine(buf, e.middle, h.link)

@@ -46,6 +46,7 @@ type fileLog struct {
 	cur    *held
 	sure   bool // the last Append here went well with these files
 	buf    []byte
+	slots  [slotSize]byte // what a head is read into
 }
 
 // Log returns the log of a name of a-z, 0-9, - and _. A segment that has grown
@@ -154,11 +155,10 @@ func (l *fileLog) known() (ending, bool) {
 
 // slot reads the head that is open.
 func (l *fileLog) slot() (head, error) {
-	var slot [slotSize]byte
-	if _, err := l.head.ReadAt(slot[:], 0); err != nil {
+	if _, err := l.head.ReadAt(l.slots[:], 0); err != nil {
 		return head{}, err
 	}
-	return parseHead(slot[:])
+	return parseHead(l.slots[:])
 }
 
 // join puts records into one piece, to be written at once behind an ending.

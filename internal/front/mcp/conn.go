@@ -423,10 +423,12 @@ func (c *conn) answered(key string) {
 	}
 }
 
-func (c *conn) write(data []byte) error {
+func (c *conn) write(data []byte) error { return c.writeLine(append(data, '\n')) }
+
+func (c *conn) writeLine(data []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	_, err := c.out.Write(append(data, '\n'))
+	_, err := c.out.Write(data)
 	return err
 }
 

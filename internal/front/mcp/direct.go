@@ -207,22 +207,27 @@ func greeted(session *mcp.ServerSession) bool {
 	return p != nil && p.ProtocolVersion < multiRound
 }
 
-// make makes a call and answers it.
-func (c *conn) make(s started) {
+// make makes a call and answers it, through a buffer.
+func (c *conn) make(s started, b *bytes.Buffer) {
 	defer s.cancel()
 	do := c.direct.Load()
 	result := do.call(s.ctx, &mcp.CallToolRequest{Session: do.session, Extra: s.extra, Params: &mcp.CallToolParamsRaw{Name: s.name, Arguments: s.args}})
-	var b bytes.Buffer
+	if b.Reset(); b.Cap() > maxReused {
+		*b = bytes.Buffer{}
+	}
 	b.WriteString(`{"jsonrpc":"2.0","id":`)
 	b.Write(s.id)
 	b.WriteString(`,"result":`)
-	writeResult(&b, result)
-	b.WriteByte('}')
-	if c.write(b.Bytes()) != nil {
+	writeResult(b, result)
+	b.WriteString("}\n")
+	if c.writeLine(b.Bytes()) != nil {
 		c.Close() // nobody is there any more
 	}
 	c.answered(string(s.id))
 }
+
+// maxReused is how many bytes of room for an answer are kept for the next.
+const maxReused = 64 << 10
 
 // A directly is what makes direct calls.
 type directly struct {

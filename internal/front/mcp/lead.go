@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"sync/atomic"
 	"time"
 )
@@ -35,11 +36,12 @@ type lead struct {
 
 // follow reads lines and makes calls until there are no more.
 func (c *conn) follow() {
+	var answer bytes.Buffer // the room for one
 	for {
 		c.lead.followers.Add(1)
 		<-c.lead.free
 		c.lead.followers.Add(-1)
-		if !c.leads() {
+		if !c.leads(&answer) {
 			return
 		}
 	}
@@ -47,7 +49,7 @@ func (c *conn) follow() {
 
 // leads reads and makes calls until another has the lead. It reports whether there may be
 // more.
-func (c *conn) leads() bool {
+func (c *conn) leads(answer *bytes.Buffer) bool {
 	for {
 		s, more := c.readDirect()
 		if !more {
@@ -57,7 +59,7 @@ func (c *conn) leads() bool {
 		begun := time.Now()
 		if c.input.Buffered() == 0 && c.isQuick(s.name) {
 			n := c.lead.begin()
-			c.make(s)
+			c.make(s, answer)
 			c.setQuick(s.name, time.Since(begun) < quickly)
 			if c.lead.making.CompareAndSwap(n, 0) {
 				continue
@@ -65,7 +67,7 @@ func (c *conn) leads() bool {
 			return true
 		}
 		c.pass()
-		c.make(s)
+		c.make(s, answer)
 		c.setQuick(s.name, time.Since(begun) < quickly)
 		return true
 	}

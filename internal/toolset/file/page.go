@@ -166,6 +166,7 @@ type page struct {
 	first, last int64  // line numbers; 0 where there are none
 	shown       []byte // the lines with their numbers
 	content     []byte // the lines as they are in the file, but for what was cut
+	copied      bool   // content is not a part of the text itself
 	cut         []spot // where long lines would go on
 	next        spot   // where the next page begins
 	more        bool   // there is one
@@ -183,7 +184,10 @@ func (p *page) open() bool {
 func (t *text) page(s spot, limit int64, most int) (*page, error) {
 	p := &page{next: s}
 	room := min(int64(most), t.size-min(s.at, t.size)) + 256
-	p.shown, p.content = make([]byte, 0, room+room/4), make([]byte, 0, room)
+	p.shown = make([]byte, 0, room+room/4)
+	if p.copied = t.file != nil; !p.copied {
+		p.content = t.buf[min(s.at, t.size):][:0]
+	}
 	for n := int64(0); p.next.at < t.size; n++ {
 		if n == limit {
 			p.more = true
@@ -252,8 +256,14 @@ var bom = []byte("\xef\xbb\xbf")
 
 // add writes one line down.
 func (p *page) add(s spot, visible, lineEnd []byte, cut bool) {
-	p.content = append(p.content, visible...)
-	p.content = append(p.content, lineEnd...)
+	if cut && !p.copied {
+		p.content, p.copied = bytes.Clone(p.content), true
+	}
+	if p.copied {
+		p.content = append(append(p.content, visible...), lineEnd...)
+	} else {
+		p.content = p.content[:len(p.content)+len(visible)+len(lineEnd)]
+	}
 	switch len(lineEnd) {
 	case 1:
 		p.lf++
