@@ -211,15 +211,29 @@ var wordHints = []string{"pass", "pwd", "secret", "token", "key", "credential"}
 
 // LooksSecret reports whether an environment variable of this name holds a
 // secret, to be told to a journal in its [Options]. It errs on the side of a
-// secret; what holds a path is none.
+// secret; what holds a path is none. Every start of golem asks it of every
+// variable, so it does without expressions.
 func LooksSecret(name string) bool {
-	return secretVariables().MatchString(name) && !pathVariables().MatchString(name)
+	lower := strings.ToLower(name)
+	last := lower[strings.LastIndexByte(lower, '_')+1:]
+	if lower == "pwd" || lower == "oldpwd" || slices.Contains(pathVariables, last) {
+		return false
+	}
+	if hinted(lower, secretVariables) || strings.HasSuffix(lower, "pat") || strings.HasSuffix(lower, "pin") {
+		return true
+	}
+	for _, rest, found := strings.Cut(lower, "auth"); found; _, rest, found = strings.Cut(rest, "auth") {
+		if !strings.HasPrefix(rest, "or") || strings.HasPrefix(rest, "oris") || strings.HasPrefix(rest, "oriz") { // and no author
+			return true
+		}
+	}
+	return false
 }
 
 var (
-	secretVariables = late(`(?i)key|token|secret|pass|pwd|pat$|credential|auth(?:[^o]|o[^r]|ori[sz]|o?$)|cookie|jwt|bearer|` +
-		`dsn|pem|pin$|otp|seed|mnemonic|webhook|connection_?string|private`)
-	pathVariables = late(`(?i)^(?:old)?pwd$|(?:^|_)(?:path|sock|dir|file|home)$`)
+	secretVariables = []string{"key", "token", "secret", "pass", "pwd", "credential", "cookie", "jwt", "bearer", "dsn", "pem", "otp",
+		"seed", "mnemonic", "webhook", "connectionstring", "connection_string", "private"}
+	pathVariables = []string{"path", "sock", "dir", "file", "home"}
 )
 
 // patterns are the credentials that are known by their looks. A new kind is a

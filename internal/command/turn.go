@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A turn is what makes a harmless command another one: options that have it
@@ -198,8 +199,12 @@ func tarBundle(words []Word) string {
 // What a script of sed may be so that it only shows: lines by number, or a
 // replacement.
 var (
-	sedShows    = regexp.MustCompile(`^(([0-9]+|\$)(,(\+?[0-9]+|\$))?)?[pdq=]$`)
-	sedReplaces = regexp.MustCompile(`^s/([^/\\\n\[]|\\[^\n])*/([^/\\\n]|\\[^\n])*/[gpI0-9]*$`)
+	sedShows = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(([0-9]+|\$)(,(\+?[0-9]+|\$))?)?[pdq=]$`)
+	})
+	sedReplaces = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^s/([^/\\\n\[]|\\[^\n])*/([^/\\\n]|\\[^\n])*/[gpI0-9]*$`)
+	})
 )
 
 // sedScript is for sed, whose scripts can run programs and write files.
@@ -209,11 +214,11 @@ func sedScript(words []Word) string {
 		if !w.Literal {
 			return false
 		}
-		if sedReplaces.MatchString(w.Text) {
+		if sedReplaces().MatchString(w.Text) {
 			return true
 		}
 		for _, c := range strings.Split(w.Text, ";") {
-			if !sedShows.MatchString(strings.TrimSpace(c)) {
+			if !sedShows().MatchString(strings.TrimSpace(c)) {
 				return false
 			}
 		}

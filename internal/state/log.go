@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -53,7 +53,7 @@ type fileLog struct {
 // over so many bytes is followed by a new one; 0 stands for 64 MiB. Records are
 // not empty and without a newline, and marks are of at most 256 bytes.
 func (f *Folder) Log(name string, segment int64) (Log, error) {
-	if !plainName(name) || oldSegment.MatchString(name+".jsonl") {
+	if _, _, old := oldSegment(name + ".jsonl"); old || !plainName(name) {
 		return nil, fmt.Errorf("log %q: no name for one; use a-z, 0-9, - and _", name)
 	}
 	if segment <= 0 {
@@ -62,8 +62,17 @@ func (f *Folder) Log(name string, segment int64) (Log, error) {
 	return &fileLog{folder: f, name: name, headName: name + ".head", curName: name + ".jsonl", segment: segment}, nil
 }
 
-// oldSegment matches the names of segments that are no longer written to.
-var oldSegment = regexp.MustCompile(`^([a-z0-9_-]+)-([0-9]{12,19})\.jsonl$`)
+// oldSegment returns what the name of a segment that is no longer written to says:
+// the log that it is of, and the number of its first record.
+func oldSegment(file string) (log, first string, ok bool) {
+	base, ok := strings.CutSuffix(file, ".jsonl")
+	at := strings.LastIndexByte(base, '-')
+	if !ok || at < 0 {
+		return "", "", false
+	}
+	log, first = base[:at], base[at+1:]
+	return log, first, len(first) >= 12 && len(first) <= 19 && strings.Trim(first, "0123456789") == ""
+}
 
 func (l *fileLog) segmentName(first uint64) string {
 	return fmt.Sprintf("%s-%012d.jsonl", l.name, first)

@@ -130,11 +130,11 @@ func (v *view) list() error {
 		return trouble(v.log.name, err)
 	}
 	for _, entry := range entries {
-		part := oldSegment.FindStringSubmatch(entry.Name())
-		if part == nil || part[1] != v.log.name {
+		log, number, old := oldSegment(entry.Name())
+		if !old || log != v.log.name {
 			continue
 		}
-		first, err := strconv.ParseUint(part[2], 10, 64)
+		first, err := strconv.ParseUint(number, 10, 64)
 		if err != nil || first == 0 || first > maxCount || v.log.segmentName(first) != entry.Name() || !entry.Type().IsRegular() {
 			v.odd = append(v.odd, entry.Name())
 			continue
