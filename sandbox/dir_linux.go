@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path"
@@ -131,9 +132,7 @@ func (d *tree) Open(name string) (File, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	f := &treeFile{fd: fd, attr: attr}
-	f.users.Store(1)
-	return f, nil
+	return newTreeFile(fd, attr), nil
 }
 
 func (d *tree) Lstat(name string) (Attr, error) {
@@ -283,7 +282,11 @@ func openIn(dir int, base string) (io.ReadCloser, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), base), nil
+	f := newTreeFile(fd, attr)
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.NewSectionReader(f, 0, math.MaxInt64), f}, nil
 }
 
 // lock takes the lock of a folder, until its descriptor is closed. Somebody who
@@ -409,6 +412,12 @@ type treeFile struct {
 	attr   Attr
 	closed atomic.Bool
 	users  atomic.Int32 // calls that use fd, and one for as long as it is not closed
+}
+
+func newTreeFile(fd int, attr Attr) *treeFile {
+	f := &treeFile{fd: fd, attr: attr}
+	f.users.Store(1)
+	return f
 }
 
 func (f *treeFile) Attr() Attr { return f.attr }

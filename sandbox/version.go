@@ -82,7 +82,7 @@ func (v Version) check(attr Attr, content func() (io.ReadCloser, error)) error {
 		}
 		defer r.Close()
 		h := sha256.New()
-		if _, err := io.Copy(h, io.LimitReader(r, MaxRead+1)); err != nil {
+		if _, err := io.Copy(h, io.LimitReader(r, attr.Size+1)); err != nil { // more is another content in any case
 			return err
 		}
 		copy(now.sum[:], h.Sum(nil))
