@@ -301,3 +301,13 @@ func words(list []any) string {
 	}
 	return strings.Join(all, ", ")
 }
+
+// filledIn returns the arguments that a plan has filled in.
+func filledIn(args any) (all arguments, err error) {
+	text, err := json.Marshal(args)
+	if err == nil {
+		err = json.Unmarshal(text, &all.keys)
+	}
+	all.typed = args
+	return all, err
+}

@@ -234,16 +234,6 @@ func (p *pass) planned(call Call) (err error) {
 	return err
 }
 
-// filledIn returns the arguments that a plan has filled in.
-func filledIn(args any) (all arguments, err error) {
-	text, err := json.Marshal(args)
-	if err == nil {
-		err = json.Unmarshal(text, &all.keys)
-	}
-	all.typed = args
-	return all, err
-}
-
 // decide asks the grant. What it blocks nobody can allow.
 func (p *pass) decide(call Call) error {
 	p.Gate = p.following(slices.Concat(p.tool.Rules, p.plan.Rules))
