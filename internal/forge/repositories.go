@@ -31,16 +31,19 @@ func (p *Program) guardTargets() {
 			if err != nil || !filepath.IsLocal(rel) {
 				continue
 			}
-			at := path.Join(m.Target, filepath.ToSlash(rel))
-			if pattern := literal(strings.TrimSuffix(at, "/")) + partsOfGit; !slices.Contains(p.Project.Protect, pattern) {
+			pattern := literal(strings.TrimSuffix(path.Join(m.Target, filepath.ToSlash(rel)), "/"))
+			if rel == "." || exists(filepath.Join(dir, "worktrees")) {
+				pattern += partsOfGit
+			}
+			if !slices.Contains(p.Project.Protect, pattern) {
 				p.Project.Protect = append(p.Project.Protect, pattern)
 			}
 		}
 	}
 }
 
-// partsOfGit are the names that a repository is made of. What else is in its folder, as
-// a work tree may be, is no part of it.
+// partsOfGit are the names that a repository is made of. A work tree that is in its
+// folder, too, is no part of it.
 const partsOfGit = "/{HEAD,objects,refs,packed-refs,reftable,logs,config,config.worktree,hooks,info,worktrees,modules,index,shallow,commondir}"
 
 // literal writes a name as a pattern that matches it.

@@ -36,7 +36,7 @@ func TestTargetsAreProtected(t *testing.T) {
 					t.Errorf("%s can be written", folder+part)
 				}
 			}
-			for _, other := range []string{"/x", "/config", "/linked/refs/x", folder + "/tree/x"} {
+			for _, other := range []string{"/x", "/config", "/linked/refs/x", "/common/tree/x"} {
 				if pattern := files.ProtectedBy(other); pattern != "" {
 					t.Errorf("%s is protected by %s", other, pattern)
 				}
