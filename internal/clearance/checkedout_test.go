@@ -1,8 +1,10 @@
 package clearance_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/golem-forge/golem/internal/clearance"
@@ -73,5 +75,28 @@ func TestAWorkTreeThatIsGone(t *testing.T) {
 	os.RemoveAll(tree)
 	if _, err := s.desk.Push(t.Context(), s.stage("bare", "a.txt=new\n").ID, ""); err != nil {
 		t.Error(err)
+	}
+}
+
+// The address of a repository on this machine means what it means to git, which is what
+// golem init writes for a clone of a working one.
+func TestAFileAddress(t *testing.T) {
+	t.Parallel()
+	s := setUp(t)
+	for i, address := range []string{s.local, s.local + "/", s.local + "/.git", s.bare, strings.TrimSuffix(s.bare, ".git")} {
+		s.desk = s.open(git.Credentials{}, clearance.Target{Name: "here", Type: "remote", URL: "file://" + address, Branch: "main"})
+		r := request("", fmt.Sprintf("a.txt=%d\n", i))
+		r.Branch = fmt.Sprint("new-", i)
+		c, err := s.desk.Stage(t.Context(), r)
+		if err != nil {
+			t.Errorf("%s: %v", address, err)
+			continue
+		}
+		if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+		if branches, err := s.desk.Branches(t.Context(), ""); err != nil || branches[r.Branch] != c.Commit {
+			t.Errorf("%s: the branches are %v, %v", address, branches, err)
+		}
 	}
 }

@@ -3,6 +3,9 @@ package clearance
 import (
 	"context"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/sandbox"
@@ -49,7 +52,7 @@ func (d *Desk) reach(ctx context.Context, t Target) (place, error) {
 	case "remote":
 		// What is on this machine is not left to a git that would read its settings.
 		if u, err := url.Parse(t.URL); err == nil && u.Scheme == "file" && u.Host == "" {
-			at, err := d.store.Target(ctx, u.Path, true)
+			at, err := d.store.Target(ctx, named(u.Path), true)
 			return folder{at, false}, err
 		}
 		at, err := d.store.Remote(t.URL, d.proof)
@@ -61,6 +64,17 @@ func (d *Desk) reach(ctx context.Context, t Target) (place, error) {
 		return d.hub(t)
 	}
 	return nil, &sandbox.Error{Op: "target", Path: t.Name, Code: git.ErrUnsupported, Hint: "targets of type local, bare, remote and github can be reached"}
+}
+
+// named returns the repository that a path of an address means, as git finds it: that of
+// a work tree, the path itself, or one whose name ends in .git.
+func named(path string) string {
+	for _, dir := range []string{filepath.Join(path, ".git"), path, strings.TrimRight(path, "/") + ".git"} {
+		if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil {
+			return dir
+		}
+	}
+	return path
 }
 
 // A folder is a target on this machine.
