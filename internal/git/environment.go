@@ -27,7 +27,7 @@ const (
 // a command comes last, and so counts more than any file.
 var settings = []string{
 	"core.hooksPath=" + os.DevNull, "core.attributesFile=" + os.DevNull, "core.excludesFile=" + os.DevNull,
-	"core.fsmonitor=false", "core.untrackedCache=false", "core.commitGraph=false", "core.multiPackIndex=false",
+	"core.fsmonitor=false", "core.untrackedCache=false", "core.splitIndex=false", "core.commitGraph=false", "core.multiPackIndex=false",
 	"core.protectNTFS=true", "core.protectHFS=true", "core.autocrlf=false", "core.bigFileThreshold=16m",
 	"core.fsync=loose-object,pack,pack-metadata,reference", "core.fsyncMethod=batch", "core.alternateRefsCommand=true",
 	"core.pager=cat", "core.editor=false",

@@ -280,7 +280,7 @@ func (w *worktree) differ(ctx context.Context, command string, args ...string) (
 }
 
 func dirty(path string) error {
-	return refusal("push", path, ErrDirty, "the target's work tree has a change there that is not the staged one; commit it or put it away first")
+	return refusal("push", path, ErrDirty, "the target's work tree has a change there that is not the staged one; commit it or put it away first; if git status shows none there, git keeps that file otherwise than it is on the disk (line ends, LFS, modes): let it look again with git status, or push to a bare repository or a remote")
 }
 
 // copyIndex makes a copy of the user's index. One that is missing is empty.
@@ -294,6 +294,13 @@ func (w *worktree) copyIndex() error {
 	}
 	if err != nil {
 		return refusal("push", "", sandbox.ErrInternal, "the target's index cannot be read")
+	}
+	// The rest of an index that is split is looked for in the view. What is written is whole.
+	list, _ := os.ReadDir(w.target.own)
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), "sharedindex.") {
+			os.Symlink(filepath.Join(w.target.own, e.Name()), filepath.Join(w.target.view, e.Name())) // it may be there
+		}
 	}
 	return nil
 }

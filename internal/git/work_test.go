@@ -190,3 +190,20 @@ func TestAPushThatCannotBeMade(t *testing.T) {
 		})
 	}
 }
+
+// An index that git has split into two files is read whole, and written so.
+func TestASplitIndex(t *testing.T) {
+	s, dir := open(t), repository(t)
+	plain(t, dir, "update-index", "--split-index")
+	for _, content := range []string{"one", "two"} {
+		target, base, hash, changes := taken(t, s, dir, file("a.txt", content), file("new/"+content, content))
+		if err := target.Advance(t.Context(), "main", base, hash, changes); err != nil {
+			t.Fatal(err)
+		}
+		if got := plain(t, dir, "status", "--porcelain"); got != "" {
+			t.Errorf("after the push: got\n%s", got)
+		}
+		plain(t, dir, "update-index", "--split-index")
+	}
+	plain(t, dir, "fsck", "--strict")
+}
