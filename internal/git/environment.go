@@ -170,8 +170,15 @@ func (f *Failure) Unwrap() []error { return []error{ErrGit, f.cause} }
 func (s *Store) failed(cmd *exec.Cmd, err error, said tail) error {
 	text := string(said.text)
 	for _, arg := range cmd.Env {
-		if name, value, _ := strings.Cut(arg, "="); name == "GIT_ALTERNATE_OBJECT_DIRECTORIES" || name == "GIT_WORK_TREE" {
-			value, _ = strconv.Unquote(value)
+		switch name, value, _ := strings.Cut(arg, "="); name {
+		case "GIT_ALTERNATE_OBJECT_DIRECTORIES":
+			for value != "" {
+				quoted, _ := strconv.QuotedPrefix(value)
+				folder, _ := strconv.Unquote(quoted)
+				text = hidden(text, folder)
+				value = value[min(len(value), len(quoted)+1):]
+			}
+		case "GIT_INDEX_FILE", "GIT_WORK_TREE":
 			text = hidden(text, value)
 		}
 	}

@@ -207,3 +207,33 @@ func TestASplitIndex(t *testing.T) {
 	}
 	plain(t, dir, "fsck", "--strict")
 }
+
+// What git says of a repository that is damaged names no folder of the machine, whatever
+// characters are in it.
+func TestADamagedRepository(t *testing.T) {
+	s, dir := open(t), repository(t)
+	target, base := based(t, s, dir)
+	said := func(err error) {
+		t.Helper()
+		if err == nil {
+			t.Error("nothing was said")
+		} else if strings.Contains(err.Error(), "of mine") || strings.Contains(err.Error(), "re:po") {
+			t.Errorf("it tells where the repository is: %v", err)
+		}
+	}
+	changes := []git.Change{{Path: "new", OldMode: git.None, NewMode: git.Plain, New: "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"}}
+	plain(t, dir, "update-index", "--split-index")
+	halves, _ := filepath.Glob(strings.NewReplacer(`\`, `\\`).Replace(dir) + "/.git/sharedindex.*")
+	for _, half := range halves {
+		os.Remove(half)
+	}
+	said(target.Advance(t.Context(), "main", base, base, changes))
+	tree := plain(t, dir, "rev-parse", "HEAD^{tree}")
+	object := filepath.Join(dir, ".git/objects", tree[:2], tree[2:])
+	os.Chmod(object, 0o600)
+	put(t, object, "")
+	_, err := s.Stage(t.Context(), target.Objects(), commit(base, file("a.txt", "x")))
+	said(err)
+	_, err = s.Names(t.Context(), target.Objects(), base, "")
+	said(err)
+}
