@@ -150,7 +150,7 @@ func clearanceKey() conf.Key {
 				}},
 			{Name: "limits", Type: conf.Group, Example: "{max_files: 200, max_bytes: 20MB}", Doc: "How much may be staged at once.", Keys: []conf.Key{
 				{Name: "max_files", Type: conf.Whole, Example: "200", Doc: "Files."},
-				{Name: "max_bytes", Type: conf.Count, Example: "20MB", Doc: "Bytes in all."},
+				{Name: "max_bytes", Type: conf.Count, Example: "20MB", Doc: "Bytes in all; 4 GiB where none is written."},
 				{Name: "max_percent", Type: conf.Whole, Example: "50", Doc: "Bytes for each hundred that were taken in: a review flags more than that."},
 				{Name: "scan_bytes", Type: conf.Count, Example: "64MB", Doc: "The largest file that is scanned, 32 MiB unless written: a larger one is held back."},
 				{Name: "scan_time", Type: conf.Span, Example: "2m", Doc: "How long one file may be scanned, a minute unless written; after that it is held back."},

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -383,8 +384,9 @@ func (g *gathering) file(name, inside string, info fs.FileInfo) error {
 	if g.Limits.Files > 0 && int64(len(g.found)) > g.Limits.Files {
 		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("%d files at once are the most (clearance.limits.max_files); stage fewer", g.Limits.Files)}
 	}
-	if g.Limits.Bytes > 0 && g.bytes > g.Limits.Bytes {
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at once are the most (clearance.limits.max_bytes); stage less", tool.Amount(g.Limits.Bytes))}
+	// A file of holes is as large as it says.
+	if most := cmp.Or(g.Limits.Bytes, sandbox.MaxCopy); g.bytes > most {
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at once are the most (clearance.limits.max_bytes); stage less", tool.Amount(most))}
 	}
 	return nil
 }
