@@ -348,6 +348,7 @@ func TestServerDoesHarm(t *testing.T) {
 		"spams":   "Error: mcp test: limit; the server sent 10000 messages that nobody had asked for",
 		"unasked": "Error: mcp test: limit; the server sent 10000 messages that nobody had asked for",
 		"asks":    "refused refused granted {} refused",
+		"again":   "Error: mcp test: failed; the server asks for something in place of an answer, and can ask golem for nothing",
 		"no":      "Error: mcp test: failed; the server says: ",
 		"null":    "",
 		"well":    "said",

@@ -99,7 +99,8 @@ func (s *Server) running(ctx context.Context, files *sandbox.Sandbox) (*live, er
 	}
 	defer process.Until(ctx)()
 	l := &live{conn: newConn(process)}
-	client := mcp.NewClient(&mcp.Implementation{Name: "golem", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
+	client := mcp.NewClient(&mcp.Implementation{Name: "golem", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}}) // the library would call again, as often as it is asked to
 	l.session, err = client.Connect(ctx, l.conn, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
 	if err == nil {
 		if l.listing, err = list(ctx, l.session, s.program.Only); err != nil {
@@ -131,6 +132,9 @@ func (s *Server) call(ctx context.Context, files *sandbox.Sandbox, tool string, 
 	r, err := l.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
 	if err != nil {
 		return nil, s.failed(ctx, l.conn, err)
+	}
+	if r.NeedsInput() {
+		return nil, &sandbox.Error{Op: "mcp", Path: s.name, Code: "failed", Hint: "the server asks for something in place of an answer, and can ask golem for nothing"}
 	}
 	return r, nil
 }

@@ -206,6 +206,8 @@ func harm(mode, id string, say func(string, ...any), out *bufio.Writer) {
 		say(`{"jsonrpc":"2.0","id":"b","method":"roots/list"}`)
 		say(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 		say(`{"jsonrpc":"2.0","id":"c","method":"elicitation/create","params":{"message":"key?","requestedSchema":{"type":"object"}}}`)
+	case "again":
+		say(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required","requestState":"x","inputRequests":{"a":{"method":"roots/list","params":{}}}}}`, id)
 	case "no":
 		say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"not today"}}`, id)
 	case "null":
