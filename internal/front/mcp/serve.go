@@ -241,7 +241,10 @@ func (s *server) instructions() string {
 		b.WriteString("No other path exists here, and none of the host's. read_file gives a version; with if_version a write fails if the file has changed since. ")
 	}
 	if slices.ContainsFunc(s.door.Offered(policy.Peer), func(t tool.Tool) bool { return t.Name == "shell" }) {
-		b.WriteString("Commands run in the same files, begin at their top, and should use relative paths; what a command changes lands when it ends. ")
+		b.WriteString("Commands run in the same files, begin at their top, and should use relative paths. ")
+		if s.door.Session == nil { // in a session it is there at once
+			b.WriteString("What a command changes lands when it ends. ")
+		}
 	}
 	if s.door.Session != nil {
 		b.WriteString("Changes are kept in a session, and reach the user's own folder when the user applies them: that is not yours to do. ")

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,7 +86,10 @@ func (s Set) running(names tool.Names, judged command.Rules, a args) (tool.Plan,
 		told.Notes = append(told.Notes, s.Services.news()...)
 		if result.Stopped {
 			hint := "what it had written by then is written"
-			if layered {
+			switch {
+			case layered && kept(files):
+				hint = "what it had changed by then is kept in the session, and nothing else has landed"
+			case layered:
 				hint = "nothing that it had changed has landed"
 			}
 			told.Err = &sandbox.Error{Op: "shell", Code: "stopped", Hint: "the command was ended with all that it had started; " + hint}
@@ -103,6 +107,15 @@ func (s Set) running(names tool.Names, judged command.Rules, a args) (tool.Plan,
 		plan.Args = a
 	}
 	return plan, nil
+}
+
+// kept reports whether something may be written that a session keeps: commands work on
+// its layer as if it were the folder, so that what they change there is there at once.
+func kept(files *sandbox.Sandbox) bool {
+	return slices.ContainsFunc(files.Anchors(), func(name string) bool {
+		m, shown := files.MountOf(name)
+		return shown && m.Access >= sandbox.ReadWrite && m.Backend != nil && m.Backend.Traits().Through != ""
+	})
 }
 
 // maxCommand is the longest command line; the kernel takes little more.

@@ -362,6 +362,11 @@ func TestUnable(t *testing.T) {
 	}
 }
 
+// inSession is a backend whose changes a session keeps.
+type inSession struct{ sandbox.Backend }
+
+func (inSession) Traits() sandbox.Traits { return sandbox.Traits{Through: "/x"} }
+
 // A command that was stopped is not done; what came of it is told all the same.
 func TestStopped(t *testing.T) {
 	w := newWorld(t, zones())
@@ -369,6 +374,22 @@ func TestStopped(t *testing.T) {
 	r := w.run(t, args{Command: "x"})
 	if ran, ok := r.Data.(Ran); r.OK() || r.Err.Code != "stopped" || !ok || ran.Stdout != "begun" {
 		t.Errorf("got %v, %+v", r.Err, r.Data)
+	}
+	if !strings.Contains(r.Err.Hint, "written by then is written") {
+		t.Errorf("got %v", r.Err)
+	}
+	w.runner.layered = true
+	if r := w.run(t, args{Command: "x"}); !strings.Contains(r.Err.Hint, "nothing that it had changed has landed") {
+		t.Errorf("on layers: got %v", r.Err)
+	}
+	// What a session keeps is changed as the command goes.
+	files, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Access: sandbox.ReadWrite, Backend: inSession{sandbox.NewMemory(nil)}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Files = files
+	if r := w.run(t, args{Command: "x"}); !strings.Contains(r.Err.Hint, "by then is kept in the session") {
+		t.Errorf("in a session: got %v", r.Err)
 	}
 	last := w.journal.list[len(w.journal.list)-1]
 	if last.Kind != audit.Outcome || last.Code != "stopped" || !strings.HasPrefix(last.Note, "stopped after") {
