@@ -90,8 +90,13 @@ func (s *server) limit(ctx context.Context, p *mcp.CallToolParamsRaw) (free func
 	case <-s.slots.free:
 		return s.slots.leave, nil
 	case <-ctx.Done():
-		return nil, &sandbox.Error{Op: p.Name, Code: "stopped", Hint: "it was ended before it began; nothing was done"}
+		return nil, neverBegun(p.Name)
 	}
+}
+
+// neverBegun is the error of a call that was ended while it waited for others.
+func neverBegun(tool string) *sandbox.Error {
+	return &sandbox.Error{Op: tool, Code: "stopped", Hint: "it was ended before it began; nothing was done"}
 }
 
 // callAgain begins a call or, where the client comes back with an answer, goes on with it.
@@ -156,7 +161,9 @@ func (s *server) do(ctx context.Context, c *call) tool.Result {
 	defer s.ending.Done()
 	defer s.tidy.Reset(quiet)
 	ctx = context.WithValue(tool.WithMedia(ctx), callKey{}, c)
-	c.turn.enter(ctx)
+	if c.turn.enter(ctx); ctx.Err() != nil {
+		return tool.Result{Err: neverBegun(do.Tool)}
+	}
 	return s.door.Do(ctx, policy.Peer, do)
 }
 

@@ -6,6 +6,9 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/tool"
@@ -54,6 +57,22 @@ func TestTurns(t *testing.T) {
 	c.leave()
 	c.leave()
 	if len(s.turns.files) > 0 {
+		t.Errorf("%v are left", s.turns.files)
+	}
+}
+
+// A call that is ended while it waits for another is not made: to look at what it would
+// change takes long where that is much, and many may wait.
+func TestEndedInLine(t *testing.T) {
+	s := &server{ctx: t.Context(), turns: turns{files: make(map[string][]*turn)}, changes: map[string]bool{"write": true}}
+	s.garbage.tidy = time.AfterFunc(time.Hour, func() {})
+	defer s.garbage.tidy.Stop()
+	call := &call{request: &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: "write", Arguments: []byte(`{"path":"/a"}`)}}}
+	other, _ := s.inTurn(tool.Call{Tool: "write", Args: call.request.Params.Arguments})
+	if r := s.do(ended(), call); r.Err == nil || r.Err.Code != "stopped" { // it has no door
+		t.Errorf("got %v", r.Err)
+	}
+	if other.leave(); len(s.turns.files) > 0 {
 		t.Errorf("%v are left", s.turns.files)
 	}
 }
