@@ -26,9 +26,9 @@ type Plan struct {
 	// Tells are the names of files of whose contents the call tells without reading them:
 	// who is told of a file is as exposed as who reads it.
 	Tells []string
-	// Shows, where set, is the folder of which the call shows the names right in it, and
-	// nothing else of all that it is let see.
-	Shows string
+	// Shows, where set, is what the call shows of all that it is let see: the names right
+	// in a folder, or not what only says what is left out.
+	Shows []policy.Effect
 	// Rules are what the grant says of effects that only the tool understands, such
 	// as to run a command. Each counts as a layer of the grant's consent: it may go
 	// below what is written, and above a default only.

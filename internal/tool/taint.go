@@ -18,8 +18,8 @@ func (p *pass) steered() bool { return p.Exposure != nil && p.origin != policy.U
 
 // shown returns the effects by which a call shows anything.
 func (p Plan) shown() []policy.Effect {
-	if p.Shows != "" {
-		return []policy.Effect{{Verb: policy.Read, Target: p.Shows}}
+	if p.Shows != nil {
+		return p.Shows
 	}
 	return p.Effects
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -60,7 +61,7 @@ func listFiles() tool.Tool {
 			}
 			plan := tool.Reading(run, names.ReadsBelow(at)...)
 			if a.Pattern == "" && a.Depth <= 1 {
-				plan.Shows = at
+				plan.Shows = []policy.Effect{{Verb: policy.Read, Target: at}}
 			}
 			return plan, nil
 		})

@@ -65,7 +65,7 @@ func (s Set) stage() tool.Tool {
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		var effects []policy.Effect
+		var effects, besides []policy.Effect
 		for i, name := range a.Files {
 			at, err := names.Locate("stage", name, sandbox.ReadOnly, true)
 			if err != nil {
@@ -79,7 +79,7 @@ func (s Set) stage() tool.Tool {
 			}
 			a.Files[i] = at
 			effects = append(effects, names.ReadsBelow(at)...)
-			effects = append(effects, ignores(names, target.At, at)...)
+			besides = append(besides, ignores(names, target.At, at)...)
 			// Where a link leads is told only of what may be read.
 			if to, err := names.Locate("stage", name, sandbox.ReadOnly, false); err == nil && to != at {
 				effects = append(effects, names.Reads(to)...)
@@ -88,8 +88,8 @@ func (s Set) stage() tool.Tool {
 		run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 			return s.stages(ctx, target, files, a)
 		}
-		plan := tool.Reading(run, effects...)
-		plan.Args = a
+		plan := tool.Reading(run, append(besides, effects...)...)
+		plan.Args, plan.Shows = a, effects
 		return plan, nil
 	})
 }
