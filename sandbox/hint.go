@@ -112,26 +112,29 @@ func shared(a, b string) int {
 	return n
 }
 
-// distance counts the edits from a to b; long words are as far as can be.
+// distance counts the edits from a to b: a byte more, less or another, or two that have
+// changed places. Long words are as far as can be.
 func distance(a, b string) int {
 	const long = 64
 	if len(a) > long || len(b) > long {
 		return len(a) + len(b)
 	}
-	row := make([]int, len(b)+1)
+	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		last := row[0]
+		before, above, row = above, row, before
 		row[0] = i
 		for j := 1; j <= len(b); j++ {
-			cost := last
+			cost := above[j-1]
 			if a[i-1] != b[j-1] {
 				cost++
 			}
-			last = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
+			row[j] = min(cost, above[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
 		}
 	}
 	return row[len(b)]

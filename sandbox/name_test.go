@@ -183,9 +183,9 @@ func linesThatMatch(pattern, text string, literal bool) []int {
 }
 
 func TestNearest(t *testing.T) {
-	words := []string{"readonly", "root", "mounts", "mode"}
+	words := []string{"readonly", "root", "mounts", "mode", "say"}
 	for word, want := range map[string]string{
-		"readOnly": "readonly", "mout": "mounts mode root", "roots": "root", "zones": "", "": "",
+		"readOnly": "readonly", "mout": "mounts mode root", "roots": "root", "zones": "", "": "", "sya": "say", "asy": "say", "ysa": "",
 		strings.Repeat("x", 200): "",
 	} {
 		if got := strings.Join(sandbox.Nearest(word, words), " "); got != want {
