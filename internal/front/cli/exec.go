@@ -110,11 +110,11 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	x := &forge.Exec{Profile: profile, Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
-	f.tell(cmd, p, x)
 	door, err := f.door(cmd, p, x)
 	if err != nil {
 		return err
 	}
+	f.tell(cmd, p, x) // of what does not begin there is nothing to say
 	for _, note := range door.Notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
