@@ -65,25 +65,27 @@ func row(k conf.Key, name string) string {
 	return strings.ReplaceAll(line, "\n", " ") + "\n"
 }
 
+// typeName says what a value is, in the words of the page about worker files.
 func typeName(k conf.Key) string {
-	words := ""
+	var kinds []string
 	for _, w := range k.Words {
-		words += "`" + w + "`, "
+		kinds = append(kinds, "`"+w+"`")
 	}
-	name := map[conf.Type]string{
-		conf.Text: "text", conf.Bool: "`true`, `false`", conf.Whole: "whole number", conf.Count: "bytes: `5000`, `10MB`, `2GiB`",
-		conf.Money: "number", conf.Span: "time: `30s`, `1h30m`, seconds", conf.Texts: "list of texts",
-		conf.Group: "map", conf.Groups: "list of maps", conf.Named: "map by name",
-	}[k.Type]
-	if k.Type == conf.Word {
-		name = strings.TrimSuffix(words, ", ")
-	} else {
-		name = words + name
+	switch k.Type {
+	case conf.Word:
+	case conf.Count:
+		kinds = append(kinds, "bytes: `5000`, `10MB`, `2GiB`")
+	case conf.Span:
+		kinds = append(kinds, "time: `30s`, `1h30m`, seconds")
+	case conf.Free:
+		kinds = append(kinds, "map of texts")
+	default:
+		kinds = append(kinds, string(k.Type))
 	}
 	for _, or := range k.Or {
-		name += ", or " + typeName(or)
+		kinds = append(kinds, typeName(or))
 	}
-	return name
+	return strings.Join(kinds, ` \| `)
 }
 
 // TestDocsExamples loads every piece of YAML in the pages about the project file.
