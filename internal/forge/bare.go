@@ -2,6 +2,7 @@ package forge
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/explain"
@@ -31,6 +32,9 @@ func FoldersOf(o Options, given []*explain.Given) ([]Folder, error) {
 		if !exists(source) && g.Said != "" { // no folder is made of a name that is misspelt
 			return nil, &explain.GivenError{Given: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrNotFound, Hint: "the source folder does not exist; make it first"}}
 		}
+		if slices.ContainsFunc(list, func(f Folder) bool { return f.Target == g.Target }) {
+			return nil, &explain.GivenError{Given: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrExists, Hint: "two mounts at one target; give each its own"}}
+		}
 		list = append(list, Folder{source, g.Target, g.Mode()})
 	}
 	return list, nil
@@ -54,22 +58,22 @@ func Bare(o Options, folders []Folder) (*Program, error) {
 // Folders are those that a program without files is.
 func (p *Program) Folders() []Folder { return p.bare }
 
-// settingsOf writes folders as a project file would.
+// settingsOf writes folders as a project file would. What they say is told as theirs: that
+// they are given may be a flag, or nothing but the folder that golem was started in.
 func settingsOf(folders []Folder) []project.Setting {
-	word := func(text string) conf.Node {
-		return conf.Node{Place: conf.Place{Source: "--mount"}, Kind: conf.Scalar, Text: text}
-	}
 	var settings []project.Setting
-	mounts := conf.Node{Place: conf.Place{Source: "--mount"}, Kind: conf.List}
+	mounts := conf.Node{Kind: conf.List}
 	for _, f := range folders {
+		place := conf.Place{Source: "the folder at " + f.Target}
+		word := func(text string) conf.Node { return conf.Node{Place: place, Kind: conf.Scalar, Text: text} }
 		if f.Target == "/" {
 			settings = append(settings, project.Setting{Keys: []string{"sandbox", "root"}, Value: word(f.Source)},
 				project.Setting{Keys: []string{"sandbox", "mode"}, Value: word(f.Mode)})
 			continue
 		}
-		each := conf.Node{Place: conf.Place{Source: "--mount"}, Kind: conf.Map}
+		each := conf.Node{Place: place, Kind: conf.Map}
 		each = each.Set([]string{"source"}, word(f.Source)).Set([]string{"target"}, word(f.Target)).Set([]string{"mode"}, word(f.Mode))
-		mounts.Items = append(mounts.Items, each)
+		mounts.Place, mounts.Items = place, append(mounts.Items, each)
 	}
 	if len(mounts.Items) > 0 {
 		settings = append(settings, project.Setting{Keys: []string{"sandbox", "mounts"}, Value: mounts})
