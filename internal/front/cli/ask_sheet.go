@@ -103,9 +103,10 @@ func (s *sheet) effect(e policy.Effect) string {
 	return e.Verb.String() + " " + visible.Cut(visible.Name(e.Target), s.most)
 }
 
-// effects lists all effects, unless the first row has told the only one.
+// effects lists all effects, unless the first row or the changes tell each of them.
 func (s *sheet) effects(r tool.Request) {
-	if len(r.Effects) == 1 && slices.Equal(r.Asks, r.Effects) && (told(r.Effects[0], r.Changes) || r.Wish != "" && r.Effects[0].Verb == policy.Use) {
+	untold := func(e policy.Effect) bool { return !told(e, r) }
+	if slices.Equal(r.Asks, r.Effects) && !slices.ContainsFunc(r.Effects, untold) {
 		return
 	}
 	all := slices.Clone(r.Effects)
@@ -123,16 +124,19 @@ func (s *sheet) effects(r tool.Request) {
 	}
 }
 
-// told reports whether the changes say all that an effect does.
-func told(e policy.Effect, changes []tool.Change) bool {
-	if len(changes) == 0 {
+// told reports whether what an effect does is said without it: by the first row, where it
+// is the only one, or by a change of the very name.
+func told(e policy.Effect, r tool.Request) bool {
+	if len(r.Effects) == 1 && (len(r.Changes) == 0 || r.Wish != "" && e.Verb == policy.Use) {
 		return true
 	}
-	verb := policy.Write
-	if changes[0].Op == tool.Delete {
-		verb = policy.Delete
-	}
-	return len(changes) == 1 && changes[0].Path == e.Target && verb == e.Verb
+	return slices.ContainsFunc(r.Changes, func(c tool.Change) bool {
+		verb := policy.Write
+		if c.Op == tool.Delete {
+			verb = policy.Delete
+		}
+		return c.Path == e.Target && c.To == "" && verb == e.Verb
+	})
 }
 
 // changes shows each change with its lines, and its name where the first row has not

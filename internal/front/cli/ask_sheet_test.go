@@ -57,6 +57,31 @@ func TestWishNamesItsFile(t *testing.T) {
 	}
 }
 
+// TestEffectsToldOnce: effects that the changes tell are not listed besides; where one is
+// not among them, or needs no consent, all are.
+func TestEffectsToldOnce(t *testing.T) {
+	write, remove := policy.Effect{Verb: policy.Write, Target: "/a"}, policy.Effect{Verb: policy.Delete, Target: "/b"}
+	changes := []tool.Change{{Path: "/a", Op: tool.Create}, {Path: "/b", Op: tool.Delete}}
+	for _, test := range []struct {
+		name          string
+		effects, asks []policy.Effect
+		want          string
+	}{
+		{"told", []policy.Effect{write, remove}, []policy.Effect{write, remove}, ""},
+		{"one more", []policy.Effect{write, remove, {Verb: policy.Write, Target: "/c"}}, []policy.Effect{write, remove, {Verb: policy.Write, Target: "/c"}},
+			"  • write /a (asks)\n  • delete /b (asks)\n  • write /c (asks)\n"},
+		{"another verb", []policy.Effect{write, {Verb: policy.Write, Target: "/b"}}, []policy.Effect{write, {Verb: policy.Write, Target: "/b"}}, "  • write /a (asks)\n  • write /b (asks)\n"},
+		{"one unasked", []policy.Effect{write, remove}, []policy.Effect{remove}, "  • write /a\n  • delete /b (asks)\n"},
+	} {
+		var out bytes.Buffer
+		showRequest(&out, tool.Request{Origin: policy.User, Workers: []string{"main"}, Tool: "apply_changes", Clears: true, Effects: test.effects, Asks: test.asks, Changes: changes})
+		want := "  main wants to make 2 changes\n  tool apply_changes, called by the user; asked every time\n" + test.want + "  • create /a\n  • delete /b\n"
+		if got := out.String(); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", test.name, got, want)
+		}
+	}
+}
+
 // TestLinesOfCommand: that a command has several lines is nothing odd, and they
 // are shown; a line end in a name is, and so is what hides among the lines.
 func TestLinesOfCommand(t *testing.T) {
