@@ -65,8 +65,8 @@ func TestTurns(t *testing.T) {
 // change takes long where that is much, and many may wait.
 func TestEndedInLine(t *testing.T) {
 	s := &server{ctx: t.Context(), turns: turns{files: make(map[string][]*turn)}, changes: map[string]bool{"write": true}}
-	s.garbage.tidy = time.AfterFunc(time.Hour, func() {})
-	defer s.garbage.tidy.Stop()
+	s.tidy = time.AfterFunc(time.Hour, func() {})
+	defer s.tidy.Stop()
 	call := &call{request: &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: "write", Arguments: []byte(`{"path":"/a"}`)}}}
 	other, _ := s.inTurn(tool.Call{Tool: "write", Args: call.request.Params.Arguments})
 	if r := s.do(ended(), call); r.Err == nil || r.Err.Code != "stopped" { // it has no door
