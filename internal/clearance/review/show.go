@@ -125,7 +125,7 @@ func Text(w io.Writer, c Change, how How) error {
 			return err
 		}
 	case c.Binary:
-		show(visible.Hidden, "not shown: "+Amount(c))
+		show(visible.Hidden, "not shown, for it is binary") // the line above has the rest
 	case c.Cut:
 		more("not shown: %s", Amount(c))
 	case how.Most != 0 && count > how.Most:
