@@ -143,6 +143,9 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	if note := door.Keeps(); note != "" {
 		r.Notes = append(r.Notes, note)
 	}
+	if note := meant(p, call.Args, r.Err); note != "" {
+		r.Notes = append(r.Notes, note)
+	}
 	if asker != nil && asker.why != nil && r.Pending != nil {
 		r.Notes = append(r.Notes, asker.why.Error())
 	}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"encoding/json"
+	"path"
+	"path/filepath"
+
+	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// meant says which name a file has that the user has named by where it lies on the host,
+// "" where nothing speaks for that. Names begin at the top of the program, wherever golem
+// is started. It is for the user's eyes alone.
+func meant(p *forge.Program, args json.RawMessage, wrong *sandbox.Error) string {
+	var given struct {
+		Path string `json:"path"`
+	}
+	if wrong == nil || wrong.Code != sandbox.ErrNotFound || json.Unmarshal(args, &given) != nil || given.Path == "" {
+		return ""
+	}
+	file, err := filepath.Abs(given.Path)
+	if err == nil {
+		file, err = filepath.EvalSymlinks(file)
+	}
+	if err != nil {
+		return "" // there is no such file
+	}
+	name, longest := "", -1
+	for _, m := range p.Project.Mounts {
+		source := string(m.Source)
+		if m.Base != "" {
+			source = filepath.Join(string(m.Base), source)
+		}
+		if source, err = filepath.EvalSymlinks(source); err != nil {
+			continue
+		}
+		if below, err := filepath.Rel(source, file); err == nil && filepath.IsLocal(below) && len(source) > longest {
+			name, longest = path.Join(m.Target, filepath.ToSlash(below)), len(source)
+		}
+	}
+	if name == "" || name == wrong.Path {
+		return ""
+	}
+	return "the file of that name here is " + sandbox.Shown(name) + ": names begin at the top of the program, wherever you are"
+}
