@@ -126,6 +126,9 @@ func (t *turn) look() {
 
 // enter waits until the call may go ahead, or ctx ends.
 func (t *turn) enter(ctx context.Context) {
+	if len(t.names) == 0 {
+		return
+	}
 	t.place()
 	select {
 	case <-t.first:
