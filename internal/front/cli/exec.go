@@ -27,6 +27,7 @@ type execFlags struct {
 	*visitFlags
 	given   *[]*explain.Given
 	net     string
+	jail    string
 	profile string
 	apply   string
 	env     []string
@@ -58,6 +59,7 @@ wrong arguments, 3 denied, 5 no boundary.`,
 	f := &execFlags{visitFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
 	cmd.Flags().StringVar(&f.net, "net", "", "off or on; on is the host's network")
+	cmd.Flags().StringVar(&f.jail, "jail", "", "the least boundary that will do: landlock or namespaces; without it, the best there is")
 	cmd.Flags().StringVar(&f.profile, "profile", "", "what the program needs besides: plain, git, go, node, python, claude, codex, gemini, opencode, crush")
 	cmd.Flags().StringVar(&f.apply, "apply", "no", "what becomes of the changes at the end: ask, yes or no")
 	cmd.Flags().StringArrayVar(&f.env, "env", nil, "a variable to pass on: NAME, or NAME=value; may be given again")
@@ -67,6 +69,9 @@ wrong arguments, 3 denied, 5 no boundary.`,
 		}
 		if f.net != "" && f.net != "on" && f.net != "off" {
 			return usagef("--net %s: it is off or on", sandbox.Shown(f.net))
+		}
+		if !slices.Contains([]string{"", "landlock", "namespaces"}, f.jail) {
+			return usagef("--jail %s: it is landlock or namespaces", sandbox.Shown(f.jail))
 		}
 		if !slices.Contains([]string{"ask", "yes", "no"}, f.apply) {
 			return usagef("--apply %s: it is ask, yes or no", sandbox.Shown(f.apply))
@@ -90,6 +95,9 @@ wrong arguments, 3 denied, 5 no boundary.`,
 func (f *execFlags) program() (*forge.Program, error) {
 	if f.net != "" {
 		f.set = append(f.set, "sandbox.network="+map[string]string{"on": "true", "off": "false"}[f.net])
+	}
+	if f.jail != "" {
+		f.set = append(f.set, "sandbox.require_os_sandbox="+f.jail)
 	}
 	p, _, err := f.folders(*f.given)
 	return p, err
