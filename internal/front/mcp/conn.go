@@ -8,10 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,14 +18,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/tool"
 	foreign "github.com/golem-forge/golem/internal/toolset/mcp"
-)
-
-// What a client may send.
-const (
-	maxMessage = 16 << 20 // bytes of a message
-	maxNested  = 64       // levels of one
-	maxLine    = 64 << 20 // bytes of calls that wait for their turn
-	maxShown   = 4 << 10  // bytes at each end of a message that is too long, to find its id in
 )
 
 // grace is how long calls may still take when the client has nothing more to say.
@@ -78,13 +67,6 @@ type standing struct {
 	under  bool               // it is let through
 	cancel context.CancelFunc // ends it, where the library does not
 	turn   *turn              // nil for none
-}
-
-// A line is what was read.
-type line struct {
-	data []byte
-	long []byte // of one that is too long, both ends
-	err  error
 }
 
 // A waiting is a call that waits for its turn.
@@ -224,66 +206,6 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 	return nil, nil
 }
 
-// errID says which ids there are. The library would answer with another number.
-var errID = errors.New("the id of a call is a text or a whole number, of at most 2^53")
-
-// decode returns the message that a line holds. The library would do it, with ten times
-// the memory. Names count as they are written: who looks at a message on its way must find
-// in it what is found here.
-func decode(data []byte) (jsonrpc.Message, error) {
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(data, &m); err != nil {
-		return nil, err
-	}
-	if m["method"] == nil {
-		return jsonrpc.DecodeMessage(data)
-	}
-	var version, method string
-	for key, value := range map[string]*string{"jsonrpc": &version, "method": &method} {
-		if text, ok := m[key]; ok {
-			if err := json.Unmarshal(text, value); err != nil {
-				return nil, err
-			}
-		}
-	}
-	id, err := idOf(m["id"])
-	if err == nil && version != "2.0" {
-		err = errors.New("another version")
-	}
-	return &jsonrpc.Request{ID: id, Method: method, Params: m["params"]}, err
-}
-
-// idOf returns the id that is written in a message, none where there is none.
-func idOf(text json.RawMessage) (id jsonrpc.ID, err error) {
-	var name any
-	if text != nil {
-		err = json.Unmarshal(text, &name)
-	}
-	if n, ok := name.(float64); ok && (n != math.Trunc(n) || math.Abs(n) > 1<<53) {
-		err = errID
-	}
-	if err != nil {
-		return id, err
-	}
-	return jsonrpc.MakeID(name)
-}
-
-// encode returns a message as a line. What was done is JSON already, and is not read
-// again.
-func encode(message jsonrpc.Message) ([]byte, error) {
-	r, ok := message.(*jsonrpc.Response)
-	if !ok || r.Error != nil || len(r.Result) == 0 || bytes.IndexByte(r.Result, '\n') >= 0 {
-		return jsonrpc.EncodeMessage(message)
-	}
-	id, err := json.Marshal(r.ID.Raw())
-	if err != nil {
-		return nil, err
-	}
-	data := make([]byte, 0, len(r.Result)+len(id)+64)
-	data = append(append(data, `{"jsonrpc":"2.0","id":`...), id...)
-	return append(append(append(data, `,"result":`...), r.Result...), '}'), nil
-}
-
 // next lets the first of the calls that wait through.
 func (c *conn) next() *jsonrpc.Request {
 	first := c.queue[0]
@@ -350,16 +272,6 @@ func (c *conn) withdraw(r *jsonrpc.Request) {
 	delete(c.calls, key)
 }
 
-// keyOf returns an id in the one way in which it is kept, however it is written.
-func keyOf(text json.RawMessage) (string, error) {
-	id, err := idOf(text)
-	if err != nil {
-		return "", err
-	}
-	key, err := json.Marshal(id.Raw())
-	return string(key), err
-}
-
 // Write implements mcp.Connection.
 func (c *conn) Write(_ context.Context, message jsonrpc.Message) error {
 	response, ok := message.(*jsonrpc.Response)
@@ -376,27 +288,6 @@ func (c *conn) Write(_ context.Context, message jsonrpc.Message) error {
 		c.answered(string(key))
 	}
 	return err
-}
-
-// plainly returns an error of the library's as a client reads it: with a code, and
-// without the names of its types.
-func plainly(err error) error {
-	text := err.Error()
-	var known *jsonrpc.Error
-	switch {
-	case strings.Contains(text, "unmarshaling "):
-		what := "they are an object, with the members that the protocol names"
-		if _, place, ok := strings.Cut(text, " into Go struct field "); ok {
-			place, _, _ = strings.Cut(place, " ")
-			if parts := strings.SplitN(place, ".", 3); len(parts) == 3 { // package, type, member
-				what = parts[2] + " is not of the type that the protocol says"
-			}
-		}
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid params: " + what}
-	case errors.As(err, &known) && known.Code != 0:
-		return err
-	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: text}
 }
 
 // answered makes room for another call.
@@ -430,80 +321,4 @@ func (c *conn) writeLine(data []byte) error {
 	defer c.writing.Unlock()
 	_, err := c.out.Write(data)
 	return err
-}
-
-// readLine reads a line. Of one that is longer than a message may be it keeps the ends.
-func readLine(in *bufio.Reader) line {
-	var whole, tail []byte
-	size := 0
-	for {
-		part, err := in.ReadSlice('\n')
-		if size += len(part); size <= maxMessage {
-			whole = append(whole, part...)
-		} else {
-			tail = append(tail, part...)
-			tail = slices.Delete(tail, 0, max(0, len(tail)-maxShown))
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil: // what it has begun to write is no message
-			return line{err: io.EOF}
-		case size <= maxMessage:
-			return line{data: whole}
-		}
-		return line{long: slices.Concat(whole[:maxShown], []byte("\n"), tail)}
-	}
-}
-
-// idPlaces are the places of an id in a message of which only the ends are known.
-var idPlaces = sync.OnceValue(func() []*regexp.Regexp {
-	return []*regexp.Regexp{
-		regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]{1,100}"|-?\d{1,18})\s*,`),
-		regexp.MustCompile(`,\s*"id"\s*:\s*("[^"\\]{1,100}"|-?\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`),
-	}
-})
-
-// idIn finds the id of a message that is too long, where clients write it: so the one
-// that waits for an answer gets it.
-func idIn(ends []byte) json.RawMessage {
-	for _, place := range idPlaces() {
-		if m := place.FindSubmatch(ends); m != nil {
-			return m[1]
-		}
-	}
-	return nil
-}
-
-// Slots are for calls that are under way.
-type slots struct {
-	free chan struct{}
-	done <-chan struct{}
-}
-
-// maxCalls is how many calls are under way at a time.
-const maxCalls = 64
-
-func newSlots(done <-chan struct{}) slots {
-	s := slots{make(chan struct{}, maxCalls), done}
-	for range maxCalls {
-		s.free <- struct{}{}
-	}
-	return s
-}
-
-// enter waits for a slot.
-func (s slots) enter() {
-	select {
-	case <-s.free:
-	case <-s.done:
-	}
-}
-
-// leave frees a slot.
-func (s slots) leave() {
-	select {
-	case s.free <- struct{}{}:
-	case <-s.done:
-	}
 }

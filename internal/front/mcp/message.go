@@ -1,0 +1,164 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// What a client may send.
+const (
+	maxMessage = 16 << 20 // bytes of a message
+	maxNested  = 64       // levels of one
+	maxShown   = 4 << 10  // bytes at each end of a message that is too long, to find its id in
+)
+
+// A line is what was read.
+type line struct {
+	data []byte
+	long []byte // of one that is too long, both ends
+	err  error
+}
+
+// readLine reads a line. Of one that is longer than a message may be it keeps the ends.
+func readLine(in *bufio.Reader) line {
+	var whole, tail []byte
+	size := 0
+	for {
+		part, err := in.ReadSlice('\n')
+		if size += len(part); size <= maxMessage {
+			whole = append(whole, part...)
+		} else {
+			tail = append(tail, part...)
+			tail = slices.Delete(tail, 0, max(0, len(tail)-maxShown))
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil: // what it has begun to write is no message
+			return line{err: io.EOF}
+		case size <= maxMessage:
+			return line{data: whole}
+		}
+		return line{long: slices.Concat(whole[:maxShown], []byte("\n"), tail)}
+	}
+}
+
+// errID says which ids there are. The library would answer with another number.
+var errID = errors.New("the id of a call is a text or a whole number, of at most 2^53")
+
+// decode returns the message that a line holds. The library would do it, with ten times
+// the memory. Names count as they are written: who looks at a message on its way must find
+// in it what is found here.
+func decode(data []byte) (jsonrpc.Message, error) {
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, err
+	}
+	if m["method"] == nil {
+		return jsonrpc.DecodeMessage(data)
+	}
+	var version, method string
+	for key, value := range map[string]*string{"jsonrpc": &version, "method": &method} {
+		if text, ok := m[key]; ok {
+			if err := json.Unmarshal(text, value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	id, err := idOf(m["id"])
+	if err == nil && version != "2.0" {
+		err = errors.New("another version")
+	}
+	return &jsonrpc.Request{ID: id, Method: method, Params: m["params"]}, err
+}
+
+// idOf returns the id that is written in a message, none where there is none.
+func idOf(text json.RawMessage) (id jsonrpc.ID, err error) {
+	var name any
+	if text != nil {
+		err = json.Unmarshal(text, &name)
+	}
+	if n, ok := name.(float64); ok && (n != math.Trunc(n) || math.Abs(n) > 1<<53) {
+		err = errID
+	}
+	if err != nil {
+		return id, err
+	}
+	return jsonrpc.MakeID(name)
+}
+
+// keyOf returns an id in the one way in which it is kept, however it is written.
+func keyOf(text json.RawMessage) (string, error) {
+	id, err := idOf(text)
+	if err != nil {
+		return "", err
+	}
+	key, err := json.Marshal(id.Raw())
+	return string(key), err
+}
+
+// encode returns a message as a line. What was done is JSON already, and is not read
+// again.
+func encode(message jsonrpc.Message) ([]byte, error) {
+	r, ok := message.(*jsonrpc.Response)
+	if !ok || r.Error != nil || len(r.Result) == 0 || bytes.IndexByte(r.Result, '\n') >= 0 {
+		return jsonrpc.EncodeMessage(message)
+	}
+	id, err := json.Marshal(r.ID.Raw())
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, 0, len(r.Result)+len(id)+64)
+	data = append(append(data, `{"jsonrpc":"2.0","id":`...), id...)
+	return append(append(append(data, `,"result":`...), r.Result...), '}'), nil
+}
+
+// plainly returns an error of the library's as a client reads it: with a code, and
+// without the names of its types.
+func plainly(err error) error {
+	text := err.Error()
+	var known *jsonrpc.Error
+	switch {
+	case strings.Contains(text, "unmarshaling "):
+		what := "they are an object, with the members that the protocol names"
+		if _, place, ok := strings.Cut(text, " into Go struct field "); ok {
+			place, _, _ = strings.Cut(place, " ")
+			if parts := strings.SplitN(place, ".", 3); len(parts) == 3 { // package, type, member
+				what = parts[2] + " is not of the type that the protocol says"
+			}
+		}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid params: " + what}
+	case errors.As(err, &known) && known.Code != 0:
+		return err
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: text}
+}
+
+// idPlaces are the places of an id in a message of which only the ends are known.
+var idPlaces = sync.OnceValue(func() []*regexp.Regexp {
+	return []*regexp.Regexp{
+		regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]{1,100}"|-?\d{1,18})\s*,`),
+		regexp.MustCompile(`,\s*"id"\s*:\s*("[^"\\]{1,100}"|-?\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`),
+	}
+})
+
+// idIn finds the id of a message that is too long, where clients write it: so the one
+// that waits for an answer gets it.
+func idIn(ends []byte) json.RawMessage {
+	for _, place := range idPlaces() {
+		if m := place.FindSubmatch(ends); m != nil {
+			return m[1]
+		}
+	}
+	return nil
+}
