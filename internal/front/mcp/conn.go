@@ -192,13 +192,9 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 		c.withdraw(request)
 		return request, nil
 	}
-	id, err := json.Marshal(request.ID.Raw())
-	if err != nil {
-		return nil, err
-	}
-	key := string(id)
+	key := keyOf(request.ID)
 	if !c.note(key, standing{}) {
-		return refuse(id, jsonrpc.CodeInvalidRequest, "a call with this id is under way; each has its own")
+		return refuse(json.RawMessage(key), jsonrpc.CodeInvalidRequest, "a call with this id is under way; each has its own")
 	}
 	c.queue = append(c.queue, waiting{request, key, len(data)})
 	c.ahead.Add(1)
@@ -253,10 +249,11 @@ func (c *conn) withdraw(r *jsonrpc.Request) {
 	if r.Method != "notifications/cancelled" || json.Unmarshal(r.Params, &p) != nil {
 		return
 	}
-	key, err := keyOf(p["requestId"])
+	id, err := idOf(p["requestId"])
 	if err != nil {
 		return
 	}
+	key := keyOf(id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if cancel := c.calls[key].cancel; cancel != nil {
@@ -284,8 +281,7 @@ func (c *conn) Write(_ context.Context, message jsonrpc.Message) error {
 	}
 	err = c.write(data)
 	if ok {
-		key, _ := json.Marshal(response.ID.Raw())
-		c.answered(string(key))
+		c.answered(keyOf(response.ID))
 	}
 	return err
 }

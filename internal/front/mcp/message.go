@@ -97,14 +97,10 @@ func idOf(text json.RawMessage) (id jsonrpc.ID, err error) {
 	return jsonrpc.MakeID(name)
 }
 
-// keyOf returns an id in the one way in which it is kept, however it is written.
-func keyOf(text json.RawMessage) (string, error) {
-	id, err := idOf(text)
-	if err != nil {
-		return "", err
-	}
-	key, err := json.Marshal(id.Raw())
-	return string(key), err
+// keyOf returns an id in the one way in which it is kept, however it was written.
+func keyOf(id jsonrpc.ID) string {
+	key, _ := json.Marshal(id.Raw()) // texts and numbers always have a JSON form
+	return string(key)
 }
 
 // encode returns a message as a line. What was done is JSON already, and is not read
@@ -114,10 +110,7 @@ func encode(message jsonrpc.Message) ([]byte, error) {
 	if !ok || r.Error != nil || len(r.Result) == 0 || bytes.IndexByte(r.Result, '\n') >= 0 {
 		return jsonrpc.EncodeMessage(message)
 	}
-	id, err := json.Marshal(r.ID.Raw())
-	if err != nil {
-		return nil, err
-	}
+	id := keyOf(r.ID)
 	data := make([]byte, 0, len(r.Result)+len(id)+64)
 	data = append(append(data, `{"jsonrpc":"2.0","id":`...), id...)
 	return append(append(append(data, `,"result":`...), r.Result...), '}'), nil
