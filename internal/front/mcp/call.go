@@ -82,8 +82,8 @@ func (s *server) limit(ctx context.Context, p *mcp.CallToolParamsRaw) (free func
 	default:
 	}
 	size := int64(len(p.Arguments) + aCall)
-	defer s.line.Add(-size)
-	if s.line.Add(size) > maxLine {
+	defer s.held.Add(-size)
+	if s.held.Add(size) > maxHeld {
 		return nil, &sandbox.Error{Op: p.Name, Code: sandbox.ErrLimit, Hint: "too many calls wait for others to end; nothing was done, make it again later"}
 	}
 	select {

@@ -42,8 +42,8 @@ type conn struct {
 	input *bufio.Reader // whoever leads uses this, and over
 	over  bool
 
-	lines   chan line
-	ahead   atomic.Int32  // lines that were handed on, and calls of them that wait
+	lines   chan line     // to Read
+	ahead   atomic.Int32  // lines that were handed on, and calls of them that wait for a slot
 	idle    chan struct{} // something was answered, when there is nothing more to read
 	closing sync.Once
 	closed  chan struct{}
@@ -69,7 +69,7 @@ type standing struct {
 	turn   *turn              // nil for none
 }
 
-// A waiting is a call that waits for its turn.
+// A waiting is a call that waits for a slot.
 type waiting struct {
 	*jsonrpc.Request
 	key  string
@@ -115,7 +115,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 			return nil, io.EOF
 		}
 		lines, free := c.lines, c.slots.free
-		if c.held > maxLine || c.ended != nil {
+		if c.held > maxHeld || c.ended != nil {
 			lines = nil
 		}
 		if len(c.queue) == 0 {

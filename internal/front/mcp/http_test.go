@@ -410,7 +410,7 @@ func TestWaitingLine(t *testing.T) {
 			ended <- err
 		}()
 	}
-	wait(t, "they wait", func() bool { return s.line.Load() == fit*(maxMessage+aCall) })
+	wait(t, "they wait", func() bool { return s.held.Load() == fit*(maxMessage+aCall) })
 	if _, err := s.limit(ctx, large); err == nil || !strings.Contains(err.Error(), "too many calls wait") {
 		t.Errorf("one too many: got %v", err)
 	}
@@ -420,8 +420,8 @@ func TestWaitingLine(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if s.line.Load() != 0 {
-		t.Errorf("%d bytes wait", s.line.Load())
+	if s.held.Load() != 0 {
+		t.Errorf("%d bytes wait", s.held.Load())
 	}
 	s.slots.leave()
 	if _, err := s.limit(t.Context(), large); err != nil {

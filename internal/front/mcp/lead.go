@@ -10,10 +10,10 @@ const (
 	// quickly is how long a call takes at most that is expected to take no longer when it
 	// is made again.
 	quickly = 500 * time.Microsecond
-	// glimpse is after how long the leader is looked after, and idle how often in vain
+	// glimpse is after how long the leader is looked after, and maxVain how often in vain
 	// before that ends: to begin it wakes somebody.
 	glimpse = 5 * time.Millisecond
-	idle    = 20
+	maxVain = 20
 )
 
 // A lead is who reads, of the goroutines that make direct calls: one at a time. The one
@@ -126,7 +126,7 @@ func (c *conn) lookAfter() {
 	if calls := l.calls.Load(); calls != l.counted {
 		l.counted, l.vain = calls, 0
 	}
-	if l.vain < idle {
+	if l.vain < maxVain {
 		l.watch.Reset(glimpse)
 		return
 	}

@@ -96,7 +96,7 @@ type server struct {
 	tidy   *time.Timer    // gives memory back
 	ending sync.WaitGroup // calls that are under way
 	asked  atomic.Int32   // how many of them wait for a person
-	line   atomic.Int64   // bytes of calls that wait for a slot
+	held   atomic.Int64   // bytes of calls that wait for a slot
 
 	under sync.Map // an *under for each call
 

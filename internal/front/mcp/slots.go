@@ -3,7 +3,7 @@ package mcp
 // How many calls there are at a time.
 const (
 	maxCalls = 64       // under way
-	maxLine  = 64 << 20 // bytes of those that wait for their turn
+	maxHeld  = 64 << 20 // bytes of those that wait for a slot
 )
 
 // Slots are for calls that are under way.
