@@ -63,8 +63,8 @@ func (s *server) callOnce(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 }
 
 // callDirect does what a client asks for in a direct call, and returns when it is done.
-func (s *server) callDirect(ctx context.Context, r *mcp.CallToolRequest) *mcp.CallToolResult {
-	return content(s.do(ctx, &call{request: r, turn: claim(r)}))
+func (s *server) callDirect(ctx context.Context, r *mcp.CallToolRequest, t *turn) *mcp.CallToolResult {
+	return content(s.do(ctx, &call{request: r, turn: t}))
 }
 
 // aCall is how many bytes a call takes at least that waits for a slot.

@@ -34,7 +34,7 @@ type conn struct {
 	slots slots
 	stop  <-chan struct{} // ends it
 
-	inTurn func(tool.Call) (*turn, *mcp.RequestExtra) // gives a call its turn
+	inTurn func(tool.Call) *turn // gives a call its turn, nil for none
 
 	direct atomic.Pointer[directly] // nil until there is a session
 
@@ -66,7 +66,7 @@ type conn struct {
 type standing struct {
 	under  bool               // it is let through
 	cancel context.CancelFunc // ends it, where the library does not
-	turn   *turn              // nil for none
+	turn   *turn              // that its request carries, nil for none
 }
 
 // A waiting is a call that waits for a slot.
@@ -208,10 +208,9 @@ func (c *conn) next() *jsonrpc.Request {
 	c.queue[0] = waiting{}
 	c.queue = c.queue[1:]
 	c.held -= first.size
-	s := standing{under: true}
-	var extra *mcp.RequestExtra
-	if s.turn, extra = c.inTurn(callIn(first.Request)); extra != nil {
-		first.Request.Extra = extra
+	s := standing{under: true, turn: c.inTurn(callIn(first.Request))}
+	if s.turn != nil {
+		first.Request.Extra = s.turn.carrier()
 	}
 	c.ahead.Add(-1)
 	c.mu.Lock()

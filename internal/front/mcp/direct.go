@@ -172,7 +172,7 @@ type started struct {
 	direct
 	ctx    context.Context
 	cancel context.CancelFunc
-	extra  *mcp.RequestExtra
+	turn   *turn // nil for none
 }
 
 // start begins a direct call, if a line is one, the client was greeted, no other line is
@@ -196,7 +196,7 @@ func (c *conn) start(l line) (s started, ok bool) {
 		c.slots.leave()
 		return s, false
 	}
-	_, s.extra = c.inTurn(tool.Call{Tool: s.name, Args: s.args}) // it is claimed for certain
+	s.turn = c.inTurn(tool.Call{Tool: s.name, Args: s.args})
 	return s, true
 }
 
@@ -211,7 +211,7 @@ func greeted(session *mcp.ServerSession) bool {
 func (c *conn) make(s started, b *bytes.Buffer) {
 	defer s.cancel()
 	do := c.direct.Load()
-	result := do.call(s.ctx, &mcp.CallToolRequest{Session: do.session, Extra: s.extra, Params: &mcp.CallToolParamsRaw{Name: s.name, Arguments: s.args}})
+	result := do.call(s.ctx, &mcp.CallToolRequest{Session: do.session, Params: &mcp.CallToolParamsRaw{Name: s.name, Arguments: s.args}}, s.turn)
 	if b.Reset(); b.Cap() > maxReused {
 		*b = bytes.Buffer{}
 	}
@@ -233,7 +233,7 @@ const maxReused = 64 << 10
 type directly struct {
 	ctx     context.Context
 	session *mcp.ServerSession
-	call    func(context.Context, *mcp.CallToolRequest) *mcp.CallToolResult
+	call    func(context.Context, *mcp.CallToolRequest, *turn) *mcp.CallToolResult
 }
 
 // writeResult writes a result as the library would. Texts and bytes always have a JSON

@@ -62,19 +62,24 @@ func changing(tools []tool.Tool) map[string]bool {
 	return names
 }
 
+// inTurn returns the turn of a call, which has its places; nil for none. It is called by the
+// one who reads, so that they are in the order of the calls.
+func (s *server) inTurn(c tool.Call) *turn {
+	if !s.changes[c.Tool] {
+		return nil
+	}
+	t := s.turn(c)
+	t.place()
+	return t
+}
+
 // turnIn is where a request carries its turn through the library, which hands on nothing
 // else that is not the client's.
 const turnIn = "turn"
 
-// inTurn gives a call its places, and returns what carries them; nil for none. It is called
-// by the one who reads, so that they are in the order of the calls.
-func (s *server) inTurn(c tool.Call) (*turn, *mcp.RequestExtra) {
-	if !s.changes[c.Tool] {
-		return nil, nil
-	}
-	t := s.turn(c)
-	t.place()
-	return t, &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{turnIn: t}}}
+// carrier returns what carries a turn through the library, to whoever claims it.
+func (t *turn) carrier() *mcp.RequestExtra {
+	return &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{turnIn: t}}}
 }
 
 // callIn returns the call of a tool that a request is, if it is one.
@@ -89,7 +94,7 @@ func callIn(r *jsonrpc.Request) (c tool.Call) {
 	return c
 }
 
-// claim returns the turn that was given to a request, nil for none. Whoever has it leaves.
+// claim returns the turn that a request carries, nil for none. Whoever has it leaves.
 func claim(r *mcp.CallToolRequest) *turn {
 	if r.Extra == nil || r.Extra.TokenInfo == nil {
 		return nil

@@ -18,10 +18,7 @@ import (
 // and who does not want to wait is in nobody's way.
 func TestTurns(t *testing.T) {
 	s := &server{turns: turns{files: make(map[string][]*turn)}, changes: map[string]bool{"write": true, "move": true}}
-	placed := func(name, args string) *turn {
-		turn, _ := s.inTurn(tool.Call{Tool: name, Args: []byte(args)})
-		return turn
-	}
+	placed := func(name, args string) *turn { return s.inTurn(tool.Call{Tool: name, Args: []byte(args)}) }
 	isFirst := func(t *turn) bool {
 		select {
 		case <-t.first:
@@ -68,7 +65,7 @@ func TestEndedInLine(t *testing.T) {
 	s.tidy = time.AfterFunc(time.Hour, func() {})
 	defer s.tidy.Stop()
 	call := &call{request: &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: "write", Arguments: []byte(`{"path":"/a"}`)}}}
-	other, _ := s.inTurn(tool.Call{Tool: "write", Args: call.request.Params.Arguments})
+	other := s.inTurn(tool.Call{Tool: "write", Args: call.request.Params.Arguments})
 	if r := s.do(ended(), call); r.Err == nil || r.Err.Code != "stopped" { // it has no door
 		t.Errorf("got %v", r.Err)
 	}
