@@ -56,8 +56,9 @@ func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service
 	} else {
 		err = s.streams()
 	}
+	s.mu.Lock() // who is about to enter is counted, or finds the end
 	cancel()
-	s.enter() // whoever has begun before is counted
+	s.mu.Unlock()
 	s.ending.Wait()
 	return errors.Join(err, door.Close())
 }
@@ -100,7 +101,7 @@ type server struct {
 
 	under sync.Map // an *under for each call
 
-	mu     sync.Mutex
+	mu     sync.Mutex       // also of entering, which is not done while the server ends
 	parked map[string]*call // that wait for the client to bring an answer, by request
 }
 
