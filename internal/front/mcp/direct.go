@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -207,8 +208,9 @@ func greeted(session *mcp.ServerSession) bool {
 	return p != nil && p.ProtocolVersion < multiRound
 }
 
-// make makes a call and answers it, through a buffer.
+// make makes a call and answers it, through a buffer, and notes whether that was quick.
 func (c *conn) make(s started, b *bytes.Buffer) {
+	begun := time.Now()
 	defer s.cancel()
 	do := c.direct.Load()
 	result := do.call(s.ctx, &mcp.CallToolRequest{Session: do.session, Params: &mcp.CallToolParamsRaw{Name: s.name, Arguments: s.args}}, s.turn)
@@ -224,6 +226,7 @@ func (c *conn) make(s started, b *bytes.Buffer) {
 		c.Close() // nobody is there any more
 	}
 	c.answered(string(s.id))
+	c.setQuick(s.name, time.Since(begun) < quickly)
 }
 
 // maxReused is how many bytes of room for an answer are kept for the next.

@@ -56,20 +56,16 @@ func (c *conn) leads(answer *bytes.Buffer) bool {
 			c.lead.free <- struct{}{} // for the others to end, too
 			return false
 		}
-		begun := time.Now()
-		if c.input.Buffered() == 0 && c.isQuick(s.name) {
-			n := c.lead.begin()
+		if c.input.Buffered() > 0 || !c.isQuick(s.name) {
+			c.pass()
 			c.make(s, answer)
-			c.setQuick(s.name, time.Since(begun) < quickly)
-			if c.lead.making.CompareAndSwap(n, 0) {
-				continue
-			}
 			return true
 		}
-		c.pass()
+		n := c.lead.begin()
 		c.make(s, answer)
-		c.setQuick(s.name, time.Since(begun) < quickly)
-		return true
+		if !c.lead.making.CompareAndSwap(n, 0) {
+			return true // it was taken meanwhile
+		}
 	}
 }
 
