@@ -39,12 +39,8 @@ const (
 // endpoint is the one path there is.
 const endpoint = "/mcp"
 
-// listen serves all clients that come to an address and know the token.
-func (s *server) listen(l forge.Listening) error {
-	address, err := allowed(l)
-	if err != nil {
-		return err
-	}
+// listen serves all clients that come to an address that is allowed and know the token.
+func (s *server) listen(address string, l forge.Listening) error {
 	var encrypted *tls.Config
 	if l.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(l.Cert, l.Key)
@@ -124,8 +120,11 @@ func (s *server) full() bool {
 
 // endCalls ends what is under way in a session.
 func (s *server) endCalls(session string) {
+	if session == "" {
+		return
+	}
 	for u := range s.under.Range {
-		if u := u.(*under); session != "" && u.session == session {
+		if u := u.(*under); u.session == session {
 			u.cancel()
 		}
 	}

@@ -27,8 +27,10 @@ const patience = 5 * time.Second
 // Serve serves a program to other agents until ctx ends or the client goes. It is what
 // cli.Server is.
 func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service) error {
+	address := ""
 	if o.HTTP != nil { // before a session is begun
-		if _, err := allowed(*o.HTTP); err != nil {
+		var err error
+		if address, err = allowed(*o.HTTP); err != nil {
 			o.Opened(err)
 			return err
 		}
@@ -52,7 +54,7 @@ func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service
 	}
 	s.prepare()
 	if o.HTTP != nil {
-		err = s.listen(*o.HTTP)
+		err = s.listen(address, *o.HTTP)
 	} else {
 		err = s.streams()
 	}
