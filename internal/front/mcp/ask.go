@@ -99,9 +99,8 @@ func (s *server) AskBeside(ctx context.Context, r tool.Request, id string, answe
 	}
 	s.slots.leave()
 	defer s.slots.enter()
-	said := make(chan approval.Reply, 1)
 	if elicits(c.request) && c.request.ProtocolVersion() < multiRound {
-		asked := make(chan struct{})
+		said, asked := make(chan approval.Reply, 1), make(chan struct{})
 		go func() {
 			defer close(asked)
 			said <- f.elicit(wait, c.request.Session)
@@ -114,7 +113,7 @@ func (s *server) AskBeside(ctx context.Context, r tool.Request, id string, answe
 	}
 	wait, end := context.WithTimeout(wait, maxAlone)
 	defer end()
-	return await(wait, said, answered)
+	return await(wait, nil, answered)
 }
 
 // askThere hands a form to the client, and waits until it comes back. What was answered
@@ -156,8 +155,8 @@ func (f form) elicit(ctx context.Context, session *mcp.ServerSession) approval.R
 	return f.reply(&mcp.ElicitResult{Action: "decline"})
 }
 
-// await waits for what is said here or elsewhere. Where the client cannot ask, somebody
-// may still answer elsewhere.
+// await waits for what is said here, nil for nowhere, or elsewhere. Where the client cannot
+// ask after all, somebody may still answer elsewhere.
 func await(ctx context.Context, said <-chan approval.Reply, answered func() bool) approval.Reply {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
