@@ -63,27 +63,29 @@ func blobHash(size int64, from io.Reader) Hash {
 	return Hash(hex.EncodeToString(h.Sum(nil)))
 }
 
-// enter opens the folder of a path without following a link, and makes it if
-// asked to. It returns nil for a folder that is not there.
+// enter opens the folder of a path without following a link, and returns the name that is
+// left of it. Where the folder is not there, it is made if asked to, or else nil.
 func (w *worktree) enter(path string, create bool) (*os.Root, string, error) {
 	dir, err := w.root.OpenRoot(".")
-	for whole, at := path, 0; err == nil; {
-		first, rest, more := strings.Cut(path, "/")
+	for at := 0; err == nil; {
+		first, _, more := strings.Cut(path[at:], "/")
 		if !more {
-			return dir, path, nil
+			return dir, first, nil
 		}
-		at += len(first)
+		folder := path[:at+len(first)]
 		info, look := dir.Lstat(first)
 		if errors.Is(look, fs.ErrNotExist) && create {
 			if look = dir.Mkdir(first, 0o777); look == nil {
 				info, look = dir.Lstat(first)
 			}
 		}
-		if errors.Is(look, fs.ErrNotExist) || look == nil && !create && (info.Mode().IsRegular() || w.goes[whole[:at]] && !info.IsDir()) {
+		switch {
+		case !create && (errors.Is(look, fs.ErrNotExist) || look == nil && (info.Mode().IsRegular() || w.goes[folder] && !info.IsDir())):
 			return nil, "", dir.Close()
-		}
-		at++
-		if look != nil || !info.IsDir() {
+		case look != nil:
+			dir.Close()
+			return nil, "", shut(path, look)
+		case !info.IsDir():
 			dir.Close()
 			return nil, "", refusal("push", path, ErrDirty, "a link or a file is in the place of its folder in the target's work tree; move it away first")
 		}
@@ -97,9 +99,14 @@ func (w *worktree) enter(path string, create bool) (*os.Root, string, error) {
 			next.Close()
 			return nil, "", dirty(path)
 		}
-		dir, path = next, rest
+		dir, at = next, len(folder)+1
 	}
-	return nil, "", refusal("push", path, sandbox.ErrInternal, "a folder of the target's work tree cannot be opened")
+	return nil, "", shut(path, err)
+}
+
+// shut is the error of a path whose folder cannot be had.
+func shut(path string, err error) error {
+	return refusal("push", path, sandbox.ErrInternal, "its folder cannot be had in the target's work tree: "+cause(err).Error()+"; make that possible, and push again")
 }
 
 // vacant refuses a path at which there is a folder with more in it than goes.

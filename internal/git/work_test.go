@@ -160,7 +160,9 @@ func TestAPushThatCannotBeMade(t *testing.T) {
 		file    string
 		want    string
 	}{
-		"a name that the disk does not take": {func(string) {}, strings.Repeat("n", 300), "too long; make that possible"},
+		"a name that the disk does not take":   {func(string) {}, strings.Repeat("n", 300), "too long; make that possible"},
+		"a folder that the disk does not take": {func(string) {}, strings.Repeat("n", 300) + "/x", "too long; make that possible"},
+		"a link for a folder":                  {func(dir string) { os.Symlink("..", filepath.Join(dir, "dir/sub")) }, "dir/sub/x", "push dir/sub/x: dirty; a link or a file is in the place"},
 		"no folder for packs": {func(dir string) {
 			os.RemoveAll(filepath.Join(dir, ".git/objects/pack"))
 			put(t, filepath.Join(dir, ".git/objects/pack"), "")
