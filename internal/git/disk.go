@@ -34,7 +34,7 @@ func (w *worktree) state(path string) (content, error) {
 		return content{}, refusal("push", path, sandbox.ErrInternal, "it cannot be looked at in the target's work tree: "+cause(err).Error()+"; make that possible, and push again")
 	case info.Mode()&fs.ModeSymlink != 0:
 		to, err := dir.Readlink(base)
-		return content{Link, blobHash(int64(len(to)), strings.NewReader(to))}, err
+		return content{Link, BlobHash(int64(len(to)), strings.NewReader(to))}, err
 	case info.IsDir():
 		return content{mode: None}, nil // what is in it counts for itself
 	case !info.Mode().IsRegular():
@@ -52,11 +52,11 @@ func (w *worktree) state(path string) (content, error) {
 	if info.Mode()&0o100 != 0 {
 		mode = Executable
 	}
-	return content{mode, blobHash(info.Size(), f)}, nil
+	return content{mode, BlobHash(info.Size(), f)}, nil
 }
 
-// blobHash returns the name that git gives to a content.
-func blobHash(size int64, from io.Reader) Hash {
+// BlobHash returns the name that git gives to a content.
+func BlobHash(size int64, from io.Reader) Hash {
 	h := sha1.New()
 	fmt.Fprintf(h, "blob %d\x00", size)
 	io.Copy(h, from)

@@ -44,9 +44,6 @@ func (s *Store) Names(ctx context.Context, objects string, commit Hash, path str
 	return names, nil
 }
 
-// BlobHash returns the name that git gives to a content.
-func BlobHash(size int64, from io.Reader) Hash { return blobHash(size, from) }
-
 // Folder returns the names that are in a folder of a commit, "" for its root; none
 // where there is no such folder.
 func (r *Reader) Folder(commit Hash, path string) ([]string, error) {
