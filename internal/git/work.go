@@ -22,32 +22,6 @@ import (
 // ErrDirty is the code of a work tree that has changes of its own.
 const ErrDirty sandbox.Code = "dirty"
 
-// Reached reports whether a branch has come to a commit, or beyond it. What a
-// killed Move has left to be done is waited for.
-func (t *Target) Reached(ctx context.Context, branch string, commit Hash) (bool, error) {
-	if _, err := branchRef("push", branch); err != nil {
-		return false, err
-	}
-	if err := t.quiet(ctx, branch); err != nil {
-		return false, err
-	}
-	now, err := t.Branch(ctx, branch)
-	if err != nil || now == "" || now == commit {
-		return now != "" && now == commit, err
-	}
-	return t.store.follows(ctx, t.Objects(), commit, now)
-}
-
-// follows reports whether a commit comes after another.
-func (s *Store) follows(ctx context.Context, objects string, first, then Hash) (bool, error) {
-	_, err := s.run(s.command(ctx, s.here(objects), "merge-base", "--is-ancestor", "--end-of-options", string(first), string(then)))
-	var failure *Failure
-	if errors.As(err, &failure) && failure.Exit == 1 {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // Advance moves the branch that is checked out to a commit that the target has,
 // and its index and work tree with it, or nothing of it. The tree must be as the
 // branch is, or have the changes of the commit already. What is killed is
@@ -466,19 +440,6 @@ func (w *worktree) undo(ctx context.Context, done []Change) error {
 		all = append(all, err)
 	}
 	return errors.Join(all...)
-}
-
-// moveBack undoes a Move.
-func (t *Target) moveBack(ctx context.Context, branch string, from, to Hash) error {
-	if to != "" {
-		return t.move(ctx, branch, from, to)
-	}
-	ref, err := branchRef("push", branch)
-	if err != nil {
-		return err
-	}
-	cmd := t.store.command(ctx, place{dir: t.view}, "update-ref", "--no-deref", "--stdin", "-z")
-	return t.store.commit(cmd, "delete "+ref+"\x00"+string(from)+"\x00")
 }
 
 // cause returns what the system says, without a path of the host.
