@@ -2,6 +2,7 @@ package git
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -27,6 +28,17 @@ const (
 	Submodule  Mode = "160000"
 	None       Mode = "000000" // no file
 )
+
+// goneFirst compares two modes: files that go come before those that stay.
+func goneFirst(a, b Mode) int {
+	switch {
+	case (a == None) == (b == None):
+		return 0
+	case a == None:
+		return -1
+	}
+	return 1
+}
 
 // A File is one that is staged. One of mode None is deleted.
 type File struct {
@@ -118,12 +130,7 @@ func (c *Commit) check() ([]File, error) {
 		return nil, refusal("stage", "", sandbox.ErrInvalid, "name the files to stage")
 	}
 	files := slices.Clone(c.Files)
-	slices.SortFunc(files, func(a, b File) int {
-		if (a.Mode == None) != (b.Mode == None) {
-			return map[bool]int{true: -1, false: 1}[a.Mode == None]
-		}
-		return strings.Compare(a.Path, b.Path)
-	})
+	slices.SortFunc(files, func(a, b File) int { return cmp.Or(goneFirst(a.Mode, b.Mode), strings.Compare(a.Path, b.Path)) })
 	stays := make(map[string]bool, len(files)) // the files, true for those that stay
 	for _, f := range files {
 		if why := BadName(f.Path, f.Mode); why != "" {

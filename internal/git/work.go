@@ -378,11 +378,10 @@ func (w *worktree) prune(path string) {
 }
 
 // apply puts the new files in the place of the old ones: first those that go, for
-// another may have the name of their folder. It returns how many were done.
+// another may have the name of their folder. It sorts them so, and returns how many of
+// them were done.
 func (w *worktree) apply(ctx context.Context, left []Change) (done int, err error) {
-	slices.SortStableFunc(left, func(a, b Change) int {
-		return strings.Compare(fmt.Sprint(a.NewMode != None), fmt.Sprint(b.NewMode != None))
-	})
+	slices.SortStableFunc(left, func(a, b Change) int { return goneFirst(a.NewMode, b.NewMode) })
 	for _, c := range left {
 		if c.NewMode != None && w.late(c) {
 			if err := w.place(ctx, []Change{c}); err != nil {
