@@ -2,9 +2,6 @@ package tool
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -20,11 +17,6 @@ import (
 type Call struct {
 	Tool string
 	Args []byte // JSON
-}
-
-// A Journal keeps what happened. See audit.Journal.
-type Journal interface {
-	Write(r audit.Record, wait audit.Wait) error
 }
 
 // A Gate is the door for one worker: what tools there are, what it may do, whom
@@ -234,65 +226,6 @@ func (p *pass) planned(call Call) (err error) {
 	return err
 }
 
-// decide asks the grant. What it blocks nobody can allow.
-func (p *pass) decide(call Call) error {
-	p.Gate = p.following(slices.Concat(p.tool.Rules, p.plan.Rules))
-	if slices.ContainsFunc(p.plan.Effects, func(e policy.Effect) bool { return e.Verb == policy.Run }) {
-		p.exposed(p.plan.Effects) // what it lands and whom it reaches is decided while it runs
-	}
-	p.taint()
-	p.decision = p.Judge(p.plan.now()...)
-	if consent, rule := p.use(p.tool); consent < p.decision.Consent {
-		p.decision = policy.Decision{Consent: consent, Effect: p.itself(), Rule: rule}
-	}
-	if p.asks() && p.decision.Consent > policy.Ask {
-		p.decision = policy.Decision{Consent: policy.Ask, Effect: p.itself()}
-	}
-	return p.judged()
-}
-
-// judged holds against a decision what nobody can change about it.
-func (p *pass) judged() error {
-	if p.decision.Consent != policy.Ask { // who is asked says it
-		p.record.Decision = p.decision.Consent.String()
-	}
-	p.record.By = p.decision.Rule.From
-	if p.decision.Consent > policy.Blocked {
-		return nil
-	}
-	e := p.decision.Effect
-	if p.decision.Why != "" {
-		return &sandbox.Error{Op: e.Verb.String(), Path: e.Target, Code: errBlocked, Hint: p.decision.Why}
-	}
-	rule := "a rule"
-	if from := p.decision.Rule.From; from != "" {
-		rule += " (" + from + ")"
-	}
-	return &sandbox.Error{Op: e.Verb.String(), Path: e.Target, Code: errBlocked,
-		Hint: rule + " blocks it, and no approval changes that; " + p.open(e.Verb)}
-}
-
-// asks reports whether nobody's rule lets it pass: of what is only known later, when
-// it is.
-func (p *pass) asks() bool { return p.plan.Asks || p.tool.Asks && !p.plan.Later }
-
-// itself is the effect that rules about the tool itself are for.
-func (p *pass) itself() policy.Effect { return policy.Effect{Verb: policy.Use, Target: p.tool.Name} }
-
-// open says where a verb is not blocked.
-func (p *pass) open(verb policy.Verb) string {
-	var names []string
-	for _, name := range p.candidates(verb) {
-		if p.Judge(policy.Effect{Verb: verb, Target: name}).Consent > policy.Blocked {
-			names = append(names, name)
-		}
-	}
-	if len(names) == 0 {
-		return "it is blocked everywhere"
-	}
-	return "allowed: " + verb.String() + " " + strings.Join(names, ", ")
-}
-
 // prepares works out the changes. A problem with them may tell of a content, so
 // it is told at once only where that content may be read without consent.
 func (p *pass) prepares(call Call) (err error) {
@@ -339,108 +272,6 @@ func (p *pass) readable(effects []policy.Effect) bool {
 		}
 	}
 	return true
-}
-
-// consent asks the approver, where the grant says so.
-func (p *pass) consent() Result {
-	open := p.decision.Consent == policy.PreApproved
-	if open && p.reads() {
-		return Result{} // nothing was shown, and nothing changes
-	}
-	r := p.request()
-	if err := r.digests(); err != nil {
-		return failed(p.tool.Name, err)
-	}
-	p.record.Digest = r.Digest
-	if open {
-		return Result{}
-	}
-	p.asked = true
-	a := p.ask(r)
-	p.record.By, p.record.Note, p.record.Request = a.By, a.Note, a.ID
-	switch a.Verdict {
-	case Yes:
-		p.record.Decision, p.keep = "yes", a.Keep
-		return Result{}
-	case Waits:
-		p.record.Decision = "pending"
-		return Result{Nobody: a.Nobody, Pending: &Pending{a.ID, r.Digest}, Err: &sandbox.Error{Op: p.tool.Name, Code: errDeclined,
-			Hint: p.nothing() + ": it waits for the user's consent as " + a.ID + "; after golem approve " + a.ID + " make the same call again"}}
-	}
-	p.record.Decision = "no"
-	hint := "the user said no"
-	if a.By != "user" && a.By != "" {
-		hint = "no (" + a.By + ")"
-	}
-	if a.Note != "" {
-		hint += ": " + strings.Join(strings.Fields(a.Note), " ")
-	}
-	hint += "; " + p.nothing()
-	if p.origin != policy.User {
-		hint += "; do not repeat the call as it is"
-	}
-	return Result{Nobody: a.Nobody, Stop: a.Stop, Err: &sandbox.Error{Op: p.tool.Name, Code: errDeclined, Hint: hint}}
-}
-
-// nothing says that a call was without effect.
-func (p *pass) nothing() string {
-	if p.lands {
-		return "nothing of it has landed"
-	}
-	return "nothing was done"
-}
-
-// request is the call as an approver sees it.
-func (p *pass) request() Request {
-	args, _ := json.Marshal(p.args) // they have been JSON
-	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: args, Effects: p.plan.now(),
-		Rule: p.decision.Rule.From, Why: p.plan.Why, Changes: p.prepared.Changes, Wish: p.prepared.Wish, Warnings: p.prepared.Warnings, Clears: p.tool.Asks}
-	for _, e := range p.plan.now() {
-		if p.asks() && e.Verb != policy.Read || p.Judge(e).Consent < policy.PreApproved {
-			r.Asks = append(r.Asks, e)
-		}
-	}
-	if consent, _ := p.use(p.tool); consent < policy.PreApproved || p.asks() && len(r.Asks) == 0 {
-		r.Asks = append(r.Asks, p.itself())
-	}
-	if len(r.Effects) == 0 {
-		r.Effects = r.Asks
-	}
-	switch {
-	case p.problem != nil:
-		r.Problem = p.problem.Error()
-	case p.late:
-		r.Problem = "to find out is to reach beyond this machine, which is what is asked"
-	}
-	return r
-}
-
-// ask asks the approver. One that breaks has said no.
-func (p *pass) ask(r Request) (a Answer) {
-	defer func() {
-		if recover() != nil {
-			a = Answer{By: "nobody", Note: "the question could not be asked"}
-		}
-	}()
-	if p.Approver == nil {
-		return Answer{By: "nobody", Note: "there is nobody to ask", Nobody: true}
-	}
-	return p.Approver.Approve(p.ctx, r)
-}
-
-// begin writes down what is about to happen. Without that nothing does. What
-// changes nothing need not wait for it: its outcome does.
-func (p *pass) begin() error {
-	p.record.Kind = audit.Intent
-	wait := audit.Durable
-	if p.reads() {
-		wait = audit.Queued
-	}
-	if err := p.Journal.Write(p.record, wait); err != nil {
-		return unwritten(p.tool.Name, err)
-	}
-	p.begun = true
-	return nil
 }
 
 // reads reports whether nothing is changed.
@@ -517,49 +348,12 @@ func (p *pass) nearer(err error) error {
 	return err
 }
 
-// end writes down what came of it. What was read is handed out only if that
-// could be written.
-func (p *pass) end(r Result) Result {
-	out := audit.Record{Kind: audit.Outcome, Call: p.id, Origin: p.record.Origin, Workers: p.Workers, Tool: p.tool.Name, Note: p.record.Note}
-	if r.Record != "" {
-		out.Note = r.Record
-	}
-	if r.Err != nil {
-		out.Code = string(r.Err.Code)
-	}
-	if err := p.Journal.Write(out, audit.Written); err != nil {
-		if p.reads() {
-			return failed(p.tool.Name, unwritten(p.tool.Name, err))
-		}
-		r.Notes = append(r.Notes, "the journal could not take the outcome; that it was begun is in it")
-	}
-	return r
-}
-
-// refused writes down that nothing was done. It is refused whether or not this
-// can be kept.
-func (p *pass) refused(r Result) (notes []string) {
-	if p.Journal == nil {
-		return nil
-	}
-	p.record.Kind, p.record.Code = audit.Refusal, string(r.Err.Code)
-	if p.Journal.Write(p.record, audit.Written) != nil {
-		notes = append(notes, "the journal could not take this refusal")
-	}
-	return notes
-}
-
 // broken turns a panic of a tool into an error of this one call.
 func (p *pass) broken(err *error) {
 	if v := recover(); v != nil {
 		p.record.Note = cut(fmt.Sprint("panic: ", v), 512)
 		*err = &sandbox.Error{Op: p.tool.Name, Code: sandbox.ErrInternal, Hint: "the tool broke; this call failed, others will work"}
 	}
-}
-
-func unwritten(op string, err error) error {
-	return &sandbox.Error{Op: op, Code: sandbox.ErrInternal,
-		Hint: "nothing was done, because the journal cannot be written (" + cause(err) + "); the user can see to it with golem audit verify"}
 }
 
 // cause returns the last part of an error's text, without the paths before it.
@@ -580,19 +374,4 @@ func ended(op string, err error) error {
 		hint = "the time was over before anything was done"
 	}
 	return &sandbox.Error{Op: op, Code: "timeout", Hint: hint}
-}
-
-func spelled(effects []policy.Effect) []string {
-	var list []string
-	for _, e := range effects {
-		list = append(list, e.String())
-	}
-	return list
-}
-
-// newID returns the name of a call: it ties an outcome to its intent.
-func newID() string {
-	var b [8]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }

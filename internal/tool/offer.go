@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"fmt"
 	"path"
 	"slices"
 
@@ -82,25 +81,4 @@ func (g Gate) use(t Tool) (policy.Consent, policy.Rule) {
 		}
 	}
 	return least, rule
-}
-
-// kept returns arguments as the journal may have them: without contents.
-func (t Tool) kept(keys map[string]any) map[string]any {
-	for _, key := range t.Private {
-		if value, given := keys[key]; given {
-			keys[key] = sizeOf(value)
-		}
-	}
-	return keys
-}
-
-// sizeOf says how much a content is.
-func sizeOf(value any) string {
-	switch v := value.(type) {
-	case string:
-		return fmt.Sprintf("%d bytes", len(v))
-	case []any:
-		return fmt.Sprintf("%d entries", len(v))
-	}
-	return "left out"
 }
