@@ -20,14 +20,15 @@ func (p *pass) decide(call Call) error {
 	if consent, rule := p.use(p.tool); consent < p.decision.Consent {
 		p.decision = policy.Decision{Consent: consent, Effect: p.itself(), Rule: rule}
 	}
-	if p.asks() && p.decision.Consent > policy.Ask {
-		p.decision = policy.Decision{Consent: policy.Ask, Effect: p.itself()}
-	}
 	return p.judged()
 }
 
-// judged holds against a decision what nobody can change about it.
+// judged holds against a decision what nobody can change about it: what is always asked
+// about, and what is blocked.
 func (p *pass) judged() error {
+	if p.asks() && p.decision.Consent > policy.Ask {
+		p.decision = policy.Decision{Consent: policy.Ask, Effect: p.itself()}
+	}
 	if p.decision.Consent != policy.Ask { // who is asked says it
 		p.record.Decision = p.decision.Consent.String()
 	}

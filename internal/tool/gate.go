@@ -102,16 +102,8 @@ func (p *pass) do(call Call) Result {
 	if p.problem != nil {
 		return failed(call.Tool, p.problem)
 	}
-	if err := p.ctx.Err(); err != nil {
-		return failed(call.Tool, ended(call.Tool, err))
-	}
 	if err := p.begin(); err != nil {
 		return failed(call.Tool, err)
-	}
-	if p.keep != nil {
-		if err := p.keep(); err != nil {
-			p.record.Note = "the rule could not be kept"
-		}
 	}
 	p.exposed(p.plan.shown())
 	p.hears(p.plan.Untrusted, p.plan.Tells)

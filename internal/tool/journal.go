@@ -15,9 +15,13 @@ type Journal interface {
 	Write(r audit.Record, wait audit.Wait) error
 }
 
-// begin writes down what is about to happen. Without that nothing does. What
-// changes nothing need not wait for it: its outcome does.
+// begin writes down what is about to happen, if it still is. Without that nothing does.
+// What changes nothing need not wait for it: its outcome does. A yes is remembered once
+// it is written.
 func (p *pass) begin() error {
+	if err := p.ctx.Err(); err != nil {
+		return ended(p.tool.Name, err)
+	}
 	p.record.Kind = audit.Intent
 	wait := audit.Durable
 	if p.reads() {
@@ -27,6 +31,9 @@ func (p *pass) begin() error {
 		return unwritten(p.tool.Name, err)
 	}
 	p.begun = true
+	if p.keep != nil && p.keep() != nil {
+		p.record.Note = "the rule could not be kept"
+	}
 	return nil
 }
 

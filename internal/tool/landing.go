@@ -63,9 +63,6 @@ func (p *pass) landing(l *Landing) Result {
 	}
 	p.taint()
 	p.decision = p.Judge(l.Effects...)
-	if p.asks() && p.decision.Consent > policy.Ask {
-		p.decision = policy.Decision{Consent: policy.Ask, Effect: p.itself()}
-	}
 	if err := p.judged(); err != nil {
 		return failed(p.tool.Name, err)
 	}
@@ -73,16 +70,8 @@ func (p *pass) landing(l *Landing) Result {
 	if r := p.consent(); r.Err != nil {
 		return r
 	}
-	if err := p.ctx.Err(); err != nil {
-		return failed(p.tool.Name, ended(p.tool.Name, err))
-	}
 	if err := p.begin(); err != nil {
 		return failed(p.tool.Name, err)
-	}
-	if p.keep != nil {
-		if err := p.keep(); err != nil {
-			p.record.Note = "the rule could not be kept"
-		}
 	}
 	r := Result{Changes: p.prepared.Changes}
 	if err := l.Land(p.ctx); err != nil {
