@@ -111,18 +111,19 @@ func (p *pass) do(call Call) Result {
 }
 
 // looks takes the steps that look at files.
-func (p *pass) looks(call Call) (err error) {
+func (p *pass) looks(call Call) error {
 	leave, err := p.enter(true, false)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	for _, step := range []func(Call) error{p.planned, p.decide, p.prepares} {
-		if err := step(call); err != nil {
-			return err
-		}
+	if err := p.planned(call); err != nil {
+		return err
 	}
-	return nil
+	if err := p.decide(); err != nil {
+		return err
+	}
+	return p.prepares()
 }
 
 // runs runs it, with what must be done around it. Who calls a worker has looked at the
@@ -220,7 +221,7 @@ func (p *pass) planned(call Call) (err error) {
 
 // prepares works out the changes. A problem with them may tell of a content, so
 // it is told at once only where that content may be read without consent.
-func (p *pass) prepares(call Call) (err error) {
+func (p *pass) prepares() (err error) {
 	defer p.broken(&err)
 	if p.plan.reading != nil {
 		p.prepared.run = p.plan.reading
@@ -294,6 +295,13 @@ func (p *pass) run() (r Result) {
 		err = p.nearer(err)
 		return r
 	}
+	p.changed(&r)
+	r.Notes = append(r.Notes, p.leftOut(slices.Concat(p.left, left))...)
+	return r
+}
+
+// changed puts into a result what was changed, as far as who calls may know it.
+func (p *pass) changed(r *Result) {
 	if len(p.prepared.Changes) > 0 && !p.readable(p.plan.Effects) {
 		// Sizes and counts tell of what is there, too.
 		r.Text, r.Data = "done: "+strings.Join(spelled(p.plan.Effects), ", "), nil
@@ -309,7 +317,11 @@ func (p *pass) run() (r Result) {
 		c.Diff = cut(c.Diff, maxDiff) // who decided has seen it all
 		r.Changes = append(r.Changes, c)
 	}
-	for _, name := range append(p.left, left...) {
+}
+
+// leftOut says of names below a target why it did not reach them.
+func (p *pass) leftOut(names []string) (notes []string) {
+	for _, name := range names {
 		why := ", which needs your consent; name it to ask for it"
 		if p.Judge(policy.Effect{Verb: p.plan.Effects[0].Verb, Target: name}).Consent == policy.Blocked {
 			why = ", which is blocked"
@@ -317,9 +329,9 @@ func (p *pass) run() (r Result) {
 		if p.plan.Effects[0].Verb == policy.Run {
 			why = ", for commands see only what may be read unasked"
 		}
-		r.Notes = append(r.Notes, "left out: "+sandbox.Shown(name)+why)
+		notes = append(notes, "left out: "+sandbox.Shown(name)+why)
 	}
-	return r
+	return notes
 }
 
 // nearer gives an error about a name that is not there the hint of the worker's
