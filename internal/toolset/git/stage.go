@@ -1,16 +1,11 @@
 package git
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/git"
@@ -33,9 +28,6 @@ type stagedFile struct {
 	Path      string              `json:"path"`
 	Operation clearance.Operation `json:"operation"`
 }
-
-// maxStaged is how many files one call stages where the project sets no limit.
-const maxStaged = 100_000
 
 // stage returns the tool by which results are handed over.
 func (s Set) stage() tool.Tool {
@@ -201,215 +193,6 @@ func (s Set) files(c *clearance.StagedCommit) []stagedFile {
 		list[i] = stagedFile{s.of(c).name(f.Path), f.Operation}
 	}
 	return list
-}
-
-// A gathering finds the files that are staged.
-type gathering struct {
-	Set
-	target   Target
-	files    *sandbox.Sandbox
-	onBranch func(inside string) ([]string, error)
-	found    map[string]git.File // by their names in the repository
-	links    map[string]uint64
-	bytes    int64
-	left     []string // what git keeps for itself, and is left out
-	other    []string // folders of the host that stand elsewhere, and are left out
-	ignored  []string // what .gitignore leaves out
-	nested   []string // repositories of their own
-	kept     []string // what no worker can have deleted, and stays on the branch
-	away     []string // links that lead out of the folder that is staged
-}
-
-// add adds what is at a name: a file, a link, all that is in a folder, or what is on
-// the branch and no longer here.
-func (g *gathering) add(ctx context.Context, name string) error {
-	inside, err := g.target.inside("stage", name)
-	if err != nil {
-		return err
-	}
-	info, err := g.files.Lstat(fsName(name))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return g.gone(name, inside)
-	case err != nil:
-		return err
-	case info.IsDir():
-		return g.folder(ctx, name, inside)
-	}
-	return g.file(name, inside, info)
-}
-
-// fsName is a virtual name as io/fs writes it.
-func fsName(name string) string {
-	if name == "/" {
-		return "."
-	}
-	return strings.TrimPrefix(name, "/")
-}
-
-// gone adds deletions of what the branch has at a name.
-func (g *gathering) gone(name, inside string) error {
-	there, err := g.onBranch(inside)
-	if err != nil {
-		return err
-	}
-	if len(there) == 0 {
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrNotFound, Hint: "it is neither here nor on the branch; name files that are on one of the two"}
-	}
-	for _, one := range there {
-		g.found[one] = git.File{Path: one, Mode: git.None}
-	}
-	return nil
-}
-
-// folder adds all files below a folder, and deletions of what the branch has there and
-// is gone. What git keeps for itself is left out, and so are other folders of the host,
-// and what .gitignore names and the branch does not have.
-func (g *gathering) folder(ctx context.Context, name, inside string) error {
-	if g.isRepository(name) {
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrInvalid, Hint: "it is a repository of its own, with commits of its own; name files in it that are to be part of this one"}
-	}
-	there, err := g.onBranch(inside)
-	if err != nil {
-		return err
-	}
-	tracked := make(map[string]bool, len(there)) // with the folders above
-	for _, one := range there {
-		for at := g.target.name(one); !tracked[at] && at != "/"; at = path.Dir(at) {
-			tracked[at] = true
-		}
-	}
-	ignore := &ignoring{files: g.files, top: g.target.At, known: make(map[string][]ignoreRule)}
-	var mu sync.Mutex
-	leave := func(list *[]string, name string) {
-		mu.Lock()
-		defer mu.Unlock()
-		*list = append(*list, name)
-	}
-	list, err := g.files.Walk(ctx, name, func(dir string, e sandbox.Entry) (keep, enter bool) {
-		full := path.Join(dir, e.Name)
-		switch {
-		case git.BadName(e.Name, git.Plain) != "":
-			leave(&g.left, full)
-		case slices.Contains(g.Outside, full):
-			leave(&g.other, full)
-		case !tracked[full] && ignore.leaves(dir, e.Name, e.IsDir()):
-			leave(&g.ignored, full)
-		case e.IsDir() && g.isRepository(full):
-			leave(&g.nested, full)
-		default:
-			return !e.IsDir(), true
-		}
-		return false, false
-	}, sandbox.Budget{Results: maxStaged})
-	if err != nil {
-		return err
-	}
-	if list.Cut != "" {
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("it holds too many files (%s); name smaller folders", list.Cut)}
-	}
-	if list.Unread > 0 {
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrInvalid, Hint: fmt.Sprintf("%s in it cannot be read; name what is to be staged", counted(list.Unread, "folder"))}
-	}
-	here := make(map[string]bool, len(list.Found))
-	for _, f := range list.Found {
-		rel, err := g.target.inside("stage", f.Path)
-		if err != nil {
-			return err
-		}
-		info, err := g.files.Lstat(fsName(f.Path))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // gone since
-		}
-		if err == nil {
-			err = g.file(f.Path, rel, info)
-		}
-		here[rel] = true
-		switch {
-		case err != nil && info != nil && info.Mode()&fs.ModeSymlink != 0 && errors.Is(err, sandbox.ErrOutside):
-			g.away = append(g.away, f.Path)
-		case err != nil:
-			return err
-		}
-	}
-	for _, one := range there {
-		name := g.target.name(one)
-		within := func(folder string) bool { return name == folder || above(folder, name) }
-		switch {
-		case here[one] || !g.files.CanRead(name) || slices.ContainsFunc(g.Outside, within) || slices.ContainsFunc(g.nested, within):
-		case g.files.ProtectedBy(name) != "":
-			g.kept = append(g.kept, name)
-		default:
-			g.found[one] = git.File{Path: one, Mode: git.None}
-		}
-	}
-	return nil
-}
-
-// isRepository reports whether a folder is the work tree of a repository of its own.
-func (g *gathering) isRepository(name string) bool {
-	if name == g.target.At {
-		return false
-	}
-	_, err := g.files.Lstat(fsName(path.Join(name, ".git")))
-	return err == nil
-}
-
-// file adds one file or link.
-func (g *gathering) file(name, inside string, info fs.FileInfo) error {
-	f := git.File{Path: inside, Mode: git.Plain, Size: info.Size()}
-	switch {
-	case info.Mode()&fs.ModeSymlink != 0:
-		to, err := g.files.ReadLink(fsName(name))
-		if err != nil {
-			return err
-		}
-		f.Mode, f.Size = git.Link, int64(len(to))
-		f.Open = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(to)), nil }
-	case !info.Mode().IsRegular():
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrNotRegular, Hint: "files, folders and links can be staged"}
-	default:
-		if info.Mode()&0o111 != 0 {
-			f.Mode = git.Executable
-		}
-		f.Open = func() (io.ReadCloser, error) { return g.files.Open(fsName(name)) }
-		if known, ok := info.(sandbox.Info); ok {
-			g.links[inside] = known.Links()
-		}
-	}
-	if _, twice := g.found[inside]; !twice {
-		g.bytes += f.Size
-	}
-	g.found[inside] = f
-	if g.Limits.Files > 0 && int64(len(g.found)) > g.Limits.Files {
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("%d files at once are the most (clearance.limits.max_files); stage fewer", g.Limits.Files)}
-	}
-	// A file of holes is as large as it says.
-	if most := cmp.Or(g.Limits.Bytes, sandbox.MaxCopy); g.bytes > most {
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at once are the most (clearance.limits.max_bytes); stage less", tool.Amount(most))}
-	}
-	return nil
-}
-
-// notes tells what was left out.
-func (g *gathering) notes() (notes []string) {
-	for _, n := range []struct {
-		list []string
-		why  string
-	}{
-		{g.nested, "left out, repositories of their own: "},
-		{g.kept, "not here, but left on the branch, for workers cannot delete it; name what is meant to go: "},
-		{g.left, "left out, for git keeps its own files there: "},
-		{g.other, "left out, for another folder stands there: "},
-		{g.ignored, "left out by .gitignore; name what is meant all the same: "},
-		{g.away, "left out, links that lead out of the folder; name those that stay in the tree: "},
-	} {
-		if len(n.list) > 0 {
-			slices.Sort(n.list)
-			notes = append(notes, n.why+sandbox.Shown(n.list[0])+more(len(n.list)-1))
-		}
-	}
-	return notes
 }
 
 // surprises tells what a commit does that who staged it may not have meant.
