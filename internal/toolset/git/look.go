@@ -346,7 +346,7 @@ func (s Set) diff() tool.Tool {
 		if a.CommitID != "" {
 			c, err = s.get(op, desk, names, a.CommitID)
 		} else {
-			c, err = s.chosen(op, desk, "", "", "", func(c *clearance.StagedCommit) bool { return len(s.closed(names, c)) == 0 })
+			c, err = s.only(op, desk, "", "", func(c *clearance.StagedCommit) bool { return len(s.closed(names, c)) == 0 })
 		}
 		if err != nil { // it may name those that there are
 			told, _ := s.telling(ctx, op, names, nil)
@@ -408,7 +408,8 @@ func risky(flags []review.Flag) []string {
 	return list
 }
 
-// shown returns the changes that who decides about a push is shown. What cannot be shown is let in only where the user says so.
+// shown returns the changes that who decides about a push is shown. What cannot be shown is
+// let in only where the user says so.
 func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 	unseen := len(l.unseen)
 	if len(l.Files) > maxAsked {

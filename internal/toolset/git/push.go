@@ -121,7 +121,13 @@ func (s Set) meant(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, e
 		}
 		target = t.Name
 	}
-	c, err := s.chosen(op, desk, a.CommitID, target, a.Branch, nil)
+	var c *clearance.StagedCommit
+	var err error
+	if a.CommitID != "" {
+		c, err = desk.Get(a.CommitID)
+	} else {
+		c, err = s.only(op, desk, target, a.Branch, nil)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -134,13 +140,9 @@ func (s Set) meant(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, e
 	return c, nil
 }
 
-// chosen returns the commit of an id, and without one the only one that waits for a
-// target, "" for any, of those that fit, nil for all. Where several do, a branch tells
-// them apart.
-func (s Set) chosen(op string, desk *clearance.Desk, id, target, branch string, fits func(*clearance.StagedCommit) bool) (*clearance.StagedCommit, error) {
-	if id != "" {
-		return desk.Get(id)
-	}
+// only returns the only commit that waits for a target, "" for any, of those that fit,
+// nil for all. Where several do, a branch tells them apart.
+func (s Set) only(op string, desk *clearance.Desk, target, branch string, fits func(*clearance.StagedCommit) bool) (*clearance.StagedCommit, error) {
 	list, err := desk.List()
 	if err != nil {
 		return nil, err
@@ -181,9 +183,4 @@ func overridden(list []string) string {
 		return ""
 	}
 	return "; overridden: " + strings.Join(list, "; ")
-}
-
-func firstLine(text string) string {
-	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return first
 }

@@ -216,10 +216,3 @@ func surprises(target Target, c *clearance.StagedCommit, files []stagedFile, nam
 	}
 	return notes
 }
-
-func more(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" and %d more", n)
-}

@@ -36,8 +36,7 @@ func (s Set) waiting(c *clearance.StagedCommit) waiting {
 
 // line says in a line what waits.
 func (s Set) line(c *clearance.StagedCommit) string {
-	first, _, _ := strings.Cut(strings.TrimSpace(c.Message), "\n")
-	return fmt.Sprintf("%s  %s  %s  → %s, %s", short(c.ID), visible.Text(strconv.Quote(first)), strings.Join(c.Workers, " → "), s.where(c), counted(len(c.Files), "file"))
+	return fmt.Sprintf("%s  %s  %s  → %s, %s", short(c.ID), visible.Text(strconv.Quote(firstLine(c.Message))), strings.Join(c.Workers, " → "), s.where(c), counted(len(c.Files), "file"))
 }
 
 // closed returns the effects of reading those files of a staged commit that whoever asks
