@@ -21,6 +21,9 @@ type content struct {
 
 // state returns what is at a path of the work tree.
 func (w *worktree) state(path string) (content, error) {
+	unseen := func(err error) error {
+		return refusal("push", path, sandbox.ErrInternal, "it cannot be looked at in the target's work tree: "+cause(err).Error()+"; make that possible, and push again")
+	}
 	dir, base, err := w.enter(path, false)
 	if err != nil || dir == nil {
 		return content{mode: None}, err
@@ -31,10 +34,13 @@ func (w *worktree) state(path string) (content, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return content{mode: None}, nil
 	case err != nil:
-		return content{}, refusal("push", path, sandbox.ErrInternal, "it cannot be looked at in the target's work tree: "+cause(err).Error()+"; make that possible, and push again")
+		return content{}, unseen(err)
 	case info.Mode()&fs.ModeSymlink != 0:
 		to, err := dir.Readlink(base)
-		return content{Link, BlobHash(int64(len(to)), strings.NewReader(to))}, err
+		if err != nil {
+			return content{}, unseen(err)
+		}
+		return content{Link, BlobHash(int64(len(to)), strings.NewReader(to))}, nil
 	case info.IsDir():
 		return content{mode: None}, nil // what is in it counts for itself
 	case !info.Mode().IsRegular():
@@ -42,7 +48,7 @@ func (w *worktree) state(path string) (content, error) {
 	}
 	f, err := dir.Open(base)
 	if err != nil {
-		return content{}, refusal("push", path, sandbox.ErrInternal, "it cannot be read in the target's work tree")
+		return content{}, unseen(err)
 	}
 	defer f.Close()
 	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {

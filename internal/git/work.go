@@ -137,7 +137,7 @@ func (t *Target) room(commit Hash) string { return filepath.Join(t.own, "golem-"
 func (t *Target) begin(commit Hash, changes []Change) (*worktree, error) {
 	root, err := os.OpenRoot(t.work)
 	if err != nil {
-		return nil, refusal("push", "", sandbox.ErrNotFound, "the target's work tree cannot be opened")
+		return nil, refusal("push", "", sandbox.ErrNotFound, "the target's work tree cannot be opened: "+cause(err).Error()+"; see that it is there, and yours")
 	}
 	w := &worktree{target: t, root: root, room: t.room(commit), goes: map[string]bool{}}
 	for _, c := range changes {
@@ -163,7 +163,7 @@ func (t *Target) begin(commit Hash, changes []Change) (*worktree, error) {
 		if errors.Is(err, fs.ErrExist) {
 			return nil, refusal("push", "", sandbox.ErrConflict, "another git is at work in the target; let it end, or remove the index.lock that it left in .git, and try again")
 		}
-		return nil, refusal("push", "", sandbox.ErrInternal, "the target's repository cannot be written to")
+		return nil, refusal("push", "", sandbox.ErrInternal, "the target's repository cannot be written to: "+cause(err).Error()+"; make room, or make it yours to write, and push again")
 	}
 	return w, nil
 }
@@ -267,7 +267,7 @@ func (w *worktree) copyIndex() error {
 		err = os.WriteFile(w.fresh, data, 0o600)
 	}
 	if err != nil {
-		return refusal("push", "", sandbox.ErrInternal, "the target's index cannot be read")
+		return refusal("push", "", sandbox.ErrInternal, "the target's index cannot be copied: "+cause(err).Error()+"; make room, or the index one that git reads, and push again")
 	}
 	// The rest of an index that is split is looked for in the view. What is written is whole.
 	list, _ := os.ReadDir(w.target.own)

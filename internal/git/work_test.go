@@ -167,6 +167,10 @@ func TestAPushThatCannotBeMade(t *testing.T) {
 			os.RemoveAll(filepath.Join(dir, ".git/objects/pack"))
 			put(t, filepath.Join(dir, ".git/objects/pack"), "")
 		}, "a.txt", "git index-pack: git; git says: "},
+		"an index that is none": {func(dir string) {
+			os.Remove(filepath.Join(dir, ".git/index"))
+			os.Mkdir(filepath.Join(dir, ".git/index"), 0o700)
+		}, "a.txt", "is a directory; make room"},
 		"a lock of the branch": {func(dir string) { put(t, filepath.Join(dir, ".git/refs/heads/main.lock"), "") }, "a.txt", "remove the lock it left"},
 		"a lock of the index":  {func(dir string) { put(t, filepath.Join(dir, ".git/index.lock"), "") }, "a.txt", "remove the index.lock"},
 	} {
