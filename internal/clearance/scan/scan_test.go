@@ -723,6 +723,7 @@ func TestMetadata(t *testing.T) {
 
 func TestSecrets(t *testing.T) {
 	token := "gh" + "p_" + "0123456789abcdefghijABCDEFGHIJklmnop"
+	key := "-----BEGIN PRIV" + "ATE KEY-----\n" + strings.Repeat("x8Kq2mVw7Zr4Tn9b", 8) + "\n-----END PRIV" + "ATE KEY-----\n"
 	config := member{".gitleaks.toml", "[allowlist]\npaths = ['.*']\n"}
 	check(t, newSet(t, Options{}), []scanCase{
 		{"plain", "a.txt", []byte("first\ntoken: " + token + "\n"), "secrets hold=true line=2 offset=13: github-pat, 40 characters"},
@@ -742,6 +743,12 @@ func TestSecrets(t *testing.T) {
 		{"password of base64 beside its name", "a.yaml", []byte("api_secret: " + base64.StdEncoding.EncodeToString([]byte("x8Kq2mVw7Zr4Tn9bLp3sQd6f")) + "\n"), "generic-api-key"},
 		{"example", "a.md", []byte("password: changeme\n"), ""},
 		{"variable", "a.sh", []byte("token=${GITHUB_TOKEN}\n"), ""},
+		{"with a word in it that is no secret", "a.txt", []byte("gh" + "p_" + "0FALSE6789abcdefghijABCDEFGHIJklmnop"), "github-pat"},
+		{"a word that is no secret", "a.sh", []byte("curl -u admin:password https://a.example\n"), ""},
+		{"beginning like a word that is no secret", "a.sh", []byte("curl -u admin:x8Kq2mVw7Zr4Tn9b https://a.example\n"), "curl-auth-user"},
+		{"key with a remark", "a.pem", []byte(strings.Replace(key, "\n", "\nComment: false\n\n", 1)), "private-key"},
+		{"key with the alphabet", "a.pem", []byte(strings.Replace(key, "\n", "\nComment: abcdefghijklmnopqrstuvwxyz\n\n", 1)), "private-key"},
+		{"example of a token", "a.md", []byte("gh" + "p_" + "abcdefghijklmnopqrstuvwxyz0123456789"), ""},
 	})
 	if found := Message(t.Context(), "fix it\n\nwith "+token); len(found) != 1 || found[0].Line != 3 || !found[0].Hold || found[0].Scanner != "secrets" {
 		t.Errorf("in a message: got %+v", found)
