@@ -74,10 +74,10 @@ func (s Set) push() tool.Tool {
 }
 
 // standing returns an error about a file of a work tree with the name that the file has
-// where results are made.
+// where results are made. Of these two codes the path is that of a file, where there is one.
 func (t Target) standing(err error) error {
 	var wrong *sandbox.Error
-	if !errors.Is(err, git.ErrDirty) || !errors.As(err, &wrong) {
+	if !errors.As(err, &wrong) || wrong.Path == "" || wrong.Code != git.ErrDirty && wrong.Code != sandbox.ErrInternal {
 		return err
 	}
 	named := *wrong

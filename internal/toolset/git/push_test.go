@@ -1,0 +1,26 @@
+package git
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A file that keeps a push from a work tree has the name by which it is known here; a
+// branch and a repository keep theirs.
+func TestWhereAFileStands(t *testing.T) {
+	target := Target{Name: "origin", At: "/site"}
+	for _, row := range []struct{ wrong, want sandbox.Error }{
+		{sandbox.Error{Code: git.ErrDirty, Path: "a/b"}, sandbox.Error{Code: git.ErrDirty, Path: "/site/a/b"}},
+		{sandbox.Error{Code: sandbox.ErrInternal, Path: "a/b"}, sandbox.Error{Code: sandbox.ErrInternal, Path: "/site/a/b"}},
+		{sandbox.Error{Code: sandbox.ErrInternal}, sandbox.Error{Code: sandbox.ErrInternal}},
+		{sandbox.Error{Code: sandbox.ErrConflict, Path: "main"}, sandbox.Error{Code: sandbox.ErrConflict, Path: "main"}},
+	} {
+		var got *sandbox.Error
+		if err := target.standing(&row.wrong); !errors.As(err, &got) || *got != row.want {
+			t.Errorf("%v: got %v, want %v", row.wrong, got, row.want)
+		}
+	}
+}
