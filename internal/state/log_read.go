@@ -210,11 +210,11 @@ func (l *fileLog) Watch(ctx context.Context, number uint64) error {
 		}
 		now := l.signature()
 		if now != seen || now == "" {
-			count, settled, err := l.count()
+			v, e, settled, err := l.look()
 			if err != nil {
 				return err
 			}
-			if count >= number {
+			if v.close(); e.Count >= number {
 				return nil
 			}
 			if seen = now; !settled {
@@ -223,17 +223,6 @@ func (l *fileLog) Watch(ctx context.Context, number uint64) error {
 		}
 		tick.Reset(interval)
 	}
-}
-
-// count returns how many records there are, and whether that is all there is to
-// see as long as no file changes.
-func (l *fileLog) count() (uint64, bool, error) {
-	v, e, settled, err := l.look()
-	if err != nil {
-		return 0, false, err
-	}
-	v.close()
-	return e.Count, settled, nil
 }
 
 // signature changes whenever the log does. It is empty for one that cannot be
