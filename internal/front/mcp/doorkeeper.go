@@ -1,0 +1,126 @@
+package mcp
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/forge"
+	foreign "github.com/golem-forge/golem/internal/toolset/mcp"
+)
+
+// A doorkeeper lets requests through that are meant for this server, come from no page
+// that was not allowed, and know the token.
+type doorkeeper struct {
+	hosts, origins []string
+	token, url     string
+	next           http.Handler
+}
+
+func newDoorkeeper(l forge.Listening, at net.Addr) *doorkeeper {
+	d := &doorkeeper{hosts: slices.Clone(l.Hosts), origins: l.Origins, token: l.Token}
+	scheme := "http"
+	if l.Cert != "" {
+		scheme = "https"
+	}
+	host, port, _ := net.SplitHostPort(at.String()) // it is one that was listened at
+	d.hosts = append(d.hosts, net.JoinHostPort(host, port))
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
+		d.hosts = append(d.hosts, net.JoinHostPort("localhost", port))
+	}
+	d.url = scheme + "://" + net.JoinHostPort(host, port) + endpoint
+	if d.token == "" {
+		d.token = rand.Text()
+	}
+	return d
+}
+
+// ServeHTTP implements http.Handler.
+func (d *doorkeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for key, value := range map[string]string{
+		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "Cross-Origin-Resource-Policy": "same-origin",
+	} {
+		w.Header().Set(key, value)
+	}
+	status, why := d.refuses(r)
+	if why == "" {
+		status, why = readBody(w, r)
+	}
+	if why == "" {
+		d.next.ServeHTTP(w, r)
+		return
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	// What else it sends is not read, and not waited for.
+	w.Header().Set("Connection", "close")
+	http.NewResponseController(w).SetReadDeadline(time.Now())
+	http.Error(w, why, status)
+}
+
+// refuses returns why a request is not let through, "" where it is.
+func (d *doorkeeper) refuses(r *http.Request) (status int, why string) {
+	origins := r.Header.Values("Origin")
+	authorization := r.Header.Values("Authorization")
+	switch {
+	case r.URL.Host != "" || !slices.Contains(d.hosts, r.Host):
+		return http.StatusForbidden, "this server is not called so; --host adds a name"
+	case len(origins) > 1 || len(origins) == 1 && !slices.Contains(d.origins, origins[0]):
+		return http.StatusForbidden, "pages of this origin may not use it; --origin adds one"
+	case r.URL.Path != endpoint || r.URL.RawQuery != "":
+		return http.StatusNotFound, "there is " + endpoint + " alone"
+	case !slices.Contains([]string{http.MethodPost, http.MethodGet, http.MethodDelete}, r.Method):
+		return http.StatusMethodNotAllowed, "POST, GET or DELETE"
+	case len(authorization) != 1 || !d.knows(authorization[0]):
+		return http.StatusUnauthorized, "send the header Authorization: Bearer TOKEN, with the token that golem mcp printed at its start"
+	}
+	return 0, ""
+}
+
+// knows reports whether a header holds the token.
+func (d *doorkeeper) knows(authorization string) bool {
+	kind, token, _ := strings.Cut(authorization, " ")
+	return strings.EqualFold(kind, "Bearer") && subtle.ConstantTimeCompare([]byte(token), []byte(d.token)) == 1
+}
+
+// readBody reads the whole of a request, in bounded time: afterwards the connection may
+// stay open as long as an answer takes. It returns why it is not let through, "" where it
+// is.
+func readBody(w http.ResponseWriter, r *http.Request) (status int, why string) {
+	c := http.NewResponseController(w)
+	c.SetReadDeadline(time.Now().Add(bodyTime))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	c.SetReadDeadline(time.Time{})
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return http.StatusRequestEntityTooLarge, fmt.Sprintf("a message has at most %d bytes; send less at a time", maxMessage)
+	case err != nil:
+		return http.StatusBadRequest, "the request has no end"
+	case foreign.Nested(body) > maxNested:
+		return http.StatusBadRequest, fmt.Sprintf("a message has at most %d levels", maxNested)
+	case bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")):
+		return http.StatusBadRequest, "batches are not part of the protocol any more; send one message a request"
+	}
+	if r.Method == http.MethodPost { // the library reads no further than the end of the first
+		switch _, err := decode(body); {
+		case errors.Is(err, errID):
+			return http.StatusBadRequest, err.Error()
+		case err != nil:
+			return http.StatusBadRequest, "this is no message of JSON-RPC 2.0; send one a request"
+		}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return 0, ""
+}
