@@ -3,6 +3,7 @@ package scan
 import (
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +15,12 @@ const rulesFrom = "gitleaks v8.30.1"
 
 //go:embed rules.json
 var rulesJSON []byte
+
+// ownJSON are rules of ours, for what gitleaks has none: secrets in addresses, in .netrc,
+// in XML and in JSON Web Keys, and some more tokens that are known by their looks.
+//
+//go:embed own.json
+var ownJSON []byte
 
 // A rule says how one kind of secret looks, as gitleaks does.
 type rule struct {
@@ -56,9 +63,11 @@ type rulebook struct {
 
 var book = sync.OnceValue(func() *rulebook {
 	var b rulebook
-	if err := json.Unmarshal(rulesJSON, &b); err != nil {
+	var own rulebook
+	if err := errors.Join(json.Unmarshal(rulesJSON, &b), json.Unmarshal(ownJSON, &own)); err != nil {
 		panic(err) // a test reads them
 	}
+	b.Rules = append(b.Rules, own.Rules...)
 	late(b.Allow)
 	for _, a := range b.Allow {
 		a.paths = nil

@@ -157,7 +157,7 @@ func New(o Options) (*Set, error) {
 		{look{format{o.Allow}, true, false, extension}, "content against the file's name"},
 		{look{entropy{}, true, false, extension}, "encoded and hidden data in text"},
 		{look{metadata{}, true, true, extension}, "metadata and active parts of images, documents, fonts and sound"},
-		{look{secrets{}, true, true, whole}, "keys and tokens by the rules of " + rulesFrom},
+		{look{secrets{}, true, true, whole}, "keys and tokens by the rules of " + rulesFrom + ", and ours"},
 		{look{malware{}, true, true, extension}, "the EICAR test file"},
 	}
 	var names []string

@@ -758,6 +758,42 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// TestOwnRules holds what our own rules find, where people have such things, and that what
+// stands in its place in a manual is not held.
+func TestOwnRules(t *testing.T) {
+	const value = "x8Kq2mVw7Zr4Tn9bLp3s"
+	long := strings.Repeat(value, 5)
+	check(t, newSet(t, Options{Scanners: []string{secretsName}}), []scanCase{
+		{"address of a database", ".env", []byte("DATABASE_URL=postgres://app:" + value + "@db.acme.io:5432/app\n"), "url-password, 20 characters"},
+		{"address of a lock file", "package-lock.json", []byte(`{"resolved": "https://ci:` + value + `@npm.acme.io/a.tgz"}`), "url-password"},
+		{"address with escaped letters", "a.yaml", []byte("redis://:x8Kq%402mVw7Zr@cache.acme.io\n"), "url-password"},
+		{"address of a manual", "a.md", []byte("postgres://user:password@db.acme.io and https://user:" + value + "@example.com and http://app:" + value + "@localhost:80\n"), ""},
+		{"address with variables", "a.sh", []byte("https://$USER:$PASSWORD@acme.io https://${A}:${PASSWORD_1234}@acme.io https://%s:%s@%s {{user}}:{{pass}}@acme.io\n"), ""},
+		{"address with a port", "a.md", []byte("see http://acme.io:8080/a@b and https://acme.io/x:12345678@2x.png, git@acme.io:12345678/a\n"), ""},
+		{"netrc", "a.txt", []byte("machine acme.io\n\tlogin me\n\tpassword " + value + "\n"), "netrc-password, 20 characters"},
+		{"netrc of a manual", "a.txt", []byte("machine acme.io login me password \"{password}\"\n"), ""},
+		{"netrc by its name", "home/.netrc", []byte("machine acme.io login me password swordfish\n"), "file-of-credentials, by its name"},
+		{"pgpass", ".pgpass", []byte("db:5432:app:me:" + value + "\n"), "file-of-credentials, by its name"},
+		{"Amazon", "a.ini", []byte("aws_secret_access_key = Jn5LhLxYXv44Nu560oYpnOMDTLoveZolNkhUkMO7\n"), "aws-secret-access-key, 40 characters"},
+		{"Azure", "a.txt", []byte("AccountName=a;AccountKey=" + long[:86] + "==;EndpointSuffix=core.windows.net\n"), "azure-account-key, 88 characters"},
+		{"Basic", "a.http", []byte("Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("me:"+value)) + "\n"), "basic-auth-header"},
+		{"Basic of a manual", "a.http", []byte("Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\n"), ""},
+		{"JSON Web Key", "a.json", []byte(`{"d": "` + long[:43] + `", "crv": "P-256", "kty": "EC", "x": "` + long[:43] + `"}`), "jwk-private-key, 43 characters"},
+		{"JSON Web Key, symmetric", "a.json", []byte(`{"kty":"oct","k":"` + long[:43] + `"}`), "jwk-private-key, 43 characters"},
+		{"JSON Web Key, public", "a.json", []byte(`{"kty":"EC","crv":"P-256","x":"` + long[:43] + `","y":"` + long[3:46] + `","kid":"d"}`), ""},
+		{"PuTTY", "a.txt", []byte("Private-Lines: 1\r\n" + long[:48] + "\r\nPrivate-MAC: 00\r\n"), "putty-private-key, 48 characters"},
+		{"Maven", "settings.xml", []byte("<server><password>" + value + "</password></server>\n"), "xml-password, 20 characters"},
+		{"Maven with a variable", "settings.xml", []byte("<password>${env.PASSWORD_1234}</password><token>identifier</token>\n"), ""},
+		{".NET", "web.config", []byte(`<add key="Mail.ApiKey" value="` + value + `" />`), "xml-setting, 20 characters"},
+		{"Discord", "a.txt", []byte("https://discord.com/api/webhooks/123456789012345678/" + long[:68] + "\n"), "discord-webhook-url, 68 characters"},
+		{"Docker", "a.txt", []byte("dckr_" + "pat_" + long[:27] + "\n"), "docker-access-token"},
+		{"Google", "a.txt", []byte("GOCSPX" + "-" + long[:28] + "\n"), "google-oauth-secret"},
+		{"signed address", "a.txt", []byte("https://a.blob.core.windows.net/c?sv=2022-11-02&sp=rl&sig=" + long[:43] + "%3D\n"), "signed-url, 46 characters"},
+		{"second factor", "a.txt", []byte("otpauth://totp/acme:me?issuer=acme&secret=JBSWY3DPEHPK3PXPQ2MVW7ZR\n"), "otpauth-secret, 24 characters"},
+		{"webhook", "a.txt", []byte("whsec" + "_" + long[:32] + "\n"), "webhook-signing-secret"},
+	})
+}
+
 // TestAtOnce holds that a Set may be used by many at once, from the first use on.
 func TestAtOnce(t *testing.T) {
 	s := newSet(t, Options{})

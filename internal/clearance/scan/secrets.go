@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// secrets finds keys, tokens and passwords by the rules of gitleaks. Nothing in
+// secrets finds keys, tokens and passwords by the rules of gitleaks and ours. Nothing in
 // the content or beside it (gitleaks:allow, .gitleaks.toml) lets a secret pass.
 type secrets struct{}
 
 func (secrets) Name() string    { return secretsName }
-func (secrets) Version() string { return "2 " + rulesFrom }
+func (secrets) Version() string { return "3 " + rulesFrom }
 
 func (secrets) Scan(ctx context.Context, c Content) ([]Finding, error) {
 	data, err := c.bytes()
