@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -246,6 +247,22 @@ func TestFolderMeanwhile(t *testing.T) {
 		if got, _ := os.ReadFile(filepath.Join(to, "a")); strings.HasPrefix(name, "appeared") && string(got) != "mine" {
 			t.Errorf("%s: got %q", name, got)
 		}
+	}
+}
+
+// What replaces a file that others do not see is not seen by them either.
+func TestReplacedMode(t *testing.T) {
+	s, set := setUp(t, map[string]string{"a": "new"}, nil)
+	to := t.TempDir()
+	if err := os.WriteFile(filepath.Join(to, "a"), []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.call(set, "file_export", args{"path": "/a", "to": to, "overwrite": true}); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	info, err := os.Stat(filepath.Join(to, "a"))
+	if err != nil || info.Size() != 3 || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		t.Errorf("got %v, %v", info, err)
 	}
 }
 

@@ -226,6 +226,10 @@ func write(ctx context.Context, op string, root *os.Root, name string, file expo
 	if file.executable {
 		mode = 0o777
 	}
+	if old, err := root.Lstat(filepath.FromSlash(file.to)); err == nil && file.was != "" {
+		// What replaces a file is read and written by nobody who could not before.
+		mode &= old.Mode().Perm() | old.Mode().Perm()&0o444>>2
+	}
 	to, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return failure(op, err)
