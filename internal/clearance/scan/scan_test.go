@@ -743,6 +743,8 @@ func TestSecrets(t *testing.T) {
 		{"password of base64 beside its name", "a.yaml", []byte("api_secret: " + base64.StdEncoding.EncodeToString([]byte("x8Kq2mVw7Zr4Tn9bLp3sQd6f")) + "\n"), "generic-api-key"},
 		{"example", "a.md", []byte("password: changeme\n"), ""},
 		{"variable", "a.sh", []byte("token=${GITHUB_TOKEN}\n"), ""},
+		{"password where a drawing should be", "a.svg", []byte("DB_PASSWORD=x8Kq2mVw7Zr4Tn9bLp3s\n"), "generic-api-key"},
+		{"password where binary data should be", "a.bin", []byte("DB_PASSWORD=x8Kq2mVw7Zr4Tn9bLp3s\n"), "generic-api-key"},
 		{"with a word in it that is no secret", "a.txt", []byte("gh" + "p_" + "0FALSE6789abcdefghijABCDEFGHIJklmnop"), "github-pat"},
 		{"a word that is no secret", "a.sh", []byte("curl -u admin:password https://a.example\n"), ""},
 		{"beginning like a word that is no secret", "a.sh", []byte("curl -u admin:x8Kq2mVw7Zr4Tn9b https://a.example\n"), "curl-auth-user"},
