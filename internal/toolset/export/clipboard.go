@@ -52,7 +52,7 @@ func (s Set) copy() tool.Tool {
 				return tool.Result{Text: text, Data: map[string]any{"path": at, "bytes": h.size, "how": how}, Record: text}, nil
 			}
 			wish := "put " + tool.Amount(h.size) + " of " + sandbox.Shown(at) + " into the clipboard"
-			return ready(op, wish, run, []held{h}, []tool.Change{h.shows(tool.Copy, "the clipboard")}, a.Override)
+			return ready(op, wish, run, []held{h}, nil, []tool.Change{h.shows(tool.Copy, "the clipboard")}, a.Override)
 		}
 		plan := tool.Changing(prepare, names.Reads(at)...)
 		plan.Args = a

@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -206,10 +208,30 @@ func TestClipboard(t *testing.T) {
 	if warned := s.asked[0].Warnings; len(warned) != 1 || !strings.HasPrefix(warned[0], "/a:1: bidi: U+202E right-to-left override") {
 		t.Errorf("warned of %q", warned)
 	}
+	s.put("empty", "")
+	if r := s.call(set, "clipboard_copy", args{"path": "/empty"}); !r.OK() || s.copied != "" {
+		t.Errorf("got %v, copied %q", r, s.copied)
+	}
 	for _, name := range []string{"/b", "/c", "/d"} {
 		if r := s.call(set, "clipboard_copy", args{"path": name}); r.OK() || r.Err.Code != sandbox.ErrInvalid {
 			t.Errorf("%s: got %v", name, r)
 		}
+	}
+}
+
+// What is riskiest is told first, however many files there are before it.
+func TestRiskiestFirst(t *testing.T) {
+	files := map[string]string{"z.txt": "x\u202ey\n"}
+	for i := range 2 * maxWarnings {
+		files[fmt.Sprintf("a%02d/Makefile", i)] = "all:\n"
+	}
+	s, set := setUp(t, files, nil)
+	if r := s.call(set, "file_export", args{"path": "/", "to": t.TempDir()}); !r.OK() {
+		t.Fatal(r)
+	}
+	warned := s.asked[0].Warnings
+	if len(warned) != maxWarnings+1 || !slices.ContainsFunc(warned, func(w string) bool { return strings.HasPrefix(w, "/z.txt:1: bidi: ") }) {
+		t.Errorf("warned of %q", warned)
 	}
 }
 

@@ -135,11 +135,8 @@ func (e *exporting) prepare(ctx context.Context) (tool.Prepared, error) {
 	for _, f := range e.list {
 		list = append(list, f.held)
 	}
-	for _, f := range whole {
-		list[0].warnings = append(list[0].warnings, f.String())
-	}
 	wish := fmt.Sprintf("export %s, %s, to %s", counted(len(list)), tool.Amount(e.bytes), e.folder.path)
-	return ready(e.op, wish, e.run, list, changes, e.args.Override)
+	return ready(e.op, wish, e.run, list, whole, changes, e.args.Override)
 }
 
 // add adds what is at a name.

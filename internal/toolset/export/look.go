@@ -30,6 +30,7 @@ const (
 func (s Set) look(ctx context.Context, op string, files *sandbox.Sandbox, h *held) error {
 	flags := review.Flags(h.change())
 	for i, f := range flags {
+		h.risk = max(h.risk, f.Risk)
 		if i == maxTold {
 			h.warnings = append(h.warnings, fmt.Sprintf("%s: and %d more to look at", sandbox.Shown(h.name), len(flags)-i))
 			break
@@ -86,9 +87,9 @@ func (s *same) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ready returns what hands files on, with what to look at first. What scanners hold back
-// passes only with a reason of the user's.
-func ready(op, wish string, run tool.Run, list []held, changes []tool.Change, override []string) (tool.Prepared, error) {
+// ready returns what hands files on, with what to look at first: in all of them, and then
+// in the riskiest. What scanners hold back passes only with a reason of the user's.
+func ready(op, wish string, run tool.Run, list []held, all []review.Flag, changes []tool.Change, override []string) (tool.Prepared, error) {
 	given, err := tool.Overridden(op, override, func(name string) bool {
 		return slices.ContainsFunc(list, func(h held) bool { return h.name == name && len(h.holds) > 0 })
 	})
@@ -106,7 +107,10 @@ func ready(op, wish string, run tool.Run, list []held, changes []tool.Change, ov
 			r.Warnings = append(r.Warnings, "overridden: "+sandbox.Shown(h.name)+": "+text)
 		}
 	}
-	for _, h := range list {
+	for _, f := range all {
+		r.Warnings = append(r.Warnings, f.String())
+	}
+	for _, h := range slices.SortedStableFunc(slices.Values(list), func(a, b held) int { return b.risk - a.risk }) {
 		r.Warnings = append(r.Warnings, h.warnings...)
 	}
 	if more := len(r.Warnings) - maxWarnings; more > 0 {

@@ -80,7 +80,7 @@ func (s Set) send() tool.Tool {
 				c.About += "; " + header.Name + ": " + header.Shown
 			}
 			wish := fmt.Sprintf("send %s of %s to %s (%s)", tool.Amount(h.size), sandbox.Shown(at), to.Name, to.URL)
-			return ready(op, wish, run, []held{h}, []tool.Change{c}, a.Override)
+			return ready(op, wish, run, []held{h}, nil, []tool.Change{c}, a.Override)
 		}
 		plan := tool.Changing(prepare, names.Reads(at)...)
 		plan.Args = a

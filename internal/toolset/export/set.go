@@ -54,6 +54,7 @@ type held struct {
 	text       []byte // all of it, nil if it is more than maxText
 	executable bool
 	warnings   []string // what to look at first
+	risk       int      // of the first of them
 	holds      []string // why scanners hold it back
 }
 
@@ -90,7 +91,7 @@ func read(ctx context.Context, op string, files *sandbox.Sandbox, name string) (
 	}
 	h.sum = hex.EncodeToString(sum.Sum(nil))
 	if h.size <= maxText {
-		h.text = start.Bytes()
+		h.text = append([]byte{}, start.Bytes()...) // one that is empty is all there, too
 	}
 	return h, nil
 }
