@@ -124,7 +124,7 @@ func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
 		if len(flags) > 0 {
 			again = slices.Concat(again, []string{"--"}, flags)
 		}
-		fmt.Fprintf(out, "%s: put this into %s, or let %s do it:\n%s", c.title, path, typed(again...), entry.whole())
+		fmt.Fprintf(out, "%s: put this into %s, or let %s do it:\n%s", c.title, path, commandLine(again...), entry.whole())
 	default:
 		fmt.Fprint(out, diff)
 	}

@@ -167,7 +167,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *forge.Program, words []string) err
 	if err = errors.Join(err, r.Close()); err != nil {
 		return err
 	}
-	return out.end("golem run "+typed(f.said)+" --resume "+r.ID, o, sum, code)
+	return out.end("golem run "+commandLine(f.said)+" --resume "+r.ID, o, sum, code)
 }
 
 // resumed is the session whose run goes on, "" for the one that was used last.

@@ -47,9 +47,9 @@ func printColumns(w io.Writer, rows [][]string) {
 	}
 }
 
-// typed returns words as they are typed in a shell, so that a line that is told can be
+// commandLine returns words as they are typed in a shell, so that a line that is told can be
 // copied. What a terminal would obey is shown, and cannot be typed.
-func typed(words ...string) string {
+func commandLine(words ...string) string {
 	var line []string
 	for _, w := range words {
 		plain := strings.IndexFunc(w, func(r rune) bool {

@@ -26,7 +26,7 @@ func printInit(w io.Writer, dir string, made []string) {
 	fmt.Fprintln(w, "  /   a layer: your files stay as they are until you apply changes        /in   read-only        /out   asks before a write")
 	next := `golem run . "Summarise the papers"     (no key? add --model scripted:demo.yaml)`
 	if dir != "." {
-		next = "cd " + typed(dir) + " && " + next
+		next = "cd " + commandLine(dir) + " && " + next
 	}
 	fmt.Fprintf(w, "next: %s\n", next)
 }
