@@ -52,7 +52,7 @@ func (d *Desk) reach(ctx context.Context, t Target) (place, error) {
 	case "remote":
 		// What is on this machine is not left to a git that would read its settings.
 		if u, err := url.Parse(t.URL); err == nil && u.Scheme == "file" && u.Host == "" {
-			at, err := d.store.Target(ctx, named(u.Path), true)
+			at, err := d.store.Target(ctx, Repository(u.Path), true)
 			return folder{at, false}, err
 		}
 		at, err := d.store.Remote(t.URL, d.proof)
@@ -66,9 +66,9 @@ func (d *Desk) reach(ctx context.Context, t Target) (place, error) {
 	return nil, &sandbox.Error{Op: "target", Path: t.Name, Code: git.ErrUnsupported, Hint: "targets of type local, bare, remote and github can be reached"}
 }
 
-// named returns the repository that a path of an address means, as git finds it: that of
-// a work tree, the path itself, or one whose name ends in .git.
-func named(path string) string {
+// Repository returns the repository that a path of an address means, as git finds it: that
+// of a work tree, the path itself, or one whose name ends in .git.
+func Repository(path string) string {
 	for _, dir := range []string{filepath.Join(path, ".git"), path, strings.TrimRight(path, "/") + ".git"} {
 		if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil {
 			return dir

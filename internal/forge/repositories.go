@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/git"
 )
 
@@ -16,28 +17,45 @@ import (
 func (p *Program) guardTargets() {
 	for _, t := range p.Targets() {
 		dir := string(t.Path)
-		if u, err := url.Parse(t.URL); err == nil && u.Scheme == "file" {
-			dir = u.Path
-		}
+		u, err := url.Parse(t.URL)
 		switch {
+		case err == nil && u.Scheme == "file":
+			p.guardAddress(u.Path)
 		case dir == "":
-			continue
 		case t.Type == "local":
-			dir = git.RepositoryOf(dir)
+			p.guard(git.RepositoryOf(dir), true)
+		default:
+			p.guard(dir, true)
 		}
-		dir = withoutLinks(dir)
-		for _, m := range p.Project.Mounts {
-			rel, err := filepath.Rel(withoutLinks(hostOf(m)), dir)
-			if err != nil || !filepath.IsLocal(rel) {
-				continue
-			}
-			pattern := literal(strings.TrimSuffix(path.Join(m.Target, filepath.ToSlash(rel)), "/"))
-			if rel == "." || exists(filepath.Join(dir, "worktrees")) {
-				pattern += partsOfGit
-			}
-			if !slices.Contains(p.Project.Protect, pattern) {
-				p.Project.Protect = append(p.Project.Protect, pattern)
-			}
+	}
+}
+
+// guardAddress protects what an address of this machine means, and what it would mean if
+// it were there.
+func (p *Program) guardAddress(dir string) {
+	is := clearance.Repository(dir)
+	if is == filepath.Join(dir, ".git") {
+		return
+	}
+	p.guard(dir, is == dir && exists(filepath.Join(dir, "HEAD")))
+	p.guard(strings.TrimRight(dir, "/")+".git", true)
+}
+
+// guard protects a repository where mounts show it: all of its folder, or the names that
+// repositories are made of, for what else is there is no part of one.
+func (p *Program) guard(dir string, whole bool) {
+	dir = withoutLinks(dir)
+	for _, m := range p.Project.Mounts {
+		rel, err := filepath.Rel(withoutLinks(hostOf(m)), dir)
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		pattern := literal(strings.TrimSuffix(path.Join(m.Target, filepath.ToSlash(rel)), "/"))
+		if !whole || rel == "." || exists(filepath.Join(dir, "worktrees")) {
+			pattern += partsOfGit
+		}
+		if !slices.Contains(p.Project.Protect, pattern) {
+			p.Project.Protect = append(p.Project.Protect, pattern)
 		}
 	}
 }
