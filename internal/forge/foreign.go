@@ -110,8 +110,9 @@ func (d *Door) foreignCommands(g tool.Gate, f worker.Foreign) (*commands, error)
 	for _, v := range f.Env {
 		if value, ok := environ(d.program.options.Environ, v.Text); ok {
 			c.policy.Env = append(c.policy.Env, v.Text+"="+value)
-		} else {
-			c.unset = append(c.unset, v.Text)
+		} else if c.lacks == nil {
+			c.lacks = &sandbox.Error{Op: f.Name, Code: sandbox.ErrInvalid, Hint: "it is to be given " + v.Text +
+				" of the user's environment, which has none; the user sets it and starts golem again, or leaves it out of env: in the worker file"}
 		}
 	}
 	return c, nil
@@ -232,7 +233,7 @@ func (p *Program) Programs() []Widening {
 			what += ", and reaches the network"
 		}
 		if len(f.Env) > 0 {
-			what += ", and is given your " + strings.Join(worker.Words(f.Env), ", ")
+			what += ", and is given your " + whole(strings.Join(worker.Words(f.Env), ", "))
 		}
 		if f.Approval != nil && f.Approval.Consent == policy.PreApproved {
 			what += ", " + strings.TrimSpace(unasked)

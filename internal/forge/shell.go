@@ -27,7 +27,7 @@ type commands struct {
 	direct bool         // they may write what no session keeps
 	exec   *Exec        // what the user runs, nil where that is nothing
 	more   []jail.Mount // that it has besides the sandbox
-	unset  []string     // the variables that it is to be given, and that the user does not have
+	lacks  error        // why it cannot be started, whatever the machine has
 
 	services *shell.Services
 
@@ -81,9 +81,8 @@ func (c *commands) Serve(files *sandbox.Sandbox, command jail.Command, layered b
 // Able implements shell.Runner. What the program requires is tried once, with no
 // folder; where it requires nothing the best is taken when a command runs.
 func (c *commands) Able() error {
-	if len(c.unset) > 0 {
-		return &sandbox.Error{Op: "start", Code: sandbox.ErrInvalid, Hint: "it is to be given " + strings.Join(c.unset, ", ") +
-			" of the user's environment, which has none; the user sets it and starts golem again, or leaves it out of env: in the worker file"}
+	if c.lacks != nil {
+		return c.lacks
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -138,7 +138,9 @@ func newRoot(serve Server) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "golem",
 		Short: "A boundary around programs that are not trusted",
-		Long: `Golem Forge shows a program the files it was given, and nothing else.
+		Long: `Golem Forge is the gray zone for AI workers: they see only the files they were given,
+run commands only in a jail, and what they made enters what you trust by your hand
+alone, bit for bit as you saw it.
 
 It runs the workers of a program with a model (golem run), or any program or agent
 of yours (golem exec), and serves other agents its tools (golem mcp). What they do
