@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -177,9 +178,13 @@ func (c *copier) full(err error) error {
 	return &NoRoom{c.needs, free}
 }
 
+// freeAt returns how many bytes are free, as far as the file system counts them.
 func freeAt(name string) (int64, error) {
 	var st unix.Statfs_t
 	err := unix.Statfs(name, &st)
+	if err == nil && st.Blocks == 0 {
+		err = errors.ErrUnsupported
+	}
 	return int64(st.Bavail) * st.Bsize, err
 }
 
@@ -438,6 +443,7 @@ func (c *copier) file(v *version) error {
 		if err != nil || done {
 			return err
 		}
+		time.Sleep(step)
 	}
 }
 
@@ -451,6 +457,10 @@ func (c *copier) once(v *version, take bool) (bool, error) {
 	in := os.NewFile(uintptr(fd), v.Path)
 	defer in.Close()
 	var before, after unix.Stat_t
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
+		return false, err
+	}
 	if err := unix.Fstat(fd, &before); err != nil || kindOf(before) != File {
 		return false, errors.Join(err, errOther)
 	}
@@ -468,8 +478,7 @@ func (c *copier) once(v *version, take bool) (bool, error) {
 	if err := c.content(out, in, before.Size); err != nil {
 		return false, err
 	}
-	now := noted(v.Path, before)
-	*v = *now
+	*v = *noted(v.Path, before)
 	if err := unix.Fstat(fd, &after); err != nil {
 		return false, err
 	}
@@ -477,7 +486,7 @@ func (c *copier) once(v *version, take bool) (bool, error) {
 	if err := unix.Fstat(to, &made); err != nil {
 		return false, err
 	}
-	if made.Size != before.Size || !v.is(after, File) {
+	if made.Size != before.Size || !v.is(after, File) || justNow(before.Ctim.Nano(), now.Nano()) {
 		if c.far = far; !take {
 			return false, nil
 		}
@@ -496,12 +505,20 @@ func (c *copier) once(v *version, take bool) (bool, error) {
 	return true, c.say(1, 0)
 }
 
+// step is the longest of the steps in which kernels count the times of files.
+const step = 10 * time.Millisecond
+
+// justNow reports whether a file has changed in a step of the kernel's clock that had
+// not ended: who changes it again in that step leaves it the same time. One that has
+// changed in the future has another by that.
+func justNow(changed, now int64) bool { return changed >= now && changed <= now+int64(step) }
+
 // content copies what a file holds, and not what it does not: its holes.
 func (c *copier) content(out, in *os.File, size int64) error {
 	if size == 0 || c.clone(out, in) {
 		return nil
 	}
-	const step = 32 << 20 // after which it is told
+	const part = 32 << 20 // after which it is told
 	for at := int64(0); at < size; {
 		data, end := at, size
 		if from, err := unix.Seek(int(in.Fd()), at, unix.SEEK_DATA); err == nil {
@@ -512,7 +529,7 @@ func (c *copier) content(out, in *os.File, size int64) error {
 		} else if err == unix.ENXIO {
 			break // a hole to the end
 		}
-		end = min(end, data+step)
+		end = min(end, data+part)
 		for _, f := range []*os.File{in, out} {
 			if _, err := f.Seek(data, io.SeekStart); err != nil {
 				return err

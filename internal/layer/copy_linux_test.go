@@ -430,14 +430,14 @@ func TestCopyWritten(t *testing.T) {
 	stop, done := make(chan bool), make(chan bool)
 	go func() {
 		defer close(done)
-		for i := 0; ; i++ {
-			if err := os.WriteFile(c.Folder+"/a", []byte(strings.Repeat(fmt.Sprint(i%10), 100_000)), 0o644); err != nil {
-				t.Error(err)
-			}
+		for i, last := 0, false; !last; i++ {
 			select {
 			case <-stop:
-				return
+				last = true
 			default:
+			}
+			if err := os.WriteFile(c.Folder+"/a", []byte(strings.Repeat(fmt.Sprint(i%10), 100_000)), 0o644); err != nil {
+				t.Error(err)
 			}
 		}
 	}()
@@ -451,5 +451,31 @@ func TestCopyWritten(t *testing.T) {
 	run(t, c.Seen(), "echo x > a")
 	if got := c.listed(); !slices.Equal(got, []string{"!change a file"}) {
 		t.Errorf("changes %q", got)
+	}
+}
+
+// TestCopyWrittenAtOnce: what is changed right after it was copied, in the same step of
+// the clock and to the same size, is known to have changed; on a file system with such
+// steps.
+func TestCopyWrittenAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	check(t, unix.Mount("golem", dir, "ramfs", 0, ""))
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	c := &twin{t, layer.Layer{Folder: dir + "/real", Store: dir + "/store", Copied: true}}
+	check(t, os.Mkdir(c.Folder, 0o755))
+	for range 20 {
+		check(t, os.WriteFile(c.Folder+"/a", []byte("mine"), 0o644))
+		_, err := c.Copy(nil, func(p layer.Progress) error {
+			if p.Files == 0 {
+				return nil
+			}
+			return os.WriteFile(c.Folder+"/a", []byte("ours"), 0o644)
+		})
+		check(t, err)
+		run(t, c.Seen(), "echo x > a")
+		if got := c.listed(); !slices.Equal(got, []string{"!change a file"}) {
+			t.Fatalf("changes %q", got)
+		}
 	}
 }
