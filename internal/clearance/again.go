@@ -47,7 +47,7 @@ func (d *Desk) Again(ctx context.Context, id string, r Request) (*StagedCommit, 
 		file.Open = func() (io.ReadCloser, error) { return d.content(ctx, at, f.New) }
 		r.Files = append(r.Files, file)
 	}
-	c, err := d.Stage(ctx, r)
+	c, err := d.In(old.Tree).Stage(ctx, r)
 	if errors.Is(err, ErrNoChanges) {
 		return nil, &sandbox.Error{Op: "stage", Path: old.ID[:12], Code: ErrNoChanges, Hint: "the branch has all of it as it is; let this go: git_discard --commitId " + old.ID[:12]}
 	}

@@ -5,22 +5,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/merge"
-	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// What is pulled and remembered, at most.
+// What is pulled, at most.
 const (
-	maxPaths      = 1000    // by which files are named
-	maxPulled     = 10_000  // files at once
-	maxRemembered = 100_000 // files of a branch
+	maxPaths  = 1000   // by which files are named
+	maxPulled = 10_000 // files at once
 )
 
 // A Pulled is a file as a branch has it now, and as it was when the tree last got
@@ -174,98 +170,16 @@ func (p *Pull) Took(paths ...string) error {
 		for _, tree := range []string{p.desk.tree, anyTree} {
 			key := pulledKey(tree, p.Target, p.Branch)
 			if all[key] == nil {
-				all[key] = map[string]had{}
+				all[key] = of{}
 			}
 			for _, f := range p.Files {
-				name := strconv.QuoteToASCII(f.Path)
-				switch _, known := all[key][name]; {
-				case !took[f.Path]:
-				case f.Mode == git.None:
-					delete(all[key], name)
-				case known || len(all[key]) < maxRemembered:
-					all[key][name] = had{f.Mode, f.Hash}
+				if took[f.Path] {
+					all[key].put(f.Path, f.Mode, f.Hash)
 				}
 			}
 		}
 		return json.Marshal(all)
 	})
-}
-
-// Forget forgets what the tree of a session has, where its changes are given up.
-func Forget(folder *state.Folder, tree string) error {
-	if data, err := folder.Read(pulledDocument); err != nil || data == nil {
-		return err
-	}
-	return folder.Update(pulledDocument, func(old []byte) ([]byte, error) {
-		all, err := remembered(old)
-		if err != nil {
-			return nil, err
-		}
-		maps.DeleteFunc(all, func(key string, _ map[string]had) bool { return strings.HasPrefix(key, tree+"\x00") })
-		return json.Marshal(all)
-	})
-}
-
-// pulledDocument keeps what trees have of each branch, and under anyTree what was taken
-// last by any of them. No session has that name.
-const (
-	pulledDocument = "pulled.json"
-	anyTree        = "*"
-)
-
-func pulledKey(tree, target, branch string) string { return tree + "\x00" + target + "\x00" + branch }
-
-// had is what was at a path.
-type had struct {
-	Mode git.Mode `json:"mode"`
-	Hash git.Hash `json:"hash"`
-}
-
-// remembered reads the document: by tree, target and branch, and by path, quoted, for
-// JSON has no way to write every name.
-func remembered(data []byte) (all map[string]map[string]had, err error) {
-	if data == nil {
-		return map[string]map[string]had{}, nil
-	}
-	if err := json.Unmarshal(data, &all); err != nil || all == nil {
-		return nil, damaged(pulledDocument)
-	}
-	return all, nil
-}
-
-// bases returns what the tree has of a branch: what it last took from there or,
-// of other files, what the newest commit that waits was made from. It returns what trees
-// elsewhere took, too.
-func (d *Desk) bases(target, branch string) (base, elsewhere map[string]had, err error) {
-	base, elsewhere = map[string]had{}, map[string]had{}
-	waiting, err := d.List()
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, c := range waiting {
-		if c.Target != target || c.Branch != branch || d.tree != "" && c.Session != d.tree {
-			continue
-		}
-		for _, f := range c.Files {
-			base[f.Path] = had{f.OldMode, f.Old}
-		}
-	}
-	data, err := d.folder.Read(pulledDocument)
-	if err != nil {
-		return nil, nil, err
-	}
-	all, err := remembered(data)
-	if err != nil {
-		return nil, nil, err
-	}
-	for tree, into := range map[string]map[string]had{d.tree: base, anyTree: elsewhere} {
-		for name, was := range all[pulledKey(tree, target, branch)] {
-			if path, err := strconv.Unquote(name); err == nil {
-				into[path] = was
-			}
-		}
-	}
-	return base, elsewhere, nil
 }
 
 // Branches returns the branches of a target and their commits, as they are now.

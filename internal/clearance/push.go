@@ -174,6 +174,7 @@ func (d *Desk) done(c *StagedCommit) (*PushResult, error) {
 		return nil, err
 	}
 	d.drop(c.Commit)
+	d.remember(c) // else the next pull merges, and what is gone from the tree is deleted by name
 	return result, nil
 }
 

@@ -63,6 +63,7 @@ type StagedCommit struct {
 	CreatedAt time.Time `json:"createdAt"`
 	Workers   []string  `json:"workers"` // who made it, from the outermost on
 	Session   string    `json:"session,omitempty"`
+	Tree      string    `json:"tree,omitempty"`   // whose files they are: the session's, "" for the program's own
 	Intake    int64     `json:"intake,omitempty"` // bytes that who made it had taken in
 	// Untrusted is a place that is not trusted and that who made it had read, "" for none:
 	// who reads it may be steered by what is there.
@@ -189,7 +190,7 @@ func (d *Desk) Stage(ctx context.Context, r Request) (*StagedCommit, error) {
 		return nil, err
 	}
 	c := &StagedCommit{Target: t.Name, Branch: cmp.Or(r.Branch, t.Branch), Message: r.Message, CreatedAt: r.Time.UTC(),
-		Workers: r.Workers, Session: r.Session, Intake: r.Intake, Untrusted: r.Untrusted}
+		Workers: r.Workers, Session: r.Session, Tree: d.tree, Intake: r.Intake, Untrusted: r.Untrusted}
 	at, err := d.reach(ctx, t)
 	if err != nil {
 		return nil, err

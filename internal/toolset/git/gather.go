@@ -26,7 +26,8 @@ type gathering struct {
 	target   Target
 	files    *sandbox.Sandbox
 	onBranch func(inside string) ([]string, error)
-	found    map[string]git.File // by their names in the repository
+	had      func(inside string) bool // whether the tree has had a file of the branch
+	found    map[string]git.File      // by their names in the repository
 	links    map[string]uint64
 	bytes    int64
 	left     []string // what git keeps for itself, and is left out
@@ -34,6 +35,7 @@ type gathering struct {
 	ignored  []string // what .gitignore leaves out
 	nested   []string // repositories of their own
 	kept     []string // what no worker can have deleted, and stays on the branch
+	unpulled []string // what was never here, and stays on the branch
 	away     []string // links that lead out of the folder that is staged
 }
 
@@ -156,6 +158,8 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 		case here[one] || !g.files.CanRead(name) || slices.ContainsFunc(g.Outside, within) || slices.ContainsFunc(g.nested, within):
 		case g.files.ProtectedBy(name) != "":
 			g.kept = append(g.kept, name)
+		case !g.had(one):
+			g.unpulled = append(g.unpulled, name)
 		default:
 			g.found[one] = git.File{Path: one, Mode: git.None}
 		}
@@ -216,6 +220,7 @@ func (g *gathering) notes() (notes []string) {
 	}{
 		{g.nested, "left out, repositories of their own: "},
 		{g.kept, "not here, but left on the branch, for workers cannot delete it; name what is meant to go: "},
+		{g.unpulled, "not here, but left on the branch, for it was never pulled; name what is meant to go: "},
 		{g.left, "left out, for git keeps its own files there: "},
 		{g.other, "left out, for another folder stands there: "},
 		{g.ignored, "left out by .gitignore; name what is meant all the same: "},

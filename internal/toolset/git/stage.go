@@ -137,6 +137,9 @@ func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, 
 	}
 	g := gathering{Set: s, target: target, files: files, found: make(map[string]git.File), links: make(map[string]uint64)}
 	g.onBranch = func(inside string) ([]string, error) { return desk.Names(ctx, target.Name, a.Branch, inside) }
+	if g.had, err = desk.Had(target.Name); err != nil {
+		return tool.Result{}, err
+	}
 	for _, name := range a.Files {
 		if err := g.add(ctx, name); err != nil {
 			return tool.Result{}, err
