@@ -793,6 +793,23 @@ func TestOwnRules(t *testing.T) {
 		{"signed address", "a.txt", []byte("https://a.blob.core.windows.net/c?sv=2022-11-02&sp=rl&sig=" + long[:43] + "%3D\n"), "signed-url, 46 characters"},
 		{"second factor", "a.txt", []byte("otpauth://totp/acme:me?issuer=acme&secret=JBSWY3DPEHPK3PXPQ2MVW7ZR\n"), "otpauth-secret, 24 characters"},
 		{"webhook", "a.txt", []byte("whsec" + "_" + long[:32] + "\n"), "webhook-signing-secret"},
+		{"password that people make up", ".env", []byte("DB_PASSWORD=Tr0ub4dor&3xQz\n"), "assigned-password, 14 characters"},
+		{"the same in quotes", "a.py", []byte("password = \"Tr0ub4dor&3(xQz\"\n"), "assigned-password, 15 characters"},
+		{"the same in JSON in a text", "a.py", []byte(`x = "{\"password\": \"Tr0ub4dor&3xQz\"}"` + "\n"), "assigned-password, 14 characters"},
+		{"expressions", "a.py", []byte("password = hash(a1)&mask(b2)\npassword: x[3]!=y[4]\npassword=${DB_PASSWORD_1!}\npasswd = \"%s:%d/%v!12345\"\npassword: '^[a-z0-9!]{8,}$'\n"), ""},
+		{"a name with pass in it", "a.yml", []byte("ansible_become_pass: " + value + "\ndb_pass: settings.dbpass1\n"), "short-password-name, 20 characters"},
+		{"Dockerfile", "Dockerfile", []byte("ENV DB_PASSWORD " + value + "\n"), "dockerfile-password, 20 characters"},
+		{"Dockerfile with a file", "Dockerfile", []byte("ENV DB_PASSWORD /run/secrets/db_1\nENV TOKEN $TOKEN\n"), ""},
+		{"Kubernetes", "a.yaml", []byte("env:\n- name: DB_PASSWORD\n  value: " + value + "\n"), "kubernetes-env-password, 20 characters"},
+		{"Kubernetes with a reference", "a.yaml", []byte("env:\n- name: DB_PASSWORD\n  valueFrom: {secretKeyRef: {name: db-1, key: password-1}}\n"), ""},
+		{"mysql", "a.sh", []byte("mysqldump -u root -p" + value + " shop\n"), "command-password, 20 characters"},
+		{"mysql that asks", "a.sh", []byte("mysql -u root -p shop_2024_backup\nmysql -p\"$PASSWORD_1\"\n"), ""},
+		{"sshpass", "a.sh", []byte("sshpass -p '" + value + "' ssh root@acme.io\n"), "command-password, 20 characters"},
+		{"Redis", "redis.conf", []byte("requirepass " + value + "\n"), "redis-password, 20 characters"},
+		{"PowerShell", "a.ps1", []byte("$p = ConvertTo-SecureString \"" + value + "\" -AsPlainText -Force\n"), "powershell-password, 20 characters"},
+		{"FileZilla", "sites.xml", []byte("<Pass encoding=\"base64\">" + base64.StdEncoding.EncodeToString([]byte(value)) + "</Pass>\n"), "filezilla-password, 28 characters"},
+		{"hash of a password", "users", []byte("root:$6$x8Kq2mVw7Zr4Tn9b$" + long[:86] + ":19000:0:99999:7:::\n"), "password-hash"},
+		{"hash in a manual", "a.md", []byte("a hash is $2b$12$ and then 53 letters; `user:$6$salt$hash`\n"), ""},
 	})
 }
 
