@@ -1,7 +1,9 @@
 package scan
 
 import (
+	"crypto/sha256"
 	_ "embed"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"regexp"
@@ -21,6 +23,14 @@ var rulesJSON []byte
 //
 //go:embed own.json
 var ownJSON []byte
+
+// rulesVersion is another where any of the rules is.
+var rulesVersion = sync.OnceValue(func() string {
+	h := sha256.New()
+	h.Write(rulesJSON)
+	h.Write(ownJSON)
+	return hex.EncodeToString(h.Sum(nil)[:8])
+})
 
 // A rule says how one kind of secret looks, as gitleaks does.
 type rule struct {

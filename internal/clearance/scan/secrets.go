@@ -14,7 +14,7 @@ import (
 type secrets struct{}
 
 func (secrets) Name() string    { return secretsName }
-func (secrets) Version() string { return "4 " + rulesFrom }
+func (secrets) Version() string { return "4 " + rulesVersion() }
 
 func (secrets) Scan(ctx context.Context, c Content) ([]Finding, error) {
 	data, err := c.bytes()
