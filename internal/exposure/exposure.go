@@ -28,8 +28,11 @@ type Exposure struct {
 	// name, or one of those in a folder, "" for none.
 	Linked func(name string, tree bool) string
 
-	// Told, where set, is called when the worker first takes in what is not trusted.
+	// Told, where set, is called when the worker first takes in what is not trusted. Kept,
+	// where set, returns what those have taken in who share its files, "" for nothing: they
+	// may do so at any time.
 	Told func(from string)
+	Kept func() string
 
 	mu    sync.Mutex
 	bytes int64
@@ -69,6 +72,9 @@ func (e *Exposure) From() string {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.from == "" && e.Kept != nil {
+		e.from = e.Kept()
+	}
 	return e.from
 }
 

@@ -28,8 +28,8 @@ func (p *Program) taint(s *Session) string {
 	return filepath.Join(s.dir, taintName)
 }
 
-// exposure returns what notes what a worker takes in. In a session where others have
-// taken in what is not trusted it begins with that.
+// exposure returns what notes what a worker takes in. What others of the session take in
+// counts from then on, for it shares their files.
 func (d *Door) exposure(files *sandbox.Sandbox) *exposure.Exposure {
 	e := &exposure.Exposure{}
 	for _, m := range d.program.Project.Mounts {
@@ -54,8 +54,9 @@ func (d *Door) exposure(files *sandbox.Sandbox) *exposure.Exposure {
 		e.Linked = func(name string, tree bool) string { return linked(files, e.Untrusted, name, tree) }
 	}
 	marker := d.program.taint(d.work.session)
-	if from, err := os.ReadFile(marker); err == nil {
-		e.Taint(string(from))
+	e.Kept = func() string {
+		from, _ := os.ReadFile(marker) // it is missing as long as nobody has
+		return string(from)
 	}
 	e.Told = func(from string) {
 		// Where it cannot be kept, this worker is asked all the same.

@@ -106,3 +106,38 @@ func TestTaintByAnotherName(t *testing.T) {
 		}
 	}
 }
+
+// What one reads all are asked about who share its files, whenever they came; and a copy
+// out of what is not trusted is asked about itself.
+func TestTaintIsShared(t *testing.T) {
+	p := newTainting(t)
+	asked := 0
+	open := func() *Door {
+		door, err := p.Door(Visit{Asker: saying(func(tool.Request) approval.Reply {
+			asked++
+			return approval.Reply{}
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { door.Close() })
+		return door
+	}
+	one, other := open(), open()
+	for i, test := range []struct {
+		door       *Door
+		tool, args string
+		want       bool
+	}{
+		{other, "write_file", `{"path": "/out/a", "content": "a"}`, false},
+		{one, "copy_file", `{"from": "/src/x", "to": "/out/b"}`, false},
+		{one, "copy_file", `{"from": "/in/x", "to": "/out/c"}`, true},
+		{other, "write_file", `{"path": "/out/d", "content": "d"}`, true},
+	} {
+		before := asked
+		r := test.door.Do(t.Context(), policy.Peer, tool.Call{Tool: test.tool, Args: []byte(test.args)})
+		if got := asked > before; got != test.want || r.OK() == test.want {
+			t.Errorf("%d: %s %s: asked %v, want %v: %v", i, test.tool, test.args, got, test.want, r)
+		}
+	}
+}

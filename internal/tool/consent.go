@@ -12,9 +12,7 @@ import (
 // decide asks the grant. What it blocks nobody can allow.
 func (p *pass) decide() error {
 	p.Gate = p.following(slices.Concat(p.tool.Rules, p.plan.Rules))
-	if slices.ContainsFunc(p.plan.Effects, func(e policy.Effect) bool { return e.Verb == policy.Run }) {
-		p.exposed(p.plan.Effects) // what it lands and whom it reaches is decided while it runs
-	}
+	p.foresee()
 	p.taint()
 	p.decision = p.Judge(p.plan.now()...)
 	if consent, rule := p.use(p.tool); consent < p.decision.Consent {

@@ -31,6 +31,22 @@ func (p *pass) exposed(effects []policy.Effect) {
 	}
 }
 
+// foresee notes, before it is decided about, what a call takes in that does more than
+// look: a copy hands on what it reads, and what a command lands and whom it reaches is
+// decided while it runs.
+func (p *pass) foresee() {
+	if p.reads() {
+		return
+	}
+	var seen []policy.Effect
+	for _, e := range p.plan.shown() {
+		if e.Verb == policy.Read || e.Verb == policy.Run {
+			seen = append(seen, e)
+		}
+	}
+	p.exposed(seen)
+}
+
 // hears notes that a worker is told what was made by who had read what is not trusted,
 // and what some files hold.
 func (p *pass) hears(from string, files []string) {
