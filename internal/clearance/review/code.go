@@ -2,6 +2,7 @@ package review
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -20,20 +21,36 @@ func find(name string) (entry, bool) {
 		parts[i] = folded(parts[i])
 	}
 	t := known()
-	// What is nearest to the file says most about it.
+	// What is nearest to the file says most about it, and a whole name more than a part.
 	for i := len(parts) - 1; i >= 0; i-- {
-		for _, e := range t.words[parts[i]] {
-			if e.matches(parts[i:]) {
-				return e, true
-			}
-		}
-	}
-	for _, e := range t.patterns {
-		if e.matches(parts[len(parts)-1:]) {
+		if e, ok := first(t.words[parts[i]], parts[i:]); ok {
 			return e, true
 		}
 	}
+	for i := len(parts) - 1; i >= 0; i-- {
+		if e, ok := first(t.patterns, parts[i:]); ok {
+			return e, true
+		}
+	}
+	for i := len(parts) - 1; i >= 0; i-- {
+		if _, harmless := first(t.harmless, parts[i:]); strings.HasPrefix(parts[i], ".") && !harmless {
+			return entry{why: hidden}, true
+		}
+	}
 	return entry{}, false
+}
+
+// hidden is said of files that only their dot gives away. Programs keep in such what
+// steers them, and new programs come every week.
+const hidden = "hidden, as what steers programs is"
+
+// first returns the first entry that stands for the parts of a path.
+func first(list []entry, parts []string) (entry, bool) {
+	i := slices.IndexFunc(list, func(e entry) bool { return e.matches(parts) })
+	if i < 0 {
+		return entry{}, false
+	}
+	return list[i], true
 }
 
 // An entry is a pattern of names. It stands for the last parts of a path; one that
@@ -61,15 +78,14 @@ func (e entry) matches(parts []string) bool {
 // A table is the list of entries, to be looked up.
 type table struct {
 	words    map[string][]entry // by their first part
-	patterns []entry            // of one name, with a star
+	patterns []entry            // whose first part has a star
+	harmless []entry            // hidden, and no code
 }
 
 var known = sync.OnceValue(func() table {
-	t := table{words: make(map[string][]entry)}
+	t := table{words: make(map[string][]entry), harmless: entries("", harmless)}
 	for _, group := range trusted {
-		for _, pattern := range strings.Fields(group.names) {
-			bare, folder := strings.CutSuffix(pattern, "/")
-			e := entry{strings.Split(bare, "/"), folder, group.why}
+		for _, e := range entries(group.why, group.names) {
 			if first := e.parts[0]; strings.Contains(first, "*") {
 				t.patterns = append(t.patterns, e)
 			} else {
@@ -80,31 +96,48 @@ var known = sync.OnceValue(func() table {
 	return t
 })
 
+// entries reads a list of patterns.
+func entries(why, names string) (list []entry) {
+	for pattern := range strings.FieldsSeq(names) {
+		bare, folder := strings.CutSuffix(pattern, "/")
+		list = append(list, entry{strings.Split(bare, "/"), folder, why})
+	}
+	return list
+}
+
+// harmless are hidden files that choose among what is there, or are only read by people.
+const harmless = `
+	.editorconfig .gitignore .gitkeep .keep .nvmrc .node-version .ruby-version .java-version .go-version .terraform-version .swift-version .mailmap .git-blame-ignore-revs
+	.prettierrc .prettierrc.json .prettierrc.yaml .prettierrc.yml .prettierrc.toml .prettierignore .eslintignore .stylelintignore .markdownlintignore .dockerignore .npmignore .helmignore
+	.gcloudignore .vercelignore .hgignore .ignore .rgignore .fdignore .clang-format .clang-format-ignore .rustfmt.toml .scalafmt.conf .markdownlint.json .markdownlint.yaml .markdownlint.yml
+	.cspell.json .codespellrc .typos.toml .all-contributorsrc .isort.cfg .browserslistrc .nojekyll .well-known/ .github/issue_template/ .github/pull_request_template/ .github/discussion_template/
+	.github/*.md .github/funding.yml .gitlab/issue_templates/ .gitlab/merge_request_templates/ .reuse/`
+
 // trusted are the files that become code when they are trusted, by what makes them
 // so. Names are in lower case.
-//
-// What is not here although it looks like it: .editorconfig, .gitignore, .prettierrc
-// in its plain forms, .nvmrc, LICENSE, README.md. They choose among what is there.
 var trusted = []struct{ why, names string }{
 	{"read by coding agents as instructions", `
 		agents.md agents.override.md agent.md claude.md claude.local.md gemini.md qwen.md codex.md warp.md crush.md conventions.md
 		.cursorrules .cursor/rules/ .windsurfrules .windsurf/rules/ .windsurf/workflows/ .clinerules .clinerules/ .roorules .roo/ .roomodes
 		.rules .goosehints .aider.conf.yml .junie/guidelines.md .kiro/steering/ .kilocode/ .augment-guidelines .augment/ .continue/ .continuerules
 		.trae/rules/ .amazonq/rules/ .idx/airules.md .github/copilot-instructions.md .github/instructions/ .github/prompts/ .github/chatmodes/ .github/agents/
-		.openhands/ .openhands_instructions replit.md .replit.md llms.txt llms-full.txt skill.md *.mdc *.prompt.md *.instructions.md *.chatmode.md`},
+		.openhands/ .openhands_instructions replit.md .replit.md llms.txt llms-full.txt skill.md *.mdc *.prompt.md *.instructions.md *.chatmode.md jules.md devin.md bugbot.md memory-bank/`},
 	{"settings of a coding agent, which may run commands", `
 		.claude/ .mcp.json mcp.json .cursor/ .codex/ .gemini/ .qwen/ .opencode/ opencode.json opencode.jsonc .crush.json crush.json .goose/ .amp/ .zencoder/
-		.aider* .windsurf/ .kiro/ .junie/ .trae/ .amazonq/ .copilot/ .agents/ .factory/ .mcp/ .bolt/ .devin/ .tabnine/ .sourcegraph/ .rovodev/ claude_desktop_config.json .geminiignore .aiexclude`},
+		.aider* .windsurf/ .kiro/ .junie/ .trae/ .amazonq/ .copilot/ .agents/ .factory/ .mcp/ .bolt/ .devin/ .tabnine/ .sourcegraph/ .rovodev/ claude_desktop_config.json .geminiignore .aiexclude
+		mcp.yaml mcp_config.json smithery.yaml gemini-extension.json .claude-plugin/ ellipsis.yaml sweep.yaml greptile.json`},
 	{"a worker or the policy of golem itself", `golem-forge.config.yaml golem-forge.config.yml *.worker`},
 	{"runs in CI", `
 		.github/workflows/ .github/actions/ action.yml action.yaml .gitlab-ci.yml .gitlab-ci.yaml .gitlab/ci/ .gitlab-ci/ .circleci/ .travis.yml appveyor.yml .appveyor.yml
 		azure-pipelines.yml azure-pipelines.yaml azure-pipelines*.yml .azure-pipelines/ .azuredevops/ jenkinsfile jenkinsfile.* *.jenkinsfile bitbucket-pipelines.yml
 		.drone.yml .drone.star .drone.jsonnet .woodpecker.yml .woodpecker.yaml .woodpecker/ .buildkite/ .semaphore/ .cirrus.yml .cirrus.star buildspec.yml buildspec.yaml
 		cloudbuild.yaml cloudbuild.yml cloudbuild.json .teamcity/ .forgejo/ .gitea/ .builds/ .build.yml codemagic.yaml bitrise.yml wercker.yml .tekton/ .concourse/
-		.harness/ .scrutinizer.yml .styleci.yml .ci/ .sr.ht/ dagger.json .dagger/ earthfile codeship-steps.yml tox.ini noxfile.py .zuul.yaml .zuul.yml zuul.d/ .prow/ .prow.yaml`},
+		.harness/ .scrutinizer.yml .styleci.yml .ci/ .sr.ht/ dagger.json .dagger/ earthfile codeship-steps.yml tox.ini noxfile.py .zuul.yaml .zuul.yml zuul.d/ .prow/ .prow.yaml
+		azure-pipelines*.yaml codefresh.yml screwdriver.yaml *.gocd.yaml vars/*.groovy sonar-project.properties`},
 	{"changes what is merged, published or installed by itself", `
 		.github/dependabot.yml .github/dependabot.yaml renovate.json renovate.json5 .renovaterc .renovaterc.json .mergify.yml .github/mergify.yml .kodiak.toml
-		codeowners .releaserc .releaserc.json .releaserc.yml release.config.js .goreleaser.yml .goreleaser.yaml .github/settings.yml .github/codeql/`},
+		codeowners .releaserc .releaserc.json .releaserc.yml release.config.js .goreleaser.yml .goreleaser.yaml .github/settings.yml .github/codeql/
+		goreleaser.yml goreleaser.yaml owners owners_aliases release-please-config.json release.toml dist.toml dist-workspace.toml`},
 	{"runs at git operations", `
 		.husky/ .pre-commit-config.yaml .pre-commit-config.yml .pre-commit-hooks.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml lefthook.toml lefthook.json
 		lefthook-local.yml .lefthook/ .githooks/ .git-hooks/ githooks/ git-hooks/ .hooks/ .overcommit.yml captainhook.json .lintstagedrc .lintstagedrc.* lint-staged.config.*
@@ -130,11 +163,12 @@ var trusted = []struct{ why, names string }{
 		.git-credentials .ssh/ authorized_keys authorized_keys2 known_hosts ssh_config sshd_config .gnupg/ .aws/ .azure/ .kube/ kubeconfig .config/gcloud/ .docker/ .pypirc .gem/credentials .vault-token id_rsa id_ed25519 id_ecdsa id_dsa`},
 	{"tasks and settings of an editor, which may run commands", `
 		.vscode/ *.code-workspace .idea/ *.iml *.ipr *.iws .fleet/ .zed/ .nova/ .vs/ *.suo *.sublime-project *.sublime-build *.sublime-settings .settings/ .project .classpath
-		.theia/ .eclipse/ .kakrc .kak/ .helix/ .lapce/ .project.el .projectile .vimspector.json .nvim/ .lvimrc .local.vimrc .ycm_extra_conf.py .ccls .clangd nbproject/ *.xcscheme *.xcworkspace/ *.xcodeproj/`},
+		.theia/ .eclipse/ .kakrc .kak/ .helix/ .lapce/ .project.el .projectile .vimspector.json .nvim/ .lvimrc .local.vimrc .ycm_extra_conf.py .ccls .clangd nbproject/ *.xcscheme *.xcworkspace/ *.xcodeproj/
+		launch.json tasks.vs.json launch.vs.json launchsettings.json cmakesettings.json coc-settings.json omnisharp.json rust-analyzer.toml rust-project.json hie.yaml *.run.xml *.kdev4 *.user`},
 	{"builds a container that a machine is made of", `
 		.devcontainer/ devcontainer.json .devcontainer.json .gitpod.yml .gitpod.dockerfile .gitpod.yaml dockerfile dockerfile.* *.dockerfile containerfile containerfile.*
-		docker-compose.yml docker-compose.yaml docker-compose*.yml docker-compose*.yaml compose.yml compose.yaml compose.*.yml docker-bake.hcl docker-bake.json vagrantfile .replit replit.nix
-		.idx/ .stackblitzrc .codesandbox/ codesandbox.json apptainer.def singularity singularity.* *.nspawn cloud-init.yaml user-data packer.json *.pkr.hcl tiltfile skaffold.yaml captain-definition procfile`},
+		docker-compose.yml docker-compose.yaml docker-compose*.yml docker-compose*.yaml compose.yml compose.yaml compose.*.yml compose.*.yaml docker-bake.hcl docker-bake.json vagrantfile .replit replit.nix
+		.idx/ .stackblitzrc .codesandbox/ codesandbox.json apptainer.def singularity singularity.* *.nspawn cloud-init.yaml user-data packer.json *.pkr.hcl tiltfile skaffold.yaml captain-definition procfile procfile.* devfile.yaml coder.yaml devcontainer-feature.json`},
 	{"a build runs it", `
 		makefile gnumakefile bsdmakefile makefile.* *.mk *.make *.mak justfile .justfile *.just taskfile.yml taskfile.yaml taskfile.dist.yml taskfile.dist.yaml magefile.go magefiles/ rakefile rakefile.rb *.rake
 		cmakelists.txt *.cmake cmakepresets.json cmakeuserpresets.json meson.build meson_options.txt meson.options sconstruct sconscript wscript waf build.ninja *.ninja premake5.lua xmake.lua build.xml
@@ -145,28 +179,35 @@ var trusted = []struct{ why, names string }{
 		mix.exs rebar.config rebar.config.script build.boot project.clj deps.edn shadow-cljs.edn build.clj *.asd *.nimble *.gemspec gemfile shard.yml
 		*.csproj *.fsproj *.vbproj *.vcxproj *.sln *.props *.targets nuget.config directory.build.* *.proj global.json build.cake *.cake build.fsx paket.dependencies msbuild.rsp
 		dub.json dub.sdl build.jl deps/build.jl makefile.pl build.pl cpanfile dist.ini conanfile.py conanfile.txt vcpkg.json spack.yaml *.spec pkgbuild *.ebuild debian/rules debian/preinst debian/postinst debian/prerm debian/postrm
-		snapcraft.yaml *.flatpak.yml binding.gyp *.gyp *.gypi hardhat.config.* truffle-config.js foundry.toml remappings.txt android.mk android.bp kbuild kconfig`},
+		snapcraft.yaml *.flatpak.yml binding.gyp *.gyp *.gypi hardhat.config.* truffle-config.js foundry.toml remappings.txt android.mk android.bp kbuild kconfig
+		*.xcconfig *.pbxproj *.slnx *.rsp *.tt *.csx *.nuspec *.pro *.qbs *.cbp *.sbt project/*.scala *.nix *.rockspec tools/bazel configure.win makevars makevars.win install-sh ltmain.sh config.guess config.sub
+		cross.toml moon.yml moon.yaml tauri.conf.json electron-builder.yml electron-builder.yaml air.toml modd.conf reflex.conf bacon.toml book.toml latexmkrc arara.yaml renv/activate.r buf.gen.yaml mockery.yaml mockery.yml`},
 	{"a package manager runs it, or installs what it names", `
 		package.json .npmrc .yarnrc .yarnrc.yml .yarn/ .pnpmfile.cjs .pnpmfile.mjs pnpm-workspace.yaml bunfig.toml bower.json lerna.json nx.json turbo.json rush.json common/config/rush/ workspace.json project.json deno.json deno.jsonc import_map.json jsr.json
 		setup.py setup.cfg pyproject.toml pipfile requirements.txt requirements*.txt requirements/*.txt constraints.txt pip.conf pip.ini uv.toml .python-version environment.yml environment.yaml conda.yaml .condarc meta.yaml poetry.toml pdm.toml .pdm.toml hatch.toml hatch_build.py
-		composer.json go.mod go.work .gemrc .bundle/ .m2/settings.xml brewfile apt.conf sources.list sources.list.d/`},
+		composer.json go.mod go.work .gemrc .bundle/ .m2/settings.xml brewfile apt.conf sources.list sources.list.d/ node_modules/ package.json5 package.yaml pixi.toml requirements*.in project.toml gradle/libs.versions.toml`},
 	{"says which code is installed, and nobody reads it", `
 		package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb deno.lock poetry.lock uv.lock pdm.lock pipfile.lock conda-lock.yml cargo.lock go.sum go.work.sum gemfile.lock composer.lock
-		mix.lock pubspec.lock podfile.lock package.resolved flake.lock packages.lock.json paket.lock gradle.lockfile .terraform.lock.hcl module.bazel.lock shard.lock rebar.lock cabal.project.freeze stack.yaml.lock conan.lock pixi.lock`},
+		mix.lock pubspec.lock podfile.lock package.resolved flake.lock packages.lock.json paket.lock gradle.lockfile .terraform.lock.hcl module.bazel.lock shard.lock rebar.lock cabal.project.freeze stack.yaml.lock conan.lock pixi.lock renv.lock manifest.toml`},
 	{"tests run it", `
 		conftest.py pytest.ini .coveragerc .pytest.ini jest.config.* jest.setup.* vitest.config.* vitest.setup.* vitest.workspace.* karma.conf.* mocharc.* .mocharc.* cypress.config.* playwright.config.* wdio.conf.* .nycrc .nycrc.* ava.config.* protractor.conf.js
-		phpunit.xml phpunit.xml.dist phpstan.neon .rspec spec_helper.rb test_helper.rb testng.xml codecept.conf.* cucumber.js .taprc web-test-runner.config.*`},
+		phpunit.xml phpunit.xml.dist phpstan.neon .rspec spec_helper.rb test_helper.rb testng.xml codecept.conf.* cucumber.js .taprc web-test-runner.config.* phpstan.neon.dist phpstan-baseline.neon psalm.xml psalm.xml.dist pytest.toml behave.ini locustfile.py nightwatch.conf.*`},
 	{"Python runs it when it starts", `*.pth sitecustomize.py usercustomize.py __init__.pth *.pyc *.pyo __pycache__/ python*._pth *.egg-link pyvenv.cfg __main__.py`},
 	{"a tool loads it as a program or as plugins", `
 		webpack.config.* vite.config.* rollup.config.* esbuild.config.* rspack.config.* rsbuild.config.* tsup.config.* next.config.* nuxt.config.* svelte.config.* astro.config.* remix.config.* gatsby-*.js angular.json metro.config.js
 		babel.config.* .babelrc .babelrc.* .swcrc postcss.config.* .postcssrc .postcssrc.* tailwind.config.* .eslintrc .eslintrc.* eslint.config.* .prettierrc.js .prettierrc.cjs .prettierrc.mjs prettier.config.* .stylelintrc .stylelintrc.* stylelint.config.* .remarkrc .remarkrc.*
 		tsconfig.json tsconfig.*.json jsconfig.json .parcelrc .storybook/ .umirc.* craco.config.* vue.config.* quasar.config.* ecosystem.config.* nodemon.json .nodemonrc .graphqlrc graphql.config.* codegen.yml codegen.ts orval.config.*
 		.rubocop.yml .pylintrc pylintrc mypy.ini .mypy.ini ruff.toml .ruff.toml .flake8 .golangci.yml .golangci.yaml .golangci.toml .php-cs-fixer.php .php-cs-fixer.dist.php rector.php .scalafix.conf .swiftlint.yml .clang-tidy .ansible-lint .yamllint .hadolint.yaml .markdownlint-cli2.* .markdownlint.cjs
-		manage.py wsgi.py asgi.py fabfile.py invoke.yaml dodo.py snakefile *.smk nextflow.config *.nf dvc.yaml airflow.cfg luigi.cfg mkdocs.yml conf.py _config.yml hugo.toml .readthedocs.yml .readthedocs.yaml netlify.toml vercel.json wrangler.toml wrangler.json wrangler.jsonc firebase.json fly.toml render.yaml railway.json serverless.yml serverless.yaml serverless.ts samconfig.toml amplify.yml`},
+		manage.py wsgi.py asgi.py fabfile.py invoke.yaml dodo.py snakefile *.smk nextflow.config *.nf dvc.yaml airflow.cfg luigi.cfg mkdocs.yml conf.py _config.yml hugo.toml .readthedocs.yml .readthedocs.yaml netlify.toml vercel.json wrangler.toml wrangler.json wrangler.jsonc firebase.json fly.toml render.yaml railway.json serverless.yml serverless.yaml serverless.ts samconfig.toml amplify.yml
+		*.config.js *.config.cjs *.config.mjs *.config.jsx *.config.ts *.config.cts *.config.mts *.config.tsx *.conf.js *.conf.cjs *.conf.mjs *.conf.ts .*rc.js .*rc.cjs .*rc.mjs .*rc.ts plopfile.* knexfile.*
+		guardfile capfile thorfile *.thor dangerfile dangerfile.* steepfile appraisals fastfile config.ru ember-cli-build.js brunch-config.js config-overrides.js nest-cli.json gatsby-*.ts mkdocs.yaml _quarto.yml _quarto.yaml
+		gunicorn.conf.py celeryconfig.py ipython_config.py uwsgi.ini alembic.ini alembic/env.py pavement.py invoke.yml _targets.r`},
 	{"changes machines and what runs on them", `
 		*.tf *.tf.json *.tfvars terragrunt.hcl .terraformrc terraform.rc *.nomad *.hcl pulumi.yaml pulumi.*.yaml cdk.json cdktf.json ansible.cfg playbook.yml site.yml inventory inventory.ini hosts.ini puppetfile *.pp berksfile cheffile kustomization.yaml kustomization.yml chart.yaml helmfile.yaml argocd/ flux-system/
 		nginx.conf httpd.conf .htaccess .user.ini php.ini web.config`},
 	{"the system starts it, or runs it by the clock", `
 		*.service *.timer *.socket *.mount *.automount *.desktop *.directory autostart/ crontab crontabs/ cron.d/ cron.daily/ cron.hourly/ cron.weekly/ cron.monthly/ anacrontab init.d/ rc.local rc.d/ launchagents/ launchdaemons/ .config/systemd/ systemd/ udev/rules.d/ modprobe.d/ sudoers sudoers.d/
-		*.reg *.lnk *.url *.webloc *.scf *.inf autorun.inf desktop.ini *.vbs *.vbe *.wsf *.wsh *.hta *.jse *.msc *.scr *.cpl *.workflow *.scpt *.applescript *.command .xsessions ld.so.preload ld.so.conf ld.so.conf.d/ .ld.so.conf`},
+		*.reg *.lnk *.url *.webloc *.scf *.inf autorun.inf desktop.ini *.vbs *.vbe *.wsf *.wsh *.hta *.jse *.msc *.scr *.cpl *.workflow *.scpt *.applescript *.command .xsessions ld.so.preload ld.so.conf ld.so.conf.d/ .ld.so.conf
+		*.library-ms *.searchconnector-ms *.search-ms *.settingcontent-ms *.theme *.appref-ms *.application *.appinstaller *.gadget *.diagcab *.iqy *.slk *.jnlp *.rdp *.ica *.sct *.wsc *.ps1xml *.psd1 *.pssc *.pif *.ahk *.au3
+		*.mobileconfig *.terminal *.inetloc *.fileloc *.afploc *.app/ *.workflow/ *.action/ *.bundle/ *.plugin/ *.prefpane/ *.kext/ *.scptd/ *.flatpakref`},
 }

@@ -21,17 +21,18 @@ func TestCode(t *testing.T) {
 		"runs when a program starts":                               `.vimrc .exrc .gdbinit .ripgreprc .dir-locals.el .psqlrc .irbrc .Rprofile .tmux.conf`,
 		"keys, or where programs log in and how":                   `.ssh/config x/authorized_keys .aws/credentials .pypirc`,
 		"read into the environment of programs":                    `.env .env.local prod.env`,
-		"tasks and settings of an editor, which may run commands":  `.vscode/tasks.json .vscode/settings.json .idea/workspace.xml x.code-workspace .zed/tasks.json`,
+		"tasks and settings of an editor, which may run commands":  `.vscode/tasks.json .vscode/settings.json .idea/workspace.xml x.code-workspace .zed/tasks.json x.xcodeproj/project.txt x.xcworkspace/xcshareddata/a Properties/launchSettings.json`,
 		"builds a container that a machine is made of":             `Dockerfile Dockerfile.dev x.dockerfile .devcontainer/devcontainer.json docker-compose.yml docker-compose.override.yml compose.yaml Vagrantfile Containerfile`,
 		"a build runs it":                                          `Makefile GNUmakefile makefile.am a.mk justfile .justfile Taskfile.yml build.rs .cargo/config.toml Cargo.toml CMakeLists.txt x.cmake build.gradle.kts gradlew pom.xml meson.build BUILD.bazel Rakefile gulpfile.js binding.gyp configure debian/rules Package.swift x.csproj magefile.go`,
 		"a package manager runs it, or installs what it names":     `package.json sub/package.json .npmrc .yarnrc.yml .pnpmfile.cjs setup.py setup.cfg pyproject.toml requirements.txt requirements-dev.txt requirements/dev.txt pip.conf composer.json go.mod`,
 		"says which code is installed, and nobody reads it":        `package-lock.json yarn.lock pnpm-lock.yaml Cargo.lock go.sum poetry.lock`,
 		"tests run it":                                             `conftest.py a/conftest.py jest.config.js vitest.config.ts .mocharc.json`,
 		"Python runs it when it starts":                            `x.pth sitecustomize.py usercustomize.py a.pyc __pycache__/x.bin`,
-		"a tool loads it as a program or as plugins":               `webpack.config.js vite.config.ts .eslintrc.js eslint.config.mjs babel.config.js tsconfig.json next.config.mjs`,
+		"a tool loads it as a program or as plugins":               `webpack.config.js vite.config.ts .eslintrc.js eslint.config.mjs babel.config.js tsconfig.json next.config.mjs drizzle.config.ts .anythingrc.cjs`,
 		"changes what is merged, published or installed by itself": `CODEOWNERS .github/dependabot.yml renovate.json`,
+		"hidden, as what steers programs is":                       `.jules/x.md .vela.yml .new-agent/rules.txt .config/anything/init .run/a.xml .newtoolrc .github/labeler.yml .foo/.gitignore`,
 		"changes machines and what runs on them":                   `main.tf x.tfvars .htaccess kustomization.yaml`,
-		"the system starts it, or runs it by the clock":            `x.desktop a.service a.timer crontab cron.d/x x.lnk autorun.inf desktop.ini ld.so.preload x.command`,
+		"the system starts it, or runs it by the clock":            `x.desktop a.service a.timer crontab cron.d/x x.lnk autorun.inf desktop.ini ld.so.preload x.command x.workflow/document.wflow x.settingcontent-ms`,
 	} {
 		for name := range strings.FieldsSeq(names) {
 			if got, ok := review.Code(name); !ok || got != why {
@@ -44,7 +45,8 @@ func TestCode(t *testing.T) {
 	}
 	for name := range strings.FieldsSeq(`.editorconfig README.md LICENSE main.go src/lib.rs a.txt docs/claude/notes.md report.pdf .gitignore .prettierrc .nvmrc src/hooks/useX.ts
 		data/package.json.md makefile/x.txt agents.md/x.txt environment.txt x.environment mygithub/workflows/x.yml github/workflows/x.yml build/out.txt workspace/a.txt envrc bashrc.md
-		rules.md src/rules/a.go packages.json index.html style.css photo.jpg table.csv notes.service.md vendor/x.go roles/admin.ts Info.plist CHANGELOG.md`) {
+		rules.md src/rules/a.go packages.json index.html style.css photo.jpg table.csv notes.service.md vendor/x.go roles/admin.ts Info.plist CHANGELOG.md
+		.gitkeep a/.keep .github/ISSUE_TEMPLATE/bug.md .github/pull_request_template.md .prettierrc.json .dockerignore .mailmap x/profile.js config.ts`) {
 		if got, ok := review.Code(name); ok {
 			t.Errorf("%s: got %q, want nothing", name, got)
 		}

@@ -17,6 +17,9 @@ func code(c Change) []Flag {
 		return nil
 	}
 	f := flag(Becomes, c.Path, "%s", why)
+	if why == hidden {
+		f.Risk = risks[Mode] // those that are known come first
+	}
 	switch {
 	case c.Operation == remove:
 		f.Text += "; it is deleted"
