@@ -133,7 +133,7 @@ func (r *Remote) run(ctx context.Context, limit time.Duration, dir string, args 
 	}
 	for _, one := range cmd.Env {
 		if name, secret, _ := strings.Cut(one, "="); strings.HasSuffix(name, "_TOKEN") || strings.HasPrefix(name, "GIT_CONFIG_VALUE") {
-			failure.Said = hidden(failure.Said, secret)
+			failure.Said = hidden(hidden(failure.Said, secret), secret[strings.LastIndexByte(secret, ' ')+1:]) // a header's is its last word
 		}
 	}
 	failure.Said = hidden(hidden(failure.Said, r.token), strings.TrimPrefix(r.url, "file://"))

@@ -1,8 +1,12 @@
 package git_test
 
 import (
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -152,6 +156,28 @@ func TestARemoteThatRefuses(t *testing.T) {
 		if err := git.Said(said); !errors.As(err, &told) || told.Hint != want {
 			t.Errorf("%q: got %v", said, err)
 		}
+	}
+}
+
+// A remote that says what it was told in confidence tells nobody else.
+func TestARemoteThatTells(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		plain, _ := base64.StdEncoding.DecodeString(secret)
+		said := fmt.Sprintf("ERR you said %s, which is %s", secret, plain)
+		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+		fmt.Fprintf(w, "001e# service=git-upload-pack\n0000%04x%s", len(said)+4, said)
+	}))
+	defer server.Close()
+	const token = "canary-4711-token"
+	r, err := open(t).Hub(server.URL, "o/r", git.Explicit([]string{"GITHUB_TOKEN=" + token}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Now(t.Context(), "main")
+	if err == nil || !strings.Contains(err.Error(), "you said …, which is x-access-token:…") {
+		t.Errorf("got %v", err)
 	}
 }
 
