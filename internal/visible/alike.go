@@ -22,7 +22,11 @@ func Alikes(line string, code bool) iter.Seq[Trick] {
 			if w.length == 0 {
 				r, size := utf8.DecodeRuneInString(line[at:])
 				if sign, ok := signs[r]; ok && code {
-					if !yield(Trick{Alike, at, at + size, fmt.Sprintf("U+%04X looks like %c", r, sign)}) {
+					looks := string(sign)
+					if sign == ' ' {
+						looks = "a space"
+					}
+					if !yield(Trick{Alike, at, at + size, fmt.Sprintf("U+%04X looks like %s", r, looks)}) {
 						return
 					}
 				}
@@ -139,8 +143,12 @@ func styled(r rune) rune {
 	return 0
 }
 
-// signs look like punctuation, and are letters or end nothing.
-var signs = map[rune]rune{0x1c3: '!', 0x37e: ';', 0xa789: ':', 0x2215: '/', 0x29f8: '/'}
+// signs look like punctuation or a space, and are letters, or end nothing.
+var signs = map[rune]rune{
+	0x1c3: '!', 0x37e: ';', 0xa789: ':', 0x2215: '/', 0x29f8: '/', 0x2044: '/', 0x1c0: '|', 0x2223: '|', 0x2d0: ':', 0x589: ':', 0x2236: ':', 0x2024: '.',
+	0x2b9: '\'', 0x2bc: '\'', 0x2c8: '\'', 0xa78c: '\'', 0xa4f8: '.', 0xa4f9: ',', 0xa4fc: ';', 0xa4fd: ':', 0xa60e: '.',
+	0xa0: ' ', 0x1680: ' ', 0x2000: ' ', 0x2001: ' ', 0x2002: ' ', 0x2003: ' ', 0x2004: ' ', 0x2005: ' ', 0x2006: ' ', 0x2007: ' ', 0x2008: ' ', 0x2009: ' ', 0x200a: ' ', 0x202f: ' ', 0x205f: ' ',
+}
 
 // alikes are the letters that look like Latin ones in most fonts. Of Greek it is
 // those that nobody tells apart: formulas are full of the others.

@@ -92,8 +92,8 @@ func (s *tricks) judge(r, after rune) Deceit {
 		return Commands
 	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
 		return Reorders
-	case unseen(r) && !s.needed(r, after):
-		return Unseen
+	case unseen(r) && !s.needed(r, after), unicode.Is(unicode.Co, r) && (unicode.Is(unicode.Co, s.before) || unicode.Is(unicode.Co, after)):
+		return Unseen // one of private use alone is an icon; several are shown by no font
 	}
 	return ""
 }

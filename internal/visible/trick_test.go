@@ -53,6 +53,7 @@ func TestTricks(t *testing.T) {
 		{"\u200d\U0001f600", visible.Unseen, ""}, {"\U0001f600\u200d", visible.Unseen, ""}, {"\U0001f600\u200d\u200d\U0001f600", visible.Unseen, ""},
 		{"می\u200c\u200cخواهم", visible.Unseen, ""}, {"\u200cمی", visible.Unseen, ""},
 		{"\x1b[2J", visible.Commands, "U+001B escape"}, {"a\rb", visible.Commands, "carriage return"}, {"\u009b1m", visible.Commands, ""},
+		{"eval(\ue041\ue042)", visible.Unseen, "U+E041"}, {"\U000f0001\U00100002", visible.Unseen, ""},
 		{"a\bb", visible.Commands, ""}, {"\x7f", visible.Commands, ""}, {"\x00", visible.Commands, ""},
 	} {
 		found := slices.Collect(visible.Tricks(test.text))
@@ -127,6 +128,9 @@ func TestAlikes(t *testing.T) {
 		{"// \uff21\uff30\uff29を呼ぶ API呼び出し", "", ""},
 		{"if environment\u01c3=x", "!", ""},
 		{"a = 1\u037e", ";", ""},
+		{"fetch\ua4f8url", ".", ""},
+		{"rm -r\u00a0x", "a space", ""},
+		{"x\u2003=\u3000y", "a space", ""},
 		{"\u13da\u13a2\u13aa", "STA", ""},
 		{"naïve Straße ıspanak œuvre Việt", "", ""},
 		{"s\u0251me", "same", ""},

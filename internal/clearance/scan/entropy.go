@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -14,7 +15,7 @@ import (
 type entropy struct{}
 
 func (entropy) Name() string    { return entropyName }
-func (entropy) Version() string { return "1" }
+func (entropy) Version() string { return "2" }
 
 // From how many bytes on something is told, and holds; and from how many all of
 // a file's together hold.
@@ -174,13 +175,14 @@ func hiddenLetters(data []byte) []Finding {
 			continue
 		}
 		r, size := utf8.DecodeRune(data[i:])
-		if hidden(r) && i > 0 {
+		switch {
+		case hidden(r) && i > 0, private(r) && (row > 0 || private(last)):
 			if first < 0 {
 				first = i
 			}
 			row++
 			longest = max(longest, row)
-		} else {
+		default:
 			row, last = 0, r
 		}
 		i += size
@@ -192,11 +194,19 @@ func hiddenLetters(data []byte) []Finding {
 		What: fmt.Sprintf("letters that nobody sees: %d in a row, %d between others", longest, alone)}}
 }
 
-// hidden reports whether a letter has no width.
+// hidden reports whether a letter leaves no ink. Some that do not stand in pictures made
+// of braille, and are none.
 func hidden(r rune) bool {
-	return r >= 0x200b && r <= 0x200f || r >= 0x2060 && r <= 0x2064 || r == 0xfeff || r == 0x180e || r == 0x00ad || r == 0x034f ||
-		r >= 0xfe00 && r <= 0xfe0f || r >= 0xe0000 && r <= 0xe01ef
+	switch {
+	case r < 0xad, r > 0x3164 && r < 0xfe00:
+		return false // most
+	}
+	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
+
+// private reports whether a letter is of private use: one is an icon, but fonts have
+// nothing to show for a row of them.
+func private(r rune) bool { return r >= 0xe000 && unicode.Is(unicode.Co, r) }
 
 // hiddenSpaces finds lines that end in both spaces and tabs, where many do: no
 // editor leaves that, but programs that hide data there.

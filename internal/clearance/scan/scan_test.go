@@ -599,6 +599,8 @@ func TestEntropy(t *testing.T) {
 		{"many short ones", "a.md", []byte(strings.Repeat("word: "+b64[:600]+" and\n", 120)), "size hold=true line=0 offset=0: 72000 bytes of data in 120 places"},
 		{"a short one", "a.md", []byte("word: " + b64[:600] + " and\n"), "size hold=false line=1 offset=6: 600 bytes of base64"},
 		{"letters of no width in a row", "a.md", []byte(text + "word" + bits.String() + "word\n"), "letters that nobody sees: 200 in a row"},
+		{"fillers in a row", "a.js", []byte("x = '" + strings.Repeat("\u3164\uffa0", 10) + "'\n"), "letters that nobody sees: 20 in a row"},
+		{"letters of private use in a row", "a.js", []byte("x = '" + strings.Repeat("\ue001\U000f0002", 10) + "'\n"), "letters that nobody sees: 19 in a row"},
 		{"letters of no width one by one", "a.md", []byte(strings.Repeat("wo\u200brd\n", 40)), "40 between others"},
 		{"variation selectors", "a.md", []byte(text + "😀" + strings.Repeat("\U000E0121", 30)), "30 in a row"},
 		{"tags", "a.md", []byte("x" + strings.Repeat("\U000E0041", 30)), "30 in a row"},
