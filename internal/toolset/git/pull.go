@@ -24,8 +24,13 @@ type pullArgs struct {
 	Branch string   `json:"branch,omitempty" jsonschema:"the branch; otherwise the one of the configuration"`
 }
 
-// maxPulled is how large a file may be that is pulled.
-const maxPulled = 16 << 20
+// How large a file may be that is pulled, and all that changes together: both versions are
+// held until somebody has decided, and a few objects of a repository may be any number of
+// files.
+const (
+	maxPulled   = 16 << 20
+	maxTogether = 256 << 20
+)
 
 // pull returns the tool that brings files of a branch into the tree.
 func (s Set) pull() tool.Tool {
@@ -87,6 +92,7 @@ type pulling struct {
 	changes []pulled
 	same    []string // files that the tree has as the branch has them
 	notes   []string
+	bytes   int // of all changes
 	branch  string
 	commit  git.Hash
 }
@@ -196,6 +202,9 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 		}
 	}
 	p.changes = append(p.changes, c)
+	if p.bytes += len(c.old) + len(c.content); p.bytes > maxTogether {
+		return &sandbox.Error{Op: "pull", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("more than %s would change; nothing was brought in: name folders, and pull them one by one", tool.Amount(maxTogether))}
+	}
 	return nil
 }
 
