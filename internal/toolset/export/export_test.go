@@ -235,6 +235,30 @@ func TestRiskiestFirst(t *testing.T) {
 	}
 }
 
+// Of what is not shown it is said, and why.
+func TestNotShown(t *testing.T) {
+	files := map[string]string{"binary": "a\x00b", "large": strings.Repeat("x\n", maxText), "z": "last\n", "empty": ""}
+	for i := range 1 + maxShown/(maxText/2) {
+		files[fmt.Sprintf("m%d", i)] = strings.Repeat("x\n", maxText/4)
+	}
+	s, set := setUp(t, files, nil)
+	if r := s.call(set, "file_export", args{"path": "/", "to": t.TempDir()}); !r.OK() {
+		t.Fatal(r)
+	}
+	about := make(map[string]string)
+	for _, c := range s.asked[0].Changes {
+		about[c.Path] = c.About
+		if c.Diff == "" && c.Path != "/empty" && !strings.Contains(c.About, "shown") {
+			t.Errorf("%s: %s", c.Path, c.About)
+		}
+	}
+	for name, want := range map[string]string{"/binary": "for it is binary", "/large": "too large to be shown", "/z": "there is too much"} {
+		if !strings.Contains(about[name], want) {
+			t.Errorf("%s: got %q, want %q", name, about[name], want)
+		}
+	}
+}
+
 // What appears in the folder while the user thinks is not replaced.
 func TestFolderMeanwhile(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -196,8 +196,8 @@ func (e *exporting) addFile(ctx context.Context, named, name string) error {
 		return e.refuse(name, sandbox.ErrTooLarge, "%d files and %s at once are the most; export less", maxFiles, tool.Amount(maxBytes))
 	}
 	f := exported{held: h, to: to, change: h.shows(tool.Copy, "")}
-	if e.shown += len(f.change.Diff); e.shown > maxShown {
-		f.change.Diff = ""
+	if e.shown += len(f.change.Diff); e.shown > maxShown && f.change.Diff != "" {
+		f.change.Diff, f.change.About = "", f.change.About+", not shown, for there is too much; export less at a time"
 	}
 	f.text = nil // there may be very many
 	e.list = append(e.list, f)

@@ -160,7 +160,12 @@ func (h held) isText() bool { return h.text != nil && tool.IsText(h.text) && utf
 // shows returns a file as it is shown to who decides.
 func (h held) shows(op tool.Op, to string) tool.Change {
 	c := tool.Change{Path: h.name, Op: op, To: to, Becomes: h.sum, About: tool.Amount(h.size)}
-	if h.text != nil && tool.IsText(h.text) {
+	switch {
+	case h.text == nil:
+		c.About += ", too large to be shown"
+	case !tool.IsText(h.text):
+		c.About += ", not shown, for it is binary"
+	default:
 		c.Diff = tool.Unified("", h.name, "", tool.Legible(h.text, false))
 	}
 	return c
