@@ -7,12 +7,21 @@ import (
 )
 
 // Overridden reads what the user lets pass although a scanner holds it back: PATH=REASON
-// each. It returns the names that are meant, as held knows them.
+// each. It returns the names that are meant, as held knows them. Where a name has a = in
+// it too, the longest that is held is meant.
 func Overridden(op string, list []string, held func(name string) bool) (map[string]bool, error) {
 	given := make(map[string]bool)
 	for _, one := range list {
-		name, reason, ok := strings.Cut(one, "=")
-		if !ok || strings.TrimSpace(reason) == "" {
+		name, reason := "", ""
+		for i := range len(one) {
+			if one[i] != '=' {
+				continue
+			}
+			if held(one[:i]) || held("/"+strings.TrimPrefix(one[:i], "/")) || name == "" {
+				name, reason = one[:i], one[i+1:]
+			}
+		}
+		if name == "" || strings.TrimSpace(reason) == "" {
 			return nil, &sandbox.Error{Op: op, Code: errArgs, Hint: "override: PATH=REASON; say why it may pass"}
 		}
 		if !held(name) {

@@ -1,0 +1,31 @@
+package tool_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+func TestOverridden(t *testing.T) {
+	for _, test := range []struct{ held, given, want string }{
+		{"/a", "/a=why", "/a"},
+		{"/a", "a=why = so", "/a"},
+		{"message", "message=why", "message"},
+		{"/a=b.txt", "/a=b.txt=why", "/a=b.txt"},
+		{"/a /a=b.txt", "/a=b.txt=why", "/a=b.txt"},
+		{"/a /a=b.txt", "/a=why", "/a"},
+		{"/a", "/a=", ""},
+		{"/a", "/a", ""},
+		{"/a", "=why", ""},
+		{"/a", "/b=why", ""},
+		{"/a=b.txt", "/a=b.txt=", ""},
+	} {
+		got, err := tool.Overridden("push", []string{test.given}, func(name string) bool { return slices.Contains(strings.Fields(test.held), name) })
+		if names := strings.Join(slices.Sorted(maps.Keys(got)), " "); names != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("%s of %s: got %q, %v; want %q", test.given, test.held, names, err, test.want)
+		}
+	}
+}
