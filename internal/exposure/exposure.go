@@ -164,6 +164,9 @@ func (e *Exposure) note(one policy.Effect) {
 
 // Takes notes how many bytes were handed to the worker.
 func (e *Exposure) Takes(n int64) {
+	if e == nil {
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.bytes += n

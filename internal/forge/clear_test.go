@@ -56,6 +56,26 @@ child:
 	}
 }
 
+// Who lets another hand out what it has not read is told from who has read it: what a
+// worker is given is what it has taken in.
+func TestDelegatedRatio(t *testing.T) {
+	files := cleared(bare)
+	files["golem-forge.config.yaml"] = strings.Replace(files["golem-forge.config.yaml"], "clearance: {", "clearance: {limits: {max_percent: 100}, ", 1)
+	files["tree/src/x"] = strings.Repeat("x\n", 500)
+	said, _, _ := play(t, files, `
+main:
+  - calls: [{tool: child, args: {input: go}}]
+  - text: done
+child:
+  - calls: [{tool: git_stage, args: {files: [/src/x], message: Own}}]
+  - calls: [{tool: git_diff}]
+  - text: done
+`, nil)
+	if !strings.Contains(said, "ratio: 1000 bytes are handed out, and 2 bytes were taken in") {
+		t.Errorf("no flag in\n%s", said)
+	}
+}
+
 // What was staged by who had read what is not trusted taints who looks at it, in another
 // session too.
 func TestStagedTaint(t *testing.T) {

@@ -54,9 +54,13 @@ func (d *Door) exposure(files *sandbox.Sandbox) *exposure.Exposure {
 		e.Linked = func(name string, tree bool) string { return linked(files, e.Untrusted, name, tree) }
 	}
 	marker := d.program.taint(d.work.session)
-	e.Kept = func() string {
+	kept := func() string {
 		from, _ := os.ReadFile(marker) // it is missing as long as nobody has
 		return string(from)
+	}
+	e.Taint(kept())
+	if slices.Contains(slices.Collect(maps.Values(trust)), true) { // there is something to be taken in
+		e.Kept = kept
 	}
 	e.Told = func(from string) {
 		// Where it cannot be kept, this worker is asked all the same.

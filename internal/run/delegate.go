@@ -154,6 +154,7 @@ func (t *talk) delegate(ctx context.Context, child *Worker, in Input) (tool.Resu
 		return tool.Result{}, errors.New("a worker is called by a worker")
 	}
 	child.Exposure.Taint(t.w.Exposure.From()) // what it is given may come from where the caller has read
+	child.Exposure.Takes(in.size())           // and is all that one knows who only hands something out
 	o, err := t.converse(ctx, child, call.id, in)
 	t.w.Exposure.Hears(child.Exposure)
 	if child.Close != nil {

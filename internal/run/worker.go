@@ -55,6 +55,15 @@ type Input struct {
 // none reports whether there is nothing in it.
 func (in Input) none() bool { return in.Text == "" && len(in.Files) == 0 }
 
+// size is how many bytes there are in it.
+func (in Input) size() int64 {
+	n := len(in.Text) + len(in.Instructions)
+	for _, f := range in.Files {
+		n += len(f.Data)
+	}
+	return int64(n)
+}
+
 // An Outcome is what came of a conversation.
 type Outcome struct {
 	Text string          `json:"text"`
