@@ -88,3 +88,52 @@ func used(t *testing.T, d *desk, id string, _ func()) {
 		t.Errorf("got %+v", a)
 	}
 }
+
+// The same call in another session is another: what it finds there is not what was asked
+// about.
+func TestBesideInAnotherSession(t *testing.T) {
+	dir := t.TempDir()
+	nobody := beside(func(context.Context, tool.Request, string, func() bool) approval.Reply {
+		return approval.Reply{Answer: tool.Answer{By: "nobody", Nobody: true}}
+	})
+	in := func(session string) *desk {
+		d := newDesk(t, dir)
+		d.Session, d.Beside = session, nobody
+		return d
+	}
+	one, other := in("one"), in("other")
+	waits, too := one.approve(writeA), other.approve(writeA)
+	if waits.Verdict != tool.Waits || too.Verdict != tool.Waits || waits.ID == too.ID {
+		t.Fatalf("got %+v and %+v, want two that wait", waits, too)
+	}
+	answered(true)(t, one, waits.ID, nil)
+	if a := other.approve(writeA); a.Verdict != tool.Waits || a.ID != too.ID {
+		t.Errorf("in another session: got %+v, want that it waits", a)
+	}
+	if a := in("one").approve(writeA); a.Verdict != tool.Yes {
+		t.Errorf("in its session: got %+v, want yes", a)
+	}
+	if list, err := one.store.Pending(); err != nil || len(list) != 1 || list[0].Session != "other" {
+		t.Errorf("got %+v, %v, want the other's", list, err)
+	}
+}
+
+// Who waits for an answer to a request that is not there any more is told.
+func TestBesideOfNothing(t *testing.T) {
+	for name, meanwhile := range map[string]func(*testing.T, *desk, string, func()){"taken back": revoked, "used": used} {
+		d := newDesk(t, t.TempDir())
+		d.Beside = beside(func(_ context.Context, _ tool.Request, id string, answered func() bool) approval.Reply {
+			meanwhile(t, d, id, nil)
+			for range 100 {
+				if answered() {
+					return approval.Reply{Answer: tool.Answer{Nobody: true}}
+				}
+			}
+			t.Errorf("%s: nobody says so", name)
+			return approval.Reply{}
+		})
+		if a := d.approve(writeA); a.Verdict != tool.No {
+			t.Errorf("%s: got %+v", name, a)
+		}
+	}
+}

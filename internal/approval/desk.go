@@ -32,7 +32,8 @@ type Asker interface {
 // meanwhile, and the first answer counts.
 type Beside interface {
 	// AskBeside returns the answer, or that Nobody has given one. Who is asked is told
-	// by which id the request waits; answered reports whether somebody has answered it.
+	// by which id the request waits; answered reports whether somebody has answered it, or it
+	// waits no longer.
 	AskBeside(ctx context.Context, r tool.Request, id string, answered func() bool) Reply
 }
 
@@ -53,7 +54,7 @@ type Desk struct {
 	Asker   Asker  // nil where nobody can be asked here
 	Beside  Beside // asks in place of the asker, where set
 	Policy  string // the hash of what says what the program may do
-	Session string
+	Session string // of files, in which an answer counts; "" for all
 	Now     func() time.Time
 
 	mu  sync.Mutex
@@ -65,7 +66,7 @@ type Desk struct {
 func (d *Desk) Approve(ctx context.Context, r tool.Request) tool.Answer {
 	a := d.answer(ctx, r)
 	if a.Verdict == tool.Yes && d.Store != nil {
-		d.Store.settle(r, d.Policy)
+		d.Store.settle(r, d.place())
 	}
 	return a
 }
@@ -84,7 +85,7 @@ func (d *Desk) answer(ctx context.Context, r tool.Request) tool.Answer {
 	if rule, ok := d.remembered(r); ok && !r.Clears {
 		return tool.Answer{Verdict: tool.Yes, By: "rule " + rule.ID}
 	}
-	if a, ok, err := d.Store.use(r, d.Policy, d.Now()); err != nil {
+	if a, ok, err := d.Store.use(r, d.place(), d.Now()); err != nil {
 		return tool.Answer{By: "nobody", Note: "what was answered before cannot be read"}
 	} else if ok {
 		return a
@@ -113,6 +114,9 @@ func (d *Desk) answer(ctx context.Context, r tool.Request) tool.Answer {
 	return reply.Answer
 }
 
+// place is where the desk stands.
+func (d *Desk) place() place { return place{d.Policy, d.Session} }
+
 // onlyReads reports whether all that is asked is to read.
 func onlyReads(r tool.Request) bool {
 	return len(r.Asks) > 0 && !slices.ContainsFunc(r.Asks, func(e policy.Effect) bool { return e.Verb != policy.Read }) &&
@@ -121,12 +125,17 @@ func onlyReads(r tool.Request) bool {
 
 // wait keeps the request until somebody answers it elsewhere.
 func (d *Desk) wait(r tool.Request) tool.Answer {
-	id, err := d.Store.keep(r, d.Policy, d.Now())
+	id, err := d.Store.keep(r, d.place(), d.Now())
 	if err != nil {
 		return tool.Answer{By: "nobody", Note: "nobody can be asked here, and the request could not be kept: " + err.Error(), Nobody: true}
 	}
 	return tool.Answer{Verdict: tool.Waits, By: "nobody", ID: id, Nobody: true}
 }
+
+// maxLooks is how often it is looked for an answer before it is looked whether the request
+// still waits, which takes longer: another call may have used the answer, or the user taken
+// it back.
+const maxLooks = 10
 
 // beside keeps the request, and asks about it at the same time. Whoever answers, the
 // answer is that which the store has.
@@ -135,9 +144,11 @@ func (d *Desk) beside(ctx context.Context, r tool.Request) tool.Answer {
 	if waits.Verdict != tool.Waits {
 		return waits
 	}
+	looked := 0
 	answered := func() bool {
 		given, err := d.Store.given(waits.ID)
-		return err != nil || given != nil
+		looked++
+		return err != nil || given != nil || looked%maxLooks == 0 && !d.Store.waits(waits.ID)
 	}
 	reply := d.Beside.AskBeside(ctx, r, waits.ID, answered)
 	no := func(note string) tool.Answer { return tool.Answer{By: "nobody", Note: note, ID: waits.ID} }
@@ -150,7 +161,7 @@ func (d *Desk) beside(ctx context.Context, r tool.Request) tool.Answer {
 			return no("the request is not there any more; an answer is used once")
 		}
 	}
-	a, ok, err := d.Store.use(r, d.Policy, d.Now())
+	a, ok, err := d.Store.use(r, d.place(), d.Now())
 	if err != nil {
 		return no("what was answered cannot be read")
 	}

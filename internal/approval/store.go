@@ -58,10 +58,17 @@ type Waiting struct {
 	Effects []string  `json:"effects"`
 	Wish    string    `json:"wish,omitempty"`
 	Made    time.Time `json:"made"`
-	Policy  string    `json:"policy"`
-	Blob    string    `json:"blob"` // the whole request
+	place
+	Blob string `json:"blob"` // the whole request
 	// Answer is what was answered, nil if nothing was; it is not in the document.
 	Answer *Given `json:"answer,omitempty"`
+}
+
+// A place is where a request was made. An answer to it counts nowhere else: the same call
+// in another session finds other files.
+type place struct {
+	Policy  string `json:"policy"`
+	Session string `json:"session,omitempty"`
 }
 
 // Given is an answer that somebody gave to a request.
@@ -80,7 +87,7 @@ type kept struct {
 // A request is what is kept of one while it waits: all of it, to be shown.
 type request struct {
 	tool.Request
-	Policy string `json:"policy"`
+	place
 }
 
 func (s *Store) read() (kept, error) {
@@ -117,9 +124,9 @@ func (s *Store) change(do func(k *kept) error) error {
 
 // keep keeps a request until it is answered and used. The same request is kept
 // once.
-func (s *Store) keep(r tool.Request, policy string, now time.Time) (id string, err error) {
+func (s *Store) keep(r tool.Request, at place, now time.Time) (id string, err error) {
 	put := "" // the blob, if it was made
-	body, err := json.Marshal(request{r, policy})
+	body, err := json.Marshal(request{r, at})
 	if err != nil {
 		return "", err
 	}
@@ -128,13 +135,13 @@ func (s *Store) keep(r tool.Request, policy string, now time.Time) (id string, e
 	}
 	err = s.change(func(k *kept) error {
 		s.expire(k, now)
-		if i := k.find(r.Digest, policy); i >= 0 {
+		if i := k.find(r.Digest, at); i >= 0 {
 			id = k.Pending[i].ID
 			return nil
 		}
 		// The same call with another change takes the place of the earlier one, which
 		// could only be done if the file became again what it was.
-		s.dropSame(k, r, policy)
+		s.dropSame(k, r, at)
 		own := 0
 		for _, w := range k.Pending {
 			if slices.Equal(w.Workers, r.Workers) {
@@ -148,7 +155,7 @@ func (s *Store) keep(r tool.Request, policy string, now time.Time) (id string, e
 		if err != nil {
 			return err
 		}
-		w := Waiting{ID: newID(), Digest: r.Digest, Same: r.Same, Workers: r.Workers, Tool: r.Tool, Wish: r.Wish, Made: now, Policy: policy, Blob: blob}
+		w := Waiting{ID: newID(), Digest: r.Digest, Same: r.Same, Workers: r.Workers, Tool: r.Tool, Wish: r.Wish, Made: now, place: at, Blob: blob}
 		for _, e := range r.Effects {
 			w.Effects = append(w.Effects, e.String())
 		}
@@ -181,9 +188,9 @@ func (s *Store) drop(w Waiting) {
 }
 
 // dropSame drops the request of the same call, with whatever change.
-func (s *Store) dropSame(k *kept, r tool.Request, policy string) {
+func (s *Store) dropSame(k *kept, r tool.Request, at place) {
 	k.Pending = slices.DeleteFunc(k.Pending, func(w Waiting) bool {
-		same := w.Same == r.Same && w.Policy == policy
+		same := w.Same == r.Same && w.place == at
 		if same {
 			s.drop(w)
 		}
@@ -193,32 +200,32 @@ func (s *Store) dropSame(k *kept, r tool.Request, policy string) {
 
 // settle drops the request of a call that is let happen without it. Where that fails the
 // request waits on, and ends in time.
-func (s *Store) settle(r tool.Request, policy string) {
+func (s *Store) settle(r tool.Request, at place) {
 	k, err := s.read()
-	if err != nil || !slices.ContainsFunc(k.Pending, func(w Waiting) bool { return w.Same == r.Same && w.Policy == policy }) {
+	if err != nil || !slices.ContainsFunc(k.Pending, func(w Waiting) bool { return w.Same == r.Same && w.place == at }) {
 		return // the usual way, without a lock
 	}
 	s.change(func(k *kept) error {
-		s.dropSame(k, r, policy)
+		s.dropSame(k, r, at)
 		return nil
 	})
 }
 
-func (k *kept) find(digest, policy string) int {
-	return slices.IndexFunc(k.Pending, func(w Waiting) bool { return w.Digest == digest && w.Policy == policy })
+func (k *kept) find(digest string, at place) int {
+	return slices.IndexFunc(k.Pending, func(w Waiting) bool { return w.Digest == digest && w.place == at })
 }
 
 // use returns the answer to a request, if somebody has given one, and lets
 // nobody use it again.
-func (s *Store) use(r tool.Request, policy string, now time.Time) (a tool.Answer, ok bool, err error) {
+func (s *Store) use(r tool.Request, at place, now time.Time) (a tool.Answer, ok bool, err error) {
 	k, err := s.read()
-	if err != nil || k.find(r.Digest, policy) < 0 {
+	if err != nil || k.find(r.Digest, at) < 0 {
 		return a, false, err // the usual way, without a lock
 	}
 	var used Waiting
 	err = s.change(func(k *kept) error {
 		s.expire(k, now)
-		i := k.find(r.Digest, policy)
+		i := k.find(r.Digest, at)
 		if i < 0 {
 			return nil
 		}
@@ -306,6 +313,12 @@ func (s *Store) Waiting(id string) (Waiting, error) {
 		hint = "these wait: " + strings.Join(names, ", ")
 	}
 	return Waiting{}, &sandbox.Error{Op: "approve", Path: id, Code: sandbox.ErrNotFound, Hint: hint + "; a request is used once"}
+}
+
+// waits reports whether a request does, as far as can be seen.
+func (s *Store) waits(id string) bool {
+	k, err := s.read()
+	return err != nil || slices.ContainsFunc(k.Pending, func(w Waiting) bool { return w.ID == id })
 }
 
 // Pending returns the requests that wait, those with an answer that nobody has

@@ -177,8 +177,12 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	}
 	closed := func(err error) (*Door, error) { return nil, errors.Join(err, journal.Close(), records.Close()) }
 	gate.Journal = signer{journal, doorman.signed()}
-	gate.Approver = &approval.Desk{Mode: approval.Mode(p.Project.Approval), Flag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), Reads: v.ApproveReads, Store: records.Approvals,
+	desk := &approval.Desk{Mode: approval.Mode(p.Project.Approval), Flag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), Reads: v.ApproveReads, Store: records.Approvals,
 		Asker: v.Asker, Beside: v.Beside, Policy: p.policyHash(), Now: p.options.Now}
+	if v.Beside != nil && work.session != nil { // peers of several sessions are asked about at a time
+		desk.Session = work.session.ID
+	}
+	gate.Approver = desk
 	gate.Enter = work.enter()
 	recovered, err := jail.Recover(work.layers.dir, p.options.Now)
 	if recovered > 0 {

@@ -121,6 +121,7 @@ type pendingDocument struct {
 	Tool    string    `json:"tool"`
 	Effects []string  `json:"effects"`
 	Wish    string    `json:"wish,omitempty"`
+	Session string    `json:"session,omitempty"`
 	Made    time.Time `json:"made"`
 	Answer  string    `json:"answer,omitempty"`
 }
@@ -145,7 +146,7 @@ func listApprovals(cmd *cobra.Command, r *forge.Records) error {
 	}
 	pending, kept := []pendingDocument{}, []ruleDocument{}
 	for _, w := range waiting {
-		d := pendingDocument{w.ID, w.Digest, shownAll(w.Workers), sandbox.Shown(w.Tool), shownAll(w.Effects), visible.Line(w.Wish, maxColumns), w.Made, ""}
+		d := pendingDocument{w.ID, w.Digest, shownAll(w.Workers), sandbox.Shown(w.Tool), shownAll(w.Effects), visible.Line(w.Wish, maxColumns), w.Session, w.Made, ""}
 		if w.Answer != nil {
 			d.Answer = map[bool]string{true: "yes", false: "no"}[w.Answer.Yes]
 		}
@@ -191,6 +192,9 @@ func printApprovals(w io.Writer, pending []pendingDocument, rules []ruleDocument
 		state := "not answered"
 		if p.Answer != "" {
 			state = "answered " + p.Answer + ", not used yet"
+		}
+		if p.Session != "" {
+			state += ", in session " + p.Session
 		}
 		rows = append(rows, []string{p.ID, strings.Join(p.Workers, " → "), p.Tool, comesTo(p.Wish, p.Effects), state})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -166,6 +167,27 @@ func TestElsewhere(t *testing.T) {
 		if err := h.answer(id, true); err == nil {
 			t.Error("an answer was used twice")
 		}
+	}
+}
+
+// A yes is for the files that were asked about: the same call of a client in another session
+// does not use it.
+func TestSessionsApart(t *testing.T) {
+	h := newHouse(t, nil)
+	h.session, h.service.Wait = forge.NewSession, 300*time.Millisecond
+	one, other := h.client(newestAsked, nil), h.client(newestAsked, nil)
+	write := map[string]any{"path": "/b.txt", "content": "new"}
+	use(t, one, "write_file", write)
+	id := h.waiting()
+	use(t, other, "write_file", write)
+	if err := h.answer(id, true); err != nil {
+		t.Fatal(err)
+	}
+	if text, ok := use(t, other, "write_file", write); ok || !strings.Contains(text, "it waits") {
+		t.Errorf("in another session: got %q, want that it waits", text)
+	}
+	if text, ok := use(t, one, "write_file", write); !ok {
+		t.Errorf("in the session that was asked about: got %q", text)
 	}
 }
 

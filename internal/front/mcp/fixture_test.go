@@ -37,6 +37,7 @@ type house struct {
 	program *forge.Program
 	service forge.Service
 	said    *buffer // to the user
+	session string  // of files, "" for the last
 }
 
 // newHouse returns a house with some files, in which writing asks.
@@ -64,7 +65,7 @@ func newHouse(t *testing.T, files map[string]string) *house {
 }
 
 // visit is how a house is entered.
-func (h *house) visit() forge.Visit { return forge.Visit{Run: true} }
+func (h *house) visit() forge.Visit { return forge.Visit{Run: true, Session: h.session} }
 
 // streams serves the house over two pipes, until in is closed.
 func (h *house) streams() (in io.WriteCloser, out io.ReadCloser) {
