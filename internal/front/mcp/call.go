@@ -223,7 +223,7 @@ const beat = time.Second
 // progress tells the client that a call goes on, until what it returns is called.
 func (s *server) progress(ctx context.Context, c *call, r *mcp.CallToolRequest) (stop func()) {
 	token := r.Params.GetProgressToken()
-	if token == nil {
+	if text, ok := token.(string); token == nil || ok && len(text) > maxName { // each notice has it
 		return func() {}
 	}
 	ended, stopped := make(chan struct{}), make(chan struct{})

@@ -178,8 +178,12 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 	if err != nil && !json.Valid(data) {
 		return refuse(nil, jsonrpc.CodeParseError, "this line is not JSON; send one message a line")
 	}
-	if errors.Is(err, errID) {
-		return refuse(nil, jsonrpc.CodeInvalidRequest, err.Error())
+	if why := refusal(""); errors.As(err, &why) {
+		var id json.RawMessage
+		if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() {
+			id = json.RawMessage(keyOf(request.ID))
+		}
+		return refuse(id, jsonrpc.CodeInvalidRequest, err.Error())
 	}
 	if err != nil {
 		return refuse(nil, jsonrpc.CodeInvalidRequest, "this is no message of JSON-RPC 2.0")

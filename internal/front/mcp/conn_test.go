@@ -43,6 +43,7 @@ type message struct {
 	Error *struct {
 		Code    int
 		Message string
+		Data    json.RawMessage
 	}
 	Result struct {
 		IsError bool
@@ -72,7 +73,7 @@ func TestLines(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
 	r := h.raw()
-	long := strings.Repeat("x", maxMessage)
+	long, some := strings.Repeat("x", maxMessage), strings.Repeat("y", maxHello)
 	for _, test := range []struct {
 		line string
 		id   any
@@ -106,6 +107,12 @@ func TestLines(t *testing.T) {
 		{`{"method":"tools/call","params":{"name":"` + long + `"},"jsonrpc":"2.0","id":"11"}` + "\n", "11", -32600},
 		{`{"method":"x","params":{"name":"` + long + `","id":12}}` + "\n", nil, -32600},
 		{long + "\n", nil, -32600},
+		{`{"jsonrpc":"2.0","id":007,"method":"` + long + `"}` + "\n", nil, -32600},
+		{`{"jsonrpc":"2.0","id":18,"method":"` + some + `"}` + "\n", 18.0, -32600},
+		{`{"jsonrpc":"2.0","id":19,"method":"initialize","params":{"protocolVersion":"` + some + `"}}` + "\n", 19.0, -32600},
+		{`{"jsonrpc":"2.0","id":20,"method":"resources/read","params":{"uri":"golem://` + some + `"}}` + "\n", 20.0, -32602},
+		{`{"jsonrpc":"2.0","id":"` + some + `","method":"ping"}` + "\n", nil, -32600},
+		{`{"jsonrpc":"2.0","id":"` + some + `","method":"tools/call","params":{"name":"file_exists","arguments":{"path":"/"}}}` + "\n", nil, -32600},
 		{"\n \r\n" + `{"jsonrpc":"2.0","id":13,"result":{}}` + "\n" + `{"jsonrpc":"2.0","method":"nothing"}` + "\n" + `{"jsonrpc":"2.0","id":14,"method":"ping"}` + "\r\n", 14.0, 0},
 	} {
 		r.send(test.line)
@@ -115,6 +122,9 @@ func TestLines(t *testing.T) {
 			code = m.Error.Code
 			if strings.Contains(m.Error.Message, " Go ") || strings.Contains(m.Error.Message, "mcp.") {
 				t.Errorf("%.100q: types of golem's in %q", test.line, m.Error.Message)
+			}
+			if n := len(m.Error.Message) + len(m.Error.Data); n > 8<<10 {
+				t.Errorf("%.100q: %d bytes of it came back", test.line, n)
 			}
 		}
 		if m.ID != test.id || code != test.code {

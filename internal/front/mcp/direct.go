@@ -136,9 +136,10 @@ func plainID(id []byte) bool {
 	return len(id) <= 15
 }
 
-// plainText reports whether a JSON string holds letters, digits, - and _ alone.
+// plainText reports whether a JSON string holds letters, digits, - and _ alone, and no more
+// of them than a name has.
 func plainText(text []byte) bool {
-	if len(text) < 3 || text[0] != '"' {
+	if len(text) < 3 || len(text) > maxName || text[0] != '"' {
 		return false
 	}
 	for _, b := range text[1 : len(text)-1] {

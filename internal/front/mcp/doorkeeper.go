@@ -115,7 +115,7 @@ func readBody(w http.ResponseWriter, r *http.Request) (status int, why string) {
 	}
 	if r.Method == http.MethodPost { // the library reads no further than the end of the first
 		switch _, err := decode(body); {
-		case errors.Is(err, errID):
+		case errors.As(err, new(refusal)):
 			return http.StatusBadRequest, err.Error()
 		case err != nil:
 			return http.StatusBadRequest, "this is no message of JSON-RPC 2.0; send one a request"

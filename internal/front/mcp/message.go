@@ -13,6 +13,8 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 // What a client may send.
@@ -20,6 +22,10 @@ const (
 	maxMessage = 16 << 20 // bytes of a message
 	maxNested  = 64       // levels of one
 	maxShown   = 4 << 10  // bytes at each end of a message that is too long, to find its id in
+	// maxHello is how many bytes a client says of itself at most: they are kept as long as
+	// its session, in many times the memory.
+	maxHello = 64 << 10
+	maxName  = 1 << 10 // bytes of an id or a method, which answers repeat
 )
 
 // A line is what was read.
@@ -53,8 +59,18 @@ func readLine(in *bufio.Reader) line {
 	}
 }
 
-// errID says which ids there are. The library would answer with another number.
-var errID = errors.New("the id of a call is a text or a whole number, of at most 2^53")
+// A refusal is why a message is not taken, in words for the client.
+type refusal string
+
+// Error implements error.
+func (r refusal) Error() string { return string(r) }
+
+const (
+	// errID says which ids there are. The library would answer with another number.
+	errID     = refusal("the id of a call is a text of at most 1024 bytes, or a whole number of at most 2^53")
+	errMethod = refusal("there is no method with so long a name")
+	errHello  = refusal("what a client says of itself when it begins has at most 65536 bytes")
+)
 
 // decode returns the message that a line holds. The library would do it, with ten times
 // the memory. Names count as they are written: who looks at a message on its way must find
@@ -76,8 +92,14 @@ func decode(data []byte) (jsonrpc.Message, error) {
 		}
 	}
 	id, err := idOf(m["id"])
-	if err == nil && version != "2.0" {
+	switch {
+	case err != nil:
+	case version != "2.0":
 		err = errors.New("another version")
+	case len(method) > maxName:
+		err = errMethod
+	case method == "initialize" && len(m["params"]) > maxHello:
+		err = errHello
 	}
 	return &jsonrpc.Request{ID: id, Method: method, Params: m["params"]}, err
 }
@@ -88,7 +110,7 @@ func idOf(text json.RawMessage) (id jsonrpc.ID, err error) {
 	if text != nil {
 		err = json.Unmarshal(text, &name)
 	}
-	if n, ok := name.(float64); ok && (n != math.Trunc(n) || math.Abs(n) > 1<<53) {
+	if n, ok := name.(float64); ok && (n != math.Trunc(n) || math.Abs(n) > 1<<53) || len(text) > maxName {
 		err = errID
 	}
 	if err != nil {
@@ -116,8 +138,8 @@ func encode(message jsonrpc.Message) ([]byte, error) {
 	return append(append(append(data, `,"result":`...), r.Result...), '}'), nil
 }
 
-// plainly returns an error of the library's as a client reads it: with a code, and
-// without the names of its types.
+// plainly returns an error of the library's as a client reads it: with a code, without the
+// names of its types, and without all of what the client has sent.
 func plainly(err error) error {
 	text := err.Error()
 	var known *jsonrpc.Error
@@ -131,17 +153,21 @@ func plainly(err error) error {
 			}
 		}
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid params: " + what}
-	case errors.As(err, &known) && known.Code != 0:
+	case errors.As(err, &known) && known.Code != 0 && len(text)+len(known.Data) <= maxShown:
 		return err
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: text}
+	code := int64(jsonrpc.CodeInvalidRequest)
+	if known != nil && known.Code != 0 {
+		code = known.Code
+	}
+	return &jsonrpc.Error{Code: code, Message: visible.Cut(text, maxName)}
 }
 
 // idPlaces are the places of an id in a message of which only the ends are known.
 var idPlaces = sync.OnceValue(func() []*regexp.Regexp {
 	return []*regexp.Regexp{
-		regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]{1,100}"|-?\d{1,18})\s*,`),
-		regexp.MustCompile(`,\s*"id"\s*:\s*("[^"\\]{1,100}"|-?\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`),
+		regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]{1,100}"|-?(?:0|[1-9]\d{0,14}))\s*,`),
+		regexp.MustCompile(`,\s*"id"\s*:\s*("[^"\\]{1,100}"|-?(?:0|[1-9]\d{0,14}))\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`),
 	}
 })
 
