@@ -54,6 +54,7 @@ func TestABranchThatIsCheckedOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			before, _ := s.desk.Branches(t.Context(), "")
+			s.refused(s.desk.Ready(t.Context(), c), sandbox.ErrConflict)
 			_, err = s.desk.Push(t.Context(), c.ID, "")
 			s.refused(err, sandbox.ErrConflict)
 			if now, _ := s.desk.Branches(t.Context(), ""); len(now) != len(before) || now["main"] != before["main"] {

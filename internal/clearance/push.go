@@ -119,6 +119,51 @@ func (d *Desk) settleAll(ctx context.Context, target string) error {
 	return errors.Join(all...)
 }
 
+// Ready says what a push of a commit would be refused for, so that nobody is asked about
+// one in vain: of a target on this machine a branch that has moved, one that is not the
+// one checked out, and a work tree with changes. To ask others is for the push, and so is
+// what a push that was cut off has left.
+func (d *Desk) Ready(ctx context.Context, c *StagedCommit) error {
+	list, err := d.list()
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if e.Phase == pushing || e.ID == c.ID && e.Phase == pushed {
+			return nil
+		}
+	}
+	t, at, err := d.open(ctx, c.Target)
+	if err != nil {
+		return err
+	}
+	on, here := at.(folder)
+	if !here {
+		return nil
+	}
+	if err := t.unmoved(ctx, at, c); err != nil {
+		return err
+	}
+	return on.ready(ctx, c)
+}
+
+// unmoved refuses a commit that was staged on something else than is there.
+func (t Target) unmoved(ctx context.Context, at source, c *StagedCommit) error {
+	base, from, err := t.parents(ctx, at, c.Branch)
+	if err != nil {
+		return err
+	}
+	again := ": golem tool git_stage --again " + c.ID[:12]
+	switch {
+	case c.parent() == "" && cmp.Or(base, from) != "" && t.far():
+		return &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict,
+			Hint: "nothing of the remote had been pulled when this was staged, and it has files; it waits on; stage it again, on what is there" + again}
+	case base != c.Base:
+		return &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since this was staged, and it waits on; stage it again, on the branch as it is now" + again}
+	}
+	return nil
+}
+
 // patience is how long a target is asked whether a push that failed was made.
 const patience = 10 * time.Second
 
@@ -135,16 +180,8 @@ func (d *Desk) push(ctx context.Context, c *StagedCommit) (*PushResult, error) {
 			}
 		}
 	}
-	base, from, err := t.parents(ctx, at, c.Branch)
-	if err != nil {
+	if err := t.unmoved(ctx, at, c); err != nil {
 		return nil, err
-	}
-	switch {
-	case c.parent() == "" && cmp.Or(base, from) != "" && t.far():
-		return nil, &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict,
-			Hint: "nothing of the remote had been pulled when this was staged, and it has files; it waits on; stage it again, on what is there: git_stage --again " + c.ID[:12]}
-	case base != c.Base:
-		return nil, &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since this was staged, and it waits on; stage it again, on the branch as it is now: git_stage --again " + c.ID[:12]}
 	}
 	if err := d.mark(c, pushing, nil); err != nil {
 		return nil, err

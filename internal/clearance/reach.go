@@ -2,6 +2,7 @@ package clearance
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -43,8 +44,20 @@ func (d *Desk) open(ctx context.Context, name string) (Target, place, error) {
 	return t, at, err
 }
 
-// reach opens a target.
+// reach opens a target. What is wrong with it is said of it by its name.
 func (d *Desk) reach(ctx context.Context, t Target) (place, error) {
+	at, err := d.at(ctx, t)
+	var wrong *sandbox.Error
+	if errors.As(err, &wrong) && wrong.Op == "target" && wrong.Path == "" {
+		named := *wrong
+		named.Path = t.Name
+		err = &named
+	}
+	return at, err
+}
+
+// at opens a target.
+func (d *Desk) at(ctx context.Context, t Target) (place, error) {
 	switch t.Type {
 	case "local", "bare":
 		at, err := d.store.Target(ctx, string(t.Path), t.Type == "bare")
@@ -97,6 +110,14 @@ func (f folder) push(ctx context.Context, c *StagedCommit) error {
 		return f.Advance(ctx, c.Branch, c.Base, c.Commit, c.changes())
 	}
 	return f.Move(ctx, c.Branch, c.Base, c.Commit)
+}
+
+// ready says what a push would be refused for.
+func (f folder) ready(ctx context.Context, c *StagedCommit) error {
+	if f.work && c.From == "" {
+		return f.Ready(ctx, c.Branch, c.Base, c.changes())
+	}
+	return f.Free(c.Branch)
 }
 
 func (f folder) settle(ctx context.Context, c *StagedCommit) (bool, error) {

@@ -129,7 +129,7 @@ func (t *Target) quiet(ctx context.Context, branch string) error {
 // for a branch that is not there. One that is elsewhere is a conflict, and so is one
 // that is checked out: its files would stay behind.
 func (t *Target) Move(ctx context.Context, branch string, old, to Hash) error {
-	if err := t.free(branch, ""); err != nil {
+	if err := t.Free(branch); err != nil {
 		return err
 	}
 	return t.move(ctx, branch, old, to)

@@ -59,7 +59,7 @@ func (s *Store) Target(ctx context.Context, path string, bare bool) (*Target, er
 func (t *Target) check(ctx context.Context) error {
 	unfit := func(code sandbox.Code, hint string) error { return refusal("target", "", code, hint) }
 	if info, err := os.Lstat(t.dir); err != nil {
-		return unfit(sandbox.ErrNotFound, "there is no git repository at the target's path; make one with git init, or change the path in clearance.targets")
+		return unfit(sandbox.ErrNotFound, noRepository)
 	} else if !info.IsDir() {
 		return unfit(ErrUnsupported, "the target's .git is a link that leads elsewhere; name the repository itself in clearance.targets")
 	}
@@ -72,7 +72,7 @@ func (t *Target) check(ctx context.Context) error {
 		switch isFile := name == "HEAD" || name == "packed-refs"; {
 		case errors.Is(err, fs.ErrNotExist) && (name == "packed-refs" || name == "logs"):
 		case err != nil:
-			return unfit(sandbox.ErrNotFound, "there is no git repository at the target's path; make one with git init, or change the path in clearance.targets")
+			return unfit(sandbox.ErrNotFound, noRepository)
 		case isFile && !info.Mode().IsRegular(), !isFile && !info.IsDir():
 			return unfit(ErrUnsupported, name+" of the target's repository is not what git makes of it; look at who changed it")
 		}
@@ -110,6 +110,9 @@ func (t *Target) format(ctx context.Context) error {
 	}
 	return nil
 }
+
+// noRepository says what to do where none is.
+const noRepository = "there is no git repository where the target is said to be; make one with git init, or change where it is in clearance.targets"
 
 // bySHA256 says what to do with a repository whose objects have other names.
 const bySHA256 = "the target's repository names its objects by SHA-256, and only SHA-1 is known here; name another in clearance.targets, " +

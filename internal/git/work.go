@@ -28,18 +28,7 @@ const ErrDirty sandbox.Code = "dirty"
 // finished or taken back by Resume, so the caller writes down what it is about to
 // do.
 func (t *Target) Advance(ctx context.Context, branch string, base, commit Hash, changes []Change) error {
-	head, err := t.Head()
-	if err != nil {
-		return err
-	}
-	if head != branch {
-		checkedOut := "the target has " + sandbox.Shown(head) + " checked out"
-		if head == "" {
-			checkedOut = "the target has no branch checked out"
-		}
-		return refusal("push", branch, sandbox.ErrConflict, checkedOut+"; check out "+sandbox.Shown(branch)+" there first")
-	}
-	if err := t.free(branch, t.own); err != nil {
+	if err := t.checkedOut(branch); err != nil {
 		return err
 	}
 	w, err := t.begin(commit, changes)
@@ -132,20 +121,28 @@ type worktree struct {
 // room is the folder in which a commit is prepared.
 func (t *Target) room(commit Hash) string { return filepath.Join(t.own, "golem-"+string(commit)) }
 
-// begin takes the lock of the index. It is a second name for a file of ours, so
-// that whose it is can be told after a kill.
-func (t *Target) begin(commit Hash, changes []Change) (*worktree, error) {
+// tree opens the work tree, with a room for what is prepared.
+func (t *Target) tree(room string, changes []Change) (*worktree, error) {
 	root, err := os.OpenRoot(t.work)
 	if err != nil {
 		return nil, refusal("push", "", sandbox.ErrNotFound, "the target's work tree cannot be opened: "+cause(err).Error()+"; see that it is there, and yours")
 	}
-	w := &worktree{target: t, root: root, room: t.room(commit), goes: map[string]bool{}}
+	w := &worktree{target: t, root: root, room: room, fresh: filepath.Join(room, "index-"+rand.Text()), goes: map[string]bool{}}
 	for _, c := range changes {
 		if c.NewMode == None {
 			w.goes[c.Path] = true
 		}
 	}
-	w.fresh = filepath.Join(w.room, "index-"+rand.Text())
+	return w, nil
+}
+
+// begin takes the lock of the index. It is a second name for a file of ours, so
+// that whose it is can be told after a kill.
+func (t *Target) begin(commit Hash, changes []Change) (*worktree, error) {
+	w, err := t.tree(t.room(commit), changes)
+	if err != nil {
+		return nil, err
+	}
 	err = os.RemoveAll(w.room)
 	if err == nil {
 		err = os.Mkdir(w.room, 0o700)
@@ -159,7 +156,7 @@ func (t *Target) begin(commit Hash, changes []Change) (*worktree, error) {
 	}
 	if err != nil {
 		os.RemoveAll(w.room)
-		root.Close()
+		w.root.Close()
 		if errors.Is(err, fs.ErrExist) {
 			return nil, refusal("push", "", sandbox.ErrConflict, "another git is at work in the target; let it end, or remove the index.lock that it left in .git, and try again")
 		}

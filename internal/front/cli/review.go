@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -106,19 +107,29 @@ func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool)
 		ids = git.IDs(r)
 	}
 	looks := []*git.Look{}
+	var hidden []unshown
 	for _, id := range ids {
 		r, err := call("git_diff", map[string]string{"commitId": id})
-		if err != nil {
+		switch l, ok := r.Data.(*git.Look); {
+		case err != nil && (len(ids) == 1 || ctx.Err() != nil):
 			return err
-		}
-		if l, ok := r.Data.(*git.Look); ok {
+		case err != nil: // what is wrong with one takes nothing from the others
+			hidden = append(hidden, unshown{id, err.Error()})
+		case ok:
 			looks = append(looks, l)
 		}
 	}
-	if wantsJSON(cmd) {
-		return printJSON(cmd.OutOrStdout(), map[string]any{"staged": looks})
+	if len(hidden) > 0 {
+		err = fmt.Errorf("%d of %d staged commits cannot be shown; above is why", len(hidden), len(ids))
 	}
-	return showLooks(cmd, looks, func(l *git.Look, w io.Writer, page visible.Page) error {
+	if wantsJSON(cmd) {
+		all := map[string]any{"staged": looks}
+		if len(hidden) > 0 {
+			all["unshown"] = hidden
+		}
+		return errors.Join(printJSON(cmd.OutOrStdout(), all), err)
+	}
+	return errors.Join(showLooks(cmd, looks, hidden, func(l *git.Look, w io.Writer, page visible.Page) error {
 		switch {
 		case summary:
 			return l.Summary(w, page)
@@ -126,16 +137,22 @@ func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool)
 			return l.ShowAll(ctx, w, page)
 		}
 		return l.Show(w, page)
-	})
+	}), err)
+}
+
+// An unshown is a staged commit that cannot be looked at, and why.
+type unshown struct {
+	CommitID string `json:"commitId"`
+	Error    string `json:"error"`
 }
 
 // maxOverrides is how many files a line on what to do next names.
 const maxOverrides = 5
 
 // showLooks shows staged commits to a person.
-func showLooks(cmd *cobra.Command, looks []*git.Look, show func(*git.Look, io.Writer, visible.Page) error) error {
+func showLooks(cmd *cobra.Command, looks []*git.Look, hidden []unshown, show func(*git.Look, io.Writer, visible.Page) error) error {
 	s := newScreen(cmd.OutOrStdout())
-	if len(looks) == 0 {
+	if len(looks)+len(hidden) == 0 {
 		fmt.Fprintln(s.w, "nothing is staged; workers stage with git_stage, you with golem tool git_stage")
 		return nil
 	}
@@ -160,6 +177,17 @@ func showLooks(cmd *cobra.Command, looks []*git.Look, show func(*git.Look, io.Wr
 		}
 		for _, next := range []string{"let it in: " + accept, "let it go: golem review --discard " + id} {
 			if err := s.page().Line(s.w, next); err != nil {
+				return err
+			}
+		}
+	}
+	for i, h := range hidden {
+		if i+len(looks) > 0 {
+			fmt.Fprintln(s.w)
+		}
+		id := sandbox.Shown(h.CommitID[:min(12, len(h.CommitID))])
+		for _, line := range []string{id + "  cannot be shown: " + visible.Line(h.Error, 2000), "let it go: golem review --discard " + id} {
+			if err := s.page().Line(s.w, line); err != nil {
 				return err
 			}
 		}

@@ -38,6 +38,9 @@ func (s Set) push() tool.Tool {
 			return tool.Plan{}, err
 		}
 		prepare := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Prepared, error) {
+			if err := desk.Ready(ctx, c); err != nil {
+				return tool.Prepared{}, s.of(c).standing(err)
+			}
 			l, err := s.look(ctx, desk, c)
 			if err != nil {
 				return tool.Prepared{}, err
