@@ -251,7 +251,7 @@ func (p *pass) prepare() error {
 	if err == nil && p.prepared.run == nil {
 		err = errors.New("nothing to run")
 	}
-	return err
+	return p.stopped(err)
 }
 
 // readable reports whether the files of effects may be read without consent.
@@ -292,7 +292,7 @@ func (p *pass) run() (r Result) {
 		return r
 	}
 	if r, err = p.prepared.run(p.ctx, files); err != nil {
-		err = p.nearer(err)
+		err = p.nearer(p.stopped(err))
 		return r
 	}
 	p.changed(&r)
@@ -350,6 +350,16 @@ func (p *pass) nearer(err error) error {
 		return &sandbox.Error{Op: known.Op, Path: known.Path, Code: known.Code, Hint: better.Hint}
 	}
 	return err
+}
+
+// stopped says that a call was stopped, in place of what came of that in the midst of it
+// and has no words of its own.
+func (p *pass) stopped(err error) error {
+	var known *sandbox.Error
+	if err == nil || p.ctx.Err() == nil || errors.As(err, &known) {
+		return err
+	}
+	return &sandbox.Error{Op: p.tool.Name, Code: "timeout", Hint: "it was stopped before it was done"}
 }
 
 // broken turns a panic of a tool into an error of this one call.

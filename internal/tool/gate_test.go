@@ -487,6 +487,18 @@ func TestStopped(t *testing.T) {
 	r.unchanged(t)
 }
 
+// One that was stopped in the midst of it says so, and not what a program that was ended
+// with it has said.
+func TestStoppedInTheMidst(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	stop := func(*sandbox.Sandbox, string) error { cancel(); return errors.New("signal: killed") }
+	r := newRoom(t, nil, does("look", policy.Both, []policy.Verb{policy.Read}, stop))
+	got := r.Do(ctx, policy.Model, tool.Call{Tool: "look", Args: []byte(`{"path": "/out/a.md"}`)})
+	if got.OK() || got.Err.Error() != "look: timeout; it was stopped before it was done" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // Pending returns at once, with the name and digest to answer by.
 func TestPending(t *testing.T) {
 	r := newRoom(t, nil, does("put", policy.Both, write1, write))

@@ -61,7 +61,14 @@ func (f *programFlags) scan(cmd *cobra.Command, args []string, onlyHeld bool) er
 	defer stop()
 	s := scanning{cmd: cmd, scanners: scanners, onlyHeld: onlyHeld, list: []scan.Verdict{}, found: map[string]int{}, saw: map[string]int{}}
 	for _, arg := range args {
-		if err := s.below(ctx, arg); err != nil {
+		err := s.below(ctx, arg)
+		var caught signaled
+		if errors.As(err, &caught) {
+			s.printHeld()
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: stopped after %s; there may be more to find\n", counted(s.count, "file"))
+			return caught.code()
+		}
+		if err != nil {
 			s.printHeld()
 			return err
 		}
@@ -115,6 +122,9 @@ func (s *scanning) file(ctx context.Context, name string) error {
 		return err
 	}
 	v := s.scanners.Scan(ctx, scan.Content{Path: filepath.ToSlash(name), Size: info.Size(), Open: func() (io.ReadCloser, error) { return os.Open(name) }})
+	if ctx.Err() != nil { // then it says nothing of the file
+		return context.Cause(ctx)
+	}
 	if wantsJSON(s.cmd) {
 		v.Hash = hashOf(name)
 	}
@@ -186,7 +196,7 @@ func hashOf(name string) string {
 // end says what came of it.
 func (s *scanning) end() error {
 	if wantsJSON(s.cmd) {
-		if err := printJSON(s.cmd.OutOrStdout(), map[string]any{"scanners": s.scanners.About(), "files": s.list, "left_out": s.leftOut}); err != nil {
+		if err := printJSON(s.cmd.OutOrStdout(), map[string]any{"scanners": s.about(), "files": s.list, "left_out": s.leftOut}); err != nil {
 			return err
 		}
 	} else {
@@ -196,14 +206,7 @@ func (s *scanning) end() error {
 			left = fmt.Sprintf("; %d left out: links, pipes, .git", s.leftOut)
 		}
 		fmt.Fprintf(s.cmd.OutOrStdout(), "%s scanned, %d held back (!)%s\n", counted(s.count, "file"), s.holds, left)
-		for _, line := range s.scanners.About() {
-			name, about, works := strings.Cut(line, " ok ")
-			if n := s.found[name]; n > 0 {
-				line = fmt.Sprintf("%s found %d %s", name, n, about)
-			}
-			if missed := s.count - s.saw[name]; works && missed > 0 {
-				line += ", but " + counted(missed, "file") + " not seen whole"
-			}
+		for _, line := range s.about() {
 			fmt.Fprintln(s.cmd.OutOrStdout(), "  "+line)
 		}
 	}
@@ -211,4 +214,20 @@ func (s *scanning) end() error {
 		return exit(exitFailed)
 	}
 	return nil
+}
+
+// about says of each scanner what it has found, and what it has not seen.
+func (s *scanning) about() []string {
+	lines := []string{}
+	for _, line := range s.scanners.About() {
+		name, about, works := strings.Cut(line, " ok ")
+		if n := s.found[name]; n > 0 {
+			line = fmt.Sprintf("%s found %d %s", name, n, about)
+		}
+		if missed := s.count - s.saw[name]; works && missed > 0 {
+			line += ", but " + counted(missed, "file") + " not seen whole"
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }

@@ -124,6 +124,9 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 	if err != nil {
 		return err
 	}
+	if list.Cut == sandbox.CutCancelled {
+		return context.Canceled
+	}
 	if list.Cut != "" {
 		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("it holds too many files (%s); name smaller folders", list.Cut)}
 	}
