@@ -120,6 +120,9 @@ func (j *jsonReader) value(depth int) (n conf.Node, err error) {
 	n.Place = j.at(j.d.InputOffset())
 	token, err := j.d.Token()
 	if err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("it ends too early")
+		}
 		return n, fmt.Errorf("not JSON: %w", err)
 	}
 	if depth > most {

@@ -10,6 +10,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +72,7 @@ func New(about tool.Tool, schema []byte, p Program, r Runner) (tool.Tool, error)
 			if err != nil {
 				return tool.Result{}, err
 			}
-			return told(about.Name, files, result)
+			return told(about.Name, files, args, result)
 		}
 		prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { return tool.Ready(run), r.Able() }
 		plan := tool.Changing(prepare, effects...)
@@ -92,8 +94,32 @@ func begins(files *sandbox.Sandbox, folder string, effects []policy.Effect) stri
 	return jail.Inside(files, folder)
 }
 
+// elsewhere says where the program finds a file that an argument names as the other tools
+// do: the root is /work in the jail.
+func elsewhere(files *sandbox.Sandbox, args json.RawMessage) string {
+	var given map[string]any
+	if err := json.Unmarshal(args, &given); err != nil {
+		return ""
+	}
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		text, _ := given[key].(string)
+		if !strings.HasPrefix(text, "/") {
+			continue
+		}
+		name, err := files.Canonical(text)
+		if err != nil {
+			continue
+		}
+		inside := jail.Inside(files, name)
+		if there, err := files.Exists(name); err == nil && there && inside != name {
+			return "; in the tool " + sandbox.Shown(name) + " is " + sandbox.Shown(inside)
+		}
+	}
+	return ""
+}
+
 // told tells what came of a run.
-func told(name string, files *sandbox.Sandbox, ran jail.Result) (tool.Result, error) {
+func told(name string, files *sandbox.Sandbox, args json.RawMessage, ran jail.Result) (tool.Result, error) {
 	text, hidden := ran.Stdout.Text()
 	r := tool.Result{Text: text, Record: ended(ran) + " (" + ran.Level.String() + ")"}
 	if data := []byte(strings.TrimSpace(text)); hidden == 0 && json.Valid(data) {
@@ -119,6 +145,9 @@ func told(name string, files *sandbox.Sandbox, ran jail.Result) (tool.Result, er
 	}
 	if said := last(ran.Stderr); said != "" {
 		hint += "; it said: " + said
+	}
+	if ran.Level == jail.Namespaces {
+		hint += elsewhere(files, args)
 	}
 	r.Err = &sandbox.Error{Op: name, Code: code(ran), Hint: hint}
 	return r, nil

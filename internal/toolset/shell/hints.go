@@ -103,9 +103,9 @@ func (v view) hints(stdout, stderr string) []string {
 // elsewhere says where a name is that a command has looked for by the name that
 // the other tools have for it.
 func (v view) elsewhere(output string) []string {
-	missing := regexp.MustCompile(`(/[^\s:'"‘’]+)['"’]?: No such file or directory`)
+	missing := regexp.MustCompile(`(/[^\s:'"‘’]+)['"’]?: No such file or directory|(?i:No such file or directory)[^'\n]*'(/[^\s']+)'`)
 	for _, m := range missing.FindAllStringSubmatch(output, 8) {
-		name, err := v.files.Canonical(m[1])
+		name, err := v.files.Canonical(m[1] + m[2]) // before the words, or behind them as Python and Node have it
 		if err != nil {
 			continue
 		}

@@ -130,6 +130,8 @@ func TestHints(t *testing.T) {
 		"sh: 1: Cannot fork":                                                                            "processes of a command here at once: 512 with their threads (limits.pids)",
 		"bash: fork: retry: Resource temporarily unavailable":                                           "processes of a command here at once: 512 with their threads (limits.pids)",
 		"cat: /a.txt: No such file or directory":                                                        allowed + "; in commands /a.txt is /work/a.txt; relative paths are the same everywhere",
+		"FileNotFoundError: [Errno 2] No such file or directory: '/a.txt'":                              allowed + "; in commands /a.txt is /work/a.txt; relative paths are the same everywhere",
+		"Error: ENOENT: no such file or directory, open '/a.txt'":                                       allowed + "; in commands /a.txt is /work/a.txt; relative paths are the same everywhere",
 		"fatal: unable to access 'https://github.com/x/y/': Could not resolve host: github.com":         offline,
 		"npm error code ENOTFOUND":                                                                      offline,
 		"wget: unable to resolve host address 'example.com'":                                            offline,
