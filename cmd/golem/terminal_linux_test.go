@@ -147,3 +147,17 @@ func TestReviewAtATerminal(t *testing.T) {
 		}
 	}
 }
+
+// TestServerAtATerminal: who starts the server by hand is told that it is for a client.
+func TestServerAtATerminal(t *testing.T) {
+	_, _, golem := trusted(t, map[string]string{"golem-forge.config.yaml": "sandbox: {root: .}\n", "main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\n"})
+	person, terminal := newTerminal(t)
+	if _, err := person.WriteString("\x04"); err != nil { // the end of input
+		t.Fatal(err)
+	}
+	cmd := golem("mcp")
+	cmd.Stdin = terminal
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "golem mcp install CLIENT adds it to one") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/forge"
@@ -110,6 +111,9 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 		return err
 	}
 	f.tell(cmd, p)
+	if o.HTTP == nil && term.IsTerminal(int(os.Stdin.Fd())) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: it speaks to a client, which starts it by itself: golem mcp install CLIENT adds it to one; Ctrl-C ends it")
+	}
 	o.Opened = func(err error) { copying.end(err == nil) }
 	err = serve(ctx, p, v, o)
 	var caught signaled
@@ -137,14 +141,14 @@ func (f *mcpFlags) listening() (*forge.Listening, error) {
 	if f.tokenFile != "" {
 		info, err := os.Stat(f.tokenFile)
 		if err != nil {
-			return nil, usagef("--token-file: %v", err)
+			return nil, unreadToken(f.tokenFile, err)
 		}
 		if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 			return nil, usagef("--token-file %s: others may read it; chmod 600 takes that away", sandbox.Shown(f.tokenFile))
 		}
 		data, err := os.ReadFile(f.tokenFile)
 		if err != nil {
-			return nil, usagef("--token-file: %v", err)
+			return nil, unreadToken(f.tokenFile, err)
 		}
 		f.http.Token = strings.TrimSpace(string(data))
 		if len(f.http.Token) < minToken || strings.ContainsFunc(f.http.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -155,6 +159,10 @@ func (f *mcpFlags) listening() (*forge.Listening, error) {
 		return nil, usageError("--cert and --key go together")
 	}
 	return &f.http, nil
+}
+
+func unreadToken(file string, err error) error {
+	return usagef("--token-file %s: %v; write a token of at least %d letters there, or leave the flag out: then one is made and printed", sandbox.Shown(file), cause(err), minToken)
 }
 
 // lastOf returns the last session that was begun with the folders of a program without

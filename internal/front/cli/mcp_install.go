@@ -107,10 +107,14 @@ func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
 	}
 	entry := c.entry(self(), slices.Concat([]string{"mcp"}, c.where, flags))
 	next, err := entry.into(string(old))
-	if err != nil {
-		return usagef("%s: %v; put this in yourself:\n%s", sandbox.Shown(path), err, entry.whole())
-	}
 	out := cmd.OutOrStdout()
+	switch {
+	case err != nil && !write && !wantsJSON(cmd): // it is only to be said
+		fmt.Fprintf(out, "%s: put this into %s yourself, for golem cannot edit it: %v:\n%s", c.title, path, err, entry.whole())
+		return nil
+	case err != nil:
+		return usagef("%s: %v; mend that, or put this in yourself:\n%s", sandbox.Shown(path), err, strings.TrimSpace(entry.whole()))
+	}
 	diff := udiff.Unified(path, path, string(old), next)
 	switch {
 	case wantsJSON(cmd):
@@ -246,8 +250,11 @@ func (e entry) into(old string) (string, error) {
 		return e.whole(), nil
 	}
 	var was map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(old), &was); err != nil || was == nil {
-		return "", errors.New("it is not plain JSON; there may be comments in it")
+	var syntax *json.SyntaxError
+	if err := json.Unmarshal([]byte(old), &was); errors.As(err, &syntax) {
+		return "", fmt.Errorf("line %d of it is not plain JSON: a comment, or a mistake", 1+strings.Count(old[:min(int(syntax.Offset), len(old))], "\n"))
+	} else if err != nil || was == nil {
+		return "", errors.New("it is no JSON object")
 	}
 	var servers map[string]json.RawMessage
 	if text, ok := was[e.under]; ok && (json.Unmarshal(text, &servers) != nil || servers == nil) {

@@ -3,11 +3,13 @@ package mcp
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +30,19 @@ const (
 	maxSessions    = 1024
 )
 
+// said returns what the system says about an address, without what it was asked for.
+func said(err error) error {
+	var call *os.SyscallError
+	var address *net.AddrError
+	switch {
+	case errors.As(err, &call):
+		return call.Err
+	case errors.As(err, &address):
+		return errors.New(address.Err)
+	}
+	return err
+}
+
 // endpoint is the one path there is.
 const endpoint = "/mcp"
 
@@ -43,7 +58,7 @@ func (s *server) listen(address string, l forge.Listening) error {
 	}
 	socket, err := net.Listen("tcp", address)
 	if err != nil {
-		return fmt.Errorf("--http %s: %w; name a port that is free, or 0 for any", sandbox.Shown(l.Address), err)
+		return fmt.Errorf("--http %s: %w; name a port that is free, or 0 for any", sandbox.Shown(l.Address), said(err))
 	}
 	d := newDoorkeeper(l, socket.Addr())
 	d.next = s.handler()
