@@ -63,6 +63,16 @@ func newToolArgs(t tool.Tool) *toolArgs {
 	return a
 }
 
+// several says how a flag that was given and takes several values is given them.
+func (a *toolArgs) several() string {
+	for _, f := range a.flags {
+		if f.schema.Type == "array" && len(f.given) > 0 {
+			return fmt.Sprintf("; several values are --%s A --%s B", f.key, f.key)
+		}
+	}
+	return ""
+}
+
 // ordered returns the properties of an object, those that are required first.
 func ordered(s *jsonschema.Schema) []string {
 	var keys []string

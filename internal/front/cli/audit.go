@@ -183,7 +183,11 @@ and what came of it. The flags choose among them.`,
 			return printJSON(cmd.OutOrStdout(), map[string]any{"records": list})
 		}
 		if shown == 0 {
-			fmt.Fprintln(cmd.OutOrStdout(), "no records")
+			said := "no records"
+			if filter.Filter != (audit.Filter{}) {
+				said += " that the flags choose; golem audit show lists all"
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), said)
 		}
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/sandbox"
@@ -14,9 +15,19 @@ import (
 // is started. It is for the user's eyes alone.
 func meant(p *forge.Program, args json.RawMessage, wrong *sandbox.Error) string {
 	var given struct {
-		Path string `json:"path"`
+		Path  string   `json:"path"`
+		Paths []string `json:"paths"`
+		Files []string `json:"files"`
 	}
-	if wrong == nil || wrong.Code != sandbox.ErrNotFound || json.Unmarshal(args, &given) != nil || given.Path == "" {
+	if wrong == nil || wrong.Code != sandbox.ErrNotFound || json.Unmarshal(args, &given) != nil {
+		return ""
+	}
+	for _, one := range slices.Concat(given.Paths, given.Files) {
+		if path.Join("/", one) == wrong.Path {
+			given.Path = one
+		}
+	}
+	if given.Path == "" {
 		return ""
 	}
 	file, err := filepath.Abs(given.Path)

@@ -402,8 +402,8 @@ func runTool(cmd *cobra.Command, flags *visitFlags, args []string) error {
 		return nil
 	}
 	if all.NArg() > 0 {
-		return usagef("%s takes flags, and no argument %s; golem tool %s --help lists them; a value with spaces needs quotes: --flag 'two words'",
-			t.Name, sandbox.Shown(all.Arg(0)), t.Name)
+		return usagef("%s takes flags, and no argument %s; golem tool %s --help lists them; a value with spaces needs quotes: --flag 'two words'%s",
+			t.Name, sandbox.Shown(all.Arg(0)), t.Name, own.several())
 	}
 	given, err := own.read(cmd.InOrStdin())
 	if err != nil {
@@ -450,7 +450,12 @@ func (f *visitFlags) toolNamed(all *pflag.FlagSet) (tool.Tool, error) {
 	}
 	t, unknown = toolNamed(gate.Tools, rest[0])
 	if notes, err := p.Unlisted(f.worker); unknown != nil && err == nil && len(notes) > 0 {
-		return t, usagef("%v; %s", unknown, strings.Join(notes, "; "))
+		if strings.Contains(unknown.Error(), "did you mean") {
+			notes = append([]string{unknown.Error()}, notes...)
+		} else { // it is rather one of those than one that is listed
+			notes[0] = "unknown_tool: " + sandbox.Shown(rest[0]) + "; " + notes[0]
+		}
+		return t, usageError(strings.Join(notes, "; "))
 	}
 	return t, unknown
 }
