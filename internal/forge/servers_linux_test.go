@@ -290,6 +290,7 @@ func patience(inVain bool) string {
 func TestServerListsHarm(t *testing.T) {
 	for mode, want := range map[string]string{
 		"dies at once":    "mcp test: failed; the server ended with exit 4; it said: no key is set",
+		"reaches nobody":  "EAI_AGAIN registry.example; it has no network, and begins with an empty home",
 		"garbage at once": "mcp test: invalid; the server wrote something that is no message of the protocol: Welcome to the \\x1b[31mserver!",
 		"deaf":            "mcp test: timeout; the server did not answer within 2s",
 		"many":            "mcp test: limit; it has more than 128 tools; name those that you want with tools:",

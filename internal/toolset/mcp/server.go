@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -173,6 +174,14 @@ func (s *Server) failed(ctx context.Context, c *conn, err error) error {
 	}
 	if text, _ := r.Stderr.Text(); strings.TrimSpace(text) != "" {
 		hint += "; it said: " + cutEnd(strings.TrimSpace(text))
+		if !s.program.Network && unreached().MatchString(text) {
+			hint += "; it has no network, and begins with an empty home: what it installs as it starts, as npx does, needs network: true in the worker file"
+		}
 	}
 	return said("failed", hint)
+}
+
+// unreached are words by which programs say that they have reached nobody.
+func unreached() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)EAI_AGAIN|ENOTFOUND|ENETUNREACH|getaddrinfo|name resolution|network is unreachable|name or service not known|(could not|failed to|cannot) resolve|no such host|dns error`)
 }

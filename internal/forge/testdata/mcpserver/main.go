@@ -97,6 +97,9 @@ func hostile(mode string) {
 	case "dies at once":
 		fmt.Fprintln(os.Stderr, "no key is set")
 		os.Exit(4)
+	case "reaches nobody":
+		fmt.Fprintln(os.Stderr, "npm error getaddrinfo EAI_AGAIN registry.example")
+		os.Exit(4)
 	case "garbage at once":
 		fmt.Println("Welcome to the \x1b[31mserver!")
 	case "deaf":
