@@ -24,6 +24,7 @@ const (
 	longLine  = 2000    // bytes; nobody reads more in one line
 	longHunk  = 1500    // lines that are added in one piece
 	largeFile = 1 << 20 // bytes
+	farBlanks = 120     // columns; what stands behind so many is on no screen
 )
 
 // A line is one that a change adds.
@@ -96,6 +97,7 @@ func texts(c Change) []Flag {
 		return nil
 	}
 	inCode := isCode(c.Path)
+	_, becomes := Code(c.Path)
 	found := make(map[Kind]int)
 	var list []Flag
 	tell := func(f Flag) bool {
@@ -143,6 +145,11 @@ func texts(c Change) []Flag {
 				break
 			}
 		}
+		if wide, behind := gap(l.text); wide > farBlanks && (inCode || becomes) {
+			f := flag(Invisible, c.Path, "a gap of %d columns, and behind it, on no screen: %s", wide, visible.Line(visible.Cut(behind, 100), 100))
+			f.Line = l.number
+			tell(f)
+		}
 		if looked > maxLooked {
 			break
 		}
@@ -172,6 +179,25 @@ func texts(c Change) []Flag {
 		list = append(list, f)
 	}
 	return list
+}
+
+// gap returns how wide the widest gap of a line is that something follows, and what does.
+func gap(text string) (widest int, behind string) {
+	wide := 0
+	for i := range len(text) {
+		switch text[i] {
+		case ' ':
+			wide++
+		case '\t':
+			wide += 8
+		default:
+			if wide > widest {
+				widest, behind = wide, text[i:]
+			}
+			wide = 0
+		}
+	}
+	return widest, behind
 }
 
 // Message looks at the words that are let in with the files: a message, the name of a
