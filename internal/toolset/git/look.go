@@ -389,17 +389,22 @@ func (l *Look) warnings() []string {
 }
 
 // risky returns flags as lines, the riskiest first. Of one kind there are so many at
-// most: nothing hides behind many of another.
+// most, and of what becomes code so many for each reason: nothing hides behind many of
+// another.
 func risky(flags []review.Flag) []string {
-	var list []string
-	var kinds []review.Kind
-	count := make(map[review.Kind]int)
+	var list, kinds []string
+	count := make(map[string]int)
 	for _, f := range flags {
-		if count[f.Kind]++; count[f.Kind] <= maxKind {
+		kind := string(f.Kind)
+		if f.Kind == review.Becomes {
+			why, _, _ := strings.Cut(f.Text, ";")
+			kind += ": " + why
+		}
+		if count[kind]++; count[kind] <= maxKind {
 			list = append(list, f.String())
 		}
-		if count[f.Kind] == maxKind+1 {
-			kinds = append(kinds, f.Kind)
+		if count[kind] == maxKind+1 {
+			kinds = append(kinds, kind)
 		}
 	}
 	for _, kind := range kinds {

@@ -29,7 +29,8 @@ func TestMessageIsShown(t *testing.T) {
 func TestNoFlagHides(t *testing.T) {
 	l := &Look{}
 	for i := range 300 {
-		l.Flags = append(l.Flags, review.Flag{Kind: review.Bidi, Path: fmt.Sprintf("/%d", i), Text: "x"})
+		l.Flags = append(l.Flags, review.Flag{Kind: review.Bidi, Path: fmt.Sprintf("/%d", i), Text: "x"},
+			review.Flag{Kind: review.Becomes, Path: fmt.Sprintf("/%d/package.json", i), Text: "installs; " + fmt.Sprint(i)})
 	}
 	l.Flags = append(l.Flags, review.Flag{Kind: review.Becomes, Path: "/.envrc", Text: "runs"})
 	var out strings.Builder
@@ -37,7 +38,7 @@ func TestNoFlagHides(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{out.String(), strings.Join(l.warnings(), "\n")} {
-		if !strings.Contains(text, "/.envrc: code: runs") || !strings.Contains(text, "bidi: and 250 more") {
+		if !strings.Contains(text, "/.envrc: code: runs") || !strings.Contains(text, "bidi: and 250 more") || !strings.Contains(text, "code: installs: and 250 more") {
 			t.Errorf("got\n%s", text)
 		}
 	}
