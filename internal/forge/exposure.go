@@ -1,7 +1,10 @@
 package forge
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -55,8 +58,11 @@ func (d *Door) exposure(files *sandbox.Sandbox) *exposure.Exposure {
 	}
 	marker := d.program.taint(d.work.session)
 	kept := func() string {
-		from, _ := os.ReadFile(marker) // it is missing as long as nobody has
-		return string(from)
+		from, err := os.ReadFile(marker)
+		if errors.Is(err, fs.ErrNotExist) {
+			return ""
+		}
+		return cmp.Or(string(from), "a mount") // on a full disk there is the name alone
 	}
 	e.Taint(kept())
 	if slices.Contains(slices.Collect(maps.Values(trust)), true) { // there is something to be taken in

@@ -76,6 +76,12 @@ func TestTaintStays(t *testing.T) {
 			t.Errorf("%s: asked %v, want %v", test.what, got, test.want)
 		}
 	}
+	if err := os.WriteFile(p.taint(nil), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !p.asked("", "", "") {
+		t.Error("what a full disk has left of it does not count")
+	}
 }
 
 // What is not trusted is not trusted by another name.
