@@ -344,6 +344,7 @@ func TestServerDoesHarm(t *testing.T) {
 		"hangs":   "Error: mcp test: timeout; the server did not answer within 2s; it was ended, and the next call starts it again",
 		"huge":    "Error: mcp test: limit; the server sent a message of more than 8388608 bytes; it was ended",
 		"deep":    "Error: mcp test: limit; the server sent a message of more than 64 levels",
+		"wide":    "Error: mcp test: limit; the server sent a message of more than 250000 values",
 		"garbage": "Error: mcp test: invalid; the server wrote something that is no message of the protocol: Segmentation fault",
 		"dies":    "Error: mcp test: failed; the server ended with exit 3; it said: no more memory",
 		"spams":   "Error: mcp test: limit; the server sent 10000 messages that nobody had asked for",

@@ -21,6 +21,7 @@ import (
 const (
 	maxMessage = 8 << 20 // bytes of a message
 	maxNested  = 64      // levels of one
+	maxValues  = 250_000 // values and keys of one, each of which takes fifty times its bytes
 	maxChatter = 10_000  // messages that nobody has asked for, between two answers
 )
 
@@ -66,6 +67,9 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		}
 		if Nested(line) > maxNested {
 			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d levels", maxNested))
+		}
+		if valuesIn(line) > maxValues {
+			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d values", maxValues))
 		}
 		var head struct {
 			ID     json.RawMessage `json:"id"`
@@ -169,6 +173,24 @@ func Nested(text []byte) (most int) {
 		}
 	}
 	return most
+}
+
+// valuesIn returns how many values and keys there are in a JSON text, roughly.
+func valuesIn(text []byte) (n int) {
+	quoted, escaped := false, false
+	for _, c := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted:
+			escaped, quoted = c == '\\', c != '"'
+		case c == '"':
+			quoted = true
+		case c == '{' || c == '[' || c == ',' || c == ':':
+			n++
+		}
+	}
+	return n
 }
 
 // Write implements mcp.Connection.

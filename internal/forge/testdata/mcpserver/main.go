@@ -191,6 +191,8 @@ func harm(mode, id string, say func(string, ...any), out *bufio.Writer) {
 		say(`"}]}}`)
 	case "deep":
 		say(`{"jsonrpc":"2.0","id":%s,"result":%s%s}`, id, strings.Repeat("[", 1<<20), strings.Repeat("]", 1<<20))
+	case "wide":
+		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[],"structuredContent":{"a":[[]%s]}}}`, id, strings.Repeat(`,{"a":[]}`, 900_000))
 	case "garbage":
 		say("Segmentation fault")
 	case "dies":
