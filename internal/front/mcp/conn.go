@@ -175,6 +175,9 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 		return refuse(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has at most %d levels", maxNested))
 	}
 	message, err := decode(data)
+	if err == nil && foreign.Values(data) > foreign.MaxValues {
+		err = errValues
+	}
 	if err != nil && !json.Valid(data) {
 		return refuse(nil, jsonrpc.CodeParseError, "this line is not JSON; send one message a line")
 	}

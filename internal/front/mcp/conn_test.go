@@ -97,6 +97,7 @@ func TestLines(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":6,"method":"ping","Method":"nothing/such","ID":5}` + "\n", 6.0, 0},
 		{strings.Repeat("[", 100_000) + "\n", nil, -32600},
 		{`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100) + "}\n", nil, -32600},
+		{`{"jsonrpc":"2.0","id":21,"method":"ping","params":{"_meta":{"a":[[]` + strings.Repeat(",[]", 200_000) + "]}}}\n", 21.0, -32600},
 		{`{"jsonrpc":"2.0","id":7,"method":"nothing/such"}` + "\n", 7.0, -32601},
 		{`{"jsonrpc":"2.0","id":8,"method":"tools/call"}` + "\n", 8.0, -32600},
 		{`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":[1]}` + "\n", 9.0, -32602},

@@ -110,6 +110,8 @@ func readBody(w http.ResponseWriter, r *http.Request) (status int, why string) {
 		return http.StatusBadRequest, "the request has no end"
 	case foreign.Nested(body) > maxNested:
 		return http.StatusBadRequest, fmt.Sprintf("a message has at most %d levels", maxNested)
+	case foreign.Values(body) > foreign.MaxValues:
+		return http.StatusBadRequest, errValues.Error()
 	case bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")):
 		return http.StatusBadRequest, "batches are not part of the protocol any more; send one message a request"
 	}

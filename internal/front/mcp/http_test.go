@@ -212,6 +212,7 @@ func TestTooMuch(t *testing.T) {
 	for _, body := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"method":"ping"} more`,
 		`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, `{"jsonrpc":"2.0","id":9007199254740999,"method":"ping"}`, `{"jsonrpc":"2.0","id":1e300,"method":"ping"}`, "", "null",
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"},"more":[[]` + strings.Repeat(",[]", 200_000) + "]}",
 		// what a client says of itself is kept as long as its session
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"me","version":"1"},"capabilities":{"experimental":{"a":[` +
 			strings.Repeat("0,", maxHello) + `0]}}}}`,

@@ -68,6 +68,7 @@ func (r refusal) Error() string { return string(r) }
 const (
 	// errID says which ids there are. The library would answer with another number.
 	errID     = refusal("the id of a call is a text of at most 1024 bytes, or a whole number of at most 2^53")
+	errValues = refusal("a message has at most 250000 values")
 	errMethod = refusal("there is no method with so long a name")
 	errHello  = refusal("what a client says of itself when it begins has at most 65536 bytes")
 )

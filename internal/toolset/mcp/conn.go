@@ -21,9 +21,12 @@ import (
 const (
 	maxMessage = 8 << 20 // bytes of a message
 	maxNested  = 64      // levels of one
-	maxValues  = 250_000 // values and keys of one, each of which takes fifty times its bytes
 	maxChatter = 10_000  // messages that nobody has asked for, between two answers
 )
+
+// MaxValues is how many values and keys a message has at most, whoever sends it: read, each
+// takes up to fifty times its bytes.
+const MaxValues = 250_000
 
 // A conn is the connection with a server: one message a line. It lets through answers
 // to what was asked, and nothing else: notifications are dropped, requests refused.
@@ -68,8 +71,8 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		if Nested(line) > maxNested {
 			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d levels", maxNested))
 		}
-		if valuesIn(line) > maxValues {
-			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d values", maxValues))
+		if Values(line) > MaxValues {
+			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d values", MaxValues))
 		}
 		var head struct {
 			ID     json.RawMessage `json:"id"`
@@ -175,8 +178,8 @@ func Nested(text []byte) (most int) {
 	return most
 }
 
-// valuesIn returns how many values and keys there are in a JSON text, roughly.
-func valuesIn(text []byte) (n int) {
+// Values returns how many values and keys there are in a JSON text, roughly.
+func Values(text []byte) (n int) {
 	quoted, escaped := false, false
 	for _, c := range text {
 		switch {
