@@ -2,9 +2,11 @@ package approval_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -115,6 +117,13 @@ func TestBesideInAnotherSession(t *testing.T) {
 	}
 	if list, err := one.store.Pending(); err != nil || len(list) != 1 || list[0].Session != "other" {
 		t.Errorf("got %+v, %v, want the other's", list, err)
+	}
+	// who asks for too much is in nobody else's way
+	for i := range 100 {
+		other.approve(request("write_file", fmt.Sprint(i), "main", effect(policy.Write, "/drafts/a.md")))
+	}
+	if a := one.approve(writeA); a.Verdict != tool.Waits {
+		t.Errorf("beside one with many requests: got %+v, want that it waits", a)
 	}
 }
 

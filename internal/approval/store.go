@@ -19,7 +19,7 @@ import (
 const (
 	document   = "approvals.json"
 	maxPending = 256            // requests that wait
-	maxEach    = 64             // of them for one chain of workers
+	maxEach    = 64             // of them for one chain of workers, in one session
 	maxRequest = 4 << 20        // bytes of one
 	patience   = 24 * time.Hour // how long one waits
 	maxRules   = 1000
@@ -144,7 +144,7 @@ func (s *Store) keep(r tool.Request, at place, now time.Time) (id string, err er
 		s.dropSame(k, r, at)
 		own := 0
 		for _, w := range k.Pending {
-			if slices.Equal(w.Workers, r.Workers) {
+			if slices.Equal(w.Workers, r.Workers) && w.Session == at.Session {
 				own++
 			}
 		}
