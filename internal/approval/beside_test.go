@@ -3,6 +3,7 @@ package approval_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/golem-forge/golem/internal/approval"
@@ -144,5 +145,27 @@ func TestBesideOfNothing(t *testing.T) {
 		if a := d.approve(writeA); a.Verdict != tool.No {
 			t.Errorf("%s: got %+v", name, a)
 		}
+	}
+}
+
+// What is listed of a request is short, however much it would do: the list is read for
+// every question. All of it is in the request.
+func TestListedInBrief(t *testing.T) {
+	d := newDesk(t, t.TempDir())
+	d.Asker = nil
+	var effects []policy.Effect
+	for i := range 1000 {
+		effects = append(effects, effect(policy.Read, fmt.Sprintf("/%d/%s", i, strings.Repeat("a", 1000))))
+	}
+	d.approve(request("read_files", "many", "main", effects...))
+	list, err := d.store.Pending()
+	if err != nil || len(list) != 1 {
+		t.Fatalf("got %v, %v", list, err)
+	}
+	if text := strings.Join(list[0].Effects, ", "); len(text) > 10_000 || !strings.HasPrefix(text, "read /0/aaa") || !strings.HasSuffix(text, "and 980 more") {
+		t.Errorf("got %d bytes: %.100s … %s", len(text), text, text[max(0, len(text)-100):])
+	}
+	if r, err := d.store.Request(list[0]); err != nil || len(r.Effects) != 1000 || r.Effects[999] != effects[999] {
+		t.Errorf("the request has %d effects, %v", len(r.Effects), err)
 	}
 }

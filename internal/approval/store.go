@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -21,6 +23,8 @@ const (
 	maxPending = 256            // requests that wait
 	maxEach    = 64             // of them for one chain of workers, in one session
 	maxRequest = 4 << 20        // bytes of one
+	maxEffects = 20             // of one that are listed
+	maxEffect  = 300            // characters of each
 	patience   = 24 * time.Hour // how long one waits
 	maxRules   = 1000
 )
@@ -55,7 +59,7 @@ type Waiting struct {
 	Same    string    `json:"same"` // the call without what it changes
 	Workers []string  `json:"workers"`
 	Tool    string    `json:"tool"`
-	Effects []string  `json:"effects"`
+	Effects []string  `json:"effects"` // in brief
 	Wish    string    `json:"wish,omitempty"`
 	Made    time.Time `json:"made"`
 	place
@@ -155,10 +159,8 @@ func (s *Store) keep(r tool.Request, at place, now time.Time) (id string, err er
 		if err != nil {
 			return err
 		}
-		w := Waiting{ID: newID(), Digest: r.Digest, Same: r.Same, Workers: r.Workers, Tool: r.Tool, Wish: r.Wish, Made: now, place: at, Blob: blob}
-		for _, e := range r.Effects {
-			w.Effects = append(w.Effects, e.String())
-		}
+		w := Waiting{ID: newID(), Digest: r.Digest, Same: r.Same, Workers: r.Workers, Tool: r.Tool, Made: now, place: at, Blob: blob}
+		w.Effects, w.Wish = brief(r.Effects), visible.Cut(r.Wish, maxEffect)
 		k.Pending = append(k.Pending, w)
 		id, put = w.ID, blob
 		return nil
@@ -167,6 +169,18 @@ func (s *Store) keep(r tool.Request, at place, now time.Time) (id string, err er
 		s.blobs.Remove(put)
 	}
 	return id, err
+}
+
+// brief returns effects as they are listed: the document is read for every question, and
+// all of them are in the request itself.
+func brief(effects []policy.Effect) (list []string) {
+	for i, e := range effects {
+		if i == maxEffects {
+			return append(list, fmt.Sprintf("and %d more", len(effects)-i))
+		}
+		list = append(list, visible.Cut(e.String(), maxEffect))
+	}
+	return list
 }
 
 // expire drops requests that nobody has answered in time.

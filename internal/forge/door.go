@@ -428,11 +428,19 @@ func (r *Records) Answer(id string, yes bool, note string, secrets []string) err
 	if err != nil {
 		return err
 	}
+	request, err := r.Approvals.Request(w)
+	if err != nil {
+		return err
+	}
+	var effects []string
+	for _, e := range request.Effects {
+		effects = append(effects, e.String())
+	}
 	word := "no"
 	if yes {
 		word = "yes"
 	}
-	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Workers: w.Workers, Tool: w.Tool, Effects: w.Effects,
+	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Workers: w.Workers, Tool: w.Tool, Effects: effects,
 		Decision: word, By: "user", Digest: w.Digest, Request: id, Note: note}
 	if err := r.write(record, secrets); err != nil {
 		return err
