@@ -161,3 +161,21 @@ func TestServerAtATerminal(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// TestSlowAtATerminal: who waits for the scanners is told what for.
+func TestSlowAtATerminal(t *testing.T) {
+	_, _, golem := trusted(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox: {root: .}\nclearance: {external: {slow: {command: [sleep, \"2\"]}}}\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\n",
+	})
+	person, terminal := newTerminal(t)
+	cmd := golem("scan", "main.worker")
+	cmd.Stderr = terminal
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	terminal.Close()
+	if seen, _ := io.ReadAll(person); !strings.Contains(string(seen), "golem: the scanners look at it; this takes a while") {
+		t.Errorf("it is silent: %q", seen)
+	}
+}

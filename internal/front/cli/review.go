@@ -106,6 +106,8 @@ func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool)
 		}
 		ids = git.IDs(r)
 	}
+	stopSaying := meanwhile(cmd.ErrOrStderr(), "the scanners look at what is staged")
+	defer stopSaying()
 	looks := []*git.Look{}
 	var hidden []unshown
 	for _, id := range ids {
@@ -119,6 +121,7 @@ func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool)
 			looks = append(looks, l)
 		}
 	}
+	stopSaying()
 	if len(hidden) > 0 {
 		err = fmt.Errorf("%d of %d staged commits cannot be shown; above is why", len(hidden), len(ids))
 	}

@@ -60,6 +60,7 @@ func (f *programFlags) scan(cmd *cobra.Command, args []string, onlyHeld bool) er
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	s := scanning{cmd: cmd, scanners: scanners, onlyHeld: onlyHeld, list: []scan.Verdict{}, found: map[string]int{}, saw: map[string]int{}}
+	defer meanwhile(cmd.ErrOrStderr(), "the scanners look at it")()
 	for _, arg := range args {
 		err := s.below(ctx, arg)
 		var caught signaled

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -73,3 +75,14 @@ func (s screen) show(rows []row) error {
 
 // lines returns a row as lines of the terminal.
 func (s screen) lines(r row, columns int) []string { return r.Lines(columns, !s.plain) }
+
+// meanwhile says at a terminal what golem is at, if that takes long. What it returns ends
+// that, and is called before anything else is said.
+func meanwhile(w io.Writer, what string) (stop func()) {
+	s := newScreen(w)
+	if s.file == nil {
+		return func() {}
+	}
+	late := time.AfterFunc(quiet, func() { fmt.Fprintln(s.w, "golem: "+what+"; this takes a while") })
+	return func() { late.Stop() }
+}

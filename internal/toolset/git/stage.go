@@ -71,7 +71,11 @@ func (s Set) stage() tool.Tool {
 			}
 			a.Files[i] = at
 			effects = append(effects, names.ReadsBelow(at)...)
-			besides = append(besides, ignores(names, target.At, at)...)
+			for _, e := range ignores(names, target.At, at) {
+				if !slices.Contains(besides, e) {
+					besides = append(besides, e)
+				}
+			}
 			// Where a link leads is told only of what may be read.
 			if to, err := names.Locate("stage", name, sandbox.ReadOnly, false); err == nil && to != at {
 				effects = append(effects, names.Reads(to)...)
