@@ -103,6 +103,9 @@ func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.Staged
 		}
 	}
 	found, err := desk.Look(ctx, c, s.Limits.Ratio, scanners)
+	if ctx.Err() != nil { // then what the scanners say is of no use
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, err
 	}
