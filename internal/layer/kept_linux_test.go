@@ -152,10 +152,14 @@ func TestStanding(t *testing.T) {
 		{">echo x > a", "change a file"},
 		{">echo x > a|!echo y > b; mkdir z; echo z > sub/z", "change a file"},
 		{">echo x > a|!echo y > a", "change a file!"},
-		{">echo x > a|!touch a", "change a file!"},
+		{">echo x > a|!touch a", "change a file"},
+		{">echo x > a|!echo y > a; echo one > a", "change a file"}, // as who switches to a branch and back
+		{">rm a|!echo y > a; echo one > a", "delete a"},
+		{">rm -r sub|!echo y > sub/c; echo three > sub/c", "delete sub!"}, // of a folder nothing is kept
+		{">echo x > a|!echo one > a; chmod 600 a", "change a file!"},
 		{">echo x > a|!rm a", "create a file!"},
 		{">echo x > a|!rm a; mkdir a", "change a file!"},
-		{">echo x > a|!cp a c; mv c a", "change a file!"},
+		{">echo x > a|!cp a c; mv c a", "change a file"},
 		{">echo x > a|!echo y > a|>echo z > a", "change a file!"},
 		{">echo x > a|!echo y > a|>echo y > a", ""},
 		{">echo x > a|!echo y > a|>echo one > a", ""}, // it changes nothing any more

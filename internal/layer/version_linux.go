@@ -167,7 +167,8 @@ func (k *keeper) closed(t thing) *version {
 // deleted or replaced that is so where nothing in it has changed.
 func (k *keeper) at(v *version, low unix.Stat_t, was Kind) bool {
 	if !v.is(low, was) || was != Folder || v.Open {
-		return v.is(low, was)
+		// Who has switched to another branch and back has written the same again.
+		return v.is(low, was) || was == File && k.again(v, low)
 	}
 	for _, in := range k.bases.below(v.Path) {
 		low, was, err := k.real(in.Path)
@@ -198,7 +199,7 @@ func (k *keeper) idle(t thing) (bool, error) {
 	case File:
 		is := t.is(t.low, t.was)
 		if known && !is {
-			if same, err := k.asBefore(t); same || err != nil {
+			if same, err := k.holds(k.upper, t.version, t.st); same || err != nil {
 				return same, err
 			}
 		}
@@ -211,20 +212,27 @@ func (k *keeper) idle(t thing) (bool, error) {
 	return false, nil
 }
 
-// asBefore reports whether a file of the layer is what it was changed from.
-func (k *keeper) asBefore(t thing) (bool, error) {
-	if t.Kind != File || t.Text == 0 || t.Size != t.st.Size || t.Mode != bits(t.st) {
+// again reports whether the real folder has a file as it was, written anew.
+func (k *keeper) again(v *version, low unix.Stat_t) bool {
+	same, err := k.holds(k.lower, v, low)
+	return same && err == nil && !v.Unknown
+}
+
+// holds reports whether a file of one of the trees has the content that a version had, as
+// far as that was kept.
+func (k *keeper) holds(in *tree, v *version, st unix.Stat_t) (bool, error) {
+	if v.Kind != File || v.Text == 0 || v.Size != st.Size || v.Mode != bits(st) {
 		return false, nil
 	}
-	before, err := os.ReadFile(k.bases.text(t.version))
+	before, err := os.ReadFile(k.bases.text(v))
 	if err != nil {
 		return false, nil
 	}
-	fd, err := k.upper.open(t.name, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := in.open(v.Path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return false, err
 	}
-	f := os.NewFile(uintptr(fd), t.name)
+	f := os.NewFile(uintptr(fd), v.Path)
 	defer f.Close()
 	now := make([]byte, len(before)+1)
 	n, err := f.ReadAt(now, 0)
