@@ -147,3 +147,30 @@ func TestTaintIsShared(t *testing.T) {
 		}
 	}
 }
+
+// What is changed where it stands is handed to nobody: it taints, and was not asked about.
+func TestTaintInItsPlace(t *testing.T) {
+	p := load(t, program(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./in, target: /in, mode: rw, trust: untrusted, approval: {write: preApproved}}\n    - {source: ./out, target: /out, approval: {write: preApproved}}\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n",
+		"in/x":                    "one\n", "out/x": "x\n",
+	}))
+	if err := p.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	door, err := p.Door(Visit{Asker: saying(func(tool.Request) approval.Reply {
+		asked++
+		return approval.Reply{}
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	for i, args := range []string{`{"path": "/in/x", "edits": [{"old": "one", "new": "two"}]}`, `{"path": "/out/x", "edits": [{"old": "x", "new": "y"}]}`} {
+		door.Do(t.Context(), policy.Peer, tool.Call{Tool: "edit_file", Args: []byte(args)})
+		if asked != i {
+			t.Errorf("%s: asked %d times, want %d", args, asked, i)
+		}
+	}
+}

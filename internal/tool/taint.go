@@ -1,6 +1,10 @@
 package tool
 
-import "github.com/golem-forge/golem/internal/policy"
+import (
+	"slices"
+
+	"github.com/golem-forge/golem/internal/policy"
+)
 
 // An Exposure notes what a worker takes in. See internal/exposure.
 type Exposure interface {
@@ -33,14 +37,15 @@ func (p *pass) exposed(effects []policy.Effect) {
 
 // foresee notes, before it is decided about, what a call takes in that does more than
 // look: a copy hands on what it reads, and what a command lands and whom it reaches is
-// decided while it runs.
+// decided while it runs. What is changed where it stands is handed to nobody.
 func (p *pass) foresee() {
 	if p.reads() {
 		return
 	}
 	var seen []policy.Effect
 	for _, e := range p.plan.shown() {
-		if e.Verb == policy.Read || e.Verb == policy.Run {
+		stays := slices.Contains(p.plan.Effects, policy.Effect{Verb: policy.Write, Target: e.Target, Tree: e.Tree})
+		if e.Verb == policy.Run || e.Verb == policy.Read && !stays {
 			seen = append(seen, e)
 		}
 	}
