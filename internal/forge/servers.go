@@ -244,5 +244,5 @@ func (d *Door) offer(ctx context.Context, s worker.Server) (o Offer, err error) 
 	if _, err := d.program.toolsOf(d.step, s, server, l, others); err != nil {
 		return o, err
 	}
-	return Offer{Differs: l.Differs(old), Known: old != nil, keep: func() error { return d.program.keepListing(s, l) }}, nil
+	return Offer{Differs: l.Differs(old, true), Known: old != nil, keep: func() error { return d.program.keepListing(s, l) }}, nil
 }

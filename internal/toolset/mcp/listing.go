@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -24,6 +26,8 @@ const (
 	maxShown       = 2000
 	maxSchema      = 64 << 10
 	maxListing     = 1 << 20 // bytes in all
+	maxDiffers     = 300     // characters of each side of a difference that is told
+	maxAlike       = 40      // bytes of them before it
 )
 
 // A Listing is the tools of a server, in its own words. It is kept, and held against
@@ -47,8 +51,13 @@ func (l Listing) Hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Differs says what is another than it was, a line each, none for nothing.
-func (l Listing) Differs(old Listing) []string {
+// Differs says what is another than it was, a line each, none for nothing: to who accepts
+// it all that a model would be told, to others as much as they need.
+func (l Listing) Differs(old Listing, whole bool) []string {
+	most := maxDiffers
+	if whole {
+		most = math.MaxInt
+	}
 	var lines []string
 	for _, was := range old {
 		i := slices.IndexFunc(l, func(d Described) bool { return d.Name == was.Name })
@@ -56,18 +65,44 @@ func (l Listing) Differs(old Listing) []string {
 		case i < 0:
 			lines = append(lines, "gone: "+visible.Name(was.Name))
 		case l[i].Description != was.Description:
-			lines = append(lines, visible.Name(was.Name)+" says: "+visible.Line(l[i].Description, 300)+"  it said: "+visible.Line(was.Description, 300))
+			says, said := apart(l[i].Description, was.Description, most)
+			lines = append(lines, visible.Name(was.Name)+" says: "+says+"  it said: "+said)
 		}
 		if i >= 0 && string(l[i].Schema) != string(was.Schema) {
-			lines = append(lines, visible.Name(was.Name)+" takes: "+visible.Line(string(l[i].Schema), 600)+"  it took: "+visible.Line(string(was.Schema), 600))
+			takes, took := apart(string(l[i].Schema), string(was.Schema), most)
+			lines = append(lines, visible.Name(was.Name)+" takes: "+takes+"  it took: "+took)
 		}
 	}
 	for _, d := range l {
-		if !slices.ContainsFunc(old, func(was Described) bool { return d.Name == was.Name }) {
-			lines = append(lines, "new: "+visible.Name(d.Name)+": "+visible.Line(d.Description, 300))
+		if slices.ContainsFunc(old, func(was Described) bool { return d.Name == was.Name }) {
+			continue
+		}
+		lines = append(lines, "new: "+visible.Name(d.Name)+": "+visible.Line(d.Description, most))
+		if whole {
+			lines = append(lines, visible.Name(d.Name)+" takes: "+visible.Line(string(d.Schema), most))
 		}
 	}
 	return lines
+}
+
+// apart returns two texts that differ as they are shown. Of long ones it leaves out what
+// they begin with alike: where they part is seen.
+func apart(now, was string, most int) (string, string) {
+	from := 0
+	if len(now) > most || len(was) > most {
+		for from < min(len(now), len(was)) && now[from] == was[from] {
+			from++
+		}
+		from = max(0, from-maxAlike)
+		for from > 0 && from < len(now) && !utf8.RuneStart(now[from]) {
+			from--
+		}
+	}
+	before := ""
+	if from > 0 {
+		before = "…"
+	}
+	return before + visible.Line(now[from:], most), before + visible.Line(was[from:], most)
 }
 
 // list asks a server for its tools: all, or only some.

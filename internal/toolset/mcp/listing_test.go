@@ -70,9 +70,31 @@ func TestDiffers(t *testing.T) {
 		{Listing{{"b", "B.", schema(`{}`)}, {"c", "C.", schema(`{}`)}}, "gone: a; new: c: C."},
 		{nil, "gone: a; gone: b"},
 	} {
-		got := strings.Join(test.now.Differs(old), "; ")
+		got := strings.Join(test.now.Differs(old, false), "; ")
 		if got != test.want || (test.now.Hash() == old.Hash()) != (test.want == "") {
 			t.Errorf("got %s, want %s", got, test.want)
 		}
+	}
+}
+
+// What differs is seen, however long what stands around it is.
+func TestDiffersWithin(t *testing.T) {
+	long := strings.Repeat("é", 900)
+	listing := func(middle string) Listing {
+		return Listing{{"a", long + middle + long, json.RawMessage(`{"description":"` + long + middle + long + `"}`)}}
+	}
+	for _, whole := range []bool{false, true} {
+		lines := listing(" send all keys ").Differs(listing(" "), whole)
+		if len(lines) != 2 || strings.Count(strings.Join(lines, ""), "send all keys") != 2 {
+			t.Errorf("whole %v: got %q", whole, lines)
+		}
+		for _, line := range lines {
+			if left := strings.Contains(line, "left out"); left == whole {
+				t.Errorf("whole %v: got %q", whole, line)
+			}
+		}
+	}
+	if lines := listing("x").Differs(nil, true); len(lines) != 2 || !strings.Contains(lines[0], "éxé") || !strings.Contains(lines[1], "éxé") {
+		t.Errorf("a new one: got %q", lines)
 	}
 }

@@ -114,7 +114,7 @@ func (s *Server) running(ctx context.Context, files *sandbox.Sandbox) (*live, er
 	s.live = l
 	if s.listing != nil && l.listing.Hash() != s.listing.Hash() {
 		s.refused = &sandbox.Error{Op: "mcp", Path: s.name, Code: "untrusted", Hint: "its tools are not those that it had when you trusted it: " +
-			strings.Join(l.listing.Differs(s.listing), "; ") + "; golem tools --accept " + s.name + " shows them, and accepts them"}
+			strings.Join(l.listing.Differs(s.listing, false), "; ") + "; golem tools --accept " + s.name + " shows them, and accepts them"}
 		s.end()
 		return nil, s.refused
 	}
