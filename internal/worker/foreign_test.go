@@ -72,7 +72,7 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("without a word for golem: got %+v, %v", d, err)
 	}
 	for file, want := range map[string]string{
-		``:                                      "t.json:1:1: not JSON: EOF",
+		``:                                      "t.json:1:1: not JSON: it ends too early",
 		"{\n  \"description\": }":               "t.json:2:18: not JSON",
 		`{"a": 1, "a": 2}`:                      "a stands twice",
 		`[]`:                                    "t.json:1:1: not a schema: a list",

@@ -52,7 +52,13 @@ func (d *doorkeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} {
 		w.Header().Set(key, value)
 	}
-	status, why := d.refuses(r)
+	status, why := d.strange(r)
+	if why == "" && welcomes(w, r) {
+		return
+	}
+	if why == "" {
+		status, why = d.refuses(r)
+	}
 	if why == "" {
 		status, why = readBody(w, r)
 	}
@@ -69,10 +75,10 @@ func (d *doorkeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, why, status)
 }
 
-// refuses returns why a request is not let through, "" where it is.
-func (d *doorkeeper) refuses(r *http.Request) (status int, why string) {
+// strange returns why a request is not for this server, or not from whom it may come, ""
+// where it is.
+func (d *doorkeeper) strange(r *http.Request) (status int, why string) {
 	origins := r.Header.Values("Origin")
-	authorization := r.Header.Values("Authorization")
 	switch {
 	case r.URL.Host != "" || !slices.Contains(d.hosts, r.Host):
 		return http.StatusForbidden, "this server is not called so; --host adds a name"
@@ -80,6 +86,37 @@ func (d *doorkeeper) refuses(r *http.Request) (status int, why string) {
 		return http.StatusForbidden, "pages of this origin may not use it; --origin adds one"
 	case r.URL.Path != endpoint || r.URL.RawQuery != "":
 		return http.StatusNotFound, "there is " + endpoint + " alone"
+	}
+	return 0, ""
+}
+
+// welcomes lets a page that was allowed see the answers, and reports whether this was only
+// the browser's question whether it is, which is answered then.
+func welcomes(w http.ResponseWriter, r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	head := w.Header()
+	head.Set("Access-Control-Allow-Origin", origin)
+	head.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
+	head.Set("Vary", "Origin")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	head.Set("Access-Control-Allow-Methods", "POST, GET, DELETE")
+	head.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+	if r.Header.Get("Access-Control-Request-Private-Network") != "" {
+		head.Set("Access-Control-Allow-Private-Network", "true")
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// refuses returns why a request is not let through, "" where it is.
+func (d *doorkeeper) refuses(r *http.Request) (status int, why string) {
+	authorization := r.Header.Values("Authorization")
+	switch {
 	case !slices.Contains([]string{http.MethodPost, http.MethodGet, http.MethodDelete}, r.Method):
 		return http.StatusMethodNotAllowed, "POST, GET or DELETE"
 	case len(authorization) != 1 || !d.knows(authorization[0]):

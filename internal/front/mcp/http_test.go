@@ -126,6 +126,9 @@ func TestStrangers(t *testing.T) {
 		{"a stream without a token", request("GET", "/mcp", host, accept), 401},
 		{"an upgrade", request("GET", "/mcp", host, "Upgrade: websocket", "Sec-WebSocket-Key: x", "Sec-WebSocket-Version: 13"), 401},
 		{"what a page asks before", request("OPTIONS", "/mcp", host, "Origin: http://evil.example", "Access-Control-Request-Method: POST"), 403},
+		{"what an allowed page asks before", request("OPTIONS", "/mcp", host, "Origin: http://good.example", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization,content-type"), 204},
+		{"an allowed page that asks nothing", request("OPTIONS", "/mcp", host, "Origin: http://good.example"), 405},
+		{"an allowed page without the token", request("POST", "/mcp", host, accept, kind, "Origin: http://good.example"), 401},
 		{"what any page asks before", request("OPTIONS", "/mcp", host, "Access-Control-Request-Method: POST"), 405},
 		{"another path", request("POST", "/", host, accept, kind, bearer), 404},
 		{"a path that leads there", request("POST", "/x/../mcp", host, accept, kind, bearer), 404},
@@ -145,8 +148,12 @@ func TestStrangers(t *testing.T) {
 		if r.StatusCode != test.status {
 			t.Errorf("%s: got %d %s, want %d", test.name, r.StatusCode, text, test.status)
 		}
+		allowed := strings.Contains(test.request, "Origin: http://good.example\r\n") && !strings.Contains(test.request, "evil")
+		if got := r.Header.Get("Access-Control-Allow-Origin"); allowed != (got == "http://good.example") {
+			t.Errorf("%s: a page of %q may see the answer", test.name, got)
+		}
 		for key := range r.Header {
-			if strings.HasPrefix(key, "Access-Control-") {
+			if strings.HasPrefix(key, "Access-Control-") && !allowed {
 				t.Errorf("%s: it has %s", test.name, key)
 			}
 		}
