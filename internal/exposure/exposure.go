@@ -113,7 +113,7 @@ func (e *Exposure) Sees(effects []policy.Effect) {
 				e.Taint(e.Untrusted[0])
 			}
 		case strings.HasPrefix(one.Target, "/"):
-			e.Taint(e.place(one.Target, one.Tree))
+			e.Taint(e.Place(one.Target, one.Tree))
 			if e.Linked != nil && e.From() == "" {
 				e.Taint(e.Linked(one.Target, one.Tree))
 			}
@@ -122,9 +122,9 @@ func (e *Exposure) Sees(effects []policy.Effect) {
 	}
 }
 
-// place returns the name that is not trusted and that a name is at or below, or with
+// Place returns the name that is not trusted and that a name is at or below, or with
 // tree above; "" for none. The nearest of the names that say something decides.
-func (e *Exposure) place(name string, tree bool) string {
+func (e *Exposure) Place(name string, tree bool) string {
 	from, near := "", -1
 	for _, place := range e.Untrusted {
 		if holds(place, name) && len(place) > near {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/exposure"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/internal/policy"
@@ -238,7 +239,7 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (
 	g.Tools = append(g.Tools, foreign...)
 	var lister func(worker.Server, *mcp.Server) (mcp.Listing, error)
 	if list {
-		lister = d.lister(step, g)
+		lister = d.lister(step, g, taken)
 	}
 	servers, notes, err := d.program.serverTools(step, grant.Limits.Time, g.Tools, func(s worker.Server, p mcp.Program) (*mcp.Server, error) {
 		c, err := d.foreignCommands(g, s.Foreign)
@@ -264,9 +265,15 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (
 	}, notes, nil
 }
 
-// lister returns what lists the tools of a server for a gate. What it lists first is kept.
-func (d *Door) lister(step *Step, g tool.Gate) func(worker.Server, *mcp.Server) (mcp.Listing, error) {
+// lister returns what lists the tools of a server for a gate. What it lists first is kept,
+// unless it may come from what is not trusted: a worker reads it before it has read anything.
+func (d *Door) lister(step *Step, g tool.Gate, taken *exposure.Exposure) func(worker.Server, *mcp.Server) (mcp.Listing, error) {
 	return func(s worker.Server, server *mcp.Server) (mcp.Listing, error) {
+		if s.Reach != nil {
+			if from := taken.Place(s.Reach.Folder, true); from != "" {
+				return nil, fmt.Errorf("it reads %s, which is not trusted; golem tools --accept %s shows them first", from, s.Name)
+			}
+		}
 		l, err := d.list(context.Background(), g, s, server)
 		if err == nil {
 			_, err = d.program.toolsOf(step, s, server, l, g.Tools)
