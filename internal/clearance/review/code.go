@@ -1,7 +1,6 @@
 package review
 
 import (
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -68,11 +67,33 @@ func (e entry) matches(parts []string) bool {
 		return false
 	}
 	for i, p := range e.parts {
-		if ok, err := path.Match(p, parts[i]); !ok || err != nil {
+		if !like(p, parts[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+// like reports whether a name is as a pattern has it. Hundreds of them are tried for each
+// file.
+func like(pattern, name string) bool {
+	begin, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return name == pattern
+	}
+	if !strings.HasPrefix(name, begin) {
+		return false
+	}
+	name = name[len(begin):]
+	if !strings.Contains(rest, "*") {
+		return strings.HasSuffix(name, rest)
+	}
+	for i := range len(name) + 1 {
+		if like(rest, name[i:]) {
+			return true
+		}
+	}
+	return false
 }
 
 // A table is the list of entries, to be looked up.
