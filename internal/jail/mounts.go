@@ -44,6 +44,18 @@ func Inside(s *sandbox.Sandbox, name string) string {
 	return name
 }
 
+// Elsewhere returns where commands find a file that is there and that other tools call
+// otherwise, with the name that these have for it.
+func Elsewhere(s *sandbox.Sandbox, file string) (name, inside string, ok bool) {
+	name, err := s.Canonical(file)
+	if err != nil {
+		return "", "", false
+	}
+	inside = Inside(s, name)
+	there, err := s.Exists(name)
+	return name, inside, err == nil && there && inside != name
+}
+
 // NameOf returns what a sandbox calls a path of the host, and whether it shows it.
 func NameOf(files *sandbox.Sandbox, file string) (name string, ok bool) {
 	real, err := filepath.EvalSymlinks(file)

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/golem-forge/golem/sandbox"
@@ -129,6 +130,11 @@ func (e Effect) Touches(f Effect) bool {
 		return false
 	}
 	return holds(e.Target, f.Target) || holds(f.Target, e.Target)
+}
+
+// Reads reports whether one of some effects is to read a file, by itself or with a folder.
+func Reads(effects []Effect, name string) bool {
+	return slices.ContainsFunc(effects, func(e Effect) bool { return e.Verb == Read && holds(e.Target, name) })
 }
 
 // changes reports whether the verb changes a file.

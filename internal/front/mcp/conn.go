@@ -164,6 +164,7 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 		return nil, c.write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, id, code, text))
 	}
 	data := bytes.TrimSpace(l.data)
+	levels, values := foreign.Shape(data)
 	switch {
 	case l.long != nil:
 		return refuse(idIn(l.long), jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has at most %d bytes; send less at a time", maxMessage))
@@ -171,11 +172,11 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 		return nil, nil
 	case data[0] == '[':
 		return refuse(nil, jsonrpc.CodeInvalidRequest, "batches are not part of the protocol any more; send one message a line")
-	case foreign.Nested(data) > maxNested:
-		return refuse(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has at most %d levels", maxNested))
+	case levels > foreign.MaxLevels:
+		return refuse(nil, jsonrpc.CodeInvalidRequest, errLevels.Error())
 	}
 	message, err := decode(data)
-	if err == nil && foreign.Values(data) > foreign.MaxValues {
+	if err == nil && values > foreign.MaxValues {
 		err = errValues
 	}
 	if err != nil && !json.Valid(data) {

@@ -28,7 +28,8 @@ type direct struct {
 // what it means.
 func directIn(data []byte) (d direct, ok bool) {
 	data = bytes.TrimSpace(data)
-	if len(data) == 0 || data[0] != '{' || !json.Valid(data) || foreign.Nested(data) > maxNested {
+	levels, values := foreign.Shape(data)
+	if len(data) == 0 || data[0] != '{' || levels > foreign.MaxLevels || values > foreign.MaxValues || !json.Valid(data) {
 		return d, false
 	}
 	var version, method, params []byte

@@ -3,9 +3,12 @@ package mcp
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	foreign "github.com/golem-forge/golem/internal/toolset/mcp"
 )
 
 // A direct call is a message without anything that would have to be understood.
@@ -36,6 +39,7 @@ func TestDirectIn(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}`, ""},
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{}}}}`, ""},
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{]}}}`, ""},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"x":[0` + strings.Repeat(",0", foreign.MaxValues) + `]}}}`, ""},
 		{`{}`, ""},
 		{`[]`, ""},
 		{"", ""},
@@ -45,7 +49,7 @@ func TestDirectIn(t *testing.T) {
 			got = fmt.Sprintf("%s %s %s", d.id, d.name, d.args)
 		}
 		if got != test.want {
-			t.Errorf("%s: got %s, want %s", test.line, got, test.want)
+			t.Errorf("%.200s: got %.200s, want %s", test.line, got, test.want)
 		}
 	}
 }

@@ -139,15 +139,16 @@ func readBody(w http.ResponseWriter, r *http.Request) (status int, why string) {
 	c.SetReadDeadline(time.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	c.SetReadDeadline(time.Time{})
+	levels, values := foreign.Shape(body)
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge, fmt.Sprintf("a message has at most %d bytes; send less at a time", maxMessage)
 	case err != nil:
 		return http.StatusBadRequest, "the request has no end"
-	case foreign.Nested(body) > maxNested:
-		return http.StatusBadRequest, fmt.Sprintf("a message has at most %d levels", maxNested)
-	case foreign.Values(body) > foreign.MaxValues:
+	case levels > foreign.MaxLevels:
+		return http.StatusBadRequest, errLevels.Error()
+	case values > foreign.MaxValues:
 		return http.StatusBadRequest, errValues.Error()
 	case bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")):
 		return http.StatusBadRequest, "batches are not part of the protocol any more; send one message a request"

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"regexp"
@@ -14,13 +15,13 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	foreign "github.com/golem-forge/golem/internal/toolset/mcp"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
 // What a client may send.
 const (
 	maxMessage = 16 << 20 // bytes of a message
-	maxNested  = 64       // levels of one
 	maxShown   = 4 << 10  // bytes at each end of a message that is too long, to find its id in
 	// maxHello is how many bytes a client says of itself at most: they are kept as long as
 	// its session, in many times the memory.
@@ -65,12 +66,13 @@ type refusal string
 // Error implements error.
 func (r refusal) Error() string { return string(r) }
 
-const (
+var (
 	// errID says which ids there are. The library would answer with another number.
-	errID     = refusal("the id of a call is a text of at most 1024 bytes, or a whole number of at most 2^53")
-	errValues = refusal("a message has at most 250000 values")
-	errMethod = refusal("there is no method with so long a name")
-	errHello  = refusal("what a client says of itself when it begins has at most 65536 bytes")
+	errID     = refusal(fmt.Sprintf("the id of a call is a text of at most %d bytes, or a whole number of at most 2^53", maxName))
+	errLevels = refusal(fmt.Sprintf("a message has at most %d levels", foreign.MaxLevels))
+	errValues = refusal(fmt.Sprintf("a message has at most %d values; send less at a time", foreign.MaxValues))
+	errMethod = refusal(fmt.Sprintf("there is no method whose name has more than %d bytes", maxName))
+	errHello  = refusal(fmt.Sprintf("what a client says of itself when it begins has at most %d bytes", maxHello))
 )
 
 // decode returns the message that a line holds. The library would do it, with ten times

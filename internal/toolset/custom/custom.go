@@ -72,7 +72,7 @@ func New(about tool.Tool, schema []byte, p Program, r Runner) (tool.Tool, error)
 			if err != nil {
 				return tool.Result{}, err
 			}
-			return told(about.Name, files, args, result)
+			return told(about.Name, files, args, effects, result)
 		}
 		prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { return tool.Ready(run), r.Able() }
 		plan := tool.Changing(prepare, effects...)
@@ -94,9 +94,10 @@ func begins(files *sandbox.Sandbox, folder string, effects []policy.Effect) stri
 	return jail.Inside(files, folder)
 }
 
-// elsewhere says where the program finds a file that an argument names as the other tools
-// do: the root is /work in the jail.
-func elsewhere(files *sandbox.Sandbox, args json.RawMessage) string {
+// elsewhere says where the program finds a file that it sees and an argument names as the
+// other tools do: the root is /work in the jail. Of what it does not see nothing is told,
+// not even that it is there.
+func elsewhere(files *sandbox.Sandbox, args json.RawMessage, effects []policy.Effect) string {
 	var given map[string]any
 	if err := json.Unmarshal(args, &given); err != nil {
 		return ""
@@ -106,12 +107,7 @@ func elsewhere(files *sandbox.Sandbox, args json.RawMessage) string {
 		if !strings.HasPrefix(text, "/") {
 			continue
 		}
-		name, err := files.Canonical(text)
-		if err != nil {
-			continue
-		}
-		inside := jail.Inside(files, name)
-		if there, err := files.Exists(name); err == nil && there && inside != name {
+		if name, inside, ok := jail.Elsewhere(files, text); ok && policy.Reads(effects, name) {
 			return "; in the tool " + sandbox.Shown(name) + " is " + sandbox.Shown(inside)
 		}
 	}
@@ -119,7 +115,7 @@ func elsewhere(files *sandbox.Sandbox, args json.RawMessage) string {
 }
 
 // told tells what came of a run.
-func told(name string, files *sandbox.Sandbox, args json.RawMessage, ran jail.Result) (tool.Result, error) {
+func told(name string, files *sandbox.Sandbox, args json.RawMessage, effects []policy.Effect, ran jail.Result) (tool.Result, error) {
 	text, hidden := ran.Stdout.Text()
 	r := tool.Result{Text: text, Record: ended(ran) + " (" + ran.Level.String() + ")"}
 	if data := []byte(strings.TrimSpace(text)); hidden == 0 && json.Valid(data) {
@@ -147,7 +143,7 @@ func told(name string, files *sandbox.Sandbox, args json.RawMessage, ran jail.Re
 		hint += "; it said: " + said
 	}
 	if ran.Level == jail.Namespaces {
-		hint += elsewhere(files, args)
+		hint += elsewhere(files, args, effects)
 	}
 	r.Err = &sandbox.Error{Op: name, Code: code(ran), Hint: hint}
 	return r, nil

@@ -20,13 +20,15 @@ import (
 // What a server may say.
 const (
 	maxMessage = 8 << 20 // bytes of a message
-	maxNested  = 64      // levels of one
 	maxChatter = 10_000  // messages that nobody has asked for, between two answers
 )
 
-// MaxValues is how many values and keys a message has at most, whoever sends it: read, each
-// takes up to fifty times its bytes.
-const MaxValues = 250_000
+// What the shape of a message is at most, whoever sends it: its levels, and its values and
+// keys, each of which takes up to fifty times its bytes when it is read.
+const (
+	MaxLevels = 64
+	MaxValues = 250_000
+)
 
 // A conn is the connection with a server: one message a line. It lets through answers
 // to what was asked, and nothing else: notifications are dropped, requests refused.
@@ -68,10 +70,11 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		if len(line) == 0 {
 			continue
 		}
-		if Nested(line) > maxNested {
-			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d levels", maxNested))
+		levels, values := Shape(line)
+		if levels > MaxLevels {
+			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d levels", MaxLevels))
 		}
-		if Values(line) > MaxValues {
+		if values > MaxValues {
 			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d values", MaxValues))
 		}
 		var head struct {
@@ -156,9 +159,9 @@ func trimmed(line []byte) []byte {
 	return line
 }
 
-// Nested returns how many levels a JSON text has at most. What reads it goes one call
-// deeper for each.
-func Nested(text []byte) (most int) {
+// Shape returns how many levels a JSON text has at most, and, roughly, how many values and
+// keys. What reads it goes one call deeper for each level.
+func Shape(text []byte) (levels, values int) {
 	depth, quoted, escaped := 0, false, false
 	for _, c := range text {
 		switch {
@@ -170,30 +173,15 @@ func Nested(text []byte) (most int) {
 			quoted = true
 		case c == '{' || c == '[':
 			depth++
-			most = max(most, depth)
+			values++
+			levels = max(levels, depth)
 		case c == '}' || c == ']':
 			depth--
+		case c == ',' || c == ':':
+			values++
 		}
 	}
-	return most
-}
-
-// Values returns how many values and keys there are in a JSON text, roughly.
-func Values(text []byte) (n int) {
-	quoted, escaped := false, false
-	for _, c := range text {
-		switch {
-		case escaped:
-			escaped = false
-		case quoted:
-			escaped, quoted = c == '\\', c != '"'
-		case c == '"':
-			quoted = true
-		case c == '{' || c == '[' || c == ',' || c == ':':
-			n++
-		}
-	}
-	return n
+	return levels, values
 }
 
 // Write implements mcp.Connection.

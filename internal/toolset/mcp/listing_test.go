@@ -8,13 +8,14 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// A message is as deep as its brackets, whatever stands in texts.
-func TestNested(t *testing.T) {
-	for text, want := range map[string]int{
-		`1`: 0, `{}`: 1, `[[{"a": []}]]`: 4, `{"a": "[[[["}`: 1, `"\"[["`: 0, `["\\", [1]]`: 2, `]]][`: 0, strings.Repeat("[", 1000): 1000,
+// A message is as deep as its brackets, and has as many values as signs between them,
+// whatever stands in texts.
+func TestShape(t *testing.T) {
+	for text, want := range map[string][2]int{
+		`1`: {0, 0}, `{}`: {1, 1}, `[[{"a": []}]]`: {4, 5}, `{"a": "[[,:[["}`: {1, 2}, `"\"[["`: {0, 0}, `["\\", [1]]`: {2, 3}, `]]][`: {0, 1}, strings.Repeat("[", 1000): {1000, 1000},
 	} {
-		if got := Nested([]byte(text)); got != want {
-			t.Errorf("%.40s: got %d, want %d", text, got, want)
+		if levels, values := Shape([]byte(text)); levels != want[0] || values != want[1] {
+			t.Errorf("%.40s: got %d levels and %d values, want %v", text, levels, values, want)
 		}
 	}
 }

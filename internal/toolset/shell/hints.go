@@ -101,16 +101,12 @@ func (v view) hints(stdout, stderr string) []string {
 }
 
 // elsewhere says where a name is that a command has looked for by the name that
-// the other tools have for it.
+// the other tools have for it. Of what commands do not see nothing is told.
 func (v view) elsewhere(output string) []string {
 	missing := regexp.MustCompile(`(/[^\s:'"‘’]+)['"’]?: No such file or directory|(?i:No such file or directory)[^'\n]*'(/[^\s']+)'`)
 	for _, m := range missing.FindAllStringSubmatch(output, 8) {
-		name, err := v.files.Canonical(m[1] + m[2]) // before the words, or behind them as Python and Node have it
-		if err != nil {
-			continue
-		}
-		inside := jail.Inside(v.files, name)
-		if there, err := v.files.Exists(name); err == nil && there && inside != name {
+		name, inside, ok := jail.Elsewhere(v.files, m[1]+m[2]) // before the words, or behind them as Python and Node have it
+		if ok && policy.Reads(v.effects, name) {
 			return []string{"in commands " + sandbox.Shown(name) + " is " + sandbox.Shown(inside) + "; relative paths are the same everywhere"}
 		}
 	}

@@ -164,6 +164,11 @@ func TestHints(t *testing.T) {
 			t.Errorf("a path of the host: %s", r)
 		}
 	}
+	// What commands do not see is not told of, be it there or not.
+	blind := view{files: w.Files, Result: jail.Result{Level: jail.Namespaces}, from: &beginning{}, effects: []policy.Effect{{Verb: policy.Read, Target: "/in", Tree: true}}}
+	if got := blind.elsewhere("cat: /a.txt: No such file or directory"); got != nil {
+		t.Errorf("got %q, want nothing", got)
+	}
 }
 
 // A limit that the first line names is named once; a temporary folder on the
