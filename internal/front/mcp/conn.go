@@ -163,7 +163,7 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 		}
 		return nil, c.write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, id, code, text))
 	}
-	data := bytes.TrimSpace(l.data)
+	data := bytes.Trim(l.data, blanks)
 	levels, values := foreign.Shape(data)
 	switch {
 	case l.long != nil:

@@ -27,7 +27,7 @@ type direct struct {
 // and is written as it is everywhere. Where anything else is seen the library has to say
 // what it means.
 func directIn(data []byte) (d direct, ok bool) {
-	data = bytes.TrimSpace(data)
+	data = bytes.Trim(data, blanks)
 	levels, values := foreign.Shape(data)
 	if len(data) == 0 || data[0] != '{' || levels > foreign.MaxLevels || values > foreign.MaxValues || !json.Valid(data) {
 		return d, false

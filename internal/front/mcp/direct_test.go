@@ -58,6 +58,7 @@ func TestDirectIn(t *testing.T) {
 func FuzzDirectIn(f *testing.F) {
 	f.Add([]byte(call1(1, "read_file", `{"path":"/a"}`)))
 	f.Add([]byte(` { "params" : { "arguments" : { "x" : "\\\"}" } , "name" : "a" } , "method" : "tools/call" , "id" : "x" , "jsonrpc" : "2.0" } `))
+	f.Add([]byte(call1(1, "a", "{}") + "\v"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d, ok := directIn(data)
 		if !ok {

@@ -29,6 +29,9 @@ const (
 	maxName  = 1 << 10 // bytes of an id or a method, which answers repeat
 )
 
+// blanks are what JSON takes for one.
+const blanks = " \t\r\n"
+
 // A line is what was read.
 type line struct {
 	data []byte
