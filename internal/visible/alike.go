@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Alikes looks for letters in a line that are taken for others: words of Latin
@@ -17,8 +19,9 @@ func Alikes(line string, code bool) iter.Seq[Trick] {
 	return func(yield func(Trick) bool) {
 		var waits *Trick // a word that looks Latin, and the word after it is not known
 		spoken := false  // the word before is one of another script, and looks like that
+		dotless := code && hasDotless(line)
 		for at := 0; at < len(line); {
-			w := nextWord(line[at:], code)
+			w := nextWord(line[at:], code, dotless)
 			if w.length == 0 {
 				r, size := utf8.DecodeRuneInString(line[at:])
 				if sign, ok := signs[r]; ok && code {
@@ -69,8 +72,9 @@ type word struct {
 	wide    int // those that are as wide as ideographs: by themselves they are ordinary
 }
 
-// nextWord returns the word that a text begins with, if one does.
-func nextWord(text string, code bool) word {
+// nextWord returns the word that a text begins with, if one does. With dotless, a
+// dotless i or j counts as a look-alike.
+func nextWord(text string, code, dotless bool) word {
 	var w word
 	for w.length < len(text) {
 		r, size := utf8.DecodeRuneInString(text[w.length:])
@@ -83,9 +87,16 @@ func nextWord(text string, code bool) word {
 			if letter {
 				w.latin++
 			}
-		case code && signs[r] != 0 || !unicode.In(r, unicode.L, unicode.M, unicode.Nd):
+		case code && signs[r] != 0 || !unicode.In(r, unicode.L, unicode.M, unicode.Nd) && !romanNumeral(r):
 			return w
-		case styled(r) != 0:
+		case isDotless(r):
+			if dotless {
+				w.foreign++
+				w.alike++
+			} else {
+				w.latin++
+			}
+		case styled(r) != "":
 			if code {
 				w.foreign++
 				w.alike++
@@ -114,33 +125,69 @@ func nextWord(text string, code bool) word {
 // latinised returns what a word looks like.
 func latinised(word string) string {
 	const most = 60
-	return Name(Cut(strings.Map(func(r rune) rune {
-		if to, ok := alikes[r]; ok {
-			return to
-		}
-		if to := styled(r); to != 0 {
-			return to
-		}
-		return r
-	}, Cut(word, 2*most)), most))
+	var b strings.Builder
+	for _, r := range Cut(word, 2*most) {
+		b.WriteString(latin(r))
+	}
+	return Name(Cut(b.String(), most))
 }
 
-// styled returns the letter or digit that one in another style stands for, 0 if it
-// is none: mathematical letters, and those as wide as ideographs.
-func styled(r rune) rune {
-	switch {
-	case r >= 0x1d400 && r < 0x1d6a4:
-		i := (r - 0x1d400) % 52
-		if i < 26 {
-			return 'A' + i
-		}
-		return 'a' + i - 26
-	case r >= 0x1d7ce && r <= 0x1d7ff:
-		return '0' + (r-0x1d7ce)%10
-	case r >= 0xff21 && r <= 0xff3a, r >= 0xff41 && r <= 0xff5a:
-		return r - 0xff21 + 'A'
+// latin returns the Latin letters that a character looks like, or the character itself.
+func latin(r rune) string {
+	if to, ok := alikes[r]; ok {
+		return string(to)
 	}
-	return 0
+	if to, ok := dotlessLetters[r]; ok {
+		return string(to)
+	}
+	if to := styled(r); to != "" {
+		return to
+	}
+	return string(r)
+}
+
+// styled returns the letters or digits that a character in another style stands for, ""
+// if it is none: mathematical and full-width letters, letter-like symbols such as the
+// Kelvin sign, Roman numerals, ligatures and the long s. Some compilers take them for
+// the plain ones.
+func styled(r rune) string {
+	switch {
+	case r == 0x17f, r >= 0x2100 && r <= 0x214f, romanNumeral(r), r >= 0xfb00 && r <= 0xfb06,
+		r >= 0xff21 && r <= 0xff3a, r >= 0xff41 && r <= 0xff5a, r >= 0x1d400 && r <= 0x1d7ff:
+	default:
+		return ""
+	}
+	plain := norm.NFKC.String(string(r))
+	if plain == "" || strings.ContainsFunc(plain, func(r rune) bool { return !asciiLetter(r) && (r < '0' || r > '9') }) {
+		return ""
+	}
+	return plain
+}
+
+func asciiLetter(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' }
+
+func romanNumeral(r rune) bool { return r >= 0x2160 && r <= 0x217f }
+
+// dotlessLetters are those of Turkish and its neighbours: look-alikes where nothing else
+// is written in these languages.
+var dotlessLetters = map[rune]rune{0x131: 'i', 0x237: 'j'}
+
+func isDotless(r rune) bool { return dotlessLetters[r] != 0 }
+
+// hasDotless reports whether a line has a dotless letter, and no other letter of a
+// language that needs one.
+func hasDotless(line string) bool {
+	found := false
+	for _, r := range line {
+		switch {
+		case r < utf8.RuneSelf:
+		case isDotless(r):
+			found = true
+		case unicode.Is(unicode.Latin, r) && alikes[r] == 0 && styled(r) == "":
+			return false
+		}
+	}
+	return found
 }
 
 // signs look like punctuation or a space, and are letters, or end nothing.
@@ -159,7 +206,7 @@ var alikes = map[rune]rune{
 	0x41e: 'O', 0x420: 'P', 0x421: 'C', 0x422: 'T', 0x425: 'X', 0x423: 'Y', 0x406: 'I', 0x408: 'J', 0x405: 'S', 0x50c: 'G', 0x51a: 'Q', 0x51c: 'W',
 	0x4c0: 'I', 0x4ae: 'Y', 0x4ba: 'H', 0x474: 'V', 0x510: 'E', 0x4e8: 'O',
 	// Greek
-	0x3bf: 'o', 0x3bd: 'v', 0x3f2: 'c', 0x3f3: 'j', 0x391: 'A', 0x392: 'B', 0x395: 'E', 0x396: 'Z', 0x397: 'H', 0x399: 'I', 0x39a: 'K', 0x39c: 'M',
+	0x3bf: 'o', 0x3bd: 'v', 0x3c1: 'p', 0x3f1: 'p', 0x3b9: 'i', 0x3f2: 'c', 0x3f3: 'j', 0x391: 'A', 0x392: 'B', 0x395: 'E', 0x396: 'Z', 0x397: 'H', 0x399: 'I', 0x39a: 'K', 0x39c: 'M',
 	0x39d: 'N', 0x39f: 'O', 0x3a1: 'P', 0x3a4: 'T', 0x3a5: 'Y', 0x3a7: 'X', 0x3f9: 'C', 0x37f: 'J',
 	// Armenian
 	0x585: 'o', 0x570: 'h', 0x57d: 'u', 0x566: 'q', 0x581: 'g', 0x555: 'O', 0x54d: 'U', 0x54f: 'S',
@@ -173,6 +220,8 @@ var alikes = map[rune]rune{
 	0xa4d0: 'B', 0xa4d1: 'P', 0xa4d3: 'D', 0xa4d4: 'T', 0xa4d6: 'G', 0xa4d7: 'K', 0xa4d9: 'J', 0xa4da: 'C', 0xa4dc: 'Z', 0xa4dd: 'F', 0xa4df: 'M', 0xa4e0: 'N',
 	0xa4e1: 'L', 0xa4e2: 'S', 0xa4e3: 'R', 0xa4e6: 'V', 0xa4e7: 'H', 0xa4ea: 'W', 0xa4eb: 'X', 0xa4ec: 'Y', 0xa4ee: 'A', 0xa4f0: 'E', 0xa4f2: 'I', 0xa4f3: 'O',
 	0xa4f4: 'U',
-	// letters of phonetics
-	0x251: 'a', 0x261: 'g',
+	// letters of phonetics, small capitals among them
+	0x251: 'a', 0x261: 'g', 0x269: 'i', 0x28b: 'u', 0x299: 'B', 0x262: 'G', 0x29c: 'H', 0x26a: 'I', 0x29f: 'L', 0x274: 'N', 0x280: 'R', 0x28f: 'Y',
+	0x1d00: 'A', 0x1d04: 'C', 0x1d05: 'D', 0x1d07: 'E', 0x1d0a: 'J', 0x1d0b: 'K', 0x1d0d: 'M', 0x1d0f: 'O', 0x1d18: 'P', 0x1d1b: 'T', 0x1d1c: 'U', 0x1d20: 'V',
+	0x1d21: 'W', 0x1d22: 'Z', 0xa730: 'F', 0xa731: 'S', 0xa7af: 'Q', 0xab75: 'i', 0x1d26: 'r',
 }

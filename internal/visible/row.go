@@ -110,10 +110,12 @@ func Broken(text string, columns int) []string {
 		switch {
 		case r == '\t':
 			width = 8
+		case isTag(r):
+			width = 0
 		case r >= 0x300:
 			width = 2
 		}
-		if used += width; used > columns && i > start && !unicode.IsMark(r) {
+		if used += width; used > columns && i > start && !unicode.IsMark(r) && !isTag(r) {
 			pieces = append(pieces, text[start:i])
 			start, used = i, width
 		}

@@ -1,6 +1,7 @@
 package visible
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"slices"
@@ -175,21 +176,46 @@ const (
 	tagEnd    = 0xe007f
 )
 
-// flagTags returns the length of the tags that make a flag of the one before. There
-// are but three such flags; any others would be a place to hide a word in.
-func flagTags(rest string) int {
+// flags are the tags of the flags of England, Scotland and Wales, which follow a black
+// flag. There are no others; any more would be a place to hide a word in.
+var flags = func() (list []string) {
 	for _, place := range []string{"gbeng", "gbsct", "gbwls"} {
 		var tags strings.Builder
 		for _, letter := range place {
 			tags.WriteRune(0xe0000 + letter)
 		}
 		tags.WriteRune(tagEnd)
-		if strings.HasPrefix(rest, tags.String()) {
-			return tags.Len()
+		list = append(list, tags.String())
+	}
+	return list
+}()
+
+// flagTags returns the length of the tags that make a flag of the one before, 0 if none do.
+func flagTags(rest string) int {
+	for _, tags := range flags {
+		if strings.HasPrefix(rest, tags) {
+			return len(tags)
 		}
 	}
 	return 0
 }
+
+// openFlag returns where a flag begins that a text ends within, or its length.
+func openFlag(text []byte) int {
+	at := bytes.LastIndex(text, []byte(string(rune(blackFlag))))
+	if at < 0 {
+		return len(text)
+	}
+	rest := string(text[at+utf8.RuneLen(blackFlag):])
+	for _, tags := range flags {
+		if len(rest) < len(tags) && strings.HasPrefix(tags, rest) {
+			return at
+		}
+	}
+	return len(text)
+}
+
+func isTag(r rune) bool { return r > 0xe0000 && r <= tagEnd }
 
 const (
 	maxNamed   = 4   // characters of one trick
@@ -263,7 +289,7 @@ func Revealed(line string, tricks ...Trick) string {
 	var b strings.Builder
 	s := scan{}
 	for i, r := range line {
-		alike := alikes[r] != 0 || signs[r] != 0 || styled(r) != 0
+		alike := alikes[r] != 0 || signs[r] != 0 || styled(r) != "" || isDotless(r)
 		trick := slices.ContainsFunc(tricks, func(t Trick) bool { return i >= t.At && i < t.End && (t.Deceit != Alike || alike) })
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(line[i:], string(utf8.RuneError)):

@@ -164,3 +164,119 @@ func TestDiffRows(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// TestC15LookAlikes: letters that only a table of all styles finds.
+func TestC15LookAlikes(t *testing.T) {
+	for _, test := range []struct{ text, code, prose string }{
+		{"\u03c1assword", "password", "password"},
+		{"adm\u0131n = true", "admin", ""},
+		{"ob\u0237ect", "object", ""},
+		{"\u1d00\u1d05\u1d0d\u026a\u0274", "ADMIN", ""},
+		{"\u1d07val(x)", "Eval", ""},
+		{"\u2170f x", "if", ""},
+		{"\u2160\u2162", "IIII", ""},
+		{"M\u2168", "MIX", ""},
+		{"to\u212aen", "toKen", ""},
+		{"\u2113ogin", "login", ""},
+		{"\u212dlient", "Client", ""},
+		{"pa\u017fs", "pass", ""},
+		{"\ufb01le", "file", ""},
+		{"\U0001d4c8udo", "sudo", ""},
+		{"// kap\u0131 a\u00e7\u0131k", "", ""},
+		{"λ ρ α β, Ⅳ, ℓ2, ℝ", "", ""},
+	} {
+		for code, want := range map[bool]string{true: test.code, false: test.prose} {
+			found := slices.Collect(visible.Alikes(test.text, code))
+			if want == "" && len(found) > 0 || want != "" && (len(found) != 1 || !strings.HasSuffix(found[0].Says, "looks like "+want)) {
+				t.Errorf("%+q, code %v: got %v, want %q", test.text, code, found, want)
+			}
+		}
+	}
+	line := "adm\u0131n to\u212aen"
+	if got, want := visible.Revealed(line, slices.Collect(visible.Alikes(line, true))...), "adm⟨U+0131⟩n to⟨U+212A⟩en"; got != want {
+		t.Errorf("revealed: got %s, want %s", got, want)
+	}
+}
+
+// TestA10NameAlikes: a path or a host that could be mistaken for another is described by
+// its code points, and names in living scripts pass.
+func TestA10NameAlikes(t *testing.T) {
+	for name, want := range map[string][]string{
+		"/out/d\u0430ta":  {"d\u0430ta looks like data, but has U+0430 (Cyrillic)"},
+		"g\u0456thub.com": {"g\u0456thub looks like github, but has U+0456 (Cyrillic)"},
+		"https://\u0430\u0440\u0440\u04cf\u0435.com/": {"\u0430\u0440\u0440\u04cf\u0435 looks like apple, but has U+0430 (Cyrillic), U+0440 (Cyrillic), U+04CF (Cyrillic), U+0435 (Cyrillic)"},
+		"/out/\u0430":                {"\u0430 looks like a, but has U+0430 (Cyrillic)"},
+		"user_\u03bfk":               {"\u03bfk looks like ok, but has U+03BF (Greek)"},
+		"/a/JSON\u0444":              {"JSON\u0444 mixes scripts: it has U+0444 (Cyrillic)"},
+		"/out\u2215etc":              {"U+2215 looks like /"},
+		"example\u2024com":           {"U+2024 looks like ."},
+		"/to\u212aen/\uff41b":        {"to\u212aen looks like toKen, but has U+212A (looks like K)", "\uff41b looks like ab, but has U+FF41 (looks like a)"},
+		"/\u2170ndex":                {"\"\u2170ndex\" looks like index, but has U+2170 (looks like i)"},
+		"/adm\u0131n":                {"adm\u0131n looks like admin, but has U+0131 (looks like i)"},
+		"\u13da\u13a2\u13aa":         {"\u13da\u13a2\u13aa looks like STA, but has U+13DA (Cherokee), U+13A2 (Cherokee), U+13AA (Cherokee)"},
+		"/out/data.txt":              nil,
+		"/документы/отчёт_v2.txt":    nil,
+		"/документы/сахар.txt":       nil,
+		"/Ελληνικά/αρχείο.pdf":       nil,
+		"/kapı açık/straße naïve":    nil,
+		"/データ/日本語file/한국어.txt":       nil,
+		"/a b/c-d+e@f:~*":            nil,
+		"/العربية/x.txt":             nil,
+		"/\U0001f3f4/\u2764/x\u0301": nil,
+	} {
+		var got []string
+		for trick := range visible.NameAlikes(name) {
+			got = append(got, trick.Says)
+			mustBePlain(t, "Says", trick.Says, "")
+			if trick.At < 0 || trick.End > len(name) || trick.At >= trick.End {
+				t.Errorf("%+q: a place of %d to %d", name, trick.At, trick.End)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%+q: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestA10KnownFlags: the three flags made of tag characters pass, whole, however they are
+// written; any other tag characters are escaped.
+func TestA10KnownFlags(t *testing.T) {
+	england := "\U0001f3f4" + tags("gbeng") + "\U000e007f"
+	for text, want := range map[string]string{
+		england:                         england,
+		"a" + england + england + "b\n": "a" + england + england + "b\n",
+		"\U0001f3f4" + tags("gbsct") + "\U000e007f \U0001f3f4" + tags("gbwls") + "\U000e007f": "\U0001f3f4" + tags("gbsct") + "\U000e007f \U0001f3f4" + tags("gbwls") + "\U000e007f",
+		"\U0001f3f4":                                 "\U0001f3f4",
+		"\U0001f3f4" + tags("gb"):                    "\U0001f3f4" + `\U000e0067\U000e0062`,
+		"\U0001f3f4" + tags("usca") + "\U000e007f":   "\U0001f3f4" + `\U000e0075\U000e0073\U000e0063\U000e0061\U000e007f`,
+		"\U0001f3f4" + tags("gbengx") + "\U000e007f": "\U0001f3f4" + `\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e0078\U000e007f`,
+		england + tags("x"):                          england + `\U000e0078`,
+		tags("gbeng") + "\U000e007f":                 `\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f`,
+		"\U0001f3f3" + tags("gbeng") + "\U000e007f":  "\U0001f3f3" + `\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f`,
+	} {
+		if got := visible.Text(text); got != want {
+			t.Errorf("%+q: got %+q, want %+q", text, got, want)
+		}
+		for step := 1; step < 12; step++ {
+			var out strings.Builder
+			w := visible.NewWriter(&out)
+			for at := 0; at < len(text); at += step {
+				w.Write([]byte(text[at:min(at+step, len(text))]))
+			}
+			w.Close()
+			if out.String() != want {
+				t.Errorf("%+q by %d bytes: got %+q, want %+q", text, step, out.String(), want)
+			}
+		}
+	}
+	for columns := 1; columns < 12; columns++ {
+		for _, piece := range visible.Broken("ab"+england+"cd"+england, columns) {
+			if strings.Contains(strings.ReplaceAll(piece, england, ""), "\U000e0067") {
+				t.Errorf("%d columns: a flag is broken: %+q", columns, piece)
+			}
+		}
+		if cut := visible.Line(england+strings.Repeat("x", 9)+england, columns); strings.ContainsFunc(strings.ReplaceAll(cut, england, ""), func(r rune) bool { return r >= 0xe0000 }) {
+			t.Errorf("%d characters: a flag is cut: %+q", columns, cut)
+		}
+	}
+}

@@ -1,7 +1,8 @@
 // Package visible makes untrusted text fit for a terminal. What a terminal
 // would obey, and what an eye would not see, comes out as an escape such as
 // \x1b or \u202e; [sandbox.Plain] is the table of what passes as it is. Marks
-// that combine pass only on a character of the same text, and only so many.
+// that combine pass only on a character of the same text, and only so many. Tag
+// characters pass only in the three flags that are made of them.
 //
 // An escape and the same letters in the text look alike: what is made visible
 // is for eyes, and is not to be read back.
@@ -66,7 +67,10 @@ func Cut(line string, most int) string {
 	}
 	head := max(0, most) * 2 / 3
 	tail := len(runes) - (max(0, most) - head)
-	for tail < len(runes) && unicode.IsMark(runes[tail]) {
+	for head > 0 && isTag(runes[head]) {
+		head-- // a flag stays whole
+	}
+	for tail < len(runes) && (unicode.IsMark(runes[tail]) || isTag(runes[tail])) {
 		tail++ // its character is left out
 	}
 	return fmt.Sprintf("%s…(%d characters left out)…%s", string(runes[:head]), tail-head, string(runes[tail:]))
@@ -147,6 +151,10 @@ func (s *scan) escape(text string) string {
 		case r == utf8.RuneError && size == 1:
 			s.room = 0
 			fmt.Fprintf(&b, `\x%02x`, text[0])
+		case r == blackFlag:
+			s.room = maxMarks
+			size += flagTags(text[size:])
+			b.WriteString(text[:size])
 		case s.passes(r):
 			b.WriteRune(r)
 		default:

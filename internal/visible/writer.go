@@ -25,8 +25,8 @@ func NewWriter(w io.Writer) *Writer { return &Writer{to: w, scan: scan{keep: kep
 // colour, may go there as it is.
 func (w *Writer) Under() io.Writer { return w.to }
 
-// Write implements io.Writer. The beginning of a character is held back until
-// its other bytes come. After a failure nothing more is written.
+// Write implements io.Writer. The beginning of a character, or of a flag, is held back
+// until the rest comes. After a failure nothing more is written.
 func (w *Writer) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -37,6 +37,7 @@ func (w *Writer) Write(text []byte) (int, error) {
 			end = i
 		}
 	}
+	end = openFlag(all[:end])
 	w.rest = append([]byte(nil), all[end:]...)
 	if !w.put(all[:end]) {
 		return 0, w.err

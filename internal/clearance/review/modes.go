@@ -105,7 +105,7 @@ func name(c Change) []Flag {
 		list = append(list, trickFlag(c.Path, 0, c.Path, t))
 		break
 	}
-	for t := range visible.Alikes(c.Path, false) {
+	for t := range visible.NameAlikes(c.Path) {
 		list = append(list, trickFlag(c.Path, 0, c.Path, t))
 		break
 	}

@@ -53,6 +53,7 @@ func newSheet(r tool.Request, most int) *sheet {
 	for _, text := range r.Warnings {
 		s.body = append(s.body, row{Mark: warning, Text: s.line(text)})
 	}
+	s.alikes(r)
 	s.effects(r)
 	s.changes(r)
 	s.arguments(r)
@@ -63,6 +64,60 @@ func newSheet(r tool.Request, most int) *sheet {
 		s.tail = append(s.tail, row{Mark: warning, Text: `it holds characters that cannot be seen or that a terminal would obey; they are shown like this: \u202e`})
 	}
 	return s
+}
+
+// maxAlikes is how many look-alikes are listed by name.
+const maxAlikes = 5
+
+// alikes warns of names that could be mistaken for others: of workers and tools, paths,
+// hosts, commands and short arguments.
+func (s *sheet) alikes(r tool.Request) {
+	names := append(slices.Clone(r.Workers), r.Tool, r.Wish)
+	for _, e := range slices.Concat(r.Effects, r.Asks) {
+		names = append(names, e.Target)
+	}
+	for _, c := range r.Changes {
+		names = append(names, c.Path, c.To)
+	}
+	var args any
+	if json.Unmarshal(r.Args, &args) == nil {
+		names = appendNames(names, args)
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
+		for t := range visible.NameAlikes(visible.Cut(name, maxName)) {
+			if seen[t.Says] {
+				continue
+			}
+			if seen[t.Says] = true; len(seen) > maxAlikes {
+				s.body = append(s.body, row{Mark: warning, Text: "more names have look-alike letters"})
+				return
+			}
+			s.body = append(s.body, row{Mark: warning, Text: "look-alike letters: " + s.line(t.Says)})
+		}
+	}
+}
+
+// maxName is the length of an argument that may be a name.
+const maxName = 4096
+
+// appendNames appends the strings of a JSON value that may be names: those of one line.
+func appendNames(names []string, value any) []string {
+	switch v := value.(type) {
+	case string:
+		if len(v) <= maxName && !strings.Contains(v, "\n") {
+			names = append(names, v)
+		}
+	case []any:
+		for _, each := range v {
+			names = appendNames(names, each)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			names = appendNames(append(names, key), v[key])
+		}
+	}
+	return names
 }
 
 func caller(o policy.Origin) string {

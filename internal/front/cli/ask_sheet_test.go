@@ -106,3 +106,27 @@ func TestLinesOfCommand(t *testing.T) {
 		}
 	}
 }
+
+// TestA10QuestionsWarnOfLookAlikes: paths, hosts, commands and arguments that could be
+// mistaken for others get a line with the code points, and what is ordinary gets none.
+func TestA10QuestionsWarnOfLookAlikes(t *testing.T) {
+	write := func(path string) []policy.Effect { return []policy.Effect{{Verb: policy.Write, Target: path}} }
+	for name, test := range map[string]struct {
+		request tool.Request
+		want    string
+	}{
+		"path":    {tool.Request{Tool: "write_file", Effects: write("/out/d\u0430ta"), Asks: write("/out/d\u0430ta")}, "d\u0430ta looks like data, but has U+0430 (Cyrillic)"},
+		"moved":   {tool.Request{Tool: "move_file", Changes: []tool.Change{{Path: "/a", To: "/\u0430dmin", Op: tool.Move}}}, "\u0430dmin looks like admin, but has U+0430 (Cyrillic)"},
+		"command": {tool.Request{Tool: "shell", Effects: []policy.Effect{{Verb: policy.Run, Target: "curl https://g\u0456thub.com/x"}}}, "g\u0456thub looks like github, but has U+0456 (Cyrillic)"},
+		"host":    {tool.Request{Tool: "fetch", Args: []byte(`{"request":{"urls":["https://g\u0456thub.com"]}}`)}, "g\u0456thub looks like github, but has U+0456 (Cyrillic)"},
+		"wish":    {tool.Request{Tool: "git_push", Wish: "push to \u043erigin"}, "\u043erigin looks like origin"},
+		"worker":  {tool.Request{Tool: "x", Workers: []string{"m\u0430in"}}, "m\u0430in looks like main"},
+		"plain":   {tool.Request{Tool: "write_file", Effects: write("/документы/отчёт.txt"), Args: []byte(`{"path":"/a","content":"два\nслова p\u0430ge"}`)}, ""},
+	} {
+		var out bytes.Buffer
+		showRequest(&out, test.request)
+		if got := out.String(); test.want != "" && !strings.Contains(got, "! look-alike letters: "+test.want) || test.want == "" && strings.Contains(got, "look-alike") {
+			t.Errorf("%s: want %q in\n%s", name, test.want, got)
+		}
+	}
+}
