@@ -283,6 +283,9 @@ func (c *conn) Write(_ context.Context, message jsonrpc.Message) error {
 		response.Error = plainly(response.Error)
 	}
 	data, err := encode(message)
+	if err != nil && ok { // an error from Write ends the connection
+		data, err = encode(&jsonrpc.Response{ID: response.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the answer has no JSON form"}})
+	}
 	if err != nil {
 		return err
 	}

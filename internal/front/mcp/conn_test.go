@@ -17,7 +17,7 @@ const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"pr
 
 // A raw client writes lines and reads messages.
 type raw struct {
-	t   *testing.T
+	t   testing.TB
 	in  io.WriteCloser
 	out *bufio.Reader
 }

@@ -31,7 +31,7 @@ var versions = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
 
 // A house is a folder that is served, with its state.
 type house struct {
-	t       *testing.T
+	t       testing.TB
 	dir     string
 	options forge.Options
 	program *forge.Program
@@ -41,7 +41,7 @@ type house struct {
 }
 
 // newHouse returns a house with some files, in which writing asks.
-func newHouse(t *testing.T, files map[string]string) *house {
+func newHouse(t testing.TB, files map[string]string) *house {
 	t.Helper()
 	h := &house{t: t, dir: t.TempDir(), said: &buffer{}}
 	for name, text := range files {
@@ -206,7 +206,7 @@ func (b *buffer) String() string {
 }
 
 // wait waits until something is so.
-func wait(t *testing.T, what string, so func() bool) {
+func wait(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for range 1000 {
 		if so() {

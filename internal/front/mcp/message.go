@@ -75,6 +75,7 @@ var (
 	errLevels = refusal(fmt.Sprintf("a message has at most %d levels", foreign.MaxLevels))
 	errValues = refusal(fmt.Sprintf("a message has at most %d values; send less at a time", foreign.MaxValues))
 	errMethod = refusal(fmt.Sprintf("there is no method whose name has more than %d bytes", maxName))
+	errPlain  = refusal("the name of a method has printable characters only")
 	errHello  = refusal(fmt.Sprintf("what a client says of itself when it begins has at most %d bytes", maxHello))
 )
 
@@ -104,6 +105,8 @@ func decode(data []byte) (jsonrpc.Message, error) {
 		err = errors.New("another version")
 	case len(method) > maxName:
 		err = errMethod
+	case !isPrintable(method):
+		err = errPlain
 	case method == "initialize" && len(m["params"]) > maxHello:
 		err = errHello
 	}

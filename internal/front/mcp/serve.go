@@ -174,6 +174,7 @@ func (s *server) prepare() {
 			return next(ctx, method, r)
 		}
 	})
+	s.sdk.AddReceivingMiddleware(s.guard)
 }
 
 // list tells the library of the tools, when they are first asked for: their schemas take

@@ -1,0 +1,129 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// maxField limits the bytes of a URI, a name, a cursor or a log level in a request.
+const maxField = 4 << 10
+
+// guard is the outermost handler of every request on both transports. The library writes
+// fields of a request into its errors as they are, and an error that is not JSON ends a
+// connection on streams and never answers the request over HTTP. So guard checks the
+// fields first, repairs the errors that come back, and answers a panic with an error.
+func (s *server) guard(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {
+		defer func() {
+			if why := recover(); why != nil {
+				fmt.Fprintf(s.options.Errs, "golem: %s: panic: %s\n%s", visible.Line(method, maxName), visible.Line(fmt.Sprint(why), maxName), debug.Stack())
+				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error; the user sees the reason in the output of golem mcp"}
+			}
+		}()
+		if err := checkFields(method, r.GetParams()); err != nil {
+			return nil, err
+		}
+		if result, err = next(ctx, method, r); err != nil {
+			return nil, encodable(err)
+		}
+		return result, nil
+	}
+}
+
+// A field is a string of a request that the library may repeat in an error.
+type field struct{ name, value string }
+
+// fieldsOf returns the fields of a request's parameters. Those of tools/call are not among
+// them: the gate answers a tool name it does not know, and initialize repeats nothing.
+func fieldsOf(params mcp.Params) []field {
+	switch p := params.(type) {
+	case *mcp.ReadResourceParams:
+		return []field{{"uri", p.URI}}
+	case *mcp.SubscribeParams:
+		return []field{{"uri", p.URI}}
+	case *mcp.UnsubscribeParams:
+		return []field{{"uri", p.URI}}
+	case *mcp.SubscriptionsListenParams:
+		var list []field
+		if p.Notifications != nil {
+			for _, uri := range p.Notifications.ResourceSubscriptions {
+				list = append(list, field{"notifications.resourceSubscriptions", uri})
+			}
+		}
+		return list
+	case *mcp.GetPromptParams:
+		list := []field{{"name", p.Name}}
+		for name := range p.Arguments {
+			list = append(list, field{"arguments", name})
+		}
+		return list
+	case *mcp.CompleteParams:
+		list := []field{{"argument.name", p.Argument.Name}}
+		if p.Ref != nil {
+			list = append(list, field{"ref.name", p.Ref.Name}, field{"ref.uri", p.Ref.URI})
+		}
+		return list
+	case *mcp.SetLoggingLevelParams:
+		return []field{{"level", string(p.Level)}}
+	case *mcp.ListToolsParams:
+		if p != nil { // the parameters may be missing
+			return []field{{"cursor", p.Cursor}}
+		}
+	case *mcp.ListResourcesParams:
+		if p != nil { // the parameters may be missing
+			return []field{{"cursor", p.Cursor}}
+		}
+	case *mcp.ListResourceTemplatesParams:
+		if p != nil { // the parameters may be missing
+			return []field{{"cursor", p.Cursor}}
+		}
+	case *mcp.ListPromptsParams:
+		if p != nil { // the parameters may be missing
+			return []field{{"cursor", p.Cursor}}
+		}
+	}
+	return nil
+}
+
+// checkFields refuses a field that is too long or holds a character that is not printable.
+func checkFields(method string, params mcp.Params) error {
+	for _, f := range fieldsOf(params) {
+		why := ""
+		switch {
+		case len(f.value) > maxField:
+			why = fmt.Sprintf("is longer than %d bytes", maxField)
+		case !isPrintable(f.value):
+			why = "contains a character that cannot be printed"
+		default:
+			continue
+		}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%s: %s %s", method, f.name, why)}
+	}
+	return nil
+}
+
+// isPrintable reports whether text can be quoted without escapes other than \" and \\,
+// which Go and JSON write alike.
+func isPrintable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) })
+}
+
+// encodable returns an error that has a JSON form: it drops data that is not JSON.
+func encodable(err error) error {
+	var known *jsonrpc.Error
+	if !errors.As(err, &known) || len(known.Data) == 0 || json.Valid(known.Data) {
+		return err
+	}
+	return &jsonrpc.Error{Code: known.Code, Message: err.Error()}
+}
