@@ -148,7 +148,7 @@ func (c *clearing) open(ctx context.Context) (*clearance.Desk, error) {
 	if !ok {
 		folders = "/usr/bin" + string(os.PathListSeparator) + "/bin"
 	}
-	store, err := git.Open(ctx, filepath.Join(p.state, storeName), git.Find(folders))
+	store, err := git.Open(ctx, filepath.Join(p.state, storeName), git.Find(folders, p.reached))
 	if err != nil {
 		return nil, err
 	}

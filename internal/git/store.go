@@ -27,10 +27,15 @@ type Store struct {
 	patience time.Duration // with remotes, if it is less than usual
 }
 
-// Find returns the git in a list of folders, as PATH is one, "" if there is none.
-func Find(folders string) string {
-	for _, dir := range filepath.SplitList(folders) {
-		if program, err := exec.LookPath(filepath.Join(dir, "git")); err == nil && filepath.IsAbs(program) {
+// Find returns the git in a list of directories, as PATH is one, "" if there is none. It
+// skips a git that is refused, by its own path or by the one that its symlinks lead to.
+func Find(directories string, refused func(path string) bool) string {
+	for _, dir := range filepath.SplitList(directories) {
+		program, err := exec.LookPath(filepath.Join(dir, "git"))
+		if err != nil || !filepath.IsAbs(program) || refused(program) {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(program); err == nil && !refused(real) {
 			return program
 		}
 	}
@@ -42,7 +47,7 @@ func Find(folders string) string {
 func Open(ctx context.Context, dir, program string) (*Store, error) {
 	program, err := exec.LookPath(program)
 	if err != nil {
-		return nil, refusal("git", "", ErrUnsupported, "there is no git on this machine's PATH, but for folders in which workers write; install version 2.38 or later")
+		return nil, refusal("git", "", ErrUnsupported, "no git in PATH, except in directories that workers reach; install git 2.38 or later")
 	}
 	if program, err = filepath.Abs(program); err != nil {
 		return nil, err
