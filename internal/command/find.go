@@ -77,5 +77,8 @@ func (r *reader) git(p Part) {
 	if at > 1 {
 		p.own = append(own, p.Words[min(at, len(p.Words)):]...)
 	}
+	if mayBeAlias(p.words()) {
+		p.opaque = p.words()[1].Text + " may be an alias of git's configuration"
+	}
 	r.add(p)
 }

@@ -73,7 +73,9 @@ type Verdict struct {
 	Said    bool
 	Consent policy.Consent
 	Rule    policy.ShellRule // the one that decides
-	Why     string           // what keeps a rule that is near from letting it pass
+	// Unsure is true where the rule blocks what the part could be: its words do not say.
+	Unsure bool
+	Why    string // what keeps a rule that is near from letting it pass
 }
 
 // Judge judges a command line. In each layer the longest rule that matches
@@ -87,7 +89,7 @@ func (r Rules) Judge(line string) Judgement {
 		for _, l := range r.layers {
 			said := l.judge(p, alone)
 			switch {
-			case said.Said && (!v.Said || said.Consent < v.Consent):
+			case said.Said && (!v.Said || said.Consent < v.Consent || said.Consent == v.Consent && v.Unsure && !said.Unsure):
 				if !v.Said {
 					said.Why = or(said.Why, v.Why)
 				}
@@ -132,7 +134,7 @@ func (l layer) judge(p Part, alone bool) Verdict {
 	if !best.Said && l.rest != nil && (alone || !p.Plain && !p.Runs) {
 		best = Verdict{Said: true, Consent: l.rest.Consent, Rule: *l.rest, Why: best.Why}
 	}
-	if !p.Plain && (best.Consent == policy.PreApproved) {
+	if !p.Plain && best.Consent > policy.Blocked {
 		best = l.could(p, best, rank)
 	}
 	return best
@@ -161,18 +163,28 @@ func (l layer) longest(p Part) (Verdict, int) {
 	return best, rank
 }
 
-// could asks where a rule that holds back could match, and would have decided.
+// could applies rules that hold back to a part that they could match. A rule that blocks
+// blocks it: no approval allows what nobody can judge. A rule that asks makes it ask.
 func (l layer) could(p Part, best Verdict, rank int) Verdict {
-	for _, r := range l.rules {
-		if r.Consent == policy.PreApproved || r.pattern.rank() <= rank {
-			continue
-		}
-		if _, possible := r.pattern.holds(p); possible {
-			why := "it could be " + r.Pattern
-			if p.Unknown != "" {
-				why = p.Unknown + "; " + why
+	for _, consent := range []policy.Consent{policy.Blocked, policy.Ask} {
+		for _, r := range l.rules {
+			if r.Consent != consent || best.Consent <= consent || r.pattern.rank() <= rank {
+				continue
 			}
-			return Verdict{Said: true, Consent: policy.Ask, Rule: r.ShellRule, Why: why}
+			_, possible := r.pattern.holds(p)
+			reason := p.Unknown
+			if !possible {
+				// Code in another language counts only for rules that block: python -c would always ask.
+				reason = r.pattern.hides(p, rank >= 0 || consent == policy.Ask)
+				possible = reason != ""
+			}
+			if possible {
+				why := "it could be " + r.Pattern
+				if reason != "" {
+					why = reason + "; " + why
+				}
+				return Verdict{Said: true, Consent: consent, Rule: r.ShellRule, Why: why, Unsure: true}
+			}
 		}
 	}
 	return best

@@ -125,11 +125,13 @@ func TestJudge(t *testing.T) {
 		{"f() { rm x; }", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
 		{"rm x; (", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
 
-		// Where it could be found, it asks.
-		{"$x y", "ask rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
-		{"git $x", "ask git push", []policy.ShellLayer{rulesOf("yes git", "no git push")}},
+		// Where it could be found, a rule that blocks blocks, and one that asks asks.
+		{"$x y", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"$x y", "ask rm", []policy.ShellLayer{rulesOf("yes default", "ask rm")}},
+		{"git $x", "no git push", []policy.ShellLayer{rulesOf("yes git", "no git push")}},
+		{"git $x", "ask git push", []policy.ShellLayer{rulesOf("yes git", "ask git push")}},
 		{"cp a $x", "yes cp", []policy.ShellLayer{rulesOf("yes cp", "no rm")}},
-		{"bash -c \"$x\"", "ask rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"bash -c \"$x\"", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
 		{"ls >$x", "yes default", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
 		{"ls >$x", "-", []policy.ShellLayer{rulesOf("yes ls", "no rm")}},
 		{"echo $x", "yes default", []policy.ShellLayer{rulesOf("yes default", "no rm")}},

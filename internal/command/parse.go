@@ -18,7 +18,7 @@ const (
 
 // Parse takes a command line of bash apart.
 func Parse(line string) Line {
-	r := reader{}
+	r := reader{guesses: new(int)}
 	r.script(line, syntax.LangBash)
 	return Line{r.parts, r.writes}
 }
@@ -33,6 +33,8 @@ type reader struct {
 	given  []Assign // variables that are set for all of the script
 	nested int      // substitutions around what is read
 	depth  int
+	// guesses counts the scripts that were found in arguments, in all of the line.
+	guesses *int
 }
 
 // script reads a script in a shell's language.
@@ -134,6 +136,7 @@ func (r *reader) add(p Part) {
 	if !p.Plain {
 		p.Assigns = append(slices.Clip(r.given), p.Assigns...)
 	}
+	r.inspect(&p)
 	r.parts = append(r.parts, p)
 }
 
@@ -237,22 +240,26 @@ func (r *reader) loop(c *syntax.ForClause) {
 // commands are given.
 func (r *reader) declare(c *syntax.DeclClause) {
 	words := []Word{literal(c.Variant.Value)}
+	sets := c.Variant.Value != "nameref"
 	for _, a := range c.Args {
 		if a.Naked && a.Value != nil {
-			words = append(words, r.word(a.Value))
+			w := r.word(a.Value)
+			sets = sets && w.Literal && strings.Trim(w.Text, "-xrgaAiul") == ""
+			words = append(words, w)
 			continue
 		}
 		words = append(words, Word{Text: r.text(a), Literal: a.Naked})
-		r.assign(a)
+		set := r.assign(a)
+		sets = sets && !steers(set.Name) && set.Name != ""
 	}
-	r.add(Part{Text: r.text(c), Words: words, Unknown: "it changes what the commands after it are given"})
+	r.add(Part{Text: r.text(c), Words: words, Unknown: "it changes what the commands after it are given", sets: sets})
 }
 
 // sets notes a variable that is set for the rest of the line, where that could
 // change what the rest does.
 func (r *reader) sets(variable, text string) {
 	if !harmless(variable) {
-		r.unknown(text, "it sets "+variable+" for all that comes after it")
+		r.add(Part{Text: text, Unknown: "it sets " + variable + " for all that comes after it", sets: variable != "" && !steers(variable)})
 	}
 }
 

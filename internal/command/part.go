@@ -36,6 +36,14 @@ type Part struct {
 	own []Word
 	// writes is true of what is not understood, and only writes a file.
 	writes bool
+	// sets is true of what is not understood, and only sets variables that do not say
+	// which programs run.
+	sets bool
+	// opaque says why the words of a part do not say what it runs; "" if they do. Only
+	// rules that block look at it, and at guesses: the commands that its arguments could
+	// be, of a program that may run them.
+	opaque  string
+	guesses []Part
 }
 
 // A Word is one of a command, as it is when the command runs.

@@ -131,21 +131,67 @@ func (p Pattern) gives(part Part) string {
 // possible where words are not known. It is caught in other spellings too: with
 // other options between, and options apart, together or in another order.
 func (p Pattern) holds(part Part) (certain, possible bool) {
-	possible = part.Unknown != "" && !part.writes
+	possible = part.Unknown != "" && !part.writes && !part.sets
 	if len(part.Words) == 0 {
 		return false, possible
 	}
-	for _, words := range [][]Word{part.Words, part.words()} {
+	spellings := [][]Word{part.Words, part.words()}
+	if name(part.Words) == "git" {
+		spellings = spellings[1:] // the options before the subcommand are known
+	}
+	for _, words := range spellings {
 		sure, maybe := p.catches(words)
 		certain, possible = certain || sure, possible || maybe
 	}
 	return certain, possible
 }
 
+// hides says why a part could run what the pattern matches, though its own words do not
+// match; "" if it cannot. Allowed is true where a rule of the user's own allows the part
+// by its words: then the rule also allows the code that it is given.
+func (p Pattern) hides(part Part, allowed bool) string {
+	if part.opaque != "" && !allowed {
+		return part.opaque
+	}
+	for _, g := range part.guesses {
+		if certain, _ := p.holds(g); certain && !g.Plain {
+			return shorten(g.Text) + " may be a command that it runs"
+		}
+		if why := p.hides(g, true); why != "" {
+			return why
+		}
+	}
+	if len(part.Words) == 0 || part.Runs || takesText(part.words()) {
+		return ""
+	}
+	words, starts := part.words()[1:], 0
+	if hasSubcommands(part.words()) && len(words) > 0 {
+		words = words[1:]
+	}
+	for i, w := range words {
+		if !w.Literal {
+			continue
+		}
+		for _, text := range values(w.Text) {
+			if b := path.Base(text); b != p.words[0] && !strings.HasPrefix(b, "git-") {
+				continue
+			}
+			if starts++; starts > maxStarts {
+				return "its arguments are too many to look at"
+			}
+			if certain, possible := p.catches(append([]Word{literal(text)}, words[i+1:]...)); certain || possible {
+				return part.Words[0].Text + " may run its arguments"
+			}
+		}
+	}
+	return ""
+}
+
 func (p Pattern) catches(words []Word) (certain, possible bool) {
 	if !words[0].Literal {
 		return false, true
 	}
+	words = canonical(words)
 	if p.words[0] != "*" && words[0].Text != p.words[0] && path.Base(words[0].Text) != p.words[0] {
 		return false, false
 	}
@@ -156,62 +202,43 @@ func (p Pattern) catches(words []Word) (certain, possible bool) {
 			flags = append(flags, w)
 			continue
 		}
-		n := skip(rest, w)
+		n, maybe := skip(rest, w)
 		if n < 0 {
-			return false, slices.ContainsFunc(rest, func(w Word) bool { return !w.Literal })
+			return false, maybe
 		}
 		rest = rest[n:]
 	}
+	certain = true
 	for _, f := range flags {
-		if !slices.ContainsFunc(words[1:], func(w Word) bool { return hasFlag(words[1:], f, w) }) {
-			return false, slices.ContainsFunc(words[1:], func(w Word) bool { return !w.Literal && w.mayBeOption() })
+		sure, maybe := hasFlag(words, f)
+		if !sure && !maybe {
+			return false, false
 		}
+		certain = certain && sure
 	}
-	return true, false
+	return certain, !certain
 }
 
 // skip returns how many words there are up to a word, with it: options, and
 // what may be their values, may stand before it. It is negative where the word
-// does not come.
-func skip(words []Word, want string) int {
+// does not come; maybe is true if a word that is not known could be it.
+func skip(words []Word, want string) (n int, maybe bool) {
 	value := false
 	for i, w := range words {
 		switch {
-		case w.Text == want || want == "*" && !w.mayBeOption():
-			return i + 1
+		case w.Literal && w.Text == want || want == "*" && !w.mayBeOption():
+			return i + 1, false
 		case w.Literal && w.mayBeOption():
 			value = true
+		case !w.Literal && (w.splits || !value):
+			return -1, true
+		case !w.Literal:
+			maybe, value = true, false
 		case value:
 			value = false
 		default:
-			return -1
+			return -1, maybe
 		}
 	}
-	return -1
-}
-
-// hasFlag reports whether an option is among words: a long one also with a
-// value or shortened, letters also together with others.
-func hasFlag(words []Word, flag string, w Word) bool {
-	if !w.Literal || !strings.HasPrefix(w.Text, "-") {
-		return false
-	}
-	key, _, _ := strings.Cut(w.Text, "=")
-	if key == flag || w.Text == flag {
-		return true
-	}
-	if strings.HasPrefix(flag, "--") {
-		return len(key) > 3 && strings.HasPrefix(flag, key)
-	}
-	if len(flag) > 4 {
-		return false // a word of its own, such as -delete
-	}
-	for _, letter := range flag[1:] {
-		if !slices.ContainsFunc(words, func(w Word) bool {
-			return w.Literal && strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--") && strings.ContainsRune(w.Text, letter)
-		}) {
-			return false
-		}
-	}
-	return true
+	return -1, maybe
 }

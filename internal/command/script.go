@@ -39,6 +39,9 @@ func (r *reader) shell(p Part, input *Word) {
 	case inline:
 		input = &p.Words[at]
 	case at < len(p.Words):
+		if w := p.Words[at]; !w.Literal || w.is("-") || strings.HasPrefix(w.Text, "/dev/") || strings.HasPrefix(w.Text, "/proc/") {
+			p.opaque = "a shell that reads what it runs from its input"
+		}
 		r.add(p) // a file
 		return
 	case input == nil || !input.Literal:

@@ -18,6 +18,9 @@ func judge(rules command.Rules, line string) (said []policy.Rule, why string, er
 	v, part := j.Verdicts[at], visible.Line(j.Parts[at].Text, 200)
 	if v.Said && v.Consent == policy.Blocked {
 		hint := "a rule (" + v.Rule.From + ") blocks it, and no approval changes that"
+		if v.Unsure {
+			hint = "golem cannot tell whether it runs what a rule (" + v.Rule.From + ") blocks, and no approval changes that; write the commands out, in fewer words"
+		}
 		if part != visible.Line(line, 200) {
 			hint = part + ": " + hint
 		}
