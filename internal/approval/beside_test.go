@@ -11,11 +11,15 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// beside is somebody who is asked while a request waits.
+// beside is somebody who is asked while a request waits, and is shown all of it.
 type beside func(ctx context.Context, r tool.Request, id string, answered func() bool) approval.Reply
 
 func (b beside) AskBeside(ctx context.Context, r tool.Request, id string, answered func() bool) approval.Reply {
-	return b(ctx, r, id, answered)
+	reply := b(ctx, r, id, answered)
+	if reply.Rendered == nil {
+		reply.Rendered = r.Items()
+	}
+	return reply
 }
 
 // Whoever answers first is believed, and once.
@@ -71,7 +75,7 @@ func TestBeside(t *testing.T) {
 
 func answered(yes bool) func(*testing.T, *desk, string, func()) {
 	return func(t *testing.T, d *desk, id string, _ func()) {
-		if err := d.store.Answer(id, approval.Given{Yes: yes, By: "elsewhere"}); err != nil {
+		if err := answer(d.store, id, yes, "elsewhere", ""); err != nil {
 			t.Error(err)
 		}
 	}

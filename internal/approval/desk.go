@@ -43,6 +43,12 @@ type Reply struct {
 	// Remember is the rule that the user chose, with its scope and expiry, where
 	// the answer is a yes.
 	Remember *Rule
+	// Rendered are the items of the request that were on screen completely: see
+	// tool.Request.Items. A front reports them as they are, whatever the answer is.
+	Rendered []string
+	// Named is the beginning of the request's digest that the person typed, at least
+	// MinNamed digits; "" for none.
+	Named string
 }
 
 // A Desk is the approver of one program. Its fields are set before it is used.
@@ -74,13 +80,13 @@ func (d *Desk) Approve(ctx context.Context, r tool.Request) tool.Answer {
 func (d *Desk) answer(ctx context.Context, r tool.Request) tool.Answer {
 	switch {
 	case d.Mode == ApproveAll && (!r.Clears || d.Flag):
-		return tool.Answer{Verdict: tool.Yes, By: "approve_all"}
+		return tool.Answer{Verdict: tool.Yes, By: "approve_all", Unseen: true}
 	case d.Mode == AutoDeny:
 		return tool.Answer{By: "auto_deny", Note: "nothing that needs consent is done in this mode"}
 	case d.Mode != Interactive && d.Mode != "" && d.Mode != ApproveAll:
 		return tool.Answer{By: "nobody", Note: "no such approval mode"}
 	case d.Reads && onlyReads(r):
-		return tool.Answer{Verdict: tool.Yes, By: "--approve-reads"}
+		return tool.Answer{Verdict: tool.Yes, By: "--approve-reads", Unseen: true}
 	}
 	if rule, ok := d.remembered(r); ok && !r.Clears {
 		return tool.Answer{Verdict: tool.Yes, By: "rule " + rule.ID}
@@ -103,15 +109,19 @@ func (d *Desk) answer(ctx context.Context, r tool.Request) tool.Answer {
 	if ctx.Err() != nil && reply.Verdict == tool.Yes {
 		return tool.Answer{By: "nobody", Note: "the answer came too late"}
 	}
-	if reply.Verdict == tool.Yes && reply.Remember != nil && !r.Clears {
+	a, err := reply.judged(r)
+	if err != nil {
+		return tool.Answer{By: "nobody", Note: err.Error()}
+	}
+	if a.Verdict == tool.Yes && reply.Remember != nil && !r.Clears && !a.Unseen {
 		rule, err := d.fill(*reply.Remember, r)
 		if err != nil {
 			return tool.Answer{By: "nobody", Note: err.Error()}
 		}
-		reply.Note = "remembered as rule " + rule.ID + ": " + rule.String()
-		reply.Keep = func() error { return d.remember(rule) }
+		a.Note = "remembered as rule " + rule.ID + ": " + rule.String()
+		a.Keep = func() error { return d.remember(rule) }
 	}
-	return reply.Answer
+	return a
 }
 
 // place is where the desk stands.
@@ -156,8 +166,11 @@ func (d *Desk) beside(ctx context.Context, r tool.Request) tool.Answer {
 		return no("the call was ended before there was an answer")
 	}
 	if !reply.Nobody {
-		given := Given{Yes: reply.Verdict == tool.Yes, By: reply.By, Note: reply.Note, Made: d.Now()}
-		if err := d.Store.Answer(waits.ID, given); err != nil && sandbox.CodeOf(err) != sandbox.ErrExists {
+		switch err := d.Store.Answer(waits.ID, reply, d.Now()); {
+		case err == nil, sandbox.CodeOf(err) == sandbox.ErrExists:
+		case sandbox.CodeOf(err) == errUnseen: // it is no answer
+			reply.Nobody = true
+		default:
 			return no("the request is not there any more; an answer is used once")
 		}
 	}

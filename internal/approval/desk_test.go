@@ -17,15 +17,33 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// asker answers with what it was given, and counts.
+// asker shows everything, answers with what it was given, and counts.
 type asker struct {
 	reply approval.Reply
 	asked int
 }
 
-func (a *asker) Ask(context.Context, tool.Request) approval.Reply {
+func (a *asker) Ask(_ context.Context, r tool.Request) approval.Reply {
 	a.asked++
-	return a.reply
+	reply := a.reply
+	reply.Rendered = r.Items()
+	return reply
+}
+
+// answer answers a request that waits, after all of it was shown.
+func answer(s *approval.Store, id string, yes bool, by, note string) error {
+	reply := approval.Reply{Answer: tool.Answer{By: by, Note: note}}
+	if yes {
+		reply.Verdict = tool.Yes
+	}
+	if w, err := s.Waiting(id); err == nil {
+		r, err := s.Request(w)
+		if err != nil {
+			return err
+		}
+		reply.Rendered = r.Items()
+	}
+	return s.Answer(id, reply, start)
 }
 
 var start = time.Date(2026, 11, 15, 10, 0, 0, 0, time.UTC)
@@ -36,21 +54,27 @@ type desk struct {
 	store *approval.Store
 	dir   string
 	now   time.Time
+	close func()
 }
 
 // newDesk is a desk in interactive mode, with somebody who says no.
 func newDesk(t *testing.T, dir string) *desk {
 	t.Helper()
+	d := openDesk(t.Fatal, dir)
+	t.Cleanup(d.close)
+	return d
+}
+
+func openDesk(fatal func(...any), dir string) *desk {
 	folder, err := state.Open(dir)
 	if err != nil {
-		t.Fatal(err)
+		fatal(err)
 	}
-	t.Cleanup(func() { folder.Close() })
 	store, err := approval.Open(folder)
 	if err != nil {
-		t.Fatal(err)
+		fatal(err)
 	}
-	d := &desk{asker: &asker{}, store: store, dir: dir, now: start}
+	d := &desk{asker: &asker{}, store: store, dir: dir, now: start, close: func() { folder.Close() }}
 	d.Desk = &approval.Desk{Mode: approval.Interactive, Store: store, Asker: d.asker, Policy: "p1", Now: func() time.Time { return d.now }}
 	return d
 }
@@ -346,10 +370,10 @@ func TestWaits(t *testing.T) {
 	if r, err := elsewhere.store.Request(w); err != nil || r.Digest != writeA.Digest || r.Effects[0] != writeA.Effects[0] {
 		t.Errorf("the request: got %+v, %v", r, err)
 	}
-	if err := elsewhere.store.Answer(first.ID, approval.Given{Yes: true, By: "user"}); err != nil {
+	if err := answer(elsewhere.store, first.ID, true, "user", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := elsewhere.store.Answer(first.ID, approval.Given{By: "user"}); sandbox.CodeOf(err) != sandbox.ErrExists {
+	if err := answer(elsewhere.store, first.ID, false, "user", ""); sandbox.CodeOf(err) != sandbox.ErrExists {
 		t.Errorf("a second answer: got %v, want that it exists", err)
 	}
 	if got := d.approve(request("write_file", "b", "main", effect(policy.Write, "/drafts/a.md"))); got.Verdict != tool.Waits || got.ID == first.ID {
@@ -361,10 +385,10 @@ func TestWaits(t *testing.T) {
 	if got := d.approve(writeA); got.Verdict != tool.Waits || got.ID == first.ID {
 		t.Errorf("used twice: got %+v, want a new request", got)
 	}
-	if err := elsewhere.store.Answer(first.ID, approval.Given{Yes: true}); sandbox.CodeOf(err) != sandbox.ErrNotFound {
+	if err := answer(elsewhere.store, first.ID, true, "", ""); sandbox.CodeOf(err) != sandbox.ErrNotFound {
 		t.Errorf("an answer to a used request: got %v, want that it is not found", err)
 	}
-	if err := elsewhere.store.Answer("zzzz", approval.Given{Yes: true}); sandbox.CodeOf(err) != sandbox.ErrNotFound {
+	if err := answer(elsewhere.store, "zzzz", true, "", ""); sandbox.CodeOf(err) != sandbox.ErrNotFound {
 		t.Errorf("an answer to nothing: got %v", err)
 	}
 }
@@ -407,7 +431,7 @@ func TestWaitsForNo(t *testing.T) {
 	d := newDesk(t, t.TempDir())
 	d.Asker = nil
 	id := d.approve(writeA).ID
-	if err := d.store.Answer(id, approval.Given{By: "user", Note: "not there"}); err != nil {
+	if err := answer(d.store, id, false, "user", "not there"); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.approve(writeA); got.Verdict != tool.No || got.Note != "not there" {
@@ -420,7 +444,7 @@ func TestWaitsUnderOnePolicy(t *testing.T) {
 	d := newDesk(t, t.TempDir())
 	d.Asker = nil
 	id := d.approve(writeA).ID
-	if err := d.store.Answer(id, approval.Given{Yes: true}); err != nil {
+	if err := answer(d.store, id, true, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	d.Policy = "p2"
@@ -434,7 +458,7 @@ func TestPatience(t *testing.T) {
 	d := newDesk(t, t.TempDir())
 	d.Asker = nil
 	id := d.approve(writeA).ID
-	if err := d.store.Answer(id, approval.Given{Yes: true}); err != nil {
+	if err := answer(d.store, id, true, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	d.now = start.Add(25 * time.Hour)
@@ -464,7 +488,7 @@ func TestUsedOnce(t *testing.T) {
 	d.Asker = nil
 	for range 20 {
 		id := d.approve(writeA).ID
-		if err := d.store.Answer(id, approval.Given{Yes: true}); err != nil {
+		if err := answer(d.store, id, true, "", ""); err != nil {
 			t.Fatal(err)
 		}
 		var wait sync.WaitGroup
@@ -516,7 +540,7 @@ func TestDamaged(t *testing.T) {
 	d := newDesk(t, dir)
 	d.Asker = nil
 	id := d.approve(writeA).ID
-	if err := d.store.Answer(id, approval.Given{Yes: true}); err != nil {
+	if err := answer(d.store, id, true, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "answers.once", "*"))

@@ -81,6 +81,9 @@ type Given struct {
 	By   string    `json:"by"`
 	Note string    `json:"note,omitempty"`
 	Made time.Time `json:"made"`
+	// Unseen and Items are those of tool.Answer.
+	Unseen bool `json:"unseen,omitempty"`
+	Items  int  `json:"items,omitempty"`
 }
 
 type kept struct {
@@ -248,7 +251,7 @@ func (s *Store) use(r tool.Request, at place, now time.Time) (a tool.Answer, ok 
 		if err != nil || given == nil {
 			return err
 		}
-		a, ok = tool.Answer{By: given.By, Note: given.Note, ID: w.ID}, true
+		a, ok = tool.Answer{By: given.By, Note: given.Note, ID: w.ID, Unseen: given.Unseen, Items: given.Items}, true
 		if given.Yes {
 			a.Verdict = tool.Yes
 		}
@@ -278,13 +281,32 @@ func (s *Store) given(id string) (*Given, error) {
 	return g, nil
 }
 
-// Answer answers a request. The first answer counts; a later one is an error,
-// and so is one to a request that does not wait.
-func (s *Store) Answer(id string, g Given) error {
-	if _, err := s.Waiting(id); err != nil {
+// Judge returns an answer to a request as Answer would keep it. A yes that Covers refuses
+// is an error.
+func (s *Store) Judge(w Waiting, reply Reply) (tool.Answer, error) {
+	if reply.Verdict != tool.Yes {
+		return reply.Answer, nil
+	}
+	r, err := s.Request(w)
+	if err != nil {
+		return tool.Answer{}, err
+	}
+	return reply.judged(r)
+}
+
+// Answer keeps a person's answer to a request. The first answer counts; a later one is an
+// error, and so is one to a request that does not wait. A yes that Covers refuses is an
+// error, and the request waits on.
+func (s *Store) Answer(id string, reply Reply, made time.Time) error {
+	waits, err := s.Waiting(id)
+	if err != nil {
 		return err
 	}
-	value, err := json.Marshal(g)
+	a, err := s.Judge(waits, reply)
+	if err != nil {
+		return err
+	}
+	value, err := json.Marshal(Given{Yes: a.Verdict == tool.Yes, By: a.By, Note: a.Note, Made: made, Unseen: a.Unseen, Items: a.Items})
 	if err != nil {
 		return err
 	}

@@ -66,6 +66,7 @@ func middle(r Record) (b []byte, err error) {
 	list(`,"effects":[`, r.Effects)
 	text(`,"decision":`, r.Decision)
 	text(`,"by":`, r.By)
+	text(`,"seen":`, r.Seen)
 	text(`,"digest":`, r.Digest)
 	text(`,"request":`, r.Request)
 	text(`,"code":`, r.Code)

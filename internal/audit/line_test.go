@@ -14,7 +14,7 @@ func TestMiddle(t *testing.T) {
 		r := Record{
 			Time: time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC(), Kind: Intent,
 			Call: text.Draw(t, "call"), Session: text.Draw(t, "session"), Origin: text.Draw(t, "origin"), Workers: list.Draw(t, "workers"), Tool: text.Draw(t, "tool"),
-			Effects: list.Draw(t, "effects"), Decision: text.Draw(t, "decision"), By: text.Draw(t, "by"), Digest: text.Draw(t, "digest"),
+			Effects: list.Draw(t, "effects"), Decision: text.Draw(t, "decision"), By: text.Draw(t, "by"), Seen: text.Draw(t, "seen"), Digest: text.Draw(t, "digest"),
 			Request: text.Draw(t, "request"), Code: text.Draw(t, "code"), Note: text.Draw(t, "note"),
 		}
 		if rapid.Bool().Draw(t, "with args") {

@@ -36,6 +36,7 @@ type Record struct {
 	// for a refusal that came before any decision "".
 	Decision string `json:"decision,omitempty"`
 	By       string `json:"by,omitempty"`     // a rule's place, a mode, the user, a remembered rule
+	Seen     string `json:"seen,omitempty"`   // of a yes: "all 14 items" were shown, or "unseen"
 	Digest   string `json:"digest,omitempty"` // of the exact call, what it would change included
 	Request  string `json:"request,omitempty"`
 	Code     string `json:"code,omitempty"` // "" for an outcome that went well

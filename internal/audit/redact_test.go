@@ -164,7 +164,7 @@ func TestNoSecretOnDisk(t *testing.T) {
 				"password": "hunter2", "MY_TOKEN": "hunter2", "number": 8675309123, "float": 8675309123.0, "json": json.Number(number),
 				"raw": json.RawMessage(`{"a":"` + s + `"}`), "bytes": []byte(s), "error": fmt.Errorf("no: %s", s),
 			},
-			Effects: []string{"write /" + s}, Decision: s, By: s, Digest: s, Request: s, Code: s, Note: s,
+			Effects: []string{"write /" + s}, Decision: s, By: s, Seen: s, Digest: s, Request: s, Code: s, Note: s,
 		}
 		ok(t, j.Write(r, audit.Durable))
 		r.Kind = audit.Outcome

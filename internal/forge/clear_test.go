@@ -140,8 +140,8 @@ func TestFirstPush(t *testing.T) {
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.Door(Visit{Session: NewSession, Asker: saying(func(tool.Request) approval.Reply {
-		return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}}
+	door, err := p.Door(Visit{Session: NewSession, Asker: saying(func(r tool.Request) approval.Reply {
+		return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Rendered: r.Items()}
 	})})
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestPullAsksFirst(t *testing.T) {
 - text: done
 `, saying(func(r tool.Request) approval.Reply {
 			before = reached
-			return approval.Reply{Answer: tool.Answer{Verdict: answer}}
+			return approval.Reply{Answer: tool.Answer{Verdict: answer}, Rendered: r.Items()}
 		}))
 		server.Close()
 		if before != 0 || (reached > 0) != (answer == tool.Yes) {

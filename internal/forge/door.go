@@ -426,8 +426,9 @@ func (r *Records) open(secrets []string) (*audit.Journal, error) {
 	return audit.Open(r.folder, audit.Options{Now: r.now, Session: r.session, Secrets: secrets})
 }
 
-// Answer answers a request that waits. It is in the journal before it counts.
-func (r *Records) Answer(id string, yes bool, note string, secrets []string) error {
+// Answer answers a request that waits, with what a person replied. It is in the journal
+// before it counts.
+func (r *Records) Answer(id string, reply approval.Reply, secrets []string) error {
 	w, err := r.Approvals.Waiting(id)
 	if err == nil && w.Answer != nil {
 		err = w.Answered()
@@ -439,20 +440,25 @@ func (r *Records) Answer(id string, yes bool, note string, secrets []string) err
 	if err != nil {
 		return err
 	}
+	a, err := r.Approvals.Judge(w, reply)
+	if err != nil {
+		return err
+	}
 	var effects []string
 	for _, e := range request.Effects {
 		effects = append(effects, e.String())
 	}
 	word := "no"
-	if yes {
+	if a.Verdict == tool.Yes {
 		word = "yes"
 	}
 	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Workers: w.Workers, Tool: w.Tool, Effects: effects,
-		Decision: word, By: "user", Digest: w.Digest, Request: id, Note: note}
+		Decision: word, By: "user", Seen: a.Seen(), Digest: w.Digest, Request: id, Note: a.Note}
 	if err := r.write(record, secrets); err != nil {
 		return err
 	}
-	err = r.Approvals.Answer(id, approval.Given{Yes: yes, By: "user", Note: note, Made: r.now()})
+	reply.By = "user"
+	err = r.Approvals.Answer(id, reply, r.now())
 	if err != nil { // somebody was faster
 		record.Code, record.Note = string(sandbox.CodeOf(err)), "too late: it does not count"
 		return errors.Join(err, r.write(record, secrets))

@@ -24,8 +24,8 @@ type Service struct {
 	Wait time.Duration
 	// Opened is told when the door is open, or why it is not.
 	Opened func(error)
-	// Show returns a request as a person is shown it, and whether that is all of it.
-	Show func(tool.Request) (text string, whole bool)
+	// Show returns a request as a person is shown it, and the items that this shows.
+	Show func(tool.Request) (text string, items []string)
 }
 
 // A Listening is the place where agents are served over HTTP.

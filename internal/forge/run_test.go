@@ -172,8 +172,8 @@ c: [{text: "1"}]
 		t.Fatal(err)
 	}
 	asked := &seen{Model: m}
-	r, err := p.Open(Job{Visit: Visit{Session: NewSession, Asker: saying(func(tool.Request) approval.Reply {
-		return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}}
+	r, err := p.Open(Job{Visit: Visit{Session: NewSession, Asker: saying(func(r tool.Request) approval.Reply {
+		return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Rendered: r.Items()}
 	})}, Model: asked, ModelName: "scripted:" + script})
 	if err != nil {
 		t.Fatal(err)

@@ -272,7 +272,7 @@ type asker struct{ tool.Request }
 // Ask implements approval.Asker.
 func (a *asker) Ask(_ context.Context, r tool.Request) approval.Reply {
 	a.Request = r
-	return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}}
+	return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Rendered: r.Items()}
 }
 
 // TestUndoMany: what is shown of a long undo says how much is not.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 
 	"github.com/golem-forge/golem/internal/policy"
 )
@@ -67,9 +68,30 @@ type Answer struct {
 	ID      string // of the request that waits
 	Nobody  bool   // there is nobody who could be asked
 	Stop    bool   // everything should end
+	// Unseen is true of a yes for something that was not shown completely: the answer
+	// named the digest, or a mode gave it. Of any other yes of a person, Items is how
+	// many items were shown. approval.Covers sets both.
+	Unseen bool
+	Items  int
 	// Keep, where set, remembers a yes for later calls. The gate calls it once the
 	// yes is in the journal.
 	Keep func() error `json:"-"`
+}
+
+// Seen returns how much of a request a yes was given to, as the journal records it: ""
+// for an answer that is no yes, or that a rule gave.
+func (a Answer) Seen() string {
+	switch {
+	case a.Verdict != Yes:
+		return ""
+	case a.Unseen:
+		return "unseen"
+	case a.Items == 1:
+		return "1 item"
+	case a.Items > 1:
+		return fmt.Sprintf("all %d items", a.Items)
+	}
+	return ""
 }
 
 // digests fills in what a request is bound to.

@@ -86,7 +86,7 @@ func (p *pass) consent() Result {
 	p.record.By, p.record.Note, p.record.Request = a.By, a.Note, a.ID
 	switch a.Verdict {
 	case Yes:
-		p.record.Decision, p.keep = "yes", a.Keep
+		p.record.Decision, p.record.Seen, p.keep = "yes", a.Seen(), a.Keep
 		return Result{}
 	case Waits:
 		p.record.Decision = "pending"

@@ -111,6 +111,9 @@ type Change struct {
 	Mode string `json:"mode,omitempty"`
 	// About says what a diff does not: sizes, how many files.
 	About string `json:"about,omitempty"`
+	// Omitted says why the change does not carry its new content, or the list of what is
+	// in a directory: too large, binary, unreadable. Nobody can have seen that part.
+	Omitted string `json:"omitted,omitempty"`
 
 	added, removed int // lines of the whole diff, where the result is brief
 }

@@ -12,6 +12,7 @@ import (
 type Row struct {
 	Mark string
 	Text string
+	Item string // the item of a request that the row shows, or a part of: see tool.Request.Items
 }
 
 // The marks.
@@ -133,13 +134,13 @@ func Diff(diff string) iter.Seq[Row] {
 		}
 		for line := range strings.Lines(lines) {
 			line = strings.TrimSuffix(line, "\n")
-			r := Row{Content, line}
+			r := Row{Mark: Content, Text: line}
 			if line != "" {
 				switch line[0] {
 				case '+':
-					r = Row{Added, line[1:]}
+					r = Row{Mark: Added, Text: line[1:]}
 				case '-':
-					r = Row{Removed, line[1:]}
+					r = Row{Mark: Removed, Text: line[1:]}
 				case '@':
 					r.Mark = Hunk
 				case ' ':

@@ -63,28 +63,32 @@ if that still waits, otherwise when it is made again.`,
 		if err != nil {
 			return err
 		}
-		g := approval.Given{Yes: !no, Note: reason}
+		// Without a terminal the command is the answer. Its ID names the digest.
+		reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, Note: reason}, Named: w.Digest}
+		if no {
+			reply.Verdict = tool.No
+		}
 		if terminal := findTerminal(false); terminal != nil && !no {
 			request, err := r.Approvals.Request(w)
 			if err != nil {
 				return err
 			}
-			reply := newAsker(terminal, cmd.ErrOrStderr(), wait).AskOnce(cmd.Context(), request)
+			reply = newAsker(terminal, cmd.ErrOrStderr(), wait).AskOnce(cmd.Context(), request)
 			if reply.By != "user" || reply.Stop {
 				fmt.Fprintln(cmd.ErrOrStderr(), "golem: not answered; it still waits")
 				return exit(exitDenied)
 			}
-			g.Yes, g.Note = reply.Verdict == tool.Yes, reply.Note
 		}
-		if err := r.Answer(w.ID, g.Yes, g.Note, secrets(os.Environ())); err != nil {
+		yes := reply.Verdict == tool.Yes
+		if err := r.Answer(w.ID, reply, secrets(os.Environ())); err != nil {
 			return err
 		}
-		word := map[bool]string{true: "yes", false: "no"}[g.Yes]
+		word := map[bool]string{true: "yes", false: "no"}[yes]
 		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), map[string]any{"id": w.ID, "digest": w.Digest, "answer": word})
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %s, by %s\n", word, w.Tool, comesTo(visible.Line(w.Wish, maxColumns), shownAll(w.Effects)), strings.Join(shownAll(w.Workers), " → "))
-		if g.Yes {
+		if yes {
 			fmt.Fprintln(cmd.OutOrStdout(), "it passes once: now if it still waits, otherwise when the same call is made again")
 		}
 		return nil

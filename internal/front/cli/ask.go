@@ -142,9 +142,11 @@ type question struct {
 	*asker
 	ctx     context.Context
 	request tool.Request
-	again   bool  // the answer may be remembered
-	whole   bool  // all of it was shown
-	failed  error // a part of it could not be shown
+	again   bool     // the answer may be remembered
+	whole   bool     // a plain yes is valid
+	more    bool     // there are rows that were not shown
+	seen    []string // the items that were shown
+	failed  error    // a part of it could not be shown
 }
 
 // put shows the request and takes the answer. An error is a no.
@@ -153,7 +155,8 @@ func (q *question) put() (approval.Reply, error) {
 	lines := func(r row) int { return len(q.screen.lines(r, columns)) }
 	most := min(maxRows, max(6, height-9)) // the question has lines of its own
 	rows, all := newSheet(q.request, maxColumns).folded(most, lines), newSheet(q.request, math.MaxInt).all()
-	q.whole = slices.Equal(rows, all)
+	q.more = !slices.Equal(rows, all)
+	q.has(rendered(all, rows))
 	q.say("\n")
 	q.show(rows)
 	for {
@@ -161,13 +164,25 @@ func (q *question) put() (approval.Reply, error) {
 		if err != nil {
 			return approval.Reply{}, err
 		}
-		if strings.ToLower(text) != "v" || q.whole {
+		if strings.ToLower(text) != "v" || !q.more {
 			return q.answer(text)
 		}
 		if err := q.page(all); err != nil {
 			return approval.Reply{}, err
 		}
 	}
+}
+
+// has notes which items were shown.
+func (q *question) has(items []string) {
+	q.seen = items
+	_, err := approval.Covers(q.request, q.yes())
+	q.whole = err == nil
+}
+
+// yes is a plain yes.
+func (q *question) yes() approval.Reply {
+	return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Rendered: q.seen}
 }
 
 // rules reports whether an answer can be remembered.
@@ -178,6 +193,9 @@ func (q *question) choices() string {
 	once := "[y] once"
 	if !q.whole {
 		once = "not all is shown: [v] view it"
+		if !q.more {
+			once = "not all can be shown:"
+		}
 		if digest, ok := q.digest(); ok {
 			once += "  [y " + digest + "] once, unseen"
 		}
@@ -206,7 +224,7 @@ func (q *question) digest() (string, bool) {
 
 // answer takes a line for an answer.
 func (q *question) answer(text string) (approval.Reply, error) {
-	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}}
+	yes := q.yes()
 	word, rest, _ := strings.Cut(text, " ")
 	word, rest = strings.ToLower(word), strings.Trim(rest, " ")
 	digest, ok := q.digest()
@@ -215,6 +233,7 @@ func (q *question) answer(text string) (approval.Reply, error) {
 		why, err := q.reason(rest)
 		return approval.Reply{Answer: tool.Answer{By: "user", Note: why}}, err
 	case word == "y" && ok && strings.ToLower(rest) == digest:
+		yes.Named = digest
 		return yes, nil
 	case rest != "":
 		return approval.Reply{}, errUnclear
@@ -337,7 +356,8 @@ func (q *question) page(rows []row) error {
 		end := min(at+height-2, len(lines))
 		q.say(strings.Join(lines[at:end], ""))
 		if at = end; at == len(lines) {
-			q.whole = true
+			q.more = false
+			q.has(rendered(rows, rows))
 			return q.failed
 		}
 		text, err := q.read(fmt.Sprintf("  %d of %d lines: [Enter] more  [q] leave   ", at, len(lines)))

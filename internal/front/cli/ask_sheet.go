@@ -38,7 +38,7 @@ func newSheet(r tool.Request, most int) *sheet {
 	if len(who) == 0 {
 		who = []string{caller(r.Origin)}
 	}
-	s.head = append(s.head, row{Mark: about, Text: strings.Join(who, " → ") + " wants to " + s.wish(r)})
+	s.head = append(s.head, row{Mark: about, Text: strings.Join(who, " → ") + " wants to " + s.wish(r), Item: tool.ItemCall})
 	asks := "asked by default"
 	switch {
 	case r.Clears:
@@ -46,19 +46,19 @@ func newSheet(r tool.Request, most int) *sheet {
 	case r.Rule != "":
 		asks = "asked by " + s.name(r.Rule)
 	}
-	s.head = append(s.head, row{Mark: about, Text: "tool " + s.name(r.Tool) + ", called by " + caller(r.Origin) + "; " + asks})
+	s.head = append(s.head, row{Mark: about, Text: "tool " + s.name(r.Tool) + ", called by " + caller(r.Origin) + "; " + asks, Item: tool.ItemCall})
 	if r.Why != "" {
-		s.head = append(s.head, row{Mark: about, Text: "because of " + s.line(r.Why)})
+		s.head = append(s.head, row{Mark: about, Text: "because of " + s.line(r.Why), Item: tool.ItemWhy})
 	}
-	for _, text := range r.Warnings {
-		s.body = append(s.body, row{Mark: warning, Text: s.line(text)})
+	for i, text := range r.Warnings {
+		s.body = append(s.body, row{Mark: warning, Text: s.line(text), Item: tool.ItemWarning(i)})
 	}
 	s.alikes(r)
 	s.effects(r)
 	s.changes(r)
 	s.arguments(r)
 	if r.Problem != "" {
-		s.tail = append(s.tail, row{Mark: warning, Text: "what it would change is not known: " + s.line(r.Problem)})
+		s.tail = append(s.tail, row{Mark: warning, Text: "what it would change is not known: " + s.line(r.Problem), Item: tool.ItemProblem})
 	}
 	if s.odd {
 		s.tail = append(s.tail, row{Mark: warning, Text: `it holds characters that cannot be seen or that a terminal would obey; they are shown like this: \u202e`})
@@ -158,51 +158,32 @@ func (s *sheet) effect(e policy.Effect) string {
 	return e.Verb.String() + " " + visible.Cut(visible.Name(e.Target), s.most)
 }
 
-// effects lists all effects, unless the first row or the changes tell each of them.
+// effects lists the effects that neither the first row nor the changes tell.
 func (s *sheet) effects(r tool.Request) {
-	untold := func(e policy.Effect) bool { return !told(e, r) }
-	if slices.Equal(r.Asks, r.Effects) && !slices.ContainsFunc(r.Effects, untold) {
-		return
-	}
-	all := slices.Clone(r.Effects)
+	asks := make(map[policy.Effect]bool, len(r.Asks))
 	for _, e := range r.Asks {
-		if !slices.Contains(all, e) {
-			all = append(all, e)
-		}
+		asks[e] = true
 	}
-	for _, e := range all {
+	for i, e := range r.ListedEffects() {
 		text := s.effect(e)
-		if slices.Contains(r.Asks, e) {
+		if asks[e] {
 			text += " (asks)"
 		}
-		s.body = append(s.body, row{Mark: detail, Text: text})
+		s.body = append(s.body, row{Mark: detail, Text: text, Item: tool.ItemEffect(i)})
 	}
-}
-
-// told reports whether what an effect does is said without it: by the first row, where it
-// is the only one, or by a change of the very name.
-func told(e policy.Effect, r tool.Request) bool {
-	if len(r.Effects) == 1 && (len(r.Changes) == 0 || r.Wish != "" && e.Verb == policy.Use) {
-		return true
-	}
-	return slices.ContainsFunc(r.Changes, func(c tool.Change) bool {
-		verb := policy.Write
-		if c.Op == tool.Delete {
-			verb = policy.Delete
-		}
-		return c.Path == e.Target && c.To == "" && verb == e.Verb
-	})
 }
 
 // changes shows each change with its lines, and its name where the first row has not
 // told it.
 func (s *sheet) changes(r tool.Request) {
-	for _, c := range r.Changes {
+	for i, c := range r.Changes {
 		if len(r.Changes) > 1 || r.Wish != "" {
-			s.body = append(s.body, row{Mark: detail, Text: s.change(c)})
+			s.body = append(s.body, row{Mark: detail, Text: s.change(c), Item: tool.ItemChange(i)})
+		} else {
+			s.head[0].Item = tool.ItemChange(i)
 		}
 		for r := range visible.Diff(c.Diff) {
-			s.body = append(s.body, row{Mark: r.Mark, Text: s.text(r.Text)})
+			s.body = append(s.body, row{Mark: r.Mark, Text: s.text(r.Text), Item: tool.ItemContent(i)})
 		}
 	}
 }
@@ -233,6 +214,9 @@ func (s *sheet) change(c tool.Change) string {
 	if c.About != "" {
 		size = append(size, s.line(c.About))
 	}
+	if c.Omitted != "" {
+		size = append(size, "content not shown: "+s.line(c.Omitted))
+	}
 	if c.Diff == "" && c.Becomes != "" {
 		size = append(size, "becomes version "+s.line(c.Becomes))
 	}
@@ -245,9 +229,15 @@ func (s *sheet) change(c tool.Change) string {
 // arguments shows what the tool was given, where neither a diff nor its wish tells what
 // it does.
 func (s *sheet) arguments(r tool.Request) {
-	if r.Wish != "" && len(r.Changes) > 0 || slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Diff != "" }) {
+	if !r.ShowsArguments() {
 		return
 	}
+	start := len(s.body)
+	defer func() {
+		for i := start; i < len(s.body); i++ {
+			s.body[i].Item = tool.ItemArguments
+		}
+	}()
 	args := map[string]json.RawMessage{}
 	if err := json.Unmarshal(r.Args, &args); err != nil && len(r.Args) > 0 {
 		s.body = append(s.body, row{Mark: argument, Text: s.line(string(r.Args))})
@@ -321,6 +311,27 @@ func (s *sheet) folded(most int, lines func(row) int) []row {
 	}
 	gap := row{Mark: hidden, Text: fmt.Sprintf("%d lines not shown (%d bytes) …", end-front, bytes)}
 	return slices.Concat(s.head, s.body[:front], []row{gap}, s.body[end:], s.tail)
+}
+
+// rendered returns the items of a request that were shown completely: each row of the
+// item is among those that were shown, and was not cut.
+func rendered(all, shown []row) []string {
+	left := make(map[row]int, len(shown))
+	for _, r := range shown {
+		left[r]++
+	}
+	var items []string
+	partly, known := make(map[string]bool), make(map[string]bool)
+	for _, r := range all {
+		if r.Item != "" && !known[r.Item] {
+			known[r.Item] = true
+			items = append(items, r.Item)
+		}
+		if left[r]--; left[r] < 0 {
+			partly[r.Item] = true
+		}
+	}
+	return slices.DeleteFunc(items, func(item string) bool { return partly[item] })
 }
 
 // showRequest prints all of a request.

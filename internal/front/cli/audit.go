@@ -213,8 +213,15 @@ func printRecord(w io.Writer, r audit.Record) error {
 	}
 	if r.Decision != "" {
 		word := sandbox.Shown(r.Decision)
-		if r.By != "" {
-			word += " (" + sandbox.Shown(r.By) + ")"
+		about := sandbox.Shown(r.By)
+		switch {
+		case r.Seen == "unseen":
+			about += "; approved unseen"
+		case r.Seen != "":
+			about += "; " + sandbox.Shown(r.Seen) + " shown"
+		}
+		if about = strings.TrimPrefix(about, "; "); about != "" {
+			word += " (" + about + ")"
 		}
 		parts = append(parts, word)
 	}

@@ -189,10 +189,13 @@ func (f *mcpFlags) tell(cmd *cobra.Command, p *forge.Program) {
 	}
 }
 
-// shortly returns a request as it is asked about in a form.
-func shortly(r tool.Request) (text string, whole bool) {
+// shortly returns a request as it is asked about in a form, and the items that it shows.
+func shortly(r tool.Request) (text string, items []string) {
 	rows, all := newSheet(r, maxColumns).folded(2*maxRows, func(row) int { return 1 }), newSheet(r, 1<<20).all()
 	var b strings.Builder
 	err := screen{w: &b, plain: true}.show(rows)
-	return b.String(), err == nil && slices.Equal(rows, all)
+	if err != nil {
+		return b.String(), nil
+	}
+	return b.String(), rendered(all, rows)
 }

@@ -33,16 +33,19 @@ const (
 type form struct {
 	id     string
 	params *mcp.ElicitParams
-	yes    string // the one answer that is a yes
+	yes    string   // the one answer that is a yes
+	items  []string // what it shows
+	named  string   // what of the digest a yes names, "" for nothing
 }
 
 // newForm returns the form for a request. Where not all of it can be shown, who says yes
 // says so, as at a terminal.
 func (s *server) newForm(r tool.Request, id string) form {
-	text, whole := s.options.Show(r)
-	f := form{id: id, yes: yes}
-	if !whole {
-		f.yes = "yes, unseen: " + r.Digest[:8]
+	text, items := s.options.Show(r)
+	f := form{id: id, yes: yes, items: items}
+	if _, err := approval.Covers(r, approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Rendered: items}); err != nil {
+		f.named = r.Digest[:approval.MinNamed]
+		f.yes = "yes, unseen: " + f.named
 		text += "\nnot all is shown; golem approvals show " + id + " shows it\n"
 	}
 	f.params = &mcp.ElicitParams{
@@ -69,7 +72,7 @@ func (f form) reply(r *mcp.ElicitResult) approval.Reply {
 	if r.Action == "accept" && len(r.Content) == 1 && r.Content[question] == f.yes {
 		a.Verdict = tool.Yes
 	}
-	return approval.Reply{Answer: a}
+	return approval.Reply{Answer: a, Rendered: f.items, Named: f.named}
 }
 
 // nobody is that there is no answer.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/tool"
@@ -54,8 +55,12 @@ func newHouse(t testing.TB, files map[string]string) *house {
 		}
 	}
 	h.options = forge.Options{Dir: h.dir, State: t.TempDir(), Now: time.Now}
-	h.service = forge.Service{Version: "test", Wait: 20 * time.Second, Errs: h.said, Opened: func(error) {}, Show: func(r tool.Request) (string, bool) {
-		return "about " + r.Tool + " " + string(r.Args) + "\n", len(r.Args) < 1000
+	h.service = forge.Service{Version: "test", Wait: 20 * time.Second, Errs: h.said, Opened: func(error) {}, Show: func(r tool.Request) (string, []string) {
+		items := r.Items()
+		if len(r.Args) >= 1000 {
+			items = items[1:]
+		}
+		return "about " + r.Tool + " " + string(r.Args) + "\n", items
 	}}
 	var err error
 	if h.program, err = forge.Bare(h.options, []forge.Folder{{Source: h.dir, Target: "/", Mode: "rw"}}); err != nil {
@@ -168,7 +173,15 @@ func (h *house) answer(id string, yes bool) error {
 		return err
 	}
 	defer r.Close()
-	return r.Answer(id, yes, "", nil)
+	w, err := r.Approvals.Waiting(id)
+	if err != nil {
+		return err
+	}
+	reply := approval.Reply{Named: w.Digest}
+	if yes {
+		reply.Verdict = tool.Yes
+	}
+	return r.Answer(id, reply, nil)
 }
 
 // says returns what fills in a form with one answer.

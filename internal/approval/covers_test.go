@@ -1,0 +1,135 @@
+package approval_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// drawRequest returns a request with anything that a request may carry.
+func drawRequest(t *rapid.T) tool.Request {
+	text, some := rapid.StringMatching(`[a-z/]{0,8}`), rapid.SliceOfN(rapid.StringMatching(`[a-z ]{1,8}`), 0, 3)
+	r := tool.Request{Digest: rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "digest"), Same: "same", Workers: []string{"main"}, Tool: "tool",
+		Why: text.Draw(t, "why"), Wish: text.Draw(t, "wish"), Problem: text.Draw(t, "problem"), Warnings: some.Draw(t, "warnings"),
+		Clears: rapid.Bool().Draw(t, "clears"), Args: []byte(rapid.SampledFrom([]string{"{}", `{"a":1}`}).Draw(t, "args"))}
+	for i := range rapid.IntRange(0, 4).Draw(t, "effects") {
+		r.Effects = append(r.Effects, effect(rapid.SampledFrom([]policy.Verb{policy.Write, policy.Delete, policy.Run}).Draw(t, "verb"), fmt.Sprintf("/f%d", i)))
+	}
+	r.Asks = slices.Clone(r.Effects)
+	for i := range rapid.IntRange(0, 5).Draw(t, "changes") {
+		c := tool.Change{Path: fmt.Sprintf("/f%d", i), Op: rapid.SampledFrom([]tool.Op{tool.Create, tool.Update, tool.Delete, tool.Move}).Draw(t, "op")}
+		switch rapid.IntRange(0, 2).Draw(t, "kind") {
+		case 1:
+			c.Diff = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n"
+		case 2:
+			c.Omitted = "too large"
+		}
+		r.Changes = append(r.Changes, c)
+	}
+	return r
+}
+
+// A yes counts only if each item was rendered, or if it names the digest: whatever was
+// shown and answered, and whether at once or later.
+func TestA1YesCoversWhatWasShown(t *testing.T) {
+	dir := t.TempDir()
+	n := 0
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRequest(t)
+		n++
+		r.Same = fmt.Sprint(n)
+		items := r.Items()
+		if len(items) == 0 || len(slices.Compact(slices.Sorted(slices.Values(items)))) != len(items) {
+			t.Fatalf("the items are %q", items)
+		}
+		shown := slices.DeleteFunc(slices.Clone(items), func(string) bool { return rapid.IntRange(0, 9).Draw(t, "hidden") == 0 })
+		if rapid.Bool().Draw(t, "boasts") {
+			shown = append(shown, items...)
+		}
+		reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Rendered: shown}
+		reply.Named = rapid.SampledFrom([]string{"", "", r.Digest[:7], r.Digest[:8], strings.ToUpper(r.Digest[:12]), r.Digest, r.Digest + "0", "zzzzzzzz", r.Digest[1:9] + "x"}).Draw(t, "named")
+
+		whole := len(r.Omitted()) == 0
+		for _, item := range items {
+			whole = whole && slices.Contains(shown, item)
+		}
+		named := len(reply.Named) >= 8 && strings.HasPrefix(r.Digest, strings.ToLower(reply.Named))
+		want := named || whole && reply.Named == ""
+
+		check := func(how string, a tool.Answer) {
+			if (a.Verdict == tool.Yes) != want {
+				t.Fatalf("%s: got %+v for %d of %d items, named %q, omitted %q", how, a, len(shown), len(items), reply.Named, r.Omitted())
+			}
+			if want && (a.Unseen == whole || (a.Items == len(items)) != whole) {
+				t.Fatalf("%s: recorded as %q, whole is %v", how, a.Seen(), whole)
+			}
+		}
+		unseen, err := approval.Covers(r, reply)
+		if (err == nil) != want || want && unseen == whole {
+			t.Fatalf("got unseen %v, %v", unseen, err)
+		}
+		d := openDesk(t.Fatal, dir)
+		defer d.close()
+		d.Asker = asks(func() approval.Reply { return reply })
+		check("at a terminal", d.Approve(context.Background(), r))
+
+		if rapid.IntRange(0, 4).Draw(t, "also in a client") > 0 { // it is written to the disk
+			return
+		}
+		d.Asker, d.Beside = nil, beside(func(context.Context, tool.Request, string, func() bool) approval.Reply { return reply })
+		a := d.Approve(context.Background(), r)
+		check("in a client", a)
+		if !want { // it waits on, for a better answer
+			if a.Verdict != tool.Waits {
+				t.Fatalf("in a client: got %+v, want it to wait", a)
+			}
+			if err := d.store.Answer(a.ID, reply, start); err == nil {
+				t.Fatal("the store took the answer")
+			}
+			if err := d.store.Answer(a.ID, approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Named: r.Digest}, start); err != nil {
+				t.Fatal(err)
+			}
+			if a := d.Approve(context.Background(), r); a.Verdict != tool.Yes || a.Unseen == false && len(items) > 0 {
+				t.Fatalf("after golem approve: got %+v", a)
+			}
+		}
+	})
+}
+
+// asks is an asker that reports what it is told to.
+type asks func() approval.Reply
+
+func (a asks) Ask(context.Context, tool.Request) approval.Reply { return a() }
+
+// A yes that was given unseen is never remembered.
+func TestA1UnseenIsNotRemembered(t *testing.T) {
+	d := newDesk(t, t.TempDir())
+	r := writeA
+	r.Digest, r.Changes = strings.Repeat("ab", 32), []tool.Change{{Path: "/drafts/a.md", Op: tool.Create, Omitted: "too large"}}
+	rule := approval.Again(r)
+	rule.Scope = approval.Project
+	d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Remember: &rule, Named: r.Digest[:8]}
+	if a := d.approve(r); a.Verdict != tool.Yes || !a.Unseen || a.Keep != nil {
+		t.Errorf("got %+v", a)
+	}
+	if rules, err := d.store.Rules(); err != nil || len(rules) > 0 {
+		t.Errorf("got rules %v, %v", rules, err)
+	}
+}
+
+// Modes that answer for a person say that nobody has looked.
+func TestA1ModesApproveUnseen(t *testing.T) {
+	d := newDesk(t, t.TempDir())
+	d.Mode = approval.ApproveAll
+	if a := d.approve(writeA); a.Verdict != tool.Yes || a.Seen() != "unseen" {
+		t.Errorf("approve_all: got %+v", a)
+	}
+}

@@ -1,0 +1,126 @@
+package tool
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"github.com/golem-forge/golem/internal/policy"
+)
+
+// The keys of the items of a request that has one of each.
+const (
+	ItemCall      = "call"      // who calls which tool, and what it comes to
+	ItemWhy       = "why"       // why the rule asks
+	ItemArguments = "arguments" // all arguments of the call
+	ItemProblem   = "problem"   // why the changes are not known
+)
+
+// ItemWarning returns the key of the warning at an index of Warnings.
+func ItemWarning(i int) string { return "warning " + strconv.Itoa(i) }
+
+// ItemEffect returns the key of the effect at an index of ListedEffects.
+func ItemEffect(i int) string { return "effect " + strconv.Itoa(i) }
+
+// ItemChange returns the key of the change at an index of Changes: its operation, its
+// names, its permission bits and what is said about it, without its content.
+func ItemChange(i int) string { return "change " + strconv.Itoa(i) }
+
+// ItemContent returns the key of the content of the change at an index of Changes.
+func ItemContent(i int) string { return "content " + strconv.Itoa(i) }
+
+// Items returns a key for every thing that an approval of the request covers.
+//
+// The rule of approvals has five parts. An approval is bound to the digest of the whole
+// request, so it covers all items of it. A front reports the items that were on screen
+// completely, as approval.Reply.Rendered, and never decides what they are worth. A plain
+// yes is valid only if every item was rendered, and an item that the request does not
+// carry (see Change.Omitted) never counts as rendered. Otherwise the answer must name the
+// digest, as approval.Reply.Named, and is recorded as approved unseen.
+// approval.Covers is the one function that applies the rule.
+func (r Request) Items() []string {
+	items := make([]string, 0, 2+len(r.Warnings)+2*len(r.Changes))
+	items = append(items, ItemCall)
+	if r.Why != "" {
+		items = append(items, ItemWhy)
+	}
+	for i := range r.Warnings {
+		items = append(items, ItemWarning(i))
+	}
+	for i := range r.ListedEffects() {
+		items = append(items, ItemEffect(i))
+	}
+	for i, c := range r.Changes {
+		items = append(items, ItemChange(i))
+		if c.Diff != "" || c.Omitted != "" {
+			items = append(items, ItemContent(i))
+		}
+	}
+	if r.ShowsArguments() {
+		items = append(items, ItemArguments)
+	}
+	if r.Problem != "" {
+		items = append(items, ItemProblem)
+	}
+	return items
+}
+
+// Omitted returns the keys of the items that the request does not carry. No front can
+// render them.
+func (r Request) Omitted() []string {
+	var items []string
+	for i, c := range r.Changes {
+		if c.Omitted != "" {
+			items = append(items, ItemContent(i))
+		}
+	}
+	return items
+}
+
+// ListedEffects returns the effects that a front lists one by one: all of them, or none
+// if the summary or the changes already say each.
+func (r Request) ListedEffects() []policy.Effect {
+	told := make(map[policy.Effect]bool, len(r.Changes))
+	for _, c := range r.Changes {
+		verb := policy.Write
+		if c.Op == Delete {
+			verb = policy.Delete
+		}
+		if c.To == "" {
+			told[policy.Effect{Verb: verb, Target: c.Path}] = true
+		}
+	}
+	only := len(r.Effects) == 1
+	untold := func(e policy.Effect) bool {
+		if only && (len(r.Changes) == 0 || r.Wish != "" && e.Verb == policy.Use) {
+			return false
+		}
+		return !told[policy.Effect{Verb: e.Verb, Target: e.Target}]
+	}
+	if slices.Equal(r.Asks, r.Effects) && !slices.ContainsFunc(r.Effects, untold) {
+		return nil
+	}
+	all, known := slices.Clone(r.Effects), make(map[policy.Effect]bool, len(r.Effects))
+	for _, e := range r.Effects {
+		known[e] = true
+	}
+	for _, e := range r.Asks {
+		if !known[e] {
+			all, known[e] = append(all, e), true
+		}
+	}
+	return all
+}
+
+// ShowsArguments reports whether a front shows the arguments: there are some, and neither
+// a diff nor the summary says what the call does.
+func (r Request) ShowsArguments() bool {
+	switch string(bytes.TrimSpace(r.Args)) {
+	case "", "{}", "null":
+		return false
+	}
+	if r.Wish != "" && len(r.Changes) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Diff != "" })
+}
