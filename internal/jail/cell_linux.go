@@ -108,6 +108,9 @@ func (t *tree) confine(p plan) error {
 	if err := t.enter(); err != nil {
 		return err
 	}
+	if err := hideMounts(); err != nil {
+		return err
+	}
 	if err := confineThread(); err != nil {
 		return err
 	}

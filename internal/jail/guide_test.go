@@ -28,7 +28,7 @@ func TestGuide(t *testing.T) {
 			code.Write(text)
 		}
 	}
-	named := regexp.MustCompile("`(Test[A-Za-z]+)(?:/([^`]+))?`").FindAllStringSubmatch(string(guide), -1)
+	named := regexp.MustCompile("`(Test[A-Za-z0-9]+)(?:/([^`]+))?`").FindAllStringSubmatch(string(guide), -1)
 	if len(named) < 20 {
 		t.Fatalf("the guide names %d tests: this test sees nothing", len(named))
 	}

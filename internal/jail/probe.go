@@ -365,7 +365,7 @@ func promises(level Level, limits, layers Finding) []Finding {
 	list := []Finding{
 		{"files", Yes, "sees the folders that it is given, a list of the system's, and nothing else", ""},
 		{"own", Yes, "has a /tmp, /dev and /proc of its own", ""},
-		{"places", Yes, "does not learn where folders lie, nor reach a pipe in them", ""},
+		{"places", Yes, "sees no host path, and opens no named pipe of the host", ""},
 		{"processes", Yes, "sees, reads and signals no process but its own", ""},
 		{"privilege", Yes, "has no privilege, and no way to get one", ""},
 		{"calls", Yes, "makes no system call that reaches beyond its files and processes", ""},
@@ -379,7 +379,7 @@ func promises(level Level, limits, layers Finding) []Finding {
 		list[9].Why += ": see limits above"
 	}
 	if layers.Holds != Yes {
-		list[2].Holds, list[2].Why = Part, list[2].Why+": true of those that it may only read"
+		list[2].Holds, list[2].Why = Part, list[2].Why+"; pipes in a directory that it may write it can open"
 	}
 	if level == Namespaces {
 		return list
@@ -396,7 +396,7 @@ func promises(level Level, limits, layers Finding) []Finding {
 		case "own":
 			p.Holds, p.Why = Part, "has a temporary folder of its own, on your disk; of /dev a few harmless devices, of /proc nothing"
 		case "places":
-			p.Holds, p.Why = No, "does not learn where folders lie: it sees your paths"
+			p.Holds, p.Why = No, "sees no host path: it works at the real paths of its directories; /proc and /sys are closed, so it learns of no others there"
 		case "processes":
 			p.Holds, p.Why = Part, "signals no process but its own; it sees that there are others"
 		}

@@ -53,6 +53,9 @@ func seccomp(thread int) []unix.SockFilter {
 	// fall back to clone and openat.
 	b.when(unix.SYS_CLONE3, deny|uint32(unix.ENOSYS))
 	b.when(unix.SYS_OPENAT2, deny|uint32(unix.ENOSYS))
+	// They tell where mounts lie on the host; programs fall back to /proc.
+	b.when(unix.SYS_LISTMOUNT, deny|uint32(unix.ENOSYS))
+	b.when(unix.SYS_STATMOUNT, deny|uint32(unix.ENOSYS))
 	b.call(unix.SYS_PRCTL, func() {
 		b.load(atArgs)
 		b.when(askConfined, deny|uint32(whereConfined))

@@ -73,6 +73,10 @@ func (p plan) carryOut() error {
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("the host's tree: %w", err)
 	}
+	// hideMounts makes a copy of it, which is to follow.
+	if err := unix.Mount("", "/", "", unix.MS_SHARED|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("the tree, shared: %w", err)
+	}
 	return unix.Chdir("/")
 }
 
@@ -152,12 +156,15 @@ func makeNothing() error {
 
 // makeProcess shows what the kernel tells of the cell's own processes. It is
 // read-only: who is root on the host could otherwise set the host's kernel, with
-// no capability at all. Of the rest only what shown lists is there.
+// no capability at all. Of the rest only what shown lists is there. A process that a
+// command may not trace is not there: the kernel finds every thread of the cell by its
+// number, listed or not, and the mount table of a thread that sees the host tells its
+// paths.
 func makeProcess(at string) error {
 	if err := os.Mkdir(at, 0o555); err != nil {
 		return err
 	}
-	if err := unix.Mount("proc", at, "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+	if err := unix.Mount("proc", at, "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "hidepid=ptraceable"); err != nil {
 		return err
 	}
 	list, err := os.ReadDir(at)
@@ -175,6 +182,32 @@ func makeProcess(at string) error {
 		}
 		if err := unix.Mount(nothing, at+"/"+name, "", unix.MS_BIND, ""); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// hideMounts empties the mount table that the calling thread, and all that it starts,
+// can read. The kernel shows of a bind mount where its source lies on the host, in
+// mountinfo, mounts and mountstats of every process and thread. It lists only mounts
+// of the mount namespace that a process belongs to, and of them those below its root.
+// So the thread moves to a copy of its mount namespace, and keeps the root that it had
+// in the first. The copy follows the first: what is a mount in it cannot be renamed or
+// removed by the thread.
+func hideMounts() error {
+	root, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("mount table: %w", err)
+	}
+	defer unix.Close(root)
+	for _, do := range []func() error{
+		func() error { return unix.Unshare(unix.CLONE_NEWNS) },
+		func() error { return unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, "") },
+		func() error { return unix.Fchdir(root) },
+		func() error { return unix.Chroot(".") },
+	} {
+		if err := do(); err != nil {
+			return fmt.Errorf("mount table: %w", err)
 		}
 	}
 	return nil
