@@ -27,6 +27,8 @@ type Options struct {
 	State     string            // where all state is kept; "" for the user's state folder
 	StateHome string            // the user's state folder, as the system has it
 	Home      string            // the user's home, for ~
+	Homes     []string          // the directories that are the user's home by any account; no worker is shown one
+	Configs   []string          // the directories of golem's configuration; no worker is shown one
 	Environ   []string          // the user's environment, of which a push may use some
 	Web       http.RoundTripper // how servers are reached; nil is directly
 	Settings  []project.Setting
@@ -112,7 +114,10 @@ func Load(o Options) (*Program, error) {
 }
 
 func (p *Program) readProject(file string, data []byte, settings []project.Setting) (err error) {
-	env := project.Env{Home: p.options.Home, State: p.stateBase()}
+	env := project.Env{Home: p.options.Home, State: p.stateBase(), Configs: p.options.Configs, Homes: p.options.Homes}
+	if usual := filepath.Join(p.options.StateHome, "golem"); p.options.StateHome != "" && exists(usual) {
+		env.States = append(env.States, usual)
+	}
 	p.Project, err = project.Parse(p.root, file, data, env, settings)
 	return err
 }

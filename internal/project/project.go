@@ -111,6 +111,10 @@ type Env struct {
 	Home string // for ~; "" if nobody knows
 	// State is the folder that golem keeps its state in. No mount shows any of it.
 	State string
+	// States and Configs are further directories with state and configuration of golem's.
+	States, Configs []string
+	// Homes are the home directories of the user. No mount is one or contains one.
+	Homes []string
 }
 
 // Load reads the project file of a program, whose name is relative to root, and

@@ -108,18 +108,10 @@ func existing(folder string) (real, what, hint string) {
 
 // unfit says why a folder, given without links, may not be shown to workers.
 func (l *loader) unfit(real string) (what, hint string) {
-	switch kernel := kernelFolder(real); {
-	case kernel != "":
+	if kernel := kernelFolder(real); kernel != "" {
 		return "leads to " + kernel, "there are no files there; mount a real folder"
-	case real == filepath.Dir(real):
-		return "is the whole host", "mount the folders that are needed"
-	case l.env.State == "":
-		return "", ""
 	}
-	if state := resolved(l.env.State); holds(real, state) || holds(state, real) {
-		return "shows golem's own state", "mount another folder, or keep the state elsewhere with --state"
-	}
-	return "", ""
+	return l.reveals(real)
 }
 
 // relative returns where a folder lies in one of several others, by its path

@@ -81,6 +81,7 @@ func (f *programFlags) options() (forge.Options, error) {
 		}
 	}
 	o.Home, _ = os.UserHomeDir()
+	o.Homes, o.Configs = homes(), configs(o.Home)
 	o.StateHome = os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(o.StateHome) && o.Home != "" { // a relative one does not count, by its specification
 		o.StateHome = filepath.Join(o.Home, ".local", "state")

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// homes returns the directories that are the user's home: by the environment, and by the
+// accounts of this process and of who started it with other rights. HOME alone may be
+// unset, or of somebody else.
+func homes() []string {
+	var list []string
+	add := func(dir string) {
+		if filepath.IsAbs(dir) && !slices.Contains(list, dir) {
+			list = append(list, dir)
+		}
+	}
+	home, _ := os.UserHomeDir()
+	add(home)
+	for _, id := range []string{strconv.Itoa(os.Getuid()), strconv.Itoa(os.Geteuid()), os.Getenv("SUDO_UID"), os.Getenv("PKEXEC_UID")} {
+		if u, err := user.LookupId(id); err == nil {
+			add(u.HomeDir)
+		}
+	}
+	for _, name := range []string{os.Getenv("SUDO_USER"), os.Getenv("DOAS_USER")} {
+		if u, err := user.Lookup(name); err == nil {
+			add(u.HomeDir)
+		}
+	}
+	return list
+}
+
+// configs returns the directories of golem's configuration.
+func configs(home string) []string {
+	list := []string{"/etc/golem"}
+	if filepath.IsAbs(home) {
+		list = append(list, filepath.Join(home, ".config", "golem"))
+	}
+	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		list = append(list, filepath.Join(dir, "golem"))
+	}
+	return list
+}

@@ -1,0 +1,145 @@
+package project
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A hidden directory is one that no mount may show.
+type hidden struct {
+	dir    string
+	is     string // the reason, if a mount is this directory
+	holds  string // the reason, if a mount contains it
+	inside string // the reason, if a mount lies in it; "" allows that
+	hint   string
+}
+
+// hidden returns the directories that no mount may show.
+func (l *loader) hidden() []hidden {
+	const (
+		state  = "shows golem's own state"
+		config = "shows golem's own configuration"
+		home   = "golem shows workers single directories, and no keys or settings of yours; cd into a project directory, or name one: --root DIR, or in the project file"
+	)
+	list := []hidden{{dir: string(filepath.Separator), is: "is the whole host", hint: "mount the folders that are needed"}}
+	for _, dir := range l.env.Homes {
+		if _, err := os.Stat(dir); err == nil { // nobody lives in one that does not exist
+			list = append(list, hidden{dir: dir, is: "is your home directory", holds: "contains your home directory", hint: home})
+		}
+	}
+	for _, dir := range append([]string{l.env.State}, l.env.States...) {
+		list = append(list, hidden{dir, state, state, state, "mount another folder, or keep the state elsewhere with --state"})
+	}
+	for _, dir := range l.env.Configs {
+		list = append(list, hidden{dir, config, config, config, "mount another directory"})
+	}
+	return list
+}
+
+// reveals returns why a directory, given without links, may not be shown: it is a hidden
+// directory, contains one or lies in one. Directories are compared by their paths and by
+// their identity, so that a bind mount is found too.
+func (l *loader) reveals(real string) (what, hint string) {
+	above, table := lineage(real), mountTable()
+	for _, h := range l.hidden() {
+		if h.dir == "" {
+			continue
+		}
+		dir := resolved(h.dir)
+		_, missing := os.Stat(dir)
+		// By its own name too: what lies above a link to it may hold more of the same.
+		line := append(lineage(dir), lineage(h.dir)...)
+		switch {
+		case real == dir || missing == nil && same(real, line[:1]):
+			return h.is, h.hint
+		case h.holds != "" && (holds(real, dir) || holds(real, filepath.Clean(h.dir)) || same(real, line)):
+			return h.holds, h.hint
+		case h.inside != "" && (holds(dir, real) || missing == nil && same(dir, above) || partOf(table, real, dir)):
+			return h.inside, h.hint
+		case h.holds != "" && mountedBelow(table, real, line):
+			return h.holds + ", which is mounted in it", h.hint
+		}
+	}
+	return "", ""
+}
+
+// lineage returns a directory and all above it, as far as they exist.
+func lineage(dir string) (list []fs.FileInfo) {
+	for {
+		if info, err := os.Stat(dir); err == nil {
+			list = append(list, info)
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return list
+		}
+		dir = up
+	}
+}
+
+// same reports whether a directory is one of some others.
+func same(dir string, others []fs.FileInfo) bool {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	for _, o := range others {
+		if os.SameFile(info, o) {
+			return true
+		}
+	}
+	return false
+}
+
+// A mounted is an entry of the mount table of Linux.
+type mounted struct{ device, root, at string }
+
+// mountTable returns the mounts that this process sees, none on other systems.
+func mountTable() (table []mounted) {
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(data)) {
+		if f := strings.Fields(line); len(f) > 4 {
+			table = append(table, mounted{f[2], unescaped(f[3]), unescaped(f[4])})
+		}
+	}
+	return table
+}
+
+// unescaped returns a path of the mount table as it is: blanks and backslashes are
+// written there as octal numbers.
+func unescaped(text string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(text)
+}
+
+// mountedBelow reports whether one of some directories is mounted in a directory.
+func mountedBelow(table []mounted, dir string, others []fs.FileInfo) bool {
+	return slices.ContainsFunc(table, func(m mounted) bool { return m.at != dir && holds(dir, m.at) && same(m.at, others) })
+}
+
+// onDevice returns where a directory lies in its file system, whatever it is mounted as.
+func onDevice(table []mounted, dir string) (device, name string) {
+	var in mounted
+	for _, m := range table { // of two at one place the later one is seen
+		if holds(m.at, dir) && len(m.at) >= len(in.at) {
+			in = m
+		}
+	}
+	rel, err := filepath.Rel(in.at, dir)
+	if in.at == "" || err != nil {
+		return "", ""
+	}
+	return in.device, filepath.Join(in.root, rel)
+}
+
+// partOf reports whether a directory is part of another that is mounted elsewhere.
+func partOf(table []mounted, dir, whole string) bool {
+	device, name := onDevice(table, dir)
+	other, above := onDevice(table, whole)
+	return device != "" && device == other && holds(above, name)
+}
