@@ -51,6 +51,14 @@ func TestApart(t *testing.T) {
 		if r, err := s.Run(t.Context(), Shell(own)); err != nil || !strings.Contains(string(r.Stdout.Head), "refused") {
 			t.Errorf("network %v: its own loopback: %q %v", network, r.Stdout.Head, err)
 		}
+		v, err := s.Serve(Shell(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-v.Done()
+		if r, err := v.Result(); err != nil || (r.Code == 0) != network {
+			t.Errorf("network %v: a service: code %d, %v: %s", network, r.Code, err, v.Output(0, 1000).Text)
+		}
 		s.Close()
 	}
 	k2, err := OpenKept(sandbox.Host(t.TempDir()), []Over{over}, false, time.Now)

@@ -184,7 +184,7 @@ func TestB4NoHostPathIsReadable(t *testing.T) {
 			},
 		}
 		for name, set := range kinds {
-			for _, network := range []bool{false} {
+			for _, network := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, network %t", name, network), func(t *testing.T) {
 					p := jail.Policy{Least: jail.Namespaces, Network: network, Home: sandbox.Host(state + "/hosthome"), Terminals: true}
 					set(t, &p)

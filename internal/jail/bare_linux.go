@@ -398,7 +398,7 @@ func confineBare(f fence) error {
 	if err := unix.Capset(&header, &none[0]); err != nil {
 		return fmt.Errorf("capabilities: %w", err)
 	}
-	if err := filter(seccomp(unix.Gettid())); err != nil {
+	if err := filter(seccomp(unix.Gettid(), allow)); err != nil {
 		return err
 	}
 	return filter(bareSeccomp(f.Network))

@@ -111,8 +111,19 @@ func (t *tree) confine(p plan) error {
 	if err := hideMounts(); err != nil {
 		return err
 	}
-	if err := confineThread(); err != nil {
+	inet := uint32(allow)
+	if p.Online {
+		if err := apartNetwork(); err != nil {
+			return err
+		}
+		inet = asks
+	}
+	listener, err := confineThread(inet)
+	if err != nil {
 		return err
+	}
+	if p.Online {
+		go answerSockets(listener)
 	}
 	if err := fenceOf(p).close(); err != nil && err != errNoLandlock {
 		return err

@@ -203,14 +203,13 @@ func holder(w *wire) error {
 		}
 		attr := &syscall.SysProcAttr{
 			Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC,
-			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE,
+			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE,
 				unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // of what is the user's own: a command may leave folders that nobody can enter
 			},
 			Pdeathsig: syscall.SIGKILL,
 		}
 		if a.Apart {
 			attr.Cloneflags |= unix.CLONE_NEWNET
-			attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_NET_ADMIN)
 		}
 		cmd, err := again(cellWord, &wire{files[0]}, attr)
 		if err != nil {

@@ -16,6 +16,7 @@ type plan struct {
 
 	Terminal bool // the cell is for one command, at a terminal that it opens
 	Apart    bool // the cell has a network of its own: that of its holder is the host's
+	Online   bool // commands have the host's network
 	Direct   bool // nothing is written to layers of its commands
 }
 
@@ -150,7 +151,7 @@ func compile(p Policy, uid, gid int) plan {
 		steps = append(steps, held(p, p.Mounts[:i], m.Target)...)
 		steps = append(steps, step{Do: do, Target: m.Target, Source: string(m.Source), Write: m.Write, Each: true})
 	}
-	return plan{Steps: steps}
+	return plan{Steps: steps, Online: p.Network}
 }
 
 // held returns the folders between a target and the mount that it stands in, if

@@ -39,8 +39,9 @@ func denied() []uint32 {
 // newNamespaces are the flags of clone that make one.
 const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// seccomp returns the filter for commands that a thread starts.
-func seccomp(thread int) []unix.SockFilter {
+// seccomp returns the filter for commands that a thread starts. Inet is what it answers
+// who wants a socket of an internet family.
+func seccomp(thread int, inet uint32) []unix.SockFilter {
 	var b filterBuilder
 	b.load(atArch)
 	b.unless(hereArch, kill)
@@ -127,11 +128,12 @@ func seccomp(thread int) []unix.SockFilter {
 	// through the host's network.
 	b.call(unix.SYS_SOCKET, func() {
 		b.load(atArgs)
-		b.when(unix.AF_INET, allow)
-		b.when(unix.AF_INET6, allow)
+		b.when(unix.AF_INET, inet)
+		b.when(unix.AF_INET6, inet)
 		b.call(unix.AF_NETLINK, func() {
 			b.load(atArgs + 16)
 			b.unless(unix.NETLINK_ROUTE, deny|uint32(unix.EPROTONOSUPPORT))
+			b.always(inet)
 		})
 		b.always(deny | uint32(unix.EAFNOSUPPORT))
 	})

@@ -68,7 +68,7 @@ const someThread = 4321
 // TestFilterForm holds what the kernel asks of a filter: it is short, every jump
 // and every load is within bounds, and the end is an answer.
 func TestFilterForm(t *testing.T) {
-	program := seccomp(someThread)
+	program := seccomp(someThread, allow)
 	if len(program) == 0 || len(program) >= unix.BPF_MAXINSNS {
 		t.Fatalf("%d lines", len(program))
 	}
@@ -91,7 +91,7 @@ func TestFilterForm(t *testing.T) {
 
 // TestFilterDenies: every call of the list is refused, whatever it is asked for.
 func TestFilterDenies(t *testing.T) {
-	program := seccomp(someThread)
+	program := seccomp(someThread, allow)
 	for _, number := range denied() {
 		for _, arg := range []uint64{0, 1, ^uint64(0)} {
 			if got := answer(t, program, native(number, arg, arg, arg, arg, arg, arg)); got != deny|uint32(unix.EPERM) {
@@ -108,7 +108,7 @@ func FuzzFilter(f *testing.F) {
 	f.Add(uint32(hereArch), uint32(unix.SYS_READ), uint64(0), uint64(0), uint64(0), uint64(0))
 	f.Add(uint32(unix.AUDIT_ARCH_I386), uint32(unix.SYS_READ), uint64(0), uint64(0), uint64(0), uint64(0))
 	f.Add(uint32(hereArch), uint32(0x40000000), uint64(0), uint64(0), uint64(0), uint64(0))
-	program := seccomp(someThread)
+	program := seccomp(someThread, allow)
 	refused := map[uint32]bool{}
 	for _, number := range denied() {
 		refused[number] = true
@@ -199,7 +199,7 @@ func TestFilter(t *testing.T) {
 		unix.CLONE_NEWIPC: "ipc", unix.CLONE_NEWUTS: "uts", unix.CLONE_NEWCGROUP: "cgroup"} {
 		rows = append(rows, row{"clone with a new namespace, " + name, native(unix.SYS_CLONE, flag|uint64(unix.SIGCHLD)), perm})
 	}
-	program := seccomp(someThread)
+	program := seccomp(someThread, allow)
 	for _, r := range rows {
 		if got := answer(t, program, r.call); got != r.want {
 			t.Errorf("%s: got %#x, want %#x", r.name, got, r.want)
