@@ -60,7 +60,7 @@ func BenchmarkTable(b *testing.B) {
 }
 
 // benchRuns measures what golem itself takes of a run: processor time of a cold start,
-// the time of a turn with one call, and the memory of a hundred workers at once. The
+// the time of a turn with one call, and the memory of a hundred workers that one answer calls. The
 // model is a script, which takes nothing.
 func benchRuns(b *testing.B, t *measure.Table, golem string) {
 	dir, state := b.TempDir(), b.TempDir()
@@ -114,6 +114,6 @@ func benchRuns(b *testing.B, t *measure.Table, golem string) {
 		return (all - one) / turns
 	}), 1e-3, measure.Duration)
 	_, used, memory := run("run", ".", "x", "--model", "scripted:many.yaml")
-	t.Row(fmt.Sprintf("%d workers at once, memory", workers), fmt.Sprintf("%d MB", memory>>20), "139 MB, the TypeScript original, two turns", fmt.Sprintf("%.2f×", float64(memory>>20)/139), "", "")
-	t.Row(fmt.Sprintf("%d workers at once, processor time", workers), measure.Duration(used.Seconds()), "1.08 s, the TypeScript original, two turns", fmt.Sprintf("%.2f×", used.Seconds()/1.08), "", "")
+	t.Row(fmt.Sprintf("%d workers of one answer, memory", workers), fmt.Sprintf("%d MB", memory>>20), "139 MB, the TypeScript original, two turns", fmt.Sprintf("%.2f×", float64(memory>>20)/139), "", "")
+	t.Row(fmt.Sprintf("%d workers of one answer, processor time", workers), measure.Duration(used.Seconds()), "1.08 s, the TypeScript original, two turns", fmt.Sprintf("%.2f×", used.Seconds()/1.08), "", "")
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/policy"
@@ -42,47 +41,23 @@ func (t *talk) openCalls() []model.Call {
 	return callsOf(t.messages[len(t.messages)-1].Parts)
 }
 
-// answerCalls makes the calls that the model asks for, and tells it what came of them.
-// An end is that of the conversation.
+// answerCalls makes the calls that the model asks for, one after the other in the order in
+// which it wrote them, and reports the results in the same order. A call that cannot be
+// finished ends the conversation, and the calls behind it are not made.
 func (t *talk) answerCalls(ctx context.Context, calls []model.Call) (Outcome, error) {
 	results := make([]model.Result, len(calls))
-	var failed error
-	var cut *Outcome
-	for _, batch := range t.batches(ctx, calls) {
-		var together sync.WaitGroup
-		slots := make(chan struct{}, t.Most)
-		var mu sync.Mutex
-		told := make(map[int]Event) // those that wait for calls before them
-		next := batch[0]
-		for _, i := range batch {
-			slots <- struct{}{}
-			together.Go(func() {
-				defer func() { <-slots }()
-				d, err := t.call(ctx, i, calls[i])
-				mu.Lock()
-				defer mu.Unlock()
-				results[i], told[i] = d.result, d.event
-				if d.cut != nil {
-					cut = d.cut
-				}
-				for e, ok := told[next]; ok; e, ok = told[next] {
-					if e.Type != "" {
-						t.teller.say(e)
-					}
-					next++
-				}
-				if err != nil {
-					failed = err
-				}
-			})
+	for i, c := range calls {
+		d, err := t.call(ctx, i, c)
+		if d.event.Type != "" {
+			t.teller.say(d.event)
 		}
-		together.Wait()
-		if failed != nil {
-			return Outcome{}, failed
+		if err != nil {
+			return Outcome{}, err
 		}
-		if cut != nil { // who goes on makes what was not made, and knows the results of the rest
-			return Outcome{End: cut.End, Text: t.lastText(), Why: cut.Why}, nil
+		if d.cut != nil { // --resume makes the rest, and knows the results so far
+			return Outcome{End: d.cut.End, Text: t.lastText(), Why: d.cut.Why}, nil
 		}
+		results[i] = d.result
 	}
 	var parts []model.Part
 	room := maxResults
@@ -152,10 +127,10 @@ func (t *talk) call(ctx context.Context, number int, c model.Call) (made, error)
 	case number >= maxCalls:
 		return not(fmt.Sprintf("%d calls in one answer are the most; nothing was done", maxCalls))
 	}
+	id := t.id + "/" + inID.Replace(c.ID)
 	if err := t.Log.write(Entry{Kind: "call", In: t.id, Call: c.ID}); err != nil {
 		return made{}, err
 	}
-	id := t.id + "/" + inID.Replace(c.ID)
 	t.teller.say(Event{Type: ToolCall, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, Args: validArgs(c.Args)})
 	call := &inCall{id: id}
 	trusted := t.w.Exposure.From() == ""
@@ -199,40 +174,4 @@ type callKey struct{}
 type inCall struct {
 	id  string
 	cut *Outcome // why the worker could not finish, if the run can go on with it
-}
-
-// batches returns which calls are made together: those that follow each other and whose
-// effects do not touch. One whose effects are not known is made alone.
-func (t *talk) batches(ctx context.Context, calls []model.Call) [][]int {
-	if len(calls) == 1 {
-		return [][]int{{0}}
-	}
-	var list [][]int
-	var touched []policy.Effect
-	for i, c := range calls {
-		effects := t.gate.Effects(ctx, policy.Model, tool.Call{Tool: c.Tool, Args: []byte(c.Args)})
-		if len(effects) == 0 || len(touched) == 0 || touch(touched, effects) {
-			list, touched = append(list, nil), nil
-		}
-		list[len(list)-1] = append(list[len(list)-1], i)
-		touched = append(touched, effects...)
-	}
-	return list
-}
-
-// touch reports whether of two calls one may change what the other sees or changes. What
-// a worker will see and change is not known: it is called with others, and with what
-// changes nothing.
-func touch(a, b []policy.Effect) bool {
-	changes := func(e policy.Effect) bool {
-		return e.Verb == policy.Write || e.Verb == policy.Delete || e.Verb == policy.Run
-	}
-	for _, x := range a {
-		for _, y := range b {
-			if x.Touches(y) || x.Verb == policy.Call && changes(y) || y.Verb == policy.Call && changes(x) {
-				return true
-			}
-		}
-	}
-	return false
 }

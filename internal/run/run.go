@@ -17,7 +17,6 @@ type Run struct {
 	Log    *Log        // nil keeps nothing
 	Tell   func(Event) // called by one goroutine at a time; may be nil
 	Now    func() time.Time
-	Most   int // calls of one answer that are made at once; 0 is 8
 
 	// Secrets are values that no model is told: keys of the user's.
 	Secrets []string
@@ -36,9 +35,6 @@ func (r *Run) begin() {
 	r.once.Do(func() {
 		r.halt = make(chan struct{})
 		r.teller.tell, r.teller.now = r.Tell, r.Now
-		if r.Most == 0 {
-			r.Most = 8
-		}
 	})
 }
 
