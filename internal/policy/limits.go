@@ -11,17 +11,18 @@ type Limits struct {
 	Output   int64         // bytes of a command's output that are kept
 	FileSize int64         // bytes of one file that a command writes
 
-	Turns  int64 // of models, over the whole tree
-	Tokens int64
-	Cost   float64
-	Budget time.Duration // of the whole run
+	Turns   int64 // of models, over the whole tree
+	Workers int64 // that other workers start, over the whole tree
+	Tokens  int64
+	Cost    float64
+	Budget  time.Duration // of the whole run
 }
 
 func (l Limits) meet(m Limits) Limits {
 	return Limits{
 		CPU: lower(l.CPU, m.CPU), Memory: lower(l.Memory, m.Memory), Pids: lower(l.Pids, m.Pids),
 		Time: lower(l.Time, m.Time), Output: lower(l.Output, m.Output), FileSize: lower(l.FileSize, m.FileSize),
-		Turns: lower(l.Turns, m.Turns), Tokens: lower(l.Tokens, m.Tokens), Cost: lower(l.Cost, m.Cost),
+		Turns: lower(l.Turns, m.Turns), Workers: lower(l.Workers, m.Workers), Tokens: lower(l.Tokens, m.Tokens), Cost: lower(l.Cost, m.Cost),
 		Budget: lower(l.Budget, m.Budget),
 	}
 }

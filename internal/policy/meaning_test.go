@@ -301,7 +301,7 @@ func drawLimits(t *rapid.T) policy.Limits {
 	return policy.Limits{
 		CPU: time.Duration(n.Draw(t, "cpu")), Memory: n.Draw(t, "memory"), Pids: n.Draw(t, "pids"),
 		Time: time.Duration(n.Draw(t, "time")), Output: n.Draw(t, "output"), FileSize: n.Draw(t, "size"),
-		Turns: n.Draw(t, "turns"), Tokens: n.Draw(t, "tokens"), Cost: float64(n.Draw(t, "cost")),
+		Turns: n.Draw(t, "turns"), Workers: n.Draw(t, "workers"), Tokens: n.Draw(t, "tokens"), Cost: float64(n.Draw(t, "cost")),
 		Budget: time.Duration(n.Draw(t, "budget")),
 	}
 }

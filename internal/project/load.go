@@ -212,6 +212,7 @@ func (l *loader) limits() {
 	)
 	m := &l.project.Limits
 	m.Turns = l.count(many, "budget", "turns")
+	m.Workers = l.count(many, "budget", "workers")
 	m.Tokens = l.count(tokens, "budget", "tokens")
 	if n, ok := l.at("budget", "cost"); ok {
 		m.Cost, _ = n.Number()

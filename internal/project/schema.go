@@ -111,8 +111,9 @@ func approvalKey(read, write, del, doc string) conf.Key {
 
 func budgetKey() conf.Key {
 	return conf.Key{Name: "budget", Type: conf.Group, Example: "{turns: 50, cost: 2.50}",
-		Doc: "What one run may use, with all workers in it. What is not written has no limit, but for `turns`.", Keys: []conf.Key{
+		Doc: "What one run may use, with all workers in it. What is not written has no limit, except `turns` and `workers`.", Keys: []conf.Key{
 			{Name: "turns", Type: conf.Whole, Example: "50", Doc: "Answers of models; 500 where it is not written."},
+			{Name: "workers", Type: conf.Whole, Example: "20", Doc: "Workers that other workers start, those before `--resume` included; 200 if you leave it out."},
 			{Name: "tokens", Type: conf.Whole, Example: "200000", Doc: "Tokens in and out."},
 			{Name: "cost", Type: conf.Money, Example: "2.50", Doc: "Price in US dollars."},
 			{Name: "time", Type: conf.Span, Example: "30m", Doc: "Time on the clock."},

@@ -201,6 +201,7 @@ var counts = map[string][2]string{
 	"delegation.maxDepth": {``, `delegation: {maxDepth: 1}`},
 	"workerPaths":         {``, `workerPaths: [in]`},
 	"budget.turns":        {``, `budget: {turns: 1}`},
+	"budget.workers":      {``, `budget: {workers: 1}`},
 	"budget.tokens":       {``, `budget: {tokens: 1}`},
 	"budget.cost":         {``, `budget: {cost: 1}`},
 	"budget.time":         {``, `budget: {time: 1}`},

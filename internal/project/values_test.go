@@ -71,6 +71,7 @@ clearance:
 		delegation.maxDepth = 5 (default)
 		workerPaths = [., workers] (default)
 		budget.turns = 9 (--set)
+		budget.workers =  (default)
 		budget.tokens =  (default)
 		budget.cost =  (default)
 		budget.time =  (default)

@@ -22,6 +22,7 @@ type Budget struct {
 	mu    sync.Mutex
 	taken spending // by questions that are not answered yet
 	used  spending
+	begun int64 // workers that others have started
 	sum   Sum
 }
 
@@ -34,10 +35,17 @@ type spending struct {
 // not come to an end.
 const maxTurns = 500
 
+// maxWorkers limits the workers that a run starts if the project sets no limit. Each of
+// them has a sandbox, tools and a conversation of its own.
+const maxWorkers = 200
+
 // NewBudget returns a budget that begins now. Without a price everything is free.
 func NewBudget(l policy.Limits, price func(string, model.Usage) (float64, bool), now time.Time) *Budget {
 	if l.Turns == 0 {
 		l.Turns = maxTurns
+	}
+	if l.Workers == 0 {
+		l.Workers = maxWorkers
 	}
 	if price == nil {
 		price = func(string, model.Usage) (float64, bool) { return 0, true }
@@ -60,6 +68,36 @@ func (s spent) Error() string {
 	return s.what + "; budget." + s.key + " in the project file, or --set budget." + s.key + "=…, gives more; --resume goes on"
 }
 
+// canStart reports why no other worker can be started, nil if one can. A worker that could
+// not ask its model once is not started either.
+func (b *Budget) canStart() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch l := b.limits; {
+	case b.used.turns+b.taken.turns >= l.Turns:
+		return b.noTurns()
+	case b.begun >= l.Workers:
+		return spent{fmt.Sprintf("%d workers were started", l.Workers), "workers"}
+	}
+	return nil
+}
+
+// start counts a worker, or returns why it cannot be started.
+func (b *Budget) start() error {
+	if err := b.canStart(); err != nil {
+		return err
+	}
+	b.startedBefore(1)
+	return nil
+}
+
+// startedBefore counts workers that are started already.
+func (b *Budget) startedBefore(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.begun += n
+}
+
 // reserve takes what one question may come to. The answer may have no more tokens than
 // are left, which is returned.
 func (b *Budget) reserve(modelName string, input, output int64, now time.Time) (room int64, settle func(worker string, a model.Answer, answered bool), err error) {
@@ -70,7 +108,7 @@ func (b *Budget) reserve(modelName string, input, output int64, now time.Time) (
 		return 0, nil, b.late()
 	}
 	if b.used.turns+b.taken.turns >= l.Turns {
-		return 0, nil, spent{fmt.Sprintf("%d answers of models were made", l.Turns), "turns"}
+		return 0, nil, b.noTurns()
 	}
 	take := spending{turns: 1, tokens: input + output}
 	if l.Tokens > 0 {
@@ -108,6 +146,10 @@ func (b *Budget) within(ctx context.Context, now time.Time) (context.Context, co
 		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, b.ends.Sub(now), b.late())
+}
+
+func (b *Budget) noTurns() spent {
+	return spent{fmt.Sprintf("%d answers of models were made", b.limits.Turns), "turns"}
 }
 
 func (b *Budget) late() spent { return spent{"the time is over: " + b.limits.Budget.String(), "time"} }

@@ -128,6 +128,11 @@ func (t *talk) call(ctx context.Context, number int, c model.Call) (made, error)
 		return not(fmt.Sprintf("%d calls in one answer are the most; nothing was done", maxCalls))
 	}
 	id := t.id + "/" + inID.Replace(c.ID)
+	if t.isWorker(c.Tool) && !t.Log.knows(id) { // before the worker takes memory
+		if err := t.Budget.canStart(); err != nil {
+			return made{cut: &Outcome{End: Spent, Why: err.Error()}}, nil
+		}
+	}
 	if err := t.Log.write(Entry{Kind: "call", In: t.id, Call: c.ID}); err != nil {
 		return made{}, err
 	}

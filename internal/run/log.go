@@ -19,6 +19,7 @@ type Log struct {
 
 	mu    sync.Mutex
 	known map[string]*past // conversations of a run that goes on
+	begun int64            // workers that it had started
 }
 
 // A past is a conversation as far as it had come.
@@ -68,6 +69,12 @@ func (l *Log) load() error {
 			p = &past{worker: e.Worker}
 			l.known[e.In] = p
 		}
+		switch {
+		case e.Kind == "begin" && e.In == top:
+			l.begun = 0
+		case e.Kind == "begin":
+			l.begun++
+		}
 		switch e.Kind {
 		case "begin", "message", "replace": // ids of calls may come again, with other calls
 			p.begun, p.results, p.outcome = make(map[string]bool), make(map[string]model.Result), nil
@@ -113,6 +120,24 @@ func (l *Log) Began() string {
 		return p.worker
 	}
 	return ""
+}
+
+// begunWorkers returns how many workers the run that goes on had started.
+func (l *Log) begunWorkers() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.begun
+}
+
+// knows reports whether a conversation goes on, and does not begin.
+func (l *Log) knows(id string) bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known[id] != nil
 }
 
 // takePast returns how far a conversation had come, nil for a new one. It goes on once:

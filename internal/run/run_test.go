@@ -516,7 +516,7 @@ func TestMany(t *testing.T) {
 		return says("done"), nil
 	}), "main")
 	w.Callees, w.Child = []run.Callee{{"child", "A child."}}, child
-	r := h.run(policy.Limits{Turns: 10_000})
+	r := h.run(policy.Limits{Turns: 10_000, Workers: 10_000})
 	r.Tell = nil
 	before := heap()
 	o, err := r.Do(context.Background(), w, run.Input{Text: "go"})

@@ -49,6 +49,14 @@ func (r *Run) converse(ctx context.Context, w *Worker, id string, in Input) (Out
 	if t.past != nil && t.past.outcome != nil && t.past.outcome.OK() && in.none() {
 		return *t.past.outcome, nil
 	}
+	switch {
+	case id == top && t.past != nil:
+		r.Budget.startedBefore(r.Log.begunWorkers())
+	case id != top && t.past == nil:
+		if err := r.Budget.start(); err != nil {
+			return Outcome{End: Spent, Why: err.Error()}, nil
+		}
+	}
 	r.Budget.note(func(s *Sum) { s.Workers++ })
 	t.gate = w.Gate
 	t.gate.Approver = counting{w.Gate.Approver, r.Budget}

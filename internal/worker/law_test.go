@@ -233,7 +233,7 @@ func drawProject(t *rapid.T) policy.Grant {
 		g.Tools = policy.SetOf(append(some(t, "which tools", lawSets), "filesystem", "workers")...)
 	}
 	g.Depth = rapid.IntRange(0, 6).Draw(t, "depth")
-	g.Limits = policy.Limits{Turns: rapid.Int64Range(0, 9).Draw(t, "turns"), Memory: rapid.Int64Range(0, 9).Draw(t, "memory")}
+	g.Limits = policy.Limits{Turns: rapid.Int64Range(0, 9).Draw(t, "turns"), Workers: rapid.Int64Range(0, 9).Draw(t, "workers"), Memory: rapid.Int64Range(0, 9).Draw(t, "memory")}
 	g.Level = policy.Level(rapid.IntRange(0, 3).Draw(t, "level"))
 	return g
 }
@@ -369,6 +369,7 @@ func mustLieWithin(t *rapid.T, child, parent policy.Grant, text string) {
 			t.Fatalf("%s: got %d, the parent has %d\n%s", what, got, most, text)
 		}
 	}
+	lower("workers", child.Limits.Workers, parent.Limits.Workers)
 	lower("turns", child.Limits.Turns, parent.Limits.Turns)
 	lower("memory", child.Limits.Memory, parent.Limits.Memory)
 	if child.Depth > parent.Depth || child.Level < parent.Level {
