@@ -79,13 +79,13 @@ func (d *Desk) Approve(ctx context.Context, r tool.Request) tool.Answer {
 
 func (d *Desk) answer(ctx context.Context, r tool.Request) tool.Answer {
 	switch {
-	case d.Mode == ApproveAll && (!r.Clears || d.Flag):
+	case d.Mode == ApproveAll && (!r.Clears && r.Taint == "" || d.Flag):
 		return tool.Answer{Verdict: tool.Yes, By: "approve_all", Unseen: true}
 	case d.Mode == AutoDeny:
 		return tool.Answer{By: "auto_deny", Note: "nothing that needs consent is done in this mode"}
 	case d.Mode != Interactive && d.Mode != "" && d.Mode != ApproveAll:
 		return tool.Answer{By: "nobody", Note: "no such approval mode"}
-	case d.Reads && onlyReads(r):
+	case d.Reads && r.Taint == "" && onlyReads(r):
 		return tool.Answer{Verdict: tool.Yes, By: "--approve-reads", Unseen: true}
 	}
 	if rule, ok := d.remembered(r); ok && !r.Clears {

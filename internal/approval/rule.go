@@ -32,12 +32,15 @@ type Rule struct {
 	Tool    string        `json:"tool"`
 	Same    string        `json:"same,omitempty"` // the exact call, by its digest
 	What    string        `json:"what,omitempty"` // the exact call, in words
-	Effects []Permitted   `json:"effects,omitempty"`
-	Scope   Scope         `json:"scope"`
-	Session string        `json:"session,omitempty"`
-	Policy  string        `json:"policy"`
-	Made    time.Time     `json:"made"`
-	Expires time.Time     `json:"expires"` // zero: never
+	// Taint is the untrusted place that the worker had read when the user made the rule,
+	// "" for none. See [Rule.permits].
+	Taint   string      `json:"taint,omitempty"`
+	Effects []Permitted `json:"effects,omitempty"`
+	Scope   Scope       `json:"scope"`
+	Session string      `json:"session,omitempty"`
+	Policy  string      `json:"policy"`
+	Made    time.Time   `json:"made"`
+	Expires time.Time   `json:"expires"` // zero: never
 }
 
 // Permitted is an effect that a rule lets happen.
@@ -85,6 +88,9 @@ func (r Rule) String() string {
 	text += ": " + visible.Name(r.Tool)
 	if r.Same != "" {
 		text += " again, with exactly these arguments (" + r.What + ")"
+		if r.Taint != "" {
+			text += ", also after reading " + visible.Name(r.Taint)
+		}
 	} else {
 		text += " may " + strings.Join(what, ", ")
 	}
@@ -102,8 +108,13 @@ func (r Rule) String() string {
 	return text
 }
 
-// permits reports whether the rule lets a request happen.
+// permits reports whether the rule lets a request happen. The user made it for a worker
+// that was not steered: once the worker is tainted, only the rule for an exact call counts
+// that the user made when the worker had read the same untrusted place.
 func (r Rule) permits(q tool.Request) bool {
+	if q.Taint != "" && (r.Same == "" || r.Taint != q.Taint) {
+		return false
+	}
 	if r.Tool != q.Tool || r.Origin != q.Origin || !slices.Equal(r.Workers, q.Workers) {
 		return false
 	}
@@ -140,8 +151,11 @@ func needed(q tool.Request) []policy.Effect {
 }
 
 // Offers returns the rules that a request may be remembered by, the narrowest
-// first. They lack what the user adds: scope and expiry.
+// first. They lack what the user adds: scope and expiry. A tainted request has none.
 func Offers(q tool.Request) []Rule {
+	if q.Taint != "" {
+		return nil
+	}
 	var exact, folder []Permitted
 	for _, e := range needed(q) {
 		tree := e.Tree
@@ -199,5 +213,5 @@ func Again(q tool.Request) Rule {
 	for _, e := range q.Effects {
 		effects = append(effects, Permitted{Effect: e, Below: e.Tree}.String())
 	}
-	return Rule{Origin: q.Origin, Workers: q.Workers, Tool: q.Tool, Same: q.Same, What: strings.Join(effects, ", ")}
+	return Rule{Origin: q.Origin, Workers: q.Workers, Tool: q.Tool, Same: q.Same, What: strings.Join(effects, ", "), Taint: q.Taint}
 }

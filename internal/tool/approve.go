@@ -45,6 +45,9 @@ type Request struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Problem says why the changes are not known.
 	Problem string `json:"problem,omitempty"`
+	// Taint is the untrusted place that the worker has read, "" for none. Only an answer
+	// that somebody gave to this request, with the taint in view, counts for it.
+	Taint string `json:"taint,omitempty"`
 	// Clears is true of what brings something into what the user trusts: no rule and
 	// no file answers it, only the user's own flag.
 	Clears bool `json:"clears,omitempty"`
@@ -113,8 +116,9 @@ func (r *Request) digests() error {
 		Changes  []Change
 		Wish     string   `json:",omitempty"`
 		Warnings []string `json:",omitempty"`
+		Taint    string   `json:",omitempty"`
 		Problem  string
-	}{call, r.Changes, r.Wish, r.Warnings, r.Problem})
+	}{call, r.Changes, r.Wish, r.Warnings, r.Taint, r.Problem})
 	return err
 }
 

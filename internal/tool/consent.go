@@ -132,6 +132,9 @@ func (p *pass) request() Request {
 	if len(r.Effects) == 0 {
 		r.Effects = r.Asks
 	}
+	if p.steered() {
+		r.Taint = p.Exposure.From()
+	}
 	switch {
 	case p.problem != nil:
 		r.Problem = p.problem.Error()

@@ -647,6 +647,7 @@ type noted []policy.Effect
 func (n *noted) Sees(effects []policy.Effect)  { *n = append(*n, effects...) }
 func (n *noted) Takes(int64)                   {}
 func (n *noted) Taint(string)                  {}
+func (n *noted) From() string                  { return "" }
 func (n *noted) Rules(tool.Tool) []policy.Rule { return nil }
 
 // TestErrorsExpose: who is told why a change cannot be made has seen what is there.

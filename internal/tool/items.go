@@ -12,6 +12,7 @@ import (
 const (
 	ItemCall      = "call"      // who calls which tool, and what it comes to
 	ItemWhy       = "why"       // why the rule asks
+	ItemTaint     = "taint"     // which untrusted place the worker has read
 	ItemArguments = "arguments" // all arguments of the call
 	ItemProblem   = "problem"   // why the changes are not known
 )
@@ -43,6 +44,9 @@ func (r Request) Items() []string {
 	items = append(items, ItemCall)
 	if r.Why != "" {
 		items = append(items, ItemWhy)
+	}
+	if r.Taint != "" {
+		items = append(items, ItemTaint)
 	}
 	for i := range r.Warnings {
 		items = append(items, ItemWarning(i))

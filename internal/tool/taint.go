@@ -11,6 +11,7 @@ type Exposure interface {
 	Sees(effects []policy.Effect) // what a call is let see
 	Takes(bytes int64)            // what it is handed
 	Taint(from string)            // what is not trusted, "" for nothing
+	From() string                 // the first untrusted place that was read, "" for none
 	// Rules are one more layer of consent for a tool, where something was taken in that
 	// is not trusted.
 	Rules(t Tool) []policy.Rule
