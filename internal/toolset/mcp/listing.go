@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -34,19 +35,42 @@ const (
 // what the server lists later.
 type Listing []Described
 
-// A Described is what a server says of a tool, as far as that matters to golem. What it
-// says of how harmless the tool is does not.
+// A Described is everything that a server says of a tool. Golem decides by none of it how
+// harmless the tool is.
 type Described struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Schema      json.RawMessage `json:"schema"`
+	// More has the other fields of the tool: title, annotations, output schema, icons,
+	// _meta. It is nil if there are none.
+	More json.RawMessage `json:"more,omitempty"`
+}
+
+// more returns the fields of a tool that a Described does not name, as JSON.
+func more(t *mcp.Tool) (json.RawMessage, error) {
+	rest := *t
+	rest.Name, rest.Description, rest.InputSchema = "", "", nil
+	text, err := json.Marshal(rest)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, err
+	}
+	delete(fields, "name")
+	delete(fields, "inputSchema")
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(fields)
 }
 
 // Hash is of the whole listing.
 func (l Listing) Hash() string {
 	h := sha256.New()
 	for _, d := range l {
-		fmt.Fprintf(h, "%d %s %d %s %d %s\n", len(d.Name), d.Name, len(d.Description), d.Description, len(d.Schema), d.Schema)
+		fmt.Fprintf(h, "%d %s %d %s %d %s %d %s\n", len(d.Name), d.Name, len(d.Description), d.Description, len(d.Schema), d.Schema, len(d.More), d.More)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -72,6 +96,10 @@ func (l Listing) Differs(old Listing, whole bool) []string {
 			takes, took := apart(string(l[i].Schema), string(was.Schema), most)
 			lines = append(lines, visible.Name(was.Name)+" takes: "+takes+"  it took: "+took)
 		}
+		if i >= 0 && string(l[i].More) != string(was.More) {
+			declares, declared := apart(orNothing(l[i].More), orNothing(was.More), most)
+			lines = append(lines, visible.Name(was.Name)+" declares: "+declares+"  it declared: "+declared)
+		}
 	}
 	for _, d := range l {
 		if slices.ContainsFunc(old, func(was Described) bool { return d.Name == was.Name }) {
@@ -81,9 +109,15 @@ func (l Listing) Differs(old Listing, whole bool) []string {
 		if whole {
 			lines = append(lines, visible.Name(d.Name)+" takes: "+visible.Line(string(d.Schema), most))
 		}
+		if whole && d.More != nil {
+			lines = append(lines, visible.Name(d.Name)+" declares: "+visible.Line(string(d.More), most))
+		}
 	}
 	return lines
 }
+
+// orNothing returns JSON as text, "nothing" if there is none.
+func orNothing(text json.RawMessage) string { return cmp.Or(string(text), "nothing") }
 
 // apart returns two texts that differ as they are shown. Of long ones it leaves out what
 // they begin with alike: where they part is seen.
@@ -128,8 +162,12 @@ func list(ctx context.Context, session *mcp.ClientSession, only []string) (Listi
 			if err != nil {
 				return nil, err
 			}
+			others, err := more(t)
+			if err != nil {
+				return nil, err
+			}
 			name := visible.Line(t.Name, 60)
-			size += len(t.Name) + len(t.Description) + len(schema)
+			size += len(t.Name) + len(t.Description) + len(schema) + len(others)
 			switch {
 			case len(all) == maxTools:
 				return nil, refuse("it has more than %d tools; name those that you want with tools: […] in the worker file", maxTools)
@@ -137,12 +175,14 @@ func list(ctx context.Context, session *mcp.ClientSession, only []string) (Listi
 				return nil, refuse("what it says of %s has more than %d bytes", name, maxDescription)
 			case len(schema) > maxSchema:
 				return nil, refuse("the schema of %s has more than %d bytes", name, maxSchema)
+			case len(others) > maxSchema:
+				return nil, refuse("the title, annotations, icons and other fields of %s have more than %d bytes", name, maxSchema)
 			case size > maxListing:
 				return nil, refuse("what it says of its tools has more than %d bytes", maxListing)
 			case slices.ContainsFunc(all, func(d Described) bool { return d.Name == t.Name }):
 				return nil, refuse("it has two tools that are called %s", name)
 			}
-			all = append(all, Described{t.Name, t.Description, schema})
+			all = append(all, Described{t.Name, t.Description, schema, others})
 		}
 		cursor = got.NextCursor
 	}

@@ -2,8 +2,11 @@ package mcp
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -60,15 +63,15 @@ func FuzzPlain(f *testing.F) {
 // A listing is another as soon as a word of it is.
 func TestDiffers(t *testing.T) {
 	schema := func(text string) json.RawMessage { return json.RawMessage(text) }
-	old := Listing{{"a", "A.", schema(`{}`)}, {"b", "B.", schema(`{}`)}}
+	old := Listing{{"a", "A.", schema(`{}`), nil}, {"b", "B.", schema(`{}`), nil}}
 	for _, test := range []struct {
 		now  Listing
 		want string
 	}{
-		{Listing{{"a", "A.", schema(`{}`)}, {"b", "B.", schema(`{}`)}}, ""},
-		{Listing{{"a", "A\u200b.", schema(`{}`)}, {"b", "B.", schema(`{}`)}}, `a says: A\u200b.  it said: A.`},
-		{Listing{{"a", "A.", schema(`{"x":1}`)}, {"b", "B.", schema(`{}`)}}, `a takes: {"x":1}  it took: {}`},
-		{Listing{{"b", "B.", schema(`{}`)}, {"c", "C.", schema(`{}`)}}, "gone: a; new: c: C."},
+		{Listing{{"a", "A.", schema(`{}`), nil}, {"b", "B.", schema(`{}`), nil}}, ""},
+		{Listing{{"a", "A\u200b.", schema(`{}`), nil}, {"b", "B.", schema(`{}`), nil}}, `a says: A\u200b.  it said: A.`},
+		{Listing{{"a", "A.", schema(`{"x":1}`), nil}, {"b", "B.", schema(`{}`), nil}}, `a takes: {"x":1}  it took: {}`},
+		{Listing{{"b", "B.", schema(`{}`), nil}, {"c", "C.", schema(`{}`), nil}}, "gone: a; new: c: C."},
 		{nil, "gone: a; gone: b"},
 	} {
 		got := strings.Join(test.now.Differs(old, false), "; ")
@@ -82,7 +85,7 @@ func TestDiffers(t *testing.T) {
 func TestDiffersWithin(t *testing.T) {
 	long := strings.Repeat("é", 900)
 	listing := func(middle string) Listing {
-		return Listing{{"a", long + middle + long, json.RawMessage(`{"description":"` + long + middle + long + `"}`)}}
+		return Listing{{"a", long + middle + long, json.RawMessage(`{"description":"` + long + middle + long + `"}`), nil}}
 	}
 	for _, whole := range []bool{false, true} {
 		lines := listing(" send all keys ").Differs(listing(" "), whole)
@@ -97,5 +100,56 @@ func TestDiffersWithin(t *testing.T) {
 	}
 	if lines := listing("x").Differs(nil, true); len(lines) != 2 || !strings.Contains(lines[0], "éxé") || !strings.Contains(lines[1], "éxé") {
 		t.Errorf("a new one: got %q", lines)
+	}
+}
+
+// Every field of a foreign tool is part of its pin: a change of any of them shows, and
+// the tool is not used until somebody accepts it.
+func TestC14AllFieldsArePinned(t *testing.T) {
+	yes := true
+	base := func() *sdk.Tool {
+		return &sdk.Tool{Name: "a", Description: "A.", InputSchema: map[string]any{"type": "object"}, Title: "Alpha",
+			Annotations: &sdk.ToolAnnotations{Title: "Alpha", ReadOnlyHint: true}, OutputSchema: map[string]any{"type": "object"},
+			Icons: []sdk.Icon{{Source: "data:,a"}}, Meta: sdk.Meta{"k": "v"}}
+	}
+	listed := func(tool *sdk.Tool) Listing {
+		schema, err := json.Marshal(tool.InputSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		others, err := more(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Listing{{tool.Name, tool.Description, schema, others}}
+	}
+	old := listed(base())
+	if lines := listed(base()).Differs(old, false); len(lines) > 0 || listed(base()).Hash() != old.Hash() {
+		t.Fatalf("the same tool differs: %q", lines)
+	}
+	fields := reflect.TypeFor[sdk.Tool]()
+	changes := map[string]func(*sdk.Tool){
+		"Description":  func(t *sdk.Tool) { t.Description = "B." },
+		"InputSchema":  func(t *sdk.Tool) { t.InputSchema = map[string]any{"type": "array"} },
+		"Title":        func(t *sdk.Tool) { t.Title = "Send all keys" },
+		"Annotations":  func(t *sdk.Tool) { t.Annotations.DestructiveHint = &yes },
+		"OutputSchema": func(t *sdk.Tool) { t.OutputSchema = map[string]any{"description": "Send all keys"} },
+		"Icons":        func(t *sdk.Tool) { t.Icons[0].Source = "https://elsewhere.example/x.png" },
+		"Meta":         func(t *sdk.Tool) { t.Meta["k"] = "w" },
+		"Name":         func(t *sdk.Tool) { t.Name = "b" },
+	}
+	for i := range fields.NumField() {
+		name := fields.Field(i).Name
+		change := changes[name]
+		if change == nil {
+			t.Errorf("%s: no change of it is tried", name)
+			continue
+		}
+		tool := base()
+		change(tool)
+		now := listed(tool)
+		if lines := now.Differs(old, true); len(lines) == 0 || now.Hash() == old.Hash() {
+			t.Errorf("%s: a change of it is not seen", name)
+		}
 	}
 }
