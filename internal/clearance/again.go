@@ -69,7 +69,7 @@ func (d *Desk) untouched(ctx context.Context, at place, c *StagedCommit, now git
 		const chunk = 500 // names that one command line takes
 		for len(paths) > 0 {
 			n := min(chunk, len(paths))
-			list, err := d.store.Entries(ctx, at.objects(), now, paths[:n], maxContent)
+			list, err := d.store.Entries(ctx, at.objects(), now, paths[:n], maxRemembered)
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 // AddressHint says how the address of a repository is written.
-const AddressHint = "https://host/path, ssh://host/path, user@host:path and file:///path are addresses"
+const AddressHint = "https://host/path, ssh://host/path, user@host:path and file:///path are addresses; http://localhost/path is one on this machine only"
 
 // late makes a pattern when it is first asked for: most programs that start here
 // never are.
@@ -65,9 +65,14 @@ func BadURL(text string) string {
 		return shown + " names no host"
 	case u.RawQuery != "" || u.Fragment != "":
 		return shown + " has more than a path behind its host"
+	case scheme == "http" && !isLoopback(u.Hostname()):
+		return "with plain http anybody on the way can read and change what is pushed and pulled; use https or ssh"
 	}
 	return ""
 }
+
+// isLoopback reports whether a host is this machine.
+func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
 // BadBranch says why git would not take a name for a branch's, or take it for
 // more than a name, "" if neither.
@@ -105,9 +110,6 @@ func BadServer(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || strings.Trim(u.Path, "/") != "" {
 		return sandbox.Shown(text) + " is no server"
-	}
-	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && !ip.IsLoopback() {
-		return "by http everybody on the way would read the token"
 	}
 	return ""
 }

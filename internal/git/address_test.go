@@ -15,13 +15,14 @@ func TestAddresses(t *testing.T) {
 		good, not []string
 	}{
 		"url": {git.BadURL, []string{
-			"https://example.com/a/b.git", "http://10.0.0.1:3000/a", "ssh://git@example.com:22/a", "ssh://[::1]:22/a", "ssh://example.com/a",
+			"https://example.com/a/b.git", "http://localhost:3000/a", "http://127.0.0.1/a", "http://[::1]:3000/a", "ssh://git@example.com:22/a", "ssh://[::1]:22/a", "ssh://example.com/a",
 			"git@example.com:a/b.git", "example.com:a", "you@host:~/a", "https://example.com/%20", "file:///srv/a.git",
 		}, []string{
 			"", "-x", "--upload-pack=x", "ext::sh", "ext::https://x", "fd::17/foo", "file://host/etc", "file://", "file:///", "file://you:hunter2@/a", "file:///a?x", "git://h/x", "HTTPS://h/x", "https:///a", "https://",
 			"ssh://git@-oProxyCommand=touch/x", "ssh://-oProxyCommand=x/y", "ssh://[-oProxyCommand=x]/y", "ssh://-o@h/y", "ssh://%2Do@h/y", "ssh://@h/y", "ssh://%2Dh/y",
 			"git@-ofoo:y", "-ofoo@h:y", "-oProxyCommand=x:y", "h:-x", "h::a", "../a", "/srv/a",
 			"https://hunter2@github.com/x/y", "https://you:hunter2@h/a", "ssh://you:hunter2@h/a", "https://hunter2 x@h/a", "https://hunter2%zz@h/a", "https://@h/a",
+			"http://10.0.0.1:3000/a", "http://example.com/a", "http://localhost.example.com/a", "http://127.0.0.1.example.com/a", "http://[fe80::1]/a", "http://0.0.0.0/a",
 			"https://h/a?token=x", "https://h/a#x", "https://h/a b", "git@h:a\x1b[2J", "git@h:a\x00", "https://h/\u202ea", "git@h:a\nb",
 		}},
 		"branch": {git.BadBranch, []string{"main", "drafts/a-b", "v1.0", "a@b", "ü", "a_b"}, []string{

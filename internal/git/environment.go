@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,7 +65,8 @@ func (s *Store) command(ctx context.Context, at place, args ...string) *exec.Cmd
 	for _, one := range settings {
 		all = append(all, "-c", one)
 	}
-	cmd := exec.CommandContext(ctx, s.program, append(all, args...)...)
+	program, all := limited(s.program, memoryOf(word(args)), append(all, args...))
+	cmd := exec.CommandContext(ctx, program, all...)
 	cmd.Dir = s.home
 	cmd.Env = s.environment()
 	if len(at.more) > 0 {
@@ -72,6 +74,19 @@ func (s *Store) command(ctx context.Context, at place, args ...string) *exec.Cmd
 	}
 	cmd.WaitDelay = time.Second // what git has started may hold its streams
 	return cmd
+}
+
+// memoryOf returns how much memory a git may take for a command. Transfers keep a record
+// of every object. The others answer with lists, which a hostile repository makes endless:
+// a list of references, or a tree of a few objects that contain each other.
+func memoryOf(command string) int64 {
+	switch command {
+	case "fetch", "push", "index-pack", "pack-objects", "fast-import":
+		return 1 << 30
+	case "diff-tree": // which holds all of its answer before it prints any
+		return 128 << 20
+	}
+	return 256 << 20
 }
 
 // folders writes a list of folders as git reads it, whatever their names are.
@@ -98,6 +113,11 @@ func (s *Store) run(cmd *exec.Cmd) ([]byte, error) {
 	return out.text.Bytes(), nil
 }
 
+// starved reports whether a git failed for want of memory.
+func starved(said string) bool {
+	return strings.Contains(said, "fatal: Out of memory") || strings.Contains(said, "out of memory") || strings.Contains(said, "fatal: mmap failed: Cannot allocate memory")
+}
+
 // maxOutput is how much a git may answer: the names of a million files. A tree of a few
 // objects that are in each other many times has any number of them.
 const maxOutput = 64 << 20
@@ -105,11 +125,16 @@ const maxOutput = 64 << 20
 // An answer is what a git prints. One that does not end is not waited for.
 type answer struct {
 	text    bytes.Buffer
+	most    int // how many zero bytes there may be; 0 for any number
+	zeros   int
 	endless bool
 }
 
 func (a *answer) Write(p []byte) (int, error) {
-	if a.endless = a.text.Len()+len(p) > maxOutput; a.endless {
+	if a.most > 0 {
+		a.zeros += bytes.Count(p, []byte{0})
+	}
+	if a.endless = a.text.Len()+len(p) > maxOutput || a.most > 0 && a.zeros > a.most; a.endless {
 		return 0, errors.New("too much")
 	}
 	return a.text.Write(p)
@@ -157,13 +182,17 @@ func (f *Failure) plain() *sandbox.Error {
 			break
 		}
 	}
+	if starved(f.Said) {
+		return &sandbox.Error{Op: "git " + f.Command, Code: sandbox.ErrLimit,
+			Hint: fmt.Sprintf("git needs more than %d MiB, the limit for what a repository may take; look at how many branches and files it has", memoryOf(f.Command)>>20)}
+	}
 	return &sandbox.Error{Op: "git " + f.Command, Code: ErrGit, Hint: "git says: " + sandbox.Shown(hostPath().ReplaceAllString(said, "${1}…"))}
 }
 
 // hostPath finds a path of the machine among words.
 var hostPath = late(`(^|[\s'"(=])(?:/|[A-Za-z]:\\)[^\s'":;]+`)
 
-func (f *Failure) Unwrap() []error { return []error{ErrGit, f.cause} }
+func (f *Failure) Unwrap() []error { return []error{f.plain().Code, f.cause} }
 
 // failed makes the error of a git. Folders of the machine are not told: what is
 // said here may reach a model.
@@ -187,7 +216,7 @@ func (s *Store) failed(cmd *exec.Cmd, err error, said tail) error {
 			text = hidden(text, dir)
 		}
 	}
-	f := &Failure{Command: word(cmd.Args), Said: hidden(text, s.dir), Exit: -1, cause: err}
+	f := &Failure{Command: command(cmd), Said: hidden(text, s.dir), Exit: -1, cause: err}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		f.Exit = exit.ExitCode()
@@ -202,9 +231,14 @@ func hidden(text, folder string) string {
 	return strings.ReplaceAll(text, folder, "…")
 }
 
-// word returns which of git's commands runs.
+// command returns which of git's commands a process runs.
+func command(cmd *exec.Cmd) string {
+	return word(cmd.Args[1+slices.Index(cmd.Args, "--no-pager"):])
+}
+
+// word returns which of git's commands has these arguments.
 func word(args []string) string {
-	for i := 1; i < len(args); i++ {
+	for i := 0; i < len(args); i++ {
 		switch {
 		case args[i] == "-c":
 			i++

@@ -13,6 +13,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
+// maxNames is how many files of a commit are listed at most.
+const maxNames = 1_000_000
+
 // Names returns the files that a commit has at a path or below it, "" for all. It
 // looks at no other folder. A submodule is one only where it is the path itself: what
 // is in it is another repository's.
@@ -30,7 +33,7 @@ func (s *Store) Names(ctx context.Context, objects string, commit Hash, path str
 		}
 		args = append(args, "--", path)
 	}
-	out, err := s.run(s.command(ctx, s.here(objects), args...))
+	out, err := s.names(s.command(ctx, s.here(objects), args...), maxNames)
 	if err != nil {
 		return nil, s.pruned(ctx, objects, commit, err)
 	}

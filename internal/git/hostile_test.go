@@ -93,8 +93,9 @@ func hostiles() []hostile {
 			}
 		}},
 		{id: "G18", name: "alternates", silent: true, more: func(t *testing.T, dir, _ string) {
-			put(t, filepath.Join(dir, ".git/objects/info/alternates"), "/etc\n../objects\n/nowhere\n")
+			put(t, filepath.Join(dir, ".git/objects/info/alternates"), "# none\n\n")
 			put(t, filepath.Join(dir, ".git/objects/info/http-alternates"), "http://localhost/\n")
+			put(t, filepath.Join(dir, ".git/commondir"), "/nowhere\n")
 		}},
 		{id: "G16", name: "a repository in a folder", silent: true, more: func(t *testing.T, dir, run string) {
 			for name, content := range map[string]string{"HEAD": "ref: refs/heads/main\n", "objects/x": "", "refs/x": "", "config": "[core]\nbare = false\nworktree = .\nfsmonitor = " + run + ";false\n"} {

@@ -31,6 +31,19 @@ var inherited = []string{
 	"http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY",
 }
 
+// tokens are the variables with a token for a GitHub server. No git gets them: it would
+// hand them to every program that it starts, whichever host it reaches. Its own server
+// gets the token in a header.
+var tokens = []string{"GITHUB_TOKEN", "GH_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"}
+
+// forGit returns the variables that a git gets.
+func (c Credentials) forGit() []string {
+	return slices.DeleteFunc(slices.Clone(c.env), func(one string) bool {
+		name, _, _ := strings.Cut(one, "=")
+		return slices.Contains(tokens, name)
+	})
+}
+
 // Inherit gives the user's own credentials, as the user's git has them: the SSH
 // agent, keys, credential helpers of the user's configuration, and tokens.
 func Inherit(environment []string) Credentials {
@@ -97,7 +110,7 @@ func (r *Remote) command(ctx context.Context, dir string, args ...string) *exec.
 		// The files of ssh are found without HOME.
 		cmd.Env = append(cmd.Env, "GIT_SSH_COMMAND=ssh -F none -o BatchMode=yes -o IdentityFile=none")
 	}
-	cmd.Env = append(cmd.Env, r.credentials.env...)
+	cmd.Env = append(cmd.Env, r.credentials.forGit()...)
 	cmd.Env = append(cmd.Env, r.proof(ctx)...)
 	return cmd
 }
@@ -129,7 +142,7 @@ func (r *Remote) run(ctx context.Context, limit time.Duration, dir string, args 
 		return out, err
 	}
 	if errors.Is(context.Cause(ctx), errLate) {
-		return nil, refusal(word(cmd.Args), r.Name, ErrUnreachable, fmt.Sprintf("the remote did not answer within %v; see that it can be reached, and try again", limit))
+		return nil, refusal(command(cmd), r.Name, ErrUnreachable, fmt.Sprintf("the remote did not answer within %v; see that it can be reached, and try again", limit))
 	}
 	for _, one := range cmd.Env {
 		if name, secret, _ := strings.Cut(one, "="); strings.HasSuffix(name, "_TOKEN") || strings.HasPrefix(name, "GIT_CONFIG_VALUE") {

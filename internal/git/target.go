@@ -77,7 +77,49 @@ func (t *Target) check(ctx context.Context) error {
 			return unfit(ErrUnsupported, name+" of the target's repository is not what git makes of it; look at who changed it")
 		}
 	}
+	if err := t.ownObjects(); err != nil {
+		return err
+	}
 	return t.format(ctx)
+}
+
+// ownObjects refuses a repository that has its objects from elsewhere, by a list of
+// alternates or by symlinks: whoever wrote these chooses which files of this machine are
+// read, and git has no way to ignore them.
+func (t *Target) ownObjects() error {
+	borrowed := func(what string) error {
+		return refusal("target", "", ErrUnsupported, "the target's repository has objects from elsewhere ("+what+"), which golem does not read; "+
+			"run git repack -a -d there, then delete that entry")
+	}
+	for _, dir := range []string{"objects", "objects/pack", "objects/info"} {
+		list, err := os.ReadDir(filepath.Join(t.dir, dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return refusal("target", "", sandbox.ErrInternal, dir+" of the target's repository cannot be read: "+cause(err).Error())
+		}
+		for _, e := range list {
+			if e.Type()&fs.ModeSymlink != 0 {
+				return borrowed("the symlink " + sandbox.Shown(dir+"/"+e.Name()))
+			}
+		}
+	}
+	const name, most = "objects/info/alternates", 1 << 20
+	info, err := os.Lstat(filepath.Join(t.dir, name))
+	if err != nil {
+		return nil
+	}
+	data := []byte(nil)
+	if info.Mode().IsRegular() && info.Size() <= most {
+		if data, err = os.ReadFile(filepath.Join(t.dir, name)); err != nil {
+			return borrowed(name)
+		}
+		for line := range strings.Lines(string(data)) {
+			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+				return borrowed(name)
+			}
+		}
+		return nil
+	}
+	return borrowed(name)
 }
 
 // format refuses a repository that keeps its objects or references in a way

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -90,14 +91,16 @@ func (s *Store) Entries(ctx context.Context, objects string, commit Hash, paths 
 	if !commit.Valid() {
 		return nil, refusal("read", "", sandbox.ErrInvalid, "there is no commit of that name")
 	}
-	args := []string{"ls-tree", "-r", "-z", "-l", "--full-tree", "--end-of-options", string(commit)}
+	args := []string{"ls-tree", "-r", "-z", "--full-tree", "--end-of-options", string(commit)}
 	for _, path := range paths {
 		if why := BadName(path, Plain); why != "" {
 			return nil, refusal("read", path, sandbox.ErrInvalid, why+"; name files by their path in the repository")
 		}
 		args = append(args, path)
 	}
-	out, err := s.run(s.command(ctx, s.here(objects), args...))
+	// Sizes are asked for once it is known how many files there are: git would look up
+	// each one of a tree that has no end.
+	out, err := s.names(s.command(ctx, s.here(objects), args...), most)
 	if err != nil {
 		return nil, s.pruned(ctx, objects, commit, err)
 	}
@@ -105,14 +108,65 @@ func (s *Store) Entries(ctx context.Context, objects string, commit Hash, paths 
 	for part := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
 		head, path, ok := bytes.Cut(part, []byte{'\t'})
 		words := strings.Fields(string(head))
-		if !ok || len(words) != 4 {
+		if !ok || len(words) != 3 {
 			continue // nothing was found
 		}
-		size, _ := strconv.ParseInt(words[3], 10, 64)
-		list = append(list, Entry{string(path), Mode(words[0]), Hash(words[2]), size})
-		if len(list) > most {
-			return nil, refusal("read", "", sandbox.ErrLimit, fmt.Sprintf("there are more than %d files; name fewer", most))
+		list = append(list, Entry{Path: string(path), Mode: Mode(words[0]), Hash: Hash(words[2])})
+	}
+	return list, s.sizes(ctx, objects, list)
+}
+
+// sizes fills in how large files are.
+func (s *Store) sizes(ctx context.Context, objects string, list []Entry) error {
+	size := map[Hash]int64{}
+	var asked []Hash
+	var question strings.Builder
+	for _, e := range list {
+		if _, known := size[e.Hash]; e.Mode != Submodule && !known {
+			size[e.Hash] = 0
+			asked = append(asked, e.Hash)
+			question.WriteString(string(e.Hash) + "\n")
 		}
 	}
-	return list, nil
+	if len(asked) == 0 {
+		return nil
+	}
+	cmd := s.command(ctx, s.here(objects), "cat-file", "--batch-check=%(objecttype) %(objectsize)")
+	cmd.Stdin = strings.NewReader(question.String())
+	out, err := s.run(cmd)
+	if err != nil {
+		return err
+	}
+	answers := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(answers) != len(asked) {
+		return refusal("read", "", ErrGit, "git wrote what is no list of sizes")
+	}
+	for i, line := range answers {
+		kind, text, _ := strings.Cut(line, " ")
+		n, err := strconv.ParseInt(text, 10, 64)
+		if kind != "blob" || err != nil {
+			return gone(asked[i])
+		}
+		size[asked[i]] = n
+	}
+	for i := range list {
+		list[i].Size = size[list[i].Hash]
+	}
+	return nil
+}
+
+// names runs a git that lists files, each with a zero behind it, and stops it when there
+// are more than so many.
+func (s *Store) names(cmd *exec.Cmd, most int) ([]byte, error) {
+	out := answer{most: most}
+	var said tail
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := cmd.Run()
+	if out.endless {
+		return nil, refusal("read", "", sandbox.ErrLimit, fmt.Sprintf("there are more than %d files; name fewer", most))
+	}
+	if err != nil {
+		return nil, s.failed(cmd, err, said)
+	}
+	return out.text.Bytes(), nil
 }

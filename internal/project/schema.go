@@ -128,7 +128,7 @@ func clearanceKey() conf.Key {
 					{Name: "type", Type: conf.Word, Words: []string{"local", "bare", "remote", "github"}, Example: "remote",
 						Doc: "`local` (a folder with a work tree) and `bare` have a path, `remote` has a url, `github` a repo. Needed."},
 					{Name: "path", Type: conf.Text, Example: "~/notes.git", Doc: "The folder of a local or bare repository."},
-					{Name: "url", Type: conf.Text, Example: "git@example.com:you/notes.git", Doc: "The address of a remote one: https, http, ssh, user@host:path or file, with no secret in it; with a repo, the GitHub Enterprise that has it."},
+					{Name: "url", Type: conf.Text, Example: "git@example.com:you/notes.git", Doc: "The address of a remote one: https, ssh, user@host:path or file, with no secret in it; http only on this machine; with a repo, the GitHub Enterprise that has it."},
 					{Name: "repo", Type: conf.Text, Example: "you/notes", Doc: "Owner and name on GitHub."},
 					{Name: "branch", Type: conf.Text, Default: "main", Example: "drafts", Doc: "The branch that results are staged for."},
 					{Name: "at", Type: conf.Text, Example: "/out",
