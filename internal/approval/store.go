@@ -22,7 +22,8 @@ const (
 	document   = "approvals.json"
 	maxPending = 256            // requests that wait
 	maxEach    = 64             // of them for one chain of workers, in one session
-	maxRequest = 4 << 20        // bytes of one
+	maxRequest = 32 << 20       // bytes of one
+	maxKept    = 256 << 20      // bytes of all
 	maxEffects = 20             // of one that are listed
 	maxEffect  = 300            // characters of each
 	patience   = 24 * time.Hour // how long one waits
@@ -63,7 +64,8 @@ type Waiting struct {
 	Wish    string    `json:"wish,omitempty"`
 	Made    time.Time `json:"made"`
 	place
-	Blob string `json:"blob"` // the whole request
+	Blob string `json:"blob"`           // the whole request
+	Size int    `json:"size,omitempty"` // bytes of it
 	// Answer is what was answered, nil if nothing was; it is not in the document.
 	Answer *Given `json:"answer,omitempty"`
 }
@@ -133,12 +135,9 @@ func (s *Store) change(do func(k *kept) error) error {
 // once.
 func (s *Store) keep(r tool.Request, at place, now time.Time) (id string, err error) {
 	put := "" // the blob, if it was made
-	body, err := json.Marshal(request{r, at})
+	body, err := encode(request{r, at})
 	if err != nil {
 		return "", err
-	}
-	if len(body) > maxRequest {
-		return "", fmt.Errorf("it is larger than %d bytes; make it in a terminal", maxRequest)
 	}
 	err = s.change(func(k *kept) error {
 		s.expire(k, now)
@@ -149,8 +148,9 @@ func (s *Store) keep(r tool.Request, at place, now time.Time) (id string, err er
 		// The same call with another change takes the place of the earlier one, which
 		// could only be done if the file became again what it was.
 		s.dropSame(k, r, at)
-		own := 0
+		own, size := 0, len(body)
 		for _, w := range k.Pending {
+			size += w.Size
 			if slices.Equal(w.Workers, r.Workers) && w.Session == at.Session {
 				own++
 			}
@@ -158,11 +158,14 @@ func (s *Store) keep(r tool.Request, at place, now time.Time) (id string, err er
 		if len(k.Pending) >= maxPending || own >= maxEach {
 			return fmt.Errorf("%d requests wait already; golem approvals lists them", len(k.Pending))
 		}
+		if size > maxKept {
+			return fmt.Errorf("the requests that wait would take %d bytes, and %d are the most; golem approvals lists them", size, maxKept)
+		}
 		blob, err := s.blobs.Put(bytes.NewReader(body))
 		if err != nil {
 			return err
 		}
-		w := Waiting{ID: newID(), Digest: r.Digest, Same: r.Same, Workers: r.Workers, Tool: r.Tool, Made: now, place: at, Blob: blob}
+		w := Waiting{ID: newID(), Digest: r.Digest, Same: r.Same, Workers: r.Workers, Tool: r.Tool, Made: now, place: at, Blob: blob, Size: len(body)}
 		w.Effects, w.Wish = brief(r.Effects), visible.Cut(r.Wish, maxEffect)
 		k.Pending = append(k.Pending, w)
 		id, put = w.ID, blob
@@ -172,6 +175,26 @@ func (s *Store) keep(r tool.Request, at place, now time.Time) (id string, err er
 		s.blobs.Remove(put)
 	}
 	return id, err
+}
+
+// encode returns a request as it is kept. One that is too large is kept without the
+// contents of its changes: they count as omitted, so a yes must name the digest.
+func encode(r request) ([]byte, error) {
+	body, err := json.Marshal(r)
+	if err != nil || len(body) <= maxRequest {
+		return body, err
+	}
+	r.Changes = slices.Clone(r.Changes)
+	for i := range r.Changes {
+		if c := &r.Changes[i]; c.Diff != "" || len(c.Tree) > 0 {
+			c.Diff, c.Tree, c.Original = "", nil, nil
+			c.Omitted = "too large to be kept with the request"
+		}
+	}
+	if body, err = json.Marshal(r); err == nil && len(body) > maxRequest {
+		err = fmt.Errorf("it is larger than %d bytes; make it in a terminal", maxRequest)
+	}
+	return body, err
 }
 
 // brief returns effects as they are listed: the document is read for every question, and

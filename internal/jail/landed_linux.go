@@ -21,6 +21,14 @@ type Landed struct {
 	work    *work
 }
 
+// Name tells the transaction from all others.
+func (l *Landed) Name() string {
+	if l.work == nil {
+		return ""
+	}
+	return filepath.Base(l.work.dir)
+}
+
 // Last returns the last transaction whose changes were kept in a folder of layers.
 // Without one the error is fs.ErrNotExist.
 func Last(layers sandbox.Host) (*Landed, error) {

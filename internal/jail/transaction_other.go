@@ -30,6 +30,9 @@ func (*Transaction) Hash(Change) string { return "" }
 // A Landed is a transaction that has landed; there is none on this system.
 type Landed struct{ Changes []Change }
 
+// Name is empty.
+func (*Landed) Name() string { return "" }
+
 // Last returns fs.ErrNotExist.
 func Last(sandbox.Host) (*Landed, error) { return nil, fs.ErrNotExist }
 

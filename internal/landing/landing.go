@@ -22,12 +22,21 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// How much is shown: so many changes one by one, and files up to this size as a
-// diff.
+// How much a request carries: so many changes and names in directories by name, and so
+// many bytes of diffs and of old texts in all. A person who has not seen the rest must
+// say so.
 const (
-	MaxListed = 200
-	maxShown  = 1 << 20
+	MaxRows     = 100_000
+	maxNames    = 16 << 20 // bytes of the names in these
+	maxCarried  = 8 << 20
+	maxOriginal = 1 << 20
 )
+
+// maxListed is how many effects are listed by name. Of more, their directories are.
+const maxListed = 200
+
+// maxShown is the size of a file that is compared.
+const maxShown = tool.MaxCompared / 2
 
 // A Landing is what a command has changed, or what was taken of a session, on its
 // way to the folders.
@@ -264,7 +273,7 @@ func (l *Landing) listed() []policy.Effect {
 		switch {
 		case e.In != "":
 			continue
-		case alone > MaxListed:
+		case alone > maxListed:
 			effect.Target, effect.Tree = path.Dir(e.name), true
 		case e.Kind == layer.Folder && e.Op != layer.Mode:
 			effect.Tree = true
@@ -279,23 +288,67 @@ func (l *Landing) listed() []policy.Effect {
 	return list
 }
 
-// changes returns what is shown, and binds an answer to all of it: what is not
-// shown one by one is in the digest of the last.
+// changes returns all changes, as far as a request carries them. The row after the last
+// has a digest of the rest: an answer is bound to all of it.
 func (l *Landing) changes() []tool.Change {
+	b := budget{rows: MaxRows, names: maxNames, bytes: maxCarried, originals: maxOriginal}
 	var list []tool.Change
-	rest := sha256.New()
-	for i, e := range l.entries {
-		c := l.change(e, i < MaxListed)
-		if i < MaxListed {
+	rest, more := sha256.New(), 0
+	for _, e := range l.entries {
+		c := l.change(e, &b)
+		if b.row(c.Path + c.To) {
 			list = append(list, c)
 			continue
 		}
+		more++
 		fmt.Fprintf(rest, "%q %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Becomes)
 	}
-	if more := len(l.entries) - MaxListed; more > 0 {
-		list = append(list, tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more changes", more), Becomes: hex.EncodeToString(rest.Sum(nil))})
+	if more > 0 {
+		list = append(list, restOf(more, hex.EncodeToString(rest.Sum(nil))))
 	}
 	return list
+}
+
+// Carried returns the changes that a request carries of a list, with one that stands for
+// the rest and has a digest of it.
+func Carried(all []tool.Change) []tool.Change {
+	if len(all) <= MaxRows {
+		return all
+	}
+	rest := sha256.New()
+	for _, c := range all[MaxRows:] {
+		fmt.Fprintf(rest, "%q %s %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Base, c.Becomes)
+	}
+	return append(slices.Clone(all[:MaxRows]), restOf(len(all)-MaxRows, hex.EncodeToString(rest.Sum(nil))))
+}
+
+// restOf returns the change that stands for those that a request does not carry.
+func restOf(more int, digest string) tool.Change {
+	return tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more changes", more), Becomes: digest, Omitted: "too many to list"}
+}
+
+// A budget is how much a request still carries.
+type budget struct{ rows, names, bytes, originals int }
+
+// row reports whether a row with a name is carried, and counts it. After the first that
+// is not, none is.
+func (b *budget) row(name string) bool {
+	if b.rows <= 0 || len(name) > b.names {
+		b.rows = 0
+		return false
+	}
+	b.rows--
+	b.names -= len(name)
+	return true
+}
+
+// takes reports whether a change of so many bytes is carried, and counts it.
+func (b *budget) takes(bytes int) bool {
+	if bytes > b.bytes || b.rows <= 0 {
+		return false
+	}
+	b.bytes -= bytes
+	return true
 }
 
 // mode tells permission bits that are not the usual ones.
@@ -308,15 +361,41 @@ func (e entry) mode() string {
 
 // change describes one change. That a file becomes code when it is trusted is told with
 // it: what lands is trusted.
-func (l *Landing) change(e entry, diff bool) tool.Change {
-	c := l.described(e, diff)
+func (l *Landing) change(e entry, b *budget) tool.Change {
+	c := l.described(e, b)
+	if e.Was == layer.Folder && e.Kind != layer.Folder {
+		l.list(e, &c, b)
+	}
 	if why, code := review.Code(e.name); code && c.Op != tool.Delete && e.Kind != layer.Folder {
 		c.About = strings.TrimPrefix(c.About+"; becomes code: "+why, "; ")
 	}
 	return c
 }
 
-func (l *Landing) described(e entry, diff bool) tool.Change {
+// list names what is in a directory that is deleted or replaced.
+func (l *Landing) list(e entry, c *tool.Change, b *budget) {
+	sum, names := sha256.New(), 0
+	err := l.t.Below(e.Change, func(inside string) bool {
+		name := jail.Outside(inside)
+		fmt.Fprintf(sum, "%q\n", name)
+		if names++; b.row(name) {
+			c.Tree = append(c.Tree, name)
+		}
+		return true
+	})
+	if names > 0 {
+		c.About += fmt.Sprintf(", with %s", Count(names, "name"))
+		c.Base = hex.EncodeToString(sum.Sum(nil))
+	}
+	switch more := names - len(c.Tree); {
+	case err != nil:
+		c.Omitted = "the directory cannot be read"
+	case more > 0:
+		c.Omitted = Count(more, "name") + " of the directory, too many to list"
+	}
+}
+
+func (l *Landing) described(e entry, b *budget) tool.Change {
 	c := tool.Change{Path: e.name, Op: tool.Update}
 	switch {
 	case e.Op == layer.Delete:
@@ -345,9 +424,20 @@ func (l *Landing) described(e entry, diff bool) tool.Change {
 		c.About = fmt.Sprintf("permission bits %04o → %s", e.Had, c.Mode)
 		return c
 	}
-	old, new, err := l.t.Content(e.Change, maxShown)
-	if err != nil || !diff {
-		c.About, c.Becomes = fmt.Sprintf("%d bytes, not shown", e.Size)+e.mode(), l.t.Hash(e.Change)
+	why := "there is too much to show"
+	var old, new []byte
+	if e.Size > maxShown {
+		why = "too large to show"
+	} else if b.takes(int(e.Size)) { // a diff is about as large
+		var err error
+		if old, new, err = l.t.Content(e.Change, maxShown); err == nil {
+			why = ""
+		} else {
+			why = "it cannot be shown: too large before, or unreadable"
+		}
+	}
+	if why != "" {
+		c.About, c.Becomes, c.Omitted = tool.Amount(e.Size)+e.mode(), l.t.Hash(e.Change), why
 		if e.Was == layer.File && e.Had != e.Mode {
 			c.About += fmt.Sprintf(", permission bits %04o → %04o", e.Had, e.Mode)
 		}
@@ -362,6 +452,14 @@ func (l *Landing) described(e entry, diff bool) tool.Change {
 	}
 	shown := tool.Changed(e.name, base, old, new)
 	shown.Mode = c.Mode
+	if more := len(shown.Diff) - int(e.Size); more > 0 && !b.takes(more) {
+		shown.Diff, shown.Omitted = "", "there is too much to show"
+	}
+	if shown.Original != nil {
+		if b.originals -= len(*shown.Original); b.originals < 0 {
+			shown.Original = nil
+		}
+	}
 	if e.Was == layer.File && e.Had != e.Mode {
 		shown.About += fmt.Sprintf(", permission bits %04o → %04o", e.Had, e.Mode)
 	}

@@ -42,8 +42,12 @@ func Changed(name string, base sandbox.Version, old, new []byte) Change {
 		if c.Diff == "" && len(new) > 0 {
 			c.About += fmt.Sprintf(", %d → %d lines", lines(old), lines(new))
 		}
+		if c.Diff == "" && len(old)+len(new) > 0 {
+			c.Omitted = "too large to compare"
+		}
 	default:
 		c.About += ", binary"
+		c.Omitted = "binary"
 	}
 	if recoded && IsText(old) && IsText(new) {
 		c.About += ", encoding changes"

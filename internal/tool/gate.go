@@ -314,7 +314,7 @@ func (p *pass) changed(r *Result) {
 		if r.Brief {
 			c.added, c.removed = Lines(c.Diff)
 		}
-		c.Diff = cut(c.Diff, maxDiff) // who decided has seen it all
+		c.Diff, c.Tree = cut(c.Diff, maxDiff), nil // who decided has seen it all
 		r.Changes = append(r.Changes, c)
 	}
 }

@@ -27,7 +27,8 @@ func ItemEffect(i int) string { return "effect " + strconv.Itoa(i) }
 // names, its permission bits and what is said about it, without its content.
 func ItemChange(i int) string { return "change " + strconv.Itoa(i) }
 
-// ItemContent returns the key of the content of the change at an index of Changes.
+// ItemContent returns the key of the content of the change at an index of Changes: its
+// diff, or the names in its directory.
 func ItemContent(i int) string { return "content " + strconv.Itoa(i) }
 
 // Items returns a key for every thing that an approval of the request covers.
@@ -56,7 +57,7 @@ func (r Request) Items() []string {
 	}
 	for i, c := range r.Changes {
 		items = append(items, ItemChange(i))
-		if c.Diff != "" || c.Omitted != "" {
+		if c.Diff != "" || len(c.Tree) > 0 || c.Omitted != "" {
 			items = append(items, ItemContent(i))
 		}
 	}

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/audit"
@@ -73,7 +74,7 @@ func (p *pass) landing(l *Landing) Result {
 	if err := p.begin(); err != nil {
 		return failed(p.tool.Name, err)
 	}
-	r := Result{Changes: p.prepared.Changes}
+	r := Result{Changes: told(p.prepared.Changes)}
 	if err := l.Land(p.ctx); err != nil {
 		r = failed(p.tool.Name, err)
 		var known *sandbox.Error
@@ -82,4 +83,17 @@ func (p *pass) landing(l *Landing) Result {
 		}
 	}
 	return p.end(r)
+}
+
+// told returns changes as a result has them: not more than a caller can use.
+func told(all []Change) []Change {
+	list := make([]Change, 0, min(len(all), maxBrief+1))
+	for i, c := range all {
+		if i == maxBrief {
+			return append(list, Change{Path: "/", Op: Update, About: fmt.Sprintf("and %d more changes", len(all)-i)})
+		}
+		c.Diff, c.Tree = cut(c.Diff, maxDiff), nil
+		list = append(list, c)
+	}
+	return list
 }

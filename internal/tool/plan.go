@@ -111,6 +111,8 @@ type Change struct {
 	Mode string `json:"mode,omitempty"`
 	// About says what a diff does not: sizes, how many files.
 	About string `json:"about,omitempty"`
+	// Tree are the names of all that is in a directory that is deleted, replaced or moved.
+	Tree []string `json:"tree,omitempty"`
 	// Omitted says why the change does not carry its new content, or the list of what is
 	// in a directory: too large, binary, unreadable. Nobody can have seen that part.
 	Omitted string `json:"omitted,omitempty"`

@@ -188,6 +188,9 @@ func (s *sheet) changes(r tool.Request) {
 		for r := range visible.Diff(c.Diff) {
 			s.body = append(s.body, row{Mark: r.Mark, Text: s.text(r.Text), Item: tool.ItemContent(i)})
 		}
+		for _, name := range c.Tree {
+			s.body = append(s.body, row{Mark: content, Text: s.name(name), Item: tool.ItemContent(i)})
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package changes
 
 import (
 	"context"
-	"fmt"
 	"path"
 
 	"github.com/golem-forge/golem/internal/landing"
@@ -45,20 +44,16 @@ func discardTool(k Keeper) tool.Tool {
 						continue
 					}
 					found = true
-					if c.In != "" && within(given, path.Join(c.Target, c.In)) {
-						continue // it goes with its folder
+					if c.In == "" || !within(given, path.Join(c.Target, c.In)) {
+						count++ // otherwise it goes with its directory
 					}
-					if count++; count <= landing.MaxListed {
-						lost = append(lost, tool.Change{Path: c.Name(), Op: tool.Update, About: "what the session made of it is given up"})
-					}
+					lost = append(lost, tool.Change{Path: c.Name(), Op: tool.Update, About: "what the session made of it is given up"})
 				}
 				if !found {
 					return tool.Prepared{}, &sandbox.Error{Op: name, Path: given, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem changes lists what it has"}
 				}
 			}
-			if more := count - len(lost); more > 0 {
-				lost = append(lost, tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more", more)})
-			}
+			lost = landing.Carried(lost)
 			return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 				if err := k.Discard(a.Paths); err != nil {
 					return tool.Result{}, failed(name, err)

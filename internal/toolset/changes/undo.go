@@ -3,7 +3,6 @@ package changes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"strings"
@@ -44,24 +43,20 @@ func undoTool(u Undoer) tool.Tool {
 		var changes []tool.Change
 		for _, c := range last.Changes {
 			name := jail.Outside(path.Join(c.Target, c.Path))
-			effect, change := policy.Effect{Verb: policy.Write, Target: name}, tool.Change{Path: name, Op: tool.Update, About: "as it was before"}
+			effect, change := policy.Effect{Verb: policy.Write, Target: name}, tool.Change{Path: name, Op: tool.Update, Base: last.Name(), About: "as it was before"}
 			switch {
-			case c.In != "":
-				continue // it goes with its folder
 			case c.Was == layer.Nothing:
 				effect, change.Op = policy.Effect{Verb: policy.Delete, Target: name, Tree: c.Kind == layer.Folder}, tool.Delete
 				change.About = "was not there before"
 			case c.Op == layer.Delete:
 				change.Op = tool.Create
 			}
-			effects = append(effects, effect)
-			if len(changes) < landing.MaxListed {
-				changes = append(changes, change)
+			if c.In == "" { // otherwise it goes with its directory
+				effects = append(effects, effect)
 			}
+			changes = append(changes, change)
 		}
-		if more := len(effects) - len(changes); more > 0 {
-			changes = append(changes, tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more", more)})
-		}
+		changes = landing.Carried(changes)
 		run := func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 			inside, err := u.Undo(last)
 			var known *sandbox.Error

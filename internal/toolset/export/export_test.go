@@ -235,8 +235,8 @@ func TestRiskiestFirst(t *testing.T) {
 	}
 }
 
-// Of what is not shown it is said, and why.
-func TestNotShown(t *testing.T) {
+// An export says of each file whether the request carries its content, and why not.
+func TestA2NotShown(t *testing.T) {
 	files := map[string]string{"binary": "a\x00b", "large": strings.Repeat("x\n", maxText), "z": "last\n", "empty": ""}
 	for i := range 1 + maxShown/(maxText/2) {
 		files[fmt.Sprintf("m%d", i)] = strings.Repeat("x\n", maxText/4)
@@ -247,12 +247,12 @@ func TestNotShown(t *testing.T) {
 	}
 	about := make(map[string]string)
 	for _, c := range s.asked[0].Changes {
-		about[c.Path] = c.About
-		if c.Diff == "" && c.Path != "/empty" && !strings.Contains(c.About, "shown") {
-			t.Errorf("%s: %s", c.Path, c.About)
+		about[c.Path] = c.Omitted
+		if (c.Omitted == "") != (c.Diff != "" || c.Path == "/empty") {
+			t.Errorf("%s: omitted is %q, with a diff of %d bytes", c.Path, c.Omitted, len(c.Diff))
 		}
 	}
-	for name, want := range map[string]string{"/binary": "for it is binary", "/large": "too large to be shown", "/z": "there is too much"} {
+	for name, want := range map[string]string{"/binary": "binary", "/large": "too large to show", "/z": "there is too much"} {
 		if !strings.Contains(about[name], want) {
 			t.Errorf("%s: got %q, want %q", name, about[name], want)
 		}

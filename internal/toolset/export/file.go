@@ -197,7 +197,7 @@ func (e *exporting) addFile(ctx context.Context, named, name string) error {
 	}
 	f := exported{held: h, to: to, change: h.shows(tool.Copy, "")}
 	if e.shown += len(f.change.Diff); e.shown > maxShown && f.change.Diff != "" {
-		f.change.Diff, f.change.About = "", f.change.About+", not shown, for there is too much; export less at a time"
+		f.change.Diff, f.change.Omitted = "", "there is too much to show; export less at a time"
 	}
 	f.text = nil // there may be very many
 	e.list = append(e.list, f)

@@ -162,9 +162,9 @@ func (h held) shows(op tool.Op, to string) tool.Change {
 	c := tool.Change{Path: h.name, Op: op, To: to, Becomes: h.sum, About: tool.Amount(h.size)}
 	switch {
 	case h.text == nil:
-		c.About += ", too large to be shown"
+		c.Omitted = "too large to show"
 	case !tool.IsText(h.text):
-		c.About += ", not shown, for it is binary"
+		c.Omitted = "binary"
 	default:
 		c.Diff = tool.Unified("", h.name, "", tool.Legible(h.text, false))
 	}

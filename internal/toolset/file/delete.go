@@ -54,7 +54,7 @@ func prepareDelete(ctx context.Context, files *sandbox.Sandbox, name string, rec
 		return tool.Prepared{}, notEmpty(name, fmt.Sprintf("it holds %d entries in all", n))
 	}
 	gone := Deleted{name, seen.files, seen.folders + 1}
-	change := tool.Change{Path: name, Op: tool.Delete, Base: seen.version, About: seen.about()}
+	change := tool.Change{Path: name, Op: tool.Delete, Base: seen.version, About: seen.about(), Tree: seen.names, Omitted: seen.omitted()}
 	if !seen.mode.IsDir() {
 		gone.Files, gone.Folders = 1, 0
 		if len(seen.content) <= maxMourned && tool.IsText(seen.content) {

@@ -101,7 +101,7 @@ func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act f
 	if err != nil {
 		return tool.Prepared{}, err
 	}
-	c.Base, c.About = seen.version, seen.about()
+	c.Base, c.About, c.Tree, c.Omitted = seen.version, seen.about(), seen.names, seen.omitted()
 	if seen.mode.IsDir() || seen.mode.IsRegular() {
 		c.Mode = octal(seen.mode)
 		if c.Op == tool.Copy {
@@ -174,6 +174,7 @@ func vacant(files *sandbox.Sandbox, op, from, to string) error {
 const (
 	maxHashed = 1 << 20 // bytes of a file that is told apart by its content
 	maxTree   = 100_000 // entries of a folder that moves or goes as a whole
+	maxNamed  = 8 << 20 // bytes of their names that are shown
 )
 
 // A sight is what stood at a name when a change of the name was planned.
@@ -182,9 +183,11 @@ type sight struct {
 	version        string
 	mode           fs.FileMode
 	size           int64
-	files, folders int    // in a folder
-	unread         int    // in it, and not to be looked at
-	content        []byte // of a file of at most maxHashed bytes
+	files, folders int      // in a folder
+	unread         int      // in it, and not to be looked at
+	content        []byte   // of a file of at most maxHashed bytes
+	names          []string // of all in a folder, if they are not more than maxNamed bytes
+	long           int      // bytes of all these names
 }
 
 // look sees what is at a name; a link is not followed.
@@ -227,6 +230,9 @@ func (s *sight) lookInside(ctx context.Context, files *sandbox.Sandbox, op, name
 		if err != nil {
 			return err
 		}
+		if s.long += len(f.Path); s.long <= maxNamed {
+			s.names = append(s.names, f.Path)
+		}
 		version := ""
 		switch {
 		case info.IsDir(): // what is in it has lines of its own
@@ -253,6 +259,14 @@ func (s sight) still(ctx context.Context, files *sandbox.Sandbox, op, name strin
 		return changedMeanwhile(op, name)
 	}
 	return nil
+}
+
+// omitted says what in a folder is not listed, "" for nothing.
+func (s sight) omitted() string {
+	if more := s.files + s.folders + s.unread - len(s.names); more > 0 && s.mode.IsDir() {
+		return fmt.Sprintf("%d names of the folder, which cannot be shown", more)
+	}
+	return ""
 }
 
 // about says how much it is.

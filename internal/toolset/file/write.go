@@ -138,6 +138,7 @@ func (b base) becomes(op, name string, content []byte, told func(written int, ve
 		change.Diff, change.Original = "", nil
 		change.About = fmt.Sprintf("%s, too large to compare, → %s", tool.Amount(b.size), tool.Amount(int64(len(content))))
 	}
+	change.Omitted = "" // without a diff, the arguments show the new content
 	if !b.version.IsZero() {
 		change.Mode = octal(b.mode.Perm()) // what else there is does not stay
 	}

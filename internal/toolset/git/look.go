@@ -370,22 +370,23 @@ func (s Set) diff() tool.Tool {
 	})
 }
 
-// maxAsked is how many files are shown to who decides about a push.
-const maxAsked = 1000
+// maxAsked is how many files are pushed without --unseen, and maxCarried how many bytes of
+// diffs a request to push carries.
+const (
+	maxAsked   = 1000
+	maxCarried = 8 << 20
+)
 
 // warnings are what who decides about a push should look at first.
 func (l *Look) warnings() []string {
 	var list []string
 	for _, f := range l.Found {
-		if f.Hold && len(list) < maxFlags {
+		if f.Hold {
 			list = append(list, "overridden: "+f.String())
 		}
 	}
 	list = append(list, risky(l.Flags)...)
-	for i, line := range l.rest() {
-		if i == maxFlags {
-			return append(list, "the message goes on; golem review shows all of it")
-		}
+	for _, line := range l.rest() {
 		list = append(list, "message: "+line)
 	}
 	return list
@@ -432,11 +433,8 @@ func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 			Hint: counted(unseen, "file") + " too large or too many to be shown" + which + "; golem review " + short(l.CommitID) + " --all shows all of it; then push with --unseen"}
 	}
 	var list []tool.Change
-	for i, f := range l.Files {
-		if i == maxAsked {
-			list = append(list, tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more files, not shown", len(l.Files)-i)})
-			break
-		}
+	left := maxCarried
+	for _, f := range l.Files {
 		c := tool.Change{Path: f.Path, Op: tool.Op(f.Operation), Diff: f.Diff, Base: f.old, Becomes: f.new}
 		if f.Mode != f.OldMode {
 			c.Mode = f.Mode
@@ -446,6 +444,16 @@ func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 			if amount := review.Amount(f.change); strings.HasSuffix(c.About, "("+amount+")") {
 				c.About = amount // the rest is the change's name
 			}
+		}
+		switch gone := f.Operation == string(clearance.Delete); {
+		case gone && f.Diff == "":
+		case f.Binary:
+			c.Omitted = "binary"
+		case f.Cut, f.Diff == "" && f.old != f.new && f.Size > 0:
+			c.Omitted = "too large to show"
+		}
+		if left -= len(c.Diff); left < 0 {
+			c.Diff, c.Omitted, left = "", "there is too much to show", 0
 		}
 		list = append(list, c)
 	}
