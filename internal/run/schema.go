@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/golem-forge/golem/internal/tool"
 )
 
 // CheckSchema is an error for a schema that would be held against the same value for ever,
@@ -141,6 +143,9 @@ func fits(text string, schema json.RawMessage) (json.RawMessage, error) {
 		text = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "```"))
 	}
 	var value any
+	if err := tool.CheckJSON([]byte(text)); err != nil {
+		return nil, err
+	}
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
 		return nil, fmt.Errorf("it is no JSON: %w", err)
 	}

@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -48,8 +47,8 @@ func (t Tool) decode(raw []byte, into any) (map[string]any, error) {
 	if len(raw) > maxArgs {
 		return nil, t.invalid("%d bytes of arguments; %d are the most", len(raw), maxArgs)
 	}
-	if !utf8.Valid(raw) {
-		return nil, t.invalid("the arguments are not UTF-8")
+	if err := CheckJSON(raw); err != nil {
+		return nil, t.invalid("the arguments: %v", err)
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	parts := 0

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/pflag"
@@ -214,8 +216,41 @@ func (a *toolArgs) read(stdin io.Reader) (*given, error) {
 		values[key] = []any{entry}
 	}
 	var err error
-	g.json, err = json.Marshal(values)
+	g.json, err = encodeArgs(values)
 	return g, err
+}
+
+// encodeArgs returns arguments as JSON. Text that is not UTF-8 is an error: the encoder
+// would replace it, and the call would be about another name or content.
+func encodeArgs(values any) ([]byte, error) {
+	if !isText(reflect.ValueOf(values)) {
+		return nil, usageError("the arguments are not UTF-8 text")
+	}
+	return json.Marshal(values)
+}
+
+// isText reports whether every string in maps and lists is UTF-8. JSON in it is checked
+// when it is decoded.
+func isText(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Interface:
+		return isText(v.Elem())
+	case reflect.String:
+		return utf8.ValidString(v.String())
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			if !isText(key) || !isText(v.MapIndex(key)) {
+				return false
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if !isText(v.Index(i)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // missing names a flag that is needed and not given.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -78,7 +77,7 @@ func discardChanges(cmd *cobra.Command, flags *visitFlags, paths []string) error
 	if len(paths) == 0 {
 		paths = []string{"/"}
 	}
-	args, err := json.Marshal(map[string]any{"paths": paths})
+	args, err := encodeArgs(map[string]any{"paths": paths})
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -108,6 +107,10 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	call, err := encodeArgs(map[string]any{"command": args})
+	if err != nil {
+		return err
+	}
 	home, _ := os.UserHomeDir()
 	profile, err := guest.ProfileFor(f.profile, args[0], home, os.Getenv)
 	if err != nil {
@@ -125,10 +128,6 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	f.tell(cmd, p, x) // of what does not begin there is nothing to say
 	for _, note := range door.Notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
-	}
-	call, err := json.Marshal(map[string]any{"command": args})
-	if err != nil {
-		return errors.Join(err, door.Close())
 	}
 	r := door.Do(cmd.Context(), policy.User, tool.Call{Tool: "exec", Args: call})
 	ran, began := r.Data.(jail.Result)

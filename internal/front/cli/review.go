@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -64,7 +63,7 @@ is what is pushed. --discard ID lets one go. Nothing else on this page changes a
 
 // use uses a tool on a staged commit.
 func (f *visitFlags) use(cmd *cobra.Command, name string, given map[string]any) error {
-	args, err := json.Marshal(given)
+	args, err := encodeArgs(given)
 	if err != nil {
 		return err
 	}
@@ -89,7 +88,7 @@ func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool)
 	}
 	defer door.Close()
 	call := func(name string, args map[string]string) (tool.Result, error) {
-		data, err := json.Marshal(args)
+		data, err := encodeArgs(args)
 		if err != nil {
 			return tool.Result{}, err
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -270,6 +271,9 @@ func (f *runFlags) given(cmd *cobra.Command, p *forge.Program, words []string) (
 	}
 	if len(in.Text) > maxInput {
 		return in, usagef("the input has more than %s; attach it as a file", tool.Amount(maxInput))
+	}
+	if !utf8.ValidString(in.Text) {
+		return in, usageError("the input is not UTF-8 text; attach it as a file")
 	}
 	f.handed = append(f.handed, files...)
 	if in.Files, err = p.Attach(files); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/golem-forge/golem/internal/tool"
 	foreign "github.com/golem-forge/golem/internal/toolset/mcp"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -109,6 +110,10 @@ func decode(data []byte) (jsonrpc.Message, error) {
 		err = errPlain
 	case method == "initialize" && len(m["params"]) > maxHello:
 		err = errHello
+	default:
+		if bad := tool.CheckJSON(data); bad != nil {
+			err = refusal("the message: " + bad.Error())
+		}
 	}
 	return &jsonrpc.Request{ID: id, Method: method, Params: m["params"]}, err
 }

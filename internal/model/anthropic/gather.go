@@ -104,7 +104,7 @@ func (g *gathering) piece(d sdk.MessageStreamEventUnionDelta) (wrong string) {
 		g.open.signature += d.Signature
 	case "input_json_delta":
 		kind = "tool_use"
-		g.open.text.WriteString(d.PartialJSON)
+		g.open.text.WriteString(model.ArgsPiece(d.PartialJSON, d.JSON.PartialJSON.Raw()))
 	default: // of what was not asked for, such as citations
 		return ""
 	}

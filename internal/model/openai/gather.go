@@ -86,7 +86,7 @@ func (g *gathering) piece(p sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 		}
 		g.byIndex[p.Index] = c
 	}
-	c.args.WriteString(p.Function.Arguments)
+	c.args.WriteString(model.ArgsPiece(p.Function.Arguments, p.Function.JSON.Arguments.Raw()))
 	if f, ok := p.JSON.ExtraFields["extra_content"]; ok && json.Valid([]byte(f.Raw())) {
 		c.proof = f.Raw()
 	}

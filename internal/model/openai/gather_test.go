@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/model/wire"
@@ -102,4 +103,20 @@ func FuzzStream(f *testing.F) {
 			t.Fatalf("%q cut at %d: got %v, and whole %v", data, cut, part.Calls(), whole.Calls())
 		}
 	})
+}
+
+// The library replaces half of a surrogate pair. The arguments must not pass for others.
+func TestC11HalfACharacterInArguments(t *testing.T) {
+	for args, want := range map[string]bool{`"{\"path\":\"/a\udcff\"}"`: false, `"{\"path\":\"/a\ud800"`: false, `"{\"path\":\"/a\ud83d\ude00\"}"`: true, `"{\"path\":\"/a\\ud800\"}"`: true} {
+		a, err := gather(chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":`+args+`}}]}`, `"stop"`) + "data: [DONE]\n\n")
+		if err != nil || len(a.Parts) != 1 {
+			t.Fatalf("%s: got %+v, %v", args, a, err)
+		}
+		if got := utf8.ValidString(a.Parts[0].Call.Args); got != want {
+			t.Errorf("%s: got %q, valid %v", args, a.Parts[0].Call.Args, got)
+		}
+		if !utf8.Valid(a.Parts[0].Call.SentArgs()) {
+			t.Errorf("%s: sends %q", args, a.Parts[0].Call.SentArgs())
+		}
+	}
 }

@@ -1,0 +1,55 @@
+package tool_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+func TestC11CheckJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":"b"}`: "", `"\u00e9\n\"\\"`: "", `"\ud83d\ude00"`: "", `"\uD83D\uDE00"`: "", `"😀"`: "", `"\ufffd"`: "", "\"\ufffd\"": "", `"\\ud800"`: "", `"\\\\udcff"`: "", `"\\`: "", `"\u12`: "", ``: "",
+		`"\udcff"`: "half", `"x\ud800y"`: "half", `"\ud800\ud800"`: "half", `"\ud800\u0041"`: "half", `"\ude00\ud83d"`: "half", `"\ud83d\ude00\ude00"`: "half", `"\\\ud800"`: "half",
+		`{"\ud800":1}`: "half", `"\ud800`: "half", `"\ud800\n"`: "half", `"\uDFFF"`: "half",
+		"\"\xff\"": "not UTF-8", "\"\xed\xa0\x80\"": "not UTF-8", "{\"\xc0\xaf\":1}": "not UTF-8",
+	} {
+		err := tool.CheckJSON([]byte(text))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+// FuzzC11CheckJSON holds that no accepted string is changed by decoding it.
+func FuzzC11CheckJSON(f *testing.F) {
+	for _, seed := range []string{`"a"`, `"\ud800"`, `"\ud83d\ude00"`, `"\\ud800"`, "\"\xff\"", `"\ufffd"`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var decoded string
+		if json.Unmarshal([]byte(text), &decoded) != nil {
+			return
+		}
+		replaced := strings.Count(decoded, "\ufffd") != strings.Count(text, "\ufffd")+strings.Count(strings.ReplaceAll(strings.ToLower(text), `\\`, ""), `\ufffd`)
+		if err := tool.CheckJSON([]byte(text)); (err != nil) != replaced && utf8.ValidString(text) {
+			t.Errorf("%q: got %v, replaced %v", text, err, replaced)
+		}
+	})
+}
+
+// A call is refused whose arguments are no Unicode text, in keys, names and content.
+func TestC11CallsRefused(t *testing.T) {
+	r := newRoom(t, nil, does("put", policy.Both, write1, write))
+	for _, args := range []string{`{"path":"/out/a\udcff"}`, `{"path":"/out/a\ud800b"}`, "{\"path\":\"/out/a\xff\"}", `{"path":"/out/a","\ud800":1}`} {
+		if got := r.call(policy.Model, "put", args); got.OK() || got.Err.Code != "invalid_args" {
+			t.Errorf("%q: got %v", args, got.Err)
+		}
+	}
+	if got := r.call(policy.Model, "put", `{"path":"/out/a\ud83d\ude00"}`); !got.OK() {
+		t.Errorf("a pair: got %v", got.Err)
+	}
+}
