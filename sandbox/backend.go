@@ -126,6 +126,22 @@ type Traits struct {
 	Through Host
 }
 
+// A Place is a folder of the host: the name that it has now, and the numbers by which
+// the kernel knows it.
+type Place struct {
+	Host          Host
+	Device, Inode uint64 // 0 where the folder is missing
+}
+
+// A Placed backend knows where the folder is that it holds open. Somebody may have
+// renamed it since, or put another one in its place. The backends of [Dir] and of a
+// Mount with a Source are Placed on Linux.
+type Placed interface {
+	// Place returns where the folder is now. It is an error where no name leads to it
+	// any more.
+	Place() (Place, error)
+}
+
 // Info describes a file by its virtual name. It is an fs.FileInfo.
 type Info struct {
 	path string

@@ -11,6 +11,7 @@ import (
 	"path"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -69,6 +70,42 @@ func openAt(folder *os.File, t Traits) (Backend, error) {
 }
 
 func (d *tree) Traits() Traits { return d.traits }
+
+// Place implements Placed.
+func (d *tree) Place() (Place, error) {
+	fd, err := d.openat2(".", unix.O_PATH|unix.O_DIRECTORY)
+	if err == unix.ENOENT && d.prefix != "." {
+		top, err := placeOf(d.fd, Host(strings.TrimSuffix(strings.TrimSuffix(string(d.traits.Host), d.prefix), "/")))
+		return Place{Host: Host(path.Join(string(top.Host), d.prefix))}, err
+	}
+	if err != nil {
+		return Place{}, err
+	}
+	defer unix.Close(fd)
+	return placeOf(fd, d.traits.Host)
+}
+
+// placeOf returns the place of an open folder that was at a name.
+func placeOf(fd int, was Host) (Place, error) {
+	var own unix.Stat_t
+	if err := unix.Fstat(fd, &own); err != nil {
+		return Place{}, err
+	}
+	now, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	for _, name := range []string{string(was), now} {
+		at, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+		if err != nil {
+			continue
+		}
+		var st unix.Stat_t
+		err = unix.Fstat(at, &st)
+		unix.Close(at)
+		if err == nil && st.Dev == own.Dev && st.Ino == own.Ino {
+			return Place{Host(name), uint64(own.Dev), own.Ino}, nil
+		}
+	}
+	return Place{}, &Error{Code: ErrConflict, Hint: "the directory was removed on the host, or another one was mounted over it; put it back, or start golem again"}
+}
 
 // Format hides the folder from package fmt.
 func (d *tree) Format(w fmt.State, verb rune) { d.traits.Host.Format(w, verb) }

@@ -356,7 +356,7 @@ func (p plan) insideAll(value string) string {
 
 // bareFence opens the host's folders that a plan names.
 func bareFence(p plan, temp string) fence {
-	f := fence{Rules: append(deviceRules(), fenceRule{temp, mayWrite})}
+	f := fence{Rules: append(deviceRules(), fenceRule{Path: temp, Access: mayWrite})}
 	for _, s := range p.Steps {
 		switch s.Do {
 		case bind, veiled, sameLink:
@@ -364,11 +364,11 @@ func bareFence(p plan, temp string) fence {
 			if s.Write {
 				access = mayWrite
 			}
-			f.Rules = append(f.Rules, fenceRule{s.Source, access})
+			f.Rules = append(f.Rules, fenceRule{s.Source, access, s.Top})
 		case device:
-			f.Rules = append(f.Rules, fenceRule{s.Source, mayUse})
+			f.Rules = append(f.Rules, fenceRule{Path: s.Source, Access: mayUse})
 		case file: // the host's own
-			f.Rules = append(f.Rules, fenceRule{s.Target, unix.LANDLOCK_ACCESS_FS_READ_FILE})
+			f.Rules = append(f.Rules, fenceRule{Path: s.Target, Access: unix.LANDLOCK_ACCESS_FS_READ_FILE})
 		case online:
 			f.Network = true
 		}

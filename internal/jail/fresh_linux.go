@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -296,7 +297,44 @@ func (s step) open() (int, error) {
 	if s.Do == empty {
 		return -1, nil
 	}
-	return unix.Openat2(unix.AT_FDCWD, oldRoot+s.Source, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: noLinks})
+	return openBelow(oldRoot, s.Source, s.Top)
+}
+
+// errReplaced says that a folder is not the one that was given.
+var errReplaced = errors.New("another directory took its place on the host; put it back, or start golem again")
+
+// openBelow opens a folder below the root that the host's tree is at. Top is the folder
+// that it lies in, which must be the one with these numbers.
+func openBelow(root, source string, top held) (int, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: noLinks}
+	if top.Number == [2]uint64{} {
+		return unix.Openat2(unix.AT_FDCWD, root+source, &how)
+	}
+	rel, err := filepath.Rel(top.Folder, source)
+	if err != nil || !filepath.IsLocal(rel) {
+		return -1, errReplaced
+	}
+	fd, err := unix.Openat2(unix.AT_FDCWD, root+top.Folder, &how)
+	if err == unix.ENOENT || err == unix.ELOOP || err == unix.ENOTDIR {
+		return -1, errReplaced
+	}
+	if err != nil {
+		return -1, err
+	}
+	is, err := number(fd)
+	if err == nil && is != top.Number {
+		err = errReplaced
+	}
+	if err != nil || rel == "." {
+		if err != nil {
+			unix.Close(fd)
+			fd = -1
+		}
+		return fd, err
+	}
+	defer unix.Close(fd)
+	how.Resolve |= unix.RESOLVE_BENEATH
+	return unix.Openat2(fd, rel, &how)
 }
 
 // number returns how the kernel numbers what is open.

@@ -136,7 +136,13 @@ func aboutAt(dir string) (a about, err error) {
 	return a, nil
 }
 
+// write writes it down, without the kernel's numbers of folders: who reads it later may
+// find a folder with others in its place, and rightly so.
 func (a about) write(dir string) error {
+	a.Layers = slices.Clone(a.Layers)
+	for i := range a.Layers {
+		a.Layers[i].Device, a.Layers[i].Inode = 0, 0
+	}
 	data, err := json.Marshal(a)
 	if err != nil {
 		return err

@@ -30,22 +30,23 @@ type fence struct {
 type fenceRule struct {
 	Path   string
 	Access uint64
+	Top    held // as a Mount has it
 }
 
 // fenceOf returns the fence for the tree of a plan: all of it may be read and
 // run, and written only what the plan lets be written. The mounts say the same;
 // this stands where one of them were to be wrong.
 func fenceOf(p plan) fence {
-	f := fence{Rules: []fenceRule{{"/", mayRead}, {"/dev/shm", mayWrite}}, Network: true}
+	f := fence{Rules: []fenceRule{{Path: "/", Access: mayRead}, {Path: "/dev/shm", Access: mayWrite}}, Network: true}
 	for _, s := range p.Steps {
 		switch {
 		case s.Do == devices && s.Source != "":
-			f.Rules = append(f.Rules, fenceRule{s.Target + "/pts", mayUse}, fenceRule{s.Target + "/tty", mayUse})
+			f.Rules = append(f.Rules, fenceRule{Path: s.Target + "/pts", Access: mayUse}, fenceRule{Path: s.Target + "/tty", Access: mayUse})
 		case s.Do == memory:
-			f.Rules = append(f.Rules, fenceRule{s.Target, mayWrite})
+			f.Rules = append(f.Rules, fenceRule{Path: s.Target, Access: mayWrite})
 		case s.Write && s.Each:
 			// What is mounted later has no rule but that of the folder that its place is in.
-			f.Rules = append(f.Rules, fenceRule{"/", mayWrite})
+			f.Rules = append(f.Rules, fenceRule{Path: "/", Access: mayWrite})
 		}
 	}
 	f.Rules = append(f.Rules, deviceRules()...)
@@ -56,7 +57,7 @@ func fenceOf(p plan) fence {
 func deviceRules() []fenceRule {
 	var rules []fenceRule
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
-		rules = append(rules, fenceRule{"/dev/" + name, mayUse})
+		rules = append(rules, fenceRule{Path: "/dev/" + name, Access: mayUse})
 	}
 	return rules
 }
@@ -112,7 +113,11 @@ func closeAround(attr unix.LandlockRulesetAttr, rules []fenceRule) error {
 	}
 	defer unix.Close(int(set))
 	for _, r := range rules {
-		if err := r.add(int(set), attr.Handled_access_fs); err != nil && err != unix.ENOENT {
+		err := r.add(int(set), attr.Handled_access_fs)
+		if err == errReplaced {
+			return err
+		}
+		if err != nil && err != unix.ENOENT {
 			return fmt.Errorf("landlock %s: %w", r.Path, err)
 		}
 	}
@@ -122,8 +127,15 @@ func closeAround(attr unix.LandlockRulesetAttr, rules []fenceRule) error {
 	return nil
 }
 
+func (r fenceRule) open() (int, error) {
+	if r.Top != (held{}) {
+		return openBelow("", r.Path, r.Top)
+	}
+	return unix.Open(r.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
+}
+
 func (r fenceRule) add(set int, handled uint64) error {
-	fd, err := unix.Open(r.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	fd, err := r.open()
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,9 @@ import (
 // file, or on a folder that a command could make, are errors.
 func MountsOf(s *sandbox.Sandbox) ([]Mount, error) {
 	v := view{s: s, mounts: s.Config().Mounts}
+	if err := v.locate(); err != nil {
+		return nil, err
+	}
 	for _, name := range s.Anchors() { // in order: a folder comes before what is in it
 		if err := v.add(name); err != nil {
 			return nil, err
@@ -92,7 +95,30 @@ func Outside(inside string) string {
 type view struct {
 	s      *sandbox.Sandbox
 	mounts []sandbox.Mount
+	places map[string]sandbox.Place // of mounts by their targets: the folders that file tools hold open
 	list   []spot
+}
+
+// locate finds out where the folders of the mounts are now.
+func (v *view) locate() error {
+	v.places = make(map[string]sandbox.Place)
+	for _, m := range v.mounts {
+		at, ok := m.Backend.(sandbox.Placed)
+		if !ok || m.Backend.Traits().Through != "" {
+			v.places[m.Target] = sandbox.Place{Host: host(m)}
+			continue
+		}
+		place, err := at.Place()
+		var known *sandbox.Error
+		if errors.As(err, &known) {
+			return &sandbox.Error{Op: "mount", Path: m.Target, Code: known.Code, Hint: known.Hint}
+		}
+		if err != nil {
+			return &sandbox.Error{Op: "mount", Path: m.Target, Code: sandbox.CodeOf(err), Hint: "commands cannot be shown the folder"}
+		}
+		v.places[m.Target] = place
+	}
+	return nil
 }
 
 // A spot is a mount of commands with what the sandbox has there.
@@ -105,6 +131,7 @@ type spot struct {
 type standing struct {
 	place  string
 	access sandbox.Access
+	top    sandbox.Place // that the place is in
 }
 
 // holder returns the mount that a name is in, the zero Mount if in none.
@@ -129,14 +156,15 @@ func (v *view) add(name string) error {
 	if in.Target == "" {
 		return nil
 	}
-	want := standing{path.Join(string(host(in)), strings.TrimPrefix(name, strings.TrimSuffix(in.Target, "/"))), v.access(name)}
+	at := v.places[in.Target]
+	want := standing{path.Join(string(at.Host), strings.TrimPrefix(name, strings.TrimSuffix(in.Target, "/"))), v.access(name), at}
 	top := in.Target == "/"
 	switch {
 	case want.access == sandbox.None:
 	case !top && taken(name):
 		return &sandbox.Error{Op: "mount", Path: in.Target, Code: sandbox.ErrInvalid,
 			Hint: "commands have a folder of their own there; give the mount another target"}
-	case host(in) == "":
+	case at.Host == "":
 		return &sandbox.Error{Op: "mount", Path: in.Target, Code: sandbox.ErrNotFound, Hint: "it is kept in memory, where no command reaches it"}
 	}
 	if !top && !taken(name) {
@@ -196,7 +224,7 @@ func (v *view) at(target string) (in spot, now standing) {
 	if in.access == sandbox.None {
 		return in, standing{}
 	}
-	return in, standing{path.Join(in.place, strings.TrimPrefix(target, in.Target)), in.access}
+	return in, standing{path.Join(in.place, strings.TrimPrefix(target, in.Target)), in.access, in.top}
 }
 
 // put makes what stands at a target what the sandbox has at a name. Where nothing
@@ -205,7 +233,7 @@ func (v *view) put(name, target string, want standing, known bool) error {
 	in, now := v.at(target)
 	known = known && want.access > sandbox.None
 	switch {
-	case now == want:
+	case now.place == want.place && now.access == want.access:
 		return nil
 	case now.access == sandbox.None:
 		if known {
@@ -234,10 +262,13 @@ func (v *view) put(name, target string, want standing, known bool) error {
 // show adds a mount. A folder that is hidden, or is missing and may not be made, is
 // empty.
 func (v *view) show(target string, what standing) {
-	m := Mount{Source: sandbox.Host(what.place), Target: target, Write: what.access == sandbox.ReadWrite}
+	m := Mount{Source: sandbox.Host(what.place), Target: target, Write: what.access == sandbox.ReadWrite, Top: what.top}
+	if m.Top.Inode == 0 { // nobody holds it open
+		m.Top = sandbox.Place{}
+	}
 	_, _, m.Kept = v.kept(what.place)
 	if _, err := v.mode(what.place); what.access == sandbox.None || errors.Is(err, fs.ErrNotExist) && !m.Write {
-		m.Source, m.Kept = "", false
+		m.Source, m.Kept, m.Top = "", false, sandbox.Place{}
 	}
 	v.list = append(v.list, spot{m, what})
 }

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // A plan is the tree that a cell makes for its commands, step by step. It is
@@ -29,6 +31,17 @@ type step struct {
 	Write  bool
 	Maybe  bool // the host may lack it
 	Each   bool // it is made anew for every command
+	Top    held // as a Mount has it
+}
+
+// A held is a folder with the kernel's numbers of it, as it goes over a wire.
+type held struct {
+	Folder string
+	Number [2]uint64
+}
+
+func heldOf(p sandbox.Place) held {
+	return held{string(p.Host), [2]uint64{p.Device, p.Inode}}
 }
 
 // deed is a kind of step.
@@ -148,18 +161,18 @@ func compile(p Policy, uid, gid int) plan {
 		case m.Kept, m.Write && p.Layers == "":
 			do = bind
 		}
-		steps = append(steps, held(p, p.Mounts[:i], m.Target)...)
-		steps = append(steps, step{Do: do, Target: m.Target, Source: string(m.Source), Write: m.Write, Each: true})
+		steps = append(steps, between(p, p.Mounts[:i], m.Target)...)
+		steps = append(steps, step{Do: do, Target: m.Target, Source: string(m.Source), Write: m.Write, Each: true, Top: heldOf(m.Top)})
 	}
 	return plan{Steps: steps, Online: p.Network}
 }
 
-// held returns the folders between a target and the mount that it stands in, if
+// between returns the folders between a target and the mount that it stands in, if
 // that may be written, as mounts of their own. What is a mount cannot be moved:
 // a folder that is none would carry what is hidden or read-only in it to a name
 // where it is not. Through the layer of one command no folder can be moved that was
 // there before it.
-func held(p Policy, before []Mount, target string) []step {
+func between(p Policy, before []Mount, target string) []step {
 	var steps []step
 	var in Mount
 	for _, m := range before {
@@ -171,7 +184,7 @@ func held(p Policy, before []Mount, target string) []step {
 		rel, ok := strings.CutPrefix(dir, in.Target+"/")
 		done := slices.ContainsFunc(before, func(m Mount) bool { return strings.HasPrefix(m.Target, dir+"/") })
 		if in.Write && ok && !done && (p.Layers == "" || in.Kept) {
-			steps = append(steps, step{Do: bind, Target: dir, Source: path.Join(string(in.Source), rel), Write: true, Maybe: true, Each: true})
+			steps = append(steps, step{Do: bind, Target: dir, Source: path.Join(string(in.Source), rel), Write: true, Maybe: true, Each: true, Top: heldOf(in.Top)})
 		}
 	}
 	return steps

@@ -62,6 +62,10 @@ type Mount struct {
 	Target string       // as commands name it
 	Write  bool
 	Kept   bool // it is of a layer or copy that the session keeps, and Source where that is seen
+
+	// Top is the folder that Source is, or lies in, and that file tools hold open, with
+	// the kernel's numbers of it. Where another one has its name the mount is an error.
+	Top sandbox.Place
 }
 
 // Limits bound a command. Zero is the default of the field.

@@ -55,6 +55,9 @@ func (s *Session) newWork() (*work, error) {
 			continue
 		}
 		l := layer.Layer{Folder: string(m.Source), Store: filepath.Join(w.dir, strconv.Itoa(len(w.layers)))}
+		if l.Device, l.Inode, err = m.numbers(); err != nil {
+			break
+		}
 		if err = l.Begin(); err != nil {
 			break
 		}
@@ -103,6 +106,20 @@ type about struct {
 }
 
 const aboutName = "about.json"
+
+// numbers returns the kernel's numbers of the folder of a mount, 0 where any will do.
+func (m Mount) numbers() (device, inode uint64, err error) {
+	if m.Top.Inode == 0 {
+		return 0, 0, nil
+	}
+	fd, err := openBelow("", string(m.Source), heldOf(m.Top))
+	if err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", m.Target, err)
+	}
+	defer unix.Close(fd)
+	is, err := number(fd)
+	return is[0], is[1], err
+}
 
 func (w *work) describe() error {
 	return about{w.layers, w.target, w.of, w.picked}.write(w.dir)
@@ -428,7 +445,7 @@ func (t *Transaction) Content(c Change, most int64) (old, new []byte, err error)
 			continue
 		}
 		if c.Was == layer.File {
-			if old, err = layer.Read(l.Folder, c.Path, most); err != nil {
+			if old, err = l.ReadReal(c.Path, most); err != nil {
 				return nil, nil, err
 			}
 		}

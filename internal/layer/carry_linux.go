@@ -66,7 +66,7 @@ func (l Layer) carried() Layer {
 	if err != nil || path.Base(string(name)) != string(name) {
 		return l
 	}
-	return Layer{Folder: l.Folder, Store: l.Folder + "/" + string(name)}
+	return Layer{Folder: l.Folder, Store: l.Folder + "/" + string(name), Device: l.Device, Inode: l.Inode}
 }
 
 // carry copies what lands into the folder.

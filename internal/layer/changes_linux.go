@@ -32,6 +32,26 @@ func openTree(name string) (*tree, error) {
 	return &tree{fd: fd, last: -1}, nil
 }
 
+// ErrReplaced says that another folder has the name of the one that was worked on.
+var ErrReplaced = errors.New("another directory took the place of the one that was worked on; its changes were not applied")
+
+// openFolder opens the real folder.
+func (l Layer) openFolder() (*tree, error) {
+	t, err := openTree(l.Folder)
+	if err != nil || l.Inode == 0 {
+		return t, err
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(t.fd, &st); err == nil && (uint64(st.Dev) != l.Device || st.Ino != l.Inode) {
+		err = ErrReplaced
+	}
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
 func (t *tree) close() {
 	if t == nil {
 		return
@@ -141,7 +161,7 @@ func (l Layer) Changes() ([]Change, error) {
 		return nil, err
 	}
 	defer upper.close()
-	lower, err := openTree(l.Folder)
+	lower, err := l.openFolder()
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (l Layer) Copy(without []string, tell func(Progress) error) (left []Left, e
 	for _, name := range without {
 		c.without[path.Clean(name)] = true
 	}
-	if c.from, err = openTree(l.Folder); err != nil {
+	if c.from, err = l.openFolder(); err != nil {
 		return nil, err
 	}
 	defer c.from.close()

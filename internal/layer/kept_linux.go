@@ -78,7 +78,7 @@ func (l Layer) store(how int) (s *store, err error) {
 	if s.upper, err = openTree(l.Own()); err != nil {
 		return nil, err
 	}
-	if s.lower, err = openTree(l.Folder); err != nil {
+	if s.lower, err = l.openFolder(); err != nil {
 		return nil, err
 	}
 	if s.since, err = stampOf(l.Store + "/" + clockName); err != nil {

@@ -308,10 +308,13 @@ type opened struct {
 func (l Layer) openAll() (*opened, error) {
 	o := &opened{Layer: l}
 	var err error
+	if o.folder, err = l.openFolder(); err != nil {
+		return nil, err
+	}
 	for _, t := range []struct {
 		to   **tree
 		name string
-	}{{&o.folder, l.Folder}, {&o.upper, l.carried().Upper()}, {&o.old, l.carried().Store + "/" + oldName}} {
+	}{{&o.upper, l.carried().Upper()}, {&o.old, l.carried().Store + "/" + oldName}} {
 		if *t.to, err = openTree(t.name); err != nil {
 			o.close()
 			return nil, err

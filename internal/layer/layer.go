@@ -23,6 +23,10 @@ type Layer struct {
 	Folder string // the real one
 	Store  string
 
+	// Device and Inode are the kernel's numbers of the folder, 0 where any will do. One
+	// with others is not touched: it was put in the place of the real one.
+	Device, Inode uint64 `json:",omitempty"`
+
 	// Copied says that the store holds a copy of the folder, which is worked on in
 	// place of an overlay. It is for sessions, where there are no overlays.
 	Copied bool `json:",omitempty"`

@@ -13,7 +13,12 @@ import (
 // Read returns what a regular file below a folder holds, if that is not more than
 // so many bytes. No link is followed, in whatever part of the name.
 func Read(folder, name string, most int64) ([]byte, error) {
-	t, err := openTree(folder)
+	return Layer{Folder: folder}.ReadReal(name, most)
+}
+
+// ReadReal is Read below the real folder.
+func (l Layer) ReadReal(name string, most int64) ([]byte, error) {
+	t, err := l.openFolder()
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +51,7 @@ func (l Layer) Touched(visits int) (names []string, err error) {
 		return nil, err
 	}
 	defer upper.close()
-	lower, err := openTree(l.Folder)
+	lower, err := l.openFolder()
 	if err != nil {
 		return nil, err
 	}

@@ -397,7 +397,7 @@ func (r *replica) replace(list []Change) error {
 		c.without[name] = v.Covered
 	}
 	var err error
-	if c.from, err = openTree(r.Folder); err != nil {
+	if c.from, err = r.openFolder(); err != nil {
 		return err
 	}
 	defer c.from.close()
