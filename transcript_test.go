@@ -105,15 +105,15 @@ func like(text string) *regexp.Regexp {
 	return regexp.MustCompile("^" + strings.TrimSuffix(b.String(), "\n") + "\\s*$")
 }
 
-// asks matches the end of a question that golem puts at a terminal.
-var asks = regexp.MustCompile(`(?:stop|no reason\)|\[1-\d\]|anything else: no)   $`)
+// asks matches the prompt of a question that golem puts at a terminal.
+var asks = regexp.MustCompile(`(?:^|\n)┃ > $`)
 
-// answers returns what is typed in a transcript: the rest of each line that asks.
+// answers returns what is typed in a transcript: the rest of each prompt.
 func answers(want string) []string {
 	typed := []string{}
 	for l := range strings.Lines(want) {
-		if i := strings.LastIndex(l, "   "); i >= 0 && asks.MatchString(l[:i+3]) {
-			typed = append(typed, strings.TrimSpace(l[i+3:]))
+		if answer, ok := strings.CutPrefix(l, "┃ > "); ok {
+			typed = append(typed, strings.TrimSpace(answer))
 		}
 	}
 	return typed

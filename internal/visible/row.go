@@ -17,7 +17,8 @@ type Row struct {
 
 // The marks.
 const (
-	About    = "" // what all of it is about
+	About    = ""  // what all of it is about
+	Header   = "?" // the first line of a question
 	Detail   = "•"
 	Argument = "="
 	Added    = "+"
@@ -32,6 +33,8 @@ const (
 // to a terminal beside visible text.
 func (r Row) colour() (on, off string) {
 	switch r.Mark {
+	case Header:
+		return "\x1b[7m", "\x1b[0m"
 	case Added:
 		return "\x1b[32m", "\x1b[0m"
 	case Removed:
@@ -47,22 +50,39 @@ func (r Row) colour() (on, off string) {
 // Lines returns a row as lines of a terminal with so many columns, or as one where
 // there are none to be counted. It breaks them itself: where the terminal does,
 // somebody's text would begin a line as golem's own does.
-func (r Row) Lines(columns int, colours bool) []string {
-	first, next := "  "+r.Mark+" ", "  ┆ "
-	if r.Mark == About {
-		first = "  "
+func (r Row) Lines(columns int, colours bool) []string { return r.lines("  ", columns, colours) }
+
+// Barred returns a row as lines of a question: each begins with the bar, and nothing else
+// in it looks like one.
+func (r Row) Barred(columns int, colours bool) []string {
+	margin := Bar + " "
+	if colours {
+		margin = "\x1b[1m" + Bar + "\x1b[0m "
+	}
+	r.Text = Barless(r.Text)
+	return r.lines(margin, columns, colours)
+}
+
+func (r Row) lines(margin string, columns int, colours bool) []string {
+	first, next := r.Mark+" ", "┆ "
+	if r.Mark == About || r.Mark == Header {
+		first = ""
 	}
 	on, off := "", ""
 	if colours {
 		on, off = r.colour()
 	}
+	room := columns - len("  + ") - 1
+	if columns > 0 {
+		room = max(room, 1)
+	}
 	var lines []string
-	for i, piece := range Broken(r.Text, columns-len("  + ")-1) {
+	for i, piece := range Broken(r.Text, room) {
 		before := next
 		if i == 0 {
 			before = first
 		}
-		lines = append(lines, on+before+piece+off+"\n")
+		lines = append(lines, margin+on+before+piece+off+"\n")
 	}
 	return lines
 }

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,3 +19,11 @@ func flushInput(fd int) error { return unix.IoctlSetPointerInt(fd, unix.TIOCFLUS
 func (k *keyboard) take(context.Context, time.Duration) (release func(), err error) {
 	return func() {}, nil
 }
+
+// A guard would share a terminal with a golem that asks at it; there are no locks on
+// terminals here.
+type guard struct{}
+
+func openGuard(*os.File) *guard { return nil }
+
+func (*guard) share() (release func(), free bool) { return func() {}, true }

@@ -37,3 +37,33 @@ func (k *keyboard) take(ctx context.Context, wait time.Duration) (release func()
 		return nil, errNobody
 	}
 }
+
+// A guard shares a terminal with a golem that may ask at it: a question locks the terminal
+// for itself, and who prints only looks whether one is open.
+type guard struct{ file *os.File }
+
+// openGuard opens a terminal anew; nil where that cannot be done.
+func openGuard(f *os.File) *guard {
+	own, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil
+	}
+	return &guard{own}
+}
+
+// share reports whether no question is open at the terminal, and keeps one from being
+// opened until it is released.
+func (g *guard) share() (release func(), free bool) {
+	if g == nil {
+		return func() {}, true
+	}
+	for {
+		switch err := unix.Flock(int(g.file.Fd()), unix.LOCK_SH|unix.LOCK_NB); err {
+		case unix.EINTR:
+		case unix.EWOULDBLOCK:
+			return nil, false
+		default: // another error is no question
+			return func() { unix.Flock(int(g.file.Fd()), unix.LOCK_UN) }, true
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,31 +22,21 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-const (
-	choicesEnd = "[s] stop   "
-	whyNot     = "why? (Enter: no reason)   "
-)
+// ready is the end of the prompt: what is typed from then on counts.
+const ready = " > "
 
-// TestAnswers types at a real terminal. Whatever is not exactly a yes is a no.
+// TestAnswers types at a real terminal. Each line is a yes, a no, or asked again.
 func TestAnswers(t *testing.T) {
 	no, yes := tool.Answer{By: "user"}, tool.Answer{Verdict: tool.Yes, By: "user"}
 	noted := func(a tool.Answer, note string) tool.Answer { a.Note = note; return a }
-	unclear, left := noted(no, "that is no answer"), tool.Answer{By: "nobody", Note: "the input ended without an answer"}
 	stopped := tool.Answer{By: "user", Note: "the user stopped it", Stop: true}
 	tests := []struct {
 		typed string
-		why   string // typed when a reason is asked for; "-": it is not
 		want  tool.Answer
 	}{
-		{"y\r", "-", yes}, {"Y\r", "-", yes}, {"yes\r", "-", yes}, {" y \r", "-", yes}, {"no\x7f\x7fy\r", "-", yes}, {"y 0123abcd\r", "-", yes},
-		{"n\r", "\r", no}, {"no\r", "it is late\r", noted(no, "it is late")}, {"n not /out\r", "-", noted(no, "not /out")},
-		{"n\r", "\x04", no}, {"n\r", "a\x1bb\r", no}, {"n потому что\r", "-", noted(no, "потому что")},
-		{"s\r", "-", stopped}, {"S\r", "-", stopped},
-		{"\r", "-", unclear}, {"Y\u200b\r", "-", unclear}, {"yes please\r", "-", unclear}, {"да\r", "-", unclear}, {"у\r", "-", unclear}, {"ｙ\r", "-", unclear},
-		{"ye\r", "-", unclear}, {"yy\r", "-", unclear}, {"y y\r", "-", unclear}, {"y\t\r", "-", unclear}, {"\x1b[Cy\r", "-", unclear}, {"y\x1b[A\r", "-", unclear},
-		{"y\xff\r", "-", unclear}, {"y\u202e\r", "-", unclear}, {"\u00a0y\r", "-", unclear}, {"y\x16\x03\r", "-", unclear}, {"yeſ\r", "-", unclear}, {"s now\r", "-", unclear},
-		{"1\r", "-", unclear}, {"v\r", "-", unclear}, {"y 0123abc\r", "-", unclear}, {"y 0123abcde\r", "-", unclear}, {strings.Repeat("y", 5000) + "\r", "-", unclear},
-		{"\x04", "-", left}, {"y\x04", "-", left},
+		{"y\r", yes}, {"Y\r", yes}, {"yes\r", yes}, {" y \r", yes}, {"no\x7f\x7fy\r", yes}, {"y 0123abcd\r", yes},
+		{"n\r", no}, {"no\r", no}, {"NO it is late\r", noted(no, "it is late")}, {"n not /out\r", noted(no, "not /out")}, {"n потому что\r", noted(no, "потому что")},
+		{"s\r", stopped}, {"S\r", stopped}, {"\r", no}, {"  \r", no}, {"\x04", no}, {"y\x04", no},
 	}
 	p := play{}
 	for i := range tests {
@@ -53,43 +44,102 @@ func TestAnswers(t *testing.T) {
 	}
 	s := begin(t, p, setting{})
 	for _, test := range tests {
-		s.until(choicesEnd)
+		s.until(ready)
 		s.types(test.typed)
-		if test.why != "-" {
-			s.until(whyNot)
-			s.types(test.why)
-		}
 	}
-	o, screen := s.end()
+	o, _ := s.end()
 	for i, test := range tests {
 		if got := o.Replies[i]; !reflect.DeepEqual(got.Answer, test.want) || got.Remember != nil {
-			t.Errorf("%q, %q: got %+v, want %+v", test.typed, test.why, got, test.want)
+			t.Errorf("%q: got %+v, want %+v", test.typed, got, test.want)
 		}
-	}
-	if got, want := strings.Count(screen, "that is no answer: nothing was done\n"), 23; got != want {
-		t.Errorf("told %d times that it is no answer, want %d", got, want)
 	}
 	if !o.Found || !o.Taken || !o.Restored {
 		t.Errorf("got %+v, want a terminal, as it was before", o)
 	}
 }
 
+// TestA9TyposAskAgain: what is no answer is neither a yes nor a no, and ? explains the keys.
+func TestA9TyposAskAgain(t *testing.T) {
+	typos := []string{
+		"Y\u200b\r", "yes please\r", "да\r", "у\r", "ｙ\r", "ye\r", "yy\r", "y y\r", "y\t\r", "\x1b[Cy\r", "y\x1b[A\r", "y\xff\r", "y\u202e\r", "\u00a0y\r", "y\x16\x03\r",
+		"yeſ\r", "s now\r", "1\r", "v\r", "y 0123abc\r", "y 0123abcde\r", "[n]\r", "[y]\r", "nope\r", "N0\r", "q\r", "??\r", strings.Repeat("y", 5000) + "\r",
+	}
+	p := play{}
+	for range typos {
+		p.Scenes = append(p.Scenes, scene{Request: aRequest("/a")}, scene{Request: aRequest("/a")})
+	}
+	p.Scenes = append(p.Scenes, scene{Request: aRequest("/a")}, scene{Request: aRequest("/a")})
+	s := begin(t, p, setting{env: []string{"NO_COLOR=1"}})
+	for _, typo := range typos {
+		for _, answer := range []string{"y\r", "n because\r"} {
+			s.until("\n┃ [y]es  [n]o  [e]xact call again  [r]ule…  [s]top the run  [?]\r\n┃ > ")
+			s.types(typo)
+			s.until("┃ please answer y, n or ? (help)\r\n┃ [y]es")
+			s.until(ready)
+			s.types(answer)
+		}
+	}
+	s.until(ready)
+	s.types("?\r")
+	for _, text := range []string{"y, yes", "n, n REASON", "told the reason", "e  ", "r  ", "s  ", "stop the run", "Ctrl-C", ready} {
+		s.until(text)
+	}
+	s.types("y\r")
+	for range maxTypos { // somebody's cat
+		s.until(ready)
+		s.types("hjkl\r")
+	}
+	o, screen := s.end()
+	for i, typo := range typos {
+		if yes, no := o.Replies[2*i], o.Replies[2*i+1]; yes.Verdict != tool.Yes || no.Verdict != tool.No || no.Note != "because" || no.By != "user" {
+			t.Errorf("after %q: got %+v and %+v", typo, yes, no)
+		}
+	}
+	n := len(typos) * 2
+	if help, cat := o.Replies[n], o.Replies[n+1]; help.Verdict != tool.Yes || cat.Verdict != tool.No || !cat.Nobody {
+		t.Errorf("got %+v after help, %+v after typos only", help, cat)
+	}
+	if strings.Contains(screen, "nothing was done; the user") {
+		t.Errorf("a typo counts: %q", screen)
+	}
+}
+
 // TestTour: a question looks like the one of the tour.
 func TestTour(t *testing.T) {
-	s := begin(t, play{Scenes: []scene{{Request: aRequest("/out/summary.md")}}}, setting{env: []string{"NO_COLOR=1"}})
-	s.until(choicesEnd)
+	s := begin(t, play{Scenes: []scene{{Request: aRequest("/out/summary.md")}}}, setting{env: []string{"NO_COLOR=1"}, columns: 120})
+	s.until(ready)
 	s.types("y\r")
 	_, got := s.end()
 	want := `
-  main → summarise wants to create /out/summary.md (2 lines)
-  tool write_file, called by the model; asked by golem-forge.config.yaml:4
-  @ @@ -0,0 +1,2 @@
-  + # Three findings
-  + 
-  [y] once  [e] this exact call again  [r] rule…  [n] no, because…  [s] stop   y
+┃ main › summarise wants to create /out/summary.md (2 lines)   (tool write_file, asked by golem-forge.config.yaml:4)
+┃ @ @@ -0,0 +1,2 @@
+┃ + # Three findings
+┃ + 
+┃ [y]es  [n]o  [e]xact call again  [r]ule…  [s]top the run  [?]
+┃ > y
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestActor: a call of the user's own is not somebody else's wish, and has no run to stop.
+func TestActor(t *testing.T) {
+	r := aRequest("/a")
+	r.Origin, r.Workers, r.Tool, r.Clears = policy.User, []string{"project"}, "apply_changes", true
+	for i := range 5 {
+		r.Changes = append(r.Changes, tool.Change{Path: fmt.Sprintf("/%d", i), Op: tool.Delete})
+	}
+	s := begin(t, play{Scenes: []scene{{Request: r}}}, setting{env: []string{"NO_COLOR=1"}})
+	s.until("┃ You are about to apply 6 changes")
+	s.until("\n┃ [y]es  [n]o  [?]\r\n")
+	s.until(ready)
+	s.types("s\r")
+	s.until("please answer y, n or ? (help)")
+	s.until(ready)
+	s.types("y\r")
+	if o, _ := s.end(); o.Replies[0].Verdict != tool.Yes {
+		t.Errorf("got %+v", o.Replies[0])
 	}
 }
 
@@ -100,11 +150,12 @@ func TestInterrupted(t *testing.T) {
 		"Ctrl-C":  func(s *stage) { s.types("\x03") },
 		"after y": func(s *stage) { s.types("y\x03") },
 		"SIGHUP":  func(s *stage) { s.cmd.Process.Signal(syscall.SIGHUP) },
-		"reason":  func(s *stage) { s.types("n\r"); s.until(whyNot); s.types("\x03") },
+		"rule":    func(s *stage) { s.types("r\r"); s.until(ready); s.types("\x03") },
+		"settle":  func(s *stage) { s.types("x\r"); s.until("please answer"); s.types("\x03") },
 		"no line": func(s *stage) { s.master.Close() },
 	} {
 		s := begin(t, play{Scenes: []scene{{Request: aRequest("/a")}}}, setting{})
-		s.until(choicesEnd)
+		s.until(ready)
 		interrupt(s)
 		o, _ := s.end()
 		got := o.Replies[0]
@@ -124,14 +175,14 @@ func TestLate(t *testing.T) {
 	}}
 	s := begin(t, p, setting{})
 	s.until("no answer in time: nothing was done")
-	s.until(choicesEnd)
+	s.until(ready)
 	s.cmd.Process.Signal(syscall.SIGUSR1)
 	s.until("stopped at the question: nothing was done")
 	s.until("/next")
-	s.until(choicesEnd)
+	s.until(ready)
 	s.types("y\r")
 	o, _ := s.end()
-	if got, want := o.Replies[0].Answer, (tool.Answer{By: "nobody", Note: "no answer in time"}); !reflect.DeepEqual(got, want) {
+	if got, want := o.Replies[0].Answer, (tool.Answer{By: "nobody", Note: "no answer in time", Nobody: true}); !reflect.DeepEqual(got, want) {
 		t.Errorf("late: got %+v, want %+v", got, want)
 	}
 	if got, want := o.Replies[1].Answer, (tool.Answer{By: "nobody", Note: "stopped at the question"}); !reflect.DeepEqual(got, want) {
@@ -147,11 +198,11 @@ func TestLate(t *testing.T) {
 func TestTypedBefore(t *testing.T) {
 	p := play{TypeAhead: true, Scenes: []scene{{Request: aRequest("/a")}, {Request: aRequest("/b")}, {Request: aRequest("/c")}}}
 	s := begin(t, p, setting{before: "y\ry\ry\r"})
-	s.until(choicesEnd)
+	s.until(ready)
 	s.types("n no\ry\ry\r")
-	s.until(choicesEnd)
+	s.until(ready)
 	s.types("s\r")
-	s.until(choicesEnd)
+	s.until(ready)
 	s.types("y\r")
 	o, _ := s.end()
 	for i, want := range []tool.Verdict{tool.No, tool.No, tool.Yes} {
@@ -178,7 +229,7 @@ func TestAtOnce(t *testing.T) {
 	for range p.Scenes {
 		s.until("wants to create /out/")
 		from := s.at
-		s.until(choicesEnd)
+		s.until(ready)
 		answer := "n no\r"
 		if (s.seen[from]-'0')%2 == 1 {
 			answer = "y\r"
@@ -197,7 +248,7 @@ func TestAtOnce(t *testing.T) {
 // question unreadable, and is there again afterwards.
 func TestRawTerminal(t *testing.T) {
 	s := begin(t, play{Raw: true, Scenes: []scene{{Request: aRequest("/a")}}}, setting{})
-	s.until(choicesEnd)
+	s.until(ready)
 	s.types("nx\x7f why\r")
 	s.until("nx\b \b why\r\n") // echoed, and edited
 	o, _ := s.end()
@@ -249,7 +300,7 @@ func TestNobody(t *testing.T) {
 func TestLogged(t *testing.T) {
 	s := begin(t, play{Log: true, Scenes: []scene{{Request: aRequest("/a")}}}, setting{})
 	s.until("wants to create /a")
-	s.until(choicesEnd)
+	s.until(ready)
 	s.types("y\r")
 	if o, _ := s.end(); o.Replies[0].Verdict != tool.Yes {
 		t.Errorf("got %+v, want yes", o.Replies[0])
@@ -279,22 +330,33 @@ func TestHostile(t *testing.T) {
 	}
 	s := begin(t, p, setting{columns: 5000})
 	for range p.Scenes {
-		s.until(choicesEnd)
+		s.until(ready)
 		s.types("r\r")
-		s.until("which?")
+		s.until("which rule?")
+		s.until(ready)
+		s.types("n\r")
+		s.until("no rule was made")
+		s.until(ready)
 		s.types("n\r")
 	}
 	_, screen := s.end()
 	mustBeVisible(t, screen)
-	if !strings.Contains(screen, "\x1b[31m  - ") || !strings.Contains(screen, "\x1b[32m  + a\x1b[0m\n") {
+	if !strings.Contains(screen, "\x1b[0m \x1b[31m- ") || !strings.Contains(screen, "\x1b[1m┃\x1b[0m \x1b[32m+ a\x1b[0m\n") {
 		t.Errorf("no colours: %q", screen)
 	}
 	questions := strings.Split(screen, "\n\n")
 	if got, want := len(questions), len(p.Scenes); got != want {
 		t.Fatalf("got %d questions, want %d", got, want)
 	}
+	rows := func(q string) int {
+		n := strings.Count(strings.TrimSpace(q), "\n")
+		if !strings.Contains(q, "┃\x1b[0m (tool ") { // it is beside the header
+			n++
+		}
+		return n
+	}
 	for i, q := range questions {
-		harmless := strings.Count(strings.TrimSpace(questions[i%2]), "\n")
+		harmless := rows(questions[i%2])
 		odd := 0
 		if i > 1 {
 			odd = 1 // the warning
@@ -302,7 +364,7 @@ func TestHostile(t *testing.T) {
 				t.Errorf("no warning in %q", q)
 			}
 		}
-		if got, want := strings.Count(strings.TrimSpace(q), "\n"), harmless+odd; got != want {
+		if got, want := rows(q), harmless+odd; got != want {
 			t.Errorf("%d rows, want %d, in\n%s", got, want, q)
 		}
 	}
@@ -311,7 +373,7 @@ func TestHostile(t *testing.T) {
 // mustBeVisible holds what a terminal got to visible text and our own colours.
 func mustBeVisible(t *testing.T, screen string) {
 	t.Helper()
-	rest := regexp.MustCompile("\x1b\\[(0|31|32|33|36)m").ReplaceAllString(screen, "")
+	rest := regexp.MustCompile("\x1b\\[(0|1|7|31|32|33|36)m").ReplaceAllString(screen, "")
 	if !utf8.ValidString(rest) {
 		t.Errorf("not UTF-8: %q", rest)
 	}
@@ -333,17 +395,17 @@ func TestNarrow(t *testing.T) {
 	r := aRequest("/out/a")
 	r.Changes[0].Diff = "+x" + strings.Repeat(" ", 75) + forged + "\n+" + strings.Repeat("漢", 37) + " " + forged + "\n"
 	s := begin(t, play{Scenes: []scene{{Request: r}}}, setting{env: []string{"NO_COLOR=1"}})
-	s.until(choicesEnd)
+	s.until(ready)
 	s.types("n no\r")
 	_, screen := s.end()
 	if got := strings.Count(screen, forged); got != 2 {
 		t.Errorf("shown %d times, want 2, in\n%s", got, screen)
 	}
 	for line := range strings.Lines(screen) {
-		if strings.Contains(line, forged) && !strings.HasPrefix(line, "  ┆ ") {
+		if strings.Contains(line, forged) && !strings.HasPrefix(line, "┃ ┆ ") {
 			t.Errorf("a line that looks like a question: %q", line)
 		}
-		if got := utf8.RuneCountInString(line) + strings.Count(line, "漢"); got > 80 && !strings.Contains(line, "[y]") {
+		if got := utf8.RuneCountInString(line) + strings.Count(line, "漢"); got > 80 {
 			t.Errorf("%d columns in %q", got, line)
 		}
 	}
@@ -376,23 +438,24 @@ func TestFold(t *testing.T) {
 
 	type try struct {
 		request tool.Request
-		typed   []string
+		typed   []string // all but the last are no answers
 		want    tool.Verdict
 	}
 	var tries []try
 	for _, r := range []tool.Request{blank, middle, wide, name, many, given, tall} {
-		for _, typed := range []string{"y\r", "yes\r", "e\r", "r\r", "y 0123abcf\r", "\r"} {
-			tries = append(tries, try{r, []string{typed}, tool.No})
+		for _, typed := range []string{"y\r", "yes\r", "e\r", "r\r", "y 0123abcf\r"} {
+			tries = append(tries, try{r, []string{typed, "n\r"}, tool.No})
 		}
-		tries = append(tries, try{r, []string{"y 0123abcd\r"}, tool.Yes})
+		tries = append(tries, try{r, []string{"\r"}, tool.No}, try{r, []string{"y 0123abcd\r"}, tool.Yes})
 	}
+	pages := func(n int, rest ...string) []string { return append(slices.Repeat([]string{"\r"}, n), rest...) }
 	tries = append(tries,
 		try{fits, []string{"y\r"}, tool.Yes},
-		try{blank, []string{"v\r", "q\r", "y\r"}, tool.No},
-		try{blank, []string{"v\r", "\r", "\x1b[B\r"}, tool.No},
-		try{wide, []string{"v\r", "\r", "\r", "\r", "y\r"}, tool.Yes},
-		try{wide, []string{"v\r", "\r", "\r", "\r", "n no\r"}, tool.No},
-		try{wide, []string{"v\r", "\r", "\r", "q\r", "v\r", "\r", "\r", "\r", "y\r"}, tool.Yes},
+		try{blank, []string{"v\r", "q\r", "y\r", "n\r"}, tool.No},
+		try{blank, []string{"v\r", "\r", "\x1b[B\r", "y\r", "n\r"}, tool.No},
+		try{wide, append([]string{"v\r"}, pages(3, "y\r")...), tool.Yes},
+		try{wide, append([]string{"v\r"}, pages(3, "n no\r")...), tool.No},
+		try{wide, append([]string{"v\r"}, pages(2, append([]string{"q\r", "y\r", "v\r"}, pages(3, "y\r")...)...)...), tool.Yes},
 		try{name, []string{"v\r", "y\r"}, tool.Yes},
 	)
 	p := play{}
@@ -402,18 +465,18 @@ func TestFold(t *testing.T) {
 	s := begin(t, p, setting{env: []string{"NO_COLOR=1"}})
 	for _, try := range tries {
 		for _, typed := range try.typed {
-			s.until(choicesEnd, "[q] leave   ")
+			s.until(ready)
 			s.types(typed)
 		}
 	}
 	o, screen := s.end()
 	for _, question := range strings.Split(screen, "wants to ")[1:] {
-		shown, _, _ := strings.Cut(question, choicesEnd)
-		if !strings.Contains(shown, "[q] leave") && strings.Count(shown, "\n") > 23 {
+		shown, _, _ := strings.Cut(question, ready)
+		if !strings.Contains(shown, "[q]uit") && strings.Count(shown, "\n") > 23 {
 			t.Errorf("a question of %d lines on a screen of 24: %.80s…", strings.Count(shown, "\n")+1, shown)
 		}
 	}
-	screen = strings.ReplaceAll(screen, "\n  ┆ ", "")
+	screen = strings.ReplaceAll(screen, "\n┃ ┆ ", "")
 	for i, try := range tries {
 		if got := o.Replies[i]; got.Verdict != try.want || got.Remember != nil {
 			t.Errorf("try %d, typed %q: got %+v, want %v", i, try.typed, got, try.want)
@@ -421,7 +484,7 @@ func TestFold(t *testing.T) {
 	}
 	for _, want := range []string{
 		"(2001 lines)", "lines not shown (", "+ " + payload, "(4809 characters left out)", "wget evil", "make 101 changes",
-		"= command: 1001 lines", "[y 0123abcd] once, unseen", "not all of it was shown, so this is no answer: nothing was done",
+		"= command: 1001 lines", "[y 0123abcd] yes, unseen", "not everything is shown; v shows it; y 0123abcd approves it unseen",
 	} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("nothing says %q", want)
@@ -450,16 +513,15 @@ func TestRemember(t *testing.T) {
 		{false, []string{"r", "2", "2", "Y"}, rule(folder, approval.Project), day},
 		{false, []string{"r", "1", "3", "y"}, rule(file, approval.Project), 0},
 		{true, []string{"r", "1", "5", "y"}, rule(file, approval.Session), 0},
-		{false, []string{"r", "1", "4"}, nil, 0},
-		{false, []string{"r", "3"}, nil, 0},
-		{false, []string{"r", "0"}, nil, 0},
-		{false, []string{"r", "y"}, nil, 0},
-		{false, []string{"r", ""}, nil, 0},
-		{false, []string{"r", "1", "y"}, nil, 0},
-		{false, []string{"r", "1", ""}, nil, 0},
-		{false, []string{"r", "1", "1", ""}, nil, 0},
-		{false, []string{"r", "1", "1", "n"}, nil, 0},
-		{false, []string{"r", "1", "1", "1"}, nil, 0},
+		{false, []string{"r", "1", "4", "", "n"}, nil, 0},
+		{false, []string{"r", "3", "0", "01", "+1", "y", "yes", "", ""}, nil, 0},
+		{false, []string{"r", "n", "n"}, nil, 0},
+		{false, []string{"r", "1", "y", "n", "n"}, nil, 0},
+		{false, []string{"r", "1", "", "n"}, nil, 0},
+		{false, []string{"r", "1", "1", "", "n"}, nil, 0},
+		{false, []string{"r", "1", "1", "n", "n"}, nil, 0},
+		{false, []string{"r", "1", "1", "1", "n", "n"}, nil, 0},
+		{false, []string{"r", "7", "1", "9", "1", "?", "y"}, rule(file, approval.Project), hour},
 	}
 	for _, session := range []bool{false, true} {
 		p := play{Session: session}
@@ -473,8 +535,8 @@ func TestRemember(t *testing.T) {
 		s := begin(t, p, setting{columns: 200})
 		start := time.Now()
 		for _, i := range plays {
-			for n, typed := range tests[i].typed {
-				s.until([]string{choicesEnd, "which?  [1-2]   ", "[1-" + map[bool]string{false: "3", true: "5"}[session] + "]   ", "anything else: no   "}[n])
+			for _, typed := range tests[i].typed {
+				s.until(ready)
 				s.types(typed + "\r")
 			}
 		}
@@ -514,8 +576,9 @@ func mustRemember(t *testing.T, typed []string, got approval.Reply, want *approv
 func TestAskOnce(t *testing.T) {
 	p := play{Scenes: []scene{{Request: aRequest("/a"), Once: true}, {Request: aRequest("/a"), Once: true}, {Request: aRequest("/a"), Once: true}}}
 	s := begin(t, p, setting{})
-	for _, typed := range []string{"e\r", "r\r", "y\r"} {
-		s.until("[Enter] later   ")
+	for _, typed := range []string{"e\r", "\r", "r\r", "\x04", "s\r", "y\r"} {
+		s.until("[Enter] later")
+		s.until(ready)
 		s.types(typed)
 	}
 	o, screen := s.end()
@@ -524,7 +587,7 @@ func TestAskOnce(t *testing.T) {
 			t.Errorf("question %d: got %+v, want %v", i, got, want)
 		}
 	}
-	if strings.Contains(screen, "[e]") || strings.Contains(screen, "[r]") {
+	if strings.Contains(screen, "[e]") || strings.Contains(screen, "[r]") || strings.Contains(screen, "[s]") {
 		t.Errorf("an offer in %q", screen)
 	}
 }

@@ -31,22 +31,8 @@ type sheet struct {
 // newSheet describes a request; no piece of text has more than most characters.
 func newSheet(r tool.Request, most int) *sheet {
 	s := &sheet{most: most}
-	who := []string{}
-	for _, w := range r.Workers {
-		who = append(who, s.name(w))
-	}
-	if len(who) == 0 {
-		who = []string{caller(r.Origin)}
-	}
-	s.head = append(s.head, row{Mark: about, Text: strings.Join(who, " → ") + " wants to " + s.wish(r), Item: tool.ItemCall})
-	asks := "asked by default"
-	switch {
-	case r.Clears:
-		asks = "asked every time"
-	case r.Rule != "":
-		asks = "asked by " + s.name(r.Rule)
-	}
-	s.head = append(s.head, row{Mark: about, Text: "tool " + s.name(r.Tool) + ", called by " + caller(r.Origin) + "; " + asks, Item: tool.ItemCall})
+	s.head = append(s.head, row{Mark: about, Text: s.actor(r) + s.wish(r), Item: tool.ItemCall})
+	s.head = append(s.head, row{Mark: about, Text: s.origin(r), Item: tool.ItemCall})
 	if r.Why != "" {
 		s.head = append(s.head, row{Mark: about, Text: "because of " + s.line(r.Why), Item: tool.ItemWhy})
 	}
@@ -67,6 +53,42 @@ func newSheet(r tool.Request, most int) *sheet {
 		s.tail = append(s.tail, row{Mark: warning, Text: `it holds characters that cannot be seen or that a terminal would obey; they are shown like this: \u202e`})
 	}
 	return s
+}
+
+// actor says who acts: the user, who has made the call, or the chain of workers that leads
+// to it.
+func (s *sheet) actor(r tool.Request) string {
+	if r.Origin == policy.User {
+		return "You are about to "
+	}
+	var who []string
+	for _, w := range r.Workers {
+		who = append(who, s.name(w))
+	}
+	if len(who) == 0 {
+		who = []string{caller(r.Origin)}
+	}
+	return strings.Join(who, " › ") + " wants to "
+}
+
+// origin says which tool is called, as whom, and what asks.
+func (s *sheet) origin(r tool.Request) string {
+	text := "(tool " + s.name(r.Tool)
+	switch {
+	case r.Origin == policy.User && len(r.Workers) > 0:
+		text += " as " + s.name(r.Workers[len(r.Workers)-1])
+	case r.Origin != policy.User && r.Origin != policy.Model:
+		text += ", called by " + caller(r.Origin)
+	}
+	switch {
+	case r.Clears:
+		text += ", asked every time"
+	case r.Rule != "":
+		text += ", asked by " + s.name(r.Rule)
+	default:
+		text += ", asked by default"
+	}
+	return text + ")"
 }
 
 // maxAlikes is how many look-alikes are listed by name.
@@ -149,7 +171,11 @@ func (s *sheet) wish(r tool.Request) string {
 	case 1:
 		return s.change(r.Changes[0])
 	}
-	return fmt.Sprintf("make %d changes", len(r.Changes))
+	verb := map[string]string{"apply_changes": "apply", "discard_changes": "discard", "undo": "undo"}[r.Tool]
+	if verb == "" {
+		verb = "make"
+	}
+	return fmt.Sprintf("%s %d changes", verb, len(r.Changes))
 }
 
 func (s *sheet) effect(e policy.Effect) string {
@@ -298,7 +324,7 @@ func (s *sheet) folded(most int, lines func(row) int) []row {
 	for _, r := range s.body {
 		total += lines(r)
 	}
-	if total <= most {
+	if total <= most || len(s.body) == 0 {
 		return s.all()
 	}
 	front, end := 0, len(s.body)

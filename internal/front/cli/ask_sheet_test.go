@@ -17,7 +17,7 @@ func TestShowRequest(t *testing.T) {
 	var out bytes.Buffer
 	showRequest(&out, r)
 	want := `  another agent wants to run "make -s\x1b"
-  tool shell, called by another agent; asked by default
+  (tool shell, called by another agent, asked by default)
   • read /in
   • run "make -s\x1b" (asks)
   = command: make -s\x1b
@@ -46,8 +46,8 @@ func TestWishNamesItsFile(t *testing.T) {
 	var out bytes.Buffer
 	showRequest(&out, tool.Request{Origin: policy.User, Workers: []string{"main"}, Tool: "git_push", Clears: true, Effects: effects, Asks: effects, Wish: `push "Add b" (1 file) to origin main`,
 		Changes: []tool.Change{{Path: "/b", Op: tool.Create, Diff: "@@ -0,0 +1 @@\n+b\n"}}})
-	want := `  main wants to push "Add b" (1 file) to origin main
-  tool git_push, called by the user; asked every time
+	want := `  You are about to push "Add b" (1 file) to origin main
+  (tool git_push as main, asked every time)
   • create /b (1 line)
   @ @@ -0,0 +1 @@
   + b
@@ -75,7 +75,7 @@ func TestEffectsToldOnce(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		showRequest(&out, tool.Request{Origin: policy.User, Workers: []string{"main"}, Tool: "apply_changes", Clears: true, Effects: test.effects, Asks: test.asks, Changes: changes})
-		want := "  main wants to make 2 changes\n  tool apply_changes, called by the user; asked every time\n" + test.want + "  • create /a\n  • delete /b\n"
+		want := "  You are about to apply 2 changes\n  (tool apply_changes as main, asked every time)\n" + test.want + "  • create /a\n  • delete /b\n"
 		if got := out.String(); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", test.name, got, want)
 		}

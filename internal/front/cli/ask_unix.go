@@ -4,8 +4,8 @@ package cli
 
 import (
 	"context"
-	"math"
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -20,6 +20,19 @@ const colours = true
 // ends are the signals that end a question.
 func ends() []os.Signal {
 	return []os.Signal{os.Interrupt, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT}
+}
+
+// suspends are the signals that suspend golem.
+func suspends() []os.Signal { return []os.Signal{syscall.SIGTSTP} }
+
+// suspendSelf suspends golem until somebody lets it continue.
+func suspendSelf() {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
+	if unix.Kill(unix.Getpid(), unix.SIGSTOP) == nil {
+		<-continued // other threads may stop first
+	}
 }
 
 // findTerminal returns the terminal that somebody can be asked at, for reading
@@ -90,17 +103,49 @@ func (k *keyboard) ready() (restore func(), err error) {
 	}, nil
 }
 
-// flush throws away what was typed and not yet read.
-func (k *keyboard) flush() error {
+// settle waits until a question was on screen for so long, throws away what was typed and
+// not yet read, and reports whether something was. Meanwhile nothing typed is shown.
+func (k *keyboard) settle(ctx context.Context, long time.Duration) (early bool, err error) {
 	if !foreground(k.file) {
-		return errNobody
+		return false, errNobody
 	}
-	return flushInput(int(k.file.Fd()))
+	fd := int(k.file.Fd())
+	usual, err := unix.IoctlGetTermios(fd, getTermios)
+	if err != nil {
+		return false, errNobody
+	}
+	quiet := *usual
+	quiet.Lflag &^= unix.ICANON | unix.ECHO
+	if err := unix.IoctlSetTermios(fd, setTermios, &quiet); err != nil {
+		return false, errNobody
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(long):
+	}
+	if !foreground(k.file) { // setting the modes would stop us
+		return false, errNobody
+	}
+	n, _ := unix.IoctlGetInt(fd, unix.TIOCINQ)
+	if err := unix.IoctlSetTermios(fd, setTermios, usual); err != nil {
+		return false, errNobody
+	}
+	if err := flushInput(fd); err != nil {
+		return false, errNobody
+	}
+	if ctx.Err() != nil {
+		return false, errStopped
+	}
+	return n > 0, nil
 }
 
+// glance is how often it is looked whether a question is to be drawn again.
+const glance = 100 * time.Millisecond
+
 // line returns the next line. It reads only what is there, so that a question
-// that ended without an answer leaves nobody behind who takes the next one.
-func (k *keyboard) line(ctx context.Context, wait time.Duration) (string, error) {
+// that ended without an answer leaves nobody behind who takes the next one. Where
+// interrupted returns an error, nothing is read.
+func (k *keyboard) line(ctx context.Context, wait time.Duration, interrupted func() error) (string, error) {
 	ended, end, err := os.Pipe()
 	if err != nil {
 		return "", errNobody
@@ -114,14 +159,19 @@ func (k *keyboard) line(ctx context.Context, wait time.Duration) (string, error)
 		if left <= 0 {
 			return "", errLate
 		}
-		_, err := unix.Poll(files, int(min(left.Milliseconds()+1, math.MaxInt32)))
+		_, err := unix.Poll(files, int(min(left, glance).Milliseconds()+1))
+		again := interrupted()
 		switch {
 		case ctx.Err() != nil:
 			return "", errStopped
+		case again != nil:
+			return "", again
 		case err == unix.EINTR:
 			continue
 		case err != nil:
 			return "", errNobody
+		case files[0].Revents&unix.POLLHUP != 0:
+			return "", errEnd
 		case files[0].Revents != 0:
 			if text, err := k.read(); err != unix.EINTR && err != unix.EAGAIN {
 				return text, err
@@ -140,12 +190,12 @@ func (k *keyboard) read() (string, error) {
 	switch {
 	case err == unix.EINTR || err == unix.EAGAIN:
 		return "", err
-	case err != nil || n == 0:
+	case err != nil:
 		return "", errEnd
 	}
 	text, whole := strings.CutSuffix(string(buf[:n]), "\n")
 	if !whole {
-		return "", errEnd // a Ctrl-D after some letters is no Enter
+		return "", errClosed // a Ctrl-D after some letters is no Enter
 	}
 	return text, nil
 }

@@ -17,6 +17,11 @@ const colours = false
 // ends are the signals that end a question.
 func ends() []os.Signal { return []os.Signal{os.Interrupt} }
 
+// suspends are the signals that suspend golem: there are none.
+func suspends() []os.Signal { return nil }
+
+func suspendSelf() {}
+
 // findTerminal returns the console that somebody can be asked at; nil if there
 // is none. What comes through standard input is never consent: only a console
 // there is one to ask at. Where standard input was taken, because the user said
@@ -67,21 +72,30 @@ func (k *keyboard) ready() (restore func(), err error) {
 	return func() { windows.SetConsoleMode(console, old) }, nil
 }
 
-// flush throws away what was typed and not yet read.
-func (k *keyboard) flush() error {
+// settle waits until a question was on screen for so long, throws away what was typed and
+// not yet read, and reports whether a line was.
+func (k *keyboard) settle(ctx context.Context, long time.Duration) (early bool, err error) {
+	select {
+	case <-ctx.Done():
+		return false, errStopped
+	case <-time.After(long):
+	}
 	select {
 	case <-k.lines:
-		k.pending = false
+		k.pending, early = false, true
 	default:
 	}
 	if !k.pending {
 		k.reads.Discard(k.reads.Buffered())
 	}
-	return windows.FlushConsoleInputBuffer(windows.Handle(k.file.Fd()))
+	return early, windows.FlushConsoleInputBuffer(windows.Handle(k.file.Fd()))
 }
 
-// line returns the next line.
-func (k *keyboard) line(ctx context.Context, wait time.Duration) (string, error) {
+// glance is how often it is looked whether a question is to be drawn again.
+const glance = 100 * time.Millisecond
+
+// line returns the next line. Where interrupted returns an error, it is not waited for.
+func (k *keyboard) line(ctx context.Context, wait time.Duration, interrupted func() error) (string, error) {
 	if !k.pending {
 		k.pending = true
 		go func() {
@@ -91,17 +105,25 @@ func (k *keyboard) line(ctx context.Context, wait time.Duration) (string, error)
 	}
 	late := time.NewTimer(wait)
 	defer late.Stop()
-	select {
-	case <-ctx.Done():
-		return "", errStopped
-	case <-late.C:
-		return "", errLate
-	case line := <-k.lines:
-		k.pending = false
-		if line.err != nil {
-			return "", errEnd
+	tick := time.NewTicker(glance)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return "", errStopped
+		case <-late.C:
+			return "", errLate
+		case <-tick.C:
+			if err := interrupted(); err != nil {
+				return "", err
+			}
+		case line := <-k.lines:
+			k.pending = false
+			if line.err != nil {
+				return "", errEnd
+			}
+			return strings.TrimSuffix(strings.TrimSuffix(line.text, "\n"), "\r"), nil
 		}
-		return strings.TrimSuffix(strings.TrimSuffix(line.text, "\n"), "\r"), nil
 	}
 }
 
@@ -109,3 +131,11 @@ func (k *keyboard) line(ctx context.Context, wait time.Duration) (string, error)
 func (k *keyboard) take(context.Context, time.Duration) (release func(), err error) {
 	return func() {}, nil
 }
+
+// A guard would share a terminal with a golem that asks at it; there are no locks on
+// terminals here.
+type guard struct{}
+
+func openGuard(*os.File) *guard { return nil }
+
+func (*guard) share() (release func(), free bool) { return func() {}, true }

@@ -56,7 +56,9 @@ func Main(args []string, stdout, stderr io.Writer, serve Server) int {
 	}
 	// File names reach both streams, and may hold anything: nothing but plain
 	// text gets through to the terminal, whoever prints it.
-	out, errs := visible.NewWriter(stdout), visible.NewWriter(stderr)
+	terminal := newConsole(stdout, stderr)
+	defer terminal.close()
+	out, errs := visible.NewWriter(terminal.out), visible.NewWriter(terminal.errs)
 	defer errs.Close()
 	root := newRoot(serve)
 	root.SetArgs(append([]string{}, args...))

@@ -38,8 +38,16 @@ func newScreen(w io.Writer) screen {
 	if v, ok := w.(*visible.Writer); ok {
 		under = v.Under()
 	}
-	if f, ok := under.(*os.File); ok && f != nil && term.IsTerminal(int(f.Fd())) {
-		return screen{w: f, file: f, plain: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !colours}
+	plain := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !colours
+	switch under := under.(type) {
+	case *stream:
+		if under.file != nil {
+			return screen{w: under, file: under.file, plain: plain}
+		}
+	case *os.File:
+		if under != nil && term.IsTerminal(int(under.Fd())) {
+			return screen{w: under, file: under, plain: plain}
+		}
 	}
 	return screen{w: w, plain: true}
 }
@@ -59,7 +67,7 @@ func (s screen) size() (columns, lines int) {
 	if err != nil || columns <= 0 || lines <= 0 {
 		return 80, 24
 	}
-	return max(columns, 20), max(lines, 5)
+	return max(columns, minColumns), max(lines, 1)
 }
 
 // show prints rows.

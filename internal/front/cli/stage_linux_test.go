@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/gob"
 	"fmt"
@@ -44,6 +45,8 @@ type play struct {
 	Raw        bool // the terminal was left in raw mode
 	Background bool // another group has the terminal
 	Log        bool // questions would go to a file
+	Slow       bool // a question settles as long as golem has it
+	Flood      int  // lines that others print while the first question is open
 }
 
 // A scene is one question, whose context ends with a SIGUSR1.
@@ -102,13 +105,24 @@ func (p play) perform(in *os.File, o *outcome) {
 			defer hold.Close()
 		}
 	}
-	var out io.Writer = visible.NewWriter(os.Stderr)
+	console := newConsole(os.Stdout, os.Stderr)
+	defer console.close()
+	var out io.Writer = visible.NewWriter(console.errs)
 	if p.Log {
 		out = io.Discard
 	}
 	before, _ := unix.IoctlGetTermios(fd, unix.TCGETS)
 	a := newAsker(in, out, 0)
 	a.session = p.Session
+	if !p.Slow {
+		a.settle = time.Millisecond
+	}
+	if p.Flood > 0 {
+		fmt.Fprint(newGutter(visible.NewWriter(console.out), "kid1"), "half a line")
+		flood := sync.WaitGroup{}
+		defer flood.Wait()
+		defer close(p.flood(console, &flood))
+	}
 	o.Replies = make([]approval.Reply, len(p.Scenes))
 	var all sync.WaitGroup
 	for i, s := range p.Scenes {
@@ -139,6 +153,31 @@ func (p play) perform(in *os.File, o *outcome) {
 	o.Restored = err == nil && *before == *after
 }
 
+// flood prints as two workers do that go on while a question is open, until the channel is
+// closed.
+func (p play) flood(console *console, all *sync.WaitGroup) chan struct{} {
+	over := make(chan struct{})
+	for _, to := range []io.Writer{newGutter(visible.NewWriter(console.out), "kid2"), visible.NewWriter(console.errs)} {
+		all.Go(func() {
+			for i := 0; i < p.Flood; i++ {
+				select {
+				case <-over:
+					return
+				case <-time.After(time.Millisecond):
+				}
+				fmt.Fprintf(to, "noise %d: wants to create /out/readme.txt … [y]es\n", i)
+			}
+		})
+	}
+	return over
+}
+
+// resize gives the terminal another size.
+func (s *stage) resize(columns, rows uint16) {
+	s.t.Helper()
+	must(s.t, unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}))
+}
+
 // A stage is a process at a terminal of its own, seen from the other side.
 type stage struct {
 	t      *testing.T
@@ -160,6 +199,7 @@ type setting struct {
 	before  string   // typed before the play begins
 	loose   bool     // the terminal is not that of the process
 	columns uint16
+	rows    uint16
 	shell   string // runs the process, as "$0"
 }
 
@@ -182,7 +222,7 @@ func begin(t *testing.T, p play, set setting) *stage {
 	s := &stage{t: t}
 	s.more = sync.NewCond(&s.mu)
 	master, slave := openPTY(t)
-	must(t, unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: max(80, set.columns)}))
+	must(t, unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: cmp.Or(set.rows, 24), Col: cmp.Or(set.columns, 80)}))
 	s.master = master
 	defer slave.Close()
 	script, say, err := os.Pipe()
@@ -210,7 +250,7 @@ func begin(t *testing.T, p play, set setting) *stage {
 		s.cmd.SysProcAttr.Ctty = 0
 	}
 	must(t, s.cmd.Start())
-	fuse := time.AfterFunc(time.Minute, func() { s.cmd.Process.Kill() }) // a hang fails this test, not the whole run
+	fuse := time.AfterFunc(20*time.Second, func() { s.cmd.Process.Kill() }) // a hang fails this test, not the whole run
 	t.Cleanup(func() {
 		fuse.Stop()
 		s.cmd.Process.Kill()
@@ -284,7 +324,7 @@ func (s *stage) types(text string) {
 func (s *stage) end() (o outcome, screen string) {
 	s.t.Helper()
 	if err := gob.NewDecoder(s.result).Decode(&o); err != nil {
-		s.t.Fatalf("the process told nothing: %v", err)
+		s.t.Fatalf("the process told nothing: %v\n%s", err, s.seen)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

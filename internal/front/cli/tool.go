@@ -270,7 +270,7 @@ func acceptTools(cmd *cobra.Command, p *forge.Program, worker, server string, ye
 	for _, line := range offer.Differs {
 		fmt.Fprintln(out, line)
 	}
-	if !yes && !confirmed(cmd, "accept these tools? [y/N] ", "golem tools --accept "+server+" --yes") {
+	if !yes && !confirmed(cmd, "accept", "these tools of "+server, "golem tools --accept "+server+" --yes") {
 		return exit(exitDenied)
 	}
 	if err := offer.Accept(); err != nil {

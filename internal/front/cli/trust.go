@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -117,22 +116,21 @@ func (d trustDocument) print(w io.Writer) {
 
 // askedYes asks the user whether to trust.
 func askedYes(cmd *cobra.Command) bool {
-	return confirmed(cmd, "trust this? [y/N] ", "golem trust --yes, or --trust HASH on a machine")
+	return confirmed(cmd, "trust", "this program, as it is now", "golem trust --yes, or --trust HASH on a machine")
 }
 
-// confirmed asks the user at the terminal. What does not come from a terminal is no
-// answer, and neither is anything but yes.
-func confirmed(cmd *cobra.Command, question, otherwise string) bool {
+// confirmed asks the user at the terminal whether to do something, such as trust this
+// program. An answer that does not come from a terminal is none.
+func confirmed(cmd *cobra.Command, verb, what, otherwise string) bool {
 	out := cmd.OutOrStdout()
 	terminal := findTerminal(false)
 	if terminal == nil {
 		fmt.Fprintln(out, "nobody to ask here: look at it, then "+otherwise)
 		return false
 	}
-	if newAsker(terminal, out, patience).confirm(cmd.Context(), question) {
+	if newAsker(terminal, out, patience).confirm(cmd.Context(), verb+" "+what) {
 		return true
 	}
-	word, _, _ := strings.Cut(question, " ")
-	fmt.Fprintln(out, "not "+word+"ed; nothing has changed")
+	fmt.Fprintln(out, "not "+verb+"ed; nothing has changed")
 	return false
 }

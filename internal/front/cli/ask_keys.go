@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// A key is an answer, and what it does.
+type key struct{ name, does string }
+
+// remembers reports whether an answer can be remembered.
+func (q *question) remembers() bool { return q.again && !q.request.Clears }
+
+// offers reports whether there is a rule to choose.
+func (q *question) offers() bool { return q.remembers() && len(approval.Offers(q.request)) > 0 }
+
+// stops reports whether there is a run to stop: a call of the user's own is all there is.
+func (q *question) stops() bool { return q.again && q.request.Origin != policy.User }
+
+// choices are the keys of the question.
+func (q *question) choices() []string { return q.choicesIf(q.whole, q.more) }
+
+func (q *question) choicesIf(whole, more bool) []string {
+	var keys []string
+	if whole {
+		keys = append(keys, "[y]es", "[n]o")
+	} else {
+		keys = append(keys, "[n]o")
+		if more {
+			keys = append(keys, "[v]iew all "+counted(q.lines(), "line"))
+		}
+		if digest, ok := q.digest(); ok {
+			keys = append(keys, "[y "+digest+"] yes, unseen")
+		}
+	}
+	if whole && q.remembers() {
+		keys = append(keys, "[e]xact call again")
+	}
+	if whole && q.offers() {
+		keys = append(keys, "[r]ule…")
+	}
+	switch {
+	case q.stops():
+		keys = append(keys, "[s]top the run")
+	case !q.again:
+		keys = append(keys, "[Enter] later")
+	}
+	return append(keys, "[?]")
+}
+
+// lines counts the rows of the whole request.
+func (q *question) lines() int { return len(newSheet(q.request, maxColumns).all()) }
+
+// please says which answers there are, after a typo.
+func (q *question) please() string {
+	if q.whole {
+		return "please answer y, n or ? (help)"
+	}
+	return "please answer n or ? (help); " + q.unseen()
+}
+
+// explained returns what each key of the question does.
+func (q *question) explained() []key {
+	var keys []key
+	if q.whole {
+		keys = append(keys, key{"y, yes", "yes, this once"})
+	}
+	keys = append(keys, key{"n, n REASON", "no; the worker is told the reason"})
+	if q.more {
+		keys = append(keys, key{"v", "view everything, page by page"})
+	}
+	if digest, ok := q.digest(); ok && !q.whole {
+		keys = append(keys, key{"y " + digest, "yes, this once, also to what was not shown"})
+	}
+	if q.whole && q.remembers() {
+		long := "for a day"
+		if q.session {
+			long = "in this session"
+		}
+		keys = append(keys, key{"e", "yes, and the same call with the same arguments again, " + long})
+	}
+	if q.whole && q.offers() {
+		keys = append(keys, key{"r", "yes, and choose a rule for calls like this one"})
+	}
+	if q.stops() {
+		keys = append(keys, key{"s", "no, and stop the run"})
+	}
+	if !q.again {
+		return append(keys, key{"Enter", "decide later; the call still waits"})
+	}
+	return append(keys, key{"Enter, Ctrl-D", "no"}, key{"Ctrl-C", "no, and stop"})
+}
+
+// help returns rows that explain keys.
+func help(keys []key) []row {
+	var rows []row
+	for _, k := range keys {
+		rows = append(rows, row{Mark: about, Text: fmt.Sprintf("%-14s %s", k.name, k.does)})
+	}
+	return rows
+}
+
+// pageKeys are the keys of a page that ends with a line.
+func pageKeys(end, all int) []string {
+	return []string{fmt.Sprintf("%d of %d lines", end, all), "[Enter] next page", "[q]uit viewing"}
+}
+
+// prompt is where an answer is typed.
+func (q *question) prompt() string {
+	return bar(!q.screen.plain) + " > "
+}
+
+func bar(colours bool) string {
+	if colours {
+		return "\x1b[1m" + visible.Bar + "\x1b[0m"
+	}
+	return visible.Bar
+}
+
+// keyLines returns keys as lines, broken between them.
+func (q *question) keyLines(keys ...string) []string {
+	columns, _ := q.screen.size()
+	room := max(columns-len("> ")-1, 1)
+	var lines []string
+	line := ""
+	for _, k := range keys {
+		if line != "" && cells(line)+cells(k)+2 > room {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			k = "  " + k
+		}
+		line += k
+		if pieces := visible.Broken(line, room); len(pieces) > 1 {
+			lines = append(lines, pieces[:len(pieces)-1]...)
+			line = pieces[len(pieces)-1]
+		}
+	}
+	return append(lines, line)
+}
+
+// showKeys shows keys.
+func (q *question) showKeys(keys ...string) {
+	for _, line := range q.keyLines(keys...) {
+		q.say(bar(!q.screen.plain) + " " + line + "\n")
+	}
+}
+
+// showHead shows the rows of a request, the first of which says what is asked. The second
+// is beside it where there is room.
+func (q *question) showHead(rows []row) {
+	if len(rows) > 1 && rows[0].Mark == about && rows[1].Mark == about {
+		first, second := visible.Barless(rows[0].Text), visible.Barless(rows[1].Text)
+		used := cells(first) + cells(second)
+		if gap := min(q.columns, maxHeader) - used - len("  + ") - 1; gap >= 2 {
+			rows = append([]row{{Mark: visible.Header, Text: first + strings.Repeat(" ", gap) + second}}, rows[2:]...)
+		} else {
+			rows = append([]row{{Mark: visible.Header, Text: first}}, rows[1:]...)
+		}
+	}
+	q.show(rows)
+}
+
+// maxHeader is how wide the first line of a question gets.
+const maxHeader = 120
+
+// cells counts the columns that a text takes at most, as visible.Broken does.
+func cells(text string) (n int) {
+	for _, r := range text {
+		if n++; r >= 0x300 {
+			n++
+		}
+	}
+	return n
+}
+
+// show prints rows of the question.
+func (q *question) show(rows []row) {
+	columns, _ := q.screen.size()
+	var b strings.Builder
+	for _, r := range rows {
+		for _, line := range r.Barred(columns, !q.screen.plain) {
+			b.WriteString(line)
+		}
+	}
+	q.say(b.String())
+}
+
+func (q *question) say(text string) {
+	if _, err := io.WriteString(q.screen.w, text); err != nil {
+		q.failed = errNobody
+	}
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// exactly is the rule for this exact call.
+func (q *question) exactly() approval.Rule {
+	rule := approval.Again(q.request)
+	if q.session {
+		rule.Scope = approval.Session
+	} else {
+		rule.Scope, rule.Expires = approval.Project, time.Now().Add(24*time.Hour)
+	}
+	return rule
+}
+
+// choose lets the user choose a rule and how long it holds, and confirm it as it
+// will be kept.
+func (q *question) choose() (approval.Rule, error) {
+	offers := approval.Offers(q.request)
+	var listed []string
+	for i, offer := range offers {
+		listed = append(listed, fmt.Sprintf("[%d] %s", i+1, offer))
+	}
+	which, err := q.number(listed, "which rule?", len(offers))
+	if err != nil {
+		return approval.Rule{}, err
+	}
+	rule := offers[which]
+	type span struct {
+		text  string
+		scope approval.Scope
+		long  time.Duration
+	}
+	spans := []span{{"1 hour", approval.Project, time.Hour}, {"1 day", approval.Project, 24 * time.Hour}, {"until revoked", approval.Project, 0}}
+	if q.session {
+		spans = append(spans, span{"this run", approval.Run, 0}, span{"this session", approval.Session, 0})
+	}
+	listed = nil
+	for i, s := range spans {
+		listed = append(listed, fmt.Sprintf("[%d] %s", i+1, s.text))
+	}
+	chosen, err := q.number(listed, "for how long?", len(spans))
+	if err != nil {
+		return approval.Rule{}, err
+	}
+	rule.Scope = spans[chosen].scope
+	if long := spans[chosen].long; long > 0 {
+		rule.Expires = time.Now().Add(long)
+	}
+	err = q.step(func() {
+		q.rule("the rule", rule)
+		q.showKeys("remember it, and do this?", "[y]es", "[n]o")
+	}, "please answer y or n", func(text string) bool {
+		text = strings.ToLower(text)
+		return text == "y" || text == "yes"
+	})
+	return rule, err
+}
+
+// number takes a number from 1 to most, and returns it counted from 0.
+func (q *question) number(listed []string, prompt string, most int) (n int, err error) {
+	err = q.step(func() {
+		for _, text := range listed {
+			q.show([]row{{Mark: detail, Text: visible.Line(text, math.MaxInt)}})
+		}
+		q.showKeys(prompt, fmt.Sprintf("[1-%d]", most), "[Enter] back")
+	}, fmt.Sprintf("please answer a number from 1 to %d, or Enter", most), func(text string) bool {
+		number, err := strconv.Atoi(text)
+		n = number - 1
+		return err == nil && n >= 0 && n < most && text == strconv.Itoa(number)
+	})
+	return n, err
+}
+
+// step asks something on the way to a rule, until the answer is accepted. An empty line
+// and a no lead back to the question, as errBack.
+func (q *question) step(draw func(), please string, accept func(string) bool) error {
+	q.redraw = func() {
+		q.drawRequest()
+		draw()
+	}
+	draw()
+	for range maxTypos {
+		text, err := q.read()
+		switch word := strings.ToLower(text); {
+		case errors.Is(err, errTypo):
+		case err != nil:
+			return err
+		case word == "" || word == "n" || word == "no":
+			return errBack
+		case accept(text):
+			return nil
+		}
+		q.show([]row{{Mark: about, Text: please}})
+	}
+	return errLate
+}
+
+// rule shows a rule literally.
+func (q *question) rule(what string, rule approval.Rule) {
+	q.show([]row{{Mark: detail, Text: what + " " + visible.Line(rule.String(), math.MaxInt)}})
+}

@@ -1,0 +1,323 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"golang.org/x/term"
+
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// A console is what golem prints on: all that it writes to a terminal, to whichever
+// stream, passes through it. While a question is open, here or in another golem at the
+// same terminal, everything else waits, and is printed afterwards. A stream that is no
+// terminal is written to at once, as it is.
+type console struct {
+	out, errs *stream
+
+	mu       sync.Mutex
+	asking   bool    // a question owns the terminal
+	waits    backlog // what is printed after it
+	draining bool    // somebody waits for another golem's question to end
+	partial  bool    // the cursor is not at the beginning of a line
+	mark     string  // of the gutter whose line is not ended; "" for none
+	column   int     // where the cursor is in that line
+}
+
+// A stream is standard output or standard error. What is written to it has passed a
+// [visible.Writer], or is made of visible text and colours.
+type stream struct {
+	console *console
+	to      io.Writer
+	file    *os.File // the terminal; nil where there is none
+	guard   *guard
+}
+
+// newConsole returns the console of a process.
+func newConsole(stdout, stderr io.Writer) *console {
+	c := &console{}
+	c.out, c.errs = c.stream(stdout), c.stream(stderr)
+	return c
+}
+
+func (c *console) stream(w io.Writer) *stream {
+	s := &stream{console: c, to: w}
+	if f, ok := w.(*os.File); ok && f != nil && term.IsTerminal(int(f.Fd())) {
+		s.file, s.guard = f, openGuard(f)
+	}
+	return s
+}
+
+// consoleOf returns the console that a writer leads to; nil where there is none.
+func consoleOf(w io.Writer) *console {
+	if s := streamOf(w); s != nil {
+		return s.console
+	}
+	return nil
+}
+
+func streamOf(w io.Writer) *stream {
+	if v, ok := w.(*visible.Writer); ok {
+		w = v.Under()
+	}
+	s, _ := w.(*stream)
+	return s
+}
+
+// Write implements io.Writer.
+func (s *stream) Write(text []byte) (int, error) { return s.put("", text) }
+
+// A guttered writes text of somebody else to a stream, behind a mark that each line of the
+// terminal begins with. Lines are broken before the terminal breaks them, so that the text
+// cannot reach the first column.
+type guttered struct {
+	stream *stream
+	mark   string
+}
+
+// newGutter returns a writer for text of somebody else, which is made visible. Where w
+// leads to no terminal, it is w.
+func newGutter(w io.Writer, mark string) io.Writer {
+	s := streamOf(w)
+	if s == nil || s.file == nil {
+		return w
+	}
+	return visible.NewWriter(guttered{s, visible.Barless(visible.Line(mark, maxMark)) + gutterEnd})
+}
+
+const (
+	gutterEnd = "│ "
+	maxMark   = 40 // characters of a name in a gutter
+)
+
+// Write implements io.Writer.
+func (g guttered) Write(text []byte) (int, error) { return g.stream.put(g.mark, text) }
+
+// put prints text, behind a mark unless that is "", or keeps it until a question is
+// answered.
+func (s *stream) put(mark string, text []byte) (int, error) {
+	if s.file == nil {
+		return s.to.Write(text)
+	}
+	c := s.console
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asking || c.draining {
+		c.waits.add(s, mark, text)
+		return len(text), nil
+	}
+	release, free := s.guard.share()
+	if !free {
+		c.waits.add(s, mark, text)
+		c.draining = true
+		go c.drain(s.guard)
+		return len(text), nil
+	}
+	defer release()
+	if err := s.print(mark, string(text)); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// print writes text to the terminal. The caller holds the lock.
+func (s *stream) print(mark, text string) error {
+	if text == "" {
+		return nil
+	}
+	c := s.console
+	var b strings.Builder
+	if c.partial && c.mark != mark {
+		b.WriteByte('\n')
+		c.partial = false
+	}
+	if mark == "" {
+		b.WriteString(visible.Barless(text))
+		c.mark, c.partial = "", !strings.HasSuffix(text, "\n")
+	} else {
+		c.behind(&b, mark, visible.Barless(text), columnsOf(s.file))
+	}
+	_, err := io.WriteString(s.to, b.String())
+	return err
+}
+
+// behind appends text with a mark before each line of a terminal.
+func (c *console) behind(b *strings.Builder, mark, text string, columns int) {
+	shown, width := fitMark(mark, columns)
+	begin := func() {
+		b.WriteString(shown)
+		c.mark, c.partial, c.column = mark, true, width
+	}
+	for _, r := range text {
+		if !c.partial {
+			begin()
+		}
+		cells := visible.Cells(r)
+		switch {
+		case r == '\n':
+			b.WriteByte('\n')
+			c.partial = false
+			continue
+		case r == '\t':
+			cells = 4
+		}
+		if c.column+cells > columns-1 && c.column > width && !unicode.IsMark(r) && cells > 0 {
+			b.WriteByte('\n')
+			begin()
+		}
+		if c.column += cells; r == '\t' {
+			b.WriteString("    ")
+		} else {
+			b.WriteRune(r)
+		}
+	}
+}
+
+// fitMark returns as much of a mark as leaves most of the line to the text, and how many
+// columns that takes at most.
+func fitMark(mark string, columns int) (shown string, width int) {
+	name := strings.TrimSuffix(mark, gutterEnd)
+	kept := 0
+	for i, r := range name {
+		if kept+visible.Cells(r) > columns/3 {
+			name = name[:i]
+			break
+		}
+		kept += visible.Cells(r)
+	}
+	return name + gutterEnd, kept + 2
+}
+
+// own makes a question the owner of the terminal until it is released, and reports whether
+// the cursor is within a line.
+func (c *console) own() (partial bool, release func()) {
+	if c == nil {
+		return false, func() {}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	partial, c.asking = c.partial, true
+	return partial, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.asking, c.partial, c.mark = false, false, ""
+		c.flush()
+	}
+}
+
+// flush prints what waits. The caller holds the lock.
+func (c *console) flush() {
+	if c.draining { // another golem asks
+		return
+	}
+	for _, p := range c.waits.take() {
+		p.to.print(p.mark, p.text)
+	}
+}
+
+const (
+	drainEvery = 20 * time.Millisecond
+	// maxDrain is how long a golem that has ended waits for the question of another one.
+	maxDrain = 10 * time.Minute
+)
+
+// drain waits until no other golem asks at the terminal, and prints what waits.
+func (c *console) drain(g *guard) {
+	for {
+		time.Sleep(drainEvery)
+		release, free := g.share()
+		if !free {
+			continue
+		}
+		c.mu.Lock()
+		c.draining = false
+		if !c.asking {
+			c.flush()
+		}
+		c.mu.Unlock()
+		release()
+		return
+	}
+}
+
+// close prints what waits, at the end of golem.
+func (c *console) close() {
+	for deadline := time.Now().Add(maxDrain); ; time.Sleep(drainEvery) {
+		c.mu.Lock()
+		late := time.Now().After(deadline)
+		if !c.draining || late {
+			c.draining = false
+			c.flush()
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+	}
+}
+
+// maxWaiting is how much output waits for a question to be answered: its beginning and
+// its end, each half of it.
+const maxWaiting = 128 << 10
+
+// A backlog is output that waits.
+type backlog struct {
+	head, tail []waiting
+	size       [2]int // of head and tail
+	lines      int    // that were dropped between them
+	last       *stream
+}
+
+// A waiting is a piece of output, at most a line.
+type waiting struct {
+	to   *stream
+	mark string
+	text string
+}
+
+// add appends output, line by line. Where there is too much of it, the oldest lines of
+// its second half are dropped.
+func (b *backlog) add(to *stream, mark string, text []byte) {
+	for line := range bytes.Lines(text) {
+		w := waiting{to, mark, string(line)}
+		if b.size[0]+len(line) <= maxWaiting/2 && len(b.tail) == 0 && b.lines == 0 {
+			b.head, b.size[0] = append(b.head, w), b.size[0]+len(line)
+			continue
+		}
+		b.tail, b.size[1], b.last = append(b.tail, w), b.size[1]+len(line), to
+		for b.size[1] > maxWaiting/2 {
+			b.size[1] -= len(b.tail[0].text)
+			b.tail = b.tail[1:]
+			b.lines++
+		}
+	}
+}
+
+// take returns what waits, and leaves nothing.
+func (b *backlog) take() []waiting {
+	all := b.head
+	if b.lines > 0 {
+		all = append(all, waiting{to: b.last, text: fmt.Sprintf("golem: %s of output dropped while a question was open\n", counted(b.lines, "line"))})
+	}
+	all = append(all, b.tail...)
+	*b = backlog{}
+	return all
+}
+
+// columnsOf returns how many columns a terminal has.
+func columnsOf(f *os.File) int {
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || columns <= 0 {
+		return 80
+	}
+	return max(columns, minColumns)
+}
+
+// minColumns is the narrowest terminal that lines are broken for.
+const minColumns = 8
