@@ -49,7 +49,7 @@ func TestGoProfile(t *testing.T) {
 	if err != nil || string(out) != want {
 		t.Errorf("got %q, %v, want %q\n%s", out, err, want, &told)
 	}
-	if !strings.Contains(told.String(), " at /cache/go-mod, to be read") {
+	if !strings.Contains(told.String(), " at /cache/go-mod (read-only)") {
 		t.Errorf("the cache is not named:\n%s", &told)
 	}
 }

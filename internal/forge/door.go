@@ -66,9 +66,10 @@ type Door struct {
 	mu      sync.Mutex
 	running []io.Closer // what each gate has started, in this order
 
-	Session *Session // nil where no mount is a layer
-	Notes   []string // what the user should know of it
-	News    []string // and of what was begun just now
+	Session   *Session // nil where no mount is a layer
+	KeepsHome bool     // the program that the user runs has a home from an earlier time
+	Notes     []string // what the user should know of it
+	News      []string // and of what was begun just now
 }
 
 // Tools returns the gate of a worker as far as it can be looked at: what tools
@@ -214,7 +215,12 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (
 	}
 	taken := d.exposure(g.Files)
 	g.Exposure, g.Grant = taken, untrusting(g.Grant, taken)
-	run := newCommands(g, d.work, d.program.options.Now)
+	own := ownerOf(g, g.Network(), "worker", "")
+	if d.exec != nil {
+		own = ownerOf(g, g.Network(), "profile", d.exec.Profile.Name)
+		d.KeepsHome = d.work.session.hasHome(own)
+	}
+	run := newCommands(g, own, d.work, d.program.options.Now)
 	run.exec = d.exec
 	run.services = shell.NewServices(run, d.program.options.Now, d.once)
 	place := d.work.session
@@ -223,7 +229,7 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (
 	}
 	staging, clearing := d.gitTools(step, g, taken)
 	running := []io.Closer{run, clearing}
-	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(), Services: run.services}, staging, d.program.exportTools(d.copies, staging.Scanners), d.work.keeper(d.records.folder), run))
+	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(own), Services: run.services}, staging, d.program.exportTools(d.copies, staging.Scanners), d.work.keeper(d.records.folder), run))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))

@@ -2,9 +2,6 @@ package forge
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,11 +42,16 @@ func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 
 // furnish gives commands what the program that the user runs has besides the sandbox.
 func (c *commands) furnish(more []jail.Mount) error {
-	home, err := c.work.session.home()
+	home, err := c.work.session.home(c.owner)
 	if err != nil {
 		return err
 	}
-	if err := c.exec.Profile.Fill(home); err != nil {
+	kept, err := c.work.session.makeDir(c.owner, keptName)
+	if err != nil {
+		return err
+	}
+	c.work.session.inherit(c.exec.Profile, kept)
+	if c.policy.Private, err = c.exec.Profile.Fill(home, kept); err != nil {
 		return err
 	}
 	c.policy.Home = sandbox.Host(home)
@@ -117,18 +119,5 @@ func (p *Program) Unused(s *Session, profile guest.Profile) bool {
 	if len(others) > 0 {
 		return false
 	}
-	home := filepath.Join(s.dir, homeName)
-	alone := true
-	filepath.WalkDir(home, func(name string, d os.DirEntry, err error) error {
-		rel, _ := filepath.Rel(home, name)
-		if rel == "." && errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil || !d.IsDir() && !profile.Brings(filepath.ToSlash(rel)) {
-			alone = false
-			return filepath.SkipAll
-		}
-		return nil
-	})
-	return alone
+	return s.nothingKept(profile)
 }

@@ -103,8 +103,9 @@ func (d *Door) foreignCommands(g tool.Gate, f worker.Foreign) (*commands, error)
 	if err != nil {
 		return nil, err
 	}
-	c := newCommands(g, d.work, d.program.options.Now)
-	c.policy.Network = f.Network != nil && g.Network()
+	network := f.Network != nil && g.Network()
+	c := newCommands(g, ownerOf(g, network, "program", f.Name+"\x00"+identity(f)), d.work, d.program.options.Now)
+	c.policy.Network = network
 	c.direct = f.Reach != nil && !f.Reach.ReadOnly && c.direct
 	c.more = mounts
 	for _, v := range f.Env {

@@ -31,7 +31,11 @@ func TestSessionGoesOn(t *testing.T) {
 	if err := door.Close(); err != nil {
 		t.Fatal(err)
 	}
-	place := filepath.Join(string(p.State()), "sessions", session, "place.json")
+	places, err := filepath.Glob(filepath.Join(string(p.State()), "sessions", session, "owners", "*", "place.json"))
+	if err != nil || len(places) != 1 {
+		t.Fatalf("got %q, %v", places, err)
+	}
+	place := places[0]
 	info, err := os.Stat(place)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("got %v, %v", info, err)

@@ -37,7 +37,7 @@ type Session struct {
 const (
 	sessionsName = "sessions"
 	sessionName  = "session.json"
-	homeName     = "home"
+	homeName     = "home" // in the directory of an owner; in that of a session, of an older golem
 )
 
 // NewSession is the name by which a new session is asked for.
@@ -181,15 +181,6 @@ func (s *Session) writeFile(name string, content any) error {
 		return plainError("the session", err)
 	}
 	return nil
-}
-
-// home returns the folder that programs have for a home in the session.
-func (s *Session) home() (string, error) {
-	dir := filepath.Join(s.dir, homeName)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", plainError("the home of programs", err)
-	}
-	return dir, nil
 }
 
 // Kept opens what a session keeps, to list, take and discard it.

@@ -24,6 +24,7 @@ type commands struct {
 	level  policy.Level
 	now    func() time.Time
 	work   *work
+	owner  owner        // whose home they have
 	direct bool         // they may write what no session keeps
 	exec   *Exec        // what the user runs, nil where that is nothing
 	more   []jail.Mount // that it has besides the sandbox
@@ -44,9 +45,9 @@ type session struct {
 }
 
 // newCommands returns what runs commands with the grant of a gate.
-func newCommands(g tool.Gate, w *work, now func() time.Time) *commands {
+func newCommands(g tool.Gate, o owner, w *work, now func() time.Time) *commands {
 	l := g.Grant.Limits
-	return &commands{now: now, level: g.Grant.Level, work: w, direct: direct(g.Files), policy: jail.Policy{
+	return &commands{now: now, level: g.Grant.Level, owner: o, work: w, direct: direct(g.Files), policy: jail.Policy{
 		Network: g.Network(),
 		Limits:  jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Output: l.Output},
 	}}
@@ -163,14 +164,14 @@ func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session,
 	return s, nil
 }
 
-// house gives commands the home of the session, where there is one. Where a mount stands
-// there they have none.
+// house gives commands the home of their owner, where there is a session. Where a mount
+// stands there they have none.
 func (c *commands) house(p *jail.Policy) error {
 	there := func(m jail.Mount) bool { return under(m.Target, jail.Home) || under(jail.Home, m.Target) }
 	if p.Home != "" || c.work.session == nil || slices.ContainsFunc(p.Mounts, there) {
 		return nil
 	}
-	home, err := c.work.session.home()
+	home, err := c.work.session.home(c.owner)
 	p.Home = sandbox.Host(home)
 	return err
 }

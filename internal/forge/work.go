@@ -37,6 +37,9 @@ func (p *Program) work(v Visit, network bool) (*work, error) {
 	if len(over) == 0 && v.Exec == nil && !v.Run {
 		return w, nil
 	}
+	if err := p.clearOldHomes(); err != nil {
+		return nil, err
+	}
 	can := w.layers.can()
 	s, begun, err := p.enter(v, can)
 	if err != nil {

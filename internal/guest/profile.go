@@ -23,6 +23,7 @@ type Profile struct {
 	Mounts   []jail.Mount // folders of the host, to be read
 	Copies   []string     // files and folders of the user's home, copied into the empty one when that is new
 	Logins   []string     // such that hold credentials, or may, as settings with the keys of MCP servers
+	Private  []Private    // the directories of the home that Logins are in
 	Env      []string     // names of variables that are passed on
 	Keys     []string     // such that are credentials
 	Set      []string     // NAME=value
@@ -30,6 +31,14 @@ type Profile struct {
 	Net      bool         // it is of no use without the network
 
 	Home string // of the user, "" where it is not known
+}
+
+// A Private is a directory of the home that holds credentials. It is in memory, and ends
+// with the program: no credential gets into a home that is kept, neither one that golem
+// copies nor one that the program writes.
+type Private struct {
+	Dir   string
+	Keeps []string // directories in it without credentials, such as those of conversations; they are kept
 }
 
 // A Line is a setting that a file of the home has, whatever the user's says.
@@ -59,26 +68,30 @@ func profiles(home string, getenv func(string) string) []Profile {
 		{Name: "python", About: "Python and pip, without credentials", Programs: []string{"python3", "pip", "pip3"},
 			Copies: git, Env: proxies, Set: []string{"PIP_DISABLE_PIP_VERSION_CHECK=1"}},
 		{Name: "claude", About: "Claude Code", Net: true,
-			Copies: with(git, ".claude/CLAUDE.md", ".claude/keybindings.json", ".claude/agents", ".claude/commands", ".claude/skills", ".claude/output-styles"),
-			Logins: []string{".claude.json", ".claude/.credentials.json", ".claude/settings.json"},
+			Copies:  with(git, ".claude/CLAUDE.md", ".claude/keybindings.json", ".claude/agents", ".claude/commands", ".claude/skills", ".claude/output-styles"),
+			Logins:  []string{".claude.json", ".claude/.credentials.json", ".claude/settings.json"},
+			Private: []Private{{".claude", []string{"projects", "todos", "tasks", "plans", "file-history"}}},
 			Env: with(proxies, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL",
 				"ANTHROPIC_DEFAULT_HAIKU_MODEL", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"),
 			Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN"},
 			// What is read-only cannot be updated. That it is in a sandbox it must know,
 			// to work for root without questions.
-			Set: []string{"DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1"}},
+			// CLAUDE_CONFIG_DIR puts .claude.json beside the other credentials.
+			Set: []string{"DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1", "CLAUDE_CONFIG_DIR=" + jail.Home + "/.claude"}},
 		{Name: "codex", About: "Codex CLI", Net: true,
-			Copies: with(git, ".codex/AGENTS.md", ".codex/prompts", ".codex/rules", ".codex/skills"),
-			Logins: []string{".codex/auth.json", ".codex/config.toml"},
-			Env:    with(proxies, "OPENAI_BASE_URL"),
-			Keys:   []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
+			Copies:  with(git, ".codex/AGENTS.md", ".codex/prompts", ".codex/rules", ".codex/skills"),
+			Logins:  []string{".codex/auth.json", ".codex/config.toml"},
+			Private: []Private{{".codex", []string{"sessions", "archived_sessions"}}},
+			Env:     with(proxies, "OPENAI_BASE_URL"),
+			Keys:    []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
 			// Its own sandbox needs namespaces, and the server that it leaves behind a
 			// socket in the file system: the jail gives neither.
 			Lines: []Line{{".codex/config.toml", "", "sandbox_mode", `"danger-full-access"`}, {".codex/config.toml", "", "check_for_update_on_startup", "false"},
 				{".codex/config.toml", "features", "daemon_auto_start", "false"}}},
 		{Name: "gemini", About: "Gemini CLI", Net: true,
-			Copies: with(git, ".gemini/GEMINI.md", ".gemini/google_accounts.json", ".gemini/commands"),
-			Logins: []string{".gemini/oauth_creds.json", ".gemini/.env", ".gemini/settings.json"},
+			Copies:  with(git, ".gemini/GEMINI.md", ".gemini/google_accounts.json", ".gemini/commands"),
+			Logins:  []string{".gemini/oauth_creds.json", ".gemini/.env", ".gemini/settings.json"},
+			Private: []Private{{".gemini", []string{"tmp", "history"}}},
 			Env: with(proxies, "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI",
 				"GOOGLE_GENAI_USE_GCA"),
 			Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
@@ -87,13 +100,15 @@ func profiles(home string, getenv func(string) string) []Profile {
 			Copies: with(git, ".config/opencode/tui.json", ".config/opencode/AGENTS.md",
 				".config/opencode/agent", ".config/opencode/agents", ".config/opencode/command", ".config/opencode/commands", ".config/opencode/skill",
 				".config/opencode/skills", ".config/opencode/themes"),
-			Logins: []string{".local/share/opencode/auth.json", ".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"},
-			Env:    proxies, Keys: with(keys, "OPENCODE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
+			Logins:  []string{".local/share/opencode/auth.json", ".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"},
+			Private: []Private{{".local/share/opencode", []string{"storage", "snapshot"}}, {".config/opencode", nil}},
+			Env:     proxies, Keys: with(keys, "OPENCODE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
 			Set: []string{"OPENCODE_DISABLE_AUTOUPDATE=1"}},
 		{Name: "crush", About: "crush", Net: true,
-			Copies: with(git, ".config/crush/CRUSH.md", ".config/crush/skills"),
-			Logins: []string{".local/share/crush/crush.json", ".config/crush/crush.json", ".config/crush/crushrc"},
-			Env:    with(proxies, "CRUSH_DISABLE_METRICS", "DO_NOT_TRACK"), Keys: keys},
+			Copies:  with(git, ".config/crush/CRUSH.md", ".config/crush/skills"),
+			Logins:  []string{".local/share/crush/crush.json", ".config/crush/crush.json", ".config/crush/crushrc"},
+			Private: []Private{{".local/share/crush", nil}, {".config/crush", nil}},
+			Env:     with(proxies, "CRUSH_DISABLE_METRICS", "DO_NOT_TRACK"), Keys: keys},
 	}
 }
 
@@ -160,29 +175,174 @@ func (p Profile) Brings(name string) bool {
 	return slices.ContainsFunc(p.Lines, func(l Line) bool { return l.File == name })
 }
 
-// Fill copies into a home what the profile names and is not there yet. A program that had
-// the home before may have left anything there: nothing is written through a link.
-func (p Profile) Fill(home string) error {
+// Fill copies into a home what the profile names and is not there yet, and returns the
+// private directories, which have their files anew each time. What these keep is in the
+// directory kept. A program that had the home before may have left anything there: Fill
+// writes through no link.
+func (p Profile) Fill(home, kept string) ([]jail.Private, error) {
 	root, err := os.OpenRoot(home)
 	if err != nil {
-		return plainError("the home of programs", err)
+		return nil, plainError("the home of programs", err)
 	}
 	defer root.Close()
+	store, err := os.OpenRoot(kept)
+	if err != nil {
+		return nil, plainError("the home of programs", err)
+	}
+	defer store.Close()
 	names := slices.Concat(p.Copies, p.Logins)
 	for _, l := range p.Lines {
 		if !slices.Contains(names, l.File) {
 			names = append(names, l.File)
 		}
 	}
-	for _, name := range names {
-		if taken(root, name) {
-			continue
+	var list []jail.Private
+	for _, d := range p.Private {
+		if err := free(root, d.Dir); err != nil {
+			return nil, plainError(d.Dir, err)
 		}
-		if err := p.copy(name, root); err != nil {
-			return plainError(name, err)
+		list = append(list, jail.Private{Target: path.Join(jail.Home, d.Dir)})
+		for _, name := range d.Keeps {
+			if err := keep(&list[len(list)-1], store, path.Join(d.Dir, name)); err != nil {
+				return nil, plainError(name, err)
+			}
 		}
 	}
-	return nil
+	for _, name := range names {
+		at := slices.IndexFunc(p.Private, func(d Private) bool { return within(d.Dir, target(name)) })
+		switch {
+		case at < 0 && !taken(root, name):
+			err = p.copy(name, func(name string, data []byte) error { return writeIn(root, name, data) })
+		case at >= 0 && p.isDir(name) && slices.Contains(p.Copies, name):
+			// What a directory of settings holds is no credential.
+			if !taken(store, name) {
+				err = p.copy(name, func(name string, data []byte) error { return writeIn(store, name, data) })
+			}
+			if err == nil {
+				err = keep(&list[at], store, name)
+			}
+		case at >= 0:
+			err = p.copy(name, func(name string, data []byte) error {
+				rel, err := filepath.Rel(p.Private[at].Dir, target(name))
+				list[at].Files = append(list[at].Files, jail.File{Name: filepath.ToSlash(rel), Data: data})
+				return err
+			})
+		}
+		if err != nil {
+			return nil, plainError(name, err)
+		}
+	}
+	return list, nil
+}
+
+// target returns where a file of the user's home is in that of the program.
+func target(name string) string {
+	if name == ".claude.json" {
+		return ".claude/.claude.json" // where CLAUDE_CONFIG_DIR has it
+	}
+	return name
+}
+
+// isDir reports whether a name of the user's home is a directory.
+func (p Profile) isDir(name string) bool {
+	info, err := os.Stat(filepath.Join(p.Home, name))
+	return p.Home != "" && err == nil && info.IsDir()
+}
+
+// keep makes a directory of a private one part of what is kept.
+func keep(d *jail.Private, store *os.Root, name string) error {
+	if err := store.MkdirAll(name, 0o700); err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(store.Name())
+	d.Keeps = append(d.Keeps, jail.Mount{Source: sandbox.Host(filepath.Join(real, name)), Target: path.Join(jail.Home, name), Write: true, Kept: true})
+	return err
+}
+
+// free removes what stands where a private directory will be.
+func free(home *os.Root, name string) error {
+	for i := range len(name) {
+		if name[i] != '/' {
+			continue
+		}
+		if info, err := home.Lstat(name[:i]); err == nil && !info.IsDir() {
+			if err := home.Remove(name[:i]); err != nil {
+				return err
+			}
+		}
+	}
+	return removeAll(home, name)
+}
+
+// removeAll removes all that is at a name, also directories that a program has closed.
+func removeAll(home *os.Root, name string) error {
+	if home.RemoveAll(name) == nil {
+		return nil
+	}
+	fs.WalkDir(home.FS(), name, func(at string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			home.Chmod(at, 0o700)
+		}
+		return nil
+	})
+	return home.RemoveAll(name)
+}
+
+// Scrub removes from a home that an older golem has kept all that may be a credential:
+// what is in the private directories of any profile, except what these keep, and other
+// files that profiles copied as credentials.
+func Scrub(home string) error {
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return plainError("the home of programs", err)
+	}
+	defer root.Close()
+	for _, p := range profiles("/", func(string) string { return "" }) {
+		for _, d := range p.Private {
+			err = errors.Join(err, scrubDir(root, d.Dir, func(name string) bool { return !slices.Contains(d.Keeps, name) }))
+		}
+		for _, login := range p.Logins { // with what programs call a copy of it
+			err = errors.Join(err, scrubDir(root, path.Dir(login), func(name string) bool { return strings.HasPrefix(name, path.Base(login)) }))
+		}
+	}
+	return err
+}
+
+// scrubDir removes some entries of a directory of a home. It follows no link: it removes one
+// that stands in the directory's place.
+func scrubDir(home *os.Root, dir string, out func(name string) bool) error {
+	at := ""
+	for part := range strings.SplitSeq(dir, "/") {
+		at = path.Join(at, part)
+		info, err := home.Lstat(at)
+		if errors.Is(err, fs.ErrPermission) && home.Chmod(path.Dir(at), 0o700) == nil {
+			info, err = home.Lstat(at)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return home.Remove(at)
+		}
+	}
+	f, err := home.Open(dir)
+	if err != nil && home.Chmod(dir, 0o700) == nil {
+		f, err = home.Open(dir)
+	}
+	if err != nil {
+		return err
+	}
+	entries, err := f.ReadDir(-1)
+	f.Close()
+	for _, e := range entries {
+		if out(e.Name()) {
+			err = errors.Join(err, removeAll(home, path.Join(dir, e.Name())))
+		}
+	}
+	return err
 }
 
 // taken reports whether something is at a name of a home, or is no folder on the way
@@ -200,11 +360,12 @@ func taken(home *os.Root, name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// copy copies a file or folder. Of a folder it is the plain files.
-func (p Profile) copy(name string, home *os.Root) error {
+// copy reads a file, or the plain files of a directory, and hands on what of each is for
+// the program.
+func (p Profile) copy(name string, write func(name string, data []byte) error) error {
 	from, err := filepath.EvalSymlinks(filepath.Join(p.Home, name))
 	if p.Home == "" || errors.Is(err, fs.ErrNotExist) {
-		return p.write(name, home, nil) // it has lines alone
+		return write(name, p.filtered(name, nil)) // it has lines alone
 	}
 	if err != nil {
 		return err
@@ -221,12 +382,13 @@ func (p Profile) copy(name string, home *os.Root) error {
 		if err != nil {
 			return err
 		}
-		return p.write(path.Join(name, filepath.ToSlash(rel)), home, data)
+		to := path.Join(name, filepath.ToSlash(rel))
+		return write(to, p.filtered(to, data))
 	})
 }
 
-// write writes a file of the home, as far as its content is for the program.
-func (p Profile) write(name string, home *os.Root, data []byte) error {
+// filtered returns the content of a file as far as it is for the program.
+func (p Profile) filtered(name string, data []byte) []byte {
 	if kept, ok := filters()[name]; ok {
 		data = kept(data)
 	}
@@ -235,10 +397,15 @@ func (p Profile) write(name string, home *os.Root, data []byte) error {
 			data = l.in(data)
 		}
 	}
-	if err := home.MkdirAll(path.Dir(name), 0o700); err != nil {
+	return data
+}
+
+// writeIn writes a file below a directory.
+func writeIn(root *os.Root, name string, data []byte) error {
+	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err
 	}
-	return home.WriteFile(name, data, 0o600)
+	return root.WriteFile(name, data, 0o600)
 }
 
 // Roomy returns limits of which those that nobody has set are for a program that stays,

@@ -3,7 +3,9 @@ package guest
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -109,6 +111,24 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
+// filled fills a home, and returns the files that a program finds there: those of the home
+// itself, and those that are kept or private.
+func filled(t *testing.T, p Profile, home, kept string) map[string]string {
+	t.Helper()
+	private, err := p.Fill(home, kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := below(t, home)
+	maps.Copy(files, below(t, kept))
+	for _, d := range private {
+		for _, f := range d.Files {
+			files[path.Join(strings.TrimPrefix(d.Target, jail.Home+"/"), f.Name)] = string(f.Data)
+		}
+	}
+	return files
+}
+
 // A profile copies what its program needs, and no more of it.
 func TestProfileCopies(t *testing.T) {
 	user := t.TempDir()
@@ -130,7 +150,7 @@ func TestProfileCopies(t *testing.T) {
 		"plain": {},
 		"git":   {".gitconfig": name},
 		"node":  {".gitconfig": name, ".npmrc": "registry=https://packages.example/\n@mine:registry = https://mine.example/\n"},
-		"claude": {".gitconfig": name, ".claude.json": "{\n  \"hasCompletedOnboarding\": true,\n  \"theme\": \"dark\"\n}\n",
+		"claude": {".gitconfig": name, ".claude/.claude.json": "{\n  \"hasCompletedOnboarding\": true,\n  \"theme\": \"dark\"\n}\n",
 			".claude/.credentials.json": "claude's", ".claude/commands/mine/review.md": "look at it"},
 		"codex": {".gitconfig": name, ".codex/auth.json": "codex's", ".codex/config.toml": lines + "model = \"m\"\n[profiles.safe]\nmodel = \"n\"\n" + daemon + "x = 1\n"},
 	} {
@@ -138,17 +158,21 @@ func TestProfileCopies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		home := t.TempDir()
-		if err := p.Fill(home); err != nil {
-			t.Fatal(err)
-		}
-		got := below(t, home)
+		home, kept := t.TempDir(), t.TempDir()
+		got := filled(t, p, home, kept)
 		for file, text := range got {
 			if text != want[file] {
 				t.Errorf("%s: %s: got %q, want %q", profile, file, text, want[file])
 			}
-			if !p.Brings(file) {
-				t.Errorf("%s: %s counts as the program's own", profile, file)
+		}
+		for _, dir := range []string{home, kept} {
+			for file, text := range below(t, dir) {
+				if !p.Brings(file) {
+					t.Errorf("%s: %s counts as the program's own", profile, file)
+				}
+				if strings.HasSuffix(text, "'s") || strings.HasSuffix(file, ".toml") || strings.HasSuffix(file, ".json") {
+					t.Errorf("%s: %s is on the disk", profile, file)
+				}
 			}
 		}
 		if len(got) != len(want) {
@@ -159,20 +183,71 @@ func TestProfileCopies(t *testing.T) {
 		}
 	}
 
-	// What a program has changed at home stays; lines are there without a file too.
-	p, err := ProfileFor("codex", "", t.TempDir(), noVariables)
+	// What a program has changed at home stays, except in a private directory, which is
+	// filled anew; lines are there without a file too.
+	p, err := ProfileFor("codex", "", user, noVariables)
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := t.TempDir()
-	for _, want := range []string{lines + daemon, "changed"} {
-		if err := p.Fill(home); err != nil {
-			t.Fatal(err)
+	p.Home = t.TempDir()
+	home, kept := t.TempDir(), t.TempDir()
+	for range 2 {
+		if got := filled(t, p, home, kept)[".codex/config.toml"]; got != lines+daemon {
+			t.Errorf("got %q, want %q", got, lines+daemon)
 		}
-		if got := below(t, home)[".codex/config.toml"]; got != want {
-			t.Errorf("got %q, want %q", got, want)
+		written(t, home, map[string]string{".codex/config.toml": "changed", ".gitconfig": "changed"})
+	}
+	if got := filled(t, p, home, kept)[".gitconfig"]; got != "changed" {
+		t.Errorf("what a program has changed: got %q", got)
+	}
+}
+
+// TestB1Scrub removes from a home that was kept whatever may be a credential, and nothing
+// else.
+func TestB1Scrub(t *testing.T) {
+	top := t.TempDir()
+	home, other := filepath.Join(top, "home"), filepath.Join(top, "other")
+	stays := map[string]string{"note": "", ".gitconfig": "", ".claude/projects/x/1.jsonl": "", ".codex/sessions/1": "", ".cache/x": "", ".config/other": ""}
+	written(t, other, map[string]string{"auth.json": "not the home's"})
+	written(t, home, stays)
+	written(t, home, map[string]string{".claude/.credentials.json": "", ".claude/.credentials.json.tmp.12": "", ".claude/backups/.claude.json.backup": "", ".claude.json": "",
+		".claude.json.backup": "", ".claude/settings.json": "", ".codex/auth.json": "", ".codex/config.toml": "", ".codex/.tmp/auth.json": "", ".gemini/oauth_creds.json": "", ".gemini/.env": "",
+		".gemini/mcp-oauth-tokens.json": "", ".local/share/opencode/auth.json": "", ".local/share/opencode/mcp-auth.json": "", ".config/crush/crush.json": ""})
+	if err := errors.Join(os.MkdirAll(filepath.Join(home, ".local/share"), 0o700), os.Symlink(other, filepath.Join(home, ".local/share/crush"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := Scrub(home); err != nil {
+		t.Fatal(err)
+	}
+	if got := below(t, home); !maps.Equal(got, stays) {
+		t.Errorf("got %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(stays)))
+	}
+	if got := below(t, other); len(got) != 1 {
+		t.Errorf("elsewhere: %q", got)
+	}
+}
+
+// TestB1LoginsArePrivate: whatever a profile copies as a credential is in a directory that
+// is in memory, and no such directory keeps one.
+func TestB1LoginsArePrivate(t *testing.T) {
+	for _, p := range profiles("/nowhere", noVariables) {
+		for _, login := range p.Logins {
+			at := slices.IndexFunc(p.Private, func(d Private) bool { return within(d.Dir, target(login)) })
+			if at < 0 {
+				t.Errorf("%s: %s would be kept", p.Name, login)
+				continue
+			}
+			for _, name := range slices.Concat(p.Private[at].Keeps) {
+				if within(path.Join(p.Private[at].Dir, name), target(login)) {
+					t.Errorf("%s: %s is kept with %s", p.Name, login, name)
+				}
+			}
+			for _, name := range p.Copies {
+				if within(name, target(login)) {
+					t.Errorf("%s: %s is kept with %s", p.Name, login, name)
+				}
+			}
 		}
-		written(t, home, map[string]string{".codex/config.toml": "changed"})
 	}
 }
 
@@ -199,7 +274,7 @@ func TestProfileLinks(t *testing.T) {
 		if err := errors.Join(os.Mkdir(home, 0o700), os.Mkdir(other, 0o700), leave(home, other)); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Fill(home); err != nil {
+		if _, err := p.Fill(home, t.TempDir()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := below(t, other); len(got) > 0 {
@@ -219,10 +294,7 @@ func TestProfileNowhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			to := t.TempDir()
-			if err := p.Fill(to); err != nil {
-				t.Fatal(err)
-			}
-			got := below(t, to)
+			got := filled(t, p, to, t.TempDir())
 			if len(p.Mounts) > 0 || strings.Contains(got[".codex/config.toml"], "model") || name == "go" && len(got) > 0 {
 				t.Errorf("%s from %q: got %q, %v", name, home, got, p.Mounts)
 			}
@@ -285,6 +357,9 @@ func TestProfilesGuide(t *testing.T) {
 		for _, l := range p.Lines {
 			text, _, _ := strings.Cut(l.String(), " in ~/")
 			names = append(names, text)
+		}
+		for _, d := range p.Private {
+			names = append(append(names, d.Dir), d.Keeps...)
 		}
 		for _, name := range names {
 			if !strings.Contains(string(guide), "`"+name+"`") {

@@ -42,6 +42,9 @@ func Start(p Policy, now func() time.Time) (*Session, error) {
 			return nil, &sandbox.Error{Op: "jail", Path: m.Target, Code: sandbox.ErrInvalid, Hint: "the name of its folder on the host is no text, and commands cannot be shown it: give it another name"}
 		}
 	}
+	if err := checkPrivate(p.Private); err != nil {
+		return nil, err
+	}
 	if p.Kept.mounted() {
 		p.Least = Namespaces
 	}
@@ -89,6 +92,11 @@ func startBare(p Policy, now func() time.Time) (*Session, error) {
 	}
 	if err := inside(p.Mounts); err != nil {
 		return nil, err
+	}
+	if len(p.Private) > 0 {
+		if _, err := memoryDir(); err != nil {
+			return nil, err
+		}
 	}
 	if err := p.Kept.stand(p.Mounts, Landlock); err != nil {
 		return nil, err
@@ -215,6 +223,7 @@ func bareHold(w *wire) error {
 	}
 	signalFenced(unix.SIGKILL)
 	sweepGroups(w)
+	sweepPrivate()
 	return nil
 }
 
@@ -236,13 +245,19 @@ func bareCell(w *wire) error {
 			return err
 		}
 	}
-	temp, err := makeTemp()
+	temp, err := makeTemp(os.TempDir())
 	if err != nil {
 		return err
 	}
 	defer removeTemp(temp)
+	sweepPrivate()
+	secret, err := p.makePrivate()
+	if err != nil {
+		return err
+	}
+	defer p.removePrivate(secret)
 	h, err := newHands(groups, func() error {
-		if err := confineBare(bareFence(p, temp)); err != nil {
+		if err := confineBare(bareFence(p, temp, secret)); err != nil {
 			return err
 		}
 		return signalFenced(0)
@@ -261,10 +276,21 @@ func bareCell(w *wire) error {
 	return h.serve(w)
 }
 
-// makeTemp makes the folder that commands have for a /tmp, and removes those whose
-// cell was killed.
-func makeTemp() (string, error) {
-	sweep(os.TempDir(), func(name string) error {
+// makeTemp makes a directory of this cell's own in another, and removes those whose cell
+// was killed.
+func makeTemp(in string) (string, error) {
+	sweepTemps(in)
+	name := filepath.Join(in, stamp(0))
+	if err := os.Mkdir(name, 0o700); err != nil {
+		return "", err
+	}
+	_, err := hold(name) // for as long as this process lives
+	return name, err
+}
+
+// sweepTemps removes directories that makeTemp made and whose cell was killed.
+func sweepTemps(in string) {
+	sweep(in, func(name string) error {
 		var st unix.Stat_t
 		if err := unix.Lstat(name, &st); err != nil || int(st.Uid) != os.Geteuid() || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			return nil // not ours
@@ -276,12 +302,6 @@ func makeTemp() (string, error) {
 		defer held.Close()
 		return removeTemp(name)
 	})
-	name := filepath.Join(os.TempDir(), stamp(0))
-	if err := os.Mkdir(name, 0o700); err != nil {
-		return "", err
-	}
-	_, err := hold(name) // for as long as this process lives
-	return name, err
 }
 
 // removeTemp removes a folder, also where a command has taken away the right to.
@@ -355,8 +375,11 @@ func (p plan) insideAll(value string) string {
 }
 
 // bareFence opens the host's folders that a plan names.
-func bareFence(p plan, temp string) fence {
+func bareFence(p plan, temp, secret string) fence {
 	f := fence{Rules: append(deviceRules(), fenceRule{Path: temp, Access: mayWrite})}
+	if secret != "" {
+		f.Rules = append(f.Rules, fenceRule{Path: secret, Access: mayWrite})
+	}
 	for _, s := range p.Steps {
 		switch s.Do {
 		case bind, veiled, sameLink:

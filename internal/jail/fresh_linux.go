@@ -294,7 +294,7 @@ func (t *tree) stands() bool {
 // for one that has none. A policy names folders without a link on the way: one that
 // is there now was put there by a command that may write around it.
 func (s step) open() (int, error) {
-	if s.Do == empty {
+	if s.Do == empty || s.Do == private {
 		return -1, nil
 	}
 	return openBelow(oldRoot, s.Source, s.Top)
@@ -349,6 +349,10 @@ func number(fd int) ([2]uint64, error) {
 func (s step) detached(store string) (fd int, from [2]uint64, err error) {
 	if s.Do == empty {
 		fd, err = fileSystem("tmpfs", 0, [2]string{"mode", "0755"}, [2]string{"size", "64k"})
+		return fd, from, err
+	}
+	if s.Do == private {
+		fd, err = s.memory()
 		return fd, from, err
 	}
 	source, err := s.open()

@@ -32,6 +32,7 @@ type step struct {
 	Maybe  bool // the host may lack it
 	Each   bool // it is made anew for every command
 	Top    held // as a Mount has it
+	Files  []File
 }
 
 // A held is a folder with the kernel's numbers of it, as it goes over a wire.
@@ -56,6 +57,7 @@ const (
 	veiled   deed = "layer"    // a folder of the host, through an overlay that hides where it is
 	empty    deed = "empty"    // a folder with nothing in it, whatever is there
 	memory   deed = "memory"   // an empty file system of so many bytes
+	private  deed = "private"  // a directory in memory with files, for one command
 	devices  deed = "devices"  // a few harmless ones; Source says whether with terminals
 	device   deed = "device"   // one of the host, where there is no tree
 	process  deed = "process"  // what the kernel tells of the cell's own processes
@@ -163,6 +165,12 @@ func compile(p Policy, uid, gid int) plan {
 		}
 		steps = append(steps, between(p, p.Mounts[:i], m.Target)...)
 		steps = append(steps, step{Do: do, Target: m.Target, Source: string(m.Source), Write: m.Write, Each: true, Top: heldOf(m.Top)})
+	}
+	for _, d := range p.Private {
+		steps = append(steps, step{Do: private, Target: d.Target, Files: d.Files, Size: p.Limits.filled().Temp, Write: true, Each: true})
+		for _, m := range d.Keeps {
+			steps = append(steps, step{Do: bind, Target: m.Target, Source: string(m.Source), Write: m.Write, Each: true})
+		}
 	}
 	return plan{Steps: steps, Online: p.Network}
 }

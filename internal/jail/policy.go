@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/golem-forge/golem/sandbox"
@@ -42,6 +43,10 @@ type Policy struct {
 	// is their /tmp.
 	Home sandbox.Host
 
+	// Private are directories of the home that are in memory only. Every command has its
+	// own, with these files in it, and it is gone when the command ends.
+	Private []Private
+
 	// Terminals lets commands open terminals of their own, as programs do that show
 	// others in a window or record them. A command that is attached to one always may.
 	// At the level landlock none can.
@@ -66,6 +71,37 @@ type Mount struct {
 	// Top is the folder that Source is, or lies in, and that file tools hold open, with
 	// the kernel's numbers of it. Where another one has its name the mount is an error.
 	Top sandbox.Place
+}
+
+// A Private is a directory of the home for what must not be kept, such as credentials.
+// A command may change it; nothing of that is kept.
+type Private struct {
+	Target string // as commands name it
+	Files  []File
+	Keeps  []Mount // directories of the host in it that are kept
+}
+
+// A File is one that a command finds in a private directory.
+type File struct {
+	Name string // in the directory
+	Data []byte
+}
+
+// maxPrivate is how many bytes the files of private directories have in all.
+const maxPrivate = 512 << 10
+
+// checkPrivate returns an error if private directories hold too much.
+func checkPrivate(list []Private) error {
+	size := 0
+	for _, p := range list {
+		for _, f := range p.Files {
+			size += len(f.Data)
+		}
+	}
+	if size > maxPrivate {
+		return &sandbox.Error{Op: "jail", Path: Home, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("the credentials and settings of the program have %d bytes, and golem keeps at most %d in memory; make its settings smaller", size, maxPrivate)}
+	}
+	return nil
 }
 
 // Limits bound a command. Zero is the default of the field.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -125,7 +127,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	f.tell(cmd, p, x) // of what does not begin there is nothing to say
+	f.tell(cmd, p, door, x) // of what does not begin there is nothing to say
 	for _, note := range door.Notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
@@ -213,27 +215,27 @@ func (f *execFlags) environment(p guest.Profile) []string {
 	return list
 }
 
-// tell says what the program will have.
-func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, x *forge.Exec) {
-	var sees []string
-	for _, m := range p.Project.Mounts {
-		sees = append(sees, m.Target+" "+m.Mode)
-	}
+// tell says what the program will have: directories, network, home and credentials.
+func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, door *forge.Door, x *forge.Exec) {
 	net := "off"
 	if p.Project.Network.IsAll() {
 		net = "on"
 	}
-	home := "empty"
-	if f.sessionID() != "" {
-		home = "the session's"
-	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "golem: it sees %s; network %s; home is %s; profile %s: %s\n", strings.Join(sees, ", "), net, home, x.Profile.Name, x.Profile.About)
 	adds := copiesOf(x.Profile.Copies)
-	for _, m := range x.Profile.Mounts {
-		adds = append(adds, string(m.Source)+" at "+m.Target+", to be read")
-	}
 	for _, l := range x.Profile.Lines {
 		adds = append(adds, l.String())
+	}
+	secrets := slices.Concat(copiesOf(x.Profile.Logins), present(x.Profile.Keys))
+	home := "empty home directory"
+	switch {
+	case door.KeepsHome:
+		home = "home directory of session " + door.Session.ID
+	case len(adds)+len(x.Profile.Logins) > 0:
+		home = "new home directory"
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; network %s; %s; profile %s (%s)\n", mountedAt(door, x.Profile.Home), net, home, x.Profile.Name, x.Profile.About)
+	for _, m := range x.Profile.Mounts {
+		adds = append(adds, string(m.Source)+" at "+m.Target+" (read-only)")
 	}
 	adds = append(adds, present(x.Profile.Env)...)
 	for _, e := range x.Profile.Set {
@@ -243,12 +245,60 @@ func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, x *forge.Exec) {
 	if len(adds) > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile adds %s\n", strings.Join(adds, "; "))
 	}
-	if secrets := slices.Concat(copiesOf(x.Profile.Logins), present(x.Profile.Keys)); len(secrets) > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: credentials of yours that it has, and whatever steers it can use: %s\n", strings.Join(secrets, "; "))
+	if len(secrets) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: warning: the agent can read these credentials: %s\n", strings.Join(secrets, "; "))
 	}
 	if x.Profile.Net && net == "off" {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: it is of little use without the network; --net on gives it yours")
 	}
+}
+
+// mountedAt says which directories of the host the program sees, and how.
+func mountedAt(door *forge.Door, home string) string {
+	type shown struct{ name, source, how string }
+	var list []shown
+	for _, name := range door.Files.Anchors() {
+		m, ok := door.Files.MountOf(name)
+		if !ok {
+			continue
+		}
+		source, how := string(m.Source), "read-only"
+		kept := false
+		if m.Backend != nil {
+			source, kept = string(m.Backend.Traits().Host), m.Backend.Traits().Through != ""
+		}
+		if below, err := filepath.Rel(m.Target, name); err == nil {
+			source = filepath.Join(source, below)
+		}
+		switch {
+		case m.Access < sandbox.ReadWrite:
+		case kept && door.Session.Copy:
+			how = "a copy"
+		case kept:
+			how = "copy-on-write"
+		default:
+			how = "read-write"
+		}
+		part := func(s shown) bool { // it is the same as the rest of a directory that is listed
+			below, err := filepath.Rel(s.source, source)
+			inside, e := filepath.Rel(s.name, name)
+			return err == nil && e == nil && below == inside && filepath.IsLocal(below) && s.how == how
+		}
+		if !slices.ContainsFunc(list, part) {
+			list = append(list, shown{name, source, how})
+		}
+	}
+	var words []string
+	for _, s := range list {
+		if below, err := filepath.Rel(home, s.source); err == nil && home != "" && filepath.IsLocal(below) {
+			s.source = "~/" + below
+		}
+		words = append(words, fmt.Sprintf("%s is mounted at %s (%s)", visible.Text(s.source), visible.Text(jail.Inside(door.Files, s.name)), s.how))
+	}
+	if len(words) == 0 {
+		return "no directory is mounted"
+	}
+	return strings.Join(words, ", ")
 }
 
 // copiesOf says of files of the user's home that they are copied.
