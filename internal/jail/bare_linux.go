@@ -260,6 +260,11 @@ func bareCell(w *wire) error {
 		if err := confineBare(bareFence(p, temp, secret)); err != nil {
 			return err
 		}
+		if !p.Counted {
+			if err := filter(noMemoryFiles()); err != nil {
+				return err
+			}
+		}
 		return signalFenced(0)
 	})
 	if err != nil {

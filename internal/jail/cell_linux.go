@@ -89,6 +89,7 @@ func cell(w *wire) error {
 	if err := errors.Join(<-threads, <-threads, ready); err != nil {
 		return err
 	}
+	h.memory = tree.memory
 	h.ready, h.ahead, h.anew, h.stands, h.signal, h.others, h.prepared = tree.refresh, tree.ahead, tree.anew, tree.stands, signalNamespace, cellThreads, true
 	var terminal []int
 	if p.Terminal {
@@ -121,6 +122,11 @@ func (t *tree) confine(p plan) error {
 	listener, err := confineThread(inet)
 	if err != nil {
 		return err
+	}
+	if !p.Counted {
+		if err := filter(noMemoryFiles()); err != nil {
+			return err
+		}
 	}
 	if p.Online {
 		go answerSockets(listener)
@@ -217,6 +223,7 @@ type hands struct {
 	signal func(syscall.Signal) // reaches all that commands have started, at once
 	others int64                // processes that the kernel counts with those of commands
 	set    bool                 // the limits are
+	memory []int                // file systems of commands that are memory
 
 	prepared bool // the folders are ready
 	running  running

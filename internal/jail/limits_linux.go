@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -287,7 +288,7 @@ func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{
 		crowd = often.C
 	}
 	first := tasks()
-	var e eye
+	e := eye{memory: h.memory}
 	for {
 		var over []Limit
 		select {
@@ -338,8 +339,9 @@ func tasks() uint16 {
 
 // An eye looks at the processes of a command now and then.
 type eye struct {
-	met  []Limit // those that the command has reached, and may go on
-	rest int64   // so often their memory is not counted in full
+	met    []Limit // those that the command has reached, and may go on
+	rest   int64   // so often their memory is not counted in full
+	memory []int   // file systems that are memory
 }
 
 // over returns the limits that the processes of a command have gone over together.
@@ -360,6 +362,9 @@ func (e *eye) over(o order, spent time.Duration) []Limit {
 		if o.WatchMemory {
 			held += ownMemory(pid)
 		}
+	}
+	if o.WatchMemory {
+		held += e.files() + oldShared()
 	}
 	// The kernel tells nobody when it refuses a process. That there is no room for one
 	// more can be seen.
@@ -397,7 +402,9 @@ func (e *eye) exceeds(most, held int64, pids []int) bool {
 		e.rest--
 		return false
 	}
-	var exact int64
+	// What has a file, of a file system or of the old kind of shared memory, is counted
+	// there, whether it is mapped or not.
+	exact := e.files() + oldShared()
 	for _, pid := range pids {
 		exact += fairMemory(pid)
 	}
@@ -408,29 +415,100 @@ func (e *eye) exceeds(most, held int64, pids []int) bool {
 	return false
 }
 
-// ownMemory returns the bytes of a process that are of no file, though others may
-// have them too since a fork.
-func ownMemory(pid int) int64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+// files returns the bytes in file systems that are memory.
+func (e *eye) files() (sum int64) {
+	for _, fd := range e.memory {
+		var st unix.Statfs_t
+		if unix.Fstatfs(fd, &st) == nil {
+			sum += int64(st.Blocks-st.Bfree) * st.Bsize
+		}
+	}
+	return sum
+}
+
+// oldShared returns the bytes in shared memory of the old kind, which stays without a
+// process. A cell without namespaces of its own has none.
+func oldShared() (sum int64) {
+	if os.Getpid() != 1 || !anyShared("shm", unix.SYS_SHMCTL) {
+		return 0
+	}
+	list, _ := os.ReadFile("/proc/sysvipc/shm")
+	for line := range strings.Lines(string(list)) {
+		f := strings.Fields(line)
+		if len(f) < 16 {
+			continue
+		}
+		for _, word := range f[14:16] { // resident, and swapped
+			n, _ := strconv.ParseInt(word, 10, 64)
+			sum += n
+		}
+	}
+	return sum
+}
+
+// ownMemory returns the bytes of a process that are of no file on a disk, though others
+// may have them too.
+func ownMemory(pid int) (sum int64) {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(data)) {
+		name, rest, _ := strings.Cut(line, ":")
+		switch name {
+		case "RssAnon", "RssShmem", "VmSwap":
+			var kilobytes int64
+			fmt.Sscan(rest, &kilobytes)
+			sum += kilobytes << 10
+		}
+	}
+	return sum
+}
+
+// fairMemory returns what a process has of no file at all, with what several processes
+// have divided among them. A process that hides from others is counted in full.
+func fairMemory(pid int) (sum int64) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil || len(data) == 0 {
+		return ownMemory(pid)
+	}
+	shared := false
+	for line := range strings.Lines(string(data)) {
+		name, rest, _ := strings.Cut(line, ":")
+		var kilobytes int64
+		fmt.Sscan(rest, &kilobytes)
+		switch name {
+		case "Pss_Anon", "SwapPss":
+			sum += kilobytes << 10
+		case "Pss_Shmem":
+			shared = kilobytes > 0
+		}
+	}
+	if shared {
+		sum += sharedMemory(pid)
+	}
+	return sum
+}
+
+// sharedMemory returns the bytes of mappings that processes share and that have no file.
+func sharedMemory(pid int) (sum int64) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", pid))
 	if err != nil {
 		return 0
 	}
-	var size, resident, shared int64
-	fmt.Sscan(string(data), &size, &resident, &shared)
-	return max(resident-shared, 0) * int64(os.Getpagesize())
-}
-
-// fairMemory returns the same, with what several processes have divided among them.
-// A process that hides from others is counted in full.
-func fairMemory(pid int) int64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	_, rest, found := strings.Cut(string(data), "\nPss_Anon:")
-	if err != nil || !found {
-		return ownMemory(pid)
+	defer f.Close()
+	counts := false
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		line := lines.Text()
+		name, rest, _ := strings.Cut(line, " ")
+		switch {
+		case !strings.HasSuffix(name, ":"): // where a mapping is, and of what
+			counts = strings.HasSuffix(line, " /dev/zero (deleted)")
+		case name == "Pss:" && counts:
+			var kilobytes int64
+			fmt.Sscan(rest, &kilobytes)
+			sum += kilobytes << 10
+		}
 	}
-	var kilobytes int64
-	fmt.Sscan(rest, &kilobytes)
-	return kilobytes << 10
+	return sum
 }
 
 // descendants returns the processes below one.
@@ -523,7 +601,7 @@ func (s *Session) Holds() []Held {
 		{TempLimit, true, "size of the file system at /tmp"},
 	}
 	if !memory {
-		list[2] = Held{MemoryLimit, false, "the sum is read every 50 ms, so that a burst is above it for a moment, and shared memory is not in it; an rlimit for each process is far above"}
+		list[2] = Held{MemoryLimit, false, "the sum is read every 50 ms, with shared memory, /tmp and /dev/shm, so that a burst is above it for a moment; files without a name (memfd_create) are refused; an rlimit for each process is far above"}
 	}
 	switch {
 	case pids:

@@ -18,6 +18,7 @@ type plan struct {
 
 	Terminal bool // the cell is for one command, at a terminal that it opens
 	Apart    bool // the cell has a network of its own: that of its holder is the host's
+	Counted  bool // a control group counts the memory of commands
 	Online   bool // commands have the host's network
 	Direct   bool // nothing is written to layers of its commands
 }

@@ -224,7 +224,9 @@ func (s *Session) newCell(p plan) (*wire, error) {
 	err = s.holder.send(ask{Apart: p.Apart}, far.fd)
 	s.holder.asking.Unlock()
 	if err == nil {
-		err = near.send(p, s.groups.make(near, s.policy.Limits.filled())...)
+		groups := s.groups.make(near, s.policy.Limits.filled())
+		p.Counted, _ = s.groups.holds(near)
+		err = near.send(p, groups...)
 	}
 	return near, err
 }

@@ -80,6 +80,27 @@ func (p plan) carryOut() error {
 	return unix.Chdir("/")
 }
 
+// memory opens the file systems of the tree that are memory. The calling thread lives in
+// the tree.
+func (p plan) memory() (fds []int, err error) {
+	for _, s := range p.Steps {
+		name := s.Target
+		switch s.Do {
+		case memory:
+		case devices:
+			name += "/shm"
+		default:
+			continue
+		}
+		fd, err := unix.Open(name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		fds = append(fds, fd)
+	}
+	return fds, nil
+}
+
 // carryOut makes the thing, or the place where it will be.
 func (s step) carryOut(all []step) error {
 	at := newRoot + s.Target
