@@ -35,6 +35,7 @@ func TestScript(t *testing.T) {
 			"exits":  exits,
 			"damage": damage,
 			"answer": answer,
+			"staged": staged,
 			"flip":   flip,
 			"kept":   copyKept,
 			"chop":   chop,
@@ -75,6 +76,24 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range kept {
 		ts.Check(os.WriteFile(name, []byte(`[{"hash`), 0o600))
 	}
+}
+
+// staged sets STAGED to the id of the commit that was staged last.
+func staged(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: staged")
+	}
+	ts.Check(ts.Exec("golem", "tool", "git_list_staged", "--json"))
+	var list struct {
+		Result struct {
+			Staged []struct{ ID string }
+		}
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &list))
+	if len(list.Result.Staged) == 0 {
+		ts.Fatalf("nothing is staged")
+	}
+	ts.Setenv("STAGED", list.Result.Staged[len(list.Result.Staged)-1].ID)
 }
 
 // answer answers the only request that waits: answer yes, answer no REASON

@@ -79,6 +79,8 @@ func (d *Desk) Approve(ctx context.Context, r tool.Request) tool.Answer {
 
 func (d *Desk) answer(ctx context.Context, r tool.Request) tool.Answer {
 	switch {
+	case d.Mode == ApproveAll && r.Guessed != "":
+		return tool.Answer{By: "approve_all", Note: r.Guessed}
 	case d.Mode == ApproveAll && (!r.Clears && r.Taint == "" || d.Flag):
 		return tool.Answer{Verdict: tool.Yes, By: "approve_all", Unseen: true}
 	case d.Mode == AutoDeny:

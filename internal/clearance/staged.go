@@ -113,6 +113,7 @@ type entry struct {
 	Phase  phase       `json:"phase"`
 	Commit git.Hash    `json:"commit"`
 	Result *PushResult `json:"result,omitempty"`
+	Shown  bool        `json:"shown,omitempty"` // the user was shown all of it
 }
 
 // A Desk keeps what is staged, for all processes of a program.
@@ -331,6 +332,24 @@ func (d *Desk) update(change func([]entry) ([]entry, error)) error {
 		}
 		return json.Marshal(list)
 	})
+}
+
+// MarkShown notes that the user was shown all of a staged commit, by its whole id.
+func (d *Desk) MarkShown(id string) error {
+	return d.update(func(list []entry) ([]entry, error) {
+		for i := range list {
+			if list[i].ID == id {
+				list[i].Shown = true
+			}
+		}
+		return list, nil
+	})
+}
+
+// WasShown reports whether the user was shown all of a staged commit, by its whole id.
+func (d *Desk) WasShown(id string) (bool, error) {
+	list, err := d.list()
+	return slices.ContainsFunc(list, func(e entry) bool { return e.ID == id && e.Shown }), err
 }
 
 func entries(data []byte) (list []entry, err error) {

@@ -48,6 +48,8 @@ type Request struct {
 	// Taint is the untrusted place that the worker has read, "" for none. Only an answer
 	// that somebody gave to this request, with the taint in view, counts for it.
 	Taint string `json:"taint,omitempty"`
+	// Guessed is that of the plan.
+	Guessed string `json:"guessed,omitempty"`
 	// Clears is true of what brings something into what the user trusts: no rule and
 	// no file answers it, only the user's own flag.
 	Clears bool `json:"clears,omitempty"`
@@ -96,6 +98,13 @@ func (a Answer) Seen() string {
 	}
 	return ""
 }
+
+// seenKey is the key of what WasSeen reports.
+type seenKey struct{}
+
+// WasSeen reports whether a person was shown all of the call that runs in a context, and
+// has approved it.
+func WasSeen(ctx context.Context) bool { return ctx.Value(seenKey{}) != nil }
 
 // digests fills in what a request is bound to.
 func (r *Request) digests() error {

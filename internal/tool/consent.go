@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -87,6 +88,9 @@ func (p *pass) consent() Result {
 	switch a.Verdict {
 	case Yes:
 		p.record.Decision, p.record.Seen, p.keep = "yes", a.Seen(), a.Keep
+		if !a.Unseen && a.Items > 0 {
+			p.ctx = context.WithValue(p.ctx, seenKey{}, true)
+		}
 		return Result{}
 	case Waits:
 		p.record.Decision = "pending"
@@ -120,7 +124,7 @@ func (p *pass) nothing() string {
 func (p *pass) request() Request {
 	args, _ := json.Marshal(p.args) // they have been JSON
 	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: args, Effects: p.plan.now(),
-		Rule: p.decision.Rule.From, Why: p.plan.Why, Changes: p.prepared.Changes, Wish: p.prepared.Wish, Warnings: p.prepared.Warnings, Clears: p.tool.Asks}
+		Rule: p.decision.Rule.From, Why: p.plan.Why, Changes: p.prepared.Changes, Wish: p.prepared.Wish, Warnings: p.prepared.Warnings, Clears: p.tool.Asks, Guessed: p.plan.Guessed}
 	for _, e := range p.plan.now() {
 		if p.asks() && e.Verb != policy.Read || p.Judge(e).Consent < policy.PreApproved {
 			r.Asks = append(r.Asks, e)

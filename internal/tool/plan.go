@@ -38,6 +38,10 @@ type Plan struct {
 	// Args, where set, are the arguments with what they leave to be filled in: who
 	// decides is shown these, and the answer is bound to them.
 	Args any
+	// Guessed, where set, says which argument golem has filled in with what was there at
+	// the moment, and how to give it. A mode that approves everything does not approve
+	// that: somebody else may have put another thing there since the user looked.
+	Guessed string
 	// Later is true where changes of files are declared as what it may come to, and
 	// are decided about when they are known, as a Landing.
 	Later bool

@@ -131,14 +131,19 @@ func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool)
 		}
 		return errors.Join(printJSON(cmd.OutOrStdout(), all), err)
 	}
-	return errors.Join(showLooks(cmd, looks, hidden, func(l *git.Look, w io.Writer, page visible.Page) error {
+	return errors.Join(showLooks(cmd, looks, hidden, func(l *git.Look, w io.Writer, page visible.Page) (err error) {
 		switch {
 		case summary:
 			return l.Summary(w, page)
 		case all:
-			return l.ShowAll(ctx, w, page)
+			err = l.ShowAll(ctx, w, page)
+		default:
+			err = l.Show(w, page)
 		}
-		return l.Show(w, page)
+		if err == nil {
+			err = l.Printed(all)
+		}
+		return err
 	}), err)
 }
 

@@ -42,6 +42,7 @@ type Look struct {
 	held   []string       // names that scanners hold back
 	missed map[string]int // files that a scanner did not see whole, by its name
 	whole  func(ctx context.Context, f seen) (io.ReadCloser, error)
+	mark   func() error // notes that the user was shown all of it
 }
 
 // A found is what a scanner has found.
@@ -131,6 +132,7 @@ func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.Staged
 	l.whole = func(ctx context.Context, f seen) (io.ReadCloser, error) {
 		return desk.Content(ctx, c, contents[f.inside])
 	}
+	l.mark = func() error { return desk.MarkShown(c.ID) }
 	l.verdicts(found, t, scanners)
 	for _, name := range found.Unseen() {
 		l.unseen = append(l.unseen, t.name(name))
@@ -244,6 +246,17 @@ func (l *Look) show(w io.Writer, page visible.Page, how func(seen) review.How) e
 		}
 	}
 	return nil
+}
+
+// Printed notes that the user was shown the commit by Show or, with all, by ShowAll. It
+// does nothing if Show left something out.
+func (l *Look) Printed(all bool) error {
+	for _, f := range l.Files {
+		if !all && (f.Cut || strings.Count(f.Diff, "\n") > maxLines) {
+			return nil
+		}
+	}
+	return l.mark()
 }
 
 // Summary prints what it is, the flags, and what becomes of each file.

@@ -1,10 +1,12 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/clearance"
@@ -16,6 +18,7 @@ import (
 
 type pushArgs struct {
 	CommitID string   `json:"commitId,omitempty" jsonschema:"the id, or the beginning of it; not needed where only one commit waits"`
+	Commit   string   `json:"commit,omitempty" jsonschema:"the same as commitId"`
 	Target   string   `json:"target,omitempty" jsonschema:"the name of a configured repository"`
 	Remote   string   `json:"remote,omitempty" jsonschema:"the same as target"`
 	Branch   string   `json:"branch,omitempty" jsonschema:"the branch that it was staged for"`
@@ -29,6 +32,10 @@ func (s Set) push() tool.Tool {
 	about := tool.Tool{Name: op, Toolset: "git", Mode: policy.Manual, Asks: true, Label: "Push to Remote", Category: "Git Operations",
 		Description: "Push a staged commit, exactly as it was reviewed, to the repository it was staged for. It always asks, and is never forced: a branch that has moved is a conflict, and the commit waits on."}
 	return tool.New(about, func(ctx context.Context, _ tool.Names, a pushArgs) (tool.Plan, error) {
+		if a.Commit != "" && a.CommitID != "" && a.Commit != a.CommitID {
+			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "commit and commitId are two words for one thing; write one of them"}
+		}
+		a.CommitID = cmp.Or(a.CommitID, a.Commit)
 		desk, err := s.desk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
@@ -53,6 +60,10 @@ func (s Set) push() tool.Tool {
 				return tool.Prepared{}, err
 			}
 			run := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+				shown, err := desk.WasShown(c.ID)
+				if err != nil {
+					return tool.Result{}, err
+				}
 				done, err := desk.Push(ctx, c.ID, c.Branch)
 				if errors.Is(err, sandbox.ErrConflict) && s.of(c).far() {
 					err = s.moved(ctx, desk, c, err)
@@ -60,7 +71,12 @@ func (s Set) push() tool.Tool {
 				if err != nil {
 					return tool.Result{}, s.of(c).standing(err)
 				}
-				text := fmt.Sprintf("pushed %s to %s as %s; what you reviewed is what was pushed", short(c.ID), s.where(c), done.CommitSHA)
+				text := fmt.Sprintf("pushed %s to %s as %s", short(c.ID), s.where(c), done.CommitSHA)
+				if shown || tool.WasSeen(ctx) {
+					text += "; what you reviewed is what was pushed"
+				} else {
+					text += "; golem has not shown you all of it"
+				}
 				return tool.Result{Text: text, Brief: true, Data: done, Record: "pushed " + short(c.ID) + " to " + c.Target + " " + c.Branch + " as " + done.CommitSHA + overridden(a.Override)}, nil
 			}
 			ready := tool.Ready(run, changes...)
@@ -69,8 +85,11 @@ func (s Set) push() tool.Tool {
 			return ready, nil
 		}
 		plan := tool.Changing(prepare)
+		if len(a.CommitID) < len(short(c.ID)) {
+			plan.Guessed = "without a question, a push names its commit with at least " + strconv.Itoa(len(short(c.ID))) + " digits; golem review shows it; then give --commit ID"
+		}
 		args := a
-		args.CommitID, args.Target, args.Remote, args.Branch = c.ID, c.Target, "", c.Branch
+		args.CommitID, args.Commit, args.Target, args.Remote, args.Branch = c.ID, "", c.Target, "", c.Branch
 		plan.Args = args
 		return plan, nil
 	})
