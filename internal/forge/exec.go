@@ -30,13 +30,9 @@ func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 	if err := c.furnish(program.Mounts); err != nil {
 		return jail.Result{}, err
 	}
-	s, err := c.session(files, c.Layered())
-	if err != nil {
-		return jail.Result{}, told(err, jail.ErrNoSandbox)
-	}
 	run := jail.Command{Path: "/bin/sh", Args: slices.Concat([]string{"sh", "-c", `exec "$@"`, "sh"}, program.Argv(command[1:]...)),
 		Dir: workDir(files, c.exec.Dir), Env: slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env)}
-	r, err := c.exec.Attach(ctx, s, run)
+	r, err := c.started(files, c.Layered(), func(s *jail.Session) (jail.Result, error) { return c.exec.Attach(ctx, s, run) })
 	return r, told(err, sandbox.ErrInternal)
 }
 

@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,9 +22,67 @@ func (p *Program) layers() layers {
 	return layers{sandbox.Host(filepath.Join(p.state, "layers")), p.options.Now}
 }
 
-// Layered implements shell.Runner. What is written in a copy of the session's touches
-// nothing of the user's either.
-func (c *commands) Layered() bool { return !c.direct || c.work.layers.can() }
+// Layered implements shell.Runner. A command that writes in a copy touches nothing of the
+// user's either.
+func (c *commands) Layered() bool { return !c.direct || c.work.canOverlay() || c.work.canApart() }
+
+// canOverlay reports whether overlays can be mounted. A no counts until the end.
+func (w *work) canOverlay() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.never = w.never || !w.layers.can()
+	return !w.never
+}
+
+// canApart reports whether commands can work on copies of what they would write directly:
+// the level landlock cannot show other directories at names in them.
+func (w *work) canApart() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.apart == nil {
+		s, err := jail.Start(jail.Policy{Least: jail.Namespaces}, w.layers.now)
+		can := jail.CanCopy && err == nil
+		if w.apart = &can; can {
+			s.Close()
+		}
+	}
+	return *w.apart
+}
+
+// started calls do with a session of the jail for commands that see these files, and
+// returns what do does. Where commands would write directly and no overlay can be mounted,
+// they work on copies, and the result has what they changed.
+func (c *commands) started(files *sandbox.Sandbox, layered bool, do func(*jail.Session) (jail.Result, error)) (jail.Result, error) {
+	if !layered || !c.direct || c.work.canOverlay() {
+		s, err := c.session(files, layered)
+		if err != nil {
+			return jail.Result{}, told(err, jail.ErrNoSandbox)
+		}
+		return do(s)
+	}
+	mounts, err := c.mounts(files)
+	if err != nil {
+		return jail.Result{}, told(err, jail.ErrNoSandbox)
+	}
+	a, err := jail.SetApart(c.work.layers.dir, mounts, c.work.most, c.now)
+	if err != nil {
+		return jail.Result{}, told(copyError(err, "what the command may write"), sandbox.ErrInternal)
+	}
+	s, err := c.start(a.Mounts, false, jail.Namespaces)
+	if err != nil {
+		return jail.Result{}, told(errors.Join(err, a.Drop()), jail.ErrNoSandbox)
+	}
+	r, err := do(s)
+	if closed := s.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return r, errors.Join(err, a.Drop())
+	}
+	r.Direct = false
+	r.Changed, err = a.Changed()
+	return r, err
+}
 
 // direct reports whether something in a sandbox can be written that no session keeps.
 func direct(files *sandbox.Sandbox) bool {

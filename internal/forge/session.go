@@ -111,16 +111,16 @@ func (p *Program) sessionAt(id string) (*Session, error) {
 	return s, nil
 }
 
-// enter returns the session that a visit is for, and makes it where it is a new one;
-// nil where it would be one on layers, and there are none.
+// enter returns the session that a visit is for, and begins it if it is a new one. The
+// result is nil if it would need overlays or copies and there are none.
 func (p *Program) enter(v Visit, layers bool) (s *Session, begun bool, err error) {
-	if s, err = p.meant(v, layers); err != nil || s == nil && !v.Copy && !layers && v.Exec == nil && !v.Run {
+	if s, err = p.meant(v, layers); err != nil || s == nil && !v.Copy && !layers && !jail.CanCopy && v.Exec == nil && !v.Run {
 		return nil, false, err
 	}
 	now := p.options.Now()
 	if begun = s == nil; begun {
 		id := strings.ToLower(rand.Text()[:6])
-		s = &Session{ID: id, Begun: now, Copy: v.Copy, Bare: p.bare, dir: filepath.Join(p.sessionsDir(), id)}
+		s = &Session{ID: id, Begun: now, Copy: v.Copy || !layers && jail.CanCopy, Bare: p.bare, dir: filepath.Join(p.sessionsDir(), id)}
 		if err := os.MkdirAll(s.dir, 0o700); err != nil {
 			return nil, false, plainError("the session", err)
 		}
@@ -149,7 +149,7 @@ func (p *Program) meant(v Visit, layers bool) (*Session, error) {
 		case v.Copy && !s.Copy:
 			return nil, &sandbox.Error{Op: "session", Path: s.ID, Code: sandbox.ErrInvalid, Hint: "it works on a layer; --session new --copy begins one on a copy"}
 		case !s.Copy && !layers:
-			return nil, &sandbox.Error{Op: "session", Path: s.ID, Code: sandbox.ErrInvalid, Hint: "it works on a layer, and there are none here; --session new --copy begins one on a copy; golem doctor says why"}
+			return nil, &sandbox.Error{Op: "session", Path: s.ID, Code: sandbox.ErrInvalid, Hint: "it works on an overlay, and none can be mounted here; --session new begins one on a copy; golem doctor says why"}
 		}
 		return s, nil
 	}

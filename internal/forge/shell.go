@@ -55,11 +55,7 @@ func newCommands(g tool.Gate, o owner, w *work, now func() time.Time) *commands 
 
 // Run implements shell.Runner.
 func (c *commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail.Command, layered bool) (jail.Result, error) {
-	s, err := c.session(files, layered)
-	if err != nil {
-		return jail.Result{}, told(err, jail.ErrNoSandbox)
-	}
-	r, err := s.Run(ctx, command)
+	r, err := c.started(files, layered, func(s *jail.Session) (jail.Result, error) { return s.Run(ctx, command) })
 	if err != nil && ctx.Err() != nil {
 		return r, &sandbox.Error{Op: "shell", Code: "stopped", Hint: "it was stopped before it could begin"}
 	}
@@ -68,7 +64,7 @@ func (c *commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail
 
 // Serve implements shell.Server.
 func (c *commands) Serve(files *sandbox.Sandbox, command jail.Command, layered bool) (shell.Service, error) {
-	s, err := c.session(files, layered)
+	s, err := c.session(files, layered && (!c.direct || c.work.canOverlay()))
 	if err != nil {
 		return nil, told(err, jail.ErrNoSandbox)
 	}
@@ -119,15 +115,21 @@ func (c *commands) require(p *jail.Policy) error {
 // noContainer is what to do about a level above all that there are.
 const noContainer = "namespaces is the strongest: write require_os_sandbox: namespaces, or leave it out"
 
-// session returns the one for commands that see these files.
-func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session, error) {
+// mounts returns what commands see of these files.
+func (c *commands) mounts(files *sandbox.Sandbox) ([]jail.Mount, error) {
 	if err := makeWritable(files); err != nil {
 		return nil, err
 	}
 	mounts, err := jail.MountsOf(files)
-	if err == nil {
-		mounts, err = c.furnished(mounts)
+	if err != nil {
+		return nil, err
 	}
+	return c.furnished(mounts)
+}
+
+// session returns the one for commands that see these files.
+func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session, error) {
+	mounts, err := c.mounts(files)
 	if err != nil {
 		return nil, err
 	}
@@ -139,11 +141,22 @@ func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session,
 			return s.Session, nil
 		}
 	}
+	s, err := c.start(mounts, layered, jail.None)
+	if err != nil {
+		return nil, err
+	}
+	c.sessions = append(c.sessions, session{s, mounts, layered})
+	return s, nil
+}
+
+// start starts a session of the jail, at a level that is not below the least.
+func (c *commands) start(mounts []jail.Mount, layered bool, least jail.Level) (*jail.Session, error) {
 	p := c.policy
 	p.Mounts = mounts
 	if err := c.require(&p); err != nil {
 		return nil, err
 	}
+	p.Least = max(p.Least, least)
 	if err := c.house(&p); err != nil {
 		return nil, err
 	}
@@ -154,14 +167,10 @@ func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session,
 		p.Kept = c.work.kept
 	}
 	s, err := jail.Start(p, c.now)
-	if err != nil {
-		if layered {
-			c.work.layers.doubt()
-		}
-		return nil, err
+	if err != nil && layered {
+		c.work.layers.doubt()
 	}
-	c.sessions = append(c.sessions, session{s, mounts, layered})
-	return s, nil
+	return s, err
 }
 
 // house gives commands the home of their owner, where there is a session. Where a mount

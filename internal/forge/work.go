@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/jail"
@@ -26,13 +27,21 @@ type work struct {
 	kept    *jail.Kept // of the session
 	notes   []string
 	news    []string // notes of a session that has just begun
+	most    int64    // how much is copied, 0 for any
+
+	mu    sync.Mutex
+	never bool  // no overlay can be mounted
+	apart *bool // commands can work on copies, nil before that was tried
 }
 
-// work returns it for a visit. Where the machine has no layers, mounts that should be
-// some are worked on in a copy, if that is wanted; otherwise they are read-only, and
-// that is said.
+// work returns it for a visit. If no overlay can be mounted, the session works on copies
+// of the mounts with mode: overlay, and a note says what that costs. On a system without
+// copies these mounts are read-only.
 func (p *Program) work(v Visit, network bool) (*work, error) {
-	w := &work{layers: p.layers()}
+	w := &work{layers: p.layers(), most: maxUnasked}
+	if v.Copy {
+		w.most = 0
+	}
 	over := p.over()
 	if len(over) == 0 && v.Exec == nil && !v.Run {
 		return w, nil
@@ -40,16 +49,19 @@ func (p *Program) work(v Visit, network bool) (*work, error) {
 	if err := p.clearOldHomes(); err != nil {
 		return nil, err
 	}
-	can := w.layers.can()
-	s, begun, err := p.enter(v, can)
+	can := w.canOverlay()
+	s, begun, err := p.enter(v, can || len(over) == 0 && !v.Copy) // without such a mount it needs no overlay
 	if err != nil {
 		return nil, err
 	}
 	if !can && (s == nil || !s.Copy) {
 		for _, o := range over {
-			w.notes = append(w.notes, sandbox.Shown(o.Target)+" is read-only: its mode is overlay, and there are no layers here; with --copy it is worked on in a copy; golem doctor says why")
+			w.notes = append(w.notes, sandbox.Shown(o.Target)+" is read-only: its mode is overlay, and this system has neither overlays nor copies; golem doctor says why")
 		}
 		over = nil
+	}
+	if direct := p.direct(); !can && len(direct) > 0 && w.canApart() {
+		w.notes = append(w.notes, "no overlay can be mounted here, so each command works on a copy of "+strings.Join(direct, ", ")+"; golem doctor says why")
 	}
 	if s == nil {
 		return w, nil
@@ -61,7 +73,7 @@ func (p *Program) work(v Visit, network bool) (*work, error) {
 	}
 	w.session = s
 	if s.Copy {
-		err = w.copies(p, over, v.Copying)
+		err = w.copies(p, over, v)
 	} else {
 		err = w.overlays(p, over, network)
 	}
@@ -75,6 +87,16 @@ func (p *Program) work(v Visit, network bool) (*work, error) {
 	return w, err
 }
 
+// direct names the mounts that can be written and that no session keeps.
+func (p *Program) direct() (names []string) {
+	for _, m := range p.Project.Mounts {
+		if m.Mode != project.Overlay && m.Access() >= sandbox.ReadWrite {
+			names = append(names, sandbox.Shown(m.Target))
+		}
+	}
+	return names
+}
+
 // overlays opens the layers of the session.
 func (w *work) overlays(p *Program, over []jail.Over, network bool) (err error) {
 	for _, o := range over {
@@ -86,10 +108,24 @@ func (w *work) overlays(p *Program, over []jail.Over, network bool) (err error) 
 	return err
 }
 
+// maxUnasked is how much golem copies without --copy.
+const maxUnasked = 2 << 30
+
 // copies opens the copies of the session, and makes those that are missing.
-func (w *work) copies(p *Program, over []jail.Over, tell func(layer.Progress) error) (err error) {
-	how := jail.Copying{Without: make(map[string][]string), Tell: tell}
+func (w *work) copies(p *Program, over []jail.Over, v Visit) (err error) {
+	how := jail.Copying{Without: make(map[string][]string), Tell: v.Copying, Most: w.most}
+	var cost *layer.Progress // nil if no copy is made
+	if !v.Copy {
+		how.Tell = func(far layer.Progress) error {
+			if cost = &far; v.Copying == nil {
+				return nil
+			}
+			return v.Copying(far)
+		}
+	}
+	var names []string
 	for _, o := range over {
+		names = append(names, sandbox.Shown(o.Target))
 		for _, m := range p.Project.Mounts {
 			if rel, err := filepath.Rel(o.Target, m.Target); err == nil && rel != "." && filepath.IsLocal(rel) {
 				how.Without[o.Target] = append(how.Without[o.Target], rel)
@@ -97,13 +133,28 @@ func (w *work) copies(p *Program, over []jail.Over, tell func(layer.Progress) er
 		}
 	}
 	var left []jail.LeftOut
+	began := p.options.Now()
 	w.kept, left, err = jail.OpenCopies(sandbox.Host(w.session.dir), over, how, p.options.Now)
+	if cost != nil {
+		w.news = append(w.news, fmt.Sprintf("no overlay can be mounted here, so the session works on a copy of %s: %d files, %s, copied in %.1f s; golem doctor says why",
+			strings.Join(names, ", "), cost.Files, tool.Amount(cost.Bytes), p.options.Now().Sub(began).Seconds()))
+	}
 	for i, l := range left {
 		if i == maxNamed {
 			w.news = append(w.news, fmt.Sprintf("not in the copy: %d more", len(left)-i))
 			break
 		}
 		w.news = append(w.news, "not in the copy: "+sandbox.Shown(l.Name)+": "+l.Why)
+	}
+	return copyError(err, strings.Join(names, ", "))
+}
+
+// copyError says of a copy that is too large, or has no room, what to do.
+func copyError(err error, what string) error {
+	var large *jail.TooLarge
+	if errors.As(err, &large) {
+		return &sandbox.Error{Op: "copy", Code: sandbox.ErrLimit, Hint: "no overlay can be mounted here, so golem would work on a copy of " + what + ", which is larger than " +
+			fmt.Sprintf("%d GiB", large.Most>>30) + "; nothing was copied; --copy copies any size; golem doctor says why there is no overlay"}
 	}
 	var full *layer.NoRoom
 	if errors.As(err, &full) {

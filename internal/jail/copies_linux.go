@@ -11,14 +11,28 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
+// CanCopy reports whether this system can work on copies.
+const CanCopy = true
+
 // OpenCopies is OpenKept for a session that works on copies. It returns what is not in
 // those that were made now, and what others lack where other folders do not stand any
 // more.
 func OpenCopies(dir sandbox.Host, over []Over, how Copying, now func() time.Time) (k *Kept, left []LeftOut, err error) {
 	k = &Kept{dir: string(dir), now: now}
+	var far layer.Progress // of all that is copied
 	err = k.open(over, func(l *layer.Layer, o Over) error {
 		l.Copied = true
-		list, err := l.Copy(how.Without[o.Target], how.Tell)
+		before := far
+		list, err := l.Copy(how.Without[o.Target], func(p layer.Progress) error {
+			far = before.Plus(p)
+			if how.Most > 0 && far.Size > how.Most {
+				return &TooLarge{how.Most}
+			}
+			if how.Tell == nil {
+				return nil
+			}
+			return how.Tell(far)
+		})
 		for _, one := range list {
 			left = append(left, LeftOut{path.Join(o.Target, one.Path), one.Why})
 		}

@@ -2,6 +2,7 @@ package jail
 
 import (
 	"errors"
+	"fmt"
 	"path"
 
 	"github.com/golem-forge/golem/internal/layer"
@@ -20,7 +21,15 @@ type Copying struct {
 	Without map[string][]string
 	// Tell is told how far it is; an error of it ends the copying.
 	Tell func(layer.Progress) error
+	// Most is the size that all files together may have, 0 for any.
+	Most int64
 }
+
+// TooLarge is the error of folders with more in them than Copying.Most. Nothing is copied.
+type TooLarge struct{ Most int64 }
+
+// Error implements error.
+func (t *TooLarge) Error() string { return fmt.Sprintf("the files are larger than %d bytes", t.Most) }
 
 // A LeftOut is something that is not in a copy, as the sandbox names it.
 type LeftOut struct{ Name, Why string }

@@ -18,10 +18,27 @@ func OpenKept(sandbox.Host, []Over, bool, func() time.Time) (*Kept, error) { ret
 // LookKept returns an error.
 func LookKept(sandbox.Host, []Over, func() time.Time) (*Kept, error) { return nil, errNoLayers }
 
+// CanCopy reports whether this system can work on copies.
+const CanCopy = false
+
 // OpenCopies returns an error.
 func OpenCopies(sandbox.Host, []Over, Copying, func() time.Time) (*Kept, []LeftOut, error) {
 	return nil, nil, errNoLayers
 }
+
+// An Apart holds copies; there are none on this system.
+type Apart struct{ Mounts []Mount }
+
+// SetApart returns an error.
+func SetApart(sandbox.Host, []Mount, int64, func() time.Time) (*Apart, error) {
+	return nil, errNoLayers
+}
+
+// Changed returns an error.
+func (*Apart) Changed() (*Transaction, error) { return nil, errNoLayers }
+
+// Drop does nothing.
+func (*Apart) Drop() error { return nil }
 
 // Through returns nothing.
 func (*Kept) Through(Over) sandbox.Host { return "" }

@@ -257,8 +257,8 @@ func older(release string, major, minor int) bool {
 
 func foundLayers(f facts, tried map[string]attempt) Finding {
 	const now = "what commands change lands when it is decided"
-	const copies = "mounts with mode: overlay are read-only, or worked on in a copy with --copy"
-	const direct = "so commands write folders directly, and every call asks; " + copies
+	const copies = "sessions work on copies of mounts with mode: overlay"
+	const direct = "so each command works on a copy of what it may write, and " + copies
 	lower, upper := tried[tryOverlay], tried[tryUpper]
 	switch {
 	case lower.Worked && upper.Worked:

@@ -71,7 +71,22 @@ func (l Layer) Copy(without []string, tell func(Progress) error) (left []Left, e
 	if err := errors.Join(c.bases.flush(), os.WriteFile(l.Store+"/"+coveredName, covered, 0o600), l.Stamp()); err != nil {
 		return nil, c.full(err)
 	}
+	// After a power failure a file that was not written back would look like a change of
+	// the session's.
+	if err := syncAll(l.Store); err != nil {
+		return nil, c.full(err)
+	}
 	return c.left, os.Rename(l.Seen()+".new", l.Seen())
+}
+
+// syncAll writes everything back that is in the file system of a directory.
+func syncAll(name string) error {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Syncfs(fd)
 }
 
 // Covered returns the paths that were not copied because other folders would stand
@@ -157,6 +172,9 @@ const (
 func (c *copier) room(store string) error {
 	c.store = store
 	first, err := c.count("")
+	if err == nil {
+		err = c.say(0, 0)
+	}
 	if err != nil {
 		return err
 	}
@@ -215,6 +233,7 @@ func (c *copier) count(name string) (some string, err error) {
 			c.needs += st.Blocks * 512
 			c.far.AllFiles++
 			c.far.AllBytes += weight(st)
+			c.far.Size += st.Size
 			if st.Size > 0 && kindOf(st) == File {
 				some = at
 			}

@@ -78,7 +78,13 @@ func (l Layer) Own() string {
 // A Progress tells how far a copy is.
 type Progress struct {
 	Files, AllFiles int
-	Bytes, AllBytes int64
+	Bytes, AllBytes int64 // without holes
+	Size            int64 // of all files, with their holes: not every file system keeps those
+}
+
+// Plus returns the sum of two.
+func (p Progress) Plus(q Progress) Progress {
+	return Progress{p.Files + q.Files, p.AllFiles + q.AllFiles, p.Bytes + q.Bytes, p.AllBytes + q.AllBytes, p.Size + q.Size}
 }
 
 // A Left is something that is not copied.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ type copying struct {
 	began  time.Time // zero where nothing is copied
 	told   time.Time // last
 	width  int       // of what was told then
+	noted  bool      // a note says what was copied
 	far    layer.Progress
 }
 
@@ -27,8 +29,10 @@ const (
 	again = time.Second / 10
 )
 
-func newCopying(ctx context.Context, w io.Writer) *copying {
-	return &copying{ctx: ctx, screen: newScreen(w)}
+// newCopying returns it for a copy that the user has asked for or, if not, for one that
+// golem makes where no overlay can be mounted. A note of the session reports the latter.
+func newCopying(ctx context.Context, w io.Writer, asked bool) *copying {
+	return &copying{ctx: ctx, screen: newScreen(w), noted: !asked}
 }
 
 // tell takes note of how far it is. Where the user has enough of it that is an error.
@@ -55,10 +59,10 @@ func (c *copying) line(text string) {
 func (c *copying) end(whole bool) {
 	took := time.Since(c.began)
 	switch {
-	case c.width > 0 && !whole:
+	case c.width > 0 && (!whole || c.noted):
 		c.line("")
 		fmt.Fprint(c.screen.w, "\r")
-	case c.began.IsZero() || took < quiet || !whole:
+	case c.began.IsZero() || took < quiet || !whole || c.noted:
 	default:
 		text := fmt.Sprintf("golem: copied %s, %s, in %.1f s", counted(c.far.Files, "file"), tool.Amount(c.far.Bytes), took.Seconds())
 		if c.width > 0 {
@@ -68,6 +72,9 @@ func (c *copying) end(whole bool) {
 		fmt.Fprintln(c.screen.w, text)
 	}
 }
+
+// wantsCopy reports whether a flag or the environment asks for sessions on copies.
+func wantsCopy(flag bool) bool { return flag || wanted(os.Getenv("GOLEM_COPY")) }
 
 // wanted reports whether a variable of the environment says yes.
 func wanted(value string) bool {

@@ -128,7 +128,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	f.tell(cmd, p, door, x) // of what does not begin there is nothing to say
-	for _, note := range door.Notes {
+	for _, note := range slices.Concat(door.News, door.Notes) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
 	r := door.Do(cmd.Context(), policy.User, tool.Call{Tool: "exec", Args: call})
@@ -159,8 +159,8 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 func (f *execFlags) door(cmd *cobra.Command, p *forge.Program, x *forge.Exec) (*forge.Door, error) {
 	ctx, stop := untilSignal(cmd.Context()) // afterwards they are the program's
 	defer stop()
-	copying := newCopying(ctx, cmd.ErrOrStderr())
-	door, err := p.Door(forge.Visit{Worker: f.worker, Session: cmp.Or(f.sessionID(), forge.NewSession), Copy: f.copy || wanted(os.Getenv("GOLEM_COPY")), Copying: copying.tell,
+	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
+	door, err := p.Door(forge.Visit{Worker: f.worker, Session: cmp.Or(f.sessionID(), forge.NewSession), Copy: wantsCopy(f.copy), Copying: copying.tell,
 		Secrets: secrets(os.Environ()), Exec: x, Asker: f.asker(cmd)})
 	copying.end(err == nil)
 	var caught signaled

@@ -98,9 +98,9 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)
-	copying := newCopying(ctx, cmd.ErrOrStderr())
+	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Run: bare,
-		Copy: f.copy || wanted(os.Getenv("GOLEM_COPY")), Copying: copying.tell}
+		Copy: wantsCopy(f.copy), Copying: copying.tell}
 	switch {
 	case bare && v.Session == "":
 		v.Session, err = lastOf(p)

@@ -137,7 +137,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *forge.Program, words []string) err
 		return err
 	}
 	defer closeModel()
-	v := forge.Visit{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), forge.NewSession), Copy: f.copy || wanted(os.Getenv("GOLEM_COPY"))}
+	v := forge.Visit{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), forge.NewSession), Copy: wantsCopy(f.copy)}
 	if f.resume != "" {
 		v.Session = f.resumed()
 	}
@@ -149,7 +149,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *forge.Program, words []string) err
 	}
 	ctx, end := context.WithCancelCause(cmd.Context())
 	defer end(nil)
-	copying := newCopying(ctx, cmd.ErrOrStderr())
+	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	v.Copying = copying.tell
 	r, err := p.Open(forge.Job{Visit: v, Model: m, ModelName: name, Price: prices.Cost, Resume: f.resume != "", Handed: f.handed, Tell: out.tell})
 	copying.end(err == nil)

@@ -53,7 +53,7 @@ func addSessionFlags(cmd *cobra.Command, otherwise string) *visitFlags {
 	f := &visitFlags{programFlags: addProgramFlags(cmd)}
 	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "ask only for what changes something")
 	cmd.Flags().StringVar(&f.session, "session", "", "the session whose layers are worked on: an id, or new; otherwise "+otherwise+" (GOLEM_SESSION)")
-	cmd.Flags().BoolVar(&f.copy, "copy", false, "work on a copy of the folders with mode: overlay, in a session that goes on with it; for where there are no layers (GOLEM_COPY=1)")
+	cmd.Flags().BoolVar(&f.copy, "copy", false, "work on a copy of the folders with mode: overlay, in a session that goes on with it; of any size (GOLEM_COPY=1)")
 	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an answer; then it is no")
 	return f
 }
@@ -100,9 +100,9 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	copying := newCopying(ctx, cmd.ErrOrStderr())
+	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Once: true,
-		Copy: f.copy || wanted(os.Getenv("GOLEM_COPY")), Copying: copying.tell}
+		Copy: wantsCopy(f.copy), Copying: copying.tell}
 	var asker *asker
 	terminal := findTerminal(taken)
 	v.Clipboard = clipboardOf(terminal)

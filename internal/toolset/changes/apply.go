@@ -65,7 +65,7 @@ func Tools(k Keeper, u Undoer) []tool.Tool {
 }
 
 func noSession(op string) error {
-	return &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "there is no session with changes: no mount of this program has mode: overlay, or there are no layers here, and none works on a copy (--copy)"}
+	return &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "there is no session with changes: no mount of this program has mode: overlay"}
 }
 
 // An application is a call of apply_changes.
