@@ -3,6 +3,7 @@
 package landing
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -48,6 +49,7 @@ type Landing struct {
 	dropped []string        // as commands name them
 	told    map[string]bool // that something in a folder is left out, and why
 	entries []entry
+	emptied map[string]bool // whether files were emptied, as far as that was looked at
 	refused error
 }
 
@@ -60,7 +62,7 @@ type entry struct {
 // Of sorts a transaction: what lands, what is left out, and what refuses all of it.
 // A protected name lands where it is among those that the user has named.
 func Of(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...string) *Landing {
-	l := &Landing{op: op, files: files, t: t, told: make(map[string]bool)}
+	l := &Landing{op: op, files: files, t: t, told: make(map[string]bool), emptied: make(map[string]bool)}
 	if len(t.Clash) > 0 {
 		l.refused = l.clash(t.Clash)
 	}
@@ -213,6 +215,9 @@ func (l *Landing) ForGate() *tool.Landing {
 		if e.replaces() {
 			effects = append(effects, e.gone())
 		}
+		if l.empties(e) {
+			effects = append(effects, policy.Effect{Verb: policy.Delete, Target: e.name})
+		}
 		if e.Was == layer.Folder && e.Kind != layer.Folder {
 			l.t.Below(e.Change, func(inside string) bool {
 				effects = append(effects, policy.Effect{Verb: policy.Delete, Target: jail.Outside(inside)})
@@ -257,6 +262,37 @@ func (e entry) gone() policy.Effect {
 	return policy.Effect{Verb: policy.Delete, Target: e.name, Tree: true}
 }
 
+// maxBlank is how much of a file is searched for something that can be seen.
+const maxBlank = 1 << 20
+
+// empties reports whether what was in a file is gone: it is left without anything that can
+// be seen, or something else stands in its place.
+func (l *Landing) empties(e entry) bool {
+	switch {
+	case e.Was != layer.File || e.Op == layer.Delete || e.Op == layer.Mode:
+		return false
+	case e.Kind != layer.File:
+		return true
+	case e.Size > maxBlank:
+		return false
+	}
+	if known, ok := l.emptied[e.name]; ok {
+		return known
+	}
+	blank := func() bool {
+		only := e.Change
+		only.Was = layer.Nothing // the old content may be too large to read
+		_, now, err := l.t.Content(only, maxBlank)
+		if err != nil || !tool.IsBlank(now) {
+			return err != nil && e.Size == 0
+		}
+		old, _, err := l.t.Content(e.Change, maxBlank)
+		return err != nil || len(old) > 0 && !bytes.Equal(old, now)
+	}()
+	l.emptied[e.name] = blank
+	return blank
+}
+
 // listed returns the effects for who reads them: a new folder stands for what is in
 // it, and where there are many the folder that they are in.
 func (l *Landing) listed() []policy.Effect {
@@ -283,6 +319,9 @@ func (l *Landing) listed() []policy.Effect {
 		}
 		if !known[effect] {
 			list, known[effect] = append(list, effect), true
+		}
+		if emptied := (policy.Effect{Verb: policy.Delete, Target: effect.Target, Tree: effect.Tree}); l.empties(e) && !known[emptied] {
+			list, known[emptied] = append(list, emptied), true
 		}
 	}
 	return list
@@ -363,6 +402,10 @@ func (e entry) mode() string {
 // it: what lands is trusted.
 func (l *Landing) change(e entry, b *budget) tool.Change {
 	c := l.described(e, b)
+	if l.empties(e) {
+		c.Empties = true
+		c.About = strings.TrimPrefix(c.About+"; what was in it is gone", "; ")
+	}
 	if e.Was == layer.Folder && e.Kind != layer.Folder {
 		l.list(e, &c, b)
 	}

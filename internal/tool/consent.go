@@ -123,9 +123,9 @@ func (p *pass) nothing() string {
 // request is the call as an approver sees it.
 func (p *pass) request() Request {
 	args, _ := json.Marshal(p.args) // they have been JSON
-	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: args, Effects: p.plan.now(),
+	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: args, Effects: p.effects(),
 		Rule: p.decision.Rule.From, Why: p.plan.Why, Changes: p.prepared.Changes, Wish: p.prepared.Wish, Warnings: p.prepared.Warnings, Clears: p.tool.Asks, Guessed: p.plan.Guessed}
-	for _, e := range p.plan.now() {
+	for _, e := range p.effects() {
 		if p.asks() && e.Verb != policy.Read || p.Judge(e).Consent < policy.PreApproved {
 			r.Asks = append(r.Asks, e)
 		}

@@ -82,10 +82,11 @@ type pass struct {
 	late     bool  // it is prepared only when that was allowed
 	decision policy.Decision
 	record   audit.Record
-	left     []string     // what is left out for want of consent
-	lands    bool         // it is about what a call has made
-	asked    bool         // somebody was asked, which takes time
-	keep     func() error // remembers the answer, once it is in the journal
+	left     []string        // what is left out for want of consent
+	emptied  []policy.Effect // the files that it leaves empty, as deletions
+	lands    bool            // it is about what a call has made
+	asked    bool            // somebody was asked, which takes time
+	keep     func() error    // remembers the answer, once it is in the journal
 }
 
 // do takes the steps in their order.
@@ -123,7 +124,10 @@ func (p *pass) looks(call Call) error {
 	if err := p.decide(); err != nil {
 		return err
 	}
-	return p.prepares()
+	if err := p.prepares(); err != nil {
+		return err
+	}
+	return p.emptying()
 }
 
 // runs runs it, with what must be done around it. Who calls a worker has looked at the

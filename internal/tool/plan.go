@@ -113,6 +113,9 @@ type Change struct {
 	Original *string `json:"original,omitempty"`
 	// Mode is the permission bits of what is there, where they matter.
 	Mode string `json:"mode,omitempty"`
+	// Empties is true where a file that holds something is left without anything that can
+	// be seen. That counts as deleting it.
+	Empties bool `json:"empties,omitempty"`
 	// About says what a diff does not: sizes, how many files.
 	About string `json:"about,omitempty"`
 	// Tree are the names of all that is in a directory that is deleted, replaced or moved.

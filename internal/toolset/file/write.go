@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -141,6 +142,9 @@ func (b base) becomes(op, name string, content []byte, told func(written int, ve
 	change.Omitted = "" // without a diff, the arguments show the new content
 	if !b.version.IsZero() {
 		change.Mode = octal(b.mode.Perm()) // what else there is does not stay
+	}
+	if change.Empties = !b.version.IsZero() && b.size > 0 && tool.IsBlank(content) && !(b.whole && bytes.Equal(content, b.content)); change.Empties {
+		change.About += "; it is left empty"
 	}
 	return tool.Ready(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 		if err := b.replace(files, op, name, content); err != nil {

@@ -1,0 +1,55 @@
+package tool
+
+import (
+	"errors"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// IsBlank reports whether a reader would see nothing in a content: it is empty, or holds
+// only blanks, control characters and characters without a shape.
+func IsBlank(content []byte) bool {
+	for len(content) > 0 {
+		r, n := utf8.DecodeRune(content)
+		switch {
+		case unicode.IsSpace(r), unicode.IsControl(r), unicode.In(r, unicode.Cf, unicode.Variation_Selector):
+		case r == 0x034f, r == 0x115f, r == 0x1160, r == 0x2800, r == 0x3164, r == 0xffa0: // letters without a shape
+		default:
+			return false
+		}
+		content = content[n:]
+	}
+	return true
+}
+
+// emptying decides about the files that a call would leave empty. To empty a file is to
+// delete what is in it, so it needs the consent that deleting the file needs.
+func (p *pass) emptying() error {
+	for _, c := range p.prepared.Changes {
+		if !c.Empties {
+			continue
+		}
+		e := policy.Effect{Verb: policy.Delete, Target: c.Path}
+		p.emptied = append(p.emptied, e)
+		if d := p.Judge(e); d.Consent < p.decision.Consent {
+			p.decision = d
+		}
+	}
+	if len(p.emptied) == 0 {
+		return nil
+	}
+	p.record.Effects = spelled(p.effects())
+	err := p.judged()
+	var known *sandbox.Error
+	if errors.As(err, &known) {
+		known.Hint = "to leave a file empty is to delete what is in it; " + known.Hint
+	}
+	return err
+}
+
+// effects returns the effects that are decided about before the call runs.
+func (p *pass) effects() []policy.Effect { return slices.Concat(p.plan.now(), p.emptied) }
