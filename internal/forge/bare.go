@@ -6,6 +6,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/explain"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -79,6 +80,28 @@ func settingsOf(folders []Folder) []project.Setting {
 		settings = append(settings, project.Setting{Keys: []string{"sandbox", "mounts"}, Value: mounts})
 	}
 	return settings
+}
+
+// Undoable returns the program whose last changes are undone: p, or the folders that golem
+// exec was given there in place of a configuration, if what was applied last was applied to
+// them. Nil stands for no program.
+func Undoable(o Options, p *Program) (*Program, error) {
+	bare, err := Bare(o, nil)
+	if err != nil {
+		return p, err
+	}
+	last, err := jail.Last(bare.layers().dir)
+	if err != nil || p != nil && p.layers().landed().After(bare.layers().landed()) {
+		return p, nil
+	}
+	var folders []Folder
+	for _, over := range last.Over() {
+		if !slices.ContainsFunc(folders, func(f Folder) bool { return f.Target == over.Target }) {
+			folders = append(folders, Folder{string(over.Folder), over.Target, sandbox.ReadWrite.String()})
+		}
+	}
+	o.Homes, o.Configs = nil, nil // an older golem may have applied changes there
+	return Bare(o, folders)
 }
 
 // Again returns the program that a session without a configuration was begun with,

@@ -2,6 +2,8 @@ package forge
 
 import (
 	"context"
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -96,10 +98,14 @@ func workDir(files *sandbox.Sandbox, dir string) string {
 	return "/"
 }
 
-// Unused reports whether a session keeps nothing: no change, and a home with nothing but
-// what a profile has put there.
+// Unused reports whether a session keeps nothing: no change, none that golem undo would
+// give back to it, and a home with nothing but what a profile has put there.
 func (p *Program) Unused(s *Session, profile guest.Profile) bool {
 	if s == nil {
+		return false
+	}
+	if last, err := jail.Last(p.layers().dir); err == nil && last.Of(sandbox.Host(s.dir)) {
+		s.writeFile(appliedName, profile.Name) // it is looked at again when something else was applied
 		return false
 	}
 	list, unfit, err := p.Changes(s, nil, false)
@@ -116,4 +122,33 @@ func (p *Program) Unused(s *Session, profile guest.Profile) bool {
 		return false
 	}
 	return s.nothingKept(profile)
+}
+
+// appliedName is a file of a session that is kept for golem undo, with the profile of the
+// program that ran in it.
+const appliedName = "applied.json"
+
+// Applied calls yield with the sessions that were kept for golem undo and keep no file, and
+// with the names of the profiles that ran in them.
+func (p *Program) Applied(yield func(s *Session, profile string)) {
+	list, err := p.Sessions()
+	if err != nil {
+		return
+	}
+	for _, s := range list {
+		var profile string
+		data, err := os.ReadFile(filepath.Join(s.dir, appliedName))
+		if err != nil || json.Unmarshal(data, &profile) != nil {
+			continue
+		}
+		k, err := p.Kept(s)
+		if err != nil {
+			continue
+		}
+		files, _ := k.Usage()
+		k.Close()
+		if files == 0 {
+			yield(s, profile)
+		}
+	}
 }

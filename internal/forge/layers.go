@@ -101,6 +101,15 @@ func (c *commands) Last() (*jail.Landed, error) { return jail.Last(c.work.layers
 // Undo implements changes.Undoer.
 func (c *commands) Undo(l *jail.Landed) ([]string, error) { return l.Undo(c.work.kept, c.now) }
 
+// landed returns when something was applied last, the zero time for never.
+func (l layers) landed() time.Time {
+	info, err := os.Stat(filepath.Join(string(l.dir), "last"))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
 // can finds out whether layers can be had, by trying once for each start of the
 // machine.
 func (l layers) can() bool {

@@ -57,6 +57,20 @@ func Last(layers sandbox.Host) (*Landed, error) {
 	return l, nil
 }
 
+// Over returns the folders that it has landed in.
+func (l *Landed) Over() []Over {
+	var list []Over
+	for i, of := range l.work.layers {
+		list = append(list, Over{Folder: sandbox.Host(of.Folder), Target: Outside(l.work.target[i])})
+	}
+	return list
+}
+
+// Of reports whether its changes were taken of what is kept in a directory of golem's.
+func (l *Landed) Of(dir sandbox.Host) bool {
+	return slices.ContainsFunc(l.work.of, func(of layer.Layer) bool { return of.Store != "" && filepath.Dir(of.Store) == string(dir) })
+}
+
 // undoingName is a file of a work that says that it is being undone, all of it.
 const undoingName = "undoing"
 

@@ -33,6 +33,12 @@ type Landed struct{ Changes []Change }
 // Name is empty.
 func (*Landed) Name() string { return "" }
 
+// Over returns nothing.
+func (*Landed) Over() []Over { return nil }
+
+// Of is false.
+func (*Landed) Of(sandbox.Host) bool { return false }
+
 // Last returns fs.ErrNotExist.
 func Last(sandbox.Host) (*Landed, error) { return nil, fs.ErrNotExist }
 

@@ -145,6 +145,11 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if f.sessionID() == "" && p.Unused(door.Session, profile) {
 		err = cmp.Or(err, p.Remove(door.Session, nil))
 	}
+	p.Applied(func(s *forge.Session, name string) {
+		if profile, wrong := guest.ProfileFor(name, "", home, os.Getenv); wrong == nil && s.ID != f.sessionID() && p.Unused(s, profile) {
+			p.Remove(s, nil) // where another golem works on it, it is looked at next time
+		}
+	})
 	if ran.Code != 0 {
 		var told exit
 		if err != nil && !errors.As(err, &told) {

@@ -35,6 +35,7 @@ type visitFlags struct {
 
 	session string
 	copy    bool
+	undoes  bool // it is about what was applied last
 }
 
 func addVisitFlags(cmd *cobra.Command) *visitFlags {
@@ -63,7 +64,12 @@ func addSessionFlags(cmd *cobra.Command, otherwise string) *visitFlags {
 func (f *programFlags) program() (*forge.Program, error) { return f.programOf("") }
 
 // program loads the program that a call is about, or the folders of its session.
-func (f *visitFlags) program() (*forge.Program, error) { return f.programOf(f.sessionID()) }
+func (f *visitFlags) program() (*forge.Program, error) {
+	if f.undoes {
+		return f.undoable()
+	}
+	return f.programOf(f.sessionID())
+}
 
 // programOf loads a program. Where a session is meant that golem exec has begun without
 // one, it is the folders that it was begun with.
@@ -391,6 +397,7 @@ func runTool(cmd *cobra.Command, flags *visitFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	flags.undoes = t.Name == "undo"
 	own := newToolArgs(t)
 	own.addTo(all)
 	all.SetInterspersed(true)

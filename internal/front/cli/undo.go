@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -20,6 +21,7 @@ Exit code 0 is done, 1 nothing to take back or changed since, 3 no.`,
 		Args:    cobra.NoArgs,
 	}
 	flags := addVisitFlags(cmd)
+	flags.undoes = true
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return flags.call(cmd, tool.Call{Tool: "undo", Args: []byte("{}")})
 	}
@@ -36,4 +38,22 @@ func (f *visitFlags) call(cmd *cobra.Command, c tool.Call) error {
 		return printed
 	}
 	return err
+}
+
+// undoable loads the program whose last changes are undone. That may be folders without a
+// program, whose session is gone.
+func (f *visitFlags) undoable() (*forge.Program, error) {
+	p, missing := f.programOf(f.sessionID())
+	o, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	last, err := forge.Undoable(o, p)
+	switch {
+	case err != nil:
+		return nil, err
+	case last == nil:
+		return nil, missing
+	}
+	return last, nil
 }
