@@ -84,7 +84,7 @@ func (d *Desk) answer(ctx context.Context, r tool.Request) tool.Answer {
 	case d.Mode == ApproveAll && (!r.Clears && r.Taint == "" || d.Flag):
 		return tool.Answer{Verdict: tool.Yes, By: "approve_all", Unseen: true}
 	case d.Mode == AutoDeny:
-		return tool.Answer{By: "auto_deny", Note: "nothing that needs consent is done in this mode"}
+		return tool.Answer{By: "auto_deny", Note: "nothing that needs consent is done in this mode", Nobody: true}
 	case d.Mode != Interactive && d.Mode != "" && d.Mode != ApproveAll:
 		return tool.Answer{By: "nobody", Note: "no such approval mode"}
 	case d.Reads && r.Taint == "" && onlyReads(r):

@@ -39,6 +39,10 @@ type Key struct {
 	Keys    []Key    // of a Group, Groups or Named
 	Or      []Key    // other types that are taken; their names do not matter
 	Empty   bool     // an empty list, map or nothing at all has a meaning here
+
+	// Instead are keys of other tools that are not taken in a Group, Groups or Named,
+	// each with what to write instead.
+	Instead map[string]string
 }
 
 // Check holds a node against what the key describes and notes all that is
@@ -193,6 +197,10 @@ func (k Key) check(n Node, problems *Problems) {
 			problems.Add(n, k.Name+": an empty map", "leave the key out, or name something")
 		}
 		for _, f := range n.Fields {
+			if hint, ok := k.Instead[f.Key.Text]; ok && f.Value.Kind != Map {
+				k.notTaken(f, hint, problems)
+				continue
+			}
 			each := Key{Name: k.Name + "." + sandbox.Shown(f.Key.Text), Type: Group, Keys: k.Keys, Empty: true}
 			each.Check(f.Value, problems)
 		}
@@ -211,6 +219,10 @@ func (k Key) checkGroup(n Node, problems *Problems) {
 		}
 		i := slices.Index(known, f.Key.Text)
 		if i < 0 {
+			if hint, ok := k.Instead[f.Key.Text]; ok {
+				k.notTaken(f, hint, problems)
+				continue
+			}
 			hint := near(f.Key.Text, known, "did you mean %s? ") + "known here: " + strings.Join(known, ", ")
 			if len(known) == 0 {
 				hint = "nothing is known here"
@@ -224,6 +236,15 @@ func (k Key) checkGroup(n Node, problems *Problems) {
 		}
 		k.Keys[i].under(k.Name).Check(f.Value, problems)
 	}
+}
+
+// notTaken notes a key of another tool, with what to write instead.
+func (k Key) notTaken(f Field, hint string, problems *Problems) {
+	where := ""
+	if k.Name != "" {
+		where = " in " + k.Name
+	}
+	problems.Add(f.Key, "unknown key "+quoted(f.Key.Text)+where, hint)
 }
 
 // under returns the key with the whole of its name.

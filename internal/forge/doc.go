@@ -1,4 +1,4 @@
 // Package forge puts one program together: its project file, its workers, the
-// user's trust in them, and the sandbox and grants that follow. It is the only
-// place where everything meets; the fronts call it and nothing below.
+// user's trust in them, and the sandbox and grants that follow. The
+// fronts start here; for single values they also use the packages below.
 package forge

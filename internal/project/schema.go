@@ -144,7 +144,7 @@ func clearanceKey() conf.Key {
 				{Name: "clamscan", Type: conf.Bool, Default: "false", Example: "true", Doc: "Run clamscan, in the jail."},
 				{Name: "yara", Type: conf.Texts, Example: "[~/rules.yar]", Doc: "Files with rules for yara, which runs in the jail."},
 			}},
-			{Name: "external", Type: conf.Named, Example: "{words: {command: [grep, -n, -i, confidential]}}",
+			{Name: "external", Type: conf.Named, Example: `{words: {command: [sh, -c, "grep -n -i confidential; test $? = 1"]}}`,
 				Doc: "Scanners of your own, by name. They run in the jail.", Keys: []conf.Key{
 					{Name: "command", Type: conf.Texts, Example: "[/usr/local/bin/look, --strict]",
 						Doc: "A program of the system that gets a file on its standard input. Exit code 0 is clean, 1 has a finding a line; all else holds the file back. Needed."},

@@ -150,6 +150,9 @@ func (t *talk) call(ctx context.Context, number int, c model.Call) (made, error)
 		}
 		if got.Nobody {
 			s.Nobody++
+			if got.Pending == nil {
+				s.Dropped++
+			}
 		}
 	})
 	if call.cut != nil {

@@ -56,6 +56,7 @@ type Sum struct {
 	Refused  int              `json:"refused"`
 	Asked    int              `json:"asked"`
 	Nobody   int              `json:"nobody,omitempty"` // calls that nobody could be asked about
+	Dropped  int              `json:"-"`                // of them, those that do not wait for an answer
 	Turns    int64            `json:"turns"`
 	Tokens   model.Usage      `json:"tokens"`
 	Cost     float64          `json:"cost"`

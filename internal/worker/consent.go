@@ -81,6 +81,28 @@ func (r *reader) toolRules(top conf.Node) {
 			r.toolRule(top, f)
 		}
 	}
+	seen := make(map[string]bool)
+	for _, item := range all.Items { // llm-do has a list, too
+		if item.Kind != conf.Map {
+			continue
+		}
+		name, ok := item.At("name")
+		switch {
+		case !ok || name.Kind != conf.Scalar || name.Text == "":
+			r.problems.Add(item, "tool_rules: a rule without a name", "write name: with the name of a tool, such as sandbox.read")
+		case seen[name.Text]:
+			r.problems.Add(name, "tool_rules: two rules for "+sandbox.Shown(name.Text), "keep one of them")
+		default:
+			seen[name.Text] = true
+			rule := conf.Node{Kind: conf.Map, Place: item.Place}
+			for _, f := range item.Fields {
+				if f.Key.Text == "allowed" || f.Key.Text == "approval_required" {
+					rule.Fields = append(rule.Fields, f)
+				}
+			}
+			r.toolRule(top, conf.Field{Key: name, Value: rule})
+		}
+	}
 }
 
 func (r *reader) toolRule(top conf.Node, f conf.Field) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -43,6 +44,7 @@ func Discover(root string, paths []string, reserved []string) ([]*Worker, error)
 	for _, folder := range paths {
 		d.folder(folder)
 	}
+	d.elsewhere(paths)
 	d.names(reserved)
 	slices.SortStableFunc(d.found, func(a, b *Worker) int {
 		if a.File == "main"+suffix {
@@ -90,11 +92,48 @@ func (d *finder) folder(name string) {
 		case e.Name()[0] == '.':
 		case strings.HasSuffix(name, suffix):
 			d.file(name)
+		case strings.HasSuffix(name, ".yaml"), strings.HasSuffix(name, ".yml"):
+			d.old(name)
 		case e.IsDir():
 			d.file(path.Join(name, "worker"+suffix))
+			d.old(path.Join(name, "worker.yaml"))
+			d.old(path.Join(name, "worker.yml"))
 		}
 	}
 }
+
+// hidden is where the TypeScript version looked for workers.
+const hidden = ".workers"
+
+// elsewhere tells of workers that golem does not read because of where they are.
+func (d *finder) elsewhere(paths []string) {
+	d.old("main.yaml")
+	d.old("main.yml")
+	if slices.ContainsFunc(paths, func(p string) bool { return path.Clean(filepath.ToSlash(p)) == hidden }) {
+		return
+	}
+	if info, err := d.root.Lstat(hidden); err != nil || !info.IsDir() {
+		return
+	}
+	entries, _ := fs.ReadDir(d.root.FS(), hidden)
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), suffix) {
+			d.problem(hidden, "workers there are not read", "write workerPaths: ["+hidden+"] in golem-forge.config.yaml, or move them to workers")
+			return
+		}
+	}
+}
+
+// old tells of a worker as older versions of llm-do have it.
+func (d *finder) old(name string) {
+	data, err := d.read(name)
+	if err == nil && printable(name) && prompts.Match(data) {
+		d.problem(name, "a worker in a .yaml file is not read", "rename it to "+strings.TrimSuffix(name, path.Ext(name))+suffix)
+	}
+}
+
+// prompts tells a worker from other files: it has a prompt.
+var prompts = regexp.MustCompile(`(?m)^(instructions|prompt):`)
 
 // file reads one file, if it is there and was not read before.
 func (d *finder) file(name string) {

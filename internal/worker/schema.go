@@ -15,7 +15,12 @@ const (
 
 // Schema describes every key of a worker file.
 func Schema() conf.Key {
-	return conf.Key{Type: conf.Group, Keys: []conf.Key{
+	return conf.Key{Type: conf.Group, Instead: map[string]string{
+		"model":             "golem run --model, GOLEM_MODEL or model: in golem-forge.config.yaml choose the model; write compatible_models: [NAME] for the models that the worker is written for",
+		"output_schema_ref": "write the schema itself: output_schema: {type: object, …}",
+		"shell_cwd":         "commands begin in /work, which is / of the files; write cd DIR && … in the command",
+		"server_side_tools": "golem runs every tool itself, in the jail; leave the key out, and name tools in toolsets",
+	}, Keys: []conf.Key{
 		{Name: "name", Type: conf.Text, Default: "the file's name", Example: "reviewer",
 			Doc: "What callers call it by: letters, digits, `_` and `-`, 64 at most. `x/worker.worker` is called `x`."},
 		{Name: "description", Type: conf.Text, Example: "Reviews code and reports what it finds",
@@ -43,8 +48,9 @@ func Schema() conf.Key {
 			Doc: "llm-do's name for `toolsets.workers.allowed_workers`."},
 		toolRulesKey(),
 		{Name: "shell_rules", Type: conf.Groups, Example: "[{pattern: git status, approval_required: false}]",
-			Doc:  "llm-do's name for `toolsets.shell.rules`.",
-			Keys: slices.Concat([]conf.Key{patternKey(), useKey()}, verdictKeys(), exampleKeys())},
+			Doc:     "llm-do's name for `toolsets.shell.rules`.",
+			Instead: map[string]string{"sandbox_paths": "a command sees only the files of its worker, whatever its rule; leave the key out, and limit the files in sandbox"},
+			Keys:    slices.Concat([]conf.Key{patternKey(), useKey()}, verdictKeys(), exampleKeys())},
 		{Name: "shell_default", Type: conf.Group, Example: "{approval_required: true}",
 			Doc: "llm-do's name for `toolsets.shell.default`.", Keys: verdictKeys()},
 	}}
@@ -75,9 +81,9 @@ func sandboxKey() conf.Key {
 					{Name: "mode", Type: conf.Word, Words: accessWords(), Default: "ro", Example: "rw",
 						Doc: "How far it may be used. More than the parent has is an error."},
 					{Name: "suffixes", Type: conf.Texts, Example: "[.md, .pdf]",
-						Doc: "The only endings that its files may have. The project must say so too."},
+						Doc: "The only endings that its files may have. The project's limits hold as well."},
 					{Name: "max_file_bytes", Type: conf.Count, Example: "10MB",
-						Doc: "The size that its files may have. The project must say so too."},
+						Doc: "The size that its files may have. The project's limits hold as well."},
 				}},
 			{Name: "network", Type: conf.Bool, Example: "false",
 				Or:  []conf.Key{{Type: conf.Texts}},
@@ -118,7 +124,8 @@ func toolsetsKey() conf.Key {
 				Keys: append(foreignKeys(conf.Key{Example: "true", Doc: "A server only reads: `false` is an error."}), conf.Key{Name: "tools", Type: conf.Texts, Example: "[query]",
 					Doc: "The only tools of it that the worker gets, by the server's own names. Without it, all."})},
 			{Name: "custom", Type: conf.Named, Empty: true, Example: "{word_count: {command: [./tools/word_count.py], schema: ./tools/word_count.json}}",
-				Doc: "Tools of the program's own, each by its name: an executable that is run in the jail with the arguments as JSON.",
+				Doc:     "Tools of the program's own, each by its name: an executable that is run in the jail with the arguments as JSON.",
+				Instead: map[string]string{"module": "golem runs programs, not modules: write NAME: {command: [node, ./tools/name.js], schema: ./tools/name.json} for each tool"},
 				Keys: append([]conf.Key{{Name: "schema", Type: conf.Text, Example: "./tools/word_count.json",
 					Doc: "The file that describes it: a JSON schema of its arguments, with a `description`."}},
 					foreignKeys(conf.Key{Example: "false", Doc: "Whether it only reads. What it changes otherwise lands like what a command has changed."})...)},
@@ -152,7 +159,8 @@ func foreignKeys(readonly conf.Key) []conf.Key {
 
 func gitKey() conf.Key {
 	return conf.Key{Name: "git", Type: conf.Group, Empty: true, Example: "{default_target: origin}",
-		Doc: "Staging for the user's repository, and looking at it.",
+		Doc:     "Staging for the user's repository, and looking at it.",
+		Instead: map[string]string{"auto_pull": "golem pulls only when a call says so: leave the key out, and call git_pull"},
 		Keys: []conf.Key{
 			{Name: "default_target", Type: conf.Text, Example: "origin",
 				Doc: "Where staged files go if a call does not say: a target's name, or a target.",
@@ -200,12 +208,20 @@ func attachmentsKey() conf.Key {
 
 func toolRulesKey() conf.Key {
 	return conf.Key{Name: "tool_rules", Type: conf.Named, Example: "{sandbox.read: {approval_required: true}}",
-		Doc: "llm-do's consent, by the name of a tool or of what it does: `sandbox.read` (handing files to workers), `sandbox.write`, `shell`, `worker.call`, `worker.create`.",
-		Keys: []conf.Key{
-			{Name: "allowed", Type: conf.Bool, Default: "true", Example: "false", Doc: "`false` is `blocked`."},
-			{Name: "approval_required", Type: conf.Bool, Example: "true",
-				Doc: "`true` is `ask`, `false` is `preApproved`; without it nothing is said."},
-		}}
+		Or: []conf.Key{{Type: conf.Groups, Keys: append([]conf.Key{
+			{Name: "name", Type: conf.Text, Example: "sandbox.read", Doc: "The name."},
+			{Name: "description", Type: conf.Text, Example: "reading asks", Doc: "A note for people."}}, ruleKeys()...)}},
+		Doc:  "llm-do's consent, as a map or as a list with `name`, by the name of a tool or of what it does: `sandbox.read` (handing files to workers), `sandbox.write`, `shell`, `worker.call`, `worker.create`.",
+		Keys: ruleKeys()}
+}
+
+// ruleKeys are what a rule of tool_rules says.
+func ruleKeys() []conf.Key {
+	return []conf.Key{
+		{Name: "allowed", Type: conf.Bool, Default: "true", Example: "false", Doc: "`false` is `blocked`."},
+		{Name: "approval_required", Type: conf.Bool, Example: "true",
+			Doc: "`true` is `ask`, `false` is `preApproved`; without it nothing is said."},
+	}
 }
 
 func approvalKey(doc string) conf.Key {

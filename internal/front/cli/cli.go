@@ -163,7 +163,7 @@ what they change in your folder waits until you apply it.`,
 	root.PersistentPreRunE = refuseInside
 	root.DisableSuggestions = true // unknownCommand makes its own, in one line
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.PersistentFlags().Bool("json", false, "print one JSON document")
+	root.PersistentFlags().Bool("json", false, "print one JSON document; run prints one a line, for each event")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newInit(), newLint(), newConfig(), newWorkers(), newExplain(), newTrust(),

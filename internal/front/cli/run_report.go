@@ -289,7 +289,11 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 	case !o.OK():
 		return exit(exitFailed)
 	case s.Nobody > 0:
-		if !r.json {
+		switch {
+		case r.json:
+		case s.Dropped == s.Nobody:
+			fmt.Fprintf(r.errs, "golem: %s needed consent and got none; --approval interactive asks, --approval approve_all lets all pass\n", counted(s.Nobody, "call"))
+		default:
 			fmt.Fprintf(r.errs, "golem: %s needed consent, and nobody could be asked; golem approvals lists them, --approval approve_all lets all pass\n", counted(s.Nobody, "call"))
 		}
 		return exit(exitDenied)
