@@ -10,9 +10,16 @@ import (
 const Bar = "┃"
 
 // bars are the characters that look like the bar wherever they stand: heavy vertical
-// lines, and the ornaments that fonts draw alike. Thin lines are no bars; they begin no
-// line of a terminal, because text of others is printed behind a gutter.
+// lines, and the ornaments that fonts draw alike.
 const bars = "┃┇┋╏╹╻╽╿┠┡┢┣❙❚"
+
+// thinBars are other vertical lines. They look like the bar only if they begin a line.
+const thinBars = "|¦ǀ׀│┆┊╎║╵╷├┝┞┟╞╟╠∣∥⁞⎜⎟⎢⎥⎪⎮⎸⎹⏐⏽❘▏▎▍▌▋▊▉█▐▕⡇⢸ㅣ︱︳｜￨丨〡𐌠"
+
+// LikeBar reports whether a character that begins a line could be taken for the bar.
+func LikeBar(r rune) bool {
+	return r >= '|' && (strings.ContainsRune(bars, r) || strings.ContainsRune(thinBars, r))
+}
 
 // Barless returns text in which each bar is an escape such as \u2503.
 func Barless(text string) string {

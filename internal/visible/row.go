@@ -47,6 +47,10 @@ func (r Row) colour() (on, off string) {
 	return "", ""
 }
 
+// Margin is how many columns of a line are not for the text of a row: those of a bar and
+// a mark, which may be wide, and the last one.
+const Margin = 7
+
 // Lines returns a row as lines of a terminal with so many columns, or as one where
 // there are none to be counted. It breaks them itself: where the terminal does,
 // somebody's text would begin a line as golem's own does.
@@ -72,7 +76,7 @@ func (r Row) lines(margin string, columns int, colours bool) []string {
 	if colours {
 		on, off = r.colour()
 	}
-	room := columns - len("  + ") - 1
+	room := columns - Margin
 	if columns > 0 {
 		room = max(room, 1)
 	}

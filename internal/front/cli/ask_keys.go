@@ -125,7 +125,7 @@ func bar(colours bool) string {
 // keyLines returns keys as lines, broken between them.
 func (q *question) keyLines(keys ...string) []string {
 	columns, _ := q.screen.size()
-	room := max(columns-len("> ")-1, 1)
+	room := max(columns-len("   ")-1, 1) // the bar may be wide
 	var lines []string
 	line := ""
 	for _, k := range keys {
@@ -158,7 +158,7 @@ func (q *question) showHead(rows []row) {
 	if len(rows) > 1 && rows[0].Mark == about && rows[1].Mark == about {
 		first, second := visible.Barless(rows[0].Text), visible.Barless(rows[1].Text)
 		used := cells(first) + cells(second)
-		if gap := min(q.columns, maxHeader) - used - len("  + ") - 1; gap >= 2 {
+		if gap := min(q.columns, maxHeader) - used - visible.Margin; gap >= 2 {
 			rows = append([]row{{Mark: visible.Header, Text: first + strings.Repeat(" ", gap) + second}}, rows[2:]...)
 		} else {
 			rows = append([]row{{Mark: visible.Header, Text: first}}, rows[1:]...)
@@ -168,7 +168,7 @@ func (q *question) showHead(rows []row) {
 }
 
 // maxHeader is how wide the first line of a question gets.
-const maxHeader = 120
+const maxHeader = 130
 
 // cells counts the columns that a text takes at most, as visible.Broken does.
 func cells(text string) (n int) {

@@ -106,12 +106,12 @@ func TestA9TyposAskAgain(t *testing.T) {
 
 // TestTour: a question looks like the one of the tour.
 func TestTour(t *testing.T) {
-	s := begin(t, play{Scenes: []scene{{Request: aRequest("/out/summary.md")}}}, setting{env: []string{"NO_COLOR=1"}, columns: 120})
+	s := begin(t, play{Scenes: []scene{{Request: aRequest("/out/summary.md")}}}, setting{env: []string{"NO_COLOR=1"}, columns: 130})
 	s.until(ready)
 	s.types("y\r")
 	_, got := s.end()
 	want := `
-┃ main › summarise wants to create /out/summary.md (2 lines)   (tool write_file, asked by golem-forge.config.yaml:4)
+┃ main › summarise wants to create /out/summary.md (2 lines)           (tool write_file, asked by golem-forge.config.yaml:4)
 ┃ @ @@ -0,0 +1,2 @@
 ┃ + # Three findings
 ┃ + 

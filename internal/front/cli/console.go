@@ -28,7 +28,7 @@ type console struct {
 	draining bool    // somebody waits for another golem's question to end
 	partial  bool    // the cursor is not at the beginning of a line
 	mark     string  // of the gutter whose line is not ended; "" for none
-	column   int     // where the cursor is in that line
+	column   int     // where the cursor is at most
 }
 
 // A stream is standard output or standard error. What is written to it has passed a
@@ -89,7 +89,13 @@ func newGutter(w io.Writer, mark string) io.Writer {
 	if s == nil || s.file == nil {
 		return w
 	}
-	return visible.NewWriter(guttered{s, visible.Barless(visible.Line(mark, maxMark)) + gutterEnd})
+	name := strings.Map(func(r rune) rune {
+		if visible.LikeBar(r) {
+			return '?'
+		}
+		return r
+	}, visible.Line(mark, maxMark))
+	return visible.NewWriter(guttered{s, name + gutterEnd})
 }
 
 const (
@@ -139,13 +145,41 @@ func (s *stream) print(mark, text string) error {
 		c.partial = false
 	}
 	if mark == "" {
-		b.WriteString(visible.Barless(text))
-		c.mark, c.partial = "", !strings.HasSuffix(text, "\n")
+		c.plain(&b, visible.Barless(text), columnsOf(s.file))
 	} else {
 		c.behind(&b, mark, visible.Barless(text), columnsOf(s.file))
 	}
 	_, err := io.WriteString(s.to, b.String())
 	return err
+}
+
+// plain appends text of golem's own, in which there may be names and words of others.
+// Where a line of the terminal would begin with what looks like a bar, that is escaped.
+func (c *console) plain(b *strings.Builder, text string, columns int) {
+	if !c.partial {
+		c.column = 0
+	}
+	colour := false // within a sequence that sets a colour
+	for _, r := range text {
+		switch {
+		case r == '\n', r == '\r':
+			c.column, colour = 0, false
+		case r == '\x1b':
+			colour = true
+		case colour:
+			colour = r == '[' || r == ';' || r >= '0' && r <= '9'
+		case visible.LikeBar(r) && (c.column == 0 || c.column >= columns-1):
+			fmt.Fprintf(b, `\u%04x`, r)
+			c.column += len(`\u2503`)
+			continue
+		case r == '\t':
+			c.column += 8
+		default:
+			c.column += visible.Cells(r)
+		}
+		b.WriteRune(r)
+	}
+	c.mark, c.partial = "", !strings.HasSuffix(text, "\n")
 }
 
 // behind appends text with a mark before each line of a terminal.
@@ -192,7 +226,7 @@ func fitMark(mark string, columns int) (shown string, width int) {
 		}
 		kept += visible.Cells(r)
 	}
-	return name + gutterEnd, kept + 2
+	return name + gutterEnd, kept + len("   ") // its line may be wide
 }
 
 // own makes a question the owner of the terminal until it is released, and reports whether

@@ -31,9 +31,10 @@ type report struct {
 	session string // in which it runs, once that is known
 	balance forge.Balance
 
-	mu   sync.Mutex
-	args map[string]run.Event // of calls that are made now
-	open bool                 // a line of streamed text is not ended
+	mu     sync.Mutex
+	args   map[string]run.Event // of calls that are made now
+	open   bool                 // a line of streamed text is not ended
+	answer io.Writer            // behind the gutter of the entry worker, while it streams
 }
 
 func newReport(cmd *cobra.Command) *report {
@@ -55,7 +56,10 @@ func (r *report) tell(e run.Event) {
 	case run.Piece:
 		if r.stream && len(e.Chain) == 1 {
 			r.open = !strings.HasSuffix(e.Text, "\n")
-			fmt.Fprint(r.out, e.Text)
+			if r.answer == nil {
+				r.answer = newGutter(r.out, e.Worker)
+			}
+			fmt.Fprint(r.answer, e.Text)
 		}
 	case run.Message:
 		r.endLine()
@@ -133,7 +137,7 @@ func (r *report) print(e run.Event) {
 // endLine ends a line of text that is not.
 func (r *report) endLine() {
 	if r.open {
-		fmt.Fprintln(r.out)
+		fmt.Fprintln(r.answer)
 		r.open = false
 	}
 }
@@ -141,12 +145,17 @@ func (r *report) endLine() {
 // line prints a line of the tree.
 func (r *report) line(e run.Event, what, came string) {
 	r.endLine()
-	text := strings.Repeat("  ", max(len(e.Chain)-1, 0)) + e.Worker + "  " + what
+	who, text := strings.Repeat("  ", max(len(e.Chain)-1, 0))+e.Worker, what
+	const gap = "  " // between who and what, or the gutter at a terminal
 	if came != "" {
 		const column = 40
-		text += strings.Repeat(" ", max(column-len([]rune(text)), 2)) + came
+		text += strings.Repeat(" ", max(column-len([]rune(who+gap+text)), 2)) + came
 	}
-	fmt.Fprintln(r.errs, visible.Line(cutLine(text), math.MaxInt))
+	if to := newGutter(r.errs, who); to != r.errs {
+		fmt.Fprintln(to, visible.Line(cutLine(text), math.MaxInt))
+		return
+	}
+	fmt.Fprintln(r.errs, visible.Line(cutLine(who+gap+text), math.MaxInt))
 }
 
 // complaints prints what a command that failed has complained about.
@@ -156,12 +165,15 @@ func (r *report) complaints(e run.Event) {
 		return
 	}
 	const most = 5
-	indent := strings.Repeat("  ", len(e.Chain)+1)
+	indent, to := strings.Repeat("  ", len(e.Chain)+1), r.errs
+	if behind := newGutter(r.errs, strings.Repeat("  ", max(len(e.Chain)-1, 0))+e.Worker); behind != r.errs {
+		indent, to = "  ", behind
+	}
 	for i, line := range strings.Split(strings.TrimSpace(errs), "\n") {
 		if i == most || strings.HasPrefix(line, "note: ") {
 			break
 		}
-		fmt.Fprintln(r.errs, visible.Text(cutLine(indent+line)))
+		fmt.Fprintln(to, visible.Text(cutLine(indent+line)))
 	}
 }
 

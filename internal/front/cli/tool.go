@@ -525,10 +525,10 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 	} else if s, l := newScreen(cmd.OutOrStdout()), shownBy(r.Data); r.OK() && l != nil && s.file != nil {
 		return l.Show(s.w, s.page())
 	} else if r.OK() {
-		fmt.Fprintln(cmd.OutOrStdout(), r.String())
+		fmt.Fprintln(newGutter(cmd.OutOrStdout(), ""), r.String())
 	} else {
 		if r.Text != "" { // it was done in part
-			fmt.Fprintln(cmd.OutOrStdout(), strings.TrimSuffix(r.Text, "\n"))
+			fmt.Fprintln(newGutter(cmd.OutOrStdout(), ""), strings.TrimSuffix(r.Text, "\n"))
 			r.Text = ""
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+strings.TrimPrefix(r.String(), "Error: "))

@@ -100,7 +100,8 @@ func (d trustDocument) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "content %s\n", d.Hash)
 	if d.Changes != "" {
-		fmt.Fprintf(w, "changed since you trusted it:\n%s", d.Changes)
+		fmt.Fprintln(w, "changed since you trusted it:")
+		fmt.Fprint(newGutter(w, ""), d.Changes)
 	}
 	if len(d.Grants) == 0 {
 		fmt.Fprintln(w, "it grants nothing beyond reading its own folder")

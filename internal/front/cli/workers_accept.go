@@ -54,7 +54,7 @@ no effect before golem trust.`,
 		if err != nil {
 			return err
 		}
-		fmt.Fprint(cmd.OutOrStdout(), visible.Text(w.Content))
+		fmt.Fprint(newGutter(cmd.OutOrStdout(), w.Name), visible.Text(w.Content))
 		if !yes {
 			fmt.Fprintf(cmd.ErrOrStderr(), "golem: nothing is changed; golem workers accept %s --yes puts it into the program\n", w.Name)
 			return nil
