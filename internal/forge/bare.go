@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/jail"
@@ -51,7 +52,7 @@ func Bare(o Options, folders []Folder) (*Program, error) {
 	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return nil, plainError(o.Dir, err)
 	}
-	p := &Program{options: o, root: root, whole: true, bare: folders}
+	p := &Program{options: o, root: root, whole: true, bare: folders, scans: scan.NewBudget()}
 	p.state = filepath.Join(p.stateBase(), stateName(root)+"-bare") // not that of a program which may be there
 	return p, p.readProject("", nil, append(settingsOf(folders), o.Settings...))
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/policy"
@@ -49,6 +50,7 @@ type Program struct {
 	whole   bool     // every worker could be read
 	bare    []Folder // where they were given in place of files
 	brought brought
+	scans   *scan.Budget // for all scanners of this process
 }
 
 // Load reads the program that holds a folder. Whatever is wrong with its files
@@ -58,7 +60,7 @@ func Load(o Options) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{options: o, root: root}
+	p := &Program{options: o, root: root, scans: scan.NewBudget()}
 	p.state = filepath.Join(p.stateBase(), stateName(root))
 	var problems conf.Problems
 	note := func(err error) error {

@@ -1,7 +1,9 @@
 package tool
 
 import (
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -21,8 +23,8 @@ func Overridden(op string, list []string, held func(name string) bool) (map[stri
 				name, reason = one[:i], one[i+1:]
 			}
 		}
-		if name == "" || strings.TrimSpace(reason) == "" {
-			return nil, &sandbox.Error{Op: op, Code: errArgs, Hint: "override: PATH=REASON; say why it may pass"}
+		if name == "" || !isReason(reason) {
+			return nil, &sandbox.Error{Op: op, Code: errArgs, Hint: "override: PATH=REASON; in place of REASON say why it may pass; the journal keeps it"}
 		}
 		if !held(name) {
 			name = "/" + strings.TrimPrefix(name, "/")
@@ -33,6 +35,14 @@ func Overridden(op string, list []string, held func(name string) bool) (map[stri
 		given[name] = true
 	}
 	return given, nil
+}
+
+// isReason reports whether a text says something: it has letters, and is not the word that
+// stands for a reason in a hint.
+func isReason(text string) bool {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	words = slices.DeleteFunc(words, func(w string) bool { return slices.Contains([]string{"reason", "path", "your", "the"}, w) })
+	return strings.ContainsFunc(strings.Join(words, ""), unicode.IsLetter)
 }
 
 // Override returns the words by which a user lets a file pass, to be given to a shell.

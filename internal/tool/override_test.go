@@ -29,3 +29,16 @@ func TestOverridden(t *testing.T) {
 		}
 	}
 }
+
+// The word that stands for a reason in a hint is none.
+func TestC15AReasonIsNotTheWordReason(t *testing.T) {
+	for reason, want := range map[string]bool{
+		"REASON": false, "reason": false, " Reason ": false, "<REASON>": false, "REASON'": false, "the reason": false, "PATH=REASON": false, "REASON REASON": false,
+		"...": false, "-": false, "1": false, "": false, "  ": false,
+		"a key of nobody": true, "no reason to worry: a test key": true, "geprüft": true, "ok 1": true,
+	} {
+		if _, err := tool.Overridden("push", []string{"/a=" + reason}, func(name string) bool { return name == "/a" }); (err == nil) != want {
+			t.Errorf("%q: got %v", reason, err)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	be "encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"html"
 	"path"
 	"strings"
 )
@@ -169,12 +168,13 @@ func unarmoured(body []byte, end int) (plain []byte, armoured bool, cost int) {
 func unwritten(text []byte) ([]byte, bool) {
 	if inner, ok := bytes.CutSuffix(text, []byte("~>")); ok {
 		inner = bytes.TrimPrefix(inner, []byte("<~"))
-		out := make([]byte, 4*len(inner)+4) // a z is four zeros
+		zeros := bytes.Count(inner, []byte("z")) // each is four of them
+		out := make([]byte, 4*zeros+4*((len(inner)-zeros)/5+2))
 		n, _, err := ascii85.Decode(out, inner, true)
 		return out[:n], err == nil
 	}
 	if inner, ok := bytes.CutSuffix(text, []byte(">")); ok {
-		inner = bytes.Join(bytes.Fields(inner), nil)
+		inner = withoutSpace(inner)
 		out := make([]byte, hex.DecodedLen(len(inner)))
 		_, err := hex.Decode(out, inner[:len(inner)/2*2])
 		return out, err == nil
@@ -265,37 +265,6 @@ func wide(text string) (out []byte) {
 		out = append(out, text[i], 0)
 	}
 	return out
-}
-
-var (
-	svgTag  = lateRegexp(`(?i)<(?:[\w-]+:)?svg[\s>]`)
-	svgActs = lateRegexp(`(?i)<(?:[\w-]+:)?(?:script|iframe|embed|object|foreignObject|handler)[\s>/]|[\s"'/]on[a-z]{4,}\s*=\s*["']|(?:java|vb)script\s*:|<!ENTITY|data:text/html|attributeName\s*=\s*["']on`)
-)
-
-// isSVG goes by the name or by the first tag. A web page may have both images
-// and scripts.
-func isSVG(name string, data []byte) bool {
-	switch strings.ToLower(path.Ext(name)) {
-	case ".svg":
-		return true
-	case ".html", ".htm", ".xhtml", ".vue", ".svelte", ".md":
-		return false
-	}
-	head := bytes.TrimLeft(data[:min(len(data), 1024)], "\xef\xbb\xbf \t\r\n")
-	return bytes.HasPrefix(head, []byte("<")) && svgTag().Match(head)
-}
-
-// lookSVG looks for what runs in an image that is made of text.
-func lookSVG(n *notes, data []byte) {
-	if text := narrowed(data); text != nil {
-		data = text
-	}
-	plain := html.UnescapeString(string(data))
-	// In an address such letters do not count.
-	tight := strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(plain)
-	if svgActs().MatchString(plain) || svgActs().MatchString(tight) {
-		n.hold(0, "SVG: a script, or a part that runs as one")
-	}
 }
 
 // lookRTF looks for objects, which old programs start.

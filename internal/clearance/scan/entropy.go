@@ -83,7 +83,7 @@ func touches(all []region, r region) bool {
 
 // encoded finds long runs in base64 and hexadecimal digits, and uuencoded lines.
 func encoded(data []byte) (all []region) {
-	for _, r := range runs(data) {
+	for r := range runs(data) {
 		if r.to-r.from < tellFrom {
 			continue
 		}

@@ -139,7 +139,7 @@ func (b *box) show(name string, data []byte, text bool) error {
 		return limitError(fmt.Sprintf("there is more inside than the limit of %d entries", b.limits.Entries))
 	}
 	part := of(name, data)
-	part.within, part.text = b.kind, text || b.text
+	part.within, part.text, part.tries = b.kind, text || b.text, b.tries
 	names := append(slices.Clone(b.names), label(name))
 	b.look(part, names)
 	return b.open(part, names)
@@ -149,17 +149,25 @@ func (b *box) show(name string, data []byte, text bool) error {
 func (b *box) read(r io.Reader) ([]byte, error) {
 	room := min(b.limits.Size, b.room, b.limits.Expanded-b.expanded)
 	data, err := io.ReadAll(io.LimitReader(&patient{b.ctx, r}, room+1))
-	b.room -= int64(len(data))
-	b.expanded += int64(len(data))
-	switch {
-	case b.room < 0:
-		return nil, limitError(fmt.Sprintf("what is inside is more than %d times as large", b.limits.Ratio))
-	case b.expanded > b.limits.Expanded:
-		return nil, limitError(fmt.Sprintf("what is inside has more than the limit of %d bytes", b.limits.Expanded))
-	case int64(len(data)) > b.limits.Size:
-		return nil, limitError(fmt.Sprintf("a file inside has more than the limit of %d bytes", b.limits.Size))
+	if limit := b.count(len(data)); limit != nil {
+		return nil, limit
 	}
 	return data, err
+}
+
+// count counts bytes that came out of the box, and says which limit they exceed.
+func (b *box) count(size int) error {
+	b.room -= int64(size)
+	b.expanded += int64(size)
+	switch {
+	case b.room < 0:
+		return limitError(fmt.Sprintf("what is inside is more than %d times as large", b.limits.Ratio))
+	case b.expanded > b.limits.Expanded:
+		return limitError(fmt.Sprintf("what is inside has more than the limit of %d bytes", b.limits.Expanded))
+	case int64(size) > b.limits.Size:
+		return limitError(fmt.Sprintf("a file inside has more than the limit of %d bytes", b.limits.Size))
+	}
+	return nil
 }
 
 // A patient reader ends with its context.
@@ -430,10 +438,14 @@ func unpacked(p string) string {
 // label is how a name from an archive is told: without a secret, and with its
 // end if it is long.
 func label(name string) string {
-	if found, _ := search(context.Background(), "", []byte(name)); len(found) > 0 {
+	// A secret of which only a part would be shown is one too.
+	const near = 1 << 10
+	end := name[max(0, len(name)-near):]
+	few := &tries{used: fewTries - 50}
+	if found, err := search(context.Background(), few, "", []byte(end)); len(found) > 0 || err != nil {
 		return "a file with a secret in its name"
 	}
-	if runes := []rune(name); len(runes) > 80 {
+	if runes := []rune(end); len(runes) > 80 {
 		return "…" + string(runes[len(runes)-80:])
 	}
 	return name

@@ -13,7 +13,7 @@ import (
 type metadata struct{}
 
 func (metadata) Name() string    { return metadataName }
-func (metadata) Version() string { return "1" }
+func (metadata) Version() string { return "2" }
 
 // A form is a kind of file that has metadata.
 type form struct {
@@ -33,6 +33,8 @@ var forms = []form{
 	}, lookEXIF},
 	{func(c Content, d []byte) bool { return isPDF(d) || c.within == "pdf" }, lookPDF},
 	{func(_ Content, d []byte) bool { return isZip(d) }, lookZip},
+	{func(_ Content, d []byte) bool { return isZip(d) }, lookMembers},
+	{func(_ Content, d []byte) bool { return isTar(d) }, lookTar},
 	{func(_ Content, d []byte) bool { return isOLE(d) }, lookOLE},
 	{begins(`{\rt`), lookRTF},
 	{func(c Content, d []byte) bool { return isSVG(c.Path, d) }, lookSVG},

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"bytes"
+	"iter"
 	"strconv"
 	"strings"
 )
@@ -76,15 +77,16 @@ func (b *box) numbers() error {
 		if err := b.ctx.Err(); err != nil {
 			return err
 		}
-		list := bytes.FieldsFunc(b.data[from:to], func(r rune) bool { return strings.ContainsRune(commas, r) })
-		for _, plain := range append(bytesOf(list, 10), bytesOf(list, 16)...) {
-			switch {
-			case opens(plain):
-				if err := b.decoded("numbers", plain); err != nil {
-					return err
+		for _, base := range []int{10, 16} {
+			for plain := range bytesOf(b.data[from:to], base) {
+				switch {
+				case opens(plain):
+					if err := b.decoded("numbers", plain); err != nil {
+						return err
+					}
+				case isPrintable(plain):
+					lines = append(append(lines, plain...), '\n')
 				}
-			case isPrintable(plain):
-				lines = append(append(lines, plain...), '\n')
 			}
 		}
 	}
@@ -123,32 +125,46 @@ func listAt(data []byte, i int) (from, to, count int) {
 	return from, to, count
 }
 
-// bytesOf reads the bytes of a list, as many in a row as are some. To base 16 each has
-// two digits; those that say that they are written so are read to base 10 as well.
-func bytesOf(list [][]byte, base int) (all [][]byte) {
-	var out []byte
-	end := func() {
+// bytesOf returns the bytes of a list, as many in a row as are some. To base 16 each has
+// two digits; those that say that they are written so are read to base 10 as well. It
+// reads the list as it goes: one with millions of numbers takes no more memory than they do.
+func bytesOf(list []byte, base int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		var out []byte
+		for i := 0; i < len(list); {
+			for i < len(list) && strings.IndexByte(commas, list[i]) >= 0 {
+				i++
+			}
+			from := i
+			for i < len(list) && strings.IndexByte(commas, list[i]) < 0 {
+				i++
+			}
+			if from == i {
+				break
+			}
+			if v, ok := byteOf(list[from:i], base); ok {
+				out = append(out, v)
+				continue
+			}
+			if len(out) >= leastRun && !yield(out) {
+				return
+			}
+			out = nil
+		}
 		if len(out) >= leastRun {
-			all = append(all, out)
+			yield(out)
 		}
-		out = nil
 	}
-	for _, text := range list {
-		at := base
-		switch {
-		case len(text) > 2 && text[1]|0x20 == 'x' && base == 10:
-			text, at = text[2:], 16
-		case base == 16 && len(text) != 2:
-			end()
-			continue
-		}
-		v, err := strconv.ParseUint(string(text), at, 8)
-		if err != nil {
-			end()
-			continue
-		}
-		out = append(out, byte(v))
+}
+
+// byteOf reads one number of a list.
+func byteOf(text []byte, base int) (byte, bool) {
+	switch {
+	case len(text) > 2 && text[1]|0x20 == 'x' && base == 10:
+		text, base = text[2:], 16
+	case base == 16 && len(text) != 2:
+		return 0, false
 	}
-	end()
-	return all
+	v, err := strconv.ParseUint(string(text), base, 8)
+	return byte(v), err == nil
 }

@@ -46,12 +46,12 @@ func TestRules(t *testing.T) {
 					path = map[bool]string{true: "a.php", false: "nuget.config"}[r.path().MatchString("a.php")]
 				}
 			}
-			want := &trial{rulebook: b, path: path, data: []byte(text)}
+			want := &trial{rulebook: b, tries: &tries{}, path: path, data: []byte(text)}
 			want.anywhere(&anywhere, 1)
 			if anywhere.regex().MatchString(text) {
 				matched++
 			}
-			got := &trial{rulebook: b, path: path, data: []byte(text), skip: map[*rule]bool{r: false}, tried: map[*rule]int{}}
+			got := &trial{rulebook: b, tries: &tries{}, path: path, data: []byte(text), skip: map[*rule]bool{r: false}, tried: map[*rule]int{}}
 			b.keywords.find(got.data, func(word, place int) bool {
 				if slices.Contains(b.by[word], r) {
 					got.try(r, place)

@@ -18,9 +18,10 @@ const mostFindings = 100
 
 // Scan lets every scanner look at a content, and at what is inside of it. It
 // always returns a verdict: who could not look holds.
+//
+// All scans with the same Budget wait for each other where their memory does not suffice.
+// That time does not count for the limit of one content.
 func (s *Set) Scan(ctx context.Context, c Content) Verdict {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.limits.Time, lateError(fmt.Sprintf("%v are the limit for one file (clearance.limits.scan_time)", s.limits.Time)))
-	defer cancel()
 	v := Verdict{Path: c.Path, Hash: c.Hash, Scanners: []string{}}
 	var all, open []*answer
 	for _, l := range s.looks {
@@ -34,10 +35,10 @@ func (s *Set) Scan(ctx context.Context, c Content) Verdict {
 		open = append(open, a)
 	}
 	if len(open) > 0 {
-		v.Findings = append(v.Findings, s.ask(ctx, c, open)...)
+		v.Findings = append(v.Findings, s.admitted(ctx, c, open)...)
 	}
 	for _, a := range all {
-		if a.looked {
+		if a.looked && !a.unsaid {
 			v.Scanners = append(v.Scanners, a.Name())
 		}
 	}
@@ -80,6 +81,18 @@ type answer struct {
 	looked bool // at all of it
 }
 
+// admitted runs scanners that have no verdict yet, when the budget has room for them.
+func (s *Set) admitted(ctx context.Context, c Content, all []*answer) []Finding {
+	release, err := s.budget.take(ctx, s.limits.needs(c.Size))
+	if err != nil {
+		return []Finding{cannot(limitsName, err)}
+	}
+	defer release()
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limits.Time, lateError(fmt.Sprintf("%v are the limit for one file (clearance.limits.scan_time)", s.limits.Time)))
+	defer cancel()
+	return s.ask(ctx, c, all)
+}
+
 // ask runs scanners that have no verdict yet.
 func (s *Set) ask(ctx context.Context, c Content, all []*answer) (found []Finding) {
 	if late := ended(ctx); late != nil {
@@ -93,7 +106,7 @@ func (s *Set) ask(ctx context.Context, c Content, all []*answer) (found []Findin
 		return []Finding{cannot(limitsName, err)}
 	}
 	whole := of(c.Path, data)
-	whole.Hash = c.Hash
+	whole.Hash, whole.tries = c.Hash, &tries{}
 	w := &walk{ctx: ctx, limits: s.limits, look: func(part Content, names []string) {
 		for _, a := range all {
 			if len(names) == 0 || a.inside && (!part.text || a.decoded) {
@@ -193,7 +206,7 @@ func plain(text string) string {
 
 // insides changes when more is seen of what is inside of a content: kept verdicts of
 // those who looked at it are of no use then.
-const insides = 4
+const insides = 5
 
 // key names a verdict: by the scanner, its version, the content, and what of
 // its name and of the limits the scanner depends on.

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -21,7 +22,7 @@ func (secrets) Scan(ctx context.Context, c Content) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := search(ctx, c.Path, data)
+	found, err := search(ctx, c.tries, c.Path, data)
 	if c.text || err != nil {
 		return found, err // what was decoded has no name of its own
 	}
@@ -30,7 +31,7 @@ func (secrets) Scan(ctx context.Context, c Content) ([]Finding, error) {
 			found = append(found, Finding{Hold: true, What: r.ID + ", by its name"})
 		}
 	}
-	inName, err := search(ctx, "", []byte(c.Path))
+	inName, err := search(ctx, c.tries, "", []byte(c.Path))
 	for _, f := range inName {
 		found = append(found, Finding{Hold: true, What: f.What + ", in its name"})
 	}
@@ -40,9 +41,9 @@ func (secrets) Scan(ctx context.Context, c Content) ([]Finding, error) {
 // Message looks for secrets in a text that is no file, such as the message of a
 // commit.
 func Message(ctx context.Context, text string) []Finding {
-	found, err := search(ctx, "", []byte(text))
+	found, err := search(ctx, nil, "", []byte(text))
 	if err != nil {
-		found = append(found, cannot(secretsName, ended(ctx))) // nothing else fails
+		found = append(found, cannot(secretsName, cmp.Or(ended(ctx), err)))
 	}
 	for i := range found {
 		found[i].Scanner = secretsName
@@ -59,9 +60,27 @@ type hit struct {
 	from, to int // of the secret
 }
 
-// search finds the secrets of a text.
-func search(ctx context.Context, path string, data []byte) ([]Finding, error) {
-	t := &trial{rulebook: book(), path: path, data: data, skip: map[*rule]bool{}, tried: map[*rule]int{}}
+// tries counts how often regular expressions were tried in a content and in all that is
+// inside of it. A try takes microseconds, and a hostile file has a place for one at every
+// fifth byte. Nothing that people write comes near a place in forty.
+type tries struct {
+	used, allowed int
+}
+
+// How many tries a content has: some, and one more for so many bytes.
+const (
+	fewTries   = 20_000
+	bytesATry  = 48
+	triesAPart = 50 // that a try in a part of the text counts for, not at one place
+)
+
+// search finds the secrets of a text. It counts its tries, nil for those of this text alone.
+func search(ctx context.Context, n *tries, path string, data []byte) ([]Finding, error) {
+	if n == nil {
+		n = &tries{}
+	}
+	n.allowed = max(n.allowed, fewTries) + len(data)/bytesATry
+	t := &trial{rulebook: book(), path: path, data: data, skip: map[*rule]bool{}, tried: map[*rule]int{}, tries: n}
 	words := 0
 	var err error
 	t.keywords.find(data, func(word, at int) bool {
@@ -71,6 +90,9 @@ func search(ctx context.Context, path string, data []byte) ([]Finding, error) {
 		}
 		for _, r := range t.by[word] {
 			t.try(r, at)
+		}
+		if err == nil && n.used > n.allowed {
+			err = limitError(fmt.Sprintf("more than %d places in it look as if a secret followed", n.allowed))
 		}
 		return err == nil && len(t.hits) < enough
 	})
@@ -88,6 +110,7 @@ type trial struct {
 	skip  map[*rule]bool // whether it is not for this file, once that is known
 	tried map[*rule]int  // the piece in which it was tried last, from 1
 	next  int            // where a value is given next, as far as that is known
+	tries *tries
 	hits  []hit
 }
 
@@ -148,6 +171,7 @@ func (t *trial) at(r *rule, at int) {
 	if at == 0 {
 		text = append([]byte{'\n'}, text...)
 	}
+	t.tries.used++
 	m := r.regex().FindSubmatchIndex(text)
 	if m == nil {
 		return
@@ -174,6 +198,7 @@ func (t *trial) anywhere(r *rule, n int) {
 	around := min(reach, r.piece())
 	from := max(0, (n-1)*r.piece()-around)
 	text := t.data[from:min(len(t.data), n*r.piece()+around)]
+	t.tries.used += triesAPart
 	for _, m := range r.regex().FindAllSubmatchIndex(text, -1) {
 		for i := range m {
 			if m[i] >= 0 {

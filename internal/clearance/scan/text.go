@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"slices"
+	"iter"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -35,11 +35,8 @@ func openText(b *box) error {
 	// What is around runs is taken once, however near they are to each other.
 	var lines []byte
 	done, tail := 0, 0
-	all := runs(b.data)
-	slices.Reverse(all) // the next is the last
-	for len(all) > 0 {
-		r := all[len(all)-1]
-		all = all[:len(all)-1]
+	var show func(r run) error
+	show = func(r run) error {
 		if err := b.ctx.Err(); err != nil {
 			return err
 		}
@@ -47,14 +44,14 @@ func openText(b *box) error {
 		switch {
 		case plain == nil && r.lines > 1:
 			// Not one thing in many lines, but perhaps one in each.
-			parts := r.split(b.data)
-			slices.Reverse(parts)
-			all = append(all, parts...)
+			for part := range r.split(b.data) {
+				if err := show(part); err != nil {
+					return err
+				}
+			}
 		case plain == nil:
 		case opens(plain):
-			if err := b.decoded(r.kind(), plain); err != nil {
-				return err
-			}
+			return b.decoded(r.kind(), plain)
 		case isPrintable(plain):
 			from, to := around(b.data, r.from, r.to)
 			if from > tail {
@@ -63,6 +60,12 @@ func openText(b *box) error {
 			}
 			lines = append(append(lines, b.data[done:r.from]...), plain...)
 			done, tail = r.to, to
+		}
+		return nil
+	}
+	for r := range runs(b.data) {
+		if err := show(r); err != nil {
+			return err
 		}
 	}
 	if lines == nil {
@@ -77,8 +80,7 @@ func (b *box) decoded(name string, data []byte) error { return b.became(name, da
 // became shows what a content became: text that is no file by itself, or all of the
 // file in another way, line by line.
 func (b *box) became(name string, data []byte, text bool) error {
-	data, err := b.read(bytes.NewReader(data))
-	if err != nil {
+	if err := b.count(len(data)); err != nil {
 		return err
 	}
 	return b.show(name, data, text)
@@ -209,8 +211,12 @@ const (
 	leastLine = 40
 )
 
-// runs finds the runs of a text.
-func runs(data []byte) (all []run) {
+// runs returns the runs of a text, one at a time: there may be millions.
+func runs(data []byte) iter.Seq[run] {
+	return func(yield func(run) bool) { eachRun(data, yield) }
+}
+
+func eachRun(data []byte, yield func(run) bool) {
 	for i := 0; i < len(data); {
 		if alphabet[data[i]] == 0 {
 			i++
@@ -248,10 +254,11 @@ func runs(data []byte) (all []run) {
 		}
 		if r.to-r.from >= leastRun {
 			r.hex = only != 0
-			all = append(all, r)
+			if !yield(r) {
+				return
+			}
 		}
 	}
-	return all
 }
 
 // nextLine is where the next line begins, if this one ends here, or -1.
@@ -284,23 +291,26 @@ func (r run) kind() string {
 }
 
 // split makes a run of each line.
-func (r run) split(data []byte) (all []run) {
-	from := r.from
-	for text := range bytes.Lines(data[r.from:r.to]) {
-		bare := bytes.TrimSpace(text)
-		if start := from + bytes.Index(text, bare); len(bare) >= leastRun {
-			all = append(all, run{from: start, to: start + len(bare), hex: r.hex, lines: 1})
+func (r run) split(data []byte) iter.Seq[run] {
+	return func(yield func(run) bool) {
+		from := r.from
+		for text := range bytes.Lines(data[r.from:r.to]) {
+			bare := bytes.TrimSpace(text)
+			if start := from + bytes.Index(text, bare); len(bare) >= leastRun {
+				if !yield(run{from: start, to: start + len(bare), hex: r.hex, lines: 1}) {
+					return
+				}
+			}
+			from += len(text)
 		}
-		from += len(text)
 	}
-	return all
 }
 
 // decode returns what is encoded, or nil.
 func (r run) decode(data []byte) []byte {
 	text := data[r.from:r.to]
 	if r.lines > 1 {
-		text = bytes.Join(bytes.Fields(text), nil)
+		text = withoutSpace(text)
 	}
 	if r.hex && len(text)%2 == 0 && len(text) >= 2*leastRun {
 		out := make([]byte, len(text)/2)
@@ -324,6 +334,17 @@ func (r run) decode(data []byte) []byte {
 		return nil
 	}
 	return out[:n]
+}
+
+// withoutSpace returns a copy of a text without white space.
+func withoutSpace(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for _, c := range text {
+		if c != ' ' && (c < '\t' || c > '\r') {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // likely reports whether content that begins like this may be opened.

@@ -221,7 +221,9 @@ func (s *scanning) end() error {
 func (s *scanning) about() []string {
 	lines := []string{}
 	for _, line := range s.scanners.About() {
-		name, about, works := strings.Cut(line, " ok ")
+		name, state, _ := strings.Cut(line, " ")
+		works := strings.HasPrefix(state, "ok ")
+		about := state[max(0, strings.IndexByte(state, '(')):]
 		if n := s.found[name]; n > 0 {
 			line = fmt.Sprintf("%s found %d %s", name, n, about)
 		}

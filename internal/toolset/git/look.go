@@ -162,7 +162,10 @@ func (l *Look) verdicts(seen *clearance.Look, t Target, scanners *scan.Set) {
 	for _, f := range seen.Files {
 		add(t.name(f.Path), f.Verdict.Findings)
 		for _, line := range l.Scanned {
-			name, _, _ := strings.Cut(line, " ")
+			name, state, _ := strings.Cut(line, " ")
+			if strings.HasPrefix(state, scan.NotScanned) {
+				continue // the line says so of all files
+			}
 			if f.Operation != string(clearance.Delete) && !slices.Contains(f.Verdict.Scanners, name) {
 				l.missed[name]++
 			}
@@ -192,14 +195,13 @@ func (l *Look) scanners() []string {
 		}
 		said := name + " ok"
 		switch {
-		case name == "no":
-			list = append(list, line)
-			continue
 		case strings.HasPrefix(state, "off"):
 			list = append(list, name+" off")
 			continue
 		case n > 0:
 			said = fmt.Sprintf("%s found %d", name, n)
+		case strings.HasPrefix(state, scan.NotScanned):
+			said = name + " " + scan.NotScanned + " (no engine: clearance.malware sets one)"
 		}
 		if missed := l.missed[name]; missed > 0 {
 			said += " but " + counted(missed, "file") + " not seen whole"
