@@ -95,7 +95,9 @@ func profiles(home string, getenv func(string) string) []Profile {
 			Env: with(proxies, "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI",
 				"GOOGLE_GENAI_USE_GCA"),
 			Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
-			Set:  []string{"SANDBOX=golem"}}, // it starts none of its own
+			// It starts no sandbox of its own. SANDBOX would do that too, but says that it is
+			// inside one, and then it cannot start itself again, as it does after a trust question.
+			Set: []string{"GEMINI_SANDBOX=false"}},
 		{Name: "opencode", About: "opencode", Net: true,
 			Copies: with(git, ".config/opencode/tui.json", ".config/opencode/AGENTS.md",
 				".config/opencode/agent", ".config/opencode/agents", ".config/opencode/command", ".config/opencode/commands", ".config/opencode/skill",

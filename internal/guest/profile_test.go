@@ -368,3 +368,19 @@ func TestProfilesGuide(t *testing.T) {
 		}
 	}
 }
+
+// TestC9GeminiRestarts: Gemini CLI takes SANDBOX for a sign that it is inside a sandbox of
+// its own, and then ends with 199 where it would start itself again, as after the question
+// about trust. GEMINI_SANDBOX=false keeps it from starting one.
+func TestC9GeminiRestarts(t *testing.T) {
+	p, err := ProfileFor("gemini", "", t.TempDir(), noVariables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets := func(name string) bool {
+		return slices.ContainsFunc(slices.Concat(p.Set, p.Env, p.Keys), func(e string) bool { return e == name || strings.HasPrefix(e, name+"=") })
+	}
+	if sets("SANDBOX") || !slices.Contains(p.Set, "GEMINI_SANDBOX=false") {
+		t.Errorf("got %q", p.Set)
+	}
+}
