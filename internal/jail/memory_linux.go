@@ -1,0 +1,131 @@
+package jail
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// How memory is counted where no control group does it.
+
+// exceeds reports whether processes hold more memory than they may. Held counts
+// what they share after a fork for each of them. The exact count takes 9 ms for a
+// GiB, so it is made the less often the more there is to count, and the more often
+// the less is left.
+func (e *eye) exceeds(most, held int64, pids []int) bool {
+	if e.rest > 0 {
+		e.rest--
+		return false
+	}
+	// What has a file, of a file system or of the old kind of shared memory, is counted
+	// there, whether it is mapped or not.
+	exact := e.files() + oldShared()
+	for _, pid := range pids {
+		exact += fairMemory(pid)
+	}
+	if exact > most {
+		return true
+	}
+	e.rest = min(held>>29, 8*(most-exact)/most)
+	return false
+}
+
+// files returns the bytes in file systems that are memory.
+func (e *eye) files() (sum int64) {
+	for _, fd := range e.memory {
+		var st unix.Statfs_t
+		if unix.Fstatfs(fd, &st) == nil {
+			sum += int64(st.Blocks-st.Bfree) * st.Bsize
+		}
+	}
+	return sum
+}
+
+// oldShared returns the bytes in shared memory of the old kind, which stays without a
+// process. A cell without namespaces of its own has none.
+func oldShared() (sum int64) {
+	if os.Getpid() != 1 || !anyShared("shm", unix.SYS_SHMCTL) {
+		return 0
+	}
+	list, _ := os.ReadFile("/proc/sysvipc/shm")
+	for line := range strings.Lines(string(list)) {
+		f := strings.Fields(line)
+		if len(f) < 16 {
+			continue
+		}
+		for _, word := range f[14:16] { // resident, and swapped
+			n, _ := strconv.ParseInt(word, 10, 64)
+			sum += n
+		}
+	}
+	return sum
+}
+
+// ownMemory returns the bytes of a process that are of no file on a disk, though others
+// may have them too.
+func ownMemory(pid int) (sum int64) {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(data)) {
+		name, rest, _ := strings.Cut(line, ":")
+		switch name {
+		case "RssAnon", "RssShmem", "VmSwap":
+			var kilobytes int64
+			fmt.Sscan(rest, &kilobytes)
+			sum += kilobytes << 10
+		}
+	}
+	return sum
+}
+
+// fairMemory returns what a process has of no file at all, with what several processes
+// have divided among them. A process that hides from others is counted in full.
+func fairMemory(pid int) (sum int64) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil || len(data) == 0 {
+		return ownMemory(pid)
+	}
+	shared := false
+	for line := range strings.Lines(string(data)) {
+		name, rest, _ := strings.Cut(line, ":")
+		var kilobytes int64
+		fmt.Sscan(rest, &kilobytes)
+		switch name {
+		case "Pss_Anon", "SwapPss":
+			sum += kilobytes << 10
+		case "Pss_Shmem":
+			shared = kilobytes > 0
+		}
+	}
+	if shared {
+		sum += sharedMemory(pid)
+	}
+	return sum
+}
+
+// sharedMemory returns the bytes of mappings that processes share and that have no file.
+func sharedMemory(pid int) (sum int64) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", pid))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	counts := false
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		line := lines.Text()
+		name, rest, _ := strings.Cut(line, " ")
+		switch {
+		case !strings.HasSuffix(name, ":"): // where a mapping is, and of what
+			counts = strings.HasSuffix(line, " /dev/zero (deleted)")
+		case name == "Pss:" && counts:
+			var kilobytes int64
+			fmt.Sscan(rest, &kilobytes)
+			sum += kilobytes << 10
+		}
+	}
+	return sum
+}
