@@ -28,6 +28,7 @@ var layers = []struct {
 }{
 	{"sandbox", 0, "mounts, access, limits, one resolver, errors; the backends"},
 	{"sandbox/sandboxtest", 0, "conformance suite for backends, and the attack table"},
+	{"internal/durable", 0, "replaces files: after a crash a name holds the old content or the new one"},
 	{"internal/layer", 0, "what was changed over a folder, and how it gets there"},
 	{"internal/merge", 0, "three texts made one"},
 	{"internal/measure", 0, "times work beside its peers, for benchmarks"},
@@ -69,6 +70,7 @@ var layers = []struct {
 var sideways = []struct{ from, to, why string }{
 	{"sandbox/sandboxtest", "sandbox", "a suite knows what it tests"},
 	{"internal/state/statetest", "internal/state", "a suite knows what it tests"},
+	{"internal/layer", "internal/durable", "files are replaced by one writer, those of a layer too"},
 	{"internal/command", "internal/policy", "rules are policy's; what they match is known here"},
 	{"internal/clearance", "internal/clearance/review", "what is staged is told with what to look at first"},
 	{"internal/model/*", "internal/model", "a vendor implements the one interface"},
@@ -120,6 +122,8 @@ var identifiers = []limit{
 	}, only: append([]string{"internal/trial"}, outer...), why: "arguments, environment and standard streams are handed down"},
 	{names: []string{"time.Now", "time.Since", "time.Until"}, only: append([]string{"sandbox/sandboxtest", "internal/measure"}, outer...),
 		why: "the clock is handed down; only what measures reads it for itself"},
+	{names: []string{"os.Rename"}, only: []string{"internal/durable"},
+		why: "a rename that replaces something is synced before and after; durable does both"},
 	{names: []string{"sync.Mutex", "sync.RWMutex"},
 		never: []string{"sandbox", "internal/policy", "internal/tool", "internal/worker", "internal/project"},
 		why:   "these packages are made of values"},

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
@@ -202,7 +203,10 @@ func (p *Program) lay(f worker.Foreign) ([]jail.Mount, error) {
 	if err := os.Chmod(temp, 0o755); err != nil {
 		return nil, plainError("the programs of tools", err)
 	}
-	if err := os.Rename(temp, dir); err != nil {
+	if err := durable.SyncTree(temp); err != nil { // its name promises its content
+		return nil, plainError("the programs of tools", err)
+	}
+	if err := durable.Rename(temp, dir); err != nil {
 		if _, there := os.Stat(dir); there != nil {
 			return nil, plainError("the programs of tools", err)
 		}

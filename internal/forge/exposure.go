@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/exposure"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
@@ -70,7 +71,9 @@ func (d *Door) exposure(files *sandbox.Sandbox) *exposure.Exposure {
 	}
 	e.Told = func(from string) {
 		// Where it cannot be kept, this worker is asked all the same.
-		os.WriteFile(marker, []byte(from), 0o600)
+		if durable.WriteFile(marker, []byte(from), 0o600) != nil {
+			os.WriteFile(marker, []byte(from), 0o600) // an empty file taints too, and needs no room
+		}
 	}
 	return e
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/guest"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -84,7 +85,7 @@ func (p *Program) clearOldHomes() error {
 		if err := guest.Scrub(old); err != nil {
 			return &sandbox.Error{Op: "session", Path: e.Name(), Code: sandbox.ErrInternal, Hint: "an older golem has left credentials in it, which cannot be removed: " + err.Error()}
 		}
-		if err := os.Rename(old, filepath.Join(dir, oldName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := durable.Rename(old, filepath.Join(dir, oldName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return plainError("the home of an older golem", err)
 		}
 	}
@@ -101,7 +102,7 @@ func (s *Session) inherit(profile guest.Profile, kept string) {
 				continue
 			}
 			if os.MkdirAll(filepath.Dir(to), 0o700) == nil {
-				os.Rename(from, to)
+				durable.Rename(from, to)
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
@@ -171,13 +172,7 @@ func (s *Session) writeFile(name string, content any) error {
 	if err != nil {
 		return err
 	}
-	name = filepath.Join(s.dir, name)
-	temp := name + "-" + rand.Text()[:8]
-	if err = os.WriteFile(temp, data, 0o600); err == nil {
-		err = os.Rename(temp, name)
-	}
-	if err != nil {
-		os.Remove(temp)
+	if err := durable.WriteFile(filepath.Join(s.dir, name), data, 0o600); err != nil {
 		return plainError("the session", err)
 	}
 	return nil

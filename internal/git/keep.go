@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/golem-forge/golem/internal/durable"
 )
 
 // packs is the folder of what was staged.
@@ -22,7 +24,7 @@ func (s *Store) adopt(room string, commit Hash) error {
 	}
 	name := filepath.Join(s.packs(), "pack-"+string(commit)+"-"+rand.Text())
 	for _, part := range []string{".pack", ".idx"} {
-		if err := os.Rename(strings.TrimSuffix(made[0], ".pack")+part, name+part); err != nil {
+		if err := durable.Move(strings.TrimSuffix(made[0], ".pack")+part, name+part); err != nil {
 			return trouble(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -102,7 +103,9 @@ func (s *Store) make(ctx context.Context, dir string) error {
 			return trouble(err)
 		}
 	}
-	err = os.Rename(temp, dir)
+	if err = durable.SyncTree(temp); err == nil {
+		err = durable.Rename(temp, dir)
+	}
 	if _, there := os.Lstat(dir); err != nil && there != nil {
 		return trouble(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -187,7 +188,9 @@ func (t *Target) look() error {
 			return trouble(err)
 		}
 	}
-	err = os.Rename(temp, t.view)
+	if err = durable.SyncTree(temp); err == nil {
+		err = durable.Rename(temp, t.view)
+	}
 	if _, there := os.Lstat(t.view); err != nil && there != nil {
 		return trouble(err)
 	}

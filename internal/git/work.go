@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -489,7 +490,7 @@ func (r *Reader) save(hash Hash, mode Mode, dir *os.Root, name string) error {
 // index puts the prepared index in the place of the user's.
 func (w *worktree) index(ctx context.Context) error {
 	w.run(ctx, "", "update-index", "-q", "--refresh", "--ignore-submodules") // it is right without, and slower
-	if err := os.Rename(w.fresh, filepath.Join(w.target.own, "index")); err != nil {
+	if err := durable.Move(w.fresh, filepath.Join(w.target.own, "index")); err != nil {
 		return refusal("push", "", sandbox.ErrInternal, "the target's index cannot be written; git reset there makes it new")
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -241,7 +242,7 @@ func copyProgram(from, to string) error {
 	if err = errors.Join(err, out.Chmod(0o700), out.Close()); err != nil {
 		return err
 	}
-	return os.Rename(out.Name(), to)
+	return durable.Move(out.Name(), to) // a torn copy would be run as it is
 }
 
 // interpreter places what the first line of a script names.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -97,7 +98,7 @@ func (l *Landed) Undo(k *Kept, now func() time.Time) (clash []string, err error)
 			if clash, err = s.each(l.work, mayUndo); err != nil || len(clash) > 0 {
 				return err
 			}
-			if err := os.WriteFile(filepath.Join(l.work.dir, undoingName), nil, 0o600); err != nil {
+			if err := durable.WriteAlone(filepath.Join(l.work.dir, undoingName), nil, 0o600); err != nil {
 				return err
 			}
 		}
@@ -224,7 +225,7 @@ func (s *Session) carryOnAll() (n int, err error) {
 		held.Close()
 		var later postponed
 		if e != nil && !errors.Is(e, errEnded) && !(errors.As(e, &later) && halfDone(dir)) {
-			e = os.Rename(dir, filepath.Join(string(s.policy.Layers), "broken-"+filepath.Base(dir)))
+			e = durable.Rename(dir, filepath.Join(string(s.policy.Layers), "broken-"+filepath.Base(dir)))
 		}
 		if e != nil {
 			err = e

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -125,14 +126,8 @@ func (w *work) describe() error {
 	return about{w.layers, w.target, w.of, w.picked}.write(w.dir)
 }
 
-// replace writes a file anew: it is what it was or what it is to be, whoever is killed.
-func replace(name string, data []byte) error {
-	if err := os.WriteFile(name+".new", data, 0o600); err != nil {
-		os.Remove(name + ".new")
-		return err
-	}
-	return os.Rename(name+".new", name)
-}
+// replace replaces a file of the state directory.
+func replace(name string, data []byte) error { return durable.WriteAlone(name, data, 0o600) }
 
 // workAt reads what is written down of a work, which may have been moved since.
 func workAt(dir string) (*work, error) {
@@ -372,12 +367,7 @@ func (s *Session) settle(w *work, clash []string) error {
 const decidedName = "decided"
 
 func (w *work) decide() error {
-	f, err := os.OpenFile(filepath.Join(w.dir, decidedName), os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
+	return durable.WriteAlone(filepath.Join(w.dir, decidedName), nil, 0o600)
 }
 
 func (w *work) undecide() error {
@@ -542,12 +532,20 @@ func lastOf(layers sandbox.Host) string {
 func (s *Session) keep(w *work) error {
 	layers := string(s.policy.Layers)
 	before, kept := lastOf(s.policy.Layers), landedPrefix+filepath.Base(w.dir)
+	for _, l := range w.layers { // an undo needs the lists, also after a crash of the machine
+		if err := durable.SyncFiles(l.Store); err != nil {
+			return err
+		}
+	}
+	if err := durable.SyncFiles(w.dir); err != nil {
+		return err
+	}
 	// Whoever is killed between finds either the name or the work itself.
 	last := filepath.Join(layers, lastName)
 	if err := replace(last, []byte(kept)); err != nil {
 		return err
 	}
-	if err := os.Rename(w.dir, filepath.Join(layers, kept)); err != nil {
+	if err := durable.Rename(w.dir, filepath.Join(layers, kept)); err != nil {
 		return errors.Join(err, replace(last, []byte(before)))
 	}
 	defer w.held.Close()

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/durable"
 )
 
 // bases are the versions of a layer, by path. The file has lines of them; of several
@@ -199,7 +201,7 @@ func (b *bases) rewrite() error {
 	if err := errors.Join(writeLines(f, list), f.Sync()); err != nil {
 		return err // the old one stays
 	}
-	if err := os.Rename(name+".new", name); err != nil {
+	if err := durable.Rename(name+".new", name); err != nil {
 		return err
 	}
 	b.fresh, b.dead, b.torn, b.lines = nil, nil, false, len(list)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/durable"
 )
 
 // Where the store is on another file system than the folder nothing can be moved
@@ -34,7 +36,7 @@ func (l Layer) Clear() error {
 	if l.carried() == l {
 		return nil
 	}
-	if err := os.WriteFile(l.Store+"/"+finalName, nil, 0o600); err != nil {
+	if err := durable.WriteAlone(l.Store+"/"+finalName, nil, 0o600); err != nil {
 		return err
 	}
 	return l.clearCarried()
@@ -72,7 +74,7 @@ func (l Layer) carried() Layer {
 // carry copies what lands into the folder.
 func (l Layer) carry(changes []Change, dropped []string) error {
 	name := ".golem-landing-" + rand.Text() // nobody can have put something there
-	if err := os.WriteFile(l.Store+"/"+carriedName, []byte(name), 0o600); err != nil {
+	if err := durable.WriteAlone(l.Store+"/"+carriedName, []byte(name), 0o600); err != nil {
 		return err
 	}
 	to := l.carried()

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/durable"
 )
 
 // Where there are no overlays a session may work on a copy of the folder. What the
@@ -68,7 +70,7 @@ func (l Layer) Copy(without []string, tell func(Progress) error) (left []Left, e
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(c.bases.flush(), os.WriteFile(l.Store+"/"+coveredName, covered, 0o600), l.Stamp()); err != nil {
+	if err := errors.Join(c.bases.flush(), durable.WriteAlone(l.Store+"/"+coveredName, covered, 0o600), l.Stamp()); err != nil {
 		return nil, c.full(err)
 	}
 	// After a power failure a file that was not written back would look like a change of
@@ -76,7 +78,7 @@ func (l Layer) Copy(without []string, tell func(Progress) error) (left []Left, e
 	if err := syncAll(l.Store); err != nil {
 		return nil, c.full(err)
 	}
-	return c.left, os.Rename(l.Seen()+".new", l.Seen())
+	return c.left, durable.Rename(l.Seen()+".new", l.Seen())
 }
 
 // syncAll writes everything back that is in the file system of a directory.

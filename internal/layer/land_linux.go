@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/durable"
 )
 
 // Begin makes a store, and says when the work on it began.
@@ -81,7 +83,7 @@ func stampWhole(name string) error {
 	if err := stamp(name + ".new"); err != nil {
 		return err
 	}
-	return os.Rename(name+".new", name)
+	return durable.Move(name+".new", name)
 }
 
 func ctime(f *os.File) (int64, error) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/durable"
 )
 
 // A move brings one thing to its place. It is written down with what it moves, by
@@ -65,9 +67,8 @@ func (l Layer) writeMoves(moves []move) error {
 	if err := errors.Join(w.Flush(), f.Sync()); err != nil {
 		return err
 	}
-	// The moves that follow are renames as well: none of them is on the disk before
-	// this one is.
-	return os.Rename(l.Store+"/"+movesName+".new", l.Store+"/"+movesName)
+	// None of the moves that follow is on the disk before this one is.
+	return durable.Rename(l.Store+"/"+movesName+".new", l.Store+"/"+movesName)
 }
 
 func (l Layer) readMoves() ([]move, error) {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/durable"
 )
 
 // Pick copies changes into another, fresh layer over the same folder, so that they
@@ -308,8 +310,5 @@ func (p *picks) save() error {
 			return err
 		}
 	}
-	if err := os.WriteFile(p.file+".new", buf.Bytes(), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(p.file+".new", p.file)
+	return durable.WriteAlone(p.file, buf.Bytes(), 0o600)
 }

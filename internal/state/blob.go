@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+
+	"github.com/golem-forge/golem/internal/durable"
 )
 
 // fileBlobs is a folder with a file for each content, named by its hash. A file
@@ -45,13 +47,13 @@ func (b *fileBlobs) Put(content io.Reader) (string, error) {
 		return "", fmt.Errorf("%s: %w; put it again", b.name, errTaken)
 	}
 	if err == nil {
-		err = room.root.Rename(temp, name)
+		err = durable.RenameIn(room.root, temp, name)
 	}
 	if err != nil {
 		room.root.Remove(temp)
 		return "", trouble(b.name, err)
 	}
-	return name, trouble(b.name, room.sync())
+	return name, nil
 }
 
 // desks is how many contents are written at once; others wait.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/golem-forge/golem/internal/durable"
 )
 
 // A Folder keeps documents by their names. Only its user can look into it.
@@ -112,14 +114,8 @@ func (f *Folder) Update(name string, change func(old []byte) ([]byte, error)) er
 // name of the new one is fixed: whoever holds the lock is the only writer, and
 // what a killed one left behind goes.
 func (f *Folder) replace(name string, data []byte) error {
-	temp := name + ".new"
-	err := f.write(temp, data)
-	if err == nil {
-		err = f.root.Rename(temp, name)
-	}
-	if err != nil {
-		f.root.Remove(temp)
-		return trouble(name, err)
-	}
-	return trouble(name, f.sync())
+	return trouble(name, durable.ReplaceIn(f.root, name, name+".new", 0o600, func(file *os.File) error {
+		_, err := file.Write(data)
+		return err
+	}))
 }

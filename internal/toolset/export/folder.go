@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -263,7 +264,7 @@ func settle(op string, root *os.Root, temporary string, file exported) error {
 		err := root.Link(temporary, name) // which never replaces
 		if err == nil {
 			root.Remove(temporary)
-			return nil
+			return syncParent(op, root, name)
 		}
 		if errors.Is(err, fs.ErrExist) {
 			return &sandbox.Error{Op: op, Code: sandbox.ErrExists, Hint: sandbox.Shown(file.to) + " has appeared in that folder just now; look at it, and make the call again"}
@@ -275,6 +276,19 @@ func settle(op string, root *os.Root, temporary string, file exported) error {
 		claim.Close()
 	}
 	if err := root.Rename(temporary, name); err != nil {
+		return failure(op, err)
+	}
+	return syncParent(op, root, name)
+}
+
+// syncParent syncs the directory that holds a name.
+func syncParent(op string, root *os.Root, name string) error {
+	dir, err := root.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return failure(op, err)
+	}
+	defer dir.Close()
+	if err := durable.SyncIn(dir); err != nil {
 		return failure(op, err)
 	}
 	return nil

@@ -1,0 +1,21 @@
+//go:build unix
+
+package durable
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// syncFile syncs a file that is open for reading.
+func syncFile(f *os.File) error { return f.Sync() }
+
+// syncDir syncs a directory. Some file systems cannot do that, and say so.
+func syncDir(f *os.File) error {
+	err := f.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
+		return nil
+	}
+	return err
+}
