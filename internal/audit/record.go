@@ -1,6 +1,9 @@
 package audit
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Kind is what a record tells.
 type Kind string
@@ -59,3 +62,18 @@ const (
 	// Durable returns when the record is on the disk: it outlives the machine.
 	Durable
 )
+
+// Least returns how long Write has to wait for a record at least, so that nothing happens
+// that is in no journal: an intent that changes something is on the disk first, and what
+// was done or refused is in the file before anybody is told.
+func (r Record) Least() Wait {
+	if r.Kind != Intent {
+		return Written
+	}
+	for _, e := range r.Effects {
+		if !strings.HasPrefix(e, "read ") {
+			return Durable
+		}
+	}
+	return Queued
+}

@@ -35,7 +35,10 @@ type journal struct {
 	records []audit.Record
 }
 
-func (j *journal) Write(r audit.Record, _ audit.Wait) error {
+func (j *journal) Write(r audit.Record, wait audit.Wait) error {
+	if wait < r.Least() {
+		return errors.New("the journal is not waited for")
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.records = append(j.records, r)

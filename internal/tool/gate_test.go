@@ -25,7 +25,10 @@ type journal struct {
 	broken  func(audit.Record) error
 }
 
-func (j *journal) Write(r audit.Record, _ audit.Wait) error {
+func (j *journal) Write(r audit.Record, wait audit.Wait) error {
+	if wait < r.Least() {
+		return errors.New("the journal is not waited for")
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.broken != nil {

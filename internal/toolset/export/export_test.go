@@ -50,7 +50,10 @@ func (s *scene) Approve(_ context.Context, r tool.Request) tool.Answer {
 	return tool.Answer{Verdict: tool.Yes, By: "user"}
 }
 
-func (s *scene) Write(r audit.Record, _ audit.Wait) error {
+func (s *scene) Write(r audit.Record, wait audit.Wait) error {
+	if wait < r.Least() {
+		return errors.New("the journal is not waited for")
+	}
 	s.journal = append(s.journal, r)
 	return nil
 }

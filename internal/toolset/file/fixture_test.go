@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +21,10 @@ type records struct {
 	list []audit.Record
 }
 
-func (j *records) Write(r audit.Record, _ audit.Wait) error {
+func (j *records) Write(r audit.Record, wait audit.Wait) error {
+	if wait < r.Least() {
+		return errors.New("the journal is not waited for")
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.list = append(j.list, r)

@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -450,7 +451,10 @@ func TestLesserGrant(t *testing.T) {
 // stopping is a journal that ends the call's context once the call has begun.
 type stopping struct{ end context.CancelFunc }
 
-func (s stopping) Write(r audit.Record, _ audit.Wait) error {
+func (s stopping) Write(r audit.Record, wait audit.Wait) error {
+	if wait < r.Least() {
+		return errors.New("the journal is not waited for")
+	}
 	if r.Kind == audit.Intent {
 		s.end()
 	}

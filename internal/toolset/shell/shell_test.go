@@ -19,7 +19,10 @@ import (
 // records is a journal that only collects.
 type records struct{ list []audit.Record }
 
-func (j *records) Write(r audit.Record, _ audit.Wait) error {
+func (j *records) Write(r audit.Record, wait audit.Wait) error {
+	if wait < r.Least() {
+		return errors.New("the journal is not waited for")
+	}
 	j.list = append(j.list, r)
 	return nil
 }
