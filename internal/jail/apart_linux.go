@@ -2,6 +2,7 @@ package jail
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/sandbox"
@@ -43,20 +46,36 @@ func SetApart(layers sandbox.Host, mounts []Mount, most int64, now func() time.T
 			}
 		}
 	}
+	held := func() error { // the directories are those that file tools hold open
+		for _, m := range mounts {
+			if at[m.Source] == "" || m.Top.Inode == 0 {
+				continue
+			}
+			fd, err := openBelow("", string(m.Source), heldOf(m.Top))
+			if err != nil {
+				return fmt.Errorf("%s: %w", m.Target, err)
+			}
+			unix.Close(fd)
+		}
+		return nil
+	}
+	if err := held(); err != nil {
+		return nil, err
+	}
 	dir, err := newApart(layers)
 	if err != nil {
 		return nil, err
 	}
 	if a.kept, _, err = OpenCopies(dir, over, how, now); err == nil {
 		a.kept.holder = unheld(Policy{}, now)
-		err = a.kept.stand(mounts, Namespaces)
+		err = errors.Join(held(), a.kept.stand(mounts, Namespaces))
 	}
 	if err != nil {
 		return nil, errors.Join(err, layer.Layer{Store: string(dir)}.Remove())
 	}
 	for i, m := range a.Mounts {
 		if target := at[m.Source]; target != "" && m.Write && !m.Kept {
-			a.Mounts[i].Source = a.kept.Through(Over{Folder: m.Source, Target: target})
+			a.Mounts[i].Source, a.Mounts[i].Top = a.kept.Through(Over{Folder: m.Source, Target: target}), sandbox.Place{}
 		}
 	}
 	return a, nil
