@@ -24,8 +24,8 @@ const (
 // Discover finds the workers of a program: main.worker at its root, and in each
 // folder of paths name.worker and name/worker.worker. The folders are relative
 // to the root and lie inside it, links included; workers, which is looked at by
-// default, may be missing. Names that begin with a dot, and links to folders
-// beside the workers, are passed over. A worker is a regular file, no link, with
+// default, may be missing. Names that begin with a dot, links to folders beside the
+// workers, and directories that golem may not enter are passed over. A worker is a regular file, no link, with
 // a name that can be printed; a program has at most 200.
 //
 // The workers come with main first and then by name, those that could be read
@@ -81,7 +81,7 @@ func (d *finder) folder(name string) {
 	}
 	entries, err := fs.ReadDir(d.root.FS(), clean)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && clean == "workers":
+	case clean == "workers" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
 		return
 	case err != nil:
 		d.problem(".", where+": "+reason(err), "it is a folder inside the program, such as workers")
@@ -95,7 +95,11 @@ func (d *finder) folder(name string) {
 		case strings.HasSuffix(name, ".yaml"), strings.HasSuffix(name, ".yml"):
 			d.old(name)
 		case e.IsDir():
-			d.file(path.Join(name, "worker"+suffix))
+			file := path.Join(name, "worker"+suffix)
+			if _, err := d.root.Lstat(file); errors.Is(err, fs.ErrPermission) {
+				continue
+			}
+			d.file(file)
 			d.old(path.Join(name, "worker.yaml"))
 			d.old(path.Join(name, "worker.yml"))
 		}
@@ -151,6 +155,10 @@ func (d *finder) file(name string) {
 	}
 	if !printable(name) {
 		d.problem(sandbox.Shown(name), "a file name that cannot be printed as it is", "rename it: letters, digits, _ and -")
+		return
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		d.problem(name, reason(err), "golem may not read it; chmod u+r lets it")
 		return
 	}
 	if err != nil {
