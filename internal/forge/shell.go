@@ -164,7 +164,7 @@ func (c *commands) start(mounts []jail.Mount, layered bool, least jail.Level) (*
 		p.Layers, p.Least = c.work.layers.dir, jail.Namespaces
 	}
 	if slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Kept }) {
-		p.Kept = c.work.kept
+		p.Kept, p.Loopback = c.work.kept, string(c.owner)
 	}
 	s, err := jail.Start(p, c.now)
 	if err != nil && layered {

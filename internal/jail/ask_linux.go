@@ -23,6 +23,8 @@ type ask struct {
 	Layer layer.Layer
 	Apart bool // of a cell: with a network of its own, which reaches nothing
 
+	Loopback string // of a cell: the network that it shares with others of this name
+
 	// About layers that a session keeps.
 	Tidy  bool        // nobody writes to it now
 	Paths []string    // in it

@@ -182,6 +182,7 @@ func holder(w *wire) error {
 		return err
 	}
 	var started []*exec.Cmd
+	networks := make(networks)
 	for {
 		var a ask
 		files, err := w.receive(&a)
@@ -208,10 +209,15 @@ func holder(w *wire) error {
 			},
 			Pdeathsig: syscall.SIGKILL,
 		}
-		if a.Apart {
-			attr.Cloneflags |= unix.CLONE_NEWNET
+		var cmd *exec.Cmd
+		if a.Loopback != "" {
+			cmd, err = networks.start(a.Loopback, files[0], attr)
+		} else {
+			if a.Apart {
+				attr.Cloneflags |= unix.CLONE_NEWNET
+			}
+			cmd, err = again(cellWord, &wire{files[0]}, attr)
 		}
-		cmd, err := again(cellWord, &wire{files[0]}, attr)
 		if err != nil {
 			(&wire{files[0]}).send(report{Error: "cell: " + err.Error()})
 		} else {
@@ -225,6 +231,27 @@ func holder(w *wire) error {
 	}
 	sweepGroups(w)
 	return nil
+}
+
+// networks are those of a holder by their names. Each has a thread in it, which lives as
+// long as the holder: the kernel ends a cell with the thread that started it.
+type networks map[string]thread
+
+// start starts a cell in the network of a name, which is made where it is missing.
+func (n networks) start(name string, fd int, attr *syscall.SysProcAttr) (cmd *exec.Cmd, err error) {
+	in, ok := n[name]
+	if !ok {
+		in, err = newThread(apartNetwork)
+		if err != nil {
+			return nil, err
+		}
+		n[name] = in
+	}
+	err = in.do(func() (err error) {
+		cmd, err = again(cellWord, &wire{fd}, attr)
+		return err
+	})
+	return cmd, err
 }
 
 // loopbackUp gives the network namespace its own loopback, if it is ours.

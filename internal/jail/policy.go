@@ -56,6 +56,10 @@ type Policy struct {
 	// nothing directly. Where it is "", or no layers are to be had, they do.
 	Layers sandbox.Host
 
+	// Loopback names the network of commands that reach no other: sessions with the same
+	// Kept share it if they name the same. "" is one for all of them.
+	Loopback string
+
 	// Kept are the layers of a session, or its copies: mounts that say so are of them.
 	// Layers need namespaces.
 	Kept *Kept

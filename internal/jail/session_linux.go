@@ -221,7 +221,11 @@ func (s *Session) newCell(p plan) (*wire, error) {
 	s.cells[near] = true
 	s.mu.Unlock()
 	s.holder.asking.Lock()
-	err = s.holder.send(ask{Apart: p.Apart}, far.fd)
+	a := ask{Apart: p.Apart}
+	if !s.policy.Network {
+		a.Loopback = s.policy.Loopback
+	}
+	err = s.holder.send(a, far.fd)
 	s.holder.asking.Unlock()
 	if err == nil {
 		groups := s.groups.make(near, s.policy.Limits.filled())
