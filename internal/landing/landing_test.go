@@ -1,0 +1,92 @@
+package landing_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/landing"
+	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func files(t *testing.T) *sandbox.Sandbox {
+	t.Helper()
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadWrite}}, Protect: []string{".git", "*.key"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func changed(name string, kind layer.Kind) jail.Change {
+	return jail.Change{Change: layer.Change{Path: name, Op: layer.Create, Kind: kind}, Target: jail.Work}
+}
+
+// TestC10WhatLands sorts changes: protected names and devices are skipped with a reason,
+// and a protected name that the user gives is applied, except in .git.
+func TestC10WhatLands(t *testing.T) {
+	all := []jail.Change{changed("a.txt", layer.File), changed("x.key", layer.File), changed(".git/hooks/pre-commit", layer.File), changed("pipe", layer.Special)}
+	for _, test := range []struct {
+		op      string
+		named   []string
+		skipped []string // the reasons
+	}{
+		{"shell", nil, []string{"(*.key)", "(.git)", "pipe, socket"}},
+		{"apply_changes", []string{"/x.key"}, []string{"(.git)", "pipe, socket"}},
+		{"apply_changes", []string{"/.git/hooks/pre-commit", "/pipe"}, []string{"(*.key)", "(.git)", "pipe, socket"}},
+	} {
+		notes := strings.Join(landing.Of(test.op, files(t), &jail.Transaction{Changes: all}, test.named...).Notes(), "\n")
+		for _, reason := range []string{"a.txt", "(*.key)", "(.git)", "pipe, socket"} {
+			if got, want := strings.Contains(notes, reason), slices.Contains(test.skipped, reason); got != want {
+				t.Errorf("%s %v: skipped for %s: %v, want %v\n%s", test.op, test.named, reason, got, want, notes)
+			}
+		}
+	}
+}
+
+// TestC10NothingLands shows that only skipped changes make no landing.
+func TestC10NothingLands(t *testing.T) {
+	l := landing.Of("shell", files(t), &jail.Transaction{Changes: []jail.Change{changed("x.key", layer.File)}})
+	if l.ForGate() != nil || len(l.Notes()) == 0 {
+		t.Errorf("got %+v, %v", l.ForGate(), l.Notes())
+	}
+}
+
+// TestC10Carried keeps as many changes as a request carries. The digest of the rest changes
+// with any of them.
+func TestC10Carried(t *testing.T) {
+	list := make([]tool.Change, landing.MaxRows+3)
+	for i := range list {
+		list[i] = tool.Change{Path: fmt.Sprint("/", i), Op: tool.Update}
+	}
+	if got := landing.Carried(list[:landing.MaxRows]); len(got) != landing.MaxRows {
+		t.Errorf("got %d", len(got))
+	}
+	first := landing.Carried(list)
+	last := first[len(first)-1]
+	if len(first) != landing.MaxRows+1 || !strings.Contains(last.About, "3 more") || last.Omitted == "" || last.Becomes == "" {
+		t.Fatalf("got %d, %+v", len(first), last)
+	}
+	list[len(list)-1].Becomes = "another"
+	if other := landing.Carried(list); other[len(other)-1].Becomes == last.Becomes {
+		t.Error("another change has the same digest")
+	}
+}
+
+// TestC10Words counts and lists names as the file tools have them.
+func TestC10Words(t *testing.T) {
+	var inside []string
+	for i := range 12 {
+		inside = append(inside, fmt.Sprint(jail.Work, "/", i))
+	}
+	if got := landing.Names(inside); !strings.HasPrefix(got, "/0, /1, ") || !strings.HasSuffix(got, "/9 and 2 more") {
+		t.Errorf("got %s", got)
+	}
+	if got := landing.Count(1, "file") + landing.Count(2, "file") + landing.Count(2, "more"); got != "1 file2 files2 more" {
+		t.Errorf("got %s", got)
+	}
+}

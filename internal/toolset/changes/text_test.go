@@ -1,0 +1,106 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// lines returns a text of n lines, with some of them replaced.
+func lines(n int, replaced ...int) string {
+	var b strings.Builder
+	for i := 1; i <= n; i++ {
+		word := "line"
+		for _, r := range replaced {
+			if r == i {
+				word = "changed"
+			}
+		}
+		fmt.Fprintf(&b, "%s %d\n", word, i)
+	}
+	return b.String()
+}
+
+// TestC10Hunks applies every choice of hunks: exactly those are in the text.
+func TestC10Hunks(t *testing.T) {
+	places := []int{2, 20, 40}
+	old, new := lines(50), lines(50, places...)
+	for choice := range 8 {
+		var numbers, want []int
+		for i, place := range places {
+			if choice&(1<<i) != 0 {
+				numbers, want = append(numbers, i+1), append(want, place)
+			}
+		}
+		text, count, err := withHunks(old, new, numbers)
+		if err != nil || count != 3 || text != lines(50, want...) {
+			t.Errorf("%v: got %d hunks, %v\n%s", numbers, count, err, text)
+		}
+	}
+	for _, test := range []struct{ old, new string }{{"", "a\n"}, {"a\n", ""}, {"a", "b"}, {"a\nb", "a\nb\n"}, {"a\r\n", "a\n"}} {
+		if text, count, err := withHunks(test.old, test.new, []int{1}); err != nil || count != 1 || text != test.new {
+			t.Errorf("%q to %q: got %q, %d, %v", test.old, test.new, text, count, err)
+		}
+		if text, _, err := withHunks(test.old, test.new, nil); err != nil || text != test.old {
+			t.Errorf("%q to %q without hunks: got %q, %v", test.old, test.new, text, err)
+		}
+	}
+}
+
+// TestC10Numbered numbers heads, and no line of content that looks like one.
+func TestC10Numbered(t *testing.T) {
+	diff := "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+@@ -9 +9 @@\n@@ -5 +5 @@\n x\n"
+	if got, want := Numbered(diff), "--- a\n+++ b\n@@ -1 +1 @@ hunk 1\n-a\n+@@ -9 +9 @@\n@@ -5 +5 @@ hunk 2\n x\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, test := range []struct {
+		old, new []byte
+		want     bool
+	}{
+		{[]byte("a\n"), []byte("b\n"), true}, {[]byte{}, []byte("b"), true},
+		{nil, []byte("b\n"), false}, {[]byte("a\n"), nil, false},
+		{[]byte("a\x00"), []byte("b\n"), false}, {[]byte("a\n"), []byte("\xff\n"), false},
+	} {
+		if got := HasHunks(test.old, test.new); got != test.want {
+			t.Errorf("%q, %q: got %v", test.old, test.new, got)
+		}
+	}
+}
+
+// TestC10ToolsAreTheUsers shows that no model can apply, discard or undo, that each of them
+// asks, and that without a session each says so.
+func TestC10ToolsAreTheUsers(t *testing.T) {
+	seen := 0
+	for _, tl := range Tools(nil, nil) {
+		seen++
+		if tl.Mode != policy.Manual || !tl.Asks {
+			t.Errorf("%s: mode %v, asks %v", tl.Name, tl.Mode, tl.Asks)
+		}
+		g := tool.Gate{Tools: []tool.Tool{tl}, Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All()}}
+		if r := g.Do(context.Background(), policy.Model, tool.Call{Tool: tl.Name, Args: []byte(`{"paths":["/"]}`)}); r.Err == nil {
+			t.Errorf("%s: a model did it", tl.Name)
+		}
+	}
+	if seen != 3 {
+		t.Errorf("%d tools", seen)
+	}
+}
+
+// TestC10Within holds names below a directory apart from names that only begin like it.
+func TestC10Within(t *testing.T) {
+	for _, test := range []struct {
+		above, name string
+		want        bool
+	}{
+		{"/", "/a", true}, {"/a", "/a", true}, {"/a", "/a/b", true},
+		{"/a", "/ab", false}, {"/a/b", "/a", false}, {"/a", "/b/a", false},
+	} {
+		if got := within(test.above, test.name); got != test.want {
+			t.Errorf("%s in %s: got %v", test.name, test.above, got)
+		}
+	}
+}
