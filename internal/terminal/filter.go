@@ -11,11 +11,19 @@ import (
 // A Filter stands between a program and a terminal. Everything passes as it is but
 // for control sequences that
 //
-//   - reach the clipboard: OSC 52, OSC 5522, and OSC 1337 with a Copy;
+//   - reach the clipboard: OSC 52 and OSC 5522;
+//   - reach files, properties and programs of the desktop: OSC 3, 46, 50 and 5113, and OSC
+//     1337 with a key that is not known to be harmless, such as Copy, ReportVariable,
+//     RequestUpload, or a File that is not shown inline;
 //   - command what the terminal is part of: DCS @kitty-cmd, and OSC 51, which is for
 //     editors that show a terminal;
 //   - have the terminal type back what the program has set before: CSI 20 t and 21 t,
 //     which report titles;
+//   - define what a key types, a macro does, or a character looks like: DCS with the final
+//     |, z, {, or + p;
+//   - print on paper: CSI with the final i;
+//   - have the terminal read sequences in another way than this filter: CSI ? 2 l (VT52),
+//     CSI ? 38 h (Tektronix), and ESC % with anything but G (no UTF-8);
 //   - begin with more than a kilobyte of what no terminal knows.
 //
 // In place of such a one the terminal gets an end of a string that has no beginning,
@@ -48,6 +56,7 @@ const (
 	device        // after DCS
 	dropped       // in an OSC sequence that does not pass
 	dropEnd       // after an ESC there
+	coding        // after ESC %
 )
 
 const (
@@ -118,6 +127,8 @@ func (f *Filter) step(to []byte, b byte) []byte {
 		return f.colour(to, b)
 	case device:
 		return f.device(to, b)
+	case coding:
+		return f.coding(to, b)
 	case ignored:
 		switch {
 		case b == esc:
@@ -239,11 +250,30 @@ func (f *Filter) escape(to []byte, b byte) []byte {
 		return f.hold(to, b, number, dropped)
 	case b == 'P':
 		return f.hold(to, b, device, dropped)
+	case b == '%':
+		return f.hold(to, b, coding, ground)
 	case b >= 0x80:
 		return f.text(f.release(to), b)
 	}
 	f.note(b)
 	return append(f.release(to), b)
+}
+
+// coding judges a byte after ESC %. Only G passes, which chooses UTF-8.
+func (f *Filter) coding(to []byte, b byte) []byte {
+	switch {
+	case b == esc:
+		return f.begin(f.release(to), b)
+	case executed(b):
+		return f.hold(to, b, coding, ground)
+	case b == 'G', b == cancel, b == sub:
+		return append(f.release(to), b)
+	}
+	to = f.drop(to, ground)
+	if b >= 0x80 {
+		return f.text(to, b)
+	}
+	return to
 }
 
 // control judges a byte of a CSI sequence.
@@ -262,7 +292,7 @@ func (f *Filter) control(to []byte, b byte) []byte {
 	switch {
 	case b < '@':
 		return f.hold(to, b, control, ignored)
-	case reportsTitle(f.value):
+	case b == 'i', reportsTitle(f.value), leavesMode(f.value):
 		return f.drop(to, ground)
 	}
 	f.noteControl(f.value)
@@ -279,6 +309,21 @@ func reportsTitle(value []byte) bool {
 	first, _, _ = bytes.Cut(first, []byte(":"))
 	what := numeral(first)
 	return what == "20" || what == "21" || len(what) > mostDigits && strings.Trim(what, "0123456789") == ""
+}
+
+// leavesMode reports whether a CSI sequence has the terminal read sequences in another way.
+func leavesMode(value []byte) bool {
+	final := value[len(value)-1]
+	if value[0] != '?' || final != 'h' && final != 'l' {
+		return false
+	}
+	for part := range bytes.FieldsFuncSeq(value[1:len(value)-1], func(r rune) bool { return r == ';' || r == ':' }) {
+		what := numeral(part)
+		if final == 'l' && what == "2" || final == 'h' && what == "38" || len(what) > mostDigits {
+			return true
+		}
+	}
+	return false
 }
 
 // mostDigits have a number that no terminal counts round to another.
@@ -338,7 +383,8 @@ func (f *Filter) colour(to []byte, b byte) []byte {
 	return append(to, b)
 }
 
-// device judges a byte after DCS.
+// device judges a byte after DCS: numbers and signs, and the letter behind them, which says
+// what it is.
 func (f *Filter) device(to []byte, b byte) []byte {
 	const word = "@kitty-cmd"
 	if executed(b) {
@@ -346,10 +392,13 @@ func (f *Filter) device(to []byte, b byte) []byte {
 	}
 	if b != esc && b != cancel && b != sub && b < 0x80 {
 		f.value = append(f.value, b)
+		at := bytes.IndexFunc(f.value, func(r rune) bool { return r >= '@' })
 		switch {
-		case string(f.value) == word:
+		case at < 0:
+			return f.hold(to, b, device, dropped)
+		case at == len(f.value)-1 && defines(f.value), string(f.value[at:]) == word:
 			return f.drop(to, dropped)
-		case strings.HasPrefix(word, string(f.value)):
+		case strings.HasPrefix(word, string(f.value[at:])):
 			return f.hold(to, b, device, dropped)
 		}
 	}
@@ -359,6 +408,18 @@ func (f *Filter) device(to []byte, b byte) []byte {
 		return f.begin(to, b)
 	}
 	return f.text(to, b)
+}
+
+// defines reports whether a DCS sequence that begins like this defines keys, macros,
+// characters or properties of the terminal.
+func defines(value []byte) bool {
+	switch value[len(value)-1] {
+	case '|', 'z', '{':
+		return true
+	case 'p':
+		return bytes.Contains(value, []byte("+"))
+	}
+	return false
 }
 
 type certainty uint8
@@ -383,20 +444,55 @@ func reaches(value []byte, end bool) certainty {
 		return yes
 	case len(rest) == 0 && !end:
 		return unknown
-	case what == "51", what == "52", what == "5522":
+	case slices.Contains(reaching, what):
 		return yes
 	case what != "1337":
 		return no
 	}
-	const word = ";copy"
+	return reachesItem(rest, end)
+}
+
+// reaching are the OSC sequences that reach further than the screen.
+var reaching = []string{"3", "46", "50", "51", "52", "5113", "5522"}
+
+// harmless are the keys of OSC 1337 that reach no further than the screen.
+var harmless = []string{"setmark", "currentdir", "remotehost", "cursorshape", "clear", "clearscrollback", "highlightcursorline", "setuservar", "reportcellsize",
+	"shellintegrationversion", "unicodeversion", "requestattention", "addannotation", "addhiddenannotation", "setbadgeformat", "capabilities", "filepart", "fileend"}
+
+// reachesItem is reaches for what follows OSC 1337.
+func reachesItem(rest []byte, end bool) certainty {
 	rest = bytes.ToLower(rest)
-	switch {
-	case bytes.HasPrefix(rest, []byte(word)):
-		return yes
-	case bytes.HasPrefix([]byte(word), rest) && !end:
+	body, separated := bytes.CutPrefix(rest, []byte(";"))
+	if !separated {
+		if len(rest) > 0 {
+			return yes
+		}
+		return no
+	}
+	at := bytes.IndexAny(body, "=:")
+	if at < 0 && !end {
 		return unknown
 	}
-	return no
+	key := string(body)
+	if at >= 0 {
+		key = string(body[:at])
+	}
+	switch {
+	case key == "" && at < 0, slices.Contains(harmless, key):
+		return no
+	case key != "file" && key != "multipartfile":
+		return yes
+	}
+	args, _, complete := strings.Cut(string(body[min(at+1, len(body)):]), ":")
+	if !complete && !end {
+		return unknown
+	}
+	for arg := range strings.SplitSeq(args, ";") {
+		if arg == "inline=1" && strings.Count(args, "inline") == 1 {
+			return no
+		}
+	}
+	return yes
 }
 
 // Undo returns what puts the terminal back to how programs find it; nothing, where

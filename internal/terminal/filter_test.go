@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -119,6 +120,44 @@ func TestUndo(t *testing.T) {
 	}
 }
 
+// TestC15FilterStopsWhatReachesFurther: sequences that define keys, move files, report
+// variables, print, or change how sequences are read do not pass; their harmless neighbours
+// do.
+func TestC15FilterStopsWhatReachesFurther(t *testing.T) {
+	const st = "\x1b\\"
+	for _, output := range []string{
+		"\x1bP0;1|17/6c730d\x1b\\", "\x1bP|17/6c\x1b\\", "\x901;1|17/6c\x9c", "\u00900|17/6c\u009c", "\x1bP0\x00;1\x7f|17/6c\x1b\\", // DECUDK
+		"\x1bP1;0;1!z1b5d35323b633b\x1b\\", "\x1bP1;1;0{ @AAAA\x1b\\", "\x1bP+p544e3d78\x1b\\", // macros, fonts, termcap
+		"\x1b]5113;ac=send;id=x\x07", "\x1b]05113;ac=send\x1b\\", "\x9d5113;x\x9c", // files of kitty
+		"\x1b]1337;ReportVariable=dXNlci54\x07", "\x1b]1337;reportvariable=x\x1b\\", "\x1b]1337;RequestUpload=format=tgz\x07", "\x1b]1337;OpenURL=:aGk=\x07",
+		"\x1b]1337;File=name=eA==;inline=0:aGk=\x07", "\x1b]1337;File=name=eA==:aGk=\x07", "\x1b]1337;File=:aGk=\x07", "\x1b]1337;File=inline=1;inline=0:aGk=\x07",
+		"\x1b]1337;MultipartFile=name=eA==\x07", "\x1b]1337;Custom=id=x:y\x07", "\x1b]1337;New=x\x07", "\x1b]1337x\x07",
+		"\x1b]3;WM_NAME=x\x07", "\x1b]46;/tmp/log\x07", "\x1b]50;font\x07",
+		"\x1b[5i", "\x1b[?5i", "\x1b[4i", "\x1b[i", "\x1b[0i", "\x9b5i", "\u009b05i", "\x1b[?1i", "\x1b[1;5i", "\x1b[ 5i", // printing
+		"\x1b[?2l", "\x1b[?25;2l", "\x1b[?02l", "\x1b[?38h", "\x1b[?1;38h", "\x1b%@", "\x1b%\x00@", "\x1b%/G", // other ways to read
+	} {
+		got := string(passed(&Filter{}, []byte("a"+output+"b")))
+		if !strings.HasPrefix(got, "a"+st) || !strings.HasSuffix(got, "b") || len(got) > len("a"+st+"Gb") {
+			t.Errorf("%q: got %q", output, got)
+		}
+		for cut := range output {
+			if again := string(passed(&Filter{}, []byte("a"+output+"b"), cut+1)); again != got {
+				t.Errorf("%q cut at %d: got %q, want %q", output, cut, again, got)
+			}
+		}
+	}
+	for _, output := range []string{
+		"\x1bPq#0;2;0;0;0~-\x1b\\", "\x1bP0;1;0q~\x1b\\", "\x1bP$qm\x1b\\", "\x1bP+q544e\x1b\\", "\x1bP=1s\x1b\\", "\x1bPp\x1b\\",
+		"\x1b]1337;File=name=eA==;inline=1:aGk=\x07", "\x1b]1337;SetMark\x07", "\x1b]1337;CurrentDir=/x\x07", "\x1b]1337;SetUserVar=a=eA==\x1b\\", "\x1b]1337;FilePart=aGk=\x07",
+		"\x1b]133;A\x07", "\x1b]7;file://h/x\x07", "\x1b]9;4;1;50\x07", "\x1b]2;title\x07", "\x1b]777;notify;a;b\x07",
+		"\x1b[?2h", "\x1b[?25l", "\x1b[?2004h", "\x1b[?38l", "\x1b[2l", "\x1b%G", "\x1b[3J",
+	} {
+		if got := string(passed(&Filter{}, []byte("a"+output+"b"))); got != "a"+output+"b" {
+			t.Errorf("%q: got %q", output, got)
+		}
+	}
+}
+
 // A reader is a terminal as generous as can be: it takes for a sequence what any
 // terminal might. It is written without a look at the filter's way of working: it
 // reads all at once, and whole strings.
@@ -150,7 +189,7 @@ func (r *reader) refused() (bad, long bool) {
 			for at < len(r.text) && skipped(r.text[at]) {
 				at++
 			}
-			if at < len(r.text) && strings.ContainsRune("[]P", r.text[at]) {
+			if at < len(r.text) && strings.ContainsRune("[]P%", r.text[at]) {
 				kind = r.text[at]
 			}
 			at++
@@ -171,7 +210,7 @@ func (r *reader) refused() (bad, long bool) {
 			}
 			if skipped(c) {
 				controls++
-			} else if body = append(body, c); kind == '[' && c >= '@' {
+			} else if body = append(body, c); kind == '[' && c >= '@' || kind == '%' {
 				break
 			}
 			end++
@@ -183,16 +222,37 @@ func (r *reader) refused() (bad, long bool) {
 			long = long || controls > longest/2
 		case '[':
 			long = long || controls+len(body) > longest/2
-			bad = bad || complete && title(text)
+			bad = bad || complete && (title(text) || strings.HasSuffix(text, "i") || mode(text))
+		case '%':
+			bad = bad || text != "" && text != "G" || text == "" && complete && r.text[end] >= 0x80
+			long = long || controls > longest/2
 		case ']':
-			long = long || controls+len(text)-len(strings.TrimLeft(text, "0123456789 +")) > longest/2
+			long = long || controls+len(text)-len(strings.TrimLeft(text, "0123456789 +")) > longest/2 || len(text) > longest/2 && strings.Contains(text, "1337")
 			bad = bad || clip(text, complete)
 		case 'P':
-			long = long || controls > longest/2
-			bad = bad || strings.HasPrefix(text, "@kitty-cmd")
+			head := strings.IndexFunc(text, func(r rune) bool { return r >= '@' })
+			if head < 0 {
+				head = len(text)
+			}
+			long = long || controls+head > longest/2
+			bad = bad || strings.HasPrefix(text[head:], "@kitty-cmd") || head < len(text) && (strings.ContainsRune("|z{", rune(text[head])) || text[head] == 'p' && strings.Contains(text[:head], "+"))
 		}
 	}
 	return bad, long
+}
+
+func mode(text string) bool {
+	list, ok := strings.CutPrefix(text, "?")
+	if !ok || list == "" {
+		return false
+	}
+	for _, n := range strings.FieldsFunc(list[:len(list)-1], func(r rune) bool { return r == ';' || r == ':' }) {
+		n = strings.TrimLeft(n, "0")
+		if n == "2" && strings.HasSuffix(list, "l") || n == "38" && strings.HasSuffix(list, "h") {
+			return true
+		}
+	}
+	return false
 }
 
 func title(text string) bool {
@@ -210,7 +270,20 @@ func clip(text string, complete bool) bool {
 	if rest == "" && !complete {
 		return false
 	}
-	return what == "51" || what == "52" || what == "5522" || what == "1337" && strings.HasPrefix(strings.ToLower(rest), ";copy")
+	if what != "1337" {
+		return slices.Contains(strings.Fields("3 46 50 51 52 5113 5522"), what)
+	}
+	item := regexp.MustCompile(`^;([^=:]*)([=:]?)`).FindStringSubmatch(strings.ToLower(rest))
+	switch {
+	case item == nil:
+		return rest != ""
+	case item[2] == "" && !complete, item[0] == ";":
+		return false
+	case item[1] == "file" || item[1] == "multipartfile":
+		args, _, ended := strings.Cut(strings.ToLower(rest)[len(item[0]):], ":")
+		return (ended || complete) && !(strings.Count(args, "inline") == 1 && slices.Contains(strings.Split(args, ";"), "inline=1"))
+	}
+	return !slices.Contains(harmless, item[1])
 }
 
 // FuzzFilter: however output is cut into pieces, the same passes; no terminal finds
