@@ -111,7 +111,7 @@ func parse(data []byte) (k kept, err error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return k, nil
 	}
-	if err := json.Unmarshal(data, &k); err != nil {
+	if err := errors.Join(tool.CheckJSON(data), json.Unmarshal(data, &k)); err != nil {
 		return kept{}, fmt.Errorf("%s is damaged: %w; move it away to start anew", document, err)
 	}
 	return k, nil
@@ -298,7 +298,7 @@ func (s *Store) given(id string) (*Given, error) {
 		return nil, err
 	}
 	g := &Given{}
-	if err := json.Unmarshal(value, g); err != nil {
+	if err := errors.Join(tool.CheckJSON(value), json.Unmarshal(value, g)); err != nil {
 		return nil, fmt.Errorf("the answer to %s is damaged: %w", id, err)
 	}
 	return g, nil
@@ -400,7 +400,7 @@ func (s *Store) Request(w Waiting) (tool.Request, error) {
 	var r request
 	body, err := s.blobs.Get(w.Blob, maxRequest)
 	if err == nil {
-		err = json.Unmarshal(body, &r)
+		err = errors.Join(tool.CheckJSON(body), json.Unmarshal(body, &r))
 	}
 	return r.Request, err
 }

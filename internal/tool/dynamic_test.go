@@ -34,7 +34,7 @@ func TestDynamic(t *testing.T) {
 		`{"name": "a", "list": [1, "2"]}`:         `{"list":[1,"2"],"n":3,"name":"a"}`,
 		`{}`:                                      "error: name is missing",
 		`{"Name": "a"}`:                           "error: unknown argument Name; did you mean name?",
-		`{"name": "a", "name": "b"}`:              "error: name stands twice",
+		`{"name": "a", "name": "b"}`:              "error: the arguments: name stands twice",
 		`{"name": "c"}`:                           "error: name: want one of a, b",
 		`{"name": "a", "n": 1.5}`:                 "error: n: want an integer",
 		`{"name": "a", "odd": [2]}`:               "error: odd: want one of",

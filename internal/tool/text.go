@@ -2,20 +2,103 @@ package tool
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/golem-forge/golem/sandbox"
 )
 
-// CheckJSON returns why a JSON text holds something that is no Unicode text: bytes that
-// are not UTF-8, or an escape that is half of a surrogate pair. The decoder would put
-// U+FFFD in its place, so that a call would be made with another name or content than the
-// caller wrote. Whether the text is JSON at all CheckJSON does not say.
+// CheckJSON returns why a JSON text from somebody else may mean two things. Every answer
+// and every argument passes it before it is decoded.
+//
+// It refuses a key that stands twice in one object: decoders differ in which of the two
+// they take, so what was shown need not be what counts. It refuses what is no Unicode
+// text, bytes that are not UTF-8 or an escape that is half of a surrogate pair: the
+// decoder would put U+FFFD in its place, so that a call would be made with another name or
+// content than the caller wrote. Whether the text is JSON at all CheckJSON does not say.
 func CheckJSON(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("not UTF-8")
 	}
+	if err := checkEscapes(text); err != nil {
+		return err
+	}
+	return checkKeys(text)
+}
+
+// checkKeys refuses a key that stands twice in one object, however it is escaped.
+func checkKeys(text []byte) error {
+	var stack []*object // nil for a list
+	for at := 0; at < len(text); at++ {
+		switch text[at] {
+		case '{':
+			stack = append(stack, &object{next: true})
+		case '[':
+			stack = append(stack, nil)
+		case '}', ']':
+			stack = stack[:max(0, len(stack)-1)]
+		case ',', ':':
+			if n := len(stack); n > 0 && stack[n-1] != nil {
+				stack[n-1].next = text[at] == ','
+			}
+		case '"':
+			end := at + 1
+			for end < len(text) && text[end] != '"' {
+				if text[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			if end >= len(text) {
+				return nil // it is no JSON
+			}
+			if n := len(stack); n > 0 && stack[n-1] != nil && stack[n-1].next {
+				if key, twice := stack[n-1].add(text[at : end+1]); twice {
+					return fmt.Errorf("%s stands twice", sandbox.Shown(key))
+				}
+			}
+			at = end
+		}
+	}
+	return nil
+}
+
+// An object is one that is read, with its keys so far.
+type object struct {
+	next bool // what comes next is a key
+	few  []string
+	many map[string]bool // where they are no longer few
+}
+
+// add notes a key, which is a JSON string, and reports whether it is there already.
+func (o *object) add(quoted []byte) (key string, twice bool) {
+	key = string(quoted[1 : len(quoted)-1])
+	if bytes.IndexByte(quoted, '\\') >= 0 && json.Unmarshal(quoted, &key) != nil {
+		return "", false // it is no JSON
+	}
+	if o.many[key] || o.many == nil && slices.Contains(o.few, key) {
+		return key, true
+	}
+	switch {
+	case o.many != nil:
+		o.many[key] = true
+	case len(o.few) < 8:
+		o.few = append(o.few, key)
+	default:
+		o.many = map[string]bool{key: true}
+		for _, k := range o.few {
+			o.many[k] = true
+		}
+	}
+	return key, false
+}
+
+// checkEscapes refuses an escape that is half of a surrogate pair.
+func checkEscapes(text []byte) error {
 	for at := 0; ; {
 		next := bytes.IndexByte(text[at:], '\\')
 		if next < 0 {

@@ -53,3 +53,27 @@ func TestC11CallsRefused(t *testing.T) {
 		t.Errorf("a pair: got %v", got.Err)
 	}
 }
+
+// A key that stands twice in one object is found wherever it is, and no other.
+func TestA11CheckKeys(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":1,"b":{"a":1},"c":[{"a":1},{"a":2}]}`: "",
+		`["a","a"]`:         "",
+		`{"a":"a","b":"a"}`: "",
+		`{"a":["b","b"],"b":"{\"a\":1,\"a\":2}"}`: "",
+		`{"a":1,"A":2}`:                          "",
+		`{"a":1,"a":2}`:                          "a stands twice",
+		`{ "a" : 1 , "b" : [ ] , "a" : 2 }`:      "a stands twice",
+		`{"x":[{"y":{"a":{},"b":[],"a":null}}]}`: "a stands twice",
+		`{"answer":1,"\u0061nswer":2}`:           "answer stands twice",
+		`{"a\"":1,"a\u0022":2}`:                  `stands twice`,
+		`{"":1,"":2}`:                            "stands twice",
+		`{"1":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0,"A":0,"2":0}`: "2 stands twice",
+		`{"1":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0,"A":0,"A":0}`: "A stands twice",
+	} {
+		err := tool.CheckJSON([]byte(text))
+		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -25,6 +26,7 @@ const (
 // The words of a form.
 const (
 	question = "answer"
+	digest   = "digest" // where not all is shown
 	yes      = "yes"
 	no       = "no"
 )
@@ -33,50 +35,67 @@ const (
 type form struct {
 	id     string
 	params *mcp.ElicitParams
-	yes    string   // the one answer that is a yes
-	items  []string // what it shows
-	named  string   // what of the digest a yes names, "" for nothing
+	items  []string // of the request, that it shows
+	unseen bool     // there are others: who says yes types the digest
 }
 
-// newForm returns the form for a request. Where not all of it can be shown, who says yes
-// says so, as at a terminal.
+// newForm returns the form for a request. Where it cannot show all of it, it says so and
+// asks for the digest, as a terminal does.
 func (s *server) newForm(r tool.Request, id string) form {
 	text, items := s.options.Show(r)
-	f := form{id: id, yes: yes, items: items}
-	if _, err := approval.Covers(r, approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Rendered: items}); err != nil {
-		f.named = r.Digest[:approval.MinNamed]
-		f.yes = "yes, unseen: " + f.named
+	f := form{id: id, items: items}
+	fields := map[string]any{question: map[string]any{
+		"type": "string", "title": "Do it?", "description": "yes does exactly this, once", "enum": []string{no, yes},
+	}}
+	_, err := approval.Covers(r, approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Rendered: items})
+	if f.unseen = err != nil; f.unseen {
 		text += "\nnot all is shown; golem approvals show " + id + " shows it\n"
+		fields[digest] = map[string]any{"type": "string", "title": "Digest",
+			"description": "to approve what is not shown, type " + r.Digest[:approval.MinNamed] + "; a yes without it is no answer"}
 	}
 	f.params = &mcp.ElicitParams{
-		Mode:    "form",
-		Message: text + "\nYour answer is for exactly this call (" + r.Digest[:8] + "), once. golem approve " + id + " answers it in a terminal.",
-		RequestedSchema: map[string]any{
-			"type": "object",
-			"properties": map[string]any{question: map[string]any{
-				"type": "string", "title": "Do it?", "description": "anything but " + f.yes + " is no", "enum": []string{no, f.yes},
-			}},
-			"required": []string{question},
-		},
+		Mode:            "form",
+		Message:         text + "\nYour answer is for exactly this call (" + r.Digest[:approval.MinNamed] + "), once. golem approve " + id + " answers it in a terminal.",
+		RequestedSchema: map[string]any{"type": "object", "properties": fields, "required": []string{question}},
 	}
 	return f
 }
 
-// reply returns what somebody has said in a form. Anything but the one yes is no;
-// nil is nothing.
+// reply returns what somebody has said in a form. Only an explicit yes or no is an answer,
+// and to decline is a no. Whoever cancels, or fills in something else, has given none: the
+// call waits for golem approve.
 func (f form) reply(r *mcp.ElicitResult) approval.Reply {
 	if r == nil {
 		return nobody
 	}
-	a := tool.Answer{By: "user in the client"}
-	if r.Action == "accept" && len(r.Content) == 1 && r.Content[question] == f.yes {
-		a.Verdict = tool.Yes
+	said := approval.Reply{Answer: tool.Answer{By: "user in the client"}, Rendered: f.items}
+	answer, named := r.Content[question], r.Content[digest]
+	most := 1
+	if f.unseen && named != nil {
+		most = 2
+		text, ok := named.(string)
+		if said.Named = strings.TrimSpace(text); !ok {
+			return left
+		}
 	}
-	return approval.Reply{Answer: a, Rendered: f.items, Named: f.named}
+	switch {
+	case r.Action == "decline":
+		return said
+	case r.Action != "accept" || len(r.Content) != most || answer != yes && answer != no:
+		return left
+	}
+	if answer == yes {
+		said.Verdict = tool.Yes
+	}
+	return said
 }
 
 // nobody is that there is no answer.
 var nobody = approval.Reply{Answer: tool.Answer{By: "nobody", Nobody: true}}
+
+// left is that somebody has closed the form without an answer. There is no use in waiting
+// for another.
+var left = approval.Reply{Answer: tool.Answer{By: "nobody", Note: "the form was closed without an answer", Nobody: true}}
 
 // AskBeside implements approval.Beside. It asks in the client of the call, where that has
 // forms, and waits for an answer there or elsewhere. Where too many wait already, as when
@@ -143,8 +162,8 @@ func (s *server) askThere(ctx context.Context, c *call, f form) approval.Reply {
 // undelivered is the code of the library's for what did not reach a client.
 const undelivered = -32005
 
-// elicit asks the client. One that has no forms after all, or has gone, has said nothing;
-// one that answers with something else than was asked for has said no.
+// elicit asks the client. One that has no forms after all, or has gone, has said nothing,
+// and neither has one that answers with something else than was asked for.
 func (f form) elicit(ctx context.Context, session *mcp.ServerSession) approval.Reply {
 	r, err := session.Elicit(ctx, f.params)
 	var refused *jsonrpc.Error
@@ -155,7 +174,7 @@ func (f form) elicit(ctx context.Context, session *mcp.ServerSession) approval.R
 		errors.As(err, &refused) && (refused.Code == jsonrpc.CodeMethodNotFound || refused.Code == undelivered):
 		return nobody
 	}
-	return f.reply(&mcp.ElicitResult{Action: "decline"})
+	return left
 }
 
 // await waits for what is said here, nil for nowhere, or elsewhere. Where the client cannot
@@ -166,7 +185,7 @@ func await(ctx context.Context, said <-chan approval.Reply, answered func() bool
 	for {
 		select {
 		case r := <-said:
-			if !r.Nobody {
+			if !r.Nobody || r.Note != "" {
 				return r
 			}
 		case <-tick.C:

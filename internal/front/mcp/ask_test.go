@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,30 +23,62 @@ import (
 
 var write = map[string]any{"path": "/b.txt", "content": "new\n"}
 
-// Only an explicit yes in the form is one.
-func TestReplies(t *testing.T) {
+// Only an explicit yes in the form is one. To decline is a no; whoever cancels or fills in
+// something else has given no answer.
+func TestA9Replies(t *testing.T) {
 	t.Parallel()
-	f := form{yes: "yes"}
+	yes, no, none := tool.Answer{Verdict: tool.Yes, By: "user in the client"}, tool.Answer{By: "user in the client"}, tool.Answer{By: "nobody", Nobody: true}
 	for _, test := range []struct {
 		said *mcp.ElicitResult
 		want tool.Answer
 	}{
-		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes"}}, tool.Answer{Verdict: tool.Yes, By: "user in the client"}},
-		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "no"}}, tool.Answer{By: "user in the client"}},
-		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "YES"}}, tool.Answer{By: "user in the client"}},
-		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": true}}, tool.Answer{By: "user in the client"}},
-		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": []any{"yes"}}}, tool.Answer{By: "user in the client"}},
-		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes", "and": "yes"}}, tool.Answer{By: "user in the client"}},
-		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"Answer": "yes"}}, tool.Answer{By: "user in the client"}},
-		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{}}, tool.Answer{By: "user in the client"}},
-		{&mcp.ElicitResult{Action: "accept"}, tool.Answer{By: "user in the client"}},
-		{&mcp.ElicitResult{Action: "Accept", Content: map[string]any{"answer": "yes"}}, tool.Answer{By: "user in the client"}},
-		{&mcp.ElicitResult{Action: "decline", Content: map[string]any{"answer": "yes"}}, tool.Answer{By: "user in the client"}},
-		{&mcp.ElicitResult{}, tool.Answer{By: "user in the client"}},
-		{nil, tool.Answer{By: "nobody", Nobody: true}},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes"}}, yes},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "no"}}, no},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "YES"}}, none},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": true}}, none},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": []any{"yes"}}}, none},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes", "and": "yes"}}, none},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{"Answer": "yes"}}, none},
+		{&mcp.ElicitResult{Action: "accept", Content: map[string]any{}}, none},
+		{&mcp.ElicitResult{Action: "accept"}, none},
+		{&mcp.ElicitResult{Action: "Accept", Content: map[string]any{"answer": "yes"}}, none},
+		{&mcp.ElicitResult{Action: "decline", Content: map[string]any{"answer": "yes"}}, no},
+		{&mcp.ElicitResult{Action: "decline"}, no},
+		{&mcp.ElicitResult{Action: "cancel", Content: map[string]any{"answer": "yes"}}, none},
+		{&mcp.ElicitResult{Action: "cancel", Content: map[string]any{"answer": "no"}}, none},
+		{&mcp.ElicitResult{Action: "cancel"}, none},
+		{&mcp.ElicitResult{}, none},
+		{nil, none},
 	} {
-		if got := f.reply(test.said).Answer; got.Verdict != test.want.Verdict || got.By != test.want.By || got.Nobody != test.want.Nobody {
+		if got := (form{}).reply(test.said).Answer; got.Verdict != test.want.Verdict || got.By != test.want.By || got.Nobody != test.want.Nobody {
 			t.Errorf("%v: got %+v, want %+v", test.said, got, test.want)
+		}
+	}
+}
+
+// A form that was cancelled leaves the call to golem approve, at once and in every version.
+func TestA9CancelLeavesTheCallPending(t *testing.T) {
+	t.Parallel()
+	for _, version := range versions {
+		h := newHouse(t, nil)
+		c := h.client(version, func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "cancel"}, nil
+		})
+		start := time.Now()
+		text, ok := use(t, c, "write_file", write)
+		if ok || h.file("b.txt") != "" {
+			t.Errorf("%s: it was done: %s", version, text)
+		}
+		if took := time.Since(start); took > h.service.Wait/2 {
+			t.Errorf("%s: it waited %v for another answer", version, took)
+		}
+		id := h.waiting()
+		wants(t, text, "golem approve "+id)
+		if err := h.answer(id, true); err != nil {
+			t.Errorf("%s: %v", version, err)
+		}
+		if text, ok := use(t, c, "write_file", write); !ok || h.file("b.txt") == "" {
+			t.Errorf("%s: after golem approve: %s", version, text)
 		}
 	}
 }
@@ -85,24 +119,30 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Where not all is shown, a plain yes is none.
-func TestUnseen(t *testing.T) {
+// Where not all is shown, a plain yes is no answer: the digest must be typed.
+func TestA1FormAsksForTheDigest(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
-		for _, unseen := range []bool{false, true} {
+		for named, done := range map[string]bool{"": false, "01234567": false, "right": true} {
 			h := newHouse(t, nil)
 			c := h.client(version, func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 				wants(t, r.Params.Message, "not all is shown; golem approvals show ")
-				answer := "yes"
-				if unseen {
-					answer = fmt.Sprint(r.Params.RequestedSchema.(map[string]any)["properties"].(map[string]any)["answer"].(map[string]any)["enum"].([]any)[1])
-					wants(t, answer, "yes, unseen: ")
+				field := fmt.Sprint(r.Params.RequestedSchema.(map[string]any)["properties"].(map[string]any)["digest"])
+				content := map[string]any{"answer": "yes"}
+				if content["digest"] = named; named == "right" {
+					_, rest, _ := strings.Cut(field, "type ")
+					content["digest"] = rest[:8]
+				} else if named == "" {
+					delete(content, "digest")
 				}
-				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": answer}}, nil
+				return &mcp.ElicitResult{Action: "accept", Content: content}, nil
 			})
-			c.CallTool(t.Context(), &mcp.CallToolParams{Name: "write_file", Arguments: map[string]any{"path": "/b.txt", "content": strings.Repeat("line\n", 1000)}})
-			if got := h.file("b.txt") != ""; got != unseen {
-				t.Errorf("%s: written: %v, want %v", version, got, unseen)
+			text, _ := use(t, c, "write_file", map[string]any{"path": "/b.txt", "content": strings.Repeat("line\n", 1000)})
+			if got := h.file("b.txt") != ""; got != done {
+				t.Errorf("%s: %q: written: %v, want %v", version, named, got, done)
+			}
+			if !done {
+				wants(t, text, "golem approve "+h.waiting())
 			}
 		}
 	}
@@ -449,6 +489,66 @@ func TestWishedVersion(t *testing.T) {
 		r.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"action":"accept","content":{"answer":"yes"}}}` + "\n")
 		if got := r.read(); got.ID != 1.0 || got.Result.IsError || h.file("b.txt") != "new" {
 			t.Errorf("%s: got %+v, %q", wish, got, h.file("b.txt"))
+		}
+	}
+}
+
+// A key that stands twice is refused in an answer and in a call, however it is written.
+func TestA11DuplicateKeys(t *testing.T) {
+	t.Parallel()
+	for _, content := range []string{
+		`{"answer":"no","answer":"yes"}`, `{"answer":"yes","answer":"yes"}`, `{"answer":"no","\u0061nswer":"yes"}`, `{"answer":"no","ans\u0077er":"yes"}`,
+	} {
+		h := newHouse(t, nil)
+		in, out := h.streams()
+		r := &raw{t, in, bufio.NewReader(out)}
+		r.send(strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
+		r.read()
+		r.send(call1(1, "write_file", `{"path":"/b.txt","content":"new"}`))
+		var m struct {
+			Method string
+			ID     json.RawMessage
+		}
+		line, err := r.out.ReadBytes('\n')
+		if err == nil {
+			err = json.Unmarshal(line, &m)
+		}
+		if err != nil || m.Method != "elicitation/create" {
+			t.Fatalf("got %s, %v", line, err)
+		}
+		r.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"action":"accept","content":` + content + `}}` + "\n")
+		if got := r.read(); got.ID != 1.0 || !got.Result.IsError || h.file("b.txt") != "" {
+			t.Errorf("%s: got %+v, %q", content, got, h.file("b.txt"))
+		}
+		h.waiting() // it is no answer at all
+	}
+	for _, line := range []string{
+		call1(1, "write_file", `{"path":"/a.txt","path":"/b.txt","content":"new"}`),
+		strings.Replace(call1(1, "write_file", `{"path":"/b.txt","content":"new"}`), `"name":"write_file"`, `"name":"read_file","name":"write_file"`, 1),
+		strings.Replace(call1(1, "write_file", `{"path":"/b.txt","content":"new"}`), `"method":`, `"method":"ping","method":`, 1),
+	} {
+		h := newHouse(t, nil)
+		r := h.raw()
+		r.send(line)
+		text, err := r.out.ReadString('\n')
+		if err != nil || !strings.Contains(text, "stands twice") {
+			t.Errorf("%s: got %s, %v", line, text, err)
+		}
+
+		address, token := h.listens(forge.Listening{Address: "127.0.0.1:0"})
+		post, err := http.NewRequest("POST", "http://"+address+endpoint, strings.NewReader(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		post.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		got, err := carrier(token).RoundTrip(post)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(got.Body)
+		got.Body.Close()
+		if err != nil || got.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), "stands twice") {
+			t.Errorf("%s over HTTP: got %s %s, %v", line, got.Status, body, err)
 		}
 	}
 }

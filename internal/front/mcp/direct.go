@@ -29,7 +29,7 @@ type direct struct {
 func directIn(data []byte) (d direct, ok bool) {
 	data = bytes.Trim(data, blanks)
 	levels, values := foreign.Shape(data)
-	if len(data) == 0 || data[0] != '{' || levels > foreign.MaxLevels || values > foreign.MaxValues || !json.Valid(data) {
+	if len(data) == 0 || data[0] != '{' || levels > foreign.MaxLevels || values > foreign.MaxValues || !json.Valid(data) || tool.CheckJSON(data) != nil {
 		return d, false
 	}
 	var version, method, params []byte

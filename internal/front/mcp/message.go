@@ -89,6 +89,10 @@ func decode(data []byte) (jsonrpc.Message, error) {
 		return nil, err
 	}
 	if m["method"] == nil {
+		if bad := tool.CheckJSON(data); bad != nil { // whoever waits for it is told
+			id, err := idOf(m["id"])
+			return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the message: " + bad.Error()}}, err
+		}
 		return jsonrpc.DecodeMessage(data)
 	}
 	var version, method string

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -83,6 +84,9 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		}
 		if err := json.Unmarshal(line, &head); err != nil {
 			return nil, c.garbage(line)
+		}
+		if bad := tool.CheckJSON(line); bad != nil {
+			return nil, c.broken(sandbox.ErrInvalid, "the server sent a message that means two things: "+bad.Error())
 		}
 		if head.Method == "" && c.asked(head.ID) {
 			message, err := jsonrpc.DecodeMessage(line)
