@@ -89,7 +89,11 @@ func cell(w *wire) error {
 	if err := errors.Join(<-threads, <-threads, ready); err != nil {
 		return err
 	}
-	h.memory = tree.memory
+	if !p.Counted {
+		if h.memory, err = tree.countMemory(); err != nil {
+			return err
+		}
+	}
 	h.ready, h.ahead, h.anew, h.stands, h.signal, h.others, h.prepared = tree.refresh, tree.ahead, tree.anew, tree.stands, signalNamespace, cellThreads, true
 	var terminal []int
 	if p.Terminal {
@@ -223,7 +227,7 @@ type hands struct {
 	signal func(syscall.Signal) // reaches all that commands have started, at once
 	others int64                // processes that the kernel counts with those of commands
 	set    bool                 // the limits are
-	memory []int                // file systems of commands that are memory
+	memory func() int64         // bytes in file systems that are memory; nil where there are none
 
 	prepared bool // the folders are ready
 	running  running

@@ -24,7 +24,6 @@ type tree struct {
 	plan    plan
 	outside thread
 	inside  int          // its mount namespace
-	memory  []int        // its file systems that are memory
 	within  thread       // another one there, where one is needed while a command runs
 	stores  []string     // where the next command's changes are kept
 	shown   []step       // what is mounted
@@ -57,11 +56,7 @@ func newTree(p plan) (*tree, error) {
 	if err := p.carryOut(); err != nil {
 		return nil, err
 	}
-	memory, err := p.memory()
-	if err != nil {
-		return nil, err
-	}
-	return &tree{plan: p, outside: outside, inside: inside, stores: p.Stores, memory: memory}, nil
+	return &tree{plan: p, outside: outside, inside: inside, stores: p.Stores}, nil
 }
 
 // enter moves the calling thread into the tree.

@@ -338,9 +338,9 @@ func tasks() uint16 {
 
 // An eye looks at the processes of a command now and then.
 type eye struct {
-	met    []Limit // those that the command has reached, and may go on
-	rest   int64   // so often their memory is not counted in full
-	memory []int   // file systems that are memory
+	met    []Limit      // those that the command has reached, and may go on
+	rest   int64        // so often their memory is not counted in full
+	memory func() int64 // bytes in file systems that are memory
 }
 
 // over returns the limits that the processes of a command have gone over together.

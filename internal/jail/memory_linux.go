@@ -35,14 +35,32 @@ func (e *eye) exceeds(most, held int64, pids []int) bool {
 }
 
 // files returns the bytes in file systems that are memory.
-func (e *eye) files() (sum int64) {
-	for _, fd := range e.memory {
-		var st unix.Statfs_t
-		if unix.Fstatfs(fd, &st) == nil {
-			sum += int64(st.Blocks-st.Bfree) * st.Bsize
-		}
+func (e *eye) files() int64 {
+	if e.memory == nil {
+		return 0
 	}
-	return sum
+	return e.memory()
+}
+
+// countMemory returns what counts the bytes in the file systems of the tree that are
+// memory. It has a thread in the tree, and holds nothing open: a command would find that.
+func (t *tree) countMemory() (func() int64, error) {
+	in, err := newThread(t.enter)
+	if err != nil {
+		return nil, err
+	}
+	return func() (sum int64) {
+		in.do(func() error {
+			for _, name := range t.plan.memory() {
+				var st unix.Statfs_t
+				if unix.Statfs(name, &st) == nil {
+					sum += int64(st.Blocks-st.Bfree) * st.Bsize
+				}
+			}
+			return nil
+		})
+		return sum
+	}, nil
 }
 
 // oldShared returns the bytes in shared memory of the old kind, which stays without a

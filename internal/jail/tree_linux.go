@@ -80,25 +80,17 @@ func (p plan) carryOut() error {
 	return unix.Chdir("/")
 }
 
-// memory opens the file systems of the tree that are memory. The calling thread lives in
-// the tree.
-func (p plan) memory() (fds []int, err error) {
+// memory names the file systems of the tree that are memory.
+func (p plan) memory() (names []string) {
 	for _, s := range p.Steps {
-		name := s.Target
 		switch s.Do {
 		case memory:
+			names = append(names, s.Target)
 		case devices:
-			name += "/shm"
-		default:
-			continue
+			names = append(names, s.Target+"/shm")
 		}
-		fd, err := unix.Open(name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		fds = append(fds, fd)
 	}
-	return fds, nil
+	return names
 }
 
 // carryOut makes the thing, or the place where it will be.
