@@ -12,6 +12,9 @@ import (
 
 const getTermios, setTermios = unix.TIOCGETA, unix.TIOCSETA
 
+// countInput is FIONREAD, which is the same on all of them.
+const countInput = 0x4004667f
+
 func flushInput(fd int) error { return unix.IoctlSetPointerInt(fd, unix.TIOCFLUSH, unix.TCIFLUSH) }
 
 // take does not keep other processes from the terminal: it cannot be opened anew

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const getTermios, setTermios = unix.TCGETS, unix.TCSETS
+const getTermios, setTermios, countInput = unix.TCGETS, unix.TCSETS, unix.TIOCINQ
 
 func flushInput(fd int) error { return unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) }
 

@@ -126,7 +126,7 @@ func (k *keyboard) settle(ctx context.Context, long time.Duration) (early bool, 
 	if !foreground(k.file) { // setting the modes would stop us
 		return false, errNobody
 	}
-	n, _ := unix.IoctlGetInt(fd, unix.TIOCINQ)
+	n, _ := unix.IoctlGetInt(fd, countInput)
 	if err := unix.IoctlSetTermios(fd, setTermios, usual); err != nil {
 		return false, errNobody
 	}
