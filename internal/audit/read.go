@@ -32,8 +32,11 @@ type Filter struct {
 // line that is no record has the zero Record and is chosen by the empty filter
 // alone. The line is yield's only for the time of the call. What is wrong with
 // the files is the error when all that is there was read. Where there is no
-// journal nothing is made.
+// journal nothing is made. One that was there, and is not, is an error.
 func Read(folder *state.Folder, f Filter, yield func(r Record, line []byte) error) error {
+	if err := gone(folder); err != nil {
+		return err
+	}
 	log, err := folder.Log(logName, 0)
 	if err != nil {
 		return err
@@ -51,6 +54,9 @@ func Read(folder *state.Folder, f Filter, yield func(r Record, line []byte) erro
 // Last is Read for the last n records that the filter chooses. It reads from the
 // end, and only as far as it must.
 func Last(folder *state.Folder, f Filter, n int, yield func(r Record, line []byte) error) error {
+	if err := gone(folder); err != nil {
+		return err
+	}
 	log, err := folder.Log(logName, 0)
 	if err != nil {
 		return err

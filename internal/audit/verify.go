@@ -73,8 +73,18 @@ func Verify(ctx context.Context, folder *state.Folder, progress func(records uin
 	}
 	defer log.Close()
 	k, tail, err := look(folder, log)
-	if err != nil || k == nil {
+	if err != nil {
 		return Report{}, err
+	}
+	lost, err := missing(folder)
+	if err != nil {
+		return Report{}, err
+	}
+	if lost != "" {
+		return Report{Bad: &Bad{Number: 1, What: lost}}, nil
+	}
+	if k == nil {
+		return Report{}, nil
 	}
 	v := &verifier{open: map[string]opened{}}
 	if v.head, v.headed = k.sealer().head(tail.Mark); v.headed && tail.Count > v.head.count {

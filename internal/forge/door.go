@@ -180,7 +180,10 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	closed := func(err error) (*Door, error) { return nil, errors.Join(err, journal.Close(), records.Close()) }
 	gate.Journal = signer{journal, doorman.signed()}
 	desk := &approval.Desk{Mode: approval.Mode(p.Project.Approval), Flag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), Reads: v.ApproveReads, Store: records.Approvals,
-		Asker: v.Asker, Beside: v.Beside, Policy: p.policyHash(), Now: p.options.Now}
+		Asker: v.Asker, Beside: v.Beside, Policy: p.policyHash()}
+	if desk.Now, err = p.latest(records.folder); err != nil {
+		return closed(err)
+	}
 	if v.Beside != nil && work.session != nil { // peers of several sessions are asked about at a time
 		desk.Session = work.session.ID
 	}

@@ -315,10 +315,13 @@ func printVerdict(w io.Writer, r audit.Report, folder string) {
 	switch {
 	case r.Bad != nil:
 		fmt.Fprintf(w, "not whole: %s\n", r.Bad)
+		if r.Records == 0 {
+			return // it says itself what to do
+		}
 		if r.Bad.Before {
 			fmt.Fprintln(w, "what comes before it is as it was written")
 		}
-		fmt.Fprintf(w, "the journal goes on, and this stays in it; to begin a new one, move the files journal* away from %s\n", folder)
+		fmt.Fprintf(w, "the journal goes on, and this stays in it; to begin a new one, move the files journal* and clock.json away from %s\n", folder)
 		return // what has no outcome cannot be told
 	case r.Records == 0:
 		fmt.Fprintln(w, "no records yet")

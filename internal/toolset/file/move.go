@@ -53,8 +53,10 @@ func moveFile() tool.Tool {
 					return files.Move(from, to)
 				})
 			}
-			return tool.Changing(prepare, policy.Effect{Verb: policy.Read, Target: from, Tree: true},
-				policy.Effect{Verb: policy.Delete, Target: from, Tree: true}, policy.Effect{Verb: policy.Write, Target: to, Tree: true}), nil
+			// Whether something has the new name already is something to read.
+			effects := append([]policy.Effect{{Verb: policy.Read, Target: from, Tree: true},
+				{Verb: policy.Delete, Target: from, Tree: true}, {Verb: policy.Write, Target: to, Tree: true}}, names.Closed(to)...)
+			return tool.Changing(prepare, effects...), nil
 		})
 }
 
@@ -87,7 +89,9 @@ func copyFile() tool.Tool {
 					return err
 				})
 			}
-			return tool.Changing(prepare, policy.Effect{Verb: policy.Read, Target: from}, policy.Effect{Verb: policy.Write, Target: to}), nil
+			// Whether something has the new name already is something to read.
+			effects := append([]policy.Effect{{Verb: policy.Read, Target: from}, {Verb: policy.Write, Target: to}}, names.Closed(to)...)
+			return tool.Changing(prepare, effects...), nil
 		})
 }
 

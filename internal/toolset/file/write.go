@@ -218,7 +218,9 @@ func makeDirectory() tool.Tool {
 				}
 				return tool.Ready(run, tool.Change{Path: name, Op: tool.Create, About: "a folder"}), nil
 			}
-			return tool.Changing(prepare, policy.Effect{Verb: policy.Write, Target: name}), nil
+			// Whether it is there already is something to read.
+			effects := append([]policy.Effect{{Verb: policy.Write, Target: name}}, names.Closed(name)...)
+			return tool.Changing(prepare, effects...), nil
 		})
 }
 

@@ -1,0 +1,119 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// witnessName is the document that says, beside the journal, that there is one.
+const witnessName = "clock.json"
+
+// A witness knows which journal a folder had first, and the latest time that was seen.
+type witness struct {
+	Journal string    `json:"journal"` // of its key; the key itself stays secret
+	Latest  time.Time `json:"latest"`
+}
+
+func readWitness(data []byte) (w witness, err error) {
+	if data == nil {
+		return w, nil
+	}
+	if err := json.Unmarshal(data, &w); err != nil {
+		return w, fmt.Errorf("%s: %w; it is damaged: move it away", witnessName, sandbox.ErrInvalid)
+	}
+	return w, nil
+}
+
+// name returns what a key is called where it must not be known.
+func (k key) name() string {
+	sum := sha256.Sum256(append([]byte("journal "), k[:]...))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Witness notes that a folder has a journal, and returns the latest time that is known
+// there: now, that of the last record, or one that was noted before. A clock that is set
+// back does not set this back.
+func Witness(folder *state.Folder, now time.Time) (time.Time, error) {
+	k, ok, err := readKey(folder)
+	if err != nil || !ok {
+		return now, err
+	}
+	latest := now.UTC()
+	// A damaged journal is for Verify to report.
+	_ = Last(folder, Filter{}, 1, func(r Record, _ []byte) error {
+		if r.Time.After(latest) {
+			latest = r.Time
+		}
+		return nil
+	})
+	data, err := folder.Read(witnessName)
+	if err != nil {
+		return now, err
+	}
+	w, err := readWitness(data)
+	if err != nil {
+		return now, err
+	}
+	if w.Latest.After(latest) {
+		latest = w.Latest
+	}
+	const step = time.Minute // to write it down each time would cost more than it tells
+	if w.Journal != "" && latest.Sub(w.Latest) < step {
+		return latest, nil
+	}
+	return latest, folder.Update(witnessName, func(old []byte) ([]byte, error) {
+		w, err := readWitness(old)
+		if err != nil {
+			return nil, err
+		}
+		if w.Journal == "" {
+			w.Journal = k.name()
+		}
+		if latest.After(w.Latest) {
+			w.Latest = latest
+		}
+		return json.Marshal(w)
+	})
+}
+
+// gone is the error of a folder that has had a journal, and has none.
+func gone(folder *state.Folder) error {
+	if _, ok, err := readKey(folder); ok || err != nil {
+		return nil // what is there is read
+	}
+	what, err := missing(folder)
+	if err == nil && what != "" {
+		err = fmt.Errorf("journal: %w; %s", sandbox.ErrNotFound, what)
+	}
+	return err
+}
+
+// missing says of a folder whose journal is not the one that it had, or is gone, what is
+// wrong, "" for nothing.
+func missing(folder *state.Folder) (string, error) {
+	data, err := folder.Read(witnessName)
+	if err != nil {
+		return "", err
+	}
+	w, err := readWitness(data)
+	if err != nil || w.Journal == "" {
+		return "", err
+	}
+	k, ok, err := readKey(folder)
+	seen := w.Latest.UTC().Format("2006-01-02 15:04 UTC")
+	switch {
+	case err != nil:
+		return "", err
+	case !ok:
+		return "the journal is missing: its files were deleted or moved, and golem wrote to it as late as " + seen + "; put them back, or move " + witnessName + " away as well to begin a new one", nil
+	case k.name() != w.Journal:
+		return "this is another journal than the one that was here first: that one was deleted or moved; put it back, or move " + witnessName + " away to accept this one", nil
+	}
+	return "", nil
+}
