@@ -123,6 +123,9 @@ func (s *Sandbox) place(w want, name string) (place, error) {
 		if pattern := s.guard.match(name); pattern != "" {
 			return p, &Error{Code: ErrProtected, Hint: pattern + " and what is in it change only by clearing"}
 		}
+		if dir := p.repository(); dir != "" {
+			return p, &Error{Code: ErrProtected, Hint: "git would take " + brief(dir) + " for a repository, which changes only by clearing; choose another name"}
+		}
 	}
 	return p, nil
 }

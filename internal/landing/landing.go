@@ -70,6 +70,7 @@ func Of(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...string)
 		l.refused = &sandbox.Error{Op: op, Code: sandbox.ErrInvalid,
 			Hint: t.Unfit + ": names are text, with at most 255 bytes a part and 4,096 in all; nothing of it has landed"}
 	}
+	repositories := l.repositories()
 	for _, c := range t.Changes {
 		inside := path.Join(c.Target, c.Path)
 		e := entry{c, jail.Outside(inside)}
@@ -82,6 +83,9 @@ func Of(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...string)
 		case pattern != "":
 			l.dropped = append(l.dropped, inside)
 			l.tell("is protected ("+pattern+") and "+l.kept(pattern), e.name)
+		case repositories(e.name):
+			l.dropped = append(l.dropped, inside)
+			l.tell("is part of what git would take for a repository, and never lands", e.name)
 		case c.Was == layer.Folder && c.Kind != layer.Folder && l.holds(c) != "":
 			l.dropped = append(l.dropped, inside)
 			l.tell("holds what is protected ("+l.holds(c)+") and is not deleted", e.name)
