@@ -96,7 +96,7 @@ func (l Layer) carry(changes []Change, dropped []string) error {
 	defer root.Close()
 	out := namesOf(dropped)
 	for _, c := range changes {
-		if c.Op == Delete || c.Op == Mode || out.drop(c) {
+		if !c.brings() || out.drop(c) {
 			continue
 		}
 		if dir := path.Dir(c.Path); dir != "." {

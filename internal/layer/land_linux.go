@@ -352,7 +352,7 @@ func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
 		if out.drop(c) {
 			continue
 		}
-		if c.Op != Delete && c.Op != Mode {
+		if c.brings() {
 			if err := o.clean(c); err != nil {
 				return nil, fmt.Errorf("%s: %w", c.Path, err)
 			}
@@ -373,7 +373,7 @@ func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
 			conflict.Paths = append(conflict.Paths, c.Path)
 			continue
 		}
-		if c.Op != Delete && c.Op != Mode {
+		if c.brings() {
 			st, err := o.upper.stat(c.Path)
 			if err != nil {
 				return nil, err
@@ -383,11 +383,9 @@ func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
 		switch {
 		case c.Op == Delete:
 			m.Do = take
-		case c.Op == Mode:
+		case !c.brings():
 			m.Do = chmod
-			if c.Kind == Folder { // it goes on to say whose group new files are of
-				m.Mode |= m.Was &^ 0o777
-			}
+			m.Mode |= m.Was &^ 0o777 // it goes on to say whose group new files are of
 		case m.Old == 0:
 			m.Do = put
 		default:

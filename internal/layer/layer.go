@@ -126,6 +126,11 @@ type Pick struct {
 	Over  bool   // it lands whatever became of what it was changed from: the user has seen that
 }
 
+// brings reports whether the change brings a file, a directory or a symlink along. The
+// mode of a file comes with a new file: the old one may have other names, by hard links,
+// outside the real directory too.
+func (c Change) brings() bool { return c.Op != Delete && (c.Op != Mode || c.Kind == File) }
+
 // An Op is what was done.
 type Op string
 

@@ -137,7 +137,7 @@ func top(c Change) string { return cmp.Or(c.In, c.Path) }
 // copy copies one thing into another layer.
 func (k *store) copy(root *os.Root, c *chosen) error {
 	c.Clash = false
-	if c.given == "" && (c.Op == Delete || c.Op == Mode) || c.Kind == Special {
+	if c.given == "" && !c.brings() || c.Kind == Special {
 		return nil
 	}
 	if err := root.MkdirAll(path.Dir(c.Path), 0o700); err != nil {
