@@ -84,7 +84,7 @@ func (g guard) match(name string) string {
 	if len(g.paths) == 0 {
 		return ""
 	}
-	for at := caseless(name); at != "/"; at = parent(at) {
+	for at := plainName(name); at != "/"; at = parent(at) {
 		for _, p := range g.paths {
 			if ok, _ := doublestar.Match(p, at); ok {
 				return p
@@ -92,6 +92,20 @@ func (g guard) match(name string) string {
 		}
 	}
 	return ""
+}
+
+// plainName returns the name that some host would take a canonical name for: see
+// plainPart. A part of which nothing is left stays as it is.
+func plainName(name string) string {
+	parts := strings.Split(name[1:], "/")
+	for i, part := range parts {
+		if part != "" && !isPlain(part) {
+			if plain := plainPart(part); plain != "" {
+				parts[i] = plain
+			}
+		}
+	}
+	return caseless("/" + strings.Join(parts, "/"))
 }
 
 // reaches reports whether a pattern for whole names could be about something
