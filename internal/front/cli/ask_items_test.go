@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// On a screen of any size, an item counts as shown only if each row of it is there, and a
+// sheet that is shown whole shows every item that the request carries.
+func TestA1RenderedItemsAreOnScreen(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := tool.Request{Digest: strings.Repeat("ab", 32), Workers: []string{"main"}, Tool: "tool", Args: []byte(rapid.SampledFrom([]string{"{}", `{"a":1,"b":"x\ny"}`}).Draw(t, "args")),
+			Wish: rapid.SampledFrom([]string{"", "do it"}).Draw(t, "wish"), Problem: rapid.SampledFrom([]string{"", "odd"}).Draw(t, "problem"), Why: rapid.SampledFrom([]string{"", "so"}).Draw(t, "why")}
+		for i := range rapid.IntRange(0, 3).Draw(t, "warnings") {
+			r.Warnings = append(r.Warnings, strings.Repeat(fmt.Sprint("w", i), rapid.IntRange(1, 200).Draw(t, "long")))
+		}
+		for i := range rapid.IntRange(0, 40).Draw(t, "changes") {
+			c := tool.Change{Path: fmt.Sprintf("/f%d", i), Op: rapid.SampledFrom([]tool.Op{tool.Create, tool.Update, tool.Delete}).Draw(t, "op")}
+			switch rapid.IntRange(0, 3).Draw(t, "kind") {
+			case 0:
+				c.Diff = "--- a\n+++ b\n@@ -0,0 +1 @@\n" + strings.Repeat("+"+strings.Repeat("y", rapid.IntRange(0, 400).Draw(t, "width"))+"\n", rapid.IntRange(1, 30).Draw(t, "lines"))
+			case 1:
+				c.Omitted = "too large"
+			case 2:
+				c.Tree = []string{c.Path + "/a", c.Path + "/b"}
+			}
+			r.Changes = append(r.Changes, c)
+			r.Effects = append(r.Effects, policy.Effect{Verb: policy.Write, Target: c.Path})
+		}
+		r.Asks = slices.Clone(r.Effects)
+		all := newSheet(r, math.MaxInt).all()
+		columns, most := rapid.IntRange(20, 300).Draw(t, "columns"), rapid.IntRange(3, 100).Draw(t, "most")
+		rows := newSheet(r, maxColumns).folded(most, func(r row) int { return len(r.Lines(columns, false)) })
+		for _, item := range rendered(all, rows) {
+			for _, r := range all {
+				if r.Item == item && !slices.Contains(rows, r) {
+					t.Fatalf("%s counts as shown, and %q is not on screen", item, r.Text)
+				}
+			}
+		}
+		got := rendered(all, all)
+		for _, item := range r.Items() {
+			if !slices.Contains(got, item) && !slices.Contains(r.Omitted(), item) {
+				t.Fatalf("%s is nowhere in the sheet", item)
+			}
+		}
+		if len(rows) < len(all) && len(rendered(all, rows)) == len(got) {
+			t.Fatalf("%d of %d rows are shown, and all items count", len(rows), len(all))
+		}
+	})
+}
