@@ -468,6 +468,27 @@ func (t *Transaction) Below(c Change, visit func(inside string) bool) error {
 	return fs.ErrNotExist
 }
 
+// Exists reports whether a name, as the file tools have it, is in a directory of the
+// transaction before it is applied.
+func (t *Transaction) Exists(name string) bool {
+	if t.work == nil {
+		return false
+	}
+	var file, in string
+	for i, l := range t.work.layers {
+		target := Outside(t.work.target[i])
+		rel, ok := strings.CutPrefix(name, strings.TrimSuffix(target, "/")+"/")
+		if ok && len(target) > len(in) {
+			file, in = filepath.Join(l.Folder, rel), target
+		}
+	}
+	if in == "" {
+		return false
+	}
+	_, err := os.Lstat(file)
+	return err == nil
+}
+
 // Hash returns a digest of what a changed file holds, "" where it cannot be read.
 func (t *Transaction) Hash(c Change) string {
 	for i, l := range t.work.layers {

@@ -24,6 +24,9 @@ func (*Transaction) Drop() error { return nil }
 // Below returns an error: no command has run.
 func (*Transaction) Below(Change, func(string) bool) error { return errNoLayers }
 
+// Exists returns false: no command has run.
+func (*Transaction) Exists(string) bool { return false }
+
 // Hash returns nothing.
 func (*Transaction) Hash(Change) string { return "" }
 

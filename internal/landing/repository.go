@@ -21,10 +21,9 @@ func (l *Landing) repositories() func(name string) bool {
 		suspect = suspect || sandbox.PartOfGit(path.Base(name))
 	}
 	was, is := make(map[string]bool), make(map[string]bool)
-	before := func(name string) bool {
-		there, err := l.files.Exists(name)
-		return there && err == nil
-	}
+	// The directories are looked at as they are, not through the session's overlay: to mount
+	// it now would end the helper that applies the changes.
+	before := l.t.Exists
 	now := func(name string) bool {
 		if there, changed := after[name]; changed {
 			return there
