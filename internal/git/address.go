@@ -74,18 +74,20 @@ func BadURL(text string) string {
 // isLoopback reports whether a host is this machine.
 func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
-// BadBranch says why git would not take a name for a branch's, or take it for
-// more than a name, "" if neither.
+// BadBranch returns why a name cannot be that of a branch, "" if it can. It refuses names
+// that git refuses, and names that git reads as something else than a branch of that
+// name: HEAD, a full reference, a commit.
 func BadBranch(name string) string {
 	const most = 200
 	bad := sandbox.Shown(name) + " is no name of a branch"
-	if name == "" || len(name) > most || name == "@" || name == "HEAD" || name[0] == '-' ||
+	if name == "" || len(name) > most || name == "@" || strings.EqualFold(name, "HEAD") || name[0] == '-' || Hash(strings.ToLower(name)).Valid() ||
 		strings.ContainsAny(name, " ~^:?*[\\+") || strings.Contains(name, "..") || strings.Contains(name, "@{") ||
 		strings.HasSuffix(name, ".") || strings.ContainsFunc(name, func(r rune) bool { return !sandbox.Plain(r) }) {
 		return bad
 	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
+	for i, part := range strings.Split(name, "/") {
+		full := i == 0 && (strings.EqualFold(part, "refs") || strings.EqualFold(part, "heads"))
+		if full || part == "" || part[0] == '.' || strings.HasSuffix(strings.ToLower(part), ".lock") {
 			return bad
 		}
 	}

@@ -27,7 +27,7 @@ func TestAddresses(t *testing.T) {
 		}},
 		"branch": {git.BadBranch, []string{"main", "drafts/a-b", "v1.0", "a@b", "ü", "a_b"}, []string{
 			"", "-x", "a..b", "a b", "a/", "/a", "a//b", ".a", "a/.b", "a.lock", "a.lock/b", "a.", "@", "a@{b", "a~1", "a^", "a:b", "+a", "a?", "a*", "a[", "a\\b",
-			"HEAD", "a\nb", "a\x7f", "a\u200b", strings.Repeat("a", 201),
+			"HEAD", "head", "refs/heads/main", "Refs/tags/v1", "heads/main", "refs", "0123456789abcdef0123456789abcdef01234567", "a\nb", "a\x7f", "a\u200b", strings.Repeat("a", 201),
 		}},
 		"repo": {git.BadRepo, []string{"you/notes", "a-b/c.d_e", "you/.github"}, []string{
 			"", "a", "a/b/c", "-a/b", "a/-b", "a/.", "a/..", "a/", "/b", "a b/c", "a/b\n", "https://github.com/a/b",

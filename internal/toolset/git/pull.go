@@ -46,6 +46,9 @@ func (s Set) pull() tool.Tool {
 		if err != nil {
 			return tool.Plan{}, err
 		}
+		if err := checkBranch(op, a.Branch); err != nil {
+			return tool.Plan{}, err
+		}
 		if len(a.Paths) == 0 {
 			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "paths: name at least one; / is all"}
 		}

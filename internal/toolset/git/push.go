@@ -135,6 +135,9 @@ func (s Set) moved(ctx context.Context, desk *clearance.Desk, c *clearance.Stage
 // for the target.
 func (s Set) meant(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, error) {
 	const op = "git_push"
+	if err := checkBranch(op, a.Branch); err != nil {
+		return nil, err
+	}
 	target := ""
 	if a.Target != "" || a.Remote != "" {
 		t, err := s.named(op, a.Target, a.Remote)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/clearance/scan"
+	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -91,6 +92,17 @@ func (s Set) named(op, target, remote string) (Target, error) {
 		return Target{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "target and remote are two words for one thing; write one of them"}
 	}
 	return s.target(op, cmp.Or(target, remote))
+}
+
+// checkBranch refuses what is no name of a branch; "" is the one of the configuration.
+func checkBranch(op, branch string) error {
+	if branch == "" {
+		return nil
+	}
+	if why := git.BadBranch(branch); why != "" {
+		return &sandbox.Error{Op: op, Path: branch, Code: sandbox.ErrInvalid, Hint: why + "; main and drafts/notes are"}
+	}
+	return nil
 }
 
 // far reports whether it is reached over the network.

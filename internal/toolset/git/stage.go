@@ -57,6 +57,9 @@ func (s Set) stage() tool.Tool {
 		if err != nil {
 			return tool.Plan{}, err
 		}
+		if err := checkBranch(op, a.Branch); err != nil {
+			return tool.Plan{}, err
+		}
 		var effects, besides []policy.Effect
 		for i, name := range a.Files {
 			at, err := names.Locate("stage", name, sandbox.ReadOnly, true)
