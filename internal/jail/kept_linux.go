@@ -37,15 +37,16 @@ type Kept struct {
 	network bool
 	now     func() time.Time
 
-	mu     sync.Mutex
-	holder *Session   // nil before it is needed
-	mounts bool       // it has mounts of its own
-	shown  []*os.File // of each layer, once it is mounted
-	used   *os.File   // says that they are
-	calls  int        // that run now
-	guests int        // who work on them and are in no call
-	last   []string   // some of what the last one has changed
-	inCall *os.File   // says that some do
+	mu      sync.Mutex
+	holder  *Session   // nil before it is needed
+	helpers []*Session // holders before it, which transactions may still work with
+	mounts  bool       // it has mounts of its own
+	shown   []*os.File // of each layer, once it is mounted
+	used    *os.File   // says that they are
+	calls   int        // that run now
+	guests  int        // who work on them and are in no call
+	last    []string   // some of what the last one has changed
+	inCall  *os.File   // says that some do
 }
 
 // The files of a session's folder that are locked: while its layers are mounted,
@@ -209,15 +210,16 @@ func (k *Kept) use(l layer.Layer) (err error) {
 	if l.Copied || k.mounts {
 		return nil
 	}
-	if k.holder != nil { // one that cannot mount
-		k.holder.Close()
-	}
-	if k.holder, err = startKeeper(keepingOf(k.network), Policy{}, k.now); err != nil {
+	holder, err := startKeeper(keepingOf(k.network), Policy{}, k.now)
+	if err != nil {
 		k.used.Close()
 		k.used = nil
 		return err
 	}
-	k.mounts = true
+	if k.holder != nil { // it cannot mount, and a transaction may still work with it
+		k.helpers = append(k.helpers, k.holder)
+	}
+	k.holder, k.mounts = holder, true
 	return nil
 }
 
@@ -496,9 +498,13 @@ func (k *Kept) Close() error {
 	if k.holder != nil {
 		err = k.holder.Close()
 	}
+	for _, s := range k.helpers {
+		err = errors.Join(err, s.Close())
+	}
 	if k.used != nil {
 		k.used.Close()
 	}
+	k.helpers = nil
 	k.holder, k.mounts, k.used, k.shown = nil, false, nil, make([]*os.File, len(k.layers))
 	return err
 }

@@ -74,6 +74,7 @@ func fieldsOf(params mcp.Params) []field {
 			list = append(list, field{"ref.name", p.Ref.Name}, field{"ref.uri", p.Ref.URI})
 		}
 		return list
+	//lint:ignore SA1019 clients of older revisions still send it
 	case *mcp.SetLoggingLevelParams:
 		return []field{{"level", string(p.Level)}}
 	case *mcp.ListToolsParams:
