@@ -314,6 +314,9 @@ func (p *pass) changed(r *Result) {
 		// Who may not read a file does not learn from a change what was in it.
 		if !p.readable([]policy.Effect{{Verb: policy.Write, Target: c.Path}}) {
 			c = Change{Path: c.Path, Op: c.Op, To: c.To}
+			if c.Op == Create { // nor whether there was one
+				c.Op = Update
+			}
 		}
 		if r.Brief {
 			c.added, c.removed = Lines(c.Diff)

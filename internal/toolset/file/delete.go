@@ -40,7 +40,9 @@ func deleteFile() tool.Tool {
 			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
 				return prepareDelete(ctx, files, name, a.Recursive)
 			}
-			return tool.Changing(prepare, policy.Effect{Verb: policy.Delete, Target: name, Tree: a.Recursive}), nil
+			// Whether there is something to delete is something to read.
+			effects := append([]policy.Effect{{Verb: policy.Delete, Target: name, Tree: a.Recursive}}, names.Closed(name)...)
+			return tool.Changing(prepare, effects...), nil
 		})
 }
 

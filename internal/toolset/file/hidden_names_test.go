@@ -1,6 +1,7 @@
 package file
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -11,9 +12,21 @@ import (
 func TestC14NamesInABlockedDirectory(t *testing.T) {
 	calls := func(name string) map[string]args {
 		return map[string]args{
-			"copy_file":      {"from": "/a", "to": "/box/" + name},
-			"move_file":      {"from": "/a", "to": "/box/" + name},
-			"make_directory": {"path": "/box/" + name},
+			"copy_file":       {"from": "/a", "to": "/box/" + name},
+			"move_file":       {"from": "/a", "to": "/box/" + name},
+			"make_directory":  {"path": "/box/" + name},
+			"delete_file":     {"path": "/box/" + name},
+			"delete_file all": {"path": "/box/" + name, "recursive": true},
+			"move_file from":  {"from": "/box/" + name, "to": "/b"},
+			"copy_file from":  {"from": "/box/" + name, "to": "/b"},
+			"edit_file":       {"path": "/box/" + name, "edits": []args{{"old": "x", "new": "y"}}},
+			"file_info":       {"path": "/box/" + name},
+			"file_exists":     {"path": "/box/" + name},
+			"read_file":       {"path": "/box/" + name},
+			"read_files":      {"paths": []string{"/box/" + name}},
+			"list_files":      {"path": "/box/" + name},
+			"find_files":      {"path": "/box/" + name, "pattern": "*"},
+			"search_files":    {"path": "/box/" + name, "pattern": "x"},
 		}
 	}
 	for tool := range calls("") {
@@ -22,7 +35,9 @@ func TestC14NamesInABlockedDirectory(t *testing.T) {
 			s := newScene(t, map[string]string{"a": "a\n", "box/there": "x\n", "box/dir/x": "x\n"})
 			s.gate.Grant.Consent = s.gate.Grant.Consent.With(policy.Rule{Verb: policy.Write, Target: "/", Consent: policy.PreApproved})
 			s.gate.Grant.Consent = s.gate.Grant.Consent.With(policy.Rule{Verb: policy.Read, Target: "/box", Consent: policy.Blocked})
-			r := s.do(tool, calls(name)[tool])
+			s.gate.Grant.Consent = s.gate.Grant.Consent.With(policy.Rule{Verb: policy.Delete, Target: "/", Consent: policy.PreApproved})
+			plain, _, _ := strings.Cut(tool, " ")
+			r := s.do(plain, calls(name)[tool])
 			if r.Err == nil {
 				t.Errorf("%s %s: it was done", tool, name)
 			}
@@ -31,5 +46,28 @@ func TestC14NamesInABlockedDirectory(t *testing.T) {
 		if said[0] != said[1] || said[0] != said[2] {
 			t.Errorf("%s: names are told apart: %q", tool, said)
 		}
+	}
+}
+
+// A file that is written where nothing may be read is told as one thing, be it new or not.
+func TestC14WritingBlindly(t *testing.T) {
+	var said []string
+	for _, name := range []string{"there", "gone"} {
+		s := newScene(t, map[string]string{"box/there": "x\n"})
+		s.gate.Grant.Consent = s.gate.Grant.Consent.With(policy.Rule{Verb: policy.Write, Target: "/", Consent: policy.PreApproved})
+		s.gate.Grant.Consent = s.gate.Grant.Consent.With(policy.Rule{Verb: policy.Read, Target: "/box", Consent: policy.Blocked})
+		r := s.do("write_file", args{"path": "/box/" + name, "content": "y\n"})
+		if r.Err != nil {
+			t.Errorf("%s: %s", name, r)
+		}
+		s.want("proj/box/"+name, "y\n")
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said = append(said, strings.ReplaceAll(string(text)+r.String(), "/box/"+name, "/box/…"))
+	}
+	if said[0] != said[1] {
+		t.Errorf("names are told apart: %q", said)
 	}
 }
