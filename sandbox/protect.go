@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/text/unicode/norm"
 )
 
 // Protected returns the patterns of names that are read-only in every sandbox:
@@ -25,7 +26,7 @@ func (s *Sandbox) ProtectedBy(name string) string {
 
 // A guard knows the protected names. A pattern without a slash speaks of any
 // part of a name, one with a slash of the whole name from "/"; both cover what
-// lies below a match, and neither cares about case.
+// lies below a match, and neither cares about case or about how accents are written.
 type guard struct {
 	parts []partPattern
 	paths []string
@@ -43,7 +44,7 @@ type partPattern struct {
 func newGuard(patterns []string) (guard, string) {
 	var g guard
 	for _, pattern := range append(Protected(), patterns...) {
-		p := caseless(strings.TrimPrefix(pattern, "./"))
+		p := composed(caseless(strings.TrimPrefix(pattern, "./")))
 		if !guards(p) {
 			return guard{}, "protect: " + brief(pattern) + " is not a pattern; .env, *.key and /ci/** are"
 		}
@@ -75,16 +76,39 @@ func (g guard) match(name string) string {
 		if !isPlain(part) {
 			part = plainPart(part)
 		}
-		for i := range g.parts {
-			if g.parts[i].match(part) {
-				return g.parts[i].whole
+		if p := g.matchPart(part); p != "" {
+			return p
+		}
+		if other := composed(part); other != part {
+			if p := g.matchPart(other); p != "" {
+				return p
 			}
 		}
 	}
 	if len(g.paths) == 0 {
 		return ""
 	}
-	for at := plainName(name); at != "/"; at = parent(at) {
+	plain := plainName(name)
+	if p := g.matchPath(plain); p != "" {
+		return p
+	}
+	if other := composed(plain); other != plain {
+		return g.matchPath(other)
+	}
+	return ""
+}
+
+func (g guard) matchPart(part string) string {
+	for i := range g.parts {
+		if g.parts[i].match(part) {
+			return g.parts[i].whole
+		}
+	}
+	return ""
+}
+
+func (g guard) matchPath(name string) string {
+	for at := name; at != "/"; at = parent(at) {
 		for _, p := range g.paths {
 			if ok, _ := doublestar.Match(p, at); ok {
 				return p
@@ -92,6 +116,15 @@ func (g guard) match(name string) string {
 		}
 	}
 	return ""
+}
+
+// composed returns a caseless name with each accent and its letter as one character where
+// there is one (NFC). Some hosts, macOS among them, take both spellings for one name.
+func composed(name string) string {
+	if norm.NFC.IsNormalString(name) {
+		return name
+	}
+	return caseless(norm.NFC.String(name))
 }
 
 // plainName returns the name that some host would take a canonical name for: see
@@ -111,7 +144,7 @@ func plainName(name string) string {
 // reaches reports whether a pattern for whole names could be about something
 // below a name.
 func (g guard) reaches(name string) bool {
-	name = caseless(name)
+	name = composed(plainName(name))
 	return slices.ContainsFunc(g.paths, func(p string) bool {
 		fixed := p
 		if i := strings.IndexAny(p, `*?[{\`); i >= 0 {

@@ -24,3 +24,30 @@ func TestC13ProtectedDirectories(t *testing.T) {
 		}
 	}
 }
+
+// A pattern protects a name however its accents are written.
+func TestC13ProtectedAccents(t *testing.T) {
+	const composed, apart = "\u00e9", "e\u0301"
+	for _, in := range []string{composed, apart, "\u00c9", "E\u0301"} {
+		s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Access: sandbox.ReadWrite, Backend: sandbox.NewMemory(nil)}},
+			Protect: []string{"caf" + in, "*." + in + "key", "/r" + in + "/**", "/x/[" + composed + "]?"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, is := range []string{composed, apart, "\u00c9", "E\u0301"} {
+			for _, name := range []string{"/caf" + is, "/a/CAF" + is + "/b", "/caf" + is + ".", "/a." + is + "key", "/r" + is + "/x", "/x/" + is + "a"} {
+				if s.ProtectedBy(name) == "" {
+					t.Errorf("%+q is not protected", name)
+				}
+				if _, err := s.Write(name, nil); sandbox.CodeOf(err) != sandbox.ErrProtected {
+					t.Errorf("%+q: %v", name, err)
+				}
+			}
+		}
+		for _, name := range []string{"/cafe", "/cafe\u0300", "/re/x", "/a.ekey"} {
+			if by := s.ProtectedBy(name); by != "" {
+				t.Errorf("%+q is protected by %s", name, by)
+			}
+		}
+	}
+}
