@@ -29,6 +29,7 @@ type Target struct {
 	URL    string       // of remote; of github its server, "" for github.com
 	Repo   string       // of github, owner/name
 	Branch string
+	Hooks  bool              // run its own hooks, if it is on this machine
 	Web    http.RoundTripper // how GitHub's API is reached; nil is directly
 }
 
@@ -145,6 +146,20 @@ func (d *Desk) Ready(ctx context.Context, c *StagedCommit) error {
 		return err
 	}
 	return on.ready(ctx, c)
+}
+
+// Hooks returns the names of the hooks that a push of a commit runs on this machine.
+func (d *Desk) Hooks(ctx context.Context, c *StagedCommit) ([]string, error) {
+	_, at, err := d.open(ctx, c.Target)
+	if err != nil {
+		return nil, err
+	}
+	on, here := at.(folder)
+	if !here {
+		return nil, nil
+	}
+	list, err := on.Hooks(ctx)
+	return list, ofTarget(c.Target, err)
 }
 
 // unmoved refuses a commit that was staged on something else than is there.

@@ -47,26 +47,29 @@ func (d *Desk) open(ctx context.Context, name string) (Target, place, error) {
 // reach opens a target. What is wrong with it is said of it by its name.
 func (d *Desk) reach(ctx context.Context, t Target) (place, error) {
 	at, err := d.at(ctx, t)
+	return at, ofTarget(t.Name, err)
+}
+
+// ofTarget puts the name of a target into an error about it.
+func ofTarget(name string, err error) error {
 	var wrong *sandbox.Error
 	if errors.As(err, &wrong) && wrong.Op == "target" && wrong.Path == "" {
 		named := *wrong
-		named.Path = t.Name
+		named.Path = name
 		err = &named
 	}
-	return at, err
+	return err
 }
 
 // at opens a target.
 func (d *Desk) at(ctx context.Context, t Target) (place, error) {
 	switch t.Type {
 	case "local", "bare":
-		at, err := d.store.Target(ctx, string(t.Path), t.Type == "bare")
-		return folder{at, t.Type == "local"}, err
+		return d.onDisk(ctx, t, string(t.Path), t.Type == "local")
 	case "remote":
 		// What is on this machine is not left to a git that would read its settings.
 		if u, err := url.Parse(t.URL); err == nil && u.Scheme == "file" && u.Host == "" {
-			at, err := d.store.Target(ctx, Repository(u.Path), true)
-			return folder{at, false}, err
+			return d.onDisk(ctx, t, Repository(u.Path), false)
 		}
 		at, err := d.store.Remote(t.URL, d.proof)
 		if err == nil {
@@ -77,6 +80,15 @@ func (d *Desk) at(ctx context.Context, t Target) (place, error) {
 		return d.hub(t)
 	}
 	return nil, &sandbox.Error{Op: "target", Path: t.Name, Code: git.ErrUnsupported, Hint: "targets of type local, bare, remote and github can be reached"}
+}
+
+// onDisk opens a target on this machine.
+func (d *Desk) onDisk(ctx context.Context, t Target, path string, work bool) (place, error) {
+	at, err := d.store.Target(ctx, path, !work)
+	if err == nil && t.Hooks {
+		at.RunHooks(d.proof)
+	}
+	return folder{at, work}, err
 }
 
 // Repository returns the repository that a path of an address means, as git finds it: that
@@ -106,10 +118,17 @@ func (f folder) push(ctx context.Context, c *StagedCommit) error {
 	if err := f.Take(ctx, c.parent(), c.Commit); err != nil {
 		return err
 	}
+	var err error
 	if f.work && c.From == "" { // to make a new branch changes no file
-		return f.Advance(ctx, c.Branch, c.Base, c.Commit, c.changes())
+		err = f.Advance(ctx, c.Branch, c.Base, c.Commit, c.changes())
+	} else {
+		err = f.Move(ctx, c.Branch, c.Base, c.Commit)
 	}
-	return f.Move(ctx, c.Branch, c.Base, c.Commit)
+	if err != nil {
+		return ofTarget(c.Target, err)
+	}
+	f.Announce(context.WithoutCancel(ctx), c.Branch, c.Base, c.Commit)
+	return nil
 }
 
 // ready says what a push would be refused for.

@@ -154,7 +154,7 @@ func (c *clearing) open(ctx context.Context) (*clearance.Desk, error) {
 	}
 	var targets []clearance.Target
 	for _, t := range p.Targets() {
-		targets = append(targets, clearance.Target{Name: t.Name, Type: t.Type, Path: t.Path, URL: t.URL, Repo: t.Repo, Branch: t.Branch, Web: p.options.Web})
+		targets = append(targets, clearance.Target{Name: t.Name, Type: t.Type, Path: t.Path, URL: t.URL, Repo: t.Repo, Branch: t.Branch, Hooks: t.Hooks, Web: p.options.Web})
 	}
 	desk, err := clearance.Open(c.records.folder, store, targets, p.credentials(c.worker))
 	if err != nil {

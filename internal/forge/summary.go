@@ -53,7 +53,11 @@ func (p *Program) Widenings() []Widening {
 	}
 	for _, t := range p.Project.Targets {
 		where := string(t.Path) + t.URL + t.Repo
-		add(t.From.String(), "clearing into "+whole(t.Name)+": "+whole(where)+", by your own hand only")
+		what := "clearing into " + whole(t.Name) + ": " + whole(where) + ", by your own hand only"
+		if t.Hooks {
+			what += "; a push runs the hooks of that repository as you, outside the jail"
+		}
+		add(t.From.String(), what)
 	}
 	p.widenScanners(add)
 	for _, e := range p.Project.Endpoints {

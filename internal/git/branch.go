@@ -132,10 +132,13 @@ func (t *Target) Move(ctx context.Context, branch string, old, to Hash) error {
 	if err := t.Free(branch); err != nil {
 		return err
 	}
+	if err := t.consult(ctx, branch, old, to); err != nil {
+		return err
+	}
 	return t.move(ctx, branch, old, to)
 }
 
-// move is Move without a look at work trees.
+// move is Move without a look at work trees and without hooks.
 func (t *Target) move(ctx context.Context, branch string, old, to Hash) error {
 	ref, err := branchRef("push", branch)
 	if err != nil {

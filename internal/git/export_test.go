@@ -15,3 +15,5 @@ func Hurry(s *Store, patience time.Duration) { s.patience = patience }
 func Said(text string) error {
 	return &Failure{Command: "fetch", Said: text, cause: errors.New("exit")}
 }
+
+var Owned = owned

@@ -10,5 +10,5 @@ import (
 
 // What a tree could make git run is tried as somebody else than root, too.
 func TestOrdinaryUser(t *testing.T) {
-	trial.OrdinaryUser(t, "-test.run=^(TestNothingOfATreeIsRun|TestTargetRefuses|TestTokens|TestBranchesWithTricks)$")
+	trial.OrdinaryUser(t, "-test.run=^(TestNothingOfATreeIsRun|TestTargetRefuses|TestTokens|TestBranchesWithTricks|TestC14HooksOfAnotherUser)$")
 }

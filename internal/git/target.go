@@ -24,7 +24,8 @@ type Target struct {
 	own   string // what of it is the work tree's own: HEAD and the index
 	work  string // the work tree, "" for a bare one
 	view  string
-	works bool // the repository has a work tree at its own place, whatever it is opened as
+	hooks []string // the environment of its hooks, nil if they do not run
+	works bool     // the repository has a work tree at its own place, whatever it is opened as
 }
 
 // linked are the parts of a repository that a view links to, but for the first.

@@ -45,6 +45,9 @@ func (t *Target) Advance(ctx context.Context, branch string, base, commit Hash, 
 	if err := w.prepare(ctx, changes, left); err != nil {
 		return err
 	}
+	if err := t.consult(ctx, branch, base, commit); err != nil {
+		return err
+	}
 	if err := t.move(ctx, branch, base, commit); err != nil {
 		return err
 	}

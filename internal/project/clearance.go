@@ -145,6 +145,12 @@ func (l *loader) target(f conf.Field) {
 			l.problems.Add(n, label+".branch: "+why, "main and drafts/notes are")
 		}
 	}
+	if n, ok := f.Value.At("hooks"); ok {
+		t.Hooks = n.Text == "run"
+		if t.Hooks && t.Path == "" && !strings.HasPrefix(t.URL, "file:") {
+			l.problems.Add(n, label+".hooks: its server decides which hooks run", "remove it; it is for repositories on this machine: local, bare, and an address with file:")
+		}
+	}
 	l.standsAt(&t, label, f)
 	l.project.Targets = append(l.project.Targets, t)
 }

@@ -204,6 +204,7 @@ var problems = []struct{ yaml, want string }{
 	{`clearance: {targets: {o: {type: github, repo: a}}}`, `p.yaml:1:47: clearance.targets.o.repo: a is no repository; write owner/name`},
 	{`clearance: {targets: {o: {type: github, repo: a/..}}}`, `p.yaml:1:47: clearance.targets.o.repo: a/.. is no repository; write owner/name`},
 	{`clearance: {targets: {o: {type: bare, path: /proc/x}}}`, `p.yaml:1:45: clearance.targets.o.path: /proc/x is under /proc; there are no repositories there`},
+	{`clearance: {targets: {o: {type: github, repo: a/b, hooks: run}}}`, `p.yaml:1:59: clearance.targets.o.hooks: its server decides which hooks run; remove it; it is for repositories on this machine: local, bare, and an address with file:`},
 	{`clearance: {targets: {o: {type: github, repo: a/b, branch: a..b}}}`, `p.yaml:1:60: clearance.targets.o.branch: a..b is no name of a branch; main and drafts/notes are`},
 	{`clearance: {targets: {o: {type: github, repo: a/b, at: /out}}}`, `p.yaml:1:56: clearance.targets.o.at: /out is on no mount; write the path of a mount, or of a folder in one`},
 	{`clearance: {targets: {o: {type: github, repo: a/b, at: out}}}`, `p.yaml:1:56: clearance.targets.o.at: out does not start with /; write the path of a mount, or of a folder in one`},

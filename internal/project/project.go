@@ -77,6 +77,7 @@ type Target struct {
 	URL    string       // of remote
 	Repo   string       // of github: owner/name
 	Branch string
+	Hooks  bool   // run the repository's own hooks on this machine
 	At     string // where the repository's root stands in the sandbox
 	From   conf.Place
 }

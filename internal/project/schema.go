@@ -131,6 +131,8 @@ func clearanceKey() conf.Key {
 					{Name: "url", Type: conf.Text, Example: "git@example.com:you/notes.git", Doc: "The address of a remote one: https, ssh, user@host:path or file, with no secret in it; http only on this machine; with a repo, the GitHub Enterprise that has it."},
 					{Name: "repo", Type: conf.Text, Example: "you/notes", Doc: "Owner and name on GitHub."},
 					{Name: "branch", Type: conf.Text, Default: "main", Example: "drafts", Doc: "The branch that results are staged for."},
+					{Name: "hooks", Type: conf.Word, Words: []string{"skip", "run"}, Default: "skip", Example: "run",
+						Doc: "`run` lets a push run the hooks of a repository on this machine that is yours; one of them can reject it."},
 					{Name: "at", Type: conf.Text, Example: "/out",
 						Doc: "Where the repository's root stands among the files that workers see: `/` with a folder there, otherwise `/workspace`."},
 				}},

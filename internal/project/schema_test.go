@@ -216,6 +216,7 @@ var counts = map[string][2]string{
 	"clearance.targets.path":     {`clearance: {targets: {a: {type: local, path: a}}}`, `clearance: {targets: {a: {type: local, path: b}}}`},
 	"clearance.targets.url":      {`clearance: {targets: {a: {type: remote, url: "a:a"}}}`, `clearance: {targets: {a: {type: remote, url: "a:b"}}}`},
 	"clearance.targets.repo":     {`clearance: {targets: {a: {type: github, repo: a/a}}}`, `clearance: {targets: {a: {type: github, repo: a/b}}}`},
+	"clearance.targets.hooks":    {`clearance: {targets: {a: {type: local, path: a}}}`, `clearance: {targets: {a: {type: local, path: a, hooks: run}}}`},
 	"clearance.targets.branch":   {`clearance: {targets: {a: {type: local, path: a}}}`, `clearance: {targets: {a: {type: local, path: a, branch: b}}}`},
 	"clearance.targets.at":       {`clearance: {targets: {a: {type: local, path: a}}}`, `clearance: {targets: {a: {type: local, path: a, at: /}}}`},
 	"clearance.scanners":         {``, `clearance: {scanners: [size]}`},
@@ -248,7 +249,7 @@ func TestEveryKeyCounts(t *testing.T) {
 		}
 		text := w.table(p) + "\n" + rules(p)
 		for _, x := range p.Targets {
-			text += fmt.Sprint("\n", x.Name, x.Type, string(x.Path), x.URL, x.Repo, x.Branch, x.At)
+			text += fmt.Sprint("\n", x.Name, x.Type, string(x.Path), x.URL, x.Repo, x.Branch, x.Hooks, x.At)
 		}
 		for _, x := range p.Endpoints {
 			text += fmt.Sprint("\n", x.Name, x.URL, x.Method, x.Type, x.Headers)

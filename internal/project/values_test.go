@@ -80,6 +80,7 @@ clearance:
 		clearance.targets.origin.url =  (default)
 		clearance.targets.origin.repo = you/notes (p.yaml:11)
 		clearance.targets.origin.branch = main (default)
+		clearance.targets.origin.hooks = skip (default)
 		clearance.targets.origin.at = / (default)
 		clearance.endpoints =  (default)
 		clearance.scanners = [format, size, content, secrets, malware] (default)

@@ -48,6 +48,10 @@ func (s Set) push() tool.Tool {
 			if err := desk.Ready(ctx, c); err != nil {
 				return tool.Prepared{}, s.of(c).standing(err)
 			}
+			hooks, err := desk.Hooks(ctx, c)
+			if err != nil {
+				return tool.Prepared{}, err
+			}
 			l, err := s.look(ctx, desk, c)
 			if err != nil {
 				return tool.Prepared{}, err
@@ -81,6 +85,9 @@ func (s Set) push() tool.Tool {
 			}
 			ready := tool.Ready(run, changes...)
 			ready.Wish = fmt.Sprintf("push %q (%s) to %s", firstLine(c.Message), counted(len(c.Files), "file"), s.where(c))
+			if len(hooks) > 0 {
+				ready.Wish += ", and run the hooks of that repository (" + strings.Join(hooks, ", ") + ") as you, outside the jail"
+			}
 			ready.Warnings = l.warnings()
 			return ready, nil
 		}
