@@ -266,7 +266,7 @@ func TestText(t *testing.T) {
   + \x1b[2J\u202e
   │ c
 `},
-		{true, 3, "M \"/a\\n@@ x\" (+1 -1)\n\x1b[36m  @ @@ -1,3 +1,3 @@\x1b[0m\n  │ a\n\x1b[31m  - b\x1b[0m\n\x1b[33m  … 3 of 5 lines shown; look there\x1b[0m\n"},
+		{true, 3, "M \"/a\\n@@ x\" (+1 -1)\n  \x1b[36m@ @@ -1,3 +1,3 @@\x1b[0m\n  │ a\n  \x1b[31m- b\x1b[0m\n  \x1b[33m… 3 of 5 lines shown; look there\x1b[0m\n"},
 		{false, -1, "M \"/a\\n@@ x\" (+1 -1)\n  … 0 of 5 lines shown; look there\n"},
 	} {
 		var out strings.Builder

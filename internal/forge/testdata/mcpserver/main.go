@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -50,9 +51,16 @@ func honest(mode string) {
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "look", Description: "Look around."},
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, map[string]any, error) {
-			net, _ := os.Readlink("/proc/self/ns/net")
+			own, _ := os.Readlink("/proc/self/ns/net")
+			reached := false
+			if address, err := os.ReadFile("address"); err == nil {
+				conn, err := net.Dial("tcp", string(address))
+				if reached = err == nil; reached {
+					conn.Close()
+				}
+			}
 			_, err := os.Create("made")
-			return nil, map[string]any{"pid": os.Getpid(), "net": net, "in": list("."), "out": list("/out"), "tool": list(os.Getenv("GOLEM_TOOL")), "environment": os.Environ(), "writes": err == nil}, nil
+			return nil, map[string]any{"pid": os.Getpid(), "net": own, "reached": reached, "in": list("."), "out": list("/out"), "tool": list(os.Getenv("GOLEM_TOOL")), "environment": os.Environ(), "writes": err == nil}, nil
 		})
 	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
