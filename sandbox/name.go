@@ -177,6 +177,24 @@ func portable(base string) bool {
 
 var deviceUnits = []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "¹", "²", "³"}
 
+// NotOnWindows returns why Windows cannot keep a file under a name, or takes the name for
+// another one, "" if it keeps it. The name is one part of a path.
+func NotOnWindows(part string) string {
+	switch {
+	case part == "" || part == "." || part == "..":
+		return ""
+	case strings.Contains(part, ":"):
+		return "what follows a colon is a drive's path or a hidden stream of another file"
+	case strings.HasSuffix(part, ".") || strings.HasSuffix(part, " "):
+		return "a dot or space at the end is dropped"
+	case !portable(part):
+		return "it is the name of a device"
+	case strings.ContainsAny(part, `<>"|?*\`):
+		return "it has a character that is not allowed in names"
+	}
+	return ""
+}
+
 // hasSuffix reports whether name ends in one of the suffixes, in any case.
 func hasSuffix(name string, suffixes []string) bool {
 	base := path.Base(name)

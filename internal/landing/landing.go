@@ -416,6 +416,9 @@ func (l *Landing) change(e entry, b *budget) tool.Change {
 	if why, code := review.Code(e.name); code && c.Op != tool.Delete && e.Kind != layer.Folder {
 		c.About = strings.TrimPrefix(c.About+"; becomes code: "+why, "; ")
 	}
+	if why := review.NotOnWindows(e.name); why != "" && c.Op == tool.Create {
+		c.About = strings.TrimPrefix(c.About+"; "+why, "; ")
+	}
 	return c
 }
 

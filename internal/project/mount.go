@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -122,6 +123,9 @@ func canonical(target string) (string, string) {
 		return "", " is not a usable name"
 	}
 	target = path.Clean(target)
+	if why := misread(target); why != "" {
+		return "", ": " + why
+	}
 	top, _, _ := strings.Cut(target[1:], "/")
 	if slices.Contains(system, top) {
 		return "", " is in /" + top + ", which commands have already"
@@ -146,6 +150,20 @@ func badName(name string) string {
 			continue
 		}
 		return "a name is letters, digits and _, and behind the first also - and ."
+	}
+	return misread(name)
+}
+
+// misread says why a person or another system takes a name or path for another one, ""
+// if they do not. It shows the code points of look-alikes.
+func misread(name string) string {
+	for trick := range visible.NameAlikes(name) {
+		return trick.Says
+	}
+	for part := range strings.SplitSeq(strings.Trim(name, "/"), "/") {
+		if why := sandbox.NotOnWindows(part); why != "" {
+			return sandbox.Shown(part) + " is not usable on Windows: " + why
+		}
 	}
 	return ""
 }

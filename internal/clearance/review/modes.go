@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // modes returns what a file is, where that is not a plain file as before.
@@ -112,5 +113,18 @@ func name(c Change) []Flag {
 	if strings.Contains(c.Path, "\n") {
 		list = append(list, flag(Control, c.Path, "a line end in the name: %s", visible.Line(c.Path, math.MaxInt)))
 	}
+	if why := NotOnWindows(c.Path); why != "" && c.Operation != remove {
+		list = append(list, flag(Windows, c.Path, "%s", why))
+	}
 	return list
+}
+
+// NotOnWindows says which part of a path is not usable on Windows and why, "" for none.
+func NotOnWindows(path string) string {
+	for part := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		if why := sandbox.NotOnWindows(part); why != "" {
+			return visible.Cut(visible.Name(part), 200) + " is not usable on Windows: " + why
+		}
+	}
+	return ""
 }

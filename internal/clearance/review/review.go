@@ -57,6 +57,7 @@ const (
 	Submodule  Kind = "submodule"
 	Lookalike  Kind = "lookalike" // letters that are taken for others
 	Case       Kind = "case"      // names that are one on other systems
+	Windows    Kind = "windows"   // a name that Windows cannot keep, or takes for another
 	Mode       Kind = "mode"
 	NotSeen    Kind = "not looked at" // there was too much of it
 	DeleteMany Kind = "delete many"
@@ -72,7 +73,7 @@ const (
 // risks is how much there is to fear, from 0 to 100; a flag may have more or less
 // than its kind.
 var risks = map[Kind]int{
-	Bare: 95, Bidi: 95, Invisible: 90, Control: 90, Becomes: 85, Link: 60, Submodule: 80, Lookalike: 75, Case: 75, Mode: 70,
+	Bare: 95, Bidi: 95, Invisible: 90, Control: 90, Becomes: 85, Link: 60, Submodule: 80, Lookalike: 75, Case: 75, Windows: 72, Mode: 70,
 	NotSeen: 65, DeleteMany: 60, Hardlink: 60, Unmerged: 55, Binary: 50, Minified: 45, Large: 40, Unchanged: 30, Ratio: 55,
 }
 
