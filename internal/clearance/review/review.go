@@ -132,8 +132,18 @@ func Sort[T any](files []T, path func(T) string, flags []Flag) {
 		w := weights[f.Path]
 		weights[f.Path] = weight{max(w.risk, f.Risk), w.count + 1}
 	}
+	// A flag of a directory is one of all that is in it.
+	of := func(name string) weight {
+		sum := weights[name]
+		for i := len(name) - 1; i > 0; i-- {
+			if w, ok := weights[name[:i]]; ok && name[i] == '/' {
+				sum = weight{max(sum.risk, w.risk), sum.count + w.count}
+			}
+		}
+		return sum
+	}
 	slices.SortStableFunc(files, func(a, b T) int {
-		x, y := weights[path(a)], weights[path(b)]
+		x, y := of(path(a)), of(path(b))
 		return cmp.Or(y.risk-x.risk, y.count-x.count)
 	})
 }
