@@ -489,24 +489,30 @@ func (t *Transaction) Exists(name string) bool {
 	return err == nil
 }
 
-// Hash returns a digest of what a changed file holds, "" where it cannot be read.
-func (t *Transaction) Hash(c Change) string {
+// Open opens what a changed file holds.
+func (t *Transaction) Open(c Change) (*os.File, error) {
 	for i, l := range t.work.layers {
-		if t.work.target[i] != c.Target {
-			continue
+		if t.work.target[i] == c.Target {
+			return layer.Open(l.Upper(), c.Path)
 		}
-		f, err := os.Open(filepath.Join(l.Upper(), c.Path))
-		if err != nil {
-			return ""
-		}
-		defer f.Close()
-		h := sha256.New()
-		if _, err := io.Copy(h, f); err != nil {
-			return ""
-		}
-		return fmt.Sprintf("%x", h.Sum(nil))
 	}
-	return ""
+	return nil, fs.ErrNotExist
+}
+
+// Hash returns a digest of what a changed file holds, "" where it cannot be read.
+func (t *Transaction) Hash(c Change) string { return hashOf(t.Open(c)) }
+
+// hashOf returns a digest of what a file holds, and closes it: "" where it cannot be read.
+func hashOf(f *os.File, err error) string {
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
 // lockLayers keeps others from landing and undoing meanwhile.

@@ -5,6 +5,7 @@ package jail
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"time"
 
 	"github.com/golem-forge/golem/sandbox"
@@ -26,6 +27,9 @@ func (*Transaction) Below(Change, func(string) bool) error { return errNoLayers 
 
 // Exists returns false: no command has run.
 func (*Transaction) Exists(string) bool { return false }
+
+// Open returns an error: no command has run.
+func (*Transaction) Open(Change) (*os.File, error) { return nil, errNoLayers }
 
 // Hash returns nothing.
 func (*Transaction) Hash(Change) string { return "" }

@@ -266,9 +266,6 @@ func (e entry) gone() policy.Effect {
 	return policy.Effect{Verb: policy.Delete, Target: e.name, Tree: true}
 }
 
-// maxBlank is how much of a file is searched for something that can be seen.
-const maxBlank = 1 << 20
-
 // empties reports whether what was in a file is gone: it is left without anything that can
 // be seen, or something else stands in its place.
 func (l *Landing) empties(e entry) bool {
@@ -277,24 +274,32 @@ func (l *Landing) empties(e entry) bool {
 		return false
 	case e.Kind != layer.File:
 		return true
-	case e.Size > maxBlank:
-		return false
 	}
 	if known, ok := l.emptied[e.name]; ok {
 		return known
 	}
-	blank := func() bool {
-		only := e.Change
-		only.Was = layer.Nothing // the old content may be too large to read
-		_, now, err := l.t.Content(only, maxBlank)
-		if err != nil || !tool.IsBlank(now) {
-			return err != nil && e.Size == 0
-		}
-		old, _, err := l.t.Content(e.Change, maxBlank)
-		return err != nil || len(old) > 0 && !bytes.Equal(old, now)
-	}()
-	l.emptied[e.name] = blank
-	return blank
+	l.emptied[e.name] = l.isBlank(e) && l.lost(e)
+	return l.emptied[e.name]
+}
+
+// isBlank reports whether nobody can see anything in a changed file.
+func (l *Landing) isBlank(e entry) bool {
+	if e.Size == 0 {
+		return true
+	}
+	f, err := l.t.Open(e.Change)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	blank, err := tool.ReadsBlank(f)
+	return err == nil && blank
+}
+
+// lost reports whether a file that is blank now held something else before.
+func (l *Landing) lost(e entry) bool {
+	old, now, err := l.t.Content(e.Change, maxShown)
+	return err != nil || len(old) > 0 && !bytes.Equal(old, now)
 }
 
 // listed returns the effects for who reads them: a new folder stands for what is in

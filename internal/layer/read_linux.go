@@ -16,8 +16,11 @@ func Read(folder, name string, most int64) ([]byte, error) {
 	return Layer{Folder: folder}.ReadReal(name, most)
 }
 
-// ReadReal is Read below the real folder.
-func (l Layer) ReadReal(name string, most int64) ([]byte, error) {
+// Open opens a regular file below a folder for reading, as Read does.
+func Open(folder, name string) (*os.File, error) { return Layer{Folder: folder}.OpenReal(name) }
+
+// OpenReal is Open below the real folder.
+func (l Layer) OpenReal(name string) (*os.File, error) {
 	t, err := l.openFolder()
 	if err != nil {
 		return nil, err
@@ -28,13 +31,22 @@ func (l Layer) ReadReal(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	info, err := f.Stat()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, errors.Join(err, errors.New("not a regular file"))
+	}
+	return f, nil
+}
+
+// ReadReal is Read below the real folder.
+func (l Layer) ReadReal(name string, most int64) ([]byte, error) {
+	f, err := l.OpenReal(name)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > most {
-		return nil, errors.New("too large to be shown")
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() > most {
+		return nil, errors.Join(err, errors.New("too large to be shown"))
 	}
 	return io.ReadAll(io.LimitReader(f, most))
 }

@@ -1,7 +1,9 @@
 package tool
 
 import (
+	"bufio"
 	"errors"
+	"io"
 	"slices"
 	"unicode"
 	"unicode/utf8"
@@ -15,15 +17,41 @@ import (
 func IsBlank(content []byte) bool {
 	for len(content) > 0 {
 		r, n := utf8.DecodeRune(content)
-		switch {
-		case unicode.IsSpace(r), unicode.IsControl(r), unicode.In(r, unicode.Cf, unicode.Variation_Selector):
-		case r == 0x034f, r == 0x115f, r == 0x1160, r == 0x2800, r == 0x3164, r == 0xffa0: // letters without a shape
-		default:
+		if !isShapeless(r) {
 			return false
 		}
 		content = content[n:]
 	}
 	return true
+}
+
+// maxBlank is how many bytes ReadsBlank reads.
+const maxBlank = 64 << 20
+
+// ReadsBlank is IsBlank for a content of any size. It stops at the first character that
+// can be seen. A content that begins with 64 MiB of blanks counts as blank.
+func ReadsBlank(content io.Reader) (bool, error) {
+	in := bufio.NewReaderSize(io.LimitReader(content, maxBlank), 64<<10)
+	for {
+		r, _, err := in.ReadRune()
+		switch {
+		case err == io.EOF:
+			return true, nil
+		case err != nil:
+			return false, err
+		case !isShapeless(r):
+			return false, nil
+		}
+	}
+}
+
+// isShapeless reports whether nobody can see a character.
+func isShapeless(r rune) bool {
+	switch r {
+	case 0x034f, 0x115f, 0x1160, 0x2800, 0x3164, 0xffa0: // letters without a shape
+		return true
+	}
+	return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Variation_Selector)
 }
 
 // emptying decides about the files that a call would leave empty. To empty a file is to
