@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // How a file is opened.
@@ -108,42 +107,6 @@ func (f *Folder) lock(name string, file *held, wait bool) (_ *held, err error) {
 	return nil, fmt.Errorf("%s: it is replaced all the time; find out by whom", name)
 }
 
-// How long one waits for a lock, and between two looks at it. The system's own
-// way to wait has no end if whoever holds the lock is stopped.
-const (
-	patience = 10 * time.Second
-	minPause = 20 * time.Microsecond
-	maxPause = 2 * time.Millisecond
-	// Whoever has waited through so many pauses looks so often after each: others
-	// who take the lock again and again leave it for some microseconds only.
-	pauses, looks = 16, 500
-)
-
-// await takes the lock of an open file.
-func (f *Folder) await(file *os.File) error {
-	var end <-chan time.Time
-	pause := minPause
-	for look := 1; ; look++ {
-		got, err := f.locks.take(file)
-		if got || err != nil {
-			return err
-		}
-		if look > pauses && look%looks != 0 {
-			continue
-		}
-		if end == nil {
-			end = time.After(f.patience)
-		}
-		select {
-		case <-end:
-			return fmt.Errorf("locked by another process for %v; remove nothing: let the golem that holds it go on, or end it, and try again", f.patience)
-		default:
-			time.Sleep(pause)
-			pause = min(2*pause, maxPause)
-		}
-	}
-}
-
 // errTaken is the error of a file that was deleted or replaced while it was
 // written to: what was written is nowhere, or in the way of somebody else.
 var errTaken = errors.New("taken away while it was written to")
@@ -195,7 +158,7 @@ func (f *Folder) room(name string, create bool) (*Folder, error) {
 	if err != nil {
 		return nil, trouble(name, err)
 	}
-	return &Folder{root, f.locks, f.patience}, nil
+	return &Folder{root, f.locks, f.waits}, nil
 }
 
 // kind says what something that is no file is.

@@ -7,16 +7,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/golem-forge/golem/internal/durable"
 )
 
 // A Folder keeps documents by their names. Only its user can look into it.
 type Folder struct {
-	root     *os.Root
-	locks    *locks
-	patience time.Duration // how long to wait for a lock
+	root  *os.Root
+	locks *locks
+	waits *waits // for its locks and those of the directories in it
 }
 
 // maxDocument bounds what is read back: a state folder may be damaged.
@@ -53,7 +52,7 @@ func Open(path string) (*Folder, error) {
 	if err != nil {
 		return nil, unusable(path, err)
 	}
-	return &Folder{root, new(locks), patience}, nil
+	return &Folder{root, new(locks), &waits{patience: patience}}, nil
 }
 
 // unusable says what to do about a state folder that cannot be used. The path

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -27,7 +28,7 @@ func hurried(t *testing.T, dir string) *state.Folder {
 }
 
 func isLocked(err error, name string) bool {
-	return err != nil && strings.HasPrefix(err.Error(), name+": locked by another process") && strings.Contains(err.Error(), "remove nothing")
+	return err != nil && strings.HasPrefix(err.Error(), name+": locked by ") && strings.Contains(err.Error(), "delete nothing")
 }
 
 // Whatever is deleted under somebody who appends, no other record is lost, and
@@ -267,4 +268,79 @@ func (r taker) Read([]byte) (int, error) {
 		return 0, err
 	}
 	return 0, io.EOF
+}
+
+// TestC12LockWaitIsOneTotal: somebody who stopped holds every lock of a folder. Its users
+// wait as long as the error says, all of them together, and learn who it is.
+func TestC12LockWaitIsOneTotal(t *testing.T) {
+	t.Parallel()
+	const most = 300 * time.Millisecond
+	dir := filepath.Join(t.TempDir(), "state")
+	f := open(t, dir)
+	f.SetPatience(most)
+	l := log(t, f, 0)
+	once, err := f.Once("answers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := map[string]func() error{
+		"n":            func() error { return f.Update("n", countUp) },
+		"journal.head": func() error { return add(l, true, "x") },
+		"answers.once": func() error { _, _, err := once.Decide("k", []byte("yes")); return err },
+	}
+	var held []*os.File
+	for name, use := range uses {
+		if err := use(); err != nil {
+			t.Fatal(err)
+		}
+		if name == "n" {
+			name = "."
+		}
+		file, err := os.Open(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, file)
+	}
+	began, said := time.Now(), ""
+	for range 3 {
+		for name, use := range uses {
+			err := use()
+			if !isLocked(err, name) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			said += err.Error() + "\n"
+		}
+	}
+	if took := time.Since(began); took < most || took > 2*most {
+		t.Errorf("waited %v in all, want %v", took, most)
+	}
+	if first, _, _ := strings.Cut(said, "\n"); !strings.Contains(first, "golem waited 300ms;") || strings.Count(said, "golem waited 3ms;") != 2 {
+		t.Errorf("said:\n%s", said)
+	}
+	if runtime.GOOS == "linux" && strings.Count(said, fmt.Sprintf("locked by process %d (", os.Getpid())) != 9 {
+		t.Errorf("the process %d is not named:\n%s", os.Getpid(), said)
+	}
+	for _, file := range held {
+		file.Close()
+	}
+	for name, use := range uses {
+		if err := use(); err != nil {
+			t.Errorf("%s: when it is free again: %v", name, err)
+		}
+	}
+	file, err := os.Open(dir)
+	if err == nil {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(most/3, func() { file.Close() })
+	if err := f.Update("n", countUp); err != nil {
+		t.Errorf("the patience did not return: %v", err)
+	}
 }

@@ -1,0 +1,73 @@
+package state
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// holder returns the process that holds the lock of an open file, as far as the kernel
+// tells: it names no process of another PID namespace.
+func holder(file *os.File) (p process) {
+	info, err := file.Stat()
+	if err != nil {
+		return p
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return p
+	}
+	locks, err := os.Open("/proc/locks")
+	if err != nil {
+		return p
+	}
+	defer locks.Close()
+	lines := bufio.NewScanner(locks)
+	for lines.Scan() {
+		// 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF; one that waits has -> as its second word.
+		// The device is that of the disk, which is not always the one that stat tells.
+		words := strings.Fields(lines.Text())
+		if len(words) < 6 || words[1] != "FLOCK" || !strings.HasSuffix(words[5], fmt.Sprintf(":%d", st.Ino)) {
+			continue
+		}
+		id, err := strconv.Atoi(words[4])
+		if err != nil || id <= 0 {
+			continue
+		}
+		if !hasOpen(id, info) {
+			continue
+		}
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", id))
+		return process{id, plainWord(strings.TrimSpace(string(name)))}
+	}
+	return p
+}
+
+// hasOpen reports whether a process has a file open.
+func hasOpen(id int, file os.FileInfo) bool {
+	dir := fmt.Sprintf("/proc/%d/fd", id)
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range list {
+		if info, err := os.Stat(dir + "/" + e.Name()); err == nil && os.SameFile(info, file) {
+			return true
+		}
+	}
+	return false
+}
+
+// plainWord returns the name of a program if a terminal can show it: any process may call
+// itself whatever it likes.
+func plainWord(name string) string {
+	for _, r := range name {
+		if r <= ' ' || r > '~' {
+			return ""
+		}
+	}
+	return name
+}
