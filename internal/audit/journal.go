@@ -234,7 +234,9 @@ func (j *Journal) Close() error {
 	err := j.flush(b)
 	if err != nil {
 		j.mu.Lock()
-		err = fmt.Errorf("%w; not written to the journal: %s", err, counted(uint64(len(j.next.entries)), "record"))
+		if lost := len(j.next.entries); lost > 0 {
+			err = fmt.Errorf("%w; not written to the journal: %s", err, counted(uint64(lost), "record"))
+		}
 		j.mu.Unlock()
 	}
 	return errors.Join(err, j.log.Close())

@@ -60,6 +60,7 @@ type Door struct {
 	records *Records
 	journal *audit.Journal
 	doorman *doorman
+	made    *made
 	exec    *Exec
 	once    bool
 	copies  func(ctx context.Context, text string) (how string, err error) // into the clipboard
@@ -178,7 +179,8 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 		return nil, errors.Join(err, journal.Close(), records.Close())
 	}
 	closed := func(err error) (*Door, error) { return nil, errors.Join(err, journal.Close(), records.Close()) }
-	gate.Journal = signer{journal, doorman.signed()}
+	made := new(made)
+	gate.Journal = signer{journal, doorman.signed(), made}
 	desk := &approval.Desk{Mode: approval.Mode(p.Project.Approval), Flag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), Reads: v.ApproveReads, Store: records.Approvals,
 		Asker: v.Asker, Beside: v.Beside, Policy: p.policyHash()}
 	if desk.Now, err = p.latest(records.folder); err != nil {
@@ -196,7 +198,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err != nil {
 		return closed(fmt.Errorf("changes of a command that was cut off: %w", err))
 	}
-	d := &Door{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, doorman: doorman, exec: v.Exec, once: v.Once, copies: v.Clipboard, step: step,
+	d := &Door{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, doorman: doorman, made: made, exec: v.Exec, once: v.Once, copies: v.Clipboard, step: step,
 		Session: work.session, Notes: work.notes, News: work.news}
 	if d.Gate, _, _, err = d.gate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)
@@ -342,9 +344,9 @@ func spelled(files *sandbox.Sandbox, c policy.Consents) (*sandbox.Sandbox, polic
 }
 
 // Close ends the commands that run, writes down what is not yet written, and lets
-// go of the state.
+// go of the state. Its error names the calls that were done.
 func (d *Door) Close() error {
-	return errors.Join(closeAll(d.running), d.work.close(), d.journal.Close(), d.doorman.leave(), d.records.Close())
+	return d.made.after(errors.Join(closeAll(d.running), d.work.close(), d.journal.Close(), d.doorman.leave(), d.records.Close()))
 }
 
 // closeAll closes what was started, the last first.

@@ -20,10 +20,12 @@ import (
 // signatures is the document with the list.
 const signatures = "doors.json"
 
-// A signer is a journal that signs the list before the first change.
+// A signer is a journal that signs the list before the first change, and knows which
+// changes were made.
 type signer struct {
 	*audit.Journal
 	sign func() error
+	made *made
 }
 
 // Write implements tool.Journal.
@@ -33,7 +35,14 @@ func (s signer) Write(r audit.Record, wait audit.Wait) error {
 			return err
 		}
 	}
-	return s.Journal.Write(r, wait)
+	err := s.Journal.Write(r, wait)
+	if err == nil && wait == audit.Durable && r.Kind == audit.Intent {
+		s.made.begin(r)
+	}
+	if r.Kind == audit.Outcome { // it has happened, whether or not the journal took it
+		s.made.end(r)
+	}
+	return err
 }
 
 // A doorman keeps the list for one door.

@@ -169,7 +169,13 @@ func (t *talk) call(ctx context.Context, number int, c model.Call) (made, error)
 		o := t.over(ctx)
 		return made{event: e, cut: &o}, t.Log.write(Entry{Kind: "undone", In: t.id, Call: c.ID})
 	}
-	return made{result: r, event: e}, t.Log.write(Entry{Kind: "result", In: t.id, Call: c.ID, Result: &r})
+	if err := t.Log.write(Entry{Kind: "result", In: t.id, Call: c.ID, Result: &r}); err != nil {
+		if ok {
+			err = fmt.Errorf("%s was done, but its result could not be kept: %w", sandbox.Shown(c.Tool), err)
+		}
+		return made{event: e}, err
+	}
+	return made{result: r, event: e}, nil
 }
 
 // inID keeps the id of a call apart from what it is part of.

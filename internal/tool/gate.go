@@ -142,7 +142,11 @@ func (p *pass) runs() Result {
 	}
 	r := p.run()
 	if leave() != nil {
-		r.Notes = append(r.Notes, "what the session's layer was changed from could not be noted")
+		done := "the call was done, but "
+		if r.Err != nil {
+			done = ""
+		}
+		r.Notes = append(r.Notes, done+"golem could not record which content of your directory its changes are based on")
 	}
 	return r
 }

@@ -51,7 +51,11 @@ func (p *pass) end(r Result) Result {
 		if p.reads() {
 			return failed(p.tool.Name, unwritten(p.tool.Name, err))
 		}
-		r.Notes = append(r.Notes, "the journal could not take the outcome; that it was begun is in it")
+		done := "the call was done, but "
+		if r.Err != nil {
+			done = ""
+		}
+		r.Notes = append(r.Notes, done+"golem could not write its outcome to the journal ("+cause(err)+"); the journal has only its beginning")
 	}
 	return r
 }

@@ -99,6 +99,17 @@ func Main(args []string, stdout, stderr io.Writer, serve Server) int {
 	return status
 }
 
+// withLate returns what a command ends with that has ended with err, and whose records
+// could not be closed. An exit code stays; the late error is printed then.
+func withLate(cmd *cobra.Command, err, late error) error {
+	var code exit
+	if late != nil && errors.As(err, &code) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem:", late)
+		return err
+	}
+	return errors.Join(err, late)
+}
+
 // printProblems prints a line for each problem. Those of a line in a file begin with its
 // place, which editors know; others, of flags and variables, as every other error does.
 func printProblems(w io.Writer, problems conf.Problems) {

@@ -139,10 +139,9 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if began {
 		err = cmp.Or(err, f.after(cmd, p, door))
 	}
-	if closed := door.Close(); closed != nil {
-		return closed
-	}
-	if f.sessionID() == "" && p.Unused(door.Session, profile) {
+	late := door.Close()
+	err = withLate(cmd, err, late)
+	if late == nil && f.sessionID() == "" && p.Unused(door.Session, profile) {
 		err = cmp.Or(err, p.Remove(door.Session, nil))
 	}
 	p.Applied(func(s *forge.Session, name string) {

@@ -165,10 +165,11 @@ func (f *runFlags) run(cmd *cobra.Command, p *forge.Program, words []string) err
 	code := heard()
 	sum := r.Budget.Sum()
 	out.balance = r.Balance()
-	if err = errors.Join(err, r.Close()); err != nil {
-		return err
+	late := r.Close()
+	if err == nil { // there is an answer, whatever became of the records
+		err = out.end("golem run "+commandLine(f.said)+" --resume "+r.ID, o, sum, code)
 	}
-	return out.end("golem run "+commandLine(f.said)+" --resume "+r.ID, o, sum, code)
+	return withLate(cmd, err, late)
 }
 
 // resumed is the session whose run goes on, "" for the one that was used last.

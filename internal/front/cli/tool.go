@@ -155,7 +155,9 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	if asker != nil && asker.why != nil && r.Pending != nil {
 		r.Notes = append(r.Notes, asker.why.Error())
 	}
-	err = afterCall(call.Tool, r, door.Close())
+	if err = door.Close(); err != nil && r.Err == nil { // the call was done, and what came of it counts
+		err = withLate(cmd, printResult(cmd, r), err)
+	}
 	if f.sessionID() == forge.NewSession && r.Err != nil && r.Pending == nil && p.Unused(door.Session, guest.Profile{}) {
 		err = cmp.Or(err, p.Remove(door.Session, nil)) // it would be in front of one that keeps something
 	}
@@ -166,23 +168,6 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 		err = caught
 	}
 	return r, err
-}
-
-// afterCall says of an error that came when a call was done that the call was done: its
-// result is not printed then.
-func afterCall(name string, r tool.Result, err error) error {
-	if err == nil || r.Err != nil {
-		return err
-	}
-	done := name + " was done"
-	var changed []string
-	for _, c := range r.Changes {
-		changed = append(changed, string(c.Op)+" "+sandbox.Shown(c.Path))
-	}
-	if len(changed) > 0 {
-		done += " (" + strings.Join(changed, ", ") + ")"
-	}
-	return fmt.Errorf("%s, but golem could not finish its records: %w", done, err)
 }
 
 // sessionID is the session that is meant, "" for the one that was used last.
