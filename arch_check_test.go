@@ -311,8 +311,8 @@ func checkGoroutines(r *report, rule string, pkg []*file) {
 func checkInit(r *report, rule string, pkg []*file) {
 	for _, f := range pkg {
 		for _, decl := range f.ast.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" && !f.test {
-				r.add(f, fn, rule, "nothing happens before main")
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" && !f.test && inits.forbids(f) {
+				r.add(f, fn, rule, "%s", inits.why)
 			}
 		}
 	}

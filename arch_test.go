@@ -147,6 +147,12 @@ var goroutines = limit{
 	why: "a goroutine has an owner that waits for it",
 }
 
+// inits limits init functions.
+var inits = limit{
+	only: []string{"internal/front/part"},
+	why:  "nothing happens before main, except that a process of a jail runs before packages that it does not need are initialised",
+}
+
 // Sizes. A file that is too long tells two things.
 const (
 	maxLines   = 600 // of a file, tests apart

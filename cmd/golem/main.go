@@ -7,6 +7,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/front/cli"
 	"github.com/golem-forge/golem/internal/front/mcp"
+	_ "github.com/golem-forge/golem/internal/front/part" // a process of a jail ends here, before the rest is initialised
 )
 
 func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, mcp.Serve)) }

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// initialised runs golem and returns the packages that Go initialises before its code
+// runs, with what the runtime reports of each.
+func initialised(t *testing.T, args ...string) map[string][]string {
+	t.Helper()
+	cmd := exec.Command("golem", args...)
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	out, _ := cmd.CombinedOutput()
+	packages := make(map[string][]string)
+	for line := range strings.Lines(string(out)) {
+		if words := strings.Fields(line); len(words) > 2 && words[0] == "init" {
+			packages[words[1]] = words
+		}
+	}
+	if packages["os"] == nil {
+		t.Fatalf("no trace of package os:\n%s", out)
+	}
+	return packages
+}
+
+// TestJailProcessesStartEarly checks that a process of a jail does not wait for packages
+// that it does not use: every command of a session pays for its start.
+func TestJailProcessesStartEarly(t *testing.T) {
+	t.Parallel()
+	all, early := initialised(t, "version"), initialised(t, "jail-hold")
+	for _, name := range []string{"net/http", "go.yaml.in/yaml/v3", "github.com/google/jsonschema-go/jsonschema", "github.com/openai/openai-go/v3/responses"} {
+		if all[name] == nil {
+			t.Errorf("golem version does not initialise %s: this test sees nothing", name)
+		}
+		if early[name] != nil {
+			t.Errorf("a process of a jail initialises %s", name)
+		}
+	}
+}
