@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,21 +185,21 @@ func TestB4NoHostPathIsReadable(t *testing.T) {
 				kept(t, p, k, err)
 			},
 		}
-		for name, set := range kinds {
-			for _, network := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s, network %t", name, network), func(t *testing.T) {
-					p := jail.Policy{Least: jail.Namespaces, Network: network, Home: sandbox.Host(state + "/hosthome"), Terminals: true}
-					set(t, &p)
-					p.Mounts = append(p.Mounts, jail.Mount{Source: sandbox.Host(bin), Target: "/probe"})
-					s, err := jail.Start(p, time.Now)
-					check(t, err)
-					defer s.Close()
-					search(t, s, texts)
-					if name == "rw" {
-						searchBeside(t, s, texts)
-					}
-				})
-			}
+		// A search takes a second, so root tries one half of the pairs and a user the other.
+		for i, name := range slices.Sorted(maps.Keys(kinds)) {
+			set, network := kinds[name], (i%2 == 0) == m.user
+			t.Run(fmt.Sprintf("%s, network %t", name, network), func(t *testing.T) {
+				p := jail.Policy{Least: jail.Namespaces, Network: network, Home: sandbox.Host(state + "/hosthome"), Terminals: true}
+				set(t, &p)
+				p.Mounts = append(p.Mounts, jail.Mount{Source: sandbox.Host(bin), Target: "/probe"})
+				s, err := jail.Start(p, time.Now)
+				check(t, err)
+				defer s.Close()
+				search(t, s, texts)
+				if name == "rw" {
+					searchBeside(t, s, texts)
+				}
+			})
 		}
 	})
 }
