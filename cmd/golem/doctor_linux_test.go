@@ -107,7 +107,7 @@ func TestShellFiltered(t *testing.T) {
 	}
 	program("  require_os_sandbox: namespaces\n")
 	out, errs, code = runFiltered(t, dir, state, "tool", "shell", "--command", "echo more > file2")
-	if code != 5 || !strings.Contains(errs, "no_os_sandbox; the program requires the level namespaces, which is not to be had here (") {
+	if code != 5 || !strings.Contains(errs, "no_os_sandbox; golem ran no command: require_os_sandbox or --jail requires the level namespaces, and this machine cannot provide it (") {
 		t.Errorf("pinned: code %d, want 5\n%s%s", code, out, errs)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "file2")); err == nil {
@@ -128,8 +128,8 @@ func TestShellFiltered(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs, code = runFiltered(t, dir, state, "tool", "shell", "--command", "true")
-	const want = "/sub is read-only inside /work, which may be written, and landlock opens all that is below a folder; give both folders the same rules, or mend namespaces: golem doctor says how\n"
-	if code != 5 || !strings.HasPrefix(errs, "golem: jail: no_os_sandbox; the level namespaces is not to be had here (") || !strings.HasSuffix(errs, want) || strings.Count(errs, "\n") != 1 {
+	const want = "/sub is read-only inside /work, which may be written, and landlock opens all that is below a folder; give both directories the same rules, or run golem doctor to see what the level namespaces lacks\n"
+	if code != 5 || !strings.HasPrefix(errs, "golem: jail: no_os_sandbox; golem ran no command: this machine cannot provide the level namespaces (") || !strings.HasSuffix(errs, want) || strings.Count(errs, "\n") != 1 {
 		t.Errorf("a part that is read-only: code %d, want 5 and one line\n%s%s", code, out, errs)
 	}
 }

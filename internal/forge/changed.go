@@ -57,7 +57,7 @@ func (p *Program) Changes(s *Session, names []string, diffs bool) (list []Change
 	defer k.Close()
 	standing, unfit, err := k.Changes()
 	if err != nil {
-		return nil, "", told(err, sandbox.ErrInternal)
+		return nil, "", told(err)
 	}
 	list = []Changed{}
 	at := make(map[string]int) // where the new folders are

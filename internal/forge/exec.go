@@ -32,10 +32,15 @@ func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 	if err := c.furnish(program.Mounts); err != nil {
 		return jail.Result{}, err
 	}
-	run := jail.Command{Path: "/bin/sh", Args: slices.Concat([]string{"sh", "-c", `exec "$@"`, "sh"}, program.Argv(command[1:]...)),
+	shell, argv := []string{"sh", "-c", `exec "$@"`, "sh"}, program.Argv(command[1:]...)
+	var names []int // the program, and before it the interpreter that runs it
+	for i := range len(argv) - len(command) + 1 {
+		names = append(names, len(shell)+i)
+	}
+	run := jail.Command{Path: "/bin/sh", Args: append(shell, argv...), Names: names,
 		Dir: workDir(files, c.exec.Dir), Env: slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env)}
 	r, err := c.started(files, c.Layered(), func(s *jail.Session) (jail.Result, error) { return c.exec.Attach(ctx, s, run) })
-	return r, told(err, sandbox.ErrInternal)
+	return r, told(err)
 }
 
 // furnish gives commands what the program that the user runs has besides the sandbox.

@@ -3,6 +3,7 @@ package forge
 import (
 	"errors"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/golem-forge/golem/internal/jail"
@@ -34,8 +35,13 @@ func (f *keptFolder) backend() (sandbox.Backend, error) {
 	if errors.Is(err, jail.ErrBusy) {
 		return nil, busy("")
 	}
+	var known *sandbox.Error
+	if err != nil && !errors.As(err, &known) {
+		err = &sandbox.Error{Op: "session", Code: jail.ErrNoSandbox, Hint: "the session works on an overlay, and golem cannot mount it here (" +
+			strings.TrimPrefix(jail.Plain(err), "jail: ") + "); run golem doctor to see what is missing, or work on a copy with --session new --copy"}
+	}
 	if err != nil {
-		return nil, told(err, jail.ErrNoSandbox)
+		return nil, err
 	}
 	f.open, err = sandbox.DirAt(dir, f.traits)
 	return f.open, err

@@ -56,21 +56,21 @@ func (c *commands) started(files *sandbox.Sandbox, layered bool, do func(*jail.S
 	if !layered || !c.direct || c.work.canOverlay() {
 		s, err := c.session(files, layered)
 		if err != nil {
-			return jail.Result{}, told(err, jail.ErrNoSandbox)
+			return jail.Result{}, told(err)
 		}
 		return do(s)
 	}
 	mounts, err := c.mounts(files)
 	if err != nil {
-		return jail.Result{}, told(err, jail.ErrNoSandbox)
+		return jail.Result{}, told(err)
 	}
 	a, err := jail.SetApart(c.work.layers.dir, mounts, c.work.most, c.now)
 	if err != nil {
-		return jail.Result{}, told(copyError(err, "what the command may write"), sandbox.ErrInternal)
+		return jail.Result{}, told(copyError(err, "what the command may write"))
 	}
 	s, err := c.start(a.Mounts, false, jail.Namespaces)
 	if err != nil {
-		return jail.Result{}, told(errors.Join(err, a.Drop()), jail.ErrNoSandbox)
+		return jail.Result{}, told(errors.Join(err, a.Drop()))
 	}
 	r, err := do(s)
 	if closed := s.Close(); err == nil {

@@ -79,7 +79,7 @@ func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (std
 	}
 	session, err := s.session()
 	if err != nil {
-		return nil, 0, told(err, jail.ErrNoSandbox) // models read verdicts too
+		return nil, 0, told(err) // models read verdicts too
 	}
 	line := "exec"
 	for _, word := range argv {
@@ -90,7 +90,7 @@ func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (std
 	r, err := session.Run(ctx, c)
 	switch {
 	case err != nil:
-		return nil, 0, told(err, sandbox.ErrInternal)
+		return nil, 0, told(err)
 	case r.Code == notThere:
 		return nil, 0, errors.New("a program that it runs is not on this machine; install it, or take the scanner out of the configuration")
 	case r.Late:

@@ -171,10 +171,10 @@ func callTime(limit, own time.Duration) time.Duration {
 func (c *commands) Open(files *sandbox.Sandbox, command jail.Command) (*jail.Process, error) {
 	s, err := c.session(files, false)
 	if err != nil {
-		return nil, told(err, jail.ErrNoSandbox)
+		return nil, told(err)
 	}
 	p, err := s.Open(command)
-	return p, told(err, sandbox.ErrInternal)
+	return p, told(err)
 }
 
 // list has a server list its tools, by the gate: that the user trusts the program which

@@ -59,18 +59,18 @@ func (c *commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail
 	if err != nil && ctx.Err() != nil {
 		return r, &sandbox.Error{Op: "shell", Code: "stopped", Hint: "it was stopped before it could begin"}
 	}
-	return r, told(err, sandbox.ErrInternal)
+	return r, told(err)
 }
 
 // Serve implements shell.Server.
 func (c *commands) Serve(files *sandbox.Sandbox, command jail.Command, layered bool) (shell.Service, error) {
 	s, err := c.session(files, layered && (!c.direct || c.work.canOverlay()))
 	if err != nil {
-		return nil, told(err, jail.ErrNoSandbox)
+		return nil, told(err)
 	}
 	v, err := s.Serve(command)
 	if err != nil {
-		return nil, told(err, sandbox.ErrInternal)
+		return nil, told(err)
 	}
 	return v, nil
 }
@@ -95,7 +95,7 @@ func (c *commands) Able() error {
 		}
 	}
 	c.able = err == nil
-	return told(err, jail.ErrNoSandbox)
+	return told(err)
 }
 
 // require puts the level that the program requires into a policy.
@@ -107,13 +107,13 @@ func (c *commands) require(p *jail.Policy) error {
 	case policy.Namespaces:
 		p.Least = jail.Namespaces
 	default:
-		return &sandbox.Error{Op: "shell", Code: jail.ErrNoSandbox, Hint: "the program requires " + c.level.String() + ", which this version does not have; " + noContainer}
+		return &sandbox.Error{Op: "shell", Code: jail.ErrNoSandbox, Hint: "golem ran no command: require_os_sandbox requires the level " + c.level.String() + ", which this version does not have; " + noContainer}
 	}
 	return nil
 }
 
 // noContainer is what to do about a level above all that there are.
-const noContainer = "namespaces is the strongest: write require_os_sandbox: namespaces, or leave it out"
+const noContainer = "write require_os_sandbox: namespaces, which is the strongest, or leave the key out"
 
 // mounts returns what commands see of these files.
 func (c *commands) mounts(files *sandbox.Sandbox) ([]jail.Mount, error) {
@@ -224,13 +224,10 @@ func (c *commands) Close() error {
 
 // told returns an error of the jail as a worker may read it. The jail names no
 // folder of the host but those of its own making.
-func told(err error, code sandbox.Code) error {
+func told(err error) error {
 	var known *sandbox.Error
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	if errors.Is(err, jail.ErrNoSandbox) {
-		code = jail.ErrNoSandbox
-	}
-	return &sandbox.Error{Op: "shell", Code: code, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; golem doctor says what this machine can do"}
+	return &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; run golem doctor to check this machine"}
 }

@@ -45,8 +45,13 @@ func Start(p Policy, now func() time.Time) (*Session, error) {
 	if err := checkPrivate(p.Private); err != nil {
 		return nil, err
 	}
+	needs, out := "require_os_sandbox or --jail requires the level "+p.Least.String(), "run golem doctor to see what is missing"
+	if p.Layers != "" {
+		needs, out = "the command writes to an overlay of your directory, which requires the level namespaces", out+", and try again"
+	}
 	if p.Kept.mounted() {
 		p.Least = Namespaces
+		needs, out = "the session works on an overlay, which requires the level namespaces", "run golem doctor to see what is missing, or work on a copy with --session new --copy"
 	}
 	if err := p.Kept.stand(p.Mounts, Namespaces); err != nil {
 		return nil, err
@@ -56,30 +61,30 @@ func Start(p Policy, now func() time.Time) (*Session, error) {
 		return s, nil
 	}
 	if p.Least > Landlock {
-		return nil, noSandbox("the program requires the level "+p.Least.String()+", which is not to be had here", err, nil)
+		return nil, noSandbox(needs+", and this machine cannot provide it ("+inLine(err)+")", out)
 	}
 	s, bare := startBare(p, now)
 	if bare != nil {
-		return nil, noSandbox("the level namespaces is not to be had here", err, bare)
+		var own *sandbox.Error
+		if errors.As(bare, &own) { // of the session, and not of the machine
+			return nil, own
+		}
+		if errors.Is(bare, errWithin) {
+			out = "give both directories the same rules, or run golem doctor to see what the level namespaces lacks"
+		}
+		return nil, noSandbox("this machine cannot provide the level namespaces ("+inLine(err)+"), and the level landlock is not enough: "+inLine(bare), out)
 	}
 	return s, nil
 }
 
-// noSandbox is the error of levels that are not there, with the cause of each and
-// the way out. Nothing of it breaks the line.
-func noSandbox(what string, namespaces, landlock error) error {
-	line := func(err error) string {
-		return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "jail: ")), " ")
-	}
-	what += " (" + line(namespaces) + ")"
-	out := "golem doctor says why, and what to do"
-	if landlock != nil {
-		what += ", and the level landlock, which is left, does not do: " + line(landlock)
-	}
-	if errors.Is(landlock, errWithin) {
-		out = "give both folders the same rules, or mend namespaces: golem doctor says how"
-	}
-	return &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: what + "; " + out}
+// noSandbox is the error of a machine that lacks the level that commands need.
+func noSandbox(why, out string) error {
+	return &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: "golem ran no command: " + why + "; " + out}
+}
+
+// inLine returns the text of an error of the jail in one line.
+func inLine(err error) string {
+	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "jail: ")), " ")
 }
 
 // errWithin is why a fence alone cannot keep a policy.
@@ -328,6 +333,11 @@ func (o order) bare(p plan, temp string) order {
 	if o.Dir = p.host(o.Dir, temp); o.Dir == "" {
 		o.Dir = temp
 	}
+	args := slices.Clone(o.Args)
+	for _, i := range o.Names {
+		args[i] = cmp.Or(p.host(args[i], temp), args[i])
+	}
+	o.Args = args
 	env := slices.Clone(o.Env)
 	for i, e := range env {
 		name, value, _ := strings.Cut(e, "=")

@@ -14,12 +14,13 @@ import (
 
 // An order tells a cell to run a command.
 type order struct {
-	Path string
-	Args []string
-	Env  []string
-	Dir  string
-	Time time.Duration // 0 for no limit, as CPU
-	CPU  time.Duration
+	Path  string
+	Args  []string
+	Names []int // as in Command
+	Env   []string
+	Dir   string
+	Time  time.Duration // 0 for no limit, as CPU
+	CPU   time.Duration
 	// Memory, Processes, Files and FileSize as in Limits.
 	Memory, Processes, Files, FileSize int64
 	// What nothing else holds, so that the cell watches it.

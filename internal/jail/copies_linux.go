@@ -1,7 +1,6 @@
 package jail
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -83,7 +82,7 @@ func (k *Kept) stand(mounts []Mount, level Level) error {
 				link = string(m.Source)
 			}
 			if err := l.Stand(rel, link); err != nil {
-				return fmt.Errorf("jail: the place for %s: %w", m.Target, err)
+				return &sandbox.Error{Op: "jail", Path: m.Target, Code: sandbox.ErrConflict, Hint: "golem cannot show this directory in the session's copy: " + Plain(err)}
 			}
 		}
 	}

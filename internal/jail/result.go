@@ -11,11 +11,12 @@ import (
 
 // A Command is a program to run.
 type Command struct {
-	Path string   // as it is in the jail
-	Args []string // with the name of the program first
-	Env  []string // above that of the policy; a name alone takes a variable away
-	Dir  string
-	Time time.Duration // less than the policy's, where set
+	Path  string   // as it is in the jail
+	Args  []string // with the name of the program first
+	Names []int    // which of Args name files as the jail has them: the level landlock gives them the names of the host
+	Env   []string // above that of the policy; a name alone takes a variable away
+	Dir   string
+	Time  time.Duration // less than the policy's, where set
 
 	Tells bool   // it tells what it has left: see Telling
 	Input []byte // what it reads from its standard input; of an attached one its stream is for that

@@ -83,6 +83,9 @@ func (d *finder) folder(name string) {
 	switch {
 	case clean == "workers" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
 		return
+	case errors.Is(err, fs.ErrPermission):
+		d.problem(".", where+": golem may not read this directory", "run chmod u+rx "+shown(name))
+		return
 	case err != nil:
 		d.problem(".", where+": "+reason(err), "it is a folder inside the program, such as workers")
 		return
@@ -158,7 +161,7 @@ func (d *finder) file(name string) {
 		return
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		d.problem(name, reason(err), "golem may not read it; chmod u+r lets it")
+		d.problem(name, "golem may not read this file", "run chmod u+r "+name)
 		return
 	}
 	if err != nil {
