@@ -211,11 +211,13 @@ type keeper struct {
 }
 
 // Discard implements changes.Keeper. What was pulled is not here any more, or not all.
-func (k keeper) Discard(names []string) error {
-	if err := k.forget(); err != nil {
-		return err
-	}
-	return k.Kept.Discard(names)
+func (k keeper) Discard(names []string, check func([]jail.Standing) error) error {
+	return k.Kept.Discard(names, func(list []jail.Standing) error {
+		if err := check(list); err != nil {
+			return err
+		}
+		return k.forget()
+	})
 }
 
 // Take implements changes.Keeper.

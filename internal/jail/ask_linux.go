@@ -30,6 +30,7 @@ type ask struct {
 	Paths []string    // in it
 	To    layer.Layer // where what is taken comes to
 	List  string      // the name of the list that is wanted
+	Sums  bool        // with a digest of each file
 }
 
 const (
@@ -200,6 +201,10 @@ func (a ask) carryOut() (got reply) {
 		}
 	case listKept:
 		list, unfit := a.Layer.Standing()
+		if a.Sums {
+			list = layer.Within(list, a.Paths)
+			a.Layer.Sum(list)
+		}
 		if err = writeList(a.Layer, a.List, list); err == nil {
 			err = unfit
 		}

@@ -377,22 +377,65 @@ func (k *Kept) Changes() (list []Standing, unfit string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i, l := range k.layers {
-		name := changesName + "-" + rand.Text()[:8] // others may list it at the same time
-		a, err := k.helper().ask(ask{Do: listKept, Layer: l, List: name})
+		changes, not, err := listOf(k.helper(), ask{Do: listKept, Layer: l})
 		if err != nil {
 			return nil, "", err
 		}
-		unfit = cmp.Or(unfit, a.Unfit)
-		changes, err := readList[layer.Change](l, name)
-		os.Remove(filepath.Join(l.Store, name))
-		if err != nil {
-			return nil, "", err
-		}
+		unfit = cmp.Or(unfit, not)
 		for _, c := range changes {
 			list = append(list, Standing{c, k.target[i]})
 		}
 	}
 	return list, unfit, nil
+}
+
+// listOf asks a session for the changes of one layer.
+func listOf(s *Session, a ask) (list []layer.Change, unfit string, err error) {
+	a.List = changesName + "-" + rand.Text()[:8] // others may list it at the same time
+	got, err := s.ask(a)
+	if err != nil {
+		return nil, "", err
+	}
+	list, err = readList[layer.Change](a.Layer, a.List)
+	os.Remove(filepath.Join(a.Layer.Store, a.List))
+	return list, got.Unfit, err
+}
+
+// Lost lists what Discard would give up, with a digest of each file. As in Changes, the
+// text says that there is something with a name that can be none.
+func (k *Kept) Lost(names []string) (list []Standing, unfit string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lost(k.helper(), names)
+}
+
+// lost is Lost for who has the lock.
+func (k *Kept) lost(s *Session, names []string) (list []Standing, unfit string, err error) {
+	for i, l := range k.layers {
+		paths := k.within(i, names)
+		if len(paths) == 0 {
+			continue
+		}
+		changes, not, err := listOf(s, ask{Do: listKept, Layer: l, Paths: paths, Sums: true})
+		if err != nil {
+			return nil, "", err
+		}
+		unfit = cmp.Or(unfit, not)
+		for _, c := range changes {
+			list = append(list, Standing{c, k.target[i]})
+		}
+	}
+	return list, unfit, nil
+}
+
+// States returns what the session has at the path of a change, and what the folder has.
+func (k *Kept) States(c Standing) (own, real layer.State, err error) {
+	for i, l := range k.layers {
+		if k.target[i] == c.Target {
+			return l.States(c.Change)
+		}
+	}
+	return own, real, fs.ErrNotExist
 }
 
 // Base returns what a changed file was when the session first changed it, nil where
@@ -444,25 +487,38 @@ func (k *Kept) Usage() (files int, bytes int64) {
 }
 
 // Discard takes what is at and below names out of the layers: the folders show
-// through again.
-func (k *Kept) Discard(names []string) error {
+// through again. It calls check with what is given up, while no call can change that, and
+// does nothing if check returns an error.
+func (k *Kept) Discard(names []string, check func([]Standing) error) error {
 	return k.alone(func(s *Session) error {
+		list, _, err := k.lost(s, names)
+		if err != nil {
+			return err
+		}
+		if err := check(list); err != nil {
+			return err
+		}
 		for i, l := range k.layers {
-			a := ask{Do: discardKept, Layer: l}
-			for _, name := range names {
-				if rel, ok := k.below(i, name); ok {
-					a.Paths = append(a.Paths, rel)
-				}
-			}
-			if len(a.Paths) == 0 {
+			paths := k.within(i, names)
+			if len(paths) == 0 {
 				continue
 			}
-			if _, err := s.ask(a); err != nil {
+			if _, err := s.ask(ask{Do: discardKept, Layer: l, Paths: paths}); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// within returns the paths that names have in a layer.
+func (k *Kept) within(i int, names []string) (paths []string) {
+	for _, name := range names {
+		if rel, ok := k.below(i, name); ok {
+			paths = append(paths, rel)
+		}
+	}
+	return paths
 }
 
 // below returns the path of a name in a layer, if the name is one of it: another

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -67,8 +68,14 @@ func (*Kept) Others() []string { return nil }
 // Usage returns nothing.
 func (*Kept) Usage() (files int, bytes int64) { return 0, 0 }
 
+// Lost returns an error.
+func (*Kept) Lost([]string) ([]Standing, string, error) { return nil, "", errNoLayers }
+
+// States returns an error.
+func (*Kept) States(Standing) (own, real layer.State, err error) { return own, real, errNoLayers }
+
 // Discard returns an error.
-func (*Kept) Discard([]string) error { return errNoLayers }
+func (*Kept) Discard([]string, func([]Standing) error) error { return errNoLayers }
 
 // Take returns an error.
 func (*Kept) Take(sandbox.Host, []Pick) (*Transaction, error) { return nil, errNoLayers }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,6 +66,29 @@ func (l *Landed) Over() []Over {
 		list = append(list, Over{Folder: sandbox.Host(of.Folder), Target: Outside(l.work.target[i])})
 	}
 	return list
+}
+
+// Each calls visit for all that Undo would change, by the name that the file tools have
+// for it: what stands there now, and what was there before.
+func (l *Landed) Each(visit func(name string, now, then layer.State) error) error {
+	for i, of := range l.work.layers {
+		var changes []layer.Change
+		for _, c := range l.Changes {
+			if c.Target == l.work.target[i] {
+				changes = append(changes, c.Change)
+			}
+		}
+		if len(changes) == 0 {
+			continue
+		}
+		err := of.EachUndone(changes, func(now, then layer.State) error {
+			return visit(Outside(path.Join(l.work.target[i], now.Path)), now, then)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Of reports whether its changes were taken of what is kept in a directory of golem's.

@@ -1,10 +1,8 @@
 package jail
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -500,20 +498,7 @@ func (t *Transaction) Open(c Change) (*os.File, error) {
 }
 
 // Hash returns a digest of what a changed file holds, "" where it cannot be read.
-func (t *Transaction) Hash(c Change) string { return hashOf(t.Open(c)) }
-
-// hashOf returns a digest of what a file holds, and closes it: "" where it cannot be read.
-func hashOf(f *os.File, err error) string {
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%x", h.Sum(nil))
-}
+func (t *Transaction) Hash(c Change) string { return layer.SumOf(t.Open(c)) }
 
 // lockLayers keeps others from landing and undoing meanwhile.
 func lockLayers(layers sandbox.Host) (unlock func(), err error) {

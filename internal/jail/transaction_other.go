@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -42,6 +43,9 @@ func (*Landed) Name() string { return "" }
 
 // Over returns nothing.
 func (*Landed) Over() []Over { return nil }
+
+// Each returns an error.
+func (*Landed) Each(func(name string, now, then layer.State) error) error { return errNoLayers }
 
 // Of is false.
 func (*Landed) Of(sandbox.Host) bool { return false }

@@ -357,19 +357,6 @@ func (l *Landing) changes() []tool.Change {
 	return list
 }
 
-// Carried returns the changes that a request carries of a list, with one that stands for
-// the rest and has a digest of it.
-func Carried(all []tool.Change) []tool.Change {
-	if len(all) <= MaxRows {
-		return all
-	}
-	rest := sha256.New()
-	for _, c := range all[MaxRows:] {
-		fmt.Fprintf(rest, "%q %s %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Base, c.Becomes)
-	}
-	return append(slices.Clone(all[:MaxRows]), restOf(len(all)-MaxRows, hex.EncodeToString(rest.Sum(nil))))
-}
-
 // restOf returns the change that stands for those that a request does not carry.
 func restOf(more int, digest string) tool.Change {
 	return tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more changes", more), Becomes: digest, Omitted: "too many to list"}

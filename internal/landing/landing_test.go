@@ -59,20 +59,26 @@ func TestC10NothingLands(t *testing.T) {
 // TestC10Carried keeps as many changes as a request carries. The digest of the rest changes
 // with any of them.
 func TestC10Carried(t *testing.T) {
-	list := make([]tool.Change, landing.MaxRows+3)
-	for i := range list {
-		list[i] = tool.Change{Path: fmt.Sprint("/", i), Op: tool.Update}
+	carried := func(n int, last string) []tool.Change {
+		rows := landing.NewRows()
+		for i := range n {
+			r := landing.Return{Name: fmt.Sprint("/", i), Now: layer.State{Kind: layer.Link, To: "b"}}
+			if i == n-1 {
+				r.Now.To = last
+			}
+			rows.Add(r)
+		}
+		return rows.Changes()
 	}
-	if got := landing.Carried(list[:landing.MaxRows]); len(got) != landing.MaxRows {
+	if got := carried(landing.MaxRows, "b"); len(got) != landing.MaxRows {
 		t.Errorf("got %d", len(got))
 	}
-	first := landing.Carried(list)
+	first := carried(landing.MaxRows+3, "b")
 	last := first[len(first)-1]
 	if len(first) != landing.MaxRows+1 || !strings.Contains(last.About, "3 more") || last.Omitted == "" || last.Becomes == "" {
 		t.Fatalf("got %d, %+v", len(first), last)
 	}
-	list[len(list)-1].Becomes = "another"
-	if other := landing.Carried(list); other[len(other)-1].Becomes == last.Becomes {
+	if other := carried(landing.MaxRows+3, "c"); other[len(other)-1].Becomes == last.Becomes {
 		t.Error("another change has the same digest")
 	}
 }

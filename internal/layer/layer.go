@@ -13,7 +13,13 @@
 package layer
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
 	"strings"
 )
 
@@ -116,6 +122,51 @@ type Change struct {
 	// Clash says of a kept layer that the real folder is not any more what this was
 	// changed from.
 	Clash bool `json:",omitempty"`
+
+	// Sum is a digest of what a kept layer has of a file, where Sum has noted it.
+	Sum string `json:",omitempty"`
+}
+
+// Within returns the changes at and below paths; "." is all.
+func Within(changes []Change, paths []string) []Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
+		return !slices.ContainsFunc(paths, func(p string) bool { return p == "." || c.Path == p || strings.HasPrefix(c.Path, p+"/") })
+	})
+}
+
+// A State is what stands at a path, or stood there. The zero Kind is nothing.
+type State struct {
+	Path string
+	Kind Kind
+	Mode uint32 // permission bits
+	Size int64  // of a file
+	To   string // what a link says
+
+	// Unknown is true where permission bits hide what is there, or what is in a directory.
+	Unknown bool
+
+	open func() (*os.File, error)
+}
+
+// Open opens the content of a file.
+func (s State) Open() (*os.File, error) {
+	if s.open == nil {
+		return nil, fs.ErrNotExist
+	}
+	return s.open()
+}
+
+// SumOf returns a digest of what a file holds, and closes it: "" where it cannot be read.
+func SumOf(f *os.File, err error) string {
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // A Pick is a change of a kept layer that is to land.

@@ -21,11 +21,18 @@ import (
 
 // A Keeper has what a session has changed. See jail.Kept.
 type Keeper interface {
+	Contents
 	Changes() (list []jail.Standing, unfit string, err error)
+	Take(picks []jail.Pick) (*jail.Transaction, error)
+	Lost(names []string) (list []jail.Standing, unfit string, err error)
+	Discard(names []string, check func([]jail.Standing) error) error
+}
+
+// Contents are what a session has of files, beside what the folders have.
+type Contents interface {
 	Base(c jail.Standing) []byte
 	Texts(c jail.Standing, most int64) (real, own []byte)
-	Take(picks []jail.Pick) (*jail.Transaction, error)
-	Discard(names []string) error
+	States(c jail.Standing) (own, real layer.State, err error)
 }
 
 type applyArgs struct {

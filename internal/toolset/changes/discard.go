@@ -2,9 +2,14 @@ package changes
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"path"
 
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/landing"
+	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -31,36 +36,76 @@ func discardTool(k Keeper) tool.Tool {
 			a.Paths[i] = canonical
 		}
 		prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-			list, _, err := k.Changes()
+			list, unfit, err := k.Lost(a.Paths)
 			if err != nil {
 				return tool.Prepared{}, failed(name, err)
 			}
-			var lost []tool.Change
-			count := 0
-			for _, given := range a.Paths {
-				found := given == "/"
-				for _, c := range list {
-					if !within(given, c.Name()) {
-						continue
-					}
-					found = true
-					if c.In == "" || !within(given, path.Join(c.Target, c.In)) {
-						count++ // otherwise it goes with its directory
-					}
-					lost = append(lost, tool.Change{Path: c.Name(), Op: tool.Update, About: "what the session made of it is given up"})
-				}
-				if !found {
-					return tool.Prepared{}, &sandbox.Error{Op: name, Path: given, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem changes lists what it has"}
-				}
+			count, err := a.count(list)
+			if err != nil {
+				return tool.Prepared{}, err
 			}
-			lost = landing.Carried(lost)
+			seen := fingerprint(list)
 			return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
-				if err := k.Discard(a.Paths); err != nil {
+				err := k.Discard(a.Paths, func(now []jail.Standing) error {
+					if fingerprint(now) != seen {
+						return &sandbox.Error{Op: name, Code: sandbox.ErrConflict, Hint: "the session has changed since this was shown; nothing was discarded; look at it and discard it again"}
+					}
+					return nil
+				})
+				if err != nil {
 					return tool.Result{}, failed(name, err)
 				}
-				return tool.Result{Text: "discarded: " + landing.Count(count, "change")}, nil
-			}, lost...), nil
+				return tool.Result{Text: "discarded: " + landing.Count(count, "change"), Brief: true}, nil
+			}, given(k, list, unfit)...), nil
 		}
 		return tool.Changing(prepare), nil // nothing that is in a folder changes
 	})
+}
+
+// count returns how many changes are given up: what is in a new directory goes with it.
+func (a discardArgs) count(list []jail.Standing) (n int, err error) {
+	for _, given := range a.Paths {
+		found := given == "/"
+		for _, c := range list {
+			if !within(given, c.Name()) {
+				continue
+			}
+			found = true
+			if c.In == "" || !within(given, path.Join(c.Target, c.In)) {
+				n++
+			}
+		}
+		if !found {
+			return 0, &sandbox.Error{Op: "discard_changes", Path: given, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem changes lists what it has"}
+		}
+	}
+	return n, nil
+}
+
+// given returns what a session gives up, as a person is shown it: from what the session has
+// to what the directory has.
+func given(k Contents, list []jail.Standing, unfit string) []tool.Change {
+	rows := landing.NewRows()
+	for _, c := range list {
+		own, real, err := k.States(c)
+		r := landing.Return{Name: c.Name(), Now: own, Then: real, Sum: c.Sum, Unread: err != nil, Kept: own.Kind == layer.Nothing, About: "given up"}
+		if r.Kept {
+			r.About = "deleted by the session, and shown again"
+		}
+		rows.Add(r)
+	}
+	changes := rows.Changes()
+	if unfit != "" {
+		changes = append(changes, tool.Change{Path: "/", Op: tool.Update, About: unfit, Omitted: "names that cannot be shown"})
+	}
+	return changes
+}
+
+// fingerprint returns a digest of what a session has changed.
+func fingerprint(list []jail.Standing) string {
+	sum := sha256.New()
+	for _, c := range list {
+		fmt.Fprintf(sum, "%q %s %s %o %q %d %s\n", c.Name(), c.Op, c.Kind, c.Mode, c.To, c.Size, c.Sum)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }

@@ -40,23 +40,16 @@ func undoTool(u Undoer) tool.Tool {
 			return tool.Plan{}, err
 		}
 		var effects []policy.Effect
-		var changes []tool.Change
 		for _, c := range last.Changes {
 			name := jail.Outside(path.Join(c.Target, c.Path))
-			effect, change := policy.Effect{Verb: policy.Write, Target: name}, tool.Change{Path: name, Op: tool.Update, Base: last.Name(), About: "as it was before"}
-			switch {
-			case c.Was == layer.Nothing:
-				effect, change.Op = policy.Effect{Verb: policy.Delete, Target: name, Tree: c.Kind == layer.Folder}, tool.Delete
-				change.About = "was not there before"
-			case c.Op == layer.Delete:
-				change.Op = tool.Create
+			effect := policy.Effect{Verb: policy.Write, Target: name}
+			if c.Was == layer.Nothing {
+				effect = policy.Effect{Verb: policy.Delete, Target: name, Tree: c.Kind == layer.Folder}
 			}
 			if c.In == "" { // otherwise it goes with its directory
 				effects = append(effects, effect)
 			}
-			changes = append(changes, change)
 		}
-		changes = landing.Carried(changes)
 		run := func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 			inside, err := u.Undo(last)
 			var known *sandbox.Error
@@ -64,16 +57,28 @@ func undoTool(u Undoer) tool.Tool {
 				return tool.Result{}, known
 			}
 			if err != nil {
-				return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; nothing was undone"}
+				return tool.Result{}, notUndone(err)
 			}
 			if len(inside) > 0 {
 				return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + landing.Names(inside) + "; nothing was undone"}
 			}
-			return tool.Result{Text: "undone: " + landing.Count(len(effects), "change")}, nil
+			return tool.Result{Text: "undone: " + landing.Count(len(effects), "change"), Brief: true}, nil
 		}
 		prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-			return tool.Ready(run, changes...), nil
+			rows := landing.NewRows()
+			err := last.Each(func(name string, now, then layer.State) error {
+				rows.Add(landing.Return{Name: name, Now: now, Then: then, Of: last.Name()})
+				return nil
+			})
+			if err != nil {
+				return tool.Prepared{}, notUndone(err)
+			}
+			return tool.Ready(run, rows.Changes()...), nil
 		}
 		return tool.Changing(prepare, effects...), nil
 	})
+}
+
+func notUndone(err error) error {
+	return &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; nothing was undone"}
 }
