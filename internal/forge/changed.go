@@ -7,6 +7,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/landing"
 	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/changes"
@@ -23,6 +24,7 @@ type Changed struct {
 	Size      int64      `json:"size,omitempty"`
 	Mode      string     `json:"mode,omitempty"`
 	Had       string     `json:"had,omitempty"`       // the mode before, where it was another
+	Odd       bool       `json:"-"`                   // it is new, and its mode is not the usual one
 	To        string     `json:"to,omitempty"`        // what a link says
 	Files     int        `json:"files,omitempty"`     // in a new folder
 	Conflict  bool       `json:"conflict"`            // it was changed in the folder too
@@ -65,7 +67,9 @@ func (p *Program) Changes(s *Session, names []string, diffs bool) (list []Change
 		if len(names) > 0 && !anyWithin(names, c.Name()) {
 			continue
 		}
-		if i, in := at[path.Join(c.Target, c.In)]; in && c.In != "" && !diffs {
+		// A new directory stands for what is in it, but not for a directory with another mode.
+		odd := c.Op == layer.Create && !landing.UsualMode(c.Kind, c.Mode)
+		if i, in := at[path.Join(c.Target, c.In)]; in && c.In != "" && !diffs && !(odd && c.Kind == layer.Folder) {
 			if c.Kind == layer.File {
 				list[i].Files++
 				list[i].Size += c.Size
@@ -88,6 +92,7 @@ func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diff
 	if c.Op != layer.Delete && c.Kind != layer.Link {
 		d.Mode = fmt.Sprintf("%04o", c.Mode)
 	}
+	d.Odd = c.Op == layer.Create && !landing.UsualMode(c.Kind, c.Mode)
 	if d.Mode != "" && c.Was == c.Kind && c.Had != c.Mode {
 		d.Had = fmt.Sprintf("%04o", c.Had)
 	}

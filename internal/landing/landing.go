@@ -386,12 +386,24 @@ func (b *budget) takes(bytes int) bool {
 	return true
 }
 
-// mode tells permission bits that are not the usual ones.
+// mode returns the permission bits of something new that are not the usual ones.
 func (e entry) mode() string {
-	if e.Mode == 0o644 && e.Kind == layer.File || e.Mode == 0o755 && e.Kind == layer.Folder {
+	if UsualMode(e.Kind, e.Mode) {
 		return ""
 	}
 	return fmt.Sprintf(", mode %04o", e.Mode)
+}
+
+// UsualMode reports whether a new file or directory has the permission bits that programs
+// give them with the umask 022 or 002. Links have none.
+func UsualMode(kind layer.Kind, mode uint32) bool {
+	switch kind {
+	case layer.File:
+		return mode == 0o644 || mode == 0o664
+	case layer.Folder:
+		return mode == 0o755 || mode == 0o775
+	}
+	return true
 }
 
 // change describes one change. That a file becomes code when it is trusted is told with

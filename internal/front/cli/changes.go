@@ -156,6 +156,9 @@ func printChanges(w io.Writer, about sessionDocument, list []forge.Changed, diff
 		if c.Had != "" && c.Op != layer.Mode {
 			about += ", permission bits " + c.Had + " → " + c.Mode
 		}
+		if c.Odd {
+			about += ", mode " + c.Mode
+		}
 		rows = append(rows, []string{mark + letter(c.Op), name, about, note})
 	}
 	if !diff {
