@@ -30,6 +30,7 @@ type Changed struct {
 	Conflict  bool       `json:"conflict"`            // it was changed in the folder too
 	Protected string     `json:"protected,omitempty"` // the pattern that keeps it, or something in it, from being applied with the rest
 	Holds     bool       `json:"holds,omitempty"`     // it is something in it
+	Git       bool       `json:"git,omitempty"`       // git would take its directory for a repository, and it is never applied; with Holds, something in it
 	Added     int        `json:"added"`               // lines
 	Removed   int        `json:"removed"`
 	Binary    bool       `json:"binary,omitempty"`
@@ -63,6 +64,14 @@ func (p *Program) Changes(s *Session, names []string, diffs bool) (list []Change
 	}
 	list = []Changed{}
 	at := make(map[string]int) // where the new folders are
+	after := make(map[string]bool, len(standing))
+	for _, c := range standing {
+		after[c.Name()] = c.Op != layer.Delete
+	}
+	ofGit := landing.Repositories(after, func(name string) bool {
+		there, err := files.Exists(name)
+		return err == nil && there
+	})
 	for _, c := range standing {
 		if len(names) > 0 && !anyWithin(names, c.Name()) {
 			continue
@@ -77,12 +86,17 @@ func (p *Program) Changes(s *Session, names []string, diffs bool) (list []Change
 			if pattern := files.ProtectedBy(c.Name()); pattern != "" && list[i].Protected == "" {
 				list[i].Protected, list[i].Holds = pattern, true
 			}
+			if !list[i].Git && ofGit(c.Name()) {
+				list[i].Git, list[i].Holds = true, true
+			}
 			continue
 		}
 		if c.Kind == layer.Folder && c.Op == layer.Create {
 			at[c.Name()] = len(list)
 		}
-		list = append(list, changedOf(k, files, c, diffs || len(list) < maxCounted, diffs))
+		d := changedOf(k, files, c, diffs || len(list) < maxCounted, diffs)
+		d.Git = ofGit(c.Name())
+		list = append(list, d)
 	}
 	return list, unfit, nil
 }

@@ -8,22 +8,28 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// repositories returns whether a changed name must not land because git takes a directory
+// repositories returns whether a changed name must not land.
+func (l *Landing) repositories() func(name string) bool {
+	after := make(map[string]bool, len(l.t.Changes))
+	for _, c := range l.t.Changes {
+		after[jail.Outside(path.Join(c.Target, c.Path))] = c.Op != layer.Delete
+	}
+	// The directories are looked at as they are, not through the session's overlay: to mount
+	// it now would end the helper that applies the changes.
+	return Repositories(after, l.t.Exists)
+}
+
+// Repositories returns whether a changed name must not land because git takes a directory
 // above it for a repository, and would run what its configuration says. Nothing changes in
 // such a directory. Of one that the changes make a repository, the parts do not land that
-// make it one.
-func (l *Landing) repositories() func(name string) bool {
-	after := make(map[string]bool, len(l.t.Changes)) // whether a changed name is there
+// make it one. After says of each changed name whether it is there then, before of any name
+// whether it is there now.
+func Repositories(after map[string]bool, before func(name string) bool) func(name string) bool {
 	suspect := false
-	for _, c := range l.t.Changes {
-		name := jail.Outside(path.Join(c.Target, c.Path))
-		after[name] = c.Op != layer.Delete
+	for name := range after {
 		suspect = suspect || sandbox.PartOfGit(path.Base(name))
 	}
 	was, is := make(map[string]bool), make(map[string]bool)
-	// The directories are looked at as they are, not through the session's overlay: to mount
-	// it now would end the helper that applies the changes.
-	before := l.t.Exists
 	now := func(name string) bool {
 		if there, changed := after[name]; changed {
 			return there

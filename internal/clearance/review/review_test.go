@@ -149,6 +149,7 @@ func TestAll(t *testing.T) {
 		{made("makefile"), []string{"Makefile"}, []string{"/makefile: case: the same as /Makefile"}},
 		{made("x"), []string{"Makefile", "makefile"}, nil},
 		{made("x/HEAD", "x/objects/y", "x/refs/z"), nil, []string{"/x: bare repository: HEAD, objects and refs"}},
+		{made("x/HEAD", "x/commondir"), nil, []string{"/x: bare repository: HEAD and commondir"}},
 		{made("HEAD", "commondir"), nil, []string{"bare repository: "}},
 		{made("x/HEAD", "x/objects/y"), []string{"x/refs/z"}, []string{"/x: bare repository: "}},
 		{made("x/HEAD", "-x/objects/y", "x/refs/z"), nil, nil},

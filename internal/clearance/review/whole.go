@@ -92,9 +92,9 @@ func (t *tree) add(name string, made, gone bool) {
 
 // look looks at a folder and at those in it.
 func (t *tree) look(f *folder) {
-	if f.has("head") && (f.has("objects") && f.has("refs") || f.has("commondir")) {
+	if parts := f.bare(); parts != "" {
 		t.tell(Bare, "", func(string) string {
-			return "HEAD, objects and refs: git takes this folder for a repository, and runs what its configuration says"
+			return parts + ": git takes this directory for a repository, and runs what its configuration says"
 		})
 	}
 	for _, key := range slices.Sorted(maps.Keys(*f)) {
@@ -106,6 +106,20 @@ func (t *tree) look(f *folder) {
 			t.at = t.at[:len(t.at)-1]
 		}
 	}
+}
+
+// bare returns the parts by which git takes a directory for a repository, "" for one that
+// it does not.
+func (f *folder) bare() string {
+	switch {
+	case !f.has("head"):
+		return ""
+	case f.has("objects") && f.has("refs"):
+		return "HEAD, objects and refs"
+	case f.has("commondir"):
+		return "HEAD and commondir"
+	}
+	return ""
 }
 
 // has reports whether a name is in a folder when the changes are made.

@@ -152,6 +152,12 @@ func printChanges(w io.Writer, about sessionDocument, list []forge.Changed, diff
 			}
 			protected++
 		}
+		if c.Git && c.Protected == "" {
+			note = "part of what git takes for a repository, never applied"
+			if c.Holds {
+				note = "holds parts of what git takes for a repository, never applied"
+			}
+		}
 		about := what(c)
 		if c.Had != "" && c.Op != layer.Mode {
 			about += ", permission bits " + c.Had + " → " + c.Mode
