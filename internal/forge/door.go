@@ -226,7 +226,7 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (
 		d.KeepsHome = d.work.session.hasHome(own)
 	}
 	run := newCommands(g, own, d.work, d.program.options.Now)
-	run.exec = d.exec
+	run.exec, run.sole = d.exec, d.exec != nil || len(d.program.Workers) == 0
 	run.services = shell.NewServices(run, d.program.options.Now, d.once)
 	place := d.work.session
 	if !slices.Equal(chain, d.Workers) { // who is called begins anew

@@ -27,6 +27,7 @@ type commands struct {
 	owner  owner        // whose home they have
 	direct bool         // they may write what no session keeps
 	exec   *Exec        // what the user runs, nil where that is nothing
+	sole   bool         // no other commands run in the session
 	more   []jail.Mount // that it has besides the sandbox
 	lacks  error        // why it cannot be started, whatever the machine has
 
@@ -164,7 +165,7 @@ func (c *commands) start(mounts []jail.Mount, layered bool, least jail.Level) (*
 		p.Layers, p.Least = c.work.layers.dir, jail.Namespaces
 	}
 	if slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Kept }) {
-		p.Kept, p.Loopback = c.work.kept, string(c.owner)
+		p.Kept, p.Loopback, p.Sole = c.work.kept, string(c.owner), c.sole
 	}
 	s, err := jail.Start(p, c.now)
 	if err != nil && layered {

@@ -75,7 +75,7 @@ func SetApart(layers sandbox.Host, mounts []Mount, most int64, now func() time.T
 	}
 	for i, m := range a.Mounts {
 		if target := at[m.Source]; target != "" && m.Write && !m.Kept {
-			a.Mounts[i].Source, a.Mounts[i].Top = a.kept.Through(Over{Folder: m.Source, Target: target}), sandbox.Place{}
+			a.Mounts[i].Source, a.Mounts[i].Top, a.Mounts[i].Copy = a.kept.Through(Over{Folder: m.Source, Target: target}), sandbox.Place{}, true
 		}
 	}
 	return a, nil

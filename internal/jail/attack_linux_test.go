@@ -237,7 +237,7 @@ func fileAttacks() []attack {
 				return
 			}
 			y.is(y.sh(`ls -A /`), "bin\ndev\netc\nin\n"+libs()+"probe\nproc\nrun\nsbin\ntmp\nusr\nvar\nwork\n")
-			y.is(y.sh(`ls -A /run /tmp /var /var/tmp/`), "/run:\n\n/tmp:\n\n/var:\ntmp\n\n/var/tmp/:\n")
+			y.is(y.sh(`ls -A /run /tmp /var /var/tmp/`), "/run:\nlock\nmysqld\npostgresql\n\n/tmp:\n\n/var:\nrun\ntmp\n\n/var/tmp/:\n")
 			y.is(y.sh(`for f in shadow gshadow sudoers sudoers.d ssh machine-id fstab crypttab krb5.keytab ssl/private pki/tls/private NetworkManager environment; do test -e /etc/$f && echo $f; done; true`), "")
 			y.is(y.sh(`find / -xdev -type f -perm /0400 ! -perm /0004 2>/dev/null; find /etc -type f ! -perm /0004 2>/dev/null; true`), "")
 		}},
@@ -248,7 +248,11 @@ func fileAttacks() []attack {
 					t.Errorf("%s was made on the host", name)
 				}
 			}
-			if got := strings.Count(out, "touch: "); got != 11 || strings.Count(out, "Read-only file system")+strings.Count(out, "No such file")+strings.Count(out, "Permission denied") != 11 {
+			want := 11
+			if !y.bare() {
+				want-- // /run is the command's own
+			}
+			if got := strings.Count(out, "touch: "); got != want || strings.Count(out, "Read-only file system")+strings.Count(out, "No such file")+strings.Count(out, "Permission denied") != want {
 				t.Errorf("got\n%s", out)
 			}
 		}},

@@ -277,6 +277,7 @@ func bareCell(w *wire) error {
 	}
 	h.ready, h.ahead, h.stands = func() error { return nil }, func([]string) {}, func() bool { return true }
 	h.anew = h.ready // there is nothing between
+	h.noSockets = noSocketsBare
 	h.signal = func(s syscall.Signal) { h.do(func() error { return signalFenced(s) }) }
 	h.others = processesOf(os.Getuid()) + cellThreads
 	h.where = func(o order) order { return o.bare(p, temp) }
@@ -436,7 +437,7 @@ func confineBare(f fence) error {
 	if err := unix.Capset(&header, &none[0]); err != nil {
 		return fmt.Errorf("capabilities: %w", err)
 	}
-	if err := filter(seccomp(unix.Gettid(), allow)); err != nil {
+	if err := filter(seccomp(unix.Gettid(), allow, false)); err != nil {
 		return err
 	}
 	return filter(bareSeccomp(f.Network))

@@ -48,6 +48,8 @@ type verdict struct {
 	Peak   int64 // bytes of the largest process
 
 	Stopped bool // nothing has come of it yet: it was stopped
+
+	NoSockets string // why it had no Unix sockets, "" if it had
 }
 
 // cell is the first process of a process namespace. It makes the tree, then runs
@@ -95,7 +97,16 @@ func cell(w *wire) error {
 			return err
 		}
 	}
-	h.ready, h.ahead, h.anew, h.stands, h.signal, h.others, h.prepared = tree.refresh, tree.ahead, tree.anew, tree.stands, signalNamespace, cellThreads, true
+	h.ready = func() error {
+		if err := tree.refresh(); err != nil {
+			return err
+		}
+		return h.closeSockets(tree.exposed)
+	}
+	if err := h.closeSockets(tree.exposed); err != nil {
+		return err
+	}
+	h.ahead, h.anew, h.stands, h.signal, h.others, h.prepared = tree.ahead, tree.anew, tree.stands, signalNamespace, cellThreads, true
 	var terminal []int
 	if p.Terminal {
 		go h.running.follow(keys)
@@ -170,6 +181,16 @@ func (h *hands) serve(w *wire, files ...int) error {
 	return nil
 }
 
+// closeSockets takes Unix sockets from the commands to come, for good, if a directory is
+// exposed.
+func (h *hands) closeSockets(exposed string) error {
+	if exposed == "" || h.noSockets != "" {
+		return nil
+	}
+	h.noSockets = exposed
+	return h.do(func() error { return filter(noUnixSockets()) })
+}
+
 // prepare makes the folders ready for a command, if they are not.
 func (h *hands) prepare() error {
 	if h.prepared && h.stands() {
@@ -230,9 +251,10 @@ type hands struct {
 	set    bool                 // the limits are
 	memory func() int64         // bytes in file systems that are memory; nil where there are none
 
-	prepared bool // the folders are ready
-	running  running
-	still    atomic.Bool // all processes are stopped, to be counted
+	noSockets string // why commands have no Unix sockets, "" if they have
+	prepared  bool   // the folders are ready
+	running   running
+	still     atomic.Bool // all processes are stopped, to be counted
 }
 
 // newHands starts the thread, in control groups, and confines it.
@@ -351,5 +373,6 @@ func (h *hands) run(o order, cancel <-chan struct{}, stopped func()) verdict {
 	<-looked
 	removeShared()
 	v.Late = slices.Contains(v.Hit, TimeLimit)
+	v.NoSockets = h.noSockets
 	return v
 }

@@ -35,9 +35,9 @@ func confineThread(inet uint32) (listener int, err error) {
 		return -1, fmt.Errorf("capabilities: %w", err)
 	}
 	if inet == asks {
-		return install(seccomp(unix.Gettid(), inet), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+		return install(seccomp(unix.Gettid(), inet, true), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
 	}
-	return -1, filter(seccomp(unix.Gettid(), inet))
+	return -1, filter(seccomp(unix.Gettid(), inet, true))
 }
 
 // filter lets the calling thread make only the system calls that a filter admits.

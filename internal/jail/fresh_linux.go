@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -30,6 +31,9 @@ type tree struct {
 	ids     []uint64     // the kernel's numbers of it
 	from    [][2]uint64  // and of what it shows
 	next    chan *making // what will be, if it is being made
+
+	system  string // which directory of the system is shown without an overlay, "" for none
+	exposed string // which directory at all
 }
 
 // newTree makes the tree of a plan, and moves the calling thread into it.
@@ -53,10 +57,11 @@ func newTree(p plan) (*tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the host's /proc: %w", err)
 	}
-	if err := p.carryOut(); err != nil {
+	exposed, err := p.carryOut()
+	if err != nil {
 		return nil, err
 	}
-	return &tree{plan: p, outside: outside, inside: inside, stores: p.Stores}, nil
+	return &tree{plan: p, outside: outside, inside: inside, stores: p.Stores, system: exposed}, nil
 }
 
 // enter moves the calling thread into the tree.
@@ -76,6 +81,8 @@ type making struct {
 	fds   []int
 	from  [][2]uint64 // the folders that they show, as the kernel numbers them
 	err   error
+
+	exposed string // which of them is shown without an overlay, "" for none
 }
 
 func (m *making) close() {
@@ -100,7 +107,7 @@ func (t *tree) make() *making {
 			}
 			store, stores = stores[0], stores[1:]
 		}
-		fd, from, err := s.detached(store)
+		fd, from, exposed, err := s.detached(store)
 		if s.Maybe && errors.Is(err, unix.ENOENT) {
 			continue
 		}
@@ -108,7 +115,7 @@ func (t *tree) make() *making {
 			m.err = fmt.Errorf("%s %s: %w", s.Do, s.Target, err)
 			return m
 		}
-		m.steps, m.fds, m.from = append(m.steps, s), append(m.fds, fd), append(m.from, from)
+		m.steps, m.fds, m.from, m.exposed = append(m.steps, s), append(m.fds, fd), append(m.from, from), cmp.Or(m.exposed, exposed)
 	}
 	return m
 }
@@ -181,6 +188,7 @@ func (t *tree) refresh() error {
 		}
 	}
 	t.shown, t.ids, t.from = nil, nil, m.from
+	t.exposed = cmp.Or(t.plan.exposed(), t.system, m.exposed)
 	for i, s := range m.steps {
 		id, err := put(m.fds[i], s.Target)
 		if err != nil {
@@ -345,41 +353,42 @@ func number(fd int) ([2]uint64, error) {
 }
 
 // detached makes the mount of a step, which is nowhere yet, and tells what it is
-// of.
-func (s step) detached(store string) (fd int, from [2]uint64, err error) {
+// of. If commands could reach sockets of the host through it, exposed says why.
+func (s step) detached(store string) (fd int, from [2]uint64, exposed string, err error) {
 	if s.Do == empty {
 		fd, err = fileSystem("tmpfs", 0, [2]string{"mode", "0755"}, [2]string{"size", "64k"})
-		return fd, from, err
+		return fd, from, "", err
 	}
 	if s.Do == private {
 		fd, err = s.memory()
-		return fd, from, err
+		return fd, from, "", err
 	}
 	source, err := s.open()
 	if err == unix.ELOOP {
-		return -1, from, errors.New("a link is on the way to the folder now, and none was when it was given")
+		return -1, from, "", errors.New("a link is on the way to the folder now, and none was when it was given")
 	}
 	if err != nil {
-		return -1, from, err
+		return -1, from, "", err
 	}
 	defer unix.Close(source)
 	if from, err = number(source); err != nil {
-		return -1, from, err
+		return -1, from, "", err
 	}
 	if s.Do == bind {
 		fd, err = clone(source, s.Write)
-		return fd, from, err
+		return fd, from, "", err
 	}
 	if s.Write {
 		fd, err = writable(source, store)
-		return fd, from, err
+		return fd, from, "", err
 	}
 	fd, err = overlay(source)
 	if err == unix.EINVAL && mountsBelow(oldRoot+s.Source) {
 		// An overlay shows one file system, and would show what the others hide.
+		exposed = notOverlaid(s.Target, errors.New("another file system is mounted in it"))
 		fd, err = clone(source, false)
 	}
-	return fd, from, err
+	return fd, from, exposed, err
 }
 
 // clone returns what is open of the host, with what is mounted in it: the kernel

@@ -3,6 +3,7 @@ package jail
 import (
 	"errors"
 	"fmt"
+	"path"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -37,15 +38,17 @@ type fenceRule struct {
 // run, and written only what the plan lets be written. The mounts say the same;
 // this stands where one of them were to be wrong.
 func fenceOf(p plan) fence {
-	f := fence{Rules: []fenceRule{{Path: "/", Access: mayRead}, {Path: "/dev/shm", Access: mayWrite}}, Network: true}
+	f := fence{Rules: []fenceRule{{Path: "/", Access: mayRead}, {Path: "/dev/shm", Access: mayWrite | socketRight}, {Path: path.Dir(Home), Access: mayRead | socketRight}}, Network: true}
 	for _, s := range p.Steps {
 		switch {
 		case s.Do == devices && s.Source != "":
 			f.Rules = append(f.Rules, fenceRule{Path: s.Target + "/pts", Access: mayUse}, fenceRule{Path: s.Target + "/tty", Access: mayUse})
 		case s.Do == memory:
-			f.Rules = append(f.Rules, fenceRule{Path: s.Target, Access: mayWrite})
-		case s.Write && s.Each:
+			f.Rules = append(f.Rules, fenceRule{Path: s.Target, Access: mayWrite | socketRight})
+		case s.Write && s.Each && !p.Shared:
 			// What is mounted later has no rule but that of the folder that its place is in.
+			f.Rules = append(f.Rules, fenceRule{Path: "/", Access: mayWrite | socketRight})
+		case s.Write && s.Each:
 			f.Rules = append(f.Rules, fenceRule{Path: "/", Access: mayWrite})
 		}
 	}

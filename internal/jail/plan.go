@@ -21,6 +21,9 @@ type plan struct {
 	Counted  bool // a control group counts the memory of commands
 	Online   bool // commands have the host's network
 	Direct   bool // nothing is written to layers of its commands
+	Shared   bool // commands of other workers may write the same directories at the same time
+
+	NoSockets string // why commands have no Unix sockets whatever the cell finds, "" if they may
 }
 
 // A step makes one thing. Names are those in the new tree.
@@ -32,6 +35,7 @@ type step struct {
 	Write  bool
 	Maybe  bool // the host may lack it
 	Each   bool // it is made anew for every command
+	Own    bool // golem made the directory: no other program has a socket in it
 	Top    held // as a Mount has it
 	Files  []File
 }
@@ -151,7 +155,11 @@ func compile(p Policy, uid, gid int) plan {
 	steps = append(steps,
 		step{Do: memory, Target: "/tmp", Size: p.Limits.filled().Temp},
 		step{Do: link, Target: "/var/tmp", Source: "../tmp"},
-		step{Do: folder, Target: "/run"},
+		step{Do: memory, Target: "/run", Size: 16 << 20},
+		step{Do: folder, Target: "/run/lock"},
+		step{Do: folder, Target: "/run/mysqld"}, // where Debian's servers have their sockets
+		step{Do: folder, Target: "/run/postgresql"},
+		step{Do: link, Target: "/var/run", Source: "../run"},
 		step{Do: devices, Target: "/dev", Source: terminals},
 		step{Do: process, Target: "/proc"},
 		step{Do: folder, Target: Work},
@@ -165,12 +173,12 @@ func compile(p Policy, uid, gid int) plan {
 			do = bind
 		}
 		steps = append(steps, between(p, p.Mounts[:i], m.Target)...)
-		steps = append(steps, step{Do: do, Target: m.Target, Source: string(m.Source), Write: m.Write, Each: true, Top: heldOf(m.Top)})
+		steps = append(steps, step{Do: do, Target: m.Target, Source: string(m.Source), Write: m.Write, Each: true, Own: m.Kept || m.Copy, Top: heldOf(m.Top)})
 	}
 	for _, d := range p.Private {
 		steps = append(steps, step{Do: private, Target: d.Target, Files: d.Files, Size: p.Limits.filled().Temp, Write: true, Each: true})
 		for _, m := range d.Keeps {
-			steps = append(steps, step{Do: bind, Target: m.Target, Source: string(m.Source), Write: m.Write, Each: true})
+			steps = append(steps, step{Do: bind, Target: m.Target, Source: string(m.Source), Write: m.Write, Each: true, Own: true})
 		}
 	}
 	return plan{Steps: steps, Online: p.Network}
@@ -193,7 +201,7 @@ func between(p Policy, before []Mount, target string) []step {
 		rel, ok := strings.CutPrefix(dir, in.Target+"/")
 		done := slices.ContainsFunc(before, func(m Mount) bool { return strings.HasPrefix(m.Target, dir+"/") })
 		if in.Write && ok && !done && (p.Layers == "" || in.Kept) {
-			steps = append(steps, step{Do: bind, Target: dir, Source: path.Join(string(in.Source), rel), Write: true, Maybe: true, Each: true, Top: heldOf(in.Top)})
+			steps = append(steps, step{Do: bind, Target: dir, Source: path.Join(string(in.Source), rel), Write: true, Maybe: true, Each: true, Own: in.Kept || in.Copy, Top: heldOf(in.Top)})
 		}
 	}
 	return steps

@@ -60,6 +60,10 @@ type Policy struct {
 	// Kept share it if they name the same. "" is one for all of them.
 	Loopback string
 
+	// Sole says that nobody else runs commands on what Kept keeps. Otherwise commands make
+	// no Unix socket there: those of another worker could hand them open files.
+	Sole bool
+
 	// Kept are the layers of a session, or its copies: mounts that say so are of them.
 	// Layers need namespaces.
 	Kept *Kept
@@ -71,6 +75,7 @@ type Mount struct {
 	Target string       // as commands name it
 	Write  bool
 	Kept   bool // it is of a layer or copy that the session keeps, and Source where that is seen
+	Copy   bool // golem made Source for the command
 
 	// Top is the folder that Source is, or lies in, and that file tools hold open, with
 	// the kernel's numbers of it. Where another one has its name the mount is an error.

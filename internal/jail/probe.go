@@ -64,6 +64,7 @@ type facts struct {
 	StateFS     string // the kind of file system of the state folder
 	NoFolder    bool   // nothing could be made in the state folder
 	Held        []Held // how limits hold in a session, where one could be started
+	NoSockets   string // why a command had no Unix sockets there, "" if it had
 }
 
 // An attempt is what came of one trial. The zero attempt is one that was not made.
@@ -162,7 +163,7 @@ func diagnose(f facts, tried map[string]attempt) Report {
 		}
 	}
 	limits := foundLimits(f, tried)
-	r.Found = []Finding{foundNamespaces(f, tried), foundLayers(f, tried), foundLandlock(f, tried), foundSeccomp(tried), limits, foundNetwork(tried)}
+	r.Found = []Finding{foundNamespaces(f, tried), foundLayers(f, tried), foundLandlock(f, tried), foundSeccomp(tried), limits, foundNetwork(tried), foundSockets(f, tried)}
 	if _, lacks := missing(tried, forNamespaces()); !lacks {
 		r.Best = Namespaces
 	} else if _, lacks := missing(tried, forLandlock()); !lacks {
@@ -360,11 +361,24 @@ func foundNetwork(tried map[string]attempt) Finding {
 	return Finding{"network", No, "it cannot be kept from a command", ""}
 }
 
+// noSocketsBare is why commands have no Unix sockets at the level landlock.
+const noSocketsBare = "at the level landlock a command could connect to sockets of other programs"
+
+func foundSockets(f facts, tried map[string]attempt) Finding {
+	if _, lacks := missing(tried, forNamespaces()); lacks {
+		return Finding{"sockets", No, "no Unix sockets: " + noSocketsBare, ""}
+	}
+	if f.NoSockets != "" {
+		return Finding{"sockets", No, "no Unix sockets: " + f.NoSockets, ""}
+	}
+	return Finding{"sockets", Yes, "commands have Unix sockets of their own, and reach none of other programs; not in a session that writes your directories directly", ""}
+}
+
 // promises returns what a command is held to at a level.
 func promises(level Level, limits, layers Finding) []Finding {
 	list := []Finding{
 		{"files", Yes, "sees the folders that it is given, a list of the system's, and nothing else", ""},
-		{"own", Yes, "has a /tmp, /dev and /proc of its own", ""},
+		{"own", Yes, "has a /tmp, /run, /dev and /proc of its own", ""},
 		{"places", Yes, "sees no host path, and opens no named pipe of the host", ""},
 		{"processes", Yes, "sees, reads and signals no process but its own", ""},
 		{"privilege", Yes, "has no privilege, and no way to get one", ""},

@@ -45,6 +45,9 @@ func Probe(stateDir sandbox.Host, now func() time.Time) Report {
 		}
 	}
 	held, err := wholeSession(dir, now)
+	if err == nil {
+		f.NoSockets, err = socketSession(dir, now)
+	}
 	tried[tryWhole] = attemptOf(err)
 	if err != nil {
 		held, err = bareSession(now)
@@ -185,7 +188,7 @@ func wholeSession(dir string, now func() time.Time) ([]Held, error) {
 		{Source: sandbox.Host(filepath.Join(dir, "lower")), Target: "/in"},
 		{Source: sandbox.Host(filepath.Join(dir, "merged")), Target: "/out", Write: true},
 	}
-	held, err := runOne(startNamespaces, Policy{Mounts: mounts}, "read line < /in/file && echo > /out/made && ! echo > /in/made", now)
+	held, _, err := runOne(startNamespaces, Policy{Mounts: mounts}, "read line < /in/file && echo > /out/made && ! echo > /in/made", now)
 	if _, missing := os.Stat(filepath.Join(dir, "merged", "made")); err == nil && missing != nil {
 		err = errors.New("what a command writes does not arrive")
 	}
@@ -194,14 +197,23 @@ func wholeSession(dir string, now func() time.Time) ([]Held, error) {
 
 // bareSession runs a command at the level that needs no namespaces.
 func bareSession(now func() time.Time) ([]Held, error) {
-	return runOne(startBare, Policy{}, "true", now)
+	held, _, err := runOne(startBare, Policy{}, "true", now)
+	return held, err
+}
+
+// socketSession runs a command that only reads, and says why it has no Unix sockets, ""
+// if it has.
+func socketSession(dir string, now func() time.Time) (noSockets string, err error) {
+	mounts := []Mount{{Source: sandbox.Host(filepath.Join(dir, "lower")), Target: "/in"}}
+	_, r, err := runOne(startNamespaces, Policy{Mounts: mounts}, "read line < /in/file", now)
+	return r.NoSockets, err
 }
 
 // runOne runs a line that must end well, and says how limits hold where it did.
-func runOne(start func(Policy, func() time.Time) (*Session, error), p Policy, line string, now func() time.Time) ([]Held, error) {
+func runOne(start func(Policy, func() time.Time) (*Session, error), p Policy, line string, now func() time.Time) ([]Held, Result, error) {
 	s, err := start(p, now)
 	if err != nil {
-		return nil, err
+		return nil, Result{}, err
 	}
 	defer s.Close()
 	c := Shell(line)
@@ -211,7 +223,7 @@ func runOne(start func(Policy, func() time.Time) (*Session, error), p Policy, li
 		err = fmt.Errorf("exit code %d", r.Code)
 	}
 	if err != nil {
-		return nil, err
+		return nil, r, err
 	}
-	return s.Holds(), nil
+	return s.Holds(), r, nil
 }

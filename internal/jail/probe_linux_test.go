@@ -168,7 +168,7 @@ func TestProbe(t *testing.T) {
 		if r.Best != Namespaces {
 			t.Errorf("level: got %s, want namespaces; %+v", r.Best, r.Found)
 		}
-		for _, name := range []string{"namespaces", "layers", "seccomp", "network"} {
+		for _, name := range []string{"namespaces", "layers", "seccomp", "network", "sockets"} {
 			if f := find(t, r.Found, name); f.Holds != Yes || f.Mend != "" {
 				t.Errorf("%+v, want yes", f)
 			}

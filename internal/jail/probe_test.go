@@ -128,6 +128,10 @@ func TestDiagnose(t *testing.T) {
 		}, "layers", Part, "mkdir: read-only file system", "name a state folder that you can write", Namespaces},
 		"no network namespace": {func(_ *facts, tried map[string]attempt) { tried[tryNet] = refused },
 			"network", Part, "refusing sockets", "", Landlock},
+		"no Unix sockets at the level landlock": {func(_ *facts, tried map[string]attempt) { tried[tryNet] = refused },
+			"sockets", No, "at the level landlock", "", Landlock},
+		"no Unix sockets without an overlay": {func(f *facts, _ map[string]attempt) { f.NoSockets = "/usr cannot be shown" },
+			"sockets", No, "/usr cannot be shown", "", Namespaces},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, tried := linux(), able()

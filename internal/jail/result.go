@@ -47,7 +47,10 @@ type Result struct {
 	Peak    int64 // bytes of its largest process
 	Level   Level
 	Loose   []Limit // those that hold only in part here
-	Limits  Limits  // all that were in force; of time the command may have had less
+
+	NoSockets string // why it had no Unix sockets, "" if it had
+
+	Limits Limits // all that were in force; of time the command may have had less
 
 	// Changed is what it has changed and has not landed yet, nil for nothing. Where
 	// Direct is so, folders were written directly, and nothing can be told.

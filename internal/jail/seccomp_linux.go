@@ -40,8 +40,9 @@ func denied() []uint32 {
 const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
 // seccomp returns the filter for commands that a thread starts. Inet is what it answers
-// who wants a socket of an internet family.
-func seccomp(thread int, inet uint32) []unix.SockFilter {
+// who wants a socket of an internet family. With apart, commands have namespaces and a
+// tree of their own, and so Unix sockets.
+func seccomp(thread int, inet uint32, apart bool) []unix.SockFilter {
 	var b filterBuilder
 	b.load(atArch)
 	b.unless(hereArch, kill)
@@ -123,13 +124,15 @@ func seccomp(thread int, inet uint32) []unix.SockFilter {
 		b.load(atArgs)
 		b.when(unix.RLIMIT_CORE, deny)
 	})
-	// Only the network that the namespace has. Sockets of the host's file system
-	// would be reached through a folder that may be written, and abstract ones
-	// through the host's network.
+	// Only the network that the namespace has, and Unix sockets only where none of the
+	// host's can be reached.
 	b.call(unix.SYS_SOCKET, func() {
 		b.load(atArgs)
 		b.when(unix.AF_INET, inet)
 		b.when(unix.AF_INET6, inet)
+		if apart {
+			b.when(unix.AF_UNIX, allow)
+		}
 		b.call(unix.AF_NETLINK, func() {
 			b.load(atArgs + 16)
 			b.unless(unix.NETLINK_ROUTE, deny|uint32(unix.EPROTONOSUPPORT))
@@ -137,17 +140,14 @@ func seccomp(thread int, inet uint32) []unix.SockFilter {
 		})
 		b.always(deny | uint32(unix.EAFNOSUPPORT))
 	})
-	// A pair of datagram sockets is not bound to one another: each can send to any
-	// name.
-	b.call(unix.SYS_SOCKETPAIR, func() {
-		b.load(atArgs)
-		b.unless(unix.AF_UNIX, deny|uint32(unix.EAFNOSUPPORT))
-		b.load(atArgs + 8)
-		b.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0, 0, 0xf) // without its flags
-		b.when(unix.SOCK_STREAM, allow)
-		b.when(unix.SOCK_SEQPACKET, allow)
-		b.always(deny | uint32(unix.ESOCKTNOSUPPORT))
-	})
+	pairs := b.onlyStreamPairs
+	if apart {
+		pairs = func() {
+			b.load(atArgs)
+			b.unless(unix.AF_UNIX, deny|uint32(unix.EAFNOSUPPORT))
+		}
+	}
+	b.call(unix.SYS_SOCKETPAIR, pairs)
 	b.always(allow)
 	return b.program
 }

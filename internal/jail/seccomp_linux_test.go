@@ -68,7 +68,7 @@ const someThread = 4321
 // TestFilterForm holds what the kernel asks of a filter: it is short, every jump
 // and every load is within bounds, and the end is an answer.
 func TestFilterForm(t *testing.T) {
-	program := seccomp(someThread, allow)
+	program := seccomp(someThread, allow, true)
 	if len(program) == 0 || len(program) >= unix.BPF_MAXINSNS {
 		t.Fatalf("%d lines", len(program))
 	}
@@ -91,7 +91,7 @@ func TestFilterForm(t *testing.T) {
 
 // TestFilterDenies: every call of the list is refused, whatever it is asked for.
 func TestFilterDenies(t *testing.T) {
-	program := seccomp(someThread, allow)
+	program := seccomp(someThread, allow, true)
 	for _, number := range denied() {
 		for _, arg := range []uint64{0, 1, ^uint64(0)} {
 			if got := answer(t, program, native(number, arg, arg, arg, arg, arg, arg)); got != deny|uint32(unix.EPERM) {
@@ -108,7 +108,7 @@ func FuzzFilter(f *testing.F) {
 	f.Add(uint32(hereArch), uint32(unix.SYS_READ), uint64(0), uint64(0), uint64(0), uint64(0))
 	f.Add(uint32(unix.AUDIT_ARCH_I386), uint32(unix.SYS_READ), uint64(0), uint64(0), uint64(0), uint64(0))
 	f.Add(uint32(hereArch), uint32(0x40000000), uint64(0), uint64(0), uint64(0), uint64(0))
-	program := seccomp(someThread, allow)
+	program := seccomp(someThread, allow, true)
 	refused := map[uint32]bool{}
 	for _, number := range denied() {
 		refused[number] = true
@@ -189,20 +189,35 @@ func TestFilter(t *testing.T) {
 		{"socket of the new network", native(unix.SYS_SOCKET, unix.AF_INET6, unix.SOCK_DGRAM), yes},
 		{"socket of routes", native(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE), yes},
 		{"socket of the kernel's audit", native(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT), deny | uint32(unix.EPROTONOSUPPORT)},
-		{"socket of the file system", native(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM), deny | uint32(unix.EAFNOSUPPORT)},
+		{"socket of the file system", native(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM), yes},
 		{"socket of packets", native(unix.SYS_SOCKET, unix.AF_PACKET, unix.SOCK_RAW), deny | uint32(unix.EAFNOSUPPORT)},
 		{"socket of machines", native(unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM), deny | uint32(unix.EAFNOSUPPORT)},
 		{"pair of streams", native(unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC), yes},
-		{"pair of datagrams", native(unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK), deny | uint32(unix.ESOCKTNOSUPPORT)},
+		{"pair of datagrams", native(unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK), yes},
+		{"pair of the network", native(unix.SYS_SOCKETPAIR, unix.AF_INET, unix.SOCK_STREAM), deny | uint32(unix.EAFNOSUPPORT)},
 	}
 	for flag, name := range map[uint64]string{unix.CLONE_NEWUSER: "user", unix.CLONE_NEWNS: "mount", unix.CLONE_NEWPID: "pid", unix.CLONE_NEWNET: "net",
 		unix.CLONE_NEWIPC: "ipc", unix.CLONE_NEWUTS: "uts", unix.CLONE_NEWCGROUP: "cgroup"} {
 		rows = append(rows, row{"clone with a new namespace, " + name, native(unix.SYS_CLONE, flag|uint64(unix.SIGCHLD)), perm})
 	}
-	program := seccomp(someThread, allow)
+	program := seccomp(someThread, allow, true)
 	for _, r := range rows {
 		if got := answer(t, program, r.call); got != r.want {
 			t.Errorf("%s: got %#x, want %#x", r.name, got, r.want)
+		}
+	}
+	for name, program := range map[string][]unix.SockFilter{"without namespaces": seccomp(someThread, allow, false), "with exposed directories": noUnixSockets()} {
+		for _, r := range []row{
+			{"socket of the file system", native(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM), deny | uint32(unix.EAFNOSUPPORT)},
+			{"socket of the network", native(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM), yes},
+			{"pair of streams", native(unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC), yes},
+			{"pair of datagrams", native(unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK), deny | uint32(unix.ESOCKTNOSUPPORT)},
+			{"pair of raw sockets, which are datagrams", native(unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_RAW), deny | uint32(unix.ESOCKTNOSUPPORT)},
+			{"read", native(unix.SYS_READ), yes},
+		} {
+			if got := answer(t, program, r.call); got != r.want {
+				t.Errorf("%s, %s: got %#x, want %#x", name, r.name, got, r.want)
+			}
 		}
 	}
 }

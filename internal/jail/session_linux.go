@@ -79,8 +79,10 @@ func launched(h holding, p Policy, now func() time.Time) (*Session, *exec.Cmd, e
 }
 
 func newSession(p Policy, now func() time.Time, holder *keeper) *Session {
-	return &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: holder,
+	s := &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: holder,
 		groups: findGroups(), next: make(map[*wire]*work), cells: make(map[*wire]bool)}
+	s.plan.Shared, s.plan.NoSockets = p.Kept.join(p)
+	return s
 }
 
 // startOn starts a session with a cell of a holder that there is.
@@ -409,7 +411,7 @@ func (s *Session) left(told Output, given []string) *Left {
 
 // result returns what a verdict says of a command that was begun then.
 func (s *Session) result(ctx context.Context, v verdict, began time.Time, l Limits) Result {
-	return Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil, Loose: s.loose(), Limits: l}
+	return Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil, Loose: s.loose(), Limits: l, NoSockets: v.NoSockets}
 }
 
 // completed adds to the result of a command what it has changed, and how it ended.

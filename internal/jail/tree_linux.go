@@ -51,16 +51,24 @@ func ownProc() error {
 }
 
 // carryOut makes the tree but for what every command has anew, and goes to live in
-// it. The host's is gone then for the calling thread.
-func (p plan) carryOut() error {
+// it. The host's is gone then for the calling thread. Exposed says which directory of
+// the system is shown without an overlay, "" for none.
+func (p plan) carryOut() (exposed string, err error) {
 	if err := unix.Mount("golem", newRoot, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=4m"); err != nil {
-		return fmt.Errorf("the tree: %w", err)
+		return "", fmt.Errorf("the tree: %w", err)
 	}
+	var view systemView
+	defer view.close()
 	for _, s := range p.Steps {
-		if err := s.carryOut(p.Steps); err != nil && !(s.Maybe && errors.Is(err, unix.ENOENT)) {
-			return fmt.Errorf("%s %s: %w", s.Do, s.Target, err)
+		if err := s.carryOut(p.Steps, &view); err != nil && !(s.Maybe && errors.Is(err, unix.ENOENT)) {
+			return "", fmt.Errorf("%s %s: %w", s.Do, s.Target, err)
 		}
 	}
+	return view.exposed, live()
+}
+
+// live moves the calling thread into the tree that carryOut has made.
+func live() error {
 	if err := restrict(newRoot, 0, unix.MOUNT_ATTR_RDONLY); err != nil {
 		return fmt.Errorf("the tree, read-only: %w", err)
 	}
@@ -94,7 +102,7 @@ func (p plan) memory() (names []string) {
 }
 
 // carryOut makes the thing, or the place where it will be.
-func (s step) carryOut(all []step) error {
+func (s step) carryOut(all []step, view *systemView) error {
 	at := newRoot + s.Target
 	for _, dir := range above(s.Target) {
 		if err := os.Mkdir(newRoot+dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
@@ -118,9 +126,9 @@ func (s step) carryOut(all []step) error {
 		if to, err := os.Readlink(oldRoot + s.Source); err == nil {
 			return os.Symlink(to, at)
 		}
-		return bindTo(oldRoot+s.Source, at)
+		return view.show(s.Source, s.Target)
 	case bind:
-		return bindTo(oldRoot+s.Source, at)
+		return view.show(s.Source, s.Target)
 	case memory:
 		if err := ignoreExists(os.Mkdir(at, 0o755)); err != nil {
 			return err
@@ -224,34 +232,6 @@ func hideMounts() error {
 		}
 	}
 	return nil
-}
-
-// bindTo shows a folder or file of the host, to be read.
-func bindTo(source, at string) error {
-	info, err := os.Stat(source)
-	if err != nil {
-		return errors.Unwrap(err)
-	}
-	if info.IsDir() {
-		err = ignoreExists(os.Mkdir(at, 0o755))
-	} else {
-		err = os.WriteFile(at, nil, 0o644)
-	}
-	if err != nil {
-		return err
-	}
-	from, err := unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(from)
-	fd, err := clone(from, false)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	_, err = put(fd, at)
-	return err
 }
 
 // restrict adds flags to a mount, and with AT_RECURSIVE to all below it.

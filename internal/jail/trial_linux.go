@@ -181,7 +181,7 @@ func underFilter() error {
 	if err := noPrivileges(); err != nil {
 		return err
 	}
-	if err := filter(seccomp(unix.Gettid(), allow)); err != nil {
+	if err := filter(seccomp(unix.Gettid(), allow, false)); err != nil {
 		return err
 	}
 	if err := unix.Unshare(0); !errors.Is(err, unix.EPERM) { // harmless, and otherwise granted to all

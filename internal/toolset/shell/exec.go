@@ -44,6 +44,9 @@ func Exec(x Execer) tool.Tool {
 			if hit := (view{Result: result}).hit(); hit != "" {
 				r.Notes = append(r.Notes, hit+"; --set limits.KEY=VALUE gives it more")
 			}
+			if result.NoSockets != "" && result.Code != 0 {
+				r.Notes = append(r.Notes, "it had no Unix sockets: "+result.NoSockets)
+			}
 			if result.Changed != nil {
 				l := landing.Of("exec", files, result.Changed)
 				r.Landing, r.Notes = l.ForGate(), append(r.Notes, l.Notes()...)

@@ -17,6 +17,7 @@ const (
 	unreached = `(?i)network is unreachable|network unreachable|no route to host|address family not supported|name resolution|temporary failure resolving|(could not|couldn't|unable to|failed to|cannot) resolve|` +
 		`name or service not known|no such host|server misbehaving|failed to lookup address|unknown ?host|getaddrinfo|no matching distribution found|\b(EAI_AGAIN|ENOTFOUND|ENETUNREACH)\b|lookup \S+ on `
 	unheard = `(?i)connection refused|failed to connect|couldn't connect|ECONNREFUSED`
+	noUnix  = `(?i)address family not supported|socket type not supported|\b(EAFNOSUPPORT|ESOCKTNOSUPPORT)\b`
 	near    = `(?i)\blocalhost\b|\b127\.0\.0\.1\b|::1\b`
 )
 
@@ -85,6 +86,9 @@ func (v view) hints(stdout, stderr string) []string {
 		}
 		read := strings.TrimPrefix(listed(v.effects, policy.Read, called)+", the system's programs", ", ")
 		hints = append(hints, "commands here may read "+read+"; write "+write+"; network "+v.network())
+	}
+	if v.NoSockets != "" && tells(output, noUnix) {
+		hints = append(hints, "commands here have no Unix sockets: "+v.NoSockets)
 	}
 	for _, s := range signs() {
 		if tells(output, s.words) {

@@ -1,0 +1,169 @@
+package jail
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Unix sockets of commands. The kernel finds the listener of a path by the inode of the
+// socket, and an overlay has inodes of its own: through it a command can connect to no
+// socket of the host, whenever and however that came there, while sockets that commands
+// make in it work. Abstract names belong to a network namespace, and commands have their
+// own. So commands have Unix sockets if every directory of the host is shown through an
+// overlay. Otherwise they have none, and exposed says why.
+
+// socketRight lets commands make sockets in a directory.
+const socketRight = unix.LANDLOCK_ACCESS_FS_MAKE_SOCK
+
+// noUnixSockets returns the filter for commands that could connect to a socket of the
+// host. Each end of a pair of datagram sockets can send to any name.
+func noUnixSockets() []unix.SockFilter {
+	var b filterBuilder
+	b.load(atCall)
+	b.call(unix.SYS_SOCKET, func() {
+		b.load(atArgs)
+		b.when(unix.AF_UNIX, deny|uint32(unix.EAFNOSUPPORT))
+	})
+	b.call(unix.SYS_SOCKETPAIR, b.onlyStreamPairs)
+	b.always(allow)
+	return b.program
+}
+
+// onlyStreamPairs judges socketpair: the two ends reach nothing but one another.
+func (b *filterBuilder) onlyStreamPairs() {
+	b.load(atArgs)
+	b.unless(unix.AF_UNIX, deny|uint32(unix.EAFNOSUPPORT))
+	b.load(atArgs + 8)
+	b.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0, 0, 0xf) // without its flags
+	b.when(unix.SOCK_STREAM, allow)
+	b.when(unix.SOCK_SEQPACKET, allow)
+	b.always(deny | uint32(unix.ESOCKTNOSUPPORT))
+}
+
+// exposed says which directory of a plan commands reach without an overlay, "" for none.
+func (p plan) exposed() string {
+	for _, s := range p.Steps {
+		if s.Each && s.Do == bind && !s.Own {
+			return writtenDirectly(s.Target)
+		}
+	}
+	if p.Shared && landlockVersion() == 0 {
+		return "other workers write the same directories, and only Landlock, which this kernel lacks, keeps their sockets apart"
+	}
+	return p.NoSockets
+}
+
+func writtenDirectly(target string) string {
+	return target + " is your own directory, not an overlay, and may hold sockets of other programs"
+}
+
+func notOverlaid(target string, err error) string {
+	return fmt.Sprintf("%s cannot be shown through an overlay (%v) and may hold sockets of other programs", target, err)
+}
+
+// A systemView shows files and directories of the system to commands, read-only.
+type systemView struct {
+	etc     int    // the host's /etc through an overlay; 0 before it was tried, -1 without
+	exposed string // which directory is shown without an overlay, and why
+}
+
+// show puts a file or directory of the host at a place of the new tree.
+func (v *systemView) show(source, target string) error {
+	fd, overlaid, err := v.open(source)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	at := newRoot + target
+	directory := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	switch {
+	case directory:
+		err = ignoreExists(os.Mkdir(at, 0o755))
+	case st.Mode&unix.S_IFMT == unix.S_IFREG:
+		err = os.WriteFile(at, nil, 0o644)
+	default:
+		return unix.ENOENT // a socket, pipe or device is nothing to read
+	}
+	if err != nil {
+		return err
+	}
+	made := -1
+	if directory && !overlaid {
+		if made, err = overlay(fd); err != nil && v.exposed == "" {
+			v.exposed = notOverlaid(target, err)
+		}
+	}
+	if made < 0 {
+		if made, err = clone(fd, false); err != nil {
+			return err
+		}
+	}
+	defer unix.Close(made)
+	_, err = put(made, at)
+	return err
+}
+
+// open opens a file or directory of the host, and says whether that is in an overlay.
+// One overlay of /etc serves all its directories.
+func (v *systemView) open(source string) (fd int, overlaid bool, err error) {
+	if rel, ok := strings.CutPrefix(source, "/etc/"); ok {
+		if v.etc == 0 {
+			v.etc = overlayEtc()
+		}
+		if v.etc > 0 {
+			fd, err = unix.Openat2(v.etc, rel, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | noLinks})
+			if err == nil {
+				return fd, true, nil
+			}
+		}
+	}
+	root, err := unix.Open(oldRoot, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, false, err
+	}
+	defer unix.Close(root)
+	// A symlink leads where it does on the host.
+	fd, err = unix.Openat2(root, source[1:], &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+	return fd, false, err
+}
+
+// overlayEtc returns the host's /etc through an overlay, -1 if that cannot be: each of its
+// directories needs an overlay of its own then. It is mounted outside of the new tree.
+func overlayEtc() int {
+	const at = "/etc"
+	host, err := unix.Open(oldRoot+"/etc", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	defer unix.Close(host)
+	made, err := overlay(host)
+	if err != nil {
+		return -1
+	}
+	defer unix.Close(made)
+	if err := ignoreExists(os.Mkdir(at, 0o755)); err != nil {
+		return -1
+	}
+	if _, err := put(made, at); err != nil {
+		return -1
+	}
+	fd, err := unix.Open(at, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	return fd
+}
+
+// close closes what the view has open.
+func (v *systemView) close() {
+	if v.etc > 0 {
+		unix.Close(v.etc)
+	}
+}
