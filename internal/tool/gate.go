@@ -322,6 +322,9 @@ func (p *pass) changed(r *Result) {
 				c.Op = Update
 			}
 		}
+		if c.To != "" { // a copy hands nobody the text
+			c.Diff = ""
+		}
 		if r.Brief {
 			c.added, c.removed = Lines(c.Diff)
 		}

@@ -250,7 +250,11 @@ func (s *sheet) change(c tool.Change) string {
 		size = append(size, "content not shown: "+s.line(c.Omitted))
 	}
 	if c.Diff == "" && c.Becomes != "" {
-		size = append(size, "becomes version "+s.line(c.Becomes))
+		word := "becomes version "
+		if c.To != "" {
+			word = "version "
+		}
+		size = append(size, word+s.line(c.Becomes))
 	}
 	if len(size) > 0 {
 		text += " (" + strings.Join(size, "; ") + ")"

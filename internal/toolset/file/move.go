@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 
+	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -106,6 +108,7 @@ func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act f
 		return tool.Prepared{}, err
 	}
 	c.Base, c.About, c.Tree, c.Omitted = seen.version, seen.about(), seen.names, seen.omitted()
+	seen.carried(files, &c)
 	if seen.mode.IsDir() || seen.mode.IsRegular() {
 		c.Mode = octal(seen.mode)
 		if c.Op == tool.Copy {
@@ -127,6 +130,47 @@ func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act f
 		return tool.Result{Text: fmt.Sprintf("%s %s to %s: %s", past, sandbox.Shown(c.Path), sandbox.Shown(c.To), seen.about()),
 			Data: Moved{c.Path, c.To}}, nil
 	}, c), nil
+}
+
+// carried puts into a move or copy what an approval of it covers besides the names. A file
+// that stays in its mount is named by its version: whoever may read the one name may read
+// the other. In another mount other people and rules trust it, and by some names programs
+// run it, so its content is shown, or named as not shown.
+func (s sight) carried(files *sandbox.Sandbox, c *tool.Change) {
+	from, _ := files.MountOf(c.Path)
+	to, _ := files.MountOf(c.To)
+	becomes := func(name string) string {
+		was, _ := review.Code(name)
+		if is, code := review.Code(c.To + strings.TrimPrefix(name, c.Path)); code && is != was {
+			return is
+		}
+		return ""
+	}
+	switch why := becomes(c.Path); {
+	case s.mode.IsRegular():
+		if why != "" {
+			c.About += "; becomes code: " + why
+		}
+		if c.Becomes = s.version; from.Target == to.Target && why == "" {
+			return
+		}
+		if s.content == nil && s.size > 0 {
+			c.Omitted = "too large to show, or unreadable"
+			return
+		}
+		new := tool.Changed(c.To, sandbox.Version{}, nil, s.content)
+		c.Diff, c.Omitted = new.Diff, new.Omitted
+	case s.mode.IsDir():
+		code := 0
+		for _, name := range s.names {
+			if becomes(name) != "" {
+				code++
+			}
+		}
+		if code > 0 && c.Omitted == "" {
+			c.Omitted = "the content of " + counted(code, "name") + " that become code where they go"
+		}
+	}
 }
 
 // tooLarge says what to do with a file that does not fit where it should go.

@@ -3,6 +3,7 @@ package file
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -235,3 +236,60 @@ func TestDeleteNamesRecursive(t *testing.T) {
 	s.fails(sandbox.ErrNotEmpty, "delete_file", args{"path": "/d"}, "set recursive")
 	s.want("proj/d/x", "x")
 }
+
+// TestA2CopyAndMoveShowWhatTheyCarry: the question about a copy or a move carries the version
+// of a file that stays in its mount. If it goes to another mount, or gets a name by which
+// programs run it, the question carries its content, or says that it does not.
+func TestA2CopyAndMoveShowWhatTheyCarry(t *testing.T) {
+	t.Parallel()
+	type files = map[string]string
+	all := files{"in/note": "steal\n", "in/other": "x\n", "in/large": strings.Repeat("x\n", maxHashed), "in/program": "\x7fELF\x00", "in/empty": "",
+		"a/plain": "all:\n", "a/b/c": "c", "d/workflows/ci.yml": "on: push\n", "e/x": "x"}
+	at := t.TempDir()
+	for name, content := range all {
+		check(t, os.MkdirAll(filepath.Dir(filepath.Join(at, name)), 0o755))
+		check(t, os.WriteFile(filepath.Join(at, name), []byte(content), 0o644))
+	}
+	s := newScene(t, all, sandbox.Mount{Target: "/in", Source: sandbox.Host(filepath.Join(at, "in")), Access: sandbox.ReadWrite})
+	for _, row := range []struct {
+		tool, from, to string
+		diff, omitted  string // parts of them, "" for none
+	}{
+		{"copy_file", "/a/plain", "/a/copy", "", ""},
+		{"copy_file", "/in/note", "/in/copy", "", ""},
+		{"copy_file", "/in/note", "/copy", "+steal", ""},
+		{"copy_file", "/in/empty", "/empty", "", ""},
+		{"copy_file", "/in/large", "/large", "", "too large"},
+		{"copy_file", "/in/large", "/in/large2", "", ""},
+		{"copy_file", "/in/program", "/program", "", "binary"},
+		{"copy_file", "/a/plain", "/a/Makefile", "+all:", ""},
+		{"copy_file", "/a/Makefile", "/a/b/Makefile", "", ""},
+		{"move_file", "/in/other", "/moved", "+x", ""},
+		{"move_file", "/moved", "/moved2", "", ""},
+		{"move_file", "/a/b/c", "/package.json", "+c", ""},
+		{"move_file", "/e", "/f", "", ""},
+		{"move_file", "/d", "/.github", "", "2 names that become code"},
+	} {
+		r := s.must(row.tool, args{"from": row.from, "to": row.to})
+		name := row.tool + " " + row.from + " " + row.to
+		q := s.asked[len(s.asked)-1]
+		if len(q.Changes) != 1 {
+			t.Fatalf("%s: %d changes", name, len(q.Changes))
+		}
+		c := q.Changes[0]
+		if (c.Diff == "") != (row.diff == "") || !strings.Contains(c.Diff, row.diff) {
+			t.Errorf("%s: the question has the diff %q, want %q", name, cutText(c.Diff), row.diff)
+		}
+		if (c.Omitted == "") != (row.omitted == "") || !strings.Contains(c.Omitted, row.omitted) || (c.Omitted == "") != (len(q.Omitted()) == 0) {
+			t.Errorf("%s: the question omits %q, %q, want %q", name, c.Omitted, q.Omitted(), row.omitted)
+		}
+		if c.Becomes == "" && len(c.Tree) == 0 {
+			t.Errorf("%s: the question names no version: %+v", name, c)
+		}
+		if r.Changes[0].Diff != "" || strings.Contains(r.String(), "steal") {
+			t.Errorf("%s: the caller is handed the content: %s", name, cutText(r.String()))
+		}
+	}
+}
+
+func cutText(text string) string { return text[:min(len(text), 200)] }
