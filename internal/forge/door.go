@@ -163,6 +163,9 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if v.Exec != nil {
+		work.findLinked(files, p.options.Home)
+	}
 	records, err := p.Records()
 	if err != nil {
 		return nil, err

@@ -32,6 +32,9 @@ func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 	if err := c.furnish(program.Mounts); err != nil {
 		return jail.Result{}, err
 	}
+	if err := c.showLinked(); err != nil {
+		return jail.Result{}, err
+	}
 	shell, argv := []string{"sh", "-c", `exec "$@"`, "sh"}, program.Argv(command[1:]...)
 	var names []int // the program, and before it the interpreter that runs it
 	for i := range len(argv) - len(command) + 1 {
@@ -103,10 +106,10 @@ func workDir(files *sandbox.Sandbox, dir string) string {
 	return "/"
 }
 
-// Unused reports whether a session keeps nothing: no change, none that golem undo would
-// give back to it, and a home with nothing but what a profile has put there.
+// Unused reports whether a session keeps nothing: no change, no commit, no change that golem
+// undo would give back to it, and a home with nothing but what a profile has put there.
 func (p *Program) Unused(s *Session, profile guest.Profile) bool {
-	if s == nil {
+	if s == nil || s.KeepsCommits() {
 		return false
 	}
 	if last, err := jail.Last(p.layers().dir); err == nil && last.Of(sandbox.Host(s.dir)) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -28,6 +29,9 @@ type work struct {
 	notes   []string
 	news    []string // notes of a session that has just begun
 	most    int64    // how much is copied, 0 for any
+
+	linked   []linkedTree // git work trees that a program sees with the repositories they are of
+	gitFiles []jail.File  // files of git that name directories by their names on the host
 
 	mu    sync.Mutex
 	never bool  // no overlay can be mounted
@@ -200,7 +204,7 @@ func (w *work) keeper(folder *state.Folder) changes.Keeper {
 	if w.kept == nil {
 		return nil
 	}
-	return keeper{w.kept, w.layers.dir, func() error { return clearance.Forget(folder, w.session.ID) }}
+	return keeper{w.kept, w.layers.dir, func() error { return clearance.Forget(folder, w.session.ID) }, w.session.forgetCommits}
 }
 
 // A keeper is what a session keeps, with the place for transactions of it.
@@ -208,13 +212,21 @@ type keeper struct {
 	*jail.Kept
 	layers sandbox.Host
 	forget func() error
+
+	forgetCommits func() error
 }
 
 // Discard implements changes.Keeper. What was pulled is not here any more, or not all.
+// Commits go with all files.
 func (k keeper) Discard(names []string, check func([]jail.Standing) error) error {
 	return k.Kept.Discard(names, func(list []jail.Standing) error {
 		if err := check(list); err != nil {
 			return err
+		}
+		if slices.Contains(names, "/") {
+			if err := k.forgetCommits(); err != nil {
+				return err
+			}
 		}
 		return k.forget()
 	})

@@ -141,6 +141,7 @@ func TestB4NoHostPathIsReadable(t *testing.T) {
 			check(t, os.MkdirAll(dir, 0o755))
 		}
 		check(t, os.WriteFile(project+"/file", []byte("text\n"), 0o644))
+		check(t, os.WriteFile(project+"/.git", []byte("gitdir: "+project+"\n"), 0o644))
 		copyOfSelf(t, bin)
 		socket, err := net.Listen("unix", top+"/hostsocket")
 		check(t, err)
@@ -189,7 +190,8 @@ func TestB4NoHostPathIsReadable(t *testing.T) {
 		for i, name := range slices.Sorted(maps.Keys(kinds)) {
 			set, network := kinds[name], (i%2 == 0) == m.user
 			t.Run(fmt.Sprintf("%s, network %t", name, network), func(t *testing.T) {
-				p := jail.Policy{Least: jail.Namespaces, Network: network, Home: sandbox.Host(state + "/hosthome"), Terminals: true}
+				p := jail.Policy{Least: jail.Namespaces, Network: network, Home: sandbox.Host(state + "/hosthome"), Terminals: true,
+					Replaced: []jail.File{{Name: jail.Work + "/.git", Data: []byte("gitdir: " + jail.Git + "\n")}}}
 				set(t, &p)
 				p.Mounts = append(p.Mounts, jail.Mount{Source: sandbox.Host(bin), Target: "/probe"})
 				s, err := jail.Start(p, time.Now)

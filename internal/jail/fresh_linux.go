@@ -190,6 +190,9 @@ func (t *tree) refresh() error {
 	t.shown, t.ids, t.from = nil, nil, m.from
 	t.exposed = cmp.Or(t.plan.exposed(), t.system, m.exposed)
 	for i, s := range m.steps {
+		if s.Do == replaced && !isFile(s.Target) {
+			continue
+		}
 		id, err := put(m.fds[i], s.Target)
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", s.Do, s.Target, err)
@@ -302,7 +305,7 @@ func (t *tree) stands() bool {
 // for one that has none. A policy names folders without a link on the way: one that
 // is there now was put there by a command that may write around it.
 func (s step) open() (int, error) {
-	if s.Do == empty || s.Do == private {
+	if s.Do == empty || s.Do == private || s.Do == replaced {
 		return -1, nil
 	}
 	return openBelow(oldRoot, s.Source, s.Top)
@@ -361,6 +364,10 @@ func (s step) detached(store string) (fd int, from [2]uint64, exposed string, er
 	}
 	if s.Do == private {
 		fd, err = s.memory()
+		return fd, from, "", err
+	}
+	if s.Do == replaced {
+		fd, err = s.replacement()
 		return fd, from, "", err
 	}
 	source, err := s.open()

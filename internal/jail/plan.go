@@ -63,6 +63,7 @@ const (
 	empty    deed = "empty"    // a folder with nothing in it, whatever is there
 	memory   deed = "memory"   // an empty file system of so many bytes
 	private  deed = "private"  // a directory in memory with files, for one command
+	replaced deed = "replaced" // a file with another content, if there is one
 	devices  deed = "devices"  // a few harmless ones; Source says whether with terminals
 	device   deed = "device"   // one of the host, where there is no tree
 	process  deed = "process"  // what the kernel tells of the cell's own processes
@@ -180,6 +181,9 @@ func compile(p Policy, uid, gid int) plan {
 		for _, m := range d.Keeps {
 			steps = append(steps, step{Do: bind, Target: m.Target, Source: string(m.Source), Write: m.Write, Each: true, Own: true})
 		}
+	}
+	for _, f := range p.Replaced {
+		steps = append(steps, step{Do: replaced, Target: f.Name, Source: string(f.Data), Each: true})
 	}
 	return plan{Steps: steps, Online: p.Network}
 }

@@ -47,6 +47,11 @@ type Policy struct {
 	// own, with these files in it, and it is gone when the command ends.
 	Private []Private
 
+	// Replaced are files of mounts that commands see with another content, by the names
+	// that commands have for them. They can be neither written nor removed. One that is not
+	// there stays missing. At the level landlock files are as they are.
+	Replaced []File
+
 	// Terminals lets commands open terminals of their own, as programs do that show
 	// others in a window or record them. A command that is attached to one always may.
 	// At the level landlock none can.
@@ -90,7 +95,7 @@ type Private struct {
 	Keeps  []Mount // directories of the host in it that are kept
 }
 
-// A File is one that a command finds in a private directory.
+// A File is one that a command finds in a private directory, or in place of another.
 type File struct {
 	Name string // in the directory
 	Data []byte
@@ -154,4 +159,5 @@ const (
 	Work  = "/work"       // the mount at /; commands begin there
 	Home  = "/home/golem" // a home that they are given
 	Tools = "/opt/golem"  // programs that are none of the system's
+	Git   = "/run/git"    // the git directories of work trees whose own is not in a mount
 )

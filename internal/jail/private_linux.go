@@ -44,6 +44,40 @@ func writePrivate(dir int, f File) error {
 	return errors.Join(err, file.Close())
 }
 
+// replacement returns a file in memory with the content that a step names. It is mounted
+// nowhere yet.
+func (s step) replacement() (int, error) {
+	dir, err := fileSystem("tmpfs", 0, [2]string{"mode", "0755"}, [2]string{"size", "64k"})
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(dir)
+	const name = "file"
+	if err := writePrivate(dir, File{name, []byte(s.Source)}); err != nil {
+		return -1, err
+	}
+	if err := unix.Fchmodat(dir, name, 0o644, 0); err != nil {
+		return -1, err
+	}
+	file, err := unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(file)
+	return clone(file, false)
+}
+
+// isFile reports whether a file is at a name, with no link on the way to it.
+func isFile(name string) bool {
+	fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: noLinks})
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
+}
+
 // memoryDir returns a directory of the host that is in memory, for what must not come to
 // a disk where there are no mounts of a command's own.
 func memoryDir() (string, error) {

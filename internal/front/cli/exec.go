@@ -109,6 +109,10 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	outside, err := outsideOf(p, args)
+	if err != nil {
+		return err
+	}
 	call, err := encodeArgs(map[string]any{"command": args})
 	if err != nil {
 		return err
@@ -128,7 +132,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	f.tell(cmd, p, door, x) // of what does not begin there is nothing to say
-	for _, note := range slices.Concat(door.News, door.Notes) {
+	for _, note := range slices.Concat(door.News, door.Notes, outside) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
 	r := door.Do(cmd.Context(), policy.User, tool.Call{Tool: "exec", Args: call})
@@ -173,6 +177,39 @@ func (f *execFlags) door(cmd *cobra.Command, p *forge.Program, x *forge.Exec) (*
 		return nil, caught.code()
 	}
 	return door, err
+}
+
+// outsideOf says that git does not work where only a part of a work tree is shown. It is
+// an error where git itself is to run.
+func outsideOf(p *forge.Program, args []string) ([]string, error) {
+	top, root := p.RepositoryAbove()
+	if top == "" {
+		return nil, nil
+	}
+	text := "this directory is part of the git repository " + visible.Text(string(top)) + ", and git does not work in it"
+	if root {
+		text += "; use --root " + visible.Text(string(top)) + ":overlay"
+	}
+	if filepath.Base(args[0]) != "git" || makesRepository(args[1:]) {
+		return []string{text}, nil
+	}
+	return nil, usagef("%s", text)
+}
+
+// makesRepository reports whether a command line of git needs no repository.
+func makesRepository(args []string) bool {
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "-c" || args[i] == "-C":
+			i++
+		case args[i] == "--version" || args[i] == "--help" || args[i] == "-v" || args[i] == "-h":
+			return true
+		case strings.HasPrefix(args[i], "-"):
+		default:
+			return slices.Contains([]string{"init", "clone", "ls-remote", "version", "help", "config"}, args[i])
+		}
+	}
+	return true
 }
 
 // asker asks at the terminal about what lands.
@@ -327,6 +364,9 @@ func (f *execFlags) after(cmd *cobra.Command, p *forge.Program, door *forge.Door
 	list, _, err := p.Changes(door.Session, nil, false)
 	if err != nil {
 		return err
+	}
+	if door.Session.KeepsCommits() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s keeps the commits, branches and tags that it made; golem applies only files\n", door.Session.ID)
 	}
 	if len(list) == 0 {
 		return nil

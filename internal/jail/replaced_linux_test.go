@@ -1,0 +1,50 @@
+package jail_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// TestReplaced checks that a command sees another content in a file, cannot change it, and
+// gets nothing where there is no file.
+func TestReplaced(t *testing.T) {
+	inModes(t, namespaceModes, func(t *testing.T, m mode) {
+		project, layers := t.TempDir(), t.TempDir()
+		check(t, os.WriteFile(project+"/file", []byte("host\n"), 0o600))
+		check(t, os.MkdirAll(project+"/dir/file", 0o755))
+		check(t, os.Symlink("/etc", project+"/link"))
+		replaced := []jail.File{}
+		for _, name := range []string{"/file", "/dir/file", "/link/passwd", "/gone", "/gone/file"} {
+			replaced = append(replaced, jail.File{Name: jail.Work + name, Data: []byte("other\n")})
+		}
+		for _, p := range []jail.Policy{
+			{Mounts: []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work}}},
+			{Mounts: []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}},
+			{Mounts: []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}, Layers: sandbox.Host(layers)},
+		} {
+			p.Replaced, p.Least = replaced, jail.Namespaces
+			s, err := jail.Start(p, time.Now)
+			check(t, err)
+			for range 2 { // the mounts of the second command are made while the first runs
+				r, err := s.Run(context.Background(), jail.Shell(`cat file; (echo x >file) || echo refused; rm -f file; mv file a; cat file; ls dir/file; ls gone; grep -c other /etc/passwd`))
+				check(t, err)
+				want := "other\nrefused\nother\n0\n"
+				if got := string(r.Stdout.Head); got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				if r.Changed != nil {
+					check(t, r.Changed.Drop())
+				}
+			}
+			check(t, s.Close())
+		}
+		if data, err := os.ReadFile(project + "/file"); err != nil || string(data) != "host\n" {
+			t.Errorf("the file on the host: %q, %v", data, err)
+		}
+	})
+}
