@@ -19,7 +19,9 @@ func drawRequest(t *rapid.T) tool.Request {
 	text, some := rapid.StringMatching(`[a-z/]{0,8}`), rapid.SliceOfN(rapid.StringMatching(`[a-z ]{1,8}`), 0, 3)
 	r := tool.Request{Digest: rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "digest"), Same: "same", Workers: []string{"main"}, Tool: "tool",
 		Why: text.Draw(t, "why"), Wish: text.Draw(t, "wish"), Problem: text.Draw(t, "problem"), Warnings: some.Draw(t, "warnings"),
-		Clears: rapid.Bool().Draw(t, "clears"), Args: []byte(rapid.SampledFrom([]string{"{}", `{"a":1}`}).Draw(t, "args"))}
+		MoreWarnings: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "more"),
+		Clears:       rapid.Bool().Draw(t, "clears"), Args: []byte(rapid.SampledFrom([]string{"{}", `{"a":1}`}).Draw(t, "args"))}
+	r.Unknown = r.Problem != "" && rapid.Bool().Draw(t, "unknown")
 	for i := range rapid.IntRange(0, 4).Draw(t, "effects") {
 		r.Effects = append(r.Effects, effect(rapid.SampledFrom([]policy.Verb{policy.Write, policy.Delete, policy.Run}).Draw(t, "verb"), fmt.Sprintf("/f%d", i)))
 	}

@@ -43,8 +43,12 @@ type Request struct {
 	// look at first.
 	Wish     string   `json:"wish,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Problem says why the changes are not known.
+	// MoreWarnings is that of the prepared call.
+	MoreWarnings int `json:"more_warnings,omitempty"`
+	// Problem says why the changes are not known. Unknown is true where the call is made all
+	// the same: golem finds the changes out only after the approval.
 	Problem string `json:"problem,omitempty"`
+	Unknown bool   `json:"unknown,omitempty"`
 	// Taint is the untrusted place that the worker has read, "" for none. Only an answer
 	// that somebody gave to this request, with the taint in view, counts for it.
 	Taint string `json:"taint,omitempty"`
@@ -127,7 +131,8 @@ func (r *Request) digests() error {
 		Warnings []string `json:",omitempty"`
 		Taint    string   `json:",omitempty"`
 		Problem  string
-	}{call, r.Changes, r.Wish, r.Warnings, r.Taint, r.Problem})
+		More     int `json:",omitempty"`
+	}{call, r.Changes, r.Wish, r.Warnings, r.Taint, r.Problem, r.MoreWarnings})
 	return err
 }
 

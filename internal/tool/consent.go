@@ -124,7 +124,7 @@ func (p *pass) nothing() string {
 func (p *pass) request() Request {
 	args, _ := json.Marshal(p.args) // they have been JSON
 	r := Request{Origin: p.origin, Workers: p.Workers, Tool: p.tool.Name, Args: args, Effects: p.effects(),
-		Rule: p.decision.Rule.From, Why: p.plan.Why, Changes: p.prepared.Changes, Wish: p.prepared.Wish, Warnings: p.prepared.Warnings, Clears: p.tool.Asks, Guessed: p.plan.Guessed}
+		Rule: p.decision.Rule.From, Why: p.plan.Why, Changes: p.prepared.Changes, Wish: p.prepared.Wish, Warnings: p.prepared.Warnings, MoreWarnings: p.prepared.MoreWarnings, Clears: p.tool.Asks, Guessed: p.plan.Guessed}
 	for _, e := range p.effects() {
 		if p.asks() && e.Verb != policy.Read || p.Judge(e).Consent < policy.PreApproved {
 			r.Asks = append(r.Asks, e)
@@ -143,7 +143,7 @@ func (p *pass) request() Request {
 	case p.problem != nil:
 		r.Problem = p.problem.Error()
 	case p.late:
-		r.Problem = "to find out is to reach beyond this machine, which is what is asked"
+		r.Problem, r.Unknown = "golem finds it out from the other machine, and contacts that only after your approval", true
 	}
 	return r
 }

@@ -15,6 +15,7 @@ const (
 	ItemTaint     = "taint"     // which untrusted place the worker has read
 	ItemArguments = "arguments" // all arguments of the call
 	ItemProblem   = "problem"   // why the changes are not known
+	ItemMore      = "more"      // the warnings that are left out
 )
 
 // ItemWarning returns the key of the warning at an index of Warnings.
@@ -52,6 +53,9 @@ func (r Request) Items() []string {
 	for i := range r.Warnings {
 		items = append(items, ItemWarning(i))
 	}
+	if r.MoreWarnings > 0 {
+		items = append(items, ItemMore)
+	}
 	for i := range r.ListedEffects() {
 		items = append(items, ItemEffect(i))
 	}
@@ -74,6 +78,12 @@ func (r Request) Items() []string {
 // render them.
 func (r Request) Omitted() []string {
 	var items []string
+	if r.MoreWarnings > 0 {
+		items = append(items, ItemMore)
+	}
+	if r.Unknown {
+		items = append(items, ItemProblem)
+	}
 	for i, c := range r.Changes {
 		if c.Omitted != "" {
 			items = append(items, ItemContent(i))

@@ -90,6 +90,9 @@ type Prepared struct {
 	// are what to look at first.
 	Wish     string
 	Warnings []string
+	// MoreWarnings is how many warnings are left out. One of Warnings says so, and nobody
+	// can have seen the others.
+	MoreWarnings int
 
 	run Run
 }

@@ -233,7 +233,7 @@ func TestRiskiestFirst(t *testing.T) {
 		t.Fatal(r)
 	}
 	warned := s.asked[0].Warnings
-	if len(warned) != maxWarnings+1 || !slices.ContainsFunc(warned, func(w string) bool { return strings.HasPrefix(w, "/z.txt:1: bidi: ") }) {
+	if len(warned) != maxWarnings+1 || s.asked[0].MoreWarnings != maxWarnings+1 || !slices.Contains(s.asked[0].Omitted(), tool.ItemMore) || !slices.ContainsFunc(warned, func(w string) bool { return strings.HasPrefix(w, "/z.txt:1: bidi: ") }) {
 		t.Errorf("warned of %q", warned)
 	}
 }

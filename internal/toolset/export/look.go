@@ -114,6 +114,7 @@ func ready(op, wish string, run tool.Run, list []held, all []review.Flag, change
 		r.Warnings = append(r.Warnings, h.warnings...)
 	}
 	if more := len(r.Warnings) - maxWarnings; more > 0 {
+		r.MoreWarnings = more
 		r.Warnings = append(r.Warnings[:maxWarnings], fmt.Sprintf("and %d more to look at; export less at a time", more))
 	}
 	return r, nil

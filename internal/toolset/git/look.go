@@ -281,7 +281,8 @@ func (l *Look) Summary(w io.Writer, page visible.Page) error {
 		}
 	}
 	rows(visible.Warning, few(held))
-	rows(visible.Warning, risky(l.Flags))
+	flags, _ := risky(l.Flags)
+	rows(visible.Warning, flags)
 	rows("·", few(l.told()))
 	for _, f := range l.Files {
 		for _, text := range review.Lines(f.change) {
@@ -392,26 +393,27 @@ const (
 	maxCarried = 8 << 20
 )
 
-// warnings are what who decides about a push should look at first.
-func (l *Look) warnings() []string {
-	var list []string
+// warnings are what who decides about a push should look at first, and how many more there
+// are.
+func (l *Look) warnings() (list []string, more int) {
 	for _, f := range l.Found {
 		if f.Hold {
 			list = append(list, "overridden: "+f.String())
 		}
 	}
-	list = append(list, risky(l.Flags)...)
+	flags, more := risky(l.Flags)
+	list = append(list, flags...)
 	for _, line := range l.rest() {
 		list = append(list, "message: "+line)
 	}
-	return list
+	return list, more
 }
 
 // risky returns flags as lines, the riskiest first. Of one kind there are so many at
 // most, and of what becomes code so many for each reason: nothing hides behind many of
-// another.
-func risky(flags []review.Flag) []string {
-	var list, kinds []string
+// another. More is how many are left out.
+func risky(flags []review.Flag) (list []string, more int) {
+	var kinds []string
 	count := make(map[string]int)
 	for _, f := range flags {
 		kind := string(f.Kind)
@@ -428,8 +430,9 @@ func risky(flags []review.Flag) []string {
 	}
 	for _, kind := range kinds {
 		list = append(list, fmt.Sprintf("%s: and %d more; golem review --json lists all", kind, count[kind]-maxKind))
+		more += count[kind] - maxKind
 	}
-	return list
+	return list, more
 }
 
 // shown returns the changes that who decides about a push is shown. What cannot be shown is

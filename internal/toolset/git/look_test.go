@@ -20,8 +20,9 @@ func TestMessageIsShown(t *testing.T) {
 	if want := "head\n  | Closes #1\n  | \\x1b[2Kand more\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
-	if want := []string{"message: Closes #1", `message: \x1b[2Kand more`}; !slices.Equal(l.warnings(), want) {
-		t.Errorf("got %q, want %q", l.warnings(), want)
+	got, more := l.warnings()
+	if want := []string{"message: Closes #1", `message: \x1b[2Kand more`}; !slices.Equal(got, want) || more != 0 {
+		t.Errorf("got %q and %d more, want %q", got, more, want)
 	}
 }
 
@@ -37,7 +38,11 @@ func TestNoFlagHides(t *testing.T) {
 	if err := l.Summary(&out, visible.Page{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{out.String(), strings.Join(l.warnings(), "\n")} {
+	warnings, more := l.warnings()
+	if more != 500 {
+		t.Errorf("%d are left out, want 500", more)
+	}
+	for _, text := range []string{out.String(), strings.Join(warnings, "\n")} {
 		if !strings.Contains(text, "/.envrc: code: runs") || !strings.Contains(text, "bidi: and 250 more") || !strings.Contains(text, "code: installs: and 250 more") {
 			t.Errorf("got\n%s", text)
 		}

@@ -88,7 +88,7 @@ func (s Set) push() tool.Tool {
 			if len(hooks) > 0 {
 				ready.Wish += ", and run the hooks of that repository (" + strings.Join(hooks, ", ") + ") as you, outside the jail"
 			}
-			ready.Warnings = l.warnings()
+			ready.Warnings, ready.MoreWarnings = l.warnings()
 			return ready, nil
 		}
 		plan := tool.Changing(prepare)
