@@ -188,9 +188,14 @@ func TestFirstPush(t *testing.T) {
 	}
 }
 
-// Who is asked before a repository is reached is asked before anything is sent there.
-func TestPullAsksFirst(t *testing.T) {
-	for _, answer := range []tool.Verdict{tool.No, tool.Yes} {
+// TestA1PullAsksFirst: golem asks before it sends anything to a repository. It does not know
+// the changes then, so a yes must name the digest.
+func TestA1PullAsksFirst(t *testing.T) {
+	type answer struct {
+		verdict tool.Verdict
+		named   bool
+	}
+	for _, answer := range []answer{{tool.No, false}, {tool.Yes, false}, {tool.Yes, true}} {
 		reached, before := 0, -1
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			reached++
@@ -202,11 +207,15 @@ func TestPullAsksFirst(t *testing.T) {
 - text: done
 `, saying(func(r tool.Request) approval.Reply {
 			before = reached
-			return approval.Reply{Answer: tool.Answer{Verdict: answer}, Rendered: r.Items()}
+			reply := approval.Reply{Answer: tool.Answer{Verdict: answer.verdict}, Rendered: r.Items()}
+			if answer.named {
+				reply.Named = r.Digest
+			}
+			return reply
 		}))
 		server.Close()
-		if before != 0 || (reached > 0) != (answer == tool.Yes) {
-			t.Errorf("answer %d: reached %d times before it was asked, %d in all\n%s", answer, before, reached, said)
+		if before != 0 || (reached > 0) != answer.named {
+			t.Errorf("answer %+v: reached %d times before it was asked, %d in all\n%s", answer, before, reached, said)
 		}
 	}
 }
