@@ -3,6 +3,7 @@ package jail
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -56,6 +57,18 @@ type socketReply struct {
 // answerSockets answers the questions of a filter, until nobody is left who could ask.
 // It runs in the network that sockets are to have.
 func answerSockets(listener int) {
+	// A signal, such as those by which Go interrupts its own threads, must not interrupt the
+	// handing over: the kernel would answer with descriptor 0, which is another file of the
+	// command.
+	runtime.LockOSThread() // and never unlocked: the thread ends with its mask
+	var all unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^uint64(0)
+	}
+	if unix.PthreadSigmask(unix.SIG_BLOCK, &all, nil) != nil {
+		unix.Close(listener)
+		return
+	}
 	for {
 		var q socketRequest
 		switch errno := control(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&q)); errno {
