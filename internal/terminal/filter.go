@@ -12,9 +12,13 @@ import (
 // for control sequences that
 //
 //   - reach the clipboard: OSC 52 and OSC 5522;
-//   - reach files, properties and programs of the desktop: OSC 3, 46, 50 and 5113, and OSC
-//     1337 with a key that is not known to be harmless, such as Copy, ReportVariable,
-//     RequestUpload, or a File that is not shown inline;
+//   - reach files, properties and programs of the desktop: OSC 3, 20, 46, 50, 55, 72, 440,
+//     5113 and 7773, OSC 9 with 6, 7 or 8, and OSC 1337 with a key that is not known to be
+//     harmless, such as Copy, ReportVariable, RequestUpload, or a File that is not shown
+//     inline;
+//   - have the terminal read a file or shared memory: pictures of kitty (APC G) that are not
+//     sent themselves (t=d), pictures as a background (OSC 11 with a sign before a name), and
+//     ESC }, after which Terminology takes names;
 //   - command what the terminal is part of: DCS @kitty-cmd, and OSC 51, which is for
 //     editors that show a terminal;
 //   - have the terminal type back what the program has set before: CSI 20 t and 21 t,
@@ -57,6 +61,7 @@ const (
 	dropped       // in an OSC sequence that does not pass
 	dropEnd       // after an ESC there
 	coding        // after ESC %
+	picture       // after APC
 )
 
 const (
@@ -66,7 +71,7 @@ const (
 	esc    = 0x1b
 	rubout = 0x7f
 	// The same as ESC and a letter, in one character, from firstC1 to lastC1.
-	firstC1, dcs, identify, csi, terminator, osc, lastC1 = 0x80, 0x90, 0x9a, 0x9b, 0x9c, 0x9d, 0x9f
+	firstC1, dcs, identify, csi, terminator, osc, apc, lastC1 = 0x80, 0x90, 0x9a, 0x9b, 0x9c, 0x9d, 0x9f, 0x9f
 
 	longest = 1 << 10
 )
@@ -129,6 +134,8 @@ func (f *Filter) step(to []byte, b byte) []byte {
 		return f.device(to, b)
 	case coding:
 		return f.coding(to, b)
+	case picture:
+		return f.picture(to, b)
 	case ignored:
 		switch {
 		case b == esc:
@@ -197,9 +204,9 @@ func (f *Filter) letter(to []byte, b byte) []byte {
 func (f *Filter) single(to []byte, c byte) []byte {
 	f.used = f.used || c <= lastC1
 	switch {
-	case c == csi, c == osc, c == dcs:
+	case c == csi, c == osc, c == dcs, c == apc:
 		f.value = f.value[:0]
-		f.state = map[byte]state{csi: control, osc: number, dcs: device}[c]
+		f.state = map[byte]state{csi: control, osc: number, dcs: device, apc: picture}[c]
 		return to
 	case c == identify:
 		f.names++
@@ -250,8 +257,12 @@ func (f *Filter) escape(to []byte, b byte) []byte {
 		return f.hold(to, b, number, dropped)
 	case b == 'P':
 		return f.hold(to, b, device, dropped)
+	case b == '_':
+		return f.hold(to, b, picture, dropped)
 	case b == '%':
 		return f.hold(to, b, coding, ground)
+	case b == '}':
+		return f.drop(to, ground)
 	case b >= 0x80:
 		return f.text(f.release(to), b)
 	}
@@ -422,77 +433,46 @@ func defines(value []byte) bool {
 	return false
 }
 
-type certainty uint8
-
-const (
-	no certainty = iota
-	unknown
-	yes
-)
-
-// reaches reports whether an OSC sequence that begins like this, and may be at its end,
-// reaches the clipboard, or who shows the terminal.
-func reaches(value []byte, end bool) certainty {
-	value = bytes.TrimLeft(value, " +")
-	digits := 0
-	for digits < len(value) && value[digits] >= '0' && value[digits] <= '9' {
-		digits++
-	}
-	what, rest := numeral(value[:digits]), value[digits:]
+// picture judges a byte after APC. What begins with G is a picture, with keys up to a
+// semicolon; one that says where its data is must say that it follows.
+func (f *Filter) picture(to []byte, b byte) []byte {
+	ends := b == esc || b == cancel || b == sub || b >= 0x80
 	switch {
-	case len(what) > mostDigits:
-		return yes
-	case len(rest) == 0 && !end:
-		return unknown
-	case slices.Contains(reaching, what):
-		return yes
-	case what != "1337":
-		return no
+	case executed(b):
+		return f.hold(to, b, picture, dropped)
+	case !ends:
+		f.value = append(f.value, b)
 	}
-	return reachesItem(rest, end)
+	f.asked = true
+	switch {
+	case len(f.value) == 0 || f.value[0] != 'G': // of another kind
+	case b != ';' && !ends:
+		return f.hold(to, b, picture, dropped)
+	case ends && b != esc, !sent(string(f.value[1:])): // not every terminal ends it there
+		return f.step(f.drop(to, dropped), b)
+	}
+	to = f.release(to)
+	if b == esc {
+		return f.begin(to, b)
+	}
+	return f.text(to, b)
 }
 
-// reaching are the OSC sequences that reach further than the screen.
-var reaching = []string{"3", "46", "50", "51", "52", "5113", "5522"}
-
-// harmless are the keys of OSC 1337 that reach no further than the screen.
-var harmless = []string{"setmark", "currentdir", "remotehost", "cursorshape", "clear", "clearscrollback", "highlightcursorline", "setuservar", "reportcellsize",
-	"shellintegrationversion", "unicodeversion", "requestattention", "addannotation", "addhiddenannotation", "setbadgeformat", "capabilities", "filepart", "fileend"}
-
-// reachesItem is reaches for what follows OSC 1337.
-func reachesItem(rest []byte, end bool) certainty {
-	rest = bytes.ToLower(rest)
-	body, separated := bytes.CutPrefix(rest, []byte(";"))
-	if !separated {
-		if len(rest) > 0 {
-			return yes
-		}
-		return no
+// sent reports whether the keys of a picture say that its data is sent with it, and nothing
+// that one terminal may read in another way than this.
+func sent(keys string) bool {
+	keys = strings.TrimSuffix(keys, ";")
+	if keys == "" {
+		return true
 	}
-	at := bytes.IndexAny(body, "=:")
-	if at < 0 && !end {
-		return unknown
-	}
-	key := string(body)
-	if at >= 0 {
-		key = string(body[:at])
-	}
-	switch {
-	case key == "" && at < 0, slices.Contains(harmless, key):
-		return no
-	case key != "file" && key != "multipartfile":
-		return yes
-	}
-	args, _, complete := strings.Cut(string(body[min(at+1, len(body)):]), ":")
-	if !complete && !end {
-		return unknown
-	}
-	for arg := range strings.SplitSeq(args, ";") {
-		if arg == "inline=1" && strings.Count(args, "inline") == 1 {
-			return no
+	for key := range strings.SplitSeq(keys, ",") {
+		name, value, _ := strings.Cut(key, "=")
+		odd := strings.Trim(value, "0123456789+-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != ""
+		if len(name) != 1 || odd || name == "t" && value != "d" {
+			return false
 		}
 	}
-	return yes
+	return true
 }
 
 // Undo returns what puts the terminal back to how programs find it; nothing, where

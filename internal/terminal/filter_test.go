@@ -133,6 +133,11 @@ func TestC15FilterStopsWhatReachesFurther(t *testing.T) {
 		"\x1b]1337;File=name=eA==;inline=0:aGk=\x07", "\x1b]1337;File=name=eA==:aGk=\x07", "\x1b]1337;File=:aGk=\x07", "\x1b]1337;File=inline=1;inline=0:aGk=\x07",
 		"\x1b]1337;MultipartFile=name=eA==\x07", "\x1b]1337;Custom=id=x:y\x07", "\x1b]1337;New=x\x07", "\x1b]1337x\x07",
 		"\x1b]3;WM_NAME=x\x07", "\x1b]46;/tmp/log\x07", "\x1b]50;font\x07",
+		"\x1b_Gt=f;L2V0Yy9wYXNzd2Q=\x1b\\", "\x1b_Ga=T,t=t;eA==\x1b\\", "\x1b_Ga=q,f=100,t=s,S=4;eA==\x1b\\", "\x9fGt=f;eA==\x9c", "\u009fGt=f;eA==\u009c", // pictures in files
+		"\x1b_Ga=T,t=d,t=f;eA==\x1b\\", "\x1b_Gt=f,t=d;eA==\x1b\\", "\x1b_Gt\x00=\x7ff;eA==\x1b\\", "\x1b_\x00Gt=f;eA==\x1b\\", "\x1b_Gt =f;eA==\x1b\\", "\x1b_G t=f;eA==\x1b\\", "\x1b_Gt;eA==\x1b\\",
+		"\x1b_Ga=T\u00e9,t=f;eA==\x1b\\", "\x1b_Gt=F;eA==\x1b\\", "\x1b_Ga=T:t=f;eA==\x1b\\", "\x1b_Gt=f\x1b\\",
+		"\x1b]20;/etc/x.png\x07", "\x1b]55;/tmp/x\x07", "\x1b]440;/x.wav\x07", "\x1b]7773;x.ico\x07", "\x1b]72;x\x07", "\x1b]11;*x.png\x07", "\x1b]11;_x.png\x07", "\x1b]011;%x\x1b\\", // other files
+		"\x1b]9;6;\"macro\"\x07", "\x1b]9;7;\"cmd\"\x07", "\x1b]9;08;\"PATH\"\x1b\\", "\x1b}",
 		"\x1b[5i", "\x1b[?5i", "\x1b[4i", "\x1b[i", "\x1b[0i", "\x9b5i", "\u009b05i", "\x1b[?1i", "\x1b[1;5i", "\x1b[ 5i", // printing
 		"\x1b[?2l", "\x1b[?25;2l", "\x1b[?02l", "\x1b[?38h", "\x1b[?1;38h", "\x1b%@", "\x1b%\x00@", "\x1b%/G", // other ways to read
 	} {
@@ -149,6 +154,8 @@ func TestC15FilterStopsWhatReachesFurther(t *testing.T) {
 	for _, output := range []string{
 		"\x1bPq#0;2;0;0;0~-\x1b\\", "\x1bP0;1;0q~\x1b\\", "\x1bP$qm\x1b\\", "\x1bP+q544e\x1b\\", "\x1bP=1s\x1b\\", "\x1bPp\x1b\\",
 		"\x1b]1337;File=name=eA==;inline=1:aGk=\x07", "\x1b]1337;SetMark\x07", "\x1b]1337;CurrentDir=/x\x07", "\x1b]1337;SetUserVar=a=eA==\x1b\\", "\x1b]1337;FilePart=aGk=\x07",
+		"\x1b_Ga=T,f=100,t=d,m=1;aGk=\x1b\\", "\x1b_Gm=0;aGk=\x1b\\", "\x1b_Ga=d,d=A\x1b\\", "\x1b_G\x1b\\", "\x1b_Gz=-1,q=2;\x1b\\", "\x1b_title\x1b\\", "\x1b_\x1b\\", "\x9fx\x9c", "\x1b^x\x1b\\",
+		"\x1b]11;?\x07", "\x1b]11;#fff\x07", "\x1b]11;rgb:0/0/0\x1b\\", "\x1b]9;tests passed\x07", "\x1b]9;60 tests passed\x07", "\x1b]9;9;/x\x07",
 		"\x1b]133;A\x07", "\x1b]7;file://h/x\x07", "\x1b]9;4;1;50\x07", "\x1b]2;title\x07", "\x1b]777;notify;a;b\x07",
 		"\x1b[?2h", "\x1b[?25l", "\x1b[?2004h", "\x1b[?38l", "\x1b[2l", "\x1b%G", "\x1b[3J",
 	} {
@@ -189,7 +196,7 @@ func (r *reader) refused() (bad, long bool) {
 			for at < len(r.text) && skipped(r.text[at]) {
 				at++
 			}
-			if at < len(r.text) && strings.ContainsRune("[]P%", r.text[at]) {
+			if at < len(r.text) && strings.ContainsRune("[]P%_}", r.text[at]) {
 				kind = r.text[at]
 			}
 			at++
@@ -199,6 +206,8 @@ func (r *reader) refused() (bad, long bool) {
 			kind = ']'
 		case 0x90:
 			kind = 'P'
+		case 0x9f:
+			kind = '_'
 		}
 		controls := at - i
 		var body []rune
@@ -223,6 +232,12 @@ func (r *reader) refused() (bad, long bool) {
 		case '[':
 			long = long || controls+len(body) > longest/2
 			bad = bad || complete && (title(text) || strings.HasSuffix(text, "i") || mode(text))
+		case '}':
+			bad = true
+		case '_':
+			keys, _, ended := strings.Cut(text, ";")
+			long = long || controls+len(keys) > longest/2
+			bad = bad || strings.HasPrefix(text, "G") && (ended && !direct(keys[1:]) || !ended && complete && (r.text[end] != 0x1b || !direct(keys[1:])))
 		case '%':
 			bad = bad || text != "" && text != "G" || text == "" && complete && r.text[end] >= 0x80
 			long = long || controls > longest/2
@@ -263,6 +278,16 @@ func title(text string) bool {
 	return slices.Contains([]string{"20", "21"}, strings.TrimLeft(digits, "0"))
 }
 
+// direct reports whether the keys of a picture leave no doubt that its data follows.
+func direct(keys string) bool {
+	for _, key := range strings.Split(keys, ",") {
+		if keys != "" && (!regexp.MustCompile(`^[^=,](=[0-9A-Za-z+-]*)?$`).MatchString(key) || key[0] == 't' && key != "t=d") {
+			return false
+		}
+	}
+	return true
+}
+
 func clip(text string, complete bool) bool {
 	text = strings.TrimLeft(text, " +")
 	rest := strings.TrimLeft(text, "0123456789")
@@ -271,7 +296,8 @@ func clip(text string, complete bool) bool {
 		return false
 	}
 	if what != "1337" {
-		return slices.Contains(strings.Fields("3 46 50 51 52 5113 5522"), what)
+		program := regexp.MustCompile(`^;0*[678](;|$)`).MatchString(rest) && (complete || strings.Count(rest, ";") > 1)
+		return slices.Contains(strings.Fields("3 20 46 50 51 52 55 72 440 5113 5522 7773"), what) || what == "9" && program || what == "11" && regexp.MustCompile(`^;[*_%+]`).MatchString(rest)
 	}
 	item := regexp.MustCompile(`^;([^=:]*)([=:]?)`).FindStringSubmatch(strings.ToLower(rest))
 	switch {
@@ -290,7 +316,8 @@ func clip(text string, complete bool) bool {
 // in it what must not pass; and where nothing is to be refused, all of it passes.
 func FuzzFilter(f *testing.F) {
 	for _, seed := range []string{"\x1b]52;c;aGk=\x07", "\x1b]5\x1b]52;x\x072;y\x07", "\x9d52;", "\u009d52;", "\xe2\x9d52;x", "\x1b[2\x1b[21t1t", "\x1b\x1b]52;x\x07]52;y\x07",
-		"\x1b[?1049h\x1b[21t", "\x1b]1337;Co\x00py=", "“52;”", "\x1b]0;t\x1b\\", "\x1bPq\x1b\x1b]52;\x07", "\x1bP@kitty-cmd{}\x1b\\", "\x1b]4;1;#000\x07"} {
+		"\x1b[?1049h\x1b[21t", "\x1b]1337;Co\x00py=", "“52;”", "\x1b]0;t\x1b\\", "\x1bPq\x1b\x1b]52;\x07", "\x1bP@kitty-cmd{}\x1b\\", "\x1b]4;1;#000\x07",
+		"\x1b_Gt=f;eA==\x1b\\", "\x1b_Ga=T,t=d;eA==\x1b\\", "\x9fGt=t;", "\x1bPtmux;\x1b\x1b_Gt=f;eA==\x1b\x1b\\\x1b\\", "\x1b]9;7;x\x07", "\x1b]11;*x\x07", "\x1b}is"} {
 		f.Add([]byte(seed), uint8(1))
 	}
 	f.Fuzz(func(t *testing.T, output []byte, step uint8) {

@@ -1,0 +1,121 @@
+package terminal
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+type certainty uint8
+
+const (
+	no certainty = iota
+	unknown
+	yes
+)
+
+// reaches reports whether an OSC sequence that begins like this, and may be at its end,
+// reaches the clipboard, or who shows the terminal.
+func reaches(value []byte, end bool) certainty {
+	value = bytes.TrimLeft(value, " +")
+	digits := 0
+	for digits < len(value) && value[digits] >= '0' && value[digits] <= '9' {
+		digits++
+	}
+	what, rest := numeral(value[:digits]), value[digits:]
+	switch {
+	case len(what) > mostDigits:
+		return yes
+	case len(rest) == 0 && !end:
+		return unknown
+	case slices.Contains(reaching, what):
+		return yes
+	case what == "9":
+		return runs(rest, end)
+	case what == "11":
+		return namesFile(rest, end)
+	case what != "1337":
+		return no
+	}
+	return reachesItem(rest, end)
+}
+
+// reaching are the OSC sequences that reach further than the screen.
+var reaching = []string{"3", "20", "46", "50", "51", "52", "55", "72", "440", "5113", "5522", "7773"}
+
+// runs is reaches for what follows OSC 9, by which ConEmu runs macros and programs and
+// prints variables. Other terminals notify the user, with any other text.
+func runs(rest []byte, end bool) certainty {
+	body, ok := bytes.CutPrefix(rest, []byte(";"))
+	if !ok {
+		return no
+	}
+	digits := 0
+	for digits < len(body) && body[digits] >= '0' && body[digits] <= '9' {
+		digits++
+	}
+	switch what := numeral(body[:digits]); {
+	case digits == len(body) && !end:
+		return unknown
+	case digits < len(body) && body[digits] != ';':
+		return no
+	case what == "6", what == "7", what == "8":
+		return yes
+	}
+	return no
+}
+
+// namesFile is reaches for what follows OSC 11, by which mintty takes a file for a
+// background if there is a sign before its name.
+func namesFile(rest []byte, end bool) certainty {
+	body, ok := bytes.CutPrefix(rest, []byte(";"))
+	switch {
+	case !ok:
+		return no
+	case len(body) == 0 && !end:
+		return unknown
+	case len(body) > 0 && bytes.IndexByte([]byte("*_%+"), body[0]) >= 0:
+		return yes
+	}
+	return no
+}
+
+// harmless are the keys of OSC 1337 that reach no further than the screen.
+var harmless = []string{"setmark", "currentdir", "remotehost", "cursorshape", "clear", "clearscrollback", "highlightcursorline", "setuservar", "reportcellsize",
+	"shellintegrationversion", "unicodeversion", "requestattention", "addannotation", "addhiddenannotation", "setbadgeformat", "capabilities", "filepart", "fileend"}
+
+// reachesItem is reaches for what follows OSC 1337.
+func reachesItem(rest []byte, end bool) certainty {
+	rest = bytes.ToLower(rest)
+	body, separated := bytes.CutPrefix(rest, []byte(";"))
+	if !separated {
+		if len(rest) > 0 {
+			return yes
+		}
+		return no
+	}
+	at := bytes.IndexAny(body, "=:")
+	if at < 0 && !end {
+		return unknown
+	}
+	key := string(body)
+	if at >= 0 {
+		key = string(body[:at])
+	}
+	switch {
+	case key == "" && at < 0, slices.Contains(harmless, key):
+		return no
+	case key != "file" && key != "multipartfile":
+		return yes
+	}
+	args, _, complete := strings.Cut(string(body[min(at+1, len(body)):]), ":")
+	if !complete && !end {
+		return unknown
+	}
+	for arg := range strings.SplitSeq(args, ";") {
+		if arg == "inline=1" && strings.Count(args, "inline") == 1 {
+			return no
+		}
+	}
+	return yes
+}
