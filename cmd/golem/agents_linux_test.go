@@ -64,6 +64,20 @@ wire_api = "responses"
 				return map[string]string{".config/opencode/opencode.json": fmt.Sprintf(`{"model": "loop/test", "provider": {"loop": {"npm": "@ai-sdk/openai-compatible",
 	"options": {"baseURL": "%s/v1", "apiKey": "test"}, "models": {"test": {"name": "test"}}}}}`, url)}
 			}},
+		{name: "qwen", install: "@qwen-code/qwen-code@0.15.10",
+			args: []string{"--yolo", "-p", task},
+			env: func(url string) []string {
+				return []string{"OPENAI_BASE_URL=" + url + "/v1", "OPENAI_API_KEY=sk-test", "OPENAI_MODEL=test"}
+			},
+			files: func(string) map[string]string {
+				return map[string]string{".qwen/settings.json": `{"security": {"auth": {"selectedType": "openai"}}}`}
+			}},
+		{name: "pi", install: "@mariozechner/pi-coding-agent@0.73.1",
+			args: []string{"-p", "--provider", "loop", "--model", "test", task},
+			files: func(url string) map[string]string {
+				return map[string]string{".pi/agent/models.json": fmt.Sprintf(`{"providers": {"loop": {"baseUrl": "%s/v1", "api": "openai-completions", "apiKey": "test",
+	"models": [{"id": "test"}]}}}`, url)}
+			}},
 	}
 }
 

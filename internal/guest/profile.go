@@ -29,8 +29,17 @@ type Profile struct {
 	Set      []string     // NAME=value
 	Lines    []Line       // of files of the home
 	Net      bool         // it is of no use without the network
+	Hosts    []string     // that it needs; the network is not limited to them yet
 
 	Home string // of the user, "" where it is not known
+	File string // that the user has written it in, "" for a built-in one
+}
+
+// A User is a person whose programs are run.
+type User struct {
+	Home     string // "" if it is not known
+	Getenv   func(string) string
+	Profiles string // directory of the profiles that the user has written, "" for none
 }
 
 // A Private is a directory of the home that holds credentials. It is in memory, and ends
@@ -44,11 +53,17 @@ type Private struct {
 // A Line is a setting that a file of the home has, whatever the user's says.
 type Line struct{ File, Section, Key, Value string }
 
+// Common returns the files with the user's name for git and the variables of proxies and
+// certificates, which every built-in profile has except plain.
+func Common() (files, variables []string) {
+	return []string{".gitconfig", ".config/git/config"},
+		[]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+			"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+}
+
 // profiles returns those that there are, for a user's home and variables.
 func profiles(home string, getenv func(string) string) []Profile {
-	git := []string{".gitconfig", ".config/git/config"}
-	proxies := []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
-		"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+	git, proxies := Common()
 	keys := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY"} // of agents that know many providers
 	with := func(list []string, more ...string) []string { return slices.Concat(list, more) }
 
@@ -58,7 +73,7 @@ func profiles(home string, getenv func(string) string) []Profile {
 	downloads := jail.Mount{Source: sandbox.Host(filepath.Join(modules, "cache", "download")), Target: "/cache/go-mod"}
 
 	return []Profile{
-		{Name: "plain", About: "a shell or any other program, with nothing of yours"},
+		{Name: Plain, About: "a shell or any other program, with nothing of yours"},
 		{Name: "git", About: "git with your name, without credentials", Copies: git, Env: proxies},
 		{Name: "go", About: "the Go tool chain, with the modules that you have", Programs: []string{"gofmt"}, Copies: git,
 			Mounts: []jail.Mount{downloads}, Env: with(proxies, "GOPRIVATE", "GONOPROXY", "GONOSUMDB", "GOSUMDB", "GOEXPERIMENT", "CGO_ENABLED"),
@@ -106,6 +121,24 @@ func profiles(home string, getenv func(string) string) []Profile {
 			Private: []Private{{".local/share/opencode", []string{"storage", "snapshot"}}, {".config/opencode", nil}},
 			Env:     proxies, Keys: with(keys, "OPENCODE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
 			Set: []string{"OPENCODE_DISABLE_AUTOUPDATE=1"}},
+		{Name: "qwen", About: "Qwen Code", Net: true,
+			Copies:  with(git, ".qwen/QWEN.md", ".qwen/commands", ".qwen/agents", ".qwen/skills"),
+			Logins:  []string{".qwen/oauth_creds.json", ".qwen/.env", ".qwen/settings.json"},
+			Private: []Private{{".qwen", []string{"tmp", "projects", "history", "todos"}}},
+			Env:     with(proxies, "OPENAI_BASE_URL", "OPENAI_MODEL"),
+			Keys:    []string{"OPENAI_API_KEY", "DASHSCOPE_API_KEY"},
+			Set:     []string{"QWEN_SANDBOX=false"}}, // the jail gives no namespaces for a sandbox of its own
+		{Name: "pi", About: "pi", Net: true,
+			Copies:  with(git, ".pi/agent/AGENTS.md", ".pi/agent/keybindings.json", ".pi/agent/prompts", ".pi/agent/skills", ".pi/agent/themes"),
+			Logins:  []string{".pi/agent/auth.json", ".pi/agent/models.json", ".pi/agent/settings.json"},
+			Private: []Private{{".pi/agent", []string{"sessions"}}},
+			Env:     proxies, Keys: keys,
+			Set: []string{"PI_SKIP_VERSION_CHECK=1"}},
+		{Name: "aider", About: "aider", Net: true,
+			Copies: git,
+			Env:    with(proxies, "OPENAI_API_BASE", "AIDER_MODEL", "AIDER_WEAK_MODEL", "AIDER_EDITOR_MODEL"),
+			Keys:   with(keys, "DEEPSEEK_API_KEY"),
+			Set:    []string{"AIDER_CHECK_UPDATE=false"}},
 		{Name: "crush", About: "crush", Net: true,
 			Copies:  with(git, ".config/crush/CRUSH.md", ".config/crush/skills"),
 			Logins:  []string{".local/share/crush/crush.json", ".config/crush/crush.json", ".config/crush/crushrc"},
@@ -122,29 +155,93 @@ func firstOf(list string) string {
 	return ""
 }
 
-// ProfileFor returns the profile of a name; where none is named, that of the program,
-// and for others the plain one.
-func ProfileFor(name, program, home string, getenv func(string) string) (Profile, error) {
-	list := profiles(home, getenv)
-	asked := name
-	if asked == "" {
-		asked = filepath.Base(program)
+// ProfileFor returns the profile of a name; if no name is given, that of the program,
+// and for a program without one the profile plain. A profile that the user has written
+// comes before a built-in one.
+func (u User) ProfileFor(name, program string) (Profile, error) {
+	if name != "" {
+		return u.named(name)
 	}
-	var names []string
+	program = filepath.Base(program)
+	list, err := u.All()
+	if err != nil {
+		return Profile{}, err
+	}
 	for _, p := range list {
-		names = append(names, p.Name)
-		if p.Name == asked || name == "" && slices.Contains(p.Programs, asked) {
-			return p.from(home), nil
+		if p.Name == program {
+			return p.from(u.Home), nil
 		}
 	}
-	if name == "" {
-		return list[0].from(home), nil
+	for _, p := range list {
+		if slices.Contains(p.Programs, program) {
+			return p.from(u.Home), nil
+		}
 	}
-	hint := "there are " + strings.Join(names, ", ")
+	return u.named(Plain)
+}
+
+// named returns the profile of a name.
+func (u User) named(name string) (Profile, error) {
+	list := profiles(u.Home, u.Getenv)
+	if u.Profiles != "" && checkProgram(name) == "" {
+		if p, ok, err := u.readOwn(name); ok || err != nil {
+			return p.from(u.Home), err
+		}
+	}
+	if i := slices.IndexFunc(list, func(p Profile) bool { return p.Name == name }); i >= 0 {
+		return list[i].from(u.Home), nil
+	}
+	own, err := u.ownNames()
+	if err != nil {
+		return Profile{}, err
+	}
+	names := slices.Concat(own, slices.DeleteFunc(namesOf(list), func(name string) bool { return slices.Contains(own, name) }))
+	hint := "there are " + strings.Join(names, ", ") + "; golem exec --profile-help shows them"
 	if near := sandbox.Nearest(name, names); len(near) > 0 {
 		hint = "did you mean " + near[0] + "? " + hint
 	}
 	return Profile{}, &sandbox.Error{Op: "--profile", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
+}
+
+// All returns the profiles that there are: first those that the user has written, then
+// the built-in ones that no own profile replaces.
+func (u User) All() ([]Profile, error) {
+	own, err := u.ownNames()
+	if err != nil {
+		return nil, err
+	}
+	var list []Profile
+	for _, name := range own {
+		p, ok, err := u.readOwn(name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			list = append(list, p)
+		}
+	}
+	for _, p := range profiles(u.Home, u.Getenv) {
+		if !slices.Contains(own, p.Name) {
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+// IsBuiltIn reports whether golem has a profile of a name by itself.
+func IsBuiltIn(name string) bool {
+	return slices.Contains(namesOf(profiles("", func(string) string { return "" })), name)
+}
+
+// Plain is the profile of programs that have none of their own.
+const Plain = "plain"
+
+func namesOf(list []Profile) []string {
+	var names []string
+	for _, p := range list {
+		names = append(names, p.Name)
+	}
+	return names
 }
 
 // from leaves out what a home does not have. What is named without saying where counts

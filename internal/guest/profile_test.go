@@ -63,7 +63,7 @@ func TestProfileFor(t *testing.T) {
 		{"npm", "npm", "not_found"},
 		{"", "no-such-program", "plain"},
 	} {
-		got, err := ProfileFor(c.name, c.program, t.TempDir(), noVariables)
+		got, err := User{Home: t.TempDir(), Getenv: noVariables}.ProfileFor(c.name, c.program)
 		if errors.Is(err, sandbox.ErrNotFound) {
 			got.Name = "not_found"
 		}
@@ -154,7 +154,7 @@ func TestProfileCopies(t *testing.T) {
 			".claude/.credentials.json": "claude's", ".claude/commands/mine/review.md": "look at it"},
 		"codex": {".gitconfig": name, ".codex/auth.json": "codex's", ".codex/config.toml": lines + "model = \"m\"\n[profiles.safe]\nmodel = \"n\"\n" + daemon + "x = 1\n"},
 	} {
-		p, err := ProfileFor(profile, "", user, noVariables)
+		p, err := User{Home: user, Getenv: noVariables}.ProfileFor(profile, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func TestProfileCopies(t *testing.T) {
 
 	// What a program has changed at home stays, except in a private directory, which is
 	// filled anew; lines are there without a file too.
-	p, err := ProfileFor("codex", "", user, noVariables)
+	p, err := User{Home: user, Getenv: noVariables}.ProfileFor("codex", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestB1LoginsArePrivate(t *testing.T) {
 func TestProfileLinks(t *testing.T) {
 	user := t.TempDir()
 	written(t, user, map[string]string{".claude/.credentials.json": "claude's", ".claude/settings.json": "{}", ".config/git/config": "[user]\n\tname = Me\n"})
-	p, err := ProfileFor("claude", "", user, noVariables)
+	p, err := User{Home: user, Getenv: noVariables}.ProfileFor("claude", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func TestProfileNowhere(t *testing.T) {
 	written(t, ".", map[string]string{"go/pkg/mod/cache/download/x": "", ".codex/config.toml": "model = \"m\"\n", ".codex/auth.json": "", ".gitconfig": "[user]\n\tname = Me\n"})
 	for _, home := range []string{"", "."} {
 		for _, name := range []string{"go", "codex"} {
-			p, err := ProfileFor(name, "", home, func(name string) string { return map[string]string{"GOPATH": "go"}[name] })
+			p, err := User{Home: home, Getenv: func(name string) string { return map[string]string{"GOPATH": "go"}[name] }}.ProfileFor(name, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -315,7 +315,7 @@ func TestGoModules(t *testing.T) {
 		if err := os.MkdirAll(want, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		p, err := ProfileFor("go", "", home, func(name string) string { return env[name] })
+		p, err := User{Home: home, Getenv: func(name string) string { return env[name] }}.ProfileFor("go", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -373,7 +373,7 @@ func TestProfilesGuide(t *testing.T) {
 // its own, and then ends with 199 where it would start itself again, as after the question
 // about trust. GEMINI_SANDBOX=false keeps it from starting one.
 func TestC9GeminiRestarts(t *testing.T) {
-	p, err := ProfileFor("gemini", "", t.TempDir(), noVariables)
+	p, err := User{Home: t.TempDir(), Getenv: noVariables}.ProfileFor("gemini", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,6 +40,17 @@ type Host struct {
 	Single string // a folder of the session's, for files that are shown by themselves
 }
 
+// HasInstalled reports whether a program is one that the user has installed, as agents
+// are: it is in their home or a package of npm, and not below the directory they are in.
+func (h Host) HasInstalled(name string) bool {
+	file := (&Program{host: h}).look(name)
+	if file == "" || within(h.Dir, file) {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(file)
+	return err == nil && (h.Home != "" && within(h.Home, file) || strings.Contains(real, "/node_modules/"))
+}
+
 // Find finds a program as a shell would, on the host. One that is not there, or that a
 // sandbox shows, is left to be found inside.
 func Find(name string, h Host, files *sandbox.Sandbox) (*Program, error) {

@@ -30,6 +30,7 @@ type execFlags struct {
 	net     string
 	jail    string
 	profile string
+	list    bool
 	apply   string
 	env     []string
 }
@@ -55,16 +56,21 @@ wrong arguments, 3 denied, 5 no boundary.`,
   golem exec --net on -- claude
   golem exec --root .:ro --mount ./out:/out:rw -- make report
   golem exec --profile go -- go test ./...
+  golem exec --profile-help
   golem changes`,
 	}
 	f := &execFlags{visitFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
 	cmd.Flags().StringVar(&f.net, "net", "", "off or on; on is the host's network")
 	cmd.Flags().StringVar(&f.jail, "jail", "", "the least boundary that will do: landlock or namespaces; without it, the best there is")
-	cmd.Flags().StringVar(&f.profile, "profile", "", "what the program needs besides: plain, git, go, node, python, claude, codex, gemini, opencode, crush")
+	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the program; --profile-help lists the profiles")
+	cmd.Flags().BoolVar(&f.list, "profile-help", false, "list the profiles, yours and the built-in ones, and how to write one")
 	cmd.Flags().StringVar(&f.apply, "apply", "no", "what becomes of the changes at the end: ask, yes or no")
 	cmd.Flags().StringArrayVar(&f.env, "env", nil, "a variable to pass on: NAME, or NAME=value; may be given again")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if f.list {
+			return printProfiles(cmd)
+		}
 		if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
 			return usageError("run what? it stands behind two dashes: golem exec -- CMD ARGS…")
 		}
@@ -117,8 +123,8 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	home, _ := os.UserHomeDir()
-	profile, err := guest.ProfileFor(f.profile, args[0], home, os.Getenv)
+	user := guestUser()
+	profile, err := user.ProfileFor(f.profile, args[0])
 	if err != nil {
 		return err
 	}
@@ -131,7 +137,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	f.tell(cmd, p, door, x) // of what does not begin there is nothing to say
+	f.tell(cmd, p, door, x, args[0]) // of what does not begin there is nothing to say
 	for _, note := range slices.Concat(door.News, door.Notes, outside) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
@@ -149,7 +155,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		err = cmp.Or(err, p.Remove(door.Session, nil))
 	}
 	p.Applied(func(s *forge.Session, name string) {
-		if profile, wrong := guest.ProfileFor(name, "", home, os.Getenv); wrong == nil && s.ID != f.sessionID() && p.Unused(s, profile) {
+		if profile, wrong := user.ProfileFor(name, ""); wrong == nil && s.ID != f.sessionID() && p.Unused(s, profile) {
 			p.Remove(s, nil) // where another golem works on it, it is looked at next time
 		}
 	})
@@ -257,7 +263,7 @@ func (f *execFlags) environment(p guest.Profile) []string {
 }
 
 // tell says what the program will have: directories, network, home and credentials.
-func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, door *forge.Door, x *forge.Exec) {
+func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, door *forge.Door, x *forge.Exec, program string) {
 	net := "off"
 	if p.Project.Network.IsAll() {
 		net = "on"
@@ -275,6 +281,17 @@ func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, door *forge.Door,
 		home = "new home directory"
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; network %s; %s; profile %s (%s)\n", mountedAt(door, x.Profile.Home), net, home, x.Profile.Name, x.Profile.About)
+	if x.Profile.File != "" {
+		instead := ""
+		if guest.IsBuiltIn(x.Profile.Name) {
+			instead = ", which replaces the built-in profile " + x.Profile.Name
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile is your own, %s%s\n", visible.Text(homeRelative(x.Profile.File, x.Profile.Home)), instead)
+	}
+	if f.profile == "" && x.Profile.Name == guest.Plain && (guest.Host{Path: x.Path, Dir: x.Dir, Home: x.Profile.Home}).HasInstalled(program) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: there is no profile for %s, so it has none of your settings, credentials and variables; golem exec --profile-help explains how to write one\n",
+			visible.Text(filepath.Base(program)))
+	}
 	for _, m := range x.Profile.Mounts {
 		adds = append(adds, string(m.Source)+" at "+m.Target+" (read-only)")
 	}
@@ -288,6 +305,9 @@ func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, door *forge.Door,
 	}
 	if len(secrets) > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: warning: the agent can read these credentials: %s\n", strings.Join(secrets, "; "))
+	}
+	if len(x.Profile.Hosts) > 0 && net == "on" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile needs only %s, but golem does not limit the network to hosts yet: the agent can reach every host\n", visible.Text(strings.Join(x.Profile.Hosts, ", ")))
 	}
 	if x.Profile.Net && net == "off" {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: it is of little use without the network; --net on gives it yours")
@@ -331,10 +351,7 @@ func mountedAt(door *forge.Door, home string) string {
 	}
 	var words []string
 	for _, s := range list {
-		if below, err := filepath.Rel(home, s.source); err == nil && home != "" && filepath.IsLocal(below) {
-			s.source = "~/" + below
-		}
-		words = append(words, fmt.Sprintf("%s is mounted at %s (%s)", visible.Text(s.source), visible.Text(jail.Inside(door.Files, s.name)), s.how))
+		words = append(words, fmt.Sprintf("%s is mounted at %s (%s)", visible.Text(homeRelative(s.source, home)), visible.Text(jail.Inside(door.Files, s.name)), s.how))
 	}
 	if len(words) == 0 {
 		return "no directory is mounted"

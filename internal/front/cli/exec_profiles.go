@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/guest"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// guestUser returns the user who runs golem, with the profiles that they have written.
+func guestUser() guest.User {
+	home, _ := os.UserHomeDir()
+	u := guest.User{Home: home, Getenv: os.Getenv}
+	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		u.Profiles = filepath.Join(dir, "golem", "profiles")
+	} else if filepath.IsAbs(home) {
+		u.Profiles = filepath.Join(home, ".config", "golem", "profiles")
+	}
+	return u
+}
+
+// homeRelative returns a path of the host as ~/… if it is in the user's home.
+func homeRelative(name, home string) string {
+	if below, err := filepath.Rel(home, name); err == nil && home != "" && filepath.IsLocal(below) {
+		return filepath.Join("~", below)
+	}
+	return name
+}
+
+// exampleProfile is a profile that --profile-help prints.
+const exampleProfile = `description: aider, with a key of its own
+extends: python
+programs: [aider-chat]
+files: [.config/aider/conventions.md]
+env: [AIDER_MODEL, AIDER_CHECK_UPDATE=false]
+credentials:
+  env: [OPENAI_API_KEY]
+network: true
+`
+
+// printProfiles lists the profiles, and explains how to write one.
+func printProfiles(cmd *cobra.Command) error {
+	user := guestUser()
+	list, err := user.All()
+	if err != nil {
+		return err
+	}
+	if wantsJSON(cmd) {
+		return printJSON(cmd.OutOrStdout(), profilesJSON(list))
+	}
+	files, variables := guest.Common()
+	isCommon := func(name string) bool { return slices.Contains(files, name) || slices.Contains(variables, name) }
+	out := cmd.OutOrStdout()
+	fmt.Fprint(out, "A profile names what a program gets besides the directory it works on. golem picks it\nby the program's name, or you name it: golem exec --profile NAME -- CMD\nEvery built-in profile except plain also has your name for git, and the variables of\nproxies and certificates.\n\n")
+	for _, p := range list {
+		fmt.Fprintf(out, "  %-10s %s\n", p.Name, visible.Text(p.About))
+		line := func(what string, names []string) {
+			if len(names) > 0 {
+				fmt.Fprintf(out, "  %-10s   %s: %s\n", "", what, visible.Text(strings.Join(names, ", ")))
+			}
+		}
+		if p.File != "" {
+			line("your own", []string{homeRelative(p.File, user.Home)})
+		}
+		line("also for", p.Programs)
+		line("files", slices.DeleteFunc(slices.Clone(p.Copies), isCommon))
+		line("credentials", slices.Concat(p.Logins, p.Keys))
+		line("variables", slices.DeleteFunc(slices.Concat(p.Env, p.Set), isCommon))
+		line("hosts", p.Hosts)
+	}
+	fmt.Fprintf(out, `
+To write your own, put a file NAME.yaml into %s.
+It is used for the program NAME, and it replaces a built-in profile of that name. Every
+key is optional. Paths start in your home directory. An example, aider.yaml:
+
+`, homeRelative(user.Profiles, user.Home))
+	for line := range strings.Lines(exampleProfile) {
+		fmt.Fprint(out, "  "+line)
+	}
+	return nil
+}
+
+// A profileJSON is a profile as --json prints it.
+type profileJSON struct {
+	Name            string   `json:"name"`
+	Description     string   `json:"description"`
+	File            string   `json:"file,omitempty"`
+	Programs        []string `json:"programs,omitempty"`
+	Files           []string `json:"files,omitempty"`
+	Env             []string `json:"env,omitempty"`
+	CredentialFiles []string `json:"credential_files,omitempty"`
+	CredentialEnv   []string `json:"credential_env,omitempty"`
+	Hosts           []string `json:"hosts,omitempty"`
+}
+
+func profilesJSON(list []guest.Profile) []profileJSON {
+	var all []profileJSON
+	for _, p := range list {
+		all = append(all, profileJSON{p.Name, p.About, p.File, p.Programs, p.Copies, slices.Concat(p.Env, p.Set), p.Logins, p.Keys, p.Hosts})
+	}
+	return all
+}
