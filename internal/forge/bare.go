@@ -57,6 +57,28 @@ func Bare(o Options, folders []Folder) (*Program, error) {
 	return p, p.readProject("", nil, append(settingsOf(folders), o.Settings...))
 }
 
+// MayShow is an error if one of the folders is among those that no mount may show.
+func MayShow(o Options, given []*explain.Given) error {
+	env := (&Program{options: o}).env()
+	for _, g := range given {
+		source := string(g.Source)
+		if !filepath.IsAbs(source) {
+			source = filepath.Join(o.Dir, source)
+		}
+		real, err := filepath.EvalSymlinks(source)
+		if err == nil {
+			real, err = filepath.Abs(real)
+		}
+		if err != nil {
+			return plainError(string(g.Source), err)
+		}
+		if why, hint := env.Hides(real); why != "" {
+			return &sandbox.Error{Op: "--root", Path: string(g.Source), Code: sandbox.ErrInvalid, Hint: "it " + why + "; " + hint}
+		}
+	}
+	return nil
+}
+
 // Folders are those that a program without files is.
 func (p *Program) Folders() []Folder { return p.bare }
 

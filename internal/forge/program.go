@@ -116,12 +116,17 @@ func Load(o Options) (*Program, error) {
 }
 
 func (p *Program) readProject(file string, data []byte, settings []project.Setting) (err error) {
+	p.Project, err = project.Parse(p.root, file, data, p.env(), settings)
+	return err
+}
+
+// env is what a project file may refer to, and what it must not show.
+func (p *Program) env() project.Env {
 	env := project.Env{Home: p.options.Home, State: p.stateBase(), Configs: p.options.Configs, Homes: p.options.Homes}
 	if usual := filepath.Join(p.options.StateHome, "golem"); p.options.StateHome != "" && exists(usual) {
 		env.States = append(env.States, usual)
 	}
-	p.Project, err = project.Parse(p.root, file, data, env, settings)
-	return err
+	return env
 }
 
 // pathsOf returns the paths of an entry worker in llm-do's spelling as the

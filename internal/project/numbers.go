@@ -19,11 +19,14 @@ func (l *loader) within(label string, n conf.Node, above, below bool, most strin
 	what := label + ": " + sandbox.Shown(n.Text)
 	switch {
 	case !above:
-		without := "none"
-		if strings.HasPrefix(label, "limits.") {
-			without = "the default: a command is never without"
+		without := "leave the key out for none"
+		switch {
+		case strings.HasPrefix(label, "limits."):
+			without = "leave the key out for the default: a command is never without"
+		case label == "budget.turns", label == "budget.workers":
+			without = "write a number; without the key the default holds"
 		}
-		l.problems.Add(n, what, "0 would be no limit; leave the key out for "+without)
+		l.problems.Add(n, what, "0 would be no limit; "+without)
 	case !below:
 		l.problems.Add(n, what, "at most "+most)
 	}

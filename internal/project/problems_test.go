@@ -118,10 +118,10 @@ var problems = []struct{ yaml, want string }{
 	{`delegation: {maxDepth: "5"}`, `p.yaml:1:24: delegation.maxDepth: "5"; it is …`},
 	{`delegation: {maxDepth: 1000000000}`, `p.yaml:1:24: delegation.maxDepth: 1000000000; at most 100`},
 	{`delegation: {maxDepth: 99999999999999999999}`, `p.yaml:1:24: delegation.maxDepth: 99999999999999999999; it is …`},
-	{`budget: {workers: 0}`, `p.yaml:1:19: budget.workers: 0; 0 would be no limit; leave the key out for none`},
+	{`budget: {workers: 0}`, `p.yaml:1:19: budget.workers: 0; 0 would be no limit; write a number; without the key the default holds`},
 	{`budget: {workers: 1000000001}`, `p.yaml:1:19: budget.workers: 1000000001; at most 1000000000`},
 	{`budget: {turns: 0, tokens: 0, cost: 0, time: 0}`, `
-		p.yaml:1:17: budget.turns: 0; 0 would be no limit; leave the key out for none
+		p.yaml:1:17: budget.turns: 0; 0 would be no limit; write a number; without the key the default holds
 		p.yaml:1:28: budget.tokens: 0; 0 would be no limit; leave the key out for none
 		p.yaml:1:37: budget.cost: 0; 0 would be no limit; leave the key out for none
 		p.yaml:1:46: budget.time: 0; 0 would be no limit; leave the key out for none`},

@@ -39,6 +39,10 @@ func (l *loader) hidden() []hidden {
 	return list
 }
 
+// Hides returns why no mount may show a directory, given without links, and what to do
+// instead; "" if one may.
+func (e Env) Hides(real string) (why, hint string) { return (&loader{env: e}).reveals(real) }
+
 // reveals returns why a directory, given without links, may not be shown: it is a hidden
 // directory, contains one or lies in one. Directories are compared by their paths and by
 // their identity, so that a bind mount is found too.

@@ -48,24 +48,6 @@ func (g Gate) Do(ctx context.Context, origin policy.Origin, call Call) Result {
 	return r
 }
 
-// Effects returns what a call would do, as far as that is known before it is decided;
-// none for one that is refused.
-func (g Gate) Effects(ctx context.Context, origin policy.Origin, call Call) []policy.Effect {
-	p := pass{Gate: g, ctx: ctx, origin: origin}
-	if p.lookUp(call) != nil || p.admit(call) != nil {
-		return nil
-	}
-	leave, err := p.enter(true, false)
-	if err != nil {
-		return nil
-	}
-	defer leave()
-	if p.planned(call) != nil {
-		return nil
-	}
-	return p.plan.Effects
-}
-
 // A pass is one call on its way through the gate.
 type pass struct {
 	Gate

@@ -122,7 +122,14 @@ func answered(ctx context.Context, flags *programFlags, mounts []*explain.Given,
 	if errors.As(err, &given) || errors.As(err, &wrong) {
 		return a, usagef("%v", err)
 	}
-	return a, err
+	if err != nil {
+		return a, err
+	}
+	o, err := flags.options()
+	if err != nil {
+		return a, err
+	}
+	return a, forge.MayShow(o, mounts) // golem exec refuses the same
 }
 
 // onlyExcess reports whether all problems are workers that ask for too much.
