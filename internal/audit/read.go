@@ -74,7 +74,11 @@ func Last(folder *state.Folder, f Filter, n int, yield func(r Record, line []byt
 	choose := f.chooser()
 	var wrong error
 	from, to := uint64(1), tail.Count
-	for part := uint64(max(n, 1000)); to > 0 && len(all) < n; part, to = max(part, 8*part), from-1 {
+	part := uint64(max(n, 1000)) // some records before the last ones may match
+	if f == (Filter{}) {
+		part = uint64(max(n, 1))
+	}
+	for ; to > 0 && len(all) < n; part, to = max(part, 8*part), from-1 {
 		from = to - min(part, to) + 1
 		var last []chosen
 		err := log.Read(from, func(number uint64, line []byte) error {

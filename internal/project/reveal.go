@@ -47,33 +47,68 @@ func (e Env) Hides(real string) (why, hint string) { return (&loader{env: e}).re
 // directory, contains one or lies in one. Directories are compared by their paths and by
 // their identity, so that a bind mount is found too.
 func (l *loader) reveals(real string) (what, hint string) {
-	above, table := lineage(real), mountTable()
+	g := make(glance)
+	above, table := g.lineage(real), mountTable()
 	for _, h := range l.hidden() {
 		if h.dir == "" {
 			continue
 		}
 		dir := resolved(h.dir)
-		_, missing := os.Stat(dir)
+		exists := g.stat(dir) != nil
 		// By its own name too: what lies above a link to it may hold more of the same.
-		line := append(lineage(dir), lineage(h.dir)...)
+		line := append(g.lineage(dir), g.lineage(h.dir)...)
 		switch {
-		case real == dir || missing == nil && same(real, line[:1]):
+		case real == dir || exists && g.same(real, line[:1]):
 			return h.is, h.hint
-		case h.holds != "" && (holds(real, dir) || holds(real, filepath.Clean(h.dir)) || same(real, line)):
+		case h.holds != "" && (g.holds(real, dir) || g.holds(real, filepath.Clean(h.dir)) || g.same(real, line)):
 			return h.holds, h.hint
-		case h.inside != "" && (holds(dir, real) || missing == nil && same(dir, above) || partOf(table, real, dir)):
+		case h.inside != "" && (g.holds(dir, real) || exists && g.same(dir, above) || g.partOf(table, real, dir)):
 			return h.inside, h.hint
-		case h.holds != "" && mountedBelow(table, real, line):
+		case h.holds != "" && g.mountedBelow(table, real, line):
 			return h.holds + ", which is mounted in it", h.hint
 		}
 	}
 	return "", ""
 }
 
+// A glance remembers what os.Stat returned for each name. Comparing a mount with the hidden
+// directories and the mount table asks for the same few names thousands of times.
+type glance map[string]fs.FileInfo
+
+// stat returns what a name is, nil if os.Stat fails.
+func (g glance) stat(name string) fs.FileInfo {
+	info, known := g[name]
+	if !known {
+		if got, err := os.Stat(name); err == nil {
+			info = got
+		}
+		g[name] = info
+	}
+	return info
+}
+
+// holds reports whether outer is inner or lies above it.
+func (g glance) holds(outer, inner string) bool {
+	top := g.stat(outer)
+	for at := inner; ; {
+		if at == outer {
+			return true
+		}
+		if info := g.stat(at); top != nil && info != nil && os.SameFile(top, info) {
+			return true
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			return false
+		}
+		at = up
+	}
+}
+
 // lineage returns a directory and all above it, as far as they exist.
-func lineage(dir string) (list []fs.FileInfo) {
+func (g glance) lineage(dir string) (list []fs.FileInfo) {
 	for {
-		if info, err := os.Stat(dir); err == nil {
+		if info := g.stat(dir); info != nil {
 			list = append(list, info)
 		}
 		up := filepath.Dir(dir)
@@ -85,17 +120,9 @@ func lineage(dir string) (list []fs.FileInfo) {
 }
 
 // same reports whether a directory is one of some others.
-func same(dir string, others []fs.FileInfo) bool {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return false
-	}
-	for _, o := range others {
-		if os.SameFile(info, o) {
-			return true
-		}
-	}
-	return false
+func (g glance) same(dir string, others []fs.FileInfo) bool {
+	info := g.stat(dir)
+	return info != nil && slices.ContainsFunc(others, func(o fs.FileInfo) bool { return os.SameFile(info, o) })
 }
 
 // A mounted is an entry of the mount table of Linux.
@@ -122,15 +149,15 @@ func unescaped(text string) string {
 }
 
 // mountedBelow reports whether one of some directories is mounted in a directory.
-func mountedBelow(table []mounted, dir string, others []fs.FileInfo) bool {
-	return slices.ContainsFunc(table, func(m mounted) bool { return m.at != dir && holds(dir, m.at) && same(m.at, others) })
+func (g glance) mountedBelow(table []mounted, dir string, others []fs.FileInfo) bool {
+	return slices.ContainsFunc(table, func(m mounted) bool { return m.at != dir && g.holds(dir, m.at) && g.same(m.at, others) })
 }
 
 // onDevice returns where a directory lies in its file system, whatever it is mounted as.
-func onDevice(table []mounted, dir string) (device, name string) {
+func (g glance) onDevice(table []mounted, dir string) (device, name string) {
 	var in mounted
 	for _, m := range table { // of two at one place the later one is seen
-		if holds(m.at, dir) && len(m.at) >= len(in.at) {
+		if g.holds(m.at, dir) && len(m.at) >= len(in.at) {
 			in = m
 		}
 	}
@@ -142,8 +169,8 @@ func onDevice(table []mounted, dir string) (device, name string) {
 }
 
 // partOf reports whether a directory is part of another that is mounted elsewhere.
-func partOf(table []mounted, dir, whole string) bool {
-	device, name := onDevice(table, dir)
-	other, above := onDevice(table, whole)
-	return device != "" && device == other && holds(above, name)
+func (g glance) partOf(table []mounted, dir, whole string) bool {
+	device, name := g.onDevice(table, dir)
+	other, above := g.onDevice(table, whole)
+	return device != "" && device == other && g.holds(above, name)
 }

@@ -90,6 +90,9 @@ func (v *view) records(e ending, from uint64, hint place, yield func(uint64, []b
 	if hint.first == e.first && hint.number <= from {
 		s.number, s.at = hint.number, hint.offset
 	}
+	if from == e.Count && e.clean {
+		s.skipToLast(e.Count)
+	}
 	if err := s.lines(from, yield); err != nil {
 		return nil, err
 	}
@@ -147,6 +150,18 @@ type segment struct {
 	file    *os.File
 	number  uint64
 	at, end int64
+}
+
+// skipToLast moves on to the last record, which has this number, if it finds where that
+// begins near the end: a segment may have many megabytes before it.
+func (s *segment) skipToLast(number uint64) {
+	tail := make([]byte, min(s.end-s.at, 64<<10))
+	if _, err := s.file.ReadAt(tail, s.end-int64(len(tail))); err != nil || !bytes.HasSuffix(tail, []byte("\n")) {
+		return
+	}
+	if i := bytes.LastIndexByte(tail[:len(tail)-1], '\n'); i >= 0 {
+		s.number, s.at = number, s.end-int64(len(tail)-i-1)
+	}
 }
 
 // lines calls yield for the records from a number on, and counts over all.
