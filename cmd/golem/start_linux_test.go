@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/golem-forge/golem/internal/trial"
 )
 
 // initialised runs golem and returns the packages that Go initialises before its code
@@ -38,5 +40,32 @@ func TestJailProcessesStartEarly(t *testing.T) {
 		if early[name] != nil {
 			t.Errorf("a process of a jail initialises %s", name)
 		}
+	}
+}
+
+// TestExecStartsFewProcesses counts how often golem exec starts its own binary: each start
+// takes longer than most commands.
+func TestExecStartsFewProcesses(t *testing.T) {
+	dir, state := t.TempDir(), t.TempDir()
+	run := func() *exec.Cmd {
+		cmd := exec.Command("golem", "exec", "--", "/bin/true")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
+		return cmd
+	}
+	if out, err := run().CombinedOutput(); err != nil { // the first one finds out what the machine can do
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var started, others []string
+	for _, c := range trial.Trace(t, run()) {
+		switch {
+		case c.Op == trial.Exec && c.Path == "/proc/self/exe":
+			started = append(started, c.Path)
+		case c.Op == trial.Exec:
+			others = append(others, c.Path)
+		}
+	}
+	const want = 2 // the holder and the cell
+	if len(started) != want || len(others) < 2 {
+		t.Errorf("golem exec started itself %d times, want %d; and %q", len(started), want, others)
 	}
 }

@@ -44,6 +44,23 @@ const maxCounted = 1000
 // there are none; with the diffs if they are wanted. The text says that there are
 // names which can be none.
 func (p *Program) Changes(s *Session, names []string, diffs bool) (list []Changed, unfit string, err error) {
+	k, err := p.Kept(s)
+	if err != nil {
+		return nil, "", err
+	}
+	defer k.Close()
+	return p.changes(k, names, diffs)
+}
+
+// Changes lists what the session of the door has changed, like Program.Changes.
+func (d *Door) Changes() (list []Changed, unfit string, err error) {
+	if d.work.kept == nil {
+		return d.program.Changes(d.Session, nil, false)
+	}
+	return d.program.changes(d.work.kept, nil, false)
+}
+
+func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []Changed, unfit string, err error) {
 	files, err := p.Project.Sandbox(explain.Folder)
 	if err != nil {
 		return nil, "", err
@@ -53,11 +70,6 @@ func (p *Program) Changes(s *Session, names []string, diffs bool) (list []Change
 			return nil, "", err
 		}
 	}
-	k, err := p.Kept(s)
-	if err != nil {
-		return nil, "", err
-	}
-	defer k.Close()
 	standing, unfit, err := k.Changes()
 	if err != nil {
 		return nil, "", told(err)

@@ -145,6 +145,12 @@ func launch(w *wire) error {
 	if _, err := w.receive(&h); err != nil {
 		return err
 	}
+	_, err := h.start(w)
+	return err // the holder speaks from here on
+}
+
+// start starts the holder in its namespaces.
+func (h holding) start(w *wire) (*exec.Cmd, error) {
 	flags := uintptr(unix.CLONE_NEWUSER | unix.CLONE_NEWUTS)
 	if !h.Network {
 		flags |= unix.CLONE_NEWNET
@@ -163,10 +169,11 @@ func launch(w *wire) error {
 
 		GidMappingsEnableSetgroups: h.Supplemental,
 	}
-	if _, err := again(holdWord, w, attr); err != nil {
-		return fmt.Errorf("namespaces: %w", err)
+	cmd, err := again(holdWord, w, attr)
+	if err != nil {
+		return nil, fmt.Errorf("namespaces: %w", err)
 	}
-	return nil // the holder speaks from here on
+	return cmd, nil
 }
 
 // holder owns the namespaces, starts cells, and ends when the wire does.

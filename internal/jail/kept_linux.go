@@ -1,8 +1,6 @@
 package jail
 
 import (
-	"cmp"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -371,8 +369,8 @@ func (k *Kept) Touched() []string {
 }
 
 // alone runs something while no call works on the layers, of this golem or another,
-// but the one that it belongs to.
-func (k *Kept) alone(do func(*Session) error) error {
+// but the one that it belongs to. It may ask for a holder.
+func (k *Kept) alone(do func(helper func() *Session) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.calls > 1 {
@@ -390,64 +388,7 @@ func (k *Kept) alone(do func(*Session) error) error {
 		return err
 	}
 	defer lock(call, unix.LOCK_SH, 0)
-	return do(k.helper())
-}
-
-// Changes lists what the session keeps, over the folders as they are now. Names that
-// can be none are left out; the text says that there are some.
-func (k *Kept) Changes() (list []Standing, unfit string, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for i, l := range k.layers {
-		changes, not, err := listOf(k.helper(), ask{Do: listKept, Layer: l})
-		if err != nil {
-			return nil, "", err
-		}
-		unfit = cmp.Or(unfit, not)
-		for _, c := range changes {
-			list = append(list, Standing{c, k.target[i]})
-		}
-	}
-	return list, unfit, nil
-}
-
-// listOf asks a session for the changes of one layer.
-func listOf(s *Session, a ask) (list []layer.Change, unfit string, err error) {
-	a.List = changesName + "-" + rand.Text()[:8] // others may list it at the same time
-	got, err := s.ask(a)
-	if err != nil {
-		return nil, "", err
-	}
-	list, err = readList[layer.Change](a.Layer, a.List)
-	os.Remove(filepath.Join(a.Layer.Store, a.List))
-	return list, got.Unfit, err
-}
-
-// Lost lists what Discard would give up, with a digest of each file. As in Changes, the
-// text says that there is something with a name that can be none.
-func (k *Kept) Lost(names []string) (list []Standing, unfit string, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.lost(k.helper(), names)
-}
-
-// lost is Lost for who has the lock.
-func (k *Kept) lost(s *Session, names []string) (list []Standing, unfit string, err error) {
-	for i, l := range k.layers {
-		paths := k.within(i, names)
-		if len(paths) == 0 {
-			continue
-		}
-		changes, not, err := listOf(s, ask{Do: listKept, Layer: l, Paths: paths, Sums: true})
-		if err != nil {
-			return nil, "", err
-		}
-		unfit = cmp.Or(unfit, not)
-		for _, c := range changes {
-			list = append(list, Standing{c, k.target[i]})
-		}
-	}
-	return list, unfit, nil
+	return do(k.helper)
 }
 
 // States returns what the session has at the path of a change, and what the folder has.
@@ -512,7 +453,8 @@ func (k *Kept) Usage() (files int, bytes int64) {
 // through again. It calls check with what is given up, while no call can change that, and
 // does nothing if check returns an error.
 func (k *Kept) Discard(names []string, check func([]Standing) error) error {
-	return k.alone(func(s *Session) error {
+	return k.alone(func(helper func() *Session) error {
+		s := helper()
 		list, _, err := k.lost(s, names)
 		if err != nil {
 			return err
@@ -602,9 +544,13 @@ func (k *Kept) Remove() error {
 	if err := lock(dir, unix.LOCK_EX, 0); err != nil {
 		return err
 	}
-	return k.alone(func(s *Session) error {
+	return k.alone(func(helper func() *Session) error {
 		for _, l := range k.all.Layers {
-			if _, err := s.ask(ask{Do: removeWork, Layer: l}); err != nil {
+			a := ask{Do: removeWork, Layer: l}
+			if _, err := unheld(Policy{}, k.now).ask(a); err == nil {
+				continue // only directories that the user cannot enter need a holder
+			}
+			if _, err := helper().ask(a); err != nil {
 				return err
 			}
 		}

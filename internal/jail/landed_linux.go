@@ -165,7 +165,7 @@ func (s *Session) restore(w *work, k *Kept) error {
 		if k == nil || k.dir != filepath.Dir(l.Store) {
 			k = &Kept{dir: filepath.Dir(l.Store), holder: s}
 		}
-		err := k.alone(func(*Session) error {
+		err := k.alone(func(func() *Session) error {
 			_, err := s.ask(ask{Do: restoreKept, Layer: l, To: w.layers[i]})
 			return err
 		})

@@ -37,6 +37,21 @@ type Session struct {
 type keeper struct {
 	*wire
 	asking sync.Mutex
+	child  *exec.Cmd // the holder, if this process started it without a launcher
+}
+
+// end ends the holder, and waits until it has ended.
+func (k *keeper) end() error {
+	k.asking.Lock()
+	defer k.asking.Unlock()
+	err := k.finish()
+	if k.child != nil {
+		late := time.AfterFunc(2*time.Second, func() { k.child.Process.Kill() })
+		k.child.Wait()
+		late.Stop()
+		k.child = nil
+	}
+	return err
 }
 
 // startHolder starts a session that has a holder, and no cell yet.
@@ -46,12 +61,12 @@ func startHolder(p Policy, now func() time.Time) (*Session, error) {
 
 // startKeeper is startHolder for one that is told what to be.
 func startKeeper(h holding, p Policy, now func() time.Time) (*Session, error) {
-	s, launcher, err := launched(h, p, now)
+	s, wait, err := launched(h, p, now)
 	if err != nil {
 		return nil, err
 	}
 	err = heard(s.holder.wire)
-	launcher.Wait()
+	wait()
 	if err != nil {
 		s.Close()
 		return nil, fmt.Errorf("jail: %w", err)
@@ -59,23 +74,42 @@ func startKeeper(h holding, p Policy, now func() time.Time) (*Session, error) {
 	return s, nil
 }
 
-// launched starts the holder of a session with namespaces of its own. The launcher
-// is done when the holder speaks.
-func launched(h holding, p Policy, now func() time.Time) (*Session, *exec.Cmd, error) {
+// launched starts the holder of a session with namespaces of its own. The caller waits for
+// the launcher, which is done when the holder speaks.
+func launched(h holding, p Policy, now func() time.Time) (s *Session, wait func(), err error) {
 	near, far, err := newWires()
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd, err := again(launchWord, far, &syscall.SysProcAttr{})
-	far.Close()
-	if err == nil {
-		err = near.send(h)
+	holder := &keeper{wire: near}
+	wait = func() {}
+	if h.Mounts && isSmall() {
+		holder.child, err = h.start(far)
+	} else {
+		var launcher *exec.Cmd
+		if launcher, err = again(launchWord, far, &syscall.SysProcAttr{}); err == nil {
+			wait = func() { launcher.Wait() }
+			err = near.send(h)
+		}
 	}
+	far.Close()
 	if err != nil {
 		near.Close()
 		return nil, nil, fmt.Errorf("jail: %w", err)
 	}
-	return newSession(p, now, &keeper{wire: near}), cmd, nil
+	return newSession(p, now, holder), wait, nil
+}
+
+// isSmall reports whether this process has little memory. The kernel copies its page tables
+// for a process with a user namespace, which takes less time than a launcher then. A holder
+// that keeps layers is asked for only where namespaces have worked: where they do not, Go
+// leaves the pipe open that the process would have got its ids by.
+func isSmall() bool {
+	const most = 64 << 20
+	data, err := os.ReadFile("/proc/self/statm")
+	var size, resident int64
+	n, _ := fmt.Sscan(string(data), &size, &resident)
+	return err == nil && n == 2 && resident*int64(os.Getpagesize()) <= most
 }
 
 func newSession(p Policy, now func() time.Time, holder *keeper) *Session {
@@ -106,7 +140,7 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 		}
 		return startOn(p.Kept.holder.holder, p, now)
 	}
-	s, cmd, err := launched(holdingOf(p.Network), p, now)
+	s, wait, err := launched(holdingOf(p.Network), p, now)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +148,7 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 	if err == nil {
 		err = heard(s.holder.wire)
 	}
-	cmd.Wait()
+	wait()
 	if err == nil {
 		err = heard(c) // that namespaces can be made does not say that a tree can
 	}
@@ -169,9 +203,7 @@ func (s *Session) Close() error {
 	}
 	var err error
 	if !s.policy.Kept.mounted() { // it is not the session's own otherwise
-		s.holder.asking.Lock()
-		err = s.holder.finish()
-		s.holder.asking.Unlock()
+		err = s.holder.end()
 	}
 	s.groups.drop(nil)
 	return err

@@ -16,8 +16,8 @@ import (
 // one of a command: works are kept in the folder of layers meanwhile. The names of
 // those that others have changed since are its Clash.
 func (k *Kept) Take(layers sandbox.Host, picks []Pick) (t *Transaction, err error) {
-	err = k.alone(func(s *Session) error {
-		t, err = k.take(s, layers, picks)
+	err = k.alone(func(helper func() *Session) error {
+		t, err = k.take(helper(), layers, picks)
 		return err
 	})
 	return t, err
@@ -36,8 +36,8 @@ func (k *Kept) take(helper *Session, layers sandbox.Host, picks []Pick) (*Transa
 		return nil, err
 	}
 	w.of, w.picked = k.layers, make([][]string, len(k.layers))
-	t := &Transaction{session: s, work: w, settle: func() error { return k.alone(func(*Session) error { return s.settle(w, nil) }) },
-		unpick: func() error { return k.alone(func(*Session) error { return s.unpick(w) }) }}
+	t := &Transaction{session: s, work: w, settle: func() error { return k.alone(func(func() *Session) error { return s.settle(w, nil) }) },
+		unpick: func() error { return k.alone(func(func() *Session) error { return s.unpick(w) }) }}
 	for i, l := range k.layers {
 		a := ask{Do: pickKept, Layer: l, To: w.layers[i]}
 		var list []layer.Pick

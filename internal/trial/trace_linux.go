@@ -29,6 +29,7 @@ const (
 	Link   Op = "link"
 	Remove Op = "remove"
 	Make   Op = "make" // a directory
+	Exec   Op = "exec" // a program
 )
 
 // A FileCall is a system call of a traced process that concerns a file. It is recorded when
@@ -160,6 +161,9 @@ func (tr *tracer) enter(pid int) {
 		add(Link, nameAt(pid, arg[0], arg[1]), nameAt(pid, arg[2], arg[3]))
 	case unix.SYS_MKDIRAT:
 		add(Make, nameAt(pid, arg[0], arg[1]), "")
+	case unix.SYS_EXECVE:
+		cwd := int32(unix.AT_FDCWD)
+		add(Exec, nameAt(pid, uint64(uint32(cwd)), arg[0]), "")
 	case unix.SYS_UNLINKAT:
 		add(Remove, nameAt(pid, arg[0], arg[1]), "")
 	}

@@ -146,12 +146,15 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if r.Changes = nil; r.Text != "" || len(r.Notes) > 0 || r.Err != nil {
 		err = printResult(cmd, r)
 	}
+	waiting := false
 	if began {
-		err = cmp.Or(err, f.after(cmd, p, door))
+		var wrong error
+		waiting, wrong = f.after(cmd, p, door)
+		err = cmp.Or(err, wrong)
 	}
 	late := door.Close()
 	err = withLate(cmd, err, late)
-	if late == nil && f.sessionID() == "" && p.Unused(door.Session, profile) {
+	if late == nil && !waiting && f.sessionID() == "" && p.Unused(door.Session, profile) {
 		err = cmp.Or(err, p.Remove(door.Session, nil))
 	}
 	p.Applied(func(s *forge.Session, name string) {
@@ -373,33 +376,34 @@ func present(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return os.Getenv(name) == "" })
 }
 
-// after shows what has changed, and brings it in if that was asked for.
-func (f *execFlags) after(cmd *cobra.Command, p *forge.Program, door *forge.Door) error {
+// after shows what has changed, and applies it if that was asked for. It reports whether it
+// left changes waiting in the session.
+func (f *execFlags) after(cmd *cobra.Command, p *forge.Program, door *forge.Door) (waiting bool, err error) {
 	if door.Session == nil {
-		return nil
+		return false, nil
 	}
-	list, _, err := p.Changes(door.Session, nil, false)
+	list, _, err := door.Changes()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if door.Session.KeepsCommits() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s keeps the commits, branches and tags that it made; golem applies only files\n", door.Session.ID)
 	}
 	if len(list) == 0 {
-		return nil
+		return false, nil
 	}
 	about, err := aboutSession(p, door.Session)
 	if err != nil {
-		return err
+		return true, err
 	}
 	if f.apply == "no" {
 		printChanges(cmd.ErrOrStderr(), about, list, false)
-		return nil
+		return true, nil
 	}
 	r := door.Do(context.WithoutCancel(cmd.Context()), policy.User, tool.Call{Tool: "apply_changes", Args: []byte("{}")})
 	err = printResult(cmd, r)
 	if r.Err != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: what it has changed waits in session %s; golem changes shows it\n", door.Session.ID)
 	}
-	return err
+	return false, err
 }
