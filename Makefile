@@ -16,6 +16,13 @@ COMMANDS := python3=python3 ps=procps git=git setsid=util-linux flock=util-linux
 # with a word, where it cannot be had.
 CLIENTS := node=nodejs npm=npm
 
+# The commands of TestEverydayWork.
+EVERYDAY := patch=patch xz=xz-utils zip=zip unzip=unzip rsync=rsync inotifywait=inotify-tools ip=iproute2 jq=jq vim=vim-tiny openssl=openssl make=make cmake=cmake ninja=ninja-build \
+	autoconf=autoconf ccache=ccache gdb=gdb strace=strace valgrind=valgrind clangd=clangd gopls=gopls pytest-3=python3-pytest /usr/lib/python3/dist-packages/setuptools=python3-setuptools \
+	/usr/lib/python3/dist-packages/pip=python3-pip /usr/share/doc/python3-venv=python3-venv curl=curl sqlite3=sqlite3 redis-server=redis-server psql=postgresql dbus-run-session=dbus-daemon \
+	dbus-send=dbus-bin chromium=chromium Xvfb=xvfb xdpyinfo=x11-utils fc-match=fontconfig convert=imagemagick tmux=tmux script=bsdutils gpg=gnupg ssh-agent=openssh-client perl=perl \
+	prove=perl javac=default-jdk-headless cargo=cargo ruby=ruby php=php-cli lua=lua5.4 shellcheck=shellcheck bwrap=bubblewrap
+
 # The packages whose promises hold under concurrency; they are tested under
 # the race detector too.
 RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/shell ./internal/approval ./internal/exposure \
@@ -58,7 +65,7 @@ export CGO_ENABLED := 0
 STAMPED := $(GOFLAGS)
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: help build demo test soak bench fuzz lint clean \
+.PHONY: help build demo test soak everyday bench fuzz lint clean \
 	format vet staticcheck tidy unit race systems cross need-race tools
 
 help: ## list the targets
@@ -85,6 +92,12 @@ soak: ## for hours: ROUNDS times the rounds, more under the race detector, SOAKT
 	$(MAKE) unit TESTFLAGS=-timeout=12h
 	$(MAKE) race TESTFLAGS=-timeout=12h NOT_RACE='^(TestAttacks|TestOrdinaryUser)$$'
 	@scripts/fuzz $(SOAKTIME) $$(go list -m -f '{{.Path}}' all)
+
+everyday: export GOLEM_TEST_EVERYDAY := 1
+everyday: ## run the commands of docs/jail.md, "Everyday work", in the jail; it installs them from Debian and npm
+	@scripts/need $(COMMANDS) unshare=util-linux $(NEEDS) $(CLIENTS) $(EVERYDAY)
+	go test -count=1 -vet=off -timeout 2h -parallel 2 -run '^TestEverydayWork$$' ./cmd/golem
+	go test -count=1 -vet=off -run '^TestEverydayTable$$' ./cmd/golem -update
 
 bench: build ## measure, each figure beside its peer and its target
 	@scripts/bench

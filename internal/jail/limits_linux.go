@@ -29,6 +29,7 @@ import (
 const (
 	cellFiles = 32
 	cellData  = 256 << 20
+	maxData   = 64 << 30 // more than this is no limit
 	// threadData is what a thread asks for as its stack, nearly all of which it
 	// never uses.
 	threadData = 8 << 20
@@ -68,8 +69,9 @@ func (o order) limitSelf(others int64) error {
 	if o.onlyUser() {
 		others = neighbours(0) + cellThreads
 	}
-	if o.WatchMemory { // a control group would hold what is used
-		most := o.Memory + o.Processes*threadData + cellData
+	// A control group would hold what is used. Sanitizers and race detectors ask for
+	// terabytes that they never use; wide limits leave room for them.
+	if most := o.Memory + o.Processes*threadData + cellData; o.WatchMemory && most <= maxData {
 		if err := limit(0, unix.RLIMIT_DATA, most, most); err != nil {
 			return err
 		}
