@@ -51,6 +51,7 @@ var layers = []struct {
 	{"internal/guest", 2, "programs of the user's own that are run inside, and what they bring"},
 	{"internal/worker", 2, ".worker files into values"},
 	{"internal/project", 2, "golem-forge.config.yaml into values"},
+	{"internal/undo", 2, "what file tools replace, kept so that the user can undo the last calls"},
 	{"internal/explain", 3, "what decides whether a file may be used"},
 	{"internal/tool", 3, "tool, call, plan, result, and the door"},
 	{"internal/landing", 4, "what of a transaction lands, and how it is told"},

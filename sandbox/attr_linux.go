@@ -50,6 +50,8 @@ func attrOf(st *unix.Stat_t) Attr {
 		Links:   uint64(st.Nlink),
 		ID:      st.Ino,
 		Changed: st.Ctim.Nano(),
+		UID:     st.Uid,
+		GID:     st.Gid,
 	}
 }
 

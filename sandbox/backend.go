@@ -77,6 +77,8 @@ type Attr struct {
 	ID      uint64 // tells it from other files that exist at the same time
 	Changed int64  // grows with every change
 	Target  string // where a link leads, with slashes
+	UID     uint32 // its owner and group; 0 where that is not known
+	GID     uint32
 }
 
 // version returns the version that attr shows without a look at the content.

@@ -306,6 +306,25 @@ type rootedFile struct {
 	attr Attr
 }
 
+// Symlink implements Restorer.
+func (d *rooted) Symlink(target, name string) error {
+	return d.in(name, func(dir *os.Root, base string) error { return dir.Symlink(filepath.FromSlash(target), base) })
+}
+
+// SetAttr implements Restorer. Owners are left as they are.
+func (d *rooted) SetAttr(name string, was Attr) error {
+	return d.in(name, func(dir *os.Root, base string) error {
+		now, err := dir.Lstat(base)
+		if err != nil {
+			return err
+		}
+		if now.Mode()&fs.ModeSymlink != 0 {
+			return ErrLink
+		}
+		return dir.Chmod(base, was.Mode.Perm())
+	})
+}
+
 func (f rootedFile) Attr() Attr { return f.attr }
 
 func (f rootedFile) ReadDir() ([]Entry, error) {

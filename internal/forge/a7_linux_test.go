@@ -126,7 +126,7 @@ func TestA7DiscardShowsContent(t *testing.T) {
 		}
 		write("/src/made", "made\n")
 		write("/src/mine", "theirs\n")
-		big := strings.Repeat("many words\n", 1<<21/10)
+		big := strings.Repeat("many words ", 1<<21/10)
 		write("/src/big", big)
 		for _, change := range []func(){
 			func() { write("/src/made", "more\n") },

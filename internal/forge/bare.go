@@ -3,6 +3,7 @@ package forge
 import (
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/conf"
@@ -113,18 +114,52 @@ func Undoable(o Options, p *Program) (*Program, error) {
 	if err != nil {
 		return p, err
 	}
-	last, err := jail.Last(bare.layers().dir)
-	if err != nil || p != nil && p.layers().landed().After(bare.layers().landed()) {
+	if p != nil && p.changed().After(bare.changed()) {
 		return p, nil
 	}
-	var folders []Folder
-	for _, over := range last.Over() {
-		if !slices.ContainsFunc(folders, func(f Folder) bool { return f.Target == over.Target }) {
-			folders = append(folders, Folder{string(over.Folder), over.Target, sandbox.ReadWrite.String()})
-		}
+	folders, err := bare.undoFolders()
+	if err != nil || len(folders) == 0 {
+		return p, nil
 	}
 	o.Homes, o.Configs = nil, nil // an older golem may have applied changes there
 	return Bare(o, folders)
+}
+
+// changed returns when something was last applied, or changed by a file tool in a directory
+// that is written directly; the zero time for never.
+func (p *Program) changed() time.Time {
+	landed, kept := p.layers().landed(), p.undo().Newest()
+	if kept.After(landed) {
+		return kept
+	}
+	return landed
+}
+
+// undoFolders returns the directories that the last of these changes is about.
+func (p *Program) undoFolders() (folders []Folder, err error) {
+	add := func(source, target string) {
+		if !slices.ContainsFunc(folders, func(f Folder) bool { return f.Target == target }) {
+			folders = append(folders, Folder{source, target, sandbox.ReadWrite.String()})
+		}
+	}
+	if p.undo().Newest().After(p.layers().landed()) {
+		steps, err := p.undo().Steps()
+		if err != nil || len(steps) == 0 {
+			return nil, err
+		}
+		for _, m := range steps[0].Mounts {
+			add(m.Folder, m.Target)
+		}
+		return folders, nil
+	}
+	last, err := jail.Last(p.layers().dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, over := range last.Over() {
+		add(string(over.Folder), over.Target)
+	}
+	return folders, nil
 }
 
 // Again returns the program that a session without a configuration was begun with,

@@ -193,6 +193,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 		desk.Session = work.session.ID
 	}
 	gate.Approver = desk
+	gate.Undo = keeping{p.undo(), files, p.options.Now}
 	gate.Enter = work.enter()
 	recovered, err := jail.Recover(work.layers.dir, p.options.Now)
 	if recovered > 0 {
@@ -214,7 +215,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 // release ends its commands; the door does so at the latest. With list, servers that
 // never were list their tools; notes say of which there are none.
 func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (g tool.Gate, release func() error, notes []string, err error) {
-	g = tool.Gate{Grant: grant, Workers: chain, Approver: d.Approver, Journal: d.Journal, Enter: d.Enter}
+	g = tool.Gate{Grant: grant, Workers: chain, Approver: d.Approver, Journal: d.Journal, Enter: d.Enter, Undo: d.Undo}
 	if g.Files, err = grant.Files.Apply(d.whole); err != nil {
 		return g, nil, nil, err
 	}
@@ -230,6 +231,7 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (
 	}
 	run := newCommands(g, own, d.work, d.program.options.Now)
 	run.exec, run.sole = d.exec, d.exec != nil || len(d.program.Workers) == 0
+	run.steps = steps{d.program.undo(), d.whole}
 	run.services = shell.NewServices(run, d.program.options.Now, d.once)
 	place := d.work.session
 	if !slices.Equal(chain, d.Workers) { // who is called begins anew

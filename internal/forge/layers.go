@@ -95,12 +95,6 @@ func direct(files *sandbox.Sandbox) bool {
 	return false
 }
 
-// Last implements changes.Undoer.
-func (c *commands) Last() (*jail.Landed, error) { return jail.Last(c.work.layers.dir) }
-
-// Undo implements changes.Undoer.
-func (c *commands) Undo(l *jail.Landed) ([]string, error) { return l.Undo(c.work.kept, c.now) }
-
 // landed returns when something was applied last, the zero time for never.
 func (l layers) landed() time.Time {
 	info, err := os.Stat(filepath.Join(string(l.dir), "last"))

@@ -30,6 +30,7 @@ type commands struct {
 	sole   bool         // no other commands run in the session
 	more   []jail.Mount // that it has besides the sandbox
 	lacks  error        // why it cannot be started, whatever the machine has
+	steps  steps        // what file tools have changed
 
 	services *shell.Services
 

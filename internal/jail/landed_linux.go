@@ -138,6 +138,20 @@ func (l *Landed) Undo(k *Kept, now func() time.Time) (clash []string, err error)
 	return clash, err
 }
 
+// Forget makes the transaction one that cannot be undone. What was kept for that is removed
+// when golem is started next.
+func (l *Landed) Forget() error {
+	unlock, err := lockLayers(l.layers)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if lastOf(l.layers) != filepath.Base(l.work.dir) {
+		return errors.New("another command has changed something since")
+	}
+	return os.Remove(filepath.Join(string(l.layers), lastName))
+}
+
 // takeBack undoes all of a work, and removes it. It returns the names of what has
 // changed meanwhile, which stays.
 func (s *Session) takeBack(w *work, k *Kept) (stayed []string, err error) {

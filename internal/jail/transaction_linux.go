@@ -498,7 +498,10 @@ func (t *Transaction) Open(c Change) (*os.File, error) {
 }
 
 // Hash returns a digest of what a changed file holds, "" where it cannot be read.
-func (t *Transaction) Hash(c Change) string { return layer.SumOf(t.Open(c)) }
+func (t *Transaction) Hash(c Change) string {
+	f, err := t.Open(c)
+	return layer.SumOf(f, err)
+}
 
 // lockLayers keeps others from landing and undoing meanwhile.
 func lockLayers(layers sandbox.Host) (unlock func(), err error) {

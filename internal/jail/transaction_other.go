@@ -56,6 +56,9 @@ func Last(sandbox.Host) (*Landed, error) { return nil, fs.ErrNotExist }
 // Undo returns an error.
 func (*Landed) Undo(*Kept, func() time.Time) ([]string, error) { return nil, errNoLayers }
 
+// Forget returns an error.
+func (*Landed) Forget() error { return errNoLayers }
+
 // Recover finds nothing.
 func Recover(sandbox.Host, func() time.Time) (int, error) { return 0, nil }
 

@@ -24,9 +24,6 @@ const (
 	finalName   = "final"   // says that nothing can be brought back
 )
 
-// ErrFinal says that a landing cannot be undone.
-var ErrFinal = errors.New("what was there before is not kept, because the state folder is on another file system")
-
 // Final reports whether nothing can be brought back.
 func (l Layer) Final() bool { return there(l.Store + "/" + finalName) }
 

@@ -15,10 +15,10 @@ package layer
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 )
@@ -145,19 +145,20 @@ type State struct {
 	// Unknown is true where permission bits hide what is there, or what is in a directory.
 	Unknown bool
 
-	open func() (*os.File, error)
+	// Content opens what a file holds.
+	Content func() (io.ReadCloser, error)
 }
 
 // Open opens the content of a file.
-func (s State) Open() (*os.File, error) {
-	if s.open == nil {
+func (s State) Open() (io.ReadCloser, error) {
+	if s.Content == nil {
 		return nil, fs.ErrNotExist
 	}
-	return s.open()
+	return s.Content()
 }
 
 // SumOf returns a digest of what a file holds, and closes it: "" where it cannot be read.
-func SumOf(f *os.File, err error) string {
+func SumOf(f io.ReadCloser, err error) string {
 	if err != nil {
 		return ""
 	}
@@ -213,6 +214,9 @@ type Conflict struct{ Paths []string }
 func (c *Conflict) Error() string {
 	return fmt.Sprintf("changed meanwhile: %s", strings.Join(c.Paths, ", "))
 }
+
+// ErrFinal says that a landing cannot be undone.
+var ErrFinal = errors.New("what was there before is not kept, because the state folder is on another file system")
 
 // maxPath is the longest path that is brought in, and maxName the longest part of
 // one, as sandboxes have them.

@@ -2,7 +2,7 @@ package layer
 
 import (
 	"errors"
-	"os"
+	"io"
 	"path"
 	"strconv"
 
@@ -36,7 +36,7 @@ func (t *tree) state(dir, name, path string) (State, error) {
 	switch s.Kind {
 	case File:
 		s.Size = st.Size
-		s.open = func() (*os.File, error) { return Open(dir, name) }
+		s.Content = func() (io.ReadCloser, error) { return Open(dir, name) }
 	case Link:
 		s.To, err = t.link(name)
 	}
@@ -140,7 +140,8 @@ func (l Layer) States(c Change) (own, real State, err error) {
 func (l Layer) Sum(changes []Change) {
 	for i, c := range changes {
 		if c.Op != Delete && c.Kind == File {
-			changes[i].Sum = SumOf(Open(l.Own(), c.Path))
+			f, err := Open(l.Own(), c.Path)
+			changes[i].Sum = SumOf(f, err)
 		}
 	}
 }

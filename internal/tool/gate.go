@@ -30,6 +30,7 @@ type Gate struct {
 	Journal  Journal
 	Workers  []string // the chain that leads to the worker, the entry worker first
 	Exposure Exposure // what the worker has taken in, nil where nobody cares
+	Undo     Undo     // keeps what a call is about to change, nil where nobody does
 
 	// Enter, where set, is called before a call looks at files, and again before it
 	// runs; what it returns is called afterwards. Where much may have happened since

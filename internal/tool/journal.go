@@ -15,12 +15,25 @@ type Journal interface {
 	Write(r audit.Record, wait audit.Wait) error
 }
 
+// An Undo keeps what a call is about to change, so that the user can undo the call. When
+// Keep returns, that is on the disk.
+type Undo interface {
+	Keep(call, tool string, changes []Change) error
+}
+
 // begin writes down what is about to happen, if it still is. Without that nothing does.
 // What changes nothing need not wait for it: its outcome does. A yes is remembered once
-// it is written.
+// it is written. What the call replaces is kept before: a call that is cut off in between
+// has done nothing, which an undo sees.
 func (p *pass) begin() error {
 	if err := p.ctx.Err(); err != nil {
 		return ended(p.tool.Name, err)
+	}
+	if p.Undo != nil && p.prepared.Undoable && len(p.prepared.Changes) > 0 {
+		if err := p.Undo.Keep(p.id, p.tool.Name, p.prepared.Changes); err != nil {
+			return &sandbox.Error{Op: p.tool.Name, Code: sandbox.ErrInternal,
+				Hint: "nothing was done, because golem cannot keep what the call replaces (" + cause(err) + "); the user can free space in the state directory, or choose another with --state"}
+		}
 	}
 	p.record.Kind = audit.Intent
 	wait := audit.Durable

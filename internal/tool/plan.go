@@ -93,8 +93,17 @@ type Prepared struct {
 	// MoreWarnings is how many warnings are left out. One of Warnings says so, and nobody
 	// can have seen the others.
 	MoreWarnings int
+	// Undoable is true where the changes are made to files as they are listed, so that the
+	// gate can keep what is there before: see Gate.Undo.
+	Undoable bool
 
 	run Run
+}
+
+// CanUndo returns what is prepared with Undoable set.
+func (p Prepared) CanUndo() Prepared {
+	p.Undoable = true
+	return p
 }
 
 // Ready returns what makes the changes.

@@ -10,20 +10,33 @@ import (
 func newUndo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undo",
-		Short: "Take back what the last command has changed, or what was applied last",
-		Long: `Take back what the last command of a worker has changed in the folders that it may
-write, or what apply_changes has brought in last: files and folders are again what
-they were, byte for byte, and a session has what was applied of it again. Nothing is
-done where any of it has changed since. It asks first, and is journaled.
+		Short: "Undo what the last command or file tool has changed, or what was applied last",
+		Long: `Undo the last change in your directories: what a command of a worker has changed, what
+apply_changes has applied, or what a file tool has changed in a directory with
+mode: rw. Files and directories are again what they were, and a session has what was
+applied of it again. Golem undoes nothing if any of it has changed since. It asks
+first, with a diff, and is journaled.
 
-Exit code 0 is done, 1 nothing to take back or changed since, 3 no.`,
-		Example: "  golem undo\n  golem undo --approval approve_all",
+Golem keeps the last 50 calls of file tools, 64 MiB in all and 16 MiB of one file; each
+golem undo takes the one before. Of commands and applied changes it keeps the last.
+
+With --forget golem forgets the last change without undoing it, so that the one before
+can be undone.
+
+Exit code 0 is done, 1 nothing to undo or changed since, 3 no.`,
+		Example: "  golem undo\n  golem undo --approval approve_all\n  golem undo --forget",
 		Args:    cobra.NoArgs,
 	}
 	flags := addVisitFlags(cmd)
 	flags.undoes = true
+	forget := false
+	cmd.Flags().BoolVar(&forget, "forget", false, "forget the last change without undoing it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return flags.call(cmd, tool.Call{Tool: "undo", Args: []byte("{}")})
+		args, err := encodeArgs(map[string]any{"forget": forget})
+		if err != nil {
+			return err
+		}
+		return flags.call(cmd, tool.Call{Tool: "undo", Args: args})
 	}
 	return cmd
 }

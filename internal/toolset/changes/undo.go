@@ -3,8 +3,10 @@ package changes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/jail"
@@ -12,73 +14,265 @@ import (
 	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/undo"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An Undoer takes back what the last command has changed.
+// An Undoer undoes what was applied last, and what file tools have changed in directories
+// that they write directly.
 type Undoer interface {
-	// Last returns it; without one the error is fs.ErrNotExist.
+	// Last returns what was applied last; without it the error is fs.ErrNotExist.
 	Last() (*jail.Landed, error)
 	// Undo brings back what was there before. It returns the names that have changed
 	// since: then nothing has been undone.
 	Undo(*jail.Landed) (clash []string, err error)
+	// LastStep plans the undo of the last call of a file tool, if that is later than what
+	// was applied last. Passed are later steps that have nothing to undo.
+	LastStep() (plan undo.Plan, passed []*undo.Step, ok bool, err error)
+	// Forget removes steps.
+	Forget(steps ...*undo.Step) error
 }
 
-// undoTool returns the tool that the user takes back a command with.
+type undoArgs struct {
+	Forget bool `json:"forget,omitempty" jsonschema:"forget the last change without undoing it, so that the one before it can be undone"`
+}
+
+// undoTool returns the tool that the user undoes the last change with.
 func undoTool(u Undoer) tool.Tool {
 	about := tool.Tool{Name: "undo", Toolset: "changes", Mode: policy.Manual, Asks: true, Verbs: []policy.Verb{policy.Write, policy.Delete},
-		Description: "Take back what the last command has changed. It is refused where that has changed since."}
-	return tool.New(about, func(_ context.Context, _ tool.Names, _ struct{}) (tool.Plan, error) {
+		Description: "Undo what the last command or file tool has changed. It is refused where that has changed since."}
+	return tool.New(about, func(_ context.Context, _ tool.Names, a undoArgs) (tool.Plan, error) {
 		if u == nil {
 			return tool.Plan{}, errors.New("nobody runs commands here")
 		}
+		plan, passed, ok, err := u.LastStep()
+		switch {
+		case err != nil:
+			return tool.Plan{}, notUndone(err)
+		case ok && a.Forget:
+			return forgetStep(u, plan, passed), nil
+		case ok:
+			return undoStep(u, plan, passed)
+		}
 		last, err := u.Last()
-		if errors.Is(err, fs.ErrNotExist) {
-			return tool.Plan{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrNotFound, Hint: "no command has changed anything that can be taken back"}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return tool.Plan{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrNotFound, Hint: "no command or file tool has changed anything that can be undone"}
+		case err != nil:
+			return tool.Plan{}, err
+		case a.Forget:
+			return forgetLanded(u, last, passed), nil
+		}
+		return undoLanded(u, last, passed), nil
+	})
+}
+
+// toForget ends an error about something that cannot be undone.
+const toForget = "; nothing was undone; golem undo --forget forgets this change, and then golem undo takes the one before it"
+
+// undoLanded plans the undo of what was applied last.
+func undoLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
+	var effects []policy.Effect
+	for _, c := range last.Changes {
+		name := jail.Outside(path.Join(c.Target, c.Path))
+		effect := policy.Effect{Verb: policy.Write, Target: name}
+		if c.Was == layer.Nothing {
+			effect = policy.Effect{Verb: policy.Delete, Target: name, Tree: c.Kind == layer.Folder}
+		}
+		if c.In == "" { // otherwise it goes with its directory
+			effects = append(effects, effect)
+		}
+	}
+	run := func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+		inside, err := u.Undo(last)
+		var known *sandbox.Error
+		if errors.As(err, &known) {
+			return tool.Result{}, known
 		}
 		if err != nil {
-			return tool.Plan{}, err
+			return tool.Result{}, notUndone(err)
 		}
-		var effects []policy.Effect
-		for _, c := range last.Changes {
-			name := jail.Outside(path.Join(c.Target, c.Path))
-			effect := policy.Effect{Verb: policy.Write, Target: name}
-			if c.Was == layer.Nothing {
-				effect = policy.Effect{Verb: policy.Delete, Target: name, Tree: c.Kind == layer.Folder}
-			}
-			if c.In == "" { // otherwise it goes with its directory
-				effects = append(effects, effect)
-			}
+		if len(inside) > 0 {
+			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + landing.Names(inside) + toForget}
 		}
-		run := func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
-			inside, err := u.Undo(last)
-			var known *sandbox.Error
-			if errors.As(err, &known) {
-				return tool.Result{}, known
+		return undone(len(effects), u.Forget(passed...))
+	}
+	prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
+		rows := landing.NewRows()
+		err := last.Each(func(name string, now, then layer.State) error {
+			rows.Add(landing.Return{Name: name, Now: now, Then: then, Of: last.Name()})
+			return nil
+		})
+		if err != nil {
+			return tool.Prepared{}, notUndone(err)
+		}
+		return tool.Ready(run, rows.Changes()...), nil
+	}
+	return tool.Changing(prepare, effects...)
+}
+
+// forgetLanded plans that what is kept of the last command, or of what was applied last, is
+// removed.
+func forgetLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
+	return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
+		rows := landing.NewRows()
+		err := last.Each(func(name string, _, then layer.State) error {
+			if then.Kind != layer.Nothing {
+				rows.Add(landing.Return{Name: name, Now: then, Of: last.Name(), About: forgotten})
 			}
-			if err != nil {
+			return nil
+		})
+		if err != nil && !errors.Is(err, layer.ErrFinal) {
+			return tool.Prepared{}, notUndone(err)
+		}
+		return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+			if err := errors.Join(last.Forget(), u.Forget(passed...)); err != nil {
 				return tool.Result{}, notUndone(err)
 			}
-			if len(inside) > 0 {
-				return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + landing.Names(inside) + "; nothing was undone"}
-			}
-			return tool.Result{Text: "undone: " + landing.Count(len(effects), "change"), Brief: true}, nil
-		}
-		prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-			rows := landing.NewRows()
-			err := last.Each(func(name string, now, then layer.State) error {
-				rows.Add(landing.Return{Name: name, Now: now, Then: then, Of: last.Name()})
-				return nil
-			})
-			if err != nil {
-				return tool.Prepared{}, notUndone(err)
-			}
-			return tool.Ready(run, rows.Changes()...), nil
-		}
-		return tool.Changing(prepare, effects...), nil
+			return tool.Result{Text: "forgotten: what was applied last cannot be undone any more", Brief: true}, nil
+		}, rows.Changes()...), nil
 	})
+}
+
+// forgotten is said of content that is kept for undo and that golem forgets.
+const forgotten = "golem forgets this old content; the file stays as it is now"
+
+func undone(n int, err error) (tool.Result, error) {
+	r := tool.Result{Text: "undone: " + landing.Count(n, "change"), Brief: true}
+	if err != nil {
+		r.Notes = append(r.Notes, "what was kept for it could not be removed")
+	}
+	return r, nil
 }
 
 func notUndone(err error) error {
 	return &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; nothing was undone"}
+}
+
+// undoStep plans the undo of a call of a file tool.
+func undoStep(u Undoer, plan undo.Plan, passed []*undo.Step) (tool.Plan, error) {
+	if err := refused(plan); err != nil {
+		return tool.Plan{}, err
+	}
+	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+		if err := plan.Run(ctx, files); err != nil {
+			var known *sandbox.Error
+			if errors.As(err, &known) {
+				return tool.Result{}, known
+			}
+			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrInternal, Hint: jail.Plain(err) + "; a part of it may be undone; golem undo continues with the rest"}
+		}
+		return undone(count(plan), u.Forget(append(slices.Clone(passed), plan.Step)...))
+	}
+	prepare := func(_ context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+		rows := landing.NewRows()
+		plan.Each(files, func(name string, now, then layer.State) {
+			rows.Add(landing.Return{Name: name, Now: now, Then: then})
+		})
+		changes := rows.Changes()
+		if m := plan.Step.Moved; plan.Back {
+			changes = append(changes, tool.Change{Path: m.To, Op: tool.Move, To: m.From, Base: m.Node.Sum, About: "back to where it was"})
+		} else if plan.Drop {
+			changes = append(changes, tool.Change{Path: m.To, Op: tool.Delete, Base: m.Node.Sum, About: "a copy of " + sandbox.Shown(m.From) + ", left by a move that was cut off"})
+		}
+		return tool.Ready(run, changes...), nil
+	}
+	return tool.Changing(prepare, effectsOf(plan)...), nil
+}
+
+// refused says why the undo of a step is not possible, nil if it is.
+func refused(plan undo.Plan) error {
+	s := plan.Step
+	what := fmt.Sprintf("the last change, by %s at %s", s.Tool, s.Time.Local().Format("15:04:05"))
+	switch {
+	case s.Impossible != "":
+		return &sandbox.Error{Op: "undo", Code: sandbox.ErrInvalid, Hint: what + ", cannot be undone: " + s.Impossible + toForget}
+	case plan.Elsewhere != "":
+		return &sandbox.Error{Op: "undo", Path: plan.Elsewhere, Code: sandbox.ErrConflict, Hint: what + ", was made in another directory than the one that is mounted there now" + toForget}
+	case len(plan.Clash) > 0:
+		var names []string
+		for _, name := range plan.Clash {
+			names = append(names, sandbox.Shown(name))
+		}
+		if len(names) > 10 {
+			names = append(names[:10], landing.Count(len(names)-10, "more"))
+		}
+		return &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since " + what + ": " + strings.Join(names, ", ") + toForget}
+	}
+	return nil
+}
+
+// count returns how many changes a person would count: what is in a directory goes with it.
+func count(plan undo.Plan) int {
+	n := 0
+	for _, list := range [][]undo.Entry{plan.Remove, plan.Restore, plan.Bits} {
+		var names []string
+		for _, e := range list {
+			names = append(names, e.Path)
+		}
+		n += len(topmost(names))
+	}
+	if plan.Back || plan.Drop {
+		n++
+	}
+	return n
+}
+
+// topmost returns the names that are below none of the others.
+func topmost(names []string) (top []string) {
+	sorted := slices.Clone(names)
+	slices.SortFunc(sorted, func(a, b string) int { return len(a) - len(b) })
+	known := make(map[string]bool)
+	for _, name := range sorted {
+		if !known[name] && !above(known, name) {
+			known[name] = true
+			top = append(top, name)
+		}
+	}
+	slices.Sort(top)
+	return top
+}
+
+// effectsOf returns what the undo of a step does.
+func effectsOf(plan undo.Plan) []policy.Effect {
+	effects := []policy.Effect{}
+	add := func(verb policy.Verb, list []undo.Entry) {
+		var names []string
+		for _, e := range list {
+			names = append(names, e.Path)
+		}
+		for _, name := range topmost(names) {
+			tree := slices.ContainsFunc(names, func(other string) bool { return other != name && within(name, other) })
+			effects = append(effects, policy.Effect{Verb: verb, Target: name, Tree: tree})
+		}
+	}
+	add(policy.Delete, plan.Remove)
+	add(policy.Write, slices.Concat(plan.Restore, plan.Bits))
+	if m := plan.Step.Moved; m != nil {
+		effects = append(effects, policy.Effect{Verb: policy.Read, Target: m.From, Tree: true}, policy.Effect{Verb: policy.Read, Target: m.To, Tree: true})
+		if plan.Back {
+			effects = append(effects, policy.Effect{Verb: policy.Write, Target: m.From, Tree: true})
+		}
+		if plan.Back || plan.Drop {
+			effects = append(effects, policy.Effect{Verb: policy.Delete, Target: m.To, Tree: true})
+		}
+	}
+	add(policy.Read, plan.Step.Entries) // also what needs nothing is looked at
+	return effects
+}
+
+// forgetStep plans that what is kept of a call is removed.
+func forgetStep(u Undoer, plan undo.Plan, passed []*undo.Step) tool.Plan {
+	return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
+		rows := landing.NewRows()
+		plan.Kept(func(name string, then layer.State) {
+			rows.Add(landing.Return{Name: name, Now: then, Of: plan.Step.Call, About: forgotten})
+		})
+		return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+			if err := u.Forget(append(slices.Clone(passed), plan.Step)...); err != nil {
+				return tool.Result{}, notUndone(err)
+			}
+			return tool.Result{Text: "forgotten: what " + plan.Step.Tool + " has changed cannot be undone any more", Brief: true}, nil
+		}, rows.Changes()...), nil
+	})
 }

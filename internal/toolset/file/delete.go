@@ -81,7 +81,7 @@ func prepareDelete(ctx context.Context, files *sandbox.Sandbox, name string, rec
 		}
 		return tool.Result{Text: fmt.Sprintf("deleted %s: %s", sandbox.Shown(name), seen.about()), Data: gone}, nil
 	}
-	return tool.Ready(run, change), nil
+	return tool.Ready(run, change).CanUndo(), nil
 }
 
 func notEmpty(name, why string) error {

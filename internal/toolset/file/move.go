@@ -129,7 +129,7 @@ func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act f
 		past := map[tool.Op]string{tool.Move: "moved", tool.Copy: "copied"}[c.Op]
 		return tool.Result{Text: fmt.Sprintf("%s %s to %s: %s", past, sandbox.Shown(c.Path), sandbox.Shown(c.To), seen.about()),
 			Data: Moved{c.Path, c.To}}, nil
-	}, c), nil
+	}, c).CanUndo(), nil
 }
 
 // carried puts into a move or copy what an approval of it covers besides the names. A file

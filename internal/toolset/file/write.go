@@ -156,7 +156,7 @@ func (b base) becomes(op, name string, content []byte, told func(written int, ve
 		}
 		return tool.Result{Text: fmt.Sprintf("%s %s: %s, version %s", verb, sandbox.Shown(name), tool.Amount(int64(len(content))), version),
 			Data: told(len(content), version)}, nil
-	}, change)
+	}, change).CanUndo()
 }
 
 // replace writes the content if the file is still as it was, and has the mode
@@ -216,7 +216,7 @@ func makeDirectory() tool.Tool {
 				run := func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 					return tool.Result{Text: "made " + sandbox.Shown(name), Data: made{name, true}}, files.MakeDir(name)
 				}
-				return tool.Ready(run, tool.Change{Path: name, Op: tool.Create, About: "a folder"}), nil
+				return tool.Ready(run, tool.Change{Path: name, Op: tool.Create, About: "a folder"}).CanUndo(), nil
 			}
 			// Whether it is there already is something to read.
 			effects := append([]policy.Effect{{Verb: policy.Write, Target: name}}, names.Closed(name)...)

@@ -1,0 +1,446 @@
+package undo
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// How much is kept: of one file, of all steps together, and how many steps. The oldest
+// steps go first. A step that is larger than that is kept without contents, with the
+// reason.
+const (
+	MaxFile  = 16 << 20
+	MaxTotal = 64 << 20
+	MaxSteps = 50
+)
+
+// A Verb is what a call does.
+type Verb uint8
+
+// The verbs.
+const (
+	Write Verb = iota + 1
+	MakeDir
+	Delete
+	Move
+	Copy
+)
+
+// An Op is one thing that a call is about to do. Becomes is the version of the content
+// that Write gives to a file.
+type Op struct {
+	Verb     Verb
+	Path, To string
+	Becomes  string
+}
+
+// A Step is what was kept of one call.
+type Step struct {
+	Time    time.Time `json:"time"`
+	Call    string    `json:"call"` // as the journal names it
+	Tool    string    `json:"tool"`
+	Mounts  []Mount   `json:"mounts"`
+	Entries []Entry   `json:"entries,omitempty"`
+	Moved   *Moved    `json:"moved,omitempty"`
+	// Impossible says why the call cannot be undone, "" if it can.
+	Impossible string `json:"impossible,omitempty"`
+
+	file string // what it is kept in
+	body int64  // where the contents begin in it
+}
+
+// A Mount is a directory of the host that a step is about.
+type Mount struct {
+	Target string `json:"target"`
+	Folder string `json:"folder"`
+}
+
+// An Entry is a name that a call changes.
+type Entry struct {
+	Path   string `json:"path"`
+	Before Node   `json:"before"`
+	After  Node   `json:"after"`
+}
+
+// A Moved is something that a call gives another name.
+type Moved struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	Node Node   `json:"node"`
+}
+
+// A Node is what stands at a name. The zero Node is nothing.
+type Node struct {
+	Kind layer.Kind  `json:"kind,omitempty"`
+	Mode fs.FileMode `json:"mode,omitempty"`
+	UID  uint32      `json:"uid,omitempty"`
+	GID  uint32      `json:"gid,omitempty"`
+	Size int64       `json:"size,omitempty"`
+	Sum  string      `json:"sum,omitempty"` // of a file's content, or of all in a directory that moves
+	To   string      `json:"to,omitempty"`  // of a link
+	At   int64       `json:"at,omitempty"`  // where its content is kept
+}
+
+// same reports whether two nodes hold the same. Permission bits do not count.
+func (n Node) same(m Node) bool {
+	return n.Kind == m.Kind && (n.Kind != layer.File || n.Sum == m.Sum) && (n.Kind != layer.Link || n.To == m.To)
+}
+
+func (n Node) attr() sandbox.Attr {
+	return sandbox.Attr{Mode: n.Mode, Target: n.To, UID: n.UID, GID: n.GID}
+}
+
+// impossible is why a step cannot be undone.
+type impossible string
+
+// Error implements error.
+func (i impossible) Error() string { return string(i) }
+
+// A taking collects a step.
+type taking struct {
+	files *sandbox.Sandbox
+	step  *Step
+	body  bytes.Buffer
+}
+
+// take returns the step of a call, and the contents that it keeps. There is no step for a
+// call that changes nothing in a directory that is written directly.
+func take(files *sandbox.Sandbox, ops []Op) (*Step, []byte) {
+	t := &taking{files: files, step: &Step{}}
+	for _, o := range ops {
+		if err := t.op(o); err != nil {
+			t.step.Impossible = err.Error()
+			t.step.Entries, t.step.Moved = nil, nil
+			for _, o := range ops {
+				t.step.Entries = append(t.step.Entries, Entry{Path: o.Path})
+			}
+			return t.step, nil
+		}
+	}
+	if len(t.step.Entries) == 0 && t.step.Moved == nil {
+		return nil, nil
+	}
+	return t.step, t.body.Bytes()
+}
+
+func (t *taking) op(o Op) error {
+	from, to := t.direct(o.Path), o.To != "" && t.direct(o.To)
+	switch {
+	case o.Verb == Write && from:
+		before, err := t.keep(o.Path)
+		if err != nil {
+			return err
+		}
+		after := Node{Kind: layer.File, Sum: o.Becomes}
+		if before.same(after) {
+			return nil
+		}
+		t.above(o.Path)
+		t.add(o.Path, before, after)
+	case o.Verb == MakeDir && from:
+		t.above(o.Path)
+		t.add(o.Path, Node{}, Node{Kind: layer.Folder})
+	case o.Verb == Delete && from, o.Verb == Move && from && !to:
+		return t.tree(o.Path)
+	case o.Verb == Copy && to:
+		node, err := look(t.files, o.Path)
+		if err != nil {
+			return unreadable(o.Path)
+		}
+		t.above(o.To)
+		t.add(o.To, Node{}, Node{Kind: layer.File, Sum: node.Sum})
+	case o.Verb == Move && from && to:
+		node, err := t.moves(o)
+		if err != nil {
+			return err
+		}
+		t.above(o.To)
+		t.mount(o.Path)
+		t.mount(o.To)
+		t.step.Moved = &Moved{From: o.Path, To: o.To, Node: node}
+	case o.Verb == Move && to:
+		return impossible(sandbox.Shown(o.To) + " was moved there out of a session")
+	}
+	return nil
+}
+
+// direct reports whether a name is in a directory that is written directly.
+func (t *taking) direct(name string) bool {
+	m, shown := t.files.MountOf(name)
+	return shown && m.Backend != nil && m.Backend.Traits().Through == "" && m.Backend.Traits().Host != ""
+}
+
+// mount notes the directory that a name is in.
+func (t *taking) mount(name string) {
+	m, _ := t.files.MountOf(name)
+	here := Mount{m.Target, string(m.Backend.Traits().Host)}
+	if !slices.Contains(t.step.Mounts, here) {
+		t.step.Mounts = append(t.step.Mounts, here)
+	}
+}
+
+func (t *taking) add(name string, before, after Node) {
+	t.mount(name)
+	t.step.Entries = append(t.step.Entries, Entry{name, before, after})
+}
+
+// above adds the directories above a name that are not there yet.
+func (t *taking) above(name string) {
+	m, _ := t.files.MountOf(name)
+	var missing []string
+	for dir := path.Dir(name); dir != m.Target && dir != "/"; dir = path.Dir(dir) {
+		if node, err := look(t.files, dir); err != nil || node.Kind != layer.Nothing {
+			break
+		}
+		missing = append(missing, dir)
+	}
+	for _, dir := range slices.Backward(missing) {
+		t.add(dir, Node{}, Node{Kind: layer.Folder})
+	}
+}
+
+// keep returns what stands at a name, and keeps the content of a file.
+func (t *taking) keep(name string) (Node, error) {
+	b, rel, err := at(t.files, name)
+	if err != nil {
+		return Node{}, unreadable(name)
+	}
+	node, err := nodeAt(b, rel)
+	switch {
+	case err != nil:
+		return Node{}, unreadable(name)
+	case node.Kind == layer.Special:
+		return Node{}, impossible(sandbox.Shown(name) + " is a pipe, socket or device")
+	case node.Kind != layer.File:
+		return node, nil
+	case node.Size > MaxFile:
+		return Node{}, impossible(fmt.Sprintf("%s is larger than %d MiB", sandbox.Shown(name), MaxFile>>20))
+	case int64(t.body.Len())+node.Size > MaxTotal:
+		return Node{}, impossible(fmt.Sprintf("it is more than %d MiB", MaxTotal>>20))
+	}
+	f, err := b.Open(rel)
+	if err != nil {
+		return Node{}, unreadable(name)
+	}
+	defer f.Close()
+	node.At = int64(t.body.Len())
+	h := sha256.New()
+	n, err := io.Copy(io.MultiWriter(&t.body, h), io.NewSectionReader(f, 0, node.Size))
+	if err != nil || n != node.Size {
+		return Node{}, unreadable(name)
+	}
+	node.Sum = sumOf(h.Sum(nil))
+	return node, nil
+}
+
+func unreadable(name string) error { return impossible(sandbox.Shown(name) + " cannot be read") }
+
+// tree adds what is at and below a name that goes.
+func (t *taking) tree(name string) error {
+	node, err := t.keep(name)
+	if err != nil {
+		return err
+	}
+	t.add(name, node, Node{})
+	if node.Kind != layer.Folder {
+		return nil
+	}
+	names, err := children(t.files, name)
+	if err != nil {
+		return unreadable(name)
+	}
+	for _, base := range names {
+		if err := t.tree(path.Join(name, base)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moves returns the node of something that gets another name.
+func (t *taking) moves(o Op) (Node, error) {
+	a, _ := t.files.MountOf(o.Path)
+	b, _ := t.files.MountOf(o.To)
+	node, err := lookMoved(t.files, o.Path, a.Target != b.Target)
+	if err != nil {
+		return node, unreadable(o.Path)
+	}
+	return node, nil
+}
+
+// maxHashed is the size of a file whose content is read to see whether a file that was
+// renamed is still the same. A larger one is known by its number, its size and its time.
+const maxHashed = 64 << 20
+
+// lookMoved returns what stands at a name, as a move keeps it.
+func lookMoved(files *sandbox.Sandbox, name string, copied bool) (Node, error) {
+	b, rel, err := at(files, name)
+	if err != nil {
+		return Node{}, err
+	}
+	node, err := nodeAt(b, rel)
+	if err != nil {
+		return node, err
+	}
+	switch {
+	case node.Kind == layer.File && (copied || node.Size <= maxHashed):
+		node.Sum, err = hash(b, rel)
+	case node.Kind == layer.File:
+		a, e := b.Lstat(rel)
+		node.Sum, err = fmt.Sprintf("%x-%x-%x", a.ID, a.Size, a.ModTime.UnixNano()), e
+	case node.Kind == layer.Folder:
+		node.Sum, err = treeSum(files, name)
+	}
+	return node, err
+}
+
+// treeSum returns a digest of all that is in a directory, which stays the same where the
+// directory is renamed. As in lookMoved, not more than so many bytes are read.
+func treeSum(files *sandbox.Sandbox, name string) (string, error) {
+	var size int64
+	err := each(files, name, "", func(_ sandbox.Backend, _, _ string, a sandbox.Attr) error {
+		if a.Mode.IsRegular() {
+			size += a.Size
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	err = each(files, name, "", func(b sandbox.Backend, rel, below string, a sandbox.Attr) (err error) {
+		content := ""
+		switch {
+		case a.Mode.IsRegular() && size <= maxHashed:
+			content, err = hash(b, rel)
+		case a.Mode.IsRegular():
+			content = fmt.Sprintf("%x-%x-%x", a.ID, a.Size, a.Changed)
+		}
+		fmt.Fprintf(sum, "%q %v %q %s\n", below, a.Mode, a.Target, content)
+		return err
+	})
+	return sumOf(sum.Sum(nil)), err
+}
+
+// each visits all that is in a directory, in order, with its path below the directory.
+func each(files *sandbox.Sandbox, name, below string, visit func(b sandbox.Backend, rel, below string, a sandbox.Attr) error) error {
+	names, err := children(files, name)
+	if err != nil {
+		return err
+	}
+	for _, base := range names {
+		b, rel, err := at(files, path.Join(name, base))
+		if err != nil {
+			return err
+		}
+		a, err := b.Lstat(rel)
+		if err == nil {
+			err = visit(b, rel, path.Join(below, base), a)
+		}
+		if err == nil && a.Mode.IsDir() {
+			err = each(files, path.Join(name, base), path.Join(below, base), visit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// at returns the backend of a name, and its name there.
+func at(files *sandbox.Sandbox, name string) (sandbox.Backend, string, error) {
+	m, shown := files.MountOf(name)
+	if !shown || m.Backend == nil {
+		return nil, "", sandbox.ErrNotFound
+	}
+	rel := strings.TrimPrefix(strings.TrimPrefix(name, m.Target), "/")
+	if rel == "" {
+		rel = "."
+	}
+	return m.Backend, rel, nil
+}
+
+// look returns what stands at a name, with the digest of a file.
+func look(files *sandbox.Sandbox, name string) (Node, error) {
+	b, rel, err := at(files, name)
+	if err != nil {
+		return Node{}, err
+	}
+	node, err := nodeAt(b, rel)
+	if err == nil && node.Kind == layer.File {
+		node.Sum, err = hash(b, rel)
+	}
+	return node, err
+}
+
+func nodeAt(b sandbox.Backend, rel string) (Node, error) {
+	a, err := b.Lstat(rel)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Node{}, nil
+	}
+	if err != nil {
+		return Node{}, err
+	}
+	n := Node{Kind: layer.Special, Mode: a.Mode, UID: a.UID, GID: a.GID}
+	switch {
+	case a.Mode.IsRegular():
+		n.Kind, n.Size = layer.File, a.Size
+	case a.Mode.IsDir():
+		n.Kind = layer.Folder
+	case a.Mode&fs.ModeSymlink != 0:
+		n.Kind, n.To = layer.Link, a.Target
+	}
+	return n, nil
+}
+
+// hash returns the version of a file's content, as sandbox.Version writes it.
+func hash(b sandbox.Backend, rel string) (string, error) {
+	f, err := b.Open(rel)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, f.Attr().Size)); err != nil {
+		return "", err
+	}
+	return sumOf(h.Sum(nil)), nil
+}
+
+// sumOf shortens a hash as sandbox.Version does.
+func sumOf(full []byte) string { return hex.EncodeToString(full[:16]) }
+
+// children returns the names in a directory, in order.
+func children(files *sandbox.Sandbox, name string) ([]string, error) {
+	b, rel, err := at(files, name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := b.Open(rel)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}

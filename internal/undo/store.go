@@ -1,0 +1,216 @@
+package undo
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Store is a directory with steps. Only its user can look into it.
+type Store struct {
+	Dir string
+	// Lock keeps other processes from adding and removing steps until it is released.
+	Lock func() (release func() error, err error)
+}
+
+// What a step is kept in: a line of JSON, and the contents behind it. A second file says
+// that an undo of it was begun.
+const (
+	stepSuffix    = ".step"
+	undoingSuffix = ".undoing"
+	tempSuffix    = ".new"
+)
+
+// Keep keeps what a call is about to change, as a new step. When it returns, that is on
+// the disk. The files are all that the project shows.
+func (s *Store) Keep(files *sandbox.Sandbox, call, tool string, ops []Op, now time.Time) error {
+	step, body := take(files, ops)
+	if step == nil {
+		return nil
+	}
+	step.Time, step.Call, step.Tool = now, call, tool
+	data, err := encode(step, body)
+	if err != nil {
+		return err
+	}
+	release, err := s.Lock()
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	number, err := s.tidy(int64(len(data)))
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(filepath.Join(s.Dir, fmt.Sprintf("%09d%s", number, stepSuffix)), data, 0o600)
+}
+
+// encode returns a step as it is written. One that is too large is written without its
+// entries.
+func encode(step *Step, body []byte) ([]byte, error) {
+	head, err := json.Marshal(step)
+	if err == nil && len(head)+1+len(body) > MaxTotal {
+		step.Impossible, step.Moved, body = fmt.Sprintf("it is more than %d MiB", MaxTotal>>20), nil, nil
+		step.Entries = []Entry{{Path: step.Entries[0].Path}}
+		head, err = json.Marshal(step)
+	}
+	return append(append(head, '\n'), body...), err
+}
+
+// tidy makes room for a step of so many bytes, and returns its number. It removes what
+// killed processes have left.
+func (s *Store) tidy(size int64) (number int, err error) {
+	list, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return 0, err
+	}
+	type kept struct {
+		name string
+		size int64
+	}
+	var steps []kept
+	for _, e := range list {
+		name := filepath.Join(s.Dir, e.Name())
+		switch info, err := e.Info(); {
+		case strings.HasSuffix(e.Name(), tempSuffix):
+			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return 0, err
+			}
+		case err == nil && strings.HasSuffix(e.Name(), stepSuffix):
+			steps = append(steps, kept{name, info.Size()})
+			size += info.Size()
+		}
+	}
+	for len(steps) >= MaxSteps || len(steps) > 0 && size > MaxTotal {
+		if err := remove(steps[0].name); err != nil {
+			return 0, err
+		}
+		size -= steps[0].size
+		steps = steps[1:]
+	}
+	if len(steps) > 0 {
+		fmt.Sscanf(filepath.Base(steps[len(steps)-1].name), "%d", &number)
+	}
+	return number + 1, nil
+}
+
+// Steps returns the steps that are kept, the newest first. One that cannot be read is
+// there, as one that cannot be undone.
+func (s *Store) Steps() ([]*Step, error) {
+	names, err := filepath.Glob(filepath.Join(s.Dir, "*"+stepSuffix))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	var steps []*Step
+	for _, name := range slices.Backward(names) {
+		step, err := read(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			step = &Step{Tool: "a file tool", Time: modified(name), Impossible: "what golem has kept of it is damaged", file: name}
+		}
+		steps = append(steps, step)
+	}
+	return steps, nil
+}
+
+// Newest returns when the newest step was kept, by the clock of the file system; the zero
+// time for none.
+func (s *Store) Newest() time.Time {
+	names, _ := filepath.Glob(filepath.Join(s.Dir, "*"+stepSuffix))
+	if len(names) == 0 {
+		return time.Time{}
+	}
+	return modified(slices.Max(names))
+}
+
+// Kept returns when a step was kept, by the clock of the file system.
+func (st *Step) Kept() time.Time { return modified(st.file) }
+
+func modified(name string) time.Time {
+	info, err := os.Stat(name)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+func read(name string) (*Step, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	head, err := bufio.NewReaderSize(f, 64<<10).ReadBytes('\n')
+	if err != nil {
+		return nil, err
+	}
+	step := &Step{file: name, body: int64(len(head))}
+	return step, json.Unmarshal(head, step)
+}
+
+// content returns what was kept of a file.
+func (st *Step) content(n Node) ([]byte, error) {
+	f, err := os.Open(st.file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var b bytes.Buffer
+	if _, err := io.Copy(&b, io.NewSectionReader(f, st.body+n.At, n.Size)); err != nil {
+		return nil, err
+	}
+	if v := (sandbox.Version{}).With(b.Bytes()); int64(b.Len()) != n.Size || v.String() != n.Sum {
+		return nil, errors.New("what was kept for undo is damaged")
+	}
+	return b.Bytes(), nil
+}
+
+// Forget removes a step.
+func (s *Store) Forget(st *Step) error {
+	release, err := s.Lock()
+	if err != nil {
+		return err
+	}
+	defer release()
+	return remove(st.file)
+}
+
+// remove removes the file of a step. The mark of an undo goes first: without the step it
+// means nothing.
+func remove(file string) error {
+	for _, name := range []string{strings.TrimSuffix(file, stepSuffix) + undoingSuffix, file} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// undoing reports whether an undo of the step was begun.
+func (st *Step) undoing() bool {
+	_, err := os.Lstat(strings.TrimSuffix(st.file, stepSuffix) + undoingSuffix)
+	return err == nil
+}
+
+// begin notes that an undo of the step begins.
+func (st *Step) begin() error {
+	return durable.WriteAlone(strings.TrimSuffix(st.file, stepSuffix)+undoingSuffix, nil, 0o600)
+}

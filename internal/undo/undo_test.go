@@ -1,0 +1,146 @@
+package undo_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/undo"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// begun returns a store, and a directory with a tree that is kept in a step and then
+// deleted.
+func begun(t *testing.T) (store *undo.Store, files *sandbox.Sandbox, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for _, name := range []string{"tree/a/1", "tree/a/2", "tree/b/3", "tree/4"} {
+		must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o640))
+	}
+	must(t, os.Symlink("a", filepath.Join(dir, "tree/link")))
+	files, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/m", Source: sandbox.Host(dir), Access: sandbox.ReadWrite}}})
+	must(t, err)
+	store = &undo.Store{Dir: filepath.Join(t.TempDir(), "undo"), Lock: func() (func() error, error) { return func() error { return nil }, nil }}
+	must(t, store.Keep(files, "call", "delete_file", []undo.Op{{Verb: undo.Delete, Path: "/m/tree"}}, time.Unix(0, 0)))
+	return store, files, dir
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// whole fails unless the tree is what it was.
+func whole(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"tree/a/1", "tree/a/2", "tree/b/3", "tree/4"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		info, e := os.Stat(filepath.Join(dir, name))
+		if err != nil || e != nil || string(data) != name || info.Mode() != 0o640 {
+			t.Errorf("%s: got %q, %v, %v", name, data, err, info)
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(dir, "tree/link")); err != nil || to != "a" {
+		t.Errorf("link: got %q, %v", to, err)
+	}
+}
+
+// newest plans the undo of the newest step.
+func newest(t *testing.T, store *undo.Store, files *sandbox.Sandbox) undo.Plan {
+	t.Helper()
+	steps, err := store.Steps()
+	must(t, err)
+	return steps[0].Plan(files)
+}
+
+// stopping is a context that ends after it was asked so often.
+type stopping struct {
+	context.Context
+	left *int
+}
+
+// Err implements context.Context.
+func (s stopping) Err() error {
+	if *s.left--; *s.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestA7UndoContinues: an undo that is cut off after any number of files is continued by the
+// next, and a call that was cut off is undone as far as it came.
+func TestA7UndoContinues(t *testing.T) {
+	for n := range 9 {
+		store, files, dir := begun(t)
+		must(t, os.RemoveAll(filepath.Join(dir, "tree")))
+		left := n
+		err := newest(t, store, files).Run(stopping{t.Context(), &left}, files)
+		if done := err == nil; done != (n >= 8) { // directories and the link count as well
+			t.Errorf("%d: %v", n, err)
+		}
+		must(t, newest(t, store, files).Run(t.Context(), files))
+		whole(t, dir)
+		if p := newest(t, store, files); !p.Empty() {
+			t.Errorf("%d: there is more to undo: %+v", n, p)
+		}
+	}
+	store, files, dir := begun(t)
+	if p := newest(t, store, files); !p.Empty() {
+		t.Errorf("a call that was not made: %+v", p)
+	}
+	must(t, os.RemoveAll(filepath.Join(dir, "tree/a")))
+	must(t, newest(t, store, files).Run(t.Context(), files))
+	whole(t, dir)
+}
+
+// TestA7UndoRepairsBits: permission bits that an undo was cut off before are set by the
+// next, and those that the user has set stay.
+func TestA7UndoRepairsBits(t *testing.T) {
+	store, files, dir := begun(t)
+	must(t, os.Chmod(filepath.Join(dir, "tree/4"), 0o600))
+	if p := newest(t, store, files); !p.Empty() {
+		t.Errorf("a call that was not made: %+v", p)
+	}
+	must(t, os.RemoveAll(filepath.Join(dir, "tree")))
+	left := 7
+	if newest(t, store, files).Run(stopping{t.Context(), &left}, files) == nil {
+		t.Fatal("it was not cut off")
+	}
+	must(t, os.Chmod(filepath.Join(dir, "tree/a"), 0o700))
+	must(t, newest(t, store, files).Run(t.Context(), files))
+	if info, err := os.Stat(filepath.Join(dir, "tree/a")); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("got %v, %v", info.Mode(), err)
+	}
+	whole(t, dir)
+}
+
+// TestA7DamagedContentIsNotRestored: what is kept is compared with its digest.
+func TestA7DamagedContentIsNotRestored(t *testing.T) {
+	store, files, dir := begun(t)
+	must(t, os.RemoveAll(filepath.Join(dir, "tree")))
+	list, err := filepath.Glob(filepath.Join(store.Dir, "*.step"))
+	if err != nil || len(list) != 1 {
+		t.Fatalf("got %v, %v", list, err)
+	}
+	data, err := os.ReadFile(list[0])
+	must(t, err)
+	i := strings.LastIndex(string(data), "tree/b/3")
+	data[i] = 'T'
+	must(t, os.WriteFile(list[0], data, 0o600))
+	if err := newest(t, store, files).Run(t.Context(), files); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tree/b/3")); err == nil {
+		t.Error("damaged content was restored")
+	}
+	must(t, os.WriteFile(list[0], []byte("{"), 0o600))
+	if p := newest(t, store, files); p.Empty() || !strings.Contains(p.Step.Impossible, "damaged") {
+		t.Errorf("a step that cannot be read: %+v", p)
+	}
+}

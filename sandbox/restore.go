@@ -1,0 +1,74 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"path"
+)
+
+// A Restorer is a backend that can bring back what no other operation makes. The backends
+// of [Dir] and of a Mount with a Source are Restorers.
+type Restorer interface {
+	// Symlink makes name a symbolic link to target. Where name exists, it is ErrExists.
+	Symlink(target, name string) error
+	// SetAttr gives the file or folder at name the permission bits of was and, if the
+	// process may do that, its owner and group. Set-id bits of a file are not set.
+	SetAttr(name string, was Attr) error
+}
+
+// Restore makes name what it was before it was deleted: a file with this content, a folder,
+// or a link that may lead anywhere. Nothing may be there; folders above it are made. A
+// folder can be read and written only by its owner until [Sandbox.RestoreAttr] is called,
+// which is done when all that is in it is back.
+func (s *Sandbox) Restore(name string, content []byte, was Attr) error {
+	return s.do(want{op: "restore", access: ReadWrite, itself: true}, name, func(p place) error {
+		b := p.rule.mount.Backend
+		r, ok := b.(Restorer)
+		if !ok {
+			return &Error{Code: ErrInvalid, Hint: "files here cannot be brought back"}
+		}
+		if s.table.always[p.name] {
+			return ErrExists
+		}
+		if was.Mode.IsRegular() {
+			if _, err := s.put(p, bytes.NewReader(content), int64(len(content)), How{New: true, Mode: 0o600}); err != nil {
+				return err
+			}
+			return r.SetAttr(p.rel, was)
+		}
+		if err := s.mayMake(p); err != nil {
+			return err
+		}
+		make := func() error {
+			if was.Mode&fs.ModeSymlink != 0 {
+				return r.Symlink(was.Target, p.rel)
+			}
+			return b.Mkdir(p.rel)
+		}
+		err := make()
+		if errors.Is(err, fs.ErrNotExist) {
+			if err = makeFolders(b, path.Dir(p.rel)); err == nil {
+				err = make()
+			}
+		}
+		if err != nil || was.Mode&fs.ModeSymlink != 0 {
+			return err
+		}
+		private := was
+		private.Mode = fs.ModeDir | 0o700
+		return r.SetAttr(p.rel, private)
+	})
+}
+
+// RestoreAttr gives a file or folder the permission bits that it had, and its owner if the
+// process may do that.
+func (s *Sandbox) RestoreAttr(name string, was Attr) error {
+	return s.do(want{op: "restore", access: ReadWrite, itself: true}, name, func(p place) error {
+		r, ok := p.rule.mount.Backend.(Restorer)
+		if !ok {
+			return &Error{Code: ErrInvalid, Hint: "permission bits here cannot be brought back"}
+		}
+		return r.SetAttr(p.rel, was)
+	})
+}
