@@ -230,6 +230,7 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (
 		d.KeepsHome = d.work.session.hasHome(own)
 	}
 	run := newCommands(g, own, d.work, d.program.options.Now)
+	run.policy.Etc = d.program.Project.Etc
 	run.exec, run.sole = d.exec, d.exec != nil || len(d.program.Workers) == 0
 	run.steps = steps{d.program.undo(), d.whole}
 	run.services = shell.NewServices(run, d.program.options.Now, d.once)

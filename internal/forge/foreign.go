@@ -105,7 +105,7 @@ func (d *Door) foreignCommands(g tool.Gate, f worker.Foreign) (*commands, error)
 	}
 	network := f.Network != nil && g.Network()
 	c := newCommands(g, ownerOf(g, network, "program", f.Name+"\x00"+identity(f)), d.work, d.program.options.Now)
-	c.policy.Network = network
+	c.policy.Network, c.policy.Etc = network, d.program.Project.Etc
 	c.direct = f.Reach != nil && !f.Reach.ReadOnly && c.direct
 	c.more = mounts
 	for _, v := range f.Env {

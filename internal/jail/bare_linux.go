@@ -45,6 +45,11 @@ func Start(p Policy, now func() time.Time) (*Session, error) {
 	if err := checkPrivate(p.Private); err != nil {
 		return nil, err
 	}
+	for _, name := range p.Etc {
+		if err := CheckEtc(name); err != nil {
+			return nil, err
+		}
+	}
 	needs, out := "require_os_sandbox or --jail requires the level "+p.Least.String(), "run golem doctor to see what is missing"
 	if p.Layers != "" {
 		needs, out = "the command writes to an overlay of your directory, which requires the level namespaces", out+", and try again"
@@ -404,6 +409,8 @@ func bareFence(p plan, temp, secret string) fence {
 				access = mayWrite
 			}
 			f.Rules = append(f.Rules, fenceRule{s.Source, access, s.Top})
+		case etcParts:
+			f.Rules = append(f.Rules, etcRules(s.Names)...)
 		case device:
 			f.Rules = append(f.Rules, fenceRule{Path: s.Source, Access: mayUse})
 		case file: // the host's own

@@ -49,26 +49,6 @@ type Kept struct {
 	sole    bool       // the first owner was promised that it is the only one
 }
 
-// join notes whose commands will work on the layers. Shared reports whether others may
-// do so at the same time. If these could connect to sockets that the first owner makes
-// there, noSockets says so.
-func (k *Kept) join(p Policy) (shared bool, noSockets string) {
-	if k == nil {
-		return false, ""
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !slices.Contains(k.owners, p.Loopback) {
-		k.owners = append(k.owners, p.Loopback)
-	}
-	first := k.owners[0] == p.Loopback
-	k.sole = k.sole || p.Sole && first && len(k.owners) == 1
-	if k.sole && !first {
-		noSockets = "another program of the session makes sockets in the same directories"
-	}
-	return !k.sole || !first, noSockets
-}
-
 // The files of a session's folder that are locked: while its layers are mounted,
 // and while a call works on them.
 const (

@@ -38,6 +38,7 @@ type step struct {
 	Own    bool // golem made the directory: no other program has a socket in it
 	Top    held // as a Mount has it
 	Files  []File
+	Names  []string // of /etc
 }
 
 // A held is a folder with the kernel's numbers of it, as it goes over a wire.
@@ -66,6 +67,7 @@ const (
 	replaced deed = "replaced" // a file with another content, if there is one
 	devices  deed = "devices"  // a few harmless ones; Source says whether with terminals
 	device   deed = "device"   // one of the host, where there is no tree
+	etcParts deed = "etc"      // these names of the host's /etc
 	process  deed = "process"  // what the kernel tells of the cell's own processes
 	sameLink deed = "samelink" // a link if the host has one there, otherwise the folder bound
 )
@@ -90,7 +92,7 @@ func (p plan) attached() plan {
 
 // system is what every command sees of the host: programs and what they need to
 // start, and of /etc nothing that is secret or says who uses the machine.
-func system() []step {
+func system(etc []string) []step {
 	steps := []step{
 		{Do: bind, Target: "/usr", Source: "/usr"},
 	}
@@ -98,18 +100,13 @@ func system() []step {
 		steps = append(steps, step{Do: sameLink, Target: name, Source: name, Maybe: true})
 	}
 	steps = append(steps,
-		step{Do: folder, Target: "/etc"},
+		step{Do: etcParts, Target: "/etc", Names: append(etcNames(), etc...)},
 		step{Do: file, Target: "/etc/passwd", Source: passwdFile},
 		step{Do: file, Target: "/etc/group", Source: groupFile},
 		step{Do: file, Target: "/etc/nsswitch.conf", Source: nsswitch},
 		step{Do: file, Target: "/etc/hosts", Source: hosts},
 		step{Do: file, Target: "/etc/hostname", Source: "golem\n"},
 	)
-	for _, name := range []string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
-		"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/ca-certificates", "/etc/pki/ca-trust", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf", // not the keys beside them
-		"/etc/alternatives", "/etc/mime.types", "/etc/os-release", "/etc/protocols", "/etc/services"} {
-		steps = append(steps, step{Do: bind, Target: name, Source: name, Maybe: true})
-	}
 	return append(steps, step{Do: sameLink, Target: "/etc/localtime", Source: "/etc/localtime", Maybe: true})
 }
 
@@ -130,7 +127,7 @@ func compile(p Policy, uid, gid int) plan {
 	if p.Home != "" {
 		p.Mounts = append(slices.Clip(p.Mounts), Mount{Source: p.Home, Target: Home, Write: true, Kept: true})
 	}
-	steps := system()
+	steps := system(p.Etc)
 	for i := range steps {
 		switch steps[i].Target {
 		case "/etc/passwd":

@@ -39,6 +39,10 @@ type Policy struct {
 	Limits  Limits
 	Least   Level // a weaker boundary is an error
 
+	// Etc are names in /etc that commands see besides those that all do. Of files that not
+	// everybody may read they see none.
+	Etc []string
+
 	// Home is a folder of the host that commands have for a home and write directly; ""
 	// is their /tmp.
 	Home sandbox.Host

@@ -3,6 +3,7 @@ package jail
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -62,6 +63,26 @@ func writtenDirectly(target string) string {
 
 func notOverlaid(target string, err error) string {
 	return fmt.Sprintf("%s cannot be shown through an overlay (%v) and may hold sockets of other programs", target, err)
+}
+
+// join notes whose commands will work on the layers. Shared reports whether others may
+// do so at the same time. If these could connect to sockets that the first owner makes
+// there, noSockets says so.
+func (k *Kept) join(p Policy) (shared bool, noSockets string) {
+	if k == nil {
+		return false, ""
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !slices.Contains(k.owners, p.Loopback) {
+		k.owners = append(k.owners, p.Loopback)
+	}
+	first := k.owners[0] == p.Loopback
+	k.sole = k.sole || p.Sole && first && len(k.owners) == 1
+	if k.sole && !first {
+		noSockets = "another program of the session makes sockets in the same directories"
+	}
+	return !k.sole || !first, noSockets
 }
 
 // A systemView shows files and directories of the system to commands, read-only.

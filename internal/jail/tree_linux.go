@@ -136,6 +136,8 @@ func (s step) carryOut(all []step, view *systemView) error {
 		return unix.Mount("golem", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=1777,size=%d,nr_inodes=%d", s.Size, s.Size/4096))
 	case devices:
 		return makeDevices(at, s.Source)
+	case etcParts:
+		return view.showEtc(s.Names)
 	case process:
 		return makeProcess(at)
 	}

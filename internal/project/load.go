@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -225,4 +226,19 @@ func (l *loader) limits() {
 	m.Time = l.span("limits", "time")
 	m.Output = l.bytes("limits", "output")
 	m.FileSize = l.bytes("limits", "file_size")
+}
+
+// etc reads which names in /etc commands see besides those that all do.
+func (l *loader) etc() {
+	n, ok := l.at("jail", "etc")
+	if !ok {
+		return
+	}
+	l.project.Etc = n.Texts()
+	for _, item := range n.Items {
+		var wrong *sandbox.Error
+		if errors.As(jail.CheckEtc(item.Text), &wrong) {
+			l.problems.Add(item, "jail.etc: "+sandbox.Shown(item.Text)+" cannot be shown", wrong.Hint)
+		}
+	}
 }

@@ -19,8 +19,8 @@ var problems = []struct{ yaml, want string }{
 	// form
 	{`sandbox: {zone: {}}`, `p.yaml:1:11: unknown key "zone" in sandbox; did you mean zones?…`},
 	{`modle: x`, `p.yaml:1:1: unknown key "modle"; did you mean model?…`},
-	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, model, model_server, approval, delegation, workerPaths, budget, clearance, limits`},
-	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, model, model_server, approval, delegation, workerPaths, budget, clearance, limits`},
+	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, model, model_server, approval, delegation, workerPaths, budget, clearance, limits, jail`},
+	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, model, model_server, approval, delegation, workerPaths, budget, clearance, limits, jail`},
 	{`sandbox:`, `p.yaml:1:9: sandbox: nothing; it is …`},
 	{`sandbox: {zones: null}`, `p.yaml:1:18: sandbox.zones: nothing; it is …`},
 	{`sandbox: {zones: {}}`, `p.yaml:1:18: sandbox.zones: an empty map;…`},
@@ -137,6 +137,10 @@ var problems = []struct{ yaml, want string }{
 	{`budget: {cost: .nan, time: soon}`, `
 		p.yaml:1:16: budget.cost: .nan; it is …
 		p.yaml:1:28: budget.time: soon; it is …`},
+	{`jail: {etc: [php, ../root, "p*", passwd]}`, `
+		p.yaml:1:19: jail.etc: ../root cannot be shown; it is a file or directory of /etc, such as php or maven/settings.xml
+		p.yaml:1:28: jail.etc: p* cannot be shown; write the name in full, without * or ?
+		p.yaml:1:34: jail.etc: passwd cannot be shown; commands have an /etc/passwd that golem writes`},
 	{`limits: {cpu: 0s, memory: 0, pids: 0, time: 0.0000000001, output: 0KB, file_size: 0}`, `
 		p.yaml:1:15: limits.cpu: 0s; 0 would be no limit; leave the key out for the default: a command is never without
 		p.yaml:1:27: limits.memory: 0; 0 would be no limit; leave the key out for the default: a command is never without

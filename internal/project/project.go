@@ -32,6 +32,7 @@ type Project struct {
 	MaxDepth    int
 	WorkerPaths []string // relative to Root, with slashes
 	Limits      policy.Limits
+	Etc         []string // names in /etc that commands see besides those that all do
 
 	Targets         []Target // ordered by name
 	Endpoints       []Endpoint
@@ -145,6 +146,7 @@ func Parse(root, file string, data []byte, env Env, settings []Setting) (*Projec
 	l.sandbox()
 	l.runs()
 	l.limits()
+	l.etc()
 	l.clearance()
 	if err := l.problems.Err(); err != nil {
 		return nil, err

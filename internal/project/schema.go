@@ -27,6 +27,10 @@ func Schema() conf.Key {
 		budgetKey(),
 		clearanceKey(),
 		limitsKey(),
+		{Name: "jail", Type: conf.Group, Example: "{etc: [php]}", Doc: "What commands see besides the folders of the sandbox.", Keys: []conf.Key{
+			{Name: "etc", Type: conf.Texts, Example: "[php, maven/settings.xml]",
+				Doc: "Names in /etc that commands see besides those that docs/jail.md lists. Of files that not everybody may read they see none."},
+		}},
 	}}
 }
 

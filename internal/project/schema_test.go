@@ -211,6 +211,7 @@ var counts = map[string][2]string{
 	"limits.time":         {``, `limits: {time: 1}`},
 	"limits.output":       {``, `limits: {output: 1}`},
 	"limits.file_size":    {``, `limits: {file_size: 1}`},
+	"jail.etc":            {``, `jail: {etc: [php]}`},
 
 	"clearance.targets.type":     {`clearance: {targets: {a: {type: local, path: a}}}`, `clearance: {targets: {a: {type: bare, path: a}}}`},
 	"clearance.targets.path":     {`clearance: {targets: {a: {type: local, path: a}}}`, `clearance: {targets: {a: {type: local, path: b}}}`},
@@ -255,7 +256,7 @@ func TestEveryKeyCounts(t *testing.T) {
 			text += fmt.Sprint("\n", x.Name, x.URL, x.Method, x.Type, x.Headers)
 		}
 		return text + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v", p.Protect, p.Network, p.Level, p.Model, p.ModelServer.URL+p.ModelServer.Key, p.Approval, p.MaxDepth,
-			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
+			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
 	}
 	left := len(counts)
 	eachKey(project.Schema(), nil, func(path []conf.Key) {

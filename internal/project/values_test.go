@@ -99,7 +99,8 @@ clearance:
 		limits.pids =  (default)
 		limits.time =  (default)
 		limits.output =  (default)
-		limits.file_size =  (default)`)
+		limits.file_size =  (default)
+		jail.etc =  (default)`)
 	var got []string
 	for _, v := range p.Values() {
 		got = append(got, fmt.Sprintf("%s = %s (%s)", v.Key, v.Text, v.From))
