@@ -384,3 +384,42 @@ func TestC9GeminiRestarts(t *testing.T) {
 		t.Errorf("got %q", p.Set)
 	}
 }
+
+// TestB1CredentialsStayInMemory: golem writes no credential of any profile to a disk. The
+// files are handed over in memory.
+func TestB1CredentialsStayInMemory(t *testing.T) {
+	t.Parallel()
+	const secret = "CREDENTIAL"
+	for _, known := range profiles("/nowhere", noVariables) {
+		user, home, kept := t.TempDir(), t.TempDir(), t.TempDir()
+		files := make(map[string]string)
+		for _, login := range known.Logins {
+			files[login] = secret
+		}
+		written(t, user, files)
+		p, err := User{Home: user, Getenv: noVariables}.ProfileFor(known.Name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		private, err := p.Fill(home, kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range []string{home, kept} {
+			for name, text := range below(t, dir) {
+				if strings.Contains(text, secret) {
+					t.Errorf("%s: %s is on the disk", p.Name, name)
+				}
+			}
+		}
+		handed := 0
+		for _, d := range private {
+			for _, f := range d.Files {
+				handed += strings.Count(string(f.Data), secret)
+			}
+		}
+		if (handed > 0) != (len(known.Logins) > 0) { // of some only a part is the program's
+			t.Errorf("%s: %d credentials of %d were handed over", p.Name, handed, len(known.Logins))
+		}
+	}
+}
