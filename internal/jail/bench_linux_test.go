@@ -73,7 +73,7 @@ func BenchmarkTable(b *testing.B) {
 			who := fmt.Sprintf(", %s, %d MB", a.who, a.heap)
 			t.Against(later+who, a.took[later], plainExec, a.took[plainExec], 1.5)
 			t.Against(later+who, a.took[later], byBwrap, a.took[byBwrap], 0.25)
-			t.Against(first+who, a.took[first], byBwrap, a.took[byBwrap], 2.5)
+			t.Against(first+who, a.took[first], byBwrap, a.took[byBwrap], 2)
 			t.Against(answered+who, a.took[answered], byBwrap, a.took[byBwrap], 0)
 		}
 		for _, side := range []string{later, first} {
