@@ -205,7 +205,7 @@ func (a ask) carryOut() (got reply) {
 			list = layer.Within(list, a.Paths)
 			a.Layer.Sum(list)
 		}
-		if err = writeList(a.Layer, a.List, list); err == nil {
+		if err = writeStanding(a.Layer, a.List, list); err == nil {
 			err = unfit
 		}
 	case pickKept:

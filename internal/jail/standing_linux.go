@@ -36,7 +36,7 @@ func listOf(s *Session, a ask) (list []layer.Change, unfit string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	list, err = readList[layer.Change](a.Layer, a.List)
+	list, err = readStanding(a.Layer, a.List)
 	os.Remove(filepath.Join(a.Layer.Store, a.List))
 	return list, got.Unfit, err
 }

@@ -1,0 +1,84 @@
+package jail
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/golem-forge/golem/internal/layer"
+)
+
+// A list of changes that one golem writes and the same one reads needs no JSON, which takes
+// longer than finding the changes. Each field is a length and the bytes, or a number.
+
+// writeStanding writes a list of changes to a file of a layer.
+func writeStanding(l layer.Layer, name string, list []layer.Change) error {
+	data := binary.AppendUvarint(nil, uint64(len(list)))
+	for _, c := range list {
+		for _, text := range []string{c.Path, string(c.Op), string(c.Kind), string([]rune(c.To)), c.In, string(c.Was), c.Sum} {
+			data = append(binary.AppendUvarint(data, uint64(len(text))), text...)
+		}
+		clash := uint64(0)
+		if c.Clash {
+			clash = 1
+		}
+		for _, n := range []uint64{uint64(c.Mode), uint64(c.Size), uint64(c.Had), clash} {
+			data = binary.AppendUvarint(data, n)
+		}
+	}
+	return os.WriteFile(filepath.Join(l.Store, name), data, 0o600)
+}
+
+// readStanding reads it.
+func readStanding(l layer.Layer, name string) ([]layer.Change, error) {
+	data, err := os.ReadFile(filepath.Join(l.Store, name))
+	if err != nil {
+		return nil, err
+	}
+	r := fields{data: data, text: string(data)}
+	count := r.number()
+	if count > uint64(len(data)) {
+		return nil, errCut
+	}
+	list := make([]layer.Change, count)
+	for i := range list {
+		list[i] = layer.Change{Path: r.string(), Op: layer.Op(r.string()), Kind: layer.Kind(r.string()), To: r.string(), In: r.string(), Was: layer.Kind(r.string()), Sum: r.string(),
+			Mode: uint32(r.number()), Size: int64(r.number()), Had: uint32(r.number()), Clash: r.number() == 1}
+	}
+	if r.cut || r.at != len(data) {
+		return nil, errCut
+	}
+	return list, nil
+}
+
+// errCut is the error of a list that is not as it was written.
+var errCut = errors.New("the list of changes is not as it was written")
+
+// fields are read one after the other.
+type fields struct {
+	data []byte
+	text string // the same
+	at   int
+	cut  bool
+}
+
+func (f *fields) number() uint64 {
+	n, size := binary.Uvarint(f.data[f.at:])
+	if size <= 0 {
+		f.cut = true
+		return 0
+	}
+	f.at += size
+	return n
+}
+
+func (f *fields) string() string {
+	n := f.number()
+	if n > uint64(len(f.data)-f.at) {
+		f.cut = true
+		return ""
+	}
+	f.at += int(n)
+	return f.text[f.at-int(n) : f.at]
+}

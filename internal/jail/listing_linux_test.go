@@ -1,0 +1,59 @@
+package jail
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/layer"
+)
+
+// TestStandingList checks that a list of changes is read as it was written, with every
+// field that a change has, and that one that was cut or changed is refused.
+func TestStandingList(t *testing.T) {
+	t.Parallel()
+	l := layer.Layer{Store: t.TempDir()}
+	var full layer.Change
+	v := reflect.ValueOf(&full).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.String:
+			f.SetString(v.Type().Field(i).Name + "\n/ü")
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Int64:
+			f.SetInt(1 << 40)
+		case reflect.Uint32:
+			f.SetUint(1<<32 - 1)
+		default:
+			t.Fatalf("%s is a %s, which the list does not know", v.Type().Field(i).Name, f.Kind())
+		}
+	}
+	for _, list := range [][]layer.Change{{}, {full}, {{Path: "a"}, full, {}}} {
+		if err := writeStanding(l, "list", list); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := readStanding(l, "list"); err != nil || !reflect.DeepEqual(got, list) {
+			t.Errorf("got %v %v, want %v", got, err, list)
+		}
+		data, err := os.ReadFile(filepath.Join(l.Store, "list"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range data {
+			if err := os.WriteFile(filepath.Join(l.Store, "list"), data[:n], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := readStanding(l, "list"); err == nil {
+				t.Errorf("%d of %d bytes: read %v", n, len(data), got)
+			}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(l.Store, "list"), []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readStanding(l, "list"); err == nil {
+		t.Error("a list that claims more entries than it has bytes was read")
+	}
+}
