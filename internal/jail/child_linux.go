@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -46,8 +47,8 @@ func Child(args []string, stderr io.Writer) (code int, is bool) {
 		return 2, true
 	}
 	// Whatever else was open where golem was started stays behind.
-	if err := unix.CloseRange(wireFD, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		fmt.Fprintln(stderr, "golem: close_range:", err)
+	if err := leaveOpenFiles(); err != nil {
+		w.send(report{Error: "close what else is open: " + err.Error()})
 		return 1, true
 	}
 	if args[0] != probeWord {
@@ -60,6 +61,26 @@ func Child(args []string, stderr io.Writer) (code int, is bool) {
 		return 1, true
 	}
 	return 0, true
+}
+
+// leaveOpenFiles keeps descriptors from the programs that this one starts, except standard
+// input, output and error.
+func leaveOpenFiles() error {
+	err := unix.CloseRange(wireFD, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
+	if err != unix.ENOSYS && err != unix.EINVAL && err != unix.EPERM {
+		return err
+	}
+	// Before Linux 5.11, or where an old filter does not know the call.
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd >= wireFD {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
 }
 
 // A report is the first thing that a part says: that it is ready, or why not.

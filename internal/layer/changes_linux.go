@@ -68,6 +68,10 @@ func (t *tree) forget() {
 	t.last = -1
 }
 
+// errNoOpenat2 is a kernel, or a filter of an old container runtime, without a call that
+// sessions cannot do without.
+var errNoOpenat2 = errors.New("sessions need the system call openat2 (Linux 5.6), and this kernel or container does not have it; golem doctor lists what works")
+
 // open opens what is below the folder. No name leads out of it.
 func (t *tree) open(name string, flags int) (int, error) {
 	if name == "" {
@@ -79,9 +83,13 @@ func (t *tree) open(name string, flags int) (int, error) {
 	}
 	for {
 		fd, err := unix.Openat2(t.fd, name, &how)
-		if err != unix.EINTR && err != unix.EAGAIN {
-			return fd, err
+		switch err {
+		case unix.EINTR, unix.EAGAIN:
+			continue
+		case unix.ENOSYS:
+			err = errNoOpenat2
 		}
+		return fd, err
 	}
 }
 

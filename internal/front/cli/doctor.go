@@ -36,6 +36,7 @@ type diagnosis struct {
 	Found    []finding `json:"found"`
 	Promises []finding `json:"promises"` // why ends the sentence that begins "a command"
 	Refused  bool      `json:"refused"`  // the program here requires more, and runs no command
+	Fixable  bool      `json:"fixable"`  // golem doctor --fix can change the machine
 }
 
 func newDoctor() *cobra.Command {
@@ -45,6 +46,9 @@ func newDoctor() *cobra.Command {
 		Long: `Say which promises hold on this machine and in the current folder, by trying,
 why not where one does not, and what to do about it. Nothing is changed.
 
+With --fix it shows what root can change on this machine so that commands run at
+the level namespaces, and changes it after you approve.
+
 With --apparmor it prints the profile that lets golem confine commands on a
 machine where AppArmor keeps it from that, as on Ubuntu.
 
@@ -53,13 +57,24 @@ they run within a weaker one, or not at all, as where the program here requires
 more than there is.`,
 		Example: `  golem doctor
   golem doctor --json
+  sudo golem doctor --fix
   golem doctor --apparmor | sudo tee /etc/apparmor.d/golem`,
 		Args: noArgs,
 	}
 	flags := addProgramFlags(cmd)
-	profile := false
+	profile, fix, yes := false, false, false
 	cmd.Flags().BoolVar(&profile, "apparmor", false, "print the AppArmor profile for golem, and nothing else")
+	cmd.Flags().BoolVar(&fix, "fix", false, "show what to change on this machine, and change it after you approve")
+	cmd.Flags().BoolVar(&yes, "yes", false, "with --fix: change it without asking")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		switch {
+		case yes && !fix:
+			return usageError("--yes goes with --fix: golem doctor --fix --yes")
+		case fix && wantsJSON(cmd):
+			return usageError("--fix prints no JSON; golem doctor --json says what is missing")
+		case fix:
+			return fixMachine(cmd, yes)
+		}
 		if profile {
 			return printProfile(cmd.OutOrStdout(), wantsJSON(cmd))
 		}
@@ -80,6 +95,7 @@ more than there is.`,
 			Found:    slices.Concat(found, []finding{state}, findings(report.Found), level),
 			Promises: findings(report.Promises),
 			Refused:  len(level) > 0 && level[0].Holds == "no",
+			Fixable:  len(jail.Fixes("")) > 0,
 		}
 		if wantsJSON(cmd) {
 			err = printJSON(cmd.OutOrStdout(), d)
@@ -139,6 +155,9 @@ func (d diagnosis) print(w io.Writer) {
 		if f.Mend != "" {
 			fmt.Fprintf(w, "\nto mend %s:\n  %s\n", f.Name, strings.ReplaceAll(f.Mend, "\n", "\n  "))
 		}
+	}
+	if d.Fixable {
+		fmt.Fprintln(w, "\nor let golem change it: sudo golem doctor --fix shows the changes and asks")
 	}
 }
 
