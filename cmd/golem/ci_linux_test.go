@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestCI runs the script of examples/ci on this machine, and within the limits that a
+// container has by default. The checkout stays as it is, and the diff is there.
+func TestCI(t *testing.T) {
+	for name, refused := range map[string]bool{"machine": false, "container": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			top := t.TempDir()
+			if err := os.CopyFS(top, os.DirFS("../../examples/ci")); err != nil {
+				t.Fatal(err)
+			}
+			var out []byte
+			done := make(chan error)
+			go func() {
+				runtime.LockOSThread() // and never unlocked: the thread ends with its filter
+				if refused {
+					if err := refuseNamespaces(); err != nil {
+						done <- err
+						return
+					}
+				}
+				cmd := exec.Command("sh", "run.sh", "project", "results", "sh", "./agent.sh")
+				cmd.Dir, cmd.Env = top, append(os.Environ(), "GOLEM_STATE="+filepath.Join(top, "state"), "HOME="+top)
+				var err error
+				out, err = cmd.CombinedOutput()
+				done <- err
+			}()
+			if err := <-done; err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			level := map[bool]string{false: "the level namespaces", true: "the level landlock"}[refused]
+			if text := string(out); !strings.Contains(text, level) || !strings.Contains(text, "\ndone\n") || strings.Contains(text, "the agent re") {
+				t.Errorf("got\n%s", text)
+			}
+			if data, _ := os.ReadFile(filepath.Join(top, "project", "greeting.txt")); string(data) != "Helo, world\n" {
+				t.Errorf("the checkout has changed: %q", data)
+			}
+			if data, _ := os.ReadFile(filepath.Join(top, "results", "changes.diff")); !strings.Contains(string(data), "-Helo, world\n+Hello, world\n") {
+				t.Errorf("got the diff\n%s", data)
+			}
+			if data, _ := os.ReadFile(filepath.Join(top, "results", "changes.json")); !strings.Contains(string(data), `"/greeting.txt"`) {
+				t.Errorf("got\n%s", data)
+			}
+		})
+	}
+}
