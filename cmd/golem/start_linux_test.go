@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,6 +41,27 @@ func TestJailProcessesStartEarly(t *testing.T) {
 		if early[name] != nil {
 			t.Errorf("a process of a jail initialises %s", name)
 		}
+	}
+}
+
+// TestPackagesInitialiseLittle checks what every start of golem pays for: a package of its
+// own prepares no more than a table or two before main. sync.OnceValue makes the rest late.
+func TestPackagesInitialiseLittle(t *testing.T) {
+	t.Parallel()
+	const most = 100 // allocations
+	seen := 0
+	for name, words := range initialised(t, "version") {
+		if !strings.HasPrefix(name, "github.com/golem-forge/golem/") {
+			continue
+		}
+		seen++
+		count, err := strconv.Atoi(words[len(words)-2]) // init NAME @0.1 ms, 0.2 ms clock, 3 bytes, 4 allocs
+		if err != nil || count > most {
+			t.Errorf("%s: %q, want at most %d allocations", name, words, most)
+		}
+	}
+	if seen < 5 {
+		t.Errorf("saw %d packages: this test sees nothing", seen)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/sandbox"
@@ -134,13 +135,13 @@ func (d *finder) elsewhere(paths []string) {
 // old tells of a worker as older versions of llm-do have it.
 func (d *finder) old(name string) {
 	data, err := d.read(name)
-	if err == nil && printable(name) && prompts.Match(data) {
+	if err == nil && printable(name) && prompts().Match(data) {
 		d.problem(name, "a worker in a .yaml file is not read", "rename it to "+strings.TrimSuffix(name, path.Ext(name))+suffix)
 	}
 }
 
 // prompts tells a worker from other files: it has a prompt.
-var prompts = regexp.MustCompile(`(?m)^(instructions|prompt):`)
+var prompts = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^(instructions|prompt):`) })
 
 // file reads one file, if it is there and was not read before.
 func (d *finder) file(name string) {

@@ -60,7 +60,7 @@ func Main(args []string, stdout, stderr io.Writer, serve Server) int {
 	defer terminal.close()
 	out, errs := visible.NewWriter(terminal.out), visible.NewWriter(terminal.errs)
 	defer errs.Close()
-	root := newRoot(serve)
+	root := newRoot(serve, args...)
 	root.SetArgs(append([]string{}, args...))
 	root.SetOut(out)
 	root.SetErr(errs)
@@ -147,7 +147,23 @@ func classify(err error) (toolError, int) {
 	return said, exitFailed
 }
 
-func newRoot(serve Server) *cobra.Command {
+// A subcommand is made when it is needed: with their flags, all of them take longer to make
+// than most of them run.
+type subcommand struct {
+	name string
+	make func() *cobra.Command
+}
+
+// subcommands lists them in the order of golem help.
+func subcommands(serve Server) []subcommand {
+	return []subcommand{{"init", newInit}, {"lint", newLint}, {"config", newConfig}, {"workers", newWorkers}, {"explain", newExplain}, {"trust", newTrust},
+		{"tools", newTools}, {"tool", newTool}, {"approve", newApprove}, {"approvals", newApprovals}, {"audit", newAudit}, {"undo", newUndo}, {"run", newRun}, {"exec", newExec},
+		{"mcp", func() *cobra.Command { return newMCP(serve) }}, {"review", newReview}, {"scan", newScan}, {"changes", newChanges}, {"sessions", newSessions}, {"doctor", newDoctor}, {"version", newVersion}}
+}
+
+// newRoot returns the command line with the subcommand that the arguments begin with, or
+// with all of them if they begin with none.
+func newRoot(serve Server, args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "golem",
 		Short: "A boundary around programs that are not trusted",
@@ -177,8 +193,13 @@ what they change in your folder waits until you apply it.`,
 	root.PersistentFlags().Bool("json", false, "print one JSON document; run prints one a line, for each event")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newInit(), newLint(), newConfig(), newWorkers(), newExplain(), newTrust(),
-		newTools(), newTool(), newApprove(), newApprovals(), newAudit(), newUndo(), newRun(), newExec(), newMCP(serve), newReview(), newScan(), newChanges(), newSessions(), newDoctor(), newVersion())
+	all := subcommands(serve)
+	if i := slices.IndexFunc(all, func(c subcommand) bool { return len(args) > 0 && c.name == args[0] }); i >= 0 {
+		all = all[i : i+1]
+	}
+	for _, c := range all {
+		root.AddCommand(c.make())
+	}
 	return root
 }
 
@@ -269,7 +290,7 @@ func flagErrorOf(cmd *cobra.Command, path string, err error) error {
 		return usagef("%v; %s --help lists the flags", err, path)
 	}
 	name := unknown.GetSpecifiedName()
-	if c, _, err := cmd.Root().Find([]string{name}); err == nil && c != cmd.Root() {
+	if c, _, err := newRoot(nil).Find([]string{name}); err == nil && c.HasParent() {
 		return usagef("unknown flag --%s; it is a command: %s", name, c.CommandPath())
 	}
 	return usagef("unknown flag %s; %s", sandbox.Shown(dashed(name)), didYouMean(name, "--", flagNames(cmd)))

@@ -53,6 +53,22 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// TestSubcommands checks that a command is made by its name, and alone.
+func TestSubcommands(t *testing.T) {
+	for _, c := range subcommands(nil) {
+		if got := c.make().Name(); got != c.name {
+			t.Errorf("%s makes %s", c.name, got)
+		}
+		made := newRoot(nil, c.name, "--json").Commands()
+		if len(made) != 1 || made[0].Name() != c.name {
+			t.Errorf("golem %s makes %d commands", c.name, len(made))
+		}
+	}
+	if one, all := newRoot(nil, "unknown"), newRoot(nil); len(one.Commands()) != len(all.Commands()) {
+		t.Errorf("an unknown command is compared with %d commands, want %d", len(one.Commands()), len(all.Commands()))
+	}
+}
+
 // TestPlain holds both streams to be plain, whatever is printed.
 func TestPlain(t *testing.T) {
 	for _, args := range [][]string{
