@@ -2,6 +2,8 @@ package guest
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -118,5 +120,50 @@ func TestOwnProfileRefused(t *testing.T) {
 	}
 	if _, err := ownUser(t, nil).ProfileFor("../x", ""); !errors.Is(err, sandbox.ErrNotFound) {
 		t.Errorf("a name with a directory: got %v", err)
+	}
+}
+
+// TestB1OwnProfileKeepsNoCredential: a directory, a link or a hard link among the files of
+// a profile does not bring a credential to the disk. The program has all files.
+func TestB1OwnProfileKeepsNoCredential(t *testing.T) {
+	for text, more := range map[string]string{
+		"files: [.config/tool]":            ".config/tool/rules.md",
+		"files: [.config]":                 ".config/tool/rules.md",
+		"files: [.config/tool/auth.json]":  "",
+		"files: [.config/alias]":           ".config/alias/rules.md",
+		"files: [.config/same.json]":       "",
+		"files: [.config/hard]":            ".config/hard/note",
+		"files: [.config/tool/dir/inside]": "",
+	} {
+		u := ownUser(t, map[string]string{"x.yaml": text + "\ncredentials: {files: [.config/tool/auth.json, .config/tool/dir], keep: [.config/tool/chats]}\n"})
+		written(t, u.Home, map[string]string{".config/tool/auth.json": "secret", ".config/tool/rules.md": "rules", ".config/tool/chats/one": "chat",
+			".config/tool/dir/inside/token": "secret", ".config/hard/note": "note"})
+		for _, err := range []error{
+			os.Symlink("tool", filepath.Join(u.Home, ".config/alias")),
+			os.Symlink("tool/auth.json", filepath.Join(u.Home, ".config/same.json")),
+			os.Link(filepath.Join(u.Home, ".config/tool/auth.json"), filepath.Join(u.Home, ".config/hard/copy")),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := u.ProfileFor("x", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		home, kept := t.TempDir(), t.TempDir()
+		for range 2 { // a home that is new, and one that is not
+			got := filled(t, p, home, kept)
+			if got[".config/tool/auth.json"] != "secret" || got[".config/tool/dir/inside/token"] != "secret" || more != "" && got[more] == "" {
+				t.Errorf("%s: the program has %q", text, got)
+			}
+			for _, dir := range []string{home, kept} {
+				for name, content := range below(t, dir) {
+					if content == "secret" {
+						t.Errorf("%s: the credential is on the disk, as %s", text, name)
+					}
+				}
+			}
+		}
 	}
 }

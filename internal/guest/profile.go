@@ -307,12 +307,34 @@ func (p Profile) Fill(home, kept string) ([]jail.Private, error) {
 			}
 		}
 	}
+	// inMemory adds a file to the private directory that its name is in, if there is one.
+	inMemory := func(name string, data []byte) bool {
+		at := slices.IndexFunc(p.Private, func(d Private) bool { return within(d.Dir, target(name)) })
+		if at < 0 {
+			return false
+		}
+		d := p.Private[at]
+		rel := strings.TrimPrefix(target(name), d.Dir+"/")
+		kept := slices.ContainsFunc(d.Keeps, func(dir string) bool { return within(dir, rel) })
+		known := slices.ContainsFunc(list[at].Files, func(f jail.File) bool { return f.Name == rel })
+		if !kept && !known {
+			list[at].Files = append(list[at].Files, jail.File{Name: rel, Data: data})
+		}
+		return true
+	}
 	for _, name := range names {
 		at := slices.IndexFunc(p.Private, func(d Private) bool { return within(d.Dir, target(name)) })
+		fresh := at < 0 && !taken(root, name)
+		holds := slices.ContainsFunc(p.Private, func(d Private) bool { return within(name, d.Dir) })
 		switch {
-		case at < 0 && !taken(root, name):
-			err = p.copy(name, func(name string, data []byte) error { return writeIn(root, name, data) })
-		case at >= 0 && p.isDir(name) && slices.Contains(p.Copies, name):
+		case at < 0 && (fresh || holds):
+			err = p.copy(name, func(name string, data []byte) error {
+				if inMemory(name, data) || !fresh {
+					return nil
+				}
+				return writeIn(root, name, data)
+			})
+		case at >= 0 && name != p.Private[at].Dir && p.isDir(name) && slices.Contains(p.Copies, name):
 			// What a directory of settings holds is no credential.
 			if !taken(store, name) {
 				err = p.copy(name, func(name string, data []byte) error { return writeIn(store, name, data) })
@@ -322,9 +344,8 @@ func (p Profile) Fill(home, kept string) ([]jail.Private, error) {
 			}
 		case at >= 0:
 			err = p.copy(name, func(name string, data []byte) error {
-				rel, err := filepath.Rel(p.Private[at].Dir, target(name))
-				list[at].Files = append(list[at].Files, jail.File{Name: filepath.ToSlash(rel), Data: data})
-				return err
+				inMemory(name, data)
+				return nil
 			})
 		}
 		if err != nil {
@@ -459,8 +480,25 @@ func taken(home *os.Root, name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
+// isLogin reports whether a file of the host is a credential of the profile, by whatever
+// name: a directory that is copied may hold it, or a link or a hard link may lead to it.
+func (p Profile) isLogin(file string) bool {
+	info, err := os.Stat(file)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(p.Logins, func(login string) bool {
+		real, err := filepath.EvalSymlinks(filepath.Join(p.Home, login))
+		if err != nil {
+			return false
+		}
+		known, err := os.Stat(real)
+		return err == nil && os.SameFile(info, known) || strings.HasPrefix(file, real+string(filepath.Separator))
+	})
+}
+
 // copy reads a file, or the plain files of a directory, and hands on what of each is for
-// the program.
+// the program. A credential is handed on by its own name alone.
 func (p Profile) copy(name string, write func(name string, data []byte) error) error {
 	from, err := filepath.EvalSymlinks(filepath.Join(p.Home, name))
 	if p.Home == "" || errors.Is(err, fs.ErrNotExist) {
@@ -476,6 +514,9 @@ func (p Profile) copy(name string, write func(name string, data []byte) error) e
 		rel, err := filepath.Rel(from, file)
 		if err != nil {
 			return err
+		}
+		if !slices.Contains(p.Logins, name) && p.isLogin(file) {
+			return nil
 		}
 		data, err := os.ReadFile(file)
 		if err != nil {
