@@ -30,7 +30,7 @@ const probeWord = "JAIL_PROBE"
 func probe(args []string) bool {
 	try := map[string]func([]string){"calls": tryCalls, "families": tryFamilies, "dial": tryDial, "names": tryNames, "descriptors": tryDescriptors,
 		"typing": tryTyping, "modes": tryModes, "writeproc": tryWriteProc, "foreign": tryForeign, "ids": tryIDs, "program": tryProgram, "limits": tryLimits, "powers": tryPowers, "signals": trySignals,
-		"rights": tryRights, "others": tryOthers, "attributes": tryAttributes, "hang": tryHang, "listen": tryListen, "search": trySearch, "meet": tryMeet, "asked": tryAsked, "serve": tryServe, "golem": beGolem, "below": beGolemAbove}[os.Getenv(probeWord)]
+		"rights": tryRights, "others": tryOthers, "attributes": tryAttributes, "hang": tryHang, "listen": tryListen, "search": trySearch, "meet": tryMeet, "asked": tryAsked, "serve": tryServe, "trace": tryTrace, "cell": tryCell, "traced": tryTraced, "golem": beGolem, "below": beGolemAbove}[os.Getenv(probeWord)]
 	if try == nil {
 		return false
 	}
@@ -79,9 +79,9 @@ func tryCalls([]string) {
 	call("open_tree", unix.SYS_OPEN_TREE, nowhere, nowhere, 0)
 	call("open_tree_attr", unix.SYS_OPEN_TREE_ATTR, nowhere, nowhere, 0, 0, 0)
 	call("mount_setattr", unix.SYS_MOUNT_SETATTR, nowhere, nowhere, 0, 0, 0)
-	call("ptrace", unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0, 0)
-	call("process_vm_readv", unix.SYS_PROCESS_VM_READV, self, 0, 0, 0, 0, 0)
-	call("process_vm_writev", unix.SYS_PROCESS_VM_WRITEV, self, 0, 0, 0, 0, 0)
+	call("ptrace", unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1, 0, 0)
+	call("process_vm_readv", unix.SYS_PROCESS_VM_READV, 1, 0, 0, 0, 0, 0)
+	call("process_vm_writev", unix.SYS_PROCESS_VM_WRITEV, 1, 0, 0, 0, 0, 0)
 	call("process_madvise", unix.SYS_PROCESS_MADVISE, nowhere, 0, 0, 0, 0)
 	call("pidfd_getfd", unix.SYS_PIDFD_GETFD, nowhere, 0, 0)
 	call("kcmp", unix.SYS_KCMP, self, self, 0, 0, 0)

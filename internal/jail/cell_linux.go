@@ -355,6 +355,9 @@ func (h *hands) run(o order, cancel <-chan struct{}, stopped func()) verdict {
 			break // ECHILD: nobody is left
 		}
 		if status.Stopped() {
+			if h.release(got, status.StopSignal()) {
+				continue
+			}
 			if got == pid && !h.still.Load() && h.running.stopped(status.StopSignal()) {
 				stopped()
 			}

@@ -24,7 +24,7 @@ func denied() []uint32 {
 		unix.SYS_UNSHARE, unix.SYS_SETNS,
 		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT,
 		unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_OPEN_TREE_ATTR, unix.SYS_MOUNT_SETATTR,
-		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
+		unix.SYS_PROCESS_MADVISE, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
 		unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
@@ -41,7 +41,7 @@ const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID 
 
 // seccomp returns the filter for commands that a thread starts. Inet is what it answers
 // who wants a socket of an internet family. With apart, commands have namespaces and a
-// tree of their own, and so Unix sockets.
+// tree of their own, and so Unix sockets, and may trace one another.
 func seccomp(thread int, inet uint32, apart bool) []unix.SockFilter {
 	var b filterBuilder
 	b.load(atArch)
@@ -58,6 +58,7 @@ func seccomp(thread int, inet uint32, apart bool) []unix.SockFilter {
 	// They tell where mounts lie on the host; programs fall back to /proc.
 	b.when(unix.SYS_LISTMOUNT, deny|uint32(unix.ENOSYS))
 	b.when(unix.SYS_STATMOUNT, deny|uint32(unix.ENOSYS))
+	b.tracing(thread, apart)
 	b.call(unix.SYS_PRCTL, func() {
 		b.load(atArgs)
 		b.when(askConfined, deny|uint32(whereConfined))

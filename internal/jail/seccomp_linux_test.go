@@ -194,6 +194,13 @@ func TestFilter(t *testing.T) {
 		{"socket of machines", native(unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM), deny | uint32(unix.EAFNOSUPPORT)},
 		{"pair of streams", native(unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC), yes},
 		{"pair of datagrams", native(unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK), yes},
+		{"ptrace", native(unix.SYS_PTRACE, unix.PTRACE_SEIZE, 77), yes},
+		{"ptrace of the thread", native(unix.SYS_PTRACE, unix.PTRACE_SEIZE, someThread), perm},
+		{"ptrace of the first process", native(unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1), perm},
+		{"memory", native(unix.SYS_PROCESS_VM_READV, 77), yes},
+		{"memory of the thread", native(unix.SYS_PROCESS_VM_WRITEV, someThread), perm},
+		{"memory of the first process", native(unix.SYS_PROCESS_VM_READV, 1), perm},
+		{"a descriptor of another process", native(unix.SYS_PIDFD_GETFD, 77), perm},
 		{"pair of the network", native(unix.SYS_SOCKETPAIR, unix.AF_INET, unix.SOCK_STREAM), deny | uint32(unix.EAFNOSUPPORT)},
 	}
 	for flag, name := range map[uint64]string{unix.CLONE_NEWUSER: "user", unix.CLONE_NEWNS: "mount", unix.CLONE_NEWPID: "pid", unix.CLONE_NEWNET: "net",
@@ -204,6 +211,11 @@ func TestFilter(t *testing.T) {
 	for _, r := range rows {
 		if got := answer(t, program, r.call); got != r.want {
 			t.Errorf("%s: got %#x, want %#x", r.name, got, r.want)
+		}
+	}
+	for _, number := range []uint32{unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV} {
+		if got := answer(t, seccomp(someThread, allow, false), native(number, 77, 77)); got != perm {
+			t.Errorf("call %d without namespaces: got %#x", number, got)
 		}
 	}
 	for name, program := range map[string][]unix.SockFilter{"without namespaces": seccomp(someThread, allow, false), "with exposed directories": noUnixSockets()} {

@@ -18,6 +18,7 @@ const (
 		`name or service not known|no such host|server misbehaving|failed to lookup address|unknown ?host|getaddrinfo|no matching distribution found|\b(EAI_AGAIN|ENOTFOUND|ENETUNREACH)\b|lookup \S+ on `
 	unheard = `(?i)connection refused|failed to connect|couldn't connect|ECONNREFUSED`
 	noUnix  = `(?i)address family not supported|socket type not supported|\b(EAFNOSUPPORT|ESOCKTNOSUPPORT)\b`
+	noTrace = `(?i)ptrace|could not trace|could not attach`
 	near    = `(?i)\blocalhost\b|\b127\.0\.0\.1\b|::1\b`
 )
 
@@ -89,6 +90,9 @@ func (v view) hints(stdout, stderr string) []string {
 	}
 	if v.NoSockets != "" && tells(output, noUnix) {
 		hints = append(hints, "commands here have no Unix sockets: "+v.NoSockets)
+	}
+	if v.Level == jail.Landlock && tells(output, noTrace) {
+		hints = append(hints, "commands trace no process at the level landlock")
 	}
 	for _, s := range signs() {
 		if tells(output, s.words) {
