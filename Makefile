@@ -21,7 +21,7 @@ EVERYDAY := patch=patch xz=xz-utils zip=zip unzip=unzip rsync=rsync inotifywait=
 	autoconf=autoconf ccache=ccache gdb=gdb strace=strace valgrind=valgrind clangd=clangd gopls=gopls pytest-3=python3-pytest /usr/lib/python3/dist-packages/setuptools=python3-setuptools \
 	/usr/lib/python3/dist-packages/pip=python3-pip /usr/share/doc/python3-venv=python3-venv curl=curl sqlite3=sqlite3 redis-server=redis-server psql=postgresql dbus-run-session=dbus-daemon \
 	dbus-send=dbus-bin chromium=chromium Xvfb=xvfb xdpyinfo=x11-utils fc-match=fontconfig convert=imagemagick tmux=tmux script=bsdutils gpg=gnupg ssh-agent=openssh-client perl=perl \
-	prove=perl javac=default-jdk-headless cargo=cargo ruby=ruby php=php-cli lua=lua5.4 shellcheck=shellcheck bwrap=bubblewrap
+	prove=perl javac=default-jdk-headless /usr/bin/cargo=cargo ruby=ruby php=php-cli lua=lua5.4 shellcheck=shellcheck bwrap=bubblewrap
 
 # The packages whose promises hold under concurrency; they are tested under
 # the race detector too.

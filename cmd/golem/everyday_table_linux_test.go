@@ -43,13 +43,13 @@ var everydayWork = []everyday{
 	{name: "gdb", programs: []string{"gdb", "gcc"}, slow: true, script: cProgram + `gcc -g -o a a.c; gdb -q -batch -ex 'break main' -ex run -ex bt ./a 2>&1`, want: "#0  main ()", landlock: noTrace},
 	{name: "strace", programs: []string{"strace"}, slow: true, script: `strace -f -o log sh -c 'echo traced; true'; grep -c write log`, want: "traced", landlock: noTrace},
 	{name: "AddressSanitizer", programs: []string{"gcc"}, script: cProgram + `gcc -fsanitize=address -o a a.c; ASAN_OPTIONS=detect_leaks=0 ./a`, want: "hello", landlock: noModes},
-	{name: "valgrind", programs: []string{"valgrind", "gcc"}, slow: true, script: cProgram + `gcc -o a a.c; valgrind -q --error-exitcode=9 ./a`, want: "hello", landlock: noModes},
+	{name: "valgrind", programs: []string{"valgrind", "gcc"}, slow: true, script: cProgram + `gcc -o a a.c; valgrind -q --error-exitcode=9 ./a`, want: "hello", landlock: noProc},
 	{name: "clangd (language server)", programs: []string{"clangd"}, slow: true, script: cProgram + `clangd --check=a.c 2>&1 | tail -1`, want: "All checks completed"},
 
 	// Go.
-	{name: "go build and go test", programs: []string{"go"}, slow: true, script: goModule + `go build -o a .; ./a; go test ./...`, want: "ok  \ta", landlock: noModes},
-	{name: "go vet and gofmt", programs: []string{"go"}, slow: true, script: goModule + `go vet ./...; gofmt -l .; echo fine`, want: "fine"},
-	{name: "go test -race", programs: []string{"go", "gcc"}, slow: true, script: goModule + `CGO_ENABLED=1 go test -race ./...`, want: "ok  \ta", landlock: noModes},
+	{name: "go build, go vet, go test", programs: []string{"go"}, slow: true, script: goModule + `go build -o a .; ./a; go vet ./...; go test ./...`, want: "ok  \ta"},
+	{name: "gofmt", programs: []string{"gofmt"}, script: `printf 'package  a\n' >a.go; gofmt -l .; gofmt -w a.go; cat a.go`, want: "a.go\npackage a"},
+	{name: "go test -race", programs: []string{"go", "gcc"}, slow: true, script: goModule + `CGO_ENABLED=1 go test -race ./...`, want: "ok  \ta"},
 	{name: "go get of a module", programs: []string{"go"}, slow: true, profile: "go", net: true, script: goModule + `go get golang.org/x/text@v0.14.0; go list -m all`, want: "golang.org/x/text v0.14.0"},
 	{name: "gopls (language server)", programs: []string{"gopls", "go"}, slow: true, script: goModule + `gopls symbols a.go`, want: "main Function"},
 
@@ -78,15 +78,16 @@ asyncio.run(main())
 ` + "E\npython3 m.py", want: "served", landlock: noSockets},
 
 	// JavaScript.
-	{name: "node with child processes", programs: []string{"node"}, script: `node -e 'console.log(require("child_process").execSync("echo ran").toString(), Object.keys(require("os").networkInterfaces()))'`, want: "ran", landlock: noSockets},
+	{name: "node with child processes", programs: []string{"node"}, script: `node -e 'console.log(require("child_process").execSync("echo ran").toString())'`, want: "ran"},
+	{name: "node os.networkInterfaces", programs: []string{"node"}, script: `node -p 'require("os").networkInterfaces().lo[0].address'`, want: "127.0.0.1", landlock: noLoopback},
 	{name: "node --test", programs: []string{"node"}, script: `printf 'const t = require("node:test"); t("a", () => {});\n' >a.test.js; node --test a.test.js`, want: "pass 1"},
 	{name: "node worker_threads", programs: []string{"node"}, script: `node -e 'const {Worker} = require("worker_threads"); new Worker("require(\"worker_threads\").parentPort.postMessage(\"worked\")", {eval: true}).on("message", console.log)'`, want: "worked"},
 	{name: "node cluster", programs: []string{"node"}, script: "cat >m.js <<'E'\n" + `const c = require("cluster"), h = require("http");
 if (c.isPrimary) { const w = c.fork(); c.on("listening", (_, a) => h.get({port: a.port, host: "127.0.0.1"}, r => r.on("data", d => { console.log("" + d); w.kill(); process.exit() }))) }
 else h.createServer((_, r) => r.end("clustered")).listen(0, "127.0.0.1");
-` + "E\ntimeout 30 node m.js", want: "clustered", landlock: noSockets},
+` + "E\ntimeout 30 node m.js", want: "clustered", landlock: noLoopback},
 	{name: "node fs.watch", programs: []string{"node"}, script: `timeout 20 node -e 'const fs = require("fs"); fs.watch(".", (_, name) => { if (name == "new") { console.log("saw new"); process.exit() } }); setTimeout(() => fs.writeFileSync("new", ""), 100)'`, want: "saw new", landlock: noInotify},
-	{name: "npm run", programs: []string{"npm"}, slow: true, script: `printf '{"name":"a","version":"1.0.0","scripts":{"test":"echo tested"}}' >package.json; npm test --silent`, want: "tested", landlock: noSockets},
+	{name: "npm run", programs: []string{"npm"}, slow: true, script: `printf '{"name":"a","version":"1.0.0","scripts":{"test":"echo tested"}}' >package.json; npm test --silent`, want: "tested"},
 	{name: "npm install of a local package", programs: []string{"npm"}, slow: true, script: `mkdir p; printf '{"name":"p","version":"1.0.0","main":"i.js"}' >p/package.json; echo 'module.exports="local"' >p/i.js; printf '{"name":"a","version":"1.0.0"}' >package.json; npm install --silent --offline --no-audit --no-fund ./p; node -p 'require("p")'`, want: "local"},
 	{name: "TypeScript from npm", programs: []string{"npm"}, slow: true, profile: "node", net: true, script: `printf '{"name":"a","version":"1.0.0"}' >package.json; npm install --silent --no-audit --no-fund typescript@5; echo 'const x: number = 7; console.log("typed", x);' >a.ts; node_modules/.bin/tsc a.ts; node a.js`, want: "typed 7", landlock: noModes},
 	{name: "vite build from npm", programs: []string{"npm"}, slow: true, profile: "node", net: true, script: `printf '{"name":"a","version":"1.0.0","type":"module"}' >package.json; npm install --silent --no-audit --no-fund vite@5; echo '<script type=module src=/m.js></script>' >index.html; echo 'document.title = "built"' >m.js; node_modules/.bin/vite build; cat dist/assets/*.js`, want: `title="built"`, landlock: noModes},
@@ -112,8 +113,8 @@ const {chromium} = require('playwright-core');
   await browser.close();
 })();
 E
-node p.js`, want: "pressed 2", landlock: noSockets},
-	{name: "a web project: npm test with Playwright, Chromium, a server and PostgreSQL", programs: []string{"npm", "chromium", "psql"}, files: "web", slow: true, net: true, command: []string{"npm", "test"}, want: "2 passed", landlock: noSockets, root: "PostgreSQL refuses to run as root"},
+node p.js`, want: "pressed 2", landlock: noModes + ", " + noSockets},
+	{name: "a web project: npm test with Playwright, Chromium, a server and PostgreSQL", programs: []string{"npm", "chromium", "psql"}, files: "web", slow: true, net: true, command: []string{"npm", "test"}, want: "2 passed", landlock: noModes + ", " + noSockets, root: "PostgreSQL refuses to run as root"},
 	{name: "Xvfb and an X client", programs: []string{"Xvfb", "xdpyinfo"}, slow: true, script: `Xvfb :7 -screen 0 640x480x24 -nolisten tcp >/dev/null 2>&1 & ` + try + `DISPLAY=:7 xdpyinfo 2>/dev/null | grep dimensions; do ` + pause + `done; kill $!`, want: "640x480", landlock: noSockets},
 	{name: "fontconfig", programs: []string{"fc-list", "fc-match"}, script: `fc-list >/dev/null; fc-match sans`, want: `"`},
 	{name: "ImageMagick", programs: []string{"convert"}, script: `convert -size 9x7 xc:red a.png; identify a.png`, want: "PNG 9x7"},
@@ -127,7 +128,7 @@ node p.js`, want: "pressed 2", landlock: noSockets},
 	// Other languages.
 	{name: "perl and prove", programs: []string{"perl", "prove"}, script: `printf 'use Test::More tests => 1; ok(1);\n' >a.t; prove a.t`, want: "All tests successful"},
 	{name: "java and javac", programs: []string{"java", "javac"}, slow: true, script: `echo 'class A { public static void main(String[] a) { System.out.println("javaed"); } }' >A.java; javac A.java; java A`, want: "javaed"},
-	{name: "cargo build and test", programs: []string{"cargo"}, slow: true, script: `mkdir src; printf '[package]\nname="a"\nversion="0.1.0"\n' >Cargo.toml; printf 'fn main() { println!("rusted") }\n#[test]\nfn t() {}\n' >src/main.rs; cargo run -q; cargo test -q`, want: "rusted", landlock: noModes},
+	{name: "cargo build and test", programs: []string{"/usr/bin/cargo"}, slow: true, script: `mkdir src; printf '[package]\nname="a"\nversion="0.1.0"\n' >Cargo.toml; printf 'fn main() { println!("rusted") }\n#[test]\nfn t() {}\n' >src/main.rs; cargo run -q; cargo test -q`, want: "rusted", landlock: noModes},
 	{name: "ruby", programs: []string{"ruby"}, script: `ruby -e 'puts "rubied"; Process.wait(fork { exit })'`, want: "rubied"},
 	{name: "php", programs: []string{"php"}, script: `php -r 'echo "phped\n";'`, want: "phped"},
 	{name: "lua", programs: []string{"lua"}, script: `lua -e 'print("luaed")'`, want: "luaed"},
