@@ -81,6 +81,9 @@ func (p *Program) work(v Visit, network bool) (*work, error) {
 	} else {
 		err = w.overlays(p, over, network)
 	}
+	if err == nil && v.Exec != nil {
+		w.kept.Expect()
+	}
 	if err != nil && begun { // it keeps nothing
 		w.kept.Remove()
 		os.RemoveAll(s.dir)

@@ -36,17 +36,18 @@ type Kept struct {
 	now     func() time.Time
 
 	mu      sync.Mutex
-	holder  *Session   // nil before it is needed
-	helpers []*Session // holders before it, which transactions may still work with
-	mounts  bool       // it has mounts of its own
-	shown   []*os.File // of each layer, once it is mounted
-	used    *os.File   // says that they are
-	calls   int        // that run now
-	guests  int        // who work on them and are in no call
-	last    []string   // some of what the last one has changed
-	inCall  *os.File   // says that some do
-	owners  []string   // whose commands work on them, as Policy.Loopback names them
-	sole    bool       // the first owner was promised that it is the only one
+	holder  *Session    // nil before it is needed
+	coming  chan coming // the one that Expect has started
+	helpers []*Session  // holders before it, which transactions may still work with
+	mounts  bool        // it has mounts of its own
+	shown   []*os.File  // of each layer, once it is mounted
+	used    *os.File    // says that they are
+	calls   int         // that run now
+	guests  int         // who work on them and are in no call
+	last    []string    // some of what the last one has changed
+	inCall  *os.File    // says that some do
+	owners  []string    // whose commands work on them, as Policy.Loopback names them
+	sole    bool        // the first owner was promised that it is the only one
 }
 
 // The files of a session's folder that are locked: while its layers are mounted,
@@ -210,7 +211,7 @@ func (k *Kept) use(l layer.Layer) (err error) {
 	if l.Copied || k.mounts {
 		return nil
 	}
-	holder, err := startKeeper(keepingOf(k.network), Policy{}, k.now)
+	holder, err := k.newHolder()
 	if err != nil {
 		k.used.Close()
 		k.used = nil
@@ -495,8 +496,13 @@ func (k *Kept) Close() error {
 		f.Close()
 	}
 	var err error
+	if k.coming != nil { // nobody has needed it
+		if holder, failed := k.newHolder(); failed == nil {
+			err = holder.Close()
+		}
+	}
 	if k.holder != nil {
-		err = k.holder.Close()
+		err = errors.Join(err, k.holder.Close())
 	}
 	for _, s := range k.helpers {
 		err = errors.Join(err, s.Close())
