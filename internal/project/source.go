@@ -174,9 +174,3 @@ func resolved(name string) string {
 		at, rest = up, filepath.Join(filepath.Base(at), rest)
 	}
 }
-
-// holds reports whether outer is inner or lies above it.
-func holds(outer, inner string) bool {
-	_, ok := inside(outer, inner)
-	return ok
-}
