@@ -118,7 +118,7 @@ func (v *systemView) showOne(name string) error {
 		}
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size <= maxCopied {
-		return copyEtc(fd, newRoot+target)
+		return copyEtc(fd, st.Size, newRoot+target)
 	}
 	if err := v.show(target, target); err != nil {
 		return err
@@ -129,14 +129,14 @@ func (v *systemView) showOne(name string) error {
 	return nil
 }
 
-// copyEtc copies an open file of the host.
-func copyEtc(fd int, to string) error {
+// copyEtc copies an open file of the host that has a size.
+func copyEtc(fd int, size int64, to string) error {
 	from, err := unix.Open(fmt.Sprintf("%s/proc/self/fd/%d", oldRoot, fd), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(from)
-	data := make([]byte, maxCopied+1)
+	data := make([]byte, size)
 	n := 0
 	for n < len(data) {
 		more, err := unix.Read(from, data[n:])

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -15,6 +16,26 @@ func TestEtcIsListed(t *testing.T) {
 	for _, name := range etcNames() {
 		if !strings.Contains(string(page), "`"+name+"`") && !strings.HasSuffix(name, "-release") {
 			t.Errorf("docs/jail.md does not name %s", name)
+		}
+	}
+}
+
+// TestEtcPasswdNamesTheUser: whoever the user is, the first line with that number has a
+// shell and a home. Programs that start a shell, such as tmux, read it there.
+func TestEtcPasswdNamesTheUser(t *testing.T) {
+	for _, uid := range []int{0, 1000, 65534} {
+		for _, s := range compile(Policy{Home: "/somewhere"}, uid, uid).Steps {
+			if s.Target != "/etc/passwd" {
+				continue
+			}
+			for line := range strings.Lines(s.Source) {
+				if strings.Contains(line, fmt.Sprintf(":x:%d:", uid)) {
+					if !strings.HasSuffix(line, ":"+Home+":/bin/sh\n") {
+						t.Errorf("user %d: %q", uid, line)
+					}
+					break
+				}
+			}
 		}
 	}
 }

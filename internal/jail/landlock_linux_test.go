@@ -337,7 +337,7 @@ func TestBareIsSaid(t *testing.T) {
 			s, err := jail.Start(policy, time.Now)
 			if !errors.Is(err, jail.ErrNoSandbox) {
 				t.Errorf("%s: %v, want %v", what, err, jail.ErrNoSandbox)
-			} else if text := err.Error(); strings.Contains(text, "\n") || !strings.Contains(text, "golem doctor says") {
+			} else if text := err.Error(); strings.Contains(text, "\n") || !strings.Contains(text, "golem doctor") {
 				t.Errorf("%s: %q, want one line with a way out", what, text)
 			}
 			if err == nil {

@@ -132,14 +132,15 @@ func compile(p Policy, uid, gid int) plan {
 		switch steps[i].Target {
 		case "/etc/passwd":
 			if uid != 0 {
-				steps[i].Source += fmt.Sprintf("user:x:%d:%d:user:/tmp:/bin/sh\n", uid, gid)
+				// First, because the user may have the number of nobody, who has no shell.
+				steps[i].Source = fmt.Sprintf("user:x:%d:%d:user:/tmp:/bin/sh\n", uid, gid) + steps[i].Source
 			}
 			if p.Home != "" {
 				steps[i].Source = strings.ReplaceAll(steps[i].Source, ":/tmp:", ":"+Home+":")
 			}
 		case "/etc/group":
 			if gid != 0 {
-				steps[i].Source += fmt.Sprintf("user:x:%d:\n", gid)
+				steps[i].Source = fmt.Sprintf("user:x:%d:\n", gid) + steps[i].Source
 			}
 		}
 	}
