@@ -118,7 +118,7 @@ func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diff
 	if c.Op != layer.Delete && c.Kind != layer.Link {
 		d.Mode = fmt.Sprintf("%04o", c.Mode)
 	}
-	d.Odd = c.Op == layer.Create && !landing.UsualMode(c.Kind, c.Mode)
+	d.Odd = (c.Op == layer.Create || c.Op != layer.Delete && c.Was != c.Kind) && !landing.UsualMode(c.Kind, c.Mode)
 	if d.Mode != "" && c.Was == c.Kind && c.Had != c.Mode {
 		d.Had = fmt.Sprintf("%04o", c.Had)
 	}

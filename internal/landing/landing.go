@@ -517,7 +517,7 @@ func (l *Landing) described(e entry, b *budget) tool.Change {
 	if e.Was == layer.File && e.Had != e.Mode {
 		shown.About += fmt.Sprintf(", permission bits %04o → %04o", e.Had, e.Mode)
 	}
-	if e.Was == layer.Nothing {
+	if e.Was != layer.File {
 		shown.About += e.mode()
 	}
 	if e.Was != layer.File && e.Was != layer.Nothing {

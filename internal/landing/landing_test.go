@@ -2,6 +2,7 @@ package landing_test
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,33 @@ func TestC10Carried(t *testing.T) {
 	}
 	if other := carried(landing.MaxRows+3, "c"); other[len(other)-1].Becomes == last.Becomes {
 		t.Error("another change has the same digest")
+	}
+}
+
+// TestA2ReturnShowsTheMode: the words of a file or directory that comes back name its
+// permission bits, if they are not the usual ones.
+func TestA2ReturnShowsTheMode(t *testing.T) {
+	file := layer.State{Kind: layer.File, Mode: 0o755, Size: 2, Content: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("x\n")), nil }}
+	usual := file
+	usual.Mode = 0o644
+	for _, row := range []struct {
+		now, then layer.State
+		want      string
+	}{
+		{layer.State{}, file, "2 bytes, mode 0755"},
+		{layer.State{}, usual, "2 bytes"},
+		{layer.State{Kind: layer.Link, To: "b"}, file, "2 bytes, in place of a link, mode 0755"},
+		{layer.State{}, layer.State{Kind: layer.Folder, Mode: 0o777}, "a directory, mode 0777"},
+		{layer.State{}, layer.State{Kind: layer.Folder, Mode: 0o755}, "a directory"},
+		{usual, file, "2 bytes, permission bits 0644 → 0755"},
+		{file, layer.State{}, "2 bytes"},
+		{layer.State{}, layer.State{Kind: layer.Link, Mode: 0o777, To: "b"}, "a symlink to b"},
+	} {
+		rows := landing.NewRows()
+		rows.Add(landing.Return{Name: "/x", Now: row.now, Then: row.then})
+		if got := rows.Changes()[0].About; got != row.want {
+			t.Errorf("got %q, want %q", got, row.want)
+		}
 	}
 }
 

@@ -80,11 +80,14 @@ func (r *Rows) describe(back Return) tool.Change {
 	if !same && !back.Kept && (now.Kind == layer.File || then.Kind == layer.File) {
 		about = r.content(&c, now, then)
 	}
-	switch {
-	case now.Kind != then.Kind && now.Kind != layer.Nothing && then.Kind != layer.Nothing:
+	if now.Kind != then.Kind && now.Kind != layer.Nothing && then.Kind != layer.Nothing {
 		about += ", in place of a " + string(now.Kind)
+	}
+	switch {
 	case now.Kind == then.Kind && now.Kind != layer.Link && now.Mode != then.Mode:
 		about += fmt.Sprintf(", permission bits %04o → %04o", now.Mode, then.Mode)
+	case now.Kind != then.Kind && !back.Unread && !UsualMode(then.Kind, then.Mode):
+		about += fmt.Sprintf(", mode %04o", then.Mode)
 	}
 	if then.Kind == layer.File || then.Kind == layer.Folder {
 		c.Mode = fmt.Sprintf("%04o", then.Mode)

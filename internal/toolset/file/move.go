@@ -107,7 +107,7 @@ func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act f
 	if err != nil {
 		return tool.Prepared{}, err
 	}
-	c.Base, c.About, c.Tree, c.Omitted = seen.version, seen.about(), seen.names, seen.omitted()
+	c.Base, c.About, c.Tree, c.Omitted = seen.version, seen.about()+seen.newMode(files, c), seen.names, seen.omitted()
 	seen.carried(files, &c)
 	if seen.mode.IsDir() || seen.mode.IsRegular() {
 		c.Mode = octal(seen.mode)
@@ -171,6 +171,17 @@ func (s sight) carried(files *sandbox.Sandbox, c *tool.Change) {
 			c.Omitted = "the content of " + counted(code, "name") + " that become code where they go"
 		}
 	}
+}
+
+// newMode tells the permission bits of a new file that a copy or a move makes, where they
+// are not the usual ones. In its own mount a file that moves is no new one.
+func (s sight) newMode(files *sandbox.Sandbox, c tool.Change) string {
+	from, _ := files.MountOf(c.Path)
+	to, _ := files.MountOf(c.To)
+	if bits := s.mode.Perm(); s.mode.IsRegular() && bits != 0o644 && bits != 0o664 && (c.Op == tool.Copy || from.Target != to.Target) {
+		return ", mode " + octal(bits)
+	}
+	return ""
 }
 
 // tooLarge says what to do with a file that does not fit where it should go.

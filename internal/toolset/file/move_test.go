@@ -292,4 +292,26 @@ func TestA2CopyAndMoveShowWhatTheyCarry(t *testing.T) {
 	}
 }
 
+// TestA2CopyAndMoveShowTheMode: the words of the question name the permission bits of a new
+// file, if they are not the usual ones.
+func TestA2CopyAndMoveShowTheMode(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	s := newScene(t, map[string]string{"run": "x\n", "note": "x\n", "run2": "x\n"}, sandbox.Mount{Target: "/out", Source: sandbox.Host(out), Access: sandbox.ReadWrite})
+	check(t, os.Chmod(s.host("proj/run"), 0o755))
+	check(t, os.Chmod(s.host("proj/run2"), 0o777))
+	for _, row := range []struct{ tool, from, to, want string }{
+		{"copy_file", "/run", "/copy", "2 bytes, mode 0755"},
+		{"copy_file", "/run", "/out/run", "2 bytes, mode 0755"},
+		{"copy_file", "/note", "/out/note", "2 bytes"},
+		{"move_file", "/run2", "/moved", "2 bytes"},
+		{"move_file", "/moved", "/out/moved", "2 bytes, mode 0777"},
+	} {
+		s.must(row.tool, args{"from": row.from, "to": row.to})
+		if got := s.asked[len(s.asked)-1].Changes[0].About; got != row.want {
+			t.Errorf("%s %s %s: got %q, want %q", row.tool, row.from, row.to, got, row.want)
+		}
+	}
+}
+
 func cutText(text string) string { return text[:min(len(text), 200)] }
