@@ -17,7 +17,7 @@ COMMANDS := python3=python3 ps=procps git=git setsid=util-linux flock=util-linux
 CLIENTS := node=nodejs npm=npm
 
 # The commands of TestEverydayWork.
-EVERYDAY := patch=patch xz=xz-utils zip=zip unzip=unzip rsync=rsync inotifywait=inotify-tools ip=iproute2 jq=jq vim=vim-tiny openssl=openssl make=make cmake=cmake ninja=ninja-build \
+EVERYDAY := patch=patch xz=xz-utils zip=zip unzip=unzip rsync=rsync inotifywait=inotify-tools ip=iproute2 jq=jq vim=vim openssl=openssl make=make cmake=cmake ninja=ninja-build \
 	autoconf=autoconf ccache=ccache gdb=gdb strace=strace valgrind=valgrind clangd=clangd gopls=gopls pytest-3=python3-pytest /usr/lib/python3/dist-packages/setuptools=python3-setuptools \
 	/usr/lib/python3/dist-packages/pip=python3-pip /usr/share/doc/python3-venv=python3-venv curl=curl sqlite3=sqlite3 redis-server=redis-server psql=postgresql dbus-run-session=dbus-daemon \
 	dbus-send=dbus-bin chromium=chromium Xvfb=xvfb xdpyinfo=x11-utils fc-match=fontconfig convert=imagemagick tmux=tmux script=bsdutils gpg=gnupg ssh-agent=openssh-client perl=perl \

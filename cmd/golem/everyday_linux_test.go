@@ -145,7 +145,7 @@ func (e everyday) try(t *testing.T, golem, level string, user int) {
 		command = []string{"sh", "./everyday.sh"}
 	}
 	filepath.WalkDir(dir, func(name string, _ fs.DirEntry, _ error) error { return os.Lchown(name, user, user) })
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	args := []string{"exec"}
 	if e.profile != "" {
