@@ -62,6 +62,17 @@ func TestForeignTerminal(t *testing.T) {
 	if code != 3 || !strings.Contains(out, "it waits for the user's consent") || !strings.Contains(out, "\nnote: nobody was asked: the terminal belongs to another user") {
 		t.Errorf("code %d\n%s", code, out)
 	}
+	_, id, _ := strings.Cut(out, "after golem approve ")
+	id, _, _ = strings.Cut(id, " ")
+	if out, code := golem("approve", "-C", "notes", id); code != 3 || !strings.Contains(out, "it still waits\nnote: nobody was asked: the terminal belongs to another user") {
+		t.Errorf("approve %q: code %d\n%s", id, code, out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "notes", "workers", "new.worker"), []byte("---\nsandbox: inherit\n---\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := golem("trust", "-C", "notes"); code != 3 || !strings.Contains(out, "nothing has changed\nnote: nobody was asked: the terminal belongs to another user") {
+		t.Errorf("trust: code %d\n%s", code, out)
+	}
 }
 
 // newTerminal returns both ends of a terminal of 80 columns.

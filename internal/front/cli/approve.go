@@ -73,9 +73,13 @@ if that still waits, otherwise when it is made again.`,
 			if err != nil {
 				return err
 			}
-			reply = newAsker(terminal, cmd.ErrOrStderr(), wait).AskOnce(cmd.Context(), request)
+			asker := newAsker(terminal, cmd.ErrOrStderr(), wait)
+			reply = asker.AskOnce(cmd.Context(), request)
 			if reply.By != "user" || reply.Stop {
 				fmt.Fprintln(cmd.ErrOrStderr(), "golem: not answered; it still waits")
+				if asker.why != nil {
+					fmt.Fprintln(cmd.ErrOrStderr(), "note: "+asker.why.Error())
+				}
 				return exit(exitDenied)
 			}
 		}

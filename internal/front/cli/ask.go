@@ -30,7 +30,7 @@ const (
 // Why a question has no answer. None of them is a yes.
 var (
 	errNobody    = errors.New("nobody can be asked: the terminal is not ours to read from")
-	errForeign   = errors.New("nobody was asked: the terminal belongs to another user, as after su; log in as this one, or answer with golem approve")
+	errForeign   = errors.New("nobody was asked: the terminal belongs to another user, as after su; log in as this user, or run golem approve in a terminal of this user")
 	errLate      = errors.New("no answer in time")
 	errEnd       = errors.New("the input ended without an answer")
 	errStopped   = errors.New("stopped at the question")
@@ -129,6 +129,9 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 func (a *asker) confirm(ctx context.Context, what string) bool {
 	q, done, err := a.open(ctx)
 	if err != nil {
+		if errors.Is(err, errForeign) {
+			a.why = err
+		}
 		return false
 	}
 	defer done()

@@ -129,9 +129,13 @@ func confirmed(cmd *cobra.Command, verb, what, otherwise string) bool {
 		fmt.Fprintln(out, "nobody to ask here: look at it, then "+otherwise)
 		return false
 	}
-	if newAsker(terminal, out, patience).confirm(cmd.Context(), verb+" "+what) {
+	asker := newAsker(terminal, out, patience)
+	if asker.confirm(cmd.Context(), verb+" "+what) {
 		return true
 	}
 	fmt.Fprintln(out, "not "+verb+"ed; nothing has changed")
+	if asker.why != nil {
+		fmt.Fprintln(out, "note: "+asker.why.Error())
+	}
 	return false
 }
