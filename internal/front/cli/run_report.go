@@ -306,7 +306,7 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 		case s.Dropped == s.Nobody:
 			fmt.Fprintf(r.errs, "golem: %s needed consent and got none; --approval interactive asks, --approval approve_all lets all pass\n", counted(s.Nobody, "call"))
 		default:
-			fmt.Fprintf(r.errs, "golem: %s needed consent, and nobody could be asked; golem approvals lists them, --approval approve_all lets all pass\n", counted(s.Nobody, "call"))
+			fmt.Fprintf(r.errs, "golem: %s needed consent and got no answer; golem approvals lists them, --approval approve_all lets all pass\n", counted(s.Nobody, "call"))
 		}
 		return exit(exitDenied)
 	}
