@@ -77,7 +77,8 @@ func printProfiles(cmd *cobra.Command) error {
 	fmt.Fprintf(out, `
 To write your own, put a file NAME.yaml into %s.
 It is used for the program NAME, and it replaces a built-in profile of that name. Every
-key is optional. Paths start in your home directory. An example, aider.yaml:
+key is optional. Paths start in your home directory. network: true only makes golem warn
+when the network is off; --net on turns it on. An example, aider.yaml:
 
 `, homeRelative(user.Profiles, user.Home))
 	for line := range strings.Lines(exampleProfile) {
