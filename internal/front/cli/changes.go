@@ -148,7 +148,7 @@ func printChanges(w io.Writer, about sessionDocument, list []forge.Changed, diff
 		if c.Protected != "" {
 			note = "protected (" + c.Protected + "), left out"
 			if c.Holds {
-				note = "holds what is protected (" + c.Protected + "), left out"
+				note = "protected files in it (" + c.Protected + ") are skipped"
 			}
 			protected++
 		}

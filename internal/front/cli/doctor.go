@@ -176,12 +176,20 @@ func examineState(flags *programFlags) (finding, *forge.Program) {
 		}
 		return no, nil
 	}
-	where := visible.Text(string(p.State()))
-	if err := tryState(string(p.State())); err != nil {
+	used := p
+	if p.Content.Hash == "" && !p.HasState() { // golem exec may have made the state of a directory without a program
+		if o, err := flags.options(); err == nil {
+			if bare, err := forge.Bare(o, nil); err == nil && bare.HasState() {
+				used = bare
+			}
+		}
+	}
+	where := visible.Text(string(used.State()))
+	if err := tryState(string(used.State())); err != nil {
 		no.Why, no.Mend = where+": "+visible.Text(err.Error()), otherPlace
 		return no, p
 	}
-	if !p.HasState() {
+	if !used.HasState() {
 		where += ": made by the first call"
 	}
 	return finding{Name: "state", Holds: "yes", Why: where}, p
