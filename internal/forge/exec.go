@@ -21,11 +21,29 @@ type Exec struct {
 	Dir     string   // of the host, where the user is
 	Path    string   // folders of the host where programs are looked for
 	Profile guest.Profile
+	Named   bool // the user has named the profile
+}
+
+// mayLogIn refuses a program that would get credentials because its file has the name of
+// an agent, and that is in a directory which it works on: whoever wrote that directory
+// chose the name.
+func (x *Exec) mayLogIn(program *guest.Program, name string) error {
+	has := len(x.Profile.Logins) > 0 || slices.ContainsFunc(x.Profile.Keys, func(key string) bool {
+		return slices.ContainsFunc(x.Env, func(e string) bool { return strings.HasPrefix(e, key+"=") })
+	})
+	if x.Named || !program.Shown || !has {
+		return nil
+	}
+	return &sandbox.Error{Op: "exec", Path: name, Code: sandbox.ErrInvalid, Hint: "it is in a directory that it works on, and would get your credentials by its name alone; --profile " +
+		x.Profile.Name + " gives them to it, --profile " + guest.Plain + " runs it without"}
 }
 
 // Exec implements shell.Execer.
 func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (jail.Result, error) {
 	program, err := guest.Find(command[0], guest.Host{Path: c.exec.Path, Dir: c.exec.Dir, Home: c.exec.Profile.Home, Single: filepath.Join(c.work.session.dir, "programs")}, files)
+	if err == nil {
+		err = c.exec.mayLogIn(program, command[0])
+	}
 	if err != nil {
 		return jail.Result{}, err
 	}

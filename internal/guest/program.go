@@ -24,6 +24,8 @@ import (
 // that says nothing of the host. That is the folder of packages or of a tool chain, and
 // otherwise the file by itself: what stands beside it may be anything.
 type Program struct {
+	// Shown reports that the program is a file in a directory that it works on.
+	Shown  bool
 	Mounts []jail.Mount
 
 	path  string   // of the program inside
@@ -59,6 +61,7 @@ func Find(name string, h Host, files *sandbox.Sandbox) (*Program, error) {
 	}
 	p := &Program{path: name, host: h}
 	file := p.look(name)
+	p.Shown = shows(files, file) || file == "" && strings.Contains(name, "/")
 	at, err := p.place(file, files, shows(files, file))
 	if err != nil || at == "" {
 		return p, err

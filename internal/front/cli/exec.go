@@ -132,7 +132,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	x := &forge.Exec{Profile: profile, Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
+	x := &forge.Exec{Profile: profile, Named: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
 	door, err := f.door(cmd, p, x)
 	if err != nil {
 		return err
