@@ -57,7 +57,7 @@ they run within a weaker one, or not at all, as where the program here requires
 more than there is.`,
 		Example: `  golem doctor
   golem doctor --json
-  sudo golem doctor --fix
+  golem doctor --fix
   golem doctor --apparmor | sudo tee /etc/apparmor.d/golem`,
 		Args: noArgs,
 	}
