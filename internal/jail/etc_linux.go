@@ -62,7 +62,7 @@ func openEtc(root, name string) (fd int, st unix.Stat_t, err error) {
 		return -1, st, err
 	}
 	defer unix.Close(dir)
-	fd, err = unix.Openat2(dir, "etc/"+name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+	fd, err = openat2(dir, "etc/"+name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 	if err != nil {
 		return -1, st, err
 	}

@@ -257,7 +257,7 @@ const noLinks = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 // placeAt opens the place for a mount, and makes it where it is missing.
 func placeAt(target string) (int, error) {
 	open := func(name string) (int, error) {
-		return unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: noLinks})
+		return openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: noLinks})
 	}
 	at, err := open(target)
 	if err != unix.ENOENT {
@@ -319,13 +319,13 @@ var errReplaced = errors.New("another directory took its place on the host; put 
 func openBelow(root, source string, top held) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: noLinks}
 	if top.Number == [2]uint64{} {
-		return unix.Openat2(unix.AT_FDCWD, root+source, &how)
+		return openat2(unix.AT_FDCWD, root+source, &how)
 	}
 	rel, err := filepath.Rel(top.Folder, source)
 	if err != nil || !filepath.IsLocal(rel) {
 		return -1, errReplaced
 	}
-	fd, err := unix.Openat2(unix.AT_FDCWD, root+top.Folder, &how)
+	fd, err := openat2(unix.AT_FDCWD, root+top.Folder, &how)
 	if err == unix.ENOENT || err == unix.ELOOP || err == unix.ENOTDIR {
 		return -1, errReplaced
 	}
@@ -345,7 +345,7 @@ func openBelow(root, source string, top held) (int, error) {
 	}
 	defer unix.Close(fd)
 	how.Resolve |= unix.RESOLVE_BENEATH
-	return unix.Openat2(fd, rel, &how)
+	return openat2(fd, rel, &how)
 }
 
 // number returns how the kernel numbers what is open.
@@ -436,7 +436,7 @@ func writable(source int, store string) (int, error) {
 		return -1, fmt.Errorf("the place for changes: %w", err)
 	}
 	for option, name := range map[string]string{"upperdir": l.Upper(), "workdir": l.Work()} {
-		fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+		fd, err := openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 		if err != nil {
 			return -1, fmt.Errorf("the place for changes: %w", err)
 		}

@@ -69,7 +69,7 @@ func (s step) replacement() (int, error) {
 
 // isFile reports whether a file is at a name, with no link on the way to it.
 func isFile(name string) bool {
-	fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: noLinks})
+	fd, err := openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: noLinks})
 	if err != nil {
 		return false
 	}

@@ -31,7 +31,7 @@ func openCopy(l layer.Layer) (int, error) {
 }
 
 func openFolder(name string) (int, error) {
-	return unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: noLinks})
+	return openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: noLinks})
 }
 
 func mountKept(l layer.Layer) (int, error) {
@@ -101,4 +101,15 @@ func flush(at string, flags ...string) error {
 		return fmt.Errorf("flush: %w", err)
 	}
 	return nil
+}
+
+// openat2 opens a name as unix.Openat2 does. While anything is renamed or mounted on the
+// machine, the kernel asks for another try where a name has "..", as many symlinks do.
+func openat2(dir int, name string, how *unix.OpenHow) (fd int, err error) {
+	for range 1000 {
+		if fd, err = unix.Openat2(dir, name, how); err != unix.EAGAIN && err != unix.EINTR {
+			return fd, err
+		}
+	}
+	return fd, err
 }

@@ -139,7 +139,7 @@ func (v *systemView) open(source string) (fd int, overlaid bool, err error) {
 			v.etc = overlayEtc()
 		}
 		if v.etc > 0 {
-			fd, err = unix.Openat2(v.etc, rel, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | noLinks})
+			fd, err = openat2(v.etc, rel, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | noLinks})
 			if err == nil {
 				return fd, true, nil
 			}
@@ -151,7 +151,7 @@ func (v *systemView) open(source string) (fd int, overlaid bool, err error) {
 	}
 	defer unix.Close(root)
 	// A symlink leads where it does on the host.
-	fd, err = unix.Openat2(root, source[1:], &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+	fd, err = openat2(root, source[1:], &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 	return fd, false, err
 }
 
