@@ -34,8 +34,14 @@ func TestEtcShows(t *testing.T) {
 		if got := run(`for f in ` + secret + `; do { cat /etc/$f || ls -A /etc/$f/; } 2>/dev/null; done; true`); got != "" {
 			t.Errorf("seen: %q", got)
 		}
-		if got := run(`for f in ld.so.cache services protocols os-release; do cat /etc/$f > /dev/null && echo $f; done; ls /etc/alternatives | wc -l`); !strings.HasPrefix(got, "ld.so.cache\nservices\nprotocols\nos-release\n") || strings.HasSuffix(got, "\n0\n") {
-			t.Errorf("not seen: %q", got)
+		listed := ""
+		for _, name := range []string{"ld.so.cache", "services", "protocols", "os-release"} { // a bare system lacks some
+			if _, err := os.Stat("/etc/" + name); err == nil {
+				listed += name + "\n"
+			}
+		}
+		if got := run(`for f in ld.so.cache services protocols os-release; do cat /etc/$f > /dev/null && echo $f; done; ls /etc/alternatives | wc -l`); listed == "" || !strings.HasPrefix(got, listed) || strings.HasSuffix(got, "\n0\n") {
+			t.Errorf("not seen: %q, want %q and alternatives", got, listed)
 		}
 		if m.user {
 			return // only root can put something in /etc

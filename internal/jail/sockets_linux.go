@@ -1,8 +1,12 @@
 package jail
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -117,7 +121,13 @@ func (v *systemView) show(source, target string) error {
 	}
 	made := -1
 	if directory && !overlaid {
-		if made, err = overlay(fd); err != nil && v.exposed == "" {
+		made, err = overlay(fd)
+		if err == unix.EINVAL {
+			if parts, few := entriesOf(fd); few {
+				return v.showParts(source, target, parts)
+			}
+		}
+		if err != nil && v.exposed == "" {
 			v.exposed = notOverlaid(target, err)
 		}
 	}
@@ -129,6 +139,42 @@ func (v *systemView) show(source, target string) error {
 	defer unix.Close(made)
 	_, err = put(made, at)
 	return err
+}
+
+// showParts shows the entries of a directory one by one. An ordinary user can have no
+// overlay of a directory in which something else is mounted, but of its other parts.
+func (v *systemView) showParts(source, target string, parts []fs.DirEntry) error {
+	for _, e := range parts {
+		from, to := path.Join(source, e.Name()), path.Join(target, e.Name())
+		if e.Type() == fs.ModeSymlink {
+			link, err := os.Readlink(oldRoot + from)
+			if err == nil {
+				err = os.Symlink(link, newRoot+to)
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			continue
+		}
+		if err := v.show(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// entriesOf returns what is in a directory, if that is so little that each entry can be
+// mounted by itself.
+func entriesOf(dir int) ([]fs.DirEntry, bool) {
+	const most = 100
+	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false
+	}
+	f := os.NewFile(uintptr(fd), ".")
+	defer f.Close()
+	list, err := f.ReadDir(most + 1)
+	return list, (err == nil || err == io.EOF) && len(list) <= most
 }
 
 // open opens a file or directory of the host, and says whether that is in an overlay.
