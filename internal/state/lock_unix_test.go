@@ -315,7 +315,7 @@ func TestC12LockWaitIsOneTotal(t *testing.T) {
 			said += err.Error() + "\n"
 		}
 	}
-	if took := time.Since(began); took < most || took > 2*most {
+	if took := time.Since(began); took < most || took > 6*most { // nine waits would take 2.7 s
 		t.Errorf("waited %v in all, want %v", took, most)
 	}
 	if first, _, _ := strings.Cut(said, "\n"); !strings.Contains(first, "golem waited 300ms;") || strings.Count(said, "golem waited 3ms;") != 2 {
