@@ -120,7 +120,7 @@ ls >$TOP/after
 	}
 	lines = strings.TrimSpace(read("err"))
 	refusal := lines[strings.LastIndex(lines, "\n")+1:]
-	if read("after") != "old\n" || !strings.Contains(refusal, "golem doctor") {
+	if read("after") != "old\n" || !strings.Contains(refusal, "golem doctor") || strings.Contains(refusal, "EOF") || strings.Contains(refusal, "broken pipe") {
 		t.Errorf("the refusal is not one line that says what is missing and what to type:\n%s", got)
 	}
 	t.Logf("%s", refusal)

@@ -145,8 +145,8 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 		return nil, err
 	}
 	c, err := s.newCell(s.plan) // asked for before there is a holder to answer: it finds the question
-	if err == nil {
-		err = heard(s.holder.wire)
+	if wrong := heard(s.holder.wire); wrong != nil {
+		err = wrong // it says why nobody took the question
 	}
 	wait()
 	if err == nil {

@@ -2,7 +2,6 @@ package jail
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -118,7 +117,9 @@ func (w *wire) next() (int, error) {
 		switch {
 		case err == unix.EINTR:
 			continue
-		case err == nil && n == 0, errors.Is(err, unix.ECONNRESET):
+		case err == unix.ECONNRESET:
+			continue // said once, before what the other side sent; then that comes, or the end
+		case err == nil && n == 0:
 			return 0, io.EOF
 		case n > maxMessage:
 			return 0, fmt.Errorf("a message of %d bytes; %d are the most", n, maxMessage)
