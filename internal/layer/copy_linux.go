@@ -526,13 +526,18 @@ func (c *copier) once(v *version, take bool) (bool, error) {
 	return true, c.say(1, 0)
 }
 
-// step is the longest of the steps in which kernels count the times of files.
+// step is how long the copier waits for the kernel's clock of file times to advance.
 const step = 10 * time.Millisecond
 
-// justNow reports whether a file has changed in a step of the kernel's clock that had
-// not ended: who changes it again in that step leaves it the same time. One that has
-// changed in the future has another by that.
-func justNow(changed, now int64) bool { return changed >= now && changed <= now+int64(step) }
+// ahead is how far the time of a file may be ahead of the clock that the copier reads.
+// The kernel can give files a finer time than that clock shows, and on a busy virtual
+// machine the clock itself stands still for a while.
+const ahead = time.Second
+
+// justNow reports whether a file changed in the current step of the kernel's clock. A
+// second change in the same step leaves the file with the same time. A time further in
+// the future differs from the time of any later change.
+func justNow(changed, now int64) bool { return changed >= now && changed <= now+int64(ahead) }
 
 // content copies what a file holds, and not what it does not: its holes.
 func (c *copier) content(out, in *os.File, size int64) error {
