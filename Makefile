@@ -25,7 +25,7 @@ EVERYDAY := patch=patch xz=xz-utils zip=zip unzip=unzip rsync=rsync inotifywait=
 
 # The packages whose promises hold under concurrency; they are tested under
 # the race detector too.
-RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/shell ./internal/approval ./internal/exposure \
+RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/shell ./internal/approval ./internal/taint \
 	./internal/run ./internal/model ./internal/model/scripted ./internal/model/replay
 
 # Of these packages it is only some tests, in which goroutines meet. A process

@@ -32,7 +32,7 @@ var breaches = []struct {
 		"internal/model/model.go":           doc("model", uses("internal/tool")),
 		"internal/model/scripted/turns.go":  doc("scripted", uses("internal/model")),
 		"internal/toolset/file/file.go":     doc("file", uses("internal/tool")),
-		"internal/front/cli/cli.go":         doc("cli", uses("internal/forge")),
+		"internal/front/cli/cli.go":         doc("cli", uses("internal/program")),
 		"cmd/golem/main.go":                 "// Golem forges.\npackage main\n" + uses("internal/front/cli") + uses("internal/front/mcp"),
 		"internal/policy/grant_test.go":     "package policy\n" + uses("internal/tool"),
 		"internal/front/web/browse_test.go": "package web_test\n" + uses("internal/front/cli"),
@@ -45,7 +45,7 @@ var breaches = []struct {
 	{"an unknown package of tests only", map[string]string{"bench/read_test.go": "package bench\n"}, []string{"unknown package"}},
 
 	{"upward", map[string]string{"sandbox/a.go": doc("sandbox", uses("internal/policy"))}, []string{"layer"}},
-	{"upward by far", map[string]string{"internal/policy/a.go": doc("policy", uses("internal/forge"))}, []string{"layer"}},
+	{"upward by far", map[string]string{"internal/policy/a.go": doc("policy", uses("internal/program"))}, []string{"layer"}},
 	{"upward behind a build tag", map[string]string{"sandbox/a_plan9.go": "//go:build plan9\n\n" + doc("sandbox", uses("internal/jail"))}, []string{"layer"}},
 	{"sideways", map[string]string{"internal/jail/a.go": doc("jail", uses("internal/git"))}, []string{"layer"}},
 	{"the thing imports its suite", map[string]string{"sandbox/a.go": doc("sandbox", uses("sandbox/sandboxtest"))}, []string{"layer"}},

@@ -29,13 +29,13 @@ var layers = []struct {
 	{"sandbox", 0, "mounts, access, limits, one resolver, errors; the backends"},
 	{"sandbox/sandboxtest", 0, "conformance suite for backends, and the attack table"},
 	{"internal/durable", 0, "replaces files: after a crash a name holds the old content or the new one"},
-	{"internal/layer", 0, "what was changed over a folder, and how it gets there"},
+	{"internal/overlay", 0, "changes over a directory: list, pick, apply, undo"},
 	{"internal/merge", 0, "three texts made one"},
-	{"internal/measure", 0, "times work beside its peers, for benchmarks"},
-	{"internal/trial", 0, "what tests of many packages do"},
+	{"internal/benchtable", 0, "times golem and its peers for make bench"},
+	{"internal/testutil", 0, "helpers for the tests of many packages"},
 	{"internal/policy", 1, "origin, mode, consent, effect, rule, grant: pure"},
 	{"internal/command", 1, "command lines taken apart, and held against rules"},
-	{"internal/conf", 1, "strict YAML: values that know where they were written"},
+	{"internal/strictyaml", 1, "YAML with positions and a schema"},
 	{"internal/visible", 1, "untrusted text made fit for a terminal"},
 	{"internal/clipboard", 1, "puts text into the user's clipboard"},
 	{"internal/jail", 1, "confines a command to what a sandbox shows"},
@@ -48,20 +48,19 @@ var layers = []struct {
 	{"internal/egress", 2, "the hosts a grant names and no others"},
 	{"internal/clearance", 2, "stage, scan, review, clear"},
 	{"internal/clearance/review", 2, "what a person should look at first in a change"},
-	{"internal/guest", 2, "programs of the user's own that are run inside, and what they bring"},
+	{"internal/profile", 2, "settings for foreign agents"},
 	{"internal/worker", 2, ".worker files into values"},
 	{"internal/project", 2, "golem-forge.config.yaml into values"},
 	{"internal/undo", 2, "what file tools replace, kept so that the user can undo the last calls"},
 	{"internal/explain", 3, "what decides whether a file may be used"},
 	{"internal/tool", 3, "tool, call, plan, result, and the door"},
-	{"internal/landing", 4, "what of a transaction lands, and how it is told"},
-	{"internal/approval", 4, "answers for the user: modes, requests that wait, remembered rules"},
-	{"internal/exposure", 4, "what a worker has taken in, and what that makes of its consent"},
+	{"internal/approval", 4, "modes, pending requests, rules, and what a person is shown"},
+	{"internal/taint", 4, "records what a worker has read that is untrusted"},
 	{"internal/model", 4, "one interface to a language model"},
 	{"internal/model/*", 4, "one folder per vendor; wire below them, models above"},
 	{"internal/toolset/*", 5, "the tools that ship, one folder per set"},
 	{"internal/run", 6, "the loop, delegation, budgets, sessions"},
-	{"internal/forge", 7, "puts one project together"},
+	{"internal/program", 7, "opens a project and connects its parts"},
 	{"internal/front/*", 8, "callers of forge, one folder per way in"},
 	{"cmd/golem", 9, "main"},
 	{".", 10, "this test; no other code stands in the root folder"},
@@ -71,7 +70,7 @@ var layers = []struct {
 var sideways = []struct{ from, to, why string }{
 	{"sandbox/sandboxtest", "sandbox", "a suite knows what it tests"},
 	{"internal/state/statetest", "internal/state", "a suite knows what it tests"},
-	{"internal/layer", "internal/durable", "files are replaced by one writer, those of a layer too"},
+	{"internal/overlay", "internal/durable", "files are replaced by one writer, those of a layer too"},
 	{"internal/command", "internal/policy", "rules are policy's; what they match is known here"},
 	{"internal/clearance", "internal/clearance/review", "what is staged is told with what to look at first"},
 	{"internal/model/*", "internal/model", "a vendor implements the one interface"},
@@ -99,11 +98,11 @@ type limit struct {
 }
 
 // outer are the packages that meet the world and hand it down.
-var outer = []string{"cmd/*", "internal/front/*", "internal/forge"}
+var outer = []string{"cmd/*", "internal/front/*", "internal/program"}
 
 // imports limits packages by import path.
 var imports = []limit{
-	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/trial"},
+	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/testutil"},
 		why: "programs are started in the jail, git by internal/git, and the desktop's own for its clipboard by internal/clipboard"},
 	{names: heavy, never: append([]string{"sandbox/sandboxtest"}, pure...),
 		why: "these packages are compiled for the browser"},
@@ -111,7 +110,7 @@ var imports = []limit{
 		why: "system calls that golang.org/x/sys does not wrap, and nothing else"},
 	{names: []string{"C"}, why: "one static binary, no cgo"},
 	{names: []string{"log"}, why: "errors are returned, and what happened is in the journal"},
-	{names: []string{"testing"}, only: []string{"sandbox/sandboxtest", "internal/state/statetest", "internal/trial"}, why: "test code is in test files, or in packages for them"},
+	{names: []string{"testing"}, only: []string{"sandbox/sandboxtest", "internal/state/statetest", "internal/testutil"}, why: "test code is in test files, or in packages for them"},
 }
 
 // identifiers limits what is taken from a package: import path, dot, name.
@@ -120,8 +119,8 @@ var identifiers = []limit{
 		"os.Args", "flag.Parse", "flag.CommandLine",
 		"os.Getenv", "os.LookupEnv", "os.Environ", "os.ExpandEnv", "os.UserHomeDir", "os.UserCacheDir", "os.UserConfigDir",
 		"os.Stdin", "os.Stdout", "os.Stderr", "fmt.Print", "fmt.Printf", "fmt.Println", "os.Exit",
-	}, only: append([]string{"internal/trial"}, outer...), why: "arguments, environment and standard streams are handed down"},
-	{names: []string{"time.Now", "time.Since", "time.Until"}, only: append([]string{"sandbox/sandboxtest", "internal/measure"}, outer...),
+	}, only: append([]string{"internal/testutil"}, outer...), why: "arguments, environment and standard streams are handed down"},
+	{names: []string{"time.Now", "time.Since", "time.Until"}, only: append([]string{"sandbox/sandboxtest", "internal/benchtable"}, outer...),
 		why: "the clock is handed down; only what measures reads it for itself"},
 	{names: []string{"os.Rename"}, only: []string{"internal/durable"},
 		why: "a rename that replaces something is synced before and after; durable does both"},

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 )
 
 // What touches the disk is tried as somebody else than root, too.
 func TestOrdinaryUser(t *testing.T) {
-	out := trial.OrdinaryUser(t, "-test.v", "-test.run=^(TestBackends|TestAttacks)$/^(dir|root|base)$", "-test.skip=^TestAttacks$/^base$")
+	out := testutil.OrdinaryUser(t, "-test.v", "-test.run=^(TestBackends|TestAttacks)$/^(dir|root|base)$", "-test.skip=^TestAttacks$/^base$")
 	attempts := 0
 	for line := range strings.SplitSeq(out, "\n") {
 		if rest, ok := strings.CutSuffix(line, " attempts"); ok {

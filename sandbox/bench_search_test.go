@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/measure"
+	"github.com/golem-forge/golem/internal/benchtable"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // find holds Find against find(1). Ours is a call in this process, theirs a
 // program that has to be started first. So the target is held against what is
 // left of find's time without that of a find in an empty folder.
-func (b *bench) find(t *measure.Table) {
+func (b *bench) find(t *benchtable.Table) {
 	b.check(os.MkdirAll("empty", 0o777))
 	ours := func() []sandbox.Found {
 		list, err := b.box.Find(context.Background(), "/tree", "*.md", sandbox.Budget{})
@@ -28,10 +28,10 @@ func (b *bench) find(t *measure.Table) {
 		names = append(names, f.Path)
 	}
 	b.same(names, b.output(find("tree")))
-	got := measure.Turns(measure.FewRounds, measure.Once,
-		measure.Repeat(func() { ours() }),
-		measure.Repeat(func() { b.run(find("tree")) }),
-		measure.Repeat(func() { b.run(find("empty")) }),
+	got := benchtable.Turns(benchtable.FewRounds, benchtable.Once,
+		benchtable.Repeat(func() { ours() }),
+		benchtable.Repeat(func() { b.run(find("tree")) }),
+		benchtable.Repeat(func() { b.run(find("empty")) }),
 	)
 	work := "find *.md in 50,000 files"
 	t.Against(work, got[0], "find(1)", got[1], 0)
@@ -48,7 +48,7 @@ var benchSearches = []struct{ kind, pattern string }{
 
 // search holds Search against ripgrep, which uses every core too, and grep.
 // Both are told to read what we read: hidden and ignored files as well.
-func (b *bench) search(t *measure.Table, kind, pattern string) {
+func (b *bench) search(t *benchtable.Table, kind, pattern string) {
 	ours := func() []sandbox.Match {
 		m, err := b.box.Search(context.Background(), "/tree", sandbox.Query{Pattern: pattern}, sandbox.Budget{})
 		b.check(err)
@@ -64,11 +64,11 @@ func (b *bench) search(t *measure.Table, kind, pattern string) {
 	}
 	b.same(lines, b.output(rg("tree")))
 	b.same(lines, b.output(grep))
-	got := measure.Turns(measure.FewRounds, measure.Once,
-		measure.Repeat(func() { ours() }),
-		measure.Repeat(func() { b.run(rg("tree")) }),
-		measure.Repeat(func() { b.run(rg("empty")) }),
-		measure.Repeat(func() { b.run(grep) }),
+	got := benchtable.Turns(benchtable.FewRounds, benchtable.Once,
+		benchtable.Repeat(func() { ours() }),
+		benchtable.Repeat(func() { b.run(rg("tree")) }),
+		benchtable.Repeat(func() { b.run(rg("empty")) }),
+		benchtable.Repeat(func() { b.run(grep) }),
 	)
 	work := "search, " + kind
 	t.Against(work, got[0], "rg", got[1], 0)

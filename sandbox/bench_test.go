@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/measure"
+	"github.com/golem-forge/golem/internal/benchtable"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -63,7 +63,7 @@ func (b *bench) check(err error) {
 }
 
 func (b *bench) peers() {
-	t := measure.Peers(os.Stdout)
+	t := benchtable.Peers(os.Stdout)
 	for _, depth := range []int{1, 4, 12} {
 		b.read(t, depth)
 	}
@@ -82,15 +82,15 @@ func (b *bench) peers() {
 	fmt.Printf("\ntargets met: %d of %d\n", t.Met, t.Met+t.Missed)
 }
 
-func (b *bench) read(t *measure.Table, depth int) {
+func (b *bench) read(t *benchtable.Table, depth int) {
 	root, err := os.OpenRoot(b.top)
 	b.check(err)
 	defer root.Close()
 	name := atDepth(depth)
-	got := measure.Turns(measure.ManyRounds, measure.Burst,
+	got := benchtable.Turns(benchtable.ManyRounds, benchtable.Burst,
 		b.reading(b.box, "/"+name),
-		measure.Repeat(func() { _, err := os.ReadFile(name); b.check(err) }),
-		measure.Repeat(func() { _, err := root.ReadFile(name); b.check(err) }),
+		benchtable.Repeat(func() { _, err := os.ReadFile(name); b.check(err) }),
+		benchtable.Repeat(func() { _, err := root.ReadFile(name); b.check(err) }),
 	)
 	work := fmt.Sprintf("read 4 KiB, depth %d", depth)
 	t.Against(work, got[0], "os.ReadFile", got[1], 0.9)
@@ -98,26 +98,26 @@ func (b *bench) read(t *measure.Table, depth int) {
 }
 
 func (b *bench) reading(box *sandbox.Sandbox, name string) func(int) {
-	return measure.Repeat(func() { _, err := box.Read(name); b.check(err) })
+	return benchtable.Repeat(func() { _, err := box.Read(name); b.check(err) })
 }
 
-func (b *bench) stat(t *measure.Table, depth int) {
+func (b *bench) stat(t *benchtable.Table, depth int) {
 	root, err := os.OpenRoot(b.top)
 	b.check(err)
 	defer root.Close()
 	name := atDepth(depth)
 	ours := "/" + name
-	got := measure.Turns(measure.ManyRounds, measure.Burst,
-		measure.Repeat(func() { _, err := b.box.Stat(ours); b.check(err) }),
-		measure.Repeat(func() { _, err := os.Stat(name); b.check(err) }),
-		measure.Repeat(func() { _, err := root.Stat(name); b.check(err) }),
+	got := benchtable.Turns(benchtable.ManyRounds, benchtable.Burst,
+		benchtable.Repeat(func() { _, err := b.box.Stat(ours); b.check(err) }),
+		benchtable.Repeat(func() { _, err := os.Stat(name); b.check(err) }),
+		benchtable.Repeat(func() { _, err := root.Stat(name); b.check(err) }),
 	)
 	work := fmt.Sprintf("stat, depth %d", depth)
 	t.Against(work, got[0], "os.Stat", got[1], 0)
 	t.Against(work, got[0], "os.Root.Stat", got[2], 0)
 }
 
-func (b *bench) write(t *measure.Table) {
+func (b *bench) write(t *benchtable.Table) {
 	b.check(os.Mkdir("ours", 0o777))
 	b.check(os.Mkdir("theirs", 0o777))
 	files := 0
@@ -130,9 +130,9 @@ func (b *bench) write(t *measure.Table) {
 		{"atomic write 4 KiB, new file", next},
 		{"atomic write 4 KiB, overwrite", same},
 	} {
-		got := measure.Turns(5*measure.ManyRounds, measure.Burst, // because the disk is uneven
-			measure.Repeat(func() { _, err := b.box.Write("/ours/"+row.name(), fourKiB); b.check(err) }),
-			measure.Repeat(func() { b.check(handWritten("theirs/"+row.name(), fourKiB)) }),
+		got := benchtable.Turns(5*benchtable.ManyRounds, benchtable.Burst, // because the disk is uneven
+			benchtable.Repeat(func() { _, err := b.box.Write("/ours/"+row.name(), fourKiB); b.check(err) }),
+			benchtable.Repeat(func() { b.check(handWritten("theirs/"+row.name(), fourKiB)) }),
 		)
 		t.Against(row.work, got[0], "os.CreateTemp, os.Rename", got[1], 1.05)
 	}
@@ -157,20 +157,20 @@ func handWritten(name string, data []byte) error {
 	return err
 }
 
-func (b *bench) list(t *measure.Table, n int) {
+func (b *bench) list(t *benchtable.Table, n int) {
 	name := fmt.Sprintf("list/%d", n)
-	got := measure.Turns(measure.FewRounds, measure.Burst,
+	got := benchtable.Turns(benchtable.FewRounds, benchtable.Burst,
 		b.listing(name),
-		measure.Repeat(func() { _, err := os.ReadDir(name); b.check(err) }),
+		benchtable.Repeat(func() { _, err := os.ReadDir(name); b.check(err) }),
 	)
-	t.Against("list "+measure.Thousands(n)+" entries", got[0], "os.ReadDir", got[1], 0)
+	t.Against("list "+benchtable.Thousands(n)+" entries", got[0], "os.ReadDir", got[1], 0)
 }
 
 func (b *bench) listing(name string) func(int) {
-	return measure.Repeat(func() { _, err := b.box.List("/" + name); b.check(err) })
+	return benchtable.Repeat(func() { _, err := b.box.List("/" + name); b.check(err) })
 }
 
-func (b *bench) access(t *measure.Table) {
+func (b *bench) access(t *benchtable.Table) {
 	name := "/" + atDepth(4)
 	for _, query := range []struct {
 		work string
@@ -180,15 +180,15 @@ func (b *bench) access(t *measure.Table) {
 		{"access query: CanRead", func() { b.box.CanRead(name) }},
 		{"access query: CanWrite", func() { b.box.CanWrite(name) }},
 	} {
-		took := measure.Turns(measure.ManyRounds, measure.Burst, measure.Repeat(query.ask))[0].Median()
-		t.Row(query.work, measure.Duration(took), "", "", "1 µs", t.Judge(took <= 1e-6))
+		took := benchtable.Turns(benchtable.ManyRounds, benchtable.Burst, benchtable.Repeat(query.ask))[0].Median()
+		t.Row(query.work, benchtable.Duration(took), "", "", "1 µs", t.Judge(took <= 1e-6))
 		allocs := testing.AllocsPerRun(1000, query.ask)
 		t.Row(query.work, fmt.Sprint(allocs, " allocations"), "", "", "0", t.Judge(allocs == 0))
 	}
 }
 
 func (b *bench) growths() {
-	t := measure.Growths(os.Stdout)
+	t := benchtable.Growths(os.Stdout)
 	b.growWithDepth(t)
 	b.growWithMounts(t)
 	b.growWithLayers(t)
@@ -196,16 +196,16 @@ func (b *bench) growths() {
 	b.growWithFiles(t)
 }
 
-func (b *bench) growWithDepth(t *measure.Table) {
+func (b *bench) growWithDepth(t *benchtable.Table) {
 	depths := []int{1, 2, 4, 8, 16, 32}
 	var sides []func(int)
 	for _, depth := range depths {
 		sides = append(sides, b.reading(b.box, "/"+atDepth(depth)))
 	}
-	t.Growth("read 4 KiB", depths, "parts deep", measure.Turns(measure.ManyRounds, measure.Burst, sides...))
+	t.Growth("read 4 KiB", depths, "parts deep", benchtable.Turns(benchtable.ManyRounds, benchtable.Burst, sides...))
 }
 
-func (b *bench) growWithMounts(t *measure.Table) {
+func (b *bench) growWithMounts(t *benchtable.Table) {
 	counts := []int{1, 10, 100, 1000}
 	var c sandbox.Config
 	var reads, queries, restricts, news []func(int)
@@ -220,21 +220,21 @@ func (b *bench) growWithMounts(t *measure.Table) {
 		box, err := sandbox.New(few)
 		b.check(err)
 		reads = append(reads, b.reading(box, "/m0/f"))
-		queries = append(queries, measure.Repeat(func() { box.Access("/m0/f") }))
-		restricts = append(restricts, measure.Repeat(func() {
+		queries = append(queries, benchtable.Repeat(func() { box.Access("/m0/f") }))
+		restricts = append(restricts, benchtable.Repeat(func() {
 			_, err := box.Restrict(sandbox.Limit{Path: "/m0", Access: sandbox.ReadOnly})
 			b.check(err)
 		}))
-		news = append(news, measure.Repeat(func() { _, err := sandbox.New(few); b.check(err) }))
+		news = append(news, benchtable.Repeat(func() { _, err := sandbox.New(few); b.check(err) }))
 	}
 	b.check(os.WriteFile("mounts/0/f", fourKiB, 0o666))
-	t.Growth("read 4 KiB", counts, "mounts", measure.Turns(measure.ManyRounds, measure.Burst, reads...))
-	t.Growth("access query", counts, "mounts", measure.Turns(measure.ManyRounds, measure.Burst, queries...))
-	t.Growth("Restrict", counts, "mounts", measure.Turns(measure.FewRounds, measure.Burst, restricts...))
-	t.Growth("New", counts[:3], "mounts", measure.Turns(measure.FewRounds, measure.Burst, news[:3]...))
+	t.Growth("read 4 KiB", counts, "mounts", benchtable.Turns(benchtable.ManyRounds, benchtable.Burst, reads...))
+	t.Growth("access query", counts, "mounts", benchtable.Turns(benchtable.ManyRounds, benchtable.Burst, queries...))
+	t.Growth("Restrict", counts, "mounts", benchtable.Turns(benchtable.FewRounds, benchtable.Burst, restricts...))
+	t.Growth("New", counts[:3], "mounts", benchtable.Turns(benchtable.FewRounds, benchtable.Burst, news[:3]...))
 }
 
-func (b *bench) growWithLayers(t *measure.Table) {
+func (b *bench) growWithLayers(t *benchtable.Table) {
 	lengths := []int{0, 1, 5, 20}
 	var sides []func(int)
 	for _, n := range lengths {
@@ -246,18 +246,18 @@ func (b *bench) growWithLayers(t *measure.Table) {
 			b.check(err)
 			box = lesser
 		}
-		sides = append(sides, measure.Repeat(func() { box.Access("/d/d/f") }))
+		sides = append(sides, benchtable.Repeat(func() { box.Access("/d/d/f") }))
 	}
-	t.Growth("access query", lengths, "times restricted", measure.Turns(measure.ManyRounds, measure.Burst, sides...))
+	t.Growth("access query", lengths, "times restricted", benchtable.Turns(benchtable.ManyRounds, benchtable.Burst, sides...))
 }
 
-func (b *bench) growWithEntries(t *measure.Table) {
+func (b *bench) growWithEntries(t *benchtable.Table) {
 	counts := []int{10, 1000, 100_000}
 	var sides []func(int)
 	for _, n := range counts {
 		sides = append(sides, b.listing(fmt.Sprintf("list/%d", n)))
 	}
-	got := measure.Turns(measure.FewRounds, measure.Burst, sides...)
+	got := benchtable.Turns(benchtable.FewRounds, benchtable.Burst, sides...)
 	for i, n := range counts {
 		for round := range got[i] {
 			got[i][round] /= float64(n)
@@ -266,13 +266,13 @@ func (b *bench) growWithEntries(t *measure.Table) {
 	t.Growth("list, an entry", counts, "entries", got)
 }
 
-func (b *bench) growWithFiles(t *measure.Table) {
+func (b *bench) growWithFiles(t *benchtable.Table) {
 	find := func(name string) func(int) {
-		return measure.Repeat(func() {
+		return benchtable.Repeat(func() {
 			_, err := b.box.Find(context.Background(), name, "*.md", sandbox.Budget{})
 			b.check(err)
 		})
 	}
-	got := measure.Turns(measure.FewRounds, measure.Burst, find("/tree/part0"), find("/tree"))
+	got := benchtable.Turns(benchtable.FewRounds, benchtable.Burst, find("/tree/part0"), find("/tree"))
 	t.Growth("find *.md", []int{treeTotal / treeTops, treeTotal}, "files", got)
 }

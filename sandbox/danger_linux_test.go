@@ -22,7 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -106,7 +106,7 @@ func ok(t testing.TB, err error) {
 // the outside, and nothing of a part of the mount that is not shown, is ever
 // read or changed.
 func TestLinkSwapRace(t *testing.T) {
-	length := time.Duration(trial.Rounds(3)) * time.Second
+	length := time.Duration(testutil.Rounds(3)) * time.Second
 	if testing.Short() {
 		length = length * 2 / 3
 	}
@@ -231,7 +231,7 @@ func manifest(t *testing.T, dir string) string {
 func TestKillTearsNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := mounted(t, sandbox.Dir, dir)
-	writes, enough := 0, trial.Rounds(2000)
+	writes, enough := 0, testutil.Rounds(2000)
 	for round := 0; writes < enough; round++ {
 		cmd := play(t, "write", dir)
 		time.Sleep(time.Duration(30+rand.IntN(150)) * time.Millisecond)
@@ -335,7 +335,7 @@ func countUp(t *testing.T, dir string) {
 // On a full disk a write fails with a word on why, the old file stays whole,
 // nothing half-written is left, and it works again once there is space.
 func TestFullDisk(t *testing.T) {
-	if !trial.Mounts(t) {
+	if !testutil.Mounts(t) {
 		return
 	}
 	dir := t.TempDir()

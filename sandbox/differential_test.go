@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/sandbox"
 	"github.com/golem-forge/golem/sandbox/sandboxtest"
 )
@@ -31,7 +31,7 @@ var differentialSeed = flag.Uint64("differential.seed", 1, "seed of the first pa
 
 func TestDifferential(t *testing.T) {
 	const length, every = 500, 25
-	parts := trial.Rounds(2)
+	parts := testutil.Rounds(2)
 	var made atomic.Int64
 	t.Run("parts", func(t *testing.T) {
 		for part := range parts {

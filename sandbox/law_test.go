@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -77,7 +77,7 @@ func longest(limits []sandbox.Limit, name string) sandbox.Access {
 // The access of a name is the least of what its mount and every layer allow,
 // and protected names are never writable.
 func TestAccessIsTheMinimum(t *testing.T) {
-	trial.Law(t, lawCases, func(t *rapid.T) {
+	testutil.Law(t, lawCases, func(t *rapid.T) {
 		s, mounts := drawSandbox(t)
 		var own []sandbox.Limit
 		for _, m := range mounts {
@@ -105,7 +105,7 @@ func TestAccessIsTheMinimum(t *testing.T) {
 
 // Restricting lowers or leaves, twice is once, and the order does not matter.
 func TestRestrictLaws(t *testing.T) {
-	trial.Law(t, lawCases, func(t *rapid.T) {
+	testutil.Law(t, lawCases, func(t *rapid.T) {
 		s, _ := drawSandbox(t)
 		one, two := drawLimits(t, "one"), drawLimits(t, "two")
 		first := restrict(t, s, one)
@@ -130,7 +130,7 @@ func TestRestrictLaws(t *testing.T) {
 // The end of a chain is never above any of its members, and what is not seen
 // in the parent is not seen in the child, by access and by operation.
 func TestChainsNeverRise(t *testing.T) {
-	trial.Law(t, lawCases/4, func(t *rapid.T) {
+	testutil.Law(t, lawCases/4, func(t *rapid.T) {
 		s, _ := drawSandbox(t)
 		chain := []*sandbox.Sandbox{s}
 		for range rapid.IntRange(1, 20).Draw(t, "length") {
@@ -158,7 +158,7 @@ func TestChainsNeverRise(t *testing.T) {
 
 // Within agrees with access: it refuses exactly the limits above it.
 func TestWithinIsTheOrder(t *testing.T) {
-	trial.Law(t, lawCases/4, func(t *rapid.T) {
+	testutil.Law(t, lawCases/4, func(t *rapid.T) {
 		s, _ := drawSandbox(t)
 		s = restrict(t, s, drawLimits(t, "layer"))
 		limit := sandbox.Limit{Path: drawName(t, "path"), Access: drawAccess(t, "access")}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/measure"
+	"github.com/golem-forge/golem/internal/benchtable"
 )
 
 // BenchmarkTable prints what it costs to confine /bin/true as a whole: golem exec from
@@ -23,7 +23,7 @@ func BenchmarkTable(b *testing.B) {
 	}
 	dir, state := b.TempDir(), b.TempDir()
 	run := func(name string, args ...string) func(int) {
-		return measure.Repeat(func() {
+		return benchtable.Repeat(func() {
 			cmd := exec.Command(name, args...)
 			cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
 			if out, err := cmd.CombinedOutput(); err != nil {
@@ -49,8 +49,8 @@ func BenchmarkTable(b *testing.B) {
 		}
 		names, sides = append(names, peer.name), append(sides, run(found[0], peer.args...))
 	}
-	took := measure.Turns(measure.FewRounds, measure.Burst, sides...)
-	t := measure.Peers(os.Stdout)
+	took := benchtable.Turns(benchtable.FewRounds, benchtable.Burst, sides...)
+	t := benchtable.Peers(os.Stdout)
 	for i := 1; i < len(took); i++ {
 		target := 0.0
 		if names[i] == "bwrap" {
@@ -67,7 +67,7 @@ func BenchmarkTable(b *testing.B) {
 // benchRuns measures what golem itself takes of a run: processor time of a cold start,
 // the time of a turn with one call, and the memory of a hundred workers that one answer calls. The
 // model is a script, which takes nothing.
-func benchRuns(b *testing.B, t *measure.Table, golem string) {
+func benchRuns(b *testing.B, t *benchtable.Table, golem string) {
 	dir, state := b.TempDir(), b.TempDir()
 	const turns, workers = 400, 100
 	var long, many strings.Builder
@@ -102,7 +102,7 @@ func benchRuns(b *testing.B, t *measure.Table, golem string) {
 	run("trust", "--yes")
 	least := func(of func() time.Duration) float64 {
 		best := of()
-		for range measure.FewRounds {
+		for range benchtable.FewRounds {
 			best = min(best, of())
 		}
 		return best.Seconds()
@@ -110,22 +110,22 @@ func benchRuns(b *testing.B, t *measure.Table, golem string) {
 	row := func(what string, is, most float64, show func(float64) string) {
 		t.Row(what, show(is), "", "", show(most), t.Judge(is <= most))
 	}
-	row("golem version, processor time", least(func() time.Duration { _, used, _ := run("version"); return used }), 3e-3, measure.Duration)
-	row("golem run, one answer, processor time", least(func() time.Duration { _, used, _ := run("run", ".", "x", "--model", "scripted:one.yaml"); return used }), 30e-3, measure.Duration)
+	row("golem version, processor time", least(func() time.Duration { _, used, _ := run("version"); return used }), 3e-3, benchtable.Duration)
+	row("golem run, one answer, processor time", least(func() time.Duration { _, used, _ := run("run", ".", "x", "--model", "scripted:one.yaml"); return used }), 30e-3, benchtable.Duration)
 	row("a turn with one write, journal on", least(func() time.Duration {
 		one, _, _ := run("run", ".", "x", "--model", "scripted:one.yaml")
 		os.RemoveAll(filepath.Join(dir, "out"))
 		all, _, _ := run("run", ".", "x", "--model", "scripted:long.yaml")
 		return (all - one) / turns
-	}), 1e-3, measure.Duration)
+	}), 1e-3, benchtable.Duration)
 	_, used, memory := run("run", ".", "x", "--model", "scripted:many.yaml")
 	t.Row(fmt.Sprintf("%d workers of one answer, memory", workers), fmt.Sprintf("%d MB", memory>>20), "139 MB, the TypeScript original, two turns", fmt.Sprintf("%.2f×", float64(memory>>20)/139), "", "")
-	t.Row(fmt.Sprintf("%d workers of one answer, processor time", workers), measure.Duration(used.Seconds()), "1.08 s, the TypeScript original, two turns", fmt.Sprintf("%.2f×", used.Seconds()/1.08), "", "")
+	t.Row(fmt.Sprintf("%d workers of one answer, processor time", workers), benchtable.Duration(used.Seconds()), "1.08 s, the TypeScript original, two turns", fmt.Sprintf("%.2f×", used.Seconds()/1.08), "", "")
 }
 
 // benchMany measures how long a session of 100,000 new files takes to list and to apply,
 // beside programs that list and copy as many.
-func benchMany(b *testing.B, t *measure.Table, golem string) {
+func benchMany(b *testing.B, t *benchtable.Table, golem string) {
 	const folders, files = 100, 1000
 	source := b.TempDir()
 	for i := range folders {
@@ -139,7 +139,7 @@ func benchMany(b *testing.B, t *measure.Table, golem string) {
 			}
 		}
 	}
-	var list, find, apply, copied measure.Series
+	var list, find, apply, copied benchtable.Series
 	for range 3 {
 		dir, state, other := b.TempDir(), b.TempDir(), b.TempDir()
 		run := func(name string, args ...string) float64 {
@@ -157,9 +157,9 @@ func benchMany(b *testing.B, t *measure.Table, golem string) {
 		apply = append(apply, run(golem, "tool", "apply_changes", "--approval", "approve_all"))
 		copied = append(copied, run("cp", "-r", source+"/.", other))
 	}
-	n := measure.Thousands(folders * files)
-	row := func(what string, ours measure.Series, peer string, theirs measure.Series, most float64) {
-		t.Row(what, measure.Duration(ours.Median()), measure.Duration(theirs.Median())+" "+peer, fmt.Sprintf("%.2f×", ours.Over(theirs)), measure.Duration(most), t.Judge(ours.Median() <= most))
+	n := benchtable.Thousands(folders * files)
+	row := func(what string, ours benchtable.Series, peer string, theirs benchtable.Series, most float64) {
+		t.Row(what, benchtable.Duration(ours.Median()), benchtable.Duration(theirs.Median())+" "+peer, fmt.Sprintf("%.2f×", ours.Over(theirs)), benchtable.Duration(most), t.Judge(ours.Median() <= most))
 	}
 	row("list "+n+" changes", list, "find -printf", find, 0.5)
 	row("apply "+n+" files", apply, "cp -r", copied, 3)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 )
 
 // everydayVariable is set by make everyday: then every command runs, as root and as an
@@ -251,5 +251,5 @@ func TestEverydayTable(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", e.name, namespaces, landlock)
 	}
-	trial.GoldenPart(t, "../../docs/jail.md", "<!-- everyday work -->\n", "<!-- end of everyday work -->\n", table.String())
+	testutil.GoldenPart(t, "../../docs/jail.md", "<!-- everyday work -->\n", "<!-- end of everyday work -->\n", table.String())
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/measure"
+	"github.com/golem-forge/golem/internal/benchtable"
 )
 
 // A fileServer is a program that serves files over MCP, with its own names for things.
@@ -103,23 +103,23 @@ func BenchmarkMCP(b *testing.B) {
 		put(filepath.Join(tree, "edited", fmt.Sprint(i)), "is 0\n")
 		live[i].own = fmt.Sprint(i)
 	}
-	t := measure.Peers(os.Stdout)
+	t := benchtable.Peers(os.Stdout)
 	// Each peer has turns of its own with golem: beside a slow one those who are about as
 	// fast would not work equally often.
 	row := func(work string, rounds int, burst time.Duration, needs string, side func(*fileClient) func(int)) {
 		ours := side(live[0])
 		for _, peer := range live[1:] {
 			if _, ok := peer.calls[needs]; ok || needs == "" {
-				took := measure.Turns(rounds, burst, ours, side(peer))
+				took := benchtable.Turns(rounds, burst, ours, side(peer))
 				t.Against("mcp: "+work, took[0], peer.name, took[1], 1)
 			}
 		}
 	}
 	// one measures a call, whose answer has something in it.
 	one := func(work string, rounds int, kind, want string, more func(c *fileClient, n int) (path string, more []string)) {
-		row(work, rounds, measure.Burst, kind, func(c *fileClient) func(int) {
+		row(work, rounds, benchtable.Burst, kind, func(c *fileClient) func(int) {
 			n := 0
-			return measure.Repeat(func() {
+			return benchtable.Repeat(func() {
 				n++
 				path, more := more(c, n)
 				if line := c.await(c.send(kind, path, more...)); !bytes.Contains(line, []byte(want)) {
@@ -131,24 +131,24 @@ func BenchmarkMCP(b *testing.B) {
 	at := func(path string, more ...string) func(*fileClient, int) (string, []string) {
 		return func(*fileClient, int) (string, []string) { return path, more }
 	}
-	row("cold start", measure.FewRounds, measure.Burst, "", func(c *fileClient) func(int) {
-		return measure.Repeat(func() { startServer(b, c.fileServer, dir).end() })
+	row("cold start", benchtable.FewRounds, benchtable.Burst, "", func(c *fileClient) func(int) {
+		return benchtable.Repeat(func() { startServer(b, c.fileServer, dir).end() })
 	})
-	one("read 1 KiB", measure.ManyRounds, "read", "0123456789abcde", at("/small"))
-	one("write 1 KiB", measure.ManyRounds, "write", "", func(c *fileClient, n int) (string, []string) {
+	one("read 1 KiB", benchtable.ManyRounds, "read", "0123456789abcde", at("/small"))
+	one("write 1 KiB", benchtable.ManyRounds, "write", "", func(c *fileClient, n int) (string, []string) {
 		return "/written" + c.own, []string{strings.Repeat(strconv.Itoa(n%10), 1024)}
 	})
-	one("edit", measure.ManyRounds, "edit", "", func(c *fileClient, n int) (string, []string) {
+	one("edit", benchtable.ManyRounds, "edit", "", func(c *fileClient, n int) (string, []string) {
 		return "/edited/" + c.own, []string{fmt.Sprintf("is %d\n", n-1), fmt.Sprintf("is %d\n", n)}
 	})
-	one("list 1,000 files", measure.ManyRounds, "list", "file999", at("/list"))
-	one("find in 50,000 files", measure.FewRounds, "find", "file49990.txt", at("/many", "file4999*.txt"))
-	one("search in 50,000 files", measure.FewRounds, "search", "file100.txt", at("/many", "a needle"))
-	row("64 reads in flight, each", measure.FewRounds, 100*time.Millisecond, "read", func(c *fileClient) func(int) {
+	one("list 1,000 files", benchtable.ManyRounds, "list", "file999", at("/list"))
+	one("find in 50,000 files", benchtable.FewRounds, "find", "file49990.txt", at("/many", "file4999*.txt"))
+	one("search in 50,000 files", benchtable.FewRounds, "search", "file100.txt", at("/many", "a needle"))
+	row("64 reads in flight, each", benchtable.FewRounds, 100*time.Millisecond, "read", func(c *fileClient) func(int) {
 		return func(times int) { c.flight(times, 64, "read", "/small") }
 	})
-	row("a small read while a find runs", measure.FewRounds, measure.Burst, "find", func(c *fileClient) func(int) {
-		return measure.Repeat(func() {
+	row("a small read while a find runs", benchtable.FewRounds, benchtable.Burst, "find", func(c *fileClient) func(int) {
+		return benchtable.Repeat(func() {
 			c.later = append(c.later, c.send("find", "/many", "none*"))
 			c.await(c.send("read", "/small"))
 		})

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 )
 
 // initialised runs golem and returns the packages that Go initialises before its code
@@ -78,11 +78,11 @@ func TestExecStartsFewProcesses(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var started, others []string
-	for _, c := range trial.Trace(t, run()) {
+	for _, c := range testutil.Trace(t, run()) {
 		switch {
-		case c.Op == trial.Exec && c.Path == "/proc/self/exe":
+		case c.Op == testutil.Exec && c.Path == "/proc/self/exe":
 			started = append(started, c.Path)
-		case c.Op == trial.Exec:
+		case c.Op == testutil.Exec:
 			others = append(others, c.Path)
 		}
 	}

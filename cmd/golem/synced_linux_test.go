@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 )
 
 // TestC10IntentIsOnDiskBeforeTheEffect traces golem while it changes a directory. The
@@ -54,7 +54,7 @@ func TestC10IntentIsOnDiskBeforeTheEffect(t *testing.T) {
 		{[]string{"exec", "--apply", "yes", "--", "/bin/sh", "-c", "echo x > e"}, "e"},
 	} {
 		what := strings.Join(test.args, " ")
-		calls := trial.Trace(t, golem(test.args...))
+		calls := testutil.Trace(t, golem(test.args...))
 		name, gone := strings.CutPrefix(test.changes, "-")
 		if _, err := os.Lstat(filepath.Join(tree, name)); gone != os.IsNotExist(err) {
 			t.Errorf("%s: %s: %v", what, test.changes, err)
@@ -73,8 +73,8 @@ func TestC10IntentIsOnDiskBeforeTheEffect(t *testing.T) {
 			}
 			written := false
 			for _, log := range logs {
-				written = written || trial.Wrote(calls[:i], log)
-				if trial.Dirty(calls[:i], log) {
+				written = written || testutil.Wrote(calls[:i], log)
+				if testutil.Dirty(calls[:i], log) {
 					t.Errorf("%s: %s %s before the journal is synced", what, c.Op, c.Path)
 				}
 			}
@@ -82,7 +82,7 @@ func TestC10IntentIsOnDiskBeforeTheEffect(t *testing.T) {
 				t.Errorf("%s: %s %s before anything is in the journal", what, c.Op, c.Path)
 			}
 		}
-		if list := trial.Unsynced(calls, state); len(list) > 0 {
+		if list := testutil.Unsynced(calls, state); len(list) > 0 {
 			t.Errorf("%s: %s", what, strings.Join(list, "\n"))
 		}
 		if effects == 0 {

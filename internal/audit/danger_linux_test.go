@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/audit"
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 )
 
 // These tests need other processes: to compete with, and to kill. They are this
@@ -147,7 +147,7 @@ func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := map[string]bool{}
 	mended := 0
-	for round := range trial.Rounds(60) {
+	for round := range testutil.Rounds(60) {
 		cmd := play(t, "acknowledge", fmt.Sprint("round", round), dir)
 		out, err := cmd.StdoutPipe()
 		ok(t, err)
@@ -192,7 +192,7 @@ func TestKill(t *testing.T) {
 // refused comes back, nothing that was queued is lost, and all is well once
 // there is space.
 func TestFullDisk(t *testing.T) {
-	if !trial.Mounts(t) {
+	if !testutil.Mounts(t) {
 		return
 	}
 	dir := t.TempDir()

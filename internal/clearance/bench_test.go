@@ -9,22 +9,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/benchtable"
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/git"
-	"github.com/golem-forge/golem/internal/measure"
 )
 
 // BenchmarkTable prints what it costs to show a staged commit, beside git's own diff.
 // `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
-	table := measure.Peers(os.Stdout)
+	table := benchtable.Peers(os.Stdout)
 	b.Run("diff", func(b *testing.B) { benchDiff(b, table); b.SkipNow() })
 	fmt.Printf("\ntargets met: %d of %d\n", table.Met, table.Met+table.Missed)
 	b.SkipNow() // the table is the result
 }
 
 // benchDiff shows what 1,000 files become.
-func benchDiff(b *testing.B, table *measure.Table) {
+func benchDiff(b *testing.B, table *benchtable.Table) {
 	const n = 1000
 	dir := b.TempDir()
 	local, bare := filepath.Join(dir, "local"), filepath.Join(dir, "bare.git")
@@ -53,7 +53,7 @@ func benchDiff(b *testing.B, table *measure.Table) {
 	}
 	plain(b, local, "add", "-A")
 	plain(b, local, "commit", "-q", "-m", "y")
-	series := measure.Turns(5, measure.Once, measure.Repeat(func() {
+	series := benchtable.Turns(5, benchtable.Once, benchtable.Repeat(func() {
 		count := 0
 		err := desk.Diff(b.Context(), c, func(f clearance.FileDiff) error {
 			count += f.Added
@@ -62,12 +62,12 @@ func benchDiff(b *testing.B, table *measure.Table) {
 		if err != nil || count != n {
 			b.Fatal(err, count)
 		}
-	}), measure.Repeat(func() { plain(b, local, "diff", "HEAD~1", "HEAD") }),
-		measure.Repeat(func() {
+	}), benchtable.Repeat(func() { plain(b, local, "diff", "HEAD~1", "HEAD") }),
+		benchtable.Repeat(func() {
 			if _, err := desk.Look(b.Context(), c, 0, nil); err != nil {
 				b.Fatal(err)
 			}
 		}))
 	table.Against("diff of 1,000 files", series[0], "git diff", series[1], 1.5)
-	table.Row("the same with flags", measure.Duration(series[2].Median()), measure.Duration(series[1].Median())+" git diff", fmt.Sprintf("%.2f×", series[2].Over(series[1])), "–", "")
+	table.Row("the same with flags", benchtable.Duration(series[2].Median()), benchtable.Duration(series[1].Median())+" git diff", fmt.Sprintf("%.2f×", series[2].Over(series[1])), "–", "")
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/git"
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -101,7 +101,7 @@ func (s *scene) kill(n int, step time.Duration, repository string, target cleara
 	s.Helper()
 	s.desk = s.open(proof, target)
 	unsettled := 0
-	for round := range trial.Rounds(n) {
+	for round := range testutil.Rounds(n) {
 		cmd, out := s.forever(target)
 		if err := cmd.Start(); err != nil {
 			s.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/git"
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 )
 
 // Many files are staged and pushed in a time that grows with their number and no
@@ -22,7 +22,7 @@ func TestManyFiles(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	r := request("local")
-	n := trial.Rounds(2500)
+	n := testutil.Rounds(2500)
 	for i := range n {
 		r.Files = append(r.Files, request("", fmt.Sprintf("many/%d/%d=%d", i/100, i, i)).Files...)
 	}
@@ -65,7 +65,7 @@ func TestALargeFile(t *testing.T) {
 		return
 	}
 	s := setUp(t)
-	size := int64(trial.Rounds(32)) << 20
+	size := int64(testutil.Rounds(32)) << 20
 	r := request("local")
 	r.Files = append(r.Files, zeros(t, size))
 	c, err := s.desk.Stage(t.Context(), r)

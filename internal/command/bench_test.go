@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/measure"
+	"github.com/golem-forge/golem/internal/benchtable"
 	"github.com/golem-forge/golem/internal/policy"
 )
 
@@ -14,14 +14,14 @@ const line200 = `cd src && git status --short | grep -v '^??' | head -n 20; for 
 
 // BenchmarkTable prints what judging costs. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
-	t := measure.Peers(os.Stdout)
+	t := benchtable.Peers(os.Stdout)
 	layer := rulesOf("yes <read_only>", "yes <build>", "no git push", "ask git", "no rm", "no rm -rf", "yes npm run *", "ask curl", "no default")
 	rules := NewRules(policy.Shell{}.With(ready()).With(layer))
 	for _, c := range []struct {
 		what, line string
 	}{{fmt.Sprintf("judge a line of %d bytes", len(line200)), line200}, {"judge git status", "git status"}} {
-		took := measure.Turns(measure.ManyRounds, measure.Burst, measure.Repeat(func() { rules.Judge(c.line) }))[0].Median()
-		t.Row(c.what, measure.Duration(took), "", "", "50 µs", t.Judge(took <= 50e-6))
+		took := benchtable.Turns(benchtable.ManyRounds, benchtable.Burst, benchtable.Repeat(func() { rules.Judge(c.line) }))[0].Median()
+		t.Row(c.what, benchtable.Duration(took), "", "", "50 µs", t.Judge(took <= 50e-6))
 	}
 	fmt.Printf("\ntargets met: %d of %d\n", t.Met, t.Met+t.Missed)
 	b.SkipNow() // the table is the result

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/golem-forge/golem/internal/durable"
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 )
 
 const variable = "DURABLE_TEST"
@@ -52,15 +52,15 @@ func TestC10WritersSync(t *testing.T) {
 		dir := t.TempDir()
 		cmd := exec.Command(os.Args[0], "-test.run=^TestC10Writers$")
 		cmd.Env = append(os.Environ(), variable+"="+dir, variable+"_BAD="+bad)
-		calls := trial.Trace(t, cmd)
-		list := trial.Unsynced(calls, dir)
+		calls := testutil.Trace(t, cmd)
+		list := testutil.Unsynced(calls, dir)
 		if bad == "" && len(list) > 0 {
 			t.Errorf("got %s", strings.Join(list, "\n"))
 		}
 		if bad != "" && (len(list) != 2 || !strings.HasPrefix(list[0], dir+"/y got its name")) {
 			t.Errorf("a rename without syncs: got %q", list)
 		}
-		if !trial.Wrote(calls, filepath.Join(dir, "b.new")) {
+		if !testutil.Wrote(calls, filepath.Join(dir, "b.new")) {
 			t.Error("nothing was traced")
 		}
 	}

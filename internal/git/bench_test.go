@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/benchtable"
 	"github.com/golem-forge/golem/internal/git"
-	"github.com/golem-forge/golem/internal/measure"
 )
 
 // BenchmarkTable prints what it costs to stage, beside git's own way to a
 // commit. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
-	table := measure.Peers(os.Stdout)
+	table := benchtable.Peers(os.Stdout)
 	b.Run("many", func(b *testing.B) { benchMany(b, table); b.SkipNow() })
 	b.Run("one", func(b *testing.B) { benchOne(b, table); b.SkipNow() })
 	fmt.Printf("\ntargets met: %d of %d\n", table.Met, table.Met+table.Missed)
@@ -23,7 +23,7 @@ func BenchmarkTable(b *testing.B) {
 }
 
 // benchMany stages 10,000 new files.
-func benchMany(b *testing.B, table *measure.Table) {
+func benchMany(b *testing.B, table *benchtable.Table) {
 	const n = 10_000
 	s, dir := open(b), repository(b)
 	plain(b, dir, "config", "gc.auto", "0")
@@ -34,20 +34,20 @@ func benchMany(b *testing.B, table *measure.Table) {
 		put(b, filepath.Join(dir, name), content)
 		files = append(files, onDisk(b, dir, name))
 	}
-	ours := measure.Repeat(func() {
+	ours := benchtable.Repeat(func() {
 		if _, err := s.Stage(b.Context(), target.Objects(), commit(base, files...)); err != nil {
 			b.Fatal(err)
 		}
 	})
-	theirs := measure.Repeat(func() {
+	theirs := benchtable.Repeat(func() {
 		plain(b, dir, "add", "-A")
 		plain(b, dir, "commit", "-q", "-m", "x")
 	})
 	// What both have made is removed, outside of the time: nobody finds it there.
-	var all [2]measure.Series
+	var all [2]benchtable.Series
 	for range 3 {
 		s = open(b)
-		series := measure.Turns(1, measure.Once, ours, theirs)
+		series := benchtable.Turns(1, benchtable.Once, ours, theirs)
 		for i := range all {
 			all[i] = append(all[i], series[i]...)
 		}
@@ -59,7 +59,7 @@ func benchMany(b *testing.B, table *measure.Table) {
 }
 
 // benchOne stages one file of 100,000.
-func benchOne(b *testing.B, table *measure.Table) {
+func benchOne(b *testing.B, table *benchtable.Table) {
 	const n = 100_000
 	s, dir := open(b), repository(b)
 	plain(b, dir, "config", "gc.auto", "0")
@@ -70,19 +70,19 @@ func benchOne(b *testing.B, table *measure.Table) {
 	plain(b, dir, "commit", "-q", "-m", "x")
 	target, base := based(b, s, dir)
 	round := 0
-	series := measure.Turns(5, measure.Once, measure.Repeat(func() {
+	series := benchtable.Turns(5, benchtable.Once, benchtable.Repeat(func() {
 		round++
 		put(b, filepath.Join(dir, "d7/f7007"), fmt.Sprint("ours", round))
 		if _, err := s.Stage(b.Context(), target.Objects(), commit(base, onDisk(b, dir, "d7/f7007"))); err != nil {
 			b.Fatal(err)
 		}
-	}), measure.Repeat(func() {
+	}), benchtable.Repeat(func() {
 		round++
 		put(b, filepath.Join(dir, "d7/f7007"), fmt.Sprint("theirs", round))
 		plain(b, dir, "add", "-A")
 		plain(b, dir, "commit", "-q", "-m", "x")
 	}))
 	const most = 15 * time.Millisecond
-	table.Row("stage 1 file of 100,000", measure.Duration(series[0].Median()), measure.Duration(series[1].Median())+" add -A, commit",
+	table.Row("stage 1 file of 100,000", benchtable.Duration(series[0].Median()), benchtable.Duration(series[1].Median())+" add -A, commit",
 		fmt.Sprintf("%.2f×", series[0].Over(series[1])), most.String(), table.Judge(series[0].Median() <= most.Seconds()))
 }

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -71,7 +71,7 @@ func SetApart(layers sandbox.Host, mounts []Mount, most int64, now func() time.T
 		err = errors.Join(held(), a.kept.stand(mounts, Namespaces))
 	}
 	if err != nil {
-		return nil, errors.Join(err, layer.Layer{Store: string(dir)}.Remove())
+		return nil, errors.Join(err, overlay.Layer{Store: string(dir)}.Remove())
 	}
 	for i, m := range a.Mounts {
 		if target := at[m.Source]; target != "" && m.Write && !m.Kept {
@@ -131,5 +131,5 @@ func (a *Apart) Changed() (t *Transaction, err error) {
 
 // Drop removes the copies.
 func (a *Apart) Drop() error {
-	return errors.Join(a.kept.Close(), layer.Layer{Store: a.kept.dir}.Remove())
+	return errors.Join(a.kept.Close(), overlay.Layer{Store: a.kept.dir}.Remove())
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 )
 
 // An ask is a wish of golem to the holder: a cell, whose wire comes with it, or
@@ -20,17 +20,17 @@ import (
 // may leave folders that the user cannot enter.
 type ask struct {
 	Do    string
-	Layer layer.Layer
+	Layer overlay.Layer
 	Apart bool // of a cell: with a network of its own, which reaches nothing
 
 	Loopback string // of a cell: the network that it shares with others of this name
 
 	// About layers that a session keeps.
-	Tidy  bool        // nobody writes to it now
-	Paths []string    // in it
-	To    layer.Layer // where what is taken comes to
-	List  string      // the name of the list that is wanted
-	Sums  bool        // with a digest of each file
+	Tidy  bool          // nobody writes to it now
+	Paths []string      // in it
+	To    overlay.Layer // where what is taken comes to
+	List  string        // the name of the list that is wanted
+	Sums  bool          // with a digest of each file
 }
 
 const (
@@ -163,12 +163,12 @@ func (a ask) carryOut() (got reply) {
 	}
 	switch a.Do {
 	case listWork:
-		var list []layer.Change
+		var list []overlay.Change
 		if list, err = a.Layer.Changes(); err == nil {
 			err = writeChanges(a.Layer, list)
 		}
 	case prepareWork:
-		var list []layer.Change
+		var list []overlay.Change
 		if list, err = readChanges(a.Layer); err == nil {
 			var dropped []string
 			if dropped, err = readList[string](a.Layer, droppedName); err == nil {
@@ -202,16 +202,16 @@ func (a ask) carryOut() (got reply) {
 	case listKept:
 		list, unfit := a.Layer.Standing()
 		if a.Sums {
-			list = layer.Within(list, a.Paths)
+			list = overlay.Within(list, a.Paths)
 			a.Layer.Sum(list)
 		}
 		if err = writeStanding(a.Layer, a.List, list); err == nil {
 			err = unfit
 		}
 	case pickKept:
-		var list []layer.Change
-		var picks []layer.Pick
-		if picks, err = readList[layer.Pick](a.To, picksName); err == nil {
+		var list []overlay.Change
+		var picks []overlay.Pick
+		if picks, err = readList[overlay.Pick](a.To, picksName); err == nil {
 			list, err = a.Layer.Pick(a.To, picks)
 		}
 		if err == nil {
@@ -231,11 +231,11 @@ func (a ask) carryOut() (got reply) {
 			err = a.Layer.Unpick(paths)
 		}
 	case restoreKept:
-		var list []layer.Change
+		var list []overlay.Change
 		if list, err = readChanges(a.To); err == nil {
 			var dropped []string
 			if dropped, err = readList[string](a.To, droppedName); err == nil {
-				err = a.Layer.Restore(a.To, layer.Landing(list, dropped))
+				err = a.Layer.Restore(a.To, overlay.Landing(list, dropped))
 			}
 		}
 	case discardKept:
@@ -243,8 +243,8 @@ func (a ask) carryOut() (got reply) {
 	default:
 		err = errors.New("no such wish")
 	}
-	var conflict *layer.Conflict
-	var unfit *layer.Unfit
+	var conflict *overlay.Conflict
+	var unfit *overlay.Unfit
 	switch {
 	case errors.As(err, &conflict):
 		got.Clash = some(conflict.Paths)
@@ -287,14 +287,16 @@ const (
 	picksName   = "picks"
 )
 
-func writeChanges(l layer.Layer, list []layer.Change) error { return writeList(l, changesName, list) }
+func writeChanges(l overlay.Layer, list []overlay.Change) error {
+	return writeList(l, changesName, list)
+}
 
-func readChanges(l layer.Layer) ([]layer.Change, error) {
-	return readList[layer.Change](l, changesName)
+func readChanges(l overlay.Layer) ([]overlay.Change, error) {
+	return readList[overlay.Change](l, changesName)
 }
 
 // writeList writes a list to a file of a layer. A message has no room for it.
-func writeList[T any](l layer.Layer, name string, list []T) error {
+func writeList[T any](l overlay.Layer, name string, list []T) error {
 	f, err := os.OpenFile(filepath.Join(l.Store, name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -311,7 +313,7 @@ func writeList[T any](l layer.Layer, name string, list []T) error {
 }
 
 // readList reads it; without a file it is empty.
-func readList[T any](l layer.Layer, name string) (list []T, err error) {
+func readList[T any](l overlay.Layer, name string) (list []T, err error) {
 	f, err := os.Open(filepath.Join(l.Store, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

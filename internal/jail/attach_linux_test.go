@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -21,7 +21,7 @@ const hang = 20 * time.Second
 
 // A seat is the person's side of a terminal.
 type seat struct {
-	*trial.Screen
+	*testutil.Screen
 	t    *testing.T
 	term *jail.Terminal
 }
@@ -31,7 +31,7 @@ func (p place) seat(t *testing.T) *seat {
 	term, err := p.Terminal()
 	check(t, err)
 	check(t, unix.IoctlSetWinsize(int(term.Person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
-	s := &seat{trial.NewScreen(t), t, term}
+	s := &seat{testutil.NewScreen(t), t, term}
 	go s.Watch(term.Person)
 	t.Cleanup(func() {
 		if !t.Failed() {

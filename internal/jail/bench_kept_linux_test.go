@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/benchtable"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/measure"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -37,7 +37,7 @@ func BenchmarkKept(b *testing.B) {
 		s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: backend, Access: sandbox.ReadWrite}}})
 		check(b, err)
 		i := 0
-		return measure.Repeat(func() {
+		return benchtable.Repeat(func() {
 			around()
 			i = (i + 7919) % files
 			if _, err := s.Read(fmt.Sprintf("/d%d/f%d", i/100, i)); err != nil {
@@ -53,13 +53,13 @@ func BenchmarkKept(b *testing.B) {
 		}
 	}
 	nothing := func() {}
-	times := measure.Turns(measure.FewRounds, 50*time.Millisecond, read(shown, nothing), read(plain, nothing),
-		read(shown, call(false)), measure.Repeat(call(false)), measure.Repeat(call(true)))
-	table := measure.Peers(os.Stdout)
+	times := benchtable.Turns(benchtable.FewRounds, 50*time.Millisecond, read(shown, nothing), read(plain, nothing),
+		read(shown, call(false)), benchtable.Repeat(call(false)), benchtable.Repeat(call(true)))
+	table := benchtable.Peers(os.Stdout)
 	table.Against("read 4 KiB through a layer", times[0], "in the folder", times[1], 1.5)
 	table.Against("the same, flushed before", times[2], "in the folder", times[1], 0)
-	table.Row("flush", measure.Duration(times[3].Median()), "", "", "", "")
-	table.Row("around a call that changes", measure.Duration(times[4].Median()), "", "", "", "")
+	table.Row("flush", benchtable.Duration(times[3].Median()), "", "", "", "")
+	table.Row("around a call that changes", benchtable.Duration(times[4].Median()), "", "", "", "")
 	fmt.Printf("\ntargets met: %d of %d\n", table.Met, table.Met+table.Missed)
 	b.SkipNow() // the table is the result
 }

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/benchtable"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/measure"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -34,7 +34,7 @@ const (
 
 // peersEvery is how often those peers have their turn that take a hundred times
 // as long as the others.
-const peersEvery = measure.ManyRounds / measure.FewRounds
+const peersEvery = benchtable.ManyRounds / benchtable.FewRounds
 
 // BenchmarkTable prints what it costs to run /bin/true: plainly, by bwrap with
 // the same folders, by other programs that confine commands, in a session that is
@@ -55,7 +55,7 @@ func BenchmarkTable(b *testing.B) {
 			all = append(all, startAsker(b, who, heap))
 		}
 	}
-	for round := range measure.ManyRounds {
+	for round := range benchtable.ManyRounds {
 		for k := range all {
 			a := all[(k+round)%len(all)]
 			for i := range a.sides {
@@ -66,7 +66,7 @@ func BenchmarkTable(b *testing.B) {
 			}
 		}
 	}
-	t := measure.Peers(os.Stdout)
+	t := benchtable.Peers(os.Stdout)
 	for i := 0; i < len(all); i += 2 {
 		small, large := all[i], all[i+1]
 		for _, a := range []*asker{small, large} {
@@ -84,8 +84,8 @@ func BenchmarkTable(b *testing.B) {
 			for _, ours := range []string{later, first} {
 				if isRare(side) {
 					took := small.beside(ours)
-					t.Row(fmt.Sprintf("%s, %s, %d MB", ours, small.who, small.heap), measure.Duration(took.Median()),
-						measure.Duration(small.took[side].Median())+" "+side, fmt.Sprintf("%.3f×", took.Over(small.took[side])), "", "")
+					t.Row(fmt.Sprintf("%s, %s, %d MB", ours, small.who, small.heap), benchtable.Duration(took.Median()),
+						benchtable.Duration(small.took[side].Median())+" "+side, fmt.Sprintf("%.3f×", took.Over(small.took[side])), "", "")
 				}
 			}
 		}
@@ -107,7 +107,7 @@ type asker struct {
 	heap  int      // in MB
 	sides []string // what it can measure
 	lacks []string // what it cannot, and why
-	took  map[string]measure.Series
+	took  map[string]benchtable.Series
 	in    io.Writer
 	out   *bufio.Reader
 }
@@ -158,7 +158,7 @@ func startAsker(b *testing.B, who string, heap int) *asker {
 		in.Close() // it ends its session, then itself
 		cmd.Wait()
 	})
-	a := &asker{who: who, heap: heap, took: make(map[string]measure.Series), in: in, out: bufio.NewReader(out)}
+	a := &asker{who: who, heap: heap, took: make(map[string]benchtable.Series), in: in, out: bufio.NewReader(out)}
 	for {
 		line := a.line(b)
 		switch word, rest, _ := strings.Cut(line, " "); word {
@@ -192,7 +192,7 @@ func (a *asker) ask(b *testing.B, side string) {
 }
 
 // beside returns those rounds of a side in which all peers had their turn.
-func (a *asker) beside(side string) (rounds measure.Series) {
+func (a *asker) beside(side string) (rounds benchtable.Series) {
 	for i := 0; i < len(a.took[side]); i += peersEvery {
 		rounds = append(rounds, a.took[side][i])
 	}

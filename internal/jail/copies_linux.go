@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -18,11 +18,11 @@ const CanCopy = true
 // more.
 func OpenCopies(dir sandbox.Host, over []Over, how Copying, now func() time.Time) (k *Kept, left []LeftOut, err error) {
 	k = &Kept{dir: string(dir), now: now}
-	var far layer.Progress // of all that is copied
-	err = k.open(over, func(l *layer.Layer, o Over) error {
+	var far overlay.Progress // of all that is copied
+	err = k.open(over, func(l *overlay.Layer, o Over) error {
 		l.Copied = true
 		before := far
-		list, err := l.Copy(how.Without[o.Target], func(p layer.Progress) error {
+		list, err := l.Copy(how.Without[o.Target], func(p overlay.Progress) error {
 			far = before.Plus(p)
 			if how.Most > 0 && far.Size > how.Most {
 				return &TooLarge{how.Most}
@@ -58,7 +58,7 @@ func OpenCopies(dir sandbox.Host, over []Over, how Copying, now func() time.Time
 // mounted reports whether commands see it only through mounts of the holder's: of copies
 // they see the folder itself.
 func (k *Kept) mounted() bool {
-	return k != nil && slices.ContainsFunc(k.layers, func(l layer.Layer) bool { return !l.Copied })
+	return k != nil && slices.ContainsFunc(k.layers, func(l overlay.Layer) bool { return !l.Copied })
 }
 
 // stand makes the places in copies at which other folders of a policy stand. Where

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 )
 
 // The folders of a policy are mounted anew for every command: the kernel does not
@@ -389,7 +389,7 @@ func (s step) detached(store string) (fd int, from [2]uint64, exposed string, er
 		fd, err = writable(source, store)
 		return fd, from, "", err
 	}
-	fd, err = overlay(source)
+	fd, err = mountLower(source)
 	if err == unix.EINVAL && mountsBelow(oldRoot+s.Source) {
 		// An overlay shows one file system, and would show what the others hide.
 		exposed = notOverlaid(s.Target, errors.New("another file system is mounted in it"))
@@ -416,9 +416,9 @@ func clone(source int, write bool) (int, error) {
 	return fd, nil
 }
 
-// overlay returns a folder of the host, read-only, through an overlay: no socket or
+// mountLower returns a directory of the host, read-only, through an overlay: no socket or
 // pipe of the host is reached through it, and where it lies is not told.
-func overlay(source int) (int, error) {
+func mountLower(source int) (int, error) {
 	// The name that is mounted is all that the kernel shows of it.
 	if err := unix.Fchdir(source); err != nil {
 		return -1, err
@@ -431,7 +431,7 @@ func overlay(source int) (int, error) {
 // store. It is for one command: the kernel need not bring it to the disk.
 func writable(source int, store string) (int, error) {
 	options := [][2]string{{"lowerdir", "."}, {"userxattr"}, {"volatile"}}
-	l := layer.Layer{Store: oldRoot + store}
+	l := overlay.Layer{Store: oldRoot + store}
 	if err := l.Again(); err != nil {
 		return -1, fmt.Errorf("the place for changes: %w", err)
 	}

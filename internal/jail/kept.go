@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"path"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -20,7 +20,7 @@ type Copying struct {
 	// Without are, by the target of each folder, the paths in it at which others stand.
 	Without map[string][]string
 	// Tell is told how far it is; an error of it ends the copying.
-	Tell func(layer.Progress) error
+	Tell func(overlay.Progress) error
 	// Most is the size that all files together may have, 0 for any.
 	Most int64
 }
@@ -36,7 +36,7 @@ type LeftOut struct{ Name, Why string }
 
 // A Standing is a change that a session keeps, by the name of its mount.
 type Standing struct {
-	layer.Change
+	overlay.Change
 	Target string
 }
 

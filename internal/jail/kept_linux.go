@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -29,7 +29,7 @@ import (
 // golem may be at work: only its calls are waited for.
 type Kept struct {
 	dir     string
-	layers  []layer.Layer
+	layers  []overlay.Layer
 	target  []string // of each, as the sandbox names it
 	all     about    // with those that are over other folders
 	network bool
@@ -62,7 +62,7 @@ const (
 // that write to them must have this network.
 func OpenKept(dir sandbox.Host, over []Over, network bool, now func() time.Time) (*Kept, error) {
 	k := &Kept{dir: string(dir), network: network, now: now}
-	return k, k.open(over, func(l *layer.Layer, _ Over) error { return l.Keep() })
+	return k, k.open(over, func(l *overlay.Layer, _ Over) error { return l.Keep() })
 }
 
 // LookKept is OpenKept for who lists, takes or discards: it makes nothing.
@@ -73,7 +73,7 @@ func LookKept(dir sandbox.Host, over []Over, now func() time.Time) (*Kept, error
 
 // open opens what is kept over folders, and makes what is missing if it can. While
 // another golem does the same the error is ErrBusy.
-func (k *Kept) open(over []Over, begin func(*layer.Layer, Over) error) error {
+func (k *Kept) open(over []Over, begin func(*overlay.Layer, Over) error) error {
 	if begin != nil {
 		if err := os.MkdirAll(k.dir, 0o700); err != nil {
 			return err
@@ -97,7 +97,7 @@ func (k *Kept) open(over []Over, begin func(*layer.Layer, Over) error) error {
 			continue
 		}
 		if i < 0 {
-			l := layer.Layer{Folder: string(o.Folder), Store: filepath.Join(k.dir, strconv.Itoa(len(known.Layers)))}
+			l := overlay.Layer{Folder: string(o.Folder), Store: filepath.Join(k.dir, strconv.Itoa(len(known.Layers)))}
 			if err := l.Remove(); err != nil { // what somebody has left who was killed
 				return err
 			}
@@ -202,7 +202,7 @@ func (k *Kept) Busy() bool {
 }
 
 // use takes the layers for this golem, and starts the holder that a layer needs.
-func (k *Kept) use(l layer.Layer) (err error) {
+func (k *Kept) use(l overlay.Layer) (err error) {
 	if k.used == nil {
 		if k.used, err = lockFile(filepath.Join(k.dir, usedName), unix.LOCK_EX, busyWait); err != nil {
 			return err
@@ -226,7 +226,7 @@ func (k *Kept) use(l layer.Layer) (err error) {
 
 // by returns who does something with a layer while it is worked on: the holder that
 // has it, and with a copy this process.
-func (k *Kept) by(l layer.Layer) *Session {
+func (k *Kept) by(l overlay.Layer) *Session {
 	if l.Copied {
 		return unheld(Policy{}, k.now)
 	}
@@ -373,7 +373,7 @@ func (k *Kept) alone(do func(helper func() *Session) error) error {
 }
 
 // States returns what the session has at the path of a change, and what the folder has.
-func (k *Kept) States(c Standing) (own, real layer.State, err error) {
+func (k *Kept) States(c Standing) (own, real overlay.State, err error) {
 	for i, l := range k.layers {
 		if k.target[i] == c.Target {
 			return l.States(c.Change)
@@ -400,11 +400,11 @@ func (k *Kept) Texts(c Standing, most int64) (real, own []byte) {
 		if k.target[i] != c.Target {
 			continue
 		}
-		if c.Was == layer.File {
-			real, _ = layer.Read(l.Folder, c.Path, most)
+		if c.Was == overlay.File {
+			real, _ = overlay.Read(l.Folder, c.Path, most)
 		}
-		if c.Kind == layer.File {
-			own, _ = layer.Read(l.Own(), c.Path, most)
+		if c.Kind == overlay.File {
+			own, _ = overlay.Read(l.Own(), c.Path, most)
 		}
 	}
 	return real, own
@@ -540,6 +540,6 @@ func (k *Kept) Remove() error {
 				return err
 			}
 		}
-		return layer.Layer{Store: k.dir}.Remove()
+		return overlay.Layer{Store: k.dir}.Remove()
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -75,7 +75,7 @@ func (*Kept) Usage() (files int, bytes int64) { return 0, 0 }
 func (*Kept) Lost([]string) ([]Standing, string, error) { return nil, "", errNoLayers }
 
 // States returns an error.
-func (*Kept) States(Standing) (own, real layer.State, err error) { return own, real, errNoLayers }
+func (*Kept) States(Standing) (own, real overlay.State, err error) { return own, real, errNoLayers }
 
 // Discard returns an error.
 func (*Kept) Discard([]string, func([]Standing) error) error { return errNoLayers }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/durable"
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -52,7 +52,7 @@ func Last(layers sandbox.Host) (*Landed, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range layer.Landing(list, dropped) {
+		for _, c := range overlay.Landing(list, dropped) {
 			l.Changes = append(l.Changes, Change{c, w.target[i]})
 		}
 	}
@@ -70,9 +70,9 @@ func (l *Landed) Over() []Over {
 
 // Each calls visit for all that Undo would change, by the name that the file tools have
 // for it: what stands there now, and what was there before.
-func (l *Landed) Each(visit func(name string, now, then layer.State) error) error {
+func (l *Landed) Each(visit func(name string, now, then overlay.State) error) error {
 	for i, of := range l.work.layers {
-		var changes []layer.Change
+		var changes []overlay.Change
 		for _, c := range l.Changes {
 			if c.Target == l.work.target[i] {
 				changes = append(changes, c.Change)
@@ -81,7 +81,7 @@ func (l *Landed) Each(visit func(name string, now, then layer.State) error) erro
 		if len(changes) == 0 {
 			continue
 		}
-		err := of.EachUndone(changes, func(now, then layer.State) error {
+		err := of.EachUndone(changes, func(now, then overlay.State) error {
 			return visit(Outside(path.Join(l.work.target[i], now.Path)), now, then)
 		})
 		if err != nil {
@@ -93,7 +93,7 @@ func (l *Landed) Each(visit func(name string, now, then layer.State) error) erro
 
 // Of reports whether its changes were taken of what is kept in a directory of golem's.
 func (l *Landed) Of(dir sandbox.Host) bool {
-	return slices.ContainsFunc(l.work.of, func(of layer.Layer) bool { return of.Store != "" && filepath.Dir(of.Store) == string(dir) })
+	return slices.ContainsFunc(l.work.of, func(of overlay.Layer) bool { return of.Store != "" && filepath.Dir(of.Store) == string(dir) })
 }
 
 // undoingName is a file of a work that says that it is being undone, all of it.

@@ -6,14 +6,14 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 )
 
 // A list of changes that one golem writes and the same one reads needs no JSON, which takes
 // longer than finding the changes. Each field is a length and the bytes, or a number.
 
 // writeStanding writes a list of changes to a file of a layer.
-func writeStanding(l layer.Layer, name string, list []layer.Change) error {
+func writeStanding(l overlay.Layer, name string, list []overlay.Change) error {
 	data := binary.AppendUvarint(nil, uint64(len(list)))
 	for _, c := range list {
 		for _, text := range []string{c.Path, string(c.Op), string(c.Kind), string([]rune(c.To)), c.In, string(c.Was), c.Sum} {
@@ -31,7 +31,7 @@ func writeStanding(l layer.Layer, name string, list []layer.Change) error {
 }
 
 // readStanding reads it.
-func readStanding(l layer.Layer, name string) ([]layer.Change, error) {
+func readStanding(l overlay.Layer, name string) ([]overlay.Change, error) {
 	data, err := os.ReadFile(filepath.Join(l.Store, name))
 	if err != nil {
 		return nil, err
@@ -41,9 +41,9 @@ func readStanding(l layer.Layer, name string) ([]layer.Change, error) {
 	if count > uint64(len(data)) {
 		return nil, errCut
 	}
-	list := make([]layer.Change, count)
+	list := make([]overlay.Change, count)
 	for i := range list {
-		list[i] = layer.Change{Path: r.string(), Op: layer.Op(r.string()), Kind: layer.Kind(r.string()), To: r.string(), In: r.string(), Was: layer.Kind(r.string()), Sum: r.string(),
+		list[i] = overlay.Change{Path: r.string(), Op: overlay.Op(r.string()), Kind: overlay.Kind(r.string()), To: r.string(), In: r.string(), Was: overlay.Kind(r.string()), Sum: r.string(),
 			Mode: uint32(r.number()), Size: int64(r.number()), Had: uint32(r.number()), Clash: r.number() == 1}
 	}
 	if r.cut || r.at != len(data) {

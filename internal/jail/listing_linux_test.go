@@ -6,15 +6,15 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 )
 
 // TestStandingList checks that a list of changes is read as it was written, with every
 // field that a change has, and that one that was cut or changed is refused.
 func TestStandingList(t *testing.T) {
 	t.Parallel()
-	l := layer.Layer{Store: t.TempDir()}
-	var full layer.Change
+	l := overlay.Layer{Store: t.TempDir()}
+	var full overlay.Change
 	v := reflect.ValueOf(&full).Elem()
 	for i := range v.NumField() {
 		switch f := v.Field(i); f.Kind() {
@@ -30,7 +30,7 @@ func TestStandingList(t *testing.T) {
 			t.Fatalf("%s is a %s, which the list does not know", v.Type().Field(i).Name, f.Kind())
 		}
 	}
-	for _, list := range [][]layer.Change{{}, {full}, {{Path: "a"}, full, {}}} {
+	for _, list := range [][]overlay.Change{{}, {full}, {{Path: "a"}, full, {}}} {
 		if err := writeStanding(l, "list", list); err != nil {
 			t.Fatal(err)
 		}

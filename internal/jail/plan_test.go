@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	tests "github.com/golem-forge/golem/internal/trial"
+	tests "github.com/golem-forge/golem/internal/testutil"
 )
 
 // printed returns a plan as text, a step a line.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	tests "github.com/golem-forge/golem/internal/trial"
+	tests "github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -5,13 +5,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 )
 
 // show mounts a layer that a session keeps, in the holder's own mounts, and returns
 // the folder as it is seen through it. Cells have it from there; golem has it by the
 // descriptor alone. A copy is there as it is.
-func show(l layer.Layer) (reply, []int) {
+func show(l overlay.Layer) (reply, []int) {
 	look := mountKept
 	if l.Copied {
 		look = openCopy
@@ -23,7 +23,7 @@ func show(l layer.Layer) (reply, []int) {
 	return reply{}, []int{fd}
 }
 
-func openCopy(l layer.Layer) (int, error) {
+func openCopy(l overlay.Layer) (int, error) {
 	if err := l.Stamp(); err != nil {
 		return -1, err
 	}
@@ -34,7 +34,7 @@ func openFolder(name string) (int, error) {
 	return openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: noLinks})
 }
 
-func mountKept(l layer.Layer) (int, error) {
+func mountKept(l overlay.Layer) (int, error) {
 	// A call may have been killed before it was noted what it has changed, and from what.
 	if err := l.Record(true); err != nil {
 		return -1, err

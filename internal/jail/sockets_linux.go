@@ -121,7 +121,7 @@ func (v *systemView) show(source, target string) error {
 	}
 	made := -1
 	if directory && !overlaid {
-		made, err = overlay(fd)
+		made, err = mountLower(fd)
 		if err == unix.EINVAL {
 			if parts, few := entriesOf(fd); few {
 				return v.showParts(source, target, parts)
@@ -210,7 +210,7 @@ func overlayEtc() int {
 		return -1
 	}
 	defer unix.Close(host)
-	made, err := overlay(host)
+	made, err := mountLower(host)
 	if err != nil {
 		return -1
 	}

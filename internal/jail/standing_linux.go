@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 )
 
 // Changes lists what the session keeps, over the folders as they are now. Names that
@@ -30,7 +30,7 @@ func (k *Kept) Changes() (list []Standing, unfit string, err error) {
 }
 
 // listOf asks a session for the changes of one layer.
-func listOf(s *Session, a ask) (list []layer.Change, unfit string, err error) {
+func listOf(s *Session, a ask) (list []overlay.Change, unfit string, err error) {
 	a.List = changesName + "-" + rand.Text()[:8] // others may list it at the same time
 	got, err := s.ask(a)
 	if err != nil {
@@ -70,7 +70,7 @@ func (k *Kept) lost(s *Session, names []string) (list []Standing, unfit string, 
 
 // standing lists the changes of one layer. It starts a holder only if there are changes:
 // the holder enters directories that the user cannot enter.
-func (k *Kept) standing(l layer.Layer) (list []layer.Change, unfit string, err error) {
+func (k *Kept) standing(l overlay.Layer) (list []overlay.Change, unfit string, err error) {
 	a := ask{Do: listKept, Layer: l}
 	if k.holder == nil && hasNothing(l) {
 		return listOf(unheld(Policy{}, k.now), a)
@@ -85,7 +85,7 @@ func (k *Kept) standing(l layer.Layer) (list []layer.Change, unfit string, err e
 }
 
 // hasNothing reports whether an overlay keeps no change.
-func hasNothing(l layer.Layer) bool {
+func hasNothing(l overlay.Layer) bool {
 	if l.Copied {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -47,7 +47,7 @@ const plenty = 10_000
 // landing and of its undo, that is an error; the folder is as it was, or as it was to
 // be. When there is room again all goes on.
 func TestSurvivesFullDisk(t *testing.T) {
-	if !trial.Mounts(t) {
+	if !testutil.Mounts(t) {
 		return
 	}
 	both := newDisk(t)
@@ -152,7 +152,7 @@ func (g *ground) on(work, layers string) {
 // TestSurvivesKillsElsewhere kills golem and the holder where what lands is copied
 // into the folder first: it is whole or not there, and nothing lies beside it.
 func TestSurvivesKillsElsewhere(t *testing.T) {
-	if !trial.Mounts(t) {
+	if !testutil.Mounts(t) {
 		return
 	}
 	work, layers := newDisk(t), newDisk(t)
@@ -166,7 +166,7 @@ func TestSurvivesKillsElsewhere(t *testing.T) {
 	}
 	took, landed := time.Since(began), 0
 	check(t, s.Close())
-	kills := trial.Rounds(6)
+	kills := testutil.Rounds(6)
 	for i := range kills {
 		g.on(work.dir, layers.dir)
 		l := g.lander("land")
@@ -192,7 +192,7 @@ func TestSurvivesKillsElsewhere(t *testing.T) {
 
 // TestSurvivesKillsOfMany is TestSurvivesKills with ten thousand files.
 func TestSurvivesKillsOfMany(t *testing.T) {
-	if !trial.Mounts(t) {
+	if !testutil.Mounts(t) {
 		return
 	}
 	t.Setenv("TMPDIR", newDisk(t).dir)

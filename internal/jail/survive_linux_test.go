@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -370,7 +370,7 @@ func TestSurvivesKills(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		g, seen := newGround(t, 200), make(map[string]int)
 		g.measure()
-		for i := range trial.Rounds(16) {
+		for i := range testutil.Rounds(16) {
 			g.killed(i, seen)
 		}
 		g.swept()

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -40,13 +40,13 @@ func (k *Kept) take(helper *Session, layers sandbox.Host, picks []Pick) (*Transa
 		unpick: func() error { return k.alone(func(func() *Session) error { return s.unpick(w) }) }}
 	for i, l := range k.layers {
 		a := ask{Do: pickKept, Layer: l, To: w.layers[i]}
-		var list []layer.Pick
+		var list []overlay.Pick
 		for n, p := range picks {
 			rel, ok := k.below(i, p.Name)
 			if !ok {
 				continue
 			}
-			pick := layer.Pick{Path: rel, Over: p.Over, Whole: p.Whole}
+			pick := overlay.Pick{Path: rel, Over: p.Over, Whole: p.Whole}
 			if p.Text != nil {
 				pick.Given = filepath.Join(w.dir, "given-"+strconv.Itoa(n))
 				if err := os.WriteFile(pick.Given, p.Text, 0o600); err != nil {

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 )
 
 // Plain returns the text of an error without the names of the host that the
@@ -24,7 +24,7 @@ func Plain(err error) string {
 
 // A Change is one thing that a command has done in a folder that it may write.
 type Change struct {
-	layer.Change
+	overlay.Change
 	Target string // of the folder, as commands name it
 }
 

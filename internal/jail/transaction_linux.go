@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/durable"
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -22,12 +22,12 @@ import (
 // may be written.
 type work struct {
 	dir    string
-	layers []layer.Layer
+	layers []overlay.Layer
 	target []string // of each, as commands name it
 	held   *os.File // says that it is in use
 
-	of     []layer.Layer // the layers of a session that the changes were taken from
-	picked [][]string    // and which, of each
+	of     []overlay.Layer // the layers of a session that the changes were taken from
+	picked [][]string      // and which, of each
 }
 
 // stores are the folders of the layers.
@@ -53,7 +53,7 @@ func (s *Session) newWork() (*work, error) {
 		if m.Source == "" || !m.Write || m.Kept {
 			continue
 		}
-		l := layer.Layer{Folder: string(m.Source), Store: filepath.Join(w.dir, strconv.Itoa(len(w.layers)))}
+		l := overlay.Layer{Folder: string(m.Source), Store: filepath.Join(w.dir, strconv.Itoa(len(w.layers)))}
 		if l.Device, l.Inode, err = m.numbers(); err != nil {
 			break
 		}
@@ -98,9 +98,9 @@ func (s *Session) newFolder() (string, error) {
 
 // about is what is written down of a work, for who finds it.
 type about struct {
-	Layers []layer.Layer
+	Layers []overlay.Layer
 	Target []string
-	Of     []layer.Layer
+	Of     []overlay.Layer
 	Picked [][]string
 }
 
@@ -232,7 +232,7 @@ func (s *Session) changed(w *work) (t *Transaction, err error) {
 // carries on with it: it holds what was there before.
 func (s *Session) forget(w *work) error {
 	defer w.held.Close()
-	moved := !strings.HasPrefix(filepath.Base(w.dir), landedPrefix) && slices.ContainsFunc(w.layers, layer.Layer.Begun)
+	moved := !strings.HasPrefix(filepath.Base(w.dir), landedPrefix) && slices.ContainsFunc(w.layers, overlay.Layer.Begun)
 	if moved || w.decided() {
 		return errors.New("it is being landed")
 	}
@@ -275,7 +275,7 @@ func (t *Transaction) Land(dropped []string) (clash []string, err error) {
 			err = s.keep(w)
 		}
 		// What cannot be taken back any more has landed: the next golem does the rest.
-		if err == nil || slices.ContainsFunc(w.layers, layer.Layer.Final) {
+		if err == nil || slices.ContainsFunc(w.layers, overlay.Layer.Final) {
 			if t.settle != nil {
 				t.settle() // what stays there is as the folder is now, and no change
 			}
@@ -432,13 +432,13 @@ func (t *Transaction) Content(c Change, most int64) (old, new []byte, err error)
 		if t.work.target[i] != c.Target {
 			continue
 		}
-		if c.Was == layer.File {
+		if c.Was == overlay.File {
 			if old, err = l.ReadReal(c.Path, most); err != nil {
 				return nil, nil, err
 			}
 		}
-		if c.Kind == layer.File {
-			new, err = layer.Read(l.Upper(), c.Path, most)
+		if c.Kind == overlay.File {
+			new, err = overlay.Read(l.Upper(), c.Path, most)
 		}
 		return old, new, err
 	}
@@ -491,7 +491,7 @@ func (t *Transaction) Exists(name string) bool {
 func (t *Transaction) Open(c Change) (*os.File, error) {
 	for i, l := range t.work.layers {
 		if t.work.target[i] == c.Target {
-			return layer.Open(l.Upper(), c.Path)
+			return overlay.Open(l.Upper(), c.Path)
 		}
 	}
 	return nil, fs.ErrNotExist
@@ -500,7 +500,7 @@ func (t *Transaction) Open(c Change) (*os.File, error) {
 // Hash returns a digest of what a changed file holds, "" where it cannot be read.
 func (t *Transaction) Hash(c Change) string {
 	f, err := t.Open(c)
-	return layer.SumOf(f, err)
+	return overlay.SumOf(f, err)
 }
 
 // lockLayers keeps others from landing and undoing meanwhile.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -45,7 +45,7 @@ func (*Landed) Name() string { return "" }
 func (*Landed) Over() []Over { return nil }
 
 // Each returns an error.
-func (*Landed) Each(func(name string, now, then layer.State) error) error { return errNoLayers }
+func (*Landed) Each(func(name string, now, then overlay.State) error) error { return errNoLayers }
 
 // Of is false.
 func (*Landed) Of(sandbox.Host) bool { return false }

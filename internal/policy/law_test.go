@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -29,7 +29,7 @@ func mustMean(t fataler, law string, got policy.Grant, want meaning) {
 // do what anyone above it may not, and no one is asked less than anyone above
 // it has written.
 func TestChainOnlyNarrows(t *testing.T) {
-	trial.Law(t, lawCases, func(t *rapid.T) {
+	testutil.Law(t, lawCases, func(t *rapid.T) {
 		chain := rapid.SliceOfN(specs, 2, 6).Draw(t, "chain")
 		have, means := chain[0].grant, meaningOf(chain[0].grant)
 		for _, declared := range chain[1:] {
@@ -119,7 +119,7 @@ func mustLimit(t fataler, c, p policy.Limits) {
 
 // Meet and Within are a lattice and its order.
 func TestLattice(t *testing.T) {
-	trial.Law(t, lawCases/5, func(t *rapid.T) {
+	testutil.Law(t, lawCases/5, func(t *rapid.T) {
 		a, b, c := specs.Draw(t, "a").grant, specs.Draw(t, "b").grant, specs.Draw(t, "c").grant
 		mustMeet(t, a, b)
 		mustMean(t, "associative", a.Meet(b).Meet(c), meaningOf(a.Meet(b.Meet(c))))
@@ -177,7 +177,7 @@ func (m meaning) ordered() meaning {
 
 // A grant answers what its definition says.
 func TestGrantMeansItsDefinition(t *testing.T) {
-	trial.Law(t, lawCases/4, func(t *rapid.T) {
+	testutil.Law(t, lawCases/4, func(t *rapid.T) {
 		s := specs.Draw(t, "spec")
 		for _, name := range names {
 			if got, want := s.grant.Files.Access(name), s.access(name); got != want {
@@ -224,7 +224,7 @@ func TestFilesAreWhatTheSandboxShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	liberal := rapid.SampledFrom([]string{"/", "/a", "/a/", "//a//b", "a/b", "/a/../b", "/a/./b", ".", "/ab/../../b", "", "..", "/a/b/.."})
-	trial.Law(t, lawCases/4, func(t *rapid.T) {
+	testutil.Law(t, lawCases/4, func(t *rapid.T) {
 		f := policy.Files{}
 		if rapid.IntRange(0, 7).Draw(t, "open") > 0 {
 			f = policy.AllFiles()

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -71,7 +71,7 @@ func (l *loader) engines() {
 
 // external reads a scanner of the user's. A program in a folder that workers may write
 // would be theirs, so it is one of the system.
-func (l *loader) external(f conf.Field) {
+func (l *loader) external(f strictyaml.Field) {
 	label := "clearance.external." + sandbox.Shown(f.Key.Text)
 	x := External{Name: f.Key.Text, From: f.Key.Place}
 	if why := badName(x.Name); why != "" || slices.Contains(append(scanners(), "clamd", "clamscan", "yara", "limits"), x.Name) {
@@ -90,7 +90,7 @@ func (l *loader) external(f conf.Field) {
 	l.project.Engines.External = append(l.project.Engines.External, x)
 }
 
-func (l *loader) scanners(n conf.Node) []string {
+func (l *loader) scanners(n strictyaml.Node) []string {
 	var list []string
 	for _, item := range n.Items {
 		switch {
@@ -109,7 +109,7 @@ func (l *loader) scanners(n conf.Node) []string {
 var address = map[string]string{"local": "path", "bare": "path", "remote": "url", "github": "repo"}
 
 // target reads one repository.
-func (l *loader) target(f conf.Field) {
+func (l *loader) target(f strictyaml.Field) {
 	label := "clearance.targets." + sandbox.Shown(f.Key.Text)
 	t := Target{Name: f.Key.Text, Branch: "main", From: f.Key.Place}
 	if why := badName(t.Name); why != "" {
@@ -156,7 +156,7 @@ func (l *loader) target(f conf.Field) {
 }
 
 // address reads the path, url or repo of a target.
-func (l *loader) address(t *Target, label string, n conf.Node) {
+func (l *loader) address(t *Target, label string, n strictyaml.Node) {
 	switch t.Type {
 	case "local", "bare":
 		folder, ok := l.path(label, n)
@@ -179,13 +179,13 @@ func (l *loader) address(t *Target, label string, n conf.Node) {
 
 // standsAt reads where the root of a target stands in the sandbox: on a mount,
 // or above one.
-func (l *loader) standsAt(t *Target, label string, f conf.Field) {
+func (l *loader) standsAt(t *Target, label string, f strictyaml.Field) {
 	shown := func(name string) bool {
 		return slices.ContainsFunc(l.project.Mounts, func(m Mount) bool { return above(m.Target, name) || above(name, m.Target) })
 	}
 	at, written := f.Value.At("at")
 	if !written {
-		at = word(conf.Default, "/workspace")
+		at = word(strictyaml.Default, "/workspace")
 		if slices.ContainsFunc(l.project.Mounts, func(m Mount) bool { return m.Target == "/" }) {
 			at.Text = "/"
 		}
@@ -194,7 +194,7 @@ func (l *loader) standsAt(t *Target, label string, f conf.Field) {
 			return
 		}
 		t.At = at.Text
-		l.assume(conf.Default, at.Text, "clearance", "targets", t.Name, "at")
+		l.assume(strictyaml.Default, at.Text, "clearance", "targets", t.Name, "at")
 		return
 	}
 	var why string

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
 // The spellings of a sandbox's folders.
@@ -17,11 +17,11 @@ const (
 
 // dialect tells the spellings apart by their keys, and is false where it cannot:
 // where the form is wrong, and where two spellings are mixed.
-func (l *loader) dialect(n conf.Node) (string, bool) {
-	if n.Kind != conf.Map || l.wrong[n.Place] {
+func (l *loader) dialect(n strictyaml.Node) (string, bool) {
+	if n.Kind != strictyaml.Map || l.wrong[n.Place] {
 		return "", false
 	}
-	var first conf.Field
+	var first strictyaml.Field
 	dialect, ok := unwritten, true
 	for _, f := range n.Fields {
 		if l.wrong[f.Key.Place] || f.Key.Text == "mode" && l.wrong[f.Value.Place] {
@@ -54,7 +54,7 @@ var spellings = map[string]string{mounts: "mount spelling", zones: "zone spellin
 
 // spelling returns the spelling that a key of the sandbox belongs to, "" if it
 // goes with several.
-func spelling(f conf.Field) string {
+func spelling(f strictyaml.Field) string {
 	switch f.Key.Text {
 	case "zones", "cache", "workspace":
 		return zones
@@ -73,7 +73,7 @@ func spelling(f conf.Field) string {
 
 // named returns the whole name of a key of the sandbox, with its value where
 // the value is what tells.
-func named(f conf.Field) string {
+func named(f strictyaml.Field) string {
 	if f.Key.Text == "mode" {
 		return "sandbox.mode: " + f.Value.Text
 	}
@@ -82,17 +82,17 @@ func named(f conf.Field) string {
 
 // written returns a node at the place of a key, or of its value where that came
 // from elsewhere.
-func written(f conf.Field) conf.Node {
+func written(f strictyaml.Field) strictyaml.Node {
 	if f.Value.Place.Source != f.Key.Place.Source {
 		return f.Value
 	}
 	return f.Key
 }
 
-func field(n conf.Node, key string) (conf.Field, bool) {
-	i := slices.IndexFunc(n.Fields, func(f conf.Field) bool { return f.Key.Text == key })
+func field(n strictyaml.Node, key string) (strictyaml.Field, bool) {
+	i := slices.IndexFunc(n.Fields, func(f strictyaml.Field) bool { return f.Key.Text == key })
 	if i < 0 {
-		return conf.Field{}, false
+		return strictyaml.Field{}, false
 	}
 	return n.Fields[i], true
 }

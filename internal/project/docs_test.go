@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/project"
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/testutil"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 )
 
 // TestDocs holds the tables of docs/config.md to the schema.
-func TestDocs(t *testing.T) { trial.GoldenPart(t, docs, begin, end, keyTables()) }
+func TestDocs(t *testing.T) { testutil.GoldenPart(t, docs, begin, end, keyTables()) }
 
 // keyTables writes the schema as one table for each key at the top that has
 // keys of its own, and one for the others.
@@ -34,7 +34,7 @@ func keyTables() string {
 			continue
 		}
 		b += "\n### " + k.Name + "\n\n" + heads
-		eachKey(k, []conf.Key{k}, func(path []conf.Key) {
+		eachKey(k, []strictyaml.Key{k}, func(path []strictyaml.Key) {
 			b += row(path[len(path)-1], fullName(path))
 		})
 	}
@@ -43,19 +43,19 @@ func keyTables() string {
 
 // fullName writes the path to a key: a name for each entry of a named map, []
 // for each of a list.
-func fullName(path []conf.Key) string {
+func fullName(path []strictyaml.Key) string {
 	name := ""
 	for i, k := range path {
 		name += k.Name
 		if i == len(path)-1 {
 			break
 		}
-		name += map[conf.Type]string{conf.Named: ".NAME", conf.Groups: "[]"}[k.Type] + "."
+		name += map[strictyaml.Type]string{strictyaml.Named: ".NAME", strictyaml.Groups: "[]"}[k.Type] + "."
 	}
 	return name
 }
 
-func row(k conf.Key, name string) string {
+func row(k strictyaml.Key, name string) string {
 	value := "–"
 	if k.Default != "" {
 		value = "`" + k.Default + "`"
@@ -66,18 +66,18 @@ func row(k conf.Key, name string) string {
 }
 
 // typeName says what a value is, in the words of the page about worker files.
-func typeName(k conf.Key) string {
+func typeName(k strictyaml.Key) string {
 	var kinds []string
 	for _, w := range k.Words {
 		kinds = append(kinds, "`"+w+"`")
 	}
 	switch k.Type {
-	case conf.Word:
-	case conf.Count:
+	case strictyaml.Word:
+	case strictyaml.Count:
 		kinds = append(kinds, "bytes: `5000`, `10MB`, `2GiB`")
-	case conf.Span:
+	case strictyaml.Span:
 		kinds = append(kinds, "time: `30s`, `1h30m`, seconds")
-	case conf.Free:
+	case strictyaml.Free:
 		kinds = append(kinds, "map of texts")
 	default:
 		kinds = append(kinds, string(k.Type))

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -19,20 +19,20 @@ type Endpoint struct {
 	Method  string
 	Type    string
 	Headers []EndpointHeader // ordered by name
-	From    conf.Place
+	From    strictyaml.Place
 }
 
 // An EndpointHeader goes with each request: a text and, behind it, the value of a
 // variable.
 type EndpointHeader struct{ Name, Text, Variable string }
 
-func endpointsKey() conf.Key {
-	return conf.Key{Name: "endpoints", Type: conf.Named, Example: "{tracker: {url: https://tracker.example.com/api/notes}}",
-		Doc: "Services by name, for `golem tool api_send`. No model names an address.", Keys: []conf.Key{
-			{Name: "url", Type: conf.Text, Example: "https://tracker.example.com/api/notes", Doc: "The address: https, or http on this machine. Needed."},
-			{Name: "method", Type: conf.Word, Words: []string{"POST", "PUT", "PATCH"}, Default: "POST", Example: "PUT", Doc: "How it is sent."},
-			{Name: "type", Type: conf.Text, Default: "application/json", Example: "text/markdown", Doc: "What the body is sent as. Of JSON it is checked."},
-			{Name: "headers", Type: conf.Free, Example: `{Authorization: "Bearer env:TRACKER_TOKEN"}`,
+func endpointsKey() strictyaml.Key {
+	return strictyaml.Key{Name: "endpoints", Type: strictyaml.Named, Example: "{tracker: {url: https://tracker.example.com/api/notes}}",
+		Doc: "Services by name, for `golem tool api_send`. No model names an address.", Keys: []strictyaml.Key{
+			{Name: "url", Type: strictyaml.Text, Example: "https://tracker.example.com/api/notes", Doc: "The address: https, or http on this machine. Needed."},
+			{Name: "method", Type: strictyaml.Word, Words: []string{"POST", "PUT", "PATCH"}, Default: "POST", Example: "PUT", Doc: "How it is sent."},
+			{Name: "type", Type: strictyaml.Text, Default: "application/json", Example: "text/markdown", Doc: "What the body is sent as. Of JSON it is checked."},
+			{Name: "headers", Type: strictyaml.Free, Example: `{Authorization: "Bearer env:TRACKER_TOKEN"}`,
 				Doc: "What goes with it. A value that ends in `env:NAME` ends in that variable's value, which is told nobody else: a secret is not written down."},
 		}}
 }
@@ -59,7 +59,7 @@ func (l *loader) endpoints() {
 	slices.SortFunc(l.project.Endpoints, func(a, b Endpoint) int { return strings.Compare(a.Name, b.Name) })
 }
 
-func (l *loader) endpoint(f conf.Field) {
+func (l *loader) endpoint(f strictyaml.Field) {
 	label := "clearance.endpoints." + sandbox.Shown(f.Key.Text)
 	e := Endpoint{Name: f.Key.Text, Method: "POST", Type: "application/json", From: f.Key.Place}
 	if why := badName(e.Name); why != "" {
@@ -90,8 +90,8 @@ func (l *loader) endpoint(f conf.Field) {
 
 // headers reads what goes with a request. No value is told, for it may be a secret that
 // should not stand there.
-func (l *loader) headers(label string, n conf.Node) []EndpointHeader {
-	if n.Kind != conf.Map {
+func (l *loader) headers(label string, n strictyaml.Node) []EndpointHeader {
+	if n.Kind != strictyaml.Map {
 		l.problems.Add(n, label+": not a map of texts", `write {Authorization: "Bearer env:TOKEN"}`)
 		return nil
 	}
@@ -104,7 +104,7 @@ func (l *loader) headers(label string, n conf.Node) []EndpointHeader {
 			l.problems.Add(f.Key, label+": "+sandbox.Shown(name)+" is no name of a header", "letters, digits and - are in one")
 		case slices.Contains(ownedHeaders, strings.ToLower(name)):
 			l.problems.Add(f.Key, label+": "+name+" is not for you to set", "leave it out; type: says what the body is")
-		case f.Value.Kind != conf.Scalar || parts == nil:
+		case f.Value.Kind != strictyaml.Scalar || parts == nil:
 			l.problems.Add(f.Value, label+"."+name+": no value of a header", "write one line of plain text, or env:NAME for the value of a variable")
 		case parts[2] == "" && secretHeader(name):
 			l.problems.Add(f.Value, label+"."+name+": a secret is not written down", "write env:NAME, and set that variable where you call golem")

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
 // The names of the project file.
@@ -111,5 +111,5 @@ func read(root, file string) ([]byte, error) {
 }
 
 func problem(source, what, hint string) error {
-	return conf.Problems{{Place: conf.Place{Source: source}, What: what, Hint: hint}}
+	return strictyaml.Problems{{Place: strictyaml.Place{Source: source}, What: what, Hint: hint}}
 }

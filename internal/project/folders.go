@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // mounts reads the recommended spelling: a root at /, and mounts.
-func (l *loader) mounts(n conf.Node) {
+func (l *loader) mounts(n strictyaml.Node) {
 	root, has := n.At("root")
 	if !has {
 		for _, key := range []string{"mode", "readonly", "suffixes", "max_file_bytes", "trust"} {
@@ -44,7 +44,7 @@ func (l *loader) mounts(n conf.Node) {
 const maxMounts = 100
 
 // few refuses folders without end. The root, cache and workspace count too.
-func (l *loader) few(label string, n conf.Node) bool {
+func (l *loader) few(label string, n strictyaml.Node) bool {
 	count := len(l.project.Mounts) + len(n.Items) + len(n.Fields)
 	if count > maxMounts {
 		l.problems.Add(n, fmt.Sprintf("%s: %d folders", label, count), fmt.Sprintf("a sandbox has at most %d; mount one above them", maxMounts))
@@ -54,7 +54,7 @@ func (l *loader) few(label string, n conf.Node) bool {
 }
 
 // listed reads one of the mounts, and returns it with what holds for it.
-func (l *loader) listed(label string, item conf.Node) conf.Node {
+func (l *loader) listed(label string, item strictyaml.Node) strictyaml.Node {
 	source, hasSource := item.At("source")
 	target, hasTarget := item.At("target")
 	if !l.fits(item) {
@@ -77,8 +77,8 @@ func (l *loader) listed(label string, item conf.Node) conf.Node {
 }
 
 // zones reads the older spelling, and is also what holds when none is written.
-func (l *loader) zones(n conf.Node) {
-	mode := conf.Node{Place: conf.Default, Text: "sandboxed"}
+func (l *loader) zones(n strictyaml.Node) {
+	mode := strictyaml.Node{Place: strictyaml.Default, Text: "sandboxed"}
 	if m, ok := n.At("mode"); ok {
 		mode = m
 	}
@@ -115,11 +115,11 @@ func (l *loader) zones(n conf.Node) {
 }
 
 // zoneRoot returns the folder that sandboxed zones lie in, "" if there is none.
-func (l *loader) zoneRoot(n conf.Node) string {
+func (l *loader) zoneRoot(n strictyaml.Node) string {
 	root, has := n.At("root")
 	if !has {
-		root = word(conf.Default, ".sandbox")
-		l.assume(conf.Default, root.Text, "sandbox", "root")
+		root = word(strictyaml.Default, ".sandbox")
+		l.assume(strictyaml.Default, root.Text, "sandbox", "root")
 	}
 	if !l.fits(root) {
 		return ""
@@ -130,12 +130,12 @@ func (l *loader) zoneRoot(n conf.Node) string {
 
 // shorthand reads cache: or workspace:, which are zones that have only a path,
 // and returns the folder. One that nobody wrote lies in the folder base.
-func (l *loader) shorthand(n conf.Node, name, path, under, base string) string {
+func (l *loader) shorthand(n strictyaml.Node, name, path, under, base string) string {
 	e := entry{label: "sandbox." + name, name: name, target: "/" + name, mode: "rw"}
 	var has bool
 	if e.source, has = n.At(name); !has {
-		e.source, e.base = word(conf.Default, path), base
-		l.assume(conf.Default, path, "sandbox", name)
+		e.source, e.base = word(strictyaml.Default, path), base
+		l.assume(strictyaml.Default, path, "sandbox", name)
 	}
 	if !l.fits(e.source) {
 		l.unclear = true
@@ -149,7 +149,7 @@ func (l *loader) shorthand(n conf.Node, name, path, under, base string) string {
 
 // zonePath returns the host's folder of a zone. Where the zones lie under a
 // folder, so does this one.
-func (l *loader) zonePath(label string, n conf.Node, under string) (string, bool) {
+func (l *loader) zonePath(label string, n strictyaml.Node, under string) (string, bool) {
 	if under == "" {
 		return l.path(label, n)
 	}
@@ -166,13 +166,13 @@ func (l *loader) zonePath(label string, n conf.Node, under string) (string, bool
 }
 
 // paths reads the spelling of llm-do.
-func (l *loader) paths(n conf.Node) {
+func (l *loader) paths(n strictyaml.Node) {
 	l.named(n, entry{key: "root", mode: "ro"}, "paths", "")
 }
 
 // named reads the zones or the paths of llm-do, which stand at their names. What
 // they have in common is in like.
-func (l *loader) named(n conf.Node, like entry, group, under string) {
+func (l *loader) named(n strictyaml.Node, like entry, group, under string) {
 	list, _ := n.At(group)
 	if l.wrong[list.Place] {
 		l.unclear = true

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -70,7 +70,7 @@ func FuzzSet(f *testing.F) {
 		}
 		checkProject(t, w, p)
 		found := slices.ContainsFunc(p.Values(), func(v project.Value) bool { return v.From.Source == "--set" })
-		if !found && !strings.Contains(text, "{}") && s.Value.Kind == conf.Scalar {
+		if !found && !strings.Contains(text, "{}") && s.Value.Kind == strictyaml.Scalar {
 			t.Fatalf("%q is nowhere to be seen", text)
 		}
 	})
@@ -78,7 +78,7 @@ func FuzzSet(f *testing.F) {
 
 func checkProblems(t *testing.T, err error, sources ...string) {
 	t.Helper()
-	var problems conf.Problems
+	var problems strictyaml.Problems
 	if !errors.As(err, &problems) || len(problems) == 0 {
 		t.Fatalf("not problems: %v", err)
 	}

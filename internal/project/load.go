@@ -13,8 +13,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -27,16 +27,16 @@ type loader struct {
 	real    string // the same without links
 	project *Project
 
-	tree     conf.Node // as written; defaults are set into it on the way
-	problems conf.Problems
-	wrong    map[conf.Place]bool // places that the schema complains about
+	tree     strictyaml.Node // as written; defaults are set into it on the way
+	problems strictyaml.Problems
+	wrong    map[strictyaml.Place]bool // places that the schema complains about
 	// unclear is true once a folder could not be made out: what depends on all of
 	// them is then not judged.
 	unclear bool
 }
 
 func newLoader(root, file string, env Env) (*loader, error) {
-	source := cmp.Or(file, conf.Default.Source)
+	source := cmp.Or(file, strictyaml.Default.Source)
 	abs, err := filepath.Abs(root)
 	if err != nil {
 		return nil, problem(source, "the program has no folder", "name one that exists")
@@ -54,12 +54,12 @@ func newLoader(root, file string, env Env) (*loader, error) {
 // read makes the tree out of the file and the settings. The file is checked
 // before a setting can hide what is wrong in it.
 func (l *loader) read(data []byte, settings []Setting) {
-	l.tree = conf.Node{Place: conf.Default, Kind: conf.Map}
+	l.tree = strictyaml.Node{Place: strictyaml.Default, Kind: strictyaml.Map}
 	if l.project.File != "" {
-		l.tree, l.problems = conf.Parse(l.project.File, data)
-		if l.tree.Kind != conf.Map {
+		l.tree, l.problems = strictyaml.Parse(l.project.File, data)
+		if l.tree.Kind != strictyaml.Map {
 			l.problems.Add(l.tree, l.tree.Kind.String(), "a project file is a map of "+strings.Join(keyNames(Schema().Keys), ", "))
-			l.tree = conf.Node{Place: l.tree.Place, Kind: conf.Map}
+			l.tree = strictyaml.Node{Place: l.tree.Place, Kind: strictyaml.Map}
 		}
 		Schema().Check(l.tree, &l.problems)
 	}
@@ -69,7 +69,7 @@ func (l *loader) read(data []byte, settings []Setting) {
 	Schema().Check(l.tree, &l.problems)
 	l.tree.Bounded(&l.problems)
 	l.sane(l.tree)
-	l.wrong = map[conf.Place]bool{}
+	l.wrong = map[strictyaml.Place]bool{}
 	for _, p := range l.problems {
 		l.wrong[p.Place] = true
 	}
@@ -77,7 +77,7 @@ func (l *loader) read(data []byte, settings []Setting) {
 
 // sane refuses what no value of a project has a use for: control characters,
 // which a terminal or another reader may take for something else.
-func (l *loader) sane(n conf.Node) {
+func (l *loader) sane(n strictyaml.Node) {
 	if strings.ContainsFunc(n.Text, unicode.IsControl) {
 		l.problems.Add(n, "a control character in "+sandbox.Shown(n.Text), "write it without")
 	}
@@ -92,24 +92,24 @@ func (l *loader) sane(n conf.Node) {
 
 // fits reports whether the schema had nothing to say about the node or anything
 // in it.
-func (l *loader) fits(n conf.Node) bool {
-	return !l.wrong[n.Place] && !slices.ContainsFunc(n.Items, func(item conf.Node) bool { return !l.fits(item) }) &&
-		!slices.ContainsFunc(n.Fields, func(f conf.Field) bool { return !l.fits(f.Key) || !l.fits(f.Value) })
+func (l *loader) fits(n strictyaml.Node) bool {
+	return !l.wrong[n.Place] && !slices.ContainsFunc(n.Items, func(item strictyaml.Node) bool { return !l.fits(item) }) &&
+		!slices.ContainsFunc(n.Fields, func(f strictyaml.Field) bool { return !l.fits(f.Key) || !l.fits(f.Value) })
 }
 
 // at returns the value at a path of keys if it is written and fits.
-func (l *loader) at(keys ...string) (conf.Node, bool) {
+func (l *loader) at(keys ...string) (strictyaml.Node, bool) {
 	n, ok := l.tree.At(keys...)
 	return n, ok && l.fits(n)
 }
 
 // assume sets an effective value that nobody wrote as such.
-func (l *loader) assume(place conf.Place, text string, keys ...string) {
+func (l *loader) assume(place strictyaml.Place, text string, keys ...string) {
 	l.tree = l.tree.Set(keys, word(place, text))
 }
 
-func word(place conf.Place, text string) conf.Node {
-	return conf.Node{Place: place, Kind: conf.Scalar, Text: text}
+func word(place strictyaml.Place, text string) strictyaml.Node {
+	return strictyaml.Node{Place: place, Kind: strictyaml.Scalar, Text: text}
 }
 
 // runs reads what is said about runs: model, approval, delegation, workers.
@@ -163,7 +163,7 @@ func approvalMode(name string) string {
 	return name
 }
 
-func (l *loader) workerPaths(n conf.Node) []string {
+func (l *loader) workerPaths(n strictyaml.Node) []string {
 	var list []string
 	for _, item := range n.Items {
 		dir := path.Clean(item.Text)

@@ -7,30 +7,30 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // An entry is one folder as one of the spellings has it.
 type entry struct {
-	label  string    // its name in messages
-	key    string    // what its folder is called there
-	at     conf.Node // where it is written
+	label  string          // its name in messages
+	key    string          // what its folder is called there
+	at     strictyaml.Node // where it is written
 	name   string
 	target string
-	source conf.Node // the folder, as written
-	folder string    // the folder on the host, absolute
-	base   string    // where set, an existing folder in which it may be missing
-	ok     bool      // whether folder and target are known
-	node   conf.Node // what else is written about it
-	whole  bool      // node is the sandbox's own, and its approvals are those of the whole
-	mode   string    // unless written
+	source strictyaml.Node // the folder, as written
+	folder string          // the folder on the host, absolute
+	base   string          // where set, an existing folder in which it may be missing
+	ok     bool            // whether folder and target are known
+	node   strictyaml.Node // what else is written about it
+	whole  bool            // node is the sandbox's own, and its approvals are those of the whole
+	mode   string          // unless written
 }
 
 // mount adds an entry to the table of mounts, and returns what is written about
 // it with the mode that holds.
-func (l *loader) mount(e entry) conf.Node {
+func (l *loader) mount(e entry) strictyaml.Node {
 	m := Mount{Target: e.target, From: e.at.Place, Name: e.name}
 	m.Mode = l.mode(e)
 	if n, ok := e.node.At("mode"); ok {
@@ -85,10 +85,10 @@ func (l *loader) mode(e entry) string {
 
 // effective returns what is written about an entry with mode and readonly in
 // agreement: each as written, or as it follows from the other.
-func effective(n conf.Node, mode string) conf.Node {
+func effective(n strictyaml.Node, mode string) strictyaml.Node {
 	hasMode, hasReadonly := n.Has("mode"), n.Has("readonly")
 	if !hasMode {
-		place := conf.Default
+		place := strictyaml.Default
 		if r, ok := n.At("readonly"); ok {
 			place = r.Place
 		}
@@ -101,7 +101,7 @@ func effective(n conf.Node, mode string) conf.Node {
 	return n
 }
 
-func (l *loader) suffixes(e entry, n conf.Node) []string {
+func (l *loader) suffixes(e entry, n strictyaml.Node) []string {
 	for _, item := range n.Items {
 		if s := item.Text; len(s) < 2 || s[0] != '.' || strings.ContainsAny(s, "/*?") {
 			l.problems.Add(item, e.label+".suffixes: "+sandbox.Shown(s)+" is no ending", "an ending starts with a dot, such as .md")

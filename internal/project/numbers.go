@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -15,7 +15,7 @@ const (
 )
 
 // within notes a number that is zero or too large.
-func (l *loader) within(label string, n conf.Node, above, below bool, most string) {
+func (l *loader) within(label string, n strictyaml.Node, above, below bool, most string) {
 	what := label + ": " + sandbox.Shown(n.Text)
 	switch {
 	case !above:
@@ -33,7 +33,7 @@ func (l *loader) within(label string, n conf.Node, above, below bool, most strin
 }
 
 // whole returns a whole number from least to most.
-func (l *loader) whole(label string, n conf.Node, least, most int64) int64 {
+func (l *loader) whole(label string, n strictyaml.Node, least, most int64) int64 {
 	v, err := n.Int()
 	l.within(label, n, v >= least, err == nil && v <= most, fmt.Sprint(most))
 	return v
@@ -57,7 +57,7 @@ func (l *loader) bytes(keys ...string) int64 {
 	return l.size(strings.Join(keys, "."), n)
 }
 
-func (l *loader) size(label string, n conf.Node) int64 {
+func (l *loader) size(label string, n strictyaml.Node) int64 {
 	v, err := n.Bytes()
 	l.within(label, n, v > 0, err == nil && v <= maxBytes, fmt.Sprint(int64(maxBytes)))
 	return v

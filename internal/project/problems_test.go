@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -378,7 +378,7 @@ func TestProgramFolder(t *testing.T) {
 	w := newWorld(t)
 	for _, root := range []string{filepath.Join(w.top, "none"), filepath.Join(w.top, "program", "afile")} {
 		_, err := project.Parse(root, "p.yaml", nil, w.env, nil)
-		var problems conf.Problems
+		var problems strictyaml.Problems
 		if !errors.As(err, &problems) || !strings.HasPrefix(err.Error(), "p.yaml: the program's folder ") {
 			t.Errorf("%s: %v", root, err)
 		}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -28,7 +28,7 @@ type Project struct {
 	Model       string
 	ModelServer Server
 	Approval    string // interactive, approve_all, auto_deny
-	ApprovalBy  conf.Place
+	ApprovalBy  strictyaml.Place
 	MaxDepth    int
 	WorkerPaths []string // relative to Root, with slashes
 	Limits      policy.Limits
@@ -40,7 +40,7 @@ type Project struct {
 	Engines         Engines
 	ClearanceLimits ClearanceLimits
 
-	tree  conf.Node       // all values, effective, for Values
+	tree  strictyaml.Node // all values, effective, for Values
 	trust map[string]bool // see Trust
 }
 
@@ -55,9 +55,9 @@ type Mount struct {
 	Suffixes     []string
 	MaxFileBytes int64 // 0 for no limit
 	Untrusted    bool  // what reads here is tainted: so is written, or it lies in such a folder
-	From         conf.Place
-	ModeFrom     conf.Place // of the mode, where it is written
-	Name         string     // of a zone or of a path of llm-do, "" for others
+	From         strictyaml.Place
+	ModeFrom     strictyaml.Place // of the mode, where it is written
+	Name         string           // of a zone or of a path of llm-do, "" for others
 
 	real  string // the folder on the host, absolute and without links
 	trust string // the word that is written, "" for none
@@ -66,8 +66,8 @@ type Mount struct {
 // A Server is one that models are asked at, in place of their vendor's.
 type Server struct {
 	URL string
-	Key string     // the variable with its key
-	By  conf.Place // zero where nobody names one
+	Key string           // the variable with its key
+	By  strictyaml.Place // zero where nobody names one
 }
 
 // A Target is a repository that results are cleared into.
@@ -80,7 +80,7 @@ type Target struct {
 	Branch string
 	Hooks  bool   // run the repository's own hooks on this machine
 	At     string // where the repository's root stands in the sandbox
-	From   conf.Place
+	From   strictyaml.Place
 }
 
 // ClearanceLimits bound what is staged at once. Zero is no limit.
@@ -105,7 +105,7 @@ type Engines struct {
 type External struct {
 	Name    string
 	Command []string
-	From    conf.Place
+	From    strictyaml.Place
 }
 
 // Env is what the project must know of the machine.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -292,7 +292,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	for _, m := range p.Mounts {
-		if m.From != conf.Default {
+		if m.From != strictyaml.Default {
 			t.Errorf("%s comes from %v", m.Target, m.From)
 		}
 	}

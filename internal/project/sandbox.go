@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -14,7 +14,7 @@ import (
 func (l *loader) sandbox() {
 	n, written := l.tree.At("sandbox")
 	if !written {
-		n = conf.Node{Place: conf.Default, Kind: conf.Map}
+		n = strictyaml.Node{Place: strictyaml.Default, Kind: strictyaml.Map}
 	}
 	l.rules(n, "/")
 	l.common()
@@ -61,22 +61,22 @@ func (l *loader) common() {
 	}
 }
 
-func (l *loader) network(n conf.Node) {
+func (l *loader) network(n strictyaml.Node) {
 	switch {
-	case n.Kind == conf.Null:
+	case n.Kind == strictyaml.Null:
 		l.problems.Add(n, "sandbox.network: nothing", "it is true, false or []")
 	case n.Bool():
 		l.project.Network = policy.AllHosts()
 	case slices.Contains(n.Texts(), "*"):
 		l.problems.Add(n, "sandbox.network: * is no host", "network: true is an open network, false none")
-	case n.Kind == conf.List && len(n.Items) > 0:
+	case n.Kind == strictyaml.List && len(n.Items) > 0:
 		l.problems.Add(n, "sandbox.network: hosts by name need egress control, which this version does not have",
 			"use false or true")
 	}
 }
 
 // rules reads the approvals of the whole sandbox or of one folder.
-func (l *loader) rules(n conf.Node, target string) {
+func (l *loader) rules(n strictyaml.Node, target string) {
 	list, ok := n.At("approval")
 	if !ok || !l.fits(list) {
 		return

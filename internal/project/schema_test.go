@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
 // eachKey calls f with every key of the schema and the keys it lies in.
-func eachKey(key conf.Key, path []conf.Key, f func(path []conf.Key)) {
+func eachKey(key strictyaml.Key, path []strictyaml.Key, f func(path []strictyaml.Key)) {
 	for _, k := range key.Keys {
 		at := append(slices.Clip(path), k)
 		f(at)
@@ -22,7 +22,7 @@ func eachKey(key conf.Key, path []conf.Key, f func(path []conf.Key)) {
 
 // write writes a file with one key, called name, in the maps and lists it lies
 // in, and returns the line of the key.
-func write(path []conf.Key, name, value string) (yaml string, line int) {
+func write(path []strictyaml.Key, name, value string) (yaml string, line int) {
 	indent, dash := "", ""
 	for i, k := range path {
 		line++
@@ -33,18 +33,18 @@ func write(path []conf.Key, name, value string) (yaml string, line int) {
 		indent += strings.Repeat(" ", len(dash)+2)
 		dash = ""
 		switch k.Type {
-		case conf.Named:
+		case strictyaml.Named:
 			yaml += indent + "entry:\n"
 			indent += "  "
 			line++
-		case conf.Groups:
+		case strictyaml.Groups:
 			dash = "- "
 		}
 	}
 	return yaml, line
 }
 
-func known(path []conf.Key) []string {
+func known(path []strictyaml.Key) []string {
 	siblings := project.Schema().Keys
 	if len(path) > 1 {
 		siblings = path[len(path)-2].Keys
@@ -57,10 +57,10 @@ func known(path []conf.Key) []string {
 }
 
 // at returns the problems of a line.
-func at(err error, line int) []conf.Problem {
-	var all conf.Problems
+func at(err error, line int) []strictyaml.Problem {
+	var all strictyaml.Problems
 	errors.As(err, &all)
-	return slices.DeleteFunc(slices.Clone(all), func(p conf.Problem) bool { return p.Place.Line != line || p.Place.Source != "p.yaml" })
+	return slices.DeleteFunc(slices.Clone(all), func(p strictyaml.Problem) bool { return p.Place.Line != line || p.Place.Source != "p.yaml" })
 }
 
 // TestTypos slips a letter in every key of every spelling: it is found on its
@@ -68,7 +68,7 @@ func at(err error, line int) []conf.Problem {
 func TestTypos(t *testing.T) {
 	w := newWorld(t)
 	count := 0
-	eachKey(project.Schema(), nil, func(path []conf.Key) {
+	eachKey(project.Schema(), nil, func(path []strictyaml.Key) {
 		key := path[len(path)-1]
 		for i := range key.Name {
 			for _, typo := range []string{key.Name[:i] + "q" + key.Name[i+1:], key.Name[:i] + key.Name[i+1:], key.Name[:i] + "q" + key.Name[i:]} {
@@ -81,7 +81,7 @@ func TestTypos(t *testing.T) {
 				count++
 				yaml, line := write(path, typo, key.Example)
 				_, err := w.parse(yaml)
-				if !slices.ContainsFunc(at(err, line), func(p conf.Problem) bool {
+				if !slices.ContainsFunc(at(err, line), func(p strictyaml.Problem) bool {
 					return strings.HasPrefix(p.What, `unknown key "`+typo+`"`) && strings.HasPrefix(p.Hint, "did you mean "+key.Name+"? ")
 				}) {
 					t.Errorf("%s\ngot %v", yaml, err)
@@ -98,15 +98,15 @@ func TestTypos(t *testing.T) {
 // and named.
 func TestForms(t *testing.T) {
 	w := newWorld(t)
-	eachKey(project.Schema(), nil, func(path []conf.Key) {
+	eachKey(project.Schema(), nil, func(path []strictyaml.Key) {
 		key := path[len(path)-1]
 		values := []string{"", "{q: [w]}", "[[w]]"}
 		switch key.Type {
-		case conf.Group, conf.Named:
+		case strictyaml.Group, strictyaml.Named:
 			values = []string{"", "word", "[w]", "7"}
-		case conf.Groups, conf.Texts:
+		case strictyaml.Groups, strictyaml.Texts:
 			values = []string{"", "word", "{q: w}", "[[w]]", "[null]"}
-		case conf.Text:
+		case strictyaml.Text:
 		default:
 			values = append(values, "w-q", "[]")
 		}
@@ -116,7 +116,7 @@ func TestForms(t *testing.T) {
 			}
 			yaml, line := write(path, key.Name, value)
 			_, err := w.parse(yaml)
-			if !slices.ContainsFunc(at(err, line), func(p conf.Problem) bool {
+			if !slices.ContainsFunc(at(err, line), func(p strictyaml.Problem) bool {
 				return strings.Contains(p.What, key.Name) && p.Hint != ""
 			}) {
 				t.Errorf("%s\ngot %v", yaml, err)
@@ -128,7 +128,7 @@ func TestForms(t *testing.T) {
 // TestExamples holds every example of the schema, and every default, to the
 // schema.
 func TestExamples(t *testing.T) {
-	eachKey(project.Schema(), nil, func(path []conf.Key) {
+	eachKey(project.Schema(), nil, func(path []strictyaml.Key) {
 		key := path[len(path)-1]
 		if key.Example == "" || !strings.HasSuffix(key.Doc, ".") {
 			t.Errorf("%s has no example or no sentence", key.Name)
@@ -137,7 +137,7 @@ func TestExamples(t *testing.T) {
 			if value == "" {
 				continue
 			}
-			n, problems := conf.ParseValue("example", value)
+			n, problems := strictyaml.ParseValue("example", value)
 			key.Check(n, &problems)
 			if len(problems) > 0 {
 				t.Errorf("%s: %s: %v", key.Name, value, problems)
@@ -259,7 +259,7 @@ func TestEveryKeyCounts(t *testing.T) {
 			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
 	}
 	left := len(counts)
-	eachKey(project.Schema(), nil, func(path []conf.Key) {
+	eachKey(project.Schema(), nil, func(path []strictyaml.Key) {
 		if len(path[len(path)-1].Keys) > 0 {
 			return
 		}

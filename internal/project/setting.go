@@ -6,22 +6,22 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // A Setting is a value from a flag or the environment, in the form of the file.
 type Setting struct {
 	Keys  []string // "delegation", "maxDepth"
-	Value conf.Node
+	Value strictyaml.Node
 }
 
 // ParseSet reads a setting such as "delegation.maxDepth=3". The value is written
 // as in the file, has the type that the file's would have, and knows the source
 // it came from. The error is conf.Problems.
 func ParseSet(source, text string) (Setting, error) {
-	at := conf.Node{Place: conf.Place{Source: source}}
-	var problems conf.Problems
+	at := strictyaml.Node{Place: strictyaml.Place{Source: source}}
+	var problems strictyaml.Problems
 	name, value, found := strings.Cut(text, "=")
 	if !found {
 		problems.Add(at, quoted(text)+" has no value", "write key=value, such as delegation.maxDepth=3")
@@ -46,31 +46,31 @@ func ParseSet(source, text string) (Setting, error) {
 // parseValue reads the value of a key. A text is taken literally, whatever YAML
 // sees in it (~ is nothing, *.md an alias, # a comment): nobody quotes twice for
 // a shell. Only where all of it stands in quotes are these taken off.
-func parseValue(key conf.Key, source, value string) (conf.Node, conf.Problems) {
-	node, problems := conf.ParseValue(source, value)
+func parseValue(key strictyaml.Key, source, value string) (strictyaml.Node, strictyaml.Problems) {
+	node, problems := strictyaml.ParseValue(source, value)
 	quotes := len(problems) == 0 && node.Quoted && len(value) > 1 && strings.ContainsRune(`"'`, rune(value[0])) && value[0] == value[len(value)-1]
-	if key.Type == conf.Text && !quotes && utf8.ValidString(value) {
-		return conf.Node{Place: conf.Place{Source: source}, Kind: conf.Scalar, Text: value, Quoted: true}, nil
+	if key.Type == strictyaml.Text && !quotes && utf8.ValidString(value) {
+		return strictyaml.Node{Place: strictyaml.Place{Source: source}, Kind: strictyaml.Scalar, Text: value, Quoted: true}, nil
 	}
 	return node, problems
 }
 
 // lookUp returns the key of the schema at a path, with the whole of its name,
 // or what is wrong with the path.
-func lookUp(path []string) (key conf.Key, what, hint string) {
+func lookUp(path []string) (key strictyaml.Key, what, hint string) {
 	key = Schema()
 	for i, name := range path {
 		where := strings.Join(path[:i], ".")
 		switch key.Type {
-		case conf.Groups:
+		case strictyaml.Groups:
 			return key, sandbox.Shown(where) + " is a list", "set all of it, such as " + where + "=" + key.Example
-		case conf.Named:
+		case strictyaml.Named:
 			if why := badName(name); why != "" {
 				return key, sandbox.Shown(where) + ": " + quoted(name) + " is no name; " + why, "write " + where + ".NAME.KEY=value"
 			}
-			key.Type = conf.Group
+			key.Type = strictyaml.Group
 			continue
-		case conf.Group:
+		case strictyaml.Group:
 		default:
 			return key, sandbox.Shown(where) + " has no keys of its own", "set it, such as " + where + "=" + key.Example
 		}
@@ -110,7 +110,7 @@ func nearest(word string, known []string) string {
 	return hint
 }
 
-func keyNames(keys []conf.Key) []string {
+func keyNames(keys []strictyaml.Key) []string {
 	names := make([]string, len(keys))
 	for i, k := range keys {
 		names[i] = k.Name

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
 func TestParseSet(t *testing.T) {
@@ -45,18 +45,18 @@ func TestParseSet(t *testing.T) {
 		if got := strings.Join(s.Keys, " ") + " = " + show(s.Value); got != test.want {
 			t.Errorf("%s: %s, want %s", test.text, got, test.want)
 		}
-		if s.Value.Place != (conf.Place{Source: "--set"}) {
+		if s.Value.Place != (strictyaml.Place{Source: "--set"}) {
 			t.Errorf("%s comes from %v", test.text, s.Value.Place)
 		}
 	}
 }
 
 // show writes a node without quotes and places.
-func show(n conf.Node) string {
+func show(n strictyaml.Node) string {
 	switch n.Kind {
-	case conf.Scalar:
+	case strictyaml.Scalar:
 		return n.Text
-	case conf.List:
+	case strictyaml.List:
 		var items []string
 		for _, item := range n.Items {
 			items = append(items, show(item))
@@ -109,14 +109,14 @@ func TestPrecedence(t *testing.T) {
 	for _, test := range []struct {
 		sets  []string
 		want  string
-		depth conf.Place
+		depth strictyaml.Place
 	}{
-		{nil, "7 file /data ro", conf.Place{Source: "p.yaml", Line: 1, Col: 24}},
-		{[]string{"delegation.maxDepth=2"}, "2 file /data ro", conf.Place{Source: "--set"}},
-		{[]string{"delegation.maxDepth=2", "model=flag", "delegation.maxDepth=3"}, "3 flag /data ro", conf.Place{Source: "--set"}},
-		{[]string{"sandbox.zones.data.mode=rw"}, "7 file /data rw", conf.Place{Source: "p.yaml", Line: 1, Col: 24}},
-		{[]string{"sandbox.zones.out.path=o"}, "7 file /data ro /out rw", conf.Place{Source: "p.yaml", Line: 1, Col: 24}},
-		{[]string{"sandbox={root: .}"}, "7 file / rw", conf.Place{Source: "p.yaml", Line: 1, Col: 24}},
+		{nil, "7 file /data ro", strictyaml.Place{Source: "p.yaml", Line: 1, Col: 24}},
+		{[]string{"delegation.maxDepth=2"}, "2 file /data ro", strictyaml.Place{Source: "--set"}},
+		{[]string{"delegation.maxDepth=2", "model=flag", "delegation.maxDepth=3"}, "3 flag /data ro", strictyaml.Place{Source: "--set"}},
+		{[]string{"sandbox.zones.data.mode=rw"}, "7 file /data rw", strictyaml.Place{Source: "p.yaml", Line: 1, Col: 24}},
+		{[]string{"sandbox.zones.out.path=o"}, "7 file /data ro /out rw", strictyaml.Place{Source: "p.yaml", Line: 1, Col: 24}},
+		{[]string{"sandbox={root: .}"}, "7 file / rw", strictyaml.Place{Source: "p.yaml", Line: 1, Col: 24}},
 	} {
 		p, err := w.parse(file, test.sets...)
 		if err != nil {
@@ -168,7 +168,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		"--x: delegation.maxDepth: word; it is …":        {"delegation", "maxDepth"},
 		`--x: unknown key "modle"; did you mean model?…`: {"modle"},
 	} {
-		value := conf.Node{Place: conf.Place{Source: "--x"}, Kind: conf.Scalar, Text: "word"}
+		value := strictyaml.Node{Place: strictyaml.Place{Source: "--x"}, Kind: strictyaml.Scalar, Text: "word"}
 		_, err := project.Parse(w.program, "", nil, w.env, []project.Setting{{Keys: keys, Value: value}})
 		if err == nil || !says(err.Error(), want) {
 			t.Errorf("got  %v\nwant %s", err, want)

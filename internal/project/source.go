@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // path returns the host's path that is written at a node, absolute: relative
 // ones start at the program's folder, and ~ is the home folder.
-func (l *loader) path(label string, n conf.Node) (string, bool) {
+func (l *loader) path(label string, n strictyaml.Node) (string, bool) {
 	text := n.Text
 	what, hint := oddPath(text)
 	first, _, _ := strings.Cut(filepath.ToSlash(text), "/")

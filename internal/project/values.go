@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
 // A Value is a key, what holds for it, and where that comes from.
 type Value struct {
 	Key  string
 	Text string // as it would be written; "" where there is none
-	From conf.Place
+	From strictyaml.Place
 }
 
 // Values returns every key of the schema with its effective value, in the order
@@ -23,25 +23,25 @@ func (p *Project) Values() []Value {
 	return list
 }
 
-func collect(key conf.Key, name string, n conf.Node, written bool, list *[]Value) {
+func collect(key strictyaml.Key, name string, n strictyaml.Node, written bool, list *[]Value) {
 	switch {
-	case key.Type == conf.Group:
+	case key.Type == strictyaml.Group:
 		for _, k := range key.Keys {
 			v, ok := n.At(k.Name)
 			collect(k, joined(name, k.Name), v, written && ok, list)
 		}
-	case key.Type == conf.Named && len(n.Fields) > 0:
+	case key.Type == strictyaml.Named && len(n.Fields) > 0:
 		for _, f := range n.Fields {
-			collect(conf.Key{Type: conf.Group, Keys: key.Keys}, joined(name, f.Key.Text), f.Value, true, list)
+			collect(strictyaml.Key{Type: strictyaml.Group, Keys: key.Keys}, joined(name, f.Key.Text), f.Value, true, list)
 		}
-	case key.Type == conf.Groups && len(n.Items) > 0:
+	case key.Type == strictyaml.Groups && len(n.Items) > 0:
 		for i, item := range n.Items {
-			collect(conf.Key{Type: conf.Group, Keys: key.Keys}, fmt.Sprintf("%s[%d]", name, i), item, true, list)
+			collect(strictyaml.Key{Type: strictyaml.Group, Keys: key.Keys}, fmt.Sprintf("%s[%d]", name, i), item, true, list)
 		}
 	case written:
 		*list = append(*list, Value{name, text(n), n.Place})
 	default:
-		*list = append(*list, Value{name, key.Default, conf.Default})
+		*list = append(*list, Value{name, key.Default, strictyaml.Default})
 	}
 }
 
@@ -53,8 +53,8 @@ func joined(name, key string) string {
 }
 
 // text returns a scalar or a list of scalars as it would be written.
-func text(n conf.Node) string {
-	if n.Kind == conf.List {
+func text(n strictyaml.Node) string {
+	if n.Kind == strictyaml.List {
 		return "[" + strings.Join(n.Texts(), ", ") + "]"
 	}
 	return n.Text

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -207,7 +207,7 @@ func TestFromOfMounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []conf.Place{{Source: "p.yaml", Line: 3, Col: 5}, {Source: "p.yaml", Line: 5, Col: 5}} {
+	for i, want := range []strictyaml.Place{{Source: "p.yaml", Line: 3, Col: 5}, {Source: "p.yaml", Line: 5, Col: 5}} {
 		if m := p.Mounts[i]; m.From != want || m.Name != m.Target[1:] {
 			t.Errorf("%s %q comes from %+v, want %+v", m.Target, m.Name, m.From, want)
 		}

@@ -3,8 +3,8 @@ package run
 import (
 	"encoding/json"
 
-	"github.com/golem-forge/golem/internal/exposure"
 	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -15,13 +15,13 @@ type Worker struct {
 	Prompt    string
 	Gate      tool.Gate // without the tools that call workers
 	Model     model.Model
-	ModelName string             // as it is written: anthropic:claude-sonnet-4-5
-	Schema    json.RawMessage    // what its answer must fit; nil for any text
-	Context   int64              // the most tokens of a conversation; 0 is what the model takes
-	Empty     bool               // it may be called without input
-	Layer     bool               // what it changes waits for the user
-	Notes     []string           // what the user should know of it when it starts
-	Exposure  *exposure.Exposure // what it has taken in, that of its gate; nil where nobody cares
+	ModelName string          // as it is written: anthropic:claude-sonnet-4-5
+	Schema    json.RawMessage // what its answer must fit; nil for any text
+	Context   int64           // the most tokens of a conversation; 0 is what the model takes
+	Empty     bool            // it may be called without input
+	Layer     bool            // what it changes waits for the user
+	Notes     []string        // what the user should know of it when it starts
+	Exposure  *taint.Tracker  // what it has taken in, that of its gate; nil where nobody cares
 
 	// Callees are the workers that it may call, each by a tool of its own. With Any, more
 	// may be called by their names.

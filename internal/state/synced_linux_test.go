@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/golem-forge/golem/internal/state"
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 )
 
 const syncedVariable = "STATE_TEST_SYNCED"
@@ -92,7 +92,7 @@ func TestC10StateIsSynced(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestC10Steps$")
 	cmd.Env = append(os.Environ(), syncedVariable+"="+dir)
-	calls := trial.Trace(t, cmd)
+	calls := testutil.Trace(t, cmd)
 	kept, at := filepath.Join(dir, "state"), 0
 	for i, s := range steps {
 		end := at
@@ -104,19 +104,19 @@ func TestC10StateIsSynced(t *testing.T) {
 		}
 		step := calls[at:end]
 		at = end + 1
-		if list := trial.Unsynced(step, kept); len(list) > 0 {
+		if list := testutil.Unsynced(step, kept); len(list) > 0 {
 			t.Errorf("%s: %s", s.name, strings.Join(list, "\n"))
 		}
 		wrote := false
 		for _, c := range step {
-			wrote = wrote || c.Op == trial.Write && strings.HasPrefix(c.Path, kept+"/")
+			wrote = wrote || c.Op == testutil.Write && strings.HasPrefix(c.Path, kept+"/")
 		}
 		if !wrote {
 			t.Errorf("%s: it wrote nothing", s.name)
 		}
 		for _, name := range s.files {
 			path := filepath.Join(kept, name)
-			if !trial.Wrote(step, path) || trial.Dirty(step, path) {
+			if !testutil.Wrote(step, path) || testutil.Dirty(step, path) {
 				t.Errorf("%s: %s is not synced", s.name, name)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/terminal"
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -74,7 +74,7 @@ func attach(line string) (int, error) {
 
 // A stage is a terminal at which something runs, seen from the side of who sits there.
 type stage struct {
-	*trial.Screen
+	*testutil.Screen
 	t      *testing.T
 	dir    string
 	master *os.File
@@ -92,7 +92,7 @@ func must(t *testing.T, err error) {
 // newStage opens a terminal.
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{Screen: trial.NewScreen(t), t: t, dir: t.TempDir()}
+	s := &stage{Screen: testutil.NewScreen(t), t: t, dir: t.TempDir()}
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	must(t, err)
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)

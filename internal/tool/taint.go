@@ -6,7 +6,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// An Exposure notes what a worker takes in. See internal/exposure.
+// An Exposure notes what a worker takes in. See internal/taint.
 type Exposure interface {
 	Sees(effects []policy.Effect) // what a call is let see
 	Takes(bytes int64)            // what it is handed

@@ -8,7 +8,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -50,20 +50,20 @@ func (st *Step) Plan(files *sandbox.Sandbox) Plan {
 		case err != nil:
 			p.Clash = append(p.Clash, e.Path)
 		case now.same(e.Before):
-			if undoing && e.After.Kind == layer.Nothing && e.Before.Kind != layer.Link && now.Mode.Perm() != e.Before.Mode.Perm() {
+			if undoing && e.After.Kind == overlay.Nothing && e.Before.Kind != overlay.Link && now.Mode.Perm() != e.Before.Mode.Perm() {
 				p.Bits = append(p.Bits, e)
 			}
-		case !now.same(e.After) && e.After.Kind == layer.Folder && now.Kind == layer.Nothing:
+		case !now.same(e.After) && e.After.Kind == overlay.Folder && now.Kind == overlay.Nothing:
 		case !now.same(e.After):
 			p.Clash = append(p.Clash, e.Path)
-		case e.Before.Kind == layer.Nothing:
+		case e.Before.Kind == overlay.Nothing:
 			p.Remove = append(p.Remove, e)
 		default:
 			p.Restore = append(p.Restore, e)
 		}
 	}
 	p.keepFull(files)
-	if last := len(st.Entries) - 1; p.Empty() && len(p.full) > 0 && st.Moved == nil && st.Entries[last].After.Kind == layer.Folder {
+	if last := len(st.Entries) - 1; p.Empty() && len(p.full) > 0 && st.Moved == nil && st.Entries[last].After.Kind == overlay.Folder {
 		p.Clash = p.full // the call has made a directory, and nothing else
 	}
 	return p
@@ -106,12 +106,12 @@ func (p *Plan) moved(files *sandbox.Sandbox) {
 		p.Clash = append(p.Clash, m.From)
 	case other != nil:
 		p.Clash = append(p.Clash, m.To)
-	case from.Kind == layer.Nothing && is(to):
+	case from.Kind == overlay.Nothing && is(to):
 		p.Back = true
-	case is(from) && to.Kind == layer.Nothing:
+	case is(from) && to.Kind == overlay.Nothing:
 	case is(from) && is(to) && copied:
 		p.Drop = true
-	case from.Kind != layer.Nothing:
+	case from.Kind != overlay.Nothing:
 		p.Clash = append(p.Clash, m.From)
 	default:
 		p.Clash = append(p.Clash, m.To)
@@ -128,7 +128,7 @@ func (p *Plan) keepFull(files *sandbox.Sandbox) {
 		gone[p.Step.Moved.To] = true
 	}
 	for _, e := range slices.Backward(p.Remove) {
-		if e.After.Kind != layer.Folder {
+		if e.After.Kind != overlay.Folder {
 			continue
 		}
 		names, err := children(files, e.Path)
@@ -142,13 +142,13 @@ func (p *Plan) keepFull(files *sandbox.Sandbox) {
 
 // Each calls visit for all that the plan changes, but for what moves: what stands there
 // now, and what was there before.
-func (p Plan) Each(files *sandbox.Sandbox, visit func(name string, now, then layer.State)) {
+func (p Plan) Each(files *sandbox.Sandbox, visit func(name string, now, then overlay.State)) {
 	for _, e := range slices.Concat(p.Remove, p.Restore, p.Bits) {
 		now, err := look(files, e.Path)
 		state := p.kept(Node{}, e.Path)
 		if err != nil {
 			state.Unknown = true
-		} else if now.Kind != layer.Nothing {
+		} else if now.Kind != overlay.Nothing {
 			state = standing(files, e.Path, now)
 		}
 		visit(e.Path, state, p.kept(e.Before, e.Path))
@@ -156,17 +156,17 @@ func (p Plan) Each(files *sandbox.Sandbox, visit func(name string, now, then lay
 }
 
 // Kept calls visit for all whose content the step keeps.
-func (p Plan) Kept(visit func(name string, then layer.State)) {
+func (p Plan) Kept(visit func(name string, then overlay.State)) {
 	for _, e := range p.Step.Entries {
-		if e.Before.Kind != layer.Nothing {
+		if e.Before.Kind != overlay.Nothing {
 			visit(e.Path, p.kept(e.Before, e.Path))
 		}
 	}
 }
 
 // kept returns a node that is kept as a state.
-func (p Plan) kept(n Node, name string) layer.State {
-	s := layer.State{Path: name, Kind: n.Kind, Mode: uint32(n.Mode.Perm()), Size: n.Size, To: n.To}
+func (p Plan) kept(n Node, name string) overlay.State {
+	s := overlay.State{Path: name, Kind: n.Kind, Mode: uint32(n.Mode.Perm()), Size: n.Size, To: n.To}
 	s.Content = func() (io.ReadCloser, error) {
 		data, err := p.Step.content(n)
 		return io.NopCloser(bytes.NewReader(data)), err
@@ -175,8 +175,8 @@ func (p Plan) kept(n Node, name string) layer.State {
 }
 
 // standing returns what stands at a name as a state.
-func standing(files *sandbox.Sandbox, name string, n Node) layer.State {
-	s := layer.State{Path: name, Kind: n.Kind, Mode: uint32(n.Mode.Perm()), Size: n.Size, To: n.To}
+func standing(files *sandbox.Sandbox, name string, n Node) overlay.State {
+	s := overlay.State{Path: name, Kind: n.Kind, Mode: uint32(n.Mode.Perm()), Size: n.Size, To: n.To}
 	s.Content = func() (io.ReadCloser, error) {
 		b, rel, err := at(files, name)
 		if err != nil {
@@ -234,7 +234,7 @@ func (p Plan) Run(ctx context.Context, files *sandbox.Sandbox) error {
 		}
 	}
 	for _, e := range slices.Backward(slices.Concat(p.Restore, p.Bits)) {
-		if e.After.Kind == layer.Nothing && e.Before.Kind != layer.Link {
+		if e.After.Kind == overlay.Nothing && e.Before.Kind != overlay.Link {
 			if err := files.RestoreAttr(e.Path, e.Before.attr()); err != nil {
 				return err
 			}
@@ -245,13 +245,13 @@ func (p Plan) Run(ctx context.Context, files *sandbox.Sandbox) error {
 
 func (p Plan) restore(files *sandbox.Sandbox, e Entry) error {
 	var content []byte
-	if e.Before.Kind == layer.File {
+	if e.Before.Kind == overlay.File {
 		var err error
 		if content, err = p.Step.content(e.Before); err != nil {
 			return err
 		}
 	}
-	if e.After.Kind == layer.Nothing {
+	if e.After.Kind == overlay.Nothing {
 		return files.Restore(e.Path, content, e.Before.attr())
 	}
 	v, err := sandbox.ParseVersion(e.After.Sum)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -83,19 +83,19 @@ type Moved struct {
 
 // A Node is what stands at a name. The zero Node is nothing.
 type Node struct {
-	Kind layer.Kind  `json:"kind,omitempty"`
-	Mode fs.FileMode `json:"mode,omitempty"`
-	UID  uint32      `json:"uid,omitempty"`
-	GID  uint32      `json:"gid,omitempty"`
-	Size int64       `json:"size,omitempty"`
-	Sum  string      `json:"sum,omitempty"` // of a file's content, or of all in a directory that moves
-	To   string      `json:"to,omitempty"`  // of a link
-	At   int64       `json:"at,omitempty"`  // where its content is kept
+	Kind overlay.Kind `json:"kind,omitempty"`
+	Mode fs.FileMode  `json:"mode,omitempty"`
+	UID  uint32       `json:"uid,omitempty"`
+	GID  uint32       `json:"gid,omitempty"`
+	Size int64        `json:"size,omitempty"`
+	Sum  string       `json:"sum,omitempty"` // of a file's content, or of all in a directory that moves
+	To   string       `json:"to,omitempty"`  // of a link
+	At   int64        `json:"at,omitempty"`  // where its content is kept
 }
 
 // same reports whether two nodes hold the same. Permission bits do not count.
 func (n Node) same(m Node) bool {
-	return n.Kind == m.Kind && (n.Kind != layer.File || n.Sum == m.Sum) && (n.Kind != layer.Link || n.To == m.To)
+	return n.Kind == m.Kind && (n.Kind != overlay.File || n.Sum == m.Sum) && (n.Kind != overlay.Link || n.To == m.To)
 }
 
 func (n Node) attr() sandbox.Attr {
@@ -143,7 +143,7 @@ func (t *taking) op(o Op) error {
 		if err != nil {
 			return err
 		}
-		after := Node{Kind: layer.File, Sum: o.Becomes}
+		after := Node{Kind: overlay.File, Sum: o.Becomes}
 		if before.same(after) {
 			return nil
 		}
@@ -151,7 +151,7 @@ func (t *taking) op(o Op) error {
 		t.add(o.Path, before, after)
 	case o.Verb == MakeDir && from:
 		t.above(o.Path)
-		t.add(o.Path, Node{}, Node{Kind: layer.Folder})
+		t.add(o.Path, Node{}, Node{Kind: overlay.Folder})
 	case o.Verb == Delete && from, o.Verb == Move && from && !to:
 		return t.tree(o.Path)
 	case o.Verb == Copy && to:
@@ -160,7 +160,7 @@ func (t *taking) op(o Op) error {
 			return unreadable(o.Path)
 		}
 		t.above(o.To)
-		t.add(o.To, Node{}, Node{Kind: layer.File, Sum: node.Sum})
+		t.add(o.To, Node{}, Node{Kind: overlay.File, Sum: node.Sum})
 	case o.Verb == Move && from && to:
 		node, err := t.moves(o)
 		if err != nil {
@@ -201,13 +201,13 @@ func (t *taking) above(name string) {
 	m, _ := t.files.MountOf(name)
 	var missing []string
 	for dir := path.Dir(name); dir != m.Target && dir != "/"; dir = path.Dir(dir) {
-		if node, err := look(t.files, dir); err != nil || node.Kind != layer.Nothing {
+		if node, err := look(t.files, dir); err != nil || node.Kind != overlay.Nothing {
 			break
 		}
 		missing = append(missing, dir)
 	}
 	for _, dir := range slices.Backward(missing) {
-		t.add(dir, Node{}, Node{Kind: layer.Folder})
+		t.add(dir, Node{}, Node{Kind: overlay.Folder})
 	}
 }
 
@@ -221,9 +221,9 @@ func (t *taking) keep(name string) (Node, error) {
 	switch {
 	case err != nil:
 		return Node{}, unreadable(name)
-	case node.Kind == layer.Special:
+	case node.Kind == overlay.Special:
 		return Node{}, impossible(sandbox.Shown(name) + " is a pipe, socket or device")
-	case node.Kind != layer.File:
+	case node.Kind != overlay.File:
 		return node, nil
 	case node.Size > MaxFile:
 		return Node{}, impossible(fmt.Sprintf("%s is larger than %d MiB", sandbox.Shown(name), MaxFile>>20))
@@ -254,7 +254,7 @@ func (t *taking) tree(name string) error {
 		return err
 	}
 	t.add(name, node, Node{})
-	if node.Kind != layer.Folder {
+	if node.Kind != overlay.Folder {
 		return nil
 	}
 	names, err := children(t.files, name)
@@ -295,12 +295,12 @@ func lookMoved(files *sandbox.Sandbox, name string, copied bool) (Node, error) {
 		return node, err
 	}
 	switch {
-	case node.Kind == layer.File && (copied || node.Size <= maxHashed):
+	case node.Kind == overlay.File && (copied || node.Size <= maxHashed):
 		node.Sum, err = hash(b, rel)
-	case node.Kind == layer.File:
+	case node.Kind == overlay.File:
 		a, e := b.Lstat(rel)
 		node.Sum, err = fmt.Sprintf("%x-%x-%x", a.ID, a.Size, a.ModTime.UnixNano()), e
-	case node.Kind == layer.Folder:
+	case node.Kind == overlay.Folder:
 		node.Sum, err = treeSum(files, name)
 	}
 	return node, err
@@ -379,7 +379,7 @@ func look(files *sandbox.Sandbox, name string) (Node, error) {
 		return Node{}, err
 	}
 	node, err := nodeAt(b, rel)
-	if err == nil && node.Kind == layer.File {
+	if err == nil && node.Kind == overlay.File {
 		node.Sum, err = hash(b, rel)
 	}
 	return node, err
@@ -393,14 +393,14 @@ func nodeAt(b sandbox.Backend, rel string) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
-	n := Node{Kind: layer.Special, Mode: a.Mode, UID: a.UID, GID: a.GID}
+	n := Node{Kind: overlay.Special, Mode: a.Mode, UID: a.UID, GID: a.GID}
 	switch {
 	case a.Mode.IsRegular():
-		n.Kind, n.Size = layer.File, a.Size
+		n.Kind, n.Size = overlay.File, a.Size
 	case a.Mode.IsDir():
-		n.Kind = layer.Folder
+		n.Kind = overlay.Folder
 	case a.Mode&fs.ModeSymlink != 0:
-		n.Kind, n.To = layer.Link, a.Target
+		n.Kind, n.To = overlay.Link, a.Target
 	}
 	return n, nil
 }

@@ -3,14 +3,14 @@ package worker
 import (
 	"strings"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // approval reads the consent that a map holds under approval, for a folder and
 // all below it.
-func approval(n conf.Node, target string) []policy.Rule {
+func approval(n strictyaml.Node, target string) []policy.Rule {
 	var rules []policy.Rule
 	for _, verb := range []policy.Verb{policy.Read, policy.Write, policy.Delete} {
 		value, ok := n.At("approval", verb.String())
@@ -26,7 +26,7 @@ func approval(n conf.Node, target string) []policy.Rule {
 
 // verdict reads consent in either spelling: approval, or llm-do's allowed and
 // approval_required. One that says nothing is a problem.
-func (r *reader) verdict(n conf.Node, what string) (policy.Consent, bool) {
+func (r *reader) verdict(n strictyaml.Node, what string) (policy.Consent, bool) {
 	value, modern := n.At("approval")
 	if consent, ok := r.llmDo(n); ok {
 		if modern {
@@ -43,13 +43,13 @@ func (r *reader) verdict(n conf.Node, what string) (policy.Consent, bool) {
 
 // llmDo reads allowed and approval_required. That something is allowed does not
 // say that nobody need be asked.
-func (r *reader) llmDo(n conf.Node) (policy.Consent, bool) {
-	if allowed, ok := n.At("allowed"); ok && allowed.Kind == conf.Scalar && !allowed.Bool() {
+func (r *reader) llmDo(n strictyaml.Node) (policy.Consent, bool) {
+	if allowed, ok := n.At("allowed"); ok && allowed.Kind == strictyaml.Scalar && !allowed.Bool() {
 		return policy.Blocked, true
 	}
 	asks, ok := n.At("approval_required")
 	switch {
-	case !ok || asks.Kind != conf.Scalar:
+	case !ok || asks.Kind != strictyaml.Scalar:
 		return policy.Blocked, false
 	case asks.Bool():
 		return policy.Ask, true
@@ -74,38 +74,38 @@ var ruleNames = []struct {
 }
 
 // toolRules reads llm-do's consent by the names of tools.
-func (r *reader) toolRules(top conf.Node) {
+func (r *reader) toolRules(top strictyaml.Node) {
 	all, _ := top.At("tool_rules")
 	for _, f := range all.Fields {
-		if f.Value.Kind == conf.Map || f.Value.Kind == conf.Null {
+		if f.Value.Kind == strictyaml.Map || f.Value.Kind == strictyaml.Null {
 			r.toolRule(top, f)
 		}
 	}
 	seen := make(map[string]bool)
 	for _, item := range all.Items { // llm-do has a list, too
-		if item.Kind != conf.Map {
+		if item.Kind != strictyaml.Map {
 			continue
 		}
 		name, ok := item.At("name")
 		switch {
-		case !ok || name.Kind != conf.Scalar || name.Text == "":
+		case !ok || name.Kind != strictyaml.Scalar || name.Text == "":
 			r.problems.Add(item, "tool_rules: a rule without a name", "write name: with the name of a tool, such as sandbox.read")
 		case seen[name.Text]:
 			r.problems.Add(name, "tool_rules: two rules for "+sandbox.Shown(name.Text), "keep one of them")
 		default:
 			seen[name.Text] = true
-			rule := conf.Node{Kind: conf.Map, Place: item.Place}
+			rule := strictyaml.Node{Kind: strictyaml.Map, Place: item.Place}
 			for _, f := range item.Fields {
 				if f.Key.Text == "allowed" || f.Key.Text == "approval_required" {
 					rule.Fields = append(rule.Fields, f)
 				}
 			}
-			r.toolRule(top, conf.Field{Key: name, Value: rule})
+			r.toolRule(top, strictyaml.Field{Key: name, Value: rule})
 		}
 	}
 }
 
-func (r *reader) toolRule(top conf.Node, f conf.Field) {
+func (r *reader) toolRule(top strictyaml.Node, f strictyaml.Field) {
 	name := f.Key.Text
 	where := "tool_rules." + sandbox.Shown(name)
 	consent, ok := r.llmDo(f.Value)
@@ -149,6 +149,6 @@ func (r *reader) toolRule(top conf.Node, f conf.Field) {
 	}
 }
 
-func (r *reader) consent(f conf.Field, verb policy.Verb, target string, consent policy.Consent) {
+func (r *reader) consent(f strictyaml.Field, verb policy.Verb, target string, consent policy.Consent) {
 	r.w.Rules = append(r.w.Rules, policy.Rule{Verb: verb, Target: target, Consent: consent, From: f.Key.Place.String()})
 }

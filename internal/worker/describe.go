@@ -8,8 +8,8 @@ import (
 	"io"
 	"unicode/utf8"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -26,12 +26,12 @@ type Description struct {
 const MaxDescription = 64 << 10
 
 // golemKey describes what stands in a schema file for golem.
-func golemKey() conf.Key {
-	return conf.Key{Name: "x-golem", Type: conf.Group, Empty: true, Keys: []conf.Key{
-		{Name: "mode", Type: conf.Word, Words: []string{"llm", "manual", "both"}},
-		{Name: "approval", Type: conf.Word, Words: consentWords()},
-		{Name: "label", Type: conf.Text},
-		{Name: "category", Type: conf.Text},
+func golemKey() strictyaml.Key {
+	return strictyaml.Key{Name: "x-golem", Type: strictyaml.Group, Empty: true, Keys: []strictyaml.Key{
+		{Name: "mode", Type: strictyaml.Word, Words: []string{"llm", "manual", "both"}},
+		{Name: "approval", Type: strictyaml.Word, Words: consentWords()},
+		{Name: "label", Type: strictyaml.Text},
+		{Name: "category", Type: strictyaml.Text},
 	}}
 }
 
@@ -39,14 +39,14 @@ func golemKey() conf.Key {
 // [conf.Problems].
 func Describe(file string, data []byte) (Description, error) {
 	d := Description{Mode: policy.LLM, Approval: policy.Rule{Verb: policy.Run, Consent: policy.Ask, From: file}}
-	var problems conf.Problems
+	var problems strictyaml.Problems
 	j := jsonReader{file: file, data: data, d: json.NewDecoder(bytes.NewReader(data))}
 	top, err := j.document()
 	if err != nil {
-		problems.Add(conf.Node{Place: j.at(j.d.InputOffset())}, err.Error(), "it is a JSON schema, as {\"description\": \"…\", \"type\": \"object\", \"properties\": {…}}")
+		problems.Add(strictyaml.Node{Place: j.at(j.d.InputOffset())}, err.Error(), "it is a JSON schema, as {\"description\": \"…\", \"type\": \"object\", \"properties\": {…}}")
 		return d, problems.Err()
 	}
-	if top.Kind != conf.Map {
+	if top.Kind != strictyaml.Map {
 		problems.Add(top, "not a schema: "+top.Kind.String(), "it is a JSON object that describes the arguments")
 		return d, problems.Err()
 	}
@@ -88,21 +88,21 @@ type jsonReader struct {
 }
 
 // at returns the place of an offset, or of what follows it.
-func (j *jsonReader) at(offset int64) conf.Place {
+func (j *jsonReader) at(offset int64) strictyaml.Place {
 	for offset < int64(len(j.data)) && bytes.IndexByte([]byte(" \t\r\n,:"), j.data[offset]) >= 0 {
 		offset++
 	}
 	before := j.data[:min(offset, int64(len(j.data)))]
 	line := bytes.LastIndexByte(before, '\n') + 1
-	return conf.Place{Source: j.file, Line: bytes.Count(before, []byte("\n")) + 1, Col: utf8.RuneCount(before[line:]) + 1}
+	return strictyaml.Place{Source: j.file, Line: bytes.Count(before, []byte("\n")) + 1, Col: utf8.RuneCount(before[line:]) + 1}
 }
 
-func (j *jsonReader) document() (conf.Node, error) {
+func (j *jsonReader) document() (strictyaml.Node, error) {
 	if len(j.data) > MaxDescription {
-		return conf.Node{}, fmt.Errorf("more than %d bytes", MaxDescription)
+		return strictyaml.Node{}, fmt.Errorf("more than %d bytes", MaxDescription)
 	}
 	if !utf8.Valid(j.data) {
-		return conf.Node{}, errors.New("not UTF-8")
+		return strictyaml.Node{}, errors.New("not UTF-8")
 	}
 	j.d.UseNumber()
 	n, err := j.value(0)
@@ -115,7 +115,7 @@ func (j *jsonReader) document() (conf.Node, error) {
 	return n, nil
 }
 
-func (j *jsonReader) value(depth int) (n conf.Node, err error) {
+func (j *jsonReader) value(depth int) (n strictyaml.Node, err error) {
 	const most = 32
 	n.Place = j.at(j.d.InputOffset())
 	token, err := j.d.Token()
@@ -132,7 +132,7 @@ func (j *jsonReader) value(depth int) (n conf.Node, err error) {
 	case nil:
 		return n, nil
 	case string:
-		n.Kind, n.Text, n.Quoted = conf.Scalar, v, true
+		n.Kind, n.Text, n.Quoted = strictyaml.Scalar, v, true
 		return n, nil
 	case json.Delim:
 		if v == '[' {
@@ -140,12 +140,12 @@ func (j *jsonReader) value(depth int) (n conf.Node, err error) {
 		}
 		return j.fields(n, depth)
 	}
-	n.Kind, n.Text = conf.Scalar, fmt.Sprint(token)
+	n.Kind, n.Text = strictyaml.Scalar, fmt.Sprint(token)
 	return n, nil
 }
 
-func (j *jsonReader) list(n conf.Node, depth int) (conf.Node, error) {
-	n.Kind = conf.List
+func (j *jsonReader) list(n strictyaml.Node, depth int) (strictyaml.Node, error) {
+	n.Kind = strictyaml.List
 	for j.d.More() {
 		item, err := j.value(depth + 1)
 		if err != nil {
@@ -157,8 +157,8 @@ func (j *jsonReader) list(n conf.Node, depth int) (conf.Node, error) {
 	return n, err
 }
 
-func (j *jsonReader) fields(n conf.Node, depth int) (conf.Node, error) {
-	n.Kind = conf.Map
+func (j *jsonReader) fields(n strictyaml.Node, depth int) (strictyaml.Node, error) {
+	n.Kind = strictyaml.Map
 	seen := make(map[string]bool)
 	for j.d.More() {
 		key, err := j.value(depth + 1)
@@ -173,7 +173,7 @@ func (j *jsonReader) fields(n conf.Node, depth int) (conf.Node, error) {
 		if err != nil {
 			return n, err
 		}
-		n.Fields = append(n.Fields, conf.Field{Key: key, Value: value})
+		n.Fields = append(n.Fields, strictyaml.Field{Key: key, Value: value})
 	}
 	_, err := j.d.Token()
 	return n, err

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -35,7 +35,7 @@ const (
 func Discover(root string, paths []string, reserved []string) ([]*Worker, error) {
 	host, err := os.OpenRoot(root)
 	if err != nil {
-		return nil, conf.Problems{{Place: conf.Place{Source: "."}, What: "the program's folder: " + reason(err),
+		return nil, strictyaml.Problems{{Place: strictyaml.Place{Source: "."}, What: "the program's folder: " + reason(err),
 			Hint: "name a folder that is there"}}
 	}
 	defer host.Close()
@@ -65,11 +65,11 @@ type finder struct {
 	seen     map[string]bool
 	files    int // that were there
 	found    []*Worker
-	problems conf.Problems
+	problems strictyaml.Problems
 }
 
 func (d *finder) problem(file, what, hint string) {
-	d.problems.Note(conf.Problem{Place: conf.Place{Source: file}, What: what, Hint: hint})
+	d.problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: file}, What: what, Hint: hint})
 }
 
 // folder looks into one folder for workers.
@@ -170,7 +170,7 @@ func (d *finder) file(name string) {
 		return
 	}
 	w, err := Parse(name, data)
-	var problems conf.Problems
+	var problems strictyaml.Problems
 	if errors.As(err, &problems) {
 		d.problems.Note(problems...)
 		return
@@ -233,11 +233,11 @@ func (d *finder) names(reserved []string) {
 	first := map[string]*Worker{}
 	for _, w := range d.found {
 		if slices.Contains(reserved, w.Name) {
-			d.problems.Note(conf.Problem{Place: w.Place, What: "name: " + w.Name + " is the name of a tool",
+			d.problems.Note(strictyaml.Problem{Place: w.Place, What: "name: " + w.Name + " is the name of a tool",
 				Hint: "workers are called like tools; choose another name"})
 		}
 		if other, twice := first[w.Name]; twice {
-			d.problems.Note(conf.Problem{Place: w.Place,
+			d.problems.Note(strictyaml.Problem{Place: w.Place,
 				What: fmt.Sprintf("name: %s is also the name of %s", w.Name, sandbox.Shown(other.Place.String())),
 				Hint: "a name calls one worker; rename one of them"})
 			continue

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/conf"
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/internal/worker"
 )
 
@@ -18,7 +18,7 @@ const (
 )
 
 // docs/workers.md lists every key as the schema has it.
-func TestDocs(t *testing.T) { trial.GoldenPart(t, docs, tableTop, tableEnd, table()) }
+func TestDocs(t *testing.T) { testutil.GoldenPart(t, docs, tableTop, tableEnd, table()) }
 
 // table returns a table of the keys at the top, and one for each of these that
 // has keys of its own.
@@ -59,12 +59,12 @@ func code(s string) string {
 	return "`" + s + "`"
 }
 
-func typeOf(k conf.Key) string {
+func typeOf(k strictyaml.Key) string {
 	kinds := []string{}
 	for _, word := range k.Words {
 		kinds = append(kinds, "`"+word+"`")
 	}
-	if k.Type != conf.Word {
+	if k.Type != strictyaml.Word {
 		kinds = append(kinds, string(k.Type))
 	}
 	for _, or := range k.Or {

@@ -6,8 +6,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -15,34 +15,34 @@ import (
 // declares to need: it has nothing else.
 type Foreign struct {
 	Name    string
-	Command []conf.Node // its words; one that [IsFile] is in the program's folder
-	With    []conf.Node // files and folders there that it sees besides
-	Reach   *Reach      // nil for no files
-	Network *conf.Place // nil for none
-	Env     []conf.Node // the variables of the user's that it is given, by name
+	Command []strictyaml.Node // its words; one that [IsFile] is in the program's folder
+	With    []strictyaml.Node // files and folders there that it sees besides
+	Reach   *Reach            // nil for no files
+	Network *strictyaml.Place // nil for none
+	Env     []strictyaml.Node // the variables of the user's that it is given, by name
 	Timeout time.Duration
 	// Approval is the consent for its calls as it is written, nil where it is not.
 	Approval *policy.Rule
-	Place    conf.Place // of the name
+	Place    strictyaml.Place // of the name
 }
 
 // A Reach is the files of the worker that a foreign program sees.
 type Reach struct {
 	Folder   string // and all below it
 	ReadOnly bool
-	Place    conf.Place
+	Place    strictyaml.Place
 }
 
 // A Custom is a tool of the program's own: an executable.
 type Custom struct {
 	Foreign
-	Schema conf.Node // the file of its schema
+	Schema strictyaml.Node // the file of its schema
 }
 
 // A Server is an MCP server, whose tools the worker has.
 type Server struct {
 	Foreign
-	Tools []conf.Node // the only ones; none for all
+	Tools []strictyaml.Node // the only ones; none for all
 }
 
 // Tool returns the name by which grants know the tool.
@@ -52,7 +52,7 @@ func (c Custom) Tool() string { return "custom." + c.Name }
 func (s Server) Tool() string { return "mcp." + s.Name }
 
 // Words returns the texts of nodes.
-func Words(nodes []conf.Node) []string {
+func Words(nodes []strictyaml.Node) []string {
 	var list []string
 	for _, n := range nodes {
 		list = append(list, n.Text)
@@ -70,14 +70,14 @@ func FileOf(word string) string { return path.Clean(word) }
 const maxServer = 32
 
 // foreign reads the tools that are programs of others.
-func (r *reader) foreign(top conf.Node) {
+func (r *reader) foreign(top strictyaml.Node) {
 	custom, _ := top.At("toolsets", "custom")
 	for _, f := range custom.Fields {
-		if f.Value.Kind == conf.Scalar || f.Value.Kind == conf.List {
+		if f.Value.Kind == strictyaml.Scalar || f.Value.Kind == strictyaml.List {
 			continue
 		}
 		c := Custom{Foreign: r.program("custom", f)}
-		if schema, ok := f.Value.At("schema"); ok && schema.Kind == conf.Scalar {
+		if schema, ok := f.Value.At("schema"); ok && schema.Kind == strictyaml.Scalar {
 			r.inProgram(schema, c.what("custom")+".schema")
 			c.Schema = schema
 		} else if !ok {
@@ -87,7 +87,7 @@ func (r *reader) foreign(top conf.Node) {
 	}
 	servers, _ := top.At("toolsets", "mcp")
 	for _, f := range servers.Fields {
-		if f.Value.Kind == conf.Scalar || f.Value.Kind == conf.List {
+		if f.Value.Kind == strictyaml.Scalar || f.Value.Kind == strictyaml.List {
 			continue
 		}
 		s := Server{Foreign: r.program("mcp", f)}
@@ -95,7 +95,7 @@ func (r *reader) foreign(top conf.Node) {
 			r.problems.Add(f.Key, s.what("mcp")+": a long name", "32 letters are the most: its tools are called "+sandbox.Shown(s.Name[:8])+"…_TOOL")
 		}
 		if s.Reach != nil && !s.Reach.ReadOnly {
-			r.problems.Add(conf.Node{Place: s.Reach.Place}, s.what("mcp")+".files: readonly: false",
+			r.problems.Add(strictyaml.Node{Place: s.Reach.Place}, s.what("mcp")+".files: readonly: false",
 				"a server goes on between calls, so that nobody could decide what of a call lands; it reads only, and a custom tool can write")
 		}
 		s.Tools = scalars(f.Value, "tools")
@@ -106,11 +106,11 @@ func (r *reader) foreign(top conf.Node) {
 func (f Foreign) what(set string) string { return "toolsets." + set + "." + sandbox.Shown(f.Name) }
 
 // scalars returns the single values of a list; of others the schema speaks.
-func scalars(n conf.Node, key string) []conf.Node {
-	var list []conf.Node
+func scalars(n strictyaml.Node, key string) []strictyaml.Node {
+	var list []strictyaml.Node
 	all, _ := n.At(key)
 	for _, item := range all.Items {
-		if item.Kind == conf.Scalar {
+		if item.Kind == strictyaml.Scalar {
 			list = append(list, item)
 		}
 	}
@@ -118,7 +118,7 @@ func scalars(n conf.Node, key string) []conf.Node {
 }
 
 // program reads what both kinds have.
-func (r *reader) program(set string, at conf.Field) Foreign {
+func (r *reader) program(set string, at strictyaml.Field) Foreign {
 	f := Foreign{Name: at.Key.Text, Place: at.Key.Place, Command: scalars(at.Value, "command"), With: scalars(at.Value, "with"), Env: scalars(at.Value, "env")}
 	if !isWord(f.Name) {
 		r.problems.Add(at.Key, "toolsets."+set+": "+shown(f.Name), "its name is letters, digits, _ and -, 64 at most")
@@ -158,7 +158,7 @@ func (r *reader) program(set string, at conf.Field) Foreign {
 	if n, ok := at.Value.At("network"); ok && n.Bool() {
 		f.Network = &n.Place
 	}
-	if n, ok := at.Value.At("timeout"); ok && n.Kind == conf.Scalar {
+	if n, ok := at.Value.At("timeout"); ok && n.Kind == strictyaml.Scalar {
 		if span, err := n.Duration(); err == nil {
 			if f.Timeout = span; span <= 0 {
 				r.problems.Add(n, f.what(set)+".timeout: "+shown(n.Text), "a time above zero, or leave it out for that of limits.time")
@@ -197,7 +197,7 @@ func isProgram(word string) bool {
 }
 
 // inProgram refuses what is no name of a file in the program's folder.
-func (r *reader) inProgram(n conf.Node, what string) {
+func (r *reader) inProgram(n strictyaml.Node, what string) {
 	name := FileOf(n.Text)
 	odd := strings.ContainsFunc(n.Text, func(c rune) bool { return !unicode.IsPrint(c) || c == '\\' })
 	if odd || n.Text == "" || name == "." || path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../") {
@@ -206,20 +206,20 @@ func (r *reader) inProgram(n conf.Node, what string) {
 }
 
 // reach reads which files a foreign program sees.
-func (r *reader) reach(n conf.Node, what string) *Reach {
+func (r *reader) reach(n strictyaml.Node, what string) *Reach {
 	files, ok := n.At("files")
-	if !ok || files.Kind != conf.Map {
+	if !ok || files.Kind != strictyaml.Map {
 		return nil
 	}
 	reach := &Reach{Folder: "/", ReadOnly: true, Place: files.Place}
-	if folder, ok := files.At("restrict"); ok && folder.Kind == conf.Scalar {
+	if folder, ok := files.At("restrict"); ok && folder.Kind == strictyaml.Scalar {
 		reach.Place = folder.Place
 		if reach.Folder = path.Clean(folder.Text); !path.IsAbs(folder.Text) || strings.Contains(folder.Text, "\\") || !isPlain(folder.Text) {
 			r.problems.Add(folder, what+".files.restrict: "+shown(folder.Text), "it is a folder by its absolute name, such as /in")
 			reach.Folder = "/"
 		}
 	}
-	if readonly, ok := files.At("readonly"); ok && readonly.Kind == conf.Scalar {
+	if readonly, ok := files.At("readonly"); ok && readonly.Kind == strictyaml.Scalar {
 		if reach.ReadOnly = readonly.Bool(); !reach.ReadOnly {
 			reach.Place = readonly.Place
 		}
@@ -234,7 +234,7 @@ func isPlain(name string) bool {
 // foreign adds the names of foreign tools to those of toolsets, and notes those that
 // the parent lacks: that it has the toolset does not say that it has this program.
 func (b *bid) foreign() (names []string) {
-	add := func(name string, at conf.Place) {
+	add := func(name string, at strictyaml.Place) {
 		names = append(names, name)
 		b.beyond(at, policy.Grant{Tools: policy.SetOf(name)}, "name it in the file of "+b.whose+" too, or leave it out")
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -41,7 +41,7 @@ func FuzzWorkerFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		w, err := worker.Parse("w.worker", data)
 		if err != nil {
-			var problems conf.Problems
+			var problems strictyaml.Problems
 			if w != nil || !errors.As(err, &problems) || len(problems) == 0 {
 				t.Fatalf("got %v, %v", w, err)
 			}
@@ -66,7 +66,7 @@ func FuzzWorkerFile(f *testing.F) {
 }
 
 // shown checks that problems can be printed, a line each, and say a way on.
-func shown(t *testing.T, problems conf.Problems) {
+func shown(t *testing.T, problems strictyaml.Problems) {
 	for _, p := range problems {
 		if text := p.Error(); p.Hint == "" || strings.ContainsAny(text, "\n\x1b\u202e\x00") || !strings.HasPrefix(text, "w.worker:") || p.Place.Line < 1 {
 			t.Fatalf("got %q", text)

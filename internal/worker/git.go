@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -22,7 +22,7 @@ type Target struct {
 	Type            string // local | bare | remote | github
 	Path, URL, Repo string // the one that the type needs
 	Branch          string
-	Place           conf.Place
+	Place           strictyaml.Place
 }
 
 // Credentials are what the git tools may use to prove who is pushing.
@@ -36,7 +36,7 @@ type Variable struct {
 	Name  string
 	Value string
 	Pass  bool // the value is the user's own, taken from the environment
-	Place conf.Place
+	Place strictyaml.Place
 }
 
 type variable struct {
@@ -61,17 +61,17 @@ var variables = []variable{
 
 // settleEnv refuses variables that are not on the list, with a word on why, and
 // takes them out.
-func (r *reader) settleEnv(top conf.Node) conf.Node {
+func (r *reader) settleEnv(top strictyaml.Node) strictyaml.Node {
 	at := []string{"toolsets", "git", "credentials", "env"}
 	env, ok := top.At(at...)
-	if !ok || env.Kind != conf.Map {
+	if !ok || env.Kind != strictyaml.Map {
 		return top
 	}
 	var known []string
 	for _, v := range variables {
 		known = append(known, v.name)
 	}
-	env.Fields = slices.DeleteFunc(slices.Clone(env.Fields), func(f conf.Field) bool {
+	env.Fields = slices.DeleteFunc(slices.Clone(env.Fields), func(f strictyaml.Field) bool {
 		name := f.Key.Text
 		if slices.Contains(known, name) || !runs(name) {
 			return false
@@ -98,7 +98,7 @@ func runs(name string) bool {
 	return false
 }
 
-func (r *reader) git(n conf.Node) {
+func (r *reader) git(n strictyaml.Node) {
 	g := &r.w.Git
 	g.Credentials.Mode = "inherit"
 	if mode, ok := n.At("credentials", "mode"); ok {
@@ -108,9 +108,9 @@ func (r *reader) git(n conf.Node) {
 	for _, f := range env.Fields {
 		r.variable(f)
 	}
-	if target, ok := n.At("default_target"); ok && target.Kind == conf.Map {
+	if target, ok := n.At("default_target"); ok && target.Kind == strictyaml.Map {
 		g.Inline = r.target(target)
-	} else if ok && target.Kind == conf.Scalar {
+	} else if ok && target.Kind == strictyaml.Scalar {
 		if !isWord(target.Text) {
 			r.problems.Add(target, "default_target: "+shown(target.Text),
 				"it is the name of a target of the project's, or a map with a type: {type: local, path: .}")
@@ -120,9 +120,9 @@ func (r *reader) git(n conf.Node) {
 }
 
 // variable reads one variable. Its value is never told: it may be a secret.
-func (r *reader) variable(f conf.Field) {
+func (r *reader) variable(f strictyaml.Field) {
 	i := slices.IndexFunc(variables, func(v variable) bool { return v.name == f.Key.Text })
-	if i < 0 || f.Value.Kind > conf.Scalar {
+	if i < 0 || f.Value.Kind > strictyaml.Scalar {
 		return
 	}
 	v := Variable{Name: f.Key.Text, Value: f.Value.Text, Place: f.Key.Place}
@@ -135,7 +135,7 @@ func (r *reader) variable(f conf.Field) {
 		v.Value, v.Pass = "", true
 	case known.only != "" && v.Value != known.only:
 		r.problems.Add(f.Value, where+": not "+known.only, "git is never asked for anything here; write "+known.only+" or leave it out")
-	case f.Value.Kind == conf.Null:
+	case f.Value.Kind == strictyaml.Null:
 		return
 	case known.only == "" && (strings.TrimSpace(v.Value) == "" || len(v.Value) > 256 ||
 		strings.ContainsAny(v.Value, "<>") || strings.ContainsFunc(v.Value, unicode.IsControl)):
@@ -145,7 +145,7 @@ func (r *reader) variable(f conf.Field) {
 }
 
 // target reads a target that is written out: its type says which key names it.
-func (r *reader) target(n conf.Node) *Target {
+func (r *reader) target(n strictyaml.Node) *Target {
 	t := &Target{Type: text(n, "type"), Branch: "main", Place: n.Place}
 	needs := map[string]string{"local": "path", "bare": "path", "remote": "url", "github": "repo"}[t.Type]
 	if !n.Has("type") {
@@ -159,11 +159,11 @@ func (r *reader) target(n conf.Node) *Target {
 			r.problems.Add(value, "default_target."+key+" in a "+t.Type+" target", "a "+t.Type+" target has "+needs)
 		case !ok && key == needs:
 			r.problems.Add(n, "default_target: no "+key, "a "+t.Type+" target needs it")
-		case ok && value.Kind == conf.Scalar:
+		case ok && value.Kind == strictyaml.Scalar:
 			r.address(t, key, value)
 		}
 	}
-	if branch, ok := n.At("branch"); ok && branch.Kind == conf.Scalar {
+	if branch, ok := n.At("branch"); ok && branch.Kind == strictyaml.Scalar {
 		t.Branch = branch.Text
 		if why := git.BadBranch(t.Branch); why != "" {
 			r.problems.Add(branch, "default_target.branch: "+why, "it is the name of a branch, such as main")
@@ -172,7 +172,7 @@ func (r *reader) target(n conf.Node) *Target {
 	return t
 }
 
-func (r *reader) address(t *Target, key string, n conf.Node) {
+func (r *reader) address(t *Target, key string, n strictyaml.Node) {
 	why, hint := "", ""
 	switch key {
 	case "path":

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -22,7 +22,7 @@ import (
 //
 // Tools are granted by toolset, and those of foreign programs by their names too.
 // Consent is one more layer: the lower holds.
-func (w *Worker) Grant(parent policy.Grant, locate func(folder string) (virtual string, ok bool), entry bool) (policy.Grant, conf.Problems) {
+func (w *Worker) Grant(parent policy.Grant, locate func(folder string) (virtual string, ok bool), entry bool) (policy.Grant, strictyaml.Problems) {
 	b := bid{w: w, parent: parent, roots: parent.Files.Roots(), locate: locate, whose: "the parent", kind: w.Sandbox.Kind}
 	if entry {
 		b.whose = "the project"
@@ -46,7 +46,7 @@ func (w *Worker) Grant(parent policy.Grant, locate func(folder string) (virtual 
 	}
 	own := parent.Meet(wish)
 	b.reaches(own)
-	ordered, _ := b.problems.Err().(conf.Problems)
+	ordered, _ := b.problems.Err().(strictyaml.Problems)
 	return own, ordered
 }
 
@@ -58,21 +58,21 @@ type bid struct {
 	locate   func(string) (string, bool)
 	whose    string // who the parent is, in words
 	kind     string // of the sandbox; an entry worker that leaves it out inherits
-	problems conf.Problems
+	problems strictyaml.Problems
 }
 
 // excess notes a wish beyond the parent's.
-func (b *bid) excess(at conf.Place, what, asks, has, advice string) {
+func (b *bid) excess(at strictyaml.Place, what, asks, has, advice string) {
 	hint := "asks for " + asks + ", " + b.whose + " has " + has
 	if advice != "" {
 		hint += "; " + advice
 	}
-	b.problems.Note(conf.Problem{Place: at, What: what + ": " + string(sandbox.ErrExceedsParent),
+	b.problems.Note(strictyaml.Problem{Place: at, What: what + ": " + string(sandbox.ErrExceedsParent),
 		Hint: hint, Code: sandbox.ErrExceedsParent})
 }
 
 // beyond notes how a grant of one wish goes beyond the parent's.
-func (b *bid) beyond(at conf.Place, wish policy.Grant, advice string) {
+func (b *bid) beyond(at strictyaml.Place, wish policy.Grant, advice string) {
 	for _, e := range wish.Within(b.parent) {
 		b.excess(at, e.What+" "+sandbox.Shown(e.Which), e.Asks, e.Has, advice)
 	}
@@ -92,7 +92,7 @@ func (b *bid) files() policy.Files {
 	}
 	for _, t := range b.w.Toolsets {
 		if t.usesFiles() {
-			b.problems.Note(conf.Problem{Place: t.Place, What: t.Name + " without a sandbox",
+			b.problems.Note(strictyaml.Problem{Place: t.Place, What: t.Name + " without a sandbox",
 				Hint: "a worker without sandbox: is a pure function; write sandbox: inherit, or which zones it needs, or leave the toolset out"})
 		}
 	}
@@ -132,7 +132,7 @@ func (b *bid) zones() policy.Files {
 }
 
 // mode notes a wish for more access to a folder than the parent has to it.
-func (b *bid) mode(at conf.Place, what, name string, asks sandbox.Access) {
+func (b *bid) mode(at strictyaml.Place, what, name string, asks sandbox.Access) {
 	switch has := b.parent.Files.Access(name); {
 	case asks <= has:
 	case has == sandbox.None:

@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -240,7 +240,7 @@ func drawProject(t *rapid.T) policy.Grant {
 
 func TestChains(t *testing.T) {
 	links, granted, deep := 0, 0, 0
-	trial.Law(t, lawCases, func(t *rapid.T) {
+	testutil.Law(t, lawCases, func(t *rapid.T) {
 		parent := drawProject(t)
 		clean := true
 		for i := range rapid.IntRange(1, 6).Draw(t, "chain") {
@@ -398,7 +398,7 @@ func mustDecideLess(t *rapid.T, child, parent policy.Grant, e policy.Effect, tex
 // Problems of a Grant come in the order of the file, each with a way on.
 func TestGrantProblemsInOrder(t *testing.T) {
 	_, problems := parse(t, "allow_workers: [z]\nsandbox:\n  network: true\n  zones: [{name: x}]\nshell_default: {approval: ask}").Grant(policy.Grant{}, nil, called)
-	if len(problems) < 4 || !slices.IsSortedFunc(problems, func(a, b conf.Problem) int { return a.Place.Line - b.Place.Line }) {
+	if len(problems) < 4 || !slices.IsSortedFunc(problems, func(a, b strictyaml.Problem) int { return a.Place.Line - b.Place.Line }) {
 		t.Errorf("got %v", problems)
 	}
 	for _, p := range problems {

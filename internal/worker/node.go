@@ -5,18 +5,18 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // text returns the text of a key, "" where there is none.
-func text(n conf.Node, key string) string {
+func text(n strictyaml.Node, key string) string {
 	value, _ := n.At(key)
 	return value.Text
 }
 
 // flag returns whether a key is true.
-func flag(n conf.Node, key string) bool {
+func flag(n strictyaml.Node, key string) bool {
 	value, _ := n.At(key)
 	return value.Bool()
 }
@@ -30,7 +30,7 @@ func shown(s string) string {
 }
 
 // without returns a map without a key.
-func without(n conf.Node, key string) conf.Node {
-	n.Fields = slices.DeleteFunc(slices.Clone(n.Fields), func(f conf.Field) bool { return f.Key.Text == key })
+func without(n strictyaml.Node, key string) strictyaml.Node {
+	n.Fields = slices.DeleteFunc(slices.Clone(n.Fields), func(f strictyaml.Field) bool { return f.Key.Text == key })
 	return n
 }

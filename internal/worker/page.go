@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
 const maxFile = 1 << 20 // of a file in bytes
@@ -21,7 +21,7 @@ type page struct {
 // split parts a file into its front matter and its body. A file that does not
 // begin with ---, comments and empty lines apart, is YAML as a whole.
 func (r *reader) split(data []byte) (page, bool) {
-	top := conf.Node{Place: r.w.Place}
+	top := strictyaml.Node{Place: r.w.Place}
 	if len(data) > maxFile {
 		r.problems.Add(top, fmt.Sprintf("%d bytes", len(data)), fmt.Sprintf("a worker file may have %d", maxFile))
 		return page{}, false
@@ -58,7 +58,7 @@ func (r *reader) fenced(text string, line int) (page, bool) {
 		}
 		at = next
 	}
-	r.problems.Add(conf.Node{Place: conf.Place{Source: r.file, Line: line, Col: 1}}, "front matter that does not end",
+	r.problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: r.file, Line: line, Col: 1}}, "front matter that does not end",
 		"write --- on a line of its own after the keys; plain YAML begins without it")
 	return page{}, false
 }
@@ -67,7 +67,7 @@ func (r *reader) fenced(text string, line int) (page, bool) {
 func isFence(line string) bool { return strings.TrimRight(line, " \t") == "---" }
 
 // prompt returns the prompt, wherever it stands; it may stand in one place.
-func (r *reader) prompt(top conf.Node, page page) string {
+func (r *reader) prompt(top strictyaml.Node, page page) string {
 	found, at := page.body, "the body of the file"
 	if strings.TrimSpace(found) == "" {
 		at = ""
@@ -75,7 +75,7 @@ func (r *reader) prompt(top conf.Node, page page) string {
 	for _, key := range []string{"instructions", "prompt"} {
 		n, ok := top.At(key)
 		switch {
-		case !ok || n.Kind != conf.Scalar:
+		case !ok || n.Kind != strictyaml.Scalar:
 		case at != "":
 			r.problems.Add(n, key+": a second prompt", "it stands in "+at+" already; keep one")
 		default:

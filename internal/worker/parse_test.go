@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -23,10 +23,10 @@ func parse(t testing.TB, text string) *worker.Worker {
 }
 
 // problemsOf returns the problems of a file that must have some.
-func problemsOf(t testing.TB, text string) conf.Problems {
+func problemsOf(t testing.TB, text string) strictyaml.Problems {
 	t.Helper()
 	w, err := worker.Parse("w.worker", []byte(text))
-	var problems conf.Problems
+	var problems strictyaml.Problems
 	if !errors.As(err, &problems) || len(problems) == 0 || w != nil {
 		t.Fatalf("Parse: got %v, %v, want problems and no worker\n%s", w, err, text)
 	}
@@ -233,7 +233,7 @@ Go.`)
 func TestDefaults(t *testing.T) {
 	w := parse(t, "---\n---\n")
 	if w.Mode != "single" || len(w.Models) > 0 || w.Sandbox.Kind != worker.NoSandbox || len(w.Toolsets) > 0 || w.Shell != nil ||
-		len(w.Rules) > 0 || w.AllowEmptyInput || w.Locked || w.MaxContextTokens != 0 || w.OutputSchema.Kind != conf.Null ||
+		len(w.Rules) > 0 || w.AllowEmptyInput || w.Locked || w.MaxContextTokens != 0 || w.OutputSchema.Kind != strictyaml.Null ||
 		!w.Workers.None() || len(w.Calls()) > 0 || w.Git.Credentials.Mode != "" {
 		t.Errorf("got %+v", w)
 	}

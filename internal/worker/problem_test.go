@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/worker"
 )
 
@@ -335,7 +335,7 @@ func TestProblemsAreShown(t *testing.T) {
 // The error is one value with all problems, in the order of the file.
 func TestProblemsInOrder(t *testing.T) {
 	_, err := worker.Parse("w.worker", []byte("locked: maybe\nsandbox: {zones: [{name: a/b}]}\nnmae: x\nmode: y"))
-	var problems conf.Problems
+	var problems strictyaml.Problems
 	if !errors.As(err, &problems) || len(problems) != 4 {
 		t.Fatalf("got %v, want four problems", err)
 	}

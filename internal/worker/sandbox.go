@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -29,7 +29,7 @@ type Sandbox struct {
 	Paths    []Path
 	Network  *Network     // nil where nothing is written
 	Level    policy.Level // require_os_sandbox
-	Place    conf.Place
+	Place    strictyaml.Place
 }
 
 // A Zone is the top folder /<Name>.
@@ -37,7 +37,7 @@ type Zone struct {
 	Name  string
 	Mode  sandbox.Access
 	Rules []policy.Rule // its approval
-	Place conf.Place
+	Place strictyaml.Place
 }
 
 // A Path is a folder of the host. Root stands here as it was written: what a
@@ -48,17 +48,17 @@ type Path struct {
 	Access       sandbox.Access
 	Suffixes     []string
 	MaxFileBytes int64
-	Place        conf.Place
+	Place        strictyaml.Place
 }
 
 // Network is whether commands may reach the network.
 type Network struct {
 	On    bool
-	Place conf.Place
+	Place strictyaml.Place
 }
 
 // sandbox reads what the worker declares.
-func (r *reader) sandbox(top conf.Node) {
+func (r *reader) sandbox(top strictyaml.Node) {
 	n, ok := top.At("sandbox")
 	if !ok {
 		return
@@ -79,7 +79,7 @@ func (r *reader) sandbox(top conf.Node) {
 	}
 	if net, ok := n.At("network"); ok {
 		s.Network = &Network{net.Bool(), net.Place}
-		if net.Kind == conf.List && len(net.Items) > 0 {
+		if net.Kind == strictyaml.List && len(net.Items) > 0 {
 			r.problems.Add(net, "sandbox.network: a list of hosts", "hosts cannot be told apart yet; write true or false")
 		}
 	}
@@ -87,7 +87,7 @@ func (r *reader) sandbox(top conf.Node) {
 }
 
 // kind tells the spellings apart by their keys, and refuses two at once.
-func (r *reader) kind(n conf.Node) string {
+func (r *reader) kind(n strictyaml.Node) string {
 	var kinds []string
 	for _, f := range n.Fields {
 		kind := ""
@@ -117,8 +117,8 @@ func (r *reader) kind(n conf.Node) string {
 }
 
 // folder reads the canonical name of a folder.
-func (r *reader) folder(n conf.Node) string {
-	if n.Kind != conf.Scalar {
+func (r *reader) folder(n strictyaml.Node) string {
+	if n.Kind != strictyaml.Scalar {
 		return "/"
 	}
 	if !sandbox.ValidPath(n.Text) {
@@ -133,7 +133,7 @@ func (r *reader) folder(n conf.Node) string {
 const maxFolders = 100
 
 // fewFolders refuses zones and paths without end.
-func (r *reader) fewFolders(top conf.Node) bool {
+func (r *reader) fewFolders(top strictyaml.Node) bool {
 	for _, key := range []string{"zones", "paths"} {
 		n, _ := top.At("sandbox", key)
 		if count := len(n.Items) + len(n.Fields); count > maxFolders {
@@ -145,11 +145,11 @@ func (r *reader) fewFolders(top conf.Node) bool {
 	return true
 }
 
-func (r *reader) zones(n conf.Node) {
+func (r *reader) zones(n strictyaml.Node) {
 	list, _ := n.At("zones")
 	var seen []string
 	for _, item := range list.Items {
-		if item.Kind != conf.Map {
+		if item.Kind != strictyaml.Map {
 			continue
 		}
 		name, ok := item.At("name")
@@ -157,7 +157,7 @@ func (r *reader) zones(n conf.Node) {
 		case !ok:
 			r.problems.Add(item, "sandbox.zones: a zone without a name", "write name: data for the folder /data")
 			continue
-		case name.Kind != conf.Scalar:
+		case name.Kind != strictyaml.Scalar:
 			continue
 		case !isZone(name.Text):
 			r.problems.Add(name, "sandbox.zones.name: "+shown(name.Text), "it is the name of a top folder, without slashes: data for /data")
@@ -183,7 +183,7 @@ func isZone(name string) bool {
 		strings.TrimSpace(name) == name && sandbox.ValidPath("/"+name)
 }
 
-func (r *reader) paths(n conf.Node) {
+func (r *reader) paths(n strictyaml.Node) {
 	all, _ := n.At("paths")
 	for _, f := range all.Fields {
 		if !isZone(f.Key.Text) {
@@ -194,12 +194,12 @@ func (r *reader) paths(n conf.Node) {
 	}
 }
 
-func (r *reader) path(f conf.Field) (Path, bool) {
+func (r *reader) path(f strictyaml.Field) (Path, bool) {
 	p := Path{Name: f.Key.Text, Access: access(f.Value, sandbox.ReadOnly), Place: f.Key.Place}
 	where := "sandbox.paths." + shown(p.Name)
 	root, ok := f.Value.At("root")
 	switch {
-	case f.Value.Kind == conf.Scalar || f.Value.Kind == conf.List || ok && root.Kind != conf.Scalar:
+	case f.Value.Kind == strictyaml.Scalar || f.Value.Kind == strictyaml.List || ok && root.Kind != strictyaml.Scalar:
 		return p, false
 	case !ok:
 		r.problems.Add(f.Key, where+": no root", "write root: and the folder, such as ./portfolio")
@@ -225,7 +225,7 @@ func (r *reader) path(f conf.Field) (Path, bool) {
 }
 
 // access reads the mode of a zone or path.
-func access(n conf.Node, unwritten sandbox.Access) sandbox.Access {
+func access(n strictyaml.Node, unwritten sandbox.Access) sandbox.Access {
 	if mode, ok := n.At("mode"); ok {
 		a, _ := sandbox.ParseAccess(mode.Text)
 		return a

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/golem-forge/golem/internal/command"
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
 // The limits that hold where attachment_policy says nothing.
@@ -14,179 +14,179 @@ const (
 )
 
 // Schema describes every key of a worker file.
-func Schema() conf.Key {
-	return conf.Key{Type: conf.Group, Instead: map[string]string{
+func Schema() strictyaml.Key {
+	return strictyaml.Key{Type: strictyaml.Group, Instead: map[string]string{
 		"model":             "golem run --model, GOLEM_MODEL or model: in golem-forge.config.yaml choose the model; write compatible_models: [NAME] for the models that the worker is written for",
 		"output_schema_ref": "write the schema itself: output_schema: {type: object, …}",
 		"shell_cwd":         "commands begin in /work, which is / of the files; write cd DIR && … in the command",
 		"server_side_tools": "golem runs every tool itself, in the jail; leave the key out, and name tools in toolsets",
-	}, Keys: []conf.Key{
-		{Name: "name", Type: conf.Text, Default: "the file's name", Example: "reviewer",
+	}, Keys: []strictyaml.Key{
+		{Name: "name", Type: strictyaml.Text, Default: "the file's name", Example: "reviewer",
 			Doc: "What callers call it by: letters, digits, `_` and `-`, 64 at most. `x/worker.worker` is called `x`."},
-		{Name: "description", Type: conf.Text, Example: "Reviews code and reports what it finds",
+		{Name: "description", Type: strictyaml.Text, Example: "Reviews code and reports what it finds",
 			Doc: "What it does, for those who may call it."},
-		{Name: "mode", Type: conf.Word, Words: []string{"single", "chat"}, Default: "single", Example: "chat",
+		{Name: "mode", Type: strictyaml.Word, Words: []string{"single", "chat"}, Default: "single", Example: "chat",
 			Doc: "`single` answers once; `chat` goes on until the user ends it."},
-		{Name: "compatible_models", Type: conf.Texts, Example: `["anthropic:*", "openai:gpt-5"]`,
+		{Name: "compatible_models", Type: strictyaml.Texts, Example: `["anthropic:*", "openai:gpt-5"]`,
 			Doc: "The models it is written for. Without it, any."},
-		{Name: "instructions", Type: conf.Text, Example: "You review code.",
+		{Name: "instructions", Type: strictyaml.Text, Example: "You review code.",
 			Doc: "The prompt, in a file without a body."},
-		{Name: "prompt", Type: conf.Text, Example: "You review code.",
+		{Name: "prompt", Type: strictyaml.Text, Example: "You review code.",
 			Doc: "Another name for `instructions`."},
 		sandboxKey(),
 		toolsetsKey(),
 		attachmentsKey(),
-		{Name: "allow_empty_input", Type: conf.Bool, Default: "false", Example: "true",
+		{Name: "allow_empty_input", Type: strictyaml.Bool, Default: "false", Example: "true",
 			Doc: "Whether it may be called without input."},
-		{Name: "output_schema", Type: conf.Free, Example: "{type: object, required: [verdict]}",
+		{Name: "output_schema", Type: strictyaml.Free, Example: "{type: object, required: [verdict]}",
 			Doc: "A JSON schema that its answer must fit."},
-		{Name: "locked", Type: conf.Bool, Default: "false", Example: "true",
+		{Name: "locked", Type: strictyaml.Bool, Default: "false", Example: "true",
 			Doc: "Whether tools that make or change workers must leave it alone."},
-		{Name: "max_context_tokens", Type: conf.Whole, Example: "100000",
+		{Name: "max_context_tokens", Type: strictyaml.Whole, Example: "100000",
 			Doc: "The most of a conversation that is sent to the model."},
-		{Name: "allow_workers", Type: conf.Texts, Empty: true, Example: "[summarise]",
+		{Name: "allow_workers", Type: strictyaml.Texts, Empty: true, Example: "[summarise]",
 			Doc: "llm-do's name for `toolsets.workers.allowed_workers`."},
 		toolRulesKey(),
-		{Name: "shell_rules", Type: conf.Groups, Example: "[{pattern: git status, approval_required: false}]",
+		{Name: "shell_rules", Type: strictyaml.Groups, Example: "[{pattern: git status, approval_required: false}]",
 			Doc:     "llm-do's name for `toolsets.shell.rules`.",
 			Instead: map[string]string{"sandbox_paths": "a command sees only the files of its worker, whatever its rule; leave the key out, and limit the files in sandbox"},
-			Keys:    slices.Concat([]conf.Key{patternKey(), useKey()}, verdictKeys(), exampleKeys())},
-		{Name: "shell_default", Type: conf.Group, Example: "{approval_required: true}",
+			Keys:    slices.Concat([]strictyaml.Key{patternKey(), useKey()}, verdictKeys(), exampleKeys())},
+		{Name: "shell_default", Type: strictyaml.Group, Example: "{approval_required: true}",
 			Doc: "llm-do's name for `toolsets.shell.default`.", Keys: verdictKeys()},
 	}}
 }
 
-func sandboxKey() conf.Key {
-	return conf.Key{Name: "sandbox", Type: conf.Group, Example: "{restrict: /src, readonly: true}",
-		Or:  []conf.Key{{Type: conf.Word, Words: []string{"inherit"}}},
+func sandboxKey() strictyaml.Key {
+	return strictyaml.Key{Name: "sandbox", Type: strictyaml.Group, Example: "{restrict: /src, readonly: true}",
+		Or:  []strictyaml.Key{{Type: strictyaml.Word, Words: []string{"inherit"}}},
 		Doc: "What it gets of its parent's files. `inherit` or `{}` is all of them; without the key it is a pure function.",
-		Keys: []conf.Key{
-			{Name: "restrict", Type: conf.Text, Default: "/", Example: "/src",
+		Keys: []strictyaml.Key{
+			{Name: "restrict", Type: strictyaml.Text, Default: "/", Example: "/src",
 				Doc: "The one folder that it sees. Paths stay as they are."},
-			{Name: "readonly", Type: conf.Bool, Default: "false", Example: "true",
+			{Name: "readonly", Type: strictyaml.Bool, Default: "false", Example: "true",
 				Doc: "Whether all that it sees is read-only."},
-			{Name: "zones", Type: conf.Groups, Empty: true, Example: "[{name: data, mode: ro}]",
+			{Name: "zones", Type: strictyaml.Groups, Empty: true, Example: "[{name: data, mode: ro}]",
 				Doc: "The top folders that it sees, and no others. `[]` is none: a pure function.",
-				Keys: []conf.Key{
-					{Name: "name", Type: conf.Text, Example: "data", Doc: "The folder `/<name>`."},
-					{Name: "mode", Type: conf.Word, Words: accessWords(), Default: "rw", Example: "ro",
+				Keys: []strictyaml.Key{
+					{Name: "name", Type: strictyaml.Text, Example: "data", Doc: "The folder `/<name>`."},
+					{Name: "mode", Type: strictyaml.Word, Words: accessWords(), Default: "rw", Example: "ro",
 						Doc: "How far it may be used. More than the parent has is an error."},
 					approvalKey("Consent for this folder, before that of `toolsets.filesystem.approval`."),
 				}},
-			{Name: "paths", Type: conf.Named, Example: "{portfolio: {root: ./portfolio, mode: rw}}",
+			{Name: "paths", Type: strictyaml.Named, Example: "{portfolio: {root: ./portfolio, mode: rw}}",
 				Doc: "llm-do's spelling: folders of the host, each found where the parent shows it.",
-				Keys: []conf.Key{
-					{Name: "root", Type: conf.Text, Example: "./portfolio",
+				Keys: []strictyaml.Key{
+					{Name: "root", Type: strictyaml.Text, Example: "./portfolio",
 						Doc: "The folder; a relative one starts at the program's."},
-					{Name: "mode", Type: conf.Word, Words: accessWords(), Default: "ro", Example: "rw",
+					{Name: "mode", Type: strictyaml.Word, Words: accessWords(), Default: "ro", Example: "rw",
 						Doc: "How far it may be used. More than the parent has is an error."},
-					{Name: "suffixes", Type: conf.Texts, Example: "[.md, .pdf]",
+					{Name: "suffixes", Type: strictyaml.Texts, Example: "[.md, .pdf]",
 						Doc: "The only endings that its files may have. The project's limits hold as well."},
-					{Name: "max_file_bytes", Type: conf.Count, Example: "10MB",
+					{Name: "max_file_bytes", Type: strictyaml.Count, Example: "10MB",
 						Doc: "The size that its files may have. The project's limits hold as well."},
 				}},
-			{Name: "network", Type: conf.Bool, Example: "false",
-				Or:  []conf.Key{{Type: conf.Texts}},
+			{Name: "network", Type: strictyaml.Bool, Example: "false",
+				Or:  []strictyaml.Key{{Type: strictyaml.Texts}},
 				Doc: "Whether its commands reach the network. Without it: as the parent with `restrict`, and not at all with `zones` and `paths`. A list of hosts is refused until hosts can be told apart."},
-			{Name: "require_os_sandbox", Type: conf.Bool, Words: levelWords(), Default: "false", Example: "namespaces",
+			{Name: "require_os_sandbox", Type: strictyaml.Bool, Words: levelWords(), Default: "false", Example: "namespaces",
 				Doc: "The least boundary that its commands run in; the parent's stays where it is stronger."},
 		}}
 }
 
-func toolsetsKey() conf.Key {
-	return conf.Key{Name: "toolsets", Type: conf.Group, Empty: true, Example: "[filesystem, shell]",
+func toolsetsKey() strictyaml.Key {
+	return strictyaml.Key{Name: "toolsets", Type: strictyaml.Group, Empty: true, Example: "[filesystem, shell]",
 		Default: "`filesystem` with a sandbox that shows files, else none",
 		Doc:     "The sets of tools that it gets, as a map or a list. Those that the parent lacks are an error.",
-		Or:      []conf.Key{{Type: conf.Texts}},
-		Keys: []conf.Key{
-			{Name: "filesystem", Type: conf.Group, Empty: true, Example: "{approval: {write: preApproved}}",
+		Or:      []strictyaml.Key{{Type: strictyaml.Texts}},
+		Keys: []strictyaml.Key{
+			{Name: "filesystem", Type: strictyaml.Group, Empty: true, Example: "{approval: {write: preApproved}}",
 				Doc:  "The tools that read and write files.",
-				Keys: []conf.Key{approvalKey("Consent for all files.")}},
-			{Name: "shell", Type: conf.Group, Empty: true, Example: "{default: {approval: ask}}",
+				Keys: []strictyaml.Key{approvalKey("Consent for all files.")}},
+			{Name: "shell", Type: strictyaml.Group, Empty: true, Example: "{default: {approval: ask}}",
 				Doc: "Commands, confined to what the sandbox shows.",
-				Keys: []conf.Key{
-					{Name: "rules", Type: conf.Groups, Example: "[{pattern: git status, approval: preApproved}]",
+				Keys: []strictyaml.Key{
+					{Name: "rules", Type: strictyaml.Groups, Example: "[{pattern: git status, approval: preApproved}]",
 						Doc: "Consent for commands that match a pattern.",
-						Keys: append([]conf.Key{patternKey(), useKey(), {Name: "approval", Type: conf.Word, Words: consentWords(),
+						Keys: append([]strictyaml.Key{patternKey(), useKey(), {Name: "approval", Type: strictyaml.Word, Words: consentWords(),
 							Example: "preApproved", Doc: "What these commands need."}}, exampleKeys()...)},
-					{Name: "default", Type: conf.Group, Example: "{approval: blocked}",
+					{Name: "default", Type: strictyaml.Group, Example: "{approval: blocked}",
 						Doc: "Consent for all other commands.",
-						Keys: []conf.Key{{Name: "approval", Type: conf.Word, Words: consentWords(), Default: "ask",
+						Keys: []strictyaml.Key{{Name: "approval", Type: strictyaml.Word, Words: consentWords(), Default: "ask",
 							Example: "blocked", Doc: "What all other commands need."}}},
 				}},
 			gitKey(),
-			{Name: "workers", Type: conf.Group, Empty: true, Example: "{allowed_workers: [summarise]}",
+			{Name: "workers", Type: strictyaml.Group, Empty: true, Example: "{allowed_workers: [summarise]}",
 				Doc: "Calls of other workers.",
-				Keys: []conf.Key{{Name: "allowed_workers", Type: conf.Texts, Empty: true, Example: "[summarise, review]",
+				Keys: []strictyaml.Key{{Name: "allowed_workers", Type: strictyaml.Texts, Empty: true, Example: "[summarise, review]",
 					Doc: "Whom it may call; `\"*\"` for all, `[]` for none."}}},
-			{Name: "mcp", Type: conf.Named, Empty: true, Example: "{search: {command: [node, ./search.js], network: true}}",
+			{Name: "mcp", Type: strictyaml.Named, Empty: true, Example: "{search: {command: [node, ./search.js], network: true}}",
 				Doc: "Tools of MCP servers, each server by a name: it is started in the jail, and its tools are called `NAME_TOOL`.",
-				Keys: append(foreignKeys(conf.Key{Example: "true", Doc: "A server only reads: `false` is an error."}), conf.Key{Name: "tools", Type: conf.Texts, Example: "[query]",
+				Keys: append(foreignKeys(strictyaml.Key{Example: "true", Doc: "A server only reads: `false` is an error."}), strictyaml.Key{Name: "tools", Type: strictyaml.Texts, Example: "[query]",
 					Doc: "The only tools of it that the worker gets, by the server's own names. Without it, all."})},
-			{Name: "custom", Type: conf.Named, Empty: true, Example: "{word_count: {command: [./tools/word_count.py], schema: ./tools/word_count.json}}",
+			{Name: "custom", Type: strictyaml.Named, Empty: true, Example: "{word_count: {command: [./tools/word_count.py], schema: ./tools/word_count.json}}",
 				Doc:     "Tools of the program's own, each by its name: an executable that is run in the jail with the arguments as JSON.",
 				Instead: map[string]string{"module": "golem runs programs, not modules: write NAME: {command: [node, ./tools/name.js], schema: ./tools/name.json} for each tool"},
-				Keys: append([]conf.Key{{Name: "schema", Type: conf.Text, Example: "./tools/word_count.json",
+				Keys: append([]strictyaml.Key{{Name: "schema", Type: strictyaml.Text, Example: "./tools/word_count.json",
 					Doc: "The file that describes it: a JSON schema of its arguments, with a `description`."}},
-					foreignKeys(conf.Key{Example: "false", Doc: "Whether it only reads. What it changes otherwise lands like what a command has changed."})...)},
+					foreignKeys(strictyaml.Key{Example: "false", Doc: "Whether it only reads. What it changes otherwise lands like what a command has changed."})...)},
 		}}
 }
 
 // foreignKeys are what programs of others declare.
-func foreignKeys(readonly conf.Key) []conf.Key {
-	readonly.Name, readonly.Type, readonly.Default = "readonly", conf.Bool, "true"
-	return []conf.Key{
-		{Name: "command", Type: conf.Texts, Example: "[python3, ./tools/x.py]",
+func foreignKeys(readonly strictyaml.Key) []strictyaml.Key {
+	readonly.Name, readonly.Type, readonly.Default = "readonly", strictyaml.Bool, "true"
+	return []strictyaml.Key{
+		{Name: "command", Type: strictyaml.Texts, Example: "[python3, ./tools/x.py]",
 			Doc: "The program and its arguments. A word that begins with `./` is a file in the program's folder, which is trusted with it; otherwise the first is a program of the system, by its plain name."},
-		{Name: "with", Type: conf.Texts, Example: "[./tools/lib]",
+		{Name: "with", Type: strictyaml.Texts, Example: "[./tools/lib]",
 			Doc: "Files and folders of the program's folder that it sees besides, trusted with it."},
-		{Name: "files", Type: conf.Group, Empty: true, Example: "{restrict: /in}",
+		{Name: "files", Type: strictyaml.Group, Empty: true, Example: "{restrict: /in}",
 			Doc: "The files of the worker that it sees. Without it, none.",
-			Keys: []conf.Key{
-				{Name: "restrict", Type: conf.Text, Default: "/", Example: "/in", Doc: "The one folder, with all below it."},
+			Keys: []strictyaml.Key{
+				{Name: "restrict", Type: strictyaml.Text, Default: "/", Example: "/in", Doc: "The one folder, with all below it."},
 				readonly,
 			}},
-		{Name: "network", Type: conf.Bool, Default: "false", Example: "true",
+		{Name: "network", Type: strictyaml.Bool, Default: "false", Example: "true",
 			Doc: "Whether it reaches the network. The worker must have it."},
-		{Name: "env", Type: conf.Texts, Example: "[SEARCH_API_KEY]",
+		{Name: "env", Type: strictyaml.Texts, Example: "[SEARCH_API_KEY]",
 			Doc: "The variables of the user's that it is given, by name. It has no others."},
-		{Name: "approval", Type: conf.Word, Words: consentWords(), Default: "ask", Example: "blocked",
+		{Name: "approval", Type: strictyaml.Word, Words: consentWords(), Default: "ask", Example: "blocked",
 			Doc: "What a call needs. For a custom tool the schema file says it, and a worker may only be stricter."},
-		{Name: "timeout", Type: conf.Span, Example: "30s",
+		{Name: "timeout", Type: strictyaml.Span, Example: "30s",
 			Doc: "The time that a call has, if it is shorter than `limits.time`."},
 	}
 }
 
-func gitKey() conf.Key {
-	return conf.Key{Name: "git", Type: conf.Group, Empty: true, Example: "{default_target: origin}",
+func gitKey() strictyaml.Key {
+	return strictyaml.Key{Name: "git", Type: strictyaml.Group, Empty: true, Example: "{default_target: origin}",
 		Doc:     "Staging for the user's repository, and looking at it.",
 		Instead: map[string]string{"auto_pull": "golem pulls only when a call says so: leave the key out, and call git_pull"},
-		Keys: []conf.Key{
-			{Name: "default_target", Type: conf.Text, Example: "origin",
+		Keys: []strictyaml.Key{
+			{Name: "default_target", Type: strictyaml.Text, Example: "origin",
 				Doc: "Where staged files go if a call does not say: a target's name, or a target.",
-				Or: []conf.Key{{Type: conf.Group, Keys: []conf.Key{
-					{Name: "type", Type: conf.Word, Words: []string{"local", "bare", "remote", "github"}, Example: "local",
+				Or: []strictyaml.Key{{Type: strictyaml.Group, Keys: []strictyaml.Key{
+					{Name: "type", Type: strictyaml.Word, Words: []string{"local", "bare", "remote", "github"}, Example: "local",
 						Doc: "What it is. `local` and `bare` have a path, `remote` a URL, `github` a repository."},
-					{Name: "path", Type: conf.Text, Example: ".", Doc: "The folder of a `local` or `bare` repository."},
-					{Name: "url", Type: conf.Text, Example: "https://example.com/notes.git", Doc: "The address of a `remote`."},
-					{Name: "repo", Type: conf.Text, Example: "user/reports", Doc: "The owner and name of a `github` repository."},
-					{Name: "branch", Type: conf.Text, Default: "main", Example: "main", Doc: "The branch that is cleared to."},
+					{Name: "path", Type: strictyaml.Text, Example: ".", Doc: "The folder of a `local` or `bare` repository."},
+					{Name: "url", Type: strictyaml.Text, Example: "https://example.com/notes.git", Doc: "The address of a `remote`."},
+					{Name: "repo", Type: strictyaml.Text, Example: "user/reports", Doc: "The owner and name of a `github` repository."},
+					{Name: "branch", Type: strictyaml.Text, Default: "main", Example: "main", Doc: "The branch that is cleared to."},
 				}}}},
-			{Name: "credentials", Type: conf.Group, Example: "{mode: explicit}",
+			{Name: "credentials", Type: strictyaml.Group, Example: "{mode: explicit}",
 				Doc: "What proves to a repository who is pushing.",
-				Keys: []conf.Key{
-					{Name: "mode", Type: conf.Word, Words: []string{"inherit", "explicit"}, Default: "inherit", Example: "explicit",
+				Keys: []strictyaml.Key{
+					{Name: "mode", Type: strictyaml.Word, Words: []string{"inherit", "explicit"}, Default: "inherit", Example: "explicit",
 						Doc: "`inherit` is all that the parent has; `explicit` only what `env` names."},
-					{Name: "env", Type: conf.Group, Example: "{GIT_AUTHOR_NAME: Golem Worker}",
+					{Name: "env", Type: strictyaml.Group, Example: "{GIT_AUTHOR_NAME: Golem Worker}",
 						Doc: "Variables for git, of these only: others could run programs.", Keys: envKeys()},
 				}},
 		}}
 }
 
-func envKeys() []conf.Key {
-	var keys []conf.Key
+func envKeys() []strictyaml.Key {
+	var keys []strictyaml.Key
 	for _, v := range variables {
-		k := conf.Key{Name: v.name, Type: conf.Text, Example: v.example, Doc: v.doc}
+		k := strictyaml.Key{Name: v.name, Type: strictyaml.Text, Example: v.example, Doc: v.doc}
 		if v.credential {
 			k.Empty = true
 		}
@@ -195,68 +195,68 @@ func envKeys() []conf.Key {
 	return keys
 }
 
-func attachmentsKey() conf.Key {
-	return conf.Key{Name: "attachment_policy", Type: conf.Group, Example: "{max_attachments: 2, allowed_suffixes: [.pdf]}",
+func attachmentsKey() strictyaml.Key {
+	return strictyaml.Key{Name: "attachment_policy", Type: strictyaml.Group, Example: "{max_attachments: 2, allowed_suffixes: [.pdf]}",
 		Doc: "What files may be handed to it, and by it. Where caller and called differ, the stricter holds.",
-		Keys: []conf.Key{
-			{Name: "max_attachments", Type: conf.Whole, Default: "4", Example: "2", Doc: "How many in one call."},
-			{Name: "max_total_bytes", Type: conf.Count, Default: "10000000", Example: "5MB", Doc: "How many bytes in one call."},
-			{Name: "allowed_suffixes", Type: conf.Texts, Example: "[.pdf, .txt]", Doc: "The only endings that pass, in any case."},
-			{Name: "denied_suffixes", Type: conf.Texts, Example: "[.exe]", Doc: "Endings that never pass, in any case."},
+		Keys: []strictyaml.Key{
+			{Name: "max_attachments", Type: strictyaml.Whole, Default: "4", Example: "2", Doc: "How many in one call."},
+			{Name: "max_total_bytes", Type: strictyaml.Count, Default: "10000000", Example: "5MB", Doc: "How many bytes in one call."},
+			{Name: "allowed_suffixes", Type: strictyaml.Texts, Example: "[.pdf, .txt]", Doc: "The only endings that pass, in any case."},
+			{Name: "denied_suffixes", Type: strictyaml.Texts, Example: "[.exe]", Doc: "Endings that never pass, in any case."},
 		}}
 }
 
-func toolRulesKey() conf.Key {
-	return conf.Key{Name: "tool_rules", Type: conf.Named, Example: "{sandbox.read: {approval_required: true}}",
-		Or: []conf.Key{{Type: conf.Groups, Keys: append([]conf.Key{
-			{Name: "name", Type: conf.Text, Example: "sandbox.read", Doc: "The name."},
-			{Name: "description", Type: conf.Text, Example: "reading asks", Doc: "A note for people."}}, ruleKeys()...)}},
+func toolRulesKey() strictyaml.Key {
+	return strictyaml.Key{Name: "tool_rules", Type: strictyaml.Named, Example: "{sandbox.read: {approval_required: true}}",
+		Or: []strictyaml.Key{{Type: strictyaml.Groups, Keys: append([]strictyaml.Key{
+			{Name: "name", Type: strictyaml.Text, Example: "sandbox.read", Doc: "The name."},
+			{Name: "description", Type: strictyaml.Text, Example: "reading asks", Doc: "A note for people."}}, ruleKeys()...)}},
 		Doc:  "llm-do's consent, as a map or as a list with `name`, by the name of a tool or of what it does: `sandbox.read` (handing files to workers), `sandbox.write`, `shell`, `worker.call`, `worker.create`.",
 		Keys: ruleKeys()}
 }
 
 // ruleKeys are what a rule of tool_rules says.
-func ruleKeys() []conf.Key {
-	return []conf.Key{
-		{Name: "allowed", Type: conf.Bool, Default: "true", Example: "false", Doc: "`false` is `blocked`."},
-		{Name: "approval_required", Type: conf.Bool, Example: "true",
+func ruleKeys() []strictyaml.Key {
+	return []strictyaml.Key{
+		{Name: "allowed", Type: strictyaml.Bool, Default: "true", Example: "false", Doc: "`false` is `blocked`."},
+		{Name: "approval_required", Type: strictyaml.Bool, Example: "true",
 			Doc: "`true` is `ask`, `false` is `preApproved`; without it nothing is said."},
 	}
 }
 
-func approvalKey(doc string) conf.Key {
-	return conf.Key{Name: "approval", Type: conf.Group, Example: "{write: preApproved, delete: blocked}", Doc: doc,
-		Keys: []conf.Key{
-			{Name: "read", Type: conf.Word, Words: consentWords(), Default: "preApproved", Example: "ask", Doc: "Reading, listing, searching."},
-			{Name: "write", Type: conf.Word, Words: consentWords(), Default: "ask", Example: "preApproved", Doc: "Making and changing."},
-			{Name: "delete", Type: conf.Word, Words: consentWords(), Default: "ask", Example: "blocked", Doc: "Deleting."},
+func approvalKey(doc string) strictyaml.Key {
+	return strictyaml.Key{Name: "approval", Type: strictyaml.Group, Example: "{write: preApproved, delete: blocked}", Doc: doc,
+		Keys: []strictyaml.Key{
+			{Name: "read", Type: strictyaml.Word, Words: consentWords(), Default: "preApproved", Example: "ask", Doc: "Reading, listing, searching."},
+			{Name: "write", Type: strictyaml.Word, Words: consentWords(), Default: "ask", Example: "preApproved", Doc: "Making and changing."},
+			{Name: "delete", Type: strictyaml.Word, Words: consentWords(), Default: "ask", Example: "blocked", Doc: "Deleting."},
 		}}
 }
 
-func patternKey() conf.Key {
-	return conf.Key{Name: "pattern", Type: conf.Text, Example: "git status",
+func patternKey() strictyaml.Key {
+	return strictyaml.Key{Name: "pattern", Type: strictyaml.Text, Example: "git status",
 		Doc: "The words that a command begins with. `*` is one word, whichever; alone it is for everything."}
 }
 
-func useKey() conf.Key {
-	return conf.Key{Name: "use", Type: conf.Word, Words: command.Sets(), Example: "read_only",
+func useKey() strictyaml.Key {
+	return strictyaml.Key{Name: "use", Type: strictyaml.Word, Words: command.Sets(), Example: "read_only",
 		Doc: "In place of a pattern, a ready-made set of commands that go ahead: those that only look, or those that build and test."}
 }
 
 // exampleKeys are lines that a rule is held against when it is read.
-func exampleKeys() []conf.Key {
-	return []conf.Key{
-		{Name: "match", Type: conf.Texts, Example: "[git status -s]", Doc: "Lines that the rule matches; an error where it does not."},
-		{Name: "not_match", Type: conf.Texts, Example: "[git status; rm x]", Doc: "Lines that it does not match; an error where it does."},
+func exampleKeys() []strictyaml.Key {
+	return []strictyaml.Key{
+		{Name: "match", Type: strictyaml.Texts, Example: "[git status -s]", Doc: "Lines that the rule matches; an error where it does not."},
+		{Name: "not_match", Type: strictyaml.Texts, Example: "[git status; rm x]", Doc: "Lines that it does not match; an error where it does."},
 	}
 }
 
 // verdictKeys are the two ways to write consent for commands in llm-do's keys.
-func verdictKeys() []conf.Key {
-	return []conf.Key{
-		{Name: "approval", Type: conf.Word, Words: consentWords(), Example: "ask", Doc: "What the command needs."},
-		{Name: "allowed", Type: conf.Bool, Default: "true", Example: "false", Doc: "`false` is `blocked`."},
-		{Name: "approval_required", Type: conf.Bool, Example: "false", Doc: "`true` is `ask`, `false` is `preApproved`."},
+func verdictKeys() []strictyaml.Key {
+	return []strictyaml.Key{
+		{Name: "approval", Type: strictyaml.Word, Words: consentWords(), Example: "ask", Doc: "What the command needs."},
+		{Name: "allowed", Type: strictyaml.Bool, Default: "true", Example: "false", Doc: "`false` is `blocked`."},
+		{Name: "approval_required", Type: strictyaml.Bool, Example: "false", Doc: "`true` is `ask`, `false` is `preApproved`."},
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/worker"
 )
 
@@ -12,8 +12,8 @@ import (
 // a list and "NAME" for a name of the author's.
 type place struct {
 	above []string
-	key   conf.Key
-	among []conf.Key // the keys of the same map
+	key   strictyaml.Key
+	among []strictyaml.Key // the keys of the same map
 }
 
 func (p place) String() string {
@@ -23,20 +23,20 @@ func (p place) String() string {
 // places returns every key of the schema, in its order.
 func places() []place {
 	var list []place
-	var walk func(above []string, keys []conf.Key)
-	walk = func(above []string, keys []conf.Key) {
+	var walk func(above []string, keys []strictyaml.Key)
+	walk = func(above []string, keys []strictyaml.Key) {
 		for _, k := range keys {
 			list = append(list, place{above, k, keys})
 			down := append(append([]string{}, above...), k.Name)
 			switch k.Type {
-			case conf.Groups:
+			case strictyaml.Groups:
 				down = append(down, "[]")
-			case conf.Named:
+			case strictyaml.Named:
 				down = append(down, "NAME")
 			}
 			walk(down, k.Keys)
 			for _, or := range k.Or {
-				if or.Type == conf.Groups {
+				if or.Type == strictyaml.Groups {
 					down = append(append([]string{}, above...), k.Name, "[]")
 				}
 				walk(down, or.Keys)
@@ -102,7 +102,7 @@ func TestTypos(t *testing.T) {
 	}
 }
 
-func known(keys []conf.Key, name string) bool {
+func known(keys []strictyaml.Key, name string) bool {
 	for _, k := range keys {
 		if k.Name == name {
 			return true
@@ -111,13 +111,13 @@ func known(keys []conf.Key, name string) bool {
 	return false
 }
 
-func onLine(problems conf.Problems, line int, text string) (conf.Problem, bool) {
+func onLine(problems strictyaml.Problems, line int, text string) (strictyaml.Problem, bool) {
 	for _, p := range problems {
 		if p.Place.Line == line && strings.Contains(p.What, text) {
 			return p, true
 		}
 	}
-	return conf.Problem{}, false
+	return strictyaml.Problem{}, false
 }
 
 // A value of the wrong form is caught on its line, under its key.
@@ -125,9 +125,9 @@ func TestWrongForms(t *testing.T) {
 	for _, p := range places() {
 		forms := map[string]string{"a map": "{no_such_key: 1}", "a list": "[[x]]", "a text": "no such value"}
 		switch p.key.Type {
-		case conf.Text:
+		case strictyaml.Text:
 			delete(forms, "a text")
-		case conf.Free:
+		case strictyaml.Free:
 			continue
 		}
 		for form, value := range forms {
@@ -153,20 +153,20 @@ func TestExamples(t *testing.T) {
 		text, line := p.file(p.key.Name, p.key.Example)
 		if _, err := worker.Parse("w.worker", []byte(text)); err != nil {
 			// A key may need others beside it, but is not wrong itself.
-			for _, problem := range err.(conf.Problems) {
+			for _, problem := range err.(strictyaml.Problems) {
 				need := strings.Contains(problem.What, "no ") || strings.Contains(problem.What, "without a name") || strings.Contains(problem.What, `pattern ""`) || strings.HasSuffix(problem.What, ": says nothing")
 				if problem.Place.Line == line && !need {
 					t.Errorf("%s: the example %s: %v", p, p.key.Example, problem)
 				}
 			}
 		}
-		if p.key.Type != conf.Word {
+		if p.key.Type != strictyaml.Word {
 			continue
 		}
 		for _, word := range p.key.Words {
 			text, line := p.file(p.key.Name, word)
 			if _, err := worker.Parse("w.worker", []byte(text)); err != nil {
-				if problem, ok := onLine(err.(conf.Problems), line, ": "+word); ok {
+				if problem, ok := onLine(err.(strictyaml.Problems), line, ": "+word); ok {
 					t.Errorf("%s: the word %s: %v", p, word, problem)
 				}
 			}

@@ -3,14 +3,14 @@ package worker
 import (
 	"strconv"
 
-	"github.com/golem-forge/golem/internal/conf"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // settle returns the tree in the one form that the schema describes, and refuses
 // what needs another word than the schema has: keys that belong elsewhere, and
 // nothing where something must be said.
-func (r *reader) settle(top conf.Node) conf.Node {
+func (r *reader) settle(top strictyaml.Node) strictyaml.Node {
 	top = r.misplaced(top, nil, map[string]string{
 		"model":         "the model is the project's model: or --model; a worker says compatible_models",
 		"child_sandbox": "a child's access comes from its own file: its sandbox: within this one's",
@@ -23,26 +23,26 @@ func (r *reader) settle(top conf.Node) conf.Node {
 		"workspace": "that is the project's; a worker says zones: [{name: workspace}]",
 		"approval":  "consent stands in toolsets.filesystem.approval, or in one of the zones",
 	})
-	if n, ok := top.At("sandbox"); ok && n.Kind == conf.Null {
+	if n, ok := top.At("sandbox"); ok && n.Kind == strictyaml.Null {
 		r.problems.Add(n, "sandbox: nothing",
 			"write inherit for all of the parent's files, zones: [] for none, or leave the key out")
 		top = without(top, "sandbox")
 	}
-	if n, ok := top.At("sandbox", "zones"); ok && n.Kind == conf.Null {
+	if n, ok := top.At("sandbox", "zones"); ok && n.Kind == strictyaml.Null {
 		r.problems.Add(n, "sandbox.zones: nothing", "name zones, or write [] for no files at all")
 		sandbox, _ := top.At("sandbox")
 		top = top.Set([]string{"sandbox"}, without(sandbox, "zones"))
 	}
-	if n, ok := top.At("toolsets"); ok && n.Kind == conf.List {
+	if n, ok := top.At("toolsets"); ok && n.Kind == strictyaml.List {
 		top = top.Set([]string{"toolsets"}, r.asMap(n))
 	}
 	return r.settleEnv(top)
 }
 
 // misplaced refuses keys of a map that belong elsewhere, and takes them out.
-func (r *reader) misplaced(top conf.Node, keys []string, hints map[string]string) conf.Node {
+func (r *reader) misplaced(top strictyaml.Node, keys []string, hints map[string]string) strictyaml.Node {
 	n, ok := top.At(keys...)
-	if !ok || n.Kind != conf.Map {
+	if !ok || n.Kind != strictyaml.Map {
 		return top
 	}
 	where := ""
@@ -60,15 +60,15 @@ func (r *reader) misplaced(top conf.Node, keys []string, hints map[string]string
 
 // asMap returns a list of toolsets as the map that it stands for. An item is a
 // name, or a map from one name to what is set.
-func (r *reader) asMap(list conf.Node) conf.Node {
-	all := conf.Node{Place: list.Place, Kind: conf.Map}
+func (r *reader) asMap(list strictyaml.Node) strictyaml.Node {
+	all := strictyaml.Node{Place: list.Place, Kind: strictyaml.Map}
 	for _, item := range list.Items {
-		field := conf.Field{Key: item, Value: conf.Node{Place: item.Place}}
-		if item.Kind == conf.Map && len(item.Fields) == 1 {
+		field := strictyaml.Field{Key: item, Value: strictyaml.Node{Place: item.Place}}
+		if item.Kind == strictyaml.Map && len(item.Fields) == 1 {
 			field = item.Fields[0]
 		}
 		switch {
-		case field.Key.Kind != conf.Scalar:
+		case field.Key.Kind != strictyaml.Scalar:
 			r.problems.Add(item, "toolsets: "+item.Kind.String()+" in the list", "each is a name, or a map of one name: - shell: {…}")
 		case all.Has(field.Key.Text):
 			r.problems.Add(field.Key, "toolsets: "+sandbox.Shown(field.Key.Text)+" twice", "keep one")

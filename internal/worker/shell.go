@@ -6,13 +6,13 @@ import (
 	"unicode"
 
 	"github.com/golem-forge/golem/internal/command"
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
 // shell reads consent for commands, under either name.
-func (r *reader) shell(top conf.Node) {
+func (r *reader) shell(top strictyaml.Node) {
 	rules, isRules := top.At("toolsets", "shell", "rules")
 	other, isDefault := top.At("toolsets", "shell", "default")
 	if old, ok := top.At("shell_rules"); ok {
@@ -41,7 +41,7 @@ func (r *reader) shell(top conf.Node) {
 	if isDefault {
 		layer.From = other.Place.String()
 	}
-	if isDefault && other.Kind == conf.Map {
+	if isDefault && other.Kind == strictyaml.Map {
 		if consent, ok := r.verdict(other, "shell default"); ok {
 			layer.Default, layer.Silent = consent, false
 		}
@@ -51,8 +51,8 @@ func (r *reader) shell(top conf.Node) {
 
 // shellRule reads a rule for commands: a pattern with its consent, or a
 // ready-made set.
-func (r *reader) shellRule(item conf.Node) (policy.ShellRule, bool) {
-	if item.Kind != conf.Map {
+func (r *reader) shellRule(item strictyaml.Node) (policy.ShellRule, bool) {
+	if item.Kind != strictyaml.Map {
 		return policy.ShellRule{}, false
 	}
 	rule := policy.ShellRule{Consent: policy.PreApproved, From: item.Place.String()}
@@ -68,7 +68,7 @@ func (r *reader) shellRule(item conf.Node) (policy.ShellRule, bool) {
 			r.problems.Add(f.Key, "shell rule: "+f.Key.Text+" beside use", "a ready-made set is what goes ahead unasked; hold something back with a rule of its own")
 		}
 	}
-	if use.Kind != conf.Scalar || command.About(use.Text) == "" {
+	if use.Kind != strictyaml.Scalar || command.About(use.Text) == "" {
 		return rule, false // the schema says so
 	}
 	rule.Use = use.Text
@@ -76,9 +76,9 @@ func (r *reader) shellRule(item conf.Node) (policy.ShellRule, bool) {
 	return rule, true
 }
 
-func (r *reader) patternRule(item conf.Node, rule policy.ShellRule) (policy.ShellRule, bool) {
+func (r *reader) patternRule(item strictyaml.Node, rule policy.ShellRule) (policy.ShellRule, bool) {
 	pattern, ok := item.At("pattern")
-	if ok && pattern.Kind != conf.Scalar {
+	if ok && pattern.Kind != strictyaml.Scalar {
 		return rule, false
 	}
 	at := pattern
@@ -107,11 +107,11 @@ const maxExamples = 500
 
 // examples holds a rule against the lines that it says it matches, and those that
 // it says it does not.
-func (r *reader) examples(item conf.Node, rule policy.ShellRule) {
+func (r *reader) examples(item strictyaml.Node, rule policy.ShellRule) {
 	for _, key := range []string{"match", "not_match"} {
 		list, _ := item.At(key)
 		for _, line := range list.Items {
-			if line.Kind != conf.Scalar {
+			if line.Kind != strictyaml.Scalar {
 				continue
 			}
 			if r.checked++; r.checked > maxExamples {

@@ -3,15 +3,15 @@ package worker
 import (
 	"slices"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
 // A Toolset is a set of tools by its name, with what is set for it.
 type Toolset struct {
 	Name   string
-	Config conf.Node // Null where nothing is
-	Place  conf.Place
+	Config strictyaml.Node // Null where nothing is
+	Place  strictyaml.Place
 	// Implied is true for the filesystem of a worker with files whose toolsets
 	// are not written.
 	Implied bool
@@ -32,11 +32,11 @@ func (w *Worker) Toolset(name string) (Toolset, bool) {
 }
 
 // toolsets reads the sets of tools, and llm-do's keys that stand for them.
-func (r *reader) toolsets(top conf.Node) {
+func (r *reader) toolsets(top strictyaml.Node) {
 	sets, written := top.At("toolsets")
 	known := toolsetsKey().Keys
 	for _, f := range sets.Fields {
-		if slices.ContainsFunc(known, func(k conf.Key) bool { return k.Name == f.Key.Text }) {
+		if slices.ContainsFunc(known, func(k strictyaml.Key) bool { return k.Name == f.Key.Text }) {
 			r.w.Toolsets = append(r.w.Toolsets, Toolset{Name: f.Key.Text, Config: f.Value, Place: f.Key.Place})
 		}
 	}
@@ -55,7 +55,7 @@ func (r *reader) toolsets(top conf.Node) {
 }
 
 // imply adds a toolset that another key stands for.
-func (r *reader) imply(name string, at conf.Place, silently bool) {
+func (r *reader) imply(name string, at strictyaml.Place, silently bool) {
 	if _, ok := r.w.Toolset(name); !ok {
 		r.w.Toolsets = append(r.w.Toolsets, Toolset{Name: name, Place: at, Implied: silently})
 	}
@@ -69,21 +69,21 @@ func (r *reader) showsFiles() bool {
 
 // checkToolsets refuses tools for files beside a sandbox that has none. Without
 // any sandbox it depends on who calls: see Grant.
-func (r *reader) checkToolsets(top conf.Node) {
+func (r *reader) checkToolsets(top strictyaml.Node) {
 	zones, ok := top.At("sandbox", "zones")
-	if !ok || zones.Kind != conf.List || len(zones.Items) > 0 || r.w.Sandbox.Kind != Zones {
+	if !ok || zones.Kind != strictyaml.List || len(zones.Items) > 0 || r.w.Sandbox.Kind != Zones {
 		return
 	}
 	for _, t := range r.w.Toolsets {
 		if t.usesFiles() {
-			r.problems.Add(conf.Node{Place: t.Place}, t.Name+" beside zones: []",
+			r.problems.Add(strictyaml.Node{Place: t.Place}, t.Name+" beside zones: []",
 				"without files it could do nothing; name a zone, or leave the toolset out")
 		}
 	}
 }
 
 // workers reads whom the worker may call.
-func (r *reader) workers(top conf.Node) {
+func (r *reader) workers(top strictyaml.Node) {
 	modern, isModern := top.At("toolsets", "workers", "allowed_workers")
 	old, isOld := top.At("allow_workers")
 	list := modern
@@ -96,14 +96,14 @@ func (r *reader) workers(top conf.Node) {
 			r.imply("workers", old.Place, false)
 		}
 	case !isModern:
-		if t, ok := r.w.Toolset("workers"); ok && t.Config.Kind != conf.Scalar && t.Config.Kind != conf.List {
-			r.problems.Add(conf.Node{Place: t.Place}, "toolsets.workers: nobody to call",
+		if t, ok := r.w.Toolset("workers"); ok && t.Config.Kind != strictyaml.Scalar && t.Config.Kind != strictyaml.List {
+			r.problems.Add(strictyaml.Node{Place: t.Place}, "toolsets.workers: nobody to call",
 				`write allowed_workers: and their names, "*" for all, or [] for none`)
 		}
 	}
 	var names []string
 	for _, item := range list.Items {
-		if item.Kind != conf.Scalar {
+		if item.Kind != strictyaml.Scalar {
 			continue
 		}
 		if item.Text != "*" && !isWord(item.Text) {
@@ -117,6 +117,6 @@ func (r *reader) workers(top conf.Node) {
 }
 
 // twice refuses an alias that stands beside the key it stands for.
-func (r *reader) twice(at conf.Node, old, modern string) {
+func (r *reader) twice(at strictyaml.Node, old, modern string) {
 	r.problems.Add(at, old+" beside "+modern, "they say the same; keep "+modern)
 }

@@ -6,17 +6,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
 // A Worker is what a worker file says.
 type Worker struct {
 	Name, Description string
-	Prompt            string     // as written, but for line ends, which are "\n"
-	File              string     // as Parse was given it
-	Place             conf.Place // of the name, or of the file's first line
-	Content           []byte     // the whole file, byte for byte
+	Prompt            string           // as written, but for line ends, which are "\n"
+	File              string           // as Parse was given it
+	Place             strictyaml.Place // of the name, or of the file's first line
+	Content           []byte           // the whole file, byte for byte
 
 	Mode   string   // single | chat
 	Models []string // compatible_models; none for any
@@ -33,20 +33,20 @@ type Worker struct {
 	Attachments      policy.Attachments
 	AllowEmptyInput  bool
 	Locked           bool
-	OutputSchema     conf.Node // Null where there is none
-	MaxContextTokens int64     // 0 for no limit
+	OutputSchema     strictyaml.Node // Null where there is none
+	MaxContextTokens int64           // 0 for no limit
 
-	calls []conf.Node
+	calls []strictyaml.Node
 }
 
 // Calls returns the names of the workers that it may call, as they are written.
-func (w *Worker) Calls() []conf.Node { return slices.Clone(w.calls) }
+func (w *Worker) Calls() []strictyaml.Node { return slices.Clone(w.calls) }
 
 // A reader turns the nodes of one file into a Worker and notes what is wrong.
 // What the schema has refused it passes over, so that nothing is told twice.
 type reader struct {
 	file     string
-	problems conf.Problems
+	problems strictyaml.Problems
 	w        *Worker
 	checked  int // lines that rules were held against
 }
@@ -56,11 +56,11 @@ type reader struct {
 // prompt. Comments may stand before the first ---. Line ends are taken as "\n".
 // An error is all that is wrong, as [conf.Problems].
 func Parse(file string, data []byte) (*Worker, error) {
-	r := reader{file: file, w: &Worker{File: file, Content: data, Place: conf.Place{Source: file, Line: 1, Col: 1}}}
+	r := reader{file: file, w: &Worker{File: file, Content: data, Place: strictyaml.Place{Source: file, Line: 1, Col: 1}}}
 	if page, ok := r.split(data); ok {
-		top, problems := conf.ParseAfter(file, []byte(page.head), page.above)
+		top, problems := strictyaml.ParseAfter(file, []byte(page.head), page.above)
 		r.problems = problems
-		if top.Kind == conf.Map {
+		if top.Kind == strictyaml.Map {
 			r.read(top, page)
 		} else {
 			r.problems.Add(top, "not a worker file: "+top.Kind.String(),
@@ -73,7 +73,7 @@ func Parse(file string, data []byte) (*Worker, error) {
 	return r.w, nil
 }
 
-func (r *reader) read(top conf.Node, page page) {
+func (r *reader) read(top strictyaml.Node, page page) {
 	if !top.Bounded(&r.problems) || !r.fewFolders(top) {
 		return
 	}
@@ -102,12 +102,12 @@ func (r *reader) read(top conf.Node, page page) {
 }
 
 // name reads the worker's name, which callers use as that of a tool.
-func (r *reader) name(top conf.Node) {
+func (r *reader) name(top strictyaml.Node) {
 	n, written := top.At("name")
 	if !written {
-		n = conf.Node{Place: r.w.Place, Kind: conf.Scalar, Text: nameOf(r.file)}
+		n = strictyaml.Node{Place: r.w.Place, Kind: strictyaml.Scalar, Text: nameOf(r.file)}
 	}
-	if n.Kind != conf.Scalar {
+	if n.Kind != strictyaml.Scalar {
 		return
 	}
 	r.w.Name, r.w.Place = n.Text, n.Place
@@ -148,17 +148,17 @@ func isWord(s string) bool {
 	return 0 < len(s) && len(s) <= 64
 }
 
-func (r *reader) models(top conf.Node) []string {
+func (r *reader) models(top strictyaml.Node) []string {
 	n, _ := top.At("compatible_models")
 	for _, item := range n.Items {
-		if item.Kind == conf.Scalar && strings.TrimSpace(item.Text) == "" {
+		if item.Kind == strictyaml.Scalar && strings.TrimSpace(item.Text) == "" {
 			r.problems.Add(item, "compatible_models: an empty name", "name a model, such as anthropic:*")
 		}
 	}
 	return n.Texts()
 }
 
-func (r *reader) attachments(top conf.Node) policy.Attachments {
+func (r *reader) attachments(top strictyaml.Node) policy.Attachments {
 	a := policy.Attachments{Max: defaultAttachments, Bytes: defaultAttachmentBytes}
 	n, _ := top.At("attachment_policy")
 	if most, ok := n.At("max_attachments"); ok {
@@ -177,11 +177,11 @@ func (r *reader) attachments(top conf.Node) policy.Attachments {
 }
 
 // suffixes reads endings of file names, in lower case: they hold in any.
-func (r *reader) suffixes(n conf.Node, above, key string) []string {
+func (r *reader) suffixes(n strictyaml.Node, above, key string) []string {
 	list, _ := n.At(key)
 	var suffixes []string
 	for _, item := range list.Items {
-		if item.Kind != conf.Scalar {
+		if item.Kind != strictyaml.Scalar {
 			continue
 		}
 		if len(item.Text) < 2 || item.Text[0] != '.' || strings.ContainsAny(item.Text, "/\x00") {
@@ -193,15 +193,15 @@ func (r *reader) suffixes(n conf.Node, above, key string) []string {
 	return suffixes
 }
 
-func (r *reader) outputSchema(top conf.Node) conf.Node {
+func (r *reader) outputSchema(top strictyaml.Node) strictyaml.Node {
 	n, ok := top.At("output_schema")
-	if ok && n.Kind != conf.Map && n.Kind != conf.Null {
+	if ok && n.Kind != strictyaml.Map && n.Kind != strictyaml.Null {
 		r.problems.Add(n, "output_schema: "+n.Kind.String(), "it is a JSON schema, written as a map")
 	}
 	return n
 }
 
-func (r *reader) maxContext(top conf.Node) int64 {
+func (r *reader) maxContext(top strictyaml.Node) int64 {
 	n, ok := top.At("max_context_tokens")
 	if !ok {
 		return 0

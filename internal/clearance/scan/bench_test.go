@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/measure"
+	"github.com/golem-forge/golem/internal/benchtable"
 )
 
 // BenchmarkTable prints how fast each scanner is, beside gitleaks and clamscan
 // where they are installed. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
-	table := measure.Peers(os.Stdout)
+	table := benchtable.Peers(os.Stdout)
 	files, size, dir := source(b)
 	all := newSet(b, Options{})
 	for _, l := range all.looks {
@@ -75,8 +75,8 @@ func peerOf(b *testing.B, scanner, dir string) []string {
 }
 
 // benchSet measures one row. A peer has all cores, ours one.
-func benchSet(b *testing.B, table *measure.Table, name string, s *Set, files []Content, size int64, peer []string) {
-	sides := []func(int){measure.Repeat(func() {
+func benchSet(b *testing.B, table *benchtable.Table, name string, s *Set, files []Content, size int64, peer []string) {
+	sides := []func(int){benchtable.Repeat(func() {
 		for _, f := range files {
 			// One of them has a gzip in itself, without end, and is held.
 			if v := s.Scan(b.Context(), f); len(v.Scanners) == 0 && !v.Held {
@@ -85,7 +85,7 @@ func benchSet(b *testing.B, table *measure.Table, name string, s *Set, files []C
 		}
 	})}
 	if peer != nil {
-		sides = append(sides, measure.Repeat(func() {
+		sides = append(sides, benchtable.Repeat(func() {
 			if out, err := exec.Command(peer[0], peer[1:]...).CombinedOutput(); err != nil {
 				b.Fatalf("%s: %v\n%s", peer[0], err, out)
 			}
@@ -95,8 +95,8 @@ func benchSet(b *testing.B, table *measure.Table, name string, s *Set, files []C
 	if peer != nil {
 		rounds = 1 // it takes many seconds
 	}
-	series := measure.Turns(rounds, measure.Once, sides...)
-	speed := func(s measure.Series) string { return fmt.Sprintf("%.0f MB/s", float64(size)/1e6/s.Median()) }
+	series := benchtable.Turns(rounds, benchtable.Once, sides...)
+	speed := func(s benchtable.Series) string { return fmt.Sprintf("%.0f MB/s", float64(size)/1e6/s.Median()) }
 	beside, ratio := "", ""
 	if peer != nil {
 		beside, ratio = speed(series[1])+" "+peer[0], fmt.Sprintf("%.2f×", series[0].Over(series[1]))

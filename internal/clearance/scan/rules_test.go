@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	tests "github.com/golem-forge/golem/internal/trial"
+	tests "github.com/golem-forge/golem/internal/testutil"
 )
 
 // TestRules holds that every rule can be used, and that one which is tried only

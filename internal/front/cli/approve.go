@@ -12,14 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // records opens what is kept of the program.
-func (f *programFlags) records() (*forge.Records, error) {
+func (f *programFlags) records() (*program.Records, error) {
 	p, err := f.program()
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ type ruleDocument struct {
 	Holds   bool       `json:"holds"`
 }
 
-func listApprovals(cmd *cobra.Command, r *forge.Records) error {
+func listApprovals(cmd *cobra.Command, r *program.Records) error {
 	waiting, err := r.Approvals.Pending()
 	if err != nil {
 		return err

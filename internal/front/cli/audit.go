@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/audit"
-	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -44,7 +44,7 @@ func (f *programFlags) journal() (folder *state.Folder, where string, err error)
 		if err != nil {
 			return nil, "", err
 		}
-		bare, err := forge.Bare(o, nil)
+		bare, err := program.Bare(o, nil)
 		if err != nil || !bare.HasState() {
 			return nil, "", noProgram(p)
 		}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/forge"
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -99,7 +99,7 @@ type sessionDocument struct {
 	Others []string `json:"others,omitempty"`
 }
 
-func aboutSession(p *forge.Program, s *forge.Session) (sessionDocument, error) {
+func aboutSession(p *program.Program, s *program.Session) (sessionDocument, error) {
 	k, err := p.Kept(s)
 	if err != nil {
 		return sessionDocument{}, err
@@ -120,7 +120,7 @@ func (d sessionDocument) String() string {
 	return fmt.Sprintf("session %s, %sbegun %s, keeps %s, %s", d.ID, what, d.Begun.Local().Format("2006-01-02 15:04"), counted(d.Files, "file"), tool.Amount(d.Bytes))
 }
 
-func printChanges(w io.Writer, about sessionDocument, list []forge.Changed, diff bool) {
+func printChanges(w io.Writer, about sessionDocument, list []program.Changed, diff bool) {
 	fmt.Fprintln(w, about)
 	for _, target := range about.Others {
 		fmt.Fprintln(w, "not shown: changes over another folder that was mounted at "+sandbox.Shown(target)+"; mount it again to see them")
@@ -137,7 +137,7 @@ func printChanges(w io.Writer, about sessionDocument, list []forge.Changed, diff
 	conflicts, protected := 0, 0
 	for _, c := range list {
 		name, note := sandbox.Shown(c.Path), ""
-		if c.Kind == layer.Folder || c.Kind == layer.Nothing && c.Was == layer.Folder {
+		if c.Kind == overlay.Folder || c.Kind == overlay.Nothing && c.Was == overlay.Folder {
 			name += "/"
 		}
 		mark := " "
@@ -159,7 +159,7 @@ func printChanges(w io.Writer, about sessionDocument, list []forge.Changed, diff
 			}
 		}
 		about := what(c)
-		if c.Had != "" && c.Op != layer.Mode {
+		if c.Had != "" && c.Op != overlay.Mode {
 			about += ", permission bits " + c.Had + " → " + c.Mode
 		}
 		if c.Odd {
@@ -189,32 +189,32 @@ func printChanges(w io.Writer, about sessionDocument, list []forge.Changed, diff
 }
 
 // letter is the one that stands for what was done.
-func letter(op layer.Op) string {
+func letter(op overlay.Op) string {
 	switch op {
-	case layer.Create:
+	case overlay.Create:
 		return "A"
-	case layer.Delete:
+	case overlay.Delete:
 		return "D"
 	}
 	return "M"
 }
 
 // what says what a change is.
-func what(c forge.Changed) string {
+func what(c program.Changed) string {
 	switch {
-	case c.Op == layer.Mode:
+	case c.Op == overlay.Mode:
 		return "permission bits " + c.Had + " → " + c.Mode
-	case c.Kind == layer.Special:
+	case c.Kind == overlay.Special:
 		return "a pipe, socket or device, which never lands"
-	case c.Kind == layer.Link:
+	case c.Kind == overlay.Link:
 		return "a link to " + sandbox.Shown(c.To)
-	case c.Kind == layer.Folder:
+	case c.Kind == overlay.Folder:
 		return counted(c.Files, "file") + ", " + tool.Amount(c.Size)
-	case c.Op == layer.Delete && c.Was == layer.Folder:
+	case c.Op == overlay.Delete && c.Was == overlay.Folder:
 		return "a folder, with all in it"
 	case c.Binary:
 		return tool.Amount(c.Size) + ", binary"
-	case c.Added == 0 && c.Removed == 0 && c.Op != layer.Delete:
+	case c.Added == 0 && c.Removed == 0 && c.Op != overlay.Delete:
 		return tool.Amount(c.Size)
 	case c.Removed == 0:
 		return fmt.Sprintf("(+%d)", c.Added)

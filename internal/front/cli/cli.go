@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/golem-forge/golem/internal/conf"
-	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -47,7 +47,7 @@ func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(fo
 
 // A Server serves a program to other agents until ctx ends or they go. It is another
 // front, which this one does not know.
-type Server func(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service) error
+type Server func(ctx context.Context, p *program.Program, v program.Visit, o program.Service) error
 
 // Main runs the command line and returns the exit code.
 func Main(args []string, stdout, stderr io.Writer, serve Server) int {
@@ -83,7 +83,7 @@ func Main(args []string, stdout, stderr io.Writer, serve Server) int {
 		err = usageError(noCommand(root, name))
 	}
 	asJSON := wantsJSON(cmd) || slices.Contains(args, "--json")
-	var problems conf.Problems
+	var problems strictyaml.Problems
 	if errors.As(err, &problems) {
 		printProblems(errs, problems)
 		if asJSON && printJSON(out, lintDocument(problems)) != nil {
@@ -112,7 +112,7 @@ func withLate(cmd *cobra.Command, err, late error) error {
 
 // printProblems prints a line for each problem. Those of a line in a file begin with its
 // place, which editors know; others, of flags and variables, as every other error does.
-func printProblems(w io.Writer, problems conf.Problems) {
+func printProblems(w io.Writer, problems strictyaml.Problems) {
 	for _, p := range problems {
 		if p.Place.Line == 0 {
 			fmt.Fprint(w, "golem: ")

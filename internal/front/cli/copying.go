@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -21,7 +21,7 @@ type copying struct {
 	told   time.Time // last
 	width  int       // of what was told then
 	noted  bool      // a note says what was copied
-	far    layer.Progress
+	far    overlay.Progress
 }
 
 const (
@@ -36,7 +36,7 @@ func newCopying(ctx context.Context, w io.Writer, asked bool) *copying {
 }
 
 // tell takes note of how far it is. Where the user has enough of it that is an error.
-func (c *copying) tell(p layer.Progress) error {
+func (c *copying) tell(p overlay.Progress) error {
 	now := time.Now()
 	if c.began.IsZero() {
 		c.began = now

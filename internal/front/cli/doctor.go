@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -166,7 +166,7 @@ const otherPlace = "name another place, which you can write: --state DIR or GOLE
 
 // examineState says where the program here keeps its journal and what was
 // answered, and whether it can, by trying.
-func examineState(flags *programFlags) (finding, *forge.Program) {
+func examineState(flags *programFlags) (finding, *program.Program) {
 	p, err := flags.load()
 	no := finding{Name: "state", Holds: "no"}
 	if p == nil {
@@ -179,7 +179,7 @@ func examineState(flags *programFlags) (finding, *forge.Program) {
 	used := p
 	if p.Content.Hash == "" && !p.HasState() { // golem exec may have made the state of a directory without a program
 		if o, err := flags.options(); err == nil {
-			if bare, err := forge.Bare(o, nil); err == nil && bare.HasState() {
+			if bare, err := program.Bare(o, nil); err == nil && bare.HasState() {
 				used = bare
 			}
 		}
@@ -245,7 +245,7 @@ func reason(err error) error {
 
 // examineLevel says whether commands of the program run at the level that it
 // requires; nothing where it requires none.
-func examineLevel(p *forge.Program, best jail.Level) []finding {
+func examineLevel(p *program.Program, best jail.Level) []finding {
 	if p == nil || p.Requires() == policy.AnyLevel {
 		return nil
 	}

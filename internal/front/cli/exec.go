@@ -14,10 +14,10 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/explain"
-	"github.com/golem-forge/golem/internal/forge"
-	"github.com/golem-forge/golem/internal/guest"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/profile"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -99,7 +99,7 @@ wrong arguments, 3 denied, 5 no boundary.`,
 }
 
 // program returns what the program to run may see.
-func (f *execFlags) program() (*forge.Program, error) {
+func (f *execFlags) program() (*program.Program, error) {
 	if f.net != "" {
 		f.set = append(f.set, "sandbox.network="+map[string]string{"on": "true", "off": "false"}[f.net])
 	}
@@ -132,7 +132,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	x := &forge.Exec{Profile: profile, Named: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
+	x := &program.Exec{Profile: profile, Named: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
 	door, err := f.door(cmd, p, x)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if late == nil && !waiting && f.sessionID() == "" && p.Unused(door.Session, profile) {
 		err = cmp.Or(err, p.Remove(door.Session, nil))
 	}
-	p.Applied(func(s *forge.Session, name string) {
+	p.Applied(func(s *program.Session, name string) {
 		if profile, wrong := user.ProfileFor(name, ""); wrong == nil && s.ID != f.sessionID() && p.Unused(s, profile) {
 			p.Remove(s, nil) // where another golem works on it, it is looked at next time
 		}
@@ -173,11 +173,11 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 }
 
 // door opens the door for the program. Its session is a new one, unless it is named.
-func (f *execFlags) door(cmd *cobra.Command, p *forge.Program, x *forge.Exec) (*forge.Door, error) {
+func (f *execFlags) door(cmd *cobra.Command, p *program.Program, x *program.Exec) (*program.Door, error) {
 	ctx, stop := untilSignal(cmd.Context()) // afterwards they are the program's
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	door, err := p.Door(forge.Visit{Worker: f.worker, Session: cmp.Or(f.sessionID(), forge.NewSession), Copy: wantsCopy(f.copy), Copying: copying.tell,
+	door, err := p.Door(program.Visit{Worker: f.worker, Session: cmp.Or(f.sessionID(), program.NewSession), Copy: wantsCopy(f.copy), Copying: copying.tell,
 		Secrets: secrets(os.Environ()), Exec: x, Asker: f.asker(cmd)})
 	copying.end(err == nil)
 	var caught signaled
@@ -190,7 +190,7 @@ func (f *execFlags) door(cmd *cobra.Command, p *forge.Program, x *forge.Exec) (*
 
 // outsideOf says that git does not work where only a part of a work tree is shown. It is
 // an error where git itself is to run.
-func outsideOf(p *forge.Program, args []string) ([]string, error) {
+func outsideOf(p *program.Program, args []string) ([]string, error) {
 	top, root := p.RepositoryAbove()
 	if top == "" {
 		return nil, nil
@@ -249,7 +249,7 @@ func (f *execFlags) passable() error {
 }
 
 // environment is what the program has of the user's, by the profile and the flags.
-func (f *execFlags) environment(p guest.Profile) []string {
+func (f *execFlags) environment(p profile.Profile) []string {
 	var list []string
 	for _, name := range slices.Concat([]string{"TERM", "TERM_PROGRAM", "COLORTERM", "NO_COLOR", "LANG", "LC_ALL", "TZ"}, p.Env, p.Keys) {
 		if value, ok := os.LookupEnv(name); ok {
@@ -266,7 +266,7 @@ func (f *execFlags) environment(p guest.Profile) []string {
 }
 
 // tell says what the program will have: directories, network, home and credentials.
-func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, door *forge.Door, x *forge.Exec, program string) {
+func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, door *program.Door, x *program.Exec, program string) {
 	net := "off"
 	if p.Project.Network.IsAll() {
 		net = "on"
@@ -286,12 +286,12 @@ func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, door *forge.Door,
 	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; network %s; %s; profile %s (%s)\n", mountedAt(door, x.Profile.Home), net, home, x.Profile.Name, x.Profile.About)
 	if x.Profile.File != "" {
 		instead := ""
-		if guest.IsBuiltIn(x.Profile.Name) {
+		if profile.IsBuiltIn(x.Profile.Name) {
 			instead = ", which replaces the built-in profile " + x.Profile.Name
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile is your own, %s%s\n", visible.Text(homeRelative(x.Profile.File, x.Profile.Home)), instead)
 	}
-	if f.profile == "" && x.Profile.Name == guest.Plain && (guest.Host{Path: x.Path, Dir: x.Dir, Home: x.Profile.Home}).HasInstalled(program) {
+	if f.profile == "" && x.Profile.Name == profile.Plain && (profile.Host{Path: x.Path, Dir: x.Dir, Home: x.Profile.Home}).HasInstalled(program) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: there is no profile for %s, so it has none of your settings, credentials and variables; golem exec --profile-help explains how to write one\n",
 			visible.Text(filepath.Base(program)))
 	}
@@ -318,7 +318,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *forge.Program, door *forge.Door,
 }
 
 // mountedAt says which directories of the host the program sees, and how.
-func mountedAt(door *forge.Door, home string) string {
+func mountedAt(door *program.Door, home string) string {
 	type shown struct{ name, source, how string }
 	var list []shown
 	for _, name := range door.Files.Anchors() {
@@ -378,7 +378,7 @@ func present(names []string) []string {
 
 // after shows what has changed, and applies it if that was asked for. It reports whether it
 // left changes waiting in the session.
-func (f *execFlags) after(cmd *cobra.Command, p *forge.Program, door *forge.Door) (waiting bool, err error) {
+func (f *execFlags) after(cmd *cobra.Command, p *program.Program, door *program.Door) (waiting bool, err error) {
 	if door.Session == nil {
 		return false, nil
 	}

@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/guest"
+	"github.com/golem-forge/golem/internal/profile"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
 // guestUser returns the user who runs golem, with the profiles that they have written.
-func guestUser() guest.User {
+func guestUser() profile.User {
 	home, _ := os.UserHomeDir()
-	u := guest.User{Home: home, Getenv: os.Getenv}
+	u := profile.User{Home: home, Getenv: os.Getenv}
 	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		u.Profiles = filepath.Join(dir, "golem", "profiles")
 	} else if filepath.IsAbs(home) {
@@ -54,7 +54,7 @@ func printProfiles(cmd *cobra.Command) error {
 	if wantsJSON(cmd) {
 		return printJSON(cmd.OutOrStdout(), profilesJSON(list))
 	}
-	files, variables := guest.Common()
+	files, variables := profile.Common()
 	isCommon := func(name string) bool { return slices.Contains(files, name) || slices.Contains(variables, name) }
 	out := cmd.OutOrStdout()
 	fmt.Fprint(out, "A profile names what a program gets besides the directory it works on. golem picks it\nby the program's name, or you name it: golem exec --profile NAME -- CMD\nEvery built-in profile except plain also has your name for git, and the variables of\nproxies and certificates.\n\n")
@@ -100,7 +100,7 @@ type profileJSON struct {
 	Hosts           []string `json:"hosts,omitempty"`
 }
 
-func profilesJSON(list []guest.Profile) []profileJSON {
+func profilesJSON(list []profile.Profile) []profileJSON {
 	var all []profileJSON
 	for _, p := range list {
 		all = append(all, profileJSON{p.Name, p.About, p.File, p.Programs, p.Copies, slices.Concat(p.Env, p.Set), p.Logins, p.Keys, p.Hosts})

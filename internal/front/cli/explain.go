@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/command"
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/explain"
-	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -129,13 +129,13 @@ func answered(ctx context.Context, flags *programFlags, mounts []*explain.Given,
 	if err != nil {
 		return a, err
 	}
-	return a, forge.MayShow(o, mounts) // golem exec refuses the same
+	return a, program.MayShow(o, mounts) // golem exec refuses the same
 }
 
 // onlyExcess reports whether all problems are workers that ask for too much.
 func onlyExcess(err error) bool {
-	var problems conf.Problems
-	return errors.As(err, &problems) && !slices.ContainsFunc(problems, func(p conf.Problem) bool {
+	var problems strictyaml.Problems
+	return errors.As(err, &problems) && !slices.ContainsFunc(problems, func(p strictyaml.Problem) bool {
 		return !errors.Is(p, sandbox.ErrExceedsParent)
 	})
 }
@@ -191,7 +191,7 @@ func yesOrNo(allowed bool, consent string) string {
 }
 
 // printCommand says the answer, then each part on a line.
-func printCommand(w io.Writer, a forge.CommandAnswer) {
+func printCommand(w io.Writer, a program.CommandAnswer) {
 	fmt.Fprintf(w, "%s: %s\n", yesOrNo(a.Allowed, a.Consent), a.Reason)
 	var rows [][]string
 	for _, p := range append(a.Parts, a.Writes...) {
@@ -208,7 +208,7 @@ func printCommand(w io.Writer, a forge.CommandAnswer) {
 }
 
 // aboutPart says of a part which rule it is, how it is reached, and why.
-func aboutPart(p forge.CommandPart) []string {
+func aboutPart(p program.CommandPart) []string {
 	var list []string
 	if p.Rule != "" && p.Rule != "default" {
 		list = append(list, "rule "+p.Rule)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/golem-forge/golem/internal/explain"
-	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -25,7 +25,7 @@ import (
 type mcpFlags struct {
 	*visitFlags
 	given     *[]*explain.Given
-	http      forge.Listening
+	http      program.Listening
 	tokenFile string
 }
 
@@ -83,7 +83,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 		return err
 	}
 	info, _ := debug.ReadBuildInfo()
-	o := forge.Service{In: os.Stdin, Out: os.Stdout, Errs: cmd.ErrOrStderr(), Version: newBuild(info).Version, Wait: f.wait, Show: shortly}
+	o := program.Service{In: os.Stdin, Out: os.Stdout, Errs: cmd.ErrOrStderr(), Version: newBuild(info).Version, Wait: f.wait, Show: shortly}
 	if f.http.Address != "" {
 		if o.HTTP, err = f.listening(); err != nil {
 			return err
@@ -99,12 +99,12 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Run: bare,
+	v := program.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Run: bare,
 		Copy: wantsCopy(f.copy), Copying: copying.tell}
 	switch {
 	case bare && v.Session == "":
 		v.Session, err = lastOf(p)
-	case bare && v.Session != forge.NewSession && len(*f.given) == 0: // it has the folders that it was begun with
+	case bare && v.Session != program.NewSession && len(*f.given) == 0: // it has the folders that it was begun with
 		p, err = f.programOf(v.Session)
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (f *mcpFlags) withoutHTTP(cmd *cobra.Command) error {
 const minToken = 16
 
 // listening returns where to listen.
-func (f *mcpFlags) listening() (*forge.Listening, error) {
+func (f *mcpFlags) listening() (*program.Listening, error) {
 	if f.tokenFile != "" {
 		info, err := os.Stat(f.tokenFile)
 		if err != nil {
@@ -167,19 +167,19 @@ func unreadToken(file string, err error) error {
 
 // lastOf returns the last session that was begun with the folders of a program without
 // files, or that it is a new one.
-func lastOf(p *forge.Program) (string, error) {
+func lastOf(p *program.Program) (string, error) {
 	list, err := p.Sessions()
 	for _, s := range list {
 		if slices.Equal(s.Bare, p.Folders()) {
 			return s.ID, err
 		}
 	}
-	return forge.NewSession, err
+	return program.NewSession, err
 }
 
 // tell says which folders a client will have, where no file says so, and which servers
 // have no tools for it.
-func (f *mcpFlags) tell(cmd *cobra.Command, p *forge.Program) {
+func (f *mcpFlags) tell(cmd *cobra.Command, p *program.Program) {
 	for _, m := range p.Folders() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is at %s, %s\n", m.Source, m.Target, m.Mode)
 	}

@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // meant says which name a file has that the user has named by where it lies on the host,
 // "" where nothing speaks for that. Names begin at the top of the program, wherever golem
 // is started. It is for the user's eyes alone.
-func meant(p *forge.Program, args json.RawMessage, wrong *sandbox.Error) string {
+func meant(p *program.Program, args json.RawMessage, wrong *sandbox.Error) string {
 	var given struct {
 		Path  string   `json:"path"`
 		Paths []string `json:"paths"`

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/explain"
-	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -91,7 +91,7 @@ func addMountFlags(cmd *cobra.Command) *[]*explain.Given {
 }
 
 // folders loads the program or, where there is none or folders are given, these alone.
-func (f *programFlags) folders(given []*explain.Given) (p *forge.Program, bare bool, err error) {
+func (f *programFlags) folders(given []*explain.Given) (p *program.Program, bare bool, err error) {
 	if len(given) == 0 {
 		p, err := f.load()
 		if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
@@ -105,10 +105,10 @@ func (f *programFlags) folders(given []*explain.Given) (p *forge.Program, bare b
 	if err != nil {
 		return nil, false, err
 	}
-	folders, err := forge.FoldersOf(o, given)
+	folders, err := program.FoldersOf(o, given)
 	if err != nil {
 		return nil, false, usagef("%v", err)
 	}
-	p, err = forge.Bare(o, folders)
+	p, err = program.Bare(o, folders)
 	return p, true, err
 }

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/conf"
-	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -48,17 +48,17 @@ func (f *programFlags) given() bool {
 }
 
 // load puts the program together: flags above the environment above the file.
-func (f *programFlags) load() (*forge.Program, error) {
+func (f *programFlags) load() (*program.Program, error) {
 	o, err := f.options()
 	if err != nil {
 		return nil, err
 	}
-	return forge.Load(o)
+	return program.Load(o)
 }
 
 // loadFiles puts the program together from its files alone. Trust is for them:
 // what the environment sets today would hide what they grant tomorrow.
-func (f *programFlags) loadFiles() (*forge.Program, error) {
+func (f *programFlags) loadFiles() (*program.Program, error) {
 	if len(f.set) > 0 || f.approval != "" {
 		return nil, usageError("trust is for the files as they are; --set and --approval do not go with it")
 	}
@@ -67,11 +67,11 @@ func (f *programFlags) loadFiles() (*forge.Program, error) {
 		return nil, err
 	}
 	o.Settings = nil
-	return forge.Load(o)
+	return program.Load(o)
 }
 
-func (f *programFlags) options() (forge.Options, error) {
-	o := forge.Options{Dir: f.dir, Entry: f.entry, Trust: f.trust, State: f.state, Environ: os.Environ(), Web: &http.Transport{Proxy: http.ProxyFromEnvironment}, Now: time.Now}
+func (f *programFlags) options() (program.Options, error) {
+	o := program.Options{Dir: f.dir, Entry: f.entry, Trust: f.trust, State: f.state, Environ: os.Environ(), Web: &http.Transport{Proxy: http.ProxyFromEnvironment}, Now: time.Now}
 	if hash, err := hex.DecodeString(f.trust); f.trust != "" && (err != nil || len(hash) != sha256.Size) {
 		return o, usageError("--trust takes the hash that golem trust --json prints: 64 hexadecimal digits")
 	}
@@ -117,10 +117,10 @@ func (f *programFlags) settings() ([]project.Setting, error) {
 		all = append(all, said{"--approval", "approval.mode=" + f.approval})
 	}
 	var settings []project.Setting
-	var problems conf.Problems
+	var problems strictyaml.Problems
 	for _, s := range all {
 		setting, err := project.ParseSet(s.source, s.text)
-		var found conf.Problems
+		var found strictyaml.Problems
 		if errors.As(err, &found) {
 			problems = append(problems, found...)
 		} else if err != nil {
@@ -138,7 +138,7 @@ type place struct {
 	Col    int    `json:"col,omitempty"`
 }
 
-func placeOf(p conf.Place) place { return place{p.Source, p.Line, p.Col} }
+func placeOf(p strictyaml.Place) place { return place{p.Source, p.Line, p.Col} }
 
 func newLint() *cobra.Command {
 	cmd := &cobra.Command{
@@ -154,7 +154,7 @@ Exit code 0 is none, 2 is some.`,
 	flags := addProgramFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		p, err := flags.load()
-		var problems conf.Problems
+		var problems strictyaml.Problems
 		if err != nil && !errors.As(err, &problems) {
 			return err
 		}
@@ -185,7 +185,7 @@ Exit code 0 is none, 2 is some.`,
 }
 
 // noProgram says that there is nothing that a command could be about.
-func noProgram(p *forge.Program) error {
+func noProgram(p *program.Program) error {
 	return usagef("no program in %s or above it; golem init makes one", visible.Text(string(p.Root())))
 }
 
@@ -195,14 +195,14 @@ type lintProblem struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-func lintDocument(problems conf.Problems) any {
+func lintDocument(problems strictyaml.Problems) any {
 	return map[string]any{"problems": problemsOf(problems)}
 }
 
 // problemsOf returns the problems that an error is, for machines.
 func problemsOf(err error) []lintProblem {
 	list := []lintProblem{}
-	var problems conf.Problems
+	var problems strictyaml.Problems
 	errors.As(err, &problems)
 	for _, p := range problems {
 		list = append(list, lintProblem{placeOf(p.Place), visible.Text(p.What), visible.Text(p.Hint)})
@@ -279,7 +279,7 @@ folder that holds a program is left alone. You trust what you make.`,
 		if len(args) == 1 {
 			flags.dir = args[0]
 		}
-		made, leftOut, err := forge.Init(flags.dir)
+		made, leftOut, err := program.Init(flags.dir)
 		if err != nil {
 			return err
 		}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/git"
 	"github.com/golem-forge/golem/internal/visible"
@@ -82,7 +82,7 @@ func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool)
 	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	door, err := p.Door(forge.Visit{Worker: f.worker, Secrets: secrets(os.Environ()), Session: f.sessionID(), Once: true})
+	door, err := p.Door(program.Visit{Worker: f.worker, Secrets: secrets(os.Environ()), Session: f.sessionID(), Once: true})
 	if err != nil {
 		return err
 	}

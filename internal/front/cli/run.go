@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/model/prices"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
@@ -123,7 +123,7 @@ func (f *runFlags) begin(args []string) ([]string, error) {
 }
 
 // run runs a program.
-func (f *runFlags) run(cmd *cobra.Command, p *forge.Program, words []string) error {
+func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) error {
 	if err := p.MustTrust(); err != nil { // nothing that its files name is opened
 		return err
 	}
@@ -137,7 +137,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *forge.Program, words []string) err
 		return err
 	}
 	defer closeModel()
-	v := forge.Visit{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), forge.NewSession), Copy: wantsCopy(f.copy)}
+	v := program.Visit{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), program.NewSession), Copy: wantsCopy(f.copy)}
 	if f.resume != "" {
 		v.Session = f.resumed()
 	}
@@ -151,7 +151,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *forge.Program, words []string) err
 	defer end(nil)
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	v.Copying = copying.tell
-	r, err := p.Open(forge.Job{Visit: v, Model: m, ModelName: name, Price: prices.Cost, Resume: f.resume != "", Handed: f.handed, Tell: out.tell})
+	r, err := p.Open(program.Job{Visit: v, Model: m, ModelName: name, Price: prices.Cost, Resume: f.resume != "", Handed: f.handed, Tell: out.tell})
 	copying.end(err == nil)
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (f *runFlags) resumed() string {
 }
 
 // talk lets the entry worker work; in chat mode, again for each thing that is said.
-func (f *runFlags) talk(ctx context.Context, cmd *cobra.Command, r *forge.Running, in run.Input, out *report) (run.Outcome, error) {
+func (f *runFlags) talk(ctx context.Context, cmd *cobra.Command, r *program.Running, in run.Input, out *report) (run.Outcome, error) {
 	if r.Chat {
 		return f.chat(ctx, cmd, r, in, out)
 	}
@@ -230,7 +230,7 @@ func (t telling) Ask(ctx context.Context, r tool.Request) approval.Reply {
 }
 
 // given is what the entry worker is given.
-func (f *runFlags) given(cmd *cobra.Command, p *forge.Program, words []string) (in run.Input, err error) {
+func (f *runFlags) given(cmd *cobra.Command, p *program.Program, words []string) (in run.Input, err error) {
 	files := f.attach
 	var text []string
 	for _, word := range words {

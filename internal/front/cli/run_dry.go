@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
 )
 
 // A dryStep is what a worker could do in a run, without a model.
@@ -23,7 +23,7 @@ type dryStep struct {
 }
 
 // dryRun says what a run could do and would ask.
-func dryRun(cmd *cobra.Command, p *forge.Program) error {
+func dryRun(cmd *cobra.Command, p *program.Program) error {
 	top := p.Tree()
 	if top == nil {
 		return usageError("no entry worker: a program has a main.worker, or name one with --entry")
@@ -40,7 +40,7 @@ func dryRun(cmd *cobra.Command, p *forge.Program) error {
 	return nil
 }
 
-func dryOf(p *forge.Program, s *forge.Step) (*dryStep, error) {
+func dryOf(p *program.Program, s *program.Step) (*dryStep, error) {
 	d := &dryStep{workerStep: describe(p, s), Unasked: []string{}, AsksIn: map[string][]string{}, Asks: []string{}, Calls: []*dryStep{}}
 	gate, err := p.Tools(s.Worker.Name)
 	if err != nil {

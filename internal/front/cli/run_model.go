@@ -14,17 +14,17 @@ import (
 
 	"github.com/zalando/go-keyring"
 
-	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/model/models"
 	"github.com/golem-forge/golem/internal/model/replay"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // open opens the model that is meant: that of the flag, of the environment, or of the
 // project. What it has to say is told.
-func (f *runFlags) open(p *forge.Program, tell func(string)) (m model.Model, name string, closed func() error, err error) {
+func (f *runFlags) open(p *program.Program, tell func(string)) (m model.Model, name string, closed func() error, err error) {
 	name = cmp.Or(f.model, p.Project.Model)
 	closed = func() error { return nil }
 	if name == "" && f.resume != "" {
@@ -64,7 +64,7 @@ func (f *runFlags) open(p *forge.Program, tell func(string)) (m model.Model, nam
 }
 
 // modelBefore is the model that the run which goes on was begun with.
-func (f *runFlags) modelBefore(p *forge.Program) (name string, err error) {
+func (f *runFlags) modelBefore(p *program.Program) (name string, err error) {
 	s, err := p.Session(f.resumed())
 	if err != nil {
 		return "", err

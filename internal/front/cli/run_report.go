@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
@@ -29,7 +29,7 @@ type report struct {
 	stream bool // the answer is shown as it comes
 
 	session string // in which it runs, once that is known
-	balance forge.Balance
+	balance program.Balance
 
 	mu     sync.Mutex
 	args   map[string]run.Event // of calls that are made now

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
-	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -80,7 +80,7 @@ func (f *programFlags) scan(cmd *cobra.Command, args []string, onlyHeld bool) er
 // A scanning is one use of golem scan.
 type scanning struct {
 	cmd      *cobra.Command
-	scanners *forge.Scanners
+	scanners *program.Scanners
 	onlyHeld bool
 	list     []scan.Verdict
 	count    int

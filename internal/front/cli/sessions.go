@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -69,7 +69,7 @@ golem sessions show ID tells what was said and done in one.`,
 func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
 // keepsChanges reports whether a session has something that was not applied.
-func keepsChanges(p *forge.Program, s *forge.Session) bool {
+func keepsChanges(p *program.Program, s *program.Session) bool {
 	list, unfit, err := p.Changes(s, nil, false)
 	about, told := aboutSession(p, s)
 	return err != nil || told != nil || len(list) > 0 || unfit != "" || len(about.Others) > 0
@@ -98,7 +98,7 @@ Exit code 0 is all removed, 1 some left alone.`,
 		if err != nil {
 			return err
 		}
-		var chosen []*forge.Session
+		var chosen []*program.Session
 		for _, id := range args {
 			s, err := p.Session(id)
 			if err != nil {

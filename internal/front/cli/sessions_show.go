@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -23,7 +23,7 @@ func aSession(_ *cobra.Command, args []string) error {
 }
 
 // session returns the one that an argument names.
-func (f *programFlags) sessionOf(args []string) (*forge.Program, *forge.Session, error) {
+func (f *programFlags) sessionOf(args []string) (*program.Program, *program.Session, error) {
 	id := ""
 	if len(args) > 0 {
 		id = args[0]
@@ -81,7 +81,7 @@ const maxToldInput = 60
 
 // firstInput returns the first line of what the first run of a session was given, "" where
 // nothing was run in it, or what was cannot be read: a list is not to fail for that.
-func firstInput(p *forge.Program, s *forge.Session) (input string) {
+func firstInput(p *program.Program, s *program.Session) (input string) {
 	p.History(s, func(e run.Entry) error {
 		for _, m := range e.Messages {
 			for _, part := range m.Parts {

@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/golem-forge/golem/internal/audit"
-	"github.com/golem-forge/golem/internal/conf"
-	"github.com/golem-forge/golem/internal/forge"
-	"github.com/golem-forge/golem/internal/guest"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/profile"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/git"
 	"github.com/golem-forge/golem/internal/visible"
@@ -61,10 +61,10 @@ func addSessionFlags(cmd *cobra.Command, otherwise string) *visitFlags {
 
 // program loads the program that a command is about. What other workers of it
 // ask for too much is theirs.
-func (f *programFlags) program() (*forge.Program, error) { return f.programOf("") }
+func (f *programFlags) program() (*program.Program, error) { return f.programOf("") }
 
 // program loads the program that a call is about, or the folders of its session.
-func (f *visitFlags) program() (*forge.Program, error) {
+func (f *visitFlags) program() (*program.Program, error) {
 	if f.undoes {
 		return f.undoable()
 	}
@@ -73,25 +73,25 @@ func (f *visitFlags) program() (*forge.Program, error) {
 
 // programOf loads a program. Where a session is meant that golem exec has begun without
 // one, it is the folders that it was begun with.
-func (f *programFlags) programOf(session string) (*forge.Program, error) {
+func (f *programFlags) programOf(session string) (*program.Program, error) {
 	p, err := f.load()
 	if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
 		return nil, err
 	}
-	if p.Content.Hash != "" && (session == "" || session == forge.NewSession) {
+	if p.Content.Hash != "" && (session == "" || session == program.NewSession) {
 		return p, nil
 	}
 	o, err := f.options()
 	if err != nil {
 		return nil, err
 	}
-	again, err := forge.Again(o, session)
+	again, err := program.Again(o, session)
 	switch {
 	case err == nil:
 		return again, nil
 	case p.Content.Hash != "":
 		return p, nil
-	case session != "" && session != forge.NewSession: // it is what was named that is not there
+	case session != "" && session != program.NewSession: // it is what was named that is not there
 		return nil, err
 	}
 	return nil, noProgram(p)
@@ -107,7 +107,7 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	v := forge.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Once: true,
+	v := program.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Once: true,
 		Copy: wantsCopy(f.copy), Copying: copying.tell}
 	var asker *asker
 	terminal := findTerminal(taken)
@@ -158,7 +158,7 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	if err = door.Close(); err != nil && r.Err == nil { // the call was done, and what came of it counts
 		err = withLate(cmd, printResult(cmd, r), err)
 	}
-	if f.sessionID() == forge.NewSession && r.Err != nil && r.Pending == nil && p.Unused(door.Session, guest.Profile{}) {
+	if f.sessionID() == program.NewSession && r.Err != nil && r.Pending == nil && p.Unused(door.Session, profile.Profile{}) {
 		err = cmp.Or(err, p.Remove(door.Session, nil)) // it would be in front of one that keeps something
 	}
 	if errors.As(context.Cause(ctx), &caught) && (r.Err == nil || r.Err.Code != "declined") { // who stops a question has said no
@@ -259,10 +259,10 @@ what is new or another, and keeps that if you say yes.`,
 }
 
 // acceptTools shows what an MCP server lists, and keeps it if the user says so.
-func acceptTools(cmd *cobra.Command, p *forge.Program, worker, server string, yes bool) error {
+func acceptTools(cmd *cobra.Command, p *program.Program, worker, server string, yes bool) error {
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	door, err := p.Door(forge.Visit{Worker: worker, Secrets: secrets(os.Environ())})
+	door, err := p.Door(program.Visit{Worker: worker, Secrets: secrets(os.Environ())})
 	if err != nil {
 		return err
 	}
@@ -432,7 +432,7 @@ func runTool(cmd *cobra.Command, flags *visitFlags, args []string) error {
 // toolNamed returns the tool that is meant: one of golem's or, where the program has
 // others, one of these. Which program that is may be said behind the name.
 func (f *visitFlags) toolNamed(all *pflag.FlagSet) (tool.Tool, error) {
-	t, unknown := toolNamed(forge.Tools(), all.Arg(0))
+	t, unknown := toolNamed(program.Tools(), all.Arg(0))
 	if unknown == nil {
 		return t, nil
 	}
@@ -446,7 +446,7 @@ func (f *visitFlags) toolNamed(all *pflag.FlagSet) (tool.Tool, error) {
 	}
 	again := all.Parse(append([]string{"--"}, rest...)) // so that the arguments are those that they were
 	p, err := f.program()
-	var problems conf.Problems
+	var problems strictyaml.Problems
 	switch {
 	case errors.As(err, &problems):
 		return t, err

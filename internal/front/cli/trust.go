@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -63,15 +63,15 @@ Exit code 0 is trusted, 3 is not.`,
 
 // A trustDocument is what there is to trust, and whether it is.
 type trustDocument struct {
-	Program string           `json:"program"`
-	Hash    string           `json:"hash"`
-	Trusted bool             `json:"trusted"`
-	Grants  []forge.Widening `json:"grants"`
-	Changes string           `json:"changes,omitempty"` // since it was trusted last, as a diff
+	Program string             `json:"program"`
+	Hash    string             `json:"hash"`
+	Trusted bool               `json:"trusted"`
+	Grants  []program.Widening `json:"grants"`
+	Changes string             `json:"changes,omitempty"` // since it was trusted last, as a diff
 }
 
-func trustState(p *forge.Program) (trustDocument, error) {
-	doc := trustDocument{Program: visible.Text(string(p.Root())), Hash: p.Content.Hash, Grants: []forge.Widening{}}
+func trustState(p *program.Program) (trustDocument, error) {
+	doc := trustDocument{Program: visible.Text(string(p.Root())), Hash: p.Content.Hash, Grants: []program.Widening{}}
 	var err error
 	if doc.Trusted, err = p.Trusted(); err != nil {
 		return doc, err
@@ -83,7 +83,7 @@ func trustState(p *forge.Program) (trustDocument, error) {
 		doc.Changes = visible.Text(doc.Changes)
 	}
 	for _, w := range p.Widenings() {
-		doc.Grants = append(doc.Grants, forge.Widening{What: visible.Text(w.What), From: visible.Text(w.From)})
+		doc.Grants = append(doc.Grants, program.Widening{What: visible.Text(w.What), From: visible.Text(w.From)})
 	}
 	return doc, nil
 }

@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -55,13 +55,13 @@ func (f *visitFlags) call(cmd *cobra.Command, c tool.Call) error {
 
 // undoable loads the program whose last changes are undone. That may be folders without a
 // program, whose session is gone.
-func (f *visitFlags) undoable() (*forge.Program, error) {
+func (f *visitFlags) undoable() (*program.Program, error) {
 	p, missing := f.programOf(f.sessionID())
 	o, err := f.options()
 	if err != nil {
 		return nil, err
 	}
-	last, err := forge.Undoable(o, p)
+	last, err := program.Undoable(o, p)
 	switch {
 	case err != nil:
 		return nil, err

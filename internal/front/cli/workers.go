@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/conf"
-	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -79,14 +79,14 @@ Exit code 0 is a tree without errors, 2 one with some.`,
 }
 
 // unlessIn returns the problems that are not in the tree, where they were shown.
-func unlessIn(top *forge.Step, err error) error {
-	var problems conf.Problems
+func unlessIn(top *program.Step, err error) error {
+	var problems strictyaml.Problems
 	if !errors.As(err, &problems) {
 		return err
 	}
-	shown := map[conf.Problem]bool{}
-	var note func(s *forge.Step)
-	note = func(s *forge.Step) {
+	shown := map[strictyaml.Problem]bool{}
+	var note func(s *program.Step)
+	note = func(s *program.Step) {
 		for _, p := range s.Problems {
 			shown[p] = true
 		}
@@ -97,7 +97,7 @@ func unlessIn(top *forge.Step, err error) error {
 	if top != nil {
 		note(top)
 	}
-	problems = slices.DeleteFunc(slices.Clone(problems), func(p conf.Problem) bool { return shown[p] })
+	problems = slices.DeleteFunc(slices.Clone(problems), func(p strictyaml.Problem) bool { return shown[p] })
 	if len(problems) == 0 {
 		return exit(exitUsage)
 	}
@@ -132,7 +132,7 @@ type workerStep struct {
 	Calls    []*workerStep `json:"calls"`
 }
 
-func describe(p *forge.Program, s *forge.Step) *workerStep {
+func describe(p *program.Program, s *program.Step) *workerStep {
 	if s == nil {
 		return nil
 	}
@@ -158,7 +158,7 @@ func describe(p *forge.Program, s *forge.Step) *workerStep {
 }
 
 // shownFiles returns the topmost names of a grant with their access.
-func shownFiles(p *forge.Program, f policy.Files) []string {
+func shownFiles(p *program.Program, f policy.Files) []string {
 	list := []string{}
 	for _, l := range f.Roots() {
 		mode := l.Access.String()

@@ -17,7 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -214,7 +214,7 @@ func TestElsewhere(t *testing.T) {
 // does not use it.
 func TestSessionsApart(t *testing.T) {
 	h := newHouse(t, nil)
-	h.session, h.service.Wait = forge.NewSession, 300*time.Millisecond
+	h.session, h.service.Wait = program.NewSession, 300*time.Millisecond
 	one, other := h.client(newestAsked, nil), h.client(newestAsked, nil)
 	write := map[string]any{"path": "/b.txt", "content": "new"}
 	use(t, one, "write_file", write)
@@ -535,7 +535,7 @@ func TestA11DuplicateKeys(t *testing.T) {
 			t.Errorf("%s: got %s, %v", line, text, err)
 		}
 
-		address, token := h.listens(forge.Listening{Address: "127.0.0.1:0"})
+		address, token := h.listens(program.Listening{Address: "127.0.0.1:0"})
 		post, err := http.NewRequest("POST", "http://"+address+endpoint, strings.NewReader(line))
 		if err != nil {
 			t.Fatal(err)

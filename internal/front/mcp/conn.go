@@ -17,7 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/tool"
-	foreign "github.com/golem-forge/golem/internal/toolset/mcp"
+	foreign "github.com/golem-forge/golem/internal/toolset/foreign"
 )
 
 // grace is how long calls may still take when the client has nothing more to say.

@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/tool"
-	foreign "github.com/golem-forge/golem/internal/toolset/mcp"
+	foreign "github.com/golem-forge/golem/internal/toolset/foreign"
 )
 
 // A direct call is a message that asks for a tool, and says nothing but its name and its

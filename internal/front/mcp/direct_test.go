@@ -8,7 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	foreign "github.com/golem-forge/golem/internal/toolset/mcp"
+	foreign "github.com/golem-forge/golem/internal/toolset/foreign"
 )
 
 // A direct call is a message without anything that would have to be understood.

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/forge"
-	foreign "github.com/golem-forge/golem/internal/toolset/mcp"
+	"github.com/golem-forge/golem/internal/program"
+	foreign "github.com/golem-forge/golem/internal/toolset/foreign"
 )
 
 // A doorkeeper lets requests through that are meant for this server, come from no page
@@ -26,7 +26,7 @@ type doorkeeper struct {
 	next           http.Handler
 }
 
-func newDoorkeeper(l forge.Listening, at net.Addr) *doorkeeper {
+func newDoorkeeper(l program.Listening, at net.Addr) *doorkeeper {
 	d := &doorkeeper{hosts: slices.Clone(l.Hosts), origins: l.Origins, token: l.Token}
 	scheme := "http"
 	if l.Cert != "" {

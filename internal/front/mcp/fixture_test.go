@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -34,9 +34,9 @@ var versions = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
 type house struct {
 	t       testing.TB
 	dir     string
-	options forge.Options
-	program *forge.Program
-	service forge.Service
+	options program.Options
+	program *program.Program
+	service program.Service
 	said    *buffer // to the user
 	session string  // of files, "" for the last
 }
@@ -54,8 +54,8 @@ func newHouse(t testing.TB, files map[string]string) *house {
 			t.Fatal(err)
 		}
 	}
-	h.options = forge.Options{Dir: h.dir, State: t.TempDir(), Now: time.Now}
-	h.service = forge.Service{Version: "test", Wait: 20 * time.Second, Errs: h.said, Opened: func(error) {}, Show: func(r tool.Request) (string, []string) {
+	h.options = program.Options{Dir: h.dir, State: t.TempDir(), Now: time.Now}
+	h.service = program.Service{Version: "test", Wait: 20 * time.Second, Errs: h.said, Opened: func(error) {}, Show: func(r tool.Request) (string, []string) {
 		items := r.Items()
 		if len(r.Args) >= 1000 {
 			items = items[1:]
@@ -63,14 +63,14 @@ func newHouse(t testing.TB, files map[string]string) *house {
 		return "about " + r.Tool + " " + string(r.Args) + "\n", items
 	}}
 	var err error
-	if h.program, err = forge.Bare(h.options, []forge.Folder{{Source: h.dir, Target: "/", Mode: "rw"}}); err != nil {
+	if h.program, err = program.Bare(h.options, []program.Folder{{Source: h.dir, Target: "/", Mode: "rw"}}); err != nil {
 		t.Fatal(err)
 	}
 	return h
 }
 
 // visit is how a house is entered.
-func (h *house) visit() forge.Visit { return forge.Visit{Run: true, Session: h.session} }
+func (h *house) visit() program.Visit { return program.Visit{Run: true, Session: h.session} }
 
 // streams serves the house over two pipes, until in is closed.
 func (h *house) streams() (in io.WriteCloser, out io.ReadCloser) {

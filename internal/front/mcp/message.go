@@ -16,7 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/golem-forge/golem/internal/tool"
-	foreign "github.com/golem-forge/golem/internal/toolset/mcp"
+	foreign "github.com/golem-forge/golem/internal/toolset/foreign"
 	"github.com/golem-forge/golem/internal/visible"
 )
 

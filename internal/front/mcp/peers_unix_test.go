@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
 )
 
@@ -28,7 +28,7 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.options.Settings = []project.Setting{approve}
-	if h.program, err = forge.Bare(h.options, h.program.Folders()); err != nil {
+	if h.program, err = program.Bare(h.options, h.program.Folders()); err != nil {
 		t.Fatal(err)
 	}
 	outside := t.TempDir() + " "

@@ -15,8 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/forge"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -26,7 +26,7 @@ const patience = 5 * time.Second
 
 // Serve serves a program to other agents until ctx ends or the client goes. It is what
 // cli.Server is.
-func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service) error {
+func Serve(ctx context.Context, p *program.Program, v program.Visit, o program.Service) error {
 	address := ""
 	if o.HTTP != nil { // before a session is begun
 		var err error
@@ -66,7 +66,7 @@ func Serve(ctx context.Context, p *forge.Program, v forge.Visit, o forge.Service
 }
 
 // about says in which session a client works, and which tools always ask.
-func (s *server) about(p *forge.Program) (notes []string) {
+func (s *server) about(p *program.Program) (notes []string) {
 	if s.door.Session != nil {
 		notes = append(notes, "works in session "+s.door.Session.ID)
 	}
@@ -87,9 +87,9 @@ func (s *server) about(p *forge.Program) (notes []string) {
 
 // A server is the door of a program as a client sees it.
 type server struct {
-	options forge.Service
+	options program.Service
 	ctx     context.Context // until the server ends
-	door    *forge.Door
+	door    *program.Door
 	sdk     *mcp.Server
 	slots   slots
 	turns   turns

@@ -10,7 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/golem-forge/golem/internal/forge"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -86,7 +86,7 @@ func TestInOrder(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
 	var err error
-	if h.program, err = forge.Bare(h.options, []forge.Folder{{Source: h.dir, Target: "/", Mode: "overlay"}}); err != nil {
+	if h.program, err = program.Bare(h.options, []program.Folder{{Source: h.dir, Target: "/", Mode: "overlay"}}); err != nil {
 		t.Fatal(err)
 	}
 	r := h.raw()

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/golem-forge/golem/internal/conf"
 	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
 // maxTimes is how often one turn can be played in a row.
@@ -20,44 +20,44 @@ var (
 )
 
 // keys are those of a turn.
-var keys = []conf.Key{
-	{Name: "expect", Type: conf.Text, Doc: "A regular expression that matches what the model is told last: the results of its calls, or the input."},
-	{Name: "thinking", Type: conf.Text, Doc: "What it thinks."},
-	{Name: "text", Type: conf.Text, Doc: "What it says."},
-	{Name: "calls", Type: conf.Groups, Doc: "The tools that it asks for.", Keys: []conf.Key{
-		{Name: "tool", Type: conf.Text, Doc: "The name of the tool."},
-		{Name: "args", Type: conf.Free, Empty: true, Doc: "Its arguments. Without it, none: {}."},
-		{Name: "raw", Type: conf.Text, Doc: "The text of its arguments, which need not be JSON; in place of args."},
+var keys = []strictyaml.Key{
+	{Name: "expect", Type: strictyaml.Text, Doc: "A regular expression that matches what the model is told last: the results of its calls, or the input."},
+	{Name: "thinking", Type: strictyaml.Text, Doc: "What it thinks."},
+	{Name: "text", Type: strictyaml.Text, Doc: "What it says."},
+	{Name: "calls", Type: strictyaml.Groups, Doc: "The tools that it asks for.", Keys: []strictyaml.Key{
+		{Name: "tool", Type: strictyaml.Text, Doc: "The name of the tool."},
+		{Name: "args", Type: strictyaml.Free, Empty: true, Doc: "Its arguments. Without it, none: {}."},
+		{Name: "raw", Type: strictyaml.Text, Doc: "The text of its arguments, which need not be JSON; in place of args."},
 	}},
-	{Name: "stop", Type: conf.Word, Words: stops, Doc: "Why the answer ends. Without it, calls where there are any, else done."},
-	{Name: "usage", Type: conf.Group, Doc: "The tokens it took.", Keys: []conf.Key{
-		{Name: "input", Type: conf.Whole}, {Name: "output", Type: conf.Whole}, {Name: "cache_read", Type: conf.Whole}, {Name: "cache_write", Type: conf.Whole},
+	{Name: "stop", Type: strictyaml.Word, Words: stops, Doc: "Why the answer ends. Without it, calls where there are any, else done."},
+	{Name: "usage", Type: strictyaml.Group, Doc: "The tokens it took.", Keys: []strictyaml.Key{
+		{Name: "input", Type: strictyaml.Whole}, {Name: "output", Type: strictyaml.Whole}, {Name: "cache_read", Type: strictyaml.Whole}, {Name: "cache_write", Type: strictyaml.Whole},
 	}},
-	{Name: "wait", Type: conf.Span, Doc: "How long it takes."},
-	{Name: "fail", Type: conf.Word, Words: failures, Doc: "The error in place of an answer."},
-	{Name: "times", Type: conf.Whole, Doc: "How often the turn is played in a row."},
+	{Name: "wait", Type: strictyaml.Span, Doc: "How long it takes."},
+	{Name: "fail", Type: strictyaml.Word, Words: failures, Doc: "The error in place of an answer."},
+	{Name: "times", Type: strictyaml.Whole, Doc: "How often the turn is played in a row."},
 }
 
 // New reads a file, already read from where its name says. An error is conf.Problems.
 func New(file string, data []byte) (*Model, error) {
 	m := &Model{name: "scripted:" + file, file: file, scripts: map[string]script{}, next: map[string]int{}}
-	root, problems := conf.Parse(file, data)
+	root, problems := strictyaml.Parse(file, data)
 	r := reader{name: m.name, problems: problems}
 	switch {
 	case len(problems) > 0:
-	case root.Kind == conf.List:
+	case root.Kind == strictyaml.List:
 		m.anybody = true
 		m.scripts[""] = script{turns: r.turns("script", root)}
-	case root.Kind != conf.Map || len(root.Fields) == 0:
+	case root.Kind != strictyaml.Map || len(root.Fields) == 0:
 		r.problems.Add(root, root.Kind.String()+" with no turns", "a script is a list of turns, or a map from the names of workers to theirs")
 	}
 	for _, f := range root.Fields {
 		name := f.Key.Text
-		if f.Value.Kind != conf.Map {
+		if f.Value.Kind != strictyaml.Map {
 			m.scripts[name] = script{turns: r.turns(name, f.Value)}
 			continue
 		}
-		conf.Key{Name: name, Type: conf.Group, Keys: []conf.Key{{Name: "each", Type: conf.Free, Empty: true}}}.Check(f.Value, &r.problems)
+		strictyaml.Key{Name: name, Type: strictyaml.Group, Keys: []strictyaml.Key{{Name: "each", Type: strictyaml.Free, Empty: true}}}.Check(f.Value, &r.problems)
 		each, ok := f.Value.At("each")
 		if !ok {
 			r.problems.Add(f.Value, name+": a map without each", "write a list of turns, or {each: [turns]} to play them in every conversation")
@@ -74,12 +74,12 @@ func New(file string, data []byte) (*Model, error) {
 // A reader makes turns, and notes what is wrong with them.
 type reader struct {
 	name     string // of the model
-	problems conf.Problems
+	problems strictyaml.Problems
 }
 
-func (r *reader) turns(name string, list conf.Node) []turn {
+func (r *reader) turns(name string, list strictyaml.Node) []turn {
 	before := len(r.problems)
-	conf.Key{Name: name, Type: conf.Groups, Keys: keys}.Check(list, &r.problems)
+	strictyaml.Key{Name: name, Type: strictyaml.Groups, Keys: keys}.Check(list, &r.problems)
 	if len(r.problems) > before {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (r *reader) turns(name string, list conf.Node) []turn {
 }
 
 // turn reads a turn whose keys and types are checked.
-func (r *reader) turn(n conf.Node) turn {
+func (r *reader) turn(n strictyaml.Node) turn {
 	t := turn{line: n.Place.Line}
 	text := func(key string) string {
 		value, _ := n.At(key)
@@ -156,7 +156,7 @@ func (r *reader) turn(n conf.Node) turn {
 	return t
 }
 
-func (r *reader) call(n conf.Node) *model.Call {
+func (r *reader) call(n strictyaml.Node) *model.Call {
 	tool, _ := n.At("tool")
 	if tool.Text == "" {
 		r.problems.Add(n, "a call without a tool", "name the tool: {tool: read_file, args: {path: /a}}")
@@ -182,7 +182,7 @@ var number = sync.OnceValue(func() *regexp.Regexp {
 
 // value returns a value as JSON, its keys in their order. Numbers, true, false and
 // nothing at all are themselves where they are not quoted; all else is text.
-func value(n conf.Node) []byte {
+func value(n strictyaml.Node) []byte {
 	text := func(s string) []byte {
 		var b strings.Builder
 		e := json.NewEncoder(&b)
@@ -191,12 +191,12 @@ func value(n conf.Node) []byte {
 		return []byte(strings.TrimSuffix(b.String(), "\n"))
 	}
 	switch n.Kind {
-	case conf.Scalar:
+	case strictyaml.Scalar:
 		if !n.Quoted && (n.Text == "true" || n.Text == "false" || number().MatchString(n.Text)) {
 			return []byte(n.Text)
 		}
 		return text(n.Text)
-	case conf.List:
+	case strictyaml.List:
 		b := []byte{'['}
 		for i, item := range n.Items {
 			if i > 0 {
@@ -205,7 +205,7 @@ func value(n conf.Node) []byte {
 			b = append(b, value(item)...)
 		}
 		return append(b, ']')
-	case conf.Map:
+	case strictyaml.Map:
 		b := []byte{'{'}
 		for i, f := range n.Fields {
 			if i > 0 {

@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/landing"
-	"github.com/golem-forge/golem/internal/layer"
 	"github.com/golem-forge/golem/internal/merge"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -32,7 +32,7 @@ type Keeper interface {
 type Contents interface {
 	Base(c jail.Standing) []byte
 	Texts(c jail.Standing, most int64) (real, own []byte)
-	States(c jail.Standing) (own, real layer.State, err error)
+	States(c jail.Standing) (own, real overlay.State, err error)
 }
 
 type applyArgs struct {
@@ -99,7 +99,7 @@ func (a application) run() (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, failed("apply_changes", err)
 	}
-	l := landing.Of("apply_changes", a.files, t, a.Paths...)
+	l := approval.Classify("apply_changes", a.files, t, a.Paths...)
 	r := tool.Result{Notes: l.Notes(), Landing: l.ForGate()}
 	if unfit != "" {
 		r.Notes = append(r.Notes, "left out: "+unfit)
@@ -209,7 +209,7 @@ func (a application) some(c jail.Standing, numbers []int) ([]byte, error) {
 	no := func(why string) error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; apply the whole of it with --paths"}
 	}
-	if c.Op != layer.Modify || c.Kind != layer.File || c.Was != layer.File || !HasHunks(real, own) {
+	if c.Op != overlay.Modify || c.Kind != overlay.File || c.Was != overlay.File || !HasHunks(real, own) {
 		return nil, no("it has no hunks: only texts that were changed do, in UTF-8")
 	}
 	text, count, err := withHunks(string(real), string(own), numbers)
@@ -217,7 +217,7 @@ func (a application) some(c jail.Standing, numbers []int) ([]byte, error) {
 		return nil, no("its hunks cannot be told apart")
 	}
 	if most := slices.Max(numbers); most > count {
-		return nil, no(fmt.Sprintf("it has %s, and no hunk %d", landing.Count(count, "hunk"), most))
+		return nil, no(fmt.Sprintf("it has %s, and no hunk %d", approval.Count(count, "hunk"), most))
 	}
 	return []byte(text), nil
 }

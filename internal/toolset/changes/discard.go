@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"path"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/landing"
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -55,7 +55,7 @@ func discardTool(k Keeper) tool.Tool {
 				if err != nil {
 					return tool.Result{}, failed(name, err)
 				}
-				return tool.Result{Text: "discarded: " + landing.Count(count, "change"), Brief: true}, nil
+				return tool.Result{Text: "discarded: " + approval.Count(count, "change"), Brief: true}, nil
 			}, given(k, list, unfit)...), nil
 		}
 		return tool.Changing(prepare), nil // nothing that is in a folder changes
@@ -85,10 +85,10 @@ func (a discardArgs) count(list []jail.Standing) (n int, err error) {
 // given returns what a session gives up, as a person is shown it: from what the session has
 // to what the directory has.
 func given(k Contents, list []jail.Standing, unfit string) []tool.Change {
-	rows := landing.NewRows()
+	rows := approval.NewRows()
 	for _, c := range list {
 		own, real, err := k.States(c)
-		r := landing.Return{Name: c.Name(), Now: own, Then: real, Sum: c.Sum, Unread: err != nil, Kept: own.Kind == layer.Nothing, About: "given up"}
+		r := approval.Return{Name: c.Name(), Now: own, Then: real, Sum: c.Sum, Unread: err != nil, Kept: own.Kind == overlay.Nothing, About: "given up"}
 		if r.Kept {
 			r.About = "deleted by the session, and shown again"
 		}

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/landing"
-	"github.com/golem-forge/golem/internal/layer"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/undo"
@@ -76,8 +76,8 @@ func undoLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
 	for _, c := range last.Changes {
 		name := jail.Outside(path.Join(c.Target, c.Path))
 		effect := policy.Effect{Verb: policy.Write, Target: name}
-		if c.Was == layer.Nothing {
-			effect = policy.Effect{Verb: policy.Delete, Target: name, Tree: c.Kind == layer.Folder}
+		if c.Was == overlay.Nothing {
+			effect = policy.Effect{Verb: policy.Delete, Target: name, Tree: c.Kind == overlay.Folder}
 		}
 		if c.In == "" { // otherwise it goes with its directory
 			effects = append(effects, effect)
@@ -93,14 +93,14 @@ func undoLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
 			return tool.Result{}, notUndone(err)
 		}
 		if len(inside) > 0 {
-			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + landing.Names(inside) + toForget}
+			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + approval.Names(inside) + toForget}
 		}
 		return undone(len(effects), u.Forget(passed...))
 	}
 	prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-		rows := landing.NewRows()
-		err := last.Each(func(name string, now, then layer.State) error {
-			rows.Add(landing.Return{Name: name, Now: now, Then: then, Of: last.Name()})
+		rows := approval.NewRows()
+		err := last.Each(func(name string, now, then overlay.State) error {
+			rows.Add(approval.Return{Name: name, Now: now, Then: then, Of: last.Name()})
 			return nil
 		})
 		if err != nil {
@@ -115,14 +115,14 @@ func undoLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
 // removed.
 func forgetLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
 	return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-		rows := landing.NewRows()
-		err := last.Each(func(name string, _, then layer.State) error {
-			if then.Kind != layer.Nothing {
-				rows.Add(landing.Return{Name: name, Now: then, Of: last.Name(), About: forgotten})
+		rows := approval.NewRows()
+		err := last.Each(func(name string, _, then overlay.State) error {
+			if then.Kind != overlay.Nothing {
+				rows.Add(approval.Return{Name: name, Now: then, Of: last.Name(), About: forgotten})
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, layer.ErrFinal) {
+		if err != nil && !errors.Is(err, overlay.ErrFinal) {
 			return tool.Prepared{}, notUndone(err)
 		}
 		return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
@@ -138,7 +138,7 @@ func forgetLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
 const forgotten = "golem forgets this old content; the file stays as it is now"
 
 func undone(n int, err error) (tool.Result, error) {
-	r := tool.Result{Text: "undone: " + landing.Count(n, "change"), Brief: true}
+	r := tool.Result{Text: "undone: " + approval.Count(n, "change"), Brief: true}
 	if err != nil {
 		r.Notes = append(r.Notes, "what was kept for it could not be removed")
 	}
@@ -165,9 +165,9 @@ func undoStep(u Undoer, plan undo.Plan, passed []*undo.Step) (tool.Plan, error) 
 		return undone(count(plan), u.Forget(append(slices.Clone(passed), plan.Step)...))
 	}
 	prepare := func(_ context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
-		rows := landing.NewRows()
-		plan.Each(files, func(name string, now, then layer.State) {
-			rows.Add(landing.Return{Name: name, Now: now, Then: then})
+		rows := approval.NewRows()
+		plan.Each(files, func(name string, now, then overlay.State) {
+			rows.Add(approval.Return{Name: name, Now: now, Then: then})
 		})
 		changes := rows.Changes()
 		if m := plan.Step.Moved; plan.Back {
@@ -195,7 +195,7 @@ func refused(plan undo.Plan) error {
 			names = append(names, sandbox.Shown(name))
 		}
 		if len(names) > 10 {
-			names = append(names[:10], landing.Count(len(names)-10, "more"))
+			names = append(names[:10], approval.Count(len(names)-10, "more"))
 		}
 		return &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since " + what + ": " + strings.Join(names, ", ") + toForget}
 	}
@@ -264,9 +264,9 @@ func effectsOf(plan undo.Plan) []policy.Effect {
 // forgetStep plans that what is kept of a call is removed.
 func forgetStep(u Undoer, plan undo.Plan, passed []*undo.Step) tool.Plan {
 	return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-		rows := landing.NewRows()
-		plan.Kept(func(name string, then layer.State) {
-			rows.Add(landing.Return{Name: name, Now: then, Of: plan.Step.Call, About: forgotten})
+		rows := approval.NewRows()
+		plan.Kept(func(name string, then overlay.State) {
+			rows.Add(approval.Return{Name: name, Now: then, Of: plan.Step.Call, About: forgotten})
 		})
 		return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 			if err := u.Forget(append(slices.Clone(passed), plan.Step)...); err != nil {

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/landing"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -122,7 +122,7 @@ func told(name string, files *sandbox.Sandbox, args json.RawMessage, effects []p
 		r.Data = json.RawMessage(data)
 	}
 	if ran.Changed != nil {
-		l := landing.Of(name, files, ran.Changed)
+		l := approval.Classify(name, files, ran.Changed)
 		if r.Landing, r.Notes = l.ForGate(), l.Notes(); r.Landing == nil {
 			if err := ran.Changed.Drop(); err != nil {
 				return r, err

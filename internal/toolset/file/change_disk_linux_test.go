@@ -6,14 +6,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/trial"
+	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // On a full disk a change is an error that says so; the old file is whole and
 // nothing is left of the new one.
 func TestFullDisk(t *testing.T) {
-	if !trial.Mounts(t) {
+	if !testutil.Mounts(t) {
 		return
 	}
 	s := newScene(t, nil)

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/internal/toolset/file"
-	"github.com/golem-forge/golem/internal/trial"
 )
 
 const (
@@ -16,7 +16,7 @@ const (
 )
 
 // docs/tools.md lists every tool as its schema has it.
-func TestDocs(t *testing.T) { trial.GoldenPart(t, docs, tableTop, tableEnd, table()) }
+func TestDocs(t *testing.T) { testutil.GoldenPart(t, docs, tableTop, tableEnd, table()) }
 
 // table returns a row for each tool that is listed: what it takes, where ? may
 // be left out, and what it does.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/landing"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -48,7 +48,7 @@ func Exec(x Execer) tool.Tool {
 				r.Notes = append(r.Notes, "it had no Unix sockets: "+result.NoSockets)
 			}
 			if result.Changed != nil {
-				l := landing.Of("exec", files, result.Changed)
+				l := approval.Classify("exec", files, result.Changed)
 				r.Landing, r.Notes = l.ForGate(), append(r.Notes, l.Notes()...)
 				if r.Landing == nil {
 					return r, result.Changed.Drop()

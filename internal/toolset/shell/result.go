@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/landing"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -63,7 +63,7 @@ func (v view) result() tool.Result {
 	}
 	r := tool.Result{Text: text, Data: ran, Notes: append(v.hints(stdout, stderr), notes...), Record: first}
 	if v.Changed != nil {
-		l := landing.Of("shell", v.files, v.Changed)
+		l := approval.Classify("shell", v.files, v.Changed)
 		r.Landing, r.Notes = l.ForGate(), append(r.Notes, l.Notes()...)
 		if r.Landing == nil {
 			v.Changed.Drop()

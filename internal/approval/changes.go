@@ -1,0 +1,525 @@
+package approval
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// How much a request carries: so many changes and names in directories by name, and so
+// many bytes of diffs and of old texts in all. A person who has not seen the rest must
+// say so.
+const (
+	MaxRows     = 100_000
+	maxNames    = 16 << 20 // bytes of the names in these
+	maxCarried  = 8 << 20
+	maxOriginal = 1 << 20
+)
+
+// maxListed is how many effects are listed by name. Of more, their directories are.
+const maxListed = 200
+
+// maxShown is the size of a file that is compared.
+const maxShown = tool.MaxCompared / 2
+
+// A Landing is what a command has changed, or what was taken of a session, on its
+// way to the folders.
+type ChangeSet struct {
+	op    string // the tool
+	files *sandbox.Sandbox
+	t     *jail.Transaction
+
+	dropped []string        // as commands name them
+	told    map[string]bool // that something in a folder is left out, and why
+	entries []entry
+	emptied map[string]bool // whether files were emptied, as far as that was looked at
+	refused error
+}
+
+// An entry is a change with the name that the file tools have for it.
+type entry struct {
+	jail.Change
+	name string
+}
+
+// Classify sorts a transaction: what lands, what is left out, and what refuses all of it.
+// A protected name lands where it is among those that the user has named.
+func Classify(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...string) *ChangeSet {
+	l := &ChangeSet{op: op, files: files, t: t, told: make(map[string]bool), emptied: make(map[string]bool)}
+	if len(t.Clash) > 0 {
+		l.refused = l.clash(t.Clash)
+	}
+	if t.Unfit != "" {
+		l.refused = &sandbox.Error{Op: op, Code: sandbox.ErrInvalid,
+			Hint: t.Unfit + ": names are text, with at most 255 bytes a part and 4,096 in all; nothing of it has landed"}
+	}
+	repositories := l.repositories()
+	for _, c := range t.Changes {
+		inside := path.Join(c.Target, c.Path)
+		e := entry{c, jail.Outside(inside)}
+		pattern := files.ProtectedBy(e.name)
+		if slices.Contains(named, e.name) && pattern != ".git" {
+			pattern = ""
+		}
+		switch {
+		case l.leftOut(inside):
+		case pattern != "":
+			l.dropped = append(l.dropped, inside)
+			l.tell("is protected ("+pattern+") and "+l.kept(pattern), e.name)
+		case repositories(e.name):
+			l.dropped = append(l.dropped, inside)
+			l.tell("is part of what git would take for a repository, and never lands", e.name)
+		case c.Was == overlay.Folder && c.Kind != overlay.Folder && l.holds(c) != "":
+			l.dropped = append(l.dropped, inside)
+			l.tell("holds what is protected ("+l.holds(c)+") and is not deleted", e.name)
+		case c.Kind == overlay.Special:
+			l.dropped = append(l.dropped, inside)
+			l.tell("is a pipe, socket or device, which never lands", e.name)
+		default:
+			if l.refused == nil {
+				l.refused = l.unfit(e)
+			}
+			l.entries = append(l.entries, e)
+		}
+	}
+	return l
+}
+
+// kept says when something that is protected changes.
+func (l *ChangeSet) kept(pattern string) string {
+	switch {
+	case l.op != "apply_changes":
+		return "changes only by clearing"
+	case pattern == ".git":
+		return "never changes by applying"
+	}
+	return "is applied only where it is named itself"
+}
+
+// holds returns the pattern of a protected name in a folder that was deleted or
+// replaced, "" for none. What goes with the folder is among the effects.
+func (l *ChangeSet) holds(c jail.Change) (pattern string) {
+	err := l.t.Below(c, func(inside string) bool {
+		name := jail.Outside(inside)
+		pattern = l.files.ProtectedBy(name)
+		if pattern == "" && !l.files.CanWrite(name) {
+			pattern = sandbox.Shown(name)
+		}
+		return pattern == ""
+	})
+	if err != nil && pattern == "" {
+		return "it cannot be looked into"
+	}
+	return pattern
+}
+
+// leftOut reports whether a name is in something that is left out.
+func (l *ChangeSet) leftOut(inside string) bool {
+	n := len(l.dropped) // in order: what is in a folder comes behind it
+	return n > 0 && strings.HasPrefix(inside, l.dropped[n-1]+"/")
+}
+
+// tell remembers that something is left out, by the folder it is in.
+func (l *ChangeSet) tell(why, name string) {
+	l.told["left out: something in "+sandbox.Shown(path.Dir(name))+" "+why] = true
+}
+
+// Notes say what is left out, a line for each folder.
+func (l *ChangeSet) Notes() []string {
+	notes := slices.Sorted(maps.Keys(l.told))
+	if len(notes) > 20 {
+		notes = append(notes[:20], fmt.Sprintf("left out: something in %d more folders", len(notes)-20))
+	}
+	return notes
+}
+
+// unfit returns why a change refuses all: limits of its mount.
+func (l *ChangeSet) unfit(e entry) error {
+	m, _ := l.files.MountOf(e.name)
+	switch {
+	case m.Access < sandbox.ReadWrite:
+		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrReadOnly, Hint: "nothing of it has landed"}
+	case e.Op == overlay.Delete || e.Kind != overlay.File:
+		return nil
+	case len(m.Suffixes) > 0 && !slices.ContainsFunc(m.Suffixes, func(s string) bool { return strings.HasSuffix(strings.ToLower(e.name), strings.ToLower(s)) }):
+		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrSuffix, Hint: "allowed: " + strings.Join(m.Suffixes, ", ") + "; nothing of it has landed"}
+	case m.MaxFileBytes > 0 && e.Size > m.MaxFileBytes:
+		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%d bytes, and %d are the most; nothing of it has landed", e.Size, m.MaxFileBytes)}
+	}
+	return nil
+}
+
+// clash is the error of names that others have changed meanwhile.
+func (l *ChangeSet) clash(inside []string) *sandbox.Error {
+	return &sandbox.Error{Op: l.op, Code: sandbox.ErrConflict,
+		Hint: "changed by others meanwhile: " + Names(inside) + "; nothing of it has landed; run it again"}
+}
+
+// Names lists some names that commands have, as the file tools have them.
+func Names(inside []string) string {
+	var names []string
+	for _, name := range inside {
+		names = append(names, sandbox.Shown(jail.Outside(name)))
+	}
+	if len(names) > 10 {
+		return strings.Join(names[:10], ", ") + " and " + Count(len(names)-10, "more")
+	}
+	return strings.Join(names, ", ")
+}
+
+// Count says how many of something there are.
+func Count(n int, what string) string {
+	if n == 1 || what == "more" {
+		return fmt.Sprintf("%d %s", n, what)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// summary says in one line what has landed.
+func (l *ChangeSet) summary() string {
+	var first []string
+	for _, e := range l.entries {
+		word := map[overlay.Op]string{overlay.Create: "created", overlay.Modify: "changed", overlay.Delete: "deleted", overlay.Mode: "permissions of"}[e.Op]
+		if len(first) < 8 {
+			first = append(first, word+" "+sandbox.Shown(e.name))
+		}
+	}
+	text := strings.Join(first, ", ")
+	if more := len(l.entries) - len(first); more > 0 {
+		text += " and " + Count(more, "more")
+	}
+	return text
+}
+
+// ForGate returns it as the gate takes it, nil where nothing is left to land.
+func (l *ChangeSet) ForGate() *tool.Landing {
+	if len(l.entries) == 0 && l.refused == nil {
+		return nil
+	}
+	var effects []policy.Effect
+	for _, e := range l.entries {
+		effects = append(effects, e.effect())
+		if e.replaces() {
+			effects = append(effects, e.gone())
+		}
+		if l.empties(e) {
+			effects = append(effects, policy.Effect{Verb: policy.Delete, Target: e.name})
+		}
+		if e.Was == overlay.Folder && e.Kind != overlay.Folder {
+			l.t.Below(e.Change, func(inside string) bool {
+				effects = append(effects, policy.Effect{Verb: policy.Delete, Target: jail.Outside(inside)})
+				return true
+			})
+		}
+	}
+	return &tool.Landing{
+		Effects: effects, Listed: l.listed(), Changes: l.changes, Refused: l.refused,
+		Land: func(context.Context) error {
+			inside, err := l.t.Land(l.dropped)
+			var known *sandbox.Error
+			if errors.As(err, &known) {
+				return known
+			}
+			if err != nil {
+				return &sandbox.Error{Op: l.op, Code: sandbox.ErrInternal, Hint: "the changes could not be brought in: " + jail.Plain(err) + "; nothing of it has landed"}
+			}
+			if len(inside) > 0 {
+				return l.clash(inside)
+			}
+			return nil
+		},
+		Drop: l.t.Drop, Done: l.summary(),
+	}
+}
+
+func (e entry) effect() policy.Effect {
+	if e.Op == overlay.Delete {
+		return policy.Effect{Verb: policy.Delete, Target: e.name, Tree: e.Was == overlay.Folder}
+	}
+	return policy.Effect{Verb: policy.Write, Target: e.name}
+}
+
+// replaces reports whether a folder went for something else.
+func (e entry) replaces() bool {
+	return e.Op != overlay.Delete && e.Was == overlay.Folder && e.Kind != overlay.Folder
+}
+
+// gone is the effect that a folder is not there any more.
+func (e entry) gone() policy.Effect {
+	return policy.Effect{Verb: policy.Delete, Target: e.name, Tree: true}
+}
+
+// empties reports whether what was in a file is gone: it is left without anything that can
+// be seen, or something else stands in its place.
+func (l *ChangeSet) empties(e entry) bool {
+	switch {
+	case e.Was != overlay.File || e.Op == overlay.Delete || e.Op == overlay.Mode:
+		return false
+	case e.Kind != overlay.File:
+		return true
+	}
+	if known, ok := l.emptied[e.name]; ok {
+		return known
+	}
+	l.emptied[e.name] = l.isBlank(e) && l.lost(e)
+	return l.emptied[e.name]
+}
+
+// isBlank reports whether nobody can see anything in a changed file.
+func (l *ChangeSet) isBlank(e entry) bool {
+	if e.Size == 0 {
+		return true
+	}
+	f, err := l.t.Open(e.Change)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	blank, err := tool.ReadsBlank(f)
+	return err == nil && blank
+}
+
+// lost reports whether a file that is blank now held something else before.
+func (l *ChangeSet) lost(e entry) bool {
+	old, now, err := l.t.Content(e.Change, maxShown)
+	return err != nil || len(old) > 0 && !bytes.Equal(old, now)
+}
+
+// listed returns the effects for who reads them: a new folder stands for what is in
+// it, and where there are many the folder that they are in.
+func (l *ChangeSet) listed() []policy.Effect {
+	var list []policy.Effect
+	known := make(map[policy.Effect]bool)
+	alone := 0
+	for _, e := range l.entries {
+		if e.In == "" {
+			alone++
+		}
+	}
+	for _, e := range l.entries {
+		effect := e.effect()
+		switch {
+		case e.In != "":
+			continue
+		case alone > maxListed:
+			effect.Target, effect.Tree = path.Dir(e.name), true
+		case e.Kind == overlay.Folder && e.Op != overlay.Mode:
+			effect.Tree = true
+		}
+		if e.replaces() {
+			list = append(list, e.gone())
+		}
+		if !known[effect] {
+			list, known[effect] = append(list, effect), true
+		}
+		if emptied := (policy.Effect{Verb: policy.Delete, Target: effect.Target, Tree: effect.Tree}); l.empties(e) && !known[emptied] {
+			list, known[emptied] = append(list, emptied), true
+		}
+	}
+	return list
+}
+
+// changes returns all changes, as far as a request carries them. The row after the last
+// has a digest of the rest: an answer is bound to all of it.
+func (l *ChangeSet) changes() []tool.Change {
+	b := budget{rows: MaxRows, names: maxNames, bytes: maxCarried, originals: maxOriginal}
+	var list []tool.Change
+	rest, more := sha256.New(), 0
+	for _, e := range l.entries {
+		c := l.change(e, &b)
+		if b.row(c.Path + c.To) {
+			list = append(list, c)
+			continue
+		}
+		more++
+		fmt.Fprintf(rest, "%q %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Becomes)
+	}
+	if more > 0 {
+		list = append(list, restOf(more, hex.EncodeToString(rest.Sum(nil))))
+	}
+	return list
+}
+
+// restOf returns the change that stands for those that a request does not carry.
+func restOf(more int, digest string) tool.Change {
+	return tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more changes", more), Becomes: digest, Omitted: "too many to list"}
+}
+
+// A budget is how much a request still carries.
+type budget struct{ rows, names, bytes, originals int }
+
+// row reports whether a row with a name is carried, and counts it. After the first that
+// is not, none is.
+func (b *budget) row(name string) bool {
+	if b.rows <= 0 || len(name) > b.names {
+		b.rows = 0
+		return false
+	}
+	b.rows--
+	b.names -= len(name)
+	return true
+}
+
+// takes reports whether a change of so many bytes is carried, and counts it.
+func (b *budget) takes(bytes int) bool {
+	if bytes > b.bytes || b.rows <= 0 {
+		return false
+	}
+	b.bytes -= bytes
+	return true
+}
+
+// mode returns the permission bits of something new that are not the usual ones.
+func (e entry) mode() string {
+	if UsualMode(e.Kind, e.Mode) {
+		return ""
+	}
+	return fmt.Sprintf(", mode %04o", e.Mode)
+}
+
+// UsualMode reports whether a new file or directory has the permission bits that programs
+// give them with the umask 022 or 002. Links have none.
+func UsualMode(kind overlay.Kind, mode uint32) bool {
+	switch kind {
+	case overlay.File:
+		return mode == 0o644 || mode == 0o664
+	case overlay.Folder:
+		return mode == 0o755 || mode == 0o775
+	}
+	return true
+}
+
+// change describes one change. That a file becomes code when it is trusted is told with
+// it: what lands is trusted.
+func (l *ChangeSet) change(e entry, b *budget) tool.Change {
+	c := l.described(e, b)
+	if l.empties(e) {
+		c.Empties = true
+		c.About = strings.TrimPrefix(c.About+"; what was in it is gone", "; ")
+	}
+	if e.Was == overlay.Folder && e.Kind != overlay.Folder {
+		l.list(e, &c, b)
+	}
+	if why, code := review.Code(e.name); code && c.Op != tool.Delete && e.Kind != overlay.Folder {
+		c.About = strings.TrimPrefix(c.About+"; becomes code: "+why, "; ")
+	}
+	if why := review.NotOnWindows(e.name); why != "" && c.Op == tool.Create {
+		c.About = strings.TrimPrefix(c.About+"; "+why, "; ")
+	}
+	return c
+}
+
+// list names what is in a directory that is deleted or replaced.
+func (l *ChangeSet) list(e entry, c *tool.Change, b *budget) {
+	sum, names := sha256.New(), 0
+	err := l.t.Below(e.Change, func(inside string) bool {
+		name := jail.Outside(inside)
+		fmt.Fprintf(sum, "%q\n", name)
+		if names++; b.row(name) {
+			c.Tree = append(c.Tree, name)
+		}
+		return true
+	})
+	if names > 0 {
+		c.About += fmt.Sprintf(", with %s", Count(names, "name"))
+		c.Base = hex.EncodeToString(sum.Sum(nil))
+	}
+	switch more := names - len(c.Tree); {
+	case err != nil:
+		c.Omitted = "the directory cannot be read"
+	case more > 0:
+		c.Omitted = Count(more, "name") + " of the directory, too many to list"
+	}
+}
+
+func (l *ChangeSet) described(e entry, b *budget) tool.Change {
+	c := tool.Change{Path: e.name, Op: tool.Update}
+	switch {
+	case e.Op == overlay.Delete:
+		c.Op, c.About = tool.Delete, string(e.Was)
+		if e.Was == overlay.Folder {
+			c.About = "a folder, with all in it"
+		}
+		return c
+	case e.Was == overlay.Nothing:
+		c.Op = tool.Create
+	}
+	c.Mode = fmt.Sprintf("%04o", e.Mode)
+	switch e.Kind {
+	case overlay.Folder:
+		c.About = "folder" + e.mode()
+		return c
+	case overlay.Link:
+		c.About, c.Mode = "a link to "+sandbox.Shown(e.To), ""
+		if e.Was != overlay.Nothing && e.Was != overlay.Link {
+			c.About += ", in place of a " + string(e.Was)
+		}
+		c.Becomes = "link " + e.To
+		return c
+	}
+	if e.Op == overlay.Mode {
+		c.About = fmt.Sprintf("permission bits %04o → %s", e.Had, c.Mode)
+		return c
+	}
+	why := "there is too much to show"
+	var old, new []byte
+	if e.Size > maxShown {
+		why = "too large to show"
+	} else if b.takes(int(e.Size)) { // a diff is about as large
+		var err error
+		if old, new, err = l.t.Content(e.Change, maxShown); err == nil {
+			why = ""
+		} else {
+			why = "it cannot be shown: too large before, or unreadable"
+		}
+	}
+	if why != "" {
+		c.About, c.Becomes, c.Omitted = tool.Amount(e.Size)+e.mode(), l.t.Hash(e.Change), why
+		if e.Was == overlay.File && e.Had != e.Mode {
+			c.About += fmt.Sprintf(", permission bits %04o → %04o", e.Had, e.Mode)
+		}
+		if c.Becomes == "" {
+			c.Becomes = "unread " + rand.Text() // no other answer is for it
+		}
+		return c
+	}
+	base := sandbox.Version{}
+	if e.Was == overlay.File {
+		base = base.With(old)
+	}
+	shown := tool.Changed(e.name, base, old, new)
+	shown.Mode = c.Mode
+	if more := len(shown.Diff) - int(e.Size); more > 0 && !b.takes(more) {
+		shown.Diff, shown.Omitted = "", "there is too much to show"
+	}
+	if shown.Original != nil {
+		if b.originals -= len(*shown.Original); b.originals < 0 {
+			shown.Original = nil
+		}
+	}
+	if e.Was == overlay.File && e.Had != e.Mode {
+		shown.About += fmt.Sprintf(", permission bits %04o → %04o", e.Had, e.Mode)
+	}
+	if e.Was != overlay.File {
+		shown.About += e.mode()
+	}
+	if e.Was != overlay.File && e.Was != overlay.Nothing {
+		shown.About += ", in place of a " + string(e.Was)
+	}
+	return shown
+}

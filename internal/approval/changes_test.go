@@ -1,0 +1,126 @@
+package approval_test
+
+import (
+	"fmt"
+	"github.com/golem-forge/golem/internal/approval"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func files(t *testing.T) *sandbox.Sandbox {
+	t.Helper()
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadWrite}}, Protect: []string{".git", "*.key"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func changed(name string, kind overlay.Kind) jail.Change {
+	return jail.Change{Change: overlay.Change{Path: name, Op: overlay.Create, Kind: kind}, Target: jail.Work}
+}
+
+// TestC10WhatLands sorts changes: protected names and devices are skipped with a reason,
+// and a protected name that the user gives is applied, except in .git.
+func TestC10WhatLands(t *testing.T) {
+	all := []jail.Change{changed("a.txt", overlay.File), changed("x.key", overlay.File), changed(".git/hooks/pre-commit", overlay.File), changed("pipe", overlay.Special)}
+	for _, test := range []struct {
+		op      string
+		named   []string
+		skipped []string // the reasons
+	}{
+		{"shell", nil, []string{"(*.key)", "(.git)", "pipe, socket"}},
+		{"apply_changes", []string{"/x.key"}, []string{"(.git)", "pipe, socket"}},
+		{"apply_changes", []string{"/.git/hooks/pre-commit", "/pipe"}, []string{"(*.key)", "(.git)", "pipe, socket"}},
+	} {
+		notes := strings.Join(approval.Classify(test.op, files(t), &jail.Transaction{Changes: all}, test.named...).Notes(), "\n")
+		for _, reason := range []string{"a.txt", "(*.key)", "(.git)", "pipe, socket"} {
+			if got, want := strings.Contains(notes, reason), slices.Contains(test.skipped, reason); got != want {
+				t.Errorf("%s %v: skipped for %s: %v, want %v\n%s", test.op, test.named, reason, got, want, notes)
+			}
+		}
+	}
+}
+
+// TestC10NothingLands shows that only skipped changes make no landing.
+func TestC10NothingLands(t *testing.T) {
+	l := approval.Classify("shell", files(t), &jail.Transaction{Changes: []jail.Change{changed("x.key", overlay.File)}})
+	if l.ForGate() != nil || len(l.Notes()) == 0 {
+		t.Errorf("got %+v, %v", l.ForGate(), l.Notes())
+	}
+}
+
+// TestC10Carried keeps as many changes as a request carries. The digest of the rest changes
+// with any of them.
+func TestC10Carried(t *testing.T) {
+	carried := func(n int, last string) []tool.Change {
+		rows := approval.NewRows()
+		for i := range n {
+			r := approval.Return{Name: fmt.Sprint("/", i), Now: overlay.State{Kind: overlay.Link, To: "b"}}
+			if i == n-1 {
+				r.Now.To = last
+			}
+			rows.Add(r)
+		}
+		return rows.Changes()
+	}
+	if got := carried(approval.MaxRows, "b"); len(got) != approval.MaxRows {
+		t.Errorf("got %d", len(got))
+	}
+	first := carried(approval.MaxRows+3, "b")
+	last := first[len(first)-1]
+	if len(first) != approval.MaxRows+1 || !strings.Contains(last.About, "3 more") || last.Omitted == "" || last.Becomes == "" {
+		t.Fatalf("got %d, %+v", len(first), last)
+	}
+	if other := carried(approval.MaxRows+3, "c"); other[len(other)-1].Becomes == last.Becomes {
+		t.Error("another change has the same digest")
+	}
+}
+
+// TestA2ReturnShowsTheMode: the words of a file or directory that comes back name its
+// permission bits, if they are not the usual ones.
+func TestA2ReturnShowsTheMode(t *testing.T) {
+	file := overlay.State{Kind: overlay.File, Mode: 0o755, Size: 2, Content: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("x\n")), nil }}
+	usual := file
+	usual.Mode = 0o644
+	for _, row := range []struct {
+		now, then overlay.State
+		want      string
+	}{
+		{overlay.State{}, file, "2 bytes, mode 0755"},
+		{overlay.State{}, usual, "2 bytes"},
+		{overlay.State{Kind: overlay.Link, To: "b"}, file, "2 bytes, in place of a link, mode 0755"},
+		{overlay.State{}, overlay.State{Kind: overlay.Folder, Mode: 0o777}, "a directory, mode 0777"},
+		{overlay.State{}, overlay.State{Kind: overlay.Folder, Mode: 0o755}, "a directory"},
+		{usual, file, "2 bytes, permission bits 0644 → 0755"},
+		{file, overlay.State{}, "2 bytes"},
+		{overlay.State{}, overlay.State{Kind: overlay.Link, Mode: 0o777, To: "b"}, "a symlink to b"},
+	} {
+		rows := approval.NewRows()
+		rows.Add(approval.Return{Name: "/x", Now: row.now, Then: row.then})
+		if got := rows.Changes()[0].About; got != row.want {
+			t.Errorf("got %q, want %q", got, row.want)
+		}
+	}
+}
+
+// TestC10Words counts and lists names as the file tools have them.
+func TestC10Words(t *testing.T) {
+	var inside []string
+	for i := range 12 {
+		inside = append(inside, fmt.Sprint(jail.Work, "/", i))
+	}
+	if got := approval.Names(inside); !strings.HasPrefix(got, "/0, /1, ") || !strings.HasSuffix(got, "/9 and 2 more") {
+		t.Errorf("got %s", got)
+	}
+	if got := approval.Count(1, "file") + approval.Count(2, "file") + approval.Count(2, "more"); got != "1 file2 files2 more" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,214 @@
+package approval
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Return is a name that gets back an earlier state: by undo, or because the changes of a
+// session are discarded.
+type Return struct {
+	Name      string // as the file tools have it
+	Now, Then overlay.State
+	Sum       string // a digest of what the file holds now, where it is known
+	Of        string // names what is undone as a whole, where that also decides about the contents
+	Unread    bool   // the states are not known
+	Kept      bool   // what comes back is in the user's directory already, and is not shown
+	About     string // what else to say
+}
+
+// Rows are returns as a request carries them. See tool.Request.Items.
+type Rows struct {
+	budget budget
+	list   []tool.Change
+	rest   hash.Hash
+	more   int
+}
+
+// NewRows returns none, with as much room as a request has.
+func NewRows() *Rows {
+	return &Rows{budget: budget{rows: MaxRows, names: maxNames, bytes: maxCarried, originals: maxOriginal}, rest: sha256.New()}
+}
+
+// Changes returns the rows. The one after the last has a digest of those that the request
+// does not carry.
+func (r *Rows) Changes() []tool.Change {
+	if r.more == 0 {
+		return r.list
+	}
+	return append(r.list, restOf(r.more, hex.EncodeToString(r.rest.Sum(nil))))
+}
+
+// Add adds one: as a diff from what is there to what was there.
+func (r *Rows) Add(back Return) {
+	c := r.describe(back)
+	if r.budget.row(c.Path + c.To) {
+		r.list = append(r.list, c)
+		return
+	}
+	r.more++
+	fmt.Fprintf(r.rest, "%q %s %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Base, c.Becomes)
+}
+
+func (r *Rows) describe(back Return) tool.Change {
+	now, then := back.Now, back.Then
+	back.Unread = back.Unread || now.Unknown || then.Unknown
+	c := tool.Change{Path: back.Name, Op: tool.Update}
+	switch {
+	case back.Unread:
+	case then.Kind == overlay.Nothing:
+		c.Op = tool.Delete
+	case now.Kind == overlay.Nothing:
+		c.Op = tool.Create
+	}
+	about := kindOf(then)
+	if c.Op == tool.Delete {
+		about = kindOf(now)
+	}
+	same := back.Unread || now.Kind == overlay.File && then.Kind == overlay.File && now.Mode != then.Mode && sameFile(now, then)
+	if !same && !back.Kept && (now.Kind == overlay.File || then.Kind == overlay.File) {
+		about = r.content(&c, now, then)
+	}
+	if now.Kind != then.Kind && now.Kind != overlay.Nothing && then.Kind != overlay.Nothing {
+		about += ", in place of a " + string(now.Kind)
+	}
+	switch {
+	case now.Kind == then.Kind && now.Kind != overlay.Link && now.Mode != then.Mode:
+		about += fmt.Sprintf(", permission bits %04o → %04o", now.Mode, then.Mode)
+	case now.Kind != then.Kind && !back.Unread && !UsualMode(then.Kind, then.Mode):
+		about += fmt.Sprintf(", mode %04o", then.Mode)
+	}
+	if then.Kind == overlay.File || then.Kind == overlay.Folder {
+		c.Mode = fmt.Sprintf("%04o", then.Mode)
+	}
+	if back.Unread {
+		c.Omitted = "it cannot be read"
+	}
+	r.bind(&c, back)
+	if c.Op != tool.Delete && then.Kind != overlay.Folder && !back.Kept {
+		if why, code := review.Code(back.Name); code {
+			about += "; becomes code: " + why
+		}
+	}
+	c.About = strings.TrimPrefix(strings.TrimPrefix(about+"; "+back.About, ", "), "; ")
+	c.About = strings.TrimSuffix(c.About, "; ")
+	return c
+}
+
+// bind puts into a change what an answer is bound to.
+func (r *Rows) bind(c *tool.Change, back Return) {
+	stateOf := func(s overlay.State, sum string) string {
+		switch s.Kind {
+		case overlay.Link:
+			return "link " + s.To
+		case overlay.File:
+			return sum
+		}
+		return string(s.Kind)
+	}
+	switch {
+	case back.Of != "":
+		c.Base = back.Of
+	case back.Unread:
+		c.Base = "unread " + back.Sum
+	case c.Base == "":
+		c.Base = stateOf(back.Now, back.Sum)
+	}
+	if c.Becomes == "" {
+		c.Becomes = stateOf(back.Then, "")
+	}
+	if c.Base == "" && back.Now.Kind == overlay.File {
+		c.Base = "unread " + rand.Text() // no other answer is for it
+	}
+}
+
+// content puts the difference of two contents into a change, and returns what to say of it.
+func (r *Rows) content(c *tool.Change, now, then overlay.State) (about string) {
+	old, oldErr := read(now, min(maxShown, int64(r.budget.bytes)))
+	new, newErr := read(then, min(maxShown, int64(r.budget.bytes)))
+	about = tool.Amount(now.Size) + " → " + tool.Amount(then.Size)
+	switch {
+	case now.Kind != overlay.File:
+		about = tool.Amount(then.Size)
+	case then.Kind != overlay.File:
+		about = tool.Amount(now.Size)
+	}
+	if err := errors.Join(oldErr, newErr); err != nil {
+		c.Omitted = "too large to show, or unreadable"
+		return about
+	}
+	if now.Kind == overlay.File {
+		c.Base = tool.Hashed(old)
+	}
+	if then.Kind == overlay.File {
+		c.Becomes = tool.Hashed(new)
+	}
+	switch {
+	case !tool.IsText(old) || !tool.IsText(new):
+		c.Omitted = "binary"
+		return about + ", binary"
+	case now.Kind == overlay.File && then.Kind == overlay.File:
+		changed := tool.Changed(c.Path, sandbox.Version{}.With(old), old, new)
+		c.Diff, c.Omitted, about = changed.Diff, changed.Omitted, changed.About
+	case now.Kind == overlay.File:
+		c.Diff = tool.Unified(c.Path, "", tool.Legible(old, false), "")
+	default:
+		c.Diff = tool.Unified("", c.Path, "", tool.Legible(new, false))
+	}
+	if !r.budget.takes(len(c.Diff)) {
+		c.Diff, c.Omitted = "", "there is too much to show"
+	}
+	return about
+}
+
+// sameFile reports whether two states have the same content.
+func sameFile(a, b overlay.State) bool {
+	if a.Size != b.Size {
+		return false
+	}
+	sum := overlay.SumOf(a.Open())
+	return sum != "" && sum == overlay.SumOf(b.Open())
+}
+
+// read returns the content of a file, nil for what is none.
+func read(s overlay.State, most int64) ([]byte, error) {
+	if s.Kind != overlay.File {
+		return nil, nil
+	}
+	f, err := s.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = errors.New("too large")
+	}
+	return data, err
+}
+
+// kindOf says what a state is.
+func kindOf(s overlay.State) string {
+	switch s.Kind {
+	case overlay.Folder:
+		return "a directory"
+	case overlay.Link:
+		return "a symlink to " + sandbox.Shown(s.To)
+	case overlay.Special:
+		return "a pipe, socket or device"
+	case overlay.File:
+		return tool.Amount(s.Size)
+	}
+	return ""
+}

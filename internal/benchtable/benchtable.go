@@ -1,0 +1,211 @@
+// Package benchtable times golem and its peers for make bench and prints a table.
+// It runs both in turns, so that a disturbance of the machine affects both.
+package benchtable
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// How long a row is measured. What is short is done in bursts, what is long
+// once in a round.
+const (
+	ManyRounds = 201
+	FewRounds  = 11
+	Burst      = time.Millisecond
+	Once       = time.Nanosecond
+)
+
+// A Series is the time that one side took for one call, in each round.
+type Series []float64
+
+// Turns measures sides that do the same work. In each round every side
+// works once, for about the length of a burst, and the order turns from round
+// to round: what disturbs the machine for longer than a moment disturbs all of
+// them, and a ratio within a round keeps its meaning. A side is called with how
+// often to do its work.
+func Turns(rounds int, burst time.Duration, sides ...func(times int)) []Series {
+	times := make([]int, len(sides))
+	for i, work := range sides {
+		times[i] = fitting(burst, work)
+	}
+	// Those of about the same speed work equally often: a disk that is uneven,
+	// or was when the bursts were fitted, treats them alike.
+	least := slices.Min(times)
+	for i := range times {
+		if times[i] < 10*least {
+			times[i] = least
+		}
+	}
+	all := make([]Series, len(sides))
+	for round := range rounds {
+		for k := range sides {
+			i := (k + round) % len(sides)
+			took := timed(sides[i], times[i])
+			all[i] = append(all[i], took.Seconds()/float64(times[i]))
+		}
+	}
+	return all
+}
+
+// fitting returns how often the work is done in a burst, at least once. It takes
+// the best of several tries: a disturbance must not pass for slow work.
+func fitting(burst time.Duration, work func(times int)) int {
+	for times := 1; burst > Once; times *= 2 {
+		best := timed(work, times)
+		for range 4 {
+			if best >= burst/2 {
+				best = min(best, timed(work, times))
+			}
+		}
+		if best >= burst/2 {
+			return max(1, int(float64(times)*float64(burst)/float64(best)))
+		}
+	}
+	return 1
+}
+
+func timed(work func(times int), times int) time.Duration {
+	start := time.Now()
+	work(times)
+	return time.Since(start)
+}
+
+// Repeat makes a side of a call.
+func Repeat(call func()) func(int) {
+	return func(times int) {
+		for range times {
+			call()
+		}
+	}
+}
+
+// Median returns the middle of the rounds.
+func (s Series) Median() float64 {
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[len(sorted)/2]
+}
+
+// Over returns the median of the ratios to another side, round by round.
+func (s Series) Over(peer Series) float64 {
+	ratios := make(Series, len(s))
+	for i := range s {
+		ratios[i] = s[i] / peer[i]
+	}
+	return ratios.Median()
+}
+
+// Less returns what is left of each round without another side's time.
+func (s Series) Less(part Series) Series {
+	rest := make(Series, len(s))
+	for i := range s {
+		rest[i] = s[i] - part[i]
+	}
+	return rest
+}
+
+// Duration prints seconds with three digits and the fitting unit.
+func Duration(seconds float64) string {
+	value, unit := seconds*1e9, "ns"
+	for _, larger := range []string{"µs", "ms", "s"} {
+		if value < 999.5 {
+			break
+		}
+		value, unit = value/1000, larger
+	}
+	switch {
+	case value < 9.995:
+		return fmt.Sprintf("%.2f %s", value, unit)
+	case value < 99.95:
+		return fmt.Sprintf("%.1f %s", value, unit)
+	}
+	return fmt.Sprintf("%.0f %s", value, unit)
+}
+
+// A Table prints its rows as they come, so that a long run shows where it
+// is.
+type Table struct {
+	out         io.Writer
+	columns     []column
+	Met, Missed int // targets
+}
+
+// A column has a head and a width.
+type column struct {
+	head  string
+	width int
+}
+
+// Peers begins a table of figures beside those of peers. See Against.
+func Peers(out io.Writer) *Table {
+	return newTable(out, column{"work", 34}, column{"ours", 16}, column{"peer", 32}, column{"ratio", 6}, column{"target", 8}, column{"ok?", 3})
+}
+
+// Growths begins a table of how times grow. See Growth.
+func Growths(out io.Writer) *Table {
+	return newTable(out, column{"work", 16}, column{"at", 34}, column{"time", 57}, column{"size ×", 6}, column{"time ×", 7})
+}
+
+func newTable(out io.Writer, columns ...column) *Table {
+	t := &Table{out: out, columns: columns}
+	var heads, lines []string
+	for _, c := range columns {
+		heads = append(heads, c.head)
+		lines = append(lines, strings.Repeat("-", c.width))
+	}
+	fmt.Fprintln(out)
+	t.Row(heads...)
+	t.Row(lines...)
+	return t
+}
+
+// Row prints one row.
+func (t *Table) Row(cells ...string) {
+	var b strings.Builder
+	for i, cell := range cells {
+		fmt.Fprintf(&b, "| %-*s ", t.columns[i].width, cell)
+	}
+	fmt.Fprintln(t.out, b.String()+"|")
+}
+
+// Against prints ours beside a peer's. A target of 0 is none.
+func (t *Table) Against(work string, ours Series, peer string, theirs Series, target float64) {
+	ratio := ours.Over(theirs)
+	limit, ok := "", ""
+	if target > 0 {
+		limit, ok = fmt.Sprintf("%.2f×", target), t.Judge(ratio <= target)
+	}
+	t.Row(work, Duration(ours.Median()), Duration(theirs.Median())+" "+peer, fmt.Sprintf("%.2f×", ratio), limit, ok)
+}
+
+// Judge counts a target, and says whether it was met.
+func (t *Table) Judge(ok bool) string {
+	if ok {
+		t.Met++
+		return "yes"
+	}
+	t.Missed++
+	return "NO"
+}
+
+// Growth prints how a time grows from the first of the sizes to the last.
+func (t *Table) Growth(work string, sizes []int, unit string, times []Series) {
+	at, took := make([]string, len(sizes)), make([]string, len(sizes))
+	for i := range sizes {
+		at[i], took[i] = Thousands(sizes[i]), Duration(times[i].Median())
+	}
+	last := len(sizes) - 1
+	t.Row(work, strings.Join(at, " / ")+" "+unit, strings.Join(took, " / "),
+		Thousands(sizes[last]/max(1, sizes[0])), fmt.Sprintf("%.2f", times[last].Over(times[0])))
+}
+
+// Thousands prints a number with commas.
+func Thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", Thousands(n/1000), n%1000)
+}

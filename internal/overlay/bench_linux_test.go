@@ -1,0 +1,100 @@
+package overlay_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/overlay"
+)
+
+// BenchmarkTable prints what it costs to list, land and undo so many created,
+// changed and deleted files, in a small and in a large tree. `make bench` runs it.
+func BenchmarkTable(b *testing.B) {
+	fmt.Println("\n| changed files | tree | list | list and land | undo | at most | ok? |")
+	fmt.Println("| --- | --- | --- | --- | --- | --- | --- |")
+	met, missed := 0, 0
+	for _, tree := range []int{1_000, 100_000} {
+		for _, n := range []struct {
+			files int
+			most  time.Duration
+		}{{1, 200 * time.Microsecond}, {1_000, 15 * time.Millisecond}, {100_000, 1500 * time.Millisecond}} {
+			if n.files > tree {
+				continue
+			}
+			list, land, undo := measured(b, tree, n.files)
+			ok := "yes"
+			if met++; land > n.most {
+				ok, met, missed = "NO", met-1, missed+1
+			}
+			fmt.Printf("| %d | %d | %v | %v | %v | %v | %s |\n", n.files, tree, list.Round(time.Microsecond), land.Round(time.Microsecond), undo.Round(time.Microsecond), n.most, ok)
+		}
+	}
+	fmt.Printf("\ntargets met: %d of %d\n", met, met+missed)
+	b.SkipNow() // the table is the result
+}
+
+// measured returns the median of several rounds.
+func measured(b *testing.B, tree, files int) (list, land, undo time.Duration) {
+	dir := b.TempDir()
+	l := overlay.Layer{Folder: dir + "/real", Store: dir + "/store"}
+	must := func(err error) {
+		if err != nil {
+			b.Helper()
+			b.Fatal(err)
+		}
+	}
+	must(os.Mkdir(l.Folder, 0o755))
+	name := func(i int) string { return fmt.Sprintf("d%d/f%d", i/1000, i) }
+	for i := range tree {
+		if i%1000 == 0 {
+			must(os.Mkdir(fmt.Sprintf("%s/d%d", l.Folder, i/1000), 0o755))
+		}
+		must(os.WriteFile(l.Folder+"/"+name(i), []byte(strings.Repeat("x", 64)), 0o644))
+	}
+	must(os.Mkdir(dir+"/merged", 0o755))
+	rounds := max(1, min(15, 15_000/files))
+	var lists, lands, undos []time.Duration
+	for range rounds {
+		must(l.Begin())
+		must(unix.Mount("golem", dir+"/merged", "overlay", 0, "lowerdir="+l.Folder+",upperdir="+l.Upper()+",workdir="+l.Work()+",userxattr,volatile"))
+		for i := range files {
+			at := dir + "/merged/" + name(i*(tree/files))
+			switch i % 3 {
+			case 0:
+				must(os.WriteFile(at, []byte("changed"), 0o644))
+			case 1:
+				must(os.Remove(at))
+			case 2:
+				must(os.WriteFile(at+".new", []byte("new"), 0o644))
+			}
+		}
+		must(unix.Unmount(dir+"/merged", 0))
+		began := time.Now()
+		changes, err := l.Changes()
+		must(err)
+		listed := time.Now()
+		must(l.Land(changes, nil))
+		landed := time.Now()
+		must(l.Undo())
+		lists, lands, undos = append(lists, listed.Sub(began)), append(lands, landed.Sub(began)), append(undos, time.Since(landed))
+		if len(changes) != files {
+			b.Fatalf("%d changes, want %d", len(changes), files)
+		}
+		must(l.Remove())
+	}
+	return median(lists), median(lands), median(undos)
+}
+
+func median(list []time.Duration) time.Duration {
+	for i := range list {
+		for j := i; j > 0 && list[j] < list[j-1]; j-- {
+			list[j], list[j-1] = list[j-1], list[j]
+		}
+	}
+	return list[len(list)/2]
+}

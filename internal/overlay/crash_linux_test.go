@@ -1,0 +1,137 @@
+package overlay_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/testutil"
+)
+
+// settleWord makes this program one that lands or undoes a layer, to be killed.
+const settleWord = "GOLEM_TEST_SETTLE"
+
+// settle does what the variable says.
+func settle() bool {
+	do, rest, ok := strings.Cut(os.Getenv(settleWord), " ")
+	if !ok {
+		return false
+	}
+	folder, store, _ := strings.Cut(rest, " ")
+	l := overlay.Layer{Folder: folder, Store: store}
+	var err error
+	switch do {
+	case "undo":
+		err = l.Undo()
+	case "record":
+		err = l.Record(true)
+	case "settle":
+		err = l.Settle([]string{"."}, nil)
+	case "discard":
+		err = l.Discard([]string{"many", "sub"})
+	case "copy":
+		l.Copied = true
+		_, err = l.Copy(nil, nil)
+	default:
+		var changes []overlay.Change
+		if changes, err = l.Changes(); err == nil {
+			err = l.Land(changes, nil)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	return true
+}
+
+// killed runs a layer's work in a process that is killed after a while, or not.
+func (b *bench) killed(do string, after time.Duration) {
+	b.t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), settleWord+"="+do+" "+b.Folder+" "+b.Store)
+	cmd.Stderr = os.Stderr
+	check(b.t, cmd.Start())
+	timer := time.AfterFunc(after, func() { cmd.Process.Kill() })
+	err := cmd.Wait()
+	timer.Stop()
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && !(ok && status.Signal() == unix.SIGKILL) {
+		b.t.Fatal(do, err)
+	}
+}
+
+// TestKilled kills what lands and what undoes, at any moment, again and again: when
+// it is carried on, the folder is what it was or what it was to be, to the byte.
+func TestKilled(t *testing.T) {
+	const files = 1000
+	kills := testutil.Rounds(20)
+	b := newBench(t)
+	run(t, b.Folder, fmt.Sprintf("mkdir t; i=0; while [ $i -lt %d ]; do echo old $i > t/$i; i=$((i+1)); done", files))
+	check(t, b.Stamp())
+	b.work(fmt.Sprintf("i=0; while [ $i -lt %d ]; do case $((i%%3)) in 0) echo new $i > t/$i;; 1) rm t/$i;; 2) echo x > t/n$i;; esac; i=$((i+1)); done; rm -r sub; mkdir -p new/deep; echo x > new/deep/f; chmod 700 many", files))
+	before := look(t, b.Folder)
+	began := time.Now()
+	b.killed("land", time.Minute) // which it does not take
+	took := time.Since(began)
+	after := look(t, b.Folder)
+	check(t, b.Undo())
+	if got := look(t, b.Folder); got != before {
+		t.Fatal("undone it is not as it was")
+	}
+	begin := func() { // as if it had never landed
+		for _, name := range []string{"moves", "landed", "undone", "undone.begun"} {
+			if err := os.Remove(b.Store + "/" + name); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Fatal(err)
+			}
+		}
+		check(t, b.Stamp())
+	}
+	begin()
+	half, whole := 0, 0
+	for i := 0; i < kills || half == 0 && i < 20*kills; i++ { // until one has hit the middle
+		b.killed("land", rand.N(took))
+		pending := b.Pending()
+		if _, err := b.Recover(); err != nil {
+			t.Fatal(err)
+		}
+		got := look(t, b.Folder)
+		switch {
+		case got == after && pending:
+			half++
+		case got == after:
+			whole++
+		case got != before || pending:
+			t.Fatalf("kill %d: the folder is neither old nor new; pending %v", i, pending)
+		}
+		if got == before {
+			begin()
+			continue
+		}
+		b.killed("undo", rand.N(took))
+		if _, err := b.Recover(); err != nil {
+			t.Fatal(err)
+		}
+		if b.Landed() {
+			if got := look(t, b.Folder); got != after {
+				t.Fatalf("kill %d: undo that did not begin has changed something", i)
+			}
+			check(t, b.Undo())
+		}
+		if got := look(t, b.Folder); got != before {
+			t.Fatalf("kill %d: undone it is not as it was", i)
+		}
+		begin()
+	}
+	if half == 0 {
+		t.Errorf("none of %d kills hit the middle (%d came too late): this test sees nothing", kills, whole)
+	}
+}

@@ -1,0 +1,998 @@
+package overlay_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/testutil"
+)
+
+// newKept returns a folder with a layer over it that is kept.
+func newKept(t *testing.T) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	b := &bench{t, overlay.Layer{Folder: dir + "/real", Store: dir + "/store"}, ""}
+	check(t, os.Mkdir(b.Folder, 0o755))
+	run(t, b.Folder, start)
+	check(t, b.Keep())
+	b.mount()
+	return b
+}
+
+// mount mounts the overlay of a kept layer. Who mounts it must not be able to find
+// files by their numbers, as root can outside of a user namespace: the kernel would take
+// a file for another that it was copied from, which shows again.
+func (b *bench) mount() {
+	b.t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var had [2]unix.CapUserData
+	check(b.t, unix.Capget(&header, &had[0]))
+	less := had
+	less[0].Effective &^= 1 << unix.CAP_DAC_READ_SEARCH
+	check(b.t, unix.Capset(&header, &less[0]))
+	defer unix.Capset(&header, &had[0])
+	check(b.t, unix.Mount("golem", b.Seen(), "overlay", 0, "lowerdir="+b.Folder+",upperdir="+b.Upper()+",workdir="+b.Work()+",userxattr"))
+	b.t.Cleanup(func() { unix.Unmount(b.Seen(), unix.MNT_DETACH) })
+}
+
+func (b *bench) unmount() {
+	b.t.Helper()
+	check(b.t, unix.Unmount(b.Seen(), 0))
+}
+
+// flush lets a mounted overlay forget what it knows.
+func (b *bench) flush() {
+	b.t.Helper()
+	fd, err := unix.Fspick(unix.AT_FDCWD, b.Seen(), unix.FSPICK_CLOEXEC)
+	check(b.t, err)
+	defer unix.Close(fd)
+	check(b.t, unix.FsconfigReconfigure(fd))
+}
+
+// call is a call of the session.
+func (b *bench) call(script string) {
+	b.t.Helper()
+	check(b.t, b.Record(true))
+	check(b.t, b.Stamp())
+	b.flush()
+	run(b.t, b.Seen(), script)
+	check(b.t, b.Record(true))
+}
+
+// steps makes steps: those of the session begin with ">", those of the user with
+// "!". "tidy" and "note" record.
+func (b *bench) steps(steps ...string) {
+	b.t.Helper()
+	for _, step := range steps {
+		switch {
+		case step == "tidy":
+			check(b.t, b.Record(true))
+		case step == "note":
+			check(b.t, b.Record(false))
+		case step[0] == '>':
+			b.call(step[1:])
+		case step[0] == '~': // beside another call, which may write at any time
+			check(b.t, b.Record(false))
+			check(b.t, b.Stamp())
+			b.flush()
+			run(b.t, b.Seen(), step[1:])
+			check(b.t, b.Record(false))
+		case step[0] == '!':
+			run(b.t, b.Folder, step[1:])
+		default:
+			b.t.Fatal(step)
+		}
+	}
+}
+
+// standing returns the changes, with "!" where there is a clash.
+func (b *bench) standing() string {
+	b.t.Helper()
+	list, err := b.Standing()
+	check(b.t, err)
+	return told(list)
+}
+
+func told(list []overlay.Change) string {
+	var lines []string
+	for _, c := range list {
+		line := strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Op, c.Path, c.Kind))
+		if c.Clash {
+			line += "!"
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, ", ")
+}
+
+// output runs a script and returns what it prints.
+func output(t *testing.T, dir, script string) string {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", script)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+// view tells what the session sees, without what only the layer has.
+func (b *bench) view() string {
+	b.t.Helper()
+	b.flush()
+	return look(b.t, b.Seen())
+}
+
+// TestStanding: what the session has changed is listed, over what the real folder has
+// now, and where the user has changed the same it is a clash.
+func TestStanding(t *testing.T) {
+	for _, test := range []struct{ steps, want string }{
+		{">true", ""},
+		{">cat a sub/c; ls -R", ""},
+		{">echo new > n", "create n file"},
+		{">echo new > n|!echo mine > n", "change n file!"},
+		{">echo new > n|!echo new > n", ""},
+		{">echo x > a", "change a file"},
+		{">echo x > a|!echo y > b; mkdir z; echo z > sub/z", "change a file"},
+		{">echo x > a|!echo y > a", "change a file!"},
+		{">echo x > a|!touch a", "change a file"},
+		{">echo x > a|!echo y > a; echo one > a", "change a file"}, // as who switches to a branch and back
+		{">rm a|!echo y > a; echo one > a", "delete a"},
+		{">rm -r sub|!echo y > sub/c; echo three > sub/c", "delete sub!"}, // of a folder nothing is kept
+		{">echo x > a|!echo one > a; chmod 600 a", "change a file!"},
+		{">echo x > a|!rm a", "create a file!"},
+		{">echo x > a|!rm a; mkdir a", "change a file!"},
+		{">echo x > a|!cp a c; mv c a", "change a file"},
+		{">echo x > a|!echo y > a|>echo z > a", "change a file!"},
+		{">echo x > a|!echo y > a|>echo y > a", ""},
+		{">echo x > a|!echo y > a|>echo one > a", ""}, // it changes nothing any more
+		{"!echo y > a|>echo x > a", "change a file"},
+		{">echo x > a|>echo one > a|!echo y > a", ""},
+		{">touch a; chmod 600 b; chmod 755 b; ln sub/c k; rm k; : >> sub/deep/d|!echo y > a; echo y > b; rm -r sub", ""},
+		{">ln a a2|!echo y > a", "create a2 file"},
+		{">chmod 700 a", "mode a file"},
+		{">chmod 700 a|!echo y > a", "change a file!"},
+		{">rm a", "delete a"},
+		{">rm a|!echo y > a", "delete a!"},
+		{">rm a|!rm a", ""},
+		{">rm a|!rm a|tidy|!echo y > a", ""},
+		{">rm a|>echo one > a|!echo y > a", ""},
+		{">rm -r sub", "delete sub"},
+		{">rm -r sub|!echo y > sub/deep/new", "delete sub!"},
+		{">rm -r sub|!rm sub/c", "delete sub!"},
+		{">rm -r sub|!echo y > a", "delete sub"},
+		{">rm -r sub|!rm -r sub", ""},
+		{">echo x > sub/c|!echo y > sub/c|>rm -r sub", "delete sub!"},
+		{">echo x > sub/c|!echo y > sub/deep/d|>rm -r sub", "delete sub"},
+		{">echo x > sub/c|>rm -r sub|!echo y > sub/deep/d", "delete sub!"},
+		{">rm -r sub; mkdir sub; echo x > sub/x", "delete sub/c, delete sub/deep, create sub/x file"},
+		{">rm -r sub; mkdir sub; echo x > sub/x|!echo y > sub/y", "delete sub/c, delete sub/deep, create sub/x file"},
+		{">rm -r sub; mkdir sub; echo x > sub/x|!echo y > sub/c", "delete sub/c!, delete sub/deep, create sub/x file"},
+		{">rm -r sub; mkdir sub; echo x > sub/x|!echo y > sub/x", "delete sub/c, delete sub/deep, change sub/x file!"},
+		{">rm -r sub; mkdir -p sub/deep; echo x > sub/deep/e|!echo y > sub/deep/d", "delete sub/c, delete sub/deep/d!, create sub/deep/e file"},
+		{">rm -r sub|>mkdir -p sub/deep|!echo y > sub/c", "delete sub/c!, delete sub/deep/d"},
+		{">rm -r many; mkdir many; echo 1 > many/1; echo x > many/2|!echo y > many/1", "change many/2 file, delete many/3, delete many/4, delete many/5"},
+		{">rm -r sub; echo x > sub", "change sub file"},
+		{">rm -r sub; echo x > sub|!echo y > sub/deep/d", "change sub file!"},
+		{">rm a; mkdir a; echo x > a/x", "change a folder, create a/x file"},
+		{">rm a; mkdir a; echo x > a/x|!echo y > a", "change a folder!, create a/x file!"},
+		{">rm a; mkdir a; echo x > a/x|!rm a; mkdir a; echo y > a/y", "create a/x file"},
+		{">mkdir -p n/m; echo x > n/m/f", "create n folder, create n/m folder, create n/m/f file"},
+		{">mkdir -p n/m; echo x > n/m/f|!mkdir n; echo y > n/y", "create n/m folder, create n/m/f file"},
+		{">mkdir -p n/m; echo x > n/m/f|!mkdir -p n/m; echo y > n/m/f", "change n/m/f file!"},
+		{">mkdir -p n/m; echo x > n/m/f|!mkdir -p n/m; echo y > n/m/f|>echo z > n/m/f; echo z > n/m/g", "change n/m/f file!, create n/m/g file"},
+		{">mkdir n; echo x > n/x|!mkdir n; echo y > n/y|>echo z > n/y", "create n/x file, change n/y file"},
+		{">mkdir n; echo x > n/x|!mkdir n; echo y > n/y|>echo z > n/y|!echo w > n/y", "create n/x file, change n/y file!"},
+		{">mkdir x; mv x n; echo x > n/x|!mkdir n; echo y > n/y|tidy|!echo z > n/z", "create n/x file"},
+		{">mkdir n|!echo y > n", "change n folder!"},
+		{">mkdir n; echo x > n/f|!mkdir n; chmod 700 n", "mode n folder!, create n/f file"},
+		{">chmod 700 sub", "mode sub folder"},
+		{">chmod 700 sub|!chmod 711 sub", "mode sub folder!"},
+		{">chmod 700 sub|!chmod 700 sub", ""},
+		{">echo x > sub/n|!chmod 711 sub", "create sub/n file"},
+		{">echo x > sub/n|!rm -r sub", "create sub folder!, create sub/n file!"},
+		{">echo x > sub/n|!mv sub was; ln -s was sub", "change sub folder!, create sub/n file!"},
+		{">echo x > sub/n|!rm -r sub; mkdir sub", "create sub/n file"},
+		{">echo x > sub/n|!rm -r sub|>echo z > sub/z|!mkdir sub; echo y > sub/z", "create sub/n file, change sub/z file!"},
+		{">rm sub/c|!rm -r sub", ""},
+		{">rm sub/c|!rm -r sub|tidy|!mkdir sub; echo y > sub/c", ""},
+		{">rm link; ln -s b link", "change link link"},
+		{">rm link; ln -s b link|!ln -sfn many link", "change link link!"},
+		{">rm link; ln -s b link|!ln -sfn b link", ""},
+		{">rm link; ln -s b link|>ln -sfn a link|!ln -sfn many link", ""},
+		{">mkfifo p", "create p special"},
+		{">mkfifo p; rm a; mkfifo a|!echo y > a", "change a special!, create p special"},
+		{">echo x > n; rm n", ""},
+		{">echo x > n|!echo y > n|>rm n", ""}, // it wants nothing here, as it was
+		{">mkdir n; chmod 000 n", "create n folder"},
+		{">printf x > 'a\nb'|!printf y > 'a\nb'", "change a\nb file!"},
+		// Beside another call nothing is taken out: it is told all the same.
+		{"~touch a; rm link; ln -s a link|!echo y > a", ""},
+		{"~touch a|!rm a", ""},
+		{"~echo x > a|!echo y > a", "change a file!"},
+		{"~rm -r sub; mkdir -p sub/deep; echo x > sub/x", "delete sub/c, delete sub/deep/d, create sub/x file"},
+		{"~rm -r sub; mkdir -p sub/deep; echo x > sub/x|!echo y > sub/deep/d", "delete sub/c, delete sub/deep/d!, create sub/x file"},
+		{"~rm -r sub; mkdir -p sub/deep; echo x > sub/x|!echo y > sub/c", "delete sub/c!, delete sub/deep/d, create sub/x file"},
+		{"~rm -r sub; mkdir sub|~rmdir sub|~echo x > sub", "change sub file"},
+		{"~rm a|!rm a", ""},
+		{"~rm a|!rm a|note|!echo y > a", "delete a!"},
+		{"~echo x > sub/c|!echo y > sub/c|~rm -r sub", "delete sub!"},
+		{"~mkdir x; mv x n; echo x > n/x|!mkdir n; echo y > n/y", "create n/x file"},
+		{"~echo x > sub/n; rm sub/c|!rm -r sub", "create sub folder!, create sub/n file!"},
+		{"~rm sub/c|!rm -r sub", ""},
+		{"~echo x > sub/n|!echo y > sub/n|~rm -r sub; mkdir sub", "delete sub/c, delete sub/deep"},
+		{"~echo x > n|!mkdir n; echo y > n/y|~rm n; mkdir n|>true", ""},
+		{"~echo x > n|!mkdir n; echo y > n/y|~rm n; mkdir n; echo x > n/x|>true", "create n/x file"},
+		{"!head -c 2000000 /dev/zero > large|~touch large|~true|>true|!echo y > large", ""},
+		{"!head -c 2000000 /dev/zero > large|>echo x >> large|~truncate -s 2000000 large|~true|>true|!echo y > large", ""},
+	} {
+		b := newKept(t)
+		before := look(t, b.Folder)
+		steps := strings.Split(test.steps, "|")
+		b.steps(steps...)
+		if got := b.standing(); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.steps, got, test.want)
+		}
+		// Putting the layer in order changes nothing in that, nor what is seen but for
+		// what was not the session's.
+		real := look(t, b.Folder)
+		check(t, b.Record(true))
+		if got := b.standing(); got != test.want && !strings.HasPrefix(test.steps, "~rm a|!rm a|note") {
+			t.Errorf("%s, in order: got %q, want %q", test.steps, got, test.want)
+		}
+		seen := b.view()
+		check(t, b.Record(true))
+		if got := b.view(); got != seen {
+			t.Errorf("%s: seen\n%s\nwant\n%s", test.steps, got, seen)
+		}
+		if test.want == "" && seen != real {
+			t.Errorf("%s: no change, but seen is\n%s\nand there is\n%s", test.steps, seen, real)
+		}
+		if got := look(t, b.Folder); got != real || !strings.Contains(test.steps, "!") && got != before {
+			t.Errorf("%s: the real folder has changed", test.steps)
+		}
+		check(t, b.Discard([]string{"."}))
+		if got := b.view(); got != real || b.standing() != "" {
+			t.Errorf("%s: after all is discarded\n%s\nwant\n%s", test.steps, got, real)
+		}
+		if files, size, err := b.Usage(); files != 0 || size != 0 || err != nil {
+			t.Errorf("%s: there still are %d files with %d bytes, %v", test.steps, files, size, err)
+		}
+	}
+}
+
+// TestMeanwhile: what the user changes while a call is at work is a clash.
+func TestMeanwhile(t *testing.T) {
+	for _, test := range []struct{ work, meanwhile, want string }{
+		{"echo x > a", "echo y > a", "change a file!"},
+		{"echo x > a", "echo y > b", "change a file"},
+		{"echo x > a", "rm a", "create a file!"},
+		{"rm a", "echo y > a", "delete a!"},
+		{"rm a", "rm a", ""},
+		{"rm -r sub", "echo y > sub/deep/d", "delete sub!"},
+		{"chmod 700 sub", "chmod 711 sub", "mode sub folder!"},
+		{"echo x > n", "echo y > n", "change n file!"},
+		{"mkdir n; echo x > n/f", "mkdir n; echo y > n/f", "change n/f file!"},
+		{"echo x > sub/n", "rm -r sub", "create sub folder!, create sub/n file!"},
+		{"touch a", "echo y > b", ""},
+	} {
+		for _, killed := range []bool{false, true} {
+			b := newKept(t)
+			check(t, b.Stamp())
+			run(t, b.Seen(), test.work)
+			run(t, b.Folder, test.meanwhile)
+			if got := b.standing(); got != test.want {
+				t.Errorf("%s / %s: before it is recorded %q, want %q", test.work, test.meanwhile, got, test.want)
+			}
+			if killed { // the next call comes without a record of this one
+				b.call("true")
+			} else {
+				check(t, b.Record(true))
+			}
+			if got := b.standing(); got != test.want {
+				t.Errorf("%s / %s: got %q, want %q", test.work, test.meanwhile, got, test.want)
+			}
+		}
+	}
+}
+
+// TestFlush: a mounted overlay shows what the user does, and what is taken out.
+func TestFlush(t *testing.T) {
+	b := newKept(t)
+	for i, step := range []struct{ work, user, look, want string }{
+		{"touch a; cat b", "echo mine > a; echo mine > b", "cat a b", "mine\nmine\n"},
+		{"echo x > a", "echo other > a; echo n > n", "cat a n; rm n; ls", "x\nn\na\nb\nempty\nlink\nmany\nsub\n"},
+		{"rm -r sub; mkdir sub; echo x > sub/x", "echo y > sub/y; rm n", "ls sub; rm -r sub; mkdir -p sub/deep", "x\ny\n"},
+		{"true", "echo z > sub/z; echo z > sub/deep/z", "ls sub sub/deep", "sub:\ndeep\nz\n\nsub/deep:\nz\n"},
+	} {
+		run(t, b.Seen(), step.work)
+		check(t, b.Record(true))
+		run(t, b.Folder, step.user)
+		check(t, b.Record(true))
+		check(t, b.Stamp())
+		b.flush()
+		got := output(t, b.Seen(), step.look)
+		if got != step.want {
+			t.Errorf("%d: got %q, want %q", i, got, step.want)
+		}
+		check(t, b.Record(true))
+		b.flush()
+	}
+	b.unmount()
+	if got, want := b.standing(), "change a file!, delete sub/c, delete sub/deep/d, delete sub/y"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// pickAndLand lands changes, and settles them.
+func (b *bench) pickAndLand(picks ...overlay.Pick) error {
+	b.t.Helper()
+	to, list, err := b.pick(picks...)
+	if err != nil {
+		return err
+	}
+	if err := to.Prepare(list, nil); err != nil {
+		return err
+	}
+	check(b.t, to.Finish())
+	return b.Settle(pathsOf(picks), nil)
+}
+
+// pick picks changes.
+func (b *bench) pick(picks ...overlay.Pick) (to overlay.Layer, list []overlay.Change, err error) {
+	b.t.Helper()
+	to = overlay.Layer{Folder: b.Folder, Store: b.t.TempDir() + "/landing"}
+	check(b.t, to.Begin())
+	list, err = b.Pick(to, picks)
+	return to, list, err
+}
+
+func pathsOf(picks []overlay.Pick) (list []string) {
+	for _, p := range picks {
+		list = append(list, p.Path)
+	}
+	return list
+}
+
+// TestPick: what is picked lands, and nothing else; what is left is still there.
+func TestPick(t *testing.T) {
+	given := t.TempDir() + "/given"
+	check(t, os.WriteFile(given, []byte("given\n"), 0o600))
+	for _, test := range []struct {
+		steps string
+		picks string // "!" lands over a clash, "=" with content that is given
+		list  string
+		real  string // a script that does the same to the real folder
+		left  string
+	}{
+		{">echo x > a; echo y > n", "a", "change a file", "echo x > a", "create n file"},
+		{">echo x > a; echo y > n", "a n", "change a file, create n file", "echo x > a; echo y > n", ""},
+		{">rm a; rm -r sub", "a", "delete a", "rm a", "delete sub"},
+		{">rm a; rm -r sub", "sub", "delete sub", "rm -r sub", "delete a"},
+		{">chmod 700 a sub; echo x > sub/n", "sub", "mode sub folder", "chmod 700 sub", "mode a file, create sub/n file"},
+		{">chmod 700 a sub; echo x > sub/n", "a sub/n", "mode a file, create sub/n file", "chmod 700 a; echo x > sub/n", "mode sub folder"},
+		{">mkdir -p n/m/o; echo f > n/f; echo g > n/m/g; mkfifo n/m/p", "n", "create n folder, create n/f file, create n/m folder, create n/m/g file, create n/m/o folder, create n/m/p special",
+			"mkdir -p n/m/o; echo f > n/f; echo g > n/m/g", "create n/m/p special"},
+		{">mkdir -p n/m/o; echo f > n/f; echo g > n/m/g; chmod 700 n", "n/m/g", "create n folder, create n/m folder, create n/m/g file",
+			"mkdir -p n/m; chmod 700 n; echo g > n/m/g", "create n/f file, create n/m/o folder"},
+		{">mkdir -p n/m/o; echo f > n/f; echo g > n/m/g", "n/m", "create n folder, create n/m folder, create n/m/g file, create n/m/o folder",
+			"mkdir -p n/m/o; echo g > n/m/g", "create n/f file"},
+		{">mkdir x; echo x > x/x; mv x n; echo f > n/f", "n/f", "create n folder, create n/f file", "mkdir n; echo f > n/f", "create n/x file"},
+		{">rm -r sub; mkdir sub; echo x > sub/x", "sub/x", "create sub/x file", "echo x > sub/x", "delete sub/c, delete sub/deep"},
+		{">rm -r sub; mkdir sub; echo x > sub/x", "sub/c", "delete sub/c", "rm sub/c", "delete sub/deep, create sub/x file"},
+		{"~rm -r sub; mkdir sub; echo x > sub/x", "sub/c", "delete sub/c", "rm sub/c", "delete sub/deep, create sub/x file!"}, // it cannot be told
+		{">rm a; mkdir a; echo x > a/x; echo y > a/y", "a/x", "change a folder, create a/x file", "rm a; mkdir a; echo x > a/x", "create a/y file"},
+		{">rm -r sub; echo x > sub", "sub", "change sub file", "rm -r sub; echo x > sub", ""},
+		{">rm link; ln -s b link; ln -s nowhere l", "link l", "create l link, change link link", "rm link; ln -s b link; ln -s nowhere l", ""},
+		{">echo x > a|!echo y > a", "a!", "change a file", "echo x > a", ""},
+		{">echo x > a|!rm a", "a!", "create a file", "echo x > a", ""},
+		{">echo x > sub/n|!rm -r sub", "sub/n!", "create sub folder, create sub/n file", "mkdir sub; echo x > sub/n", ""},
+		{">rm -r sub|!echo y > sub/y", "sub!", "delete sub", "rm -r sub", ""},
+		{">echo x > n|!echo y > n", "n!", "change n file", "echo x > n", ""},
+		{">echo x > a", "a=", "change a file", "echo given > a", "change a file"},
+		{">echo x > a; chmod 700 a", "a=", "change a file", "echo given > a", "change a file"},
+		{">echo x > n; chmod 700 n", "n=", "create n file", "echo given > n; chmod 700 n", "change n file"},
+		{">echo given > a; chmod 700 a", "a=", "change a file", "echo given > a", "mode a file"},
+		{">rm a", "a=", "change a file", "echo given > a", "delete a"},
+		{">echo x > a|!echo y > a", "a!=", "change a file", "echo given > a", "change a file"},
+		{">mkdir n; echo x > n/x; echo y > n/y", "n n/x=", "create n folder, create n/x file, create n/y file", "mkdir n; echo given > n/x; echo y > n/y", "change n/x file"},
+		{">cp /bin/true su; chmod 6755 su", "su", "create su file", "cp /bin/true su; chmod 755 su", ""},
+		{">mkdir d; chmod 000 d", "d", "create d folder", "mkdir d; chmod 000 d", ""},
+		{">echo x > n; ln n m", "m", "create m file", "echo x > m", "create n file"},
+	} {
+		b, plain := newKept(t), t.TempDir()+"/real"
+		check(t, os.Mkdir(plain, 0o755))
+		run(t, plain, start)
+		for step := range strings.SplitSeq(test.steps, "|") {
+			b.steps(step)
+			if step[0] == '!' {
+				run(t, plain, step[1:])
+			}
+		}
+		run(t, plain, test.real)
+		var picks []overlay.Pick
+		for p := range strings.FieldsSeq(test.picks) {
+			name := strings.TrimRight(p, "!=")
+			pick := overlay.Pick{Path: name, Over: strings.Contains(p, "!")}
+			if strings.HasSuffix(p, "=") {
+				pick.Given = given
+			}
+			picks = append(picks, pick)
+		}
+		seen := b.view()
+		before := b.standing()
+		to, list, err := b.pick(picks...)
+		if err != nil {
+			t.Errorf("%s, %s: %v", test.steps, test.picks, err)
+			continue
+		}
+		if got := told(list); got != test.list {
+			t.Errorf("%s, %s: picked %q, want %q", test.steps, test.picks, got, test.list)
+		}
+		if got := b.standing(); got != before {
+			t.Errorf("%s, %s: picking has made %q of %q", test.steps, test.picks, got, before)
+		}
+		check(t, to.Prepare(list, nil))
+		check(t, to.Finish())
+		if got, want := look(t, b.Folder), look(t, plain); got != want {
+			t.Errorf("%s, %s: landed\n%s\nwant\n%s", test.steps, test.picks, got, want)
+		}
+		for range 2 {
+			check(t, b.Settle(pathsOf(picks), nil))
+			if got := b.standing(); got != test.left {
+				t.Errorf("%s, %s: left %q, want %q", test.steps, test.picks, got, test.left)
+			}
+			if got := b.view(); got != seen && !strings.Contains(test.steps, "6755") {
+				t.Errorf("%s, %s: seen\n%s\nwant\n%s", test.steps, test.picks, got, seen)
+			}
+		}
+		check(t, b.Discard([]string{"."}))
+		if got, want := b.view(), look(t, plain); got != want {
+			t.Errorf("%s, %s: discarded\n%s\nwant\n%s", test.steps, test.picks, got, want)
+		}
+	}
+}
+
+// TestPickRefused: a clash is a conflict, and what is no change is told; nothing is
+// made then.
+func TestPickRefused(t *testing.T) {
+	given := t.TempDir() + "/given"
+	check(t, os.WriteFile(given, []byte("given\n"), 0o600))
+	for _, test := range []struct {
+		steps string
+		picks []overlay.Pick
+		clash string
+		is    error
+	}{
+		{">echo x > a; echo x > b|!echo y > a", []overlay.Pick{{Path: "b"}, {Path: "a"}}, "a", nil},
+		{">echo x > a|!echo y > a", []overlay.Pick{{Path: "a", Given: given}}, "a", nil},
+		{">mkdir n; echo x > n/f|!echo y > n", []overlay.Pick{{Path: "n/f"}}, "n", nil},
+		{">rm -r sub|!echo y > sub/deep/d", []overlay.Pick{{Path: "sub"}}, "sub", nil},
+		{">echo x > a", []overlay.Pick{{Path: "a"}, {Path: "b"}}, "", fs.ErrNotExist},
+		{">echo x > sub/n", []overlay.Pick{{Path: "sub"}}, "", fs.ErrNotExist},
+		{">echo x > a", []overlay.Pick{{Path: "."}}, "", fs.ErrNotExist},
+		{">echo x > a", []overlay.Pick{{Path: "../real/a"}}, "", fs.ErrNotExist},
+		{">rm -r sub", []overlay.Pick{{Path: "sub/c"}}, "", fs.ErrNotExist},
+		{">mkdir n", []overlay.Pick{{Path: "n", Given: given}}, "", fs.ErrInvalid},
+		{">rm -r sub", []overlay.Pick{{Path: "sub", Given: given}}, "", fs.ErrInvalid},
+	} {
+		b := newKept(t)
+		b.steps(strings.Split(test.steps, "|")...)
+		to, _, err := b.pick(test.picks...)
+		var conflict *overlay.Conflict
+		switch {
+		case test.clash != "":
+			if !errors.As(err, &conflict) || strings.Join(conflict.Paths, ",") != test.clash {
+				t.Errorf("%s, %v: %v, want a conflict at %s", test.steps, test.picks, err, test.clash)
+			}
+		case !errors.Is(err, test.is):
+			t.Errorf("%s, %v: %v, want %v", test.steps, test.picks, err, test.is)
+		}
+		if entries, err := os.ReadDir(to.Upper()); len(entries) > 0 || err != nil {
+			t.Errorf("%s, %v: made %v, %v", test.steps, test.picks, entries, err)
+		}
+	}
+}
+
+// TestSettleLater: the session and the user go on between what is picked, lands and
+// is settled.
+func TestSettleLater(t *testing.T) {
+	for _, test := range []struct{ work, pick, after, landed, left, seen string }{
+		{"echo x > a", "a", ">echo z > a", "", "change a file", "z"},
+		{"echo x > a", "a", ">rm a", "", "delete a", ""},
+		{"echo x > a", "a", ">echo one > a", "", "change a file", "one"},
+		{"echo x > a", "a", "", "!echo y > a", "", "y"},
+		{"echo x > a", "a", "", "!rm a", "", ""},
+		{"rm a", "a", ">echo z > a", "", "create a file", "z"},
+		{"rm a", "a", "", "!echo y > a", "", "y"},
+		{"rm a; echo n > n", "n", ">rm n", "", "delete a, delete n", ""},
+		{"rm a; mkdir n; echo n > n/n; echo m > n/m", "n", ">rm n/m", "", "delete a, delete n/m", ""},
+		{"rm a; mkdir n; echo n > n/n; echo m > n/m", "n", ">rm -r n", "", "delete a, delete n", ""},
+		{"rm a; mkdir n; echo n > n/n; echo m > n/m", "n", ">mv n/m n/o", "", "delete a, delete n/m, create n/o file", ""},
+		{"rm a; mkdir n; echo n > n/n; echo m > n/m", "n", ">echo z > n/z; echo z > n/n", "!echo y > n/y", "delete a, change n/n file, create n/z file", ""},
+		{"rm a; mkdir n; echo n > n/n; echo m > n/m", "n", "", "!echo y > n/y; echo y > n/n; rm n/m", "delete a", ""},
+		{"rm a; mkdir n; echo n > n/n; echo m > n/m", "n", "", "!rm -r n", "delete a", ""},
+		{"rm a; mkdir n; echo n > n/n; echo m > n/m", "n/n", ">rm n/n", "", "delete a, create n/m file, delete n/n", ""},
+		{"rm a; mkdir n; echo n > n/n; echo m > n/m", "n/n", ">rm n/m", "!echo y > n/m", "delete a", ""},
+		{"rm a; echo s > sub/s", "sub/s", ">rm sub/s", "", "delete a, delete sub/s", ""},
+		{"rm a; echo s > sub/s", "sub/s", ">rm -r sub", "", "delete a, delete sub!", ""}, // sub/s came into it
+		{"chmod 700 a", "a", "", "!chmod 711 a", "", "one"},
+		{"chmod 700 sub; rm a", "sub", "", "!chmod 711 sub", "delete a", ""},
+		{"chmod 700 sub; rm a", "sub", ">chmod 755 sub", "", "delete a, mode sub folder", ""},
+		{"rm a b", "b", ">echo two > b; chmod 755 b", "", "delete a, create b file", ""},
+		{"rm a; echo s > s", "s", "", "tidy", "delete a", ""},
+		{"rm a; echo s > s", "s", ">rm s", "tidy", "delete a, delete s", ""},
+		{"rm a; mkdir n; echo n > n/n; echo m > n/m", "n", ">rm n/m", "tidy", "delete a, delete n/m", ""},
+		{"rm a; mkdir n; echo n > n/n; echo m > n/m", "n", "", "tidy|!rm n/m", "delete a", ""},
+	} {
+		b := newKept(t)
+		b.call(test.work)
+		to, list, err := b.pick(overlay.Pick{Path: test.pick})
+		check(t, err)
+		if test.after != "" {
+			b.steps(test.after)
+		}
+		check(t, to.Prepare(list, nil))
+		check(t, to.Finish())
+		if test.landed != "" {
+			b.steps(strings.Split(test.landed, "|")...)
+		}
+		for range 2 {
+			check(t, b.Settle([]string{test.pick}, nil))
+			if got := b.standing(); got != test.left {
+				t.Errorf("%s, %s%s%s: left %q, want %q", test.work, test.pick, test.after, test.landed, got, test.left)
+			}
+			b.flush()
+			if got := output(t, b.Seen(), "cat a 2>/dev/null || :"); strings.TrimSpace(got) != test.seen {
+				t.Errorf("%s, %s%s%s: a is %q, want %q", test.work, test.pick, test.after, test.landed, got, test.seen)
+			}
+		}
+	}
+}
+
+// TestDiscard: what is discarded is as the real folder has it; the rest stays.
+func TestDiscard(t *testing.T) {
+	for _, test := range []struct{ steps, paths, left, missing string }{
+		{">echo x > a; rm b; echo n > n", "a", "delete b, create n file", ""},
+		{">echo x > a; rm b; echo n > n", "b n", "change a file", ""},
+		{">echo x > a|!echo y > a", "a", "", ""},
+		{">rm -r sub; echo x > a", "sub", "change a file", ""},
+		{">rm -r sub; mkdir sub; echo x > sub/x", "sub", "", ""},
+		{">rm -r sub; mkdir sub; echo x > sub/x", "sub/c", "delete sub/deep, create sub/x file", ""},
+		{">rm -r sub; mkdir sub; echo x > sub/x", "sub/x sub/deep", "delete sub/c", ""},
+		{"~rm -r sub; mkdir -p sub/deep; echo x > sub/deep/x", "sub/c", "delete sub/deep/d, create sub/deep/x file", ""},
+		{"~rm -r sub; mkdir -p sub/deep; echo x > sub/deep/x", "sub/deep/d", "delete sub/c, create sub/deep/x file", ""},
+		{"~rm -r sub; mkdir -p sub/deep; echo x > sub/deep/x", "sub/deep", "delete sub/c", ""},
+		{">chmod 700 sub; echo x > sub/x", "sub", "", ""},
+		{">mkdir -p n/m; echo x > n/m/x; echo y > n/y", "n/m", "create n folder, create n/y file", ""},
+		{">mkdir -p n/m; echo x > n/m/x; echo y > n/y", "n/m/x n/y", "create n folder, create n/m folder", ""},
+		{">mkdir -p n/m; echo x > n/m/x; echo y > n/y", "./n/", "", ""},
+		{">echo x > sub/c; echo x > sub/deep/d; echo x > a", "sub sub/c", "change a file", ""},
+		{">rm a; mkdir a; echo x > a/x", "a", "", ""},
+		{">rm a; mkdir a; echo x > a/x", "a/x", "change a folder", ""},
+		{">mkfifo p; ln -s x y; rm link; mkdir n; chmod 000 n", ".", "", ""},
+		{">rm sub/c|!rm -r sub", "sub", "", "sub"}, // there is no change any more
+		{">echo x > a", "b", "change a file", "b"},
+		{">echo x > a", "a ../real", "change a file", "../real"},
+		{">echo x > a", "a sub", "change a file", "sub"},
+		{">rm -r sub", "sub/c", "delete sub", "sub/c"},
+		{">touch a", "a", "", "a"},
+	} {
+		b := newKept(t)
+		b.steps(strings.Split(test.steps, "|")...)
+		real := look(t, b.Folder)
+		err := b.Discard(strings.Fields(test.paths))
+		if (test.missing != "") != errors.Is(err, fs.ErrNotExist) || test.missing == "" && err != nil || test.missing != "" && !strings.Contains(err.Error(), test.missing) {
+			t.Errorf("%s, %s: %v", test.steps, test.paths, err)
+		}
+		if got := b.standing(); got != test.left {
+			t.Errorf("%s, %s: left %q, want %q", test.steps, test.paths, got, test.left)
+		}
+		if got := look(t, b.Folder); got != real {
+			t.Errorf("%s, %s: the real folder has changed", test.steps, test.paths)
+		}
+		seen := b.view()
+		if test.left == "" && seen != real {
+			t.Errorf("%s, %s: seen\n%s\nwant\n%s", test.steps, test.paths, seen, real)
+		}
+		// What lands of the rest makes the real folder what is seen.
+		list, err := b.Standing()
+		check(t, err)
+		check(t, b.pickAndLand(picksOf(list)...))
+		if got := look(t, b.Folder); got != seen {
+			t.Errorf("%s, %s: landed\n%s\nwant\n%s", test.steps, test.paths, got, seen)
+		}
+	}
+}
+
+// TestBaseText: the content that a file was changed from is kept, as it was.
+func TestBaseText(t *testing.T) {
+	b := newKept(t)
+	run(t, b.Folder, "head -c 1048576 /dev/zero > large; head -c 1048577 /dev/zero > larger; : > nil")
+	b.call("echo x > a; rm sub/c; echo n > n; echo x >> large; echo x >> larger; rm -r many; echo x > nil; touch b; rm link; echo x > link")
+	run(t, b.Folder, "echo y > a; echo y > b; rm large")
+	b.call("echo z > a; echo z > b; echo z > sub/c")
+	for name, want := range map[string]string{"a": "one\n", "sub/c": "three\n", "nil": "", "b": "y\n", "large": strings.Repeat("\x00", 1<<20)} {
+		if got, err := b.BaseText(name); err != nil || string(got) != want {
+			t.Errorf("%s: %.20q, %v, want %.20q", name, got, err, want)
+		}
+	}
+	for _, name := range []string{"larger", "n", "many", "many/1", "link", "nowhere", "../store/clock", ""} {
+		if got, err := b.BaseText(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %q, %v, want that there is none", name, got, err)
+		}
+	}
+	check(t, b.Discard([]string{"a", "large"}))
+	for _, name := range []string{"a", "large"} {
+		if _, err := b.BaseText(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v after it is discarded", name, err)
+		}
+	}
+	if got, err := b.BaseText("b"); err != nil || string(got) != "y\n" {
+		t.Errorf("b: %q, %v", got, err)
+	}
+	// A thousand at most.
+	b = newKept(t)
+	run(t, b.Folder, "i=0; while [ $i -lt 1010 ]; do echo $i > many/f$i; i=$((i+1)); done")
+	b.call("for f in many/f*; do echo x > $f; done")
+	kept, err := os.ReadDir(b.Store + "/base")
+	check(t, err)
+	if len(kept) != 1000 {
+		t.Errorf("%d contents are kept, want 1000", len(kept))
+	}
+	check(t, b.Discard([]string{"many"}))
+	if kept, _ = os.ReadDir(b.Store + "/base"); len(kept) != 0 {
+		t.Errorf("%d contents are still kept", len(kept))
+	}
+}
+
+// TestKeptUnfit: names that can be none are told beside the rest; they can be
+// discarded.
+func TestKeptUnfit(t *testing.T) {
+	deep := `python3 -c "
+import os
+for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`
+	for _, test := range []struct{ script, fit, unfit string }{
+		{`echo x > a; printf x > "$(printf 'a\377b')"`, "a", ""},
+		{`echo x > a; mkdir n; cd n; printf x > "$(printf 'a\377b')"; echo x > m`, "n/m", "n"},
+		{"echo x > a; " + deep, "a", "dd"},
+		{"rm a; " + deep, "a", "dd/dd"},
+	} {
+		b := newKept(t)
+		b.call(test.script)
+		b.call("true")
+		list, err := b.Standing()
+		var unfit *overlay.Unfit
+		if !errors.As(err, &unfit) || !slices.ContainsFunc(list, func(c overlay.Change) bool { return c.Path == test.fit }) {
+			t.Errorf("%s: %d changes, %v, want them and one unfit", test.script, len(list), err)
+		}
+		if test.unfit != "" {
+			if _, _, err := b.pick(overlay.Pick{Path: test.unfit}); !errors.As(err, &unfit) {
+				t.Errorf("%s: picked %s: %v, want it unfit", test.script, test.unfit, err)
+			}
+		}
+		if _, _, err := b.Usage(); err != nil {
+			t.Errorf("%s: usage: %v", test.script, err)
+		}
+		check(t, b.pickAndLand(overlay.Pick{Path: test.fit}))
+		b.flush()
+		run(t, b.Seen(), `find . -maxdepth 2 | LC_ALL=C grep -q "$(printf 'a\377b')\|dd"`)
+		check(t, b.Discard([]string{"."}))
+		if got := b.standing(); got != "" {
+			t.Errorf("%s: %q is left", test.script, got)
+		}
+		b.unmount()
+		check(t, b.Remove())
+	}
+	// The version of such a name is noted, and is there again.
+	b := newKept(t)
+	name := "a\xffb"
+	check(t, os.WriteFile(b.Folder+"/"+name, []byte("mine"), 0o644))
+	b.call("for f in a?b; do echo x > $f; done")
+	if got, err := b.BaseText(name); err != nil || string(got) != "mine" {
+		t.Errorf("base of %q: %q, %v", name, got, err)
+	}
+	check(t, b.Discard([]string{name}))
+	if _, err := b.Standing(); err != nil {
+		t.Errorf("discarded: %v", err)
+	}
+}
+
+// TestTorn: of what a crash has left of the list the rest is read.
+func TestTorn(t *testing.T) {
+	b := newKept(t)
+	b.call("echo x > a; echo x > b")
+	data, err := os.ReadFile(b.Store + "/bases")
+	check(t, err)
+	first := bytes.IndexByte(data, '\n')
+	for cut := range data[first:] {
+		check(t, os.WriteFile(b.Store+"/bases", data[:len(data)-cut], 0o600))
+		check(t, b.Record(false))
+		if got, want := b.standing(), "change a file, change b file"; got != want {
+			t.Fatalf("without %d bytes: %q, want %q", cut, got, want)
+		}
+	}
+}
+
+// TestKeptAttributes: what the user has given a file besides its content stays when a
+// change of it lands; what the session has added does not come.
+func TestKeptAttributes(t *testing.T) {
+	b := newKept(t)
+	check(t, unix.Setxattr(b.Folder+"/b", "user.mine", []byte("1"), 0))
+	b.call(`echo x > n; echo x >> a; echo x >> b; python3 -c "
+import os
+for f in 'n', 'a', 'b': os.setxattr(f, 'user.planted', b'x')"; touch -d 2001-01-01 a`)
+	check(t, b.pickAndLand(overlay.Pick{Path: "a"}, overlay.Pick{Path: "b"}, overlay.Pick{Path: "n"}))
+	if got := look(t, b.Folder); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
+		t.Errorf("landed\n%s", got)
+	}
+	info, err := os.Stat(b.Folder + "/a")
+	check(t, err)
+	if info.ModTime().Year() != 2001 {
+		t.Errorf("a is of %v", info.ModTime())
+	}
+}
+
+// TestKeepAgain: a store that is there stays as it is.
+func TestKeepAgain(t *testing.T) {
+	b := newKept(t)
+	b.call("echo x > a; chmod 700 sub")
+	before, err := os.Stat(b.Store + "/clock")
+	check(t, err)
+	check(t, b.Keep())
+	after, err := os.Stat(b.Store + "/clock")
+	check(t, err)
+	if now, was := after.Sys().(*syscall.Stat_t), before.Sys().(*syscall.Stat_t); now.Ctim != was.Ctim {
+		t.Error("it has a new stamp")
+	}
+	if got := b.standing(); got != "change a file, mode sub folder" {
+		t.Error(got)
+	}
+	if files, size, err := b.Usage(); files != 1 || size != 2 || err != nil {
+		t.Errorf("%d files, %d bytes, %v", files, size, err)
+	}
+}
+
+// TestKeptKilled kills what puts a layer in order, settles what has landed, and
+// discards, at any moment: when it is done again all is as if nothing had happened.
+func TestKeptKilled(t *testing.T) {
+	const files = 100
+	kills := testutil.Rounds(5)
+	middle := 0
+	for _, do := range []string{"record", "settle", "discard"} {
+		took := time.Hour
+		for i := range kills {
+			b := newKept(t)
+			for i := range files {
+				check(t, os.WriteFile(fmt.Sprintf("%s/many/f%d", b.Folder, i), []byte("mine\n"), 0o644))
+			}
+			check(t, b.Stamp())
+			b.flush()
+			run(t, b.Seen(), "rm -r many sub; mkdir -p many/new sub/deep")
+			for i := range files {
+				check(t, os.WriteFile(fmt.Sprintf("%s/many/f%d", b.Seen(), i), []byte{"mine\n"[i%5], "mine\n"[i%2]}, 0o644))
+				check(t, os.WriteFile(fmt.Sprintf("%s/many/new/f%d", b.Seen(), i), []byte("x\n"), 0o644))
+				if i%2 == 0 {
+					check(t, os.Remove(fmt.Sprintf("%s/many/f%d", b.Seen(), i)))
+				}
+			}
+			if do != "record" {
+				check(t, b.Record(true))
+			}
+			before, seen := b.standing(), b.view()
+			switch do {
+			case "settle":
+				list, err := b.Standing()
+				check(t, err)
+				to, list, err := b.pick(picksOf(list)...)
+				check(t, err)
+				check(t, to.Prepare(list, nil))
+				check(t, to.Finish())
+				before = ""
+			case "discard":
+				before, seen = "", look(t, b.Folder)
+			}
+			state := func() string {
+				return output(t, b.Store, "find upper dropped 2>/dev/null | sort; cat bases picked 2>/dev/null || :")
+			}
+			begun := state()
+			began := time.Now()
+			if i == 0 {
+				b.killed(do, took)
+				took = time.Since(began)
+			} else {
+				b.killed(do, took/4+rand.N(took))
+			}
+			stopped := state()
+			switch do {
+			case "settle":
+				check(t, b.Settle([]string{"."}, nil))
+			case "discard":
+				for _, name := range []string{"many", "sub"} { // one may be gone already
+					if err := b.Discard([]string{name}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+						t.Fatal(err)
+					}
+				}
+			}
+			check(t, b.Record(true))
+			if stopped != begun && stopped != state() {
+				middle++
+			}
+			if got := b.standing(); got != before {
+				t.Fatalf("%s: changes\n%s\nwant\n%s", do, got, before)
+			}
+			if got := b.view(); got != seen {
+				t.Fatalf("%s: seen\n%s\nwant\n%s", do, got, seen)
+			}
+			b.unmount()
+		}
+	}
+	if middle == 0 {
+		t.Log("no kill hit the middle: this run has seen nothing") // on a busy machine
+	}
+}
+
+// picksOf picks all of a list.
+func picksOf(list []overlay.Change) (picks []overlay.Pick) {
+	for _, c := range list {
+		picks = append(picks, overlay.Pick{Path: c.Path})
+	}
+	return picks
+}
+
+// TestKeptLeft: whatever a command leaves, nothing hangs, nothing is followed, and
+// what can land lands.
+func TestKeptLeft(t *testing.T) {
+	const script = `mkdir -p n/dark n/deep; echo x > n/dark/f; ln n/dark/f n/hard; ln -s /etc n/etc; ln -s ../../.. n/deep/up; printf x > 'n/a
+b'; cp /bin/true n/su; chmod 4755 n/su; chmod 000 n/dark; rm -r sub; ln -s /etc sub; rm b; ln -s /etc/passwd b; echo x > many/6; chmod 000 many`
+	b, plain := newKept(t), t.TempDir()+"/real"
+	check(t, os.Mkdir(plain, 0o755))
+	run(t, plain, start+"; "+script+"; chmod 755 n/su")
+	b.call(script + `; mkfifo p n/p; rm a; mkfifo a; python3 -c "
+import socket
+for s in 's', 'n/s': socket.socket(socket.AF_UNIX).bind(s)"`)
+	run(t, plain, "rm a; cp "+b.Folder+"/a a")
+	list, err := b.Standing()
+	check(t, err)
+	var special []string
+	for _, c := range list {
+		if c.Kind == overlay.Special {
+			special = append(special, c.Path)
+		}
+	}
+	if got, want := strings.Join(special, " "), "a n/p n/s p s"; got != want {
+		t.Errorf("special are %q, want %q", got, want)
+	}
+	check(t, b.pickAndLand(picksOf(list)...))
+	if got, want := look(t, b.Folder), look(t, plain); got != strings.ReplaceAll(want, plain, b.Folder) {
+		t.Errorf("landed\n%s\nwant\n%s", got, want)
+	}
+	if got, want := b.standing(), "change a special, create n/p special, create n/s special, create p special, create s special"; got != want {
+		t.Errorf("left %q, want %q", got, want)
+	}
+	check(t, b.Discard([]string{"a", "n", "p", "s"}))
+	if got, want := b.view(), look(t, b.Folder); got != want {
+		t.Errorf("discarded\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestPickLate: what the user changes after something was picked is not landed over,
+// and what the session writes then does not land.
+func TestPickLate(t *testing.T) {
+	b := newKept(t)
+	b.call("echo x > a; echo x > b")
+	to, list, err := b.pick(overlay.Pick{Path: "a"}, overlay.Pick{Path: "b"})
+	check(t, err)
+	run(t, b.Folder, "echo y > a")
+	var conflict *overlay.Conflict
+	if err := to.Prepare(list, nil); !errors.As(err, &conflict) || strings.Join(conflict.Paths, " ") != "a" {
+		t.Errorf("got %v, want a conflict at a", err)
+	}
+	to, list, err = b.pick(overlay.Pick{Path: "a", Over: true}, overlay.Pick{Path: "b"})
+	check(t, err)
+	run(t, b.Seen(), "echo z >> b")
+	check(t, to.Prepare(list, nil))
+	check(t, to.Finish())
+	if got := output(t, b.Folder, "cat a b"); got != "x\nx\n" {
+		t.Errorf("landed %q", got)
+	}
+	check(t, b.Record(true))
+	check(t, b.Settle([]string{"a", "b"}, nil))
+	if got := b.standing(); got != "change b file" {
+		t.Errorf("left %q", got)
+	}
+	if got, err := b.BaseText("b"); err != nil || string(got) != "x\n" {
+		t.Errorf("b was changed from %q, %v", got, err)
+	}
+}
+
+// TestKeptElsewhere: the store may be on another file system.
+func TestKeptElsewhere(t *testing.T) {
+	b := newKept(t)
+	b.unmount()
+	elsewhere := t.TempDir()
+	check(t, unix.Mount("golem", elsewhere, "tmpfs", 0, ""))
+	t.Cleanup(func() { unix.Unmount(elsewhere, unix.MNT_DETACH) })
+	b.Store = elsewhere + "/store"
+	check(t, b.Keep())
+	b.mount()
+	b.steps(">echo x > a; rm -r sub; mkdir -p sub/deep n; echo x > n/x; chmod 700 many; touch b", "!echo y > b; echo y > sub/y")
+	if got, want := b.standing(), "change a file, mode many folder, create n folder, create n/x file, delete sub/c, delete sub/deep/d"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	to := overlay.Layer{Folder: b.Folder, Store: elsewhere + "/landing"}
+	check(t, to.Begin())
+	list, err := b.Pick(to, []overlay.Pick{{Path: "a"}, {Path: "n"}, {Path: "sub/c"}})
+	check(t, err)
+	check(t, to.Prepare(list, nil))
+	check(t, to.Finish())
+	seen := b.view()
+	check(t, b.Settle([]string{"a", "n", "sub/c"}, nil))
+	if got, want := b.standing(), "mode many folder, delete sub/deep/d"; got != want {
+		t.Errorf("left %q, want %q", got, want)
+	}
+	if got := b.view(); got != seen {
+		t.Errorf("seen\n%s\nwant\n%s", got, seen)
+	}
+	b.unmount()
+}
+
+// TestKeptBusy: while a command is at work it can be told and recorded what it has
+// changed, and some of it picked; in the end all lands as it left it.
+func TestKeptBusy(t *testing.T) {
+	b := newKept(t)
+	check(t, b.Stamp())
+	cmd := exec.Command("sh", "-c", `i=0; while [ $i -lt 30 ]; do
+mkdir -p n$i/m; echo x > n$i/m/f; mv n$i o$i; rm -rf n$((i-3)) o$((i-2)); echo $i > a; rm -rf sub; mkdir -p sub/deep; echo $i > sub/deep/d; ln -sfn $i link; mv sub/deep/d b; rm -f many/$((i%5)); mkfifo p$i; i=$((i+1)); done 2>/dev/null; :`)
+	cmd.Dir = b.Seen()
+	check(t, cmd.Start())
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for busy := true; busy; {
+		select {
+		case err := <-done:
+			check(t, err)
+			busy = false
+		default:
+		}
+		check(t, b.Record(false))
+		list, err := b.Standing()
+		check(t, err)
+		for _, c := range list {
+			if c.Clash {
+				t.Errorf("%s %s is a clash", c.Op, c.Path)
+			}
+		}
+		if _, _, err := b.Usage(); err != nil {
+			t.Error(err)
+		}
+		if len(list) > 0 {
+			b.pick(picksOf(list[rand.IntN(len(list)):])...) // it may be gone
+		}
+	}
+	check(t, b.Record(true))
+	list, err := b.Standing()
+	check(t, err)
+	check(t, b.pickAndLand(picksOf(list)...))
+	run(t, b.Seen(), "rm -f p*")
+	if got, want := look(t, b.Folder), b.view(); got != want {
+		t.Errorf("landed\n%s\nwant\n%s", got, want)
+	}
+}

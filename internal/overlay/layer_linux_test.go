@@ -1,0 +1,471 @@
+package overlay_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/testutil"
+)
+
+// inside says that this is the test program in namespaces of its own, where it can
+// mount overlays, and that it is no root outside.
+const inside = "GOLEM_TEST_INSIDE"
+
+// TestMain runs the tests in namespaces of their own: as the user that runs them,
+// and where that is root once more as an ordinary one.
+func TestMain(m *testing.M) {
+	if settle() {
+		os.Exit(0)
+	}
+	if os.Getenv(inside) != "" {
+		if err := unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(m.Run())
+	}
+	code := 0
+	ids := []int{os.Geteuid()}
+	if ids[0] == 0 {
+		ids = append(ids, 12345)
+	}
+	for _, id := range ids {
+		if err := asUser(id); err != nil {
+			fmt.Fprintln(os.Stderr, "as user", id, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// asUser runs this program again as a user.
+func asUser(id int) error {
+	dir, err := os.MkdirTemp("", "layer")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	data, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.Chmod(dir, 0o711), os.WriteFile(dir+"/test", data, 0o755), os.Mkdir(dir+"/tmp", 0o700), os.Lchown(dir+"/tmp", id, id)); err != nil {
+		return err
+	}
+	args := os.Args[1:]
+	for i, a := range args { // its own folder is not the package's
+		if strings.HasPrefix(a, "-test.testlogfile") || strings.HasPrefix(a, "-test.coverprofile") || strings.HasPrefix(a, "-test.gocoverdir") {
+			args[i] = "-test.v=false"
+		}
+	}
+	cmd := exec.Command(dir+"/test", args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir+"/tmp", os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), inside+"=1", "TMPDIR="+dir+"/tmp", "HOME="+dir+"/tmp")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if id != 0 {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
+		cmd.SysProcAttr.GidMappings = cmd.SysProcAttr.UidMappings
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(id), Gid: uint32(id), NoSetGroups: true}
+		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER}
+	}
+	return cmd.Run()
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A bench is a folder with a layer over it.
+type bench struct {
+	t *testing.T
+	overlay.Layer
+	merged string
+}
+
+const start = `mkdir -p sub/deep empty; echo one > a; echo two > b; echo three > sub/c; echo four > sub/deep/d; ln -s a link; chmod 755 b; mkdir many; for i in 1 2 3 4 5; do echo $i > many/$i; done`
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	b := &bench{t, overlay.Layer{Folder: dir + "/real", Store: dir + "/store"}, dir + "/merged"}
+	check(t, os.Mkdir(b.Folder, 0o755))
+	check(t, os.Mkdir(b.merged, 0o755))
+	run(t, b.Folder, start)
+	check(t, b.Begin())
+	return b
+}
+
+func run(t *testing.T, dir, script string) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", "umask 022; "+script)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+}
+
+// work runs a script on the layer.
+func (b *bench) work(script string) {
+	b.t.Helper()
+	check(b.t, unix.Mount("golem", b.merged, "overlay", 0, "lowerdir="+b.Folder+",upperdir="+b.Upper()+",workdir="+b.Work()+",userxattr,volatile"))
+	defer unix.Unmount(b.merged, 0)
+	run(b.t, b.merged, script)
+}
+
+// listed returns the changes, a line each.
+func (b *bench) listed() []string {
+	b.t.Helper()
+	changes, err := b.Changes()
+	check(b.t, err)
+	var list []string
+	for _, c := range changes {
+		list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Op, c.Path, c.Kind)))
+	}
+	return list
+}
+
+func (b *bench) land(dropped ...string) error {
+	b.t.Helper()
+	changes, err := b.Changes()
+	check(b.t, err)
+	return b.Land(changes, dropped)
+}
+
+// look tells all about a folder.
+func look(t *testing.T, dir string) string {
+	t.Helper()
+	var list []string
+	check(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(name, &st); err != nil {
+			return err
+		}
+		content := ""
+		switch {
+		case d.Type().IsRegular():
+			data, err := os.ReadFile(name)
+			check(t, err)
+			content = string(data)
+		case d.Type()&fs.ModeSymlink != 0:
+			content, _ = os.Readlink(name)
+		}
+		mode := st.Mode
+		if d.Type()&fs.ModeSymlink != 0 {
+			mode = 0
+		}
+		attrs := make([]byte, 4096)
+		n, _ := unix.Llistxattr(name, attrs)
+		list = append(list, fmt.Sprintf("%s %o %q %q", strings.TrimPrefix(name, dir), mode, content, attrs[:max(n, 0)]))
+		return nil
+	}))
+	return strings.Join(list, "\n")
+}
+
+// deeds are scripts, and what they change.
+var deeds = []struct{ script, want string }{
+	{"true", ""},
+	{"cat a sub/c; ls -R", ""},
+	{"echo new > n", "create n file"},
+	{"echo other > a", "change a file"},
+	{"echo more >> sub/deep/d", "change sub/deep/d file"},
+	{"rm a", "delete a"},
+	{"rm -r sub", "delete sub"},
+	{"rmdir empty", "delete empty"},
+	{"chmod 700 a", "mode a file"},
+	{"chmod 700 sub", "mode sub folder"},
+	{"chmod 700 b; chmod 755 b", ""},
+	{"touch a; ln a a2; rm a2", ""},
+	{"ln a a2", "create a2 file"},
+	{"cp a x; mv x a", ""},
+	{"mkdir -p n/m; echo x > n/m/f; ln -s ../.. n/up", "create n folder, create n/m folder, create n/m/f file, create n/up link"},
+	{"mkdir sub/n; echo x > sub/n/f", "create sub/n folder, create sub/n/f file"},
+	{"rm -r sub; mkdir sub; echo x > sub/x", "delete sub/c, delete sub/deep, create sub/x file"},
+	{"rm -r sub; mkdir -p sub/deep", "delete sub/c, delete sub/deep/d"},
+	{"rm -r many; mkdir many; echo 1 > many/1; echo x > many/2", "change many/2 file, delete many/3, delete many/4, delete many/5"},
+	{"mv a moved", "delete a, create moved file"},
+	{"mv many n", "delete many, create n folder, create n/1 file, create n/2 file, create n/3 file, create n/4 file, create n/5 file"},
+	{"rm a; mkdir a; echo x > a/x", "change a folder, create a/x file"},
+	{"rm -r sub; echo x > sub", "change sub file"},
+	{"rm link; ln -s b link", "change link link"},
+	{"rm link; ln -s a link", ""},
+	{"rm a; ln -s b a", "change a link"},
+	{"mkfifo p", "create p special"},
+	{"echo x > n; rm n", ""},
+	{"mkdir n; mkfifo n/p; echo x > n/f; rm n/f", "create n folder, create n/p special"},
+	{"chmod u+s a; chmod 4644 a", ""},
+	{"printf x > 'a\nb'", "create a\nb file"},
+	{"mkdir n; chmod 000 n", "create n folder"},
+}
+
+// TestChanges: what is listed is what was done, and nothing else.
+func TestChanges(t *testing.T) {
+	for _, test := range deeds {
+		b := newBench(t)
+		b.work(test.script)
+		got := b.listed()
+		slices.Sort(got)
+		want := strings.Split(test.want, ", ")
+		slices.Sort(want)
+		if strings.Join(got, ", ") != strings.Join(want, ", ") {
+			t.Errorf("%s: got %q, want %q", test.script, got, want)
+		}
+	}
+}
+
+// TestLandAndUndo: the folder becomes what it would be without a layer, and again
+// what it was.
+func TestLandAndUndo(t *testing.T) {
+	scripts := []string{
+		"echo new > n; echo other > a; rm b; chmod 700 sub",
+		"rm -r sub many; mkdir sub; echo x > sub/x; echo y > many",
+		"mv many n; mv a sub/a; ln -s ../b sub/l; rm link",
+		"rm a; mkdir -p a/b/c; echo x > a/b/c/d; rm -r empty; echo x > empty",
+		"rm -r sub; ln -s many sub; ln b b2",
+		"chmod 600 b; echo x >> b; chmod 755 b",
+	}
+	for range testutil.Rounds(20) {
+		scripts = append(scripts, randomScript())
+	}
+	for _, script := range scripts {
+		b, plain := newBench(t), t.TempDir()+"/real"
+		check(t, os.Mkdir(plain, 0o755))
+		run(t, plain, start)
+		run(t, plain, script)
+		before := look(t, b.Folder)
+		b.work(script)
+		if got := look(t, b.Folder); got != before {
+			t.Fatalf("%s: the folder changed before anything landed", script)
+		}
+		check(t, b.land())
+		if got, want := look(t, b.Folder), look(t, plain); got != want {
+			t.Errorf("%s: landed\n%s\nwant\n%s", script, got, want)
+		}
+		check(t, b.Undo())
+		if got := look(t, b.Folder); got != before {
+			t.Errorf("%s: undone\n%s\nwant\n%s", script, got, before)
+		}
+		check(t, b.Remove())
+		if _, err := os.Lstat(b.Store); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", script, err)
+		}
+	}
+}
+
+// randomScript returns one that does some things of many.
+func randomScript() string {
+	names := []string{"a", "b", "sub", "sub/c", "sub/deep", "sub/deep/d", "empty", "many", "many/1", "many/2", "link", "n", "n/m", "n/m/o", "sub/n"}
+	name := func() string { return names[rand.IntN(len(names))] }
+	var parts []string
+	for range 1 + rand.IntN(12) {
+		form := []string{"echo %s%s > %s", "rm -rf %[1]s", "mkdir -p %[1]s", "mv %[1]s %[2]s", "cp %[1]s %[2]s", "ln -s %[2]s %[1]s", "chmod 700 %[1]s", "chmod 755 %[1]s", "touch %[1]s"}[rand.IntN(9)]
+		if strings.Count(form, "%") == 3 && !strings.Contains(form, "[") {
+			form = fmt.Sprintf("echo %d > %s", rand.IntN(5), name())
+		} else {
+			form = fmt.Sprintf(form+"%.0[1]s%.0[2]s", name(), name())
+		}
+		parts = append(parts, "{ "+form+"; } 2>/dev/null || :")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// TestDropped: what is dropped, and what never lands, stays out; the rest comes.
+func TestDropped(t *testing.T) {
+	b := newBench(t)
+	b.work("mkdir -p repo/.git/hooks; echo evil > repo/.git/hooks/pre-push; echo code > repo/main.c; mkfifo repo/pipe; echo x > a; mkdir .git; echo x > .git/config")
+	check(t, b.land("repo/.git", ".git"))
+	if got := look(t, b.Folder); strings.Contains(got, ".git") || strings.Contains(got, "pipe") || !strings.Contains(got, "/repo/main.c") || !strings.Contains(got, `/a 100644 "x\n"`) {
+		t.Errorf("landed\n%s", got)
+	}
+	check(t, b.Undo())
+}
+
+// TestModes: no file comes to run as who owns it.
+func TestModes(t *testing.T) {
+	b := newBench(t)
+	b.work("cp /bin/true su; chmod 6755 su; mkdir d; cp su d/su; chmod 6755 d/su d; chmod 4755 b; echo x >> b")
+	check(t, b.land())
+	for _, name := range []string{"su", "d", "d/su", "b"} {
+		info, err := os.Stat(b.Folder + "/" + name)
+		check(t, err)
+		if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != 0 {
+			t.Errorf("%s has mode %v", name, info.Mode())
+		}
+	}
+}
+
+// TestConflict: where the folder has changed meanwhile nothing lands, and where it
+// has changed since nothing is undone.
+func TestConflict(t *testing.T) {
+	for _, test := range []struct{ work, meanwhile, want string }{
+		{"echo x > a", "echo y > a", "a"},
+		{"echo x > a", "chmod 700 a", "a"},
+		{"echo x > a", "rm a", "a"},
+		{"rm a", "echo y >> a", "a"},
+		{"rm -r sub", "echo y > sub/deep/new", "sub"},
+		{"echo x > n", "echo y > n", "n"},
+		{"echo x > sub/n", "rm -r sub", "sub"},
+		{"echo x > sub/n", "mv sub was; ln -s was sub", "sub"},
+		{"mkdir n; echo x > n/f", "mkdir n", "n"},
+		{"chmod 700 sub", "chmod 711 sub", "sub"},
+		{"echo x > a; echo x > b", "echo y > b", "b"},
+		{"echo x > a", "cp a c; mv c a", "a"},
+	} {
+		b := newBench(t)
+		b.work(test.work)
+		run(t, b.Folder, test.meanwhile)
+		before := look(t, b.Folder)
+		var conflict *overlay.Conflict
+		changes, err := b.Changes()
+		if err == nil {
+			err = b.Land(changes, nil)
+		}
+		if !errors.As(err, &conflict) || strings.Join(conflict.Paths, ",") != test.want {
+			t.Errorf("%s / %s: %v, want a conflict at %s", test.work, test.meanwhile, err, test.want)
+		}
+		if got := look(t, b.Folder); got != before {
+			t.Errorf("%s / %s: something moved", test.work, test.meanwhile)
+		}
+	}
+	for _, test := range []struct{ work, since string }{
+		{"echo x > a", "echo y > a"},
+		{"rm a", "echo y > a"},
+		{"echo x > n", "rm n"},
+		{"mkdir n; echo x > n/f", "echo y > n/f"},
+		{"mkdir n; echo x > n/f", "echo y > n/g"},
+		{"chmod 700 sub", "chmod 711 sub"},
+	} {
+		b := newBench(t)
+		b.work(test.work)
+		check(t, b.land())
+		run(t, b.Folder, test.since)
+		before := look(t, b.Folder)
+		var conflict *overlay.Conflict
+		if err := b.Undo(); !errors.As(err, &conflict) {
+			t.Errorf("%s / %s: %v, want a conflict", test.work, test.since, err)
+		}
+		if got := look(t, b.Folder); got != before {
+			t.Errorf("%s / %s: something moved", test.work, test.since)
+		}
+	}
+	// What others do elsewhere is no conflict.
+	b := newBench(t)
+	b.work("echo x > a; echo x > sub/n")
+	run(t, b.Folder, "echo y > b; echo y > sub/c; echo y > sub/m")
+	check(t, b.land())
+	run(t, b.Folder, "echo z > b; echo z > sub/c")
+	check(t, b.Undo())
+}
+
+// TestUnfit: names that no sandbox has are an error, and no folder is too deep to
+// be removed.
+func TestUnfit(t *testing.T) {
+	for _, script := range []string{
+		`printf x > "$(printf 'a\377b')"`,
+		`mkdir n; cd n; printf x > "$(printf 'a\377b')"`,
+		`python3 -c "
+import os
+for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`,
+	} {
+		b := newBench(t)
+		b.work(script)
+		var unfit *overlay.Unfit
+		if _, err := b.Changes(); !errors.As(err, &unfit) {
+			t.Errorf("%s: %v, want it unfit", script, err)
+		}
+		check(t, b.Remove())
+	}
+}
+
+// TestElsewhere: where the store is on another file system all lands the same, and
+// nothing stays in the folder; it cannot be undone, and that is said.
+func TestElsewhere(t *testing.T) {
+	for _, script := range []string{
+		"echo new > n; echo other > a; rm b; chmod 700 sub; rm -r many; mkdir -p x/y; echo z > x/y/z; ln -s a l; mkfifo p; echo d > dropped; mkdir x/drop; echo x > x/drop/x; cp /bin/true su; chmod 6755 su",
+		"rm a; mkdir a; echo x > a/x; rm -r sub; echo y > sub",
+	} {
+		b, plain := newBench(t), t.TempDir()+"/real"
+		check(t, os.Mkdir(plain, 0o755))
+		run(t, plain, start)
+		run(t, plain, script+"; rm -rf p dropped x/drop; test ! -e su || chmod 755 su")
+		b.Store = t.TempDir() + "/elsewhere"
+		check(t, os.Mkdir(b.Store, 0o700))
+		check(t, unix.Mount("golem", b.Store, "tmpfs", 0, ""))
+		t.Cleanup(func() { unix.Unmount(b.Store, unix.MNT_DETACH) })
+		check(t, b.Begin())
+		b.work(script)
+		before := look(t, b.Folder)
+		changes, err := b.Changes()
+		check(t, err)
+		run(t, b.Folder, "touch many/1 a")
+		var conflict *overlay.Conflict
+		if err := b.Land(changes, []string{"dropped", "x/drop"}); !errors.As(err, &conflict) {
+			t.Errorf("a conflict: %v", err)
+		}
+		if got := look(t, b.Folder); got != before {
+			t.Errorf("a conflict has left\n%s\nwant\n%s", got, before)
+		}
+		check(t, b.Stamp())
+		check(t, b.Land(changes, []string{"dropped", "x/drop"}))
+		if got, want := look(t, b.Folder), look(t, plain); got != want {
+			t.Errorf("%s: landed\n%s\nwant\n%s", script, got, want)
+		}
+		if err := b.Undo(); !errors.Is(err, overlay.ErrFinal) {
+			t.Errorf("undo: %v", err)
+		}
+	}
+}
+
+// TestAllOrNothing: where one thing cannot be moved any more, none is.
+func TestAllOrNothing(t *testing.T) {
+	b := newBench(t)
+	b.work("echo x > a; rm sub/c; mkdir n; echo x > n/f; chmod 700 many; echo x > zz")
+	changes, err := b.Changes()
+	check(t, err)
+	check(t, b.Prepare(changes, nil))
+	run(t, b.Folder, "echo mine > zz")
+	before := look(t, b.Folder)
+	var conflict *overlay.Conflict
+	if err := b.Finish(); !errors.As(err, &conflict) || conflict.Paths[0] != "zz" {
+		t.Errorf("got %v, want a conflict at zz", err)
+	}
+	if got := look(t, b.Folder); got != before {
+		t.Errorf("the folder is\n%s\nwant\n%s", got, before)
+	}
+	if b.Pending() || b.Landed() {
+		t.Error("something is still to be done")
+	}
+}
+
+// TestAttributes: what a command adds to a file besides its content stays out; what
+// was there stays.
+func TestAttributes(t *testing.T) {
+	b := newBench(t)
+	check(t, unix.Setxattr(b.Folder+"/b", "user.mine", []byte("1"), 0))
+	check(t, b.Stamp())
+	b.work(`echo x > n; echo x >> a; echo x >> b; python3 -c "
+import os
+for f in 'n', 'a', 'b': os.setxattr(f, 'user.planted', b'x')"`)
+	check(t, b.land())
+	if got := look(t, b.Folder); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
+		t.Errorf("landed\n%s", got)
+	}
+}

@@ -1,0 +1,618 @@
+package overlay_test
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/testutil"
+)
+
+// An item is what is at a path. The zero item is nothing.
+type item struct {
+	kind  overlay.Kind
+	text  string // of a file or a link
+	mode  uint32
+	ctime int64 // of the real folder
+}
+
+func (i item) plain() item { i.ctime = 0; return i }
+
+func (i item) String() string { return fmt.Sprintf("%s %o %q", i.kind, i.mode, i.text) }
+
+// A shape is what is in a folder, by path.
+type shape map[string]item
+
+// scan reads a folder.
+func scan(t *testing.T, dir string) shape {
+	t.Helper()
+	s := shape{}
+	check(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || name == dir {
+			return err
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(name, &st); err != nil {
+			return err
+		}
+		i := item{mode: st.Mode & 0o7777, ctime: st.Ctim.Nano()}
+		switch {
+		case d.IsDir():
+			i.kind = overlay.Folder
+		case d.Type()&fs.ModeSymlink != 0:
+			i.kind, i.mode = overlay.Link, 0
+			i.text, err = os.Readlink(name)
+		default:
+			i.kind = overlay.File
+			var data []byte
+			data, err = os.ReadFile(name)
+			i.text = string(data)
+		}
+		s[strings.TrimPrefix(name, dir+"/")] = i
+		return err
+	}))
+	return s
+}
+
+// differs lists the paths at which two are not the same.
+func differs(a, b shape) (list []string) {
+	for _, s := range []shape{a, b} {
+		for name := range s {
+			if a[name].plain() != b[name].plain() {
+				list = append(list, name)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func (s shape) folder(name string) bool { return name == "." || s[name].kind == overlay.Folder }
+
+func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
+
+// An origin is the version that something was changed from.
+type origin struct {
+	item
+	unknown bool
+	open    bool // a folder that both had
+	kept    bool // a clash in a folder that was deleted
+}
+
+// A model is what a kept layer should be: what the session has changed, each by
+// itself, from which version, and over what.
+type model struct {
+	real  shape
+	own   map[string]item // what the session has changed; nothing is a deletion
+	bases map[string]origin
+}
+
+// view is what the session sees.
+func (m *model) view() shape {
+	v := shape{}
+	for name, i := range m.real {
+		hidden := false
+		for up := name; up != "."; up = path.Dir(up) {
+			if o, ok := m.own[up]; ok && (o.kind != overlay.Folder) {
+				hidden = true
+			}
+			// What is a folder of the session's and something else in the real one.
+			if up != name && m.real[up].kind != overlay.Folder {
+				hidden = true
+			}
+		}
+		if !hidden {
+			v[name] = i.plain()
+		}
+	}
+	for name, i := range m.own {
+		if i.kind != overlay.Nothing {
+			v[name] = i.plain()
+		}
+	}
+	return v
+}
+
+// holds reports whether the session has something of its own below a path.
+func (m *model) holds(name string) bool {
+	for own, i := range m.own {
+		if own != name && within(own, name) && i.kind != overlay.Nothing {
+			return true
+		}
+	}
+	return false
+}
+
+// order forgets what is no change: what is as the real folder has it, or as it was.
+func (m *model) order() {
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(m.own))) {
+		own, real, base := m.own[name], m.real[name], m.bases[name]
+		idle := own.plain() == real.plain()
+		_, known := m.bases[name]
+		if known = known && !base.unknown; known && own.kind != overlay.Folder {
+			idle = idle || own.plain() == base.plain()
+		}
+		if known && own.kind == overlay.Folder && base.kind == overlay.Folder && own.mode == base.mode {
+			idle = idle || real.kind == overlay.Folder || base.open && !m.holds(name)
+		}
+		if idle {
+			delete(m.own, name)
+		}
+	}
+	// What is deleted in what is not there is nothing.
+	for name, i := range m.own {
+		if i.kind == overlay.Nothing && m.real[name].kind == overlay.Nothing {
+			delete(m.own, name)
+		}
+	}
+	v := m.view()
+	for name := range m.bases {
+		if v[name] == m.real[name].plain() {
+			delete(m.bases, name)
+		}
+	}
+}
+
+// top returns what hides a path: what the session has changed there or above.
+func (m *model) top(own map[string]item, name string) (string, bool) {
+	for ; name != "."; name = path.Dir(name) {
+		if i, ok := own[name]; ok && i.kind != overlay.Folder {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// user says that the real folder has changed.
+func (m *model) user(now shape) {
+	before := m.real
+	seen := m.view()
+	m.real = now
+	// A folder that the session holds something in stays, where the real one goes.
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		_, own := m.own[name]
+		if before[name].kind != overlay.Folder || own || now[name].kind == overlay.Folder {
+			continue
+		}
+		if seen[name].kind == overlay.Folder && m.holds(name) {
+			m.own[name] = before[name].plain()
+			m.bases[name] = origin{item: before[name], open: true}
+		} else if seen[name].kind == overlay.Folder {
+			for own := range m.own {
+				if within(own, name) {
+					delete(m.own, own)
+				}
+			}
+		}
+	}
+	m.order()
+	v := m.view()
+	for _, name := range differs(v, now) {
+		if _, ok := m.bases[name]; ok {
+			continue
+		}
+		o := origin{item: before[name]}
+		if top, ok := m.top(m.own, name); ok && top != name && o.kind == overlay.Nothing {
+			// In a folder that was deleted what is new cannot be told from what has changed.
+			o.unknown = m.bases[top].unknown || m.bases[top].kind == overlay.Folder
+		}
+		m.bases[name] = o
+	}
+}
+
+// session says that the session has made what it sees something else.
+func (m *model) session(now shape) {
+	before, own := m.view(), m.own
+	for name := range own {
+		if base := m.bases[name]; !now.folder(path.Dir(name)) && m.clash(name) {
+			base.kept, base.unknown = true, base.unknown || before.folder(name) && m.real.folder(name)
+			m.bases[name] = base
+		}
+	}
+	m.own = map[string]item{}
+	for _, name := range differs(now, m.real) {
+		if now.folder(path.Dir(name)) { // else it goes with that
+			m.own[name] = now[name].plain()
+		}
+		base, ok := m.bases[name]
+		real, dir := m.real[name], path.Dir(name)
+		if top, hidden := m.top(own, name); ok && hidden && top != name && !m.kept(name) && now.folder(dir) && base.ctime != real.ctime {
+			// What it was in a folder that was deleted is not known.
+			base.unknown = base.unknown || m.bases[top].unknown || m.bases[top].kind == overlay.Folder
+		}
+		switch {
+		case ok && before.folder(name) && real.kind == overlay.Folder && !now.folder(name):
+			// It was a folder of both, with another mode.
+			base.unknown = base.unknown || base.kind != overlay.Folder
+			mode := base.mode
+			base.item, base.open = real, false
+			base.mode = mode
+		case ok && !before.folder(name) && real.kind == overlay.Folder && now.folder(name):
+			base.open = true
+		case ok:
+		default:
+			base = origin{item: real, open: now.folder(name) && real.kind == overlay.Folder}
+			above, deleted := m.bases[dir]
+			if deleted && above.unknown && !m.real.folder(dir) {
+				base.unknown = true
+			}
+			if real.kind == overlay.Nothing && !before.folder(dir) && m.real.folder(dir) && deleted {
+				// It may have been in the folder, and gone since.
+				if _, noted := own[dir]; above.kind == overlay.Folder {
+					base.unknown = above.ctime != m.real[dir].ctime
+				} else {
+					base.unknown = above.unknown || !noted && !m.kept(dir)
+				}
+			}
+		}
+		m.bases[name] = base
+	}
+	for name := range m.bases {
+		if now[name] == m.real[name].plain() {
+			delete(m.bases, name)
+		}
+	}
+	m.order()
+}
+
+// kept reports whether something is a clash in a folder that was deleted, or in such.
+func (m *model) kept(name string) bool {
+	for ; name != "."; name = path.Dir(name) {
+		if m.bases[name].kept {
+			return true
+		}
+	}
+	return false
+}
+
+// clash reports whether the real folder has something else at a path than the
+// session has changed.
+func (m *model) clash(name string) bool {
+	base, real := m.bases[name], m.real[name]
+	switch {
+	case base.unknown || base.kind != real.kind:
+		return true
+	case real.kind == overlay.Nothing:
+		return false
+	case real.kind == overlay.Folder && m.own[name].kind == overlay.Folder:
+		return base.mode != real.mode
+	case base.ctime != real.ctime || real.kind == overlay.Folder && base.mode != real.mode:
+		return true
+	}
+	if real.kind == overlay.Folder {
+		for below := range m.real {
+			if below != name && within(below, name) && path.Dir(below) == name && m.clash(below) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// standing lists the changes as told does, in any order.
+func (m *model) standing() []string {
+	v := m.view()
+	var list []string
+	for name, i := range m.own {
+		real, in := m.real[name], ""
+		for up := path.Dir(name); up != "."; up = path.Dir(up) {
+			if o := m.own[up]; o.kind == overlay.Folder && m.real[up].kind != overlay.Folder {
+				in = up
+			}
+		}
+		op := overlay.Create
+		switch {
+		case i.kind == overlay.Nothing:
+			op = overlay.Delete
+		case in != "":
+		case i.kind == real.kind && i.text == real.text:
+			op = overlay.Mode
+		case real.kind != overlay.Nothing:
+			op = overlay.Modify
+		}
+		line := strings.TrimSpace(fmt.Sprintf("%s %s %s", op, name, v[name].kind))
+		if m.clash(cmp.Or(in, name)) {
+			line += "!"
+		}
+		list = append(list, line)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// lines are changes as the model tells them.
+func lines(list []overlay.Change) []string {
+	var all []string
+	for _, c := range list {
+		all = append(all, told([]overlay.Change{c}))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// build makes a folder of a shape.
+func build(t *testing.T, dir string, s shape) {
+	t.Helper()
+	check(t, os.RemoveAll(dir))
+	check(t, os.Mkdir(dir, 0o755))
+	names := slices.Sorted(maps.Keys(s))
+	for _, name := range names {
+		at, i := dir+"/"+name, s[name]
+		switch i.kind {
+		case overlay.Folder:
+			check(t, os.Mkdir(at, 0o755))
+		case overlay.Link:
+			check(t, os.Symlink(i.text, at))
+		default:
+			check(t, os.WriteFile(at, []byte(i.text), 0o644))
+			check(t, os.Chmod(at, fs.FileMode(i.mode)))
+		}
+	}
+	for _, name := range names {
+		if s[name].kind == overlay.Folder {
+			check(t, os.Chmod(dir+"/"+name, fs.FileMode(s[name].mode)))
+		}
+	}
+}
+
+// edits returns a script that does some things of many.
+func edits(r *rand.Rand, word string) string {
+	names := []string{"a", "b", "sub", "sub/c", "sub/deep", "sub/deep/d", "empty", "many", "many/1", "many/2", "link", "n", "n/m", "n/m/o", "sub/n", "sub/deep/n"}
+	name := func() string { return names[r.IntN(len(names))] }
+	var parts []string
+	for range 1 + r.IntN(4) {
+		form := []string{
+			"echo $3$4 > $1", "echo $3$4 > $1", "echo same > $1", "rm -rf $1", "rm -rf $1", "rm -rf $1; mkdir $1", "mkdir -p $1",
+			"mkdir -p $1 && echo $3 > $1/$3", "test ! -e $2 && mv $1 $2", "cp -r $1 $2", "ln -sfn $3 $1", "chmod 700 $1", "chmod 755 $1", "chmod 711 $1", "touch $1",
+		}[r.IntN(15)]
+		form = strings.NewReplacer("$1", name(), "$2", name(), "$3", word, "$4", fmt.Sprint(r.IntN(3))).Replace(form)
+		parts = append(parts, "{ "+form+"; } 2>/dev/null || :")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// TestKeptModel makes random steps of the session, the user, and who lands and
+// discards, on a layer and on a model of it: they agree at every step on what is
+// seen, what has changed and where there is a clash, and the real folder is what the
+// user has made of it and what has landed, to the byte.
+func TestKeptModel(t *testing.T) {
+	const known, steps = 10, 25
+	for i := range testutil.Rounds(known) {
+		seed := uint64(i + 1)
+		if i >= known { // steps that nobody has seen yet
+			seed = rand.Uint64()
+		}
+		if s := os.Getenv("GOLEM_TEST_SEED"); s != "" {
+			fmt.Sscan(s, &seed)
+		}
+		if !randomSession(t, seed, steps) {
+			return
+		}
+	}
+}
+
+// randomSession makes steps from a seed.
+func randomSession(t *testing.T, seed uint64, steps int) bool {
+	r := rand.New(rand.NewPCG(seed, 0))
+	b := newKept(t)
+	defer b.unmount()
+	plain := t.TempDir() + "/plain"
+	m := &model{real: scan(t, b.Folder), own: map[string]item{}, bases: map[string]origin{}}
+	var done []string
+	agree := func(step string) bool {
+		t.Helper()
+		list, err := b.Standing()
+		check(t, err)
+		want := m.standing()
+		bad := ""
+		if got := lines(list); !slices.Equal(got, want) {
+			bad = fmt.Sprintf("changes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		check(t, b.Record(true))
+		if r.IntN(4) == 0 {
+			b.unmount()
+			b.mount()
+		}
+		b.flush()
+		got, view := scan(t, b.Seen()), m.view()
+		for _, name := range differs(got, view) {
+			bad += fmt.Sprintf("\n%s: seen %v, want %v", name, got[name], view[name])
+		}
+		real := scan(t, b.Folder)
+		for _, name := range differs(real, m.real) {
+			bad += fmt.Sprintf("\n%s: in the real folder %v, want %v", name, real[name], m.real[name])
+		}
+		if list, err = b.Standing(); bad == "" {
+			check(t, err)
+			if got := lines(list); !slices.Equal(got, want) {
+				bad = fmt.Sprintf("in order, changes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		}
+		if bad != "" {
+			t.Errorf("seed %d, after\n%s\n%s:\n%s", seed, strings.Join(done, "\n"), step, bad)
+		}
+		done = append(done, step)
+		return bad == ""
+	}
+	for i := range steps {
+		switch r.IntN(8) {
+		case 0, 1, 2:
+			script := edits(r, fmt.Sprintf("s%d", i))
+			build(t, plain, m.view())
+			run(t, plain, script)
+			check(t, b.Record(true))
+			check(t, b.Stamp())
+			b.flush()
+			run(t, b.Seen(), script)
+			b.flush()
+			now := scan(t, plain)
+			if got := scan(t, b.Seen()); len(differs(got, now)) > 0 {
+				return true // it copies a folder into itself, which ends in many ways
+			}
+			check(t, b.Record(r.IntN(2) == 0))
+			if m.session(now); !agree("> " + script) {
+				return false
+			}
+		case 3, 4, 5:
+			script := edits(r, fmt.Sprintf("u%d", i))
+			run(t, b.Folder, script)
+			if m.user(scan(t, b.Folder)); !agree("! " + script) {
+				return false
+			}
+		case 6:
+			if step := m.land(b, r); !agree(step) {
+				return false
+			}
+		case 7:
+			if step := m.discard(b, r); !agree(step) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// some returns some of a list.
+func some[T any](r *rand.Rand, list []T) (some []T) {
+	for _, e := range list {
+		if r.IntN(3) == 0 {
+			some = append(some, e)
+		}
+	}
+	return some
+}
+
+// land lands some of the changes, some with content that is given.
+func (m *model) land(b *bench, r *rand.Rand) string {
+	b.t.Helper()
+	list, err := b.Standing()
+	check(b.t, err)
+	seen := m.view()
+	want := maps.Clone(m.real)
+	put := func(name string, i item) {
+		for below := range want {
+			if within(below, name) && (below != name || i.kind != overlay.Folder) {
+				delete(want, below)
+			}
+		}
+		if want[name] = i; i.kind == overlay.Nothing {
+			delete(want, name)
+		}
+	}
+	given := b.t.TempDir() + "/given"
+	check(b.t, os.WriteFile(given, []byte("given\n"), 0o644))
+	var picks []overlay.Pick
+	parts := map[string]bool{}
+	step := "land"
+	for _, c := range some(r, list) {
+		p := overlay.Pick{Path: c.Path, Over: c.Clash}
+		if (c.Kind == overlay.File || c.Op == overlay.Delete && c.Was == overlay.File) && r.IntN(4) == 0 {
+			p.Given, parts[c.Path] = given, true
+		}
+		picks = append(picks, p)
+		step += fmt.Sprintf(" %+v", p)
+	}
+	for _, p := range picks {
+		for _, up := range append(above(p.Path), p.Path) {
+			// What it comes with, and what comes with it.
+			if up != p.Path && want.folder(up) {
+				continue
+			}
+			if i := seen[up]; up != p.Path || i.kind == overlay.Folder && want.folder(up) {
+				if i.kind == overlay.Folder && want.folder(up) {
+					want[up] = i // its mode
+				} else {
+					put(up, i)
+				}
+				continue
+			}
+			put(up, seen[up])
+			if seen[up].kind == overlay.Folder {
+				for below, i := range seen {
+					if below != up && within(below, up) {
+						want[below] = i
+					}
+				}
+			}
+		}
+	}
+	for name := range parts {
+		i := seen[name]
+		if m.real[name].kind == overlay.File {
+			i = m.real[name]
+		}
+		i.kind, i.text = overlay.File, "given\n"
+		put(name, i.plain())
+	}
+	to := overlay.Layer{Folder: b.Folder, Store: b.t.TempDir() + "/landing"}
+	check(b.t, to.Begin())
+	changes, err := b.Pick(to, picks)
+	check(b.t, err)
+	check(b.t, to.Prepare(changes, nil))
+	check(b.t, to.Finish())
+	now := scan(b.t, b.Folder)
+	for _, name := range differs(now, want) {
+		b.t.Errorf("%s: landed %v, want %v", name, now[name], want[name])
+	}
+	for range 1 + r.IntN(2) {
+		check(b.t, b.Settle(pathsOf(picks), nil))
+	}
+	m.real = now
+	own := map[string]item{}
+	for _, name := range differs(seen, now) {
+		if seen.folder(path.Dir(name)) {
+			own[name] = seen[name]
+		}
+		if parts[name] {
+			m.bases[name] = origin{item: now[name]}
+		}
+	}
+	m.own = own
+	m.order()
+	return step
+}
+
+// above returns the folders above a name, from the top.
+func above(name string) (list []string) {
+	for name = path.Dir(name); name != "."; name = path.Dir(name) {
+		list = append([]string{name}, list...)
+	}
+	return list
+}
+
+// discard discards some of the changes.
+func (m *model) discard(b *bench, r *rand.Rand) string {
+	b.t.Helper()
+	var paths []string
+	for _, name := range slices.Sorted(maps.Keys(m.own)) {
+		if r.IntN(4) == 0 {
+			paths = append(paths, name)
+		}
+	}
+	check(b.t, b.Discard(paths))
+	for _, p := range paths {
+		for name := range m.own {
+			if within(name, p) {
+				delete(m.own, name)
+			}
+		}
+		for name := range m.bases {
+			if within(name, p) {
+				delete(m.bases, name)
+			}
+		}
+	}
+	m.order()
+	return "discard " + strings.Join(paths, " ")
+}

@@ -1,0 +1,314 @@
+package overlay
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/durable"
+)
+
+// Pick copies changes into another, fresh layer over the same folder, so that they
+// can land from there, and returns the list of them for that. The session may go on
+// writing meanwhile. A new folder comes with all in it, and what is in a new folder
+// with the folders above it. Where a change is a clash, and is not to land over it,
+// that is a Conflict, and nothing is made.
+//
+// With content that is given, a file keeps the permission bits that the real one has;
+// one that is new has those of the layer.
+func (l Layer) Pick(to Layer, picks []Pick) ([]Change, error) {
+	all, err := l.kept(unix.LOCK_EX)
+	if err != nil {
+		return nil, err
+	}
+	k := all.own()
+	defer k.close()
+	list, err := all.standing()
+	var unfit *Unfit
+	if err != nil && !errors.As(err, &unfit) {
+		return nil, err
+	}
+	chosen, err := choose(list, picks, k.unfit)
+	if err != nil {
+		return nil, err
+	}
+	// What the session changes from now on may not be in the copy.
+	clock := l.Store + "/" + picksName + ".clock"
+	if err := stamp(clock); err != nil {
+		return nil, err
+	}
+	at, err := stampOf(clock)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(to.Upper())
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	var picked []Change
+	for i := range chosen {
+		c := &chosen[i]
+		if err := k.copy(root, c); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Path, err)
+		}
+		if picked = append(picked, c.Change); c.Kind == Special {
+			continue
+		}
+		k.picks.all[c.Path] = pickLine{Path: c.Path, In: c.In, At: at, Given: c.given != "" && !c.whole, New: c.Op == Create}
+	}
+	return picked, k.picks.save()
+}
+
+// chosen is a change that is to be copied.
+type chosen struct {
+	Change
+	given string
+	whole bool // what is given stands for all of it
+}
+
+// choose finds the changes of a list that are picked.
+func choose(list []Change, picks []Pick, unfit []string) ([]chosen, error) {
+	at := map[string]int{}
+	for i, c := range list {
+		at[c.Path] = i
+	}
+	wanted, given, whole := make([]bool, len(list)), map[string]string{}, map[string]bool{}
+	var conflict Conflict
+	for _, p := range picks {
+		name := path.Clean(p.Path)
+		i, ok := at[name]
+		if !ok {
+			return nil, fmt.Errorf("%q is no change: %w", name, fs.ErrNotExist)
+		}
+		c := list[i]
+		if c.Clash && !p.Over {
+			conflict.Paths = append(conflict.Paths, top(c))
+		}
+		if p.Given != "" {
+			if c.Kind != File && (c.Op != Delete || c.Was != File) {
+				return nil, fmt.Errorf("%q is no file: %w", name, fs.ErrInvalid)
+			}
+			given[name], whole[name] = p.Given, p.Whole
+		}
+		wanted[i] = true
+		if c.Kind == Folder && c.Op != Mode {
+			for j := i + 1; j < len(list) && strings.HasPrefix(list[j].Path, name+"/"); j++ {
+				wanted[j] = true
+			}
+			for _, u := range unfit {
+				if strings.HasPrefix(u, name+"/") {
+					return nil, &Unfit{u}
+				}
+			}
+		}
+		for above := name; above != top(c); {
+			above = path.Dir(above)
+			wanted[at[above]] = true
+		}
+	}
+	if len(conflict.Paths) > 0 {
+		return nil, &conflict
+	}
+	var result []chosen
+	for i, c := range list {
+		if wanted[i] {
+			result = append(result, chosen{c, given[c.Path], whole[c.Path]})
+		}
+	}
+	return result, nil
+}
+
+// top is the path of what a change comes with.
+func top(c Change) string { return cmp.Or(c.In, c.Path) }
+
+// copy copies one thing into another layer.
+func (k *store) copy(root *os.Root, c *chosen) error {
+	c.Clash = false
+	if c.given == "" && !c.brings() || c.Kind == Special {
+		return nil
+	}
+	if err := root.MkdirAll(path.Dir(c.Path), 0o700); err != nil {
+		return err
+	}
+	if c.Kind == Folder || c.Kind == Link {
+		var err error
+		if c.Kind == Folder {
+			err = root.Mkdir(c.Path, 0o700)
+		} else {
+			err = root.Symlink(c.To, c.Path)
+		}
+		if err != nil {
+			return err
+		}
+		st, err := k.upper.stat(c.Path)
+		if err != nil {
+			return err
+		}
+		return owned(root.Lchown, c.Path, st)
+	}
+	in, st, err := k.content(c)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := root.OpenFile(c.Path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if err := copyFile(out, in, math.MaxInt64); err != nil {
+		return err
+	}
+	info, err := out.Stat()
+	if err != nil {
+		return err
+	}
+	c.Size = info.Size()
+	if c.Was == File {
+		k.attributes(out, c.Path)
+	}
+	if err := owned(root.Lchown, c.Path, st); err != nil || c.given != "" {
+		return err
+	}
+	return root.Chtimes(c.Path, time.Time{}, time.Unix(st.Mtim.Unix()))
+}
+
+// content opens what a file is to be, and says whose it is.
+func (k *store) content(c *chosen) (*os.File, unix.Stat_t, error) {
+	var st unix.Stat_t
+	if c.given != "" {
+		in, err := os.Open(c.given)
+		if err != nil {
+			return nil, st, err
+		}
+		of := k.upper
+		if c.Was == File {
+			of = k.lower
+		}
+		if st, err = of.stat(c.Path); err != nil {
+			in.Close()
+			return nil, st, err
+		}
+		if c.Was == File {
+			c.Op, c.Kind, c.Mode = Modify, File, bits(st)
+		}
+		return in, st, nil
+	}
+	fd, err := k.upper.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, st, err
+	}
+	in := os.NewFile(uintptr(fd), c.Path)
+	if err := unix.Fstat(fd, &st); err != nil || kindOf(st) != File {
+		in.Close()
+		return nil, st, errors.Join(err, errOther)
+	}
+	return in, st, nil
+}
+
+// owned gives a copy to who owns what it was copied from, where that can be.
+func owned(chown func(name string, uid, gid int) error, name string, st unix.Stat_t) error {
+	if err := chown(name, int(st.Uid), int(st.Gid)); err != nil && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	return nil
+}
+
+// attributes gives a copy the attributes and access lists that the real file has.
+// One that cannot be given is left out.
+func (k *store) attributes(out *os.File, name string) {
+	fd, err := k.lower.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	var names [16 << 10]byte
+	n, _ := unix.Flistxattr(fd, names[:])
+	for name := range strings.SplitSeq(string(names[:max(n, 0)]), "\x00") {
+		if !strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "system.posix_acl_") {
+			continue
+		}
+		var value [64 << 10]byte
+		if n, err := unix.Fgetxattr(fd, name, value[:]); err == nil {
+			unix.Fsetxattr(int(out.Fd()), name, value[:n], 0)
+		}
+	}
+}
+
+// A pickLine remembers what was picked, and when, until it is settled.
+type pickLine struct {
+	Path  string
+	In    string `json:",omitempty"`
+	At    int64
+	Given bool `json:",omitempty"`
+	New   bool `json:",omitempty"` // the real folder did not have it
+}
+
+// top is the path of what it came with.
+func (p pickLine) top() string { return cmp.Or(p.In, p.Path) }
+
+// A landing is what is known of something that was picked.
+type landing struct {
+	At    int64 // when it was picked
+	Given bool
+}
+
+// whole reports whether something in the layer is still as it was picked.
+func (l landing) whole(st unix.Stat_t) bool { return !l.Given && st.Ctim.Nano() < l.At }
+
+// picks are the lines of a layer, by path.
+type picks struct {
+	file string
+	all  map[string]pickLine
+}
+
+func readPicks(store string) (*picks, error) {
+	p := &picks{store + "/" + picksName, map[string]pickLine{}}
+	data, err := os.ReadFile(p.file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for line := range bytes.Lines(data) {
+		var l pickLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			return nil, fmt.Errorf("%s: %w", picksName, err)
+		}
+		p.all[l.Path] = l
+	}
+	return p, nil
+}
+
+// drop forgets lines.
+func (p *picks) drop(which func(name string) bool) error {
+	had := len(p.all)
+	maps.DeleteFunc(p.all, func(name string, _ pickLine) bool { return which(name) })
+	if len(p.all) == had {
+		return nil
+	}
+	return p.save()
+}
+
+// save writes the lines.
+func (p *picks) save() error {
+	var buf bytes.Buffer
+	e := json.NewEncoder(&buf)
+	for _, name := range slices.Sorted(maps.Keys(p.all)) {
+		if err := e.Encode(p.all[name]); err != nil {
+			return err
+		}
+	}
+	return durable.WriteAlone(p.file, buf.Bytes(), 0o600)
+}

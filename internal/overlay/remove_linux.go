@@ -1,0 +1,94 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Remove removes a store, whatever is in it.
+func (l Layer) Remove() error { return remove(l.Store) }
+
+// remove removes a folder with all in it, however deep: a folder in it is first
+// moved to its top. A kernel that is just mounting an overlay may put something there
+// meanwhile: that is removed as well, unless there is no end of it.
+func remove(name string) error {
+	root, err := os.OpenRoot(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	next, spare := 0, 100
+	for {
+		entries, err := fs.ReadDir(root.FS(), ".")
+		if err == nil && len(entries) == 0 {
+			err = os.Remove(name)
+			if err == nil || errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+		}
+		for _, e := range entries {
+			if err == nil {
+				err = flatten(root, e, &next)
+			}
+		}
+		if err == nil {
+			continue
+		}
+		if spare--; spare == 0 || !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+	}
+}
+
+// flatten removes an entry of a folder, or what is in it but for folders, which
+// are moved up.
+func flatten(root *os.Root, e fs.DirEntry, next *int) error {
+	if !e.IsDir() {
+		return root.Remove(e.Name())
+	}
+	if root.Remove(e.Name()) == nil {
+		return nil // it was empty
+	}
+	root.Chmod(e.Name(), 0o700)
+	inner, err := root.OpenRoot(e.Name())
+	if err != nil {
+		return err
+	}
+	defer inner.Close()
+	below, err := fs.ReadDir(inner.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, b := range below {
+		at := e.Name() + "/" + b.Name()
+		if !b.IsDir() {
+			err = root.Remove(at)
+		} else if root.Remove(at) != nil {
+			root.Chmod(at, 0o700) // who moves a folder must be able to write it
+			err = root.Rename(at, free(root, next))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return root.Remove(e.Name())
+}
+
+// free returns a name that nothing has at the top. Somebody who was killed may have
+// left some of them.
+func free(root *os.Root, next *int) string {
+	for {
+		*next++
+		name := fmt.Sprintf(".%d", *next)
+		if _, err := root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			return name
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package overlay_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/overlay"
+)
+
+// conflicts returns the names of a conflict, a word each, or the error.
+func conflicts(err error) string {
+	var conflict *overlay.Conflict
+	if errors.As(err, &conflict) {
+		return strings.Join(conflict.Paths, " ")
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// TestEdited: who edits a file between the last look at it and the moment that
+// something else is to stand there loses nothing: as long as golem is at it nothing
+// lands; where it was killed, and carries on later, all else does.
+func TestEdited(t *testing.T) {
+	const work = "echo x > a; rm b; rm -r sub; rm -r many; echo file > many; mkdir n; echo x > n/f; chmod 700 empty"
+	for _, test := range []struct{ edit, want string }{
+		{"echo mine >> a", "a"},
+		{"echo mine > .a.swp; mv a a~; mv .a.swp a; rm a~", "a"},
+		{"printf 'two\\n' > b", "b"},
+		{"rm b; echo mine > b", "b"},
+		{"echo mine > sub/deep/new", "sub"},
+		{"echo mine >> sub/deep/d", "sub"},
+		{"echo mine > many/1", "many"},
+		{"mkdir n", "n"},
+		{"mv sub other; ln -s other sub", "sub"},
+		{"chmod 711 empty", "empty"},
+	} {
+		for _, killed := range []bool{false, true} {
+			b := newBench(t)
+			b.work(work)
+			changes, err := b.Changes()
+			check(t, err)
+			check(t, b.Prepare(changes, nil))
+			run(t, b.Folder, test.edit)
+			mine := look(t, b.Folder)
+			deep := strings.Contains(test.edit, "sub/deep") || strings.Contains(test.edit, "many/1")
+			if killed {
+				_, err = b.Recover()
+			} else if deep {
+				continue // what is deep in a folder is looked at before, and where time has passed
+			} else {
+				err = b.Finish()
+			}
+			if got := conflicts(err); got != test.want {
+				t.Errorf("%s, killed %v: conflicts %q, want %q", test.edit, killed, got, test.want)
+			}
+			got := look(t, b.Folder)
+			if !killed && got != mine {
+				t.Errorf("%s: something has moved", test.edit)
+			}
+			if killed {
+				for line := range strings.Lines(mine) {
+					if strings.Contains(line, "mine") && !strings.Contains(got, line) {
+						t.Errorf("%s: lost is %s", test.edit, line)
+					}
+				}
+				if test.want != "a" && !strings.Contains(got, `/a 100644 "x\n"`) || test.want != "n" && !strings.Contains(got, "/n/f") {
+					t.Errorf("%s: the rest has not landed:\n%s", test.edit, got)
+				}
+			}
+		}
+	}
+}
+
+// TestEditedSince: what was edited after it had landed is not taken back, also where
+// golem was killed between.
+func TestEditedSince(t *testing.T) {
+	for _, edit := range []string{"echo mine >> a", "echo mine > b", "rm n/f", "echo mine > n/g", "rm -r n; mkdir n", "rm a"} {
+		for _, how := range []string{"undo", "killed", "abort"} {
+			b := newBench(t)
+			b.work("echo x > a; rm b; mkdir n; echo x > n/f; echo x > c")
+			changes, err := b.Changes()
+			check(t, err)
+			check(t, b.Land(changes, nil))
+			if how == "killed" { // before that was written down
+				check(t, os.Remove(b.Store+"/landed"))
+			}
+			run(t, b.Folder, edit)
+			mine := look(t, b.Folder)
+			want := strings.Trim(strings.Split(edit, " ")[len(strings.Split(edit, " "))-1], "/fg")
+			if how == "abort" {
+				if got := conflicts(b.Abort()); got != want {
+					t.Errorf("%s: %q stays, want %q", edit, got, want)
+				}
+				got := look(t, b.Folder)
+				for line := range strings.Lines(mine) {
+					if strings.Contains(line, "mine") && !strings.Contains(got, line) {
+						t.Errorf("%s: lost is %s", edit, line)
+					}
+				}
+				if strings.Contains(got, "\n/c ") {
+					t.Errorf("%s: the rest was not taken back", edit)
+				}
+				continue
+			}
+			if how == "killed" {
+				if _, err := b.Recover(); err != nil && conflicts(err) != want {
+					t.Fatal(edit, err)
+				}
+				mine = look(t, b.Folder)
+			}
+			if got := conflicts(b.Undo()); got != want {
+				t.Errorf("%s, %s: conflicts %q, want %q", edit, how, got, want)
+			}
+			if got := look(t, b.Folder); got != mine {
+				t.Errorf("%s, %s: something has moved", edit, how)
+			}
+		}
+	}
+}
+
+// TestFolderModes: the bits by which a folder says whose the files in it are stay
+// whatever lands, and what is undone has the mode that it had.
+func TestFolderModes(t *testing.T) {
+	b := newBench(t)
+	run(t, b.Folder, "chmod 2775 sub; chmod 1777 empty; chmod 2755 a")
+	check(t, b.Stamp())
+	before := look(t, b.Folder)
+	b.work("chmod 0700 sub empty; chmod 700 a; echo x > sub/new")
+	check(t, b.land())
+	if got := look(t, b.Folder); !strings.Contains(got, "/sub 42700 ") || !strings.Contains(got, "/empty 41700 ") || !strings.Contains(got, "/a 100700 ") {
+		t.Errorf("landed\n%s", got)
+	}
+	check(t, b.Undo())
+	if got := look(t, b.Folder); got != before {
+		t.Errorf("undone\n%s\nwant\n%s", got, before)
+	}
+}
+
+// TestHardLinks: that one name of a file has moved is no change of its other names.
+func TestHardLinks(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		b := newBench(t)
+		run(t, b.Folder, "ln a many/a; ln a sub/a; ln b sub/deep/b")
+		check(t, b.Stamp())
+		before := look(t, b.Folder)
+		b.work("echo x > a; rm many/a; rm b; rm -r sub; ln link l2")
+		changes, err := b.Changes()
+		check(t, err)
+		check(t, b.Prepare(changes, nil))
+		if killed {
+			_, err = b.Recover()
+		} else {
+			err = b.Finish()
+		}
+		check(t, err)
+		check(t, b.Undo())
+		if got := look(t, b.Folder); got != before {
+			t.Errorf("undone\n%s\nwant\n%s", got, before)
+		}
+	}
+}

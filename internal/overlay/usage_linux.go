@@ -1,0 +1,101 @@
+package overlay
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Usage returns how many files the layer holds, and how many bytes they take; of a
+// copy, those that were changed.
+func (l Layer) Usage() (files int, size int64, err error) {
+	if l.Copied {
+		list, err := l.Standing()
+		for _, c := range list {
+			if c.Op != Delete && c.Kind != Folder {
+				files, size = files+1, size+c.Size
+			}
+		}
+		var unfit *Unfit
+		if errors.As(err, &unfit) {
+			err = nil
+		}
+		return files, size, err
+	}
+	at, err := os.OpenFile(l.Upper(), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { at.Close() }()
+	// One folder is open at a time, because they may be very deep.
+	top, err := count(at)
+	if err != nil {
+		return 0, 0, err
+	}
+	files, size = top.files, top.size
+	for way := []level{top}; ; {
+		last, next := &way[len(way)-1], ".."
+		if len(last.folders) > 0 {
+			next, last.folders = last.folders[0], last.folders[1:]
+		} else if way = way[:len(way)-1]; len(way) == 0 {
+			return files, size, nil
+		}
+		fd, err := unix.Openat(int(at.Fd()), next, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil && next != ".." {
+			continue // it has gone
+		}
+		if err != nil {
+			return files, size, nil // this one has gone: it is what was seen
+		}
+		at.Close()
+		at = os.NewFile(uintptr(fd), next)
+		if next == ".." {
+			var st unix.Stat_t
+			if err := unix.Fstat(fd, &st); err != nil || st.Ino != way[len(way)-1].ino {
+				return files, size, err // it was moved
+			}
+			continue
+		}
+		now, err := count(at)
+		if err != nil {
+			return files, size, err
+		}
+		files, size, way = files+now.files, size+now.size, append(way, now)
+	}
+}
+
+// level is a folder on the way down.
+type level struct {
+	ino     uint64
+	folders []string // still to be seen
+	files   int
+	size    int64
+}
+
+// count looks at what is in a folder.
+func count(at *os.File) (now level, err error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(at.Fd()), &st); err != nil {
+		return now, err
+	}
+	now.ino = st.Ino
+	names, err := at.Readdirnames(-1)
+	if errors.Is(err, unix.ENOENT) {
+		err = nil // it has gone
+	}
+	for _, name := range names {
+		if unix.Fstatat(int(at.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			continue // it has gone
+		}
+		switch kindOf(st) {
+		case Nothing:
+		case Folder:
+			now.folders = append(now.folders, name)
+		default:
+			now.files++
+			now.size += min(st.Size, st.Blocks*512)
+		}
+	}
+	return now, err
+}

@@ -1,0 +1,560 @@
+package profile
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Profile is what a program needs besides the folders it works on. It is shown
+// before the program starts.
+type Profile struct {
+	Name     string
+	About    string
+	Programs []string     // that it is for, besides the one of its name
+	Mounts   []jail.Mount // folders of the host, to be read
+	Copies   []string     // files and folders of the user's home, copied into the empty one when that is new
+	Logins   []string     // such that hold credentials, or may, as settings with the keys of MCP servers
+	Private  []Private    // the directories of the home that Logins are in
+	Env      []string     // names of variables that are passed on
+	Keys     []string     // such that are credentials
+	Set      []string     // NAME=value
+	Lines    []Line       // of files of the home
+	Net      bool         // it is of no use without the network
+	Hosts    []string     // that it needs; the network is not limited to them yet
+
+	Home string // of the user, "" where it is not known
+	File string // that the user has written it in, "" for a built-in one
+}
+
+// A User is a person whose programs are run.
+type User struct {
+	Home     string // "" if it is not known
+	Getenv   func(string) string
+	Profiles string // directory of the profiles that the user has written, "" for none
+}
+
+// A Private is a directory of the home that holds credentials. It is in memory, and ends
+// with the program: no credential gets into a home that is kept, neither one that golem
+// copies nor one that the program writes.
+type Private struct {
+	Dir   string
+	Keeps []string // directories in it without credentials, such as those of conversations; they are kept
+}
+
+// A Line is a setting that a file of the home has, whatever the user's says.
+type Line struct{ File, Section, Key, Value string }
+
+// Common returns the files with the user's name for git and the variables of proxies and
+// certificates, which every built-in profile has except plain.
+func Common() (files, variables []string) {
+	return []string{".gitconfig", ".config/git/config"},
+		[]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+			"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+}
+
+// profiles returns those that there are, for a user's home and variables.
+func profiles(home string, getenv func(string) string) []Profile {
+	git, proxies := Common()
+	keys := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY"} // of agents that know many providers
+	with := func(list []string, more ...string) []string { return slices.Concat(list, more) }
+
+	// A cache of modules that cannot be written is of use as a source of modules: what
+	// the program needs it unpacks at home.
+	modules := cmp.Or(getenv("GOMODCACHE"), filepath.Join(cmp.Or(firstOf(getenv("GOPATH")), filepath.Join(home, "go")), "pkg", "mod"))
+	downloads := jail.Mount{Source: sandbox.Host(filepath.Join(modules, "cache", "download")), Target: "/cache/go-mod"}
+
+	return []Profile{
+		{Name: Plain, About: "a shell or any other program, with nothing of yours"},
+		{Name: "git", About: "git with your name, without credentials", Copies: git, Env: proxies},
+		{Name: "go", About: "the Go tool chain, with the modules that you have", Programs: []string{"gofmt"}, Copies: git,
+			Mounts: []jail.Mount{downloads}, Env: with(proxies, "GOPRIVATE", "GONOPROXY", "GONOSUMDB", "GOSUMDB", "GOEXPERIMENT", "CGO_ENABLED"),
+			Set: []string{"GOPROXY=file://" + downloads.Target + "," + cmp.Or(getenv("GOPROXY"), "direct"), "GOFLAGS=-modcacherw"}},
+		{Name: "node", About: "Node and its package managers, without credentials", Programs: []string{"npm", "npx", "pnpm", "yarn", "corepack"},
+			Copies: with(git, ".npmrc"), Env: with(proxies, "npm_config_registry", "NODE_ENV"), Set: []string{"npm_config_update_notifier=false"}},
+		{Name: "python", About: "Python and pip, without credentials", Programs: []string{"python3", "pip", "pip3"},
+			Copies: git, Env: proxies, Set: []string{"PIP_DISABLE_PIP_VERSION_CHECK=1"}},
+		{Name: "claude", About: "Claude Code", Net: true,
+			Copies:  with(git, ".claude/CLAUDE.md", ".claude/keybindings.json", ".claude/agents", ".claude/commands", ".claude/skills", ".claude/output-styles"),
+			Logins:  []string{".claude.json", ".claude/.credentials.json", ".claude/settings.json"},
+			Private: []Private{{".claude", []string{"projects", "todos", "tasks", "plans", "file-history"}}},
+			Env: with(proxies, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL",
+				"ANTHROPIC_DEFAULT_HAIKU_MODEL", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"),
+			Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN"},
+			// What is read-only cannot be updated. That it is in a sandbox it must know,
+			// to work for root without questions.
+			// CLAUDE_CONFIG_DIR puts .claude.json beside the other credentials.
+			Set: []string{"DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1", "CLAUDE_CONFIG_DIR=" + jail.Home + "/.claude"}},
+		{Name: "codex", About: "Codex CLI", Net: true,
+			Copies:  with(git, ".codex/AGENTS.md", ".codex/prompts", ".codex/rules", ".codex/skills"),
+			Logins:  []string{".codex/auth.json", ".codex/config.toml"},
+			Private: []Private{{".codex", []string{"sessions", "archived_sessions"}}},
+			Env:     with(proxies, "OPENAI_BASE_URL"),
+			Keys:    []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
+			// Its own sandbox needs namespaces, and the server that it leaves behind a
+			// socket in the file system: the jail gives neither.
+			Lines: []Line{{".codex/config.toml", "", "sandbox_mode", `"danger-full-access"`}, {".codex/config.toml", "", "check_for_update_on_startup", "false"},
+				{".codex/config.toml", "features", "daemon_auto_start", "false"}}},
+		{Name: "gemini", About: "Gemini CLI", Net: true,
+			Copies:  with(git, ".gemini/GEMINI.md", ".gemini/google_accounts.json", ".gemini/commands"),
+			Logins:  []string{".gemini/oauth_creds.json", ".gemini/.env", ".gemini/settings.json"},
+			Private: []Private{{".gemini", []string{"tmp", "history"}}},
+			Env: with(proxies, "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI",
+				"GOOGLE_GENAI_USE_GCA"),
+			Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+			// It starts no sandbox of its own. SANDBOX would do that too, but says that it is
+			// inside one, and then it cannot start itself again, as it does after a trust question.
+			Set: []string{"GEMINI_SANDBOX=false"}},
+		{Name: "opencode", About: "opencode", Net: true,
+			Copies: with(git, ".config/opencode/tui.json", ".config/opencode/AGENTS.md",
+				".config/opencode/agent", ".config/opencode/agents", ".config/opencode/command", ".config/opencode/commands", ".config/opencode/skill",
+				".config/opencode/skills", ".config/opencode/themes"),
+			Logins:  []string{".local/share/opencode/auth.json", ".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"},
+			Private: []Private{{".local/share/opencode", []string{"storage", "snapshot"}}, {".config/opencode", nil}},
+			Env:     proxies, Keys: with(keys, "OPENCODE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
+			Set: []string{"OPENCODE_DISABLE_AUTOUPDATE=1"}},
+		{Name: "qwen", About: "Qwen Code", Net: true,
+			Copies:  with(git, ".qwen/QWEN.md", ".qwen/commands", ".qwen/agents", ".qwen/skills"),
+			Logins:  []string{".qwen/oauth_creds.json", ".qwen/.env", ".qwen/settings.json"},
+			Private: []Private{{".qwen", []string{"tmp", "projects", "history", "todos"}}},
+			Env:     with(proxies, "OPENAI_BASE_URL", "OPENAI_MODEL"),
+			Keys:    []string{"OPENAI_API_KEY", "DASHSCOPE_API_KEY"},
+			Set:     []string{"QWEN_SANDBOX=false"}}, // the jail gives no namespaces for a sandbox of its own
+		{Name: "pi", About: "pi", Net: true,
+			Copies:  with(git, ".pi/agent/AGENTS.md", ".pi/agent/keybindings.json", ".pi/agent/prompts", ".pi/agent/skills", ".pi/agent/themes"),
+			Logins:  []string{".pi/agent/auth.json", ".pi/agent/models.json", ".pi/agent/settings.json"},
+			Private: []Private{{".pi/agent", []string{"sessions"}}},
+			Env:     proxies, Keys: keys,
+			Set: []string{"PI_SKIP_VERSION_CHECK=1"}},
+		{Name: "aider", About: "aider", Net: true,
+			Copies: git,
+			Env:    with(proxies, "OPENAI_API_BASE", "AIDER_MODEL", "AIDER_WEAK_MODEL", "AIDER_EDITOR_MODEL"),
+			Keys:   with(keys, "DEEPSEEK_API_KEY"),
+			Set:    []string{"AIDER_CHECK_UPDATE=false"}},
+		{Name: "crush", About: "crush", Net: true,
+			Copies:  with(git, ".config/crush/CRUSH.md", ".config/crush/skills"),
+			Logins:  []string{".local/share/crush/crush.json", ".config/crush/crush.json", ".config/crush/crushrc"},
+			Private: []Private{{".local/share/crush", nil}, {".config/crush", nil}},
+			Env:     with(proxies, "CRUSH_DISABLE_METRICS", "DO_NOT_TRACK"), Keys: keys},
+	}
+}
+
+// firstOf is the first of a list of folders.
+func firstOf(list string) string {
+	if dirs := filepath.SplitList(list); len(dirs) > 0 {
+		return dirs[0]
+	}
+	return ""
+}
+
+// ProfileFor returns the profile of a name; if no name is given, that of the program,
+// and for a program without one the profile plain. A profile that the user has written
+// comes before a built-in one.
+func (u User) ProfileFor(name, program string) (Profile, error) {
+	if name != "" {
+		return u.named(name)
+	}
+	program = filepath.Base(program)
+	list, err := u.All()
+	if err != nil {
+		return Profile{}, err
+	}
+	for _, p := range list {
+		if p.Name == program {
+			return p.from(u.Home), nil
+		}
+	}
+	for _, p := range list {
+		if slices.Contains(p.Programs, program) {
+			return p.from(u.Home), nil
+		}
+	}
+	return u.named(Plain)
+}
+
+// named returns the profile of a name.
+func (u User) named(name string) (Profile, error) {
+	list := profiles(u.Home, u.Getenv)
+	if u.Profiles != "" && checkProgram(name) == "" {
+		if p, ok, err := u.readOwn(name); ok || err != nil {
+			return p.from(u.Home), err
+		}
+	}
+	if i := slices.IndexFunc(list, func(p Profile) bool { return p.Name == name }); i >= 0 {
+		return list[i].from(u.Home), nil
+	}
+	own, err := u.ownNames()
+	if err != nil {
+		return Profile{}, err
+	}
+	names := slices.Concat(own, slices.DeleteFunc(namesOf(list), func(name string) bool { return slices.Contains(own, name) }))
+	hint := "there are " + strings.Join(names, ", ") + "; golem exec --profile-help shows them"
+	if near := sandbox.Nearest(name, names); len(near) > 0 {
+		hint = "did you mean " + near[0] + "? " + hint
+	}
+	return Profile{}, &sandbox.Error{Op: "--profile", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
+}
+
+// All returns the profiles that there are: first those that the user has written, then
+// the built-in ones that no own profile replaces.
+func (u User) All() ([]Profile, error) {
+	own, err := u.ownNames()
+	if err != nil {
+		return nil, err
+	}
+	var list []Profile
+	for _, name := range own {
+		p, ok, err := u.readOwn(name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			list = append(list, p)
+		}
+	}
+	for _, p := range profiles(u.Home, u.Getenv) {
+		if !slices.Contains(own, p.Name) {
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+// IsBuiltIn reports whether golem has a profile of a name by itself.
+func IsBuiltIn(name string) bool {
+	return slices.Contains(namesOf(profiles("", func(string) string { return "" })), name)
+}
+
+// Plain is the profile of programs that have none of their own.
+const Plain = "plain"
+
+func namesOf(list []Profile) []string {
+	var names []string
+	for _, p := range list {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// from leaves out what a home does not have. What is named without saying where counts
+// for none: it would be in the folder that the program works on.
+func (p Profile) from(home string) Profile {
+	if !filepath.IsAbs(home) {
+		home = ""
+	}
+	missing := func(name string) bool {
+		info, err := os.Stat(filepath.Join(home, name))
+		return home == "" || err != nil || !info.Mode().IsRegular() && !info.IsDir()
+	}
+	p.Copies = slices.DeleteFunc(slices.Clone(p.Copies), missing)
+	p.Logins = slices.DeleteFunc(slices.Clone(p.Logins), missing)
+	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(m jail.Mount) bool {
+		_, err := os.Stat(string(m.Source))
+		return err != nil || !filepath.IsAbs(string(m.Source))
+	})
+	p.Home = home
+	return p
+}
+
+// Brings reports whether a file of a program's home may be there by the profile alone.
+func (p Profile) Brings(name string) bool {
+	for _, copied := range slices.Concat(p.Copies, p.Logins) {
+		if within(copied, name) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.Lines, func(l Line) bool { return l.File == name })
+}
+
+// Fill copies into a home what the profile names and is not there yet, and returns the
+// private directories, which have their files anew each time. What these keep is in the
+// directory kept. A program that had the home before may have left anything there: Fill
+// writes through no link.
+func (p Profile) Fill(home, kept string) ([]jail.Private, error) {
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return nil, plainError("the home of programs", err)
+	}
+	defer root.Close()
+	store, err := os.OpenRoot(kept)
+	if err != nil {
+		return nil, plainError("the home of programs", err)
+	}
+	defer store.Close()
+	names := slices.Concat(p.Copies, p.Logins)
+	for _, l := range p.Lines {
+		if !slices.Contains(names, l.File) {
+			names = append(names, l.File)
+		}
+	}
+	var list []jail.Private
+	for _, d := range p.Private {
+		if err := free(root, d.Dir); err != nil {
+			return nil, plainError(d.Dir, err)
+		}
+		list = append(list, jail.Private{Target: path.Join(jail.Home, d.Dir)})
+		for _, name := range d.Keeps {
+			if err := keep(&list[len(list)-1], store, path.Join(d.Dir, name)); err != nil {
+				return nil, plainError(name, err)
+			}
+		}
+	}
+	// inMemory adds a file to the private directory that its name is in, if there is one.
+	inMemory := func(name string, data []byte) bool {
+		at := slices.IndexFunc(p.Private, func(d Private) bool { return within(d.Dir, target(name)) })
+		if at < 0 {
+			return false
+		}
+		d := p.Private[at]
+		rel := strings.TrimPrefix(target(name), d.Dir+"/")
+		kept := slices.ContainsFunc(d.Keeps, func(dir string) bool { return within(dir, rel) })
+		known := slices.ContainsFunc(list[at].Files, func(f jail.File) bool { return f.Name == rel })
+		if !kept && !known {
+			list[at].Files = append(list[at].Files, jail.File{Name: rel, Data: data})
+		}
+		return true
+	}
+	for _, name := range names {
+		at := slices.IndexFunc(p.Private, func(d Private) bool { return within(d.Dir, target(name)) })
+		fresh := at < 0 && !taken(root, name)
+		holds := slices.ContainsFunc(p.Private, func(d Private) bool { return within(name, d.Dir) })
+		switch {
+		case at < 0 && (fresh || holds):
+			err = p.copy(name, func(name string, data []byte) error {
+				if inMemory(name, data) || !fresh {
+					return nil
+				}
+				return writeIn(root, name, data)
+			})
+		case at >= 0 && name != p.Private[at].Dir && p.isDir(name) && slices.Contains(p.Copies, name):
+			// What a directory of settings holds is no credential.
+			if !taken(store, name) {
+				err = p.copy(name, func(name string, data []byte) error { return writeIn(store, name, data) })
+			}
+			if err == nil {
+				err = keep(&list[at], store, name)
+			}
+		case at >= 0:
+			err = p.copy(name, func(name string, data []byte) error {
+				inMemory(name, data)
+				return nil
+			})
+		}
+		if err != nil {
+			return nil, plainError(name, err)
+		}
+	}
+	return list, nil
+}
+
+// target returns where a file of the user's home is in that of the program.
+func target(name string) string {
+	if name == ".claude.json" {
+		return ".claude/.claude.json" // where CLAUDE_CONFIG_DIR has it
+	}
+	return name
+}
+
+// isDir reports whether a name of the user's home is a directory.
+func (p Profile) isDir(name string) bool {
+	info, err := os.Stat(filepath.Join(p.Home, name))
+	return p.Home != "" && err == nil && info.IsDir()
+}
+
+// keep makes a directory of a private one part of what is kept.
+func keep(d *jail.Private, store *os.Root, name string) error {
+	if err := store.MkdirAll(name, 0o700); err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(store.Name())
+	d.Keeps = append(d.Keeps, jail.Mount{Source: sandbox.Host(filepath.Join(real, name)), Target: path.Join(jail.Home, name), Write: true, Kept: true})
+	return err
+}
+
+// free removes what stands where a private directory will be.
+func free(home *os.Root, name string) error {
+	for i := range len(name) {
+		if name[i] != '/' {
+			continue
+		}
+		if info, err := home.Lstat(name[:i]); err == nil && !info.IsDir() {
+			if err := home.Remove(name[:i]); err != nil {
+				return err
+			}
+		}
+	}
+	return removeAll(home, name)
+}
+
+// removeAll removes all that is at a name, also directories that a program has closed.
+func removeAll(home *os.Root, name string) error {
+	if home.RemoveAll(name) == nil {
+		return nil
+	}
+	fs.WalkDir(home.FS(), name, func(at string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			home.Chmod(at, 0o700)
+		}
+		return nil
+	})
+	return home.RemoveAll(name)
+}
+
+// Scrub removes from a home that an older golem has kept all that may be a credential:
+// what is in the private directories of any profile, except what these keep, and other
+// files that profiles copied as credentials.
+func Scrub(home string) error {
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return plainError("the home of programs", err)
+	}
+	defer root.Close()
+	for _, p := range profiles("/", func(string) string { return "" }) {
+		for _, d := range p.Private {
+			err = errors.Join(err, scrubDir(root, d.Dir, func(name string) bool { return !slices.Contains(d.Keeps, name) }))
+		}
+		for _, login := range p.Logins { // with what programs call a copy of it
+			err = errors.Join(err, scrubDir(root, path.Dir(login), func(name string) bool { return strings.HasPrefix(name, path.Base(login)) }))
+		}
+	}
+	return err
+}
+
+// scrubDir removes some entries of a directory of a home. It follows no link: it removes one
+// that stands in the directory's place.
+func scrubDir(home *os.Root, dir string, out func(name string) bool) error {
+	at := ""
+	for part := range strings.SplitSeq(dir, "/") {
+		at = path.Join(at, part)
+		info, err := home.Lstat(at)
+		if errors.Is(err, fs.ErrPermission) && home.Chmod(path.Dir(at), 0o700) == nil {
+			info, err = home.Lstat(at)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return home.Remove(at)
+		}
+	}
+	f, err := home.Open(dir)
+	if err != nil && home.Chmod(dir, 0o700) == nil {
+		f, err = home.Open(dir)
+	}
+	if err != nil {
+		return err
+	}
+	entries, err := f.ReadDir(-1)
+	f.Close()
+	for _, e := range entries {
+		if out(e.Name()) {
+			err = errors.Join(err, removeAll(home, path.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
+// taken reports whether something is at a name of a home, or is no folder on the way
+// there.
+func taken(home *os.Root, name string) bool {
+	for i := range len(name) {
+		if name[i] != '/' {
+			continue
+		}
+		if info, err := home.Lstat(name[:i]); err == nil && !info.IsDir() {
+			return true
+		}
+	}
+	_, err := home.Lstat(name)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// isLogin reports whether a file of the host is a credential of the profile, by whatever
+// name: a directory that is copied may hold it, or a link or a hard link may lead to it.
+func (p Profile) isLogin(file string) bool {
+	info, err := os.Stat(file)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(p.Logins, func(login string) bool {
+		real, err := filepath.EvalSymlinks(filepath.Join(p.Home, login))
+		if err != nil {
+			return false
+		}
+		known, err := os.Stat(real)
+		return err == nil && os.SameFile(info, known) || strings.HasPrefix(file, real+string(filepath.Separator))
+	})
+}
+
+// copy reads a file, or the plain files of a directory, and hands on what of each is for
+// the program. A credential is handed on by its own name alone.
+func (p Profile) copy(name string, write func(name string, data []byte) error) error {
+	from, err := filepath.EvalSymlinks(filepath.Join(p.Home, name))
+	if p.Home == "" || errors.Is(err, fs.ErrNotExist) {
+		return write(name, p.filtered(name, nil)) // it has lines alone
+	}
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		rel, err := filepath.Rel(from, file)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(p.Logins, name) && p.isLogin(file) {
+			return nil
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		to := path.Join(name, filepath.ToSlash(rel))
+		return write(to, p.filtered(to, data))
+	})
+}
+
+// filtered returns the content of a file as far as it is for the program.
+func (p Profile) filtered(name string, data []byte) []byte {
+	if kept, ok := filters()[name]; ok {
+		data = kept(data)
+	}
+	for _, l := range slices.Backward(p.Lines) {
+		if l.File == name {
+			data = l.in(data)
+		}
+	}
+	return data
+}
+
+// writeIn writes a file below a directory.
+func writeIn(root *os.Root, name string, data []byte) error {
+	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	return root.WriteFile(name, data, 0o600)
+}
+
+// Roomy returns limits of which those that nobody has set are for a program that stays,
+// and builds and tests by many others: it is to notice them no sooner than the machine.
+func Roomy(l jail.Limits) jail.Limits {
+	l.Memory = cmp.Or(l.Memory, 16<<30)
+	l.Processes = cmp.Or(l.Processes, 8192)
+	l.Files = cmp.Or(l.Files, 65536)
+	l.FileSize = cmp.Or(l.FileSize, 64<<30)
+	l.Temp = cmp.Or(l.Temp, 2<<30)
+	return l
+}

@@ -1,0 +1,425 @@
+package profile
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// written writes files below a folder.
+func written(t *testing.T, top string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		file := filepath.Join(top, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// below returns the files below a folder.
+func below(t *testing.T, top string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		rel, _ := filepath.Rel(top, name)
+		files[filepath.ToSlash(rel)] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func noVariables(string) string { return "" }
+
+// The name of a program says which profile it has, if nobody else does.
+func TestProfileFor(t *testing.T) {
+	for _, c := range []struct{ name, program, want string }{
+		{"", "bash", "plain"},
+		{"", "/home/me/.nvm/versions/node/v22/bin/claude", "claude"},
+		{"", "npm", "node"},
+		{"", "python3", "python"},
+		{"", "go", "go"},
+		{"codex", "bash", "codex"},
+		{"plain", "claude", "plain"},
+		{"npm", "npm", "not_found"},
+		{"", "no-such-program", "plain"},
+	} {
+		got, err := User{Home: t.TempDir(), Getenv: noVariables}.ProfileFor(c.name, c.program)
+		if errors.Is(err, sandbox.ErrNotFound) {
+			got.Name = "not_found"
+		}
+		if got.Name != c.want {
+			t.Errorf("--profile %q -- %s: got %s, want %s", c.name, c.program, got.Name, c.want)
+		}
+	}
+}
+
+// Every profile can be had by its name, and what it names is below the home and is no
+// secret of another's.
+func TestProfiles(t *testing.T) {
+	owner := map[string]string{}
+	for _, p := range profiles("/home/me", noVariables) {
+		for _, name := range slices.Concat(p.Copies, p.Logins) {
+			if !filepath.IsLocal(name) || strings.HasSuffix(name, "/") {
+				t.Errorf("%s: %q is no name in a home", p.Name, name)
+			}
+		}
+		// Settings may hold keys: those of MCP servers, of providers, in variables.
+		for _, name := range p.Copies {
+			if ext := filepath.Ext(name); p.Net && (ext == ".json" || ext == ".jsonc" || ext == ".toml") && !slices.Contains([]string{"keybindings.json", "google_accounts.json", "tui.json"}, filepath.Base(name)) {
+				t.Errorf("%s: %s is not told as what may hold credentials", p.Name, name)
+			}
+		}
+		for _, name := range p.Logins {
+			if owner[name] != "" {
+				t.Errorf("%s: the credentials %s are %s's", p.Name, name, owner[name])
+			}
+			owner[name] = p.Name
+		}
+		for _, e := range p.Set {
+			if name, _, ok := strings.Cut(e, "="); !ok || name == "" {
+				t.Errorf("%s: %q sets nothing", p.Name, e)
+			}
+		}
+		for _, m := range p.Mounts {
+			if m.Write {
+				t.Errorf("%s: %s may be written", p.Name, m.Source)
+			}
+		}
+	}
+	if len(owner) < 5 {
+		t.Errorf("found %d files with credentials: this test sees nothing", len(owner))
+	}
+}
+
+// filled fills a home, and returns the files that a program finds there: those of the home
+// itself, and those that are kept or private.
+func filled(t *testing.T, p Profile, home, kept string) map[string]string {
+	t.Helper()
+	private, err := p.Fill(home, kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := below(t, home)
+	maps.Copy(files, below(t, kept))
+	for _, d := range private {
+		for _, f := range d.Files {
+			files[path.Join(strings.TrimPrefix(d.Target, jail.Home+"/"), f.Name)] = string(f.Data)
+		}
+	}
+	return files
+}
+
+// A profile copies what its program needs, and no more of it.
+func TestProfileCopies(t *testing.T) {
+	user := t.TempDir()
+	written(t, user, map[string]string{
+		".gitconfig":                      "[user]\n\tname = Me\n\tsigningkey = X\n[credential]\n\thelper = store\n[url \"https://token@host/\"]\n\tinsteadOf = x\n",
+		".npmrc":                          "registry=https://packages.example/\n//packages.example/:_authToken=secret\n@mine:registry = https://mine.example/\n@other:registry=https://me:secret@other.example/\n_auth=secret\n",
+		".claude.json":                    `{"theme":"dark","hasCompletedOnboarding":true,"projects":{"/home/me/x":{"history":["secret"]}},"mcpServers":{"x":{"env":{"T":"secret"}}}}`,
+		".claude/.credentials.json":       "claude's",
+		".claude/commands/mine/review.md": "look at it",
+		".claude/history.jsonl":           "secret",
+		".codex/config.toml":              "model = \"m\"\nsandbox_mode = \"read-only\"\n[profiles.safe]\nsandbox_mode = \"workspace-write\"\nmodel = \"n\"\n[features]\nx = 1",
+		".codex/auth.json":                "codex's",
+		".ssh/id_ed25519":                 "secret",
+	})
+	name := "[user]\n\tname = Me\n"
+	lines := "sandbox_mode = \"danger-full-access\"\ncheck_for_update_on_startup = false\n"
+	daemon := "[features]\ndaemon_auto_start = false\n"
+	for profile, want := range map[string]map[string]string{
+		"plain": {},
+		"git":   {".gitconfig": name},
+		"node":  {".gitconfig": name, ".npmrc": "registry=https://packages.example/\n@mine:registry = https://mine.example/\n"},
+		"claude": {".gitconfig": name, ".claude/.claude.json": "{\n  \"hasCompletedOnboarding\": true,\n  \"theme\": \"dark\"\n}\n",
+			".claude/.credentials.json": "claude's", ".claude/commands/mine/review.md": "look at it"},
+		"codex": {".gitconfig": name, ".codex/auth.json": "codex's", ".codex/config.toml": lines + "model = \"m\"\n[profiles.safe]\nmodel = \"n\"\n" + daemon + "x = 1\n"},
+	} {
+		p, err := User{Home: user, Getenv: noVariables}.ProfileFor(profile, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		home, kept := t.TempDir(), t.TempDir()
+		got := filled(t, p, home, kept)
+		for file, text := range got {
+			if text != want[file] {
+				t.Errorf("%s: %s: got %q, want %q", profile, file, text, want[file])
+			}
+		}
+		for _, dir := range []string{home, kept} {
+			for file, text := range below(t, dir) {
+				if !p.Brings(file) {
+					t.Errorf("%s: %s counts as the program's own", profile, file)
+				}
+				if strings.HasSuffix(text, "'s") || strings.HasSuffix(file, ".toml") || strings.HasSuffix(file, ".json") {
+					t.Errorf("%s: %s is on the disk", profile, file)
+				}
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("%s: got %d files, want %d", profile, len(got), len(want))
+		}
+		if p.Brings(".claude/history.jsonl") {
+			t.Errorf("%s: what a program has written counts as the profile's", profile)
+		}
+	}
+
+	// What a program has changed at home stays, except in a private directory, which is
+	// filled anew; lines are there without a file too.
+	p, err := User{Home: user, Getenv: noVariables}.ProfileFor("codex", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Home = t.TempDir()
+	home, kept := t.TempDir(), t.TempDir()
+	for range 2 {
+		if got := filled(t, p, home, kept)[".codex/config.toml"]; got != lines+daemon {
+			t.Errorf("got %q, want %q", got, lines+daemon)
+		}
+		written(t, home, map[string]string{".codex/config.toml": "changed", ".gitconfig": "changed"})
+	}
+	if got := filled(t, p, home, kept)[".gitconfig"]; got != "changed" {
+		t.Errorf("what a program has changed: got %q", got)
+	}
+}
+
+// TestB1Scrub removes from a home that was kept whatever may be a credential, and nothing
+// else.
+func TestB1Scrub(t *testing.T) {
+	top := t.TempDir()
+	home, other := filepath.Join(top, "home"), filepath.Join(top, "other")
+	stays := map[string]string{"note": "", ".gitconfig": "", ".claude/projects/x/1.jsonl": "", ".codex/sessions/1": "", ".cache/x": "", ".config/other": ""}
+	written(t, other, map[string]string{"auth.json": "not the home's"})
+	written(t, home, stays)
+	written(t, home, map[string]string{".claude/.credentials.json": "", ".claude/.credentials.json.tmp.12": "", ".claude/backups/.claude.json.backup": "", ".claude.json": "",
+		".claude.json.backup": "", ".claude/settings.json": "", ".codex/auth.json": "", ".codex/config.toml": "", ".codex/.tmp/auth.json": "", ".gemini/oauth_creds.json": "", ".gemini/.env": "",
+		".gemini/mcp-oauth-tokens.json": "", ".local/share/opencode/auth.json": "", ".local/share/opencode/mcp-auth.json": "", ".config/crush/crush.json": ""})
+	if err := errors.Join(os.MkdirAll(filepath.Join(home, ".local/share"), 0o700), os.Symlink(other, filepath.Join(home, ".local/share/crush"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := Scrub(home); err != nil {
+		t.Fatal(err)
+	}
+	if got := below(t, home); !maps.Equal(got, stays) {
+		t.Errorf("got %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(stays)))
+	}
+	if got := below(t, other); len(got) != 1 {
+		t.Errorf("elsewhere: %q", got)
+	}
+}
+
+// TestB1LoginsArePrivate: whatever a profile copies as a credential is in a directory that
+// is in memory, and no such directory keeps one.
+func TestB1LoginsArePrivate(t *testing.T) {
+	for _, p := range profiles("/nowhere", noVariables) {
+		for _, login := range p.Logins {
+			at := slices.IndexFunc(p.Private, func(d Private) bool { return within(d.Dir, target(login)) })
+			if at < 0 {
+				t.Errorf("%s: %s would be kept", p.Name, login)
+				continue
+			}
+			for _, name := range slices.Concat(p.Private[at].Keeps) {
+				if within(path.Join(p.Private[at].Dir, name), target(login)) {
+					t.Errorf("%s: %s is kept with %s", p.Name, login, name)
+				}
+			}
+			for _, name := range p.Copies {
+				if within(name, target(login)) {
+					t.Errorf("%s: %s is kept with %s", p.Name, login, name)
+				}
+			}
+		}
+	}
+}
+
+// What a program has left at home leads nothing elsewhere that golem writes there.
+func TestProfileLinks(t *testing.T) {
+	user := t.TempDir()
+	written(t, user, map[string]string{".claude/.credentials.json": "claude's", ".claude/settings.json": "{}", ".config/git/config": "[user]\n\tname = Me\n"})
+	p, err := User{Home: user, Getenv: noVariables}.ProfileFor("claude", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, leave := range map[string]func(home, other string) error{
+		"link to a folder": func(home, other string) error { return os.Symlink(other, filepath.Join(home, ".claude")) },
+		"link to nothing":  func(home, other string) error { return os.Symlink(other+"/none", filepath.Join(home, ".claude")) },
+		"link to itself":   func(home, other string) error { return os.Symlink(".claude", filepath.Join(home, ".claude")) },
+		"link upwards": func(home, other string) error {
+			return os.Symlink("../"+filepath.Base(other), filepath.Join(home, ".claude"))
+		},
+		"link of the parent": func(home, other string) error { return os.Symlink(other, filepath.Join(home, ".config")) },
+		"file for a folder":  func(home, other string) error { return os.WriteFile(filepath.Join(home, ".claude"), nil, 0o600) },
+	} {
+		top := t.TempDir()
+		home, other := filepath.Join(top, "home"), filepath.Join(top, "other")
+		if err := errors.Join(os.Mkdir(home, 0o700), os.Mkdir(other, 0o700), leave(home, other)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Fill(home, t.TempDir()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := below(t, other); len(got) > 0 {
+			t.Errorf("%s: written elsewhere: %q", name, got)
+		}
+	}
+}
+
+// Without a home nothing is taken from the folder in its stead.
+func TestProfileNowhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	written(t, ".", map[string]string{"go/pkg/mod/cache/download/x": "", ".codex/config.toml": "model = \"m\"\n", ".codex/auth.json": "", ".gitconfig": "[user]\n\tname = Me\n"})
+	for _, home := range []string{"", "."} {
+		for _, name := range []string{"go", "codex"} {
+			p, err := User{Home: home, Getenv: func(name string) string { return map[string]string{"GOPATH": "go"}[name] }}.ProfileFor(name, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			to := t.TempDir()
+			got := filled(t, p, to, t.TempDir())
+			if len(p.Mounts) > 0 || strings.Contains(got[".codex/config.toml"], "model") || name == "go" && len(got) > 0 {
+				t.Errorf("%s from %q: got %q, %v", name, home, got, p.Mounts)
+			}
+		}
+	}
+}
+
+// Modules are taken from where the user has them.
+func TestGoModules(t *testing.T) {
+	home := t.TempDir()
+	for dir, env := range map[string]map[string]string{
+		"go/pkg/mod":  {},
+		"a/pkg/mod":   {"GOPATH": filepath.Join(home, "a") + string(filepath.ListSeparator) + filepath.Join(home, "b")},
+		"modules":     {"GOMODCACHE": filepath.Join(home, "modules"), "GOPATH": filepath.Join(home, "a"), "GOPROXY": "https://proxy.example"},
+		"not/at/home": {"GOMODCACHE": filepath.Join(home, "none")},
+	} {
+		want := filepath.Join(home, dir, "cache", "download")
+		if err := os.MkdirAll(want, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		p, err := User{Home: home, Getenv: func(name string) string { return env[name] }}.ProfileFor("go", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dir == "not/at/home" {
+			if len(p.Mounts) > 0 {
+				t.Errorf("got %v for a folder that is not there", p.Mounts)
+			}
+			continue
+		}
+		proxy := "GOPROXY=file:///cache/go-mod,direct"
+		if env["GOPROXY"] != "" {
+			proxy = "GOPROXY=file:///cache/go-mod,https://proxy.example"
+		}
+		if len(p.Mounts) != 1 || string(p.Mounts[0].Source) != want || !slices.Contains(p.Set, proxy) {
+			t.Errorf("%v: got %v, %q; want %s, %s", env, p.Mounts, p.Set, want, proxy)
+		}
+	}
+}
+
+// A program has more room than a command, unless somebody has said how much.
+func TestRoomy(t *testing.T) {
+	if got := Roomy(jail.Limits{}); got.Memory <= 2<<30 || got.Processes <= 512 || got.Files <= 1024 || got.FileSize <= 1<<30 || got.Time != 0 || got.CPU != 0 {
+		t.Errorf("got %+v", got)
+	}
+	set := jail.Limits{Memory: 1, Processes: 2, Files: 3, FileSize: 4, Temp: 5}
+	if got := Roomy(set); got != set {
+		t.Errorf("got %+v, want %+v", got, set)
+	}
+}
+
+// The guide names all that profiles have.
+func TestProfilesGuide(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range profiles("/home/me", noVariables) {
+		names := slices.Concat(p.Programs, p.Copies, p.Logins, p.Env, p.Keys, p.Set)
+		for _, l := range p.Lines {
+			text, _, _ := strings.Cut(l.String(), " in ~/")
+			names = append(names, text)
+		}
+		for _, d := range p.Private {
+			names = append(append(names, d.Dir), d.Keeps...)
+		}
+		for _, name := range names {
+			if !strings.Contains(string(guide), "`"+name+"`") {
+				t.Errorf("%s: the guide does not name %s", p.Name, name)
+			}
+		}
+	}
+}
+
+// TestC9GeminiRestarts: Gemini CLI takes SANDBOX for a sign that it is inside a sandbox of
+// its own, and then ends with 199 where it would start itself again, as after the question
+// about trust. GEMINI_SANDBOX=false keeps it from starting one.
+func TestC9GeminiRestarts(t *testing.T) {
+	p, err := User{Home: t.TempDir(), Getenv: noVariables}.ProfileFor("gemini", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets := func(name string) bool {
+		return slices.ContainsFunc(slices.Concat(p.Set, p.Env, p.Keys), func(e string) bool { return e == name || strings.HasPrefix(e, name+"=") })
+	}
+	if sets("SANDBOX") || !slices.Contains(p.Set, "GEMINI_SANDBOX=false") {
+		t.Errorf("got %q", p.Set)
+	}
+}
+
+// TestB1CredentialsStayInMemory: golem writes no credential of any profile to a disk. The
+// files are handed over in memory.
+func TestB1CredentialsStayInMemory(t *testing.T) {
+	t.Parallel()
+	const secret = "CREDENTIAL"
+	for _, known := range profiles("/nowhere", noVariables) {
+		user, home, kept := t.TempDir(), t.TempDir(), t.TempDir()
+		files := make(map[string]string)
+		for _, login := range known.Logins {
+			files[login] = secret
+		}
+		written(t, user, files)
+		p, err := User{Home: user, Getenv: noVariables}.ProfileFor(known.Name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		private, err := p.Fill(home, kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range []string{home, kept} {
+			for name, text := range below(t, dir) {
+				if strings.Contains(text, secret) {
+					t.Errorf("%s: %s is on the disk", p.Name, name)
+				}
+			}
+		}
+		handed := 0
+		for _, d := range private {
+			for _, f := range d.Files {
+				handed += strings.Count(string(f.Data), secret)
+			}
+		}
+		if (handed > 0) != (len(known.Logins) > 0) { // of some only a part is the program's
+			t.Errorf("%s: %d credentials of %d were handed over", p.Name, handed, len(known.Logins))
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package program_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// meanwhile is a viewer that does something between the question and the answer.
+type meanwhile struct {
+	viewer
+	do func()
+}
+
+// Ask implements approval.Asker.
+func (m *meanwhile) Ask(ctx context.Context, r tool.Request) approval.Reply {
+	if m.do != nil {
+		m.do()
+	}
+	return m.viewer.Ask(ctx, r)
+}
+
+// bySelf makes a call as the user.
+func bySelf(door *program.Door, name, args string) tool.Result {
+	return door.Do(context.Background(), policy.User, tool.Call{Tool: name, Args: []byte(args)})
+}
+
+// shows fails unless the last request has a text in the diff of a change.
+func shows(t *testing.T, v *viewer, name, text string) {
+	t.Helper()
+	if len(v.asked) == 0 {
+		t.Fatalf("nobody was asked about %s", name)
+	}
+	r := v.asked[len(v.asked)-1]
+	for _, c := range r.Changes {
+		if c.Path == name {
+			if !strings.Contains(c.Diff+c.About, text) {
+				t.Errorf("%s: %q is not in the diff %q or in %q", name, text, c.Diff, c.About)
+			}
+			return
+		}
+	}
+	t.Errorf("%s is not among the changes %+v", name, r.Changes)
+}
+
+// TestA7UndoShowsContent: who approves an undo sees all that goes and all that comes back.
+func TestA7UndoShowsContent(t *testing.T) {
+	v := &viewer{}
+	door, _, out := opened(t, v)
+	must(t, os.MkdirAll(filepath.Join(out, "tree/deep"), 0o755))
+	for name, text := range map[string]string{"edited": "old words\n", "gone": "gone words\n", "tree/deep/file": "deep words\n", "mode": "x\n", "was": "file before\n"} {
+		must(t, os.WriteFile(filepath.Join(out, name), []byte(text), 0o644))
+	}
+	must(t, os.Symlink("edited", filepath.Join(out, "tree/link")))
+	r := does(door, "shell", map[string]any{"command": "cd /out; echo new words >edited; rm -r gone tree was; mkdir was made; echo made words >made/file; chmod 600 mode"})
+	if !r.OK() {
+		t.Fatal(r.Err)
+	}
+	if r := bySelf(door, "undo", "{}"); !r.OK() {
+		t.Fatal(r.Err)
+	}
+	shows(t, v, "/out/edited", "-new words\n+old words")
+	shows(t, v, "/out/gone", "+gone words")
+	shows(t, v, "/out/tree/deep/file", "+deep words")
+	shows(t, v, "/out/tree/link", "edited")
+	shows(t, v, "/out/made/file", "-made words")
+	shows(t, v, "/out/was", "+file before")
+	shows(t, v, "/out/mode", "0600 → 0644")
+	if left := v.asked[len(v.asked)-1].Omitted(); len(left) > 0 {
+		t.Errorf("omitted: %q", left)
+	}
+	if text, err := os.ReadFile(filepath.Join(out, "tree/deep/file")); err != nil || string(text) != "deep words\n" {
+		t.Errorf("not undone: %q, %v", text, err)
+	}
+}
+
+// TestA7UndoOfUnshownContent: a plain yes does not bring back what nobody could be shown.
+func TestA7UndoOfUnshownContent(t *testing.T) {
+	v := &viewer{}
+	door, _, out := opened(t, v)
+	must(t, os.WriteFile(filepath.Join(out, "binary"), []byte("a\x00b"), 0o644))
+	v.names = true
+	if r := does(door, "shell", map[string]any{"command": "echo text >/out/binary"}); !r.OK() {
+		t.Fatal(r.Err)
+	}
+	v.names = false
+	if r := bySelf(door, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "were not shown") {
+		t.Errorf("a plain yes: %v", r.Err)
+	}
+	v.names = true
+	if r := bySelf(door, "undo", "{}"); !r.OK() {
+		t.Error(r.Err)
+	}
+	if text, err := os.ReadFile(filepath.Join(out, "binary")); err != nil || string(text) != "a\x00b" {
+		t.Errorf("got %q, %v", text, err)
+	}
+}
+
+// TestA7DiscardShowsContent: who approves that changes of a session are discarded sees
+// them, and content that changes after the question is not discarded.
+func TestA7DiscardShowsContent(t *testing.T) {
+	for _, copies := range []bool{false, true} {
+		dir, state := trusted(t)
+		must(t, os.WriteFile(filepath.Join(dir, "golem-forge.config.yaml"), []byte("sandbox:\n  mounts:\n    - {source: src, target: /src, mode: overlay}\n"), 0o644))
+		must(t, os.Mkdir(filepath.Join(dir, "src"), 0o755))
+		p, err := loaded(dir, state)
+		must(t, err)
+		must(t, p.Trust())
+		must(t, os.WriteFile(filepath.Join(dir, "src/mine"), []byte("mine\n"), 0o644))
+		v := &meanwhile{}
+		door, err := p.Door(program.Visit{Asker: v, Copy: copies})
+		must(t, err)
+		defer door.Close()
+		write := func(name, text string) {
+			t.Helper()
+			if r := does(door, "write_file", map[string]any{"path": name, "content": text}); !r.OK() {
+				t.Fatal(r.Err)
+			}
+		}
+		write("/src/made", "made\n")
+		write("/src/mine", "theirs\n")
+		big := strings.Repeat("many words ", 1<<21/10)
+		write("/src/big", big)
+		for _, change := range []func(){
+			func() { write("/src/made", "more\n") },
+			func() { write("/src/other", "new\n") },
+			func() { write("/src/big", strings.Replace(big, "many", "Many", 1)) },
+			func() { does(door, "shell", map[string]any{"command": "chmod 600 /src/made"}) },
+		} {
+			asked := 0
+			v.names = true
+			v.do = func() {
+				if asked++; asked == 1 {
+					do := v.do
+					v.do = nil
+					change()
+					v.do = do
+				}
+			}
+			if r := bySelf(door, "discard_changes", `{"paths":["/"]}`); r.OK() || r.Err.Code != "conflict" {
+				t.Errorf("copies %v: content that changed meanwhile was discarded: %v", copies, r.Err)
+			}
+		}
+		v.do, v.names = nil, false
+		if r := bySelf(door, "discard_changes", `{"paths":["/"]}`); r.OK() || !strings.Contains(r.Err.Hint, "were not shown") {
+			t.Errorf("copies %v: a plain yes: %v", copies, r.Err)
+		}
+		v.names = true
+		if r := bySelf(door, "discard_changes", `{"paths":["/"]}`); !r.OK() {
+			t.Fatal(r.Err)
+		}
+		shows(t, &v.viewer, "/src/made", "-more")
+		shows(t, &v.viewer, "/src/mine", "-theirs\n+mine")
+		if _, err := door.Files.Stat("/src/made"); err == nil {
+			t.Error("not discarded")
+		}
+	}
+}

@@ -1,0 +1,373 @@
+package program_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// lookOf describes all below a directory: names, kinds, permission bits, contents, links.
+func lookOf(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	must(t, filepath.Walk(dir, func(name string, info os.FileInfo, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, name)
+		fmt.Fprintf(&b, "%s %v", rel, info.Mode())
+		switch {
+		case info.Mode().IsRegular():
+			data, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, " %.200q %d", data, len(data))
+		case info.Mode()&os.ModeSymlink != 0:
+			to, _ := os.Readlink(name)
+			b.WriteString(" -> " + to)
+		}
+		b.WriteByte('\n')
+		return nil
+	}))
+	return b.String()
+}
+
+// filled puts files of every kind into a directory.
+func filled(t *testing.T, out string) {
+	t.Helper()
+	for _, dir := range []string{"tree/deep", "tree/closed", "other"} {
+		must(t, os.MkdirAll(filepath.Join(out, dir), 0o755))
+	}
+	for name, mode := range map[string]os.FileMode{"text": 0o640, "tree/program": 0o755, "tree/deep/secret": 0o600, "tree/all": 0o666, "tree/read only": 0o444, "tree/closed/file": 0o644, "other/file": 0o644} {
+		must(t, os.WriteFile(filepath.Join(out, name), []byte("content of "+name+"\n"), 0o600))
+		must(t, os.Chmod(filepath.Join(out, name), mode))
+	}
+	must(t, os.WriteFile(filepath.Join(out, "tree/binary"), []byte("a\x00b\xff"), 0o644))
+	must(t, os.WriteFile(filepath.Join(out, "tree/empty"), nil, 0o644))
+	must(t, os.Symlink("deep/secret", filepath.Join(out, "tree/link")))
+	must(t, os.Symlink("/etc/passwd", filepath.Join(out, "tree/away")))
+	must(t, os.Symlink("nowhere", filepath.Join(out, "tree/deep/dangling")))
+	must(t, os.Chmod(filepath.Join(out, "tree/closed"), 0o700))
+	must(t, os.Chmod(filepath.Join(out, "tree/deep"), 0o777))
+}
+
+// TestA7UndoBringsAllBack: after an undo a directory is what it was, byte for byte and bit
+// for bit, whatever a file tool did to it.
+func TestA7UndoBringsAllBack(t *testing.T) {
+	v := &viewer{names: true}
+	door, _, out := opened(t, v)
+	filled(t, out)
+	before := lookOf(t, out)
+	calls := []struct {
+		name string
+		args map[string]any
+	}{
+		{"delete_file", map[string]any{"path": "/out/tree", "recursive": true}},
+		{"delete_file", map[string]any{"path": "/out/tree/link"}},
+		{"delete_file", map[string]any{"path": "/out/tree/away"}},
+		{"delete_file", map[string]any{"path": "/out/tree/read only"}},
+		{"move_file", map[string]any{"from": "/out/tree", "to": "/out/new/name/tree"}},
+		{"move_file", map[string]any{"from": "/out/text", "to": "/out/tree/text"}},
+		{"move_file", map[string]any{"from": "/out/tree/away", "to": "/out/away"}},
+		{"copy_file", map[string]any{"from": "/out/tree/program", "to": "/out/a/b/program"}},
+		{"write_file", map[string]any{"path": "/out/text", "content": "other"}},
+		{"write_file", map[string]any{"path": "/out/tree/link", "content": "through the link"}},
+		{"write_file", map[string]any{"path": "/out/tree/empty", "content": "x"}},
+		{"write_file", map[string]any{"path": "/out/text", "content": ""}},
+		{"write_file", map[string]any{"path": "/out/n/e/w", "content": "x"}},
+		{"write_file", map[string]any{"path": "/out/tree/binary", "content": "text"}},
+		{"edit_file", map[string]any{"path": "/out/text", "edits": []map[string]string{{"old": "content", "new": "words"}}}},
+		{"make_directory", map[string]any{"path": "/out/x/y/z"}},
+		{"sandbox_write_text", map[string]any{"path": "/out/text", "content": "by its older name"}},
+	}
+	for _, c := range calls {
+		if r := does(door, c.name, c.args); !r.OK() {
+			t.Fatalf("%s %v: %v", c.name, c.args, r.Err)
+		}
+		if lookOf(t, out) == before {
+			t.Errorf("%s %v changed nothing", c.name, c.args)
+		}
+		if r := bySelf(door, "undo", "{}"); !r.OK() {
+			t.Fatalf("undo %s %v: %v", c.name, c.args, r.Err)
+		}
+		if after := lookOf(t, out); after != before {
+			t.Fatalf("%s %v and undo: got\n%s\nwant\n%s", c.name, c.args, after, before)
+		}
+	}
+	for _, c := range calls[8:] { // and all of them one after the other
+		if r := does(door, c.name, c.args); !r.OK() && c.name != "edit_file" {
+			t.Fatalf("%s %v: %v", c.name, c.args, r.Err)
+		}
+	}
+	for range calls[8:] {
+		bySelf(door, "undo", "{}")
+	}
+	if after := lookOf(t, out); after != before {
+		t.Errorf("after several: got\n%s\nwant\n%s", after, before)
+	}
+	if r := bySelf(door, "undo", "{}"); r.OK() || r.Err.Code != "not_found" {
+		t.Errorf("nothing is left: %v", r.Err)
+	}
+}
+
+// TestA7UndoLeavesHardLinksAlone: a hard link to a file that was written, moved or deleted
+// is not touched by the undo.
+func TestA7UndoLeavesHardLinksAlone(t *testing.T) {
+	v := &viewer{}
+	door, _, out := opened(t, v)
+	outside := filepath.Join(t.TempDir(), "outside")
+	must(t, os.WriteFile(filepath.Join(out, "file"), []byte("shared\n"), 0o644))
+	must(t, os.Link(filepath.Join(out, "file"), outside))
+	for _, args := range []map[string]any{{"path": "/out/file", "content": "mine\n"}, {"path": "/out/file"}} {
+		name := "write_file"
+		if args["content"] == nil {
+			name = "delete_file"
+		}
+		if r := does(door, name, args); !r.OK() {
+			t.Fatal(r.Err)
+		}
+		must(t, os.WriteFile(outside, []byte("changed elsewhere\n"), 0o644))
+		if r := bySelf(door, "undo", "{}"); !r.OK() {
+			t.Fatal(r.Err)
+		}
+		if text, err := os.ReadFile(filepath.Join(out, "file")); err != nil || string(text) != "shared\n" {
+			t.Errorf("%s: got %q, %v", name, text, err)
+		}
+		if text, err := os.ReadFile(outside); err != nil || string(text) != "changed elsewhere\n" {
+			t.Errorf("%s: the other name has %q, %v", name, text, err)
+		}
+	}
+}
+
+// TestA7UndoKeepsTheOwner: what root brings back belongs to who it belonged to. Of an
+// ordinary user it is the user's own.
+func TestA7UndoKeepsTheOwner(t *testing.T) {
+	uid, gid := uint32(1234), uint32(1235)
+	if os.Geteuid() != 0 {
+		uid, gid = uint32(os.Getuid()), uint32(os.Getgid())
+	}
+	v := &viewer{}
+	door, _, out := opened(t, v)
+	filled(t, out)
+	for _, name := range []string{"tree/deep", "tree/deep/secret", "text"} {
+		must(t, os.Chown(filepath.Join(out, name), int(uid), int(gid)))
+	}
+	for _, path := range []string{"/out/tree", "/out/text"} {
+		v.names = true
+		if r := does(door, "delete_file", map[string]any{"path": path, "recursive": true}); !r.OK() {
+			t.Fatal(r.Err)
+		}
+		if r := bySelf(door, "undo", "{}"); !r.OK() {
+			t.Fatal(r.Err)
+		}
+	}
+	for _, name := range []string{"tree/deep", "tree/deep/secret", "text"} {
+		var st unix.Stat_t
+		if err := unix.Stat(filepath.Join(out, name), &st); err != nil || st.Uid != uid || st.Gid != gid {
+			t.Errorf("%s belongs to %d:%d, %v", name, st.Uid, st.Gid, err)
+		}
+	}
+}
+
+// TestA7UndoMeanwhile: content that changes between the question and the answer is left
+// alone.
+func TestA7UndoMeanwhile(t *testing.T) {
+	dir, state := trusted(t)
+	p, err := loaded(dir, state)
+	must(t, err)
+	v := &meanwhile{}
+	door, err := p.Door(program.Visit{Asker: v})
+	must(t, err)
+	defer door.Close()
+	file := filepath.Join(dir, "out/file")
+	for _, change := range []func(){
+		func() { must(t, os.WriteFile(file, []byte("mine\n"), 0o644)) },
+		func() { must(t, os.Remove(file)) },
+		func() { must(t, os.Remove(file)); must(t, os.Symlink("/etc/passwd", file)) },
+		func() { must(t, os.Remove(file)); must(t, os.Mkdir(file, 0o755)) },
+	} {
+		must(t, os.RemoveAll(file))
+		must(t, os.WriteFile(file, []byte("old\n"), 0o644))
+		v.do = nil
+		if r := does(door, "write_file", map[string]any{"path": "/out/file", "content": "new\n"}); !r.OK() {
+			t.Fatal(r.Err)
+		}
+		var mine string
+		v.do = func() { change(); mine = lookOf(t, filepath.Dir(file)) }
+		if r := bySelf(door, "undo", "{}"); r.OK() || r.Err.Code != "conflict" {
+			t.Errorf("got %v", r.Err)
+		}
+		if now := lookOf(t, filepath.Dir(file)); now != mine {
+			t.Errorf("got\n%s\nwant\n%s", now, mine)
+		}
+		v.do = nil
+		if r := bySelf(door, "undo", `{"forget":true}`); !r.OK() {
+			t.Fatal(r.Err)
+		}
+	}
+}
+
+// TestA7UndoLimits: what is too large is not kept, and undo says so; of very many calls the
+// last are kept, and of much content not more than there is room for.
+func TestA7UndoLimits(t *testing.T) {
+	v := &viewer{names: true}
+	door, _, out := opened(t, v)
+	must(t, os.WriteFile(filepath.Join(out, "large"), make([]byte, 16<<20+1), 0o644))
+	must(t, os.WriteFile(filepath.Join(out, "small"), []byte("small\n"), 0o644))
+	if r := does(door, "write_file", map[string]any{"path": "/out/small", "content": "x"}); !r.OK() {
+		t.Fatal(r.Err)
+	}
+	if r := does(door, "delete_file", map[string]any{"path": "/out/large"}); !r.OK() {
+		t.Fatal(r.Err)
+	}
+	if r := bySelf(door, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "cannot be undone: /out/large is larger than 16 MiB") {
+		t.Errorf("got %v", r.Err)
+	}
+	if r := bySelf(door, "undo", `{"forget":true}`); !r.OK() {
+		t.Error(r.Err)
+	}
+	if r := bySelf(door, "undo", "{}"); !r.OK() {
+		t.Error(r.Err)
+	}
+	if text, err := os.ReadFile(filepath.Join(out, "small")); err != nil || string(text) != "small\n" {
+		t.Errorf("got %q, %v", text, err)
+	}
+
+	must(t, os.Mkdir(filepath.Join(out, "much"), 0o755))
+	for i := range 5 {
+		must(t, os.WriteFile(filepath.Join(out, fmt.Sprint("much/", i)), make([]byte, 15<<20), 0o644))
+	}
+	if r := does(door, "delete_file", map[string]any{"path": "/out/much", "recursive": true}); !r.OK() {
+		t.Fatal(r.Err)
+	}
+	if r := bySelf(door, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "cannot be undone: it is more than 64 MiB") {
+		t.Errorf("got %v", r.Err)
+	}
+
+	for i := range 60 {
+		if r := does(door, "write_file", map[string]any{"path": "/out/small", "content": fmt.Sprintf("%02d\n", i)}); !r.OK() {
+			t.Fatal(r.Err)
+		}
+	}
+	n := 0
+	for ; bySelf(door, "undo", "{}").OK(); n++ {
+	}
+	if text, err := os.ReadFile(filepath.Join(out, "small")); n != 50 || err != nil || string(text) != "09\n" {
+		t.Errorf("%d were undone, and the file is %q, %v", n, text, err)
+	}
+}
+
+// cutEnv makes this program a golem that is killed in the middle of a call of a file tool.
+const cutEnv = "GOLEM_TEST_CUT"
+
+// A cutting is a journal, or an undo, at which the process is killed.
+type cutting struct {
+	tool.Journal
+	tool.Undo
+	at string
+}
+
+func (c cutting) kill(at string) {
+	if c.at == at {
+		unix.Kill(os.Getpid(), unix.SIGKILL)
+		select {}
+	}
+}
+
+// Keep implements tool.Undo.
+func (c cutting) Keep(call, name string, changes []tool.Change) error {
+	c.kill("before keeping")
+	err := c.Undo.Keep(call, name, changes)
+	c.kill("after keeping")
+	return err
+}
+
+// Write implements tool.Journal.
+func (c cutting) Write(r audit.Record, wait audit.Wait) error {
+	if r.Kind == audit.Outcome {
+		c.kill("after the change")
+	}
+	err := c.Journal.Write(r, wait)
+	if r.Kind == audit.Intent {
+		c.kill("after the intent")
+	}
+	return err
+}
+
+// TestA7CutOff is the golem that is killed.
+func TestA7CutOff(t *testing.T) {
+	args := strings.Split(os.Getenv(cutEnv), "\x1f")
+	if len(args) != 5 {
+		return
+	}
+	p, err := loaded(args[0], args[1])
+	must(t, err)
+	door, err := p.Door(program.Visit{Asker: &viewer{names: true}})
+	must(t, err)
+	c := cutting{door.Journal, door.Undo, args[2]}
+	door.Journal, door.Undo = c, c
+	r := door.Do(context.Background(), policy.User, tool.Call{Tool: args[3], Args: []byte(args[4])})
+	t.Fatalf("it was not killed: %v", r.Err)
+}
+
+// TestA7KilledCallIsUndone kills golem between what it keeps, the intent and the change. A
+// change that was made is undone, and one that was not does not hide the one before it.
+func TestA7KilledCallIsUndone(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"before keeping", "after keeping", "after the intent", "after the change"} {
+		for name, args := range map[string]string{
+			"write_file":  `{"path":"/out/text","content":"cut off"}`,
+			"delete_file": `{"path":"/out/tree","recursive":true}`,
+			"move_file":   `{"from":"/out/tree","to":"/out/moved/tree"}`,
+		} {
+			dir, state := trusted(t)
+			out := filepath.Join(dir, "out")
+			filled(t, out)
+			first := lookOf(t, out)
+			p, err := loaded(dir, state)
+			must(t, err)
+			door, err := p.Door(program.Visit{Asker: &viewer{names: true}})
+			must(t, err)
+			if r := does(door, "write_file", map[string]any{"path": "/out/other/file", "content": "earlier"}); !r.OK() {
+				t.Fatal(r.Err)
+			}
+			must(t, door.Close())
+			second := lookOf(t, out)
+			cmd := exec.Command("/proc/self/exe", "-test.run=^TestA7CutOff$")
+			cmd.Env = append(os.Environ(), cutEnv+"="+strings.Join([]string{dir, state, at, name, args}, "\x1f"))
+			if said, err := cmd.CombinedOutput(); cmd.ProcessState.Sys().(interface{ Signaled() bool }) == nil || !cmd.ProcessState.Sys().(interface{ Signaled() bool }).Signaled() {
+				t.Fatalf("%s, %s: not killed: %v\n%s", name, at, err, said)
+			}
+			if made := lookOf(t, out) != second; made != (at == "after the change") {
+				t.Errorf("%s, %s: made: %v", name, at, made)
+			}
+			door, err = p.Door(program.Visit{Asker: &viewer{names: true}})
+			must(t, err)
+			want := []string{first}
+			if at == "after the change" {
+				want = []string{second, first}
+			}
+			for _, tree := range want {
+				if r := bySelf(door, "undo", "{}"); !r.OK() {
+					t.Errorf("%s, %s: %v", name, at, r.Err)
+				}
+				if now := lookOf(t, out); now != tree {
+					t.Errorf("%s, %s: got\n%s\nwant\n%s", name, at, now, tree)
+				}
+			}
+			must(t, door.Close())
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package program
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/golem-forge/golem/internal/clearance/scan"
+	"github.com/golem-forge/golem/internal/explain"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Folder is a folder that is given in place of a configuration.
+type Folder struct {
+	Source string `json:"source"`
+	Target string `json:"target"`
+	Mode   string `json:"mode"`
+}
+
+// FoldersOf returns what flags have given; without any it is the folder of the
+// options, as a layer.
+func FoldersOf(o Options, given []*explain.Given) ([]Folder, error) {
+	if len(given) == 0 {
+		given = []*explain.Given{{Source: sandbox.Host(o.Dir), Target: "/", Access: sandbox.ReadWrite, Layer: true}}
+	}
+	var list []Folder
+	for _, g := range given {
+		source, err := filepath.Abs(string(g.Source))
+		if err != nil {
+			return nil, err
+		}
+		if !exists(source) && g.Said != "" { // no folder is made of a name that is misspelt
+			return nil, &explain.GivenError{Given: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrNotFound, Hint: "the source folder does not exist; make it first"}}
+		}
+		if slices.ContainsFunc(list, func(f Folder) bool { return f.Target == g.Target }) {
+			return nil, &explain.GivenError{Given: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrExists, Hint: "two mounts at one target; give each its own"}}
+		}
+		list = append(list, Folder{source, g.Target, g.Mode()})
+	}
+	return list, nil
+}
+
+// Bare returns a program that has no files: some folders, and nothing else. Nobody
+// but the user has said so, and there is nothing to trust.
+func Bare(o Options, folders []Folder) (*Program, error) {
+	root, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		return nil, plainError(o.Dir, err)
+	}
+	p := &Program{options: o, root: root, whole: true, bare: folders, scans: scan.NewBudget()}
+	p.state = filepath.Join(p.stateBase(), stateName(root)+"-bare") // not that of a program which may be there
+	return p, p.readProject("", nil, append(settingsOf(folders), o.Settings...))
+}
+
+// MayShow is an error if one of the folders is among those that no mount may show.
+func MayShow(o Options, given []*explain.Given) error {
+	env := (&Program{options: o}).env()
+	for _, g := range given {
+		source := string(g.Source)
+		if !filepath.IsAbs(source) {
+			source = filepath.Join(o.Dir, source)
+		}
+		real, err := filepath.EvalSymlinks(source)
+		if err == nil {
+			real, err = filepath.Abs(real)
+		}
+		if err != nil {
+			return plainError(string(g.Source), err)
+		}
+		if why, hint := env.Hides(real); why != "" {
+			return &sandbox.Error{Op: "--root", Path: string(g.Source), Code: sandbox.ErrInvalid, Hint: "it " + why + "; " + hint}
+		}
+	}
+	return nil
+}
+
+// Folders are those that a program without files is.
+func (p *Program) Folders() []Folder { return p.bare }
+
+// settingsOf writes folders as a project file would. What they say is told as theirs: that
+// they are given may be a flag, or nothing but the folder that golem was started in.
+func settingsOf(folders []Folder) []project.Setting {
+	var settings []project.Setting
+	mounts := strictyaml.Node{Kind: strictyaml.List}
+	for _, f := range folders {
+		place := strictyaml.Place{Source: "the folder at " + f.Target}
+		word := func(text string) strictyaml.Node {
+			return strictyaml.Node{Place: place, Kind: strictyaml.Scalar, Text: text}
+		}
+		if f.Target == "/" {
+			settings = append(settings, project.Setting{Keys: []string{"sandbox", "root"}, Value: word(f.Source)},
+				project.Setting{Keys: []string{"sandbox", "mode"}, Value: word(f.Mode)})
+			continue
+		}
+		each := strictyaml.Node{Place: place, Kind: strictyaml.Map}
+		each = each.Set([]string{"source"}, word(f.Source)).Set([]string{"target"}, word(f.Target)).Set([]string{"mode"}, word(f.Mode))
+		mounts.Place, mounts.Items = place, append(mounts.Items, each)
+	}
+	if len(mounts.Items) > 0 {
+		settings = append(settings, project.Setting{Keys: []string{"sandbox", "mounts"}, Value: mounts})
+	}
+	return settings
+}
+
+// Undoable returns the program whose last changes are undone: p, or the folders that golem
+// exec was given there in place of a configuration, if what was applied last was applied to
+// them. Nil stands for no program.
+func Undoable(o Options, p *Program) (*Program, error) {
+	bare, err := Bare(o, nil)
+	if err != nil {
+		return p, err
+	}
+	if p != nil && p.changed().After(bare.changed()) {
+		return p, nil
+	}
+	folders, err := bare.undoFolders()
+	if err != nil || len(folders) == 0 {
+		return p, nil
+	}
+	o.Homes, o.Configs = nil, nil // an older golem may have applied changes there
+	return Bare(o, folders)
+}
+
+// changed returns when something was last applied, or changed by a file tool in a directory
+// that is written directly; the zero time for never.
+func (p *Program) changed() time.Time {
+	landed, kept := p.layers().landed(), p.undo().Newest()
+	if kept.After(landed) {
+		return kept
+	}
+	return landed
+}
+
+// undoFolders returns the directories that the last of these changes is about.
+func (p *Program) undoFolders() (folders []Folder, err error) {
+	add := func(source, target string) {
+		if !slices.ContainsFunc(folders, func(f Folder) bool { return f.Target == target }) {
+			folders = append(folders, Folder{source, target, sandbox.ReadWrite.String()})
+		}
+	}
+	if p.undo().Newest().After(p.layers().landed()) {
+		steps, err := p.undo().Steps()
+		if err != nil || len(steps) == 0 {
+			return nil, err
+		}
+		for _, m := range steps[0].Mounts {
+			add(m.Folder, m.Target)
+		}
+		return folders, nil
+	}
+	last, err := jail.Last(p.layers().dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, over := range last.Over() {
+		add(string(over.Folder), over.Target)
+	}
+	return folders, nil
+}
+
+// Again returns the program that a session without a configuration was begun with,
+// the one that was used last where no id is given. The error is not_found where there
+// is none.
+func Again(o Options, id string) (*Program, error) {
+	p, err := Bare(o, nil)
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.Session(id)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.Bare) == 0 {
+		return nil, &sandbox.Error{Op: "session", Path: s.ID, Code: sandbox.ErrNotFound, Hint: "its program is not there any more"}
+	}
+	return Bare(o, s.Bare)
+}

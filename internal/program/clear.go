@@ -1,0 +1,324 @@
+package program
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/clearance/scan"
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/taint"
+	"github.com/golem-forge/golem/internal/tool"
+	gittools "github.com/golem-forge/golem/internal/toolset/git"
+	"github.com/golem-forge/golem/internal/worker"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// storeName is the folder of the state in which staged commits are.
+const storeName = "store"
+
+// Targets returns the repositories that results go to: those of the project, and those
+// that workers write out.
+func (p *Program) Targets() []project.Target {
+	all := slices.Clone(p.Project.Targets)
+	for _, w := range p.Workers {
+		if w.Git.Inline != nil {
+			all = append(all, p.inline(w))
+		}
+	}
+	return all
+}
+
+// inlineName is the name of the target that a worker writes out.
+func (p *Program) inlineName(w *worker.Worker) string {
+	if w == p.Entry {
+		return "default"
+	}
+	return "default-" + w.Name
+}
+
+// inline returns the target that a worker writes out. Its path begins at the program.
+func (p *Program) inline(w *worker.Worker) project.Target {
+	in := w.Git.Inline
+	t := project.Target{Name: p.inlineName(w), Type: in.Type, URL: in.URL, Repo: in.Repo, Branch: in.Branch, At: "/workspace", From: in.Place}
+	if in.Path != "" {
+		dir := in.Path
+		if home, ok := strings.CutPrefix(dir, "~"); ok && (home == "" || home[0] == '/') {
+			dir = p.options.Home + home
+		}
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(p.root, dir)
+		}
+		t.Path = sandbox.Host(filepath.Clean(dir))
+	}
+	if slices.ContainsFunc(p.Project.Mounts, func(m project.Mount) bool { return m.Target == "/" }) {
+		t.At = "/"
+	}
+	return t
+}
+
+// gitSet returns the git tools of a worker, to look at.
+func (p *Program) gitSet(w *worker.Worker) gittools.Set {
+	most := p.Project.ClearanceLimits
+	s := gittools.Set{Limits: gittools.Limits{Files: most.MaxFiles, Bytes: most.MaxBytes, Ratio: clearance.Limit(most.MaxPercent) / 100}}
+	for _, t := range p.Targets() {
+		s.Targets = append(s.Targets, gittools.Target{Name: t.Name, Type: t.Type, Branch: t.Branch, At: t.At, Address: addressOf(t)})
+	}
+	if w != nil {
+		s.Default = w.Git.Target
+		if w.Git.Inline != nil {
+			s.Default = p.inlineName(w)
+		}
+	}
+	s.Outside = p.outside()
+	return s
+}
+
+// addressOf is where a target is that is not on this machine.
+func addressOf(t project.Target) string {
+	if t.Repo != "" {
+		return cmp.Or(t.URL, "https://github.com") + "/" + t.Repo
+	}
+	return t.URL
+}
+
+// outside returns the mounts that show other folders than the one in whose folder they
+// stand would have there.
+func (p *Program) outside() []string {
+	var list []string
+	mounts := p.Project.Mounts
+	for _, m := range mounts {
+		var over *project.Mount
+		for i := range mounts {
+			o := &mounts[i]
+			if o.Target != m.Target && (o.Target == "/" || strings.HasPrefix(m.Target, o.Target+"/")) && (over == nil || len(o.Target) > len(over.Target)) {
+				over = o
+			}
+		}
+		if over == nil {
+			continue
+		}
+		rel := strings.TrimPrefix(strings.TrimPrefix(m.Target, over.Target), "/")
+		if hostOf(m) != filepath.Join(hostOf(*over), filepath.FromSlash(rel)) {
+			list = append(list, m.Target)
+		}
+	}
+	return list
+}
+
+// hostOf returns the folder of a mount on the host.
+func hostOf(m project.Mount) string {
+	if m.Base != "" {
+		return filepath.Join(string(m.Base), string(m.Source))
+	}
+	return string(m.Source)
+}
+
+// A clearing opens the desk of a program when it is first needed: most calls do not.
+type clearing struct {
+	program *Program
+	records *Records
+	worker  *worker.Worker
+	tree    string // the session that has the files, "" for none
+
+	mu   sync.Mutex
+	desk *clearance.Desk
+	scan *Scanners
+	who  func(context.Context) (author, committer git.Person)
+}
+
+// open opens the desk.
+func (c *clearing) open(ctx context.Context) (*clearance.Desk, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.desk != nil {
+		return c.desk, nil
+	}
+	p := c.program
+	folders, ok := environ(p.environment(), "PATH")
+	if !ok {
+		folders = "/usr/bin" + string(os.PathListSeparator) + "/bin"
+	}
+	store, err := git.Open(ctx, filepath.Join(p.state, storeName), git.Find(folders, p.reached))
+	if err != nil {
+		return nil, err
+	}
+	var targets []clearance.Target
+	for _, t := range p.Targets() {
+		targets = append(targets, clearance.Target{Name: t.Name, Type: t.Type, Path: t.Path, URL: t.URL, Repo: t.Repo, Branch: t.Branch, Hooks: t.Hooks, Web: p.options.Web})
+	}
+	desk, err := clearance.Open(c.records.folder, store, targets, p.credentials(c.worker))
+	if err != nil {
+		return nil, err
+	}
+	c.desk = desk.In(c.tree)
+	c.who = func(ctx context.Context) (author, committer git.Person) { return p.persons(ctx, store, c.worker) }
+	return c.desk, nil
+}
+
+// scanners opens the scanners.
+func (c *clearing) scanners() (*scan.Set, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.scan == nil {
+		s, err := c.program.Scanners(c.records.folder)
+		if err != nil {
+			return nil, err
+		}
+		c.scan = s
+	}
+	return c.scan.Set, nil
+}
+
+// Close keeps what scanners have said.
+func (c *clearing) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.scan == nil {
+		return nil
+	}
+	return c.scan.Close()
+}
+
+// credentials returns what a push may use to prove who pushes.
+func (p *Program) credentials(w *worker.Worker) git.Credentials {
+	var named []string
+	if w != nil {
+		for _, v := range w.Git.Credentials.Env {
+			if v.Pass {
+				if value, ok := environ(p.options.Environ, v.Name); ok {
+					named = append(named, v.Name+"="+value)
+				}
+			}
+		}
+		if w.Git.Credentials.Mode == "explicit" {
+			return git.Explicit(named)
+		}
+	}
+	return git.Inherit(p.environment())
+}
+
+// persons returns who has made a commit: whom the worker's file names, or the user.
+func (p *Program) persons(ctx context.Context, store *git.Store, w *worker.Worker) (author, committer git.Person) {
+	environment := p.options.Environ
+	if w != nil {
+		if w.Git.Credentials.Mode == "explicit" {
+			environment = nil
+		}
+		environment = slices.Clone(environment)
+		for _, v := range w.Git.Credentials.Env {
+			if !v.Pass {
+				environment = append(environment, v.Name+"="+v.Value)
+			}
+		}
+	}
+	return store.Who(ctx, environment, git.Person{Name: "golem", Email: "golem@localhost"})
+}
+
+// environ returns the value of a variable.
+func environ(environment []string, name string) (value string, ok bool) {
+	for _, one := range environment {
+		if n, v, _ := strings.Cut(one, "="); n == name {
+			value, ok = v, true
+		}
+	}
+	return value, ok
+}
+
+// gitTools returns the git tools of a worker behind the door.
+func (d *Door) gitTools(step *Step, g tool.Gate, taken *taint.Tracker) (gittools.Set, io.Closer) {
+	var w *worker.Worker
+	if step != nil {
+		w = step.Worker
+	}
+	s := d.program.gitSet(w)
+	c := &clearing{program: d.program, records: d.records, worker: w}
+	if d.work.kept != nil {
+		c.tree = d.work.session.ID
+	}
+	s.Desk = c.open
+	s.Scanners = c.scanners
+	s.Request = func(ctx context.Context) (clearance.Request, error) {
+		if _, err := c.open(ctx); err != nil {
+			return clearance.Request{}, err
+		}
+		r := clearance.Request{Time: d.program.options.Now(), Workers: g.Workers, Intake: taken.Bytes(), Untrusted: taken.From()}
+		r.Author, r.Commit = c.who(ctx)
+		if d.Session != nil {
+			r.Session = d.Session.ID
+		}
+		r.Passed = newPassed(ctx, g.Files, taken, d.program.inputs()).find
+		return r, nil
+	}
+	return s, c
+}
+
+// inputs are the mounts that workers only read.
+func (p *Program) inputs() []string {
+	var list []string
+	for _, m := range p.Project.Mounts {
+		if m.Mode == "ro" || m.Untrusted {
+			list = append(list, m.Target)
+		}
+	}
+	return list
+}
+
+// lintTargets returns what is wrong with the targets that workers write out.
+func (p *Program) lintTargets() strictyaml.Problems {
+	var problems strictyaml.Problems
+	for _, w := range p.Workers {
+		if w.Git.Inline == nil {
+			continue
+		}
+		name := p.inlineName(w)
+		if slices.ContainsFunc(p.Project.Targets, func(t project.Target) bool { return t.Name == name }) {
+			problems.Add(strictyaml.Node{Place: w.Git.Inline.Place}, "default_target: "+name+" is a target of the project's", "name that one: default_target: "+name)
+		}
+		if t := p.inline(w); !slices.ContainsFunc(p.Project.Mounts, func(m project.Mount) bool {
+			return m.Target == t.At || path.Dir(m.Target) == t.At || t.At == "/"
+		}) {
+			problems.Add(strictyaml.Node{Place: w.Git.Inline.Place}, "default_target: no mount is at "+t.At+", where its root would stand", "write the target in the project's clearance.targets, with at:")
+		}
+	}
+	return problems
+}
+
+// Balance is what a run has taken in, and what of it was staged.
+type Balance struct {
+	In, Staged int64 // bytes
+	Commits    int
+}
+
+// Balance returns it for all that was done in the session so far.
+func (r *Running) Balance() Balance {
+	var b Balance
+	if r.Entry != nil {
+		b.In = r.Entry.Exposure.Bytes()
+	}
+	p := r.Door.program
+	if _, err := os.Lstat(filepath.Join(p.state, storeName)); err != nil {
+		return b // nothing was ever staged
+	}
+	desk, err := (&clearing{program: p, records: r.Door.records}).open(context.Background())
+	if err != nil {
+		return b
+	}
+	list, _ := desk.List()
+	for _, c := range list {
+		if c.Session == r.ID {
+			b.Commits++
+			b.Staged += c.Bytes()
+		}
+	}
+	return b
+}

@@ -1,0 +1,28 @@
+package program
+
+import (
+	"sync"
+	"time"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// latest returns a clock that never goes back, not even behind the latest time that an
+// earlier process has seen: whoever sets the machine's clock back does not extend what was
+// approved until a certain time.
+func (p *Program) latest(folder *state.Folder) (func() time.Time, error) {
+	latest, err := audit.Witness(folder, p.options.Now())
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	return func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := p.options.Now(); now.After(latest) {
+			latest = now
+		}
+		return latest
+	}, nil
+}

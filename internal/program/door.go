@@ -1,0 +1,506 @@
+package program
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/taint"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/foreign"
+	"github.com/golem-forge/golem/internal/toolset/shell"
+	"github.com/golem-forge/golem/internal/worker"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Visit says as which worker somebody comes to the door, and who can be asked.
+type Visit struct {
+	Worker       string // "" for the entry worker
+	Asker        approval.Asker
+	Beside       approval.Beside // asks in its place, where set
+	ApproveReads bool
+	Secrets      []string // values that must not get into the journal
+	Session      string   // an id, NewSession, or "" for the one that was used last
+	Exec         *Exec    // a program that the user runs, if that is what it is for
+	Run          bool     // it is for a run, which has a session in any case
+	Once         bool     // it is for one call: nothing goes on after that
+
+	// Copy is true for a session that works on copies. Copying is told how far they are
+	// while they are made; an error of it ends that.
+	Copy    bool
+	Copying func(overlay.Progress) error
+
+	// Clipboard, where set, puts a text into the user's clipboard, and says how.
+	Clipboard func(ctx context.Context, text string) (how string, err error)
+}
+
+// A Door is the gate of a worker, with the journal behind it. It is closed
+// after use.
+type Door struct {
+	tool.Gate
+	program *Program
+	step    *Step            // nil where there is no worker
+	whole   *sandbox.Sandbox // all that the project shows
+	work    *work
+	records *Records
+	journal *audit.Journal
+	doorman *doorman
+	made    *made
+	exec    *Exec
+	once    bool
+	copies  func(ctx context.Context, text string) (how string, err error) // into the clipboard
+	mu      sync.Mutex
+	running []io.Closer // what each gate has started, in this order
+
+	Session   *Session // nil where no mount is a layer
+	KeepsHome bool     // the program that the user runs has a home from an earlier time
+	Notes     []string // what the user should know of it
+	News      []string // and of what was begun just now
+}
+
+// Tools returns the gate of a worker as far as it can be looked at: what tools
+// there are, and what it may do. It does nothing: there are no files behind it.
+func (p *Program) Tools(worker string) (tool.Gate, error) {
+	step, err := p.reach(worker)
+	if err != nil {
+		return tool.Gate{}, err
+	}
+	g := tool.Gate{Tools: p.listed(Tools()), Grant: p.Project.Grant(), Workers: []string{"project"}}
+	if step != nil {
+		g.Grant, g.Workers = step.Grant, step.Chain()
+	}
+	custom, err := p.customTools(step, nil)
+	if err != nil {
+		return tool.Gate{}, err
+	}
+	g.Tools = append(g.Tools, custom...)
+	servers, _, err := p.serverTools(step, 0, g.Tools, nil, nil)
+	if err != nil {
+		return tool.Gate{}, err
+	}
+	g.Tools = append(g.Tools, servers...)
+	unlistServices(g)
+	for at := step; at != nil; at = at.Parent {
+		if err := at.Problems.Err(); err != nil {
+			return tool.Gate{}, err
+		}
+	}
+	return g, nil
+}
+
+// Unlisted says which servers of a worker have no tools to list, and why.
+func (p *Program) Unlisted(worker string) ([]string, error) {
+	step, err := p.reach(worker)
+	if err != nil {
+		return nil, err
+	}
+	_, notes, err := p.serverTools(step, 0, nil, nil, nil)
+	return notes, err
+}
+
+// listed lists the tools that bring in what sessions have changed only where there
+// are sessions, those of git only where there is a repository that results go to, and
+// api_send where there is an endpoint.
+func (p *Program) listed(tools []tool.Tool) []tool.Tool {
+	targets := len(p.Targets()) > 0
+	for i, t := range tools {
+		if t.Toolset == "changes" && t.Name != "undo" && len(p.over()) == 0 || t.Toolset == "git" && !targets || t.Name == "api_send" && len(p.Project.Endpoints) == 0 {
+			tools[i].Unlisted = true
+		}
+	}
+	return tools
+}
+
+// unlistServices lists what is for services only where one can be started.
+func unlistServices(g tool.Gate) {
+	open := slices.ContainsFunc(g.Tools, func(t tool.Tool) bool { return t.Name == "service_start" && g.Consent(t) > policy.Blocked })
+	for i, t := range g.Tools {
+		if strings.HasPrefix(t.Name, "service_") && !open {
+			g.Tools[i].Unlisted = true
+		}
+	}
+}
+
+// Door opens the door for a worker of the program: what it may do, in the
+// user's real folders. A program that the user does not trust has none.
+func (p *Program) Door(v Visit) (door *Door, err error) {
+	if err := p.MustTrust(); err != nil {
+		return nil, err
+	}
+	gate, err := p.Tools(v.Worker)
+	if err != nil {
+		return nil, err
+	}
+	step, err := p.reach(v.Worker)
+	if err != nil {
+		return nil, err
+	}
+	work, err := p.work(v, gate.Network())
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if door == nil {
+			work.close()
+		}
+	}()
+	files, err := p.Project.Sandbox(work.mount)
+	if err != nil {
+		return nil, err
+	}
+	if v.Exec != nil {
+		work.findLinked(files, p.options.Home)
+	}
+	records, err := p.Records()
+	if err != nil {
+		return nil, err
+	}
+	journal, err := records.open(slices.Concat(v.Secrets, p.handed()))
+	if err != nil {
+		return nil, errors.Join(err, records.Close())
+	}
+	if work.session == nil && v.Session == NewSession {
+		os.Remove(p.taint(nil))
+	}
+	doorman, err := newDoorman(records.folder, records.session, files)
+	if err != nil {
+		return nil, errors.Join(err, journal.Close(), records.Close())
+	}
+	closed := func(err error) (*Door, error) { return nil, errors.Join(err, journal.Close(), records.Close()) }
+	made := new(made)
+	gate.Journal = signer{journal, doorman.signed(), made}
+	desk := &approval.Desk{Mode: approval.Mode(p.Project.Approval), Flag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), Reads: v.ApproveReads, Store: records.Approvals,
+		Asker: v.Asker, Beside: v.Beside, Policy: p.policyHash()}
+	if desk.Now, err = p.latest(records.folder); err != nil {
+		return closed(err)
+	}
+	if v.Beside != nil && work.session != nil { // peers of several sessions are asked about at a time
+		desk.Session = work.session.ID
+	}
+	gate.Approver = desk
+	gate.Undo = keeping{p.undo(), files, p.options.Now}
+	gate.Enter = work.enter()
+	recovered, err := jail.Recover(work.layers.dir, p.options.Now)
+	if recovered > 0 {
+		work.notes = append(work.notes, "changes that were landing when golem was killed have landed, but for what was changed since; golem undo takes them back")
+	}
+	if err != nil {
+		return closed(fmt.Errorf("changes of a command that was cut off: %w", err))
+	}
+	d := &Door{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, doorman: doorman, made: made, exec: v.Exec, once: v.Once, copies: v.Clipboard, step: step,
+		Session: work.session, Notes: work.notes, News: work.news}
+	if d.Gate, _, _, err = d.gate(step, gate.Grant, gate.Workers, false); err != nil {
+		return closed(err)
+	}
+	return d, nil
+}
+
+// gate returns the gate of a worker behind this door: the same journal, the same user to
+// ask, the same session, and what this worker has of it. When the worker is done,
+// release ends its commands; the door does so at the latest. With list, servers that
+// never were list their tools; notes say of which there are none.
+func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (g tool.Gate, release func() error, notes []string, err error) {
+	g = tool.Gate{Grant: grant, Workers: chain, Approver: d.Approver, Journal: d.Journal, Enter: d.Enter, Undo: d.Undo}
+	if g.Files, err = grant.Files.Apply(d.whole); err != nil {
+		return g, nil, nil, err
+	}
+	if g.Files, g.Grant.Consent, err = spelled(g.Files, grant.Consent); err != nil {
+		return g, nil, nil, err
+	}
+	taken := d.exposure(g.Files)
+	g.Exposure, g.Grant = taken, untrusting(g.Grant, taken)
+	own := ownerOf(g, g.Network(), "worker", "")
+	if d.exec != nil {
+		own = ownerOf(g, g.Network(), "profile", d.exec.Profile.Name)
+		d.KeepsHome = d.work.session.hasHome(own)
+	}
+	run := newCommands(g, own, d.work, d.program.options.Now)
+	run.policy.Etc = d.program.Project.Etc
+	run.exec, run.sole = d.exec, d.exec != nil || len(d.program.Workers) == 0
+	run.steps = steps{d.program.undo(), d.whole}
+	run.services = shell.NewServices(run, d.program.options.Now, d.once)
+	place := d.work.session
+	if !slices.Equal(chain, d.Workers) { // who is called begins anew
+		place = nil
+	}
+	staging, clearing := d.gitTools(step, g, taken)
+	running := []io.Closer{run, clearing}
+	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(own), Services: run.services}, staging, d.program.exportTools(d.copies, staging.Scanners), d.work.keeper(d.records.folder), run))
+	unlistServices(g)
+	if d.exec != nil {
+		g.Tools = append(g.Tools, shell.Exec(run))
+	}
+	custom, err := d.program.customTools(step, func(f worker.Foreign) (*commands, error) {
+		c, err := d.foreignCommands(g, f)
+		running = append(running, c)
+		return c, err
+	})
+	if err != nil {
+		return g, nil, nil, err
+	}
+	g.Tools = append(g.Tools, custom...)
+	var lister func(worker.Server, *foreign.Server) (foreign.Listing, error)
+	if list {
+		lister = d.lister(step, g, taken)
+	}
+	servers, notes, err := d.program.serverTools(step, grant.Limits.Time, g.Tools, func(s worker.Server, p foreign.Program) (*foreign.Server, error) {
+		c, err := d.foreignCommands(g, s.Foreign)
+		if err != nil {
+			return nil, err
+		}
+		server := foreign.NewServer(s.Name, p, c)
+		running = append(running, c, server)
+		return server, nil
+	}, lister)
+	if err != nil {
+		return g, nil, nil, err
+	}
+	g.Tools = append(g.Tools, servers...)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running = append(d.running, running...)
+	return g, func() error {
+		d.mu.Lock()
+		d.running = slices.DeleteFunc(d.running, func(c io.Closer) bool { return slices.Contains(running, c) })
+		d.mu.Unlock()
+		return closeAll(running)
+	}, notes, nil
+}
+
+// lister returns what lists the tools of a server for a gate. What it lists first is kept,
+// unless it may come from what is not trusted: a worker reads it before it has read anything.
+func (d *Door) lister(step *Step, g tool.Gate, taken *taint.Tracker) func(worker.Server, *foreign.Server) (foreign.Listing, error) {
+	return func(s worker.Server, server *foreign.Server) (foreign.Listing, error) {
+		if s.Reach != nil {
+			if from := taken.Place(s.Reach.Folder, true); from != "" {
+				return nil, fmt.Errorf("it reads %s, which is not trusted; golem tools --accept %s shows them first", from, s.Name)
+			}
+		}
+		l, err := d.list(context.Background(), g, s, server)
+		if err == nil {
+			_, err = d.program.toolsOf(step, s, server, l, g.Tools)
+		}
+		if err == nil {
+			err = d.program.keepListing(s, l)
+		}
+		return l, err
+	}
+}
+
+// Keeps says of the last call where its changes are, if they are in the session and
+// not in the user's folder.
+func (d *Door) Keeps() string {
+	if d.Session == nil {
+		return ""
+	}
+	names := d.work.kept.Touched()
+	if len(names) == 0 {
+		return ""
+	}
+	return "kept in session " + d.Session.ID + ", not in your folder: " + shownBelow("/", names) + "; golem changes shows it"
+}
+
+// Busy reports whether another golem works on the session now: calls that look at files
+// fail until that ends.
+func (d *Door) Busy() bool { return d.Session != nil && d.work.kept.Busy() }
+
+// maxNamed is how many names are told of what is kept.
+const maxNamed = 5
+
+// spelled writes the names of rules as the sandbox writes them, where the host
+// ignores case: a rule must hold for every way to write its name. So that the
+// sandbox knows one way for each, they become names with a limit of their own,
+// which limits nothing.
+func spelled(files *sandbox.Sandbox, c policy.Consents) (*sandbox.Sandbox, policy.Consents, error) {
+	anchors := []sandbox.Limit{{Path: "/", Access: sandbox.ReadWrite}}
+	for _, r := range c.Rules() {
+		if strings.HasPrefix(r.Target, "/") && r.Target != "/" {
+			anchors = append(anchors, sandbox.Limit{Path: r.Target, Access: sandbox.ReadWrite})
+		}
+	}
+	known, err := files.Restrict(anchors...)
+	if err != nil {
+		return nil, c, err
+	}
+	renamed := c.Renamed(func(target string) string {
+		if name, err := known.Canonical(target); err == nil {
+			return name
+		}
+		return target
+	})
+	if slices.Equal(renamed.Rules(), c.Rules()) && !files.FoldsCase() {
+		return files, c, nil
+	}
+	return known, renamed, nil
+}
+
+// Close ends the commands that run, writes down what is not yet written, and lets
+// go of the state. Its error names the calls that were done.
+func (d *Door) Close() error {
+	return d.made.after(errors.Join(closeAll(d.running), d.work.close(), d.journal.Close(), d.doorman.leave(), d.records.Close()))
+}
+
+// closeAll closes what was started, the last first.
+func closeAll(running []io.Closer) error {
+	var errs []error
+	for _, c := range slices.Backward(running) {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// MustTrust is an error for a program whose content the user does not trust.
+func (p *Program) MustTrust() error {
+	trusted, err := p.Trusted()
+	if err != nil || trusted {
+		return err
+	}
+	command := "golem trust"
+	if p.options.Dir != "." {
+		command += " -C " + sandbox.Shown(p.options.Dir)
+	}
+	return &sandbox.Error{Op: "trust", Code: "untrusted",
+		Hint: "this program's files have no effect before you trust them; " + command + " shows what they ask for"}
+}
+
+// policyHash is what remembered answers are bound to: the files that say what
+// the program may do, and what flags and the environment have made of them. How
+// questions are answered is not part of it.
+func (p *Program) policyHash() string {
+	h := sha256.New()
+	fmt.Fprintln(h, p.Content.Hash)
+	for _, m := range p.Project.Mounts {
+		fmt.Fprintf(h, "mount %q %q %q %s %q %d\n", m.Target, string(m.Base), string(m.Source), m.Mode, m.Suffixes, m.MaxFileBytes)
+	}
+	for _, r := range p.Project.Rules {
+		fmt.Fprintf(h, "rule %v %q %v\n", r.Verb, r.Target, r.Consent)
+	}
+	fmt.Fprintf(h, "protect %q network %v\n", p.Project.Protect, p.Project.Network.Patterns())
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Records are what is kept of a program: its journal, and what was answered.
+type Records struct {
+	Approvals *approval.Store
+	Policy    string // the content that rules must have been made for
+
+	folder  *state.Folder
+	now     func() time.Time
+	session string // what this process is called in the journal
+}
+
+// Records opens what is kept of the program, and makes it where it is missing.
+func (p *Program) Records() (*Records, error) {
+	folder, err := state.Open(p.state)
+	if err != nil {
+		return nil, err
+	}
+	store, err := approval.Open(folder)
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	return &Records{store, p.policyHash(), folder, p.options.Now, strings.ToLower(rand.Text()[:8])}, nil
+}
+
+// State is the folder in which everything about the program is kept, for the
+// user's eyes.
+func (p *Program) State() sandbox.Host { return sandbox.Host(p.state) }
+
+// HasState reports whether anything is kept of the program.
+func (p *Program) HasState() bool {
+	_, err := os.Lstat(p.state)
+	return err == nil
+}
+
+// Journal opens the folder that the journal is in, for audit.Read and
+// audit.Verify. It is nil where nothing is kept yet: to look makes nothing.
+func (p *Program) Journal() (*state.Folder, error) {
+	if !p.HasState() {
+		return nil, nil
+	}
+	return state.Open(p.state)
+}
+
+// Close lets go of the folder.
+func (r *Records) Close() error { return r.folder.Close() }
+
+func (r *Records) open(secrets []string) (*audit.Journal, error) {
+	return audit.Open(r.folder, audit.Options{Now: r.now, Session: r.session, Secrets: secrets})
+}
+
+// Answer answers a request that waits, with what a person replied. It is in the journal
+// before it counts.
+func (r *Records) Answer(id string, reply approval.Reply, secrets []string) error {
+	w, err := r.Approvals.Waiting(id)
+	if err == nil && w.Answer != nil {
+		err = w.Answered()
+	}
+	if err != nil {
+		return err
+	}
+	request, err := r.Approvals.Request(w)
+	if err != nil {
+		return err
+	}
+	a, err := r.Approvals.Judge(w, reply)
+	if err != nil {
+		return err
+	}
+	var effects []string
+	for _, e := range request.Effects {
+		effects = append(effects, e.String())
+	}
+	word := "no"
+	if a.Verdict == tool.Yes {
+		word = "yes"
+	}
+	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Workers: w.Workers, Tool: w.Tool, Effects: effects,
+		Decision: word, By: "user", Seen: a.Seen(), Digest: w.Digest, Request: id, Note: a.Note}
+	if err := r.write(record, secrets); err != nil {
+		return err
+	}
+	reply.By = "user"
+	err = r.Approvals.Answer(id, reply, r.now())
+	if err != nil { // somebody was faster
+		record.Code, record.Note = string(sandbox.CodeOf(err)), "too late: it does not count"
+		return errors.Join(err, r.write(record, secrets))
+	}
+	return nil
+}
+
+// Revoke takes back a rule or a request, and returns it in words.
+func (r *Records) Revoke(id string, secrets []string) (string, error) {
+	what, err := r.Approvals.Named(id)
+	if err != nil {
+		return "", err
+	}
+	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: what}
+	if err := r.write(record, secrets); err != nil {
+		return "", err
+	}
+	return what, r.Approvals.Revoke(id)
+}
+
+// write puts one record into the journal, on the disk.
+func (r *Records) write(record audit.Record, secrets []string) error {
+	journal, err := r.open(secrets)
+	if err != nil {
+		return err
+	}
+	return errors.Join(journal.Write(record, audit.Durable), journal.Close())
+}

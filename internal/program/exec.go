@@ -1,0 +1,180 @@
+package program
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/profile"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// An Exec is a program that the user runs by golem exec.
+type Exec struct {
+	// Attach runs a command of a session on streams that the user has.
+	Attach  func(ctx context.Context, s *jail.Session, c jail.Command) (jail.Result, error)
+	Env     []string // NAME=value
+	Dir     string   // of the host, where the user is
+	Path    string   // folders of the host where programs are looked for
+	Profile profile.Profile
+	Named   bool // the user has named the profile
+}
+
+// mayLogIn refuses a program that would get credentials because its file has the name of
+// an agent, and that is in a directory which it works on: whoever wrote that directory
+// chose the name.
+func (x *Exec) mayLogIn(program *profile.Program, name string) error {
+	has := len(x.Profile.Logins) > 0 || slices.ContainsFunc(x.Profile.Keys, func(key string) bool {
+		return slices.ContainsFunc(x.Env, func(e string) bool { return strings.HasPrefix(e, key+"=") })
+	})
+	if x.Named || !program.Shown || !has {
+		return nil
+	}
+	return &sandbox.Error{Op: "exec", Path: name, Code: sandbox.ErrInvalid, Hint: "it is in a directory that it works on, and would get your credentials by its name alone; --profile " +
+		x.Profile.Name + " gives them to it, --profile " + profile.Plain + " runs it without"}
+}
+
+// Exec implements shell.Execer.
+func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (jail.Result, error) {
+	program, err := profile.Find(command[0], profile.Host{Path: c.exec.Path, Dir: c.exec.Dir, Home: c.exec.Profile.Home, Single: filepath.Join(c.work.session.dir, "programs")}, files)
+	if err == nil {
+		err = c.exec.mayLogIn(program, command[0])
+	}
+	if err != nil {
+		return jail.Result{}, err
+	}
+	if err := c.furnish(program.Mounts); err != nil {
+		return jail.Result{}, err
+	}
+	if err := c.showLinked(); err != nil {
+		return jail.Result{}, err
+	}
+	shell, argv := []string{"sh", "-c", `exec "$@"`, "sh"}, program.Argv(command[1:]...)
+	var names []int // the program, and before it the interpreter that runs it
+	for i := range len(argv) - len(command) + 1 {
+		names = append(names, len(shell)+i)
+	}
+	run := jail.Command{Path: "/bin/sh", Args: append(shell, argv...), Names: names,
+		Dir: workDir(files, c.exec.Dir), Env: slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env)}
+	r, err := c.started(files, c.Layered(), func(s *jail.Session) (jail.Result, error) { return c.exec.Attach(ctx, s, run) })
+	return r, told(err)
+}
+
+// furnish gives commands what the program that the user runs has besides the sandbox.
+func (c *commands) furnish(more []jail.Mount) error {
+	home, err := c.work.session.home(c.owner)
+	if err != nil {
+		return err
+	}
+	kept, err := c.work.session.makeDir(c.owner, keptName)
+	if err != nil {
+		return err
+	}
+	c.work.session.inherit(c.exec.Profile, kept)
+	if c.policy.Private, err = c.exec.Profile.Fill(home, kept); err != nil {
+		return err
+	}
+	c.policy.Home = sandbox.Host(home)
+	c.policy.Terminals = true
+	c.policy.Limits = profile.Roomy(c.policy.Limits)
+	for _, m := range c.exec.Profile.Mounts {
+		source, err := filepath.EvalSymlinks(string(m.Source))
+		if err != nil {
+			return plainError(string(m.Source), err)
+		}
+		more = append(more, jail.Mount{Source: sandbox.Host(source), Target: m.Target})
+	}
+	c.more = more
+	return nil
+}
+
+// furnished adds to the folders that commands see those which a program has besides.
+func (c *commands) furnished(mounts []jail.Mount) ([]jail.Mount, error) {
+	owned := slices.Clip(c.more)
+	if c.policy.Home != "" {
+		owned = append(owned, jail.Mount{Target: jail.Home})
+	}
+	for _, m := range mounts {
+		for _, own := range owned {
+			if under(m.Target, own.Target) || under(own.Target, m.Target) {
+				return nil, &sandbox.Error{Op: "mount", Path: m.Target, Code: sandbox.ErrInvalid, Hint: "programs have " + own.Target + " of their own; give the mount another target"}
+			}
+		}
+	}
+	mounts = slices.Concat(mounts, c.more)
+	slices.SortFunc(mounts, func(a, b jail.Mount) int { return strings.Compare(a.Target, b.Target) })
+	return mounts, nil
+}
+
+// under reports whether a name is another, or below it.
+func under(name, top string) bool { return name == top || strings.HasPrefix(name, top+"/") }
+
+// workDir is where a program begins: where the user is, if it sees that.
+func workDir(files *sandbox.Sandbox, dir string) string {
+	if name, ok := jail.NameOf(files, dir); ok {
+		return jail.Inside(files, name)
+	}
+	if files.CanRead("/") {
+		return jail.Work
+	}
+	return "/"
+}
+
+// Unused reports whether a session keeps nothing: no change, no commit, no change that golem
+// undo would give back to it, and a home with nothing but what a profile has put there.
+func (p *Program) Unused(s *Session, profile profile.Profile) bool {
+	if s == nil || s.KeepsCommits() {
+		return false
+	}
+	if last, err := jail.Last(p.layers().dir); err == nil && last.Of(sandbox.Host(s.dir)) {
+		s.writeFile(appliedName, profile.Name) // it is looked at again when something else was applied
+		return false
+	}
+	list, unfit, err := p.Changes(s, nil, false)
+	if err != nil || len(list) > 0 || unfit != "" {
+		return false
+	}
+	k, err := p.Kept(s)
+	if err != nil {
+		return false
+	}
+	others := k.Others() // the folder may have become another one meanwhile
+	k.Close()
+	if len(others) > 0 {
+		return false
+	}
+	return s.nothingKept(profile)
+}
+
+// appliedName is a file of a session that is kept for golem undo, with the profile of the
+// program that ran in it.
+const appliedName = "applied.json"
+
+// Applied calls yield with the sessions that were kept for golem undo and keep no file, and
+// with the names of the profiles that ran in them.
+func (p *Program) Applied(yield func(s *Session, profile string)) {
+	list, err := p.Sessions()
+	if err != nil {
+		return
+	}
+	for _, s := range list {
+		var profile string
+		data, err := os.ReadFile(filepath.Join(s.dir, appliedName))
+		if err != nil || json.Unmarshal(data, &profile) != nil {
+			continue
+		}
+		k, err := p.Kept(s)
+		if err != nil {
+			continue
+		}
+		files, _ := k.Usage()
+		k.Close()
+		if files == 0 {
+			yield(s, profile)
+		}
+	}
+}

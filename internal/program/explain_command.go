@@ -1,0 +1,240 @@
+package program
+
+import (
+	"cmp"
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/command"
+	"github.com/golem-forge/golem/internal/explain"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A CommandAnswer says whether a worker may run a command line, and what decides
+// it. All text in it is fit to be printed.
+type CommandAnswer struct {
+	Command string           `json:"command"`
+	Worker  string           `json:"worker,omitempty"`
+	Allowed bool             `json:"allowed"`
+	Trusted *bool            `json:"trusted,omitempty"`
+	Consent string           `json:"consent,omitempty"` // where it is allowed
+	Reason  string           `json:"reason"`
+	Parts   []CommandPart    `json:"parts"`
+	Writes  []CommandPart    `json:"writes"` // files that redirections write
+	Error   *explain.Refusal `json:"error,omitempty"`
+}
+
+// A CommandPart is a command of a line, or a file that it writes, with what is
+// decided about it.
+type CommandPart struct {
+	Text string `json:"text"`
+	// Kind is command; through, of a program that only runs another one; plain, of
+	// what runs nothing; unknown, of what is not understood; or write.
+	Kind    string   `json:"kind"`
+	Via     []string `json:"via,omitempty"`
+	Consent string   `json:"consent,omitempty"`
+	Rule    string   `json:"rule,omitempty"` // the pattern or set
+	From    string   `json:"from,omitempty"` // where that is written
+	Why     string   `json:"why,omitempty"`
+}
+
+// textWidth is how much of a text is shown in an answer.
+const textWidth = 200
+
+// ExplainCommand answers for a worker of the program: "" for the entry worker.
+func (p *Program) ExplainCommand(ctx context.Context, line, name string) (CommandAnswer, error) {
+	a := CommandAnswer{Command: visible.Text(line), Parts: []CommandPart{}, Writes: []CommandPart{}}
+	step, err := p.reach(name)
+	if err != nil {
+		return a, err
+	}
+	grant := p.Project.Grant()
+	if step != nil {
+		grant = step.Grant
+		a.Worker = strings.Join(step.Chain(), " → ")
+	}
+	j := command.NewRules(grant.Shell).Judge(line)
+	run := policy.Effect{Verb: policy.Run, Target: line}
+	_, base := grant.Consent.Of(run)
+	for i := range j.Parts {
+		a.Parts = append(a.Parts, explainPart(j, i, base))
+	}
+	if rule, ok := j.Consent(); ok {
+		rule.Target = line
+		grant.Consent = grant.Consent.With(rule)
+	}
+	least, err := p.explainWrites(ctx, &a, grant, j, name)
+	if err != nil {
+		return a, err
+	}
+	d := grant.Decide(run)
+	a.decide(d, j, least)
+	p.answerFor(&a, min(d.Consent, least))
+	if step == nil || !grant.Tools.Has("shell") {
+		a.refuse("unknown_tool", "no command is run here: the worker has no shell", "a worker has it with toolsets: {shell: }")
+	}
+	return a, p.commandTrust(&a)
+}
+
+// explainPart says what is decided about a part. Base is what holds where no rule
+// for commands speaks.
+func explainPart(j command.Judgement, i int, base policy.Rule) CommandPart {
+	p, v := j.Parts[i], j.Verdicts[i]
+	part := CommandPart{Text: visible.Line(p.Text, textWidth), Kind: "command", Via: p.Via, Why: visible.Line(v.Why, textWidth)}
+	switch {
+	case p.Unknown != "":
+		part.Kind = "unknown"
+	case p.Plain:
+		part.Kind = "plain"
+	case p.Runs:
+		part.Kind = "through"
+	}
+	switch {
+	case v.Said:
+		part.Consent, part.From = v.Consent.String(), v.Rule.From
+		part.Rule = visible.Line(cmp.Or(v.Rule.Use, v.Rule.Pattern), textWidth)
+	case !p.Plain && !p.Runs:
+		part.Consent, part.From = base.Consent.String(), cmp.Or(base.From, strictyaml.Default.String())
+		part.Why = cmp.Or(part.Why, "no rule speaks of it")
+	}
+	return part
+}
+
+// explainWrites says what is decided about the files that redirections write,
+// and returns the least of it.
+func (p *Program) explainWrites(ctx context.Context, a *CommandAnswer, grant policy.Grant, j command.Judgement, worker string) (policy.Consent, error) {
+	least := policy.PreApproved
+	moves := slices.ContainsFunc(j.Parts, func(p command.Part) bool {
+		return len(p.Words) > 0 && slices.Contains([]string{"cd", "pushd", "popd"}, p.Words[0].Text)
+	})
+	for _, w := range j.Writes {
+		part := CommandPart{Text: visible.Line(w.Path, textWidth), Kind: "write"}
+		name, stays := virtual(grant, w.Path)
+		consent := policy.Ask
+		switch {
+		case !w.Literal || moves && !path.IsAbs(w.Path):
+			part.Why = "where it is is not known before it runs"
+		case !stays:
+			part.Why, consent = "it is gone when the command ends", policy.PreApproved
+		default:
+			answer, err := p.explainFile(ctx, "write", name, worker)
+			if err != nil {
+				return least, err
+			}
+			part.Text, part.Why = answer.Path, "decided when the command has ended"
+			for _, f := range answer.Facts {
+				if f.Kind == "approval" {
+					part.From = f.From
+				}
+			}
+			if consent, _ = policy.ParseConsent(answer.Consent); !answer.Allowed {
+				part.Why, a.Error, consent = answer.Reason, answer.Error, policy.Blocked
+			}
+		}
+		part.Consent = consent.String()
+		a.Writes = append(a.Writes, part)
+		least = min(least, consent)
+	}
+	return least, nil
+}
+
+// virtual returns the name of a file that a command writes, and whether it is one
+// that outlives the command.
+func virtual(grant policy.Grant, file string) (string, bool) {
+	roots := grant.Files.Roots()
+	if !path.IsAbs(file) {
+		begin := "/"
+		if !slices.ContainsFunc(roots, func(r sandbox.Limit) bool { return r.Path == "/" }) {
+			for _, r := range slices.Backward(roots) {
+				if r.Access == sandbox.ReadWrite || begin == "/" {
+					begin = r.Path
+				}
+			}
+		}
+		file = path.Join(begin, file)
+	}
+	file = path.Clean(file)
+	if rest, ok := strings.CutPrefix(file+"/", jail.Work+"/"); ok {
+		file = path.Clean("/" + rest)
+	}
+	for _, private := range []string{"/tmp", "/dev", "/proc"} {
+		if (file == private || strings.HasPrefix(file, private+"/")) && grant.Files.Access(file) < sandbox.ReadWrite {
+			return file, false
+		}
+	}
+	return file, true
+}
+
+// decide says what the grant and the writes make of the line.
+func (a *CommandAnswer) decide(d policy.Decision, j command.Judgement, least policy.Consent) {
+	text := visible.Line(a.Command, textWidth)
+	at := j.Decides()
+	if at >= 0 && a.Parts[at].Text != text {
+		text = a.Parts[at].Text
+	}
+	why := ""
+	if at >= 0 && a.Parts[at].Why != "" {
+		why = ": " + a.Parts[at].Why
+	}
+	switch d.Consent {
+	case policy.Blocked:
+		a.refuse("blocked", text+" is blocked"+why, "no approval changes that")
+		if d.Why != "" {
+			a.refuse("blocked", d.Why, "no approval changes that")
+		}
+	case policy.Ask:
+		a.Allowed, a.Reason = true, text+" asks"+why
+	default:
+		a.Allowed, a.Reason = true, "it runs unasked"
+		switch least {
+		case policy.Ask:
+			a.Reason += "; what it writes asks"
+		case policy.Blocked:
+			a.Allowed, a.Reason = false, "what it writes may not be written"
+		}
+	}
+}
+
+// answerFor adds what the approval mode answers.
+func (p *Program) answerFor(a *CommandAnswer, consent policy.Consent) {
+	if !a.Allowed {
+		return
+	}
+	a.Consent = consent.String()
+	switch {
+	case consent == policy.Ask && p.Project.Approval == "auto_deny":
+		a.refuse("declined", a.Reason+", and auto_deny answers no", "nobody is asked here")
+	case consent == policy.Ask && p.Project.Approval == "approve_all":
+		a.Consent = policy.PreApproved.String()
+		a.Reason += ", and approve_all answers yes"
+	}
+}
+
+// refuse turns an answer into no.
+func (a *CommandAnswer) refuse(code sandbox.Code, reason, hint string) {
+	a.Allowed, a.Consent, a.Reason = false, "", reason
+	e := &sandbox.Error{Op: "run", Path: visible.Line(a.Command, textWidth), Code: code, Hint: hint}
+	a.Error = &explain.Refusal{Code: code, Message: e.Error(), Hint: hint}
+}
+
+// commandTrust adds whether the program is trusted.
+func (p *Program) commandTrust(a *CommandAnswer) error {
+	trusted, err := p.Trusted()
+	if err != nil {
+		return err
+	}
+	a.Trusted = &trusted
+	if a.Allowed {
+		a.Error = nil
+	}
+	if !trusted && a.Allowed {
+		a.refuse("untrusted", "not yet: this program is not trusted; once it is, "+a.Reason, "golem trust shows what it asks for")
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package program
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// A tainting is a program without layers, of which one folder is not trusted.
+type tainting struct {
+	*testing.T
+	*Program
+}
+
+func newTainting(t *testing.T) tainting {
+	options := program(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./in, target: /in, mode: ro, trust: untrusted}\n" +
+			"    - {source: ./src, target: /src, mode: ro}\n    - {source: ./out, target: /out, approval: {write: preApproved}}\n",
+		"main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n",
+		"in/x":        "Do as I say.\n", "src/x": "x\n", "out/x": "x\n",
+	})
+	p := load(t, options)
+	if err := p.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	return tainting{t, p}
+}
+
+// link gives a file another name.
+func (p tainting) link(old, name string) {
+	p.Helper()
+	if err := os.Link(filepath.Join(p.options.Dir, old), filepath.Join(p.options.Dir, name)); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// asked reports whether somebody is asked before a peer writes, after it has made a call.
+func (p tainting) asked(session, name, args string) (asked bool) {
+	p.Helper()
+	door, err := p.Door(Visit{Session: session, Asker: saying(func(tool.Request) approval.Reply {
+		asked = true
+		return approval.Reply{}
+	})})
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer door.Close()
+	if name != "" {
+		if r := door.Do(p.Context(), policy.Peer, tool.Call{Tool: name, Args: []byte(args)}); r.Err != nil {
+			p.Fatal(r.Err)
+		}
+	}
+	door.Do(p.Context(), policy.Peer, tool.Call{Tool: "write_file", Args: []byte(`{"path": "/out/made", "content": "made"}`)})
+	return asked
+}
+
+// An agent that is served again is asked on: it may remember what it has read. It is not
+// after the user has asked for a new session.
+func TestTaintStays(t *testing.T) {
+	p := newTainting(t)
+	for _, test := range []struct {
+		what, session, tool, args string
+		want                      bool
+	}{
+		{"at first", "", "read_file", `{"path": "/src/x"}`, false},
+		{"after it was read", "", "read_file", `{"path": "/in/x"}`, true},
+		{"when it is served again", "", "", "", true},
+		{"with a new session", NewSession, "", "", false},
+		{"and after that", "", "", "", false},
+	} {
+		if got := p.asked(test.session, test.tool, test.args); got != test.want {
+			t.Errorf("%s: asked %v, want %v", test.what, got, test.want)
+		}
+	}
+	if err := os.WriteFile(p.taint(nil), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !p.asked("", "", "") {
+		t.Error("what a full disk has left of it does not count")
+	}
+}
+
+// What is not trusted is not trusted by another name.
+func TestTaintByAnotherName(t *testing.T) {
+	for _, test := range []struct {
+		what, link, as, tool, args string
+		want                       bool
+	}{
+		{"no other name", "", "", "search_files", `{"pattern": "x", "path": "/src"}`, false},
+		{"a link", "in/x", "src/y", "read_file", `{"path": "/src/y"}`, true},
+		{"a link in a folder", "in/x", "src/y", "search_files", `{"pattern": "x", "path": "/src"}`, true},
+		{"a file beside a link", "in/x", "src/y", "read_file", `{"path": "/src/x"}`, false},
+		{"a link of something else", "out/x", "src/y", "read_file", `{"path": "/src/y"}`, false},
+		{"a name where nobody looks", "in/x", "hidden", "search_files", `{"pattern": "x", "path": "/src"}`, false},
+		{"a link in another folder", "in/x", "out/y", "search_files", `{"pattern": "x", "path": "/src"}`, false},
+		{"the names of folders", "", "", "list_files", `{"path": "/"}`, false},
+		{"the names in folders", "", "", "list_files", `{"path": "/", "depth": 2}`, true},
+		{"the names in one", "", "", "list_files", `{"path": "/in"}`, true},
+		{"names that match", "", "", "list_files", `{"path": "/", "pattern": "*"}`, true},
+		{"two names where it is not trusted", "in/x", "in/y", "search_files", `{"pattern": "x", "path": "/src"}`, false},
+	} {
+		p := newTainting(t)
+		if test.link != "" {
+			p.link(test.link, test.as)
+		}
+		if got := p.asked("", test.tool, test.args); got != test.want {
+			t.Errorf("%s: asked %v, want %v", test.what, got, test.want)
+		}
+	}
+}
+
+// What one reads all are asked about who share its files, whenever they came; and a copy
+// out of what is not trusted is asked about itself.
+func TestTaintIsShared(t *testing.T) {
+	p := newTainting(t)
+	asked := 0
+	open := func() *Door {
+		door, err := p.Door(Visit{Asker: saying(func(tool.Request) approval.Reply {
+			asked++
+			return approval.Reply{}
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { door.Close() })
+		return door
+	}
+	one, other := open(), open()
+	for i, test := range []struct {
+		door       *Door
+		tool, args string
+		want       bool
+	}{
+		{other, "write_file", `{"path": "/out/a", "content": "a"}`, false},
+		{one, "copy_file", `{"from": "/src/x", "to": "/out/b"}`, false},
+		{one, "copy_file", `{"from": "/in/x", "to": "/out/c"}`, true},
+		{other, "write_file", `{"path": "/out/d", "content": "d"}`, true},
+	} {
+		before := asked
+		r := test.door.Do(t.Context(), policy.Peer, tool.Call{Tool: test.tool, Args: []byte(test.args)})
+		if got := asked > before; got != test.want || r.OK() == test.want {
+			t.Errorf("%d: %s %s: asked %v, want %v: %v", i, test.tool, test.args, got, test.want, r)
+		}
+	}
+}
+
+// What is changed where it stands is handed to nobody: it taints, and was not asked about.
+func TestTaintInItsPlace(t *testing.T) {
+	p := load(t, program(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./in, target: /in, mode: rw, trust: untrusted, approval: {write: preApproved}}\n    - {source: ./out, target: /out, approval: {write: preApproved}}\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n",
+		"in/x":                    "one\n", "out/x": "x\n",
+	}))
+	if err := p.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	door, err := p.Door(Visit{Asker: saying(func(tool.Request) approval.Reply {
+		asked++
+		return approval.Reply{}
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	for i, args := range []string{`{"path": "/in/x", "edits": [{"old": "one", "new": "two"}]}`, `{"path": "/out/x", "edits": [{"old": "x", "new": "y"}]}`} {
+		door.Do(t.Context(), policy.Peer, tool.Call{Tool: "edit_file", Args: []byte(args)})
+		if asked != i {
+			t.Errorf("%s: asked %d times, want %d", args, asked, i)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package program
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/custom"
+	"github.com/golem-forge/golem/internal/worker"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// customTools returns the tools of the program's own that a worker has. The programs are
+// run by what run returns for each; without it they can only be looked at.
+func (p *Program) customTools(step *Step, run func(worker.Foreign) (*commands, error)) ([]tool.Tool, error) {
+	var list []tool.Tool
+	if step == nil {
+		return nil, nil
+	}
+	for _, c := range step.Worker.Custom {
+		d, err := p.describe(c)
+		if err != nil {
+			continue // it was told when the program was loaded
+		}
+		about := tool.Tool{Name: c.Name, Description: d.Text, Mode: d.Mode, Label: d.Label, Category: d.Category}
+		d.Approval.Target = custom.Runs(c.Name)
+		about.Rules = connecting(append(rulesOf(step, c.Tool(), d.Approval.Target), d.Approval), c.Foreign)
+		program := custom.Program{Command: commandOf(c.Foreign), Network: c.Network != nil, Timeout: c.Timeout}
+		if c.Reach != nil {
+			program.Folder, program.ReadOnly = c.Reach.Folder, c.Reach.ReadOnly
+		}
+		var r custom.Runner
+		if run != nil {
+			commands, err := run(c.Foreign)
+			if err != nil {
+				return nil, err
+			}
+			r = commands
+		}
+		t, err := custom.New(about, d.Schema, program, r)
+		if err != nil {
+			continue
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// describe reads what the schema file of a tool says.
+func (p *Program) describe(c worker.Custom) (worker.Description, error) {
+	name := worker.FileOf(c.Schema.Text)
+	return worker.Describe(name, p.brought[name])
+}
+
+// rulesOf returns what the worker of a step, and those who call it, have written of a
+// foreign tool: none lets pass what another asks about.
+func rulesOf(step *Step, name, target string) []policy.Rule {
+	var rules []policy.Rule
+	add := func(own string, f worker.Foreign) {
+		if own == name && f.Approval != nil {
+			rule := *f.Approval
+			rule.Target = target
+			rules = append(rules, rule)
+		}
+	}
+	for at := step; at != nil; at = at.Parent {
+		for _, c := range at.Worker.Custom {
+			add(c.Tool(), c.Foreign)
+		}
+		for _, s := range at.Worker.Servers {
+			add(s.Tool(), s.Foreign)
+		}
+	}
+	return rules
+}
+
+// connecting adds to rules about running a program that declares the network the same
+// about reaching it: it does nothing else with it.
+func connecting(rules []policy.Rule, f worker.Foreign) []policy.Rule {
+	if f.Network == nil {
+		return rules
+	}
+	for _, r := range slices.Clone(rules) {
+		r.Verb, r.Target = policy.Connect, "*"
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+// isCustom reports whether a custom tool of some worker is called so.
+func (p *Program) isCustom(name string) bool {
+	return slices.ContainsFunc(p.Workers, func(w *worker.Worker) bool {
+		return slices.ContainsFunc(w.Custom, func(c worker.Custom) bool { return c.Name == name })
+	})
+}
+
+// foreignCommands returns what runs a foreign program for a gate: with the network only
+// if it declares it, and its own files.
+func (d *Door) foreignCommands(g tool.Gate, f worker.Foreign) (*commands, error) {
+	mounts, err := d.program.lay(f)
+	if err != nil {
+		return nil, err
+	}
+	network := f.Network != nil && g.Network()
+	c := newCommands(g, ownerOf(g, network, "program", f.Name+"\x00"+identity(f)), d.work, d.program.options.Now)
+	c.policy.Network, c.policy.Etc = network, d.program.Project.Etc
+	c.direct = f.Reach != nil && !f.Reach.ReadOnly && c.direct
+	c.more = mounts
+	for _, v := range f.Env {
+		if value, ok := environ(d.program.options.Environ, v.Text); ok {
+			c.policy.Env = append(c.policy.Env, v.Text+"="+value)
+		} else if c.lacks == nil {
+			c.lacks = &sandbox.Error{Op: f.Name, Code: sandbox.ErrInvalid, Hint: "it is to be given " + v.Text +
+				" of the user's environment, which has none; the user sets it and starts golem again, or leaves it out of env: in the worker file"}
+		}
+	}
+	return c, nil
+}
+
+// handed returns the values of the variables that foreign programs are given.
+func (p *Program) handed() (values []string) {
+	add := func(f worker.Foreign) {
+		for _, v := range f.Env {
+			if value, ok := environ(p.options.Environ, v.Text); ok {
+				values = append(values, value)
+			}
+		}
+	}
+	for _, w := range p.Workers {
+		for _, c := range w.Custom {
+			add(c.Foreign)
+		}
+		for _, s := range w.Servers {
+			add(s.Foreign)
+		}
+	}
+	return values
+}
+
+// lintForeign returns what is wrong with foreign tools between the files of a program.
+func (p *Program) lintForeign() strictyaml.Problems {
+	var problems strictyaml.Problems
+	known := map[string]strictyaml.Place{} // by what identifies a tool
+	same := map[string]string{}
+	alike := func(name, is string, at strictyaml.Place) {
+		if same[name] != "" && same[name] != is {
+			problems.Add(strictyaml.Node{Place: at}, name+" is another program in "+known[name].String(), "one name is one program everywhere; choose another name, or write the same command, with, env and schema")
+		}
+		if same[name] == "" {
+			known[name], same[name] = at, is
+		}
+	}
+	for _, w := range p.Workers {
+		for _, c := range w.Custom {
+			at := strictyaml.Node{Place: c.Place}
+			switch {
+			case slices.Contains(reservedNames(), c.Name):
+				problems.Add(at, "the tool "+sandbox.Shown(c.Name)+" is called like one of golem's", "choose another name")
+			case p.Worker(c.Name) != nil:
+				problems.Add(at, "the tool "+sandbox.Shown(c.Name)+" is called like a worker", "choose another name: a worker that may be called is a tool itself")
+			}
+			alike(c.Tool(), identity(c.Foreign)+"\x01"+c.Schema.Text, c.Place)
+			p.lintCustom(c, &problems)
+		}
+		for _, s := range w.Servers {
+			alike(s.Tool(), identity(s.Foreign), s.Place)
+		}
+	}
+	return problems
+}
+
+// identity is what makes a foreign program that which it is.
+func identity(f worker.Foreign) string {
+	var parts []string
+	for _, list := range [][]strictyaml.Node{f.Command, f.With, f.Env} {
+		parts = append(parts, strings.Join(worker.Words(list), "\x00"))
+	}
+	return strings.Join(parts, "\x01")
+}
+
+// lintCustom holds a custom tool against its schema file.
+func (p *Program) lintCustom(c worker.Custom, problems *strictyaml.Problems) {
+	file := worker.FileOf(c.Schema.Text)
+	if p.brought[file] == nil {
+		return // told
+	}
+	d, err := p.describe(c)
+	if wrong, ok := err.(strictyaml.Problems); ok {
+		problems.Note(wrong...)
+		return
+	}
+	if err == nil {
+		_, err = custom.New(tool.Tool{Name: c.Name}, d.Schema, custom.Program{}, nil)
+	}
+	if err != nil {
+		problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: file, Line: 1, Col: 1}}, err.Error(), "mend the schema")
+	}
+	if c.Approval != nil && c.Approval.Consent > d.Approval.Consent {
+		problems.Add(strictyaml.Node{Place: c.Place}, c.Tool()+": approval "+c.Approval.Consent.String()+", and its schema file says "+d.Approval.Consent.String(),
+			`a worker may only be stricter; "x-golem": {"approval": "…"} in `+sandbox.Shown(file)+" is where to say more")
+	}
+}
+
+// reservedNames are those that no foreign tool may have.
+func reservedNames() []string { return append(toolNames(), "exec") }
+
+// Programs returns the foreign programs that workers run, each with the line that says so.
+func (p *Program) Programs() []Widening {
+	var list []Widening
+	add := func(who string, f worker.Foreign, as string) {
+		var words []string
+		for _, word := range f.Command {
+			text := whole(word.Text)
+			if name := worker.FileOf(word.Text); worker.IsFile(word.Text) {
+				text = whole(name) + " (" + shortHash(p.brought, name) + ")"
+			}
+			words = append(words, text)
+		}
+		what := whole(who) + " runs " + strings.Join(words, " ") + as
+		for _, word := range f.With {
+			what += ", with " + whole(worker.FileOf(word.Text))
+		}
+		switch {
+		case f.Reach == nil:
+			what += "; it sees no files"
+		case f.Reach.ReadOnly:
+			what += "; it reads " + whole(f.Reach.Folder)
+		default:
+			what += "; it changes files in " + whole(f.Reach.Folder)
+		}
+		if f.Network != nil {
+			what += ", and reaches the network"
+		}
+		if len(f.Env) > 0 {
+			what += ", and is given your " + whole(strings.Join(worker.Words(f.Env), ", "))
+		}
+		if f.Approval != nil && f.Approval.Consent == policy.PreApproved {
+			what += ", " + strings.TrimSpace(unasked)
+		}
+		list = append(list, Widening{what, f.Place.String()})
+	}
+	for _, w := range p.Workers {
+		for _, c := range w.Custom {
+			add(w.Name, c.Foreign, " as the tool "+c.Name)
+			if d, err := p.describe(c); err == nil && d.Approval.Consent == policy.PreApproved {
+				list = append(list, Widening{"the tool " + c.Name + " is used" + unasked + ", where no worker says otherwise", d.Approval.From})
+			}
+		}
+		for _, s := range w.Servers {
+			add(w.Name, s.Foreign, " as the MCP server "+s.Name)
+		}
+	}
+	return list
+}
+
+// shortHash is the beginning of a file's hash, which tells it from others.
+func shortHash(b brought, name string) string {
+	if b[name] == nil {
+		return "not there"
+	}
+	return "sha256 " + b.hash([]string{name})[:12]
+}

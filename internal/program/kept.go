@@ -1,0 +1,110 @@
+package program
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A keptFolder is a folder as a session sees it. It is opened when it is first used: not
+// every call looks at files.
+type keptFolder struct {
+	kept   *jail.Kept
+	over   jail.Over
+	traits sandbox.Traits
+
+	mu   sync.Mutex
+	open sandbox.Backend
+}
+
+func newKeptFolder(k *jail.Kept, o jail.Over) *keptFolder {
+	return &keptFolder{kept: k, over: o, traits: sandbox.Traits{Host: o.Folder, Through: k.Through(o)}}
+}
+
+func (f *keptFolder) backend() (sandbox.Backend, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open != nil {
+		return f.open, nil
+	}
+	dir, err := f.kept.Folder(f.over)
+	if errors.Is(err, jail.ErrBusy) {
+		return nil, busy("")
+	}
+	var known *sandbox.Error
+	if err != nil && !errors.As(err, &known) {
+		err = &sandbox.Error{Op: "session", Code: jail.ErrNoSandbox, Hint: "the session works on an overlay, and golem cannot mount it here (" +
+			strings.TrimPrefix(jail.Plain(err), "jail: ") + "); run golem doctor to see what is missing, or work on a copy with --session new --copy"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.open, err = sandbox.DirAt(dir, f.traits)
+	return f.open, err
+}
+
+// busy is the error of a session that another golem has.
+func busy(op string) error {
+	return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "another golem works on this session; wait for it, or begin one with --session new"}
+}
+
+// Open implements sandbox.Backend.
+func (f *keptFolder) Open(name string) (sandbox.File, error) {
+	b, err := f.backend()
+	if err != nil {
+		return nil, err
+	}
+	return b.Open(name)
+}
+
+// Lstat implements sandbox.Backend.
+func (f *keptFolder) Lstat(name string) (sandbox.Attr, error) {
+	b, err := f.backend()
+	if err != nil {
+		return sandbox.Attr{}, err
+	}
+	return b.Lstat(name)
+}
+
+// Write implements sandbox.Backend.
+func (f *keptFolder) Write(name string, content io.Reader, how sandbox.How) (sandbox.Attr, error) {
+	b, err := f.backend()
+	if err != nil {
+		return sandbox.Attr{}, err
+	}
+	return b.Write(name, content, how)
+}
+
+// Mkdir implements sandbox.Backend.
+func (f *keptFolder) Mkdir(name string) error {
+	b, err := f.backend()
+	if err != nil {
+		return err
+	}
+	return b.Mkdir(name)
+}
+
+// Rename implements sandbox.Backend.
+func (f *keptFolder) Rename(from, to string) error {
+	b, err := f.backend()
+	if err != nil {
+		return err
+	}
+	return b.Rename(from, to)
+}
+
+// Remove implements sandbox.Backend.
+func (f *keptFolder) Remove(name string) error {
+	b, err := f.backend()
+	if err != nil {
+		return err
+	}
+	return b.Remove(name)
+}
+
+// Traits implements sandbox.Backend.
+func (f *keptFolder) Traits() sandbox.Traits { return f.traits }

@@ -1,0 +1,40 @@
+package program
+
+import (
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
+)
+
+// Requires returns the least boundary that commands of the entry worker need;
+// without one, those of the project.
+func (p *Program) Requires() policy.Level {
+	if p.Project == nil {
+		return policy.AnyLevel
+	}
+	if p.Entry != nil {
+		return p.step(nil, p.Entry).Grant.Level
+	}
+	return p.Project.Grant().Level
+}
+
+// Unmet returns a problem for each place that requires a boundary which this
+// version does not have: the files are right, and yet no command would run.
+func (p *Program) Unmet() strictyaml.Problems {
+	var problems strictyaml.Problems
+	add := func(place strictyaml.Place, l policy.Level) {
+		if l > policy.Namespaces {
+			problems.Add(strictyaml.Node{Place: place}, "require_os_sandbox: "+l.String()+", which this version does not have; no command would run", noContainer)
+		}
+	}
+	if p.Project != nil {
+		for _, v := range p.Project.Values() {
+			if v.Key == "sandbox.require_os_sandbox" {
+				add(v.From, p.Project.Grant().Level)
+			}
+		}
+	}
+	for _, w := range p.Workers {
+		add(w.Sandbox.Place, w.Sandbox.Level)
+	}
+	return problems
+}

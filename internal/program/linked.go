@@ -1,0 +1,212 @@
+package program
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A linkedTree is a git work tree in a mount, with a git directory that no mount shows.
+type linkedTree struct {
+	git.Linked
+	at string // as commands name the work tree
+}
+
+// The files of a session for git directories.
+const (
+	gitName    = "git"      // copies that commands may change
+	stampsName = "git.json" // what they were copied from
+)
+
+// id is the name of the copy of its git directory.
+func (l linkedTree) id() string {
+	sum := sha256.Sum256([]byte(l.at + "\x00" + l.Own))
+	return hex.EncodeToString(sum[:4])
+}
+
+func (l linkedTree) gitDir() string  { return path.Join(jail.Git, l.id()) }
+func (l linkedTree) objects() string { return path.Join(jail.Git+"-objects", l.id()) }
+
+// findLinked looks for git work trees at the top of mounts whose .git is a file, and says
+// in notes what that means for commands.
+func (w *work) findLinked(files *sandbox.Sandbox, home string) {
+	for _, m := range files.Config().Mounts {
+		dir := shownBy(m)
+		if dir == "" || !files.CanRead(m.Target) {
+			continue
+		}
+		at := jail.Inside(files, m.Target)
+		shown := visible.Text(at)
+		list, err := git.FindLinked(dir)
+		inner := git.WorkTreesIn(dir)
+		if (len(list) > 0 || len(inner) > 0 || err != nil) && !w.canOverlay() && !w.canApart() {
+			err = errors.New("golem shows a git directory that is elsewhere only at the level namespaces; golem doctor says why this machine has none")
+		}
+		if err != nil {
+			w.notes = append(w.notes, "git does not work in "+shown+": "+err.Error())
+			w.gitFiles = append(w.gitFiles, jail.File{Name: path.Join(at, ".git"), Data: []byte("gitdir: " + jail.Git + "/none\n")}) // it says where the other is
+			continue
+		}
+		for i, l := range list {
+			rel, err := filepath.Rel(dir, l.Work)
+			if err != nil || !files.CanRead(path.Join(m.Target, filepath.ToSlash(rel))) {
+				continue
+			}
+			w.linked = append(w.linked, linkedTree{l, path.Join(at, filepath.ToSlash(rel))})
+			kind := "a git worktree"
+			if l.Own == l.Common {
+				kind = "a git submodule"
+			}
+			if i == 0 {
+				w.notes = append(w.notes, shown+" is "+kind+" of "+visible.Text(short(l.Common, home))+
+					": the program sees the commits, branches and tags there, not the configuration, hooks, remotes or reflogs; its commits stay in the session")
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(inner)) {
+			own, tree := path.Join(at, ".git", "worktrees", name), path.Join(at, filepath.ToSlash(inner[name]), ".git")
+			w.gitFiles = append(w.gitFiles, jail.File{Name: tree, Data: []byte("gitdir: " + own + "\n")}, jail.File{Name: path.Join(own, "gitdir"), Data: []byte(tree + "\n")})
+		}
+	}
+}
+
+// shownBy returns the directory of the host that a mount shows, "" if there is none.
+func shownBy(m sandbox.Mount) string {
+	host := string(m.Source)
+	if m.Backend != nil {
+		host = string(m.Backend.Traits().Host)
+	}
+	real, err := filepath.EvalSymlinks(host)
+	if host == "" || err != nil {
+		return ""
+	}
+	return real
+}
+
+// short writes a path below the user's home with a tilde.
+func short(name, home string) string {
+	if below, err := filepath.Rel(home, name); err == nil && home != "" && filepath.IsLocal(below) {
+		return filepath.Join("~", below)
+	}
+	return name
+}
+
+// showLinked gives commands the git directories of linked work trees: a copy of what git
+// needs there, which the session keeps, and the objects of the repository to read.
+func (c *commands) showLinked() error {
+	w := c.work
+	c.policy.Replaced = w.gitFiles
+	if len(w.linked) == 0 {
+		return nil
+	}
+	top := filepath.Join(w.session.dir, gitName)
+	if err := os.MkdirAll(top, 0o700); err != nil {
+		return plainError("the git directory of the session", err)
+	}
+	all := w.session.stamps()
+	for _, l := range w.linked {
+		is, err := l.copyTo(top, all[l.id()])
+		if err != nil {
+			return &sandbox.Error{Op: "git", Path: l.at, Code: sandbox.ErrInternal, Hint: "the session's copy of its git directory is damaged (" + plainError(".git", err).Error() + "); golem tool discard_changes --paths / removes it, and --session new begins another"}
+		}
+		all[l.id()] = is
+		c.policy.Replaced = append(slices.Clip(c.policy.Replaced), jail.File{Name: path.Join(l.at, ".git"), Data: []byte(l.GitFile(l.gitDir()))})
+		c.more = append(c.more, jail.Mount{Source: sandbox.Host(filepath.Join(l.Common, "objects")), Target: l.objects()})
+	}
+	c.more = append(c.more, jail.Mount{Source: sandbox.Host(top), Target: jail.Git, Write: true, Kept: true})
+	return w.session.writeFile(stampsName, all)
+}
+
+// copyTo brings the copy of a git directory up to date.
+func (l linkedTree) copyTo(top string, was git.Stamps) (git.Stamps, error) {
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if info, err := root.Lstat(l.id()); err == nil && !info.IsDir() {
+		if err := root.Remove(l.id()); err != nil {
+			return nil, err
+		}
+	}
+	if err := root.MkdirAll(l.id(), 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := root.OpenRoot(l.id())
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return l.Show(dir, was, l.objects(), path.Join(l.at, ".git"))
+}
+
+// stamps returns what the copies of git directories were made from.
+func (s *Session) stamps() map[string]git.Stamps {
+	all := make(map[string]git.Stamps)
+	if data, err := os.ReadFile(filepath.Join(s.dir, stampsName)); err == nil {
+		json.Unmarshal(data, &all) // one that cannot be read is as none
+	}
+	return all
+}
+
+// KeepsCommits reports whether a program has committed, or changed a branch or tag, in a
+// copy of a git directory that the session keeps.
+func (s *Session) KeepsCommits() bool {
+	for id, was := range s.stamps() {
+		dir, err := os.OpenRoot(filepath.Join(s.dir, gitName, id))
+		if err != nil {
+			continue
+		}
+		changed := git.Changed(dir, was)
+		dir.Close()
+		if changed {
+			return true
+		}
+	}
+	return false
+}
+
+// forgetCommits removes the copies of git directories.
+func (s *Session) forgetCommits() error {
+	old := filepath.Join(s.dir, gitName+"-"+strings.ToLower(rand.Text()[:6]))
+	if err := durable.Rename(filepath.Join(s.dir, gitName), old); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return plainError("the git directory of the session", err)
+	}
+	os.RemoveAll(old) // what a program has closed is removed with the session
+	return s.writeFile(stampsName, map[string]git.Stamps{})
+}
+
+// RepositoryAbove returns the git work tree that the directory at / is in without being
+// its top, "" for none. Git does not work there: what is above is not shown. Root reports
+// whether golem takes that work tree for a root.
+func (p *Program) RepositoryAbove() (top sandbox.Host, root bool) {
+	for _, m := range p.Project.Mounts {
+		if m.Target != "/" {
+			continue
+		}
+		above := git.Above(string(overOf(m).Folder))
+		for _, home := range p.options.Homes {
+			if rel, err := filepath.Rel(above, home); above != "" && err == nil && filepath.IsLocal(rel) {
+				return sandbox.Host(above), false
+			}
+		}
+		return sandbox.Host(above), above != "" && !strings.ContainsRune(above, ':')
+	}
+	return "", false
+}

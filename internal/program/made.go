@@ -1,0 +1,78 @@
+package program
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// made are the calls of a door that have changed something. An error that comes when they
+// are done must not hide them: whoever reads it would make them again.
+type made struct {
+	mu    sync.Mutex
+	begun map[string]string // the call and its effects, by its id
+	last  []string          // the newest that are done
+	more  int               // how many are older
+}
+
+// maxMade is how many calls are named, maxEffects how many effects of each.
+const maxMade, maxEffects = 3, 5
+
+// begin notes that a call is about to be made.
+func (m *made) begin(r audit.Record) {
+	effects := slices.DeleteFunc(slices.Clone(r.Effects), func(e string) bool { return strings.HasPrefix(e, policy.Read.String()+" ") })
+	if more := len(effects) - maxEffects; more > 0 {
+		effects = append(effects[:maxEffects], fmt.Sprintf("and %d more", more))
+	}
+	for i, e := range effects {
+		effects[i] = sandbox.Shown(e)
+	}
+	call := r.Tool
+	if len(effects) > 0 {
+		call += " (" + strings.Join(effects, ", ") + ")"
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.begun == nil {
+		m.begun = make(map[string]string)
+	}
+	m.begun[r.Call] = call
+}
+
+// end notes that a call has ended.
+func (m *made) end(r audit.Record) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	call, ok := m.begun[r.Call]
+	delete(m.begun, r.Call)
+	if !ok || r.Code != "" {
+		return
+	}
+	m.last = append(m.last, call)
+	if len(m.last) > maxMade {
+		m.last = slices.Delete(m.last, 0, 1)
+		m.more++
+	}
+}
+
+// after says of an error that came after calls which calls were done.
+func (m *made) after(err error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil || len(m.last) == 0 {
+		return err
+	}
+	calls, were := strings.Join(m.last, ", "), " was"
+	if m.more > 0 {
+		calls += fmt.Sprintf(" and %d earlier calls", m.more)
+	}
+	if len(m.last) > 1 {
+		were = " were"
+	}
+	return fmt.Errorf("%s%s done, but golem could not finish its records: %w", calls, were, err)
+}

@@ -1,0 +1,112 @@
+package program_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/program"
+)
+
+// The folder, the variables and the home of a session's commands are there for the next
+// one, in the next golem too. A secret is not written down.
+func TestSessionGoesOn(t *testing.T) {
+	dir, open := repository(t)
+	p := open()
+	door, err := p.Door(program.Visit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := ran(t, door, `mkdir -p d/e; cd d/e; export A='1 2' API_TOKEN=canary PATH=/x:$PATH; echo kept >~/f; mkdir ~/no; touch ~/no/x; chmod 0 ~/no`)
+	if first.Cwd != "/d/e" || first.ExitCode != 0 {
+		t.Errorf("got %+v", first)
+	}
+	const asks = `pwd; echo "$A,$API_TOKEN,$HOME"; cat ~/f; case $PATH in /x*) echo bad;; esac`
+	if got := ran(t, door, asks).Stdout; got != "/work/d/e\n1 2,canary,/home/golem\nkept\n" {
+		t.Errorf("got %q", got)
+	}
+	session := door.Session.ID
+	if err := door.Close(); err != nil {
+		t.Fatal(err)
+	}
+	places, err := filepath.Glob(filepath.Join(string(p.State()), "sessions", session, "owners", "*", "place.json"))
+	if err != nil || len(places) != 1 {
+		t.Fatalf("got %q, %v", places, err)
+	}
+	place := places[0]
+	info, err := os.Stat(place)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("got %v, %v", info, err)
+	}
+	if text, err := os.ReadFile(place); err != nil || strings.Contains(string(text), "canary") || !strings.Contains(string(text), `"1 2"`) {
+		t.Errorf("got %s, %v", text, err)
+	}
+	if door, err = open().Door(program.Visit{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := ran(t, door, asks).Stdout; got != "/work/d/e\n1 2,,/home/golem\nkept\n" {
+		t.Errorf("the next golem: got %q", got)
+	}
+	if err := door.Close(); err != nil {
+		t.Fatal(err)
+	}
+	door, err = open().Door(program.Visit{Session: program.NewSession})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	if got := ran(t, door, `pwd; echo "$A"; ls -A ~`).Stdout; got != "/work\n\n" {
+		t.Errorf("another session: got %q", got)
+	}
+	s, err := p.Session(session)
+	if err == nil {
+		err = p.Remove(s, nil)
+	}
+	if err != nil {
+		t.Errorf("remove: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "d")); err == nil {
+		t.Error("it is in the folder")
+	}
+}
+
+// Without a session the folder stays as long as the door, and there is no home. What did
+// not land is no folder to begin in.
+func TestDoorGoesOn(t *testing.T) {
+	door, _ := doorWith(t, "")
+	ran(t, door, "mkdir -p /out/a/b; cd /out/a/b; export A=1")
+	if got := ran(t, door, "pwd; echo $A,$HOME").Stdout; got != "/out/a/b\n1,/tmp\n" {
+		t.Errorf("got %q", got)
+	}
+	ran(t, door, "rm -r /out/a")
+	if got := ran(t, door, "pwd").Stdout; got != "/out\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Commands that run at once do not disturb each other: each has its own folder and
+// variables, and what each has changed is there afterwards.
+func TestSeveralAtOnce(t *testing.T) {
+	_, open := repository(t)
+	door, err := open().Door(program.Visit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	var wg sync.WaitGroup
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		wg.Go(func() {
+			got := ran(t, door, "cd /work; mkdir "+name+"; cd "+name+"; export MINE=x V_"+name+"="+name+"; echo $MINE >own; for i in 1 2 3 4 5; do pwd; cat own; done")
+			if want := strings.Repeat("/work/"+name+"\nx\n", 5); !strings.HasPrefix(got.Stdout, want) || got.ExitCode != 0 {
+				t.Errorf("%s: got %+v", name, got)
+			}
+		})
+	}
+	wg.Wait()
+	got := ran(t, door, "pwd; echo $V_a$V_b$V_c$V_d$V_e$V_f; ls -d ../?").Stdout
+	if !strings.Contains(got, "\nabcdef\n../a\n../b\n../c\n../d\n../e\n../f\n") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,262 @@
+package program
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/golem-forge/golem/internal/clearance/scan"
+	"github.com/golem-forge/golem/internal/explain"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/worker"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Options are what a front knows of the user's wishes and of the machine.
+type Options struct {
+	Dir       string            // the program, or a folder in it
+	Entry     string            // the entry worker; "" for main
+	State     string            // where all state is kept; "" for the user's state folder
+	StateHome string            // the user's state folder, as the system has it
+	Home      string            // the user's home, for ~
+	Homes     []string          // the directories that are the user's home by any account; no worker is shown one
+	Configs   []string          // the directories of golem's configuration; no worker is shown one
+	Environ   []string          // the user's environment, of which a push may use some
+	Web       http.RoundTripper // how servers are reached; nil is directly
+	Settings  []project.Setting
+	Trust     string // the hash of content that the user vouches for
+	Now       func() time.Time
+}
+
+// A Program is a folder with workers, read and put together.
+type Program struct {
+	Project *project.Project
+	Workers []*worker.Worker // ordered by name
+	Entry   *worker.Worker   // nil if there is none
+	Content Content          // what trust is about
+
+	options Options
+	root    string
+	state   string   // the folder of this program's state
+	whole   bool     // every worker could be read
+	bare    []Folder // where they were given in place of files
+	brought brought
+	scans   *scan.Budget // for all scanners of this process
+}
+
+// Load reads the program that holds a folder. Whatever is wrong with its files
+// comes back at once, as conf.Problems, with what could be read all the same.
+func Load(o Options) (*Program, error) {
+	root, file, err := project.Find(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{options: o, root: root, scans: scan.NewBudget()}
+	p.state = filepath.Join(p.stateBase(), stateName(root))
+	var problems strictyaml.Problems
+	note := func(err error) error {
+		var found strictyaml.Problems
+		if errors.As(err, &found) {
+			problems = append(problems, found...)
+			return nil
+		}
+		return err
+	}
+	var data []byte
+	if file != "" {
+		if data, err = readFile(root, file, strictyaml.MaxFile); err != nil {
+			return nil, unreadable(file, err)
+		}
+	}
+	if err := note(p.readProject(file, data, o.Settings)); err != nil {
+		return nil, err
+	}
+	paths := []string{".", "workers"}
+	if p.Project != nil {
+		paths = p.Project.WorkerPaths
+	}
+	p.Workers, err = worker.Discover(root, paths, toolNames())
+	p.whole = err == nil
+	if err := note(err); err != nil {
+		return nil, err
+	}
+	var missing strictyaml.Problems
+	p.brought, missing = p.bring()
+	problems = append(problems, missing...)
+	p.Content = newContent(file, data, p.Workers, p.brought)
+	if p.Content.size() > maxContent {
+		return nil, strictyaml.Problems{{Place: strictyaml.Place{Source: root}, What: "the files of the workers are too large in all",
+			Hint: "16 MiB in sum are the most"}}
+	}
+	if err := p.findEntry(); err != nil && len(problems) == 0 {
+		return p, err
+	}
+	if file == "" && p.Entry != nil && p.Entry.Sandbox.Kind == worker.Paths {
+		settings := append([]project.Setting{pathsOf(p.Entry)}, o.Settings...)
+		if err := note(p.readProject(file, data, settings)); err != nil {
+			return nil, err
+		}
+	}
+	if p.Project != nil {
+		p.guardTargets()
+		problems = append(problems, p.lint()...)
+		problems = append(problems, p.lintForeign()...)
+		problems = append(problems, p.lintTargets()...)
+	}
+	return p, problems.Err()
+}
+
+func (p *Program) readProject(file string, data []byte, settings []project.Setting) (err error) {
+	p.Project, err = project.Parse(p.root, file, data, p.env(), settings)
+	return err
+}
+
+// env is what a project file may refer to, and what it must not show.
+func (p *Program) env() project.Env {
+	env := project.Env{Home: p.options.Home, State: p.stateBase(), Configs: p.options.Configs, Homes: p.options.Homes}
+	if usual := filepath.Join(p.options.StateHome, "golem"); p.options.StateHome != "" && exists(usual) {
+		env.States = append(env.States, usual)
+	}
+	return env
+}
+
+// pathsOf returns the paths of an entry worker in llm-do's spelling as the
+// project's: without a project file they are what there is.
+func pathsOf(w *worker.Worker) project.Setting {
+	paths := strictyaml.Node{Place: w.Sandbox.Place, Kind: strictyaml.Map}
+	for _, path := range w.Sandbox.Paths {
+		word := func(text string) strictyaml.Node {
+			return strictyaml.Node{Place: path.Place, Kind: strictyaml.Scalar, Text: text}
+		}
+		each := strictyaml.Node{Place: path.Place, Kind: strictyaml.Map}
+		each = each.Set([]string{"root"}, word(path.Root)).Set([]string{"mode"}, word(path.Access.String()))
+		if path.MaxFileBytes > 0 {
+			each = each.Set([]string{"max_file_bytes"}, word(strconv.FormatInt(path.MaxFileBytes, 10)))
+		}
+		if len(path.Suffixes) > 0 {
+			suffixes := strictyaml.Node{Place: path.Place, Kind: strictyaml.List}
+			for _, suffix := range path.Suffixes {
+				suffixes.Items = append(suffixes.Items, word(suffix))
+			}
+			each = each.Set([]string{"suffixes"}, suffixes)
+		}
+		paths = paths.Set([]string{path.Name}, each)
+	}
+	return project.Setting{Keys: []string{"sandbox", "paths"}, Value: paths}
+}
+
+// readFile reads a file in a folder that may come from anybody: no link, whose
+// other name nothing protects, no pipe, which would never end, and no more of
+// it than is wanted.
+func readFile(dir, name string, most int64) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most+1))
+}
+
+func unreadable(file string, err error) error {
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	return strictyaml.Problems{{Place: strictyaml.Place{Source: file}, What: err.Error(), Hint: "it must be a file that you can read"}}
+}
+
+// Root is the program's folder, for the user's eyes.
+func (p *Program) Root() sandbox.Host { return sandbox.Host(p.root) }
+
+// findEntry settles which worker is the entry.
+func (p *Program) findEntry() error {
+	name := p.options.Entry
+	if name == "" {
+		name = "main"
+	}
+	p.Entry = p.Worker(name)
+	if p.Entry == nil && p.options.Entry != "" {
+		return p.unknownWorker(name)
+	}
+	return nil
+}
+
+// Worker returns the worker of a name, nil if there is none.
+func (p *Program) Worker(name string) *worker.Worker {
+	for _, w := range p.Workers {
+		if w.Name == name {
+			return w
+		}
+	}
+	return nil
+}
+
+func (p *Program) unknownWorker(name string) error {
+	var names []string
+	for _, w := range p.Workers {
+		names = append(names, w.Name)
+	}
+	hint := "this program has no workers"
+	if near := sandbox.Nearest(name, names); len(near) > 0 {
+		hint = "did you mean " + near[0] + "?"
+	} else if len(names) > 0 {
+		hint = "there are " + joined(names)
+	}
+	return &sandbox.Error{Op: "worker", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
+}
+
+// Ceiling returns the most that any worker of the program may do: what the
+// project says, once the user trusts it, and until then to read the program's
+// folder.
+func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
+	trusted, err := p.Trusted()
+	if err != nil {
+		return policy.Grant{}, nil, err
+	}
+	if trusted {
+		s, err := p.Project.Sandbox(explain.Folder)
+		return p.Project.Grant(), s, err
+	}
+	if rel, err := filepath.Rel(p.root, p.stateBase()); err == nil && filepath.IsLocal(rel) {
+		return policy.Grant{}, nil, &sandbox.Error{Op: "trust", Code: sandbox.ErrInvalid,
+			Hint: "the state folder lies in the program, where workers would see it; choose another with --state"}
+	}
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Source: p.Root(), Access: sandbox.ReadOnly}}})
+	return policy.Grant{Files: policy.AllFiles(), Tools: policy.SetOf("filesystem")}, s, err
+}
+
+// stateBase is where the state of all programs is kept.
+func (p *Program) stateBase() string {
+	if p.options.State != "" {
+		return p.options.State
+	}
+	return filepath.Join(p.options.StateHome, "golem")
+}
+
+// stateName is the name of a program's own state: one that a person knows
+// again, and that no other folder has.
+func stateName(root string) string {
+	sum := sha256.Sum256([]byte(root))
+	return filepath.Base(root) + "-" + hex.EncodeToString(sum[:8])
+}

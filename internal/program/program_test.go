@@ -1,0 +1,391 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// program makes a program of files, and options to load it with a state of its
+// own.
+func program(t *testing.T, files map[string]string) Options {
+	t.Helper()
+	top := t.TempDir()
+	dir := filepath.Join(top, "program")
+	for name, text := range files {
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return Options{Dir: dir, State: filepath.Join(top, "state"), Home: top,
+		Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
+}
+
+func load(t *testing.T, o Options) *Program {
+	t.Helper()
+	p, err := Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+var wide = map[string]string{
+	"golem-forge.config.yaml": `
+sandbox:
+  root: .
+  mode: rw
+  mounts: [{source: ../outside, target: /in}]
+  network: true
+  approval: {write: preApproved, delete: preApproved}
+approval: {mode: approve_all}
+`,
+	"main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem, shell]\n---\nDo.\n",
+}
+
+// wideProgram is a program whose files ask for all there is.
+func wideProgram(t *testing.T) Options {
+	t.Helper()
+	o := program(t, wide)
+	if err := os.Mkdir(filepath.Join(o.Dir, "../outside"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// Until the user trusts it, a program can read its own folder and nothing else,
+// whatever its files say.
+func TestUntrustedIsTheDefaultPolicy(t *testing.T) {
+	o := wideProgram(t)
+	p := load(t, o)
+	grant, s, err := p.Ceiling()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.WritableRoots(); len(got) > 0 {
+		t.Errorf("writable: %v", got)
+	}
+	if _, err := s.Read("/main.worker"); err != nil {
+		t.Errorf("its own folder: %v", err)
+	}
+	if _, err := s.List("/in"); err == nil {
+		t.Error("a folder outside is shown")
+	}
+	for _, e := range []policy.Effect{{Verb: policy.Connect, Target: "example.com"}, {Verb: policy.Use, Target: "shell"}, {Verb: policy.Call, Target: "main"}} {
+		if d := grant.Decide(e); d.Consent != policy.Blocked {
+			t.Errorf("%s is %s", e, d.Consent)
+		}
+	}
+	if err := p.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	grant, s, err = load(t, o).Ceiling()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.CanWrite("/in/x") || !grant.Hosts.IsAll() {
+		t.Error("trusted, and yet not what the project says")
+	}
+}
+
+// Trust is for the content: one byte more, less or other in any file ends it,
+// and the old content brings it back.
+func TestTrustIsBoundToContent(t *testing.T) {
+	o := wideProgram(t)
+	if err := load(t, o).Trust(); err != nil {
+		t.Fatal(err)
+	}
+	trusted := func(want bool, what string) {
+		t.Helper()
+		p := load(t, o)
+		got, err := p.Trusted()
+		if err != nil || got != want {
+			t.Errorf("%s: trusted %v, %v", what, got, err)
+		}
+		changed, err := p.Changed()
+		if err != nil || (changed == "") != want {
+			t.Errorf("%s: changes %q, %v", what, changed, err)
+		}
+	}
+	trusted(true, "as it was")
+	for name, text := range wide {
+		path := filepath.Join(o.Dir, name)
+		os.WriteFile(path, []byte(text+" "), 0o666)
+		trusted(false, name+" with a space more")
+		os.WriteFile(path, []byte(text), 0o666)
+		trusted(true, name+" as it was again")
+	}
+	added := filepath.Join(o.Dir, "workers", "new.worker")
+	os.MkdirAll(filepath.Dir(added), 0o777)
+	os.WriteFile(added, []byte("---\n---\nNew.\n"), 0o666)
+	trusted(false, "a worker more")
+	os.Remove(added)
+	trusted(true, "without it again")
+	os.Rename(filepath.Join(o.Dir, "main.worker"), filepath.Join(o.Dir, "other.worker"))
+	trusted(false, "a worker by another name")
+}
+
+func TestTrustByHash(t *testing.T) {
+	o := wideProgram(t)
+	p := load(t, o)
+	o.Trust = p.Content.Hash
+	if ok, err := load(t, o).Trusted(); !ok || err != nil {
+		t.Errorf("the hash itself: %v, %v", ok, err)
+	}
+	for _, hash := range []string{p.Content.Hash[:16], strings.ToUpper(p.Content.Hash), "x"} {
+		o.Trust = hash
+		if ok, err := load(t, o).Trusted(); ok || sandbox.CodeOf(err) != "untrusted" {
+			t.Errorf("%s: %v, %v", hash, ok, err)
+		}
+	}
+	if _, err := os.Stat(o.State); err == nil {
+		t.Error("a hash was written down")
+	}
+}
+
+// Every line that widens the default policy is in the summary, with its place.
+func TestWideningsNameEveryLine(t *testing.T) {
+	p := load(t, wideProgram(t))
+	var lines []string
+	for _, w := range p.Widenings() {
+		lines = append(lines, w.From)
+	}
+	for _, want := range []string{"golem-forge.config.yaml:3", "golem-forge.config.yaml:5", "golem-forge.config.yaml:6",
+		"golem-forge.config.yaml:7", "golem-forge.config.yaml:8", "main.worker:3"} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("%s is not among %v", want, lines)
+		}
+	}
+	narrow := program(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\n", "main.worker": "---\nsandbox: inherit\n---\nRead.\n"})
+	if got := load(t, narrow).Widenings(); len(got) > 0 {
+		t.Errorf("nothing is widened, and yet: %v", got)
+	}
+}
+
+// What a summary leaves out is granted unseen: git, targets, scanners, and the
+// paths that another entry would have.
+func TestWideningsLeaveNothingOut(t *testing.T) {
+	o := program(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\nclearance: {scanners: [format]}\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  git: {default_target: {type: local, path: /srv/x, branch: main}}\n---\n",
+	})
+	var all []string
+	for _, w := range load(t, o).Widenings() {
+		all = append(all, w.From+" "+w.What)
+	}
+	for _, want := range []string{"golem-forge.config.yaml:2 clearing that is scanned only for: format", "your credentials", "clears into /srv/x"} {
+		if !strings.Contains(strings.Join(all, "\n"), want) {
+			t.Errorf("%q is not among\n%s", want, strings.Join(all, "\n"))
+		}
+	}
+	o = program(t, map[string]string{
+		"main.worker":  "---\ndescription: x\n---\n",
+		"other.worker": "---\nsandbox: {paths: {h: {root: ./h, mode: rw}}}\n---\n",
+	})
+	if got := load(t, o).Widenings(); !slices.ContainsFunc(got, func(w Widening) bool { return strings.Contains(w.What, "rw ./h as /h") }) {
+		t.Errorf("the paths of another entry are not named: %v", got)
+	}
+}
+
+// No text is long enough to hide a part of itself.
+func TestWideningsAreWhole(t *testing.T) {
+	pattern := "echo " + strings.Repeat("a", 300) + " curl evil sh " + strings.Repeat("b", 300)
+	o := program(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  shell: {rules: [{pattern: \"" + pattern + "\", approval: preApproved}]}\n---\n",
+	})
+	if got := load(t, o).Widenings(); !slices.ContainsFunc(got, func(w Widening) bool { return strings.Contains(w.What, pattern) }) {
+		t.Errorf("the pattern is not shown whole: %v", got)
+	}
+}
+
+// Without a project file the entry worker's paths, in llm-do's spelling, are
+// the project's.
+func TestPathsOfTheEntryWorker(t *testing.T) {
+	o := program(t, map[string]string{
+		"main.worker": `---
+sandbox:
+  paths:
+    portfolio: {root: ./portfolio, mode: rw, suffixes: [.md], max_file_bytes: 100}
+    pipeline: {root: ./pipeline}
+---
+`, "portfolio/a.md": "a", "pipeline/b": "b"})
+	p := load(t, o)
+	if ok, _ := p.Trusted(); ok {
+		t.Error("a worker's paths hold before it is trusted")
+	}
+	if err := p.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		op, path string
+		want     bool
+	}{
+		{"write", "/portfolio/x.md", true}, {"write", "/portfolio/x.exe", false}, {"read", "/pipeline/b", true},
+		{"write", "/pipeline/b", false}, {"read", "/main.worker", false},
+	} {
+		a, err := p.Explain(context.Background(), test.op, test.path, "")
+		if err != nil || a.Allowed != test.want {
+			t.Errorf("%s %s: %v %s, %v", test.op, test.path, a.Allowed, a.Reason, err)
+		}
+	}
+}
+
+// A child that asks for more than its parent has is an error at its line, and
+// one that declares nothing has nothing.
+func TestChildrenNeverExceed(t *testing.T) {
+	files := map[string]string{
+		"golem-forge.config.yaml": "sandbox:\n  zones:\n    data: {path: ./data, mode: ro}\n    final: {path: ./final}\n",
+		"main.worker":             "---\nsandbox:\n  zones: [{name: data, mode: ro}]\ntoolsets: {filesystem: , workers: {allowed_workers: ['*']}}\n---\n",
+		"workers/writer.worker":   "---\nsandbox:\n  zones:\n    - name: data\n      mode: rw\n---\n",
+		"workers/other.worker":    "---\nsandbox:\n  zones:\n    - name: final\n---\n",
+		"workers/pure.worker":     "---\ndescription: a pure function\n---\n",
+	}
+	p, err := Load(program(t, files))
+	var problems strictyaml.Problems
+	if !errors.As(err, &problems) {
+		t.Fatalf("no problems: %v", err)
+	}
+	for _, want := range []string{"workers/writer.worker:", "workers/other.worker:"} {
+		if !slices.ContainsFunc(problems, func(p strictyaml.Problem) bool {
+			return strings.HasPrefix(p.Error(), want) && strings.Contains(p.Error(), "exceeds_parent")
+		}) {
+			t.Errorf("no problem at %s\n%v", want, problems)
+		}
+	}
+	if pure := p.Tree().Find("pure"); pure == nil || !pure.Grant.Files.None() || len(pure.Grant.Tools.Names()) > 0 {
+		t.Errorf("the pure function has %+v", pure)
+	}
+}
+
+func TestTreeOfCallers(t *testing.T) {
+	call := func(names string) string {
+		return "---\nsandbox: inherit\ntoolsets: {workers: {allowed_workers: [" + names + "]}}\n---\n"
+	}
+	o := program(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\ndelegation: {maxDepth: 2}\n",
+		"main.worker":             call("a, b, c"), "workers/a.worker": call("a, b, c"), "workers/b.worker": call("c"),
+		"workers/c.worker": "---\n---\n", "workers/lone.worker": "---\n---\n",
+	})
+	top := load(t, o).Tree()
+	if got := top.Find("c").Chain(); strings.Join(got, " ") != "main c" {
+		t.Errorf("the nearest c is %v", got)
+	}
+	if top.Find("lone") != nil {
+		t.Error("a worker that nobody may call is in the tree")
+	}
+	for _, c := range top.Find("a").Calls {
+		if c.Circular != (c.Worker.Name == "a") {
+			t.Errorf("%v: circular %v", c.Chain(), c.Circular)
+		}
+	}
+	depths := map[string]int{"main": 2, "a": 1, "b": 1}
+	for name, want := range depths {
+		if got := top.Find(name).Grant.Depth; got != want {
+			t.Errorf("%s has %d calls left below it, want %d", name, got, want)
+		}
+	}
+	o.Entry = "nobody"
+	if _, err := Load(o); !errors.Is(err, sandbox.ErrNotFound) {
+		t.Errorf("an entry that is not there: %v", err)
+	}
+}
+
+// A folder to make a program in may come from anybody: nothing in it leads
+// init outside, hangs it, or is trusted with what init makes.
+func TestInitInAHostileFolder(t *testing.T) {
+	t.Run("links", func(t *testing.T) {
+		top := t.TempDir()
+		for _, name := range []string{"in", "out", "workers"} {
+			dir := filepath.Join(top, name+"-program")
+			os.MkdirAll(filepath.Join(top, "outside"), 0o777)
+			os.MkdirAll(dir, 0o777)
+			if err := os.Symlink("../outside", filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := Init(dir); err == nil || !strings.Contains(err.Error(), "not a folder") {
+				t.Errorf("%s: %v", name, err)
+			}
+			if left, _ := os.ReadDir(dir); len(left) != 1 {
+				t.Errorf("%s: left %v", name, left)
+			}
+		}
+		if left, _ := os.ReadDir(filepath.Join(top, "outside")); len(left) > 0 {
+			t.Errorf("written outside: %v", left)
+		}
+	})
+	t.Run("remotes", func(t *testing.T) {
+		o := program(t, map[string]string{".git/config": `
+[remote "origin"]
+	url = git@example.com:you/notes.git
+[remote "secret"]
+	url = https://x-access-token:ghp_secret@example.com/a/b
+[remote "option"]
+	url = ssh://-oProxyCommand=touch/x
+[remote "disk"]
+	url = /srv/notes.git
+`})
+		made, leftOut, err := Init(o.Dir)
+		if err != nil || strings.Join(leftOut, " ") != "secret option" || len(made) != 6 {
+			t.Fatalf("made %v, left out %v, %v", made, leftOut, err)
+		}
+		if text, _ := os.ReadFile(filepath.Join(o.Dir, "golem-forge.config.yaml")); strings.Contains(string(text), "ghp_") || !strings.Contains(string(text), "you/notes.git") || runtime.GOOS != "windows" && !strings.Contains(string(text), `disk: {type: remote, url: "file:///srv/notes.git"`) {
+			t.Errorf("written:\n%s", text)
+		}
+		load(t, o)
+	})
+	t.Run("a worker that is there", func(t *testing.T) {
+		o := program(t, map[string]string{"workers/evil.worker": "---\nsandbox: inherit\ntoolsets: [shell]\n---\n"})
+		made, _, err := Init(o.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := load(t, o).Content.Others(made); strings.Join(got, " ") != "workers/evil.worker" {
+			t.Errorf("others: %v", got)
+		}
+	})
+}
+
+// The files that say what is allowed are regular files: a link would have
+// another name, which nothing protects.
+func TestProjectFileIsNoLink(t *testing.T) {
+	o := program(t, map[string]string{"real/c.txt": "sandbox: {root: ., mode: rw}\n"})
+	if err := os.Symlink("real/c.txt", filepath.Join(o.Dir, "golem-forge.config.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(o); err == nil || !strings.Contains(err.Error(), "regular file") {
+		t.Errorf("a link was read: %v", err)
+	}
+}
+
+// A typo in a rule is a rule without effect, and so a problem.
+func TestNamesThatDoNotExist(t *testing.T) {
+	_, err := Load(program(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox: {root: ., mode: rw}\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets: {filesystem: , git: {default_target: orgin}}\ntool_rules: {write_flie: {allowed: false}}\n---\n",
+		"lone.worker":             "---\nsandbox: {zones: [{name: dta}], network: true}\n---\n",
+	}))
+	for _, want := range []string{"no tool write_flie; did you mean write_file?", "no target orgin", "lone.worker:"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in\n%v", want, err)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package program
+
+import (
+	"net/url"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/git"
+)
+
+// guardTargets protects the repositories of targets that mounts show: who writes a
+// branch's file needs no push. A .git is protected everywhere, but a bare repository, and
+// the one that a linked work tree is of, may have any name.
+func (p *Program) guardTargets() {
+	for _, t := range p.Targets() {
+		dir := string(t.Path)
+		u, err := url.Parse(t.URL)
+		switch {
+		case err == nil && u.Scheme == "file":
+			p.guardAddress(u.Path)
+		case dir == "":
+		case t.Type == "local":
+			p.guard(git.RepositoryOf(dir), true)
+		default:
+			p.guard(dir, true)
+		}
+	}
+}
+
+// guardAddress protects what an address of this machine means, and what it would mean if
+// it were there.
+func (p *Program) guardAddress(dir string) {
+	is := clearance.Repository(dir)
+	if is == filepath.Join(dir, ".git") {
+		return
+	}
+	p.guard(dir, is == dir && exists(filepath.Join(dir, "HEAD")))
+	p.guard(strings.TrimRight(dir, "/")+".git", true)
+}
+
+// guard protects a repository where mounts show it: all of its folder, or the names that
+// repositories are made of, for what else is there is no part of one.
+func (p *Program) guard(dir string, whole bool) {
+	dir = withoutLinks(dir)
+	for _, m := range p.Project.Mounts {
+		rel, err := filepath.Rel(withoutLinks(hostOf(m)), dir)
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		pattern := literal(strings.TrimSuffix(path.Join(m.Target, filepath.ToSlash(rel)), "/"))
+		if !whole || rel == "." || exists(filepath.Join(dir, "worktrees")) {
+			pattern += partsOfGit
+		}
+		if !slices.Contains(p.Project.Protect, pattern) {
+			p.Project.Protect = append(p.Project.Protect, pattern)
+		}
+	}
+}
+
+// partsOfGit are the names that a repository is made of. A work tree that is in its
+// folder, too, is no part of it.
+const partsOfGit = "/{HEAD,objects,refs,packed-refs,reftable,logs,config,config.worktree,hooks,info,worktrees,modules,index,shallow,commondir}"
+
+// literal writes a name as a pattern that matches it.
+func literal(name string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`*?[]{}\,`, r) {
+			return '?'
+		}
+		return r
+	}, name)
+}
+
+// withoutLinks returns a path without links, as far as it is there.
+func withoutLinks(name string) string {
+	if at, err := filepath.EvalSymlinks(name); err == nil {
+		return at
+	}
+	if up := filepath.Dir(name); up != name {
+		return filepath.Join(withoutLinks(up), filepath.Base(name))
+	}
+	return name
+}

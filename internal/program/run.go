@@ -1,0 +1,237 @@
+package program
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/taint"
+	"github.com/golem-forge/golem/internal/worker"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Job is a run of a program: who begins it, with which model, on what.
+type Job struct {
+	Visit
+	Model     model.Model
+	ModelName string // as it is written
+	Price     func(modelName string, u model.Usage) (dollars float64, known bool)
+	Resume    bool     // go on where the session stands
+	Handed    []string // files of the user's that the entry worker is given, as files or as its input
+	Tell      func(run.Event)
+}
+
+// A Running is a run that was opened. It is closed after use.
+type Running struct {
+	*run.Run
+	Door  *Door
+	Entry *run.Worker
+	Chat  bool // the entry worker talks with the user
+
+	job  Job
+	log  *run.Log
+	dir  *state.Folder
+	free func() error // lets others run in the session
+}
+
+// Open opens a run: its session, its door and its log.
+func (p *Program) Open(j Job) (r *Running, err error) {
+	step, err := p.reach(j.Worker)
+	if err != nil {
+		return nil, err
+	}
+	if step == nil {
+		return nil, &sandbox.Error{Op: "run", Code: sandbox.ErrNotFound, Hint: "the program has no worker to begin with; write main.worker, or name one with --entry"}
+	}
+	j.Visit.Run = true
+	door, err := p.Door(j.Visit)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if r == nil {
+			door.Close()
+		}
+	}()
+	dir, err := state.Open(door.Session.dir)
+	if err != nil {
+		return nil, err
+	}
+	free, err := alone(dir)
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	log, err := run.OpenLog(dir, j.Resume, p.options.Now)
+	if err == nil && j.Resume {
+		err = goesOn(door.Session.ID, log.Began(), step.Worker.Name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, free(), dir.Close())
+	}
+	r = &Running{Door: door, Chat: step.Worker.Mode == "chat", job: j, log: log, dir: dir, free: free, Run: &run.Run{ID: door.Session.ID, Log: log, Tell: j.Tell, Now: p.options.Now, Secrets: j.Secrets,
+		Budget: run.NewBudget(step.Grant.Limits, j.Price, p.options.Now())}}
+	if r.Entry, err = r.worker(step, step.Grant); err != nil {
+		r.Close()
+		return nil, err
+	}
+	r.Entry.Exposure.Taint(p.untrusted(step, j.Handed))
+	return r, nil
+}
+
+// alone keeps others from running in a session: two that go on with the same run would
+// do everything twice. It returns what lets them.
+func alone(session *state.Folder) (free func() error, err error) {
+	leases, err := session.Leases()
+	if err != nil {
+		return nil, err
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	free, err = leases.Take(now, "run", "a run")
+	if errors.Is(err, context.Canceled) {
+		err = busy("run")
+	}
+	return free, err
+}
+
+// goesOn holds the worker that is to go on with a run against the one that began it.
+func goesOn(session, began, worker string) error {
+	switch began {
+	case worker:
+		return nil
+	case "":
+		return &sandbox.Error{Op: "resume", Path: session, Code: sandbox.ErrNotFound, Hint: "nothing was run in this session; golem sessions lists them"}
+	}
+	return &sandbox.Error{Op: "resume", Path: session, Code: sandbox.ErrInvalid, Hint: "its run began with the worker " + began + ", not with " + worker + "; --entry " + began + " goes on with it"}
+}
+
+// Do lets the entry worker work.
+func (r *Running) Do(ctx context.Context, in run.Input) (run.Outcome, error) {
+	return r.Run.Do(ctx, r.Entry, in)
+}
+
+// Close ends what runs, and lets go of the state.
+func (r *Running) Close() error {
+	r.log.Close()
+	r.free()
+	r.dir.Close()
+	return r.Door.Close()
+}
+
+// worker returns a worker as a run knows it.
+func (r *Running) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
+	w, p := step.Worker, r.Door.program
+	if err := compatible(w, r.job.ModelName); err != nil {
+		return nil, err
+	}
+	gate, release, notes, err := r.Door.gate(step, grant, step.Chain(), true)
+	if err != nil {
+		return nil, err
+	}
+	taken, _ := gate.Exposure.(*taint.Tracker)
+	made := &run.Worker{Name: w.Name, Exposure: taken, Prompt: w.Prompt, Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
+		Layer: r.Door.work.kept != nil && len(p.over()) > 0, Any: grant.Workers.IsAll(), Notes: notes, Close: release}
+	if schema := w.OutputSchema; schema.Kind != 0 {
+		if made.Schema, err = json.Marshal(schema.Value()); err == nil {
+			err = run.CheckSchema(made.Schema)
+		}
+		if err != nil {
+			return nil, errors.Join(&sandbox.Error{Op: "run", Path: w.Name, Code: sandbox.ErrInvalid, Hint: "output_schema: " + err.Error()}, release())
+		}
+	}
+	for _, callee := range p.callees(w) {
+		if grant.Workers.Has(callee.Name) {
+			made.Callees = append(made.Callees, run.Callee{Name: callee.Name, Description: callee.Description})
+		}
+	}
+	made.Propose = r.propose
+	made.Child = func(name string, n run.Narrow) (*run.Worker, error) { return r.child(step, grant, name, n) }
+	return made, nil
+}
+
+// child returns the worker that another calls, with what both its file and its caller
+// leave it.
+func (r *Running) child(parent *Step, has policy.Grant, name string, n run.Narrow) (*run.Worker, error) {
+	p := r.Door.program
+	at := slices.IndexFunc(p.Workers, func(w *worker.Worker) bool { return w.Name == name })
+	var names []string
+	for _, w := range p.callees(parent.Worker) {
+		names = append(names, w.Name)
+	}
+	switch {
+	case at < 0:
+		hint := "there are " + joined(names)
+		if near := sandbox.Nearest(name, names); len(near) > 0 {
+			hint = "did you mean " + near[0] + "? " + hint
+		}
+		return nil, &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
+	case !has.Workers.Has(name):
+		return nil, &sandbox.Error{Op: "call", Path: name, Code: "blocked", Hint: "delegation to " + name + " is not allowed; allowed: " + joined(names)}
+	}
+	caller := *parent
+	caller.Grant = has // what its own caller took away stays away
+	step := p.step(&caller, p.Workers[at])
+	if len(step.Problems) > 0 {
+		return nil, &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrExceedsParent, Hint: step.Problems.Error()}
+	}
+	grant, err := narrowed(step.Grant, n)
+	if err != nil {
+		return nil, err
+	}
+	return r.worker(step, grant)
+}
+
+// narrowed takes from a grant what its caller wants to be taken.
+func narrowed(g policy.Grant, n run.Narrow) (policy.Grant, error) {
+	if n.Restrict != "" {
+		name := path.Join("/", n.Restrict)
+		if strings.Contains(n.Restrict, "..") || !strings.HasPrefix(n.Restrict, "/") {
+			return g, &sandbox.Error{Op: "call", Path: n.Restrict, Code: sandbox.ErrInvalid, Hint: "restrict: a folder by its absolute name, such as /src"}
+		}
+		g.Files = g.Files.With(sandbox.Limit{Path: name, Access: sandbox.ReadWrite})
+	}
+	if n.ReadOnly {
+		g.Files = g.Files.With(sandbox.Limit{Path: "/", Access: sandbox.ReadOnly})
+	}
+	return g, nil
+}
+
+// compatible holds a model against what a worker is written for.
+func compatible(w *worker.Worker, name string) error {
+	for _, pattern := range w.Models {
+		if ok, err := path.Match(pattern, name); err == nil && ok {
+			return nil
+		}
+	}
+	if len(w.Models) == 0 {
+		return nil
+	}
+	if vendor, file, _ := strings.Cut(name, ":"); vendor == "scripted" || vendor == "replay" {
+		name = vendor + ":" + filepath.Base(file) // workers are told
+	}
+	return &sandbox.Error{Op: "run", Path: w.Name, Code: sandbox.ErrInvalid, Hint: "it is written for " + strings.Join(w.Models, ", ") + ", and the model is " + name + "; --model chooses another"}
+}
+
+// History calls yield with what the runs of a session have said and done, in order.
+func (p *Program) History(s *Session, yield func(run.Entry) error) error {
+	dir, err := state.Open(s.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	log, err := run.OpenLog(dir, false, p.options.Now)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	return log.Read(yield)
+}

@@ -1,0 +1,83 @@
+package program
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/model/scripted"
+	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Only one run works in a session, and only the worker that began a run goes on with it.
+func TestRunAlone(t *testing.T) {
+	options := program(t, map[string]string{"main.worker": "---\ndescription: x\n---\nWork.\n", "other.worker": "---\ndescription: x\n---\nWork.\n"})
+	p := load(t, options)
+	if err := p.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := scripted.New("demo.yaml", []byte("- {text: done}\n- {text: done again}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(p *Program, session string, resume bool) (*Running, error) {
+		return p.Open(Job{Visit: Visit{Session: session}, Model: m, ModelName: "scripted:demo.yaml", Resume: resume})
+	}
+	refused := func(err error, code sandbox.Code, hint string) {
+		t.Helper()
+		if sandbox.CodeOf(err) != code || !strings.Contains(err.Error(), hint) {
+			t.Errorf("got %v", err)
+		}
+	}
+	r, err := open(p, NewSession, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = open(p, r.ID, true)
+	refused(err, sandbox.ErrConflict, "another golem works on this session")
+	r.Close()
+	_, err = open(p, r.ID, true)
+	refused(err, sandbox.ErrNotFound, "nothing was run in this session")
+
+	if r, err = open(p, r.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Do(t.Context(), run.Input{Text: "go"}); err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	options.Entry = "other"
+	_, err = open(load(t, options), r.ID, true)
+	refused(err, sandbox.ErrInvalid, "--entry main goes on with it")
+	if r, err = open(p, r.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+}
+
+// A link that a worker may have made does not get the user's own files attached.
+func TestAttachLinks(t *testing.T) {
+	options := program(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox: {mounts: [{source: ../shared, target: /shared}]}\n",
+		"main.worker":             "---\ndescription: x\n---\nWork.\n", "real.txt": "mine\n", "../shared/a.txt": "mine\n", "../key": "secret\n",
+	})
+	above := filepath.Dir(options.Dir)
+	for link, to := range map[string]string{"program/notes.txt": "../key", "program/near.txt": "real.txt", "shared/notes.txt": above + "/key", "mine.txt": "key"} {
+		if err := os.Symlink(to, filepath.Join(above, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := load(t, options)
+	for name, want := range map[string]string{
+		"notes.txt": "", "near.txt": "mine\n", "real.txt": "mine\n",
+		filepath.Join(above, "shared/notes.txt"): "", filepath.Join(above, "shared/a.txt"): "mine\n", filepath.Join(above, "program/notes.txt"): "",
+		filepath.Join(above, "mine.txt"): "secret\n", // the user's own link
+	} {
+		files, err := p.Attach([]string{name})
+		if got := err == nil && string(files[0].Data) == want; got != (want != "") {
+			t.Errorf("%s: %v, %v", name, files, err)
+		}
+	}
+}

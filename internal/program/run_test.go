@@ -1,0 +1,204 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/model/scripted"
+	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// seen is a model that keeps what it is asked.
+type seen struct {
+	model.Model
+	mu       sync.Mutex
+	requests []model.Request
+}
+
+func (s *seen) Answer(ctx context.Context, r model.Request, tell func(model.Piece)) (model.Answer, error) {
+	s.mu.Lock()
+	s.requests = append(s.requests, r)
+	s.mu.Unlock()
+	return s.Model.Answer(ctx, r, tell)
+}
+
+// play runs a program of these files with a script, and returns what the tools said, a
+// line each.
+func play(t *testing.T, files map[string]string, script string, asker approval.Asker) (said string, asked *seen, o run.Outcome) {
+	t.Helper()
+	options := program(t, files)
+	p := load(t, options)
+	if err := p.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := scripted.New("demo.yaml", []byte(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked = &seen{Model: m}
+	var b strings.Builder
+	r, err := p.Open(Job{Visit: Visit{Session: NewSession, Asker: asker}, Model: asked, ModelName: "scripted:demo.yaml", Tell: func(e run.Event) {
+		if e.Type == run.ToolResult {
+			fmt.Fprintf(&b, "%s %s: %s\n", strings.Join(e.Chain, ">"), e.Tool, strings.Join(strings.Fields(e.Text), " "))
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if o, err = r.Do(t.Context(), run.Input{Text: "go"}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), asked, o
+}
+
+type saying func(tool.Request) approval.Reply
+
+func (s saying) Ask(_ context.Context, r tool.Request) approval.Reply { return s(r) }
+
+// A child has what its own file and its caller leave it: in file tools, in commands and
+// in the list that its model is shown.
+func TestRunChild(t *testing.T) {
+	var chains []string
+	said, asked, o := play(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./data, target: /data, mode: ro}\n    - {source: ./work, target: /work1, approval: {write: ask}}\n    - {source: ./out, target: /out, approval: {write: preApproved}}\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  filesystem:\n  shell: {default: {approval: preApproved}}\n  workers: {allowed_workers: [child]}\n---\nWork.\n",
+		"child.worker":            "---\ndescription: Works.\nsandbox:\n  zones:\n    - {name: data, mode: ro}\n    - {name: work1, approval: {write: preApproved}}\ntoolsets:\n  filesystem:\n  shell: {default: {approval: preApproved}}\n---\nWork.\n",
+		"data/x":                  "data\n", "work/x": "work\n", "out/x": "out\n",
+	}, `
+main:
+  - calls: [{tool: child, args: {input: go}}]
+  - calls: [{tool: child, args: {input: go, restrict: /data}}]
+  - text: done
+child:
+  - calls:
+      - {tool: shell, args: {command: "cat /data/x /out/x; touch /data/y; ls /"}}
+      - {tool: write_file, args: {path: /work1/new, content: x}}
+      - {tool: apply_changes, args: {}}
+      - {tool: child, args: {input: again}}
+  - text: first
+  - calls:
+      - {tool: read_file, args: {path: /work1/x}}
+      - {tool: shell, args: {command: "cat /data/x; ls /work1"}}
+  - text: second
+`, saying(func(r tool.Request) approval.Reply {
+		chains = append(chains, strings.Join(r.Workers, ">")+" "+r.Tool)
+		return approval.Reply{}
+	}))
+	if !o.OK() {
+		t.Errorf("%+v\n%s", o, said)
+	}
+	for _, want := range []string{
+		"main>child shell: exit 2", "data", "cat: /out/x: No such file or directory", "touch: cannot touch '/data/y': Read-only file system",
+		"main>child apply_changes: Error: apply_changes: manual_only", "main>child child: Error: call child: unknown_tool",
+		"main>child read_file: Error: read /work1/x: not_found", "ls: cannot access '/work1'",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in\n%s", want, said)
+		}
+	}
+	// The caller asks, so a child that is let through by its own file asks too.
+	if len(chains) != 1 || chains[0] != "main>child write_file" {
+		t.Errorf("asked about %q", chains)
+	}
+	for _, r := range asked.requests {
+		for _, offered := range r.Tools {
+			switch offered.Name {
+			case "apply_changes", "undo", "discard_changes":
+				t.Errorf("%s is offered %s", r.Worker, offered.Name)
+			}
+		}
+		for _, text := range []string{r.System, fmt.Sprint(r.Messages)} {
+			if strings.Contains(text, t.TempDir()[:8]) {
+				t.Errorf("a path of the host reached the model: %s", text)
+			}
+		}
+	}
+}
+
+// The depth is that of each chain, also where many stand beside each other.
+func TestRunDepth(t *testing.T) {
+	files := map[string]string{"golem-forge.config.yaml": "delegation: {maxDepth: 2}\n"}
+	script := "main:\n  - calls:\n"
+	for range 50 {
+		script += "      - {tool: a, args: {input: x}}\n"
+	}
+	script += "  - text: done\n"
+	for _, w := range []struct{ name, calls string }{{"main", "a, b, c"}, {"a", "b, c"}, {"b", "c"}, {"c", ""}} {
+		toolsets := ""
+		if w.calls != "" {
+			toolsets = "toolsets: {workers: {allowed_workers: [" + w.calls + "]}}\n"
+		}
+		files[w.name+".worker"] = "---\ndescription: Works.\n" + toolsets + "---\nWork.\n"
+	}
+	script += "a:\n  each:\n    - calls: [{tool: b, args: {input: x}}]\n    - text: done\nb:\n  each:\n    - calls: [{tool: c, args: {input: x}}]\n    - text: done\n"
+	said, _, o := play(t, files, script, nil)
+	if !o.OK() || strings.Count(said, "main>a>b c: Error: call c: depth; 2 calls deep is the most") != 50 || strings.Count(said, "main a: done") != 50 {
+		t.Errorf("%+v\n%s", o, said)
+	}
+}
+
+// What a worker is told of another that fails names nothing of the host; what it proposes
+// stays as it was proposed; a schema without end fails before it is used.
+func TestRunTold(t *testing.T) {
+	files := map[string]string{"main.worker": "---\ntoolsets: {workers: {allowed_workers: [\"*\"]}}\n---\nWork.\n",
+		"a.worker": "---\ndescription: x\n---\nWork.\n", "b.worker": "---\ndescription: x\ncompatible_models: [\"openai:*\"]\n---\nWork.\n",
+		"c.worker": "---\ndescription: x\noutput_schema: {$ref: \"#\"}\n---\nWork.\n"}
+	options := program(t, files)
+	p := load(t, options)
+	if err := p.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	script := options.Dir + "/demo.yaml"
+	m, err := scripted.New(script, []byte(`
+main:
+  - calls:
+      - {tool: a, args: {input: x}}
+      - {tool: b, args: {input: x}}
+      - {tool: c, args: {input: x}}
+      - {tool: worker_create, args: {name: new, description: x, instructions: first}}
+  - calls: [{tool: worker_create, args: {name: new, description: x, instructions: second}}]
+  - text: done
+a: [{expect: never, text: x}]
+c: [{text: "1"}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := &seen{Model: m}
+	r, err := p.Open(Job{Visit: Visit{Session: NewSession, Asker: saying(func(r tool.Request) approval.Reply {
+		return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Rendered: r.Items()}
+	})}, Model: asked, ModelName: "scripted:" + script})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.Do(t.Context(), run.Input{Text: "go"}); err != nil {
+		t.Fatal(err)
+	}
+	var told strings.Builder
+	for _, m := range asked.requests[len(asked.requests)-1].Messages {
+		for _, part := range m.Parts {
+			if part.Result != nil {
+				told.WriteString(part.Result.Text + "\n")
+			}
+		}
+	}
+	for _, want := range []string{"its model did not answer (bad)", "written for openai:*, and the model is scripted:demo.yaml", "output_schema: # refers to itself without end", "proposed already"} {
+		if !strings.Contains(told.String(), want) {
+			t.Errorf("no %q in\n%s", want, told.String())
+		}
+	}
+	if strings.Contains(told.String(), options.Dir) {
+		t.Errorf("a path of the host reached the model:\n%s", told.String())
+	}
+	if w, err := p.Proposed(r.Door.Session, "new"); err != nil || !strings.Contains(w.Content, "first") {
+		t.Errorf("%+v, %v", w, err)
+	}
+}

@@ -1,0 +1,134 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path"
+	"path/filepath"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/clearance/scan"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// clamavDir is where clamscan keeps what it knows.
+const clamavDir = "/var/lib/clamav"
+
+// Scanners returns what looks at results before they are cleared. It is closed after
+// use. Verdicts are kept in a folder of the state, where one is given.
+func (p *Program) Scanners(folder *state.Folder) (*Scanners, error) {
+	s := &Scanners{program: p}
+	e, limits := p.Project.Engines, p.Project.ClearanceLimits
+	o := scan.Options{Scanners: p.Project.Scanners, Allow: e.Allow, Limits: scan.Limits{Size: limits.ScanBytes, Time: limits.ScanTime}, Run: s.run, Budget: p.scans}
+	if e.Clamd != "" {
+		o.Clamd = func(ctx context.Context) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", string(e.Clamd))
+		}
+	}
+	if e.Clamscan {
+		s.mounts = append(s.mounts, jail.Mount{Source: clamavDir, Target: jail.Tools + "/clamav"})
+		o.Clamscan = []string{"clamscan", "--database=" + jail.Tools + "/clamav"}
+	}
+	for _, file := range e.Yara {
+		o.Yara = append(o.Yara, s.show(string(file)))
+	}
+	for _, x := range e.External {
+		o.External = append(o.External, scan.Command{Name: x.Name, Argv: x.Command})
+	}
+	if folder != nil {
+		kept, err := newVerdicts(folder)
+		if err != nil {
+			return nil, err
+		}
+		o.Cache, s.kept = kept, kept
+	}
+	var err error
+	s.Set, err = scan.New(o)
+	return s, err
+}
+
+// Scanners are those of a program, and the jail that programs among them run in.
+type Scanners struct {
+	*scan.Set
+	program *Program
+	mounts  []jail.Mount
+	kept    *verdicts // nil where none are kept
+
+	mu   sync.Mutex
+	jail *jail.Session
+}
+
+// show lets programs see a file of the host, and returns where.
+func (s *Scanners) show(file string) string {
+	target := fmt.Sprintf("%s/rules%d", jail.Tools, len(s.mounts))
+	s.mounts = append(s.mounts, jail.Mount{Source: sandbox.Host(filepath.Dir(file)), Target: target})
+	return path.Join(target, filepath.Base(file))
+}
+
+// run runs a scanner that is a program: it sees the system and what it is given, reaches
+// nobody, and changes nothing.
+func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (stdout []byte, exit int, err error) {
+	input, err := io.ReadAll(stdin)
+	if err != nil {
+		return nil, 0, err
+	}
+	session, err := s.session()
+	if err != nil {
+		return nil, 0, told(err) // models read verdicts too
+	}
+	line := "exec"
+	for _, word := range argv {
+		line += " " + quotedWord(word)
+	}
+	c := jail.Shell(line)
+	c.Input = input
+	r, err := session.Run(ctx, c)
+	switch {
+	case err != nil:
+		return nil, 0, told(err)
+	case r.Code == notThere:
+		return nil, 0, errors.New("a program that it runs is not on this machine; install it, or take the scanner out of the configuration")
+	case r.Late:
+		return nil, 0, context.DeadlineExceeded
+	case r.Stopped || r.Signal != "":
+		return nil, 0, fmt.Errorf("it was ended by %s", r.Signal)
+	}
+	text, hidden := r.Stdout.Text()
+	if hidden > 0 {
+		return nil, 0, errors.New("it says too much")
+	}
+	return []byte(text), r.Code, nil
+}
+
+// session starts the jail with the first program.
+func (s *Scanners) session() (*jail.Session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.jail != nil && !s.jail.Ended() {
+		return s.jail, nil
+	}
+	var err error
+	s.jail, err = jail.Start(jail.Policy{Mounts: s.mounts, Least: jail.Landlock}, s.program.options.Now)
+	return s.jail, err
+}
+
+// notThere is what a shell ends with that does not find a program.
+const notThere = 127
+
+// Close keeps the verdicts, and ends the jail.
+func (s *Scanners) Close() error {
+	if s.kept != nil {
+		s.kept.save()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.jail == nil {
+		return nil
+	}
+	return s.jail.Close()
+}

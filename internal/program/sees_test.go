@@ -1,0 +1,28 @@
+package program
+
+import (
+	"testing"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A worker sees what is not trusted if any of it can be read: the mount, or one folder
+// of it that is not trusted by itself.
+func TestSees(t *testing.T) {
+	memory := func() sandbox.Backend { return sandbox.NewMemory(nil) }
+	whole, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: memory(), Access: sandbox.ReadWrite},
+		{Target: "/web", Backend: memory(), Access: sandbox.ReadWrite}, {Target: "/web/mine", Backend: memory(), Access: sandbox.ReadWrite}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust := map[string]bool{"/": false, "/web": true, "/web/mine": false}
+	for folder, want := range map[string]bool{"/": true, "/web": true, "/web/sub": true, "/web/sub/deep": true, "/web/mine": false, "/web/mine/a": false, "/src": false, "/website": false} {
+		files, err := whole.Restrict(sandbox.Limit{Path: folder, Access: sandbox.ReadOnly})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sees(files, trust, "/web"); got != want {
+			t.Errorf("restricted to %s: got %v, want %v", folder, got, want)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package program
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/foreign"
+	"github.com/golem-forge/golem/internal/worker"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// listingsFile holds what the MCP servers of a program have listed first: what they list
+// later is held against it.
+const listingsFile = "mcp.json"
+
+// keptListings bounds how much of the past is kept.
+const keptListings = 50
+
+type listingRecord struct {
+	Key     string          `json:"key"`
+	Server  string          `json:"server"`
+	Time    time.Time       `json:"time"`
+	Listing foreign.Listing `json:"listing"`
+}
+
+// listingKey is of all that makes a server what it is. One that was changed, and trusted
+// again, is another.
+func (p *Program) listingKey(s worker.Server) string {
+	tools := worker.Words(s.Tools)
+	slices.Sort(tools)
+	files := p.brought.hash(p.brought.of(s.Foreign))
+	key := fmt.Appendf(nil, "%q %q %q %s", s.Name, worker.Words(s.Command), tools, files)
+	if len(s.Env) > 0 {
+		key = fmt.Appendf(key, " %q", worker.Words(s.Env))
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(key))
+}
+
+// listing returns what a server has listed first, nil where it was never started.
+func (p *Program) listing(s worker.Server) (foreign.Listing, error) {
+	if !p.HasState() {
+		return nil, nil
+	}
+	folder, err := state.Open(p.state)
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	data, err := folder.Read(listingsFile)
+	if err != nil {
+		return nil, err
+	}
+	records, err := readListings(data)
+	if i := slices.IndexFunc(records, func(r listingRecord) bool { return r.Key == p.listingKey(s) }); i >= 0 {
+		return records[i].Listing, err
+	}
+	return nil, err
+}
+
+func readListings(data []byte) (records []listingRecord, err error) {
+	if data == nil {
+		return nil, nil
+	}
+	if err := json.Unmarshal(data, &records); err != nil {
+		return nil, fmt.Errorf("the record of what MCP servers have listed is damaged: %w; move %s away, and accept their tools again", err, listingsFile)
+	}
+	return records, nil
+}
+
+// keepListing writes down what a server has listed.
+func (p *Program) keepListing(s worker.Server, l foreign.Listing) error {
+	folder, err := state.Open(p.state)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Update(listingsFile, func(old []byte) ([]byte, error) {
+		records, err := readListings(old)
+		if err != nil {
+			return nil, err
+		}
+		key := p.listingKey(s)
+		records = slices.DeleteFunc(records, func(r listingRecord) bool { return r.Key == key })
+		records = append(records, listingRecord{key, s.Name, p.options.Now(), append(foreign.Listing{}, l...)})
+		return json.Marshal(records[max(0, len(records)-keptListings):])
+	})
+}
+
+// serverTools returns the tools of the MCP servers that a worker has, and what is to be
+// known of those of which it has none. Start returns what starts the program of one;
+// without it they can only be looked at. List, where set, lists one that never was.
+func (p *Program) serverTools(step *Step, limit time.Duration, others []tool.Tool, start func(worker.Server, foreign.Program) (*foreign.Server, error),
+	list func(worker.Server, *foreign.Server) (foreign.Listing, error)) (tools []tool.Tool, notes []string, err error) {
+	if step == nil {
+		return nil, nil, nil
+	}
+	for _, s := range step.Worker.Servers {
+		server := foreign.NewServer(s.Name, programOf(s, limit), nil)
+		if start != nil {
+			if server, err = start(s, programOf(s, limit)); err != nil {
+				return nil, nil, err
+			}
+		}
+		l, err := p.listing(s)
+		if err != nil {
+			return nil, nil, err
+		}
+		if l == nil && list == nil {
+			notes = append(notes, "the tools of the MCP server "+s.Name+" are not known yet; golem tools --accept "+s.Name+" lists them, and so does the first run")
+			continue
+		}
+		if l == nil {
+			if l, err = list(s, server); err != nil {
+				notes = append(notes, "no tools of the MCP server "+s.Name+": "+err.Error())
+				continue
+			}
+		}
+		own, err := p.toolsOf(step, s, server, l, slices.Concat(others, tools))
+		if err != nil {
+			notes = append(notes, "no tools of the MCP server "+s.Name+": "+err.Error())
+			continue
+		}
+		tools = append(tools, own...)
+	}
+	return tools, notes, nil
+}
+
+// toolsOf returns the tools of a server, unless one of them is called like another.
+func (p *Program) toolsOf(step *Step, s worker.Server, server *foreign.Server, l foreign.Listing, others []tool.Tool) ([]tool.Tool, error) {
+	return server.Tools(l, func(runs string) []policy.Rule {
+		rules := rulesOf(step, s.Tool(), runs)
+		if len(rules) == 0 {
+			rules = []policy.Rule{{Verb: policy.Run, Target: runs, Consent: policy.Ask}}
+		}
+		return connecting(rules, s.Foreign)
+	}, func(name string) bool {
+		return slices.Contains(reservedNames(), name) || p.Worker(name) != nil || p.isCustom(name) ||
+			slices.ContainsFunc(others, func(t tool.Tool) bool { return t.Name == name })
+	})
+}
+
+// programOf is what a server runs.
+func programOf(s worker.Server, limit time.Duration) foreign.Program {
+	program := foreign.Program{Command: commandOf(s.Foreign), Network: s.Network != nil, Time: callTime(limit, s.Timeout), Only: worker.Words(s.Tools)}
+	if s.Reach != nil {
+		program.Folder = s.Reach.Folder
+	}
+	return program
+}
+
+// callTime is the time that a call of a server has: the limit of commands, or less.
+func callTime(limit, own time.Duration) time.Duration {
+	if limit <= 0 {
+		limit = 2 * time.Minute
+	}
+	if own > 0 {
+		limit = min(limit, own)
+	}
+	return limit
+}
+
+// Open implements mcp.Starter.
+func (c *commands) Open(files *sandbox.Sandbox, command jail.Command) (*jail.Process, error) {
+	s, err := c.session(files, false)
+	if err != nil {
+		return nil, told(err)
+	}
+	p, err := s.Open(command)
+	return p, told(err)
+}
+
+// list has a server list its tools, by the gate: that the user trusts the program which
+// names it is the consent to start it.
+func (d *Door) list(ctx context.Context, g tool.Gate, s worker.Server, server *foreign.Server) (l foreign.Listing, err error) {
+	runs := foreign.Runs(s.Name)
+	rules := connecting([]policy.Rule{{Verb: policy.Run, Target: runs, Consent: policy.PreApproved, From: s.Place.String()}}, s.Foreign)
+	g.Tools = []tool.Tool{server.Lister(rules, func(got foreign.Listing) error {
+		l = got
+		return nil
+	})}
+	if r := g.Do(ctx, policy.User, tool.Call{Tool: runs}); r.Err != nil {
+		return nil, r.Err
+	}
+	return l, nil
+}
+
+// An Offer is what a server lists, to be accepted.
+type Offer struct {
+	Differs []string // from what it listed first, or everything
+	Known   bool     // it was listed before
+	keep    func() error
+}
+
+// Accept keeps it: what the server lists from now on is held against this.
+func (o Offer) Accept() error { return o.keep() }
+
+// Offer has a server of the door's worker list its tools.
+func (d *Door) Offer(ctx context.Context, name string) (Offer, error) {
+	var names []string
+	if d.step != nil {
+		for _, s := range d.step.Worker.Servers {
+			names = append(names, s.Name)
+			if s.Name != name {
+				continue
+			}
+			return d.offer(ctx, s)
+		}
+	}
+	return Offer{}, &sandbox.Error{Op: "mcp", Path: name, Code: sandbox.ErrNotFound, Hint: didYouMeanServer(name, names)}
+}
+
+func didYouMeanServer(name string, names []string) string {
+	if len(names) == 0 {
+		return "this worker has no MCP server"
+	}
+	return didYouMean(name, names)
+}
+
+func (d *Door) offer(ctx context.Context, s worker.Server) (o Offer, err error) {
+	c, err := d.foreignCommands(d.Gate, s.Foreign)
+	if err != nil {
+		return o, err
+	}
+	defer c.Close()
+	server := foreign.NewServer(s.Name, programOf(s, d.Grant.Limits.Time), c)
+	defer server.Close()
+	old, err := d.program.listing(s)
+	if err != nil {
+		return o, err
+	}
+	l, err := d.list(ctx, d.Gate, s, server)
+	if err != nil {
+		return o, err
+	}
+	others := slices.DeleteFunc(slices.Clone(d.Tools), func(t tool.Tool) bool { return t.Toolset == "mcp" })
+	if _, err := d.program.toolsOf(d.step, s, server, l, others); err != nil {
+		return o, err
+	}
+	return Offer{Differs: l.Differs(old, true), Known: old != nil, keep: func() error { return d.program.keepListing(s, l) }}, nil
+}

@@ -1,0 +1,129 @@
+package program_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/shell"
+)
+
+// use calls a tool through the door.
+func use(t *testing.T, door *program.Door, name string, args map[string]any) tool.Result {
+	t.Helper()
+	data, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := door.Do(context.Background(), policy.Model, tool.Call{Tool: name, Args: data})
+	if !r.OK() {
+		t.Errorf("%s %v: %v", name, args, r.Err)
+	}
+	return r
+}
+
+// prints waits for what a service prints.
+func prints(t *testing.T, door *program.Door, name, text string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if d, ok := use(t, door, "service_output", map[string]any{"name": name, "offset": 0}).Data.(shell.Served); ok && strings.Contains(d.Output, text) {
+			return
+		}
+	}
+	t.Fatalf("%s does not print %q: %s", name, text, use(t, door, "service_output", map[string]any{"name": name}))
+}
+
+// fetch is a line that reads a page of a server on this machine.
+const fetch = `exec 3<>/dev/tcp/127.0.0.1/8123; printf 'GET /%s HTTP/1.0\r\n\r\n' "$page" >&3; tail -n 1 <&3`
+
+// A server runs in the session while commands and file tools go on: it sees what they
+// write, they see what it writes, and it ends with the door.
+func TestServiceOfSession(t *testing.T) {
+	dir, open := repository(t)
+	door, err := open().Door(program.Visit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran(t, door, "export ROLE=web; mkdir -p site; cd site; echo first >index")
+	r := use(t, door, "service_start", map[string]any{"name": "web", "command": `echo "$ROLE" in "$PWD" >&2; echo mine >written; exec -a served-by-test python3 -u -m http.server 8123`})
+	if d := r.Data.(shell.Served); !d.Running || d.Cwd != "/site" || len(r.Notes) > 0 {
+		t.Errorf("got %+v", r)
+	}
+	prints(t, door, "web", "web in /work/site\n")
+	prints(t, door, "web", "Serving HTTP")
+	if got := ran(t, door, "page=index; "+fetch+"; cat written").Stdout; got != "first\nmine\n" {
+		t.Errorf("got %q", got)
+	}
+	use(t, door, "write_file", map[string]any{"path": "/site/index", "content": "second\n"})
+	if got := ran(t, door, "page=index; "+fetch).Stdout; got != "second\n" {
+		t.Errorf("got %q", got)
+	}
+	os.WriteFile(filepath.Join(dir, "Makefile"), []byte("edited\n"), 0o644)
+	if got := ran(t, door, "cd ..; cat Makefile").Stdout; got != "edited\n" {
+		t.Errorf("the user's edit: got %q", got)
+	}
+	p := open()
+	s, err := p.Session("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := p.Changes(s, nil, false)
+	var names []string
+	for _, c := range list {
+		names = append(names, c.Path)
+	}
+	if got := strings.Join(names, " "); err != nil || got != "/site" {
+		t.Errorf("the session has changed %s, %v", got, err)
+	}
+	if n := servedByTest(); n != 1 {
+		t.Errorf("%d processes serve, want 1", n)
+	}
+	if err := door.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := servedByTest(); n != 0 {
+		t.Errorf("%d processes serve after the end", n)
+	}
+	if r := door.Do(context.Background(), policy.Model, tool.Call{Tool: "service_start", Args: []byte(`{"command":"sleep 9"}`)}); r.OK() {
+		t.Error("one was started in a session that has ended")
+	}
+}
+
+// servedByTest counts the servers of the test above.
+func servedByTest() (n int) {
+	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range names {
+		if data, _ := os.ReadFile(name); strings.HasPrefix(string(data), "served-by-test") {
+			n++
+		}
+	}
+	return n
+}
+
+// Over folders whose changes land a service only reads, and sees what has landed.
+func TestServiceOverFolders(t *testing.T) {
+	door, dir := doorWith(t, "")
+	ran(t, door, "echo first >/out/a")
+	r := use(t, door, "service_start", map[string]any{"command": "echo x >/out/b; cat /out/a; until grep -q second /out/a; do read -t 0.05 <> <(:); done; echo seen; sleep 9876", "name": "w"})
+	if notes := strings.Join(r.Notes, "; "); notes != "read-only for services: /out" {
+		t.Errorf("got %s", notes)
+	}
+	prints(t, door, "w", "Read-only file system")
+	if got := ran(t, door, "echo second >/out/a; cat /out/a").Stdout; got != "second\n" {
+		t.Errorf("got %q", got)
+	}
+	prints(t, door, "w", "first\nseen\n")
+	if d := use(t, door, "service_stop", map[string]any{"name": "w"}).Data.(shell.Served); d.Running || !strings.HasPrefix(d.How, "stopped after") {
+		t.Errorf("got %+v", d)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "out", "b")); err == nil {
+		t.Error("a service has written")
+	}
+}

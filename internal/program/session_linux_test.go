@@ -1,0 +1,394 @@
+package program_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// repository makes a program that is a git repository with some files, mounted as a
+// layer, and returns it with the user's own word that all is approved.
+func repository(t *testing.T) (dir string, open func() *program.Program) {
+	t.Helper()
+	top := t.TempDir()
+	dir = filepath.Join(top, "repo")
+	files := map[string]string{
+		"golem-forge.config.yaml": "sandbox: {root: ., mode: overlay}\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets: [filesystem, shell]\n---\nWork.\n",
+		"Makefile":                "all: build/out\nbuild/out: src/*.c\n\tmkdir -p build && cat src/*.c > build/out\n",
+	}
+	for i := range 20 {
+		files[fmt.Sprintf("src/f%d.c", i)] = strings.Repeat(fmt.Sprintf("line of %d\n", i), 20)
+		files[fmt.Sprintf("doc/%d/page.md", i)] = fmt.Sprintf("# page %d\n", i)
+	}
+	for name, text := range files {
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=n", "-c", "user.email=n@example.com", "commit", "-qm", "first"}} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	approve, err := project.ParseSet("--approval", "approval.mode=approve_all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open = func() *program.Program {
+		t.Helper()
+		p, err := program.Load(program.Options{Dir: dir, State: filepath.Join(top, "state"), Now: time.Now, Settings: []project.Setting{approve}})
+		if err == nil {
+			err = p.Trust()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	return dir, open
+}
+
+// treeOf reads all of a folder but what is protected: of files mode and content, of
+// links what they say.
+func treeOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	tree := make(map[string]string)
+	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel := strings.TrimPrefix(strings.TrimPrefix(name, dir), "/")
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		switch {
+		case e.Name() == ".git":
+			return fs.SkipDir
+		case info.Mode()&fs.ModeSymlink != 0:
+			to, err := os.Readlink(name)
+			tree[rel] = "link " + to
+			return err
+		case e.IsDir():
+			tree[rel] = "folder " + info.Mode().Perm().String()
+			return nil
+		}
+		data, err := os.ReadFile(name)
+		tree[rel] = info.Mode().Perm().String() + " " + string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// differences says what two trees do not have in common.
+func differences(a, b map[string]string) (list []string) {
+	for name, is := range a {
+		if other, there := b[name]; other != is {
+			list = append(list, fmt.Sprintf("%s: %.60q, %v %.60q", name, is, there, other))
+		}
+	}
+	for name, is := range b {
+		if _, there := a[name]; !there {
+			list = append(list, fmt.Sprintf("%s: only there: %.60q", name, is))
+		}
+	}
+	return list
+}
+
+// call makes a call, which must not fail unless it may.
+func call(t *testing.T, door *program.Door, may bool, name string, args map[string]any) tool.Result {
+	t.Helper()
+	data, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := door.Do(context.Background(), policy.User, tool.Call{Tool: name, Args: data})
+	if r.Err != nil && !may {
+		t.Fatalf("%s %s: %v", name, data, r.Err)
+	}
+	return r
+}
+
+// TestSessionOverRepository makes two hundred calls as an agent would, over several
+// processes' worth of doors. The folder does not change before the changes are
+// applied, and is then exactly what the session saw. On a copy it is the same.
+func TestSessionOverRepository(t *testing.T) {
+	t.Run("layer", func(t *testing.T) { overRepository(t, program.Visit{}, 200) })
+	t.Run("copy", func(t *testing.T) { overRepository(t, program.Visit{Copy: true}, 75) })
+}
+
+func overRepository(t *testing.T, visit program.Visit, calls int) {
+	dir, open := repository(t)
+	before := treeOf(t, dir)
+	random := rand.New(rand.NewPCG(6, 2026))
+	var door *program.Door
+	for i := range calls {
+		if i%25 == 0 { // another process takes the session up
+			if door != nil {
+				if err := door.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var err error
+			if door, err = open().Door(visit); err != nil {
+				t.Fatal(err)
+			}
+			visit = program.Visit{} // the session knows what it is
+		}
+		agentCall(t, door, random, i)
+	}
+	if diff := differences(treeOf(t, dir), before); len(diff) > 0 {
+		t.Fatalf("the folder has changed: %q", diff)
+	}
+	// What the session sees, by a command that copies it out of the layer.
+	seen := filepath.Join(t.TempDir(), "seen")
+	copyOut(t, door, seen)
+	if changed := differences(treeOf(t, seen), before); len(changed) < calls/4 {
+		t.Errorf("only %d changes: %q", len(changed), changed)
+	}
+	r := call(t, door, false, "apply_changes", map[string]any{})
+	if err := door.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := differences(treeOf(t, dir), treeOf(t, seen)); len(diff) > 0 {
+		t.Errorf("after %.200s the folder is not what was seen: %q", r.Text, diff)
+	}
+	// And back.
+	door, err := open().Door(program.Visit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	call(t, door, false, "undo", map[string]any{})
+	if diff := differences(treeOf(t, dir), before); len(diff) > 0 {
+		t.Errorf("undo: %q", diff)
+	}
+}
+
+// agentCall makes a call of an agent: some fail, as they do.
+func agentCall(t *testing.T, door *program.Door, random *rand.Rand, i int) {
+	t.Helper()
+	source := fmt.Sprintf("/src/f%d.c", random.IntN(25))
+	page := fmt.Sprintf("/doc/%d", random.IntN(22))
+	switch random.IntN(12) {
+	case 0:
+		call(t, door, true, "write_file", map[string]any{"path": source, "content": fmt.Sprintf("written by %d\n", i)})
+	case 1:
+		call(t, door, true, "edit_file", map[string]any{"path": source, "edits": []map[string]any{{"old": "written by", "new": "edited by"}}})
+	case 2:
+		call(t, door, true, "delete_file", map[string]any{"path": page, "recursive": true})
+	case 3:
+		call(t, door, true, "move_file", map[string]any{"from": page, "to": fmt.Sprintf("/moved/%d", i)})
+	case 4:
+		call(t, door, true, "read_file", map[string]any{"path": source})
+	case 5:
+		call(t, door, false, "search_files", map[string]any{"pattern": "line of 7"})
+	case 6:
+		call(t, door, false, "list_files", map[string]any{"path": "/", "depth": 3})
+	case 7:
+		call(t, door, false, "shell", map[string]any{"command": fmt.Sprintf("make -s && cp build/out build/%d && git status --short | head -3 && touch src/*", i)})
+	case 8:
+		call(t, door, false, "shell", map[string]any{"command": fmt.Sprintf("sed -i 's/line of/row %d of/' .%s; ln -sf ../Makefile doc/link%d; chmod 600 .%s", i, source, i%3, source)})
+	case 9:
+		call(t, door, false, "shell", map[string]any{"command": fmt.Sprintf("rm -rf doc/%d; mkdir -p doc/%d && echo again > doc/%d/page.md", i%20, i%20, i%20)})
+	case 10:
+		call(t, door, false, "shell", map[string]any{"command": "git add -A && git -c user.name=a -c user.email=a@example.com commit -qm more || true"})
+	case 11:
+		call(t, door, true, "copy_file", map[string]any{"from": source, "to": fmt.Sprintf("/copies/%d.c", i)})
+	}
+}
+
+// copyOut copies what the session sees to a folder of the host.
+func copyOut(t *testing.T, door *program.Door, to string) {
+	t.Helper()
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err := fs.WalkDir(door.Files, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		at := filepath.Join(to, name)
+		info, err := e.Info()
+		switch {
+		case err != nil:
+			return err
+		case e.Name() == ".git":
+			return fs.SkipDir
+		case e.IsDir():
+			if err := os.MkdirAll(at, 0o755); err != nil {
+				return err
+			}
+			return os.Chmod(at, info.Mode().Perm())
+		case info.Mode()&fs.ModeSymlink != 0:
+			target, err := door.Files.ReadLink(name)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(target, at)
+		}
+		data, err := door.Files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(at, data, 0o600); err != nil {
+			return err
+		}
+		return os.Chmod(at, info.Mode().Perm())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSessionKilled kills golem in the middle of calls, and while a command runs.
+// What was acknowledged is in the session, nothing is in the folder, and the next
+// golem can go on at once.
+func TestSessionKilled(t *testing.T) {
+	dir, open := repository(t)
+	state := filepath.Join(filepath.Dir(dir), "state")
+	open()
+	for name, text := range map[string]string{"in/paper.txt": "a paper\n", "out/kept": "kept\n"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := treeOf(t, dir)
+	var acknowledged []string
+	for round := range 25 {
+		cmd := calls(t, dir, state, fmt.Sprint(round), 1_000_000)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		for range 1 + rand.IntN(3) {
+			if lines.Scan() {
+				acknowledged = append(acknowledged, lines.Text())
+			}
+		}
+		time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond) // somewhere in a call
+		cmd.Process.Kill()
+		for lines.Scan() {
+			acknowledged = append(acknowledged, lines.Text())
+		}
+		cmd.Wait()
+	}
+	door, err := open().Door(program.Visit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	for _, name := range acknowledged {
+		r := call(t, door, false, "read_file", map[string]any{"path": name})
+		if !strings.Contains(r.Text, "x") {
+			t.Errorf("%s: %s", name, r.Text)
+		}
+	}
+	if diff := differences(treeOf(t, dir), before); len(diff) > 0 {
+		t.Errorf("the folder has changed: %q", diff)
+	}
+	p := open()
+	s, err := p.Session("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := p.Changes(s, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list {
+		if c.Conflict {
+			t.Errorf("%s is a conflict, and nobody has changed the folder", c.Path)
+		}
+	}
+	if len(list) < len(acknowledged) {
+		t.Errorf("%d changes, and %d were acknowledged", len(list), len(acknowledged))
+	}
+}
+
+// TestTwoGolems: while one golem has a session, another is told so, can begin one of
+// its own, and can look at the changes of the first.
+func TestTwoGolems(t *testing.T) {
+	dir, open := repository(t)
+	one, err := open().Door(program.Visit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	call(t, one, false, "write_file", map[string]any{"path": "/a", "content": "one\n"})
+	p := open()
+	two, err := p.Door(program.Visit{Session: one.Session.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer two.Close()
+	if one.Busy() || !two.Busy() {
+		t.Errorf("busy: %v for who has it, %v for another", one.Busy(), two.Busy())
+	}
+	if r := call(t, two, true, "read_file", map[string]any{"path": "/a"}); r.Err == nil || !strings.Contains(r.Err.Hint, "another golem works on this session") {
+		t.Errorf("the same session: %v", r.Err)
+	}
+	own, err := p.Door(program.Visit{Session: program.NewSession})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	call(t, own, false, "write_file", map[string]any{"path": "/b", "content": "two\n"})
+	if r := call(t, own, true, "read_file", map[string]any{"path": "/a"}); r.Err == nil {
+		t.Errorf("another session sees %s", r.Text)
+	}
+	list, _, err := p.Changes(one.Session, nil, false)
+	if err != nil || len(list) != 1 || list[0].Path != "/a" {
+		t.Errorf("changes of a session in use: %v, %v", list, err)
+	}
+	// Its changes are applied while it waits, and it goes on with what is there then.
+	apply, err := p.Door(program.Visit{Session: one.Session.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer apply.Close()
+	call(t, apply, false, "apply_changes", map[string]any{})
+	if data, err := os.ReadFile(filepath.Join(dir, "a")); err != nil || string(data) != "one\n" {
+		t.Errorf("applied: %q, %v", data, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("edited\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := call(t, one, false, "read_file", map[string]any{"path": "/a"}); !strings.Contains(r.Text, "edited") {
+		t.Errorf("after it was applied and edited the session sees %q", r.Text)
+	}
+	if list, _, err = p.Changes(one.Session, nil, false); err != nil || len(list) != 0 {
+		t.Errorf("left in the session: %v, %v", list, err)
+	}
+}

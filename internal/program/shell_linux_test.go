@@ -1,0 +1,118 @@
+package program_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/shell"
+)
+
+// doorWith returns the door of a program with a shell, whose folder out is made
+// by the first command, and the program's folder.
+func doorWith(t *testing.T, settings string) (*program.Door, string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"golem-forge.config.yaml": "sandbox:\n  mode: direct\n  zones:\n    out: {path: ./out, mode: rw}\n    in: {path: ./in, mode: ro}\n" + settings,
+		"main.worker":             "---\ndescription: x\nsandbox: inherit\ntoolsets: [filesystem, shell]\n---\nWork.\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := loaded(dir, t.TempDir())
+	if err == nil {
+		err = p.Trust()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	door, err := p.Door(program.Visit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := door.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return door, dir
+}
+
+// ran runs a command through the door.
+func ran(t *testing.T, door *program.Door, command string) shell.Ran {
+	t.Helper()
+	args, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := door.Do(context.Background(), policy.Model, tool.Call{Tool: "shell", Args: args})
+	if !r.OK() {
+		t.Error(r.Err)
+		return shell.Ran{}
+	}
+	return r.Data.(shell.Ran)
+}
+
+// The commands of a door have one session: one network, whether they run one
+// after the other or at once. What one writes the next one and the file tools
+// see; a mount that was missing is made.
+func TestDoorHasOneSession(t *testing.T) {
+	door, dir := doorWith(t, "")
+	first := ran(t, door, "readlink /proc/self/ns/net; echo 1 >/out/one; ls -A /in")
+	if text, err := os.ReadFile(filepath.Join(dir, "out", "one")); err != nil || string(text) != "1\n" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "in")); err == nil {
+		t.Error("a read-only folder was made")
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if got := ran(t, door, "readlink /proc/self/ns/net; cat /out/one >&2"); got.Stdout != first.Stdout || got.Stderr != "1\n" {
+				t.Errorf("got %+v, want the network %s", got, first.Stdout)
+			}
+		})
+	}
+	wg.Wait()
+	host, err := os.Readlink("/proc/self/ns/net")
+	if err != nil || !strings.HasPrefix(first.Stdout, "net:") || strings.TrimSpace(first.Stdout) == host {
+		t.Errorf("got the network %q, the host has %q, %v", first.Stdout, host, err)
+	}
+}
+
+// listens returns the address of a listener on the host's loopback.
+func listens(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+// The limits and the network of a program are those of its commands.
+func TestDoorLimitsCommands(t *testing.T) {
+	door, _ := doorWith(t, "  network: true\nlimits: {output: 1000, file_size: 1000, time: 60s}\n")
+	_, port, _ := net.SplitHostPort(listens(t))
+	got := ran(t, door, "bash -c 'exec 3<>/dev/tcp/127.0.0.1/"+port+"' && echo reached; head -c 5000 /dev/zero >/out/large; head -c 5000 /dev/zero | tr '\\0' x")
+	if !strings.HasPrefix(got.Stdout, "reached\n") || got.Network != "on" {
+		t.Errorf("network %s: got %.40q, want that the host is reached", got.Network, got.Stdout)
+	}
+	if got.HiddenStdout < 4000 || len(got.Stdout) > 1100 {
+		t.Errorf("output: %d bytes kept, %d hidden", len(got.Stdout), got.HiddenStdout)
+	}
+	if size := ran(t, door, "stat -c %s /out/large").Stdout; size != "1000\n" {
+		t.Errorf("a file of %s bytes, want 1000", size)
+	}
+}

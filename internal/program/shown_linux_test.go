@@ -1,0 +1,205 @@
+package program_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// A viewer is shown all of a request, and answers with yes, or with no if the request has
+// more changes than that. It may name the digest, too.
+type viewer struct {
+	names bool
+	most  int
+	asked []tool.Request
+}
+
+// Ask implements approval.Asker.
+func (v *viewer) Ask(_ context.Context, r tool.Request) approval.Reply {
+	v.asked = append(v.asked, r)
+	reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Rendered: r.Items()}
+	if v.most > 0 && len(r.Changes) > v.most {
+		reply.Verdict = tool.No
+	}
+	if v.names {
+		reply.Named = r.Digest[:approval.MinNamed]
+	}
+	return reply
+}
+
+// opened returns a door in a new program, whose questions a viewer answers, and its folder.
+func opened(t *testing.T, v *viewer) (door *program.Door, p *program.Program, out string) {
+	t.Helper()
+	dir, state := trusted(t)
+	p, err := program.Load(program.Options{Dir: dir, State: state, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if door, err = p.Door(program.Visit{Asker: v}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { door.Close() })
+	return door, p, filepath.Join(dir, "out")
+}
+
+func does(door *program.Door, name string, args map[string]any) tool.Result {
+	text, err := json.Marshal(args)
+	if err != nil {
+		panic(err)
+	}
+	return door.Do(context.Background(), policy.Model, tool.Call{Tool: name, Args: text})
+}
+
+// named returns all names that a request shows.
+func named(r tool.Request) map[string]tool.Change {
+	names := make(map[string]tool.Change)
+	for _, c := range r.Changes {
+		names[c.Path] = c
+		for _, name := range c.Tree {
+			names[name] = c
+		}
+	}
+	return names
+}
+
+// TestA1PlainYesNeedsWholeList: of a command with very many changes, each is in the
+// request by name: a deleted directory with all in it, a script, a mode, a symlink.
+func TestA1PlainYesNeedsWholeList(t *testing.T) {
+	v := &viewer{}
+	door, _, out := opened(t, v)
+	must(t, os.MkdirAll(filepath.Join(out, "old/deep"), 0o755))
+	want := []string{"/out/zz.sh", "/out/old", "/out/mode", "/out/link", "/out/was"}
+	for i := range 300 {
+		name := fmt.Sprintf("old/deep/%d", i)
+		must(t, os.WriteFile(filepath.Join(out, name), []byte("x"), 0o644))
+		want = append(want, "/out/"+name, fmt.Sprintf("/out/new/%d", i+1))
+	}
+	must(t, os.WriteFile(filepath.Join(out, "mode"), []byte("x"), 0o644))
+	must(t, os.Mkdir(filepath.Join(out, "was"), 0o755))
+	must(t, os.WriteFile(filepath.Join(out, "was/in it"), []byte("x"), 0o644))
+	want = append(want, "/out/was/in it")
+
+	r := does(door, "shell", map[string]any{"command": "cd /out; mkdir new; for i in $(seq 1 2500); do echo $i >new/$i; done; rm -r old was; echo file >was; echo '#!/bin/sh' >zz.sh; chmod 755 zz.sh mode; ln -s /etc/passwd link"})
+	if !r.OK() {
+		t.Fatal(r.Err)
+	}
+	asked := v.asked[len(v.asked)-1]
+	names := named(asked)
+	for _, name := range want {
+		if _, ok := names[name]; !ok {
+			t.Errorf("%s is not in the request", name)
+		}
+	}
+	if left := asked.Omitted(); len(left) > 0 {
+		t.Errorf("omitted: %q", left)
+	}
+	if about := names["/out/mode"].About; !strings.Contains(about, "0644 → 0755") {
+		t.Errorf("the mode is told as %q", about)
+	}
+	if about := names["/out/link"].About; !strings.Contains(about, "/etc/passwd") {
+		t.Errorf("the link is told as %q", about)
+	}
+	if len(r.Changes) > 201 {
+		t.Errorf("the result tells %d changes", len(r.Changes))
+	}
+}
+
+// TestA2UnseenContentNeedsTheDigest: what is too large to be shown, or binary, is not
+// let in by a plain yes, by whichever tool, and the journal says how it was.
+func TestA2UnseenContentNeedsTheDigest(t *testing.T) {
+	for name, command := range map[string]string{
+		"large":     "head -c 5000000 /dev/zero | tr '\\0' x >/out/big",
+		"binary":    "head -c 10 /dev/zero >/out/big",
+		"large was": "echo small >/out/before",
+		"much":      "for i in 1 2 3 4 5 6 7 8; do head -c 1500000 /dev/zero | tr '\\0' x >/out/big$i; done",
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &viewer{}
+			door, p, out := opened(t, v)
+			before := strings.Repeat("x\n", 2<<20)
+			must(t, os.WriteFile(filepath.Join(out, "before"), []byte(before), 0o644))
+			if r := does(door, "shell", map[string]any{"command": command}); r.Err == nil || r.Err.Code != "declined" || !strings.Contains(r.Err.Hint, "were not shown") {
+				t.Errorf("a plain yes: got %v", r.Err)
+			}
+			if left, err := filepath.Glob(out + "/big*"); err != nil || len(left) > 0 {
+				t.Errorf("landed: %v, %v", left, err)
+			}
+			if now, err := os.ReadFile(out + "/before"); err != nil || string(now) != before {
+				t.Errorf("before was changed, %v", err)
+			}
+			v.names = true
+			if r := does(door, "shell", map[string]any{"command": command}); r.Err != nil {
+				t.Errorf("named: got %v", r.Err)
+			}
+			seen := decided(t, p, "shell")
+			if !slices.Contains(seen, "unseen") || !slices.ContainsFunc(seen, func(s string) bool { return strings.HasPrefix(s, "all ") }) {
+				t.Errorf("the journal has %q", seen)
+			}
+		})
+	}
+}
+
+// decided returns what the journal has of how much was seen by who said yes to a tool.
+func decided(t *testing.T, p *program.Program, name string) (seen []string) {
+	t.Helper()
+	folder, err := p.Journal()
+	must(t, err)
+	defer folder.Close()
+	must(t, audit.Read(folder, audit.Filter{Tool: name, Decision: "yes"}, func(r audit.Record, _ []byte) error {
+		seen = append(seen, r.Seen)
+		return nil
+	}))
+	return seen
+}
+
+// TestA1ManyChangesStayBounded: the question about very many changes comes soon, and a
+// request that waits is kept whole.
+func TestA1ManyChangesStayBounded(t *testing.T) {
+	v := &viewer{most: 1000}
+	door, p, _ := opened(t, v)
+	const many = 20_000
+	r := does(door, "shell", map[string]any{"command": fmt.Sprintf("cd /out; mkdir d; cd d; for i in $(seq 1 %d); do echo line $i >some-file-$i; done", many)})
+	if r.Err == nil || len(v.asked) < 2 {
+		t.Fatalf("got %v", r)
+	}
+	asked := v.asked[len(v.asked)-1]
+	if len(asked.Changes) != many+1 || len(asked.Omitted()) > 0 {
+		t.Errorf("got %d changes, %d omitted", len(asked.Changes), len(asked.Omitted()))
+	}
+	start := time.Now()
+	records, err := p.Records()
+	must(t, err)
+	defer records.Close()
+	desk := &approval.Desk{Store: records.Approvals, Policy: records.Policy, Now: time.Now}
+	a := desk.Approve(context.Background(), asked)
+	if a.Verdict != tool.Waits {
+		t.Fatalf("got %+v", a)
+	}
+	w, err := records.Approvals.Waiting(a.ID)
+	must(t, err)
+	kept, err := records.Approvals.Request(w)
+	must(t, err)
+	if len(kept.Changes) != len(asked.Changes) {
+		t.Errorf("%d changes are kept", len(kept.Changes))
+	}
+	t.Logf("kept %d bytes in %v", w.Size, time.Since(start))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

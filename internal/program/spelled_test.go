@@ -1,0 +1,99 @@
+package program
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// On a host that ignores case a rule holds for every way to write its name.
+func TestRulesOnHostsThatIgnoreCase(t *testing.T) {
+	m := sandbox.NewMemory(map[string]sandbox.Object{"Secret/key.txt": {Content: "KEY"}}, sandbox.FoldCase)
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
+		{Target: "/Out", Backend: m, Access: sandbox.ReadWrite},
+		{Target: "/out/sub", Backend: sandbox.NewMemory(nil, sandbox.FoldCase), Access: sandbox.ReadWrite},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := policy.Consents{}.With(
+		policy.Rule{Verb: policy.Read, Target: "/out/secret", Consent: policy.Blocked},
+		policy.Rule{Verb: policy.Read, Target: "/OUT/SUB", Consent: policy.Blocked})
+	files, c, err := spelled(s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := tool.Gate{Files: files, Grant: policy.Grant{Files: policy.AllFiles(), Consent: c}}
+	for _, name := range []string{"/Out/Secret/key.txt", "/out/secret/key.txt", "/OUT/SECRET/KEY.TXT", "out:SeCrEt/key.txt", "/Out/sub/x", "/out/SUB/x"} {
+		at, err := files.Locate("read", name, sandbox.ReadOnly, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := gate.Judge(policy.Effect{Verb: policy.Read, Target: at}).Consent; got != policy.Blocked {
+			t.Errorf("%s, which is %s: got %v, want blocked", name, at, got)
+		}
+	}
+	at, err := files.Locate("read", "/out/SECRETS", sandbox.ReadOnly, false)
+	if got := gate.Judge(policy.Effect{Verb: policy.Read, Target: at}).Consent; err != nil || got != policy.PreApproved {
+		t.Errorf("beside it: got %v, %v", got, err)
+	}
+}
+
+// What was answered is bound to the folders and rules that hold, whoever set
+// them, and not to how questions are answered.
+func TestPolicyHash(t *testing.T) {
+	for _, test := range []struct {
+		spelling, project string // "" is the one that Init makes
+		sets              []string
+	}{
+		{"zones", "sandbox: {mode: direct, zones: {in: {path: ./in, mode: ro}, out: {path: ./out, approval: {write: ask}}}}\n", []string{
+			"sandbox.zones.out.path=./in", "sandbox.zones.in.suffixes=[.md]", "sandbox.zones.out.approval.write=preApproved", "sandbox.protect=[secret]"}},
+		{"mounts", "", []string{
+			"sandbox.mode=rw", "sandbox.mode=ro", "sandbox.root=./workers", "sandbox.suffixes=[.md]", "sandbox.approval.write=ask", "sandbox.protect=[secret]",
+			"sandbox.mounts=[{source: ./in, target: /in, mode: ro}, {source: ./out, target: /out, mode: overlay, approval: {write: ask, delete: ask}}]",
+			"sandbox.mounts=[{source: ./in, target: /in, mode: ro}, {source: ./out, target: /out, approval: {write: preApproved, delete: ask}}]"}},
+	} {
+		t.Run(test.spelling, func(t *testing.T) {
+			dir := t.TempDir()
+			if _, _, err := Init(dir); err != nil {
+				t.Fatal(err)
+			}
+			if test.project != "" {
+				if err := os.WriteFile(filepath.Join(dir, project.File), []byte(test.project), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hash := func(set ...string) string {
+				t.Helper()
+				var settings []project.Setting
+				for _, text := range set {
+					s, err := project.ParseSet("--set", text)
+					if err != nil {
+						t.Fatal(err)
+					}
+					settings = append(settings, s)
+				}
+				p, err := Load(Options{Dir: dir, State: t.TempDir(), Now: time.Now, Settings: settings})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return p.policyHash()
+			}
+			plain := hash()
+			if got := hash("approval.mode=auto_deny"); got != plain {
+				t.Error("how questions are answered changes the policy")
+			}
+			for _, set := range test.sets {
+				if got := hash(set); got == plain {
+					t.Errorf("%s does not change the policy", set)
+				}
+			}
+		})
+	}
+}

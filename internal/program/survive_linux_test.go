@@ -1,0 +1,386 @@
+package program_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// crowdEnv makes this program a golem that works on files that others work on.
+const crowdEnv = "GOLEM_TEST_CROWD"
+
+const crowdFiles = 3
+
+// TestOneOfCrowd is that golem. It runs commands and edits files at once, and says of
+// each what was to be written where, and whether it was.
+func TestOneOfCrowd(t *testing.T) {
+	dir, rest, ok := strings.Cut(os.Getenv(crowdEnv), "\x1f")
+	if !ok {
+		return
+	}
+	state, name, _ := strings.Cut(rest, "\x1f")
+	p, err := loaded(dir, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	door, err := p.Door(program.Visit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(files []int, id, name string, args any) {
+		data, err := json.Marshal(args)
+		if err != nil {
+			t.Error(err)
+		}
+		r := door.Do(context.Background(), policy.Model, tool.Call{Tool: name, Args: data})
+		said := "done"
+		if !r.OK() {
+			said = string(sandbox.CodeOf(r.Err))
+			if said != string(sandbox.ErrConflict) {
+				said += fmt.Sprintf(" %v", r.Err)
+			}
+		}
+		fmt.Printf("%s %v %s\n", id, files, said)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range 25 {
+			a, b := rand.N(crowdFiles), rand.N(crowdFiles)
+			id := fmt.Sprintf("%s-command-%d-", name, i)
+			call([]int{a, b}, id, "shell", map[string]string{"command": fmt.Sprintf(`for f in /out/%d /out/%d; do grep -q %[3]s $f || sed -i "s/^END$/%[3]s\nEND/" $f; done; echo x > /out/%[3]s`, a, b, id)})
+		}
+	})
+	wg.Go(func() {
+		for i := range 150 {
+			a, id := rand.N(crowdFiles), fmt.Sprintf("%s-edit-%d-", name, i)
+			call([]int{a, a}, id, "edit_file", map[string]any{"path": fmt.Sprintf("/out/%d", a), "edits": []map[string]string{{"old": "END", "new": id + "\nEND"}}})
+		}
+	})
+	wg.Wait()
+	if err := door.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCrowd: two golems work over one folder, each with commands and file tools at
+// once. What was said to be done is in the files; what was not is in none.
+func TestCrowd(t *testing.T) {
+	dir, state := trusted(t)
+	for i := range crowdFiles {
+		if err := os.WriteFile(fmt.Sprintf("%s/out/%d", dir, i), []byte("END\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := make(chan string)
+	var wg sync.WaitGroup
+	for _, name := range []string{"one", "two"} {
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestOneOfCrowd$")
+		cmd.Env = append(os.Environ(), crowdEnv+"="+dir+"\x1f"+state+"\x1f"+name)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				said <- lines.Text()
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Error(name, err)
+			}
+		})
+	}
+	go func() { wg.Wait(); close(said) }()
+	var texts [crowdFiles]string
+	count, results := map[string]int{}, map[string]string{}
+	for line := range said {
+		id, result, ok := strings.Cut(line, " [")
+		if !ok {
+			if line != "PASS" {
+				t.Log(line)
+			}
+			continue
+		}
+		results[id] = result
+	}
+	for i := range texts {
+		data, err := os.ReadFile(fmt.Sprintf("%s/out/%d", dir, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i] = string(data)
+	}
+	for id, result := range results {
+		where, how, _ := strings.Cut(result, "] ")
+		var a, b int
+		fmt.Sscan(where, &a, &b)
+		kind := strings.Split(id, "-")[1]
+		count[kind+" "+how]++
+		if how != "done" && how != "conflict" {
+			t.Errorf("%s: %s", id, how)
+		}
+		for i, text := range texts {
+			want := 0
+			if how == "done" && (i == a || i == b) {
+				want = 1
+			}
+			if got := strings.Count(text, id+"\n"); got != want {
+				t.Errorf("%s: %s, and is %d times in file %d", id, result, got, i)
+			}
+		}
+		_, err := os.Stat(filepath.Join(dir, "out", id))
+		if made := err == nil; kind == "command" && made != (how == "done") {
+			t.Errorf("%s: %s, and that its own file was made is %v", id, how, made)
+		}
+	}
+	t.Log(count)
+	if len(results) != 2*(25+150) || count["command done"] == 0 || count["edit done"] == 0 {
+		t.Errorf("%d calls: this test sees nothing", len(results))
+	}
+	verified(t, dir, state)
+}
+
+// trusted makes a program whose commands may write to a folder out, and a folder for
+// its state.
+func trusted(t *testing.T) (dir, state string) {
+	t.Helper()
+	dir, state = t.TempDir(), t.TempDir()
+	err := os.Mkdir(filepath.Join(dir, "out"), 0o755)
+	for name, text := range map[string]string{
+		"golem-forge.config.yaml": "sandbox:\n  mode: direct\n  zones:\n    out: {path: ./out, mode: rw}\n",
+		"main.worker":             "---\ndescription: x\nsandbox: inherit\ntoolsets: [filesystem, shell]\n---\nWork.\n",
+	} {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)
+		}
+	}
+	var p *program.Program
+	if err == nil {
+		p, err = loaded(dir, state)
+	}
+	if err == nil {
+		err = p.Trust()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, state
+}
+
+// verified checks the journal, and that nothing is left of commands but the last.
+func verified(t *testing.T, dir, state string) {
+	t.Helper()
+	p, err := loaded(dir, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := p.Journal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	if report, err := audit.Verify(context.Background(), folder, nil); err != nil || report.Bad != nil {
+		t.Errorf("%+v, %v", report, err)
+	}
+	left, err := filepath.Glob(string(p.State()) + "/layers/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range left {
+		if base := filepath.Base(name); base != "last" && !strings.HasPrefix(base, "work-") && !strings.HasPrefix(base, "landed-") {
+			t.Errorf("left is %s", base)
+		}
+	}
+}
+
+// TestHooks: nothing lands that git or golem on the host would take for its own,
+// however it was put there: S03, S04, S06, G17. The repository that is there stays as
+// it is, and the rest lands.
+func TestHooks(t *testing.T) {
+	dir, state := trusted(t)
+	p, err := loaded(dir, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	door, err := p.Door(program.Visit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	sh := func(line string) string {
+		t.Helper()
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Dir = filepath.Join(dir, "out")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+		return string(out)
+	}
+	const own = `find . -iname .git -o -iname '*.worker' -o -iname golem-forge.config.yaml | sort; cd repo/.git; find . -type f | sort | xargs cat`
+	sh("mkdir -p repo/.git/hooks repo/src; echo ref > repo/.git/HEAD; echo config > repo/.git/config; echo hook > repo/.git/hooks/post-merge; echo code > repo/src/main.c")
+	was := sh(own)
+	for _, line := range []string{
+		"mkdir -p a/b/c/.git/hooks; echo evil > a/b/c/.git/hooks/pre-commit",
+		"git init -q nested; echo evil > nested/.git/hooks/pre-commit",
+		"mkdir d e; echo 'gitdir: ../repo/.git' > d/.git; ln -s ../repo/.git e/.git",
+		"mkdir -p .GIT/hooks f/.Git; echo evil > .GIT/hooks/pre-commit; echo evil > f/.Git/config",
+		"mv repo moved; mkdir -p repo/.git/hooks; echo evil > repo/.git/hooks/pre-commit; echo evil > repo/.git/config",
+		"rm -rf repo; mkdir -p x/.git/hooks; echo evil > x/.git/hooks/pre-commit; mv x repo",
+		"rm -rf repo; mkdir repo; ln -s /tmp repo/.git",
+		"rm -rf repo/.git; mkdir evil; echo evil > evil/HEAD; mv evil repo/.git",
+		"chmod 777 repo/.git; echo evil >> repo/.git/config; rm repo/.git/HEAD; mv repo/.git/hooks repo/.git/other",
+		"mkdir h; echo evil > h/main.worker; echo evil > h/Golem-Forge.config.yaml",
+		"mv repo/src src; mv repo src/repo; mv src repo; mkdir -p repo/repo/.git",
+		"cp -r repo copied; mv copied/.git copied/git; mv copied/git copied/.git",
+	} {
+		ran(t, door, "cd /out; "+line+"; echo landed > mark")
+		if sh("cat mark; rm mark") != "landed\n" {
+			t.Errorf("%s: the rest has not landed", line)
+		}
+		if got := sh(own); got != was {
+			t.Errorf("%s: got\n%s\nwant\n%s", line, got, was)
+		}
+	}
+}
+
+// An asker says yes, and keeps the last question.
+type asker struct{ tool.Request }
+
+// Ask implements approval.Asker.
+func (a *asker) Ask(_ context.Context, r tool.Request) approval.Reply {
+	a.Request = r
+	return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Rendered: r.Items()}
+}
+
+// TestA1UndoMany: a long undo is shown whole.
+func TestA1UndoMany(t *testing.T) {
+	dir, state := trusted(t)
+	p, err := program.Load(program.Options{Dir: dir, State: state, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked asker
+	door, err := p.Door(program.Visit{Asker: &asked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	ran(t, door, "cd /out; touch $(seq 250); mkdir .git; touch .git/HEAD; mkfifo pipe")
+	r := door.Do(context.Background(), policy.User, tool.Call{Tool: "undo", Args: []byte("{}")})
+	if !r.OK() || r.Text != "undone: 250 changes" {
+		t.Fatalf("%v, %s", r.Err, r.Text)
+	}
+	if n := len(asked.Changes); n != 250 || len(asked.Omitted()) > 0 {
+		t.Errorf("%d are shown: %+v", n, asked.Changes)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "out")); err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+// pidOf returns a process of this program with a word, 0 for none.
+func pidOf(word string) int {
+	self, _ := os.Readlink("/proc/self/exe")
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		cmdline, _ := os.ReadFile(dir + "/cmdline")
+		status, _ := os.ReadFile(dir + "/status")
+		exe, err := os.Readlink(dir + "/exe")
+		if string(cmdline) != "golem\x00"+word+"\x00" || err == nil && exe != self || !strings.Contains(string(status), fmt.Sprintf("\nUid:\t%d\t", os.Getuid())) {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		return pid
+	}
+	return 0
+}
+
+// kill kills the process of this program with a word, which is there or about to be: 0
+// would be all that run with the test.
+func kill(word string) (pid int) {
+	for pid = pidOf(word); pid == 0; pid = pidOf(word) {
+		time.Sleep(time.Millisecond)
+	}
+	unix.Kill(pid, unix.SIGKILL)
+	return pid
+}
+
+// TestPartsKilled: where the holder or a cell is killed while a command runs, nothing
+// of it lands, and the next command runs as if nothing had happened.
+func TestPartsKilled(t *testing.T) {
+	dir, state := trusted(t)
+	p, err := loaded(dir, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	door, err := p.Door(program.Visit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, part := range []string{"jail-cell", "jail-hold", "jail-hold", "jail-cell"} {
+		ran(t, door, fmt.Sprintf("echo %d > /out/n", i))
+		if i%2 == 0 { // while one runs
+			go func() {
+				for !begun(string(p.State())) {
+					time.Sleep(time.Millisecond)
+				}
+				kill(part)
+			}()
+			r := door.Do(context.Background(), policy.Model, tool.Call{Tool: "shell", Args: []byte(`{"command":"echo begun > /out/begun; sleep 100"}`)})
+			if r.OK() || !strings.Contains(r.Err.Error(), "ended") {
+				t.Errorf("%s was killed: %v, %s", part, r.Err, r.Text)
+			}
+		} else {
+			for pid := kill(part); !gone(pid); {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(dir, "out", "begun")); err == nil {
+			t.Errorf("%s was killed, and something has landed", part)
+		}
+	}
+	ran(t, door, "echo last > /out/n")
+	if data, err := os.ReadFile(filepath.Join(dir, "out", "n")); err != nil || string(data) != "last\n" {
+		t.Errorf("got %q, %v", data, err)
+	}
+	if err := door.Close(); err != nil {
+		t.Error(err)
+	}
+	verified(t, dir, state)
+}
+
+// gone reports whether a process has ended, with all its threads.
+func gone(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	return err != nil || strings.Contains(string(stat), ") Z ") && len(threads) <= 1
+}
+
+// begun reports whether a command has written to its layer.
+func begun(state string) bool {
+	found, _ := filepath.Glob(state + "/layers/golem-session-*/*/upper/begun")
+	return len(found) > 0
+}

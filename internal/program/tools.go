@@ -1,0 +1,34 @@
+package program
+
+import (
+	"slices"
+
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
+	"github.com/golem-forge/golem/internal/toolset/export"
+	"github.com/golem-forge/golem/internal/toolset/file"
+	"github.com/golem-forge/golem/internal/toolset/git"
+	"github.com/golem-forge/golem/internal/toolset/shell"
+)
+
+// toolNames are the names that tools have, which no worker may take: a worker
+// that may be called is a tool itself.
+func toolNames() []string {
+	return []string{
+		"read_file", "read_files", "write_file", "edit_file", "list_files", "find_files", "search_files",
+		"file_info", "file_exists", "make_directory", "move_file", "copy_file", "delete_file",
+		"sandbox_read_text", "sandbox_write_text", "sandbox_list",
+		"shell", "service_start", "service_list", "service_output", "service_stop", "call_worker", "worker_call", "worker_create",
+		"git_stage", "git_status", "git_diff", "git_list_staged", "git_push", "git_pull", "git_discard",
+		"git_branches", "git_merge", "apply_changes", "discard_changes", "undo", "file_export", "api_send", "clipboard_copy",
+	}
+}
+
+// Tools are those that this version has, to look at.
+func Tools() []tool.Tool { return tools(shell.Set{}, git.Set{}, export.Set{}, nil, nil) }
+
+// tools are those that this version has, with what runs commands, keeps what is staged,
+// hands things on, and keeps changes.
+func tools(s shell.Set, g git.Set, e export.Set, k changes.Keeper, u changes.Undoer) []tool.Tool {
+	return slices.Concat(file.Tools(), s.Tools(), g.Tools(), e.Tools(), changes.Tools(k, u))
+}

@@ -1,0 +1,218 @@
+package program
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/explain"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/worker"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Step is a worker where it is reached: by whom, and what it gets there.
+type Step struct {
+	Worker   *worker.Worker
+	Parent   *Step // nil for the entry worker
+	Grant    policy.Grant
+	Problems strictyaml.Problems // what it asks for beyond its parent
+	Calls    []*Step
+	// Known is true where the worker stands elsewhere in the tree with its calls,
+	// nearer to the top; Circular where it is its own caller.
+	Known, Circular bool
+}
+
+// Chain returns the names from the entry worker to this one.
+func (s *Step) Chain() []string {
+	if s.Parent == nil {
+		return []string{s.Worker.Name}
+	}
+	return append(s.Parent.Chain(), s.Worker.Name)
+}
+
+// calledBy reports whether a worker is this one or one of its callers.
+func (s *Step) calledBy(w *worker.Worker) bool {
+	return s != nil && (s.Worker == w || s.Parent.calledBy(w))
+}
+
+// Tree returns the entry worker and all that it may call, each with what it
+// gets of the project's ceiling. Every worker is unfolded once, where it is
+// nearest to the top. It is nil if there is no entry worker.
+func (p *Program) Tree() *Step {
+	if p.Entry == nil || p.Project == nil {
+		return nil
+	}
+	top := p.step(nil, p.Entry)
+	unfolded := map[*worker.Worker]bool{p.Entry: true}
+	for queue := []*Step{top}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		if at.Grant.Depth < 1 {
+			continue
+		}
+		for _, w := range p.callees(at.Worker) {
+			child := p.step(at, w)
+			child.Circular = at.calledBy(w)
+			child.Known = unfolded[w]
+			at.Calls = append(at.Calls, child)
+			if !child.Known && !child.Circular && len(child.Problems) == 0 && child.Grant.Depth > 0 {
+				queue = append(queue, child)
+			}
+			unfolded[w] = true
+		}
+	}
+	return top
+}
+
+func (p *Program) step(parent *Step, w *worker.Worker) *Step {
+	s := &Step{Worker: w, Parent: parent}
+	ceiling := p.Project.Grant()
+	if parent != nil {
+		ceiling = parent.Grant
+		ceiling.Depth--
+	}
+	s.Grant, s.Problems = w.Grant(ceiling, p.locate, parent == nil)
+	return s
+}
+
+// callees are the workers that a worker may call and that are there.
+func (p *Program) callees(w *worker.Worker) []*worker.Worker {
+	var list []*worker.Worker
+	for _, other := range p.Workers {
+		if w.Workers.Has(other.Name) && (other != w || !w.Workers.IsAll()) {
+			list = append(list, other)
+		}
+	}
+	return list
+}
+
+// Find returns the step of a worker that is nearest to the top.
+func (s *Step) Find(name string) *Step {
+	for queue := []*Step{s}; s != nil && len(queue) > 0; queue = queue[1:] {
+		if queue[0].Worker.Name == name {
+			return queue[0]
+		}
+		queue = append(queue, queue[0].Calls...)
+	}
+	return nil
+}
+
+// locate tells at which virtual path the project shows a folder of the host.
+func (p *Program) locate(folder string) (string, bool) {
+	if !filepath.IsAbs(folder) {
+		folder = filepath.Join(p.root, folder)
+	}
+	best, length := "", -1
+	for _, m := range p.Project.Mounts {
+		source := string(m.Source)
+		if m.Base != "" {
+			source = filepath.Join(string(m.Base), source)
+		}
+		rel, err := filepath.Rel(source, folder)
+		if err != nil || !filepath.IsLocal(rel) || len(source) < length {
+			continue
+		}
+		length = len(source)
+		best = strings.TrimSuffix(m.Target, "/")
+		if rel != "." {
+			best += "/" + filepath.ToSlash(rel)
+		}
+		if best == "" {
+			best = "/"
+		}
+	}
+	return best, length >= 0
+}
+
+// lint returns what is wrong between the files of a program: workers that ask
+// for more than their callers have, and calls of workers that are not there.
+func (p *Program) lint() strictyaml.Problems {
+	var problems strictyaml.Problems
+	for _, w := range p.Workers {
+		for _, call := range w.Calls() {
+			if p.whole && call.Text != "*" && p.Worker(call.Text) == nil {
+				err := p.unknownWorker(call.Text)
+				problems.Add(call, "no worker "+sandbox.Shown(call.Text), hintOf(err))
+			}
+		}
+	}
+	for _, w := range p.Workers {
+		problems = append(problems, p.lintNames(w)...)
+	}
+	all, err := p.Project.Sandbox(explain.Folder)
+	if err != nil {
+		problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: p.Project.File}}, err.Error(), "mend the mount, or leave it out")
+		return problems
+	}
+	var visit func(s *Step)
+	visit = func(s *Step) {
+		problems = append(problems, s.Problems...)
+		if _, err := s.Grant.Files.Apply(all); err != nil && len(s.Problems) == 0 {
+			problems.Add(strictyaml.Node{Place: s.Worker.Sandbox.Place}, err.Error(), "")
+		}
+		for _, c := range s.Calls {
+			visit(c)
+		}
+	}
+	top := p.Tree()
+	if top != nil {
+		visit(top)
+	}
+	// Whom nobody calls yet is held against the project itself.
+	for _, w := range p.Workers {
+		if ownPaths := p.Project.File == "" && w.Sandbox.Kind == worker.Paths; !ownPaths && top.Find(w.Name) == nil {
+			visit(p.step(nil, w))
+		}
+	}
+	return problems
+}
+
+// lintNames returns names of tools and targets that do not exist: a rule about
+// them would be without effect.
+func (p *Program) lintNames(w *worker.Worker) strictyaml.Problems {
+	var problems strictyaml.Problems
+	for _, r := range w.Rules {
+		if r.Verb == policy.Use && r.Target != "*" && !slices.Contains(toolNames(), r.Target) && p.Worker(r.Target) == nil && !p.isForeign(r.Target) {
+			problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: r.From}}, "no tool "+sandbox.Shown(r.Target), didYouMean(r.Target, toolNames()))
+		}
+	}
+	var targets []string
+	for _, t := range p.Project.Targets {
+		targets = append(targets, t.Name)
+	}
+	if t, ok := w.Toolset("git"); ok && w.Git.Target != "" && !slices.Contains(targets, w.Git.Target) {
+		problems.Add(strictyaml.Node{Place: t.Place}, "no target "+sandbox.Shown(w.Git.Target), didYouMean(w.Git.Target, targets))
+	}
+	return problems
+}
+
+// isForeign reports whether a name is one of a foreign tool, as far as that is known.
+func (p *Program) isForeign(name string) bool {
+	return p.isCustom(name) || slices.ContainsFunc(p.Workers, func(w *worker.Worker) bool {
+		return slices.ContainsFunc(w.Servers, func(s worker.Server) bool { return strings.HasPrefix(name, s.Name+"_") })
+	})
+}
+
+func didYouMean(word string, among []string) string {
+	if near := sandbox.Nearest(word, among); len(near) > 0 {
+		return "did you mean " + near[0] + "?"
+	}
+	if len(among) == 0 {
+		return "the project has none"
+	}
+	return "there are " + joined(among)
+}
+
+func hintOf(err error) string {
+	if e, ok := err.(*sandbox.Error); ok {
+		return e.Hint
+	}
+	return ""
+}
+
+func joined(names []string) string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,105 @@
+package program
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/undo"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// undo returns the store of what file tools have changed in directories that they write
+// directly.
+func (p *Program) undo() *undo.Store {
+	return &undo.Store{Dir: filepath.Join(p.state, "undo"), Lock: func() (func() error, error) {
+		folder, err := state.Open(p.state)
+		if err != nil {
+			return nil, err
+		}
+		leases, err := folder.Leases()
+		if err == nil {
+			ctx, cancel := context.WithTimeout(context.Background(), undoWait)
+			defer cancel()
+			var release func() error
+			if release, err = leases.Take(ctx, "undo", "golem"); err == nil {
+				return func() error { defer folder.Close(); return release() }, nil
+			}
+		}
+		folder.Close()
+		return nil, err
+	}}
+}
+
+// undoWait is how long a call waits for another that adds a step.
+const undoWait = 10 * time.Second
+
+// A keeping keeps what calls are about to change.
+type keeping struct {
+	store *undo.Store
+	files *sandbox.Sandbox // all that the project shows
+	now   func() time.Time
+}
+
+// Keep implements tool.Undo.
+func (k keeping) Keep(call, name string, changes []tool.Change) error {
+	var ops []undo.Op
+	for _, c := range changes {
+		o := undo.Op{Path: c.Path, To: c.To, Becomes: c.Becomes}
+		switch {
+		case c.Op == tool.Create && c.Becomes == "":
+			o.Verb = undo.MakeDir
+		case c.Op == tool.Create, c.Op == tool.Update:
+			o.Verb = undo.Write
+		case c.Op == tool.Delete:
+			o.Verb = undo.Delete
+		case c.Op == tool.Move:
+			o.Verb = undo.Move
+		case c.Op == tool.Copy:
+			o.Verb = undo.Copy
+		}
+		ops = append(ops, o)
+	}
+	return k.store.Keep(k.files, call, name, ops, k.now())
+}
+
+// steps are what file tools have changed, with the files that they did it to.
+type steps struct {
+	store *undo.Store
+	files *sandbox.Sandbox
+}
+
+// Last implements changes.Undoer.
+func (c *commands) Last() (*jail.Landed, error) { return jail.Last(c.work.layers.dir) }
+
+// Undo implements changes.Undoer.
+func (c *commands) Undo(l *jail.Landed) ([]string, error) { return l.Undo(c.work.kept, c.now) }
+
+// LastStep implements changes.Undoer.
+func (c *commands) LastStep() (plan undo.Plan, passed []*undo.Step, ok bool, err error) {
+	all, err := c.steps.store.Steps()
+	landed := c.work.layers.landed()
+	for _, step := range all {
+		if !step.Kept().After(landed) {
+			break
+		}
+		if plan = step.Plan(c.steps.files); !plan.Empty() {
+			return plan, passed, true, nil
+		}
+		passed = append(passed, step)
+	}
+	return undo.Plan{}, passed, false, err
+}
+
+// Forget implements changes.Undoer.
+func (c *commands) Forget(list ...*undo.Step) error {
+	for _, step := range list {
+		if err := c.steps.store.Forget(step); err != nil {
+			return err
+		}
+	}
+	return nil
+}

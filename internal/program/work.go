@@ -1,0 +1,248 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A work is what a door has of layers: where changes of commands are kept until they
+// land, and the session that keeps those of mounts which are layers.
+type work struct {
+	layers  layers
+	session *Session   // nil where no mount is a layer, or none can be had, unless a program has its home there
+	kept    *jail.Kept // of the session
+	notes   []string
+	news    []string // notes of a session that has just begun
+	most    int64    // how much is copied, 0 for any
+
+	linked   []linkedTree // git work trees that a program sees with the repositories they are of
+	gitFiles []jail.File  // files of git that name directories by their names on the host
+
+	mu    sync.Mutex
+	never bool  // no overlay can be mounted
+	apart *bool // commands can work on copies, nil before that was tried
+}
+
+// work returns it for a visit. If no overlay can be mounted, the session works on copies
+// of the mounts with mode: overlay, and a note says what that costs. On a system without
+// copies these mounts are read-only.
+func (p *Program) work(v Visit, network bool) (*work, error) {
+	w := &work{layers: p.layers(), most: maxUnasked}
+	if v.Copy {
+		w.most = 0
+	}
+	over := p.over()
+	if len(over) == 0 && v.Exec == nil && !v.Run {
+		return w, nil
+	}
+	if err := p.clearOldHomes(); err != nil {
+		return nil, err
+	}
+	can := w.canOverlay()
+	s, begun, err := p.enter(v, can || len(over) == 0 && !v.Copy) // without such a mount it needs no overlay
+	if err != nil {
+		return nil, err
+	}
+	if !can && (s == nil || !s.Copy) {
+		for _, o := range over {
+			w.notes = append(w.notes, sandbox.Shown(o.Target)+" is read-only: its mode is overlay, and this system has neither overlays nor copies; golem doctor says why")
+		}
+		over = nil
+	}
+	if direct := p.direct(); !can && len(direct) > 0 && w.canApart() {
+		w.notes = append(w.notes, "no overlay can be mounted here, so each command works on a copy of "+strings.Join(direct, ", ")+"; golem doctor says why")
+	}
+	if s == nil {
+		return w, nil
+	}
+	for _, o := range over {
+		if err := os.MkdirAll(string(o.Folder), 0o777); err != nil {
+			return nil, plainError("mount "+o.Target, err)
+		}
+	}
+	w.session = s
+	if s.Copy {
+		err = w.copies(p, over, v)
+	} else {
+		err = w.overlays(p, over, network)
+	}
+	if err == nil && v.Exec != nil {
+		w.kept.Expect()
+	}
+	if err != nil && begun { // it keeps nothing
+		w.kept.Remove()
+		os.RemoveAll(s.dir)
+	}
+	if errors.Is(err, jail.ErrBusy) {
+		err = busy("session")
+	}
+	return w, err
+}
+
+// direct names the mounts that can be written and that no session keeps.
+func (p *Program) direct() (names []string) {
+	for _, m := range p.Project.Mounts {
+		if m.Mode != project.Overlay && m.Access() >= sandbox.ReadWrite {
+			names = append(names, sandbox.Shown(m.Target))
+		}
+	}
+	return names
+}
+
+// overlays opens the layers of the session.
+func (w *work) overlays(p *Program, over []jail.Over, network bool) (err error) {
+	for _, o := range over {
+		if names := jail.Foreign(o.Folder); len(names) > 0 {
+			w.notes = append(w.notes, "nothing can be made in "+shownBelow(o.Target, names)+": the group of these folders is not your own, and a layer has no place for it; chgrp -R gives them yours")
+		}
+	}
+	w.kept, err = jail.OpenKept(sandbox.Host(w.session.dir), over, network, p.options.Now)
+	return err
+}
+
+// maxUnasked is how much golem copies without --copy.
+const maxUnasked = 2 << 30
+
+// copies opens the copies of the session, and makes those that are missing.
+func (w *work) copies(p *Program, over []jail.Over, v Visit) (err error) {
+	how := jail.Copying{Without: make(map[string][]string), Tell: v.Copying, Most: w.most}
+	var cost *overlay.Progress // nil if no copy is made
+	if !v.Copy {
+		how.Tell = func(far overlay.Progress) error {
+			if cost = &far; v.Copying == nil {
+				return nil
+			}
+			return v.Copying(far)
+		}
+	}
+	var names []string
+	for _, o := range over {
+		names = append(names, sandbox.Shown(o.Target))
+		for _, m := range p.Project.Mounts {
+			if rel, err := filepath.Rel(o.Target, m.Target); err == nil && rel != "." && filepath.IsLocal(rel) {
+				how.Without[o.Target] = append(how.Without[o.Target], rel)
+			}
+		}
+	}
+	var left []jail.LeftOut
+	began := p.options.Now()
+	w.kept, left, err = jail.OpenCopies(sandbox.Host(w.session.dir), over, how, p.options.Now)
+	if cost != nil {
+		w.news = append(w.news, fmt.Sprintf("no overlay can be mounted here, so the session works on a copy of %s: %d files, %s, copied in %.1f s; golem doctor says why",
+			strings.Join(names, ", "), cost.Files, tool.Amount(cost.Bytes), p.options.Now().Sub(began).Seconds()))
+	}
+	for i, l := range left {
+		if i == maxNamed {
+			w.news = append(w.news, fmt.Sprintf("not in the copy: %d more", len(left)-i))
+			break
+		}
+		w.news = append(w.news, "not in the copy: "+sandbox.Shown(l.Name)+": "+l.Why)
+	}
+	return copyError(err, strings.Join(names, ", "))
+}
+
+// copyError says of a copy that is too large, or has no room, what to do.
+func copyError(err error, what string) error {
+	var large *jail.TooLarge
+	if errors.As(err, &large) {
+		return &sandbox.Error{Op: "copy", Code: sandbox.ErrLimit, Hint: "no overlay can be mounted here, so golem would work on a copy of " + what + ", which is larger than " +
+			fmt.Sprintf("%d GiB", large.Most>>30) + "; nothing was copied; --copy copies any size; golem doctor says why there is no overlay"}
+	}
+	var full *overlay.NoRoom
+	if errors.As(err, &full) {
+		return &sandbox.Error{Op: "copy", Code: sandbox.ErrLimit, Hint: "a copy needs " + tool.Amount(full.Needs) + ", and " + tool.Amount(full.Free) +
+			" are free where the state folder is; nothing was copied; name another place for it: --state DIR or GOLEM_STATE"}
+	}
+	return err
+}
+
+// shownBelow names some of what is in a folder.
+func shownBelow(folder string, names []string) string {
+	more := ""
+	if len(names) > maxNamed {
+		names, more = names[:maxNamed], " and more"
+	}
+	var list []string
+	for _, name := range names {
+		list = append(list, sandbox.Shown(path.Join(folder, name)))
+	}
+	return strings.Join(list, ", ") + more
+}
+
+// mount returns what a mount that is a layer shows.
+func (w *work) mount(m project.Mount) (sandbox.Mount, error) {
+	if w.kept == nil || w.kept.Through(overOf(m)) == "" {
+		b, err := sandbox.DirIn(m.Base, m.Source)
+		return sandbox.Mount{Backend: b, Access: sandbox.ReadOnly}, err
+	}
+	return sandbox.Mount{Backend: newKeptFolder(w.kept, overOf(m)), Access: m.Access()}, nil
+}
+
+// enter returns what the gate calls around a call, nil where there are no layers.
+func (w *work) enter() func(fresh, changes bool) (leave func() error, err error) {
+	if w.kept == nil {
+		return nil
+	}
+	return w.kept.Enter
+}
+
+// keeper returns what a session has changed, nil where there is none. What was pulled into
+// it is noted in the state folder.
+func (w *work) keeper(folder *state.Folder) changes.Keeper {
+	if w.kept == nil {
+		return nil
+	}
+	return keeper{w.kept, w.layers.dir, func() error { return clearance.Forget(folder, w.session.ID) }, w.session.forgetCommits}
+}
+
+// A keeper is what a session keeps, with the place for transactions of it.
+type keeper struct {
+	*jail.Kept
+	layers sandbox.Host
+	forget func() error
+
+	forgetCommits func() error
+}
+
+// Discard implements changes.Keeper. What was pulled is not here any more, or not all.
+// Commits go with all files.
+func (k keeper) Discard(names []string, check func([]jail.Standing) error) error {
+	return k.Kept.Discard(names, func(list []jail.Standing) error {
+		if err := check(list); err != nil {
+			return err
+		}
+		if slices.Contains(names, "/") {
+			if err := k.forgetCommits(); err != nil {
+				return err
+			}
+		}
+		return k.forget()
+	})
+}
+
+// Take implements changes.Keeper.
+func (k keeper) Take(picks []jail.Pick) (*jail.Transaction, error) {
+	return k.Kept.Take(k.layers, picks)
+}
+
+func (w *work) close() error {
+	if w.kept == nil {
+		return nil
+	}
+	return w.kept.Close()
+}

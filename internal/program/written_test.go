@@ -1,0 +1,89 @@
+package program
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/approval"
+	gitrun "github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// A git, or any other program, that a worker has put into a folder of PATH is not run.
+func TestNoProgramOfAWorker(t *testing.T) {
+	files := cleared(bare)
+	files["out/bin/git"] = "#!/bin/sh\necho ran >> \"$(dirname \"$0\")\"/ran\nexit 1\n"
+	options := program(t, files)
+	dir := filepath.Join(options.Dir, "out/bin")
+	if err := os.Chmod(filepath.Join(dir, "git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	path := strings.Join([]string{dir, link, "out/bin", os.Getenv("PATH")}, string(os.PathListSeparator))
+	options.Environ = []string{"PATH=" + path}
+	t.Setenv("PATH", path)
+	p := load(t, options)
+	if err := p.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	door, err := p.Door(Visit{Session: NewSession, Asker: saying(func(tool.Request) approval.Reply { return approval.Reply{} })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	r := door.Do(t.Context(), policy.User, tool.Call{Tool: "git_stage", Args: []byte(`{"files":["/src/x"],"message":"m"}`)})
+	if r.Err != nil {
+		t.Error(r.Err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+		t.Error("the worker's git was run")
+	}
+	for _, one := range p.environment() {
+		if strings.Contains(one, dir) || strings.Contains(one, link) {
+			t.Errorf("what a push runs looks for programs in %s", one)
+		}
+	}
+}
+
+// A git in a directory that workers reach is never run, whatever the mode of the mount
+// and whatever name PATH has for the directory.
+func TestC14NoProgramFromAReachedDirectory(t *testing.T) {
+	for _, test := range []struct{ name, config, dir string }{
+		{"overlay root", "sandbox:\n  root: .\n", "bin"},
+		{"overlay mount", "sandbox:\n  mounts:\n    - {source: w, target: /w, mode: overlay}\n", "w/bin"},
+		{"untrusted mount", "sandbox:\n  mounts:\n    - {source: in, target: /in, mode: ro, trust: untrusted}\n", "in/bin"},
+		{"beside the mounts", "sandbox:\n  mounts:\n    - {source: w, target: /w, mode: ro}\n", "vendor/bin"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			options := program(t, map[string]string{"golem-forge.config.yaml": test.config, "w/x": "", "in/x": "", test.dir + "/git": "#!/bin/sh\nexit 1\n"})
+			dir := filepath.Join(options.Dir, test.dir)
+			git := filepath.Join(dir, "git")
+			if err := os.Chmod(git, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			// A symlink to the directory, and one to the program itself.
+			outside := t.TempDir()
+			for name, to := range map[string]string{"link": dir, "git": git} {
+				if err := os.Symlink(to, filepath.Join(outside, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			list := []string{dir, dir + "/../" + filepath.Base(dir), filepath.Join(outside, "link"), outside}
+			p := load(t, options)
+			for _, one := range list {
+				if got := gitrun.Find(one, p.reached); got != "" {
+					t.Errorf("%s: found %s", one, got)
+				}
+			}
+			if got := gitrun.Find(os.Getenv("PATH"), p.reached); got == "" {
+				t.Error("the git of the system is not found")
+			}
+		})
+	}
+}

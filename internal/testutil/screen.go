@@ -1,0 +1,101 @@
+package testutil
+
+import (
+	"bytes"
+	"io"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A Screen is what a person at a terminal sees. One waits at a time.
+type Screen struct {
+	t    *testing.T
+	more chan struct{} // something came
+	over chan struct{} // nothing will
+
+	mu    sync.Mutex
+	most  int // what is kept at least, 0 for all
+	seen  []byte
+	count int // how many bytes that were, with those that are forgotten
+	at    int // behind what was waited for before
+}
+
+// NewScreen returns a screen for somebody to watch.
+func NewScreen(t *testing.T) *Screen {
+	return &Screen{t: t, more: make(chan struct{}, 1), over: make(chan struct{})}
+}
+
+// Watch sees what a terminal shows, until it ends.
+func (s *Screen) Watch(terminal io.Reader) {
+	defer close(s.over)
+	var buf [64 << 10]byte
+	for {
+		n, err := terminal.Read(buf[:])
+		s.add(buf[:n])
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *Screen) add(text []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen, s.count = append(s.seen, text...), s.count+len(text)
+	if s.most > 0 && len(s.seen) > 2*s.most {
+		dropped := len(s.seen) - s.most
+		s.seen, s.at = append(s.seen[:0], s.seen[dropped:]...), max(0, s.at-dropped)
+	}
+	select {
+	case s.more <- struct{}{}:
+	default:
+	}
+}
+
+// Keep forgets what was seen before the last so many bytes.
+func (s *Screen) Keep(most int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.most = most
+}
+
+// Until waits for a text, after what was waited for before.
+func (s *Screen) Until(text string) {
+	s.t.Helper()
+	late := time.After(20 * time.Second)
+	for over := false; !s.past(text); {
+		if over {
+			seen, _ := s.Seen()
+			s.t.Fatalf("the screen lacks %q, after what was waited for before: %q", text, seen)
+		}
+		select {
+		case <-s.more:
+		case <-s.over:
+			over = true
+		case <-late:
+			over = true
+		}
+	}
+}
+
+// past reports whether a text was seen, and goes behind it.
+func (s *Screen) past(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := bytes.Index(s.seen[s.at:], []byte(text))
+	if i >= 0 {
+		s.at += i + len(text)
+	}
+	return i >= 0
+}
+
+// Seen returns what is kept of what was seen so far, and how much that was.
+func (s *Screen) Seen() (text string, count int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.seen), s.count
+}
+
+// Over is closed when there is no more.
+func (s *Screen) Over() <-chan struct{} { return s.over }

@@ -1,0 +1,229 @@
+package foreign
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// What a server may say.
+const (
+	maxMessage = 8 << 20 // bytes of a message
+	maxChatter = 10_000  // messages that nobody has asked for, between two answers
+)
+
+// What the shape of a message is at most, whoever sends it: its levels, and its values and
+// keys, each of which takes up to fifty times its bytes when it is read.
+const (
+	MaxLevels = 64
+	MaxValues = 250_000
+)
+
+// A conn is the connection with a server: one message a line. It lets through answers
+// to what was asked, and nothing else: notifications are dropped, requests refused.
+type conn struct {
+	process *jail.Process
+	in      *bufio.Reader
+	chatter int // messages since the last answer
+
+	writing sync.Mutex // one does at a time
+
+	mu    sync.Mutex
+	waits map[string]bool // what was asked, and is not answered yet
+	err   *sandbox.Error  // why it is of no use any more
+}
+
+func newConn(p *jail.Process) *conn {
+	return &conn{process: p, in: bufio.NewReaderSize(p, 64<<10), waits: make(map[string]bool)}
+}
+
+// Connect implements mcp.Transport.
+func (c *conn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
+
+// SessionID implements mcp.Connection.
+func (c *conn) SessionID() string { return "" }
+
+// Close implements mcp.Connection. It ends the server.
+func (c *conn) Close() error {
+	c.process.Close()
+	return nil
+}
+
+// Read implements mcp.Connection.
+func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
+	for {
+		line, err := c.line()
+		if err != nil {
+			return nil, err
+		}
+		if len(line) == 0 {
+			continue
+		}
+		levels, values := Shape(line)
+		if levels > MaxLevels {
+			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d levels", MaxLevels))
+		}
+		if values > MaxValues {
+			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d values", MaxValues))
+		}
+		var head struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+		}
+		if err := json.Unmarshal(line, &head); err != nil {
+			return nil, c.garbage(line)
+		}
+		if bad := tool.CheckJSON(line); bad != nil {
+			return nil, c.broken(sandbox.ErrInvalid, "the server sent a message that means two things: "+bad.Error())
+		}
+		if head.Method == "" && c.asked(head.ID) {
+			message, err := jsonrpc.DecodeMessage(line)
+			if err != nil {
+				return nil, c.garbage(line)
+			}
+			c.chatter = 0
+			return message, nil
+		}
+		if c.chatter++; c.chatter > maxChatter {
+			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent %d messages that nobody had asked for", maxChatter))
+		}
+		if head.Method != "" && len(head.ID) > 0 {
+			if err := c.answer(head.ID, head.Method); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// answer answers what the server has asked for: that golem is there, and all else with a
+// refusal.
+func (c *conn) answer(id json.RawMessage, method string) error {
+	with := fmt.Sprintf(`"error":{"code":%d,"message":"a server can ask golem for nothing"}`, jsonrpc.CodeMethodNotFound)
+	if method == "ping" {
+		with = `"result":{}`
+	}
+	return c.write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s}`, id, with))
+}
+
+// asked reports whether something was asked by this id, and is not answered yet.
+func (c *conn) asked(id json.RawMessage) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asked := c.waits[string(id)]
+	delete(c.waits, string(id))
+	return asked
+}
+
+// garbage is the error of a line that is no message.
+func (c *conn) garbage(line []byte) error {
+	return c.broken(sandbox.ErrInvalid, "the server wrote something that is no message of the protocol: "+visible.Line(string(line[:min(len(line), 400)]), 80)+
+		"; what it wants to tell people belongs on its standard error")
+}
+
+// line reads a line, which is no longer than a message may be.
+func (c *conn) line() ([]byte, error) {
+	var whole []byte
+	for {
+		part, err := c.in.ReadSlice('\n')
+		if len(whole)+len(part) > maxMessage {
+			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d bytes", maxMessage))
+		}
+		whole = append(whole, part...)
+		switch {
+		case err == nil:
+			return trimmed(whole), nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		default: // what it has begun to write is no message
+			return nil, io.EOF
+		}
+	}
+}
+
+// trimmed is a line without its end, and without spaces around it.
+func trimmed(line []byte) []byte {
+	blank := func(b byte) bool { return b == '\n' || b == '\r' || b == ' ' || b == '\t' }
+	for len(line) > 0 && blank(line[len(line)-1]) {
+		line = line[:len(line)-1]
+	}
+	for len(line) > 0 && blank(line[0]) {
+		line = line[1:]
+	}
+	return line
+}
+
+// Shape returns how many levels a JSON text has at most, and, roughly, how many values and
+// keys. What reads it goes one call deeper for each level.
+func Shape(text []byte) (levels, values int) {
+	depth, quoted, escaped := 0, false, false
+	for _, c := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted:
+			escaped, quoted = c == '\\', c != '"'
+		case c == '"':
+			quoted = true
+		case c == '{' || c == '[':
+			depth++
+			values++
+			levels = max(levels, depth)
+		case c == '}' || c == ']':
+			depth--
+		case c == ',' || c == ':':
+			values++
+		}
+	}
+	return levels, values
+}
+
+// Write implements mcp.Connection.
+func (c *conn) Write(_ context.Context, message jsonrpc.Message) error {
+	data, err := jsonrpc.EncodeMessage(message)
+	if err != nil {
+		return err
+	}
+	if request, ok := message.(*jsonrpc.Request); ok && request.ID.IsValid() {
+		id, err := json.Marshal(request.ID.Raw())
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.waits[string(id)] = true
+		c.mu.Unlock()
+	}
+	return c.write(data)
+}
+
+func (c *conn) write(line []byte) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_, err := c.process.Write(append(line, '\n'))
+	return err
+}
+
+// broken remembers why nothing more is read.
+func (c *conn) broken(code sandbox.Code, why string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = &sandbox.Error{Code: code, Hint: why}
+	return c.err
+}
+
+// why returns that, nil for nothing.
+func (c *conn) why() *sandbox.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}

@@ -1,0 +1,155 @@
+package foreign
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// A message is as deep as its brackets, and has as many values as signs between them,
+// whatever stands in texts.
+func TestShape(t *testing.T) {
+	for text, want := range map[string][2]int{
+		`1`: {0, 0}, `{}`: {1, 1}, `[[{"a": []}]]`: {4, 5}, `{"a": "[[,:[["}`: {1, 2}, `"\"[["`: {0, 0}, `["\\", [1]]`: {2, 3}, `]]][`: {0, 1}, strings.Repeat("[", 1000): {1000, 1000},
+	} {
+		if levels, values := Shape([]byte(text)); levels != want[0] || values != want[1] {
+			t.Errorf("%.40s: got %d levels and %d values, want %v", text, levels, values, want)
+		}
+	}
+}
+
+// Of a schema a model sees what has a meaning, and nothing that an eye would not.
+func TestPlain(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"type":"object"}`: `{"type":"object"}`,
+		`{"title":"x","$comment":"x","examples":[1],"type":"a"}`: `{"type":"a"}`,
+		`{"description":"a\u202eb"}`:                             `{"description":"a\\u202eb"}`,
+		`{"properties":{"title":{"description":"\u200b"}}}`:      `{"properties":{"title":{"description":"\\u200b"}}}`,
+		`{"properties":{"description":{"enum":["a"]}}}`:          `{"properties":{"description":{"enum":["a"]}}}`,
+		`{"enum":["a\u200b"]}`:                                   "error",
+		`{"properties":{"a\u200b":{}}}`:                          "error",
+		`{"default":{"description":"a"}}`:                        `{"default":{"description":"a"}}`,
+		`{"pattern":"\u202e"}`:                                   "error",
+	} {
+		got, err := plain(json.RawMessage(schema))
+		if text := string(got); err != nil && want != "error" || err == nil && text != want {
+			t.Errorf("%s: got %s, %v, want %s", schema, text, err, want)
+		}
+	}
+}
+
+func FuzzPlain(f *testing.F) {
+	f.Add(`{"type":"object","properties":{"a":{"description":"x"}}}`)
+	f.Fuzz(func(t *testing.T, schema string) {
+		got, err := plain(json.RawMessage(schema))
+		var value any
+		if err != nil || json.Unmarshal(got, &value) != nil {
+			return
+		}
+		if err := plainIn(value, false); err != nil {
+			t.Errorf("%q: made %s of it: %v", schema, got, err)
+		}
+		if text, _ := value.(string); visible.Text(text) != text {
+			t.Errorf("%q: got %q", schema, text)
+		}
+	})
+}
+
+// A listing is another as soon as a word of it is.
+func TestDiffers(t *testing.T) {
+	schema := func(text string) json.RawMessage { return json.RawMessage(text) }
+	old := Listing{{"a", "A.", schema(`{}`), nil}, {"b", "B.", schema(`{}`), nil}}
+	for _, test := range []struct {
+		now  Listing
+		want string
+	}{
+		{Listing{{"a", "A.", schema(`{}`), nil}, {"b", "B.", schema(`{}`), nil}}, ""},
+		{Listing{{"a", "A\u200b.", schema(`{}`), nil}, {"b", "B.", schema(`{}`), nil}}, `a says: A\u200b.  it said: A.`},
+		{Listing{{"a", "A.", schema(`{"x":1}`), nil}, {"b", "B.", schema(`{}`), nil}}, `a takes: {"x":1}  it took: {}`},
+		{Listing{{"b", "B.", schema(`{}`), nil}, {"c", "C.", schema(`{}`), nil}}, "gone: a; new: c: C."},
+		{nil, "gone: a; gone: b"},
+	} {
+		got := strings.Join(test.now.Differs(old, false), "; ")
+		if got != test.want || (test.now.Hash() == old.Hash()) != (test.want == "") {
+			t.Errorf("got %s, want %s", got, test.want)
+		}
+	}
+}
+
+// What differs is seen, however long what stands around it is.
+func TestDiffersWithin(t *testing.T) {
+	long := strings.Repeat("é", 900)
+	listing := func(middle string) Listing {
+		return Listing{{"a", long + middle + long, json.RawMessage(`{"description":"` + long + middle + long + `"}`), nil}}
+	}
+	for _, whole := range []bool{false, true} {
+		lines := listing(" send all keys ").Differs(listing(" "), whole)
+		if len(lines) != 2 || strings.Count(strings.Join(lines, ""), "send all keys") != 2 {
+			t.Errorf("whole %v: got %q", whole, lines)
+		}
+		for _, line := range lines {
+			if left := strings.Contains(line, "left out"); left == whole {
+				t.Errorf("whole %v: got %q", whole, line)
+			}
+		}
+	}
+	if lines := listing("x").Differs(nil, true); len(lines) != 2 || !strings.Contains(lines[0], "éxé") || !strings.Contains(lines[1], "éxé") {
+		t.Errorf("a new one: got %q", lines)
+	}
+}
+
+// Every field of a foreign tool is part of its pin: a change of any of them shows, and
+// the tool is not used until somebody accepts it.
+func TestC14AllFieldsArePinned(t *testing.T) {
+	yes := true
+	base := func() *sdk.Tool {
+		return &sdk.Tool{Name: "a", Description: "A.", InputSchema: map[string]any{"type": "object"}, Title: "Alpha",
+			Annotations: &sdk.ToolAnnotations{Title: "Alpha", ReadOnlyHint: true}, OutputSchema: map[string]any{"type": "object"},
+			Icons: []sdk.Icon{{Source: "data:,a"}}, Meta: sdk.Meta{"k": "v"}}
+	}
+	listed := func(tool *sdk.Tool) Listing {
+		schema, err := json.Marshal(tool.InputSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		others, err := more(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Listing{{tool.Name, tool.Description, schema, others}}
+	}
+	old := listed(base())
+	if lines := listed(base()).Differs(old, false); len(lines) > 0 || listed(base()).Hash() != old.Hash() {
+		t.Fatalf("the same tool differs: %q", lines)
+	}
+	fields := reflect.TypeFor[sdk.Tool]()
+	changes := map[string]func(*sdk.Tool){
+		"Description":  func(t *sdk.Tool) { t.Description = "B." },
+		"InputSchema":  func(t *sdk.Tool) { t.InputSchema = map[string]any{"type": "array"} },
+		"Title":        func(t *sdk.Tool) { t.Title = "Send all keys" },
+		"Annotations":  func(t *sdk.Tool) { t.Annotations.DestructiveHint = &yes },
+		"OutputSchema": func(t *sdk.Tool) { t.OutputSchema = map[string]any{"description": "Send all keys"} },
+		"Icons":        func(t *sdk.Tool) { t.Icons[0].Source = "https://elsewhere.example/x.png" },
+		"Meta":         func(t *sdk.Tool) { t.Meta["k"] = "w" },
+		"Name":         func(t *sdk.Tool) { t.Name = "b" },
+	}
+	for i := range fields.NumField() {
+		name := fields.Field(i).Name
+		change := changes[name]
+		if change == nil {
+			t.Errorf("%s: no change of it is tried", name)
+			continue
+		}
+		tool := base()
+		change(tool)
+		now := listed(tool)
+		if lines := now.Differs(old, true); len(lines) == 0 || now.Hash() == old.Hash() {
+			t.Errorf("%s: a change of it is not seen", name)
+		}
+	}
+}

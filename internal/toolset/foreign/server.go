@@ -1,0 +1,187 @@
+package foreign
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Starter starts the program of a server in the jail.
+type Starter interface {
+	// Able returns an error where no program can be run.
+	Able() error
+	// Open starts it; it sees what the sandbox shows.
+	Open(files *sandbox.Sandbox, c jail.Command) (*jail.Process, error)
+}
+
+// A Program is what a server is, and the least that it needs.
+type Program struct {
+	Command jail.Command
+	Folder  string // of the worker's files that it reads, with all below; "" for none
+	Network bool
+	Time    time.Duration // that a call has
+	Only    []string      // the tools that are wanted; none for all
+}
+
+// A Server is an MCP server of a worker. It is started when it is first needed, and
+// again when it has ended; whoever made it closes it.
+type Server struct {
+	name    string
+	program Program
+	start   Starter
+	listing Listing // as it must be
+
+	mu      sync.Mutex
+	live    *live
+	refused error // it lists other tools
+}
+
+// A live server is one that runs.
+type live struct {
+	*conn
+	session *mcp.ClientSession
+	listing Listing
+}
+
+// NewServer returns a server by its name. Without a starter its tools can only be looked
+// at.
+func NewServer(name string, p Program, s Starter) *Server {
+	return &Server{name: name, program: p, start: s}
+}
+
+// Close ends it, if it runs.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end()
+	return nil
+}
+
+func (s *Server) end() {
+	if s.live != nil {
+		s.live.Close()
+		s.live.session.Close()
+		s.live = nil
+	}
+}
+
+// protocol is the version that is spoken: the newest of those that begin with a
+// handshake, which all servers know.
+const protocol = "2025-11-25"
+
+// running returns the server with its tools listed, and starts it if it does not run.
+func (s *Server) running(ctx context.Context, files *sandbox.Sandbox) (*live, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused != nil {
+		return nil, s.refused
+	}
+	if s.live != nil && !s.live.process.Ended() {
+		return s.live, nil
+	}
+	s.end()
+	c := s.program.Command
+	if s.program.Folder != "" && files.CanRead(s.program.Folder) {
+		c.Dir = jail.Inside(files, s.program.Folder)
+	}
+	process, err := s.start.Open(files, c)
+	if err != nil {
+		return nil, err
+	}
+	defer process.Until(ctx)()
+	l := &live{conn: newConn(process)}
+	client := mcp.NewClient(&mcp.Implementation{Name: "golem", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}}) // the library would call again, as often as it is asked to
+	l.session, err = client.Connect(ctx, l.conn, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
+	if err == nil {
+		if l.listing, err = list(ctx, l.session, s.program.Only); err != nil {
+			l.session.Close()
+		}
+	}
+	if err != nil {
+		return nil, s.failed(ctx, l.conn, err)
+	}
+	s.live = l
+	if s.listing != nil && l.listing.Hash() != s.listing.Hash() {
+		s.refused = &sandbox.Error{Op: "mcp", Path: s.name, Code: "untrusted", Hint: "its tools are not those that it had when you trusted it: " +
+			strings.Join(l.listing.Differs(s.listing, false), "; ") + "; golem tools --accept " + s.name + " shows them, and accepts them"}
+		s.end()
+		return nil, s.refused
+	}
+	return l, nil
+}
+
+// call calls one of its tools.
+func (s *Server) call(ctx context.Context, files *sandbox.Sandbox, tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.program.Time)
+	defer cancel()
+	l, err := s.running(ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	defer l.process.Until(ctx)()
+	r, err := l.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		return nil, s.failed(ctx, l.conn, err)
+	}
+	if r.NeedsInput() {
+		return nil, &sandbox.Error{Op: "mcp", Path: s.name, Code: "failed", Hint: "the server asks for something in place of an answer, and can ask golem for nothing"}
+	}
+	return r, nil
+}
+
+// failed says why a server could not do something. One that has said no is as it was;
+// all others have ended, or are ended.
+func (s *Server) failed(ctx context.Context, c *conn, err error) error {
+	said := func(code sandbox.Code, hint string) error {
+		return &sandbox.Error{Op: "mcp", Path: s.name, Code: code, Hint: hint}
+	}
+	const again = "; it was ended, and the next call starts it again"
+	var known *sandbox.Error
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		c.Close()
+		return said("timeout", fmt.Sprintf("the server did not answer within %v", s.program.Time)+again)
+	case ctx.Err() != nil:
+		c.Close()
+		return said("stopped", "the call was stopped"+again)
+	case c.why() != nil:
+		c.Close()
+		return said(c.why().Code, c.why().Hint+again)
+	case errors.As(err, &known): // of its listing
+		c.Close()
+		return said(known.Code, known.Hint)
+	case errors.As(err, new(wireError)):
+		return said("failed", "the server says: "+cutEnd(err.Error()))
+	}
+	r, _ := c.process.Close()
+	hint := fmt.Sprintf("the server ended with exit %d", r.Code)
+	if r.Signal != "" && !r.Stopped {
+		hint = "the server was ended by " + r.Signal
+	}
+	if r.Stopped {
+		hint = "the server could not be understood: " + cutEnd(err.Error()) + again
+	}
+	if text, _ := r.Stderr.Text(); strings.TrimSpace(text) != "" {
+		hint += "; it said: " + cutEnd(strings.TrimSpace(text))
+		if !s.program.Network && unreached().MatchString(text) {
+			hint += "; it has no network, and begins with an empty home: what it installs as it starts, as npx does, needs network: true in the worker file"
+		}
+	}
+	return said("failed", hint)
+}
+
+// unreached are words by which programs say that they have reached nobody.
+func unreached() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)EAI_AGAIN|ENOTFOUND|ENETUNREACH|getaddrinfo|name resolution|network is unreachable|name or service not known|(could not|failed to|cannot) resolve|no such host|dns error`)
+}

@@ -1,0 +1,157 @@
+package foreign
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// wireError is what a server answers in place of a result.
+type wireError = *jsonrpc.Error
+
+// Runs is the effect of using the tool of a name, or of starting the server of one.
+func Runs(name string) string { return "mcp " + name }
+
+// Tools returns the tools of a server as they are listed. Rules says what is written of
+// one, and taken whether a name is another tool's.
+func (s *Server) Tools(l Listing, rules func(runs string) []policy.Rule, taken func(name string) bool) ([]tool.Tool, error) {
+	s.listing = l
+	var tools []tool.Tool
+	for _, d := range l {
+		about := tool.Tool{Name: s.name + "_" + d.Name, Toolset: "mcp", Mode: policy.Both, Verbs: []policy.Verb{policy.Run}}
+		about.Runs = Runs(about.Name)
+		about.Rules = rules(about.Runs)
+		about.Description = "A tool of the MCP server " + s.name + ", which describes it so: " + visible.Cut(visible.Text(strings.TrimSpace(d.Description)), maxShown)
+		refuse := func(why string) error {
+			return &sandbox.Error{Op: "mcp", Path: s.name, Code: sandbox.ErrInvalid, Hint: "its tool " + visible.Line(d.Name, 80) + ": " + why +
+				"; name those that you want with tools: […] in the worker file"}
+		}
+		if !isName(about.Name) {
+			return nil, refuse("no tool can be called " + visible.Line(about.Name, 100) + ": letters, digits, _ and -, 64 at most")
+		}
+		if taken(about.Name) {
+			return nil, refuse(about.Name + " is another tool, or a worker; give the server another name")
+		}
+		schema, err := plain(d.Schema)
+		if err == nil {
+			about, err = tool.Dynamic(about, schema, s.plan(about, d.Name))
+		}
+		if err != nil {
+			return nil, refuse(err.Error())
+		}
+		tools = append(tools, about)
+	}
+	return tools, nil
+}
+
+// plan plans the calls of a tool.
+func (s *Server) plan(about tool.Tool, name string) func(context.Context, tool.Names, json.RawMessage) (tool.Plan, error) {
+	return func(_ context.Context, names tool.Names, args json.RawMessage) (tool.Plan, error) {
+		return s.planned(names, about.Runs, func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+			r, err := s.call(ctx, files, name, args)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			return told(about.Name, r, tool.TakesMedia(ctx)), nil
+		})
+	}
+}
+
+// planned returns the plan of something that the server does.
+func (s *Server) planned(names tool.Names, runs string, run tool.Run) (tool.Plan, error) {
+	effects := []policy.Effect{{Verb: policy.Run, Target: runs}}
+	if s.program.Folder == "" {
+		effects = append(effects, names.Connects(s.program.Network)...)
+	} else {
+		shown := names.CommandsIn(s.program.Folder, true, s.program.Network)
+		if len(shown) == 0 || shown[0].Verb != policy.Read {
+			return tool.Plan{}, &sandbox.Error{Op: "mcp", Path: s.program.Folder, Code: sandbox.ErrNotFound,
+				Hint: "the server " + s.name + " reads this folder, and nothing of it may be read here without a question"}
+		}
+		effects = append(effects, shown...)
+	}
+	able := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { return tool.Ready(run), s.start.Able() }
+	return tool.Changing(able, effects...), nil
+}
+
+// Lister returns the tool by which the user has a server list its tools: to start it is
+// an effect like others. What it lists is handed to keep.
+func (s *Server) Lister(rules []policy.Rule, keep func(Listing) error) tool.Tool {
+	about := tool.Tool{Name: Runs(s.name), Toolset: "mcp", Mode: policy.Manual, Unlisted: true, Verbs: []policy.Verb{policy.Run},
+		Description: "List the tools of an MCP server.", Runs: Runs(s.name), Rules: rules}
+	return tool.New(about, func(_ context.Context, names tool.Names, _ struct{}) (tool.Plan, error) {
+		return s.planned(names, about.Runs, func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+			ctx, cancel := context.WithTimeout(ctx, s.program.Time)
+			defer cancel()
+			l, err := s.running(ctx, files)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			return tool.Result{Text: fmt.Sprintf("%d tools", len(l.listing))}, keep(l.listing)
+		})
+	})
+}
+
+// told tells what a server has answered, its images only to who takes them.
+func told(name string, r *mcp.CallToolResult, images bool) tool.Result {
+	var parts []string
+	var media []tool.Media
+	room := tool.MaxMedia
+	for _, c := range r.Content {
+		switch c := c.(type) {
+		case *mcp.TextContent:
+			parts = append(parts, c.Text)
+		case *mcp.ImageContent:
+			kind := tool.MediaType(c.Data) // what the server says of it is not believed
+			if !images || !strings.HasPrefix(kind, "image/") || len(c.Data) > room {
+				parts = append(parts, fmt.Sprintf("[an image, %s, %d bytes, not shown]", visible.Line(c.MIMEType, 60), len(c.Data)))
+				continue
+			}
+			room -= len(c.Data)
+			media = append(media, tool.Media{Type: kind, Data: c.Data})
+			parts = append(parts, fmt.Sprintf("[an image, %s, %d bytes]", kind, len(c.Data)))
+		case *mcp.AudioContent:
+			parts = append(parts, fmt.Sprintf("[a sound, %s, %d bytes, not played]", visible.Line(c.MIMEType, 60), len(c.Data)))
+		case *mcp.ResourceLink:
+			parts = append(parts, "[a link to "+visible.Line(c.URI, 200)+"]")
+		case *mcp.EmbeddedResource:
+			if c.Resource != nil && c.Resource.Text != "" {
+				parts = append(parts, c.Resource.Text)
+			} else {
+				parts = append(parts, "[content that is no text, not shown]")
+			}
+		default:
+			parts = append(parts, "[content of a kind that is not known]")
+		}
+	}
+	text := strings.ToValidUTF8(strings.Join(parts, "\n"), "\uFFFD")
+	if r.IsError {
+		return tool.Result{Err: &sandbox.Error{Op: name, Code: "failed", Hint: "the server says: " + cutEnd(text)}, Record: "failed"}
+	}
+	if text == "" && r.StructuredContent != nil {
+		if data, err := json.Marshal(r.StructuredContent); err == nil {
+			text = string(data)
+		}
+	}
+	return tool.Result{Text: text, Data: r.StructuredContent, Media: media, Record: "answered"}
+}
+
+// maxSaid is how much of what a server says of a failure is passed on.
+const maxSaid = 2000
+
+// cutEnd returns the end of a long text.
+func cutEnd(text string) string {
+	if len(text) > maxSaid {
+		text = "…" + text[len(text)-maxSaid:]
+	}
+	return strings.ToValidUTF8(text, "")
+}
