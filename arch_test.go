@@ -18,52 +18,55 @@ import (
 
 const module = "github.com/golem-forge/golem"
 
-// layers places every package. A package imports only lower layers, and never
-// its own: toolsets do not know each other, and neither do fronts.
-// A star stands for one folder name.
-var layers = []struct {
+// A layer is the place of one package, or of all that a star matches.
+type layer struct {
 	pkg   string
 	layer int
 	what  string
-}{
-	{"sandbox", 0, "mounts, access, limits, one resolver, errors; the backends"},
-	{"sandbox/sandboxtest", 0, "conformance suite for backends, and the attack table"},
-	{"internal/durable", 0, "replaces files: after a crash a name holds the old content or the new one"},
+}
+
+// layers places every package. A package imports only lower layers, and never
+// its own: toolsets do not know each other, and neither do fronts.
+// A star stands for one directory name.
+var layers = []layer{
+	{"sandbox", 0, "file access for workers: mounts, limits, one resolver, errors, backends"},
+	{"sandbox/sandboxtest", 0, "test suite for backends, and the table of attacks"},
+	{"internal/durable", 0, "replaces files so that a crash leaves the old or the new content"},
 	{"internal/overlay", 0, "changes over a directory: list, pick, apply, undo"},
-	{"internal/merge", 0, "three texts made one"},
+	{"internal/merge", 0, "merges two changed texts with their common base"},
 	{"internal/benchtable", 0, "times golem and its peers for make bench"},
 	{"internal/testutil", 0, "helpers for the tests of many packages"},
-	{"internal/policy", 1, "origin, mode, consent, effect, rule, grant: pure"},
-	{"internal/command", 1, "command lines taken apart, and held against rules"},
-	{"internal/strictyaml", 1, "YAML with positions and a schema"},
-	{"internal/visible", 1, "untrusted text made fit for a terminal"},
-	{"internal/clipboard", 1, "puts text into the user's clipboard"},
-	{"internal/jail", 1, "confines a command to what a sandbox shows"},
+	{"internal/policy", 1, "grants, effects, approval levels and rules, as pure values"},
+	{"internal/command", 1, "splits command lines into words and matches them against rules"},
+	{"internal/strictyaml", 1, "reads YAML with positions and a schema"},
+	{"internal/visible", 1, "escapes untrusted text for a terminal"},
+	{"internal/clipboard", 1, "writes text to the user's clipboard"},
+	{"internal/jail", 1, "confines a command to the files of a sandbox"},
 	{"internal/terminal", 1, "connects a person's terminal with a program's"},
 	{"internal/git", 1, "the only package that runs git"},
-	{"internal/clearance/scan", 1, "what is wrong with content; a new scanner is one file"},
-	{"internal/state", 1, "the one place where things are kept"},
-	{"internal/state/statetest", 1, "contract suite for what keeps things"},
+	{"internal/clearance/scan", 1, "scanners for content, one file each"},
+	{"internal/state", 1, "the state directory: everything golem stores"},
+	{"internal/state/statetest", 1, "test suite for stores"},
 	{"internal/audit", 2, "the journal"},
-	{"internal/egress", 2, "the hosts a grant names and no others"},
-	{"internal/clearance", 2, "stage, scan, review, clear"},
-	{"internal/clearance/review", 2, "what a person should look at first in a change"},
+	{"internal/egress", 2, "a network that reaches only the hosts of a grant"},
+	{"internal/clearance", 2, "stage, scan, review and push results"},
+	{"internal/clearance/review", 2, "what a reviewer should look at first in a change"},
 	{"internal/profile", 2, "settings for foreign agents"},
-	{"internal/worker", 2, ".worker files into values"},
-	{"internal/project", 2, "golem-forge.config.yaml into values"},
-	{"internal/undo", 2, "what file tools replace, kept so that the user can undo the last calls"},
-	{"internal/explain", 3, "what decides whether a file may be used"},
-	{"internal/tool", 3, "tool, call, plan, result, and the door"},
-	{"internal/approval", 4, "modes, pending requests, rules, and what a person is shown"},
+	{"internal/worker", 2, "reads .worker files"},
+	{"internal/project", 2, "reads golem-forge.config.yaml"},
+	{"internal/undo", 2, "keeps what file tools replace, so that the user can undo the last calls"},
+	{"internal/explain", 3, "explains why a worker may or may not use a file"},
+	{"internal/tool", 3, "tools, calls, plans, results, and the gate that every call passes"},
+	{"internal/approval", 4, "approval modes, pending requests, remembered rules, and the text of prompts"},
 	{"internal/taint", 4, "records what a worker has read that is untrusted"},
 	{"internal/model", 4, "one interface to a language model"},
-	{"internal/model/*", 4, "one folder per vendor; wire below them, models above"},
-	{"internal/toolset/*", 5, "the tools that ship, one folder per set"},
-	{"internal/run", 6, "the loop, delegation, budgets, sessions"},
+	{"internal/model/*", 4, "one directory per model vendor; wire has their HTTP client, models finds them by name"},
+	{"internal/toolset/*", 5, "the built-in tools, one directory per set"},
+	{"internal/run", 6, "the loop of a run: model, calls, delegation, budgets, resume"},
 	{"internal/program", 7, "opens a project and connects its parts"},
-	{"internal/front/*", 8, "callers of forge, one folder per way in"},
+	{"internal/front/*", 8, "the ways in: command line, MCP server"},
 	{"cmd/golem", 9, "main"},
-	{".", 10, "this test; no other code stands in the root folder"},
+	{".", 10, "this test; the root directory has no other code"},
 }
 
 // sideways lists the imports within one layer that are allowed.
