@@ -28,7 +28,7 @@ func (m *meanwhile) Ask(ctx context.Context, r tool.Request) approval.Reply {
 }
 
 // bySelf makes a call as the user.
-func bySelf(door *program.Door, name, args string) tool.Result {
+func bySelf(door *program.Gate, name, args string) tool.Result {
 	return door.Do(context.Background(), policy.User, tool.Call{Tool: name, Args: []byte(args)})
 }
 
@@ -107,7 +107,7 @@ func TestA7UndoOfUnshownContent(t *testing.T) {
 // them, and content that changes after the question is not discarded.
 func TestA7DiscardShowsContent(t *testing.T) {
 	for _, copies := range []bool{false, true} {
-		dir, state := trusted(t)
+		dir, state := recordedText(t)
 		must(t, os.WriteFile(filepath.Join(dir, "golem-forge.config.yaml"), []byte("sandbox:\n  mounts:\n    - {source: src, target: /src, mode: overlay}\n"), 0o644))
 		must(t, os.Mkdir(filepath.Join(dir, "src"), 0o755))
 		p, err := loaded(dir, state)
@@ -115,7 +115,7 @@ func TestA7DiscardShowsContent(t *testing.T) {
 		must(t, p.Trust())
 		must(t, os.WriteFile(filepath.Join(dir, "src/mine"), []byte("mine\n"), 0o644))
 		v := &meanwhile{}
-		door, err := p.Door(program.Visit{Asker: v, Copy: copies})
+		door, err := p.OpenGate(program.GateOptions{Asker: v, Copy: copies})
 		must(t, err)
 		defer door.Close()
 		write := func(name, text string) {

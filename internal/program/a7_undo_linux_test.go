@@ -184,11 +184,11 @@ func TestA7UndoKeepsTheOwner(t *testing.T) {
 // TestA7UndoMeanwhile: content that changes between the question and the answer is left
 // alone.
 func TestA7UndoMeanwhile(t *testing.T) {
-	dir, state := trusted(t)
+	dir, state := recordedText(t)
 	p, err := loaded(dir, state)
 	must(t, err)
 	v := &meanwhile{}
-	door, err := p.Door(program.Visit{Asker: v})
+	door, err := p.OpenGate(program.GateOptions{Asker: v})
 	must(t, err)
 	defer door.Close()
 	file := filepath.Join(dir, "out/file")
@@ -314,7 +314,7 @@ func TestA7CutOff(t *testing.T) {
 	}
 	p, err := loaded(args[0], args[1])
 	must(t, err)
-	door, err := p.Door(program.Visit{Asker: &viewer{names: true}})
+	door, err := p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
 	must(t, err)
 	c := cutting{door.Journal, door.Undo, args[2]}
 	door.Journal, door.Undo = c, c
@@ -332,13 +332,13 @@ func TestA7KilledCallIsUndone(t *testing.T) {
 			"delete_file": `{"path":"/out/tree","recursive":true}`,
 			"move_file":   `{"from":"/out/tree","to":"/out/moved/tree"}`,
 		} {
-			dir, state := trusted(t)
+			dir, state := recordedText(t)
 			out := filepath.Join(dir, "out")
 			filled(t, out)
 			first := lookOf(t, out)
 			p, err := loaded(dir, state)
 			must(t, err)
-			door, err := p.Door(program.Visit{Asker: &viewer{names: true}})
+			door, err := p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
 			must(t, err)
 			if r := does(door, "write_file", map[string]any{"path": "/out/other/file", "content": "earlier"}); !r.OK() {
 				t.Fatal(r.Err)
@@ -353,7 +353,7 @@ func TestA7KilledCallIsUndone(t *testing.T) {
 			if made := lookOf(t, out) != second; made != (at == "after the change") {
 				t.Errorf("%s, %s: made: %v", name, at, made)
 			}
-			door, err = p.Door(program.Visit{Asker: &viewer{names: true}})
+			door, err = p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
 			must(t, err)
 			want := []string{first}
 			if at == "after the change" {

@@ -55,9 +55,9 @@ func (p *Program) attachedFile(step *Step, name string) string {
 	return name
 }
 
-// untrusted returns the mount that is not trusted and that one of some files that the
+// untrustedMount returns the mount that is not trusted and that one of some files that the
 // entry worker is given is in, "" for none.
-func (p *Program) untrusted(step *Step, names []string) string {
+func (p *Program) untrustedMount(step *Step, names []string) string {
 	for _, name := range names {
 		file, err := filepath.Abs(p.attachedFile(step, name))
 		if err != nil {
@@ -86,7 +86,7 @@ var (
 
 // readAttached reads a regular file that is not larger than it may be.
 func (p *Program) readAttached(name string, most int64) ([]byte, error) {
-	folder, rest, err := p.held(name)
+	folder, rest, err := p.containingDir(name)
 	if err != nil {
 		return nil, err
 	}
@@ -116,15 +116,15 @@ func (p *Program) readAttached(name string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// held returns the folder that a file does not leave, and its name in it: the program's
+// containingDir returns the folder that a file does not leave, and its name in it: the program's
 // or a mount's where it is in one, and else the one that it is really in.
-func (p *Program) held(name string) (folder, rest string, err error) {
+func (p *Program) containingDir(name string) (folder, rest string, err error) {
 	if name, err = filepath.Abs(name); err != nil {
 		return "", "", err
 	}
 	folders := []string{p.root}
 	for _, m := range p.Project.Mounts {
-		folders = append(folders, string(overOf(m).Folder))
+		folders = append(folders, string(overlayMount(m).Folder))
 	}
 	for _, folder := range folders {
 		if rest, err := filepath.Rel(folder, name); err == nil && filepath.IsLocal(rest) {

@@ -14,19 +14,19 @@ import (
 )
 
 // A Folder is a folder that is given in place of a configuration.
-type Folder struct {
+type Mount struct {
 	Source string `json:"source"`
 	Target string `json:"target"`
 	Mode   string `json:"mode"`
 }
 
-// FoldersOf returns what flags have given; without any it is the folder of the
+// MountsFromFlags returns what flags have given; without any it is the folder of the
 // options, as a layer.
-func FoldersOf(o Options, given []*explain.Given) ([]Folder, error) {
+func MountsFromFlags(o Options, given []*explain.Given) ([]Mount, error) {
 	if len(given) == 0 {
 		given = []*explain.Given{{Source: sandbox.Host(o.Dir), Target: "/", Access: sandbox.ReadWrite, Layer: true}}
 	}
-	var list []Folder
+	var list []Mount
 	for _, g := range given {
 		source, err := filepath.Abs(string(g.Source))
 		if err != nil {
@@ -35,17 +35,17 @@ func FoldersOf(o Options, given []*explain.Given) ([]Folder, error) {
 		if !exists(source) && g.Said != "" { // no folder is made of a name that is misspelt
 			return nil, &explain.GivenError{Given: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrNotFound, Hint: "the source folder does not exist; make it first"}}
 		}
-		if slices.ContainsFunc(list, func(f Folder) bool { return f.Target == g.Target }) {
+		if slices.ContainsFunc(list, func(f Mount) bool { return f.Target == g.Target }) {
 			return nil, &explain.GivenError{Given: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrExists, Hint: "two mounts at one target; give each its own"}}
 		}
-		list = append(list, Folder{source, g.Target, g.Mode()})
+		list = append(list, Mount{source, g.Target, g.Mode()})
 	}
 	return list, nil
 }
 
-// Bare returns a program that has no files: some folders, and nothing else. Nobody
+// LoadMounts returns a program that has no files: some folders, and nothing else. Nobody
 // but the user has said so, and there is nothing to trust.
-func Bare(o Options, folders []Folder) (*Program, error) {
+func LoadMounts(o Options, folders []Mount) (*Program, error) {
 	root, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, err
@@ -53,13 +53,13 @@ func Bare(o Options, folders []Folder) (*Program, error) {
 	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return nil, plainError(o.Dir, err)
 	}
-	p := &Program{options: o, root: root, whole: true, bare: folders, scans: scan.NewBudget()}
+	p := &Program{options: o, root: root, complete: true, mounts: folders, scanBudget: scan.NewBudget()}
 	p.state = filepath.Join(p.stateBase(), stateName(root)+"-bare") // not that of a program which may be there
 	return p, p.readProject("", nil, append(settingsOf(folders), o.Settings...))
 }
 
-// MayShow is an error if one of the folders is among those that no mount may show.
-func MayShow(o Options, given []*explain.Given) error {
+// CheckMounts is an error if one of the folders is among those that no mount may show.
+func CheckMounts(o Options, given []*explain.Given) error {
 	env := (&Program{options: o}).env()
 	for _, g := range given {
 		source := string(g.Source)
@@ -80,12 +80,12 @@ func MayShow(o Options, given []*explain.Given) error {
 	return nil
 }
 
-// Folders are those that a program without files is.
-func (p *Program) Folders() []Folder { return p.bare }
+// GivenMounts are those that a program without files is.
+func (p *Program) GivenMounts() []Mount { return p.mounts }
 
 // settingsOf writes folders as a project file would. What they say is told as theirs: that
 // they are given may be a flag, or nothing but the folder that golem was started in.
-func settingsOf(folders []Folder) []project.Setting {
+func settingsOf(folders []Mount) []project.Setting {
 	var settings []project.Setting
 	mounts := strictyaml.Node{Kind: strictyaml.List}
 	for _, f := range folders {
@@ -108,44 +108,44 @@ func settingsOf(folders []Folder) []project.Setting {
 	return settings
 }
 
-// Undoable returns the program whose last changes are undone: p, or the folders that golem
+// LoadForUndo returns the program whose last changes are undone: p, or the folders that golem
 // exec was given there in place of a configuration, if what was applied last was applied to
 // them. Nil stands for no program.
-func Undoable(o Options, p *Program) (*Program, error) {
-	bare, err := Bare(o, nil)
+func LoadForUndo(o Options, p *Program) (*Program, error) {
+	bare, err := LoadMounts(o, nil)
 	if err != nil {
 		return p, err
 	}
-	if p != nil && p.changed().After(bare.changed()) {
+	if p != nil && p.lastChange().After(bare.lastChange()) {
 		return p, nil
 	}
-	folders, err := bare.undoFolders()
+	folders, err := bare.undoMounts()
 	if err != nil || len(folders) == 0 {
 		return p, nil
 	}
 	o.Homes, o.Configs = nil, nil // an older golem may have applied changes there
-	return Bare(o, folders)
+	return LoadMounts(o, folders)
 }
 
-// changed returns when something was last applied, or changed by a file tool in a directory
+// lastChange returns when something was last applied, or changed by a file tool in a directory
 // that is written directly; the zero time for never.
-func (p *Program) changed() time.Time {
-	landed, kept := p.layers().landed(), p.undo().Newest()
+func (p *Program) lastChange() time.Time {
+	landed, kept := p.pending().lastApplied(), p.undoStore().Newest()
 	if kept.After(landed) {
 		return kept
 	}
 	return landed
 }
 
-// undoFolders returns the directories that the last of these changes is about.
-func (p *Program) undoFolders() (folders []Folder, err error) {
+// undoMounts returns the directories that the last of these changes is about.
+func (p *Program) undoMounts() (folders []Mount, err error) {
 	add := func(source, target string) {
-		if !slices.ContainsFunc(folders, func(f Folder) bool { return f.Target == target }) {
-			folders = append(folders, Folder{source, target, sandbox.ReadWrite.String()})
+		if !slices.ContainsFunc(folders, func(f Mount) bool { return f.Target == target }) {
+			folders = append(folders, Mount{source, target, sandbox.ReadWrite.String()})
 		}
 	}
-	if p.undo().Newest().After(p.layers().landed()) {
-		steps, err := p.undo().Steps()
+	if p.undoStore().Newest().After(p.pending().lastApplied()) {
+		steps, err := p.undoStore().Steps()
 		if err != nil || len(steps) == 0 {
 			return nil, err
 		}
@@ -154,7 +154,7 @@ func (p *Program) undoFolders() (folders []Folder, err error) {
 		}
 		return folders, nil
 	}
-	last, err := jail.Last(p.layers().dir)
+	last, err := jail.Last(p.pending().dir)
 	if err != nil {
 		return nil, err
 	}
@@ -164,11 +164,11 @@ func (p *Program) undoFolders() (folders []Folder, err error) {
 	return folders, nil
 }
 
-// Again returns the program that a session without a configuration was begun with,
+// LoadSession returns the program that a session without a configuration was begun with,
 // the one that was used last where no id is given. The error is not_found where there
 // is none.
-func Again(o Options, id string) (*Program, error) {
-	p, err := Bare(o, nil)
+func LoadSession(o Options, id string) (*Program, error) {
+	p, err := LoadMounts(o, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -176,8 +176,8 @@ func Again(o Options, id string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(s.Bare) == 0 {
+	if len(s.Mounts) == 0 {
 		return nil, &sandbox.Error{Op: "session", Path: s.ID, Code: sandbox.ErrNotFound, Hint: "its program is not there any more"}
 	}
-	return Bare(o, s.Bare)
+	return LoadMounts(o, s.Mounts)
 }

@@ -52,7 +52,7 @@ func (b *bench) door(t *benchtable.Table) {
 	p, err := program.Load(program.Options{Dir: dir, State: b.TempDir(), Now: time.Now})
 	b.check(err)
 	b.check(p.Trust())
-	door, err := p.Door(program.Visit{})
+	door, err := p.OpenGate(program.GateOptions{})
 	b.check(err)
 	defer door.Close()
 

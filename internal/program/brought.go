@@ -24,35 +24,35 @@ import (
 // its folder, as they were when it was loaded. They are part of what is trusted, and
 // these bytes are what runs: whatever a worker writes to the files is nothing but a
 // change that asks for trust again.
-type brought map[string][]byte
+type toolFiles map[string][]byte
 
 // The most that a program may bring.
 const (
-	maxBrought      = 32 << 20 // of a file
-	maxBroughtAll   = 64 << 20
-	maxBroughtFiles = 2000
+	maxToolFile  = 32 << 20 // of a file
+	maxToolBytes = 64 << 20
+	maxToolFiles = 2000
 )
 
-// bring reads all that foreign tools name.
-func (p *Program) bring() (all brought, problems strictyaml.Problems) {
-	all = make(brought)
+// readToolFiles reads all that foreign tools name.
+func (p *Program) readToolFiles() (all toolFiles, problems strictyaml.Problems) {
+	all = make(toolFiles)
 	for _, w := range p.Workers {
 		for _, c := range w.Custom {
-			p.bringProgram(all, c.Foreign, &problems)
-			p.bringFile(all, c.Schema, worker.MaxDescription, &problems)
+			p.readProgramFiles(all, c.Foreign, &problems)
+			p.readToolFile(all, c.Schema, worker.MaxDescription, &problems)
 		}
 		for _, s := range w.Servers {
-			p.bringProgram(all, s.Foreign, &problems)
+			p.readProgramFiles(all, s.Foreign, &problems)
 		}
 	}
 	return all, problems
 }
 
-func (p *Program) bringProgram(all brought, f worker.Foreign, problems *strictyaml.Problems) {
+func (p *Program) readProgramFiles(all toolFiles, f worker.Foreign, problems *strictyaml.Problems) {
 	for i, word := range f.Command {
 		switch info, err := os.Lstat(filepath.Join(p.root, word.Text)); {
 		case worker.IsFile(word.Text):
-			p.bringFile(all, word, maxBrought, problems)
+			p.readToolFile(all, word, maxToolFile, problems)
 		case i > 0 && filepath.IsLocal(word.Text) && err == nil && info.Mode().IsRegular():
 			problems.Add(word, "the word "+sandbox.Shown(word.Text)+" is a file of the program, which the tool would not see", "write ./"+sandbox.Shown(word.Text))
 		}
@@ -60,15 +60,15 @@ func (p *Program) bringProgram(all brought, f worker.Foreign, problems *strictya
 	for _, word := range f.With {
 		info, err := os.Lstat(filepath.Join(p.root, worker.FileOf(word.Text)))
 		if err != nil || !info.IsDir() {
-			p.bringFile(all, word, maxBrought, problems)
+			p.readToolFile(all, word, maxToolFile, problems)
 			continue
 		}
-		p.bringFolder(all, word, problems)
+		p.readToolDir(all, word, problems)
 	}
 }
 
-// bringFile reads one file. A name that no file can have was told before.
-func (p *Program) bringFile(all brought, at strictyaml.Node, most int64, problems *strictyaml.Problems) {
+// readToolFile reads one file. A name that no file can have was told before.
+func (p *Program) readToolFile(all toolFiles, at strictyaml.Node, most int64, problems *strictyaml.Problems) {
 	name := worker.FileOf(at.Text)
 	if at.Kind != strictyaml.Scalar || !filepath.IsLocal(name) || all[name] != nil {
 		return
@@ -85,8 +85,8 @@ func (p *Program) bringFile(all brought, at strictyaml.Node, most int64, problem
 		problems.Add(at, "the file "+sandbox.Shown(name)+": "+causeOf(err), "it must be a regular file that you can read")
 	case int64(len(data)) > most:
 		problems.Add(at, "the file "+sandbox.Shown(name)+" is too large", fmt.Sprintf("%d bytes are the most", most))
-	case sum > maxBroughtAll || len(all) >= maxBroughtFiles:
-		problems.Add(at, "the files of foreign tools are too many or too large in all", fmt.Sprintf("%d files, and %d bytes in sum, are the most", maxBroughtFiles, maxBroughtAll))
+	case sum > maxToolBytes || len(all) >= maxToolFiles:
+		problems.Add(at, "the files of foreign tools are too many or too large in all", fmt.Sprintf("%d files, and %d bytes in sum, are the most", maxToolFiles, maxToolBytes))
 	default:
 		all[name] = append([]byte{}, data...) // an empty one is there, too
 	}
@@ -100,8 +100,8 @@ func causeOf(err error) string {
 	return err.Error()
 }
 
-// bringFolder reads what is in a folder. Links in it are left alone: they are not seen.
-func (p *Program) bringFolder(all brought, at strictyaml.Node, problems *strictyaml.Problems) {
+// readToolDir reads what is in a folder. Links in it are left alone: they are not seen.
+func (p *Program) readToolDir(all toolFiles, at strictyaml.Node, problems *strictyaml.Problems) {
 	root, err := os.OpenRoot(p.root)
 	if err != nil {
 		problems.Add(at, causeOf(err), "")
@@ -111,7 +111,7 @@ func (p *Program) bringFolder(all brought, at strictyaml.Node, problems *stricty
 	err = fs.WalkDir(root.FS(), worker.FileOf(at.Text), func(name string, d fs.DirEntry, err error) error {
 		before := len(*problems)
 		if err == nil && d.Type().IsRegular() {
-			p.bringFile(all, strictyaml.Node{Place: at.Place, Kind: strictyaml.Scalar, Text: name}, maxBrought, problems)
+			p.readToolFile(all, strictyaml.Node{Place: at.Place, Kind: strictyaml.Scalar, Text: name}, maxToolFile, problems)
 		}
 		if len(*problems) > before {
 			return fs.SkipAll
@@ -126,9 +126,9 @@ func (p *Program) bringFolder(all brought, at strictyaml.Node, problems *stricty
 // maxTrustedText is the longest file that is kept as it is, to show what has changed.
 const maxTrustedText = 256 << 10
 
-// trusted is what is kept of a file that was brought: a text, or its hash behind what no
+// recordedText is what is kept of a file that was brought: a text, or its hash behind what no
 // text has.
-func trusted(data []byte) string {
+func recordedText(data []byte) string {
 	if len(data) <= maxTrustedText && utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
 		return string(data)
 	}
@@ -136,7 +136,7 @@ func trusted(data []byte) string {
 }
 
 // of returns the names of those files that a foreign program sees.
-func (b brought) of(f worker.Foreign) []string {
+func (b toolFiles) of(f worker.Foreign) []string {
 	var names []string
 	for _, word := range f.Command {
 		if name := worker.FileOf(word.Text); worker.IsFile(word.Text) && b[name] != nil {
@@ -145,7 +145,7 @@ func (b brought) of(f worker.Foreign) []string {
 	}
 	for _, word := range f.With {
 		for name := range b {
-			if top := worker.FileOf(word.Text); under(name, top) {
+			if top := worker.FileOf(word.Text); isUnder(name, top) {
 				names = append(names, name)
 			}
 		}
@@ -155,7 +155,7 @@ func (b brought) of(f worker.Foreign) []string {
 }
 
 // hash is of these files.
-func (b brought) hash(names []string) string {
+func (b toolFiles) hash(names []string) string {
 	h := sha256.New()
 	for _, name := range names {
 		fmt.Fprintf(h, "%d %s %d ", len(name), name, len(b[name]))
@@ -170,15 +170,15 @@ const (
 	foreignVar = "GOLEM_TOOL"
 )
 
-// lay puts the files of a foreign program where commands can be shown them, and returns
+// writeToolFiles puts the files of a foreign program where commands can be shown them, and returns
 // the mount; none for one that has no files.
-func (p *Program) lay(f worker.Foreign) ([]jail.Mount, error) {
-	names := p.brought.of(f)
+func (p *Program) writeToolFiles(f worker.Foreign) ([]jail.Mount, error) {
+	names := p.toolFiles.of(f)
 	if len(names) == 0 {
 		return nil, nil
 	}
 	all := filepath.Join(p.state, "programs")
-	dir := filepath.Join(all, p.brought.hash(names))
+	dir := filepath.Join(all, p.toolFiles.hash(names))
 	mount := []jail.Mount{{Source: sandbox.Host(dir), Target: foreignDir}}
 	if _, err := os.Stat(dir); err == nil {
 		return mount, nil
@@ -196,7 +196,7 @@ func (p *Program) lay(f worker.Foreign) ([]jail.Mount, error) {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return nil, plainError("the programs of tools", err)
 		}
-		if err := os.WriteFile(file, p.brought[name], 0o755); err != nil {
+		if err := os.WriteFile(file, p.toolFiles[name], 0o755); err != nil {
 			return nil, plainError("the programs of tools", err)
 		}
 	}

@@ -16,25 +16,25 @@ import (
 
 // A Changed is something that a session has changed, over what is in the folder
 // now. What is in a new folder is told with the folder.
-type Changed struct {
-	Path      string       `json:"path"`
-	Op        overlay.Op   `json:"operation"`
-	Kind      overlay.Kind `json:"kind,omitempty"`
-	Was       overlay.Kind `json:"was,omitempty"`
-	Size      int64        `json:"size,omitempty"`
-	Mode      string       `json:"mode,omitempty"`
-	Had       string       `json:"had,omitempty"`       // the mode before, where it was another
-	Odd       bool         `json:"-"`                   // it is new, and its mode is not the usual one
-	To        string       `json:"to,omitempty"`        // what a link says
-	Files     int          `json:"files,omitempty"`     // in a new folder
-	Conflict  bool         `json:"conflict"`            // it was changed in the folder too
-	Protected string       `json:"protected,omitempty"` // the pattern that keeps it, or something in it, from being applied with the rest
-	Holds     bool         `json:"holds,omitempty"`     // it is something in it
-	Git       bool         `json:"git,omitempty"`       // git would take its directory for a repository, and it is never applied; with Holds, something in it
-	Added     int          `json:"added"`               // lines
-	Removed   int          `json:"removed"`
-	Binary    bool         `json:"binary,omitempty"`
-	Diff      string       `json:"diff,omitempty"`
+type FileChange struct {
+	Path        string       `json:"path"`
+	Op          overlay.Op   `json:"operation"`
+	Kind        overlay.Kind `json:"kind,omitempty"`
+	OldKind     overlay.Kind `json:"was,omitempty"`
+	Size        int64        `json:"size,omitempty"`
+	Mode        string       `json:"mode,omitempty"`
+	OldMode     string       `json:"had,omitempty"`       // the mode before, where it was another
+	UnusualMode bool         `json:"-"`                   // it is new, and its mode is not the usual one
+	LinkTarget  string       `json:"to,omitempty"`        // what a link says
+	Files       int          `json:"files,omitempty"`     // in a new folder
+	Conflict    bool         `json:"conflict"`            // it was changed in the folder too
+	Protected   string       `json:"protected,omitempty"` // the pattern that keeps it, or something in it, from being applied with the rest
+	Inside      bool         `json:"holds,omitempty"`     // it is something in it
+	Git         bool         `json:"git,omitempty"`       // git would take its directory for a repository, and it is never applied; with Holds, something in it
+	Added       int          `json:"added"`               // lines
+	Removed     int          `json:"removed"`
+	Binary      bool         `json:"binary,omitempty"`
+	Diff        string       `json:"diff,omitempty"`
 }
 
 // maxCounted is how many files are read for the number of their lines.
@@ -43,8 +43,8 @@ const maxCounted = 1000
 // Changes lists what a session has changed at and below some names, all of it where
 // there are none; with the diffs if they are wanted. The text says that there are
 // names which can be none.
-func (p *Program) Changes(s *Session, names []string, diffs bool) (list []Changed, unfit string, err error) {
-	k, err := p.Kept(s)
+func (p *Program) Changes(s *Session, names []string, diffs bool) (list []FileChange, unfit string, err error) {
+	k, err := p.OpenChanges(s)
 	if err != nil {
 		return nil, "", err
 	}
@@ -53,14 +53,14 @@ func (p *Program) Changes(s *Session, names []string, diffs bool) (list []Change
 }
 
 // Changes lists what the session of the door has changed, like Program.Changes.
-func (d *Door) Changes() (list []Changed, unfit string, err error) {
-	if d.work.kept == nil {
+func (d *Gate) Changes() (list []FileChange, unfit string, err error) {
+	if d.work.changes == nil {
 		return d.program.Changes(d.Session, nil, false)
 	}
-	return d.program.changes(d.work.kept, nil, false)
+	return d.program.changes(d.work.changes, nil, false)
 }
 
-func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []Changed, unfit string, err error) {
+func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []FileChange, unfit string, err error) {
 	files, err := p.Project.Sandbox(explain.Folder)
 	if err != nil {
 		return nil, "", err
@@ -72,9 +72,9 @@ func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []Chan
 	}
 	standing, unfit, err := k.Changes()
 	if err != nil {
-		return nil, "", told(err)
+		return nil, "", asWorkerError(err)
 	}
-	list = []Changed{}
+	list = []FileChange{}
 	at := make(map[string]int) // where the new folders are
 	after := make(map[string]bool, len(standing))
 	for _, c := range standing {
@@ -96,10 +96,10 @@ func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []Chan
 				list[i].Size += c.Size
 			}
 			if pattern := files.ProtectedBy(c.Name()); pattern != "" && list[i].Protected == "" {
-				list[i].Protected, list[i].Holds = pattern, true
+				list[i].Protected, list[i].Inside = pattern, true
 			}
 			if !list[i].Git && ofGit(c.Name()) {
-				list[i].Git, list[i].Holds = true, true
+				list[i].Git, list[i].Inside = true, true
 			}
 			continue
 		}
@@ -113,14 +113,14 @@ func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []Chan
 	return list, unfit, nil
 }
 
-func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diffs bool) Changed {
-	d := Changed{Path: c.Name(), Op: c.Op, Kind: c.Kind, Was: c.Was, Size: c.Size, To: c.To, Conflict: c.Clash, Protected: files.ProtectedBy(c.Name())}
+func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diffs bool) FileChange {
+	d := FileChange{Path: c.Name(), Op: c.Op, Kind: c.Kind, OldKind: c.Was, Size: c.Size, LinkTarget: c.To, Conflict: c.Clash, Protected: files.ProtectedBy(c.Name())}
 	if c.Op != overlay.Delete && c.Kind != overlay.Link {
 		d.Mode = fmt.Sprintf("%04o", c.Mode)
 	}
-	d.Odd = (c.Op == overlay.Create || c.Op != overlay.Delete && c.Was != c.Kind) && !approval.UsualMode(c.Kind, c.Mode)
+	d.UnusualMode = (c.Op == overlay.Create || c.Op != overlay.Delete && c.Was != c.Kind) && !approval.UsualMode(c.Kind, c.Mode)
 	if d.Mode != "" && c.Was == c.Kind && c.Had != c.Mode {
-		d.Had = fmt.Sprintf("%04o", c.Had)
+		d.OldMode = fmt.Sprintf("%04o", c.Had)
 	}
 	if !read || c.Kind != overlay.File && c.Was != overlay.File || c.Op == overlay.Mode {
 		return d

@@ -148,7 +148,7 @@ func (c *clearing) open(ctx context.Context) (*clearance.Desk, error) {
 	if !ok {
 		folders = "/usr/bin" + string(os.PathListSeparator) + "/bin"
 	}
-	store, err := git.Open(ctx, filepath.Join(p.state, storeName), git.Find(folders, p.reached))
+	store, err := git.Open(ctx, filepath.Join(p.state, storeName), git.Find(folders, p.canWorkerWrite))
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (c *clearing) scanners() (*scan.Set, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.scan == nil {
-		s, err := c.program.Scanners(c.records.folder)
+		s, err := c.program.OpenScanners(c.records.folder)
 		if err != nil {
 			return nil, err
 		}
@@ -235,14 +235,14 @@ func environ(environment []string, name string) (value string, ok bool) {
 }
 
 // gitTools returns the git tools of a worker behind the door.
-func (d *Door) gitTools(step *Step, g tool.Gate, taken *taint.Tracker) (gittools.Set, io.Closer) {
+func (d *Gate) gitTools(step *Step, g tool.Gate, taken *taint.Tracker) (gittools.Set, io.Closer) {
 	var w *worker.Worker
 	if step != nil {
 		w = step.Worker
 	}
 	s := d.program.gitSet(w)
 	c := &clearing{program: d.program, records: d.records, worker: w}
-	if d.work.kept != nil {
+	if d.work.changes != nil {
 		c.tree = d.work.session.ID
 	}
 	s.Desk = c.open
@@ -256,7 +256,7 @@ func (d *Door) gitTools(step *Step, g tool.Gate, taken *taint.Tracker) (gittools
 		if d.Session != nil {
 			r.Session = d.Session.ID
 		}
-		r.Passed = newPassed(ctx, g.Files, taken, d.program.inputs()).find
+		r.Passed = newInputFinder(ctx, g.Files, taken, d.program.inputs()).find
 		return r, nil
 	}
 	return s, c
@@ -295,21 +295,21 @@ func (p *Program) lintTargets() strictyaml.Problems {
 
 // Balance is what a run has taken in, and what of it was staged.
 type Balance struct {
-	In, Staged int64 // bytes
-	Commits    int
+	Read, Staged int64 // bytes
+	Commits      int
 }
 
 // Balance returns it for all that was done in the session so far.
-func (r *Running) Balance() Balance {
+func (r *Run) Balance() Balance {
 	var b Balance
 	if r.Entry != nil {
-		b.In = r.Entry.Exposure.Bytes()
+		b.Read = r.Entry.Exposure.Bytes()
 	}
-	p := r.Door.program
+	p := r.Gate.program
 	if _, err := os.Lstat(filepath.Join(p.state, storeName)); err != nil {
 		return b // nothing was ever staged
 	}
-	desk, err := (&clearing{program: p, records: r.Door.records}).open(context.Background())
+	desk, err := (&clearing{program: p, records: r.Gate.records}).open(context.Background())
 	if err != nil {
 		return b
 	}

@@ -95,7 +95,7 @@ func TestStagedTaint(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := ""
-		r, err := p.Open(Job{Visit: Visit{Session: NewSession, Asker: saying(func(r tool.Request) approval.Reply {
+		r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: NewSession, Asker: saying(func(r tool.Request) approval.Reply {
 			asked += r.Tool + ": " + r.Rule
 			return approval.Reply{}
 		})}, Model: m, ModelName: "scripted:demo.yaml"})
@@ -140,7 +140,7 @@ func TestFirstPush(t *testing.T) {
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.Door(Visit{Session: NewSession, Asker: saying(func(r tool.Request) approval.Reply {
+	door, err := p.OpenGate(GateOptions{Session: NewSession, Asker: saying(func(r tool.Request) approval.Reply {
 		return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Rendered: r.Items()}
 	})})
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// latest returns a clock that never goes back, not even behind the latest time that an
+// monotonicClock returns a clock that never goes back, not even behind the latest time that an
 // earlier process has seen: whoever sets the machine's clock back does not extend what was
 // approved until a certain time.
-func (p *Program) latest(folder *state.Folder) (func() time.Time, error) {
+func (p *Program) monotonicClock(folder *state.Folder) (func() time.Time, error) {
 	latest, err := audit.Witness(folder, p.options.Now())
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ import (
 )
 
 // A Visit says as which worker somebody comes to the door, and who can be asked.
-type Visit struct {
+type GateOptions struct {
 	Worker       string // "" for the entry worker
 	Asker        approval.Asker
 	Beside       approval.Beside // asks in its place, where set
@@ -38,12 +38,12 @@ type Visit struct {
 	Session      string   // an id, NewSession, or "" for the one that was used last
 	Exec         *Exec    // a program that the user runs, if that is what it is for
 	Run          bool     // it is for a run, which has a session in any case
-	Once         bool     // it is for one call: nothing goes on after that
+	SingleCall   bool     // it is for one call: nothing goes on after that
 
 	// Copy is true for a session that works on copies. Copying is told how far they are
 	// while they are made; an error of it ends that.
-	Copy    bool
-	Copying func(overlay.Progress) error
+	Copy   bool
+	OnCopy func(overlay.Progress) error
 
 	// Clipboard, where set, puts a text into the user's clipboard, and says how.
 	Clipboard func(ctx context.Context, text string) (how string, err error)
@@ -51,26 +51,26 @@ type Visit struct {
 
 // A Door is the gate of a worker, with the journal behind it. It is closed
 // after use.
-type Door struct {
+type Gate struct {
 	tool.Gate
-	program *Program
-	step    *Step            // nil where there is no worker
-	whole   *sandbox.Sandbox // all that the project shows
-	work    *work
-	records *Records
-	journal *audit.Journal
-	doorman *doorman
-	made    *made
-	exec    *Exec
-	once    bool
-	copies  func(ctx context.Context, text string) (how string, err error) // into the clipboard
-	mu      sync.Mutex
-	running []io.Closer // what each gate has started, in this order
+	program   *Program
+	step      *Step            // nil where there is no worker
+	whole     *sandbox.Sandbox // all that the project shows
+	work      *workspace
+	records   *Records
+	journal   *audit.Journal
+	writers   *writerList
+	done      *doneCalls
+	exec      *Exec
+	once      bool
+	clipboard func(ctx context.Context, text string) (how string, err error) // into the clipboard
+	mu        sync.Mutex
+	running   []io.Closer // what each gate has started, in this order
 
-	Session   *Session // nil where no mount is a layer
-	KeepsHome bool     // the program that the user runs has a home from an earlier time
-	Notes     []string // what the user should know of it
-	News      []string // and of what was begun just now
+	Session    *Session // nil where no mount is a layer
+	HasHome    bool     // the program that the user runs has a home from an earlier time
+	Notes      []string // what the user should know of it
+	StartNotes []string // and of what was begun just now
 }
 
 // Tools returns the gate of a worker as far as it can be looked at: what tools
@@ -80,7 +80,7 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	if err != nil {
 		return tool.Gate{}, err
 	}
-	g := tool.Gate{Tools: p.listed(Tools()), Grant: p.Project.Grant(), Workers: []string{"project"}}
+	g := tool.Gate{Tools: p.unlistTools(Tools()), Grant: p.Project.Grant(), Workers: []string{"project"}}
 	if step != nil {
 		g.Grant, g.Workers = step.Grant, step.Chain()
 	}
@@ -103,8 +103,8 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	return g, nil
 }
 
-// Unlisted says which servers of a worker have no tools to list, and why.
-func (p *Program) Unlisted(worker string) ([]string, error) {
+// ServerNotes says which servers of a worker have no tools to list, and why.
+func (p *Program) ServerNotes(worker string) ([]string, error) {
 	step, err := p.reach(worker)
 	if err != nil {
 		return nil, err
@@ -113,13 +113,13 @@ func (p *Program) Unlisted(worker string) ([]string, error) {
 	return notes, err
 }
 
-// listed lists the tools that bring in what sessions have changed only where there
+// unlistTools lists the tools that bring in what sessions have changed only where there
 // are sessions, those of git only where there is a repository that results go to, and
 // api_send where there is an endpoint.
-func (p *Program) listed(tools []tool.Tool) []tool.Tool {
+func (p *Program) unlistTools(tools []tool.Tool) []tool.Tool {
 	targets := len(p.Targets()) > 0
 	for i, t := range tools {
-		if t.Toolset == "changes" && t.Name != "undo" && len(p.over()) == 0 || t.Toolset == "git" && !targets || t.Name == "api_send" && len(p.Project.Endpoints) == 0 {
+		if t.Toolset == "changes" && t.Name != "undo" && len(p.overlayMounts()) == 0 || t.Toolset == "git" && !targets || t.Name == "api_send" && len(p.Project.Endpoints) == 0 {
 			tools[i].Unlisted = true
 		}
 	}
@@ -136,9 +136,9 @@ func unlistServices(g tool.Gate) {
 	}
 }
 
-// Door opens the door for a worker of the program: what it may do, in the
+// OpenGate opens the door for a worker of the program: what it may do, in the
 // user's real folders. A program that the user does not trust has none.
-func (p *Program) Door(v Visit) (door *Door, err error) {
+func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
 	if err := p.MustTrust(); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 	if err != nil {
 		return nil, err
 	}
-	work, err := p.work(v, gate.Network())
+	work, err := p.openWorkspace(v, gate.Network())
 	if err != nil {
 		return nil, err
 	}
@@ -164,75 +164,75 @@ func (p *Program) Door(v Visit) (door *Door, err error) {
 		return nil, err
 	}
 	if v.Exec != nil {
-		work.findLinked(files, p.options.Home)
+		work.findWorkTrees(files, p.options.Home)
 	}
-	records, err := p.Records()
+	records, err := p.OpenRecords()
 	if err != nil {
 		return nil, err
 	}
-	journal, err := records.open(slices.Concat(v.Secrets, p.handed()))
+	journal, err := records.open(slices.Concat(v.Secrets, p.foreignSecrets()))
 	if err != nil {
 		return nil, errors.Join(err, records.Close())
 	}
 	if work.session == nil && v.Session == NewSession {
-		os.Remove(p.taint(nil))
+		os.Remove(p.taintFile(nil))
 	}
-	doorman, err := newDoorman(records.folder, records.session, files)
+	doorman, err := newWriterList(records.folder, records.session, files)
 	if err != nil {
 		return nil, errors.Join(err, journal.Close(), records.Close())
 	}
-	closed := func(err error) (*Door, error) { return nil, errors.Join(err, journal.Close(), records.Close()) }
-	made := new(made)
-	gate.Journal = signer{journal, doorman.signed(), made}
+	closed := func(err error) (*Gate, error) { return nil, errors.Join(err, journal.Close(), records.Close()) }
+	made := new(doneCalls)
+	gate.Journal = journalWriter{journal, doorman.signer(), made}
 	desk := &approval.Desk{Mode: approval.Mode(p.Project.Approval), Flag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), Reads: v.ApproveReads, Store: records.Approvals,
 		Asker: v.Asker, Beside: v.Beside, Policy: p.policyHash()}
-	if desk.Now, err = p.latest(records.folder); err != nil {
+	if desk.Now, err = p.monotonicClock(records.folder); err != nil {
 		return closed(err)
 	}
 	if v.Beside != nil && work.session != nil { // peers of several sessions are asked about at a time
 		desk.Session = work.session.ID
 	}
 	gate.Approver = desk
-	gate.Undo = keeping{p.undo(), files, p.options.Now}
+	gate.Undo = undoRecorder{p.undoStore(), files, p.options.Now}
 	gate.Enter = work.enter()
-	recovered, err := jail.Recover(work.layers.dir, p.options.Now)
+	recovered, err := jail.Recover(work.pending.dir, p.options.Now)
 	if recovered > 0 {
 		work.notes = append(work.notes, "changes that were landing when golem was killed have landed, but for what was changed since; golem undo takes them back")
 	}
 	if err != nil {
 		return closed(fmt.Errorf("changes of a command that was cut off: %w", err))
 	}
-	d := &Door{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, doorman: doorman, made: made, exec: v.Exec, once: v.Once, copies: v.Clipboard, step: step,
-		Session: work.session, Notes: work.notes, News: work.news}
-	if d.Gate, _, _, err = d.gate(step, gate.Grant, gate.Workers, false); err != nil {
+	d := &Gate{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, writers: doorman, done: made, exec: v.Exec, once: v.SingleCall, clipboard: v.Clipboard, step: step,
+		Session: work.session, Notes: work.notes, StartNotes: work.startNotes}
+	if d.Gate, _, _, err = d.newGate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)
 	}
 	return d, nil
 }
 
-// gate returns the gate of a worker behind this door: the same journal, the same user to
+// newGate returns the gate of a worker behind this door: the same journal, the same user to
 // ask, the same session, and what this worker has of it. When the worker is done,
 // release ends its commands; the door does so at the latest. With list, servers that
 // never were list their tools; notes say of which there are none.
-func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (g tool.Gate, release func() error, notes []string, err error) {
+func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool) (g tool.Gate, release func() error, notes []string, err error) {
 	g = tool.Gate{Grant: grant, Workers: chain, Approver: d.Approver, Journal: d.Journal, Enter: d.Enter, Undo: d.Undo}
 	if g.Files, err = grant.Files.Apply(d.whole); err != nil {
 		return g, nil, nil, err
 	}
-	if g.Files, g.Grant.Consent, err = spelled(g.Files, grant.Consent); err != nil {
+	if g.Files, g.Grant.Consent, err = canonicalRules(g.Files, grant.Consent); err != nil {
 		return g, nil, nil, err
 	}
-	taken := d.exposure(g.Files)
-	g.Exposure, g.Grant = taken, untrusting(g.Grant, taken)
+	taken := d.newTracker(g.Files)
+	g.Exposure, g.Grant = taken, requireNamespaces(g.Grant, taken)
 	own := ownerOf(g, g.Network(), "worker", "")
 	if d.exec != nil {
 		own = ownerOf(g, g.Network(), "profile", d.exec.Profile.Name)
-		d.KeepsHome = d.work.session.hasHome(own)
+		d.HasHome = d.work.session.hasHome(own)
 	}
 	run := newCommands(g, own, d.work, d.program.options.Now)
 	run.policy.Etc = d.program.Project.Etc
-	run.exec, run.sole = d.exec, d.exec != nil || len(d.program.Workers) == 0
-	run.steps = steps{d.program.undo(), d.whole}
+	run.exec, run.onlyUser = d.exec, d.exec != nil || len(d.program.Workers) == 0
+	run.steps = undoSteps{d.program.undoStore(), d.whole}
 	run.services = shell.NewServices(run, d.program.options.Now, d.once)
 	place := d.work.session
 	if !slices.Equal(chain, d.Workers) { // who is called begins anew
@@ -240,7 +240,7 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (
 	}
 	staging, clearing := d.gitTools(step, g, taken)
 	running := []io.Closer{run, clearing}
-	g.Tools = d.program.listed(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.place(own), Services: run.services}, staging, d.program.exportTools(d.copies, staging.Scanners), d.work.keeper(d.records.folder), run))
+	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.loadPlace(own), Services: run.services}, staging, d.program.exportTools(d.clipboard, staging.Scanners), d.work.keeper(d.records.folder), run))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))
@@ -284,7 +284,7 @@ func (d *Door) gate(step *Step, grant policy.Grant, chain []string, list bool) (
 
 // lister returns what lists the tools of a server for a gate. What it lists first is kept,
 // unless it may come from what is not trusted: a worker reads it before it has read anything.
-func (d *Door) lister(step *Step, g tool.Gate, taken *taint.Tracker) func(worker.Server, *foreign.Server) (foreign.Listing, error) {
+func (d *Gate) lister(step *Step, g tool.Gate, taken *taint.Tracker) func(worker.Server, *foreign.Server) (foreign.Listing, error) {
 	return func(s worker.Server, server *foreign.Server) (foreign.Listing, error) {
 		if s.Reach != nil {
 			if from := taken.Place(s.Reach.Folder, true); from != "" {
@@ -302,31 +302,31 @@ func (d *Door) lister(step *Step, g tool.Gate, taken *taint.Tracker) func(worker
 	}
 }
 
-// Keeps says of the last call where its changes are, if they are in the session and
+// PendingNote says of the last call where its changes are, if they are in the session and
 // not in the user's folder.
-func (d *Door) Keeps() string {
+func (d *Gate) PendingNote() string {
 	if d.Session == nil {
 		return ""
 	}
-	names := d.work.kept.Touched()
+	names := d.work.changes.Touched()
 	if len(names) == 0 {
 		return ""
 	}
-	return "kept in session " + d.Session.ID + ", not in your folder: " + shownBelow("/", names) + "; golem changes shows it"
+	return "kept in session " + d.Session.ID + ", not in your folder: " + listNames("/", names) + "; golem changes shows it"
 }
 
-// Busy reports whether another golem works on the session now: calls that look at files
+// IsBusy reports whether another golem works on the session now: calls that look at files
 // fail until that ends.
-func (d *Door) Busy() bool { return d.Session != nil && d.work.kept.Busy() }
+func (d *Gate) IsBusy() bool { return d.Session != nil && d.work.changes.Busy() }
 
 // maxNamed is how many names are told of what is kept.
 const maxNamed = 5
 
-// spelled writes the names of rules as the sandbox writes them, where the host
+// canonicalRules writes the names of rules as the sandbox writes them, where the host
 // ignores case: a rule must hold for every way to write its name. So that the
 // sandbox knows one way for each, they become names with a limit of their own,
 // which limits nothing.
-func spelled(files *sandbox.Sandbox, c policy.Consents) (*sandbox.Sandbox, policy.Consents, error) {
+func canonicalRules(files *sandbox.Sandbox, c policy.Consents) (*sandbox.Sandbox, policy.Consents, error) {
 	anchors := []sandbox.Limit{{Path: "/", Access: sandbox.ReadWrite}}
 	for _, r := range c.Rules() {
 		if strings.HasPrefix(r.Target, "/") && r.Target != "/" {
@@ -351,8 +351,8 @@ func spelled(files *sandbox.Sandbox, c policy.Consents) (*sandbox.Sandbox, polic
 
 // Close ends the commands that run, writes down what is not yet written, and lets
 // go of the state. Its error names the calls that were done.
-func (d *Door) Close() error {
-	return d.made.after(errors.Join(closeAll(d.running), d.work.close(), d.journal.Close(), d.doorman.leave(), d.records.Close()))
+func (d *Gate) Close() error {
+	return d.done.explainError(errors.Join(closeAll(d.running), d.work.close(), d.journal.Close(), d.writers.remove(), d.records.Close()))
 }
 
 // closeAll closes what was started, the last first.
@@ -394,7 +394,7 @@ func (p *Program) policyHash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Records are what is kept of a program: its journal, and what was answered.
+// OpenRecords are what is kept of a program: its journal, and what was answered.
 type Records struct {
 	Approvals *approval.Store
 	Policy    string // the content that rules must have been made for
@@ -404,8 +404,8 @@ type Records struct {
 	session string // what this process is called in the journal
 }
 
-// Records opens what is kept of the program, and makes it where it is missing.
-func (p *Program) Records() (*Records, error) {
+// OpenRecords opens what is kept of the program, and makes it where it is missing.
+func (p *Program) OpenRecords() (*Records, error) {
 	folder, err := state.Open(p.state)
 	if err != nil {
 		return nil, err
@@ -427,9 +427,9 @@ func (p *Program) HasState() bool {
 	return err == nil
 }
 
-// Journal opens the folder that the journal is in, for audit.Read and
+// OpenJournal opens the folder that the journal is in, for audit.Read and
 // audit.Verify. It is nil where nothing is kept yet: to look makes nothing.
-func (p *Program) Journal() (*state.Folder, error) {
+func (p *Program) OpenJournal() (*state.Folder, error) {
 	if !p.HasState() {
 		return nil, nil
 	}

@@ -64,7 +64,7 @@ func makeCalls() error {
 	if err != nil {
 		return err
 	}
-	door, err := p.Door(program.Visit{})
+	door, err := p.OpenGate(program.GateOptions{})
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func journalOf(t *testing.T, dir, state string) journaled {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, err := p.Journal()
+	folder, err := p.OpenJournal()
 	if err != nil {
 		t.Fatal(err)
 	}

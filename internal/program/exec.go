@@ -16,12 +16,12 @@ import (
 // An Exec is a program that the user runs by golem exec.
 type Exec struct {
 	// Attach runs a command of a session on streams that the user has.
-	Attach  func(ctx context.Context, s *jail.Session, c jail.Command) (jail.Result, error)
-	Env     []string // NAME=value
-	Dir     string   // of the host, where the user is
-	Path    string   // folders of the host where programs are looked for
-	Profile profile.Profile
-	Named   bool // the user has named the profile
+	Attach       func(ctx context.Context, s *jail.Session, c jail.Command) (jail.Result, error)
+	Env          []string // NAME=value
+	Dir          string   // of the host, where the user is
+	Path         string   // folders of the host where programs are looked for
+	Profile      profile.Profile
+	ProfileNamed bool // the user has named the profile
 }
 
 // mayLogIn refuses a program that would get credentials because its file has the name of
@@ -31,7 +31,7 @@ func (x *Exec) mayLogIn(program *profile.Program, name string) error {
 	has := len(x.Profile.Logins) > 0 || slices.ContainsFunc(x.Profile.Keys, func(key string) bool {
 		return slices.ContainsFunc(x.Env, func(e string) bool { return strings.HasPrefix(e, key+"=") })
 	})
-	if x.Named || !program.Shown || !has {
+	if x.ProfileNamed || !program.Shown || !has {
 		return nil
 	}
 	return &sandbox.Error{Op: "exec", Path: name, Code: sandbox.ErrInvalid, Hint: "it is in a directory that it works on, and would get your credentials by its name alone; --profile " +
@@ -40,17 +40,17 @@ func (x *Exec) mayLogIn(program *profile.Program, name string) error {
 
 // Exec implements shell.Execer.
 func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (jail.Result, error) {
-	program, err := profile.Find(command[0], profile.Host{Path: c.exec.Path, Dir: c.exec.Dir, Home: c.exec.Profile.Home, Single: filepath.Join(c.work.session.dir, "programs")}, files)
+	program, err := profile.Find(command[0], profile.Host{Path: c.exec.Path, Dir: c.exec.Dir, Home: c.exec.Profile.Home, Single: filepath.Join(c.workspace.session.dir, "programs")}, files)
 	if err == nil {
 		err = c.exec.mayLogIn(program, command[0])
 	}
 	if err != nil {
 		return jail.Result{}, err
 	}
-	if err := c.furnish(program.Mounts); err != nil {
+	if err := c.prepareExec(program.Mounts); err != nil {
 		return jail.Result{}, err
 	}
-	if err := c.showLinked(); err != nil {
+	if err := c.mountWorkTrees(); err != nil {
 		return jail.Result{}, err
 	}
 	shell, argv := []string{"sh", "-c", `exec "$@"`, "sh"}, program.Argv(command[1:]...)
@@ -60,21 +60,21 @@ func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 	}
 	run := jail.Command{Path: "/bin/sh", Args: append(shell, argv...), Names: names,
 		Dir: workDir(files, c.exec.Dir), Env: slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env)}
-	r, err := c.started(files, c.Layered(), func(s *jail.Session) (jail.Result, error) { return c.exec.Attach(ctx, s, run) })
-	return r, told(err)
+	r, err := c.runIn(files, c.Layered(), func(s *jail.Session) (jail.Result, error) { return c.exec.Attach(ctx, s, run) })
+	return r, asWorkerError(err)
 }
 
-// furnish gives commands what the program that the user runs has besides the sandbox.
-func (c *commands) furnish(more []jail.Mount) error {
-	home, err := c.work.session.home(c.owner)
+// prepareExec gives commands what the program that the user runs has besides the sandbox.
+func (c *commands) prepareExec(more []jail.Mount) error {
+	home, err := c.workspace.session.home(c.owner)
 	if err != nil {
 		return err
 	}
-	kept, err := c.work.session.makeDir(c.owner, keptName)
+	kept, err := c.workspace.session.makeDir(c.owner, keptName)
 	if err != nil {
 		return err
 	}
-	c.work.session.inherit(c.exec.Profile, kept)
+	c.workspace.session.inherit(c.exec.Profile, kept)
 	if c.policy.Private, err = c.exec.Profile.Fill(home, kept); err != nil {
 		return err
 	}
@@ -88,30 +88,30 @@ func (c *commands) furnish(more []jail.Mount) error {
 		}
 		more = append(more, jail.Mount{Source: sandbox.Host(source), Target: m.Target})
 	}
-	c.more = more
+	c.mounts = more
 	return nil
 }
 
-// furnished adds to the folders that commands see those which a program has besides.
-func (c *commands) furnished(mounts []jail.Mount) ([]jail.Mount, error) {
-	owned := slices.Clip(c.more)
+// addMounts adds to the folders that commands see those which a program has besides.
+func (c *commands) addMounts(mounts []jail.Mount) ([]jail.Mount, error) {
+	owned := slices.Clip(c.mounts)
 	if c.policy.Home != "" {
 		owned = append(owned, jail.Mount{Target: jail.Home})
 	}
 	for _, m := range mounts {
 		for _, own := range owned {
-			if under(m.Target, own.Target) || under(own.Target, m.Target) {
+			if isUnder(m.Target, own.Target) || isUnder(own.Target, m.Target) {
 				return nil, &sandbox.Error{Op: "mount", Path: m.Target, Code: sandbox.ErrInvalid, Hint: "programs have " + own.Target + " of their own; give the mount another target"}
 			}
 		}
 	}
-	mounts = slices.Concat(mounts, c.more)
+	mounts = slices.Concat(mounts, c.mounts)
 	slices.SortFunc(mounts, func(a, b jail.Mount) int { return strings.Compare(a.Target, b.Target) })
 	return mounts, nil
 }
 
-// under reports whether a name is another, or below it.
-func under(name, top string) bool { return name == top || strings.HasPrefix(name, top+"/") }
+// isUnder reports whether a name is another, or below it.
+func isUnder(name, top string) bool { return name == top || strings.HasPrefix(name, top+"/") }
 
 // workDir is where a program begins: where the user is, if it sees that.
 func workDir(files *sandbox.Sandbox, dir string) string {
@@ -124,13 +124,13 @@ func workDir(files *sandbox.Sandbox, dir string) string {
 	return "/"
 }
 
-// Unused reports whether a session keeps nothing: no change, no commit, no change that golem
+// IsUnused reports whether a session keeps nothing: no change, no commit, no change that golem
 // undo would give back to it, and a home with nothing but what a profile has put there.
-func (p *Program) Unused(s *Session, profile profile.Profile) bool {
-	if s == nil || s.KeepsCommits() {
+func (p *Program) IsUnused(s *Session, profile profile.Profile) bool {
+	if s == nil || s.HasCommits() {
 		return false
 	}
-	if last, err := jail.Last(p.layers().dir); err == nil && last.Of(sandbox.Host(s.dir)) {
+	if last, err := jail.Last(p.pending().dir); err == nil && last.Of(sandbox.Host(s.dir)) {
 		s.writeFile(appliedName, profile.Name) // it is looked at again when something else was applied
 		return false
 	}
@@ -138,7 +138,7 @@ func (p *Program) Unused(s *Session, profile profile.Profile) bool {
 	if err != nil || len(list) > 0 || unfit != "" {
 		return false
 	}
-	k, err := p.Kept(s)
+	k, err := p.OpenChanges(s)
 	if err != nil {
 		return false
 	}
@@ -147,16 +147,16 @@ func (p *Program) Unused(s *Session, profile profile.Profile) bool {
 	if len(others) > 0 {
 		return false
 	}
-	return s.nothingKept(profile)
+	return s.hasOnlyProfileFiles(profile)
 }
 
 // appliedName is a file of a session that is kept for golem undo, with the profile of the
 // program that ran in it.
 const appliedName = "applied.json"
 
-// Applied calls yield with the sessions that were kept for golem undo and keep no file, and
+// EachApplied calls yield with the sessions that were kept for golem undo and keep no file, and
 // with the names of the profiles that ran in them.
-func (p *Program) Applied(yield func(s *Session, profile string)) {
+func (p *Program) EachApplied(yield func(s *Session, profile string)) {
 	list, err := p.Sessions()
 	if err != nil {
 		return
@@ -167,7 +167,7 @@ func (p *Program) Applied(yield func(s *Session, profile string)) {
 		if err != nil || json.Unmarshal(data, &profile) != nil {
 			continue
 		}
-		k, err := p.Kept(s)
+		k, err := p.OpenChanges(s)
 		if err != nil {
 			continue
 		}

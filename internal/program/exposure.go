@@ -22,22 +22,22 @@ import (
 // trusted. What was made since is in its layers, and in what its runs have said.
 const taintName = "untrusted"
 
-// taint returns that file. Without a session it is the program's: an agent that is served
+// taintFile returns that file. Without a session it is the program's: an agent that is served
 // may remember what it has read when it is served again. It goes when somebody asks for a
 // new session.
-func (p *Program) taint(s *Session) string {
+func (p *Program) taintFile(s *Session) string {
 	if s == nil {
 		return filepath.Join(p.state, taintName)
 	}
 	return filepath.Join(s.dir, taintName)
 }
 
-// exposure returns what notes what a worker takes in. What others of the session take in
+// newTracker returns what notes what a worker takes in. What others of the session take in
 // counts from then on, for it shares their files.
-func (d *Door) exposure(files *sandbox.Sandbox) *taint.Tracker {
+func (d *Gate) newTracker(files *sandbox.Sandbox) *taint.Tracker {
 	e := &taint.Tracker{}
 	for _, m := range d.program.Project.Mounts {
-		layered := m.Mode == project.Overlay && d.work.kept != nil
+		layered := m.Mode == project.Overlay && d.work.changes != nil
 		switch {
 		case m.Mode == "rw":
 			e.Beyond = append(e.Beyond, m.Target)
@@ -50,14 +50,14 @@ func (d *Door) exposure(files *sandbox.Sandbox) *taint.Tracker {
 		switch {
 		case !trust[name]:
 			e.Trusted = append(e.Trusted, name)
-		case sees(files, trust, name):
+		case canReadPart(files, trust, name):
 			e.Untrusted = append(e.Untrusted, name)
 		}
 	}
 	if len(e.Untrusted) > 0 {
-		e.Linked = func(name string, tree bool) string { return linked(files, e.Untrusted, name, tree) }
+		e.Linked = func(name string, tree bool) string { return hardLinkedIn(files, e.Untrusted, name, tree) }
 	}
-	marker := d.program.taint(d.work.session)
+	marker := d.program.taintFile(d.work.session)
 	kept := func() string {
 		from, err := os.ReadFile(marker)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -78,9 +78,9 @@ func (d *Door) exposure(files *sandbox.Sandbox) *taint.Tracker {
 	return e
 }
 
-// sees reports whether something may be read at a name, or below it before trust changes
+// canReadPart reports whether something may be read at a name, or below it before trust changes
 // again: a worker may be given a folder of a mount, and not the mount.
-func sees(files *sandbox.Sandbox, trust map[string]bool, name string) bool {
+func canReadPart(files *sandbox.Sandbox, trust map[string]bool, name string) bool {
 	return files.CanRead(name) || slices.ContainsFunc(files.ReadableRoots(), func(root string) bool {
 		for ; root != name; root = path.Dir(root) {
 			if _, changes := trust[root]; changes || root == "/" {
@@ -91,9 +91,9 @@ func sees(files *sandbox.Sandbox, trust map[string]bool, name string) bool {
 	})
 }
 
-// untrusting asks for a tree of its own around the commands of who sees what is not
+// requireNamespaces asks for a tree of its own around the commands of who sees what is not
 // trusted.
-func untrusting(g policy.Grant, e *taint.Tracker) policy.Grant {
+func requireNamespaces(g policy.Grant, e *taint.Tracker) policy.Grant {
 	if len(e.Untrusted) > 0 || e.From() != "" {
 		g.Level = max(g.Level, policy.Namespaces)
 	}
@@ -101,12 +101,12 @@ func untrusting(g policy.Grant, e *taint.Tracker) policy.Grant {
 }
 
 // maxLooked is how many names of a place are looked at for those that are elsewhere too.
-const maxLooked = 10_000
+const maxWalked = 10_000
 
-// linked returns the place in which a file has another name, or with tree one of the files
+// hardLinkedIn returns the place in which a file has another name, or with tree one of the files
 // in a folder; "" for none. Where there are too many files to be looked at, it is taken for
 // one of them.
-func linked(files *sandbox.Sandbox, places []string, name string, tree bool) string {
+func hardLinkedIn(files *sandbox.Sandbox, places []string, name string, tree bool) string {
 	var names map[sandbox.Version]bool // of what is asked about; nil where that is not looked at yet
 	all := true
 	if !tree {
@@ -117,9 +117,9 @@ func linked(files *sandbox.Sandbox, places []string, name string, tree bool) str
 		names = map[sandbox.Version]bool{info.Version(): true}
 	}
 	for _, place := range places {
-		there, whole := several(files, place)
+		there, whole := hardLinks(files, place)
 		if (len(there) > 0 || !whole) && names == nil {
-			names, all = several(files, name)
+			names, all = hardLinks(files, name)
 		}
 		if !whole && len(names) > 0 || len(there) > 0 && !all {
 			return place
@@ -133,12 +133,12 @@ func linked(files *sandbox.Sandbox, places []string, name string, tree bool) str
 	return ""
 }
 
-// several returns the files of a folder that have more than one name, and whether that are
+// hardLinks returns the files of a folder that have more than one name, and whether that are
 // all. Of what is not shown to this worker there are none.
-func several(files *sandbox.Sandbox, folder string) (found map[sandbox.Version]bool, all bool) {
+func hardLinks(files *sandbox.Sandbox, folder string) (found map[sandbox.Version]bool, all bool) {
 	found = make(map[sandbox.Version]bool)
 	list, err := files.Walk(context.Background(), folder, func(_ string, e sandbox.Entry) (keep, enter bool) { return e.Type.IsRegular(), true },
-		sandbox.Budget{Entries: maxLooked, Results: maxLooked})
+		sandbox.Budget{Entries: maxWalked, Results: maxWalked})
 	if err != nil {
 		return found, true
 	}

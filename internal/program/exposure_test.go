@@ -41,7 +41,7 @@ func (p tainting) link(old, name string) {
 // asked reports whether somebody is asked before a peer writes, after it has made a call.
 func (p tainting) asked(session, name, args string) (asked bool) {
 	p.Helper()
-	door, err := p.Door(Visit{Session: session, Asker: saying(func(tool.Request) approval.Reply {
+	door, err := p.OpenGate(GateOptions{Session: session, Asker: saying(func(tool.Request) approval.Reply {
 		asked = true
 		return approval.Reply{}
 	})})
@@ -76,7 +76,7 @@ func TestTaintStays(t *testing.T) {
 			t.Errorf("%s: asked %v, want %v", test.what, got, test.want)
 		}
 	}
-	if err := os.WriteFile(p.taint(nil), nil, 0o600); err != nil {
+	if err := os.WriteFile(p.taintFile(nil), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if !p.asked("", "", "") {
@@ -118,8 +118,8 @@ func TestTaintByAnotherName(t *testing.T) {
 func TestTaintIsShared(t *testing.T) {
 	p := newTainting(t)
 	asked := 0
-	open := func() *Door {
-		door, err := p.Door(Visit{Asker: saying(func(tool.Request) approval.Reply {
+	open := func() *Gate {
+		door, err := p.OpenGate(GateOptions{Asker: saying(func(tool.Request) approval.Reply {
 			asked++
 			return approval.Reply{}
 		})})
@@ -131,7 +131,7 @@ func TestTaintIsShared(t *testing.T) {
 	}
 	one, other := open(), open()
 	for i, test := range []struct {
-		door       *Door
+		door       *Gate
 		tool, args string
 		want       bool
 	}{
@@ -159,7 +159,7 @@ func TestTaintInItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := 0
-	door, err := p.Door(Visit{Asker: saying(func(tool.Request) approval.Reply {
+	door, err := p.OpenGate(GateOptions{Asker: saying(func(tool.Request) approval.Reply {
 		asked++
 		return approval.Reply{}
 	})})

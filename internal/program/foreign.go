@@ -26,7 +26,7 @@ func (p *Program) customTools(step *Step, run func(worker.Foreign) (*commands, e
 		}
 		about := tool.Tool{Name: c.Name, Description: d.Text, Mode: d.Mode, Label: d.Label, Category: d.Category}
 		d.Approval.Target = custom.Runs(c.Name)
-		about.Rules = connecting(append(rulesOf(step, c.Tool(), d.Approval.Target), d.Approval), c.Foreign)
+		about.Rules = withNetworkRules(append(rulesOf(step, c.Tool(), d.Approval.Target), d.Approval), c.Foreign)
 		program := custom.Program{Command: commandOf(c.Foreign), Network: c.Network != nil, Timeout: c.Timeout}
 		if c.Reach != nil {
 			program.Folder, program.ReadOnly = c.Reach.Folder, c.Reach.ReadOnly
@@ -51,7 +51,7 @@ func (p *Program) customTools(step *Step, run func(worker.Foreign) (*commands, e
 // describe reads what the schema file of a tool says.
 func (p *Program) describe(c worker.Custom) (worker.Description, error) {
 	name := worker.FileOf(c.Schema.Text)
-	return worker.Describe(name, p.brought[name])
+	return worker.Describe(name, p.toolFiles[name])
 }
 
 // rulesOf returns what the worker of a step, and those who call it, have written of a
@@ -76,9 +76,9 @@ func rulesOf(step *Step, name, target string) []policy.Rule {
 	return rules
 }
 
-// connecting adds to rules about running a program that declares the network the same
+// withNetworkRules adds to rules about running a program that declares the network the same
 // about reaching it: it does nothing else with it.
-func connecting(rules []policy.Rule, f worker.Foreign) []policy.Rule {
+func withNetworkRules(rules []policy.Rule, f worker.Foreign) []policy.Rule {
 	if f.Network == nil {
 		return rules
 	}
@@ -98,29 +98,29 @@ func (p *Program) isCustom(name string) bool {
 
 // foreignCommands returns what runs a foreign program for a gate: with the network only
 // if it declares it, and its own files.
-func (d *Door) foreignCommands(g tool.Gate, f worker.Foreign) (*commands, error) {
-	mounts, err := d.program.lay(f)
+func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*commands, error) {
+	mounts, err := d.program.writeToolFiles(f)
 	if err != nil {
 		return nil, err
 	}
 	network := f.Network != nil && g.Network()
-	c := newCommands(g, ownerOf(g, network, "program", f.Name+"\x00"+identity(f)), d.work, d.program.options.Now)
+	c := newCommands(g, ownerOf(g, network, "program", f.Name+"\x00"+programIdentity(f)), d.work, d.program.options.Now)
 	c.policy.Network, c.policy.Etc = network, d.program.Project.Etc
 	c.direct = f.Reach != nil && !f.Reach.ReadOnly && c.direct
-	c.more = mounts
+	c.mounts = mounts
 	for _, v := range f.Env {
 		if value, ok := environ(d.program.options.Environ, v.Text); ok {
 			c.policy.Env = append(c.policy.Env, v.Text+"="+value)
-		} else if c.lacks == nil {
-			c.lacks = &sandbox.Error{Op: f.Name, Code: sandbox.ErrInvalid, Hint: "it is to be given " + v.Text +
+		} else if c.missing == nil {
+			c.missing = &sandbox.Error{Op: f.Name, Code: sandbox.ErrInvalid, Hint: "it is to be given " + v.Text +
 				" of the user's environment, which has none; the user sets it and starts golem again, or leaves it out of env: in the worker file"}
 		}
 	}
 	return c, nil
 }
 
-// handed returns the values of the variables that foreign programs are given.
-func (p *Program) handed() (values []string) {
+// foreignSecrets returns the values of the variables that foreign programs are given.
+func (p *Program) foreignSecrets() (values []string) {
 	add := func(f worker.Foreign) {
 		for _, v := range f.Env {
 			if value, ok := environ(p.options.Environ, v.Text); ok {
@@ -161,18 +161,18 @@ func (p *Program) lintForeign() strictyaml.Problems {
 			case p.Worker(c.Name) != nil:
 				problems.Add(at, "the tool "+sandbox.Shown(c.Name)+" is called like a worker", "choose another name: a worker that may be called is a tool itself")
 			}
-			alike(c.Tool(), identity(c.Foreign)+"\x01"+c.Schema.Text, c.Place)
+			alike(c.Tool(), programIdentity(c.Foreign)+"\x01"+c.Schema.Text, c.Place)
 			p.lintCustom(c, &problems)
 		}
 		for _, s := range w.Servers {
-			alike(s.Tool(), identity(s.Foreign), s.Place)
+			alike(s.Tool(), programIdentity(s.Foreign), s.Place)
 		}
 	}
 	return problems
 }
 
-// identity is what makes a foreign program that which it is.
-func identity(f worker.Foreign) string {
+// programIdentity is what makes a foreign program that which it is.
+func programIdentity(f worker.Foreign) string {
 	var parts []string
 	for _, list := range [][]strictyaml.Node{f.Command, f.With, f.Env} {
 		parts = append(parts, strings.Join(worker.Words(list), "\x00"))
@@ -183,7 +183,7 @@ func identity(f worker.Foreign) string {
 // lintCustom holds a custom tool against its schema file.
 func (p *Program) lintCustom(c worker.Custom, problems *strictyaml.Problems) {
 	file := worker.FileOf(c.Schema.Text)
-	if p.brought[file] == nil {
+	if p.toolFiles[file] == nil {
 		return // told
 	}
 	d, err := p.describe(c)
@@ -206,46 +206,46 @@ func (p *Program) lintCustom(c worker.Custom, problems *strictyaml.Problems) {
 // reservedNames are those that no foreign tool may have.
 func reservedNames() []string { return append(toolNames(), "exec") }
 
-// Programs returns the foreign programs that workers run, each with the line that says so.
-func (p *Program) Programs() []Widening {
-	var list []Widening
+// ForeignPrograms returns the foreign programs that workers run, each with the line that says so.
+func (p *Program) ForeignPrograms() []Permission {
+	var list []Permission
 	add := func(who string, f worker.Foreign, as string) {
 		var words []string
 		for _, word := range f.Command {
-			text := whole(word.Text)
+			text := quoteAll(word.Text)
 			if name := worker.FileOf(word.Text); worker.IsFile(word.Text) {
-				text = whole(name) + " (" + shortHash(p.brought, name) + ")"
+				text = quoteAll(name) + " (" + shortHash(p.toolFiles, name) + ")"
 			}
 			words = append(words, text)
 		}
-		what := whole(who) + " runs " + strings.Join(words, " ") + as
+		what := quoteAll(who) + " runs " + strings.Join(words, " ") + as
 		for _, word := range f.With {
-			what += ", with " + whole(worker.FileOf(word.Text))
+			what += ", with " + quoteAll(worker.FileOf(word.Text))
 		}
 		switch {
 		case f.Reach == nil:
 			what += "; it sees no files"
 		case f.Reach.ReadOnly:
-			what += "; it reads " + whole(f.Reach.Folder)
+			what += "; it reads " + quoteAll(f.Reach.Folder)
 		default:
-			what += "; it changes files in " + whole(f.Reach.Folder)
+			what += "; it changes files in " + quoteAll(f.Reach.Folder)
 		}
 		if f.Network != nil {
 			what += ", and reaches the network"
 		}
 		if len(f.Env) > 0 {
-			what += ", and is given your " + whole(strings.Join(worker.Words(f.Env), ", "))
+			what += ", and is given your " + quoteAll(strings.Join(worker.Words(f.Env), ", "))
 		}
 		if f.Approval != nil && f.Approval.Consent == policy.PreApproved {
 			what += ", " + strings.TrimSpace(unasked)
 		}
-		list = append(list, Widening{what, f.Place.String()})
+		list = append(list, Permission{what, f.Place.String()})
 	}
 	for _, w := range p.Workers {
 		for _, c := range w.Custom {
 			add(w.Name, c.Foreign, " as the tool "+c.Name)
 			if d, err := p.describe(c); err == nil && d.Approval.Consent == policy.PreApproved {
-				list = append(list, Widening{"the tool " + c.Name + " is used" + unasked + ", where no worker says otherwise", d.Approval.From})
+				list = append(list, Permission{"the tool " + c.Name + " is used" + unasked + ", where no worker says otherwise", d.Approval.From})
 			}
 		}
 		for _, s := range w.Servers {
@@ -256,7 +256,7 @@ func (p *Program) Programs() []Widening {
 }
 
 // shortHash is the beginning of a file's hash, which tells it from others.
-func shortHash(b brought, name string) string {
+func shortHash(b toolFiles, name string) string {
 	if b[name] == nil {
 		return "not there"
 	}

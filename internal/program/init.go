@@ -49,7 +49,7 @@ func Init(dir string) (made, leftOut []string, err error) {
 		return nil, nil, plainError(dir, err)
 	}
 	defer root.Close()
-	if err := free(root); err != nil {
+	if err := checkFree(root); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	targets, leftOut, err := remoteTargets(dir)
@@ -68,8 +68,8 @@ func Init(dir string) (made, leftOut []string, err error) {
 	return made, leftOut, nil
 }
 
-// free reports whether a program can be made in a folder.
-func free(root *os.Root) error {
+// checkFree reports whether a program can be made in a folder.
+func checkFree(root *os.Root) error {
 	for _, name := range []string{"main.worker", "workers/summarise.worker", project.File, project.FileShort} {
 		if _, err := root.Lstat(name); err == nil {
 			return fmt.Errorf("there is a program already (%s); golem lint checks it", name)
@@ -132,7 +132,7 @@ func remoteTargets(dir string) (text string, leftOut []string, err error) {
 			url = "file://" + filepath.ToSlash(url) // as git takes it
 		}
 		if why := git.BadURL(url); why != "" || !plainName(remote) {
-			leftOut = append(leftOut, whole(remote))
+			leftOut = append(leftOut, quoteAll(remote))
 		} else {
 			fmt.Fprintf(&b, "    %s: {type: remote, url: %s, branch: main, at: /}\n", remote, strconv.Quote(url))
 		}

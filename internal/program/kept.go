@@ -12,28 +12,28 @@ import (
 
 // A keptFolder is a folder as a session sees it. It is opened when it is first used: not
 // every call looks at files.
-type keptFolder struct {
-	kept   *jail.Kept
-	over   jail.Over
-	traits sandbox.Traits
+type overlayBackend struct {
+	changes *jail.Kept
+	mount   jail.Over
+	traits  sandbox.Traits
 
 	mu   sync.Mutex
 	open sandbox.Backend
 }
 
-func newKeptFolder(k *jail.Kept, o jail.Over) *keptFolder {
-	return &keptFolder{kept: k, over: o, traits: sandbox.Traits{Host: o.Folder, Through: k.Through(o)}}
+func newOverlayBackend(k *jail.Kept, o jail.Over) *overlayBackend {
+	return &overlayBackend{changes: k, mount: o, traits: sandbox.Traits{Host: o.Folder, Through: k.Through(o)}}
 }
 
-func (f *keptFolder) backend() (sandbox.Backend, error) {
+func (f *overlayBackend) backend() (sandbox.Backend, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.open != nil {
 		return f.open, nil
 	}
-	dir, err := f.kept.Folder(f.over)
+	dir, err := f.changes.Folder(f.mount)
 	if errors.Is(err, jail.ErrBusy) {
-		return nil, busy("")
+		return nil, busyError("")
 	}
 	var known *sandbox.Error
 	if err != nil && !errors.As(err, &known) {
@@ -47,13 +47,13 @@ func (f *keptFolder) backend() (sandbox.Backend, error) {
 	return f.open, err
 }
 
-// busy is the error of a session that another golem has.
-func busy(op string) error {
+// busyError is the error of a session that another golem has.
+func busyError(op string) error {
 	return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "another golem works on this session; wait for it, or begin one with --session new"}
 }
 
 // Open implements sandbox.Backend.
-func (f *keptFolder) Open(name string) (sandbox.File, error) {
+func (f *overlayBackend) Open(name string) (sandbox.File, error) {
 	b, err := f.backend()
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (f *keptFolder) Open(name string) (sandbox.File, error) {
 }
 
 // Lstat implements sandbox.Backend.
-func (f *keptFolder) Lstat(name string) (sandbox.Attr, error) {
+func (f *overlayBackend) Lstat(name string) (sandbox.Attr, error) {
 	b, err := f.backend()
 	if err != nil {
 		return sandbox.Attr{}, err
@@ -71,7 +71,7 @@ func (f *keptFolder) Lstat(name string) (sandbox.Attr, error) {
 }
 
 // Write implements sandbox.Backend.
-func (f *keptFolder) Write(name string, content io.Reader, how sandbox.How) (sandbox.Attr, error) {
+func (f *overlayBackend) Write(name string, content io.Reader, how sandbox.How) (sandbox.Attr, error) {
 	b, err := f.backend()
 	if err != nil {
 		return sandbox.Attr{}, err
@@ -80,7 +80,7 @@ func (f *keptFolder) Write(name string, content io.Reader, how sandbox.How) (san
 }
 
 // Mkdir implements sandbox.Backend.
-func (f *keptFolder) Mkdir(name string) error {
+func (f *overlayBackend) Mkdir(name string) error {
 	b, err := f.backend()
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (f *keptFolder) Mkdir(name string) error {
 }
 
 // Rename implements sandbox.Backend.
-func (f *keptFolder) Rename(from, to string) error {
+func (f *overlayBackend) Rename(from, to string) error {
 	b, err := f.backend()
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (f *keptFolder) Rename(from, to string) error {
 }
 
 // Remove implements sandbox.Backend.
-func (f *keptFolder) Remove(name string) error {
+func (f *overlayBackend) Remove(name string) error {
 	b, err := f.backend()
 	if err != nil {
 		return err
@@ -107,4 +107,4 @@ func (f *keptFolder) Remove(name string) error {
 }
 
 // Traits implements sandbox.Backend.
-func (f *keptFolder) Traits() sandbox.Traits { return f.traits }
+func (f *overlayBackend) Traits() sandbox.Traits { return f.traits }

@@ -11,66 +11,68 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// layers is the folder where changes of commands are kept until they land.
-type layers struct {
+// pending is the folder where changes of commands are kept until they land.
+type pendingChanges struct {
 	dir sandbox.Host
 	now func() time.Time
 }
 
-// layers returns it.
-func (p *Program) layers() layers {
-	return layers{sandbox.Host(filepath.Join(p.state, "layers")), p.options.Now}
+// pending returns it.
+func (p *Program) pending() pendingChanges {
+	return pendingChanges{sandbox.Host(filepath.Join(p.state, "layers")), p.options.Now}
 }
 
 // Layered implements shell.Runner. A command that writes in a copy touches nothing of the
 // user's either.
-func (c *commands) Layered() bool { return !c.direct || c.work.canOverlay() || c.work.canApart() }
-
-// canOverlay reports whether overlays can be mounted. A no counts until the end.
-func (w *work) canOverlay() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.never = w.never || !w.layers.can()
-	return !w.never
+func (c *commands) Layered() bool {
+	return !c.direct || c.workspace.canOverlay() || c.workspace.canCopy()
 }
 
-// canApart reports whether commands can work on copies of what they would write directly:
-// the level landlock cannot show other directories at names in them.
-func (w *work) canApart() bool {
+// canOverlay reports whether overlays can be mounted. A no counts until the end.
+func (w *workspace) canOverlay() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.apart == nil {
-		s, err := jail.Start(jail.Policy{Least: jail.Namespaces}, w.layers.now)
+	w.noOverlay = w.noOverlay || !w.pending.canOverlay()
+	return !w.noOverlay
+}
+
+// canCopy reports whether commands can work on copies of what they would write directly:
+// the level landlock cannot show other directories at names in them.
+func (w *workspace) canCopy() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.canCopyMounts == nil {
+		s, err := jail.Start(jail.Policy{Least: jail.Namespaces}, w.pending.now)
 		can := jail.CanCopy && err == nil
-		if w.apart = &can; can {
+		if w.canCopyMounts = &can; can {
 			s.Close()
 		}
 	}
-	return *w.apart
+	return *w.canCopyMounts
 }
 
-// started calls do with a session of the jail for commands that see these files, and
+// runIn calls do with a session of the jail for commands that see these files, and
 // returns what do does. Where commands would write directly and no overlay can be mounted,
 // they work on copies, and the result has what they changed.
-func (c *commands) started(files *sandbox.Sandbox, layered bool, do func(*jail.Session) (jail.Result, error)) (jail.Result, error) {
-	if !layered || !c.direct || c.work.canOverlay() {
+func (c *commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Session) (jail.Result, error)) (jail.Result, error) {
+	if !layered || !c.direct || c.workspace.canOverlay() {
 		s, err := c.session(files, layered)
 		if err != nil {
-			return jail.Result{}, told(err)
+			return jail.Result{}, asWorkerError(err)
 		}
 		return do(s)
 	}
-	mounts, err := c.mounts(files)
+	mounts, err := c.mountsOf(files)
 	if err != nil {
-		return jail.Result{}, told(err)
+		return jail.Result{}, asWorkerError(err)
 	}
-	a, err := jail.SetApart(c.work.layers.dir, mounts, c.work.most, c.now)
+	a, err := jail.SetApart(c.workspace.pending.dir, mounts, c.workspace.copyLimit, c.now)
 	if err != nil {
-		return jail.Result{}, told(copyError(err, "what the command may write"))
+		return jail.Result{}, asWorkerError(copyError(err, "what the command may write"))
 	}
 	s, err := c.start(a.Mounts, false, jail.Namespaces)
 	if err != nil {
-		return jail.Result{}, told(errors.Join(err, a.Drop()))
+		return jail.Result{}, asWorkerError(errors.Join(err, a.Drop()))
 	}
 	r, err := do(s)
 	if closed := s.Close(); err == nil {
@@ -84,8 +86,8 @@ func (c *commands) started(files *sandbox.Sandbox, layered bool, do func(*jail.S
 	return r, err
 }
 
-// direct reports whether something in a sandbox can be written that no session keeps.
-func direct(files *sandbox.Sandbox) bool {
+// writesDirectly reports whether something in a sandbox can be written that no session keeps.
+func writesDirectly(files *sandbox.Sandbox) bool {
 	for _, name := range files.Anchors() {
 		m, shown := files.MountOf(name)
 		if shown && m.Access >= sandbox.ReadWrite && (m.Backend == nil || m.Backend.Traits().Through == "") {
@@ -95,8 +97,8 @@ func direct(files *sandbox.Sandbox) bool {
 	return false
 }
 
-// landed returns when something was applied last, the zero time for never.
-func (l layers) landed() time.Time {
+// lastApplied returns when something was applied last, the zero time for never.
+func (l pendingChanges) lastApplied() time.Time {
 	info, err := os.Stat(filepath.Join(string(l.dir), "last"))
 	if err != nil {
 		return time.Time{}
@@ -104,10 +106,10 @@ func (l layers) landed() time.Time {
 	return info.ModTime()
 }
 
-// can finds out whether layers can be had, by trying once for each start of the
+// canOverlay finds out whether layers can be had, by trying once for each start of the
 // machine.
-func (l layers) can() bool {
-	if _, err := os.Stat(l.mark()); err == nil {
+func (l pendingChanges) canOverlay() bool {
+	if _, err := os.Stat(l.probeFile()); err == nil {
 		return true
 	}
 	try := filepath.Join(string(l.dir), "work-tried")
@@ -119,14 +121,14 @@ func (l layers) can() bool {
 		return false
 	}
 	defer s.Close()
-	return os.WriteFile(l.mark(), nil, 0o600) == nil
+	return os.WriteFile(l.probeFile(), nil, 0o600) == nil
 }
 
-// doubt forgets that layers can be had.
-func (l layers) doubt() { os.Remove(l.mark()) }
+// forgetProbe forgets that layers can be had.
+func (l pendingChanges) forgetProbe() { os.Remove(l.probeFile()) }
 
-// mark is a file that says that they can, since the machine was started.
-func (l layers) mark() string {
+// probeFile is a file that says that they can, since the machine was started.
+func (l pendingChanges) probeFile() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return filepath.Join(string(l.dir), "work-"+strings.TrimSpace(string(boot)))
 }

@@ -5,9 +5,9 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-// Requires returns the least boundary that commands of the entry worker need;
+// RequiredLevel returns the least boundary that commands of the entry worker need;
 // without one, those of the project.
-func (p *Program) Requires() policy.Level {
+func (p *Program) RequiredLevel() policy.Level {
 	if p.Project == nil {
 		return policy.AnyLevel
 	}
@@ -17,9 +17,9 @@ func (p *Program) Requires() policy.Level {
 	return p.Project.Grant().Level
 }
 
-// Unmet returns a problem for each place that requires a boundary which this
+// UnmetLevels returns a problem for each place that requires a boundary which this
 // version does not have: the files are right, and yet no command would run.
-func (p *Program) Unmet() strictyaml.Problems {
+func (p *Program) UnmetLevels() strictyaml.Problems {
 	var problems strictyaml.Problems
 	add := func(place strictyaml.Place, l policy.Level) {
 		if l > policy.Namespaces {

@@ -22,9 +22,9 @@ import (
 )
 
 // A linkedTree is a git work tree in a mount, with a git directory that no mount shows.
-type linkedTree struct {
+type workTree struct {
 	git.Linked
-	at string // as commands name the work tree
+	path string // as commands name the work tree
 }
 
 // The files of a session for git directories.
@@ -34,19 +34,19 @@ const (
 )
 
 // id is the name of the copy of its git directory.
-func (l linkedTree) id() string {
-	sum := sha256.Sum256([]byte(l.at + "\x00" + l.Own))
+func (l workTree) id() string {
+	sum := sha256.Sum256([]byte(l.path + "\x00" + l.Own))
 	return hex.EncodeToString(sum[:4])
 }
 
-func (l linkedTree) gitDir() string  { return path.Join(jail.Git, l.id()) }
-func (l linkedTree) objects() string { return path.Join(jail.Git+"-objects", l.id()) }
+func (l workTree) gitDir() string  { return path.Join(jail.Git, l.id()) }
+func (l workTree) objects() string { return path.Join(jail.Git+"-objects", l.id()) }
 
-// findLinked looks for git work trees at the top of mounts whose .git is a file, and says
+// findWorkTrees looks for git work trees at the top of mounts whose .git is a file, and says
 // in notes what that means for commands.
-func (w *work) findLinked(files *sandbox.Sandbox, home string) {
+func (w *workspace) findWorkTrees(files *sandbox.Sandbox, home string) {
 	for _, m := range files.Config().Mounts {
-		dir := shownBy(m)
+		dir := hostDir(m)
 		if dir == "" || !files.CanRead(m.Target) {
 			continue
 		}
@@ -54,7 +54,7 @@ func (w *work) findLinked(files *sandbox.Sandbox, home string) {
 		shown := visible.Text(at)
 		list, err := git.FindLinked(dir)
 		inner := git.WorkTreesIn(dir)
-		if (len(list) > 0 || len(inner) > 0 || err != nil) && !w.canOverlay() && !w.canApart() {
+		if (len(list) > 0 || len(inner) > 0 || err != nil) && !w.canOverlay() && !w.canCopy() {
 			err = errors.New("golem shows a git directory that is elsewhere only at the level namespaces; golem doctor says why this machine has none")
 		}
 		if err != nil {
@@ -67,13 +67,13 @@ func (w *work) findLinked(files *sandbox.Sandbox, home string) {
 			if err != nil || !files.CanRead(path.Join(m.Target, filepath.ToSlash(rel))) {
 				continue
 			}
-			w.linked = append(w.linked, linkedTree{l, path.Join(at, filepath.ToSlash(rel))})
+			w.workTrees = append(w.workTrees, workTree{l, path.Join(at, filepath.ToSlash(rel))})
 			kind := "a git worktree"
 			if l.Own == l.Common {
 				kind = "a git submodule"
 			}
 			if i == 0 {
-				w.notes = append(w.notes, shown+" is "+kind+" of "+visible.Text(short(l.Common, home))+
+				w.notes = append(w.notes, shown+" is "+kind+" of "+visible.Text(tildePath(l.Common, home))+
 					": the program sees the commits, branches and tags there, not the configuration, hooks, remotes or reflogs; its commits stay in the session")
 			}
 		}
@@ -84,8 +84,8 @@ func (w *work) findLinked(files *sandbox.Sandbox, home string) {
 	}
 }
 
-// shownBy returns the directory of the host that a mount shows, "" if there is none.
-func shownBy(m sandbox.Mount) string {
+// hostDir returns the directory of the host that a mount shows, "" if there is none.
+func hostDir(m sandbox.Mount) string {
 	host := string(m.Source)
 	if m.Backend != nil {
 		host = string(m.Backend.Traits().Host)
@@ -97,20 +97,20 @@ func shownBy(m sandbox.Mount) string {
 	return real
 }
 
-// short writes a path below the user's home with a tilde.
-func short(name, home string) string {
+// tildePath writes a path below the user's home with a tilde.
+func tildePath(name, home string) string {
 	if below, err := filepath.Rel(home, name); err == nil && home != "" && filepath.IsLocal(below) {
 		return filepath.Join("~", below)
 	}
 	return name
 }
 
-// showLinked gives commands the git directories of linked work trees: a copy of what git
+// mountWorkTrees gives commands the git directories of linked work trees: a copy of what git
 // needs there, which the session keeps, and the objects of the repository to read.
-func (c *commands) showLinked() error {
-	w := c.work
+func (c *commands) mountWorkTrees() error {
+	w := c.workspace
 	c.policy.Replaced = w.gitFiles
-	if len(w.linked) == 0 {
+	if len(w.workTrees) == 0 {
 		return nil
 	}
 	top := filepath.Join(w.session.dir, gitName)
@@ -118,21 +118,21 @@ func (c *commands) showLinked() error {
 		return plainError("the git directory of the session", err)
 	}
 	all := w.session.stamps()
-	for _, l := range w.linked {
+	for _, l := range w.workTrees {
 		is, err := l.copyTo(top, all[l.id()])
 		if err != nil {
-			return &sandbox.Error{Op: "git", Path: l.at, Code: sandbox.ErrInternal, Hint: "the session's copy of its git directory is damaged (" + plainError(".git", err).Error() + "); golem tool discard_changes --paths / removes it, and --session new begins another"}
+			return &sandbox.Error{Op: "git", Path: l.path, Code: sandbox.ErrInternal, Hint: "the session's copy of its git directory is damaged (" + plainError(".git", err).Error() + "); golem tool discard_changes --paths / removes it, and --session new begins another"}
 		}
 		all[l.id()] = is
-		c.policy.Replaced = append(slices.Clip(c.policy.Replaced), jail.File{Name: path.Join(l.at, ".git"), Data: []byte(l.GitFile(l.gitDir()))})
-		c.more = append(c.more, jail.Mount{Source: sandbox.Host(filepath.Join(l.Common, "objects")), Target: l.objects()})
+		c.policy.Replaced = append(slices.Clip(c.policy.Replaced), jail.File{Name: path.Join(l.path, ".git"), Data: []byte(l.GitFile(l.gitDir()))})
+		c.mounts = append(c.mounts, jail.Mount{Source: sandbox.Host(filepath.Join(l.Common, "objects")), Target: l.objects()})
 	}
-	c.more = append(c.more, jail.Mount{Source: sandbox.Host(top), Target: jail.Git, Write: true, Kept: true})
+	c.mounts = append(c.mounts, jail.Mount{Source: sandbox.Host(top), Target: jail.Git, Write: true, Kept: true})
 	return w.session.writeFile(stampsName, all)
 }
 
 // copyTo brings the copy of a git directory up to date.
-func (l linkedTree) copyTo(top string, was git.Stamps) (git.Stamps, error) {
+func (l workTree) copyTo(top string, was git.Stamps) (git.Stamps, error) {
 	root, err := os.OpenRoot(top)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (l linkedTree) copyTo(top string, was git.Stamps) (git.Stamps, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	return l.Show(dir, was, l.objects(), path.Join(l.at, ".git"))
+	return l.Show(dir, was, l.objects(), path.Join(l.path, ".git"))
 }
 
 // stamps returns what the copies of git directories were made from.
@@ -163,9 +163,9 @@ func (s *Session) stamps() map[string]git.Stamps {
 	return all
 }
 
-// KeepsCommits reports whether a program has committed, or changed a branch or tag, in a
+// HasCommits reports whether a program has committed, or changed a branch or tag, in a
 // copy of a git directory that the session keeps.
-func (s *Session) KeepsCommits() bool {
+func (s *Session) HasCommits() bool {
 	for id, was := range s.stamps() {
 		dir, err := os.OpenRoot(filepath.Join(s.dir, gitName, id))
 		if err != nil {
@@ -180,8 +180,8 @@ func (s *Session) KeepsCommits() bool {
 	return false
 }
 
-// forgetCommits removes the copies of git directories.
-func (s *Session) forgetCommits() error {
+// discardCommits removes the copies of git directories.
+func (s *Session) discardCommits() error {
 	old := filepath.Join(s.dir, gitName+"-"+strings.ToLower(rand.Text()[:6]))
 	if err := durable.Rename(filepath.Join(s.dir, gitName), old); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -200,7 +200,7 @@ func (p *Program) RepositoryAbove() (top sandbox.Host, root bool) {
 		if m.Target != "/" {
 			continue
 		}
-		above := git.Above(string(overOf(m).Folder))
+		above := git.Above(string(overlayMount(m).Folder))
 		for _, home := range p.options.Homes {
 			if rel, err := filepath.Rel(above, home); above != "" && err == nil && filepath.IsLocal(rel) {
 				return sandbox.Host(above), false

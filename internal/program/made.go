@@ -13,18 +13,18 @@ import (
 
 // made are the calls of a door that have changed something. An error that comes when they
 // are done must not hide them: whoever reads it would make them again.
-type made struct {
-	mu    sync.Mutex
-	begun map[string]string // the call and its effects, by its id
-	last  []string          // the newest that are done
-	more  int               // how many are older
+type doneCalls struct {
+	mu      sync.Mutex
+	pending map[string]string // the call and its effects, by its id
+	last    []string          // the newest that are done
+	more    int               // how many are older
 }
 
 // maxMade is how many calls are named, maxEffects how many effects of each.
-const maxMade, maxEffects = 3, 5
+const maxDone, maxEffects = 3, 5
 
 // begin notes that a call is about to be made.
-func (m *made) begin(r audit.Record) {
+func (m *doneCalls) begin(r audit.Record) {
 	effects := slices.DeleteFunc(slices.Clone(r.Effects), func(e string) bool { return strings.HasPrefix(e, policy.Read.String()+" ") })
 	if more := len(effects) - maxEffects; more > 0 {
 		effects = append(effects[:maxEffects], fmt.Sprintf("and %d more", more))
@@ -38,30 +38,30 @@ func (m *made) begin(r audit.Record) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.begun == nil {
-		m.begun = make(map[string]string)
+	if m.pending == nil {
+		m.pending = make(map[string]string)
 	}
-	m.begun[r.Call] = call
+	m.pending[r.Call] = call
 }
 
 // end notes that a call has ended.
-func (m *made) end(r audit.Record) {
+func (m *doneCalls) end(r audit.Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	call, ok := m.begun[r.Call]
-	delete(m.begun, r.Call)
+	call, ok := m.pending[r.Call]
+	delete(m.pending, r.Call)
 	if !ok || r.Code != "" {
 		return
 	}
 	m.last = append(m.last, call)
-	if len(m.last) > maxMade {
+	if len(m.last) > maxDone {
 		m.last = slices.Delete(m.last, 0, 1)
 		m.more++
 	}
 }
 
-// after says of an error that came after calls which calls were done.
-func (m *made) after(err error) error {
+// explainError says of an error that came after calls which calls were done.
+func (m *doneCalls) explainError(err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err == nil || len(m.last) == 0 {

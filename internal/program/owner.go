@@ -108,9 +108,9 @@ func (s *Session) inherit(profile profile.Profile, kept string) {
 	}
 }
 
-// nothingKept reports whether owners of a session keep nothing in their homes but what a
+// hasOnlyProfileFiles reports whether owners of a session keep nothing in their homes but what a
 // profile has put there.
-func (s *Session) nothingKept(profile profile.Profile) bool {
+func (s *Session) hasOnlyProfileFiles(profile profile.Profile) bool {
 	if exists(filepath.Join(s.dir, oldName)) {
 		return false
 	}

@@ -14,22 +14,22 @@ import (
 )
 
 // A Service says how other agents are served: over these streams or, with HTTP, there.
-type Service struct {
+type ServeOptions struct {
 	In      io.ReadCloser
 	Out     io.Writer
 	Errs    io.Writer // for the user
-	HTTP    *Listening
+	HTTP    *HTTPOptions
 	Version string
 	// Wait is how long an answer of the user is waited for.
 	Wait time.Duration
 	// Opened is told when the door is open, or why it is not.
-	Opened func(error)
+	OnOpen func(error)
 	// Show returns a request as a person is shown it, and the items that this shows.
 	Show func(tool.Request) (text string, items []string)
 }
 
 // A Listening is the place where agents are served over HTTP.
-type Listening struct {
+type HTTPOptions struct {
 	Address   string
 	Anywhere  bool     // it need not be this machine's own
 	Hosts     []string // by which it is called, besides its address
@@ -40,7 +40,7 @@ type Listening struct {
 
 // Tail returns the last records, at most n, of what was done through this door, as they
 // are in the journal, a line each.
-func (d *Door) Tail(n int) ([]byte, error) {
+func (d *Gate) Tail(n int) ([]byte, error) {
 	var b bytes.Buffer
 	err := audit.Last(d.records.folder, audit.Filter{Session: d.records.session}, n, func(_ audit.Record, line []byte) error {
 		b.Write(append(bytes.TrimSpace(line), '\n'))
@@ -51,7 +51,7 @@ func (d *Door) Tail(n int) ([]byte, error) {
 
 // Secret returns a key that is kept with the program under a name, and makes it where
 // there is none.
-func (d *Door) Secret(name string) (key []byte, err error) {
+func (d *Gate) Secret(name string) (key []byte, err error) {
 	err = d.records.folder.Update(name+".key", func(old []byte) ([]byte, error) {
 		if len(old) == 0 {
 			key = make([]byte, 32)

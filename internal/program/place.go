@@ -13,10 +13,10 @@ import (
 // placeName is the file of an owner that says where its commands go on.
 const placeName = "place.json"
 
-// place returns where commands of an owner begin: where its last one in the session ended.
+// loadPlace returns where commands of an owner begin: where its last one in the session ended.
 // Without a session it is forgotten with the door. A value that looks like a secret is not
 // written.
-func (s *Session) place(o owner) *shell.Place {
+func (s *Session) loadPlace(o owner) *shell.Place {
 	if s == nil {
 		return shell.NewPlace(shell.Standing{}, nil)
 	}

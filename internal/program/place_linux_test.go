@@ -15,7 +15,7 @@ import (
 func TestSessionGoesOn(t *testing.T) {
 	dir, open := repository(t)
 	p := open()
-	door, err := p.Door(program.Visit{})
+	door, err := p.OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestSessionGoesOn(t *testing.T) {
 	if text, err := os.ReadFile(place); err != nil || strings.Contains(string(text), "canary") || !strings.Contains(string(text), `"1 2"`) {
 		t.Errorf("got %s, %v", text, err)
 	}
-	if door, err = open().Door(program.Visit{}); err != nil {
+	if door, err = open().OpenGate(program.GateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := ran(t, door, asks).Stdout; got != "/work/d/e\n1 2,,/home/golem\nkept\n" {
@@ -52,7 +52,7 @@ func TestSessionGoesOn(t *testing.T) {
 	if err := door.Close(); err != nil {
 		t.Fatal(err)
 	}
-	door, err = open().Door(program.Visit{Session: program.NewSession})
+	door, err = open().OpenGate(program.GateOptions{Session: program.NewSession})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestDoorGoesOn(t *testing.T) {
 // variables, and what each has changed is there afterwards.
 func TestSeveralAtOnce(t *testing.T) {
 	_, open := repository(t)
-	door, err := open().Door(program.Visit{})
+	door, err := open().OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,13 +44,13 @@ type Program struct {
 	Entry   *worker.Worker   // nil if there is none
 	Content Content          // what trust is about
 
-	options Options
-	root    string
-	state   string   // the folder of this program's state
-	whole   bool     // every worker could be read
-	bare    []Folder // where they were given in place of files
-	brought brought
-	scans   *scan.Budget // for all scanners of this process
+	options    Options
+	root       string
+	state      string  // the folder of this program's state
+	complete   bool    // every worker could be read
+	mounts     []Mount // where they were given in place of files
+	toolFiles  toolFiles
+	scanBudget *scan.Budget // for all scanners of this process
 }
 
 // Load reads the program that holds a folder. Whatever is wrong with its files
@@ -60,7 +60,7 @@ func Load(o Options) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{options: o, root: root, scans: scan.NewBudget()}
+	p := &Program{options: o, root: root, scanBudget: scan.NewBudget()}
 	p.state = filepath.Join(p.stateBase(), stateName(root))
 	var problems strictyaml.Problems
 	note := func(err error) error {
@@ -74,7 +74,7 @@ func Load(o Options) (*Program, error) {
 	var data []byte
 	if file != "" {
 		if data, err = readFile(root, file, strictyaml.MaxFile); err != nil {
-			return nil, unreadable(file, err)
+			return nil, readError(file, err)
 		}
 	}
 	if err := note(p.readProject(file, data, o.Settings)); err != nil {
@@ -85,14 +85,14 @@ func Load(o Options) (*Program, error) {
 		paths = p.Project.WorkerPaths
 	}
 	p.Workers, err = worker.Discover(root, paths, toolNames())
-	p.whole = err == nil
+	p.complete = err == nil
 	if err := note(err); err != nil {
 		return nil, err
 	}
 	var missing strictyaml.Problems
-	p.brought, missing = p.bring()
+	p.toolFiles, missing = p.readToolFiles()
 	problems = append(problems, missing...)
-	p.Content = newContent(file, data, p.Workers, p.brought)
+	p.Content = newContent(file, data, p.Workers, p.toolFiles)
 	if p.Content.size() > maxContent {
 		return nil, strictyaml.Problems{{Place: strictyaml.Place{Source: root}, What: "the files of the workers are too large in all",
 			Hint: "16 MiB in sum are the most"}}
@@ -107,7 +107,7 @@ func Load(o Options) (*Program, error) {
 		}
 	}
 	if p.Project != nil {
-		p.guardTargets()
+		p.protectTargets()
 		problems = append(problems, p.lint()...)
 		problems = append(problems, p.lintForeign()...)
 		problems = append(problems, p.lintTargets()...)
@@ -178,7 +178,7 @@ func readFile(dir, name string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
-func unreadable(file string, err error) error {
+func readError(file string, err error) error {
 	var cause *fs.PathError
 	if errors.As(err, &cause) {
 		err = cause.Err
@@ -221,7 +221,7 @@ func (p *Program) unknownWorker(name string) error {
 	if near := sandbox.Nearest(name, names); len(near) > 0 {
 		hint = "did you mean " + near[0] + "?"
 	} else if len(names) > 0 {
-		hint = "there are " + joined(names)
+		hint = "there are " + joinSorted(names)
 	}
 	return &sandbox.Error{Op: "worker", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }

@@ -119,7 +119,7 @@ func TestTrustIsBoundToContent(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%s: trusted %v, %v", what, got, err)
 		}
-		changed, err := p.Changed()
+		changed, err := p.TrustDiff()
 		if err != nil || (changed == "") != want {
 			t.Errorf("%s: changes %q, %v", what, changed, err)
 		}
@@ -164,7 +164,7 @@ func TestTrustByHash(t *testing.T) {
 func TestWideningsNameEveryLine(t *testing.T) {
 	p := load(t, wideProgram(t))
 	var lines []string
-	for _, w := range p.Widenings() {
+	for _, w := range p.Permissions() {
 		lines = append(lines, w.From)
 	}
 	for _, want := range []string{"golem-forge.config.yaml:3", "golem-forge.config.yaml:5", "golem-forge.config.yaml:6",
@@ -175,7 +175,7 @@ func TestWideningsNameEveryLine(t *testing.T) {
 	}
 	narrow := program(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\n", "main.worker": "---\nsandbox: inherit\n---\nRead.\n"})
-	if got := load(t, narrow).Widenings(); len(got) > 0 {
+	if got := load(t, narrow).Permissions(); len(got) > 0 {
 		t.Errorf("nothing is widened, and yet: %v", got)
 	}
 }
@@ -188,7 +188,7 @@ func TestWideningsLeaveNothingOut(t *testing.T) {
 		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  git: {default_target: {type: local, path: /srv/x, branch: main}}\n---\n",
 	})
 	var all []string
-	for _, w := range load(t, o).Widenings() {
+	for _, w := range load(t, o).Permissions() {
 		all = append(all, w.From+" "+w.What)
 	}
 	for _, want := range []string{"golem-forge.config.yaml:2 clearing that is scanned only for: format", "your credentials", "clears into /srv/x"} {
@@ -200,7 +200,7 @@ func TestWideningsLeaveNothingOut(t *testing.T) {
 		"main.worker":  "---\ndescription: x\n---\n",
 		"other.worker": "---\nsandbox: {paths: {h: {root: ./h, mode: rw}}}\n---\n",
 	})
-	if got := load(t, o).Widenings(); !slices.ContainsFunc(got, func(w Widening) bool { return strings.Contains(w.What, "rw ./h as /h") }) {
+	if got := load(t, o).Permissions(); !slices.ContainsFunc(got, func(w Permission) bool { return strings.Contains(w.What, "rw ./h as /h") }) {
 		t.Errorf("the paths of another entry are not named: %v", got)
 	}
 }
@@ -212,7 +212,7 @@ func TestWideningsAreWhole(t *testing.T) {
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  shell: {rules: [{pattern: \"" + pattern + "\", approval: preApproved}]}\n---\n",
 	})
-	if got := load(t, o).Widenings(); !slices.ContainsFunc(got, func(w Widening) bool { return strings.Contains(w.What, pattern) }) {
+	if got := load(t, o).Permissions(); !slices.ContainsFunc(got, func(w Permission) bool { return strings.Contains(w.What, pattern) }) {
 		t.Errorf("the pattern is not shown whole: %v", got)
 	}
 }

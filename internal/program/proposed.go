@@ -30,8 +30,8 @@ type Proposal struct {
 }
 
 // propose keeps a new worker for the user to look at.
-func (r *Running) propose(name, description, prompt string) (string, error) {
-	p := r.Door.program
+func (r *Run) propose(name, description, prompt string) (string, error) {
+	p := r.Gate.program
 	problem := func(hint string) error {
 		return &sandbox.Error{Op: "worker_create", Path: name, Code: "invalid_args", Hint: hint}
 	}
@@ -50,7 +50,7 @@ func (r *Running) propose(name, description, prompt string) (string, error) {
 	if err != nil || w.Name != name {
 		return "", problem("no worker can be called so")
 	}
-	dir := filepath.Join(r.Door.Session.dir, proposedName)
+	dir := filepath.Join(r.Gate.Session.dir, proposedName)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", plainError("the proposal", err)
 	}
@@ -110,7 +110,7 @@ func (p *Program) Accept(s *Session, w Proposal, secrets []string) (file string,
 		return "", plainError("the program", err)
 	}
 	defer root.Close()
-	records, err := p.Records()
+	records, err := p.OpenRecords()
 	if err != nil {
 		return "", err
 	}

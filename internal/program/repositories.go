@@ -11,42 +11,42 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// guardTargets protects the repositories of targets that mounts show: who writes a
+// protectTargets protects the repositories of targets that mounts show: who writes a
 // branch's file needs no push. A .git is protected everywhere, but a bare repository, and
 // the one that a linked work tree is of, may have any name.
-func (p *Program) guardTargets() {
+func (p *Program) protectTargets() {
 	for _, t := range p.Targets() {
 		dir := string(t.Path)
 		u, err := url.Parse(t.URL)
 		switch {
 		case err == nil && u.Scheme == "file":
-			p.guardAddress(u.Path)
+			p.protectAddress(u.Path)
 		case dir == "":
 		case t.Type == "local":
-			p.guard(git.RepositoryOf(dir), true)
+			p.protect(git.RepositoryOf(dir), true)
 		default:
-			p.guard(dir, true)
+			p.protect(dir, true)
 		}
 	}
 }
 
-// guardAddress protects what an address of this machine means, and what it would mean if
+// protectAddress protects what an address of this machine means, and what it would mean if
 // it were there.
-func (p *Program) guardAddress(dir string) {
+func (p *Program) protectAddress(dir string) {
 	is := clearance.Repository(dir)
 	if is == filepath.Join(dir, ".git") {
 		return
 	}
-	p.guard(dir, is == dir && exists(filepath.Join(dir, "HEAD")))
-	p.guard(strings.TrimRight(dir, "/")+".git", true)
+	p.protect(dir, is == dir && exists(filepath.Join(dir, "HEAD")))
+	p.protect(strings.TrimRight(dir, "/")+".git", true)
 }
 
-// guard protects a repository where mounts show it: all of its folder, or the names that
+// protect protects a repository where mounts show it: all of its folder, or the names that
 // repositories are made of, for what else is there is no part of one.
-func (p *Program) guard(dir string, whole bool) {
-	dir = withoutLinks(dir)
+func (p *Program) protect(dir string, whole bool) {
+	dir = evalSymlinks(dir)
 	for _, m := range p.Project.Mounts {
-		rel, err := filepath.Rel(withoutLinks(hostOf(m)), dir)
+		rel, err := filepath.Rel(evalSymlinks(hostOf(m)), dir)
 		if err != nil || !filepath.IsLocal(rel) {
 			continue
 		}
@@ -74,13 +74,13 @@ func literal(name string) string {
 	}, name)
 }
 
-// withoutLinks returns a path without links, as far as it is there.
-func withoutLinks(name string) string {
+// evalSymlinks returns a path without links, as far as it is there.
+func evalSymlinks(name string) string {
 	if at, err := filepath.EvalSymlinks(name); err == nil {
 		return at
 	}
 	if up := filepath.Dir(name); up != name {
-		return filepath.Join(withoutLinks(up), filepath.Base(name))
+		return filepath.Join(evalSymlinks(up), filepath.Base(name))
 	}
 	return name
 }

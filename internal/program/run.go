@@ -19,31 +19,31 @@ import (
 )
 
 // A Job is a run of a program: who begins it, with which model, on what.
-type Job struct {
-	Visit
+type RunOptions struct {
+	GateOptions
 	Model     model.Model
 	ModelName string // as it is written
 	Price     func(modelName string, u model.Usage) (dollars float64, known bool)
 	Resume    bool     // go on where the session stands
-	Handed    []string // files of the user's that the entry worker is given, as files or as its input
-	Tell      func(run.Event)
+	Attached  []string // files of the user's that the entry worker is given, as files or as its input
+	OnEvent   func(run.Event)
 }
 
 // A Running is a run that was opened. It is closed after use.
-type Running struct {
+type Run struct {
 	*run.Run
-	Door  *Door
+	Gate  *Gate
 	Entry *run.Worker
 	Chat  bool // the entry worker talks with the user
 
-	job  Job
+	job  RunOptions
 	log  *run.Log
 	dir  *state.Folder
 	free func() error // lets others run in the session
 }
 
-// Open opens a run: its session, its door and its log.
-func (p *Program) Open(j Job) (r *Running, err error) {
+// OpenRun opens a run: its session, its door and its log.
+func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 	step, err := p.reach(j.Worker)
 	if err != nil {
 		return nil, err
@@ -51,8 +51,8 @@ func (p *Program) Open(j Job) (r *Running, err error) {
 	if step == nil {
 		return nil, &sandbox.Error{Op: "run", Code: sandbox.ErrNotFound, Hint: "the program has no worker to begin with; write main.worker, or name one with --entry"}
 	}
-	j.Visit.Run = true
-	door, err := p.Door(j.Visit)
+	j.GateOptions.Run = true
+	door, err := p.OpenGate(j.GateOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -65,31 +65,31 @@ func (p *Program) Open(j Job) (r *Running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	free, err := alone(dir)
+	free, err := lockRun(dir)
 	if err != nil {
 		dir.Close()
 		return nil, err
 	}
 	log, err := run.OpenLog(dir, j.Resume, p.options.Now)
 	if err == nil && j.Resume {
-		err = goesOn(door.Session.ID, log.Began(), step.Worker.Name)
+		err = checkResume(door.Session.ID, log.Began(), step.Worker.Name)
 	}
 	if err != nil {
 		return nil, errors.Join(err, free(), dir.Close())
 	}
-	r = &Running{Door: door, Chat: step.Worker.Mode == "chat", job: j, log: log, dir: dir, free: free, Run: &run.Run{ID: door.Session.ID, Log: log, Tell: j.Tell, Now: p.options.Now, Secrets: j.Secrets,
+	r = &Run{Gate: door, Chat: step.Worker.Mode == "chat", job: j, log: log, dir: dir, free: free, Run: &run.Run{ID: door.Session.ID, Log: log, Tell: j.OnEvent, Now: p.options.Now, Secrets: j.Secrets,
 		Budget: run.NewBudget(step.Grant.Limits, j.Price, p.options.Now())}}
 	if r.Entry, err = r.worker(step, step.Grant); err != nil {
 		r.Close()
 		return nil, err
 	}
-	r.Entry.Exposure.Taint(p.untrusted(step, j.Handed))
+	r.Entry.Exposure.Taint(p.untrustedMount(step, j.Attached))
 	return r, nil
 }
 
-// alone keeps others from running in a session: two that go on with the same run would
+// lockRun keeps others from running in a session: two that go on with the same run would
 // do everything twice. It returns what lets them.
-func alone(session *state.Folder) (free func() error, err error) {
+func lockRun(session *state.Folder) (free func() error, err error) {
 	leases, err := session.Leases()
 	if err != nil {
 		return nil, err
@@ -98,13 +98,13 @@ func alone(session *state.Folder) (free func() error, err error) {
 	cancel()
 	free, err = leases.Take(now, "run", "a run")
 	if errors.Is(err, context.Canceled) {
-		err = busy("run")
+		err = busyError("run")
 	}
 	return free, err
 }
 
-// goesOn holds the worker that is to go on with a run against the one that began it.
-func goesOn(session, began, worker string) error {
+// checkResume holds the worker that is to go on with a run against the one that began it.
+func checkResume(session, began, worker string) error {
 	switch began {
 	case worker:
 		return nil
@@ -115,31 +115,31 @@ func goesOn(session, began, worker string) error {
 }
 
 // Do lets the entry worker work.
-func (r *Running) Do(ctx context.Context, in run.Input) (run.Outcome, error) {
+func (r *Run) Do(ctx context.Context, in run.Input) (run.Outcome, error) {
 	return r.Run.Do(ctx, r.Entry, in)
 }
 
 // Close ends what runs, and lets go of the state.
-func (r *Running) Close() error {
+func (r *Run) Close() error {
 	r.log.Close()
 	r.free()
 	r.dir.Close()
-	return r.Door.Close()
+	return r.Gate.Close()
 }
 
 // worker returns a worker as a run knows it.
-func (r *Running) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
-	w, p := step.Worker, r.Door.program
-	if err := compatible(w, r.job.ModelName); err != nil {
+func (r *Run) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
+	w, p := step.Worker, r.Gate.program
+	if err := checkModel(w, r.job.ModelName); err != nil {
 		return nil, err
 	}
-	gate, release, notes, err := r.Door.gate(step, grant, step.Chain(), true)
+	gate, release, notes, err := r.Gate.newGate(step, grant, step.Chain(), true)
 	if err != nil {
 		return nil, err
 	}
 	taken, _ := gate.Exposure.(*taint.Tracker)
 	made := &run.Worker{Name: w.Name, Exposure: taken, Prompt: w.Prompt, Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
-		Layer: r.Door.work.kept != nil && len(p.over()) > 0, Any: grant.Workers.IsAll(), Notes: notes, Close: release}
+		Layer: r.Gate.work.changes != nil && len(p.overlayMounts()) > 0, Any: grant.Workers.IsAll(), Notes: notes, Close: release}
 	if schema := w.OutputSchema; schema.Kind != 0 {
 		if made.Schema, err = json.Marshal(schema.Value()); err == nil {
 			err = run.CheckSchema(made.Schema)
@@ -160,8 +160,8 @@ func (r *Running) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
 
 // child returns the worker that another calls, with what both its file and its caller
 // leave it.
-func (r *Running) child(parent *Step, has policy.Grant, name string, n run.Narrow) (*run.Worker, error) {
-	p := r.Door.program
+func (r *Run) child(parent *Step, has policy.Grant, name string, n run.Narrow) (*run.Worker, error) {
+	p := r.Gate.program
 	at := slices.IndexFunc(p.Workers, func(w *worker.Worker) bool { return w.Name == name })
 	var names []string
 	for _, w := range p.callees(parent.Worker) {
@@ -169,13 +169,13 @@ func (r *Running) child(parent *Step, has policy.Grant, name string, n run.Narro
 	}
 	switch {
 	case at < 0:
-		hint := "there are " + joined(names)
+		hint := "there are " + joinSorted(names)
 		if near := sandbox.Nearest(name, names); len(near) > 0 {
 			hint = "did you mean " + near[0] + "? " + hint
 		}
 		return nil, &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 	case !has.Workers.Has(name):
-		return nil, &sandbox.Error{Op: "call", Path: name, Code: "blocked", Hint: "delegation to " + name + " is not allowed; allowed: " + joined(names)}
+		return nil, &sandbox.Error{Op: "call", Path: name, Code: "blocked", Hint: "delegation to " + name + " is not allowed; allowed: " + joinSorted(names)}
 	}
 	caller := *parent
 	caller.Grant = has // what its own caller took away stays away
@@ -183,15 +183,15 @@ func (r *Running) child(parent *Step, has policy.Grant, name string, n run.Narro
 	if len(step.Problems) > 0 {
 		return nil, &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrExceedsParent, Hint: step.Problems.Error()}
 	}
-	grant, err := narrowed(step.Grant, n)
+	grant, err := narrow(step.Grant, n)
 	if err != nil {
 		return nil, err
 	}
 	return r.worker(step, grant)
 }
 
-// narrowed takes from a grant what its caller wants to be taken.
-func narrowed(g policy.Grant, n run.Narrow) (policy.Grant, error) {
+// narrow takes from a grant what its caller wants to be taken.
+func narrow(g policy.Grant, n run.Narrow) (policy.Grant, error) {
 	if n.Restrict != "" {
 		name := path.Join("/", n.Restrict)
 		if strings.Contains(n.Restrict, "..") || !strings.HasPrefix(n.Restrict, "/") {
@@ -205,8 +205,8 @@ func narrowed(g policy.Grant, n run.Narrow) (policy.Grant, error) {
 	return g, nil
 }
 
-// compatible holds a model against what a worker is written for.
-func compatible(w *worker.Worker, name string) error {
+// checkModel holds a model against what a worker is written for.
+func checkModel(w *worker.Worker, name string) error {
 	for _, pattern := range w.Models {
 		if ok, err := path.Match(pattern, name); err == nil && ok {
 			return nil

@@ -22,8 +22,8 @@ func TestRunAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func(p *Program, session string, resume bool) (*Running, error) {
-		return p.Open(Job{Visit: Visit{Session: session}, Model: m, ModelName: "scripted:demo.yaml", Resume: resume})
+	open := func(p *Program, session string, resume bool) (*Run, error) {
+		return p.OpenRun(RunOptions{GateOptions: GateOptions{Session: session}, Model: m, ModelName: "scripted:demo.yaml", Resume: resume})
 	}
 	refused := func(err error, code sandbox.Code, hint string) {
 		t.Helper()

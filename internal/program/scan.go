@@ -19,12 +19,12 @@ import (
 // clamavDir is where clamscan keeps what it knows.
 const clamavDir = "/var/lib/clamav"
 
-// Scanners returns what looks at results before they are cleared. It is closed after
+// OpenScanners returns what looks at results before they are cleared. It is closed after
 // use. Verdicts are kept in a folder of the state, where one is given.
-func (p *Program) Scanners(folder *state.Folder) (*Scanners, error) {
+func (p *Program) OpenScanners(folder *state.Folder) (*Scanners, error) {
 	s := &Scanners{program: p}
 	e, limits := p.Project.Engines, p.Project.ClearanceLimits
-	o := scan.Options{Scanners: p.Project.Scanners, Allow: e.Allow, Limits: scan.Limits{Size: limits.ScanBytes, Time: limits.ScanTime}, Run: s.run, Budget: p.scans}
+	o := scan.Options{Scanners: p.Project.Scanners, Allow: e.Allow, Limits: scan.Limits{Size: limits.ScanBytes, Time: limits.ScanTime}, Run: s.run, Budget: p.scanBudget}
 	if e.Clamd != "" {
 		o.Clamd = func(ctx context.Context) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", string(e.Clamd))
@@ -52,7 +52,7 @@ func (p *Program) Scanners(folder *state.Folder) (*Scanners, error) {
 	return s, err
 }
 
-// Scanners are those of a program, and the jail that programs among them run in.
+// OpenScanners are those of a program, and the jail that programs among them run in.
 type Scanners struct {
 	*scan.Set
 	program *Program
@@ -79,7 +79,7 @@ func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (std
 	}
 	session, err := s.session()
 	if err != nil {
-		return nil, 0, told(err) // models read verdicts too
+		return nil, 0, asWorkerError(err) // models read verdicts too
 	}
 	line := "exec"
 	for _, word := range argv {
@@ -90,7 +90,7 @@ func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (std
 	r, err := session.Run(ctx, c)
 	switch {
 	case err != nil:
-		return nil, 0, told(err)
+		return nil, 0, asWorkerError(err)
 	case r.Code == notThere:
 		return nil, 0, errors.New("a program that it runs is not on this machine; install it, or take the scanner out of the configuration")
 	case r.Late:

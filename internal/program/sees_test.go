@@ -21,7 +21,7 @@ func TestSees(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := sees(files, trust, "/web"); got != want {
+		if got := canReadPart(files, trust, "/web"); got != want {
 			t.Errorf("restricted to %s: got %v, want %v", folder, got, want)
 		}
 	}

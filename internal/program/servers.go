@@ -36,7 +36,7 @@ type listingRecord struct {
 func (p *Program) listingKey(s worker.Server) string {
 	tools := worker.Words(s.Tools)
 	slices.Sort(tools)
-	files := p.brought.hash(p.brought.of(s.Foreign))
+	files := p.toolFiles.hash(p.toolFiles.of(s.Foreign))
 	key := fmt.Appendf(nil, "%q %q %q %s", s.Name, worker.Words(s.Command), tools, files)
 	if len(s.Env) > 0 {
 		key = fmt.Appendf(key, " %q", worker.Words(s.Env))
@@ -140,7 +140,7 @@ func (p *Program) toolsOf(step *Step, s worker.Server, server *foreign.Server, l
 		if len(rules) == 0 {
 			rules = []policy.Rule{{Verb: policy.Run, Target: runs, Consent: policy.Ask}}
 		}
-		return connecting(rules, s.Foreign)
+		return withNetworkRules(rules, s.Foreign)
 	}, func(name string) bool {
 		return slices.Contains(reservedNames(), name) || p.Worker(name) != nil || p.isCustom(name) ||
 			slices.ContainsFunc(others, func(t tool.Tool) bool { return t.Name == name })
@@ -171,17 +171,17 @@ func callTime(limit, own time.Duration) time.Duration {
 func (c *commands) Open(files *sandbox.Sandbox, command jail.Command) (*jail.Process, error) {
 	s, err := c.session(files, false)
 	if err != nil {
-		return nil, told(err)
+		return nil, asWorkerError(err)
 	}
 	p, err := s.Open(command)
-	return p, told(err)
+	return p, asWorkerError(err)
 }
 
 // list has a server list its tools, by the gate: that the user trusts the program which
 // names it is the consent to start it.
-func (d *Door) list(ctx context.Context, g tool.Gate, s worker.Server, server *foreign.Server) (l foreign.Listing, err error) {
+func (d *Gate) list(ctx context.Context, g tool.Gate, s worker.Server, server *foreign.Server) (l foreign.Listing, err error) {
 	runs := foreign.Runs(s.Name)
-	rules := connecting([]policy.Rule{{Verb: policy.Run, Target: runs, Consent: policy.PreApproved, From: s.Place.String()}}, s.Foreign)
+	rules := withNetworkRules([]policy.Rule{{Verb: policy.Run, Target: runs, Consent: policy.PreApproved, From: s.Place.String()}}, s.Foreign)
 	g.Tools = []tool.Tool{server.Lister(rules, func(got foreign.Listing) error {
 		l = got
 		return nil
@@ -194,16 +194,16 @@ func (d *Door) list(ctx context.Context, g tool.Gate, s worker.Server, server *f
 
 // An Offer is what a server lists, to be accepted.
 type Offer struct {
-	Differs []string // from what it listed first, or everything
-	Known   bool     // it was listed before
-	keep    func() error
+	Differences []string // from what it listed first, or everything
+	Known       bool     // it was listed before
+	keep        func() error
 }
 
 // Accept keeps it: what the server lists from now on is held against this.
 func (o Offer) Accept() error { return o.keep() }
 
 // Offer has a server of the door's worker list its tools.
-func (d *Door) Offer(ctx context.Context, name string) (Offer, error) {
+func (d *Gate) Offer(ctx context.Context, name string) (Offer, error) {
 	var names []string
 	if d.step != nil {
 		for _, s := range d.step.Worker.Servers {
@@ -224,7 +224,7 @@ func didYouMeanServer(name string, names []string) string {
 	return didYouMean(name, names)
 }
 
-func (d *Door) offer(ctx context.Context, s worker.Server) (o Offer, err error) {
+func (d *Gate) offer(ctx context.Context, s worker.Server) (o Offer, err error) {
 	c, err := d.foreignCommands(d.Gate, s.Foreign)
 	if err != nil {
 		return o, err
@@ -244,5 +244,5 @@ func (d *Door) offer(ctx context.Context, s worker.Server) (o Offer, err error) 
 	if _, err := d.program.toolsOf(d.step, s, server, l, others); err != nil {
 		return o, err
 	}
-	return Offer{Differs: l.Differs(old, true), Known: old != nil, keep: func() error { return d.program.keepListing(s, l) }}, nil
+	return Offer{Differences: l.Differs(old, true), Known: old != nil, keep: func() error { return d.program.keepListing(s, l) }}, nil
 }

@@ -85,10 +85,10 @@ func (s *served) load() {
 }
 
 // door opens a door, once what the server lists was kept; err is why it could not be.
-func (s *served) door() (door *program.Door, err error) {
+func (s *served) door() (door *program.Gate, err error) {
 	s.t.Helper()
-	open := func() *program.Door {
-		door, err := s.Door(program.Visit{})
+	open := func() *program.Gate {
+		door, err := s.OpenGate(program.GateOptions{})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func (s *served) door() (door *program.Door, err error) {
 }
 
 // opened is door for a server that can be listed.
-func (s *served) opened() *program.Door {
+func (s *served) opened() *program.Gate {
 	s.t.Helper()
 	door, err := s.door()
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *served) opened() *program.Door {
 	return door
 }
 
-func called(t *testing.T, door *program.Door, name, args string) tool.Result {
+func called(t *testing.T, door *program.Gate, name, args string) tool.Result {
 	return door.Do(t.Context(), policy.Model, tool.Call{Tool: name, Args: []byte(args)})
 }
 
@@ -165,7 +165,7 @@ func TestServer(t *testing.T) {
 			t.Errorf("takes images %v: got %s, %d images", takes, r, len(r.Media))
 		}
 	}
-	look := func(door *program.Door) map[string]any {
+	look := func(door *program.Gate) map[string]any {
 		t.Helper()
 		r := called(t, door, "test_look", "{}")
 		all, _ := r.Data.(map[string]any)
@@ -248,7 +248,7 @@ func TestServerChanges(t *testing.T) {
 		}
 	}
 	offer, err := door.Offer(t.Context(), "test")
-	if err != nil || !offer.Known || len(offer.Differs) != 1 {
+	if err != nil || !offer.Known || len(offer.Differences) != 1 {
 		t.Fatalf("got %+v, %v", offer, err)
 	}
 	if _, err := door.Offer(t.Context(), "tset"); err == nil || !strings.Contains(err.Error(), "did you mean test?") {

@@ -16,7 +16,7 @@ import (
 )
 
 // use calls a tool through the door.
-func use(t *testing.T, door *program.Door, name string, args map[string]any) tool.Result {
+func use(t *testing.T, door *program.Gate, name string, args map[string]any) tool.Result {
 	t.Helper()
 	data, err := json.Marshal(args)
 	if err != nil {
@@ -30,7 +30,7 @@ func use(t *testing.T, door *program.Door, name string, args map[string]any) too
 }
 
 // prints waits for what a service prints.
-func prints(t *testing.T, door *program.Door, name, text string) {
+func prints(t *testing.T, door *program.Gate, name, text string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if d, ok := use(t, door, "service_output", map[string]any{"name": name, "offset": 0}).Data.(shell.Served); ok && strings.Contains(d.Output, text) {
@@ -47,7 +47,7 @@ const fetch = `exec 3<>/dev/tcp/127.0.0.1/8123; printf 'GET /%s HTTP/1.0\r\n\r\n
 // write, they see what it writes, and it ends with the door.
 func TestServiceOfSession(t *testing.T) {
 	dir, open := repository(t)
-	door, err := open().Door(program.Visit{})
+	door, err := open().OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,11 +25,11 @@ import (
 // its calls have changed there stays there until it is applied or discarded, whatever
 // becomes of the process.
 type Session struct {
-	ID    string    `json:"id"`
-	Begun time.Time `json:"begun"`
-	Used  time.Time `json:"-"` // last: the time of its file
-	Copy  bool      `json:"copy,omitempty"`
-	Bare  []Folder  `json:"bare,omitempty"` // what it was begun with, in place of a configuration
+	ID       string    `json:"id"`
+	Started  time.Time `json:"begun"`
+	LastUsed time.Time `json:"-"` // last: the time of its file
+	Copy     bool      `json:"copy,omitempty"`
+	Mounts   []Mount   `json:"bare,omitempty"` // what it was begun with, in place of a configuration
 
 	dir string
 }
@@ -58,7 +58,7 @@ func (p *Program) Sessions() ([]*Session, error) {
 			list = append(list, s)
 		}
 	}
-	slices.SortFunc(list, func(a, b *Session) int { return cmp.Or(b.Used.Compare(a.Used), strings.Compare(a.ID, b.ID)) })
+	slices.SortFunc(list, func(a, b *Session) int { return cmp.Or(b.LastUsed.Compare(a.LastUsed), strings.Compare(a.ID, b.ID)) })
 	return list, nil
 }
 
@@ -108,20 +108,20 @@ func (p *Program) sessionAt(id string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Used = info.ModTime()
+	s.LastUsed = info.ModTime()
 	return s, nil
 }
 
-// enter returns the session that a visit is for, and begins it if it is a new one. The
+// beginSession returns the session that a visit is for, and begins it if it is a new one. The
 // result is nil if it would need overlays or copies and there are none.
-func (p *Program) enter(v Visit, layers bool) (s *Session, begun bool, err error) {
-	if s, err = p.meant(v, layers); err != nil || s == nil && !v.Copy && !layers && !jail.CanCopy && v.Exec == nil && !v.Run {
+func (p *Program) beginSession(v GateOptions, layers bool) (s *Session, begun bool, err error) {
+	if s, err = p.findSession(v, layers); err != nil || s == nil && !v.Copy && !layers && !jail.CanCopy && v.Exec == nil && !v.Run {
 		return nil, false, err
 	}
 	now := p.options.Now()
 	if begun = s == nil; begun {
 		id := strings.ToLower(rand.Text()[:6])
-		s = &Session{ID: id, Begun: now, Copy: v.Copy || !layers && jail.CanCopy, Bare: p.bare, dir: filepath.Join(p.sessionsDir(), id)}
+		s = &Session{ID: id, Started: now, Copy: v.Copy || !layers && jail.CanCopy, Mounts: p.mounts, dir: filepath.Join(p.sessionsDir(), id)}
 		if err := os.MkdirAll(s.dir, 0o700); err != nil {
 			return nil, false, plainError("the session", err)
 		}
@@ -129,16 +129,16 @@ func (p *Program) enter(v Visit, layers bool) (s *Session, begun bool, err error
 			return nil, false, err
 		}
 	}
-	s.Used = now
+	s.LastUsed = now
 	if err := os.Chtimes(filepath.Join(s.dir, sessionName), now, now); err != nil {
 		return nil, false, plainError("the session", err)
 	}
 	return s, begun, nil
 }
 
-// meant returns the session that a visit means, of those that there are, nil for none.
+// findSession returns the session that a visit means, of those that there are, nil for none.
 // Who names none means the one that was used last, of those that can be worked on.
-func (p *Program) meant(v Visit, layers bool) (*Session, error) {
+func (p *Program) findSession(v GateOptions, layers bool) (*Session, error) {
 	if v.Session == NewSession {
 		return nil, nil
 	}
@@ -178,20 +178,20 @@ func (s *Session) writeFile(name string, content any) error {
 	return nil
 }
 
-// Kept opens what a session keeps, to list, take and discard it.
-func (p *Program) Kept(s *Session) (*jail.Kept, error) {
-	return jail.LookKept(sandbox.Host(s.dir), p.over(), p.options.Now)
+// OpenChanges opens what a session keeps, to list, take and discard it.
+func (p *Program) OpenChanges(s *Session) (*jail.Kept, error) {
+	return jail.LookKept(sandbox.Host(s.dir), p.overlayMounts(), p.options.Now)
 }
 
 // Remove removes a session with all that it keeps. One that another golem works on
 // is left alone. It is in the journal before it is done.
 func (p *Program) Remove(s *Session, secrets []string) error {
-	k, err := p.Kept(s)
+	k, err := p.OpenChanges(s)
 	if err != nil {
 		return err
 	}
 	defer k.Close()
-	records, err := p.Records()
+	records, err := p.OpenRecords()
 	if err != nil {
 		return err
 	}
@@ -206,18 +206,18 @@ func (p *Program) Remove(s *Session, secrets []string) error {
 	return k.Remove()
 }
 
-// over are the folders of a program that are mounted as layers.
-func (p *Program) over() []jail.Over {
+// overlayMounts are the folders of a program that are mounted as layers.
+func (p *Program) overlayMounts() []jail.Over {
 	var list []jail.Over
 	for _, m := range p.Project.Mounts {
 		if m.Mode == project.Overlay {
-			list = append(list, overOf(m))
+			list = append(list, overlayMount(m))
 		}
 	}
 	return list
 }
 
-func overOf(m project.Mount) jail.Over {
+func overlayMount(m project.Mount) jail.Over {
 	folder := string(m.Source)
 	if m.Base != "" {
 		folder = filepath.Join(string(m.Base), folder)

@@ -120,7 +120,7 @@ func differences(a, b map[string]string) (list []string) {
 }
 
 // call makes a call, which must not fail unless it may.
-func call(t *testing.T, door *program.Door, may bool, name string, args map[string]any) tool.Result {
+func call(t *testing.T, door *program.Gate, may bool, name string, args map[string]any) tool.Result {
 	t.Helper()
 	data, err := json.Marshal(args)
 	if err != nil {
@@ -137,15 +137,15 @@ func call(t *testing.T, door *program.Door, may bool, name string, args map[stri
 // processes' worth of doors. The folder does not change before the changes are
 // applied, and is then exactly what the session saw. On a copy it is the same.
 func TestSessionOverRepository(t *testing.T) {
-	t.Run("layer", func(t *testing.T) { overRepository(t, program.Visit{}, 200) })
-	t.Run("copy", func(t *testing.T) { overRepository(t, program.Visit{Copy: true}, 75) })
+	t.Run("layer", func(t *testing.T) { overRepository(t, program.GateOptions{}, 200) })
+	t.Run("copy", func(t *testing.T) { overRepository(t, program.GateOptions{Copy: true}, 75) })
 }
 
-func overRepository(t *testing.T, visit program.Visit, calls int) {
+func overRepository(t *testing.T, visit program.GateOptions, calls int) {
 	dir, open := repository(t)
 	before := treeOf(t, dir)
 	random := rand.New(rand.NewPCG(6, 2026))
-	var door *program.Door
+	var door *program.Gate
 	for i := range calls {
 		if i%25 == 0 { // another process takes the session up
 			if door != nil {
@@ -154,10 +154,10 @@ func overRepository(t *testing.T, visit program.Visit, calls int) {
 				}
 			}
 			var err error
-			if door, err = open().Door(visit); err != nil {
+			if door, err = open().OpenGate(visit); err != nil {
 				t.Fatal(err)
 			}
-			visit = program.Visit{} // the session knows what it is
+			visit = program.GateOptions{} // the session knows what it is
 		}
 		agentCall(t, door, random, i)
 	}
@@ -178,7 +178,7 @@ func overRepository(t *testing.T, visit program.Visit, calls int) {
 		t.Errorf("after %.200s the folder is not what was seen: %q", r.Text, diff)
 	}
 	// And back.
-	door, err := open().Door(program.Visit{})
+	door, err := open().OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func overRepository(t *testing.T, visit program.Visit, calls int) {
 }
 
 // agentCall makes a call of an agent: some fail, as they do.
-func agentCall(t *testing.T, door *program.Door, random *rand.Rand, i int) {
+func agentCall(t *testing.T, door *program.Gate, random *rand.Rand, i int) {
 	t.Helper()
 	source := fmt.Sprintf("/src/f%d.c", random.IntN(25))
 	page := fmt.Sprintf("/doc/%d", random.IntN(22))
@@ -223,7 +223,7 @@ func agentCall(t *testing.T, door *program.Door, random *rand.Rand, i int) {
 }
 
 // copyOut copies what the session sees to a folder of the host.
-func copyOut(t *testing.T, door *program.Door, to string) {
+func copyOut(t *testing.T, door *program.Gate, to string) {
 	t.Helper()
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		t.Fatal(err)
@@ -304,7 +304,7 @@ func TestSessionKilled(t *testing.T) {
 		}
 		cmd.Wait()
 	}
-	door, err := open().Door(program.Visit{})
+	door, err := open().OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,25 +341,25 @@ func TestSessionKilled(t *testing.T) {
 // its own, and can look at the changes of the first.
 func TestTwoGolems(t *testing.T) {
 	dir, open := repository(t)
-	one, err := open().Door(program.Visit{})
+	one, err := open().OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer one.Close()
 	call(t, one, false, "write_file", map[string]any{"path": "/a", "content": "one\n"})
 	p := open()
-	two, err := p.Door(program.Visit{Session: one.Session.ID})
+	two, err := p.OpenGate(program.GateOptions{Session: one.Session.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer two.Close()
-	if one.Busy() || !two.Busy() {
-		t.Errorf("busy: %v for who has it, %v for another", one.Busy(), two.Busy())
+	if one.IsBusy() || !two.IsBusy() {
+		t.Errorf("busy: %v for who has it, %v for another", one.IsBusy(), two.IsBusy())
 	}
 	if r := call(t, two, true, "read_file", map[string]any{"path": "/a"}); r.Err == nil || !strings.Contains(r.Err.Hint, "another golem works on this session") {
 		t.Errorf("the same session: %v", r.Err)
 	}
-	own, err := p.Door(program.Visit{Session: program.NewSession})
+	own, err := p.OpenGate(program.GateOptions{Session: program.NewSession})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,7 +373,7 @@ func TestTwoGolems(t *testing.T) {
 		t.Errorf("changes of a session in use: %v, %v", list, err)
 	}
 	// Its changes are applied while it waits, and it goes on with what is there then.
-	apply, err := p.Door(program.Visit{Session: one.Session.ID})
+	apply, err := p.OpenGate(program.GateOptions{Session: one.Session.ID})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,23 +20,23 @@ import (
 // command and ends with the door; where what commands may see has changed, there
 // is one more.
 type commands struct {
-	policy jail.Policy // without mounts
-	level  policy.Level
-	now    func() time.Time
-	work   *work
-	owner  owner        // whose home they have
-	direct bool         // they may write what no session keeps
-	exec   *Exec        // what the user runs, nil where that is nothing
-	sole   bool         // no other commands run in the session
-	more   []jail.Mount // that it has besides the sandbox
-	lacks  error        // why it cannot be started, whatever the machine has
-	steps  steps        // what file tools have changed
+	policy    jail.Policy // without mounts
+	level     policy.Level
+	now       func() time.Time
+	workspace *workspace
+	owner     owner        // whose home they have
+	direct    bool         // they may write what no session keeps
+	exec      *Exec        // what the user runs, nil where that is nothing
+	onlyUser  bool         // no other commands run in the session
+	mounts    []jail.Mount // that it has besides the sandbox
+	missing   error        // why it cannot be started, whatever the machine has
+	steps     undoSteps    // what file tools have changed
 
 	services *shell.Services
 
 	mu       sync.Mutex
 	sessions []session
-	able     bool // what is required was tried, and is there
+	tried    bool // what is required was tried, and is there
 }
 
 // A session is one of the jail, with the mounts that it was started with.
@@ -47,9 +47,9 @@ type session struct {
 }
 
 // newCommands returns what runs commands with the grant of a gate.
-func newCommands(g tool.Gate, o owner, w *work, now func() time.Time) *commands {
+func newCommands(g tool.Gate, o owner, w *workspace, now func() time.Time) *commands {
 	l := g.Grant.Limits
-	return &commands{now: now, level: g.Grant.Level, owner: o, work: w, direct: direct(g.Files), policy: jail.Policy{
+	return &commands{now: now, level: g.Grant.Level, owner: o, workspace: w, direct: writesDirectly(g.Files), policy: jail.Policy{
 		Network: g.Network(),
 		Limits:  jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Output: l.Output},
 	}}
@@ -57,22 +57,22 @@ func newCommands(g tool.Gate, o owner, w *work, now func() time.Time) *commands 
 
 // Run implements shell.Runner.
 func (c *commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail.Command, layered bool) (jail.Result, error) {
-	r, err := c.started(files, layered, func(s *jail.Session) (jail.Result, error) { return s.Run(ctx, command) })
+	r, err := c.runIn(files, layered, func(s *jail.Session) (jail.Result, error) { return s.Run(ctx, command) })
 	if err != nil && ctx.Err() != nil {
 		return r, &sandbox.Error{Op: "shell", Code: "stopped", Hint: "it was stopped before it could begin"}
 	}
-	return r, told(err)
+	return r, asWorkerError(err)
 }
 
 // Serve implements shell.Server.
 func (c *commands) Serve(files *sandbox.Sandbox, command jail.Command, layered bool) (shell.Service, error) {
-	s, err := c.session(files, layered && (!c.direct || c.work.canOverlay()))
+	s, err := c.session(files, layered && (!c.direct || c.workspace.canOverlay()))
 	if err != nil {
-		return nil, told(err)
+		return nil, asWorkerError(err)
 	}
 	v, err := s.Serve(command)
 	if err != nil {
-		return nil, told(err)
+		return nil, asWorkerError(err)
 	}
 	return v, nil
 }
@@ -80,12 +80,12 @@ func (c *commands) Serve(files *sandbox.Sandbox, command jail.Command, layered b
 // Able implements shell.Runner. What the program requires is tried once, with no
 // folder; where it requires nothing the best is taken when a command runs.
 func (c *commands) Able() error {
-	if c.lacks != nil {
-		return c.lacks
+	if c.missing != nil {
+		return c.missing
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.level == policy.AnyLevel || c.able {
+	if c.level == policy.AnyLevel || c.tried {
 		return nil
 	}
 	p := c.policy
@@ -96,8 +96,8 @@ func (c *commands) Able() error {
 			err = s.Close()
 		}
 	}
-	c.able = err == nil
-	return told(err)
+	c.tried = err == nil
+	return asWorkerError(err)
 }
 
 // require puts the level that the program requires into a policy.
@@ -117,8 +117,8 @@ func (c *commands) require(p *jail.Policy) error {
 // noContainer is what to do about a level above all that there are.
 const noContainer = "write require_os_sandbox: namespaces, which is the strongest, or leave the key out"
 
-// mounts returns what commands see of these files.
-func (c *commands) mounts(files *sandbox.Sandbox) ([]jail.Mount, error) {
+// mountsOf returns what commands see of these files.
+func (c *commands) mountsOf(files *sandbox.Sandbox) ([]jail.Mount, error) {
 	if err := makeWritable(files); err != nil {
 		return nil, err
 	}
@@ -126,12 +126,12 @@ func (c *commands) mounts(files *sandbox.Sandbox) ([]jail.Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.furnished(mounts)
+	return c.addMounts(mounts)
 }
 
 // session returns the one for commands that see these files.
 func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session, error) {
-	mounts, err := c.mounts(files)
+	mounts, err := c.mountsOf(files)
 	if err != nil {
 		return nil, err
 	}
@@ -159,30 +159,30 @@ func (c *commands) start(mounts []jail.Mount, layered bool, least jail.Level) (*
 		return nil, err
 	}
 	p.Least = max(p.Least, least)
-	if err := c.house(&p); err != nil {
+	if err := c.addHome(&p); err != nil {
 		return nil, err
 	}
 	if layered && slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Write && !m.Kept }) {
-		p.Layers, p.Least = c.work.layers.dir, jail.Namespaces
+		p.Layers, p.Least = c.workspace.pending.dir, jail.Namespaces
 	}
 	if slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Kept }) {
-		p.Kept, p.Loopback, p.Sole = c.work.kept, string(c.owner), c.sole
+		p.Kept, p.Loopback, p.Sole = c.workspace.changes, string(c.owner), c.onlyUser
 	}
 	s, err := jail.Start(p, c.now)
 	if err != nil && layered {
-		c.work.layers.doubt()
+		c.workspace.pending.forgetProbe()
 	}
 	return s, err
 }
 
-// house gives commands the home of their owner, where there is a session. Where a mount
+// addHome gives commands the home of their owner, where there is a session. Where a mount
 // stands there they have none.
-func (c *commands) house(p *jail.Policy) error {
-	there := func(m jail.Mount) bool { return under(m.Target, jail.Home) || under(jail.Home, m.Target) }
-	if p.Home != "" || c.work.session == nil || slices.ContainsFunc(p.Mounts, there) {
+func (c *commands) addHome(p *jail.Policy) error {
+	there := func(m jail.Mount) bool { return isUnder(m.Target, jail.Home) || isUnder(jail.Home, m.Target) }
+	if p.Home != "" || c.workspace.session == nil || slices.ContainsFunc(p.Mounts, there) {
 		return nil
 	}
-	home, err := c.work.session.home(c.owner)
+	home, err := c.workspace.session.home(c.owner)
 	p.Home = sandbox.Host(home)
 	return err
 }
@@ -224,9 +224,9 @@ func (c *commands) Close() error {
 	return errors.Join(errs...)
 }
 
-// told returns an error of the jail as a worker may read it. The jail names no
+// asWorkerError returns an error of the jail as a worker may read it. The jail names no
 // folder of the host but those of its own making.
-func told(err error) error {
+func asWorkerError(err error) error {
 	var known *sandbox.Error
 	if err == nil || errors.As(err, &known) {
 		return err

@@ -18,7 +18,7 @@ import (
 
 // doorWith returns the door of a program with a shell, whose folder out is made
 // by the first command, and the program's folder.
-func doorWith(t *testing.T, settings string) (*program.Door, string) {
+func doorWith(t *testing.T, settings string) (*program.Gate, string) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -36,7 +36,7 @@ func doorWith(t *testing.T, settings string) (*program.Door, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.Door(program.Visit{})
+	door, err := p.OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func doorWith(t *testing.T, settings string) (*program.Door, string) {
 }
 
 // ran runs a command through the door.
-func ran(t *testing.T, door *program.Door, command string) shell.Ran {
+func ran(t *testing.T, door *program.Gate, command string) shell.Ran {
 	t.Helper()
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {

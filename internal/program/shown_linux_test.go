@@ -40,21 +40,21 @@ func (v *viewer) Ask(_ context.Context, r tool.Request) approval.Reply {
 }
 
 // opened returns a door in a new program, whose questions a viewer answers, and its folder.
-func opened(t *testing.T, v *viewer) (door *program.Door, p *program.Program, out string) {
+func opened(t *testing.T, v *viewer) (door *program.Gate, p *program.Program, out string) {
 	t.Helper()
-	dir, state := trusted(t)
+	dir, state := recordedText(t)
 	p, err := program.Load(program.Options{Dir: dir, State: state, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if door, err = p.Door(program.Visit{Asker: v}); err != nil {
+	if door, err = p.OpenGate(program.GateOptions{Asker: v}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { door.Close() })
 	return door, p, filepath.Join(dir, "out")
 }
 
-func does(door *program.Door, name string, args map[string]any) tool.Result {
+func does(door *program.Gate, name string, args map[string]any) tool.Result {
 	text, err := json.Marshal(args)
 	if err != nil {
 		panic(err)
@@ -154,7 +154,7 @@ func TestA2UnseenContentNeedsTheDigest(t *testing.T) {
 // decided returns what the journal has of how much was seen by who said yes to a tool.
 func decided(t *testing.T, p *program.Program, name string) (seen []string) {
 	t.Helper()
-	folder, err := p.Journal()
+	folder, err := p.OpenJournal()
 	must(t, err)
 	defer folder.Close()
 	must(t, audit.Read(folder, audit.Filter{Tool: name, Decision: "yes"}, func(r audit.Record, _ []byte) error {
@@ -179,7 +179,7 @@ func TestA1ManyChangesStayBounded(t *testing.T) {
 		t.Errorf("got %d changes, %d omitted", len(asked.Changes), len(asked.Omitted()))
 	}
 	start := time.Now()
-	records, err := p.Records()
+	records, err := p.OpenRecords()
 	must(t, err)
 	defer records.Close()
 	desk := &approval.Desk{Store: records.Approvals, Policy: records.Policy, Now: time.Now}

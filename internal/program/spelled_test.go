@@ -25,7 +25,7 @@ func TestRulesOnHostsThatIgnoreCase(t *testing.T) {
 	c := policy.Consents{}.With(
 		policy.Rule{Verb: policy.Read, Target: "/out/secret", Consent: policy.Blocked},
 		policy.Rule{Verb: policy.Read, Target: "/OUT/SUB", Consent: policy.Blocked})
-	files, c, err := spelled(s, c)
+	files, c, err := canonicalRules(s, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,17 +18,17 @@ import (
 
 // A Widening is one line of a program's files that gives more than the default
 // policy, which is to read the program's folder.
-type Widening struct {
+type Permission struct {
 	What string `json:"what"`
 	From string `json:"from"`
 }
 
-// Widenings returns all that trusting the program grants, each with the line
+// Permissions returns all that trusting the program grants, each with the line
 // that says so: files outside it or to be written, the network, approvals given
 // beforehand, programs that would run.
-func (p *Program) Widenings() []Widening {
-	var list []Widening
-	add := func(from, what string) { list = append(list, Widening{what, from}) }
+func (p *Program) Permissions() []Permission {
+	var list []Permission
+	add := func(from, what string) { list = append(list, Permission{what, from}) }
 	for _, m := range p.Project.Mounts {
 		p.widenMount(add, m.Target, m.Mode, string(m.Source), string(m.Base), m.From)
 	}
@@ -36,24 +36,24 @@ func (p *Program) Widenings() []Widening {
 		add(p.placeOf("sandbox.network"), "the whole network")
 	}
 	for _, host := range p.Project.Network.Patterns() {
-		add(p.placeOf("sandbox.network"), "the host "+whole(host))
+		add(p.placeOf("sandbox.network"), "the host "+quoteAll(host))
 	}
 	if p.Project.Approval == "approve_all" {
 		add(p.placeOf("approval.mode"), "everything approved beforehand, but what is blocked")
 	}
 	if p.Project.Model != "" {
-		add(p.placeOf("model"), "the model "+whole(p.Project.Model)+", which is sent what workers read")
+		add(p.placeOf("model"), "the model "+quoteAll(p.Project.Model)+", which is sent what workers read")
 	}
 	if s := p.Project.ModelServer; s.URL != "" {
-		what := "the server " + whole(s.URL) + ", which is sent what workers read"
+		what := "the server " + quoteAll(s.URL) + ", which is sent what workers read"
 		if s.Key != "" {
-			what += ", with your key " + whole(s.Key)
+			what += ", with your key " + quoteAll(s.Key)
 		}
 		add(p.placeOf("model_server.url"), what)
 	}
 	for _, t := range p.Project.Targets {
 		where := string(t.Path) + t.URL + t.Repo
-		what := "clearing into " + whole(t.Name) + ": " + whole(where) + ", by your own hand only"
+		what := "clearing into " + quoteAll(t.Name) + ": " + quoteAll(where) + ", by your own hand only"
 		if t.Hooks {
 			what += "; a push runs the hooks of that repository as you, outside the jail"
 		}
@@ -61,10 +61,10 @@ func (p *Program) Widenings() []Widening {
 	}
 	p.widenScanners(add)
 	for _, e := range p.Project.Endpoints {
-		what := "sending to " + whole(e.Name) + ": " + whole(e.URL) + ", by your own hand only"
+		what := "sending to " + quoteAll(e.Name) + ": " + quoteAll(e.URL) + ", by your own hand only"
 		for _, h := range e.Headers {
 			if h.Variable != "" {
-				what += ", with your " + whole(h.Variable)
+				what += ", with your " + quoteAll(h.Variable)
 			}
 		}
 		add(e.From.String(), what)
@@ -76,8 +76,8 @@ func (p *Program) Widenings() []Widening {
 	for _, w := range p.Workers {
 		p.widenWorker(add, w)
 	}
-	list = append(list, p.Programs()...)
-	slices.SortStableFunc(list, func(a, b Widening) int { return comparePlaces(a.From, b.From) })
+	list = append(list, p.ForeignPrograms()...)
+	slices.SortStableFunc(list, func(a, b Permission) int { return comparePlaces(a.From, b.From) })
 	return list
 }
 
@@ -85,13 +85,13 @@ func (p *Program) Widenings() []Widening {
 func (p *Program) widenScanners(add func(from, what string)) {
 	e := p.Project.Engines
 	for _, x := range e.External {
-		add(x.From.String(), "the scanner "+whole(x.Name)+" runs "+whole(strings.Join(x.Command, " "))+", in the jail")
+		add(x.From.String(), "the scanner "+quoteAll(x.Name)+" runs "+quoteAll(strings.Join(x.Command, " "))+", in the jail")
 	}
 	if e.Clamd != "" {
-		add(p.placeOf("clearance.malware.clamd"), "what is cleared is shown to clamd at "+whole(string(e.Clamd)))
+		add(p.placeOf("clearance.malware.clamd"), "what is cleared is shown to clamd at "+quoteAll(string(e.Clamd)))
 	}
 	if len(e.Allow) > 0 {
-		add(p.placeOf("clearance.allow"), "scanners do not hold back binary files of the kinds "+whole(strings.Join(e.Allow, ", ")))
+		add(p.placeOf("clearance.allow"), "scanners do not hold back binary files of the kinds "+quoteAll(strings.Join(e.Allow, ", ")))
 	}
 }
 
@@ -132,22 +132,22 @@ func (p *Program) widenMount(add func(from, what string), target, mode, source, 
 	}
 	switch {
 	case outside:
-		add(from.String(), what+whole(source)+", outside the program, as "+target)
+		add(from.String(), what+quoteAll(source)+", outside the program, as "+target)
 	case mode != "ro":
-		add(from.String(), what+whole(filepath.ToSlash(rel))+" as "+target)
+		add(from.String(), what+quoteAll(filepath.ToSlash(rel))+" as "+target)
 	}
 }
 
 func widenRules(add func(from, what string), who string, rules []policy.Rule) {
 	for _, r := range rules {
 		if r.Consent == policy.PreApproved && r.Verb != policy.Read {
-			add(r.From, who+"may "+r.Verb.String()+" "+whole(r.Target)+" without being asked about")
+			add(r.From, who+"may "+r.Verb.String()+" "+quoteAll(r.Target)+" without being asked about")
 		}
 	}
 }
 
-// whole returns a text so that nothing of it is hidden, not even by its length.
-func whole(text string) string {
+// quoteAll returns a text so that nothing of it is hidden, not even by its length.
+func quoteAll(text string) string {
 	for _, r := range text {
 		if !sandbox.Plain(r) || r == utf8.RuneError {
 			return strconv.QuoteToASCII(text)
@@ -157,13 +157,13 @@ func whole(text string) string {
 }
 
 func (p *Program) widenWorker(add func(from, what string), w *worker.Worker) {
-	who := whole(w.Name) + " "
+	who := quoteAll(w.Name) + " "
 	widenRules(add, who, w.Rules)
 	if p.Project.File == "" {
 		// Whichever worker is the entry, its paths are then the project's.
 		for _, path := range w.Sandbox.Paths {
 			if p.Entry != w {
-				add(path.Place.String(), who+"as the entry: "+path.Access.String()+" "+whole(path.Root)+" as /"+whole(path.Name))
+				add(path.Place.String(), who+"as the entry: "+path.Access.String()+" "+quoteAll(path.Root)+" as /"+quoteAll(path.Name))
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func runsWhat(r policy.ShellRule) string {
 	case strings.TrimSpace(r.Pattern) == "*":
 		return "any command"
 	}
-	return whole(r.Pattern)
+	return quoteAll(r.Pattern)
 }
 
 // widenGit adds where results go by the user's own hand, and as whom.
@@ -212,11 +212,11 @@ func (p *Program) widenGit(add func(from, what string), who string, g worker.Git
 		add(from, what+"your credentials")
 	}
 	if t := g.Inline; t != nil {
-		add(t.Place.String(), who+"clears into "+whole(t.Path+t.URL+t.Repo)+", by your own hand only")
+		add(t.Place.String(), who+"clears into "+quoteAll(t.Path+t.URL+t.Repo)+", by your own hand only")
 	}
 	for _, v := range g.Credentials.Env {
 		if v.Pass {
-			add(v.Place.String(), who+"hands git your "+whole(v.Name))
+			add(v.Place.String(), who+"hands git your "+quoteAll(v.Name))
 		}
 	}
 }

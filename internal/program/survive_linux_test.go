@@ -42,7 +42,7 @@ func TestOneOfCrowd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.Door(program.Visit{})
+	door, err := p.OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestOneOfCrowd(t *testing.T) {
 // TestCrowd: two golems work over one folder, each with commands and file tools at
 // once. What was said to be done is in the files; what was not is in none.
 func TestCrowd(t *testing.T) {
-	dir, state := trusted(t)
+	dir, state := recordedText(t)
 	for i := range crowdFiles {
 		if err := os.WriteFile(fmt.Sprintf("%s/out/%d", dir, i), []byte("END\n"), 0o644); err != nil {
 			t.Fatal(err)
@@ -162,9 +162,9 @@ func TestCrowd(t *testing.T) {
 	verified(t, dir, state)
 }
 
-// trusted makes a program whose commands may write to a folder out, and a folder for
+// recordedText makes a program whose commands may write to a folder out, and a folder for
 // its state.
-func trusted(t *testing.T) (dir, state string) {
+func recordedText(t *testing.T) (dir, state string) {
 	t.Helper()
 	dir, state = t.TempDir(), t.TempDir()
 	err := os.Mkdir(filepath.Join(dir, "out"), 0o755)
@@ -196,7 +196,7 @@ func verified(t *testing.T, dir, state string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, err := p.Journal()
+	folder, err := p.OpenJournal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,12 +219,12 @@ func verified(t *testing.T, dir, state string) {
 // however it was put there: S03, S04, S06, G17. The repository that is there stays as
 // it is, and the rest lands.
 func TestHooks(t *testing.T) {
-	dir, state := trusted(t)
+	dir, state := recordedText(t)
 	p, err := loaded(dir, state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.Door(program.Visit{})
+	door, err := p.OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,13 +277,13 @@ func (a *asker) Ask(_ context.Context, r tool.Request) approval.Reply {
 
 // TestA1UndoMany: a long undo is shown whole.
 func TestA1UndoMany(t *testing.T) {
-	dir, state := trusted(t)
+	dir, state := recordedText(t)
 	p, err := program.Load(program.Options{Dir: dir, State: state, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var asked asker
-	door, err := p.Door(program.Visit{Asker: &asked})
+	door, err := p.OpenGate(program.GateOptions{Asker: &asked})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,12 +331,12 @@ func kill(word string) (pid int) {
 // TestPartsKilled: where the holder or a cell is killed while a command runs, nothing
 // of it lands, and the next command runs as if nothing had happened.
 func TestPartsKilled(t *testing.T) {
-	dir, state := trusted(t)
+	dir, state := recordedText(t)
 	p, err := loaded(dir, state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.Door(program.Visit{})
+	door, err := p.OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,18 +18,18 @@ import (
 // closed; the first door that finds only the signatures of dead ones sweeps.
 
 // signatures is the document with the list.
-const signatures = "doors.json"
+const writersFile = "doors.json"
 
 // A signer is a journal that signs the list before the first change, and knows which
 // changes were made.
-type signer struct {
+type journalWriter struct {
 	*audit.Journal
 	sign func() error
-	made *made
+	done *doneCalls
 }
 
 // Write implements tool.Journal.
-func (s signer) Write(r audit.Record, wait audit.Wait) error {
+func (s journalWriter) Write(r audit.Record, wait audit.Wait) error {
 	if wait == audit.Durable {
 		if err := s.sign(); err != nil {
 			return err
@@ -37,35 +37,35 @@ func (s signer) Write(r audit.Record, wait audit.Wait) error {
 	}
 	err := s.Journal.Write(r, wait)
 	if err == nil && wait == audit.Durable && r.Kind == audit.Intent {
-		s.made.begin(r)
+		s.done.begin(r)
 	}
 	if r.Kind == audit.Outcome { // it has happened, whether or not the journal took it
-		s.made.end(r)
+		s.done.end(r)
 	}
 	return err
 }
 
 // A doorman keeps the list for one door.
-type doorman struct {
+type writerList struct {
 	folder  *state.Folder
 	leases  state.Leases
 	name    string
 	release func() error // of the lease that shows that the door lives
 }
 
-// newDoorman sweeps, where only dead doors have signed, and returns who signs
+// newWriterList sweeps, where only dead doors have signed, and returns who signs
 // for a new one.
-func newDoorman(folder *state.Folder, name string, files *sandbox.Sandbox) (*doorman, error) {
+func newWriterList(folder *state.Folder, name string, files *sandbox.Sandbox) (*writerList, error) {
 	leases, err := folder.Leases()
 	if err != nil {
 		return nil, err
 	}
-	d := &doorman{folder: folder, leases: leases, name: name}
+	d := &writerList{folder: folder, leases: leases, name: name}
 	if list, err := d.read(); err != nil || len(list) == 0 {
 		return d, err
 	}
-	return d, d.change(func(list []string) []string {
-		if slices.ContainsFunc(list, d.lives) {
+	return d, d.update(func(list []string) []string {
+		if slices.ContainsFunc(list, d.isAlive) {
 			return list
 		}
 		// While the list is held nobody else can sign and begin to write.
@@ -74,8 +74,8 @@ func newDoorman(folder *state.Folder, name string, files *sandbox.Sandbox) (*doo
 	})
 }
 
-// lives reports whether the door of a name is still held.
-func (d *doorman) lives(name string) bool {
+// isAlive reports whether the door of a name is still held.
+func (d *writerList) isAlive(name string) bool {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	release, err := d.leases.Take(ended, "door-"+name, name)
@@ -86,22 +86,22 @@ func (d *doorman) lives(name string) bool {
 	return false
 }
 
-// signed returns how to sign the list, once.
-func (d *doorman) signed() func() error {
+// signer returns how to sign the list, once.
+func (d *writerList) signer() func() error {
 	return sync.OnceValue(func() (err error) {
 		if d.release, err = d.leases.Take(context.Background(), "door-"+d.name, d.name); err != nil {
 			return err
 		}
-		return d.change(func(list []string) []string { return append(list, d.name) })
+		return d.update(func(list []string) []string { return append(list, d.name) })
 	})
 }
 
-// leave takes the name off the list, if it is there.
-func (d *doorman) leave() error {
+// remove takes the name off the list, if it is there.
+func (d *writerList) remove() error {
 	if d.release == nil {
 		return nil
 	}
-	err := d.change(func(list []string) []string {
+	err := d.update(func(list []string) []string {
 		return slices.DeleteFunc(list, func(name string) bool { return name == d.name })
 	})
 	if freed := d.release(); err == nil {
@@ -110,8 +110,8 @@ func (d *doorman) leave() error {
 	return err
 }
 
-func (d *doorman) read() ([]string, error) {
-	data, err := d.folder.Read(signatures)
+func (d *writerList) read() ([]string, error) {
+	data, err := d.folder.Read(writersFile)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +126,6 @@ func parseNames(data []byte) (list []string) {
 	return list
 }
 
-func (d *doorman) change(do func([]string) []string) error {
-	return d.folder.Update(signatures, func(old []byte) ([]byte, error) { return json.Marshal(do(parseNames(old))) })
+func (d *writerList) update(do func([]string) []string) error {
+	return d.folder.Update(writersFile, func(old []byte) ([]byte, error) { return json.Marshal(do(parseNames(old))) })
 }

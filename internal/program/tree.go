@@ -21,7 +21,7 @@ type Step struct {
 	Calls    []*Step
 	// Known is true where the worker stands elsewhere in the tree with its calls,
 	// nearer to the top; Circular where it is its own caller.
-	Known, Circular bool
+	Repeated, Circular bool
 }
 
 // Chain returns the names from the entry worker to this one.
@@ -54,9 +54,9 @@ func (p *Program) Tree() *Step {
 		for _, w := range p.callees(at.Worker) {
 			child := p.step(at, w)
 			child.Circular = at.calledBy(w)
-			child.Known = unfolded[w]
+			child.Repeated = unfolded[w]
 			at.Calls = append(at.Calls, child)
-			if !child.Known && !child.Circular && len(child.Problems) == 0 && child.Grant.Depth > 0 {
+			if !child.Repeated && !child.Circular && len(child.Problems) == 0 && child.Grant.Depth > 0 {
 				queue = append(queue, child)
 			}
 			unfolded[w] = true
@@ -131,7 +131,7 @@ func (p *Program) lint() strictyaml.Problems {
 	var problems strictyaml.Problems
 	for _, w := range p.Workers {
 		for _, call := range w.Calls() {
-			if p.whole && call.Text != "*" && p.Worker(call.Text) == nil {
+			if p.complete && call.Text != "*" && p.Worker(call.Text) == nil {
 				err := p.unknownWorker(call.Text)
 				problems.Add(call, "no worker "+sandbox.Shown(call.Text), hintOf(err))
 			}
@@ -201,7 +201,7 @@ func didYouMean(word string, among []string) string {
 	if len(among) == 0 {
 		return "the project has none"
 	}
-	return "there are " + joined(among)
+	return "there are " + joinSorted(among)
 }
 
 func hintOf(err error) string {
@@ -211,7 +211,7 @@ func hintOf(err error) string {
 	return ""
 }
 
-func joined(names []string) string {
+func joinSorted(names []string) string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return strings.Join(names, ", ")

@@ -23,10 +23,10 @@ type Content struct {
 	Files map[string]string
 }
 
-func newContent(file string, data []byte, workers []*worker.Worker, b brought) Content {
+func newContent(file string, data []byte, workers []*worker.Worker, b toolFiles) Content {
 	c := Content{Files: map[string]string{}}
 	for name, data := range b {
-		c.Files["./"+name] = trusted(data) // it is not one of the others, whatever its name
+		c.Files["./"+name] = recordedText(data) // it is not one of the others, whatever its name
 	}
 	if file != "" {
 		c.Files[file] = string(data)
@@ -152,9 +152,9 @@ func (p *Program) Trust() error {
 	})
 }
 
-// Changed returns how the content differs from what was trusted last, as a
+// TrustDiff returns how the content differs from what was trusted last, as a
 // unified diff: "" if nothing was trusted yet or nothing has changed.
-func (p *Program) Changed() (string, error) {
+func (p *Program) TrustDiff() (string, error) {
 	records, err := p.trustRecords()
 	if err != nil || len(records) == 0 {
 		return "", err
@@ -164,7 +164,7 @@ func (p *Program) Changed() (string, error) {
 	slices.Sort(names)
 	var b strings.Builder
 	for _, name := range slices.Compact(names) {
-		b.WriteString(udiff.Unified(whole(name), whole(name), last.Files[name], p.Content.Files[name]))
+		b.WriteString(udiff.Unified(quoteAll(name), quoteAll(name), last.Files[name], p.Content.Files[name]))
 	}
 	return b.String(), nil
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// undo returns the store of what file tools have changed in directories that they write
+// undoStore returns the store of what file tools have changed in directories that they write
 // directly.
-func (p *Program) undo() *undo.Store {
+func (p *Program) undoStore() *undo.Store {
 	return &undo.Store{Dir: filepath.Join(p.state, "undo"), Lock: func() (func() error, error) {
 		folder, err := state.Open(p.state)
 		if err != nil {
@@ -38,14 +38,14 @@ func (p *Program) undo() *undo.Store {
 const undoWait = 10 * time.Second
 
 // A keeping keeps what calls are about to change.
-type keeping struct {
+type undoRecorder struct {
 	store *undo.Store
 	files *sandbox.Sandbox // all that the project shows
 	now   func() time.Time
 }
 
 // Keep implements tool.Undo.
-func (k keeping) Keep(call, name string, changes []tool.Change) error {
+func (k undoRecorder) Keep(call, name string, changes []tool.Change) error {
 	var ops []undo.Op
 	for _, c := range changes {
 		o := undo.Op{Path: c.Path, To: c.To, Becomes: c.Becomes}
@@ -67,21 +67,21 @@ func (k keeping) Keep(call, name string, changes []tool.Change) error {
 }
 
 // steps are what file tools have changed, with the files that they did it to.
-type steps struct {
+type undoSteps struct {
 	store *undo.Store
 	files *sandbox.Sandbox
 }
 
 // Last implements changes.Undoer.
-func (c *commands) Last() (*jail.Landed, error) { return jail.Last(c.work.layers.dir) }
+func (c *commands) Last() (*jail.Landed, error) { return jail.Last(c.workspace.pending.dir) }
 
 // Undo implements changes.Undoer.
-func (c *commands) Undo(l *jail.Landed) ([]string, error) { return l.Undo(c.work.kept, c.now) }
+func (c *commands) Undo(l *jail.Landed) ([]string, error) { return l.Undo(c.workspace.changes, c.now) }
 
 // LastStep implements changes.Undoer.
 func (c *commands) LastStep() (plan undo.Plan, passed []*undo.Step, ok bool, err error) {
 	all, err := c.steps.store.Steps()
-	landed := c.work.layers.landed()
+	landed := c.workspace.pending.lastApplied()
 	for _, step := range all {
 		if !step.Kept().After(landed) {
 			break

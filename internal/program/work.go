@@ -22,31 +22,31 @@ import (
 
 // A work is what a door has of layers: where changes of commands are kept until they
 // land, and the session that keeps those of mounts which are layers.
-type work struct {
-	layers  layers
-	session *Session   // nil where no mount is a layer, or none can be had, unless a program has its home there
-	kept    *jail.Kept // of the session
-	notes   []string
-	news    []string // notes of a session that has just begun
-	most    int64    // how much is copied, 0 for any
+type workspace struct {
+	pending    pendingChanges
+	session    *Session   // nil where no mount is a layer, or none can be had, unless a program has its home there
+	changes    *jail.Kept // of the session
+	notes      []string
+	startNotes []string // notes of a session that has just begun
+	copyLimit  int64    // how much is copied, 0 for any
 
-	linked   []linkedTree // git work trees that a program sees with the repositories they are of
-	gitFiles []jail.File  // files of git that name directories by their names on the host
+	workTrees []workTree  // git work trees that a program sees with the repositories they are of
+	gitFiles  []jail.File // files of git that name directories by their names on the host
 
-	mu    sync.Mutex
-	never bool  // no overlay can be mounted
-	apart *bool // commands can work on copies, nil before that was tried
+	mu            sync.Mutex
+	noOverlay     bool  // no overlay can be mounted
+	canCopyMounts *bool // commands can work on copies, nil before that was tried
 }
 
-// work returns it for a visit. If no overlay can be mounted, the session works on copies
+// openWorkspace returns it for a visit. If no overlay can be mounted, the session works on copies
 // of the mounts with mode: overlay, and a note says what that costs. On a system without
-// copies these mounts are read-only.
-func (p *Program) work(v Visit, network bool) (*work, error) {
-	w := &work{layers: p.layers(), most: maxUnasked}
+// openCopies these mounts are read-only.
+func (p *Program) openWorkspace(v GateOptions, network bool) (*workspace, error) {
+	w := &workspace{pending: p.pending(), copyLimit: maxImplicitCopy}
 	if v.Copy {
-		w.most = 0
+		w.copyLimit = 0
 	}
-	over := p.over()
+	over := p.overlayMounts()
 	if len(over) == 0 && v.Exec == nil && !v.Run {
 		return w, nil
 	}
@@ -54,7 +54,7 @@ func (p *Program) work(v Visit, network bool) (*work, error) {
 		return nil, err
 	}
 	can := w.canOverlay()
-	s, begun, err := p.enter(v, can || len(over) == 0 && !v.Copy) // without such a mount it needs no overlay
+	s, begun, err := p.beginSession(v, can || len(over) == 0 && !v.Copy) // without such a mount it needs no overlay
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (p *Program) work(v Visit, network bool) (*work, error) {
 		}
 		over = nil
 	}
-	if direct := p.direct(); !can && len(direct) > 0 && w.canApart() {
+	if direct := p.directMounts(); !can && len(direct) > 0 && w.canCopy() {
 		w.notes = append(w.notes, "no overlay can be mounted here, so each command works on a copy of "+strings.Join(direct, ", ")+"; golem doctor says why")
 	}
 	if s == nil {
@@ -77,25 +77,25 @@ func (p *Program) work(v Visit, network bool) (*work, error) {
 	}
 	w.session = s
 	if s.Copy {
-		err = w.copies(p, over, v)
+		err = w.openCopies(p, over, v)
 	} else {
-		err = w.overlays(p, over, network)
+		err = w.openOverlays(p, over, network)
 	}
 	if err == nil && v.Exec != nil {
-		w.kept.Expect()
+		w.changes.Expect()
 	}
 	if err != nil && begun { // it keeps nothing
-		w.kept.Remove()
+		w.changes.Remove()
 		os.RemoveAll(s.dir)
 	}
 	if errors.Is(err, jail.ErrBusy) {
-		err = busy("session")
+		err = busyError("session")
 	}
 	return w, err
 }
 
-// direct names the mounts that can be written and that no session keeps.
-func (p *Program) direct() (names []string) {
+// directMounts names the mounts that can be written and that no session keeps.
+func (p *Program) directMounts() (names []string) {
 	for _, m := range p.Project.Mounts {
 		if m.Mode != project.Overlay && m.Access() >= sandbox.ReadWrite {
 			names = append(names, sandbox.Shown(m.Target))
@@ -104,30 +104,30 @@ func (p *Program) direct() (names []string) {
 	return names
 }
 
-// overlays opens the layers of the session.
-func (w *work) overlays(p *Program, over []jail.Over, network bool) (err error) {
+// openOverlays opens the layers of the session.
+func (w *workspace) openOverlays(p *Program, over []jail.Over, network bool) (err error) {
 	for _, o := range over {
 		if names := jail.Foreign(o.Folder); len(names) > 0 {
-			w.notes = append(w.notes, "nothing can be made in "+shownBelow(o.Target, names)+": the group of these folders is not your own, and a layer has no place for it; chgrp -R gives them yours")
+			w.notes = append(w.notes, "nothing can be made in "+listNames(o.Target, names)+": the group of these folders is not your own, and a layer has no place for it; chgrp -R gives them yours")
 		}
 	}
-	w.kept, err = jail.OpenKept(sandbox.Host(w.session.dir), over, network, p.options.Now)
+	w.changes, err = jail.OpenKept(sandbox.Host(w.session.dir), over, network, p.options.Now)
 	return err
 }
 
 // maxUnasked is how much golem copies without --copy.
-const maxUnasked = 2 << 30
+const maxImplicitCopy = 2 << 30
 
-// copies opens the copies of the session, and makes those that are missing.
-func (w *work) copies(p *Program, over []jail.Over, v Visit) (err error) {
-	how := jail.Copying{Without: make(map[string][]string), Tell: v.Copying, Most: w.most}
+// openCopies opens the copies of the session, and makes those that are missing.
+func (w *workspace) openCopies(p *Program, over []jail.Over, v GateOptions) (err error) {
+	how := jail.Copying{Without: make(map[string][]string), Tell: v.OnCopy, Most: w.copyLimit}
 	var cost *overlay.Progress // nil if no copy is made
 	if !v.Copy {
 		how.Tell = func(far overlay.Progress) error {
-			if cost = &far; v.Copying == nil {
+			if cost = &far; v.OnCopy == nil {
 				return nil
 			}
-			return v.Copying(far)
+			return v.OnCopy(far)
 		}
 	}
 	var names []string
@@ -141,17 +141,17 @@ func (w *work) copies(p *Program, over []jail.Over, v Visit) (err error) {
 	}
 	var left []jail.LeftOut
 	began := p.options.Now()
-	w.kept, left, err = jail.OpenCopies(sandbox.Host(w.session.dir), over, how, p.options.Now)
+	w.changes, left, err = jail.OpenCopies(sandbox.Host(w.session.dir), over, how, p.options.Now)
 	if cost != nil {
-		w.news = append(w.news, fmt.Sprintf("no overlay can be mounted here, so the session works on a copy of %s: %d files, %s, copied in %.1f s; golem doctor says why",
+		w.startNotes = append(w.startNotes, fmt.Sprintf("no overlay can be mounted here, so the session works on a copy of %s: %d files, %s, copied in %.1f s; golem doctor says why",
 			strings.Join(names, ", "), cost.Files, tool.Amount(cost.Bytes), p.options.Now().Sub(began).Seconds()))
 	}
 	for i, l := range left {
 		if i == maxNamed {
-			w.news = append(w.news, fmt.Sprintf("not in the copy: %d more", len(left)-i))
+			w.startNotes = append(w.startNotes, fmt.Sprintf("not in the copy: %d more", len(left)-i))
 			break
 		}
-		w.news = append(w.news, "not in the copy: "+sandbox.Shown(l.Name)+": "+l.Why)
+		w.startNotes = append(w.startNotes, "not in the copy: "+sandbox.Shown(l.Name)+": "+l.Why)
 	}
 	return copyError(err, strings.Join(names, ", "))
 }
@@ -171,8 +171,8 @@ func copyError(err error, what string) error {
 	return err
 }
 
-// shownBelow names some of what is in a folder.
-func shownBelow(folder string, names []string) string {
+// listNames names some of what is in a folder.
+func listNames(folder string, names []string) string {
 	more := ""
 	if len(names) > maxNamed {
 		names, more = names[:maxNamed], " and more"
@@ -185,38 +185,38 @@ func shownBelow(folder string, names []string) string {
 }
 
 // mount returns what a mount that is a layer shows.
-func (w *work) mount(m project.Mount) (sandbox.Mount, error) {
-	if w.kept == nil || w.kept.Through(overOf(m)) == "" {
+func (w *workspace) mount(m project.Mount) (sandbox.Mount, error) {
+	if w.changes == nil || w.changes.Through(overlayMount(m)) == "" {
 		b, err := sandbox.DirIn(m.Base, m.Source)
 		return sandbox.Mount{Backend: b, Access: sandbox.ReadOnly}, err
 	}
-	return sandbox.Mount{Backend: newKeptFolder(w.kept, overOf(m)), Access: m.Access()}, nil
+	return sandbox.Mount{Backend: newOverlayBackend(w.changes, overlayMount(m)), Access: m.Access()}, nil
 }
 
 // enter returns what the gate calls around a call, nil where there are no layers.
-func (w *work) enter() func(fresh, changes bool) (leave func() error, err error) {
-	if w.kept == nil {
+func (w *workspace) enter() func(fresh, changes bool) (leave func() error, err error) {
+	if w.changes == nil {
 		return nil
 	}
-	return w.kept.Enter
+	return w.changes.Enter
 }
 
 // keeper returns what a session has changed, nil where there is none. What was pulled into
 // it is noted in the state folder.
-func (w *work) keeper(folder *state.Folder) changes.Keeper {
-	if w.kept == nil {
+func (w *workspace) keeper(folder *state.Folder) changes.Keeper {
+	if w.changes == nil {
 		return nil
 	}
-	return keeper{w.kept, w.layers.dir, func() error { return clearance.Forget(folder, w.session.ID) }, w.session.forgetCommits}
+	return keeper{w.changes, w.pending.dir, func() error { return clearance.Forget(folder, w.session.ID) }, w.session.discardCommits}
 }
 
 // A keeper is what a session keeps, with the place for transactions of it.
 type keeper struct {
 	*jail.Kept
-	layers sandbox.Host
-	forget func() error
+	pending      sandbox.Host
+	forgetPulled func() error
 
-	forgetCommits func() error
+	discardCommits func() error
 }
 
 // Discard implements changes.Keeper. What was pulled is not here any more, or not all.
@@ -227,22 +227,22 @@ func (k keeper) Discard(names []string, check func([]jail.Standing) error) error
 			return err
 		}
 		if slices.Contains(names, "/") {
-			if err := k.forgetCommits(); err != nil {
+			if err := k.discardCommits(); err != nil {
 				return err
 			}
 		}
-		return k.forget()
+		return k.forgetPulled()
 	})
 }
 
 // Take implements changes.Keeper.
 func (k keeper) Take(picks []jail.Pick) (*jail.Transaction, error) {
-	return k.Kept.Take(k.layers, picks)
+	return k.Kept.Take(k.pending, picks)
 }
 
-func (w *work) close() error {
-	if w.kept == nil {
+func (w *workspace) close() error {
+	if w.changes == nil {
 		return nil
 	}
-	return w.kept.Close()
+	return w.changes.Close()
 }

@@ -18,16 +18,16 @@ func (p *Program) environment() []string {
 		if name != "PATH" {
 			continue
 		}
-		safe := slices.DeleteFunc(filepath.SplitList(value), func(dir string) bool { return !filepath.IsAbs(dir) || p.reached(dir) })
+		safe := slices.DeleteFunc(filepath.SplitList(value), func(dir string) bool { return !filepath.IsAbs(dir) || p.canWorkerWrite(dir) })
 		list[i] = "PATH=" + strings.Join(safe, string(os.PathListSeparator))
 	}
 	return list
 }
 
-// reached reports whether a worker can put a file at a path of the host, now or when the
+// canWorkerWrite reports whether a worker can put a file at a path of the host, now or when the
 // user applies its changes. The program's own directory and all state count as well:
 // other people's files and overlays of sessions are there.
-func (p *Program) reached(name string) bool {
+func (p *Program) canWorkerWrite(name string) bool {
 	roots := []string{p.root, p.stateBase()}
 	for _, m := range p.Project.Mounts {
 		if m.Mode != sandbox.ReadOnly.String() || m.Untrusted {
@@ -41,7 +41,7 @@ func (p *Program) reached(name string) bool {
 // are followed, and directories compared by identity, so that a bind mount or another
 // case of letters hides nothing.
 func isWithin(root, name string) bool {
-	root, name = withoutLinks(root), withoutLinks(name)
+	root, name = evalSymlinks(root), evalSymlinks(name)
 	if rel, err := filepath.Rel(root, name); err == nil && filepath.IsLocal(rel) {
 		return true
 	}

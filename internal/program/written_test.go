@@ -32,7 +32,7 @@ func TestNoProgramOfAWorker(t *testing.T) {
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.Door(Visit{Session: NewSession, Asker: saying(func(tool.Request) approval.Reply { return approval.Reply{} })})
+	door, err := p.OpenGate(GateOptions{Session: NewSession, Asker: saying(func(tool.Request) approval.Reply { return approval.Reply{} })})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,11 +77,11 @@ func TestC14NoProgramFromAReachedDirectory(t *testing.T) {
 			list := []string{dir, dir + "/../" + filepath.Base(dir), filepath.Join(outside, "link"), outside}
 			p := load(t, options)
 			for _, one := range list {
-				if got := gitrun.Find(one, p.reached); got != "" {
+				if got := gitrun.Find(one, p.canWorkerWrite); got != "" {
 					t.Errorf("%s: found %s", one, got)
 				}
 			}
-			if got := gitrun.Find(os.Getenv("PATH"), p.reached); got == "" {
+			if got := gitrun.Find(os.Getenv("PATH"), p.canWorkerWrite); got == "" {
 				t.Error("the git of the system is not found")
 			}
 		})

@@ -24,7 +24,7 @@ func (f *programFlags) records() (*program.Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.Records()
+	return p.OpenRecords()
 }
 
 func newApprove() *cobra.Command {

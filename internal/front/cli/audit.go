@@ -44,13 +44,13 @@ func (f *programFlags) journal() (folder *state.Folder, where string, err error)
 		if err != nil {
 			return nil, "", err
 		}
-		bare, err := program.Bare(o, nil)
+		bare, err := program.LoadMounts(o, nil)
 		if err != nil || !bare.HasState() {
 			return nil, "", noProgram(p)
 		}
 		p = bare
 	}
-	folder, err = p.Journal()
+	folder, err = p.OpenJournal()
 	return folder, string(p.State()), err
 }
 

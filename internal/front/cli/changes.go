@@ -100,12 +100,12 @@ type sessionDocument struct {
 }
 
 func aboutSession(p *program.Program, s *program.Session) (sessionDocument, error) {
-	k, err := p.Kept(s)
+	k, err := p.OpenChanges(s)
 	if err != nil {
 		return sessionDocument{}, err
 	}
 	defer k.Close()
-	d := sessionDocument{ID: s.ID, Begun: s.Begun, Used: s.Used, Copy: s.Copy}
+	d := sessionDocument{ID: s.ID, Begun: s.Started, Used: s.LastUsed, Copy: s.Copy}
 	d.Files, d.Bytes = k.Usage()
 	d.Others = k.Others()
 	return d, nil
@@ -120,7 +120,7 @@ func (d sessionDocument) String() string {
 	return fmt.Sprintf("session %s, %sbegun %s, keeps %s, %s", d.ID, what, d.Begun.Local().Format("2006-01-02 15:04"), counted(d.Files, "file"), tool.Amount(d.Bytes))
 }
 
-func printChanges(w io.Writer, about sessionDocument, list []program.Changed, diff bool) {
+func printChanges(w io.Writer, about sessionDocument, list []program.FileChange, diff bool) {
 	fmt.Fprintln(w, about)
 	for _, target := range about.Others {
 		fmt.Fprintln(w, "not shown: changes over another folder that was mounted at "+sandbox.Shown(target)+"; mount it again to see them")
@@ -137,7 +137,7 @@ func printChanges(w io.Writer, about sessionDocument, list []program.Changed, di
 	conflicts, protected := 0, 0
 	for _, c := range list {
 		name, note := sandbox.Shown(c.Path), ""
-		if c.Kind == overlay.Folder || c.Kind == overlay.Nothing && c.Was == overlay.Folder {
+		if c.Kind == overlay.Folder || c.Kind == overlay.Nothing && c.OldKind == overlay.Folder {
 			name += "/"
 		}
 		mark := " "
@@ -147,22 +147,22 @@ func printChanges(w io.Writer, about sessionDocument, list []program.Changed, di
 		}
 		if c.Protected != "" {
 			note = "protected (" + c.Protected + "), left out"
-			if c.Holds {
+			if c.Inside {
 				note = "protected files in it (" + c.Protected + ") are skipped"
 			}
 			protected++
 		}
 		if c.Git && c.Protected == "" {
 			note = "part of what git takes for a repository, never applied"
-			if c.Holds {
+			if c.Inside {
 				note = "holds parts of what git takes for a repository, never applied"
 			}
 		}
 		about := what(c)
-		if c.Had != "" && c.Op != overlay.Mode {
-			about += ", permission bits " + c.Had + " → " + c.Mode
+		if c.OldMode != "" && c.Op != overlay.Mode {
+			about += ", permission bits " + c.OldMode + " → " + c.Mode
 		}
-		if c.Odd {
+		if c.UnusualMode {
 			about += ", mode " + c.Mode
 		}
 		rows = append(rows, []string{mark + letter(c.Op), name, about, note})
@@ -200,17 +200,17 @@ func letter(op overlay.Op) string {
 }
 
 // what says what a change is.
-func what(c program.Changed) string {
+func what(c program.FileChange) string {
 	switch {
 	case c.Op == overlay.Mode:
-		return "permission bits " + c.Had + " → " + c.Mode
+		return "permission bits " + c.OldMode + " → " + c.Mode
 	case c.Kind == overlay.Special:
 		return "a pipe, socket or device, which never lands"
 	case c.Kind == overlay.Link:
-		return "a link to " + sandbox.Shown(c.To)
+		return "a link to " + sandbox.Shown(c.LinkTarget)
 	case c.Kind == overlay.Folder:
 		return counted(c.Files, "file") + ", " + tool.Amount(c.Size)
-	case c.Op == overlay.Delete && c.Was == overlay.Folder:
+	case c.Op == overlay.Delete && c.OldKind == overlay.Folder:
 		return "a folder, with all in it"
 	case c.Binary:
 		return tool.Amount(c.Size) + ", binary"

@@ -47,7 +47,7 @@ func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(fo
 
 // A Server serves a program to other agents until ctx ends or they go. It is another
 // front, which this one does not know.
-type Server func(ctx context.Context, p *program.Program, v program.Visit, o program.Service) error
+type Server func(ctx context.Context, p *program.Program, v program.GateOptions, o program.ServeOptions) error
 
 // Main runs the command line and returns the exit code.
 func Main(args []string, stdout, stderr io.Writer, serve Server) int {

@@ -179,7 +179,7 @@ func examineState(flags *programFlags) (finding, *program.Program) {
 	used := p
 	if p.Content.Hash == "" && !p.HasState() { // golem exec may have made the state of a directory without a program
 		if o, err := flags.options(); err == nil {
-			if bare, err := program.Bare(o, nil); err == nil && bare.HasState() {
+			if bare, err := program.LoadMounts(o, nil); err == nil && bare.HasState() {
 				used = bare
 			}
 		}
@@ -246,10 +246,10 @@ func reason(err error) error {
 // examineLevel says whether commands of the program run at the level that it
 // requires; nothing where it requires none.
 func examineLevel(p *program.Program, best jail.Level) []finding {
-	if p == nil || p.Requires() == policy.AnyLevel {
+	if p == nil || p.RequiredLevel() == policy.AnyLevel {
 		return nil
 	}
-	needs := p.Requires()
+	needs := p.RequiredLevel()
 	f := finding{Name: "required", Holds: "yes", Why: "the program requires " + needs.String() + " (require_os_sandbox)"}
 	switch {
 	case needs > policy.Namespaces:

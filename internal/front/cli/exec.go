@@ -132,13 +132,13 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	x := &program.Exec{Profile: profile, Named: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
+	x := &program.Exec{Profile: profile, ProfileNamed: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
 	door, err := f.door(cmd, p, x)
 	if err != nil {
 		return err
 	}
 	f.tell(cmd, p, door, x, args[0]) // of what does not begin there is nothing to say
-	for _, note := range slices.Concat(door.News, door.Notes, outside) {
+	for _, note := range slices.Concat(door.StartNotes, door.Notes, outside) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
 	r := door.Do(cmd.Context(), policy.User, tool.Call{Tool: "exec", Args: call})
@@ -154,11 +154,11 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	late := door.Close()
 	err = withLate(cmd, err, late)
-	if late == nil && !waiting && f.sessionID() == "" && p.Unused(door.Session, profile) {
+	if late == nil && !waiting && f.sessionID() == "" && p.IsUnused(door.Session, profile) {
 		err = cmp.Or(err, p.Remove(door.Session, nil))
 	}
-	p.Applied(func(s *program.Session, name string) {
-		if profile, wrong := user.ProfileFor(name, ""); wrong == nil && s.ID != f.sessionID() && p.Unused(s, profile) {
+	p.EachApplied(func(s *program.Session, name string) {
+		if profile, wrong := user.ProfileFor(name, ""); wrong == nil && s.ID != f.sessionID() && p.IsUnused(s, profile) {
 			p.Remove(s, nil) // where another golem works on it, it is looked at next time
 		}
 	})
@@ -173,11 +173,11 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 }
 
 // door opens the door for the program. Its session is a new one, unless it is named.
-func (f *execFlags) door(cmd *cobra.Command, p *program.Program, x *program.Exec) (*program.Door, error) {
+func (f *execFlags) door(cmd *cobra.Command, p *program.Program, x *program.Exec) (*program.Gate, error) {
 	ctx, stop := untilSignal(cmd.Context()) // afterwards they are the program's
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	door, err := p.Door(program.Visit{Worker: f.worker, Session: cmp.Or(f.sessionID(), program.NewSession), Copy: wantsCopy(f.copy), Copying: copying.tell,
+	door, err := p.OpenGate(program.GateOptions{Worker: f.worker, Session: cmp.Or(f.sessionID(), program.NewSession), Copy: wantsCopy(f.copy), OnCopy: copying.tell,
 		Secrets: secrets(os.Environ()), Exec: x, Asker: f.asker(cmd)})
 	copying.end(err == nil)
 	var caught signaled
@@ -266,7 +266,7 @@ func (f *execFlags) environment(p profile.Profile) []string {
 }
 
 // tell says what the program will have: directories, network, home and credentials.
-func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, door *program.Door, x *program.Exec, program string) {
+func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, door *program.Gate, x *program.Exec, program string) {
 	net := "off"
 	if p.Project.Network.IsAll() {
 		net = "on"
@@ -278,7 +278,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, door *program.D
 	secrets := slices.Concat(copiesOf(x.Profile.Logins), present(x.Profile.Keys))
 	home := "empty home directory"
 	switch {
-	case door.KeepsHome:
+	case door.HasHome:
 		home = "home directory of session " + door.Session.ID
 	case len(adds)+len(x.Profile.Logins) > 0:
 		home = "new home directory"
@@ -318,7 +318,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, door *program.D
 }
 
 // mountedAt says which directories of the host the program sees, and how.
-func mountedAt(door *program.Door, home string) string {
+func mountedAt(door *program.Gate, home string) string {
 	type shown struct{ name, source, how string }
 	var list []shown
 	for _, name := range door.Files.Anchors() {
@@ -378,7 +378,7 @@ func present(names []string) []string {
 
 // after shows what has changed, and applies it if that was asked for. It reports whether it
 // left changes waiting in the session.
-func (f *execFlags) after(cmd *cobra.Command, p *program.Program, door *program.Door) (waiting bool, err error) {
+func (f *execFlags) after(cmd *cobra.Command, p *program.Program, door *program.Gate) (waiting bool, err error) {
 	if door.Session == nil {
 		return false, nil
 	}
@@ -386,7 +386,7 @@ func (f *execFlags) after(cmd *cobra.Command, p *program.Program, door *program.
 	if err != nil {
 		return false, err
 	}
-	if door.Session.KeepsCommits() {
+	if door.Session.HasCommits() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s keeps the commits, branches and tags that it made; golem applies only files\n", door.Session.ID)
 	}
 	if len(list) == 0 {

@@ -129,7 +129,7 @@ func answered(ctx context.Context, flags *programFlags, mounts []*explain.Given,
 	if err != nil {
 		return a, err
 	}
-	return a, program.MayShow(o, mounts) // golem exec refuses the same
+	return a, program.CheckMounts(o, mounts) // golem exec refuses the same
 }
 
 // onlyExcess reports whether all problems are workers that ask for too much.

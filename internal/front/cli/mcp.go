@@ -25,7 +25,7 @@ import (
 type mcpFlags struct {
 	*visitFlags
 	given     *[]*explain.Given
-	http      program.Listening
+	http      program.HTTPOptions
 	tokenFile string
 }
 
@@ -83,7 +83,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 		return err
 	}
 	info, _ := debug.ReadBuildInfo()
-	o := program.Service{In: os.Stdin, Out: os.Stdout, Errs: cmd.ErrOrStderr(), Version: newBuild(info).Version, Wait: f.wait, Show: shortly}
+	o := program.ServeOptions{In: os.Stdin, Out: os.Stdout, Errs: cmd.ErrOrStderr(), Version: newBuild(info).Version, Wait: f.wait, Show: shortly}
 	if f.http.Address != "" {
 		if o.HTTP, err = f.listening(); err != nil {
 			return err
@@ -99,8 +99,8 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	v := program.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Run: bare,
-		Copy: wantsCopy(f.copy), Copying: copying.tell}
+	v := program.GateOptions{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Run: bare,
+		Copy: wantsCopy(f.copy), OnCopy: copying.tell}
 	switch {
 	case bare && v.Session == "":
 		v.Session, err = lastOf(p)
@@ -114,7 +114,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	if o.HTTP == nil && term.IsTerminal(int(os.Stdin.Fd())) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: it speaks to a client, which starts it by itself: golem mcp install CLIENT adds it to one; Ctrl-C ends it")
 	}
-	o.Opened = func(err error) { copying.end(err == nil) }
+	o.OnOpen = func(err error) { copying.end(err == nil) }
 	err = serve(ctx, p, v, o)
 	var caught signaled
 	if errors.As(context.Cause(ctx), &caught) {
@@ -137,7 +137,7 @@ func (f *mcpFlags) withoutHTTP(cmd *cobra.Command) error {
 const minToken = 16
 
 // listening returns where to listen.
-func (f *mcpFlags) listening() (*program.Listening, error) {
+func (f *mcpFlags) listening() (*program.HTTPOptions, error) {
 	if f.tokenFile != "" {
 		info, err := os.Stat(f.tokenFile)
 		if err != nil {
@@ -170,7 +170,7 @@ func unreadToken(file string, err error) error {
 func lastOf(p *program.Program) (string, error) {
 	list, err := p.Sessions()
 	for _, s := range list {
-		if slices.Equal(s.Bare, p.Folders()) {
+		if slices.Equal(s.Mounts, p.GivenMounts()) {
 			return s.ID, err
 		}
 	}
@@ -180,10 +180,10 @@ func lastOf(p *program.Program) (string, error) {
 // tell says which folders a client will have, where no file says so, and which servers
 // have no tools for it.
 func (f *mcpFlags) tell(cmd *cobra.Command, p *program.Program) {
-	for _, m := range p.Folders() {
+	for _, m := range p.GivenMounts() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is at %s, %s\n", m.Source, m.Target, m.Mode)
 	}
-	notes, _ := p.Unlisted(f.worker) // what is wrong with the worker the door says
+	notes, _ := p.ServerNotes(f.worker) // what is wrong with the worker the door says
 	for _, note := range notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}

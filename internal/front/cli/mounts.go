@@ -105,10 +105,10 @@ func (f *programFlags) folders(given []*explain.Given) (p *program.Program, bare
 	if err != nil {
 		return nil, false, err
 	}
-	folders, err := program.FoldersOf(o, given)
+	folders, err := program.MountsFromFlags(o, given)
 	if err != nil {
 		return nil, false, usagef("%v", err)
 	}
-	p, err = program.Bare(o, folders)
+	p, err = program.LoadMounts(o, folders)
 	return p, true, err
 }

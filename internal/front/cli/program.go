@@ -162,7 +162,7 @@ Exit code 0 is none, 2 is some.`,
 			return noProgram(p)
 		}
 		if p != nil {
-			problems = append(problems, p.Unmet()...)
+			problems = append(problems, p.UnmetLevels()...)
 		}
 		if wantsJSON(cmd) {
 			if err := printJSON(cmd.OutOrStdout(), lintDocument(problems)); err != nil {
@@ -170,7 +170,7 @@ Exit code 0 is none, 2 is some.`,
 			}
 		} else if len(problems) == 0 {
 			fmt.Fprintf(cmd.OutOrStdout(), "no problems: %s, %s\n", counted(len(p.Project.Mounts), "mount"), counted(len(p.Workers), "worker"))
-			for _, program := range p.Programs() {
+			for _, program := range p.ForeignPrograms() {
 				fmt.Fprintf(cmd.OutOrStdout(), "  %s: %s\n", visible.Text(program.From), visible.Text(program.What))
 			}
 		} else {

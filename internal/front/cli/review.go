@@ -82,7 +82,7 @@ func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool)
 	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	door, err := p.Door(program.Visit{Worker: f.worker, Secrets: secrets(os.Environ()), Session: f.sessionID(), Once: true})
+	door, err := p.OpenGate(program.GateOptions{Worker: f.worker, Secrets: secrets(os.Environ()), Session: f.sessionID(), SingleCall: true})
 	if err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		return err
 	}
 	defer closeModel()
-	v := program.Visit{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), program.NewSession), Copy: wantsCopy(f.copy)}
+	v := program.GateOptions{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), program.NewSession), Copy: wantsCopy(f.copy)}
 	if f.resume != "" {
 		v.Session = f.resumed()
 	}
@@ -150,13 +150,13 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	ctx, end := context.WithCancelCause(cmd.Context())
 	defer end(nil)
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	v.Copying = copying.tell
-	r, err := p.Open(program.Job{Visit: v, Model: m, ModelName: name, Price: prices.Cost, Resume: f.resume != "", Handed: f.handed, Tell: out.tell})
+	v.OnCopy = copying.tell
+	r, err := p.OpenRun(program.RunOptions{GateOptions: v, Model: m, ModelName: name, Price: prices.Cost, Resume: f.resume != "", Attached: f.handed, OnEvent: out.tell})
 	copying.end(err == nil)
 	if err != nil {
 		return err
 	}
-	for _, note := range append(r.Door.News, r.Door.Notes...) {
+	for _, note := range append(r.Gate.StartNotes, r.Gate.Notes...) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
 	out.session = r.ID
@@ -181,7 +181,7 @@ func (f *runFlags) resumed() string {
 }
 
 // talk lets the entry worker work; in chat mode, again for each thing that is said.
-func (f *runFlags) talk(ctx context.Context, cmd *cobra.Command, r *program.Running, in run.Input, out *report) (run.Outcome, error) {
+func (f *runFlags) talk(ctx context.Context, cmd *cobra.Command, r *program.Run, in run.Input, out *report) (run.Outcome, error) {
 	if r.Chat {
 		return f.chat(ctx, cmd, r, in, out)
 	}

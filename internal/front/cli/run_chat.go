@@ -26,7 +26,7 @@ const chatHelp = `  /new            begin a new conversation; what was done stay
   /exit           end it; golem run … --resume ID goes on`
 
 // chat lets a worker answer each line that is typed.
-func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *program.Running, in run.Input, out *report) (o run.Outcome, err error) {
+func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *program.Run, in run.Input, out *report) (o run.Outcome, err error) {
 	lines := bufio.NewReader(os.Stdin)
 	prompt := "" // where nobody types
 	if newScreen(os.Stdin).file != nil {
@@ -84,7 +84,7 @@ var errUnasked = errors.New("the run is to stop")
 
 // nextLine returns the next line, unless the run is to stop before: nothing else ends the
 // wait for one, and a reader that is left waiting ends with golem.
-func nextLine(ctx context.Context, r *program.Running, lines *bufio.Reader) (line string, err error) {
+func nextLine(ctx context.Context, r *program.Run, lines *bufio.Reader) (line string, err error) {
 	read := make(chan struct{})
 	var got string
 	var failed error
@@ -102,7 +102,7 @@ func nextLine(ctx context.Context, r *program.Running, lines *bufio.Reader) (lin
 }
 
 // tool makes a call by the user's own hand.
-func (f *runFlags) tool(ctx context.Context, cmd *cobra.Command, r *program.Running, line string) error {
+func (f *runFlags) tool(ctx context.Context, cmd *cobra.Command, r *program.Run, line string) error {
 	words, err := splitWords(line)
 	if err != nil {
 		return err

@@ -320,10 +320,10 @@ func (r *report) balanced() {
 		return
 	}
 	share := ""
-	if b.In > 0 {
-		share = fmt.Sprintf(" (%d %%)", (100*b.Staged+b.In/2)/b.In)
+	if b.Read > 0 {
+		share = fmt.Sprintf(" (%d %%)", (100*b.Staged+b.Read/2)/b.Read)
 	}
-	fmt.Fprintf(r.errs, "      taken in %s, staged %s%s; nothing of it is cleared yet: golem review\n", tool.Amount(b.In), tool.Amount(b.Staged), share)
+	fmt.Fprintf(r.errs, "      taken in %s, staged %s%s; nothing of it is cleared yet: golem review\n", tool.Amount(b.Read), tool.Amount(b.Staged), share)
 }
 
 // costs says what a run took.

@@ -52,7 +52,7 @@ func (f *programFlags) scan(cmd *cobra.Command, args []string, onlyHeld bool) er
 	if p == nil || p.Project == nil {
 		return err
 	}
-	scanners, err := p.Scanners(nil)
+	scanners, err := p.OpenScanners(nil)
 	if err != nil {
 		return err
 	}

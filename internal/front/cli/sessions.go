@@ -112,7 +112,7 @@ Exit code 0 is all removed, 1 some left alone.`,
 				return err
 			}
 			for _, s := range list {
-				if time.Since(s.Used) > older {
+				if time.Since(s.LastUsed) > older {
 					chosen = append(chosen, s)
 				}
 			}

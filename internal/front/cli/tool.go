@@ -85,7 +85,7 @@ func (f *programFlags) programOf(session string) (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	again, err := program.Again(o, session)
+	again, err := program.LoadSession(o, session)
 	switch {
 	case err == nil:
 		return again, nil
@@ -107,8 +107,8 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	v := program.Visit{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Once: true,
-		Copy: wantsCopy(f.copy), Copying: copying.tell}
+	v := program.GateOptions{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), SingleCall: true,
+		Copy: wantsCopy(f.copy), OnCopy: copying.tell}
 	var asker *asker
 	terminal := findTerminal(taken)
 	v.Clipboard = clipboardOf(terminal)
@@ -124,7 +124,7 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 			}
 		}()
 	}
-	door, err := p.Door(v)
+	door, err := p.OpenGate(v)
 	copying.end(err == nil)
 	var caught signaled
 	if errors.As(err, &caught) {
@@ -137,7 +137,7 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	if f.copy && door.Session == nil {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: --copy is without effect: no mount of this program has mode: overlay")
 	}
-	for _, note := range door.News {
+	for _, note := range door.StartNotes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
 	if changing(door.Gate, call.Tool) {
@@ -146,7 +146,7 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 		}
 	}
 	r = door.Do(ctx, policy.User, call)
-	if note := door.Keeps(); note != "" {
+	if note := door.PendingNote(); note != "" {
 		r.Notes = append(r.Notes, note)
 	}
 	if note := meant(p, call.Args, r.Err); note != "" {
@@ -158,7 +158,7 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	if err = door.Close(); err != nil && r.Err == nil { // the call was done, and what came of it counts
 		err = withLate(cmd, printResult(cmd, r), err)
 	}
-	if f.sessionID() == program.NewSession && r.Err != nil && r.Pending == nil && p.Unused(door.Session, profile.Profile{}) {
+	if f.sessionID() == program.NewSession && r.Err != nil && r.Pending == nil && p.IsUnused(door.Session, profile.Profile{}) {
 		err = cmp.Or(err, p.Remove(door.Session, nil)) // it would be in front of one that keeps something
 	}
 	if errors.As(context.Cause(ctx), &caught) && (r.Err == nil || r.Err.Code != "declined") { // who stops a question has said no
@@ -249,7 +249,7 @@ what is new or another, and keeps that if you say yes.`,
 		} else if !trusted {
 			fmt.Fprintln(cmd.ErrOrStderr(), "not trusted yet: none of them can be used before golem trust")
 		}
-		notes, err := p.Unlisted(worker)
+		notes, err := p.ServerNotes(worker)
 		for _, note := range notes {
 			fmt.Fprintln(cmd.ErrOrStderr(), note)
 		}
@@ -262,7 +262,7 @@ what is new or another, and keeps that if you say yes.`,
 func acceptTools(cmd *cobra.Command, p *program.Program, worker, server string, yes bool) error {
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	door, err := p.Door(program.Visit{Worker: worker, Secrets: secrets(os.Environ())})
+	door, err := p.OpenGate(program.GateOptions{Worker: worker, Secrets: secrets(os.Environ())})
 	if err != nil {
 		return err
 	}
@@ -271,11 +271,11 @@ func acceptTools(cmd *cobra.Command, p *program.Program, worker, server string, 
 		return err
 	}
 	out := cmd.OutOrStdout()
-	if len(offer.Differs) == 0 && offer.Known {
+	if len(offer.Differences) == 0 && offer.Known {
 		fmt.Fprintln(out, "nothing has changed: its tools are those that it had")
 		return nil
 	}
-	for _, line := range offer.Differs {
+	for _, line := range offer.Differences {
 		fmt.Fprintln(out, line)
 	}
 	if !yes && !confirmed(cmd, "accept", "these tools of "+server, "golem tools --accept "+server+" --yes") {
@@ -458,7 +458,7 @@ func (f *visitFlags) toolNamed(all *pflag.FlagSet) (tool.Tool, error) {
 		return t, err
 	}
 	t, unknown = toolNamed(gate.Tools, rest[0])
-	if notes, err := p.Unlisted(f.worker); unknown != nil && err == nil && len(notes) > 0 {
+	if notes, err := p.ServerNotes(f.worker); unknown != nil && err == nil && len(notes) > 0 {
 		if strings.Contains(unknown.Error(), "did you mean") {
 			notes = append([]string{unknown.Error()}, notes...)
 		} else { // it is rather one of those than one that is listed

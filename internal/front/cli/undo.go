@@ -61,7 +61,7 @@ func (f *visitFlags) undoable() (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	last, err := program.Undoable(o, p)
+	last, err := program.LoadForUndo(o, p)
 	switch {
 	case err != nil:
 		return nil, err

@@ -148,7 +148,7 @@ func describe(p *program.Program, s *program.Step) *workerStep {
 	switch {
 	case s.Circular:
 		d.Note = "refused: it is its own caller"
-	case s.Known:
+	case s.Repeated:
 		d.Note = "see above"
 	}
 	for _, c := range s.Calls {

@@ -535,7 +535,7 @@ func TestA11DuplicateKeys(t *testing.T) {
 			t.Errorf("%s: got %s, %v", line, text, err)
 		}
 
-		address, token := h.listens(program.Listening{Address: "127.0.0.1:0"})
+		address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
 		post, err := http.NewRequest("POST", "http://"+address+endpoint, strings.NewReader(line))
 		if err != nil {
 			t.Fatal(err)

@@ -209,7 +209,7 @@ func TestManyQuestions(t *testing.T) {
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
 	h.service.Wait = time.Minute
 	r := h.raw()
-	records, err := h.program.Records()
+	records, err := h.program.OpenRecords()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type doorkeeper struct {
 	next           http.Handler
 }
 
-func newDoorkeeper(l program.Listening, at net.Addr) *doorkeeper {
+func newDoorkeeper(l program.HTTPOptions, at net.Addr) *doorkeeper {
 	d := &doorkeeper{hosts: slices.Clone(l.Hosts), origins: l.Origins, token: l.Token}
 	scheme := "http"
 	if l.Cert != "" {

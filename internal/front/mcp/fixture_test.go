@@ -36,7 +36,7 @@ type house struct {
 	dir     string
 	options program.Options
 	program *program.Program
-	service program.Service
+	service program.ServeOptions
 	said    *buffer // to the user
 	session string  // of files, "" for the last
 }
@@ -55,7 +55,7 @@ func newHouse(t testing.TB, files map[string]string) *house {
 		}
 	}
 	h.options = program.Options{Dir: h.dir, State: t.TempDir(), Now: time.Now}
-	h.service = program.Service{Version: "test", Wait: 20 * time.Second, Errs: h.said, Opened: func(error) {}, Show: func(r tool.Request) (string, []string) {
+	h.service = program.ServeOptions{Version: "test", Wait: 20 * time.Second, Errs: h.said, OnOpen: func(error) {}, Show: func(r tool.Request) (string, []string) {
 		items := r.Items()
 		if len(r.Args) >= 1000 {
 			items = items[1:]
@@ -63,14 +63,16 @@ func newHouse(t testing.TB, files map[string]string) *house {
 		return "about " + r.Tool + " " + string(r.Args) + "\n", items
 	}}
 	var err error
-	if h.program, err = program.Bare(h.options, []program.Folder{{Source: h.dir, Target: "/", Mode: "rw"}}); err != nil {
+	if h.program, err = program.LoadMounts(h.options, []program.Mount{{Source: h.dir, Target: "/", Mode: "rw"}}); err != nil {
 		t.Fatal(err)
 	}
 	return h
 }
 
 // visit is how a house is entered.
-func (h *house) visit() program.Visit { return program.Visit{Run: true, Session: h.session} }
+func (h *house) visit() program.GateOptions {
+	return program.GateOptions{Run: true, Session: h.session}
+}
 
 // streams serves the house over two pipes, until in is closed.
 func (h *house) streams() (in io.WriteCloser, out io.ReadCloser) {
@@ -144,7 +146,7 @@ func (h *house) file(name string) string {
 // it ends no test.
 func (h *house) waiting() (id string) {
 	h.t.Helper()
-	r, err := h.program.Records()
+	r, err := h.program.OpenRecords()
 	if err != nil {
 		h.t.Error(err)
 		return ""
@@ -168,7 +170,7 @@ func (h *house) waiting() (id string) {
 // answer answers a request, as golem approve does.
 func (h *house) answer(id string, yes bool) error {
 	h.t.Helper()
-	r, err := h.program.Records()
+	r, err := h.program.OpenRecords()
 	if err != nil {
 		return err
 	}

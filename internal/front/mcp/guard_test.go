@@ -109,7 +109,7 @@ func TestC8BadFieldsOnStreams(t *testing.T) {
 func TestC8BadFieldsOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
-	address, token := h.listens(program.Listening{Address: "127.0.0.1:0"})
+	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
 	client := &http.Client{Timeout: 20 * time.Second}
 	post := func(session string, header map[string]string, body string) (string, http.Header) {
 		t.Helper()
@@ -167,7 +167,7 @@ func TestC8BadFieldsOverHTTP(t *testing.T) {
 // JSON reaches the library.
 func TestC8Guard(t *testing.T) {
 	var errs bytes.Buffer
-	s := &server{options: program.Service{Errs: &errs}}
+	s := &server{options: program.ServeOptions{Errs: &errs}}
 	request := &mcp.ReadResourceRequest{Params: &mcp.ReadResourceParams{URI: "golem://x"}}
 	do := func(next func() (mcp.Result, error)) (mcp.Result, error) {
 		return s.guard(func(context.Context, string, mcp.Request) (mcp.Result, error) { return next() })(t.Context(), "resources/read", request)

@@ -52,7 +52,7 @@ func said(err error) error {
 const endpoint = "/mcp"
 
 // listen serves all clients that come to an address that is allowed and know the token.
-func (s *server) listen(address string, l program.Listening) error {
+func (s *server) listen(address string, l program.HTTPOptions) error {
 	var encrypted *tls.Config
 	if l.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(l.Cert, l.Key)
@@ -169,7 +169,7 @@ func (s *server) endCalls(session string) {
 
 // allowed returns the address to listen at. One that others can reach must be meant, and
 // what goes there is encrypted.
-func allowed(l program.Listening) (string, error) {
+func allowed(l program.HTTPOptions) (string, error) {
 	host, port, err := net.SplitHostPort(l.Address)
 	if err != nil {
 		return "", &sandbox.Error{Op: "--http", Path: l.Address, Code: sandbox.ErrInvalid, Hint: "write an address and a port, such as 127.0.0.1:8137"}

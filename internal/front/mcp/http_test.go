@@ -20,7 +20,7 @@ import (
 )
 
 // listens serves a house over HTTP, and returns the address and the token.
-func (h *house) listens(l program.Listening) (address, token string) {
+func (h *house) listens(l program.HTTPOptions) (address, token string) {
 	h.t.Helper()
 	o := h.service
 	o.HTTP = &l
@@ -59,7 +59,7 @@ func TestHTTP(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
 		h := newHouse(t, map[string]string{"a.txt": "hello\n"})
-		address, token := h.listens(program.Listening{Address: "127.0.0.1:0"})
+		address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
 		c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: carrier(token)}}, version, says("yes"), nil)
 		if text, ok := use(t, c, "read_file", map[string]any{"path": "/a.txt"}); !ok || !strings.Contains(text, "hello") {
 			t.Errorf("%s: got %q", version, text)
@@ -81,7 +81,7 @@ func TestHTTP(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
-	address, token := h.listens(program.Listening{Address: "127.0.0.1:0", Hosts: []string{"box.example"}, Origins: []string{"http://good.example"}})
+	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0", Hosts: []string{"box.example"}, Origins: []string{"http://good.example"}})
 	_, port, _ := net.SplitHostPort(address)
 	body := strings.Replace(strings.SplitN(hello, "\n", 2)[0], "hello", "1", 1)
 	request := func(method, target string, lines ...string) string {
@@ -167,7 +167,7 @@ func TestStrangers(t *testing.T) {
 func TestTooMuch(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
-	address, token := h.listens(program.Listening{Address: "127.0.0.1:0", Token: "a-token-of-the-user"})
+	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0", Token: "a-token-of-the-user"})
 	post := func(header http.Header, body io.Reader) int {
 		r, err := http.NewRequest("POST", "http://"+address+endpoint, body)
 		if err != nil {
@@ -234,7 +234,7 @@ func TestTooMuch(t *testing.T) {
 func TestRefusedAreGone(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
-	address, token := h.listens(program.Listening{Address: "127.0.0.1:0"})
+	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
 	for _, body := range []string{"Content-Length: 1000", "Transfer-Encoding: chunked"} {
 		for range maxConnections {
 			c, err := net.Dial("tcp", address)
@@ -259,23 +259,23 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		l    program.Listening
+		l    program.HTTPOptions
 		want string
 	}{
-		{program.Listening{Address: "127.0.0.1:0"}, ""},
-		{program.Listening{Address: "localhost:80"}, ""},
-		{program.Listening{Address: "[::1]:0"}, ""},
-		{program.Listening{Address: "127.9.9.9:0"}, ""},
-		{program.Listening{Address: "0.0.0.0:0"}, "--anywhere"},
-		{program.Listening{Address: ":8137"}, "--anywhere"},
-		{program.Listening{Address: "[::]:0"}, "--anywhere"},
-		{program.Listening{Address: "192.168.1.2:0"}, "--anywhere"},
-		{program.Listening{Address: "[::ffff:8.8.8.8]:0"}, "--anywhere"},
-		{program.Listening{Address: "box.example:0"}, "--anywhere"},
-		{program.Listening{Address: "localhost.example:0"}, "--anywhere"},
-		{program.Listening{Address: "0.0.0.0:0", Anywhere: true}, "--cert"},
-		{program.Listening{Address: "0.0.0.0:0", Anywhere: true, Cert: "c", Key: "k"}, ""},
-		{program.Listening{Address: "8137"}, "such as 127.0.0.1:8137"},
+		{program.HTTPOptions{Address: "127.0.0.1:0"}, ""},
+		{program.HTTPOptions{Address: "localhost:80"}, ""},
+		{program.HTTPOptions{Address: "[::1]:0"}, ""},
+		{program.HTTPOptions{Address: "127.9.9.9:0"}, ""},
+		{program.HTTPOptions{Address: "0.0.0.0:0"}, "--anywhere"},
+		{program.HTTPOptions{Address: ":8137"}, "--anywhere"},
+		{program.HTTPOptions{Address: "[::]:0"}, "--anywhere"},
+		{program.HTTPOptions{Address: "192.168.1.2:0"}, "--anywhere"},
+		{program.HTTPOptions{Address: "[::ffff:8.8.8.8]:0"}, "--anywhere"},
+		{program.HTTPOptions{Address: "box.example:0"}, "--anywhere"},
+		{program.HTTPOptions{Address: "localhost.example:0"}, "--anywhere"},
+		{program.HTTPOptions{Address: "0.0.0.0:0", Anywhere: true}, "--cert"},
+		{program.HTTPOptions{Address: "0.0.0.0:0", Anywhere: true, Cert: "c", Key: "k"}, ""},
+		{program.HTTPOptions{Address: "8137"}, "such as 127.0.0.1:8137"},
 	} {
 		_, err := allowed(test.l)
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
@@ -288,7 +288,7 @@ func TestAddresses(t *testing.T) {
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
-	address, token := h.listens(program.Listening{Address: "127.0.0.1:0"})
+	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
 	send := func(method, session string) *http.Response {
 		r, err := http.NewRequest(method, "http://"+address+endpoint, strings.NewReader(strings.SplitN(hello, "\n", 2)[0]))
 		if err != nil {
@@ -325,7 +325,7 @@ func TestSessions(t *testing.T) {
 func TestNotAsked(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
-	address, token := h.listens(program.Listening{Address: "127.0.0.1:0"})
+	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
 	post := func(session, body string) *http.Response {
 		t.Helper()
 		r, err := http.NewRequest("POST", "http://"+address+endpoint, strings.NewReader(body))
@@ -361,7 +361,7 @@ func TestNotAsked(t *testing.T) {
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
-	address, token := h.listens(program.Listening{Address: "127.0.0.1:0"})
+	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
 	connect := func() *mcp.ClientSession {
 		return h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: carrier(token)}}, "2025-11-25", nil, nil)
 	}
@@ -373,7 +373,7 @@ func TestSessionEnds(t *testing.T) {
 	}()
 	id := h.waiting()
 	go one.CallTool(t.Context(), &mcp.CallToolParams{Name: "write_file", Arguments: map[string]any{"path": "/one.txt", "content": "x"}})
-	records, err := h.program.Records()
+	records, err := h.program.OpenRecords()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -405,7 +405,7 @@ func TestSessionEnds(t *testing.T) {
 
 // Calls that wait for a slot are so many at most, and end when nobody wants them.
 func TestWaitingLine(t *testing.T) {
-	s := &server{options: program.Service{HTTP: &program.Listening{}}, slots: newSlots(t.Context().Done())}
+	s := &server{options: program.ServeOptions{HTTP: &program.HTTPOptions{}}, slots: newSlots(t.Context().Done())}
 	large := &mcp.CallToolParamsRaw{Name: "write_file", Arguments: make([]byte, maxMessage)}
 	for i := range maxCalls {
 		if _, err := s.limit(t.Context(), large); err != nil {
@@ -446,7 +446,7 @@ func TestGone(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
 	h.service.Wait = 300 * time.Millisecond
-	address, token := h.listens(program.Listening{Address: "127.0.0.1:0"})
+	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
 	ctx, cancel := context.WithCancel(t.Context())
 	c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: carrier(token)}}, "2025-11-25", nil, nil)
 	go c.CallTool(ctx, &mcp.CallToolParams{Name: "write_file", Arguments: write})

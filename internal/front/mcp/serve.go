@@ -26,12 +26,12 @@ const patience = 5 * time.Second
 
 // Serve serves a program to other agents until ctx ends or the client goes. It is what
 // cli.Server is.
-func Serve(ctx context.Context, p *program.Program, v program.Visit, o program.Service) error {
+func Serve(ctx context.Context, p *program.Program, v program.GateOptions, o program.ServeOptions) error {
 	address := ""
 	if o.HTTP != nil { // before a session is begun
 		var err error
 		if address, err = allowed(*o.HTTP); err != nil {
-			o.Opened(err)
+			o.OnOpen(err)
 			return err
 		}
 	}
@@ -41,15 +41,15 @@ func Serve(ctx context.Context, p *program.Program, v program.Visit, o program.S
 	v.Beside = s
 	s.tidy = collectLazily()
 	defer s.tidy.Stop()
-	door, err := p.Door(v)
-	if o.Opened(err); err != nil {
+	door, err := p.OpenGate(v)
+	if o.OnOpen(err); err != nil {
 		return err
 	}
 	s.door = door
 	s.key = sync.OnceValues(func() ([]byte, error) { return door.Secret("mcp") })
 	readable, writable := strings.Join(shown(door.Files.ReadableRoots()), ", "), strings.Join(shown(door.Files.WritableRoots()), ", ")
 	fmt.Fprintf(o.Errs, "golem: serving as %s: reads %s; writes %s\n", strings.Join(door.Workers, " → "), cmp.Or(readable, "nothing"), cmp.Or(writable, "nothing"))
-	for _, note := range slices.Concat(s.about(p), door.News, door.Notes) {
+	for _, note := range slices.Concat(s.about(p), door.StartNotes, door.Notes) {
 		fmt.Fprintln(o.Errs, "golem: "+note)
 	}
 	s.prepare()
@@ -70,7 +70,7 @@ func (s *server) about(p *program.Program) (notes []string) {
 	if s.door.Session != nil {
 		notes = append(notes, "works in session "+s.door.Session.ID)
 	}
-	if s.door.Busy() {
+	if s.door.IsBusy() {
 		notes = append(notes, "another golem works on this session: calls fail until it ends; golem mcp --session new begins one of its own")
 	}
 	var asks []string
@@ -87,9 +87,9 @@ func (s *server) about(p *program.Program) (notes []string) {
 
 // A server is the door of a program as a client sees it.
 type server struct {
-	options program.Service
+	options program.ServeOptions
 	ctx     context.Context // until the server ends
-	door    *program.Door
+	door    *program.Gate
 	sdk     *mcp.Server
 	slots   slots
 	turns   turns

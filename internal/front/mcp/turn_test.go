@@ -86,7 +86,7 @@ func TestInOrder(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
 	var err error
-	if h.program, err = program.Bare(h.options, []program.Folder{{Source: h.dir, Target: "/", Mode: "overlay"}}); err != nil {
+	if h.program, err = program.LoadMounts(h.options, []program.Mount{{Source: h.dir, Target: "/", Mode: "overlay"}}); err != nil {
 		t.Fatal(err)
 	}
 	r := h.raw()
