@@ -45,8 +45,8 @@ type applyArgs struct {
 // Tools returns the tools. Without a keeper or an undoer they can only be looked at.
 func Tools(k Keeper, u Undoer) []tool.Tool {
 	about := tool.Tool{Name: "apply_changes", Toolset: "changes", Mode: policy.Manual, Asks: true, Verbs: []policy.Verb{policy.Write, policy.Delete},
-		Description: "Bring what a session has changed into the real folders: all of it, some paths, or some hunks of a file. " +
-			"It always asks, with the diff; nothing lands where a file was changed in the folder since, unless merge or overwrite says how."}
+		Description: "Apply the changes of a session to the real directories: all changes, some paths, or some hunks of a file. " +
+			"It always asks, with the diff. If a file has changed in the directory since, nothing is applied unless merge or overwrite is set."}
 	apply := tool.New(about, func(_ context.Context, names tool.Names, a applyArgs) (tool.Plan, error) {
 		if k == nil {
 			return tool.Plan{}, noSession("apply_changes")

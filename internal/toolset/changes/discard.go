@@ -23,7 +23,7 @@ type discardArgs struct {
 func discardTool(k Keeper) tool.Tool {
 	const name = "discard_changes"
 	about := tool.Tool{Name: name, Toolset: "changes", Mode: policy.Manual, Asks: true,
-		Description: "Give up what a session has changed at and below some paths: the real folders show through again. It always asks."}
+		Description: "Discard the changes of a session at and below some paths. The session then shows the real directories again. It always asks."}
 	return tool.New(about, func(_ context.Context, names tool.Names, a discardArgs) (tool.Plan, error) {
 		if k == nil {
 			return tool.Plan{}, noSession(name)

@@ -40,7 +40,7 @@ type undoArgs struct {
 // undoTool returns the tool that the user undoes the last change with.
 func undoTool(u Undoer) tool.Tool {
 	about := tool.Tool{Name: "undo", Toolset: "changes", Mode: policy.Manual, Asks: true, Verbs: []policy.Verb{policy.Write, policy.Delete},
-		Description: "Undo what the last command or file tool has changed. It is refused where that has changed since."}
+		Description: "Undo the changes of the last command or file tool. Refused if those files have changed since."}
 	return tool.New(about, func(_ context.Context, _ tool.Names, a undoArgs) (tool.Plan, error) {
 		if u == nil {
 			return tool.Plan{}, errors.New("nobody runs commands here")

@@ -28,7 +28,7 @@ type Deleted struct {
 // deleteFile removes a file, a link, an empty folder, or with recursive a full
 // one. Of a link only the link goes.
 func deleteFile() tool.Tool {
-	return tool.New(changer("delete_file", "Delete a file or an empty folder; with recursive a folder and all that is in it.", policy.Delete),
+	return tool.New(changer("delete_file", "Delete a file or an empty directory; with recursive, a directory and everything in it.", policy.Delete),
 		func(_ context.Context, names tool.Names, a deleteArgs) (tool.Plan, error) {
 			name, err := names.Locate("delete", a.Path, sandbox.ReadWrite, true)
 			if err != nil {

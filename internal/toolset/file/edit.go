@@ -44,7 +44,7 @@ type Edited struct {
 // byte by byte: line ends, a byte order mark, whatever the encoding.
 func editFile() tool.Tool {
 	t := changer("edit_file", "Replace parts of a text file. Each old text must occur exactly once, or at least once with replace_all; "+
-		"leave out the line numbers that read_file shows. Later edits see the result of earlier ones; nothing is written unless all fit.", policy.Read, policy.Write)
+		"omit the line numbers that read_file shows. Later edits see the result of earlier ones. Nothing is written unless all edits match.", policy.Read, policy.Write)
 	t.Private = []string{"edits"}
 	return tool.New(t, planEdit)
 }

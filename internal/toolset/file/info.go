@@ -31,7 +31,7 @@ type infoData struct {
 }
 
 func fileInfo() tool.Tool {
-	return tool.New(reader("file_info", "Tell size, type, time, mode and version of a file or folder, and whether it may be written."),
+	return tool.New(reader("file_info", "Return size, type, time, mode and version of a file or directory, and whether it may be written."),
 		func(_ context.Context, names tool.Names, a pathArgs) (tool.Plan, error) {
 			at, err := names.Locate("info", a.Path, sandbox.ReadOnly, false)
 			if err != nil {
@@ -105,7 +105,7 @@ type existsData struct {
 }
 
 func fileExists() tool.Tool {
-	return tool.New(reader("file_exists", "Tell whether there is a file or folder."),
+	return tool.New(reader("file_exists", "Report whether a file or directory exists."),
 		func(_ context.Context, names tool.Names, a pathArgs) (tool.Plan, error) {
 			asked, err := names.Canonical(a.Path)
 			if err != nil {

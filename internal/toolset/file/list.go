@@ -44,7 +44,7 @@ type listEntry struct {
 }
 
 func listFiles() tool.Tool {
-	return tool.New(reader("list_files", "List a folder: folders end in /, links show where they lead. With a pattern: the files below it that match."),
+	return tool.New(reader("list_files", "List a directory. Directories end in /, symlinks show their target. With a pattern: list the matching files below it."),
 		func(_ context.Context, names tool.Names, a listArgs) (tool.Plan, error) {
 			at, err := names.Locate("list", a.Path, sandbox.ReadOnly, false)
 			if err == nil {
@@ -198,7 +198,7 @@ type findArgs struct {
 }
 
 func findFiles() tool.Tool {
-	return tool.New(reader("find_files", "Find files by a glob pattern, sorted by name. Files only, no folders."),
+	return tool.New(reader("find_files", "Find files by a glob pattern, sorted by name. Files only, no directories."),
 		func(_ context.Context, names tool.Names, a findArgs) (plan tool.Plan, err error) {
 			if a.Path, err = names.Locate("find", a.Path, sandbox.ReadOnly, false); err == nil {
 				a.Cursor, err = parseCursor("find", a.Path, a.Cursor)

@@ -36,7 +36,7 @@ type Moved struct {
 // moveFile gives a file, folder or link another name.
 func moveFile() tool.Tool {
 	const op = "move"
-	return tool.New(changer("move_file", "Move or rename a file or folder. Never overwrites: delete_file what is in the way first.",
+	return tool.New(changer("move_file", "Move or rename a file or directory. Never overwrites: use delete_file on the target first.",
 		policy.Read, policy.Write, policy.Delete),
 		func(_ context.Context, names tool.Names, a moveArgs) (tool.Plan, error) {
 			from, err := names.Locate(op, a.From, sandbox.ReadWrite, true)

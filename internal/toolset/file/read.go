@@ -47,7 +47,7 @@ type readData struct {
 }
 
 func readFile() tool.Tool {
-	return tool.New(reader("read_file", "Read a text file as numbered lines. Long files come in pages; the answer says how to go on. Also gives the version for if_version."),
+	return tool.New(reader("read_file", "Read a text file as numbered lines. Long files come in pages; the answer says how to continue. It also returns the version for if_version."),
 		func(_ context.Context, names tool.Names, a readArgs) (tool.Plan, error) {
 			at, err := locateFile(names, a.Path)
 			if err != nil {
@@ -79,7 +79,7 @@ type readEach struct {
 }
 
 func readFiles() tool.Tool {
-	return tool.New(reader("read_files", "Read several text files at once. Each is cut at 64 KiB; one that cannot be read does not stop the others."),
+	return tool.New(reader("read_files", "Read several text files at once. Each is cut at 64 KiB. A file that cannot be read does not stop the others."),
 		func(_ context.Context, names tool.Names, a readFilesArgs) (tool.Plan, error) {
 			if n := len(a.Paths); n == 0 || n > maxPaths {
 				return tool.Plan{}, &sandbox.Error{Op: "read", Code: sandbox.ErrInvalid, Hint: fmt.Sprintf("%d paths; name 1 to %d", n, maxPaths)}

@@ -48,7 +48,7 @@ type searchMatch struct {
 }
 
 func searchFiles() tool.Tool {
-	return tool.New(reader("search_files", "Search the contents of text files. Answers path:line: text."),
+	return tool.New(reader("search_files", "Search the contents of text files. Returns path:line: text."),
 		func(_ context.Context, names tool.Names, a searchArgs) (plan tool.Plan, err error) {
 			if a.Path, err = names.Locate("search", a.Path, sandbox.ReadOnly, false); err != nil {
 				return plan, err

@@ -33,7 +33,7 @@ func changer(name, description string, verbs ...policy.Verb) tool.Tool {
 
 // writeFile makes a file, or gives one a new content.
 func writeFile() tool.Tool {
-	t := changer("write_file", "Make a file, or replace all of one; folders above it are made. For a part of a file use edit_file.", policy.Write)
+	t := changer("write_file", "Create a file, or replace a whole file. Missing parent directories are created. To change a part of a file use edit_file.", policy.Write)
 	t.Private = []string{"content"}
 	return tool.New(t,
 		func(_ context.Context, names tool.Names, a writeArgs) (tool.Plan, error) {
@@ -194,7 +194,7 @@ func makeDirectory() tool.Tool {
 		IsNew bool   `json:"isNew"`
 	}
 	const op = "make"
-	return tool.New(changer("make_directory", "Make a folder, and those above it. One that is there already is fine.", policy.Write),
+	return tool.New(changer("make_directory", "Create a directory and its missing parents. An existing directory is no error.", policy.Write),
 		func(_ context.Context, names tool.Names, a directoryArgs) (tool.Plan, error) {
 			name, err := names.Locate(op, a.Path, sandbox.ReadWrite, false)
 			if err != nil {

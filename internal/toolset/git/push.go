@@ -30,7 +30,7 @@ type pushArgs struct {
 func (s Set) push() tool.Tool {
 	const op = "git_push"
 	about := tool.Tool{Name: op, Toolset: "git", Mode: policy.Manual, Asks: true, Label: "Push to Remote", Category: "Git Operations",
-		Description: "Push a staged commit, exactly as it was reviewed, to the repository it was staged for. It always asks, and is never forced: a branch that has moved is a conflict, and the commit waits on."}
+		Description: "Push a staged commit, exactly as it was reviewed, to the repository it was staged for. It always asks and never forces. If the branch has moved, that is a conflict, and the commit still waits."}
 	return tool.New(about, func(ctx context.Context, _ tool.Names, a pushArgs) (tool.Plan, error) {
 		if a.Commit != "" && a.CommitID != "" && a.Commit != a.CommitID {
 			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "commit and commitId are two words for one thing; write one of them"}

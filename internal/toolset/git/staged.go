@@ -129,7 +129,7 @@ func IDs(r tool.Result) []string {
 // listStaged returns the tool that lists what waits.
 func (s Set) listStaged() tool.Tool {
 	const op = "git_list_staged"
-	return tool.New(looks(op, "List the commits that are staged and wait for the user."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
+	return tool.New(looks(op, "List the staged commits that wait for the user."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
 		return s.telling(ctx, op, names, func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 			list, text, err := s.listed(ctx, op, names)
 			return tool.Result{Text: text, Data: map[string]any{"staged": list}}, err
@@ -140,7 +140,7 @@ func (s Set) listStaged() tool.Tool {
 // status returns the tool that tells what waits, and what for.
 func (s Set) status() tool.Tool {
 	const op = "git_status"
-	return tool.New(looks(op, "Tell what is staged, and which repositories results can be staged for."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
+	return tool.New(looks(op, "List what is staged, and the repositories that results can be staged for."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
 		return s.telling(ctx, op, names, func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 			list, text, err := s.listed(ctx, op, names)
 			if err != nil {

@@ -63,15 +63,15 @@ func (s Set) serviceTools(judged command.Rules) []tool.Tool {
 		return tool.Reading(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return run() }), nil
 	}
 	return []tool.Tool{
-		tool.New(about("service_start", "Start a command that goes on running, such as a dev server; commands reach it on localhost. "+
-			"It is ended with the session. It cannot change folders whose changes land.", policy.Run),
+		tool.New(about("service_start", "Start a command that keeps running, such as a dev server. Commands reach it on localhost. "+
+			"It ends with the session. It cannot change directories whose changes are applied after each command.", policy.Run),
 			func(_ context.Context, names tool.Names, a startArgs) (tool.Plan, error) {
 				return s.starting(names, judged, a)
 			}),
-		tool.New(about("service_list", "List the services, and how each is."), func(context.Context, tool.Names, noArgs) (tool.Plan, error) {
+		tool.New(about("service_list", "List the services with their states."), func(context.Context, tool.Names, noArgs) (tool.Plan, error) {
 			return reads(func() (tool.Result, error) { return s.Services.listed() })
 		}),
-		tool.New(about("service_output", "Read what a service has printed: the end of it, or from an offset on."), func(_ context.Context, _ tool.Names, a outputArgs) (tool.Plan, error) {
+		tool.New(about("service_output", "Read the output of a service: the end of it, or from an offset on."), func(_ context.Context, _ tool.Names, a outputArgs) (tool.Plan, error) {
 			return reads(func() (tool.Result, error) { return s.Services.output(a) })
 		}),
 		tool.New(about("service_stop", "End a service."), func(_ context.Context, _ tool.Names, a nameArgs) (tool.Plan, error) {

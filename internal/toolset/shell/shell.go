@@ -43,9 +43,9 @@ type Set struct {
 func (s Set) Tools() []tool.Tool {
 	judged := command.NewRules(s.Rules)
 	about := tool.Tool{Name: "shell", Toolset: "shell", Mode: policy.Both, Verbs: []policy.Verb{policy.Run},
-		Description: "Run a command line in a sandbox. Use relative paths: the first command begins at the tree's top, where there is one, " +
-			"each later one where the last one ended, with the variables that it had exported. " +
-			"There is no input and no terminal; what it leaves running is ended. Its exit code is in the answer."}
+		Description: "Run a command line in a sandbox. Use relative paths: the first command starts at the top of the tree, if there is one, " +
+			"each later one where the last one ended, with the variables that it exported. " +
+			"There is no stdin and no terminal. Processes that it leaves running are ended. The answer has the exit code."}
 	shell := tool.New(about, func(_ context.Context, names tool.Names, a args) (tool.Plan, error) {
 		return s.running(names, judged, a)
 	})
