@@ -2,145 +2,132 @@ package tool
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
 )
 
-// An Approver answers whether a call may be done that the grant lets happen
-// only with consent. What the grant blocks never gets here.
-type Approver interface {
-	// Approve answers at once or when somebody has answered; it may be asked by
-	// several calls at a time. When ctx ends the answer is no.
-	Approve(ctx context.Context, r Request) Answer
+// An approval is the outcome of approve: the call may run.
+type approval struct {
+	asked bool         // somebody was asked, which takes time
+	seen  bool         // a person was shown all of the call, and approved it
+	keep  func() error // remembers the answer for later calls; may be nil
 }
 
-// A Request is a call that needs consent, with all there is to know about it.
-// Its texts come from a worker: who shows them escapes them.
-type Request struct {
-	// Digest is of the exact call, with what it would change: an answer is bound to it.
-	Digest string `json:"digest"`
-	// Same is of the call alone: the same tool, arguments and effects by the same
-	// workers.
-	Same    string          `json:"same"`
-	Origin  policy.Origin   `json:"origin"`
-	Workers []string        `json:"workers"` // the entry worker first
-	Tool    string          `json:"tool"`
-	Args    json.RawMessage `json:"args"`
-	// Effects are all; Asks those that need consent, the tool itself among them
-	// where a rule says so.
-	Effects []policy.Effect `json:"effects"`
-	Asks    []policy.Effect `json:"asks"`
-	// Rule is the place of the rule that asks; "" for a default. Why says what it
-	// asks for, where that is not plain.
-	Rule    string   `json:"rule,omitempty"`
-	Why     string   `json:"why,omitempty"`
-	Changes []Change `json:"changes,omitempty"`
-	// Wish says what the changes come to, where that is not plain, and Warnings what to
-	// look at first.
-	Wish     string   `json:"wish,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
-	// MoreWarnings is that of the prepared call.
-	MoreWarnings int `json:"more_warnings,omitempty"`
-	// Problem says why the changes are not known. Unknown is true where the call is made all
-	// the same: golem finds the changes out only after the approval.
-	Problem string `json:"problem,omitempty"`
-	Unknown bool   `json:"unknown,omitempty"`
-	// Taint is the untrusted place that the worker has read, "" for none. Only an answer
-	// that somebody gave to this request, with the taint in view, counts for it.
-	Taint string `json:"taint,omitempty"`
-	// Guessed is that of the plan.
-	Guessed string `json:"guessed,omitempty"`
-	// Clears is true of what brings something into what the user trusts: no rule and
-	// no file answers it, only the user's own flag.
-	Clears bool `json:"clears,omitempty"`
-}
-
-// Verdict is an answer's word. The zero value is No.
-type Verdict uint8
-
-// The verdicts.
-const (
-	No Verdict = iota
-	Yes
-	Waits // nobody has answered yet
-)
-
-// An Answer is what an Approver says. The zero Answer is a no.
-type Answer struct {
-	Verdict Verdict
-	By      string // who or what answered: user, approve_all, a remembered rule
-	Note    string // why not, which reaches the model; of a yes what else was said
-	ID      string // of the request that waits
-	Nobody  bool   // there is nobody who could be asked
-	Stop    bool   // everything should end
-	// Unseen is true of a yes for something that was not shown completely: the answer
-	// named the digest, or a mode gave it. Of any other yes of a person, Items is how
-	// many items were shown. approval.Covers sets both.
-	Unseen bool
-	Items  int
-	// Keep, where set, remembers a yes for later calls. The gate calls it once the
-	// yes is in the journal.
-	Keep func() error `json:"-"`
-}
-
-// Seen returns how much of a request a yes was given to, as the journal records it: ""
-// for an answer that is no yes, or that a rule gave.
-func (a Answer) Seen() string {
-	switch {
-	case a.Verdict != Yes:
-		return ""
-	case a.Unseen:
-		return "unseen"
-	case a.Items == 1:
-		return "1 item"
-	case a.Items > 1:
-		return fmt.Sprintf("all %d items", a.Items)
+// approve asks the approver, if the decision says so. If the call is not approved, or its
+// changes could not be prepared, it returns an error.
+func (in *invocation) approve(ctx context.Context, plan callPlan, prepared preparation, d policy.Decision) (approval, error) {
+	preApproved := d.Consent == policy.PreApproved
+	if preApproved && plan.changesNothing() { // there is no digest to record
+		return approval{}, prepared.problem
 	}
-	return ""
+	r := in.request(plan, prepared, d)
+	if err := r.digests(); err != nil {
+		return approval{}, err
+	}
+	in.record.Digest = r.Digest
+	if preApproved {
+		return approval{}, prepared.problem
+	}
+	a := in.ask(ctx, r)
+	in.record.By, in.record.Note, in.record.Request = a.By, a.Note, a.ID
+	switch a.Verdict {
+	case Yes:
+		in.record.Decision, in.record.Seen = "yes", a.Seen()
+		return approval{asked: true, seen: !a.Unseen && a.Items > 0, keep: a.Keep}, prepared.problem
+	case Waits:
+		in.record.Decision = "pending"
+	default:
+		in.record.Decision = "no"
+	}
+	return approval{}, in.notApproved(plan, r, a)
+}
+
+// request returns the call as an approver sees it, without its digests.
+func (in *invocation) request(plan callPlan, prepared preparation, d policy.Decision) Request {
+	args, _ := json.Marshal(plan.args) // they were decoded from JSON
+	effects := prepared.effects(plan)
+	r := Request{Origin: in.origin, Workers: in.Workers, Tool: plan.tool.Name, Args: args, Effects: effects,
+		Rule: d.Rule.From, Why: plan.Why, Changes: prepared.Changes, Wish: prepared.Wish, Warnings: prepared.Warnings,
+		MoreWarnings: prepared.MoreWarnings, Clears: plan.tool.Asks, Guessed: plan.Guessed}
+	for _, e := range effects {
+		if plan.mustAsk() && e.Verb != policy.Read || in.Judge(e).Consent < policy.PreApproved {
+			r.Asks = append(r.Asks, e)
+		}
+	}
+	if consent, _ := in.use(plan.tool); consent < policy.PreApproved || plan.mustAsk() && len(r.Asks) == 0 {
+		r.Asks = append(r.Asks, plan.use())
+	}
+	if len(r.Effects) == 0 {
+		r.Effects = r.Asks
+	}
+	if in.canBeSteered() {
+		r.Taint = in.Exposure.From()
+	}
+	switch {
+	case prepared.problem != nil:
+		r.Problem = prepared.problem.Error()
+	case prepared.later:
+		r.Problem, r.Unknown = "golem finds it out from the other machine, and contacts that only after your approval", true
+	}
+	return r
+}
+
+// ask asks the approver. An approver that panics has declined.
+func (in *invocation) ask(ctx context.Context, r Request) (a Answer) {
+	defer func() {
+		if recover() != nil {
+			a = Answer{By: "nobody", Note: "the question could not be asked"}
+		}
+	}()
+	if in.Approver == nil {
+		return Answer{By: "nobody", Note: "there is nobody to ask", Nobody: true}
+	}
+	return in.Approver.Approve(ctx, r)
+}
+
+// A refusal is the error of a call that was not approved.
+type refusal struct{ result Result }
+
+func (r refusal) Error() string { return r.result.Err.Error() }
+
+// notApproved returns the refusal that an answer means.
+func (in *invocation) notApproved(plan callPlan, r Request, a Answer) error {
+	nothing := "nothing was done"
+	if plan.applies {
+		nothing = "nothing of it has landed"
+	}
+	if a.Verdict == Waits {
+		return refusal{Result{Nobody: a.Nobody, Pending: &Pending{a.ID, r.Digest}, Err: &sandbox.Error{Op: r.Tool, Code: errDeclined,
+			Hint: nothing + ": it waits for the user's consent as " + a.ID + "; after golem approve " + a.ID + " make the same call again"}}}
+	}
+	hint := "the user said no"
+	if a.By != "user" && a.By != "" {
+		hint = "no (" + a.By + ")"
+	}
+	if a.Note != "" {
+		hint += ": " + strings.Join(strings.Fields(a.Note), " ")
+	}
+	hint += "; " + nothing
+	if in.origin != policy.User {
+		hint += "; do not repeat the call as it is"
+	}
+	return refusal{Result{Nobody: a.Nobody, Stop: a.Stop, Err: &sandbox.Error{Op: r.Tool, Code: errDeclined, Hint: hint}}}
 }
 
 // seenKey is the key of what WasSeen reports.
 type seenKey struct{}
 
+// markSeen returns the context in which WasSeen reports what the approval says.
+func (a approval) markSeen(ctx context.Context) context.Context {
+	if a.seen {
+		return context.WithValue(ctx, seenKey{}, true)
+	}
+	return ctx
+}
+
 // WasSeen reports whether a person was shown all of the call that runs in a context, and
 // has approved it.
 func WasSeen(ctx context.Context) bool { return ctx.Value(seenKey{}) != nil }
-
-// digests fills in what a request is bound to.
-func (r *Request) digests() error {
-	type same struct {
-		Workers []string
-		Origin  policy.Origin
-		Tool    string
-		Args    json.RawMessage
-		Effects []policy.Effect
-	}
-	call := same{r.Workers, r.Origin, r.Tool, r.Args, r.Effects}
-	var err error
-	if r.Same, err = digest(call); err != nil {
-		return err
-	}
-	r.Digest, err = digest(struct {
-		Call     same
-		Changes  []Change
-		Wish     string   `json:",omitempty"`
-		Warnings []string `json:",omitempty"`
-		Taint    string   `json:",omitempty"`
-		Problem  string
-		More     int `json:",omitempty"`
-	}{call, r.Changes, r.Wish, r.Warnings, r.Taint, r.Problem, r.MoreWarnings})
-	return err
-}
-
-func digest(v any) (string, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), nil
-}

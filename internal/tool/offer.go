@@ -82,3 +82,9 @@ func (g Gate) use(t Tool) (policy.Consent, policy.Rule) {
 	}
 	return least, rule
 }
+
+// has reports whether the caller has a tool. The user has those with Yours although the
+// worker was not granted them.
+func (g Gate) has(t Tool, o policy.Origin) bool {
+	return t.Mode == policy.Manual || t.Yours && o == policy.User || g.Grant.Tools.Has(t.Toolset)
+}

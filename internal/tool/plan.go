@@ -3,7 +3,9 @@ package tool
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/policy"
@@ -66,6 +68,60 @@ func (p Plan) now() []policy.Effect {
 	}
 	return list
 }
+
+// A callPlan is the plan of one call of a tool.
+type callPlan struct {
+	Plan
+	tool    Tool
+	args    any      // with defaults
+	skipped []string // names that the plan leaves out because they need approval
+	applies bool     // the plan is to apply changes that a call has made already
+}
+
+// plan decodes the arguments and has the tool plan the call.
+func (in *invocation) plan(ctx context.Context, t Tool, raw []byte) (p callPlan, err error) {
+	defer in.recoverPanic(&err)
+	p.tool = t
+	if in.Files == nil || in.Journal == nil {
+		return p, errors.New("a gate without files or journal")
+	}
+	args, plan, err := t.plan(ctx, Names{in.Gate, &p.skipped, in.origin}, raw)
+	if plan.Args != nil {
+		var bad error
+		if args, bad = filledIn(plan.Args); bad != nil {
+			return p, bad
+		}
+	}
+	p.args, in.record.Args = args.typed, t.withoutContent(args.keys)
+	var known *sandbox.Error
+	if errors.As(err, &known) { // its text may name the files beside one, or the possible values
+		in.recordSeen([]policy.Effect{{Verb: policy.Read, Target: known.Path}})
+		in.recordHearsay(plan.Untrusted, plan.Tells)
+	}
+	if err == nil && plan.prepare == nil && plan.reading == nil {
+		err = errors.New("a plan that does nothing")
+	}
+	p.Plan = plan
+	in.record.Effects = effectTexts(plan.now())
+	return p, err
+}
+
+// mustAsk reports whether the call needs approval whatever the rules say. The changes of a
+// plan with Later are asked about when they are known.
+func (p callPlan) mustAsk() bool { return p.Asks || p.tool.Asks && !p.Later }
+
+// changesNothing reports whether the call only reads.
+func (p callPlan) changesNothing() bool {
+	return !p.mustAsk() && !p.tool.Keeps && !slices.ContainsFunc(p.Effects, func(e policy.Effect) bool { return e.Verb != policy.Read })
+}
+
+// callsWorker reports whether the call runs another worker.
+func (p callPlan) callsWorker() bool {
+	return slices.ContainsFunc(p.Effects, func(e policy.Effect) bool { return e.Verb == policy.Call })
+}
+
+// use is the effect of using the tool at all.
+func (p callPlan) use() policy.Effect { return policy.Effect{Verb: policy.Use, Target: p.tool.Name} }
 
 // A Run does what was planned, with a sandbox that allows the declared effects.
 type Run func(ctx context.Context, files *sandbox.Sandbox) (Result, error)

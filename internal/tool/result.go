@@ -105,9 +105,13 @@ func cut(text string, most int) string {
 	return text[:head] + fmt.Sprintf("\n… %d bytes left out here; ask for less at a time …\n", tail-head) + text[tail:]
 }
 
-// failed returns a result that is an error. What is not an *sandbox.Error has a
-// text that nobody has checked for names of the host, so it is not passed on.
+// failed returns the result of a tool whose call failed. The text of an error that is not
+// a *sandbox.Error may contain host paths, so it is not passed on.
 func failed(name string, err error) Result {
+	var refused refusal
+	if errors.As(err, &refused) {
+		return refused.result
+	}
 	var known *sandbox.Error
 	if errors.As(err, &known) {
 		return Result{Err: known}

@@ -17,11 +17,11 @@ type Exposure interface {
 	Rules(t Tool) []policy.Rule
 }
 
-// steered reports whether what is read may steer who calls. What the user does by hand
-// steers nobody.
-func (p *pass) steered() bool { return p.Exposure != nil && p.origin != policy.User }
+// canBeSteered reports whether content that the call reads may steer its caller. It does
+// not steer the user, who makes calls by hand.
+func (in *invocation) canBeSteered() bool { return in.Exposure != nil && in.origin != policy.User }
 
-// shown returns the effects by which a call shows anything.
+// shown returns the effects by which a call shows something.
 func (p Plan) shown() []policy.Effect {
 	if p.Shows != nil {
 		return p.Shows
@@ -29,57 +29,63 @@ func (p Plan) shown() []policy.Effect {
 	return p.Effects
 }
 
-// exposed notes what a worker gets to see.
-func (p *pass) exposed(effects []policy.Effect) {
-	if p.steered() {
-		p.Exposure.Sees(effects)
+// recordInput records what the worker sees by the call.
+func (in *invocation) recordInput(plan callPlan) {
+	in.recordSeen(plan.shown())
+	in.recordHearsay(plan.Untrusted, plan.Tells)
+}
+
+// recordSeen records what effects let the worker see.
+func (in *invocation) recordSeen(effects []policy.Effect) {
+	if in.canBeSteered() {
+		in.Exposure.Sees(effects)
 	}
 }
 
-// foresee notes, before it is decided about, what a call takes in that does more than
-// look: a copy hands on what it reads, and what a command lands and whom it reaches is
-// decided while it runs. What is changed where it stands is handed to nobody.
-func (p *pass) foresee() {
-	if p.reads() {
+// recordPassedOn records, before the decision, what a call sees that passes it on: a copy
+// writes what it reads, and a command decides while it runs what it changes and which
+// hosts it connects to. A change of a file in its place passes nothing on.
+func (in *invocation) recordPassedOn(plan callPlan) {
+	if plan.changesNothing() {
 		return
 	}
 	var seen []policy.Effect
-	for _, e := range p.plan.shown() {
-		stays := slices.Contains(p.plan.Effects, policy.Effect{Verb: policy.Write, Target: e.Target, Tree: e.Tree})
-		if e.Verb == policy.Run || e.Verb == policy.Read && !stays {
+	for _, e := range plan.shown() {
+		inPlace := slices.Contains(plan.Effects, policy.Effect{Verb: policy.Write, Target: e.Target, Tree: e.Tree})
+		if e.Verb == policy.Run || e.Verb == policy.Read && !inPlace {
 			seen = append(seen, e)
 		}
 	}
-	p.exposed(seen)
+	in.recordSeen(seen)
 }
 
-// hears notes that a worker is told what was made by who had read what is not trusted,
-// and what some files hold.
-func (p *pass) hears(from string, files []string) {
-	if !p.steered() {
+// recordHearsay records that the worker learns of content without reading it: of work whose
+// author had read the untrusted mount from, and of the content of files.
+func (in *invocation) recordHearsay(from string, files []string) {
+	if !in.canBeSteered() {
 		return
 	}
-	p.Exposure.Taint(from)
+	in.Exposure.Taint(from)
 	for _, name := range files {
-		p.Exposure.Sees([]policy.Effect{{Verb: policy.Read, Target: name}})
+		in.Exposure.Sees([]policy.Effect{{Verb: policy.Read, Target: name}})
 	}
 }
 
-// taken notes what a worker is handed.
-func (p *pass) taken(r Result) Result {
-	if p.steered() {
-		p.Exposure.Takes(int64(len(r.Text)))
+// recordSize records how many bytes the worker gets.
+func (in *invocation) recordSize(r Result) {
+	if in.canBeSteered() {
+		in.Exposure.Takes(int64(len(r.Text)))
 	}
-	return r
 }
 
-// taint has a worker that has read what is not trusted asked about all that reaches
-// beyond its layer.
-func (p *pass) taint() {
-	if !p.steered() {
-		return
+// addTaintRules returns a grant with the rules for a worker that has read untrusted
+// content, if it has.
+func (in *invocation) addTaintRules(grant policy.Grant, t Tool) policy.Grant {
+	if !in.canBeSteered() {
+		return grant
 	}
-	if rules := p.Exposure.Rules(p.tool); len(rules) > 0 {
-		p.Grant.Consent = p.Grant.Consent.With(rules...)
+	if rules := in.Exposure.Rules(t); len(rules) > 0 {
+		grant.Consent = grant.Consent.With(rules...)
 	}
+	return grant
 }

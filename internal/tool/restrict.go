@@ -8,36 +8,6 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Judge decides about effects as the grant does, by every name that the files
-// have: where the folders of mounts overlap, what one name blocks no other
-// allows. The least consent holds.
-func (g Gate) Judge(effects ...policy.Effect) policy.Decision {
-	least := g.Grant.Decide(effects...)
-	for _, e := range effects {
-		for _, alias := range g.aliases(e) {
-			// A name that the worker was not given says nothing about the one it was.
-			if g.Grant.Files.Access(alias) == sandbox.None {
-				continue
-			}
-			also := policy.Effect{Verb: e.Verb, Target: alias}
-			if d := g.Grant.Decide(also); d.Consent < least.Consent {
-				d.Effect = e
-				least = d
-			}
-		}
-	}
-	return least
-}
-
-func (g Gate) aliases(e policy.Effect) []string {
-	if !onFiles(e.Verb) || g.Files == nil {
-		return nil
-	}
-	return g.Files.Aliases(e.Target)
-}
-
-func onFiles(v policy.Verb) bool { return v >= policy.Read && v <= policy.Attach }
-
 // stricter returns the names below the target of an effect, by whichever name
 // they are known, for which less consent holds than for the effect. What it does
 // to a folder does not reach them.
@@ -55,21 +25,6 @@ func (g Gate) stricter(e policy.Effect) []string {
 		}
 	}
 	return names
-}
-
-// candidates are the names at which the decision about a verb may change.
-func (g Gate) candidates(verb policy.Verb) []string {
-	var names []string
-	for _, root := range g.Grant.Files.Roots() {
-		names = append(names, root.Path)
-	}
-	for _, r := range g.Grant.Consent.Rules() {
-		if r.Verb == verb || verb == policy.Attach && r.Verb == policy.Read {
-			names = append(names, r.Target)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // limits returns what the effects need of a sandbox: at each target the access

@@ -2,14 +2,9 @@ package tool
 
 import (
 	"bufio"
-	"errors"
 	"io"
-	"slices"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/sandbox"
 )
 
 // IsBlank reports whether a reader would see nothing in a content: it is empty, or holds
@@ -53,31 +48,3 @@ func isShapeless(r rune) bool {
 	}
 	return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Variation_Selector)
 }
-
-// emptying decides about the files that a call would leave empty. To empty a file is to
-// delete what is in it, so it needs the consent that deleting the file needs.
-func (p *pass) emptying() error {
-	for _, c := range p.prepared.Changes {
-		if !c.Empties {
-			continue
-		}
-		e := policy.Effect{Verb: policy.Delete, Target: c.Path}
-		p.emptied = append(p.emptied, e)
-		if d := p.Judge(e); d.Consent < p.decision.Consent {
-			p.decision = d
-		}
-	}
-	if len(p.emptied) == 0 {
-		return nil
-	}
-	p.record.Effects = spelled(p.effects())
-	err := p.judged()
-	var known *sandbox.Error
-	if errors.As(err, &known) {
-		known.Hint = "to leave a file empty is to delete what is in it; " + known.Hint
-	}
-	return err
-}
-
-// effects returns the effects that are decided about before the call runs.
-func (p *pass) effects() []policy.Effect { return slices.Concat(p.plan.now(), p.emptied) }
