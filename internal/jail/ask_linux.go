@@ -84,11 +84,16 @@ func (p postponed) Error() string { return string(p) }
 // Ended reports whether the session can run no command any more, because its holder
 // was killed: the kernel may do that where memory runs out.
 func (s *Session) Ended() bool {
+	return s.endsWithin(0)
+}
+
+// endsWithin reports whether the holder has ended, and waits for that up to a time.
+func (s *Session) endsWithin(most time.Duration) bool {
 	if s.holder == nil {
 		return false
 	}
 	holder := []unix.PollFd{{Fd: int32(s.holder.fd)}}
-	n, err := unix.Poll(holder, 0)
+	n, err := unix.Poll(holder, int(most.Milliseconds()))
 	return err == nil && n > 0 && holder[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
 }
 

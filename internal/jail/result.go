@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -8,6 +9,10 @@ import (
 	"time"
 	"unicode/utf8"
 )
+
+// ErrNotBegun is the error of a command that could not begin because its session had
+// ended. It can be run in a new session.
+var ErrNotBegun = errors.New("the session ended before the command began")
 
 // A Command is a program to run.
 type Command struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -236,6 +237,9 @@ func (s *Session) cell() (*wire, error) {
 	}
 	if err != nil {
 		s.drop(c)
+		if (errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE)) && s.endsWithin(time.Second) { // a killed holder takes a while to end
+			return nil, fmt.Errorf("jail: %w: %w", ErrNotBegun, err)
+		}
 		return nil, fmt.Errorf("jail: %w", err)
 	}
 	return c, nil

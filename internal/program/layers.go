@@ -56,11 +56,17 @@ func (w *workspace) canCopy() bool {
 // they work on copies, and the result has what they changed.
 func (c *commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Session) (jail.Result, error)) (jail.Result, error) {
 	if !layered || !c.direct || c.workspace.canOverlay() {
-		s, err := c.session(files, layered)
-		if err != nil {
-			return jail.Result{}, asWorkerError(err)
+		for tries := 0; ; tries++ {
+			s, err := c.session(files, layered)
+			if err != nil {
+				return jail.Result{}, asWorkerError(err)
+			}
+			r, err := do(s)
+			if tries == 0 && errors.Is(err, jail.ErrNotBegun) {
+				continue // the holder was killed before the command began
+			}
+			return r, err
 		}
-		return do(s)
 	}
 	mounts, err := c.mountsOf(files)
 	if err != nil {

@@ -362,6 +362,15 @@ func TestPartsKilled(t *testing.T) {
 			t.Errorf("%s was killed, and something has landed", part)
 		}
 	}
+	// A holder that was just killed still has its socket for a moment. A command that has
+	// not begun runs in a new session.
+	for range 5 {
+		kill("jail-hold")
+		r := door.Do(context.Background(), policy.Model, tool.Call{Tool: "shell", Args: []byte(`{"command":"true"}`)})
+		if !r.OK() && !strings.Contains(r.Err.Error(), "ended") {
+			t.Error(r.Err)
+		}
+	}
 	ran(t, door, "echo last > /out/n")
 	if data, err := os.ReadFile(filepath.Join(dir, "out", "n")); err != nil || string(data) != "last\n" {
 		t.Errorf("got %q, %v", data, err)
