@@ -85,7 +85,7 @@ func TestReadme(t *testing.T) {
 // TestGuides plays the transcripts of the guides, each in an empty folder.
 func TestGuides(t *testing.T) {
 	golem := golem(t)
-	for _, document := range []string{"docs/tools.md", "docs/approval.md", "docs/journal.md", "docs/transactions.md", "docs/shell.md", "docs/agents.md", "docs/clearance.md", "docs/scanners.md", "docs/mcp.md"} {
+	for _, document := range []string{"docs/tools.md", "docs/approval.md", "docs/journal.md", "docs/transactions.md", "docs/shell.md", "docs/agents.md", "docs/clearance.md", "docs/scanners.md", "docs/mcp.md", "docs/ci.md"} {
 		t.Run(document, func(t *testing.T) { newStage(t, golem).transcripts(document) })
 	}
 }
