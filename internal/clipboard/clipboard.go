@@ -1,8 +1,8 @@
-// Package clipboard puts a text into the user's clipboard: by the program that a desktop
-// has for it, or by asking the terminal, which also reaches over ssh.
+// Package clipboard copies text to the user's clipboard. It runs the desktop's own
+// program for that, or asks the terminal, which also works over ssh.
 //
-// The programs are looked for where a system keeps its own, and not in PATH: a folder
-// there may be one that workers write to.
+// It looks for the programs only in the system's own directories, not in PATH: a
+// directory in PATH may be writable for workers.
 package clipboard
 
 import (
@@ -17,16 +17,16 @@ import (
 	"time"
 )
 
-// Folders returns where the programs are looked for.
-func Folders() []string {
+// Directories returns the directories in which Copy finds its programs.
+func Directories() []string {
 	return []string{"/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin"}
 }
 
-// ErrNone is that there is no program, or no desktop for it.
+// ErrNone reports that there is no program for the clipboard, or no desktop.
 var ErrNone = errors.New("no wl-copy, xclip or pbcopy here, or no desktop")
 
-// programs are those that are tried, with the variable that says that there is a
-// desktop for it.
+// programs lists the programs in the order in which Copy tries them. A program with a
+// desktop variable is skipped if that variable is not set.
 var programs = []struct {
 	name    string
 	args    []string
@@ -37,31 +37,31 @@ var programs = []struct {
 	{"pbcopy", nil, ""},
 }
 
-// passed are the variables that such a program needs. It gets no others.
-var passed = []string{"WAYLAND_DISPLAY", "DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "HOME", "LANG", "LC_ALL", "LC_CTYPE"}
+// variables are the only environment variables that a program gets.
+var variables = []string{"WAYLAND_DISPLAY", "DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "HOME", "LANG", "LC_ALL", "LC_CTYPE"}
 
-// patience is how long a program may take: one that waits for a desktop that is not
-// there would do so for ever.
-const patience = 5 * time.Second
+// timeout ends a program that waits forever for a desktop.
+const timeout = 5 * time.Second
 
-// Copy puts a text into the clipboard of a desktop, and returns by which program.
-func Copy(ctx context.Context, folders, environ []string, text string) (name string, err error) {
+// Copy copies text to the clipboard of the desktop and returns the name of the program
+// that did it.
+func Copy(ctx context.Context, directories, environ []string, text string) (name string, err error) {
 	var environment []string
 	has := func(name string) bool {
 		return slices.ContainsFunc(environ, func(v string) bool { return strings.HasPrefix(v, name+"=") && v != name+"=" })
 	}
 	for _, v := range environ {
-		if name, _, _ := strings.Cut(v, "="); slices.Contains(passed, name) {
+		if name, _, _ := strings.Cut(v, "="); slices.Contains(variables, name) {
 			environment = append(environment, v)
 		}
 	}
 	for _, p := range programs {
-		for _, folder := range folders {
-			file := filepath.Join(folder, p.name)
+		for _, directory := range directories {
+			file := filepath.Join(directory, p.name)
 			if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() || p.desktop != "" && !has(p.desktop) {
 				continue
 			}
-			ctx, cancel := context.WithTimeout(ctx, patience)
+			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, file, p.args...)
 			cmd.Env, cmd.Dir, cmd.WaitDelay = environment, "/", time.Second
@@ -75,8 +75,8 @@ func Copy(ctx context.Context, folders, environ []string, text string) (name str
 	return "", ErrNone
 }
 
-// Sequence returns what asks a terminal to put a text into the clipboard: OSC 52. Some
-// terminals refuse, and none says so.
+// Sequence returns the escape sequence (OSC 52) that asks a terminal to copy text to the
+// clipboard. Some terminals refuse it, and none reports that.
 func Sequence(text string) string {
 	return "\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte(text)) + "\a"
 }

@@ -1,6 +1,7 @@
-// Package durable replaces files. After a crash of the process or the machine a name holds
-// its old content or its new one, whole, and what a function has reported as done stays
-// done: the content is synced before it gets its name, and the directory after it.
+// Package durable replaces files so that a crash of the process or the machine leaves the
+// old content or the new content, never a mix. It syncs the content before the file gets
+// its name, and the directory afterwards. A change that a function has reported as done
+// survives a crash.
 package durable
 
 import (
@@ -11,8 +12,8 @@ import (
 	"path/filepath"
 )
 
-// WriteFile replaces the file name with data, or creates it. Many processes may write the
-// same name: one of them wins.
+// WriteFile replaces the file name with data, or creates it. Several processes may write
+// the same name at once: one of them wins.
 func WriteFile(name string, data []byte, mode fs.FileMode) error {
 	return Replace(name, filepath.Base(name)+"-"+rand.Text()[:8]+".new", mode, func(f *os.File) error {
 		_, err := f.Write(data)
@@ -20,8 +21,8 @@ func WriteFile(name string, data []byte, mode fs.FileMode) error {
 	})
 }
 
-// WriteAlone is WriteFile for a caller that is the only writer of name. Its temporary file
-// is name.new, so a killed writer leaves nothing that the next does not replace.
+// WriteAlone is WriteFile for the only writer of name. Its temporary file is name.new. If
+// a writer is killed, the next one replaces that file.
 func WriteAlone(name string, data []byte, mode fs.FileMode) error {
 	return Replace(name, filepath.Base(name)+".new", mode, func(f *os.File) error {
 		_, err := f.Write(data)
@@ -29,7 +30,8 @@ func WriteAlone(name string, data []byte, mode fs.FileMode) error {
 	})
 }
 
-// Replace replaces the file name with what write puts into a temporary file beside it.
+// Replace replaces the file name with a temporary file in the same directory, after write
+// has filled it.
 func Replace(name, temp string, mode fs.FileMode, write func(*os.File) error) error {
 	dir, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {
@@ -39,7 +41,7 @@ func Replace(name, temp string, mode fs.FileMode, write func(*os.File) error) er
 	return ReplaceIn(dir, filepath.Base(name), temp, mode, write)
 }
 
-// ReplaceIn is Replace for a name in a directory that is open.
+// ReplaceIn is Replace in an open directory.
 func ReplaceIn(dir *os.Root, name, temp string, mode fs.FileMode, write func(*os.File) error) (err error) {
 	if err := dir.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -55,7 +57,7 @@ func ReplaceIn(dir *os.Root, name, temp string, mode fs.FileMode, write func(*os
 	}()
 	err = write(file)
 	if is, e := file.Stat(); err == nil && e == nil && is.Mode().Perm() != mode.Perm() {
-		err = file.Chmod(mode) // the umask took something away
+		err = file.Chmod(mode) // the umask had removed some bits
 	}
 	if err == nil {
 		err = file.Sync()
@@ -66,7 +68,7 @@ func ReplaceIn(dir *os.Root, name, temp string, mode fs.FileMode, write func(*os
 	return RenameIn(dir, temp, name)
 }
 
-// RenameIn renames a file or a directory whose content is synced, and syncs the directory.
+// RenameIn renames a file or a directory whose content is synced, and syncs dir.
 func RenameIn(dir *os.Root, from, to string) error {
 	if err := dir.Rename(from, to); err != nil {
 		return err
@@ -74,7 +76,7 @@ func RenameIn(dir *os.Root, from, to string) error {
 	return SyncIn(dir)
 }
 
-// SyncIn syncs the names in a directory that is open.
+// SyncIn syncs the names in an open directory.
 func SyncIn(dir *os.Root) error {
 	f, err := dir.Open(".")
 	if err != nil {
@@ -84,8 +86,7 @@ func SyncIn(dir *os.Root) error {
 	return syncDir(f)
 }
 
-// Move renames a file, after it has synced its content, and syncs the directories of both
-// names.
+// Move syncs the content of a file, renames it, and syncs the directories of both names.
 func Move(from, to string) error {
 	file, err := os.Open(from)
 	if err != nil {
@@ -121,7 +122,7 @@ func SyncDir(name string) error {
 	return syncDir(f)
 }
 
-// SyncFiles syncs the files of a directory, and the directory, without those below it.
+// SyncFiles syncs a directory and the files in it, but no subdirectories.
 func SyncFiles(name string) error {
 	list, err := os.ReadDir(name)
 	if err != nil {
@@ -142,8 +143,8 @@ func SyncFiles(name string) error {
 	return SyncDir(name)
 }
 
-// SyncTree syncs every file and directory below a name, for a directory that is renamed
-// when it is whole.
+// SyncTree syncs every file and directory at and below name. Use it before you rename a
+// finished directory.
 func SyncTree(name string) error {
 	return filepath.WalkDir(name, func(path string, e fs.DirEntry, err error) error {
 		switch {

@@ -22,7 +22,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestC10Writers is the traced process of the test below.
+// TestC10Writers is the process that TestC10WritersSync traces.
 func TestC10Writers(t *testing.T) {
 	dir := os.Getenv(variable)
 	if dir == "" {
@@ -45,8 +45,8 @@ func TestC10Writers(t *testing.T) {
 	}
 }
 
-// TestC10WritersSync traces every writer: content is synced before it gets its name, and
-// the directory after it. A plain rename is found.
+// TestC10WritersSync traces every writer. The content must be synced before the file gets
+// its name, and the directory afterwards. The trace must also find a plain rename.
 func TestC10WritersSync(t *testing.T) {
 	for _, bad := range []string{"", "1"} {
 		dir := t.TempDir()
@@ -66,13 +66,13 @@ func TestC10WritersSync(t *testing.T) {
 	}
 }
 
-// TestC10WriteFile shows what is left of a write: the mode, one file, and on failure the
-// old one.
+// TestC10WriteFile checks the result of a write: the mode, a single file, and the old
+// file after a failure.
 func TestC10WriteFile(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a")
 	must(t, durable.WriteFile(name, []byte("old"), 0o666))
-	if is, err := os.Stat(name); err != nil || is.Mode().Perm() != 0o666 { // whatever the umask
+	if is, err := os.Stat(name); err != nil || is.Mode().Perm() != 0o666 { // whatever the umask is
 		t.Errorf("got %v, %v", is, err)
 	}
 	no := errors.New("no")

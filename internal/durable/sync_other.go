@@ -4,8 +4,8 @@ package durable
 
 import "os"
 
-// syncFile does nothing: the system syncs only what is open for writing.
+// syncFile does nothing: this system syncs only files that are open for writing.
 func syncFile(*os.File) error { return nil }
 
-// syncDir does nothing: the system has no way to sync a directory.
+// syncDir does nothing: this system cannot sync a directory.
 func syncDir(*os.File) error { return nil }

@@ -1,4 +1,4 @@
-// Package merge brings together what two have made of one text.
+// Package merge merges two changed versions of a text.
 package merge
 
 import (
@@ -7,11 +7,11 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// Marks are the names that the three texts have where they contradict each other.
+// Marks are the names of the three versions in conflict markers.
 type Marks struct{ Ours, Base, Theirs string }
 
-// Texts brings together what two have made of a text. Where both have changed the
-// same lines the result has both, between marks, and is not clean.
+// Texts merges two changed versions of base. If both changed the same lines, the result
+// has both between conflict markers, and clean is false.
 func Texts(base, ours, theirs string, marks Marks) (text string, clean bool) {
 	edits := [2][]udiff.Edit{udiff.Lines(base, ours), udiff.Lines(base, theirs)}
 	var b strings.Builder
@@ -25,7 +25,7 @@ func Texts(base, ours, theirs string, marks Marks) (text string, clean bool) {
 			}
 		}
 		var group [2][]udiff.Edit
-		for more := true; more; { // edits that touch belong together
+		for more := true; more; { // edits that touch form one group
 			more = false
 			for i, list := range edits {
 				if len(list) > 0 && list[0].Start <= end {
@@ -36,7 +36,7 @@ func Texts(base, ours, theirs string, marks Marks) (text string, clean bool) {
 		b.WriteString(base[done:start])
 		done = end
 		part := base[start:end]
-		ours, theirs := edited(part, start, group[0]), edited(part, start, group[1])
+		ours, theirs := applyEdits(part, start, group[0]), applyEdits(part, start, group[1])
 		switch {
 		case len(group[1]) == 0 || ours == theirs:
 			b.WriteString(ours)
@@ -56,8 +56,8 @@ func Texts(base, ours, theirs string, marks Marks) (text string, clean bool) {
 	return b.String(), clean
 }
 
-// edited returns a part of a text with edits that lie in it.
-func edited(part string, at int, edits []udiff.Edit) string {
+// applyEdits applies edits to part, which begins at offset at of the text.
+func applyEdits(part string, at int, edits []udiff.Edit) string {
 	var b strings.Builder
 	done := 0
 	for _, e := range edits {

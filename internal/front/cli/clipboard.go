@@ -16,7 +16,7 @@ import (
 // desktop, or else the terminal, nil where there is none.
 func clipboardOf(terminal *os.File) func(ctx context.Context, text string) (string, error) {
 	return func(ctx context.Context, text string) (string, error) {
-		name, err := clipboard.Copy(ctx, clipboard.Folders(), os.Environ(), text)
+		name, err := clipboard.Copy(ctx, clipboard.Directories(), os.Environ(), text)
 		switch {
 		case err == nil:
 			return "by " + name, nil
