@@ -88,6 +88,8 @@ var rules = map[string]func(r *report, rule string, pkg []*file){
 	"doc comment":       checkDocs,
 	"file length":       checkLength,
 	"interface size":    checkInterfaces,
+	"type size":         checkTypes,
+	"backward":          checkBackward,
 	"wording":           checkWording,
 	"root folder":       checkRoot,
 	"file that parses":  nil, // reported by check itself

@@ -19,6 +19,30 @@ func doc(name, rest string) string {
 // uses is an import of a package of this module.
 func uses(pkg string) string { return fmt.Sprintf("import _ %q\n", module+"/"+pkg) }
 
+// methodsOf declares n methods of a type.
+func methodsOf(name string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "func (%s) m%d() {}\n", name, i)
+	}
+	return b.String()
+}
+
+// circle returns n files of which each refers to all others.
+func circle(n int) map[string]string {
+	files := map[string]string{}
+	for i := range n {
+		var b strings.Builder
+		for j := range n {
+			if j != i {
+				fmt.Fprintf(&b, "\tf%d()\n", j)
+			}
+		}
+		files[fmt.Sprintf("internal/policy/f%d.go", i)] = doc("policy", fmt.Sprintf("func f%d() {\n%s}\n", i, b.String()))
+	}
+	return files
+}
+
 // breaches are small trees and the rules they break, one line each in want.
 var breaches = []struct {
 	name  string
@@ -38,6 +62,14 @@ var breaches = []struct {
 		"internal/front/web/browse_test.go": "package web_test\n" + uses("internal/front/cli"),
 		"arch_test.go":                      "package golem_test\n",
 	}, nil},
+
+	{"a type with too many methods", map[string]string{"internal/policy/a.go": doc("policy", "type a struct{}\n"+methodsOf("a", maxOfType+1))}, []string{"type size"}},
+	{"a type with many methods", map[string]string{"internal/policy/a.go": doc("policy", "type a struct{}\n"+methodsOf("a", maxOfType))}, nil},
+	{"methods for two systems count once", map[string]string{
+		"internal/policy/a_linux.go": doc("policy", methodsOf("a", maxOfType)), "internal/policy/a_darwin.go": "package policy\n" + methodsOf("a", maxOfType),
+		"internal/policy/b.go": "package policy\ntype a struct{}\n",
+	}, nil},
+	{"files that refer to each other", circle(6), []string{"backward"}},
 
 	{"a package that the table lacks", map[string]string{"internal/util/util.go": doc("util", "")}, []string{"unknown package"}},
 	{"a package below one that the table has", map[string]string{"internal/policy/rule/rule.go": doc("rule", "")}, []string{"unknown package"}},
