@@ -55,6 +55,8 @@ var layers = []layer{
 	{"internal/worker", 2, "reads .worker files"},
 	{"internal/project", 2, "reads golem-forge.config.yaml"},
 	{"internal/undo", 2, "keeps what file tools replace, so that the user can undo the last calls"},
+	{"internal/starter", 3, "makes a new program for golem init"},
+	{"internal/trust", 3, "what content of a program the user trusts, and what it permits"},
 	{"internal/explain", 3, "explains why a worker may or may not use a file"},
 	{"internal/tool", 3, "tools, calls, plans, results, and the gate that every call passes"},
 	{"internal/approval", 4, "approval modes, pending requests, remembered rules, and the text of prompts"},

@@ -10,6 +10,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -51,7 +52,7 @@ func LoadMounts(o Options, folders []Mount) (*Program, error) {
 		return nil, err
 	}
 	if root, err = filepath.EvalSymlinks(root); err != nil {
-		return nil, plainError(o.Dir, err)
+		return nil, visible.FileError(o.Dir, err)
 	}
 	p := &Program{options: o, root: root, complete: true, mounts: folders, scanBudget: scan.NewBudget()}
 	p.state = filepath.Join(p.stateBase(), stateName(root)+"-bare") // not that of a program which may be there
@@ -71,7 +72,7 @@ func CheckMounts(o Options, given []*explain.Given) error {
 			real, err = filepath.Abs(real)
 		}
 		if err != nil {
-			return plainError(string(g.Source), err)
+			return visible.FileError(string(g.Source), err)
 		}
 		if why, hint := env.Hides(real); why != "" {
 			return &sandbox.Error{Op: "--root", Path: string(g.Source), Code: sandbox.ErrInvalid, Hint: "it " + why + "; " + hint}

@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/benchtable"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/starter"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/tool"
 )
@@ -46,7 +47,7 @@ func (b *bench) check(err error) {
 // door is a program with a file of 4 KiB, as golem init makes one.
 func (b *bench) door(t *benchtable.Table) {
 	dir := filepath.Join(b.TempDir(), "notes")
-	_, _, err := program.Init(dir)
+	_, _, err := starter.Make(dir)
 	b.check(err)
 	b.check(os.WriteFile(filepath.Join(dir, "in", "f.txt"), lines(4096), 0o666))
 	p, err := program.Load(program.Options{Dir: dir, State: b.TempDir(), Now: time.Now})

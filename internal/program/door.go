@@ -139,7 +139,7 @@ func unlistServices(g tool.Gate) {
 // OpenGate opens the door for a worker of the program: what it may do, in the
 // user's real folders. A program that the user does not trust has none.
 func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
-	if err := p.MustTrust(); err != nil {
+	if err := p.CheckTrust(); err != nil {
 		return nil, err
 	}
 	gate, err := p.Tools(v.Worker)
@@ -362,20 +362,6 @@ func closeAll(running []io.Closer) error {
 		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// MustTrust is an error for a program whose content the user does not trust.
-func (p *Program) MustTrust() error {
-	trusted, err := p.Trusted()
-	if err != nil || trusted {
-		return err
-	}
-	command := "golem trust"
-	if p.options.Dir != "." {
-		command += " -C " + sandbox.Shown(p.options.Dir)
-	}
-	return &sandbox.Error{Op: "trust", Code: "untrusted",
-		Hint: "this program's files have no effect before you trust them; " + command + " shows what they ask for"}
 }
 
 // policyHash is what remembered answers are bound to: the files that say what

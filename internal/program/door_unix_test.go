@@ -21,6 +21,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/starter"
 	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/internal/tool"
 )
@@ -147,7 +148,7 @@ const unfinished = "/out/.golem-tmp-"
 func newNotes(t *testing.T) (dir, state string) {
 	t.Helper()
 	dir, state = filepath.Join(t.TempDir(), "notes"), t.TempDir()
-	if _, _, err := program.Init(dir); err != nil {
+	if _, _, err := starter.Make(dir); err != nil {
 		t.Fatal(err)
 	}
 	p, err := loaded(dir, state)

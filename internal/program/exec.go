@@ -10,6 +10,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/profile"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -84,7 +85,7 @@ func (c *commands) prepareExec(more []jail.Mount) error {
 	for _, m := range c.exec.Profile.Mounts {
 		source, err := filepath.EvalSymlinks(string(m.Source))
 		if err != nil {
-			return plainError(string(m.Source), err)
+			return visible.FileError(string(m.Source), err)
 		}
 		more = append(more, jail.Mount{Source: sandbox.Host(source), Target: m.Target})
 	}

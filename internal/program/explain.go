@@ -112,7 +112,7 @@ func (p *Program) explainConsent(a *explain.Answer, grant policy.Grant) {
 	a.Consent = d.Consent.String()
 	from := cmp.Or(d.Rule.From, strictyaml.Default.String())
 	a.Facts = append(a.Facts, explain.Fact{Kind: "approval", Path: sandbox.Shown(a.End), Is: a.Op + " " + a.Consent, From: from})
-	mode := explain.Fact{Kind: "approval", Path: "mode", Is: p.Project.Approval, From: p.placeOf("approval.mode")}
+	mode := explain.Fact{Kind: "approval", Path: "mode", Is: p.Project.Approval, From: p.Project.PlaceOf("approval.mode").String()}
 	switch {
 	case d.Consent == policy.Blocked:
 		a.Refuse("blocked", "it is blocked", "no approval changes that; "+listOf("writable", a.Writable))
@@ -135,7 +135,7 @@ func listOf(what string, names []string) string {
 // explainTrust adds whether the program is trusted: as long as it is not, what
 // its files allow does not hold.
 func (p *Program) explainTrust(a *explain.Answer) error {
-	trusted, err := p.Trusted()
+	trusted, err := p.IsTrusted()
 	if err != nil {
 		return err
 	}

@@ -225,7 +225,7 @@ func (a *CommandAnswer) refuse(code sandbox.Code, reason, hint string) {
 
 // commandTrust adds whether the program is trusted.
 func (p *Program) commandTrust(a *CommandAnswer) error {
-	trusted, err := p.Trusted()
+	trusted, err := p.IsTrusted()
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (p *Program) customTools(step *Step, run func(worker.Foreign) (*commands, e
 		return nil, nil
 	}
 	for _, c := range step.Worker.Custom {
-		d, err := p.describe(c)
+		d, err := p.toolFiles.Describe(c)
 		if err != nil {
 			continue // it was told when the program was loaded
 		}
@@ -46,12 +46,6 @@ func (p *Program) customTools(step *Step, run func(worker.Foreign) (*commands, e
 		list = append(list, t)
 	}
 	return list, nil
-}
-
-// describe reads what the schema file of a tool says.
-func (p *Program) describe(c worker.Custom) (worker.Description, error) {
-	name := worker.FileOf(c.Schema.Text)
-	return worker.Describe(name, p.toolFiles[name])
 }
 
 // rulesOf returns what the worker of a step, and those who call it, have written of a
@@ -186,7 +180,7 @@ func (p *Program) lintCustom(c worker.Custom, problems *strictyaml.Problems) {
 	if p.toolFiles[file] == nil {
 		return // told
 	}
-	d, err := p.describe(c)
+	d, err := p.toolFiles.Describe(c)
 	if wrong, ok := err.(strictyaml.Problems); ok {
 		problems.Note(wrong...)
 		return
@@ -205,60 +199,3 @@ func (p *Program) lintCustom(c worker.Custom, problems *strictyaml.Problems) {
 
 // reservedNames are those that no foreign tool may have.
 func reservedNames() []string { return append(toolNames(), "exec") }
-
-// ForeignPrograms returns the foreign programs that workers run, each with the line that says so.
-func (p *Program) ForeignPrograms() []Permission {
-	var list []Permission
-	add := func(who string, f worker.Foreign, as string) {
-		var words []string
-		for _, word := range f.Command {
-			text := quoteAll(word.Text)
-			if name := worker.FileOf(word.Text); worker.IsFile(word.Text) {
-				text = quoteAll(name) + " (" + shortHash(p.toolFiles, name) + ")"
-			}
-			words = append(words, text)
-		}
-		what := quoteAll(who) + " runs " + strings.Join(words, " ") + as
-		for _, word := range f.With {
-			what += ", with " + quoteAll(worker.FileOf(word.Text))
-		}
-		switch {
-		case f.Reach == nil:
-			what += "; it sees no files"
-		case f.Reach.ReadOnly:
-			what += "; it reads " + quoteAll(f.Reach.Folder)
-		default:
-			what += "; it changes files in " + quoteAll(f.Reach.Folder)
-		}
-		if f.Network != nil {
-			what += ", and reaches the network"
-		}
-		if len(f.Env) > 0 {
-			what += ", and is given your " + quoteAll(strings.Join(worker.Words(f.Env), ", "))
-		}
-		if f.Approval != nil && f.Approval.Consent == policy.PreApproved {
-			what += ", " + strings.TrimSpace(unasked)
-		}
-		list = append(list, Permission{what, f.Place.String()})
-	}
-	for _, w := range p.Workers {
-		for _, c := range w.Custom {
-			add(w.Name, c.Foreign, " as the tool "+c.Name)
-			if d, err := p.describe(c); err == nil && d.Approval.Consent == policy.PreApproved {
-				list = append(list, Permission{"the tool " + c.Name + " is used" + unasked + ", where no worker says otherwise", d.Approval.From})
-			}
-		}
-		for _, s := range w.Servers {
-			add(w.Name, s.Foreign, " as the MCP server "+s.Name)
-		}
-	}
-	return list
-}
-
-// shortHash is the beginning of a file's hash, which tells it from others.
-func shortHash(b toolFiles, name string) string {
-	if b[name] == nil {
-		return "not there"
-	}
-	return "sha256 " + b.hash([]string{name})[:12]
-}

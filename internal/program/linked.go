@@ -115,13 +115,13 @@ func (c *commands) mountWorkTrees() error {
 	}
 	top := filepath.Join(w.session.dir, gitName)
 	if err := os.MkdirAll(top, 0o700); err != nil {
-		return plainError("the git directory of the session", err)
+		return visible.FileError("the git directory of the session", err)
 	}
 	all := w.session.stamps()
 	for _, l := range w.workTrees {
 		is, err := l.copyTo(top, all[l.id()])
 		if err != nil {
-			return &sandbox.Error{Op: "git", Path: l.path, Code: sandbox.ErrInternal, Hint: "the session's copy of its git directory is damaged (" + plainError(".git", err).Error() + "); golem tool discard_changes --paths / removes it, and --session new begins another"}
+			return &sandbox.Error{Op: "git", Path: l.path, Code: sandbox.ErrInternal, Hint: "the session's copy of its git directory is damaged (" + visible.FileError(".git", err).Error() + "); golem tool discard_changes --paths / removes it, and --session new begins another"}
 		}
 		all[l.id()] = is
 		c.policy.Replaced = append(slices.Clip(c.policy.Replaced), jail.File{Name: path.Join(l.path, ".git"), Data: []byte(l.GitFile(l.gitDir()))})
@@ -186,7 +186,7 @@ func (s *Session) discardCommits() error {
 	if err := durable.Rename(filepath.Join(s.dir, gitName), old); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
-		return plainError("the git directory of the session", err)
+		return visible.FileError("the git directory of the session", err)
 	}
 	os.RemoveAll(old) // what a program has closed is removed with the session
 	return s.writeFile(stampsName, map[string]git.Stamps{})

@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/profile"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -64,7 +65,7 @@ func (s *Session) makeDir(o owner, name string) (string, error) {
 		err = os.Chmod(dir, 0o700) // a command may have taken that away
 	}
 	if err != nil {
-		return "", plainError("the home of programs", err)
+		return "", visible.FileError("the home of programs", err)
 	}
 	return dir, nil
 }
@@ -86,7 +87,7 @@ func (p *Program) clearOldHomes() error {
 			return &sandbox.Error{Op: "session", Path: e.Name(), Code: sandbox.ErrInternal, Hint: "an older golem has left credentials in it, which cannot be removed: " + err.Error()}
 		}
 		if err := durable.Rename(old, filepath.Join(dir, oldName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return plainError("the home of an older golem", err)
+			return visible.FileError("the home of an older golem", err)
 		}
 	}
 	return nil

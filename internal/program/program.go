@@ -4,10 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io"
 	"io/fs"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/trust"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -42,14 +41,14 @@ type Program struct {
 	Project *project.Project
 	Workers []*worker.Worker // ordered by name
 	Entry   *worker.Worker   // nil if there is none
-	Content Content          // what trust is about
+	Content trust.Content    // what trust is about
 
 	options    Options
 	root       string
 	state      string  // the folder of this program's state
 	complete   bool    // every worker could be read
 	mounts     []Mount // where they were given in place of files
-	toolFiles  toolFiles
+	toolFiles  trust.ToolFiles
 	scanBudget *scan.Budget // for all scanners of this process
 }
 
@@ -73,7 +72,7 @@ func Load(o Options) (*Program, error) {
 	}
 	var data []byte
 	if file != "" {
-		if data, err = readFile(root, file, strictyaml.MaxFile); err != nil {
+		if data, err = project.ReadFile(root, file, strictyaml.MaxFile); err != nil {
 			return nil, readError(file, err)
 		}
 	}
@@ -90,10 +89,10 @@ func Load(o Options) (*Program, error) {
 		return nil, err
 	}
 	var missing strictyaml.Problems
-	p.toolFiles, missing = p.readToolFiles()
+	p.toolFiles, missing = trust.ReadToolFiles(root, p.Workers)
 	problems = append(problems, missing...)
-	p.Content = newContent(file, data, p.Workers, p.toolFiles)
-	if p.Content.size() > maxContent {
+	p.Content = trust.NewContent(file, data, p.Workers, p.toolFiles)
+	if p.Content.Size() > trust.MaxContent {
 		return nil, strictyaml.Problems{{Place: strictyaml.Place{Source: root}, What: "the files of the workers are too large in all",
 			Hint: "16 MiB in sum are the most"}}
 	}
@@ -154,30 +153,6 @@ func pathsOf(w *worker.Worker) project.Setting {
 	return project.Setting{Keys: []string{"sandbox", "paths"}, Value: paths}
 }
 
-// readFile reads a file in a folder that may come from anybody: no link, whose
-// other name nothing protects, no pipe, which would never end, and no more of
-// it than is wanted.
-func readFile(dir, name string, most int64) ([]byte, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	info, err := root.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most+1))
-}
-
 func readError(file string, err error) error {
 	var cause *fs.PathError
 	if errors.As(err, &cause) {
@@ -230,7 +205,7 @@ func (p *Program) unknownWorker(name string) error {
 // project says, once the user trusts it, and until then to read the program's
 // folder.
 func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
-	trusted, err := p.Trusted()
+	trusted, err := p.IsTrusted()
 	if err != nil {
 		return policy.Grant{}, nil, err
 	}

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/starter"
 	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/trust"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -115,11 +117,11 @@ func TestTrustIsBoundToContent(t *testing.T) {
 	trusted := func(want bool, what string) {
 		t.Helper()
 		p := load(t, o)
-		got, err := p.Trusted()
+		got, err := p.IsTrusted()
 		if err != nil || got != want {
 			t.Errorf("%s: trusted %v, %v", what, got, err)
 		}
-		changed, err := p.TrustDiff()
+		changed, err := p.TrustStore().Diff(p.Content)
 		if err != nil || (changed == "") != want {
 			t.Errorf("%s: changes %q, %v", what, changed, err)
 		}
@@ -146,12 +148,12 @@ func TestTrustByHash(t *testing.T) {
 	o := wideProgram(t)
 	p := load(t, o)
 	o.Trust = p.Content.Hash
-	if ok, err := load(t, o).Trusted(); !ok || err != nil {
+	if ok, err := load(t, o).IsTrusted(); !ok || err != nil {
 		t.Errorf("the hash itself: %v, %v", ok, err)
 	}
 	for _, hash := range []string{p.Content.Hash[:16], strings.ToUpper(p.Content.Hash), "x"} {
 		o.Trust = hash
-		if ok, err := load(t, o).Trusted(); ok || sandbox.CodeOf(err) != "untrusted" {
+		if ok, err := load(t, o).IsTrusted(); ok || sandbox.CodeOf(err) != "untrusted" {
 			t.Errorf("%s: %v, %v", hash, ok, err)
 		}
 	}
@@ -164,7 +166,7 @@ func TestTrustByHash(t *testing.T) {
 func TestWideningsNameEveryLine(t *testing.T) {
 	p := load(t, wideProgram(t))
 	var lines []string
-	for _, w := range p.Permissions() {
+	for _, w := range p.TrustRequest().Permissions() {
 		lines = append(lines, w.From)
 	}
 	for _, want := range []string{"golem-forge.config.yaml:3", "golem-forge.config.yaml:5", "golem-forge.config.yaml:6",
@@ -175,7 +177,7 @@ func TestWideningsNameEveryLine(t *testing.T) {
 	}
 	narrow := program(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\n", "main.worker": "---\nsandbox: inherit\n---\nRead.\n"})
-	if got := load(t, narrow).Permissions(); len(got) > 0 {
+	if got := load(t, narrow).TrustRequest().Permissions(); len(got) > 0 {
 		t.Errorf("nothing is widened, and yet: %v", got)
 	}
 }
@@ -188,7 +190,7 @@ func TestWideningsLeaveNothingOut(t *testing.T) {
 		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  git: {default_target: {type: local, path: /srv/x, branch: main}}\n---\n",
 	})
 	var all []string
-	for _, w := range load(t, o).Permissions() {
+	for _, w := range load(t, o).TrustRequest().Permissions() {
 		all = append(all, w.From+" "+w.What)
 	}
 	for _, want := range []string{"golem-forge.config.yaml:2 clearing that is scanned only for: format", "your credentials", "clears into /srv/x"} {
@@ -200,7 +202,7 @@ func TestWideningsLeaveNothingOut(t *testing.T) {
 		"main.worker":  "---\ndescription: x\n---\n",
 		"other.worker": "---\nsandbox: {paths: {h: {root: ./h, mode: rw}}}\n---\n",
 	})
-	if got := load(t, o).Permissions(); !slices.ContainsFunc(got, func(w Permission) bool { return strings.Contains(w.What, "rw ./h as /h") }) {
+	if got := load(t, o).TrustRequest().Permissions(); !slices.ContainsFunc(got, func(w trust.Permission) bool { return strings.Contains(w.What, "rw ./h as /h") }) {
 		t.Errorf("the paths of another entry are not named: %v", got)
 	}
 }
@@ -212,7 +214,7 @@ func TestWideningsAreWhole(t *testing.T) {
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  shell: {rules: [{pattern: \"" + pattern + "\", approval: preApproved}]}\n---\n",
 	})
-	if got := load(t, o).Permissions(); !slices.ContainsFunc(got, func(w Permission) bool { return strings.Contains(w.What, pattern) }) {
+	if got := load(t, o).TrustRequest().Permissions(); !slices.ContainsFunc(got, func(w trust.Permission) bool { return strings.Contains(w.What, pattern) }) {
 		t.Errorf("the pattern is not shown whole: %v", got)
 	}
 }
@@ -229,7 +231,7 @@ sandbox:
 ---
 `, "portfolio/a.md": "a", "pipeline/b": "b"})
 	p := load(t, o)
-	if ok, _ := p.Trusted(); ok {
+	if ok, _ := p.IsTrusted(); ok {
 		t.Error("a worker's paths hold before it is trusted")
 	}
 	if err := p.Trust(); err != nil {
@@ -321,7 +323,7 @@ func TestInitInAHostileFolder(t *testing.T) {
 			if err := os.Symlink("../outside", filepath.Join(dir, name)); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := Init(dir); err == nil || !strings.Contains(err.Error(), "not a folder") {
+			if _, _, err := starter.Make(dir); err == nil || !strings.Contains(err.Error(), "not a folder") {
 				t.Errorf("%s: %v", name, err)
 			}
 			if left, _ := os.ReadDir(dir); len(left) != 1 {
@@ -343,7 +345,7 @@ func TestInitInAHostileFolder(t *testing.T) {
 [remote "disk"]
 	url = /srv/notes.git
 `})
-		made, leftOut, err := Init(o.Dir)
+		made, leftOut, err := starter.Make(o.Dir)
 		if err != nil || strings.Join(leftOut, " ") != "secret option" || len(made) != 6 {
 			t.Fatalf("made %v, left out %v, %v", made, leftOut, err)
 		}
@@ -354,7 +356,7 @@ func TestInitInAHostileFolder(t *testing.T) {
 	})
 	t.Run("a worker that is there", func(t *testing.T) {
 		o := program(t, map[string]string{"workers/evil.worker": "---\nsandbox: inherit\ntoolsets: [shell]\n---\n"})
-		made, _, err := Init(o.Dir)
+		made, _, err := starter.Make(o.Dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -52,7 +53,7 @@ func (r *Run) propose(name, description, prompt string) (string, error) {
 	}
 	dir := filepath.Join(r.Gate.Session.dir, proposedName)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", plainError("the proposal", err)
+		return "", visible.FileError("the proposal", err)
 	}
 	if there, err := os.ReadDir(dir); err != nil || len(there) >= maxProposed {
 		return "", problem(fmt.Sprintf("%d proposals are the most in a session; nothing was kept", maxProposed))
@@ -67,7 +68,7 @@ func (r *Run) propose(name, description, prompt string) (string, error) {
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return "", plainError("the proposal", err)
+		return "", visible.FileError("the proposal", err)
 	}
 	return "proposed: " + name + " waits for the user, and cannot be called in this run", nil
 }
@@ -82,7 +83,7 @@ func (p *Program) Proposals(s *Session) ([]Proposal, error) {
 	dir := filepath.Join(s.dir, proposedName)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, plainError("the proposals", err)
+		return nil, visible.FileError("the proposals", err)
 	}
 	var list []Proposal
 	for _, e := range entries {
@@ -92,7 +93,7 @@ func (p *Program) Proposals(s *Session) ([]Proposal, error) {
 		}
 		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
-			return nil, plainError(e.Name(), err)
+			return nil, visible.FileError(e.Name(), err)
 		}
 		list = append(list, Proposal{name, string(data)})
 	}
@@ -107,7 +108,7 @@ func (p *Program) Accept(s *Session, w Proposal, secrets []string) (file string,
 	}
 	root, err := os.OpenRoot(p.root)
 	if err != nil {
-		return "", plainError("the program", err)
+		return "", visible.FileError("the program", err)
 	}
 	defer root.Close()
 	records, err := p.OpenRecords()
@@ -120,16 +121,16 @@ func (p *Program) Accept(s *Session, w Proposal, secrets []string) (file string,
 		return "", err
 	}
 	if err := root.MkdirAll("workers", 0o777); err != nil {
-		return "", plainError("workers", err)
+		return "", visible.FileError("workers", err)
 	}
 	file = "workers/" + w.Name + ".worker"
 	f, err := root.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return "", plainError(file, err)
+		return "", visible.FileError(file, err)
 	}
 	_, err = f.WriteString(w.Content)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return "", plainError(file, err)
+		return "", visible.FileError(file, err)
 	}
 	return file, errors.Join(os.Remove(filepath.Join(s.dir, proposedName, w.Name+".worker")))
 }

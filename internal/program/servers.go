@@ -36,7 +36,7 @@ type listingRecord struct {
 func (p *Program) listingKey(s worker.Server) string {
 	tools := worker.Words(s.Tools)
 	slices.Sort(tools)
-	files := p.toolFiles.hash(p.toolFiles.of(s.Foreign))
+	files := p.toolFiles.Hash(p.toolFiles.NamesOf(s.Foreign))
 	key := fmt.Appendf(nil, "%q %q %q %s", s.Name, worker.Words(s.Command), tools, files)
 	if len(s.Env) > 0 {
 		key = fmt.Appendf(key, " %q", worker.Words(s.Env))

@@ -18,6 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -50,7 +51,7 @@ func (p *Program) sessionsDir() string { return filepath.Join(p.state, sessionsN
 func (p *Program) Sessions() ([]*Session, error) {
 	entries, err := os.ReadDir(p.sessionsDir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, plainError("the sessions", err)
+		return nil, visible.FileError("the sessions", err)
 	}
 	var list []*Session
 	for _, e := range entries {
@@ -123,7 +124,7 @@ func (p *Program) beginSession(v GateOptions, layers bool) (s *Session, begun bo
 		id := strings.ToLower(rand.Text()[:6])
 		s = &Session{ID: id, Started: now, Copy: v.Copy || !layers && jail.CanCopy, Mounts: p.mounts, dir: filepath.Join(p.sessionsDir(), id)}
 		if err := os.MkdirAll(s.dir, 0o700); err != nil {
-			return nil, false, plainError("the session", err)
+			return nil, false, visible.FileError("the session", err)
 		}
 		if err := s.writeFile(sessionName, s); err != nil {
 			return nil, false, err
@@ -131,7 +132,7 @@ func (p *Program) beginSession(v GateOptions, layers bool) (s *Session, begun bo
 	}
 	s.LastUsed = now
 	if err := os.Chtimes(filepath.Join(s.dir, sessionName), now, now); err != nil {
-		return nil, false, plainError("the session", err)
+		return nil, false, visible.FileError("the session", err)
 	}
 	return s, begun, nil
 }
@@ -173,7 +174,7 @@ func (s *Session) writeFile(name string, content any) error {
 		return err
 	}
 	if err := durable.WriteFile(filepath.Join(s.dir, name), data, 0o600); err != nil {
-		return plainError("the session", err)
+		return visible.FileError("the session", err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/starter"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -61,7 +62,7 @@ func TestPolicyHash(t *testing.T) {
 	} {
 		t.Run(test.spelling, func(t *testing.T) {
 			dir := t.TempDir()
-			if _, _, err := Init(dir); err != nil {
+			if _, _, err := starter.Make(dir); err != nil {
 				t.Fatal(err)
 			}
 			if test.project != "" {

@@ -17,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/changes"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -72,7 +73,7 @@ func (p *Program) openWorkspace(v GateOptions, network bool) (*workspace, error)
 	}
 	for _, o := range over {
 		if err := os.MkdirAll(string(o.Folder), 0o777); err != nil {
-			return nil, plainError("mount "+o.Target, err)
+			return nil, visible.FileError("mount "+o.Target, err)
 		}
 	}
 	w.session = s

@@ -23,6 +23,16 @@ func (p *Project) Values() []Value {
 	return list
 }
 
+// PlaceOf returns where the value of a key is written.
+func (p *Project) PlaceOf(key string) strictyaml.Place {
+	for _, v := range p.Values() {
+		if v.Key == key {
+			return v.From
+		}
+	}
+	return strictyaml.Default
+}
+
 func collect(key strictyaml.Key, name string, n strictyaml.Node, written bool, list *[]Value) {
 	switch {
 	case key.Type == strictyaml.Group:

@@ -16,6 +16,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/starter"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -170,7 +171,7 @@ Exit code 0 is none, 2 is some.`,
 			}
 		} else if len(problems) == 0 {
 			fmt.Fprintf(cmd.OutOrStdout(), "no problems: %s, %s\n", counted(len(p.Project.Mounts), "mount"), counted(len(p.Workers), "worker"))
-			for _, program := range p.ForeignPrograms() {
+			for _, program := range p.TrustRequest().ForeignPrograms() {
 				fmt.Fprintf(cmd.OutOrStdout(), "  %s: %s\n", visible.Text(program.From), visible.Text(program.What))
 			}
 		} else {
@@ -279,7 +280,7 @@ folder that holds a program is left alone. You trust what you make.`,
 		if len(args) == 1 {
 			flags.dir = args[0]
 		}
-		made, leftOut, err := program.Init(flags.dir)
+		made, leftOut, err := starter.Make(flags.dir)
 		if err != nil {
 			return err
 		}

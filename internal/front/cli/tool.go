@@ -244,7 +244,7 @@ what is new or another, and keeps that if you say yes.`,
 			fmt.Fprintf(cmd.OutOrStdout(), "\nconsent for %s: %s\n", strings.Join(gate.Workers, " → "), gate.Consent(t))
 			return nil
 		}
-		if trusted, err := p.Trusted(); err != nil {
+		if trusted, err := p.IsTrusted(); err != nil {
 			return err
 		} else if !trusted {
 			fmt.Fprintln(cmd.ErrOrStderr(), "not trusted yet: none of them can be used before golem trust")

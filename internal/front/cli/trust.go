@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/trust"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -63,27 +64,27 @@ Exit code 0 is trusted, 3 is not.`,
 
 // A trustDocument is what there is to trust, and whether it is.
 type trustDocument struct {
-	Program string               `json:"program"`
-	Hash    string               `json:"hash"`
-	Trusted bool                 `json:"trusted"`
-	Grants  []program.Permission `json:"grants"`
-	Changes string               `json:"changes,omitempty"` // since it was trusted last, as a diff
+	Program string             `json:"program"`
+	Hash    string             `json:"hash"`
+	Trusted bool               `json:"trusted"`
+	Grants  []trust.Permission `json:"grants"`
+	Changes string             `json:"changes,omitempty"` // since it was trusted last, as a diff
 }
 
 func trustState(p *program.Program) (trustDocument, error) {
-	doc := trustDocument{Program: visible.Text(string(p.Root())), Hash: p.Content.Hash, Grants: []program.Permission{}}
+	doc := trustDocument{Program: visible.Text(string(p.Root())), Hash: p.Content.Hash, Grants: []trust.Permission{}}
 	var err error
-	if doc.Trusted, err = p.Trusted(); err != nil {
+	if doc.Trusted, err = p.IsTrusted(); err != nil {
 		return doc, err
 	}
 	if !doc.Trusted {
-		if doc.Changes, err = p.TrustDiff(); err != nil {
+		if doc.Changes, err = p.TrustStore().Diff(p.Content); err != nil {
 			return doc, err
 		}
 		doc.Changes = visible.Text(doc.Changes)
 	}
-	for _, w := range p.Permissions() {
-		doc.Grants = append(doc.Grants, program.Permission{What: visible.Text(w.What), From: visible.Text(w.From)})
+	for _, w := range p.TrustRequest().Permissions() {
+		doc.Grants = append(doc.Grants, trust.Permission{What: visible.Text(w.What), From: visible.Text(w.From)})
 	}
 	return doc, nil
 }

@@ -1,10 +1,10 @@
-package program
+// Package starter makes a new program in a directory, for golem init.
+package starter
 
 import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,13 +14,15 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 //go:embed template
 var templates embed.FS
 
-// starter is what a new program is made of, in the order in which it is told.
-var starter = []struct{ file, template string }{
+// files are the files of a new program and their templates, in the order in which they are
+// reported. out is a directory.
+var files = []struct{ file, template string }{
 	{"main.worker", "main.worker"},
 	{"workers/summarise.worker", "summarise.worker"},
 	{"in/paper.txt", "paper.txt"},
@@ -29,12 +31,12 @@ var starter = []struct{ file, template string }{
 	{project.File, project.File},
 }
 
-// Init makes a program in a folder: two workers, something to read, a place to
-// write, and a project file with the folder's own git remotes as targets. What
-// stands in the way is an error, and then nothing is made. The folder may come
-// from anybody: no link in it is followed out of it. It returns what it made,
-// and which remotes it left out.
-func Init(dir string) (made, leftOut []string, err error) {
+// Make makes a program in a directory: two workers, a text to read, a directory to write to,
+// and a project file with the git remotes of the directory as targets. If a file is in the
+// way, it returns an error and makes nothing. The directory may come from a stranger: Make
+// follows no symlink out of it. It returns the files that it made and the remotes that it
+// skipped.
+func Make(dir string) (made, skipped []string, err error) {
 	if dir == "" {
 		return nil, nil, errors.New("no folder is named; golem init DIR, or golem init for this one")
 	}
@@ -42,33 +44,33 @@ func Init(dir string) (made, leftOut []string, err error) {
 		return nil, nil, fmt.Errorf("%s: it is no folder; name one, or one to be made: golem init DIR", dir)
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, nil, plainError(dir, err)
+		return nil, nil, visible.FileError(dir, err)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, nil, plainError(dir, err)
+		return nil, nil, visible.FileError(dir, err)
 	}
 	defer root.Close()
 	if err := checkFree(root); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	targets, leftOut, err := remoteTargets(dir)
+	targets, skipped, err := remoteTargets(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, s := range starter {
+	for _, s := range files {
 		if _, err := root.Lstat(s.file); err == nil {
-			continue // an in/paper.txt or out/ of the user's own stays
+			continue // keep the user's own in/paper.txt or out/
 		}
-		if err := makeStarter(root, s.file, s.template, targets); err != nil {
-			return made, leftOut, plainError(s.file, err)
+		if err := makeFile(root, s.file, s.template, targets); err != nil {
+			return made, skipped, visible.FileError(s.file, err)
 		}
 		made = append(made, s.file)
 	}
-	return made, leftOut, nil
+	return made, skipped, nil
 }
 
-// checkFree reports whether a program can be made in a folder.
+// checkFree returns an error if no program can be made in a directory.
 func checkFree(root *os.Root) error {
 	for _, name := range []string{"main.worker", "workers/summarise.worker", project.File, project.FileShort} {
 		if _, err := root.Lstat(name); err == nil {
@@ -83,7 +85,7 @@ func checkFree(root *os.Root) error {
 	return nil
 }
 
-func makeStarter(root *os.Root, name, template, targets string) error {
+func makeFile(root *os.Root, name, template, targets string) error {
 	if template == "" {
 		return root.MkdirAll(name, 0o777)
 	}
@@ -103,13 +105,13 @@ func makeStarter(root *os.Root, name, template, targets string) error {
 	return errors.Join(err, f.Close())
 }
 
-// remoteTargets writes the git remotes of a folder as clearance targets. The
-// repository's own file is read, and no program is run. A remote that cannot be
-// a target is left out: one with a secret in its address, say.
-func remoteTargets(dir string) (text string, leftOut []string, err error) {
-	data, err := readFile(filepath.Join(dir, ".git"), "config", strictyaml.MaxFile)
+// remoteTargets returns the git remotes of a directory as clearance targets in YAML. It reads
+// the repository's configuration file and does not run git. It skips a remote that cannot be
+// a target, for example one with a secret in its URL.
+func remoteTargets(dir string) (text string, skipped []string, err error) {
+	data, err := project.ReadFile(filepath.Join(dir, ".git"), "config", strictyaml.MaxFile)
 	if err != nil {
-		return "", nil, nil // no repository, or one whose remotes are elsewhere
+		return "", nil, nil // no repository, or its configuration is elsewhere
 	}
 	var b strings.Builder
 	remote := ""
@@ -129,28 +131,27 @@ func remoteTargets(dir string) (text string, leftOut []string, err error) {
 		}
 		url = strings.TrimSpace(url)
 		if filepath.IsAbs(url) {
-			url = "file://" + filepath.ToSlash(url) // as git takes it
+			url = "file://" + filepath.ToSlash(url) // as git reads it
 		}
-		if why := git.BadURL(url); why != "" || !plainName(remote) {
-			leftOut = append(leftOut, quoteAll(remote))
+		if why := git.BadURL(url); why != "" || !isPlainName(remote) {
+			skipped = append(skipped, visible.Quote(remote))
 		} else {
 			fmt.Fprintf(&b, "    %s: {type: remote, url: %s, branch: main, at: /}\n", remote, strconv.Quote(url))
 		}
 		remote = ""
 	}
-	if b.Len() == 0 && len(leftOut) > 0 {
-		return "", leftOut, nil
+	if b.Len() == 0 && len(skipped) > 0 {
+		return "", skipped, nil
 	}
 	if b.Len() == 0 {
 		return "\n# Where results go once you have reviewed them: this repository.\nclearance:\n  targets:\n    here: {type: local, path: ., branch: " + strconv.Quote(headOf(dir)) + ", at: /}\n", nil, nil
 	}
-	return "\n# Where results go once you have reviewed them: the remotes of this repository.\nclearance:\n  targets:\n" + b.String(), leftOut, nil
+	return "\n# Where results go once you have reviewed them: the remotes of this repository.\nclearance:\n  targets:\n" + b.String(), skipped, nil
 }
 
-// headOf returns the branch that is checked out in a repository, main if that is not
-// known.
+// headOf returns the branch that is checked out in a repository, or main if it is unknown.
 func headOf(dir string) string {
-	data, err := readFile(filepath.Join(dir, ".git"), "HEAD", strictyaml.MaxFile)
+	data, err := project.ReadFile(filepath.Join(dir, ".git"), "HEAD", strictyaml.MaxFile)
 	branch, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "ref: refs/heads/")
 	if err != nil || !ok || git.BadBranch(branch) != "" {
 		return "main"
@@ -158,16 +159,7 @@ func headOf(dir string) string {
 	return branch
 }
 
-// plainName reports whether a remote's name can be a target's.
-func plainName(name string) bool {
+// isPlainName reports whether the name of a remote can be the name of a target.
+func isPlainName(name string) bool {
 	return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
-}
-
-// plainError names a file as the user did, and what the system says of it.
-func plainError(name string, err error) error {
-	var cause *fs.PathError
-	if errors.As(err, &cause) {
-		err = cause.Err
-	}
-	return fmt.Errorf("%s: %w", name, err)
 }

@@ -1,0 +1,275 @@
+package trust
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/command"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/worker"
+)
+
+// A Request is the content of a program, parsed, that the user is asked to trust.
+type Request struct {
+	Root    string
+	Project *project.Project
+	Workers []*worker.Worker
+	Entry   *worker.Worker // nil if there is none
+	Tools   ToolFiles
+}
+
+// A Permission is something that trusted content permits beyond the default policy, which is
+// to read the program's directory. From is the line that says so.
+type Permission struct {
+	What string `json:"what"`
+	From string `json:"from"`
+}
+
+// Permissions returns all that trusting the program permits: files outside its directory or
+// to be written, the network, calls without approval, programs that would run. They are
+// ordered by file and line.
+func (r Request) Permissions() []Permission {
+	var list []Permission
+	add := func(from, what string) { list = append(list, Permission{what, from}) }
+	for _, m := range r.Project.Mounts {
+		r.addMount(add, m.Target, m.Mode, string(m.Source), string(m.Base), m.From)
+	}
+	if r.Project.Network.IsAll() {
+		add(r.Project.PlaceOf("sandbox.network").String(), "the whole network")
+	}
+	for _, host := range r.Project.Network.Patterns() {
+		add(r.Project.PlaceOf("sandbox.network").String(), "the host "+visible.Quote(host))
+	}
+	if r.Project.Approval == "approve_all" {
+		add(r.Project.PlaceOf("approval.mode").String(), "everything approved beforehand, but what is blocked")
+	}
+	if r.Project.Model != "" {
+		add(r.Project.PlaceOf("model").String(), "the model "+visible.Quote(r.Project.Model)+", which is sent what workers read")
+	}
+	if s := r.Project.ModelServer; s.URL != "" {
+		what := "the server " + visible.Quote(s.URL) + ", which is sent what workers read"
+		if s.Key != "" {
+			what += ", with your key " + visible.Quote(s.Key)
+		}
+		add(r.Project.PlaceOf("model_server.url").String(), what)
+	}
+	for _, t := range r.Project.Targets {
+		where := string(t.Path) + t.URL + t.Repo
+		what := "clearing into " + visible.Quote(t.Name) + ": " + visible.Quote(where) + ", by your own hand only"
+		if t.Hooks {
+			what += "; a push runs the hooks of that repository as you, outside the jail"
+		}
+		add(t.From.String(), what)
+	}
+	r.addScanners(add)
+	for _, e := range r.Project.Endpoints {
+		what := "sending to " + visible.Quote(e.Name) + ": " + visible.Quote(e.URL) + ", by your own hand only"
+		for _, h := range e.Headers {
+			if h.Variable != "" {
+				what += ", with your " + visible.Quote(h.Variable)
+			}
+		}
+		add(e.From.String(), what)
+	}
+	if scanners := r.Project.Scanners; len(scanners) < len(allScanners) {
+		add(r.Project.PlaceOf("clearance.scanners").String(), "clearing that is scanned only for: "+strings.Join(scanners, ", "))
+	}
+	addRules(add, "", r.Project.Rules)
+	for _, w := range r.Workers {
+		r.addWorker(add, w)
+	}
+	list = append(list, r.ForeignPrograms()...)
+	slices.SortStableFunc(list, func(a, b Permission) int { return comparePlaces(a.From, b.From) })
+	return list
+}
+
+// addScanners adds what scanners run and reach, and the kinds of files that they ignore.
+func (r Request) addScanners(add func(from, what string)) {
+	e := r.Project.Engines
+	for _, x := range e.External {
+		add(x.From.String(), "the scanner "+visible.Quote(x.Name)+" runs "+visible.Quote(strings.Join(x.Command, " "))+", in the jail")
+	}
+	if e.Clamd != "" {
+		add(r.Project.PlaceOf("clearance.malware.clamd").String(), "what is cleared is shown to clamd at "+visible.Quote(string(e.Clamd)))
+	}
+	if len(e.Allow) > 0 {
+		add(r.Project.PlaceOf("clearance.allow").String(), "scanners do not hold back binary files of the kinds "+visible.Quote(strings.Join(e.Allow, ", ")))
+	}
+}
+
+// allScanners are those that look at results unless a project chooses others.
+var allScanners = []string{"format", "size", "content", "secrets", "malware"}
+
+// comparePlaces orders places by file and line.
+func comparePlaces(a, b string) int {
+	fileA, lineA := cutLine(a)
+	fileB, lineB := cutLine(b)
+	return cmp.Or(strings.Compare(fileA, fileB), cmp.Compare(lineA, lineB))
+}
+
+func cutLine(place string) (file string, line int) {
+	if i := strings.LastIndexByte(place, ':'); i >= 0 {
+		if n, err := strconv.Atoi(place[i+1:]); err == nil {
+			return place[:i], n
+		}
+	}
+	return place, 0
+}
+
+// addMount adds a mount that is writable, or that shows files outside the program.
+func (r Request) addMount(add func(from, what string), target, mode, source, base string, from strictyaml.Place) {
+	if base != "" {
+		source = filepath.Join(base, source)
+	}
+	rel, err := filepath.Rel(r.Root, source)
+	outside := err != nil || !filepath.IsLocal(rel)
+	what := "reading "
+	switch mode {
+	case "rw":
+		what = "writing "
+	case project.Overlay:
+		what = "changing, in a layer, "
+	}
+	switch {
+	case outside:
+		add(from.String(), what+visible.Quote(source)+", outside the program, as "+target)
+	case mode != "ro":
+		add(from.String(), what+visible.Quote(filepath.ToSlash(rel))+" as "+target)
+	}
+}
+
+func addRules(add func(from, what string), who string, rules []policy.Rule) {
+	for _, r := range rules {
+		if r.Consent == policy.PreApproved && r.Verb != policy.Read {
+			add(r.From, who+"may "+r.Verb.String()+" "+visible.Quote(r.Target)+" without being asked about")
+		}
+	}
+}
+
+func (r Request) addWorker(add func(from, what string), w *worker.Worker) {
+	who := visible.Quote(w.Name) + " "
+	addRules(add, who, w.Rules)
+	if r.Project.File == "" {
+		// Without a project file, the paths of the entry worker are the project's.
+		for _, path := range w.Sandbox.Paths {
+			if r.Entry != w {
+				add(path.Place.String(), who+"as the entry: "+path.Access.String()+" "+visible.Quote(path.Root)+" as /"+visible.Quote(path.Name))
+			}
+		}
+	}
+	if t, ok := w.Toolset("git"); ok {
+		r.addGit(add, who, w.Git, t.Place.String())
+	}
+	for _, t := range w.Toolsets {
+		switch t.Name {
+		case "shell":
+			add(t.Place.String(), who+"runs commands")
+		}
+	}
+	if w.Shell != nil {
+		for _, r := range w.Shell.Rules {
+			if r.Consent == policy.PreApproved {
+				add(r.From, who+"runs "+commandsOf(r)+unasked)
+			}
+		}
+		if w.Shell.Default == policy.PreApproved {
+			add(w.Shell.From, who+"runs any command"+unasked)
+		}
+	}
+}
+
+// unasked describes commands that run without a prompt. The gate still asks about the
+// files that they change.
+const unasked = " without being asked about"
+
+// commandsOf describes the commands that a rule is for.
+func commandsOf(r policy.ShellRule) string {
+	switch {
+	case r.Use != "":
+		return command.About(r.Use) + " (" + r.Use + ")"
+	case strings.TrimSpace(r.Pattern) == "*":
+		return "any command"
+	}
+	return visible.Quote(r.Pattern)
+}
+
+// addGit adds the repositories that the user pushes results to, and the credentials used.
+func (r Request) addGit(add func(from, what string), who string, g worker.Git, from string) {
+	what := who + "stages for git; your own push then uses "
+	if g.Credentials.Mode == "explicit" {
+		add(from, what+"what is named here")
+	} else {
+		add(from, what+"your credentials")
+	}
+	if t := g.Inline; t != nil {
+		add(t.Place.String(), who+"clears into "+visible.Quote(t.Path+t.URL+t.Repo)+", by your own hand only")
+	}
+	for _, v := range g.Credentials.Env {
+		if v.Pass {
+			add(v.Place.String(), who+"hands git your "+visible.Quote(v.Name))
+		}
+	}
+}
+
+// ForeignPrograms returns the foreign programs that workers run.
+func (r Request) ForeignPrograms() []Permission {
+	var list []Permission
+	add := func(who string, f worker.Foreign, as string) {
+		var words []string
+		for _, word := range f.Command {
+			text := visible.Quote(word.Text)
+			if name := worker.FileOf(word.Text); worker.IsFile(word.Text) {
+				text = visible.Quote(name) + " (" + shortHash(r.Tools, name) + ")"
+			}
+			words = append(words, text)
+		}
+		what := visible.Quote(who) + " runs " + strings.Join(words, " ") + as
+		for _, word := range f.With {
+			what += ", with " + visible.Quote(worker.FileOf(word.Text))
+		}
+		switch {
+		case f.Reach == nil:
+			what += "; it sees no files"
+		case f.Reach.ReadOnly:
+			what += "; it reads " + visible.Quote(f.Reach.Folder)
+		default:
+			what += "; it changes files in " + visible.Quote(f.Reach.Folder)
+		}
+		if f.Network != nil {
+			what += ", and reaches the network"
+		}
+		if len(f.Env) > 0 {
+			what += ", and is given your " + visible.Quote(strings.Join(worker.Words(f.Env), ", "))
+		}
+		if f.Approval != nil && f.Approval.Consent == policy.PreApproved {
+			what += ", " + strings.TrimSpace(unasked)
+		}
+		list = append(list, Permission{what, f.Place.String()})
+	}
+	for _, w := range r.Workers {
+		for _, c := range w.Custom {
+			add(w.Name, c.Foreign, " as the tool "+c.Name)
+			if d, err := r.Tools.Describe(c); err == nil && d.Approval.Consent == policy.PreApproved {
+				list = append(list, Permission{"the tool " + c.Name + " is used" + unasked + ", where no worker says otherwise", d.Approval.From})
+			}
+		}
+		for _, s := range w.Servers {
+			add(w.Name, s.Foreign, " as the MCP server "+s.Name)
+		}
+	}
+	return list
+}
+
+// shortHash returns the first digits of the hash of a file.
+func shortHash(t ToolFiles, name string) string {
+	if t[name] == nil {
+		return "not there"
+	}
+	return "sha256 " + t.Hash([]string{name})[:12]
+}

@@ -1,0 +1,123 @@
+package trust
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Store keeps the content of one program that the user has trusted.
+type Store struct {
+	State    string // the program's state directory
+	Root     string // the program's directory
+	Accepted string // the hash that the user trusts for this call, "" for none
+	Now      func() time.Time
+}
+
+// recordsFile holds the records, newest last.
+const recordsFile = "trust.json"
+
+// maxRecords is how many records are kept.
+const maxRecords = 20
+
+type record struct {
+	Hash  string            `json:"hash"`
+	Time  time.Time         `json:"time"`
+	Root  string            `json:"root"`
+	Files map[string]string `json:"files,omitempty"`
+}
+
+// IsTrusted reports whether the user trusts this content. A program without content needs
+// no trust.
+func (s Store) IsTrusted(c Content) (bool, error) {
+	switch {
+	case c.Hash == "":
+		return true, nil
+	case s.Accepted == "":
+	case s.Accepted == c.Hash:
+		return true, nil
+	default:
+		return false, &sandbox.Error{Op: "trust", Code: "untrusted",
+			Hint: "--trust names other content than this program's; look at it with golem trust"}
+	}
+	records, err := s.records()
+	return slices.ContainsFunc(records, func(r record) bool { return r.Hash == c.Hash }), err
+}
+
+// records returns the records. It makes no state directory if there is none.
+func (s Store) records() ([]record, error) {
+	if _, err := os.Lstat(s.State); err != nil {
+		return nil, nil
+	}
+	folder, err := state.Open(s.State)
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	data, err := folder.Read(recordsFile)
+	if err != nil {
+		return nil, err
+	}
+	return parseRecords(data)
+}
+
+func parseRecords(data []byte) ([]record, error) {
+	var records []record
+	if data == nil {
+		return nil, nil
+	}
+	if err := json.Unmarshal(data, &records); err != nil {
+		return nil, fmt.Errorf("the record of what you trust is damaged: %w; move %s away and trust again", err, recordsFile)
+	}
+	return records, nil
+}
+
+// Add records that the user trusts this content.
+func (s Store) Add(c Content) error {
+	if c.Hash == "" {
+		return nil
+	}
+	folder, err := state.Open(s.State)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Update(recordsFile, func(old []byte) ([]byte, error) {
+		records, err := parseRecords(old)
+		if err != nil {
+			return nil, err
+		}
+		records = slices.DeleteFunc(records, func(r record) bool { return r.Hash == c.Hash })
+		for i := range records {
+			records[i].Files = nil // Diff compares with the newest record only
+		}
+		records = append(records, record{c.Hash, s.Now(), s.Root, c.Files})
+		return json.MarshalIndent(records[max(0, len(records)-maxRecords):], "", "\t")
+	})
+}
+
+// Diff returns a unified diff from the newest trusted content to this one: "" if nothing
+// was trusted yet or nothing has changed.
+func (s Store) Diff(c Content) (string, error) {
+	records, err := s.records()
+	if err != nil || len(records) == 0 {
+		return "", err
+	}
+	last := records[len(records)-1]
+	names := slices.Concat(c.names(), Content{Files: last.Files}.names())
+	slices.Sort(names)
+	var b strings.Builder
+	for _, name := range slices.Compact(names) {
+		b.WriteString(udiff.Unified(visible.Quote(name), visible.Quote(name), last.Files[name], c.Files[name]))
+	}
+	return b.String(), nil
+}
