@@ -24,7 +24,7 @@ func TestDocs(t *testing.T) { testutil.GoldenPart(t, docs, begin, end, keyTables
 // keyTables writes the schema as one table for each key at the top that has
 // keys of its own, and one for the others.
 func keyTables() string {
-	const heads = "| key | type | default | what it says | example |\n|---|---|---|---|---|\n"
+	const heads = "| key | type | default | meaning | example |\n|---|---|---|---|---|\n"
 	b := "\n" + heads
 	for _, k := range project.Schema().Keys {
 		b += row(k, k.Name)

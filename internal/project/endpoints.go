@@ -29,11 +29,11 @@ type EndpointHeader struct{ Name, Text, Variable string }
 func endpointsKey() strictyaml.Key {
 	return strictyaml.Key{Name: "endpoints", Type: strictyaml.Named, Example: "{tracker: {url: https://tracker.example.com/api/notes}}",
 		Doc: "Services by name, for `golem tool api_send`. No model names an address.", Keys: []strictyaml.Key{
-			{Name: "url", Type: strictyaml.Text, Example: "https://tracker.example.com/api/notes", Doc: "The address: https, or http on this machine. Needed."},
-			{Name: "method", Type: strictyaml.Word, Words: []string{"POST", "PUT", "PATCH"}, Default: "POST", Example: "PUT", Doc: "How it is sent."},
-			{Name: "type", Type: strictyaml.Text, Default: "application/json", Example: "text/markdown", Doc: "What the body is sent as. Of JSON it is checked."},
+			{Name: "url", Type: strictyaml.Text, Example: "https://tracker.example.com/api/notes", Doc: "The address: https, or http on this machine. Required."},
+			{Name: "method", Type: strictyaml.Word, Words: []string{"POST", "PUT", "PATCH"}, Default: "POST", Example: "PUT", Doc: "The HTTP method."},
+			{Name: "type", Type: strictyaml.Text, Default: "application/json", Example: "text/markdown", Doc: "The media type of the body. Golem checks that JSON is valid."},
 			{Name: "headers", Type: strictyaml.Free, Example: `{Authorization: "Bearer env:TRACKER_TOKEN"}`,
-				Doc: "What goes with it. A value that ends in `env:NAME` ends in that variable's value, which is told nobody else: a secret is not written down."},
+				Doc: "HTTP headers. Golem replaces `env:NAME` at the end of a value with that environment variable, so you write no secret into the file. Nobody else sees the value."},
 		}}
 }
 

@@ -23,7 +23,7 @@ func TestDocs(t *testing.T) { testutil.GoldenPart(t, docs, tableTop, tableEnd, t
 // table returns a table of the keys at the top, and one for each of these that
 // has keys of its own.
 func table() string {
-	const heads = "| key | type | default | what it says | example |\n|---|---|---|---|---|\n"
+	const heads = "| key | type | default | meaning | example |\n|---|---|---|---|---|\n"
 	top := "\n" + heads
 	below := ""
 	for _, p := range places() {

@@ -49,14 +49,14 @@ type variable struct {
 // program or write a file of the worker's choice, so the list is of what may be
 // set, not of what may not.
 var variables = []variable{
-	{name: "GIT_AUTHOR_NAME", example: "Golem Worker", doc: "Who wrote the commit."},
-	{name: "GIT_AUTHOR_EMAIL", example: "worker@example.com", doc: "Their address."},
-	{name: "GIT_COMMITTER_NAME", example: "Golem Worker", doc: "Who made the commit."},
-	{name: "GIT_COMMITTER_EMAIL", example: "worker@example.com", doc: "Their address."},
-	{name: "GIT_TERMINAL_PROMPT", example: `"0"`, doc: "Only `0`, which always holds: git never asks.", only: "0"},
-	{name: "GITHUB_TOKEN", example: "$GITHUB_TOKEN", doc: "The user's own, passed on: nothing, or `$GITHUB_TOKEN`.", credential: true},
-	{name: "GH_TOKEN", example: "$GH_TOKEN", doc: "The user's own, passed on: nothing, or `$GH_TOKEN`.", credential: true},
-	{name: "SSH_AUTH_SOCK", example: "$SSH_AUTH_SOCK", doc: "The user's own SSH agent, passed on: nothing, or `$SSH_AUTH_SOCK`.", credential: true},
+	{name: "GIT_AUTHOR_NAME", example: "Golem Worker", doc: "The author's name."},
+	{name: "GIT_AUTHOR_EMAIL", example: "worker@example.com", doc: "The author's address."},
+	{name: "GIT_COMMITTER_NAME", example: "Golem Worker", doc: "The committer's name."},
+	{name: "GIT_COMMITTER_EMAIL", example: "worker@example.com", doc: "The committer's address."},
+	{name: "GIT_TERMINAL_PROMPT", example: `"0"`, doc: "Only `0`, which is always set: git never asks.", only: "0"},
+	{name: "GITHUB_TOKEN", example: "$GITHUB_TOKEN", doc: "Passes on the user's token: write nothing, or `$GITHUB_TOKEN`.", credential: true},
+	{name: "GH_TOKEN", example: "$GH_TOKEN", doc: "Passes on the user's token: write nothing, or `$GH_TOKEN`.", credential: true},
+	{name: "SSH_AUTH_SOCK", example: "$SSH_AUTH_SOCK", doc: "Passes on the user's SSH agent: write nothing, or `$SSH_AUTH_SOCK`.", credential: true},
 }
 
 // settleEnv refuses variables that are not on the list, with a word on why, and

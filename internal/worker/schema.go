@@ -22,13 +22,13 @@ func Schema() strictyaml.Key {
 		"server_side_tools": "golem runs every tool itself, in the jail; leave the key out, and name tools in toolsets",
 	}, Keys: []strictyaml.Key{
 		{Name: "name", Type: strictyaml.Text, Default: "the file's name", Example: "reviewer",
-			Doc: "What callers call it by: letters, digits, `_` and `-`, 64 at most. `x/worker.worker` is called `x`."},
+			Doc: "The name for callers: letters, digits, `_` and `-`, at most 64. `x/worker.worker` has the name `x`."},
 		{Name: "description", Type: strictyaml.Text, Example: "Reviews code and reports what it finds",
-			Doc: "What it does, for those who may call it."},
+			Doc: "What it does, for its callers."},
 		{Name: "mode", Type: strictyaml.Word, Words: []string{"single", "chat"}, Default: "single", Example: "chat",
-			Doc: "`single` answers once; `chat` goes on until the user ends it."},
+			Doc: "`single` answers once; `chat` continues until the user ends it."},
 		{Name: "compatible_models", Type: strictyaml.Texts, Example: `["anthropic:*", "openai:gpt-5"]`,
-			Doc: "The models it is written for. Without it, any."},
+			Doc: "The models that it is written for. Default: any."},
 		{Name: "instructions", Type: strictyaml.Text, Example: "You review code.",
 			Doc: "The prompt, in a file without a body."},
 		{Name: "prompt", Type: strictyaml.Text, Example: "You review code.",
@@ -37,13 +37,13 @@ func Schema() strictyaml.Key {
 		toolsetsKey(),
 		attachmentsKey(),
 		{Name: "allow_empty_input", Type: strictyaml.Bool, Default: "false", Example: "true",
-			Doc: "Whether it may be called without input."},
+			Doc: "Whether a call may have no input."},
 		{Name: "output_schema", Type: strictyaml.Free, Example: "{type: object, required: [verdict]}",
 			Doc: "A JSON schema that its answer must fit."},
 		{Name: "locked", Type: strictyaml.Bool, Default: "false", Example: "true",
-			Doc: "Whether tools that make or change workers must leave it alone."},
+			Doc: "Whether tools that create or change workers must not touch it."},
 		{Name: "max_context_tokens", Type: strictyaml.Whole, Example: "100000",
-			Doc: "The most of a conversation that is sent to the model."},
+			Doc: "The largest part of a conversation that golem sends to the model."},
 		{Name: "allow_workers", Type: strictyaml.Texts, Empty: true, Example: "[summarise]",
 			Doc: "llm-do's name for `toolsets.workers.allowed_workers`."},
 		toolRulesKey(),
@@ -59,76 +59,76 @@ func Schema() strictyaml.Key {
 func sandboxKey() strictyaml.Key {
 	return strictyaml.Key{Name: "sandbox", Type: strictyaml.Group, Example: "{restrict: /src, readonly: true}",
 		Or:  []strictyaml.Key{{Type: strictyaml.Word, Words: []string{"inherit"}}},
-		Doc: "What it gets of its parent's files. `inherit` or `{}` is all of them; without the key it is a pure function.",
+		Doc: "The files of its parent that it gets. `inherit` or `{}` means all of them. Without the key it is a pure function.",
 		Keys: []strictyaml.Key{
 			{Name: "restrict", Type: strictyaml.Text, Default: "/", Example: "/src",
-				Doc: "The one folder that it sees. Paths stay as they are."},
+				Doc: "The only directory that it sees. Paths stay the same."},
 			{Name: "readonly", Type: strictyaml.Bool, Default: "false", Example: "true",
-				Doc: "Whether all that it sees is read-only."},
+				Doc: "Whether everything that it sees is read-only."},
 			{Name: "zones", Type: strictyaml.Groups, Empty: true, Example: "[{name: data, mode: ro}]",
-				Doc: "The top folders that it sees, and no others. `[]` is none: a pure function.",
+				Doc: "The only top directories that it sees. `[]` means none: a pure function.",
 				Keys: []strictyaml.Key{
-					{Name: "name", Type: strictyaml.Text, Example: "data", Doc: "The folder `/<name>`."},
+					{Name: "name", Type: strictyaml.Text, Example: "data", Doc: "The directory `/<name>`."},
 					{Name: "mode", Type: strictyaml.Word, Words: accessWords(), Default: "rw", Example: "ro",
-						Doc: "How far it may be used. More than the parent has is an error."},
-					approvalKey("Consent for this folder, before that of `toolsets.filesystem.approval`."),
+						Doc: "Its access. More than the parent has is an error."},
+					approvalKey("Approval levels for this directory. They override `toolsets.filesystem.approval`."),
 				}},
 			{Name: "paths", Type: strictyaml.Named, Example: "{portfolio: {root: ./portfolio, mode: rw}}",
-				Doc: "llm-do's spelling: folders of the host, each found where the parent shows it.",
+				Doc: "llm-do's spelling: directories of the host, each at the place where the parent shows it.",
 				Keys: []strictyaml.Key{
 					{Name: "root", Type: strictyaml.Text, Example: "./portfolio",
-						Doc: "The folder; a relative one starts at the program's."},
+						Doc: "The directory. A relative path starts at the program's directory."},
 					{Name: "mode", Type: strictyaml.Word, Words: accessWords(), Default: "ro", Example: "rw",
-						Doc: "How far it may be used. More than the parent has is an error."},
+						Doc: "Its access. More than the parent has is an error."},
 					{Name: "suffixes", Type: strictyaml.Texts, Example: "[.md, .pdf]",
-						Doc: "The only endings that its files may have. The project's limits hold as well."},
+						Doc: "The only suffixes that its files may have. The project's limits apply as well."},
 					{Name: "max_file_bytes", Type: strictyaml.Count, Example: "10MB",
-						Doc: "The size that its files may have. The project's limits hold as well."},
+						Doc: "The largest size of its files. The project's limits apply as well."},
 				}},
 			{Name: "network", Type: strictyaml.Bool, Example: "false",
 				Or:  []strictyaml.Key{{Type: strictyaml.Texts}},
-				Doc: "Whether its commands reach the network. Without it: as the parent with `restrict`, and not at all with `zones` and `paths`. A list of hosts is refused until hosts can be told apart."},
+				Doc: "Whether its commands reach the network. Default: as the parent with `restrict`, and no network with `zones` and `paths`. Golem refuses a list of hosts until it can limit the network to hosts."},
 			{Name: "require_os_sandbox", Type: strictyaml.Bool, Words: levelWords(), Default: "false", Example: "namespaces",
-				Doc: "The least boundary that its commands run in; the parent's stays where it is stronger."},
+				Doc: "The weakest level of the jail that its commands may run in. If the parent requires a stronger one, that applies."},
 		}}
 }
 
 func toolsetsKey() strictyaml.Key {
 	return strictyaml.Key{Name: "toolsets", Type: strictyaml.Group, Empty: true, Example: "[filesystem, shell]",
 		Default: "`filesystem` with a sandbox that shows files, else none",
-		Doc:     "The sets of tools that it gets, as a map or a list. Those that the parent lacks are an error.",
+		Doc:     "The sets of tools that it gets, as a map or a list. A set that the parent lacks is an error.",
 		Or:      []strictyaml.Key{{Type: strictyaml.Texts}},
 		Keys: []strictyaml.Key{
 			{Name: "filesystem", Type: strictyaml.Group, Empty: true, Example: "{approval: {write: preApproved}}",
 				Doc:  "The tools that read and write files.",
-				Keys: []strictyaml.Key{approvalKey("Consent for all files.")}},
+				Keys: []strictyaml.Key{approvalKey("Approval levels for all files.")}},
 			{Name: "shell", Type: strictyaml.Group, Empty: true, Example: "{default: {approval: ask}}",
-				Doc: "Commands, confined to what the sandbox shows.",
+				Doc: "Commands, confined to the files that the sandbox shows.",
 				Keys: []strictyaml.Key{
 					{Name: "rules", Type: strictyaml.Groups, Example: "[{pattern: git status, approval: preApproved}]",
-						Doc: "Consent for commands that match a pattern.",
+						Doc: "Approval levels for commands that match a pattern.",
 						Keys: append([]strictyaml.Key{patternKey(), useKey(), {Name: "approval", Type: strictyaml.Word, Words: consentWords(),
-							Example: "preApproved", Doc: "What these commands need."}}, exampleKeys()...)},
+							Example: "preApproved", Doc: "The approval level of these commands."}}, exampleKeys()...)},
 					{Name: "default", Type: strictyaml.Group, Example: "{approval: blocked}",
-						Doc: "Consent for all other commands.",
+						Doc: "The approval level for all other commands.",
 						Keys: []strictyaml.Key{{Name: "approval", Type: strictyaml.Word, Words: consentWords(), Default: "ask",
-							Example: "blocked", Doc: "What all other commands need."}}},
+							Example: "blocked", Doc: "The approval level of all other commands."}}},
 				}},
 			gitKey(),
 			{Name: "workers", Type: strictyaml.Group, Empty: true, Example: "{allowed_workers: [summarise]}",
 				Doc: "Calls of other workers.",
 				Keys: []strictyaml.Key{{Name: "allowed_workers", Type: strictyaml.Texts, Empty: true, Example: "[summarise, review]",
-					Doc: "Whom it may call; `\"*\"` for all, `[]` for none."}}},
+					Doc: "The workers that it may call; `\"*\"` for all, `[]` for none."}}},
 			{Name: "mcp", Type: strictyaml.Named, Empty: true, Example: "{search: {command: [node, ./search.js], network: true}}",
-				Doc: "Tools of MCP servers, each server by a name: it is started in the jail, and its tools are called `NAME_TOOL`.",
-				Keys: append(foreignKeys(strictyaml.Key{Example: "true", Doc: "A server only reads: `false` is an error."}), strictyaml.Key{Name: "tools", Type: strictyaml.Texts, Example: "[query]",
-					Doc: "The only tools of it that the worker gets, by the server's own names. Without it, all."})},
+				Doc: "Tools of MCP servers, each server under a name. Golem starts it in the jail, and its tools are called `NAME_TOOL`.",
+				Keys: append(foreignKeys(strictyaml.Key{Example: "true", Doc: "A server only reads, so `false` is an error."}), strictyaml.Key{Name: "tools", Type: strictyaml.Texts, Example: "[query]",
+					Doc: "The only tools of the server that the worker gets, by the server's names. Default: all."})},
 			{Name: "custom", Type: strictyaml.Named, Empty: true, Example: "{word_count: {command: [./tools/word_count.py], schema: ./tools/word_count.json}}",
-				Doc:     "Tools of the program's own, each by its name: an executable that is run in the jail with the arguments as JSON.",
+				Doc:     "The program's own tools, each under its name: an executable that golem runs in the jail with the arguments as JSON.",
 				Instead: map[string]string{"module": "golem runs programs, not modules: write NAME: {command: [node, ./tools/name.js], schema: ./tools/name.json} for each tool"},
 				Keys: append([]strictyaml.Key{{Name: "schema", Type: strictyaml.Text, Example: "./tools/word_count.json",
 					Doc: "The file that describes it: a JSON schema of its arguments, with a `description`."}},
-					foreignKeys(strictyaml.Key{Example: "false", Doc: "Whether it only reads. What it changes otherwise lands like what a command has changed."})...)},
+					foreignKeys(strictyaml.Key{Example: "false", Doc: "Whether it only reads. Otherwise golem treats its changes like those of a command."})...)},
 		}}
 }
 
@@ -137,48 +137,48 @@ func foreignKeys(readonly strictyaml.Key) []strictyaml.Key {
 	readonly.Name, readonly.Type, readonly.Default = "readonly", strictyaml.Bool, "true"
 	return []strictyaml.Key{
 		{Name: "command", Type: strictyaml.Texts, Example: "[python3, ./tools/x.py]",
-			Doc: "The program and its arguments. A word that begins with `./` is a file in the program's folder, which is trusted with it; otherwise the first is a program of the system, by its plain name."},
+			Doc: "The program and its arguments. A word that starts with `./` is a file in the program's directory, which you trust together with it. Otherwise the first word is the plain name of a program of the system."},
 		{Name: "with", Type: strictyaml.Texts, Example: "[./tools/lib]",
-			Doc: "Files and folders of the program's folder that it sees besides, trusted with it."},
+			Doc: "More files and directories of the program's directory that it sees. You trust them together with it."},
 		{Name: "files", Type: strictyaml.Group, Empty: true, Example: "{restrict: /in}",
-			Doc: "The files of the worker that it sees. Without it, none.",
+			Doc: "The files of the worker that it sees. Default: none.",
 			Keys: []strictyaml.Key{
-				{Name: "restrict", Type: strictyaml.Text, Default: "/", Example: "/in", Doc: "The one folder, with all below it."},
+				{Name: "restrict", Type: strictyaml.Text, Default: "/", Example: "/in", Doc: "The only directory, with everything below it."},
 				readonly,
 			}},
 		{Name: "network", Type: strictyaml.Bool, Default: "false", Example: "true",
 			Doc: "Whether it reaches the network. The worker must have it."},
 		{Name: "env", Type: strictyaml.Texts, Example: "[SEARCH_API_KEY]",
-			Doc: "The variables of the user's that it is given, by name. It has no others."},
+			Doc: "The user's environment variables that it gets, by name. It gets no others."},
 		{Name: "approval", Type: strictyaml.Word, Words: consentWords(), Default: "ask", Example: "blocked",
-			Doc: "What a call needs. For a custom tool the schema file says it, and a worker may only be stricter."},
+			Doc: "The approval level of a call. For a custom tool the schema file sets it, and a worker may only be stricter."},
 		{Name: "timeout", Type: strictyaml.Span, Example: "30s",
-			Doc: "The time that a call has, if it is shorter than `limits.time`."},
+			Doc: "The time limit of a call, if it is shorter than `limits.time`."},
 	}
 }
 
 func gitKey() strictyaml.Key {
 	return strictyaml.Key{Name: "git", Type: strictyaml.Group, Empty: true, Example: "{default_target: origin}",
-		Doc:     "Staging for the user's repository, and looking at it.",
+		Doc:     "Stage files for the user's repository, and look at it.",
 		Instead: map[string]string{"auto_pull": "golem pulls only when a call says so: leave the key out, and call git_pull"},
 		Keys: []strictyaml.Key{
 			{Name: "default_target", Type: strictyaml.Text, Example: "origin",
-				Doc: "Where staged files go if a call does not say: a target's name, or a target.",
+				Doc: "The default target of staged files: a target's name, or a target.",
 				Or: []strictyaml.Key{{Type: strictyaml.Group, Keys: []strictyaml.Key{
 					{Name: "type", Type: strictyaml.Word, Words: []string{"local", "bare", "remote", "github"}, Example: "local",
-						Doc: "What it is. `local` and `bare` have a path, `remote` a URL, `github` a repository."},
-					{Name: "path", Type: strictyaml.Text, Example: ".", Doc: "The folder of a `local` or `bare` repository."},
+						Doc: "The kind of repository. `local` and `bare` have a path, `remote` a URL, `github` a repository."},
+					{Name: "path", Type: strictyaml.Text, Example: ".", Doc: "The directory of a `local` or `bare` repository."},
 					{Name: "url", Type: strictyaml.Text, Example: "https://example.com/notes.git", Doc: "The address of a `remote`."},
 					{Name: "repo", Type: strictyaml.Text, Example: "user/reports", Doc: "The owner and name of a `github` repository."},
-					{Name: "branch", Type: strictyaml.Text, Default: "main", Example: "main", Doc: "The branch that is cleared to."},
+					{Name: "branch", Type: strictyaml.Text, Default: "main", Example: "main", Doc: "The branch that results are staged for."},
 				}}}},
 			{Name: "credentials", Type: strictyaml.Group, Example: "{mode: explicit}",
-				Doc: "What proves to a repository who is pushing.",
+				Doc: "The credentials for a push.",
 				Keys: []strictyaml.Key{
 					{Name: "mode", Type: strictyaml.Word, Words: []string{"inherit", "explicit"}, Default: "inherit", Example: "explicit",
-						Doc: "`inherit` is all that the parent has; `explicit` only what `env` names."},
+						Doc: "`inherit` means everything that the parent has; `explicit` only the variables in `env`."},
 					{Name: "env", Type: strictyaml.Group, Example: "{GIT_AUTHOR_NAME: Golem Worker}",
-						Doc: "Variables for git, of these only: others could run programs.", Keys: envKeys()},
+						Doc: "Environment variables for git. Only these are allowed, because others could run programs.", Keys: envKeys()},
 				}},
 		}}
 }
@@ -197,12 +197,12 @@ func envKeys() []strictyaml.Key {
 
 func attachmentsKey() strictyaml.Key {
 	return strictyaml.Key{Name: "attachment_policy", Type: strictyaml.Group, Example: "{max_attachments: 2, allowed_suffixes: [.pdf]}",
-		Doc: "What files may be handed to it, and by it. Where caller and called differ, the stricter holds.",
+		Doc: "The files that callers may attach for it, and that it may attach. If caller and called worker differ, the stricter applies.",
 		Keys: []strictyaml.Key{
-			{Name: "max_attachments", Type: strictyaml.Whole, Default: "4", Example: "2", Doc: "How many in one call."},
-			{Name: "max_total_bytes", Type: strictyaml.Count, Default: "10000000", Example: "5MB", Doc: "How many bytes in one call."},
-			{Name: "allowed_suffixes", Type: strictyaml.Texts, Example: "[.pdf, .txt]", Doc: "The only endings that pass, in any case."},
-			{Name: "denied_suffixes", Type: strictyaml.Texts, Example: "[.exe]", Doc: "Endings that never pass, in any case."},
+			{Name: "max_attachments", Type: strictyaml.Whole, Default: "4", Example: "2", Doc: "The number of files in one call."},
+			{Name: "max_total_bytes", Type: strictyaml.Count, Default: "10000000", Example: "5MB", Doc: "The total bytes in one call."},
+			{Name: "allowed_suffixes", Type: strictyaml.Texts, Example: "[.pdf, .txt]", Doc: "The only suffixes that pass, in upper or lower case."},
+			{Name: "denied_suffixes", Type: strictyaml.Texts, Example: "[.exe]", Doc: "Suffixes that never pass, in upper or lower case."},
 		}}
 }
 
@@ -210,17 +210,17 @@ func toolRulesKey() strictyaml.Key {
 	return strictyaml.Key{Name: "tool_rules", Type: strictyaml.Named, Example: "{sandbox.read: {approval_required: true}}",
 		Or: []strictyaml.Key{{Type: strictyaml.Groups, Keys: append([]strictyaml.Key{
 			{Name: "name", Type: strictyaml.Text, Example: "sandbox.read", Doc: "The name."},
-			{Name: "description", Type: strictyaml.Text, Example: "reading asks", Doc: "A note for people."}}, ruleKeys()...)}},
-		Doc:  "llm-do's consent, as a map or as a list with `name`, by the name of a tool or of what it does: `sandbox.read` (handing files to workers), `sandbox.write`, `shell`, `worker.call`, `worker.create`.",
+			{Name: "description", Type: strictyaml.Text, Example: "reading asks", Doc: "A note for readers."}}, ruleKeys()...)}},
+		Doc:  "llm-do's approvals, as a map or as a list with `name`, by the name of a tool or of an action: `sandbox.read` (attaching files for workers), `sandbox.write`, `shell`, `worker.call`, `worker.create`.",
 		Keys: ruleKeys()}
 }
 
 // ruleKeys are what a rule of tool_rules says.
 func ruleKeys() []strictyaml.Key {
 	return []strictyaml.Key{
-		{Name: "allowed", Type: strictyaml.Bool, Default: "true", Example: "false", Doc: "`false` is `blocked`."},
+		{Name: "allowed", Type: strictyaml.Bool, Default: "true", Example: "false", Doc: "`false` means `blocked`."},
 		{Name: "approval_required", Type: strictyaml.Bool, Example: "true",
-			Doc: "`true` is `ask`, `false` is `preApproved`; without it nothing is said."},
+			Doc: "`true` means `ask`, `false` means `preApproved`. Without it the rule sets no level."},
 	}
 }
 
@@ -228,35 +228,35 @@ func approvalKey(doc string) strictyaml.Key {
 	return strictyaml.Key{Name: "approval", Type: strictyaml.Group, Example: "{write: preApproved, delete: blocked}", Doc: doc,
 		Keys: []strictyaml.Key{
 			{Name: "read", Type: strictyaml.Word, Words: consentWords(), Default: "preApproved", Example: "ask", Doc: "Reading, listing, searching."},
-			{Name: "write", Type: strictyaml.Word, Words: consentWords(), Default: "ask", Example: "preApproved", Doc: "Making and changing."},
+			{Name: "write", Type: strictyaml.Word, Words: consentWords(), Default: "ask", Example: "preApproved", Doc: "Creating and changing."},
 			{Name: "delete", Type: strictyaml.Word, Words: consentWords(), Default: "ask", Example: "blocked", Doc: "Deleting."},
 		}}
 }
 
 func patternKey() strictyaml.Key {
 	return strictyaml.Key{Name: "pattern", Type: strictyaml.Text, Example: "git status",
-		Doc: "The words that a command begins with. `*` is one word, whichever; alone it is for everything."}
+		Doc: "The words that a command starts with. `*` is any one word. As the whole pattern it matches every command."}
 }
 
 func useKey() strictyaml.Key {
 	return strictyaml.Key{Name: "use", Type: strictyaml.Word, Words: command.Sets(), Example: "read_only",
-		Doc: "In place of a pattern, a ready-made set of commands that go ahead: those that only look, or those that build and test."}
+		Doc: "In place of a pattern: a ready-made set of commands that need no approval. `read_only` only reads, `build` builds and tests."}
 }
 
 // exampleKeys are lines that a rule is held against when it is read.
 func exampleKeys() []strictyaml.Key {
 	return []strictyaml.Key{
-		{Name: "match", Type: strictyaml.Texts, Example: "[git status -s]", Doc: "Lines that the rule matches; an error where it does not."},
-		{Name: "not_match", Type: strictyaml.Texts, Example: "[git status; rm x]", Doc: "Lines that it does not match; an error where it does."},
+		{Name: "match", Type: strictyaml.Texts, Example: "[git status -s]", Doc: "Lines that the rule must match. Otherwise it is an error."},
+		{Name: "not_match", Type: strictyaml.Texts, Example: "[git status; rm x]", Doc: "Lines that the rule must not match. Otherwise it is an error."},
 	}
 }
 
 // verdictKeys are the two ways to write consent for commands in llm-do's keys.
 func verdictKeys() []strictyaml.Key {
 	return []strictyaml.Key{
-		{Name: "approval", Type: strictyaml.Word, Words: consentWords(), Example: "ask", Doc: "What the command needs."},
-		{Name: "allowed", Type: strictyaml.Bool, Default: "true", Example: "false", Doc: "`false` is `blocked`."},
-		{Name: "approval_required", Type: strictyaml.Bool, Example: "false", Doc: "`true` is `ask`, `false` is `preApproved`."},
+		{Name: "approval", Type: strictyaml.Word, Words: consentWords(), Example: "ask", Doc: "The approval level of the command."},
+		{Name: "allowed", Type: strictyaml.Bool, Default: "true", Example: "false", Doc: "`false` means `blocked`."},
+		{Name: "approval_required", Type: strictyaml.Bool, Example: "false", Doc: "`true` means `ask`, `false` means `preApproved`."},
 	}
 }
 
