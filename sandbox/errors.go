@@ -16,20 +16,20 @@ type Code string
 
 // The codes of this package. Other packages add their own.
 const (
-	ErrNotFound      Code = "not_found"      // nothing there, or nothing shown
-	ErrExists        Code = "exists"         // something is there already
-	ErrInvalid       Code = "invalid"        // not a usable name or argument
-	ErrOutside       Code = "outside"        // a link or the host leads beyond the mount
-	ErrReadOnly      Code = "read_only"      // may be read, not changed
-	ErrProtected     Code = "protected"      // a name that only clearing changes
+	ErrNotFound      Code = "not_found"      // there is no such file, or it is hidden
+	ErrExists        Code = "exists"         // the file or directory already exists
+	ErrInvalid       Code = "invalid"        // the name or argument is not valid
+	ErrOutside       Code = "outside"        // a symlink or the host leads out of the mount
+	ErrReadOnly      Code = "read_only"      // it may be read but not changed
+	ErrProtected     Code = "protected"      // a protected path; only clearance changes it
 	ErrNotRegular    Code = "not_regular"    // a pipe, socket or device
-	ErrIsDir         Code = "is_dir"         // a folder where a file was wanted
-	ErrNotDir        Code = "not_dir"        // a file where a folder was wanted
+	ErrIsDir         Code = "is_dir"         // a directory where a file is needed
+	ErrNotDir        Code = "not_dir"        // a file where a directory is needed
 	ErrTooLarge      Code = "too_large"      // over a size limit
-	ErrSuffix        Code = "suffix"         // a file name ending that is not allowed
-	ErrConflict      Code = "conflict"       // changed since it was read
-	ErrExceedsParent Code = "exceeds_parent" // asks for more than there is
-	ErrNotEmpty      Code = "not_empty"      // a folder with something in it
+	ErrSuffix        Code = "suffix"         // the file name has a suffix that is not allowed
+	ErrConflict      Code = "conflict"       // the file has changed since it was read
+	ErrExceedsParent Code = "exceeds_parent" // a limit asks for more access than the parent has
+	ErrNotEmpty      Code = "not_empty"      // the directory is not empty
 	ErrLimit         Code = "limit"          // a resource has run out
 	ErrInternal      Code = "internal"       // the host failed
 )

@@ -24,7 +24,7 @@ import (
 // The sides of the table: ways to run /bin/true.
 const (
 	plainExec = "plain exec"
-	byBwrap   = "bwrap, same folders"
+	byBwrap   = "bwrap, same directories"
 	later     = "later command" // in a session that has run one
 	first     = "first command" // with the start of the session, and its end
 	answered  = "first answer"  // the same without the end
