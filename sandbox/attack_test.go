@@ -72,7 +72,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// The folders of the kernel hold no files.
+// The directories of the kernel hold no files.
 func TestKernelSources(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there are none here")

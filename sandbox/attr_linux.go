@@ -55,9 +55,9 @@ func attrOf(st *unix.Stat_t) Attr {
 	}
 }
 
-// foldsCase reports whether the folder lies on a file system that may take "A"
+// foldsCase reports whether the directory lies on a file system that may take "A"
 // and "a" for one name: by what the file system is, and by the flag that ext4
-// and f2fs have for a folder.
+// and f2fs have for a directory.
 func foldsCase(fd int) bool {
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) == nil {

@@ -9,10 +9,10 @@ import (
 )
 
 // A Backend keeps the files of one mount. Names are relative and clean, as
-// io/fs has them: "." is the mount's own folder, "a/b" a file in a folder.
+// io/fs has them: "." is the mount's own directory, "a/b" a file in a directory.
 //
 // The one rule that everything rests on: no method follows a symbolic link. A
-// link among the folders of a name is ErrLink, and what a method then did is
+// link among the directories of a name is ErrLink, and what a method then did is
 // nothing. The last part of a name may be a link for Lstat, Rename and Remove,
 // which act on the link itself; for Open and Write it is ErrLink. The check
 // and the act are one step, whoever changes the tree at that moment.
@@ -21,7 +21,7 @@ import (
 // may be called from many goroutines at once. Package sandboxtest holds the
 // suite that a backend must pass.
 type Backend interface {
-	// Open opens a regular file or a folder for reading. Anything else is
+	// Open opens a regular file or a directory for reading. Anything else is
 	// ErrNotRegular, at once.
 	Open(name string) (File, error)
 
@@ -33,13 +33,13 @@ type Backend interface {
 	// name was found fit for it, and an error from content leaves all as it was.
 	Write(name string, content io.Reader, how How) (Attr, error)
 
-	// Mkdir makes one folder; "." makes the mount's own where it is missing.
+	// Mkdir makes one directory; "." makes the mount's own where it is missing.
 	Mkdir(name string) error
 
-	// Rename moves a file, folder or link. Where to exists, it is ErrExists.
+	// Rename moves a file, directory or link. Where to exists, it is ErrExists.
 	Rename(from, to string) error
 
-	// Remove removes a file, a link or an empty folder.
+	// Remove removes a file, a link or an empty directory.
 	Remove(name string) error
 
 	// Traits tells what does not change about the backend.
@@ -49,23 +49,23 @@ type Backend interface {
 // ErrLink is what a backend returns when it meets a symbolic link.
 var ErrLink = errors.New("symbolic link")
 
-// A File is an open file or folder of a backend.
+// A File is an open file or directory of a backend.
 type File interface {
 	io.ReaderAt
 	io.Closer
 	// Attr tells about the file as it was when it was opened.
 	Attr() Attr
-	// ReadDir returns all entries of a folder, in no order.
+	// ReadDir returns all entries of a directory, in no order.
 	ReadDir() ([]Entry, error)
 }
 
-// An Entry is a name in a folder and the type bits of what it names.
+// An Entry is a name in a directory and the type bits of what it names.
 type Entry struct {
 	Name string
 	Type fs.FileMode
 }
 
-// IsDir reports whether the entry is a folder.
+// IsDir reports whether the entry is a directory.
 func (e Entry) IsDir() bool { return e.Type.IsDir() }
 
 // Attr is what a backend knows about a file.
@@ -121,25 +121,25 @@ func (h How) perm() fs.FileMode {
 type Traits struct {
 	// FoldsCase is true where "A" and "a" name one file.
 	FoldsCase bool
-	// Host is the folder on the host, "" where there is none.
+	// Host is the directory on the host, "" where there is none.
 	Host Host
-	// Through, where set, is where commands find the folder: it is shown through a
-	// layer that keeps what is changed, and Host is the folder below.
+	// Through, where set, is where commands find the directory: it is shown through a
+	// layer that keeps what is changed, and Host is the directory below.
 	Through Host
 }
 
-// A Place is a folder of the host: the name that it has now, and the numbers by which
+// A Place is a directory of the host: the name that it has now, and the numbers by which
 // the kernel knows it.
 type Place struct {
 	Host          Host
-	Device, Inode uint64 // 0 where the folder is missing
+	Device, Inode uint64 // 0 where the directory is missing
 }
 
-// A Placed backend knows where the folder is that it holds open. Somebody may have
+// A Placed backend knows where the directory is that it holds open. Somebody may have
 // renamed it since, or put another one in its place. The backends of [Dir] and of a
 // Mount with a Source are Placed on Linux.
 type Placed interface {
-	// Place returns where the folder is now. It is an error where no name leads to it
+	// Place returns where the directory is now. It is an error where no name leads to it
 	// any more.
 	Place() (Place, error)
 }
@@ -153,7 +153,7 @@ type Info struct {
 // Path returns the canonical virtual name.
 func (i Info) Path() string { return i.path }
 
-// Name returns the last part of the name; "." for the top folder, as io/fs has it.
+// Name returns the last part of the name; "." for the top directory, as io/fs has it.
 func (i Info) Name() string {
 	if i.path == "/" || i.path == "" {
 		return "."
@@ -170,7 +170,7 @@ func (i Info) Mode() fs.FileMode { return i.attr.Mode }
 // ModTime returns the time of the last change of the content.
 func (i Info) ModTime() time.Time { return i.attr.ModTime }
 
-// IsDir reports whether it is a folder.
+// IsDir reports whether it is a directory.
 func (i Info) IsDir() bool { return i.attr.Mode.IsDir() }
 
 // Sys returns nil: what the host knows stays there.

@@ -36,7 +36,7 @@ func inMemory(options ...sandbox.MemoryOption) sandboxtest.Fixture {
 	}
 }
 
-// onDisk is the fixture of a backend that is opened by its folder.
+// onDisk is the fixture of a backend that is opened by its directory.
 func onDisk(open func(sandbox.Host) (sandbox.Backend, error)) sandboxtest.Fixture {
 	return sandboxtest.Fixture{
 		OnHost: true,
@@ -51,7 +51,7 @@ func onDisk(open func(sandbox.Host) (sandbox.Backend, error)) sandboxtest.Fixtur
 	}
 }
 
-// below is the fixture of a mount whose folder is missing until something is
+// below is the fixture of a mount whose directory is missing until something is
 // put in it.
 func below(open func(base, source sandbox.Host) (sandbox.Backend, error)) sandboxtest.Fixture {
 	return sandboxtest.Fixture{

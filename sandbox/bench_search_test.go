@@ -14,7 +14,7 @@ import (
 
 // find holds Find against find(1). Ours is a call in this process, theirs a
 // program that has to be started first. So the target is held against what is
-// left of find's time without that of a find in an empty folder.
+// left of find's time without that of a find in an empty directory.
 func (b *bench) find(t *benchtable.Table) {
 	b.check(os.MkdirAll("empty", 0o777))
 	ours := func() []sandbox.Found {

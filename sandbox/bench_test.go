@@ -35,7 +35,7 @@ func BenchmarkTable(b *testing.B) {
 	b.SkipNow() // the tables are the result; the time they took is none
 }
 
-// bench is what the rows share: a folder that the peers work in, and a sandbox
+// bench is what the rows share: a directory that the peers work in, and a sandbox
 // that has it at /.
 type bench struct {
 	*testing.B

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The tree that is searched, shaped like a large source tree: 2,500 folders of
+// The tree that is searched, shaped like a large source tree: 2,500 directories of
 // 20 files each under 10 times 25 others.
 const (
 	treeTops   = 10
@@ -91,7 +91,7 @@ func textLines(random *rand.Rand) []string {
 	return lines
 }
 
-// plantFolder makes a folder with n empty files.
+// plantFolder makes a directory with n empty files.
 func plantFolder(b *testing.B, dir string, n int) {
 	b.Helper()
 	if err := os.MkdirAll(dir, 0o777); err != nil {

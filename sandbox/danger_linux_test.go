@@ -47,7 +47,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// play starts another process with a part to play on a folder.
+// play starts another process with a part to play on a directory.
 func play(t *testing.T, part, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestPart$", "-test.timeout=5m")
@@ -60,7 +60,7 @@ func play(t *testing.T, part, dir string) *exec.Cmd {
 	return cmd
 }
 
-// ways are the two ways in which a folder of the host is reached here.
+// ways are the two ways in which a directory of the host is reached here.
 var ways = map[string]func(sandbox.Host) (sandbox.Backend, error){
 	"openat2": sandbox.Dir,
 	"os.Root": sandbox.RootBackend,
@@ -101,7 +101,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// Folders, files and links of one name take turns, as fast as another process
+// Directories, files and links of one name take turns, as fast as another process
 // can swap them, while eight readers and eight writers use the name. Nothing of
 // the outside, and nothing of a part of the mount that is not shown, is ever
 // read or changed.
@@ -200,7 +200,7 @@ func hammer(t *testing.T, s *sandbox.Sandbox, length time.Duration) (reads, writ
 	return read.Load(), wrote.Load()
 }
 
-// manifest describes everything in a folder of the host.
+// manifest describes everything in a directory of the host.
 func manifest(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -292,7 +292,7 @@ func whole(data []byte) bool {
 }
 
 // Three processes add to one number, each write on condition of the read before
-// it: no addition is lost, by whichever way each reaches the folder.
+// it: no addition is lost, by whichever way each reaches the directory.
 func TestProcessesLoseNoUpdate(t *testing.T) {
 	dir := t.TempDir()
 	ok(t, os.WriteFile(filepath.Join(dir, "n"), []byte("0"), 0o666))

@@ -106,11 +106,11 @@ type stage struct {
 	backend  string
 	views    []*sandbox.Sandbox
 	dir      string                     // of the host, "" for memory
-	memories map[string]*sandbox.Memory // by the folder they stand for
+	memories map[string]*sandbox.Memory // by the directory they stand for
 	kept     map[string]sandbox.Version // of names, as somebody has seen them
 }
 
-// stageTrees are the folders that the mounts of a stage show.
+// stageTrees are the directories that the mounts of a stage show.
 var stageTrees = map[string]map[string]sandbox.Object{
 	"top": {
 		"a/f.txt": {Content: "f"}, "a/b/g.md": {Content: "g\nneedle\n"}, "d/deny/x": {Content: "x"}, "d/l": lnk("../a"),

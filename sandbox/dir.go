@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// anchor returns the existing folder that a mount starts from, and where the
+// anchor returns the existing directory that a mount starts from, and where the
 // mount stands below it.
 func anchor(base, source Host) (folder, prefix string, err error) {
 	if base == "" {
@@ -20,7 +20,7 @@ func anchor(base, source Host) (folder, prefix string, err error) {
 	return folder, filepath.ToSlash(filepath.Clean(string(source))), err
 }
 
-// sourceError says of a source what sets it apart from other folders.
+// sourceError says of a source what sets it apart from other directories.
 func sourceError(err error) error {
 	if err == ErrLink {
 		return &Error{Code: ErrOutside, Hint: "a link stands where the source folder should; name the folder it leads to"}
@@ -29,7 +29,7 @@ func sourceError(err error) error {
 }
 
 // realSource returns the absolute path of a source without links, and refuses
-// folders whose files are not files.
+// directories whose files are not files.
 func realSource(folder Host) (string, error) {
 	if folder == "" {
 		return "", &Error{Code: ErrInvalid, Hint: "a mount needs a source folder or a backend"}
@@ -50,7 +50,7 @@ func realSource(folder Host) (string, error) {
 	return real, nil
 }
 
-// kernelNames are folders of the host that hold no files.
+// kernelNames are directories of the host that hold no files.
 var kernelNames = []string{"/proc", "/sys", "/dev"}
 
 // mountError makes the error of a source that cannot be mounted. It names the
@@ -69,5 +69,5 @@ func mountError(target string, err error) *Error {
 	return &Error{Op: "mount", Path: target, Code: code, Hint: hint}
 }
 
-// errLocked ends the wait for a folder that somebody keeps locked.
+// errLocked ends the wait for a directory that somebody keeps locked.
 var errLocked = &Error{Code: ErrConflict, Hint: "somebody holds the folder locked; try again"}

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openDir opens a folder of the host as a backend: by openat2, and by os.Root
+// openDir opens a directory of the host as a backend: by openat2, and by os.Root
 // on kernels, and under seccomp filters, that do not have it.
 func openDir(base, source Host) (Backend, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, ".", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: linkFree})
@@ -29,10 +29,10 @@ func openDir(base, source Host) (Backend, error) {
 	return openTree(base, source)
 }
 
-// tree is a folder of the host, reached by openat2: one system call resolves a
-// whole name below the folder and refuses every link, in whatever part.
+// tree is a directory of the host, reached by openat2: one system call resolves a
+// whole name below the directory and refuses every link, in whatever part.
 type tree struct {
-	top    *os.File // the folder, or the one that prefix starts from
+	top    *os.File // the directory, or the one that prefix starts from
 	fd     int
 	prefix string // "." or where the mount stands below top
 	traits Traits
@@ -59,7 +59,7 @@ func openTree(base, source Host) (*tree, error) {
 	return d, nil
 }
 
-// openAt returns a backend for a folder that is open.
+// openAt returns a backend for a directory that is open.
 func openAt(folder *os.File, t Traits) (Backend, error) {
 	d := &tree{top: folder, fd: int(folder.Fd()), prefix: ".", traits: t}
 	fd, err := d.openat2(".", unix.O_PATH|unix.O_DIRECTORY)
@@ -85,7 +85,7 @@ func (d *tree) Place() (Place, error) {
 	return placeOf(fd, d.traits.Host)
 }
 
-// placeOf returns the place of an open folder that was at a name.
+// placeOf returns the place of an open directory that was at a name.
 func placeOf(fd int, was Host) (Place, error) {
 	var own unix.Stat_t
 	if err := unix.Fstat(fd, &own); err != nil {
@@ -107,10 +107,10 @@ func placeOf(fd int, was Host) (Place, error) {
 	return Place{}, &Error{Code: ErrConflict, Hint: "the directory was removed on the host, or another one was mounted over it; put it back, or start golem again"}
 }
 
-// Format hides the folder from package fmt.
+// Format hides the directory from package fmt.
 func (d *tree) Format(w fmt.State, verb rune) { d.traits.Host.Format(w, verb) }
 
-// openat2 opens name without following a link. Somebody who renames folders on
+// openat2 opens name without following a link. Somebody who renames directories on
 // the way can make the kernel ask for another try.
 func (d *tree) openat2(name string, flags uint64) (int, error) {
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: linkFree}
@@ -133,7 +133,7 @@ func (d *tree) openat2(name string, flags uint64) (int, error) {
 	return -1, unix.EAGAIN
 }
 
-// parent opens the folder of name and returns the last part.
+// parent opens the directory of name and returns the last part.
 func (d *tree) parent(name string, flags uint64) (int, string, error) {
 	if name == "." {
 		return -1, "", ErrInvalid
@@ -194,7 +194,7 @@ func (d *tree) Lstat(name string) (Attr, error) {
 }
 
 func (d *tree) Write(name string, content io.Reader, how How) (Attr, error) {
-	// The folder is opened for reading because only such a descriptor can be
+	// The directory is opened for reading because only such a descriptor can be
 	// locked; where it may not be read, it is written to without a lock.
 	dir, base, err := d.parent(name, unix.O_RDONLY)
 	if err == unix.EACCES {
@@ -279,7 +279,7 @@ func fill(fd int, content io.Reader, old *unix.Stat_t) error {
 }
 
 // exchange gives the finished file its name. Between the last look at the old
-// file and the rename nobody else of ours may write: the folder is locked.
+// file and the rename nobody else of ours may write: the directory is locked.
 func exchange(dir int, temp, base string, how How) error {
 	if how.New {
 		err := unix.Renameat2(dir, temp, dir, base, unix.RENAME_NOREPLACE)
@@ -326,7 +326,7 @@ func openIn(dir int, base string) (io.ReadCloser, error) {
 	}{io.NewSectionReader(f, 0, math.MaxInt64), f}, nil
 }
 
-// lock takes the lock of a folder, until its descriptor is closed. Somebody who
+// lock takes the lock of a directory, until its descriptor is closed. Somebody who
 // never lets go of it makes the write fail, not hang. A file system without
 // such locks does without.
 func lock(dir int) error {
@@ -352,7 +352,7 @@ func (d *tree) Mkdir(name string) error {
 	return unix.Mkdirat(dir, base, 0o777)
 }
 
-// makePrefix makes the mount's own folder, part by part, following no link.
+// makePrefix makes the mount's own directory, part by part, following no link.
 func (d *tree) makePrefix() error {
 	if d.prefix == "." {
 		return unix.EEXIST
@@ -377,13 +377,13 @@ func (d *tree) Rename(from, to string) error {
 	}
 	defer unix.Close(toDir)
 	err = renameNew(fromDir, fromBase, toDir, toBase)
-	if err == unix.EXDEV { // a folder that is shown through a layer
+	if err == unix.EXDEV { // a directory that is shown through a layer
 		return d.renameParts(from, to)
 	}
 	return err
 }
 
-// renameParts moves a folder that cannot be moved as a whole. Where it fails a part
+// renameParts moves a directory that cannot be moved as a whole. Where it fails a part
 // has moved.
 func (d *tree) renameParts(from, to string) error {
 	f, err := d.Open(from)

@@ -4,7 +4,7 @@ package sandbox
 
 import "os"
 
-// openDir opens a folder of the host as a backend.
+// openDir opens a directory of the host as a backend.
 func openDir(base, source Host) (Backend, error) { return openRoot(base, source) }
 
 // openAt is for layers, which there are on Linux alone.

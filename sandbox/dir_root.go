@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// rooted is a folder of the host, reached by os.Root: on systems other than
+// rooted is a directory of the host, reached by os.Root: on systems other than
 // Linux, and on kernels without openat2. os.Root keeps every name inside the
-// folder but follows links there, so rooted goes part by part: it looks at a
-// part, refuses a link, opens it, and goes on only if what it opened is what it
+// directory but follows links there, so rooted goes part by part: it looks at a
+// part, refuses a link, opens it, and continues only if what it opened is what it
 // looked at.
 type rooted struct {
 	top    *os.Root
@@ -51,11 +51,11 @@ func openRoot(base, source Host) (*rooted, error) {
 
 func (d *rooted) Traits() Traits { return d.traits }
 
-// Format hides the folder from package fmt.
+// Format hides the directory from package fmt.
 func (d *rooted) Format(w fmt.State, verb rune) { d.traits.Host.Format(w, verb) }
 
-// in opens the folder of name, calls act with it and the last part, and closes
-// the folder. The mount's own folder is "." in itself.
+// in opens the directory of name, calls act with it and the last part, and closes
+// the directory. The mount's own directory is "." in itself.
 func (d *rooted) in(name string, act func(dir *os.Root, base string) error) error {
 	dir, base := path.Split(path.Join(d.prefix, name))
 	at := d.top
@@ -78,7 +78,7 @@ func (d *rooted) in(name string, act func(dir *os.Root, base string) error) erro
 	return act(at, base)
 }
 
-// step opens a folder inside another, and no link.
+// step opens a directory inside another, and no link.
 func step(at *os.Root, part string) (*os.Root, error) {
 	seen, err := at.Lstat(part)
 	switch {
@@ -112,7 +112,7 @@ func (d *rooted) Open(name string) (file File, err error) {
 	return file, err
 }
 
-// openRooted opens a file or folder, again if it was replaced meanwhile: that
+// openRooted opens a file or directory, again if it was replaced meanwhile: that
 // happens whenever somebody writes it.
 func openRooted(dir *os.Root, base string) (File, error) {
 	for range maxAttempts {
@@ -300,7 +300,7 @@ func (d *rooted) Remove(name string) error {
 	return d.in(name, func(dir *os.Root, base string) error { return dir.Remove(base) })
 }
 
-// rootedFile is an open file of a rooted folder.
+// rootedFile is an open file of a rooted directory.
 type rootedFile struct {
 	*os.File
 	attr Attr

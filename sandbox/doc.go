@@ -1,6 +1,6 @@
 // Package sandbox shows a program the files it was given, and nothing else.
 //
-// A [Sandbox] is an immutable value: folders of the host mounted at virtual
+// A [Sandbox] is an immutable value: directories of the host mounted at virtual
 // paths, and layers of limits on top. Every operation takes a virtual name,
 // resolves it in one place, and either acts inside a mount or returns an
 // [*Error] that says what is allowed. [Sandbox.Restrict] makes a lesser
@@ -25,8 +25,8 @@
 // # Mounts
 //
 // The mount with the longest target holds a name. What a backend holds below
-// another mount's target is hidden. Folders above a mount are shown, on disk
-// or not, so a listing of "/" leads to every mount. Where the host folders of
+// another mount's target is hidden. Directories above a mount are shown, on disk
+// or not, so a listing of "/" leads to every mount. Where the host directories of
 // two mounts overlap, a mount that stands at its own place inside the other
 // keeps its access; elsewhere the stricter of the two holds on the shared
 // part, by whichever name it is reached.
@@ -38,7 +38,7 @@
 // link, and a link into another mount are refused. What counts is the open
 // itself, which meets no link on its way: names are never checked first and
 // opened later. [Sandbox.Delete] and [Sandbox.Move] act on a link itself, and
-// walks never follow one to a folder.
+// walks never follow one to a directory.
 //
 // # What it does not do
 //
@@ -47,7 +47,7 @@
 // readers and a killed process; against a power cut they are as safe as the
 // host's file system makes a rename. Extended attributes and access lists are
 // not carried over when a file is replaced. On Windows and in the browser, a move
-// between two folders of one mount may be led astray inside that mount by a
-// process that swaps folders for links at that moment, and between the check
+// between two directories of one mount may be led astray inside that mount by a
+// process that swaps directories for links at that moment, and between the check
 // of a version and the write another process may write.
 package sandbox

@@ -11,7 +11,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Two folders of the host, one to read and one to write.
+// Two directories of the host, one to read and one to write.
 func Example() {
 	home := exampleFolder("papers/one.txt", "results/")
 	defer os.RemoveAll(string(home))
@@ -137,7 +137,7 @@ func ExampleNew_mounts() {
 	// [{cache d---------} {src d---------}] <nil>
 }
 
-// The shape of createSandbox in sandboxed mode: zones in one folder, each made
+// The shape of createSandbox in sandboxed mode: zones in one directory, each made
 // when it is first written to.
 func ExampleNew_sandboxed() {
 	home := exampleFolder("")
@@ -155,7 +155,7 @@ func ExampleNew_sandboxed() {
 	// done <nil>
 }
 
-// The shape of createSandbox in direct mode: folders as they are.
+// The shape of createSandbox in direct mode: directories as they are.
 func ExampleNew_direct() {
 	home := exampleFolder("downloads/doc.pdf", "reports/topic.md")
 	defer os.RemoveAll(string(home))
@@ -170,7 +170,7 @@ func ExampleNew_direct() {
 	// true <nil>
 }
 
-// The shape of createSandbox with a single folder: the cache has its place in
+// The shape of createSandbox with a single directory: the cache has its place in
 // the workspace.
 func ExampleNew_singleFolder() {
 	home := exampleFolder("report.md")
@@ -207,8 +207,8 @@ func ExampleNew_zones() {
 	// <nil>
 }
 
-// exampleFolder makes a folder of the host with these files; a name that ends
-// in a slash is a folder.
+// exampleFolder makes a directory of the host with these files; a name that ends
+// in a slash is a directory.
 func exampleFolder(names ...string) sandbox.Host {
 	home, err := os.MkdirTemp("", "example")
 	if err != nil {

@@ -119,7 +119,7 @@ func TestLinkItselfBehindALink(t *testing.T) {
 	}
 }
 
-// Patterns that take for ever are refused.
+// Patterns that take forever are refused.
 func TestEndlessPatterns(t *testing.T) {
 	s := box(t, sandbox.Mount{Target: "/", Access: rw, Backend: sandbox.NewMemory(map[string]sandbox.Object{
 		strings.Repeat("a", 60): {Content: strings.Repeat("a", 4000) + "\n"}})})
@@ -143,7 +143,7 @@ func TestEndlessPatterns(t *testing.T) {
 	}
 }
 
-// A folder that two mounts show does not move away from the limits of either.
+// A directory that two mounts show does not move away from the limits of either.
 func TestSharedFoldersStay(t *testing.T) {
 	dir := t.TempDir()
 	ok(t, os.MkdirAll(dir+"/a/b", 0o755))
@@ -354,7 +354,7 @@ func TestValuesAreCopies(t *testing.T) {
 	}
 }
 
-// The kernel's folders are no files, by whichever mount.
+// The kernel's directories are no files, by whichever mount.
 func TestKernelFoldersInARoot(t *testing.T) {
 	s := box(t, sandbox.Mount{Target: "/h", Source: "/", Access: ro})
 	for _, name := range []string{"/h/proc/self/status", "/h/sys/kernel", "/h/dev/null", "/h/proc"} {

@@ -118,7 +118,7 @@ type openFile struct {
 func (f *openFile) Stat() (fs.FileInfo, error) { return f.info, nil }
 func (f *openFile) Close() error               { return f.file.Close() }
 
-// openFolder is a folder with the entries that it had when it was opened.
+// openFolder is a directory with the entries that it had when it was opened.
 type openFolder struct {
 	sandbox *Sandbox
 	info    Info

@@ -12,7 +12,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// fsTree is a folder with files, folders, links inside it, and names that need
+// fsTree is a directory with files, directories, links inside it, and names that need
 // care. Nothing in it keeps an fs.FS from being whole.
 var fsTree = map[string]sandbox.Object{
 	"README.md":        {Content: "# read me\n"},
@@ -112,7 +112,7 @@ func (k kind) open(t *testing.T, tree map[string]sandbox.Object, links bool) san
 }
 
 // What io/fs promises of errors, and what its helpers do, on links that leave,
-// on folders and on names that are none.
+// on directories and on names that are none.
 func TestFSErrors(t *testing.T) {
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Access: sandbox.ReadWrite, Backend: sandbox.NewMemory(map[string]sandbox.Object{
 		"d/f": {Content: "0123456789"}, "out": lnk("../x"), "abs": lnk("/x"), "to": lnk("d/f"), "tod": lnk("d"), "pipe": {Mode: fs.ModeNamedPipe},
@@ -148,7 +148,7 @@ func TestFSErrors(t *testing.T) {
 	}
 }
 
-// A file can be read from anywhere, and a folder in parts; both are as they
+// A file can be read from anywhere, and a directory in parts; both are as they
 // were when they were opened.
 func TestFSFiles(t *testing.T) {
 	m := sandbox.NewMemory(map[string]sandbox.Object{"d/f": {Content: "0123456789"}, "d/g": {}, "d/h": {}})

@@ -45,7 +45,7 @@ func (s *Sandbox) hint(w want, name string, code Code) string {
 }
 
 // nearest looks for names like the one that was not found, in the nearest
-// folder above it that is there. It returns "" where that folder is not shown.
+// directory above it that is there. It returns "" where that directory is not shown.
 func (s *Sandbox) nearest(name string) string {
 	const most = 2000
 	if name == "/" || !s.visible(parent(name)) {

@@ -112,7 +112,7 @@ func TestHalfLimits(t *testing.T) {
 	}
 }
 
-// What holds below a folder keeps the folder from being taken away, or from
+// What holds below a directory keeps the directory from being taken away, or from
 // coming to stand there.
 func TestHalfLimitsBelow(t *testing.T) {
 	ctx := context.Background()

@@ -22,7 +22,7 @@ type Memory struct {
 	folds bool
 }
 
-// An Object is a file, link or folder to start from. For a link, which has
+// An Object is a file, link or directory to start from. For a link, which has
 // fs.ModeSymlink, the content is where it leads.
 type Object struct {
 	Content string
@@ -39,7 +39,7 @@ func FoldCase(m *Memory) { m.folds = true }
 func Clock(now func() time.Time) MemoryOption { return func(m *Memory) { m.now = now } }
 
 // NewMemory makes a memory that holds the objects, by their names from the top:
-// "a/b.txt". Folders above an object are made.
+// "a/b.txt". Directories above an object are made.
 func NewMemory(objects map[string]Object, options ...MemoryOption) *Memory {
 	m := &Memory{now: func() time.Time { return time.Time{} }}
 	for _, option := range options {
@@ -67,7 +67,7 @@ func (m *Memory) Reset(objects map[string]Object) {
 	m.root.Store(root)
 }
 
-// plant returns dir with n below it, the folders on the way made.
+// plant returns dir with n below it, the directories on the way made.
 func (m *Memory) plant(dir *node, parts []string, n *node) *node {
 	if len(parts) > 1 {
 		sub, ok := dir.child(parts[0], m.folds)
@@ -95,13 +95,13 @@ func (m *Memory) Files() map[string]string {
 	return files
 }
 
-// A node is a file, link or folder. It never changes.
+// A node is a file, link or directory. It never changes.
 type node struct {
 	id      uint64
 	mode    fs.FileMode
 	modTime time.Time
 	content string
-	entries []entry // of a folder, ordered by name
+	entries []entry // of a directory, ordered by name
 }
 
 type entry struct {
@@ -133,7 +133,7 @@ func (n *node) child(name string, folds bool) (*node, bool) {
 	return n.entries[i].node, true
 }
 
-// with returns the folder with child under name; nil removes the name.
+// with returns the directory with child under name; nil removes the name.
 func (n *node) with(name string, child *node, folds bool) *node {
 	changed := *n
 	i, ok := n.find(name, folds)
@@ -180,7 +180,7 @@ func (m *Memory) walk(root *node, name string) (*node, error) {
 	return at, nil
 }
 
-// folder returns nil if one can go on from n.
+// directory returns nil if one can continue from n.
 func folder(n *node) error {
 	switch {
 	case n.mode.IsDir():
@@ -205,7 +205,7 @@ func (m *Memory) change(edit func(root *node) (*node, error)) error {
 	}
 }
 
-// put returns the tree with n at name, whose folder exists; nil removes it.
+// put returns the tree with n at name, whose directory exists; nil removes it.
 func (m *Memory) put(dir *node, parts []string, n *node) *node {
 	if len(parts) > 1 {
 		sub, _ := dir.child(parts[0], m.folds)
@@ -308,7 +308,7 @@ func (m *Memory) Mkdir(name string) error {
 	})
 }
 
-// free returns nil if name does not exist but its folder does.
+// free returns nil if name does not exist but its directory does.
 func (m *Memory) free(root *node, name string) error {
 	dir, err := m.walk(root, path.Dir(name))
 	if err == nil {

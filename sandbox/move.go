@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Move moves a file, folder or link to a name that must not exist; the folders
+// Move moves a file, directory or link to a name that must not exist; the directories
 // above it are made. Between mounts only files move. Where anything below a
-// folder may not be changed, the folder stays.
+// directory may not be changed, the directory stays.
 func (s *Sandbox) Move(from, to string) error {
 	away := want{op: "move", access: ReadWrite, itself: true, removes: true}
 	here := want{op: "move", access: ReadWrite, itself: true}
@@ -93,7 +93,7 @@ func (a Attr) sameFile(b Attr) bool {
 	return a.ID == b.ID && a.Size == b.Size && a.ModTime.Equal(b.ModTime)
 }
 
-// Delete removes a file, a link or an empty folder.
+// Delete removes a file, a link or an empty directory.
 func (s *Sandbox) Delete(name string) error {
 	return s.do(want{op: "delete", access: ReadWrite, itself: true, removes: true}, name, func(p place) error {
 		attr, err := s.movable(p)
@@ -107,8 +107,8 @@ func (s *Sandbox) Delete(name string) error {
 	})
 }
 
-// DeleteAll removes a file or link, or a folder with all that is in it. If the
-// policy keeps anything in the folder, nothing is removed. If the host fails or
+// DeleteAll removes a file or link, or a directory with all that is in it. If the
+// policy keeps anything in the directory, nothing is removed. If the host fails or
 // ctx ends midway, a part may be gone; the error says where it stopped.
 func (s *Sandbox) DeleteAll(ctx context.Context, name string) error {
 	return s.do(want{op: "delete", access: ReadWrite, itself: true, removes: true}, name, func(p place) error {
@@ -150,7 +150,7 @@ func (s *Sandbox) removeTree(ctx context.Context, p place, e Entry) error {
 	return b.Remove(p.rel)
 }
 
-// inside returns the place of a name in the folder at p, whose rule it shares
+// inside returns the place of a name in the directory at p, whose rule it shares
 // unless something below p has one of its own.
 func (s *Sandbox) inside(p place, name string) place {
 	child := place{name: join(p.name, name), rule: p.rule}
@@ -164,7 +164,7 @@ func (s *Sandbox) inside(p place, name string) place {
 	return child
 }
 
-// movable describes what is at p, be it a link, if it is not there for ever.
+// movable describes what is at p, be it a link, if it is not there forever.
 func (s *Sandbox) movable(p place) (Attr, error) {
 	if s.table.always[p.name] {
 		return Attr{}, &Error{Code: ErrInvalid, Hint: "a mount stands here or below and stays"}
@@ -172,10 +172,10 @@ func (s *Sandbox) movable(p place) (Attr, error) {
 	return p.rule.mount.Backend.Lstat(p.rel)
 }
 
-// mayGoAlone reports whether what is at p, folder or not, may be removed from
+// mayGoAlone reports whether what is at p, directory or not, may be removed from
 // there, without a look at what is in it.
 func (s *Sandbox) mayGoAlone(p place, attr Attr) error {
-	// A folder that another mount shows too would take the mount along, to where
+	// A directory that another mount shows too would take the mount along, to where
 	// its limits do not hold.
 	if slices.ContainsFunc(s.shared, func(o overlap) bool {
 		return o.in == p.rule.mount && o.place != o.in.Target && within(p.name, o.place)
@@ -238,7 +238,7 @@ func (s *Sandbox) mayCome(f, t place, attr Attr) error {
 	if err != nil || !attr.Mode.IsDir() || f.rule.mount != t.rule.mount {
 		return err
 	}
-	// What another call puts into the folder meanwhile is allowed where it is now.
+	// What another call puts into the directory meanwhile is allowed where it is now.
 	// So it goes only to where no other rule could be about what is in it.
 	if s.table.deeper[t.name] || s.guard.reaches(t.name) || !slices.Equal(f.rule.bounds, t.rule.bounds) {
 		return &Error{Code: ErrInvalid, Hint: "other rules hold there; make the folder and move its files one by one"}
@@ -271,7 +271,7 @@ func (s *Sandbox) eachBelow(ctx context.Context, p place, e Entry, visit func(pl
 	if err != nil {
 		return err
 	}
-	// In order, so that the same folder always meets the same refusal.
+	// In order, so that the same directory always meets the same refusal.
 	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	for _, child := range entries {
 		if ctx.Err() != nil {

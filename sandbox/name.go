@@ -109,7 +109,7 @@ func isTemp(part string) bool {
 	return len(part) >= len(tempPrefix) && part[0] == '.' && strings.EqualFold(part[:len(tempPrefix)], tempPrefix)
 }
 
-// parent returns the folder of a canonical name; the parent of "/" is "/".
+// parent returns the directory of a canonical name; the parent of "/" is "/".
 func parent(name string) string {
 	if i := strings.LastIndexByte(name, '/'); i > 0 {
 		return name[:i]

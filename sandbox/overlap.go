@@ -16,7 +16,7 @@ type overlap struct {
 	at    string // what the other calls the place; "" where it shows nothing
 }
 
-// overlaps compares the host folders of every two mounts. A mount that stands
+// overlaps compares the host directories of every two mounts. A mount that stands
 // at its own place inside another hides what it shares with it: no overlap.
 func overlaps(mounts []*mount) []overlap {
 	var found []overlap
@@ -46,14 +46,14 @@ func overlaps(mounts []*mount) []overlap {
 	return found
 }
 
-// A rung is a folder of the host that a mount's own is or lies in.
+// A rung is a directory of the host that a mount's own is or lies in.
 type rung struct {
 	folder string
 	info   fs.FileInfo // nil where it cannot be looked at
-	rel    string      // the mount's folder seen from here, with slashes
+	rel    string      // the mount's directory seen from here, with slashes
 }
 
-// ladder returns the folder of a mount and all those above it, each looked at
+// ladder returns the directory of a mount and all those above it, each looked at
 // once. A mount without one has no rungs.
 func ladder(folder string) []rung {
 	var rungs []rung
@@ -74,7 +74,7 @@ func ladder(folder string) []rung {
 }
 
 // standsIn returns where the first rung of inner lies in the first of outer. It
-// compares folders, not spellings, so that another case or a bind mount on the
+// compares directories, not spellings, so that another case or a bind mount on the
 // way does not hide the overlap.
 func standsIn(outer, inner []rung) (rel string, ok bool) {
 	if len(outer) == 0 {
@@ -89,7 +89,7 @@ func standsIn(outer, inner []rung) (rel string, ok bool) {
 	return "", false
 }
 
-// kernelFolders hides the folders of the kernel where a mount would show them:
+// kernelFolders hides the directories of the kernel where a mount would show them:
 // what lies there are no files.
 func kernelFolders(mounts []*mount) []overlap {
 	hidden := &mount{}
@@ -106,7 +106,7 @@ func kernelFolders(mounts []*mount) []overlap {
 }
 
 // Aliases returns the other names by which the files at a canonical name are
-// shown, because the folders of mounts overlap. Who decides by names decides
+// shown, because the directories of mounts overlap. Who decides by names decides
 // about all of them.
 func (s *Sandbox) Aliases(name string) []string {
 	var names []string

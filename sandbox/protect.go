@@ -15,7 +15,7 @@ func Protected() []string {
 	return []string{".git", "golem-forge.config.y*ml", "*.worker"}
 }
 
-// ProtectedBy returns the pattern that protects a name, or a folder that it is in,
+// ProtectedBy returns the pattern that protects a name, or a directory that it is in,
 // from every change, "" for none. The name is canonical.
 func (s *Sandbox) ProtectedBy(name string) string {
 	if !strings.HasPrefix(name, "/") {
@@ -167,7 +167,7 @@ func (p *partPattern) match(part string) bool {
 		strings.EqualFold(part[:len(p.head)], p.head) && strings.EqualFold(part[n-len(p.tail):], p.tail)
 }
 
-// isPlain reports whether every host takes part for what it says, but for case.
+// isPlain reports whether every host takes part for what it says, except case.
 func isPlain(part string) bool {
 	for i := 0; i < len(part); i++ {
 		if c := part[i]; c >= 0x80 || c == ':' || c == '~' {

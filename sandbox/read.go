@@ -153,7 +153,7 @@ func readAll(f io.ReaderAt, size, most int64) ([]byte, error) {
 	}
 }
 
-// Stat describes a file or folder. A link is followed.
+// Stat describes a file or directory. A link is followed.
 func (s *Sandbox) Stat(name string) (Info, error) {
 	return s.stat(want{op: "stat", access: ReadOnly, folders: true}, name)
 }
@@ -174,7 +174,7 @@ func (s *Sandbox) stat(w want, name string) (Info, error) {
 	return info, err
 }
 
-// attr returns the attributes at p, made up for a folder that exists only
+// attr returns the attributes at p, made up for a directory that exists only
 // because a mount lies in it.
 func (s *Sandbox) attr(p place) (Attr, error) {
 	err := error(ErrNotFound)
@@ -189,19 +189,19 @@ func (s *Sandbox) attr(p place) (Attr, error) {
 		if !attr.Mode.IsDir() {
 			return attr, ErrNotFound
 		}
-		return madeUp, nil // of a folder on the way nothing is told
+		return madeUp, nil // of a directory on the way nothing is told
 	}
 	return attr, err
 }
 
-// madeUp describes a folder that no backend has.
+// madeUp describes a directory that no backend has.
 var madeUp = Attr{Mode: fs.ModeDir | 0o555}
 
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNotDir) || isNotDir(err)
 }
 
-// Exists reports whether there is a file or folder. What cannot be answered,
+// Exists reports whether there is a file or directory. What cannot be answered,
 // an invalid name or a link that leaves, is an error and not a no.
 func (s *Sandbox) Exists(name string) (bool, error) {
 	found := false
@@ -222,7 +222,7 @@ func (s *Sandbox) Exists(name string) (bool, error) {
 	return found, err
 }
 
-// List returns the entries of a folder, ordered by name. Mounts are among them,
+// List returns the entries of a directory, ordered by name. Mounts are among them,
 // on disk or not; links are shown as links. Names that no caller could give
 // back, because they are not UTF-8, are left out.
 func (s *Sandbox) List(name string) ([]Entry, error) {
@@ -253,7 +253,7 @@ func (s *Sandbox) entries(name string) ([]Entry, error) {
 	return s.entriesAt(p, nil)
 }
 
-// entriesAt returns what a caller may see in the folder at p, in no order, and
+// entriesAt returns what a caller may see in the directory at p, in no order, and
 // counts the names that nobody could give back.
 func (s *Sandbox) entriesAt(p place, unnamed *atomic.Int64) ([]Entry, error) {
 	list, err := s.onDisk(p)
@@ -276,7 +276,7 @@ func (s *Sandbox) entriesAt(p place, unnamed *atomic.Int64) ([]Entry, error) {
 	return list, nil
 }
 
-// seen reports whether the entry of the folder at p is shown, and is none of
+// seen reports whether the entry of the directory at p is shown, and is none of
 // the mounts there.
 func (s *Sandbox) seen(p place, e Entry, mounted []string) bool {
 	if !s.table.deeper[p.name] {
@@ -306,7 +306,7 @@ func (s *Sandbox) onDisk(p place) ([]Entry, error) {
 
 // Resolve returns the host's path of a name, for the user's own eyes and for
 // programs of the user's: it is true now and promises nothing about later. The
-// name need not exist. A mount without a folder on the host has no such path.
+// name need not exist. A mount without a directory on the host has no such path.
 func (s *Sandbox) Resolve(name string) (Host, error) {
 	var host Host
 	err := s.do(want{op: "resolve", access: ReadOnly}, name, func(p place) error {

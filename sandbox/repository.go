@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// partsOfGit are the names by which git takes a folder for a repository: it has HEAD, and
-// objects and refs of its own or a commondir that says where these are. Such a folder needs
+// partsOfGit are the names by which git takes a directory for a repository: it has HEAD, and
+// objects and refs of its own or a commondir that says where these are. Such a directory needs
 // no .git: its config says what git runs in it.
 var partsOfGit = []string{"head", "objects", "refs", "commondir"}
 
-// PartOfGit reports whether a part of a name is one that makes a folder a repository of
+// PartOfGit reports whether a part of a name is one that makes a directory a repository of
 // git on some host.
 func PartOfGit(part string) bool { return slices.Contains(partsOfGit, plainPart(part)) }
 
-// repository returns the folder at or above p that git takes for a repository, or would
+// repository returns the directory at or above p that git takes for a repository, or would
 // once there is something at p; "" for none.
 func (p place) repository() string {
 	if p.rule.mount == nil {
@@ -37,7 +37,7 @@ func (p place) repository() string {
 	}
 }
 
-// isRepository reports whether git takes a folder of the mount for a repository, with a
+// isRepository reports whether git takes a directory of the mount for a repository, with a
 // child that may still be missing.
 func (m *mount) isRepository(dir, child string) bool {
 	if child != "" && !isPlain(child) {

@@ -31,7 +31,7 @@ type place struct {
 type want struct {
 	op     string
 	access Access
-	// folders admits a folder that is only shown because something below it is.
+	// directories admits a directory that is only shown because something below it is.
 	folders bool
 	// itself keeps a link in the last part from being followed.
 	itself bool
@@ -84,7 +84,7 @@ func (s *Sandbox) Locate(op, name string, access Access, itself bool) (string, e
 	err := s.do(w, name, func(p place) error {
 		at = p.name
 		if p.rule.mount == nil {
-			return nil // a folder above mounts
+			return nil // a directory above mounts
 		}
 		attr, err := p.rule.mount.Backend.Lstat(p.rel)
 		switch {
@@ -137,7 +137,7 @@ func (s *Sandbox) follow(p place, itself bool) (string, error) {
 	return s.chase(m, m.Target, strings.Split(p.rel, "/"), itself)
 }
 
-// chase goes on from a name of the mount m that has no link in it. A link may
+// chase continues from a name of the mount m that has no link in it. A link may
 // only pass through what is shown, and never out of its mount or into another.
 func (s *Sandbox) chase(m *mount, at string, rest []string, itself bool) (string, error) {
 	for links := 0; len(rest) > 0; {

@@ -12,14 +12,14 @@ import (
 type Restorer interface {
 	// Symlink makes name a symbolic link to target. Where name exists, it is ErrExists.
 	Symlink(target, name string) error
-	// SetAttr gives the file or folder at name the permission bits of was and, if the
+	// SetAttr gives the file or directory at name the permission bits of was and, if the
 	// process may do that, its owner and group. Set-id bits of a file are not set.
 	SetAttr(name string, was Attr) error
 }
 
-// Restore makes name what it was before it was deleted: a file with this content, a folder,
-// or a link that may lead anywhere. Nothing may be there; folders above it are made. A
-// folder can be read and written only by its owner until [Sandbox.RestoreAttr] is called,
+// Restore makes name what it was before it was deleted: a file with this content, a directory,
+// or a link that may lead anywhere. Nothing may be there; directories above it are made. A
+// directory can be read and written only by its owner until [Sandbox.RestoreAttr] is called,
 // which is done when all that is in it is back.
 func (s *Sandbox) Restore(name string, content []byte, was Attr) error {
 	return s.do(want{op: "restore", access: ReadWrite, itself: true}, name, func(p place) error {
@@ -61,7 +61,7 @@ func (s *Sandbox) Restore(name string, content []byte, was Attr) error {
 	})
 }
 
-// RestoreAttr gives a file or folder the permission bits that it had, and its owner if the
+// RestoreAttr gives a file or directory the permission bits that it had, and its owner if the
 // process may do that.
 func (s *Sandbox) RestoreAttr(name string, was Attr) error {
 	return s.do(want{op: "restore", access: ReadWrite, itself: true}, name, func(p place) error {

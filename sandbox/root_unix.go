@@ -11,7 +11,7 @@ import (
 // nonblock makes the open of a pipe come back at once.
 const nonblock = syscall.O_NONBLOCK
 
-// lockFolder takes the lock of a folder, as tree does, so that processes on
+// lockFolder takes the lock of a directory, as tree does, so that processes on
 // both ways exclude each other.
 func lockFolder(dir *os.Root) (unlock func(), err error) {
 	f, err := dir.Open(".")
@@ -29,7 +29,7 @@ func lockFolder(dir *os.Root) (unlock func(), err error) {
 	return nil, errLocked
 }
 
-// rename moves between two folders that are open already, so that nobody can
+// rename moves between two directories that are open already, so that nobody can
 // swap them for links. os.Root has no such call.
 func (d *rooted) rename(_ string, fromDir *os.Root, fromBase, _ string, toDir *os.Root, toBase string) error {
 	from, err := fromDir.Open(".")

@@ -27,15 +27,15 @@ type Config struct {
 	Protect []string
 }
 
-// A Mount puts a folder of the host, or another store, at a virtual path.
+// A Mount puts a directory of the host, or another store, at a virtual path.
 type Mount struct {
 	// Target is the virtual path.
 	Target string
-	// Source is the folder on the host. It must exist, unless Base is set.
+	// Source is the directory on the host. It must exist, unless Base is set.
 	Source Host
-	// Base, where set, is an existing folder that Source is relative to. Such a
+	// Base, where set, is an existing directory that Source is relative to. Such a
 	// source is reached without following a link below Base, and may be missing:
-	// it is then an empty folder until the first write makes it.
+	// it is then an empty directory until the first write makes it.
 	Base Host
 	// Backend is used in place of Source where set.
 	Backend Backend
@@ -138,7 +138,7 @@ func newMount(given Mount) (*mount, error) {
 	return m, nil
 }
 
-// Dir returns a backend for a folder of the host, which must exist. A Mount
+// Dir returns a backend for a directory of the host, which must exist. A Mount
 // with a Source makes its own.
 func Dir(folder Host) (Backend, error) { return DirIn("", folder) }
 
@@ -151,8 +151,8 @@ func DirIn(base, source Host) (Backend, error) {
 	return b, nil
 }
 
-// DirAt returns a backend for a folder that is open, and need have no name here,
-// with the traits that are given. It is for a folder that is shown through a layer,
+// DirAt returns a backend for a directory that is open, and need have no name here,
+// with the traits that are given. It is for a directory that is shown through a layer,
 // which the kernel makes on Linux alone: elsewhere it is an error. The file must
 // stay open for as long as the backend is used.
 func DirAt(folder *os.File, t Traits) (Backend, error) { return openAt(folder, t) }
@@ -162,7 +162,7 @@ func DirAt(folder *os.File, t Traits) (Backend, error) { return openAt(folder, t
 // within a layer, the least access among layers. Names stay as they are. With
 // no limits at all, nothing is left.
 //
-// A limit is about names: where one folder of the host is mounted at two places,
+// A limit is about names: where one directory of the host is mounted at two places,
 // a limit on the one does not bind the other, as the mounts' own access does.
 //
 // Restricting only lowers: a limit above what s has leaves what s has. To
@@ -283,7 +283,7 @@ func (s *Sandbox) String() string {
 }
 
 // ReadableRoots returns the topmost names that may be read, with all below
-// them but for what a deeper mount or limit says.
+// them except what a deeper mount or limit says.
 func (s *Sandbox) ReadableRoots() []string { return slices.Clone(s.table.readable) }
 
 // WritableRoots returns the topmost names that may be written.

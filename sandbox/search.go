@@ -33,7 +33,7 @@ type Query struct {
 	IgnoreCase bool
 	// Glob, where set, chooses the files, as in [Sandbox.Find].
 	Glob string
-	// Pick, where set, chooses files and the folders to enter.
+	// Pick, where set, chooses files and the directories to enter.
 	Pick Pick
 	// AfterLine leaves out the lines up to this one of the file that the budget's
 	// After names.
@@ -48,7 +48,7 @@ type Matches struct {
 	Files  int // files searched
 	Binary int // files passed over because they are not text
 	Large  int // files passed over because they are larger than MaxSearch
-	Unread int // files and folders that could not be read
+	Unread int // files and directories that could not be read
 	Cut    Cut
 }
 
@@ -60,7 +60,7 @@ type Match struct {
 	Text   string // the line, or the part of a long one around the match
 }
 
-// Search looks for a pattern in the text files below a folder, in parallel.
+// Search looks for a pattern in the text files below a directory, in parallel.
 // Like [Sandbox.Walk] it follows no links, and when the budget is used up or
 // ctx ends it returns what it has, and says so.
 func (s *Sandbox) Search(ctx context.Context, name string, q Query, b Budget) (Matches, error) {
@@ -132,7 +132,7 @@ type searcher struct {
 	lines   *automaton
 }
 
-// file searches the file at p. Of the one that the search goes on in, only the
+// file searches the file at p. Of the one that the search continues in, only the
 // lines after the given one count.
 func (h *searcher) file(w *walker, n *needle, p place, after int) {
 	if p.name != w.after {

@@ -43,7 +43,7 @@ func TestSearchTime(t *testing.T) {
 	}
 }
 
-// A pattern is about names as seen from the folder that is walked, also where a
+// A pattern is about names as seen from the directory that is walked, also where a
 // link leads to it.
 func TestFindBelowALink(t *testing.T) {
 	m := sandbox.NewMemory(map[string]sandbox.Object{

@@ -88,7 +88,7 @@ type rule struct {
 	mount  *mount // nil: no mount holds the name
 	access Access
 	// bounds limit the files of this place: those of the mount itself, of mounts
-	// that share the host folder, and of layers.
+	// that share the host directory, and of layers.
 	bounds []*bounds
 	// noWrite and noDelete are the halves of ReadWrite that layers have taken.
 	noWrite, noDelete bool
@@ -130,7 +130,7 @@ type table struct {
 	longest  int             // length of the longest name in rules
 	deeper   map[string]bool // names with a rule strictly below them
 	above    map[string]bool // names with something shown strictly below them
-	always   map[string]bool // shown mounts and the folders above them: there, on disk or not
+	always   map[string]bool // shown mounts and the directories above them: there, on disk or not
 	children map[string][]string
 	spelled  spelling // of the names above, where a mount folds case
 	readable []string
@@ -144,7 +144,7 @@ func (s *Sandbox) compile() table {
 	for _, m := range s.mounts {
 		targets[m.Target] = m
 	}
-	for _, name := range s.anchors() { // in order: a folder comes before what is in it
+	for _, name := range s.anchors() { // in order: a directory comes before what is in it
 		m := targets[name]
 		if m == nil {
 			m = t.find(parent(name)).mount
@@ -187,7 +187,7 @@ func (s *Sandbox) folds() bool {
 	return slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.traits.FoldsCase })
 }
 
-// A spelling knows how names that have rules are written, and the folders above
+// A spelling knows how names that have rules are written, and the directories above
 // them, by their caseless forms. On a host that ignores case another way to
 // write one of them would reach the same files by another rule; so every name
 // is written the known way before anything is decided. The nil spelling leaves
@@ -213,7 +213,7 @@ func (known spelling) spell(name string) string {
 	return name
 }
 
-// show notes that name and the folders above it are always there.
+// show notes that name and the directories above it are always there.
 func (t *table) show(name string) {
 	for !t.always[name] {
 		t.always[name] = true
@@ -283,7 +283,7 @@ func (t *table) find(name string) rule {
 // lookup returns what holds at a canonical name.
 func (s *Sandbox) lookup(name string) rule { return s.table.find(name) }
 
-// visible reports whether name is shown at all: as itself, or as a folder on
+// visible reports whether name is shown at all: as itself, or as a directory on
 // the way to something shown.
 func (s *Sandbox) visible(name string) bool {
 	return s.lookup(name).access > None || s.table.above[name]
@@ -313,7 +313,7 @@ func (s *Sandbox) anchors() []string {
 
 // ruleAt works out the rule at a name that m holds from overlaps and layers.
 //
-//	access(name) = min(mount, mounts that share the folder, every layer)
+//	access(name) = min(mount, mounts that share the directory, every layer)
 func (s *Sandbox) ruleAt(name string, m *mount) rule {
 	if m == nil {
 		return rule{}

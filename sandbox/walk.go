@@ -19,7 +19,7 @@ type Budget struct {
 	Bytes   int64         // content read by a search: 1 GiB
 	Results int           // names or matches returned, the first ones: 10,000
 	Time    time.Duration // 30 seconds
-	// After leaves out the names up to this one, to go on where an earlier walk
+	// After leaves out the names up to this one, to continue where an earlier walk
 	// has ended. In a search it is the files before it.
 	After string
 }
@@ -49,7 +49,7 @@ const (
 type Listing struct {
 	Found  []Found
 	Cut    Cut
-	Unread int // folders that could not be read, and names that nobody could give back
+	Unread int // directories that could not be read, and names that nobody could give back
 }
 
 // Found is a name that a walk came upon.
@@ -58,12 +58,12 @@ type Found struct {
 	Type fs.FileMode
 }
 
-// A Pick chooses among the entries of a folder: which to keep, and which
-// folders to enter. It is called from several goroutines at once.
+// A Pick chooses among the entries of a directory: which to keep, and which
+// directories to enter. It is called from several goroutines at once.
 type Pick func(dir string, e Entry) (keep, enter bool)
 
-// Walk looks at everything below a folder and keeps what pick chooses; all of
-// it where pick is nil. Folders are read in parallel and links are not
+// Walk looks at everything below a directory and keeps what pick chooses; all of
+// it where pick is nil. Directories are read in parallel and links are not
 // followed. When the budget is used up or ctx ends, Walk returns what it has,
 // and says so: that is no error.
 func (s *Sandbox) Walk(ctx context.Context, name string, pick Pick, b Budget) (Listing, error) {
@@ -74,10 +74,10 @@ func (s *Sandbox) Walk(ctx context.Context, name string, pick Pick, b Budget) (L
 	return w.collect("walk", name, pick)
 }
 
-// Find returns the files below a folder whose names match a pattern, and links
+// Find returns the files below a directory whose names match a pattern, and links
 // that lead to such files. A pattern without a slash is about the last part of
 // a name, at any depth: "*.md". One with a slash is about the name as seen from
-// the folder: "src/**/*.go".
+// the directory: "src/**/*.go".
 func (s *Sandbox) Find(ctx context.Context, name, pattern string, b Budget) (Listing, error) {
 	g, err := newGlob("find", name, pattern)
 	if err != nil {
@@ -119,7 +119,7 @@ func (w *walker) collect(op, name string, pick Pick) (Listing, error) {
 	return Listing{list, cut, int(w.unread.Load())}, nil
 }
 
-// ahead reports whether anything below a folder comes after what is left out.
+// ahead reports whether anything below a directory comes after what is left out.
 func (w *walker) ahead(folder string) bool {
 	below := folder + "/"
 	return below > w.after || strings.HasPrefix(w.after, below)
@@ -158,8 +158,8 @@ func (s *Sandbox) Sweep(ctx context.Context, before time.Time) (int, error) {
 
 func walkers() int { return min(runtime.GOMAXPROCS(0), 8) }
 
-// A walker reads the folders of a tree in parallel. A worker that finds
-// folders hands them to one that waits, and keeps what nobody waits for until
+// A walker reads the directories of a tree in parallel. A worker that finds
+// directories hands them to one that waits, and keeps what nobody waits for until
 // somebody does.
 type walker struct {
 	s     *Sandbox
@@ -167,7 +167,7 @@ type walker struct {
 	stop  context.CancelCauseFunc
 	visit func(id int, p place, e Entry) (enter bool)
 	temps bool   // also visit unfinished files
-	top   string // the folder that the walk is in, once all links to it are followed
+	top   string // the directory that the walk is in, once all links to it are followed
 
 	jobs    chan job
 	pending sync.WaitGroup
@@ -179,7 +179,7 @@ type walker struct {
 	unread         atomic.Int64
 }
 
-// A job is a folder to read, or a part of its entries to visit.
+// A job is a directory to read, or a part of its entries to visit.
 type job struct {
 	p       place
 	entries []Entry
@@ -216,7 +216,7 @@ func (w *walker) cut() Cut {
 	return CutCancelled
 }
 
-// walk visits everything below the folder name, returns when the last worker
+// walk visits everything below the directory name, returns when the last worker
 // is done, and says what ended the walk early.
 func (w *walker) walk(op, name string) (cut Cut, err error) {
 	timer := time.AfterFunc(w.time, func() { w.stop(CutTime) })
@@ -258,7 +258,7 @@ func (w *walker) work(id int) {
 	}
 }
 
-// doJob visits the entries of a folder and returns own with the folders in it
+// doJob visits the entries of a directory and returns own with the directories in it
 // that no other worker took.
 func (w *walker) doJob(id int, j job, own []job) []job {
 	const part = 256
@@ -312,7 +312,7 @@ func (w *walker) offer(j job, own []job) []job {
 	}
 }
 
-// list returns the entries of a folder that the walk may visit, never nil.
+// list returns the entries of a directory that the walk may visit, never nil.
 func (w *walker) list(p place) ([]Entry, error) {
 	list, err := w.s.entriesAt(p, &w.unread)
 	if err == nil && w.temps {

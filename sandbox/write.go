@@ -10,7 +10,7 @@ import (
 )
 
 // Write makes name a file with this content, whether or not there was one. The
-// folders above it are made. It is one step: a reader, another process or a
+// directories above it are made. It is one step: a reader, another process or a
 // kill finds the old file or the new one. A file that is replaced keeps its
 // permission bits; set-id bits are never kept.
 func (s *Sandbox) Write(name string, data []byte) (Info, error) {
@@ -48,7 +48,7 @@ func (s *Sandbox) write(name string, content io.ReadSeeker, size int64, how How)
 	return info, nil
 }
 
-// put writes content at p, and makes the folders above it.
+// put writes content at p, and makes the directories above it.
 func (s *Sandbox) put(p place, content io.ReadSeeker, size int64, how How) (Info, error) {
 	if err := s.mayHold(p); err != nil {
 		return Info{}, err
@@ -77,7 +77,7 @@ func (s *Sandbox) put(p place, content io.ReadSeeker, size int64, how How) (Info
 	return Info{p.name, attr}, err
 }
 
-// mayHold reports whether the place may hold a file of its name: no folder that
+// mayHold reports whether the place may hold a file of its name: no directory that
 // is always there, no suffix that is not allowed, and no new file with a name
 // that is not one everywhere.
 func (s *Sandbox) mayHold(p place) error {
@@ -90,7 +90,7 @@ func (s *Sandbox) mayHold(p place) error {
 	return s.mayMake(p)
 }
 
-// mayMake reports whether the place may be made, as a file or a folder.
+// mayMake reports whether the place may be made, as a file or a directory.
 func (s *Sandbox) mayMake(p place) error {
 	if portablePath(p.rel) {
 		return nil
@@ -110,7 +110,7 @@ func portablePath(rel string) bool {
 	return true
 }
 
-// makeFolders makes the folder rel of a mount, and those above it where they
+// makeFolders makes the directory rel of a mount, and those above it where they
 // are missing.
 func makeFolders(b Backend, rel string) error {
 	err := b.Mkdir(rel)
@@ -125,7 +125,7 @@ func makeFolders(b Backend, rel string) error {
 	return err
 }
 
-// MakeDir makes a folder and those above it. One that is there already is fine.
+// MakeDir makes a directory and those above it. One that is there already is fine.
 func (s *Sandbox) MakeDir(name string) error {
 	return s.do(want{op: "make", access: ReadWrite}, name, func(p place) error {
 		if err := s.mayMake(p); err != nil {

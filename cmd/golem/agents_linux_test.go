@@ -114,7 +114,7 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// folder is that of the cache in which an agent is installed, and bin where it is there.
+// directory is that of the cache in which an agent is installed, and bin where it is there.
 func (a agent) folder() string { return strings.ReplaceAll(a.install, "/", "-") }
 
 func (a agent) bin(cache string) string {
@@ -239,7 +239,7 @@ func (a agent) try(t *testing.T, bin string) {
 	}
 }
 
-// picture tells everything that can be seen of the files below a folder: names, modes,
+// picture tells everything that can be seen of the files below a directory: names, modes,
 // times, contents.
 func picture(t *testing.T, top string) string {
 	t.Helper()

@@ -60,7 +60,7 @@ func TestC12LateErrorSaysWhatWasDone(t *testing.T) {
 				if code := cmd.ProcessState.ExitCode(); code != 1 {
 					t.Errorf("exit code %d, want 1", code)
 				}
-				if j == 2 { // the run cannot go on
+				if j == 2 { // the run cannot continue
 					if !strings.Contains(errs, "golem: shell was done, but its result could not be kept: run.head: ") {
 						t.Errorf("the user reads:\n%s", errs)
 					}

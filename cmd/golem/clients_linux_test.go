@@ -77,7 +77,7 @@ func examplePackages(t *testing.T) []string {
 	return list
 }
 
-// nodeModules is the folder in which the packages are.
+// nodeModules is the directory in which the packages are.
 type nodeModules string
 
 // command returns a command that finds the packages' programs, where golem would run, in

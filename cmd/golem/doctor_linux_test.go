@@ -44,7 +44,7 @@ func refuseNamespaces() error {
 	return nil
 }
 
-// runFiltered runs golem in a folder where user namespaces are refused to it.
+// runFiltered runs golem in a directory where user namespaces are refused to it.
 func runFiltered(t *testing.T, dir, state string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := exec.Command("golem", args...)

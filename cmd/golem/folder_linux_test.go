@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// trusted makes a program of files, trusts it, and returns golem in its folder.
+// trusted makes a program of files, trusts it, and returns golem in its directory.
 func trusted(t *testing.T, files map[string]string) (dir, state string, golem func(args ...string) *exec.Cmd) {
 	t.Helper()
 	dir, state = t.TempDir(), t.TempDir()

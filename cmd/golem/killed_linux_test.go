@@ -12,7 +12,7 @@ import (
 )
 
 // TestKilledTransactions kills golem while a command runs and while its changes
-// land: the folder is then as it was or as it was to be, when the next one comes.
+// land: the directory is then as it was or as it was to be, when the next one comes.
 func TestKilledTransactions(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	write := func(name, text string) {

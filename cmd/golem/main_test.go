@@ -112,7 +112,7 @@ func answer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ts.Exec("golem", words...))
 }
 
-// kept returns the path of a file in the state folder.
+// kept returns the path of a file in the state directory.
 func kept(ts *testscript.TestScript, name string) string {
 	found, err := filepath.Glob(filepath.Join(ts.Getenv("GOLEM_STATE"), "*", name))
 	ts.Check(err)
@@ -122,14 +122,14 @@ func kept(ts *testscript.TestScript, name string) string {
 	return found[0]
 }
 
-// copyKept copies a file of the state folder here: kept NAME
+// copyKept copies a file of the state directory here: kept NAME
 func copyKept(ts *testscript.TestScript, neg bool, args []string) {
 	data, err := os.ReadFile(kept(ts, args[0]))
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o600))
 }
 
-// flip changes a byte in the middle of a line of a file of the state folder, and
+// flip changes a byte in the middle of a line of a file of the state directory, and
 // back: flip NAME LINE
 func flip(ts *testscript.TestScript, neg bool, args []string) {
 	name := kept(ts, args[0])
@@ -144,7 +144,7 @@ func flip(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(name, []byte(strings.Join(lines, "")), 0o600))
 }
 
-// chop removes the last line of a file of the state folder: chop NAME
+// chop removes the last line of a file of the state directory: chop NAME
 func chop(ts *testscript.TestScript, neg bool, args []string) {
 	name := kept(ts, args[0])
 	data, err := os.ReadFile(name)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// npmCache is the folder in which packages of npm's registry stay from one run of the
+// npmCache is the directory in which packages of npm's registry stay from one run of the
 // tests to the next.
 func npmCache(t *testing.T) string {
 	t.Helper()
@@ -31,7 +31,7 @@ const knowing, installing = 20 * time.Second, 90 * time.Second
 // is not waited for twice.
 var noRegistry atomic.Bool
 
-// fetch installs packages, as npm names them with their versions, into a folder with a
+// fetch installs packages, as npm names them with their versions, into a directory with a
 // name in the cache, if it is not there. One of the programs that come with them, "" for
 // none, must run: of what a package names as optional npm leaves out what it cannot get,
 // and says nothing. A machine without a registry, or with one that does not do what it

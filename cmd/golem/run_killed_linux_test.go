@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestKilledRuns kills runs again and again, and lets each go on until it is done:
+// TestKilledRuns kills runs again and again, and lets each continue until it is done:
 // whatever a call does is done at most once, and what the model was told of is done.
 func TestKilledRuns(t *testing.T) {
 	const steps = 12

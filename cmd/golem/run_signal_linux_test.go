@@ -11,7 +11,7 @@ import (
 )
 
 // TestRunSignals stops a run with one Ctrl-C, which lets its call end, and with two, which
-// do not; either way it goes on afterwards.
+// do not; either way it continues afterwards.
 func TestRunSignals(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -64,7 +64,7 @@ func BenchmarkQueued(b *testing.B) {
 	share(b, 1, func(i int) error { return j.Write(intent("c"), audit.Queued) })
 }
 
-// million returns the folder of a journal of a million records.
+// million returns the directory of a journal of a million records.
 func million(b *testing.B) *state.Folder {
 	dir := b.TempDir()
 	j := journal(b, dir, audit.Options{Session: "s"})

@@ -39,7 +39,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// play prepares another process with a part to play on a folder.
+// play prepares another process with a part to play on a directory.
 func play(t *testing.T, part, name, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestPart$", "-test.timeout=5m")

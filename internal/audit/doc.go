@@ -1,6 +1,6 @@
 // Package audit keeps the journal: who did what, and who let it happen.
 //
-// The journal is lines of JSON in the state folder, one record each, in one
+// The journal is lines of JSON in the state directory, one record each, in one
 // order for all processes. Every line ends in two hashes:
 //
 //	…,"prev":"<SHA-256 of the line before>","seal":"<HMAC-SHA-256 by the journal's key>"}
@@ -13,18 +13,18 @@
 // cut from the end is found by [Verify], and so is a chain that was computed
 // anew without the key.
 //
-// What a crash leaves is mended by the next write, and a record of the kind
+// What a crash leaves is fixed by the next write, and a record of the kind
 // [Mend] says so. Whole records that the head does not count yet are kept if
 // they chain and are sealed, with the code [Behind], how many and which; what
 // comes behind the head and is no whole line, of which nobody was told that it
 // is written, goes, with the code [Torn]. What the head counts is never removed,
 // even where it lacks its line end. What no crash explains does not stop the journal, since
-// otherwise vandalism could stop the work, but it cannot be mended away either:
+// otherwise vandalism could stop the work, but it cannot be fixed away either:
 // whatever is there stays there, a Mend record with the code [Broken] says what
-// is missing, and Verify names that place from then on. Numbers go on from the
+// is missing, and Verify names that place from then on. Numbers continue from the
 // last that is known, which is the head's where the head is sound, so that the
 // number of a lost record is not given to another and the gap is seen; where
-// the head is gone too they go on from the last line, and the Mend record
+// the head is gone too they continue from the last line, and the Mend record
 // itself is the place that Verify names. To hide a removal, somebody without
 // the key would have to remove that Mend record, and the head that counts it;
 // and the next Mend record tells of that.

@@ -50,7 +50,7 @@ type batch struct {
 	err     error
 }
 
-// An entry is a record, encoded but for its place.
+// An entry is a record, encoded except its place.
 type entry struct {
 	middle []byte
 	queued bool // nobody waits for it
@@ -63,7 +63,7 @@ func (b *batch) add(e entry) {
 	b.size += len(e.middle)
 }
 
-// Open opens the journal of a folder, and makes it where there is none.
+// Open opens the journal of a directory, and makes it where there is none.
 func Open(folder *state.Folder, o Options) (*Journal, error) {
 	log, err := folder.Log(logName, o.Segment)
 	if err != nil {

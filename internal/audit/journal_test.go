@@ -40,7 +40,7 @@ func folder(t testing.TB, dir string) *state.Folder {
 	return f
 }
 
-// journal opens the journal of a folder, with options that a test cares about.
+// journal opens the journal of a directory, with options that a test cares about.
 func journal(t testing.TB, dir string, o audit.Options) *audit.Journal {
 	t.Helper()
 	if o.Now == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The journal's names in the state folder.
+// The journal's names in the state directory.
 const (
 	logName = "journal"
 	keyName = "journal.key"
@@ -28,7 +28,7 @@ type sum [sumSize]byte
 // A key seals records and heads.
 type key [32]byte
 
-// readKey returns the key of a folder, and whether there is one.
+// readKey returns the key of a directory, and whether there is one.
 func readKey(folder *state.Folder) (k key, ok bool, err error) {
 	data, err := folder.Read(keyName)
 	if err != nil || data == nil {
@@ -56,7 +56,7 @@ func errNoKey() error {
 		keyName, sandbox.ErrNotFound, logName)
 }
 
-// makeKey returns the key of a folder, and makes it if there is no journal yet.
+// makeKey returns the key of a directory, and makes it if there is no journal yet.
 // The empty journal has a head before it has a key: so wherever there is a key,
 // a head that is missing was removed.
 func makeKey(folder *state.Folder, log state.Log) (key, error) {

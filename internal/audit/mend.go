@@ -10,11 +10,11 @@ import (
 const (
 	Torn   = "torn"   // a line was not whole: its writer was killed, or the disk full
 	Behind = "behind" // the head did not count the last records: a crash does that, and an old head put back
-	Broken = "broken" // what no crash explains; Verify names the place for ever
+	Broken = "broken" // what no crash explains; Verify names the place forever
 )
 
 // follow returns how a journal really ends, and what must be told before it
-// goes on: a record for each mend. The last line is asked for where the head
+// continues: a record for each fix. The last line is asked for where the head
 // does not know it.
 func (s *sealer) follow(t state.Tail, last func() ([]byte, error)) (head, []Record, error) {
 	h, ok := s.head(t.Mark)

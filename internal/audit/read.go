@@ -17,7 +17,7 @@ type Filter struct {
 	Since, Until time.Time // from Since on, and before Until
 	Worker       string    // somewhere in the chain
 	Tool         string
-	Path         string // an effect on the file or folder of this name, or below it
+	Path         string // an effect on the file or directory of this name, or below it
 	Decision     string
 	Session      string
 	Kind         string

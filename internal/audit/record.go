@@ -14,7 +14,7 @@ const (
 	Outcome Kind = "outcome" // it was done, or went wrong
 	Refusal Kind = "refusal" // it was not done
 	Answer  Kind = "answer"  // somebody answered a pending request, or revoked a rule
-	Mend    Kind = "mend"    // the journal itself was mended
+	Mend    Kind = "mend"    // the journal itself was fixed
 )
 
 // A Record is one entry of the journal. What it tells is for people who ask

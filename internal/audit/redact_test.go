@@ -149,7 +149,7 @@ func TestLooksSecret(t *testing.T) {
 	}
 }
 
-// No secret is in any file of the state folder, wherever in a record it was.
+// No secret is in any file of the state directory, wherever in a record it was.
 func TestNoSecretOnDisk(t *testing.T) {
 	dir := t.TempDir()
 	const secret, number = "correct horse battery", "8675309123"

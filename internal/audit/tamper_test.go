@@ -34,7 +34,7 @@ func copyOf(t testing.TB, dir string) copied {
 	return c
 }
 
-// restore makes the folder what it was.
+// restore makes the directory what it was.
 func (c copied) restore(t testing.TB) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(c.dir, "*"))
@@ -119,7 +119,7 @@ func TestEveryByte(t *testing.T) {
 	}
 }
 
-// What is bad stays bad when the journal goes on: a byte of each part of each
+// What is bad stays bad when the journal continues: a byte of each part of each
 // line is changed, the line ends too.
 func TestBadStaysBad(t *testing.T) {
 	c := small(t)
@@ -460,7 +460,7 @@ func TestCrashIsMended(t *testing.T) {
 			t.Fatalf("cut at %d: before any write %d behind, mended: %v", cut, r.Behind, r.Mended)
 		}
 		fill(t, full.dir, 1, audit.Options{})
-		var want []string // of each mend, its code and a part of its note
+		var want []string // of each fix, its code and a part of its note
 		if n > 6 {
 			want = append(want, audit.Behind, fmt.Sprintf("that the head did not count, 7 to %d;", n))
 		}
@@ -482,7 +482,7 @@ func TestCrashIsMended(t *testing.T) {
 }
 
 // An older head that was put back, and records after it that are gone: that is
-// told, before the next write and for ever after.
+// told, before the next write and forever after.
 func TestStaleHeadIsTold(t *testing.T) {
 	old := small(t)
 	fill(t, old.dir, 2, audit.Options{Session: "s"})

@@ -45,7 +45,7 @@ type Bad struct {
 
 func (b *Bad) String() string { return fmt.Sprintf("record %d: %s", b.Number, b.What) }
 
-// Mended is a mend that the journal tells of.
+// Mended is a fix that the journal tells of.
 type Mended struct {
 	Number uint64
 	Time   time.Time

@@ -14,7 +14,7 @@ import (
 // witnessName is the document that says, beside the journal, that there is one.
 const witnessName = "clock.json"
 
-// A witness knows which journal a folder had first, and the latest time that was seen.
+// A witness knows which journal a directory had first, and the latest time that was seen.
 type witness struct {
 	Journal string    `json:"journal"` // of its key; the key itself stays secret
 	Latest  time.Time `json:"latest"`
@@ -36,7 +36,7 @@ func (k key) name() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Witness notes that a folder has a journal, and returns the latest time that is known
+// Witness notes that a directory has a journal, and returns the latest time that is known
 // there: now, that of the last record, or one that was noted before. A clock that is set
 // back does not set this back.
 func Witness(folder *state.Folder, now time.Time) (time.Time, error) {
@@ -82,7 +82,7 @@ func Witness(folder *state.Folder, now time.Time) (time.Time, error) {
 	})
 }
 
-// gone is the error of a folder that has had a journal, and has none.
+// gone is the error of a directory that has had a journal, and has none.
 func gone(folder *state.Folder) error {
 	if _, ok, err := readKey(folder); ok || err != nil {
 		return nil // what is there is read
@@ -94,7 +94,7 @@ func gone(folder *state.Folder) error {
 	return err
 }
 
-// missing says of a folder whose journal is not the one that it had, or is gone, what is
+// missing says of a directory whose journal is not the one that it had, or is gone, what is
 // wrong, "" for nothing.
 func missing(folder *state.Folder) (string, error) {
 	data, err := folder.Read(witnessName)

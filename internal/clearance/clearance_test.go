@@ -61,7 +61,7 @@ func setUp(t *testing.T) *scene {
 	return s
 }
 
-// made is the folder of what scenes are copied from, made by the first of them.
+// made is the directory of what scenes are copied from, made by the first of them.
 var made struct {
 	sync.Once
 	dir string
@@ -423,7 +423,7 @@ func TestALinkedWorktree(t *testing.T) {
 	s.refused(err, clearance.ErrDirty)
 }
 
-// What is in the place of a folder may be a link that goes.
+// What is in the place of a directory may be a link that goes.
 func TestALinkBecomesAFolder(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)

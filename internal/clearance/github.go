@@ -27,7 +27,7 @@ const (
 )
 
 // A hub is a repository on GitHub. It is read by git, as every remote, and
-// written to by the API, but for what is first in it.
+// written to by the API, except what is first in it.
 type hub struct {
 	network
 	store  *git.Store
@@ -224,7 +224,7 @@ func (e *encoder) Read(p []byte) (int, error) {
 }
 
 // tree makes the trees, from that of the base on: what goes comes first, for a
-// folder may take its name.
+// directory may take its name.
 func (a *api) tree(ctx context.Context, base, want git.Hash, c *StagedCommit) error {
 	files := slices.Clone(c.Files)
 	slices.SortStableFunc(files, func(x, y File) int { return strings.Compare(goesFirst(x), goesFirst(y)) })

@@ -171,7 +171,7 @@ func (l *Look) Held() []scan.Verdict {
 }
 
 // together looks at the files as one: what they are beside each other, and beside what
-// stays in their folders.
+// stays in their directories.
 func (d *Desk) together(ctx context.Context, l *Look) error {
 	changes := make([]review.Change, len(l.Files))
 	folders := make(map[string]bool)
@@ -189,7 +189,7 @@ func (d *Desk) together(ctx context.Context, l *Look) error {
 	return nil
 }
 
-// beside returns the names that a branch has in folders.
+// beside returns the names that a branch has in directories.
 func (d *Desk) beside(ctx context.Context, c *StagedCommit, folders []string) ([]string, error) {
 	if c.parent() == "" {
 		return nil, nil

@@ -41,7 +41,7 @@ type Pull struct {
 	reader         *git.Reader
 }
 
-// Pull returns the files of a branch at some paths, or in folders at them, as the
+// Pull returns the files of a branch at some paths, or in directories at them, as the
 // target has them now; no paths are all files. The branch is the target's own if
 // it is "". The caller closes the result.
 func (d *Desk) Pull(ctx context.Context, target, branch string, paths []string) (*Pull, error) {

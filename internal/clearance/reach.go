@@ -24,7 +24,7 @@ type place interface {
 
 // A source is what a target has.
 type source interface {
-	// objects is a folder of more objects than the store has, "" for none.
+	// objects is a directory of more objects than the store has, "" for none.
 	objects() string
 	// branch returns the commit that is staged against, "" for none.
 	branch(ctx context.Context, name string) (git.Hash, error)
@@ -102,7 +102,7 @@ func Repository(path string) string {
 	return path
 }
 
-// A folder is a target on this machine.
+// A directory is a target on this machine.
 type folder struct {
 	*git.Target
 	work bool // it has a work tree

@@ -19,7 +19,7 @@ func processes(to io.Writer) {
 	}
 }
 
-// holding returns the files of a folder that have a secret in them.
+// holding returns the files of a directory that have a secret in them.
 func holding(t *testing.T, dir, secret string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {

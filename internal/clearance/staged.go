@@ -127,7 +127,7 @@ type Desk struct {
 	tree    string // whose files are pulled into: the name of a session, "" for the program's own
 }
 
-// Open returns the desk in a program's state folder. The credentials are for
+// Open returns the desk in a program's state directory. The credentials are for
 // remotes, and only for the gits that reach them.
 func Open(folder *state.Folder, store *git.Store, targets []Target, proof git.Credentials) (*Desk, error) {
 	blobs, err := folder.Blobs("staged")
@@ -254,7 +254,7 @@ func (r *Request) describe(files []File) {
 }
 
 // operations says what becomes of each file. What was asked for is all that may
-// change: a file in the place of a folder would delete all that is in it.
+// change: a file in the place of a directory would delete all that is in it.
 func operations(asked []git.File, changes []git.Change) ([]File, error) {
 	wanted := make(map[string]bool, len(asked))
 	for _, f := range asked {

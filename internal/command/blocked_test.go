@@ -83,7 +83,7 @@ func TestC6BlockedSubcommands(t *testing.T) {
 	}
 }
 
-// Work that a rule does not speak of goes on.
+// Work that a rule does not speak of continues.
 func TestC6OthersPass(t *testing.T) {
 	rules := rulesOf("yes default", "no rm -rf", "no git push --force", "no git push", "no npm publish")
 	for _, line := range []string{

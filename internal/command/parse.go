@@ -264,7 +264,7 @@ func (r *reader) sets(variable, text string) {
 }
 
 // harmless reports whether no shell and no program looks at a variable that is
-// set in a script: they are in capitals, but for a few.
+// set in a script: they are in capitals, except a few.
 func harmless(variable string) bool {
 	for i, c := range variable {
 		if !(c == '_' || c >= 'a' && c <= 'z' || i > 0 && c >= '0' && c <= '9') {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// An entry is a command of a ready-made set. Further words may follow, but for
+// An entry is a command of a ready-made set. Further words may follow, except
 // what makes it another command.
 type entry struct {
 	words string

@@ -138,7 +138,7 @@ func (b *builder) quoted(p syntax.WordPart) {
 func (b *builder) lit(text string, first bool) {
 	b.wary(text, true)
 	if first && strings.HasPrefix(text, "~") {
-		b.text.WriteString("~") // a folder
+		b.text.WriteString("~") // a directory
 		b.open(false, false)
 	}
 	escaped := false

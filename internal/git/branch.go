@@ -202,7 +202,7 @@ func locked(branch string) error {
 }
 
 // commit runs a git that changes references in two steps: the locks are taken,
-// and only then is it told to go on. A git that has lost us before that changes
+// and only then is it told to continue. A git that has lost us before that changes
 // nothing, so whoever finds no lock knows that nothing is still to come.
 func (s *Store) commit(cmd *exec.Cmd, change string) error {
 	var said tail

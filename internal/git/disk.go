@@ -69,8 +69,8 @@ func BlobHash(size int64, from io.Reader) Hash {
 	return Hash(hex.EncodeToString(h.Sum(nil)))
 }
 
-// enter opens the folder of a path without following a link, and returns the name that is
-// left of it. Where the folder is not there, it is made if asked to, or else nil.
+// enter opens the directory of a path without following a link, and returns the name that is
+// left of it. Where the directory is not there, it is made if asked to, or else nil.
 func (w *worktree) enter(path string, create bool) (*os.Root, string, error) {
 	dir, err := w.root.OpenRoot(".")
 	for at := 0; err == nil; {
@@ -110,12 +110,12 @@ func (w *worktree) enter(path string, create bool) (*os.Root, string, error) {
 	return nil, "", shut(path, err)
 }
 
-// shut is the error of a path whose folder cannot be had.
+// shut is the error of a path whose directory cannot be had.
 func shut(path string, err error) error {
 	return refusal("push", path, sandbox.ErrInternal, "its folder cannot be had in the target's work tree: "+cause(err).Error()+"; make that possible, and push again")
 }
 
-// vacant refuses a path at which there is a folder with more in it than goes.
+// vacant refuses a path at which there is a directory with more in it than goes.
 func (w *worktree) vacant(path string) error {
 	dir, base, err := w.enter(path, false)
 	if err != nil || dir == nil {
@@ -142,7 +142,7 @@ func (w *worktree) vacant(path string) error {
 	return err
 }
 
-// hollow removes a folder that holds nothing but such folders.
+// hollow removes a directory that holds nothing but such directories.
 func hollow(dir *os.Root, name string) {
 	if info, err := dir.Lstat(name); err != nil || !info.IsDir() {
 		return

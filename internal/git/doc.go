@@ -4,7 +4,7 @@
 // by one git fast-import; what is shown is read from these objects, never from a
 // work tree. A [Target] is a repository of the user's, which may lie where a
 // worker can write: git never sees it as a repository, only its objects, its
-// references and, where asked for, its index, through a folder of the store with
+// references and, where asked for, its index, through a directory of the store with
 // a configuration of our own. So nothing that is written in such a tree
 // (configuration, hooks, attributes, filters, replaced objects, submodules) makes
 // git run a program. A [Remote] is an address that git reaches over the network.

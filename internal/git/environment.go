@@ -52,14 +52,14 @@ func (s *Store) environment() []string {
 	}
 }
 
-// A place is where a git runs: the folder it takes for its repository, and the
-// folders in which it finds more objects.
+// A place is where a git runs: the directory it takes for its repository, and the
+// directories in which it finds more objects.
 type place struct {
 	dir  string
 	more []string
 }
 
-// command makes a git that has not started. It runs in an empty folder.
+// command makes a git that has not started. It runs in an empty directory.
 func (s *Store) command(ctx context.Context, at place, args ...string) *exec.Cmd {
 	all := []string{"--no-pager", "--git-dir=" + at.dir}
 	for _, one := range settings {
@@ -89,7 +89,7 @@ func memoryOf(command string) int64 {
 	return 256 << 20
 }
 
-// folders writes a list of folders as git reads it, whatever their names are.
+// directories writes a list of directories as git reads it, whatever their names are.
 func folders(list []string) string {
 	quoted := make([]string, len(list))
 	for i, one := range list {
@@ -153,7 +153,7 @@ func (t *tail) Write(p []byte) (int, error) {
 // A Failure is the error of a git that failed.
 type Failure struct {
 	Command string // of git
-	Said    string // by git, without the folders of this machine
+	Said    string // by git, without the directories of this machine
 	Exit    int    // -1 if it did not come to its end
 	cause   error
 }
@@ -194,7 +194,7 @@ var hostPath = late(`(^|[\s'"(=])(?:/|[A-Za-z]:\\)[^\s'":;]+`)
 
 func (f *Failure) Unwrap() []error { return []error{f.plain().Code, f.cause} }
 
-// failed makes the error of a git. Folders of the machine are not told: what is
+// failed makes the error of a git. Directories of the machine are not told: what is
 // said here may reach a model.
 func (s *Store) failed(cmd *exec.Cmd, err error, said tail) error {
 	text := string(said.text)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Folder returns the private repository of a store.
+// Directory returns the private repository of a store.
 func Folder(s *Store) string { return s.repository() }
 
 // Hurry has a store wait less for remotes.

@@ -17,7 +17,7 @@ import (
 const maxNames = 1_000_000
 
 // Names returns the files that a commit has at a path or below it, "" for all. It
-// looks at no other folder. A submodule is one only where it is the path itself: what
+// looks at no other directory. A submodule is one only where it is the path itself: what
 // is in it is another repository's.
 func (s *Store) Names(ctx context.Context, objects string, commit Hash, path string) ([]string, error) {
 	if commit == "" {
@@ -47,8 +47,8 @@ func (s *Store) Names(ctx context.Context, objects string, commit Hash, path str
 	return names, nil
 }
 
-// Folder returns the names that are in a folder of a commit, "" for its root; none
-// where there is no such folder.
+// Directory returns the names that are in a directory of a commit, "" for its root; none
+// where there is no such directory.
 func (r *Reader) Folder(commit Hash, path string) ([]string, error) {
 	if !commit.Valid() || strings.Contains(path, "\n") { // which would be two questions
 		return nil, nil

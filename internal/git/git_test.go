@@ -41,7 +41,7 @@ func open(t testing.TB) *git.Store {
 	return s
 }
 
-// plain runs the git of an ordinary user in a folder.
+// plain runs the git of an ordinary user in a directory.
 func plain(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	out, err := tryPlain(dir, args...)

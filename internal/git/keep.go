@@ -11,7 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 )
 
-// packs is the folder of what was staged.
+// packs is the directory of what was staged.
 func (s *Store) packs() string { return filepath.Join(s.repository(), "objects", "pack") }
 
 // adopt moves the pack of a stage from where it was made to the others. Its name
@@ -31,8 +31,8 @@ func (s *Store) adopt(room string, commit Hash) error {
 	return settle(s.packs())
 }
 
-// settle has the names in a folder on the disk. Where a system cannot do that to a
-// folder, it is done with the files.
+// settle has the names in a directory on the disk. Where a system cannot do that to a
+// directory, it is done with the files.
 func settle(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

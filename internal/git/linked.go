@@ -8,7 +8,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// RepositoryOf returns the folder of the repository that a work tree is of.
+// RepositoryOf returns the directory of the repository that a work tree is of.
 func RepositoryOf(work string) string {
 	if common, _, err := linkedTree(work); err == nil {
 		return common
@@ -16,7 +16,7 @@ func RepositoryOf(work string) string {
 	return filepath.Join(work, ".git")
 }
 
-// linkedTree returns the folders of a work tree that git worktree has made, whose
+// linkedTree returns the directories of a work tree that git worktree has made, whose
 // .git is a file: the repository's, and the one in it that has the work tree's own
 // HEAD and index. Whoever can write the file could name any repository, so the
 // repository must name the file in turn.
@@ -49,8 +49,8 @@ func linkedTree(work string) (common, own string, err error) {
 	return common, own, nil
 }
 
-// free refuses a branch that a work tree of the repository has checked out, but for the
-// one that has its HEAD in a folder: whoever commits there next would take back what was
+// free refuses a branch that a work tree of the repository has checked out, except the
+// one that has its HEAD in a directory: whoever commits there next would take back what was
 // pushed.
 func (t *Target) free(branch, but string) error {
 	var heads []string
@@ -79,7 +79,7 @@ func (t *Target) free(branch, but string) error {
 	return nil
 }
 
-// pointer reads the path that a file names, from a folder on if it is relative.
+// pointer reads the path that a file names, from a directory on if it is relative.
 func pointer(name, prefix, from string) (string, bool) {
 	const most = maxName + 64
 	info, err := os.Lstat(name)

@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// What git does not take, we do not take; what it takes, we do but for a few
+// What git does not take, we do not take; what it takes, we do except a few
 // names that it takes on this system and not on others.
 func TestNamesAsGitTakesThem(t *testing.T) {
 	dir := repository(t)

@@ -24,7 +24,7 @@ type Reader struct {
 	ahead int // objects that were asked for at the start, and not read yet
 }
 
-// Reader starts one. The objects are those of the store, and of a folder of
+// Reader starts one. The objects are those of the store, and of a directory of
 // objects besides.
 func (s *Store) Reader(ctx context.Context, objects ...string) (*Reader, error) {
 	return s.reader(ctx, objects, nil)

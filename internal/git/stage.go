@@ -63,7 +63,7 @@ type Commit struct {
 	Files     []File
 }
 
-// Stage makes objects of a commit. The objects of the target are in a folder
+// Stage makes objects of a commit. The objects of the target are in a directory
 // from which nothing is taken but the base and its trees. When Stage returns, the
 // commit is on the disk; when it fails or is killed, nothing is there but waste.
 func (s *Store) Stage(ctx context.Context, objects string, c Commit) (Hash, error) {
@@ -113,7 +113,7 @@ func (s *Store) Stage(ctx context.Context, objects string, c Commit) (Hash, erro
 
 // check looks at all that git would have to take on trust, and returns the files
 // in the order in which they are written: first those that go, for another may
-// have the name of a folder that goes with them.
+// have the name of a directory that goes with them.
 func (c *Commit) check() ([]File, error) {
 	if c.Base != "" && !c.Base.Valid() {
 		return nil, refusal("stage", "", sandbox.ErrInvalid, "the base is no commit")
@@ -154,7 +154,7 @@ func (c *Commit) check() ([]File, error) {
 	return files, nil
 }
 
-// parent returns the folder of a path, "" for the root.
+// parent returns the directory of a path, "" for the root.
 func parent(path string) string {
 	i := strings.LastIndexByte(path, '/')
 	return path[:max(0, i)]

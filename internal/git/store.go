@@ -14,7 +14,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Store is a private bare repository, in a folder where nobody but its user
+// A Store is a private bare repository, in a directory where nobody but its user
 // writes, and a second one beside it for what was pulled from remotes, whose
 // objects it sees. Many processes may use it at once.
 //
@@ -22,8 +22,8 @@ import (
 // dropped without a look at the others, and nothing is ever packed anew.
 type Store struct {
 	program string // git
-	dir     string // the folder of all that is here
-	home    string // an empty folder in it
+	dir     string // the directory of all that is here
+	home    string // an empty directory in it
 
 	patience time.Duration // with remotes, if it is less than usual
 }
@@ -43,7 +43,7 @@ func Find(directories string, refused func(path string) bool) string {
 	return ""
 }
 
-// Open opens the store in a folder of the state, and makes it where it is
+// Open opens the store in a directory of the state, and makes it where it is
 // missing. The program is git, by its name or path.
 func Open(ctx context.Context, dir, program string) (*Store, error) {
 	program, err := exec.LookPath(program)
@@ -73,10 +73,10 @@ func Open(ctx context.Context, dir, program string) (*Store, error) {
 	return s, nil
 }
 
-// repository is the folder of the private repository.
+// repository is the directory of the private repository.
 func (s *Store) repository() string { return filepath.Join(s.dir, "store.git") }
 
-// pulled is the folder of what was pulled.
+// pulled is the directory of what was pulled.
 func (s *Store) pulled() string { return filepath.Join(s.dir, "pulled.git") }
 
 // here is where git finds the store, and the objects of others.

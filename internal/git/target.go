@@ -16,7 +16,7 @@ import (
 )
 
 // A Target is a repository of the user's. Git never reads its configuration: it
-// runs in a view, a folder of the store that has a configuration of our own and
+// runs in a view, a directory of the store that has a configuration of our own and
 // links to the target's objects and references.
 type Target struct {
 	store *Store
@@ -28,7 +28,7 @@ type Target struct {
 	works bool     // the repository has a work tree at its own place, whatever it is opened as
 }
 
-// linked are the parts of a repository that a view links to, but for the first.
+// linked are the parts of a repository that a view links to, except the first.
 // What is not named here (config, hooks, info, modules, worktrees) is not seen.
 var linked = []string{"HEAD", "objects", "refs", "packed-refs", "logs"}
 
@@ -57,7 +57,7 @@ func (s *Store) Target(ctx context.Context, path string, bare bool) (*Target, er
 }
 
 // check refuses what is no plain repository. A .git that is a link, or a file
-// that names another folder, would lead to wherever its writer wants.
+// that names another directory, would lead to wherever its writer wants.
 func (t *Target) check(ctx context.Context) error {
 	unfit := func(code sandbox.Code, hint string) error { return refusal("target", "", code, hint) }
 	if info, err := os.Lstat(t.dir); err != nil {
@@ -198,7 +198,7 @@ func (t *Target) look() error {
 	return nil
 }
 
-// Objects is the folder of the target's objects, for those of a store's methods
+// Objects is the directory of the target's objects, for those of a store's methods
 // that take one.
 func (t *Target) Objects() string { return filepath.Join(t.dir, "objects") }
 

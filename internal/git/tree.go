@@ -85,7 +85,7 @@ type Entry struct {
 	Size int64 // 0 of a submodule
 }
 
-// Entries returns the files of a commit that are at the paths, or in folders at
+// Entries returns the files of a commit that are at the paths, or in directories at
 // them, in git's order, so many at most. A path with nothing at it gives none.
 func (s *Store) Entries(ctx context.Context, objects string, commit Hash, paths []string, most int) ([]Entry, error) {
 	if !commit.Valid() {

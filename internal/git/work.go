@@ -117,12 +117,12 @@ func (t *Target) Resume(ctx context.Context, branch string, commit Hash, changes
 type worktree struct {
 	target *Target
 	root   *os.Root
-	goes   map[string]bool // the files that go, for another may need their name for its folder
-	room   string          // a folder in the repository, for what is prepared
+	goes   map[string]bool // the files that go, for another may need their name for its directory
+	room   string          // a directory in the repository, for what is prepared
 	fresh  string          // the index in it, under a name that no killed git knows
 }
 
-// room is the folder in which a commit is prepared.
+// room is the directory in which a commit is prepared.
 func (t *Target) room(commit Hash) string { return filepath.Join(t.own, "golem-"+string(commit)) }
 
 // tree opens the work tree, with a room for what is prepared.
@@ -298,7 +298,7 @@ func (w *worktree) prepare(ctx context.Context, changes, left []Change) error {
 	return err
 }
 
-// late reports whether a file comes to a folder of which a file that goes has the
+// late reports whether a file comes to a directory of which a file that goes has the
 // name. It can only be written when that is gone.
 func (w *worktree) late(c Change) bool {
 	for dir := parent(c.Path); dir != ""; dir = parent(dir) {
@@ -310,7 +310,7 @@ func (w *worktree) late(c Change) bool {
 }
 
 // place writes the new files. For one that goes, an empty one shows that its
-// folder can be changed.
+// directory can be changed.
 func (w *worktree) place(ctx context.Context, left []Change) error {
 	r, err := w.target.store.Reader(ctx, w.target.Objects())
 	if err != nil {
@@ -348,7 +348,7 @@ func (w *worktree) beside(base string) string {
 	return ".golem-tmp-" + hex.EncodeToString(sum[:])
 }
 
-// clear removes what was prepared, and folders that were made for it.
+// clear removes what was prepared, and directories that were made for it.
 func (w *worktree) clear(changes []Change) {
 	for _, c := range changes {
 		dir, base, err := w.enter(c.Path, false)
@@ -363,7 +363,7 @@ func (w *worktree) clear(changes []Change) {
 	}
 }
 
-// prune removes a folder and those above it, as far as they are empty.
+// prune removes a directory and those above it, as far as they are empty.
 func (w *worktree) prune(path string) {
 	for ; path != ""; path = parent(path) {
 		dir, base, err := w.enter(path, false)
@@ -379,7 +379,7 @@ func (w *worktree) prune(path string) {
 }
 
 // apply puts the new files in the place of the old ones: first those that go, for
-// another may have the name of their folder. It sorts them so, and returns how many of
+// another may have the name of their directory. It sorts them so, and returns how many of
 // them were done.
 func (w *worktree) apply(ctx context.Context, left []Change) (done int, err error) {
 	slices.SortStableFunc(left, func(a, b Change) int { return goneFirst(a.NewMode, b.NewMode) })
@@ -455,7 +455,7 @@ func cause(err error) error {
 	return err
 }
 
-// save writes a blob to a new file or link of a folder; of mode None, nothing
+// save writes a blob to a new file or link of a directory; of mode None, nothing
 // to a file.
 func (r *Reader) save(hash Hash, mode Mode, dir *os.Root, name string) error {
 	var size int64

@@ -27,7 +27,7 @@ func taken(t *testing.T, s *git.Store, dir string, files ...git.File) (*git.Targ
 	return target, base, hash, changes
 }
 
-// A folder with files that nobody has committed is in the way of a file: that is found
+// A directory with files that nobody has committed is in the way of a file: that is found
 // before anything has changed.
 func TestAFolderInTheWay(t *testing.T) {
 	s, dir := open(t), repository(t)
@@ -214,7 +214,7 @@ func TestASplitIndex(t *testing.T) {
 	plain(t, dir, "fsck", "--strict")
 }
 
-// What git says of a repository that is damaged names no folder of the machine, whatever
+// What git says of a repository that is damaged names no directory of the machine, whatever
 // characters are in it.
 func TestADamagedRepository(t *testing.T) {
 	s, dir := open(t), repository(t)

@@ -1,4 +1,4 @@
-// Package model is the one interface to language models. A vendor is a folder below
+// Package model is the one interface to language models. A vendor is a directory below
 // it; nothing else knows how a vendor's messages look on the wire.
 package model
 

@@ -38,7 +38,7 @@ func gitUser(config []byte) []byte {
 	return []byte(strings.Join(append(kept, ""), "\n"))
 }
 
-// npmRegistries keeps of a configuration of npm where packages come from, but for
+// npmRegistries keeps of a configuration of npm where packages come from, except
 // addresses with a password in them.
 func npmRegistries(config []byte) []byte {
 	var kept []string
@@ -55,7 +55,7 @@ func npmRegistries(config []byte) []byte {
 }
 
 // claudeAccount keeps of Claude Code's notes who the user is and what was answered once
-// and for all, without the folders and what was said in them.
+// and for all, without the directories and what was said in them.
 func claudeAccount(notes []byte) []byte {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(notes, &all) != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Profile is what a program needs besides the folders it works on. It is shown
+// A Profile is what a program needs besides the directories it works on. It is shown
 // before the program starts.
 type Profile struct {
 	Name     string
 	About    string
 	Programs []string     // that it is for, besides the one of its name
-	Mounts   []jail.Mount // folders of the host, to be read
-	Copies   []string     // files and folders of the user's home, copied into the empty one when that is new
+	Mounts   []jail.Mount // directories of the host, to be read
+	Copies   []string     // files and directories of the user's home, copied into the empty one when that is new
 	Logins   []string     // such that hold credentials, or may, as settings with the keys of MCP servers
 	Private  []Private    // the directories of the home that Logins are in
 	Env      []string     // names of variables that are passed on
@@ -147,7 +147,7 @@ func profiles(home string, getenv func(string) string) []Profile {
 	}
 }
 
-// firstOf is the first of a list of folders.
+// firstOf is the first of a list of directories.
 func firstOf(list string) string {
 	if dirs := filepath.SplitList(list); len(dirs) > 0 {
 		return dirs[0]
@@ -245,7 +245,7 @@ func namesOf(list []Profile) []string {
 }
 
 // from leaves out what a home does not have. What is named without saying where counts
-// for none: it would be in the folder that the program works on.
+// for none: it would be in the directory that the program works on.
 func (p Profile) from(home string) Profile {
 	if !filepath.IsAbs(home) {
 		home = ""
@@ -465,7 +465,7 @@ func scrubDir(home *os.Root, dir string, out func(name string) bool) error {
 	return err
 }
 
-// taken reports whether something is at a name of a home, or is no folder on the way
+// taken reports whether something is at a name of a home, or is no directory on the way
 // there.
 func taken(home *os.Root, name string) bool {
 	for i := range len(name) {

@@ -15,7 +15,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// written writes files below a folder.
+// written writes files below a directory.
 func written(t *testing.T, top string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -29,7 +29,7 @@ func written(t *testing.T, top string, files map[string]string) {
 	}
 }
 
-// below returns the files below a folder.
+// below returns the files below a directory.
 func below(t *testing.T, top string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -283,7 +283,7 @@ func TestProfileLinks(t *testing.T) {
 	}
 }
 
-// Without a home nothing is taken from the folder in its stead.
+// Without a home nothing is taken from the directory in its stead.
 func TestProfileNowhere(t *testing.T) {
 	t.Chdir(t.TempDir())
 	written(t, ".", map[string]string{"go/pkg/mod/cache/download/x": "", ".codex/config.toml": "model = \"m\"\n", ".codex/auth.json": "", ".gitconfig": "[user]\n\tname = Me\n"})

@@ -20,8 +20,8 @@ import (
 )
 
 // A Program is one of the user's, with what it takes to run it inside. Programs of the
-// system are there anyway; others come with their own folder alone, read-only, at a name
-// that says nothing of the host. That is the folder of packages or of a tool chain, and
+// system are there anyway; others come with their own directory alone, read-only, at a name
+// that says nothing of the host. That is the directory of packages or of a tool chain, and
 // otherwise the file by itself: what stands beside it may be anything.
 type Program struct {
 	// Shown reports that the program is a file in a directory that it works on.
@@ -30,16 +30,16 @@ type Program struct {
 
 	path  string   // of the program inside
 	with  []string // the interpreter that runs it, where the program does not find that itself
-	paths []string // folders inside in which programs are looked for, besides those of the system
+	paths []string // directories inside in which programs are looked for, besides those of the system
 	host  Host
 }
 
 // A Host is where programs are looked for.
 type Host struct {
-	Path   string // folders, as in the variable of that name
+	Path   string // directories, as in the variable of that name
 	Dir    string // where the user is
 	Home   string // of the user
-	Single string // a folder of the session's, for files that are shown by themselves
+	Single string // a directory of the session's, for files that are shown by themselves
 }
 
 // HasInstalled reports whether a program is one that the user has installed, as agents
@@ -120,7 +120,7 @@ func shows(files *sandbox.Sandbox, file string) bool {
 	return false
 }
 
-// searched reports whether a file is in a folder where programs are looked for.
+// searched reports whether a file is in a directory where programs are looked for.
 func (p *Program) searched(file string) bool {
 	return slices.ContainsFunc(filepath.SplitList(p.host.Path), func(dir string) bool {
 		real, err := filepath.EvalSymlinks(dir)
@@ -161,7 +161,7 @@ func (p *Program) place(file string, files *sandbox.Sandbox, led bool) (string, 
 	return path.Join(p.mount(top), filepath.ToSlash(rel)), nil
 }
 
-// mount shows a folder inside, once. A folder of packages keeps its name: by that
+// mount shows a directory inside, once. A directory of packages keeps its name: by that
 // they find each other.
 func (p *Program) mount(source string) string {
 	at := slices.IndexFunc(p.Mounts, func(m jail.Mount) bool { return string(m.Source) == source })
@@ -176,16 +176,16 @@ func (p *Program) mount(source string) string {
 	return p.Mounts[at].Target
 }
 
-// packages is what folders of packages for Node are called.
+// packages is what directories of packages for Node are called.
 const packages = "node_modules"
 
-// wholes tell folders that are one whole by what is in them, from the folder of a
+// wholes tell directories that are one whole by what is in them, from the directory of a
 // program: tool chains, whose programs are in bin, and what pnpm installs.
 func wholes() []string {
 	return []string{"../lib/node_modules", "../pkg/tool", "../lib/python3*", "../lib/rustlib", "global/*/node_modules"}
 }
 
-// packageOf is the folder that holds what a program needs: the outermost folder of
+// packageOf is the directory that holds what a program needs: the outermost directory of
 // packages that it is in, the tool chain that it is of, or its own in /opt; "" for none.
 func (p *Program) packageOf(file string) string {
 	if i := strings.Index(file, "/"+packages+"/"); i >= 0 {
@@ -209,13 +209,13 @@ func (p *Program) packageOf(file string) string {
 	return ""
 }
 
-// shared reports whether a folder holds more of the user's than programs: the home,
+// shared reports whether a directory holds more of the user's than programs: the home,
 // what is above it, and where programs of every kind put their own.
 func (p *Program) shared(dir string) bool {
 	return p.host.Home == "" || within(dir, p.host.Home) || dir == "/" || dir == filepath.Join(p.host.Home, ".local")
 }
 
-// alone returns a folder of the session's with nothing but a file: a second name of
+// alone returns a directory of the session's with nothing but a file: a second name of
 // it, or a copy where that cannot be.
 func (p *Program) alone(file string) (string, error) {
 	info, err := os.Stat(file)
@@ -296,7 +296,7 @@ func shebang(file string) []string {
 	return strings.Fields(string(line[2:]))
 }
 
-// within reports whether a name is a folder or below it.
+// within reports whether a name is a directory or below it.
 func within(dir, name string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
 // plainError names a file as the user did, and what the system says of it.

@@ -92,7 +92,7 @@ func TestFind(t *testing.T) {
 		{program: "node_modules/.bin/local", path: "/work/node_modules/.bin/local", mounts: []string{node}, paths: "/opt/golem/0/bin"},
 		{program: "./pinned", path: "/work/pinned", mounts: []string{node}, with: "/opt/golem/0/bin/node"},
 		{program: "./node", path: "/opt/golem/0/bin/node", mounts: []string{node}, paths: "/opt/golem/0/bin"},
-		// What is in the folder does not choose what else of the user's is shown.
+		// What is in the directory does not choose what else of the user's is shown.
 		{program: "./greedy", path: "/work/greedy"},
 		{program: "./greedy.env", path: "/work/greedy.env"},
 		{program: "./link", path: "./link"},

@@ -9,7 +9,7 @@ import (
 )
 
 // consent returns the consent that is written, and above it what follows for
-// folders that are shown by two names: what is asked or blocked by one is so by
+// directories that are shown by two names: what is asked or blocked by one is so by
 // the other. Each mount has a layer of its own, so that a rule of one that is
 // closer by name does not lift what another says.
 func (p *Project) consent() policy.Consents {
@@ -57,7 +57,7 @@ func (p *Project) unwritten() []policy.Rule {
 }
 
 // aliases returns the rules of one mount by the names that another has for the
-// same folders; i and j are the places of the two in the table.
+// same directories; i and j are the places of the two in the table.
 func (p *Project) aliases(rules []policy.Rule, m, other Mount, i, j int) []policy.Rule {
 	here, there := m.Target, other.Target // the names of what they share
 	if rel, ok := relative(other.folder(), m.folder()); ok {
@@ -87,7 +87,7 @@ func (p *Project) aliases(rules []policy.Rule, m, other Mount, i, j int) []polic
 	return list
 }
 
-// folder returns the mount's folder on the host, absolute.
+// directory returns the mount's directory on the host, absolute.
 func (m Mount) folder() string {
 	switch {
 	case m.real != "":
@@ -109,7 +109,7 @@ func (p *Project) mountOf(name string) int {
 	return best
 }
 
-// below returns the name of what lies at a relative path below a folder.
+// below returns the name of what lies at a relative path below a directory.
 func below(dir, rel string) string {
 	if rel == "." || rel == "" {
 		return dir

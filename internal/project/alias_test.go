@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// What a folder's rules ask or block holds by every name that the folder has.
+// What a directory's rules ask or block holds by every name that the directory has.
 func TestAliases(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.Symlink("npm", filepath.Join(w.top, "home", "again")))

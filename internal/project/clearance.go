@@ -69,7 +69,7 @@ func (l *loader) engines() {
 	slices.SortFunc(e.External, func(a, b External) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// external reads a scanner of the user's. A program in a folder that workers may write
+// external reads a scanner of the user's. A program in a directory that workers may write
 // would be theirs, so it is one of the system.
 func (l *loader) external(f strictyaml.Field) {
 	label := "clearance.external." + sandbox.Shown(f.Key.Text)

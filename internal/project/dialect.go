@@ -7,7 +7,7 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-// The spellings of a sandbox's folders.
+// The spellings of a sandbox's directories.
 const (
 	mounts    = "mounts"
 	zones     = "zones"

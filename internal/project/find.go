@@ -18,10 +18,10 @@ const (
 
 const entryWorker = "main.worker"
 
-// Find returns the program's folder, absolute, and the name of its project
-// file, "" if it has none. It walks up from dir: the nearest folder with a
-// project file; if none up to the top, the nearest folder with main.worker; and
-// otherwise dir itself. Both spellings in one folder are an error.
+// Find returns the program's directory, absolute, and the name of its project
+// file, "" if it has none. It walks up from dir: the nearest directory with a
+// project file; if none up to the top, the nearest directory with main.worker; and
+// otherwise dir itself. Both spellings in one directory are an error.
 func Find(dir string) (root, file string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -51,7 +51,7 @@ func Find(dir string) (root, file string, err error) {
 	}
 }
 
-// fileIn returns the name of the project file in a folder, "" if there is none.
+// fileIn returns the name of the project file in a directory, "" if there is none.
 // A link that leads nowhere counts: a policy that cannot be read is not a
 // policy that is not there.
 func fileIn(dir string) (string, error) {
@@ -83,7 +83,7 @@ func isThere(name string) (bool, error) {
 const maxRead = 1<<20 + 1
 
 // read returns the content of a project file, or the beginning of a large one.
-// Only a regular file is opened: a pipe would wait for ever.
+// Only a regular file is opened: a pipe would wait forever.
 func read(root, file string) ([]byte, error) {
 	name := file
 	if !filepath.IsAbs(name) {

@@ -39,11 +39,11 @@ func (l *loader) mounts(n strictyaml.Node) {
 	l.tree = l.tree.Set([]string{"sandbox", "mounts"}, list)
 }
 
-// maxMounts is how many folders a sandbox may have. Each is held against every
+// maxMounts is how many directories a sandbox may have. Each is held against every
 // other, by every worker.
 const maxMounts = 100
 
-// few refuses folders without end. The root, cache and workspace count too.
+// few refuses directories without end. The root, cache and workspace count too.
 func (l *loader) few(label string, n strictyaml.Node) bool {
 	count := len(l.project.Mounts) + len(n.Items) + len(n.Fields)
 	if count > maxMounts {
@@ -114,7 +114,7 @@ func (l *loader) zones(n strictyaml.Node) {
 	l.named(n, entry{key: "path", mode: "rw"}, "zones", under)
 }
 
-// zoneRoot returns the folder that sandboxed zones lie in, "" if there is none.
+// zoneRoot returns the directory that sandboxed zones lie in, "" if there is none.
 func (l *loader) zoneRoot(n strictyaml.Node) string {
 	root, has := n.At("root")
 	if !has {
@@ -129,7 +129,7 @@ func (l *loader) zoneRoot(n strictyaml.Node) string {
 }
 
 // shorthand reads cache: or workspace:, which are zones that have only a path,
-// and returns the folder. One that nobody wrote lies in the folder base.
+// and returns the directory. One that nobody wrote lies in the directory base.
 func (l *loader) shorthand(n strictyaml.Node, name, path, under, base string) string {
 	e := entry{label: "sandbox." + name, name: name, target: "/" + name, mode: "rw"}
 	var has bool
@@ -147,8 +147,8 @@ func (l *loader) shorthand(n strictyaml.Node, name, path, under, base string) st
 	return e.folder
 }
 
-// zonePath returns the host's folder of a zone. Where the zones lie under a
-// folder, so does this one.
+// zonePath returns the host's directory of a zone. Where the zones lie under a
+// directory, so does this one.
 func (l *loader) zonePath(label string, n strictyaml.Node, under string) (string, bool) {
 	if under == "" {
 		return l.path(label, n)
@@ -190,7 +190,7 @@ func (l *loader) named(n strictyaml.Node, like entry, group, under string) {
 	}
 }
 
-// place finds where a zone or a path of llm-do stands, and its folder.
+// place finds where a zone or a path of llm-do stands, and its directory.
 func (l *loader) place(e *entry, under string) bool {
 	if !l.fits(e.at) || !l.fits(e.node) {
 		l.unclear = true

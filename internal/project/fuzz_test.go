@@ -16,7 +16,7 @@ import (
 )
 
 // FuzzProjectFile reads anything. It does not panic, says where everything that
-// is wrong is, and what it takes for a project has only folders that can be
+// is wrong is, and what it takes for a project has only directories that can be
 // shown. The same file is the same project.
 func FuzzProjectFile(f *testing.F) {
 	for _, seed := range seeds {
@@ -127,7 +127,7 @@ func checkProject(t *testing.T, w world, p *project.Project) {
 	}
 }
 
-// checkSource sees that a folder exists, or may be missing where it is.
+// checkSource sees that a directory exists, or may be missing where it is.
 func checkSource(t *testing.T, w world, m project.Mount) {
 	t.Helper()
 	source, base := string(m.Source), string(m.Base)

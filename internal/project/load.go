@@ -30,7 +30,7 @@ type loader struct {
 	tree     strictyaml.Node // as written; defaults are set into it on the way
 	problems strictyaml.Problems
 	wrong    map[strictyaml.Place]bool // places that the schema complains about
-	// unclear is true once a folder could not be made out: what depends on all of
+	// unclear is true once a directory could not be made out: what depends on all of
 	// them is then not judged.
 	unclear bool
 }
@@ -185,7 +185,7 @@ func (l *loader) workerPaths(n strictyaml.Node) []string {
 	return list
 }
 
-// notFolder says why workers cannot be looked for in a folder of the program, ""
+// notFolder says why workers cannot be looked for in a directory of the program, ""
 // if they can. The default one may be missing.
 func (l *loader) notFolder(dir string) string {
 	info, err := os.Stat(filepath.Join(l.real, filepath.FromSlash(dir)))

@@ -12,17 +12,17 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An entry is one folder as one of the spellings has it.
+// An entry is one directory as one of the spellings has it.
 type entry struct {
 	label  string          // its name in messages
-	key    string          // what its folder is called there
+	key    string          // what its directory is called there
 	at     strictyaml.Node // where it is written
 	name   string
 	target string
-	source strictyaml.Node // the folder, as written
-	folder string          // the folder on the host, absolute
-	base   string          // where set, an existing folder in which it may be missing
-	ok     bool            // whether folder and target are known
+	source strictyaml.Node // the directory, as written
+	folder string          // the directory on the host, absolute
+	base   string          // where set, an existing directory in which it may be missing
+	ok     bool            // whether directory and target are known
 	node   strictyaml.Node // what else is written about it
 	whole  bool            // node is the sandbox's own, and its approvals are those of the whole
 	mode   string          // unless written
@@ -133,7 +133,7 @@ func canonical(target string) (string, string) {
 	return target, ""
 }
 
-// system are the folders at the top that are there in a command: the system's
+// system are the directories at the top that are there in a command: the system's
 // own, and /work, where the root is.
 var system = []string{"work", "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec",
 	"etc", "dev", "proc", "sys", "tmp", "run", "var", "boot"}

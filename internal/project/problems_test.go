@@ -86,7 +86,7 @@ var problems = []struct{ yaml, want string }{
 	{`sandbox: {zones: {tmp: {path: t}}}`, `p.yaml:1:19: sandbox.zones.tmp is in /tmp, which commands have already; it would stand at /tmp; choose another name`},
 	{`sandbox: {paths: {usr: {root: t}}}`, `p.yaml:1:19: sandbox.paths.usr is in /usr, which commands have already; it would stand at /usr; choose another name`},
 
-	// folders
+	// directories
 	{`sandbox: {root: ""}`, `p.yaml:1:17: sandbox.root: an empty path; . is the program's folder`},
 	{`sandbox: {root: ../nowhere}`, `p.yaml:1:17: sandbox.root: ../nowhere does not exist; outside the program a folder must be there; make it, or name another`},
 	{`sandbox: {root: ~/afile}`, `p.yaml:1:17: sandbox.root: ~/afile is not a folder; only folders are mounted`},
@@ -233,7 +233,7 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:7:16: limits.pids: 0; 0 would be no limit; leave the key out for the default: a command is never without`},
 }
 
-// says reports whether lines are those wanted, of which some may go on.
+// says reports whether lines are those wanted, of which some may continue.
 func says(got, want string) bool {
 	lines, wanted := strings.Split(got, "\n"), strings.Split(want, "\n")
 	return slices.EqualFunc(lines, wanted, func(got, want string) bool {
@@ -385,7 +385,7 @@ func TestProgramFolder(t *testing.T) {
 	}
 }
 
-// TestProgramBehindALink mounts the program's folders whichever way it is named.
+// TestProgramBehindALink mounts the program's directories whichever way it is named.
 func TestProgramBehindALink(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.Symlink("program", filepath.Join(w.top, "alias")))

@@ -13,9 +13,9 @@ import (
 // A Project is what a project file says, and the settings above it, with every
 // default in place. It is a value; nobody changes it.
 type Project struct {
-	Root    sandbox.Host // the program's folder, absolute
+	Root    sandbox.Host // the program's directory, absolute
 	File    string       // as given, for messages; "" if there is none
-	Dialect string       // how the folders are written: mounts, zones, paths, default
+	Dialect string       // how the directories are written: mounts, zones, paths, default
 
 	Mounts  []Mount       // ordered by target
 	Rules   []policy.Rule // the approvals that are written
@@ -44,9 +44,9 @@ type Project struct {
 	trust map[string]bool // see Trust
 }
 
-// A Mount is a folder of the host at a virtual path. One that lies in the
-// program has the program's folder as its Base and may be missing: it is then
-// empty until the first write makes it, and no link leads to it. So is a folder
+// A Mount is a directory of the host at a virtual path. One that lies in the
+// program has the program's directory as its Base and may be missing: it is then
+// empty until the first write makes it, and no link leads to it. So is a directory
 // that nobody wrote, such as .cache, in one that somebody wrote.
 type Mount struct {
 	Target       string
@@ -54,12 +54,12 @@ type Mount struct {
 	Mode         string // ro, rw, overlay
 	Suffixes     []string
 	MaxFileBytes int64 // 0 for no limit
-	Untrusted    bool  // what reads here is tainted: so is written, or it lies in such a folder
+	Untrusted    bool  // what reads here is tainted: so is written, or it lies in such a directory
 	From         strictyaml.Place
 	ModeFrom     strictyaml.Place // of the mode, where it is written
 	Name         string           // of a zone or of a path of llm-do, "" for others
 
-	real  string // the folder on the host, absolute and without links
+	real  string // the directory on the host, absolute and without links
 	trust string // the word that is written, "" for none
 }
 
@@ -111,7 +111,7 @@ type External struct {
 // Env is what the project must know of the machine.
 type Env struct {
 	Home string // for ~; "" if nobody knows
-	// State is the folder that golem keeps its state in. No mount shows any of it.
+	// State is the directory that golem keeps its state in. No mount shows any of it.
 	State string
 	// States and Configs are further directories with state and configuration of golem's.
 	States, Configs []string

@@ -62,8 +62,8 @@ func (w world) parse(yaml string, sets ...string) (*project.Project, error) {
 	return project.Parse(w.program, "p.yaml", []byte(yaml), w.env, settings)
 }
 
-// table writes the mounts as a table: target, mode, folder, and what else holds
-// there. A folder that may be missing is "base + source".
+// table writes the mounts as a table: target, mode, directory, and what else holds
+// there. A directory that may be missing is "base + source".
 func (w world) table(p *project.Project) string {
 	short := func(h any) string {
 		return strings.ReplaceAll(fmt.Sprint(h), w.top+string(filepath.Separator), "")
@@ -202,7 +202,7 @@ sandbox:
 	}
 }
 
-// TestRest reads all that is not a folder.
+// TestRest reads all that is not a directory.
 func TestRest(t *testing.T) {
 	w := newWorld(t)
 	p, err := w.parse(`
@@ -346,7 +346,7 @@ func TestSandboxErrorNamesLine(t *testing.T) {
 	}
 }
 
-// TestMissingIsMadeByTheFirstWrite sees a folder of the program come to be.
+// TestMissingIsMadeByTheFirstWrite sees a directory of the program come to be.
 func TestMissingIsMadeByTheFirstWrite(t *testing.T) {
 	w := newWorld(t)
 	p, err := w.parse("")
@@ -374,7 +374,7 @@ func plain(m project.Mount) (sandbox.Mount, error) {
 }
 
 // TestOverlayConsent: what is changed in a layer needs no consent where nobody wrote
-// one; a folder in it that is no layer is as any other, and what is written holds.
+// one; a directory in it that is no layer is as any other, and what is written holds.
 func TestOverlayConsent(t *testing.T) {
 	for _, test := range []struct{ text, effect, want string }{
 		{"{root: ., mode: overlay}", "/a", "preApproved"},

@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// sandbox reads the sandbox: the folders in whatever spelling, and what holds
+// sandbox reads the sandbox: the directories in whatever spelling, and what holds
 // with any.
 func (l *loader) sandbox() {
 	n, written := l.tree.At("sandbox")
@@ -75,7 +75,7 @@ func (l *loader) network(n strictyaml.Node) {
 	}
 }
 
-// rules reads the approvals of the whole sandbox or of one folder.
+// rules reads the approvals of the whole sandbox or of one directory.
 func (l *loader) rules(n strictyaml.Node, target string) {
 	list, ok := n.At("approval")
 	if !ok || !l.fits(list) {

@@ -71,7 +71,7 @@ func sandboxKey() strictyaml.Key {
 		Doc: "The files that workers see. If no directories are named, these are `cache` and `workspace` under `.sandbox`."}
 }
 
-// entryKeys are the keys that every folder of a sandbox takes.
+// entryKeys are the keys that every directory of a sandbox takes.
 func entryKeys(mode string) []strictyaml.Key {
 	return []strictyaml.Key{
 		{Name: "mode", Type: strictyaml.Word, Words: []string{"ro", "rw", "overlay"}, Default: mode, Example: "ro",

@@ -13,7 +13,7 @@ import (
 )
 
 // path returns the host's path that is written at a node, absolute: relative
-// ones start at the program's folder, and ~ is the home folder.
+// ones start at the program's directory, and ~ is the home directory.
 func (l *loader) path(label string, n strictyaml.Node) (string, bool) {
 	text := n.Text
 	what, hint := oddPath(text)
@@ -53,8 +53,8 @@ func oddPath(text string) (what, hint string) {
 	return "", ""
 }
 
-// source returns where the folder of an entry is mounted from: relative to the
-// program's folder where it lies in it, otherwise as it is; and the folder
+// source returns where the directory of an entry is mounted from: relative to the
+// program's directory where it lies in it, otherwise as it is; and the directory
 // without links.
 func (l *loader) source(e entry) (source, base sandbox.Host, real string, ok bool) {
 	var what, hint string
@@ -85,7 +85,7 @@ func (l *loader) source(e entry) (source, base sandbox.Host, real string, ok boo
 	return source, base, real, what == ""
 }
 
-// existing returns a folder outside the program without links, or why it cannot
+// existing returns a directory outside the program without links, or why it cannot
 // be used.
 func existing(folder string) (real, what, hint string) {
 	if kernel := kernelFolder(folder); kernel != "" {
@@ -106,7 +106,7 @@ func existing(folder string) (real, what, hint string) {
 	return real, "", ""
 }
 
-// unfit says why a folder, given without links, may not be shown to workers.
+// unfit says why a directory, given without links, may not be shown to workers.
 func (l *loader) unfit(real string) (what, hint string) {
 	if kernel := kernelFolder(real); kernel != "" {
 		return "leads to " + kernel, "there are no files there; mount a real folder"
@@ -114,7 +114,7 @@ func (l *loader) unfit(real string) (what, hint string) {
 	return l.reveals(real)
 }
 
-// relative returns where a folder lies in one of several others, by its path
+// relative returns where a directory lies in one of several others, by its path
 // alone.
 func relative(folder string, in ...string) (string, bool) {
 	for _, dir := range in {
@@ -125,7 +125,7 @@ func relative(folder string, in ...string) (string, bool) {
 	return "", false
 }
 
-// obstacle returns what stands in the way of a folder that may be missing, but
+// obstacle returns what stands in the way of a directory that may be missing, but
 // may not be reached by a link.
 func obstacle(root, rel string) (what, hint string) {
 	if rel == "." {
@@ -147,7 +147,7 @@ func obstacle(root, rel string) (what, hint string) {
 	return "", ""
 }
 
-// kernelFolder returns which of the folders that hold no files holds the path.
+// kernelFolder returns which of the directories that hold no files holds the path.
 func kernelFolder(name string) string {
 	for _, kernel := range []string{"/proc", "/sys", "/dev"} {
 		if slash := filepath.ToSlash(name); slash == kernel || strings.HasPrefix(slash, kernel+"/") {

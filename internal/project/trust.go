@@ -13,8 +13,8 @@ const (
 )
 
 // settleTrust works out what is not trusted once all mounts are known. Trust belongs to
-// a folder of the host, by whatever name it is shown: of the folders with a word about
-// trust the innermost decides, and where two mounts of one folder contradict each other
+// a directory of the host, by whatever name it is shown: of the directories with a word about
+// trust the innermost decides, and where two mounts of one directory contradict each other
 // it is not trusted.
 func (p *Project) settleTrust() {
 	p.trust = make(map[string]bool)
@@ -72,7 +72,7 @@ func depth(rel string) int {
 	return 1 + strings.Count(rel, string(filepath.Separator))
 }
 
-// inside returns where a file lies in a folder. It compares folders, not spellings, so
+// inside returns where a file lies in a directory. It compares directories, not spellings, so
 // that another case or a bind mount does not hide one.
 func inside(folder, file string) (rel string, ok bool) {
 	top, err := os.Stat(folder)

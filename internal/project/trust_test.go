@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Trust is a folder's, by whatever name it is shown.
+// Trust is a directory's, by whatever name it is shown.
 func TestTrust(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.Symlink("npm", filepath.Join(w.top, "home", "again")))

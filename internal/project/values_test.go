@@ -110,7 +110,7 @@ clearance:
 	}
 }
 
-// TestValuesOfFolders shows the folders that hold without being written.
+// TestValuesOfFolders shows the directories that hold without being written.
 func TestValuesOfFolders(t *testing.T) {
 	w := newWorld(t)
 	for _, test := range []struct{ yaml, key, want string }{

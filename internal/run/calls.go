@@ -97,7 +97,7 @@ func turnOf(calls []model.Call, results []model.Result) []byte {
 type made struct {
 	result model.Result
 	event  Event    // what is told of it; none of one that was not made now
-	cut    *Outcome // why it was not made, or not to its end, and will be when the run goes on
+	cut    *Outcome // why it was not made, or not to its end, and will be when the run continues
 }
 
 // call makes one call, unless it was made before the run was cut off.
@@ -164,7 +164,7 @@ func (t *talk) call(ctx context.Context, number int, c model.Call) (made, error)
 	if got.Err != nil {
 		e.Code, e.Hint = got.Err.Code, got.Err.Hint
 	}
-	if got.Stop { // who stops at a question has not answered it: it is asked again when the run goes on
+	if got.Stop { // who stops at a question has not answered it: it is asked again when the run continues
 		t.Stop()
 		o := t.over(ctx)
 		return made{event: e, cut: &o}, t.Log.write(Entry{Kind: "undone", In: t.id, Call: c.ID})
@@ -187,5 +187,5 @@ type callKey struct{}
 // An inCall is what a tool that calls a worker knows of its call, and says of it.
 type inCall struct {
 	id  string
-	cut *Outcome // why the worker could not finish, if the run can go on with it
+	cut *Outcome // why the worker could not finish, if the run can continue with it
 }

@@ -12,13 +12,13 @@ import (
 )
 
 // A Log is what a run has done so far, written down before and after each call. A run
-// that was killed goes on from it: what it had done is not done again.
+// that was killed continues from it: what it had done is not done again.
 type Log struct {
 	log state.Log
 	now func() time.Time
 
 	mu    sync.Mutex
-	known map[string]*past // conversations of a run that goes on
+	known map[string]*past // conversations of a run that continues
 	begun int64            // workers that it had started
 }
 
@@ -46,7 +46,7 @@ type Entry struct {
 	Outcome  *Outcome        `json:"outcome,omitempty"`
 }
 
-// OpenLog returns the log that is kept in a folder. With resume, conversations go on
+// OpenLog returns the log that is kept in a directory. With resume, conversations continue
 // where they stand; otherwise they begin anew, and what the log holds stays to be looked
 // at.
 func OpenLog(folder *state.Folder, resume bool, now func() time.Time) (*Log, error) {
@@ -112,7 +112,7 @@ func (l *Log) Read(yield func(Entry) error) error {
 	})
 }
 
-// Began returns the worker with which the run began that goes on, "" where there is none.
+// Began returns the worker with which the run began that continues, "" where there is none.
 func (l *Log) Began() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +122,7 @@ func (l *Log) Began() string {
 	return ""
 }
 
-// begunWorkers returns how many workers the run that goes on had started.
+// begunWorkers returns how many workers the run that continues had started.
 func (l *Log) begunWorkers() int64 {
 	if l == nil {
 		return 0
@@ -130,7 +130,7 @@ func (l *Log) begunWorkers() int64 {
 	return l.begun
 }
 
-// knows reports whether a conversation goes on, and does not begin.
+// knows reports whether a conversation continues, and does not begin.
 func (l *Log) knows(id string) bool {
 	if l == nil {
 		return false
@@ -140,7 +140,7 @@ func (l *Log) knows(id string) bool {
 	return l.known[id] != nil
 }
 
-// takePast returns how far a conversation had come, nil for a new one. It goes on once:
+// takePast returns how far a conversation had come, nil for a new one. It continues once:
 // another with the same id is a new one.
 func (l *Log) takePast(id string) *past {
 	if l == nil {
@@ -153,7 +153,7 @@ func (l *Log) takePast(id string) *past {
 	return p
 }
 
-// forget lets nothing go on that calls of a conversation have begun.
+// forget lets nothing continue that calls of a conversation have begun.
 func (l *Log) forget(id string) {
 	if l == nil {
 		return

@@ -53,7 +53,7 @@ func gets(g tool.Gate) string {
 	return fmt.Sprintf("%s; %d of %d deep", files, deep, deep+g.Grant.Depth)
 }
 
-// roots are the names of folders that a worker sees.
+// roots are the names of directories that a worker sees.
 func roots(g tool.Gate) []string {
 	var names []string
 	for _, l := range g.Grant.Files.Roots() {

@@ -23,7 +23,7 @@ type diary struct {
 
 func newDiary(t *testing.T) *diary { return &diary{newHouse(t), t.TempDir()} }
 
-// again opens a run, as one that goes on or not, and lets use have it.
+// again opens a run, as one that continues or not, and lets use have it.
 func (d *diary) again(resume bool, use func(r *run.Run)) {
 	d.t.Helper()
 	folder, err := state.Open(d.dir)
@@ -123,7 +123,7 @@ func TestResumeSameID(t *testing.T) {
 	}
 }
 
-// A worker that was stopped in the middle of its calls goes on there: it is not told its
+// A worker that was stopped in the middle of its calls continues there: it is not told its
 // input again, every call has its result, and nothing is done twice.
 func TestResumeChild(t *testing.T) {
 	d := newDiary(t)
@@ -169,7 +169,7 @@ func TestResumeChild(t *testing.T) {
 	}
 }
 
-// What the user says to a run that goes on comes behind the results that it waits for.
+// What the user says to a run that continues comes behind the results that it waits for.
 func TestResumeWithInput(t *testing.T) {
 	d := newDiary(t)
 	var seen []model.Message
@@ -196,7 +196,7 @@ func TestResumeWithInput(t *testing.T) {
 	}
 }
 
-// The calls of an answer that was refused or cut off are not made by a run that goes on.
+// The calls of an answer that was refused or cut off are not made by a run that continues.
 func TestResumeNotWhole(t *testing.T) {
 	for _, stop := range []model.Stop{model.Refused, model.Length} {
 		d := newDiary(t)
@@ -238,7 +238,7 @@ func TestResumeForget(t *testing.T) {
 	})
 }
 
-// A conversation of more than a line of the log takes is kept, and goes on.
+// A conversation of more than a line of the log takes is kept, and continues.
 func TestResumeLong(t *testing.T) {
 	d := newDiary(t)
 	file := model.File{Name: "a.txt", Type: "text/plain", Data: bytes.Repeat([]byte("0123456789"), 900_000)}
@@ -257,7 +257,7 @@ func TestResumeLong(t *testing.T) {
 	}), "main"), "")
 }
 
-// Who stops at a question is asked again when the run goes on.
+// Who stops at a question is asked again when the run continues.
 func TestStoppedAtQuestion(t *testing.T) {
 	h := newHouse(t)
 	dir := t.TempDir()

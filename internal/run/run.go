@@ -60,7 +60,7 @@ func (r *Run) Forget() {
 	r.Log.forget(top)
 }
 
-// Do lets a worker work on an input. It goes on with what was said to the run before, or
+// Do lets a worker work on an input. It continues with what was said to the run before, or
 // with what the log knows of it; the input, if there is some, is what the user says next.
 // The error is of what keeps the run; what happens in it is in the outcome.
 func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {

@@ -430,7 +430,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A run that was cut off goes on from its log, and does nothing twice.
+// A run that was cut off continues from its log, and does nothing twice.
 func TestResume(t *testing.T) {
 	h := newHouse(t)
 	dir := t.TempDir()

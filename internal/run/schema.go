@@ -11,7 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// CheckSchema is an error for a schema that would be held against the same value for ever,
+// CheckSchema is an error for a schema that would be held against the same value forever,
 // or that refers to what is not in it.
 func CheckSchema(schema json.RawMessage) error {
 	var whole any

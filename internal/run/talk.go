@@ -22,7 +22,7 @@ type talk struct {
 	system   string
 	offered  []model.Tool
 	messages []model.Message
-	past     *past // where it goes on
+	past     *past // where it continues
 
 	repeats repeats
 	empty   int            // answers without anything
@@ -88,7 +88,7 @@ func (r *Run) converse(ctx context.Context, w *Worker, id string, in Input) (Out
 	return o, err
 }
 
-// open begins the conversation, or goes on with it: with the calls that wait for results,
+// open begins the conversation, or continues with it: with the calls that wait for results,
 // and then with the input. An end is that of the conversation.
 func (t *talk) open(ctx context.Context, in Input) (Outcome, error) {
 	switch {
@@ -162,7 +162,7 @@ func (t *talk) turns(ctx context.Context) (Outcome, error) {
 		}
 		t.dropFloods(answer.Parts)
 		said := answer.Parts
-		if answer.Stop == model.Length || answer.Stop == model.Refused { // of such an answer no call is made, also by who goes on
+		if answer.Stop == model.Length || answer.Stop == model.Refused { // of such an answer no call is made, also by who continues
 			said = withoutCalls(said)
 		}
 		if len(said) > 0 {
@@ -176,7 +176,7 @@ func (t *talk) turns(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// over returns why a conversation cannot go on, no end if it can.
+// over returns why a conversation cannot continue, no end if it can.
 func (t *talk) over(ctx context.Context) Outcome {
 	var late spent
 	if errors.As(context.Cause(ctx), &late) {

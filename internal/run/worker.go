@@ -41,7 +41,7 @@ type Callee struct{ Name, Description string }
 
 // Narrow is what a caller takes away from a worker that it calls.
 type Narrow struct {
-	Restrict string // the one folder that it sees; "" for all that it has
+	Restrict string // the one directory that it sees; "" for all that it has
 	ReadOnly bool
 }
 

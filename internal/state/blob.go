@@ -11,7 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 )
 
-// fileBlobs is a folder with a file for each content, named by its hash. A file
+// fileBlobs is a directory with a file for each content, named by its hash. A file
 // gets its name when it is whole and on the disk.
 type fileBlobs struct {
 	folder *Folder

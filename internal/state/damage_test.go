@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// only returns the file of a folder that a pattern fits.
+// only returns the file of a directory that a pattern fits.
 func only(t *testing.T, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(pattern)

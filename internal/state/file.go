@@ -136,7 +136,7 @@ func (f *Folder) write(name string, data ...[]byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// room opens a folder inside the folder. One that is missing is an error,
+// room opens a directory inside the directory. One that is missing is an error,
 // unless it is to be made.
 func (f *Folder) room(name string, create bool) (*Folder, error) {
 	is, err := f.root.Lstat(name)
@@ -175,7 +175,7 @@ func kind(mode fs.FileMode) string {
 }
 
 // trouble says what to do about a file that cannot be used, unless that was
-// said already. It names the file and not the folder.
+// said already. It names the file and not the directory.
 func trouble(name string, err error) error {
 	if err == nil {
 		return nil

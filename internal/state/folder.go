@@ -11,17 +11,17 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 )
 
-// A Folder keeps documents by their names. Only its user can look into it.
+// A Directory keeps documents by their names. Only its user can look into it.
 type Folder struct {
 	root  *os.Root
 	locks *locks
 	waits *waits // for its locks and those of the directories in it
 }
 
-// maxDocument bounds what is read back: a state folder may be damaged.
+// maxDocument bounds what is read back: a state directory may be damaged.
 const maxDocument = 64 << 20
 
-// Open opens the folder at path, and makes it where it is missing. A folder
+// Open opens the directory at path, and makes it where it is missing. A directory
 // that others may write to is refused: what is kept there decides what a
 // program may do.
 func Open(path string) (*Folder, error) {
@@ -40,7 +40,7 @@ func Open(path string) (*Folder, error) {
 	case info.Mode().Perm()&0o022 != 0 || !ours(info):
 		return nil, fmt.Errorf("state folder %s: others may write to it; chmod 700 one of your own, or choose another with --state", path)
 	}
-	// Whoever may write to the folder above could put another one in its place.
+	// Whoever may write to the directory above could put another one in its place.
 	above, err := os.Stat(filepath.Dir(path))
 	if err != nil {
 		return nil, unusable(path, err)
@@ -55,7 +55,7 @@ func Open(path string) (*Folder, error) {
 	return &Folder{root, new(locks), &waits{patience: patience}}, nil
 }
 
-// unusable says what to do about a state folder that cannot be used. The path
+// unusable says what to do about a state directory that cannot be used. The path
 // is the user's own choice, and only the user is told.
 func unusable(path string, err error) error {
 	var cause *fs.PathError
@@ -65,7 +65,7 @@ func unusable(path string, err error) error {
 	return fmt.Errorf("state folder %s: %w; choose another with --state or GOLEM_STATE", path, err)
 }
 
-// Close lets go of the folder.
+// Close lets go of the directory.
 func (f *Folder) Close() error { return f.root.Close() }
 
 // Read returns a document, nil if there is none.
@@ -86,7 +86,7 @@ func (f *Folder) Read(name string) ([]byte, error) {
 }
 
 // Update replaces a document by what change makes of it, nil for one that is
-// not there. Only one process is in a change of this folder at a time, so a
+// not there. Only one process is in a change of this directory at a time, so a
 // change updates no other document of it. When Update returns, the new document
 // is on the disk; when it fails, the old one stands.
 func (f *Folder) Update(name string, change func(old []byte) ([]byte, error)) error {

@@ -89,7 +89,7 @@ func TestFolderIsPrivate(t *testing.T) {
 	}
 }
 
-// Documents stay inside the folder, whatever their names or links there say.
+// Documents stay inside the directory, whatever their names or links there say.
 func TestNoDocumentOutside(t *testing.T) {
 	top := t.TempDir()
 	f := open(t, filepath.Join(top, "state"))

@@ -16,7 +16,7 @@ type fileLeases struct{ folder *Folder }
 // maxOwner bounds what is told of an owner.
 const maxOwner = 256
 
-// Leases returns the leases of the folder.
+// Leases returns the leases of the directory.
 func (f *Folder) Leases() (Leases, error) { return &fileLeases{f}, nil }
 
 // Take implements Leases. It tries at least once.

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// nonblock is for systems whose folders hold pipes.
+// nonblock is for systems whose directories hold pipes.
 const nonblock = 0
 
 // locks are this process's own: the system has none. They are by name, as
@@ -39,7 +39,7 @@ func (l *locks) free(file *os.File) error {
 	return nil
 }
 
-// guard keeps others in this process from changing what is in the folder.
+// guard keeps others in this process from changing what is in the directory.
 func (f *Folder) guard(string) (free func() error, err error) {
 	file, err := f.lock("folder.lock", nil, true)
 	if err != nil {

@@ -35,8 +35,8 @@ func (*locks) free(file *os.File) error {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
 }
 
-// guard keeps others from changing what is in the folder, of which name is what
-// the caller is about. The lock is the folder's own: a file that only held a
+// guard keeps others from changing what is in the directory, of which name is what
+// the caller is about. The lock is the directory's own: a file that only held a
 // lock could be deleted, and another be locked in its place.
 func (f *Folder) guard(name string) (free func() error, err error) {
 	dir, err := f.root.Open(".")
@@ -50,7 +50,7 @@ func (f *Folder) guard(name string) (free func() error, err error) {
 	return func() error { return errors.Join(f.locks.free(dir), dir.Close()) }, nil
 }
 
-// sync puts the names of the folder on the disk.
+// sync puts the names of the directory on the disk.
 func (f *Folder) sync() error {
 	dir, err := f.root.Open(".")
 	if err != nil {

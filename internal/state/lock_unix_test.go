@@ -20,7 +20,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// hurried opens a folder whose locks are not waited for.
+// hurried opens a directory whose locks are not waited for.
 func hurried(t *testing.T, dir string) *state.Folder {
 	f := open(t, dir)
 	f.SetPatience(time.Millisecond)
@@ -196,7 +196,7 @@ func TestDeletedWhileUpdating(t *testing.T) {
 	}
 }
 
-// Decisions are made one after the other, by the folder's own lock.
+// Decisions are made one after the other, by the directory's own lock.
 func TestDecisionsWait(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	once, _ := hurried(t, dir).Once("answers")
@@ -219,7 +219,7 @@ func TestDecisionsWait(t *testing.T) {
 	}
 }
 
-// A process that is stopped while it appends stops nobody for ever.
+// A process that is stopped while it appends stops nobody forever.
 func TestStoppedProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := log(t, hurried(t, dir), 0)
@@ -270,7 +270,7 @@ func (r taker) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestC12LockWaitIsOneTotal: somebody who stopped holds every lock of a folder. Its users
+// TestC12LockWaitIsOneTotal: somebody who stopped holds every lock of a directory. Its users
 // wait as long as the error says, all of them together, and learn who it is.
 func TestC12LockWaitIsOneTotal(t *testing.T) {
 	t.Parallel()

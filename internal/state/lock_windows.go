@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// nonblock is for systems whose folders hold pipes.
+// nonblock is for systems whose directories hold pipes.
 const nonblock = 0
 
 // locks are the kernel's: a process that ends, in whatever way, holds none.
@@ -31,8 +31,8 @@ func (*locks) free(file *os.File) error {
 	return windows.UnlockFileEx(windows.Handle(file.Fd()), 0, 1, 0, spot())
 }
 
-// guard keeps others from changing what is in the folder. Windows locks no
-// folders, so it is by a file, which must not be deleted meanwhile.
+// guard keeps others from changing what is in the directory. Windows locks no
+// directories, so it is by a file, which must not be deleted meanwhile.
 func (f *Folder) guard(string) (free func() error, err error) {
 	file, err := f.lock("folder.lock", nil, true)
 	if err != nil {
@@ -44,5 +44,5 @@ func (f *Folder) guard(string) (free func() error, err error) {
 // sync does nothing: Windows keeps names by itself.
 func (f *Folder) sync() error { return nil }
 
-// ours is true: whose a folder is, Windows keeps in its access list.
+// ours is true: whose a directory is, Windows keeps in its access list.
 func ours(os.FileInfo) bool { return true }

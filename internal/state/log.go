@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// Bounds of a log. The last two also bound what a damaged folder may make a
+// Bounds of a log. The last two also bound what a damaged directory may make a
 // reader hold in memory.
 const (
 	defaultSegment = 64 << 20
@@ -22,7 +22,7 @@ const (
 // and what it costs besides to hold it in memory.
 func weight(record []byte) int { return len(record) + 1 + 64 }
 
-// A fileLog is a log in the files of a folder, here for the name journal:
+// A fileLog is a log in the files of a directory, here for the name journal:
 //
 //	journal.jsonl               the current segment: a record a line
 //	journal-000000000001.jsonl  an older segment, by the number of its first record

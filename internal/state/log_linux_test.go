@@ -41,7 +41,7 @@ func fill(t *testing.T, dir string, leave int) (free func()) {
 	return func() { os.Remove(name) }
 }
 
-// On a full disk nothing is acknowledged, nothing half stays, and all goes on
+// On a full disk nothing is acknowledged, nothing half stays, and all continues
 // when there is room.
 func TestFullDisk(t *testing.T) {
 	disk := smallDisk(t, 256<<10)
@@ -91,7 +91,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// At whatever step the disk is full, a log that takes new segments goes on.
+// At whatever step the disk is full, a log that takes new segments continues.
 func TestFullDiskAtEveryStep(t *testing.T) {
 	disk := smallDisk(t, 256<<10)
 	l := log(t, open(t, filepath.Join(disk, "state")), 3000)
@@ -123,7 +123,7 @@ func TestFullDiskAtEveryStep(t *testing.T) {
 	}
 }
 
-// A folder that nobody can write to is read, and says what to do.
+// A directory that nobody can write to is read, and says what to do.
 func TestReadOnlyFolder(t *testing.T) {
 	disk := smallDisk(t, 256<<10)
 	f := open(t, filepath.Join(disk, "state"))

@@ -37,7 +37,7 @@ func (l *fileLog) Read(from uint64, yield func(uint64, []byte) error) error {
 	}
 	defer v.close()
 	hint := place{first: e.first, number: e.first}
-	// Whoever follows a log goes on where the last Read ended.
+	// Whoever follows a log continues where the last Read ended.
 	if last := l.read.Load(); last != nil && last.first == e.first && last.number <= e.Count+1 && endsLine(v.cur, last.offset) {
 		hint = *last
 	}

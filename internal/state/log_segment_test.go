@@ -164,7 +164,7 @@ func TestSegmentWaitsForMark(t *testing.T) {
 }
 
 // Whatever is missing, all that is there is read, the file that does not fit is
-// named, and the log goes on.
+// named, and the log continues.
 func TestMissingSegments(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(dir string) error

@@ -50,7 +50,7 @@ func read(l state.Log) (string, error) {
 	return strings.Join(out, " "), err
 }
 
-// edit changes a file of a folder.
+// edit changes a file of a directory.
 func edit(t testing.TB, name string, change func(data []byte) []byte) {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -210,7 +210,7 @@ func TestTails(t *testing.T) {
 	}
 }
 
-// mend appends twice to a log with a tail.
+// fix appends twice to a log with a tail.
 func mend(t *testing.T, l state.Log, tail state.Tail, reads string) {
 	t.Helper()
 	for i, record := range []string{"x", "y"} {

@@ -13,7 +13,7 @@ import (
 // maxValue bounds a key and its value together.
 const maxValue = 16 << 20
 
-// A fileOnce is a folder with a file for each key, named by the key's hash. The
+// A fileOnce is a directory with a file for each key, named by the key's hash. The
 // file gets its name when it is whole and on the disk, and a name is given once.
 type fileOnce struct {
 	folder *Folder

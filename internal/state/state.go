@@ -6,7 +6,7 @@ import (
 )
 
 // The contracts below are what the rest of the house knows of how things are
-// kept. A Folder gives out implementations in plain files; statetest holds any
+// kept. A Directory gives out implementations in plain files; statetest holds any
 // implementation to them, a kill at any moment included.
 
 // A Log is records in one order that every process sees. Records are never
@@ -25,13 +25,13 @@ type Log interface {
 	Read(from uint64, yield func(number uint64, record []byte) error) error
 	// Watch waits until the record of a number is there, or ctx ends.
 	Watch(ctx context.Context, number uint64) error
-	// Tail returns how the log ends, and mends nothing.
+	// Tail returns how the log ends, and fixes nothing.
 	Tail() (Tail, error)
 	Close() error
 }
 
 // A Tail is how a log ends, and what a crash has left there. The next Append
-// mends it: whole records stay, a torn one goes. Only what comes after the mark
+// fixes it: whole records stay, a torn one goes. Only what comes after the mark
 // can be torn: what the mark counts stays, whole or not.
 type Tail struct {
 	Count uint64 // whole records that are there

@@ -14,7 +14,7 @@ import (
 
 const syncedVariable = "STATE_TEST_SYNCED"
 
-// steps are what a folder promises to have on the disk when it returns, and the files that
+// steps are what a directory promises to have on the disk when it returns, and the files that
 // hold it then. A * stands for one file.
 var steps = []struct {
 	name  string
@@ -86,7 +86,7 @@ func TestC10Steps(t *testing.T) {
 	}
 }
 
-// TestC10StateIsSynced shows that whatever a folder reports as kept is on the disk: content
+// TestC10StateIsSynced shows that whatever a directory reports as kept is on the disk: content
 // is synced before its name, the directory after it, and records before Append returns.
 func TestC10StateIsSynced(t *testing.T) {
 	dir := t.TempDir()

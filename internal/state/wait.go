@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// How long a process waits for the locks of a folder, and between two looks at one. The
+// How long a process waits for the locks of a directory, and between two looks at one. The
 // system's own way to wait has no end if the process that holds the lock is stopped.
 const (
 	patience = 10 * time.Second
@@ -18,7 +18,7 @@ const (
 	pauses, looks = 16, 500
 )
 
-// waits is the time that the users of a folder may wait for its locks, all locks together:
+// waits is the time that the users of a directory may wait for its locks, all locks together:
 // one call takes several, and somebody who waited in vain for the first does not wait as
 // long again for each of the others.
 type waits struct {

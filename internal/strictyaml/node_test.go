@@ -47,7 +47,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// Set is as if the value had been written in the file, but for its place; and
+// Set is as if the value had been written in the file, except its place; and
 // the tree it is called on stays as it was.
 func TestSet(t *testing.T) {
 	for _, test := range []struct{ text, keys, value, want string }{

@@ -16,7 +16,7 @@ import (
 const aliasHint = "write the value out; quote a text that begins with *"
 
 // misreadings tell in plain words what the YAML reader says when it cannot go
-// on. It looks for tokens; a reader of the file looks for what to mend.
+// on. It looks for tokens; a reader of the file looks for what to fix.
 var misreadings = []struct {
 	says       string // a part of the reader's own text
 	what, hint string

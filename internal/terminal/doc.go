@@ -2,7 +2,7 @@
 // program in the jail has.
 //
 // Programs that draw on the whole screen are shown as they are: what they print
-// passes, but for what would write to the clipboard or let the terminal type text
+// passes, except what would write to the clipboard or let the terminal type text
 // of the program's choice. Keys reach the program alone. What it leaves set, however
 // it ended, is put back, and answers of the terminal that come too late for it do not
 // reach the shell as if they were typed.

@@ -346,7 +346,7 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-// hasLongNumber reports whether there are ten digits in a row, but for controls.
+// hasLongNumber reports whether there are ten digits in a row, except controls.
 func hasLongNumber(output []byte) bool {
 	n := 0
 	for _, b := range output {

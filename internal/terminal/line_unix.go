@@ -353,7 +353,7 @@ func (r *relay) copy(ended *os.File) {
 			return
 		}
 		out = r.filter.Pass(out[:0], piece[:n])
-		write(r.to, out, nil) // where it is gone, the program goes on
+		write(r.to, out, nil) // where it is gone, the program continues
 		if ended == nil {
 			if left -= n; left <= 0 {
 				return
@@ -363,7 +363,7 @@ func (r *relay) copy(ended *os.File) {
 }
 
 // Suspend stops golem, as a shell's user wants it that has stopped the program, and
-// returns when golem goes on. It does at once where no shell would continue it.
+// returns when golem continues. It does at once where no shell would continue it.
 func (l *Line) Suspend() {
 	l.halt()
 	l.leave()

@@ -46,7 +46,7 @@ func OrdinaryUser(t *testing.T, flags ...string) (output string) {
 }
 
 // copyFile copies a program to where everybody may run it: the go command builds into a
-// folder that only root enters. A child that has not yet begun its program would hold
+// directory that only root enters. A child that has not yet begun its program would hold
 // this one open for writing, and nobody could run it: nobody forks meanwhile.
 func copyFile(from, to string) error {
 	syscall.ForkLock.RLock()

@@ -108,7 +108,7 @@ func (p Page) Row(w io.Writer, r Row) error {
 }
 
 // Line prints a line of golem's own that may have texts of others in it, made visible.
-// Where it is broken, what goes on does not begin as a line does.
+// Where it is broken, what continues does not begin as a line does.
 func (p Page) Line(w io.Writer, text string) error {
 	const next = "  ┆ "
 	for i, piece := range Broken(Text(text), p.Columns-len("  + ")-1) {

@@ -8,7 +8,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// approval reads the consent that a map holds under approval, for a folder and
+// approval reads the consent that a map holds under approval, for a directory and
 // all below it.
 func approval(n strictyaml.Node, target string) []policy.Rule {
 	var rules []policy.Rule

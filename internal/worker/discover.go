@@ -23,9 +23,9 @@ const (
 )
 
 // Discover finds the workers of a program: main.worker at its root, and in each
-// folder of paths name.worker and name/worker.worker. The folders are relative
+// directory of paths name.worker and name/worker.worker. The directories are relative
 // to the root and lie inside it, links included; workers, which is looked at by
-// default, may be missing. Names that begin with a dot, links to folders beside the
+// default, may be missing. Names that begin with a dot, links to directories beside the
 // workers, and directories that golem may not enter are passed over. A worker is a regular file, no link, with
 // a name that can be printed; a program has at most 200.
 //
@@ -72,7 +72,7 @@ func (d *finder) problem(file, what, hint string) {
 	d.problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: file}, What: what, Hint: hint})
 }
 
-// folder looks into one folder for workers.
+// directory looks into one directory for workers.
 func (d *finder) folder(name string) {
 	clean := path.Clean(filepath.ToSlash(name))
 	where := "workerPaths: " + shown(name)

@@ -15,8 +15,8 @@ import (
 // declares to need: it has nothing else.
 type Foreign struct {
 	Name    string
-	Command []strictyaml.Node // its words; one that [IsFile] is in the program's folder
-	With    []strictyaml.Node // files and folders there that it sees besides
+	Command []strictyaml.Node // its words; one that [IsFile] is in the program's directory
+	With    []strictyaml.Node // files and directories there that it sees besides
 	Reach   *Reach            // nil for no files
 	Network *strictyaml.Place // nil for none
 	Env     []strictyaml.Node // the variables of the user's that it is given, by name
@@ -60,10 +60,10 @@ func Words(nodes []strictyaml.Node) []string {
 	return list
 }
 
-// IsFile reports whether a word of a command is a file in the program's folder.
+// IsFile reports whether a word of a command is a file in the program's directory.
 func IsFile(word string) bool { return strings.HasPrefix(word, "./") }
 
-// FileOf returns the name of such a file in the program's folder.
+// FileOf returns the name of such a file in the program's directory.
 func FileOf(word string) string { return path.Clean(word) }
 
 // maxServer is the longest name of a server: its tools have it before their own.
@@ -196,7 +196,7 @@ func isProgram(word string) bool {
 	return word != "" && len(word) <= 255
 }
 
-// inProgram refuses what is no name of a file in the program's folder.
+// inProgram refuses what is no name of a file in the program's directory.
 func (r *reader) inProgram(n strictyaml.Node, what string) {
 	name := FileOf(n.Text)
 	odd := strings.ContainsFunc(n.Text, func(c rune) bool { return !unicode.IsPrint(c) || c == '\\' })

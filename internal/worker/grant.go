@@ -18,7 +18,7 @@ import (
 // The parent of the entry worker is the project, whose grant holds a limit for
 // every mount. The parent's depth is that which is left for the worker: who
 // makes the call counts it. Where a path of llm-do's spelling stands is told by
-// locate: at which virtual path the parent shows a folder of the host.
+// locate: at which virtual path the parent shows a directory of the host.
 //
 // Tools are granted by toolset, and those of foreign programs by their names too.
 // Consent is one more layer: the lower holds.
@@ -131,7 +131,7 @@ func (b *bid) zones() policy.Files {
 	return policy.AllFiles().With(limits...)
 }
 
-// mode notes a wish for more access to a folder than the parent has to it.
+// mode notes a wish for more access to a directory than the parent has to it.
 func (b *bid) mode(at strictyaml.Place, what, name string, asks sandbox.Access) {
 	switch has := b.parent.Files.Access(name); {
 	case asks <= has:

@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// projectOf is the grant of a project that mounts these folders: "/data ro".
+// projectOf is the grant of a project that mounts these directories: "/data ro".
 func projectOf(mounts ...string) policy.Grant {
 	var limits []sandbox.Limit
 	for _, m := range mounts {
@@ -28,7 +28,7 @@ func projectOf(mounts ...string) policy.Grant {
 		Credentials: policy.All(), Hosts: policy.AllHosts(), Depth: 5, Attachments: policy.Attachments{Unlimited: true}}
 }
 
-// locate knows the folders of the tests by their names.
+// locate knows the directories of the tests by their names.
 func locate(folder string) (string, bool) {
 	name, ok := strings.CutPrefix(folder, "./")
 	return "/" + name, ok && name != "elsewhere"

@@ -53,7 +53,7 @@ type wish struct {
 	kind     string
 	restrict string
 	ro       bool
-	files    map[string]sandbox.Access // by virtual path; "" for a folder that is nowhere
+	files    map[string]sandbox.Access // by virtual path; "" for a directory that is nowhere
 	network  string                    // "", "true", "false"
 	sets     []string                  // nil where none are written
 	calls    []string
@@ -86,7 +86,7 @@ func (w *wish) fit(names []string, has func(string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !has(n) })
 }
 
-// mode draws how far a folder is to be used.
+// mode draws how far a directory is to be used.
 func (w *wish) mode(t *rapid.T, path string) string {
 	modes := []string{"ro", "ro", "rw"}
 	if w.modest && w.parent.Files.Access(path) < sandbox.ReadWrite {

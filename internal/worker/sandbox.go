@@ -15,15 +15,15 @@ import (
 const (
 	NoSandbox = ""         // none is written: a pure function
 	Inherit   = "inherit"  // all of the parent's
-	Restrict  = "restrict" // one folder of it, or read-only
-	Zones     = "zones"    // top folders by name
-	Paths     = "paths"    // folders of the host, as llm-do has them
+	Restrict  = "restrict" // one directory of it, or read-only
+	Zones     = "zones"    // top directories by name
+	Paths     = "paths"    // directories of the host, as llm-do has them
 )
 
 // Sandbox is what a worker declares of its parent's files.
 type Sandbox struct {
 	Kind     string // one of the constants
-	Restrict string // the folder, canonical, of kind Restrict
+	Restrict string // the directory, canonical, of kind Restrict
 	ReadOnly bool   // of kind Restrict
 	Zones    []Zone
 	Paths    []Path
@@ -32,7 +32,7 @@ type Sandbox struct {
 	Place    strictyaml.Place
 }
 
-// A Zone is the top folder /<Name>.
+// A Zone is the top directory /<Name>.
 type Zone struct {
 	Name  string
 	Mode  sandbox.Access
@@ -40,7 +40,7 @@ type Zone struct {
 	Place strictyaml.Place
 }
 
-// A Path is a folder of the host. Root stands here as it was written: what a
+// A Path is a directory of the host. Root stands here as it was written: what a
 // relative one starts from is known to who looks for it.
 type Path struct {
 	Name         string
@@ -116,7 +116,7 @@ func (r *reader) kind(n strictyaml.Node) string {
 	return Inherit
 }
 
-// folder reads the canonical name of a folder.
+// directory reads the canonical name of a directory.
 func (r *reader) folder(n strictyaml.Node) string {
 	if n.Kind != strictyaml.Scalar {
 		return "/"

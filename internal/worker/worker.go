@@ -13,7 +13,7 @@ import (
 // A Worker is what a worker file says.
 type Worker struct {
 	Name, Description string
-	Prompt            string           // as written, but for line ends, which are "\n"
+	Prompt            string           // as written, except line ends, which are "\n"
 	File              string           // as Parse was given it
 	Place             strictyaml.Place // of the name, or of the file's first line
 	Content           []byte           // the whole file, byte for byte
@@ -120,7 +120,7 @@ func (r *reader) name(top strictyaml.Node) {
 	}
 }
 
-// nameOf returns the name that a file gives its worker: that of its folder for
+// nameOf returns the name that a file gives its worker: that of its directory for
 // x/worker.worker, otherwise its own.
 func nameOf(file string) string {
 	file = filepath.ToSlash(file)

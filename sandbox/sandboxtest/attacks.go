@@ -12,8 +12,8 @@ import (
 )
 
 // An attack is names to try in a sandbox, and what each operation then ends
-// with. Its tree is that of the folder proj, which holds spare/mine as well; {host}
-// stands for the folder around proj, {canary} for what must not come back.
+// with. Its tree is that of the directory proj, which holds spare/mine as well; {host}
+// stands for the directory around proj, {canary} for what must not come back.
 type attack struct {
 	name  string
 	paths []string
@@ -57,14 +57,14 @@ const (
 	isHidden  = "all=not_found access=none"
 	isFile    = "all=ok folder=not_dir new,copy-to,move-to,mkdir=exists if=conflict fs.ReadLink=invalid resolve=host access=rw"
 	isFolder  = "all=ok file,put,if,restrict=is_dir move-to=exists delete=not_empty fs.ReadLink=invalid resolve=host access=rw"
-	isTop     = isFolder + " take=invalid" // also a mount, and a folder above one
+	isTop     = isFolder + " take=invalid" // also a mount, and a directory above one
 
 	// A link that leaves, and a name that leads through one. Links are moved and
 	// deleted themselves.
 	linkOut    = "all=outside take,fs.Lstat=ok move-to=exists access=rw"
 	throughOut = "all=outside access=rw"
 
-	// A link to a file or folder in the mount. Whoever is restricted to the link
+	// A link to a file or directory in the mount. Whoever is restricted to the link
 	// does not see what it leads to.
 	linkToFile   = isFile + " fs.ReadLink=ok restrict=outside"
 	linkToFolder = isFolder + " take,fs.ReadLink=ok restrict=outside"

@@ -12,7 +12,7 @@ import (
 
 func special(mode fs.FileMode) sandbox.Object { return sandbox.Object{Mode: mode | 0o644} }
 
-// What is neither file nor folder can be seen, moved and deleted, never opened.
+// What is neither file nor directory can be seen, moved and deleted, never opened.
 const (
 	isSpecial     = isFile + " file,fs.Open,fs.Stat,folder,restrict,write,new,if,copy-to=not_regular"
 	linkToSpecial = isSpecial + " fs.ReadLink=ok restrict=outside"

@@ -126,7 +126,7 @@ var linkAttacks = []attack{
 		mounts: withInner(sandbox.ReadWrite), tree: tree{"f.txt": file("{canary}"), "m/x": file("{canary}")}},
 }
 
-// withInner mounts proj at "/" and a mount of another folder at "/m", over
+// withInner mounts proj at "/" and a mount of another directory at "/m", over
 // whatever proj has there. The inner one has files and links to outside it.
 func withInner(access sandbox.Access) func(*world, sandbox.Backend) []sandbox.Mount {
 	return func(w *world, proj sandbox.Backend) []sandbox.Mount {

@@ -4,7 +4,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// cached mounts proj at "/" and another folder at /cache, over what proj has
+// cached mounts proj at "/" and another directory at /cache, over what proj has
 // there.
 func cached(access sandbox.Access) func(*world, sandbox.Backend) []sandbox.Mount {
 	return func(w *world, proj sandbox.Backend) []sandbox.Mount {
@@ -16,7 +16,7 @@ func cached(access sandbox.Access) func(*world, sandbox.Backend) []sandbox.Mount
 	}
 }
 
-// far mounts proj at "/" and another folder deep below it.
+// far mounts proj at "/" and another directory deep below it.
 func far(w *world, proj sandbox.Backend) []sandbox.Mount {
 	return []sandbox.Mount{
 		{Target: "/", Backend: proj, Access: sandbox.ReadWrite},
@@ -24,7 +24,7 @@ func far(w *world, proj sandbox.Backend) []sandbox.Mount {
 	}
 }
 
-// alone mounts nothing but a folder deep below "/".
+// alone mounts nothing but a directory deep below "/".
 func alone(_ *world, proj sandbox.Backend) []sandbox.Mount {
 	return []sandbox.Mount{{Target: "/x/y/m", Backend: proj, Access: sandbox.ReadWrite}}
 }
@@ -33,7 +33,7 @@ var shadowed = tree{"cache/shadowed": file("{canary}"), "cache/d/shadowed": file
 	"cache/.git/config": file("{canary}")}
 
 const (
-	// A folder that is there because of a mount below it, whatever proj has.
+	// A directory that is there because of a mount below it, whatever proj has.
 	madeUp = isTop + " file,restrict=is_dir|not_found take=invalid|not_found"
 	// The same, where no mount holds it.
 	madeUpAlone = "all=not_found folder,meta,fs.Open=ok fs.ReadLink=not_found|invalid access=none"

@@ -16,7 +16,7 @@ var movePromises = []promise{
 	{"R03 spellings of a limit", restrictSpellings},
 }
 
-// A step is one operation with two names, or on a whole folder, in a sandbox
+// A step is one operation with two names, or on a whole directory, in a sandbox
 // that an attack describes.
 type step struct {
 	name   string
@@ -41,13 +41,13 @@ func makeDir(name string) func(*sandbox.Sandbox) error {
 	return func(s *sandbox.Sandbox) error { return s.MakeDir(name) }
 }
 
-// boxed has a folder with something denied in it.
+// boxed has a directory with something denied in it.
 var boxed = attack{
 	tree:   with(project, tree{"box/secret/y": file("{canary}"), "box/f": file("f"), "stage/secret/evil": file("e"), "stage/f": file("f")}),
 	limits: [][]sandbox.Limit{limits(rw("/"), no("/box/secret"), no("/new/secret"), ro("/kept/f"))},
 }
 
-// guarded has policy files, and folders that become policy where they go.
+// guarded has policy files, and directories that become policy where they go.
 var guarded = attack{
 	tree:    with(policyFiles, tree{"stage/sub/.git/x": file("x"), "plain/f": file("f"), "plain/a.yml": file("y")}),
 	protect: append([]string{"/pipes/*.yml"}, ownPatterns...),
@@ -125,7 +125,7 @@ var steps = []step{
 	{"between mounts, a pipe", attack{tree: tree{"x": special(fs.ModeNamedPipe)}, mounts: bigAndSmall}, move("/x", "/m/x"), "invalid"},
 }
 
-// bigAndSmall mounts proj at "/", and at "/m" a folder for small files.
+// bigAndSmall mounts proj at "/", and at "/m" a directory for small files.
 func bigAndSmall(w *world, proj sandbox.Backend) []sandbox.Mount {
 	return []sandbox.Mount{{Target: "/", Backend: proj, Access: sandbox.ReadWrite},
 		{Target: "/m", Backend: w.mount("m", tree{"own": file("own")}), Access: sandbox.ReadWrite, MaxFileBytes: 16}}

@@ -20,7 +20,7 @@ var project = tree{
 
 var onlySrc = [][]sandbox.Limit{limits(rw("/src"))}
 
-// What is left of a folder that is shown for what is below it.
+// What is left of a directory that is shown for what is below it.
 const onTheWay = "all=not_found folder,meta,fs.Open=ok fs.ReadLink=invalid|not_found access=none"
 
 var restrictAttacks = []attack{
@@ -91,7 +91,7 @@ var restrictAttacks = []attack{
 		paths: []string{"/", "/src", "/src/app.ts", "/secrets/y"}},
 }
 
-// nested mounts a rw folder in a ro one, and a ro one in that.
+// nested mounts a rw directory in a ro one, and a ro one in that.
 func nested(w *world, proj sandbox.Backend) []sandbox.Mount {
 	return []sandbox.Mount{
 		{Target: "/", Backend: proj, Access: sandbox.ReadOnly},
@@ -100,7 +100,7 @@ func nested(w *world, proj sandbox.Backend) []sandbox.Mount {
 	}
 }
 
-// shared mounts proj at "/" and its folder p/d once more, with limits.
+// shared mounts proj at "/" and its directory p/d once more, with limits.
 func shared(at string, m sandbox.Mount) func(*world, sandbox.Backend) []sandbox.Mount {
 	return func(w *world, proj sandbox.Backend) []sandbox.Mount {
 		m := m
@@ -164,7 +164,7 @@ var overlapAttacks = []attack{
 		}},
 }
 
-// ownPlace mounts proj ro, and a folder of it rw, where it stands.
+// ownPlace mounts proj ro, and a directory of it rw, where it stands.
 func ownPlace(w *world, proj sandbox.Backend) []sandbox.Mount {
 	return []sandbox.Mount{
 		{Target: "/", Backend: proj, Access: sandbox.ReadOnly},

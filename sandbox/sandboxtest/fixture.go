@@ -28,16 +28,16 @@ import (
 // A Fixture makes the backends under test.
 type Fixture struct {
 	// New returns a backend that holds the objects of tree, by their names from
-	// the top: "a/b.txt". Folders above an object are made. Where the backend
+	// the top: "a/b.txt". Directories above an object are made. Where the backend
 	// cannot hold one of them (a pipe, a device), New calls t.Skip.
 	//
-	// With OnHost, folder is a folder of the host for this backend, which may
+	// With OnHost, directory is a directory of the host for this backend, which may
 	// hold files already when tree is empty. Without, it is "".
 	New func(t testing.TB, folder sandbox.Host, tree map[string]sandbox.Object) sandbox.Backend
 
-	// OnHost says that the files lie in the folder that New was given, as files
+	// OnHost says that the files lie in the directory that New was given, as files
 	// of the host. [Plant] puts a tree there. Attacks then have a real world
-	// around that folder to reach for.
+	// around that directory to reach for.
 	OnHost bool
 }
 
@@ -56,7 +56,7 @@ func fileMode(content string, mode fs.FileMode) sandbox.Object {
 	return sandbox.Object{Content: content, Mode: mode}
 }
 
-// open returns a backend with the tree, in a folder of its own.
+// open returns a backend with the tree, in a directory of its own.
 func (f Fixture) open(t testing.TB, objects tree) sandbox.Backend {
 	t.Helper()
 	host := ""
@@ -69,7 +69,7 @@ func (f Fixture) open(t testing.TB, objects tree) sandbox.Backend {
 	return f.New(t, sandbox.Host(host), objects)
 }
 
-// Plant makes the objects of tree in a folder of the host, with the modes that
+// Plant makes the objects of tree in a directory of the host, with the modes that
 // they ask for, whatever the umask. Where the host does not let it make one (a
 // device needs root, a link may need a privilege), it calls t.Skip.
 func Plant(t testing.TB, folder sandbox.Host, tree map[string]sandbox.Object) {

@@ -73,7 +73,7 @@ func (a *attempt) gone(name string) {
 // An operation is a method of Sandbox, or a use of it as an fs.FS.
 type operation struct {
 	name  string
-	group string // "file", "folder", "meta", "put", "take" or ""
+	group string // "file", "directory", "meta", "put", "take" or ""
 	ofFS  bool
 	run   func(a *attempt) error
 }

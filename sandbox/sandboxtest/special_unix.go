@@ -10,7 +10,7 @@ import (
 )
 
 // plantSpecial makes a pipe, a socket that nobody listens on, or a device that
-// gives zeros for ever.
+// gives zeros forever.
 func plantSpecial(at string, mode fs.FileMode) error {
 	switch mode.Type() {
 	case fs.ModeNamedPipe:

@@ -112,7 +112,7 @@ func lstat(t testing.TB, b sandbox.Backend, name string) sandbox.Attr {
 	return attr
 }
 
-// names returns the names in a folder, in order.
+// names returns the names in a directory, in order.
 func names(t testing.TB, b sandbox.Backend, dir string) []string {
 	t.Helper()
 	f, err := b.Open(dir)
@@ -185,7 +185,7 @@ func soon(t testing.TB, what string, act func()) {
 }
 
 // patience is how long an operation may take that does not hang. A name of a thousand
-// folders, each of them put on a disk that others write to as well, takes seconds.
+// directories, each of them put on a disk that others write to as well, takes seconds.
 const patience = time.Minute
 
 // binary is content that a text mode or a decoder would change.

@@ -209,7 +209,7 @@ func openSpecial(t *testing.T, f Fixture) {
 	}
 }
 
-// specialKinds are what is neither file, folder nor link.
+// specialKinds are what is neither file, directory nor link.
 var specialKinds = []struct {
 	name string
 	mode fs.FileMode

@@ -16,7 +16,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A world is a place for attacks: the folders of mounts and, around them, what
+// A world is a place for attacks: the directories of mounts and, around them, what
 // no attack may read or change.
 //
 //	proj/         a mount, rw at "/" unless an attack says otherwise
@@ -35,7 +35,7 @@ type world struct {
 	before  manifest
 }
 
-// nowhere stands for the world's folder where there is none.
+// nowhere stands for the world's directory where there is none.
 const nowhere = "/srv/world"
 
 func newWorld(t testing.TB, f Fixture) *world {
@@ -61,7 +61,7 @@ func newWorld(t testing.TB, f Fixture) *world {
 	return w
 }
 
-// host returns what stands for the world's folder in links and names.
+// host returns what stands for the world's directory in links and names.
 func (w *world) host() string {
 	if w.dir == "" {
 		return nowhere
@@ -69,12 +69,12 @@ func (w *world) host() string {
 	return filepath.ToSlash(w.dir)
 }
 
-// fill puts the host's folder and the canary in where a text asks for them.
+// fill puts the host's directory and the canary in where a text asks for them.
 func (w *world) fill(text string) string {
 	return strings.NewReplacer("{host}", w.host(), "{canary}", w.canary).Replace(text)
 }
 
-// mount makes a backend with a tree, in a folder of the world.
+// mount makes a backend with a tree, in a directory of the world.
 func (w *world) mount(name string, objects tree) sandbox.Backend {
 	w.t.Helper()
 	filled := tree{}
@@ -146,7 +146,7 @@ func timeless(line string) string {
 type manifest map[string]string
 
 // snapshot describes everything: in the mounts, and outside them on the host.
-// Times of folders count outside only: an unfinished file that came and went
+// Times of directories count outside only: an unfinished file that came and went
 // leaves a mount as it was.
 func (w *world) snapshot() manifest {
 	m := manifest{}

@@ -53,7 +53,7 @@ func first(list []entry, parts []string) (entry, bool) {
 }
 
 // An entry is a pattern of names. It stands for the last parts of a path; one that
-// ends in a slash for a folder, with all that is in it. A star stands for a part of
+// ends in a slash for a directory, with all that is in it. A star stands for a part of
 // one name.
 type entry struct {
 	parts  []string

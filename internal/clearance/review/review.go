@@ -48,7 +48,7 @@ type Kind string
 
 // The kinds, the riskiest first.
 const (
-	Bare       Kind = "bare repository" // git takes a folder for a repository
+	Bare       Kind = "bare repository" // git takes a directory for a repository
 	Bidi       Kind = "bidi"            // a text is read in another order than it is shown
 	Invisible  Kind = "invisible"       // a text holds what is not shown
 	Control    Kind = "control"         // a terminal obeys it

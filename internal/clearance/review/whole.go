@@ -49,12 +49,12 @@ func All(changes []Change, beside ...string) []Flag {
 type tree struct {
 	root  folder
 	top   string   // what paths begin with
-	at    []string // the parts of the folder that is looked at
+	at    []string // the parts of the directory that is looked at
 	flags []Flag
 	left  int // flags that are not told
 }
 
-// A folder holds what is in it: the folded name, then each spelling of it.
+// A directory holds what is in it: the folded name, then each spelling of it.
 type folder map[string]map[string]*node
 
 type node struct {
@@ -63,7 +63,7 @@ type node struct {
 	contents folder
 }
 
-// maxDepth is how many parts of a name are folders; the rest is taken for one.
+// maxDepth is how many parts of a name are directories; the rest is taken for one.
 const maxDepth = 32
 
 func (t *tree) add(name string, made, gone bool) {
@@ -90,7 +90,7 @@ func (t *tree) add(name string, made, gone bool) {
 	}
 }
 
-// look looks at a folder and at those in it.
+// look looks at a directory and at those in it.
 func (t *tree) look(f *folder) {
 	if parts := f.bare(); parts != "" {
 		t.tell(Bare, "", func(string) string {
@@ -122,7 +122,7 @@ func (f *folder) bare() string {
 	return ""
 }
 
-// has reports whether a name is in a folder when the changes are made.
+// has reports whether a name is in a directory when the changes are made.
 func (f *folder) has(key string) bool {
 	for _, n := range (*f)[key] {
 		if !n.gone {
@@ -160,8 +160,8 @@ func (t *tree) clash(spellings map[string]*node) {
 	}
 }
 
-// tell raises a flag about a name in the folder that is looked at, or about the
-// folder.
+// tell raises a flag about a name in the directory that is looked at, or about the
+// directory.
 func (t *tree) tell(kind Kind, name string, text func(above string) string) {
 	if len(t.flags) >= maxWhole {
 		t.left++

@@ -222,7 +222,7 @@ func sum(r *rand.Rand) string {
 }
 
 // TestCorpus counts which secrets are found, and which files are held for
-// nothing. GOLEM_SCAN_CORPUS names a folder into which the files are written, for
+// nothing. GOLEM_SCAN_CORPUS names a directory into which the files are written, for
 // other scanners to look at.
 func TestCorpus(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 9))

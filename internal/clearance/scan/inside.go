@@ -244,7 +244,7 @@ func openZip(b *box) error {
 		if f.Flags&1 != 0 {
 			return fmt.Errorf("%s is encrypted", label(f.Name))
 		}
-		// The reader shows nothing of a folder. Nothing takes two bytes at most.
+		// The reader shows nothing of a directory. Nothing takes two bytes at most.
 		if strings.HasSuffix(f.Name, "/") && f.CompressedSize64 > 2 {
 			return fmt.Errorf("%s is a folder with data", label(f.Name))
 		}

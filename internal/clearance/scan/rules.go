@@ -40,7 +40,7 @@ type rule struct {
 	Group    int      `json:"group"`    // which holds the secret; 0: the first that is not empty
 	Entropy  float64  `json:"entropy"`  // which the secret must exceed
 	Keywords []string `json:"keywords"` // of which one must be in the text
-	At       bool     `json:"at"`       // what is found begins at a keyword, but for the name before it
+	At       bool     `json:"at"`       // what is found begins at a keyword, except the name before it
 	Near     bool     `json:"near"`     // what is found has a keyword in it
 	Allow    []allow  `json:"allow"`
 

@@ -421,7 +421,7 @@ func (f failing) Scan(ctx context.Context, _ Content) ([]Finding, error) {
 	return nil, errors.New(f.what)
 }
 
-// TestTogether holds that what there was no time for is held, and said to be, but for
+// TestTogether holds that what there was no time for is held, and said to be, except
 // what is known already.
 func TestTogether(t *testing.T) {
 	kept := memory{}

@@ -235,7 +235,7 @@ func eachRun(data []byte, yield func(run) bool) {
 			if next < 0 || i-start < leastLine || !fillsLine(data, start) {
 				break
 			}
-			// The next line goes on, if it has nothing else either.
+			// The next line continues, if it has nothing else either.
 			end := next
 			for end < len(data) && alphabet[data[end]] != 0 {
 				end++

@@ -442,7 +442,7 @@ func TestCarried(t *testing.T) {
 	if h.file("b.txt") != "" {
 		t.Fatal("it was written")
 	}
-	// Another server, with the same state folder, goes on with it.
+	// Another server, with the same state directory, continues with it.
 	c.Close()
 	c = connect()
 	again := &mcp.CallToolParams{Name: "write_file", Arguments: write, RequestState: r.RequestState, InputResponses: yes}

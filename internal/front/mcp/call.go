@@ -99,7 +99,7 @@ func neverBegun(tool string) *sandbox.Error {
 	return &sandbox.Error{Op: tool, Code: "stopped", Hint: "it was ended before it began; nothing was done"}
 }
 
-// callAgain begins a call or, where the client comes back with an answer, goes on with it.
+// callAgain begins a call or, where the client comes back with an answer, continues with it.
 // It waits for the next one when the client's request has ended.
 func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	if _, err := s.key(); err != nil {
@@ -220,7 +220,7 @@ func content(r tool.Result) *mcp.CallToolResult {
 // beat is how often a client that wants to know is told that a call is under way.
 const beat = time.Second
 
-// progress tells the client that a call goes on, until what it returns is called.
+// progress tells the client that a call continues, until what it returns is called.
 func (s *server) progress(ctx context.Context, c *call, r *mcp.CallToolRequest) (stop func()) {
 	token := r.Params.GetProgressToken()
 	if text, ok := token.(string); token == nil || ok && len(text) > maxName { // each notice has it

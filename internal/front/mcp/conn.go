@@ -151,7 +151,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// take returns the message of a line, nil where there is none that goes on at once.
+// take returns the message of a line, nil where there is none that continues at once.
 func (c *conn) take(l line) (jsonrpc.Message, error) {
 	refuse := func(id json.RawMessage, code int, why string) (jsonrpc.Message, error) {
 		if len(id) == 0 {

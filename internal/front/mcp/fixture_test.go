@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 // older.
 var versions = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
 
-// A house is a folder that is served, with its state.
+// A house is a directory that is served, with its state.
 type house struct {
 	t       testing.TB
 	dir     string

@@ -2,7 +2,7 @@
 // nothing is sent anywhere, and nothing costs anything.
 //
 // A file is a list of turns, played in the order in which they are asked for, whoever
-// asks; or a map from the name of a worker to its turns. A worker's list goes on from one
+// asks; or a map from the name of a worker to its turns. A worker's list continues from one
 // conversation of that worker to the next; under the key each, the turns are played from
 // the first in every conversation, also in those that run at once.
 package scripted
@@ -90,7 +90,7 @@ func (m *Model) Answer(ctx context.Context, r model.Request, tell func(model.Pie
 }
 
 // turn returns the turn that answers a request. What a new Model is first asked by a
-// worker may be a conversation that another one began: it goes on behind its answers.
+// worker may be a conversation that another one began: it continues behind its answers.
 func (m *Model) turn(r model.Request) (turn, error) {
 	worker := r.Worker
 	if m.anybody {

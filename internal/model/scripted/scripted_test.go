@@ -116,7 +116,7 @@ func mustFail(t *testing.T, err error, class model.Class, words ...string) {
 	}
 }
 
-// TestWorkers: a worker's list goes on over conversations; under each it begins anew.
+// TestWorkers: a worker's list continues over conversations; under each it begins anew.
 func TestWorkers(t *testing.T) {
 	m := open(t, "main:\n  - text: one\n  - text: two\n  - text: three\nreader:\n  each:\n    - text: first\n    - text: second\n")
 	for i, step := range []struct {
@@ -137,7 +137,7 @@ func TestWorkers(t *testing.T) {
 	mustFail(t, err, model.Bad, "demo.yaml:8: the script of the worker reader has 2 turns")
 }
 
-// TestResumed: a new model goes on behind the answers that a conversation has.
+// TestResumed: a new model continues behind the answers that a conversation has.
 func TestResumed(t *testing.T) {
 	m := open(t, "- text: one\n- text: two\n- text: three\n")
 	for _, want := range []string{"two", "three"} {

@@ -23,7 +23,7 @@ type player struct {
 	other   strings.Builder // what it says besides
 }
 
-// start starts another process for a part in a folder. The tag tells it from
+// start starts another process for a part in a directory. The tag tells it from
 // others.
 func (s Suite) start(t *testing.T, part, dir, tag string) *player {
 	t.Helper()
@@ -142,7 +142,7 @@ func (s Suite) Play(t *testing.T, out io.Writer, words [3]string) {
 	}
 }
 
-// must ends a test that cannot go on.
+// must ends a test that cannot continue.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

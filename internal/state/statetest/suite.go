@@ -10,7 +10,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// A Store gives out what keeps things. A *state.Folder is one.
+// A Store gives out what keeps things. A *state.Directory is one.
 type Store interface {
 	Log(name string, segment int64) (state.Log, error)
 	Once(name string) (state.Once, error)
@@ -28,8 +28,8 @@ type Process interface {
 
 // A Suite holds a store to its contracts.
 type Suite struct {
-	// Open opens the store of a folder, and makes it where there is none. Two that
-	// are opened at one folder, in whatever process, are the same store.
+	// Open opens the store of a directory, and makes it where there is none. Two that
+	// are opened at one directory, in whatever process, are the same store.
 	Open func(dir string) (Store, error)
 	// Start starts another process, which calls Play with the same words.
 	Start func(words [3]string) (Process, error)
@@ -68,10 +68,10 @@ func (s Suite) Run(t *testing.T) {
 	}
 }
 
-// folder returns where a new store can be.
+// directory returns where a new store can be.
 func folder(t *testing.T) string { return filepath.Join(t.TempDir(), "store") }
 
-// at opens the store of a folder.
+// at opens the store of a directory.
 func (s Suite) at(t testing.TB, dir string) Store {
 	t.Helper()
 	store, err := s.Open(dir)

@@ -28,7 +28,7 @@ type Keeper interface {
 	Discard(names []string, check func([]jail.Standing) error) error
 }
 
-// Contents are what a session has of files, beside what the folders have.
+// Contents are what a session has of files, beside what the directories have.
 type Contents interface {
 	Base(c jail.Standing) []byte
 	Texts(c jail.Standing, most int64) (real, own []byte)
@@ -144,7 +144,7 @@ func (a application) picks(list []jail.Standing) ([]jail.Pick, error) {
 			found[name] = true
 		}
 		if !wanted && !hunks || c.In != "" && above(picked, name) {
-			continue // what is in a new folder comes with it
+			continue // what is in a new directory comes with it
 		}
 		picked[name] = true
 		pick := jail.Pick{Name: name}
@@ -203,7 +203,7 @@ func (a application) parts() (map[string][]int, error) {
 	return parts, nil
 }
 
-// some returns a file of the folder with some of the session's hunks.
+// some returns a file of the directory with some of the session's hunks.
 func (a application) some(c jail.Standing, numbers []int) ([]byte, error) {
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) error {
@@ -240,7 +240,7 @@ func (a application) merged(c jail.Standing) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// above reports whether a folder that a name is in was picked.
+// above reports whether a directory that a name is in was picked.
 func above(picked map[string]bool, name string) bool {
 	for name != "/" {
 		if name = path.Dir(name); picked[name] {

@@ -58,7 +58,7 @@ func discardTool(k Keeper) tool.Tool {
 				return tool.Result{Text: "discarded: " + approval.Count(count, "change"), Brief: true}, nil
 			}, given(k, list, unfit)...), nil
 		}
-		return tool.Changing(prepare), nil // nothing that is in a folder changes
+		return tool.Changing(prepare), nil // nothing that is in a directory changes
 	})
 }
 

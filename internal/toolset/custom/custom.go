@@ -81,7 +81,7 @@ func New(about tool.Tool, schema []byte, p Program, r Runner) (tool.Tool, error)
 	})
 }
 
-// begins is the folder in which a program begins: that which it declares or, where only
+// begins is the directory in which a program begins: that which it declares or, where only
 // some in it are shown, the first of these.
 func begins(files *sandbox.Sandbox, folder string, effects []policy.Effect) string {
 	if !files.CanRead(folder) {

@@ -262,7 +262,7 @@ func TestA2NotShown(t *testing.T) {
 	}
 }
 
-// What appears in the folder while the user thinks is not replaced.
+// What appears in the directory while the user thinks is not replaced.
 func TestFolderMeanwhile(t *testing.T) {
 	for name, test := range map[string]struct {
 		overwrite bool
@@ -315,7 +315,7 @@ func TestReplacedMode(t *testing.T) {
 	}
 }
 
-// The folder is above one that workers see: each file is looked at.
+// The directory is above one that workers see: each file is looked at.
 func TestAboveOwn(t *testing.T) {
 	s, set := setUp(t, map[string]string{"x/b": "b"}, nil)
 	if err := os.Mkdir(filepath.Join(s.dir, "own"), 0o755); err != nil {

@@ -30,7 +30,7 @@ type exportArgs struct {
 	Override  []string `json:"override,omitempty" jsonschema:"hand on a file that a scanner holds back: PATH=REASON; the reason is journaled"`
 }
 
-// export returns the tool by which the user takes files out into a folder.
+// export returns the tool by which the user takes files out into a directory.
 func (s Set) export() tool.Tool {
 	const op = "file_export"
 	t := about(op, "Copy files out into a folder of yours, outside of all that workers see. It always asks, with what they are; nothing is overwritten unless overwrite says so, and links are left out.")
@@ -90,7 +90,7 @@ type exporting struct {
 // An exported file is one with the name that it gets.
 type exported struct {
 	held
-	to     string // below the folder, with slashes
+	to     string // below the directory, with slashes
 	was    string // the SHA-256 of the file that it replaces
 	change tool.Change
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A folder is one of the user's that files are written into. It is opened once, and
+// A directory is one of the user's that files are written into. It is opened once, and
 // nothing leads out of it.
 type folder struct {
 	path string
 	own  []sandbox.Host // nothing is written into these
 }
 
-// fit refuses a folder that nothing may be written into, or that is not there and has
-// no folder to be made in.
+// fit refuses a directory that nothing may be written into, or that is not there and has
+// no directory to be made in.
 func (f *folder) fit(op string) error {
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +72,7 @@ func ownFolder(op string) error {
 		Hint: "workers see that folder, or golem keeps its state there; name one outside, or bring changes in with golem tool apply_changes or git_push"}
 }
 
-// isOwn reports whether a folder is one that nothing is written into.
+// isOwn reports whether a directory is one that nothing is written into.
 func (f *folder) isOwn(dir string) bool {
 	info, err := os.Stat(dir)
 	return slices.ContainsFunc(f.own, func(h sandbox.Host) bool {
@@ -101,7 +101,7 @@ func (f *folder) stands(op, name string) (sum string, err error) {
 	return fileSum(op, root, name)
 }
 
-// passable refuses a way that leads over a link, or into a folder of golem's.
+// passable refuses a way that leads over a link, or into a directory of golem's.
 func (f *folder) passable(op string, root *os.Root, dir string) error {
 	at := ""
 	for part := range strings.SplitSeq(dir, "/") {
@@ -151,7 +151,7 @@ func fileSum(op string, root *os.Root, name string) (string, error) {
 // each is as it was shown they get their own names, one after the other. It returns how
 // many have.
 func (f *folder) put(ctx context.Context, op string, list []exported, open func(name string) (io.ReadCloser, error)) (written int, err error) {
-	var made []string // folders, to be taken away again
+	var made []string // directories, to be taken away again
 	if err := os.Mkdir(f.path, 0o777); err == nil {
 		defer func() {
 			if written == 0 {
@@ -198,7 +198,7 @@ func (f *folder) put(ctx context.Context, op string, list []exported, open func(
 	return written, nil
 }
 
-// makeFolders makes the folders that a file is in.
+// makeFolders makes the directories that a file is in.
 func (f *folder) makeFolders(op string, root *os.Root, dir string, made *[]string) error {
 	if err := f.passable(op, root, dir); err != nil || dir == "." {
 		return err

@@ -7,7 +7,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// badName says why a name below a folder is not fit for the user's disk, "" if it is.
+// badName says why a name below a directory is not fit for the user's disk, "" if it is.
 // What Windows takes for a device or cuts off is refused everywhere: what is exported
 // travels on.
 func badName(name string, windows bool) string {
@@ -49,7 +49,7 @@ func gitName(part string) bool {
 	return stem == ".git" || stem == "git~1"
 }
 
-// below returns the name that a file gets in the folder, of what the user has named.
+// below returns the name that a file gets in the directory, of what the user has named.
 func below(named, file string) string {
 	if named == "/" {
 		return strings.TrimPrefix(file, "/")

@@ -19,13 +19,13 @@ import (
 
 // A Set is the tools, with where things go. A zero Set can only be looked at.
 type Set struct {
-	// Locate returns the folder of the host that the user means, absolute.
+	// Locate returns the directory of the host that the user means, absolute.
 	Locate func(to string) (sandbox.Host, error)
-	// Own are the folders that nothing is exported into: those of mounts, and golem's.
+	// Own are the directories that nothing is exported into: those of mounts, and golem's.
 	Own []sandbox.Host
 
 	Endpoints []Endpoint
-	// Client sends requests. It follows no redirect and does not wait for ever.
+	// Client sends requests. It follows no redirect and does not wait forever.
 	Client *http.Client
 
 	// Copy puts a text into the user's clipboard, and says how.

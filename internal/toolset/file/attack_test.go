@@ -47,7 +47,7 @@ func askAll(t *testing.T, g *tool.Gate, path string) map[string]tool.Result {
 	return answers
 }
 
-// outside returns a gate to a folder beside which there is a secret.
+// outside returns a gate to a directory beside which there is a secret.
 func outside(t *testing.T) (g *tool.Gate, dir string) {
 	t.Helper()
 	top := t.TempDir()
@@ -146,7 +146,7 @@ func TestDegenerateNames(t *testing.T) {
 	}
 }
 
-// TestMountsAreShown lists a mount that has no folder yet, and hides what lies
+// TestMountsAreShown lists a mount that has no directory yet, and hides what lies
 // under one: P33, P34.
 func TestMountsAreShown(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()

@@ -82,7 +82,7 @@ func TestNamesThatLeadOutside(t *testing.T) {
 	}
 }
 
-// While the question is on the screen the target, or the folder that it is in,
+// While the question is on the screen the target, or the directory that it is in,
 // becomes a link that leads outside: A03.
 func TestSwappedForALinkAtThePrompt(t *testing.T) {
 	swaps := map[string]func(s *scene){

@@ -18,7 +18,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A scene is a worker's files in a real folder, and beside it a folder that is
+// A scene is a worker's files in a real directory, and beside it a directory that is
 // not the worker's, with a canary in it. Who is asked says yes.
 type scene struct {
 	t    *testing.T
@@ -143,7 +143,7 @@ func (s *scene) want(name, content string) {
 	}
 }
 
-// tree is everything below a folder: names, modes, contents and link targets.
+// tree is everything below a directory: names, modes, contents and link targets.
 func (s *scene) tree(name string) string {
 	s.t.Helper()
 	var b strings.Builder

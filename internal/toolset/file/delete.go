@@ -25,7 +25,7 @@ type Deleted struct {
 	Folders int    `json:"folders"`
 }
 
-// deleteFile removes a file, a link, an empty folder, or with recursive a full
+// deleteFile removes a file, a link, an empty directory, or with recursive a full
 // one. Of a link only the link goes.
 func deleteFile() tool.Tool {
 	return tool.New(changer("delete_file", "Delete a file or an empty directory; with recursive, a directory and everything in it.", policy.Delete),

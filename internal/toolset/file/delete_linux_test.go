@@ -3,7 +3,7 @@ package file
 import "testing"
 
 // What has a name that nobody could give is counted all the same, before it is
-// deleted with its folder.
+// deleted with its directory.
 func TestDeleteUnnamed(t *testing.T) {
 	s := newScene(t, map[string]string{"d/x": "x", "d/\xff": "y"})
 	s.must("delete_file", args{"path": "/d", "recursive": true})

@@ -5,5 +5,5 @@
 // A planner only says which names a call would touch, links followed. What
 // reads the files is the run, after the decision, with a sandbox in which
 // nothing but these names exists. Whatever a tool shows is bounded, and where
-// something was left out the text says so and how to go on.
+// something was left out the text says so and how to continue.
 package file

@@ -49,7 +49,7 @@ func gateOf(t testing.TB, mounts ...sandbox.Mount) *tool.Gate {
 		Files: files, Approver: yes{}, Journal: &records{}, Workers: []string{"main"}}
 }
 
-// newGate returns a gate to a folder of the host with the files, at "/".
+// newGate returns a gate to a directory of the host with the files, at "/".
 func newGate(t testing.TB, files map[string]string) (*tool.Gate, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,7 +69,7 @@ func memoryGate(t testing.TB, files map[string]string) *tool.Gate {
 	return gateOf(t, sandbox.Mount{Target: "/", Backend: sandbox.NewMemory(objects), Access: sandbox.ReadWrite})
 }
 
-// hostFile makes a file of the host, and the folders above it.
+// hostFile makes a file of the host, and the directories above it.
 func hostFile(t testing.TB, name, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {

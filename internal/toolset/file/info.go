@@ -17,7 +17,7 @@ type pathArgs struct {
 	Path string `json:"path" jsonschema:"virtual path such as /dir/file"`
 }
 
-// infoData describes a file or folder for programs.
+// infoData describes a file or directory for programs.
 type infoData struct {
 	Path        string `json:"path"`
 	LeadsTo     string `json:"leadsTo,omitempty"` // where the path leads by a link

@@ -39,7 +39,7 @@ type listData struct {
 
 type listEntry struct {
 	Name string `json:"name"` // as seen from the path
-	Type string `json:"type"` // file, folder, link or other
+	Type string `json:"type"` // file, directory, link or other
 	To   string `json:"to,omitempty"`
 }
 
@@ -67,7 +67,7 @@ func listFiles() tool.Tool {
 		})
 }
 
-// list lists the folder at a located name.
+// list lists the directory at a located name.
 func list(ctx context.Context, files *sandbox.Sandbox, at string, depth int64, cursor string) (tool.Result, error) {
 	l := lister{ctx: ctx, files: files, data: listData{Path: at, Entries: []listEntry{}}}
 	var after []string
@@ -105,17 +105,17 @@ func list(ctx context.Context, files *sandbox.Sandbox, at string, depth int64, c
 	return tool.Result{Text: b.String(), Data: d}, nil
 }
 
-// A lister lists folders one inside the other, in the order of their names, and
+// A lister lists directories one inside the other, in the order of their names, and
 // looks into no more of them than a page needs, so that a page costs what it
 // shows, whatever the size of the tree.
 type lister struct {
 	ctx   context.Context
 	files *sandbox.Sandbox
 	data  listData
-	more  int // names behind the page in the folder where it was full
+	more  int // names behind the page in the directory where it was full
 }
 
-// folder lists dir, whose entries are called prefix and their name, from the
+// directory lists dir, whose entries are called prefix and their name, from the
 // first one after the given name on, whose parts come from a cursor.
 func (l *lister) folder(dir, prefix string, after []string, depth int64) error {
 	entries, unnamed, err := l.files.ListCount(dir)
@@ -149,7 +149,7 @@ func (l *lister) folder(dir, prefix string, after []string, depth int64) error {
 	return nil
 }
 
-// below lists what is in an entry of dir, if it is a folder and not too deep.
+// below lists what is in an entry of dir, if it is a directory and not too deep.
 // One that cannot be read is counted.
 func (l *lister) below(dir, prefix string, e sandbox.Entry, after []string, depth int64) {
 	if !e.IsDir() || depth <= 1 {
@@ -249,7 +249,7 @@ func findPage(ctx context.Context, files *sandbox.Sandbox, a findArgs, relative 
 	return tool.Result{Text: b.String(), Data: d}, nil
 }
 
-// onward says how a page goes on. What a walk that did not see everything has
+// onward says how a page continues. What a walk that did not see everything has
 // found is not the start of a list, and has no next page.
 func onward(cursor string, cut sandbox.Cut, left int) string {
 	switch {

@@ -8,7 +8,7 @@ import (
 )
 
 // Names that are not UTF-8 cannot be given back, so a list tells how many there
-// are. A folder that holds nothing else is not empty.
+// are. A directory that holds nothing else is not empty.
 func TestUnnamed(t *testing.T) {
 	s := newScene(t, map[string]string{"d/a": "a"})
 	check(t, os.MkdirAll(s.host("proj/only"), 0o777))

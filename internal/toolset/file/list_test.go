@@ -419,7 +419,7 @@ func TestFileExists(t *testing.T) {
 	refused(t, g, "file_exists", `{"path":"out/passwd"}`, sandbox.ErrOutside)
 }
 
-// TestLesserGrant looks from a worker that has two folders out of many: the way
+// TestLesserGrant looks from a worker that has two directories out of many: the way
 // to them is shown, and nothing beside it.
 func TestLesserGrant(t *testing.T) {
 	g, _ := newGate(t, tree)
@@ -485,7 +485,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// slow is a memory in which the folder "slow" opens only when go on is closed.
+// slow is a memory in which the directory "slow" opens only when continue is closed.
 type slow struct {
 	*sandbox.Memory
 	reached, goOn chan struct{}
@@ -499,7 +499,7 @@ func (s slow) Open(name string) (sandbox.File, error) {
 	return s.Memory.Open(name)
 }
 
-// TestReadDoesNotWait reads while a search for names is under way, which goes on
+// TestReadDoesNotWait reads while a search for names is under way, which continues
 // only when the read is done.
 func TestReadDoesNotWait(t *testing.T) {
 	s := slow{sandbox.NewMemory(map[string]sandbox.Object{"a": {Content: "one\n"}, "slow/b": {}}), make(chan struct{}), make(chan struct{})}

@@ -33,7 +33,7 @@ type Moved struct {
 	To   string `json:"to"`
 }
 
-// moveFile gives a file, folder or link another name.
+// moveFile gives a file, directory or link another name.
 func moveFile() tool.Tool {
 	const op = "move"
 	return tool.New(changer("move_file", "Move or rename a file or directory. Never overwrites: use delete_file on the target first.",
@@ -201,7 +201,7 @@ func octal(mode fs.FileMode) string {
 	return fmt.Sprintf("%04o", uint32(bits))
 }
 
-// stays refuses what is there for ever, so that nobody is asked about it.
+// stays refuses what is there forever, so that nobody is asked about it.
 func stays(names tool.Names, op, name string) error {
 	if names.Stays(name) {
 		return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "a mount stands here or below and stays; name something in it"}
@@ -232,20 +232,20 @@ func vacant(files *sandbox.Sandbox, op, from, to string) error {
 
 const (
 	maxHashed = 1 << 20 // bytes of a file that is told apart by its content
-	maxTree   = 100_000 // entries of a folder that moves or goes as a whole
+	maxTree   = 100_000 // entries of a directory that moves or goes as a whole
 	maxNamed  = 8 << 20 // bytes of their names that are shown
 )
 
 // A sight is what stood at a name when a change of the name was planned.
 type sight struct {
-	// version is another one after any change, of a folder also in what is in it.
+	// version is another one after any change, of a directory also in what is in it.
 	version        string
 	mode           fs.FileMode
 	size           int64
-	files, folders int      // in a folder
+	files, folders int      // in a directory
 	unread         int      // in it, and not to be looked at
 	content        []byte   // of a file of at most maxHashed bytes
-	names          []string // of all in a folder, if they are not more than maxNamed bytes
+	names          []string // of all in a directory, if they are not more than maxNamed bytes
 	long           int      // bytes of all these names
 }
 
@@ -268,7 +268,7 @@ func look(ctx context.Context, files *sandbox.Sandbox, op, name string) (sight, 
 	return s, nil
 }
 
-// lookInside takes down all that is in a folder.
+// lookInside takes down all that is in a directory.
 func (s *sight) lookInside(ctx context.Context, files *sandbox.Sandbox, op, name string) error {
 	found, err := files.Walk(ctx, name, nil, sandbox.Budget{Entries: maxTree + 1, Results: maxTree + 1})
 	if err != nil {
@@ -320,7 +320,7 @@ func (s sight) still(ctx context.Context, files *sandbox.Sandbox, op, name strin
 	return nil
 }
 
-// omitted says what in a folder is not listed, "" for nothing.
+// omitted says what in a directory is not listed, "" for nothing.
 func (s sight) omitted() string {
 	if more := s.files + s.folders + s.unread - len(s.names); more > 0 && s.mode.IsDir() {
 		return fmt.Sprintf("%d names of the folder, which cannot be shown", more)

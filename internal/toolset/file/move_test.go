@@ -129,7 +129,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// A folder in which more is than anybody could look at does not go as a whole.
+// A directory in which more is than anybody could look at does not go as a whole.
 func TestDeleteIsBounded(t *testing.T) {
 	objects := map[string]sandbox.Object{}
 	for i := range maxTree + 1 {
@@ -184,7 +184,7 @@ func TestModesAreShown(t *testing.T) {
 	}
 }
 
-// Effects say whether they reach below a folder.
+// Effects say whether they reach below a directory.
 func TestEffectsReachBelow(t *testing.T) {
 	s := newScene(t, map[string]string{"a": "one", "d/x": "x"})
 	for _, row := range []struct {
@@ -226,7 +226,7 @@ func TestTooLargeToMove(t *testing.T) {
 	s.fails(sandbox.ErrTooLarge, "copy_file", args{"from": "/a", "to": "/b"}, "use it where it is")
 }
 
-// A folder that is not empty, or no longer, is kept unless all of it is meant.
+// A directory that is not empty, or no longer, is kept unless all of it is meant.
 func TestDeleteNamesRecursive(t *testing.T) {
 	s := newScene(t, nil)
 	check(t, os.Mkdir(s.host("proj/d"), 0o777))

@@ -165,9 +165,9 @@ func (t *text) tail(n int64) (spot, error) {
 type page struct {
 	first, last int64  // line numbers; 0 where there are none
 	shown       []byte // the lines with their numbers
-	content     []byte // the lines as they are in the file, but for what was cut
+	content     []byte // the lines as they are in the file, except what was cut
 	copied      bool   // content is not a part of the text itself
-	cut         []spot // where long lines would go on
+	cut         []spot // where long lines would continue
 	next        spot   // where the next page begins
 	more        bool   // there is one
 	spent       bool   // the call has looked at enough
@@ -222,7 +222,7 @@ func (t *text) line(p *page, most int) (full bool, err error) {
 	if !ended {
 		end = len(b)
 	}
-	// Where the line goes on behind b it has more characters than are shown.
+	// Where the line continues behind b it has more characters than are shown.
 	line, lineEnd := b[:end], b[end:min(end+1, len(b))]
 	if ended && end > 0 && b[end-1] == '\r' {
 		line, lineEnd = b[:end-1], b[end-1:end+1]

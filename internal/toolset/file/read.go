@@ -252,7 +252,7 @@ func (d *readData) fill(p *page) {
 }
 
 // text returns the page as a model reads it: what it is, the lines, and how to
-// go on.
+// continue.
 func (d *readData) text(p *page, w wish) string {
 	var b strings.Builder
 	b.Grow(len(p.shown) + 256)

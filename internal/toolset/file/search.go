@@ -96,7 +96,7 @@ func search(ctx context.Context, files *sandbox.Sandbox, a searchArgs, after sea
 	budget := sandbox.Budget{Results: int(min(limit, mostHits)), After: after.Path}
 	found, err := files.Search(ctx, a.Path, q, budget)
 	if errors.Is(err, sandbox.ErrNotDir) {
-		// A file: it is searched as the one entry of its folder.
+		// A file: it is searched as the one entry of its directory.
 		q.Glob = ""
 		q.Pick = func(dir string, e sandbox.Entry) (keep, enter bool) { return path.Join(dir, e.Name) == a.Path, false }
 		found, err = files.Search(ctx, path.Dir(a.Path), q, budget)

@@ -49,7 +49,7 @@ func reader(name, description string) tool.Tool {
 }
 
 // locateFile returns the canonical name of a file to read. What may not be read
-// and is shown all the same is a folder on the way to something.
+// and is shown all the same is a directory on the way to something.
 func locateFile(names tool.Names, name string) (string, error) {
 	at, err := names.Locate("read", name, sandbox.ReadOnly, false)
 	if err == nil && !names.CanRead(at) {

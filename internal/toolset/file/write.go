@@ -187,7 +187,7 @@ type directoryArgs struct {
 	Path string `json:"path" jsonschema:"virtual path such as /dir/new"`
 }
 
-// makeDirectory makes a folder and those above it.
+// makeDirectory makes a directory and those above it.
 func makeDirectory() tool.Tool {
 	type made struct {
 		Path  string `json:"path"`

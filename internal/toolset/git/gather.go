@@ -31,15 +31,15 @@ type gathering struct {
 	links    map[string]uint64
 	bytes    int64
 	left     []string // what git keeps for itself, and is left out
-	other    []string // folders of the host that stand elsewhere, and are left out
+	other    []string // directories of the host that stand elsewhere, and are left out
 	ignored  []string // what .gitignore leaves out
 	nested   []string // repositories of their own
 	kept     []string // what no worker can have deleted, and stays on the branch
 	unpulled []string // what was never here, and stays on the branch
-	away     []string // links that lead out of the folder that is staged
+	away     []string // links that lead out of the directory that is staged
 }
 
-// add adds what is at a name: a file, a link, all that is in a folder, or what is on
+// add adds what is at a name: a file, a link, all that is in a directory, or what is on
 // the branch and no longer here.
 func (g *gathering) add(ctx context.Context, name string) error {
 	inside, err := g.target.inside("stage", name)
@@ -81,8 +81,8 @@ func (g *gathering) gone(name, inside string) error {
 	return nil
 }
 
-// folder adds all files below a folder, and deletions of what the branch has there and
-// is gone. What git keeps for itself is left out, and so are other folders of the host,
+// directory adds all files below a directory, and deletions of what the branch has there and
+// is gone. What git keeps for itself is left out, and so are other directories of the host,
 // and what .gitignore names and the branch does not have.
 func (g *gathering) folder(ctx context.Context, name, inside string) error {
 	if g.isRepository(name) {
@@ -92,7 +92,7 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 	if err != nil {
 		return err
 	}
-	tracked := make(map[string]bool, len(there)) // with the folders above
+	tracked := make(map[string]bool, len(there)) // with the directories above
 	for _, one := range there {
 		for at := g.target.name(one); !tracked[at] && at != "/"; at = path.Dir(at) {
 			tracked[at] = true
@@ -170,7 +170,7 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 	return nil
 }
 
-// isRepository reports whether a folder is the work tree of a repository of its own.
+// isRepository reports whether a directory is the work tree of a repository of its own.
 func (g *gathering) isRepository(name string) bool {
 	if name == g.target.At {
 		return false

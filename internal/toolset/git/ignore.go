@@ -17,24 +17,24 @@ const (
 )
 
 // An ignoring knows what the .gitignore files of a tree leave out. They are files like
-// others: a worker may have written them. So they only spare who stages a folder what is
+// others: a worker may have written them. So they only spare who stages a directory what is
 // not meant, and hold for nothing that is named, or on the branch already.
 type ignoring struct {
 	files *sandbox.Sandbox
 	top   string // the root of the repository
 
 	mu    sync.Mutex
-	known map[string][]ignoreRule // by folder: its own, behind those of the folders above
+	known map[string][]ignoreRule // by directory: its own, behind those of the directories above
 }
 
 // An ignoreRule is one line.
 type ignoreRule struct {
 	pattern string // of the whole name
 	not     bool   // what matches is not left out after all
-	folder  bool   // it is about folders
+	folder  bool   // it is about directories
 }
 
-// leaves reports whether a file or folder is left out.
+// leaves reports whether a file or directory is left out.
 func (i *ignoring) leaves(dir, name string, folder bool) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -51,7 +51,7 @@ func (i *ignoring) leaves(dir, name string, folder bool) bool {
 	return out
 }
 
-// rules returns those of a folder and of all above it.
+// rules returns those of a directory and of all above it.
 func (i *ignoring) rules(dir string) []ignoreRule {
 	if rules, ok := i.known[dir]; ok {
 		return rules

@@ -59,7 +59,7 @@ func (s Set) pull() tool.Tool {
 				name = path.Join(target.At, name)
 			}
 			if all, err := names.Canonical(name); err == nil && above(all, target.At) {
-				name = target.At // of a folder above it all is meant, as it is where it is staged
+				name = target.At // of a directory above it all is meant, as it is where it is staged
 			}
 			at, err := names.Locate("pull", name, sandbox.ReadWrite, true)
 			if err != nil {

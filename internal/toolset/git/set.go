@@ -26,7 +26,7 @@ type Set struct {
 	Scanners func() (*scan.Set, error)
 	// Request returns what is known of who stages: author, time, workers, session.
 	Request func(context.Context) (clearance.Request, error)
-	// Outside are the folders in which other folders of the host are shown. They are no
+	// Outside are the directories in which other directories of the host are shown. They are no
 	// part of what is above them.
 	Outside []string
 }

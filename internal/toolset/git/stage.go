@@ -93,12 +93,12 @@ func (s Set) stage() tool.Tool {
 	})
 }
 
-// above reports whether a folder holds another.
+// above reports whether a directory holds another.
 func above(folder, name string) bool {
 	return name != folder && strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// ignores returns the effects of reading the .gitignore files of the folders above a name,
+// ignores returns the effects of reading the .gitignore files of the directories above a name,
 // up to the root of the repository: they speak of what is below it too. As with git one
 // that is a link does not count, nor does one that would have to be asked about.
 func ignores(names tool.Names, top, at string) (effects []policy.Effect) {

@@ -14,13 +14,13 @@ import (
 // A beginning is where a command begins.
 type beginning struct {
 	Standing        // the place at that moment
-	dir      string // a canonical name; "" where a command sees no folder at all
+	dir      string // a canonical name; "" where a command sees no directory at all
 	top      string // where the first command begins
 	asked    bool   // the call says where
 	gone     string // where it would have begun, if that were still there
 }
 
-// begin returns where a command begins: in the folder that was asked for, or where the
+// begin returns where a command begins: in the directory that was asked for, or where the
 // last one ended, if commands still see that, or at the top.
 func begin(names tool.Names, effects []policy.Effect, asked string, at *Place) (*beginning, error) {
 	b := &beginning{Standing: at.here(), top: top(effects)}
@@ -46,8 +46,8 @@ func begin(names tool.Names, effects []policy.Effect, asked string, at *Place) (
 	return b, nil
 }
 
-// top is where the first command begins: the top of the tree, else the first folder that
-// may be written, else the first. It is "" where a command sees no folder at all.
+// top is where the first command begins: the top of the tree, else the first directory that
+// may be written, else the first. It is "" where a command sees no directory at all.
 func top(effects []policy.Effect) string {
 	first := ""
 	for _, verb := range []policy.Verb{policy.Write, policy.Read} {
@@ -63,7 +63,7 @@ func top(effects []policy.Effect) string {
 	return first
 }
 
-// enter lets a command begin there, with the variables that stay. A folder that the last
+// enter lets a command begin there, with the variables that stay. A directory that the last
 // one ended in may be gone; one that was asked for must be there.
 func (b *beginning) enter(files *sandbox.Sandbox, c *jail.Command) error {
 	c.Env = b.env()
@@ -85,7 +85,7 @@ func (b *beginning) enter(files *sandbox.Sandbox, c *jail.Command) error {
 	return nil
 }
 
-// named returns the canonical name of a folder that commands call so, "" where it is none
+// named returns the canonical name of a directory that commands call so, "" where it is none
 // that they were given.
 func named(files *sandbox.Sandbox, inside string) string {
 	name := jail.Outside(inside)

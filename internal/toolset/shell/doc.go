@@ -3,6 +3,6 @@
 //
 // A command is a transaction: what it has changed is a landing, which the gate
 // decides about when the command has ended. Where there are no layers it writes to
-// the folders themselves; there every call asks, about everything that it could
+// the directories themselves; there every call asks, about everything that it could
 // change, unless all of that is a session's.
 package shell

@@ -25,7 +25,7 @@ type execArgs struct {
 
 // Exec returns the tool by which the user runs any program in the jail. It is the
 // user's own word, and needs no consent, nor does the network that goes with it, unless
-// a rule says otherwise; what it changes in folders that are no layers does.
+// a rule says otherwise; what it changes in directories that are no layers does.
 func Exec(x Execer) tool.Tool {
 	about := tool.Tool{Name: "exec", Toolset: "shell", Mode: policy.Manual, Unlisted: true, Verbs: []policy.Verb{policy.Read},
 		Description: "Run any program in the sandbox, on the user's own terminal or streams."}

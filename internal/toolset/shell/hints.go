@@ -100,7 +100,7 @@ func (v view) hints(stdout, stderr string) []string {
 		}
 	}
 	for _, r := range reached() {
-		bare := r.Limit == jail.TempLimit && v.Level != jail.Namespaces // it is a folder on the disk
+		bare := r.Limit == jail.TempLimit && v.Level != jail.Namespaces // it is a directory on the disk
 		if !bare && !slices.Contains(v.Hit, r.Limit) && tells(output, r.words) {
 			hints = append(hints, r.means+v.bound(r.Limit))
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Place is where the commands of a session go on: in the folder where the last one
+// A Place is where the commands of a session continue: in the directory where the last one
 // ended, with the variables that it had exported.
 type Place struct {
 	keep func(Standing) error // nil where it is not written down
@@ -22,7 +22,7 @@ type Place struct {
 
 // A Standing is a place at one moment.
 type Standing struct {
-	Dir   string            `json:"dir,omitempty"`   // a canonical name; "" for the first folder
+	Dir   string            `json:"dir,omitempty"`   // a canonical name; "" for the first directory
 	Set   map[string]string `json:"set,omitempty"`   // variables besides those of every command
 	Unset []string          `json:"unset,omitempty"` // and those of every command that are taken away
 }
@@ -71,7 +71,7 @@ func (s Standing) size() (n int) {
 
 // leave makes what a command has left the place, as far as it differs from where it
 // began: of two that run at once each brings what it has changed. Dir is "" where it
-// ended in no folder that could be kept. It returns what there is to say about it.
+// ended in no directory that could be kept. It returns what there is to say about it.
 func (p *Place) leave(began Standing, dir string, l *jail.Left) (notes []string) {
 	var lost []string
 	p.mu.Lock()
@@ -160,7 +160,7 @@ func stays(name string) bool {
 
 // What may change what a command does, in capitals: of shells, of the loader, of
 // languages, compilers, build and test tools, of git, and whatever names a program, a
-// folder to look for one in, options or a file of settings.
+// directory to look for one in, options or a file of settings.
 var (
 	harmful = []string{
 		"ENV", "IFS", "SHELLOPTS", "POSIXLY_CORRECT", "GLOBIGNORE", "EXECIGNORE", "FCEDIT", "ZDOTDIR", "TMPDIR", "TERMINFO", "TERMINFO_DIRS", "TERMCAP",

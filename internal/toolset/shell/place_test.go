@@ -12,7 +12,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// withTop is a tree with folders in it.
+// withTop is a tree with directories in it.
 func withTop(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, append(zones(), sandbox.Mount{Target: "/", Access: sandbox.ReadWrite}))
@@ -41,7 +41,7 @@ func left(dir string, set ...string) jail.Result {
 }
 
 // A command begins where the last one ended, by the name that the tree has for it, and
-// the answer says where that is if it is another folder.
+// the answer says where that is if it is another directory.
 func TestFolderStays(t *testing.T) {
 	const nowhere = "it ended in no folder of the tree: the next command begins as this one did"
 	for _, test := range []struct {
@@ -91,7 +91,7 @@ func TestFolderIsAskedAbout(t *testing.T) {
 	}
 }
 
-// A folder that is gone, or may not be seen any more, is not begun in, and that is said.
+// A directory that is gone, or may not be seen any more, is not begun in, and that is said.
 func TestFolderGone(t *testing.T) {
 	w := withTop(t)
 	w.ends(t, args{}, left("/work/src/a"))
@@ -136,7 +136,7 @@ func TestLeavesAsItWas(t *testing.T) {
 	}
 }
 
-// Variables stay, but for those that a shell sets by itself and those that could make an
+// Variables stay, except those that a shell sets by itself and those that could make an
 // allowed command another one, which is said.
 func TestVariablesStay(t *testing.T) {
 	long := strings.Repeat("x", maxBytes)
@@ -202,7 +202,7 @@ func TestPlaceOfTwo(t *testing.T) {
 	}
 }
 
-// What is written down is read again but for what must not stay; that it could not be
+// What is written down is read again except what must not stay; that it could not be
 // written is said.
 func TestPlaceKept(t *testing.T) {
 	var kept Standing

@@ -171,7 +171,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// A limit that the first line names is named once; a temporary folder on the
+// A limit that the first line names is named once; a temporary directory on the
 // disk has none; and where there is a network, nothing is said of it.
 func TestNoHint(t *testing.T) {
 	w := newWorld(t, zones())

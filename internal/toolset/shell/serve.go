@@ -45,7 +45,7 @@ type Served struct {
 
 	Output string `json:"output,omitempty"`
 	Offset int64  `json:"offset,omitempty"` // where the output begins
-	Next   int64  `json:"next,omitempty"`   // and where it goes on
+	Next   int64  `json:"next,omitempty"`   // and where it continues
 }
 
 // What is read of an output at once.
@@ -54,7 +54,7 @@ const (
 	lastPiece = 2_000
 )
 
-// serviceTools are those for commands that go on.
+// serviceTools are those for commands that continue.
 func (s Set) serviceTools(judged command.Rules) []tool.Tool {
 	about := func(name, description string, verbs ...policy.Verb) tool.Tool {
 		return tool.Tool{Name: name, Toolset: "shell", Mode: policy.Both, Of: "shell", Verbs: verbs, Description: description}
@@ -138,7 +138,7 @@ func (s Set) starting(names tool.Names, judged command.Rules, a startArgs) (tool
 	return plan, nil
 }
 
-// fixed says which folders a service cannot change and a command could.
+// fixed says which directories a service cannot change and a command could.
 func fixed(files *sandbox.Sandbox, effects []policy.Effect) []string {
 	var names []string
 	for _, e := range effects {

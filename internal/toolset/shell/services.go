@@ -13,14 +13,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Server starts services: commands that go on while others run.
+// A Server starts services: commands that continue while others run.
 type Server interface {
 	// Serve starts one, which sees what the sandbox shows, in the network of the commands
 	// that see the same.
 	Serve(files *sandbox.Sandbox, c jail.Command, layered bool) (Service, error)
 }
 
-// A Service is a command that goes on. See jail.Service.
+// A Service is a command that continues. See jail.Service.
 type Service interface {
 	Output(offset, most int64) jail.Piece
 	Done() <-chan struct{}

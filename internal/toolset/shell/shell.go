@@ -35,7 +35,7 @@ type args struct {
 type Set struct {
 	Runner   Runner
 	Rules    policy.Shell
-	Place    *Place    // where commands go on; nil where each is the first
+	Place    *Place    // where commands continue; nil where each is the first
 	Services *Services // nil for none
 }
 
@@ -110,7 +110,7 @@ func (s Set) running(names tool.Names, judged command.Rules, a args) (tool.Plan,
 }
 
 // kept reports whether something may be written that a session keeps: commands work on
-// its layer as if it were the folder, so that what they change there is there at once.
+// its layer as if it were the directory, so that what they change there is there at once.
 func kept(files *sandbox.Sandbox) bool {
 	return slices.ContainsFunc(files.Anchors(), func(name string) bool {
 		m, shown := files.MountOf(name)
