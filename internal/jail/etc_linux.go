@@ -1,13 +1,17 @@
 package jail
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,33 +20,36 @@ import (
 // quicker than a mount.
 const maxCopied = 256 << 10
 
-// expandEtc returns which of some names the /etc below a root has. A * stands for any
-// part of the first element.
+// expandEtc returns which of some names the /etc below a root may have. A * stands for
+// any part of the first element. A name in a directory that is shown is not returned.
 func expandEtc(root string, names []string) []string {
-	var all []string
-	if slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "*") }) {
-		entries, _ := os.ReadDir(root + "/etc")
-		for _, e := range entries {
-			all = append(all, e.Name())
-		}
+	entries, err := os.ReadDir(root + "/etc")
+	there := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		there[e.Name()] = true
 	}
-	var list []string
+	set := make(map[string]bool, len(names))
 	for _, name := range names {
-		if !strings.Contains(name, "*") {
-			list = append(list, name)
+		if first, _, _ := strings.Cut(name, "/"); !strings.Contains(name, "*") {
+			if err != nil || there[first] {
+				set[name] = true
+			}
 			continue
 		}
-		for _, n := range all {
+		for n := range there {
 			if ok, _ := path.Match(name, n); ok {
-				list = append(list, n)
+				set[n] = true
 			}
 		}
 	}
+	list := make([]string, 0, len(set))
+	for name := range set {
+		if !slices.ContainsFunc(above("/"+name), func(dir string) bool { return set[dir[1:]] }) {
+			list = append(list, name)
+		}
+	}
 	slices.Sort(list)
-	list = slices.Compact(list)
-	return slices.DeleteFunc(list, func(name string) bool { // in a directory that is shown
-		return slices.ContainsFunc(list, func(o string) bool { return strings.HasPrefix(name, o+"/") })
-	})
+	return list
 }
 
 // othersRead reports whether everybody may read a file or directory.
@@ -97,22 +104,24 @@ func (v *systemView) showEtc(names []string) error {
 	if err := os.Mkdir(newRoot+"/etc", 0o755); err != nil {
 		return err
 	}
+	host := openHostEtc()
+	defer host.close()
 	for _, name := range expandEtc(oldRoot, names) {
-		if err := v.showOne(name); err != nil && err != unix.ENOENT && err != unix.ENOTDIR && err != unix.EACCES && err != unix.ELOOP {
+		if err := v.showOne(host, name); err != nil && err != unix.ENOENT && err != unix.ENOTDIR && err != unix.EACCES && err != unix.ELOOP {
 			return &fs.PathError{Op: "show", Path: "/etc/" + name, Err: err}
 		}
 	}
 	return nil
 }
 
-func (v *systemView) showOne(name string) error {
-	fd, st, err := openEtc(oldRoot, name)
+func (v *systemView) showOne(host hostEtc, name string) error {
+	fd, st, err := host.open(name)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
 	target := "/etc/" + name
-	for _, dir := range above(target) {
+	for _, dir := range above(target)[1:] {
 		if err := ignoreExists(os.Mkdir(newRoot+dir, 0o755)); err != nil {
 			return err
 		}
@@ -120,18 +129,188 @@ func (v *systemView) showOne(name string) error {
 	if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size <= maxCopied {
 		return copyEtc(fd, st.Size, newRoot+target)
 	}
-	if err := v.show(target, target); err != nil {
+	overlaid, err := v.show(target, target)
+	if err != nil {
 		return err
 	}
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return hideUnreadable(newRoot + target)
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return nil
+	}
+	if overlaid {
+		if hidden, err := host.hidden(name); err == nil {
+			return hideAll(newRoot+"/etc/", hidden)
+		}
+	}
+	return hideUnreadable(newRoot + target)
+}
+
+// A hostEtc is the /etc of the host, opened once for all that is shown of it.
+type hostEtc struct {
+	dir   int    // -1 if not everybody may enter it, or the kernel does not number mounts; openEtc is the only way then
+	mount uint64 // the kernel's number of the mount that it is in
+}
+
+func openHostEtc() hostEtc {
+	fd, err := unix.Open(oldRoot+"/etc", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return hostEtc{dir: -1}
+	}
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MODE|unix.STATX_MNT_ID, &st); err != nil || st.Mode&0o1 == 0 || st.Mask&unix.STATX_MNT_ID == 0 {
+		unix.Close(fd)
+		return hostEtc{dir: -1}
+	}
+	return hostEtc{fd, st.Mnt_id}
+}
+
+func (h hostEtc) close() {
+	if h.dir >= 0 {
+		unix.Close(h.dir)
+	}
+}
+
+// open is openEtc with fewer system calls for a name with no symlink on the way.
+func (h hostEtc) open(name string) (fd int, st unix.Stat_t, err error) {
+	if h.dir < 0 {
+		return openEtc(oldRoot, name)
+	}
+	fd, err = openat2(h.dir, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | noLinks})
+	if err == unix.ELOOP {
+		return openEtc(oldRoot, name)
+	}
+	if err != nil {
+		return -1, st, err
+	}
+	err = unix.Fstat(fd, &st)
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK { // O_PATH opens the symlink itself
+		unix.Close(fd)
+		return openEtc(oldRoot, name)
+	}
+	if err == nil && !(othersRead(st.Mode) && h.othersReach(name)) {
+		err = unix.ENOENT
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, st, err
+	}
+	return fd, st, nil
+}
+
+// othersReach reports whether everybody may enter the directories above a name with no
+// symlink on the way. Everybody may enter /etc itself.
+func (h hostEtc) othersReach(name string) bool {
+	for _, dir := range above("/" + name) {
+		var st unix.Stat_t
+		if unix.Fstatat(h.dir, dir[1:], &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Mode&0o1 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// An unreadable names a file or directory of /etc that not everybody may read.
+type unreadable struct {
+	name      string
+	directory bool
+}
+
+// errOtherMount says that the host's directory does not tell what its overlay shows.
+var errOtherMount = errors.New("something is mounted in it")
+
+// hidden returns what not everybody may read below a directory. It looks at the host's
+// directory, which takes half the time of a look through the overlay.
+func (h hostEtc) hidden(dir string) (list []unreadable, err error) {
+	if h.dir < 0 {
+		return nil, errOtherMount
+	}
+	fd, err := openat2(h.dir, dir, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | noLinks})
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var deep []string
+	err = eachEntry(fd, func(name string, kind byte) error {
+		if kind == unix.DT_LNK {
+			return nil
+		}
+		var st unix.Statx_t
+		err := unix.Statx(fd, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_MODE|unix.STATX_MNT_ID, &st)
+		if err == unix.ENOENT {
+			return nil // it is gone
+		}
+		if err != nil {
+			return err
+		}
+		if st.Mnt_id != h.mount {
+			return errOtherMount
+		}
+		mode := uint32(st.Mode)
+		directory := mode&unix.S_IFMT == unix.S_IFDIR
+		switch {
+		case mode&unix.S_IFMT == unix.S_IFLNK:
+		case !othersRead(mode):
+			list = append(list, unreadable{dir + "/" + name, directory})
+		case directory:
+			deep = append(deep, dir+"/"+name)
+		}
+		return nil
+	})
+	for _, name := range deep {
+		if err != nil {
+			return nil, err
+		}
+		var below []unreadable
+		below, err = h.hidden(name)
+		list = append(list, below...)
+	}
+	return list, err
+}
+
+// hideAll covers some files and directories below a directory.
+func hideAll(in string, list []unreadable) error {
+	for _, u := range list {
+		nothing := noFile
+		if u.directory {
+			nothing = noFolder
+		}
+		if err := unix.Mount(nothing, in+u.name, "", unix.MS_BIND, ""); err != nil && err != unix.ENOENT {
+			return err
+		}
 	}
 	return nil
 }
 
+// eachEntry calls do for each entry of an open directory, with its kind as the file
+// system has it.
+func eachEntry(dir int, do func(name string, kind byte) error) error {
+	buffer := make([]byte, 16<<10)
+	for {
+		n, err := unix.Getdents(dir, buffer)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n == 0 {
+			return err
+		}
+		const at = unsafe.Offsetof(unix.Dirent{}.Name)
+		for rest := buffer[:n]; len(rest) > int(at); {
+			size := int(binary.NativeEndian.Uint16(rest[unsafe.Offsetof(unix.Dirent{}.Reclen):]))
+			kind := rest[unsafe.Offsetof(unix.Dirent{}.Type)]
+			name := unix.ByteSliceToString(rest[at:size])
+			rest = rest[size:]
+			if name == "." || name == ".." {
+				continue
+			}
+			if err := do(name, kind); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 // copyEtc copies an open file of the host that has a size.
 func copyEtc(fd int, size int64, to string) error {
-	from, err := unix.Open(fmt.Sprintf("%s/proc/self/fd/%d", oldRoot, fd), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	from, err := unix.Open(oldRoot+"/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
@@ -148,7 +327,24 @@ func copyEtc(fd int, size int64, to string) error {
 		}
 		n += max(more, 0)
 	}
-	return os.WriteFile(to, data[:n], 0o644)
+	return writeNew(to, data[:n], 0o644)
+}
+
+// writeNew writes a file of the tree. It takes fewer system calls than os.WriteFile.
+func writeNew(name string, data []byte, mode uint32) error {
+	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_CLOEXEC, mode)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer unix.Close(fd)
+	for len(data) > 0 {
+		n, err := unix.Write(fd, data)
+		if err != nil && err != unix.EINTR {
+			return &fs.PathError{Op: "write", Path: name, Err: err}
+		}
+		data = data[max(n, 0):]
+	}
+	return nil
 }
 
 // hideUnreadable covers all below a directory that not everybody may read. Root would

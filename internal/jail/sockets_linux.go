@@ -95,16 +95,17 @@ type systemView struct {
 	exposed string // which directory is shown without an overlay, and why
 }
 
-// show puts a file or directory of the host at a place of the new tree.
-func (v *systemView) show(source, target string) error {
+// show puts a file or directory of the host at a place of the new tree. It reports
+// whether that is a directory of the overlay of /etc.
+func (v *systemView) show(source, target string) (overlaid bool, err error) {
 	fd, overlaid, err := v.open(source)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return err
+		return false, err
 	}
 	at := newRoot + target
 	directory := st.Mode&unix.S_IFMT == unix.S_IFDIR
@@ -112,19 +113,19 @@ func (v *systemView) show(source, target string) error {
 	case directory:
 		err = ignoreExists(os.Mkdir(at, 0o755))
 	case st.Mode&unix.S_IFMT == unix.S_IFREG:
-		err = os.WriteFile(at, nil, 0o644)
+		err = writeNew(at, nil, 0o644)
 	default:
-		return unix.ENOENT // a socket, pipe or device is nothing to read
+		return false, unix.ENOENT // a socket, pipe or device is nothing to read
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	made := -1
 	if directory && !overlaid {
 		made, err = mountLower(fd)
 		if err == unix.EINVAL {
 			if parts, few := entriesOf(fd); few {
-				return v.showParts(source, target, parts)
+				return false, v.showParts(source, target, parts)
 			}
 		}
 		if err != nil && v.exposed == "" {
@@ -133,12 +134,12 @@ func (v *systemView) show(source, target string) error {
 	}
 	if made < 0 {
 		if made, err = clone(fd, false); err != nil {
-			return err
+			return false, err
 		}
 	}
 	defer unix.Close(made)
 	_, err = put(made, at)
-	return err
+	return overlaid, err
 }
 
 // showParts shows the entries of a directory one by one. An ordinary user can have no
@@ -156,7 +157,7 @@ func (v *systemView) showParts(source, target string, parts []fs.DirEntry) error
 			}
 			continue
 		}
-		if err := v.show(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := v.show(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -119,16 +119,18 @@ func (s step) carryOut(all []step, view *systemView) error {
 	case folder:
 		return ignoreExists(os.Mkdir(at, 0o755))
 	case file:
-		return os.WriteFile(at, []byte(s.Source), 0o644)
+		return writeNew(at, []byte(s.Source), 0o644)
 	case link:
 		return os.Symlink(s.Source, at)
 	case sameLink:
 		if to, err := os.Readlink(oldRoot + s.Source); err == nil {
 			return os.Symlink(to, at)
 		}
-		return view.show(s.Source, s.Target)
+		_, err := view.show(s.Source, s.Target)
+		return err
 	case bind:
-		return view.show(s.Source, s.Target)
+		_, err := view.show(s.Source, s.Target)
+		return err
 	case memory:
 		if err := ignoreExists(os.Mkdir(at, 0o755)); err != nil {
 			return err
@@ -163,7 +165,7 @@ func makeNothing() error {
 	if err := os.Mkdir(noFolder, 0o555); err != nil {
 		return err
 	}
-	if err := os.WriteFile(noFile, nil, 0o444); err != nil {
+	if err := writeNew(noFile, nil, 0o444); err != nil {
 		return err
 	}
 	for _, name := range []string{noFolder, noFile} {
@@ -264,7 +266,7 @@ func makeDevices(at, terminals string) error {
 		names = append(names, "tty") // who opens it gets the terminal that it belongs to, if any
 	}
 	for _, name := range names {
-		if err := os.WriteFile(at+"/"+name, nil, 0o666); err != nil {
+		if err := writeNew(at+"/"+name, nil, 0o666); err != nil {
 			return err
 		}
 		if err := unix.Mount(oldRoot+"/dev/"+name, at+"/"+name, "", unix.MS_BIND, ""); err != nil {
