@@ -33,6 +33,9 @@ type loader struct {
 	// unclear is true once a directory could not be made out: what depends on all of
 	// them is then not judged.
 	unclear bool
+
+	seen  glance    // what reveals has looked at
+	table []mounted // the mount table, read when reveals needs it first
 }
 
 func newLoader(root, file string, env Env) (*loader, error) {

@@ -47,8 +47,11 @@ func (e Env) Hides(real string) (why, hint string) { return (&loader{env: e}).re
 // directory, contains one or lies in one. Directories are compared by their paths and by
 // their identity, so that a bind mount is found too.
 func (l *loader) reveals(real string) (what, hint string) {
-	g := make(glance)
-	above, table := g.lineage(real), mountTable()
+	if l.seen == nil {
+		l.seen, l.table = make(glance), mountTable()
+	}
+	g, table := l.seen, l.table
+	above := g.lineage(real)
 	for _, h := range l.hidden() {
 		if h.dir == "" {
 			continue
@@ -145,6 +148,9 @@ func mountTable() (table []mounted) {
 // unescaped returns a path of the mount table as it is: blanks and backslashes are
 // written there as octal numbers.
 func unescaped(text string) string {
+	if !strings.Contains(text, `\`) {
+		return text
+	}
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(text)
 }
 
