@@ -84,7 +84,7 @@ func Classify(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...s
 		case repositories(e.name):
 			l.dropped = append(l.dropped, inside)
 			l.tell("is part of what git would take for a repository, and never lands", e.name)
-		case c.Was == overlay.Folder && c.Kind != overlay.Folder && l.holds(c) != "":
+		case c.OldKind == overlay.Dir && c.Kind != overlay.Dir && l.holds(c) != "":
 			l.dropped = append(l.dropped, inside)
 			l.tell("holds what is protected ("+l.holds(c)+") and is not deleted", e.name)
 		case c.Kind == overlay.Special:
@@ -220,7 +220,7 @@ func (l *ChangeSet) ForGate() *tool.Landing {
 		if l.empties(e) {
 			effects = append(effects, policy.Effect{Verb: policy.Delete, Target: e.name})
 		}
-		if e.Was == overlay.Folder && e.Kind != overlay.Folder {
+		if e.OldKind == overlay.Dir && e.Kind != overlay.Dir {
 			l.t.Below(e.Change, func(inside string) bool {
 				effects = append(effects, policy.Effect{Verb: policy.Delete, Target: jail.Outside(inside)})
 				return true
@@ -249,14 +249,14 @@ func (l *ChangeSet) ForGate() *tool.Landing {
 
 func (e entry) effect() policy.Effect {
 	if e.Op == overlay.Delete {
-		return policy.Effect{Verb: policy.Delete, Target: e.name, Tree: e.Was == overlay.Folder}
+		return policy.Effect{Verb: policy.Delete, Target: e.name, Tree: e.OldKind == overlay.Dir}
 	}
 	return policy.Effect{Verb: policy.Write, Target: e.name}
 }
 
 // replaces reports whether a folder went for something else.
 func (e entry) replaces() bool {
-	return e.Op != overlay.Delete && e.Was == overlay.Folder && e.Kind != overlay.Folder
+	return e.Op != overlay.Delete && e.OldKind == overlay.Dir && e.Kind != overlay.Dir
 }
 
 // gone is the effect that a folder is not there any more.
@@ -268,7 +268,7 @@ func (e entry) gone() policy.Effect {
 // be seen, or something else stands in its place.
 func (l *ChangeSet) empties(e entry) bool {
 	switch {
-	case e.Was != overlay.File || e.Op == overlay.Delete || e.Op == overlay.Mode:
+	case e.OldKind != overlay.File || e.Op == overlay.Delete || e.Op == overlay.Mode:
 		return false
 	case e.Kind != overlay.File:
 		return true
@@ -307,18 +307,18 @@ func (l *ChangeSet) listed() []policy.Effect {
 	known := make(map[policy.Effect]bool)
 	alone := 0
 	for _, e := range l.entries {
-		if e.In == "" {
+		if e.NewDir == "" {
 			alone++
 		}
 	}
 	for _, e := range l.entries {
 		effect := e.effect()
 		switch {
-		case e.In != "":
+		case e.NewDir != "":
 			continue
 		case alone > maxListed:
 			effect.Target, effect.Tree = path.Dir(e.name), true
-		case e.Kind == overlay.Folder && e.Op != overlay.Mode:
+		case e.Kind == overlay.Dir && e.Op != overlay.Mode:
 			effect.Tree = true
 		}
 		if e.replaces() {
@@ -398,7 +398,7 @@ func UsualMode(kind overlay.Kind, mode uint32) bool {
 	switch kind {
 	case overlay.File:
 		return mode == 0o644 || mode == 0o664
-	case overlay.Folder:
+	case overlay.Dir:
 		return mode == 0o755 || mode == 0o775
 	}
 	return true
@@ -412,10 +412,10 @@ func (l *ChangeSet) change(e entry, b *budget) tool.Change {
 		c.Empties = true
 		c.About = strings.TrimPrefix(c.About+"; what was in it is gone", "; ")
 	}
-	if e.Was == overlay.Folder && e.Kind != overlay.Folder {
+	if e.OldKind == overlay.Dir && e.Kind != overlay.Dir {
 		l.list(e, &c, b)
 	}
-	if why, code := review.Code(e.name); code && c.Op != tool.Delete && e.Kind != overlay.Folder {
+	if why, code := review.Code(e.name); code && c.Op != tool.Delete && e.Kind != overlay.Dir {
 		c.About = strings.TrimPrefix(c.About+"; becomes code: "+why, "; ")
 	}
 	if why := review.NotOnWindows(e.name); why != "" && c.Op == tool.Create {
@@ -451,29 +451,29 @@ func (l *ChangeSet) described(e entry, b *budget) tool.Change {
 	c := tool.Change{Path: e.name, Op: tool.Update}
 	switch {
 	case e.Op == overlay.Delete:
-		c.Op, c.About = tool.Delete, string(e.Was)
-		if e.Was == overlay.Folder {
+		c.Op, c.About = tool.Delete, string(e.OldKind)
+		if e.OldKind == overlay.Dir {
 			c.About = "a folder, with all in it"
 		}
 		return c
-	case e.Was == overlay.Nothing:
+	case e.OldKind == overlay.Nothing:
 		c.Op = tool.Create
 	}
 	c.Mode = fmt.Sprintf("%04o", e.Mode)
 	switch e.Kind {
-	case overlay.Folder:
+	case overlay.Dir:
 		c.About = "folder" + e.mode()
 		return c
-	case overlay.Link:
-		c.About, c.Mode = "a link to "+sandbox.Shown(e.To), ""
-		if e.Was != overlay.Nothing && e.Was != overlay.Link {
-			c.About += ", in place of a " + string(e.Was)
+	case overlay.Symlink:
+		c.About, c.Mode = "a link to "+sandbox.Shown(e.LinkTarget), ""
+		if e.OldKind != overlay.Nothing && e.OldKind != overlay.Symlink {
+			c.About += ", in place of a " + string(e.OldKind)
 		}
-		c.Becomes = "link " + e.To
+		c.Becomes = "link " + e.LinkTarget
 		return c
 	}
 	if e.Op == overlay.Mode {
-		c.About = fmt.Sprintf("permission bits %04o → %s", e.Had, c.Mode)
+		c.About = fmt.Sprintf("permission bits %04o → %s", e.OldMode, c.Mode)
 		return c
 	}
 	why := "there is too much to show"
@@ -490,8 +490,8 @@ func (l *ChangeSet) described(e entry, b *budget) tool.Change {
 	}
 	if why != "" {
 		c.About, c.Becomes, c.Omitted = tool.Amount(e.Size)+e.mode(), l.t.Hash(e.Change), why
-		if e.Was == overlay.File && e.Had != e.Mode {
-			c.About += fmt.Sprintf(", permission bits %04o → %04o", e.Had, e.Mode)
+		if e.OldKind == overlay.File && e.OldMode != e.Mode {
+			c.About += fmt.Sprintf(", permission bits %04o → %04o", e.OldMode, e.Mode)
 		}
 		if c.Becomes == "" {
 			c.Becomes = "unread " + rand.Text() // no other answer is for it
@@ -499,7 +499,7 @@ func (l *ChangeSet) described(e entry, b *budget) tool.Change {
 		return c
 	}
 	base := sandbox.Version{}
-	if e.Was == overlay.File {
+	if e.OldKind == overlay.File {
 		base = base.With(old)
 	}
 	shown := tool.Changed(e.name, base, old, new)
@@ -512,14 +512,14 @@ func (l *ChangeSet) described(e entry, b *budget) tool.Change {
 			shown.Original = nil
 		}
 	}
-	if e.Was == overlay.File && e.Had != e.Mode {
-		shown.About += fmt.Sprintf(", permission bits %04o → %04o", e.Had, e.Mode)
+	if e.OldKind == overlay.File && e.OldMode != e.Mode {
+		shown.About += fmt.Sprintf(", permission bits %04o → %04o", e.OldMode, e.Mode)
 	}
-	if e.Was != overlay.File {
+	if e.OldKind != overlay.File {
 		shown.About += e.mode()
 	}
-	if e.Was != overlay.File && e.Was != overlay.Nothing {
-		shown.About += ", in place of a " + string(e.Was)
+	if e.OldKind != overlay.File && e.OldKind != overlay.Nothing {
+		shown.About += ", in place of a " + string(e.OldKind)
 	}
 	return shown
 }

@@ -63,9 +63,9 @@ func TestC10Carried(t *testing.T) {
 	carried := func(n int, last string) []tool.Change {
 		rows := approval.NewRows()
 		for i := range n {
-			r := approval.Return{Name: fmt.Sprint("/", i), Now: overlay.State{Kind: overlay.Link, To: "b"}}
+			r := approval.Return{Name: fmt.Sprint("/", i), Now: overlay.State{Kind: overlay.Symlink, LinkTarget: "b"}}
 			if i == n-1 {
-				r.Now.To = last
+				r.Now.LinkTarget = last
 			}
 			rows.Add(r)
 		}
@@ -96,12 +96,12 @@ func TestA2ReturnShowsTheMode(t *testing.T) {
 	}{
 		{overlay.State{}, file, "2 bytes, mode 0755"},
 		{overlay.State{}, usual, "2 bytes"},
-		{overlay.State{Kind: overlay.Link, To: "b"}, file, "2 bytes, in place of a link, mode 0755"},
-		{overlay.State{}, overlay.State{Kind: overlay.Folder, Mode: 0o777}, "a directory, mode 0777"},
-		{overlay.State{}, overlay.State{Kind: overlay.Folder, Mode: 0o755}, "a directory"},
+		{overlay.State{Kind: overlay.Symlink, LinkTarget: "b"}, file, "2 bytes, in place of a link, mode 0755"},
+		{overlay.State{}, overlay.State{Kind: overlay.Dir, Mode: 0o777}, "a directory, mode 0777"},
+		{overlay.State{}, overlay.State{Kind: overlay.Dir, Mode: 0o755}, "a directory"},
 		{usual, file, "2 bytes, permission bits 0644 → 0755"},
 		{file, overlay.State{}, "2 bytes"},
-		{overlay.State{}, overlay.State{Kind: overlay.Link, Mode: 0o777, To: "b"}, "a symlink to b"},
+		{overlay.State{}, overlay.State{Kind: overlay.Symlink, Mode: 0o777, LinkTarget: "b"}, "a symlink to b"},
 	} {
 		rows := approval.NewRows()
 		rows.Add(approval.Return{Name: "/x", Now: row.now, Then: row.then})

@@ -84,19 +84,19 @@ func (r *Rows) describe(back Return) tool.Change {
 		about += ", in place of a " + string(now.Kind)
 	}
 	switch {
-	case now.Kind == then.Kind && now.Kind != overlay.Link && now.Mode != then.Mode:
+	case now.Kind == then.Kind && now.Kind != overlay.Symlink && now.Mode != then.Mode:
 		about += fmt.Sprintf(", permission bits %04o → %04o", now.Mode, then.Mode)
 	case now.Kind != then.Kind && !back.Unread && !UsualMode(then.Kind, then.Mode):
 		about += fmt.Sprintf(", mode %04o", then.Mode)
 	}
-	if then.Kind == overlay.File || then.Kind == overlay.Folder {
+	if then.Kind == overlay.File || then.Kind == overlay.Dir {
 		c.Mode = fmt.Sprintf("%04o", then.Mode)
 	}
 	if back.Unread {
 		c.Omitted = "it cannot be read"
 	}
 	r.bind(&c, back)
-	if c.Op != tool.Delete && then.Kind != overlay.Folder && !back.Kept {
+	if c.Op != tool.Delete && then.Kind != overlay.Dir && !back.Kept {
 		if why, code := review.Code(back.Name); code {
 			about += "; becomes code: " + why
 		}
@@ -110,8 +110,8 @@ func (r *Rows) describe(back Return) tool.Change {
 func (r *Rows) bind(c *tool.Change, back Return) {
 	stateOf := func(s overlay.State, sum string) string {
 		switch s.Kind {
-		case overlay.Link:
-			return "link " + s.To
+		case overlay.Symlink:
+			return "link " + s.LinkTarget
 		case overlay.File:
 			return sum
 		}
@@ -177,8 +177,8 @@ func sameFile(a, b overlay.State) bool {
 	if a.Size != b.Size {
 		return false
 	}
-	sum := overlay.SumOf(a.Open())
-	return sum != "" && sum == overlay.SumOf(b.Open())
+	sum := overlay.Digest(a.Open())
+	return sum != "" && sum == overlay.Digest(b.Open())
 }
 
 // read returns the content of a file, nil for what is none.
@@ -201,10 +201,10 @@ func read(s overlay.State, most int64) ([]byte, error) {
 // kindOf says what a state is.
 func kindOf(s overlay.State) string {
 	switch s.Kind {
-	case overlay.Folder:
+	case overlay.Dir:
 		return "a directory"
-	case overlay.Link:
-		return "a symlink to " + sandbox.Shown(s.To)
+	case overlay.Symlink:
+		return "a symlink to " + sandbox.Shown(s.LinkTarget)
 	case overlay.Special:
 		return "a pipe, socket or device"
 	case overlay.File:

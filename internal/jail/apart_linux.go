@@ -71,7 +71,7 @@ func SetApart(layers sandbox.Host, mounts []Mount, most int64, now func() time.T
 		err = errors.Join(held(), a.kept.stand(mounts, Namespaces))
 	}
 	if err != nil {
-		return nil, errors.Join(err, overlay.Layer{Store: string(dir)}.Remove())
+		return nil, errors.Join(err, overlay.Overlay{Store: string(dir)}.Remove())
 	}
 	for i, m := range a.Mounts {
 		if target := at[m.Source]; target != "" && m.Write && !m.Kept {
@@ -108,7 +108,7 @@ func (a *Apart) Changed() (t *Transaction, err error) {
 	var picks []Pick
 	var clash []string
 	for _, c := range list {
-		if picks = append(picks, Pick{Name: c.Name()}); c.Clash {
+		if picks = append(picks, Pick{Name: c.Name()}); c.Conflict {
 			clash = append(clash, path.Join(commandName(c.Target), c.Path))
 		}
 	}
@@ -131,5 +131,5 @@ func (a *Apart) Changed() (t *Transaction, err error) {
 
 // Drop removes the copies.
 func (a *Apart) Drop() error {
-	return errors.Join(a.kept.Close(), overlay.Layer{Store: a.kept.dir}.Remove())
+	return errors.Join(a.kept.Close(), overlay.Overlay{Store: a.kept.dir}.Remove())
 }

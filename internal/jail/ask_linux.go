@@ -20,17 +20,17 @@ import (
 // may leave folders that the user cannot enter.
 type ask struct {
 	Do    string
-	Layer overlay.Layer
+	Layer overlay.Overlay
 	Apart bool // of a cell: with a network of its own, which reaches nothing
 
 	Loopback string // of a cell: the network that it shares with others of this name
 
 	// About layers that a session keeps.
-	Tidy  bool          // nobody writes to it now
-	Paths []string      // in it
-	To    overlay.Layer // where what is taken comes to
-	List  string        // the name of the list that is wanted
-	Sums  bool          // with a digest of each file
+	Tidy  bool            // nobody writes to it now
+	Paths []string        // in it
+	To    overlay.Overlay // where what is taken comes to
+	List  string          // the name of the list that is wanted
+	Sums  bool            // with a digest of each file
 }
 
 const (
@@ -177,15 +177,15 @@ func (a ask) carryOut() (got reply) {
 		if list, err = readChanges(a.Layer); err == nil {
 			var dropped []string
 			if dropped, err = readList[string](a.Layer, droppedName); err == nil {
-				err = a.Layer.Prepare(list, dropped)
+				err = a.Layer.PrepareApply(list, dropped)
 			}
 		}
 	case finishWork:
-		err = a.Layer.Finish()
+		err = a.Layer.FinishApply()
 	case clearWork:
-		err = a.Layer.Clear()
+		err = a.Layer.RemoveStaging()
 	case abortWork:
-		err = a.Layer.Abort()
+		err = a.Layer.AbortApply()
 	case mayUndo:
 		err = a.Layer.CheckUndo()
 	case recoverWork:
@@ -193,22 +193,22 @@ func (a ask) carryOut() (got reply) {
 	case removeWork:
 		err = a.Layer.Remove()
 	case flushLayer:
-		if !a.Layer.Copied { // which shows nothing but itself
-			err = flush(a.Layer.Seen())
+		if !a.Layer.IsCopy { // which shows nothing but itself
+			err = flush(a.Layer.SessionDir())
 		}
 	case recordLayer:
-		if err = a.Layer.Record(a.Tidy); err == nil {
+		if err = a.Layer.RecordBases(a.Tidy); err == nil {
 			most := maxTouched
-			if a.Layer.Copied {
+			if a.Layer.IsCopy {
 				most = maxTouchedCopy
 			}
-			got.Touched, err = a.Layer.Touched(most)
+			got.Touched, err = a.Layer.RecentPaths(most)
 		}
 	case listKept:
-		list, unfit := a.Layer.Standing()
+		list, unfit := a.Layer.SessionChanges()
 		if a.Sums {
 			list = overlay.Within(list, a.Paths)
-			a.Layer.Sum(list)
+			a.Layer.AddDigests(list)
 		}
 		if err = writeStanding(a.Layer, a.List, list); err == nil {
 			err = unfit
@@ -228,7 +228,7 @@ func (a ask) carryOut() (got reply) {
 			left, err = readList[string](a.To, droppedName)
 		}
 		if err == nil {
-			err = a.Layer.Settle(paths, left)
+			err = a.Layer.MarkApplied(paths, left)
 		}
 	case unpickKept:
 		var paths []string
@@ -240,7 +240,7 @@ func (a ask) carryOut() (got reply) {
 		if list, err = readChanges(a.To); err == nil {
 			var dropped []string
 			if dropped, err = readList[string](a.To, droppedName); err == nil {
-				err = a.Layer.Restore(a.To, overlay.Landing(list, dropped))
+				err = a.Layer.Restore(a.To, overlay.Applicable(list, dropped))
 			}
 		}
 	case discardKept:
@@ -248,8 +248,8 @@ func (a ask) carryOut() (got reply) {
 	default:
 		err = errors.New("no such wish")
 	}
-	var conflict *overlay.Conflict
-	var unfit *overlay.Unfit
+	var conflict *overlay.ConflictError
+	var unfit *overlay.NameError
 	switch {
 	case errors.As(err, &conflict):
 		got.Clash = some(conflict.Paths)
@@ -292,16 +292,16 @@ const (
 	picksName   = "picks"
 )
 
-func writeChanges(l overlay.Layer, list []overlay.Change) error {
+func writeChanges(l overlay.Overlay, list []overlay.Change) error {
 	return writeList(l, changesName, list)
 }
 
-func readChanges(l overlay.Layer) ([]overlay.Change, error) {
+func readChanges(l overlay.Overlay) ([]overlay.Change, error) {
 	return readList[overlay.Change](l, changesName)
 }
 
 // writeList writes a list to a file of a layer. A message has no room for it.
-func writeList[T any](l overlay.Layer, name string, list []T) error {
+func writeList[T any](l overlay.Overlay, name string, list []T) error {
 	f, err := os.OpenFile(filepath.Join(l.Store, name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -318,7 +318,7 @@ func writeList[T any](l overlay.Layer, name string, list []T) error {
 }
 
 // readList reads it; without a file it is empty.
-func readList[T any](l overlay.Layer, name string) (list []T, err error) {
+func readList[T any](l overlay.Overlay, name string) (list []T, err error) {
 	f, err := os.Open(filepath.Join(l.Store, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -19,11 +19,11 @@ const CanCopy = true
 func OpenCopies(dir sandbox.Host, over []Over, how Copying, now func() time.Time) (k *Kept, left []LeftOut, err error) {
 	k = &Kept{dir: string(dir), now: now}
 	var far overlay.Progress // of all that is copied
-	err = k.open(over, func(l *overlay.Layer, o Over) error {
-		l.Copied = true
+	err = k.open(over, func(l *overlay.Overlay, o Over) error {
+		l.IsCopy = true
 		before := far
-		list, err := l.Copy(how.Without[o.Target], func(p overlay.Progress) error {
-			far = before.Plus(p)
+		list, err := l.InitCopy(how.Without[o.Target], func(p overlay.Progress) error {
+			far = before.Add(p)
 			if how.Most > 0 && far.Size > how.Most {
 				return &TooLarge{how.Most}
 			}
@@ -33,7 +33,7 @@ func OpenCopies(dir sandbox.Host, over []Over, how Copying, now func() time.Time
 			return how.Tell(far)
 		})
 		for _, one := range list {
-			left = append(left, LeftOut{path.Join(o.Target, one.Path), one.Why})
+			left = append(left, LeftOut{path.Join(o.Target, one.Path), one.Reason})
 		}
 		return err
 	})
@@ -42,7 +42,7 @@ func OpenCopies(dir sandbox.Host, over []Over, how Copying, now func() time.Time
 		if err != nil || i < 0 {
 			break
 		}
-		covered, err := k.layers[i].Covered()
+		covered, err := k.layers[i].CoveredPaths()
 		if err != nil {
 			return k, left, err
 		}
@@ -58,7 +58,7 @@ func OpenCopies(dir sandbox.Host, over []Over, how Copying, now func() time.Time
 // mounted reports whether commands see it only through mounts of the holder's: of copies
 // they see the folder itself.
 func (k *Kept) mounted() bool {
-	return k != nil && slices.ContainsFunc(k.layers, func(l overlay.Layer) bool { return !l.Copied })
+	return k != nil && slices.ContainsFunc(k.layers, func(l overlay.Overlay) bool { return !l.IsCopy })
 }
 
 // stand makes the places in copies at which other folders of a policy stand. Where
@@ -74,14 +74,14 @@ func (k *Kept) stand(mounts []Mount, level Level) error {
 			apart := func(o Mount) bool { // it stands in another one that stands there
 				return len(o.Target) > len(top) && strings.HasPrefix(m.Target, o.Target+"/")
 			}
-			if !ok || !l.Copied || m.Source == "" || strings.HasPrefix(string(m.Source), l.Seen()+"/") || slices.ContainsFunc(mounts, apart) {
+			if !ok || !l.IsCopy || m.Source == "" || strings.HasPrefix(string(m.Source), l.SessionDir()+"/") || slices.ContainsFunc(mounts, apart) {
 				continue
 			}
 			link := ""
 			if level == Landlock {
 				link = string(m.Source)
 			}
-			if err := l.Stand(rel, link); err != nil {
+			if err := l.MakeMountPoint(rel, link); err != nil {
 				return &sandbox.Error{Op: "jail", Path: m.Target, Code: sandbox.ErrConflict, Hint: "golem cannot show this directory in the session's copy: " + Plain(err)}
 			}
 		}

@@ -11,7 +11,7 @@ type coming struct {
 func (k *Kept) Expect() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.holder != nil || k.coming != nil || len(k.layers) == 0 || k.layers[0].Copied {
+	if k.holder != nil || k.coming != nil || len(k.layers) == 0 || k.layers[0].IsCopy {
 		return
 	}
 	k.coming = make(chan coming, 1)

@@ -431,11 +431,11 @@ func mountLower(source int) (int, error) {
 // store. It is for one command: the kernel need not bring it to the disk.
 func writable(source int, store string) (int, error) {
 	options := [][2]string{{"lowerdir", "."}, {"userxattr"}, {"volatile"}}
-	l := overlay.Layer{Store: oldRoot + store}
-	if err := l.Again(); err != nil {
+	l := overlay.Overlay{Store: oldRoot + store}
+	if err := l.ResetWorkDir(); err != nil {
 		return -1, fmt.Errorf("the place for changes: %w", err)
 	}
-	for option, name := range map[string]string{"upperdir": l.Upper(), "workdir": l.Work()} {
+	for option, name := range map[string]string{"upperdir": l.UpperDir(), "workdir": l.WorkDir()} {
 		fd, err := openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 		if err != nil {
 			return -1, fmt.Errorf("the place for changes: %w", err)

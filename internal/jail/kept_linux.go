@@ -29,7 +29,7 @@ import (
 // golem may be at work: only its calls are waited for.
 type Kept struct {
 	dir     string
-	layers  []overlay.Layer
+	layers  []overlay.Overlay
 	target  []string // of each, as the sandbox names it
 	all     about    // with those that are over other folders
 	network bool
@@ -62,7 +62,7 @@ const (
 // that write to them must have this network.
 func OpenKept(dir sandbox.Host, over []Over, network bool, now func() time.Time) (*Kept, error) {
 	k := &Kept{dir: string(dir), network: network, now: now}
-	return k, k.open(over, func(l *overlay.Layer, _ Over) error { return l.Keep() })
+	return k, k.open(over, func(l *overlay.Overlay, _ Over) error { return l.InitSession() })
 }
 
 // LookKept is OpenKept for who lists, takes or discards: it makes nothing.
@@ -73,7 +73,7 @@ func LookKept(dir sandbox.Host, over []Over, now func() time.Time) (*Kept, error
 
 // open opens what is kept over folders, and makes what is missing if it can. While
 // another golem does the same the error is ErrBusy.
-func (k *Kept) open(over []Over, begin func(*overlay.Layer, Over) error) error {
+func (k *Kept) open(over []Over, begin func(*overlay.Overlay, Over) error) error {
 	if begin != nil {
 		if err := os.MkdirAll(k.dir, 0o700); err != nil {
 			return err
@@ -97,7 +97,7 @@ func (k *Kept) open(over []Over, begin func(*overlay.Layer, Over) error) error {
 			continue
 		}
 		if i < 0 {
-			l := overlay.Layer{Folder: string(o.Folder), Store: filepath.Join(k.dir, strconv.Itoa(len(known.Layers)))}
+			l := overlay.Overlay{Dir: string(o.Folder), Store: filepath.Join(k.dir, strconv.Itoa(len(known.Layers)))}
 			if err := l.Remove(); err != nil { // what somebody has left who was killed
 				return err
 			}
@@ -119,7 +119,7 @@ func (k *Kept) open(over []Over, begin func(*overlay.Layer, Over) error) error {
 // find returns which layer is over a folder, -1 for none.
 func (a about) find(o Over) int {
 	for i, l := range a.Layers {
-		if l.Folder == string(o.Folder) && a.Target[i] == o.Target {
+		if l.Dir == string(o.Folder) && a.Target[i] == o.Target {
 			return i
 		}
 	}
@@ -158,7 +158,7 @@ func (k *Kept) Through(o Over) sandbox.Host {
 	if i < 0 {
 		return ""
 	}
-	return sandbox.Host(k.layers[i].Seen())
+	return sandbox.Host(k.layers[i].SessionDir())
 }
 
 // Folder returns a folder as the session sees it. It is mounted if it is not yet.
@@ -202,13 +202,13 @@ func (k *Kept) Busy() bool {
 }
 
 // use takes the layers for this golem, and starts the holder that a layer needs.
-func (k *Kept) use(l overlay.Layer) (err error) {
+func (k *Kept) use(l overlay.Overlay) (err error) {
 	if k.used == nil {
 		if k.used, err = lockFile(filepath.Join(k.dir, usedName), unix.LOCK_EX, busyWait); err != nil {
 			return err
 		}
 	}
-	if l.Copied || k.mounts {
+	if l.IsCopy || k.mounts {
 		return nil
 	}
 	holder, err := k.newHolder()
@@ -226,8 +226,8 @@ func (k *Kept) use(l overlay.Layer) (err error) {
 
 // by returns who does something with a layer while it is worked on: the holder that
 // has it, and with a copy this process.
-func (k *Kept) by(l overlay.Layer) *Session {
-	if l.Copied {
+func (k *Kept) by(l overlay.Overlay) *Session {
+	if l.IsCopy {
 		return unheld(Policy{}, k.now)
 	}
 	return k.holder
@@ -309,7 +309,7 @@ func (k *Kept) Enter(fresh, changes bool) (leave func() error, err error) {
 			if k.shown[i] == nil {
 				continue // it is stamped then
 			}
-			if err := l.Stamp(); err != nil {
+			if err := l.MarkStart(); err != nil {
 				k.left(false)
 				return nil, err
 			}
@@ -387,7 +387,7 @@ func (k *Kept) States(c Standing) (own, real overlay.State, err error) {
 func (k *Kept) Base(c Standing) (base []byte) {
 	for i, l := range k.layers {
 		if k.target[i] == c.Target {
-			base, _ = l.BaseText(c.Path)
+			base, _ = l.BaseContent(c.Path)
 		}
 	}
 	return base
@@ -400,11 +400,11 @@ func (k *Kept) Texts(c Standing, most int64) (real, own []byte) {
 		if k.target[i] != c.Target {
 			continue
 		}
-		if c.Was == overlay.File {
-			real, _ = overlay.Read(l.Folder, c.Path, most)
+		if c.OldKind == overlay.File {
+			real, _ = overlay.ReadFile(l.Dir, c.Path, most)
 		}
 		if c.Kind == overlay.File {
-			own, _ = overlay.Read(l.Own(), c.Path, most)
+			own, _ = overlay.ReadFile(l.UpperOrCopy(), c.Path, most)
 		}
 	}
 	return real, own
@@ -414,7 +414,7 @@ func (k *Kept) Texts(c Standing, most int64) (real, own []byte) {
 // configuration was another one.
 func (k *Kept) Others() (targets []string) {
 	for i, l := range k.all.Layers {
-		if entries, err := os.ReadDir(l.Upper()); !slices.Contains(k.layers, l) && (err != nil || len(entries) > 0) {
+		if entries, err := os.ReadDir(l.UpperDir()); !slices.Contains(k.layers, l) && (err != nil || len(entries) > 0) {
 			targets = append(targets, k.all.Target[i])
 		}
 	}
@@ -540,6 +540,6 @@ func (k *Kept) Remove() error {
 				return err
 			}
 		}
-		return overlay.Layer{Store: k.dir}.Remove()
+		return overlay.Overlay{Store: k.dir}.Remove()
 	})
 }

@@ -229,7 +229,7 @@ func TestKeptService(t *testing.T) {
 	}
 	got := make(map[string]string)
 	for _, c := range list {
-		got[c.Name()] = map[bool]string{true: "clash", false: "change"}[c.Clash]
+		got[c.Name()] = map[bool]string{true: "clash", false: "change"}[c.Conflict]
 	}
 	for name, want := range map[string]string{"/a.txt": "change", "/b.txt": "clash", "/c.txt": "change"} {
 		if got[name] != want {

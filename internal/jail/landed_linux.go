@@ -52,7 +52,7 @@ func Last(layers sandbox.Host) (*Landed, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range overlay.Landing(list, dropped) {
+		for _, c := range overlay.Applicable(list, dropped) {
 			l.Changes = append(l.Changes, Change{c, w.target[i]})
 		}
 	}
@@ -63,7 +63,7 @@ func Last(layers sandbox.Host) (*Landed, error) {
 func (l *Landed) Over() []Over {
 	var list []Over
 	for i, of := range l.work.layers {
-		list = append(list, Over{Folder: sandbox.Host(of.Folder), Target: Outside(l.work.target[i])})
+		list = append(list, Over{Folder: sandbox.Host(of.Dir), Target: Outside(l.work.target[i])})
 	}
 	return list
 }
@@ -81,7 +81,7 @@ func (l *Landed) Each(visit func(name string, now, then overlay.State) error) er
 		if len(changes) == 0 {
 			continue
 		}
-		err := of.EachUndone(changes, func(now, then overlay.State) error {
+		err := of.PreviewUndo(changes, func(now, then overlay.State) error {
 			return visit(Outside(path.Join(l.work.target[i], now.Path)), now, then)
 		})
 		if err != nil {
@@ -93,7 +93,7 @@ func (l *Landed) Each(visit func(name string, now, then overlay.State) error) er
 
 // Of reports whether its changes were taken of what is kept in a directory of golem's.
 func (l *Landed) Of(dir sandbox.Host) bool {
-	return slices.ContainsFunc(l.work.of, func(of overlay.Layer) bool { return of.Store != "" && filepath.Dir(of.Store) == string(dir) })
+	return slices.ContainsFunc(l.work.of, func(of overlay.Overlay) bool { return of.Store != "" && filepath.Dir(of.Store) == string(dir) })
 }
 
 // undoingName is a file of a work that says that it is being undone, all of it.

@@ -13,17 +13,17 @@ import (
 // longer than finding the changes. Each field is a length and the bytes, or a number.
 
 // writeStanding writes a list of changes to a file of a layer.
-func writeStanding(l overlay.Layer, name string, list []overlay.Change) error {
+func writeStanding(l overlay.Overlay, name string, list []overlay.Change) error {
 	data := binary.AppendUvarint(nil, uint64(len(list)))
 	for _, c := range list {
-		for _, text := range []string{c.Path, string(c.Op), string(c.Kind), string([]rune(c.To)), c.In, string(c.Was), c.Sum} {
+		for _, text := range []string{c.Path, string(c.Op), string(c.Kind), string([]rune(c.LinkTarget)), c.NewDir, string(c.OldKind), c.Digest} {
 			data = append(binary.AppendUvarint(data, uint64(len(text))), text...)
 		}
 		clash := uint64(0)
-		if c.Clash {
+		if c.Conflict {
 			clash = 1
 		}
-		for _, n := range []uint64{uint64(c.Mode), uint64(c.Size), uint64(c.Had), clash} {
+		for _, n := range []uint64{uint64(c.Mode), uint64(c.Size), uint64(c.OldMode), clash} {
 			data = binary.AppendUvarint(data, n)
 		}
 	}
@@ -31,7 +31,7 @@ func writeStanding(l overlay.Layer, name string, list []overlay.Change) error {
 }
 
 // readStanding reads it.
-func readStanding(l overlay.Layer, name string) ([]overlay.Change, error) {
+func readStanding(l overlay.Overlay, name string) ([]overlay.Change, error) {
 	data, err := os.ReadFile(filepath.Join(l.Store, name))
 	if err != nil {
 		return nil, err
@@ -43,8 +43,8 @@ func readStanding(l overlay.Layer, name string) ([]overlay.Change, error) {
 	}
 	list := make([]overlay.Change, count)
 	for i := range list {
-		list[i] = overlay.Change{Path: r.string(), Op: overlay.Op(r.string()), Kind: overlay.Kind(r.string()), To: r.string(), In: r.string(), Was: overlay.Kind(r.string()), Sum: r.string(),
-			Mode: uint32(r.number()), Size: int64(r.number()), Had: uint32(r.number()), Clash: r.number() == 1}
+		list[i] = overlay.Change{Path: r.string(), Op: overlay.Op(r.string()), Kind: overlay.Kind(r.string()), LinkTarget: r.string(), NewDir: r.string(), OldKind: overlay.Kind(r.string()), Digest: r.string(),
+			Mode: uint32(r.number()), Size: int64(r.number()), OldMode: uint32(r.number()), Conflict: r.number() == 1}
 	}
 	if r.cut || r.at != len(data) {
 		return nil, errCut

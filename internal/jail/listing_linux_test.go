@@ -13,7 +13,7 @@ import (
 // field that a change has, and that one that was cut or changed is refused.
 func TestStandingList(t *testing.T) {
 	t.Parallel()
-	l := overlay.Layer{Store: t.TempDir()}
+	l := overlay.Overlay{Store: t.TempDir()}
 	var full overlay.Change
 	v := reflect.ValueOf(&full).Elem()
 	for i := range v.NumField() {

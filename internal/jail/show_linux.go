@@ -11,9 +11,9 @@ import (
 // show mounts a layer that a session keeps, in the holder's own mounts, and returns
 // the folder as it is seen through it. Cells have it from there; golem has it by the
 // descriptor alone. A copy is there as it is.
-func show(l overlay.Layer) (reply, []int) {
+func show(l overlay.Overlay) (reply, []int) {
 	look := mountKept
-	if l.Copied {
+	if l.IsCopy {
 		look = openCopy
 	}
 	fd, err := look(l)
@@ -23,23 +23,23 @@ func show(l overlay.Layer) (reply, []int) {
 	return reply{}, []int{fd}
 }
 
-func openCopy(l overlay.Layer) (int, error) {
-	if err := l.Stamp(); err != nil {
+func openCopy(l overlay.Overlay) (int, error) {
+	if err := l.MarkStart(); err != nil {
 		return -1, err
 	}
-	return openFolder(l.Seen())
+	return openFolder(l.SessionDir())
 }
 
 func openFolder(name string) (int, error) {
 	return openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: noLinks})
 }
 
-func mountKept(l overlay.Layer) (int, error) {
+func mountKept(l overlay.Overlay) (int, error) {
 	// A call may have been killed before it was noted what it has changed, and from what.
-	if err := l.Record(true); err != nil {
+	if err := l.RecordBases(true); err != nil {
 		return -1, err
 	}
-	if err := l.Stamp(); err != nil {
+	if err := l.MarkStart(); err != nil {
 		return -1, err
 	}
 	// What is mounted here is nobody else's affair, and what others mount is seen.
@@ -47,7 +47,7 @@ func mountKept(l overlay.Layer) (int, error) {
 		return -1, fmt.Errorf("mounts of its own: %w", err)
 	}
 	options := [][2]string{{"lowerdir", "."}, {"userxattr"}}
-	for _, o := range [][2]string{{"upperdir", l.Upper()}, {"workdir", l.Work()}} {
+	for _, o := range [][2]string{{"upperdir", l.UpperDir()}, {"workdir", l.WorkDir()}} {
 		fd, err := openFolder(o[1])
 		if err != nil {
 			return -1, fmt.Errorf("the place for changes: %w", err)
@@ -55,7 +55,7 @@ func mountKept(l overlay.Layer) (int, error) {
 		defer unix.Close(fd)
 		options = append(options, [2]string{o[0], fmt.Sprintf("/proc/self/fd/%d", fd)})
 	}
-	source, err := openFolder(l.Folder)
+	source, err := openFolder(l.Dir)
 	if err != nil {
 		return -1, err
 	}
@@ -70,10 +70,10 @@ func mountKept(l overlay.Layer) (int, error) {
 	}
 	defer unix.Close(made)
 	// The kernel makes a folder there that nobody can enter, nor remove.
-	if err := unix.Chmod(l.Work()+"/work", 0o700); err != nil {
+	if err := unix.Chmod(l.WorkDir()+"/work", 0o700); err != nil {
 		return -1, fmt.Errorf("the place for changes: %w", err)
 	}
-	at, err := openFolder(l.Seen())
+	at, err := openFolder(l.SessionDir())
 	if err != nil {
 		return -1, err
 	}
@@ -81,7 +81,7 @@ func mountKept(l overlay.Layer) (int, error) {
 	if err := unix.MoveMount(made, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return -1, err
 	}
-	return openFolder(l.Seen())
+	return openFolder(l.SessionDir())
 }
 
 // flush makes the kernel look again at what is below an overlay: it would otherwise

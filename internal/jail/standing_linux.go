@@ -70,7 +70,7 @@ func (k *Kept) lost(s *Session, names []string) (list []Standing, unfit string, 
 
 // standing lists the changes of one layer. It starts a holder only if there are changes:
 // the holder enters directories that the user cannot enter.
-func (k *Kept) standing(l overlay.Layer) (list []overlay.Change, unfit string, err error) {
+func (k *Kept) standing(l overlay.Overlay) (list []overlay.Change, unfit string, err error) {
 	a := ask{Do: listKept, Layer: l}
 	if k.holder == nil && hasNothing(l) {
 		return listOf(unheld(Policy{}, k.now), a)
@@ -85,11 +85,11 @@ func (k *Kept) standing(l overlay.Layer) (list []overlay.Change, unfit string, e
 }
 
 // hasNothing reports whether an overlay keeps no change.
-func hasNothing(l overlay.Layer) bool {
-	if l.Copied {
+func hasNothing(l overlay.Overlay) bool {
+	if l.IsCopy {
 		return false
 	}
-	dir, err := os.Open(l.Upper())
+	dir, err := os.Open(l.UpperDir())
 	if err != nil {
 		return false
 	}

@@ -26,7 +26,7 @@ func (k *Kept) Take(layers sandbox.Host, picks []Pick) (t *Transaction, err erro
 func (k *Kept) take(helper *Session, layers sandbox.Host, picks []Pick) (*Transaction, error) {
 	s := &Session{policy: Policy{Layers: layers}, now: k.now, holder: helper.holder}
 	for i, l := range k.layers {
-		s.policy.Mounts = append(s.policy.Mounts, Mount{Source: sandbox.Host(l.Folder), Target: commandName(k.target[i]), Write: true})
+		s.policy.Mounts = append(s.policy.Mounts, Mount{Source: sandbox.Host(l.Dir), Target: commandName(k.target[i]), Write: true})
 	}
 	if err := os.MkdirAll(string(layers), 0o700); err != nil {
 		return nil, err
@@ -46,10 +46,10 @@ func (k *Kept) take(helper *Session, layers sandbox.Host, picks []Pick) (*Transa
 			if !ok {
 				continue
 			}
-			pick := overlay.Pick{Path: rel, Over: p.Over, Whole: p.Whole}
+			pick := overlay.Pick{Path: rel, Force: p.Over, Complete: p.Whole}
 			if p.Text != nil {
-				pick.Given = filepath.Join(w.dir, "given-"+strconv.Itoa(n))
-				if err := os.WriteFile(pick.Given, p.Text, 0o600); err != nil {
+				pick.ContentFile = filepath.Join(w.dir, "given-"+strconv.Itoa(n))
+				if err := os.WriteFile(pick.ContentFile, p.Text, 0o600); err != nil {
 					return nil, errors.Join(err, s.forget(w))
 				}
 			}

@@ -22,12 +22,12 @@ import (
 // may be written.
 type work struct {
 	dir    string
-	layers []overlay.Layer
+	layers []overlay.Overlay
 	target []string // of each, as commands name it
 	held   *os.File // says that it is in use
 
-	of     []overlay.Layer // the layers of a session that the changes were taken from
-	picked [][]string      // and which, of each
+	of     []overlay.Overlay // the layers of a session that the changes were taken from
+	picked [][]string        // and which, of each
 }
 
 // stores are the folders of the layers.
@@ -53,11 +53,11 @@ func (s *Session) newWork() (*work, error) {
 		if m.Source == "" || !m.Write || m.Kept {
 			continue
 		}
-		l := overlay.Layer{Folder: string(m.Source), Store: filepath.Join(w.dir, strconv.Itoa(len(w.layers)))}
+		l := overlay.Overlay{Dir: string(m.Source), Store: filepath.Join(w.dir, strconv.Itoa(len(w.layers)))}
 		if l.Device, l.Inode, err = m.numbers(); err != nil {
 			break
 		}
-		if err = l.Begin(); err != nil {
+		if err = l.Init(); err != nil {
 			break
 		}
 		w.layers, w.target = append(w.layers, l), append(w.target, m.Target)
@@ -98,9 +98,9 @@ func (s *Session) newFolder() (string, error) {
 
 // about is what is written down of a work, for who finds it.
 type about struct {
-	Layers []overlay.Layer
+	Layers []overlay.Overlay
 	Target []string
-	Of     []overlay.Layer
+	Of     []overlay.Overlay
 	Picked [][]string
 }
 
@@ -185,7 +185,7 @@ func (s *Session) turn(c *wire, o *order) (*work, error) {
 	}
 	o.Stores = next.stores()
 	for _, l := range w.layers {
-		if err := l.Stamp(); err != nil {
+		if err := l.MarkStart(); err != nil {
 			return nil, errors.Join(err, s.forget(w))
 		}
 	}
@@ -201,7 +201,7 @@ func (s *Session) changed(w *work) (t *Transaction, err error) {
 	}()
 	t = &Transaction{session: s, work: w}
 	for i, l := range w.layers {
-		if entries, err := os.ReadDir(l.Upper()); err == nil && len(entries) == 0 {
+		if entries, err := os.ReadDir(l.UpperDir()); err == nil && len(entries) == 0 {
 			continue
 		}
 		a, err := s.ask(ask{Do: listWork, Layer: l})
@@ -232,7 +232,7 @@ func (s *Session) changed(w *work) (t *Transaction, err error) {
 // carries on with it: it holds what was there before.
 func (s *Session) forget(w *work) error {
 	defer w.held.Close()
-	moved := !strings.HasPrefix(filepath.Base(w.dir), landedPrefix) && slices.ContainsFunc(w.layers, overlay.Layer.Begun)
+	moved := !strings.HasPrefix(filepath.Base(w.dir), landedPrefix) && slices.ContainsFunc(w.layers, overlay.Overlay.HasMoves)
 	if moved || w.decided() {
 		return errors.New("it is being landed")
 	}
@@ -275,7 +275,7 @@ func (t *Transaction) Land(dropped []string) (clash []string, err error) {
 			err = s.keep(w)
 		}
 		// What cannot be taken back any more has landed: the next golem does the rest.
-		if err == nil || slices.ContainsFunc(w.layers, overlay.Layer.Final) {
+		if err == nil || slices.ContainsFunc(w.layers, overlay.Overlay.IsFinal) {
 			if t.settle != nil {
 				t.settle() // what stays there is as the folder is now, and no change
 			}
@@ -432,13 +432,13 @@ func (t *Transaction) Content(c Change, most int64) (old, new []byte, err error)
 		if t.work.target[i] != c.Target {
 			continue
 		}
-		if c.Was == overlay.File {
+		if c.OldKind == overlay.File {
 			if old, err = l.ReadReal(c.Path, most); err != nil {
 				return nil, nil, err
 			}
 		}
 		if c.Kind == overlay.File {
-			new, err = overlay.Read(l.Upper(), c.Path, most)
+			new, err = overlay.ReadFile(l.UpperDir(), c.Path, most)
 		}
 		return old, new, err
 	}
@@ -452,7 +452,7 @@ func (t *Transaction) Below(c Change, visit func(inside string) bool) error {
 		if t.work.target[i] != c.Target {
 			continue
 		}
-		top := filepath.Join(l.Folder, c.Path)
+		top := filepath.Join(l.Dir, c.Path)
 		return filepath.WalkDir(top, func(name string, _ fs.DirEntry, err error) error {
 			if err != nil {
 				return err
@@ -477,7 +477,7 @@ func (t *Transaction) Exists(name string) bool {
 		target := Outside(t.work.target[i])
 		rel, ok := strings.CutPrefix(name, strings.TrimSuffix(target, "/")+"/")
 		if ok && len(target) > len(in) {
-			file, in = filepath.Join(l.Folder, rel), target
+			file, in = filepath.Join(l.Dir, rel), target
 		}
 	}
 	if in == "" {
@@ -491,7 +491,7 @@ func (t *Transaction) Exists(name string) bool {
 func (t *Transaction) Open(c Change) (*os.File, error) {
 	for i, l := range t.work.layers {
 		if t.work.target[i] == c.Target {
-			return overlay.Open(l.Upper(), c.Path)
+			return overlay.OpenFile(l.UpperDir(), c.Path)
 		}
 	}
 	return nil, fs.ErrNotExist
@@ -500,7 +500,7 @@ func (t *Transaction) Open(c Change) (*os.File, error) {
 // Hash returns a digest of what a changed file holds, "" where it cannot be read.
 func (t *Transaction) Hash(c Change) string {
 	f, err := t.Open(c)
-	return overlay.SumOf(f, err)
+	return overlay.Digest(f, err)
 }
 
 // lockLayers keeps others from landing and undoing meanwhile.

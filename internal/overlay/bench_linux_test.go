@@ -41,27 +41,27 @@ func BenchmarkTable(b *testing.B) {
 // measured returns the median of several rounds.
 func measured(b *testing.B, tree, files int) (list, land, undo time.Duration) {
 	dir := b.TempDir()
-	l := overlay.Layer{Folder: dir + "/real", Store: dir + "/store"}
+	l := overlay.Overlay{Dir: dir + "/real", Store: dir + "/store"}
 	must := func(err error) {
 		if err != nil {
 			b.Helper()
 			b.Fatal(err)
 		}
 	}
-	must(os.Mkdir(l.Folder, 0o755))
+	must(os.Mkdir(l.Dir, 0o755))
 	name := func(i int) string { return fmt.Sprintf("d%d/f%d", i/1000, i) }
 	for i := range tree {
 		if i%1000 == 0 {
-			must(os.Mkdir(fmt.Sprintf("%s/d%d", l.Folder, i/1000), 0o755))
+			must(os.Mkdir(fmt.Sprintf("%s/d%d", l.Dir, i/1000), 0o755))
 		}
-		must(os.WriteFile(l.Folder+"/"+name(i), []byte(strings.Repeat("x", 64)), 0o644))
+		must(os.WriteFile(l.Dir+"/"+name(i), []byte(strings.Repeat("x", 64)), 0o644))
 	}
 	must(os.Mkdir(dir+"/merged", 0o755))
 	rounds := max(1, min(15, 15_000/files))
 	var lists, lands, undos []time.Duration
 	for range rounds {
-		must(l.Begin())
-		must(unix.Mount("golem", dir+"/merged", "overlay", 0, "lowerdir="+l.Folder+",upperdir="+l.Upper()+",workdir="+l.Work()+",userxattr,volatile"))
+		must(l.Init())
+		must(unix.Mount("golem", dir+"/merged", "overlay", 0, "lowerdir="+l.Dir+",upperdir="+l.UpperDir()+",workdir="+l.WorkDir()+",userxattr,volatile"))
 		for i := range files {
 			at := dir + "/merged/" + name(i*(tree/files))
 			switch i % 3 {
@@ -78,7 +78,7 @@ func measured(b *testing.B, tree, files int) (list, land, undo time.Duration) {
 		changes, err := l.Changes()
 		must(err)
 		listed := time.Now()
-		must(l.Land(changes, nil))
+		must(l.Apply(changes, nil))
 		landed := time.Now()
 		must(l.Undo())
 		lists, lands, undos = append(lists, listed.Sub(began)), append(lands, landed.Sub(began)), append(undos, time.Since(landed))

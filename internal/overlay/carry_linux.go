@@ -24,12 +24,12 @@ const (
 	finalName   = "final"   // says that nothing can be brought back
 )
 
-// Final reports whether nothing can be brought back.
-func (l Layer) Final() bool { return there(l.Store + "/" + finalName) }
+// IsFinal reports whether nothing can be brought back.
+func (l Overlay) IsFinal() bool { return there(l.Store + "/" + finalName) }
 
-// Clear removes the place in the folder that things were moved from, when all has
+// RemoveStaging removes the place in the folder that things were moved from, when all has
 // landed: what was there before cannot be brought back then.
-func (l Layer) Clear() error {
+func (l Overlay) RemoveStaging() error {
 	if l.carried() == l {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (l Layer) Clear() error {
 }
 
 // clearCarried removes the place, if there is one.
-func (l Layer) clearCarried() error {
+func (l Overlay) clearCarried() error {
 	if from := l.carried(); from != l {
 		return remove(from.Store)
 	}
@@ -48,9 +48,9 @@ func (l Layer) clearCarried() error {
 }
 
 // near reports whether things can be moved between the folder and the store.
-func (l Layer) near() bool {
+func (l Overlay) near() bool {
 	var a, b unix.Statx_t
-	for name, st := range map[string]*unix.Statx_t{l.Folder: &a, l.Store: &b} {
+	for name, st := range map[string]*unix.Statx_t{l.Dir: &a, l.Store: &b} {
 		if unix.Statx(unix.AT_FDCWD, name, 0, unix.STATX_MNT_ID, st) != nil {
 			return false
 		}
@@ -60,16 +60,16 @@ func (l Layer) near() bool {
 
 // carried returns the layer that things are moved from and to: this one, or that in
 // the folder.
-func (l Layer) carried() Layer {
+func (l Overlay) carried() Overlay {
 	name, err := os.ReadFile(l.Store + "/" + carriedName)
 	if err != nil || path.Base(string(name)) != string(name) {
 		return l
 	}
-	return Layer{Folder: l.Folder, Store: l.Folder + "/" + string(name), Device: l.Device, Inode: l.Inode}
+	return Overlay{Dir: l.Dir, Store: l.Dir + "/" + string(name), Device: l.Device, Inode: l.Inode}
 }
 
 // carry copies what lands into the folder.
-func (l Layer) carry(changes []Change, dropped []string) error {
+func (l Overlay) carry(changes []Change, dropped []string) error {
 	name := ".golem-landing-" + rand.Text() // nobody can have put something there
 	if err := durable.WriteAlone(l.Store+"/"+carriedName, []byte(name), 0o600); err != nil {
 		return err
@@ -78,15 +78,15 @@ func (l Layer) carry(changes []Change, dropped []string) error {
 	if err := os.Mkdir(to.Store, 0o700); err != nil {
 		return err
 	}
-	if err := to.Begin(); err != nil {
+	if err := to.Init(); err != nil {
 		return err
 	}
-	from, err := openTree(l.Upper())
+	from, err := openTree(l.UpperDir())
 	if err != nil {
 		return err
 	}
 	defer from.close()
-	root, err := os.OpenRoot(to.Upper())
+	root, err := os.OpenRoot(to.UpperDir())
 	if err != nil {
 		return err
 	}
@@ -111,13 +111,13 @@ func (l Layer) carry(changes []Change, dropped []string) error {
 // copyTo copies one thing.
 func copyTo(root *os.Root, from *tree, c Change) error {
 	switch c.Kind {
-	case Folder:
+	case Dir:
 		if err := root.Mkdir(c.Path, 0o700); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		return nil
-	case Link:
-		return root.Symlink(c.To, c.Path)
+	case Symlink:
+		return root.Symlink(c.LinkTarget, c.Path)
 	}
 	fd, err := from.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {

@@ -36,8 +36,8 @@ func openTree(name string) (*tree, error) {
 var ErrReplaced = errors.New("another directory took the place of the one that was worked on; its changes were not applied")
 
 // openFolder opens the real folder.
-func (l Layer) openFolder() (*tree, error) {
-	t, err := openTree(l.Folder)
+func (l Overlay) openFolder() (*tree, error) {
+	t, err := openTree(l.Dir)
 	if err != nil || l.Inode == 0 {
 		return t, err
 	}
@@ -149,9 +149,9 @@ func kindOf(st unix.Stat_t) Kind {
 	case unix.S_IFREG:
 		return File
 	case unix.S_IFDIR:
-		return Folder
+		return Dir
 	case unix.S_IFLNK:
-		return Link
+		return Symlink
 	case unix.S_IFCHR:
 		if st.Rdev == 0 {
 			return Nothing
@@ -163,8 +163,8 @@ func kindOf(st unix.Stat_t) Kind {
 // Changes lists what was changed. Where the real folder has changed meanwhile, so
 // that this cannot be told, it is a Conflict. It takes time by how much that is, whatever the
 // size of the folder.
-func (l Layer) Changes() ([]Change, error) {
-	upper, err := openTree(l.Upper())
+func (l Overlay) Changes() ([]Change, error) {
+	upper, err := openTree(l.UpperDir())
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (l Layer) Changes() ([]Change, error) {
 		return nil, err
 	}
 	if len(r.clash) > 0 {
-		return nil, &Conflict{r.clash}
+		return nil, &ConflictError{r.clash}
 	}
 	return r.list, nil
 }
@@ -205,7 +205,7 @@ func (r *reader) fits(name, base string) (bool, error) {
 		return true, nil
 	}
 	if !r.skips {
-		return false, &Unfit{name}
+		return false, &NameError{name}
 	}
 	r.unfit = append(r.unfit, name)
 	return false, nil
@@ -250,7 +250,7 @@ func (r *reader) folder(name string, hidden bool) error {
 		if err != nil {
 			return err
 		}
-		r.list = append(r.list, Change{Path: path.Join(name, base), Op: Delete, Was: kindOf(st)})
+		r.list = append(r.list, Change{Path: path.Join(name, base), Op: Delete, OldKind: kindOf(st)})
 	}
 	return nil
 }
@@ -290,19 +290,19 @@ func (r *reader) entry(name, base string, hidden bool) error {
 		return nil
 	case kind == Nothing:
 		if was != Nothing {
-			r.list = append(r.list, Change{Path: name, Op: Delete, Was: was})
+			r.list = append(r.list, Change{Path: name, Op: Delete, OldKind: was})
 		}
 		return nil
-	case kind == Folder && was == Folder && low.Ctim.Nano() >= r.since && !hidden && !r.copied(name) && !r.hides(name):
+	case kind == Dir && was == Dir && low.Ctim.Nano() >= r.since && !hidden && !r.copied(name) && !r.hides(name):
 		r.clash = append(r.clash, name) // both have made one
 		return nil
-	case kind == Folder && was == Folder:
+	case kind == Dir && was == Dir:
 		if bits(st) != bits(low) {
-			r.list = append(r.list, Change{Path: name, Op: Mode, Kind: Folder, Mode: bits(st), Was: was, Had: bits(low)})
+			r.list = append(r.list, Change{Path: name, Op: Mode, Kind: Dir, Mode: bits(st), OldKind: was, OldMode: bits(low)})
 		}
 		return r.folder(name, hidden)
 	}
-	c := Change{Path: name, Op: Create, Kind: kind, Mode: bits(st), Was: was}
+	c := Change{Path: name, Op: Create, Kind: kind, Mode: bits(st), OldKind: was}
 	if was != Nothing {
 		c.Op = Modify
 	}
@@ -313,11 +313,11 @@ func (r *reader) entry(name, base string, hidden bool) error {
 // any more. A folder is copied only where it stands; a file may have been moved,
 // so that it counts only where the folder that it is in has changed.
 func (r *reader) lost(name string, kind Kind) bool {
-	if kind != File && kind != Folder || !r.copied(name) {
+	if kind != File && kind != Dir || !r.copied(name) {
 		return false
 	}
 	in, err := r.lower.stat(path.Dir(name))
-	return kind == Folder || err != nil || in.Ctim.Nano() >= r.since
+	return kind == Dir || err != nil || in.Ctim.Nano() >= r.since
 }
 
 // copied reports whether a file or folder of the layer began as a copy.
@@ -333,13 +333,13 @@ func (r *reader) copied(name string) bool {
 
 // add adds something that is new, or other than before.
 func (r *reader) add(c Change, st, low unix.Stat_t) (err error) {
-	if c.Was != Nothing && c.Was != Link {
-		c.Had = bits(low)
+	if c.OldKind != Nothing && c.OldKind != Symlink {
+		c.OldMode = bits(low)
 	}
 	switch c.Kind {
 	case File:
 		c.Size = st.Size
-		if c.Was == File {
+		if c.OldKind == File {
 			same, err := r.same(c.Path, st, low)
 			if err != nil {
 				return err
@@ -351,22 +351,22 @@ func (r *reader) add(c Change, st, low unix.Stat_t) (err error) {
 				c.Op = Mode
 			}
 		}
-	case Link:
-		if c.To, err = r.upper.link(c.Path); err != nil {
+	case Symlink:
+		if c.LinkTarget, err = r.upper.link(c.Path); err != nil {
 			return err
 		}
-		if c.Was == Link {
+		if c.OldKind == Symlink {
 			before, err := r.lower.link(c.Path)
 			if err != nil {
 				return err
 			}
-			if before == c.To {
+			if before == c.LinkTarget {
 				return nil
 			}
 		}
 	}
 	r.list = append(r.list, c)
-	if c.Kind == Folder {
+	if c.Kind == Dir {
 		return r.fresh(c.Path, c.Path)
 	}
 	return nil
@@ -396,21 +396,21 @@ func (r *reader) fresh(name, top string) error {
 		if err != nil {
 			return err
 		}
-		c := Change{Path: at, Op: Create, Kind: kindOf(st), Mode: bits(st), In: top}
+		c := Change{Path: at, Op: Create, Kind: kindOf(st), Mode: bits(st), NewDir: top}
 		switch c.Kind {
 		case Nothing:
 			continue // a mark of something that was made and deleted
 		case File:
 			c.Size = st.Size
-		case Link:
-			if c.To, err = r.upper.link(at); r.away(err) {
+		case Symlink:
+			if c.LinkTarget, err = r.upper.link(at); r.away(err) {
 				continue
 			} else if err != nil {
 				return err
 			}
 		}
 		r.list = append(r.list, c)
-		if c.Kind == Folder {
+		if c.Kind == Dir {
 			if err := r.fresh(at, top); err != nil {
 				return err
 			}
@@ -457,7 +457,7 @@ func (r *reader) same(name string, st, low unix.Stat_t) (bool, error) {
 }
 
 // Unfit is the error of a name that no sandbox has: too long, too deep, or no text.
-type Unfit struct{ Path string }
+type NameError struct{ Path string }
 
 // Error implements error.
-func (u *Unfit) Error() string { return fmt.Sprintf("%.200q cannot be a name here", u.Path) }
+func (u *NameError) Error() string { return fmt.Sprintf("%.200q cannot be a name here", u.Path) }

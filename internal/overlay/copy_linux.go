@@ -24,11 +24,11 @@ import (
 // changed from; no content is kept besides. So what the user changes later is not seen
 // in the copy, and is a clash where the session has changed the same.
 
-// Copy makes the store of a copy, and the copy in it, but for what is at paths where
+// InitCopy makes the store of a copy, and the copy in it, but for what is at paths where
 // other folders will stand. It is there as a whole or not at all; what somebody has left
 // who was killed at it is removed. It tells how far it is; an error of who is told ends
 // it. It returns what could not be copied.
-func (l Layer) Copy(without []string, tell func(Progress) error) (left []Left, err error) {
+func (l Overlay) InitCopy(without []string, tell func(Progress) error) (left []SkippedPath, err error) {
 	if err := l.Remove(); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (l Layer) Copy(without []string, tell func(Progress) error) (left []Left, e
 			err = errors.Join(err, l.Remove())
 		}
 	}()
-	for _, name := range []string{l.Store, l.Seen() + ".new", l.Store + "/" + textsName} {
+	for _, name := range []string{l.Store, l.SessionDir() + ".new", l.Store + "/" + textsName} {
 		if err := os.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func (l Layer) Copy(without []string, tell func(Progress) error) (left []Left, e
 	}
 	defer c.from.close()
 	c.from.stays = true
-	if c.to, err = openTree(l.Seen() + ".new"); err != nil {
+	if c.to, err = openTree(l.SessionDir() + ".new"); err != nil {
 		return nil, err
 	}
 	defer c.to.close()
@@ -70,7 +70,7 @@ func (l Layer) Copy(without []string, tell func(Progress) error) (left []Left, e
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(c.bases.flush(), durable.WriteAlone(l.Store+"/"+coveredName, covered, 0o600), l.Stamp()); err != nil {
+	if err := errors.Join(c.bases.flush(), durable.WriteAlone(l.Store+"/"+coveredName, covered, 0o600), l.MarkStart()); err != nil {
 		return nil, c.full(err)
 	}
 	// After a power failure a file that was not written back would look like a change of
@@ -78,7 +78,7 @@ func (l Layer) Copy(without []string, tell func(Progress) error) (left []Left, e
 	if err := syncAll(l.Store); err != nil {
 		return nil, c.full(err)
 	}
-	return c.left, durable.Rename(l.Seen()+".new", l.Seen())
+	return c.left, durable.Rename(l.SessionDir()+".new", l.SessionDir())
 }
 
 // syncAll writes everything back that is in the file system of a directory.
@@ -91,9 +91,9 @@ func syncAll(name string) error {
 	return unix.Syncfs(fd)
 }
 
-// Covered returns the paths that were not copied because other folders would stand
+// CoveredPaths returns the paths that were not copied because other folders would stand
 // there.
-func (l Layer) Covered() (list []string, err error) {
+func (l Overlay) CoveredPaths() (list []string, err error) {
 	data, err := os.ReadFile(l.Store + "/" + coveredName)
 	if err != nil {
 		return nil, err
@@ -101,12 +101,12 @@ func (l Layer) Covered() (list []string, err error) {
 	return list, json.Unmarshal(data, &list)
 }
 
-// Stand makes the place in a copy at which another folder stands: an empty folder to
+// MakeMountPoint makes the place in a copy at which another folder stands: an empty folder to
 // mount it on, or, where nothing can be mounted, a link to it. What a command has put
 // there instead of that link gets another name. A place that was copied stays as it is,
 // and can have no link.
-func (l Layer) Stand(name string, link string) error {
-	covered, err := l.Covered()
+func (l Overlay) MakeMountPoint(name string, link string) error {
+	covered, err := l.CoveredPaths()
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (l Layer) Stand(name string, link string) error {
 		}
 		return errors.New("nothing stood there when the copy was made; --session new --copy makes another")
 	}
-	t, err := openTree(l.Seen())
+	t, err := openTree(l.SessionDir())
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (l Layer) Stand(name string, link string) error {
 	if err != nil {
 		return err
 	}
-	return l.Stamp() // no call has changed that
+	return l.MarkStart() // no call has changed that
 }
 
 // A copier copies things from one folder to the same names in another.
@@ -155,7 +155,7 @@ type copier struct {
 	without  map[string]bool // what other folders will stand at
 	tell     func(Progress) error
 	far      Progress
-	left     []Left
+	left     []SkippedPath
 	needs    int64  // bytes, of blocks
 	store    string // where they must be free
 	shares   shares
@@ -184,7 +184,7 @@ func (c *copier) room(store string) error {
 		return nil
 	}
 	if free, err := freeAt(store); err == nil && free < c.needs {
-		return &NoRoom{c.needs, free}
+		return &NoSpaceError{c.needs, free}
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (c *copier) full(err error) error {
 		return err
 	}
 	free, _ := freeAt(c.store)
-	return &NoRoom{c.needs, free}
+	return &NoSpaceError{c.needs, free}
 }
 
 // freeAt returns how many bytes are free, as far as the file system counts them.
@@ -224,17 +224,17 @@ func (c *copier) count(name string) (some string, err error) {
 			continue
 		}
 		switch kindOf(st) {
-		case Folder:
+		case Dir:
 			c.needs += 4096
 			more, err := c.count(at)
 			if err != nil {
 				return "", err
 			}
 			some = cmp.Or(some, more)
-		case File, Link:
+		case File, Symlink:
 			c.needs += st.Blocks * 512
-			c.far.AllFiles++
-			c.far.AllBytes += weight(st)
+			c.far.TotalFiles++
+			c.far.TotalBytes += weight(st)
 			c.far.Size += st.Size
 			if st.Size > 0 && kindOf(st) == File {
 				some = at
@@ -330,7 +330,7 @@ func (c *copier) thing(name string) error {
 	case c.without[name]:
 		v.Covered = true
 		c.bases.put(v)
-		if v.Kind == Folder {
+		if v.Kind == Dir {
 			return c.folder(name)
 		}
 		return nil
@@ -338,9 +338,9 @@ func (c *copier) thing(name string) error {
 		return c.leave(v, "its name is too long")
 	case v.Kind == File:
 		err = c.file(v)
-	case v.Kind == Link:
+	case v.Kind == Symlink:
 		err = c.link(v, st)
-	case v.Kind == Folder:
+	case v.Kind == Dir:
 		err = c.whole(v, st)
 	default:
 		return c.leave(v, "a pipe, socket or device")
@@ -352,7 +352,7 @@ func (c *copier) thing(name string) error {
 		return c.leave(v, err.Error())
 	}
 	var number unix.Errno
-	if v.Kind != Folder && errors.As(err, &number) {
+	if v.Kind != Dir && errors.As(err, &number) {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return err
@@ -392,7 +392,7 @@ func noted(name string, st unix.Stat_t) *version {
 func (c *copier) leave(v *version, why string) error {
 	v.Left = true
 	c.bases.put(v)
-	c.left = append(c.left, Left{v.Path, why})
+	c.left = append(c.left, SkippedPath{v.Path, why})
 	return c.say(1, 0)
 }
 

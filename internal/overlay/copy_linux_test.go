@@ -20,16 +20,16 @@ import (
 // A twin is a folder with a copy of it.
 type twin struct {
 	t *testing.T
-	overlay.Layer
+	overlay.Overlay
 }
 
 func newTwin(t *testing.T, script string) *twin {
 	t.Helper()
 	dir := t.TempDir()
-	c := &twin{t, overlay.Layer{Folder: dir + "/real", Store: dir + "/store", Copied: true}}
-	check(t, os.Mkdir(c.Folder, 0o755))
-	run(t, c.Folder, script)
-	left, err := c.Copy(nil, nil)
+	c := &twin{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store", IsCopy: true}}
+	check(t, os.Mkdir(c.Dir, 0o755))
+	run(t, c.Dir, script)
+	left, err := c.InitCopy(nil, nil)
 	check(t, err)
 	if len(left) > 0 {
 		t.Fatalf("left out: %v", left)
@@ -40,12 +40,12 @@ func newTwin(t *testing.T, script string) *twin {
 // listed returns the changes, a line each, with ! before those that clash.
 func (c *twin) listed() []string {
 	c.t.Helper()
-	changes, err := c.Standing()
+	changes, err := c.SessionChanges()
 	check(c.t, err)
 	var list []string
 	for _, one := range changes {
 		mark := ""
-		if one.Clash {
+		if one.Conflict {
 			mark = "!"
 		}
 		list = append(list, mark+strings.TrimSpace(fmt.Sprintf("%s %s %s", one.Op, one.Path, one.Kind)))
@@ -57,21 +57,21 @@ func (c *twin) listed() []string {
 // undoes that.
 func (c *twin) apply() (undo func()) {
 	c.t.Helper()
-	list, err := c.Standing()
+	list, err := c.SessionChanges()
 	check(c.t, err)
 	var picks []overlay.Pick
 	var paths []string
 	for _, one := range list {
-		if one.In == "" {
-			picks, paths = append(picks, overlay.Pick{Path: one.Path, Over: true}), append(paths, one.Path)
+		if one.NewDir == "" {
+			picks, paths = append(picks, overlay.Pick{Path: one.Path, Force: true}), append(paths, one.Path)
 		}
 	}
-	to := overlay.Layer{Folder: c.Folder, Store: filepath.Join(c.t.TempDir(), "work")}
-	check(c.t, to.Begin())
+	to := overlay.Overlay{Dir: c.Dir, Store: filepath.Join(c.t.TempDir(), "work")}
+	check(c.t, to.Init())
 	picked, err := c.Pick(to, picks)
 	check(c.t, err)
-	check(c.t, to.Land(picked, nil))
-	check(c.t, c.Settle(paths, nil))
+	check(c.t, to.Apply(picked, nil))
+	check(c.t, c.MarkApplied(paths, nil))
 	return func() {
 		c.t.Helper()
 		check(c.t, to.Undo())
@@ -83,32 +83,32 @@ func (c *twin) apply() (undo func()) {
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	l := overlay.Layer{Folder: dir + "/real", Store: dir + "/store", Copied: true}
-	check(t, os.Mkdir(l.Folder, 0o755))
-	run(t, l.Folder, start+`; ln a hard; mkfifo pipe; mkdir -p in/side out .git closed; echo x > in/side/f; echo y > out/g; echo ref > .git/HEAD; truncate -s 3M holes; printf end >> holes
+	l := overlay.Overlay{Dir: dir + "/real", Store: dir + "/store", IsCopy: true}
+	check(t, os.Mkdir(l.Dir, 0o755))
+	run(t, l.Dir, start+`; ln a hard; mkfifo pipe; mkdir -p in/side out .git closed; echo x > in/side/f; echo y > out/g; echo ref > .git/HEAD; truncate -s 3M holes; printf end >> holes
 		printf x > "$(printf 'n\nl')"; printf x > "$(printf 'a\377b')"; chmod 4755 b; chmod 1777 empty; echo s > closed/s; chmod 555 closed; ln -s /etc/passwd away; touch -d 2001-02-03T04:05:06.789 sub/c`)
-	check(t, os.Mkdir(l.Folder+"/mounted", 0o755))
-	check(t, unix.Mount("golem", l.Folder+"/mounted", "tmpfs", 0, ""))
-	defer unix.Unmount(l.Folder+"/mounted", unix.MNT_DETACH)
-	run(t, l.Folder, "echo z > mounted/z")
+	check(t, os.Mkdir(l.Dir+"/mounted", 0o755))
+	check(t, unix.Mount("golem", l.Dir+"/mounted", "tmpfs", 0, ""))
+	defer unix.Unmount(l.Dir+"/mounted", unix.MNT_DETACH)
+	run(t, l.Dir, "echo z > mounted/z")
 	var last overlay.Progress
-	left, err := l.Copy([]string{"out", "none"}, func(p overlay.Progress) error { last = p; return nil })
+	left, err := l.InitCopy([]string{"out", "none"}, func(p overlay.Progress) error { last = p; return nil })
 	check(t, err)
-	want := []overlay.Left{{Path: "mounted", Why: "another file system is mounted there"}, {Path: "pipe", Why: "a pipe, socket or device"}}
+	want := []overlay.SkippedPath{{Path: "mounted", Reason: "another file system is mounted there"}, {Path: "pipe", Reason: "a pipe, socket or device"}}
 	if !slices.Equal(left, want) {
 		t.Errorf("left out: %v, want %v", left, want)
 	}
-	if last.Files < last.AllFiles || last.Bytes != last.AllBytes || last.AllFiles < 15 {
+	if last.Files < last.TotalFiles || last.Bytes != last.TotalBytes || last.TotalFiles < 15 {
 		t.Errorf("told: %+v", last)
 	}
-	check(t, unix.Unmount(l.Folder+"/mounted", unix.MNT_DETACH))
-	run(t, l.Folder, "rm pipe out/g; rmdir mounted; chmod 755 b; chmod 777 empty; chmod 700 out")
-	if got, want := look(t, l.Seen()), look(t, l.Folder); got != want {
+	check(t, unix.Unmount(l.Dir+"/mounted", unix.MNT_DETACH))
+	run(t, l.Dir, "rm pipe out/g; rmdir mounted; chmod 755 b; chmod 777 empty; chmod 700 out")
+	if got, want := look(t, l.SessionDir()), look(t, l.Dir); got != want {
 		t.Errorf("the copy is\n%s\nwant\n%s", got, want)
 	}
 	for _, name := range []string{"sub/c", "a", "holes"} {
 		var a, b unix.Stat_t
-		check(t, errors.Join(unix.Stat(l.Folder+"/"+name, &a), unix.Stat(l.Seen()+"/"+name, &b)))
+		check(t, errors.Join(unix.Stat(l.Dir+"/"+name, &a), unix.Stat(l.SessionDir()+"/"+name, &b)))
 		if a.Mtim != b.Mtim || b.Nlink != 1 || a.Uid != b.Uid || a.Gid != b.Gid {
 			t.Errorf("%s: %+v, the copy has %+v", name, a, b)
 		}
@@ -116,8 +116,8 @@ func TestCopy(t *testing.T) {
 			t.Errorf("%s: %d blocks, the copy has %d", name, a.Blocks, b.Blocks)
 		}
 	}
-	run(t, l.Seen(), "mkdir none; touch none/x out/x")
-	if changes, err := l.Standing(); err != nil || len(changes) > 0 {
+	run(t, l.SessionDir(), "mkdir none; touch none/x out/x")
+	if changes, err := l.SessionChanges(); err != nil || len(changes) > 0 {
 		t.Errorf("changes %v, %v", changes, err)
 	}
 	check(t, l.Remove())
@@ -128,19 +128,19 @@ func TestCopyChanges(t *testing.T) {
 	t.Parallel()
 	for _, test := range deeds {
 		c := newTwin(t, start)
-		before := look(t, c.Folder)
-		run(t, c.Seen(), test.script)
+		before := look(t, c.Dir)
+		run(t, c.SessionDir(), test.script)
 		got, want := c.listed(), strings.Split(test.want, ", ")
 		slices.Sort(got)
 		slices.Sort(want)
 		if strings.Join(got, ", ") != strings.Join(want, ", ") {
 			t.Errorf("%s: got %q, want %q", test.script, got, want)
 		}
-		if look(t, c.Folder) != before {
+		if look(t, c.Dir) != before {
 			t.Errorf("%s: the folder has changed", test.script)
 		}
 		check(t, c.Discard([]string{"."}))
-		if got := c.listed(); len(got) > 0 || test.want != "" && look(t, c.Seen()) != before {
+		if got := c.listed(); len(got) > 0 || test.want != "" && look(t, c.SessionDir()) != before {
 			t.Errorf("%s: discarded, and left is %q", test.script, got)
 		}
 	}
@@ -178,16 +178,16 @@ func TestCopyClash(t *testing.T) {
 		{"rm a; mkdir a; echo x > a/f", "echo y > a", "!change a folder, !create a/f file"},
 	} {
 		c := newTwin(t, start)
-		run(t, c.Seen(), test.work)
-		run(t, c.Folder, test.meanwhile)
+		run(t, c.SessionDir(), test.work)
+		run(t, c.Dir, test.meanwhile)
 		if got := strings.Join(c.listed(), ", "); got != test.want {
 			t.Errorf("%s / %s: got %q, want %q", test.work, test.meanwhile, got, test.want)
 		}
 		if strings.Contains(test.want, "!") {
 			name := strings.Fields(test.want)[1]
-			to := overlay.Layer{Folder: c.Folder, Store: filepath.Join(t.TempDir(), "work")}
-			check(t, to.Begin())
-			var conflict *overlay.Conflict
+			to := overlay.Overlay{Dir: c.Dir, Store: filepath.Join(t.TempDir(), "work")}
+			check(t, to.Init())
+			var conflict *overlay.ConflictError
 			if _, err := c.Pick(to, []overlay.Pick{{Path: name}}); !errors.As(err, &conflict) {
 				t.Errorf("%s / %s: %v, want a conflict", test.work, test.meanwhile, err)
 			}
@@ -209,25 +209,25 @@ func TestCopyLandAndUndo(t *testing.T) {
 	}
 	for _, script := range scripts {
 		c := newTwin(t, start)
-		before := look(t, c.Folder)
-		run(t, c.Seen(), script)
-		seen, list := look(t, c.Seen()), c.listed()
+		before := look(t, c.Dir)
+		run(t, c.SessionDir(), script)
+		seen, list := look(t, c.SessionDir()), c.listed()
 		undo := c.apply()
-		if got := look(t, c.Folder); got != seen {
+		if got := look(t, c.Dir); got != seen {
 			t.Errorf("%s: landed\n%s\nwant\n%s", script, got, seen)
 		}
 		if got := c.listed(); len(got) > 0 {
 			t.Errorf("%s: landed, and left is %q", script, got)
 		}
 		undo()
-		if got := look(t, c.Folder); got != before {
+		if got := look(t, c.Dir); got != before {
 			t.Errorf("%s: undone\n%s\nwant\n%s", script, got, before)
 		}
 		if got := c.listed(); !slices.Equal(got, list) {
 			t.Errorf("%s: undone it has %q, want %q", script, got, list)
 		}
 		c.apply()
-		if got := look(t, c.Folder); got != seen {
+		if got := look(t, c.Dir); got != seen {
 			t.Errorf("%s: landed again\n%s\nwant\n%s", script, got, seen)
 		}
 	}
@@ -240,16 +240,16 @@ func TestCopyBeside(t *testing.T) {
 	for range 12 {
 		work, meanwhile := randomScript(), randomScript()
 		c := newTwin(t, start)
-		run(t, c.Seen(), work)
-		run(t, c.Folder, meanwhile)
+		run(t, c.SessionDir(), work)
+		run(t, c.Dir, meanwhile)
 		list := c.listed()
-		edited := look(t, c.Folder)
+		edited := look(t, c.Dir)
 		undo := c.apply()
 		if got := c.listed(); len(got) > 0 {
 			t.Errorf("%s / %s: landed %q, and left is %q", work, meanwhile, list, got)
 		}
 		undo()
-		if got := look(t, c.Folder); got != edited {
+		if got := look(t, c.Dir); got != edited {
 			t.Errorf("%s / %s: undone\n%s\nwant\n%s", work, meanwhile, got, edited)
 		}
 		check(t, c.Discard([]string{"."}))
@@ -276,23 +276,23 @@ func TestCopySettle(t *testing.T) {
 		{work: "printf '1\n2\n' > a", given: "1\none\n", want: "change a file"},
 	} {
 		c := newTwin(t, start)
-		run(t, c.Seen(), test.work)
-		list, err := c.Standing()
+		run(t, c.SessionDir(), test.work)
+		list, err := c.SessionChanges()
 		check(t, err)
 		pick := overlay.Pick{Path: list[0].Path}
 		if test.given != "" {
-			pick.Given = filepath.Join(t.TempDir(), "given")
-			check(t, os.WriteFile(pick.Given, []byte(test.given), 0o600))
+			pick.ContentFile = filepath.Join(t.TempDir(), "given")
+			check(t, os.WriteFile(pick.ContentFile, []byte(test.given), 0o600))
 		}
-		to := overlay.Layer{Folder: c.Folder, Store: filepath.Join(t.TempDir(), "work")}
-		check(t, to.Begin())
+		to := overlay.Overlay{Dir: c.Dir, Store: filepath.Join(t.TempDir(), "work")}
+		check(t, to.Init())
 		picked, err := c.Pick(to, []overlay.Pick{pick})
 		check(t, err)
-		run(t, c.Seen(), "true; "+test.since)
-		check(t, to.Land(picked, nil))
-		run(t, c.Folder, "true; "+test.edit)
-		check(t, c.Settle([]string{pick.Path}, nil))
-		check(t, c.Settle([]string{pick.Path}, nil))
+		run(t, c.SessionDir(), "true; "+test.since)
+		check(t, to.Apply(picked, nil))
+		run(t, c.Dir, "true; "+test.edit)
+		check(t, c.MarkApplied([]string{pick.Path}, nil))
+		check(t, c.MarkApplied([]string{pick.Path}, nil))
 		if got := strings.Join(c.listed(), ", "); got != test.want {
 			t.Errorf("%s / %s / %s: got %q, want %q", test.work, test.since, test.edit, got, test.want)
 		}
@@ -303,8 +303,8 @@ func TestCopySettle(t *testing.T) {
 func TestCopyDiscard(t *testing.T) {
 	t.Parallel()
 	c := newTwin(t, start)
-	run(t, c.Seen(), `echo x > a; rm -r many; mkdir -p n/m; echo x > n/m/f; echo y > n/g; chmod 700 sub; echo z > sub/c; printf x > "$(printf 'a\377b')"; umask 777; mkdir shut`)
-	run(t, c.Folder, "echo later > many/6; echo later >> a")
+	run(t, c.SessionDir(), `echo x > a; rm -r many; mkdir -p n/m; echo x > n/m/f; echo y > n/g; chmod 700 sub; echo z > sub/c; printf x > "$(printf 'a\377b')"; umask 777; mkdir shut`)
+	run(t, c.Dir, "echo later > many/6; echo later >> a")
 	for _, test := range []struct {
 		paths []string
 		want  string
@@ -322,15 +322,15 @@ func TestCopyDiscard(t *testing.T) {
 			}
 			continue
 		}
-		changes, err := c.Standing()
-		var unfit *overlay.Unfit
+		changes, err := c.SessionChanges()
+		var unfit *overlay.NameError
 		if !errors.As(err, &unfit) {
 			check(t, err)
 		}
 		var list []string
 		for _, one := range changes {
 			mark := ""
-			if one.Clash {
+			if one.Conflict {
 				mark = "!"
 			}
 			list = append(list, mark+strings.TrimSpace(fmt.Sprintf("%s %s %s", one.Op, one.Path, one.Kind)))
@@ -339,7 +339,7 @@ func TestCopyDiscard(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", test.paths, got, test.want)
 		}
 	}
-	if got, want := look(t, c.Seen()), look(t, c.Folder); got != want {
+	if got, want := look(t, c.SessionDir()), look(t, c.Dir); got != want {
 		t.Errorf("the copy is\n%s\nwant\n%s", got, want)
 	}
 }
@@ -349,11 +349,11 @@ func TestCopyDiscard(t *testing.T) {
 func TestCopyTouched(t *testing.T) {
 	t.Parallel()
 	c := newTwin(t, start)
-	run(t, c.Seen(), "echo before > b")
-	check(t, c.Stamp())
-	run(t, c.Folder, "echo mine > mine; echo mine > sub/mine")
-	run(t, c.Seen(), "echo x > sub/deep/d; mkdir -p n/m; echo x > n/m/f; rm a sub/c")
-	names, err := c.Touched(1000)
+	run(t, c.SessionDir(), "echo before > b")
+	check(t, c.MarkStart())
+	run(t, c.Dir, "echo mine > mine; echo mine > sub/mine")
+	run(t, c.SessionDir(), "echo x > sub/deep/d; mkdir -p n/m; echo x > n/m/f; rm a sub/c")
+	names, err := c.RecentPaths(1000)
 	check(t, err)
 	slices.Sort(names)
 	if got := strings.Join(names, " "); got != "a n sub/c sub/deep/d" {
@@ -365,10 +365,10 @@ func TestCopyTouched(t *testing.T) {
 // whatever reason.
 func TestCopyStopped(t *testing.T) {
 	t.Parallel()
-	l := newBench(t).Layer
-	l.Copied = true
+	l := newBench(t).Overlay
+	l.IsCopy = true
 	check(t, l.Remove())
-	run(t, l.Folder, "mkdir t; i=0; while [ $i -lt 300 ]; do echo $i > t/$i; i=$((i+1)); done; head -c 300000 /dev/zero | tr '\\0' x > large; chmod 555 t sub")
+	run(t, l.Dir, "mkdir t; i=0; while [ $i -lt 300 ]; do echo $i > t/$i; i=$((i+1)); done; head -c 300000 /dev/zero | tr '\\0' x > large; chmod 555 t sub")
 	empty := func(what string) {
 		t.Helper()
 		if _, err := os.Lstat(l.Store); !errors.Is(err, fs.ErrNotExist) {
@@ -376,7 +376,7 @@ func TestCopyStopped(t *testing.T) {
 		}
 	}
 	stop := errors.New("stop")
-	if _, err := l.Copy(nil, func(p overlay.Progress) error {
+	if _, err := l.InitCopy(nil, func(p overlay.Progress) error {
 		if p.Files > 150 {
 			return stop
 		}
@@ -385,22 +385,22 @@ func TestCopyStopped(t *testing.T) {
 		t.Errorf("stopped: %v", err)
 	}
 	empty("stopped")
-	b := &bench{t: t, Layer: l}
+	b := &bench{t: t, Overlay: l}
 	began := time.Now()
 	b.killed("copy", time.Minute)
 	took := time.Since(began)
 	whole := 0
 	for range 10 {
-		if _, err := os.Lstat(l.Seen()); err == nil { // what is half made is the next one's
+		if _, err := os.Lstat(l.SessionDir()); err == nil { // what is half made is the next one's
 			check(t, l.Remove())
 		}
 		b.killed("copy", rand.N(took*3/2))
-		if _, err := os.Lstat(l.Seen()); err == nil {
+		if _, err := os.Lstat(l.SessionDir()); err == nil {
 			whole++
-			if got, want := look(t, l.Seen()), look(t, l.Folder); got != want {
+			if got, want := look(t, l.SessionDir()), look(t, l.Dir); got != want {
 				t.Fatal("a copy that is there is not whole")
 			}
-			if changes, err := l.Standing(); err != nil || len(changes) > 0 {
+			if changes, err := l.SessionChanges(); err != nil || len(changes) > 0 {
 				t.Fatalf("changes %v, %v", changes, err)
 			}
 		}
@@ -413,8 +413,8 @@ func TestCopyStopped(t *testing.T) {
 		check(t, unix.Mount("golem", l.Store, "tmpfs", 0, options))
 		mount := l.Store
 		l.Store += "/store"
-		var full *overlay.NoRoom
-		if _, err := l.Copy(nil, nil); !errors.As(err, &full) || full.Needs < 1_000_000 {
+		var full *overlay.NoSpaceError
+		if _, err := l.InitCopy(nil, nil); !errors.As(err, &full) || full.Needed < 1_000_000 {
 			t.Errorf("%s: %v, want no room", name, err)
 		}
 		empty(name)
@@ -436,19 +436,19 @@ func TestCopyWritten(t *testing.T) {
 				last = true
 			default:
 			}
-			if err := os.WriteFile(c.Folder+"/a", []byte(strings.Repeat(fmt.Sprint(i%10), 100_000)), 0o644); err != nil {
+			if err := os.WriteFile(c.Dir+"/a", []byte(strings.Repeat(fmt.Sprint(i%10), 100_000)), 0o644); err != nil {
 				t.Error(err)
 			}
 		}
 	}()
-	_, err := c.Copy(nil, nil)
+	_, err := c.InitCopy(nil, nil)
 	close(stop)
 	<-done
 	check(t, err)
 	if got := c.listed(); len(got) > 0 {
 		t.Errorf("changes %q", got)
 	}
-	run(t, c.Seen(), "echo x > a")
+	run(t, c.SessionDir(), "echo x > a")
 	if got := c.listed(); !slices.Equal(got, []string{"!change a file"}) {
 		t.Errorf("changes %q", got)
 	}
@@ -462,18 +462,18 @@ func TestCopyWrittenAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	check(t, unix.Mount("golem", dir, "ramfs", 0, ""))
 	defer unix.Unmount(dir, unix.MNT_DETACH)
-	c := &twin{t, overlay.Layer{Folder: dir + "/real", Store: dir + "/store", Copied: true}}
-	check(t, os.Mkdir(c.Folder, 0o755))
+	c := &twin{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store", IsCopy: true}}
+	check(t, os.Mkdir(c.Dir, 0o755))
 	for range 20 {
-		check(t, os.WriteFile(c.Folder+"/a", []byte("mine"), 0o644))
-		_, err := c.Copy(nil, func(p overlay.Progress) error {
+		check(t, os.WriteFile(c.Dir+"/a", []byte("mine"), 0o644))
+		_, err := c.InitCopy(nil, func(p overlay.Progress) error {
 			if p.Files == 0 {
 				return nil
 			}
-			return os.WriteFile(c.Folder+"/a", []byte("ours"), 0o644)
+			return os.WriteFile(c.Dir+"/a", []byte("ours"), 0o644)
 		})
 		check(t, err)
-		run(t, c.Seen(), "echo x > a")
+		run(t, c.SessionDir(), "echo x > a")
 		if got := c.listed(); !slices.Equal(got, []string{"!change a file"}) {
 			t.Fatalf("changes %q", got)
 		}

@@ -27,24 +27,24 @@ func settle() bool {
 		return false
 	}
 	folder, store, _ := strings.Cut(rest, " ")
-	l := overlay.Layer{Folder: folder, Store: store}
+	l := overlay.Overlay{Dir: folder, Store: store}
 	var err error
 	switch do {
 	case "undo":
 		err = l.Undo()
 	case "record":
-		err = l.Record(true)
+		err = l.RecordBases(true)
 	case "settle":
-		err = l.Settle([]string{"."}, nil)
+		err = l.MarkApplied([]string{"."}, nil)
 	case "discard":
 		err = l.Discard([]string{"many", "sub"})
 	case "copy":
-		l.Copied = true
-		_, err = l.Copy(nil, nil)
+		l.IsCopy = true
+		_, err = l.InitCopy(nil, nil)
 	default:
 		var changes []overlay.Change
 		if changes, err = l.Changes(); err == nil {
-			err = l.Land(changes, nil)
+			err = l.Apply(changes, nil)
 		}
 	}
 	if err != nil {
@@ -58,7 +58,7 @@ func settle() bool {
 func (b *bench) killed(do string, after time.Duration) {
 	b.t.Helper()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), settleWord+"="+do+" "+b.Folder+" "+b.Store)
+	cmd.Env = append(os.Environ(), settleWord+"="+do+" "+b.Dir+" "+b.Store)
 	cmd.Stderr = os.Stderr
 	check(b.t, cmd.Start())
 	timer := time.AfterFunc(after, func() { cmd.Process.Kill() })
@@ -75,16 +75,16 @@ func TestKilled(t *testing.T) {
 	const files = 1000
 	kills := testutil.Rounds(20)
 	b := newBench(t)
-	run(t, b.Folder, fmt.Sprintf("mkdir t; i=0; while [ $i -lt %d ]; do echo old $i > t/$i; i=$((i+1)); done", files))
-	check(t, b.Stamp())
+	run(t, b.Dir, fmt.Sprintf("mkdir t; i=0; while [ $i -lt %d ]; do echo old $i > t/$i; i=$((i+1)); done", files))
+	check(t, b.MarkStart())
 	b.work(fmt.Sprintf("i=0; while [ $i -lt %d ]; do case $((i%%3)) in 0) echo new $i > t/$i;; 1) rm t/$i;; 2) echo x > t/n$i;; esac; i=$((i+1)); done; rm -r sub; mkdir -p new/deep; echo x > new/deep/f; chmod 700 many", files))
-	before := look(t, b.Folder)
+	before := look(t, b.Dir)
 	began := time.Now()
 	b.killed("land", time.Minute) // which it does not take
 	took := time.Since(began)
-	after := look(t, b.Folder)
+	after := look(t, b.Dir)
 	check(t, b.Undo())
-	if got := look(t, b.Folder); got != before {
+	if got := look(t, b.Dir); got != before {
 		t.Fatal("undone it is not as it was")
 	}
 	begin := func() { // as if it had never landed
@@ -93,17 +93,17 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		check(t, b.Stamp())
+		check(t, b.MarkStart())
 	}
 	begin()
 	half, whole := 0, 0
 	for i := 0; i < kills || half == 0 && i < 20*kills; i++ { // until one has hit the middle
 		b.killed("land", rand.N(took))
-		pending := b.Pending()
+		pending := b.IsInterrupted()
 		if _, err := b.Recover(); err != nil {
 			t.Fatal(err)
 		}
-		got := look(t, b.Folder)
+		got := look(t, b.Dir)
 		switch {
 		case got == after && pending:
 			half++
@@ -120,13 +120,13 @@ func TestKilled(t *testing.T) {
 		if _, err := b.Recover(); err != nil {
 			t.Fatal(err)
 		}
-		if b.Landed() {
-			if got := look(t, b.Folder); got != after {
+		if b.IsApplied() {
+			if got := look(t, b.Dir); got != after {
 				t.Fatalf("kill %d: undo that did not begin has changed something", i)
 			}
 			check(t, b.Undo())
 		}
-		if got := look(t, b.Folder); got != before {
+		if got := look(t, b.Dir); got != before {
 			t.Fatalf("kill %d: undone it is not as it was", i)
 		}
 		begin()

@@ -34,12 +34,12 @@ type kept interface {
 }
 
 // kept opens what a session keeps, which nobody else may change meanwhile, or read.
-func (l Layer) kept(how int) (kept, error) {
+func (l Overlay) kept(how int) (kept, error) {
 	s, err := l.store(how)
 	switch {
 	case err != nil:
 		return nil, err
-	case l.Copied:
+	case l.IsCopy:
 		return &replica{store: *s}, nil
 	}
 	return &keeper{store: *s}, nil
@@ -47,7 +47,7 @@ func (l Layer) kept(how int) (kept, error) {
 
 // A store is that of a session, open.
 type store struct {
-	Layer
+	Overlay
 	reader
 	lock  *os.File
 	bases *bases
@@ -56,8 +56,8 @@ type store struct {
 
 func (k *store) own() *store { return k }
 
-func (l Layer) store(how int) (s *store, err error) {
-	s = &store{Layer: l, reader: reader{skips: true}}
+func (l Overlay) store(how int) (s *store, err error) {
+	s = &store{Overlay: l, reader: reader{skips: true}}
 	begun := s
 	defer func() {
 		if err != nil {
@@ -75,7 +75,7 @@ func (l Layer) store(how int) (s *store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.upper, err = openTree(l.Own()); err != nil {
+	if s.upper, err = openTree(l.UpperOrCopy()); err != nil {
 		return nil, err
 	}
 	if s.lower, err = l.openFolder(); err != nil {
@@ -97,14 +97,14 @@ func (k *store) close() {
 	k.lock.Close()
 }
 
-// Keep makes the store of a kept layer, where it is missing.
-func (l Layer) Keep() error {
+// InitSession makes the store of a kept layer, where it is missing.
+func (l Overlay) InitSession() error {
 	if !there(l.Store + "/" + clockName) {
-		if err := l.Begin(); err != nil {
+		if err := l.Init(); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{l.Seen(), l.Store + "/" + textsName} {
+	for _, name := range []string{l.SessionDir(), l.Store + "/" + textsName} {
 		if err := os.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -112,7 +112,7 @@ func (l Layer) Keep() error {
 	return nil
 }
 
-// Record notes what the real folder has at every path that the layer has changed and
+// RecordBases notes what the real folder has at every path that the layer has changed and
 // that is not noted yet. It belongs after each call, which began at the stamp, and
 // before each stamp, for a call that was killed, or is still at work. What has changed
 // in the real folder since the stamp is noted as unknown, and is a clash.
@@ -121,8 +121,8 @@ func (l Layer) Keep() error {
 // of it, so that the user's later edits show through.
 //
 // Of a copy all was noted when it was made.
-func (l Layer) Record(tidy bool) error {
-	if l.Copied {
+func (l Overlay) RecordBases(tidy bool) error {
+	if l.IsCopy {
 		return nil
 	}
 	s, err := l.store(unix.LOCK_EX)
@@ -133,9 +133,9 @@ func (l Layer) Record(tidy bool) error {
 	return (&keeper{store: *s, tidy: tidy}).record()
 }
 
-// Standing lists all that the session has changed over what is in the real folder
+// SessionChanges lists all that the session has changed over what is in the real folder
 // now. Names that can be none are left out, and told by an Unfit beside the list.
-func (l Layer) Standing() ([]Change, error) {
+func (l Overlay) SessionChanges() ([]Change, error) {
 	k, err := l.kept(unix.LOCK_SH)
 	if err != nil {
 		return nil, err
@@ -144,10 +144,10 @@ func (l Layer) Standing() ([]Change, error) {
 	return k.standing()
 }
 
-// BaseText returns the content of the real file that a path was changed from, where
+// BaseContent returns the content of the real file that a path was changed from, where
 // it was kept. For a copy none is.
-func (l Layer) BaseText(name string) ([]byte, error) {
-	if l.Copied {
+func (l Overlay) BaseContent(name string) ([]byte, error) {
+	if l.IsCopy {
 		return nil, fmt.Errorf("%q: %w", name, fs.ErrNotExist)
 	}
 	s, err := l.store(unix.LOCK_SH)
@@ -213,7 +213,7 @@ func (k *keeper) standing() ([]Change, error) {
 		return nil, err
 	}
 	if len(k.unfit) > 0 {
-		return k.list, &Unfit{k.unfit[0]}
+		return k.list, &NameError{k.unfit[0]}
 	}
 	return k.list, nil
 }
@@ -284,10 +284,10 @@ func (k *store) real(name string) (unix.Stat_t, Kind, error) {
 // note notes the version of something that stays.
 func (k *keeper) note(t thing) {
 	t.met = true
-	if t.Kind == Folder && !t.Open {
+	if t.Kind == Dir && !t.Open {
 		for _, in := range k.bases.below(t.name) { // clashes in what was deleted
 			_, was, err := k.real(in.Path)
-			in.met = err != nil || was != Nothing || t.kind == Folder
+			in.met = err != nil || was != Nothing || t.kind == Dir
 		}
 	}
 	if !t.noted && !k.still {
@@ -352,7 +352,7 @@ func (k *keeper) covered(name string, s source) error {
 	if v.Kind == Nothing && !v.Unknown {
 		return nil // nor was it there before
 	}
-	k.list = append(k.list, Change{Path: name, Op: Delete, Was: was, Clash: !k.at(v, low, was)})
+	k.list = append(k.list, Change{Path: name, Op: Delete, OldKind: was, Conflict: !k.at(v, low, was)})
 	return nil
 }
 
@@ -362,9 +362,9 @@ func (k *keeper) entry(name string, s source, covering bool) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
-	case t.kind == Folder && t.was == Folder:
+	case t.kind == Dir && t.was == Dir:
 		return k.both(t)
-	case t.kind == Folder:
+	case t.kind == Dir:
 		return k.alone(t)
 	}
 	return k.single(t)
@@ -399,7 +399,7 @@ func (k *keeper) single(t thing) (stays bool, err error) {
 		return true, nil
 	}
 	if t.kind == Nothing {
-		k.list = append(k.list, Change{Path: t.name, Op: Delete, Was: t.was, Clash: !k.at(t.version, t.low, t.was)})
+		k.list = append(k.list, Change{Path: t.name, Op: Delete, OldKind: t.was, Conflict: !k.at(t.version, t.low, t.was)})
 		return true, nil
 	}
 	return true, k.changed(t)
@@ -409,7 +409,7 @@ func (k *keeper) single(t thing) (stays bool, err error) {
 // all that is in it.
 func (k *keeper) changed(t thing) error {
 	from := len(k.list)
-	c := Change{Path: t.name, Op: Create, Kind: t.kind, Mode: bits(t.st), Was: t.was}
+	c := Change{Path: t.name, Op: Create, Kind: t.kind, Mode: bits(t.st), OldKind: t.was}
 	if t.was != Nothing {
 		c.Op = Modify
 	}
@@ -418,7 +418,7 @@ func (k *keeper) changed(t thing) error {
 	}
 	clash := len(k.list) > from && !k.at(t.version, t.low, t.was)
 	for i := range k.list[from:] {
-		k.list[from+i].Clash = clash
+		k.list[from+i].Conflict = clash
 	}
 	return nil
 }
@@ -450,7 +450,7 @@ func (k *keeper) alone(t thing) (stays bool, err error) {
 		}
 		left = quiet.out
 		k.out = append(k.out, left...)
-		same := t.Kind == Folder && !t.Unknown && bits(t.st) == t.Mode
+		same := t.Kind == Dir && !t.Unknown && bits(t.st) == t.Mode
 		if !stays && k.judge && (same || t.landed) {
 			return k.leaves(t), nil
 		}
@@ -463,7 +463,7 @@ func (k *keeper) alone(t thing) (stays bool, err error) {
 	if t.landed {
 		t.version, t.noted = k.derive(t, source{from: theRealOne, at: k.now}), false
 	}
-	if t.Kind == Folder && t.At > 0 && !t.Open {
+	if t.Kind == Dir && t.At > 0 && !t.Open {
 		// All that it has covered is gone.
 		gone := *t.version
 		gone.At = 0
@@ -475,7 +475,7 @@ func (k *keeper) alone(t thing) (stays bool, err error) {
 	}
 	err = k.changed(t)
 	if len(left) > 0 {
-		k.list = slices.DeleteFunc(k.list, func(c Change) bool { return c.In == t.name && slices.Contains(left, c.Path) })
+		k.list = slices.DeleteFunc(k.list, func(c Change) bool { return c.NewDir == t.name && slices.Contains(left, c.Path) })
 	}
 	return true, err
 }
@@ -517,7 +517,7 @@ func (k *keeper) both(t thing) (stays bool, err error) {
 	}
 	now := *t.version
 	if same || t.landed {
-		now = version{Path: t.name, Kind: Folder, Mode: bits(t.low)}
+		now = version{Path: t.name, Kind: Dir, Mode: bits(t.low)}
 	}
 	if now.Open = true; !now.equal(t.version) {
 		k.bases.put(&now)
@@ -528,7 +528,7 @@ func (k *keeper) both(t thing) (stays bool, err error) {
 // mode looks at the permission bits of a folder that both have. Where the session has
 // not changed them they are the real folder's.
 func (k *keeper) mode(t *thing) error {
-	known := t.Kind == Folder && !t.Unknown
+	known := t.Kind == Dir && !t.Unknown
 	follows := known && bits(t.st) == t.Mode
 	if t.landed {
 		follows = t.landing.whole(t.st)
@@ -539,7 +539,7 @@ func (k *keeper) mode(t *thing) error {
 		t.st.Mode = t.low.Mode
 		return k.setMode(t.name, bits(t.low))
 	case !follows && k.tell:
-		k.list = append(k.list, Change{Path: t.name, Op: Mode, Kind: Folder, Mode: bits(t.st), Was: Folder, Had: bits(t.low), Clash: !t.is(t.low, t.was)})
+		k.list = append(k.list, Change{Path: t.name, Op: Mode, Kind: Dir, Mode: bits(t.st), OldKind: Dir, OldMode: bits(t.low), Conflict: !t.is(t.low, t.was)})
 	}
 	return nil
 }

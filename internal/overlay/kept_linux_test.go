@@ -25,10 +25,10 @@ import (
 func newKept(t *testing.T) *bench {
 	t.Helper()
 	dir := t.TempDir()
-	b := &bench{t, overlay.Layer{Folder: dir + "/real", Store: dir + "/store"}, ""}
-	check(t, os.Mkdir(b.Folder, 0o755))
-	run(t, b.Folder, start)
-	check(t, b.Keep())
+	b := &bench{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store"}, ""}
+	check(t, os.Mkdir(b.Dir, 0o755))
+	run(t, b.Dir, start)
+	check(t, b.InitSession())
 	b.mount()
 	return b
 }
@@ -47,19 +47,19 @@ func (b *bench) mount() {
 	less[0].Effective &^= 1 << unix.CAP_DAC_READ_SEARCH
 	check(b.t, unix.Capset(&header, &less[0]))
 	defer unix.Capset(&header, &had[0])
-	check(b.t, unix.Mount("golem", b.Seen(), "overlay", 0, "lowerdir="+b.Folder+",upperdir="+b.Upper()+",workdir="+b.Work()+",userxattr"))
-	b.t.Cleanup(func() { unix.Unmount(b.Seen(), unix.MNT_DETACH) })
+	check(b.t, unix.Mount("golem", b.SessionDir(), "overlay", 0, "lowerdir="+b.Dir+",upperdir="+b.UpperDir()+",workdir="+b.WorkDir()+",userxattr"))
+	b.t.Cleanup(func() { unix.Unmount(b.SessionDir(), unix.MNT_DETACH) })
 }
 
 func (b *bench) unmount() {
 	b.t.Helper()
-	check(b.t, unix.Unmount(b.Seen(), 0))
+	check(b.t, unix.Unmount(b.SessionDir(), 0))
 }
 
 // flush lets a mounted overlay forget what it knows.
 func (b *bench) flush() {
 	b.t.Helper()
-	fd, err := unix.Fspick(unix.AT_FDCWD, b.Seen(), unix.FSPICK_CLOEXEC)
+	fd, err := unix.Fspick(unix.AT_FDCWD, b.SessionDir(), unix.FSPICK_CLOEXEC)
 	check(b.t, err)
 	defer unix.Close(fd)
 	check(b.t, unix.FsconfigReconfigure(fd))
@@ -68,11 +68,11 @@ func (b *bench) flush() {
 // call is a call of the session.
 func (b *bench) call(script string) {
 	b.t.Helper()
-	check(b.t, b.Record(true))
-	check(b.t, b.Stamp())
+	check(b.t, b.RecordBases(true))
+	check(b.t, b.MarkStart())
 	b.flush()
-	run(b.t, b.Seen(), script)
-	check(b.t, b.Record(true))
+	run(b.t, b.SessionDir(), script)
+	check(b.t, b.RecordBases(true))
 }
 
 // steps makes steps: those of the session begin with ">", those of the user with
@@ -82,19 +82,19 @@ func (b *bench) steps(steps ...string) {
 	for _, step := range steps {
 		switch {
 		case step == "tidy":
-			check(b.t, b.Record(true))
+			check(b.t, b.RecordBases(true))
 		case step == "note":
-			check(b.t, b.Record(false))
+			check(b.t, b.RecordBases(false))
 		case step[0] == '>':
 			b.call(step[1:])
 		case step[0] == '~': // beside another call, which may write at any time
-			check(b.t, b.Record(false))
-			check(b.t, b.Stamp())
+			check(b.t, b.RecordBases(false))
+			check(b.t, b.MarkStart())
 			b.flush()
-			run(b.t, b.Seen(), step[1:])
-			check(b.t, b.Record(false))
+			run(b.t, b.SessionDir(), step[1:])
+			check(b.t, b.RecordBases(false))
 		case step[0] == '!':
-			run(b.t, b.Folder, step[1:])
+			run(b.t, b.Dir, step[1:])
 		default:
 			b.t.Fatal(step)
 		}
@@ -104,7 +104,7 @@ func (b *bench) steps(steps ...string) {
 // standing returns the changes, with "!" where there is a clash.
 func (b *bench) standing() string {
 	b.t.Helper()
-	list, err := b.Standing()
+	list, err := b.SessionChanges()
 	check(b.t, err)
 	return told(list)
 }
@@ -113,7 +113,7 @@ func told(list []overlay.Change) string {
 	var lines []string
 	for _, c := range list {
 		line := strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Op, c.Path, c.Kind))
-		if c.Clash {
+		if c.Conflict {
 			line += "!"
 		}
 		lines = append(lines, line)
@@ -137,7 +137,7 @@ func output(t *testing.T, dir, script string) string {
 func (b *bench) view() string {
 	b.t.Helper()
 	b.flush()
-	return look(b.t, b.Seen())
+	return look(b.t, b.SessionDir())
 }
 
 // TestStanding: what the session has changed is listed, over what the real folder has
@@ -244,7 +244,7 @@ func TestStanding(t *testing.T) {
 		{"!head -c 2000000 /dev/zero > large|>echo x >> large|~truncate -s 2000000 large|~true|>true|!echo y > large", ""},
 	} {
 		b := newKept(t)
-		before := look(t, b.Folder)
+		before := look(t, b.Dir)
 		steps := strings.Split(test.steps, "|")
 		b.steps(steps...)
 		if got := b.standing(); got != test.want {
@@ -252,20 +252,20 @@ func TestStanding(t *testing.T) {
 		}
 		// Putting the layer in order changes nothing in that, nor what is seen but for
 		// what was not the session's.
-		real := look(t, b.Folder)
-		check(t, b.Record(true))
+		real := look(t, b.Dir)
+		check(t, b.RecordBases(true))
 		if got := b.standing(); got != test.want && !strings.HasPrefix(test.steps, "~rm a|!rm a|note") {
 			t.Errorf("%s, in order: got %q, want %q", test.steps, got, test.want)
 		}
 		seen := b.view()
-		check(t, b.Record(true))
+		check(t, b.RecordBases(true))
 		if got := b.view(); got != seen {
 			t.Errorf("%s: seen\n%s\nwant\n%s", test.steps, got, seen)
 		}
 		if test.want == "" && seen != real {
 			t.Errorf("%s: no change, but seen is\n%s\nand there is\n%s", test.steps, seen, real)
 		}
-		if got := look(t, b.Folder); got != real || !strings.Contains(test.steps, "!") && got != before {
+		if got := look(t, b.Dir); got != real || !strings.Contains(test.steps, "!") && got != before {
 			t.Errorf("%s: the real folder has changed", test.steps)
 		}
 		check(t, b.Discard([]string{"."}))
@@ -295,16 +295,16 @@ func TestMeanwhile(t *testing.T) {
 	} {
 		for _, killed := range []bool{false, true} {
 			b := newKept(t)
-			check(t, b.Stamp())
-			run(t, b.Seen(), test.work)
-			run(t, b.Folder, test.meanwhile)
+			check(t, b.MarkStart())
+			run(t, b.SessionDir(), test.work)
+			run(t, b.Dir, test.meanwhile)
 			if got := b.standing(); got != test.want {
 				t.Errorf("%s / %s: before it is recorded %q, want %q", test.work, test.meanwhile, got, test.want)
 			}
 			if killed { // the next call comes without a record of this one
 				b.call("true")
 			} else {
-				check(t, b.Record(true))
+				check(t, b.RecordBases(true))
 			}
 			if got := b.standing(); got != test.want {
 				t.Errorf("%s / %s: got %q, want %q", test.work, test.meanwhile, got, test.want)
@@ -322,17 +322,17 @@ func TestFlush(t *testing.T) {
 		{"rm -r sub; mkdir sub; echo x > sub/x", "echo y > sub/y; rm n", "ls sub; rm -r sub; mkdir -p sub/deep", "x\ny\n"},
 		{"true", "echo z > sub/z; echo z > sub/deep/z", "ls sub sub/deep", "sub:\ndeep\nz\n\nsub/deep:\nz\n"},
 	} {
-		run(t, b.Seen(), step.work)
-		check(t, b.Record(true))
-		run(t, b.Folder, step.user)
-		check(t, b.Record(true))
-		check(t, b.Stamp())
+		run(t, b.SessionDir(), step.work)
+		check(t, b.RecordBases(true))
+		run(t, b.Dir, step.user)
+		check(t, b.RecordBases(true))
+		check(t, b.MarkStart())
 		b.flush()
-		got := output(t, b.Seen(), step.look)
+		got := output(t, b.SessionDir(), step.look)
 		if got != step.want {
 			t.Errorf("%d: got %q, want %q", i, got, step.want)
 		}
-		check(t, b.Record(true))
+		check(t, b.RecordBases(true))
 		b.flush()
 	}
 	b.unmount()
@@ -348,18 +348,18 @@ func (b *bench) pickAndLand(picks ...overlay.Pick) error {
 	if err != nil {
 		return err
 	}
-	if err := to.Prepare(list, nil); err != nil {
+	if err := to.PrepareApply(list, nil); err != nil {
 		return err
 	}
-	check(b.t, to.Finish())
-	return b.Settle(pathsOf(picks), nil)
+	check(b.t, to.FinishApply())
+	return b.MarkApplied(pathsOf(picks), nil)
 }
 
 // pick picks changes.
-func (b *bench) pick(picks ...overlay.Pick) (to overlay.Layer, list []overlay.Change, err error) {
+func (b *bench) pick(picks ...overlay.Pick) (to overlay.Overlay, list []overlay.Change, err error) {
 	b.t.Helper()
-	to = overlay.Layer{Folder: b.Folder, Store: b.t.TempDir() + "/landing"}
-	check(b.t, to.Begin())
+	to = overlay.Overlay{Dir: b.Dir, Store: b.t.TempDir() + "/landing"}
+	check(b.t, to.Init())
 	list, err = b.Pick(to, picks)
 	return to, list, err
 }
@@ -430,9 +430,9 @@ func TestPick(t *testing.T) {
 		var picks []overlay.Pick
 		for p := range strings.FieldsSeq(test.picks) {
 			name := strings.TrimRight(p, "!=")
-			pick := overlay.Pick{Path: name, Over: strings.Contains(p, "!")}
+			pick := overlay.Pick{Path: name, Force: strings.Contains(p, "!")}
 			if strings.HasSuffix(p, "=") {
-				pick.Given = given
+				pick.ContentFile = given
 			}
 			picks = append(picks, pick)
 		}
@@ -449,13 +449,13 @@ func TestPick(t *testing.T) {
 		if got := b.standing(); got != before {
 			t.Errorf("%s, %s: picking has made %q of %q", test.steps, test.picks, got, before)
 		}
-		check(t, to.Prepare(list, nil))
-		check(t, to.Finish())
-		if got, want := look(t, b.Folder), look(t, plain); got != want {
+		check(t, to.PrepareApply(list, nil))
+		check(t, to.FinishApply())
+		if got, want := look(t, b.Dir), look(t, plain); got != want {
 			t.Errorf("%s, %s: landed\n%s\nwant\n%s", test.steps, test.picks, got, want)
 		}
 		for range 2 {
-			check(t, b.Settle(pathsOf(picks), nil))
+			check(t, b.MarkApplied(pathsOf(picks), nil))
 			if got := b.standing(); got != test.left {
 				t.Errorf("%s, %s: left %q, want %q", test.steps, test.picks, got, test.left)
 			}
@@ -482,7 +482,7 @@ func TestPickRefused(t *testing.T) {
 		is    error
 	}{
 		{">echo x > a; echo x > b|!echo y > a", []overlay.Pick{{Path: "b"}, {Path: "a"}}, "a", nil},
-		{">echo x > a|!echo y > a", []overlay.Pick{{Path: "a", Given: given}}, "a", nil},
+		{">echo x > a|!echo y > a", []overlay.Pick{{Path: "a", ContentFile: given}}, "a", nil},
 		{">mkdir n; echo x > n/f|!echo y > n", []overlay.Pick{{Path: "n/f"}}, "n", nil},
 		{">rm -r sub|!echo y > sub/deep/d", []overlay.Pick{{Path: "sub"}}, "sub", nil},
 		{">echo x > a", []overlay.Pick{{Path: "a"}, {Path: "b"}}, "", fs.ErrNotExist},
@@ -490,13 +490,13 @@ func TestPickRefused(t *testing.T) {
 		{">echo x > a", []overlay.Pick{{Path: "."}}, "", fs.ErrNotExist},
 		{">echo x > a", []overlay.Pick{{Path: "../real/a"}}, "", fs.ErrNotExist},
 		{">rm -r sub", []overlay.Pick{{Path: "sub/c"}}, "", fs.ErrNotExist},
-		{">mkdir n", []overlay.Pick{{Path: "n", Given: given}}, "", fs.ErrInvalid},
-		{">rm -r sub", []overlay.Pick{{Path: "sub", Given: given}}, "", fs.ErrInvalid},
+		{">mkdir n", []overlay.Pick{{Path: "n", ContentFile: given}}, "", fs.ErrInvalid},
+		{">rm -r sub", []overlay.Pick{{Path: "sub", ContentFile: given}}, "", fs.ErrInvalid},
 	} {
 		b := newKept(t)
 		b.steps(strings.Split(test.steps, "|")...)
 		to, _, err := b.pick(test.picks...)
-		var conflict *overlay.Conflict
+		var conflict *overlay.ConflictError
 		switch {
 		case test.clash != "":
 			if !errors.As(err, &conflict) || strings.Join(conflict.Paths, ",") != test.clash {
@@ -505,7 +505,7 @@ func TestPickRefused(t *testing.T) {
 		case !errors.Is(err, test.is):
 			t.Errorf("%s, %v: %v, want %v", test.steps, test.picks, err, test.is)
 		}
-		if entries, err := os.ReadDir(to.Upper()); len(entries) > 0 || err != nil {
+		if entries, err := os.ReadDir(to.UpperDir()); len(entries) > 0 || err != nil {
 			t.Errorf("%s, %v: made %v, %v", test.steps, test.picks, entries, err)
 		}
 	}
@@ -549,18 +549,18 @@ func TestSettleLater(t *testing.T) {
 		if test.after != "" {
 			b.steps(test.after)
 		}
-		check(t, to.Prepare(list, nil))
-		check(t, to.Finish())
+		check(t, to.PrepareApply(list, nil))
+		check(t, to.FinishApply())
 		if test.landed != "" {
 			b.steps(strings.Split(test.landed, "|")...)
 		}
 		for range 2 {
-			check(t, b.Settle([]string{test.pick}, nil))
+			check(t, b.MarkApplied([]string{test.pick}, nil))
 			if got := b.standing(); got != test.left {
 				t.Errorf("%s, %s%s%s: left %q, want %q", test.work, test.pick, test.after, test.landed, got, test.left)
 			}
 			b.flush()
-			if got := output(t, b.Seen(), "cat a 2>/dev/null || :"); strings.TrimSpace(got) != test.seen {
+			if got := output(t, b.SessionDir(), "cat a 2>/dev/null || :"); strings.TrimSpace(got) != test.seen {
 				t.Errorf("%s, %s%s%s: a is %q, want %q", test.work, test.pick, test.after, test.landed, got, test.seen)
 			}
 		}
@@ -597,7 +597,7 @@ func TestDiscard(t *testing.T) {
 	} {
 		b := newKept(t)
 		b.steps(strings.Split(test.steps, "|")...)
-		real := look(t, b.Folder)
+		real := look(t, b.Dir)
 		err := b.Discard(strings.Fields(test.paths))
 		if (test.missing != "") != errors.Is(err, fs.ErrNotExist) || test.missing == "" && err != nil || test.missing != "" && !strings.Contains(err.Error(), test.missing) {
 			t.Errorf("%s, %s: %v", test.steps, test.paths, err)
@@ -605,7 +605,7 @@ func TestDiscard(t *testing.T) {
 		if got := b.standing(); got != test.left {
 			t.Errorf("%s, %s: left %q, want %q", test.steps, test.paths, got, test.left)
 		}
-		if got := look(t, b.Folder); got != real {
+		if got := look(t, b.Dir); got != real {
 			t.Errorf("%s, %s: the real folder has changed", test.steps, test.paths)
 		}
 		seen := b.view()
@@ -613,10 +613,10 @@ func TestDiscard(t *testing.T) {
 			t.Errorf("%s, %s: seen\n%s\nwant\n%s", test.steps, test.paths, seen, real)
 		}
 		// What lands of the rest makes the real folder what is seen.
-		list, err := b.Standing()
+		list, err := b.SessionChanges()
 		check(t, err)
 		check(t, b.pickAndLand(picksOf(list)...))
-		if got := look(t, b.Folder); got != seen {
+		if got := look(t, b.Dir); got != seen {
 			t.Errorf("%s, %s: landed\n%s\nwant\n%s", test.steps, test.paths, got, seen)
 		}
 	}
@@ -625,32 +625,32 @@ func TestDiscard(t *testing.T) {
 // TestBaseText: the content that a file was changed from is kept, as it was.
 func TestBaseText(t *testing.T) {
 	b := newKept(t)
-	run(t, b.Folder, "head -c 1048576 /dev/zero > large; head -c 1048577 /dev/zero > larger; : > nil")
+	run(t, b.Dir, "head -c 1048576 /dev/zero > large; head -c 1048577 /dev/zero > larger; : > nil")
 	b.call("echo x > a; rm sub/c; echo n > n; echo x >> large; echo x >> larger; rm -r many; echo x > nil; touch b; rm link; echo x > link")
-	run(t, b.Folder, "echo y > a; echo y > b; rm large")
+	run(t, b.Dir, "echo y > a; echo y > b; rm large")
 	b.call("echo z > a; echo z > b; echo z > sub/c")
 	for name, want := range map[string]string{"a": "one\n", "sub/c": "three\n", "nil": "", "b": "y\n", "large": strings.Repeat("\x00", 1<<20)} {
-		if got, err := b.BaseText(name); err != nil || string(got) != want {
+		if got, err := b.BaseContent(name); err != nil || string(got) != want {
 			t.Errorf("%s: %.20q, %v, want %.20q", name, got, err, want)
 		}
 	}
 	for _, name := range []string{"larger", "n", "many", "many/1", "link", "nowhere", "../store/clock", ""} {
-		if got, err := b.BaseText(name); !errors.Is(err, fs.ErrNotExist) {
+		if got, err := b.BaseContent(name); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %q, %v, want that there is none", name, got, err)
 		}
 	}
 	check(t, b.Discard([]string{"a", "large"}))
 	for _, name := range []string{"a", "large"} {
-		if _, err := b.BaseText(name); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := b.BaseContent(name); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v after it is discarded", name, err)
 		}
 	}
-	if got, err := b.BaseText("b"); err != nil || string(got) != "y\n" {
+	if got, err := b.BaseContent("b"); err != nil || string(got) != "y\n" {
 		t.Errorf("b: %q, %v", got, err)
 	}
 	// A thousand at most.
 	b = newKept(t)
-	run(t, b.Folder, "i=0; while [ $i -lt 1010 ]; do echo $i > many/f$i; i=$((i+1)); done")
+	run(t, b.Dir, "i=0; while [ $i -lt 1010 ]; do echo $i > many/f$i; i=$((i+1)); done")
 	b.call("for f in many/f*; do echo x > $f; done")
 	kept, err := os.ReadDir(b.Store + "/base")
 	check(t, err)
@@ -678,8 +678,8 @@ for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`
 		b := newKept(t)
 		b.call(test.script)
 		b.call("true")
-		list, err := b.Standing()
-		var unfit *overlay.Unfit
+		list, err := b.SessionChanges()
+		var unfit *overlay.NameError
 		if !errors.As(err, &unfit) || !slices.ContainsFunc(list, func(c overlay.Change) bool { return c.Path == test.fit }) {
 			t.Errorf("%s: %d changes, %v, want them and one unfit", test.script, len(list), err)
 		}
@@ -693,7 +693,7 @@ for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`
 		}
 		check(t, b.pickAndLand(overlay.Pick{Path: test.fit}))
 		b.flush()
-		run(t, b.Seen(), `find . -maxdepth 2 | LC_ALL=C grep -q "$(printf 'a\377b')\|dd"`)
+		run(t, b.SessionDir(), `find . -maxdepth 2 | LC_ALL=C grep -q "$(printf 'a\377b')\|dd"`)
 		check(t, b.Discard([]string{"."}))
 		if got := b.standing(); got != "" {
 			t.Errorf("%s: %q is left", test.script, got)
@@ -704,13 +704,13 @@ for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`
 	// The version of such a name is noted, and is there again.
 	b := newKept(t)
 	name := "a\xffb"
-	check(t, os.WriteFile(b.Folder+"/"+name, []byte("mine"), 0o644))
+	check(t, os.WriteFile(b.Dir+"/"+name, []byte("mine"), 0o644))
 	b.call("for f in a?b; do echo x > $f; done")
-	if got, err := b.BaseText(name); err != nil || string(got) != "mine" {
+	if got, err := b.BaseContent(name); err != nil || string(got) != "mine" {
 		t.Errorf("base of %q: %q, %v", name, got, err)
 	}
 	check(t, b.Discard([]string{name}))
-	if _, err := b.Standing(); err != nil {
+	if _, err := b.SessionChanges(); err != nil {
 		t.Errorf("discarded: %v", err)
 	}
 }
@@ -724,7 +724,7 @@ func TestTorn(t *testing.T) {
 	first := bytes.IndexByte(data, '\n')
 	for cut := range data[first:] {
 		check(t, os.WriteFile(b.Store+"/bases", data[:len(data)-cut], 0o600))
-		check(t, b.Record(false))
+		check(t, b.RecordBases(false))
 		if got, want := b.standing(), "change a file, change b file"; got != want {
 			t.Fatalf("without %d bytes: %q, want %q", cut, got, want)
 		}
@@ -735,15 +735,15 @@ func TestTorn(t *testing.T) {
 // change of it lands; what the session has added does not come.
 func TestKeptAttributes(t *testing.T) {
 	b := newKept(t)
-	check(t, unix.Setxattr(b.Folder+"/b", "user.mine", []byte("1"), 0))
+	check(t, unix.Setxattr(b.Dir+"/b", "user.mine", []byte("1"), 0))
 	b.call(`echo x > n; echo x >> a; echo x >> b; python3 -c "
 import os
 for f in 'n', 'a', 'b': os.setxattr(f, 'user.planted', b'x')"; touch -d 2001-01-01 a`)
 	check(t, b.pickAndLand(overlay.Pick{Path: "a"}, overlay.Pick{Path: "b"}, overlay.Pick{Path: "n"}))
-	if got := look(t, b.Folder); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
+	if got := look(t, b.Dir); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
 		t.Errorf("landed\n%s", got)
 	}
-	info, err := os.Stat(b.Folder + "/a")
+	info, err := os.Stat(b.Dir + "/a")
 	check(t, err)
 	if info.ModTime().Year() != 2001 {
 		t.Errorf("a is of %v", info.ModTime())
@@ -756,7 +756,7 @@ func TestKeepAgain(t *testing.T) {
 	b.call("echo x > a; chmod 700 sub")
 	before, err := os.Stat(b.Store + "/clock")
 	check(t, err)
-	check(t, b.Keep())
+	check(t, b.InitSession())
 	after, err := os.Stat(b.Store + "/clock")
 	check(t, err)
 	if now, was := after.Sys().(*syscall.Stat_t), before.Sys().(*syscall.Stat_t); now.Ctim != was.Ctim {
@@ -781,33 +781,33 @@ func TestKeptKilled(t *testing.T) {
 		for i := range kills {
 			b := newKept(t)
 			for i := range files {
-				check(t, os.WriteFile(fmt.Sprintf("%s/many/f%d", b.Folder, i), []byte("mine\n"), 0o644))
+				check(t, os.WriteFile(fmt.Sprintf("%s/many/f%d", b.Dir, i), []byte("mine\n"), 0o644))
 			}
-			check(t, b.Stamp())
+			check(t, b.MarkStart())
 			b.flush()
-			run(t, b.Seen(), "rm -r many sub; mkdir -p many/new sub/deep")
+			run(t, b.SessionDir(), "rm -r many sub; mkdir -p many/new sub/deep")
 			for i := range files {
-				check(t, os.WriteFile(fmt.Sprintf("%s/many/f%d", b.Seen(), i), []byte{"mine\n"[i%5], "mine\n"[i%2]}, 0o644))
-				check(t, os.WriteFile(fmt.Sprintf("%s/many/new/f%d", b.Seen(), i), []byte("x\n"), 0o644))
+				check(t, os.WriteFile(fmt.Sprintf("%s/many/f%d", b.SessionDir(), i), []byte{"mine\n"[i%5], "mine\n"[i%2]}, 0o644))
+				check(t, os.WriteFile(fmt.Sprintf("%s/many/new/f%d", b.SessionDir(), i), []byte("x\n"), 0o644))
 				if i%2 == 0 {
-					check(t, os.Remove(fmt.Sprintf("%s/many/f%d", b.Seen(), i)))
+					check(t, os.Remove(fmt.Sprintf("%s/many/f%d", b.SessionDir(), i)))
 				}
 			}
 			if do != "record" {
-				check(t, b.Record(true))
+				check(t, b.RecordBases(true))
 			}
 			before, seen := b.standing(), b.view()
 			switch do {
 			case "settle":
-				list, err := b.Standing()
+				list, err := b.SessionChanges()
 				check(t, err)
 				to, list, err := b.pick(picksOf(list)...)
 				check(t, err)
-				check(t, to.Prepare(list, nil))
-				check(t, to.Finish())
+				check(t, to.PrepareApply(list, nil))
+				check(t, to.FinishApply())
 				before = ""
 			case "discard":
-				before, seen = "", look(t, b.Folder)
+				before, seen = "", look(t, b.Dir)
 			}
 			state := func() string {
 				return output(t, b.Store, "find upper dropped 2>/dev/null | sort; cat bases picked 2>/dev/null || :")
@@ -823,7 +823,7 @@ func TestKeptKilled(t *testing.T) {
 			stopped := state()
 			switch do {
 			case "settle":
-				check(t, b.Settle([]string{"."}, nil))
+				check(t, b.MarkApplied([]string{"."}, nil))
 			case "discard":
 				for _, name := range []string{"many", "sub"} { // one may be gone already
 					if err := b.Discard([]string{name}); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -831,7 +831,7 @@ func TestKeptKilled(t *testing.T) {
 					}
 				}
 			}
-			check(t, b.Record(true))
+			check(t, b.RecordBases(true))
 			if stopped != begun && stopped != state() {
 				middle++
 			}
@@ -868,8 +868,8 @@ b'; cp /bin/true n/su; chmod 4755 n/su; chmod 000 n/dark; rm -r sub; ln -s /etc 
 	b.call(script + `; mkfifo p n/p; rm a; mkfifo a; python3 -c "
 import socket
 for s in 's', 'n/s': socket.socket(socket.AF_UNIX).bind(s)"`)
-	run(t, plain, "rm a; cp "+b.Folder+"/a a")
-	list, err := b.Standing()
+	run(t, plain, "rm a; cp "+b.Dir+"/a a")
+	list, err := b.SessionChanges()
 	check(t, err)
 	var special []string
 	for _, c := range list {
@@ -881,14 +881,14 @@ for s in 's', 'n/s': socket.socket(socket.AF_UNIX).bind(s)"`)
 		t.Errorf("special are %q, want %q", got, want)
 	}
 	check(t, b.pickAndLand(picksOf(list)...))
-	if got, want := look(t, b.Folder), look(t, plain); got != strings.ReplaceAll(want, plain, b.Folder) {
+	if got, want := look(t, b.Dir), look(t, plain); got != strings.ReplaceAll(want, plain, b.Dir) {
 		t.Errorf("landed\n%s\nwant\n%s", got, want)
 	}
 	if got, want := b.standing(), "change a special, create n/p special, create n/s special, create p special, create s special"; got != want {
 		t.Errorf("left %q, want %q", got, want)
 	}
 	check(t, b.Discard([]string{"a", "n", "p", "s"}))
-	if got, want := b.view(), look(t, b.Folder); got != want {
+	if got, want := b.view(), look(t, b.Dir); got != want {
 		t.Errorf("discarded\n%s\nwant\n%s", got, want)
 	}
 }
@@ -900,25 +900,25 @@ func TestPickLate(t *testing.T) {
 	b.call("echo x > a; echo x > b")
 	to, list, err := b.pick(overlay.Pick{Path: "a"}, overlay.Pick{Path: "b"})
 	check(t, err)
-	run(t, b.Folder, "echo y > a")
-	var conflict *overlay.Conflict
-	if err := to.Prepare(list, nil); !errors.As(err, &conflict) || strings.Join(conflict.Paths, " ") != "a" {
+	run(t, b.Dir, "echo y > a")
+	var conflict *overlay.ConflictError
+	if err := to.PrepareApply(list, nil); !errors.As(err, &conflict) || strings.Join(conflict.Paths, " ") != "a" {
 		t.Errorf("got %v, want a conflict at a", err)
 	}
-	to, list, err = b.pick(overlay.Pick{Path: "a", Over: true}, overlay.Pick{Path: "b"})
+	to, list, err = b.pick(overlay.Pick{Path: "a", Force: true}, overlay.Pick{Path: "b"})
 	check(t, err)
-	run(t, b.Seen(), "echo z >> b")
-	check(t, to.Prepare(list, nil))
-	check(t, to.Finish())
-	if got := output(t, b.Folder, "cat a b"); got != "x\nx\n" {
+	run(t, b.SessionDir(), "echo z >> b")
+	check(t, to.PrepareApply(list, nil))
+	check(t, to.FinishApply())
+	if got := output(t, b.Dir, "cat a b"); got != "x\nx\n" {
 		t.Errorf("landed %q", got)
 	}
-	check(t, b.Record(true))
-	check(t, b.Settle([]string{"a", "b"}, nil))
+	check(t, b.RecordBases(true))
+	check(t, b.MarkApplied([]string{"a", "b"}, nil))
 	if got := b.standing(); got != "change b file" {
 		t.Errorf("left %q", got)
 	}
-	if got, err := b.BaseText("b"); err != nil || string(got) != "x\n" {
+	if got, err := b.BaseContent("b"); err != nil || string(got) != "x\n" {
 		t.Errorf("b was changed from %q, %v", got, err)
 	}
 }
@@ -931,20 +931,20 @@ func TestKeptElsewhere(t *testing.T) {
 	check(t, unix.Mount("golem", elsewhere, "tmpfs", 0, ""))
 	t.Cleanup(func() { unix.Unmount(elsewhere, unix.MNT_DETACH) })
 	b.Store = elsewhere + "/store"
-	check(t, b.Keep())
+	check(t, b.InitSession())
 	b.mount()
 	b.steps(">echo x > a; rm -r sub; mkdir -p sub/deep n; echo x > n/x; chmod 700 many; touch b", "!echo y > b; echo y > sub/y")
 	if got, want := b.standing(), "change a file, mode many folder, create n folder, create n/x file, delete sub/c, delete sub/deep/d"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	to := overlay.Layer{Folder: b.Folder, Store: elsewhere + "/landing"}
-	check(t, to.Begin())
+	to := overlay.Overlay{Dir: b.Dir, Store: elsewhere + "/landing"}
+	check(t, to.Init())
 	list, err := b.Pick(to, []overlay.Pick{{Path: "a"}, {Path: "n"}, {Path: "sub/c"}})
 	check(t, err)
-	check(t, to.Prepare(list, nil))
-	check(t, to.Finish())
+	check(t, to.PrepareApply(list, nil))
+	check(t, to.FinishApply())
 	seen := b.view()
-	check(t, b.Settle([]string{"a", "n", "sub/c"}, nil))
+	check(t, b.MarkApplied([]string{"a", "n", "sub/c"}, nil))
 	if got, want := b.standing(), "mode many folder, delete sub/deep/d"; got != want {
 		t.Errorf("left %q, want %q", got, want)
 	}
@@ -958,10 +958,10 @@ func TestKeptElsewhere(t *testing.T) {
 // changed, and some of it picked; in the end all lands as it left it.
 func TestKeptBusy(t *testing.T) {
 	b := newKept(t)
-	check(t, b.Stamp())
+	check(t, b.MarkStart())
 	cmd := exec.Command("sh", "-c", `i=0; while [ $i -lt 30 ]; do
 mkdir -p n$i/m; echo x > n$i/m/f; mv n$i o$i; rm -rf n$((i-3)) o$((i-2)); echo $i > a; rm -rf sub; mkdir -p sub/deep; echo $i > sub/deep/d; ln -sfn $i link; mv sub/deep/d b; rm -f many/$((i%5)); mkfifo p$i; i=$((i+1)); done 2>/dev/null; :`)
-	cmd.Dir = b.Seen()
+	cmd.Dir = b.SessionDir()
 	check(t, cmd.Start())
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
@@ -972,11 +972,11 @@ mkdir -p n$i/m; echo x > n$i/m/f; mv n$i o$i; rm -rf n$((i-3)) o$((i-2)); echo $
 			busy = false
 		default:
 		}
-		check(t, b.Record(false))
-		list, err := b.Standing()
+		check(t, b.RecordBases(false))
+		list, err := b.SessionChanges()
 		check(t, err)
 		for _, c := range list {
-			if c.Clash {
+			if c.Conflict {
 				t.Errorf("%s %s is a clash", c.Op, c.Path)
 			}
 		}
@@ -987,12 +987,12 @@ mkdir -p n$i/m; echo x > n$i/m/f; mv n$i o$i; rm -rf n$((i-3)) o$((i-2)); echo $
 			b.pick(picksOf(list[rand.IntN(len(list)):])...) // it may be gone
 		}
 	}
-	check(t, b.Record(true))
-	list, err := b.Standing()
+	check(t, b.RecordBases(true))
+	list, err := b.SessionChanges()
 	check(t, err)
 	check(t, b.pickAndLand(picksOf(list)...))
-	run(t, b.Seen(), "rm -f p*")
-	if got, want := look(t, b.Folder), b.view(); got != want {
+	run(t, b.SessionDir(), "rm -f p*")
+	if got, want := look(t, b.Dir), b.view(); got != want {
 		t.Errorf("landed\n%s\nwant\n%s", got, want)
 	}
 }

@@ -16,38 +16,38 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 )
 
-// Begin makes a store, and says when the work on it began.
-func (l Layer) Begin() error {
-	for _, name := range []string{l.Store, l.Upper(), l.Work(), l.Store + "/" + oldName} {
+// Init makes a store, and says when the work on it began.
+func (l Overlay) Init() error {
+	for _, name := range []string{l.Store, l.UpperDir(), l.WorkDir(), l.Store + "/" + oldName} {
 		if err := os.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
 	var st unix.Stat_t
-	if err := unix.Stat(l.Folder, &st); err != nil {
+	if err := unix.Stat(l.Dir, &st); err != nil {
 		return err
 	}
 	// The top of an overlay is the layer's.
-	if err := os.Chmod(l.Upper(), fs.FileMode(bits(st))); err != nil {
+	if err := os.Chmod(l.UpperDir(), fs.FileMode(bits(st))); err != nil {
 		return err
 	}
-	return l.Stamp()
+	return l.MarkStart()
 }
 
-// Again makes a store ready for another overlay, where one was mounted and not used:
+// ResetWorkDir makes a store ready for another overlay, where one was mounted and not used:
 // the kernel does not take a folder twice for work that need not reach the disk.
-func (l Layer) Again() error {
-	if !there(l.Work() + "/work") {
+func (l Overlay) ResetWorkDir() error {
+	if !there(l.WorkDir() + "/work") {
 		return nil
 	}
-	if err := remove(l.Work()); err != nil {
+	if err := remove(l.WorkDir()); err != nil {
 		return err
 	}
-	return os.Mkdir(l.Work(), 0o700)
+	return os.Mkdir(l.WorkDir(), 0o700)
 }
 
-// Stamp says that the work begins now.
-func (l Layer) Stamp() error { return stamp(l.Store + "/" + clockName) }
+// MarkStart says that the work begins now.
+func (l Overlay) MarkStart() error { return stamp(l.Store + "/" + clockName) }
 
 // stamp gives a file a time that is later than that of every change before, and
 // not later than that of any after. Where the kernel counts in steps it waits for
@@ -101,24 +101,24 @@ func stampOf(name string) (int64, error) {
 	return st.Ctim.Nano(), nil
 }
 
-// Land brings changes into the real folder, but for those at or below the dropped
+// Apply brings changes into the real folder, but for those at or below the dropped
 // paths and those that never land. Where the folder has changed meanwhile it is a
 // Conflict, and nothing is moved.
-func (l Layer) Land(changes []Change, dropped []string) error {
-	if err := l.Prepare(changes, dropped); err != nil {
+func (l Overlay) Apply(changes []Change, dropped []string) error {
+	if err := l.PrepareApply(changes, dropped); err != nil {
 		return err
 	}
-	if err := l.Finish(); err != nil {
+	if err := l.FinishApply(); err != nil {
 		return err
 	}
-	return l.Clear()
+	return l.RemoveStaging()
 }
 
-// Prepare is the first half of Land: it looks for conflicts and writes down what is
+// PrepareApply is the first half of Land: it looks for conflicts and writes down what is
 // to be moved. Nothing is moved yet.
-func (l Layer) Prepare(changes []Change, dropped []string) error {
+func (l Overlay) PrepareApply(changes []Change, dropped []string) error {
 	if !l.near() {
-		if err := l.Check(changes, dropped); err != nil {
+		if err := l.CheckApply(changes, dropped); err != nil {
 			return err
 		}
 		if err := l.carry(changes, dropped); err != nil {
@@ -138,9 +138,9 @@ func (l Layer) Prepare(changes []Change, dropped []string) error {
 	return l.writeMoves(moves)
 }
 
-// Finish is the second half of Land. What cannot be moved is an error, and then
+// FinishApply is the second half of Land. What cannot be moved is an error, and then
 // all is as it was. Until Clear it can be aborted.
-func (l Layer) Finish() error {
+func (l Overlay) FinishApply() error {
 	moves, o, err := l.resume()
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (l Layer) Finish() error {
 			continue
 		}
 		if errors.Is(err, errOther) {
-			err = &Conflict{[]string{m.Path}}
+			err = &ConflictError{[]string{m.Path}}
 		} else {
 			err = fmt.Errorf("%s: %w", m.Path, err)
 		}
@@ -161,14 +161,14 @@ func (l Layer) Finish() error {
 	return o.settled()
 }
 
-// Abort brings back what was moved, if anything was, and forgets what was to be.
+// AbortApply brings back what was moved, if anything was, and forgets what was to be.
 // What somebody has changed after it was moved stays, and is told in a Conflict.
-func (l Layer) Abort() error {
-	if !l.Begun() {
+func (l Overlay) AbortApply() error {
+	if !l.HasMoves() {
 		return l.clearCarried()
 	}
-	if l.Final() {
-		return ErrFinal
+	if l.IsFinal() {
+		return ErrCannotUndo
 	}
 	moves, o, err := l.resume()
 	if err != nil {
@@ -179,7 +179,7 @@ func (l Layer) Abort() error {
 }
 
 // resume opens a layer whose moves are written down.
-func (l Layer) resume() ([]move, *opened, error) {
+func (l Overlay) resume() ([]move, *opened, error) {
 	moves, err := l.readMoves()
 	if err != nil {
 		return nil, nil, err
@@ -203,8 +203,8 @@ func (o *opened) abort(moves []move) error {
 	return errors.Join(kept, o.clearCarried())
 }
 
-// Check returns the Conflict that Land would meet, nil for none.
-func (l Layer) Check(changes []Change, dropped []string) error {
+// CheckApply returns the Conflict that Land would meet, nil for none.
+func (l Overlay) CheckApply(changes []Change, dropped []string) error {
 	o, err := l.openAll()
 	if err != nil {
 		return err
@@ -216,10 +216,10 @@ func (l Layer) Check(changes []Change, dropped []string) error {
 
 // Recover carries on with what was interrupted, and reports whether there was
 // something.
-func (l Layer) Recover() (bool, error) {
+func (l Overlay) Recover() (bool, error) {
 	undoing := there(l.Store+"/"+undoneName+".begun") && !there(l.Store+"/"+undoneName)
 	if there(l.Store+"/"+landedName) && !undoing {
-		return false, l.Clear()
+		return false, l.RemoveStaging()
 	}
 	moves, o, err := l.resume()
 	if errors.Is(err, fs.ErrNotExist) && moves == nil {
@@ -232,33 +232,33 @@ func (l Layer) Recover() (bool, error) {
 	if undoing {
 		return true, o.unfinish(moves)
 	}
-	return true, errors.Join(o.finish(moves), l.Clear())
+	return true, errors.Join(o.finish(moves), l.RemoveStaging())
 }
 
-// Pending reports whether something was interrupted.
-func (l Layer) Pending() bool {
+// IsInterrupted reports whether something was interrupted.
+func (l Overlay) IsInterrupted() bool {
 	begun := there(l.Store + "/" + movesName)
 	undoing := there(l.Store + "/" + undoneName + ".begun")
 	carried := l.carried()
 	return begun && (!there(l.Store+"/"+landedName) || undoing && !there(l.Store+"/"+undoneName) || carried != l && there(carried.Store))
 }
 
-// Begun reports whether there is a list of moves: some may have been made.
-func (l Layer) Begun() bool { return there(l.Store + "/" + movesName) }
+// HasMoves reports whether there is a list of moves: some may have been made.
+func (l Overlay) HasMoves() bool { return there(l.Store + "/" + movesName) }
 
 func there(name string) bool {
 	_, err := os.Lstat(name)
 	return err == nil
 }
 
-// Landed reports whether changes have landed, and not been undone.
-func (l Layer) Landed() bool {
+// IsApplied reports whether changes have landed, and not been undone.
+func (l Overlay) IsApplied() bool {
 	return there(l.Store+"/"+landedName) && !there(l.Store+"/"+undoneName)
 }
 
 // Undo brings back what was there before. Where the folder has changed since, it is
 // a Conflict, and nothing is moved.
-func (l Layer) Undo() error {
+func (l Overlay) Undo() error {
 	if err := l.CheckUndo(); err != nil {
 		return err
 	}
@@ -274,9 +274,9 @@ func (l Layer) Undo() error {
 }
 
 // CheckUndo returns the Conflict that Undo would meet, nil for none.
-func (l Layer) CheckUndo() error {
-	if l.Final() {
-		return ErrFinal
+func (l Overlay) CheckUndo() error {
+	if l.IsFinal() {
+		return ErrCannotUndo
 	}
 	moves, o, err := l.resume()
 	if err != nil {
@@ -287,7 +287,7 @@ func (l Layer) CheckUndo() error {
 	if err != nil {
 		return err
 	}
-	var conflict Conflict
+	var conflict ConflictError
 	for _, m := range moves {
 		if !o.untouched(m, since) {
 			conflict.Paths = append(conflict.Paths, m.Path)
@@ -301,14 +301,14 @@ func (l Layer) CheckUndo() error {
 
 // opened is a layer with its folders open.
 type opened struct {
-	Layer
+	Overlay
 	folder, upper, old *tree
 	lockDir            string   // the folder of the last move
 	locks              *os.File // the same, nil where it is not locked
 }
 
-func (l Layer) openAll() (*opened, error) {
-	o := &opened{Layer: l}
+func (l Overlay) openAll() (*opened, error) {
+	o := &opened{Overlay: l}
 	var err error
 	if o.folder, err = l.openFolder(); err != nil {
 		return nil, err
@@ -316,7 +316,7 @@ func (l Layer) openAll() (*opened, error) {
 	for _, t := range []struct {
 		to   **tree
 		name string
-	}{{&o.upper, l.carried().Upper()}, {&o.old, l.carried().Store + "/" + oldName}} {
+	}{{&o.upper, l.carried().UpperDir()}, {&o.old, l.carried().Store + "/" + oldName}} {
 		if *t.to, err = openTree(t.name); err != nil {
 			o.close()
 			return nil, err
@@ -340,14 +340,14 @@ func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
 	}
 	out := namesOf(dropped)
 	for i, c := range changes { // before the folders are looked at that it is in
-		if c.In != "" && out.drop(c) {
+		if c.NewDir != "" && out.drop(c) {
 			if err := o.aside(c.Path, i); err != nil {
 				return nil, err
 			}
 		}
 	}
 	var list []move
-	var conflict Conflict
+	var conflict ConflictError
 	for i, c := range changes {
 		if out.drop(c) {
 			continue
@@ -357,7 +357,7 @@ func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
 				return nil, fmt.Errorf("%s: %w", c.Path, err)
 			}
 		}
-		if c.In != "" {
+		if c.NewDir != "" {
 			continue
 		}
 		m := move{Path: c.Path, Mode: c.Mode, N: i}
@@ -369,7 +369,7 @@ func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
 			conflict.Paths = append(conflict.Paths, c.Path) // the folder it was in is gone
 			continue
 		}
-		if (c.Was == Nothing) != (m.Old == 0) || m.Old != 0 && !o.olderThan(o.folder, c.Path, since, ctimeOf) {
+		if (c.OldKind == Nothing) != (m.Old == 0) || m.Old != 0 && !o.olderThan(o.folder, c.Path, since, ctimeOf) {
 			conflict.Paths = append(conflict.Paths, c.Path)
 			continue
 		}
@@ -399,9 +399,9 @@ func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
 	return list, nil
 }
 
-// Landing returns those of the changes that land, without the dropped paths and what
+// Applicable returns those of the changes that land, without the dropped paths and what
 // is below them, and without what never does.
-func Landing(changes []Change, dropped []string) []Change {
+func Applicable(changes []Change, dropped []string) []Change {
 	return slices.DeleteFunc(slices.Clone(changes), namesOf(dropped).drop)
 }
 
@@ -436,7 +436,7 @@ func (n names) drop(c Change) bool {
 // aside takes something out of a new folder that comes without it. It may have
 // gone with the folder that it was in.
 func (o *opened) aside(name string, i int) error {
-	if o.carried() != o.Layer {
+	if o.carried() != o.Overlay {
 		return nil // it was not copied
 	}
 	if err := os.Mkdir(o.Store+"/"+droppedName, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -459,11 +459,11 @@ func (o *opened) aside(name string, i int) error {
 // clean takes from something what is overlayfs's own, and the bits by which a file
 // runs as who owns it.
 func (o *opened) clean(c Change) error {
-	if c.Kind == Link {
+	if c.Kind == Symlink {
 		return nil
 	}
 	fd, err := o.upper.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
-	if errors.Is(err, unix.ENOENT) && c.In != "" {
+	if errors.Is(err, unix.ENOENT) && c.NewDir != "" {
 		return nil // dropped, with the folder that it was in
 	}
 	if err != nil {
@@ -501,7 +501,7 @@ func (o *opened) clean(c Change) error {
 
 // attributes are those that a file or folder had before.
 func (o *opened) attributes(c Change) map[string]string {
-	if c.Was != File && c.Was != Folder {
+	if c.OldKind != File && c.OldKind != Dir {
 		return nil
 	}
 	fd, err := o.folder.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
@@ -539,7 +539,7 @@ func (o *opened) olderThan(t *tree, name string, since int64, changed func(unix.
 	if err != nil || changed(st) >= since {
 		return false
 	}
-	if kindOf(st) != Folder {
+	if kindOf(st) != Dir {
 		return true
 	}
 	names, err := t.names(name)

@@ -94,7 +94,7 @@ func check(t *testing.T, err error) {
 // A bench is a folder with a layer over it.
 type bench struct {
 	t *testing.T
-	overlay.Layer
+	overlay.Overlay
 	merged string
 }
 
@@ -103,11 +103,11 @@ const start = `mkdir -p sub/deep empty; echo one > a; echo two > b; echo three >
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	dir := t.TempDir()
-	b := &bench{t, overlay.Layer{Folder: dir + "/real", Store: dir + "/store"}, dir + "/merged"}
-	check(t, os.Mkdir(b.Folder, 0o755))
+	b := &bench{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store"}, dir + "/merged"}
+	check(t, os.Mkdir(b.Dir, 0o755))
 	check(t, os.Mkdir(b.merged, 0o755))
-	run(t, b.Folder, start)
-	check(t, b.Begin())
+	run(t, b.Dir, start)
+	check(t, b.Init())
 	return b
 }
 
@@ -123,7 +123,7 @@ func run(t *testing.T, dir, script string) {
 // work runs a script on the layer.
 func (b *bench) work(script string) {
 	b.t.Helper()
-	check(b.t, unix.Mount("golem", b.merged, "overlay", 0, "lowerdir="+b.Folder+",upperdir="+b.Upper()+",workdir="+b.Work()+",userxattr,volatile"))
+	check(b.t, unix.Mount("golem", b.merged, "overlay", 0, "lowerdir="+b.Dir+",upperdir="+b.UpperDir()+",workdir="+b.WorkDir()+",userxattr,volatile"))
 	defer unix.Unmount(b.merged, 0)
 	run(b.t, b.merged, script)
 }
@@ -144,7 +144,7 @@ func (b *bench) land(dropped ...string) error {
 	b.t.Helper()
 	changes, err := b.Changes()
 	check(b.t, err)
-	return b.Land(changes, dropped)
+	return b.Apply(changes, dropped)
 }
 
 // look tells all about a folder.
@@ -250,17 +250,17 @@ func TestLandAndUndo(t *testing.T) {
 		check(t, os.Mkdir(plain, 0o755))
 		run(t, plain, start)
 		run(t, plain, script)
-		before := look(t, b.Folder)
+		before := look(t, b.Dir)
 		b.work(script)
-		if got := look(t, b.Folder); got != before {
+		if got := look(t, b.Dir); got != before {
 			t.Fatalf("%s: the folder changed before anything landed", script)
 		}
 		check(t, b.land())
-		if got, want := look(t, b.Folder), look(t, plain); got != want {
+		if got, want := look(t, b.Dir), look(t, plain); got != want {
 			t.Errorf("%s: landed\n%s\nwant\n%s", script, got, want)
 		}
 		check(t, b.Undo())
-		if got := look(t, b.Folder); got != before {
+		if got := look(t, b.Dir); got != before {
 			t.Errorf("%s: undone\n%s\nwant\n%s", script, got, before)
 		}
 		check(t, b.Remove())
@@ -292,7 +292,7 @@ func TestDropped(t *testing.T) {
 	b := newBench(t)
 	b.work("mkdir -p repo/.git/hooks; echo evil > repo/.git/hooks/pre-push; echo code > repo/main.c; mkfifo repo/pipe; echo x > a; mkdir .git; echo x > .git/config")
 	check(t, b.land("repo/.git", ".git"))
-	if got := look(t, b.Folder); strings.Contains(got, ".git") || strings.Contains(got, "pipe") || !strings.Contains(got, "/repo/main.c") || !strings.Contains(got, `/a 100644 "x\n"`) {
+	if got := look(t, b.Dir); strings.Contains(got, ".git") || strings.Contains(got, "pipe") || !strings.Contains(got, "/repo/main.c") || !strings.Contains(got, `/a 100644 "x\n"`) {
 		t.Errorf("landed\n%s", got)
 	}
 	check(t, b.Undo())
@@ -304,7 +304,7 @@ func TestModes(t *testing.T) {
 	b.work("cp /bin/true su; chmod 6755 su; mkdir d; cp su d/su; chmod 6755 d/su d; chmod 4755 b; echo x >> b")
 	check(t, b.land())
 	for _, name := range []string{"su", "d", "d/su", "b"} {
-		info, err := os.Stat(b.Folder + "/" + name)
+		info, err := os.Stat(b.Dir + "/" + name)
 		check(t, err)
 		if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != 0 {
 			t.Errorf("%s has mode %v", name, info.Mode())
@@ -331,17 +331,17 @@ func TestConflict(t *testing.T) {
 	} {
 		b := newBench(t)
 		b.work(test.work)
-		run(t, b.Folder, test.meanwhile)
-		before := look(t, b.Folder)
-		var conflict *overlay.Conflict
+		run(t, b.Dir, test.meanwhile)
+		before := look(t, b.Dir)
+		var conflict *overlay.ConflictError
 		changes, err := b.Changes()
 		if err == nil {
-			err = b.Land(changes, nil)
+			err = b.Apply(changes, nil)
 		}
 		if !errors.As(err, &conflict) || strings.Join(conflict.Paths, ",") != test.want {
 			t.Errorf("%s / %s: %v, want a conflict at %s", test.work, test.meanwhile, err, test.want)
 		}
-		if got := look(t, b.Folder); got != before {
+		if got := look(t, b.Dir); got != before {
 			t.Errorf("%s / %s: something moved", test.work, test.meanwhile)
 		}
 	}
@@ -356,22 +356,22 @@ func TestConflict(t *testing.T) {
 		b := newBench(t)
 		b.work(test.work)
 		check(t, b.land())
-		run(t, b.Folder, test.since)
-		before := look(t, b.Folder)
-		var conflict *overlay.Conflict
+		run(t, b.Dir, test.since)
+		before := look(t, b.Dir)
+		var conflict *overlay.ConflictError
 		if err := b.Undo(); !errors.As(err, &conflict) {
 			t.Errorf("%s / %s: %v, want a conflict", test.work, test.since, err)
 		}
-		if got := look(t, b.Folder); got != before {
+		if got := look(t, b.Dir); got != before {
 			t.Errorf("%s / %s: something moved", test.work, test.since)
 		}
 	}
 	// What others do elsewhere is no conflict.
 	b := newBench(t)
 	b.work("echo x > a; echo x > sub/n")
-	run(t, b.Folder, "echo y > b; echo y > sub/c; echo y > sub/m")
+	run(t, b.Dir, "echo y > b; echo y > sub/c; echo y > sub/m")
 	check(t, b.land())
-	run(t, b.Folder, "echo z > b; echo z > sub/c")
+	run(t, b.Dir, "echo z > b; echo z > sub/c")
 	check(t, b.Undo())
 }
 
@@ -387,7 +387,7 @@ for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`,
 	} {
 		b := newBench(t)
 		b.work(script)
-		var unfit *overlay.Unfit
+		var unfit *overlay.NameError
 		if _, err := b.Changes(); !errors.As(err, &unfit) {
 			t.Errorf("%s: %v, want it unfit", script, err)
 		}
@@ -410,25 +410,25 @@ func TestElsewhere(t *testing.T) {
 		check(t, os.Mkdir(b.Store, 0o700))
 		check(t, unix.Mount("golem", b.Store, "tmpfs", 0, ""))
 		t.Cleanup(func() { unix.Unmount(b.Store, unix.MNT_DETACH) })
-		check(t, b.Begin())
+		check(t, b.Init())
 		b.work(script)
-		before := look(t, b.Folder)
+		before := look(t, b.Dir)
 		changes, err := b.Changes()
 		check(t, err)
-		run(t, b.Folder, "touch many/1 a")
-		var conflict *overlay.Conflict
-		if err := b.Land(changes, []string{"dropped", "x/drop"}); !errors.As(err, &conflict) {
+		run(t, b.Dir, "touch many/1 a")
+		var conflict *overlay.ConflictError
+		if err := b.Apply(changes, []string{"dropped", "x/drop"}); !errors.As(err, &conflict) {
 			t.Errorf("a conflict: %v", err)
 		}
-		if got := look(t, b.Folder); got != before {
+		if got := look(t, b.Dir); got != before {
 			t.Errorf("a conflict has left\n%s\nwant\n%s", got, before)
 		}
-		check(t, b.Stamp())
-		check(t, b.Land(changes, []string{"dropped", "x/drop"}))
-		if got, want := look(t, b.Folder), look(t, plain); got != want {
+		check(t, b.MarkStart())
+		check(t, b.Apply(changes, []string{"dropped", "x/drop"}))
+		if got, want := look(t, b.Dir), look(t, plain); got != want {
 			t.Errorf("%s: landed\n%s\nwant\n%s", script, got, want)
 		}
-		if err := b.Undo(); !errors.Is(err, overlay.ErrFinal) {
+		if err := b.Undo(); !errors.Is(err, overlay.ErrCannotUndo) {
 			t.Errorf("undo: %v", err)
 		}
 	}
@@ -440,17 +440,17 @@ func TestAllOrNothing(t *testing.T) {
 	b.work("echo x > a; rm sub/c; mkdir n; echo x > n/f; chmod 700 many; echo x > zz")
 	changes, err := b.Changes()
 	check(t, err)
-	check(t, b.Prepare(changes, nil))
-	run(t, b.Folder, "echo mine > zz")
-	before := look(t, b.Folder)
-	var conflict *overlay.Conflict
-	if err := b.Finish(); !errors.As(err, &conflict) || conflict.Paths[0] != "zz" {
+	check(t, b.PrepareApply(changes, nil))
+	run(t, b.Dir, "echo mine > zz")
+	before := look(t, b.Dir)
+	var conflict *overlay.ConflictError
+	if err := b.FinishApply(); !errors.As(err, &conflict) || conflict.Paths[0] != "zz" {
 		t.Errorf("got %v, want a conflict at zz", err)
 	}
-	if got := look(t, b.Folder); got != before {
+	if got := look(t, b.Dir); got != before {
 		t.Errorf("the folder is\n%s\nwant\n%s", got, before)
 	}
-	if b.Pending() || b.Landed() {
+	if b.IsInterrupted() || b.IsApplied() {
 		t.Error("something is still to be done")
 	}
 }
@@ -459,13 +459,13 @@ func TestAllOrNothing(t *testing.T) {
 // was there stays.
 func TestAttributes(t *testing.T) {
 	b := newBench(t)
-	check(t, unix.Setxattr(b.Folder+"/b", "user.mine", []byte("1"), 0))
-	check(t, b.Stamp())
+	check(t, unix.Setxattr(b.Dir+"/b", "user.mine", []byte("1"), 0))
+	check(t, b.MarkStart())
 	b.work(`echo x > n; echo x >> a; echo x >> b; python3 -c "
 import os
 for f in 'n', 'a', 'b': os.setxattr(f, 'user.planted', b'x')"`)
 	check(t, b.land())
-	if got := look(t, b.Folder); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
+	if got := look(t, b.Dir); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
 		t.Errorf("landed\n%s", got)
 	}
 }

@@ -49,9 +49,9 @@ func scan(t *testing.T, dir string) shape {
 		i := item{mode: st.Mode & 0o7777, ctime: st.Ctim.Nano()}
 		switch {
 		case d.IsDir():
-			i.kind = overlay.Folder
+			i.kind = overlay.Dir
 		case d.Type()&fs.ModeSymlink != 0:
-			i.kind, i.mode = overlay.Link, 0
+			i.kind, i.mode = overlay.Symlink, 0
 			i.text, err = os.Readlink(name)
 		default:
 			i.kind = overlay.File
@@ -78,7 +78,7 @@ func differs(a, b shape) (list []string) {
 	return slices.Compact(list)
 }
 
-func (s shape) folder(name string) bool { return name == "." || s[name].kind == overlay.Folder }
+func (s shape) folder(name string) bool { return name == "." || s[name].kind == overlay.Dir }
 
 func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
@@ -104,11 +104,11 @@ func (m *model) view() shape {
 	for name, i := range m.real {
 		hidden := false
 		for up := name; up != "."; up = path.Dir(up) {
-			if o, ok := m.own[up]; ok && (o.kind != overlay.Folder) {
+			if o, ok := m.own[up]; ok && (o.kind != overlay.Dir) {
 				hidden = true
 			}
 			// What is a folder of the session's and something else in the real one.
-			if up != name && m.real[up].kind != overlay.Folder {
+			if up != name && m.real[up].kind != overlay.Dir {
 				hidden = true
 			}
 		}
@@ -140,11 +140,11 @@ func (m *model) order() {
 		own, real, base := m.own[name], m.real[name], m.bases[name]
 		idle := own.plain() == real.plain()
 		_, known := m.bases[name]
-		if known = known && !base.unknown; known && own.kind != overlay.Folder {
+		if known = known && !base.unknown; known && own.kind != overlay.Dir {
 			idle = idle || own.plain() == base.plain()
 		}
-		if known && own.kind == overlay.Folder && base.kind == overlay.Folder && own.mode == base.mode {
-			idle = idle || real.kind == overlay.Folder || base.open && !m.holds(name)
+		if known && own.kind == overlay.Dir && base.kind == overlay.Dir && own.mode == base.mode {
+			idle = idle || real.kind == overlay.Dir || base.open && !m.holds(name)
 		}
 		if idle {
 			delete(m.own, name)
@@ -167,7 +167,7 @@ func (m *model) order() {
 // top returns what hides a path: what the session has changed there or above.
 func (m *model) top(own map[string]item, name string) (string, bool) {
 	for ; name != "."; name = path.Dir(name) {
-		if i, ok := own[name]; ok && i.kind != overlay.Folder {
+		if i, ok := own[name]; ok && i.kind != overlay.Dir {
 			return name, true
 		}
 	}
@@ -182,13 +182,13 @@ func (m *model) user(now shape) {
 	// A folder that the session holds something in stays, where the real one goes.
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		_, own := m.own[name]
-		if before[name].kind != overlay.Folder || own || now[name].kind == overlay.Folder {
+		if before[name].kind != overlay.Dir || own || now[name].kind == overlay.Dir {
 			continue
 		}
-		if seen[name].kind == overlay.Folder && m.holds(name) {
+		if seen[name].kind == overlay.Dir && m.holds(name) {
 			m.own[name] = before[name].plain()
 			m.bases[name] = origin{item: before[name], open: true}
-		} else if seen[name].kind == overlay.Folder {
+		} else if seen[name].kind == overlay.Dir {
 			for own := range m.own {
 				if within(own, name) {
 					delete(m.own, own)
@@ -205,7 +205,7 @@ func (m *model) user(now shape) {
 		o := origin{item: before[name]}
 		if top, ok := m.top(m.own, name); ok && top != name && o.kind == overlay.Nothing {
 			// In a folder that was deleted what is new cannot be told from what has changed.
-			o.unknown = m.bases[top].unknown || m.bases[top].kind == overlay.Folder
+			o.unknown = m.bases[top].unknown || m.bases[top].kind == overlay.Dir
 		}
 		m.bases[name] = o
 	}
@@ -229,27 +229,27 @@ func (m *model) session(now shape) {
 		real, dir := m.real[name], path.Dir(name)
 		if top, hidden := m.top(own, name); ok && hidden && top != name && !m.kept(name) && now.folder(dir) && base.ctime != real.ctime {
 			// What it was in a folder that was deleted is not known.
-			base.unknown = base.unknown || m.bases[top].unknown || m.bases[top].kind == overlay.Folder
+			base.unknown = base.unknown || m.bases[top].unknown || m.bases[top].kind == overlay.Dir
 		}
 		switch {
-		case ok && before.folder(name) && real.kind == overlay.Folder && !now.folder(name):
+		case ok && before.folder(name) && real.kind == overlay.Dir && !now.folder(name):
 			// It was a folder of both, with another mode.
-			base.unknown = base.unknown || base.kind != overlay.Folder
+			base.unknown = base.unknown || base.kind != overlay.Dir
 			mode := base.mode
 			base.item, base.open = real, false
 			base.mode = mode
-		case ok && !before.folder(name) && real.kind == overlay.Folder && now.folder(name):
+		case ok && !before.folder(name) && real.kind == overlay.Dir && now.folder(name):
 			base.open = true
 		case ok:
 		default:
-			base = origin{item: real, open: now.folder(name) && real.kind == overlay.Folder}
+			base = origin{item: real, open: now.folder(name) && real.kind == overlay.Dir}
 			above, deleted := m.bases[dir]
 			if deleted && above.unknown && !m.real.folder(dir) {
 				base.unknown = true
 			}
 			if real.kind == overlay.Nothing && !before.folder(dir) && m.real.folder(dir) && deleted {
 				// It may have been in the folder, and gone since.
-				if _, noted := own[dir]; above.kind == overlay.Folder {
+				if _, noted := own[dir]; above.kind == overlay.Dir {
 					base.unknown = above.ctime != m.real[dir].ctime
 				} else {
 					base.unknown = above.unknown || !noted && !m.kept(dir)
@@ -285,12 +285,12 @@ func (m *model) clash(name string) bool {
 		return true
 	case real.kind == overlay.Nothing:
 		return false
-	case real.kind == overlay.Folder && m.own[name].kind == overlay.Folder:
+	case real.kind == overlay.Dir && m.own[name].kind == overlay.Dir:
 		return base.mode != real.mode
-	case base.ctime != real.ctime || real.kind == overlay.Folder && base.mode != real.mode:
+	case base.ctime != real.ctime || real.kind == overlay.Dir && base.mode != real.mode:
 		return true
 	}
-	if real.kind == overlay.Folder {
+	if real.kind == overlay.Dir {
 		for below := range m.real {
 			if below != name && within(below, name) && path.Dir(below) == name && m.clash(below) {
 				return true
@@ -307,7 +307,7 @@ func (m *model) standing() []string {
 	for name, i := range m.own {
 		real, in := m.real[name], ""
 		for up := path.Dir(name); up != "."; up = path.Dir(up) {
-			if o := m.own[up]; o.kind == overlay.Folder && m.real[up].kind != overlay.Folder {
+			if o := m.own[up]; o.kind == overlay.Dir && m.real[up].kind != overlay.Dir {
 				in = up
 			}
 		}
@@ -350,9 +350,9 @@ func build(t *testing.T, dir string, s shape) {
 	for _, name := range names {
 		at, i := dir+"/"+name, s[name]
 		switch i.kind {
-		case overlay.Folder:
+		case overlay.Dir:
 			check(t, os.Mkdir(at, 0o755))
-		case overlay.Link:
+		case overlay.Symlink:
 			check(t, os.Symlink(i.text, at))
 		default:
 			check(t, os.WriteFile(at, []byte(i.text), 0o644))
@@ -360,7 +360,7 @@ func build(t *testing.T, dir string, s shape) {
 		}
 	}
 	for _, name := range names {
-		if s[name].kind == overlay.Folder {
+		if s[name].kind == overlay.Dir {
 			check(t, os.Chmod(dir+"/"+name, fs.FileMode(s[name].mode)))
 		}
 	}
@@ -408,32 +408,32 @@ func randomSession(t *testing.T, seed uint64, steps int) bool {
 	b := newKept(t)
 	defer b.unmount()
 	plain := t.TempDir() + "/plain"
-	m := &model{real: scan(t, b.Folder), own: map[string]item{}, bases: map[string]origin{}}
+	m := &model{real: scan(t, b.Dir), own: map[string]item{}, bases: map[string]origin{}}
 	var done []string
 	agree := func(step string) bool {
 		t.Helper()
-		list, err := b.Standing()
+		list, err := b.SessionChanges()
 		check(t, err)
 		want := m.standing()
 		bad := ""
 		if got := lines(list); !slices.Equal(got, want) {
 			bad = fmt.Sprintf("changes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		check(t, b.Record(true))
+		check(t, b.RecordBases(true))
 		if r.IntN(4) == 0 {
 			b.unmount()
 			b.mount()
 		}
 		b.flush()
-		got, view := scan(t, b.Seen()), m.view()
+		got, view := scan(t, b.SessionDir()), m.view()
 		for _, name := range differs(got, view) {
 			bad += fmt.Sprintf("\n%s: seen %v, want %v", name, got[name], view[name])
 		}
-		real := scan(t, b.Folder)
+		real := scan(t, b.Dir)
 		for _, name := range differs(real, m.real) {
 			bad += fmt.Sprintf("\n%s: in the real folder %v, want %v", name, real[name], m.real[name])
 		}
-		if list, err = b.Standing(); bad == "" {
+		if list, err = b.SessionChanges(); bad == "" {
 			check(t, err)
 			if got := lines(list); !slices.Equal(got, want) {
 				bad = fmt.Sprintf("in order, changes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -451,23 +451,23 @@ func randomSession(t *testing.T, seed uint64, steps int) bool {
 			script := edits(r, fmt.Sprintf("s%d", i))
 			build(t, plain, m.view())
 			run(t, plain, script)
-			check(t, b.Record(true))
-			check(t, b.Stamp())
+			check(t, b.RecordBases(true))
+			check(t, b.MarkStart())
 			b.flush()
-			run(t, b.Seen(), script)
+			run(t, b.SessionDir(), script)
 			b.flush()
 			now := scan(t, plain)
-			if got := scan(t, b.Seen()); len(differs(got, now)) > 0 {
+			if got := scan(t, b.SessionDir()); len(differs(got, now)) > 0 {
 				return true // it copies a folder into itself, which ends in many ways
 			}
-			check(t, b.Record(r.IntN(2) == 0))
+			check(t, b.RecordBases(r.IntN(2) == 0))
 			if m.session(now); !agree("> " + script) {
 				return false
 			}
 		case 3, 4, 5:
 			script := edits(r, fmt.Sprintf("u%d", i))
-			run(t, b.Folder, script)
-			if m.user(scan(t, b.Folder)); !agree("! " + script) {
+			run(t, b.Dir, script)
+			if m.user(scan(t, b.Dir)); !agree("! " + script) {
 				return false
 			}
 		case 6:
@@ -496,13 +496,13 @@ func some[T any](r *rand.Rand, list []T) (some []T) {
 // land lands some of the changes, some with content that is given.
 func (m *model) land(b *bench, r *rand.Rand) string {
 	b.t.Helper()
-	list, err := b.Standing()
+	list, err := b.SessionChanges()
 	check(b.t, err)
 	seen := m.view()
 	want := maps.Clone(m.real)
 	put := func(name string, i item) {
 		for below := range want {
-			if within(below, name) && (below != name || i.kind != overlay.Folder) {
+			if within(below, name) && (below != name || i.kind != overlay.Dir) {
 				delete(want, below)
 			}
 		}
@@ -516,9 +516,9 @@ func (m *model) land(b *bench, r *rand.Rand) string {
 	parts := map[string]bool{}
 	step := "land"
 	for _, c := range some(r, list) {
-		p := overlay.Pick{Path: c.Path, Over: c.Clash}
-		if (c.Kind == overlay.File || c.Op == overlay.Delete && c.Was == overlay.File) && r.IntN(4) == 0 {
-			p.Given, parts[c.Path] = given, true
+		p := overlay.Pick{Path: c.Path, Force: c.Conflict}
+		if (c.Kind == overlay.File || c.Op == overlay.Delete && c.OldKind == overlay.File) && r.IntN(4) == 0 {
+			p.ContentFile, parts[c.Path] = given, true
 		}
 		picks = append(picks, p)
 		step += fmt.Sprintf(" %+v", p)
@@ -529,8 +529,8 @@ func (m *model) land(b *bench, r *rand.Rand) string {
 			if up != p.Path && want.folder(up) {
 				continue
 			}
-			if i := seen[up]; up != p.Path || i.kind == overlay.Folder && want.folder(up) {
-				if i.kind == overlay.Folder && want.folder(up) {
+			if i := seen[up]; up != p.Path || i.kind == overlay.Dir && want.folder(up) {
+				if i.kind == overlay.Dir && want.folder(up) {
 					want[up] = i // its mode
 				} else {
 					put(up, i)
@@ -538,7 +538,7 @@ func (m *model) land(b *bench, r *rand.Rand) string {
 				continue
 			}
 			put(up, seen[up])
-			if seen[up].kind == overlay.Folder {
+			if seen[up].kind == overlay.Dir {
 				for below, i := range seen {
 					if below != up && within(below, up) {
 						want[below] = i
@@ -555,18 +555,18 @@ func (m *model) land(b *bench, r *rand.Rand) string {
 		i.kind, i.text = overlay.File, "given\n"
 		put(name, i.plain())
 	}
-	to := overlay.Layer{Folder: b.Folder, Store: b.t.TempDir() + "/landing"}
-	check(b.t, to.Begin())
+	to := overlay.Overlay{Dir: b.Dir, Store: b.t.TempDir() + "/landing"}
+	check(b.t, to.Init())
 	changes, err := b.Pick(to, picks)
 	check(b.t, err)
-	check(b.t, to.Prepare(changes, nil))
-	check(b.t, to.Finish())
-	now := scan(b.t, b.Folder)
+	check(b.t, to.PrepareApply(changes, nil))
+	check(b.t, to.FinishApply())
+	now := scan(b.t, b.Dir)
 	for _, name := range differs(now, want) {
 		b.t.Errorf("%s: landed %v, want %v", name, now[name], want[name])
 	}
 	for range 1 + r.IntN(2) {
-		check(b.t, b.Settle(pathsOf(picks), nil))
+		check(b.t, b.MarkApplied(pathsOf(picks), nil))
 	}
 	m.real = now
 	own := map[string]item{}

@@ -51,7 +51,7 @@ const (
 )
 
 // writeMoves writes the list down for good: from here on it will be carried out.
-func (l Layer) writeMoves(moves []move) error {
+func (l Overlay) writeMoves(moves []move) error {
 	f, err := os.OpenFile(l.Store+"/"+movesName+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (l Layer) writeMoves(moves []move) error {
 	return durable.Rename(l.Store+"/"+movesName+".new", l.Store+"/"+movesName)
 }
 
-func (l Layer) readMoves() ([]move, error) {
+func (l Overlay) readMoves() ([]move, error) {
 	f, err := os.Open(l.Store + "/" + movesName)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (o *opened) finish(moves []move) error {
 	if err != nil {
 		return err
 	}
-	var conflict Conflict
+	var conflict ConflictError
 	for _, m := range moves {
 		err := error(errOther)
 		if !o.touched(m, since) {
@@ -119,11 +119,11 @@ func (o *opened) finish(moves []move) error {
 // does not count.
 func (o *opened) touched(m move, since int64) bool {
 	st, err := o.folder.stat(m.Path)
-	return err == nil && m.Do != chmod && m.Old == st.Ino && kindOf(st) == Folder && !o.olderThan(o.folder, m.Path, since, mtimeOf)
+	return err == nil && m.Do != chmod && m.Old == st.Ino && kindOf(st) == Dir && !o.olderThan(o.folder, m.Path, since, mtimeOf)
 }
 
 // err returns the Conflict, nil where it is none.
-func (c *Conflict) err() error {
+func (c *ConflictError) err() error {
 	if len(c.Paths) == 0 {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (o *opened) settled() error {
 	if err := stampWhole(o.Store + "/" + landedName); err != nil {
 		return err
 	}
-	remove(o.Work()) // the kernel's, which the user could not remove; it is of no use any more
+	remove(o.WorkDir()) // the kernel's, which the user could not remove; it is of no use any more
 	return nil
 }
 
@@ -151,7 +151,7 @@ func (o *opened) unfinish(moves []move) error {
 // unmakeAll makes the moves backwards that are made. What somebody has changed since
 // stays, and is told in a Conflict.
 func (o *opened) unmakeAll(moves []move) (kept, err error) {
-	var conflict Conflict
+	var conflict ConflictError
 	for _, m := range slices.Backward(moves) {
 		if err := o.unmake(m); errors.Is(err, errOther) {
 			conflict.Paths = append(conflict.Paths, m.Path)

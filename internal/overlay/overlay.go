@@ -1,13 +1,15 @@
 // Package overlay lists, applies and undoes the changes that were made over a directory.
 //
 // A command works on an overlay mount: the kernel collects its changes in a directory of
-// their own, and the real directory stays as it is. A Layer is that directory of changes
-// with the real one below it. Changes lists them. Land applies them to the real
+// their own, and the real directory stays as it is. An Overlay is that directory of
+// changes with the real one below it. Changes lists them. Apply applies them to the real
 // directory, all or none, and keeps the old content, so that Undo can restore it. Recover
 // completes or reverts what a crash interrupted.
 //
-// A session keeps its layer while the user continues to change the real directory. Record,
-// Standing, Pick, Settle and Discard are for such layers.
+// A session keeps its overlay while the user continues to change the real directory.
+// RecordBases, SessionChanges, Pick, MarkApplied and Discard are for the overlays of
+// sessions. On machines without overlay mounts a session works on a copy of the
+// directory instead (InitCopy).
 //
 // The package knows files and no policy: its callers decide which changes to apply.
 package overlay
@@ -23,19 +25,20 @@ import (
 	"strings"
 )
 
-// A Layer is a place of work: the real folder, and a folder of golem's own that
-// holds what was changed and, later, what was there before.
-type Layer struct {
-	Folder string // the real one
-	Store  string
+// An Overlay is a real directory and the store of golem with its changes. The store
+// holds the changed files and, after Apply, the old ones.
+type Overlay struct {
+	Dir   string `json:"Folder"` // the real directory
+	Store string
 
-	// Device and Inode are the kernel's numbers of the folder, 0 where any will do. One
-	// with others is not touched: it was put in the place of the real one.
+	// Device and Inode are the kernel's numbers of the real directory, 0 if any directory
+	// will do. golem does not touch a directory with other numbers: somebody replaced the
+	// real one.
 	Device, Inode uint64 `json:",omitempty"`
 
-	// Copied says that the store holds a copy of the folder, which is worked on in
-	// place of an overlay. It is for sessions, where there are no overlays.
-	Copied bool `json:",omitempty"`
+	// IsCopy is true if the store holds a copy of the directory, on which a session works
+	// if the machine has no overlay mounts.
+	IsCopy bool `json:"Copied,omitempty"`
 }
 
 // What is in a store.
@@ -57,74 +60,74 @@ const (
 	lockName    = "lock"
 )
 
-// Upper and Work are the folders that an overlay is mounted with.
-func (l Layer) Upper() string { return l.Store + "/" + upperName }
+// UpperDir is the upperdir of the overlay mount: it holds the changed files.
+func (l Overlay) UpperDir() string { return l.Store + "/" + upperName }
 
-// Work is described with Upper.
-func (l Layer) Work() string { return l.Store + "/" + workName }
+// WorkDir is the workdir of the overlay mount, which only the kernel uses.
+func (l Overlay) WorkDir() string { return l.Store + "/" + workName }
 
-// Seen is the folder that a session works in: where the overlay of a kept layer is
-// mounted, or the copy.
-func (l Layer) Seen() string {
-	if l.Copied {
+// SessionDir is the directory that the commands of a session work in: the mount point of
+// its overlay, or the copy.
+func (l Overlay) SessionDir() string {
+	if l.IsCopy {
 		return l.Store + "/" + copyName
 	}
 	return l.Store + "/" + seenName
 }
 
-// Own is the folder that holds what a session has made of things: what was changed,
-// or the copy.
-func (l Layer) Own() string {
-	if l.Copied {
-		return l.Seen()
+// UpperOrCopy is the directory that holds the session's version of changed files: the
+// upperdir, or the copy.
+func (l Overlay) UpperOrCopy() string {
+	if l.IsCopy {
+		return l.SessionDir()
 	}
-	return l.Upper()
+	return l.UpperDir()
 }
 
-// A Progress tells how far a copy is.
+// A Progress says how much of a copy is done.
 type Progress struct {
-	Files, AllFiles int
-	Bytes, AllBytes int64 // without holes
-	Size            int64 // of all files, with their holes: not every file system keeps those
+	Files, TotalFiles int
+	Bytes, TotalBytes int64 // without holes
+	Size              int64 // of all files with their holes, which some file systems do not keep
 }
 
-// Plus returns the sum of two.
-func (p Progress) Plus(q Progress) Progress {
-	return Progress{p.Files + q.Files, p.AllFiles + q.AllFiles, p.Bytes + q.Bytes, p.AllBytes + q.AllBytes, p.Size + q.Size}
+// Add returns the sum of p and q.
+func (p Progress) Add(q Progress) Progress {
+	return Progress{p.Files + q.Files, p.TotalFiles + q.TotalFiles, p.Bytes + q.Bytes, p.TotalBytes + q.TotalBytes, p.Size + q.Size}
 }
 
-// A Left is something that is not copied.
-type Left struct {
-	Path string
-	Why  string
+// A SkippedPath is a path that InitCopy did not copy, with the reason.
+type SkippedPath struct {
+	Path   string
+	Reason string
 }
 
-// NoRoom is the error of a copy that does not fit where the store is.
-type NoRoom struct{ Needs, Free int64 }
+// A NoSpaceError is the error of a copy that does not fit on the file system of the store.
+type NoSpaceError struct{ Needed, Free int64 }
 
 // Error implements error.
-func (n *NoRoom) Error() string {
-	return fmt.Sprintf("a copy needs %d bytes, and %d are free", n.Needs, n.Free)
+func (n *NoSpaceError) Error() string {
+	return fmt.Sprintf("a copy needs %d bytes, and %d are free", n.Needed, n.Free)
 }
 
-// A Change is one thing that was done. Paths are those below the real folder.
+// A Change is one change to the real directory. Paths are relative to it.
 type Change struct {
-	Path string
-	Op   Op
-	Kind Kind
-	Mode uint32 // permission bits, of what is there now
-	Size int64  // of a file
-	To   string // what a link says
-	In   string // the new folder that it comes with, "" where it comes alone
-	Was  Kind   // what was there before
-	Had  uint32 `json:",omitempty"` // its permission bits
+	Path       string
+	Op         Op
+	Kind       Kind
+	Mode       uint32 // new permission bits
+	Size       int64  // of a file
+	LinkTarget string `json:"To"`            // of a symlink
+	NewDir     string `json:"In"`            // the new directory that contains it and is applied with it, "" for none
+	OldKind    Kind   `json:"Was"`           // before the change
+	OldMode    uint32 `json:"Had,omitempty"` // before the change
 
-	// Clash says of a kept layer that the real folder is not any more what this was
-	// changed from.
-	Clash bool `json:",omitempty"`
+	// Conflict is true for a change of a session if the real directory no longer has the
+	// version that the session changed.
+	Conflict bool `json:"Clash,omitempty"`
 
-	// Sum is a digest of what a kept layer has of a file, where Sum has noted it.
-	Sum string `json:",omitempty"`
+	// Digest is that of the session's version of a file, if AddDigests added it.
+	Digest string `json:"Sum,omitempty"`
 }
 
 // Within returns the changes at and below paths; "." is all.
@@ -134,18 +137,18 @@ func Within(changes []Change, paths []string) []Change {
 	})
 }
 
-// A State is what stands at a path, or stood there. The zero Kind is nothing.
+// A State is what a path holds or held. The zero Kind is nothing.
 type State struct {
-	Path string
-	Kind Kind
-	Mode uint32 // permission bits
-	Size int64  // of a file
-	To   string // what a link says
+	Path       string
+	Kind       Kind
+	Mode       uint32 // permission bits
+	Size       int64  // of a file
+	LinkTarget string // of a symlink
 
-	// Unknown is true where permission bits hide what is there, or what is in a directory.
+	// Unknown is true if permission bits hide what is there, or what is in a directory.
 	Unknown bool
 
-	// Content opens what a file holds.
+	// Content opens the content of a file.
 	Content func() (io.ReadCloser, error)
 }
 
@@ -157,8 +160,9 @@ func (s State) Open() (io.ReadCloser, error) {
 	return s.Content()
 }
 
-// SumOf returns a digest of what a file holds, and closes it: "" where it cannot be read.
-func SumOf(f io.ReadCloser, err error) string {
+// Digest returns the digest of a file's content and closes the file. It returns "" if the
+// file cannot be read.
+func Digest(f io.ReadCloser, err error) string {
 	if err != nil {
 		return ""
 	}
@@ -170,12 +174,12 @@ func SumOf(f io.ReadCloser, err error) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// A Pick is a change of a kept layer that is to land.
+// A Pick names a change of a session that Pick copies, so that it can be applied.
 type Pick struct {
-	Path  string
-	Given string // where set, the name of a file with what lands instead of the layer's content: some of it, or a merge
-	Whole bool   // what is given stands for all that the layer has of it
-	Over  bool   // it lands whatever became of what it was changed from: the user has seen that
+	Path        string
+	ContentFile string `json:"Given"` // if set, the file whose content replaces the session's content: some hunks of it, or a merge
+	Complete    bool   `json:"Whole"` // ContentFile stands for all of the session's content
+	Force       bool   `json:"Over"`  // apply it even if it is a conflict, because the user has seen that
 }
 
 // brings reports whether the change brings a file, a directory or a symlink along. The
@@ -183,43 +187,41 @@ type Pick struct {
 // outside the real directory too.
 func (c Change) brings() bool { return c.Op != Delete && (c.Op != Mode || c.Kind == File) }
 
-// An Op is what was done.
+// An Op is a kind of change.
 type Op string
 
-// What can be done.
+// The kinds of changes.
 const (
 	Create Op = "create"
 	Modify Op = "change"
 	Delete Op = "delete"
-	Mode   Op = "mode" // and nothing else
+	Mode   Op = "mode" // only the permission bits
 )
 
-// A Kind is what something is.
+// A Kind is a type of file.
 type Kind string
 
-// The kinds.
+// The kinds of files.
 const (
 	Nothing Kind = ""
 	File    Kind = "file"
-	Folder  Kind = "folder"
-	Link    Kind = "link"
-	Special Kind = "special" // a pipe, socket or device: it never lands
+	Dir     Kind = "folder"
+	Symlink Kind = "link"
+	Special Kind = "special" // a pipe, socket or device, which golem never applies
 )
 
-// A Conflict is an error that says that the real folder is not as it was when the
-// work began. Nothing was moved.
-type Conflict struct{ Paths []string }
+// A ConflictError lists paths of the real directory that changed meanwhile.
+type ConflictError struct{ Paths []string }
 
 // Error implements error.
-func (c *Conflict) Error() string {
+func (c *ConflictError) Error() string {
 	return fmt.Sprintf("changed meanwhile: %s", strings.Join(c.Paths, ", "))
 }
 
-// ErrFinal says that a landing cannot be undone.
-var ErrFinal = errors.New("what was there before is not kept, because the state folder is on another file system")
+// ErrCannotUndo is the error of Undo if golem did not keep the old content.
+var ErrCannotUndo = errors.New("what was there before is not kept, because the state folder is on another file system")
 
-// maxPath is the longest path that is brought in, and maxName the longest part of
-// one, as sandboxes have them.
+// The longest path and the longest name in it that can be applied, as in sandboxes.
 const (
 	maxPath = 4096
 	maxName = 255

@@ -28,7 +28,7 @@ import (
 //
 // With content that is given, a file keeps the permission bits that the real one has;
 // one that is new has those of the layer.
-func (l Layer) Pick(to Layer, picks []Pick) ([]Change, error) {
+func (l Overlay) Pick(to Overlay, picks []Pick) ([]Change, error) {
 	all, err := l.kept(unix.LOCK_EX)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (l Layer) Pick(to Layer, picks []Pick) ([]Change, error) {
 	k := all.own()
 	defer k.close()
 	list, err := all.standing()
-	var unfit *Unfit
+	var unfit *NameError
 	if err != nil && !errors.As(err, &unfit) {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (l Layer) Pick(to Layer, picks []Pick) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(to.Upper())
+	root, err := os.OpenRoot(to.UpperDir())
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (l Layer) Pick(to Layer, picks []Pick) ([]Change, error) {
 		if picked = append(picked, c.Change); c.Kind == Special {
 			continue
 		}
-		k.picks.all[c.Path] = pickLine{Path: c.Path, In: c.In, At: at, Given: c.given != "" && !c.whole, New: c.Op == Create}
+		k.picks.all[c.Path] = pickLine{Path: c.Path, In: c.NewDir, At: at, Given: c.given != "" && !c.whole, New: c.Op == Create}
 	}
 	return picked, k.picks.save()
 }
@@ -86,7 +86,7 @@ func choose(list []Change, picks []Pick, unfit []string) ([]chosen, error) {
 		at[c.Path] = i
 	}
 	wanted, given, whole := make([]bool, len(list)), map[string]string{}, map[string]bool{}
-	var conflict Conflict
+	var conflict ConflictError
 	for _, p := range picks {
 		name := path.Clean(p.Path)
 		i, ok := at[name]
@@ -94,23 +94,23 @@ func choose(list []Change, picks []Pick, unfit []string) ([]chosen, error) {
 			return nil, fmt.Errorf("%q is no change: %w", name, fs.ErrNotExist)
 		}
 		c := list[i]
-		if c.Clash && !p.Over {
+		if c.Conflict && !p.Force {
 			conflict.Paths = append(conflict.Paths, top(c))
 		}
-		if p.Given != "" {
-			if c.Kind != File && (c.Op != Delete || c.Was != File) {
+		if p.ContentFile != "" {
+			if c.Kind != File && (c.Op != Delete || c.OldKind != File) {
 				return nil, fmt.Errorf("%q is no file: %w", name, fs.ErrInvalid)
 			}
-			given[name], whole[name] = p.Given, p.Whole
+			given[name], whole[name] = p.ContentFile, p.Complete
 		}
 		wanted[i] = true
-		if c.Kind == Folder && c.Op != Mode {
+		if c.Kind == Dir && c.Op != Mode {
 			for j := i + 1; j < len(list) && strings.HasPrefix(list[j].Path, name+"/"); j++ {
 				wanted[j] = true
 			}
 			for _, u := range unfit {
 				if strings.HasPrefix(u, name+"/") {
-					return nil, &Unfit{u}
+					return nil, &NameError{u}
 				}
 			}
 		}
@@ -132,23 +132,23 @@ func choose(list []Change, picks []Pick, unfit []string) ([]chosen, error) {
 }
 
 // top is the path of what a change comes with.
-func top(c Change) string { return cmp.Or(c.In, c.Path) }
+func top(c Change) string { return cmp.Or(c.NewDir, c.Path) }
 
 // copy copies one thing into another layer.
 func (k *store) copy(root *os.Root, c *chosen) error {
-	c.Clash = false
+	c.Conflict = false
 	if c.given == "" && !c.brings() || c.Kind == Special {
 		return nil
 	}
 	if err := root.MkdirAll(path.Dir(c.Path), 0o700); err != nil {
 		return err
 	}
-	if c.Kind == Folder || c.Kind == Link {
+	if c.Kind == Dir || c.Kind == Symlink {
 		var err error
-		if c.Kind == Folder {
+		if c.Kind == Dir {
 			err = root.Mkdir(c.Path, 0o700)
 		} else {
-			err = root.Symlink(c.To, c.Path)
+			err = root.Symlink(c.LinkTarget, c.Path)
 		}
 		if err != nil {
 			return err
@@ -177,7 +177,7 @@ func (k *store) copy(root *os.Root, c *chosen) error {
 		return err
 	}
 	c.Size = info.Size()
-	if c.Was == File {
+	if c.OldKind == File {
 		k.attributes(out, c.Path)
 	}
 	if err := owned(root.Lchown, c.Path, st); err != nil || c.given != "" {
@@ -195,14 +195,14 @@ func (k *store) content(c *chosen) (*os.File, unix.Stat_t, error) {
 			return nil, st, err
 		}
 		of := k.upper
-		if c.Was == File {
+		if c.OldKind == File {
 			of = k.lower
 		}
 		if st, err = of.stat(c.Path); err != nil {
 			in.Close()
 			return nil, st, err
 		}
-		if c.Was == File {
+		if c.OldKind == File {
 			c.Op, c.Kind, c.Mode = Modify, File, bits(st)
 		}
 		return in, st, nil

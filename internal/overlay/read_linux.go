@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read returns what a regular file below a folder holds, if that is not more than
+// ReadFile returns what a regular file below a folder holds, if that is not more than
 // so many bytes. No link is followed, in whatever part of the name.
-func Read(folder, name string, most int64) ([]byte, error) {
-	return Layer{Folder: folder}.ReadReal(name, most)
+func ReadFile(folder, name string, most int64) ([]byte, error) {
+	return Overlay{Dir: folder}.ReadReal(name, most)
 }
 
-// Open opens a regular file below a folder for reading, as Read does.
-func Open(folder, name string) (*os.File, error) { return Layer{Folder: folder}.OpenReal(name) }
+// OpenFile opens a regular file below a folder for reading, as Read does.
+func OpenFile(folder, name string) (*os.File, error) { return Overlay{Dir: folder}.OpenReal(name) }
 
 // OpenReal is Open below the real folder.
-func (l Layer) OpenReal(name string) (*os.File, error) {
+func (l Overlay) OpenReal(name string) (*os.File, error) {
 	t, err := l.openFolder()
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (l Layer) OpenReal(name string) (*os.File, error) {
 }
 
 // ReadReal is Read below the real folder.
-func (l Layer) ReadReal(name string, most int64) ([]byte, error) {
+func (l Overlay) ReadReal(name string, most int64) ([]byte, error) {
 	f, err := l.OpenReal(name)
 	if err != nil {
 		return nil, err
@@ -51,14 +51,14 @@ func (l Layer) ReadReal(name string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// Touched names some of what was changed since the stamp: as much as is found among
+// RecentPaths names some of what was changed since the stamp: as much as is found among
 // so many entries. A new folder stands for what is in it.
-func (l Layer) Touched(visits int) (names []string, err error) {
+func (l Overlay) RecentPaths(visits int) (names []string, err error) {
 	since, err := stampOf(l.Store + "/" + clockName)
 	if err != nil {
 		return nil, err
 	}
-	upper, err := openTree(l.Own())
+	upper, err := openTree(l.UpperOrCopy())
 	if err != nil {
 		return nil, err
 	}
@@ -85,14 +85,14 @@ func (l Layer) Touched(visits int) (names []string, err error) {
 			}
 			_, below := lower.stat(name)
 			switch kind := kindOf(st); {
-			case kind == Folder && (below == nil || st.Ctim.Nano() < since):
+			case kind == Dir && (below == nil || st.Ctim.Nano() < since):
 				queue = append(queue, name)
 			case kind == Nothing && dir.Mtim.Nano() < since: // marks share one inode
 			case st.Ctim.Nano() >= since:
 				names = append(names, name)
 			}
 		}
-		if l.Copied && dir.Mtim.Nano() >= since {
+		if l.IsCopy && dir.Mtim.Nano() >= since {
 			names = append(names, l.missing(lower, queue[0], list)...)
 			slices.Sort(names)
 		}
@@ -101,7 +101,7 @@ func (l Layer) Touched(visits int) (names []string, err error) {
 }
 
 // missing names what was copied in a folder, and is not in the copy any more.
-func (l Layer) missing(lower *tree, dir string, has []string) (names []string) {
+func (l Overlay) missing(lower *tree, dir string, has []string) (names []string) {
 	var copied *bases
 	real, _ := lower.names(dir)
 	for _, base := range real {

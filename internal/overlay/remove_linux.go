@@ -10,7 +10,7 @@ import (
 )
 
 // Remove removes a store, whatever is in it.
-func (l Layer) Remove() error { return remove(l.Store) }
+func (l Overlay) Remove() error { return remove(l.Store) }
 
 // remove removes a folder with all in it, however deep: a folder in it is first
 // moved to its top. A kernel that is just mounting an overlay may put something there

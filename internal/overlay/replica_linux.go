@@ -40,7 +40,7 @@ func (r *replica) standing() ([]Change, error) {
 		return nil, err
 	}
 	if len(r.unfit) > 0 {
-		return r.list, &Unfit{r.unfit[0]}
+		return r.list, &NameError{r.unfit[0]}
 	}
 	return r.list, nil
 }
@@ -126,21 +126,21 @@ func (r *replica) entry(name string) error {
 	switch {
 	case v.Covered, v.Left && kind == Nothing, r.untouched(v, st, kind):
 		return nil
-	case kind == Folder && v.Kind == Folder && !v.Left && was != Folder:
+	case kind == Dir && v.Kind == Dir && !v.Left && was != Dir:
 		return r.orphan(v, st, was)
-	case kind == Folder && was == Folder:
-		if bits(st) != bits(low) && (v.Kind != Folder || bits(st) != v.Mode) {
-			r.list = append(r.list, Change{Path: name, Op: Mode, Kind: Folder, Mode: bits(st), Was: was, Had: bits(low), Clash: v.Left || !v.is(low, was)})
+	case kind == Dir && was == Dir:
+		if bits(st) != bits(low) && (v.Kind != Dir || bits(st) != v.Mode) {
+			r.list = append(r.list, Change{Path: name, Op: Mode, Kind: Dir, Mode: bits(st), OldKind: was, OldMode: bits(low), Conflict: v.Left || !v.is(low, was)})
 		}
 		return r.folder(name)
 	case kind == Nothing && was == Nothing:
 		return nil
 	case kind == Nothing:
-		r.list = append(r.list, Change{Path: name, Op: Delete, Was: was, Clash: !r.still(v, low, was)})
+		r.list = append(r.list, Change{Path: name, Op: Delete, OldKind: was, Conflict: !r.still(v, low, was)})
 		return nil
 	}
 	from := len(r.list)
-	c := Change{Path: name, Op: Create, Kind: kind, Mode: bits(st), Was: was}
+	c := Change{Path: name, Op: Create, Kind: kind, Mode: bits(st), OldKind: was}
 	if was != Nothing {
 		c.Op = Modify
 	}
@@ -149,7 +149,7 @@ func (r *replica) entry(name string) error {
 	}
 	clash := len(r.list) > from && !r.still(v, low, was)
 	for i := range r.list[from:] {
-		r.list[from+i].Clash = clash
+		r.list[from+i].Conflict = clash
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (r *replica) untouched(v *version, st unix.Stat_t, kind Kind) bool {
 	switch kind {
 	case File:
 		return v.Own == ownOf(st)
-	case Link:
+	case Symlink:
 		to, err := r.upper.link(v.Path)
 		return err == nil && to == string(v.To)
 	}
@@ -172,7 +172,7 @@ func (r *replica) untouched(v *version, st unix.Stat_t, kind Kind) bool {
 // still reports whether the real folder has a version; of a folder, with nothing in it
 // that was not copied, or has changed.
 func (r *replica) still(v *version, low unix.Stat_t, was Kind) bool {
-	if v.Left || v.Covered || !v.is(low, was) || was != Folder {
+	if v.Left || v.Covered || !v.is(low, was) || was != Dir {
 		return !v.Left && !v.Covered && v.is(low, was)
 	}
 	names, err := r.lower.names(v.Path)
@@ -194,7 +194,7 @@ func (r *replica) still(v *version, low unix.Stat_t, was Kind) bool {
 // more. What the session has changed in it is a change, with the folder.
 func (r *replica) orphan(v *version, st unix.Stat_t, was Kind) error {
 	from := len(r.list)
-	c := Change{Path: v.Path, Op: Create, Kind: Folder, Mode: bits(st), Was: was}
+	c := Change{Path: v.Path, Op: Create, Kind: Dir, Mode: bits(st), OldKind: was}
 	if was != Nothing {
 		c.Op = Modify
 	}
@@ -206,7 +206,7 @@ func (r *replica) orphan(v *version, st unix.Stat_t, was Kind) error {
 		r.list = r.list[:from]
 	}
 	for i := range r.list[from:] {
-		r.list[from+i].Clash = true
+		r.list[from+i].Conflict = true
 	}
 	return nil
 }
@@ -234,8 +234,8 @@ func (r *replica) stray(name, top string) error {
 			continue
 		}
 		from := len(r.list)
-		c := Change{Path: at, Op: Create, Kind: kind, Mode: bits(st), In: top}
-		if kind == Folder && v.Kind == Folder {
+		c := Change{Path: at, Op: Create, Kind: kind, Mode: bits(st), NewDir: top}
+		if kind == Dir && v.Kind == Dir {
 			r.list = append(r.list, c)
 			err = r.stray(at, top)
 			if len(r.list) == from+1 && bits(st) == v.Mode {
@@ -248,7 +248,7 @@ func (r *replica) stray(name, top string) error {
 			return err
 		}
 		for i := range r.list[from:] {
-			r.list[from+i].In = top
+			r.list[from+i].NewDir = top
 		}
 	}
 	return nil
@@ -288,7 +288,7 @@ func (r *replica) rebase(name string, l landing) error {
 	if err != nil {
 		return err
 	}
-	if was != Folder {
+	if was != Dir {
 		r.forgetIn(name)
 	}
 	if was == Nothing {
@@ -303,7 +303,7 @@ func (r *replica) rebase(name string, l landing) error {
 	switch {
 	case was == File && as:
 		v.Own = ownOf(st)
-	case was == Link:
+	case was == Symlink:
 		to, err := from.link(name)
 		if err != nil {
 			return err
@@ -316,7 +316,7 @@ func (r *replica) rebase(name string, l landing) error {
 
 // forgetIn forgets the versions of what is in a folder, if there is one.
 func (r *replica) forgetIn(name string) {
-	if v := r.bases.all[name]; v == nil || v.Kind != Folder {
+	if v := r.bases.all[name]; v == nil || v.Kind != Dir {
 		return
 	}
 	for _, v := range r.bases.below(name) {
@@ -334,7 +334,7 @@ func (r *replica) restore(_ *tree, list []Change) error {
 		if err := r.rebase(c.Path, landing{}); err != nil {
 			return err
 		}
-		if c.Op == Delete || c.Was == Folder && c.Kind != Folder {
+		if c.Op == Delete || c.OldKind == Dir && c.Kind != Dir {
 			if err := r.below(c.Path); err != nil {
 				return err
 			}
@@ -367,7 +367,7 @@ func (r *replica) below(name string) error {
 // discard copies what the real folder has now in place of what the session has made.
 func (r *replica) discard(paths []string) error {
 	list, err := r.standing()
-	var unfit *Unfit
+	var unfit *NameError
 	if err != nil && !errors.As(err, &unfit) {
 		return err
 	}
@@ -413,7 +413,7 @@ func (r *replica) replace(list []Change) error {
 	}
 	for _, change := range list {
 		r.upper.forget()
-		if change.Op == Mode && change.Kind == Folder {
+		if change.Op == Mode && change.Kind == Dir {
 			err = r.sameMode(c, change.Path)
 		} else {
 			r.forgetIn(change.Path)

@@ -11,11 +11,11 @@ import (
 // Restore gives a layer back what was picked from it, has landed, and was undone: it
 // is where it landed from. Where the layer has something by now, that stays. Nobody
 // may write to the layer meanwhile. It can be done again.
-func (l Layer) Restore(from Layer, list []Change) error {
-	if err := l.Record(false); err != nil {
+func (l Overlay) Restore(from Overlay, list []Change) error {
+	if err := l.RecordBases(false); err != nil {
 		return err
 	}
-	if err := l.Stamp(); err != nil { // what it is based on is what is there now
+	if err := l.MarkStart(); err != nil { // what it is based on is what is there now
 		return err
 	}
 	k, err := l.kept(unix.LOCK_EX)
@@ -23,7 +23,7 @@ func (l Layer) Restore(from Layer, list []Change) error {
 		return err
 	}
 	defer k.own().close()
-	upper, err := openTree(from.Upper())
+	upper, err := openTree(from.UpperDir())
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (k *keeper) giveBack(from *tree, c Change) error {
 	switch {
 	case c.Op == Delete:
 		return k.bury(c.Path)
-	case c.Op == Mode && c.Kind == Folder:
+	case c.Op == Mode && c.Kind == Dir:
 		if err := k.hold(c.Path); err != nil {
 			return err
 		}

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Settle is for paths that were picked and have landed, and what was picked in them,
+// MarkApplied is for paths that were picked and have landed, and what was picked in them,
 // but for what was left out and is still to land.
 // What the layer has there is taken out of it, unless the session has changed it since
 // or only some of it has landed: then it is a change of what is there now. Nobody may
 // write to the layer meanwhile. It can be done again.
-func (l Layer) Settle(paths, left []string) error {
+func (l Overlay) MarkApplied(paths, left []string) error {
 	k, err := l.kept(unix.LOCK_EX)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (k *keeper) settle(paths, left []string) (err error) {
 }
 
 // Unpick forgets that paths were picked: they do not land.
-func (l Layer) Unpick(paths []string) error {
+func (l Overlay) Unpick(paths []string) error {
 	s, err := l.store(unix.LOCK_EX)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (k *keeper) deleted(name string) error {
 			return k.bury(name)
 		case errors.Is(err, unix.ENOENT):
 			err = k.hold(name)
-		case err == nil && kindOf(st) != Folder:
+		case err == nil && kindOf(st) != Dir:
 			return nil // it is deleted with that, or there
 		}
 		if err != nil {
@@ -133,7 +133,7 @@ func (k *keeper) hold(name string) error {
 // Discard takes the changes at and below paths out of the layer, so that the real
 // folder shows there again; "." is all of them. Nobody may write to the layer
 // meanwhile. A path at which there is no change is an error, and then nothing is done.
-func (l Layer) Discard(paths []string) error {
+func (l Overlay) Discard(paths []string) error {
 	k, err := l.kept(unix.LOCK_EX)
 	if err != nil {
 		return err

@@ -36,9 +36,9 @@ func (t *tree) state(dir, name, path string) (State, error) {
 	switch s.Kind {
 	case File:
 		s.Size = st.Size
-		s.Content = func() (io.ReadCloser, error) { return Open(dir, name) }
-	case Link:
-		s.To, err = t.link(name)
+		s.Content = func() (io.ReadCloser, error) { return OpenFile(dir, name) }
+	case Symlink:
+		s.LinkTarget, err = t.link(name)
 	}
 	return s, err
 }
@@ -61,7 +61,7 @@ func (t *tree) below(dir, name, at string, visit func(State) error) error {
 		if err := visit(s); err != nil {
 			return err
 		}
-		if s.Kind == Folder {
+		if s.Kind == Dir {
 			if err := t.below(dir, path.Join(name, base), s.Path, visit); err != nil {
 				return err
 			}
@@ -70,11 +70,11 @@ func (t *tree) below(dir, name, at string, visit func(State) error) error {
 	return nil
 }
 
-// EachUndone calls visit for all that Undo would change of changes that have landed: what
+// PreviewUndo calls visit for all that Undo would change of changes that have landed: what
 // stands there now, and what was there before.
-func (l Layer) EachUndone(changes []Change, visit func(now, then State) error) error {
-	if l.Final() {
-		return ErrFinal
+func (l Overlay) PreviewUndo(changes []Change, visit func(now, then State) error) error {
+	if l.IsFinal() {
+		return ErrCannotUndo
 	}
 	moves, err := l.readMoves()
 	if err != nil {
@@ -85,12 +85,12 @@ func (l Layer) EachUndone(changes []Change, visit func(now, then State) error) e
 		made[m.Path] = m
 	}
 	for _, c := range changes {
-		now, err := stateAt(l.Folder, c.Path, c.Path)
+		now, err := stateAt(l.Dir, c.Path, c.Path)
 		if err != nil {
 			return err
 		}
 		m := made[c.Path]
-		dir, name := l.Upper(), c.Path
+		dir, name := l.UpperDir(), c.Path
 		if m.Do == take {
 			dir, name = l.Store+"/"+oldName, strconv.Itoa(m.N)
 		}
@@ -99,7 +99,7 @@ func (l Layer) EachUndone(changes []Change, visit func(now, then State) error) e
 		case m.Do == chmod:
 			then = now
 			then.Mode = m.Was & 0o777
-		case m.Do == take, m.Do == swap && c.In == "":
+		case m.Do == take, m.Do == swap && c.NewDir == "":
 			if then, err = stateAt(dir, name, c.Path); err != nil {
 				return err
 			}
@@ -107,7 +107,7 @@ func (l Layer) EachUndone(changes []Change, visit func(now, then State) error) e
 		if err := visit(now, then); err != nil {
 			return err
 		}
-		if then.Kind != Folder || m.Do == chmod {
+		if then.Kind != Dir || m.Do == chmod {
 			continue
 		}
 		t, err := openTree(dir)
@@ -125,23 +125,23 @@ func (l Layer) EachUndone(changes []Change, visit func(now, then State) error) e
 
 // States returns what a kept layer has at the path of a change, and what the real
 // directory has there.
-func (l Layer) States(c Change) (own, real State, err error) {
+func (l Overlay) States(c Change) (own, real State, err error) {
 	own, real = State{Path: c.Path}, State{Path: c.Path}
 	if c.Op != Delete {
-		own, err = stateAt(l.Own(), c.Path, c.Path)
+		own, err = stateAt(l.UpperOrCopy(), c.Path, c.Path)
 	}
-	if err == nil && c.Was != Nothing {
-		real, err = stateAt(l.Folder, c.Path, c.Path)
+	if err == nil && c.OldKind != Nothing {
+		real, err = stateAt(l.Dir, c.Path, c.Path)
 	}
 	return own, real, err
 }
 
-// Sum notes the digest of what a kept layer has of each file that was changed.
-func (l Layer) Sum(changes []Change) {
+// AddDigests notes the digest of what a kept layer has of each file that was changed.
+func (l Overlay) AddDigests(changes []Change) {
 	for i, c := range changes {
 		if c.Op != Delete && c.Kind == File {
-			f, err := Open(l.Own(), c.Path)
-			changes[i].Sum = SumOf(f, err)
+			f, err := OpenFile(l.UpperOrCopy(), c.Path)
+			changes[i].Digest = Digest(f, err)
 		}
 	}
 }

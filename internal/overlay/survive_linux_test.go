@@ -11,7 +11,7 @@ import (
 
 // conflicts returns the names of a conflict, a word each, or the error.
 func conflicts(err error) string {
-	var conflict *overlay.Conflict
+	var conflict *overlay.ConflictError
 	if errors.As(err, &conflict) {
 		return strings.Join(conflict.Paths, " ")
 	}
@@ -43,21 +43,21 @@ func TestEdited(t *testing.T) {
 			b.work(work)
 			changes, err := b.Changes()
 			check(t, err)
-			check(t, b.Prepare(changes, nil))
-			run(t, b.Folder, test.edit)
-			mine := look(t, b.Folder)
+			check(t, b.PrepareApply(changes, nil))
+			run(t, b.Dir, test.edit)
+			mine := look(t, b.Dir)
 			deep := strings.Contains(test.edit, "sub/deep") || strings.Contains(test.edit, "many/1")
 			if killed {
 				_, err = b.Recover()
 			} else if deep {
 				continue // what is deep in a folder is looked at before, and where time has passed
 			} else {
-				err = b.Finish()
+				err = b.FinishApply()
 			}
 			if got := conflicts(err); got != test.want {
 				t.Errorf("%s, killed %v: conflicts %q, want %q", test.edit, killed, got, test.want)
 			}
-			got := look(t, b.Folder)
+			got := look(t, b.Dir)
 			if !killed && got != mine {
 				t.Errorf("%s: something has moved", test.edit)
 			}
@@ -84,18 +84,18 @@ func TestEditedSince(t *testing.T) {
 			b.work("echo x > a; rm b; mkdir n; echo x > n/f; echo x > c")
 			changes, err := b.Changes()
 			check(t, err)
-			check(t, b.Land(changes, nil))
+			check(t, b.Apply(changes, nil))
 			if how == "killed" { // before that was written down
 				check(t, os.Remove(b.Store+"/landed"))
 			}
-			run(t, b.Folder, edit)
-			mine := look(t, b.Folder)
+			run(t, b.Dir, edit)
+			mine := look(t, b.Dir)
 			want := strings.Trim(strings.Split(edit, " ")[len(strings.Split(edit, " "))-1], "/fg")
 			if how == "abort" {
-				if got := conflicts(b.Abort()); got != want {
+				if got := conflicts(b.AbortApply()); got != want {
 					t.Errorf("%s: %q stays, want %q", edit, got, want)
 				}
-				got := look(t, b.Folder)
+				got := look(t, b.Dir)
 				for line := range strings.Lines(mine) {
 					if strings.Contains(line, "mine") && !strings.Contains(got, line) {
 						t.Errorf("%s: lost is %s", edit, line)
@@ -110,12 +110,12 @@ func TestEditedSince(t *testing.T) {
 				if _, err := b.Recover(); err != nil && conflicts(err) != want {
 					t.Fatal(edit, err)
 				}
-				mine = look(t, b.Folder)
+				mine = look(t, b.Dir)
 			}
 			if got := conflicts(b.Undo()); got != want {
 				t.Errorf("%s, %s: conflicts %q, want %q", edit, how, got, want)
 			}
-			if got := look(t, b.Folder); got != mine {
+			if got := look(t, b.Dir); got != mine {
 				t.Errorf("%s, %s: something has moved", edit, how)
 			}
 		}
@@ -126,16 +126,16 @@ func TestEditedSince(t *testing.T) {
 // whatever lands, and what is undone has the mode that it had.
 func TestFolderModes(t *testing.T) {
 	b := newBench(t)
-	run(t, b.Folder, "chmod 2775 sub; chmod 1777 empty; chmod 2755 a")
-	check(t, b.Stamp())
-	before := look(t, b.Folder)
+	run(t, b.Dir, "chmod 2775 sub; chmod 1777 empty; chmod 2755 a")
+	check(t, b.MarkStart())
+	before := look(t, b.Dir)
 	b.work("chmod 0700 sub empty; chmod 700 a; echo x > sub/new")
 	check(t, b.land())
-	if got := look(t, b.Folder); !strings.Contains(got, "/sub 42700 ") || !strings.Contains(got, "/empty 41700 ") || !strings.Contains(got, "/a 100700 ") {
+	if got := look(t, b.Dir); !strings.Contains(got, "/sub 42700 ") || !strings.Contains(got, "/empty 41700 ") || !strings.Contains(got, "/a 100700 ") {
 		t.Errorf("landed\n%s", got)
 	}
 	check(t, b.Undo())
-	if got := look(t, b.Folder); got != before {
+	if got := look(t, b.Dir); got != before {
 		t.Errorf("undone\n%s\nwant\n%s", got, before)
 	}
 }
@@ -144,21 +144,21 @@ func TestFolderModes(t *testing.T) {
 func TestHardLinks(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		b := newBench(t)
-		run(t, b.Folder, "ln a many/a; ln a sub/a; ln b sub/deep/b")
-		check(t, b.Stamp())
-		before := look(t, b.Folder)
+		run(t, b.Dir, "ln a many/a; ln a sub/a; ln b sub/deep/b")
+		check(t, b.MarkStart())
+		before := look(t, b.Dir)
 		b.work("echo x > a; rm many/a; rm b; rm -r sub; ln link l2")
 		changes, err := b.Changes()
 		check(t, err)
-		check(t, b.Prepare(changes, nil))
+		check(t, b.PrepareApply(changes, nil))
 		if killed {
 			_, err = b.Recover()
 		} else {
-			err = b.Finish()
+			err = b.FinishApply()
 		}
 		check(t, err)
 		check(t, b.Undo())
-		if got := look(t, b.Folder); got != before {
+		if got := look(t, b.Dir); got != before {
 			t.Errorf("undone\n%s\nwant\n%s", got, before)
 		}
 	}

@@ -63,7 +63,7 @@ func (k *keeper) unfold(name string) error {
 		}
 		if _, found := slices.BinarySearch(names, base); !found && was != Nothing {
 			err = k.bury(at)
-		} else if found && was == Folder {
+		} else if found && was == Dir {
 			err = k.cover(at)
 		}
 		if err != nil {

@@ -9,21 +9,21 @@ import (
 
 // Usage returns how many files the layer holds, and how many bytes they take; of a
 // copy, those that were changed.
-func (l Layer) Usage() (files int, size int64, err error) {
-	if l.Copied {
-		list, err := l.Standing()
+func (l Overlay) Usage() (files int, size int64, err error) {
+	if l.IsCopy {
+		list, err := l.SessionChanges()
 		for _, c := range list {
-			if c.Op != Delete && c.Kind != Folder {
+			if c.Op != Delete && c.Kind != Dir {
 				files, size = files+1, size+c.Size
 			}
 		}
-		var unfit *Unfit
+		var unfit *NameError
 		if errors.As(err, &unfit) {
 			err = nil
 		}
 		return files, size, err
 	}
-	at, err := os.OpenFile(l.Upper(), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	at, err := os.OpenFile(l.UpperDir(), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -90,7 +90,7 @@ func count(at *os.File) (now level, err error) {
 		}
 		switch kindOf(st) {
 		case Nothing:
-		case Folder:
+		case Dir:
 			now.folders = append(now.folders, name)
 		default:
 			now.files++

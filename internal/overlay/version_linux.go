@@ -47,7 +47,7 @@ type version struct {
 // known: it may be before or after what the session saw.
 func versionOf(name string, st unix.Stat_t, at int64) *version {
 	v := &version{Path: name, Kind: kindOf(st), Ino: st.Ino, Size: st.Size, Ctime: st.Ctim.Nano(), Mode: bits(st), Unknown: st.Ctim.Nano() >= at}
-	if v.Kind == Folder {
+	if v.Kind == Dir {
 		v.Ino, v.Size, v.Ctime, v.At = 0, 0, 0, at
 	}
 	return v
@@ -61,7 +61,7 @@ func (v *version) is(st unix.Stat_t, kind Kind) bool {
 		return false
 	case kind == Nothing:
 		return true
-	case kind == Folder:
+	case kind == Dir:
 		return bits(st) == v.Mode
 	}
 	return st.Ino == v.Ino && st.Size == v.Size && st.Ctim.Nano() == v.Ctime
@@ -92,9 +92,9 @@ func (v *version) source(since int64) source {
 	switch {
 	case v.Open:
 		return source{from: theRealOne, at: since}
-	case v.Kind == Folder && v.At > 0:
+	case v.Kind == Dir && v.At > 0:
 		return source{from: theRealOne, at: v.At, hidden: true}
-	case v.Kind != Folder && v.Unknown:
+	case v.Kind != Dir && v.Unknown:
 		return source{from: unknown}
 	}
 	return source{from: nothing}
@@ -107,10 +107,10 @@ func (k *keeper) derive(t thing, s source) *version {
 	case s.from == unknown:
 		v.Unknown = true
 	case s.from == nothing:
-	case t.was == Nothing && (s.hidden || (t.kind == File || t.kind == Folder) && k.copied(t.name)):
+	case t.was == Nothing && (s.hidden || (t.kind == File || t.kind == Dir) && k.copied(t.name)):
 		v.Unknown = k.mayHaveGone(t.name, s.at)
 	case t.was == Nothing:
-	case t.kind == Folder && t.was == Folder && !s.hidden && !k.hides(t.name):
+	case t.kind == Dir && t.was == Dir && !s.hidden && !k.hides(t.name):
 		if t.low.Ctim.Nano() >= s.at && !k.copied(t.name) {
 			break // both have made one
 		}
@@ -118,7 +118,7 @@ func (k *keeper) derive(t thing, s source) *version {
 		v.Open, v.Unknown = true, v.Unknown && bits(t.st) != bits(t.low)
 	default:
 		v = versionOf(t.name, t.low, s.at)
-		if v.Kind == Link {
+		if v.Kind == Symlink {
 			to, err := k.lower.link(t.name)
 			v.To, v.Unknown = []byte(to), v.Unknown || err != nil
 		}
@@ -132,7 +132,7 @@ func (k *keeper) mayHaveGone(name string, at int64) bool {
 	for {
 		name = path.Dir(name)
 		in, kind, err := k.real(name)
-		if err != nil || kind == Folder {
+		if err != nil || kind == Dir {
 			return err != nil || in.Ctim.Nano() >= at
 		}
 	}
@@ -143,17 +143,17 @@ func (k *keeper) mayHaveGone(name string, at int64) bool {
 func (k *keeper) closed(t thing) *version {
 	v := *t.version
 	v.Open, v.At = false, k.since
-	if t.was == Folder {
+	if t.was == Dir {
 		v = *versionOf(t.name, t.low, k.since)
-		v.Mode, v.Unknown = t.Mode, v.Unknown || t.Unknown || t.Kind != Folder
+		v.Mode, v.Unknown = t.Mode, v.Unknown || t.Unknown || t.Kind != Dir
 	}
 	for _, in := range k.bases.below(t.name) {
 		low, was, err := k.real(in.Path)
 		switch {
-		case err == nil && k.at(in, low, was), was == Nothing && t.kind != Folder:
+		case err == nil && k.at(in, low, was), was == Nothing && t.kind != Dir:
 			k.bases.drop(in.Path)
-		case in.Open && was == Folder:
-			k.bases.put(&version{Path: in.Path, Kind: Folder, Unknown: true, At: k.since})
+		case in.Open && was == Dir:
+			k.bases.put(&version{Path: in.Path, Kind: Dir, Unknown: true, At: k.since})
 		case in.Open:
 			shut := *in
 			shut.Open = false
@@ -166,7 +166,7 @@ func (k *keeper) closed(t thing) *version {
 // at reports whether the real folder still has a version. Of a folder that was
 // deleted or replaced that is so where nothing in it has changed.
 func (k *keeper) at(v *version, low unix.Stat_t, was Kind) bool {
-	if !v.is(low, was) || was != Folder || v.Open {
+	if !v.is(low, was) || was != Dir || v.Open {
 		// Who has switched to another branch and back has written the same again.
 		return v.is(low, was) || was == File && k.again(v, low)
 	}
@@ -186,12 +186,12 @@ func (k *keeper) idle(t thing) (bool, error) {
 	switch t.kind {
 	case Nothing:
 		return t.was == Nothing || known && t.Kind == Nothing, nil
-	case Link:
+	case Symlink:
 		to, err := k.upper.link(t.name)
 		if err != nil {
 			return false, err
 		}
-		if known && t.Kind == Link && to == string(t.To) {
+		if known && t.Kind == Symlink && to == string(t.To) {
 			return true, nil
 		}
 		real, err := k.lower.link(t.name)

@@ -90,7 +90,7 @@ func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []File
 		}
 		// A new directory stands for what is in it, but not for a directory with another mode.
 		odd := c.Op == overlay.Create && !approval.UsualMode(c.Kind, c.Mode)
-		if i, in := at[path.Join(c.Target, c.In)]; in && c.In != "" && !diffs && !(odd && c.Kind == overlay.Folder) {
+		if i, in := at[path.Join(c.Target, c.NewDir)]; in && c.NewDir != "" && !diffs && !(odd && c.Kind == overlay.Dir) {
 			if c.Kind == overlay.File {
 				list[i].Files++
 				list[i].Size += c.Size
@@ -103,7 +103,7 @@ func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []File
 			}
 			continue
 		}
-		if c.Kind == overlay.Folder && c.Op == overlay.Create {
+		if c.Kind == overlay.Dir && c.Op == overlay.Create {
 			at[c.Name()] = len(list)
 		}
 		d := changedOf(k, files, c, diffs || len(list) < maxCounted, diffs)
@@ -114,15 +114,15 @@ func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []File
 }
 
 func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diffs bool) FileChange {
-	d := FileChange{Path: c.Name(), Op: c.Op, Kind: c.Kind, OldKind: c.Was, Size: c.Size, LinkTarget: c.To, Conflict: c.Clash, Protected: files.ProtectedBy(c.Name())}
-	if c.Op != overlay.Delete && c.Kind != overlay.Link {
+	d := FileChange{Path: c.Name(), Op: c.Op, Kind: c.Kind, OldKind: c.OldKind, Size: c.Size, LinkTarget: c.LinkTarget, Conflict: c.Conflict, Protected: files.ProtectedBy(c.Name())}
+	if c.Op != overlay.Delete && c.Kind != overlay.Symlink {
 		d.Mode = fmt.Sprintf("%04o", c.Mode)
 	}
-	d.UnusualMode = (c.Op == overlay.Create || c.Op != overlay.Delete && c.Was != c.Kind) && !approval.UsualMode(c.Kind, c.Mode)
-	if d.Mode != "" && c.Was == c.Kind && c.Had != c.Mode {
-		d.OldMode = fmt.Sprintf("%04o", c.Had)
+	d.UnusualMode = (c.Op == overlay.Create || c.Op != overlay.Delete && c.OldKind != c.Kind) && !approval.UsualMode(c.Kind, c.Mode)
+	if d.Mode != "" && c.OldKind == c.Kind && c.OldMode != c.Mode {
+		d.OldMode = fmt.Sprintf("%04o", c.OldMode)
 	}
-	if !read || c.Kind != overlay.File && c.Was != overlay.File || c.Op == overlay.Mode {
+	if !read || c.Kind != overlay.File && c.OldKind != overlay.File || c.Op == overlay.Mode {
 		return d
 	}
 	real, own := k.Texts(c, tool.MaxCompared/2)

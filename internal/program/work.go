@@ -164,9 +164,9 @@ func copyError(err error, what string) error {
 		return &sandbox.Error{Op: "copy", Code: sandbox.ErrLimit, Hint: "no overlay can be mounted here, so golem would work on a copy of " + what + ", which is larger than " +
 			fmt.Sprintf("%d GiB", large.Most>>30) + "; nothing was copied; --copy copies any size; golem doctor says why there is no overlay"}
 	}
-	var full *overlay.NoRoom
+	var full *overlay.NoSpaceError
 	if errors.As(err, &full) {
-		return &sandbox.Error{Op: "copy", Code: sandbox.ErrLimit, Hint: "a copy needs " + tool.Amount(full.Needs) + ", and " + tool.Amount(full.Free) +
+		return &sandbox.Error{Op: "copy", Code: sandbox.ErrLimit, Hint: "a copy needs " + tool.Amount(full.Needed) + ", and " + tool.Amount(full.Free) +
 			" are free where the state folder is; nothing was copied; name another place for it: --state DIR or GOLEM_STATE"}
 	}
 	return err

@@ -50,10 +50,10 @@ func (st *Step) Plan(files *sandbox.Sandbox) Plan {
 		case err != nil:
 			p.Clash = append(p.Clash, e.Path)
 		case now.same(e.Before):
-			if undoing && e.After.Kind == overlay.Nothing && e.Before.Kind != overlay.Link && now.Mode.Perm() != e.Before.Mode.Perm() {
+			if undoing && e.After.Kind == overlay.Nothing && e.Before.Kind != overlay.Symlink && now.Mode.Perm() != e.Before.Mode.Perm() {
 				p.Bits = append(p.Bits, e)
 			}
-		case !now.same(e.After) && e.After.Kind == overlay.Folder && now.Kind == overlay.Nothing:
+		case !now.same(e.After) && e.After.Kind == overlay.Dir && now.Kind == overlay.Nothing:
 		case !now.same(e.After):
 			p.Clash = append(p.Clash, e.Path)
 		case e.Before.Kind == overlay.Nothing:
@@ -63,7 +63,7 @@ func (st *Step) Plan(files *sandbox.Sandbox) Plan {
 		}
 	}
 	p.keepFull(files)
-	if last := len(st.Entries) - 1; p.Empty() && len(p.full) > 0 && st.Moved == nil && st.Entries[last].After.Kind == overlay.Folder {
+	if last := len(st.Entries) - 1; p.Empty() && len(p.full) > 0 && st.Moved == nil && st.Entries[last].After.Kind == overlay.Dir {
 		p.Clash = p.full // the call has made a directory, and nothing else
 	}
 	return p
@@ -128,7 +128,7 @@ func (p *Plan) keepFull(files *sandbox.Sandbox) {
 		gone[p.Step.Moved.To] = true
 	}
 	for _, e := range slices.Backward(p.Remove) {
-		if e.After.Kind != overlay.Folder {
+		if e.After.Kind != overlay.Dir {
 			continue
 		}
 		names, err := children(files, e.Path)
@@ -166,7 +166,7 @@ func (p Plan) Kept(visit func(name string, then overlay.State)) {
 
 // kept returns a node that is kept as a state.
 func (p Plan) kept(n Node, name string) overlay.State {
-	s := overlay.State{Path: name, Kind: n.Kind, Mode: uint32(n.Mode.Perm()), Size: n.Size, To: n.To}
+	s := overlay.State{Path: name, Kind: n.Kind, Mode: uint32(n.Mode.Perm()), Size: n.Size, LinkTarget: n.To}
 	s.Content = func() (io.ReadCloser, error) {
 		data, err := p.Step.content(n)
 		return io.NopCloser(bytes.NewReader(data)), err
@@ -176,7 +176,7 @@ func (p Plan) kept(n Node, name string) overlay.State {
 
 // standing returns what stands at a name as a state.
 func standing(files *sandbox.Sandbox, name string, n Node) overlay.State {
-	s := overlay.State{Path: name, Kind: n.Kind, Mode: uint32(n.Mode.Perm()), Size: n.Size, To: n.To}
+	s := overlay.State{Path: name, Kind: n.Kind, Mode: uint32(n.Mode.Perm()), Size: n.Size, LinkTarget: n.To}
 	s.Content = func() (io.ReadCloser, error) {
 		b, rel, err := at(files, name)
 		if err != nil {
@@ -234,7 +234,7 @@ func (p Plan) Run(ctx context.Context, files *sandbox.Sandbox) error {
 		}
 	}
 	for _, e := range slices.Backward(slices.Concat(p.Restore, p.Bits)) {
-		if e.After.Kind == overlay.Nothing && e.Before.Kind != overlay.Link {
+		if e.After.Kind == overlay.Nothing && e.Before.Kind != overlay.Symlink {
 			if err := files.RestoreAttr(e.Path, e.Before.attr()); err != nil {
 				return err
 			}

@@ -95,7 +95,7 @@ type Node struct {
 
 // same reports whether two nodes hold the same. Permission bits do not count.
 func (n Node) same(m Node) bool {
-	return n.Kind == m.Kind && (n.Kind != overlay.File || n.Sum == m.Sum) && (n.Kind != overlay.Link || n.To == m.To)
+	return n.Kind == m.Kind && (n.Kind != overlay.File || n.Sum == m.Sum) && (n.Kind != overlay.Symlink || n.To == m.To)
 }
 
 func (n Node) attr() sandbox.Attr {
@@ -151,7 +151,7 @@ func (t *taking) op(o Op) error {
 		t.add(o.Path, before, after)
 	case o.Verb == MakeDir && from:
 		t.above(o.Path)
-		t.add(o.Path, Node{}, Node{Kind: overlay.Folder})
+		t.add(o.Path, Node{}, Node{Kind: overlay.Dir})
 	case o.Verb == Delete && from, o.Verb == Move && from && !to:
 		return t.tree(o.Path)
 	case o.Verb == Copy && to:
@@ -207,7 +207,7 @@ func (t *taking) above(name string) {
 		missing = append(missing, dir)
 	}
 	for _, dir := range slices.Backward(missing) {
-		t.add(dir, Node{}, Node{Kind: overlay.Folder})
+		t.add(dir, Node{}, Node{Kind: overlay.Dir})
 	}
 }
 
@@ -254,7 +254,7 @@ func (t *taking) tree(name string) error {
 		return err
 	}
 	t.add(name, node, Node{})
-	if node.Kind != overlay.Folder {
+	if node.Kind != overlay.Dir {
 		return nil
 	}
 	names, err := children(t.files, name)
@@ -300,7 +300,7 @@ func lookMoved(files *sandbox.Sandbox, name string, copied bool) (Node, error) {
 	case node.Kind == overlay.File:
 		a, e := b.Lstat(rel)
 		node.Sum, err = fmt.Sprintf("%x-%x-%x", a.ID, a.Size, a.ModTime.UnixNano()), e
-	case node.Kind == overlay.Folder:
+	case node.Kind == overlay.Dir:
 		node.Sum, err = treeSum(files, name)
 	}
 	return node, err
@@ -398,9 +398,9 @@ func nodeAt(b sandbox.Backend, rel string) (Node, error) {
 	case a.Mode.IsRegular():
 		n.Kind, n.Size = overlay.File, a.Size
 	case a.Mode.IsDir():
-		n.Kind = overlay.Folder
+		n.Kind = overlay.Dir
 	case a.Mode&fs.ModeSymlink != 0:
-		n.Kind, n.To = overlay.Link, a.Target
+		n.Kind, n.To = overlay.Symlink, a.Target
 	}
 	return n, nil
 }

@@ -137,7 +137,7 @@ func printChanges(w io.Writer, about sessionDocument, list []program.FileChange,
 	conflicts, protected := 0, 0
 	for _, c := range list {
 		name, note := sandbox.Shown(c.Path), ""
-		if c.Kind == overlay.Folder || c.Kind == overlay.Nothing && c.OldKind == overlay.Folder {
+		if c.Kind == overlay.Dir || c.Kind == overlay.Nothing && c.OldKind == overlay.Dir {
 			name += "/"
 		}
 		mark := " "
@@ -206,11 +206,11 @@ func what(c program.FileChange) string {
 		return "permission bits " + c.OldMode + " → " + c.Mode
 	case c.Kind == overlay.Special:
 		return "a pipe, socket or device, which never lands"
-	case c.Kind == overlay.Link:
+	case c.Kind == overlay.Symlink:
 		return "a link to " + sandbox.Shown(c.LinkTarget)
-	case c.Kind == overlay.Folder:
+	case c.Kind == overlay.Dir:
 		return counted(c.Files, "file") + ", " + tool.Amount(c.Size)
-	case c.Op == overlay.Delete && c.OldKind == overlay.Folder:
+	case c.Op == overlay.Delete && c.OldKind == overlay.Dir:
 		return "a folder, with all in it"
 	case c.Binary:
 		return tool.Amount(c.Size) + ", binary"

@@ -44,7 +44,7 @@ func (c *copying) tell(p overlay.Progress) error {
 	c.far = p
 	if c.screen.file != nil && now.Sub(c.began) >= quiet && now.Sub(c.told) >= again {
 		c.told = now
-		c.line(fmt.Sprintf("copying: %d of %s, %s of %s", p.Files, counted(p.AllFiles, "file"), tool.Amount(p.Bytes), tool.Amount(p.AllBytes)))
+		c.line(fmt.Sprintf("copying: %d of %s, %s of %s", p.Files, counted(p.TotalFiles, "file"), tool.Amount(p.Bytes), tool.Amount(p.TotalBytes)))
 	}
 	return context.Cause(c.ctx)
 }

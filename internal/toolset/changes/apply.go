@@ -143,26 +143,26 @@ func (a application) picks(list []jail.Standing) ([]jail.Pick, error) {
 		if hunks {
 			found[name] = true
 		}
-		if !wanted && !hunks || c.In != "" && above(picked, name) {
+		if !wanted && !hunks || c.NewDir != "" && above(picked, name) {
 			continue // what is in a new directory comes with it
 		}
 		picked[name] = true
 		pick := jail.Pick{Name: name}
 		switch {
-		case hunks && c.Clash:
+		case hunks && c.Conflict:
 			clash = append(clash, sandbox.Shown(name)) // its hunks are not the session's alone
 		case hunks:
 			if pick.Text, err = a.some(c, numbers); err != nil {
 				return nil, err
 			}
-		case c.Clash && a.Merge:
+		case c.Conflict && a.Merge:
 			if pick.Text, err = a.merged(c); err != nil {
 				return nil, err
 			}
 			pick.Over, pick.Whole = true, true
-		case c.Clash && a.Overwrite:
+		case c.Conflict && a.Overwrite:
 			pick.Over = true
-		case c.Clash:
+		case c.Conflict:
 			clash = append(clash, sandbox.Shown(name))
 		}
 		picks = append(picks, pick)
@@ -209,7 +209,7 @@ func (a application) some(c jail.Standing, numbers []int) ([]byte, error) {
 	no := func(why string) error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; apply the whole of it with --paths"}
 	}
-	if c.Op != overlay.Modify || c.Kind != overlay.File || c.Was != overlay.File || !HasHunks(real, own) {
+	if c.Op != overlay.Modify || c.Kind != overlay.File || c.OldKind != overlay.File || !HasHunks(real, own) {
 		return nil, no("it has no hunks: only texts that were changed do, in UTF-8")
 	}
 	text, count, err := withHunks(string(real), string(own), numbers)

@@ -71,7 +71,7 @@ func (a discardArgs) count(list []jail.Standing) (n int, err error) {
 				continue
 			}
 			found = true
-			if c.In == "" || !within(given, path.Join(c.Target, c.In)) {
+			if c.NewDir == "" || !within(given, path.Join(c.Target, c.NewDir)) {
 				n++
 			}
 		}
@@ -88,7 +88,7 @@ func given(k Contents, list []jail.Standing, unfit string) []tool.Change {
 	rows := approval.NewRows()
 	for _, c := range list {
 		own, real, err := k.States(c)
-		r := approval.Return{Name: c.Name(), Now: own, Then: real, Sum: c.Sum, Unread: err != nil, Kept: own.Kind == overlay.Nothing, About: "given up"}
+		r := approval.Return{Name: c.Name(), Now: own, Then: real, Sum: c.Digest, Unread: err != nil, Kept: own.Kind == overlay.Nothing, About: "given up"}
 		if r.Kept {
 			r.About = "deleted by the session, and shown again"
 		}
@@ -105,7 +105,7 @@ func given(k Contents, list []jail.Standing, unfit string) []tool.Change {
 func fingerprint(list []jail.Standing) string {
 	sum := sha256.New()
 	for _, c := range list {
-		fmt.Fprintf(sum, "%q %s %s %o %q %d %s\n", c.Name(), c.Op, c.Kind, c.Mode, c.To, c.Size, c.Sum)
+		fmt.Fprintf(sum, "%q %s %s %o %q %d %s\n", c.Name(), c.Op, c.Kind, c.Mode, c.LinkTarget, c.Size, c.Digest)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }

@@ -76,10 +76,10 @@ func undoLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
 	for _, c := range last.Changes {
 		name := jail.Outside(path.Join(c.Target, c.Path))
 		effect := policy.Effect{Verb: policy.Write, Target: name}
-		if c.Was == overlay.Nothing {
-			effect = policy.Effect{Verb: policy.Delete, Target: name, Tree: c.Kind == overlay.Folder}
+		if c.OldKind == overlay.Nothing {
+			effect = policy.Effect{Verb: policy.Delete, Target: name, Tree: c.Kind == overlay.Dir}
 		}
-		if c.In == "" { // otherwise it goes with its directory
+		if c.NewDir == "" { // otherwise it goes with its directory
 			effects = append(effects, effect)
 		}
 	}
@@ -122,7 +122,7 @@ func forgetLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, overlay.ErrFinal) {
+		if err != nil && !errors.Is(err, overlay.ErrCannotUndo) {
 			return tool.Prepared{}, notUndone(err)
 		}
 		return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
