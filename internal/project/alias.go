@@ -8,16 +8,17 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// consent returns the consent that is written, and above it what follows for
-// directories that are shown by two names: what is asked or blocked by one is so by
-// the other. Each mount has a layer of its own, so that a rule of one that is
-// closer by name does not lift what another says.
+// consent returns the approval levels that the file sets, with extra rules for
+// directories that two mounts show. If a rule asks or blocks under one name, it does so
+// under the other. Each mount gets its own layer, so that a rule closer by name does not
+// lift the rule of another mount.
 func (p *Project) consent() policy.Consents {
 	c := policy.Consents{}.With(p.Rules...)
 	for i, m := range p.Mounts {
 		var own []policy.Rule
 		for _, r := range p.Rules {
-			// To repeat what needs no consent would give it where nobody did.
+			// A repeated preApproved would allow what nobody approved under the other
+			// name.
 			if r.Consent != policy.PreApproved && p.mountOf(r.Target) == i {
 				own = append(own, r)
 			}
@@ -36,9 +37,9 @@ func (p *Project) consent() policy.Consents {
 	return c.Otherwise(p.unwritten()...)
 }
 
-// unwritten are the consents that hold where nobody has written one, of mounts that
-// are layers: what is changed there touches nothing of the user's before it is
-// applied, which asks. A mount that stands in one is as any other.
+// unwritten returns the default levels for writes and deletes if a mount is an overlay.
+// In an overlay they need no approval, because changes reach the user's files only when
+// they are applied, which asks. A mount inside an overlay asks like any other.
 func (p *Project) unwritten() []policy.Rule {
 	if !slices.ContainsFunc(p.Mounts, func(m Mount) bool { return m.Mode == Overlay }) {
 		return nil
@@ -56,10 +57,10 @@ func (p *Project) unwritten() []policy.Rule {
 	return rules
 }
 
-// aliases returns the rules of one mount by the names that another has for the
-// same directories; i and j are the places of the two in the table.
+// aliases returns the rules of mount m under the names that the mount other has for the
+// same directories. The indexes i and j are their places in the table.
 func (p *Project) aliases(rules []policy.Rule, m, other Mount, i, j int) []policy.Rule {
-	here, there := m.Target, other.Target // the names of what they share
+	here, there := m.Target, other.Target // the names of the directory that both show
 	if rel, ok := relative(other.folder(), m.folder()); ok {
 		here = below(m.Target, filepath.ToSlash(rel))
 	} else if rel, ok := relative(m.folder(), other.folder()); ok {
@@ -67,8 +68,8 @@ func (p *Project) aliases(rules []policy.Rule, m, other Mount, i, j int) []polic
 	} else {
 		return nil
 	}
-	// Where a further mount covers the shared place, the one of the two does not
-	// show it; often that mount is the other of the two, at its own place.
+	// If a third mount covers the shared directory, one of the two does not show it.
+	// Often that mount is the other of the two, at its own place.
 	if p.mountOf(here) != i || p.mountOf(there) != j {
 		return nil
 	}
@@ -87,7 +88,7 @@ func (p *Project) aliases(rules []policy.Rule, m, other Mount, i, j int) []polic
 	return list
 }
 
-// directory returns the mount's directory on the host, absolute.
+// folder returns the mount's directory on the host, as an absolute path.
 func (m Mount) folder() string {
 	switch {
 	case m.real != "":
@@ -98,7 +99,7 @@ func (m Mount) folder() string {
 	return filepath.Clean(string(m.Source))
 }
 
-// mountOf returns which mount shows a name, -1 if none does.
+// mountOf returns the index of the mount that shows a name, -1 if none does.
 func (p *Project) mountOf(name string) int {
 	best := -1
 	for i, m := range p.Mounts {
@@ -109,7 +110,7 @@ func (p *Project) mountOf(name string) int {
 	return best
 }
 
-// below returns the name of what lies at a relative path below a directory.
+// below joins a relative path to a directory.
 func below(dir, rel string) string {
 	if rel == "." || rel == "" {
 		return dir

@@ -10,10 +10,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// scanners are what looks at results, in the order in which they look.
+// scanners returns the built-in scanners, in the order in which they run.
 func scanners() []string { return []string{"format", "size", "content", "secrets", "malware"} }
 
-// clearance reads where results go and what they pass on the way.
+// clearance reads the targets, endpoints, scanners and limits of clearance.
 func (l *loader) clearance() {
 	p := l.project
 	targets, _ := l.tree.At("clearance", "targets")
@@ -36,7 +36,7 @@ func (l *loader) clearance() {
 	p.ClearanceLimits.ScanTime = l.span("clearance", "limits", "scan_time")
 }
 
-// engines reads the scanners that are programs of others.
+// engines reads the scanners that are foreign programs.
 func (l *loader) engines() {
 	e := &l.project.Engines
 	if n, ok := l.at("clearance", "allow"); ok {
@@ -69,8 +69,8 @@ func (l *loader) engines() {
 	slices.SortFunc(e.External, func(a, b External) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// external reads a scanner of the user's. A program in a directory that workers may write
-// would be theirs, so it is one of the system.
+// external reads a scanner of the user. It must be a program of the system, because
+// workers could change a program in a directory that they may write.
 func (l *loader) external(f strictyaml.Field) {
 	label := "clearance.external." + sandbox.Shown(f.Key.Text)
 	x := External{Name: f.Key.Text, From: f.Key.Place}
@@ -105,7 +105,7 @@ func (l *loader) scanners(n strictyaml.Node) []string {
 	return list
 }
 
-// address is the key that says where a target of each type is.
+// address maps each type of target to the key that says where it is.
 var address = map[string]string{"local": "path", "bare": "path", "remote": "url", "github": "repo"}
 
 // target reads one repository.
@@ -177,8 +177,7 @@ func (l *loader) address(t *Target, label string, n strictyaml.Node) {
 	}
 }
 
-// standsAt reads where the root of a target stands in the sandbox: on a mount,
-// or above one.
+// standsAt reads the place of a target's root in the sandbox: on a mount, or above one.
 func (l *loader) standsAt(t *Target, label string, f strictyaml.Field) {
 	shown := func(name string) bool {
 		return slices.ContainsFunc(l.project.Mounts, func(m Mount) bool { return above(m.Target, name) || above(name, m.Target) })
@@ -206,7 +205,7 @@ func (l *loader) standsAt(t *Target, label string, f strictyaml.Field) {
 	}
 }
 
-// above reports whether name is dir or lies below it; both are canonical.
+// above reports whether name is dir or lies below it. Both are canonical.
 func above(dir, name string) bool {
 	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
 }

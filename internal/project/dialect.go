@@ -15,8 +15,8 @@ const (
 	unwritten = "default"
 )
 
-// dialect tells the spellings apart by their keys, and is false where it cannot:
-// where the form is wrong, and where two spellings are mixed.
+// dialect finds out by the keys which spelling the file uses. It returns false if the
+// form is wrong, or if the file mixes two spellings.
 func (l *loader) dialect(n strictyaml.Node) (string, bool) {
 	if n.Kind != strictyaml.Map || l.wrong[n.Place] {
 		return "", false
@@ -52,8 +52,8 @@ func (l *loader) dialect(n strictyaml.Node) (string, bool) {
 
 var spellings = map[string]string{mounts: "mount spelling", zones: "zone spelling", paths: "llm-do spelling"}
 
-// spelling returns the spelling that a key of the sandbox belongs to, "" if it
-// goes with several.
+// spelling returns the spelling that a key of the sandbox belongs to, "" if it belongs to
+// several.
 func spelling(f strictyaml.Field) string {
 	switch f.Key.Text {
 	case "zones", "cache", "workspace":
@@ -71,8 +71,8 @@ func spelling(f strictyaml.Field) string {
 	return ""
 }
 
-// named returns the whole name of a key of the sandbox, with its value where
-// the value is what tells.
+// named returns the full name of a key of the sandbox, with its value if only the value
+// identifies the spelling.
 func named(f strictyaml.Field) string {
 	if f.Key.Text == "mode" {
 		return "sandbox.mode: " + f.Value.Text
@@ -80,8 +80,8 @@ func named(f strictyaml.Field) string {
 	return "sandbox." + f.Key.Text
 }
 
-// written returns a node at the place of a key, or of its value where that came
-// from elsewhere.
+// written returns a node at the place of a key, or of its value if that came from
+// elsewhere.
 func written(f strictyaml.Field) strictyaml.Node {
 	if f.Value.Place.Source != f.Key.Place.Source {
 		return f.Value

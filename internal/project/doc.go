@@ -1,14 +1,14 @@
-// Package project reads golem-forge.config.yaml, the file at the root of a
-// program that says what exists for its workers and how far they may go.
+// Package project reads golem-forge.config.yaml, the file at the root of a program. The
+// file says which files the program's workers see, and what they may do at most.
 //
-// There are three ways to write the directories of a sandbox, from three ages of
-// the system: mounts, zones, and the paths of llm-do. They are told apart by
-// their keys and lowered into one table of [Mount]; nothing behind this package
-// knows which was used.
+// There are three spellings for the directories of a sandbox, from three versions of the
+// system: mounts, zones, and the paths of llm-do. The package tells them apart by their
+// keys and turns each into one table of [Mount]. Other packages do not know which one was
+// used.
 //
-// The file may come with a hostile repository. Nothing in it is guessed at or
-// passed over: a key that is not known, a value that does not fit, two things
-// that contradict each other are all problems, told at once, each with its
-// place and what is allowed. Reading it changes nothing and starts nothing; it
-// looks at the host's directories only to see whether they can be mounted.
+// The file may come with a hostile repository, so the package guesses and ignores
+// nothing. An unknown key, a value that does not fit and a contradiction are problems.
+// The package reports all of them at once, each with its place and the allowed values.
+// Reading the file changes nothing and starts nothing. It looks at directories of the
+// host only to see whether they can be mounted.
 package project

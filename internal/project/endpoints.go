@@ -22,8 +22,8 @@ type Endpoint struct {
 	From    strictyaml.Place
 }
 
-// An EndpointHeader goes with each request: a text and, behind it, the value of a
-// variable.
+// An EndpointHeader is a header of each request: a text, followed by the value of an
+// environment variable.
 type EndpointHeader struct{ Name, Text, Variable string }
 
 func endpointsKey() strictyaml.Key {
@@ -48,7 +48,7 @@ var (
 	ownedHeaders = []string{"content-type", "content-length", "host", "transfer-encoding", "connection", "user-agent", "upgrade", "trailer", "te"}
 )
 
-// endpoints reads the services that results are sent to.
+// endpoints reads the services that the user may send results to.
 func (l *loader) endpoints() {
 	all, _ := l.tree.At("clearance", "endpoints")
 	for _, f := range all.Fields {
@@ -88,8 +88,8 @@ func (l *loader) endpoint(f strictyaml.Field) {
 	l.project.Endpoints = append(l.project.Endpoints, e)
 }
 
-// headers reads what goes with a request. No value is told, for it may be a secret that
-// should not stand there.
+// headers reads the headers of a request. Its problems never show a value, because
+// somebody may have written a secret there.
 func (l *loader) headers(label string, n strictyaml.Node) []EndpointHeader {
 	if n.Kind != strictyaml.Map {
 		l.problems.Add(n, label+": not a map of texts", `write {Authorization: "Bearer env:TOKEN"}`)
@@ -116,14 +116,14 @@ func (l *loader) headers(label string, n strictyaml.Node) []EndpointHeader {
 	return list
 }
 
-// secretHeader reports whether the value of a header is a secret by its name.
+// secretHeader reports whether the name of a header says that its value is a secret.
 func secretHeader(name string) bool {
 	name = strings.ToLower(name)
 	return name == "authorization" || name == "cookie" || strings.HasSuffix(name, "-key") || strings.HasSuffix(name, "-token") || strings.HasSuffix(name, "-secret")
 }
 
-// badEndpoint says why a text is not the address of a service, "" if it is. It is not
-// told itself: there may be a secret in it.
+// badEndpoint returns why a text is not the address of a service, "" if it is. The reason
+// does not quote the text, because there may be a secret in it.
 func badEndpoint(text string) string {
 	u, err := url.Parse(text)
 	switch {

@@ -18,10 +18,10 @@ const (
 
 const entryWorker = "main.worker"
 
-// Find returns the program's directory, absolute, and the name of its project
-// file, "" if it has none. It walks up from dir: the nearest directory with a
-// project file; if none up to the top, the nearest directory with main.worker; and
-// otherwise dir itself. Both spellings in one directory are an error.
+// Find returns the absolute directory of the program and the name of its project file, ""
+// if it has none. It walks up from dir and takes the nearest directory with a project
+// file. If there is none, it takes the nearest directory with main.worker, and otherwise
+// dir itself. Both spellings of the file name in one directory are an error.
 func Find(dir string) (root, file string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -51,9 +51,9 @@ func Find(dir string) (root, file string, err error) {
 	}
 }
 
-// fileIn returns the name of the project file in a directory, "" if there is none.
-// A link that leads nowhere counts: a policy that cannot be read is not a
-// policy that is not there.
+// fileIn returns the name of the project file in a directory, "" if there is none. A
+// dangling symlink counts as a project file: a policy that cannot be read must not count
+// as no policy.
 func fileIn(dir string) (string, error) {
 	long, err := isThere(filepath.Join(dir, File))
 	if err != nil {
@@ -79,11 +79,12 @@ func isThere(name string) (bool, error) {
 	return err == nil, err
 }
 
-// maxRead is a byte more than conf takes, which says so.
+// maxRead is one byte more than strictyaml accepts, so that strictyaml reports a larger
+// file.
 const maxRead = 1<<20 + 1
 
-// read returns the content of a project file, or the beginning of a large one.
-// Only a regular file is opened: a pipe would wait forever.
+// read returns the content of a project file, or the beginning of a large one. It opens
+// only a regular file, because reading a named pipe could block forever.
 func read(root, file string) ([]byte, error) {
 	name := file
 	if !filepath.IsAbs(name) {

@@ -39,11 +39,12 @@ func (l *loader) mounts(n strictyaml.Node) {
 	l.tree = l.tree.Set([]string{"sandbox", "mounts"}, list)
 }
 
-// maxMounts is how many directories a sandbox may have. Each is held against every
-// other, by every worker.
+// maxMounts limits the directories of a sandbox. Golem compares each with every other,
+// for every worker.
 const maxMounts = 100
 
-// few refuses directories without end. The root, cache and workspace count too.
+// few reports whether a sandbox has at most maxMounts directories, and adds a problem if
+// not. The root, cache and workspace count too.
 func (l *loader) few(label string, n strictyaml.Node) bool {
 	count := len(l.project.Mounts) + len(n.Items) + len(n.Fields)
 	if count > maxMounts {
@@ -53,7 +54,7 @@ func (l *loader) few(label string, n strictyaml.Node) bool {
 	return count <= maxMounts
 }
 
-// listed reads one of the mounts, and returns it with what holds for it.
+// listed reads one of the mounts, and returns it with its effective values.
 func (l *loader) listed(label string, item strictyaml.Node) strictyaml.Node {
 	source, hasSource := item.At("source")
 	target, hasTarget := item.At("target")
@@ -76,7 +77,8 @@ func (l *loader) listed(label string, item strictyaml.Node) strictyaml.Node {
 	return l.mount(e)
 }
 
-// zones reads the older spelling, and is also what holds when none is written.
+// zones reads the older spelling. It also sets the default directories if no spelling is
+// used.
 func (l *loader) zones(n strictyaml.Node) {
 	mode := strictyaml.Node{Place: strictyaml.Default, Text: "sandboxed"}
 	if m, ok := n.At("mode"); ok {
@@ -100,7 +102,7 @@ func (l *loader) zones(n strictyaml.Node) {
 		cache, base := "./cache", under
 		if w, ok := l.at("sandbox", "workspace"); ok && direct {
 			if cache, base = strings.TrimRight(w.Text, "/")+"/.cache", workspace; base == "" && !n.Has("cache") {
-				return // told already, at the workspace
+				return // the problem was added at the workspace
 			}
 		}
 		l.shorthand(n, "cache", cache, under, base)
@@ -114,7 +116,7 @@ func (l *loader) zones(n strictyaml.Node) {
 	l.named(n, entry{key: "path", mode: "rw"}, "zones", under)
 }
 
-// zoneRoot returns the directory that sandboxed zones lie in, "" if there is none.
+// zoneRoot returns the directory that holds sandboxed zones, "" if there is none.
 func (l *loader) zoneRoot(n strictyaml.Node) string {
 	root, has := n.At("root")
 	if !has {
@@ -128,8 +130,8 @@ func (l *loader) zoneRoot(n strictyaml.Node) string {
 	return folder
 }
 
-// shorthand reads cache: or workspace:, which are zones that have only a path,
-// and returns the directory. One that nobody wrote lies in the directory base.
+// shorthand reads cache: or workspace:, which are zones with only a path, and returns the
+// directory. If the key is missing, the directory lies in base.
 func (l *loader) shorthand(n strictyaml.Node, name, path, under, base string) string {
 	e := entry{label: "sandbox." + name, name: name, target: "/" + name, mode: "rw"}
 	var has bool
@@ -147,8 +149,8 @@ func (l *loader) shorthand(n strictyaml.Node, name, path, under, base string) st
 	return e.folder
 }
 
-// zonePath returns the host's directory of a zone. Where the zones lie under a
-// directory, so does this one.
+// zonePath returns the directory of a zone on the host. If under is not empty, the zone
+// must lie below it.
 func (l *loader) zonePath(label string, n strictyaml.Node, under string) (string, bool) {
 	if under == "" {
 		return l.path(label, n)
@@ -170,8 +172,8 @@ func (l *loader) paths(n strictyaml.Node) {
 	l.named(n, entry{key: "root", mode: "ro"}, "paths", "")
 }
 
-// named reads the zones or the paths of llm-do, which stand at their names. What
-// they have in common is in like.
+// named reads the zones, or the paths of llm-do. Each is mounted at its name. The entry
+// like holds their common values.
 func (l *loader) named(n strictyaml.Node, like entry, group, under string) {
 	list, _ := n.At(group)
 	if l.wrong[list.Place] {
@@ -190,7 +192,7 @@ func (l *loader) named(n strictyaml.Node, like entry, group, under string) {
 	}
 }
 
-// place finds where a zone or a path of llm-do stands, and its directory.
+// place finds the target and the directory of a zone or of a path of llm-do.
 func (l *loader) place(e *entry, under string) bool {
 	if !l.fits(e.at) || !l.fits(e.node) {
 		l.unclear = true

@@ -18,20 +18,20 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A loader makes a project out of a tree of values. First the schema says what
-// is wrong with their form; then each part is given its meaning. A part whose
-// form is wrong is passed over, since enough was said about it.
+// A loader turns a tree of values into a project. First the schema checks the form of the
+// values. Then the loader reads each part. It skips a part with a wrong form, because the
+// schema has reported that.
 type loader struct {
 	env     Env
 	root    string // absolute
-	real    string // the same without links
+	real    string // root without symlinks
 	project *Project
 
-	tree     strictyaml.Node // as written; defaults are set into it on the way
+	tree     strictyaml.Node // the values as written; the loader adds the defaults
 	problems strictyaml.Problems
-	wrong    map[strictyaml.Place]bool // places that the schema complains about
-	// unclear is true once a directory could not be made out: what depends on all of
-	// them is then not judged.
+	wrong    map[strictyaml.Place]bool // places that the schema reported
+	// unclear is true if a directory could not be determined. The loader then skips
+	// checks that need all of them.
 	unclear bool
 
 	seen  glance    // what reveals has looked at
@@ -54,8 +54,8 @@ func newLoader(root, file string, env Env) (*loader, error) {
 	return &loader{env: env, root: abs, real: real, project: &Project{Root: sandbox.Host(abs), File: file}}, nil
 }
 
-// read makes the tree out of the file and the settings. The file is checked
-// before a setting can hide what is wrong in it.
+// read builds the tree from the file and the settings. It checks the file first, so that
+// a setting cannot hide a mistake in it.
 func (l *loader) read(data []byte, settings []Setting) {
 	l.tree = strictyaml.Node{Place: strictyaml.Default, Kind: strictyaml.Map}
 	if l.project.File != "" {
@@ -78,8 +78,8 @@ func (l *loader) read(data []byte, settings []Setting) {
 	}
 }
 
-// sane refuses what no value of a project has a use for: control characters,
-// which a terminal or another reader may take for something else.
+// sane reports control characters. No value needs one, and a terminal or another reader
+// may interpret it.
 func (l *loader) sane(n strictyaml.Node) {
 	if strings.ContainsFunc(n.Text, unicode.IsControl) {
 		l.problems.Add(n, "a control character in "+sandbox.Shown(n.Text), "write it without")
@@ -93,20 +93,20 @@ func (l *loader) sane(n strictyaml.Node) {
 	}
 }
 
-// fits reports whether the schema had nothing to say about the node or anything
-// in it.
+// fits reports whether the schema found no problem in the node and everything in it.
 func (l *loader) fits(n strictyaml.Node) bool {
 	return !l.wrong[n.Place] && !slices.ContainsFunc(n.Items, func(item strictyaml.Node) bool { return !l.fits(item) }) &&
 		!slices.ContainsFunc(n.Fields, func(f strictyaml.Field) bool { return !l.fits(f.Key) || !l.fits(f.Value) })
 }
 
-// at returns the value at a path of keys if it is written and fits.
+// at returns the value at a path of keys. It returns false if the value is missing or
+// wrong.
 func (l *loader) at(keys ...string) (strictyaml.Node, bool) {
 	n, ok := l.tree.At(keys...)
 	return n, ok && l.fits(n)
 }
 
-// assume sets an effective value that nobody wrote as such.
+// assume sets an effective value that is not written in this form.
 func (l *loader) assume(place strictyaml.Place, text string, keys ...string) {
 	l.tree = l.tree.Set(keys, word(place, text))
 }
@@ -115,7 +115,7 @@ func word(place strictyaml.Place, text string) strictyaml.Node {
 	return strictyaml.Node{Place: place, Kind: strictyaml.Scalar, Text: text}
 }
 
-// runs reads what is said about runs: model, approval, delegation, workers.
+// runs reads the settings of runs: model, approval, delegation, workers.
 func (l *loader) runs() {
 	p := l.project
 	if n, ok := l.at("model"); ok {
@@ -155,7 +155,7 @@ func (l *loader) runs() {
 	}
 }
 
-// approvalMode returns today's name of a mode.
+// approvalMode returns the current name of a mode.
 func approvalMode(name string) string {
 	switch name {
 	case "auto":
@@ -188,8 +188,8 @@ func (l *loader) workerPaths(n strictyaml.Node) []string {
 	return list
 }
 
-// notFolder says why workers cannot be looked for in a directory of the program, ""
-// if they can. The default one may be missing.
+// notFolder returns why a directory of the program cannot hold workers, "" if it can. The
+// default directory may be missing.
 func (l *loader) notFolder(dir string) string {
 	info, err := os.Stat(filepath.Join(l.real, filepath.FromSlash(dir)))
 	switch {
@@ -205,14 +205,14 @@ func (l *loader) notFolder(dir string) string {
 	return ""
 }
 
-// limits reads what a run and its commands may use. Zero would be no limit, so
-// nobody may write it.
+// limits reads what a run and its commands may use. Zero would mean no limit, so it is an
+// error.
 func (l *loader) limits() {
 	const (
 		many    = 1_000_000_000
 		tokens  = 1_000_000_000_000
 		dollars = 1_000_000
-		pids    = 4_194_304 // what a kernel has
+		pids    = 4_194_304 // the most that a kernel has
 	)
 	m := &l.project.Limits
 	m.Turns = l.count(many, "budget", "turns")
@@ -231,7 +231,7 @@ func (l *loader) limits() {
 	m.FileSize = l.bytes("limits", "file_size")
 }
 
-// etc reads which names in /etc commands see besides those that all do.
+// etc reads the names in /etc that commands see in addition to the usual ones.
 func (l *loader) etc() {
 	n, ok := l.at("jail", "etc")
 	if !ok {

@@ -12,24 +12,24 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An entry is one directory as one of the spellings has it.
+// An entry is one directory in one of the spellings.
 type entry struct {
 	label  string          // its name in messages
-	key    string          // what its directory is called there
+	key    string          // the key of its directory
 	at     strictyaml.Node // where it is written
 	name   string
 	target string
 	source strictyaml.Node // the directory, as written
 	folder string          // the directory on the host, absolute
-	base   string          // where set, an existing directory in which it may be missing
+	base   string          // if set, an existing directory; the entry may be missing in it
 	ok     bool            // whether directory and target are known
-	node   strictyaml.Node // what else is written about it
-	whole  bool            // node is the sandbox's own, and its approvals are those of the whole
-	mode   string          // unless written
+	node   strictyaml.Node // the map with its other keys
+	whole  bool            // node is the sandbox itself, and its approvals apply to the whole
+	mode   string          // the default mode
 }
 
-// mount adds an entry to the table of mounts, and returns what is written about
-// it with the mode that holds.
+// mount adds an entry to the table of mounts. It returns the entry's map with the
+// effective mode.
 func (l *loader) mount(e entry) strictyaml.Node {
 	m := Mount{Target: e.target, From: e.at.Place, Name: e.name}
 	m.Mode = l.mode(e)
@@ -83,8 +83,8 @@ func (l *loader) mode(e entry) string {
 	return e.mode
 }
 
-// effective returns what is written about an entry with mode and readonly in
-// agreement: each as written, or as it follows from the other.
+// effective returns the map of an entry in which mode and readonly agree: each as
+// written, or derived from the other.
 func effective(n strictyaml.Node, mode string) strictyaml.Node {
 	hasMode, hasReadonly := n.Has("mode"), n.Has("readonly")
 	if !hasMode {
@@ -112,7 +112,7 @@ func (l *loader) suffixes(e entry, n strictyaml.Node) []string {
 
 const targetHint = "a target is a path of its own, such as /cache"
 
-// canonical returns a target in its canonical form, or why it cannot be one.
+// canonical returns the canonical form of a target, or why it is not valid.
 func canonical(target string) (string, string) {
 	switch {
 	case !strings.HasPrefix(target, "/"):
@@ -133,13 +133,12 @@ func canonical(target string) (string, string) {
 	return target, ""
 }
 
-// system are the directories at the top that are there in a command: the system's
-// own, and /work, where the root is.
+// system are the top directories that every command has: those of the system, and /work,
+// where the root is.
 var system = []string{"work", "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec",
 	"etc", "dev", "proc", "sys", "tmp", "run", "var", "boot"}
 
-// badName says why a name cannot be a zone's, a path's or a target's, "" if it
-// can.
+// badName returns why a name is not valid for a zone, a path or a target, "" if it is.
 func badName(name string) string {
 	const most = 64
 	if name == "" || len(name) > most {
@@ -154,8 +153,8 @@ func badName(name string) string {
 	return misread(name)
 }
 
-// misread says why a person or another system takes a name or path for another one, ""
-// if they do not. It shows the code points of look-alikes.
+// misread returns why a person or another system may mistake a name or path for another
+// one, "" if they do not. It shows the code points of look-alikes.
 func misread(name string) string {
 	for trick := range visible.NameAlikes(name) {
 		return trick.Says

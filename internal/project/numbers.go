@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	maxBytes = 1 << 50 // a pebibyte: more is a slip of the finger
+	maxBytes = 1 << 50 // a pebibyte: a larger number is a typing error
 	maxSpan  = 366 * 24 * time.Hour
 )
 
-// within notes a number that is zero or too large.
+// within adds a problem if a number is zero or too large.
 func (l *loader) within(label string, n strictyaml.Node, above, below bool, most string) {
 	what := label + ": " + sandbox.Shown(n.Text)
 	switch {
@@ -39,7 +39,7 @@ func (l *loader) whole(label string, n strictyaml.Node, least, most int64) int64
 	return v
 }
 
-// count returns the whole number at a path of keys, 0 if nobody wrote one.
+// count returns the whole number at a path of keys, 0 if it is missing.
 func (l *loader) count(most int64, keys ...string) int64 {
 	n, ok := l.at(keys...)
 	if !ok {
@@ -48,7 +48,7 @@ func (l *loader) count(most int64, keys ...string) int64 {
 	return l.whole(strings.Join(keys, "."), n, 1, most)
 }
 
-// bytes returns the size at a path of keys, 0 if nobody wrote one.
+// bytes returns the size at a path of keys, 0 if it is missing.
 func (l *loader) bytes(keys ...string) int64 {
 	n, ok := l.at(keys...)
 	if !ok {
@@ -63,7 +63,7 @@ func (l *loader) size(label string, n strictyaml.Node) int64 {
 	return v
 }
 
-// span returns the time at a path of keys, 0 if nobody wrote one.
+// span returns the time at a path of keys, 0 if it is missing.
 func (l *loader) span(keys ...string) time.Duration {
 	n, ok := l.at(keys...)
 	if !ok {

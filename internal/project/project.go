@@ -10,19 +10,19 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Project is what a project file says, and the settings above it, with every
-// default in place. It is a value; nobody changes it.
+// A Project holds the values of a project file and of the settings that override it, with
+// all defaults filled in. Nobody changes it after Load.
 type Project struct {
 	Root    sandbox.Host // the program's directory, absolute
-	File    string       // as given, for messages; "" if there is none
-	Dialect string       // how the directories are written: mounts, zones, paths, default
+	File    string       // the name as given, for messages; "" if there is none
+	Dialect string       // the spelling of the directories: mounts, zones, paths, default
 
 	Mounts  []Mount       // ordered by target
-	Rules   []policy.Rule // the approvals that are written
+	Rules   []policy.Rule // the approval levels that the file sets
 	Protect []string
 	Network policy.Hosts
-	// Level is the least that commands are confined by: "" for the best there is,
-	// landlock, namespaces, container.
+	// Level is the weakest level of the jail that commands may run in: landlock,
+	// namespaces, container, or "" for the strongest of the machine.
 	Level string
 
 	Model       string
@@ -32,7 +32,7 @@ type Project struct {
 	MaxDepth    int
 	WorkerPaths []string // relative to Root, with slashes
 	Limits      policy.Limits
-	Etc         []string // names in /etc that commands see besides those that all do
+	Etc         []string // names in /etc that commands see in addition to the usual ones
 
 	Targets         []Target // ordered by name
 	Endpoints       []Endpoint
@@ -40,89 +40,89 @@ type Project struct {
 	Engines         Engines
 	ClearanceLimits ClearanceLimits
 
-	tree  strictyaml.Node // all values, effective, for Values
+	tree  strictyaml.Node // all effective values, for Values
 	trust map[string]bool // see Trust
 }
 
-// A Mount is a directory of the host at a virtual path. One that lies in the
-// program has the program's directory as its Base and may be missing: it is then
-// empty until the first write makes it, and no link leads to it. So is a directory
-// that nobody wrote, such as .cache, in one that somebody wrote.
+// A Mount is a directory of the host at a virtual path. If it lies in the program, Base
+// is the program's directory, and the mount may be missing. It is then empty until the
+// first write creates it, and no symlink may lead to it. The same holds for a default
+// directory, such as .cache, inside one that the file names.
 type Mount struct {
 	Target       string
 	Source, Base sandbox.Host
 	Mode         string // ro, rw, overlay
 	Suffixes     []string
 	MaxFileBytes int64 // 0 for no limit
-	Untrusted    bool  // what reads here is tainted: so is written, or it lies in such a directory
+	Untrusted    bool  // a reader is tainted: the mount or a directory around it says untrusted
 	From         strictyaml.Place
-	ModeFrom     strictyaml.Place // of the mode, where it is written
-	Name         string           // of a zone or of a path of llm-do, "" for others
+	ModeFrom     strictyaml.Place // the place of the mode, if it is written
+	Name         string           // the name of a zone or of a path of llm-do, "" for others
 
-	real  string // the directory on the host, absolute and without links
-	trust string // the word that is written, "" for none
+	real  string // the directory on the host, absolute and without symlinks
+	trust string // the trust setting as written, "" for none
 }
 
-// A Server is one that models are asked at, in place of their vendor's.
+// A Server is a model server in place of the vendor's.
 type Server struct {
 	URL string
-	Key string           // the variable with its key
-	By  strictyaml.Place // zero where nobody names one
+	Key string           // the environment variable that holds its key
+	By  strictyaml.Place // zero if nobody names a server
 }
 
-// A Target is a repository that results are cleared into.
+// A Target is a repository that the user clears results into.
 type Target struct {
 	Name   string
 	Type   string       // local, bare, remote, github
-	Path   sandbox.Host // of local and bare, absolute
-	URL    string       // of remote
-	Repo   string       // of github: owner/name
+	Path   sandbox.Host // for local and bare, absolute
+	URL    string       // for remote
+	Repo   string       // for github: owner/name
 	Branch string
 	Hooks  bool   // run the repository's own hooks on this machine
-	At     string // where the repository's root stands in the sandbox
+	At     string // the place of the repository's root in the sandbox
 	From   strictyaml.Place
 }
 
-// ClearanceLimits bound what is staged at once. Zero is no limit.
+// ClearanceLimits limit what one commit may stage. Zero means no limit.
 type ClearanceLimits struct {
 	MaxFiles   int64
 	MaxBytes   int64
-	MaxPercent int64 // of what was taken in; more is flagged
+	MaxPercent int64 // of the bytes that were read; a review flags more
 	ScanBytes  int64
 	ScanTime   time.Duration
 }
 
-// Engines are scanners that are programs of others.
+// Engines are scanners that are foreign programs.
 type Engines struct {
-	Allow    []string     // kinds of binary files that are not held back
+	Allow    []string     // media types of binary files that are not held back
 	Clamd    sandbox.Host // a socket
 	Clamscan bool
 	Yara     []sandbox.Host
 	External []External // ordered by name
 }
 
-// An External is a scanner of the user's.
+// An External is a scanner of the user.
 type External struct {
 	Name    string
 	Command []string
 	From    strictyaml.Place
 }
 
-// Env is what the project must know of the machine.
+// Env is what the project must know about the machine.
 type Env struct {
-	Home string // for ~; "" if nobody knows
-	// State is the directory that golem keeps its state in. No mount shows any of it.
+	Home string // for ~; "" if unknown
+	// State is the directory of golem's state. No mount shows any of it.
 	State string
-	// States and Configs are further directories with state and configuration of golem's.
+	// States and Configs are more directories with golem's state and configuration.
 	States, Configs []string
 	// Homes are the home directories of the user. No mount is one or contains one.
 	Homes []string
 }
 
-// Load reads the project file of a program, whose name is relative to root, and
-// puts the settings above it, later ones above earlier ones. With no file the
-// settings and the defaults are all. The error is conf.Problems: everything
-// that is wrong, at once.
+// Load reads the project file of a program and applies the settings. The name of the file
+// is relative to root. Later settings override earlier ones, and all override the file.
+// Without a file there are only the settings and the defaults. The error is a
+// strictyaml.Problems with everything that is wrong.
 func Load(root, file string, env Env, settings []Setting) (*Project, error) {
 	var data []byte
 	if file != "" {
@@ -134,14 +134,14 @@ func Load(root, file string, env Env, settings []Setting) (*Project, error) {
 	return Parse(root, file, data, env, settings)
 }
 
-// Parse is Load for a file that was read already.
+// Parse is like Load, for a file that was already read.
 func Parse(root, file string, data []byte, env Env, settings []Setting) (*Project, error) {
 	l, err := newLoader(root, file, env)
 	if err != nil {
 		return nil, err
 	}
 	if l.read(data, settings); l.problems.Full() {
-		return nil, l.problems.Err() // what else is wrong is not known
+		return nil, l.problems.Err() // there may be more problems than the list holds
 	}
 	l.sandbox()
 	l.runs()
@@ -155,9 +155,9 @@ func Parse(root, file string, data []byte, env Env, settings []Setting) (*Projec
 	return l.project, nil
 }
 
-// Grant returns the ceiling for the project's workers: the files that it
-// mounts, the consent that it writes, its network, limits and depth. Which
-// tools, workers and credentials a worker has, workers say.
+// Grant returns the most that the project's workers may get: the mounted files, the
+// approval levels, the network, the limits and the depth. The worker files decide about
+// tools, workers and credentials.
 func (p *Project) Grant() policy.Grant {
 	var files []sandbox.Limit
 	for _, m := range p.Mounts {
@@ -178,11 +178,11 @@ func (p *Project) Grant() policy.Grant {
 	}
 }
 
-// Overlay is the mode of a mount whose changes are kept in a layer of the session.
+// Overlay is the mode of a mount whose changes stay in the session's overlay.
 const Overlay = "overlay"
 
-// Sandbox opens the mounts; those that are layers by the function, which gives them
-// a backend and their access. An error names the target and the line that wrote it.
+// Sandbox opens the mounts. The function layer provides the backend and the access of a
+// mount with the mode Overlay. An error names the target and the line that wrote it.
 func (p *Project) Sandbox(layer func(Mount) (sandbox.Mount, error)) (*sandbox.Sandbox, error) {
 	c := sandbox.Config{Protect: p.Protect}
 	for _, m := range p.Mounts {
@@ -209,13 +209,13 @@ func (p *Project) Sandbox(layer func(Mount) (sandbox.Mount, error)) (*sandbox.Sa
 	return s, err
 }
 
-// Layered reports whether what is changed at a name is kept in a layer.
+// Layered reports whether changes at a name stay in an overlay.
 func (p *Project) Layered(name string) bool {
 	i := p.mountOf(name)
 	return i >= 0 && p.Mounts[i].Mode == Overlay
 }
 
-// Access is what the mode allows. A mode that is not known allows nothing.
+// Access returns the access that the mode allows. An unknown mode allows nothing.
 func (m Mount) Access() sandbox.Access {
 	if m.Mode == Overlay {
 		return sandbox.ReadWrite

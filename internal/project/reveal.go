@@ -26,7 +26,7 @@ func (l *loader) hidden() []hidden {
 	)
 	list := []hidden{{dir: string(filepath.Separator), is: "is the whole host", hint: "mount the folders that are needed"}}
 	for _, dir := range l.env.Homes {
-		if _, err := os.Stat(dir); err == nil { // nobody lives in one that does not exist
+		if _, err := os.Stat(dir); err == nil { // golem ignores a home that does not exist
 			list = append(list, hidden{dir: dir, is: "is your home directory", holds: "contains your home directory", hint: home})
 		}
 	}
@@ -39,13 +39,13 @@ func (l *loader) hidden() []hidden {
 	return list
 }
 
-// Hides returns why no mount may show a directory, given without links, and what to do
-// instead; "" if one may.
+// Hides returns why no mount may show a directory, and what to do instead; "" if a mount
+// may. The path has no symlinks.
 func (e Env) Hides(real string) (why, hint string) { return (&loader{env: e}).reveals(real) }
 
-// reveals returns why a directory, given without links, may not be shown: it is a hidden
-// directory, contains one or lies in one. Directories are compared by their paths and by
-// their identity, so that a bind mount is found too.
+// reveals returns why a mount may not show a directory: it is a hidden directory,
+// contains one or lies in one. The path has no symlinks. It compares directories by path
+// and by identity, so that it also finds a bind mount.
 func (l *loader) reveals(real string) (what, hint string) {
 	if l.seen == nil {
 		l.seen, l.table = make(glance), mountTable()
@@ -58,7 +58,8 @@ func (l *loader) reveals(real string) (what, hint string) {
 		}
 		dir := resolved(h.dir)
 		exists := g.stat(dir) != nil
-		// By its own name too: what lies above a link to it may hold more of the same.
+		// Also compare the path as given: the directory of a symlink to it may hold more
+		// state.
 		line := append(g.lineage(dir), g.lineage(h.dir)...)
 		switch {
 		case real == dir || exists && g.same(real, line[:1]):
@@ -74,11 +75,11 @@ func (l *loader) reveals(real string) (what, hint string) {
 	return "", ""
 }
 
-// A glance remembers what os.Stat returned for each name. Comparing a mount with the hidden
-// directories and the mount table asks for the same few names thousands of times.
+// A glance caches the result of os.Stat for each name. Comparing a mount with the hidden
+// directories and the mount table needs the same few names thousands of times.
 type glance map[string]fs.FileInfo
 
-// stat returns what a name is, nil if os.Stat fails.
+// stat returns the file information of a name, nil if os.Stat fails.
 func (g glance) stat(name string) fs.FileInfo {
 	info, known := g[name]
 	if !known {
@@ -108,7 +109,7 @@ func (g glance) holds(outer, inner string) bool {
 	}
 }
 
-// lineage returns a directory and all above it, as far as they exist.
+// lineage returns a directory and its parents, as far as they exist.
 func (g glance) lineage(dir string) (list []fs.FileInfo) {
 	for {
 		if info := g.stat(dir); info != nil {
@@ -122,7 +123,7 @@ func (g glance) lineage(dir string) (list []fs.FileInfo) {
 	}
 }
 
-// same reports whether a directory is one of some others.
+// same reports whether a directory is one of the others.
 func (g glance) same(dir string, others []fs.FileInfo) bool {
 	info := g.stat(dir)
 	return info != nil && slices.ContainsFunc(others, func(o fs.FileInfo) bool { return os.SameFile(info, o) })
@@ -145,8 +146,8 @@ func mountTable() (table []mounted) {
 	return table
 }
 
-// unescaped returns a path of the mount table as it is: blanks and backslashes are
-// written there as octal numbers.
+// unescaped decodes a path of the mount table, which writes blanks and backslashes as
+// octal numbers.
 func unescaped(text string) string {
 	if !strings.Contains(text, `\`) {
 		return text
@@ -154,15 +155,16 @@ func unescaped(text string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(text)
 }
 
-// mountedBelow reports whether one of some directories is mounted in a directory.
+// mountedBelow reports whether one of the others is mounted inside a directory.
 func (g glance) mountedBelow(table []mounted, dir string, others []fs.FileInfo) bool {
 	return slices.ContainsFunc(table, func(m mounted) bool { return m.at != dir && g.holds(dir, m.at) && g.same(m.at, others) })
 }
 
-// onDevice returns where a directory lies in its file system, whatever it is mounted as.
+// onDevice returns the device of a directory and its path in that file system, wherever
+// it is mounted.
 func (g glance) onDevice(table []mounted, dir string) (device, name string) {
 	var in mounted
-	for _, m := range table { // of two at one place the later one is seen
+	for _, m := range table { // the last of two mounts at one place is visible
 		if g.holds(m.at, dir) && len(m.at) >= len(in.at) {
 			in = m
 		}
@@ -174,7 +176,8 @@ func (g glance) onDevice(table []mounted, dir string) (device, name string) {
 	return in.device, filepath.Join(in.root, rel)
 }
 
-// partOf reports whether a directory is part of another that is mounted elsewhere.
+// partOf reports whether a directory is part of another one, through any mount of its
+// file system.
 func (g glance) partOf(table []mounted, dir, whole string) bool {
 	device, name := g.onDevice(table, dir)
 	other, above := g.onDevice(table, whole)

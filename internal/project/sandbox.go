@@ -9,8 +9,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// sandbox reads the sandbox: the directories in whatever spelling, and what holds
-// with any.
+// sandbox reads the sandbox: the directories in one of the spellings, and the common
+// keys.
 func (l *loader) sandbox() {
 	n, written := l.tree.At("sandbox")
 	if !written {
@@ -36,7 +36,7 @@ func (l *loader) sandbox() {
 	l.project.settleTrust()
 }
 
-// common reads what goes with any spelling.
+// common reads the keys that go with every spelling.
 func (l *loader) common() {
 	p := l.project
 	if n, ok := l.at("sandbox", "protect"); ok {
@@ -75,7 +75,7 @@ func (l *loader) network(n strictyaml.Node) {
 	}
 }
 
-// rules reads the approvals of the whole sandbox or of one directory.
+// rules reads the approval levels of the whole sandbox or of one directory.
 func (l *loader) rules(n strictyaml.Node, target string) {
 	list, ok := n.At("approval")
 	if !ok || !l.fits(list) {

@@ -2,8 +2,8 @@ package project
 
 import "github.com/golem-forge/golem/internal/strictyaml"
 
-// Schema returns all keys of the project file, as data: what is checked, what
-// `golem config` prints and what docs/config.md lists come from here.
+// Schema returns all keys of the project file. The checks, the output of `golem config`
+// and the tables in docs/config.md come from it.
 func Schema() strictyaml.Key {
 	return strictyaml.Key{Type: strictyaml.Group, Keys: []strictyaml.Key{
 		sandboxKey(),
@@ -71,7 +71,7 @@ func sandboxKey() strictyaml.Key {
 		Doc: "The files that workers see. If no directories are named, these are `cache` and `workspace` under `.sandbox`."}
 }
 
-// entryKeys are the keys that every directory of a sandbox takes.
+// entryKeys returns the keys that every directory of a sandbox may have.
 func entryKeys(mode string) []strictyaml.Key {
 	return []strictyaml.Key{
 		{Name: "mode", Type: strictyaml.Word, Words: []string{"ro", "rw", "overlay"}, Default: mode, Example: "ro",

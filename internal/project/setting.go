@@ -16,9 +16,9 @@ type Setting struct {
 	Value strictyaml.Node
 }
 
-// ParseSet reads a setting such as "delegation.maxDepth=3". The value is written
-// as in the file, has the type that the file's would have, and knows the source
-// it came from. The error is conf.Problems.
+// ParseSet reads a setting such as "delegation.maxDepth=3". The value is written as in
+// the file and has the type of the key. Its place names the source. The error is a
+// strictyaml.Problems.
 func ParseSet(source, text string) (Setting, error) {
 	at := strictyaml.Node{Place: strictyaml.Place{Source: source}}
 	var problems strictyaml.Problems
@@ -43,9 +43,9 @@ func ParseSet(source, text string) (Setting, error) {
 	return Setting{keys, node}, nil
 }
 
-// parseValue reads the value of a key. A text is taken literally, whatever YAML
-// sees in it (~ is nothing, *.md an alias, # a comment): nobody quotes twice for
-// a shell. Only where all of it stands in quotes are these taken off.
+// parseValue reads the value of a key. It takes a text literally, even if YAML would read
+// ~, *.md or # differently, so that nobody has to quote twice for a shell. It removes
+// quotes only if they surround the whole value.
 func parseValue(key strictyaml.Key, source, value string) (strictyaml.Node, strictyaml.Problems) {
 	node, problems := strictyaml.ParseValue(source, value)
 	quotes := len(problems) == 0 && node.Quoted && len(value) > 1 && strings.ContainsRune(`"'`, rune(value[0])) && value[0] == value[len(value)-1]
@@ -55,8 +55,8 @@ func parseValue(key strictyaml.Key, source, value string) (strictyaml.Node, stri
 	return node, problems
 }
 
-// lookUp returns the key of the schema at a path, with the whole of its name,
-// or what is wrong with the path.
+// lookUp returns the key of the schema at a path, with its full name, or what is wrong
+// with the path.
 func lookUp(path []string) (key strictyaml.Key, what, hint string) {
 	key = Schema()
 	for i, name := range path {
@@ -93,7 +93,7 @@ func unknown(name, where string) string {
 	return what
 }
 
-// quoted returns a text as it may be printed, in quotes.
+// quoted returns a text in quotes, safe to print.
 func quoted(text string) string {
 	if shown := sandbox.Shown(text); strings.HasPrefix(shown, `"`) {
 		return shown
@@ -101,7 +101,7 @@ func quoted(text string) string {
 	return strconv.Quote(sandbox.Shown(text))
 }
 
-// nearest is the hint for a word that is not among those known.
+// nearest returns the hint for an unknown word.
 func nearest(word string, known []string) string {
 	hint := "known here: " + strings.Join(known, ", ")
 	if near := sandbox.Nearest(word, known); len(near) > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// path returns the host's path that is written at a node, absolute: relative
-// ones start at the program's directory, and ~ is the home directory.
+// path returns the absolute host path that is written at a node. A relative path starts
+// at the program's directory, and ~ is the home directory.
 func (l *loader) path(label string, n strictyaml.Node) (string, bool) {
 	text := n.Text
 	what, hint := oddPath(text)
@@ -39,7 +39,7 @@ func (l *loader) path(label string, n strictyaml.Node) (string, bool) {
 	return filepath.Clean(text), true
 }
 
-// oddPath says what is wrong with a path, whatever it leads to.
+// oddPath returns what is wrong with the text of a path, without looking at the host.
 func oddPath(text string) (what, hint string) {
 	const most, part = 4096, 255
 	switch {
@@ -53,9 +53,9 @@ func oddPath(text string) (what, hint string) {
 	return "", ""
 }
 
-// source returns where the directory of an entry is mounted from: relative to the
-// program's directory where it lies in it, otherwise as it is; and the directory
-// without links.
+// source returns the source and base of an entry's mount: relative to the program's
+// directory if it lies there, otherwise the path itself. It also returns the directory
+// without symlinks.
 func (l *loader) source(e entry) (source, base sandbox.Host, real string, ok bool) {
 	var what, hint string
 	rel, inside := relative(e.folder, l.root, l.real)
@@ -85,8 +85,8 @@ func (l *loader) source(e entry) (source, base sandbox.Host, real string, ok boo
 	return source, base, real, what == ""
 }
 
-// existing returns a directory outside the program without links, or why it cannot
-// be used.
+// existing returns a directory outside the program without symlinks, or why it cannot be
+// used.
 func existing(folder string) (real, what, hint string) {
 	if kernel := kernelFolder(folder); kernel != "" {
 		return "", "is under " + kernel, "there are no files there; mount a real folder"
@@ -106,7 +106,8 @@ func existing(folder string) (real, what, hint string) {
 	return real, "", ""
 }
 
-// unfit says why a directory, given without links, may not be shown to workers.
+// unfit returns why a mount may not show a directory to workers. The path has no
+// symlinks.
 func (l *loader) unfit(real string) (what, hint string) {
 	if kernel := kernelFolder(real); kernel != "" {
 		return "leads to " + kernel, "there are no files there; mount a real folder"
@@ -114,8 +115,8 @@ func (l *loader) unfit(real string) (what, hint string) {
 	return l.reveals(real)
 }
 
-// relative returns where a directory lies in one of several others, by its path
-// alone.
+// relative returns the path of a directory relative to the first of the others that
+// contains it. It compares only the paths.
 func relative(folder string, in ...string) (string, bool) {
 	for _, dir := range in {
 		if rel, err := filepath.Rel(dir, folder); dir != "" && err == nil && filepath.IsLocal(rel) {
@@ -125,8 +126,8 @@ func relative(folder string, in ...string) (string, bool) {
 	return "", false
 }
 
-// obstacle returns what stands in the way of a directory that may be missing, but
-// may not be reached by a link.
+// obstacle returns why a directory that may be missing cannot be used: there is a symlink
+// or a file on its path.
 func obstacle(root, rel string) (what, hint string) {
 	if rel == "." {
 		return "", ""
@@ -147,7 +148,7 @@ func obstacle(root, rel string) (what, hint string) {
 	return "", ""
 }
 
-// kernelFolder returns which of the directories that hold no files holds the path.
+// kernelFolder returns which of /proc, /sys and /dev contains the path, "" for none.
 func kernelFolder(name string) string {
 	for _, kernel := range []string{"/proc", "/sys", "/dev"} {
 		if slash := filepath.ToSlash(name); slash == kernel || strings.HasPrefix(slash, kernel+"/") {
@@ -157,7 +158,7 @@ func kernelFolder(name string) string {
 	return ""
 }
 
-// resolved returns a path without links, as far as it exists.
+// resolved returns a path without symlinks, as far as it exists.
 func resolved(name string) string {
 	name, err := filepath.Abs(name)
 	if err != nil {

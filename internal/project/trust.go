@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// The words for trust.
+// The values of the key trust.
 const (
 	trusted   = "trusted"
 	untrusted = "untrusted"
 )
 
-// settleTrust works out what is not trusted once all mounts are known. Trust belongs to
-// a directory of the host, by whatever name it is shown: of the directories with a word about
-// trust the innermost decides, and where two mounts of one directory contradict each other
-// it is not trusted.
+// settleTrust computes which names are untrusted, once all mounts are known. Trust
+// belongs to a directory of the host, under all of its names. The innermost directory
+// with a trust setting decides. If two mounts of one directory disagree, it is untrusted.
 func (p *Project) settleTrust() {
 	p.trust = make(map[string]bool)
 	for i, m := range p.Mounts {
@@ -28,7 +27,7 @@ func (p *Project) settleTrust() {
 				break
 			}
 			if rel, ok := inside(outer.folder(), inner.folder()); ok {
-				// Where a further mount covers the place, this one does not show it.
+				// If a third mount covers the place, this one does not show it.
 				if name := below(outer.Target, filepath.ToSlash(rel)); p.mountOf(name) == j {
 					p.trust[name] = p.Untrusted(inner.folder()) != ""
 				}
@@ -37,12 +36,12 @@ func (p *Project) settleTrust() {
 	}
 }
 
-// Trust returns every name at which trust may change, with all below it up to the next:
-// true where nothing is to be trusted.
+// Trust returns every name at which trust may change. The value is true if the name and
+// everything below it, up to the next name, is untrusted.
 func (p *Project) Trust() map[string]bool { return p.trust }
 
-// Untrusted returns the mount that says of a file of the host, given without links, that
-// it is not to be trusted, "" for none.
+// Untrusted returns the mount that makes a file of the host untrusted, "" for none. The
+// path has no symlinks.
 func (p *Project) Untrusted(file string) string {
 	var best *Mount
 	far := 0
@@ -64,7 +63,7 @@ func (p *Project) Untrusted(file string) string {
 	return best.Target
 }
 
-// depth is how many names a relative path has.
+// depth returns the number of names in a relative path.
 func depth(rel string) int {
 	if rel == "." {
 		return 0
@@ -72,8 +71,8 @@ func depth(rel string) int {
 	return 1 + strings.Count(rel, string(filepath.Separator))
 }
 
-// inside returns where a file lies in a directory. It compares directories, not spellings, so
-// that another case or a bind mount does not hide one.
+// inside returns the path of a file relative to a directory that contains it. It compares
+// directories by identity, so that another case or a bind mount does not hide one.
 func inside(folder, file string) (rel string, ok bool) {
 	top, err := os.Stat(folder)
 	rel = "."

@@ -7,10 +7,10 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-// A Value is a key, what holds for it, and where that comes from.
+// A Value is a key with its effective value and the place that sets it.
 type Value struct {
 	Key  string
-	Text string // as it would be written; "" where there is none
+	Text string // as it would be written; "" for none
 	From strictyaml.Place
 }
 
@@ -23,7 +23,7 @@ func (p *Project) Values() []Value {
 	return list
 }
 
-// PlaceOf returns where the value of a key is written.
+// PlaceOf returns the place that sets the value of a key.
 func (p *Project) PlaceOf(key string) strictyaml.Place {
 	for _, v := range p.Values() {
 		if v.Key == key {
@@ -62,7 +62,7 @@ func joined(name, key string) string {
 	return name + "." + key
 }
 
-// text returns a scalar or a list of scalars as it would be written.
+// text formats a scalar or a list of scalars as in the file.
 func text(n strictyaml.Node) string {
 	if n.Kind == strictyaml.List {
 		return "[" + strings.Join(n.Texts(), ", ") + "]"
