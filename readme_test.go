@@ -54,13 +54,17 @@ func blocks(t *testing.T, document string) []block {
 	return found
 }
 
-// TestReadme plays the transcripts of the README, in their order, in one empty
-// folder, and then its program: all of it prints what the README says.
-func TestReadme(t *testing.T) {
+// TestReadme runs the transcripts of README.md, in their order, in one empty directory.
+func TestReadme(t *testing.T) { newStage(t, golem(t)).transcripts("README.md") }
+
+// TestQuickstart runs the transcripts of the quickstart, in their order, in one empty
+// directory, and then its program. Both print what the page says.
+func TestQuickstart(t *testing.T) {
+	const document = "docs/quickstart.md"
 	s := newStage(t, golem(t))
-	s.transcripts("README.md")
+	s.transcripts(document)
 	var program, printed string
-	for _, b := range blocks(t, "README.md") {
+	for _, b := range blocks(t, document) {
 		switch b.lang {
 		case "go":
 			program = b.text
@@ -69,7 +73,7 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	if program == "" || printed == "" {
-		t.Fatalf("README.md: a program of %d bytes: this test sees nothing", len(program))
+		t.Fatalf("%s: a program of %d bytes: this test sees nothing", document, len(program))
 	}
 	source := filepath.Join(t.TempDir(), "main.go")
 	if err := os.WriteFile(source, []byte(program), 0o666); err != nil {
@@ -78,7 +82,7 @@ func TestReadme(t *testing.T) {
 	build(t, filepath.Join(s.bin, "program"), source)
 	s.folder = s.home
 	if got, _ := s.run(filepath.Join(s.bin, "program")); got != printed {
-		t.Errorf("README.md: the program prints\n%s\nwant:\n%s", got, printed)
+		t.Errorf("%s: the program prints\n%s\nwant:\n%s", document, got, printed)
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 type stage struct {
 	*testing.T
 	home, folder, bin string
-	status            int // of the last command
+	status            int  // of the last command
+	colour            bool // whether commands may print colours
 }
 
 func newStage(t *testing.T, golem string) *stage {
@@ -108,6 +109,9 @@ func like(text string) *regexp.Regexp {
 // asks matches the prompt of a question that golem puts at a terminal.
 var asks = regexp.MustCompile(`(?:^|\n)┃ > $`)
 
+// escapes matches the control sequences by which golem colours its output.
+var escapes = regexp.MustCompile(`\x1b\[[?\d;]*[A-Za-z]`)
+
 // answers returns what is typed in a transcript: the rest of each prompt.
 func answers(want string) []string {
 	typed := []string{}
@@ -145,7 +149,11 @@ func (s *stage) shell(line string, answers []string) string {
 func (s *stage) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = s.folder
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC", "NO_COLOR=1", "GOLEM_STATE="+filepath.Join(s.bin, "state"),
+	looks := []string{"NO_COLOR=1"}
+	if s.colour {
+		looks = []string{"NO_COLOR=", "TERM=xterm-256color"}
+	}
+	cmd.Env = append(append(os.Environ(), looks...), "LC_ALL=C", "TZ=UTC", "GOLEM_STATE="+filepath.Join(s.bin, "state"),
 		"PATH="+s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return cmd
 }
@@ -181,7 +189,7 @@ func (s *stage) atTerminal(answers []string, program string, args ...string) str
 		if err != nil {
 			break // the program has ended, and its terminal with it
 		}
-		if asks.Match(got.Bytes()) && len(answers) > 0 {
+		if asks.Match(escapes.ReplaceAll(got.Bytes(), nil)) && len(answers) > 0 {
 			fmt.Fprintln(keys, answers[0])
 			answers = answers[1:]
 		}
