@@ -8,8 +8,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// approval reads the consent that a map holds under approval, for a directory and
-// all below it.
+// approval reads the approval levels under the key approval, for a directory and
+// everything below it.
 func approval(n strictyaml.Node, target string) []policy.Rule {
 	var rules []policy.Rule
 	for _, verb := range []policy.Verb{policy.Read, policy.Write, policy.Delete} {
@@ -24,8 +24,8 @@ func approval(n strictyaml.Node, target string) []policy.Rule {
 	return rules
 }
 
-// verdict reads consent in either spelling: approval, or llm-do's allowed and
-// approval_required. One that says nothing is a problem.
+// verdict reads an approval level in either spelling: approval, or llm-do's allowed and
+// approval_required. A map that sets no level is a problem.
 func (r *reader) verdict(n strictyaml.Node, what string) (policy.Consent, bool) {
 	value, modern := n.At("approval")
 	if consent, ok := r.llmDo(n); ok {
@@ -41,8 +41,8 @@ func (r *reader) verdict(n strictyaml.Node, what string) (policy.Consent, bool) 
 	return policy.Blocked, false
 }
 
-// llmDo reads allowed and approval_required. That something is allowed does not
-// say that nobody need be asked.
+// llmDo reads allowed and approval_required. The key allowed: true does not mean that no
+// approval is needed.
 func (r *reader) llmDo(n strictyaml.Node) (policy.Consent, bool) {
 	if allowed, ok := n.At("allowed"); ok && allowed.Kind == strictyaml.Scalar && !allowed.Bool() {
 		return policy.Blocked, true
@@ -57,14 +57,14 @@ func (r *reader) llmDo(n strictyaml.Node) (policy.Consent, bool) {
 	return policy.PreApproved, true
 }
 
-// Names of llm-do's tool_rules that stand for effects. Consent to one of them is
-// consent to what it names; a refusal reaches further, to what comes to the same.
+// ruleNames maps names of llm-do's tool_rules to effects. A preApproved covers only the
+// named effect. A refusal also covers the effects that come to the same.
 var ruleNames = []struct {
 	name         string
 	verb         policy.Verb
-	also         policy.Verb // refused with it
-	askToo       bool        // also asks with it
-	target, like string      // like is the key of today that says the same
+	also         policy.Verb // the effect that a refusal also covers
+	askToo       bool        // whether ask covers it too
+	target, like string      // like is the current key with the same meaning
 }{
 	{name: "sandbox.read", verb: policy.Attach, also: policy.Read, target: "/"},
 	{name: "sandbox.write", verb: policy.Write, also: policy.Delete, askToo: true, target: "/", like: "filesystem.approval"},
@@ -73,7 +73,7 @@ var ruleNames = []struct {
 	{name: "worker.create", verb: policy.Use, target: "worker_create"},
 }
 
-// toolRules reads llm-do's consent by the names of tools.
+// toolRules reads llm-do's approval levels by the names of tools.
 func (r *reader) toolRules(top strictyaml.Node) {
 	all, _ := top.At("tool_rules")
 	for _, f := range all.Fields {
@@ -82,7 +82,7 @@ func (r *reader) toolRules(top strictyaml.Node) {
 		}
 	}
 	seen := make(map[string]bool)
-	for _, item := range all.Items { // llm-do has a list, too
+	for _, item := range all.Items { // llm-do also accepts a list
 		if item.Kind != strictyaml.Map {
 			continue
 		}
@@ -124,7 +124,7 @@ func (r *reader) toolRule(top strictyaml.Node, f strictyaml.Field) {
 			}
 		}
 		if layer := r.w.Shell; ok && rule.verb == policy.Run && consent > policy.Blocked && layer != nil && layer.Silent {
-			// It is for what the rules beside it say nothing of.
+			// It applies to commands that no rule matches.
 			layer.Default, layer.Silent, layer.From = consent, false, f.Key.Place.String()
 			return
 		}

@@ -13,19 +13,19 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Description is what the schema file of a custom tool says.
+// A Description holds the schema file of a custom tool.
 type Description struct {
 	Text            string      // for a model
-	Mode            policy.Mode // llm, where nothing is written
-	Approval        policy.Rule // ask, where nothing is written
+	Mode            policy.Mode // default llm
+	Approval        policy.Rule // default ask
 	Label, Category string
-	Schema          json.RawMessage // of the arguments, without what is golem's
+	Schema          json.RawMessage // of the arguments, without golem's own keys
 }
 
-// MaxDescription is how many bytes such a file may have.
+// MaxDescription is the largest size of a schema file in bytes.
 const MaxDescription = 64 << 10
 
-// golemKey describes what stands in a schema file for golem.
+// golemKey returns the schema of golem's own key in a schema file.
 func golemKey() strictyaml.Key {
 	return strictyaml.Key{Name: "x-golem", Type: strictyaml.Group, Empty: true, Keys: []strictyaml.Key{
 		{Name: "mode", Type: strictyaml.Word, Words: []string{"llm", "manual", "both"}},
@@ -35,8 +35,8 @@ func golemKey() strictyaml.Key {
 	}}
 }
 
-// Describe reads the schema file of a custom tool. An error is all that is wrong, as
-// [conf.Problems].
+// Describe reads the schema file of a custom tool. The error is a [strictyaml.Problems]
+// with everything that is wrong.
 func Describe(file string, data []byte) (Description, error) {
 	d := Description{Mode: policy.LLM, Approval: policy.Rule{Verb: policy.Run, Consent: policy.Ask, From: file}}
 	var problems strictyaml.Problems
@@ -80,14 +80,14 @@ func Describe(file string, data []byte) (Description, error) {
 	return d, problems.Err()
 }
 
-// A jsonReader turns JSON into nodes that know where they stand.
+// A jsonReader turns JSON into nodes that have their places.
 type jsonReader struct {
 	file string
 	data []byte
 	d    *json.Decoder
 }
 
-// at returns the place of an offset, or of what follows it.
+// at returns the place of the next value at or after an offset.
 func (j *jsonReader) at(offset int64) strictyaml.Place {
 	for offset < int64(len(j.data)) && bytes.IndexByte([]byte(" \t\r\n,:"), j.data[offset]) >= 0 {
 		offset++

@@ -22,16 +22,17 @@ const (
 	maxWorkers = 200 // of a program
 )
 
-// Discover finds the workers of a program: main.worker at its root, and in each
-// directory of paths name.worker and name/worker.worker. The directories are relative
-// to the root and lie inside it, links included; workers, which is looked at by
-// default, may be missing. Names that begin with a dot, links to directories beside the
-// workers, and directories that golem may not enter are passed over. A worker is a regular file, no link, with
-// a name that can be printed; a program has at most 200.
+// Discover finds the workers of a program: main.worker at its root, and name.worker and
+// name/worker.worker in each directory of paths. The directories are relative to the root
+// and lie inside it, also after symlinks. The default directory workers may be missing.
+// Discover skips names that start with a dot, symlinks to directories next to the
+// workers, and directories that golem may not enter. A worker is a regular file, not a
+// symlink, with a printable name. A program has at most 200.
 //
-// The workers come with main first and then by name, those that could be read
-// also beside an error, which is [conf.Problems]: all that is wrong in any file,
-// and every name that two files have or that is reserved, as those of tools are.
+// Discover returns main first and the others by name. With an error it still returns the
+// workers that it could read. The error is a [strictyaml.Problems] with everything that
+// is wrong in any file, including names that two files have and reserved names, such as
+// those of tools.
 func Discover(root string, paths []string, reserved []string) ([]*Worker, error) {
 	host, err := os.OpenRoot(root)
 	if err != nil {
@@ -59,11 +60,11 @@ func Discover(root string, paths []string, reserved []string) ([]*Worker, error)
 	return d.found, d.problems.Err()
 }
 
-// A finder collects workers and what is wrong with them.
+// A finder collects workers and their problems.
 type finder struct {
 	root     *os.Root
 	seen     map[string]bool
-	files    int // that were there
+	files    int // worker files found so far
 	found    []*Worker
 	problems strictyaml.Problems
 }
@@ -72,7 +73,7 @@ func (d *finder) problem(file, what, hint string) {
 	d.problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: file}, What: what, Hint: hint})
 }
 
-// directory looks into one directory for workers.
+// folder looks for workers in one directory.
 func (d *finder) folder(name string) {
 	clean := path.Clean(filepath.ToSlash(name))
 	where := "workerPaths: " + shown(name)
@@ -110,10 +111,10 @@ func (d *finder) folder(name string) {
 	}
 }
 
-// hidden is where the TypeScript version looked for workers.
+// hidden is the directory where the TypeScript version looked for workers.
 const hidden = ".workers"
 
-// elsewhere tells of workers that golem does not read because of where they are.
+// elsewhere reports workers in places that golem does not read.
 func (d *finder) elsewhere(paths []string) {
 	d.old("main.yaml")
 	d.old("main.yml")
@@ -132,7 +133,7 @@ func (d *finder) elsewhere(paths []string) {
 	}
 }
 
-// old tells of a worker as older versions of llm-do have it.
+// old reports a worker file in the form of older versions of llm-do.
 func (d *finder) old(name string) {
 	data, err := d.read(name)
 	if err == nil && printable(name) && prompts().Match(data) {
@@ -140,10 +141,10 @@ func (d *finder) old(name string) {
 	}
 }
 
-// prompts tells a worker from other files: it has a prompt.
+// prompts matches a key that only worker files have: a prompt.
 var prompts = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^(instructions|prompt):`) })
 
-// file reads one file, if it is there and was not read before.
+// file reads one file, unless it is missing or was read before.
 func (d *finder) file(name string) {
 	if d.seen[name] || d.files > maxWorkers {
 		return
@@ -178,8 +179,8 @@ func (d *finder) file(name string) {
 	d.found = append(d.found, w)
 }
 
-// printable reports whether every part of a name may stand in a line as it is:
-// a line break in one would forge lines.
+// printable reports whether every part of a name can be printed in one line. A line break
+// in a name could forge lines.
 func printable(name string) bool {
 	return !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return sandbox.Shown(part) != part })
 }
@@ -189,9 +190,9 @@ var (
 	errLink       = errors.New("a link")
 )
 
-// read returns at most one byte more than a worker file may have. It looks
-// before it opens: to open a pipe would be to wait for its other end. By the
-// other name of a link a worker could be written, for only *.worker is protected.
+// read returns at most one byte more than a worker file may have. It checks the file
+// before it opens it, because opening a named pipe could block. It refuses symlinks:
+// their targets may have other names, and only *.worker is protected.
 func (d *finder) read(name string) ([]byte, error) {
 	info, err := d.root.Lstat(name)
 	if err != nil {
@@ -209,12 +210,12 @@ func (d *finder) read(name string) ([]byte, error) {
 	}
 	defer f.Close()
 	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
-		return nil, errLink // it took the file's place meanwhile
+		return nil, errLink // a symlink replaced the file meanwhile
 	}
 	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }
 
-// reason returns why a file could not be used, without any path of the host.
+// reason returns why a file could not be used, without host paths.
 func reason(err error) string {
 	var p *fs.PathError
 	switch {
@@ -228,7 +229,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// names refuses names that two workers have, and those that are reserved.
+// names reports names that two workers share, and reserved names.
 func (d *finder) names(reserved []string) {
 	first := map[string]*Worker{}
 	for _, w := range d.found {

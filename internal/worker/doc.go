@@ -9,9 +9,9 @@
 //	---
 //	You review code. …
 //
-// [Parse] reads one file, strictly: everything that is wrong is told at once,
-// each with its line, and nothing is ignored. [Worker.Grant] holds what the file
-// asks for against what the parent has: what comes out lies within the parent's
-// grant, and every wish beyond it is a problem at the line that makes it.
-// [Discover] finds the workers of a program. [Schema] describes every key.
+// [Parse] reads one file strictly. It reports everything that is wrong at once, each
+// problem with its line, and ignores nothing. [Worker.Grant] compares what the file asks
+// for with what the parent has. The result lies within the parent's grant, and every
+// request beyond it is a problem at its line. [Discover] finds the workers of a program.
+// [Schema] describes every key.
 package worker

@@ -11,44 +11,43 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Foreign is a program that tools of a worker are made of, with the least that it
-// declares to need: it has nothing else.
+// A Foreign is a program that provides tools of a worker. It gets only what it declares.
 type Foreign struct {
 	Name    string
-	Command []strictyaml.Node // its words; one that [IsFile] is in the program's directory
-	With    []strictyaml.Node // files and directories there that it sees besides
+	Command []strictyaml.Node // its words; a word that [IsFile] accepts is in the program's directory
+	With    []strictyaml.Node // more files and directories there that it sees
 	Reach   *Reach            // nil for no files
 	Network *strictyaml.Place // nil for none
-	Env     []strictyaml.Node // the variables of the user's that it is given, by name
+	Env     []strictyaml.Node // the user's environment variables that it gets, by name
 	Timeout time.Duration
-	// Approval is the consent for its calls as it is written, nil where it is not.
+	// Approval is the approval level of its calls as written, nil if missing.
 	Approval *policy.Rule
 	Place    strictyaml.Place // of the name
 }
 
-// A Reach is the files of the worker that a foreign program sees.
+// A Reach is the part of the worker's files that a foreign program sees.
 type Reach struct {
-	Folder   string // and all below it
+	Folder   string // with everything below it
 	ReadOnly bool
 	Place    strictyaml.Place
 }
 
-// A Custom is a tool of the program's own: an executable.
+// A Custom is one of the program's own tools: an executable.
 type Custom struct {
 	Foreign
 	Schema strictyaml.Node // the file of its schema
 }
 
-// A Server is an MCP server, whose tools the worker has.
+// A Server is an MCP server that provides tools of the worker.
 type Server struct {
 	Foreign
-	Tools []strictyaml.Node // the only ones; none for all
+	Tools []strictyaml.Node // the only tools that the worker gets; none for all
 }
 
-// Tool returns the name by which grants know the tool.
+// Tool returns the name of the tool in grants.
 func (c Custom) Tool() string { return "custom." + c.Name }
 
-// Tool returns the name by which grants know all tools of the server.
+// Tool returns the name of all tools of the server in grants.
 func (s Server) Tool() string { return "mcp." + s.Name }
 
 // Words returns the texts of nodes.
@@ -66,10 +65,10 @@ func IsFile(word string) bool { return strings.HasPrefix(word, "./") }
 // FileOf returns the name of such a file in the program's directory.
 func FileOf(word string) string { return path.Clean(word) }
 
-// maxServer is the longest name of a server: its tools have it before their own.
+// maxServer is the longest name of a server. The names of its tools start with it.
 const maxServer = 32
 
-// foreign reads the tools that are programs of others.
+// foreign reads the tools that are foreign programs.
 func (r *reader) foreign(top strictyaml.Node) {
 	custom, _ := top.At("toolsets", "custom")
 	for _, f := range custom.Fields {
@@ -105,7 +104,7 @@ func (r *reader) foreign(top strictyaml.Node) {
 
 func (f Foreign) what(set string) string { return "toolsets." + set + "." + sandbox.Shown(f.Name) }
 
-// scalars returns the single values of a list; of others the schema speaks.
+// scalars returns the scalars of a list. The schema reports other values.
 func scalars(n strictyaml.Node, key string) []strictyaml.Node {
 	var list []strictyaml.Node
 	all, _ := n.At(key)
@@ -117,7 +116,7 @@ func scalars(n strictyaml.Node, key string) []strictyaml.Node {
 	return list
 }
 
-// program reads what both kinds have.
+// program reads the keys that custom tools and MCP servers share.
 func (r *reader) program(set string, at strictyaml.Field) Foreign {
 	f := Foreign{Name: at.Key.Text, Place: at.Key.Place, Command: scalars(at.Value, "command"), With: scalars(at.Value, "with"), Env: scalars(at.Value, "env")}
 	if !isWord(f.Name) {
@@ -173,7 +172,7 @@ func (r *reader) program(set string, at strictyaml.Field) Foreign {
 	return f
 }
 
-// isVariable reports whether a text is the name of a variable.
+// isVariable reports whether a text is a valid name of an environment variable.
 func isVariable(name string) bool {
 	for i, c := range name {
 		if c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
@@ -196,7 +195,8 @@ func isProgram(word string) bool {
 	return word != "" && len(word) <= 255
 }
 
-// inProgram refuses what is no name of a file in the program's directory.
+// inProgram reports a problem if a text is not the name of a file in the program's
+// directory.
 func (r *reader) inProgram(n strictyaml.Node, what string) {
 	name := FileOf(n.Text)
 	odd := strings.ContainsFunc(n.Text, func(c rune) bool { return !unicode.IsPrint(c) || c == '\\' })
@@ -231,8 +231,8 @@ func isPlain(name string) bool {
 	return !strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) && !strings.Contains(name+"/", "/../")
 }
 
-// foreign adds the names of foreign tools to those of toolsets, and notes those that
-// the parent lacks: that it has the toolset does not say that it has this program.
+// foreign returns the names of the foreign tools, and reports those that the parent
+// lacks. A parent with the same toolset does not necessarily have this program.
 func (b *bid) foreign() (names []string) {
 	add := func(name string, at strictyaml.Place) {
 		names = append(names, name)
@@ -247,7 +247,7 @@ func (b *bid) foreign() (names []string) {
 	return names
 }
 
-// reaches notes where foreign tools declare more than the worker itself has.
+// reaches reports foreign tools that declare more than the worker itself has.
 func (b *bid) reaches(own policy.Grant) {
 	b.whose = "the worker"
 	check := func(f Foreign, name string) {

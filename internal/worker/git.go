@@ -10,44 +10,44 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Git is what a worker sets for the git tools.
+// Git holds the settings of a worker for the git tools.
 type Git struct {
-	Target      string  // default_target, where it is a name
-	Inline      *Target // default_target, where it is written out
+	Target      string  // default_target, if it is a name
+	Inline      *Target // default_target, if it is a map
 	Credentials Credentials
 }
 
-// A Target is a repository that results are cleared to.
+// A Target is a repository that the user clears results into.
 type Target struct {
 	Type            string // local | bare | remote | github
-	Path, URL, Repo string // the one that the type needs
+	Path, URL, Repo string // the one that belongs to the type
 	Branch          string
 	Place           strictyaml.Place
 }
 
-// Credentials are what the git tools may use to prove who is pushing.
+// Credentials are what the git tools may use for a push.
 type Credentials struct {
 	Mode string // inherit | explicit; "" without git
 	Env  []Variable
 }
 
-// A Variable is set in the environment of git.
+// A Variable is an environment variable for git.
 type Variable struct {
 	Name  string
 	Value string
-	Pass  bool // the value is the user's own, taken from the environment
+	Pass  bool // take the value from the user's environment
 	Place strictyaml.Place
 }
 
 type variable struct {
 	name, example, doc string
-	credential         bool   // only passed on: a secret does not belong in a file
-	only               string // the one value that is taken
+	credential         bool   // it can only be passed on, because a secret does not belong in a file
+	only               string // the only value that is allowed
 }
 
-// The variables that a worker file may set. Most others would have git run a
-// program or write a file of the worker's choice, so the list is of what may be
-// set, not of what may not.
+// variables are the environment variables that a worker file may set. This is an
+// allowlist, because most others make git run a program or write a file that the worker
+// chooses.
 var variables = []variable{
 	{name: "GIT_AUTHOR_NAME", example: "Golem Worker", doc: "The author's name."},
 	{name: "GIT_AUTHOR_EMAIL", example: "worker@example.com", doc: "The author's address."},
@@ -59,8 +59,8 @@ var variables = []variable{
 	{name: "SSH_AUTH_SOCK", example: "$SSH_AUTH_SOCK", doc: "Passes on the user's SSH agent: write nothing, or `$SSH_AUTH_SOCK`.", credential: true},
 }
 
-// settleEnv refuses variables that are not on the list, with a word on why, and
-// takes them out.
+// settleEnv reports variables that are not in the allowlist, with the reason, and removes
+// them.
 func (r *reader) settleEnv(top strictyaml.Node) strictyaml.Node {
 	at := []string{"toolsets", "git", "credentials", "env"}
 	env, ok := top.At(at...)
@@ -86,8 +86,8 @@ func (r *reader) settleEnv(top strictyaml.Node) strictyaml.Node {
 	return top.Set(at, env)
 }
 
-// runs reports whether a variable is one by which programs are started or files
-// chosen: those of git and SSH that are not on the list, and the loader's.
+// runs reports whether a variable can choose programs or files: the variables of git and
+// SSH that are not in the allowlist, and those of the dynamic loader.
 func runs(name string) bool {
 	name = strings.ToUpper(name)
 	for _, prefix := range []string{"GIT_", "SSH_", "LD_", "DYLD_", "PATH", "HOME", "EDITOR", "PAGER", "VISUAL", "XDG_"} {
@@ -119,7 +119,7 @@ func (r *reader) git(n strictyaml.Node) {
 	}
 }
 
-// variable reads one variable. Its value is never told: it may be a secret.
+// variable reads one variable. Problems never show its value, because it may be a secret.
 func (r *reader) variable(f strictyaml.Field) {
 	i := slices.IndexFunc(variables, func(v variable) bool { return v.name == f.Key.Text })
 	if i < 0 || f.Value.Kind > strictyaml.Scalar {
@@ -144,7 +144,7 @@ func (r *reader) variable(f strictyaml.Field) {
 	r.w.Git.Credentials.Env = append(r.w.Git.Credentials.Env, v)
 }
 
-// target reads a target that is written out: its type says which key names it.
+// target reads a target that is a map. Its type says which key names it.
 func (r *reader) target(n strictyaml.Node) *Target {
 	t := &Target{Type: text(n, "type"), Branch: "main", Place: n.Place}
 	needs := map[string]string{"local": "path", "bare": "path", "remote": "url", "github": "repo"}[t.Type]

@@ -9,19 +9,18 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Grant returns what the worker gets of its parent's grant, and every wish that
-// goes beyond it, as problems at the place that makes it: they carry the code
-// exceeds_parent, what was asked for and what the parent has. What is returned
-// lies within the parent's grant in any case; with problems the worker must not
-// start.
+// Grant returns the part of its parent's grant that the worker gets. It also returns
+// every request beyond the parent's grant as a problem at its place, with the code
+// exceeds_parent, the request and what the parent has. The result always lies within the
+// parent's grant. With problems the worker must not start.
 //
-// The parent of the entry worker is the project, whose grant holds a limit for
-// every mount. The parent's depth is that which is left for the worker: who
-// makes the call counts it. Where a path of llm-do's spelling stands is told by
-// locate: at which virtual path the parent shows a directory of the host.
+// The parent of the entry worker is the project, whose grant holds a limit for every
+// mount. The parent's depth is the depth that is left for the worker; the caller counts
+// it. The function locate returns the virtual path at which the parent shows a directory
+// of the host, for paths in llm-do's spelling.
 //
-// Tools are granted by toolset, and those of foreign programs by their names too.
-// Consent is one more layer: the lower holds.
+// Tools are granted by toolset, and those of foreign programs also by name. The worker's
+// approval levels are one more layer: the strictest applies.
 func (w *Worker) Grant(parent policy.Grant, locate func(folder string) (virtual string, ok bool), entry bool) (policy.Grant, strictyaml.Problems) {
 	b := bid{w: w, parent: parent, roots: parent.Files.Roots(), locate: locate, whose: "the parent", kind: w.Sandbox.Kind}
 	if entry {
@@ -50,18 +49,18 @@ func (w *Worker) Grant(parent policy.Grant, locate func(folder string) (virtual 
 	return own, ordered
 }
 
-// A bid is what a worker asks of a parent, and what it asks too much.
+// A bid is what a worker asks its parent for, with the problems of asking too much.
 type bid struct {
 	w        *Worker
 	parent   policy.Grant
-	roots    []sandbox.Limit // of the parent; many a wish is held against them
+	roots    []sandbox.Limit // of the parent; computed once for all checks
 	locate   func(string) (string, bool)
-	whose    string // who the parent is, in words
-	kind     string // of the sandbox; an entry worker that leaves it out inherits
+	whose    string // the parent's name in messages
+	kind     string // of the sandbox; an entry worker without one inherits
 	problems strictyaml.Problems
 }
 
-// excess notes a wish beyond the parent's.
+// excess reports a request beyond the parent's grant.
 func (b *bid) excess(at strictyaml.Place, what, asks, has, advice string) {
 	hint := "asks for " + asks + ", " + b.whose + " has " + has
 	if advice != "" {
@@ -71,14 +70,14 @@ func (b *bid) excess(at strictyaml.Place, what, asks, has, advice string) {
 		Hint: hint, Code: sandbox.ErrExceedsParent})
 }
 
-// beyond notes how a grant of one wish goes beyond the parent's.
+// beyond reports how a grant exceeds the parent's.
 func (b *bid) beyond(at strictyaml.Place, wish policy.Grant, advice string) {
 	for _, e := range wish.Within(b.parent) {
 		b.excess(at, e.What+" "+sandbox.Shown(e.Which), e.Asks, e.Has, advice)
 	}
 }
 
-// files returns the files that are asked for.
+// files returns the files that the worker asks for.
 func (b *bid) files() policy.Files {
 	switch b.kind {
 	case Inherit:
@@ -113,7 +112,7 @@ func (b *bid) restrict() policy.Files {
 	return policy.AllFiles().With(limit)
 }
 
-// within reports whether name is dir or lies below it; both are canonical.
+// within reports whether name is dir or lies below it. Both are canonical.
 func within(dir, name string) bool {
 	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
 }
@@ -131,7 +130,7 @@ func (b *bid) zones() policy.Files {
 	return policy.AllFiles().With(limits...)
 }
 
-// mode notes a wish for more access to a directory than the parent has to it.
+// mode reports a request for more access to a directory than the parent has.
 func (b *bid) mode(at strictyaml.Place, what, name string, asks sandbox.Access) {
 	switch has := b.parent.Files.Access(name); {
 	case asks <= has:
@@ -150,7 +149,7 @@ func (b *bid) mode(at strictyaml.Place, what, name string, asks sandbox.Access) 
 	}
 }
 
-// listed returns what there is, as it may be printed.
+// listed formats limits for a message.
 func listed(roots []sandbox.Limit) string {
 	const most = 8
 	var list []string
@@ -190,9 +189,9 @@ func (b *bid) paths() policy.Files {
 	return policy.AllFiles().With(limits...).Only(kinds...)
 }
 
-// tools returns the toolsets that are asked for. Without files those that use
-// them are left out: the problem is told by files. An implied toolset is what
-// the parent has of it where the files are too.
+// tools returns the toolsets that the worker asks for. Without files it omits those that
+// need files, because files has reported the problem. An implied toolset is what the
+// parent has of it where it shows files.
 func (b *bid) tools(files bool) policy.Set {
 	var names []string
 	for _, t := range b.w.Toolsets {
@@ -220,8 +219,9 @@ func (b *bid) workers() policy.Set {
 	return b.w.Workers
 }
 
-// hosts returns the network that is asked for. Who names files one by one names
-// the network too; who takes the parent's files takes its network.
+// hosts returns the network that the worker asks for. A worker that names its files one
+// by one must name the network too. A worker that takes the parent's files takes its
+// network.
 func (b *bid) hosts() policy.Hosts {
 	s := b.w.Sandbox
 	switch {
@@ -236,7 +236,7 @@ func (b *bid) hosts() policy.Hosts {
 	return policy.Hosts{}
 }
 
-// credentials returns the credentials that are asked for: none without git.
+// credentials returns the credentials that the worker asks for: none without git.
 func (b *bid) credentials() policy.Set {
 	c := b.w.Git.Credentials
 	var names []string

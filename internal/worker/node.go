@@ -9,19 +9,19 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// text returns the text of a key, "" where there is none.
+// text returns the text of a key, "" if it is missing.
 func text(n strictyaml.Node, key string) string {
 	value, _ := n.At(key)
 	return value.Text
 }
 
-// flag returns whether a key is true.
+// flag reports whether a key is true.
 func flag(n strictyaml.Node, key string) bool {
 	value, _ := n.At(key)
 	return value.Bool()
 }
 
-// shown returns a text as it may stand in a problem.
+// shown returns a text that is safe to print in a problem.
 func shown(s string) string {
 	if s == "" || strings.TrimSpace(s) != s {
 		return strconv.Quote(sandbox.Shown(s))

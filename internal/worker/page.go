@@ -9,17 +9,17 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-const maxFile = 1 << 20 // of a file in bytes
+const maxFile = 1 << 20 // the largest size of a worker file in bytes
 
-// A page is a file in its two parts.
+// A page is a worker file in two parts.
 type page struct {
 	head  string // the YAML
-	above int    // how many lines stand above it
-	body  string // what follows the front matter
+	above int    // the number of lines before it
+	body  string // the text after the front matter
 }
 
-// split parts a file into its front matter and its body. A file that does not
-// begin with ---, comments and empty lines apart, is YAML as a whole.
+// split divides a file into its front matter and its body. A file that does not start
+// with ---, after comments and empty lines, is YAML as a whole.
 func (r *reader) split(data []byte) (page, bool) {
 	top := strictyaml.Node{Place: r.w.Place}
 	if len(data) > maxFile {
@@ -48,7 +48,7 @@ func (r *reader) split(data []byte) (page, bool) {
 	return page{head: whole}, true
 }
 
-// fenced parts what follows the opening line, which is the line of that number.
+// fenced divides the text after the opening line, which has the number line.
 func (r *reader) fenced(text string, line int) (page, bool) {
 	for at := 0; at < len(text); {
 		now, _, _ := strings.Cut(text[at:], "\n")
@@ -66,7 +66,7 @@ func (r *reader) fenced(text string, line int) (page, bool) {
 // isFence reports whether a line opens or closes the front matter.
 func isFence(line string) bool { return strings.TrimRight(line, " \t") == "---" }
 
-// prompt returns the prompt, wherever it stands; it may stand in one place.
+// prompt returns the prompt from the body or a key. Two prompts are a problem.
 func (r *reader) prompt(top strictyaml.Node, page page) string {
 	found, at := page.body, "the body of the file"
 	if strings.TrimSpace(found) == "" {

@@ -13,21 +13,21 @@ import (
 
 // The kinds of a worker's sandbox.
 const (
-	NoSandbox = ""         // none is written: a pure function
-	Inherit   = "inherit"  // all of the parent's
-	Restrict  = "restrict" // one directory of it, or read-only
+	NoSandbox = ""         // missing: a pure function
+	Inherit   = "inherit"  // all of the parent's files
+	Restrict  = "restrict" // one directory of them, or read-only
 	Zones     = "zones"    // top directories by name
-	Paths     = "paths"    // directories of the host, as llm-do has them
+	Paths     = "paths"    // directories of the host, as in llm-do
 )
 
-// Sandbox is what a worker declares of its parent's files.
+// Sandbox is what a worker declares to need of its parent's files.
 type Sandbox struct {
 	Kind     string // one of the constants
-	Restrict string // the directory, canonical, of kind Restrict
-	ReadOnly bool   // of kind Restrict
+	Restrict string // the canonical directory of kind Restrict
+	ReadOnly bool   // for kind Restrict
 	Zones    []Zone
 	Paths    []Path
-	Network  *Network     // nil where nothing is written
+	Network  *Network     // nil if missing
 	Level    policy.Level // require_os_sandbox
 	Place    strictyaml.Place
 }
@@ -36,12 +36,12 @@ type Sandbox struct {
 type Zone struct {
 	Name  string
 	Mode  sandbox.Access
-	Rules []policy.Rule // its approval
+	Rules []policy.Rule // its approval levels
 	Place strictyaml.Place
 }
 
-// A Path is a directory of the host. Root stands here as it was written: what a
-// relative one starts from is known to who looks for it.
+// A Path is a directory of the host. Root is as written. The caller of [Worker.Grant]
+// resolves a relative one.
 type Path struct {
 	Name         string
 	Root         string
@@ -51,13 +51,13 @@ type Path struct {
 	Place        strictyaml.Place
 }
 
-// Network is whether commands may reach the network.
+// Network says whether commands may reach the network.
 type Network struct {
 	On    bool
 	Place strictyaml.Place
 }
 
-// sandbox reads what the worker declares.
+// sandbox reads the worker's sandbox.
 func (r *reader) sandbox(top strictyaml.Node) {
 	n, ok := top.At("sandbox")
 	if !ok {
@@ -86,7 +86,7 @@ func (r *reader) sandbox(top strictyaml.Node) {
 	s.Level, _ = policy.ParseLevel(text(n, "require_os_sandbox"))
 }
 
-// kind tells the spellings apart by their keys, and refuses two at once.
+// kind finds out by the keys which spelling is used, and reports two at once.
 func (r *reader) kind(n strictyaml.Node) string {
 	var kinds []string
 	for _, f := range n.Fields {
@@ -111,12 +111,12 @@ func (r *reader) kind(n strictyaml.Node) string {
 	case len(kinds) > 0:
 		return kinds[0]
 	case len(n.Fields) > 0:
-		return Restrict // of nothing but the network or the boundary
+		return Restrict // only the network or the level is set
 	}
 	return Inherit
 }
 
-// directory reads the canonical name of a directory.
+// folder returns the canonical name of a directory.
 func (r *reader) folder(n strictyaml.Node) string {
 	if n.Kind != strictyaml.Scalar {
 		return "/"
@@ -128,11 +128,11 @@ func (r *reader) folder(n strictyaml.Node) string {
 	return path.Clean("/" + n.Text)
 }
 
-// maxFolders is how many zones or paths a worker may name, as many as a project
-// may mount.
+// maxFolders limits the zones or paths of a worker. A project may mount as many.
 const maxFolders = 100
 
-// fewFolders refuses zones and paths without end.
+// fewFolders reports whether a worker names at most maxFolders zones or paths, and adds a
+// problem if not.
 func (r *reader) fewFolders(top strictyaml.Node) bool {
 	for _, key := range []string{"zones", "paths"} {
 		n, _ := top.At("sandbox", key)
@@ -177,7 +177,7 @@ func (r *reader) zones(n strictyaml.Node) {
 	}
 }
 
-// isZone reports whether a text is one part of a path.
+// isZone reports whether a text is a single part of a path.
 func isZone(name string) bool {
 	return name != "." && name != ".." && name != "" && !strings.Contains(name, "/") &&
 		strings.TrimSpace(name) == name && sandbox.ValidPath("/"+name)

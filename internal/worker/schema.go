@@ -7,13 +7,13 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-// The limits that hold where attachment_policy says nothing.
+// The defaults of attachment_policy.
 const (
 	defaultAttachments     = 4
 	defaultAttachmentBytes = 10_000_000
 )
 
-// Schema describes every key of a worker file.
+// Schema returns all keys of a worker file.
 func Schema() strictyaml.Key {
 	return strictyaml.Key{Type: strictyaml.Group, Instead: map[string]string{
 		"model":             "golem run --model, GOLEM_MODEL or model: in golem-forge.config.yaml choose the model; write compatible_models: [NAME] for the models that the worker is written for",
@@ -132,7 +132,7 @@ func toolsetsKey() strictyaml.Key {
 		}}
 }
 
-// foreignKeys are what programs of others declare.
+// foreignKeys returns the keys of a foreign program.
 func foreignKeys(readonly strictyaml.Key) []strictyaml.Key {
 	readonly.Name, readonly.Type, readonly.Default = "readonly", strictyaml.Bool, "true"
 	return []strictyaml.Key{
@@ -215,7 +215,7 @@ func toolRulesKey() strictyaml.Key {
 		Keys: ruleKeys()}
 }
 
-// ruleKeys are what a rule of tool_rules says.
+// ruleKeys returns the keys of a rule in tool_rules.
 func ruleKeys() []strictyaml.Key {
 	return []strictyaml.Key{
 		{Name: "allowed", Type: strictyaml.Bool, Default: "true", Example: "false", Doc: "`false` means `blocked`."},
@@ -243,7 +243,7 @@ func useKey() strictyaml.Key {
 		Doc: "In place of a pattern: a ready-made set of commands that need no approval. `read_only` only reads, `build` builds and tests."}
 }
 
-// exampleKeys are lines that a rule is held against when it is read.
+// exampleKeys returns the keys for lines that test a rule when the file is read.
 func exampleKeys() []strictyaml.Key {
 	return []strictyaml.Key{
 		{Name: "match", Type: strictyaml.Texts, Example: "[git status -s]", Doc: "Lines that the rule must match. Otherwise it is an error."},
@@ -251,7 +251,8 @@ func exampleKeys() []strictyaml.Key {
 	}
 }
 
-// verdictKeys are the two ways to write consent for commands in llm-do's keys.
+// verdictKeys returns the keys for the two spellings of an approval level in llm-do's
+// rules.
 func verdictKeys() []strictyaml.Key {
 	return []strictyaml.Key{
 		{Name: "approval", Type: strictyaml.Word, Words: consentWords(), Example: "ask", Doc: "The approval level of the command."},

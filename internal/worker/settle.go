@@ -7,9 +7,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// settle returns the tree in the one form that the schema describes, and refuses
-// what needs another word than the schema has: keys that belong elsewhere, and
-// nothing where something must be said.
+// settle returns the tree in the form that the schema describes. It reports problems that
+// need a better hint than the schema has: keys that belong elsewhere, and empty values.
 func (r *reader) settle(top strictyaml.Node) strictyaml.Node {
 	top = r.misplaced(top, nil, map[string]string{
 		"model":         "the model is the project's model: or --model; a worker says compatible_models",
@@ -39,7 +38,7 @@ func (r *reader) settle(top strictyaml.Node) strictyaml.Node {
 	return r.settleEnv(top)
 }
 
-// misplaced refuses keys of a map that belong elsewhere, and takes them out.
+// misplaced reports keys of a map that belong elsewhere, and removes them.
 func (r *reader) misplaced(top strictyaml.Node, keys []string, hints map[string]string) strictyaml.Node {
 	n, ok := top.At(keys...)
 	if !ok || n.Kind != strictyaml.Map {
@@ -58,8 +57,8 @@ func (r *reader) misplaced(top strictyaml.Node, keys []string, hints map[string]
 	return top.Set(keys, n)
 }
 
-// asMap returns a list of toolsets as the map that it stands for. An item is a
-// name, or a map from one name to what is set.
+// asMap turns a list of toolsets into a map. An item is a name, or a map with one name
+// and its settings.
 func (r *reader) asMap(list strictyaml.Node) strictyaml.Node {
 	all := strictyaml.Node{Place: list.Place, Kind: strictyaml.Map}
 	for _, item := range list.Items {

@@ -11,7 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// shell reads consent for commands, under either name.
+// shell reads the approval levels of commands, from the current keys or from llm-do's.
 func (r *reader) shell(top strictyaml.Node) {
 	rules, isRules := top.At("toolsets", "shell", "rules")
 	other, isDefault := top.At("toolsets", "shell", "default")
@@ -49,8 +49,8 @@ func (r *reader) shell(top strictyaml.Node) {
 	r.w.Shell = &layer
 }
 
-// shellRule reads a rule for commands: a pattern with its consent, or a
-// ready-made set.
+// shellRule reads a rule for commands: a pattern with its approval level, or a ready-made
+// set.
 func (r *reader) shellRule(item strictyaml.Node) (policy.ShellRule, bool) {
 	if item.Kind != strictyaml.Map {
 		return policy.ShellRule{}, false
@@ -69,7 +69,7 @@ func (r *reader) shellRule(item strictyaml.Node) (policy.ShellRule, bool) {
 		}
 	}
 	if use.Kind != strictyaml.Scalar || command.About(use.Text) == "" {
-		return rule, false // the schema says so
+		return rule, false // the schema reports it
 	}
 	rule.Use = use.Text
 	r.examples(item, rule)
@@ -102,11 +102,10 @@ func (r *reader) patternRule(item strictyaml.Node, rule policy.ShellRule) (polic
 	return rule, true
 }
 
-// maxExamples is how many lines a file's rules are held against.
+// maxExamples limits the lines that test the rules of a file.
 const maxExamples = 500
 
-// examples holds a rule against the lines that it says it matches, and those that
-// it says it does not.
+// examples checks that a rule matches the lines of match, and none of those of not_match.
 func (r *reader) examples(item strictyaml.Node, rule policy.ShellRule) {
 	for _, key := range []string{"match", "not_match"} {
 		list, _ := item.At(key)

@@ -7,22 +7,22 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-// A Toolset is a set of tools by its name, with what is set for it.
+// A Toolset is a set of tools with its name and its settings.
 type Toolset struct {
 	Name   string
-	Config strictyaml.Node // Null where nothing is
+	Config strictyaml.Node // Null if there are none
 	Place  strictyaml.Place
-	// Implied is true for the filesystem of a worker with files whose toolsets
-	// are not written.
+	// Implied is true for the toolset filesystem of a worker that has files and no key
+	// toolsets.
 	Implied bool
 }
 
-// usesFiles reports whether the tools are of no use without files.
+// usesFiles reports whether the tools need files.
 func (t Toolset) usesFiles() bool {
 	return t.Name == "filesystem" || t.Name == "shell" || t.Name == "git"
 }
 
-// Toolset returns the worker's toolset of a name, and whether it has it.
+// Toolset returns the worker's toolset with a name, and whether it has one.
 func (w *Worker) Toolset(name string) (Toolset, bool) {
 	i := slices.IndexFunc(w.Toolsets, func(t Toolset) bool { return t.Name == name })
 	if i < 0 {
@@ -31,7 +31,7 @@ func (w *Worker) Toolset(name string) (Toolset, bool) {
 	return w.Toolsets[i], true
 }
 
-// toolsets reads the sets of tools, and llm-do's keys that stand for them.
+// toolsets reads the sets of tools, and llm-do's keys for them.
 func (r *reader) toolsets(top strictyaml.Node) {
 	sets, written := top.At("toolsets")
 	known := toolsetsKey().Keys
@@ -54,21 +54,21 @@ func (r *reader) toolsets(top strictyaml.Node) {
 	}
 }
 
-// imply adds a toolset that another key stands for.
+// imply adds a toolset that another key implies.
 func (r *reader) imply(name string, at strictyaml.Place, silently bool) {
 	if _, ok := r.w.Toolset(name); !ok {
 		r.w.Toolsets = append(r.w.Toolsets, Toolset{Name: name, Place: at, Implied: silently})
 	}
 }
 
-// showsFiles reports whether the declared sandbox can show any files.
+// showsFiles reports whether the declared sandbox can show files.
 func (r *reader) showsFiles() bool {
 	s := r.w.Sandbox
 	return s.Kind != NoSandbox && (s.Kind != Zones || len(s.Zones) > 0)
 }
 
-// checkToolsets refuses tools for files beside a sandbox that has none. Without
-// any sandbox it depends on who calls: see Grant.
+// checkToolsets reports tools that need files if the sandbox has none. Without any
+// sandbox it depends on the caller: see Grant.
 func (r *reader) checkToolsets(top strictyaml.Node) {
 	zones, ok := top.At("sandbox", "zones")
 	if !ok || zones.Kind != strictyaml.List || len(zones.Items) > 0 || r.w.Sandbox.Kind != Zones {
@@ -82,7 +82,7 @@ func (r *reader) checkToolsets(top strictyaml.Node) {
 	}
 }
 
-// workers reads whom the worker may call.
+// workers reads the workers that this one may call.
 func (r *reader) workers(top strictyaml.Node) {
 	modern, isModern := top.At("toolsets", "workers", "allowed_workers")
 	old, isOld := top.At("allow_workers")
@@ -116,7 +116,7 @@ func (r *reader) workers(top strictyaml.Node) {
 	r.w.Workers = policy.SetOf(names...)
 }
 
-// twice refuses an alias that stands beside the key it stands for.
+// twice reports an old key next to the current key with the same meaning.
 func (r *reader) twice(at strictyaml.Node, old, modern string) {
 	r.problems.Add(at, old+" beside "+modern, "they say the same; keep "+modern)
 }

@@ -10,51 +10,51 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-// A Worker is what a worker file says.
+// A Worker holds the content of a worker file.
 type Worker struct {
 	Name, Description string
 	Prompt            string           // as written, except line ends, which are "\n"
-	File              string           // as Parse was given it
-	Place             strictyaml.Place // of the name, or of the file's first line
+	File              string           // the name that Parse got
+	Place             strictyaml.Place // of the name, or of the first line of the file
 	Content           []byte           // the whole file, byte for byte
 
 	Mode   string   // single | chat
-	Models []string // compatible_models; none for any
+	Models []string // compatible_models; empty for any
 
 	Sandbox  Sandbox            // what it declares
 	Toolsets []Toolset          // in the order written
-	Shell    *policy.ShellLayer // consent for commands, nil where nothing is written
+	Shell    *policy.ShellLayer // approval levels of commands, nil if none are written
 	Git      Git
-	Custom   []Custom // in the order written, as Servers
+	Custom   []Custom // in the order written, like Servers
 	Servers  []Server
-	Workers  policy.Set    // whom it may call
-	Rules    []policy.Rule // consent as written, one layer
+	Workers  policy.Set    // the workers that it may call
+	Rules    []policy.Rule // approval levels as written, one layer
 
 	Attachments      policy.Attachments
 	AllowEmptyInput  bool
 	Locked           bool
-	OutputSchema     strictyaml.Node // Null where there is none
+	OutputSchema     strictyaml.Node // Null if missing
 	MaxContextTokens int64           // 0 for no limit
 
 	calls []strictyaml.Node
 }
 
-// Calls returns the names of the workers that it may call, as they are written.
+// Calls returns the names of the workers that it may call, as written.
 func (w *Worker) Calls() []strictyaml.Node { return slices.Clone(w.calls) }
 
-// A reader turns the nodes of one file into a Worker and notes what is wrong.
-// What the schema has refused it passes over, so that nothing is told twice.
+// A reader turns the nodes of one file into a Worker and collects problems. It skips
+// values that the schema has refused, so that no problem is reported twice.
 type reader struct {
 	file     string
 	problems strictyaml.Problems
 	w        *Worker
-	checked  int // lines that rules were held against
+	checked  int // lines that tested rules so far
 }
 
-// Parse reads a worker file: YAML front matter between two lines of ---, with
-// the prompt as its body, or plain YAML with the prompt under instructions or
-// prompt. Comments may stand before the first ---. Line ends are taken as "\n".
-// An error is all that is wrong, as [conf.Problems].
+// Parse reads a worker file: YAML front matter between two lines of --- with the prompt
+// as its body, or plain YAML with the prompt under instructions or prompt. Comments may
+// come before the first ---. Line ends become "\n". The error is a [strictyaml.Problems]
+// with everything that is wrong.
 func Parse(file string, data []byte) (*Worker, error) {
 	r := reader{file: file, w: &Worker{File: file, Content: data, Place: strictyaml.Place{Source: file, Line: 1, Col: 1}}}
 	if page, ok := r.split(data); ok {
@@ -101,7 +101,7 @@ func (r *reader) read(top strictyaml.Node, page page) {
 	r.checkToolsets(top)
 }
 
-// name reads the worker's name, which callers use as that of a tool.
+// name reads the worker's name. Callers use it as the name of a tool.
 func (r *reader) name(top strictyaml.Node) {
 	n, written := top.At("name")
 	if !written {
@@ -120,8 +120,8 @@ func (r *reader) name(top strictyaml.Node) {
 	}
 }
 
-// nameOf returns the name that a file gives its worker: that of its directory for
-// x/worker.worker, otherwise its own.
+// nameOf returns the name of a worker by its file: the name of the directory for
+// x/worker.worker, otherwise that of the file.
 func nameOf(file string) string {
 	file = filepath.ToSlash(file)
 	base := path.Base(file)
@@ -176,7 +176,8 @@ func (r *reader) attachments(top strictyaml.Node) policy.Attachments {
 	return a
 }
 
-// suffixes reads endings of file names, in lower case: they hold in any.
+// suffixes reads suffixes of file names and returns them in lower case. They match in any
+// case.
 func (r *reader) suffixes(n strictyaml.Node, above, key string) []string {
 	list, _ := n.At(key)
 	var suffixes []string
