@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// What a directory's rules ask or block holds by every name that the directory has.
+// A rule that asks or blocks applies to a directory under all of its names.
 func TestAliases(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.Symlink("npm", filepath.Join(w.top, "home", "again")))

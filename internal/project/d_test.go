@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The scanner that docs/config.md has for an example finds the word, and nothing else.
+// The example of a scanner in docs/config.md finds the word, and nothing else.
 func TestDScannerExample(t *testing.T) {
 	page, err := os.ReadFile("../../docs/config.md")
 	if err != nil {

@@ -18,11 +18,11 @@ const (
 	end   = "<!-- end of keys -->\n"
 )
 
-// TestDocs holds the tables of docs/config.md to the schema.
+// TestDocs compares the tables of docs/config.md with the schema.
 func TestDocs(t *testing.T) { testutil.GoldenPart(t, docs, begin, end, keyTables()) }
 
-// keyTables writes the schema as one table for each key at the top that has
-// keys of its own, and one for the others.
+// keyTables writes the schema as tables: one for each top key that has keys, and one for
+// the others.
 func keyTables() string {
 	const heads = "| key | type | default | meaning | example |\n|---|---|---|---|---|\n"
 	b := "\n" + heads
@@ -65,7 +65,7 @@ func row(k strictyaml.Key, name string) string {
 	return strings.ReplaceAll(line, "\n", " ") + "\n"
 }
 
-// typeName says what a value is, in the words of the page about worker files.
+// typeName describes the type of a key, in the words of the page about worker files.
 func typeName(k strictyaml.Key) string {
 	var kinds []string
 	for _, w := range k.Words {

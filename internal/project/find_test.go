@@ -76,7 +76,7 @@ func TestFindProblems(t *testing.T) {
 		}
 	}
 
-	// A policy that cannot be read is not a policy that is not there.
+	// A policy that cannot be read must not count as no policy.
 	must(t, os.Symlink("nowhere", filepath.Join(top, "dangling", project.File)))
 	root, file, err := project.Find(filepath.Join(top, "dangling"))
 	if err != nil || file != project.File {

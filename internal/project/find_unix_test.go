@@ -12,7 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/project"
 )
 
-// TestLoadPipe does not wait for somebody to write.
+// TestLoadPipe checks that reading a named pipe does not block.
 func TestLoadPipe(t *testing.T) {
 	w := newWorld(t)
 	pipe := filepath.Join(w.program, "pipe")

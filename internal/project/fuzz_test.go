@@ -15,9 +15,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// FuzzProjectFile reads anything. It does not panic, says where everything that
-// is wrong is, and what it takes for a project has only directories that can be
-// shown. The same file is the same project.
+// FuzzProjectFile reads random files. Load must not panic, must report the place of each
+// problem, and must accept only directories that can be shown. The same file always gives
+// the same project.
 func FuzzProjectFile(f *testing.F) {
 	for _, seed := range seeds {
 		f.Add([]byte(seed.yaml))
@@ -43,8 +43,8 @@ func FuzzProjectFile(f *testing.F) {
 	})
 }
 
-// FuzzSet reads any setting. What ParseSet takes is of the right form for Parse:
-// only its meaning can still be wrong.
+// FuzzSet reads random settings. A setting that ParseSet accepts has the right form for
+// Parse. Only its meaning can still be wrong.
 func FuzzSet(f *testing.F) {
 	for _, text := range []string{
 		"model=x", "delegation.maxDepth=3", "sandbox.zones.data.path=./d", "sandbox.zones={a: {path: b}}", "sandbox.mounts=[{source: in, target: /in}]",
@@ -127,7 +127,7 @@ func checkProject(t *testing.T, w world, p *project.Project) {
 	}
 }
 
-// checkSource sees that a directory exists, or may be missing where it is.
+// checkSource checks that a directory exists, or that it may be missing.
 func checkSource(t *testing.T, w world, m project.Mount) {
 	t.Helper()
 	source, base := string(m.Source), string(m.Base)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestHostile reads files that were made to be misread, or to be waited for.
+// TestHostile reads files that try to be misread or to block the reader.
 func TestHostile(t *testing.T) {
 	w := newWorld(t)
 	laughs := "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"

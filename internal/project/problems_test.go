@@ -13,8 +13,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// problems are mistakes and what is said about them: all of it, and nothing
-// more. What ends in … is in the words of package conf from there on.
+// problems are mistakes with all of the reported problems, and no others. A line that
+// ends in … continues in the words of package strictyaml.
 var problems = []struct{ yaml, want string }{
 	// form
 	{`sandbox: {zone: {}}`, `p.yaml:1:11: unknown key "zone" in sandbox; did you mean zones?…`},
@@ -217,7 +217,7 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:1:24: clearance.scanners: unknown scanner secret; did you mean secrets? known here: format, size, content, secrets, malware
 		p.yaml:1:38: clearance.scanners: size twice; keep one`},
 
-	// all at once, and no more than there is
+	// all at once, and nothing more
 	{"sandbox: {zone: {}, mode: ro}", `p.yaml:1:11: unknown key "zone" in sandbox; did you mean zones?…`},
 	{"sandbox: {mode: RW, zones: {a: {path: a}}}", `p.yaml:1:17: sandbox.mode: RW; it is …`},
 	{"sandbox: {mounts: [{source: in, target: a}, {source: in, target: b}]}", `
@@ -233,7 +233,8 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:7:16: limits.pids: 0; 0 would be no limit; leave the key out for the default: a command is never without`},
 }
 
-// says reports whether lines are those wanted, of which some may continue.
+// says reports whether the lines are those wanted. A wanted line that ends in … may
+// continue.
 func says(got, want string) bool {
 	lines, wanted := strings.Split(got, "\n"), strings.Split(want, "\n")
 	return slices.EqualFunc(lines, wanted, func(got, want string) bool {
@@ -276,7 +277,7 @@ func TestSystemFolders(t *testing.T) {
 	}
 }
 
-// TestKernelFolders finds them however they are reached.
+// TestKernelFolders finds /proc, /sys and /dev by any path.
 func TestKernelFolders(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.Symlink("/proc", filepath.Join(w.env.Home, "toproc")))
@@ -288,8 +289,7 @@ func TestKernelFolders(t *testing.T) {
 	}
 }
 
-// TestState keeps golem's own state out of every mount, and every mount out of
-// the state.
+// TestState checks that no mount shows golem's state, and that no mount lies in it.
 func TestState(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.Symlink(w.top, filepath.Join(w.env.Home, "up")))
@@ -319,7 +319,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestNoHome expands nothing where nobody knows what ~ is.
+// TestNoHome checks that ~ is an error if the home is unknown.
 func TestNoHome(t *testing.T) {
 	w := newWorld(t)
 	w.env.Home = ""
@@ -336,8 +336,8 @@ func TestNoHome(t *testing.T) {
 	}
 }
 
-// TestAddresses takes what git would reach a repository by, and nothing that
-// git would run.
+// TestAddresses accepts addresses that git can reach, and none that make git run a
+// program.
 func TestAddresses(t *testing.T) {
 	w := newWorld(t)
 	for _, url := range []string{
@@ -373,7 +373,7 @@ func TestBranches(t *testing.T) {
 	}
 }
 
-// TestProgramFolder refuses a program that is not there.
+// TestProgramFolder refuses a program that does not exist.
 func TestProgramFolder(t *testing.T) {
 	w := newWorld(t)
 	for _, root := range []string{filepath.Join(w.top, "none"), filepath.Join(w.top, "program", "afile")} {
@@ -385,7 +385,7 @@ func TestProgramFolder(t *testing.T) {
 	}
 }
 
-// TestProgramBehindALink mounts the program's directories whichever way it is named.
+// TestProgramBehindALink mounts the program's directories by every path to it.
 func TestProgramBehindALink(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.Symlink("program", filepath.Join(w.top, "alias")))

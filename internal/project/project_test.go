@@ -49,7 +49,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// parse reads a project file called p.yaml, with settings as --set has them.
+// parse reads a project file called p.yaml, with settings in the form of --set.
 func (w world) parse(yaml string, sets ...string) (*project.Project, error) {
 	var settings []project.Setting
 	for _, text := range sets {
@@ -62,8 +62,8 @@ func (w world) parse(yaml string, sets ...string) (*project.Project, error) {
 	return project.Parse(w.program, "p.yaml", []byte(yaml), w.env, settings)
 }
 
-// table writes the mounts as a table: target, mode, directory, and what else holds
-// there. A directory that may be missing is "base + source".
+// table formats the mounts: target, mode, directory, and other settings. A directory that
+// may be missing is "base + source".
 func (w world) table(p *project.Project) string {
 	short := func(h any) string {
 		return strings.ReplaceAll(fmt.Sprint(h), w.top+string(filepath.Separator), "")
@@ -89,7 +89,7 @@ func (w world) table(p *project.Project) string {
 	return strings.Join(lines, "\n")
 }
 
-// rules writes the approvals that are written.
+// rules formats the approval levels of the file.
 func rules(p *project.Project) string {
 	var lines []string
 	for _, r := range p.Rules {
@@ -98,7 +98,7 @@ func rules(p *project.Project) string {
 	return strings.Join(lines, "\n")
 }
 
-// lines trims the indents of a text in a table of tests.
+// lines removes the indentation of a text in a table of tests.
 func lines(text string) string {
 	var list []string
 	for line := range strings.Lines(text) {
@@ -202,7 +202,7 @@ sandbox:
 	}
 }
 
-// TestRest reads all that is not a directory.
+// TestRest reads every key that is not about directories.
 func TestRest(t *testing.T) {
 	w := newWorld(t)
 	p, err := w.parse(`
@@ -259,8 +259,8 @@ clearance:
 	}
 }
 
-// TestRulesOfTheTop reads the approvals of a mount at / as its own, and those
-// of the sandbox once.
+// TestRulesOfTheTop reads the approval levels of a mount at / as its own, and those of
+// the sandbox once.
 func TestRulesOfTheTop(t *testing.T) {
 	w := newWorld(t)
 	for yaml, want := range map[string]string{
@@ -298,7 +298,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestWords reads the keys that take one of several words.
+// TestWords reads the keys that accept one of several words.
 func TestWords(t *testing.T) {
 	w := newWorld(t)
 	read := map[string]func(*project.Project) string{
@@ -346,7 +346,8 @@ func TestSandboxErrorNamesLine(t *testing.T) {
 	}
 }
 
-// TestMissingIsMadeByTheFirstWrite sees a directory of the program come to be.
+// TestMissingIsMadeByTheFirstWrite checks that the first write creates a directory of the
+// program.
 func TestMissingIsMadeByTheFirstWrite(t *testing.T) {
 	w := newWorld(t)
 	p, err := w.parse("")
@@ -367,14 +368,14 @@ func TestMissingIsMadeByTheFirstWrite(t *testing.T) {
 	}
 }
 
-// plain shows mounts that are layers as they are.
+// plain opens overlay mounts as plain directories.
 func plain(m project.Mount) (sandbox.Mount, error) {
 	b, err := sandbox.DirIn(m.Base, m.Source)
 	return sandbox.Mount{Backend: b, Access: m.Access()}, err
 }
 
-// TestOverlayConsent: what is changed in a layer needs no consent where nobody wrote
-// one; a directory in it that is no layer is as any other, and what is written holds.
+// TestOverlayConsent: changes in an overlay need no approval unless the file sets a
+// level. A directory in it that is no overlay is like any other.
 func TestOverlayConsent(t *testing.T) {
 	for _, test := range []struct{ text, effect, want string }{
 		{"{root: ., mode: overlay}", "/a", "preApproved"},

@@ -12,7 +12,7 @@ import (
 )
 
 // TestB3BindMounts finds a home, state and configuration that a bind mount shows under
-// another name. It runs itself again where it may mount.
+// another name. It runs itself again in a process that may mount.
 func TestB3BindMounts(t *testing.T) {
 	const again = "GOLEM_TEST_MOUNTS"
 	if os.Getenv(again) == "" {

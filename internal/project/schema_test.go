@@ -11,7 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-// eachKey calls f with every key of the schema and the keys it lies in.
+// eachKey calls f with every key of the schema and its parents.
 func eachKey(key strictyaml.Key, path []strictyaml.Key, f func(path []strictyaml.Key)) {
 	for _, k := range key.Keys {
 		at := append(slices.Clip(path), k)
@@ -20,8 +20,8 @@ func eachKey(key strictyaml.Key, path []strictyaml.Key, f func(path []strictyaml
 	}
 }
 
-// write writes a file with one key, called name, in the maps and lists it lies
-// in, and returns the line of the key.
+// write returns a file with one key, called name, in its maps and lists, and the line of
+// the key.
 func write(path []strictyaml.Key, name, value string) (yaml string, line int) {
 	indent, dash := "", ""
 	for i, k := range path {
@@ -56,15 +56,15 @@ func known(path []strictyaml.Key) []string {
 	return names
 }
 
-// at returns the problems of a line.
+// at returns the problems at a line.
 func at(err error, line int) []strictyaml.Problem {
 	var all strictyaml.Problems
 	errors.As(err, &all)
 	return slices.DeleteFunc(slices.Clone(all), func(p strictyaml.Problem) bool { return p.Place.Line != line || p.Place.Source != "p.yaml" })
 }
 
-// TestTypos slips a letter in every key of every spelling: it is found on its
-// line, and the right key is named.
+// TestTypos changes a letter in every key of every spelling. Load finds it on its line
+// and names the right key.
 func TestTypos(t *testing.T) {
 	w := newWorld(t)
 	count := 0
@@ -73,7 +73,7 @@ func TestTypos(t *testing.T) {
 		for i := range key.Name {
 			for _, typo := range []string{key.Name[:i] + "q" + key.Name[i+1:], key.Name[:i] + key.Name[i+1:], key.Name[:i] + "q" + key.Name[i:]} {
 				if typo == key.Name || typo == "ath" {
-					continue // the letter was a q; at is as near as path
+					continue // the letter was already q; at is as near as path
 				}
 				if slices.Contains(known(path), typo) {
 					t.Fatalf("%s is a key too: choose another letter", typo)
@@ -94,8 +94,8 @@ func TestTypos(t *testing.T) {
 	}
 }
 
-// TestForms gives every key a value of the wrong form: it is found on its line,
-// and named.
+// TestForms gives every key a value of the wrong form. Load finds it on its line and
+// names the key.
 func TestForms(t *testing.T) {
 	w := newWorld(t)
 	eachKey(project.Schema(), nil, func(path []strictyaml.Key) {
@@ -125,8 +125,7 @@ func TestForms(t *testing.T) {
 	})
 }
 
-// TestExamples holds every example of the schema, and every default, to the
-// schema.
+// TestExamples checks every example and every default of the schema against the schema.
 func TestExamples(t *testing.T) {
 	eachKey(project.Schema(), nil, func(path []strictyaml.Key) {
 		key := path[len(path)-1]
@@ -146,8 +145,7 @@ func TestExamples(t *testing.T) {
 	})
 }
 
-// counts are two files for every key of the schema that differ in nothing but
-// this key.
+// counts are two files for every key of the schema that differ only in this key.
 var counts = map[string][2]string{
 	"sandbox.root":           {`sandbox: {root: .}`, `sandbox: {root: in}`},
 	"sandbox.mode":           {`sandbox: {root: .}`, `sandbox: {root: ., mode: ro}`},
@@ -238,8 +236,8 @@ var counts = map[string][2]string{
 	"clearance.endpoints.headers":  {`clearance: {endpoints: {a: {url: "https://a/"}}}`, `clearance: {endpoints: {a: {url: "https://a/", headers: {X: "a env:B"}}}}`},
 }
 
-// TestEveryKeyCounts changes every key of the schema, one by one, and sees the
-// project change: no key is read and then forgotten.
+// TestEveryKeyCounts changes every key of the schema, one by one, and checks that the
+// project changes. So no key is read and then ignored.
 func TestEveryKeyCounts(t *testing.T) {
 	w := newWorld(t)
 	describe := func(yaml string) string {

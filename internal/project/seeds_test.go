@@ -4,9 +4,9 @@ import (
 	"testing"
 )
 
-// seeds are the project files of the documents that the system comes from, word
-// for word, and the settings that those documents give as code, in YAML. Each
-// means what the text around it says.
+// seeds are the project files of the documents that the system comes from, word for word,
+// and the settings that those documents show as code, in YAML. Each means what its
+// document says.
 var seeds = []struct{ name, yaml, dialect, mounts, rest string }{
 	{"two-level configuration", `
 # golem-forge.config.yaml
@@ -190,7 +190,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestSeedSandbox acts in the sandbox of the first document as its text does.
+// TestSeedSandbox uses the sandbox of the first document as its text does.
 func TestSeedSandbox(t *testing.T) {
 	w := newWorld(t)
 	p, err := w.parse(seeds[0].yaml)

@@ -51,7 +51,7 @@ func TestParseSet(t *testing.T) {
 	}
 }
 
-// show writes a node without quotes and places.
+// show formats a node without quotes and places.
 func show(n strictyaml.Node) string {
 	switch n.Kind {
 	case strictyaml.Scalar:
@@ -102,7 +102,7 @@ func TestParseSetProblems(t *testing.T) {
 	}
 }
 
-// TestPrecedence puts settings above the file, later ones above earlier ones.
+// TestPrecedence checks that settings override the file, and later settings earlier ones.
 func TestPrecedence(t *testing.T) {
 	w := newWorld(t)
 	const file = "delegation: {maxDepth: 7}\nsandbox:\n  zones:\n    data: {path: data, mode: ro}\nmodel: file"
@@ -136,8 +136,8 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// TestSettingsHideNothing checks the file also where a setting replaces what is
-// wrong in it, and settings like the file.
+// TestSettingsHideNothing checks that golem reports a mistake in the file even if a
+// setting replaces it, and that it checks settings like the file.
 func TestSettingsHideNothing(t *testing.T) {
 	w := newWorld(t)
 	for _, test := range []struct {
@@ -161,7 +161,7 @@ func TestSettingsHideNothing(t *testing.T) {
 	}
 }
 
-// TestSettingsAreChecked also where ParseSet has not seen them.
+// TestSettingsAreChecked checks settings that did not pass through ParseSet.
 func TestSettingsAreChecked(t *testing.T) {
 	w := newWorld(t)
 	for want, keys := range map[string][]string{
@@ -176,7 +176,7 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
-// TestSettingsAlone need no file.
+// TestSettingsAlone loads settings without a file.
 func TestSettingsAlone(t *testing.T) {
 	w := newWorld(t)
 	s, err := project.ParseSet("GOLEM_ROOT", "sandbox.root=~/npm")

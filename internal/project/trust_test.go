@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Trust is a directory's, by whatever name it is shown.
+// Trust belongs to a directory, under all of its names.
 func TestTrust(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.Symlink("npm", filepath.Join(w.top, "home", "again")))

@@ -110,7 +110,7 @@ clearance:
 	}
 }
 
-// TestValuesOfFolders shows the directories that hold without being written.
+// TestValuesOfFolders lists the default directories too.
 func TestValuesOfFolders(t *testing.T) {
 	w := newWorld(t)
 	for _, test := range []struct{ yaml, key, want string }{
@@ -142,7 +142,7 @@ func TestValuesOfFolders(t *testing.T) {
 	}
 }
 
-// TestGrant is the ceiling for workers: what they ask for beyond it is found.
+// TestGrant checks that the grant limits workers: it finds requests beyond it.
 func TestGrant(t *testing.T) {
 	w := newWorld(t)
 	p, err := w.parse(`

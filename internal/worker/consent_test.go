@@ -8,7 +8,7 @@ import (
 	"github.com/golem-forge/golem/internal/worker"
 )
 
-// Every way to write consent, as the rules it comes to.
+// Every spelling of an approval level, with its rules.
 func TestConsent(t *testing.T) {
 	for _, c := range []struct {
 		text string

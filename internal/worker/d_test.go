@@ -10,8 +10,8 @@ import (
 	"github.com/golem-forge/golem/internal/worker"
 )
 
-// Keys of other tools are refused with what to write instead, and the pages for who comes
-// from there list each of them.
+// Golem refuses keys of other tools with a hint, and the pages about moving from those
+// tools list each of them.
 func TestDKeysOfOtherTools(t *testing.T) {
 	for _, test := range []struct{ page, listed, file, hint string }{
 		{"from-llm-do.md", "| `model` |", "model: x", "compatible_models"},
@@ -37,7 +37,7 @@ func TestDKeysOfOtherTools(t *testing.T) {
 	}
 }
 
-// tool_rules as a list say the same as the map.
+// tool_rules as a list mean the same as the map.
 func TestDToolRulesAsList(t *testing.T) {
 	rules := func(text string) (list []policy.Rule) {
 		w, err := worker.Parse("a.worker", []byte("---\n"+text+"---\nx\n"))
@@ -72,7 +72,7 @@ func TestDToolRulesAsList(t *testing.T) {
 	}
 }
 
-// Workers that older tools found are told of, and other files are left alone.
+// Golem reports workers in places where older tools looked, and ignores other files.
 func TestDWorkersElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) {

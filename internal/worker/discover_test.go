@@ -23,7 +23,7 @@ func readWorker(t testing.TB, file string) *worker.Worker {
 	return w
 }
 
-// program makes a program of files: name to content.
+// program creates a program from a map of names to contents.
 func program(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -106,7 +106,7 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// A program has so many workers and no more.
+// A program has at most maxWorkers workers.
 func TestDiscoverMany(t *testing.T) {
 	files := map[string]string{}
 	for i := range 200 {

@@ -17,11 +17,10 @@ const (
 	tableEnd = "<!-- end of keys -->\n"
 )
 
-// docs/workers.md lists every key as the schema has it.
+// TestDocs compares the tables of docs/workers.md with the schema.
 func TestDocs(t *testing.T) { testutil.GoldenPart(t, docs, tableTop, tableEnd, table()) }
 
-// table returns a table of the keys at the top, and one for each of these that
-// has keys of its own.
+// table returns a table of the top keys, and one for each of them that has keys.
 func table() string {
 	const heads = "| key | type | default | meaning | example |\n|---|---|---|---|---|\n"
 	top := "\n" + heads
@@ -51,7 +50,7 @@ func row(p place) string {
 	return line + "\n"
 }
 
-// code returns a value as code, where it is not prose that has code in it.
+// code formats a value as code, unless it is prose with code in it.
 func code(s string) string {
 	if s == "" || strings.Contains(s, "`") || strings.HasPrefix(s, "the ") {
 		return s
@@ -75,7 +74,7 @@ func typeOf(k strictyaml.Key) string {
 
 var block = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// The files in docs/workers.md are right.
+// TestDocsExamples parses the files in docs/workers.md.
 func TestDocsExamples(t *testing.T) {
 	data, err := os.ReadFile(docs)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// What a foreign tool may be, its worker's own files say.
+// The worker file limits a foreign tool.
 const counts = `
 toolsets:
   custom:
@@ -18,8 +18,8 @@ toolsets:
       schema: ./count.json
 `
 
-// A child has a foreign program only if its parent has this very one, and a tool never
-// has more than its worker.
+// A child has a foreign program only if its parent has the same one, and a tool never has
+// more than its worker.
 func TestForeignGrants(t *testing.T) {
 	project := policy.Grant{Files: policy.AllFiles().With(sandbox.Limit{Path: "/in", Access: sandbox.ReadOnly}, sandbox.Limit{Path: "/out", Access: sandbox.ReadWrite}),
 		Tools: policy.All(), Hosts: policy.AllHosts()}
@@ -58,7 +58,7 @@ func TestForeignGrants(t *testing.T) {
 	}
 }
 
-// A schema file says how a tool is used; what is wrong with it is told with its place.
+// A schema file says how a tool is used. Golem reports its problems with their places.
 func TestDescribe(t *testing.T) {
 	d, err := worker.Describe("t.json", []byte(`{"description": "Counts.", "type": "object",
 		"x-golem": {"mode": "both", "approval": "preApproved", "label": "Count", "category": "text"},

@@ -16,8 +16,8 @@ import (
 
 var wordForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// Whatever a file holds, it is a worker that keeps to all rules or problems that
-// can be shown; and what it asks for never widens anything.
+// Any file is either a worker that keeps all rules, or has problems that can be printed.
+// Its requests never widen a grant.
 func FuzzWorkerFile(f *testing.F) {
 	files, err := filepath.Glob("testdata/design/*.worker")
 	if err != nil || len(files) == 0 {
@@ -65,7 +65,7 @@ func FuzzWorkerFile(f *testing.F) {
 	})
 }
 
-// shown checks that problems can be printed, a line each, and say a way on.
+// shown checks that each problem fits on a line, can be printed and has a hint.
 func shown(t *testing.T, problems strictyaml.Problems) {
 	for _, p := range problems {
 		if text := p.Error(); p.Hint == "" || strings.ContainsAny(text, "\n\x1b\u202e\x00") || !strings.HasPrefix(text, "w.worker:") || p.Place.Line < 1 {

@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// projectOf is the grant of a project that mounts these directories: "/data ro".
+// projectOf returns the grant of a project that mounts these directories: "/data ro".
 func projectOf(mounts ...string) policy.Grant {
 	var limits []sandbox.Limit
 	for _, m := range mounts {
@@ -28,7 +28,7 @@ func projectOf(mounts ...string) policy.Grant {
 		Credentials: policy.All(), Hosts: policy.AllHosts(), Depth: 5, Attachments: policy.Attachments{Unlimited: true}}
 }
 
-// locate knows the directories of the tests by their names.
+// locate finds the directories of the tests by name.
 func locate(folder string) (string, bool) {
 	name, ok := strings.CutPrefix(folder, "./")
 	return "/" + name, ok && name != "elsewhere"
@@ -53,7 +53,7 @@ func grant(t testing.TB, text string, parent policy.Grant, entry bool) policy.Gr
 
 const called, first = false, true
 
-// What a worker gets of the files, in each spelling.
+// The files that a worker gets, in each spelling.
 func TestGrantFiles(t *testing.T) {
 	mounts := projectOf("/ rw", "/cache ro")
 	zones := projectOf("/data rw", "/workspace rw", "/cache ro")
@@ -107,7 +107,7 @@ func TestGrantFiles(t *testing.T) {
 	}
 }
 
-// What goes beyond the parent is an error, at the line that asks.
+// A request beyond the parent is an error at its line.
 func TestExceeds(t *testing.T) {
 	parent := projectOf("/data ro", "/workspace rw")
 	parent.Tools = policy.SetOf("filesystem", "workers")
@@ -169,16 +169,14 @@ func TestExceeds(t *testing.T) {
 	}
 }
 
-// The entry worker's parent is called by its name.
-// Nobody waits for a worker that asks for all that it does not get, nor reads on
-// and on about it.
+// Grant refuses a worker with many excessive requests quickly and with few problems.
 func TestExceedsWithoutEnd(t *testing.T) {
 	var mounts []string
 	for i := range 100 {
 		mounts = append(mounts, fmt.Sprintf("/m%d rw", i))
 	}
 	parent := projectOf(mounts...)
-	for range 6 { // as deep calls have it
+	for range 6 { // as in deep calls
 		parent = parent.Meet(parent)
 	}
 	parent.Workers = policy.SetOf(strings.Fields(many("w%d ", 1000))...)
@@ -204,8 +202,8 @@ func TestExceedsProject(t *testing.T) {
 	}
 }
 
-// A pure function has no files, no shell and no git; to ask for them is an error
-// for a worker that is called.
+// A pure function has no files, no shell and no git. Asking for them is an error for a
+// worker that is called.
 func TestPureFunction(t *testing.T) {
 	parent := projectOf("/data rw")
 	g := grant(t, "toolsets: [custom]", parent, called)
@@ -227,7 +225,7 @@ func TestPureFunction(t *testing.T) {
 	}
 }
 
-// Which toolsets, whom it calls, what hosts and credentials.
+// The toolsets, workers, hosts and credentials of a grant.
 func TestGrantSets(t *testing.T) {
 	project := projectOf("/data rw")
 	lesser := project
@@ -276,13 +274,13 @@ func TestGrantSets(t *testing.T) {
 	if got := credentials(g); got != "GH_TOKEN" {
 		t.Errorf("inherited credentials: got %q, want the parent's", got)
 	}
-	// An entry worker that leaves its sandbox out has the project's network too.
+	// An entry worker without a sandbox has the project's network too.
 	if got := hosts(grant(t, "toolsets: [shell]", project, first)); got != "on" {
 		t.Errorf("entry without a sandbox: got network %s", got)
 	}
 }
 
-// Consent, commands, numbers: the lower holds, silently.
+// For approval levels, commands and numbers the stricter applies, without a problem.
 func TestGrantLowers(t *testing.T) {
 	project := projectOf("/a rw", "/b rw")
 	project.Consent = policy.Consents{}.With(policy.Rule{Verb: policy.Write, Target: "/a", Consent: policy.Ask, From: "golem-forge.config.yaml:4"})
@@ -302,7 +300,7 @@ func TestGrantLowers(t *testing.T) {
 		want   string
 	}{
 		{main, policy.Write, "/a/x", "ask golem-forge.config.yaml:4"},
-		{main, policy.Write, "/b/x", "preApproved w.worker:4"}, // a default is no ceiling
+		{main, policy.Write, "/b/x", "preApproved w.worker:4"}, // a default is no limit
 		{main, policy.Read, "/b/x", "preApproved "},
 		{child, policy.Write, "/a/x", "ask golem-forge.config.yaml:4"},
 		{child, policy.Delete, "/a/x", "ask w.worker:4"},
@@ -327,8 +325,8 @@ func TestGrantLowers(t *testing.T) {
 	}
 }
 
-// Suffixes and sizes of a worker's own paths hold for it and for whom it calls,
-// on top of what the mounts say.
+// Suffixes and sizes of a worker's paths apply to it and to the workers that it calls, in
+// addition to those of the mounts.
 func TestKinds(t *testing.T) {
 	text := "sandbox: {paths: {p: {root: ./p, mode: rw, suffixes: [.md, .pdf], max_file_bytes: 100}}}"
 	for _, mounts := range [][]sandbox.Mount{
@@ -342,7 +340,7 @@ func TestKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := grant(t, text, projectOf("/ rw"), first)
-		child := grant(t, "sandbox: {}", g, called) // its own wishes do not lift its caller's
+		child := grant(t, "sandbox: {}", g, called) // its own requests do not lift its caller's limits
 		for _, files := range []policy.Files{g.Files, child.Files} {
 			r, err := files.Apply(s)
 			if err != nil {
@@ -358,7 +356,7 @@ func TestKinds(t *testing.T) {
 			}
 		}
 	}
-	// Without suffixes and sizes nothing is asked of the mounts.
+	// Without suffixes and sizes the mounts get no extra limits.
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/p", Access: sandbox.ReadWrite, Backend: sandbox.NewMemory(nil)}}})
 	if err != nil {
 		t.Fatal(err)
@@ -369,8 +367,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// The worker files in the documents that this comes from, word for word, mean
-// what the text around them says.
+// The worker files in the documents that the system comes from, word for word, mean what
+// the documents say.
 func TestDesign(t *testing.T) {
 	project := projectOf("/cache rw", "/workspace rw", "/data ro", "/input ro", "/drafts rw", "/final rw", "/portfolio rw", "/pipeline ro")
 	rw := projectOf("/data rw", "/workspace rw", "/cache rw")

@@ -16,9 +16,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The law of delegation: whatever workers say, and however they are chained, no
-// child has more than its parent; and it is told so exactly where it asks for
-// more. Workers are drawn as files, so that the reading is under the law too.
+// The law of delegation: in every chain of workers no child has more than its parent, and
+// Grant reports a problem exactly if a child asks for more. The test draws workers as
+// files, so that it covers the parser too.
 
 const lawCases = 5_000
 
@@ -44,18 +44,18 @@ func some[T comparable](t *rapid.T, what string, from []T) []T {
 func often(t *rapid.T, what string) bool  { return rapid.IntRange(0, 3).Draw(t, what) > 0 }
 func seldom(t *rapid.T, what string) bool { return rapid.IntRange(0, 3).Draw(t, what) == 0 }
 
-// A wish is a worker file and what it asks for, noted down while it is written.
+// A wish is a worker file with what it asks for.
 type wish struct {
 	text   strings.Builder
 	parent policy.Grant
-	modest bool // it takes care to ask for what there is
+	modest bool // it asks only for what the parent has
 
 	kind     string
 	restrict string
 	ro       bool
-	files    map[string]sandbox.Access // by virtual path; "" for a directory that is nowhere
+	files    map[string]sandbox.Access // by virtual path; "" for a directory that no mount shows
 	network  string                    // "", "true", "false"
-	sets     []string                  // nil where none are written
+	sets     []string                  // nil if none are written
 	calls    []string
 	explicit bool
 	secrets  []string
@@ -86,7 +86,7 @@ func (w *wish) fit(names []string, has func(string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !has(n) })
 }
 
-// mode draws how far a directory is to be used.
+// mode draws the mode of a directory.
 func (w *wish) mode(t *rapid.T, path string) string {
 	modes := []string{"ro", "ro", "rw"}
 	if w.modest && w.parent.Files.Access(path) < sandbox.ReadWrite {
@@ -186,7 +186,7 @@ func (w *wish) drawToolsets(t *rapid.T) {
 
 func usesFiles(set string) bool { return set == "filesystem" || set == "shell" || set == "git" }
 
-// asksMore reports by its own lights whether the wish goes beyond the parent.
+// asksMore computes independently whether the wish goes beyond the parent.
 func (w *wish) asksMore(parent policy.Grant, entry bool) bool {
 	more := false
 	inherits := w.kind == worker.Inherit || w.kind == worker.Restrict
@@ -219,7 +219,7 @@ func (w *wish) asksMore(parent policy.Grant, entry bool) bool {
 	return more || w.network == "true" && !parent.Hosts.IsAll()
 }
 
-// drawProject makes a grant such as projects have.
+// drawProject draws a grant like that of a project.
 func drawProject(t *rapid.T) policy.Grant {
 	g := projectOf(append(some(t, "mounts", []string{"/data/sub ro", "/none ro"}), pick(t, "data", []string{"/data ro", "/data rw", "/data rw", "/ rw"}), "/out rw")...)
 	if seldom(t, "project rules") {
@@ -275,7 +275,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// mustHave checks that a wish that was granted is fulfilled, and no more.
+// mustHave checks that a granted wish is fulfilled, and nothing more.
 func mustHave(t *rapid.T, w *wish, child policy.Grant, text string) {
 	for _, set := range w.sets {
 		if !child.Tools.Has(set) {
@@ -325,7 +325,7 @@ func mustHave(t *rapid.T, w *wish, child policy.Grant, text string) {
 	}
 }
 
-// mustLieWithin checks every dimension, at every name that the law knows.
+// mustLieWithin checks every part of the grant, at every name that the law uses.
 func mustLieWithin(t *rapid.T, child, parent policy.Grant, text string) {
 	if beyond := child.Within(parent); len(beyond) > 0 {
 		t.Fatalf("beyond the parent: %v\n%s", beyond, text)
@@ -386,8 +386,8 @@ func mustLieWithin(t *rapid.T, child, parent policy.Grant, text string) {
 	}
 }
 
-// mustDecideLess checks that a child may nothing that its parent may not. What
-// the parent only has by default is no ceiling.
+// mustDecideLess checks that a child may do nothing that its parent may not. A default of
+// the parent is no limit.
 func mustDecideLess(t *rapid.T, child, parent policy.Grant, e policy.Effect, text string) {
 	most := parent.Decide(e)
 	if got := child.Decide(e); got.Consent > most.Consent && (most.Why != "" || most.Rule.From != "") {
@@ -395,7 +395,7 @@ func mustDecideLess(t *rapid.T, child, parent policy.Grant, e policy.Effect, tex
 	}
 }
 
-// Problems of a Grant come in the order of the file, each with a way on.
+// Grant returns problems in the order of the file, each with a hint.
 func TestGrantProblemsInOrder(t *testing.T) {
 	_, problems := parse(t, "allow_workers: [z]\nsandbox:\n  network: true\n  zones: [{name: x}]\nshell_default: {approval: ask}").Grant(policy.Grant{}, nil, called)
 	if len(problems) < 4 || !slices.IsSortedFunc(problems, func(a, b strictyaml.Problem) int { return a.Place.Line - b.Place.Line }) {

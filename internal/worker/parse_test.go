@@ -36,7 +36,7 @@ func problemsOf(t testing.TB, text string) strictyaml.Problems {
 	return problems
 }
 
-// A file has its parts where its author sees them.
+// Parse divides a file into its parts.
 func TestPage(t *testing.T) {
 	for _, c := range []struct {
 		name, text          string
@@ -81,7 +81,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// A file that is no worker file says so, and where.
+// Parse reports a file that is not a worker file, with the place.
 func TestNoPage(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"never closed", "---\nname: a\nHello.\n", "w.worker:1:1: front matter that does not end; write ---"},
@@ -145,7 +145,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// Everything that may be written, and what it means.
+// Every key and its meaning.
 func TestMeaning(t *testing.T) {
 	w := parse(t, `---
 name: reviewer
@@ -229,7 +229,7 @@ Go.`)
 	check("denied", strings.Join(a.Denied, " "), ".exe")
 }
 
-// What is not written.
+// The defaults.
 func TestDefaults(t *testing.T) {
 	w := parse(t, "---\n---\n")
 	if w.Mode != "single" || len(w.Models) > 0 || w.Sandbox.Kind != worker.NoSandbox || len(w.Toolsets) > 0 || w.Shell != nil ||
@@ -253,7 +253,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Toolsets as a map or a list, and those that other keys stand for.
+// Toolsets as a map or a list, and those that other keys imply.
 func TestToolsets(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"toolsets: {filesystem: , custom: {}}", "filesystem:1 custom:1"},

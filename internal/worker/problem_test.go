@@ -11,8 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/worker"
 )
 
-// Everything that is refused, with its place and a way on. Each row lists all
-// problems of its file.
+// Every problem with its place and hint. Each row lists all problems of its file.
 func TestProblems(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -153,7 +152,7 @@ func TestProblems(t *testing.T) {
 		{"toolsets: {git: {default_target: {type: remote, url: 'git://h/x'}}}", []string{`1:54: default_target.url: git is no way to a repository`}},
 		{"toolsets: {git: {default_target: {type: remote, url: 'https://token@github.com/x/y'}}}", []string{`1:54: default_target.url: a secret or a user in the address`}},
 		{"toolsets: {git: {default_target: {type: local, path: ., branch: 'a@{1}'}}}", []string{`1:65: default_target.branch: a@{1} is no name of a branch`}},
-		// programs of others
+		// foreign programs
 		{"toolsets: {custom: false}", []string{`1:20: toolsets.custom: false; it is a map of names`}},
 		{"toolsets: {mcp: {search: x}}", []string{`1:26: toolsets.mcp.search: x; it is a map`}},
 		{"toolsets: {custom: {count: {command: [./x], schema: ./x.json, aproval: ask}}}", []string{
@@ -179,7 +178,7 @@ func TestProblems(t *testing.T) {
 		{"toolsets: {mcp: {" + strings.Repeat("s", 33) + ": {command: [node]}}}", []string{`1:18: toolsets.mcp.sssssss`}},
 		{"toolsets: {git: {credentials: {mode: none}}}", []string{`1:38: toolsets.git.credentials.mode: none; it is `}},
 
-		// aliases beside what they stand for
+		// old keys next to the current ones
 		{"allow_workers: [a]\ntoolsets: {workers: {allowed_workers: [a]}}", []string{`1:16: allow_workers beside toolsets.workers.allowed_workers; they say the same; keep toolsets.workers.allowed_workers`}},
 		{"shell_rules: [{pattern: a, approval: ask}]\ntoolsets: {shell: {rules: [{pattern: a, approval: ask}]}}", []string{`1:14: shell_rules beside toolsets.shell.rules;`}},
 		{"shell_default: {approval: ask}\ntoolsets: {shell: {default: {approval: ask}}}", []string{`1:16: shell_default beside toolsets.shell.default;`}},
@@ -209,8 +208,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// Variables by which git would run programs, and secrets, are refused; what a
-// secret is does not stand in the error.
+// Golem refuses secrets, and variables that make git run programs. The error does not
+// show the secret.
 func TestEnvironment(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"GIT_SSH_COMMAND", "sh -c x", "GIT_SSH_COMMAND may not be set; "},
@@ -249,8 +248,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// YAML that is more than it seems to be is refused, at once and in little space. The
-// bound is wide, as a busy machine needs it; what it catches is growth.
+// Golem refuses hostile YAML quickly and with little memory. The limit is wide, because
+// the machine may be busy; it catches growth.
 func TestHostile(t *testing.T) {
 	laughs := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for _, c := range "bcdefghij" {
@@ -316,7 +315,7 @@ func deep(n int) string {
 	return b.String()
 }
 
-// Control characters of a file do not reach the terminal.
+// Control characters in a file do not reach the terminal.
 func TestProblemsAreShown(t *testing.T) {
 	for _, text := range []string{
 		"\"n\\e[2Jame\": a", "name: \"a\\e[8m\"", "sandbox: {restrict: \"/../\\e[2J\"}", "toolsets: [\"\\e[2J\"]", "toolsets: [custom, \"\\u202e\"]",

@@ -8,8 +8,8 @@ import (
 	"github.com/golem-forge/golem/internal/worker"
 )
 
-// A place is where a key may stand: the keys above it, with "[]" for an item of
-// a list and "NAME" for a name of the author's.
+// A place is a position of a key: the keys above it, with "[]" for an item of a list and
+// "NAME" for a name that the author chooses.
 type place struct {
 	above []string
 	key   strictyaml.Key
@@ -47,8 +47,7 @@ func places() []place {
 	return list
 }
 
-// file returns a worker file in which name: value stands at the place, and the
-// line on which it does.
+// file returns a worker file with name: value at the place, and its line.
 func (p place) file(name, value string) (string, int) {
 	lines := []string{"---"}
 	indent := ""
@@ -78,7 +77,7 @@ func (p place) file(name, value string) (string, int) {
 	return strings.Join(append(lines, "---", ""), "\n"), len(lines)
 }
 
-// A typo in any key is caught on its line, with the key that was meant.
+// Parse finds a typo in any key on its line, and names the right key.
 func TestTypos(t *testing.T) {
 	count := 0
 	for _, p := range places() {
@@ -120,7 +119,7 @@ func onLine(problems strictyaml.Problems, line int, text string) (strictyaml.Pro
 	return strictyaml.Problem{}, false
 }
 
-// A value of the wrong form is caught on its line, under its key.
+// Parse finds a value of the wrong form on its line, under its key.
 func TestWrongForms(t *testing.T) {
 	for _, p := range places() {
 		forms := map[string]string{"a map": "{no_such_key: 1}", "a list": "[[x]]", "a text": "no such value"}
@@ -144,7 +143,7 @@ func TestWrongForms(t *testing.T) {
 	}
 }
 
-// The examples of the schema are right.
+// The examples of the schema are valid.
 func TestExamples(t *testing.T) {
 	for _, p := range places() {
 		if p.key.Doc == "" || p.key.Example == "" {
@@ -152,7 +151,7 @@ func TestExamples(t *testing.T) {
 		}
 		text, line := p.file(p.key.Name, p.key.Example)
 		if _, err := worker.Parse("w.worker", []byte(text)); err != nil {
-			// A key may need others beside it, but is not wrong itself.
+			// A key may need others next to it, but is not wrong itself.
 			for _, problem := range err.(strictyaml.Problems) {
 				need := strings.Contains(problem.What, "no ") || strings.Contains(problem.What, "without a name") || strings.Contains(problem.What, `pattern ""`) || strings.HasSuffix(problem.What, ": says nothing")
 				if problem.Place.Line == line && !need {
