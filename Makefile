@@ -1,19 +1,19 @@
-# Everything here works from a fresh clone with git, make and Go; what else a
-# target needs, it installs (scripts/need). `make` alone lists the targets.
+# Everything here works from a fresh clone with git, make and Go. Targets install the
+# other programs they need (scripts/need). `make` without a target lists the targets.
 
 SHELL := bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
 
-# What the tests need beyond Go, as program=package or /file=package.
+# Programs and files that the tests need besides Go, as program=package or /file=package.
 NEEDS := gcc=gcc /usr/include/stdio.h=libc6-dev
 
-# What commands in the tests are made of.
+# Programs that commands in the tests use.
 COMMANDS := python3=python3 ps=procps git=git setsid=util-linux flock=util-linux bash=bash
 
-# What agents and clients of others are fetched and run with; their tests are skipped,
-# with a word, where it cannot be had.
+# Programs that install and run foreign agents and MCP clients. Without them their tests
+# are skipped, with the reason.
 CLIENTS := node=nodejs npm=npm
 
 # The commands of TestEverydayWork.
@@ -23,45 +23,44 @@ EVERYDAY := patch=patch xz=xz-utils zip=zip unzip=unzip rsync=rsync inotifywait=
 	dbus-send=dbus-bin chromium=chromium Xvfb=xvfb xdpyinfo=x11-utils fc-match=fontconfig convert=imagemagick tmux=tmux script=bsdutils gpg=gnupg ssh-agent=openssh-client perl=perl \
 	prove=perl javac=default-jdk-headless /usr/bin/cargo=cargo ruby=ruby php=php-cli lua=lua5.4 shellcheck=shellcheck bwrap=bubblewrap
 
-# The packages whose promises hold under concurrency; they are tested under
-# the race detector too.
+# The packages with guarantees under concurrency. They are also tested with the race
+# detector.
 RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/shell ./internal/approval ./internal/taint \
 	./internal/run ./internal/model ./internal/model/scripted ./internal/model/replay
 
-# Of these packages it is only some tests, in which goroutines meet. A process
-# under the race detector waits a second before it ends, and those of the jail are
-# many: they wait beside the others.
+# In these packages only some tests run with the race detector, those in which goroutines
+# meet. Each process waits a second before it ends there, and the jail starts many. So
+# these tests run at the same time as the others.
 RACE_PARTS := ./internal/jail ./internal/terminal ./internal/toolset/file
 RACE_TESTS := ^(TestAttach.*|TestTransaction|TestTerminal|TestLeftSet|TestLateAnswers|TestJobs|TestSignals|TestStreams|TestParallelEdits|TestReadDoesNotWait|TestFIFOs|TestCancelled)$$
 
-# What one goroutine does, or another process that is killed, the race detector
-# need not see again: the tests of it that take longest.
+# The slowest tests with only one goroutine, or with processes that are killed. The race
+# detector would find nothing in them.
 NOT_RACE := ^(TestAttacks|TestOrdinaryUser|TestDifferential|TestKill.*|TestEveryByte.*|TestEveryCut|TestTwoProcesses|TestFullDiskAtEveryStep)$$
 NOT_RACE := $(NOT_RACE)|^(TestAutomatonBounds|TestHugeRecords|TestManyShortRecords|TestSparseFiles|TestRecordsAreLines|TestDamagedDecisions|TestBounds|TestPatience|TestFlood)$$
 NOT_RACE := $(NOT_RACE)|^TestKeepsThings$$/^(log|blobs|once|leases)$$/^(kills|processes)$$|^TestBackends$$///^a_folder_of_5,000
 
-# How long each fuzz target runs: a time, or a count such as 100000x. Its seeds
-# run in the unit tests.
+# How long each fuzz target runs: a time, or a count such as 100000x. The unit tests run
+# its seeds.
 FUZZTIME ?= 250ms
 
-# What make soak does: times the rounds of tests that have them, and how long each
-# fuzz target runs.
+# For make soak: the factor for tests with rounds, and the time for each fuzz target.
 ROUNDS ?= 20
 SOAKTIME ?= 2m
 
-# Other systems, as GOOS/GOARCH: all packages, and those for the browser. To compile
-# all of it for each of them takes minutes: in the tests the types of all packages are
-# checked, their tests included. `make cross` builds all.
+# Other systems, as GOOS/GOARCH, for all packages and for those of the browser. Compiling
+# everything for each of them takes minutes, so `make test` only checks the types of all
+# packages and their tests. `make cross` builds everything.
 CROSS := darwin/arm64 windows/amd64
 BROWSER := js/wasm
 UNOPTIMISED := -gcflags='all=-N -l'
 BROWSER_PACKAGES := ./sandbox/... ./internal/policy ./internal/tool ./internal/toolset/file
 
-# No cgo, so that the binary is static; the race detector alone asks for it.
+# No cgo, so that the binary is static. Only the race detector needs it.
 export CGO_ENABLED := 0
 
-# Checks do not stamp what they build: git refuses a clone that another user
-# owns, and that would fail the build. `make build` stamps.
+# Checks build without version stamps: git refuses a clone that another user owns, and
+# the build would fail. `make build` stamps.
 STAMPED := $(GOFLAGS)
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
@@ -75,10 +74,10 @@ build: export GOFLAGS := $(STAMPED)
 build: ## build bin/golem, one static binary
 	go build -trimpath -ldflags='-s -w' -o bin/golem ./cmd/golem
 
-demo: build ## show the guarantees on a real folder; no key, no network
+demo: build ## show the guarantees on a real directory; no key, no network
 	@scripts/demo
 
-test: ## everything: lint, tests, race detector, fuzzing, other systems
+test: ## run everything: lint, tests, race detector, fuzzing, other systems
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 	{ scripts/need $(COMMANDS) unshare=util-linux $(NEEDS) || true; scripts/need --within 120 $(CLIENTS) || true; } >"$$log" 2>&1 & \
 	for step in lint unit race fuzz systems; do \
@@ -88,26 +87,26 @@ test: ## everything: lint, tests, race detector, fuzzing, other systems
 	echo "== all passed in $$SECONDS s"
 
 soak: export GOLEM_TEST_ROUNDS := $(ROUNDS)
-soak: ## for hours: ROUNDS times the rounds, more under the race detector, SOAKTIME for each fuzz target
+soak: ## test for hours: ROUNDS times the rounds, more with the race detector, SOAKTIME for each fuzz target
 	$(MAKE) unit TESTFLAGS=-timeout=12h
 	$(MAKE) race TESTFLAGS=-timeout=12h NOT_RACE='^(TestAttacks|TestOrdinaryUser)$$'
 	@scripts/fuzz $(SOAKTIME) $$(go list -m -f '{{.Path}}' all)
 
 everyday: export GOLEM_TEST_EVERYDAY := 1
-everyday: ## run the commands of docs/jail.md, "Everyday work", in the jail; it installs them from Debian and npm
+everyday: ## run the commands of docs/jail.md, "Everyday work", in the jail; installs them from Debian and npm
 	@scripts/need $(COMMANDS) unshare=util-linux $(NEEDS) $(CLIENTS) $(EVERYDAY)
 	go test -count=1 -vet=off -timeout 2h -parallel 2 -run '^TestEverydayWork$$' ./cmd/golem
 	go test -count=1 -vet=off -run '^TestEverydayTable$$' ./cmd/golem -update
 
-bench: build ## measure, each figure beside its peer and its target
+bench: build ## measure golem and its peers, and compare with the targets
 	@scripts/bench
 
-fuzz: ## every fuzz target for FUZZTIME each (make fuzz FUZZTIME=1m)
+fuzz: ## run every fuzz target for FUZZTIME (make fuzz FUZZTIME=1m)
 	@scripts/fuzz $(FUZZTIME)
 
-lint: format vet staticcheck tidy ## gofmt, vet, staticcheck, go.mod
+lint: format vet staticcheck tidy ## run gofmt, vet, staticcheck, and check go.mod
 
-clean: ## remove what was built here
+clean: ## remove the built files
 	rm -rf bin
 
 # The steps of lint and test, in their order.
@@ -124,14 +123,14 @@ staticcheck: tools
 tidy:
 	@go mod tidy -diff
 
-# The tests are not vetted again: lint has done it, with more analysers. What the
-# conformance suite of MCP says is shown whether they pass or not.
+# Lint has already vetted the tests, with more analysers. The result of the MCP
+# conformance suite is printed whether they pass or not.
 unit: export GOLEM_TEST_CONFORMANCE := $(CURDIR)/bin/conformance.txt
 unit: tools
 	@scripts/need $(COMMANDS) unshare=util-linux
 	@rm -f $(GOLEM_TEST_CONFORMANCE)
 	@scripts/roomy bin/gotestsum --format pkgname --format-icons text -- -count=1 -vet=off $(TESTFLAGS) ./...; code=$$?; \
-	cat $(GOLEM_TEST_CONFORMANCE) 2>/dev/null || echo "without the conformance suite of MCP, which npm could not get"; exit $$code
+	cat $(GOLEM_TEST_CONFORMANCE) 2>/dev/null || echo "without the MCP conformance suite, which npm could not install"; exit $$code
 
 race: tools need-race
 	@export CGO_ENABLED=1; go build -race $(RACE) $(RACE_PARTS) || exit; \
@@ -153,10 +152,10 @@ cross: ## build all packages for other systems
 		go build $(UNOPTIMISED) $$packages && go vet $(UNOPTIMISED) $$packages || exit; \
 	done
 
-# Only on Linux does the race detector need a C compiler.
+# The race detector needs a C compiler only on Linux.
 need-race:
 	@[ "$$(go env GOOS)" != linux ] || scripts/need $(NEEDS)
 
-# The go command's cache makes this cheap; a new Go gets new tools.
+# The build cache makes this cheap. A new Go version rebuilds the tools.
 tools:
 	@mkdir -p bin && cd tools && go build -o ../bin/ tool ./crosscheck
