@@ -41,6 +41,7 @@ var layers = []layer{
 	{"internal/strictyaml", 1, "reads YAML with positions and a schema"},
 	{"internal/visible", 1, "escapes untrusted text for a terminal"},
 	{"internal/clipboard", 1, "writes text to the user's clipboard"},
+	{"internal/pager", 1, "shows a long text in the user's pager"},
 	{"internal/jail", 1, "confines a command to the files of a sandbox"},
 	{"internal/terminal", 1, "connects a person's terminal with a program's"},
 	{"internal/git", 1, "the only package that runs git"},
@@ -107,8 +108,8 @@ var outer = []string{"cmd/*", "internal/front/*", "internal/program"}
 
 // imports limits packages by import path.
 var imports = []limit{
-	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/testutil"},
-		why: "programs are started in the jail, git by internal/git, and the desktop's own for its clipboard by internal/clipboard"},
+	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/pager", "internal/testutil"},
+		why: "programs are started in the jail, git by internal/git, the desktop's own for its clipboard by internal/clipboard, and the user's pager by internal/pager"},
 	{names: heavy, never: append([]string{"sandbox/sandboxtest"}, pure...),
 		why: "these packages are compiled for the browser"},
 	{names: []string{"unsafe"}, only: []string{"internal/jail/*_linux.go"},

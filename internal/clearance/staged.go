@@ -376,6 +376,22 @@ func (d *Desk) list() ([]entry, error) {
 	return entries(data)
 }
 
+// Waiting returns the ids of the staged commits that wait, as a state directory has them.
+func Waiting(folder *state.Folder) ([]string, error) {
+	data, err := folder.Read(document)
+	if err != nil {
+		return nil, err
+	}
+	list, err := entries(data)
+	var ids []string
+	for _, e := range list {
+		if e.Phase != pushed {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids, err
+}
+
 // List returns what waits, in the order in which it was staged.
 func (d *Desk) List() ([]*StagedCommit, error) {
 	list, err := d.list()

@@ -34,7 +34,9 @@ type FileChange struct {
 	Added       int          `json:"added"`               // lines
 	Removed     int          `json:"removed"`
 	Binary      bool         `json:"binary,omitempty"`
+	Unread      bool         `json:"unread,omitempty"` // golem did not read it; it is too large, say
 	Diff        string       `json:"diff,omitempty"`
+	GitModes    [2]string    `json:"-"` // before and after, as git writes them; 000000 is no file
 }
 
 // maxCounted is how many files are read for the number of their lines.
@@ -50,14 +52,6 @@ func (p *Program) Changes(s *Session, names []string, diffs bool) (list []FileCh
 	}
 	defer k.Close()
 	return p.changes(k, names, diffs)
-}
-
-// Changes lists what the session of the door has changed, like Program.Changes.
-func (d *Gate) Changes() (list []FileChange, unfit string, err error) {
-	if d.work.changes == nil {
-		return d.program.Changes(d.Session, nil, false)
-	}
-	return d.program.changes(d.work.changes, nil, false)
 }
 
 func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []FileChange, unfit string, err error) {
@@ -76,14 +70,7 @@ func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []File
 	}
 	list = []FileChange{}
 	at := make(map[string]int) // where the new folders are
-	after := make(map[string]bool, len(standing))
-	for _, c := range standing {
-		after[c.Name()] = c.Op != overlay.Delete
-	}
-	ofGit := approval.Repositories(after, func(name string) bool {
-		there, err := files.Exists(name)
-		return err == nil && there
-	})
+	ofGit := repositoriesAmong(files, standing)
 	for _, c := range standing {
 		if len(names) > 0 && !anyWithin(names, c.Name()) {
 			continue
@@ -106,15 +93,38 @@ func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []File
 		if c.Kind == overlay.Dir && c.Op == overlay.Create {
 			at[c.Name()] = len(list)
 		}
-		d := changedOf(k, files, c, diffs || len(list) < maxCounted, diffs)
+		d, _ := changedOf(k, files, c, diffs || len(list) < maxCounted, diffs)
 		d.Git = ofGit(c.Name())
 		list = append(list, d)
 	}
 	return list, unfit, nil
 }
 
-func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diffs bool) FileChange {
-	d := FileChange{Path: c.Name(), Op: c.Op, Kind: c.Kind, OldKind: c.OldKind, Size: c.Size, LinkTarget: c.LinkTarget, Conflict: c.Conflict, Protected: files.ProtectedBy(c.Name())}
+// repositoriesAmong reports of changed names whether git takes a directory above them for a
+// repository: see approval.Repositories.
+func repositoriesAmong(files *sandbox.Sandbox, standing []jail.Standing) func(name string) bool {
+	after := make(map[string]bool, len(standing))
+	for _, c := range standing {
+		after[c.Name()] = c.Op != overlay.Delete
+	}
+	return approval.Repositories(after, func(name string) bool {
+		there, err := files.Exists(name)
+		return err == nil && there
+	})
+}
+
+// texts are the contents of a changed file, in the directory and in the session, and their
+// difference. Nil stands for no file, and for one that was not read.
+type texts struct {
+	real, own []byte
+	diff      string
+}
+
+// changedOf describes a change. Read says whether to read the contents, and diffs whether
+// to compare them line by line.
+func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diffs bool) (FileChange, texts) {
+	d := FileChange{Path: c.Name(), Op: c.Op, Kind: c.Kind, OldKind: c.OldKind, Size: c.Size, LinkTarget: c.LinkTarget, Conflict: c.Conflict, Protected: files.ProtectedBy(c.Name()),
+		GitModes: [2]string{gitMode(c.OldKind, c.OldMode), gitMode(c.Kind, c.Mode)}}
 	if c.Op != overlay.Delete && c.Kind != overlay.Symlink {
 		d.Mode = fmt.Sprintf("%04o", c.Mode)
 	}
@@ -122,15 +132,17 @@ func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diff
 	if d.Mode != "" && c.OldKind == c.Kind && c.OldMode != c.Mode {
 		d.OldMode = fmt.Sprintf("%04o", c.OldMode)
 	}
-	if !read || c.Kind != overlay.File && c.OldKind != overlay.File || c.Op == overlay.Mode {
-		return d
+	if d.Unread = !read && (c.Kind == overlay.File || c.OldKind == overlay.File) && c.Op != overlay.Mode; d.Unread || c.Kind != overlay.File && c.OldKind != overlay.File || c.Op == overlay.Mode {
+		return d, texts{}
 	}
 	real, own := k.Texts(c, tool.MaxCompared/2)
+	t := texts{real: real, own: own}
+	d.Unread = c.OldKind == overlay.File && real == nil || c.Kind == overlay.File && own == nil
 	if real == nil && own == nil {
-		return d
+		return d, t
 	}
 	if d.Binary = !tool.IsText(real) || !tool.IsText(own); d.Binary {
-		return d
+		return d, t
 	}
 	from, to := c.Name(), c.Name()
 	if real == nil {
@@ -140,6 +152,7 @@ func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diff
 		to = ""
 	}
 	diff := tool.Unified(from, to, tool.Legible(real, false), tool.Legible(own, false))
+	t.diff = diff
 	d.Added, d.Removed = tool.Lines(diff)
 	if diffs {
 		d.Diff = diff
@@ -147,7 +160,7 @@ func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diff
 	if diffs && changes.HasHunks(real, own) && c.Op == overlay.Modify {
 		d.Diff = changes.Numbered(diff)
 	}
-	return d
+	return d, t
 }
 
 // anyWithin reports whether a name is at or below one of others.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
@@ -421,6 +422,9 @@ func (p *Program) OpenJournal() (*state.Folder, error) {
 	}
 	return state.Open(p.state)
 }
+
+// Staged returns the ids of the staged commits that wait for a review.
+func (r *Records) Staged() ([]string, error) { return clearance.Waiting(r.folder) }
 
 // Close lets go of the folder.
 func (r *Records) Close() error { return r.folder.Close() }

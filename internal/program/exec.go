@@ -18,6 +18,7 @@ import (
 type Exec struct {
 	// Attach runs a command of a session on streams that the user has.
 	Attach       func(ctx context.Context, s *jail.Session, c jail.Command) (jail.Result, error)
+	Command      string   // the program, as the user has typed it
 	Env          []string // NAME=value
 	Dir          string   // of the host, where the user is
 	Path         string   // folders of the host where programs are looked for

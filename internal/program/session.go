@@ -31,6 +31,9 @@ type Session struct {
 	LastUsed time.Time `json:"-"` // last: the time of its file
 	Copy     bool      `json:"copy,omitempty"`
 	Mounts   []Mount   `json:"bare,omitempty"` // what it was begun with, in place of a configuration
+	// Command is the program that golem exec began it with, without its arguments: these may
+	// hold secrets.
+	Command string `json:"command,omitempty"`
 
 	dir string
 }
@@ -123,6 +126,9 @@ func (p *Program) beginSession(v GateOptions, layers bool) (s *Session, begun bo
 	if begun = s == nil; begun {
 		id := strings.ToLower(rand.Text()[:6])
 		s = &Session{ID: id, Started: now, Copy: v.Copy || !layers && jail.CanCopy, Mounts: p.mounts, dir: filepath.Join(p.sessionsDir(), id)}
+		if v.Exec != nil {
+			s.Command = v.Exec.Command
+		}
 		if err := os.MkdirAll(s.dir, 0o700); err != nil {
 			return nil, false, visible.FileError("the session", err)
 		}

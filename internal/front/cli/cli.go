@@ -150,15 +150,28 @@ func classify(err error) (toolError, int) {
 // A subcommand is made when it is needed: with their flags, all of them take longer to make
 // than most of them run.
 type subcommand struct {
-	name string
-	make func() *cobra.Command
+	name  string
+	group string // of golem help; "" for a command that keeps working and is not listed
+	make  func() *cobra.Command
+}
+
+// The groups of golem help.
+var groups = []*cobra.Group{
+	{ID: "run", Title: "Run"}, {ID: "review", Title: "Review"}, {ID: "project", Title: "Project"}, {ID: "records", Title: "Records"}, {ID: "more", Title: "More"},
 }
 
 // subcommands lists them in the order of golem help.
 func subcommands(serve Server) []subcommand {
-	return []subcommand{{"init", newInit}, {"lint", newLint}, {"config", newConfig}, {"workers", newWorkers}, {"explain", newExplain}, {"trust", newTrust},
-		{"tools", newTools}, {"tool", newTool}, {"approve", newApprove}, {"approvals", newApprovals}, {"audit", newAudit}, {"undo", newUndo}, {"run", newRun}, {"exec", newExec},
-		{"mcp", func() *cobra.Command { return newMCP(serve) }}, {"review", newReview}, {"scan", newScan}, {"changes", newChanges}, {"sessions", newSessions}, {"doctor", newDoctor}, {"version", newVersion}}
+	return []subcommand{
+		{"run", "run", newRun}, {"exec", "run", newExec}, {"mcp", "run", func() *cobra.Command { return newMCP(serve) }},
+		{"status", "review", newStatus}, {"diff", "review", newDiff}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"undo", "review", newUndo},
+		{"review", "review", newReview}, {"approve", "review", newApprove}, {"approvals", "review", newApprovals},
+		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"config", "project", newConfig},
+		{"workers", "project", newWorkers}, {"tools", "project", newTools},
+		{"sessions", "records", newSessions}, {"audit", "records", newAudit}, {"doctor", "records", newDoctor},
+		{"tool", "more", newTool}, {"scan", "more", newScan}, {"version", "more", newVersion},
+		{"changes", "", newChanges},
+	}
 }
 
 // newRoot returns the command line with the subcommand that the arguments begin with, or
@@ -166,24 +179,13 @@ func subcommands(serve Server) []subcommand {
 func newRoot(serve Server, args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "golem",
-		Short: "A boundary around programs that are not trusted",
-		Long: `Golem Forge is the gray zone for AI workers: they see only the files they were given,
-run commands only in a jail, and what they made enters what you trust by your hand
-alone, bit for bit as you saw it.
-
-It runs the workers of a program with a model (golem run), or any program or agent
-of yours (golem exec), and serves other agents its tools (golem mcp). What they do
-passes one door, with your consent and a journal; their commands run in a jail; and
-what they change in your folder waits until you apply it.`,
-		Example: `  golem init notes
-  golem run notes --model scripted:demo.yaml "Summarise the papers"
-  golem exec -- bash
-  golem mcp install claude-code
-  golem explain /out/summary.md --op write
-  golem tool read_file --path /in/paper.txt
-  golem audit verify
-  golem doctor
-  golem version --json`,
+		Short: "Run AI workers and agents in a sandbox, and review what they change",
+		Long: `Golem Forge runs AI workers and agents in a sandbox. They see only the files you give
+them, their commands run in a jail, and their changes wait in a session until you
+review and apply them.`,
+		Example: `  golem exec bash
+  golem diff
+  golem apply`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -192,13 +194,18 @@ what they change in your folder waits until you apply it.`,
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.PersistentFlags().Bool("json", false, "print one JSON document; run prints one a line, for each event")
 	root.SetFlagErrorFunc(flagError)
+	root.SetUsageFunc(printUsage)
 	root.SetHelpCommand(newHelp())
 	all := subcommands(serve)
 	if i := slices.IndexFunc(all, func(c subcommand) bool { return len(args) > 0 && c.name == args[0] }); i >= 0 {
 		all = all[i : i+1]
 	}
+	root.AddGroup(groups...)
+	root.SetHelpCommandGroupID("more")
 	for _, c := range all {
-		root.AddCommand(c.make())
+		made := c.make()
+		made.GroupID, made.Hidden = c.group, c.group == ""
+		root.AddCommand(made)
 	}
 	return root
 }
@@ -210,21 +217,6 @@ func refuseInside(cmd *cobra.Command, _ []string) error {
 		return nil
 	}
 	return &sandbox.Error{Op: cmd.Name(), Code: "blocked", Hint: "golem runs inside one of its own commands here, and does not act as the user there"}
-}
-
-func newHelp() *cobra.Command {
-	return &cobra.Command{
-		Use:     "help [COMMAND]",
-		Short:   "Tell about a command",
-		Example: "  golem help explain",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			about, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return usageError(noCommand(cmd.Root(), strings.Join(args, " ")))
-			}
-			return about.Help()
-		},
-	}
 }
 
 // wantsJSON reports whether the user asked for JSON.
@@ -246,27 +238,6 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return usagef("%s takes no argument, got %s", cmd.Name(), sandbox.Shown(args[0]))
 	}
 	return nil
-}
-
-// unknownCommand returns the name that cobra took for a command.
-func unknownCommand(err error) (string, bool) {
-	quoted, ok := strings.CutPrefix(err.Error(), "unknown command ")
-	if !ok {
-		return "", false
-	}
-	quoted, bad := strconv.QuotedPrefix(quoted)
-	name, worse := strconv.Unquote(quoted)
-	return name, bad == nil && worse == nil
-}
-
-func noCommand(root *cobra.Command, name string) string {
-	var names []string
-	for _, c := range root.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	return fmt.Sprintf("unknown command %s; %s", sandbox.Shown(name), didYouMean(name, "golem ", names))
 }
 
 // flagError says what is wrong with a flag of a command.

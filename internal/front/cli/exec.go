@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,6 +62,7 @@ wrong arguments, 3 denied, 5 no boundary.`,
 	}
 	f := &execFlags{visitFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
+	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
 	cmd.Flags().StringVar(&f.net, "net", "", "off or on; on is the host's network")
 	cmd.Flags().StringVar(&f.jail, "jail", "", "the least boundary that will do: landlock or namespaces; without it, the best there is")
 	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the program; --profile-help lists the profiles")
@@ -71,8 +73,8 @@ wrong arguments, 3 denied, 5 no boundary.`,
 		if f.list {
 			return printProfiles(cmd)
 		}
-		if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
-			return usageError("run what? it stands behind two dashes: golem exec -- CMD ARGS…")
+		if len(args) == 0 {
+			return usageError("exec needs a command, such as golem exec bash")
 		}
 		if f.net != "" && f.net != "on" && f.net != "off" {
 			return usagef("--net %s: it is off or on", sandbox.Shown(f.net))
@@ -132,7 +134,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	x := &program.Exec{Profile: profile, ProfileNamed: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
+	x := &program.Exec{Command: args[0], Profile: profile, ProfileNamed: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
 	door, err := f.door(cmd, p, x)
 	if err != nil {
 		return err
@@ -382,28 +384,31 @@ func (f *execFlags) after(cmd *cobra.Command, p *program.Program, door *program.
 	if door.Session == nil {
 		return false, nil
 	}
-	list, _, err := door.Changes()
+	review, err := door.Review()
 	if err != nil {
 		return false, err
 	}
 	if door.Session.HasCommits() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s keeps the commits, branches and tags that it made; golem applies only files\n", door.Session.ID)
 	}
-	if len(list) == 0 {
-		return false, nil
-	}
-	about, err := aboutSession(p, door.Session)
-	if err != nil {
-		return true, err
+	if len(review.Files) == 0 && review.Unfit == "" {
+		return review.Git > 0, nil
 	}
 	if f.apply == "no" {
-		printChanges(cmd.ErrOrStderr(), about, list, false)
-		return true, nil
+		dir, err := os.Getwd()
+		if err != nil {
+			return true, err
+		}
+		v := newReviewText(cmd.ErrOrStderr(), newWorkSession(p, door.Session, dir), review)
+		v.stat(maxStat)
+		v.notes()
+		_, err = io.WriteString(v.screen.w, v.b.String())
+		return true, err
 	}
 	r := door.Do(context.WithoutCancel(cmd.Context()), policy.User, tool.Call{Tool: "apply_changes", Args: []byte("{}")})
 	err = printResult(cmd, r)
 	if r.Err != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: what it has changed waits in session %s; golem changes shows it\n", door.Session.ID)
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: its changes wait in session %s; golem diff shows them\n", door.Session.ID)
 	}
 	return false, err
 }

@@ -37,20 +37,12 @@ func meant(p *program.Program, args json.RawMessage, wrong *sandbox.Error) strin
 	if err != nil {
 		return "" // there is no such file
 	}
-	name, longest := "", -1
+	var mounts []mountedDir
 	for _, m := range p.Project.Mounts {
-		source := string(m.Source)
-		if m.Base != "" {
-			source = filepath.Join(string(m.Base), source)
-		}
-		if source, err = filepath.EvalSymlinks(source); err != nil {
-			continue
-		}
-		if below, err := filepath.Rel(source, file); err == nil && filepath.IsLocal(below) && len(source) > longest {
-			name, longest = path.Join(m.Target, filepath.ToSlash(below)), len(source)
-		}
+		mounts = append(mounts, mountedDir{sourceOf(m), m.Target})
 	}
-	if name == "" || name == wrong.Path {
+	name, ok := nameIn(mounts, file)
+	if !ok || name == wrong.Path {
 		return ""
 	}
 	return "the file of that name here is " + sandbox.Shown(name) + ": names begin at the top of the program, wherever you are"

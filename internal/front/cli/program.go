@@ -37,6 +37,7 @@ func addProgramFlags(cmd *cobra.Command) *programFlags {
 	flags.StringVar(&f.approval, "approval", "", "interactive, approve_all or auto_deny (GOLEM_APPROVAL)")
 	flags.StringVar(&f.entry, "entry", "", "the entry worker, in place of main")
 	flags.StringArrayVar(&f.set, "set", nil, "set a value of the project file: a.b=value; may be given again")
+	markShared(flags, "program", "state", "trust", "approval", "entry", "set")
 	return f
 }
 

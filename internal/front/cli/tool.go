@@ -35,7 +35,8 @@ type visitFlags struct {
 
 	session string
 	copy    bool
-	undoes  bool // it is about what was applied last
+	undoes  bool             // it is about what was applied last
+	chosen  *program.Program // whose session was chosen, if one was
 }
 
 func addVisitFlags(cmd *cobra.Command) *visitFlags {
@@ -65,6 +66,9 @@ func (f *programFlags) program() (*program.Program, error) { return f.programOf(
 
 // program loads the program that a call is about, or the folders of its session.
 func (f *visitFlags) program() (*program.Program, error) {
+	if f.chosen != nil {
+		return f.chosen, nil
+	}
 	if f.undoes {
 		return f.undoable()
 	}

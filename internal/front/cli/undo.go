@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/program"
@@ -53,20 +55,29 @@ func (f *visitFlags) call(cmd *cobra.Command, c tool.Call) error {
 	return err
 }
 
-// undoable loads the program whose last changes are undone. That may be folders without a
-// program, whose session is gone.
+// undoable loads the program whose last change is undone. That may be directories without a
+// program, whose session is gone: those of the nearest directory, from the current one
+// upwards, in which golem exec applied something.
 func (f *visitFlags) undoable() (*program.Program, error) {
 	p, missing := f.programOf(f.sessionID())
 	o, err := f.options()
 	if err != nil {
 		return nil, err
 	}
-	last, err := program.LoadForUndo(o, p)
-	switch {
-	case err != nil:
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return nil, err
-	case last == nil:
+	}
+	for ; ; o.Dir = filepath.Dir(o.Dir) {
+		last, err := program.LoadForUndo(o, nil)
+		if last != nil && err == nil {
+			return program.LoadForUndo(o, p)
+		}
+		if o.Dir == filepath.Dir(o.Dir) {
+			break
+		}
+	}
+	if p == nil {
 		return nil, missing
 	}
-	return last, nil
+	return p, nil
 }

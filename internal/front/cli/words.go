@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -67,11 +66,23 @@ func commandLine(words ...string) string {
 
 // didYouMean names the word that is nearest to the one given, or all of them.
 func didYouMean(word, before string, words []string) string {
-	near := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return word == "" || !strings.HasPrefix(w, word) })
-	if near = append(near, sandbox.Nearest(word, words)...); len(near) > 0 {
-		return "did you mean " + before + near[0] + "?"
+	if near := nearest(word, words); near != "" {
+		return "did you mean " + before + near + "?"
 	}
 	return "there is " + before + strings.Join(words, ", "+before)
+}
+
+// nearest returns the word that begins with the one given or is most like it, "" for none.
+func nearest(word string, words []string) string {
+	for _, w := range words {
+		if word != "" && strings.HasPrefix(w, word) {
+			return w
+		}
+	}
+	if near := sandbox.Nearest(word, words); len(near) > 0 {
+		return near[0]
+	}
+	return ""
 }
 
 // flagNames returns the names of the flags that a command takes.

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func newApply() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "apply [PATH…]",
+		Short: "Copy the changes of a session into your directory",
+		Long: `Copy the changes of a session into your directory: all of them, or those at and below
+each PATH, from the current directory on. golem shows the changes, asks once, and applies
+exactly what you approved. golem undo restores what was there.
+
+A file that changed in your directory too is a conflict, and then golem applies nothing:
+--merge combines both versions, --overwrite takes the session's. golem applies a protected
+file only if PATH names it, and never changes anything in .git.
+
+Exit code 0 is applied, 1 failed or nothing to apply, 2 wrong arguments, 3 declined or no
+terminal to ask at.`,
+		Example: `  golem apply
+  golem apply src/main.c docs
+  golem apply --dry-run
+  golem apply --merge app.py
+  golem apply --all --yes`,
+	}
+	f := addChoiceFlags(cmd)
+	var all, dry, yes, merge, overwrite bool
+	var hunks []string
+	cmd.Flags().BoolVar(&all, "all", false, "all changes, as without PATH")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be applied")
+	cmd.Flags().BoolVar(&yes, "yes", false, "apply without showing the changes and without asking")
+	cmd.Flags().BoolVar(&merge, "merge", false, "combine both versions of a file that changed in your directory too")
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace a file that changed in your directory too")
+	cmd.Flags().StringArrayVar(&hunks, "hunks", nil, "only these hunks of a file, by their numbers in golem diff: PATH:1,3; may be given again")
+	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an answer")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case all && (len(args) > 0 || len(hunks) > 0):
+			return usageError("--all applies everything; leave out the paths, or --all")
+		case merge && overwrite:
+			return usageError("--merge and --overwrite exclude each other")
+		case yes && dry:
+			return usageError("--yes and --dry-run exclude each other")
+		}
+		if yes {
+			f.approval = "approve_all"
+		}
+		w, err := f.choose(cmd)
+		if err != nil {
+			return err
+		}
+		paths, parts, err := w.hunksOf(hunks)
+		if err != nil {
+			return err
+		}
+		r, names, err := w.review("apply", append(paths, args...), dry)
+		if err != nil {
+			return err
+		}
+		if len(r.Files) == 0 {
+			return w.nothing(cmd, "apply", r)
+		}
+		if dry {
+			return showDryRun(cmd, w, r)
+		}
+		if yes {
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: applying %s unseen (--yes)\n", counted(len(r.Files), "changed file"))
+		}
+		return f.callWith(cmd, "apply_changes", map[string]any{"paths": append([]string{}, names[len(paths):]...), "hunks": append([]string{}, parts...), "merge": merge, "overwrite": overwrite})
+	}
+	return cmd
+}
+
+// hunksOf reads --hunks, and returns the paths and what apply_changes takes for it.
+func (w *workSession) hunksOf(hunks []string) (paths, parts []string, err error) {
+	for _, h := range hunks {
+		typed, numbers, ok := cutLast(h, ":")
+		if !ok {
+			return nil, nil, usagef("--hunks %s: it is PATH:1,3", sandbox.Shown(h))
+		}
+		name, err := w.nameOf(typed)
+		if err != nil {
+			return nil, nil, err
+		}
+		paths, parts = append(paths, typed), append(parts, name+":"+numbers)
+	}
+	return paths, parts, nil
+}
+
+// nothing says that there is nothing to apply or discard.
+func (w *workSession) nothing(cmd *cobra.Command, verb string, r *program.Review) error {
+	for _, text := range w.skippedBy(r) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+text)
+	}
+	return &sandbox.Error{Op: verb, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no changes to " + verb}
+}
+
+// showDryRun shows what golem apply would apply.
+func showDryRun(cmd *cobra.Command, w *workSession, r *program.Review) error {
+	if wantsJSON(cmd) {
+		about, err := aboutSession(w.program, w.Session)
+		if err != nil {
+			return err
+		}
+		return printJSON(cmd.OutOrStdout(), diffDocument(about, r))
+	}
+	v := newReviewText(cmd.OutOrStdout(), w, r)
+	v.stat(maxStat)
+	v.notes()
+	v.line("dry run: nothing was applied")
+	return v.flush()
+}
+
+// callWith calls a tool with arguments, and prints the result.
+func (f *visitFlags) callWith(cmd *cobra.Command, name string, given map[string]any) error {
+	args, err := encodeArgs(given)
+	if err != nil {
+		return err
+	}
+	return f.call(cmd, tool.Call{Tool: name, Args: args})
+}
+
+func newDiscard() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "discard [PATH…]",
+		Short: "Delete the changes of a session",
+		Long: `Delete the changes of a session without applying them: all of them, or those at and
+below each PATH, from the current directory on. Your directory stays as it is. golem
+shows the changes and asks once. A discard cannot be undone.
+
+Exit code 0 is discarded, 1 failed or nothing to discard, 2 wrong arguments, 3 declined or
+no terminal to ask at.`,
+		Example: "  golem discard build\n  golem discard src/main.c\n  golem discard --session last --yes",
+	}
+	f := addChoiceFlags(cmd)
+	yes := false
+	cmd.Flags().BoolVar(&yes, "yes", false, "discard without showing the changes and without asking")
+	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an answer")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if yes {
+			f.approval = "approve_all"
+		}
+		w, err := f.choose(cmd)
+		if err != nil {
+			return err
+		}
+		r, names, err := w.review("discard", args, false)
+		if err != nil {
+			return err
+		}
+		if len(r.Files) == 0 && r.Git == 0 && r.Unfit == "" {
+			return w.nothing(cmd, "discard", r)
+		}
+		if len(names) == 0 {
+			names = []string{"/"}
+		}
+		if yes {
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: discarding %s unseen (--yes)\n", counted(len(r.Files), "changed file"))
+		}
+		return f.callWith(cmd, "discard_changes", map[string]any{"paths": names})
+	}
+	return cmd
+}

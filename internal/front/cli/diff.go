@@ -1,0 +1,378 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/pager"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+func newDiff() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "diff [PATH…]",
+		Short: "Show the changes of a session",
+		Long: `Show the changes of a session that are not in your directory yet, files that need a
+closer look first. PATH is a file or directory, from the current directory on.
+
+At a terminal the diff is coloured and paged (GOLEM_PAGER, PAGER, NO_COLOR). Elsewhere
+it is a plain diff on standard output, and everything else goes to standard error.`,
+		Example: `  golem diff
+  golem diff src/main.c
+  golem diff --stat
+  golem diff --session last > changes.patch`,
+	}
+	f := addChoiceFlags(cmd)
+	stat, names := false, false
+	cmd.Flags().BoolVar(&stat, "stat", false, "one line for each file, and the total")
+	cmd.Flags().BoolVar(&names, "name-only", false, "only the paths of the files")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if stat && names {
+			return usageError("--stat and --name-only exclude each other")
+		}
+		w, err := f.choose(cmd)
+		if errors.Is(err, errNoChanges) && !wantsJSON(cmd) {
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+err.Error())
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		r, _, err := w.review("diff", args, !stat && !names)
+		if err != nil {
+			return err
+		}
+		if wantsJSON(cmd) {
+			about, err := aboutSession(w.program, w.Session)
+			if err != nil {
+				return err
+			}
+			return printJSON(cmd.OutOrStdout(), diffDocument(about, r))
+		}
+		switch {
+		case names:
+			for _, c := range r.Files {
+				fmt.Fprintln(cmd.OutOrStdout(), w.shown(c.Path))
+			}
+			return nil
+		case stat:
+			v := newReviewText(cmd.OutOrStdout(), w, r)
+			v.stat(len(r.Files))
+			v.notes()
+			return v.flush()
+		}
+		if newScreen(cmd.OutOrStdout()).file == nil {
+			w.printPatch(cmd, r)
+			return nil
+		}
+		v := newReviewText(cmd.OutOrStdout(), w, r)
+		v.diffs()
+		return v.flush()
+	}
+	return cmd
+}
+
+// diffDocument is what golem diff --json prints.
+func diffDocument(about sessionDocument, r *program.Review) any {
+	files, flags := r.Files, r.Flags
+	if files == nil {
+		files = []program.FileChange{}
+	}
+	if flags == nil {
+		flags = []review.Flag{}
+	}
+	return map[string]any{"session": about, "changes": files, "flags": flags, "skipped_in_git": r.Git, "unfit": r.Unfit}
+}
+
+// A reviewText is the changes of a session as a person at a terminal reads them.
+type reviewText struct {
+	*workSession
+	review *program.Review
+	screen screen
+	page   visible.Page
+	b      strings.Builder
+}
+
+func newReviewText(w io.Writer, session *workSession, r *program.Review) *reviewText {
+	s := newScreen(w)
+	return &reviewText{workSession: session, review: r, screen: s, page: s.page()}
+}
+
+func (v *reviewText) line(format string, args ...any) {
+	v.page.Line(&v.b, fmt.Sprintf(format, args...))
+}
+func (v *reviewText) row(mark, text string) {
+	v.page.Row(&v.b, visible.Row{Mark: mark, Text: visible.Text(text)})
+}
+
+// flush prints the text, in a pager if the terminal is too small for it.
+func (v *reviewText) flush() error {
+	text := v.b.String()
+	if _, height := v.screen.size(); v.screen.file != nil && strings.Count(text, "\n") >= height {
+		if command := pager.Command(os.Environ()); command != "" {
+			err := pager.Show(command, os.Environ(), v.screen.file, text)
+			if !errors.Is(err, pager.ErrNone) {
+				return err
+			}
+		}
+	}
+	_, err := io.WriteString(v.screen.w, text)
+	return err
+}
+
+// head prints which session it is, how much has changed, and what needs a closer look.
+func (v *reviewText) head() {
+	v.line("%s: %s", v.title(), total(v.review))
+	v.flags()
+}
+
+// maxFlagLines is how many warnings are listed at once.
+const maxFlagLines = 50
+
+// flags prints what needs a closer look.
+func (v *reviewText) flags() {
+	for i, f := range v.review.Flags {
+		if i == maxFlagLines {
+			v.row(warning, fmt.Sprintf("and %d more", len(v.review.Flags)-i))
+			break
+		}
+		v.row(warning, v.flag(f))
+	}
+}
+
+func (v *reviewText) flag(f review.Flag) string {
+	where := ""
+	if f.Path != "" {
+		where = v.shown(f.Path)
+		if f.Line > 0 {
+			where += fmt.Sprintf(":%d", f.Line)
+		}
+		where += ": "
+	}
+	kind := string(f.Kind)
+	if becomesCode(v.review, f) {
+		kind = "becomes code"
+	}
+	return where + kind + ": " + f.Text
+}
+
+// becomesCode reports whether a flag says of a file that it becomes code, and is not deleted.
+func becomesCode(r *program.Review, f review.Flag) bool {
+	deleted := func(c program.FileChange) bool { return c.Path == f.Path && c.Op == overlay.Delete }
+	return f.Kind == review.Becomes && !slices.ContainsFunc(r.Files, deleted)
+}
+
+// maxStat is how many files are listed by name if the list is to be short.
+const maxStat = 30
+
+// stat prints a line for each file. If there are more than most, it prints those that need a
+// closer look, and one line for each directory with the others.
+func (v *reviewText) stat(most int) {
+	v.head()
+	var rows [][]string
+	flagged := make(map[string]bool)
+	for _, f := range v.review.Flags {
+		flagged[f.Path] = true
+	}
+	long := len(v.review.Files) > most
+	dirs := make(map[string]*dirStat)
+	var order []string
+	for _, c := range v.review.Files {
+		name := v.shown(c.Path)
+		if !long || flagged[c.Path] && len(rows) < maxFlagLines || c.Conflict {
+			rows = append(rows, []string{letter(c.Op), name + slash(c), what(c), v.notesOf(c)})
+			continue
+		}
+		dir := topDir(name)
+		if dirs[dir] == nil {
+			dirs[dir] = new(dirStat)
+			order = append(order, dir)
+		}
+		dirs[dir].add(c)
+	}
+	for _, dir := range order {
+		rows = append(rows, []string{"", dir, dirs[dir].String(), ""})
+	}
+	printColumns(&v.b, rows)
+}
+
+// A dirStat counts the changes in a directory.
+type dirStat struct{ files, added, removed int }
+
+func (d *dirStat) add(c program.FileChange) {
+	d.files, d.added, d.removed = d.files+1, d.added+c.Added, d.removed+c.Removed
+}
+
+func (d *dirStat) String() string {
+	return fmt.Sprintf("%s (+%d -%d)", counted(d.files, "file"), d.added, d.removed)
+}
+
+// topDir returns the first directory of a path, without those that lead upwards.
+func topDir(name string) string {
+	up := ""
+	for strings.HasPrefix(name, "../") {
+		up, name = up+"../", name[len("../"):]
+	}
+	if dir, _, ok := strings.Cut(name, "/"); ok && dir != "" {
+		return up + dir + "/"
+	}
+	return up + "./"
+}
+
+// diffs prints each file with its lines.
+func (v *reviewText) diffs() {
+	v.head()
+	for _, c := range v.review.Files {
+		text := letter(c.Op) + " " + v.shown(c.Path) + slash(c)
+		if about := what(c); about != "" {
+			text += "  " + about
+		}
+		if note := v.notesOf(c); note != "" {
+			text += "  " + note
+		}
+		v.b.WriteString("\n")
+		v.line("%s", text)
+		for r := range visible.Diff(c.Diff) {
+			v.row(r.Mark, r.Text)
+		}
+	}
+	v.b.WriteString("\n")
+	v.notes()
+}
+
+// notesOf says what is special about a change.
+func (v *reviewText) notesOf(c program.FileChange) string {
+	var notes []string
+	if c.OldMode != "" && c.Op != overlay.Mode {
+		notes = append(notes, "permissions "+c.OldMode+" → "+c.Mode)
+	}
+	if c.UnusualMode {
+		notes = append(notes, "permissions "+c.Mode)
+	}
+	if c.Conflict {
+		notes = append(notes, "! changed in your directory too")
+	}
+	if c.Protected != "" {
+		notes = append(notes, "protected ("+c.Protected+"): golem applies it only if you name it")
+	}
+	if c.Unread {
+		notes = append(notes, "too large to compare")
+	}
+	return strings.Join(notes, "; ")
+}
+
+// notes prints what is not among the files, and the next commands.
+func (v *reviewText) notes() {
+	for _, text := range v.skippedBy(v.review) {
+		v.line("%s", text)
+	}
+	if len(v.review.Files) == 0 {
+		return
+	}
+	for _, c := range v.review.Files {
+		if c.Conflict {
+			v.line("next: golem apply --merge combines both versions, golem apply --overwrite takes the session's")
+			return
+		}
+	}
+	v.line("next: golem diff, golem apply [PATH…], golem discard [PATH…]")
+}
+
+// skippedBy says which changes are not among the files of a review.
+func (w *workSession) skippedBy(r *program.Review) []string {
+	var lines []string
+	if r.Git > 0 {
+		text := fmt.Sprintf("skipped %s in .git (golem never applies changes there)", counted(r.Git, "file"))
+		if r.Refs {
+			text += "; the session keeps its commits"
+		}
+		lines = append(lines, text)
+	}
+	if r.Unfit != "" {
+		lines = append(lines, "skipped: "+r.Unfit+"; golem discard removes it")
+	}
+	for _, target := range r.Others {
+		lines = append(lines, "skipped: changes in a directory that was mounted at "+visible.Name(target)+"; mount it again to see them")
+	}
+	return lines
+}
+
+// printPatch prints the changes as a diff that other programs read. What is no diff goes to
+// standard error.
+func (w *workSession) printPatch(cmd *cobra.Command, r *program.Review) {
+	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	fmt.Fprintf(errs, "golem: %s: %s\n", w.title(), total(r))
+	v := newReviewText(cmd.OutOrStdout(), w, r)
+	for _, f := range r.Flags {
+		fmt.Fprintln(errs, "! "+v.flag(f))
+	}
+	for _, text := range w.skippedBy(r) {
+		fmt.Fprintln(errs, "golem: "+text)
+	}
+	for _, c := range r.Files {
+		name := w.shown(c.Path)
+		from, to := "a/"+name, "b/"+name
+		fmt.Fprintf(out, "diff --git %s %s\n", from, to)
+		switch {
+		case c.Op == overlay.Delete:
+			to = "/dev/null"
+			fmt.Fprintf(out, "deleted file mode %s\n", c.GitModes[0])
+		case c.OldKind == overlay.Nothing:
+			from = "/dev/null"
+			fmt.Fprintf(out, "new file mode %s\n", c.GitModes[1])
+		case c.GitModes[0] != c.GitModes[1]:
+			fmt.Fprintf(out, "old mode %s\nnew mode %s\n", c.GitModes[0], c.GitModes[1])
+		}
+		switch {
+		case c.Kind == overlay.Symlink:
+			fmt.Fprintf(out, "--- %s\n+++ %s\n@@ -0,0 +1 @@\n+%s\n\\ No newline at end of file\n", from, to, visible.Text(c.LinkTarget))
+		case c.Binary || c.Unread:
+			fmt.Fprintf(out, "Binary files %s and %s differ\n", from, to)
+		case c.Diff != "":
+			_, rest, _ := strings.Cut(c.Diff, "\n")
+			_, rest, _ = strings.Cut(rest, "\n")
+			fmt.Fprintf(out, "--- %s\n+++ %s\n%s", from, to, rest)
+		}
+	}
+}
+
+// total says how much has changed.
+func total(r *program.Review) string {
+	added, removed := 0, 0
+	for _, c := range r.Files {
+		added, removed = added+c.Added, removed+c.Removed
+	}
+	return fmt.Sprintf("%s changed, +%d -%d", counted(len(r.Files), "file"), added, removed)
+}
+
+// slash is what the path of a directory ends with.
+func slash(c program.FileChange) string {
+	if c.Kind == overlay.Dir || c.Kind == overlay.Nothing && c.OldKind == overlay.Dir {
+		return "/"
+	}
+	return ""
+}
+
+// age says how long ago something was.
+func age(t time.Time) string {
+	switch d := time.Since(t); {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 24*time.Hour:
+		return counted(int(d.Hours()), "hour") + " ago"
+	default:
+		return counted(int(d.Hours()/24), "day") + " ago"
+	}
+}

@@ -1,0 +1,348 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A workSession is a session with the program that it belongs to.
+type workSession struct {
+	*program.Session
+	program *program.Program
+	mounts  []mountedDir
+	dir     string // the current directory, or the one of -C
+}
+
+// A mountedDir is a directory of the host and its name in the sandbox.
+type mountedDir struct{ source, target string }
+
+// newWorkSession returns a session for a command that is run in dir.
+func newWorkSession(p *program.Program, s *program.Session, dir string) *workSession {
+	w := &workSession{Session: s, program: p, dir: dir}
+	for _, m := range p.Project.Mounts {
+		w.mounts = append(w.mounts, mountedDir{sourceOf(m), m.Target})
+	}
+	return w
+}
+
+// sourceOf returns the directory that a mount shows, without symlinks if it is there.
+func sourceOf(m project.Mount) string {
+	source := string(m.Source)
+	if m.Base != "" {
+		source = filepath.Join(string(m.Base), source)
+	}
+	if real, err := filepath.EvalSymlinks(source); err == nil {
+		return real
+	}
+	return source
+}
+
+// nameOf returns the name that the sandbox has for a file that the user has typed: a path
+// from the current directory on, or one that begins with / and is a name already.
+func (w *workSession) nameOf(typed string) (string, error) {
+	if typed == "" {
+		return "", usageError("an empty path names no file; . is the current directory")
+	}
+	host := typed
+	if !filepath.IsAbs(host) {
+		host = filepath.Join(w.dir, host)
+	}
+	if name, ok := nameIn(w.mounts, realPath(host)); ok {
+		return name, nil
+	}
+	if strings.HasPrefix(typed, "/") {
+		return jail.Outside(path.Clean(typed)), nil
+	}
+	return "", usagef("%s is in no directory of session %s", sandbox.Shown(typed), w.ID)
+}
+
+// nameIn returns the name of a file of the host, by the mount that is nearest above it.
+func nameIn(mounts []mountedDir, host string) (name string, ok bool) {
+	longest := -1
+	for _, m := range mounts {
+		if below, err := filepath.Rel(m.source, host); err == nil && filepath.IsLocal(below) && len(m.source) > longest {
+			name, longest = path.Join(m.target, filepath.ToSlash(below)), len(m.source)
+		}
+	}
+	return name, longest >= 0
+}
+
+// realPath returns a path without symlinks above its last part. What does not exist stays
+// as it is.
+func realPath(file string) string {
+	dir, base := filepath.Split(filepath.Clean(file))
+	if dir == "" || dir == file {
+		return file
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return filepath.Join(real, base)
+	}
+	return filepath.Join(realPath(filepath.Clean(dir)), base)
+}
+
+// pathOf returns the path by which the user can name a file of the sandbox: from the
+// current directory on, or a whole one if it is elsewhere.
+func (w *workSession) pathOf(name string) string {
+	at, longest := mountedDir{}, -1
+	for _, m := range w.mounts {
+		if (m.target == "/" || name == m.target || strings.HasPrefix(name, m.target+"/")) && len(m.target) > longest {
+			at, longest = m, len(m.target)
+		}
+	}
+	if longest < 0 {
+		return name
+	}
+	host := filepath.Join(at.source, filepath.FromSlash(strings.TrimPrefix(name, at.target)))
+	below, err := filepath.Rel(w.dir, host)
+	if up := strings.Count(below, ".."+string(filepath.Separator)); err != nil || up > 0 && !isBelow(at.source, w.dir) {
+		return host
+	}
+	return filepath.ToSlash(below)
+}
+
+// isBelow reports whether a directory is another one, or below it.
+func isBelow(top, dir string) bool {
+	below, err := filepath.Rel(top, dir)
+	return err == nil && filepath.IsLocal(below)
+}
+
+// shown returns pathOf, fit for a terminal.
+func (w *workSession) shown(name string) string { return visible.Name(w.pathOf(name)) }
+
+// title describes a session in a few words.
+func (w *workSession) title() string {
+	text := "session " + w.ID
+	if what := w.what(); what != "" {
+		text += " (" + what + ")"
+	}
+	return text + ", " + age(w.LastUsed)
+}
+
+// what returns the program that began a session, or the first input of its first run.
+func (w *workSession) what() string {
+	if w.Command != "" {
+		return visible.Line(filepath.Base(w.Command), maxWhat)
+	}
+	return visible.Line(firstInput(w.program, w.Session), maxWhat)
+}
+
+// maxWhat is how many characters of a command or an input are shown.
+const maxWhat = 30
+
+// sessionsHere returns the sessions of the program that the directory belongs to, and
+// those that golem exec began, without a program, in this directory or in one above that
+// they show. The newest comes first.
+func (f *programFlags) sessionsHere() ([]*workSession, error) {
+	o, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(f.dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []*workSession
+	p, err := f.load()
+	if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
+		return nil, err
+	}
+	if p.Content.Hash != "" {
+		list, err := p.Sessions()
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range list {
+			all = append(all, newWorkSession(p, s, dir))
+		}
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		o.Dir = at
+		list, err := bareSessions(o, dir)
+		if err != nil && at == dir {
+			return nil, err
+		}
+		all = append(all, list...)
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *workSession) int { return b.LastUsed.Compare(a.LastUsed) })
+	return all, nil
+}
+
+// bareSessions returns the sessions that golem exec began without a program in the
+// directory of the options. If that is above dir, it returns those that show dir.
+func bareSessions(o program.Options, dir string) ([]*workSession, error) {
+	none, err := program.LoadMounts(o, nil)
+	if err != nil {
+		return nil, err
+	}
+	list, err := none.Sessions()
+	if err != nil {
+		return nil, err
+	}
+	var all []*workSession
+	for _, s := range list {
+		shows := func(d program.Mount) bool { return isBelow(realPath(d.Source), dir) }
+		if len(s.Mounts) == 0 || o.Dir != dir && !slices.ContainsFunc(s.Mounts, shows) {
+			continue
+		}
+		p, err := program.LoadMounts(o, s.Mounts)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, newWorkSession(p, s, dir))
+	}
+	return all, nil
+}
+
+// addChoiceFlags adds the flags of commands that are about the changes of one session.
+func addChoiceFlags(cmd *cobra.Command) *visitFlags {
+	f := &visitFlags{programFlags: addProgramFlags(cmd), wait: patience}
+	cmd.Flags().StringVar(&f.session, "session", "", "an id, the beginning of one, or last; the newest session with changes if not given (GOLEM_SESSION)")
+	return f
+}
+
+// errNoChanges is the error of a directory in which no session has changes.
+var errNoChanges = errors.New("no session here has changes; golem exec CMD starts one")
+
+// choose returns the session that the user means: the one that is named, or the newest one
+// with changes. If several have changes, it says so, and without a terminal it refuses to
+// choose.
+func (f *visitFlags) choose(cmd *cobra.Command) (*workSession, error) {
+	all, err := f.sessionsHere()
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := f.named(all)
+	if err != nil {
+		return nil, err
+	}
+	if chosen == nil {
+		var ids []string
+		for _, w := range all {
+			has, err := w.program.HasChanges(w.Session)
+			if err != nil {
+				return nil, err
+			}
+			if has && chosen == nil {
+				chosen = w
+			}
+			if has {
+				ids = append(ids, w.ID)
+			}
+		}
+		switch {
+		case chosen == nil:
+			return nil, errNoChanges
+		case len(ids) > 1 && findTerminal(false) == nil:
+			return nil, usagef("%d sessions here have changes: %s; choose one with --session", len(ids), strings.Join(ids, ", "))
+		case len(ids) > 1:
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is the newest session; %d more have changes: golem status\n", chosen.ID, len(ids)-1)
+		}
+	}
+	f.chosen, f.session = chosen.program, chosen.ID
+	return chosen, nil
+}
+
+// named returns the session that a flag or the environment names, nil for none.
+func (f *visitFlags) named(all []*workSession) (*workSession, error) {
+	id := f.sessionID()
+	if id == "" {
+		return nil, nil
+	}
+	if id == lastSession && len(all) > 0 {
+		return all[0], nil
+	}
+	var fits []*workSession
+	var ids []string
+	for _, w := range all {
+		if w.ID == id {
+			return w, nil
+		}
+		ids = append(ids, w.ID)
+		if strings.HasPrefix(w.ID, id) {
+			fits = append(fits, w)
+		}
+	}
+	switch {
+	case len(fits) == 1:
+		return fits[0], nil
+	case len(fits) > 1:
+		return nil, usagef("--session %s: %d sessions begin like this; type more of the id", sandbox.Shown(id), len(fits))
+	case len(ids) == 0:
+		return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "there are no sessions here"}
+	}
+	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "sessions here: " + strings.Join(ids, ", ")}
+}
+
+// lastSession is what --session takes for the session that was used last.
+const lastSession = "last"
+
+// review returns the changes of a session at and below some paths that the user has typed,
+// all of them if there are none, and the names of these. A path without a change is an error.
+func (w *workSession) review(op string, paths []string, diffs bool) (r *program.Review, names []string, err error) {
+	for _, typed := range paths {
+		name, err := w.nameOf(typed)
+		if err != nil {
+			return nil, nil, err
+		}
+		names = append(names, name)
+	}
+	if r, err = w.program.Review(w.Session, names, diffs); err != nil {
+		return nil, nil, err
+	}
+	for i, name := range names {
+		if slices.ContainsFunc(r.Files, func(c program.FileChange) bool { return isWithin(name, c.Path) }) {
+			continue
+		}
+		return nil, nil, w.unchanged(op, paths[i], name)
+	}
+	return r, names, nil
+}
+
+// isWithin reports whether a name is at or below another.
+func isWithin(top, name string) bool {
+	return top == "/" || name == top || strings.HasPrefix(name, top+"/")
+}
+
+// unchanged is the error of a path that a session has not changed. It names the changed
+// path that is most like it.
+func (w *workSession) unchanged(op, typed, name string) error {
+	e := &sandbox.Error{Op: op, Path: typed, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has not changed it; golem diff --stat lists the changes"}
+	if slices.Contains(strings.Split(name, "/"), ".git") {
+		e.Hint = "golem never applies changes in .git"
+		return e
+	}
+	all, err := w.program.Review(w.Session, nil, false)
+	if err != nil {
+		return e
+	}
+	var near []string
+	for _, c := range all.Files {
+		near = append(near, w.pathOf(c.Path))
+	}
+	base := func(p string) string { return path.Base(filepath.ToSlash(p)) }
+	for _, p := range near {
+		if found := sandbox.Nearest(base(typed), []string{base(p)}); len(found) > 0 {
+			e.Hint = "session " + w.ID + " has not changed it; did you mean " + sandbox.Shown(p) + "?"
+			break
+		}
+	}
+	return e
+}

@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/program"
+)
+
+func newStatus() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show what waits for you here",
+		Long: `Show what waits for you in this directory: sessions with changes that are not applied,
+calls that wait for approval, and staged commits that wait for a review.`,
+		Example: "  golem status\n  golem status -C ~/notes\n  golem status --json",
+		Args:    noArgs,
+	}
+	f := addProgramFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		all, err := f.sessionsHere()
+		if err != nil {
+			return err
+		}
+		d := statusDocument{Sessions: []sessionStatus{}, Approvals: []string{}, Staged: []string{}}
+		var rows [][]string
+		programs := make(map[*program.Program]bool)
+		for _, w := range all {
+			programs[w.program] = true
+			r, err := w.program.Review(w.Session, nil, false)
+			if err != nil {
+				return err
+			}
+			s := w.status(r)
+			if len(r.Files) == 0 && r.Unfit == "" && len(r.Others) == 0 && !s.Commits {
+				continue
+			}
+			d.Sessions = append(d.Sessions, s)
+			rows = append(rows, s.row(w, r))
+		}
+		if p, err := f.load(); err == nil && p.Content.Hash != "" {
+			programs[p] = true
+		}
+		if err := d.addWaiting(programs); err != nil {
+			return err
+		}
+		if wantsJSON(cmd) {
+			return printJSON(cmd.OutOrStdout(), d)
+		}
+		printStatus(cmd, d, rows)
+		return nil
+	}
+	return cmd
+}
+
+// A statusDocument is what golem status --json prints.
+type statusDocument struct {
+	Sessions  []sessionStatus `json:"sessions"`
+	Approvals []string        `json:"approvals"` // the ids of calls that wait for approval
+	Staged    []string        `json:"staged"`    // the ids of commits that wait for a review
+}
+
+// A sessionStatus is a session with changes.
+type sessionStatus struct {
+	ID      string        `json:"id"`
+	What    string        `json:"what,omitempty"` // the program or the input that began it
+	Used    time.Time     `json:"used"`
+	Files   int           `json:"files"`
+	Added   int           `json:"added"`
+	Removed int           `json:"removed"`
+	Git     int           `json:"skipped_in_git"`
+	Commits bool          `json:"commits"` // it keeps commits, branches or tags
+	Flags   []review.Flag `json:"flags"`
+}
+
+func (w *workSession) status(r *program.Review) sessionStatus {
+	s := sessionStatus{ID: w.ID, What: w.what(), Used: w.LastUsed, Files: len(r.Files), Git: r.Git, Commits: r.Refs, Flags: append([]review.Flag{}, r.Flags...)}
+	for _, c := range r.Files {
+		s.Added, s.Removed = s.Added+c.Added, s.Removed+c.Removed
+	}
+	return s
+}
+
+// row returns a session as a line of golem status.
+func (s sessionStatus) row(w *workSession, r *program.Review) []string {
+	commits := ""
+	if s.Commits {
+		commits = "keeps commits"
+	}
+	return []string{s.ID, s.What, age(s.Used), counted(s.Files, "file"), fmt.Sprintf("+%d -%d", s.Added, s.Removed), commits, warningsOf(w, r)}
+}
+
+// warningsOf sums up the flags of a session in one line.
+func warningsOf(w *workSession, r *program.Review) string {
+	code := make(map[string]bool)
+	first, others := "", 0
+	for _, f := range r.Flags {
+		switch {
+		case !becomesCode(r, f):
+			others++
+		case !code[f.Path]:
+			if code[f.Path] = true; first == "" {
+				first = w.shown(f.Path)
+			}
+		}
+	}
+	var parts []string
+	switch len(code) {
+	case 0:
+	case 1:
+		parts = append(parts, "1 file becomes code ("+first+")")
+	default:
+		parts = append(parts, fmt.Sprintf("%d files become code (%s, …)", len(code), first))
+	}
+	if others > 0 {
+		parts = append(parts, counted(others, "warning"))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "! " + strings.Join(parts, ", ")
+}
+
+// addWaiting adds the calls and commits that wait.
+func (d *statusDocument) addWaiting(programs map[*program.Program]bool) error {
+	states := make(map[string]bool)
+	for p := range programs {
+		if states[string(p.State())] || !p.HasState() {
+			continue
+		}
+		states[string(p.State())] = true
+		if err := d.addRecords(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *statusDocument) addRecords(p *program.Program) error {
+	r, err := p.OpenRecords()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	waiting, err := r.Approvals.Pending()
+	if err != nil {
+		return err
+	}
+	for _, w := range waiting {
+		if w.Answer == nil {
+			d.Approvals = append(d.Approvals, w.ID)
+		}
+	}
+	staged, err := r.Staged()
+	d.Staged = append(d.Staged, staged...)
+	return err
+}
+
+func printStatus(cmd *cobra.Command, d statusDocument, rows [][]string) {
+	out := cmd.OutOrStdout()
+	if len(d.Sessions)+len(d.Approvals)+len(d.Staged) == 0 {
+		fmt.Fprintln(out, "nothing waits for you here")
+		return
+	}
+	if len(rows) > 0 {
+		fmt.Fprintf(out, "%s with changes\n", counted(len(rows), "session"))
+		printColumns(out, rows)
+	}
+	wait := func(n int) string {
+		if n == 1 {
+			return "waits"
+		}
+		return "wait"
+	}
+	if n := len(d.Approvals); n > 0 {
+		command := "golem approvals"
+		if n == 1 {
+			command = "golem approve " + d.Approvals[0]
+		}
+		fmt.Fprintf(out, "%s %s: %s\n", counted(n, "approval"), wait(n), command)
+	}
+	if n := len(d.Staged); n > 0 {
+		fmt.Fprintf(out, "%s %s for review: golem review\n", counted(n, "commit"), wait(n))
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(out, "next: golem diff, golem apply, golem discard")
+	}
+}

@@ -1,0 +1,145 @@
+package program
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/explain"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
+)
+
+// A Review lists the changes of a session file by file, for a person who decides what to
+// apply. It has no file of a git repository: golem never applies changes there.
+type Review struct {
+	Files  []FileChange  // the riskiest first
+	Flags  []review.Flag // the riskiest first
+	Git    int           // changed files of git repositories, which are not among Files
+	Refs   bool          // the session has changed a branch or a tag of a repository
+	Unfit  string        // says that there are names which are no text, "" for none
+	Others []string      // targets of directories with changes that are not mounted now
+}
+
+// Review reviews the changes of a session at and below some names; without names, all of
+// them. With diffs it compares every file; without, it counts the lines of the first files
+// only, and looks at the others by their names.
+func (p *Program) Review(s *Session, names []string, diffs bool) (*Review, error) {
+	k, err := p.OpenChanges(s)
+	if err != nil {
+		return nil, err
+	}
+	defer k.Close()
+	return p.review(k, s, names, diffs)
+}
+
+// Review reviews all changes of the gate's session, without their diffs.
+func (d *Gate) Review() (*Review, error) {
+	if d.work.changes == nil {
+		return d.program.Review(d.Session, nil, false)
+	}
+	return d.program.review(d.work.changes, d.Session, nil, false)
+}
+
+func (p *Program) review(k *jail.Kept, s *Session, names []string, diffs bool) (*Review, error) {
+	files, err := p.Project.Sandbox(explain.Folder)
+	if err != nil {
+		return nil, err
+	}
+	names = slices.Clone(names)
+	for i := range names {
+		if names[i], err = files.Canonical(names[i]); err != nil {
+			return nil, err
+		}
+	}
+	standing, unfit, err := k.Changes()
+	if err != nil {
+		return nil, asWorkerError(err)
+	}
+	r := &Review{Unfit: unfit, Others: k.Others(), Refs: s.HasCommits()}
+	ofGit := repositoriesAmong(files, standing)
+	filled := make(map[string]bool) // new directories with something in them
+	for _, c := range standing {
+		filled[path.Dir(c.Name())] = true
+	}
+	var all []review.Change
+	for _, c := range standing {
+		switch {
+		case len(names) > 0 && !anyWithin(names, c.Name()):
+			continue
+		case files.ProtectedBy(c.Name()) == ".git" || ofGit(c.Name()):
+			if c.Kind != overlay.Dir {
+				r.Git++
+				r.Refs = r.Refs || strings.Contains(c.Name(), "/.git/refs/") || strings.HasSuffix(c.Name(), "/.git/packed-refs")
+			}
+			continue
+		}
+		d, t := changedOf(k, files, c, diffs || len(r.Files) < maxCounted, diffs)
+		if c.Kind == overlay.Dir && c.Op == overlay.Create && !d.UnusualMode && filled[c.Name()] {
+			continue // the files in it show that it is new
+		}
+		change := reviewChange(c, d, t)
+		r.Flags = append(r.Flags, review.Flags(change)...)
+		change.Old, change.New, change.Diff = nil, nil, ""
+		all = append(all, change)
+		r.Files = append(r.Files, d)
+	}
+	r.Flags = append(r.Flags, review.All(all)...)
+	slices.SortStableFunc(r.Flags, func(a, b review.Flag) int { return b.Risk - a.Risk })
+	review.Sort(r.Files, func(d FileChange) string { return d.Path }, r.Flags)
+	return r, nil
+}
+
+// HasChanges reports whether a session has changed something outside git repositories.
+func (p *Program) HasChanges(s *Session) (bool, error) {
+	k, err := p.OpenChanges(s)
+	if err != nil {
+		return false, err
+	}
+	defer k.Close()
+	files, err := p.Project.Sandbox(explain.Folder)
+	if err != nil {
+		return false, err
+	}
+	standing, unfit, err := k.Changes()
+	if err != nil {
+		return false, asWorkerError(err)
+	}
+	if unfit != "" || len(k.Others()) > 0 {
+		return true, nil
+	}
+	ofGit := repositoriesAmong(files, standing)
+	return slices.ContainsFunc(standing, func(c jail.Standing) bool {
+		return files.ProtectedBy(c.Name()) != ".git" && !ofGit(c.Name())
+	}), nil
+}
+
+// reviewChange returns a change as package review takes it.
+func reviewChange(c jail.Standing, d FileChange, t texts) review.Change {
+	change := review.Change{Path: c.Name(), Operation: "update", OldMode: d.GitModes[0], Mode: d.GitModes[1], Old: t.real, New: t.own,
+		Size: c.Size, Cut: d.Unread, Binary: d.Binary, Diff: t.diff}
+	switch {
+	case c.Op == overlay.Delete:
+		change.Operation = "delete"
+	case c.OldKind == overlay.Nothing:
+		change.Operation = "create"
+	}
+	if c.Kind == overlay.Symlink {
+		change.New = []byte(c.LinkTarget)
+	}
+	return change
+}
+
+// gitMode returns the mode that git has for a file; 000000 stands for none.
+func gitMode(kind overlay.Kind, mode uint32) string {
+	switch {
+	case kind == overlay.Symlink:
+		return "120000"
+	case kind == overlay.File && mode&0o111 != 0:
+		return "100755"
+	case kind == overlay.File:
+		return "100644"
+	}
+	return "000000"
+}
