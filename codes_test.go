@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// TestCodes holds the table of codes in docs/tools.md to those that the packages have.
+// TestCodes compares the table of codes in docs/tools.md with the codes in the packages.
 func TestCodes(t *testing.T) {
 	used := make(map[string]bool)
 	err := filepath.WalkDir("internal", func(name string, d fs.DirEntry, err error) error {
@@ -38,18 +38,17 @@ func TestCodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, table, _ := strings.Cut(string(text), "\n## Codes\n")
-	var told []string
+	var listed []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(table, -1) {
-		told = append(told, row[1])
+		listed = append(listed, row[1])
 	}
-	slices.Sort(told)
-	if want := slices.Sorted(maps.Keys(used)); !slices.Equal(told, want) {
-		t.Errorf("docs/tools.md tells the codes\n%s, want:\n%s", told, want)
+	slices.Sort(listed)
+	if want := slices.Sorted(maps.Keys(used)); !slices.Equal(listed, want) {
+		t.Errorf("docs/tools.md lists the codes\n%s, want:\n%s", listed, want)
 	}
 }
 
-// codeOf returns the code that is written at a place of the source, "" for none: that of
-// a constant, of a field or of a conversion.
+// codeOf returns the code in a constant, a field or a conversion, or "" if there is none.
 func codeOf(n ast.Node) string {
 	var value ast.Expr
 	switch n := n.(type) {

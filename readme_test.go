@@ -19,13 +19,13 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A block is a fenced piece of a document: its language and its lines.
+// A block is a fenced code block of a document: its language and its lines.
 type block struct {
 	lang, text string
-	line       int // of its first line
+	line       int // the number of its first line
 }
 
-// blocks returns the fenced pieces of a document.
+// blocks returns the code blocks of a document.
 func blocks(t *testing.T, document string) []block {
 	t.Helper()
 	text, err := os.ReadFile(document)
@@ -49,7 +49,7 @@ func blocks(t *testing.T, document string) []block {
 		}
 	}
 	if open != nil {
-		t.Fatalf("%s:%d: a fence without end", document, open.line)
+		t.Fatalf("%s:%d: a code block without an end", document, open.line)
 	}
 	return found
 }
@@ -73,20 +73,20 @@ func TestQuickstart(t *testing.T) {
 		}
 	}
 	if program == "" || printed == "" {
-		t.Fatalf("%s: a program of %d bytes: this test sees nothing", document, len(program))
+		t.Fatalf("%s: a program of %d bytes: the test checks nothing", document, len(program))
 	}
 	source := filepath.Join(t.TempDir(), "main.go")
 	if err := os.WriteFile(source, []byte(program), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	build(t, filepath.Join(s.bin, "program"), source)
-	s.folder = s.home
+	s.dir = s.home
 	if got, _ := s.run(filepath.Join(s.bin, "program")); got != printed {
 		t.Errorf("%s: the program prints\n%s\nwant:\n%s", document, got, printed)
 	}
 }
 
-// TestGuides plays the transcripts of the guides, each in an empty folder.
+// TestGuides runs the transcripts of the guides, each in an empty directory.
 func TestGuides(t *testing.T) {
 	golem := golem(t)
 	for _, document := range []string{"docs/tools.md", "docs/approval.md", "docs/journal.md", "docs/transactions.md", "docs/shell.md", "docs/agents.md", "docs/clearance.md", "docs/scanners.md", "docs/mcp.md", "docs/ci.md"} {
@@ -101,8 +101,8 @@ func build(t *testing.T, to, what string) {
 	}
 }
 
-// TestLibraryGuide compiles every piece of Go in the guide. A piece may leave
-// variables unused; nothing else is forgiven.
+// TestLibraryGuide compiles every Go block of the guide. The only error it ignores is an
+// unused variable.
 func TestLibraryGuide(t *testing.T) {
 	const document = "docs/library.md"
 	var code strings.Builder
@@ -124,7 +124,7 @@ func main() {}
 		fmt.Fprintf(&code, "func piece%d(ctx context.Context, s *sandbox.Sandbox) {\n//line %s:%d\n%s}\n", pieces, document, b.line, b.text)
 	}
 	if pieces < 10 {
-		t.Fatalf("%s: found %d pieces of Go: this test sees nothing", document, pieces)
+		t.Fatalf("%s: found %d pieces of Go: the test checks nothing", document, pieces)
 	}
 	source := filepath.Join(t.TempDir(), "main.go")
 	if err := os.WriteFile(source, []byte(code.String()), 0o666); err != nil {
@@ -134,19 +134,19 @@ func main() {}
 	if err == nil {
 		return
 	}
-	said := 0
+	lines := 0
 	for l := range strings.Lines(string(out)) {
-		said++
+		lines++
 		if !strings.HasPrefix(l, "#") && !strings.Contains(l, "declared and not used") {
 			t.Error(strings.TrimSpace(l))
 		}
 	}
-	if said == 0 {
+	if lines == 0 {
 		t.Errorf("go build: %v", err)
 	}
 }
 
-// TestErrorTable holds the guide's table of codes to the constants.
+// TestErrorTable compares the guide's table of codes with the constants.
 func TestErrorTable(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "sandbox/errors.go", nil, parser.ParseComments)
 	if err != nil {
@@ -175,7 +175,7 @@ func TestErrorTable(t *testing.T) {
 		want = append(want, row+" |")
 	}
 	if len(want) < 10 {
-		t.Fatalf("sandbox/errors.go: found %d codes: this test sees nothing", len(want))
+		t.Fatalf("sandbox/errors.go: found %d codes: the test checks nothing", len(want))
 	}
 	text, err := os.ReadFile("docs/library.md")
 	if err != nil {
@@ -187,11 +187,11 @@ func TestErrorTable(t *testing.T) {
 	}
 }
 
-// TestLinks follows every link between the documents, and to their headings.
+// TestLinks checks every link between the documents, and the headings they name.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	fence := regexp.MustCompile("(?ms)^```.*?^```$")
-	followed := 0
+	checked := 0
 	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -209,14 +209,14 @@ func TestLinks(t *testing.T) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
-			followed++
+			checked++
 			file, heading, _ := strings.Cut(m[1], "#")
 			to := name
 			if file != "" {
 				to = filepath.Join(filepath.Dir(name), file)
 			}
 			if _, err := os.Stat(to); err != nil {
-				t.Errorf("%s links to %s, which is not there", name, m[1])
+				t.Errorf("%s links to %s, which does not exist", name, m[1])
 			} else if heading != "" && !slices.Contains(headings(t, to), heading) {
 				t.Errorf("%s links to %s, which has no such heading", name, m[1])
 			}
@@ -226,12 +226,12 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if followed < 20 {
-		t.Errorf("followed %d links: this test sees nothing", followed)
+	if checked < 20 {
+		t.Errorf("checked %d links: the test checks nothing", checked)
 	}
 }
 
-// headings returns the headings of a document as links name them.
+// headings returns the headings of a document in the form that links use.
 func headings(t *testing.T, document string) []string {
 	t.Helper()
 	text, err := os.ReadFile(document)

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal starts a program at a terminal of its own, and returns the side
-// that a person sits at.
+// openTerminal starts a program at a new terminal and returns the side of the person.
 func openTerminal(cmd *exec.Cmd) (*os.File, error) {
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {

@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// A stage is where the transcripts of a document are played: an empty folder,
-// with golem on the path and a state folder of its own.
+// A stage runs the transcripts of a document in an empty directory, with golem in PATH
+// and a separate state directory.
 type stage struct {
 	*testing.T
-	home, folder, bin string
-	status            int  // of the last command
-	colour            bool // whether commands may print colours
+	home, dir, bin string
+	status         int  // of the last command
+	colour         bool // whether commands may print colours
 }
 
 func newStage(t *testing.T, golem string) *stage {
 	s := &stage{T: t, home: t.TempDir(), bin: t.TempDir()}
-	s.folder = s.home
+	s.dir = s.home
 	if err := os.Link(golem, filepath.Join(s.bin, "golem")); err != nil {
 		t.Fatal(err)
 	}
@@ -40,10 +40,9 @@ func golem(t *testing.T) string {
 	return name
 }
 
-// transcripts plays the commands of a document. In a block of the language
-// console they run without a terminal, in one of the language terminal with one,
-// where what stands behind a question is typed. Of what they must print, …
-// stands for anything.
+// transcripts runs the commands of a document and compares their output. Commands in
+// console blocks run without a terminal. Commands in terminal blocks run at one, and the
+// text behind a prompt is typed there. In the expected output, … matches anything.
 func (s *stage) transcripts(document string) {
 	s.Helper()
 	commands := 0
@@ -65,11 +64,11 @@ func (s *stage) transcripts(document string) {
 		}
 	}
 	if commands < 5 {
-		s.Fatalf("%s: found %d commands: this test sees nothing", document, commands)
+		s.Fatalf("%s: found %d commands: the test checks nothing", document, commands)
 	}
 }
 
-// A command is a line that begins with $, and what it prints.
+// A command is a line that begins with $, and its expected output.
 type command struct {
 	text, want string
 	line       int
@@ -92,8 +91,8 @@ func commandsOf(t *testing.T, document string, b block) []command {
 	return list
 }
 
-// like returns what matches a text in which … stands for anything on its line,
-// and on a line of its own for any lines.
+// like returns a pattern for a text. … matches anything on its line, and any number of
+// lines if it is alone on a line.
 func like(text string) *regexp.Regexp {
 	var b strings.Builder
 	for l := range strings.Lines(strings.TrimSpace(text)) {
@@ -106,13 +105,13 @@ func like(text string) *regexp.Regexp {
 	return regexp.MustCompile("^" + strings.TrimSuffix(b.String(), "\n") + "\\s*$")
 }
 
-// asks matches the prompt of a question that golem puts at a terminal.
+// asks matches golem's prompt at a terminal.
 var asks = regexp.MustCompile(`(?:^|\n)┃ > $`)
 
 // escapes matches the control sequences by which golem colours its output.
 var escapes = regexp.MustCompile(`\x1b\[[?\d;]*[A-Za-z]`)
 
-// answers returns what is typed in a transcript: the rest of each prompt.
+// answers returns the text that a transcript types: the rest of each prompt line.
 func answers(want string) []string {
 	typed := []string{}
 	for l := range strings.Lines(want) {
@@ -123,12 +122,12 @@ func answers(want string) []string {
 	return typed
 }
 
-// shell runs a line of a shell where the last one has left off, and returns what
-// it prints. With answers, not nil, it has a terminal, and they are typed there.
+// shell runs a line of shell in the directory of the last one and returns its output. If
+// answers is not nil, the line runs at a terminal and the answers are typed there.
 func (s *stage) shell(line string, answers []string) string {
 	s.Helper()
 	after := filepath.Join(s.bin, "after")
-	script := fmt.Sprintf("cd %q; (exit %d); %s\ns=$?; printf '%%s\n%%s' $s \"$PWD\" >%q", s.folder, s.status, line, after)
+	script := fmt.Sprintf("cd %q; (exit %d); %s\ns=$?; printf '%%s\n%%s' $s \"$PWD\" >%q", s.dir, s.status, line, after)
 	var out string
 	if answers == nil {
 		out, _ = s.run("bash", "-c", script)
@@ -139,16 +138,16 @@ func (s *stage) shell(line string, answers []string) string {
 	if err != nil {
 		s.Fatalf("$ %s\n%s\n%v", line, out, err)
 	}
-	status, folder, _ := strings.Cut(string(left), "\n")
+	status, dir, _ := strings.Cut(string(left), "\n")
 	s.status, _ = strconv.Atoi(status)
-	s.folder = folder
+	s.dir = dir
 	return strings.TrimSpace(out)
 }
 
-// command returns a program on the stage.
+// command returns a program with the directory and environment of the stage.
 func (s *stage) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir = s.folder
+	cmd.Dir = s.dir
 	looks := []string{"NO_COLOR=1"}
 	if s.colour {
 		looks = []string{"NO_COLOR=", "TERM=xterm-256color"}
@@ -158,7 +157,7 @@ func (s *stage) command(ctx context.Context, program string, args ...string) *ex
 	return cmd
 }
 
-// run runs a program and returns all that it prints.
+// run runs a program and returns its output.
 func (s *stage) run(program string, args ...string) (string, error) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
@@ -170,8 +169,8 @@ func (s *stage) run(program string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// atTerminal runs a program at a terminal of its own and types an answer to each
-// question. A terminal ends its lines with CR and LF.
+// atTerminal runs a program at a new terminal, types one answer at each prompt, and
+// returns the output without the carriage returns that a terminal adds.
 func (s *stage) atTerminal(answers []string, program string, args ...string) string {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
@@ -187,7 +186,7 @@ func (s *stage) atTerminal(answers []string, program string, args ...string) str
 		n, err := keys.Read(piece)
 		got.Write(bytes.ReplaceAll(piece[:n], []byte("\r\n"), []byte("\n")))
 		if err != nil {
-			break // the program has ended, and its terminal with it
+			break // the program has ended and closed its terminal
 		}
 		if asks.Match(escapes.ReplaceAll(got.Bytes(), nil)) && len(answers) > 0 {
 			fmt.Fprintln(keys, answers[0])
