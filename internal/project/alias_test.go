@@ -18,7 +18,7 @@ func TestAliases(t *testing.T) {
 			"read /secret/x blocked, read /all/secret/x blocked, read /all/secret blocked, read /all/x preApproved, read /all/secretx preApproved, attach /all/secret/x blocked"},
 		{"the outer is blocked", `sandbox: {mode: direct, zones: {all: {path: ., approval: {read: blocked}}, open: {path: ./a/b, approval: {read: preApproved}}}}`,
 			"read /all/a/b/x blocked, read /open/x blocked"},
-		{"one folder twice", `sandbox: {mode: direct, zones: {a: {path: in, approval: {write: preApproved}}, b: {path: ./in/, approval: {write: blocked}}}}`,
+		{"one directory twice", `sandbox: {mode: direct, zones: {a: {path: in, approval: {write: preApproved}}, b: {path: ./in/, approval: {write: blocked}}}}`,
 			"write /a/x blocked, write /b/x blocked, read /a/x preApproved"},
 		{"at its own place the closer rule decides", `sandbox: {root: ., approval: {write: ask}, mounts: [{source: out, target: /out, approval: {write: preApproved}}]}`,
 			"write /out/x preApproved, write /x ask"},
@@ -34,7 +34,7 @@ func TestAliases(t *testing.T) {
 			"read /secret/x preApproved, read /s/x blocked, read /in/x preApproved"},
 		{"outside, by a link", `sandbox: {mounts: [{source: ~/again, target: /a, approval: {read: blocked}}, {source: ~, target: /home}]}`,
 			"read /home/npm/x blocked"},
-		{"the whole sandbox's is no folder's", `sandbox: {mode: direct, approval: {write: blocked}, zones: {all: {path: .}, out: {path: out, approval: {write: preApproved}}}}`,
+		{"the whole sandbox's is no directory's", `sandbox: {mode: direct, approval: {write: blocked}, zones: {all: {path: .}, out: {path: out, approval: {write: preApproved}}}}`,
 			"write /out/x preApproved, write /all/out/x blocked"},
 	} {
 		p, err := w.parse(strings.ReplaceAll(test.yaml, "source: ~,", "source: "+w.env.Home+","))

@@ -201,7 +201,7 @@ func (l *loader) standsAt(t *Target, label string, f strictyaml.Field) {
 		why = " is on no mount"
 	}
 	if why != "" {
-		l.problems.Add(at, label+".at: "+sandbox.Shown(at.Text)+why, "write the path of a mount, or of a folder in one")
+		l.problems.Add(at, label+".at: "+sandbox.Shown(at.Text)+why, "write the path of a mount, or of a directory in one")
 	}
 }
 

@@ -25,10 +25,10 @@ const entryWorker = "main.worker"
 func Find(dir string) (root, file string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
-		return "", "", problem(dir, "no such folder", "name the program's folder")
+		return "", "", problem(dir, "no such directory", "name the program's directory")
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", "", problem(dir, "not a folder", "name the program's folder")
+		return "", "", problem(dir, "not a directory", "name the program's directory")
 	}
 	root = dir
 	program := false
@@ -57,12 +57,12 @@ func Find(dir string) (root, file string, err error) {
 func fileIn(dir string) (string, error) {
 	long, err := isThere(filepath.Join(dir, File))
 	if err != nil {
-		return "", problem(dir, "the folder may not be looked into", "a project file could be in it; look at its permissions")
+		return "", problem(dir, "the directory cannot be read", "a project file could be in it; check its permissions")
 	}
 	short, _ := isThere(filepath.Join(dir, FileShort))
 	switch {
 	case long && short:
-		return "", problem(filepath.Join(dir, File), FileShort+" stands beside it", "keep one of the two")
+		return "", problem(filepath.Join(dir, File), FileShort+" is in the same directory", "keep one of the two")
 	case long:
 		return File, nil
 	case short:
@@ -93,15 +93,15 @@ func read(root, file string) ([]byte, error) {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, problem(file, "not found", "it, or what the link leads to, does not exist")
+		return nil, problem(file, "not found", "it, or the target of the symlink, does not exist")
 	case err == nil && !info.Mode().IsRegular():
 		return nil, problem(file, "not a regular file", "a project file is one")
 	case err != nil:
-		return nil, problem(file, "it cannot be read", "look at its permissions")
+		return nil, problem(file, "it cannot be read", "check its permissions")
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, problem(file, "it cannot be read", "look at its permissions")
+		return nil, problem(file, "it cannot be read", "check its permissions")
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxRead))

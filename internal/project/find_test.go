@@ -66,10 +66,10 @@ func TestFindProblems(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(top, file), nil, 0o666))
 	}
 	for from, want := range map[string]string{
-		"both":                 project.FileShort + " stands beside it; keep one of the two",
-		"both/in":              project.FileShort + " stands beside it; keep one of the two",
-		"none":                 "not a folder; name the program's folder",
-		"both/" + project.File: "not a folder; name the program's folder",
+		"both":                 project.FileShort + " is in the same directory; keep one of the two",
+		"both/in":              project.FileShort + " is in the same directory; keep one of the two",
+		"none":                 "not a directory; name the program's directory",
+		"both/" + project.File: "not a directory; name the program's directory",
 	} {
 		if _, _, err := project.Find(filepath.Join(top, from)); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v", from, err)
@@ -111,6 +111,6 @@ func TestLoad(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(w.program, project.File), 0o777))
 	_, err = project.Load(w.program, project.File, w.env, nil)
 	if want := project.File + ": not a regular file; a project file is one"; err == nil || err.Error() != want {
-		t.Errorf("a folder: %v", err)
+		t.Errorf("a directory: %v", err)
 	}
 }

@@ -48,7 +48,7 @@ const maxMounts = 100
 func (l *loader) few(label string, n strictyaml.Node) bool {
 	count := len(l.project.Mounts) + len(n.Items) + len(n.Fields)
 	if count > maxMounts {
-		l.problems.Add(n, fmt.Sprintf("%s: %d folders", label, count), fmt.Sprintf("a sandbox has at most %d; mount one above them", maxMounts))
+		l.problems.Add(n, fmt.Sprintf("%s: %d directories", label, count), fmt.Sprintf("a sandbox has at most %d; mount one above them", maxMounts))
 		l.unclear = true
 	}
 	return count <= maxMounts
@@ -210,7 +210,7 @@ func (l *loader) place(e *entry, under string) bool {
 	var has bool
 	if e.source, has = e.node.At(e.key); !has {
 		l.unclear = true
-		l.problems.Add(e.at, e.label+" has no "+e.key, "name its folder, such as "+e.key+": ./"+e.name)
+		l.problems.Add(e.at, e.label+" has no "+e.key, "name its directory, such as "+e.key+": ./"+e.name)
 		return false
 	}
 	e.folder, e.ok = l.zonePath(e.label+"."+e.key, e.source, under)

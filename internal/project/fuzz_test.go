@@ -133,13 +133,13 @@ func checkSource(t *testing.T, w world, m project.Mount) {
 	source, base := string(m.Source), string(m.Base)
 	if base == "" {
 		if info, err := os.Stat(source); err != nil || !info.IsDir() {
-			t.Fatalf("%s: %s is no folder", m.Target, source)
+			t.Fatalf("%s: %s is no directory", m.Target, source)
 		}
 		base = source
 	} else if !filepath.IsLocal(source) {
 		t.Fatalf("%s: %s leaves %s", m.Target, source, base)
 	} else if info, err := os.Stat(base); err != nil || !info.IsDir() {
-		t.Fatalf("%s: its base %s is no folder", m.Target, base)
+		t.Fatalf("%s: its base %s is no directory", m.Target, base)
 	}
 	for _, bad := range []string{"/proc", "/sys", "/dev", w.env.State} {
 		if rel, err := filepath.Rel(bad, base); err == nil && filepath.IsLocal(rel) {

@@ -42,14 +42,14 @@ func newLoader(root, file string, env Env) (*loader, error) {
 	source := cmp.Or(file, strictyaml.Default.Source)
 	abs, err := filepath.Abs(root)
 	if err != nil {
-		return nil, problem(source, "the program has no folder", "name one that exists")
+		return nil, problem(source, "the program has no directory", "name one that exists")
 	}
 	real, err := filepath.EvalSymlinks(abs)
 	if err != nil {
-		return nil, problem(source, "the program's folder does not exist", "name one that does")
+		return nil, problem(source, "the program's directory does not exist", "name one that does")
 	}
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
-		return nil, problem(source, "the program's folder is not a folder", "name one that is")
+		return nil, problem(source, "the program's directory is not a directory", "name one that is")
 	}
 	return &loader{env: env, root: abs, real: real, project: &Project{Root: sandbox.Host(abs), File: file}}, nil
 }
@@ -172,16 +172,16 @@ func (l *loader) workerPaths(n strictyaml.Node) []string {
 		dir := path.Clean(item.Text)
 		switch {
 		case item.Text == "":
-			l.problems.Add(item, "workerPaths: an empty path", ". is the program's folder")
+			l.problems.Add(item, "workerPaths: an empty path", ". is the program's directory")
 		case strings.HasPrefix(dir, "~") || !filepath.IsLocal(filepath.FromSlash(dir)):
-			l.problems.Add(item, "workerPaths: "+sandbox.Shown(item.Text)+" is no folder of the program",
-				"workers lie in the program; name a folder relative to it, such as workers")
+			l.problems.Add(item, "workerPaths: "+sandbox.Shown(item.Text)+" is no directory of the program",
+				"workers lie in the program; name a directory relative to it, such as workers")
 		case slices.Contains(list, dir):
 			l.problems.Add(item, "workerPaths: "+sandbox.Shown(item.Text)+" twice", "keep one")
 		default:
 			list = append(list, dir)
 			if why := l.notFolder(dir); why != "" {
-				l.problems.Add(item, "workerPaths: "+sandbox.Shown(item.Text)+" "+why, "name a folder of the program that is there, such as workers")
+				l.problems.Add(item, "workerPaths: "+sandbox.Shown(item.Text)+" "+why, "name an existing directory of the program, such as workers")
 			}
 		}
 	}
@@ -198,9 +198,9 @@ func (l *loader) notFolder(dir string) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return "does not exist"
 	case err != nil:
-		return "cannot be looked at"
+		return "cannot be read"
 	case !info.IsDir():
-		return "is not a folder"
+		return "is not a directory"
 	}
 	return ""
 }

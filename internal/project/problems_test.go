@@ -60,9 +60,9 @@ var problems = []struct{ yaml, want string }{
 	// entries
 	{`sandbox: {mounts: [{source: in}]}`, `p.yaml:1:20: sandbox.mounts[0]: a mount has a source and a target; write {source: ./in, target: /in}`},
 	{`sandbox: {mounts: [{target: /in}]}`, `p.yaml:1:20: sandbox.mounts[0]: a mount has a source and a target; write {source: ./in, target: /in}`},
-	{`sandbox: {zones: {data: {mode: ro}}}`, `p.yaml:1:19: sandbox.zones.data has no path; name its folder, such as path: ./data`},
-	{`sandbox: {zones: {data: }}`, `p.yaml:1:19: sandbox.zones.data has no path; name its folder, such as path: ./data`},
-	{`sandbox: {paths: {data: {mode: ro}}}`, `p.yaml:1:19: sandbox.paths.data has no root; name its folder, such as root: ./data`},
+	{`sandbox: {zones: {data: {mode: ro}}}`, `p.yaml:1:19: sandbox.zones.data has no path; name its directory, such as path: ./data`},
+	{`sandbox: {zones: {data: }}`, `p.yaml:1:19: sandbox.zones.data has no path; name its directory, such as path: ./data`},
+	{`sandbox: {paths: {data: {mode: ro}}}`, `p.yaml:1:19: sandbox.paths.data has no root; name its directory, such as root: ./data`},
 	{`sandbox: {zones: {a/b: {path: a}}}`, `p.yaml:1:19: sandbox.zones.a/b: a name is letters, digits and _, and behind the first also - and .; it would stand at /a/b; choose another name`},
 	{`sandbox: {zones: {..: {path: a}}}`, `p.yaml:1:19: sandbox.zones...: a name is letters, digits and _, and behind the first also - and .; it would stand at /..; choose another name`},
 	{`sandbox: {zones: {"": {path: a}}}`, `p.yaml:1:19: sandbox.zones.: a name has 1 to 64 bytes; it would stand at /; choose another name`},
@@ -87,24 +87,24 @@ var problems = []struct{ yaml, want string }{
 	{`sandbox: {paths: {usr: {root: t}}}`, `p.yaml:1:19: sandbox.paths.usr is in /usr, which commands have already; it would stand at /usr; choose another name`},
 
 	// directories
-	{`sandbox: {root: ""}`, `p.yaml:1:17: sandbox.root: an empty path; . is the program's folder`},
-	{`sandbox: {root: ../nowhere}`, `p.yaml:1:17: sandbox.root: ../nowhere does not exist; outside the program a folder must be there; make it, or name another`},
-	{`sandbox: {root: ~/afile}`, `p.yaml:1:17: sandbox.root: ~/afile is not a folder; only folders are mounted`},
-	{`sandbox: {root: afile}`, `p.yaml:1:17: sandbox.root: afile is not a folder, or not in one; a file stands there; name a folder`},
-	{`sandbox: {root: afile/deep}`, `p.yaml:1:17: sandbox.root: afile/deep is not a folder, or not in one; a file stands there; name a folder`},
-	{`sandbox: {root: link}`, `p.yaml:1:17: sandbox.root: link is reached by a link; name the folder that the link leads to`},
-	{`sandbox: {mode: direct, zones: {a: {path: away/deep}}}`, `p.yaml:1:43: sandbox.zones.a.path: away/deep is reached by a link; name the folder that the link leads to`},
+	{`sandbox: {root: ""}`, `p.yaml:1:17: sandbox.root: an empty path; . is the program's directory`},
+	{`sandbox: {root: ../nowhere}`, `p.yaml:1:17: sandbox.root: ../nowhere does not exist; outside the program a directory must exist; create it, or name another`},
+	{`sandbox: {root: ~/afile}`, `p.yaml:1:17: sandbox.root: ~/afile is not a directory; only directories are mounted`},
+	{`sandbox: {root: afile}`, `p.yaml:1:17: sandbox.root: afile is not a directory, or not in one; there is a file; name a directory`},
+	{`sandbox: {root: afile/deep}`, `p.yaml:1:17: sandbox.root: afile/deep is not a directory, or not in one; there is a file; name a directory`},
+	{`sandbox: {root: link}`, `p.yaml:1:17: sandbox.root: link is reached by a symlink; name the directory that the symlink leads to`},
+	{`sandbox: {mode: direct, zones: {a: {path: away/deep}}}`, `p.yaml:1:43: sandbox.zones.a.path: away/deep is reached by a symlink; name the directory that the symlink leads to`},
 	{`sandbox: {root: $HOME/x}`, `p.yaml:1:17: sandbox.root: $HOME/x starts with a variable; variables are not expanded; write ~/… or the whole path`},
 	{`sandbox: {workspace: $HOME}`, `p.yaml:1:22: sandbox.workspace: $HOME starts with a variable; variables are not expanded; write ~/… or the whole path`},
 	{`sandbox: {root: ~other/x}`, `p.yaml:1:17: sandbox.root: ~other is not expanded; ~/… is your home; write the whole path for another's, or ./~other`},
 	{`sandbox: {root: ~}`, `p.yaml:1:17: sandbox.root: nothing; it is …`},
 	{`sandbox: {mounts: [{source: ` + strings.Repeat("x", 256) + `, target: /a}]}`, `p.yaml:1:29: sandbox.mounts[0].source: ` + strings.Repeat("x", 56) + "…" + strings.Repeat("x", 28) + ` is too long; a path has at most 4096 bytes, a part of it 255`},
 	{`sandbox: {root: "a\0b"}`, `p.yaml:1:17: a control character in "a\x00b"; write it without`},
-	{`sandbox: {root: /}`, `p.yaml:1:17: sandbox.root: / is the whole host; mount the folders that are needed`},
+	{`sandbox: {root: /}`, `p.yaml:1:17: sandbox.root: / is the whole host; mount the directories that are needed`},
 	{`sandbox: {zones: {a: {path: ../in}}}`, `p.yaml:1:29: sandbox.zones.a.path: ../in does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are`},
 	{`sandbox: {zones: {a: {path: /etc}}}`, `p.yaml:1:29: sandbox.zones.a.path: /etc does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are`},
 	{`sandbox: {zones: {a: {path: ~/npm}}}`, `p.yaml:1:29: sandbox.zones.a.path: ~/npm does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are`},
-	{`sandbox: {root: ~/reports, zones: {a: {path: missing}}}`, `p.yaml:1:46: sandbox.zones.a.path: missing does not exist; outside the program a folder must be there; make it, or name another`},
+	{`sandbox: {root: ~/reports, zones: {a: {path: missing}}}`, `p.yaml:1:46: sandbox.zones.a.path: missing does not exist; outside the program a directory must exist; create it, or name another`},
 
 	// the network
 	{`sandbox: {network: [example.com]}`, `p.yaml:1:20: sandbox.network: hosts by name need egress control, which this version does not have; use false or true`},
@@ -188,15 +188,15 @@ var problems = []struct{ yaml, want string }{
 	{`model: ""`, `p.yaml:1:8: model: an empty text; name one, such as anthropic:claude-sonnet-4-5, or leave the key out`},
 	{`approval: {mode: ask}`, `p.yaml:1:18: approval.mode: ask; it is …`},
 	{`workerPaths: [../x, /y, ~/z, "", a, ./a/]`, `
-		p.yaml:1:15: workerPaths: ../x is no folder of the program; workers lie in the program; name a folder relative to it, such as workers
-		p.yaml:1:21: workerPaths: /y is no folder of the program; workers lie in the program; name a folder relative to it, such as workers
-		p.yaml:1:25: workerPaths: ~/z is no folder of the program; workers lie in the program; name a folder relative to it, such as workers
-		p.yaml:1:30: workerPaths: an empty path; . is the program's folder
-		p.yaml:1:34: workerPaths: a does not exist; name a folder of the program that is there, such as workers
+		p.yaml:1:15: workerPaths: ../x is no directory of the program; workers lie in the program; name a directory relative to it, such as workers
+		p.yaml:1:21: workerPaths: /y is no directory of the program; workers lie in the program; name a directory relative to it, such as workers
+		p.yaml:1:25: workerPaths: ~/z is no directory of the program; workers lie in the program; name a directory relative to it, such as workers
+		p.yaml:1:30: workerPaths: an empty path; . is the program's directory
+		p.yaml:1:34: workerPaths: a does not exist; name an existing directory of the program, such as workers
 		p.yaml:1:37: workerPaths: ./a/ twice; keep one`},
 	{"model: x\nworkerPaths: [., in, workers, wrokers, afile]", `
-		p.yaml:2:31: workerPaths: wrokers does not exist; name a folder of the program that is there, such as workers
-		p.yaml:2:40: workerPaths: afile is not a folder; name a folder of the program that is there, such as workers`},
+		p.yaml:2:31: workerPaths: wrokers does not exist; name an existing directory of the program, such as workers
+		p.yaml:2:40: workerPaths: afile is not a directory; name an existing directory of the program, such as workers`},
 
 	// clearance
 	{`clearance: {targets: {origin: {path: .}}}`, `p.yaml:1:23: clearance.targets.origin has no type; write type: local, bare, remote or github`},
@@ -210,8 +210,8 @@ var problems = []struct{ yaml, want string }{
 	{`clearance: {targets: {o: {type: bare, path: /proc/x}}}`, `p.yaml:1:45: clearance.targets.o.path: /proc/x is under /proc; there are no repositories there`},
 	{`clearance: {targets: {o: {type: github, repo: a/b, hooks: run}}}`, `p.yaml:1:59: clearance.targets.o.hooks: its server decides which hooks run; remove it; it is for repositories on this machine: local, bare, and an address with file:`},
 	{`clearance: {targets: {o: {type: github, repo: a/b, branch: a..b}}}`, `p.yaml:1:60: clearance.targets.o.branch: a..b is no name of a branch; main and drafts/notes are`},
-	{`clearance: {targets: {o: {type: github, repo: a/b, at: /out}}}`, `p.yaml:1:56: clearance.targets.o.at: /out is on no mount; write the path of a mount, or of a folder in one`},
-	{`clearance: {targets: {o: {type: github, repo: a/b, at: out}}}`, `p.yaml:1:56: clearance.targets.o.at: out does not start with /; write the path of a mount, or of a folder in one`},
+	{`clearance: {targets: {o: {type: github, repo: a/b, at: /out}}}`, `p.yaml:1:56: clearance.targets.o.at: /out is on no mount; write the path of a mount, or of a directory in one`},
+	{`clearance: {targets: {o: {type: github, repo: a/b, at: out}}}`, `p.yaml:1:56: clearance.targets.o.at: out does not start with /; write the path of a mount, or of a directory in one`},
 	{`{sandbox: {mounts: [{source: in, target: /in}]}, clearance: {targets: {o: {type: github, repo: a/b}}}}`, `p.yaml:1:72: clearance.targets.o: no mount is at /workspace, where its root would stand; write at: with the path of a mount`},
 	{`clearance: {scanners: [secret, size, size]}`, `
 		p.yaml:1:24: clearance.scanners: unknown scanner secret; did you mean secrets? known here: format, size, content, secrets, malware
@@ -283,7 +283,7 @@ func TestKernelFolders(t *testing.T) {
 	must(t, os.Symlink("/proc", filepath.Join(w.env.Home, "toproc")))
 	for _, source := range []string{"/proc", "/proc/self", "/sys/kernel", "/dev", "/dev/nothing-there", "/usr/../proc", "~/toproc", "~/toproc/self", "../home/toproc"} {
 		_, err := w.parse(`sandbox: {mounts: [{source: ` + source + `, target: /a}]}`)
-		if err == nil || !strings.Contains(err.Error(), "mount a real folder") {
+		if err == nil || !strings.Contains(err.Error(), "mount a real directory") {
 			t.Errorf("%s: %v", source, err)
 		}
 	}
@@ -309,7 +309,7 @@ func TestState(t *testing.T) {
 	} {
 		w.env.State = test.state
 		_, err := w.parse(test.yaml)
-		if err == nil || !strings.Contains(err.Error(), "shows golem's own state; mount another folder") {
+		if err == nil || !strings.Contains(err.Error(), "shows golem's own state; mount another directory") {
 			t.Errorf("state %s, %s: %v", strings.TrimPrefix(test.state, w.top), test.yaml, err)
 		}
 	}
@@ -379,7 +379,7 @@ func TestProgramFolder(t *testing.T) {
 	for _, root := range []string{filepath.Join(w.top, "none"), filepath.Join(w.top, "program", "afile")} {
 		_, err := project.Parse(root, "p.yaml", nil, w.env, nil)
 		var problems strictyaml.Problems
-		if !errors.As(err, &problems) || !strings.HasPrefix(err.Error(), "p.yaml: the program's folder ") {
+		if !errors.As(err, &problems) || !strings.HasPrefix(err.Error(), "p.yaml: the program's directory ") {
 			t.Errorf("%s: %v", root, err)
 		}
 	}

@@ -117,7 +117,7 @@ func TestDialects(t *testing.T) {
 		{"nothing", ``, "default", `
 			/cache rw program + .sandbox/cache
 			/workspace rw program + .sandbox/workspace`},
-		{"nothing on folders", `sandbox: {network: true}`, "default", `
+		{"nothing on directories", `sandbox: {network: true}`, "default", `
 			/cache rw program + .sandbox/cache
 			/workspace rw program + .sandbox/workspace`},
 		{"root", `sandbox: {root: .}`, "mounts", `/ rw program + .`},

@@ -24,14 +24,14 @@ func (l *loader) hidden() []hidden {
 		config = "shows golem's own configuration"
 		home   = "golem shows workers single directories, and no keys or settings of yours; cd into a project directory, or name one: --root DIR, or in the project file"
 	)
-	list := []hidden{{dir: string(filepath.Separator), is: "is the whole host", hint: "mount the folders that are needed"}}
+	list := []hidden{{dir: string(filepath.Separator), is: "is the whole host", hint: "mount the directories that are needed"}}
 	for _, dir := range l.env.Homes {
 		if _, err := os.Stat(dir); err == nil { // golem ignores a home that does not exist
 			list = append(list, hidden{dir: dir, is: "is your home directory", holds: "contains your home directory", hint: home})
 		}
 	}
 	for _, dir := range append([]string{l.env.State}, l.env.States...) {
-		list = append(list, hidden{dir, state, state, state, "mount another folder, or keep the state elsewhere with --state"})
+		list = append(list, hidden{dir, state, state, state, "mount another directory, or keep the state elsewhere with --state"})
 	}
 	for _, dir := range l.env.Configs {
 		list = append(list, hidden{dir, config, config, config, "mount another directory"})

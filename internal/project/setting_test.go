@@ -148,7 +148,7 @@ func TestSettingsHideNothing(t *testing.T) {
 		{"sandbox: {zones: {a: {path: a}}}", "sandbox.paths.b.root=b", "--set: sandbox.paths is the llm-do spelling, sandbox.zones (p.yaml:1) the zone spelling; keep one of the two spellings"},
 		{"sandbox: {zones: {a: {path: a}}}", "sandbox.mode=ro", "--set: sandbox.mode: ro is the mount spelling, sandbox.zones (p.yaml:1) the zone spelling; keep one of the two spellings"},
 		{"sandbox: {mode: sandboxed, zones: {a: {path: a}}}", "sandbox.mode=ro", "p.yaml:1:28: sandbox.zones is the zone spelling, sandbox.mode: ro (--set) the mount spelling; keep one of the two spellings"},
-		{"sandbox: {zones: {a: {path: a}}}", "sandbox.zones.b.mode=ro", "--set: sandbox.zones.b has no path; name its folder, such as path: ./b"},
+		{"sandbox: {zones: {a: {path: a}}}", "sandbox.zones.b.mode=ro", "--set: sandbox.zones.b has no path; name its directory, such as path: ./b"},
 		{"sandbox: {root: ., readonly: true}", "sandbox.mode=rw", "--set: sandbox.mode: rw contradicts readonly: true (p.yaml:1); keep one of the two"},
 		{"", "delegation.maxDepth=101", "--set: delegation.maxDepth: 101; at most 100"},
 		{"", "sandbox.network=[a.com]", "--set: sandbox.network: hosts by name need egress control, which this version does not have; use false or true"},

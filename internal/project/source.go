@@ -44,7 +44,7 @@ func oddPath(text string) (what, hint string) {
 	const most, part = 4096, 255
 	switch {
 	case text == "":
-		return "an empty path", ". is the program's folder"
+		return "an empty path", ". is the program's directory"
 	case strings.HasPrefix(text, "$"):
 		return sandbox.Shown(text) + " starts with a variable", "variables are not expanded; write ~/… or the whole path"
 	case len(text) > most || slices.ContainsFunc(strings.Split(filepath.ToSlash(text), "/"), func(s string) bool { return len(s) > part }):
@@ -89,7 +89,7 @@ func (l *loader) source(e entry) (source, base sandbox.Host, real string, ok boo
 // used.
 func existing(folder string) (real, what, hint string) {
 	if kernel := kernelFolder(folder); kernel != "" {
-		return "", "is under " + kernel, "there are no files there; mount a real folder"
+		return "", "is under " + kernel, "there are no files there; mount a real directory"
 	}
 	info, err := os.Stat(folder)
 	if err == nil {
@@ -97,11 +97,11 @@ func existing(folder string) (real, what, hint string) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", "does not exist", "outside the program a folder must be there; make it, or name another"
+		return "", "does not exist", "outside the program a directory must exist; create it, or name another"
 	case err != nil:
-		return "", "cannot be looked at", "look at its permissions, or name another"
+		return "", "cannot be read", "check its permissions, or name another"
 	case !info.IsDir():
-		return "", "is not a folder", "only folders are mounted"
+		return "", "is not a directory", "only directories are mounted"
 	}
 	return real, "", ""
 }
@@ -110,7 +110,7 @@ func existing(folder string) (real, what, hint string) {
 // symlinks.
 func (l *loader) unfit(real string) (what, hint string) {
 	if kernel := kernelFolder(real); kernel != "" {
-		return "leads to " + kernel, "there are no files there; mount a real folder"
+		return "leads to " + kernel, "there are no files there; mount a real directory"
 	}
 	return l.reveals(real)
 }
@@ -140,9 +140,9 @@ func obstacle(root, rel string) (what, hint string) {
 		case err != nil:
 			return "", ""
 		case info.Mode()&fs.ModeSymlink != 0:
-			return "is reached by a link", "name the folder that the link leads to"
+			return "is reached by a symlink", "name the directory that the symlink leads to"
 		case !info.IsDir():
-			return "is not a folder, or not in one", "a file stands there; name a folder"
+			return "is not a directory, or not in one", "there is a file; name a directory"
 		}
 	}
 	return "", ""

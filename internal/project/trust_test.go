@@ -21,8 +21,8 @@ func TestTrust(t *testing.T) {
 			"/ +, /dl -, /dl/a +, /in -, /in/a +, /mine +"},
 		{"and again otherwise", `sandbox: {root: ., trust: untrusted, mounts: [{source: in, target: /in, trust: trusted}, {source: in/a, target: /a, trust: untrusted}]}`,
 			"/ -, /a -, /in +, /in/a -"},
-		{"the opposite of one folder", `sandbox: {mounts: [{source: in, target: /a, trust: untrusted}, {source: in, target: /b, trust: trusted}]}`, "/a -, /b -"},
-		{"a folder of its own in it", `sandbox: {mounts: [{source: in, target: /in, trust: untrusted}, {source: shared, target: /in/shared}]}`, "/in -, /in/shared +"},
+		{"the opposite of one directory", `sandbox: {mounts: [{source: in, target: /a, trust: untrusted}, {source: in, target: /b, trust: trusted}]}`, "/a -, /b -"},
+		{"a directory of its own in it", `sandbox: {mounts: [{source: in, target: /in, trust: untrusted}, {source: shared, target: /in/shared}]}`, "/in -, /in/shared +"},
 		{"outside, by a link", `sandbox: {mounts: [{source: ~/again, target: /a, trust: untrusted}, {source: HOME, target: /home}]}`, "/a -, /home +, /home/npm -"},
 		{"zones", `sandbox: {mode: direct, zones: {all: {path: .}, web: {path: in, trust: untrusted}}}`, "/all +, /all/in -, /web -"},
 	} {

@@ -36,8 +36,8 @@ const (
 func Discover(root string, paths []string, reserved []string) ([]*Worker, error) {
 	host, err := os.OpenRoot(root)
 	if err != nil {
-		return nil, strictyaml.Problems{{Place: strictyaml.Place{Source: "."}, What: "the program's folder: " + reason(err),
-			Hint: "name a folder that is there"}}
+		return nil, strictyaml.Problems{{Place: strictyaml.Place{Source: "."}, What: "the program's directory: " + reason(err),
+			Hint: "name an existing directory"}}
 	}
 	defer host.Close()
 
@@ -78,7 +78,7 @@ func (d *finder) folder(name string) {
 	clean := path.Clean(filepath.ToSlash(name))
 	where := "workerPaths: " + shown(name)
 	if name == "" || !fs.ValidPath(clean) || strings.ContainsRune(clean, 0) {
-		d.problem(".", where, "it is a folder inside the program, such as workers")
+		d.problem(".", where, "it is a directory inside the program, such as workers")
 		return
 	}
 	entries, err := fs.ReadDir(d.root.FS(), clean)
@@ -89,7 +89,7 @@ func (d *finder) folder(name string) {
 		d.problem(".", where+": golem may not read this directory", "run chmod u+rx "+shown(name))
 		return
 	case err != nil:
-		d.problem(".", where+": "+reason(err), "it is a folder inside the program, such as workers")
+		d.problem(".", where+": "+reason(err), "it is a directory inside the program, such as workers")
 		return
 	}
 	for _, e := range entries {
@@ -155,7 +155,7 @@ func (d *finder) file(name string) {
 		return
 	}
 	if d.files++; d.files > maxWorkers {
-		d.problem(".", fmt.Sprintf("more than %d workers", maxWorkers), fmt.Sprintf("a program has at most %d; remove some, or name fewer folders in workerPaths", maxWorkers))
+		d.problem(".", fmt.Sprintf("more than %d workers", maxWorkers), fmt.Sprintf("a program has at most %d; remove some, or name fewer directories in workerPaths", maxWorkers))
 		return
 	}
 	if !printable(name) {

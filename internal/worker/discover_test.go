@@ -61,11 +61,11 @@ func TestDiscover(t *testing.T) {
 		{"the default", map[string]string{"main.worker": "", "b.worker": "", "a/worker.worker": "", "workers/c.worker": "", "workers/d/worker.worker": "",
 			"workers/d/other.worker": "", "deep/er/worker.worker": "", "README.md": ""},
 			[]string{".", "workers"}, "main=main.worker a=a/worker.worker b=b.worker c=workers/c.worker d=workers/d/worker.worker", ""},
-		{"no workers folder", map[string]string{"main.worker": ""}, []string{".", "workers"}, "main=main.worker", ""},
+		{"no workers directory", map[string]string{"main.worker": ""}, []string{".", "workers"}, "main=main.worker", ""},
 		{"no main", map[string]string{"a.worker": ""}, []string{"."}, "a=a.worker", ""},
 		{"nothing", nil, []string{"."}, "", ""},
 		{"deeper paths", map[string]string{"lib/workers/a.worker": ""}, []string{"lib/workers"}, "a=lib/workers/a.worker", ""},
-		{"one folder twice", map[string]string{"w/a.worker": "", "main.worker": ""}, []string{"w", "./w/", ".", "w/../w"}, "main=main.worker a=w/a.worker", ""},
+		{"one directory twice", map[string]string{"w/a.worker": "", "main.worker": ""}, []string{"w", "./w/", ".", "w/../w"}, "main=main.worker a=w/a.worker", ""},
 		{"a name of its own", map[string]string{"a.worker": "name: z", "b.worker": ""}, []string{"."}, "b=b.worker z=a.worker", ""},
 		{"main has another name", map[string]string{"main.worker": "name: z", "b.worker": ""}, []string{"."}, "z=main.worker b=b.worker", ""},
 		{"hidden names", map[string]string{".a.worker": ":", ".worker": ":", ".git/worker.worker": ":", "b.worker~": ":", "b.worker": ""}, []string{"."}, "b=b.worker", ""},
@@ -74,13 +74,13 @@ func TestDiscover(t *testing.T) {
 			"w/a.worker:1:1: name: a is also the name of a.worker:1; a name calls one worker; rename one of them"},
 		{"a name twice by its key", map[string]string{"a.worker": "", "b.worker": "---\n\nname: a\n---\n"}, []string{"."}, "a=a.worker a=b.worker",
 			"b.worker:3:7: name: a is also the name of a.worker:1;"},
-		{"file and folder", map[string]string{"a.worker": "", "a/worker.worker": ""}, []string{"."}, "", "name: a is also the name of a"},
+		{"file and directory", map[string]string{"a.worker": "", "a/worker.worker": ""}, []string{"."}, "", "name: a is also the name of a"},
 		{"a tool's name", map[string]string{"read_file.worker": ""}, []string{"."}, "read_file=read_file.worker",
 			"read_file.worker:1:1: name: read_file is the name of a tool; workers are called like tools; choose another name"},
 		{"a tool's name by its key", map[string]string{"a.worker": "description: x\nname: shell"}, []string{"."}, "", "a.worker:2:7: name: shell is the name of a tool"},
-		{"a path that is missing", map[string]string{"a.worker": ""}, []string{".", "wrkers"}, "a=a.worker", ".: workerPaths: wrkers: not found; it is a folder inside the program"},
+		{"a path that is missing", map[string]string{"a.worker": ""}, []string{".", "wrkers"}, "a=a.worker", ".: workerPaths: wrkers: not found; it is a directory inside the program"},
 		{"a path that is a file", map[string]string{"a.worker": ""}, []string{"a.worker"}, "", "workerPaths: a.worker:"},
-		{"a path that leaves", nil, []string{"../x"}, "", "workerPaths: ../x; it is a folder inside the program"},
+		{"a path that leaves", nil, []string{"../x"}, "", "workerPaths: ../x; it is a directory inside the program"},
 		{"a path that leaves by and by", nil, []string{"a/../../x"}, "", "workerPaths: a/../../x;"},
 		{"an absolute path", nil, []string{"/etc"}, "", "workerPaths: /etc;"},
 		{"an empty path", nil, []string{""}, "", `workerPaths: "";`},
@@ -88,7 +88,7 @@ func TestDiscover(t *testing.T) {
 			"a.worker:1:1: unknown key \"nmae\""},
 		{"all problems", map[string]string{"a.worker": "nmae: a", "c.worker": "mode: x"}, []string{"."}, "", "\nc.worker:1:7: mode: x"},
 		{"a file that is too large", map[string]string{"a.worker": strings.Repeat("#\n", 1<<20)}, []string{"."}, "", "a.worker:1:1: 1048577 bytes; a worker file may have 1048576"},
-		{"a folder called like a file", map[string]string{"a.worker/x": ""}, []string{"."}, "", "a.worker: not a regular file"},
+		{"a directory called like a file", map[string]string{"a.worker/x": ""}, []string{"."}, "", "a.worker: not a regular file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := program(t, c.files)
@@ -130,7 +130,7 @@ func TestDiscoverMany(t *testing.T) {
 func TestDiscoverNoProgram(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "none")
 	got, err := discover(root, ".")
-	if got != "" || err == nil || err.Error() != ".: the program's folder: not found; name a folder that is there" {
+	if got != "" || err == nil || err.Error() != ".: the program's directory: not found; name an existing directory" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

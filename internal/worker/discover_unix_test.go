@@ -18,7 +18,7 @@ func TestDiscoverLinks(t *testing.T) {
 	root := program(t, map[string]string{"real.worker": "name: real"})
 	for name, target := range map[string]string{
 		"out.worker": filepath.Join(outside, "out.worker"), "up.worker": "../../../../../../../etc/passwd",
-		"gone.worker": "nowhere", "folder": outside, "loop.worker": "loop.worker",
+		"gone.worker": "nowhere", "directory": outside, "loop.worker": "loop.worker",
 	} {
 		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
 			t.Fatal(err)
@@ -33,7 +33,7 @@ func TestDiscoverLinks(t *testing.T) {
 	}
 	done := make(chan answer, 1)
 	go func() {
-		got, err := discover(root, ".", "folder")
+		got, err := discover(root, ".", "directory")
 		done <- answer{got, err}
 	}()
 	select {
@@ -41,7 +41,7 @@ func TestDiscoverLinks(t *testing.T) {
 		if a.got != "real=real.worker" || a.err == nil {
 			t.Fatalf("got %s, %v", a.got, a.err)
 		}
-		for _, want := range []string{"gone.worker: a link; a worker is a regular file inside the program, not a link", "loop.worker: a link", "out.worker: a link", "up.worker: a link", "pipe.worker: not a regular file", "workerPaths: folder: "} {
+		for _, want := range []string{"gone.worker: a link; a worker is a regular file inside the program, not a link", "loop.worker: a link", "out.worker: a link", "up.worker: a link", "pipe.worker: not a regular file", "workerPaths: directory: "} {
 			if !strings.Contains(a.err.Error(), want) {
 				t.Errorf("got\n%v\nwant %s", a.err, want)
 			}

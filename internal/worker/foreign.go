@@ -133,12 +133,12 @@ func (r *reader) program(set string, at strictyaml.Field) Foreign {
 			r.problems.Add(word, f.what(set)+".command: a NUL character", "leave it out")
 		case i == 0 && !isProgram(word.Text):
 			r.problems.Add(word, f.what(set)+".command: "+shown(word.Text),
-				"it begins with a file of the program's folder, as ./tools/x.py, or with a program of the system by its plain name, as python3")
+				"it begins with a file of the program's directory, as ./tools/x.py, or with a program of the system by its plain name, as python3")
 		}
 	}
 	for _, word := range f.With {
 		if !IsFile(word.Text) {
-			r.problems.Add(word, f.what(set)+".with: "+shown(word.Text), "it is a file or a folder of the program's folder, as ./tools/lib")
+			r.problems.Add(word, f.what(set)+".with: "+shown(word.Text), "it is a file or a directory of the program's directory, as ./tools/lib")
 			continue
 		}
 		r.inProgram(word, f.what(set)+".with")
@@ -201,7 +201,7 @@ func (r *reader) inProgram(n strictyaml.Node, what string) {
 	name := FileOf(n.Text)
 	odd := strings.ContainsFunc(n.Text, func(c rune) bool { return !unicode.IsPrint(c) || c == '\\' })
 	if odd || n.Text == "" || name == "." || path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../") {
-		r.problems.Add(n, what+": "+shown(n.Text), "it is in the program's folder, which is the one with main.worker, as ./tools/x")
+		r.problems.Add(n, what+": "+shown(n.Text), "it is in the program's directory, which is the one with main.worker, as ./tools/x")
 	}
 }
 
@@ -215,7 +215,7 @@ func (r *reader) reach(n strictyaml.Node, what string) *Reach {
 	if folder, ok := files.At("restrict"); ok && folder.Kind == strictyaml.Scalar {
 		reach.Place = folder.Place
 		if reach.Folder = path.Clean(folder.Text); !path.IsAbs(folder.Text) || strings.Contains(folder.Text, "\\") || !isPlain(folder.Text) {
-			r.problems.Add(folder, what+".files.restrict: "+shown(folder.Text), "it is a folder by its absolute name, such as /in")
+			r.problems.Add(folder, what+".files.restrict: "+shown(folder.Text), "it is a directory by its absolute name, such as /in")
 			reach.Folder = "/"
 		}
 	}

@@ -176,7 +176,7 @@ func (r *reader) address(t *Target, key string, n strictyaml.Node) {
 	why, hint := "", ""
 	switch key {
 	case "path":
-		t.Path, hint = n.Text, "it is a folder, such as . or ../notes"
+		t.Path, hint = n.Text, "it is a directory, such as . or ../notes"
 		if n.Text == "" || n.Text[0] == '-' || strings.ContainsFunc(n.Text, unicode.IsControl) {
 			why = shown(n.Text)
 		}

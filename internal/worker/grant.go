@@ -107,7 +107,7 @@ func (b *bid) restrict() policy.Files {
 	shown := b.parent.Files.Access(limit.Path) > sandbox.None ||
 		slices.ContainsFunc(b.roots, func(root sandbox.Limit) bool { return within(limit.Path, root.Path) })
 	if !shown && limit.Path != "/" {
-		b.excess(s.Place, "restrict "+sandbox.Shown(limit.Path), "it", listed(b.roots), "name a folder that is there")
+		b.excess(s.Place, "restrict "+sandbox.Shown(limit.Path), "it", listed(b.roots), "name an existing directory")
 	}
 	return policy.AllFiles().With(limit)
 }
@@ -177,7 +177,7 @@ func (b *bid) paths() policy.Files {
 		}
 		if !ok {
 			b.excess(p.Place, what, p.Access.String(), "none of it; it has "+listed(b.roots),
-				"the folder must be one of the project's, or in one")
+				"the directory must be one of the project's, or in one")
 			continue
 		}
 		b.mode(p.Place, what, at, p.Access)

@@ -124,7 +124,7 @@ func (w *wish) drawSandbox(t *rapid.T) {
 	case "paths":
 		w.add("sandbox:\n  paths:\n")
 		known := []string{"./data", "./data/sub", "./out", "./none", "./nowhere"}
-		folders := append(some(t, "folders", w.fit(known, func(f string) bool { return w.shows(lawFolders[f]) })), "./out")
+		folders := append(some(t, "directories", w.fit(known, func(f string) bool { return w.shows(lawFolders[f]) })), "./out")
 		slices.Sort(folders)
 		for i, folder := range slices.Compact(folders) {
 			mode := w.mode(t, lawFolders[folder])

@@ -138,7 +138,7 @@ func (r *reader) fewFolders(top strictyaml.Node) bool {
 		n, _ := top.At("sandbox", key)
 		if count := len(n.Items) + len(n.Fields); count > maxFolders {
 			r.problems.Add(n, fmt.Sprintf("sandbox.%s: %s of %d entries", key, n.Kind, count),
-				fmt.Sprintf("a worker names at most %d folders; name one above them", maxFolders))
+				fmt.Sprintf("a worker names at most %d directories; name one above them", maxFolders))
 			return false
 		}
 	}
@@ -155,12 +155,12 @@ func (r *reader) zones(n strictyaml.Node) {
 		name, ok := item.At("name")
 		switch {
 		case !ok:
-			r.problems.Add(item, "sandbox.zones: a zone without a name", "write name: data for the folder /data")
+			r.problems.Add(item, "sandbox.zones: a zone without a name", "write name: data for the directory /data")
 			continue
 		case name.Kind != strictyaml.Scalar:
 			continue
 		case !isZone(name.Text):
-			r.problems.Add(name, "sandbox.zones.name: "+shown(name.Text), "it is the name of a top folder, without slashes: data for /data")
+			r.problems.Add(name, "sandbox.zones.name: "+shown(name.Text), "it is the name of a top directory, without slashes: data for /data")
 			continue
 		case slices.Contains(seen, name.Text):
 			r.problems.Add(name, "sandbox.zones: "+shown(name.Text)+" twice", "keep one")
@@ -202,14 +202,14 @@ func (r *reader) path(f strictyaml.Field) (Path, bool) {
 	case f.Value.Kind == strictyaml.Scalar || f.Value.Kind == strictyaml.List || ok && root.Kind != strictyaml.Scalar:
 		return p, false
 	case !ok:
-		r.problems.Add(f.Key, where+": no root", "write root: and the folder, such as ./portfolio")
+		r.problems.Add(f.Key, where+": no root", "write root: and the directory, such as ./portfolio")
 		return p, false
 	case strings.TrimSpace(root.Text) == "" || strings.ContainsRune(root.Text, 0):
-		r.problems.Add(root, where+".root: "+shown(root.Text), "it is a folder, such as ./portfolio")
+		r.problems.Add(root, where+".root: "+shown(root.Text), "it is a directory, such as ./portfolio")
 		return p, false
 	}
 	if p.Root = root.Text; strings.HasPrefix(p.Root, "~") {
-		r.problems.Add(root, where+".root: "+shown(root.Text), "~ is known in the project file only; mount the folder there, and name its zone here")
+		r.problems.Add(root, where+".root: "+shown(root.Text), "~ is known in the project file only; mount the directory there, and name its zone here")
 	}
 	if mode, ok := f.Value.At("mode"); ok {
 		p.Place = mode.Place
