@@ -14,7 +14,7 @@ import (
 // beside is somebody who is asked while a request waits, and is shown all of it.
 type beside func(ctx context.Context, r tool.Request, id string, answered func() bool) approval.Reply
 
-func (b beside) AskBeside(ctx context.Context, r tool.Request, id string, answered func() bool) approval.Reply {
+func (b beside) AskWhilePending(ctx context.Context, r tool.Request, id string, answered func() bool) approval.Reply {
 	reply := b(ctx, r, id, answered)
 	if reply.Rendered == nil {
 		reply.Rendered = r.Items()
@@ -24,33 +24,33 @@ func (b beside) AskBeside(ctx context.Context, r tool.Request, id string, answer
 
 // Whoever answers first is believed, and once.
 func TestBeside(t *testing.T) {
-	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "here"}}
+	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "here"}}
 	no := approval.Reply{Answer: tool.Answer{By: "here"}}
-	nobody := approval.Reply{Answer: tool.Answer{By: "nobody", Nobody: true}}
+	nobody := approval.Reply{Answer: tool.Answer{By: "nobody", Unattended: true}}
 	for name, test := range map[string]struct {
 		reply     approval.Reply
 		meanwhile func(t *testing.T, d *desk, id string, cancel func())
 		want      tool.Verdict
 		by        string
 	}{
-		"yes":                      {reply: yes, want: tool.Yes, by: "here"},
-		"no":                       {reply: no, want: tool.No, by: "here"},
-		"nobody":                   {reply: nobody, want: tool.Waits, by: "nobody"},
-		"yes elsewhere":            {reply: nobody, meanwhile: answered(true), want: tool.Yes, by: "elsewhere"},
-		"no elsewhere":             {reply: nobody, meanwhile: answered(false), want: tool.No, by: "elsewhere"},
-		"no elsewhere, then yes":   {reply: yes, meanwhile: answered(false), want: tool.No, by: "elsewhere"},
-		"yes elsewhere, then no":   {reply: no, meanwhile: answered(true), want: tool.Yes, by: "elsewhere"},
-		"taken back, then yes":     {reply: yes, meanwhile: revoked, want: tool.No, by: "nobody"},
-		"taken back":               {reply: nobody, meanwhile: revoked, want: tool.No, by: "nobody"},
-		"the call has ended":       {reply: yes, meanwhile: func(_ *testing.T, _ *desk, _ string, cancel func()) { cancel() }, want: tool.No, by: "nobody"},
-		"another has used it, yes": {reply: yes, meanwhile: used, want: tool.No, by: "nobody"},
+		"yes":                      {reply: yes, want: tool.Approved, by: "here"},
+		"no":                       {reply: no, want: tool.Declined, by: "here"},
+		"nobody":                   {reply: nobody, want: tool.Undecided, by: "nobody"},
+		"yes elsewhere":            {reply: nobody, meanwhile: answered(true), want: tool.Approved, by: "elsewhere"},
+		"no elsewhere":             {reply: nobody, meanwhile: answered(false), want: tool.Declined, by: "elsewhere"},
+		"no elsewhere, then yes":   {reply: yes, meanwhile: answered(false), want: tool.Declined, by: "elsewhere"},
+		"yes elsewhere, then no":   {reply: no, meanwhile: answered(true), want: tool.Approved, by: "elsewhere"},
+		"taken back, then yes":     {reply: yes, meanwhile: revoked, want: tool.Declined, by: "nobody"},
+		"taken back":               {reply: nobody, meanwhile: revoked, want: tool.Declined, by: "nobody"},
+		"the call has ended":       {reply: yes, meanwhile: func(_ *testing.T, _ *desk, _ string, cancel func()) { cancel() }, want: tool.Declined, by: "nobody"},
+		"another has used it, yes": {reply: yes, meanwhile: used, want: tool.Declined, by: "nobody"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, t.TempDir())
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			asked := 0
-			d.Beside = beside(func(_ context.Context, _ tool.Request, id string, answered func() bool) approval.Reply {
+			d.PendingAsker = beside(func(_ context.Context, _ tool.Request, id string, answered func() bool) approval.Reply {
 				asked++
 				if answered() {
 					t.Error("answered before anybody has")
@@ -66,7 +66,7 @@ func TestBeside(t *testing.T) {
 			if d.asker.asked != 0 || asked != 1 {
 				t.Errorf("asked %d and %d times", d.asker.asked, asked)
 			}
-			if list, err := d.store.Pending(); err != nil || (len(list) > 0) != (test.want == tool.Waits || name == "the call has ended") {
+			if list, err := d.store.Pending(); err != nil || (len(list) > 0) != (test.want == tool.Undecided || name == "the call has ended") {
 				t.Errorf("%d requests wait, %v", len(list), err)
 			}
 		})
@@ -91,7 +91,7 @@ func revoked(t *testing.T, d *desk, id string, _ func()) {
 func used(t *testing.T, d *desk, id string, _ func()) {
 	answered(true)(t, d, id, nil)
 	other := newDesk(t, d.dir)
-	if a := other.approve(writeA); a.Verdict != tool.Yes {
+	if a := other.approve(writeA); a.Verdict != tool.Approved {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -101,23 +101,23 @@ func used(t *testing.T, d *desk, id string, _ func()) {
 func TestBesideInAnotherSession(t *testing.T) {
 	dir := t.TempDir()
 	nobody := beside(func(context.Context, tool.Request, string, func() bool) approval.Reply {
-		return approval.Reply{Answer: tool.Answer{By: "nobody", Nobody: true}}
+		return approval.Reply{Answer: tool.Answer{By: "nobody", Unattended: true}}
 	})
 	in := func(session string) *desk {
 		d := newDesk(t, dir)
-		d.Session, d.Beside = session, nobody
+		d.Session, d.PendingAsker = session, nobody
 		return d
 	}
 	one, other := in("one"), in("other")
 	waits, too := one.approve(writeA), other.approve(writeA)
-	if waits.Verdict != tool.Waits || too.Verdict != tool.Waits || waits.ID == too.ID {
+	if waits.Verdict != tool.Undecided || too.Verdict != tool.Undecided || waits.ID == too.ID {
 		t.Fatalf("got %+v and %+v, want two that wait", waits, too)
 	}
 	answered(true)(t, one, waits.ID, nil)
-	if a := other.approve(writeA); a.Verdict != tool.Waits || a.ID != too.ID {
+	if a := other.approve(writeA); a.Verdict != tool.Undecided || a.ID != too.ID {
 		t.Errorf("in another session: got %+v, want that it waits", a)
 	}
-	if a := in("one").approve(writeA); a.Verdict != tool.Yes {
+	if a := in("one").approve(writeA); a.Verdict != tool.Approved {
 		t.Errorf("in its session: got %+v, want yes", a)
 	}
 	if list, err := one.store.Pending(); err != nil || len(list) != 1 || list[0].Session != "other" {
@@ -125,9 +125,9 @@ func TestBesideInAnotherSession(t *testing.T) {
 	}
 	// who asks for too much is in nobody else's way
 	for i := range 100 {
-		other.approve(request("write_file", fmt.Sprint(i), "main", effect(policy.Write, "/drafts/a.md")))
+		other.approve(newRequest("write_file", fmt.Sprint(i), "main", effect(policy.Write, "/drafts/a.md")))
 	}
-	if a := one.approve(writeA); a.Verdict != tool.Waits {
+	if a := one.approve(writeA); a.Verdict != tool.Undecided {
 		t.Errorf("beside one with many requests: got %+v, want that it waits", a)
 	}
 }
@@ -136,17 +136,17 @@ func TestBesideInAnotherSession(t *testing.T) {
 func TestBesideOfNothing(t *testing.T) {
 	for name, meanwhile := range map[string]func(*testing.T, *desk, string, func()){"taken back": revoked, "used": used} {
 		d := newDesk(t, t.TempDir())
-		d.Beside = beside(func(_ context.Context, _ tool.Request, id string, answered func() bool) approval.Reply {
+		d.PendingAsker = beside(func(_ context.Context, _ tool.Request, id string, answered func() bool) approval.Reply {
 			meanwhile(t, d, id, nil)
 			for range 100 {
 				if answered() {
-					return approval.Reply{Answer: tool.Answer{Nobody: true}}
+					return approval.Reply{Answer: tool.Answer{Unattended: true}}
 				}
 			}
 			t.Errorf("%s: nobody says so", name)
 			return approval.Reply{}
 		})
-		if a := d.approve(writeA); a.Verdict != tool.No {
+		if a := d.approve(writeA); a.Verdict != tool.Declined {
 			t.Errorf("%s: got %+v", name, a)
 		}
 	}
@@ -161,7 +161,7 @@ func TestListedInBrief(t *testing.T) {
 	for i := range 1000 {
 		effects = append(effects, effect(policy.Read, fmt.Sprintf("/%d/%s", i, strings.Repeat("a", 1000))))
 	}
-	d.approve(request("read_files", "many", "main", effects...))
+	d.approve(newRequest("read_files", "many", "main", effects...))
 	list, err := d.store.Pending()
 	if err != nil || len(list) != 1 {
 		t.Fatalf("got %v, %v", list, err)

@@ -44,11 +44,11 @@ type ChangeSet struct {
 	files *sandbox.Sandbox
 	t     *jail.Transaction
 
-	dropped []string        // as commands name them
-	told    map[string]bool // that something in a folder is left out, and why
+	skipped []string        // as commands name them
+	notes   map[string]bool // that something in a folder is left out, and why
 	entries []entry
 	emptied map[string]bool // whether files were emptied, as far as that was looked at
-	refused error
+	refusal error
 }
 
 // An entry is a change with the name that the file tools have for it.
@@ -60,15 +60,15 @@ type entry struct {
 // Classify sorts a transaction: what lands, what is left out, and what refuses all of it.
 // A protected name lands where it is among those that the user has named.
 func Classify(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...string) *ChangeSet {
-	l := &ChangeSet{op: op, files: files, t: t, told: make(map[string]bool), emptied: make(map[string]bool)}
+	l := &ChangeSet{op: op, files: files, t: t, notes: make(map[string]bool), emptied: make(map[string]bool)}
 	if len(t.Clash) > 0 {
-		l.refused = l.clash(t.Clash)
+		l.refusal = l.conflictError(t.Clash)
 	}
 	if t.Unfit != "" {
-		l.refused = &sandbox.Error{Op: op, Code: sandbox.ErrInvalid,
+		l.refusal = &sandbox.Error{Op: op, Code: sandbox.ErrInvalid,
 			Hint: t.Unfit + ": names are text, with at most 255 bytes a part and 4,096 in all; nothing of it has landed"}
 	}
-	repositories := l.repositories()
+	repositories := l.repositoryFilter()
 	for _, c := range t.Changes {
 		inside := path.Join(c.Target, c.Path)
 		e := entry{c, jail.Outside(inside)}
@@ -77,22 +77,22 @@ func Classify(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...s
 			pattern = ""
 		}
 		switch {
-		case l.leftOut(inside):
+		case l.isSkipped(inside):
 		case pattern != "":
-			l.dropped = append(l.dropped, inside)
-			l.tell("is protected ("+pattern+") and "+l.kept(pattern), e.name)
+			l.skipped = append(l.skipped, inside)
+			l.noteSkipped("is protected ("+pattern+") and "+l.explainProtected(pattern), e.name)
 		case repositories(e.name):
-			l.dropped = append(l.dropped, inside)
-			l.tell("is part of what git would take for a repository, and never lands", e.name)
-		case c.OldKind == overlay.Dir && c.Kind != overlay.Dir && l.holds(c) != "":
-			l.dropped = append(l.dropped, inside)
-			l.tell("holds what is protected ("+l.holds(c)+") and is not deleted", e.name)
+			l.skipped = append(l.skipped, inside)
+			l.noteSkipped("is part of what git would take for a repository, and never lands", e.name)
+		case c.OldKind == overlay.Dir && c.Kind != overlay.Dir && l.findProtected(c) != "":
+			l.skipped = append(l.skipped, inside)
+			l.noteSkipped("holds what is protected ("+l.findProtected(c)+") and is not deleted", e.name)
 		case c.Kind == overlay.Special:
-			l.dropped = append(l.dropped, inside)
-			l.tell("is a pipe, socket or device, which never lands", e.name)
+			l.skipped = append(l.skipped, inside)
+			l.noteSkipped("is a pipe, socket or device, which never lands", e.name)
 		default:
-			if l.refused == nil {
-				l.refused = l.unfit(e)
+			if l.refusal == nil {
+				l.refusal = l.checkLimits(e)
 			}
 			l.entries = append(l.entries, e)
 		}
@@ -100,8 +100,8 @@ func Classify(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...s
 	return l
 }
 
-// kept says when something that is protected changes.
-func (l *ChangeSet) kept(pattern string) string {
+// explainProtected says when something that is protected changes.
+func (l *ChangeSet) explainProtected(pattern string) string {
 	switch {
 	case l.op != "apply_changes":
 		return "changes only by clearing"
@@ -111,9 +111,9 @@ func (l *ChangeSet) kept(pattern string) string {
 	return "is applied only where it is named itself"
 }
 
-// holds returns the pattern of a protected name in a folder that was deleted or
+// findProtected returns the pattern of a protected name in a folder that was deleted or
 // replaced, "" for none. What goes with the folder is among the effects.
-func (l *ChangeSet) holds(c jail.Change) (pattern string) {
+func (l *ChangeSet) findProtected(c jail.Change) (pattern string) {
 	err := l.t.Below(c, func(inside string) bool {
 		name := jail.Outside(inside)
 		pattern = l.files.ProtectedBy(name)
@@ -128,28 +128,28 @@ func (l *ChangeSet) holds(c jail.Change) (pattern string) {
 	return pattern
 }
 
-// leftOut reports whether a name is in something that is left out.
-func (l *ChangeSet) leftOut(inside string) bool {
-	n := len(l.dropped) // in order: what is in a folder comes behind it
-	return n > 0 && strings.HasPrefix(inside, l.dropped[n-1]+"/")
+// isSkipped reports whether a name is in something that is left out.
+func (l *ChangeSet) isSkipped(inside string) bool {
+	n := len(l.skipped) // in order: what is in a folder comes behind it
+	return n > 0 && strings.HasPrefix(inside, l.skipped[n-1]+"/")
 }
 
-// tell remembers that something is left out, by the folder it is in.
-func (l *ChangeSet) tell(why, name string) {
-	l.told["left out: something in "+sandbox.Shown(path.Dir(name))+" "+why] = true
+// noteSkipped remembers that something is left out, by the folder it is in.
+func (l *ChangeSet) noteSkipped(why, name string) {
+	l.notes["left out: something in "+sandbox.Shown(path.Dir(name))+" "+why] = true
 }
 
 // Notes say what is left out, a line for each folder.
 func (l *ChangeSet) Notes() []string {
-	notes := slices.Sorted(maps.Keys(l.told))
+	notes := slices.Sorted(maps.Keys(l.notes))
 	if len(notes) > 20 {
 		notes = append(notes[:20], fmt.Sprintf("left out: something in %d more folders", len(notes)-20))
 	}
 	return notes
 }
 
-// unfit returns why a change refuses all: limits of its mount.
-func (l *ChangeSet) unfit(e entry) error {
+// checkLimits returns why a change refuses all: limits of its mount.
+func (l *ChangeSet) checkLimits(e entry) error {
 	m, _ := l.files.MountOf(e.name)
 	switch {
 	case m.Access < sandbox.ReadWrite:
@@ -164,14 +164,14 @@ func (l *ChangeSet) unfit(e entry) error {
 	return nil
 }
 
-// clash is the error of names that others have changed meanwhile.
-func (l *ChangeSet) clash(inside []string) *sandbox.Error {
+// conflictError is the error of names that others have changed meanwhile.
+func (l *ChangeSet) conflictError(inside []string) *sandbox.Error {
 	return &sandbox.Error{Op: l.op, Code: sandbox.ErrConflict,
-		Hint: "changed by others meanwhile: " + Names(inside) + "; nothing of it has landed; run it again"}
+		Hint: "changed by others meanwhile: " + ListNames(inside) + "; nothing of it has landed; run it again"}
 }
 
-// Names lists some names that commands have, as the file tools have them.
-func Names(inside []string) string {
+// ListNames lists some names that commands have, as the file tools have them.
+func ListNames(inside []string) string {
 	var names []string
 	for _, name := range inside {
 		names = append(names, sandbox.Shown(jail.Outside(name)))
@@ -206,18 +206,18 @@ func (l *ChangeSet) summary() string {
 	return text
 }
 
-// ForGate returns it as the gate takes it, nil where nothing is left to land.
-func (l *ChangeSet) ForGate() *tool.Landing {
-	if len(l.entries) == 0 && l.refused == nil {
+// Deferred returns it as the gate takes it, nil where nothing is left to land.
+func (l *ChangeSet) Deferred() *tool.DeferredChanges {
+	if len(l.entries) == 0 && l.refusal == nil {
 		return nil
 	}
 	var effects []policy.Effect
 	for _, e := range l.entries {
 		effects = append(effects, e.effect())
-		if e.replaces() {
-			effects = append(effects, e.gone())
+		if e.replacesDirectory() {
+			effects = append(effects, e.deletion())
 		}
-		if l.empties(e) {
+		if l.emptiesFile(e) {
 			effects = append(effects, policy.Effect{Verb: policy.Delete, Target: e.name})
 		}
 		if e.OldKind == overlay.Dir && e.Kind != overlay.Dir {
@@ -227,10 +227,10 @@ func (l *ChangeSet) ForGate() *tool.Landing {
 			})
 		}
 	}
-	return &tool.Landing{
-		Effects: effects, Listed: l.listed(), Changes: l.changes, Refused: l.refused,
-		Land: func(context.Context) error {
-			inside, err := l.t.Land(l.dropped)
+	return &tool.DeferredChanges{
+		Effects: effects, Listed: l.listEffects(), Changes: l.changes, Refusal: l.refusal,
+		Apply: func(context.Context) error {
+			inside, err := l.t.Land(l.skipped)
 			var known *sandbox.Error
 			if errors.As(err, &known) {
 				return known
@@ -239,11 +239,11 @@ func (l *ChangeSet) ForGate() *tool.Landing {
 				return &sandbox.Error{Op: l.op, Code: sandbox.ErrInternal, Hint: "the changes could not be brought in: " + jail.Plain(err) + "; nothing of it has landed"}
 			}
 			if len(inside) > 0 {
-				return l.clash(inside)
+				return l.conflictError(inside)
 			}
 			return nil
 		},
-		Drop: l.t.Drop, Done: l.summary(),
+		Discard: l.t.Drop, Summary: l.summary(),
 	}
 }
 
@@ -254,19 +254,19 @@ func (e entry) effect() policy.Effect {
 	return policy.Effect{Verb: policy.Write, Target: e.name}
 }
 
-// replaces reports whether a folder went for something else.
-func (e entry) replaces() bool {
+// replacesDirectory reports whether a folder went for something else.
+func (e entry) replacesDirectory() bool {
 	return e.Op != overlay.Delete && e.OldKind == overlay.Dir && e.Kind != overlay.Dir
 }
 
-// gone is the effect that a folder is not there any more.
-func (e entry) gone() policy.Effect {
+// deletion is the effect that a folder is not there any more.
+func (e entry) deletion() policy.Effect {
 	return policy.Effect{Verb: policy.Delete, Target: e.name, Tree: true}
 }
 
-// empties reports whether what was in a file is gone: it is left without anything that can
+// emptiesFile reports whether what was in a file is gone: it is left without anything that can
 // be seen, or something else stands in its place.
-func (l *ChangeSet) empties(e entry) bool {
+func (l *ChangeSet) emptiesFile(e entry) bool {
 	switch {
 	case e.OldKind != overlay.File || e.Op == overlay.Delete || e.Op == overlay.Mode:
 		return false
@@ -276,7 +276,7 @@ func (l *ChangeSet) empties(e entry) bool {
 	if known, ok := l.emptied[e.name]; ok {
 		return known
 	}
-	l.emptied[e.name] = l.isBlank(e) && l.lost(e)
+	l.emptied[e.name] = l.isBlank(e) && l.hadContent(e)
 	return l.emptied[e.name]
 }
 
@@ -290,19 +290,19 @@ func (l *ChangeSet) isBlank(e entry) bool {
 		return false
 	}
 	defer f.Close()
-	blank, err := tool.ReadsBlank(f)
+	blank, err := tool.IsBlankReader(f)
 	return err == nil && blank
 }
 
-// lost reports whether a file that is blank now held something else before.
-func (l *ChangeSet) lost(e entry) bool {
+// hadContent reports whether a file that is blank now held something else before.
+func (l *ChangeSet) hadContent(e entry) bool {
 	old, now, err := l.t.Content(e.Change, maxShown)
 	return err != nil || len(old) > 0 && !bytes.Equal(old, now)
 }
 
-// listed returns the effects for who reads them: a new folder stands for what is in
+// listEffects returns the effects for who reads them: a new folder stands for what is in
 // it, and where there are many the folder that they are in.
-func (l *ChangeSet) listed() []policy.Effect {
+func (l *ChangeSet) listEffects() []policy.Effect {
 	var list []policy.Effect
 	known := make(map[policy.Effect]bool)
 	alone := 0
@@ -321,13 +321,13 @@ func (l *ChangeSet) listed() []policy.Effect {
 		case e.Kind == overlay.Dir && e.Op != overlay.Mode:
 			effect.Tree = true
 		}
-		if e.replaces() {
-			list = append(list, e.gone())
+		if e.replacesDirectory() {
+			list = append(list, e.deletion())
 		}
 		if !known[effect] {
 			list, known[effect] = append(list, effect), true
 		}
-		if emptied := (policy.Effect{Verb: policy.Delete, Target: effect.Target, Tree: effect.Tree}); l.empties(e) && !known[emptied] {
+		if emptied := (policy.Effect{Verb: policy.Delete, Target: effect.Target, Tree: effect.Tree}); l.emptiesFile(e) && !known[emptied] {
 			list, known[emptied] = append(list, emptied), true
 		}
 	}
@@ -341,8 +341,8 @@ func (l *ChangeSet) changes() []tool.Change {
 	var list []tool.Change
 	rest, more := sha256.New(), 0
 	for _, e := range l.entries {
-		c := l.change(e, &b)
-		if b.row(c.Path + c.To) {
+		c := l.describe(e, &b)
+		if b.addRow(c.Path + c.To) {
 			list = append(list, c)
 			continue
 		}
@@ -350,22 +350,22 @@ func (l *ChangeSet) changes() []tool.Change {
 		fmt.Fprintf(rest, "%q %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Becomes)
 	}
 	if more > 0 {
-		list = append(list, restOf(more, hex.EncodeToString(rest.Sum(nil))))
+		list = append(list, omittedChanges(more, hex.EncodeToString(rest.Sum(nil))))
 	}
 	return list
 }
 
-// restOf returns the change that stands for those that a request does not carry.
-func restOf(more int, digest string) tool.Change {
+// omittedChanges returns the change that stands for those that a request does not carry.
+func omittedChanges(more int, digest string) tool.Change {
 	return tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more changes", more), Becomes: digest, Omitted: "too many to list"}
 }
 
 // A budget is how much a request still carries.
 type budget struct{ rows, names, bytes, originals int }
 
-// row reports whether a row with a name is carried, and counts it. After the first that
+// addRow reports whether a row with a name is carried, and counts it. After the first that
 // is not, none is.
-func (b *budget) row(name string) bool {
+func (b *budget) addRow(name string) bool {
 	if b.rows <= 0 || len(name) > b.names {
 		b.rows = 0
 		return false
@@ -375,8 +375,8 @@ func (b *budget) row(name string) bool {
 	return true
 }
 
-// takes reports whether a change of so many bytes is carried, and counts it.
-func (b *budget) takes(bytes int) bool {
+// addBytes reports whether a change of so many bytes is carried, and counts it.
+func (b *budget) addBytes(bytes int) bool {
 	if bytes > b.bytes || b.rows <= 0 {
 		return false
 	}
@@ -384,17 +384,17 @@ func (b *budget) takes(bytes int) bool {
 	return true
 }
 
-// mode returns the permission bits of something new that are not the usual ones.
-func (e entry) mode() string {
-	if UsualMode(e.Kind, e.Mode) {
+// unusualMode returns the permission bits of something new that are not the usual ones.
+func (e entry) unusualMode() string {
+	if IsUsualMode(e.Kind, e.Mode) {
 		return ""
 	}
 	return fmt.Sprintf(", mode %04o", e.Mode)
 }
 
-// UsualMode reports whether a new file or directory has the permission bits that programs
+// IsUsualMode reports whether a new file or directory has the permission bits that programs
 // give them with the umask 022 or 002. Links have none.
-func UsualMode(kind overlay.Kind, mode uint32) bool {
+func IsUsualMode(kind overlay.Kind, mode uint32) bool {
 	switch kind {
 	case overlay.File:
 		return mode == 0o644 || mode == 0o664
@@ -404,16 +404,16 @@ func UsualMode(kind overlay.Kind, mode uint32) bool {
 	return true
 }
 
-// change describes one change. That a file becomes code when it is trusted is told with
+// describe describes one change. That a file becomes code when it is trusted is told with
 // it: what lands is trusted.
-func (l *ChangeSet) change(e entry, b *budget) tool.Change {
-	c := l.described(e, b)
-	if l.empties(e) {
+func (l *ChangeSet) describe(e entry, b *budget) tool.Change {
+	c := l.describeContent(e, b)
+	if l.emptiesFile(e) {
 		c.Empties = true
 		c.About = strings.TrimPrefix(c.About+"; what was in it is gone", "; ")
 	}
 	if e.OldKind == overlay.Dir && e.Kind != overlay.Dir {
-		l.list(e, &c, b)
+		l.addTree(e, &c, b)
 	}
 	if why, code := review.Code(e.name); code && c.Op != tool.Delete && e.Kind != overlay.Dir {
 		c.About = strings.TrimPrefix(c.About+"; becomes code: "+why, "; ")
@@ -424,13 +424,13 @@ func (l *ChangeSet) change(e entry, b *budget) tool.Change {
 	return c
 }
 
-// list names what is in a directory that is deleted or replaced.
-func (l *ChangeSet) list(e entry, c *tool.Change, b *budget) {
+// addTree names what is in a directory that is deleted or replaced.
+func (l *ChangeSet) addTree(e entry, c *tool.Change, b *budget) {
 	sum, names := sha256.New(), 0
 	err := l.t.Below(e.Change, func(inside string) bool {
 		name := jail.Outside(inside)
 		fmt.Fprintf(sum, "%q\n", name)
-		if names++; b.row(name) {
+		if names++; b.addRow(name) {
 			c.Tree = append(c.Tree, name)
 		}
 		return true
@@ -447,7 +447,7 @@ func (l *ChangeSet) list(e entry, c *tool.Change, b *budget) {
 	}
 }
 
-func (l *ChangeSet) described(e entry, b *budget) tool.Change {
+func (l *ChangeSet) describeContent(e entry, b *budget) tool.Change {
 	c := tool.Change{Path: e.name, Op: tool.Update}
 	switch {
 	case e.Op == overlay.Delete:
@@ -462,7 +462,7 @@ func (l *ChangeSet) described(e entry, b *budget) tool.Change {
 	c.Mode = fmt.Sprintf("%04o", e.Mode)
 	switch e.Kind {
 	case overlay.Dir:
-		c.About = "folder" + e.mode()
+		c.About = "folder" + e.unusualMode()
 		return c
 	case overlay.Symlink:
 		c.About, c.Mode = "a link to "+sandbox.Shown(e.LinkTarget), ""
@@ -480,7 +480,7 @@ func (l *ChangeSet) described(e entry, b *budget) tool.Change {
 	var old, new []byte
 	if e.Size > maxShown {
 		why = "too large to show"
-	} else if b.takes(int(e.Size)) { // a diff is about as large
+	} else if b.addBytes(int(e.Size)) { // a diff is about as large
 		var err error
 		if old, new, err = l.t.Content(e.Change, maxShown); err == nil {
 			why = ""
@@ -489,7 +489,7 @@ func (l *ChangeSet) described(e entry, b *budget) tool.Change {
 		}
 	}
 	if why != "" {
-		c.About, c.Becomes, c.Omitted = tool.Amount(e.Size)+e.mode(), l.t.Hash(e.Change), why
+		c.About, c.Becomes, c.Omitted = tool.FormatSize(e.Size)+e.unusualMode(), l.t.Hash(e.Change), why
 		if e.OldKind == overlay.File && e.OldMode != e.Mode {
 			c.About += fmt.Sprintf(", permission bits %04o → %04o", e.OldMode, e.Mode)
 		}
@@ -502,9 +502,9 @@ func (l *ChangeSet) described(e entry, b *budget) tool.Change {
 	if e.OldKind == overlay.File {
 		base = base.With(old)
 	}
-	shown := tool.Changed(e.name, base, old, new)
+	shown := tool.DescribeChange(e.name, base, old, new)
 	shown.Mode = c.Mode
-	if more := len(shown.Diff) - int(e.Size); more > 0 && !b.takes(more) {
+	if more := len(shown.Diff) - int(e.Size); more > 0 && !b.addBytes(more) {
 		shown.Diff, shown.Omitted = "", "there is too much to show"
 	}
 	if shown.Original != nil {
@@ -516,7 +516,7 @@ func (l *ChangeSet) described(e entry, b *budget) tool.Change {
 		shown.About += fmt.Sprintf(", permission bits %04o → %04o", e.OldMode, e.Mode)
 	}
 	if e.OldKind != overlay.File {
-		shown.About += e.mode()
+		shown.About += e.unusualMode()
 	}
 	if e.OldKind != overlay.File && e.OldKind != overlay.Nothing {
 		shown.About += ", in place of a " + string(e.OldKind)

@@ -52,8 +52,8 @@ func TestC10WhatLands(t *testing.T) {
 // TestC10NothingLands shows that only skipped changes make no landing.
 func TestC10NothingLands(t *testing.T) {
 	l := approval.Classify("shell", files(t), &jail.Transaction{Changes: []jail.Change{changed("x.key", overlay.File)}})
-	if l.ForGate() != nil || len(l.Notes()) == 0 {
-		t.Errorf("got %+v, %v", l.ForGate(), l.Notes())
+	if l.Deferred() != nil || len(l.Notes()) == 0 {
+		t.Errorf("got %+v, %v", l.Deferred(), l.Notes())
 	}
 }
 
@@ -61,9 +61,9 @@ func TestC10NothingLands(t *testing.T) {
 // with any of them.
 func TestC10Carried(t *testing.T) {
 	carried := func(n int, last string) []tool.Change {
-		rows := approval.NewRows()
+		rows := approval.NewReversalList()
 		for i := range n {
-			r := approval.Return{Name: fmt.Sprint("/", i), Now: overlay.State{Kind: overlay.Symlink, LinkTarget: "b"}}
+			r := approval.Reversal{Name: fmt.Sprint("/", i), Now: overlay.State{Kind: overlay.Symlink, LinkTarget: "b"}}
 			if i == n-1 {
 				r.Now.LinkTarget = last
 			}
@@ -103,8 +103,8 @@ func TestA2ReturnShowsTheMode(t *testing.T) {
 		{file, overlay.State{}, "2 bytes"},
 		{overlay.State{}, overlay.State{Kind: overlay.Symlink, Mode: 0o777, LinkTarget: "b"}, "a symlink to b"},
 	} {
-		rows := approval.NewRows()
-		rows.Add(approval.Return{Name: "/x", Now: row.now, Then: row.then})
+		rows := approval.NewReversalList()
+		rows.Add(approval.Reversal{Name: "/x", Now: row.now, Then: row.then})
 		if got := rows.Changes()[0].About; got != row.want {
 			t.Errorf("got %q, want %q", got, row.want)
 		}
@@ -117,7 +117,7 @@ func TestC10Words(t *testing.T) {
 	for i := range 12 {
 		inside = append(inside, fmt.Sprint(jail.Work, "/", i))
 	}
-	if got := approval.Names(inside); !strings.HasPrefix(got, "/0, /1, ") || !strings.HasSuffix(got, "/9 and 2 more") {
+	if got := approval.ListNames(inside); !strings.HasPrefix(got, "/0, /1, ") || !strings.HasSuffix(got, "/9 and 2 more") {
 		t.Errorf("got %s", got)
 	}
 	if got := approval.Count(1, "file") + approval.Count(2, "file") + approval.Count(2, "more"); got != "1 file2 files2 more" {

@@ -9,34 +9,34 @@ import (
 )
 
 // MinNamed is how many hexadecimal digits of a digest an answer must name.
-const MinNamed = 8
+const MinDigestPrefix = 8
 
 // errUnseen is the code of a yes that covers more than was shown.
 const errUnseen = sandbox.Code("unseen")
 
-// Covers applies the rule of approvals to what a person answered: see
+// CheckSeen applies the rule of approvals to what a person answered: see
 // tool.Request.Items. It returns an error for a yes that is not valid, with what to do
 // instead, and reports whether a valid yes covers something that was not shown. Every
 // front calls or passes through it, and none decides by itself.
-func Covers(r tool.Request, reply Reply) (unseen bool, err error) {
-	if reply.Verdict != tool.Yes {
+func CheckSeen(r tool.Request, reply Reply) (unseen bool, err error) {
+	if reply.Verdict != tool.Approved {
 		return false, nil
 	}
-	missing, all := missing(r, reply.Rendered)
-	if reply.Named != "" {
-		if !names(r.Digest, reply.Named) {
-			return false, refuse("the digest of this call is not "+sandbox.Shown(reply.Named)+"; look at the call again", r)
+	missing, all := countUnseen(r, reply.Rendered)
+	if reply.DigestPrefix != "" {
+		if !isDigestPrefix(r.Digest, reply.DigestPrefix) {
+			return false, unseenError("the digest of this call is not "+sandbox.Shown(reply.DigestPrefix)+"; look at the call again", r)
 		}
 		return missing > 0, nil
 	}
 	if missing > 0 {
-		return false, refuse(fmt.Sprintf("%d of %d items were not shown", missing, all), r)
+		return false, unseenError(fmt.Sprintf("%d of %d items were not shown", missing, all), r)
 	}
 	return false, nil
 }
 
-// missing counts the items of a request that were not rendered.
-func missing(r tool.Request, rendered []string) (n, all int) {
+// countUnseen counts the items of a request that were not rendered.
+func countUnseen(r tool.Request, rendered []string) (n, all int) {
 	seen := make(map[string]bool, len(rendered))
 	for _, key := range rendered {
 		seen[key] = true
@@ -53,28 +53,28 @@ func missing(r tool.Request, rendered []string) (n, all int) {
 	return n, len(items)
 }
 
-// names reports whether a person's text names a digest: it is a beginning of it that is
+// isDigestPrefix reports whether a person's text names a digest: it is a beginning of it that is
 // long enough.
-func names(digest, text string) bool {
+func isDigestPrefix(digest, text string) bool {
 	text = strings.ToLower(text)
-	return len(text) >= MinNamed && strings.HasPrefix(digest, text) && strings.Trim(digest, "0123456789abcdef") == ""
+	return len(text) >= MinDigestPrefix && strings.HasPrefix(digest, text) && strings.Trim(digest, "0123456789abcdef") == ""
 }
 
-func refuse(why string, r tool.Request) error {
+func unseenError(why string, r tool.Request) error {
 	hint := why
-	if len(r.Digest) >= MinNamed {
-		hint += "; view all of it, or name the digest to approve it unseen: " + r.Digest[:MinNamed]
+	if len(r.Digest) >= MinDigestPrefix {
+		hint += "; view all of it, or name the digest to approve it unseen: " + r.Digest[:MinDigestPrefix]
 	}
 	return &sandbox.Error{Op: "approve", Code: errUnseen, Hint: hint}
 }
 
-// judged returns an answer of a person as it counts: a yes says how much of the request
+// toAnswer returns an answer of a person as it counts: a yes says how much of the request
 // was shown, and one that Covers refuses is an error.
-func (reply Reply) judged(r tool.Request) (tool.Answer, error) {
+func (reply Reply) toAnswer(r tool.Request) (tool.Answer, error) {
 	a := reply.Answer
 	a.Unseen, a.Items = false, 0
-	unseen, err := Covers(r, reply)
-	if err != nil || a.Verdict != tool.Yes {
+	unseen, err := CheckSeen(r, reply)
+	if err != nil || a.Verdict != tool.Approved {
 		return a, err
 	}
 	if a.Unseen = unseen; !unseen {

@@ -17,15 +17,15 @@ import (
 // drawRequest returns a request with anything that a request may carry.
 func drawRequest(t *rapid.T) tool.Request {
 	text, some := rapid.StringMatching(`[a-z/]{0,8}`), rapid.SliceOfN(rapid.StringMatching(`[a-z ]{1,8}`), 0, 3)
-	r := tool.Request{Digest: rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "digest"), Same: "same", Workers: []string{"main"}, Tool: "tool",
-		Why: text.Draw(t, "why"), Wish: text.Draw(t, "wish"), Problem: text.Draw(t, "problem"), Warnings: some.Draw(t, "warnings"),
+	r := tool.Request{Digest: rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "digest"), CallDigest: "same", Workers: []string{"main"}, Tool: "tool",
+		Why: text.Draw(t, "why"), Summary: text.Draw(t, "wish"), Problem: text.Draw(t, "problem"), Warnings: some.Draw(t, "warnings"),
 		MoreWarnings: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "more"),
-		Clears:       rapid.Bool().Draw(t, "clears"), Args: []byte(rapid.SampledFrom([]string{"{}", `{"a":1}`}).Draw(t, "args"))}
+		OnlyUser:     rapid.Bool().Draw(t, "clears"), Args: []byte(rapid.SampledFrom([]string{"{}", `{"a":1}`}).Draw(t, "args"))}
 	r.Unknown = r.Problem != "" && rapid.Bool().Draw(t, "unknown")
 	for i := range rapid.IntRange(0, 4).Draw(t, "effects") {
 		r.Effects = append(r.Effects, effect(rapid.SampledFrom([]policy.Verb{policy.Write, policy.Delete, policy.Run}).Draw(t, "verb"), fmt.Sprintf("/f%d", i)))
 	}
-	r.Asks = slices.Clone(r.Effects)
+	r.ToApprove = slices.Clone(r.Effects)
 	for i := range rapid.IntRange(0, 5).Draw(t, "changes") {
 		c := tool.Change{Path: fmt.Sprintf("/f%d", i), Op: rapid.SampledFrom([]tool.Op{tool.Create, tool.Update, tool.Delete, tool.Move}).Draw(t, "op")}
 		switch rapid.IntRange(0, 2).Draw(t, "kind") {
@@ -47,7 +47,7 @@ func TestA1YesCoversWhatWasShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRequest(t)
 		n++
-		r.Same = fmt.Sprint(n)
+		r.CallDigest = fmt.Sprint(n)
 		items := r.Items()
 		if len(items) == 0 || len(slices.Compact(slices.Sorted(slices.Values(items)))) != len(items) {
 			t.Fatalf("the items are %q", items)
@@ -56,25 +56,25 @@ func TestA1YesCoversWhatWasShown(t *testing.T) {
 		if rapid.Bool().Draw(t, "boasts") {
 			shown = append(shown, items...)
 		}
-		reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Rendered: shown}
-		reply.Named = rapid.SampledFrom([]string{"", "", r.Digest[:7], r.Digest[:8], strings.ToUpper(r.Digest[:12]), r.Digest, r.Digest + "0", "zzzzzzzz", r.Digest[1:9] + "x"}).Draw(t, "named")
+		reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Rendered: shown}
+		reply.DigestPrefix = rapid.SampledFrom([]string{"", "", r.Digest[:7], r.Digest[:8], strings.ToUpper(r.Digest[:12]), r.Digest, r.Digest + "0", "zzzzzzzz", r.Digest[1:9] + "x"}).Draw(t, "named")
 
 		whole := len(r.Omitted()) == 0
 		for _, item := range items {
 			whole = whole && slices.Contains(shown, item)
 		}
-		named := len(reply.Named) >= 8 && strings.HasPrefix(r.Digest, strings.ToLower(reply.Named))
-		want := named || whole && reply.Named == ""
+		named := len(reply.DigestPrefix) >= 8 && strings.HasPrefix(r.Digest, strings.ToLower(reply.DigestPrefix))
+		want := named || whole && reply.DigestPrefix == ""
 
 		check := func(how string, a tool.Answer) {
-			if (a.Verdict == tool.Yes) != want {
-				t.Fatalf("%s: got %+v for %d of %d items, named %q, omitted %q", how, a, len(shown), len(items), reply.Named, r.Omitted())
+			if (a.Verdict == tool.Approved) != want {
+				t.Fatalf("%s: got %+v for %d of %d items, named %q, omitted %q", how, a, len(shown), len(items), reply.DigestPrefix, r.Omitted())
 			}
 			if want && (a.Unseen == whole || (a.Items == len(items)) != whole) {
-				t.Fatalf("%s: recorded as %q, whole is %v", how, a.Seen(), whole)
+				t.Fatalf("%s: recorded as %q, whole is %v", how, a.SeenText(), whole)
 			}
 		}
-		unseen, err := approval.Covers(r, reply)
+		unseen, err := approval.CheckSeen(r, reply)
 		if (err == nil) != want || want && unseen == whole {
 			t.Fatalf("got unseen %v, %v", unseen, err)
 		}
@@ -86,20 +86,20 @@ func TestA1YesCoversWhatWasShown(t *testing.T) {
 		if rapid.IntRange(0, 4).Draw(t, "also in a client") > 0 { // it is written to the disk
 			return
 		}
-		d.Asker, d.Beside = nil, beside(func(context.Context, tool.Request, string, func() bool) approval.Reply { return reply })
+		d.Asker, d.PendingAsker = nil, beside(func(context.Context, tool.Request, string, func() bool) approval.Reply { return reply })
 		a := d.Approve(context.Background(), r)
 		check("in a client", a)
 		if !want { // it waits on, for a better answer
-			if a.Verdict != tool.Waits {
+			if a.Verdict != tool.Undecided {
 				t.Fatalf("in a client: got %+v, want it to wait", a)
 			}
 			if err := d.store.Answer(a.ID, reply, start); err == nil {
 				t.Fatal("the store took the answer")
 			}
-			if err := d.store.Answer(a.ID, approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Named: r.Digest}, start); err != nil {
+			if err := d.store.Answer(a.ID, approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, DigestPrefix: r.Digest}, start); err != nil {
 				t.Fatal(err)
 			}
-			if a := d.Approve(context.Background(), r); a.Verdict != tool.Yes || a.Unseen == false && len(items) > 0 {
+			if a := d.Approve(context.Background(), r); a.Verdict != tool.Approved || a.Unseen == false && len(items) > 0 {
 				t.Fatalf("after golem approve: got %+v", a)
 			}
 		}
@@ -116,10 +116,10 @@ func TestA1UnseenIsNotRemembered(t *testing.T) {
 	d := newDesk(t, t.TempDir())
 	r := writeA
 	r.Digest, r.Changes = strings.Repeat("ab", 32), []tool.Change{{Path: "/drafts/a.md", Op: tool.Create, Omitted: "too large"}}
-	rule := approval.Again(r)
+	rule := approval.ExactRule(r)
 	rule.Scope = approval.Project
-	d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Remember: &rule, Named: r.Digest[:8]}
-	if a := d.approve(r); a.Verdict != tool.Yes || !a.Unseen || a.Keep != nil {
+	d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Remember: &rule, DigestPrefix: r.Digest[:8]}
+	if a := d.approve(r); a.Verdict != tool.Approved || !a.Unseen || a.Keep != nil {
 		t.Errorf("got %+v", a)
 	}
 	if rules, err := d.store.Rules(); err != nil || len(rules) > 0 {
@@ -131,7 +131,7 @@ func TestA1UnseenIsNotRemembered(t *testing.T) {
 func TestA1ModesApproveUnseen(t *testing.T) {
 	d := newDesk(t, t.TempDir())
 	d.Mode = approval.ApproveAll
-	if a := d.approve(writeA); a.Verdict != tool.Yes || a.Seen() != "unseen" {
+	if a := d.approve(writeA); a.Verdict != tool.Approved || a.SeenText() != "unseen" {
 		t.Errorf("approve_all: got %+v", a)
 	}
 }

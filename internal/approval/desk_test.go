@@ -34,9 +34,9 @@ func (a *asker) Ask(_ context.Context, r tool.Request) approval.Reply {
 func answer(s *approval.Store, id string, yes bool, by, note string) error {
 	reply := approval.Reply{Answer: tool.Answer{By: by, Note: note}}
 	if yes {
-		reply.Verdict = tool.Yes
+		reply.Verdict = tool.Approved
 	}
-	if w, err := s.Waiting(id); err == nil {
+	if w, err := s.FindPending(id); err == nil {
 		r, err := s.Request(w)
 		if err != nil {
 			return err
@@ -49,7 +49,7 @@ func answer(s *approval.Store, id string, yes bool, by, note string) error {
 var start = time.Date(2026, 11, 15, 10, 0, 0, 0, time.UTC)
 
 type desk struct {
-	*approval.Desk
+	*approval.Approver
 	asker *asker
 	store *approval.Store
 	dir   string
@@ -75,13 +75,13 @@ func openDesk(fatal func(...any), dir string) *desk {
 		fatal(err)
 	}
 	d := &desk{asker: &asker{}, store: store, dir: dir, now: start, close: func() { folder.Close() }}
-	d.Desk = &approval.Desk{Mode: approval.Interactive, Store: store, Asker: d.asker, Policy: "p1", Now: func() time.Time { return d.now }}
+	d.Approver = &approval.Approver{Mode: approval.Interactive, Store: store, Asker: d.asker, Policy: "p1", Now: func() time.Time { return d.now }}
 	return d
 }
 
-func request(tool_, same string, workers string, effects ...policy.Effect) tool.Request {
-	return tool.Request{Digest: "d-" + same, Same: "s-" + same, Origin: policy.Model, Workers: strings.Fields(workers), Tool: tool_,
-		Args: []byte("{}"), Effects: effects, Asks: effects}
+func newRequest(tool_, same string, workers string, effects ...policy.Effect) tool.Request {
+	return tool.Request{Digest: "d-" + same, CallDigest: "s-" + same, Origin: policy.Model, Workers: strings.Fields(workers), Tool: tool_,
+		Args: []byte("{}"), Effects: effects, ToApprove: effects}
 }
 
 func effect(v policy.Verb, target string) policy.Effect {
@@ -103,16 +103,16 @@ func byHand(r tool.Request) tool.Request { r.Origin = policy.User; return r }
 
 // itselfAsks is a request where only the tool itself asks, whatever it does.
 func itselfAsks(r tool.Request) tool.Request {
-	r.Asks = []policy.Effect{{Verb: policy.Use, Target: r.Tool}}
+	r.ToApprove = []policy.Effect{{Verb: policy.Use, Target: r.Tool}}
 	return r
 }
 
-var writeA = request("write_file", "a", "main", effect(policy.Write, "/drafts/a.md"))
+var writeA = newRequest("write_file", "a", "main", effect(policy.Write, "/drafts/a.md"))
 
 func TestModes(t *testing.T) {
-	readX := request("read_file", "x", "main", effect(policy.Read, "/in/x"))
-	mixed := request("move_file", "m", "main", effect(policy.Read, "/in/x"), effect(policy.Delete, "/in/x"))
-	mixed.Asks = mixed.Asks[:1] // only the read asks, but something is deleted
+	readX := newRequest("read_file", "x", "main", effect(policy.Read, "/in/x"))
+	mixed := newRequest("move_file", "m", "main", effect(policy.Read, "/in/x"), effect(policy.Delete, "/in/x"))
+	mixed.ToApprove = mixed.ToApprove[:1] // only the read asks, but something is deleted
 	for _, test := range []struct {
 		name  string
 		mode  approval.Mode
@@ -121,18 +121,18 @@ func TestModes(t *testing.T) {
 		want  tool.Verdict
 		asked int
 	}{
-		{"interactive asks", approval.Interactive, false, writeA, tool.No, 1},
-		{"the zero mode asks", "", false, writeA, tool.No, 1},
-		{"approve_all", approval.ApproveAll, false, writeA, tool.Yes, 0},
-		{"auto_deny", approval.AutoDeny, false, writeA, tool.No, 0},
-		{"auto_deny and reads", approval.AutoDeny, true, readX, tool.No, 0},
-		{"no such mode", "approve-all", false, writeA, tool.No, 0},
-		{"reads", approval.Interactive, true, readX, tool.Yes, 0},
-		{"reads and a write", approval.Interactive, true, writeA, tool.No, 1},
-		{"reads and a call that does more", approval.Interactive, true, mixed, tool.No, 1},
+		{"interactive asks", approval.Interactive, false, writeA, tool.Declined, 1},
+		{"the zero mode asks", "", false, writeA, tool.Declined, 1},
+		{"approve_all", approval.ApproveAll, false, writeA, tool.Approved, 0},
+		{"auto_deny", approval.AutoDeny, false, writeA, tool.Declined, 0},
+		{"auto_deny and reads", approval.AutoDeny, true, readX, tool.Declined, 0},
+		{"no such mode", "approve-all", false, writeA, tool.Declined, 0},
+		{"reads", approval.Interactive, true, readX, tool.Approved, 0},
+		{"reads and a write", approval.Interactive, true, writeA, tool.Declined, 1},
+		{"reads and a call that does more", approval.Interactive, true, mixed, tool.Declined, 1},
 	} {
 		d := newDesk(t, t.TempDir())
-		d.Mode, d.Reads = test.mode, test.reads
+		d.Mode, d.ApproveReads = test.mode, test.reads
 		if got := d.approve(test.r); got.Verdict != test.want || d.asker.asked != test.asked {
 			t.Errorf("%s: got %+v after %d questions, want %v after %d", test.name, got, d.asker.asked, test.want, test.asked)
 		}
@@ -144,17 +144,17 @@ func TestLateAnswer(t *testing.T) {
 	d := newDesk(t, t.TempDir())
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	d.asker.reply.Verdict = tool.Yes
-	if got := d.Approve(ctx, writeA); got.Verdict != tool.No {
+	d.asker.reply.Verdict = tool.Approved
+	if got := d.Approve(ctx, writeA); got.Verdict != tool.Declined {
 		t.Errorf("got %+v, want no", got)
 	}
 }
 
 // What was chosen to be remembered lets the same happen again, and nothing else.
 func TestRemembered(t *testing.T) {
-	again := approval.Again(writeA)
+	again := approval.ExactRule(writeA)
 	again.Scope = approval.Run
-	file, folder := approval.Offers(writeA)[0], approval.Offers(writeA)[1]
+	file, folder := approval.OfferRules(writeA)[0], approval.OfferRules(writeA)[1]
 	for name, test := range map[string]struct {
 		rule  approval.Rule
 		scope approval.Scope
@@ -164,48 +164,48 @@ func TestRemembered(t *testing.T) {
 		"this exact call": {again, approval.Run,
 			[]tool.Request{writeA},
 			[]tool.Request{
-				request("write_file", "b", "main", effect(policy.Write, "/drafts/a.md")), // other content
+				newRequest("write_file", "b", "main", effect(policy.Write, "/drafts/a.md")), // other content
 			}},
 		"this file": {file, approval.Project,
-			[]tool.Request{writeA, request("write_file", "b", "main", effect(policy.Write, "/drafts/a.md"))},
+			[]tool.Request{writeA, newRequest("write_file", "b", "main", effect(policy.Write, "/drafts/a.md"))},
 			[]tool.Request{
-				request("write_file", "c", "main", effect(policy.Write, "/drafts/b.md")),
-				request("write_file", "c", "main", effect(policy.Write, "/drafts/a.md/x")),
-				request("write_file", "c", "main", effect(policy.Write, "/drafts")),
-				request("delete_file", "c", "main", effect(policy.Delete, "/drafts/a.md")),
-				request("write_file", "c", "main", effect(policy.Delete, "/drafts/a.md")),
-				request("edit_file", "c", "main", effect(policy.Write, "/drafts/a.md")),
-				request("write_file", "c", "main sub", effect(policy.Write, "/drafts/a.md")),
-				request("write_file", "c", "other", effect(policy.Write, "/drafts/a.md")),
-				request("write_file", "c", "main", effect(policy.Write, "/drafts/a.md"), effect(policy.Write, "/drafts/b.md")),
-				request("write_file", "c", "main"),
-				request("write_file", "c", "main", policy.Effect{Verb: policy.Write, Target: "/drafts/a.md", Tree: true}),
-				byHand(request("write_file", "c", "main", effect(policy.Write, "/drafts/a.md"))),
-				itselfAsks(request("write_file", "c", "main", effect(policy.Write, "/free/any"))),
+				newRequest("write_file", "c", "main", effect(policy.Write, "/drafts/b.md")),
+				newRequest("write_file", "c", "main", effect(policy.Write, "/drafts/a.md/x")),
+				newRequest("write_file", "c", "main", effect(policy.Write, "/drafts")),
+				newRequest("delete_file", "c", "main", effect(policy.Delete, "/drafts/a.md")),
+				newRequest("write_file", "c", "main", effect(policy.Delete, "/drafts/a.md")),
+				newRequest("edit_file", "c", "main", effect(policy.Write, "/drafts/a.md")),
+				newRequest("write_file", "c", "main sub", effect(policy.Write, "/drafts/a.md")),
+				newRequest("write_file", "c", "other", effect(policy.Write, "/drafts/a.md")),
+				newRequest("write_file", "c", "main", effect(policy.Write, "/drafts/a.md"), effect(policy.Write, "/drafts/b.md")),
+				newRequest("write_file", "c", "main"),
+				newRequest("write_file", "c", "main", policy.Effect{Verb: policy.Write, Target: "/drafts/a.md", Tree: true}),
+				byHand(newRequest("write_file", "c", "main", effect(policy.Write, "/drafts/a.md"))),
+				itselfAsks(newRequest("write_file", "c", "main", effect(policy.Write, "/free/any"))),
 			}},
 		"this folder": {folder, approval.Project,
-			[]tool.Request{writeA, request("write_file", "c", "main", effect(policy.Write, "/drafts/sub/b.md"))},
+			[]tool.Request{writeA, newRequest("write_file", "c", "main", effect(policy.Write, "/drafts/sub/b.md"))},
 			[]tool.Request{
-				request("write_file", "c", "main", effect(policy.Write, "/drafts-private/b.md")),
-				request("write_file", "c", "main", effect(policy.Write, "/other/b.md")),
-				request("write_file", "c", "main", effect(policy.Delete, "/drafts/b.md")),
+				newRequest("write_file", "c", "main", effect(policy.Write, "/drafts-private/b.md")),
+				newRequest("write_file", "c", "main", effect(policy.Write, "/other/b.md")),
+				newRequest("write_file", "c", "main", effect(policy.Delete, "/drafts/b.md")),
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, t.TempDir())
 			test.rule.Scope = test.scope
-			d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Remember: &test.rule}
-			if got := d.approve(writeA); got.Verdict != tool.Yes || d.asker.asked != 1 {
+			d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Remember: &test.rule}
+			if got := d.approve(writeA); got.Verdict != tool.Approved || d.asker.asked != 1 {
 				t.Fatalf("the first time: got %+v", got)
 			}
 			d.asker.reply = approval.Reply{}
 			for _, r := range test.yes {
-				if got := d.approve(r); got.Verdict != tool.Yes || !strings.HasPrefix(got.By, "rule ") || d.asker.asked != 1 {
+				if got := d.approve(r); got.Verdict != tool.Approved || !strings.HasPrefix(got.By, "rule ") || d.asker.asked != 1 {
 					t.Errorf("%v: got %+v after %d questions, want yes by the rule", r, got, d.asker.asked)
 				}
 			}
 			for i, r := range test.no {
-				if got := d.approve(r); got.Verdict != tool.No || d.asker.asked != 2+i {
+				if got := d.approve(r); got.Verdict != tool.Declined || d.asker.asked != 2+i {
 					t.Errorf("%v: got %+v after %d questions, want it asked", r, got, d.asker.asked)
 				}
 			}
@@ -215,7 +215,7 @@ func TestRemembered(t *testing.T) {
 
 // A rule for commands is for their words, part by part, and is shown as it is.
 func TestRememberedCommands(t *testing.T) {
-	run := func(line string) tool.Request { return request("shell", line, "main", effect(policy.Run, line)) }
+	run := func(line string) tool.Request { return newRequest("shell", line, "main", effect(policy.Run, line)) }
 	for _, test := range []struct {
 		line   string
 		offers []string
@@ -232,7 +232,7 @@ func TestRememberedCommands(t *testing.T) {
 		{"rm -rf build", []string{"main: shell may run \"rm -rf build\""}, nil, nil},
 		{"ls; $x", []string{"main: shell may run \"ls; $x\""}, nil, nil},
 	} {
-		offers := approval.Offers(run(test.line))
+		offers := approval.OfferRules(run(test.line))
 		if len(offers) != len(test.offers) {
 			t.Errorf("%q: got %v, want %q", test.line, offers, test.offers)
 			continue
@@ -245,18 +245,18 @@ func TestRememberedCommands(t *testing.T) {
 		d := newDesk(t, t.TempDir())
 		rule := offers[len(offers)-1]
 		rule.Scope = approval.Project
-		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Remember: &rule}
-		if got := d.approve(run(test.line)); got.Verdict != tool.Yes {
+		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Remember: &rule}
+		if got := d.approve(run(test.line)); got.Verdict != tool.Approved {
 			t.Fatalf("%q: got %+v", test.line, got)
 		}
 		d.asker.reply = approval.Reply{}
 		for _, line := range append(test.yes, test.line) {
-			if got := d.approve(run(line)); got.Verdict != tool.Yes || d.asker.asked != 1 {
+			if got := d.approve(run(line)); got.Verdict != tool.Approved || d.asker.asked != 1 {
 				t.Errorf("%q after %q: got %+v, want yes by the rule", line, test.line, got)
 			}
 		}
 		for i, line := range test.no {
-			if got := d.approve(run(line)); got.Verdict != tool.No || d.asker.asked != 2+i {
+			if got := d.approve(run(line)); got.Verdict != tool.Declined || d.asker.asked != 2+i {
 				t.Errorf("%q after %q: got %+v, want it asked", line, test.line, got)
 			}
 		}
@@ -268,10 +268,10 @@ func TestRememberedCommands(t *testing.T) {
 func TestRulesEnd(t *testing.T) {
 	remembered := func(t *testing.T, scope approval.Scope, expires time.Time) *desk {
 		d := newDesk(t, t.TempDir())
-		rule := approval.Offers(writeA)[0]
+		rule := approval.OfferRules(writeA)[0]
 		rule.Scope, rule.Expires = scope, expires
-		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Remember: &rule}
-		if d.approve(writeA).Verdict != tool.Yes {
+		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Remember: &rule}
+		if d.approve(writeA).Verdict != tool.Approved {
 			t.Fatal("the first time was refused")
 		}
 		d.asker.reply = approval.Reply{}
@@ -321,14 +321,14 @@ func TestRulesEnd(t *testing.T) {
 
 // A rule that is not about the call, or that has no scope, is no yes at all.
 func TestForeignRules(t *testing.T) {
-	other := approval.Offers(request("write_file", "z", "main", effect(policy.Write, "/else")))[0]
+	other := approval.OfferRules(newRequest("write_file", "z", "main", effect(policy.Write, "/else")))[0]
 	other.Scope = approval.Project
-	session := approval.Offers(writeA)[0]
+	session := approval.OfferRules(writeA)[0]
 	session.Scope = approval.Session
-	for name, rule := range map[string]approval.Rule{"another call": other, "no scope": approval.Offers(writeA)[0], "no session": session, "empty": {Scope: approval.Project}} {
+	for name, rule := range map[string]approval.Rule{"another call": other, "no scope": approval.OfferRules(writeA)[0], "no session": session, "empty": {Scope: approval.Project}} {
 		d := newDesk(t, t.TempDir())
-		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Remember: &rule}
-		if got := d.approve(writeA); got.Verdict != tool.No {
+		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Remember: &rule}
+		if got := d.approve(writeA); got.Verdict != tool.Declined {
 			t.Errorf("%s: got %+v, want no", name, got)
 		}
 		if rules, _ := d.store.Rules(); len(rules) != 0 {
@@ -340,7 +340,7 @@ func TestForeignRules(t *testing.T) {
 // A no is not remembered.
 func TestNoIsNotRemembered(t *testing.T) {
 	d := newDesk(t, t.TempDir())
-	rule := approval.Offers(writeA)[0]
+	rule := approval.OfferRules(writeA)[0]
 	rule.Scope = approval.Project
 	d.asker.reply.Remember = &rule
 	d.approve(writeA)
@@ -356,14 +356,14 @@ func TestWaits(t *testing.T) {
 	d := newDesk(t, dir)
 	d.Asker = nil
 	first := d.approve(writeA)
-	if first.Verdict != tool.Waits || first.ID == "" || !first.Nobody {
+	if first.Verdict != tool.Undecided || first.ID == "" || !first.Unattended {
 		t.Fatalf("got %+v, want it to wait", first)
 	}
-	if again := d.approve(writeA); again.Verdict != tool.Waits || again.ID != first.ID {
+	if again := d.approve(writeA); again.Verdict != tool.Undecided || again.ID != first.ID {
 		t.Errorf("made again: got %+v, want the same request", again)
 	}
 	elsewhere := newDesk(t, dir)
-	w, err := elsewhere.store.Waiting(first.ID)
+	w, err := elsewhere.store.FindPending(first.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,13 +376,13 @@ func TestWaits(t *testing.T) {
 	if err := answer(elsewhere.store, first.ID, false, "user", ""); sandbox.CodeOf(err) != sandbox.ErrExists {
 		t.Errorf("a second answer: got %v, want that it exists", err)
 	}
-	if got := d.approve(request("write_file", "b", "main", effect(policy.Write, "/drafts/a.md"))); got.Verdict != tool.Waits || got.ID == first.ID {
+	if got := d.approve(newRequest("write_file", "b", "main", effect(policy.Write, "/drafts/a.md"))); got.Verdict != tool.Undecided || got.ID == first.ID {
 		t.Errorf("another call: got %+v, want a request of its own", got)
 	}
-	if got := d.approve(writeA); got.Verdict != tool.Yes || got.ID != first.ID || got.By != "user" {
+	if got := d.approve(writeA); got.Verdict != tool.Approved || got.ID != first.ID || got.By != "user" {
 		t.Errorf("after the answer: got %+v, want yes", got)
 	}
-	if got := d.approve(writeA); got.Verdict != tool.Waits || got.ID == first.ID {
+	if got := d.approve(writeA); got.Verdict != tool.Undecided || got.ID == first.ID {
 		t.Errorf("used twice: got %+v, want a new request", got)
 	}
 	if err := answer(elsewhere.store, first.ID, true, "", ""); sandbox.CodeOf(err) != sandbox.ErrNotFound {
@@ -396,7 +396,7 @@ func TestWaits(t *testing.T) {
 // What waits and is then let happen another way waits no longer, and neither does a yes
 // that nobody had used: it was for that.
 func TestSettled(t *testing.T) {
-	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}}
+	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}}
 	for _, test := range []struct {
 		name  string
 		agree func(d *desk)
@@ -410,8 +410,8 @@ func TestSettled(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDesk(t, t.TempDir())
 			d.Asker = nil
-			for _, r := range []tool.Request{writeA, request("write_file", "b", "main", effect(policy.Write, "/drafts/b.md"))} {
-				if a := d.approve(r); a.Verdict != tool.Waits {
+			for _, r := range []tool.Request{writeA, newRequest("write_file", "b", "main", effect(policy.Write, "/drafts/b.md"))} {
+				if a := d.approve(r); a.Verdict != tool.Undecided {
 					t.Fatalf("got %+v, want it to wait", a)
 				}
 			}
@@ -434,7 +434,7 @@ func TestWaitsForNo(t *testing.T) {
 	if err := answer(d.store, id, false, "user", "not there"); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.approve(writeA); got.Verdict != tool.No || got.Note != "not there" {
+	if got := d.approve(writeA); got.Verdict != tool.Declined || got.Note != "not there" {
 		t.Errorf("got %+v, want no with its note", got)
 	}
 }
@@ -448,7 +448,7 @@ func TestWaitsUnderOnePolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Policy = "p2"
-	if got := d.approve(writeA); got.Verdict != tool.Waits {
+	if got := d.approve(writeA); got.Verdict != tool.Undecided {
 		t.Errorf("under another policy: got %+v, want a new request", got)
 	}
 }
@@ -462,14 +462,14 @@ func TestPatience(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.now = start.Add(25 * time.Hour)
-	if got := d.approve(writeA); got.Verdict != tool.Waits || got.ID == id {
+	if got := d.approve(writeA); got.Verdict != tool.Undecided || got.ID == id {
 		t.Errorf("a day later: got %+v, want a new request", got)
 	}
 	var last tool.Answer
 	for i := range 300 {
-		last = d.approve(request("write_file", fmt.Sprint(i), "main", effect(policy.Write, "/x")))
+		last = d.approve(newRequest("write_file", fmt.Sprint(i), "main", effect(policy.Write, "/x")))
 	}
-	if last.Verdict != tool.No || !last.Nobody {
+	if last.Verdict != tool.Declined || !last.Unattended {
 		t.Errorf("the 300th: got %+v, want no", last)
 	}
 	pending, err := d.store.Pending()
@@ -498,7 +498,7 @@ func TestUsedOnce(t *testing.T) {
 			other := newDesk(t, dir)
 			other.Asker = nil
 			wait.Go(func() {
-				if other.approve(writeA).Verdict == tool.Yes {
+				if other.approve(writeA).Verdict == tool.Approved {
 					mu.Lock()
 					passed++
 					mu.Unlock()
@@ -531,7 +531,7 @@ func TestDamaged(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.Asker = nil
-			if got := d.approve(writeA); got.Verdict == tool.Yes {
+			if got := d.approve(writeA); got.Verdict == tool.Approved {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -552,31 +552,31 @@ func TestDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := d.approve(writeA); got.Verdict == tool.Yes {
+	if got := d.approve(writeA); got.Verdict == tool.Approved {
 		t.Errorf("a damaged answer: got %+v", got)
 	}
 }
 
 // A rule for a tree says so, and covers the tree; a rule for a file does not.
 func TestTrees(t *testing.T) {
-	all := request("delete_file", "t", "main", policy.Effect{Verb: policy.Delete, Target: "/out/x", Tree: true})
-	one := request("delete_file", "o", "main", effect(policy.Delete, "/out/x"))
+	all := newRequest("delete_file", "t", "main", policy.Effect{Verb: policy.Delete, Target: "/out/x", Tree: true})
+	one := newRequest("delete_file", "o", "main", effect(policy.Delete, "/out/x"))
 	for _, test := range []struct {
 		made, asked tool.Request
 		want        tool.Verdict
 		text        string
 	}{
-		{one, all, tool.No, "main: delete_file may delete /out/x"},
-		{all, all, tool.Yes, "main: delete_file may delete /out/x and all below it"},
-		{all, one, tool.Yes, "main: delete_file may delete /out/x and all below it"},
+		{one, all, tool.Declined, "main: delete_file may delete /out/x"},
+		{all, all, tool.Approved, "main: delete_file may delete /out/x and all below it"},
+		{all, one, tool.Approved, "main: delete_file may delete /out/x and all below it"},
 	} {
 		d := newDesk(t, t.TempDir())
-		rule := approval.Offers(test.made)[0]
+		rule := approval.OfferRules(test.made)[0]
 		if rule.String() != test.text {
 			t.Errorf("got %q, want %q", rule, test.text)
 		}
 		rule.Scope = approval.Project
-		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Remember: &rule}
+		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Remember: &rule}
 		d.approve(test.made)
 		d.asker.reply = approval.Reply{}
 		if got := d.approve(test.asked); got.Verdict != test.want {
@@ -588,9 +588,9 @@ func TestTrees(t *testing.T) {
 // What is remembered is kept once the yes is in the journal, and not before.
 func TestKeptAfterTheJournal(t *testing.T) {
 	d := newDesk(t, t.TempDir())
-	rule := approval.Offers(writeA)[0]
+	rule := approval.OfferRules(writeA)[0]
 	rule.Scope = approval.Project
-	d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Remember: &rule}
+	d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Remember: &rule}
 	a := d.Approve(context.Background(), writeA)
 	if rules, _ := d.store.Rules(); len(rules) != 0 || a.Keep == nil || !strings.Contains(a.Note, "main: write_file may write /drafts/a.md") {
 		t.Errorf("got %+v, and rules %v", a, rules)

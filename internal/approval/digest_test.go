@@ -13,35 +13,35 @@ func TestC10AnswerIsBoundToItsDigest(t *testing.T) {
 	for _, yes := range []bool{true, false} {
 		d := newDesk(t, t.TempDir())
 		d.Asker = nil
-		shown := request("write_file", "a", "main", effect(policy.Write, "/drafts/a.md"))
+		shown := newRequest("write_file", "a", "main", effect(policy.Write, "/drafts/a.md"))
 		other := shown
 		other.Digest = "d-other" // the same call, with another change
 		first := d.approve(shown)
-		if first.Verdict != tool.Waits || first.ID == "" {
+		if first.Verdict != tool.Undecided || first.ID == "" {
 			t.Fatalf("got %+v", first)
 		}
 		if err := answer(d.store, first.ID, yes, "user", ""); err != nil {
 			t.Fatal(err)
 		}
-		kept, err := d.store.Waiting(first.ID)
+		kept, err := d.store.FindPending(first.ID)
 		if err != nil || kept.Digest != shown.Digest {
 			t.Errorf("got %+v, %v", kept, err)
 		}
-		elsewhere := request("write_file", "b", "main", effect(policy.Write, "/drafts/b.md"))
-		if a := d.approve(elsewhere); a.Verdict != tool.Waits {
+		elsewhere := newRequest("write_file", "b", "main", effect(policy.Write, "/drafts/b.md"))
+		if a := d.approve(elsewhere); a.Verdict != tool.Undecided {
 			t.Errorf("another call: got %+v", a)
 		}
-		want := tool.No
+		want := tool.Declined
 		if yes {
-			want = tool.Yes
+			want = tool.Approved
 		}
 		if a := d.approve(shown); a.Verdict != want || a.ID != first.ID {
 			t.Errorf("what was shown: got %+v, want %v", a, want)
 		}
-		if a := d.approve(shown); a.Verdict != tool.Waits || a.ID == first.ID {
+		if a := d.approve(shown); a.Verdict != tool.Undecided || a.ID == first.ID {
 			t.Errorf("once more: got %+v", a)
 		}
-		if a := d.approve(other); a.Verdict != tool.Waits || a.By == "user" {
+		if a := d.approve(other); a.Verdict != tool.Undecided || a.By == "user" {
 			t.Errorf("another change: got %+v", a)
 		}
 	}
@@ -53,14 +53,14 @@ func TestC10ChangedCallNeedsItsOwnAnswer(t *testing.T) {
 	for _, digest := range []string{"d-other", "", "d-", "d-aa", "D-a"} {
 		d := newDesk(t, t.TempDir())
 		d.Asker = nil
-		shown := request("write_file", "a", "main", effect(policy.Write, "/drafts/a.md"))
+		shown := newRequest("write_file", "a", "main", effect(policy.Write, "/drafts/a.md"))
 		first := d.approve(shown)
 		if err := answer(d.store, first.ID, true, "user", ""); err != nil {
 			t.Fatal(err)
 		}
 		other := shown
 		other.Digest = digest
-		if a := d.approve(other); a.Verdict == tool.Yes {
+		if a := d.approve(other); a.Verdict == tool.Approved {
 			t.Errorf("%q: got %+v", digest, a)
 		}
 	}

@@ -18,42 +18,42 @@ import (
 
 // A Return is a name that gets back an earlier state: by undo, or because the changes of a
 // session are discarded.
-type Return struct {
+type Reversal struct {
 	Name      string // as the file tools have it
 	Now, Then overlay.State
 	Sum       string // a digest of what the file holds now, where it is known
-	Of        string // names what is undone as a whole, where that also decides about the contents
+	Step      string // names what is undone as a whole, where that also decides about the contents
 	Unread    bool   // the states are not known
 	Kept      bool   // what comes back is in the user's directory already, and is not shown
 	About     string // what else to say
 }
 
 // Rows are returns as a request carries them. See tool.Request.Items.
-type Rows struct {
+type ReversalList struct {
 	budget budget
 	list   []tool.Change
 	rest   hash.Hash
 	more   int
 }
 
-// NewRows returns none, with as much room as a request has.
-func NewRows() *Rows {
-	return &Rows{budget: budget{rows: MaxRows, names: maxNames, bytes: maxCarried, originals: maxOriginal}, rest: sha256.New()}
+// NewReversalList returns none, with as much room as a request has.
+func NewReversalList() *ReversalList {
+	return &ReversalList{budget: budget{rows: MaxRows, names: maxNames, bytes: maxCarried, originals: maxOriginal}, rest: sha256.New()}
 }
 
 // Changes returns the rows. The one after the last has a digest of those that the request
 // does not carry.
-func (r *Rows) Changes() []tool.Change {
+func (r *ReversalList) Changes() []tool.Change {
 	if r.more == 0 {
 		return r.list
 	}
-	return append(r.list, restOf(r.more, hex.EncodeToString(r.rest.Sum(nil))))
+	return append(r.list, omittedChanges(r.more, hex.EncodeToString(r.rest.Sum(nil))))
 }
 
 // Add adds one: as a diff from what is there to what was there.
-func (r *Rows) Add(back Return) {
+func (r *ReversalList) Add(back Reversal) {
 	c := r.describe(back)
-	if r.budget.row(c.Path + c.To) {
+	if r.budget.addRow(c.Path + c.To) {
 		r.list = append(r.list, c)
 		return
 	}
@@ -61,7 +61,7 @@ func (r *Rows) Add(back Return) {
 	fmt.Fprintf(r.rest, "%q %s %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Base, c.Becomes)
 }
 
-func (r *Rows) describe(back Return) tool.Change {
+func (r *ReversalList) describe(back Reversal) tool.Change {
 	now, then := back.Now, back.Then
 	back.Unread = back.Unread || now.Unknown || then.Unknown
 	c := tool.Change{Path: back.Name, Op: tool.Update}
@@ -72,9 +72,9 @@ func (r *Rows) describe(back Return) tool.Change {
 	case now.Kind == overlay.Nothing:
 		c.Op = tool.Create
 	}
-	about := kindOf(then)
+	about := describeKind(then)
 	if c.Op == tool.Delete {
-		about = kindOf(now)
+		about = describeKind(now)
 	}
 	same := back.Unread || now.Kind == overlay.File && then.Kind == overlay.File && now.Mode != then.Mode && sameFile(now, then)
 	if !same && !back.Kept && (now.Kind == overlay.File || then.Kind == overlay.File) {
@@ -86,7 +86,7 @@ func (r *Rows) describe(back Return) tool.Change {
 	switch {
 	case now.Kind == then.Kind && now.Kind != overlay.Symlink && now.Mode != then.Mode:
 		about += fmt.Sprintf(", permission bits %04o → %04o", now.Mode, then.Mode)
-	case now.Kind != then.Kind && !back.Unread && !UsualMode(then.Kind, then.Mode):
+	case now.Kind != then.Kind && !back.Unread && !IsUsualMode(then.Kind, then.Mode):
 		about += fmt.Sprintf(", mode %04o", then.Mode)
 	}
 	if then.Kind == overlay.File || then.Kind == overlay.Dir {
@@ -107,7 +107,7 @@ func (r *Rows) describe(back Return) tool.Change {
 }
 
 // bind puts into a change what an answer is bound to.
-func (r *Rows) bind(c *tool.Change, back Return) {
+func (r *ReversalList) bind(c *tool.Change, back Reversal) {
 	stateOf := func(s overlay.State, sum string) string {
 		switch s.Kind {
 		case overlay.Symlink:
@@ -118,8 +118,8 @@ func (r *Rows) bind(c *tool.Change, back Return) {
 		return string(s.Kind)
 	}
 	switch {
-	case back.Of != "":
-		c.Base = back.Of
+	case back.Step != "":
+		c.Base = back.Step
 	case back.Unread:
 		c.Base = "unread " + back.Sum
 	case c.Base == "":
@@ -134,39 +134,39 @@ func (r *Rows) bind(c *tool.Change, back Return) {
 }
 
 // content puts the difference of two contents into a change, and returns what to say of it.
-func (r *Rows) content(c *tool.Change, now, then overlay.State) (about string) {
-	old, oldErr := read(now, min(maxShown, int64(r.budget.bytes)))
-	new, newErr := read(then, min(maxShown, int64(r.budget.bytes)))
-	about = tool.Amount(now.Size) + " → " + tool.Amount(then.Size)
+func (r *ReversalList) content(c *tool.Change, now, then overlay.State) (about string) {
+	old, oldErr := readFile(now, min(maxShown, int64(r.budget.bytes)))
+	new, newErr := readFile(then, min(maxShown, int64(r.budget.bytes)))
+	about = tool.FormatSize(now.Size) + " → " + tool.FormatSize(then.Size)
 	switch {
 	case now.Kind != overlay.File:
-		about = tool.Amount(then.Size)
+		about = tool.FormatSize(then.Size)
 	case then.Kind != overlay.File:
-		about = tool.Amount(now.Size)
+		about = tool.FormatSize(now.Size)
 	}
 	if err := errors.Join(oldErr, newErr); err != nil {
 		c.Omitted = "too large to show, or unreadable"
 		return about
 	}
 	if now.Kind == overlay.File {
-		c.Base = tool.Hashed(old)
+		c.Base = tool.HashContent(old)
 	}
 	if then.Kind == overlay.File {
-		c.Becomes = tool.Hashed(new)
+		c.Becomes = tool.HashContent(new)
 	}
 	switch {
 	case !tool.IsText(old) || !tool.IsText(new):
 		c.Omitted = "binary"
 		return about + ", binary"
 	case now.Kind == overlay.File && then.Kind == overlay.File:
-		changed := tool.Changed(c.Path, sandbox.Version{}.With(old), old, new)
+		changed := tool.DescribeChange(c.Path, sandbox.Version{}.With(old), old, new)
 		c.Diff, c.Omitted, about = changed.Diff, changed.Omitted, changed.About
 	case now.Kind == overlay.File:
-		c.Diff = tool.Unified(c.Path, "", tool.Legible(old, false), "")
+		c.Diff = tool.UnifiedDiff(c.Path, "", tool.DecodeText(old, false), "")
 	default:
-		c.Diff = tool.Unified("", c.Path, "", tool.Legible(new, false))
+		c.Diff = tool.UnifiedDiff("", c.Path, "", tool.DecodeText(new, false))
 	}
-	if !r.budget.takes(len(c.Diff)) {
+	if !r.budget.addBytes(len(c.Diff)) {
 		c.Diff, c.Omitted = "", "there is too much to show"
 	}
 	return about
@@ -181,8 +181,8 @@ func sameFile(a, b overlay.State) bool {
 	return sum != "" && sum == overlay.Digest(b.Open())
 }
 
-// read returns the content of a file, nil for what is none.
-func read(s overlay.State, most int64) ([]byte, error) {
+// readFile returns the content of a file, nil for what is none.
+func readFile(s overlay.State, most int64) ([]byte, error) {
 	if s.Kind != overlay.File {
 		return nil, nil
 	}
@@ -198,8 +198,8 @@ func read(s overlay.State, most int64) ([]byte, error) {
 	return data, err
 }
 
-// kindOf says what a state is.
-func kindOf(s overlay.State) string {
+// describeKind says what a state is.
+func describeKind(s overlay.State) string {
 	switch s.Kind {
 	case overlay.Dir:
 		return "a directory"
@@ -208,7 +208,7 @@ func kindOf(s overlay.State) string {
 	case overlay.Special:
 		return "a pipe, socket or device"
 	case overlay.File:
-		return tool.Amount(s.Size)
+		return tool.FormatSize(s.Size)
 	}
 	return ""
 }

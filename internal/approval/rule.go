@@ -26,25 +26,25 @@ const (
 // one tool when one chain of workers calls it. It holds for the policy under
 // which it was made, and for no call that the grant blocks.
 type Rule struct {
-	ID      string        `json:"id"`
-	Origin  policy.Origin `json:"origin"` // who calls: a rule made by hand is not for models
-	Workers []string      `json:"workers"`
-	Tool    string        `json:"tool"`
-	Same    string        `json:"same,omitempty"` // the exact call, by its digest
-	What    string        `json:"what,omitempty"` // the exact call, in words
+	ID         string        `json:"id"`
+	Origin     policy.Origin `json:"origin"` // who calls: a rule made by hand is not for models
+	Workers    []string      `json:"workers"`
+	Tool       string        `json:"tool"`
+	CallDigest string        `json:"same,omitempty"` // the exact call, by its digest
+	What       string        `json:"what,omitempty"` // the exact call, in words
 	// Taint is the untrusted place that the worker had read when the user made the rule,
 	// "" for none. See [Rule.permits].
-	Taint   string      `json:"taint,omitempty"`
-	Effects []Permitted `json:"effects,omitempty"`
-	Scope   Scope       `json:"scope"`
-	Session string      `json:"session,omitempty"`
-	Policy  string      `json:"policy"`
-	Made    time.Time   `json:"made"`
-	Expires time.Time   `json:"expires"` // zero: never
+	Taint   string            `json:"taint,omitempty"`
+	Effects []PermittedEffect `json:"effects,omitempty"`
+	Scope   Scope             `json:"scope"`
+	Session string            `json:"session,omitempty"`
+	Policy  string            `json:"policy"`
+	Made    time.Time         `json:"made"`
+	Expires time.Time         `json:"expires"` // zero: never
 }
 
 // Permitted is an effect that a rule lets happen.
-type Permitted struct {
+type PermittedEffect struct {
 	policy.Effect
 	Below bool `json:"below,omitempty"` // and on all that is below the target
 	// Words is true where, of a command, the target is the words that it begins
@@ -52,7 +52,7 @@ type Permitted struct {
 	Words bool `json:"words,omitempty"`
 }
 
-func (p Permitted) String() string {
+func (p PermittedEffect) String() string {
 	if p.Words {
 		return p.Verb.String() + " " + visible.Line(p.Target, math.MaxInt) + " …"
 	}
@@ -63,7 +63,7 @@ func (p Permitted) String() string {
 	return text
 }
 
-func (p Permitted) covers(e policy.Effect) bool {
+func (p PermittedEffect) covers(e policy.Effect) bool {
 	if p.Verb != e.Verb || p.Words {
 		return false
 	}
@@ -86,7 +86,7 @@ func (r Rule) String() string {
 		text += ", by your hand"
 	}
 	text += ": " + visible.Name(r.Tool)
-	if r.Same != "" {
+	if r.CallDigest != "" {
 		text += " again, with exactly these arguments (" + r.What + ")"
 		if r.Taint != "" {
 			text += ", also after reading " + visible.Name(r.Taint)
@@ -112,26 +112,26 @@ func (r Rule) String() string {
 // that was not steered: once the worker is tainted, only the rule for an exact call counts
 // that the user made when the worker had read the same untrusted place.
 func (r Rule) permits(q tool.Request) bool {
-	if q.Taint != "" && (r.Same == "" || r.Taint != q.Taint) {
+	if q.Taint != "" && (r.CallDigest == "" || r.Taint != q.Taint) {
 		return false
 	}
 	if r.Tool != q.Tool || r.Origin != q.Origin || !slices.Equal(r.Workers, q.Workers) {
 		return false
 	}
-	if r.Same != "" {
-		return r.Same == q.Same
+	if r.CallDigest != "" {
+		return r.CallDigest == q.CallDigest
 	}
-	for _, e := range needed(q) {
-		if !slices.ContainsFunc(r.Effects, func(p Permitted) bool { return p.covers(e) }) && !r.runs(e) {
+	for _, e := range effectsToCover(q) {
+		if !slices.ContainsFunc(r.Effects, func(p PermittedEffect) bool { return p.covers(e) }) && !r.coversCommand(e) {
 			return false
 		}
 	}
-	return len(q.Asks) > 0 && len(r.Effects) > 0
+	return len(q.ToApprove) > 0 && len(r.Effects) > 0
 }
 
-// runs reports whether each command of a line is among those that the rule lets
+// coversCommand reports whether each command of a line is among those that the rule lets
 // run by their words.
-func (r Rule) runs(e policy.Effect) bool {
+func (r Rule) coversCommand(e policy.Effect) bool {
 	var patterns []string
 	for _, p := range r.Effects {
 		if p.Words && p.Verb == policy.Run {
@@ -141,30 +141,30 @@ func (r Rule) runs(e policy.Effect) bool {
 	return e.Verb == policy.Run && len(patterns) > 0 && command.Covers(patterns, e.Target)
 }
 
-// needed returns the effects that a rule must cover: those that ask or, where
+// effectsToCover returns the effects that a rule must cover: those that ask or, where
 // the tool itself asks whatever it does, all of them.
-func needed(q tool.Request) []policy.Effect {
-	if slices.ContainsFunc(q.Asks, func(e policy.Effect) bool { return e.Verb == policy.Use }) {
+func effectsToCover(q tool.Request) []policy.Effect {
+	if slices.ContainsFunc(q.ToApprove, func(e policy.Effect) bool { return e.Verb == policy.Use }) {
 		return q.Effects
 	}
-	return q.Asks
+	return q.ToApprove
 }
 
-// Offers returns the rules that a request may be remembered by, the narrowest
+// OfferRules returns the rules that a request may be remembered by, the narrowest
 // first. They lack what the user adds: scope and expiry. A tainted request has none.
-func Offers(q tool.Request) []Rule {
+func OfferRules(q tool.Request) []Rule {
 	if q.Taint != "" {
 		return nil
 	}
-	var exact, folder []Permitted
-	for _, e := range needed(q) {
+	var exact, folder []PermittedEffect
+	for _, e := range effectsToCover(q) {
 		tree := e.Tree
 		e.Tree = false
-		exact = append(exact, Permitted{Effect: e, Below: tree})
+		exact = append(exact, PermittedEffect{Effect: e, Below: tree})
 		above := e
 		if i := strings.LastIndex(e.Target, "/"); i > 0 && e.Verb != policy.Run {
 			above.Target = e.Target[:i]
-			if p := (Permitted{Effect: above, Below: true}); !slices.Contains(folder, p) {
+			if p := (PermittedEffect{Effect: above, Below: true}); !slices.Contains(folder, p) {
 				folder = append(folder, p)
 			}
 		}
@@ -173,7 +173,7 @@ func Offers(q tool.Request) []Rule {
 		return nil
 	}
 	list := []Rule{{Origin: q.Origin, Workers: q.Workers, Tool: q.Tool, Effects: exact}}
-	if words := byWords(exact); words != nil {
+	if words := byCommandWords(exact); words != nil {
 		list = append(list, Rule{Origin: q.Origin, Workers: q.Workers, Tool: q.Tool, Effects: words})
 	}
 	if len(folder) > 0 {
@@ -182,10 +182,10 @@ func Offers(q tool.Request) []Rule {
 	return list
 }
 
-// byWords returns effects with the words of commands in place of the whole line,
+// byCommandWords returns effects with the words of commands in place of the whole line,
 // nil where there is none that may be remembered so.
-func byWords(exact []Permitted) []Permitted {
-	var list []Permitted
+func byCommandWords(exact []PermittedEffect) []PermittedEffect {
+	var list []PermittedEffect
 	found := false
 	for _, p := range exact {
 		if p.Verb != policy.Run {
@@ -198,7 +198,7 @@ func byWords(exact []Permitted) []Permitted {
 		}
 		for _, text := range patterns {
 			found = true
-			list = append(list, Permitted{Effect: policy.Effect{Verb: policy.Run, Target: text}, Words: true})
+			list = append(list, PermittedEffect{Effect: policy.Effect{Verb: policy.Run, Target: text}, Words: true})
 		}
 	}
 	if !found {
@@ -207,11 +207,11 @@ func byWords(exact []Permitted) []Permitted {
 	return list
 }
 
-// Again returns the rule for exactly this call.
-func Again(q tool.Request) Rule {
+// ExactRule returns the rule for exactly this call.
+func ExactRule(q tool.Request) Rule {
 	var effects []string
 	for _, e := range q.Effects {
-		effects = append(effects, Permitted{Effect: e, Below: e.Tree}.String())
+		effects = append(effects, PermittedEffect{Effect: e, Below: e.Tree}.String())
 	}
-	return Rule{Origin: q.Origin, Workers: q.Workers, Tool: q.Tool, Same: q.Same, What: strings.Join(effects, ", "), Taint: q.Taint}
+	return Rule{Origin: q.Origin, Workers: q.Workers, Tool: q.Tool, CallDigest: q.CallDigest, What: strings.Join(effects, ", "), Taint: q.Taint}
 }

@@ -26,11 +26,11 @@ const (
 	maxKept    = 256 << 20      // bytes of all
 	maxEffects = 20             // of one that are listed
 	maxEffect  = 300            // characters of each
-	patience   = 24 * time.Hour // how long one waits
+	maxAge     = 24 * time.Hour // how long one waits
 	maxRules   = 1000
 )
 
-var errOther = errors.New("the rule is not about this call")
+var errOtherCall = errors.New("the rule is not about this call")
 
 // A Store keeps requests that wait for an answer, and rules that the user has
 // chosen, for all processes of a program.
@@ -53,32 +53,32 @@ func Open(folder *state.Folder) (*Store, error) {
 	return &Store{folder, once, blobs}, nil
 }
 
-// Waiting is a request that nobody has used an answer to yet.
-type Waiting struct {
-	ID      string    `json:"id"`
-	Digest  string    `json:"digest"`
-	Same    string    `json:"same"` // the call without what it changes
-	Workers []string  `json:"workers"`
-	Tool    string    `json:"tool"`
-	Effects []string  `json:"effects"` // in brief
-	Wish    string    `json:"wish,omitempty"`
-	Made    time.Time `json:"made"`
-	place
+// FindPending is a request that nobody has used an answer to yet.
+type PendingRequest struct {
+	ID         string    `json:"id"`
+	Digest     string    `json:"digest"`
+	CallDigest string    `json:"same"` // the call without what it changes
+	Workers    []string  `json:"workers"`
+	Tool       string    `json:"tool"`
+	Effects    []string  `json:"effects"` // in brief
+	Summary    string    `json:"wish,omitempty"`
+	Made       time.Time `json:"made"`
+	requestScope
 	Blob string `json:"blob"`           // the whole request
 	Size int    `json:"size,omitempty"` // bytes of it
 	// Answer is what was answered, nil if nothing was; it is not in the document.
-	Answer *Given `json:"answer,omitempty"`
+	Answer *StoredAnswer `json:"answer,omitempty"`
 }
 
 // A place is where a request was made. An answer to it counts nowhere else: the same call
 // in another session finds other files.
-type place struct {
+type requestScope struct {
 	Policy  string `json:"policy"`
 	Session string `json:"session,omitempty"`
 }
 
 // Given is an answer that somebody gave to a request.
-type Given struct {
+type StoredAnswer struct {
 	Yes  bool      `json:"yes"`
 	By   string    `json:"by"`
 	Note string    `json:"note,omitempty"`
@@ -88,37 +88,37 @@ type Given struct {
 	Items  int  `json:"items,omitempty"`
 }
 
-type kept struct {
-	Pending []Waiting `json:"pending"`
-	Rules   []Rule    `json:"rules"`
+type contents struct {
+	Pending []PendingRequest `json:"pending"`
+	Rules   []Rule           `json:"rules"`
 }
 
 // A request is what is kept of one while it waits: all of it, to be shown.
-type request struct {
+type storedRequest struct {
 	tool.Request
-	place
+	requestScope
 }
 
-func (s *Store) read() (kept, error) {
+func (s *Store) read() (contents, error) {
 	data, err := s.folder.Read(document)
 	if err != nil {
-		return kept{}, err
+		return contents{}, err
 	}
 	return parse(data)
 }
 
-func parse(data []byte) (k kept, err error) {
+func parse(data []byte) (k contents, err error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return k, nil
 	}
 	if err := errors.Join(tool.CheckJSON(data), json.Unmarshal(data, &k)); err != nil {
-		return kept{}, fmt.Errorf("%s is damaged: %w; move it away to start anew", document, err)
+		return contents{}, fmt.Errorf("%s is damaged: %w; move it away to start anew", document, err)
 	}
 	return k, nil
 }
 
-// change replaces what is kept. Only one process is in do at a time.
-func (s *Store) change(do func(k *kept) error) error {
+// update replaces what is kept. Only one process is in do at a time.
+func (s *Store) update(do func(k *contents) error) error {
 	return s.folder.Update(document, func(old []byte) ([]byte, error) {
 		k, err := parse(old)
 		if err != nil {
@@ -131,23 +131,23 @@ func (s *Store) change(do func(k *kept) error) error {
 	})
 }
 
-// keep keeps a request until it is answered and used. The same request is kept
+// addPending keeps a request until it is answered and used. The same request is kept
 // once.
-func (s *Store) keep(r tool.Request, at place, now time.Time) (id string, err error) {
+func (s *Store) addPending(r tool.Request, at requestScope, now time.Time) (id string, err error) {
 	put := "" // the blob, if it was made
-	body, err := encode(request{r, at})
+	body, err := encode(storedRequest{r, at})
 	if err != nil {
 		return "", err
 	}
-	err = s.change(func(k *kept) error {
-		s.expire(k, now)
+	err = s.update(func(k *contents) error {
+		s.removeExpired(k, now)
 		if i := k.find(r.Digest, at); i >= 0 {
 			id = k.Pending[i].ID
 			return nil
 		}
 		// The same call with another change takes the place of the earlier one, which
 		// could only be done if the file became again what it was.
-		s.dropSame(k, r, at)
+		s.removeSame(k, r, at)
 		own, size := 0, len(body)
 		for _, w := range k.Pending {
 			size += w.Size
@@ -165,8 +165,8 @@ func (s *Store) keep(r tool.Request, at place, now time.Time) (id string, err er
 		if err != nil {
 			return err
 		}
-		w := Waiting{ID: newID(), Digest: r.Digest, Same: r.Same, Workers: r.Workers, Tool: r.Tool, Made: now, place: at, Blob: blob, Size: len(body)}
-		w.Effects, w.Wish = brief(r.Effects), visible.Cut(r.Wish, maxEffect)
+		w := PendingRequest{ID: newID(), Digest: r.Digest, CallDigest: r.CallDigest, Workers: r.Workers, Tool: r.Tool, Made: now, requestScope: at, Blob: blob, Size: len(body)}
+		w.Effects, w.Summary = summarizeEffects(r.Effects), visible.Cut(r.Summary, maxEffect)
 		k.Pending = append(k.Pending, w)
 		id, put = w.ID, blob
 		return nil
@@ -179,7 +179,7 @@ func (s *Store) keep(r tool.Request, at place, now time.Time) (id string, err er
 
 // encode returns a request as it is kept. One that is too large is kept without the
 // contents of its changes: they count as omitted, so a yes must name the digest.
-func encode(r request) ([]byte, error) {
+func encode(r storedRequest) ([]byte, error) {
 	body, err := json.Marshal(r)
 	if err != nil || len(body) <= maxRequest {
 		return body, err
@@ -197,9 +197,9 @@ func encode(r request) ([]byte, error) {
 	return body, err
 }
 
-// brief returns effects as they are listed: the document is read for every question, and
+// summarizeEffects returns effects as they are listed: the document is read for every question, and
 // all of them are in the request itself.
-func brief(effects []policy.Effect) (list []string) {
+func summarizeEffects(effects []policy.Effect) (list []string) {
 	for i, e := range effects {
 		if i == maxEffects {
 			return append(list, fmt.Sprintf("and %d more", len(effects)-i))
@@ -209,74 +209,74 @@ func brief(effects []policy.Effect) (list []string) {
 	return list
 }
 
-// expire drops requests that nobody has answered in time.
-func (s *Store) expire(k *kept, now time.Time) {
-	k.Pending = slices.DeleteFunc(k.Pending, func(w Waiting) bool {
-		old := now.Sub(w.Made) > patience
+// removeExpired drops requests that nobody has answered in time.
+func (s *Store) removeExpired(k *contents, now time.Time) {
+	k.Pending = slices.DeleteFunc(k.Pending, func(w PendingRequest) bool {
+		old := now.Sub(w.Made) > maxAge
 		if old {
-			s.drop(w)
+			s.removeFiles(w)
 		}
 		return old
 	})
 }
 
-// drop lets go of what is kept about a request. What is left behind by a kill
+// removeFiles lets go of what is kept about a request. What is left behind by a kill
 // is never looked at again: the name of a request is not given twice.
-func (s *Store) drop(w Waiting) {
+func (s *Store) removeFiles(w PendingRequest) {
 	s.once.Forget(w.ID)
 	s.blobs.Remove(w.Blob)
 }
 
-// dropSame drops the request of the same call, with whatever change.
-func (s *Store) dropSame(k *kept, r tool.Request, at place) {
-	k.Pending = slices.DeleteFunc(k.Pending, func(w Waiting) bool {
-		same := w.Same == r.Same && w.place == at
+// removeSame drops the request of the same call, with whatever change.
+func (s *Store) removeSame(k *contents, r tool.Request, at requestScope) {
+	k.Pending = slices.DeleteFunc(k.Pending, func(w PendingRequest) bool {
+		same := w.CallDigest == r.CallDigest && w.requestScope == at
 		if same {
-			s.drop(w)
+			s.removeFiles(w)
 		}
 		return same
 	})
 }
 
-// settle drops the request of a call that is let happen without it. Where that fails the
+// removeAnswered drops the request of a call that is let happen without it. Where that fails the
 // request waits on, and ends in time.
-func (s *Store) settle(r tool.Request, at place) {
+func (s *Store) removeAnswered(r tool.Request, at requestScope) {
 	k, err := s.read()
-	if err != nil || !slices.ContainsFunc(k.Pending, func(w Waiting) bool { return w.Same == r.Same && w.place == at }) {
+	if err != nil || !slices.ContainsFunc(k.Pending, func(w PendingRequest) bool { return w.CallDigest == r.CallDigest && w.requestScope == at }) {
 		return // the usual way, without a lock
 	}
-	s.change(func(k *kept) error {
-		s.dropSame(k, r, at)
+	s.update(func(k *contents) error {
+		s.removeSame(k, r, at)
 		return nil
 	})
 }
 
-func (k *kept) find(digest string, at place) int {
-	return slices.IndexFunc(k.Pending, func(w Waiting) bool { return w.Digest == digest && w.place == at })
+func (k *contents) find(digest string, at requestScope) int {
+	return slices.IndexFunc(k.Pending, func(w PendingRequest) bool { return w.Digest == digest && w.requestScope == at })
 }
 
-// use returns the answer to a request, if somebody has given one, and lets
+// takeAnswer returns the answer to a request, if somebody has given one, and lets
 // nobody use it again.
-func (s *Store) use(r tool.Request, at place, now time.Time) (a tool.Answer, ok bool, err error) {
+func (s *Store) takeAnswer(r tool.Request, at requestScope, now time.Time) (a tool.Answer, ok bool, err error) {
 	k, err := s.read()
 	if err != nil || k.find(r.Digest, at) < 0 {
 		return a, false, err // the usual way, without a lock
 	}
-	var used Waiting
-	err = s.change(func(k *kept) error {
-		s.expire(k, now)
+	var used PendingRequest
+	err = s.update(func(k *contents) error {
+		s.removeExpired(k, now)
 		i := k.find(r.Digest, at)
 		if i < 0 {
 			return nil
 		}
 		w := k.Pending[i]
-		given, err := s.given(w.ID)
+		given, err := s.readAnswer(w.ID)
 		if err != nil || given == nil {
 			return err
 		}
 		a, ok = tool.Answer{By: given.By, Note: given.Note, ID: w.ID, Unseen: given.Unseen, Items: given.Items}, true
 		if given.Yes {
-			a.Verdict = tool.Yes
+			a.Verdict = tool.Approved
 		}
 		k.Pending = slices.Delete(k.Pending, i, i+1)
 		used = w
@@ -286,50 +286,50 @@ func (s *Store) use(r tool.Request, at place, now time.Time) (a tool.Answer, ok 
 		return tool.Answer{}, false, err
 	}
 	if ok {
-		s.drop(used)
+		s.removeFiles(used)
 	}
 	return a, ok, nil
 }
 
-// given returns the answer to a request, nil if there is none.
-func (s *Store) given(id string) (*Given, error) {
+// readAnswer returns the answer to a request, nil if there is none.
+func (s *Store) readAnswer(id string) (*StoredAnswer, error) {
 	value, ok, err := s.once.Look(id)
 	if err != nil || !ok {
 		return nil, err
 	}
-	g := &Given{}
+	g := &StoredAnswer{}
 	if err := errors.Join(tool.CheckJSON(value), json.Unmarshal(value, g)); err != nil {
 		return nil, fmt.Errorf("the answer to %s is damaged: %w", id, err)
 	}
 	return g, nil
 }
 
-// Judge returns an answer to a request as Answer would keep it. A yes that Covers refuses
+// CheckAnswer returns an answer to a request as Answer would keep it. A yes that Covers refuses
 // is an error.
-func (s *Store) Judge(w Waiting, reply Reply) (tool.Answer, error) {
-	if reply.Verdict != tool.Yes {
+func (s *Store) CheckAnswer(w PendingRequest, reply Reply) (tool.Answer, error) {
+	if reply.Verdict != tool.Approved {
 		return reply.Answer, nil
 	}
 	r, err := s.Request(w)
 	if err != nil {
 		return tool.Answer{}, err
 	}
-	return reply.judged(r)
+	return reply.toAnswer(r)
 }
 
 // Answer keeps a person's answer to a request. The first answer counts; a later one is an
 // error, and so is one to a request that does not wait. A yes that Covers refuses is an
 // error, and the request waits on.
 func (s *Store) Answer(id string, reply Reply, made time.Time) error {
-	waits, err := s.Waiting(id)
+	waits, err := s.FindPending(id)
 	if err != nil {
 		return err
 	}
-	a, err := s.Judge(waits, reply)
+	a, err := s.CheckAnswer(waits, reply)
 	if err != nil {
 		return err
 	}
-	value, err := json.Marshal(Given{Yes: a.Verdict == tool.Yes, By: a.By, Note: a.Note, Made: made, Unseen: a.Unseen, Items: a.Items})
+	value, err := json.Marshal(StoredAnswer{Yes: a.Verdict == tool.Approved, By: a.By, Note: a.Note, Made: made, Unseen: a.Unseen, Items: a.Items})
 	if err != nil {
 		return err
 	}
@@ -337,13 +337,13 @@ func (s *Store) Answer(id string, reply Reply, made time.Time) error {
 	if err != nil || first {
 		return err
 	}
-	w := Waiting{ID: id, Answer: &Given{}}
+	w := PendingRequest{ID: id, Answer: &StoredAnswer{}}
 	json.Unmarshal(old, w.Answer) // one that cannot be read is no yes
-	return w.Answered()
+	return w.AnsweredError()
 }
 
-// Answered says that a request was answered already.
-func (w Waiting) Answered() error {
+// AnsweredError says that a request was answered already.
+func (w PendingRequest) AnsweredError() error {
 	word := "no"
 	if w.Answer.Yes {
 		word = "yes"
@@ -352,11 +352,11 @@ func (w Waiting) Answered() error {
 		Hint: "it was answered already: " + word + ", by " + w.Answer.By + "; the first answer counts"}
 }
 
-// Waiting returns a request that waits, by its name or an unmistakable start of it.
-func (s *Store) Waiting(id string) (Waiting, error) {
+// FindPending returns a request that waits, by its name or an unmistakable start of it.
+func (s *Store) FindPending(id string) (PendingRequest, error) {
 	all, err := s.Pending()
 	if err != nil {
-		return Waiting{}, err
+		return PendingRequest{}, err
 	}
 	for _, w := range all {
 		if w.ID == id {
@@ -371,24 +371,24 @@ func (s *Store) Waiting(id string) (Waiting, error) {
 	if len(names) > 0 {
 		hint = "these wait: " + strings.Join(names, ", ")
 	}
-	return Waiting{}, &sandbox.Error{Op: "approve", Path: id, Code: sandbox.ErrNotFound, Hint: hint + "; a request is used once"}
+	return PendingRequest{}, &sandbox.Error{Op: "approve", Path: id, Code: sandbox.ErrNotFound, Hint: hint + "; a request is used once"}
 }
 
-// waits reports whether a request does, as far as can be seen.
-func (s *Store) waits(id string) bool {
+// isPending reports whether a request does, as far as can be seen.
+func (s *Store) isPending(id string) bool {
 	k, err := s.read()
-	return err != nil || slices.ContainsFunc(k.Pending, func(w Waiting) bool { return w.ID == id })
+	return err != nil || slices.ContainsFunc(k.Pending, func(w PendingRequest) bool { return w.ID == id })
 }
 
 // Pending returns the requests that wait, those with an answer that nobody has
 // used among them, the oldest first.
-func (s *Store) Pending() ([]Waiting, error) {
+func (s *Store) Pending() ([]PendingRequest, error) {
 	k, err := s.read()
 	if err != nil {
 		return nil, err
 	}
 	for i := range k.Pending {
-		if k.Pending[i].Answer, err = s.given(k.Pending[i].ID); err != nil {
+		if k.Pending[i].Answer, err = s.readAnswer(k.Pending[i].ID); err != nil {
 			return nil, err
 		}
 	}
@@ -396,8 +396,8 @@ func (s *Store) Pending() ([]Waiting, error) {
 }
 
 // Request returns the whole of a request that waits.
-func (s *Store) Request(w Waiting) (tool.Request, error) {
-	var r request
+func (s *Store) Request(w PendingRequest) (tool.Request, error) {
+	var r storedRequest
 	body, err := s.blobs.Get(w.Blob, maxRequest)
 	if err == nil {
 		err = errors.Join(tool.CheckJSON(body), json.Unmarshal(body, &r))
@@ -412,7 +412,7 @@ func (s *Store) Rules() ([]Rule, error) {
 }
 
 func (s *Store) addRule(r Rule) error {
-	return s.change(func(k *kept) error {
+	return s.update(func(k *contents) error {
 		k.Rules = slices.DeleteFunc(k.Rules, func(old Rule) bool { return !old.Expires.IsZero() && old.Expires.Before(r.Made) })
 		if len(k.Rules) >= maxRules {
 			return fmt.Errorf("%d rules are kept already; golem approvals revoke takes some back", maxRules)
@@ -422,8 +422,8 @@ func (s *Store) addRule(r Rule) error {
 	})
 }
 
-// Named returns a rule or a request that waits, in words.
-func (s *Store) Named(id string) (string, error) {
+// Describe returns a rule or a request that waits, in words.
+func (s *Store) Describe(id string) (string, error) {
 	k, err := s.read()
 	if err != nil {
 		return "", err
@@ -443,13 +443,13 @@ func (s *Store) Named(id string) (string, error) {
 
 // Revoke takes a rule back, or a request that waits.
 func (s *Store) Revoke(id string) error {
-	return s.change(func(k *kept) error {
+	return s.update(func(k *contents) error {
 		if i := slices.IndexFunc(k.Rules, func(r Rule) bool { return r.ID == id }); i >= 0 {
 			k.Rules = slices.Delete(k.Rules, i, i+1)
 			return nil
 		}
-		if i := slices.IndexFunc(k.Pending, func(w Waiting) bool { return w.ID == id }); i >= 0 {
-			s.drop(k.Pending[i])
+		if i := slices.IndexFunc(k.Pending, func(w PendingRequest) bool { return w.ID == id }); i >= 0 {
+			s.removeFiles(k.Pending[i])
 			k.Pending = slices.Delete(k.Pending, i, i+1)
 			return nil
 		}

@@ -16,16 +16,16 @@ func tainted(r tool.Request, from string) tool.Request {
 // No rule that was made for a clean worker answers for a tainted one, whatever its scope;
 // nor do --approve-reads, a mode of the project, or an earlier answer.
 func TestA6TaintNarrowsEveryRule(t *testing.T) {
-	writes := request("write_file", "w", "main", effect(policy.Write, "/out/a"))
-	reads := request("read_file", "r", "main", effect(policy.Read, "/keys/a"))
-	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}}
+	writes := newRequest("write_file", "w", "main", effect(policy.Write, "/out/a"))
+	reads := newRequest("read_file", "r", "main", effect(policy.Read, "/keys/a"))
+	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}}
 	remembered := func(rule approval.Rule, scope approval.Scope) approval.Reply {
 		rule.Scope = scope
 		return approval.Reply{Answer: yes.Answer, Remember: &rule}
 	}
 	for _, scope := range []approval.Scope{approval.Run, approval.Session, approval.Project} {
-		rules := map[string]approval.Rule{"exact call": approval.Again(writes)}
-		for _, offer := range approval.Offers(writes) {
+		rules := map[string]approval.Rule{"exact call": approval.ExactRule(writes)}
+		for _, offer := range approval.OfferRules(writes) {
 			rules[offer.String()] = offer
 		}
 		if len(rules) != 3 {
@@ -35,56 +35,56 @@ func TestA6TaintNarrowsEveryRule(t *testing.T) {
 			d := newDesk(t, t.TempDir())
 			d.Session = "s1"
 			d.asker.reply = remembered(rule, scope)
-			if a := d.approve(writes); a.Verdict != tool.Yes {
+			if a := d.approve(writes); a.Verdict != tool.Approved {
 				t.Fatalf("%s, %s: %+v", scope, name, a)
 			}
 			d.asker.reply = approval.Reply{}
-			if a := d.approve(writes); a.Verdict != tool.Yes {
+			if a := d.approve(writes); a.Verdict != tool.Approved {
 				t.Errorf("%s, %s: a clean worker was asked again: %+v", scope, name, a)
 			}
 			d.asker.asked = 0
-			if a := d.approve(tainted(writes, "/in")); a.Verdict == tool.Yes || d.asker.asked != 1 {
+			if a := d.approve(tainted(writes, "/in")); a.Verdict == tool.Approved || d.asker.asked != 1 {
 				t.Errorf("%s, %s: the rule answered for a tainted worker: %+v", scope, name, a)
 			}
 		}
 	}
 	t.Run("modes", func(t *testing.T) {
 		d := newDesk(t, t.TempDir())
-		d.Reads = true
-		if a := d.approve(reads); a.Verdict != tool.Yes {
+		d.ApproveReads = true
+		if a := d.approve(reads); a.Verdict != tool.Approved {
 			t.Errorf("--approve-reads: %+v", a)
 		}
-		if a := d.approve(tainted(reads, "/in")); a.Verdict == tool.Yes {
+		if a := d.approve(tainted(reads, "/in")); a.Verdict == tool.Approved {
 			t.Errorf("--approve-reads answered for a tainted worker: %+v", a)
 		}
 		d.Mode = approval.ApproveAll
-		if a := d.approve(writes); a.Verdict != tool.Yes {
+		if a := d.approve(writes); a.Verdict != tool.Approved {
 			t.Errorf("approve_all: %+v", a)
 		}
-		if a := d.approve(tainted(writes, "/in")); a.Verdict == tool.Yes {
+		if a := d.approve(tainted(writes, "/in")); a.Verdict == tool.Approved {
 			t.Errorf("approve_all of a file answered for a tainted worker: %+v", a)
 		}
-		d.Flag = true
-		if a := d.approve(tainted(writes, "/in")); a.Verdict != tool.Yes {
+		d.ModeIsFlag = true
+		if a := d.approve(tainted(writes, "/in")); a.Verdict != tool.Approved {
 			t.Errorf("--approval approve_all: %+v", a)
 		}
 	})
 	t.Run("exact call of a tainted worker", func(t *testing.T) {
 		d := newDesk(t, t.TempDir())
-		if offers := approval.Offers(tainted(writes, "/in")); offers != nil {
+		if offers := approval.OfferRules(tainted(writes, "/in")); offers != nil {
 			t.Errorf("a tainted request offers rules: %v", offers)
 		}
-		d.asker.reply = remembered(approval.Again(tainted(writes, "/in")), approval.Project)
-		if a := d.approve(tainted(writes, "/in")); a.Verdict != tool.Yes {
+		d.asker.reply = remembered(approval.ExactRule(tainted(writes, "/in")), approval.Project)
+		if a := d.approve(tainted(writes, "/in")); a.Verdict != tool.Approved {
 			t.Fatalf("%+v", a)
 		}
 		d.asker.reply = approval.Reply{}
-		if a := d.approve(tainted(writes, "/in")); a.Verdict != tool.Yes {
+		if a := d.approve(tainted(writes, "/in")); a.Verdict != tool.Approved {
 			t.Errorf("the same call with the same taint: %+v", a)
 		}
-		for _, r := range []tool.Request{tainted(writes, "/mail"), tainted(request("write_file", "other", "main", effect(policy.Write, "/out/a")), "/in")} {
-			if a := d.approve(r); a.Verdict == tool.Yes {
-				t.Errorf("%s, %s: %+v", r.Taint, r.Same, a)
+		for _, r := range []tool.Request{tainted(writes, "/mail"), tainted(newRequest("write_file", "other", "main", effect(policy.Write, "/out/a")), "/in")} {
+			if a := d.approve(r); a.Verdict == tool.Approved {
+				t.Errorf("%s, %s: %+v", r.Taint, r.CallDigest, a)
 			}
 		}
 	})
@@ -93,7 +93,7 @@ func TestA6TaintNarrowsEveryRule(t *testing.T) {
 		d.Asker = nil
 		answer := func(r tool.Request) {
 			waits := d.approve(r)
-			if waits.Verdict != tool.Waits {
+			if waits.Verdict != tool.Undecided {
 				t.Fatalf("%+v", waits)
 			}
 			if err := d.store.Answer(waits.ID, approval.Reply{Answer: yes.Answer, Rendered: r.Items()}, start); err != nil {
@@ -102,7 +102,7 @@ func TestA6TaintNarrowsEveryRule(t *testing.T) {
 		}
 		answer(writes)
 		answer(tainted(writes, "/in")) // it still waits
-		if a := d.approve(tainted(writes, "/in")); a.Verdict != tool.Yes {
+		if a := d.approve(tainted(writes, "/in")); a.Verdict != tool.Approved {
 			t.Errorf("an answer with the taint in view: %+v", a)
 		}
 	})

@@ -49,7 +49,7 @@ func FuzzJudge(f *testing.F) {
 // passes reports whether every part of a line is allowed.
 func passes(j Judgement) bool {
 	rule, ok := j.Consent()
-	return ok && rule.Consent == policy.PreApproved
+	return ok && rule.Approval == policy.PreApproved
 }
 
 // dumb is a check that knows no rule but which programs there are.

@@ -27,8 +27,8 @@ func NewRules(s policy.Shell) Rules {
 	var r Rules
 	for _, from := range s.Layers {
 		var l layer
-		if !from.Silent {
-			l.rest = &policy.ShellRule{Pattern: "default", Consent: from.Default, From: from.From}
+		if !from.NoDefault {
+			l.rest = &policy.ShellRule{Pattern: "default", Approval: from.Default, From: from.From}
 		}
 		for _, is := range from.Rules {
 			if is.Use != "" {
@@ -38,7 +38,7 @@ func NewRules(s policy.Shell) Rules {
 			pattern, why := NewPattern(is.Pattern, false)
 			switch {
 			case why != "":
-				is.Consent = policy.Blocked
+				is.Approval = policy.Blocked
 				l.rest = &is
 			case pattern.everything():
 				l.rest = least(l.rest, is)
@@ -54,7 +54,7 @@ func NewRules(s policy.Shell) Rules {
 // least returns the rule for everything: what is written as one counts before
 // the default, and the stricter of two.
 func least(is *policy.ShellRule, other policy.ShellRule) *policy.ShellRule {
-	if is != nil && is.Pattern == "*" && is.Consent <= other.Consent {
+	if is != nil && is.Pattern == "*" && is.Approval <= other.Approval {
 		return is
 	}
 	return &other
@@ -71,7 +71,7 @@ type Judgement struct {
 type Verdict struct {
 	// Said is false where no rule speaks of it: then the default of commands holds.
 	Said    bool
-	Consent policy.Consent
+	Consent policy.Approval
 	Rule    policy.ShellRule // the one that decides
 	// Unsure is true where the rule blocks what the part could be: its words do not say.
 	Unsure bool
@@ -125,14 +125,14 @@ func (l layer) judge(p Part, alone bool) Verdict {
 		for _, s := range l.sets {
 			ok, why := allows(s.Use, p)
 			if ok {
-				best = Verdict{Said: true, Consent: s.Consent, Rule: s}
+				best = Verdict{Said: true, Consent: s.Approval, Rule: s}
 				break
 			}
 			best.Why = or(best.Why, why)
 		}
 	}
 	if !best.Said && l.rest != nil && (alone || !p.Plain && !p.Runs) {
-		best = Verdict{Said: true, Consent: l.rest.Consent, Rule: *l.rest, Why: best.Why}
+		best = Verdict{Said: true, Consent: l.rest.Approval, Rule: *l.rest, Why: best.Why}
 	}
 	if !p.Plain && best.Consent > policy.Blocked {
 		best = l.could(p, best, rank)
@@ -147,15 +147,15 @@ func (l layer) longest(p Part) (Verdict, int) {
 		now := r.pattern.rank()
 		ok, why := false, ""
 		switch {
-		case r.Consent < policy.PreApproved:
+		case r.Approval < policy.PreApproved:
 			ok, _ = r.pattern.holds(p)
 		case p.Runs || p.Unknown != "":
 		default:
 			ok, why = r.pattern.passes(p)
 		}
 		switch {
-		case ok && (now > rank || now == rank && r.Consent < best.Consent):
-			best, rank = Verdict{Said: true, Consent: r.Consent, Rule: r.ShellRule}, now
+		case ok && (now > rank || now == rank && r.Approval < best.Consent):
+			best, rank = Verdict{Said: true, Consent: r.Approval, Rule: r.ShellRule}, now
 		case !best.Said:
 			best.Why = or(best.Why, why)
 		}
@@ -166,9 +166,9 @@ func (l layer) longest(p Part) (Verdict, int) {
 // could applies rules that hold back to a part that they could match. A rule that blocks
 // blocks it: no approval allows what nobody can judge. A rule that asks makes it ask.
 func (l layer) could(p Part, best Verdict, rank int) Verdict {
-	for _, consent := range []policy.Consent{policy.Blocked, policy.Ask} {
+	for _, consent := range []policy.Approval{policy.Blocked, policy.Ask} {
 		for _, r := range l.rules {
-			if r.Consent != consent || best.Consent <= consent || r.pattern.rank() <= rank {
+			if r.Approval != consent || best.Consent <= consent || r.pattern.rank() <= rank {
 				continue
 			}
 			_, possible := r.pattern.holds(p)
@@ -231,17 +231,17 @@ func (j Judgement) Consent() (policy.Rule, bool) {
 		return policy.Rule{}, false
 	}
 	v := j.Verdicts[at]
-	return policy.Rule{Verb: policy.Run, Consent: v.Consent, From: v.Rule.From}, true
+	return policy.Rule{Verb: policy.Run, Approval: v.Consent, From: v.Rule.From}, true
 }
 
 // Matches reports whether a rule alone matches a line, and why or why not: one
 // that lets pass lets all of it pass, one that holds back finds in it what it
 // holds back.
 func Matches(is policy.ShellRule, line string) (bool, string) {
-	if is.Consent < policy.PreApproved && is.Use == "" {
+	if is.Approval < policy.PreApproved && is.Use == "" {
 		return found(is.Pattern, line)
 	}
-	j := NewRules(policy.Shell{}.With(policy.ShellLayer{Silent: true, Rules: []policy.ShellRule{is}})).Judge(line)
+	j := NewRules(policy.Shell{}.With(policy.ShellLayer{NoDefault: true, Rules: []policy.ShellRule{is}})).Judge(line)
 	at := j.Decides()
 	if at < 0 {
 		return false, "there is no command in it"

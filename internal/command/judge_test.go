@@ -11,20 +11,20 @@ import (
 // rulesOf makes a layer of lines: a consent, and a pattern or a set in < >. A
 // pattern "default" is the layer's.
 func rulesOf(lines ...string) policy.ShellLayer {
-	l := policy.ShellLayer{Silent: true, From: "default"}
+	l := policy.ShellLayer{NoDefault: true, From: "default"}
 	for _, line := range lines {
 		word, pattern, _ := strings.Cut(line, " ")
-		consent, ok := policy.ParseConsent(map[string]string{"yes": "preApproved", "ask": "ask", "no": "blocked"}[word])
+		consent, ok := policy.ParseApproval(map[string]string{"yes": "preApproved", "ask": "ask", "no": "blocked"}[word])
 		if !ok {
 			panic(line)
 		}
 		switch {
 		case pattern == "default":
-			l.Default, l.Silent = consent, false
+			l.Default, l.NoDefault = consent, false
 		case strings.HasPrefix(pattern, "<"):
-			l.Rules = append(l.Rules, policy.ShellRule{Use: strings.Trim(pattern, "<>"), Consent: consent, From: pattern})
+			l.Rules = append(l.Rules, policy.ShellRule{Use: strings.Trim(pattern, "<>"), Approval: consent, From: pattern})
 		default:
-			l.Rules = append(l.Rules, policy.ShellRule{Pattern: pattern, Consent: consent, From: pattern})
+			l.Rules = append(l.Rules, policy.ShellRule{Pattern: pattern, Approval: consent, From: pattern})
 		}
 	}
 	return l
@@ -38,7 +38,7 @@ func verdict(line string, layers ...policy.ShellLayer) string {
 	if !ok {
 		return "-"
 	}
-	return map[policy.Consent]string{policy.PreApproved: "yes ", policy.Ask: "ask ", policy.Blocked: "no "}[rule.Consent] + rule.From
+	return map[policy.Approval]string{policy.PreApproved: "yes ", policy.Ask: "ask ", policy.Blocked: "no "}[rule.Approval] + rule.From
 }
 
 func TestJudge(t *testing.T) {

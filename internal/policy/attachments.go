@@ -20,17 +20,17 @@ type Attachments struct {
 	Unlimited bool
 }
 
-// Refuses returns why a file may not be attached, "" if it may. The count and
+// RefusalReason returns why a file may not be attached, "" if it may. The count and
 // the total bytes are those of the call so far, with this file.
-func (a Attachments) Refuses(name string, count int, total int64) string {
+func (a Attachments) RefusalReason(name string, count int, total int64) string {
 	name = strings.ToLower(name)
 	switch {
 	case hasSuffix("", a.Denied):
 		return "no suffix is allowed: those that the one side and the other allow have none in common"
 	case hasSuffix(name, a.Denied):
-		return "denied suffixes: " + listed(a.Denied, "none")
+		return "denied suffixes: " + joinNames(a.Denied, "none")
 	case len(a.Allowed) > 0 && !hasSuffix(name, a.Allowed):
-		return "allowed suffixes: " + listed(a.Allowed, "none")
+		return "allowed suffixes: " + joinNames(a.Allowed, "none")
 	case a.Unlimited:
 		return ""
 	case max(count, 1) > a.Max:

@@ -42,7 +42,7 @@ func TestAttachments(t *testing.T) {
 		{policy.Attachments{Unlimited: true, Allowed: []string{"", ".md"}}, "/x", 1, 1, "allowed suffixes: , .md"},
 		{policy.Attachments{Unlimited: true, Denied: []string{".a\x1b[2J"}}, "/x.a\x1b[2j", 1, 1, `denied suffixes: ".a\x1b[2J"`},
 	} {
-		if got := test.policy.Refuses(test.name, test.count, test.total); got != test.why {
+		if got := test.policy.RefusalReason(test.name, test.count, test.total); got != test.why {
 			t.Errorf("%+v, %s, %d, %d: got %q, want %q", test.policy, test.name, test.count, test.total, got, test.why)
 		}
 	}
@@ -55,19 +55,19 @@ func TestAttachmentsMeet(t *testing.T) {
 	}
 	apart := meet(policy.Attachments{Unlimited: true, Allowed: []string{".pdf"}}, policy.Attachments{Unlimited: true, Allowed: []string{".md"}})
 	for _, name := range []string{"/x", "/x.pdf", "/x.md", "/x.md.pdf", ""} {
-		if why := apart.Refuses(name, 1, 1); !strings.HasPrefix(why, "no suffix is allowed") {
+		if why := apart.RefusalReason(name, 1, 1); !strings.HasPrefix(why, "no suffix is allowed") {
 			t.Errorf("disjoint lists, %q: got %q", name, why)
 		}
 	}
-	if why := meet(apart, policy.Attachments{Unlimited: true, Allowed: []string{".pdf"}}).Refuses("/x.pdf", 1, 1); why == "" {
+	if why := meet(apart, policy.Attachments{Unlimited: true, Allowed: []string{".pdf"}}).RefusalReason("/x.pdf", 1, 1); why == "" {
 		t.Error("a third list opened what two had closed")
 	}
 	longer := meet(policy.Attachments{Unlimited: true, Allowed: []string{".GZ", ".md"}}, policy.Attachments{Unlimited: true, Allowed: []string{".tar.gz"}})
-	if longer.Refuses("/x.tar.gz", 1, 1) != "" || longer.Refuses("/x.gz", 1, 1) == "" || longer.Refuses("/x.md", 1, 1) == "" {
+	if longer.RefusalReason("/x.tar.gz", 1, 1) != "" || longer.RefusalReason("/x.gz", 1, 1) == "" || longer.RefusalReason("/x.md", 1, 1) == "" {
 		t.Errorf("got %+v, want .tar.gz alone", longer)
 	}
 	numbers := meet(policy.Attachments{Max: 3, Bytes: 10}, policy.Attachments{Max: 2, Bytes: 20, Denied: []string{".exe"}})
-	if numbers.Max != 2 || numbers.Bytes != 10 || numbers.Refuses("/x.EXE", 1, 1) == "" {
+	if numbers.Max != 2 || numbers.Bytes != 10 || numbers.RefusalReason("/x.EXE", 1, 1) == "" {
 		t.Errorf("got %+v", numbers)
 	}
 	one := meet(policy.Attachments{Unlimited: true}, policy.Attachments{Max: 2, Bytes: 20})

@@ -9,8 +9,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-func rule(verb policy.Verb, target string, consent policy.Consent) policy.Rule {
-	return policy.Rule{Verb: verb, Target: target, Consent: consent, From: "golem-forge.config.yaml:7"}
+func rule(verb policy.Verb, target string, consent policy.Approval) policy.Rule {
+	return policy.Rule{Verb: verb, Target: target, Approval: consent, From: "golem-forge.config.yaml:7"}
 }
 
 // everything is a grant that leaves all decisions to the rules.
@@ -18,31 +18,31 @@ func everything(layers ...[]policy.Rule) policy.Grant {
 	g := policy.Grant{Files: policy.AllFiles(), Tools: policy.All(), Workers: policy.All(), Depth: 1,
 		Hosts: policy.AllHosts(), Credentials: policy.All()}
 	for _, layer := range layers {
-		g.Consent = g.Consent.With(layer...)
+		g.Approvals = g.Approvals.With(layer...)
 	}
 	return g
 }
 
 func TestZeroGrantAllowsNothing(t *testing.T) {
 	for _, e := range effects {
-		if d := (policy.Grant{}).Decide(e); d.Consent != policy.Blocked || d.Why == "" {
-			t.Errorf("%s: got %s, %q; want blocked and why", e, d.Consent, d.Why)
+		if d := (policy.Grant{}).Decide(e); d.Approval != policy.Blocked || d.Why == "" {
+			t.Errorf("%s: got %s, %q; want blocked and why", e, d.Approval, d.Why)
 		}
 	}
 	// Nor does a rule open what the grant does not have.
-	rules := policy.Consents{}
+	rules := policy.Approvals{}
 	for _, e := range effects {
 		rules = rules.With(rule(e.Verb, e.Target, policy.PreApproved))
 	}
 	for _, e := range effects {
-		if d := (policy.Grant{Consent: rules}).Decide(e); d.Consent != policy.Blocked {
-			t.Errorf("%s preApproved by a rule: got %s, want blocked", e, d.Consent)
+		if d := (policy.Grant{Approvals: rules}).Decide(e); d.Approval != policy.Blocked {
+			t.Errorf("%s preApproved by a rule: got %s, want blocked", e, d.Approval)
 		}
 	}
-	if why := (policy.Attachments{}).Refuses("/a.md", 0, 0); why == "" {
+	if why := (policy.Attachments{}).RefusalReason("/a.md", 0, 0); why == "" {
 		t.Error("zero Attachments let a file through")
 	}
-	if got := (policy.Grant{}).Decide().Consent; got != policy.PreApproved {
+	if got := (policy.Grant{}).Decide().Approval; got != policy.PreApproved {
 		t.Errorf("no effects: got %s, want preApproved: nothing needs no consent", got)
 	}
 }
@@ -69,7 +69,7 @@ func TestModes(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	for e, want := range map[policy.Effect]policy.Consent{
+	for e, want := range map[policy.Effect]policy.Approval{
 		{Verb: policy.Read, Target: "/a"}:           policy.PreApproved,
 		{Verb: policy.Attach, Target: "/a"}:         policy.PreApproved,
 		{Verb: policy.Call, Target: "w"}:            policy.PreApproved,
@@ -89,10 +89,10 @@ func TestDefaults(t *testing.T) {
 		{Verb: policy.Attach, Target: "/a\x00.pdf"}: policy.Blocked,
 	} {
 		d := everything().Decide(e)
-		if d.Consent != want {
-			t.Errorf("%q: got %s, want %s", e, d.Consent, want)
+		if d.Approval != want {
+			t.Errorf("%q: got %s, want %s", e, d.Approval, want)
 		}
-		if d.Consent != policy.Blocked && d.Rule.From != "" {
+		if d.Approval != policy.Blocked && d.Rule.From != "" {
 			t.Errorf("%s: a default that was written at %s", e, d.Rule.From)
 		}
 	}
@@ -122,7 +122,7 @@ func TestClosestRuleDecides(t *testing.T) {
 	for _, test := range []struct {
 		verb   policy.Verb
 		target string
-		want   policy.Consent
+		want   policy.Approval
 		by     string
 	}{
 		{policy.Write, "/zone/a", policy.Ask, "/zone"},
@@ -144,8 +144,8 @@ func TestClosestRuleDecides(t *testing.T) {
 	} {
 		for _, g := range []policy.Grant{everything(layer), everything(backwards)} {
 			d := g.Decide(policy.Effect{Verb: test.verb, Target: test.target})
-			if d.Consent != test.want || d.Rule.Target != test.by {
-				t.Errorf("%s %s: got %s by %q, want %s by %q", test.verb, test.target, d.Consent, d.Rule.Target, test.want, test.by)
+			if d.Approval != test.want || d.Rule.Target != test.by {
+				t.Errorf("%s %s: got %s by %q, want %s by %q", test.verb, test.target, d.Approval, d.Rule.Target, test.want, test.by)
 			}
 		}
 	}
@@ -154,12 +154,12 @@ func TestClosestRuleDecides(t *testing.T) {
 // Among those who had a say the least holds, and who said nothing has no say.
 func TestLayersOnlyTighten(t *testing.T) {
 	write := policy.Effect{Verb: policy.Write, Target: "/out/a"}
-	at := func(consent policy.Consent) []policy.Rule { return []policy.Rule{rule(policy.Write, "/", consent)} }
-	out := func(consent policy.Consent) []policy.Rule { return []policy.Rule{rule(policy.Write, "/out", consent)} }
+	at := func(consent policy.Approval) []policy.Rule { return []policy.Rule{rule(policy.Write, "/", consent)} }
+	out := func(consent policy.Approval) []policy.Rule { return []policy.Rule{rule(policy.Write, "/out", consent)} }
 	elsewhere := []policy.Rule{rule(policy.Write, "/in", policy.Blocked), rule(policy.Delete, "/", policy.Blocked)}
 	for name, test := range map[string]struct {
 		layers [][]policy.Rule
-		want   policy.Consent
+		want   policy.Approval
 	}{
 		"nobody wrote anything":                      {nil, policy.Ask},
 		"the worker's preApproved holds":             {[][]policy.Rule{at(policy.PreApproved)}, policy.PreApproved},
@@ -174,8 +174,8 @@ func TestLayersOnlyTighten(t *testing.T) {
 		"an empty layer has no say":                  {[][]policy.Rule{{}, at(policy.PreApproved), nil}, policy.PreApproved},
 		"a preApproved default is no ceiling either": {[][]policy.Rule{at(policy.Ask)}, policy.Ask},
 	} {
-		if got := everything(test.layers...).Decide(write); got.Consent != test.want {
-			t.Errorf("%s: got %s by %+v, want %s", name, got.Consent, got.Rule, test.want)
+		if got := everything(test.layers...).Decide(write); got.Approval != test.want {
+			t.Errorf("%s: got %s by %+v, want %s", name, got.Approval, got.Rule, test.want)
 		}
 		var met policy.Grant
 		for i, layer := range test.layers {
@@ -185,8 +185,8 @@ func TestLayersOnlyTighten(t *testing.T) {
 				met = g.Meet(met)
 			}
 		}
-		if len(test.layers) > 0 && met.Decide(write).Consent != test.want {
-			t.Errorf("%s, by meets: got %s, want %s", name, met.Decide(write).Consent, test.want)
+		if len(test.layers) > 0 && met.Decide(write).Approval != test.want {
+			t.Errorf("%s, by meets: got %s, want %s", name, met.Decide(write).Approval, test.want)
 		}
 	}
 }
@@ -196,7 +196,7 @@ func TestVerbsThatReachFurther(t *testing.T) {
 	for name, test := range map[string]struct {
 		rules  []policy.Rule
 		effect policy.Effect
-		want   policy.Consent
+		want   policy.Approval
 	}{
 		"attach what may not be read": {
 			[]policy.Rule{rule(policy.Read, "/secret", policy.Blocked)},
@@ -223,8 +223,8 @@ func TestVerbsThatReachFurther(t *testing.T) {
 			[]policy.Rule{rule(policy.Write, "/a/kept", policy.Blocked)},
 			policy.Effect{Verb: policy.Write, Target: "/a"}, policy.Ask},
 	} {
-		if got := everything(test.rules).Decide(test.effect); got.Consent != test.want {
-			t.Errorf("%s: got %s by %+v, want %s", name, got.Consent, got.Rule, test.want)
+		if got := everything(test.rules).Decide(test.effect); got.Approval != test.want {
+			t.Errorf("%s: got %s by %+v, want %s", name, got.Approval, got.Rule, test.want)
 		}
 	}
 }
@@ -235,20 +235,20 @@ func TestEveryRuleBinds(t *testing.T) {
 	write := policy.Effect{Verb: policy.Write, Target: "/final/a"}
 	for _, target := range []string{"/final", "/final/", "//final", "final", "/x/../final", "/final/.", "/", "*", "", "..", "/../final", "/final\x00"} {
 		g := everything([]policy.Rule{rule(policy.Write, target, policy.Blocked)})
-		if got := g.Decide(write); got.Consent != policy.Blocked || got.Rule.From == "" {
-			t.Errorf("write blocked at %q: got %s by %+v", target, got.Consent, got.Rule)
+		if got := g.Decide(write); got.Approval != policy.Blocked || got.Rule.From == "" {
+			t.Errorf("write blocked at %q: got %s by %+v", target, got.Approval, got.Rule)
 		}
 	}
 	for _, target := range []string{"", "..", "/../final", "/final\x00"} {
 		g := everything([]policy.Rule{rule(policy.Write, target, policy.PreApproved)})
-		if got := g.Decide(write); got.Consent != policy.Blocked {
-			t.Errorf("write preApproved at %q, which is no name: got %s", target, got.Consent)
+		if got := g.Decide(write); got.Approval != policy.Blocked {
+			t.Errorf("write preApproved at %q, which is no name: got %s", target, got.Approval)
 		}
 	}
-	for _, consent := range []policy.Consent{policy.Unset, 9, 255} {
+	for _, consent := range []policy.Approval{policy.Unset, 9, 255} {
 		g := everything([]policy.Rule{rule(policy.Write, "/", policy.PreApproved), rule(policy.Write, "/final", consent)})
-		if got := g.Decide(write); got.Consent != policy.Blocked {
-			t.Errorf("consent %d: got %s", consent, got.Consent)
+		if got := g.Decide(write); got.Approval != policy.Blocked {
+			t.Errorf("consent %d: got %s", consent, got.Approval)
 		}
 	}
 	for _, r := range []policy.Rule{
@@ -260,8 +260,8 @@ func TestEveryRuleBinds(t *testing.T) {
 		if r.Verb == policy.Connect {
 			target = "evil.org"
 		}
-		if got := everything([]policy.Rule{r}).Decide(policy.Effect{Verb: r.Verb, Target: target}); got.Consent != policy.Blocked {
-			t.Errorf("%s at %q: got %s", r.Verb, r.Target, got.Consent)
+		if got := everything([]policy.Rule{r}).Decide(policy.Effect{Verb: r.Verb, Target: target}); got.Approval != policy.Blocked {
+			t.Errorf("%s at %q: got %s", r.Verb, r.Target, got.Approval)
 		}
 	}
 }
@@ -271,13 +271,13 @@ func TestGrantsDoNotChange(t *testing.T) {
 	rules := []policy.Rule{rule(policy.Write, "/", policy.Blocked)}
 	limits := []sandbox.Limit{{Path: "/a", Access: sandbox.ReadOnly}}
 	hosts, tools := []string{"a.org"}, []string{"t"}
-	g := policy.Grant{Files: policy.AllFiles().With(limits...), Consent: policy.Consents{}.With(rules...),
+	g := policy.Grant{Files: policy.AllFiles().With(limits...), Approvals: policy.Approvals{}.With(rules...),
 		Hosts: policy.HostsOf(hosts...), Tools: policy.SetOf(tools...)}
 	before := meaningOf(g)
 	rules[0], limits[0] = rule(policy.Write, "/", policy.PreApproved), sandbox.Limit{Path: "/", Access: sandbox.ReadWrite}
 	hosts[0], tools[0] = "example.com", "u"
 	g.Hosts.Patterns()[0], g.Tools.Names()[0] = "example.com", "u"
-	g.Consent.Rules()[0].Consent = policy.PreApproved
+	g.Approvals.Rules()[0].Approval = policy.PreApproved
 	mustMean(t, "unchanged", g, before)
 }
 
@@ -285,7 +285,7 @@ func TestGrantsDoNotChange(t *testing.T) {
 // the parent has: a slice that grew may have room to spare.
 func TestSiblingsAreApart(t *testing.T) {
 	read := policy.Effect{Verb: policy.Read, Target: "/a"}
-	var consents policy.Consents
+	var consents policy.Approvals
 	files, shell := policy.AllFiles(), policy.Shell{}
 	for range 9 {
 		consents = consents.With(rule(policy.Write, "/", policy.Ask))
@@ -297,7 +297,7 @@ func TestSiblingsAreApart(t *testing.T) {
 			t.Errorf("consent: got %s and %s, want blocked and preApproved", a, b)
 		}
 		closed, open := files.With(), files.With(sandbox.Limit{Path: "/", Access: sandbox.ReadWrite})
-		if !closed.None() || open.None() {
+		if !closed.IsEmpty() || open.IsEmpty() {
 			t.Errorf("files: got %v and %v, want none and all", closed.Roots(), open.Roots())
 		}
 		never, always := shell.With(policy.ShellLayer{}), shell.With(policy.ShellLayer{Default: policy.PreApproved})
@@ -307,7 +307,7 @@ func TestSiblingsAreApart(t *testing.T) {
 	}
 }
 
-func first(c policy.Consent, _ policy.Rule) policy.Consent { return c }
+func first(c policy.Approval, _ policy.Rule) policy.Approval { return c }
 
 func TestDecisionTellsWhy(t *testing.T) {
 	g := policy.Grant{Files: policy.AllFiles().With(sandbox.Limit{Path: "/in", Access: sandbox.ReadOnly}),
@@ -331,7 +331,7 @@ func TestDecisionTellsWhy(t *testing.T) {
 		if d.Why != want {
 			t.Errorf("%s: got %q, want %q", e, d.Why, want)
 		}
-		if want != "" && (d.Consent != policy.Blocked || d.Effect != e) {
+		if want != "" && (d.Approval != policy.Blocked || d.Effect != e) {
 			t.Errorf("%s: got %+v, want it blocked by that effect", e, d)
 		}
 	}
@@ -378,13 +378,13 @@ func TestExcess(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
-	for _, c := range []policy.Consent{policy.Blocked, policy.Ask, policy.PreApproved} {
-		if got, ok := policy.ParseConsent(c.String()); !ok || got != c {
+	for _, c := range []policy.Approval{policy.Blocked, policy.Ask, policy.PreApproved} {
+		if got, ok := policy.ParseApproval(c.String()); !ok || got != c {
 			t.Errorf("%s: got %s, %v", c, got, ok)
 		}
 	}
 	for _, text := range []string{"", "unset", "Ask", "preapproved", "pre_approved", "allow", "invalid"} {
-		if got, ok := policy.ParseConsent(text); ok || got != policy.Blocked {
+		if got, ok := policy.ParseApproval(text); ok || got != policy.Blocked {
 			t.Errorf("%q: got %s, %v; want blocked, false", text, got, ok)
 		}
 	}

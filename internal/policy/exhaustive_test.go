@@ -53,7 +53,7 @@ func TestEveryPairOfAll(t *testing.T) {
 			for _, h := range some(ofHosts(), 6) {
 				for _, c := range some(ofConsent(1), 5) {
 					all = append(all, policy.Grant{Files: f.Files, Tools: s.Tools, Workers: s.Workers, Depth: 1,
-						Hosts: h.Hosts, Consent: c.Consent})
+						Hosts: h.Hosts, Approvals: c.Approvals})
 				}
 			}
 		}
@@ -171,12 +171,12 @@ func ofConsent(layers int) []policy.Grant {
 				for i, path := range []string{"/a", "/a/b"} {
 					if choice := n >> (2 * i) & 3; choice < 3 {
 						for _, verb := range []policy.Verb{policy.Read, policy.Write, policy.Delete} {
-							layer = append(layer, policy.Rule{Verb: verb, Target: path, Consent: policy.Consent(choice)})
+							layer = append(layer, policy.Rule{Verb: verb, Target: path, Approval: policy.Approval(choice)})
 						}
 					}
 				}
 				more := g
-				more.Consent = g.Consent.With(layer...)
+				more.Approvals = g.Approvals.With(layer...)
 				next = append(next, more)
 			}
 		}
@@ -214,8 +214,8 @@ func ofShell() []policy.Grant {
 	grants := []policy.Grant{{}}
 	for n := range 9 {
 		grants = append(grants, policy.Grant{Shell: policy.Shell{}.With(policy.ShellLayer{
-			Default: policy.Consent(n % 3),
-			Rules:   []policy.ShellRule{{Pattern: "t", Consent: policy.Consent(n / 3)}},
+			Default: policy.Approval(n % 3),
+			Rules:   []policy.ShellRule{{Pattern: "t", Approval: policy.Approval(n / 3)}},
 		})})
 	}
 	return grants

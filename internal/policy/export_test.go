@@ -5,4 +5,4 @@ const Unset = unset
 
 // Written returns the consent that the rules for an effect's own verb give it,
 // Unset where there are none.
-func (c Consents) Written(e Effect) Consent { return c.written(e).Consent }
+func (c Approvals) Written(e Effect) Approval { return c.explicitRule(e).Approval }

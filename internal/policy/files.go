@@ -8,7 +8,7 @@ import (
 
 // Files are layers of limits on the project's sandbox, as [sandbox.Sandbox]
 // has them: in a layer the longest path decides, and what no path covers is
-// None; among layers the least holds. The zero value is no files at all.
+// IsEmpty; among layers the least holds. The zero value is no files at all.
 type Files struct {
 	open   bool
 	layers [][]sandbox.Limit
@@ -48,7 +48,7 @@ func layerAccess(layer []sandbox.Limit, name string) sandbox.Access {
 	access, length := sandbox.None, -1
 	for _, l := range layer {
 		switch {
-		case !holds(l.Path, name) || len(l.Path) < length:
+		case !isAtOrBelow(l.Path, name) || len(l.Path) < length:
 		case len(l.Path) > length:
 			access, length = l.Access, len(l.Path)
 		default:
@@ -58,8 +58,8 @@ func layerAccess(layer []sandbox.Limit, name string) sandbox.Access {
 	return access
 }
 
-// None reports whether nothing is left anywhere.
-func (f Files) None() bool {
+// IsEmpty reports whether nothing is left anywhere.
+func (f Files) IsEmpty() bool {
 	return !slices.ContainsFunc(f.anchors(), func(name string) bool { return f.Access(name) > sandbox.None })
 }
 

@@ -22,7 +22,7 @@ func TestRoots(t *testing.T) {
 	if got := (policy.Files{}).Roots(); got != nil {
 		t.Errorf("no files: got %v", got)
 	}
-	if !policy.AllFiles().With().None() || policy.AllFiles().None() {
+	if !policy.AllFiles().With().IsEmpty() || policy.AllFiles().IsEmpty() {
 		t.Error("a layer without limits leaves nothing, no layer everything")
 	}
 }
@@ -35,7 +35,7 @@ func TestFilesRefusePaths(t *testing.T) {
 	}
 	for _, path := range []string{"", "..", "/a/../..", "/a\x00"} {
 		f := policy.AllFiles().With(sandbox.Limit{Path: path, Access: sandbox.ReadWrite})
-		if !f.None() {
+		if !f.IsEmpty() {
 			t.Errorf("%q gives %v", path, f.Roots())
 		}
 		if _, err := f.Apply(s); !errors.Is(err, sandbox.ErrInvalid) {
@@ -53,7 +53,7 @@ func TestKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := policy.AllFiles().Only(
+	one := policy.AllFiles().WithKinds(
 		policy.Kind{Path: "/docs/", Suffixes: []string{".md", ".pdf"}, MaxBytes: 10},
 		policy.Kind{Path: "/other/../pics", Suffixes: []string{".png"}})
 	met := policy.Grant{Files: policy.AllFiles()}.Meet(policy.Grant{Files: one}).Files
@@ -79,7 +79,7 @@ func TestKinds(t *testing.T) {
 	if _, err := s.Write("/docs/a.gz", nil); err != nil {
 		t.Errorf("the sandbox itself: %v", err)
 	}
-	bad := policy.AllFiles().Only(policy.Kind{Path: "/docs", Suffixes: []string{""}})
+	bad := policy.AllFiles().WithKinds(policy.Kind{Path: "/docs", Suffixes: []string{""}})
 	if _, err := bad.Apply(s); !errors.Is(err, sandbox.ErrInvalid) {
 		t.Errorf("a suffix that is none: %v", err)
 	}

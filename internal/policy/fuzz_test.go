@@ -33,10 +33,10 @@ func FuzzRestrict(f *testing.F) {
 		if err == nil && whole.CanRead(name) && has != shown.Access(name) && (has > shown.Access(name) || canonical(name)) {
 			t.Fatalf("%q limited to %q: got %s, the sandbox has %s", name, path, has, shown.Access(name))
 		}
-		rules := policy.Consents{}.With(policy.Rule{Verb: policy.Read, Target: path})
-		d := policy.Grant{Files: policy.AllFiles(), Consent: rules}.Decide(policy.Effect{Verb: policy.Read, Target: name})
-		if err == nil && shown.CanRead(name) && d.Consent != policy.Blocked {
-			t.Fatalf("%q blocked at %q: got %s", name, path, d.Consent)
+		rules := policy.Approvals{}.With(policy.Rule{Verb: policy.Read, Target: path})
+		d := policy.Grant{Files: policy.AllFiles(), Approvals: rules}.Decide(policy.Effect{Verb: policy.Read, Target: name})
+		if err == nil && shown.CanRead(name) && d.Approval != policy.Blocked {
+			t.Fatalf("%q blocked at %q: got %s", name, path, d.Approval)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 // A Grant is all that a worker may do. The zero Grant allows nothing.
 type Grant struct {
 	Files       Files
-	Consent     Consents
+	Approvals   Approvals
 	Shell       Shell
 	Tools       Set
 	Workers     Set
@@ -25,7 +25,7 @@ type Grant struct {
 func (g Grant) Meet(h Grant) Grant {
 	return Grant{
 		Files:       g.Files.meet(h.Files),
-		Consent:     g.Consent.meet(h.Consent),
+		Approvals:   g.Approvals.meet(h.Approvals),
 		Shell:       g.Shell.meet(h.Shell),
 		Tools:       g.Tools.meet(h.Tools),
 		Workers:     g.Workers.meet(h.Workers),
@@ -42,13 +42,13 @@ func (g Grant) Meet(h Grant) Grant {
 type Excess struct {
 	What  string // file, tool, worker, host, credential
 	Which string
-	Asks  string
+	Wants string
 	Has   string
 }
 
 // Error says what was asked for and what there is.
 func (e Excess) Error() string {
-	return e.What + " " + sandbox.Shown(e.Which) + ": exceeds_parent; asks for " + e.Asks + ", the parent has " + e.Has
+	return e.What + " " + sandbox.Shown(e.Which) + ": exceeds_parent; asks for " + e.Wants + ", the parent has " + e.Has
 }
 
 // Unwrap returns the code, for errors.Is.
@@ -69,37 +69,37 @@ func (g Grant) Within(parent Grant) []Excess {
 
 // A Decision is the answer to whether effects may happen.
 type Decision struct {
-	Consent Consent
-	Effect  Effect // the one that decides: the first with the least consent
-	Rule    Rule   // the rule for it, where a rule decides
-	Why     string // where the grant itself forbids it
+	Approval Approval
+	Effect   Effect // the one that decides: the first with the least consent
+	Rule     Rule   // the rule for it, where a rule decides
+	Why      string // where the grant itself forbids it
 }
 
 // Decide returns the least consent among the effects. No effects need none.
 func (g Grant) Decide(effects ...Effect) Decision {
-	least := Decision{Consent: unset}
+	least := Decision{Approval: unset}
 	for _, e := range effects {
-		if d := g.decide(e); d.Consent < least.Consent {
+		if d := g.decide(e); d.Approval < least.Approval {
 			least = d
 		}
 	}
-	if least.Consent == unset {
-		least.Consent = PreApproved
+	if least.Approval == unset {
+		least.Approval = PreApproved
 	}
 	return least
 }
 
 func (g Grant) decide(e Effect) Decision {
-	if why := g.forbids(e); why != "" {
-		return Decision{Consent: Blocked, Effect: e, Why: why}
+	if why := g.whyForbidden(e); why != "" {
+		return Decision{Approval: Blocked, Effect: e, Why: why}
 	}
-	consent, rule := g.Consent.Of(e)
-	return Decision{Consent: consent, Effect: e, Rule: rule}
+	consent, rule := g.Approvals.Of(e)
+	return Decision{Approval: consent, Effect: e, Rule: rule}
 }
 
-// forbids returns why the grant itself rules an effect out, "" if it does not.
-func (g Grant) forbids(e Effect) string {
-	if e.Verb.onFiles() && !isName(e.Target) {
+// whyForbidden returns why the grant itself rules an effect out, "" if it does not.
+func (g Grant) whyForbidden(e Effect) string {
+	if e.Verb.isFileVerb() && !isName(e.Target) {
 		return "not a name of a file"
 	}
 	switch e.Verb {
@@ -128,7 +128,7 @@ func (g Grant) forbids(e Effect) string {
 		}
 	case Run:
 		// Which tool runs commands is not known here; without any, none does.
-		if g.Tools.None() {
+		if g.Tools.IsEmpty() {
 			return "it has no tools"
 		}
 	default:
@@ -143,35 +143,35 @@ type Shell struct{ Layers []ShellLayer }
 
 // A ShellLayer is the rules of one worker or project.
 type ShellLayer struct {
-	Rules   []ShellRule
-	Default Consent // for commands that no rule matches
-	Silent  bool    // no default is written: of such commands the layer says nothing
-	From    string
+	Rules     []ShellRule
+	Default   Approval // for commands that no rule matches
+	NoDefault bool     // no default is written: of such commands the layer says nothing
+	From      string
 }
 
 // A ShellRule gives commands that match a pattern, or that are in a ready-made
 // set, a consent.
 type ShellRule struct {
-	Pattern string
-	Use     string // the set, in place of a pattern
-	Consent Consent
-	From    string
+	Pattern  string
+	Use      string // the set, in place of a pattern
+	Approval Approval
+	From     string
 }
 
 // With returns the shell rules with one more layer.
 func (s Shell) With(l ShellLayer) Shell { return Shell{append(slices.Clip(s.Layers), l)} }
 
-// Most returns the most consent that any command can get, where without rules it
+// HighestApproval returns the most consent that any command can get, where without rules it
 // has so much, by a rule or by default.
-func (s Shell) Most(without Consent, byDefault bool) Consent {
+func (s Shell) HighestApproval(without Approval, byDefault bool) Approval {
 	ceiling, raised := PreApproved, false
 	for _, l := range s.Layers {
 		most := l.Default
 		for _, r := range l.Rules {
-			most = max(most, r.Consent)
+			most = max(most, r.Approval)
 		}
 		raised = raised || most == PreApproved
-		if !l.Silent {
+		if !l.NoDefault {
 			ceiling = min(ceiling, most)
 		}
 	}

@@ -99,8 +99,8 @@ func (h Hosts) Allows(host string) bool {
 // IsAll reports whether every host may be reached.
 func (h Hosts) IsAll() bool { return h.all }
 
-// None reports whether no host may be reached.
-func (h Hosts) None() bool { return !h.all && len(h.patterns) == 0 }
+// IsEmpty reports whether no host may be reached.
+func (h Hosts) IsEmpty() bool { return !h.all && len(h.patterns) == 0 }
 
 // Patterns returns the patterns, nil for none and for all.
 func (h Hosts) Patterns() []string { return slices.Clone(h.patterns) }
@@ -142,7 +142,7 @@ func (h Hosts) within(g Hosts) []Excess {
 	if g.all {
 		return nil
 	}
-	have := listed(g.patterns, "no network")
+	have := joinNames(g.patterns, "no network")
 	if h.all {
 		return []Excess{{"host", "*", "every host", have}}
 	}

@@ -52,8 +52,8 @@ func TestHosts(t *testing.T) {
 		if got, want := policy.IsHost(test.pattern), len(test.yes) > 0; got != want {
 			t.Errorf("IsHost(%q): got %v, want %v", test.pattern, got, want)
 		}
-		if h.None() != (len(test.yes) == 0) {
-			t.Errorf("%q: None is %v", test.pattern, h.None())
+		if h.IsEmpty() != (len(test.yes) == 0) {
+			t.Errorf("%q: None is %v", test.pattern, h.IsEmpty())
 		}
 		if excess := (policy.Grant{Hosts: h}).Within(policy.Grant{Hosts: h}); len(excess) > 0 {
 			t.Errorf("%q is not within itself: %v", test.pattern, excess)
@@ -90,13 +90,13 @@ func TestHostsMeet(t *testing.T) {
 }
 
 func TestSets(t *testing.T) {
-	if s := policy.SetOf("b", "a", "b"); !slices.Equal(s.Names(), []string{"a", "b"}) || s.IsAll() || s.None() || s.Has("*") {
+	if s := policy.SetOf("b", "a", "b"); !slices.Equal(s.Names(), []string{"a", "b"}) || s.IsAll() || s.IsEmpty() || s.Has("*") {
 		t.Errorf("got %v", s.Names())
 	}
-	if s := policy.SetOf("a", "*"); !s.IsAll() || !s.Has("z") || s.None() || !slices.Equal(s.Names(), []string{"*"}) {
+	if s := policy.SetOf("a", "*"); !s.IsAll() || !s.Has("z") || s.IsEmpty() || !slices.Equal(s.Names(), []string{"*"}) {
 		t.Errorf("a star is not all: %v", s.Names())
 	}
-	if s := policy.SetOf(); !s.None() || s.Has("") || s.IsAll() {
+	if s := policy.SetOf(); !s.IsEmpty() || s.Has("") || s.IsAll() {
 		t.Error("the empty set has something")
 	}
 }

@@ -15,10 +15,10 @@ type Kind struct {
 	From     string // where it is written
 }
 
-// Only returns the files narrowed to kinds. Whether a name is a file or a folder
+// WithKinds returns the files narrowed to kinds. Whether a name is a file or a folder
 // is not known here, and neither is its size: the sandbox that [Files.Apply]
 // makes keeps to the kinds.
-func (f Files) Only(kinds ...Kind) Files {
+func (f Files) WithKinds(kinds ...Kind) Files {
 	f.kinds = slices.Concat(f.kinds, kinds)
 	for i, k := range f.kinds {
 		if name, ok := cleanName(k.Path); ok {

@@ -185,12 +185,12 @@ func TestGrantMeansItsDefinition(t *testing.T) {
 			}
 		}
 		for _, e := range effects {
-			got, rule := s.grant.Consent.Of(e)
+			got, rule := s.grant.Approvals.Of(e)
 			if want := s.consent(e); got != want {
 				t.Fatalf("%s: got %s by %+v, want %s", e, got, rule, want)
 			}
-			if rule.Consent != got {
-				t.Fatalf("%s: got %s, but the rule says %s", e, got, rule.Consent)
+			if rule.Approval != got {
+				t.Fatalf("%s: got %s, but the rule says %s", e, got, rule.Approval)
 			}
 		}
 		mustBeFewer(t, s)
@@ -204,10 +204,10 @@ func mustBeFewer(t *rapid.T, s spec) {
 	least := policy.PreApproved
 	for i, e := range list {
 		one := s.grant.Decide(e)
-		least = min(least, one.Consent)
+		least = min(least, one.Approval)
 		all := s.grant.Decide(list[:i+1]...)
-		if all.Consent != least {
-			t.Fatalf("%v: got %s, want the least of each, %s", list[:i+1], all.Consent, least)
+		if all.Approval != least {
+			t.Fatalf("%v: got %s, want the least of each, %s", list[:i+1], all.Approval, least)
 		}
 		if s.grant.Decide(all.Effect) != all {
 			t.Fatalf("%v: decided by %s, which alone is %+v", list[:i+1], all.Effect, s.grant.Decide(all.Effect))
@@ -245,8 +245,8 @@ func TestFilesAreWhatTheSandboxShows(t *testing.T) {
 			}
 			some = some || f.Access(name) > sandbox.None
 		}
-		if f.None() == some {
-			t.Fatalf("None is %v", f.None())
+		if f.IsEmpty() == some {
+			t.Fatalf("None is %v", f.IsEmpty())
 		}
 	})
 }

@@ -43,10 +43,10 @@ func allEffects() []policy.Effect {
 // A meaning is all that a grant answers to the samples; == compares two.
 type meaning struct {
 	access  [9]sandbox.Access
-	written [51]policy.Consent
-	decided [51]policy.Consent
+	written [51]policy.Approval
+	decided [51]policy.Approval
 	forbids [51]bool // by the grant itself, not by a rule
-	shell   [3]policy.Consent
+	shell   [3]policy.Approval
 	sets    [3][3]bool
 	hosts   [6]bool
 	limits  policy.Limits
@@ -62,7 +62,7 @@ func meaningOf(g policy.Grant) meaning {
 	}
 	for i, e := range effects {
 		d := g.Decide(e)
-		m.written[i], m.decided[i], m.forbids[i] = g.Consent.Written(e), d.Consent, d.Why != ""
+		m.written[i], m.decided[i], m.forbids[i] = g.Approvals.Written(e), d.Approval, d.Why != ""
 	}
 	for i, word := range words {
 		m.shell[i] = shellOf(g.Shell, word)
@@ -73,7 +73,7 @@ func meaningOf(g policy.Grant) meaning {
 	}
 	for i, file := range files {
 		for j, size := range attachSizes {
-			m.attach[i][j] = g.Attachments.Refuses(file, size.count, size.bytes) == ""
+			m.attach[i][j] = g.Attachments.RefusalReason(file, size.count, size.bytes) == ""
 		}
 	}
 	return m
@@ -86,13 +86,13 @@ var attachSizes = []struct {
 
 // shellOf reads patterns as words: that is not what they mean, but the laws of
 // layers do not depend on it.
-func shellOf(s policy.Shell, command string) policy.Consent {
+func shellOf(s policy.Shell, command string) policy.Approval {
 	least := policy.Unset
 	for _, layer := range s.Layers {
 		consent := layer.Default
 		for _, r := range layer.Rules {
 			if r.Pattern == command {
-				consent = r.Consent
+				consent = r.Approval
 			}
 		}
 		least = min(least, consent)
@@ -135,7 +135,7 @@ func (s spec) access(name string) sandbox.Access {
 }
 
 // ceiling is the least that anybody has written of an effect, Unset if nobody.
-func (s spec) ceiling(e policy.Effect) policy.Consent {
+func (s spec) ceiling(e policy.Effect) policy.Approval {
 	least := policy.Unset
 	for _, layer := range s.rules {
 		least = min(least, spoken(layer, e))
@@ -148,7 +148,7 @@ func (s spec) ceiling(e policy.Effect) policy.Consent {
 
 // spoken is what one layer says of an effect: the least consent at the closest
 // target.
-func spoken(layer []policy.Rule, e policy.Effect) policy.Consent {
+func spoken(layer []policy.Rule, e policy.Effect) policy.Approval {
 	targets := []string{e.Target, "*"}
 	switch {
 	case strings.HasPrefix(e.Target, "/"):
@@ -165,7 +165,7 @@ func spoken(layer []policy.Rule, e policy.Effect) policy.Consent {
 		least := policy.Unset
 		for _, r := range layer {
 			if r.Verb == e.Verb && r.Target == target {
-				least = min(least, r.Consent)
+				least = min(least, r.Approval)
 			}
 		}
 		if least != policy.Unset {
@@ -177,7 +177,7 @@ func spoken(layer []policy.Rule, e policy.Effect) policy.Consent {
 
 // consent is the ceiling, the default where there is none; to delete a folder
 // takes consent to delete whatever below it has a rule of its own.
-func (s spec) consent(e policy.Effect) policy.Consent {
+func (s spec) consent(e policy.Effect) policy.Approval {
 	consent := s.ceiling(e)
 	if consent == policy.Unset || e.Verb == policy.Attach && s.ceilingOf(e) == policy.Unset {
 		consent = min(consent, unwritten[e.Verb])
@@ -188,7 +188,7 @@ func (s spec) consent(e policy.Effect) policy.Consent {
 	for _, layer := range s.rules {
 		for _, r := range layer {
 			if r.Verb == policy.Delete && r.Target != e.Target && slices.Contains(upwards(r.Target), e.Target) {
-				consent = min(consent, r.Consent)
+				consent = min(consent, r.Approval)
 			}
 		}
 	}
@@ -196,7 +196,7 @@ func (s spec) consent(e policy.Effect) policy.Consent {
 }
 
 // ceilingOf is the ceiling without the rules for reading that bind Attach.
-func (s spec) ceilingOf(e policy.Effect) policy.Consent {
+func (s spec) ceilingOf(e policy.Effect) policy.Approval {
 	least := policy.Unset
 	for _, layer := range s.rules {
 		least = min(least, spoken(layer, e))
@@ -204,7 +204,7 @@ func (s spec) ceilingOf(e policy.Effect) policy.Consent {
 	return least
 }
 
-var unwritten = map[policy.Verb]policy.Consent{
+var unwritten = map[policy.Verb]policy.Approval{
 	policy.Read: policy.PreApproved, policy.Attach: policy.PreApproved,
 	policy.Call: policy.PreApproved, policy.Use: policy.PreApproved,
 	policy.Write: policy.Ask, policy.Delete: policy.Ask, policy.Run: policy.Ask, policy.Connect: policy.Ask,
@@ -244,11 +244,11 @@ var specs = rapid.Custom(func(t *rapid.T) spec {
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "layers") {
 		layer := rapid.SliceOfN(rules, 1, 4).Draw(t, "rules")
-		s.rules, g.Consent = append(s.rules, layer), g.Consent.With(layer...)
+		s.rules, g.Approvals = append(s.rules, layer), g.Approvals.With(layer...)
 	}
 	if rapid.Bool().Draw(t, "shell") {
 		g.Shell = g.Shell.With(policy.ShellLayer{Default: consents.Draw(t, "default"),
-			Rules: []policy.ShellRule{{Pattern: "t", Consent: consents.Draw(t, "consent")}}})
+			Rules: []policy.ShellRule{{Pattern: "t", Approval: consents.Draw(t, "consent")}}})
 	}
 	s.grant = g
 	return s
@@ -256,13 +256,13 @@ var specs = rapid.Custom(func(t *rapid.T) spec {
 
 var (
 	accesses = rapid.SampledFrom([]sandbox.Access{sandbox.None, sandbox.ReadOnly, sandbox.ReadWrite})
-	consents = rapid.SampledFrom([]policy.Consent{policy.Blocked, policy.Ask, policy.PreApproved})
+	consents = rapid.SampledFrom([]policy.Approval{policy.Blocked, policy.Ask, policy.PreApproved})
 	limits   = rapid.Custom(func(t *rapid.T) sandbox.Limit {
 		return sandbox.Limit{Path: rapid.SampledFrom(paths).Draw(t, "path"), Access: accesses.Draw(t, "access")}
 	})
 	rules = rapid.Custom(func(t *rapid.T) policy.Rule {
 		r := rapid.SampledFrom(ruleHeads).Draw(t, "rule")
-		r.Consent = consents.Draw(t, "consent")
+		r.Approval = consents.Draw(t, "consent")
 		return r
 	})
 	ruleHeads = allRuleHeads()

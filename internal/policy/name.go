@@ -57,8 +57,8 @@ func cleanName(name string) (string, bool) {
 	return "/" + strings.Join(parts, "/"), true
 }
 
-// holds reports whether name is dir or lies below it; both are canonical.
-func holds(dir, name string) bool { return dir == name || isBelow(dir, name) }
+// isAtOrBelow reports whether name is dir or lies below it; both are canonical.
+func isAtOrBelow(dir, name string) bool { return dir == name || isBelow(dir, name) }
 
 // isBelow reports whether name lies strictly below dir; both are canonical.
 // Nothing is below what is no name: the empty one stands before every slash.

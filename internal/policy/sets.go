@@ -35,8 +35,8 @@ func (s Set) Has(name string) bool {
 	return ok
 }
 
-// None reports whether the set is empty.
-func (s Set) None() bool { return !s.all && len(s.names) == 0 }
+// IsEmpty reports whether the set is empty.
+func (s Set) IsEmpty() bool { return !s.all && len(s.names) == 0 }
 
 // IsAll reports whether the set has every name.
 func (s Set) IsAll() bool { return s.all }
@@ -64,20 +64,20 @@ func (s Set) within(what string, t Set) []Excess {
 		return nil
 	}
 	if s.all {
-		return []Excess{{what, "*", "every " + what, listed(t.names, "none")}}
+		return []Excess{{what, "*", "every " + what, joinNames(t.names, "none")}}
 	}
 	var excess []Excess
 	for _, n := range s.names {
 		if !t.Has(n) {
-			excess = append(excess, Excess{what, n, "it", listed(t.names, "none")})
+			excess = append(excess, Excess{what, n, "it", joinNames(t.names, "none")})
 		}
 	}
 	return excess
 }
 
-// listed returns names as they may be printed, the first few of many, or a word
+// joinNames returns names as they may be printed, the first few of many, or a word
 // where there are none.
-func listed(names []string, none string) string {
+func joinNames(names []string, none string) string {
 	const most = 16
 	if len(names) == 0 {
 		return none

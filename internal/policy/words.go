@@ -47,21 +47,21 @@ func (m Mode) Admits(o Origin) bool {
 
 // Consent is what must happen before an effect. The zero value is Blocked, and
 // the order is Blocked < Ask < PreApproved.
-type Consent uint8
+type Approval uint8
 
 // The levels of consent.
 const (
-	Blocked     Consent = iota // it does not happen
-	Ask                        // the user is asked
-	PreApproved                // it happens
-	unset                      // nobody has said: above all that somebody says
+	Blocked     Approval = iota // it does not happen
+	Ask                         // the user is asked
+	PreApproved                 // it happens
+	unset                       // nobody has said: above all that somebody says
 )
 
-func (c Consent) String() string { return word(c, "blocked", "ask", "preApproved", "unset") }
+func (c Approval) String() string { return word(c, "blocked", "ask", "preApproved", "unset") }
 
-// ParseConsent reads the word that String returns.
-func ParseConsent(text string) (Consent, bool) {
-	for _, c := range []Consent{Blocked, Ask, PreApproved} {
+// ParseApproval reads the word that String returns.
+func ParseApproval(text string) (Approval, bool) {
+	for _, c := range []Approval{Blocked, Ask, PreApproved} {
 		if c.String() == text {
 			return c, true
 		}
@@ -89,11 +89,11 @@ func (v Verb) String() string {
 	return word(v, "nothing", "read", "write", "delete", "attach", "run", "connect", "call", "use")
 }
 
-// onFiles reports whether the verb is done to a file.
-func (v Verb) onFiles() bool { return v >= Read && v <= Attach }
+// isFileVerb reports whether the verb is done to a file.
+func (v Verb) isFileVerb() bool { return v >= Read && v <= Attach }
 
-// unwritten is the consent for a verb of which nobody has said anything.
-func (v Verb) unwritten() Consent {
+// defaultApproval is the consent for a verb of which nobody has said anything.
+func (v Verb) defaultApproval() Approval {
 	switch v {
 	case Read, Attach, Call, Use:
 		return PreApproved
@@ -123,37 +123,37 @@ func (e Effect) String() string {
 
 // Touches reports whether one of two effects may change what the other sees or changes.
 func (e Effect) Touches(f Effect) bool {
-	if !e.Verb.onFiles() || !f.Verb.onFiles() {
+	if !e.Verb.isFileVerb() || !f.Verb.isFileVerb() {
 		return false
 	}
-	if !e.Verb.changes() && !f.Verb.changes() {
+	if !e.Verb.changesFiles() && !f.Verb.changesFiles() {
 		return false
 	}
-	return holds(e.Target, f.Target) || holds(f.Target, e.Target)
+	return isAtOrBelow(e.Target, f.Target) || isAtOrBelow(f.Target, e.Target)
 }
 
-// Reads reports whether one of some effects is to read a file, by itself or with a folder.
-func Reads(effects []Effect, name string) bool {
-	return slices.ContainsFunc(effects, func(e Effect) bool { return e.Verb == Read && holds(e.Target, name) })
+// ReadsFile reports whether one of some effects is to read a file, by itself or with a folder.
+func ReadsFile(effects []Effect, name string) bool {
+	return slices.ContainsFunc(effects, func(e Effect) bool { return e.Verb == Read && isAtOrBelow(e.Target, name) })
 }
 
-// changes reports whether the verb changes a file.
-func (v Verb) changes() bool { return v == Write || v == Delete }
+// changesFiles reports whether the verb changes a file.
+func (v Verb) changesFiles() bool { return v == Write || v == Delete }
 
 // MarshalText returns the word that String returns.
 func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // UnmarshalText reads the word that String returns.
-func (o *Origin) UnmarshalText(text []byte) error { return unword(o, Peer, text) }
+func (o *Origin) UnmarshalText(text []byte) error { return parseWord(o, Peer, text) }
 
 // MarshalText returns the word that String returns.
 func (v Verb) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
 // UnmarshalText reads the word that String returns.
-func (v *Verb) UnmarshalText(text []byte) error { return unword(v, Use, text) }
+func (v *Verb) UnmarshalText(text []byte) error { return parseWord(v, Use, text) }
 
-// unword finds the value whose word is the text.
-func unword[T interface {
+// parseWord finds the value whose word is the text.
+func parseWord[T interface {
 	~uint8
 	String() string
 }](v *T, last T, text []byte) error {

@@ -9,10 +9,10 @@ import (
 
 // Renamed changes the names of rules about files, and nothing else.
 func TestRenamed(t *testing.T) {
-	c := policy.Consents{}.With(
-		policy.Rule{Verb: policy.Read, Target: "/IN", Consent: policy.Blocked},
-		policy.Rule{Verb: policy.Call, Target: "IN", Consent: policy.Blocked})
-	got := c.Renamed(strings.ToLower).Rules()
+	c := policy.Approvals{}.With(
+		policy.Rule{Verb: policy.Read, Target: "/IN", Approval: policy.Blocked},
+		policy.Rule{Verb: policy.Call, Target: "IN", Approval: policy.Blocked})
+	got := c.RenameTargets(strings.ToLower).Rules()
 	if got[0].Target != "/in" || got[1].Target != "IN" || c.Rules()[0].Target != "/IN" {
 		t.Errorf("got %v, and before %v", got, c.Rules())
 	}

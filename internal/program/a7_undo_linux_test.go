@@ -286,10 +286,10 @@ func (c cutting) kill(at string) {
 	}
 }
 
-// Keep implements tool.Undo.
-func (c cutting) Keep(call, name string, changes []tool.Change) error {
+// Save implements tool.Undo.
+func (c cutting) Save(call, name string, changes []tool.Change) error {
 	c.kill("before keeping")
-	err := c.Undo.Keep(call, name, changes)
+	err := c.Undo.Save(call, name, changes)
 	c.kill("after keeping")
 	return err
 }

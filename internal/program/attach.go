@@ -32,7 +32,7 @@ func (p *Program) Attach(names []string) ([]model.File, error) {
 		}
 		total += int64(len(data))
 		if step != nil {
-			if why := step.Grant.Attachments.Refuses(name, i+1, total); why != "" {
+			if why := step.Grant.Attachments.RefusalReason(name, i+1, total); why != "" {
 				return nil, &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrLimit, Hint: why + " (attachment_policy of " + step.Worker.Name + ")"}
 			}
 		}

@@ -76,7 +76,7 @@ func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []File
 			continue
 		}
 		// A new directory stands for what is in it, but not for a directory with another mode.
-		odd := c.Op == overlay.Create && !approval.UsualMode(c.Kind, c.Mode)
+		odd := c.Op == overlay.Create && !approval.IsUsualMode(c.Kind, c.Mode)
 		if i, in := at[path.Join(c.Target, c.NewDir)]; in && c.NewDir != "" && !diffs && !(odd && c.Kind == overlay.Dir) {
 			if c.Kind == overlay.File {
 				list[i].Files++
@@ -107,7 +107,7 @@ func repositoriesAmong(files *sandbox.Sandbox, standing []jail.Standing) func(na
 	for _, c := range standing {
 		after[c.Name()] = c.Op != overlay.Delete
 	}
-	return approval.Repositories(after, func(name string) bool {
+	return approval.NewRepositoryFilter(after, func(name string) bool {
 		there, err := files.Exists(name)
 		return err == nil && there
 	})
@@ -128,7 +128,7 @@ func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diff
 	if c.Op != overlay.Delete && c.Kind != overlay.Symlink {
 		d.Mode = fmt.Sprintf("%04o", c.Mode)
 	}
-	d.UnusualMode = (c.Op == overlay.Create || c.Op != overlay.Delete && c.OldKind != c.Kind) && !approval.UsualMode(c.Kind, c.Mode)
+	d.UnusualMode = (c.Op == overlay.Create || c.Op != overlay.Delete && c.OldKind != c.Kind) && !approval.IsUsualMode(c.Kind, c.Mode)
 	if d.Mode != "" && c.OldKind == c.Kind && c.OldMode != c.Mode {
 		d.OldMode = fmt.Sprintf("%04o", c.OldMode)
 	}
@@ -151,9 +151,9 @@ func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diff
 	if own == nil {
 		to = ""
 	}
-	diff := tool.Unified(from, to, tool.Legible(real, false), tool.Legible(own, false))
+	diff := tool.UnifiedDiff(from, to, tool.DecodeText(real, false), tool.DecodeText(own, false))
 	t.diff = diff
-	d.Added, d.Removed = tool.Lines(diff)
+	d.Added, d.Removed = tool.CountDiffLines(diff)
 	if diffs {
 		d.Diff = diff
 	}

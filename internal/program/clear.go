@@ -251,7 +251,7 @@ func (d *Gate) gitTools(step *Step, g tool.Gate, taken *taint.Tracker) (gittools
 		if _, err := c.open(ctx); err != nil {
 			return clearance.Request{}, err
 		}
-		r := clearance.Request{Time: d.program.options.Now(), Workers: g.Workers, Intake: taken.Bytes(), Untrusted: taken.From()}
+		r := clearance.Request{Time: d.program.options.Now(), Workers: g.Workers, Intake: taken.Bytes(), Untrusted: taken.Source()}
 		r.Author, r.Commit = c.who(ctx)
 		if d.Session != nil {
 			r.Session = d.Session.ID

@@ -141,7 +141,7 @@ func TestFirstPush(t *testing.T) {
 		t.Fatal(err)
 	}
 	door, err := p.OpenGate(GateOptions{Session: NewSession, Asker: saying(func(r tool.Request) approval.Reply {
-		return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Rendered: r.Items()}
+		return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: r.Items()}
 	})})
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestA1PullAsksFirst(t *testing.T) {
 		verdict tool.Verdict
 		named   bool
 	}
-	for _, answer := range []answer{{tool.No, false}, {tool.Yes, false}, {tool.Yes, true}} {
+	for _, answer := range []answer{{tool.Declined, false}, {tool.Approved, false}, {tool.Approved, true}} {
 		reached, before := 0, -1
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			reached++
@@ -209,7 +209,7 @@ func TestA1PullAsksFirst(t *testing.T) {
 			before = reached
 			reply := approval.Reply{Answer: tool.Answer{Verdict: answer.verdict}, Rendered: r.Items()}
 			if answer.named {
-				reply.Named = r.Digest
+				reply.DigestPrefix = r.Digest
 			}
 			return reply
 		}))

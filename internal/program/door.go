@@ -33,7 +33,7 @@ import (
 type GateOptions struct {
 	Worker       string // "" for the entry worker
 	Asker        approval.Asker
-	Beside       approval.Beside // asks in its place, where set
+	Beside       approval.PendingAsker // asks in its place, where set
 	ApproveReads bool
 	Secrets      []string // values that must not get into the journal
 	Session      string   // an id, NewSession, or "" for the one that was used last
@@ -129,7 +129,7 @@ func (p *Program) unlistTools(tools []tool.Tool) []tool.Tool {
 
 // unlistServices lists what is for services only where one can be started.
 func unlistServices(g tool.Gate) {
-	open := slices.ContainsFunc(g.Tools, func(t tool.Tool) bool { return t.Name == "service_start" && g.Consent(t) > policy.Blocked })
+	open := slices.ContainsFunc(g.Tools, func(t tool.Tool) bool { return t.Name == "service_start" && g.HighestApproval(t) > policy.Blocked })
 	for i, t := range g.Tools {
 		if strings.HasPrefix(t.Name, "service_") && !open {
 			g.Tools[i].Unlisted = true
@@ -151,7 +151,7 @@ func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
 	if err != nil {
 		return nil, err
 	}
-	work, err := p.openWorkspace(v, gate.Network())
+	work, err := p.openWorkspace(v, gate.HasNetwork())
 	if err != nil {
 		return nil, err
 	}
@@ -185,8 +185,8 @@ func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
 	closed := func(err error) (*Gate, error) { return nil, errors.Join(err, journal.Close(), records.Close()) }
 	made := new(doneCalls)
 	gate.Journal = journalWriter{journal, doorman.signer(), made}
-	desk := &approval.Desk{Mode: approval.Mode(p.Project.Approval), Flag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), Reads: v.ApproveReads, Store: records.Approvals,
-		Asker: v.Asker, Beside: v.Beside, Policy: p.policyHash()}
+	desk := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: records.Approvals,
+		Asker: v.Asker, PendingAsker: v.Beside, Policy: p.policyHash()}
 	if desk.Now, err = p.monotonicClock(records.folder); err != nil {
 		return closed(err)
 	}
@@ -220,14 +220,14 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 	if g.Files, err = grant.Files.Apply(d.whole); err != nil {
 		return g, nil, nil, err
 	}
-	if g.Files, g.Grant.Consent, err = canonicalRules(g.Files, grant.Consent); err != nil {
+	if g.Files, g.Grant.Approvals, err = canonicalRules(g.Files, grant.Approvals); err != nil {
 		return g, nil, nil, err
 	}
 	taken := d.newTracker(g.Files)
-	g.Exposure, g.Grant = taken, requireNamespaces(g.Grant, taken)
-	own := ownerOf(g, g.Network(), "worker", "")
+	g.Taint, g.Grant = taken, requireNamespaces(g.Grant, taken)
+	own := ownerOf(g, g.HasNetwork(), "worker", "")
 	if d.exec != nil {
-		own = ownerOf(g, g.Network(), "profile", d.exec.Profile.Name)
+		own = ownerOf(g, g.HasNetwork(), "profile", d.exec.Profile.Name)
 		d.HasHome = d.work.session.hasHome(own)
 	}
 	run := newCommands(g, own, d.work, d.program.options.Now)
@@ -288,7 +288,7 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 func (d *Gate) lister(step *Step, g tool.Gate, taken *taint.Tracker) func(worker.Server, *foreign.Server) (foreign.Listing, error) {
 	return func(s worker.Server, server *foreign.Server) (foreign.Listing, error) {
 		if s.Reach != nil {
-			if from := taken.Place(s.Reach.Folder, true); from != "" {
+			if from := taken.UntrustedMount(s.Reach.Folder, true); from != "" {
 				return nil, fmt.Errorf("it reads %s, which is not trusted; golem tools --accept %s shows them first", from, s.Name)
 			}
 		}
@@ -327,7 +327,7 @@ const maxNamed = 5
 // ignores case: a rule must hold for every way to write its name. So that the
 // sandbox knows one way for each, they become names with a limit of their own,
 // which limits nothing.
-func canonicalRules(files *sandbox.Sandbox, c policy.Consents) (*sandbox.Sandbox, policy.Consents, error) {
+func canonicalRules(files *sandbox.Sandbox, c policy.Approvals) (*sandbox.Sandbox, policy.Approvals, error) {
 	anchors := []sandbox.Limit{{Path: "/", Access: sandbox.ReadWrite}}
 	for _, r := range c.Rules() {
 		if strings.HasPrefix(r.Target, "/") && r.Target != "/" {
@@ -338,7 +338,7 @@ func canonicalRules(files *sandbox.Sandbox, c policy.Consents) (*sandbox.Sandbox
 	if err != nil {
 		return nil, c, err
 	}
-	renamed := c.Renamed(func(target string) string {
+	renamed := c.RenameTargets(func(target string) string {
 		if name, err := known.Canonical(target); err == nil {
 			return name
 		}
@@ -375,7 +375,7 @@ func (p *Program) policyHash() string {
 		fmt.Fprintf(h, "mount %q %q %q %s %q %d\n", m.Target, string(m.Base), string(m.Source), m.Mode, m.Suffixes, m.MaxFileBytes)
 	}
 	for _, r := range p.Project.Rules {
-		fmt.Fprintf(h, "rule %v %q %v\n", r.Verb, r.Target, r.Consent)
+		fmt.Fprintf(h, "rule %v %q %v\n", r.Verb, r.Target, r.Approval)
 	}
 	fmt.Fprintf(h, "protect %q network %v\n", p.Project.Protect, p.Project.Network.Patterns())
 	return hex.EncodeToString(h.Sum(nil))
@@ -436,9 +436,9 @@ func (r *Records) open(secrets []string) (*audit.Journal, error) {
 // Answer answers a request that waits, with what a person replied. It is in the journal
 // before it counts.
 func (r *Records) Answer(id string, reply approval.Reply, secrets []string) error {
-	w, err := r.Approvals.Waiting(id)
+	w, err := r.Approvals.FindPending(id)
 	if err == nil && w.Answer != nil {
-		err = w.Answered()
+		err = w.AnsweredError()
 	}
 	if err != nil {
 		return err
@@ -447,7 +447,7 @@ func (r *Records) Answer(id string, reply approval.Reply, secrets []string) erro
 	if err != nil {
 		return err
 	}
-	a, err := r.Approvals.Judge(w, reply)
+	a, err := r.Approvals.CheckAnswer(w, reply)
 	if err != nil {
 		return err
 	}
@@ -456,11 +456,11 @@ func (r *Records) Answer(id string, reply approval.Reply, secrets []string) erro
 		effects = append(effects, e.String())
 	}
 	word := "no"
-	if a.Verdict == tool.Yes {
+	if a.Verdict == tool.Approved {
 		word = "yes"
 	}
 	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Workers: w.Workers, Tool: w.Tool, Effects: effects,
-		Decision: word, By: "user", Seen: a.Seen(), Digest: w.Digest, Request: id, Note: a.Note}
+		Decision: word, By: "user", Seen: a.SeenText(), Digest: w.Digest, Request: id, Note: a.Note}
 	if err := r.write(record, secrets); err != nil {
 		return err
 	}
@@ -475,7 +475,7 @@ func (r *Records) Answer(id string, reply approval.Reply, secrets []string) erro
 
 // Revoke takes back a rule or a request, and returns it in words.
 func (r *Records) Revoke(id string, secrets []string) (string, error) {
-	what, err := r.Approvals.Named(id)
+	what, err := r.Approvals.Describe(id)
 	if err != nil {
 		return "", err
 	}

@@ -109,17 +109,17 @@ func (p *Program) explainConsent(a *explain.Answer, grant policy.Grant) {
 		return
 	}
 	d := grant.Decide(policy.Effect{Verb: verb, Target: a.End})
-	a.Consent = d.Consent.String()
+	a.Consent = d.Approval.String()
 	from := cmp.Or(d.Rule.From, strictyaml.Default.String())
 	a.Facts = append(a.Facts, explain.Fact{Kind: "approval", Path: sandbox.Shown(a.End), Is: a.Op + " " + a.Consent, From: from})
 	mode := explain.Fact{Kind: "approval", Path: "mode", Is: p.Project.Approval, From: p.Project.PlaceOf("approval.mode").String()}
 	switch {
-	case d.Consent == policy.Blocked:
+	case d.Approval == policy.Blocked:
 		a.Refuse("blocked", "it is blocked", "no approval changes that; "+listOf("writable", a.Writable))
-	case d.Consent == policy.Ask && p.Project.Approval == "auto_deny":
+	case d.Approval == policy.Ask && p.Project.Approval == "auto_deny":
 		a.Facts = append(a.Facts, mode)
 		a.Refuse("declined", "it asks, and auto_deny answers no", "nobody is asked here; "+listOf("readable", a.Readable))
-	case d.Consent == policy.Ask && p.Project.Approval == "approve_all":
+	case d.Approval == policy.Ask && p.Project.Approval == "approve_all":
 		a.Facts = append(a.Facts, mode)
 		a.Consent = policy.PreApproved.String()
 	}

@@ -61,13 +61,13 @@ func (p *Program) ExplainCommand(ctx context.Context, line, name string) (Comman
 	}
 	j := command.NewRules(grant.Shell).Judge(line)
 	run := policy.Effect{Verb: policy.Run, Target: line}
-	_, base := grant.Consent.Of(run)
+	_, base := grant.Approvals.Of(run)
 	for i := range j.Parts {
 		a.Parts = append(a.Parts, explainPart(j, i, base))
 	}
 	if rule, ok := j.Consent(); ok {
 		rule.Target = line
-		grant.Consent = grant.Consent.With(rule)
+		grant.Approvals = grant.Approvals.With(rule)
 	}
 	least, err := p.explainWrites(ctx, &a, grant, j, name)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *Program) ExplainCommand(ctx context.Context, line, name string) (Comman
 	}
 	d := grant.Decide(run)
 	a.decide(d, j, least)
-	p.answerFor(&a, min(d.Consent, least))
+	p.answerFor(&a, min(d.Approval, least))
 	if step == nil || !grant.Tools.Has("shell") {
 		a.refuse("unknown_tool", "no command is run here: the worker has no shell", "a worker has it with toolsets: {shell: }")
 	}
@@ -100,7 +100,7 @@ func explainPart(j command.Judgement, i int, base policy.Rule) CommandPart {
 		part.Consent, part.From = v.Consent.String(), v.Rule.From
 		part.Rule = visible.Line(cmp.Or(v.Rule.Use, v.Rule.Pattern), textWidth)
 	case !p.Plain && !p.Runs:
-		part.Consent, part.From = base.Consent.String(), cmp.Or(base.From, strictyaml.Default.String())
+		part.Consent, part.From = base.Approval.String(), cmp.Or(base.From, strictyaml.Default.String())
 		part.Why = cmp.Or(part.Why, "no rule speaks of it")
 	}
 	return part
@@ -108,7 +108,7 @@ func explainPart(j command.Judgement, i int, base policy.Rule) CommandPart {
 
 // explainWrites says what is decided about the files that redirections write,
 // and returns the least of it.
-func (p *Program) explainWrites(ctx context.Context, a *CommandAnswer, grant policy.Grant, j command.Judgement, worker string) (policy.Consent, error) {
+func (p *Program) explainWrites(ctx context.Context, a *CommandAnswer, grant policy.Grant, j command.Judgement, worker string) (policy.Approval, error) {
 	least := policy.PreApproved
 	moves := slices.ContainsFunc(j.Parts, func(p command.Part) bool {
 		return len(p.Words) > 0 && slices.Contains([]string{"cd", "pushd", "popd"}, p.Words[0].Text)
@@ -133,7 +133,7 @@ func (p *Program) explainWrites(ctx context.Context, a *CommandAnswer, grant pol
 					part.From = f.From
 				}
 			}
-			if consent, _ = policy.ParseConsent(answer.Consent); !answer.Allowed {
+			if consent, _ = policy.ParseApproval(answer.Consent); !answer.Allowed {
 				part.Why, a.Error, consent = answer.Reason, answer.Error, policy.Blocked
 			}
 		}
@@ -172,7 +172,7 @@ func virtual(grant policy.Grant, file string) (string, bool) {
 }
 
 // decide says what the grant and the writes make of the line.
-func (a *CommandAnswer) decide(d policy.Decision, j command.Judgement, least policy.Consent) {
+func (a *CommandAnswer) decide(d policy.Decision, j command.Judgement, least policy.Approval) {
 	text := visible.Line(a.Command, textWidth)
 	at := j.Decides()
 	if at >= 0 && a.Parts[at].Text != text {
@@ -182,7 +182,7 @@ func (a *CommandAnswer) decide(d policy.Decision, j command.Judgement, least pol
 	if at >= 0 && a.Parts[at].Why != "" {
 		why = ": " + a.Parts[at].Why
 	}
-	switch d.Consent {
+	switch d.Approval {
 	case policy.Blocked:
 		a.refuse("blocked", text+" is blocked"+why, "no approval changes that")
 		if d.Why != "" {
@@ -202,7 +202,7 @@ func (a *CommandAnswer) decide(d policy.Decision, j command.Judgement, least pol
 }
 
 // answerFor adds what the approval mode answers.
-func (p *Program) answerFor(a *CommandAnswer, consent policy.Consent) {
+func (p *Program) answerFor(a *CommandAnswer, consent policy.Approval) {
 	if !a.Allowed {
 		return
 	}

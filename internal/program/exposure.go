@@ -40,9 +40,9 @@ func (d *Gate) newTracker(files *sandbox.Sandbox) *taint.Tracker {
 		layered := m.Mode == project.Overlay && d.work.changes != nil
 		switch {
 		case m.Mode == "rw":
-			e.Beyond = append(e.Beyond, m.Target)
+			e.Direct = append(e.Direct, m.Target)
 		case layered:
-			e.Layered = append(e.Layered, m.Target)
+			e.Overlaid = append(e.Overlaid, m.Target)
 		}
 	}
 	trust := d.program.Project.Trust()
@@ -55,7 +55,7 @@ func (d *Gate) newTracker(files *sandbox.Sandbox) *taint.Tracker {
 		}
 	}
 	if len(e.Untrusted) > 0 {
-		e.Linked = func(name string, tree bool) string { return hardLinkedIn(files, e.Untrusted, name, tree) }
+		e.LinkedSource = func(name string, tree bool) string { return hardLinkedIn(files, e.Untrusted, name, tree) }
 	}
 	marker := d.program.taintFile(d.work.session)
 	kept := func() string {
@@ -65,11 +65,11 @@ func (d *Gate) newTracker(files *sandbox.Sandbox) *taint.Tracker {
 		}
 		return cmp.Or(string(from), "a mount") // on a full disk there is the name alone
 	}
-	e.Taint(kept())
+	e.MarkTainted(kept())
 	if slices.Contains(slices.Collect(maps.Values(trust)), true) { // there is something to be taken in
-		e.Kept = kept
+		e.SharedSource = kept
 	}
-	e.Told = func(from string) {
+	e.OnTaint = func(from string) {
 		// Where it cannot be kept, this worker is asked all the same.
 		if durable.WriteFile(marker, []byte(from), 0o600) != nil {
 			os.WriteFile(marker, []byte(from), 0o600) // an empty file taints too, and needs no room
@@ -94,7 +94,7 @@ func canReadPart(files *sandbox.Sandbox, trust map[string]bool, name string) boo
 // requireNamespaces asks for a tree of its own around the commands of who sees what is not
 // trusted.
 func requireNamespaces(g policy.Grant, e *taint.Tracker) policy.Grant {
-	if len(e.Untrusted) > 0 || e.From() != "" {
+	if len(e.Untrusted) > 0 || e.Source() != "" {
 		g.Level = max(g.Level, policy.Namespaces)
 	}
 	return g

@@ -97,7 +97,7 @@ func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*commands, error)
 	if err != nil {
 		return nil, err
 	}
-	network := f.Network != nil && g.Network()
+	network := f.Network != nil && g.HasNetwork()
 	c := newCommands(g, ownerOf(g, network, "program", f.Name+"\x00"+programIdentity(f)), d.work, d.program.options.Now)
 	c.policy.Network, c.policy.Etc = network, d.program.Project.Etc
 	c.direct = f.Reach != nil && !f.Reach.ReadOnly && c.direct
@@ -191,8 +191,8 @@ func (p *Program) lintCustom(c worker.Custom, problems *strictyaml.Problems) {
 	if err != nil {
 		problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: file, Line: 1, Col: 1}}, err.Error(), "mend the schema")
 	}
-	if c.Approval != nil && c.Approval.Consent > d.Approval.Consent {
-		problems.Add(strictyaml.Node{Place: c.Place}, c.Tool()+": approval "+c.Approval.Consent.String()+", and its schema file says "+d.Approval.Consent.String(),
+	if c.Approval != nil && c.Approval.Approval > d.Approval.Approval {
+		problems.Add(strictyaml.Node{Place: c.Place}, c.Tool()+": approval "+c.Approval.Approval.String()+", and its schema file says "+d.Approval.Approval.String(),
 			`a worker may only be stricter; "x-golem": {"approval": "…"} in `+sandbox.Shown(file)+" is where to say more")
 	}
 }

@@ -35,7 +35,7 @@ func newInputFinder(ctx context.Context, files *sandbox.Sandbox, taken *taint.Tr
 // index finds the files: what was read, and what is in the mounts that are only read.
 func (p *inputFinder) index() {
 	p.bySize = make(map[int64][]string)
-	names := p.tracker.Read()
+	names := p.tracker.FilesRead()
 	for _, target := range p.inputs {
 		list, err := p.files.Walk(p.ctx, target, func(_ string, e sandbox.Entry) (keep, enter bool) { return !e.IsDir(), true },
 			sandbox.Budget{Entries: maxInputs, Results: maxInputs})

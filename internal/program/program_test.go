@@ -91,8 +91,8 @@ func TestUntrustedIsTheDefaultPolicy(t *testing.T) {
 		t.Error("a folder outside is shown")
 	}
 	for _, e := range []policy.Effect{{Verb: policy.Connect, Target: "example.com"}, {Verb: policy.Use, Target: "shell"}, {Verb: policy.Call, Target: "main"}} {
-		if d := grant.Decide(e); d.Consent != policy.Blocked {
-			t.Errorf("%s is %s", e, d.Consent)
+		if d := grant.Decide(e); d.Approval != policy.Blocked {
+			t.Errorf("%s is %s", e, d.Approval)
 		}
 	}
 	if err := p.Trust(); err != nil {
@@ -273,7 +273,7 @@ func TestChildrenNeverExceed(t *testing.T) {
 			t.Errorf("no problem at %s\n%v", want, problems)
 		}
 	}
-	if pure := p.Tree().Find("pure"); pure == nil || !pure.Grant.Files.None() || len(pure.Grant.Tools.Names()) > 0 {
+	if pure := p.Tree().Find("pure"); pure == nil || !pure.Grant.Files.IsEmpty() || len(pure.Grant.Tools.Names()) > 0 {
 		t.Errorf("the pure function has %+v", pure)
 	}
 }

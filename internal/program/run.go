@@ -83,7 +83,7 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 		r.Close()
 		return nil, err
 	}
-	r.Entry.Exposure.Taint(p.untrustedMount(step, j.Attached))
+	r.Entry.Exposure.MarkTainted(p.untrustedMount(step, j.Attached))
 	return r, nil
 }
 
@@ -137,7 +137,7 @@ func (r *Run) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	taken, _ := gate.Exposure.(*taint.Tracker)
+	taken, _ := gate.Taint.(*taint.Tracker)
 	made := &run.Worker{Name: w.Name, Exposure: taken, Prompt: w.Prompt, Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
 		Layer: r.Gate.work.changes != nil && len(p.overlayMounts()) > 0, Any: grant.Workers.IsAll(), Notes: notes, Close: release}
 	if schema := w.OutputSchema; schema.Kind != 0 {

@@ -173,7 +173,7 @@ c: [{text: "1"}]
 	}
 	asked := &seen{Model: m}
 	r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: NewSession, Asker: saying(func(r tool.Request) approval.Reply {
-		return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Rendered: r.Items()}
+		return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Rendered: r.Items()}
 	})}, Model: asked, ModelName: "scripted:" + script})
 	if err != nil {
 		t.Fatal(err)

@@ -138,7 +138,7 @@ func (p *Program) toolsOf(step *Step, s worker.Server, server *foreign.Server, l
 	return server.Tools(l, func(runs string) []policy.Rule {
 		rules := rulesOf(step, s.Tool(), runs)
 		if len(rules) == 0 {
-			rules = []policy.Rule{{Verb: policy.Run, Target: runs, Consent: policy.Ask}}
+			rules = []policy.Rule{{Verb: policy.Run, Target: runs, Approval: policy.Ask}}
 		}
 		return withNetworkRules(rules, s.Foreign)
 	}, func(name string) bool {
@@ -181,7 +181,7 @@ func (c *commands) Open(files *sandbox.Sandbox, command jail.Command) (*jail.Pro
 // names it is the consent to start it.
 func (d *Gate) list(ctx context.Context, g tool.Gate, s worker.Server, server *foreign.Server) (l foreign.Listing, err error) {
 	runs := foreign.Runs(s.Name)
-	rules := withNetworkRules([]policy.Rule{{Verb: policy.Run, Target: runs, Consent: policy.PreApproved, From: s.Place.String()}}, s.Foreign)
+	rules := withNetworkRules([]policy.Rule{{Verb: policy.Run, Target: runs, Approval: policy.PreApproved, From: s.Place.String()}}, s.Foreign)
 	g.Tools = []tool.Tool{server.Lister(rules, func(got foreign.Listing) error {
 		l = got
 		return nil

@@ -130,11 +130,11 @@ func TestServer(t *testing.T) {
 	s := serves(t, "test", "honest", "")
 	door := s.opened()
 	var names []string
-	for _, o := range door.Offered(policy.Model) {
+	for _, o := range door.ToolsFor(policy.Model) {
 		if o.Toolset == "mcp" {
 			names = append(names, o.Name)
-			if door.Consent(o) != policy.Ask {
-				t.Errorf("%s: consent %v, though only its server says that it is harmless", o.Name, door.Consent(o))
+			if door.HighestApproval(o) != policy.Ask {
+				t.Errorf("%s: consent %v, though only its server says that it is harmless", o.Name, door.HighestApproval(o))
 			}
 		}
 	}
@@ -227,8 +227,8 @@ func TestServerDeclares(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range gate.Tools {
-		if o.Toolset == "mcp" && gate.Consent(o) != policy.PreApproved {
-			t.Errorf("%s: consent %v", o.Name, gate.Consent(o))
+		if o.Toolset == "mcp" && gate.HighestApproval(o) != policy.PreApproved {
+			t.Errorf("%s: consent %v", o.Name, gate.HighestApproval(o))
 		}
 	}
 }
@@ -326,7 +326,7 @@ func TestServerListsHarm(t *testing.T) {
 	}
 	// what it says is shown, and hides nothing
 	door = serves(t, "test", "hidden", "").opened()
-	for _, o := range door.Offered(policy.Model) {
+	for _, o := range door.ToolsFor(policy.Model) {
 		if o.Toolset != "mcp" {
 			continue
 		}

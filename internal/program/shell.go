@@ -50,7 +50,7 @@ type session struct {
 func newCommands(g tool.Gate, o owner, w *workspace, now func() time.Time) *commands {
 	l := g.Grant.Limits
 	return &commands{now: now, level: g.Grant.Level, owner: o, workspace: w, direct: writesDirectly(g.Files), policy: jail.Policy{
-		Network: g.Network(),
+		Network: g.HasNetwork(),
 		Limits:  jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Output: l.Output},
 	}}
 }

@@ -29,12 +29,12 @@ type viewer struct {
 // Ask implements approval.Asker.
 func (v *viewer) Ask(_ context.Context, r tool.Request) approval.Reply {
 	v.asked = append(v.asked, r)
-	reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Rendered: r.Items()}
+	reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Rendered: r.Items()}
 	if v.most > 0 && len(r.Changes) > v.most {
-		reply.Verdict = tool.No
+		reply.Verdict = tool.Declined
 	}
 	if v.names {
-		reply.Named = r.Digest[:approval.MinNamed]
+		reply.DigestPrefix = r.Digest[:approval.MinDigestPrefix]
 	}
 	return reply
 }
@@ -182,12 +182,12 @@ func TestA1ManyChangesStayBounded(t *testing.T) {
 	records, err := p.OpenRecords()
 	must(t, err)
 	defer records.Close()
-	desk := &approval.Desk{Store: records.Approvals, Policy: records.Policy, Now: time.Now}
+	desk := &approval.Approver{Store: records.Approvals, Policy: records.Policy, Now: time.Now}
 	a := desk.Approve(context.Background(), asked)
-	if a.Verdict != tool.Waits {
+	if a.Verdict != tool.Undecided {
 		t.Fatalf("got %+v", a)
 	}
-	w, err := records.Approvals.Waiting(a.ID)
+	w, err := records.Approvals.FindPending(a.ID)
 	must(t, err)
 	kept, err := records.Approvals.Request(w)
 	must(t, err)

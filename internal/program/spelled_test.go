@@ -23,25 +23,25 @@ func TestRulesOnHostsThatIgnoreCase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := policy.Consents{}.With(
-		policy.Rule{Verb: policy.Read, Target: "/out/secret", Consent: policy.Blocked},
-		policy.Rule{Verb: policy.Read, Target: "/OUT/SUB", Consent: policy.Blocked})
+	c := policy.Approvals{}.With(
+		policy.Rule{Verb: policy.Read, Target: "/out/secret", Approval: policy.Blocked},
+		policy.Rule{Verb: policy.Read, Target: "/OUT/SUB", Approval: policy.Blocked})
 	files, c, err := canonicalRules(s, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate := tool.Gate{Files: files, Grant: policy.Grant{Files: policy.AllFiles(), Consent: c}}
+	gate := tool.Gate{Files: files, Grant: policy.Grant{Files: policy.AllFiles(), Approvals: c}}
 	for _, name := range []string{"/Out/Secret/key.txt", "/out/secret/key.txt", "/OUT/SECRET/KEY.TXT", "out:SeCrEt/key.txt", "/Out/sub/x", "/out/SUB/x"} {
 		at, err := files.Locate("read", name, sandbox.ReadOnly, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := gate.Judge(policy.Effect{Verb: policy.Read, Target: at}).Consent; got != policy.Blocked {
+		if got := gate.Decide(policy.Effect{Verb: policy.Read, Target: at}).Approval; got != policy.Blocked {
 			t.Errorf("%s, which is %s: got %v, want blocked", name, at, got)
 		}
 	}
 	at, err := files.Locate("read", "/out/SECRETS", sandbox.ReadOnly, false)
-	if got := gate.Judge(policy.Effect{Verb: policy.Read, Target: at}).Consent; err != nil || got != policy.PreApproved {
+	if got := gate.Decide(policy.Effect{Verb: policy.Read, Target: at}).Approval; err != nil || got != policy.PreApproved {
 		t.Errorf("beside it: got %v, %v", got, err)
 	}
 }

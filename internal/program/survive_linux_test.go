@@ -272,7 +272,7 @@ type asker struct{ tool.Request }
 // Ask implements approval.Asker.
 func (a *asker) Ask(_ context.Context, r tool.Request) approval.Reply {
 	a.Request = r
-	return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Rendered: r.Items()}
+	return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: r.Items()}
 }
 
 // TestA1UndoMany: a long undo is shown whole.

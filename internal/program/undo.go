@@ -44,8 +44,8 @@ type undoRecorder struct {
 	now   func() time.Time
 }
 
-// Keep implements tool.Undo.
-func (k undoRecorder) Keep(call, name string, changes []tool.Change) error {
+// Save implements tool.Undo.
+func (k undoRecorder) Save(call, name string, changes []tool.Change) error {
 	var ops []undo.Op
 	for _, c := range changes {
 		o := undo.Op{Path: c.Path, To: c.To, Becomes: c.Becomes}
@@ -63,7 +63,7 @@ func (k undoRecorder) Keep(call, name string, changes []tool.Change) error {
 		}
 		ops = append(ops, o)
 	}
-	return k.store.Keep(k.files, call, name, ops, k.now())
+	return k.store.Save(k.files, call, name, ops, k.now())
 }
 
 // steps are what file tools have changed, with the files that they did it to.
@@ -83,10 +83,10 @@ func (c *commands) LastStep() (plan undo.Plan, passed []*undo.Step, ok bool, err
 	all, err := c.steps.store.Steps()
 	landed := c.workspace.pending.lastApplied()
 	for _, step := range all {
-		if !step.Kept().After(landed) {
+		if !step.SavedAt().After(landed) {
 			break
 		}
-		if plan = step.Plan(c.steps.files); !plan.Empty() {
+		if plan = step.Plan(c.steps.files); !plan.IsEmpty() {
 			return plan, passed, true, nil
 		}
 		passed = append(passed, step)
@@ -97,7 +97,7 @@ func (c *commands) LastStep() (plan undo.Plan, passed []*undo.Step, ok bool, err
 // Forget implements changes.Undoer.
 func (c *commands) Forget(list ...*undo.Step) error {
 	for _, step := range list {
-		if err := c.steps.store.Forget(step); err != nil {
+		if err := c.steps.store.Remove(step); err != nil {
 			return err
 		}
 	}

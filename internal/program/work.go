@@ -145,7 +145,7 @@ func (w *workspace) openCopies(p *Program, over []jail.Over, v GateOptions) (err
 	w.changes, left, err = jail.OpenCopies(sandbox.Host(w.session.dir), over, how, p.options.Now)
 	if cost != nil {
 		w.startNotes = append(w.startNotes, fmt.Sprintf("no overlay can be mounted here, so the session works on a copy of %s: %d files, %s, copied in %.1f s; golem doctor says why",
-			strings.Join(names, ", "), cost.Files, tool.Amount(cost.Bytes), p.options.Now().Sub(began).Seconds()))
+			strings.Join(names, ", "), cost.Files, tool.FormatSize(cost.Bytes), p.options.Now().Sub(began).Seconds()))
 	}
 	for i, l := range left {
 		if i == maxNamed {
@@ -166,7 +166,7 @@ func copyError(err error, what string) error {
 	}
 	var full *overlay.NoSpaceError
 	if errors.As(err, &full) {
-		return &sandbox.Error{Op: "copy", Code: sandbox.ErrLimit, Hint: "a copy needs " + tool.Amount(full.Needed) + ", and " + tool.Amount(full.Free) +
+		return &sandbox.Error{Op: "copy", Code: sandbox.ErrLimit, Hint: "a copy needs " + tool.FormatSize(full.Needed) + ", and " + tool.FormatSize(full.Free) +
 			" are free where the state folder is; nothing was copied; name another place for it: --state DIR or GOLEM_STATE"}
 	}
 	return err

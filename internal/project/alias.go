@@ -12,14 +12,14 @@ import (
 // directories that two mounts show. If a rule asks or blocks under one name, it does so
 // under the other. Each mount gets its own layer, so that a rule closer by name does not
 // lift the rule of another mount.
-func (p *Project) consent() policy.Consents {
-	c := policy.Consents{}.With(p.Rules...)
+func (p *Project) consent() policy.Approvals {
+	c := policy.Approvals{}.With(p.Rules...)
 	for i, m := range p.Mounts {
 		var own []policy.Rule
 		for _, r := range p.Rules {
 			// A repeated preApproved would allow what nobody approved under the other
 			// name.
-			if r.Consent != policy.PreApproved && p.mountOf(r.Target) == i {
+			if r.Approval != policy.PreApproved && p.mountOf(r.Target) == i {
 				own = append(own, r)
 			}
 		}
@@ -34,7 +34,7 @@ func (p *Project) consent() policy.Consents {
 		}
 		c = c.With(layer...)
 	}
-	return c.Otherwise(p.unwritten()...)
+	return c.WithDefaults(p.unwritten()...)
 }
 
 // unwritten returns the default levels for writes and deletes if a mount is an overlay.
@@ -51,7 +51,7 @@ func (p *Project) unwritten() []policy.Rule {
 			consent, from = policy.PreApproved, m.ModeFrom
 		}
 		for _, verb := range []policy.Verb{policy.Write, policy.Delete} {
-			rules = append(rules, policy.Rule{Verb: verb, Target: m.Target, Consent: consent, From: from.String()})
+			rules = append(rules, policy.Rule{Verb: verb, Target: m.Target, Approval: consent, From: from.String()})
 		}
 	}
 	return rules

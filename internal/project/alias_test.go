@@ -45,8 +45,8 @@ func TestAliases(t *testing.T) {
 		verbs := map[string]policy.Verb{"read": policy.Read, "write": policy.Write, "attach": policy.Attach}
 		for row := range strings.SplitSeq(test.want, ", ") {
 			words := strings.Fields(row)
-			if got := p.Grant().Decide(policy.Effect{Verb: verbs[words[0]], Target: words[1]}); got.Consent.String() != words[2] {
-				t.Errorf("%s: %s: got %v", test.name, row, got.Consent)
+			if got := p.Grant().Decide(policy.Effect{Verb: verbs[words[0]], Target: words[1]}); got.Approval.String() != words[2] {
+				t.Errorf("%s: %s: got %v", test.name, row, got.Approval)
 			}
 		}
 	}

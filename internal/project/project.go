@@ -166,7 +166,7 @@ func (p *Project) Grant() policy.Grant {
 	level, _ := policy.ParseLevel(p.Level)
 	return policy.Grant{
 		Files:       policy.AllFiles().With(files...),
-		Consent:     p.consent(),
+		Approvals:   p.consent(),
 		Tools:       policy.All(),
 		Workers:     policy.All(),
 		Hosts:       p.Network,

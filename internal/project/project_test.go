@@ -93,7 +93,7 @@ func (w world) table(p *project.Project) string {
 func rules(p *project.Project) string {
 	var lines []string
 	for _, r := range p.Rules {
-		lines = append(lines, fmt.Sprint(r.Verb, " ", r.Target, " ", r.Consent, " ", r.From))
+		lines = append(lines, fmt.Sprint(r.Verb, " ", r.Target, " ", r.Approval, " ", r.From))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -284,7 +284,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprintf("%q %q %v %q %q %s %d %q %+v %q %+v %d %d", p.File, p.Protect, p.Network.None(), p.Level, p.Model, p.Approval, p.MaxDepth,
+	got := fmt.Sprintf("%q %q %v %q %q %s %d %q %+v %q %+v %d %d", p.File, p.Protect, p.Network.IsEmpty(), p.Level, p.Model, p.Approval, p.MaxDepth,
 		p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, len(p.Rules), len(p.Targets))
 	want := `"" [] true "" "" interactive 5 ["." "workers"] {CPU:0s Memory:0 Pids:0 Time:0s Output:0 FileSize:0 Turns:0 Workers:0 Tokens:0 Cost:0 Budget:0s}` +
 		` ["format" "size" "content" "secrets" "malware"] {MaxFiles:0 MaxBytes:0 MaxPercent:0 ScanBytes:0 ScanTime:0s} 0 0`
@@ -304,7 +304,7 @@ func TestWords(t *testing.T) {
 	read := map[string]func(*project.Project) string{
 		"approval.mode": func(p *project.Project) string { return p.Approval },
 		"level":         func(p *project.Project) string { return p.Level },
-		"network":       func(p *project.Project) string { return fmt.Sprint(p.Network.IsAll(), p.Network.None()) },
+		"network":       func(p *project.Project) string { return fmt.Sprint(p.Network.IsAll(), p.Network.IsEmpty()) },
 		"at":            func(p *project.Project) string { return p.Targets[0].At },
 	}
 	for _, test := range []struct{ what, yaml, want string }{
@@ -397,7 +397,7 @@ func TestOverlayConsent(t *testing.T) {
 			if verb == policy.Delete && strings.Contains(test.text, "write:") {
 				continue
 			}
-			got, _ := p.Grant().Consent.Of(policy.Effect{Verb: verb, Target: test.effect})
+			got, _ := p.Grant().Approvals.Of(policy.Effect{Verb: verb, Target: test.effect})
 			if got.String() != test.want {
 				t.Errorf("%s: %s %s is %s, want %s", test.text, verb, test.effect, got, test.want)
 			}

@@ -183,7 +183,7 @@ func TestSeeds(t *testing.T) {
 			if got := p.Approval + " " + value(p, "delegation.maxDepth").Text; got != seed.rest {
 				t.Errorf("%s, want %s", got, seed.rest)
 			}
-			if !p.Network.None() || p.Level != "" || len(p.Rules) > 0 {
+			if !p.Network.IsEmpty() || p.Level != "" || len(p.Rules) > 0 {
 				t.Errorf("network %v, level %q, rules %v", p.Network, p.Level, p.Rules)
 			}
 		})

@@ -161,7 +161,7 @@ limits: {pids: 10}
 	g := p.Grant()
 	for _, test := range []struct {
 		effect policy.Effect
-		want   policy.Consent
+		want   policy.Approval
 		from   string
 	}{
 		{policy.Effect{Verb: policy.Read, Target: "/data/a"}, policy.Ask, "p.yaml:6"},
@@ -173,8 +173,8 @@ limits: {pids: 10}
 		{policy.Effect{Verb: policy.Call, Target: "any"}, policy.PreApproved, ""},
 		{policy.Effect{Verb: policy.Connect, Target: "example.com"}, policy.Blocked, ""},
 	} {
-		if d := g.Decide(test.effect); d.Consent != test.want || d.Rule.From != test.from {
-			t.Errorf("%v: %v by %q, want %v by %q", test.effect, d.Consent, d.Rule.From, test.want, test.from)
+		if d := g.Decide(test.effect); d.Approval != test.want || d.Rule.From != test.from {
+			t.Errorf("%v: %v by %q, want %v by %q", test.effect, d.Approval, d.Rule.From, test.want, test.from)
 		}
 	}
 	if g.Depth != 2 || g.Limits.Pids != 10 || !g.Attachments.Unlimited || !g.Credentials.IsAll() || g.Level != policy.Namespaces {

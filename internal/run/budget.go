@@ -203,10 +203,10 @@ type counting struct {
 // Approve implements tool.Approver.
 func (c counting) Approve(ctx context.Context, r tool.Request) tool.Answer {
 	if c.Approver == nil {
-		return tool.Answer{By: "nobody", Note: "there is nobody to ask", Nobody: true}
+		return tool.Answer{By: "nobody", Note: "there is nobody to ask", Unattended: true}
 	}
 	a := c.Approver.Approve(ctx, r)
-	if a.By == "user" || a.Nobody {
+	if a.By == "user" || a.Unattended {
 		c.budget.note(func(s *Sum) { s.Asked++ })
 	}
 	return a

@@ -138,9 +138,9 @@ func (t *talk) call(ctx context.Context, number int, c model.Call) (made, error)
 	}
 	t.teller.say(Event{Type: ToolCall, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, Args: validArgs(c.Args)})
 	call := &inCall{id: id}
-	trusted := t.w.Exposure.From() == ""
+	trusted := t.w.Exposure.Source() == ""
 	got := t.gate.Do(context.WithValue(ctx, callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(args)})
-	if from := t.w.Exposure.From(); trusted && from != "" {
+	if from := t.w.Exposure.Source(); trusted && from != "" {
 		t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: sandbox.Shown(from) + " is not trusted: from here on, what reaches beyond the layer asks"})
 	}
 	t.Budget.note(func(s *Sum) {
@@ -148,7 +148,7 @@ func (t *talk) call(ctx context.Context, number int, c model.Call) (made, error)
 		if got.Err != nil {
 			s.Refused++
 		}
-		if got.Nobody {
+		if got.Unattended {
 			s.Nobody++
 			if got.Pending == nil {
 				s.Dropped++

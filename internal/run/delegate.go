@@ -72,7 +72,7 @@ func (t *talk) workerTools() []tool.Tool {
 		return t.planCall(names, a.Worker, callArgs{a.Input, a.Instructions, a.Attachments, a.Restrict, a.ReadOnly})
 	})
 	named.Unlisted = !t.w.Any
-	list = append(list, named, named.As(workerCall))
+	list = append(list, named, named.Alias(workerCall))
 	if t.w.Propose != nil {
 		create := about(workerCreate, "Propose a new worker to the user. It has no files and no tools, and can be called when the user has accepted it, in a later run.")
 		create.Private = []string{"instructions"}
@@ -103,24 +103,24 @@ func (t *talk) planCall(names tool.Names, name string, a callArgs) (tool.Plan, e
 		files = append(files, at)
 		effects = append(effects, policy.Effect{Verb: policy.Attach, Target: at}, policy.Effect{Verb: policy.Read, Target: at})
 	}
-	plan := tool.Changing(func(ctx context.Context, seen *sandbox.Sandbox) (tool.Prepared, error) {
+	plan := tool.NewChangePlan(func(ctx context.Context, seen *sandbox.Sandbox) (tool.Preparation, error) {
 		child, err := t.child(name, Narrow{a.Restrict, a.ReadOnly})
 		if err != nil {
-			return tool.Prepared{}, err
+			return tool.Preparation{}, err
 		}
 		if strings.TrimSpace(a.Input) == "" && len(files) == 0 && !child.Empty {
-			return tool.Prepared{}, &sandbox.Error{Op: "call", Path: name, Code: "invalid_args", Hint: "input: it is empty, and this worker needs some"}
+			return tool.Preparation{}, &sandbox.Error{Op: "call", Path: name, Code: "invalid_args", Hint: "input: it is empty, and this worker needs some"}
 		}
 		in := Input{Text: a.Input, Instructions: a.Instructions}
 		if in.Files, err = attachments(seen, files, t.gate.Grant.Attachments, child.Gate.Grant.Attachments); err != nil {
-			return tool.Prepared{}, err
+			return tool.Preparation{}, err
 		}
 		for i, f := range in.Files {
 			if strings.HasPrefix(f.Type, "text/") {
 				in.Files[i].Data = []byte(t.hide(string(f.Data)))
 			}
 		}
-		return tool.Ready(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) { return t.delegate(ctx, child, in) }), nil
+		return tool.NewPreparation(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) { return t.delegate(ctx, child, in) }), nil
 	}, effects...)
 	return plan, nil
 }
@@ -153,10 +153,10 @@ func (t *talk) delegate(ctx context.Context, child *Worker, in Input) (tool.Resu
 	if !ok {
 		return tool.Result{}, errors.New("a worker is called by a worker")
 	}
-	child.Exposure.Taint(t.w.Exposure.From()) // what it is given may come from where the caller has read
-	child.Exposure.Takes(in.size())           // and is all that one knows who only hands something out
+	child.Exposure.MarkTainted(t.w.Exposure.Source()) // what it is given may come from where the caller has read
+	child.Exposure.AddBytes(in.size())                // and is all that one knows who only hands something out
 	o, err := t.converse(ctx, child, call.id, in)
-	t.w.Exposure.Hears(child.Exposure)
+	t.w.Exposure.Merge(child.Exposure)
 	if child.Close != nil {
 		err = errors.Join(err, child.Close())
 	}
@@ -186,8 +186,8 @@ func (t *talk) delegate(ctx context.Context, child *Worker, in Input) (tool.Resu
 
 // planCreate plans the proposal of a worker.
 func (t *talk) planCreate(_ context.Context, _ tool.Names, a createArgs) (tool.Plan, error) {
-	return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-		return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+	return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+		return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 			told, err := t.w.Propose(a.Name, a.Description, a.Instructions)
 			return tool.Result{Text: told}, err
 		}), nil
@@ -196,7 +196,7 @@ func (t *talk) planCreate(_ context.Context, _ tool.Names, a createArgs) (tool.P
 
 func refuses(name string, count int, total int64, policies []policy.Attachments) error {
 	for _, p := range policies {
-		if why := p.Refuses(name, count, total); why != "" {
+		if why := p.RefusalReason(name, count, total); why != "" {
 			return &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrLimit, Hint: why}
 		}
 	}

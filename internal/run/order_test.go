@@ -45,7 +45,7 @@ func TestC16CallsRunInOrder(t *testing.T) {
 		running.Add(-1)
 	}
 	w := h.worker(m, "main")
-	w.Gate.Approver = approver(func(tool.Request) tool.Answer { return tool.Answer{Verdict: tool.Yes, By: "user"} })
+	w.Gate.Approver = approver(func(tool.Request) tool.Answer { return tool.Answer{Verdict: tool.Approved, By: "user"} })
 	w.Propose = func(name, _, _ string) (string, error) {
 		var i int
 		fmt.Sscanf(name, "w%d", &i)

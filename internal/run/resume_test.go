@@ -281,11 +281,11 @@ func TestStoppedAtQuestion(t *testing.T) {
 		must(t, err)
 		return o
 	}
-	h.answer = tool.Answer{Verdict: tool.No, By: "user", Stop: true}
+	h.answer = tool.Answer{Verdict: tool.Declined, By: "user", Stop: true}
 	if o := do(false, "go"); o.End != run.Stopped {
 		t.Fatalf("%+v", o)
 	}
-	h.answer = tool.Answer{Verdict: tool.Yes, By: "user"}
+	h.answer = tool.Answer{Verdict: tool.Approved, By: "user"}
 	if o := do(true, ""); o.Text != "done" {
 		t.Errorf("%+v", o)
 	}

@@ -99,7 +99,7 @@ type house struct {
 }
 
 func newHouse(t testing.TB) *house {
-	h := &house{t: t, answer: tool.Answer{Verdict: tool.Yes, By: "user"}}
+	h := &house{t: t, answer: tool.Answer{Verdict: tool.Approved, By: "user"}}
 	var err error
 	h.files, err = sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/in", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadWrite},
@@ -113,9 +113,9 @@ func newHouse(t testing.TB) *house {
 
 func (h *house) grant(depth int) policy.Grant {
 	return policy.Grant{Files: policy.AllFiles(), Tools: policy.All(), Workers: policy.All(), Depth: depth,
-		Attachments: policy.Attachments{Max: 4, Bytes: 1 << 20}, Consent: policy.Consents{}.With(
-			policy.Rule{Verb: policy.Write, Target: "/out", Consent: policy.PreApproved},
-			policy.Rule{Verb: policy.Delete, Target: "/out", Consent: policy.PreApproved})}
+		Attachments: policy.Attachments{Max: 4, Bytes: 1 << 20}, Approvals: policy.Approvals{}.With(
+			policy.Rule{Verb: policy.Write, Target: "/out", Approval: policy.PreApproved},
+			policy.Rule{Verb: policy.Delete, Target: "/out", Approval: policy.PreApproved})}
 }
 
 // worker returns one that has all files, with its callers before it.
@@ -424,7 +424,7 @@ func TestStop(t *testing.T) {
 	if o.End != run.Stopped || string(text) != "x" {
 		t.Errorf("%+v %q", o, text)
 	}
-	h.answer = tool.Answer{Verdict: tool.No, By: "user", Stop: true}
+	h.answer = tool.Answer{Verdict: tool.Declined, By: "user", Stop: true}
 	if o := h.do(h.worker(plays(calls("write_file", `{"path":"/in/a","content":"x"}`), says("never")), "main"), "go"); o.End != run.Stopped {
 		t.Errorf("%+v", o)
 	}

@@ -61,7 +61,7 @@ func (r *Run) converse(ctx context.Context, w *Worker, id string, in Input) (Out
 	t.gate = w.Gate
 	t.gate.Approver = counting{w.Gate.Approver, r.Budget}
 	t.gate.Tools = append(append([]tool.Tool{}, w.Gate.Tools...), t.workerTools()...)
-	for _, offered := range t.gate.Offered(policy.Model) {
+	for _, offered := range t.gate.ToolsFor(policy.Model) {
 		schema, err := json.Marshal(offered.Schema())
 		if err != nil {
 			return Outcome{}, err

@@ -13,7 +13,7 @@ import (
 )
 
 // maxRead is how many names an exposure remembers.
-const maxRead = 10_000
+const maxNames = 10_000
 
 // A Tracker records what a worker has taken in: how much, by which names, and whether
 // anything of it came from a place that is not trusted. It may be used by many
@@ -21,18 +21,18 @@ const maxRead = 10_000
 type Tracker struct {
 	Untrusted []string // the names at and below which nothing is to be trusted,
 	Trusted   []string // but for what is at and below these
-	Beyond    []string // mounts whose files are changed at once, and
-	Layered   []string // those that keep what is changed
+	Direct    []string // mounts whose files are changed at once, and
+	Overlaid  []string // those that keep what is changed
 
 	// Linked, where set, returns the place that is not trusted in which a file has another
 	// name, or one of those in a folder, "" for none.
-	Linked func(name string, tree bool) string
+	LinkedSource func(name string, tree bool) string
 
 	// Told, where set, is called when the worker first takes in what is not trusted. Kept,
 	// where set, returns what those have taken in who share its files, "" for nothing: they
 	// may do so at any time.
-	Told func(from string)
-	Kept func() string
+	OnTaint      func(from string)
+	SharedSource func() string
 
 	mu    sync.Mutex
 	bytes int64
@@ -50,9 +50,9 @@ func (e *Tracker) Bytes() int64 {
 	return e.bytes
 }
 
-// Read returns names of files that were read and are not of its own making, not all if
+// FilesRead returns names of files that were read and are not of its own making, not all if
 // there were many.
-func (e *Tracker) Read() []string {
+func (e *Tracker) FilesRead() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var names []string
@@ -65,21 +65,21 @@ func (e *Tracker) Read() []string {
 	return names
 }
 
-// From returns the first place that was read and is not trusted, "" for none.
-func (e *Tracker) From() string {
+// Source returns the first place that was read and is not trusted, "" for none.
+func (e *Tracker) Source() string {
 	if e == nil {
 		return ""
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.from == "" && e.Kept != nil {
-		e.from = e.Kept()
+	if e.from == "" && e.SharedSource != nil {
+		e.from = e.SharedSource()
 	}
 	return e.from
 }
 
-// Taint notes that what is not trusted was taken in, "" for nothing.
-func (e *Tracker) Taint(from string) {
+// MarkTainted notes that what is not trusted was taken in, "" for nothing.
+func (e *Tracker) MarkTainted(from string) {
 	if e == nil || from == "" {
 		return
 	}
@@ -89,66 +89,66 @@ func (e *Tracker) Taint(from string) {
 		e.from = from
 	}
 	e.mu.Unlock()
-	if first && e.Told != nil {
-		e.Told(from)
+	if first && e.OnTaint != nil {
+		e.OnTaint(from)
 	}
 }
 
-// Hears notes that another has told what it knows. Nobody hears nothing.
-func (e *Tracker) Hears(other *Tracker) {
+// Merge notes that another has told what it knows. Nobody hears nothing.
+func (e *Tracker) Merge(other *Tracker) {
 	if e == nil || other == nil {
 		return
 	}
-	e.Takes(other.Bytes())
-	e.Taint(other.From())
+	e.AddBytes(other.Bytes())
+	e.MarkTainted(other.Source())
 }
 
-// Sees notes what effects let a call see: whatever is done to a file may tell what is in
+// RecordSeen notes what effects let a call see: whatever is done to a file may tell what is in
 // it, as the diff of a change does. A command sees all that is there.
-func (e *Tracker) Sees(effects []policy.Effect) {
+func (e *Tracker) RecordSeen(effects []policy.Effect) {
 	for _, one := range effects {
 		switch {
 		case one.Verb == policy.Run:
 			if len(e.Untrusted) > 0 {
-				e.Taint(e.Untrusted[0])
+				e.MarkTainted(e.Untrusted[0])
 			}
 		case strings.HasPrefix(one.Target, "/"):
-			e.Taint(e.Place(one.Target, one.Tree))
-			if e.Linked != nil && e.From() == "" {
-				e.Taint(e.Linked(one.Target, one.Tree))
+			e.MarkTainted(e.UntrustedMount(one.Target, one.Tree))
+			if e.LinkedSource != nil && e.Source() == "" {
+				e.MarkTainted(e.LinkedSource(one.Target, one.Tree))
 			}
-			e.note(one)
+			e.recordName(one)
 		}
 	}
 }
 
-// Place returns the name that is not trusted and that a name is at or below, or with
+// UntrustedMount returns the name that is not trusted and that a name is at or below, or with
 // tree above; "" for none. The nearest of the names that say something decides.
-func (e *Tracker) Place(name string, tree bool) string {
+func (e *Tracker) UntrustedMount(name string, tree bool) string {
 	from, near := "", -1
 	for _, place := range e.Untrusted {
-		if holds(place, name) && len(place) > near {
+		if isBelow(place, name) && len(place) > near {
 			from, near = place, len(place)
 		}
-		if tree && holds(name, place) {
+		if tree && isBelow(name, place) {
 			return place
 		}
 	}
 	for _, place := range e.Trusted {
-		if holds(place, name) && len(place) > near {
+		if isBelow(place, name) && len(place) > near {
 			from, near = "", len(place)
 		}
 	}
 	return from
 }
 
-// holds reports whether a name is a folder's or that of something in it.
-func holds(folder, name string) bool {
+// isBelow reports whether a name is a folder's or that of something in it.
+func isBelow(folder, name string) bool {
 	return folder == "/" || name == folder || strings.HasPrefix(name, folder+"/")
 }
 
-// note remembers the name of a file.
-func (e *Tracker) note(one policy.Effect) {
+// recordName remembers the name of a file.
+func (e *Tracker) recordName(one policy.Effect) {
 	if one.Tree {
 		return
 	}
@@ -157,13 +157,13 @@ func (e *Tracker) note(one policy.Effect) {
 	if e.read == nil {
 		e.read = make(map[string]bool)
 	}
-	if own, known := e.read[one.Target]; len(e.read) < maxRead || known {
+	if own, known := e.read[one.Target]; len(e.read) < maxNames || known {
 		e.read[one.Target] = one.Verb != policy.Write && (own || !known)
 	}
 }
 
-// Takes notes how many bytes were handed to the worker.
-func (e *Tracker) Takes(n int64) {
+// AddBytes notes how many bytes were handed to the worker.
+func (e *Tracker) AddBytes(n int64) {
 	if e == nil {
 		return
 	}
@@ -175,27 +175,27 @@ func (e *Tracker) Takes(n int64) {
 // Rules are what holds for a worker that has taken in what is not trusted: one more
 // layer of consent, below which nothing of the others goes.
 func (e *Tracker) Rules(t tool.Tool) []policy.Rule {
-	from := e.From()
+	from := e.Source()
 	if from == "" {
 		return nil
 	}
 	because := "untrusted: " + sandbox.Shown(from) + " was read"
-	ask := func(verb policy.Verb, target string, consent policy.Consent) policy.Rule {
-		return policy.Rule{Verb: verb, Target: target, Consent: consent, From: because}
+	ask := func(verb policy.Verb, target string, consent policy.Approval) policy.Rule {
+		return policy.Rule{Verb: verb, Target: target, Approval: consent, From: because}
 	}
 	rules := []policy.Rule{ask(policy.Connect, "*", policy.Ask)}
 	for _, verb := range []policy.Verb{policy.Write, policy.Delete} {
-		for _, target := range e.Beyond {
+		for _, target := range e.Direct {
 			rules = append(rules, ask(verb, target, policy.Ask))
 		}
-		for _, target := range e.Layered {
+		for _, target := range e.Overlaid {
 			rules = append(rules, ask(verb, target, policy.PreApproved))
 		}
 	}
-	if t.Runs != "" {
-		rules = append(rules, ask(policy.Run, t.Runs, policy.Ask))
+	if t.Program != "" {
+		rules = append(rules, ask(policy.Run, t.Program, policy.Ask))
 	}
-	if t.Reaches {
+	if t.UsesNetwork {
 		rules = append(rules, ask(policy.Use, t.Name, policy.Ask))
 	}
 	return rules

@@ -38,9 +38,9 @@ func TestTaint(t *testing.T) {
 		{"a worker is called", effect(policy.Call, "child", false), ""},
 	} {
 		e := &taint.Tracker{Untrusted: []string{"/in", "/in/mine/web"}, Trusted: []string{"/", "/in/mine"}}
-		e.Sees([]policy.Effect{c.sees})
-		if e.From() != c.from {
-			t.Errorf("%s: %q, want %q", c.name, e.From(), c.from)
+		e.RecordSeen([]policy.Effect{c.sees})
+		if e.Source() != c.from {
+			t.Errorf("%s: %q, want %q", c.name, e.Source(), c.from)
 		}
 	}
 }
@@ -48,18 +48,18 @@ func TestTaint(t *testing.T) {
 // TestRules holds what a worker is asked about, before and after it has read what is not
 // trusted.
 func TestRules(t *testing.T) {
-	e := &taint.Tracker{Untrusted: []string{"/in"}, Beyond: []string{"/", "/out"}, Layered: []string{"/layer"}}
-	foreign, reaching := tool.Tool{Name: "x", Runs: "custom x"}, tool.Tool{Name: "git_pull", Reaches: true}
+	e := &taint.Tracker{Untrusted: []string{"/in"}, Direct: []string{"/", "/out"}, Overlaid: []string{"/layer"}}
+	foreign, reaching := tool.Tool{Name: "x", Program: "custom x"}, tool.Tool{Name: "git_pull", UsesNetwork: true}
 	if rules := e.Rules(foreign); rules != nil {
 		t.Errorf("rules before anything was read: %v", rules)
 	}
-	e.Taint("/in")
-	all := policy.Consents{}.With(policy.Rule{Verb: policy.Write, Target: "/", Consent: policy.PreApproved}, policy.Rule{Verb: policy.Delete, Target: "/", Consent: policy.PreApproved},
-		policy.Rule{Verb: policy.Connect, Target: "*", Consent: policy.PreApproved}, policy.Rule{Verb: policy.Run, Target: "*", Consent: policy.PreApproved})
+	e.MarkTainted("/in")
+	all := policy.Approvals{}.With(policy.Rule{Verb: policy.Write, Target: "/", Approval: policy.PreApproved}, policy.Rule{Verb: policy.Delete, Target: "/", Approval: policy.PreApproved},
+		policy.Rule{Verb: policy.Connect, Target: "*", Approval: policy.PreApproved}, policy.Rule{Verb: policy.Run, Target: "*", Approval: policy.PreApproved})
 	for _, c := range []struct {
 		tool   tool.Tool
 		effect policy.Effect
-		want   policy.Consent
+		want   policy.Approval
 	}{
 		{foreign, effect(policy.Write, "/out/a", false), policy.Ask},
 		{foreign, effect(policy.Write, "/a", false), policy.Ask},
@@ -81,22 +81,22 @@ func TestRules(t *testing.T) {
 
 func TestHears(t *testing.T) {
 	told := ""
-	e, child := &taint.Tracker{Told: func(from string) { told += from }}, &taint.Tracker{Untrusted: []string{"/in"}}
-	child.Takes(7)
-	child.Sees([]policy.Effect{effect(policy.Read, "/in/a", false), effect(policy.Read, "/in/b", false), effect(policy.Write, "/in/b", false)})
-	e.Hears(child)
-	e.Hears(child)
-	if e.From() != "/in" || e.Bytes() != 14 || told != "/in" {
-		t.Errorf("heard %q, %d bytes, told %q", e.From(), e.Bytes(), told)
+	e, child := &taint.Tracker{OnTaint: func(from string) { told += from }}, &taint.Tracker{Untrusted: []string{"/in"}}
+	child.AddBytes(7)
+	child.RecordSeen([]policy.Effect{effect(policy.Read, "/in/a", false), effect(policy.Read, "/in/b", false), effect(policy.Write, "/in/b", false)})
+	e.Merge(child)
+	e.Merge(child)
+	if e.Source() != "/in" || e.Bytes() != 14 || told != "/in" {
+		t.Errorf("heard %q, %d bytes, told %q", e.Source(), e.Bytes(), told)
 	}
-	if names := child.Read(); len(names) != 1 || names[0] != "/in/a" {
+	if names := child.FilesRead(); len(names) != 1 || names[0] != "/in/a" {
 		t.Errorf("read %q: what it has written is its own", names)
 	}
 	var nobody *taint.Tracker
-	nobody.Hears(child)
-	e.Hears(nobody)
-	nobody.Taint("/in")
-	if nobody.From() != "" || nobody.Bytes() != 0 {
+	nobody.Merge(child)
+	e.Merge(nobody)
+	nobody.MarkTainted("/in")
+	if nobody.Source() != "" || nobody.Bytes() != 0 {
 		t.Error("nobody has heard something")
 	}
 }
@@ -107,14 +107,14 @@ func TestMany(t *testing.T) {
 	for range 16 {
 		all.Go(func() {
 			for i := range 2000 {
-				e.Sees([]policy.Effect{effect(policy.Read, "/a/"+strings.Repeat("x", i%200), false)})
-				e.Takes(1)
-				e.From()
+				e.RecordSeen([]policy.Effect{effect(policy.Read, "/a/"+strings.Repeat("x", i%200), false)})
+				e.AddBytes(1)
+				e.Source()
 			}
 		})
 	}
 	all.Wait()
-	if e.Bytes() != 32000 || len(e.Read()) != 200 || e.From() != "" {
-		t.Errorf("%d bytes, %d names, from %q", e.Bytes(), len(e.Read()), e.From())
+	if e.Bytes() != 32000 || len(e.FilesRead()) != 200 || e.Source() != "" {
+		t.Errorf("%d bytes, %d names, from %q", e.Bytes(), len(e.FilesRead()), e.Source())
 	}
 }

@@ -11,26 +11,26 @@ import (
 // A Landing is changes that a call has made in a copy of the files. Their effects were not
 // known before it ran. The gate decides about them as about a plan, and then calls either
 // Land or Drop, once.
-type Landing struct {
+type DeferredChanges struct {
 	Effects []policy.Effect // each of them
 	Listed  []policy.Effect // the same for a reader: directories in place of their content
 	Changes func() []Change // as the approver sees them
-	Refused error           // why nobody can approve them; nil if somebody can
-	Land    func(context.Context) error
-	Drop    func() error
-	Done    string // says what was applied
+	Refusal error           // why nobody can approve them; nil if somebody can
+	Apply   func(context.Context) error
+	Discard func() error
+	Summary string // says what was applied
 }
 
 // applyDeferred decides about the changes that a result has deferred, and applies them. If
 // they are not applied, the result keeps its text, which says what was tried.
 func (in *invocation) applyDeferred(ctx context.Context, plan callPlan, r Result) Result {
-	changes := r.Landing
+	changes := r.Deferred
 	if changes == nil {
 		return r
 	}
-	r.Landing = nil
+	r.Deferred = nil
 	if r.Err != nil { // the call was not finished
-		if err := changes.Drop(); err != nil {
+		if err := changes.Discard(); err != nil {
 			r.Notes = append(r.Notes, "what it had changed could not be removed from where it is kept")
 		}
 		return r
@@ -40,32 +40,32 @@ func (in *invocation) applyDeferred(ctx context.Context, plan callPlan, r Result
 	applied, err := next.apply(ctx, callPlan{Plan: Plan{Effects: changes.Listed}, tool: plan.tool, args: plan.args, applies: true}, changes)
 	if err == nil && applied.Err == nil {
 		r.Changes = append(r.Changes, applied.Changes...)
-		r.Text = strings.TrimPrefix(strings.TrimSuffix(r.Text, "\n")+"\nlanded: "+changes.Done, "\n")
+		r.Text = strings.TrimPrefix(strings.TrimSuffix(r.Text, "\n")+"\nlanded: "+changes.Summary, "\n")
 		return r
 	}
-	if err := changes.Drop(); err != nil {
+	if err := changes.Discard(); err != nil {
 		r.Notes = append(r.Notes, "its changes did not land, and could not be removed from where they are kept")
 	}
 	if err != nil {
 		applied = next.refuse(err)
 		r.Notes = append(r.Notes, applied.Notes...)
 	}
-	r.Err, r.Pending, r.Nobody, r.Stop = applied.Err, applied.Pending, applied.Nobody, applied.Stop
+	r.Err, r.Pending, r.Unattended, r.Stop = applied.Err, applied.Pending, applied.Unattended, applied.Stop
 	return r
 }
 
 // apply takes the steps of Gate.Do that concern effects, and applies the changes. It
 // returns an error if it did nothing, which the journal does not have yet.
-func (in *invocation) apply(ctx context.Context, plan callPlan, changes *Landing) (Result, error) {
-	if changes.Refused != nil {
-		return Result{}, changes.Refused
+func (in *invocation) apply(ctx context.Context, plan callPlan, changes *DeferredChanges) (Result, error) {
+	if changes.Refusal != nil {
+		return Result{}, changes.Refusal
 	}
 	in.Grant = in.addTaintRules(in.Grant, plan.tool)
-	decision, err := in.enforce(plan, in.Judge(changes.Effects...))
+	decision, err := in.enforce(plan, in.Decide(changes.Effects...))
 	if err != nil {
 		return Result{}, err
 	}
-	prepared := preparation{Prepared: Prepared{Changes: changes.Changes()}}
+	prepared := preparedCall{Preparation: Preparation{Changes: changes.Changes()}}
 	approval, err := in.approve(ctx, plan, prepared, decision)
 	if err != nil {
 		return Result{}, err
@@ -75,7 +75,7 @@ func (in *invocation) apply(ctx context.Context, plan callPlan, changes *Landing
 		return Result{}, err
 	}
 	r := Result{Changes: shortenChanges(prepared.Changes)}
-	if err := changes.Land(ctx); err != nil {
+	if err := changes.Apply(ctx); err != nil {
 		r = failed(plan.tool.Name, err)
 	}
 	return in.recordOutcome(plan, r), nil
@@ -89,7 +89,7 @@ func shortenChanges(all []Change) []Change {
 		if i == maxBrief {
 			return append(list, Change{Path: "/", Op: Update, About: fmt.Sprintf("and %d more changes", len(all)-i)})
 		}
-		c.Diff, c.Tree = cut(c.Diff, maxDiff), nil
+		c.Diff, c.Tree = shorten(c.Diff, maxDiff), nil
 		list = append(list, c)
 	}
 	return list

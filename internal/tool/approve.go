@@ -18,13 +18,13 @@ type approval struct {
 
 // approve asks the approver, if the decision says so. If the call is not approved, or its
 // changes could not be prepared, it returns an error.
-func (in *invocation) approve(ctx context.Context, plan callPlan, prepared preparation, d policy.Decision) (approval, error) {
-	preApproved := d.Consent == policy.PreApproved
+func (in *invocation) approve(ctx context.Context, plan callPlan, prepared preparedCall, d policy.Decision) (approval, error) {
+	preApproved := d.Approval == policy.PreApproved
 	if preApproved && plan.changesNothing() { // there is no digest to record
 		return approval{}, prepared.problem
 	}
 	r := in.request(plan, prepared, d)
-	if err := r.digests(); err != nil {
+	if err := r.setDigests(); err != nil {
 		return approval{}, err
 	}
 	in.record.Digest = r.Digest
@@ -34,10 +34,10 @@ func (in *invocation) approve(ctx context.Context, plan callPlan, prepared prepa
 	a := in.ask(ctx, r)
 	in.record.By, in.record.Note, in.record.Request = a.By, a.Note, a.ID
 	switch a.Verdict {
-	case Yes:
-		in.record.Decision, in.record.Seen = "yes", a.Seen()
+	case Approved:
+		in.record.Decision, in.record.Seen = "yes", a.SeenText()
 		return approval{asked: true, seen: !a.Unseen && a.Items > 0, keep: a.Keep}, prepared.problem
-	case Waits:
+	case Undecided:
 		in.record.Decision = "pending"
 	default:
 		in.record.Decision = "no"
@@ -46,25 +46,25 @@ func (in *invocation) approve(ctx context.Context, plan callPlan, prepared prepa
 }
 
 // request returns the call as an approver sees it, without its digests.
-func (in *invocation) request(plan callPlan, prepared preparation, d policy.Decision) Request {
+func (in *invocation) request(plan callPlan, prepared preparedCall, d policy.Decision) Request {
 	args, _ := json.Marshal(plan.args) // they were decoded from JSON
 	effects := prepared.effects(plan)
 	r := Request{Origin: in.origin, Workers: in.Workers, Tool: plan.tool.Name, Args: args, Effects: effects,
-		Rule: d.Rule.From, Why: plan.Why, Changes: prepared.Changes, Wish: prepared.Wish, Warnings: prepared.Warnings,
-		MoreWarnings: prepared.MoreWarnings, Clears: plan.tool.Asks, Guessed: plan.Guessed}
+		Rule: d.Rule.From, Why: plan.Why, Changes: prepared.Changes, Summary: prepared.Summary, Warnings: prepared.Warnings,
+		MoreWarnings: prepared.MoreWarnings, OnlyUser: plan.tool.AlwaysAsk, Guess: plan.Guess}
 	for _, e := range effects {
-		if plan.mustAsk() && e.Verb != policy.Read || in.Judge(e).Consent < policy.PreApproved {
-			r.Asks = append(r.Asks, e)
+		if plan.mustAsk() && e.Verb != policy.Read || in.Decide(e).Approval < policy.PreApproved {
+			r.ToApprove = append(r.ToApprove, e)
 		}
 	}
-	if consent, _ := in.use(plan.tool); consent < policy.PreApproved || plan.mustAsk() && len(r.Asks) == 0 {
-		r.Asks = append(r.Asks, plan.use())
+	if consent, _ := in.approvalForUse(plan.tool); consent < policy.PreApproved || plan.mustAsk() && len(r.ToApprove) == 0 {
+		r.ToApprove = append(r.ToApprove, plan.use())
 	}
 	if len(r.Effects) == 0 {
-		r.Effects = r.Asks
+		r.Effects = r.ToApprove
 	}
 	if in.canBeSteered() {
-		r.Taint = in.Exposure.From()
+		r.Taint = in.Taint.Source()
 	}
 	switch {
 	case prepared.problem != nil:
@@ -83,7 +83,7 @@ func (in *invocation) ask(ctx context.Context, r Request) (a Answer) {
 		}
 	}()
 	if in.Approver == nil {
-		return Answer{By: "nobody", Note: "there is nobody to ask", Nobody: true}
+		return Answer{By: "nobody", Note: "there is nobody to ask", Unattended: true}
 	}
 	return in.Approver.Approve(ctx, r)
 }
@@ -99,8 +99,8 @@ func (in *invocation) notApproved(plan callPlan, r Request, a Answer) error {
 	if plan.applies {
 		nothing = "nothing of it has landed"
 	}
-	if a.Verdict == Waits {
-		return refusal{Result{Nobody: a.Nobody, Pending: &Pending{a.ID, r.Digest}, Err: &sandbox.Error{Op: r.Tool, Code: errDeclined,
+	if a.Verdict == Undecided {
+		return refusal{Result{Unattended: a.Unattended, Pending: &Pending{a.ID, r.Digest}, Err: &sandbox.Error{Op: r.Tool, Code: errDeclined,
 			Hint: nothing + ": it waits for the user's consent as " + a.ID + "; after golem approve " + a.ID + " make the same call again"}}}
 	}
 	hint := "the user said no"
@@ -114,7 +114,7 @@ func (in *invocation) notApproved(plan callPlan, r Request, a Answer) error {
 	if in.origin != policy.User {
 		hint += "; do not repeat the call as it is"
 	}
-	return refusal{Result{Nobody: a.Nobody, Stop: a.Stop, Err: &sandbox.Error{Op: r.Tool, Code: errDeclined, Hint: hint}}}
+	return refusal{Result{Unattended: a.Unattended, Stop: a.Stop, Err: &sandbox.Error{Op: r.Tool, Code: errDeclined, Hint: hint}}}
 }
 
 // seenKey is the key of what WasSeen reports.

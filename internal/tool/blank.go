@@ -12,7 +12,7 @@ import (
 func IsBlank(content []byte) bool {
 	for len(content) > 0 {
 		r, n := utf8.DecodeRune(content)
-		if !isShapeless(r) {
+		if !isInvisible(r) {
 			return false
 		}
 		content = content[n:]
@@ -23,9 +23,9 @@ func IsBlank(content []byte) bool {
 // maxBlank is how many bytes ReadsBlank reads.
 const maxBlank = 64 << 20
 
-// ReadsBlank is IsBlank for a content of any size. It stops at the first character that
+// IsBlankReader is IsBlank for a content of any size. It stops at the first character that
 // can be seen. A content that begins with 64 MiB of blanks counts as blank.
-func ReadsBlank(content io.Reader) (bool, error) {
+func IsBlankReader(content io.Reader) (bool, error) {
 	in := bufio.NewReaderSize(io.LimitReader(content, maxBlank), 64<<10)
 	for {
 		r, _, err := in.ReadRune()
@@ -34,14 +34,14 @@ func ReadsBlank(content io.Reader) (bool, error) {
 			return true, nil
 		case err != nil:
 			return false, err
-		case !isShapeless(r):
+		case !isInvisible(r):
 			return false, nil
 		}
 	}
 }
 
-// isShapeless reports whether nobody can see a character.
-func isShapeless(r rune) bool {
+// isInvisible reports whether nobody can see a character.
+func isInvisible(r rune) bool {
 	switch r {
 	case 0x034f, 0x115f, 0x1160, 0x2800, 0x3164, 0xffa0: // letters without a shape
 		return true

@@ -7,34 +7,34 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// Commands returns the effects of a command that does whatever it likes with
+// CommandEffects returns the effects of a command that does whatever it likes with
 // what it is shown: all that may be read unasked, changes where both a write and
 // a delete may be consented to and every file is allowed, and the network where
 // it is open. With these effects declared, the sandbox of the run is what the
 // command may see.
-func (n Names) Commands() []policy.Effect {
-	return append(n.commands(n.gate.places(), false), n.Connects(true)...)
+func (n Names) CommandEffects() []policy.Effect {
+	return append(n.effectsOfCommand(n.gate.boundaries(), false), n.ConnectEffects(true)...)
 }
 
-// CommandsIn returns the effects of a program that is shown one folder of these, with
+// CommandEffectsIn returns the effects of a program that is shown one folder of these, with
 // all below it, and reaches the network where it is to.
-func (n Names) CommandsIn(folder string, readonly, network bool) []policy.Effect {
-	names := append(n.gate.places(), folder)
+func (n Names) CommandEffectsIn(folder string, readonly, network bool) []policy.Effect {
+	names := append(n.gate.boundaries(), folder)
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool {
 		return folder != "/" && name != folder && !strings.HasPrefix(name, folder+"/")
 	})
-	return append(n.commands(names, readonly), n.Connects(network)...)
+	return append(n.effectsOfCommand(names, readonly), n.ConnectEffects(network)...)
 }
 
-// commands returns the effects of a command on what it sees of these.
-func (n Names) commands(names []string, readonly bool) (effects []policy.Effect) {
+// effectsOfCommand returns the effects of a command on what it sees of these.
+func (n Names) effectsOfCommand(names []string, readonly bool) (effects []policy.Effect) {
 	for _, name := range names {
-		if !n.Shows(name) {
+		if !n.IsVisibleToCommands(name) {
 			continue
 		}
 		effects = append(effects, policy.Effect{Verb: policy.Read, Target: name, Tree: true})
-		if !readonly && n.gate.changeable(name) {
+		if !readonly && n.gate.canChange(name) {
 			effects = append(effects, policy.Effect{Verb: policy.Write, Target: name, Tree: true},
 				policy.Effect{Verb: policy.Delete, Target: name, Tree: true})
 		}
@@ -42,28 +42,30 @@ func (n Names) commands(names []string, readonly bool) (effects []policy.Effect)
 	return effects
 }
 
-// Connects returns the effect of reaching every host, where that is wanted and may be.
-func (n Names) Connects(wanted bool) []policy.Effect {
-	if !wanted || !n.gate.Network() {
+// ConnectEffects returns the effect of reaching every host, where that is wanted and may be.
+func (n Names) ConnectEffects(wanted bool) []policy.Effect {
+	if !wanted || !n.gate.HasNetwork() {
 		return nil
 	}
 	return []policy.Effect{{Verb: policy.Connect, Target: "*"}}
 }
 
-// Shows reports whether a command sees a canonical name.
-func (n Names) Shows(name string) bool { return n.gate.Files.CanRead(name) && n.open(name) }
-
-// Network reports whether commands may reach every host.
-func (g Gate) Network() bool {
-	return g.Grant.Hosts.IsAll() && g.Judge(policy.Effect{Verb: policy.Connect, Target: "*"}).Consent > policy.Blocked
+// IsVisibleToCommands reports whether a command sees a canonical name.
+func (n Names) IsVisibleToCommands(name string) bool {
+	return n.gate.Files.CanRead(name) && n.isOpen(name)
 }
 
-// places are the names at which what may be done changes, of the files and of
+// HasNetwork reports whether commands may reach every host.
+func (g Gate) HasNetwork() bool {
+	return g.Grant.Hosts.IsAll() && g.Decide(policy.Effect{Verb: policy.Connect, Target: "*"}).Approval > policy.Blocked
+}
+
+// boundaries are the names at which what may be done changes, of the files and of
 // the rules, by every name that they have.
-func (g Gate) places() []string {
+func (g Gate) boundaries() []string {
 	names := g.Files.Anchors()
 	for _, verb := range []policy.Verb{policy.Read, policy.Write, policy.Delete} {
-		names = append(names, g.candidates(verb)...)
+		names = append(names, g.ruleTargets(verb)...)
 	}
 	for _, name := range slices.Clone(names) {
 		names = append(names, g.Files.Aliases(name)...)
@@ -72,10 +74,10 @@ func (g Gate) places() []string {
 	return slices.Compact(names)
 }
 
-// changeable reports whether somebody may consent to any change at a name. Which
+// canChange reports whether somebody may consent to any change at a name. Which
 // files a command writes is not known before: where suffixes or sizes are
 // limited it writes none.
-func (g Gate) changeable(name string) bool {
+func (g Gate) canChange(name string) bool {
 	if !g.Files.CanWrite(name) {
 		return false
 	}
@@ -86,6 +88,6 @@ func (g Gate) changeable(name string) bool {
 			return false
 		}
 	}
-	return g.Judge(policy.Effect{Verb: policy.Write, Target: name}).Consent > policy.Blocked &&
-		g.Judge(policy.Effect{Verb: policy.Delete, Target: name}).Consent > policy.Blocked
+	return g.Decide(policy.Effect{Verb: policy.Write, Target: name}).Approval > policy.Blocked &&
+		g.Decide(policy.Effect{Verb: policy.Delete, Target: name}).Approval > policy.Blocked
 }

@@ -25,7 +25,7 @@ func located() tool.Tool {
 		run := func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 			return tool.Result{Text: at + " " + canonical}, nil
 		}
-		return tool.Reading(run, policy.Effect{Verb: policy.Read, Target: at}), nil
+		return tool.NewReadPlan(run, policy.Effect{Verb: policy.Read, Target: at}), nil
 	})
 }
 
@@ -78,18 +78,18 @@ func TestNamesOfCommands(t *testing.T) {
 // blocks.
 func TestAsks(t *testing.T) {
 	for _, test := range []struct {
-		consent policy.Consent
+		consent policy.Approval
 		asks    int
 		code    string
 	}{{policy.PreApproved, 1, ""}, {policy.Ask, 1, ""}, {policy.Blocked, 0, "blocked"}} {
 		about := tool.Tool{Name: "write", Toolset: "filesystem", Mode: policy.Both, Verbs: []policy.Verb{policy.Write}, Description: "test"}
 		asks := tool.New(about, func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
-			p := tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-				return tool.Ready(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+			p := tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+				return tool.NewPreparation(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 					return tool.Result{}, write(files, a.Path)
 				}), nil
 			}, policy.Effect{Verb: policy.Write, Target: a.Path})
-			p.Asks = true
+			p.AlwaysAsk = true
 			return p, nil
 		})
 		files, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadWrite}}})
@@ -100,7 +100,7 @@ func TestAsks(t *testing.T) {
 		g := tool.Gate{Tools: []tool.Tool{asks}, Files: files, Journal: &journal{},
 			Approver: approver(func(r tool.Request) tool.Answer { asked = append(asked, r); return yes(r) }),
 			Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All(),
-				Consent: policy.Consents{}.With(policy.Rule{Verb: policy.Write, Target: "/", Consent: test.consent})}}
+				Approvals: policy.Approvals{}.With(policy.Rule{Verb: policy.Write, Target: "/", Approval: test.consent})}}
 		r := g.Do(t.Context(), policy.Model, tool.Call{Tool: "write", Args: []byte(`{"path":"/a"}`)})
 		code := ""
 		if r.Err != nil {
@@ -110,8 +110,8 @@ func TestAsks(t *testing.T) {
 			t.Errorf("%v: asked %d times, %v", test.consent, len(asked), r.Err)
 		}
 		for _, q := range asked {
-			if len(q.Asks) != 1 || !strings.HasPrefix(q.Asks[0].String(), "write /a") {
-				t.Errorf("%v: asked about %v", test.consent, q.Asks)
+			if len(q.ToApprove) != 1 || !strings.HasPrefix(q.ToApprove[0].String(), "write /a") {
+				t.Errorf("%v: asked about %v", test.consent, q.ToApprove)
 			}
 		}
 	}

@@ -14,27 +14,27 @@ import (
 // it records first what the call will pass on.
 func (in *invocation) addRules(plan callPlan) policy.Grant {
 	in.recordPassedOn(plan)
-	gate := in.following(slices.Concat(plan.tool.Rules, plan.Rules))
+	gate := in.withRules(slices.Concat(plan.tool.Rules, plan.Rules))
 	return in.addTaintRules(gate.Grant, plan.tool)
 }
 
 // decide asks the grant about the effects of a plan, and about the tool itself.
 func (in *invocation) decide(plan callPlan) (policy.Decision, error) {
-	d := in.Judge(plan.now()...)
-	if consent, rule := in.use(plan.tool); consent < d.Consent {
-		d = policy.Decision{Consent: consent, Effect: plan.use(), Rule: rule}
+	d := in.Decide(plan.effectsBefore()...)
+	if consent, rule := in.approvalForUse(plan.tool); consent < d.Approval {
+		d = policy.Decision{Approval: consent, Effect: plan.use(), Rule: rule}
 	}
 	return in.enforce(plan, d)
 }
 
 // decideEmptied decides about the files that the call would leave empty. To empty a file
 // is to delete its content, so it needs the approval that deleting the file needs.
-func (in *invocation) decideEmptied(plan callPlan, prepared preparation, d policy.Decision) (policy.Decision, error) {
+func (in *invocation) decideEmptied(plan callPlan, prepared preparedCall, d policy.Decision) (policy.Decision, error) {
 	if len(prepared.emptied) == 0 {
 		return d, nil
 	}
 	for _, e := range prepared.emptied {
-		if deletion := in.Judge(e); deletion.Consent < d.Consent {
+		if deletion := in.Decide(e); deletion.Approval < d.Approval {
 			d = deletion
 		}
 	}
@@ -50,14 +50,14 @@ func (in *invocation) decideEmptied(plan callPlan, prepared preparation, d polic
 // enforce lowers a decision to Ask if the plan must ask, and fails if the decision is that
 // the call is blocked. Nobody can approve a blocked call.
 func (in *invocation) enforce(plan callPlan, d policy.Decision) (policy.Decision, error) {
-	if plan.mustAsk() && d.Consent > policy.Ask {
-		d = policy.Decision{Consent: policy.Ask, Effect: plan.use()}
+	if plan.mustAsk() && d.Approval > policy.Ask {
+		d = policy.Decision{Approval: policy.Ask, Effect: plan.use()}
 	}
-	if d.Consent != policy.Ask { // then approve records the decision
-		in.record.Decision = d.Consent.String()
+	if d.Approval != policy.Ask { // then approve records the decision
+		in.record.Decision = d.Approval.String()
 	}
 	in.record.By = d.Rule.From
-	if d.Consent > policy.Blocked {
+	if d.Approval > policy.Blocked {
 		return d, nil
 	}
 	e := d.Effect
@@ -75,8 +75,8 @@ func (in *invocation) enforce(plan callPlan, d policy.Decision) (policy.Decision
 // listAllowed returns a hint that names where a verb is not blocked.
 func (g Gate) listAllowed(verb policy.Verb) string {
 	var names []string
-	for _, name := range g.candidates(verb) {
-		if g.Judge(policy.Effect{Verb: verb, Target: name}).Consent > policy.Blocked {
+	for _, name := range g.ruleTargets(verb) {
+		if g.Decide(policy.Effect{Verb: verb, Target: name}).Approval > policy.Blocked {
 			names = append(names, name)
 		}
 	}
@@ -86,10 +86,10 @@ func (g Gate) listAllowed(verb policy.Verb) string {
 	return "allowed: " + verb.String() + " " + strings.Join(names, ", ")
 }
 
-// Judge asks the grant about effects, under every name that the files have: if the
+// Decide asks the grant about effects, under every name that the files have: if the
 // directories of two mounts overlap, no name of a file allows what another name of it
 // blocks. The strictest decision holds.
-func (g Gate) Judge(effects ...policy.Effect) policy.Decision {
+func (g Gate) Decide(effects ...policy.Effect) policy.Decision {
 	least := g.Grant.Decide(effects...)
 	for _, e := range effects {
 		for _, alias := range g.aliases(e) {
@@ -98,7 +98,7 @@ func (g Gate) Judge(effects ...policy.Effect) policy.Decision {
 				continue
 			}
 			also := policy.Effect{Verb: e.Verb, Target: alias}
-			if d := g.Grant.Decide(also); d.Consent < least.Consent {
+			if d := g.Grant.Decide(also); d.Approval < least.Approval {
 				d.Effect = e
 				least = d
 			}
@@ -108,21 +108,21 @@ func (g Gate) Judge(effects ...policy.Effect) policy.Decision {
 }
 
 func (g Gate) aliases(e policy.Effect) []string {
-	if !onFiles(e.Verb) || g.Files == nil {
+	if !isFileVerb(e.Verb) || g.Files == nil {
 		return nil
 	}
 	return g.Files.Aliases(e.Target)
 }
 
-func onFiles(v policy.Verb) bool { return v >= policy.Read && v <= policy.Attach }
+func isFileVerb(v policy.Verb) bool { return v >= policy.Read && v <= policy.Attach }
 
-// candidates are the names at which the decision about a verb may change.
-func (g Gate) candidates(verb policy.Verb) []string {
+// ruleTargets are the names at which the decision about a verb may change.
+func (g Gate) ruleTargets(verb policy.Verb) []string {
 	var names []string
 	for _, root := range g.Grant.Files.Roots() {
 		names = append(names, root.Path)
 	}
-	for _, r := range g.Grant.Consent.Rules() {
+	for _, r := range g.Grant.Approvals.Rules() {
 		if r.Verb == verb || verb == policy.Attach && r.Verb == policy.Read {
 			names = append(names, r.Target)
 		}

@@ -32,7 +32,7 @@ const (
 	errDeclined = sandbox.Code("declined")
 )
 
-func (t Tool) invalid(format string, args ...any) error {
+func (t Tool) argsError(format string, args ...any) error {
 	return &sandbox.Error{Op: t.Name, Code: errArgs, Hint: fmt.Sprintf(format, args...)}
 }
 
@@ -45,43 +45,43 @@ func (t Tool) decode(raw []byte, into any) (map[string]any, error) {
 		raw = []byte("{}")
 	}
 	if len(raw) > maxArgs {
-		return nil, t.invalid("%d bytes of arguments; %d are the most", len(raw), maxArgs)
+		return nil, t.argsError("%d bytes of arguments; %d are the most", len(raw), maxArgs)
 	}
 	if err := CheckJSON(raw); err != nil {
-		return nil, t.invalid("the arguments: %v", err)
+		return nil, t.argsError("the arguments: %v", err)
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	parts := 0
-	value, err := wellFormed(d, 0, &parts)
+	value, err := readValue(d, 0, &parts)
 	if err != nil {
-		return nil, t.invalid("%v", err)
+		return nil, t.argsError("%v", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, t.invalid("something follows the arguments; they are one JSON object")
+		return nil, t.argsError("something follows the arguments; they are one JSON object")
 	}
-	shape := t.shape()
-	if why := misfit(shape.schema, "", value); why != "" {
-		return nil, t.invalid("%s", why)
+	shape := t.argSchema()
+	if why := findMisfit(shape.schema, "", value); why != "" {
+		return nil, t.argsError("%s", why)
 	}
 	if !shape.plain {
 		if err := shape.exact.Validate(value); err != nil {
-			return nil, t.invalid("%v", err)
+			return nil, t.argsError("%v", err)
 		}
 	}
 	// Defaults first, and what was given over them: from its own text, so that no
 	// number passes through a float.
 	if len(shape.defaults) > 0 {
 		if err := json.Unmarshal(shape.defaults, into); err != nil {
-			return nil, t.invalid("the defaults do not fit: %v", err)
+			return nil, t.argsError("the defaults do not fit: %v", err)
 		}
 	}
 	err = json.Unmarshal(raw, into)
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return nil, t.invalid("%s: write a whole number in digits, up to %d", name(kind.Field), math.MaxInt32)
+		return nil, t.argsError("%s: write a whole number in digits, up to %d", argumentName(kind.Field), math.MaxInt32)
 	}
 	if err != nil {
-		return nil, t.invalid("%v", err)
+		return nil, t.argsError("%v", err)
 	}
 	all := value.(map[string]any) // as every schema of arguments says
 	for key, value := range shape.filled {
@@ -92,9 +92,9 @@ func (t Tool) decode(raw []byte, into any) (map[string]any, error) {
 	return all, nil
 }
 
-// wellFormed reads one value, and refuses keys that stand twice, depth and
+// readValue reads one value, and refuses keys that stand twice, depth and
 // endless lists.
-func wellFormed(d *json.Decoder, depth int, parts *int) (value any, err error) {
+func readValue(d *json.Decoder, depth int, parts *int) (value any, err error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("more than %d levels deep", maxDepth)
 	}
@@ -117,7 +117,7 @@ func wellFormed(d *json.Decoder, depth int, parts *int) (value any, err error) {
 			if _, seen := object[name]; seen {
 				return nil, fmt.Errorf("%s stands twice", sandbox.Shown(name))
 			}
-			if object[name], err = wellFormed(d, depth+1, parts); err != nil {
+			if object[name], err = readValue(d, depth+1, parts); err != nil {
 				return nil, err
 			}
 		}
@@ -125,7 +125,7 @@ func wellFormed(d *json.Decoder, depth int, parts *int) (value any, err error) {
 	case json.Delim('['):
 		list := []any{}
 		for d.More() {
-			item, err := wellFormed(d, depth+1, parts)
+			item, err := readValue(d, depth+1, parts)
 			if err != nil {
 				return nil, err
 			}
@@ -152,40 +152,40 @@ func notJSON(err error) error {
 	return fmt.Errorf("not JSON: %v", err)
 }
 
-// misfit says in plain words where a value does not fit its schema, "" where it
+// findMisfit says in plain words where a value does not fit its schema, "" where it
 // fits as far as it looks: the library that validates has the last word.
-func misfit(s *jsonschema.Schema, at string, value any) string {
+func findMisfit(s *jsonschema.Schema, at string, value any) string {
 	switch v := value.(type) {
 	case map[string]any:
 		if s.Type != "object" {
 			break
 		}
-		return misfitObject(s, at, v)
+		return findObjectMisfit(s, at, v)
 	case []any:
 		if s.Type != "array" || s.Items == nil {
 			break
 		}
 		for i, item := range v {
-			if why := misfit(s.Items, fmt.Sprintf("%s[%d]", at, i), item); why != "" {
+			if why := findMisfit(s.Items, fmt.Sprintf("%s[%d]", at, i), item); why != "" {
 				return why
 			}
 		}
 		return ""
 	}
 	if got := kindOf(value); s.Type != "" && got != s.Type && !(got == "integer" && s.Type == "number") {
-		return fmt.Sprintf("%s: want %s, got %s", name(at), article(s.Type), article(got))
+		return fmt.Sprintf("%s: want %s, got %s", argumentName(at), addArticle(s.Type), addArticle(got))
 	}
 	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, func(word any) bool { return reflect.DeepEqual(word, value) }) {
-		return fmt.Sprintf("%s: want one of %s", name(at), words(s.Enum))
+		return fmt.Sprintf("%s: want one of %s", argumentName(at), joinWords(s.Enum))
 	}
 	if n, ok := value.(float64); ok && s.Minimum != nil && n < *s.Minimum {
-		return fmt.Sprintf("%s: want at least %v, got %v", name(at), *s.Minimum, n)
+		return fmt.Sprintf("%s: want at least %v, got %v", argumentName(at), *s.Minimum, n)
 	}
 	return ""
 }
 
-// plain reports whether a schema says nothing but what misfit looks at.
-func plain(s *jsonschema.Schema) bool {
+// isPlain reports whether a schema says nothing but what misfit looks at.
+func isPlain(s *jsonschema.Schema) bool {
 	if s.Type == "" || len(s.Enum) > 0 && (s.Type == "object" || s.Type == "array") {
 		return false
 	}
@@ -195,18 +195,18 @@ func plain(s *jsonschema.Schema) bool {
 	if rest.AdditionalProperties != nil && reflect.DeepEqual(rest.AdditionalProperties, &jsonschema.Schema{Not: &jsonschema.Schema{}}) {
 		rest.AdditionalProperties = nil
 	}
-	if !reflect.DeepEqual(rest, jsonschema.Schema{}) || s.Items != nil && !plain(s.Items) {
+	if !reflect.DeepEqual(rest, jsonschema.Schema{}) || s.Items != nil && !isPlain(s.Items) {
 		return false
 	}
 	for _, p := range s.Properties {
-		if !plain(p) {
+		if !isPlain(p) {
 			return false
 		}
 	}
 	return true
 }
 
-func misfitObject(s *jsonschema.Schema, at string, v map[string]any) string {
+func findObjectMisfit(s *jsonschema.Schema, at string, v map[string]any) string {
 	var known []string
 	for key := range s.Properties {
 		known = append(known, key)
@@ -220,18 +220,18 @@ func misfitObject(s *jsonschema.Schema, at string, v map[string]any) string {
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil {
 		for _, key := range keys {
 			if s.Properties[key] == nil {
-				return fmt.Sprintf("unknown argument %s; %s", sandbox.Shown(inside(at, key)), takes(key, known))
+				return fmt.Sprintf("unknown argument %s; %s", sandbox.Shown(joinKey(at, key)), listArguments(key, known))
 			}
 		}
 	}
 	for _, key := range s.Required {
 		if _, ok := v[key]; !ok {
-			return fmt.Sprintf("%s is missing; %s", inside(at, key), takes("", known))
+			return fmt.Sprintf("%s is missing; %s", joinKey(at, key), listArguments("", known))
 		}
 	}
 	for _, key := range keys {
 		if p := s.Properties[key]; p != nil {
-			if why := misfit(p, inside(at, key), v[key]); why != "" {
+			if why := findMisfit(p, joinKey(at, key), v[key]); why != "" {
 				return why
 			}
 		}
@@ -239,22 +239,22 @@ func misfitObject(s *jsonschema.Schema, at string, v map[string]any) string {
 	return ""
 }
 
-func inside(at, key string) string {
+func joinKey(at, key string) string {
 	if at == "" {
 		return key
 	}
 	return at + "." + key
 }
 
-func name(at string) string {
+func argumentName(at string) string {
 	if at == "" {
 		return "the arguments"
 	}
 	return sandbox.Shown(at)
 }
 
-// takes says which arguments there are, the nearest first.
-func takes(key string, known []string) string {
+// listArguments says which arguments there are, the nearest first.
+func listArguments(key string, known []string) string {
 	if near := sandbox.Nearest(key, known); key != "" && len(near) > 0 {
 		return "did you mean " + near[0] + "? it takes " + strings.Join(known, ", ")
 	}
@@ -283,7 +283,7 @@ func kindOf(value any) string {
 	return "object"
 }
 
-func article(kind string) string {
+func addArticle(kind string) string {
 	switch kind {
 	case "null":
 		return kind
@@ -293,7 +293,7 @@ func article(kind string) string {
 	return "a " + kind
 }
 
-func words(list []any) string {
+func joinWords(list []any) string {
 	var all []string
 	for _, word := range list {
 		all = append(all, fmt.Sprint(word))
@@ -301,8 +301,8 @@ func words(list []any) string {
 	return strings.Join(all, ", ")
 }
 
-// filledIn returns the arguments that a plan has filled in.
-func filledIn(args any) (all arguments, err error) {
+// fillArguments returns the arguments that a plan has filled in.
+func fillArguments(args any) (all arguments, err error) {
 	text, err := json.Marshal(args)
 	if err == nil {
 		err = json.Unmarshal(text, &all.keys)

@@ -18,19 +18,19 @@ const (
 	maxOriginal = 100_000 // bytes of an old text that goes with a change
 )
 
-// Changed describes how the content of a file changes. The base is the zero
+// DescribeChange describes how the content of a file changes. The base is the zero
 // version where there was no file. A diff may be cut, and of what is no text
 // there is none; so the change also names the version that it leads to, and
 // with that an answer is bound to the exact bytes.
-func Changed(name string, base sandbox.Version, old, new []byte) Change {
-	c := Change{Path: name, Op: Update, Base: base.String(), Becomes: Hashed(new)}
+func DescribeChange(name string, base sandbox.Version, old, new []byte) Change {
+	c := Change{Path: name, Op: Update, Base: base.String(), Becomes: HashContent(new)}
 	from := name
 	if base.IsZero() {
 		c.Op, from = Create, ""
 	}
-	c.About = fmt.Sprintf("%s → %s", Amount(int64(len(old))), Amount(int64(len(new))))
+	c.About = fmt.Sprintf("%s → %s", FormatSize(int64(len(old))), FormatSize(int64(len(new))))
 	if base.IsZero() {
-		c.About = Amount(int64(len(new)))
+		c.About = FormatSize(int64(len(new)))
 	}
 	recoded := len(old) > 0 && len(new) > 0 && utf8.Valid(old) != utf8.Valid(new)
 	switch {
@@ -38,9 +38,9 @@ func Changed(name string, base sandbox.Version, old, new []byte) Change {
 		c.About = "no change"
 	case IsText(old) && IsText(new):
 		exact := !utf8.Valid(old) && hasUTF8(new) || !utf8.Valid(new) && hasUTF8(old) || recoded
-		c.Diff = Unified(from, name, Legible(old, exact), Legible(new, exact))
+		c.Diff = UnifiedDiff(from, name, DecodeText(old, exact), DecodeText(new, exact))
 		if c.Diff == "" && len(new) > 0 {
-			c.About += fmt.Sprintf(", %d → %d lines", lines(old), lines(new))
+			c.About += fmt.Sprintf(", %d → %d lines", countLines(old), countLines(new))
 		}
 		if c.Diff == "" && len(old)+len(new) > 0 {
 			c.Omitted = "too large to compare"
@@ -59,18 +59,18 @@ func Changed(name string, base sandbox.Version, old, new []byte) Change {
 	return c
 }
 
-// Unified returns the difference of two texts as git writes it. A name that is
+// UnifiedDiff returns the difference of two texts as git writes it. A name that is
 // empty is that of no file. What is too much to compare has no diff.
-func Unified(from, to, old, new string) string {
+func UnifiedDiff(from, to, old, new string) string {
 	if len(old)+len(new) > MaxCompared {
 		return ""
 	}
-	return udiff.Unified(label("a", from), label("b", to), old, new)
+	return udiff.Unified(diffLabel("a", from), diffLabel("b", to), old, new)
 }
 
-// label is a name in the head of a diff, where a line end in it would pass for
+// diffLabel is a name in the head of a diff, where a line end in it would pass for
 // a line of the diff.
-func label(side, name string) string {
+func diffLabel(side, name string) string {
 	if name == "" {
 		return "/dev/null"
 	}
@@ -80,11 +80,11 @@ func label(side, name string) string {
 // IsText reports whether content can be shown: it has no NUL.
 func IsText(content []byte) bool { return bytes.IndexByte(content, 0) < 0 }
 
-// Legible returns a text as it is, and one that is not UTF-8 with its odd bytes
+// DecodeText returns a text as it is, and one that is not UTF-8 with its odd bytes
 // taken for Latin-1. With exact an odd byte is written as \xE9, and a backslash
 // that could be mistaken for the start of one twice: two texts that differ only
 // in how a character is encoded would look the same otherwise.
-func Legible(content []byte, exact bool) string {
+func DecodeText(content []byte, exact bool) string {
 	if !exact && utf8.Valid(content) {
 		return string(content)
 	}
@@ -120,8 +120,8 @@ func hasUTF8(content []byte) bool {
 	return false
 }
 
-// lines counts the lines of a text; the last need not end.
-func lines(text []byte) int {
+// countLines counts the lines of a text; the last need not end.
+func countLines(text []byte) int {
 	n := bytes.Count(text, []byte("\n"))
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		n++
@@ -129,14 +129,14 @@ func lines(text []byte) int {
 	return n
 }
 
-// Hashed is the version of a content, wherever it stands.
-func Hashed(content []byte) string { return sandbox.Version{}.With(content).String() }
+// HashContent is the version of a content, wherever it stands.
+func HashContent(content []byte) string { return sandbox.Version{}.With(content).String() }
 
-// Amount says how many bytes something has.
-func Amount(n int64) string { return visible.Amount(n) }
+// FormatSize says how many bytes something has.
+func FormatSize(n int64) string { return visible.Amount(n) }
 
-// Lines counts the lines that a diff adds and removes.
-func Lines(diff string) (added, removed int) {
+// CountDiffLines counts the lines that a diff adds and removes.
+func CountDiffLines(diff string) (added, removed int) {
 	body := false
 	for line := range strings.Lines(diff) {
 		switch {

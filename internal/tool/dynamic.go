@@ -22,7 +22,7 @@ import (
 // refused, unless it says itself what else there may be. A schema that refers to
 // itself is an error: to hold a value against it could take for ever.
 func Dynamic(t Tool, schema []byte, plan func(ctx context.Context, names Names, args json.RawMessage) (Plan, error)) (Tool, error) {
-	if err := bounded(schema); err != nil {
+	if err := checkSchema(schema); err != nil {
 		return t, err
 	}
 	s := new(jsonschema.Schema)
@@ -36,11 +36,11 @@ func Dynamic(t Tool, schema []byte, plan func(ctx context.Context, names Names, 
 		s.AllOf == nil && s.AnyOf == nil && s.OneOf == nil && s.If == nil {
 		s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
 	}
-	made, err := newShape(s)
+	made, err := newArgumentSchema(s)
 	if err != nil {
 		return t, fmt.Errorf("no JSON schema: %w", err)
 	}
-	t.shape = func() shape { return made }
+	t.argSchema = func() argumentSchema { return made }
 	t.plan = func(ctx context.Context, names Names, raw []byte) (arguments, Plan, error) {
 		all := map[string]json.RawMessage{}
 		keys, err := t.decode(raw, &all)
@@ -61,12 +61,12 @@ func Dynamic(t Tool, schema []byte, plan func(ctx context.Context, names Names, 
 // referred to.
 const maxSchema = 20_000
 
-// bounded refuses a schema that is not JSON as arguments must be, and one in which a
+// checkSchema refuses a schema that is not JSON as arguments must be, and one in which a
 // reference leads to itself, elsewhere, or to more than can be looked at.
-func bounded(schema []byte) error {
+func checkSchema(schema []byte) error {
 	d := json.NewDecoder(bytes.NewReader(schema))
 	parts := 0
-	top, err := wellFormed(d, 0, &parts)
+	top, err := readValue(d, 0, &parts)
 	if err != nil {
 		return err
 	}

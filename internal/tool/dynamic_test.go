@@ -100,23 +100,23 @@ func FuzzDynamic(f *testing.F) {
 
 // A rule beside the tool is one more layer: it never lets pass what others ask about.
 func TestForeignConsent(t *testing.T) {
-	run := func(c policy.Consent) policy.Rule {
-		return policy.Rule{Verb: policy.Run, Target: "custom x", Consent: c, From: "x.json:1"}
+	run := func(c policy.Approval) policy.Rule {
+		return policy.Rule{Verb: policy.Run, Target: "custom x", Approval: c, From: "x.json:1"}
 	}
 	for _, test := range []struct {
 		written, own []policy.Rule
-		want         policy.Consent
+		want         policy.Approval
 	}{
 		{nil, nil, policy.Ask},
 		{nil, []policy.Rule{run(policy.PreApproved)}, policy.PreApproved},
 		{nil, []policy.Rule{run(policy.PreApproved), run(policy.Ask)}, policy.Ask},
 		{nil, []policy.Rule{run(policy.Blocked)}, policy.Blocked},
-		{[]policy.Rule{{Verb: policy.Run, Target: "*", Consent: policy.Ask}}, []policy.Rule{run(policy.PreApproved)}, policy.Ask},
-		{[]policy.Rule{{Verb: policy.Run, Target: "*", Consent: policy.PreApproved}}, []policy.Rule{run(policy.Ask)}, policy.Ask},
-		{[]policy.Rule{{Verb: policy.Use, Target: "x", Consent: policy.Blocked}}, []policy.Rule{run(policy.PreApproved)}, policy.Blocked},
+		{[]policy.Rule{{Verb: policy.Run, Target: "*", Approval: policy.Ask}}, []policy.Rule{run(policy.PreApproved)}, policy.Ask},
+		{[]policy.Rule{{Verb: policy.Run, Target: "*", Approval: policy.PreApproved}}, []policy.Rule{run(policy.Ask)}, policy.Ask},
+		{[]policy.Rule{{Verb: policy.Use, Target: "x", Approval: policy.Blocked}}, []policy.Rule{run(policy.PreApproved)}, policy.Blocked},
 	} {
-		g := Gate{Grant: policy.Grant{Tools: policy.SetOf("custom"), Consent: policy.Consents{}.With(test.written...)}}
-		got := g.Consent(Tool{Name: "x", Toolset: "custom", Verbs: []policy.Verb{policy.Run}, Runs: "custom x", Rules: test.own})
+		g := Gate{Grant: policy.Grant{Tools: policy.SetOf("custom"), Approvals: policy.Approvals{}.With(test.written...)}}
+		got := g.HighestApproval(Tool{Name: "x", Toolset: "custom", Verbs: []policy.Verb{policy.Run}, Program: "custom x", Rules: test.own})
 		if got != test.want {
 			t.Errorf("%v and %v: got %v, want %v", test.written, test.own, got, test.want)
 		}

@@ -13,7 +13,7 @@ import (
 
 // execute runs the call between Enter and leave. A call of another worker does not enter:
 // the calls that the worker makes do so themselves.
-func (in *invocation) execute(ctx context.Context, plan callPlan, prepared preparation, approval approval) Result {
+func (in *invocation) execute(ctx context.Context, plan callPlan, prepared preparedCall, approval approval) Result {
 	if plan.callsWorker() {
 		return in.runRestricted(ctx, plan, prepared)
 	}
@@ -29,7 +29,7 @@ func (in *invocation) execute(ctx context.Context, plan callPlan, prepared prepa
 }
 
 // runRestricted runs the call with a sandbox that allows the declared effects and no others.
-func (in *invocation) runRestricted(ctx context.Context, plan callPlan, prepared preparation) (r Result) {
+func (in *invocation) runRestricted(ctx context.Context, plan callPlan, prepared preparedCall) (r Result) {
 	var err error
 	defer func() {
 		if err != nil {
@@ -38,11 +38,11 @@ func (in *invocation) runRestricted(ctx context.Context, plan callPlan, prepared
 	}()
 	defer in.recoverPanic(&err)
 	if prepared.later {
-		if prepared.Prepared, err = in.workOutChanges(ctx, plan); err != nil {
+		if prepared.Preparation, err = in.workOutChanges(ctx, plan); err != nil {
 			return r
 		}
 	}
-	needs, skipped := in.limits(plan.Effects, false)
+	needs, skipped := in.sandboxLimits(plan.Effects, false)
 	files, err := in.Files.Restrict(needs...)
 	if err != nil {
 		return r
@@ -74,9 +74,9 @@ func (in *invocation) addChanges(r Result, plan callPlan, changes []Change) Resu
 			c.Diff = ""
 		}
 		if r.Brief {
-			c.added, c.removed = Lines(c.Diff)
+			c.added, c.removed = CountDiffLines(c.Diff)
 		}
-		c.Diff, c.Tree = cut(c.Diff, maxDiff), nil // the approver has seen all of it
+		c.Diff, c.Tree = shorten(c.Diff, maxDiff), nil // the approver has seen all of it
 		r.Changes = append(r.Changes, c)
 	}
 	return r
@@ -86,7 +86,7 @@ func (in *invocation) addChanges(r Result, plan callPlan, changes []Change) Resu
 func (in *invocation) noteSkipped(plan callPlan, names []string) (notes []string) {
 	for _, name := range names {
 		why := ", which needs your consent; name it to ask for it"
-		if in.Judge(policy.Effect{Verb: plan.Effects[0].Verb, Target: name}).Consent == policy.Blocked {
+		if in.Decide(policy.Effect{Verb: plan.Effects[0].Verb, Target: name}).Approval == policy.Blocked {
 			why = ", which is blocked"
 		}
 		if plan.Effects[0].Verb == policy.Run {
@@ -105,7 +105,7 @@ func (in *invocation) addNearNames(plan callPlan, err error) error {
 		return err
 	}
 	directory := policy.Effect{Verb: policy.Read, Target: path.Dir(known.Path)}
-	if in.Judge(directory).Consent < policy.PreApproved {
+	if in.Decide(directory).Approval < policy.PreApproved {
 		return err
 	}
 	var better *sandbox.Error

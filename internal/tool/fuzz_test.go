@@ -36,7 +36,7 @@ func FuzzArguments(f *testing.F) {
 		var ran *args
 		probe := tool.New(tool.Tool{Name: "probe", Toolset: "filesystem", Mode: policy.Both}, func(_ context.Context, _ tool.Names, a args) (tool.Plan, error) {
 			ran = &a
-			return tool.Reading(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return tool.Result{Text: "ran"}, nil }), nil
+			return tool.NewReadPlan(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return tool.Result{Text: "ran"}, nil }), nil
 		})
 		r := newRoom(t, nil, probe)
 		got := r.Do(context.Background(), policy.Model, tool.Call{Tool: "probe", Args: raw})

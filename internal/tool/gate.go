@@ -27,7 +27,7 @@ type Gate struct {
 	Approver Approver
 	Journal  Journal
 	Workers  []string // from the entry worker to this one
-	Exposure Exposure // records untrusted input; may be nil
+	Taint    Taint    // records untrusted input; may be nil
 	Undo     Undo     // saves what a call is about to change; may be nil
 
 	// Enter, if set, is called before a call looks at files, and again before it runs.
@@ -49,7 +49,7 @@ func (g Gate) Do(ctx context.Context, origin policy.Origin, call Call) Result {
 	}
 	var plan callPlan
 	var decision policy.Decision
-	var prepared preparation
+	var prepared preparedCall
 	err = in.lookAtFiles(func() error {
 		if plan, err = in.plan(ctx, tool, call.Args); err != nil {
 			return err
@@ -103,7 +103,7 @@ func (in *invocation) lookUp(name string) (Tool, error) {
 		}
 	}
 	var names []string
-	for _, t := range in.Offered(in.origin) {
+	for _, t := range in.ToolsFor(in.origin) {
 		names = append(names, t.Name)
 	}
 	hint := "there are " + strings.Join(names, ", ")
@@ -152,7 +152,7 @@ func (in *invocation) enter(fresh, changes bool) (leave func() error, err error)
 // recoverPanic turns a panic of a tool into an error of this call.
 func (in *invocation) recoverPanic(err *error) {
 	if v := recover(); v != nil {
-		in.record.Note = cut(fmt.Sprint("panic: ", v), 512)
+		in.record.Note = shorten(fmt.Sprint("panic: ", v), 512)
 		*err = &sandbox.Error{Op: in.record.Tool, Code: sandbox.ErrInternal, Hint: "the tool broke; this call failed, others will work"}
 	}
 }

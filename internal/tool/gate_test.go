@@ -52,7 +52,7 @@ type approver func(tool.Request) tool.Answer
 
 func (a approver) Approve(_ context.Context, r tool.Request) tool.Answer { return a(r) }
 
-func yes(tool.Request) tool.Answer { return tool.Answer{Verdict: tool.Yes, By: "user"} }
+func yes(tool.Request) tool.Answer { return tool.Answer{Verdict: tool.Approved, By: "user"} }
 
 type pathArgs struct {
 	Path string `json:"path" jsonschema:"the file"`
@@ -71,8 +71,8 @@ func does(name string, mode policy.Mode, verbs []policy.Verb, do func(*sandbox.S
 		run := func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 			return tool.Result{Text: fmt.Sprint("done ", a.N)}, do(files, a.Path)
 		}
-		return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-			return tool.Ready(run, tool.Change{Path: a.Path, Op: tool.Update, Diff: "-old\n+new\n"}), nil
+		return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+			return tool.NewPreparation(run, tool.Change{Path: a.Path, Op: tool.Update, Diff: "-old\n+new\n"}), nil
 		}, effects...), nil
 	})
 }
@@ -101,7 +101,7 @@ func newRoom(t *testing.T, rules []policy.Rule, tools ...tool.Tool) *room {
 	files := policy.AllFiles().With(sandbox.Limit{Path: "/out", Access: sandbox.ReadWrite}, sandbox.Limit{Path: "/in", Access: sandbox.ReadOnly})
 	j := &journal{}
 	return &room{tool.Gate{Tools: tools, Files: s, Journal: j, Approver: approver(yes), Workers: []string{"main", "sub"},
-		Grant: policy.Grant{Files: files, Tools: policy.SetOf("filesystem"), Consent: policy.Consents{}.With(rules...)}}, m, j}
+		Grant: policy.Grant{Files: files, Tools: policy.SetOf("filesystem"), Approvals: policy.Approvals{}.With(rules...)}}, m, j}
 }
 
 func (r *room) call(origin policy.Origin, name, args string) tool.Result {
@@ -181,8 +181,8 @@ func TestRefusals(t *testing.T) {
 		{"deep", nil, policy.Model, "put", strings.Repeat("[", 100_000), "invalid_args", "levels deep"},
 		{"not UTF-8", nil, policy.Model, "put", "{\"path\": \"/out/\xff\"}", "invalid_args", "UTF-8"},
 		{"large", nil, policy.Model, "put", `{"path": "` + strings.Repeat("a", 17<<20) + `"}`, "invalid_args", "are the most"},
-		{"blocked", []policy.Rule{{Verb: policy.Write, Target: "/out", Consent: policy.Blocked, From: "x:1"}}, policy.Model, "put", `{"path": "/out/a.md"}`, "blocked", "no approval changes that"},
-		{"blocked tool", []policy.Rule{{Verb: policy.Use, Target: "put", Consent: policy.Blocked}}, policy.Model, "put", `{"path": "/out/a.md"}`, "blocked", "no approval"},
+		{"blocked", []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.Blocked, From: "x:1"}}, policy.Model, "put", `{"path": "/out/a.md"}`, "blocked", "no approval changes that"},
+		{"blocked tool", []policy.Rule{{Verb: policy.Use, Target: "put", Approval: policy.Blocked}}, policy.Model, "put", `{"path": "/out/a.md"}`, "blocked", "no approval"},
 		{"not its files", nil, policy.Model, "put", `{"path": "/in/x.md"}`, "blocked", "not among"},
 		{"no name", nil, policy.Model, "put", `{"path": "../x"}`, "blocked", "not a name"},
 	} {
@@ -190,7 +190,7 @@ func TestRefusals(t *testing.T) {
 			r := newRoom(t, test.rules, put, does("push", policy.Manual, write1, write), does("think", policy.LLM, write1, write))
 			r.Approver = approver(func(q tool.Request) tool.Answer {
 				t.Errorf("somebody was asked: %+v", q)
-				return tool.Answer{Verdict: tool.Yes}
+				return tool.Answer{Verdict: tool.Approved}
 			})
 			got := r.call(test.origin, test.tool, test.args)
 			if got.Err == nil || got.Err.Code != test.code || !strings.Contains(got.Err.Error(), test.hint) {
@@ -210,7 +210,7 @@ func TestRefusals(t *testing.T) {
 // No mode of approval lets a model use what is for the user's hand, and none
 // lets anybody do what is blocked.
 func TestBlockedBeforeApproval(t *testing.T) {
-	rules := []policy.Rule{{Verb: policy.Write, Target: "/out", Consent: policy.Blocked}}
+	rules := []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.Blocked}}
 	r := newRoom(t, rules, does("put", policy.Both, write1, write), does("push", policy.Manual, read1, read))
 	for _, origin := range []policy.Origin{policy.Model, policy.Peer, policy.User} {
 		if got := r.call(origin, "put", `{"path": "/out/a.md"}`); got.Err == nil || got.Err.Code != "blocked" {
@@ -257,14 +257,14 @@ func TestPreparingChangesNothing(t *testing.T) {
 	var tried []error
 	note := func(err error) { tried = append(tried, err) }
 	sly := tool.New(tool.Tool{Name: "sly", Toolset: "filesystem", Mode: policy.Both}, func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
-		return tool.Changing(func(_ context.Context, s *sandbox.Sandbox) (tool.Prepared, error) {
+		return tool.NewChangePlan(func(_ context.Context, s *sandbox.Sandbox) (tool.Preparation, error) {
 			note(write(s, "/out/a.md"))
 			note(remove(s, "/out/a.md"))
 			note(read(s, "/out/b.md"))
 			if err := read(s, "/out/a.md"); err != nil {
 				t.Errorf("preparing cannot read its own file: %v", err)
 			}
-			return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return tool.Result{}, nil }), nil
+			return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return tool.Result{}, nil }), nil
 		}, policy.Effect{Verb: policy.Write, Target: "/out/a.md"}), nil
 	})
 	r := newRoom(t, nil, sly)
@@ -293,12 +293,15 @@ func TestPanics(t *testing.T) {
 	}{
 		"plan": {args(func() (tool.Plan, error) { boom(); return tool.Plan{}, nil }), yes, "internal"},
 		"prepare": {args(func() (tool.Plan, error) {
-			return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { boom(); return tool.Prepared{}, nil }), nil
+			return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+				boom()
+				return tool.Preparation{}, nil
+			}), nil
 		}), yes, "internal"},
-		"run":      {args(func() (tool.Plan, error) { return tool.Reading(run), nil }), yes, "internal"},
-		"nil run":  {args(func() (tool.Plan, error) { return tool.Reading(nil), nil }), yes, "internal"},
+		"run":      {args(func() (tool.Plan, error) { return tool.NewReadPlan(run), nil }), yes, "internal"},
+		"nil run":  {args(func() (tool.Plan, error) { return tool.NewReadPlan(nil), nil }), yes, "internal"},
 		"zero":     {args(func() (tool.Plan, error) { return tool.Plan{}, nil }), yes, "internal"},
-		"approver": {does("p", policy.Both, write1, write), func(tool.Request) tool.Answer { boom(); return tool.Answer{Verdict: tool.Yes} }, "declined"},
+		"approver": {does("p", policy.Both, write1, write), func(tool.Request) tool.Answer { boom(); return tool.Answer{Verdict: tool.Approved} }, "declined"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRoom(t, nil, test.tool, does("good", policy.Both, read1, read))
@@ -353,7 +356,7 @@ func TestJournalFirst(t *testing.T) {
 // same call the same, whatever the order of its keys.
 func TestRequests(t *testing.T) {
 	var asked []tool.Request
-	r := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Consent: policy.Ask, From: "golem.yaml:3"}}, does("put", policy.Both, write1, write))
+	r := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.Ask, From: "golem.yaml:3"}}, does("put", policy.Both, write1, write))
 	r.Approver = approver(func(q tool.Request) tool.Answer { asked = append(asked, q); return tool.Answer{Note: "not\nnow"} })
 	for _, args := range []string{`{"path": "/out/a.md", "n": 3}`, `{ "n":3, "path":"/out/a.md"}`, `{"path": "/out/a.md", "n": 4}`, `{"path": "/out/b.md", "n": 3}`} {
 		got := r.call(policy.Model, "put", args)
@@ -362,16 +365,16 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	r.unchanged(t)
-	if asked[0].Digest != asked[1].Digest || asked[0].Same != asked[1].Same {
+	if asked[0].Digest != asked[1].Digest || asked[0].CallDigest != asked[1].CallDigest {
 		t.Error("the order of keys makes another call")
 	}
 	for _, q := range asked[2:] {
-		if q.Digest == asked[0].Digest || q.Same == asked[0].Same {
+		if q.Digest == asked[0].Digest || q.CallDigest == asked[0].CallDigest {
 			t.Errorf("another call has the same digest: %s", q.Args)
 		}
 	}
 	q := asked[0]
-	if q.Rule != "golem.yaml:3" || len(q.Asks) != 1 || q.Asks[0] != (policy.Effect{Verb: policy.Write, Target: "/out/a.md"}) || len(q.Changes) != 1 {
+	if q.Rule != "golem.yaml:3" || len(q.ToApprove) != 1 || q.ToApprove[0] != (policy.Effect{Verb: policy.Write, Target: "/out/a.md"}) || len(q.Changes) != 1 {
 		t.Errorf("request: got %+v", q)
 	}
 	if b, err := json.Marshal(q); err != nil || !strings.Contains(string(b), `"verb":"write"`) {
@@ -384,13 +387,13 @@ func TestRequests(t *testing.T) {
 func TestOffered(t *testing.T) {
 	names := func(r *room, o policy.Origin) string {
 		var list []string
-		for _, t := range r.Offered(o) {
+		for _, t := range r.ToolsFor(o) {
 			list = append(list, t.Name)
 		}
 		return strings.Join(list, " ")
 	}
 	put, get := does("put", policy.Both, write1, write), does("get", policy.Both, read1, read)
-	other := get.As("sandbox_get")
+	other := get.Alias("sandbox_get")
 	foreign := get
 	foreign.Name, foreign.Toolset = "foreign", "other"
 	all := []tool.Tool{put, get, other, foreign, does("push", policy.Manual, read1, read)}
@@ -407,21 +410,21 @@ func TestOffered(t *testing.T) {
 	if got := r.call(policy.Model, "foreign", `{"path": "/out/a.md"}`); got.OK() || got.Err.Code != "unknown_tool" {
 		t.Errorf("a tool that is not granted: got %+v", got)
 	}
-	blocked := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Consent: policy.Blocked}}, all...)
+	blocked := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.Blocked}}, all...)
 	if got := names(blocked, policy.Model); got != "get" {
 		t.Errorf("where all writes are blocked: got %q", got)
 	}
-	open := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Consent: policy.Blocked}, {Verb: policy.Write, Target: "/out/sub", Consent: policy.Ask}}, all...)
+	open := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.Blocked}, {Verb: policy.Write, Target: "/out/sub", Approval: policy.Ask}}, all...)
 	if got := names(open, policy.Model); got != "put get" {
 		t.Errorf("where one folder is open: got %q", got)
 	}
 	drop := does("drop", policy.Both, []policy.Verb{policy.Delete}, read)
-	kept := newRoom(t, []policy.Rule{{Verb: policy.Delete, Target: "/out", Consent: policy.PreApproved}, {Verb: policy.Delete, Target: "/out/sub", Consent: policy.Blocked}}, drop)
-	if got := names(kept, policy.Model); got != "drop" || kept.Consent(drop) != policy.PreApproved {
-		t.Errorf("where one folder is kept: got %q, %v", got, kept.Consent(drop))
+	kept := newRoom(t, []policy.Rule{{Verb: policy.Delete, Target: "/out", Approval: policy.PreApproved}, {Verb: policy.Delete, Target: "/out/sub", Approval: policy.Blocked}}, drop)
+	if got := names(kept, policy.Model); got != "drop" || kept.HighestApproval(drop) != policy.PreApproved {
+		t.Errorf("where one folder is kept: got %q, %v", got, kept.HighestApproval(drop))
 	}
-	asked := newRoom(t, []policy.Rule{{Verb: policy.Delete, Target: "/out", Consent: policy.PreApproved}, {Verb: policy.Delete, Target: "/out/sub", Consent: policy.Ask}}, drop)
-	if got := asked.AsksIn(drop); !slices.Contains(got, "/out/sub") || slices.Contains(got, "/out") {
+	asked := newRoom(t, []policy.Rule{{Verb: policy.Delete, Target: "/out", Approval: policy.PreApproved}, {Verb: policy.Delete, Target: "/out/sub", Approval: policy.Ask}}, drop)
+	if got := asked.DirsNeedingApproval(drop); !slices.Contains(got, "/out/sub") || slices.Contains(got, "/out") {
 		t.Errorf("where one folder asks: got %q", got)
 	}
 }
@@ -439,7 +442,7 @@ func TestStricterBelow(t *testing.T) {
 		}
 		return err
 	})
-	r := newRoom(t, []policy.Rule{{Verb: policy.Read, Target: "/out/sub", Consent: policy.Blocked}}, look)
+	r := newRoom(t, []policy.Rule{{Verb: policy.Read, Target: "/out/sub", Approval: policy.Blocked}}, look)
 	got := r.call(policy.Model, "look", `{"path": "/out"}`)
 	if !got.OK() || slices.Contains(seen, "read c.md") || slices.Contains(seen, "sub") || len(got.Notes) != 1 {
 		t.Errorf("got %+v, saw %v; want it without /out/sub, and a note", got, seen)
@@ -449,15 +452,15 @@ func TestStricterBelow(t *testing.T) {
 // Who may not read a file does not learn from a change, nor from a failure to
 // prepare one, what is in it.
 func TestChangesTellNoSecrets(t *testing.T) {
-	rules := []policy.Rule{{Verb: policy.Read, Target: "/out", Consent: policy.Ask}, {Verb: policy.Write, Target: "/out", Consent: policy.PreApproved}}
+	rules := []policy.Rule{{Verb: policy.Read, Target: "/out", Approval: policy.Ask}, {Verb: policy.Write, Target: "/out", Approval: policy.PreApproved}}
 	r := newRoom(t, rules, does("put", policy.Both, write1, write))
 	got := r.call(policy.Model, "put", `{"path": "/out/a.md"}`)
 	if !got.OK() || len(got.Changes) != 1 || got.Changes[0].Diff != "" || strings.Contains(got.String(), "old") {
 		t.Errorf("got %+v, want no diff", got)
 	}
 	miss := tool.New(tool.Tool{Name: "miss", Toolset: "filesystem", Mode: policy.Both}, func(context.Context, tool.Names, pathArgs) (tool.Plan, error) {
-		return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-			return tool.Prepared{}, &sandbox.Error{Op: "edit", Path: "/out/a.md", Code: sandbox.ErrInvalid, Hint: "closest: SECRET"}
+		return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+			return tool.Preparation{}, &sandbox.Error{Op: "edit", Path: "/out/a.md", Code: sandbox.ErrInvalid, Hint: "closest: SECRET"}
 		}, policy.Effect{Verb: policy.Read, Target: "/out/a.md"}, policy.Effect{Verb: policy.Write, Target: "/out/a.md"}), nil
 	})
 	asked := 0
@@ -482,7 +485,7 @@ func TestChangesTellNoSecrets(t *testing.T) {
 func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := newRoom(t, nil, does("put", policy.Both, write1, write))
-	r.Approver = approver(func(tool.Request) tool.Answer { cancel(); return tool.Answer{Verdict: tool.Yes} })
+	r.Approver = approver(func(tool.Request) tool.Answer { cancel(); return tool.Answer{Verdict: tool.Approved} })
 	got := r.Do(ctx, policy.Model, tool.Call{Tool: "put", Args: []byte(`{"path": "/out/a.md"}`)})
 	if got.OK() || got.Err.Code != "timeout" {
 		t.Errorf("got %+v, want timeout", got)
@@ -505,7 +508,7 @@ func TestStoppedInTheMidst(t *testing.T) {
 // Pending returns at once, with the name and digest to answer by.
 func TestPending(t *testing.T) {
 	r := newRoom(t, nil, does("put", policy.Both, write1, write))
-	r.Approver = approver(func(tool.Request) tool.Answer { return tool.Answer{Verdict: tool.Waits, ID: "k3v9"} })
+	r.Approver = approver(func(tool.Request) tool.Answer { return tool.Answer{Verdict: tool.Undecided, ID: "k3v9"} })
 	got := r.call(policy.Model, "put", `{"path": "/out/a.md"}`)
 	if got.OK() || got.Pending == nil || got.Pending.ID != "k3v9" || len(got.Pending.Digest) != 64 || !strings.Contains(got.String(), "golem approve k3v9") {
 		t.Errorf("got %+v", got)
@@ -521,7 +524,7 @@ func TestParallel(t *testing.T) {
 	r := newRoom(t, nil, does("put", policy.Both, write1, write), does("take", policy.Both, []policy.Verb{policy.Delete}, remove))
 	r.Approver = approver(func(q tool.Request) tool.Answer {
 		if q.Effects[0].Target == "/out/a.md" {
-			return tool.Answer{Verdict: tool.Yes}
+			return tool.Answer{Verdict: tool.Approved}
 		}
 		return tool.Answer{}
 	})
@@ -539,12 +542,12 @@ func TestParallel(t *testing.T) {
 func TestOlderNames(t *testing.T) {
 	put := does("put", policy.Both, write1, write)
 	old := does("old_put", policy.Both, write1, write)
-	old.Of, old.Unlisted = "put", true
+	old.AliasOf, old.Unlisted = "put", true
 	for name, rules := range map[string][]policy.Rule{
-		"the tool":       {{Verb: policy.Use, Target: "put", Consent: policy.Blocked}},
-		"the older name": {{Verb: policy.Use, Target: "old_put", Consent: policy.Blocked}, {Verb: policy.Use, Target: "older_put", Consent: policy.Blocked}},
+		"the tool":       {{Verb: policy.Use, Target: "put", Approval: policy.Blocked}},
+		"the older name": {{Verb: policy.Use, Target: "old_put", Approval: policy.Blocked}, {Verb: policy.Use, Target: "older_put", Approval: policy.Blocked}},
 	} {
-		r := newRoom(t, rules, put, old, put.As("older_put"))
+		r := newRoom(t, rules, put, old, put.Alias("older_put"))
 		for _, called := range []string{"old_put", "older_put"} {
 			if got := r.call(policy.Model, called, `{"path": "/out/a.md"}`); got.OK() || got.Err.Code != "blocked" {
 				t.Errorf("a rule about %s, %s called: got %+v, want blocked", name, called, got)
@@ -587,7 +590,7 @@ func TestTwoNames(t *testing.T) {
 	both := policy.AllFiles().With(rw, sandbox.Limit{Path: "/final", Access: sandbox.ReadWrite})
 	var blocked []policy.Rule
 	for _, v := range []policy.Verb{policy.Read, policy.Write, policy.Delete} {
-		blocked = append(blocked, policy.Rule{Verb: v, Target: "/final", Consent: policy.Blocked}, policy.Rule{Verb: v, Target: "/all", Consent: policy.PreApproved})
+		blocked = append(blocked, policy.Rule{Verb: v, Target: "/final", Approval: policy.Blocked}, policy.Rule{Verb: v, Target: "/all", Approval: policy.PreApproved})
 	}
 	for name, test := range map[string]struct {
 		files policy.Files
@@ -625,9 +628,9 @@ func TestNamesAreNotTold(t *testing.T) {
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		return tool.Reading(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return tool.Result{}, nil }, names.Reads(at)...), nil
+		return tool.NewReadPlan(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return tool.Result{}, nil }, names.ReadEffects(at)...), nil
 	})
-	r := newRoom(t, []policy.Rule{{Verb: policy.Read, Target: "/out", Consent: policy.Blocked}}, peek)
+	r := newRoom(t, []policy.Rule{{Verb: policy.Read, Target: "/out", Approval: policy.Blocked}}, peek)
 	for _, path := range []string{"/out/a.md", "/out/none", "/out/a.md/x", "/out/none/x"} {
 		got := r.call(policy.Model, "peek", `{"path": "`+path+`"}`)
 		if got.OK() || got.Err.Code != "blocked" {
@@ -647,22 +650,22 @@ func TestEndlessArguments(t *testing.T) {
 // noted is an exposure that keeps what it is told.
 type noted []policy.Effect
 
-func (n *noted) Sees(effects []policy.Effect)  { *n = append(*n, effects...) }
-func (n *noted) Takes(int64)                   {}
-func (n *noted) Taint(string)                  {}
-func (n *noted) From() string                  { return "" }
-func (n *noted) Rules(tool.Tool) []policy.Rule { return nil }
+func (n *noted) RecordSeen(effects []policy.Effect) { *n = append(*n, effects...) }
+func (n *noted) AddBytes(int64)                     {}
+func (n *noted) MarkTainted(string)                 {}
+func (n *noted) Source() string                     { return "" }
+func (n *noted) Rules(tool.Tool) []policy.Rule      { return nil }
 
 // TestErrorsExpose: who is told why a change cannot be made has seen what is there.
 func TestErrorsExpose(t *testing.T) {
 	about := tool.Tool{Name: "edit", Toolset: "filesystem", Mode: policy.Both, Verbs: []policy.Verb{policy.Write}, Description: "test"}
 	r := newRoom(t, nil, tool.New(about, func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
-		return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-			return tool.Prepared{}, errors.New("the closest is this")
+		return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+			return tool.Preparation{}, errors.New("the closest is this")
 		}, policy.Effect{Verb: policy.Write, Target: a.Path}), nil
 	}))
 	seen := &noted{}
-	r.Exposure = seen
+	r.Taint = seen
 	if got := r.call(policy.Model, "edit", `{"path":"/out/a.md"}`); got.Err == nil || len(*seen) != 1 {
 		t.Errorf("got %v, seen %v", got.Err, *seen)
 	}
@@ -674,12 +677,12 @@ func TestTellingExposes(t *testing.T) {
 	for _, fails := range []error{nil, &sandbox.Error{Op: "tell", Path: "/in/none", Code: sandbox.ErrNotFound, Hint: "there is x.md"}} {
 		about := tool.Tool{Name: "tell", Toolset: "filesystem", Mode: policy.Both, Verbs: read1, Description: "test"}
 		r := newRoom(t, nil, tool.New(about, func(context.Context, tool.Names, struct{}) (tool.Plan, error) {
-			plan := tool.Reading(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return tool.Result{Text: "x"}, nil })
-			plan.Tells = []string{"/in/x.md"}
+			plan := tool.NewReadPlan(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return tool.Result{Text: "x"}, nil })
+			plan.Reveals = []string{"/in/x.md"}
 			return plan, fails
 		}))
 		seen := &noted{}
-		r.Exposure = seen
+		r.Taint = seen
 		want := 1
 		if fails != nil {
 			want = 2 // and what the error names

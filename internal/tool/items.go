@@ -107,19 +107,19 @@ func (r Request) ListedEffects() []policy.Effect {
 	}
 	only := len(r.Effects) == 1
 	untold := func(e policy.Effect) bool {
-		if only && (len(r.Changes) == 0 || r.Wish != "" && e.Verb == policy.Use) {
+		if only && (len(r.Changes) == 0 || r.Summary != "" && e.Verb == policy.Use) {
 			return false
 		}
 		return !told[policy.Effect{Verb: e.Verb, Target: e.Target}]
 	}
-	if slices.Equal(r.Asks, r.Effects) && !slices.ContainsFunc(r.Effects, untold) {
+	if slices.Equal(r.ToApprove, r.Effects) && !slices.ContainsFunc(r.Effects, untold) {
 		return nil
 	}
 	all, known := slices.Clone(r.Effects), make(map[policy.Effect]bool, len(r.Effects))
 	for _, e := range r.Effects {
 		known[e] = true
 	}
-	for _, e := range r.Asks {
+	for _, e := range r.ToApprove {
 		if !known[e] {
 			all, known[e] = append(all, e), true
 		}
@@ -134,7 +134,7 @@ func (r Request) ShowsArguments() bool {
 	case "", "{}", "null":
 		return false
 	}
-	if r.Wish != "" && len(r.Changes) > 0 {
+	if r.Summary != "" && len(r.Changes) > 0 {
 		return false
 	}
 	return !slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Diff != "" })

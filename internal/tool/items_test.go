@@ -14,16 +14,16 @@ import (
 // approval, and where it leaves warnings out, no plain yes covers the call.
 func TestA1UnknownChangesAreOmitted(t *testing.T) {
 	t.Parallel()
-	about := tool.Tool{Name: "pull", Toolset: "filesystem", Mode: policy.Both, Verbs: []policy.Verb{policy.Write}, Reaches: true, Description: "test"}
+	about := tool.Tool{Name: "pull", Toolset: "filesystem", Mode: policy.Both, Verbs: []policy.Verb{policy.Write}, UsesNetwork: true, Description: "test"}
 	pull := func(reaches bool, more int) tool.Tool {
 		return tool.New(about, func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
-			plan := tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-				ready := tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return tool.Result{}, nil },
+			plan := tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+				ready := tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return tool.Result{}, nil },
 					tool.Change{Path: a.Path, Op: tool.Update, Diff: "-old\n+new\n"})
 				ready.Warnings, ready.MoreWarnings = []string{"and more"}, more
 				return ready, nil
 			}, policy.Effect{Verb: policy.Write, Target: a.Path})
-			plan.Reaches = reaches
+			plan.NetworkToPrepare = reaches
 			return plan, nil
 		})
 	}
@@ -32,7 +32,7 @@ func TestA1UnknownChangesAreOmitted(t *testing.T) {
 		more    int
 		want    []string
 	}{{true, 0, []string{tool.ItemProblem}}, {false, 3, []string{tool.ItemMore}}, {false, 0, nil}} {
-		r := newRoom(t, []policy.Rule{{Verb: policy.Use, Target: "pull", Consent: policy.Ask}}, pull(row.reaches, row.more))
+		r := newRoom(t, []policy.Rule{{Verb: policy.Use, Target: "pull", Approval: policy.Ask}}, pull(row.reaches, row.more))
 		var asked []tool.Request
 		r.Approver = approver(func(q tool.Request) tool.Answer { asked = append(asked, q); return tool.Answer{} })
 		r.call(policy.Model, "pull", `{"path": "/out/a.md"}`)

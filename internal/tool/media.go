@@ -35,12 +35,12 @@ func MediaType(start []byte) string {
 	return ""
 }
 
-type takesMedia struct{}
+type mediaKey struct{}
 
 // WithMedia returns the context for calls whose caller takes media.
 func WithMedia(ctx context.Context) context.Context {
-	return context.WithValue(ctx, takesMedia{}, true)
+	return context.WithValue(ctx, mediaKey{}, true)
 }
 
-// TakesMedia reports whether the caller of a tool takes media.
-func TakesMedia(ctx context.Context) bool { return ctx.Value(takesMedia{}) != nil }
+// AcceptsMedia reports whether the caller of a tool takes media.
+func AcceptsMedia(ctx context.Context) bool { return ctx.Value(mediaKey{}) != nil }

@@ -12,9 +12,9 @@ import (
 // lets be done there. Of what is in the files it learns nothing, since nothing
 // is decided yet.
 type Names struct {
-	gate   Gate
-	left   *[]string // what a plan leaves out for want of consent
-	origin policy.Origin
+	gate    Gate
+	skipped *[]string // what a plan leaves out for want of consent
+	origin  policy.Origin
 }
 
 // Locate is the sandbox's: the canonical name that a name leads to, if an
@@ -27,39 +27,39 @@ func (n Names) Locate(op, name string, access sandbox.Access, itself bool) (stri
 	switch sandbox.CodeOf(err) {
 	case sandbox.ErrNotDir, sandbox.ErrOutside, sandbox.ErrConflict, sandbox.ErrNotRegular:
 		asked, bad := n.gate.Files.Canonical(name)
-		if bad == nil && n.gate.Files.Access(asked) >= access && !n.open(asked) {
+		if bad == nil && n.gate.Files.Access(asked) >= access && !n.isOpen(asked) {
 			return asked, nil
 		}
 	}
 	return at, err
 }
 
-// open reports whether a name may be read without consent.
-func (n Names) open(name string) bool {
-	return n.gate.Judge(policy.Effect{Verb: policy.Read, Target: name}).Consent == policy.PreApproved
+// isOpen reports whether a name may be read without consent.
+func (n Names) isOpen(name string) bool {
+	return n.gate.Decide(policy.Effect{Verb: policy.Read, Target: name}).Approval == policy.PreApproved
 }
 
-// Closed returns the effects of reading those of some files that the worker may not read
+// ReadsToApprove returns the effects of reading those of some files that the worker may not read
 // without consent, for who tells of their contents without opening them. To the user
 // nothing is closed.
-func (n Names) Closed(files ...string) []policy.Effect {
+func (n Names) ReadsToApprove(files ...string) []policy.Effect {
 	var list []policy.Effect
 	for _, name := range files {
-		if n.origin != policy.User && !n.open(name) {
+		if n.origin != policy.User && !n.isOpen(name) {
 			list = append(list, policy.Effect{Verb: policy.Read, Target: name})
 		}
 	}
 	return list
 }
 
-// Hidden reports whether one of some files may not be read at all. To the user nothing is
+// AnyHidden reports whether one of some files may not be read at all. To the user nothing is
 // hidden.
-func (n Names) Hidden(files ...string) bool {
+func (n Names) AnyHidden(files ...string) bool {
 	return n.origin != policy.User && slices.ContainsFunc(files, func(name string) bool { return !n.CanRead(name) })
 }
 
-// ByUser reports whether the user calls.
-func (n Names) ByUser() bool { return n.origin == policy.User }
+// IsUserCall reports whether the user calls.
+func (n Names) IsUserCall() bool { return n.origin == policy.User }
 
 // Canonical is the sandbox's: the one form of a name, links not followed.
 func (n Names) Canonical(name string) (string, error) {
@@ -92,8 +92,8 @@ func (n Names) MaxBytes(name string) int64 {
 	return m.MaxFileBytes
 }
 
-// Stays reports whether a name is there for ever: a mount, or above one.
-func (n Names) Stays(name string) bool {
+// IsPermanent reports whether a name is there for ever: a mount, or above one.
+func (n Names) IsPermanent(name string) bool {
 	for _, m := range n.gate.Files.Mounts() {
 		if name == "/" || name == m.Target || strings.HasPrefix(m.Target, name+"/") {
 			return true
@@ -102,20 +102,20 @@ func (n Names) Stays(name string) bool {
 	return false
 }
 
-// ReadsBelow is Reads for who looks at all that is in a folder.
-func (n Names) ReadsBelow(at string) []policy.Effect {
-	effects := n.Reads(at)
+// ReadTreeEffects is Reads for who looks at all that is in a folder.
+func (n Names) ReadTreeEffects(at string) []policy.Effect {
+	effects := n.ReadEffects(at)
 	for i := range effects {
 		effects[i].Tree = true
 	}
 	return effects
 }
 
-// Reads returns the effects of reading what is at a canonical name. A folder
+// ReadEffects returns the effects of reading what is at a canonical name. A folder
 // that is shown only because something below it is has nothing of its own: to
 // look at it is to look at that, as far as nobody needs to be asked; what is
 // left out is told with the result.
-func (n Names) Reads(at string) []policy.Effect {
+func (n Names) ReadEffects(at string) []policy.Effect {
 	if n.gate.Files.CanRead(at) {
 		return []policy.Effect{{Verb: policy.Read, Target: at}}
 	}
@@ -126,7 +126,7 @@ func (n Names) Reads(at string) []policy.Effect {
 		}
 		e := policy.Effect{Verb: policy.Read, Target: root}
 		all = append(all, e)
-		if n.open(root) {
+		if n.isOpen(root) {
 			open = append(open, e)
 		}
 	}
@@ -134,8 +134,8 @@ func (n Names) Reads(at string) []policy.Effect {
 		return all
 	}
 	for _, e := range all {
-		if !n.open(e.Target) {
-			*n.left = append(*n.left, e.Target)
+		if !n.isOpen(e.Target) {
+			*n.skipped = append(*n.skipped, e.Target)
 		}
 	}
 	return open

@@ -7,55 +7,55 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// Offered returns the tools to list to somebody: those that admit the caller,
+// ToolsFor returns the tools to list to somebody: those that admit the caller,
 // whose toolset is granted, and that the grant does not refuse everywhere.
-func (g Gate) Offered(o policy.Origin) []Tool {
+func (g Gate) ToolsFor(o policy.Origin) []Tool {
 	var list []Tool
 	for _, t := range g.Tools {
-		if !t.Unlisted && t.Mode.Admits(o) && g.has(t, o) && g.Consent(t) > policy.Blocked {
+		if !t.Unlisted && t.Mode.Admits(o) && g.has(t, o) && g.HighestApproval(t) > policy.Blocked {
 			list = append(list, t)
 		}
 	}
 	return list
 }
 
-// Consent returns the most consent that the grant gives a tool anywhere.
-func (g Gate) Consent(t Tool) policy.Consent {
-	least, _ := g.use(t)
-	if t.Asks {
+// HighestApproval returns the most consent that the grant gives a tool anywhere.
+func (g Gate) HighestApproval(t Tool) policy.Approval {
+	least, _ := g.approvalForUse(t)
+	if t.AlwaysAsk {
 		least = min(least, policy.Ask)
 	}
 	for _, verb := range t.Verbs {
 		most := policy.Blocked
-		for _, name := range g.candidates(verb) {
-			most = max(most, g.Judge(policy.Effect{Verb: verb, Target: name}).Consent)
+		for _, name := range g.ruleTargets(verb) {
+			most = max(most, g.Decide(policy.Effect{Verb: verb, Target: name}).Approval)
 			if verb == policy.Delete { // what holds below a folder holds for it, and not for a file in it
-				most = max(most, g.Judge(policy.Effect{Verb: verb, Target: path.Join(name, "any file")}).Consent)
+				most = max(most, g.Decide(policy.Effect{Verb: verb, Target: path.Join(name, "any file")}).Approval)
 			}
 		}
 		switch {
-		case verb == policy.Run && t.Runs != "":
-			most = g.following(t.Rules).Judge(policy.Effect{Verb: verb, Target: t.Runs}).Consent
+		case verb == policy.Run && t.Program != "":
+			most = g.withRules(t.Rules).Decide(policy.Effect{Verb: verb, Target: t.Program}).Approval
 		case verb == policy.Run:
-			_, rule := g.Grant.Consent.Of(policy.Effect{Verb: verb, Target: "*"})
-			most = g.Grant.Shell.Most(most, rule.Target == "")
+			_, rule := g.Grant.Approvals.Of(policy.Effect{Verb: verb, Target: "*"})
+			most = g.Grant.Shell.HighestApproval(most, rule.Target == "")
 		}
 		least = min(least, most)
 	}
 	return least
 }
 
-// AsksIn returns the folders in which some call of a tool asks, though the grant may let
+// DirsNeedingApproval returns the folders in which some call of a tool asks, though the grant may let
 // others go ahead.
-func (g Gate) AsksIn(t Tool) []string {
+func (g Gate) DirsNeedingApproval(t Tool) []string {
 	var folders []string
 	for _, verb := range t.Verbs {
-		if !onFiles(verb) {
+		if !isFileVerb(verb) {
 			continue
 		}
-		for _, name := range g.candidates(verb) {
+		for _, name := range g.ruleTargets(verb) {
 			in := policy.Effect{Verb: verb, Target: path.Join(name, "any file")}
-			if g.Judge(in).Consent == policy.Ask && !slices.Contains(folders, name) {
+			if g.Decide(in).Approval == policy.Ask && !slices.Contains(folders, name) {
 				folders = append(folders, name)
 			}
 		}
@@ -63,20 +63,20 @@ func (g Gate) AsksIn(t Tool) []string {
 	return folders
 }
 
-// following returns the gate with rules as so many layers of consent more.
-func (g Gate) following(rules []policy.Rule) Gate {
+// withRules returns the gate with rules as so many layers of consent more.
+func (g Gate) withRules(rules []policy.Rule) Gate {
 	for _, rule := range rules {
-		g.Grant.Consent = g.Grant.Consent.With(rule)
+		g.Grant.Approvals = g.Grant.Approvals.With(rule)
 	}
 	return g
 }
 
-// use returns the consent for the tool itself, whatever it does, and the rule.
+// approvalForUse returns the consent for the tool itself, whatever it does, and the rule.
 // What a rule says of a tool it says of its older names too.
-func (g Gate) use(t Tool) (policy.Consent, policy.Rule) {
-	least, rule := g.Grant.Consent.Of(policy.Effect{Verb: policy.Use, Target: t.Name})
-	if t.Of != "" {
-		if consent, of := g.Grant.Consent.Of(policy.Effect{Verb: policy.Use, Target: t.Of}); consent < least {
+func (g Gate) approvalForUse(t Tool) (policy.Approval, policy.Rule) {
+	least, rule := g.Grant.Approvals.Of(policy.Effect{Verb: policy.Use, Target: t.Name})
+	if t.AliasOf != "" {
+		if consent, of := g.Grant.Approvals.Of(policy.Effect{Verb: policy.Use, Target: t.AliasOf}); consent < least {
 			least, rule = consent, of
 		}
 	}
@@ -86,5 +86,5 @@ func (g Gate) use(t Tool) (policy.Consent, policy.Rule) {
 // has reports whether the caller has a tool. The user has those with Yours although the
 // worker was not granted them.
 func (g Gate) has(t Tool, o policy.Origin) bool {
-	return t.Mode == policy.Manual || t.Yours && o == policy.User || g.Grant.Tools.Has(t.Toolset)
+	return t.Mode == policy.Manual || t.ForUser && o == policy.User || g.Grant.Tools.Has(t.Toolset)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Overridden reads what the user lets pass although a scanner holds it back: PATH=REASON
+// ParseOverrides reads what the user lets pass although a scanner holds it back: PATH=REASON
 // each. It returns the names that are meant, as held knows them. Where a name has a = in
 // it too, the longest that is held is meant.
-func Overridden(op string, list []string, held func(name string) bool) (map[string]bool, error) {
+func ParseOverrides(op string, list []string, held func(name string) bool) (map[string]bool, error) {
 	given := make(map[string]bool)
 	for _, one := range list {
 		name, reason := "", ""
@@ -45,7 +45,7 @@ func isReason(text string) bool {
 	return strings.ContainsFunc(strings.Join(words, ""), unicode.IsLetter)
 }
 
-// Override returns the words by which a user lets a file pass, to be given to a shell.
-func Override(name string) string {
+// OverrideFlag returns the words by which a user lets a file pass, to be given to a shell.
+func OverrideFlag(name string) string {
 	return "--override '" + strings.ReplaceAll(sandbox.Shown(name), "'", `'\''`) + "=REASON'"
 }

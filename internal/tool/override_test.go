@@ -23,7 +23,7 @@ func TestOverridden(t *testing.T) {
 		{"/a", "/b=why", ""},
 		{"/a=b.txt", "/a=b.txt=", ""},
 	} {
-		got, err := tool.Overridden("push", []string{test.given}, func(name string) bool { return slices.Contains(strings.Fields(test.held), name) })
+		got, err := tool.ParseOverrides("push", []string{test.given}, func(name string) bool { return slices.Contains(strings.Fields(test.held), name) })
 		if names := strings.Join(slices.Sorted(maps.Keys(got)), " "); names != test.want || (err == nil) != (test.want != "") {
 			t.Errorf("%s of %s: got %q, %v; want %q", test.given, test.held, names, err, test.want)
 		}
@@ -37,7 +37,7 @@ func TestC15AReasonIsNotTheWordReason(t *testing.T) {
 		"...": false, "-": false, "1": false, "": false, "  ": false,
 		"a key of nobody": true, "no reason to worry: a test key": true, "geprüft": true, "ok 1": true,
 	} {
-		if _, err := tool.Overridden("push", []string{"/a=" + reason}, func(name string) bool { return name == "/a" }); (err == nil) != want {
+		if _, err := tool.ParseOverrides("push", []string{"/a=" + reason}, func(name string) bool { return name == "/a" }); (err == nil) != want {
 			t.Errorf("%q: got %v", reason, err)
 		}
 	}

@@ -21,16 +21,16 @@ type Plan struct {
 	Effects []policy.Effect
 	// Asks is true of a plan that nobody's rule lets pass without consent to this
 	// very call.
-	Asks bool
+	AlwaysAsk bool
 	// Untrusted, where set, is the place that is not trusted and that those had read who
 	// made what the call tells of.
-	Untrusted string
+	TaintedBy string
 	// Tells are the names of files of whose contents the call tells without reading them:
 	// who is told of a file is as exposed as who reads it.
-	Tells []string
+	Reveals []string
 	// Shows, where set, is what the call shows of all that it is let see: the names right
 	// in a folder, or not what only says what is left out.
-	Shows []policy.Effect
+	Visible []policy.Effect
 	// Rules are what the grant says of effects that only the tool understands, such
 	// as to run a command. Each counts as a layer of the grant's consent: it may go
 	// below what is written, and above a default only.
@@ -43,21 +43,21 @@ type Plan struct {
 	// Guessed, where set, says which argument golem has filled in with what was there at
 	// the moment, and how to give it. A mode that approves everything does not approve
 	// that: somebody else may have put another thing there since the user looked.
-	Guessed string
+	Guess string
 	// Later is true where changes of files are declared as what it may come to, and
 	// are decided about when they are known, as a Landing.
-	Later bool
+	Deferred bool
 	// Reaches is true where to prepare it is to reach beyond this machine: whoever must
 	// be asked about that is asked before, and does not see what it will change.
-	Reaches bool
+	NetworkToPrepare bool
 
 	reading Run // or
-	prepare func(ctx context.Context, files *sandbox.Sandbox) (Prepared, error)
+	prepare func(ctx context.Context, files *sandbox.Sandbox) (Preparation, error)
 }
 
-// now returns the effects that are decided about before it runs.
-func (p Plan) now() []policy.Effect {
-	if !p.Later {
+// effectsBefore returns the effects that are decided about before it runs.
+func (p Plan) effectsBefore() []policy.Effect {
+	if !p.Deferred {
 		return p.Effects
 	}
 	var list []policy.Effect
@@ -88,7 +88,7 @@ func (in *invocation) plan(ctx context.Context, t Tool, raw []byte) (p callPlan,
 	args, plan, err := t.plan(ctx, Names{in.Gate, &p.skipped, in.origin}, raw)
 	if plan.Args != nil {
 		var bad error
-		if args, bad = filledIn(plan.Args); bad != nil {
+		if args, bad = fillArguments(plan.Args); bad != nil {
 			return p, bad
 		}
 	}
@@ -96,23 +96,23 @@ func (in *invocation) plan(ctx context.Context, t Tool, raw []byte) (p callPlan,
 	var known *sandbox.Error
 	if errors.As(err, &known) { // its text may name the files beside one, or the possible values
 		in.recordSeen([]policy.Effect{{Verb: policy.Read, Target: known.Path}})
-		in.recordHearsay(plan.Untrusted, plan.Tells)
+		in.recordHearsay(plan.TaintedBy, plan.Reveals)
 	}
 	if err == nil && plan.prepare == nil && plan.reading == nil {
 		err = errors.New("a plan that does nothing")
 	}
 	p.Plan = plan
-	in.record.Effects = effectTexts(plan.now())
+	in.record.Effects = effectTexts(plan.effectsBefore())
 	return p, err
 }
 
 // mustAsk reports whether the call needs approval whatever the rules say. The changes of a
 // plan with Later are asked about when they are known.
-func (p callPlan) mustAsk() bool { return p.Asks || p.tool.Asks && !p.Later }
+func (p callPlan) mustAsk() bool { return p.AlwaysAsk || p.tool.AlwaysAsk && !p.Deferred }
 
 // changesNothing reports whether the call only reads.
 func (p callPlan) changesNothing() bool {
-	return !p.mustAsk() && !p.tool.Keeps && !slices.ContainsFunc(p.Effects, func(e policy.Effect) bool { return e.Verb != policy.Read })
+	return !p.mustAsk() && !p.tool.ChangesState && !slices.ContainsFunc(p.Effects, func(e policy.Effect) bool { return e.Verb != policy.Read })
 }
 
 // callsWorker reports whether the call runs another worker.
@@ -126,25 +126,25 @@ func (p callPlan) use() policy.Effect { return policy.Effect{Verb: policy.Use, T
 // A Run does what was planned, with a sandbox that allows the declared effects.
 type Run func(ctx context.Context, files *sandbox.Sandbox) (Result, error)
 
-// Reading returns a plan that changes nothing and so has nothing to prepare.
-func Reading(run Run, effects ...policy.Effect) Plan {
+// NewReadPlan returns a plan that changes nothing and so has nothing to prepare.
+func NewReadPlan(run Run, effects ...policy.Effect) Plan {
 	return Plan{Effects: effects, reading: run}
 }
 
-// Changing returns a plan that changes something. To prepare it works out the
+// NewChangePlan returns a plan that changes something. To prepare it works out the
 // exact changes from what is there now, with a sandbox that can read the files
 // of the effects and change nothing; the changes are shown to who decides, and
 // the run that comes with them must make these or fail.
-func Changing(prepare func(ctx context.Context, files *sandbox.Sandbox) (Prepared, error), effects ...policy.Effect) Plan {
+func NewChangePlan(prepare func(ctx context.Context, files *sandbox.Sandbox) (Preparation, error), effects ...policy.Effect) Plan {
 	return Plan{Effects: effects, prepare: prepare}
 }
 
 // Prepared is a plan whose changes are known.
-type Prepared struct {
+type Preparation struct {
 	Changes []Change
 	// Wish says in a few words what it comes to, "" where the changes say so. Warnings
 	// are what to look at first.
-	Wish     string
+	Summary  string
 	Warnings []string
 	// MoreWarnings is how many warnings are left out. One of Warnings says so, and nobody
 	// can have seen the others.
@@ -156,14 +156,16 @@ type Prepared struct {
 	run Run
 }
 
-// CanUndo returns what is prepared with Undoable set.
-func (p Prepared) CanUndo() Prepared {
+// WithUndo returns what is prepared with Undoable set.
+func (p Preparation) WithUndo() Preparation {
 	p.Undoable = true
 	return p
 }
 
-// Ready returns what makes the changes.
-func Ready(run Run, changes ...Change) Prepared { return Prepared{Changes: changes, run: run} }
+// NewPreparation returns what makes the changes.
+func NewPreparation(run Run, changes ...Change) Preparation {
+	return Preparation{Changes: changes, run: run}
+}
 
 // A Change is what happens to one file or folder.
 type Change struct {
@@ -195,8 +197,8 @@ type Change struct {
 	added, removed int // lines of the whole diff, where the result is brief
 }
 
-// line says in one line what happens, without the diff, as a review says it.
-func (c Change) line() string {
+// summaryLine says in one line what happens, without the diff, as a review says it.
+func (c Change) summaryLine() string {
 	mark := map[Op]string{Create: "A", Update: "M", Delete: "D"}[c.Op]
 	var about []string
 	switch {

@@ -8,32 +8,32 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// A preparation is what is known of a call before somebody approves it.
-type preparation struct {
-	Prepared
+// A preparedCall is what is known of a call before somebody approves it.
+type preparedCall struct {
+	Preparation
 	emptied []policy.Effect // the files that the call would leave empty, as deletions
 	problem error           // why the changes are not known; approve returns it
 	later   bool            // the changes are worked out only after the approval
 }
 
 // effects returns the effects that are decided about before the call runs.
-func (p preparation) effects(plan callPlan) []policy.Effect {
-	return slices.Concat(plan.now(), p.emptied)
+func (p preparedCall) effects(plan callPlan) []policy.Effect {
+	return slices.Concat(plan.effectsBefore(), p.emptied)
 }
 
 // prepare works out the changes. An error of this may reveal content. If the content may
 // not be read without approval, the error waits for the approval.
-func (in *invocation) prepare(ctx context.Context, plan callPlan) (p preparation, err error) {
+func (in *invocation) prepare(ctx context.Context, plan callPlan) (p preparedCall, err error) {
 	defer in.recoverPanic(&err)
 	if plan.reading != nil {
 		p.run = plan.reading
 		return p, nil
 	}
-	if consent, _ := in.use(plan.tool); plan.Reaches && consent < policy.PreApproved {
+	if consent, _ := in.approvalForUse(plan.tool); plan.NetworkToPrepare && consent < policy.PreApproved {
 		p.later = true
 		return p, nil
 	}
-	if p.Prepared, err = in.workOutChanges(ctx, plan); err != nil {
+	if p.Preparation, err = in.workOutChanges(ctx, plan); err != nil {
 		in.recordSeen(plan.Effects) // the error may quote the file, as that of an edit does
 		if in.canRead(plan.Effects) {
 			return p, err
@@ -49,11 +49,11 @@ func (in *invocation) prepare(ctx context.Context, plan callPlan) (p preparation
 }
 
 // workOutChanges lets the plan work out its changes, with files that it cannot change.
-func (in *invocation) workOutChanges(ctx context.Context, plan callPlan) (Prepared, error) {
-	needs, _ := in.limits(plan.Effects, true)
+func (in *invocation) workOutChanges(ctx context.Context, plan callPlan) (Preparation, error) {
+	needs, _ := in.sandboxLimits(plan.Effects, true)
 	files, err := in.Files.Restrict(needs...)
 	if err != nil {
-		return Prepared{}, err
+		return Preparation{}, err
 	}
 	p, err := plan.prepare(ctx, files)
 	if err == nil && p.run == nil {
@@ -67,7 +67,7 @@ func (g Gate) canRead(effects []policy.Effect) bool {
 	for _, e := range effects {
 		switch e.Verb {
 		case policy.Read, policy.Write, policy.Delete, policy.Attach:
-			if g.Judge(policy.Effect{Verb: policy.Read, Target: e.Target}).Consent < policy.PreApproved {
+			if g.Decide(policy.Effect{Verb: policy.Read, Target: e.Target}).Approval < policy.PreApproved {
 				return false
 			}
 		}

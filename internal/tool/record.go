@@ -20,19 +20,19 @@ type Journal interface {
 // An Undo saves what a call is about to change, so that the user can undo the call. When
 // Keep returns, the copy is on the disk.
 type Undo interface {
-	Keep(call, tool string, changes []Change) error
+	Save(call, tool string, changes []Change) error
 }
 
 // recordIntent writes to the journal what is about to happen. If it fails, nothing happens.
 // A call that changes something waits until the intent is on the disk. Undo saves the old
 // content before that: if golem stops in between, the call has changed nothing, and an undo
 // detects this. The approval is remembered only after the intent is written.
-func (in *invocation) recordIntent(ctx context.Context, plan callPlan, prepared preparation, approval approval) error {
+func (in *invocation) recordIntent(ctx context.Context, plan callPlan, prepared preparedCall, approval approval) error {
 	if err := ctx.Err(); err != nil {
 		return timeoutError(plan.tool.Name, err)
 	}
 	if in.Undo != nil && prepared.Undoable && len(prepared.Changes) > 0 {
-		if err := in.Undo.Keep(in.record.Call, plan.tool.Name, prepared.Changes); err != nil {
+		if err := in.Undo.Save(in.record.Call, plan.tool.Name, prepared.Changes); err != nil {
 			return &sandbox.Error{Op: plan.tool.Name, Code: sandbox.ErrInternal,
 				Hint: "nothing was done, because golem cannot keep what the call replaces (" + cause(err) + "); the user can free space in the state directory, or choose another with --state"}
 		}

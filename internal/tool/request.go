@@ -25,15 +25,15 @@ type Request struct {
 	Digest string `json:"digest"`
 	// Same is of the call alone: the same tool, arguments and effects by the same
 	// workers.
-	Same    string          `json:"same"`
-	Origin  policy.Origin   `json:"origin"`
-	Workers []string        `json:"workers"` // the entry worker first
-	Tool    string          `json:"tool"`
-	Args    json.RawMessage `json:"args"`
+	CallDigest string          `json:"same"`
+	Origin     policy.Origin   `json:"origin"`
+	Workers    []string        `json:"workers"` // the entry worker first
+	Tool       string          `json:"tool"`
+	Args       json.RawMessage `json:"args"`
 	// Effects are all; Asks those that need consent, the tool itself among them
 	// where a rule says so.
-	Effects []policy.Effect `json:"effects"`
-	Asks    []policy.Effect `json:"asks"`
+	Effects   []policy.Effect `json:"effects"`
+	ToApprove []policy.Effect `json:"asks"`
 	// Rule is the place of the rule that asks; "" for a default. Why says what it
 	// asks for, where that is not plain.
 	Rule    string   `json:"rule,omitempty"`
@@ -41,7 +41,7 @@ type Request struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Wish says what the changes come to, where that is not plain, and Warnings what to
 	// look at first.
-	Wish     string   `json:"wish,omitempty"`
+	Summary  string   `json:"wish,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	// MoreWarnings is that of the prepared call.
 	MoreWarnings int `json:"more_warnings,omitempty"`
@@ -53,10 +53,10 @@ type Request struct {
 	// that somebody gave to this request, with the taint in view, counts for it.
 	Taint string `json:"taint,omitempty"`
 	// Guessed is that of the plan.
-	Guessed string `json:"guessed,omitempty"`
+	Guess string `json:"guessed,omitempty"`
 	// Clears is true of what brings something into what the user trusts: no rule and
 	// no file answers it, only the user's own flag.
-	Clears bool `json:"clears,omitempty"`
+	OnlyUser bool `json:"clears,omitempty"`
 }
 
 // Verdict is an answer's word. The zero value is No.
@@ -64,19 +64,19 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	No Verdict = iota
-	Yes
-	Waits // nobody has answered yet
+	Declined Verdict = iota
+	Approved
+	Undecided // nobody has answered yet
 )
 
 // An Answer is what an Approver says. The zero Answer is a no.
 type Answer struct {
-	Verdict Verdict
-	By      string // who or what answered: user, approve_all, a remembered rule
-	Note    string // why not, which reaches the model; of a yes what else was said
-	ID      string // of the request that waits
-	Nobody  bool   // there is nobody who could be asked
-	Stop    bool   // everything should end
+	Verdict    Verdict
+	By         string // who or what answered: user, approve_all, a remembered rule
+	Note       string // why not, which reaches the model; of a yes what else was said
+	ID         string // of the request that waits
+	Unattended bool   // there is nobody who could be asked
+	Stop       bool   // everything should end
 	// Unseen is true of a yes for something that was not shown completely: the answer
 	// named the digest, or a mode gave it. Of any other yes of a person, Items is how
 	// many items were shown. approval.Covers sets both.
@@ -87,11 +87,11 @@ type Answer struct {
 	Keep func() error `json:"-"`
 }
 
-// Seen returns how much of a request a yes was given to, as the journal records it: ""
+// SeenText returns how much of a request a yes was given to, as the journal records it: ""
 // for an answer that is no yes, or that a rule gave.
-func (a Answer) Seen() string {
+func (a Answer) SeenText() string {
 	switch {
-	case a.Verdict != Yes:
+	case a.Verdict != Approved:
 		return ""
 	case a.Unseen:
 		return "unseen"
@@ -103,8 +103,8 @@ func (a Answer) Seen() string {
 	return ""
 }
 
-// digests fills in what a request is bound to.
-func (r *Request) digests() error {
+// setDigests fills in what a request is bound to.
+func (r *Request) setDigests() error {
 	type same struct {
 		Workers []string
 		Origin  policy.Origin
@@ -114,7 +114,7 @@ func (r *Request) digests() error {
 	}
 	call := same{r.Workers, r.Origin, r.Tool, r.Args, r.Effects}
 	var err error
-	if r.Same, err = digest(call); err != nil {
+	if r.CallDigest, err = digest(call); err != nil {
 		return err
 	}
 	r.Digest, err = digest(struct {
@@ -125,7 +125,7 @@ func (r *Request) digests() error {
 		Taint    string   `json:",omitempty"`
 		Problem  string
 		More     int `json:",omitempty"`
-	}{call, r.Changes, r.Wish, r.Warnings, r.Taint, r.Problem, r.MoreWarnings})
+	}{call, r.Changes, r.Summary, r.Warnings, r.Taint, r.Problem, r.MoreWarnings})
 	return err
 }
 

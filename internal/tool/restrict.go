@@ -8,18 +8,18 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// stricter returns the names below the target of an effect, by whichever name
+// stricterNames returns the names below the target of an effect, by whichever name
 // they are known, for which less consent holds than for the effect. What it does
 // to a folder does not reach them.
-func (g Gate) stricter(e policy.Effect) []string {
-	if !onFiles(e.Verb) {
+func (g Gate) stricterNames(e policy.Effect) []string {
+	if !isFileVerb(e.Verb) {
 		return nil
 	}
 	var names []string
-	for _, c := range g.candidates(e.Verb) {
+	for _, c := range g.ruleTargets(e.Verb) {
 		for _, name := range append([]string{c}, g.aliases(policy.Effect{Verb: e.Verb, Target: c})...) {
 			if strings.HasPrefix(name, strings.TrimSuffix(e.Target, "/")+"/") && !slices.Contains(names, name) &&
-				g.Judge(policy.Effect{Verb: e.Verb, Target: name}).Consent < g.Judge(e).Consent {
+				g.Decide(policy.Effect{Verb: e.Verb, Target: name}).Approval < g.Decide(e).Approval {
 				names = append(names, name)
 			}
 		}
@@ -27,14 +27,14 @@ func (g Gate) stricter(e policy.Effect) []string {
 	return names
 }
 
-// limits returns what the effects need of a sandbox: at each target the access
+// sandboxLimits returns what the effects need of a sandbox: at each target the access
 // of its verbs, and nothing elsewhere. With looking, nothing may be changed.
 // Left is what is held back below a target because less consent holds there.
-func (g Gate) limits(effects []policy.Effect, looking bool) (needs []sandbox.Limit, left []string) {
+func (g Gate) sandboxLimits(effects []policy.Effect, looking bool) (needs []sandbox.Limit, left []string) {
 	var order []string
 	at := map[string]*sandbox.Limit{}
 	for _, e := range effects {
-		if !onFiles(e.Verb) {
+		if !isFileVerb(e.Verb) {
 			continue
 		}
 		l := at[e.Target]
@@ -53,7 +53,7 @@ func (g Gate) limits(effects []policy.Effect, looking bool) (needs []sandbox.Lim
 		needs = append(needs, *at[path])
 	}
 	for _, e := range effects {
-		for _, name := range g.stricter(e) {
+		for _, name := range g.stricterNames(e) {
 			if at[name] == nil && !slices.Contains(left, name) {
 				needs = append(needs, sandbox.Limit{Path: name})
 				left = append(left, name)

@@ -36,7 +36,7 @@ type Result struct {
 	Record string
 
 	// Landing is what was made and is not done yet: the gate decides about it.
-	Landing *Landing
+	Deferred *DeferredChanges
 
 	// Err is why it was not done, nil if it was. Where it was done in part, the
 	// rest says how far.
@@ -44,7 +44,7 @@ type Result struct {
 	// Pending names the request that waits for an answer, where Err says so.
 	Pending *Pending
 	// Nobody is true where the call was refused because nobody could be asked.
-	Nobody bool
+	Unattended bool
 	// Stop is true where the user said that all of it should end.
 	Stop bool
 }
@@ -62,7 +62,7 @@ func (r Result) OK() bool { return r.Err == nil }
 // String returns the result as a model reads it.
 func (r Result) String() string {
 	if r.Err == nil && len(r.Changes) == 0 && len(r.Notes) == 0 {
-		return cut(strings.TrimSuffix(r.Text, "\n"), MaxResult)
+		return shorten(strings.TrimSuffix(r.Text, "\n"), MaxResult)
 	}
 	var b strings.Builder
 	if r.Err != nil {
@@ -78,7 +78,7 @@ func (r Result) String() string {
 				fmt.Fprintf(&b, "\nand %d more", len(r.Changes)-i)
 			case r.Brief && i > maxBrief:
 			case r.Brief:
-				b.WriteString("\n" + c.line())
+				b.WriteString("\n" + c.summaryLine())
 			case c.Diff != "":
 				b.WriteString("\n" + strings.TrimSuffix(c.Diff, "\n"))
 			}
@@ -87,11 +87,11 @@ func (r Result) String() string {
 	for _, n := range r.Notes {
 		b.WriteString("\nnote: " + n)
 	}
-	return cut(b.String(), MaxResult)
+	return shorten(b.String(), MaxResult)
 }
 
-// cut shortens a text in the middle, and says by how much.
-func cut(text string, most int) string {
+// shorten shortens a text in the middle, and says by how much.
+func shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

@@ -7,11 +7,11 @@ import (
 )
 
 // An Exposure notes what a worker takes in. See internal/taint.
-type Exposure interface {
-	Sees(effects []policy.Effect) // what a call is let see
-	Takes(bytes int64)            // what it is handed
-	Taint(from string)            // what is not trusted, "" for nothing
-	From() string                 // the first untrusted place that was read, "" for none
+type Taint interface {
+	RecordSeen(effects []policy.Effect) // what a call is let see
+	AddBytes(bytes int64)               // what it is handed
+	MarkTainted(from string)            // what is not trusted, "" for nothing
+	Source() string                     // the first untrusted place that was read, "" for none
 	// Rules are one more layer of consent for a tool, where something was taken in that
 	// is not trusted.
 	Rules(t Tool) []policy.Rule
@@ -19,26 +19,26 @@ type Exposure interface {
 
 // canBeSteered reports whether content that the call reads may steer its caller. It does
 // not steer the user, who makes calls by hand.
-func (in *invocation) canBeSteered() bool { return in.Exposure != nil && in.origin != policy.User }
+func (in *invocation) canBeSteered() bool { return in.Taint != nil && in.origin != policy.User }
 
-// shown returns the effects by which a call shows something.
-func (p Plan) shown() []policy.Effect {
-	if p.Shows != nil {
-		return p.Shows
+// visible returns the effects by which a call shows something.
+func (p Plan) visible() []policy.Effect {
+	if p.Visible != nil {
+		return p.Visible
 	}
 	return p.Effects
 }
 
 // recordInput records what the worker sees by the call.
 func (in *invocation) recordInput(plan callPlan) {
-	in.recordSeen(plan.shown())
-	in.recordHearsay(plan.Untrusted, plan.Tells)
+	in.recordSeen(plan.visible())
+	in.recordHearsay(plan.TaintedBy, plan.Reveals)
 }
 
 // recordSeen records what effects let the worker see.
 func (in *invocation) recordSeen(effects []policy.Effect) {
 	if in.canBeSteered() {
-		in.Exposure.Sees(effects)
+		in.Taint.RecordSeen(effects)
 	}
 }
 
@@ -50,7 +50,7 @@ func (in *invocation) recordPassedOn(plan callPlan) {
 		return
 	}
 	var seen []policy.Effect
-	for _, e := range plan.shown() {
+	for _, e := range plan.visible() {
 		inPlace := slices.Contains(plan.Effects, policy.Effect{Verb: policy.Write, Target: e.Target, Tree: e.Tree})
 		if e.Verb == policy.Run || e.Verb == policy.Read && !inPlace {
 			seen = append(seen, e)
@@ -65,16 +65,16 @@ func (in *invocation) recordHearsay(from string, files []string) {
 	if !in.canBeSteered() {
 		return
 	}
-	in.Exposure.Taint(from)
+	in.Taint.MarkTainted(from)
 	for _, name := range files {
-		in.Exposure.Sees([]policy.Effect{{Verb: policy.Read, Target: name}})
+		in.Taint.RecordSeen([]policy.Effect{{Verb: policy.Read, Target: name}})
 	}
 }
 
 // recordSize records how many bytes the worker gets.
 func (in *invocation) recordSize(r Result) {
 	if in.canBeSteered() {
-		in.Exposure.Takes(int64(len(r.Text)))
+		in.Taint.AddBytes(int64(len(r.Text)))
 	}
 }
 
@@ -84,8 +84,8 @@ func (in *invocation) addTaintRules(grant policy.Grant, t Tool) policy.Grant {
 	if !in.canBeSteered() {
 		return grant
 	}
-	if rules := in.Exposure.Rules(t); len(rules) > 0 {
-		grant.Consent = grant.Consent.With(rules...)
+	if rules := in.Taint.Rules(t); len(rules) > 0 {
+		grant.Approvals = grant.Approvals.With(rules...)
 	}
 	return grant
 }

@@ -105,14 +105,14 @@ func checkEscapes(text []byte) error {
 			return nil
 		}
 		at += next
-		unit, ok := escape(text[at:])
+		unit, ok := parseEscape(text[at:])
 		switch {
 		case !ok:
 			at += 2 // another escape
 		case unit < 0xd800 || unit > 0xdfff:
 			at += 6
 		default:
-			low, pair := escape(text[min(at+6, len(text)):])
+			low, pair := parseEscape(text[min(at+6, len(text)):])
 			if unit > 0xdbff || !pair || low < 0xdc00 || low > 0xdfff {
 				return fmt.Errorf("%s is half of a character: write both halves, or the character itself", text[at:at+6])
 			}
@@ -124,8 +124,8 @@ func checkEscapes(text []byte) error {
 	}
 }
 
-// escape returns the code unit of an escape like \u00e9 that a text begins with.
-func escape(text []byte) (unit uint64, ok bool) {
+// parseEscape returns the code unit of an escape like \u00e9 that a text begins with.
+func parseEscape(text []byte) (unit uint64, ok bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false
 	}

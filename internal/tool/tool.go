@@ -26,30 +26,30 @@ type Tool struct {
 	// Asks is true of a tool that brings something into what the user trusts, or takes
 	// it away: the user is asked about what it does, every time, and neither rules nor
 	// files answer.
-	Asks bool
+	AlwaysAsk bool
 	// Yours is true of a tool that the user has by hand, though the worker was not given it.
-	Yours bool
+	ForUser bool
 	// Keeps is true of a tool that changes what golem keeps, and no file.
-	Keeps bool
+	ChangesState bool
 	// Reaches is true of a tool that reaches others than this machine.
-	Reaches bool
+	UsesNetwork bool
 	// Unlisted tools are answered and not offered: older names. Of is the tool that
 	// one is a name of; rules about that hold for this.
 	Unlisted bool
-	Of       string
+	AliasOf  string
 	// Runs is the one program that a foreign tool runs, as its effect names it, and Rules
 	// what is written of that where the tool is: each is a layer of consent, as those of
 	// a Plan are.
-	Runs  string
-	Rules []policy.Rule
+	Program string
+	Rules   []policy.Rule
 	// Label and Category are for people who look through many tools; "" for most.
 	Label, Category string
 	// Private are the arguments that hold content. Of those the journal keeps only
 	// the size.
 	Private []string
 
-	shape func() shape
-	plan  func(ctx context.Context, names Names, raw []byte) (arguments, Plan, error)
+	argSchema func() argumentSchema
+	plan      func(ctx context.Context, names Names, raw []byte) (arguments, Plan, error)
 }
 
 // Arguments are what a call was given, with defaults: as its tool reads them, and by
@@ -60,7 +60,7 @@ type arguments struct {
 }
 
 // A shape is the schema of a tool's arguments, and what is known of it beforehand.
-type shape struct {
+type argumentSchema struct {
 	schema   *jsonschema.Schema
 	exact    *jsonschema.Resolved // to hold values against
 	plain    bool                 // misfit finds all that does not fit
@@ -68,10 +68,10 @@ type shape struct {
 	filled   map[string]any       // the same, to be looked at
 }
 
-func newShape(s *jsonschema.Schema) (shape, error) {
+func newArgumentSchema(s *jsonschema.Schema) (argumentSchema, error) {
 	exact, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
 	if err != nil {
-		return shape{}, err
+		return argumentSchema{}, err
 	}
 	given := make(map[string]json.RawMessage)
 	for key, p := range s.Properties {
@@ -79,7 +79,7 @@ func newShape(s *jsonschema.Schema) (shape, error) {
 			given[key] = p.Default
 		}
 	}
-	made := shape{schema: s, exact: exact, plain: plain(s)}
+	made := argumentSchema{schema: s, exact: exact, plain: isPlain(s)}
 	if len(given) > 0 {
 		made.defaults, err = json.Marshal(given)
 	}
@@ -95,14 +95,14 @@ func newShape(s *jsonschema.Schema) (shape, error) {
 // out, and then has its default. The schema is made when it is first needed: of many
 // tools few are called. A type that has none is a mistake in the program, and panics.
 func New[A any](t Tool, plan func(ctx context.Context, names Names, args A) (Plan, error)) Tool {
-	t.shape = sync.OnceValue(func() shape {
+	t.argSchema = sync.OnceValue(func() argumentSchema {
 		schema, err := jsonschema.For[A](nil)
 		if err == nil {
 			err = refine(schema, reflect.TypeFor[A]())
 		}
-		var made shape
+		var made argumentSchema
 		if err == nil {
-			made, err = newShape(schema)
+			made, err = newArgumentSchema(schema)
 		}
 		if err != nil {
 			panic(fmt.Sprintf("tool %s: %v", t.Name, err))
@@ -121,17 +121,17 @@ func New[A any](t Tool, plan func(ctx context.Context, names Names, args A) (Pla
 	return t
 }
 
-// As returns the tool under an older name, which is answered and not offered.
-func (t Tool) As(name string) Tool {
+// Alias returns the tool under an older name, which is answered and not offered.
+func (t Tool) Alias(name string) Tool {
 	if t.Name != name {
-		t.Of = t.Name
+		t.AliasOf = t.Name
 	}
 	t.Name, t.Unlisted = name, true
 	return t
 }
 
 // Schema returns the JSON schema of the arguments. It is not to be changed.
-func (t Tool) Schema() *jsonschema.Schema { return t.shape().schema }
+func (t Tool) Schema() *jsonschema.Schema { return t.argSchema().schema }
 
 // refine adds to an inferred schema what the tags of the fields say, and takes
 // out what JSON would allow and nobody means: null for a list.

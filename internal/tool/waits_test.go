@@ -20,7 +20,7 @@ func (w *waits) Write(r audit.Record, wait audit.Wait) error {
 // TestC10RecordsAreWaitedFor holds the gate to the journal's promise: what changes something
 // waits for the disk, what reads for nothing, and every outcome and refusal for the file.
 func TestC10RecordsAreWaitedFor(t *testing.T) {
-	preApproved := []policy.Rule{{Verb: policy.Write, Target: "/out", Consent: policy.PreApproved}}
+	preApproved := []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.PreApproved}}
 	intent := func(w audit.Wait) string { return fmt.Sprintf("intent:%d outcome:%d", w, audit.Written) }
 	for _, test := range []struct {
 		name, path string
@@ -49,7 +49,7 @@ func TestC10RecordsAreWaitedFor(t *testing.T) {
 		}
 	}
 	keeps := does("keep", policy.Both, read1, read)
-	keeps.Keeps = true
+	keeps.ChangesState = true
 	j := &waits{}
 	r := newRoom(t, preApproved, keeps)
 	r.Journal = j

@@ -146,7 +146,7 @@ func (r Request) addMount(add func(from, what string), target, mode, source, bas
 
 func addRules(add func(from, what string), who string, rules []policy.Rule) {
 	for _, r := range rules {
-		if r.Consent == policy.PreApproved && r.Verb != policy.Read {
+		if r.Approval == policy.PreApproved && r.Verb != policy.Read {
 			add(r.From, who+"may "+r.Verb.String()+" "+visible.Quote(r.Target)+" without being asked about")
 		}
 	}
@@ -174,7 +174,7 @@ func (r Request) addWorker(add func(from, what string), w *worker.Worker) {
 	}
 	if w.Shell != nil {
 		for _, r := range w.Shell.Rules {
-			if r.Consent == policy.PreApproved {
+			if r.Approval == policy.PreApproved {
 				add(r.From, who+"runs "+commandsOf(r)+unasked)
 			}
 		}
@@ -247,7 +247,7 @@ func (r Request) ForeignPrograms() []Permission {
 		if len(f.Env) > 0 {
 			what += ", and is given your " + visible.Quote(strings.Join(worker.Words(f.Env), ", "))
 		}
-		if f.Approval != nil && f.Approval.Consent == policy.PreApproved {
+		if f.Approval != nil && f.Approval.Approval == policy.PreApproved {
 			what += ", " + strings.TrimSpace(unasked)
 		}
 		list = append(list, Permission{what, f.Place.String()})
@@ -255,7 +255,7 @@ func (r Request) ForeignPrograms() []Permission {
 	for _, w := range r.Workers {
 		for _, c := range w.Custom {
 			add(w.Name, c.Foreign, " as the tool "+c.Name)
-			if d, err := r.Tools.Describe(c); err == nil && d.Approval.Consent == policy.PreApproved {
+			if d, err := r.Tools.Describe(c); err == nil && d.Approval.Approval == policy.PreApproved {
 				list = append(list, Permission{"the tool " + c.Name + " is used" + unasked + ", where no worker says otherwise", d.Approval.From})
 			}
 		}

@@ -53,7 +53,7 @@ type Step struct {
 	Tool    string    `json:"tool"`
 	Mounts  []Mount   `json:"mounts"`
 	Entries []Entry   `json:"entries,omitempty"`
-	Moved   *Moved    `json:"moved,omitempty"`
+	Rename  *Rename   `json:"moved,omitempty"`
 	// Impossible says why the call cannot be undone, "" if it can.
 	Impossible string `json:"impossible,omitempty"`
 
@@ -75,7 +75,7 @@ type Entry struct {
 }
 
 // A Moved is something that a call gives another name.
-type Moved struct {
+type Rename struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	Node Node   `json:"node"`
@@ -93,8 +93,8 @@ type Node struct {
 	At   int64        `json:"at,omitempty"`  // where its content is kept
 }
 
-// same reports whether two nodes hold the same. Permission bits do not count.
-func (n Node) same(m Node) bool {
+// isSame reports whether two nodes hold the same. Permission bits do not count.
+func (n Node) isSame(m Node) bool {
 	return n.Kind == m.Kind && (n.Kind != overlay.File || n.Sum == m.Sum) && (n.Kind != overlay.Symlink || n.To == m.To)
 }
 
@@ -103,87 +103,87 @@ func (n Node) attr() sandbox.Attr {
 }
 
 // impossible is why a step cannot be undone.
-type impossible string
+type impossibleError string
 
 // Error implements error.
-func (i impossible) Error() string { return string(i) }
+func (i impossibleError) Error() string { return string(i) }
 
 // A taking collects a step.
-type taking struct {
+type recorder struct {
 	files *sandbox.Sandbox
 	step  *Step
 	body  bytes.Buffer
 }
 
-// take returns the step of a call, and the contents that it keeps. There is no step for a
+// record returns the step of a call, and the contents that it keeps. There is no step for a
 // call that changes nothing in a directory that is written directly.
-func take(files *sandbox.Sandbox, ops []Op) (*Step, []byte) {
-	t := &taking{files: files, step: &Step{}}
+func record(files *sandbox.Sandbox, ops []Op) (*Step, []byte) {
+	t := &recorder{files: files, step: &Step{}}
 	for _, o := range ops {
-		if err := t.op(o); err != nil {
+		if err := t.add(o); err != nil {
 			t.step.Impossible = err.Error()
-			t.step.Entries, t.step.Moved = nil, nil
+			t.step.Entries, t.step.Rename = nil, nil
 			for _, o := range ops {
 				t.step.Entries = append(t.step.Entries, Entry{Path: o.Path})
 			}
 			return t.step, nil
 		}
 	}
-	if len(t.step.Entries) == 0 && t.step.Moved == nil {
+	if len(t.step.Entries) == 0 && t.step.Rename == nil {
 		return nil, nil
 	}
 	return t.step, t.body.Bytes()
 }
 
-func (t *taking) op(o Op) error {
-	from, to := t.direct(o.Path), o.To != "" && t.direct(o.To)
+func (t *recorder) add(o Op) error {
+	from, to := t.isDirect(o.Path), o.To != "" && t.isDirect(o.To)
 	switch {
 	case o.Verb == Write && from:
-		before, err := t.keep(o.Path)
+		before, err := t.saveContent(o.Path)
 		if err != nil {
 			return err
 		}
 		after := Node{Kind: overlay.File, Sum: o.Becomes}
-		if before.same(after) {
+		if before.isSame(after) {
 			return nil
 		}
-		t.above(o.Path)
-		t.add(o.Path, before, after)
+		t.addParents(o.Path)
+		t.addEntry(o.Path, before, after)
 	case o.Verb == MakeDir && from:
-		t.above(o.Path)
-		t.add(o.Path, Node{}, Node{Kind: overlay.Dir})
+		t.addParents(o.Path)
+		t.addEntry(o.Path, Node{}, Node{Kind: overlay.Dir})
 	case o.Verb == Delete && from, o.Verb == Move && from && !to:
-		return t.tree(o.Path)
+		return t.addTree(o.Path)
 	case o.Verb == Copy && to:
-		node, err := look(t.files, o.Path)
+		node, err := readNode(t.files, o.Path)
 		if err != nil {
 			return unreadable(o.Path)
 		}
-		t.above(o.To)
-		t.add(o.To, Node{}, Node{Kind: overlay.File, Sum: node.Sum})
+		t.addParents(o.To)
+		t.addEntry(o.To, Node{}, Node{Kind: overlay.File, Sum: node.Sum})
 	case o.Verb == Move && from && to:
-		node, err := t.moves(o)
+		node, err := t.lookMove(o)
 		if err != nil {
 			return err
 		}
-		t.above(o.To)
-		t.mount(o.Path)
-		t.mount(o.To)
-		t.step.Moved = &Moved{From: o.Path, To: o.To, Node: node}
+		t.addParents(o.To)
+		t.addMount(o.Path)
+		t.addMount(o.To)
+		t.step.Rename = &Rename{From: o.Path, To: o.To, Node: node}
 	case o.Verb == Move && to:
-		return impossible(sandbox.Shown(o.To) + " was moved there out of a session")
+		return impossibleError(sandbox.Shown(o.To) + " was moved there out of a session")
 	}
 	return nil
 }
 
-// direct reports whether a name is in a directory that is written directly.
-func (t *taking) direct(name string) bool {
+// isDirect reports whether a name is in a directory that is written directly.
+func (t *recorder) isDirect(name string) bool {
 	m, shown := t.files.MountOf(name)
 	return shown && m.Backend != nil && m.Backend.Traits().Through == "" && m.Backend.Traits().Host != ""
 }
 
-// mount notes the directory that a name is in.
-func (t *taking) mount(name string) {
+// addMount notes the directory that a name is in.
+func (t *recorder) addMount(name string) {
 	m, _ := t.files.MountOf(name)
 	here := Mount{m.Target, string(m.Backend.Traits().Host)}
 	if !slices.Contains(t.step.Mounts, here) {
@@ -191,29 +191,29 @@ func (t *taking) mount(name string) {
 	}
 }
 
-func (t *taking) add(name string, before, after Node) {
-	t.mount(name)
+func (t *recorder) addEntry(name string, before, after Node) {
+	t.addMount(name)
 	t.step.Entries = append(t.step.Entries, Entry{name, before, after})
 }
 
-// above adds the directories above a name that are not there yet.
-func (t *taking) above(name string) {
+// addParents adds the directories above a name that are not there yet.
+func (t *recorder) addParents(name string) {
 	m, _ := t.files.MountOf(name)
 	var missing []string
 	for dir := path.Dir(name); dir != m.Target && dir != "/"; dir = path.Dir(dir) {
-		if node, err := look(t.files, dir); err != nil || node.Kind != overlay.Nothing {
+		if node, err := readNode(t.files, dir); err != nil || node.Kind != overlay.Nothing {
 			break
 		}
 		missing = append(missing, dir)
 	}
 	for _, dir := range slices.Backward(missing) {
-		t.add(dir, Node{}, Node{Kind: overlay.Dir})
+		t.addEntry(dir, Node{}, Node{Kind: overlay.Dir})
 	}
 }
 
-// keep returns what stands at a name, and keeps the content of a file.
-func (t *taking) keep(name string) (Node, error) {
-	b, rel, err := at(t.files, name)
+// saveContent returns what stands at a name, and keeps the content of a file.
+func (t *recorder) saveContent(name string) (Node, error) {
+	b, rel, err := backendOf(t.files, name)
 	if err != nil {
 		return Node{}, unreadable(name)
 	}
@@ -222,13 +222,13 @@ func (t *taking) keep(name string) (Node, error) {
 	case err != nil:
 		return Node{}, unreadable(name)
 	case node.Kind == overlay.Special:
-		return Node{}, impossible(sandbox.Shown(name) + " is a pipe, socket or device")
+		return Node{}, impossibleError(sandbox.Shown(name) + " is a pipe, socket or device")
 	case node.Kind != overlay.File:
 		return node, nil
 	case node.Size > MaxFile:
-		return Node{}, impossible(fmt.Sprintf("%s is larger than %d MiB", sandbox.Shown(name), MaxFile>>20))
+		return Node{}, impossibleError(fmt.Sprintf("%s is larger than %d MiB", sandbox.Shown(name), MaxFile>>20))
 	case int64(t.body.Len())+node.Size > MaxTotal:
-		return Node{}, impossible(fmt.Sprintf("it is more than %d MiB", MaxTotal>>20))
+		return Node{}, impossibleError(fmt.Sprintf("it is more than %d MiB", MaxTotal>>20))
 	}
 	f, err := b.Open(rel)
 	if err != nil {
@@ -245,15 +245,15 @@ func (t *taking) keep(name string) (Node, error) {
 	return node, nil
 }
 
-func unreadable(name string) error { return impossible(sandbox.Shown(name) + " cannot be read") }
+func unreadable(name string) error { return impossibleError(sandbox.Shown(name) + " cannot be read") }
 
-// tree adds what is at and below a name that goes.
-func (t *taking) tree(name string) error {
-	node, err := t.keep(name)
+// addTree adds what is at and below a name that goes.
+func (t *recorder) addTree(name string) error {
+	node, err := t.saveContent(name)
 	if err != nil {
 		return err
 	}
-	t.add(name, node, Node{})
+	t.addEntry(name, node, Node{})
 	if node.Kind != overlay.Dir {
 		return nil
 	}
@@ -262,18 +262,18 @@ func (t *taking) tree(name string) error {
 		return unreadable(name)
 	}
 	for _, base := range names {
-		if err := t.tree(path.Join(name, base)); err != nil {
+		if err := t.addTree(path.Join(name, base)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// moves returns the node of something that gets another name.
-func (t *taking) moves(o Op) (Node, error) {
+// lookMove returns the node of something that gets another name.
+func (t *recorder) lookMove(o Op) (Node, error) {
 	a, _ := t.files.MountOf(o.Path)
 	b, _ := t.files.MountOf(o.To)
-	node, err := lookMoved(t.files, o.Path, a.Target != b.Target)
+	node, err := readMovedNode(t.files, o.Path, a.Target != b.Target)
 	if err != nil {
 		return node, unreadable(o.Path)
 	}
@@ -284,9 +284,9 @@ func (t *taking) moves(o Op) (Node, error) {
 // renamed is still the same. A larger one is known by its number, its size and its time.
 const maxHashed = 64 << 20
 
-// lookMoved returns what stands at a name, as a move keeps it.
-func lookMoved(files *sandbox.Sandbox, name string, copied bool) (Node, error) {
-	b, rel, err := at(files, name)
+// readMovedNode returns what stands at a name, as a move keeps it.
+func readMovedNode(files *sandbox.Sandbox, name string, copied bool) (Node, error) {
+	b, rel, err := backendOf(files, name)
 	if err != nil {
 		return Node{}, err
 	}
@@ -310,7 +310,7 @@ func lookMoved(files *sandbox.Sandbox, name string, copied bool) (Node, error) {
 // directory is renamed. As in lookMoved, not more than so many bytes are read.
 func treeSum(files *sandbox.Sandbox, name string) (string, error) {
 	var size int64
-	err := each(files, name, "", func(_ sandbox.Backend, _, _ string, a sandbox.Attr) error {
+	err := walk(files, name, "", func(_ sandbox.Backend, _, _ string, a sandbox.Attr) error {
 		if a.Mode.IsRegular() {
 			size += a.Size
 		}
@@ -320,7 +320,7 @@ func treeSum(files *sandbox.Sandbox, name string) (string, error) {
 		return "", err
 	}
 	sum := sha256.New()
-	err = each(files, name, "", func(b sandbox.Backend, rel, below string, a sandbox.Attr) (err error) {
+	err = walk(files, name, "", func(b sandbox.Backend, rel, below string, a sandbox.Attr) (err error) {
 		content := ""
 		switch {
 		case a.Mode.IsRegular() && size <= maxHashed:
@@ -334,14 +334,14 @@ func treeSum(files *sandbox.Sandbox, name string) (string, error) {
 	return sumOf(sum.Sum(nil)), err
 }
 
-// each visits all that is in a directory, in order, with its path below the directory.
-func each(files *sandbox.Sandbox, name, below string, visit func(b sandbox.Backend, rel, below string, a sandbox.Attr) error) error {
+// walk visits all that is in a directory, in order, with its path below the directory.
+func walk(files *sandbox.Sandbox, name, below string, visit func(b sandbox.Backend, rel, below string, a sandbox.Attr) error) error {
 	names, err := children(files, name)
 	if err != nil {
 		return err
 	}
 	for _, base := range names {
-		b, rel, err := at(files, path.Join(name, base))
+		b, rel, err := backendOf(files, path.Join(name, base))
 		if err != nil {
 			return err
 		}
@@ -350,7 +350,7 @@ func each(files *sandbox.Sandbox, name, below string, visit func(b sandbox.Backe
 			err = visit(b, rel, path.Join(below, base), a)
 		}
 		if err == nil && a.Mode.IsDir() {
-			err = each(files, path.Join(name, base), path.Join(below, base), visit)
+			err = walk(files, path.Join(name, base), path.Join(below, base), visit)
 		}
 		if err != nil {
 			return err
@@ -359,8 +359,8 @@ func each(files *sandbox.Sandbox, name, below string, visit func(b sandbox.Backe
 	return nil
 }
 
-// at returns the backend of a name, and its name there.
-func at(files *sandbox.Sandbox, name string) (sandbox.Backend, string, error) {
+// backendOf returns the backend of a name, and its name there.
+func backendOf(files *sandbox.Sandbox, name string) (sandbox.Backend, string, error) {
 	m, shown := files.MountOf(name)
 	if !shown || m.Backend == nil {
 		return nil, "", sandbox.ErrNotFound
@@ -372,9 +372,9 @@ func at(files *sandbox.Sandbox, name string) (sandbox.Backend, string, error) {
 	return m.Backend, rel, nil
 }
 
-// look returns what stands at a name, with the digest of a file.
-func look(files *sandbox.Sandbox, name string) (Node, error) {
-	b, rel, err := at(files, name)
+// readNode returns what stands at a name, with the digest of a file.
+func readNode(files *sandbox.Sandbox, name string) (Node, error) {
+	b, rel, err := backendOf(files, name)
 	if err != nil {
 		return Node{}, err
 	}
@@ -424,7 +424,7 @@ func sumOf(full []byte) string { return hex.EncodeToString(full[:16]) }
 
 // children returns the names in a directory, in order.
 func children(files *sandbox.Sandbox, name string) ([]string, error) {
-	b, rel, err := at(files, name)
+	b, rel, err := backendOf(files, name)
 	if err != nil {
 		return nil, err
 	}

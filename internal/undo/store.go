@@ -33,10 +33,10 @@ const (
 	tempSuffix    = ".new"
 )
 
-// Keep keeps what a call is about to change, as a new step. When it returns, that is on
+// Save keeps what a call is about to change, as a new step. When it returns, that is on
 // the disk. The files are all that the project shows.
-func (s *Store) Keep(files *sandbox.Sandbox, call, tool string, ops []Op, now time.Time) error {
-	step, body := take(files, ops)
+func (s *Store) Save(files *sandbox.Sandbox, call, tool string, ops []Op, now time.Time) error {
+	step, body := record(files, ops)
 	if step == nil {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (s *Store) Keep(files *sandbox.Sandbox, call, tool string, ops []Op, now ti
 	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	number, err := s.tidy(int64(len(data)))
+	number, err := s.makeRoom(int64(len(data)))
 	if err != nil {
 		return err
 	}
@@ -65,16 +65,16 @@ func (s *Store) Keep(files *sandbox.Sandbox, call, tool string, ops []Op, now ti
 func encode(step *Step, body []byte) ([]byte, error) {
 	head, err := json.Marshal(step)
 	if err == nil && len(head)+1+len(body) > MaxTotal {
-		step.Impossible, step.Moved, body = fmt.Sprintf("it is more than %d MiB", MaxTotal>>20), nil, nil
+		step.Impossible, step.Rename, body = fmt.Sprintf("it is more than %d MiB", MaxTotal>>20), nil, nil
 		step.Entries = []Entry{{Path: step.Entries[0].Path}}
 		head, err = json.Marshal(step)
 	}
 	return append(append(head, '\n'), body...), err
 }
 
-// tidy makes room for a step of so many bytes, and returns its number. It removes what
+// makeRoom makes room for a step of so many bytes, and returns its number. It removes what
 // killed processes have left.
-func (s *Store) tidy(size int64) (number int, err error) {
+func (s *Store) makeRoom(size int64) (number int, err error) {
 	list, err := os.ReadDir(s.Dir)
 	if err != nil {
 		return 0, err
@@ -119,12 +119,12 @@ func (s *Store) Steps() ([]*Step, error) {
 	slices.Sort(names)
 	var steps []*Step
 	for _, name := range slices.Backward(names) {
-		step, err := read(name)
+		step, err := readStep(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			step = &Step{Tool: "a file tool", Time: modified(name), Impossible: "what golem has kept of it is damaged", file: name}
+			step = &Step{Tool: "a file tool", Time: modTime(name), Impossible: "what golem has kept of it is damaged", file: name}
 		}
 		steps = append(steps, step)
 	}
@@ -138,13 +138,13 @@ func (s *Store) Newest() time.Time {
 	if len(names) == 0 {
 		return time.Time{}
 	}
-	return modified(slices.Max(names))
+	return modTime(slices.Max(names))
 }
 
-// Kept returns when a step was kept, by the clock of the file system.
-func (st *Step) Kept() time.Time { return modified(st.file) }
+// SavedAt returns when a step was kept, by the clock of the file system.
+func (st *Step) SavedAt() time.Time { return modTime(st.file) }
 
-func modified(name string) time.Time {
+func modTime(name string) time.Time {
 	info, err := os.Stat(name)
 	if err != nil {
 		return time.Time{}
@@ -152,7 +152,7 @@ func modified(name string) time.Time {
 	return info.ModTime()
 }
 
-func read(name string) (*Step, error) {
+func readStep(name string) (*Step, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -183,8 +183,8 @@ func (st *Step) content(n Node) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Forget removes a step.
-func (s *Store) Forget(st *Step) error {
+// Remove removes a step.
+func (s *Store) Remove(st *Step) error {
 	release, err := s.Lock()
 	if err != nil {
 		return err
@@ -204,13 +204,13 @@ func remove(file string) error {
 	return nil
 }
 
-// undoing reports whether an undo of the step was begun.
-func (st *Step) undoing() bool {
+// isUndoing reports whether an undo of the step was begun.
+func (st *Step) isUndoing() bool {
 	_, err := os.Lstat(strings.TrimSuffix(st.file, stepSuffix) + undoingSuffix)
 	return err == nil
 }
 
-// begin notes that an undo of the step begins.
-func (st *Step) begin() error {
+// markUndoing notes that an undo of the step begins.
+func (st *Step) markUndoing() error {
 	return durable.WriteAlone(strings.TrimSuffix(st.file, stepSuffix)+undoingSuffix, nil, 0o600)
 }

@@ -25,7 +25,7 @@ func begun(t *testing.T) (store *undo.Store, files *sandbox.Sandbox, dir string)
 	files, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/m", Source: sandbox.Host(dir), Access: sandbox.ReadWrite}}})
 	must(t, err)
 	store = &undo.Store{Dir: filepath.Join(t.TempDir(), "undo"), Lock: func() (func() error, error) { return func() error { return nil }, nil }}
-	must(t, store.Keep(files, "call", "delete_file", []undo.Op{{Verb: undo.Delete, Path: "/m/tree"}}, time.Unix(0, 0)))
+	must(t, store.Save(files, "call", "delete_file", []undo.Op{{Verb: undo.Delete, Path: "/m/tree"}}, time.Unix(0, 0)))
 	return store, files, dir
 }
 
@@ -86,12 +86,12 @@ func TestA7UndoContinues(t *testing.T) {
 		}
 		must(t, newest(t, store, files).Run(t.Context(), files))
 		whole(t, dir)
-		if p := newest(t, store, files); !p.Empty() {
+		if p := newest(t, store, files); !p.IsEmpty() {
 			t.Errorf("%d: there is more to undo: %+v", n, p)
 		}
 	}
 	store, files, dir := begun(t)
-	if p := newest(t, store, files); !p.Empty() {
+	if p := newest(t, store, files); !p.IsEmpty() {
 		t.Errorf("a call that was not made: %+v", p)
 	}
 	must(t, os.RemoveAll(filepath.Join(dir, "tree/a")))
@@ -104,7 +104,7 @@ func TestA7UndoContinues(t *testing.T) {
 func TestA7UndoRepairsBits(t *testing.T) {
 	store, files, dir := begun(t)
 	must(t, os.Chmod(filepath.Join(dir, "tree/4"), 0o600))
-	if p := newest(t, store, files); !p.Empty() {
+	if p := newest(t, store, files); !p.IsEmpty() {
 		t.Errorf("a call that was not made: %+v", p)
 	}
 	must(t, os.RemoveAll(filepath.Join(dir, "tree")))
@@ -140,7 +140,7 @@ func TestA7DamagedContentIsNotRestored(t *testing.T) {
 		t.Error("damaged content was restored")
 	}
 	must(t, os.WriteFile(list[0], []byte("{"), 0o600))
-	if p := newest(t, store, files); p.Empty() || !strings.Contains(p.Step.Impossible, "damaged") {
+	if p := newest(t, store, files); p.IsEmpty() || !strings.Contains(p.Step.Impossible, "damaged") {
 		t.Errorf("a step that cannot be read: %+v", p)
 	}
 }

@@ -17,8 +17,8 @@ func approval(n strictyaml.Node, target string) []policy.Rule {
 		if !ok {
 			continue
 		}
-		if consent, ok := policy.ParseConsent(value.Text); ok {
-			rules = append(rules, policy.Rule{Verb: verb, Target: target, Consent: consent, From: value.Place.String()})
+		if consent, ok := policy.ParseApproval(value.Text); ok {
+			rules = append(rules, policy.Rule{Verb: verb, Target: target, Approval: consent, From: value.Place.String()})
 		}
 	}
 	return rules
@@ -26,7 +26,7 @@ func approval(n strictyaml.Node, target string) []policy.Rule {
 
 // verdict reads an approval level in either spelling: approval, or llm-do's allowed and
 // approval_required. A map that sets no level is a problem.
-func (r *reader) verdict(n strictyaml.Node, what string) (policy.Consent, bool) {
+func (r *reader) verdict(n strictyaml.Node, what string) (policy.Approval, bool) {
 	value, modern := n.At("approval")
 	if consent, ok := r.llmDo(n); ok {
 		if modern {
@@ -35,7 +35,7 @@ func (r *reader) verdict(n strictyaml.Node, what string) (policy.Consent, bool) 
 		return consent, true
 	}
 	if modern {
-		return policy.ParseConsent(value.Text)
+		return policy.ParseApproval(value.Text)
 	}
 	r.problems.Add(n, what+": no consent", "write approval: preApproved, ask or blocked")
 	return policy.Blocked, false
@@ -43,7 +43,7 @@ func (r *reader) verdict(n strictyaml.Node, what string) (policy.Consent, bool) 
 
 // llmDo reads allowed and approval_required. The key allowed: true does not mean that no
 // approval is needed.
-func (r *reader) llmDo(n strictyaml.Node) (policy.Consent, bool) {
+func (r *reader) llmDo(n strictyaml.Node) (policy.Approval, bool) {
 	if allowed, ok := n.At("allowed"); ok && allowed.Kind == strictyaml.Scalar && !allowed.Bool() {
 		return policy.Blocked, true
 	}
@@ -123,9 +123,9 @@ func (r *reader) toolRule(top strictyaml.Node, f strictyaml.Field) {
 				r.twice(f.Key, where, "toolsets."+rule.like)
 			}
 		}
-		if layer := r.w.Shell; ok && rule.verb == policy.Run && consent > policy.Blocked && layer != nil && layer.Silent {
+		if layer := r.w.Shell; ok && rule.verb == policy.Run && consent > policy.Blocked && layer != nil && layer.NoDefault {
 			// It applies to commands that no rule matches.
-			layer.Default, layer.Silent, layer.From = consent, false, f.Key.Place.String()
+			layer.Default, layer.NoDefault, layer.From = consent, false, f.Key.Place.String()
 			return
 		}
 		if ok {
@@ -149,6 +149,6 @@ func (r *reader) toolRule(top strictyaml.Node, f strictyaml.Field) {
 	}
 }
 
-func (r *reader) consent(f strictyaml.Field, verb policy.Verb, target string, consent policy.Consent) {
-	r.w.Rules = append(r.w.Rules, policy.Rule{Verb: verb, Target: target, Consent: consent, From: f.Key.Place.String()})
+func (r *reader) consent(f strictyaml.Field, verb policy.Verb, target string, consent policy.Approval) {
+	r.w.Rules = append(r.w.Rules, policy.Rule{Verb: verb, Target: target, Approval: consent, From: f.Key.Place.String()})
 }

@@ -35,7 +35,7 @@ func TestConsent(t *testing.T) {
 	} {
 		var got []string
 		for _, r := range parse(t, c.text).Rules {
-			got = append(got, r.Verb.String()+" "+r.Target+" "+r.Consent.String()+" "+strings.TrimPrefix(r.From, "w.worker:"))
+			got = append(got, r.Verb.String()+" "+r.Target+" "+r.Approval.String()+" "+strings.TrimPrefix(r.From, "w.worker:"))
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%q: got %q, want %q", c.text, got, c.want)
@@ -74,9 +74,9 @@ func TestShell(t *testing.T) {
 			if r.Use != "" {
 				name = "<" + r.Use + ">"
 			}
-			got = append(got, name+" "+r.Consent.String())
+			got = append(got, name+" "+r.Approval.String())
 		}
-		if !layer.Silent {
+		if !layer.NoDefault {
 			got = append(got, "else "+layer.Default.String())
 		}
 		if got := strings.Join(got, ", "); got != c.want {

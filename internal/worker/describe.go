@@ -38,7 +38,7 @@ func golemKey() strictyaml.Key {
 // Describe reads the schema file of a custom tool. The error is a [strictyaml.Problems]
 // with everything that is wrong.
 func Describe(file string, data []byte) (Description, error) {
-	d := Description{Mode: policy.LLM, Approval: policy.Rule{Verb: policy.Run, Consent: policy.Ask, From: file}}
+	d := Description{Mode: policy.LLM, Approval: policy.Rule{Verb: policy.Run, Approval: policy.Ask, From: file}}
 	var problems strictyaml.Problems
 	j := jsonReader{file: file, data: data, d: json.NewDecoder(bytes.NewReader(data))}
 	top, err := j.document()
@@ -65,7 +65,7 @@ func Describe(file string, data []byte) (Description, error) {
 	}
 	if n, ok := own.At("approval"); ok {
 		d.Approval.From = n.Place.String()
-		d.Approval.Consent, _ = policy.ParseConsent(n.Text)
+		d.Approval.Approval, _ = policy.ParseApproval(n.Text)
 	}
 	d.Label, d.Category = text(own, "label"), text(own, "category")
 	var all map[string]json.RawMessage

@@ -165,8 +165,8 @@ func (r *reader) program(set string, at strictyaml.Field) Foreign {
 		}
 	}
 	if n, ok := at.Value.At("approval"); ok {
-		if consent, ok := policy.ParseConsent(n.Text); ok {
-			f.Approval = &policy.Rule{Verb: policy.Run, Consent: consent, From: n.Place.String()}
+		if consent, ok := policy.ParseApproval(n.Text); ok {
+			f.Approval = &policy.Rule{Verb: policy.Run, Approval: consent, From: n.Place.String()}
 		}
 	}
 	return f

@@ -63,12 +63,12 @@ func TestDescribe(t *testing.T) {
 	d, err := worker.Describe("t.json", []byte(`{"description": "Counts.", "type": "object",
 		"x-golem": {"mode": "both", "approval": "preApproved", "label": "Count", "category": "text"},
 		"properties": {"n": {"type": "integer"}}}`))
-	if err != nil || d.Text != "Counts." || d.Mode != policy.Both || d.Approval.Consent != policy.PreApproved || d.Label != "Count" || d.Category != "text" ||
+	if err != nil || d.Text != "Counts." || d.Mode != policy.Both || d.Approval.Approval != policy.PreApproved || d.Label != "Count" || d.Category != "text" ||
 		string(d.Schema) != `{"properties":{"n":{"type":"integer"}},"type":"object"}` || d.Approval.From != "t.json:2" {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	d, err = worker.Describe("t.json", []byte(`{"description": "x", "type": "object"}`))
-	if err != nil || d.Mode != policy.LLM || d.Approval.Consent != policy.Ask {
+	if err != nil || d.Mode != policy.LLM || d.Approval.Approval != policy.Ask {
 		t.Errorf("without a word for golem: got %+v, %v", d, err)
 	}
 	for file, want := range map[string]string{

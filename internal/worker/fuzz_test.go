@@ -37,7 +37,7 @@ func FuzzWorkerFile(f *testing.F) {
 	parent := projectOf("/data ro", "/out rw")
 	parent.Tools = policy.SetOf("filesystem", "workers")
 	parent.Hosts = policy.Hosts{}
-	parent.Consent = policy.Consents{}.With(policy.Rule{Verb: policy.Write, Target: "/out", Consent: policy.Ask, From: "project"})
+	parent.Approvals = policy.Approvals{}.With(policy.Rule{Verb: policy.Write, Target: "/out", Approval: policy.Ask, From: "project"})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		w, err := worker.Parse("w.worker", data)
 		if err != nil {
@@ -55,10 +55,10 @@ func FuzzWorkerFile(f *testing.F) {
 			g, problems := w.Grant(parent, locate, entry)
 			shown(t, problems)
 			if beyond := g.Within(parent); len(beyond) > 0 || g.Files.Access("/data/x") > sandbox.ReadOnly || g.Files.Access("/other") > sandbox.None ||
-				g.Tools.Has("shell") || g.Hosts.Allows("example.com") || g.Decide(policy.Effect{Verb: policy.Write, Target: "/out/x"}).Consent > policy.Ask {
+				g.Tools.Has("shell") || g.Hosts.Allows("example.com") || g.Decide(policy.Effect{Verb: policy.Write, Target: "/out/x"}).Approval > policy.Ask {
 				t.Fatalf("beyond the parent: %v", beyond)
 			}
-			if w.Sandbox.Kind == worker.NoSandbox && !entry && !g.Files.None() {
+			if w.Sandbox.Kind == worker.NoSandbox && !entry && !g.Files.IsEmpty() {
 				t.Fatal("files without a sandbox")
 			}
 		}

@@ -31,7 +31,7 @@ func (w *Worker) Grant(parent policy.Grant, locate func(folder string) (virtual 
 	}
 	wish := policy.Grant{
 		Files:       b.files(),
-		Consent:     policy.Consents{}.With(w.Rules...),
+		Approvals:   policy.Approvals{}.With(w.Rules...),
 		Workers:     b.workers(),
 		Hosts:       b.hosts(),
 		Credentials: b.credentials(),
@@ -39,7 +39,7 @@ func (w *Worker) Grant(parent policy.Grant, locate func(folder string) (virtual 
 		Attachments: w.Attachments,
 		Level:       w.Sandbox.Level,
 	}
-	wish.Tools = b.tools(!wish.Files.None())
+	wish.Tools = b.tools(!wish.Files.IsEmpty())
 	if w.Shell != nil {
 		wish.Shell = policy.Shell{}.With(*w.Shell)
 	}
@@ -73,7 +73,7 @@ func (b *bid) excess(at strictyaml.Place, what, asks, has, advice string) {
 // beyond reports how a grant exceeds the parent's.
 func (b *bid) beyond(at strictyaml.Place, wish policy.Grant, advice string) {
 	for _, e := range wish.Within(b.parent) {
-		b.excess(at, e.What+" "+sandbox.Shown(e.Which), e.Asks, e.Has, advice)
+		b.excess(at, e.What+" "+sandbox.Shown(e.Which), e.Wants, e.Has, advice)
 	}
 }
 
@@ -186,7 +186,7 @@ func (b *bid) paths() policy.Files {
 			kinds = append(kinds, policy.Kind{Path: at, Suffixes: p.Suffixes, MaxBytes: p.MaxFileBytes, From: p.Place.String()})
 		}
 	}
-	return policy.AllFiles().With(limits...).Only(kinds...)
+	return policy.AllFiles().With(limits...).WithKinds(kinds...)
 }
 
 // tools returns the toolsets that the worker asks for. Without files it omits those that

@@ -207,7 +207,7 @@ func TestExceedsProject(t *testing.T) {
 func TestPureFunction(t *testing.T) {
 	parent := projectOf("/data rw")
 	g := grant(t, "toolsets: [custom]", parent, called)
-	if !g.Files.None() || g.Tools.Has("filesystem") || g.Tools.Has("shell") || !g.Tools.Has("custom") || !g.Hosts.None() || !g.Credentials.None() {
+	if !g.Files.IsEmpty() || g.Tools.Has("filesystem") || g.Tools.Has("shell") || !g.Tools.Has("custom") || !g.Hosts.IsEmpty() || !g.Credentials.IsEmpty() {
 		t.Errorf("got %+v", g)
 	}
 	g, problems := parse(t, "toolsets:\n- filesystem\n- custom\n- shell\n- git").Grant(parent, nil, called)
@@ -220,7 +220,7 @@ func TestPureFunction(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if !g.Files.None() || g.Tools.Has("filesystem") || g.Tools.Has("shell") || g.Tools.Has("git") {
+	if !g.Files.IsEmpty() || g.Tools.Has("filesystem") || g.Tools.Has("shell") || g.Tools.Has("git") {
 		t.Errorf("got %v and files %v", g.Tools.Names(), g.Files.Roots())
 	}
 }
@@ -283,7 +283,7 @@ func TestGrantSets(t *testing.T) {
 // For approval levels, commands and numbers the stricter applies, without a problem.
 func TestGrantLowers(t *testing.T) {
 	project := projectOf("/a rw", "/b rw")
-	project.Consent = policy.Consents{}.With(policy.Rule{Verb: policy.Write, Target: "/a", Consent: policy.Ask, From: "golem-forge.config.yaml:4"})
+	project.Approvals = policy.Approvals{}.With(policy.Rule{Verb: policy.Write, Target: "/a", Approval: policy.Ask, From: "golem-forge.config.yaml:4"})
 	project.Limits.Turns = 9
 	main := grant(t, "sandbox: {}\nallow_workers: ['*']\ntoolsets:\n  filesystem: {approval: {write: preApproved, delete: ask}}\n  shell: {default: {approval: blocked}}\n"+
 		"attachment_policy: {max_attachments: 3}", project, first)
@@ -291,7 +291,7 @@ func TestGrantLowers(t *testing.T) {
 		"toolsets: [filesystem, shell: {default: {approval: preApproved}}]\nattachment_policy: {max_attachments: 9, max_total_bytes: 5}", main, called)
 	decide := func(g policy.Grant, verb policy.Verb, target string) string {
 		d := g.Decide(policy.Effect{Verb: verb, Target: target})
-		return d.Consent.String() + " " + d.Rule.From
+		return d.Approval.String() + " " + d.Rule.From
 	}
 	for _, c := range []struct {
 		g      policy.Grant
@@ -416,14 +416,14 @@ func TestDesign(t *testing.T) {
 	for _, c := range []struct {
 		verb   policy.Verb
 		target string
-		want   policy.Consent
+		want   policy.Approval
 	}{
 		{policy.Read, "/input/x", policy.PreApproved}, {policy.Write, "/input/x", policy.Blocked},
 		{policy.Write, "/drafts/x", policy.PreApproved}, {policy.Delete, "/drafts/x", policy.PreApproved},
 		{policy.Write, "/final/x", policy.Ask}, {policy.Delete, "/final/x", policy.Blocked},
 	} {
-		if d := g.Decide(policy.Effect{Verb: c.verb, Target: c.target}); d.Consent != c.want {
-			t.Errorf("%s: %v %s: got %v, want %v", file, c.verb, c.target, d.Consent, c.want)
+		if d := g.Decide(policy.Effect{Verb: c.verb, Target: c.target}); d.Approval != c.want {
+			t.Errorf("%s: %v %s: got %v, want %v", file, c.verb, c.target, d.Approval, c.want)
 		}
 	}
 	if w := load(file); w.Name != "document_processor" {
@@ -432,7 +432,7 @@ func TestDesign(t *testing.T) {
 	// "No sandbox declaration = no sandbox access (pure function)".
 	for _, file := range []string{"analysis-validator.worker", "analysis-validator-again.worker"} {
 		for _, entry := range []bool{called, first} {
-			if g := ask(file, rw, entry, ""); !g.Files.None() || !g.Tools.None() {
+			if g := ask(file, rw, entry, ""); !g.Files.IsEmpty() || !g.Tools.IsEmpty() {
 				t.Errorf("%s: got files or tools", file)
 			}
 		}
@@ -456,17 +456,17 @@ func TestDesign(t *testing.T) {
 	if k := g.Files.Kinds(); len(k) != 1 || k[0].Path != "/portfolio" || k[0].MaxBytes != 10_000_000 || !slices.Equal(k[0].Suffixes, []string{".md", ".pdf"}) {
 		t.Errorf("%s: got kinds %+v", file, k)
 	}
-	if !g.Hosts.None() || g.Level != policy.AnyLevel || !g.Tools.Has("filesystem") {
+	if !g.Hosts.IsEmpty() || g.Level != policy.AnyLevel || !g.Tools.Has("filesystem") {
 		t.Errorf("%s: got %+v", file, g)
 	}
 	see("analysis-paths.worker", ask("analysis-paths.worker", project, called, ""), "/cache rw, /workspace none")
 	// "User approves each attachment".
 	g = ask("llm-do-tool-rules.worker", project, called, "")
 	g.Files = policy.AllFiles()
-	if got := g.Decide(policy.Effect{Verb: policy.Attach, Target: "/a"}).Consent; got != policy.Ask {
+	if got := g.Decide(policy.Effect{Verb: policy.Attach, Target: "/a"}).Approval; got != policy.Ask {
 		t.Errorf("llm-do-tool-rules.worker: attach: got %v, want ask", got)
 	}
-	if got := g.Decide(policy.Effect{Verb: policy.Read, Target: "/a"}).Consent; got != policy.PreApproved {
+	if got := g.Decide(policy.Effect{Verb: policy.Read, Target: "/a"}).Approval; got != policy.PreApproved {
 		t.Errorf("llm-do-tool-rules.worker: read: got %v, want preApproved", got)
 	}
 }

@@ -223,8 +223,8 @@ func (w *wish) asksMore(parent policy.Grant, entry bool) bool {
 func drawProject(t *rapid.T) policy.Grant {
 	g := projectOf(append(some(t, "mounts", []string{"/data/sub ro", "/none ro"}), pick(t, "data", []string{"/data ro", "/data rw", "/data rw", "/ rw"}), "/out rw")...)
 	if seldom(t, "project rules") {
-		consent, _ := policy.ParseConsent(pick(t, "consent", lawConsent))
-		g.Consent = g.Consent.With(policy.Rule{Verb: pick(t, "verb", lawFiles), Target: pick(t, "target", lawNames), Consent: consent, From: "project"})
+		consent, _ := policy.ParseApproval(pick(t, "consent", lawConsent))
+		g.Approvals = g.Approvals.With(policy.Rule{Verb: pick(t, "verb", lawFiles), Target: pick(t, "target", lawNames), Approval: consent, From: "project"})
 	}
 	if seldom(t, "hosts") {
 		g.Hosts = policy.HostsOf(some(t, "which", append(lawHosts, "*.example.com"))...)
@@ -313,7 +313,7 @@ func mustHave(t *rapid.T, w *wish, child policy.Grant, text string) {
 			}
 		}
 	}
-	if w.network == "false" && !child.Hosts.None() || w.network == "" && (w.kind == worker.Zones || w.kind == worker.Paths) && !child.Hosts.None() {
+	if w.network == "false" && !child.Hosts.IsEmpty() || w.network == "" && (w.kind == worker.Zones || w.kind == worker.Paths) && !child.Hosts.IsEmpty() {
 		t.Fatalf("got hosts unasked\n%s", text)
 	}
 	if w.explicit {
@@ -340,7 +340,7 @@ func mustLieWithin(t *rapid.T, child, parent policy.Grant, text string) {
 	}
 	for _, file := range []string{"/a", "/a.md", "/a.pdf", "/a.gz", "/a.tar.gz"} {
 		count, total := rapid.IntRange(1, 10).Draw(t, "count"), rapid.Int64Range(0, 1200).Draw(t, "total")
-		if parent.Attachments.Refuses(file, count, total) != "" && child.Attachments.Refuses(file, count, total) == "" {
+		if parent.Attachments.RefusalReason(file, count, total) != "" && child.Attachments.RefusalReason(file, count, total) == "" {
 			t.Fatalf("attaches %s, %d, %d\n%s", file, count, total, text)
 		}
 	}
@@ -380,7 +380,7 @@ func mustLieWithin(t *rapid.T, child, parent policy.Grant, text string) {
 		t.Fatalf("a layer of rules for commands is lost\n%s", text)
 	}
 	for i, layer := range parent.Shell.Layers {
-		if got := child.Shell.Layers[i]; got.Default != layer.Default || got.Silent != layer.Silent || got.From != layer.From {
+		if got := child.Shell.Layers[i]; got.Default != layer.Default || got.NoDefault != layer.NoDefault || got.From != layer.From {
 			t.Fatalf("layer %d: got %+v, want %+v\n%s", i, got, layer, text)
 		}
 	}
@@ -390,8 +390,8 @@ func mustLieWithin(t *rapid.T, child, parent policy.Grant, text string) {
 // the parent is no limit.
 func mustDecideLess(t *rapid.T, child, parent policy.Grant, e policy.Effect, text string) {
 	most := parent.Decide(e)
-	if got := child.Decide(e); got.Consent > most.Consent && (most.Why != "" || most.Rule.From != "") {
-		t.Fatalf("%v: got %v by %q, the parent has %v by %q%q\n%s", e, got.Consent, got.Rule.From, most.Consent, most.Rule.From, most.Why, text)
+	if got := child.Decide(e); got.Approval > most.Approval && (most.Why != "" || most.Rule.From != "") {
+		t.Fatalf("%v: got %v by %q, the parent has %v by %q%q\n%s", e, got.Approval, got.Rule.From, most.Approval, most.Rule.From, most.Why, text)
 	}
 }
 

@@ -199,15 +199,15 @@ Go.`)
 	check("workers", strings.Join(w.Workers.Names(), " "), "a b")
 	check("calls", w.Calls()[0].Place.String()+" "+w.Calls()[0].Text, "w.worker:19 b")
 	if got, want := w.Shell, (policy.ShellLayer{Default: policy.Ask, From: "w.worker:12", Rules: []policy.ShellRule{
-		{Pattern: "git status", Consent: policy.PreApproved, From: "w.worker:10"},
-		{Pattern: "rm", Consent: policy.Blocked, From: "w.worker:11"},
-	}}); got == nil || got.Default != want.Default || got.Silent || got.From != want.From || !slices.Equal(got.Rules, want.Rules) {
+		{Pattern: "git status", Approval: policy.PreApproved, From: "w.worker:10"},
+		{Pattern: "rm", Approval: policy.Blocked, From: "w.worker:11"},
+	}}); got == nil || got.Default != want.Default || got.NoDefault || got.From != want.From || !slices.Equal(got.Rules, want.Rules) {
 		t.Errorf("shell: got %+v, want %+v", got, want)
 	}
 	if want := []policy.Rule{
-		{Verb: policy.Read, Target: "/", Consent: policy.Ask, From: "w.worker:14"},
-		{Verb: policy.Write, Target: "/", Consent: policy.PreApproved, From: "w.worker:14"},
-		{Verb: policy.Delete, Target: "/", Consent: policy.Blocked, From: "w.worker:14"},
+		{Verb: policy.Read, Target: "/", Approval: policy.Ask, From: "w.worker:14"},
+		{Verb: policy.Write, Target: "/", Approval: policy.PreApproved, From: "w.worker:14"},
+		{Verb: policy.Delete, Target: "/", Approval: policy.Blocked, From: "w.worker:14"},
 	}; !slices.Equal(w.Rules, want) {
 		t.Errorf("rules: got %v, want %v", w.Rules, want)
 	}
@@ -234,7 +234,7 @@ func TestDefaults(t *testing.T) {
 	w := parse(t, "---\n---\n")
 	if w.Mode != "single" || len(w.Models) > 0 || w.Sandbox.Kind != worker.NoSandbox || len(w.Toolsets) > 0 || w.Shell != nil ||
 		len(w.Rules) > 0 || w.AllowEmptyInput || w.Locked || w.MaxContextTokens != 0 || w.OutputSchema.Kind != strictyaml.Null ||
-		!w.Workers.None() || len(w.Calls()) > 0 || w.Git.Credentials.Mode != "" {
+		!w.Workers.IsEmpty() || len(w.Calls()) > 0 || w.Git.Credentials.Mode != "" {
 		t.Errorf("got %+v", w)
 	}
 	if a := w.Attachments; a.Max != 4 || a.Bytes != 10_000_000 || len(a.Allowed)+len(a.Denied) > 0 || a.Unlimited {
@@ -248,7 +248,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("git: got %+v, shell %v", g, w.Shell)
 	}
 	w = parse(t, "sandbox: {}\ntoolsets: {shell: {rules: [{pattern: ls, approval: ask}]}}")
-	if !w.Shell.Silent || w.Shell.Default != policy.Blocked {
+	if !w.Shell.NoDefault || w.Shell.Default != policy.Blocked {
 		t.Errorf("shell without a default: got %+v, want a silent one", w.Shell)
 	}
 }

@@ -32,7 +32,7 @@ func (r *reader) shell(top strictyaml.Node) {
 	if !isRules && !isDefault {
 		return
 	}
-	layer := policy.ShellLayer{Silent: true, From: rules.Place.String()}
+	layer := policy.ShellLayer{NoDefault: true, From: rules.Place.String()}
 	for _, item := range rules.Items {
 		if rule, ok := r.shellRule(item); ok {
 			layer.Rules = append(layer.Rules, rule)
@@ -43,7 +43,7 @@ func (r *reader) shell(top strictyaml.Node) {
 	}
 	if isDefault && other.Kind == strictyaml.Map {
 		if consent, ok := r.verdict(other, "shell default"); ok {
-			layer.Default, layer.Silent = consent, false
+			layer.Default, layer.NoDefault = consent, false
 		}
 	}
 	r.w.Shell = &layer
@@ -55,7 +55,7 @@ func (r *reader) shellRule(item strictyaml.Node) (policy.ShellRule, bool) {
 	if item.Kind != strictyaml.Map {
 		return policy.ShellRule{}, false
 	}
-	rule := policy.ShellRule{Consent: policy.PreApproved, From: item.Place.String()}
+	rule := policy.ShellRule{Approval: policy.PreApproved, From: item.Place.String()}
 	use, isUse := item.At("use")
 	if !isUse {
 		return r.patternRule(item, rule)
@@ -93,7 +93,7 @@ func (r *reader) patternRule(item strictyaml.Node, rule policy.ShellRule) (polic
 	if !ok {
 		return rule, false
 	}
-	rule.Pattern, rule.Consent = pattern.Text, consent
+	rule.Pattern, rule.Approval = pattern.Text, consent
 	if _, why := command.NewPattern(rule.Pattern, consent == policy.PreApproved); why != "" {
 		r.problems.Add(at, "shell rule: pattern "+shown(pattern.Text), why)
 		return rule, false

@@ -59,14 +59,14 @@ if that still waits, otherwise when it is made again.`,
 			return err
 		}
 		defer r.Close()
-		w, err := r.Approvals.Waiting(args[0])
+		w, err := r.Approvals.FindPending(args[0])
 		if err != nil {
 			return err
 		}
 		// Without a terminal the command is the answer. Its ID names the digest.
-		reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, Note: reason}, Named: w.Digest}
+		reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, Note: reason}, DigestPrefix: w.Digest}
 		if no {
-			reply.Verdict = tool.No
+			reply.Verdict = tool.Declined
 		}
 		if terminal := findTerminal(false); terminal != nil && !no {
 			request, err := r.Approvals.Request(w)
@@ -83,7 +83,7 @@ if that still waits, otherwise when it is made again.`,
 				return exit(exitDenied)
 			}
 		}
-		yes := reply.Verdict == tool.Yes
+		yes := reply.Verdict == tool.Approved
 		if err := r.Answer(w.ID, reply, secrets(os.Environ())); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ if that still waits, otherwise when it is made again.`,
 		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), map[string]any{"id": w.ID, "digest": w.Digest, "answer": word})
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %s, by %s\n", word, w.Tool, comesTo(visible.Line(w.Wish, maxColumns), shownAll(w.Effects)), strings.Join(shownAll(w.Workers), " → "))
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %s, by %s\n", word, w.Tool, comesTo(visible.Line(w.Summary, maxColumns), shownAll(w.Effects)), strings.Join(shownAll(w.Workers), " → "))
 		if yes {
 			fmt.Fprintln(cmd.OutOrStdout(), "it passes once: now if it still waits, otherwise when the same call is made again")
 		}
@@ -154,7 +154,7 @@ func listApprovals(cmd *cobra.Command, r *program.Records) error {
 	}
 	pending, kept := []pendingDocument{}, []ruleDocument{}
 	for _, w := range waiting {
-		d := pendingDocument{w.ID, w.Digest, shownAll(w.Workers), sandbox.Shown(w.Tool), shownAll(w.Effects), visible.Line(w.Wish, maxColumns), w.Session, w.Made, ""}
+		d := pendingDocument{w.ID, w.Digest, shownAll(w.Workers), sandbox.Shown(w.Tool), shownAll(w.Effects), visible.Line(w.Summary, maxColumns), w.Session, w.Made, ""}
 		if w.Answer != nil {
 			d.Answer = map[bool]string{true: "yes", false: "no"}[w.Answer.Yes]
 		}
@@ -237,7 +237,7 @@ func newApprovalsShow() *cobra.Command {
 			return err
 		}
 		defer r.Close()
-		w, err := r.Approvals.Waiting(args[0])
+		w, err := r.Approvals.FindPending(args[0])
 		if err != nil {
 			return err
 		}

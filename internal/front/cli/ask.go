@@ -99,7 +99,7 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 		if errors.Is(err, errForeign) {
 			a.why = err
 		}
-		return approval.Reply{Answer: tool.Answer{By: "nobody", Note: errNobody.Error(), Nobody: true}}
+		return approval.Reply{Answer: tool.Answer{By: "nobody", Note: errNobody.Error(), Unattended: true}}
 	}
 	defer done()
 	q.request, q.again = r, again
@@ -113,7 +113,7 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 		note = err.Error() + ": nothing was done; the call waits for golem approve"
 	}
 	q.show([]row{{Mark: about, Text: note}})
-	no := tool.Answer{By: "nobody", Note: err.Error(), Nobody: errors.Is(err, errNobody) || errors.Is(err, errLate)}
+	no := tool.Answer{By: "nobody", Note: err.Error(), Unattended: errors.Is(err, errNobody) || errors.Is(err, errLate)}
 	// An interrupt is meant for more than this question, whoever caught it.
 	no.Stop = q.ctx.Err() != nil && (ctx.Err() == nil || context.Cause(ctx) != ctx.Err())
 	switch {
@@ -335,23 +335,23 @@ func (q *question) has(items []string) {
 			q.seen = append(q.seen, item)
 		}
 	}
-	_, err := approval.Covers(q.request, q.yes())
+	_, err := approval.CheckSeen(q.request, q.yes())
 	q.whole = err == nil
 }
 
 // yes is a plain yes.
 func (q *question) yes() approval.Reply {
-	return approval.Reply{Answer: tool.Answer{Verdict: tool.Yes, By: "user"}, Rendered: q.seen}
+	return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Rendered: q.seen}
 }
 
 // digest is the part of the request's digest that somebody types who has not
 // seen all of it.
 func (q *question) digest() (string, bool) {
 	d := q.request.Digest
-	if len(d) < approval.MinNamed || strings.Trim(d, "0123456789abcdef") != "" {
+	if len(d) < approval.MinDigestPrefix || strings.Trim(d, "0123456789abcdef") != "" {
 		return "", false
 	}
-	return d[:approval.MinNamed], true
+	return d[:approval.MinDigestPrefix], true
 }
 
 // answer takes a line for an answer. An errTypo was explained, and the keys are shown
@@ -373,7 +373,7 @@ func (q *question) answer(text string) (approval.Reply, error) {
 	case word == "":
 		return approval.Reply{Answer: tool.Answer{By: "user"}}, nil
 	case word == "y" && ok && strings.ToLower(rest) == digest:
-		yes.Named = digest
+		yes.DigestPrefix = digest
 		return yes, q.failed
 	case rest != "":
 		return again(q.please())

@@ -18,7 +18,7 @@ import (
 func TestA1RenderedItemsAreOnScreen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := tool.Request{Digest: strings.Repeat("ab", 32), Workers: []string{"main"}, Tool: "tool", Args: []byte(rapid.SampledFrom([]string{"{}", `{"a":1,"b":"x\ny"}`}).Draw(t, "args")),
-			Wish: rapid.SampledFrom([]string{"", "do it"}).Draw(t, "wish"), Problem: rapid.SampledFrom([]string{"", "odd"}).Draw(t, "problem"), Why: rapid.SampledFrom([]string{"", "so"}).Draw(t, "why")}
+			Summary: rapid.SampledFrom([]string{"", "do it"}).Draw(t, "wish"), Problem: rapid.SampledFrom([]string{"", "odd"}).Draw(t, "problem"), Why: rapid.SampledFrom([]string{"", "so"}).Draw(t, "why")}
 		for i := range rapid.IntRange(0, 3).Draw(t, "warnings") {
 			r.Warnings = append(r.Warnings, strings.Repeat(fmt.Sprint("w", i), rapid.IntRange(1, 200).Draw(t, "long")))
 		}
@@ -35,7 +35,7 @@ func TestA1RenderedItemsAreOnScreen(t *testing.T) {
 			r.Changes = append(r.Changes, c)
 			r.Effects = append(r.Effects, policy.Effect{Verb: policy.Write, Target: c.Path})
 		}
-		r.Asks = slices.Clone(r.Effects)
+		r.ToApprove = slices.Clone(r.Effects)
 		all := newSheet(r, math.MaxInt).all()
 		columns, most := rapid.IntRange(20, 300).Draw(t, "columns"), rapid.IntRange(3, 100).Draw(t, "most")
 		rows := newSheet(r, maxColumns).folded(most, func(r row) int { return len(r.Lines(columns, false)) })

@@ -14,10 +14,10 @@ import (
 type key struct{ name, does string }
 
 // remembers reports whether an answer can be remembered.
-func (q *question) remembers() bool { return q.again && !q.request.Clears }
+func (q *question) remembers() bool { return q.again && !q.request.OnlyUser }
 
 // offers reports whether there is a rule to choose.
-func (q *question) offers() bool { return q.remembers() && len(approval.Offers(q.request)) > 0 }
+func (q *question) offers() bool { return q.remembers() && len(approval.OfferRules(q.request)) > 0 }
 
 // stops reports whether there is a run to stop: a call of the user's own is all there is.
 func (q *question) stops() bool { return q.again && q.request.Origin != policy.User }

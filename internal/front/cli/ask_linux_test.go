@@ -27,7 +27,7 @@ const ready = " > "
 
 // TestAnswers types at a real terminal. Each line is a yes, a no, or asked again.
 func TestAnswers(t *testing.T) {
-	no, yes := tool.Answer{By: "user"}, tool.Answer{Verdict: tool.Yes, By: "user"}
+	no, yes := tool.Answer{By: "user"}, tool.Answer{Verdict: tool.Approved, By: "user"}
 	noted := func(a tool.Answer, note string) tool.Answer { a.Note = note; return a }
 	stopped := tool.Answer{By: "user", Note: "the user stopped it", Stop: true}
 	tests := []struct {
@@ -91,12 +91,12 @@ func TestA9TyposAskAgain(t *testing.T) {
 	}
 	o, screen := s.end()
 	for i, typo := range typos {
-		if yes, no := o.Replies[2*i], o.Replies[2*i+1]; yes.Verdict != tool.Yes || no.Verdict != tool.No || no.Note != "because" || no.By != "user" {
+		if yes, no := o.Replies[2*i], o.Replies[2*i+1]; yes.Verdict != tool.Approved || no.Verdict != tool.Declined || no.Note != "because" || no.By != "user" {
 			t.Errorf("after %q: got %+v and %+v", typo, yes, no)
 		}
 	}
 	n := len(typos) * 2
-	if help, cat := o.Replies[n], o.Replies[n+1]; help.Verdict != tool.Yes || cat.Verdict != tool.No || !cat.Nobody {
+	if help, cat := o.Replies[n], o.Replies[n+1]; help.Verdict != tool.Approved || cat.Verdict != tool.Declined || !cat.Unattended {
 		t.Errorf("got %+v after help, %+v after typos only", help, cat)
 	}
 	if strings.Contains(screen, "nothing was done; the user") {
@@ -126,7 +126,7 @@ func TestTour(t *testing.T) {
 // TestActor: a call of the user's own is not somebody else's wish, and has no run to stop.
 func TestActor(t *testing.T) {
 	r := aRequest("/a")
-	r.Origin, r.Workers, r.Tool, r.Clears = policy.User, []string{"project"}, "apply_changes", true
+	r.Origin, r.Workers, r.Tool, r.OnlyUser = policy.User, []string{"project"}, "apply_changes", true
 	for i := range 5 {
 		r.Changes = append(r.Changes, tool.Change{Path: fmt.Sprintf("/%d", i), Op: tool.Delete})
 	}
@@ -138,7 +138,7 @@ func TestActor(t *testing.T) {
 	s.until("please answer y, n or ? (help)")
 	s.until(ready)
 	s.types("y\r")
-	if o, _ := s.end(); o.Replies[0].Verdict != tool.Yes {
+	if o, _ := s.end(); o.Replies[0].Verdict != tool.Approved {
 		t.Errorf("got %+v", o.Replies[0])
 	}
 }
@@ -159,7 +159,7 @@ func TestInterrupted(t *testing.T) {
 		interrupt(s)
 		o, _ := s.end()
 		got := o.Replies[0]
-		if got.Verdict != tool.No || got.Remember != nil || name != "no line" && (!got.Stop || got.By != "user") {
+		if got.Verdict != tool.Declined || got.Remember != nil || name != "no line" && (!got.Stop || got.By != "user") {
 			t.Errorf("%s: got %+v, want a no that stops", name, got)
 		}
 	}
@@ -182,13 +182,13 @@ func TestLate(t *testing.T) {
 	s.until(ready)
 	s.types("y\r")
 	o, _ := s.end()
-	if got, want := o.Replies[0].Answer, (tool.Answer{By: "nobody", Note: "no answer in time", Nobody: true}); !reflect.DeepEqual(got, want) {
+	if got, want := o.Replies[0].Answer, (tool.Answer{By: "nobody", Note: "no answer in time", Unattended: true}); !reflect.DeepEqual(got, want) {
 		t.Errorf("late: got %+v, want %+v", got, want)
 	}
 	if got, want := o.Replies[1].Answer, (tool.Answer{By: "nobody", Note: "stopped at the question"}); !reflect.DeepEqual(got, want) {
 		t.Errorf("ended: got %+v, want %+v", got, want)
 	}
-	if got := o.Replies[2]; got.Verdict != tool.Yes {
+	if got := o.Replies[2]; got.Verdict != tool.Approved {
 		t.Errorf("next: got %+v, want yes", got)
 	}
 }
@@ -205,7 +205,7 @@ func TestTypedBefore(t *testing.T) {
 	s.until(ready)
 	s.types("y\r")
 	o, _ := s.end()
-	for i, want := range []tool.Verdict{tool.No, tool.No, tool.Yes} {
+	for i, want := range []tool.Verdict{tool.Declined, tool.Declined, tool.Approved} {
 		if got := o.Replies[i].Verdict; got != want {
 			t.Errorf("question %d: got %v, want %v", i, got, want)
 		}
@@ -289,7 +289,7 @@ func TestNobody(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %v, %v", name, o.Found, o.Taken, test.found, test.taken)
 		}
 		for _, got := range o.Replies {
-			if got.Verdict != tool.No || !got.Nobody || screen != "" {
+			if got.Verdict != tool.Declined || !got.Unattended || screen != "" {
 				t.Errorf("%s: got %+v and %q, want nobody and nothing", name, got, screen)
 			}
 		}
@@ -302,7 +302,7 @@ func TestLogged(t *testing.T) {
 	s.until("wants to create /a")
 	s.until(ready)
 	s.types("y\r")
-	if o, _ := s.end(); o.Replies[0].Verdict != tool.Yes {
+	if o, _ := s.end(); o.Replies[0].Verdict != tool.Approved {
 		t.Errorf("got %+v, want yes", o.Replies[0])
 	}
 }
@@ -321,7 +321,7 @@ func TestHostile(t *testing.T) {
 	p := play{}
 	for _, text := range append([]string{"harmless"}, hostile...) {
 		effects := []policy.Effect{{Verb: policy.Write, Target: "/" + text}, {Verb: policy.Run, Target: "$x " + text}}
-		r := tool.Request{Digest: text, Same: text, Workers: []string{text, text}, Tool: text, Args: []byte(text), Effects: effects, Asks: effects[1:], Rule: text, Why: text, Problem: text,
+		r := tool.Request{Digest: text, CallDigest: text, Workers: []string{text, text}, Tool: text, Args: []byte(text), Effects: effects, ToApprove: effects[1:], Rule: text, Why: text, Problem: text,
 			Changes: []tool.Change{{Path: text, Op: tool.Move, To: text, About: text}, {Path: "/d", Op: tool.Update}, {Path: text, Op: tool.Op(text)}}}
 		p.Scenes = append(p.Scenes, scene{Request: r})
 		// In a diff a line end is one.
@@ -444,19 +444,19 @@ func TestFold(t *testing.T) {
 	var tries []try
 	for _, r := range []tool.Request{blank, middle, wide, name, many, given, tall} {
 		for _, typed := range []string{"y\r", "yes\r", "e\r", "r\r", "y 0123abcf\r"} {
-			tries = append(tries, try{r, []string{typed, "n\r"}, tool.No})
+			tries = append(tries, try{r, []string{typed, "n\r"}, tool.Declined})
 		}
-		tries = append(tries, try{r, []string{"\r"}, tool.No}, try{r, []string{"y 0123abcd\r"}, tool.Yes})
+		tries = append(tries, try{r, []string{"\r"}, tool.Declined}, try{r, []string{"y 0123abcd\r"}, tool.Approved})
 	}
 	pages := func(n int, rest ...string) []string { return append(slices.Repeat([]string{"\r"}, n), rest...) }
 	tries = append(tries,
-		try{fits, []string{"y\r"}, tool.Yes},
-		try{blank, []string{"v\r", "q\r", "y\r", "n\r"}, tool.No},
-		try{blank, []string{"v\r", "\r", "\x1b[B\r", "y\r", "n\r"}, tool.No},
-		try{wide, append([]string{"v\r"}, pages(3, "y\r")...), tool.Yes},
-		try{wide, append([]string{"v\r"}, pages(3, "n no\r")...), tool.No},
-		try{wide, append([]string{"v\r"}, pages(2, append([]string{"q\r", "y\r", "v\r"}, pages(3, "y\r")...)...)...), tool.Yes},
-		try{name, []string{"v\r", "y\r"}, tool.Yes},
+		try{fits, []string{"y\r"}, tool.Approved},
+		try{blank, []string{"v\r", "q\r", "y\r", "n\r"}, tool.Declined},
+		try{blank, []string{"v\r", "\r", "\x1b[B\r", "y\r", "n\r"}, tool.Declined},
+		try{wide, append([]string{"v\r"}, pages(3, "y\r")...), tool.Approved},
+		try{wide, append([]string{"v\r"}, pages(3, "n no\r")...), tool.Declined},
+		try{wide, append([]string{"v\r"}, pages(2, append([]string{"q\r", "y\r", "v\r"}, pages(3, "y\r")...)...)...), tool.Approved},
+		try{name, []string{"v\r", "y\r"}, tool.Approved},
 	)
 	p := play{}
 	for _, try := range tries {
@@ -497,9 +497,9 @@ func TestFold(t *testing.T) {
 func TestRemember(t *testing.T) {
 	r := aRequest("/out/a.md")
 	day, hour := 24*time.Hour, time.Hour
-	offers := approval.Offers(r)
+	offers := approval.OfferRules(r)
 	rule := func(rule approval.Rule, scope approval.Scope) *approval.Rule { rule.Scope = scope; return &rule }
-	exactly, file, folder := approval.Again(r), offers[0], offers[1]
+	exactly, file, folder := approval.ExactRule(r), offers[0], offers[1]
 	tests := []struct {
 		session bool
 		typed   []string
@@ -553,12 +553,12 @@ func TestRemember(t *testing.T) {
 func mustRemember(t *testing.T, typed []string, got approval.Reply, want *approval.Rule, start time.Time, expires time.Duration) {
 	t.Helper()
 	if want == nil {
-		if got.Verdict != tool.No || got.Remember != nil {
+		if got.Verdict != tool.Declined || got.Remember != nil {
 			t.Errorf("%q: got %+v, want a no", typed, got)
 		}
 		return
 	}
-	if got.Verdict != tool.Yes || got.Remember == nil {
+	if got.Verdict != tool.Approved || got.Remember == nil {
 		t.Errorf("%q: got %+v, want a yes with a rule", typed, got)
 		return
 	}
@@ -582,8 +582,8 @@ func TestAskOnce(t *testing.T) {
 		s.types(typed)
 	}
 	o, screen := s.end()
-	for i, want := range []tool.Verdict{tool.No, tool.No, tool.Yes} {
-		if got := o.Replies[i]; got.Verdict != want || got.Remember != nil || (got.By == "user") != (want == tool.Yes) {
+	for i, want := range []tool.Verdict{tool.Declined, tool.Declined, tool.Approved} {
+		if got := o.Replies[i]; got.Verdict != want || got.Remember != nil || (got.By == "user") != (want == tool.Approved) {
 			t.Errorf("question %d: got %+v, want %v", i, got, want)
 		}
 	}

@@ -39,7 +39,7 @@ func TestA8EarlyAnswersDoNotCount(t *testing.T) {
 	}
 	o, screen := s.end()
 	for i, got := range o.Replies {
-		if got.Verdict != tool.No {
+		if got.Verdict != tool.Declined {
 			t.Errorf("after %q: got %+v", early[i], got)
 		}
 	}
@@ -60,7 +60,7 @@ func TestA3QuestionOwnsTheTerminal(t *testing.T) {
 	}
 	o, screen := s.end()
 	for i, got := range o.Replies {
-		if got.Verdict != tool.Yes {
+		if got.Verdict != tool.Approved {
 			t.Errorf("question %d: got %+v", i, got)
 		}
 	}
@@ -161,7 +161,7 @@ func TestA3ResizeDrawsAgain(t *testing.T) {
 		columns, rows uint16
 		answer        string
 		want          tool.Verdict
-	}{{40, 30, "\r", tool.No}, {40, 30, "y\r", tool.Yes}, {60, 6, "\r", tool.No}, {30, 24, "n\r", tool.No}, {200, 60, "y\r", tool.Yes}} {
+	}{{40, 30, "\r", tool.Declined}, {40, 30, "y\r", tool.Approved}, {60, 6, "\r", tool.Declined}, {30, 24, "n\r", tool.Declined}, {200, 60, "y\r", tool.Approved}} {
 		s := begin(t, play{Scenes: []scene{{Request: r}}}, setting{env: []string{"NO_COLOR=1"}})
 		s.until("[y]es  [n]o")
 		s.until(ready)
@@ -215,7 +215,7 @@ func TestA3SuspendedQuestionLetsGo(t *testing.T) {
 	s.until(ready)
 	s.types("y\r")
 	other.Close()
-	if o, _ := s.end(); o.Replies[0].Verdict != tool.Yes || !o.Restored {
+	if o, _ := s.end(); o.Replies[0].Verdict != tool.Approved || !o.Restored {
 		t.Errorf("got %+v", o)
 	}
 }
@@ -252,7 +252,7 @@ func TestSmallScreens(t *testing.T) {
 			s.types("y\r")
 		}
 		o, screen := s.end()
-		if got := o.Replies[0]; got.Verdict != tool.Yes || got.Named != "" {
+		if got := o.Replies[0]; got.Verdict != tool.Approved || got.DigestPrefix != "" {
 			t.Errorf("%d columns, %d rows: got %+v\n%s", test.columns, test.rows, got, screen)
 		}
 		if paged := strings.Contains(screen, "> v"); paged == test.fits {

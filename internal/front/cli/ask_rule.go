@@ -14,7 +14,7 @@ import (
 
 // exactly is the rule for this exact call.
 func (q *question) exactly() approval.Rule {
-	rule := approval.Again(q.request)
+	rule := approval.ExactRule(q.request)
 	if q.session {
 		rule.Scope = approval.Session
 	} else {
@@ -26,7 +26,7 @@ func (q *question) exactly() approval.Rule {
 // choose lets the user choose a rule and how long it holds, and confirm it as it
 // will be kept.
 func (q *question) choose() (approval.Rule, error) {
-	offers := approval.Offers(q.request)
+	offers := approval.OfferRules(q.request)
 	var listed []string
 	for i, offer := range offers {
 		listed = append(listed, fmt.Sprintf("[%d] %s", i+1, offer))

@@ -81,7 +81,7 @@ func (s *sheet) origin(r tool.Request) string {
 		text += ", called by " + caller(r.Origin)
 	}
 	switch {
-	case r.Clears:
+	case r.OnlyUser:
 		text += ", asked every time"
 	case r.Rule != "":
 		text += ", asked by " + s.name(r.Rule)
@@ -97,8 +97,8 @@ const maxAlikes = 5
 // alikes warns of names that could be mistaken for others: of workers and tools, paths,
 // hosts, commands and short arguments.
 func (s *sheet) alikes(r tool.Request) {
-	names := append(slices.Clone(r.Workers), r.Tool, r.Wish)
-	for _, e := range slices.Concat(r.Effects, r.Asks) {
+	names := append(slices.Clone(r.Workers), r.Tool, r.Summary)
+	for _, e := range slices.Concat(r.Effects, r.ToApprove) {
 		names = append(names, e.Target)
 	}
 	for _, c := range r.Changes {
@@ -157,12 +157,12 @@ func caller(o policy.Origin) string {
 
 // wish says in a few words what a call would do.
 func (s *sheet) wish(r tool.Request) string {
-	if r.Wish != "" {
-		return s.line(r.Wish)
+	if r.Summary != "" {
+		return s.line(r.Summary)
 	}
 	switch len(r.Changes) {
 	case 0:
-		for _, e := range slices.Concat(r.Asks, r.Effects) {
+		for _, e := range slices.Concat(r.ToApprove, r.Effects) {
 			if e.Verb != policy.Use {
 				return s.effect(e)
 			}
@@ -189,8 +189,8 @@ func (s *sheet) effect(e policy.Effect) string {
 
 // effects lists the effects that neither the first row nor the changes tell.
 func (s *sheet) effects(r tool.Request) {
-	asks := make(map[policy.Effect]bool, len(r.Asks))
-	for _, e := range r.Asks {
+	asks := make(map[policy.Effect]bool, len(r.ToApprove))
+	for _, e := range r.ToApprove {
 		asks[e] = true
 	}
 	for i, e := range r.ListedEffects() {
@@ -206,7 +206,7 @@ func (s *sheet) effects(r tool.Request) {
 // told it.
 func (s *sheet) changes(r tool.Request) {
 	for i, c := range r.Changes {
-		if len(r.Changes) > 1 || r.Wish != "" {
+		if len(r.Changes) > 1 || r.Summary != "" {
 			s.body = append(s.body, row{Mark: detail, Text: s.change(c), Item: tool.ItemChange(i)})
 		} else {
 			s.head[0].Item = tool.ItemChange(i)

@@ -13,7 +13,7 @@ import (
 // diff, and nothing is left out.
 func TestShowRequest(t *testing.T) {
 	effects := []policy.Effect{{Verb: policy.Read, Target: "/in"}, {Verb: policy.Run, Target: "make -s\x1b"}}
-	r := tool.Request{Origin: policy.Peer, Tool: "shell", Args: []byte(`{"timeout":5,"command":"make -s\u001b","text":"a\n\tb"}`), Effects: effects, Asks: effects[1:]}
+	r := tool.Request{Origin: policy.Peer, Tool: "shell", Args: []byte(`{"timeout":5,"command":"make -s\u001b","text":"a\n\tb"}`), Effects: effects, ToApprove: effects[1:]}
 	var out bytes.Buffer
 	showRequest(&out, r)
 	want := `  another agent wants to run "make -s\x1b"
@@ -44,7 +44,7 @@ func TestShowRequest(t *testing.T) {
 func TestWishNamesItsFile(t *testing.T) {
 	effects := []policy.Effect{{Verb: policy.Use, Target: "git_push"}}
 	var out bytes.Buffer
-	showRequest(&out, tool.Request{Origin: policy.User, Workers: []string{"main"}, Tool: "git_push", Clears: true, Effects: effects, Asks: effects, Wish: `push "Add b" (1 file) to origin main`,
+	showRequest(&out, tool.Request{Origin: policy.User, Workers: []string{"main"}, Tool: "git_push", OnlyUser: true, Effects: effects, ToApprove: effects, Summary: `push "Add b" (1 file) to origin main`,
 		Changes: []tool.Change{{Path: "/b", Op: tool.Create, Diff: "@@ -0,0 +1 @@\n+b\n"}}})
 	want := `  You are about to push "Add b" (1 file) to origin main
   (tool git_push as main, asked every time)
@@ -74,7 +74,7 @@ func TestEffectsToldOnce(t *testing.T) {
 		{"one unasked", []policy.Effect{write, remove}, []policy.Effect{remove}, "  • write /a\n  • delete /b (asks)\n"},
 	} {
 		var out bytes.Buffer
-		showRequest(&out, tool.Request{Origin: policy.User, Workers: []string{"main"}, Tool: "apply_changes", Clears: true, Effects: test.effects, Asks: test.asks, Changes: changes})
+		showRequest(&out, tool.Request{Origin: policy.User, Workers: []string{"main"}, Tool: "apply_changes", OnlyUser: true, Effects: test.effects, ToApprove: test.asks, Changes: changes})
 		want := "  You are about to apply 2 changes\n  (tool apply_changes as main, asked every time)\n" + test.want + "  • create /a\n  • delete /b\n"
 		if got := out.String(); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", test.name, got, want)
@@ -97,7 +97,7 @@ func TestLinesOfCommand(t *testing.T) {
 		{policy.Effect{Verb: policy.Write, Target: "/out/a\nb"}, `{}`, true},
 	} {
 		var out bytes.Buffer
-		showRequest(&out, tool.Request{Tool: "x", Args: []byte(test.args), Effects: []policy.Effect{test.effect}, Asks: []policy.Effect{test.effect}})
+		showRequest(&out, tool.Request{Tool: "x", Args: []byte(test.args), Effects: []policy.Effect{test.effect}, ToApprove: []policy.Effect{test.effect}})
 		if got := strings.Contains(out.String(), odd); got != test.odd {
 			t.Errorf("%q: a warning: got %v, want %v\n%s", test.effect.Target, got, test.odd, &out)
 		}
@@ -115,11 +115,11 @@ func TestA10QuestionsWarnOfLookAlikes(t *testing.T) {
 		request tool.Request
 		want    string
 	}{
-		"path":    {tool.Request{Tool: "write_file", Effects: write("/out/d\u0430ta"), Asks: write("/out/d\u0430ta")}, "d\u0430ta looks like data, but has U+0430 (Cyrillic)"},
+		"path":    {tool.Request{Tool: "write_file", Effects: write("/out/d\u0430ta"), ToApprove: write("/out/d\u0430ta")}, "d\u0430ta looks like data, but has U+0430 (Cyrillic)"},
 		"moved":   {tool.Request{Tool: "move_file", Changes: []tool.Change{{Path: "/a", To: "/\u0430dmin", Op: tool.Move}}}, "\u0430dmin looks like admin, but has U+0430 (Cyrillic)"},
 		"command": {tool.Request{Tool: "shell", Effects: []policy.Effect{{Verb: policy.Run, Target: "curl https://g\u0456thub.com/x"}}}, "g\u0456thub looks like github, but has U+0456 (Cyrillic)"},
 		"host":    {tool.Request{Tool: "fetch", Args: []byte(`{"request":{"urls":["https://g\u0456thub.com"]}}`)}, "g\u0456thub looks like github, but has U+0456 (Cyrillic)"},
-		"wish":    {tool.Request{Tool: "git_push", Wish: "push to \u043erigin"}, "\u043erigin looks like origin"},
+		"wish":    {tool.Request{Tool: "git_push", Summary: "push to \u043erigin"}, "\u043erigin looks like origin"},
 		"worker":  {tool.Request{Tool: "x", Workers: []string{"m\u0430in"}}, "m\u0430in looks like main"},
 		"plain":   {tool.Request{Tool: "write_file", Effects: write("/документы/отчёт.txt"), Args: []byte(`{"path":"/a","content":"два\nслова p\u0430ge"}`)}, ""},
 	} {

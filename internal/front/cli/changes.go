@@ -117,7 +117,7 @@ func (d sessionDocument) String() string {
 	if d.Copy {
 		what = "on a copy, "
 	}
-	return fmt.Sprintf("session %s, %sbegun %s, keeps %s, %s", d.ID, what, d.Begun.Local().Format("2006-01-02 15:04"), counted(d.Files, "file"), tool.Amount(d.Bytes))
+	return fmt.Sprintf("session %s, %sbegun %s, keeps %s, %s", d.ID, what, d.Begun.Local().Format("2006-01-02 15:04"), counted(d.Files, "file"), tool.FormatSize(d.Bytes))
 }
 
 func printChanges(w io.Writer, about sessionDocument, list []program.FileChange, diff bool) {
@@ -209,13 +209,13 @@ func what(c program.FileChange) string {
 	case c.Kind == overlay.Symlink:
 		return "a link to " + sandbox.Shown(c.LinkTarget)
 	case c.Kind == overlay.Dir:
-		return counted(c.Files, "file") + ", " + tool.Amount(c.Size)
+		return counted(c.Files, "file") + ", " + tool.FormatSize(c.Size)
 	case c.Op == overlay.Delete && c.OldKind == overlay.Dir:
 		return "a folder, with all in it"
 	case c.Binary:
-		return tool.Amount(c.Size) + ", binary"
+		return tool.FormatSize(c.Size) + ", binary"
 	case c.Added == 0 && c.Removed == 0 && c.Op != overlay.Delete:
-		return tool.Amount(c.Size)
+		return tool.FormatSize(c.Size)
 	case c.Removed == 0:
 		return fmt.Sprintf("(+%d)", c.Added)
 	case c.Added == 0:

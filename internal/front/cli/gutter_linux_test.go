@@ -204,7 +204,7 @@ func TestA4QuestionIsBarredAtAnyWidth(t *testing.T) {
 		s.until("┃\x1b[0m > ")
 		s.types("n\r")
 		o, screen := s.end()
-		if o.Replies[0].Verdict != tool.No {
+		if o.Replies[0].Verdict != tool.Declined {
 			t.Errorf("got %+v", o.Replies[0])
 		}
 		for _, row := range physical(strings.TrimSpace(screen), int(columns), true) {

@@ -177,7 +177,7 @@ func showLooks(cmd *cobra.Command, looks []*git.Look, hidden []unshown, show fun
 				accept += " …"
 				break
 			}
-			accept += " " + tool.Override(name)
+			accept += " " + tool.OverrideFlag(name)
 		}
 		if l.Unseen() {
 			accept += " --unseen"

@@ -271,7 +271,7 @@ func (f *runFlags) given(cmd *cobra.Command, p *program.Program, words []string)
 		in.Text = cmp.Or(f.input, strings.Join(text, " "))
 	}
 	if len(in.Text) > maxInput {
-		return in, usagef("the input has more than %s; attach it as a file", tool.Amount(maxInput))
+		return in, usagef("the input has more than %s; attach it as a file", tool.FormatSize(maxInput))
 	}
 	if !utf8.ValidString(in.Text) {
 		return in, usageError("the input is not UTF-8 text; attach it as a file")

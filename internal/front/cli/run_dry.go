@@ -47,10 +47,10 @@ func dryOf(p *program.Program, s *program.Step) (*dryStep, error) {
 		return nil, err
 	}
 	gate.Grant = s.Grant
-	for _, t := range gate.Offered(policy.Model) {
-		if gate.Consent(t) == policy.PreApproved {
+	for _, t := range gate.ToolsFor(policy.Model) {
+		if gate.HighestApproval(t) == policy.PreApproved {
 			d.Unasked = append(d.Unasked, t.Name)
-			for _, folder := range gate.AsksIn(t) {
+			for _, folder := range gate.DirsNeedingApproval(t) {
 				d.AsksIn[folder] = append(d.AsksIn[folder], t.Name)
 			}
 		} else {

@@ -103,7 +103,7 @@ func (r *report) asks(q tool.Request) {
 	r.endLine()
 	if r.json {
 		var effects []string
-		for _, e := range q.Asks {
+		for _, e := range q.ToApprove {
 			effects = append(effects, e.String())
 		}
 		r.print(run.Event{Type: run.Approval, Worker: last(q.Workers), Chain: q.Workers, Tool: q.Tool, Args: q.Args, Text: strings.Join(effects, ", ")})
@@ -323,7 +323,7 @@ func (r *report) balanced() {
 	if b.Read > 0 {
 		share = fmt.Sprintf(" (%d %%)", (100*b.Staged+b.Read/2)/b.Read)
 	}
-	fmt.Fprintf(r.errs, "      taken in %s, staged %s%s; nothing of it is cleared yet: golem review\n", tool.Amount(b.Read), tool.Amount(b.Staged), share)
+	fmt.Fprintf(r.errs, "      taken in %s, staged %s%s; nothing of it is cleared yet: golem review\n", tool.FormatSize(b.Read), tool.FormatSize(b.Staged), share)
 }
 
 // costs says what a run took.

@@ -50,7 +50,7 @@ golem sessions show ID tells what was said and done in one.`,
 			if d.Copy {
 				on = "on a copy"
 			}
-			rows = append(rows, []string{d.ID, minute(d.Begun), minute(d.Used), counted(d.Files, "file"), tool.Amount(d.Bytes), on, visible.Line(d.Input, maxToldInput)})
+			rows = append(rows, []string{d.ID, minute(d.Begun), minute(d.Used), counted(d.Files, "file"), tool.FormatSize(d.Bytes), on, visible.Line(d.Input, maxToldInput)})
 		}
 		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), map[string]any{"sessions": documents})

@@ -340,7 +340,7 @@ func (s *stage) end() (o outcome, screen string) {
 // aRequest returns a call as the tour has it.
 func aRequest(path string) tool.Request {
 	write := []policy.Effect{{Verb: policy.Write, Target: path}}
-	return tool.Request{Digest: strings.Repeat("0123abcd", 8), Same: "same", Origin: policy.Model, Workers: []string{"main", "summarise"}, Tool: "write_file",
-		Args: []byte(`{"path":"x"}`), Effects: write, Asks: write, Rule: "golem-forge.config.yaml:4",
+	return tool.Request{Digest: strings.Repeat("0123abcd", 8), CallDigest: "same", Origin: policy.Model, Workers: []string{"main", "summarise"}, Tool: "write_file",
+		Args: []byte(`{"path":"x"}`), Effects: write, ToApprove: write, Rule: "golem-forge.config.yaml:4",
 		Changes: []tool.Change{{Path: path, Op: tool.Create, Diff: "--- /dev/null\n+++ b\n@@ -0,0 +1,2 @@\n+# Three findings\n+\n"}}}
 }

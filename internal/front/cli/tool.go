@@ -245,7 +245,7 @@ what is new or another, and keeps that if you say yes.`,
 				return printJSON(cmd.OutOrStdout(), aboutTool(gate, t))
 			}
 			printTool(cmd.OutOrStdout(), t)
-			fmt.Fprintf(cmd.OutOrStdout(), "\nconsent for %s: %s\n", strings.Join(gate.Workers, " → "), gate.Consent(t))
+			fmt.Fprintf(cmd.OutOrStdout(), "\nconsent for %s: %s\n", strings.Join(gate.Workers, " → "), gate.HighestApproval(t))
 			return nil
 		}
 		if trusted, err := p.IsTrusted(); err != nil {
@@ -306,7 +306,7 @@ type toolDocument struct {
 }
 
 func aboutTool(g tool.Gate, t tool.Tool) toolDocument {
-	return toolDocument{t.Name, t.Toolset, t.Mode.String(), g.Consent(t).String(), strings.Fields(verbs(t)), t.Label, t.Category, t.Description, t.Schema()}
+	return toolDocument{t.Name, t.Toolset, t.Mode.String(), g.HighestApproval(t).String(), strings.Fields(verbs(t)), t.Label, t.Category, t.Description, t.Schema()}
 }
 
 func listTools(cmd *cobra.Command, g tool.Gate) error {
@@ -329,8 +329,8 @@ func listTools(cmd *cobra.Command, g tool.Gate) error {
 
 // offered are the tools that a worker's model or the user may call.
 func offered(g tool.Gate) []tool.Tool {
-	list := g.Offered(policy.User)
-	for _, t := range g.Offered(policy.Model) {
+	list := g.ToolsFor(policy.User)
+	for _, t := range g.ToolsFor(policy.Model) {
 		if t.Mode == policy.LLM {
 			list = append(list, t)
 		}

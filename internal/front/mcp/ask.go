@@ -47,15 +47,15 @@ func (s *server) newForm(r tool.Request, id string) form {
 	fields := map[string]any{question: map[string]any{
 		"type": "string", "title": "Do it?", "description": "yes does exactly this, once", "enum": []string{no, yes},
 	}}
-	_, err := approval.Covers(r, approval.Reply{Answer: tool.Answer{Verdict: tool.Yes}, Rendered: items})
+	_, err := approval.CheckSeen(r, approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: items})
 	if f.unseen = err != nil; f.unseen {
 		text += "\nnot all is shown; golem approvals show " + id + " shows it\n"
 		fields[digest] = map[string]any{"type": "string", "title": "Digest",
-			"description": "to approve what is not shown, type " + r.Digest[:approval.MinNamed] + "; a yes without it is no answer"}
+			"description": "to approve what is not shown, type " + r.Digest[:approval.MinDigestPrefix] + "; a yes without it is no answer"}
 	}
 	f.params = &mcp.ElicitParams{
 		Mode:            "form",
-		Message:         text + "\nYour answer is for exactly this call (" + r.Digest[:approval.MinNamed] + "), once. golem approve " + id + " answers it in a terminal.",
+		Message:         text + "\nYour answer is for exactly this call (" + r.Digest[:approval.MinDigestPrefix] + "), once. golem approve " + id + " answers it in a terminal.",
 		RequestedSchema: map[string]any{"type": "object", "properties": fields, "required": []string{question}},
 	}
 	return f
@@ -74,7 +74,7 @@ func (f form) reply(r *mcp.ElicitResult) approval.Reply {
 	if f.unseen && named != nil {
 		most = 2
 		text, ok := named.(string)
-		if said.Named = strings.TrimSpace(text); !ok {
+		if said.DigestPrefix = strings.TrimSpace(text); !ok {
 			return left
 		}
 	}
@@ -85,22 +85,22 @@ func (f form) reply(r *mcp.ElicitResult) approval.Reply {
 		return left
 	}
 	if answer == yes {
-		said.Verdict = tool.Yes
+		said.Verdict = tool.Approved
 	}
 	return said
 }
 
 // nobody is that there is no answer.
-var nobody = approval.Reply{Answer: tool.Answer{By: "nobody", Nobody: true}}
+var nobody = approval.Reply{Answer: tool.Answer{By: "nobody", Unattended: true}}
 
 // left is that somebody has closed the form without an answer. There is no use in waiting
 // for another.
-var left = approval.Reply{Answer: tool.Answer{By: "nobody", Note: "the form was closed without an answer", Nobody: true}}
+var left = approval.Reply{Answer: tool.Answer{By: "nobody", Note: "the form was closed without an answer", Unattended: true}}
 
-// AskBeside implements approval.Beside. It asks in the client of the call, where that has
+// AskWhilePending implements approval.Beside. It asks in the client of the call, where that has
 // forms, and waits for an answer there or elsewhere. Where too many wait already, as when
 // a client makes one call over and over, the client is told at once that it is pending.
-func (s *server) AskBeside(ctx context.Context, r tool.Request, id string, answered func() bool) approval.Reply {
+func (s *server) AskWhilePending(ctx context.Context, r tool.Request, id string, answered func() bool) approval.Reply {
 	c, ok := ctx.Value(callKey{}).(*call)
 	if !ok {
 		return nobody
@@ -185,7 +185,7 @@ func await(ctx context.Context, said <-chan approval.Reply, answered func() bool
 	for {
 		select {
 		case r := <-said:
-			if !r.Nobody || r.Note != "" {
+			if !r.Unattended || r.Note != "" {
 				return r
 			}
 		case <-tick.C:

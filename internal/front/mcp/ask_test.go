@@ -27,7 +27,7 @@ var write = map[string]any{"path": "/b.txt", "content": "new\n"}
 // something else has given no answer.
 func TestA9Replies(t *testing.T) {
 	t.Parallel()
-	yes, no, none := tool.Answer{Verdict: tool.Yes, By: "user in the client"}, tool.Answer{By: "user in the client"}, tool.Answer{By: "nobody", Nobody: true}
+	yes, no, none := tool.Answer{Verdict: tool.Approved, By: "user in the client"}, tool.Answer{By: "user in the client"}, tool.Answer{By: "nobody", Unattended: true}
 	for _, test := range []struct {
 		said *mcp.ElicitResult
 		want tool.Answer
@@ -50,7 +50,7 @@ func TestA9Replies(t *testing.T) {
 		{&mcp.ElicitResult{}, none},
 		{nil, none},
 	} {
-		if got := (form{}).reply(test.said).Answer; got.Verdict != test.want.Verdict || got.By != test.want.By || got.Nobody != test.want.Nobody {
+		if got := (form{}).reply(test.said).Answer; got.Verdict != test.want.Verdict || got.By != test.want.By || got.Unattended != test.want.Unattended {
 			t.Errorf("%v: got %+v, want %+v", test.said, got, test.want)
 		}
 	}

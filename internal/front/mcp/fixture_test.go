@@ -175,13 +175,13 @@ func (h *house) answer(id string, yes bool) error {
 		return err
 	}
 	defer r.Close()
-	w, err := r.Approvals.Waiting(id)
+	w, err := r.Approvals.FindPending(id)
 	if err != nil {
 		return err
 	}
-	reply := approval.Reply{Named: w.Digest}
+	reply := approval.Reply{DigestPrefix: w.Digest}
 	if yes {
-		reply.Verdict = tool.Yes
+		reply.Verdict = tool.Approved
 	}
 	return r.Answer(id, reply, nil)
 }

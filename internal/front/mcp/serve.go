@@ -74,8 +74,8 @@ func (s *server) about(p *program.Program) (notes []string) {
 		notes = append(notes, "another golem works on this session: calls fail until it ends; golem mcp --session new begins one of its own")
 	}
 	var asks []string
-	for _, t := range s.door.Offered(policy.Peer) {
-		if s.door.Consent(t) == policy.Ask {
+	for _, t := range s.door.ToolsFor(policy.Peer) {
+		if s.door.HighestApproval(t) == policy.Ask {
 			asks = append(asks, t.Name)
 		}
 	}
@@ -139,7 +139,7 @@ func (s *server) prepare() {
 	})
 	s.changes = changing(s.door.Tools)
 	offered := make(map[string]bool)
-	for _, t := range s.door.Offered(policy.Peer) {
+	for _, t := range s.door.ToolsFor(policy.Peer) {
 		offered[t.Name] = true
 	}
 	for _, r := range s.resources(offered) {
@@ -181,7 +181,7 @@ func (s *server) prepare() {
 // longer than all else that is done at the start. It returns which are listed.
 func (s *server) list() map[string]bool {
 	listed := make(map[string]bool)
-	for _, t := range s.door.Offered(policy.Peer) {
+	for _, t := range s.door.ToolsFor(policy.Peer) {
 		if err := s.add(t); err != nil {
 			fmt.Fprintf(s.options.Errs, "golem: the tool %s is left out: %v\n", sandbox.Shown(t.Name), err)
 			continue
@@ -216,14 +216,14 @@ func (s *server) add(t tool.Tool) (err error) {
 		}
 	}()
 	s.sdk.AddTool(&mcp.Tool{Name: t.Name, Title: t.Label, Description: t.Description, InputSchema: t.Schema(),
-		Annotations: annotations(t, s.door.Network())}, s.call)
+		Annotations: annotations(t, s.door.HasNetwork())}, s.call)
 	return nil
 }
 
 // annotations says what a tool does, by its verbs.
 func annotations(t tool.Tool, network bool) *mcp.ToolAnnotations {
-	reads := len(t.Verbs) > 0 && !t.Keeps && !slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool { return v != policy.Read })
-	open := t.Runs != "" || t.Reaches || slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool {
+	reads := len(t.Verbs) > 0 && !t.ChangesState && !slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool { return v != policy.Read })
+	open := t.Program != "" || t.UsesNetwork || slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool {
 		return v == policy.Connect || v == policy.Call || v == policy.Run && network
 	})
 	destroys := !reads
@@ -244,7 +244,7 @@ func (s *server) instructions() string {
 		}
 		b.WriteString("No other path exists here, and none of the host's. read_file gives a version; with if_version a write fails if the file has changed since. ")
 	}
-	if slices.ContainsFunc(s.door.Offered(policy.Peer), func(t tool.Tool) bool { return t.Name == "shell" }) {
+	if slices.ContainsFunc(s.door.ToolsFor(policy.Peer), func(t tool.Tool) bool { return t.Name == "shell" }) {
 		b.WriteString("Commands run in the same files, begin at their top, and should use relative paths. ")
 		if s.door.Session == nil { // in a session it is there at once
 			b.WriteString("What a command changes lands when it ends. ")

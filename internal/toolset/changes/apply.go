@@ -44,7 +44,7 @@ type applyArgs struct {
 
 // Tools returns the tools. Without a keeper or an undoer they can only be looked at.
 func Tools(k Keeper, u Undoer) []tool.Tool {
-	about := tool.Tool{Name: "apply_changes", Toolset: "changes", Mode: policy.Manual, Asks: true, Verbs: []policy.Verb{policy.Write, policy.Delete},
+	about := tool.Tool{Name: "apply_changes", Toolset: "changes", Mode: policy.Manual, AlwaysAsk: true, Verbs: []policy.Verb{policy.Write, policy.Delete},
 		Description: "Apply the changes of a session to the real directories: all changes, some paths, or some hunks of a file. " +
 			"It always asks, with the diff. If a file has changed in the directory since, nothing is applied unless merge or overwrite is set."}
 	apply := tool.New(about, func(_ context.Context, names tool.Names, a applyArgs) (tool.Plan, error) {
@@ -64,8 +64,10 @@ func Tools(k Keeper, u Undoer) []tool.Tool {
 		run := func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 			return application{k, names, files, a}.run()
 		}
-		plan := tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { return tool.Ready(run), nil }, names.Commands()...)
-		plan.Later = true
+		plan := tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+			return tool.NewPreparation(run), nil
+		}, names.CommandEffects()...)
+		plan.Deferred = true
 		return plan, nil
 	})
 	return []tool.Tool{apply, discardTool(k), undoTool(u)}
@@ -100,11 +102,11 @@ func (a application) run() (tool.Result, error) {
 		return tool.Result{}, failed("apply_changes", err)
 	}
 	l := approval.Classify("apply_changes", a.files, t, a.Paths...)
-	r := tool.Result{Notes: l.Notes(), Landing: l.ForGate()}
+	r := tool.Result{Notes: l.Notes(), Deferred: l.Deferred()}
 	if unfit != "" {
 		r.Notes = append(r.Notes, "left out: "+unfit)
 	}
-	if r.Landing == nil {
+	if r.Deferred == nil {
 		r.Text = "nothing to apply"
 		return r, t.Drop()
 	}

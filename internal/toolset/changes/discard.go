@@ -22,7 +22,7 @@ type discardArgs struct {
 // discardTool returns the tool by which the user gives changes of a session up.
 func discardTool(k Keeper) tool.Tool {
 	const name = "discard_changes"
-	about := tool.Tool{Name: name, Toolset: "changes", Mode: policy.Manual, Asks: true,
+	about := tool.Tool{Name: name, Toolset: "changes", Mode: policy.Manual, AlwaysAsk: true,
 		Description: "Discard the changes of a session at and below some paths. The session then shows the real directories again. It always asks."}
 	return tool.New(about, func(_ context.Context, names tool.Names, a discardArgs) (tool.Plan, error) {
 		if k == nil {
@@ -35,17 +35,17 @@ func discardTool(k Keeper) tool.Tool {
 			}
 			a.Paths[i] = canonical
 		}
-		prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
+		prepare := func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 			list, unfit, err := k.Lost(a.Paths)
 			if err != nil {
-				return tool.Prepared{}, failed(name, err)
+				return tool.Preparation{}, failed(name, err)
 			}
 			count, err := a.count(list)
 			if err != nil {
-				return tool.Prepared{}, err
+				return tool.Preparation{}, err
 			}
 			seen := fingerprint(list)
-			return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+			return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 				err := k.Discard(a.Paths, func(now []jail.Standing) error {
 					if fingerprint(now) != seen {
 						return &sandbox.Error{Op: name, Code: sandbox.ErrConflict, Hint: "the session has changed since this was shown; nothing was discarded; look at it and discard it again"}
@@ -58,7 +58,7 @@ func discardTool(k Keeper) tool.Tool {
 				return tool.Result{Text: "discarded: " + approval.Count(count, "change"), Brief: true}, nil
 			}, given(k, list, unfit)...), nil
 		}
-		return tool.Changing(prepare), nil // nothing that is in a directory changes
+		return tool.NewChangePlan(prepare), nil // nothing that is in a directory changes
 	})
 }
 
@@ -85,10 +85,10 @@ func (a discardArgs) count(list []jail.Standing) (n int, err error) {
 // given returns what a session gives up, as a person is shown it: from what the session has
 // to what the directory has.
 func given(k Contents, list []jail.Standing, unfit string) []tool.Change {
-	rows := approval.NewRows()
+	rows := approval.NewReversalList()
 	for _, c := range list {
 		own, real, err := k.States(c)
-		r := approval.Return{Name: c.Name(), Now: own, Then: real, Sum: c.Digest, Unread: err != nil, Kept: own.Kind == overlay.Nothing, About: "given up"}
+		r := approval.Reversal{Name: c.Name(), Now: own, Then: real, Sum: c.Digest, Unread: err != nil, Kept: own.Kind == overlay.Nothing, About: "given up"}
 		if r.Kept {
 			r.About = "deleted by the session, and shown again"
 		}

@@ -77,8 +77,8 @@ func TestC10ToolsAreTheUsers(t *testing.T) {
 	seen := 0
 	for _, tl := range Tools(nil, nil) {
 		seen++
-		if tl.Mode != policy.Manual || !tl.Asks {
-			t.Errorf("%s: mode %v, asks %v", tl.Name, tl.Mode, tl.Asks)
+		if tl.Mode != policy.Manual || !tl.AlwaysAsk {
+			t.Errorf("%s: mode %v, asks %v", tl.Name, tl.Mode, tl.AlwaysAsk)
 		}
 		g := tool.Gate{Tools: []tool.Tool{tl}, Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All()}}
 		if r := g.Do(context.Background(), policy.Model, tool.Call{Tool: tl.Name, Args: []byte(`{"paths":["/"]}`)}); r.Err == nil {

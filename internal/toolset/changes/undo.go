@@ -39,7 +39,7 @@ type undoArgs struct {
 
 // undoTool returns the tool that the user undoes the last change with.
 func undoTool(u Undoer) tool.Tool {
-	about := tool.Tool{Name: "undo", Toolset: "changes", Mode: policy.Manual, Asks: true, Verbs: []policy.Verb{policy.Write, policy.Delete},
+	about := tool.Tool{Name: "undo", Toolset: "changes", Mode: policy.Manual, AlwaysAsk: true, Verbs: []policy.Verb{policy.Write, policy.Delete},
 		Description: "Undo the changes of the last command or file tool. Refused if those files have changed since."}
 	return tool.New(about, func(_ context.Context, _ tool.Names, a undoArgs) (tool.Plan, error) {
 		if u == nil {
@@ -93,39 +93,39 @@ func undoLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
 			return tool.Result{}, notUndone(err)
 		}
 		if len(inside) > 0 {
-			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + approval.Names(inside) + toForget}
+			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + approval.ListNames(inside) + toForget}
 		}
 		return undone(len(effects), u.Forget(passed...))
 	}
-	prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-		rows := approval.NewRows()
+	prepare := func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+		rows := approval.NewReversalList()
 		err := last.Each(func(name string, now, then overlay.State) error {
-			rows.Add(approval.Return{Name: name, Now: now, Then: then, Of: last.Name()})
+			rows.Add(approval.Reversal{Name: name, Now: now, Then: then, Step: last.Name()})
 			return nil
 		})
 		if err != nil {
-			return tool.Prepared{}, notUndone(err)
+			return tool.Preparation{}, notUndone(err)
 		}
-		return tool.Ready(run, rows.Changes()...), nil
+		return tool.NewPreparation(run, rows.Changes()...), nil
 	}
-	return tool.Changing(prepare, effects...)
+	return tool.NewChangePlan(prepare, effects...)
 }
 
 // forgetLanded plans that what is kept of the last command, or of what was applied last, is
 // removed.
 func forgetLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
-	return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-		rows := approval.NewRows()
+	return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+		rows := approval.NewReversalList()
 		err := last.Each(func(name string, _, then overlay.State) error {
 			if then.Kind != overlay.Nothing {
-				rows.Add(approval.Return{Name: name, Now: then, Of: last.Name(), About: forgotten})
+				rows.Add(approval.Reversal{Name: name, Now: then, Step: last.Name(), About: forgotten})
 			}
 			return nil
 		})
 		if err != nil && !errors.Is(err, overlay.ErrCannotUndo) {
-			return tool.Prepared{}, notUndone(err)
+			return tool.Preparation{}, notUndone(err)
 		}
-		return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+		return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 			if err := errors.Join(last.Forget(), u.Forget(passed...)); err != nil {
 				return tool.Result{}, notUndone(err)
 			}
@@ -164,20 +164,20 @@ func undoStep(u Undoer, plan undo.Plan, passed []*undo.Step) (tool.Plan, error) 
 		}
 		return undone(count(plan), u.Forget(append(slices.Clone(passed), plan.Step)...))
 	}
-	prepare := func(_ context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
-		rows := approval.NewRows()
+	prepare := func(_ context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
+		rows := approval.NewReversalList()
 		plan.Each(files, func(name string, now, then overlay.State) {
-			rows.Add(approval.Return{Name: name, Now: now, Then: then})
+			rows.Add(approval.Reversal{Name: name, Now: now, Then: then})
 		})
 		changes := rows.Changes()
-		if m := plan.Step.Moved; plan.Back {
+		if m := plan.Step.Rename; plan.MoveBack {
 			changes = append(changes, tool.Change{Path: m.To, Op: tool.Move, To: m.From, Base: m.Node.Sum, About: "back to where it was"})
-		} else if plan.Drop {
+		} else if plan.DeleteCopy {
 			changes = append(changes, tool.Change{Path: m.To, Op: tool.Delete, Base: m.Node.Sum, About: "a copy of " + sandbox.Shown(m.From) + ", left by a move that was cut off"})
 		}
-		return tool.Ready(run, changes...), nil
+		return tool.NewPreparation(run, changes...), nil
 	}
-	return tool.Changing(prepare, effectsOf(plan)...), nil
+	return tool.NewChangePlan(prepare, effectsOf(plan)...), nil
 }
 
 // refused says why the undo of a step is not possible, nil if it is.
@@ -189,9 +189,9 @@ func refused(plan undo.Plan) error {
 		return &sandbox.Error{Op: "undo", Code: sandbox.ErrInvalid, Hint: what + ", cannot be undone: " + s.Impossible + toForget}
 	case plan.Elsewhere != "":
 		return &sandbox.Error{Op: "undo", Path: plan.Elsewhere, Code: sandbox.ErrConflict, Hint: what + ", was made in another directory than the one that is mounted there now" + toForget}
-	case len(plan.Clash) > 0:
+	case len(plan.Conflicts) > 0:
 		var names []string
-		for _, name := range plan.Clash {
+		for _, name := range plan.Conflicts {
 			names = append(names, sandbox.Shown(name))
 		}
 		if len(names) > 10 {
@@ -205,14 +205,14 @@ func refused(plan undo.Plan) error {
 // count returns how many changes a person would count: what is in a directory goes with it.
 func count(plan undo.Plan) int {
 	n := 0
-	for _, list := range [][]undo.Entry{plan.Remove, plan.Restore, plan.Bits} {
+	for _, list := range [][]undo.Entry{plan.Remove, plan.Restore, plan.Modes} {
 		var names []string
 		for _, e := range list {
 			names = append(names, e.Path)
 		}
 		n += len(topmost(names))
 	}
-	if plan.Back || plan.Drop {
+	if plan.MoveBack || plan.DeleteCopy {
 		n++
 	}
 	return n
@@ -247,13 +247,13 @@ func effectsOf(plan undo.Plan) []policy.Effect {
 		}
 	}
 	add(policy.Delete, plan.Remove)
-	add(policy.Write, slices.Concat(plan.Restore, plan.Bits))
-	if m := plan.Step.Moved; m != nil {
+	add(policy.Write, slices.Concat(plan.Restore, plan.Modes))
+	if m := plan.Step.Rename; m != nil {
 		effects = append(effects, policy.Effect{Verb: policy.Read, Target: m.From, Tree: true}, policy.Effect{Verb: policy.Read, Target: m.To, Tree: true})
-		if plan.Back {
+		if plan.MoveBack {
 			effects = append(effects, policy.Effect{Verb: policy.Write, Target: m.From, Tree: true})
 		}
-		if plan.Back || plan.Drop {
+		if plan.MoveBack || plan.DeleteCopy {
 			effects = append(effects, policy.Effect{Verb: policy.Delete, Target: m.To, Tree: true})
 		}
 	}
@@ -263,12 +263,12 @@ func effectsOf(plan undo.Plan) []policy.Effect {
 
 // forgetStep plans that what is kept of a call is removed.
 func forgetStep(u Undoer, plan undo.Plan, passed []*undo.Step) tool.Plan {
-	return tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-		rows := approval.NewRows()
-		plan.Kept(func(name string, then overlay.State) {
-			rows.Add(approval.Return{Name: name, Now: then, Of: plan.Step.Call, About: forgotten})
+	return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+		rows := approval.NewReversalList()
+		plan.EachSaved(func(name string, then overlay.State) {
+			rows.Add(approval.Reversal{Name: name, Now: then, Step: plan.Step.Call, About: forgotten})
 		})
-		return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+		return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 			if err := u.Forget(append(slices.Clone(passed), plan.Step)...); err != nil {
 				return tool.Result{}, notUndone(err)
 			}

@@ -48,13 +48,13 @@ func Runs(name string) string { return "custom " + name }
 // New returns a tool that runs a program. Without a runner it can only be looked at. An
 // error is about the schema.
 func New(about tool.Tool, schema []byte, p Program, r Runner) (tool.Tool, error) {
-	about.Toolset, about.Verbs, about.Runs = "custom", []policy.Verb{policy.Run}, Runs(about.Name)
+	about.Toolset, about.Verbs, about.Program = "custom", []policy.Verb{policy.Run}, Runs(about.Name)
 	return tool.Dynamic(about, schema, func(_ context.Context, names tool.Names, args json.RawMessage) (tool.Plan, error) {
-		effects := []policy.Effect{{Verb: policy.Run, Target: about.Runs}}
+		effects := []policy.Effect{{Verb: policy.Run, Target: about.Program}}
 		if p.Folder == "" {
-			effects = append(effects, names.Connects(p.Network)...)
+			effects = append(effects, names.ConnectEffects(p.Network)...)
 		} else {
-			shown := names.CommandsIn(p.Folder, p.ReadOnly, p.Network)
+			shown := names.CommandEffectsIn(p.Folder, p.ReadOnly, p.Network)
 			if len(shown) == 0 || shown[0].Verb != policy.Read {
 				return tool.Plan{}, &sandbox.Error{Op: about.Name, Path: p.Folder, Code: sandbox.ErrNotFound,
 					Hint: "the tool works on this folder, and nothing of it may be read here without a question"}
@@ -74,9 +74,11 @@ func New(about tool.Tool, schema []byte, p Program, r Runner) (tool.Tool, error)
 			}
 			return told(about.Name, files, args, effects, result)
 		}
-		prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { return tool.Ready(run), r.Able() }
-		plan := tool.Changing(prepare, effects...)
-		plan.Later, plan.Asks = layered, !layered
+		prepare := func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+			return tool.NewPreparation(run), r.Able()
+		}
+		plan := tool.NewChangePlan(prepare, effects...)
+		plan.Deferred, plan.AlwaysAsk = layered, !layered
 		return plan, nil
 	})
 }
@@ -107,7 +109,7 @@ func elsewhere(files *sandbox.Sandbox, args json.RawMessage, effects []policy.Ef
 		if !strings.HasPrefix(text, "/") {
 			continue
 		}
-		if name, inside, ok := jail.Elsewhere(files, text); ok && policy.Reads(effects, name) {
+		if name, inside, ok := jail.Elsewhere(files, text); ok && policy.ReadsFile(effects, name) {
 			return "; in the tool " + sandbox.Shown(name) + " is " + sandbox.Shown(inside)
 		}
 	}
@@ -123,7 +125,7 @@ func told(name string, files *sandbox.Sandbox, args json.RawMessage, effects []p
 	}
 	if ran.Changed != nil {
 		l := approval.Classify(name, files, ran.Changed)
-		if r.Landing, r.Notes = l.ForGate(), l.Notes(); r.Landing == nil {
+		if r.Deferred, r.Notes = l.Deferred(), l.Notes(); r.Deferred == nil {
 			if err := ran.Changed.Drop(); err != nil {
 				return r, err
 			}

@@ -75,7 +75,7 @@ func call(g tool.Gate, args string) tool.Result {
 // in the journal, and returns its output.
 func TestC10CustomRuns(t *testing.T) {
 	r := &runner{}
-	g, j := gate(t, r, tool.Yes)
+	g, j := gate(t, r, tool.Approved)
 	if got := call(g, `{"n":3}`); !got.OK() || r.runs != 1 {
 		t.Fatalf("got %+v, %d runs", got, r.runs)
 	}
@@ -90,7 +90,7 @@ func TestC10CustomRuns(t *testing.T) {
 // TestC10CustomRefused runs nothing without an approval, or with arguments that the schema
 // refuses.
 func TestC10CustomRefused(t *testing.T) {
-	for args, verdict := range map[string]tool.Verdict{`{"n":3}`: tool.No, `{"n":"x"}`: tool.Yes, `{}`: tool.Yes, `{"n":1,"m":2}`: tool.Yes, `[]`: tool.Yes} {
+	for args, verdict := range map[string]tool.Verdict{`{"n":3}`: tool.Declined, `{"n":"x"}`: tool.Approved, `{}`: tool.Approved, `{"n":1,"m":2}`: tool.Approved, `[]`: tool.Approved} {
 		r := &runner{}
 		g, _ := gate(t, r, verdict)
 		if got := call(g, args); got.Err == nil || r.runs != 0 {
@@ -112,7 +112,7 @@ func TestC10CustomFails(t *testing.T) {
 		{jail.Result{Code: 137, Hit: []jail.Limit{jail.MemoryLimit}}, sandbox.ErrLimit, "limit of memory"},
 		{jail.Result{Code: 139, Signal: "SIGSEGV"}, "failed", "ended by SIGSEGV"},
 	} {
-		g, _ := gate(t, &runner{result: test.result}, tool.Yes)
+		g, _ := gate(t, &runner{result: test.result}, tool.Approved)
 		if got := call(g, `{"n":3}`); got.Err == nil || got.Err.Code != test.code || !strings.Contains(got.Err.Hint, test.hint) {
 			t.Errorf("%+v: got %+v", test.result, got.Err)
 		}

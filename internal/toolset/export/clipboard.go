@@ -31,14 +31,14 @@ func (s Set) copy() tool.Tool {
 			return tool.Plan{}, err
 		}
 		a.Path = at
-		prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+		prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 			h, err := s.hold(ctx, op, files, at)
 			if err != nil {
-				return tool.Prepared{}, err
+				return tool.Preparation{}, err
 			}
 			if h.size > MaxClipboard || !h.isText() {
-				return tool.Prepared{}, &sandbox.Error{Op: op, Path: at, Code: sandbox.ErrInvalid,
-					Hint: fmt.Sprintf("a clipboard takes text in UTF-8, %s at most; golem tool file_export takes everything", tool.Amount(MaxClipboard))}
+				return tool.Preparation{}, &sandbox.Error{Op: op, Path: at, Code: sandbox.ErrInvalid,
+					Hint: fmt.Sprintf("a clipboard takes text in UTF-8, %s at most; golem tool file_export takes everything", tool.FormatSize(MaxClipboard))}
 			}
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				if err := h.still(ctx, op, files); err != nil {
@@ -48,13 +48,13 @@ func (s Set) copy() tool.Tool {
 				if err != nil {
 					return tool.Result{}, err
 				}
-				text := fmt.Sprintf("%s of %s are in the clipboard (%s)", tool.Amount(h.size), sandbox.Shown(at), how)
+				text := fmt.Sprintf("%s of %s are in the clipboard (%s)", tool.FormatSize(h.size), sandbox.Shown(at), how)
 				return tool.Result{Text: text, Data: map[string]any{"path": at, "bytes": h.size, "how": how}, Record: text}, nil
 			}
-			wish := "put " + tool.Amount(h.size) + " of " + sandbox.Shown(at) + " into the clipboard"
+			wish := "put " + tool.FormatSize(h.size) + " of " + sandbox.Shown(at) + " into the clipboard"
 			return ready(op, wish, run, []held{h}, nil, []tool.Change{h.shows(tool.Copy, "the clipboard")}, a.Override)
 		}
-		plan := tool.Changing(prepare, names.Reads(at)...)
+		plan := tool.NewChangePlan(prepare, names.ReadEffects(at)...)
 		plan.Args = a
 		return plan, nil
 	})

@@ -52,18 +52,18 @@ func (s Set) export() tool.Tool {
 				return tool.Plan{}, err
 			}
 			a.Paths[i] = at
-			effects = append(effects, names.ReadsBelow(at)...)
+			effects = append(effects, names.ReadTreeEffects(at)...)
 		}
 		to, err := s.Locate(a.To)
 		if err != nil {
 			return tool.Plan{}, err
 		}
 		a.To = string(to) // the user's own word, made whole: the answer is bound to it
-		prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+		prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 			e := &exporting{Set: s, op: op, files: files, args: a, folder: folder{path: a.To, own: s.Own}}
 			return e.prepare(ctx)
 		}
-		plan := tool.Changing(prepare, effects...)
+		plan := tool.NewChangePlan(prepare, effects...)
 		plan.Args = a
 		return plan, nil
 	})
@@ -100,30 +100,30 @@ func (e *exporting) refuse(name string, code sandbox.Code, format string, args .
 }
 
 // prepare finds the files, and what is in the way.
-func (e *exporting) prepare(ctx context.Context) (tool.Prepared, error) {
+func (e *exporting) prepare(ctx context.Context) (tool.Preparation, error) {
 	for _, name := range e.args.Paths {
 		if err := e.add(ctx, name); err != nil {
-			return tool.Prepared{}, err
+			return tool.Preparation{}, err
 		}
 	}
 	if len(e.list) == 0 {
-		return tool.Prepared{}, e.refuse(e.args.Paths[0], sandbox.ErrNotFound, "there is no file in it to export%s", e.leftOut())
+		return tool.Preparation{}, e.refuse(e.args.Paths[0], sandbox.ErrNotFound, "there is no file in it to export%s", e.leftOut())
 	}
 	whole, err := e.together()
 	if err != nil {
-		return tool.Prepared{}, err
+		return tool.Preparation{}, err
 	}
 	if err := e.folder.fit(e.op); err != nil {
-		return tool.Prepared{}, err
+		return tool.Preparation{}, err
 	}
 	var changes []tool.Change
 	for i := range e.list {
 		f := &e.list[i]
 		if f.was, err = e.folder.stands(e.op, f.to); err != nil {
-			return tool.Prepared{}, err
+			return tool.Preparation{}, err
 		}
 		if f.was != "" && !e.args.Overwrite {
-			return tool.Prepared{}, e.refuse(f.name, sandbox.ErrExists, "%s is there already; nothing is overwritten unasked: name another folder, or say --overwrite", sandbox.Shown(f.to))
+			return tool.Preparation{}, e.refuse(f.name, sandbox.ErrExists, "%s is there already; nothing is overwritten unasked: name another folder, or say --overwrite", sandbox.Shown(f.to))
 		}
 		f.change.To, f.change.Base = filepath.Join(e.folder.path, filepath.FromSlash(f.to)), f.was
 		if f.was != "" {
@@ -135,7 +135,7 @@ func (e *exporting) prepare(ctx context.Context) (tool.Prepared, error) {
 	for _, f := range e.list {
 		list = append(list, f.held)
 	}
-	wish := fmt.Sprintf("export %s, %s, to %s", counted(len(list)), tool.Amount(e.bytes), e.folder.path)
+	wish := fmt.Sprintf("export %s, %s, to %s", counted(len(list)), tool.FormatSize(e.bytes), e.folder.path)
 	return ready(e.op, wish, e.run, list, whole, changes, e.args.Override)
 }
 
@@ -193,7 +193,7 @@ func (e *exporting) addFile(ctx context.Context, named, name string) error {
 		return err
 	}
 	if e.bytes += h.size; e.bytes > maxBytes || len(e.list) == maxFiles {
-		return e.refuse(name, sandbox.ErrTooLarge, "%d files and %s at once are the most; export less", maxFiles, tool.Amount(maxBytes))
+		return e.refuse(name, sandbox.ErrTooLarge, "%d files and %s at once are the most; export less", maxFiles, tool.FormatSize(maxBytes))
 	}
 	f := exported{held: h, to: to, change: h.shows(tool.Copy, "")}
 	if e.shown += len(f.change.Diff); e.shown > maxShown && f.change.Diff != "" {
@@ -239,7 +239,7 @@ func (e *exporting) run(ctx context.Context, files *sandbox.Sandbox) (tool.Resul
 		}
 		return tool.Result{}, err
 	}
-	text := fmt.Sprintf("exported %s, %s, to %s", counted(written), tool.Amount(data.Bytes), data.To)
+	text := fmt.Sprintf("exported %s, %s, to %s", counted(written), tool.FormatSize(data.Bytes), data.To)
 	r := tool.Result{Text: text, Data: data, Record: text}
 	if len(e.left) > 0 {
 		r.Notes = append(r.Notes, strings.TrimPrefix(e.leftOut(), "; "))

@@ -89,19 +89,19 @@ func (s *same) Read(p []byte) (int, error) {
 
 // ready returns what hands files on, with what to look at first: in all of them, and then
 // in the riskiest. What scanners hold back passes only with a reason of the user's.
-func ready(op, wish string, run tool.Run, list []held, all []review.Flag, changes []tool.Change, override []string) (tool.Prepared, error) {
-	given, err := tool.Overridden(op, override, func(name string) bool {
+func ready(op, wish string, run tool.Run, list []held, all []review.Flag, changes []tool.Change, override []string) (tool.Preparation, error) {
+	given, err := tool.ParseOverrides(op, override, func(name string) bool {
 		return slices.ContainsFunc(list, func(h held) bool { return h.name == name && len(h.holds) > 0 })
 	})
 	if err != nil {
-		return tool.Prepared{}, err
+		return tool.Preparation{}, err
 	}
-	r := tool.Ready(run, changes...)
-	r.Wish = wish
+	r := tool.NewPreparation(run, changes...)
+	r.Summary = wish
 	for _, h := range list {
 		if len(h.holds) > 0 && !given[h.name] {
-			return tool.Prepared{}, &sandbox.Error{Op: op, Path: h.name, Code: errScan,
-				Hint: strings.Join(h.holds, "; ") + "; nothing was handed on; to do it all the same: " + tool.Override(h.name)}
+			return tool.Preparation{}, &sandbox.Error{Op: op, Path: h.name, Code: errScan,
+				Hint: strings.Join(h.holds, "; ") + "; nothing was handed on; to do it all the same: " + tool.OverrideFlag(h.name)}
 		}
 		for _, text := range h.holds {
 			r.Warnings = append(r.Warnings, "overridden: "+sandbox.Shown(h.name)+": "+text)

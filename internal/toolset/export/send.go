@@ -52,7 +52,7 @@ type sendArgs struct {
 func (s Set) send() tool.Tool {
 	const op = "api_send"
 	t := about(op, "Send the content of a file to a service that the configuration names. It always asks, with the body.")
-	t.Verbs, t.Reaches = []policy.Verb{policy.Read}, true
+	t.Verbs, t.UsesNetwork = []policy.Verb{policy.Read}, true
 	return tool.New(t, func(_ context.Context, names tool.Names, a sendArgs) (tool.Plan, error) {
 		to, err := s.endpoint(op, a.Endpoint)
 		if err != nil {
@@ -63,10 +63,10 @@ func (s Set) send() tool.Tool {
 			return tool.Plan{}, err
 		}
 		a.Path = at
-		prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+		prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 			h, body, err := s.body(ctx, op, files, at, to)
 			if err != nil {
-				return tool.Prepared{}, err
+				return tool.Preparation{}, err
 			}
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				if err := h.still(ctx, op, files); err != nil {
@@ -79,10 +79,10 @@ func (s Set) send() tool.Tool {
 			for _, header := range to.Headers {
 				c.About += "; " + header.Name + ": " + header.Shown
 			}
-			wish := fmt.Sprintf("send %s of %s to %s (%s)", tool.Amount(h.size), sandbox.Shown(at), to.Name, to.URL)
+			wish := fmt.Sprintf("send %s of %s to %s (%s)", tool.FormatSize(h.size), sandbox.Shown(at), to.Name, to.URL)
 			return ready(op, wish, run, []held{h}, nil, []tool.Change{c}, a.Override)
 		}
-		plan := tool.Changing(prepare, names.Reads(at)...)
+		plan := tool.NewChangePlan(prepare, names.ReadEffects(at)...)
 		plan.Args = a
 		return plan, nil
 	})
@@ -125,7 +125,7 @@ func (s Set) body(ctx context.Context, op string, files *sandbox.Sandbox, name s
 	case h.size <= maxBody && sumOf(body) != h.sum:
 		return h, nil, changedSince(op, name)
 	case h.size > maxBody:
-		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at most are sent; send less", tool.Amount(maxBody))}
+		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at most are sent; send less", tool.FormatSize(maxBody))}
 	case strings.HasSuffix(to.Type, "json") && !json.Valid(body):
 		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "the endpoint takes " + to.Type + ", and this is none; mend the file, or set the endpoint's type"}
 	}
@@ -166,7 +166,7 @@ func (s Set) post(ctx context.Context, op string, h held, body []byte, to Endpoi
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	data := sent{Endpoint: to.Name, Status: answer.StatusCode, Type: visible.Line(to.hide(answer.Header.Get("Content-Type")), 100), Cut: err != nil || len(text) > maxAnswer}
 	data.Body = to.hide(strings.ToValidUTF8(string(text[:min(len(text), maxAnswer)]), "\ufffd"))
-	said := fmt.Sprintf("%s of %s were sent to %s, which answered %d %s", tool.Amount(h.size), sandbox.Shown(h.name), to.Name, data.Status, http.StatusText(data.Status))
+	said := fmt.Sprintf("%s of %s were sent to %s, which answered %d %s", tool.FormatSize(h.size), sandbox.Shown(h.name), to.Name, data.Status, http.StatusText(data.Status))
 	r := tool.Result{Text: said, Data: data, Record: said}
 	if data.Body != "" {
 		r.Text += ":\n" + visible.Text(data.Body)

@@ -40,7 +40,7 @@ func (s Set) Tools() []tool.Tool { return []tool.Tool{s.export(), s.send(), s.co
 
 // about returns what the tools have in common.
 func about(name, description string) tool.Tool {
-	return tool.Tool{Name: name, Toolset: "clearance", Mode: policy.Manual, Asks: true, Category: "Clearance", Description: description}
+	return tool.Tool{Name: name, Toolset: "clearance", Mode: policy.Manual, AlwaysAsk: true, Category: "Clearance", Description: description}
 }
 
 // maxText is how much of a content is looked at and shown.
@@ -159,14 +159,14 @@ func (h held) isText() bool { return h.text != nil && tool.IsText(h.text) && utf
 
 // shows returns a file as it is shown to who decides.
 func (h held) shows(op tool.Op, to string) tool.Change {
-	c := tool.Change{Path: h.name, Op: op, To: to, Becomes: h.sum, About: tool.Amount(h.size)}
+	c := tool.Change{Path: h.name, Op: op, To: to, Becomes: h.sum, About: tool.FormatSize(h.size)}
 	switch {
 	case h.text == nil:
 		c.Omitted = "too large to show"
 	case !tool.IsText(h.text):
 		c.Omitted = "binary"
 	default:
-		c.Diff = tool.Unified("", h.name, "", tool.Legible(h.text, false))
+		c.Diff = tool.UnifiedDiff("", h.name, "", tool.DecodeText(h.text, false))
 	}
 	return c
 }

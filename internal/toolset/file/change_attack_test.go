@@ -305,11 +305,11 @@ func TestPlansThatLie(t *testing.T) {
 			}
 			s.gate.Tools = []tool.Tool{tool.New(tool.Tool{Name: "liar", Toolset: toolset, Mode: policy.Both},
 				func(context.Context, tool.Names, struct{}) (tool.Plan, error) {
-					return tool.Changing(func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+					return tool.NewChangePlan(func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 						if err := lie(ctx, "prepare", files); err != nil {
-							return tool.Prepared{}, err
+							return tool.Preparation{}, err
 						}
-						return tool.Ready(func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+						return tool.NewPreparation(func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 							return tool.Result{Text: "done"}, lie(ctx, "run", files)
 						}), nil
 					}, row.effects...), nil

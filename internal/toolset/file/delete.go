@@ -37,30 +37,30 @@ func deleteFile() tool.Tool {
 			if err := stays(names, "delete", name); err != nil {
 				return tool.Plan{}, err
 			}
-			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 				return prepareDelete(ctx, files, name, a.Recursive)
 			}
 			// Whether there is something to delete is something to read.
-			effects := append([]policy.Effect{{Verb: policy.Delete, Target: name, Tree: a.Recursive}}, names.Closed(name)...)
-			return tool.Changing(prepare, effects...), nil
+			effects := append([]policy.Effect{{Verb: policy.Delete, Target: name, Tree: a.Recursive}}, names.ReadsToApprove(name)...)
+			return tool.NewChangePlan(prepare, effects...), nil
 		})
 }
 
-func prepareDelete(ctx context.Context, files *sandbox.Sandbox, name string, recursive bool) (tool.Prepared, error) {
+func prepareDelete(ctx context.Context, files *sandbox.Sandbox, name string, recursive bool) (tool.Preparation, error) {
 	const op = "delete"
 	seen, err := look(ctx, files, op, name)
 	if err != nil {
-		return tool.Prepared{}, err
+		return tool.Preparation{}, err
 	}
 	if n := seen.files + seen.folders + seen.unread; n > 0 && !recursive {
-		return tool.Prepared{}, notEmpty(name, fmt.Sprintf("it holds %d entries in all", n))
+		return tool.Preparation{}, notEmpty(name, fmt.Sprintf("it holds %d entries in all", n))
 	}
 	gone := Deleted{name, seen.files, seen.folders + 1}
 	change := tool.Change{Path: name, Op: tool.Delete, Base: seen.version, About: seen.about(), Tree: seen.names, Omitted: seen.omitted()}
 	if !seen.mode.IsDir() {
 		gone.Files, gone.Folders = 1, 0
 		if len(seen.content) <= maxMourned && tool.IsText(seen.content) {
-			change.Diff = tool.Unified(name, "", tool.Legible(seen.content, false), "")
+			change.Diff = tool.UnifiedDiff(name, "", tool.DecodeText(seen.content, false), "")
 		}
 	}
 	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
@@ -81,7 +81,7 @@ func prepareDelete(ctx context.Context, files *sandbox.Sandbox, name string, rec
 		}
 		return tool.Result{Text: fmt.Sprintf("deleted %s: %s", sandbox.Shown(name), seen.about()), Data: gone}, nil
 	}
-	return tool.Ready(run, change).CanUndo(), nil
+	return tool.NewPreparation(run, change).WithUndo(), nil
 }
 
 func notEmpty(name, why string) error {

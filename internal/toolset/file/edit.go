@@ -62,13 +62,13 @@ func planEdit(_ context.Context, names tool.Names, a editArgs) (tool.Plan, error
 	if why := unfit(a.Edits); why != "" {
 		return tool.Plan{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: why}
 	}
-	prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+	prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 		old, err := editable(files, op, name)
 		if err == nil {
 			err = old.check(op, name, wanted)
 		}
 		if err != nil {
-			return tool.Prepared{}, err
+			return tool.Preparation{}, err
 		}
 		content, err := applied(ctx, old.content, a.Edits)
 		if err != nil {
@@ -76,19 +76,19 @@ func planEdit(_ context.Context, names tool.Names, a editArgs) (tool.Plan, error
 			if errors.As(err, &why) {
 				why.Op, why.Path = op, name
 			}
-			return tool.Prepared{}, err
+			return tool.Preparation{}, err
 		}
 		if bytes.Equal(content, old.content) {
 			return old.stays(op, name), nil
 		}
 		if err := fits(names, op, name, len(content)); err != nil {
-			return tool.Prepared{}, err
+			return tool.Preparation{}, err
 		}
 		return old.becomes(op, name, content, func(_ int, version string) any {
 			return Edited{name, len(a.Edits), version}
 		}), nil
 	}
-	return tool.Changing(prepare, policy.Effect{Verb: policy.Read, Target: name}, policy.Effect{Verb: policy.Write, Target: name}), nil
+	return tool.NewChangePlan(prepare, policy.Effect{Verb: policy.Read, Target: name}, policy.Effect{Verb: policy.Write, Target: name}), nil
 }
 
 // editable reads the file that is to be edited, which is a text of no great size.
@@ -109,15 +109,15 @@ func editable(files *sandbox.Sandbox, op, name string) (base, error) {
 }
 
 // stays prepares edits that cancel each other out.
-func (b base) stays(op, name string) tool.Prepared {
-	return tool.Ready(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+func (b base) stays(op, name string) tool.Preparation {
+	return tool.NewPreparation(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 		if _, now, err := files.ReadVersion(name); err != nil || !now.Same(b.version) {
 			return tool.Result{}, changedMeanwhile(op, name)
 		}
 		version := b.version.String()
 		return tool.Result{Text: fmt.Sprintf("nothing changed in %s: together the edits leave it as it was; version %s", sandbox.Shown(name), version),
 			Data: Edited{Path: name, Version: version}}, nil
-	}, tool.Changed(name, b.version, b.content, b.content))
+	}, tool.DescribeChange(name, b.version, b.content, b.content))
 }
 
 // unfit says what is wrong with edits, whatever the file.

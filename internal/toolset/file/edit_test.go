@@ -52,7 +52,7 @@ func TestEdit(t *testing.T) {
 		if got := s.get("proj/f"); r.Err != nil || got != row.want {
 			t.Errorf("%s: %q, want %q; %v", row.why, got, row.want, r.Err)
 		}
-		if e, ok := r.Data.(Edited); !ok || e != (Edited{"/f", 1, tool.Hashed([]byte(row.want))}) {
+		if e, ok := r.Data.(Edited); !ok || e != (Edited{"/f", 1, tool.HashContent([]byte(row.want))}) {
 			t.Errorf("%s: %+v", row.why, r.Data)
 		}
 	}
@@ -75,7 +75,7 @@ func TestEditsInOrder(t *testing.T) {
 	s.want("proj/f", "www\n")
 	r = s.must("edit_file", args{"path": "/f", "edits": []args{{"old": "www", "new": "v"}, {"old": "v", "new": "www"}}})
 	if len(r.Changes) != 1 || r.Changes[0].Diff != "" || r.Changes[0].Becomes != r.Changes[0].Base ||
-		!strings.HasPrefix(r.Text, "nothing changed in /f") || r.Data != (Edited{"/f", 0, tool.Hashed([]byte("www\n"))}) {
+		!strings.HasPrefix(r.Text, "nothing changed in /f") || r.Data != (Edited{"/f", 0, tool.HashContent([]byte("www\n"))}) {
 		t.Errorf("a change that changes nothing: %+v", r)
 	}
 	s.during = func() { s.put("proj/f", "www \n") }
@@ -232,7 +232,7 @@ func TestParallelEdits(t *testing.T) {
 			fmt.Fprintf(&content, "line %d.\n", i)
 		}
 		s := newScene(t, map[string]string{"f": content.String()})
-		s.gate.Grant.Consent = s.gate.Grant.Consent.With(policy.Rule{Verb: policy.Write, Target: "/", Consent: policy.PreApproved})
+		s.gate.Grant.Approvals = s.gate.Grant.Approvals.With(policy.Rule{Verb: policy.Write, Target: "/", Approval: policy.PreApproved})
 		done := make([]bool, n)
 		var all sync.WaitGroup
 		for i := range n {

@@ -35,7 +35,7 @@ func (j *records) Write(r audit.Record, wait audit.Wait) error {
 type yes struct{}
 
 func (yes) Approve(context.Context, tool.Request) tool.Answer {
-	return tool.Answer{Verdict: tool.Yes, By: "user"}
+	return tool.Answer{Verdict: tool.Approved, By: "user"}
 }
 
 // gateOf returns a gate to the file tools with all that the mounts allow.

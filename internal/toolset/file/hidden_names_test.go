@@ -33,9 +33,9 @@ func TestC14NamesInABlockedDirectory(t *testing.T) {
 		var said []string
 		for _, name := range []string{"there", "gone", "dir"} {
 			s := newScene(t, map[string]string{"a": "a\n", "box/there": "x\n", "box/dir/x": "x\n"})
-			s.gate.Grant.Consent = s.gate.Grant.Consent.With(policy.Rule{Verb: policy.Write, Target: "/", Consent: policy.PreApproved})
-			s.gate.Grant.Consent = s.gate.Grant.Consent.With(policy.Rule{Verb: policy.Read, Target: "/box", Consent: policy.Blocked})
-			s.gate.Grant.Consent = s.gate.Grant.Consent.With(policy.Rule{Verb: policy.Delete, Target: "/", Consent: policy.PreApproved})
+			s.gate.Grant.Approvals = s.gate.Grant.Approvals.With(policy.Rule{Verb: policy.Write, Target: "/", Approval: policy.PreApproved})
+			s.gate.Grant.Approvals = s.gate.Grant.Approvals.With(policy.Rule{Verb: policy.Read, Target: "/box", Approval: policy.Blocked})
+			s.gate.Grant.Approvals = s.gate.Grant.Approvals.With(policy.Rule{Verb: policy.Delete, Target: "/", Approval: policy.PreApproved})
 			plain, _, _ := strings.Cut(tool, " ")
 			r := s.do(plain, calls(name)[tool])
 			if r.Err == nil {
@@ -54,8 +54,8 @@ func TestC14WritingBlindly(t *testing.T) {
 	var said []string
 	for _, name := range []string{"there", "gone"} {
 		s := newScene(t, map[string]string{"box/there": "x\n"})
-		s.gate.Grant.Consent = s.gate.Grant.Consent.With(policy.Rule{Verb: policy.Write, Target: "/", Consent: policy.PreApproved})
-		s.gate.Grant.Consent = s.gate.Grant.Consent.With(policy.Rule{Verb: policy.Read, Target: "/box", Consent: policy.Blocked})
+		s.gate.Grant.Approvals = s.gate.Grant.Approvals.With(policy.Rule{Verb: policy.Write, Target: "/", Approval: policy.PreApproved})
+		s.gate.Grant.Approvals = s.gate.Grant.Approvals.With(policy.Rule{Verb: policy.Read, Target: "/box", Approval: policy.Blocked})
 		r := s.do("write_file", args{"path": "/box/" + name, "content": "y\n"})
 		if r.Err != nil {
 			t.Errorf("%s: %s", name, r)

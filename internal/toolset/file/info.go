@@ -51,7 +51,7 @@ func fileInfo() tool.Tool {
 				text := d.describe(info)
 				return tool.Result{Text: text, Data: d}, nil
 			}
-			return tool.Reading(run, names.Reads(at)...), nil
+			return tool.NewReadPlan(run, names.ReadEffects(at)...), nil
 		})
 }
 
@@ -131,9 +131,9 @@ func fileExists() tool.Tool {
 			}
 			var effects []policy.Effect
 			if !no {
-				effects = names.Reads(at)
+				effects = names.ReadEffects(at)
 			}
-			return tool.Reading(run, effects...), nil
+			return tool.NewReadPlan(run, effects...), nil
 		})
 }
 

@@ -59,9 +59,9 @@ func listFiles() tool.Tool {
 				}
 				return list(ctx, files, at, a.Depth, a.Cursor)
 			}
-			plan := tool.Reading(run, names.ReadsBelow(at)...)
+			plan := tool.NewReadPlan(run, names.ReadTreeEffects(at)...)
 			if a.Pattern == "" && a.Depth <= 1 {
-				plan.Shows = []policy.Effect{{Verb: policy.Read, Target: at}}
+				plan.Visible = []policy.Effect{{Verb: policy.Read, Target: at}}
 			}
 			return plan, nil
 		})
@@ -209,7 +209,7 @@ func findFiles() tool.Tool {
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				return findPage(ctx, files, a, false)
 			}
-			return tool.Reading(run, names.ReadsBelow(a.Path)...), nil
+			return tool.NewReadPlan(run, names.ReadTreeEffects(a.Path)...), nil
 		})
 }
 

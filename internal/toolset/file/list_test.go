@@ -521,8 +521,8 @@ func TestOlderNames(t *testing.T) {
 	for _, tool := range Tools() {
 		if !tool.Unlisted {
 			offered[tool.Name] = true
-		} else if !offered[tool.Of] {
-			t.Errorf("%s is an older name of %q, which is not offered", tool.Name, tool.Of)
+		} else if !offered[tool.AliasOf] {
+			t.Errorf("%s is an older name of %q, which is not offered", tool.Name, tool.AliasOf)
 		}
 	}
 }

@@ -50,15 +50,15 @@ func moveFile() tool.Tool {
 			if err != nil {
 				return tool.Plan{}, err
 			}
-			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 				return relocates(ctx, files, tool.Change{Path: from, Op: tool.Move, To: to}, func(files *sandbox.Sandbox) error {
 					return files.Move(from, to)
 				})
 			}
 			// Whether something has the new name already is something to read.
 			effects := append([]policy.Effect{{Verb: policy.Read, Target: from, Tree: true},
-				{Verb: policy.Delete, Target: from, Tree: true}, {Verb: policy.Write, Target: to, Tree: true}}, names.Closed(to)...)
-			return tool.Changing(prepare, effects...), nil
+				{Verb: policy.Delete, Target: from, Tree: true}, {Verb: policy.Write, Target: to, Tree: true}}, names.ReadsToApprove(to)...)
+			return tool.NewChangePlan(prepare, effects...), nil
 		})
 }
 
@@ -75,7 +75,7 @@ func copyFile() tool.Tool {
 			if err != nil {
 				return tool.Plan{}, err
 			}
-			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 				info, err := files.Stat(from)
 				if err == nil && info.IsDir() {
 					err = &sandbox.Error{Path: from, Code: sandbox.ErrIsDir, Hint: "only files are copied; make_directory the new folder and copy each file"}
@@ -84,7 +84,7 @@ func copyFile() tool.Tool {
 					err = tooLarge(from, fmt.Sprintf("%d bytes, at most %d", info.Size(), min(most, sandbox.MaxCopy)))
 				}
 				if err != nil {
-					return tool.Prepared{}, as(op, err)
+					return tool.Preparation{}, as(op, err)
 				}
 				return relocates(ctx, files, tool.Change{Path: from, Op: tool.Copy, To: to}, func(files *sandbox.Sandbox) error {
 					_, err := files.Copy(from, to)
@@ -92,20 +92,20 @@ func copyFile() tool.Tool {
 				})
 			}
 			// Whether something has the new name already is something to read.
-			effects := append([]policy.Effect{{Verb: policy.Read, Target: from}, {Verb: policy.Write, Target: to}}, names.Closed(to)...)
-			return tool.Changing(prepare, effects...), nil
+			effects := append([]policy.Effect{{Verb: policy.Read, Target: from}, {Verb: policy.Write, Target: to}}, names.ReadsToApprove(to)...)
+			return tool.NewChangePlan(prepare, effects...), nil
 		})
 }
 
 // relocates prepares a move or a copy, which act does.
-func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act func(*sandbox.Sandbox) error) (tool.Prepared, error) {
+func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act func(*sandbox.Sandbox) error) (tool.Preparation, error) {
 	op := string(c.Op)
 	seen, err := look(ctx, files, op, c.Path)
 	if err == nil {
 		err = vacant(files, op, c.Path, c.To)
 	}
 	if err != nil {
-		return tool.Prepared{}, err
+		return tool.Preparation{}, err
 	}
 	c.Base, c.About, c.Tree, c.Omitted = seen.version, seen.about()+seen.newMode(files, c), seen.names, seen.omitted()
 	seen.carried(files, &c)
@@ -115,7 +115,7 @@ func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act f
 			c.Mode = octal(seen.mode.Perm()) // what else there is does not come along
 		}
 	}
-	return tool.Ready(func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+	return tool.NewPreparation(func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 		if err := seen.still(ctx, files, op, c.Path); err != nil {
 			return tool.Result{}, err
 		}
@@ -129,7 +129,7 @@ func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act f
 		past := map[tool.Op]string{tool.Move: "moved", tool.Copy: "copied"}[c.Op]
 		return tool.Result{Text: fmt.Sprintf("%s %s to %s: %s", past, sandbox.Shown(c.Path), sandbox.Shown(c.To), seen.about()),
 			Data: Moved{c.Path, c.To}}, nil
-	}, c).CanUndo(), nil
+	}, c).WithUndo(), nil
 }
 
 // carried puts into a move or copy what an approval of it covers besides the names. A file
@@ -158,7 +158,7 @@ func (s sight) carried(files *sandbox.Sandbox, c *tool.Change) {
 			c.Omitted = "too large to show, or unreadable"
 			return
 		}
-		new := tool.Changed(c.To, sandbox.Version{}, nil, s.content)
+		new := tool.DescribeChange(c.To, sandbox.Version{}, nil, s.content)
 		c.Diff, c.Omitted = new.Diff, new.Omitted
 	case s.mode.IsDir():
 		code := 0
@@ -203,7 +203,7 @@ func octal(mode fs.FileMode) string {
 
 // stays refuses what is there forever, so that nobody is asked about it.
 func stays(names tool.Names, op, name string) error {
-	if names.Stays(name) {
+	if names.IsPermanent(name) {
 		return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "a mount stands here or below and stays; name something in it"}
 	}
 	return nil
@@ -332,7 +332,7 @@ func (s sight) omitted() string {
 func (s sight) about() string {
 	switch {
 	case s.mode.IsDir():
-		about := "a folder with " + counted(s.files, "file") + ", " + counted(s.folders, "folder") + ", " + tool.Amount(s.size)
+		about := "a folder with " + counted(s.files, "file") + ", " + counted(s.folders, "folder") + ", " + tool.FormatSize(s.size)
 		if s.unread > 0 {
 			about += fmt.Sprintf(", and %d more that cannot be shown", s.unread)
 		}
@@ -342,7 +342,7 @@ func (s sight) about() string {
 	case !s.mode.IsRegular():
 		return "a special file"
 	}
-	return tool.Amount(s.size)
+	return tool.FormatSize(s.size)
 }
 
 // lstat describes what is at a canonical name, be it a link.

@@ -16,7 +16,7 @@ func TestMove(t *testing.T) {
 	r := s.must("move_file", args{"from": "/a", "to": "/new/a"})
 	s.want("proj/new/a", "one")
 	s.want("proj/a", "(no such file or directory)")
-	if r.Data != (Moved{"/a", "/new/a"}) || r.Changes[0].Op != tool.Move || r.Changes[0].To != "/new/a" || r.Changes[0].Base != tool.Hashed([]byte("one")) {
+	if r.Data != (Moved{"/a", "/new/a"}) || r.Changes[0].Op != tool.Move || r.Changes[0].To != "/new/a" || r.Changes[0].Base != tool.HashContent([]byte("one")) {
 		t.Errorf("%+v", r)
 	}
 	r = s.must("move_file", args{"from": "/d", "to": "/dir"})

@@ -43,10 +43,10 @@ func oldReadText() tool.Tool {
 			run := func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				return readText(files, at, a)
 			}
-			return tool.Reading(run, names.Reads(at)...), nil
+			return tool.NewReadPlan(run, names.ReadEffects(at)...), nil
 		})
-	t.Of = "read_file"
-	return t.As(t.Name)
+	t.AliasOf = "read_file"
+	return t.Alias(t.Name)
 }
 
 // readText returns a window of the file at a located name.
@@ -85,10 +85,10 @@ func oldList() tool.Tool {
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				return listOld(ctx, files, a)
 			}
-			return tool.Reading(run, names.ReadsBelow(a.Path)...), nil
+			return tool.NewReadPlan(run, names.ReadTreeEffects(a.Path)...), nil
 		})
-	t.Of = "list_files"
-	return t.As(t.Name)
+	t.AliasOf = "list_files"
+	return t.Alias(t.Name)
 }
 
 // listOld returns the names of the files that match, which is all that llm-do

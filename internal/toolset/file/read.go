@@ -59,12 +59,12 @@ func readFile() tool.Tool {
 			}
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				d, text, err := read(ctx, files, at, wish{a.Offset, a.Limit, from, maxPage})
-				if err != nil && tool.TakesMedia(ctx) {
+				if err != nil && tool.AcceptsMedia(ctx) {
 					return readMedia(files, at, err)
 				}
 				return tool.Result{Text: text, Data: d}, err
 			}
-			return tool.Reading(run, names.Reads(at)...), nil
+			return tool.NewReadPlan(run, names.ReadEffects(at)...), nil
 		})
 }
 
@@ -89,13 +89,13 @@ func readFiles() tool.Tool {
 			var effects []policy.Effect
 			for i, name := range a.Paths {
 				if at[i], wrong[i] = locateFile(names, name); wrong[i] == nil {
-					effects = append(effects, names.Reads(at[i])...)
+					effects = append(effects, names.ReadEffects(at[i])...)
 				}
 			}
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				return readAll(ctx, files, at, wrong)
 			}
-			return tool.Reading(run, effects...), nil
+			return tool.NewReadPlan(run, effects...), nil
 		})
 }
 

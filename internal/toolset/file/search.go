@@ -69,7 +69,7 @@ func searchFiles() tool.Tool {
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				return search(ctx, files, a, after)
 			}
-			return tool.Reading(run, names.ReadsBelow(a.Path)...), nil
+			return tool.NewReadPlan(run, names.ReadTreeEffects(a.Path)...), nil
 		})
 }
 

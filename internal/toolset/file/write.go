@@ -48,7 +48,7 @@ func oldWriteText() tool.Tool {
 		Content string `json:"content" jsonschema:"its whole new text"`
 	}
 	t := changer("sandbox_write_text", "An older name of write_file.", policy.Write)
-	t.Private, t.Unlisted, t.Of = []string{"content"}, true, "write_file"
+	t.Private, t.Unlisted, t.AliasOf = []string{"content"}, true, "write_file"
 	return tool.New(t,
 		func(_ context.Context, names tool.Names, a args) (tool.Plan, error) {
 			return planWrite(names, writeArgs{Path: a.Path, Content: a.Content})
@@ -69,13 +69,13 @@ func planWrite(names tool.Names, a writeArgs) (tool.Plan, error) {
 	if err := fits(names, op, name, len(content)); err != nil {
 		return tool.Plan{}, err
 	}
-	prepare := func(_ context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+	prepare := func(_ context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 		old, err := readBase(files, op, name)
 		if err != nil {
-			return tool.Prepared{}, err
+			return tool.Preparation{}, err
 		}
 		if err := old.check(op, name, wanted); err != nil {
-			return tool.Prepared{}, err
+			return tool.Preparation{}, err
 		}
 		return old.becomes(op, name, content, func(n int, v string) any {
 			return Written{name, old.version.IsZero(), n, v}
@@ -85,7 +85,7 @@ func planWrite(names tool.Names, a writeArgs) (tool.Plan, error) {
 	if a.IfVersion != "" { // whether it has a content is something to read
 		effects = append(effects, policy.Effect{Verb: policy.Read, Target: name})
 	}
-	return tool.Changing(prepare, effects...), nil
+	return tool.NewChangePlan(prepare, effects...), nil
 }
 
 // A base is a file as it was when a change of it was planned.
@@ -133,11 +133,11 @@ func (b base) check(op, name string, wanted sandbox.Version) error {
 // becomes prepares the file to get a content; told returns what a program reads
 // of it. Somebody else's change in between is a conflict, and stays. One that has
 // the content already is written all the same: to tell would tell what is in it.
-func (b base) becomes(op, name string, content []byte, told func(written int, version string) any) tool.Prepared {
-	change := tool.Changed(name, b.version, b.content, content)
+func (b base) becomes(op, name string, content []byte, told func(written int, version string) any) tool.Preparation {
+	change := tool.DescribeChange(name, b.version, b.content, content)
 	if !b.whole {
 		change.Diff, change.Original = "", nil
-		change.About = fmt.Sprintf("%s, too large to compare, → %s", tool.Amount(b.size), tool.Amount(int64(len(content))))
+		change.About = fmt.Sprintf("%s, too large to compare, → %s", tool.FormatSize(b.size), tool.FormatSize(int64(len(content))))
 	}
 	change.Omitted = "" // without a diff, the arguments show the new content
 	if !b.version.IsZero() {
@@ -146,17 +146,17 @@ func (b base) becomes(op, name string, content []byte, told func(written int, ve
 	if change.Empties = !b.version.IsZero() && b.size > 0 && tool.IsBlank(content) && !(b.whole && bytes.Equal(content, b.content)); change.Empties {
 		change.About += "; it is left empty"
 	}
-	return tool.Ready(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+	return tool.NewPreparation(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 		if err := b.replace(files, op, name, content); err != nil {
 			return tool.Result{}, err
 		}
-		verb, version := "wrote", tool.Hashed(content)
+		verb, version := "wrote", tool.HashContent(content)
 		if b.version.IsZero() {
 			verb = "created"
 		}
-		return tool.Result{Text: fmt.Sprintf("%s %s: %s, version %s", verb, sandbox.Shown(name), tool.Amount(int64(len(content))), version),
+		return tool.Result{Text: fmt.Sprintf("%s %s: %s, version %s", verb, sandbox.Shown(name), tool.FormatSize(int64(len(content))), version),
 			Data: told(len(content), version)}, nil
-	}, change).CanUndo()
+	}, change).WithUndo()
 }
 
 // replace writes the content if the file is still as it was, and has the mode
@@ -200,27 +200,27 @@ func makeDirectory() tool.Tool {
 			if err != nil {
 				return tool.Plan{}, err
 			}
-			prepare := func(_ context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+			prepare := func(_ context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 				info, err := files.Stat(name)
 				switch {
 				case errors.Is(err, sandbox.ErrNotFound):
 				case err != nil:
-					return tool.Prepared{}, as(op, err)
+					return tool.Preparation{}, as(op, err)
 				case !info.IsDir():
-					return tool.Prepared{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrExists, Hint: "a file has this name; choose another"}
+					return tool.Preparation{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrExists, Hint: "a file has this name; choose another"}
 				default:
-					return tool.Ready(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+					return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 						return tool.Result{Text: "exists already: " + sandbox.Shown(name), Data: made{Path: name}}, nil
 					}), nil
 				}
 				run := func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 					return tool.Result{Text: "made " + sandbox.Shown(name), Data: made{name, true}}, files.MakeDir(name)
 				}
-				return tool.Ready(run, tool.Change{Path: name, Op: tool.Create, About: "a folder"}).CanUndo(), nil
+				return tool.NewPreparation(run, tool.Change{Path: name, Op: tool.Create, About: "a folder"}).WithUndo(), nil
 			}
 			// Whether it is there already is something to read.
-			effects := append([]policy.Effect{{Verb: policy.Write, Target: name}}, names.Closed(name)...)
-			return tool.Changing(prepare, effects...), nil
+			effects := append([]policy.Effect{{Verb: policy.Write, Target: name}}, names.ReadsToApprove(name)...)
+			return tool.NewChangePlan(prepare, effects...), nil
 		})
 }
 

@@ -16,7 +16,7 @@ func TestWriteNew(t *testing.T) {
 	for _, name := range []string{"write_file", "sandbox_write_text"} {
 		r := s.must(name, args{"path": name + "/deep/é.md", "content": "é\n"})
 		s.want("proj/"+name+"/deep/é.md", "é\n")
-		got, want := r.Data.(Written), Written{"/" + name + "/deep/é.md", true, 3, tool.Hashed([]byte("é\n"))}
+		got, want := r.Data.(Written), Written{"/" + name + "/deep/é.md", true, 3, tool.HashContent([]byte("é\n"))}
 		if got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
@@ -43,7 +43,7 @@ func TestWriteOver(t *testing.T) {
 		t.Errorf("%+v %q", w, r.Text)
 	}
 	c := r.Changes[0]
-	if c.Op != tool.Update || c.Base != tool.Hashed([]byte("one\ntwo\n")) || c.Original == nil || *c.Original != "one\ntwo\n" {
+	if c.Op != tool.Update || c.Base != tool.HashContent([]byte("one\ntwo\n")) || c.Original == nil || *c.Original != "one\ntwo\n" {
 		t.Errorf("%+v", c)
 	}
 	if want := "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n\\ No newline at end of file\n"; c.Diff != want {
@@ -85,13 +85,13 @@ func TestWriteIfVersion(t *testing.T) {
 			a["if_version"] = version
 			return a
 		}
-		s.fails(sandbox.ErrConflict, name, call("/a", tool.Hashed([]byte("older"))), "read it again")
+		s.fails(sandbox.ErrConflict, name, call("/a", tool.HashContent([]byte("older"))), "read it again")
 		s.fails(sandbox.ErrInvalid, name, call("/a", "yesterday"), "read_file")
 		if name == "write_file" {
-			s.fails(sandbox.ErrConflict, name, call("/none", tool.Hashed([]byte("one\n"))), "no such file")
+			s.fails(sandbox.ErrConflict, name, call("/none", tool.HashContent([]byte("one\n"))), "no such file")
 		}
 		s.want("proj/a", "one\n")
-		s.must(name, call("/a", tool.Hashed([]byte("one\n"))))
+		s.must(name, call("/a", tool.HashContent([]byte("one\n"))))
 		s.want("proj/a", "two\n")
 		info, err := s.gate.Files.Stat("/a")
 		check(t, err)
@@ -153,7 +153,7 @@ func TestChangeWithoutDiff(t *testing.T) {
 			s.gate.Approver = refuser{s}
 			s.do("write_file", args{"path": path, "content": content})
 			c := s.asked[0].Changes[0]
-			if c.Diff != "" || c.Original != nil || c.Becomes != tool.Hashed([]byte(content)) || !strings.Contains(c.About, "3 bytes") || c.Base == "" {
+			if c.Diff != "" || c.Original != nil || c.Becomes != tool.HashContent([]byte(content)) || !strings.Contains(c.About, "3 bytes") || c.Base == "" {
 				t.Errorf("%+v", c)
 			}
 			digests[s.asked[0].Digest] = true
@@ -176,10 +176,10 @@ func (r refuser) Approve(ctx context.Context, q tool.Request) tool.Answer {
 }
 
 func TestDiff(t *testing.T) {
-	if got, want := tool.Unified("/a", "/a", "one\r\ntwo\r\n", "one\r\n2\r\n"), "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n one\r\n-two\r\n+2\r\n"; got != want {
+	if got, want := tool.UnifiedDiff("/a", "/a", "one\r\ntwo\r\n", "one\r\n2\r\n"), "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n one\r\n-two\r\n+2\r\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := tool.Unified("/x\n+++ b/y", "/x\n+++ b/y", "a\n", "b\n"); strings.Count(got, "\n+++") != 1 {
+	if got := tool.UnifiedDiff("/x\n+++ b/y", "/x\n+++ b/y", "a\n", "b\n"); strings.Count(got, "\n+++") != 1 {
 		t.Errorf("a name forges a line of the diff:\n%s", got)
 	}
 	var old, new strings.Builder
@@ -187,15 +187,15 @@ func TestDiff(t *testing.T) {
 		fmt.Fprintf(&old, "old %d\n", i)
 		fmt.Fprintf(&new, "new %d\n", i)
 	}
-	got := tool.Unified("/a", "/a", old.String(), new.String())
+	got := tool.UnifiedDiff("/a", "/a", old.String(), new.String())
 	if strings.Count(got, "\n-old ") != 100_000 || strings.Count(got, "\n+new ") != 100_000 {
 		t.Errorf("%d bytes, %.200q…", len(got), got)
 	}
-	c := tool.Changed("/a", sandbox.Version{}.With([]byte("x")), []byte(strings.Repeat("x\n", tool.MaxCompared/2)), []byte("y\n"))
+	c := tool.DescribeChange("/a", sandbox.Version{}.With([]byte("x")), []byte(strings.Repeat("x\n", tool.MaxCompared/2)), []byte("y\n"))
 	if c.Diff != "" || !strings.Contains(c.About, fmt.Sprintf("%d → 1 lines", tool.MaxCompared/2)) {
 		t.Errorf("%.200s %s", c.Diff, c.About)
 	}
-	if got := tool.Unified("/a", "/a", tool.Legible([]byte("caf\xe9\n"), false), tool.Legible([]byte("caf\xe8\n"), false)); !strings.Contains(got, "-café\n+cafè\n") {
+	if got := tool.UnifiedDiff("/a", "/a", tool.DecodeText([]byte("caf\xe9\n"), false), tool.DecodeText([]byte("caf\xe8\n"), false)); !strings.Contains(got, "-café\n+cafè\n") {
 		t.Errorf("%q", got)
 	}
 }
@@ -214,7 +214,7 @@ func TestDiffOfEncodings(t *testing.T) {
 		{"one of two, both mixed", "\xe9 \xff é\n", "é \xff é\n", "-\\xE9 \\xFF é\n+é \\xFF é\n", false},
 		{"Latin-1 as before", "caf\xe9\n", "th\xe9\n", "-café\n+thé\n", false},
 	} {
-		c := tool.Changed("/f", sandbox.Version{}.With([]byte(row.old)), []byte(row.old), []byte(row.new))
+		c := tool.DescribeChange("/f", sandbox.Version{}.With([]byte(row.old)), []byte(row.old), []byte(row.new))
 		if _, got, _ := strings.Cut(c.Diff, "@@\n"); got != row.diff {
 			t.Errorf("%s: got %q, want %q", row.why, got, row.diff)
 		}

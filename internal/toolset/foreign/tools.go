@@ -28,8 +28,8 @@ func (s *Server) Tools(l Listing, rules func(runs string) []policy.Rule, taken f
 	var tools []tool.Tool
 	for _, d := range l {
 		about := tool.Tool{Name: s.name + "_" + d.Name, Toolset: "mcp", Mode: policy.Both, Verbs: []policy.Verb{policy.Run}}
-		about.Runs = Runs(about.Name)
-		about.Rules = rules(about.Runs)
+		about.Program = Runs(about.Name)
+		about.Rules = rules(about.Program)
 		about.Description = "A tool of the MCP server " + s.name + ", which describes it so: " + visible.Cut(visible.Text(strings.TrimSpace(d.Description)), maxShown)
 		refuse := func(why string) error {
 			return &sandbox.Error{Op: "mcp", Path: s.name, Code: sandbox.ErrInvalid, Hint: "its tool " + visible.Line(d.Name, 80) + ": " + why +
@@ -56,12 +56,12 @@ func (s *Server) Tools(l Listing, rules func(runs string) []policy.Rule, taken f
 // plan plans the calls of a tool.
 func (s *Server) plan(about tool.Tool, name string) func(context.Context, tool.Names, json.RawMessage) (tool.Plan, error) {
 	return func(_ context.Context, names tool.Names, args json.RawMessage) (tool.Plan, error) {
-		return s.planned(names, about.Runs, func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+		return s.planned(names, about.Program, func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 			r, err := s.call(ctx, files, name, args)
 			if err != nil {
 				return tool.Result{}, err
 			}
-			return told(about.Name, r, tool.TakesMedia(ctx)), nil
+			return told(about.Name, r, tool.AcceptsMedia(ctx)), nil
 		})
 	}
 }
@@ -70,26 +70,28 @@ func (s *Server) plan(about tool.Tool, name string) func(context.Context, tool.N
 func (s *Server) planned(names tool.Names, runs string, run tool.Run) (tool.Plan, error) {
 	effects := []policy.Effect{{Verb: policy.Run, Target: runs}}
 	if s.program.Folder == "" {
-		effects = append(effects, names.Connects(s.program.Network)...)
+		effects = append(effects, names.ConnectEffects(s.program.Network)...)
 	} else {
-		shown := names.CommandsIn(s.program.Folder, true, s.program.Network)
+		shown := names.CommandEffectsIn(s.program.Folder, true, s.program.Network)
 		if len(shown) == 0 || shown[0].Verb != policy.Read {
 			return tool.Plan{}, &sandbox.Error{Op: "mcp", Path: s.program.Folder, Code: sandbox.ErrNotFound,
 				Hint: "the server " + s.name + " reads this folder, and nothing of it may be read here without a question"}
 		}
 		effects = append(effects, shown...)
 	}
-	able := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { return tool.Ready(run), s.start.Able() }
-	return tool.Changing(able, effects...), nil
+	able := func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+		return tool.NewPreparation(run), s.start.Able()
+	}
+	return tool.NewChangePlan(able, effects...), nil
 }
 
 // Lister returns the tool by which the user has a server list its tools: to start it is
 // an effect like others. What it lists is handed to keep.
 func (s *Server) Lister(rules []policy.Rule, keep func(Listing) error) tool.Tool {
 	about := tool.Tool{Name: Runs(s.name), Toolset: "mcp", Mode: policy.Manual, Unlisted: true, Verbs: []policy.Verb{policy.Run},
-		Description: "List the tools of an MCP server.", Runs: Runs(s.name), Rules: rules}
+		Description: "List the tools of an MCP server.", Program: Runs(s.name), Rules: rules}
 	return tool.New(about, func(_ context.Context, names tool.Names, _ struct{}) (tool.Plan, error) {
-		return s.planned(names, about.Runs, func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+		return s.planned(names, about.Program, func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 			ctx, cancel := context.WithTimeout(ctx, s.program.Time)
 			defer cancel()
 			l, err := s.running(ctx, files)

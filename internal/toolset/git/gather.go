@@ -210,7 +210,7 @@ func (g *gathering) file(name, inside string, info fs.FileInfo) error {
 	}
 	// A file of holes is as large as it says.
 	if most := cmp.Or(g.Limits.Bytes, sandbox.MaxCopy); g.bytes > most {
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at once are the most (clearance.limits.max_bytes); stage less", tool.Amount(most))}
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at once are the most (clearance.limits.max_bytes); stage less", tool.FormatSize(most))}
 	}
 	return nil
 }

@@ -293,7 +293,7 @@ func (l *Look) Summary(w io.Writer, page visible.Page) error {
 		line("scanned: %s", strings.Join(l.scanners(), ", "))
 	}
 	if l.Intake > 0 {
-		line("taken in %s, handed over %s (%d %%)", tool.Amount(l.Intake), tool.Amount(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake)
+		line("taken in %s, handed over %s (%d %%)", tool.FormatSize(l.Intake), tool.FormatSize(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake)
 	}
 	return b.Flush()
 }
@@ -371,7 +371,7 @@ func (s Set) diff() tool.Tool {
 			told, _ := s.telling(ctx, op, names, nil)
 			return told, err
 		}
-		plan := tool.Reading(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+		plan := tool.NewReadPlan(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 			l, err := s.look(ctx, desk, c)
 			if err != nil {
 				return tool.Result{}, err
@@ -381,7 +381,7 @@ func (s Set) diff() tool.Tool {
 			err = l.Show(&b, visible.Page{})
 			return tool.Result{Text: b.String(), Data: l}, err
 		}, s.closed(names, c)...) // others may have staged what this worker may not read
-		plan.Args, plan.Untrusted, plan.Tells = diffArgs{c.ID, a.All}, c.Untrusted, s.names(c)
+		plan.Args, plan.TaintedBy, plan.Reveals = diffArgs{c.ID, a.All}, c.Untrusted, s.names(c)
 		return plan, nil
 	})
 }
@@ -481,7 +481,7 @@ func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 // overrides holds what scanners hold back against what the user lets through, each with
 // a reason.
 func (l *Look) overrides(list []string) error {
-	given, err := tool.Overridden("git_push", list, func(name string) bool { return slices.Contains(l.held, name) })
+	given, err := tool.ParseOverrides("git_push", list, func(name string) bool { return slices.Contains(l.held, name) })
 	if err != nil {
 		return err
 	}
@@ -491,7 +491,7 @@ func (l *Look) overrides(list []string) error {
 			continue
 		}
 		left = append(left, name)
-		words = append(words, tool.Override(name))
+		words = append(words, tool.OverrideFlag(name))
 		if i := slices.IndexFunc(l.Found, func(f found) bool { return f.Hold && cmp.Or(f.Path, messageName) == name }); len(why) < 5 && i >= 0 {
 			why = append(why, l.Found[i].String())
 		}

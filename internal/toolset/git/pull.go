@@ -36,7 +36,7 @@ const (
 func (s Set) pull() tool.Tool {
 	const op = "git_pull"
 	t := about(op, "Bring files of a repository's branch into the tree, as they are there now. Where a file was changed here too, both are brought together, with markers where they contradict each other.")
-	t.Verbs, t.Reaches = []policy.Verb{policy.Write}, true
+	t.Verbs, t.UsesNetwork = []policy.Verb{policy.Write}, true
 	return tool.New(t, func(ctx context.Context, names tool.Names, a pullArgs) (tool.Plan, error) {
 		desk, err := s.desk(ctx, op)
 		if err != nil {
@@ -78,11 +78,11 @@ func (s Set) pull() tool.Tool {
 		if slices.Contains(a.Paths, target.At) {
 			inside = nil // all of it
 		}
-		plan := tool.Changing(func(ctx context.Context, files *sandbox.Sandbox) (tool.Prepared, error) {
+		plan := tool.NewChangePlan(func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 			p := &pulling{target: target, files: files, names: names}
 			return p.prepare(ctx, desk, a.Branch, inside)
 		}, effects...)
-		plan.Args, plan.Reaches = a, target.Address != ""
+		plan.Args, plan.NetworkToPrepare = a, target.Address != ""
 		return plan, nil
 	})
 }
@@ -114,21 +114,21 @@ type pulled struct {
 }
 
 // prepare works out what changes in the tree.
-func (p *pulling) prepare(ctx context.Context, desk *clearance.Desk, branch string, inside []string) (tool.Prepared, error) {
+func (p *pulling) prepare(ctx context.Context, desk *clearance.Desk, branch string, inside []string) (tool.Preparation, error) {
 	pull, err := desk.Pull(ctx, p.target.Name, branch, inside)
 	if err != nil {
-		return tool.Prepared{}, err
+		return tool.Preparation{}, err
 	}
 	defer pull.Close()
 	p.branch, p.commit = pull.Branch, pull.Commit
 	for _, f := range pull.Files {
 		if err := p.file(pull, f); err != nil {
-			return tool.Prepared{}, err
+			return tool.Preparation{}, err
 		}
 	}
 	var list []tool.Change
 	for _, c := range p.changes {
-		change := tool.Changed(c.Path, c.version, c.old, c.content)
+		change := tool.DescribeChange(c.Path, c.version, c.old, c.content)
 		if c.program && !c.there {
 			change.About = "a program, " + change.About
 		}
@@ -138,7 +138,7 @@ func (p *pulling) prepare(ctx context.Context, desk *clearance.Desk, branch stri
 		list = append(list, change)
 	}
 	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) { return p.run(pull, files) }
-	return tool.Ready(run, list...), nil
+	return tool.NewPreparation(run, list...), nil
 }
 
 // left notes a file that is not brought in, or not as it is there.
@@ -155,7 +155,7 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 		p.left(name, "a link or a repository in the repository, which is not brought in")
 		return nil
 	case f.Size > maxPulled:
-		p.left(name, fmt.Sprintf("%s are too much to be brought in", tool.Amount(f.Size)))
+		p.left(name, fmt.Sprintf("%s are too much to be brought in", tool.FormatSize(f.Size)))
 		return nil
 	case git.BadName(f.Path, f.Mode) != "" || p.files.ProtectedBy(name) != "":
 		p.left(name, "protected, left out")
@@ -206,7 +206,7 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 	}
 	p.changes = append(p.changes, c)
 	if p.bytes += len(c.old) + len(c.content); p.bytes > maxTogether {
-		return &sandbox.Error{Op: "pull", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("more than %s would change; nothing was brought in: name folders, and pull them one by one", tool.Amount(maxTogether))}
+		return &sandbox.Error{Op: "pull", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("more than %s would change; nothing was brought in: name folders, and pull them one by one", tool.FormatSize(maxTogether))}
 	}
 	return nil
 }
@@ -255,7 +255,7 @@ func (s Set) branches() tool.Tool {
 		Target string `json:"target,omitempty" jsonschema:"the name of a configured repository"`
 	}
 	t := looks(op, "List the branches of a repository.")
-	t.Reaches = true
+	t.UsesNetwork = true
 	return tool.New(t, func(ctx context.Context, _ tool.Names, a branchArgs) (tool.Plan, error) {
 		desk, err := s.desk(ctx, op)
 		if err != nil {
@@ -265,7 +265,7 @@ func (s Set) branches() tool.Tool {
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		return tool.Reading(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+		return tool.NewReadPlan(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 			all, err := desk.Branches(ctx, target.Name)
 			if err != nil {
 				return tool.Result{}, err
@@ -293,7 +293,7 @@ func (s Set) merge() tool.Tool {
 	t := about(op, "Merge two texts that began as one. Changes nothing; where both changed the same lines the result has both, between markers.")
 	t.Private = []string{"base", "ours", "theirs"}
 	return tool.New(t, func(_ context.Context, _ tool.Names, a mergeArgs) (tool.Plan, error) {
-		return tool.Reading(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+		return tool.NewReadPlan(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 			text, clean := clearance.Merge(a.Base, a.Ours, a.Theirs)
 			return tool.Result{Text: text, Data: map[string]any{"text": text, "conflicts": !clean}}, nil
 		}), nil

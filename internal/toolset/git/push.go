@@ -29,7 +29,7 @@ type pushArgs struct {
 // push returns the tool by which the user lets a staged commit in.
 func (s Set) push() tool.Tool {
 	const op = "git_push"
-	about := tool.Tool{Name: op, Toolset: "git", Mode: policy.Manual, Asks: true, Label: "Push to Remote", Category: "Git Operations",
+	about := tool.Tool{Name: op, Toolset: "git", Mode: policy.Manual, AlwaysAsk: true, Label: "Push to Remote", Category: "Git Operations",
 		Description: "Push a staged commit, exactly as it was reviewed, to the repository it was staged for. It always asks and never forces. If the branch has moved, that is a conflict, and the commit still waits."}
 	return tool.New(about, func(ctx context.Context, _ tool.Names, a pushArgs) (tool.Plan, error) {
 		if a.Commit != "" && a.CommitID != "" && a.Commit != a.CommitID {
@@ -44,24 +44,24 @@ func (s Set) push() tool.Tool {
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		prepare := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Prepared, error) {
+		prepare := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Preparation, error) {
 			if err := desk.Ready(ctx, c); err != nil {
-				return tool.Prepared{}, s.of(c).standing(err)
+				return tool.Preparation{}, s.of(c).standing(err)
 			}
 			hooks, err := desk.Hooks(ctx, c)
 			if err != nil {
-				return tool.Prepared{}, err
+				return tool.Preparation{}, err
 			}
 			l, err := s.look(ctx, desk, c)
 			if err != nil {
-				return tool.Prepared{}, err
+				return tool.Preparation{}, err
 			}
 			if err := l.overrides(a.Override); err != nil {
-				return tool.Prepared{}, err
+				return tool.Preparation{}, err
 			}
 			changes, err := l.shown(a)
 			if err != nil {
-				return tool.Prepared{}, err
+				return tool.Preparation{}, err
 			}
 			run := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 				shown, err := desk.WasShown(c.ID)
@@ -83,17 +83,17 @@ func (s Set) push() tool.Tool {
 				}
 				return tool.Result{Text: text, Brief: true, Data: done, Record: "pushed " + short(c.ID) + " to " + c.Target + " " + c.Branch + " as " + done.CommitSHA + overridden(a.Override)}, nil
 			}
-			ready := tool.Ready(run, changes...)
-			ready.Wish = fmt.Sprintf("push %q (%s) to %s", firstLine(c.Message), counted(len(c.Files), "file"), s.where(c))
+			ready := tool.NewPreparation(run, changes...)
+			ready.Summary = fmt.Sprintf("push %q (%s) to %s", firstLine(c.Message), counted(len(c.Files), "file"), s.where(c))
 			if len(hooks) > 0 {
-				ready.Wish += ", and run the hooks of that repository (" + strings.Join(hooks, ", ") + ") as you, outside the jail"
+				ready.Summary += ", and run the hooks of that repository (" + strings.Join(hooks, ", ") + ") as you, outside the jail"
 			}
 			ready.Warnings, ready.MoreWarnings = l.warnings()
 			return ready, nil
 		}
-		plan := tool.Changing(prepare)
+		plan := tool.NewChangePlan(prepare)
 		if len(a.CommitID) < len(short(c.ID)) {
-			plan.Guessed = "without a question, a push names its commit with at least " + strconv.Itoa(len(short(c.ID))) + " digits; golem review shows it; then give --commit ID"
+			plan.Guess = "without a question, a push names its commit with at least " + strconv.Itoa(len(short(c.ID))) + " digits; golem review shows it; then give --commit ID"
 		}
 		args := a
 		args.CommitID, args.Commit, args.Target, args.Remote, args.Branch = c.ID, "", c.Target, "", c.Branch

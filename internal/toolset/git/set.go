@@ -53,7 +53,7 @@ func (s Set) Tools() []tool.Tool {
 
 // about returns what all tools of the set have in common.
 func about(name, description string) tool.Tool {
-	return tool.Tool{Name: name, Toolset: "git", Mode: policy.Both, Yours: true, Description: description}
+	return tool.Tool{Name: name, Toolset: "git", Mode: policy.Both, ForUser: true, Description: description}
 }
 
 // looks returns the same for a tool that changes nothing.

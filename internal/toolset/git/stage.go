@@ -34,7 +34,7 @@ func (s Set) stage() tool.Tool {
 	const op = "git_stage"
 	t := about(op, "Hand files over for the user's review: they are kept as a commit exactly as they are now, and wait. Only the user can push it. "+
 		"Returns commitId; git_diff shows what was staged.")
-	t.Verbs, t.Keeps = []policy.Verb{policy.Read}, true
+	t.Verbs, t.ChangesState = []policy.Verb{policy.Read}, true
 	return tool.New(t, func(ctx context.Context, names tool.Names, a stageArgs) (tool.Plan, error) {
 		desk, err := s.desk(ctx, op)
 		if err != nil {
@@ -73,7 +73,7 @@ func (s Set) stage() tool.Tool {
 				at = target.At
 			}
 			a.Files[i] = at
-			effects = append(effects, names.ReadsBelow(at)...)
+			effects = append(effects, names.ReadTreeEffects(at)...)
 			for _, e := range ignores(names, target.At, at) {
 				if !slices.Contains(besides, e) {
 					besides = append(besides, e)
@@ -81,14 +81,14 @@ func (s Set) stage() tool.Tool {
 			}
 			// Where a link leads is told only of what may be read.
 			if to, err := names.Locate("stage", name, sandbox.ReadOnly, false); err == nil && to != at {
-				effects = append(effects, names.Reads(to)...)
+				effects = append(effects, names.ReadEffects(to)...)
 			}
 		}
 		run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 			return s.stages(ctx, target, files, a)
 		}
-		plan := tool.Reading(run, append(besides, effects...)...)
-		plan.Args, plan.Shows = a, effects
+		plan := tool.NewReadPlan(run, append(besides, effects...)...)
+		plan.Args, plan.Visible = a, effects
 		return plan, nil
 	})
 }
@@ -105,8 +105,8 @@ func ignores(names tool.Names, top, at string) (effects []policy.Effect) {
 	for dir := at; dir != top && dir != "/"; {
 		dir = path.Dir(dir)
 		name := path.Join(dir, ignoreName)
-		if to, err := names.Locate("stage", name, sandbox.ReadOnly, false); err == nil && to == name && names.Shows(name) {
-			effects = append(effects, names.Reads(name)...)
+		if to, err := names.Locate("stage", name, sandbox.ReadOnly, false); err == nil && to == name && names.IsVisibleToCommands(name) {
+			effects = append(effects, names.ReadEffects(name)...)
 		}
 	}
 	return effects
@@ -121,7 +121,7 @@ func (s Set) again(desk *clearance.Desk, names tool.Names, a stageArgs) (tool.Pl
 	if err != nil {
 		return tool.Plan{}, err
 	}
-	plan := tool.Reading(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+	plan := tool.NewReadPlan(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 		r, err := s.Request(ctx)
 		if err != nil {
 			return tool.Result{}, err
@@ -132,7 +132,7 @@ func (s Set) again(desk *clearance.Desk, names tool.Names, a stageArgs) (tool.Pl
 		}
 		return s.told(again, []string{"it takes the place of " + short(c.ID)}), nil
 	}, s.closed(names, c)...)
-	plan.Args, plan.Untrusted, plan.Tells = stageArgs{Again: c.ID}, c.Untrusted, s.names(c)
+	plan.Args, plan.TaintedBy, plan.Reveals = stageArgs{Again: c.ID}, c.Untrusted, s.names(c)
 	return plan, nil
 }
 

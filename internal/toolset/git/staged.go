@@ -42,7 +42,7 @@ func (s Set) line(c *clearance.StagedCommit) string {
 // closed returns the effects of reading those files of a staged commit that whoever asks
 // may not read unasked.
 func (s Set) closed(names tool.Names, c *clearance.StagedCommit) []policy.Effect {
-	return names.Closed(s.names(c)...)
+	return names.ReadsToApprove(s.names(c)...)
 }
 
 // names returns the virtual names of the files of a staged commit.
@@ -58,10 +58,10 @@ func (s Set) names(c *clearance.StagedCommit) []string {
 // there for them, nor are the ids of others.
 func (s Set) get(op string, desk *clearance.Desk, names tool.Names, id string) (*clearance.StagedCommit, error) {
 	c, err := desk.Get(id)
-	if err == nil && !names.Hidden(s.names(c)...) {
+	if err == nil && !names.AnyHidden(s.names(c)...) {
 		return c, nil
 	}
-	if names.ByUser() {
+	if names.IsUserCall() {
 		return c, err
 	}
 	return nil, &sandbox.Error{Op: op, Path: id, Code: sandbox.ErrNotFound, Hint: "nothing is staged under this id; git_list_staged lists what is"}
@@ -98,7 +98,7 @@ func (s Set) listed(ctx context.Context, op string, names tool.Names) ([]waiting
 
 // telling returns a plan that tells of what waits.
 func (s Set) telling(ctx context.Context, op string, names tool.Names, run tool.Run) (tool.Plan, error) {
-	plan := tool.Reading(run)
+	plan := tool.NewReadPlan(run)
 	desk, err := s.desk(ctx, op)
 	if err != nil {
 		return plan, nil // it says so when it runs
@@ -108,8 +108,8 @@ func (s Set) telling(ctx context.Context, op string, names tool.Names, run tool.
 		if len(s.closed(names, c)) > 0 {
 			continue // it is not told of
 		}
-		plan.Untrusted = cmp.Or(plan.Untrusted, c.Untrusted) // a message says something too,
-		plan.Tells = append(plan.Tells, s.names(c)...)       // and so does a name
+		plan.TaintedBy = cmp.Or(plan.TaintedBy, c.Untrusted) // a message says something too,
+		plan.Reveals = append(plan.Reveals, s.names(c)...)   // and so does a name
 	}
 	return plan, err
 }
@@ -166,7 +166,7 @@ func (s Set) discard() tool.Tool {
 		CommitID string `json:"commitId" jsonschema:"the id, or the beginning of it"`
 	}
 	t := about(op, "Let a staged commit go, unpushed. The files themselves stay as they are.")
-	t.Keeps = true
+	t.ChangesState = true
 	return tool.New(t, func(ctx context.Context, names tool.Names, a discardArgs) (tool.Plan, error) {
 		desk, err := s.desk(ctx, op)
 		if err != nil {
@@ -188,7 +188,7 @@ func (s Set) discard() tool.Tool {
 			}
 			return r, err
 		}
-		plan := tool.Reading(run, s.closed(names, c)...)
+		plan := tool.NewReadPlan(run, s.closed(names, c)...)
 		plan.Args = discardArgs{c.ID}
 		return plan, nil
 	})

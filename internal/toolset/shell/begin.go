@@ -28,7 +28,7 @@ func begin(names tool.Names, effects []policy.Effect, asked string, at *Place) (
 	switch {
 	case asked != "":
 		dir, err := names.Locate("run", asked, sandbox.ReadOnly, false)
-		if err == nil && !names.Shows(dir) {
+		if err == nil && !names.IsVisibleToCommands(dir) {
 			same := func(name string) string { return name }
 			err = &sandbox.Error{Op: "run", Path: dir, Code: sandbox.ErrNotFound,
 				Hint: "commands see what may be read without a question: " + listed(effects, policy.Read, same)}
@@ -38,7 +38,7 @@ func begin(names tool.Names, effects []policy.Effect, asked string, at *Place) (
 		}
 		b.dir, b.asked = dir, true
 	case b.Dir == "":
-	case names.Shows(b.Dir):
+	case names.IsVisibleToCommands(b.Dir):
 		b.dir = b.Dir
 	default:
 		b.gone = b.Dir

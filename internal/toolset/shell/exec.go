@@ -33,7 +33,7 @@ func Exec(x Execer) tool.Tool {
 		if len(a.Command) == 0 {
 			return tool.Plan{}, &sandbox.Error{Op: "exec", Code: "invalid_args", Hint: "command: it is empty; golem exec -- CMD ARGS…"}
 		}
-		effects := names.Commands()
+		effects := names.CommandEffects()
 		layered := x.Layered()
 		run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 			result, err := x.Exec(ctx, files, a.Command)
@@ -49,16 +49,18 @@ func Exec(x Execer) tool.Tool {
 			}
 			if result.Changed != nil {
 				l := approval.Classify("exec", files, result.Changed)
-				r.Landing, r.Notes = l.ForGate(), append(r.Notes, l.Notes()...)
-				if r.Landing == nil {
+				r.Deferred, r.Notes = l.Deferred(), append(r.Notes, l.Notes()...)
+				if r.Deferred == nil {
 					return r, result.Changed.Drop()
 				}
 			}
 			return r, nil
 		}
-		plan := tool.Changing(func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) { return tool.Ready(run), x.Able() }, effects...)
-		plan.Later, plan.Asks = layered, !layered
-		plan.Rules = []policy.Rule{{Verb: policy.Connect, Target: "*", Consent: policy.PreApproved, From: "golem exec"}}
+		plan := tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+			return tool.NewPreparation(run), x.Able()
+		}, effects...)
+		plan.Deferred, plan.AlwaysAsk = layered, !layered
+		plan.Rules = []policy.Rule{{Verb: policy.Connect, Target: "*", Approval: policy.PreApproved, From: "golem exec"}}
 		return plan, nil
 	})
 }

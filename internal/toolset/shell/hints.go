@@ -114,7 +114,7 @@ func (v view) elsewhere(output string) []string {
 	missing := regexp.MustCompile(`(/[^\s:'"‘’]+)['"’]?: No such file or directory|(?i:No such file or directory)[^'\n]*'(/[^\s']+)'`)
 	for _, m := range missing.FindAllStringSubmatch(output, 8) {
 		name, inside, ok := jail.Elsewhere(v.files, m[1]+m[2]) // before the words, or behind them as Python and Node have it
-		if ok && policy.Reads(v.effects, name) {
+		if ok && policy.ReadsFile(v.effects, name) {
 			return []string{"in commands " + sandbox.Shown(name) + " is " + sandbox.Shown(inside) + "; relative paths are the same everywhere"}
 		}
 	}

@@ -102,7 +102,7 @@ func TestFolderGone(t *testing.T) {
 	if want := "/src/a, where the last command ended, is gone: it began in /"; c.Dir != "/work" || !slices.Contains(notes, want) {
 		t.Errorf("began in %s, %q", c.Dir, notes)
 	}
-	w.Grant.Consent = w.Grant.Consent.With(policy.Rule{Verb: policy.Read, Target: "/src", Consent: policy.Ask})
+	w.Grant.Approvals = w.Grant.Approvals.With(policy.Rule{Verb: policy.Read, Target: "/src", Approval: policy.Ask})
 	c, _, notes = w.ends(t, args{}, left("/work"))
 	if want := "/src, where the last command ended, is gone: it began in /"; c.Dir != "/work" || !slices.Contains(notes, want) {
 		t.Errorf("hidden: began in %s, %q", c.Dir, notes)

@@ -64,8 +64,8 @@ func (v view) result() tool.Result {
 	r := tool.Result{Text: text, Data: ran, Notes: append(v.hints(stdout, stderr), notes...), Record: first}
 	if v.Changed != nil {
 		l := approval.Classify("shell", v.files, v.Changed)
-		r.Landing, r.Notes = l.ForGate(), append(r.Notes, l.Notes()...)
-		if r.Landing == nil {
+		r.Deferred, r.Notes = l.Deferred(), append(r.Notes, l.Notes()...)
+		if r.Deferred == nil {
 			v.Changed.Drop()
 			r.Notes = append(r.Notes, "it has changed nothing else")
 		}

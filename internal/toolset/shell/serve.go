@@ -57,10 +57,10 @@ const (
 // serviceTools are those for commands that continue.
 func (s Set) serviceTools(judged command.Rules) []tool.Tool {
 	about := func(name, description string, verbs ...policy.Verb) tool.Tool {
-		return tool.Tool{Name: name, Toolset: "shell", Mode: policy.Both, Of: "shell", Verbs: verbs, Description: description}
+		return tool.Tool{Name: name, Toolset: "shell", Mode: policy.Both, AliasOf: "shell", Verbs: verbs, Description: description}
 	}
 	reads := func(run func() (tool.Result, error)) (tool.Plan, error) {
-		return tool.Reading(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return run() }), nil
+		return tool.NewReadPlan(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return run() }), nil
 	}
 	return []tool.Tool{
 		tool.New(about("service_start", "Start a command that keeps running, such as a dev server. Commands reach it on localhost. "+
@@ -95,7 +95,7 @@ func (s Set) starting(names tool.Names, judged command.Rules, a startArgs) (tool
 	if err != nil {
 		return tool.Plan{}, err
 	}
-	effects := names.Commands()
+	effects := names.CommandEffects()
 	from, err := begin(names, effects, a.Cwd, s.Place)
 	if err != nil {
 		return tool.Plan{}, err
@@ -122,15 +122,15 @@ func (s Set) starting(names tool.Names, judged command.Rules, a startArgs) (tool
 		r.Notes = append(fixed(files, effects), r.Notes...)
 		return r, nil
 	}
-	prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
+	prepare := func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 		if err := s.Services.mayStart(is); err != nil {
-			return tool.Prepared{}, err
+			return tool.Preparation{}, err
 		}
-		return tool.Ready(run), s.Runner.Able()
+		return tool.NewPreparation(run), s.Runner.Able()
 	}
-	plan := tool.Changing(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...)
+	plan := tool.NewChangePlan(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...)
 	// It writes what a session keeps, and nothing else: there is nothing to decide later.
-	plan.Later, plan.Rules, plan.Why = true, said, why
+	plan.Deferred, plan.Rules, plan.Why = true, said, why
 	if a.Cwd == "" && from.dir != from.top {
 		a.Cwd = from.dir
 		plan.Args = a

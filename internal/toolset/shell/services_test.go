@@ -92,7 +92,7 @@ func TestServices(t *testing.T) {
 	if want := "web: running for 0.0 s; printed 6 bytes; offset 6 reads on\nbegun\nnote: read-only for services: /out"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if len(w.asked.list) != 1 || spelled(w.asked.list[0].Asks) != "run npm run dev" {
+	if len(w.asked.list) != 1 || spelled(w.asked.list[0].ToApprove) != "run npm run dev" {
 		t.Errorf("asked %+v", w.asked.list)
 	}
 	if c := h.command[0]; c.Dir != "/out" || strings.Join(c.Env, " ") != "A=1" || c.Args[len(c.Args)-1] != "npm run dev" {
@@ -182,8 +182,8 @@ func TestServicesAreLimited(t *testing.T) {
 // To start one is judged as the same command is; what blocks a command blocks it.
 func TestServicesAreJudged(t *testing.T) {
 	w, h := withServices(t)
-	rules := policy.Shell{}.With(policy.ShellLayer{Silent: true, Rules: []policy.ShellRule{
-		{Pattern: "npm run", Consent: policy.PreApproved}, {Pattern: "rm", Consent: policy.Blocked, From: "w:1"}}})
+	rules := policy.Shell{}.With(policy.ShellLayer{NoDefault: true, Rules: []policy.ShellRule{
+		{Pattern: "npm run", Approval: policy.PreApproved}, {Pattern: "rm", Approval: policy.Blocked, From: "w:1"}}})
 	w.Tools = Set{Runner: w.runner, Rules: rules, Services: NewServices(h, time.Now, false)}.Tools()
 	if r := w.call(t, "service_start", startArgs{Command: "npm run dev"}); !r.OK() || len(w.asked.list) != 0 {
 		t.Errorf("allowed: %v, asked %d times", r.Err, len(w.asked.list))

@@ -64,7 +64,7 @@ func (s Set) running(names tool.Names, judged command.Rules, a args) (tool.Plan,
 	if err != nil {
 		return tool.Plan{}, err
 	}
-	effects := names.Commands()
+	effects := names.CommandEffects()
 	from, err := begin(names, effects, a.Cwd, s.Place)
 	if err != nil {
 		return tool.Plan{}, err
@@ -96,12 +96,12 @@ func (s Set) running(names tool.Names, judged command.Rules, a args) (tool.Plan,
 		}
 		return told, nil
 	}
-	prepare := func(context.Context, *sandbox.Sandbox) (tool.Prepared, error) {
-		return tool.Ready(run), s.Runner.Able()
+	prepare := func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+		return tool.NewPreparation(run), s.Runner.Able()
 	}
-	plan := tool.Changing(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...)
+	plan := tool.NewChangePlan(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...)
 	// What is written directly cannot be taken back, and is not known before.
-	plan.Later, plan.Asks, plan.Rules, plan.Why = layered, !layered, said, why
+	plan.Deferred, plan.AlwaysAsk, plan.Rules, plan.Why = layered, !layered, said, why
 	if a.Cwd == "" && from.dir != from.top {
 		a.Cwd = from.dir // who is asked knows where it is
 		plan.Args = a

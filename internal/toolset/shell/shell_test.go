@@ -32,7 +32,7 @@ type asked struct{ list []tool.Request }
 
 func (a *asked) Approve(_ context.Context, r tool.Request) tool.Answer {
 	a.list = append(a.list, r)
-	return tool.Answer{Verdict: tool.Yes, By: "user"}
+	return tool.Answer{Verdict: tool.Approved, By: "user"}
 }
 
 // runner is a jail that runs nothing: it says what it was told to.
@@ -82,7 +82,7 @@ func newWorld(t *testing.T, mounts []sandbox.Mount, rules ...policy.Rule) *world
 	}
 	w := &world{runner: &runner{says: jail.Result{Level: jail.Namespaces}}, asked: &asked{}, journal: &records{}}
 	w.Gate = tool.Gate{Tools: Set{Runner: w.runner, Place: NewPlace(Standing{}, nil)}.Tools(), Files: files, Approver: w.asked, Journal: w.journal, Workers: []string{"main"},
-		Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All(), Consent: policy.Consents{}.With(rules...)}}
+		Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All(), Approvals: policy.Approvals{}.With(rules...)}}
 	return w
 }
 
@@ -110,8 +110,8 @@ func spelled(effects []policy.Effect) string {
 // open are rules that let everything happen unasked.
 func open() []policy.Rule {
 	return []policy.Rule{
-		{Verb: policy.Run, Target: "*", Consent: policy.PreApproved}, {Verb: policy.Write, Target: "/", Consent: policy.PreApproved},
-		{Verb: policy.Delete, Target: "/", Consent: policy.PreApproved}, {Verb: policy.Connect, Target: "*", Consent: policy.PreApproved},
+		{Verb: policy.Run, Target: "*", Approval: policy.PreApproved}, {Verb: policy.Write, Target: "/", Approval: policy.PreApproved},
+		{Verb: policy.Delete, Target: "/", Approval: policy.PreApproved}, {Verb: policy.Connect, Target: "*", Approval: policy.PreApproved},
 	}
 }
 
@@ -131,7 +131,7 @@ func TestAlwaysAsks(t *testing.T) {
 		t.Fatalf("on layers: %v, asked %d times", r.Err, len(layered.asked.list))
 	}
 	const want = "run ls, write /out/**, delete /out/**"
-	if got := spelled(w.asked.list[0].Asks); got != want {
+	if got := spelled(w.asked.list[0].ToApprove); got != want {
 		t.Errorf("asks for %s\nwant     %s", got, want)
 	}
 	w.Approver = nil
@@ -142,8 +142,8 @@ func TestAlwaysAsks(t *testing.T) {
 
 // What a command may see and change is declared, and is what the jail gets.
 func TestEffects(t *testing.T) {
-	rule := func(v policy.Verb, target string, c policy.Consent) policy.Rule {
-		return policy.Rule{Verb: v, Target: target, Consent: c, From: "p.yaml:1"}
+	rule := func(v policy.Verb, target string, c policy.Approval) policy.Rule {
+		return policy.Rule{Verb: v, Target: target, Approval: c, From: "p.yaml:1"}
 	}
 	narrow := zones()
 	narrow[1].Suffixes = []string{".md"}
@@ -204,9 +204,9 @@ func TestNetwork(t *testing.T) {
 	if got := spelled(w.asked.list[0].Effects); !strings.HasSuffix(got, ", connect *") || !strings.Contains(r.Text, "network on") {
 		t.Errorf("effects %s, text %s", got, r.Text)
 	}
-	w.Grant.Consent = policy.Consents{}.With(policy.Rule{Verb: policy.Connect, Target: "*", Consent: policy.Blocked})
+	w.Grant.Approvals = policy.Approvals{}.With(policy.Rule{Verb: policy.Connect, Target: "*", Approval: policy.Blocked})
 	r = w.run(t, args{Command: "ls"})
-	if got := spelled(w.asked.list[1].Effects); strings.Contains(got, "connect") || !strings.Contains(r.Text, "network off") || w.Network() {
+	if got := spelled(w.asked.list[1].Effects); strings.Contains(got, "connect") || !strings.Contains(r.Text, "network off") || w.HasNetwork() {
 		t.Errorf("blocked: effects %s, text %s", got, r.Text)
 	}
 }
@@ -214,15 +214,15 @@ func TestNetwork(t *testing.T) {
 // Rules decide whether a command is asked about, and what they block is refused.
 // Which rule matches what is tested where they are.
 func TestRules(t *testing.T) {
-	rule := func(consent policy.Consent, pattern string) policy.ShellRule {
-		return policy.ShellRule{Pattern: pattern, Consent: consent, From: "w:" + pattern}
+	rule := func(consent policy.Approval, pattern string) policy.ShellRule {
+		return policy.ShellRule{Pattern: pattern, Approval: consent, From: "w:" + pattern}
 	}
-	layer := policy.ShellLayer{Silent: true, From: "w:1", Rules: []policy.ShellRule{
-		rule(policy.Blocked, "rm"), rule(policy.Ask, "git push"), rule(policy.PreApproved, "git"), {Use: "read_only", Consent: policy.PreApproved, From: "w:set"}}}
+	layer := policy.ShellLayer{NoDefault: true, From: "w:1", Rules: []policy.ShellRule{
+		rule(policy.Blocked, "rm"), rule(policy.Ask, "git push"), rule(policy.PreApproved, "git"), {Use: "read_only", Approval: policy.PreApproved, From: "w:set"}}}
 	strict := policy.ShellLayer{From: "w:9", Default: policy.Blocked, Rules: layer.Rules}
-	asks := policy.Rule{Verb: policy.Run, Target: "*", Consent: policy.Ask, From: "p:1"}
-	passes := policy.Rule{Verb: policy.Run, Target: "*", Consent: policy.PreApproved, From: "p:2"}
-	never := policy.Rule{Verb: policy.Run, Target: "*", Consent: policy.Blocked, From: "p:3"}
+	asks := policy.Rule{Verb: policy.Run, Target: "*", Approval: policy.Ask, From: "p:1"}
+	passes := policy.Rule{Verb: policy.Run, Target: "*", Approval: policy.PreApproved, From: "p:2"}
+	never := policy.Rule{Verb: policy.Run, Target: "*", Approval: policy.Blocked, From: "p:3"}
 	for _, test := range []struct {
 		layers  []policy.ShellLayer
 		rules   []policy.Rule
@@ -270,16 +270,16 @@ func TestOffered(t *testing.T) {
 	w := newWorld(t, zones())
 	for _, test := range []struct {
 		layers []policy.ShellLayer
-		want   policy.Consent
+		want   policy.Approval
 	}{
 		{nil, policy.Ask},
 		{[]policy.ShellLayer{{Default: policy.Blocked}}, policy.Blocked},
-		{[]policy.ShellLayer{{Default: policy.Blocked, Rules: []policy.ShellRule{{Pattern: "ls", Consent: policy.PreApproved}}}}, policy.PreApproved},
-		{[]policy.ShellLayer{{Silent: true, Rules: []policy.ShellRule{{Pattern: "ls", Consent: policy.PreApproved}}}, {Default: policy.Ask}}, policy.Ask},
-		{[]policy.ShellLayer{{Silent: true, Rules: []policy.ShellRule{{Pattern: "rm", Consent: policy.Blocked}}}}, policy.Ask},
+		{[]policy.ShellLayer{{Default: policy.Blocked, Rules: []policy.ShellRule{{Pattern: "ls", Approval: policy.PreApproved}}}}, policy.PreApproved},
+		{[]policy.ShellLayer{{NoDefault: true, Rules: []policy.ShellRule{{Pattern: "ls", Approval: policy.PreApproved}}}, {Default: policy.Ask}}, policy.Ask},
+		{[]policy.ShellLayer{{NoDefault: true, Rules: []policy.ShellRule{{Pattern: "rm", Approval: policy.Blocked}}}}, policy.Ask},
 	} {
 		w.Grant.Shell = policy.Shell{Layers: test.layers}
-		if got := w.Consent(w.Tools[0]); got != test.want {
+		if got := w.HighestApproval(w.Tools[0]); got != test.want {
 			t.Errorf("%+v: got %s, want %s", test.layers, got, test.want)
 		}
 	}
@@ -287,7 +287,7 @@ func TestOffered(t *testing.T) {
 
 // A rule that blocks is held before anybody is asked.
 func TestBlocked(t *testing.T) {
-	w := newWorld(t, zones(), policy.Rule{Verb: policy.Run, Target: "*", Consent: policy.Blocked})
+	w := newWorld(t, zones(), policy.Rule{Verb: policy.Run, Target: "*", Approval: policy.Blocked})
 	if r := w.run(t, args{Command: "ls"}); r.OK() || r.Err.Code != "blocked" {
 		t.Errorf("got %v, want blocked", r.Err)
 	}
@@ -317,7 +317,7 @@ func TestArguments(t *testing.T) {
 
 // Where it begins is a name of the tree, or an error.
 func TestFolder(t *testing.T) {
-	w := newWorld(t, append(zones(), sandbox.Mount{Target: "/", Access: sandbox.ReadWrite}), policy.Rule{Verb: policy.Read, Target: "/in", Consent: policy.Ask})
+	w := newWorld(t, append(zones(), sandbox.Mount{Target: "/", Access: sandbox.ReadWrite}), policy.Rule{Verb: policy.Read, Target: "/in", Approval: policy.Ask})
 	if err := w.Files.MakeDir("/src"); err != nil {
 		t.Fatal(err)
 	}
