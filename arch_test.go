@@ -179,7 +179,6 @@ var broad = []struct {
 	{"sandbox.Sandbox", 88, "the public API: one method for each file operation"},
 	{"internal/program.Program", 115, "not split yet"},
 	{"internal/jail.Session", 54, "not split yet"},
-	{"internal/overlay.Layer", 53, "not split yet"},
 	{"internal/clearance.Desk", 46, "not split yet"},
 	{"internal/project.loader", 49, "one method for each key of the file"},
 	{"internal/worker.reader", 44, "one method for each key of the file"},

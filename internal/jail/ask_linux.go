@@ -208,7 +208,7 @@ func (a ask) carryOut() (got reply) {
 		list, unfit := a.Layer.SessionChanges()
 		if a.Sums {
 			list = overlay.Within(list, a.Paths)
-			a.Layer.AddDigests(list)
+			overlay.AddDigests(a.Layer, list)
 		}
 		if err = writeStanding(a.Layer, a.List, list); err == nil {
 			err = unfit

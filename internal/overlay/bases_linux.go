@@ -20,109 +20,109 @@ import (
 
 // bases are the versions of a layer, by path. The file has lines of them; of several
 // for one path the last counts.
-type bases struct {
-	store string
-	all   map[string]*version
-	fresh []*version      // not written yet
-	gone  map[string]bool // forgotten, and not written yet
-	dead  []*version      // whose content is not needed any more
-	lines int             // of the file
-	torn  bool            // it has some that cannot be read
-	texts int             // how many contents are kept
-	bytes int64
-	last  int      // their highest number
-	order []string // the paths that were there, in order
+type baseSet struct {
+	store       string
+	all         map[string]*version
+	unwritten   []*version      // not written yet
+	forgotten   map[string]bool // forgotten, and not written yet
+	obsolete    []*version      // whose content is not needed any more
+	lines       int             // of the file
+	isDamaged   bool            // it has some that cannot be read
+	contents    int             // how many contents are kept
+	bytes       int64
+	lastContent int      // their highest number
+	sortedPaths []string // the paths that were there, in order
 }
 
 // What is kept of contents at most.
 const (
-	maxText  = 1 << 20
-	maxTexts = 1_000
-	maxBytes = 64 << 20
+	maxContent      = 1 << 20
+	maxContents     = 1_000
+	maxContentBytes = 64 << 20
 )
 
-func readBases(store string) (*bases, error) {
-	b := &bases{store: store, all: map[string]*version{}, gone: map[string]bool{}}
+func readBases(store string) (*baseSet, error) {
+	b := &baseSet{store: store, all: map[string]*version{}, forgotten: map[string]bool{}}
 	data, err := os.ReadFile(store + "/" + basesName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	b.torn = len(data) > 0 && data[len(data)-1] != '\n'
+	b.isDamaged = len(data) > 0 && data[len(data)-1] != '\n'
 	for line := range bytes.Lines(data) {
 		v := new(version)
 		if json.Unmarshal(line, v) != nil {
-			b.torn = true // what a crash has left of a line
+			b.isDamaged = true // what a crash has left of a line
 			continue
 		}
-		if v.Raw != nil {
-			v.Path = string(v.Raw)
+		if v.RawPath != nil {
+			v.Path = string(v.RawPath)
 		}
 		b.lines++
-		if b.all[v.Path] = v; v.Gone {
+		if b.all[v.Path] = v; v.Forgotten {
 			delete(b.all, v.Path)
 		}
 	}
 	for _, v := range b.all {
-		b.count(v, 1)
+		b.countContent(v, 1)
 	}
 	return b, nil
 }
 
-// count counts the content of a version in or out.
-func (b *bases) count(v *version, n int) {
-	if v.Text > 0 {
-		b.texts += n
+// countContent counts the content of a version in or out.
+func (b *baseSet) countContent(v *version, n int) {
+	if v.Content > 0 {
+		b.contents += n
 		b.bytes += int64(n) * v.Size
-		b.last = max(b.last, v.Text)
+		b.lastContent = max(b.lastContent, v.Content)
 	}
 }
 
 // put notes a version.
-func (b *bases) put(v *version) {
-	if was := b.all[v.Path]; was != nil && was.Text != v.Text {
-		b.count(was, -1)
-		b.dead = append(b.dead, was)
+func (b *baseSet) put(v *version) {
+	if was := b.all[v.Path]; was != nil && was.Content != v.Content {
+		b.countContent(was, -1)
+		b.obsolete = append(b.obsolete, was)
 	}
-	v.met = true
+	v.inUse = true
 	b.all[v.Path] = v
-	b.fresh = append(b.fresh, v)
+	b.unwritten = append(b.unwritten, v)
 }
 
-// drop forgets a version.
-func (b *bases) drop(name string) {
+// forget forgets a version.
+func (b *baseSet) forget(name string) {
 	if v := b.all[name]; v != nil {
-		b.count(v, -1)
-		b.dead = append(b.dead, v)
+		b.countContent(v, -1)
+		b.obsolete = append(b.obsolete, v)
 		delete(b.all, name)
-		if b.gone == nil {
-			b.gone = make(map[string]bool)
+		if b.forgotten == nil {
+			b.forgotten = make(map[string]bool)
 		}
-		b.gone[name] = true
+		b.forgotten[name] = true
 	}
 }
 
-// begin says that the layer is gone through.
-func (b *bases) begin() {
+// startScan says that the layer is gone through.
+func (b *baseSet) startScan() {
 	for _, v := range b.all {
-		v.met = false
+		v.inUse = false
 	}
-	b.paths()
+	b.sortPaths()
 }
 
-// paths returns the paths that there are now, in order.
-func (b *bases) paths() []string {
-	b.order = slices.Sorted(maps.Keys(b.all))
-	return b.order
+// sortPaths returns the paths that there are now, in order.
+func (b *baseSet) sortPaths() []string {
+	b.sortedPaths = slices.Sorted(maps.Keys(b.all))
+	return b.sortedPaths
 }
 
 // below returns the versions that there were of what is in a folder.
-func (b *bases) below(name string) []*version {
-	if b.order == nil {
-		b.paths()
+func (b *baseSet) below(name string) []*version {
+	if b.sortedPaths == nil {
+		b.sortPaths()
 	}
-	from, _ := slices.BinarySearch(b.order, name+"/")
+	from, _ := slices.BinarySearch(b.sortedPaths, name+"/")
 	var list []*version
-	for _, p := range b.order[from:] {
+	for _, p := range b.sortedPaths[from:] {
 		if !strings.HasPrefix(p, name+"/") {
 			break
 		}
@@ -135,18 +135,18 @@ func (b *bases) below(name string) []*version {
 
 // flush writes what is new. What a power failure takes of it is noted again, or is
 // a clash: it is not worth waiting for the disk, with all that a command has written.
-func (b *bases) flush() error {
+func (b *baseSet) flush() error {
 	var list []*version
-	for name := range b.gone {
-		list = append(list, &version{Path: name, Gone: true})
+	for name := range b.forgotten {
+		list = append(list, &version{Path: name, Forgotten: true})
 	}
-	for _, v := range b.fresh {
+	for _, v := range b.unwritten {
 		if b.all[v.Path] == v {
 			list = append(list, v)
 		}
 	}
-	clear(b.gone)
-	if b.fresh = nil; len(list) == 0 {
+	clear(b.forgotten)
+	if b.unwritten = nil; len(list) == 0 {
 		return nil
 	}
 	f, err := os.OpenFile(b.store+"/"+basesName, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -154,7 +154,7 @@ func (b *bases) flush() error {
 		return err
 	}
 	defer f.Close()
-	if b.torn {
+	if b.isDamaged {
 		if _, err := f.WriteString("\n"); err != nil { // an end to what is torn
 			return err
 		}
@@ -164,27 +164,27 @@ func (b *bases) flush() error {
 }
 
 // save writes all that is to be written.
-func (b *bases) save() error {
-	if b.torn || b.lines > 2*len(b.all)+1000 {
+func (b *baseSet) save() error {
+	if b.isDamaged || b.lines > 2*len(b.all)+1000 {
 		return b.rewrite()
 	}
 	if err := b.flush(); err != nil {
 		return err
 	}
-	for _, v := range b.dead {
-		if v.Text == 0 {
+	for _, v := range b.obsolete {
+		if v.Content == 0 {
 			continue
 		}
-		if err := os.Remove(b.text(v)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(b.contentPath(v)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	b.dead = nil
+	b.obsolete = nil
 	return nil
 }
 
 // rewrite writes the file anew, and removes the contents that it does not name.
-func (b *bases) rewrite() error {
+func (b *baseSet) rewrite() error {
 	name := b.store + "/" + basesName
 	f, err := os.OpenFile(name+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -196,7 +196,7 @@ func (b *bases) rewrite() error {
 	for _, p := range slices.Sorted(maps.Keys(b.all)) {
 		v := b.all[p]
 		list = append(list, v)
-		texts[strconv.Itoa(v.Text)] = true
+		texts[strconv.Itoa(v.Content)] = true
 	}
 	if err := errors.Join(writeLines(f, list), f.Sync()); err != nil {
 		return err // the old one stays
@@ -204,9 +204,9 @@ func (b *bases) rewrite() error {
 	if err := durable.Rename(name+".new", name); err != nil {
 		return err
 	}
-	b.fresh, b.dead, b.torn, b.lines = nil, nil, false, len(list)
-	clear(b.gone)
-	kept, err := os.ReadDir(b.store + "/" + textsName)
+	b.unwritten, b.obsolete, b.isDamaged, b.lines = nil, nil, false, len(list)
+	clear(b.forgotten)
+	kept, err := os.ReadDir(b.store + "/" + contentsName)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (b *bases) rewrite() error {
 		if texts[e.Name()] {
 			continue
 		}
-		if err := os.Remove(b.store + "/" + textsName + "/" + e.Name()); err != nil {
+		if err := os.Remove(b.store + "/" + contentsName + "/" + e.Name()); err != nil {
 			return err
 		}
 	}
@@ -228,7 +228,7 @@ func writeLines(w io.Writer, list []*version) error {
 	for _, v := range list {
 		line := *v
 		if !utf8.ValidString(v.Path) {
-			line.Path, line.Raw = "", []byte(v.Path)
+			line.Path, line.RawPath = "", []byte(v.Path)
 		}
 		if err := e.Encode(line); err != nil {
 			return err
@@ -238,15 +238,15 @@ func writeLines(w io.Writer, list []*version) error {
 	return err
 }
 
-// text returns the file with the content of a version.
-func (b *bases) text(v *version) string {
-	return b.store + "/" + textsName + "/" + strconv.Itoa(v.Text)
+// contentPath returns the file with the content of a version.
+func (b *baseSet) contentPath(v *version) string {
+	return b.store + "/" + contentsName + "/" + strconv.Itoa(v.Content)
 }
 
-// keepText keeps the content of a version, where it is a file that is not too large.
+// keepContent keeps the content of a version, where it is a file that is not too large.
 // Whatever hinders that, there is none then.
-func (b *bases) keepText(real *tree, v *version) {
-	if v.Kind != File || v.Unknown || v.Text > 0 || v.Size > maxText || b.texts >= maxTexts || b.bytes+v.Size > maxBytes {
+func (b *baseSet) keepContent(real *tree, v *version) {
+	if v.Kind != File || v.Unknown || v.Content > 0 || v.Size > maxContent || b.contents >= maxContents || b.bytes+v.Size > maxContentBytes {
 		return
 	}
 	fd, err := real.open(v.Path, unix.O_RDONLY|unix.O_NONBLOCK)
@@ -256,20 +256,20 @@ func (b *bases) keepText(real *tree, v *version) {
 	in := os.NewFile(uintptr(fd), v.Path)
 	defer in.Close()
 	kept := *v
-	kept.Text = b.last + 1
-	out, err := os.OpenFile(b.text(&kept), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	kept.Content = b.lastContent + 1
+	out, err := os.OpenFile(b.contentPath(&kept), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return
 	}
 	defer out.Close()
-	err = copyFile(out, in, maxText+1)
+	err = copyFile(out, in, maxContent+1)
 	var st unix.Stat_t
-	if err != nil || unix.Fstat(fd, &st) != nil || !v.is(st, kindOf(st)) {
+	if err != nil || unix.Fstat(fd, &st) != nil || !v.matches(st, kindOf(st)) {
 		os.Remove(out.Name())
 		return
 	}
-	v.Text = kept.Text
-	b.count(v, 1)
+	v.Content = kept.Content
+	b.countContent(v, 1)
 }
 
 // copyFile copies a file, but for what is beyond a size. Where the file system can

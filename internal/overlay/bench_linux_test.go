@@ -98,3 +98,59 @@ func median(list []time.Duration) time.Duration {
 	}
 	return list[len(list)/2]
 }
+
+// BenchmarkSession prints the processor time that each step takes to apply 20,000 new
+// files of a session.
+func BenchmarkSession(b *testing.B) {
+	const dirs, files = 20, 1000
+	must := func(err error) {
+		if err != nil {
+			b.Helper()
+			b.Fatal(err)
+		}
+	}
+	for range b.N {
+		root := b.TempDir()
+		session := overlay.Overlay{Dir: root + "/real", Store: root + "/session"}
+		transaction := overlay.Overlay{Dir: session.Dir, Store: root + "/transaction"}
+		must(os.Mkdir(session.Dir, 0o755))
+		must(session.InitSession())
+		for i := range dirs {
+			dir := fmt.Sprintf("%s/d%d", session.UpperDir(), i)
+			must(os.Mkdir(dir, 0o755))
+			for k := range files {
+				must(os.WriteFile(fmt.Sprintf("%s/f%d", dir, k), fmt.Appendln(nil, "file", i, k), 0o644))
+			}
+		}
+		step := func(name string, do func() error) {
+			before := processorTime()
+			must(do())
+			b.ReportMetric((processorTime()-before).Seconds()*1e6/(dirs*files), name+"-µs/file")
+		}
+		var changes []overlay.Change
+		step("usage", func() error { _, _, err := session.Usage(); return err })
+		step("record", func() error { return session.RecordBases(true) })
+		step("list", func() (err error) { changes, err = session.SessionChanges(); return err })
+		var picks []overlay.Pick
+		for _, c := range changes {
+			if c.NewDir == "" {
+				picks = append(picks, overlay.Pick{Path: c.Path})
+			}
+		}
+		must(transaction.Init())
+		step("pick", func() (err error) { changes, err = session.Pick(transaction, picks); return err })
+		step("prepare", func() error { return transaction.PrepareApply(changes, nil) })
+		step("finish", transaction.FinishApply)
+		step("mark", func() error { return session.MarkApplied([]string{"."}, nil) })
+		step("undo", transaction.Undo)
+	}
+}
+
+// processorTime returns the time that this process used until now.
+func processorTime() time.Duration {
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		panic(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

@@ -20,7 +20,7 @@ import (
 )
 
 // Where there are no overlays a session may work on a copy of the folder. What the
-// folder had is written down when the copy is made, as the versions that things are
+// makeDir had is written down when the copy is made, as the versions that things are
 // changed from; no content is kept besides. So what the user changes later is not seen
 // in the copy, and is a clash where the session has changed the same.
 
@@ -28,57 +28,57 @@ import (
 // other folders will stand. It is there as a whole or not at all; what somebody has left
 // who was killed at it is removed. It tells how far it is; an error of who is told ends
 // it. It returns what could not be copied.
-func (l Overlay) InitCopy(without []string, tell func(Progress) error) (left []SkippedPath, err error) {
-	if err := l.Remove(); err != nil {
+func (o Overlay) InitCopy(without []string, tell func(Progress) error) (left []SkippedPath, err error) {
+	if err := o.Remove(); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, l.Remove())
+			err = errors.Join(err, o.Remove())
 		}
 	}()
-	for _, name := range []string{l.Store, l.SessionDir() + ".new", l.Store + "/" + textsName} {
+	for _, name := range []string{o.Store, o.SessionDir() + ".new", o.Store + "/" + contentsName} {
 		if err := os.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
 	}
-	c := &copier{bases: &bases{store: l.Store, all: map[string]*version{}}, tell: tell, without: map[string]bool{}}
+	c := &copier{bases: &baseSet{store: o.Store, all: map[string]*version{}}, report: tell, covered: map[string]bool{}}
 	for _, name := range without {
-		c.without[path.Clean(name)] = true
+		c.covered[path.Clean(name)] = true
 	}
-	if c.from, err = l.openFolder(); err != nil {
+	if c.from, err = openDir(o); err != nil {
 		return nil, err
 	}
 	defer c.from.close()
-	c.from.stays = true
-	if c.to, err = openTree(l.SessionDir() + ".new"); err != nil {
+	c.from.noMounts = true
+	if c.to, err = openTree(o.SessionDir() + ".new"); err != nil {
 		return nil, err
 	}
 	defer c.to.close()
-	if err := c.room(l.Store); err != nil {
+	if err := c.checkSpace(o.Store); err != nil {
 		return nil, err
 	}
-	if err := c.all(); err != nil {
+	if err := c.copyAll(); err != nil {
 		return nil, err
 	}
-	for name := range c.without {
+	for name := range c.covered {
 		if c.bases.all[name] == nil { // it will be made
 			c.bases.put(&version{Path: name, Covered: true})
 		}
 	}
-	covered, err := json.Marshal(slices.Sorted(maps.Keys(c.without)))
+	covered, err := json.Marshal(slices.Sorted(maps.Keys(c.covered)))
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(c.bases.flush(), durable.WriteAlone(l.Store+"/"+coveredName, covered, 0o600), l.MarkStart()); err != nil {
-		return nil, c.full(err)
+	if err := errors.Join(c.bases.flush(), durable.WriteAlone(o.Store+"/"+coveredName, covered, 0o600), o.MarkStart()); err != nil {
+		return nil, c.spaceError(err)
 	}
 	// After a power failure a file that was not written back would look like a change of
 	// the session's.
-	if err := syncAll(l.Store); err != nil {
-		return nil, c.full(err)
+	if err := syncAll(o.Store); err != nil {
+		return nil, c.spaceError(err)
 	}
-	return c.left, durable.Rename(l.SessionDir()+".new", l.SessionDir())
+	return c.skipped, durable.Rename(o.SessionDir()+".new", o.SessionDir())
 }
 
 // syncAll writes everything back that is in the file system of a directory.
@@ -93,8 +93,8 @@ func syncAll(name string) error {
 
 // CoveredPaths returns the paths that were not copied because other folders would stand
 // there.
-func (l Overlay) CoveredPaths() (list []string, err error) {
-	data, err := os.ReadFile(l.Store + "/" + coveredName)
+func (o Overlay) CoveredPaths() (list []string, err error) {
+	data, err := os.ReadFile(o.Store + "/" + coveredName)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +105,8 @@ func (l Overlay) CoveredPaths() (list []string, err error) {
 // mount it on, or, where nothing can be mounted, a link to it. What a command has put
 // there instead of that link gets another name. A place that was copied stays as it is,
 // and can have no link.
-func (l Overlay) MakeMountPoint(name string, link string) error {
-	covered, err := l.CoveredPaths()
+func (o Overlay) MakeMountPoint(name string, link string) error {
+	covered, err := o.CoveredPaths()
 	if err != nil {
 		return err
 	}
@@ -116,16 +116,16 @@ func (l Overlay) MakeMountPoint(name string, link string) error {
 		}
 		return errors.New("nothing stood there when the copy was made; --session new --copy makes another")
 	}
-	t, err := openTree(l.SessionDir())
+	t, err := openTree(o.SessionDir())
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	now, broken := t.link(name)
+	now, broken := t.readLink(name)
 	if now == link {
 		return nil // with no link none is wanted
 	}
-	err = t.within(name, func(dir int, base string) error {
+	err = t.withParent(name, func(dir int, base string) error {
 		how := 0
 		if broken != nil {
 			how = unix.AT_REMOVEDIR
@@ -145,61 +145,61 @@ func (l Overlay) MakeMountPoint(name string, link string) error {
 	if err != nil {
 		return err
 	}
-	return l.MarkStart() // no call has changed that
+	return o.MarkStart() // no call has changed that
 }
 
 // A copier copies things from one folder to the same names in another.
 type copier struct {
 	from, to *tree
-	bases    *bases          // notes what is copied
-	without  map[string]bool // what other folders will stand at
-	tell     func(Progress) error
-	far      Progress
-	left     []SkippedPath
-	needs    int64  // bytes, of blocks
+	bases    *baseSet        // notes what is copied
+	covered  map[string]bool // what other folders will stand at
+	report   func(Progress) error
+	progress Progress
+	skipped  []SkippedPath
+	needed   int64  // bytes, of blocks
 	store    string // where they must be free
-	shares   shares
+	cloning  cloneSupport
 }
 
 // shares says whether files can share their blocks.
-type shares int
+type cloneSupport int
 
 const (
-	untried shares = iota
-	can
-	cannot
+	cloneUntried cloneSupport = iota
+	cloneWorks
+	cloneFails
 )
 
-// room finds out how much there is to copy, and whether there is room for it.
-func (c *copier) room(store string) error {
+// checkSpace finds out how much there is to copy, and whether there is room for it.
+func (c *copier) checkSpace(store string) error {
 	c.store = store
 	first, err := c.count("")
 	if err == nil {
-		err = c.say(0, 0)
+		err = c.addProgress(0, 0)
 	}
 	if err != nil {
 		return err
 	}
-	if c.shared(store+"/"+copyName+".try", first) {
+	if c.tryClone(store+"/"+copyName+".try", first) {
 		return nil
 	}
-	if free, err := freeAt(store); err == nil && free < c.needs {
-		return &NoSpaceError{c.needs, free}
+	if free, err := freeSpace(store); err == nil && free < c.needed {
+		return &NoSpaceError{c.needed, free}
 	}
 	return nil
 }
 
-// full returns the error of a copy for which there was no room after all.
-func (c *copier) full(err error) error {
+// spaceError returns the error of a copy for which there was no room after all.
+func (c *copier) spaceError(err error) error {
 	if !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
 		return err
 	}
-	free, _ := freeAt(c.store)
-	return &NoSpaceError{c.needs, free}
+	free, _ := freeSpace(c.store)
+	return &NoSpaceError{c.needed, free}
 }
 
-// freeAt returns how many bytes are free, as far as the file system counts them.
-func freeAt(name string) (int64, error) {
+// freeSpace returns how many bytes are free, as far as the file system counts them.
+func freeSpace(name string) (int64, error) {
 	var st unix.Statfs_t
 	err := unix.Statfs(name, &st)
 	if err == nil && st.Blocks == 0 {
@@ -210,32 +210,32 @@ func freeAt(name string) (int64, error) {
 
 // count counts what is in a folder, and returns the path of a file with content.
 func (c *copier) count(name string) (some string, err error) {
-	if err := c.say(0, 0); err != nil {
+	if err := c.addProgress(0, 0); err != nil {
 		return "", err
 	}
-	names, err := c.from.names(name)
+	names, err := c.from.list(name)
 	if err != nil {
 		return "", nil // who copies it will tell
 	}
 	for _, base := range names {
 		at := path.Join(name, base)
 		st, err := c.from.stat(at)
-		if err != nil || len(at) >= maxPath || c.without[at] {
+		if err != nil || len(at) >= maxPath || c.covered[at] {
 			continue
 		}
 		switch kindOf(st) {
 		case Dir:
-			c.needs += 4096
+			c.needed += 4096
 			more, err := c.count(at)
 			if err != nil {
 				return "", err
 			}
 			some = cmp.Or(some, more)
 		case File, Symlink:
-			c.needs += st.Blocks * 512
-			c.far.TotalFiles++
-			c.far.TotalBytes += weight(st)
-			c.far.Size += st.Size
+			c.needed += st.Blocks * 512
+			c.progress.TotalFiles++
+			c.progress.TotalBytes += dataSize(st)
+			c.progress.Size += st.Size
 			if st.Size > 0 && kindOf(st) == File {
 				some = at
 			}
@@ -244,11 +244,11 @@ func (c *copier) count(name string) (some string, err error) {
 	return some, nil
 }
 
-// weight is how many bytes of a file there are to copy.
-func weight(st unix.Stat_t) int64 { return min(st.Size, st.Blocks*512) }
+// dataSize is how many bytes of a file there are to copy.
+func dataSize(st unix.Stat_t) int64 { return min(st.Size, st.Blocks*512) }
 
-// shared tries whether a file shares its blocks with a copy of it.
-func (c *copier) shared(at, name string) bool {
+// tryClone tries whether a file shares its blocks with a copy of it.
+func (c *copier) tryClone(at, name string) bool {
 	fd, err := c.open(name, unix.O_NONBLOCK)
 	if name == "" || err != nil {
 		return false
@@ -266,90 +266,90 @@ func (c *copier) shared(at, name string) bool {
 
 // clone lets a file share the blocks of another, where that can be.
 func (c *copier) clone(out, in *os.File) bool {
-	if c.shares == cannot {
+	if c.cloning == cloneFails {
 		return false
 	}
 	if err := unix.IoctlFileClone(int(out.Fd()), int(in.Fd())); err != nil {
-		if c.shares == untried {
-			c.shares = cannot
+		if c.cloning == cloneUntried {
+			c.cloning = cloneFails
 		}
 		return false
 	}
-	c.shares = can
+	c.cloning = cloneWorks
 	return true
 }
 
-// say tells that so much more is done.
-func (c *copier) say(files int, bytes int64) error {
-	c.far.Files += files
-	c.far.Bytes += bytes
-	if c.tell == nil {
+// addProgress tells that so much more is done.
+func (c *copier) addProgress(files int, bytes int64) error {
+	c.progress.Files += files
+	c.progress.Bytes += bytes
+	if c.report == nil {
 		return nil
 	}
-	return c.tell(c.far)
+	return c.report(c.progress)
 }
 
-// all copies what is in the folder.
-func (c *copier) all() error {
+// copyAll copies what is in the folder.
+func (c *copier) copyAll() error {
 	st, err := c.from.stat("")
 	if err != nil {
 		return err
 	}
-	if err := c.inside(""); err != nil {
-		return c.full(err)
+	if err := c.copyChildren(""); err != nil {
+		return c.spaceError(err)
 	}
-	return c.owned("", st)
+	return c.setOwnerAndMode("", st)
 }
 
-// inside copies what is in a folder.
-func (c *copier) inside(name string) error {
-	names, err := c.from.names(name)
+// copyChildren copies what is in a folder.
+func (c *copier) copyChildren(name string) error {
+	names, err := c.from.list(name)
 	if err != nil {
 		return err
 	}
 	for _, base := range names {
-		if err := c.thing(path.Join(name, base)); err != nil {
+		if err := c.copyEntry(path.Join(name, base)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// thing copies what is at a name, with all in it. What is not there any more is left
+// copyEntry copies what is at a name, with all in it. What is not there any more is left
 // out, and so is what cannot be copied, which is noted.
-func (c *copier) thing(name string) error {
+func (c *copier) copyEntry(name string) error {
 	st, err := c.from.stat(name)
-	if gone(err) || err == unix.ENAMETOOLONG {
+	if isVanished(err) || err == unix.ENAMETOOLONG {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	v := noted(name, st)
+	v := copyVersion(name, st)
 	switch {
-	case c.without[name]:
+	case c.covered[name]:
 		v.Covered = true
 		c.bases.put(v)
 		if v.Kind == Dir {
-			return c.folder(name)
+			return c.makeDir(name)
 		}
 		return nil
 	case len(name) >= maxPath:
-		return c.leave(v, "its name is too long")
+		return c.skip(v, "its name is too long")
 	case v.Kind == File:
-		err = c.file(v)
+		err = c.copyFile(v)
 	case v.Kind == Symlink:
-		err = c.link(v, st)
+		err = c.copyLink(v, st)
 	case v.Kind == Dir:
-		err = c.whole(v, st)
+		err = c.copyDir(v, st)
 	default:
-		return c.leave(v, "a pipe, socket or device")
+		return c.skip(v, "a pipe, socket or device")
 	}
 	switch {
-	case gone(err):
+	case isVanished(err):
 		return nil
-	case errors.Is(err, errUnread), errors.Is(err, errMounted):
-		return c.leave(v, err.Error())
+	case errors.Is(err, errUnreadable), errors.Is(err, errMounted):
+		return c.skip(v, err.Error())
 	}
 	var number unix.Errno
 	if v.Kind != Dir && errors.As(err, &number) {
@@ -360,8 +360,8 @@ func (c *copier) thing(name string) error {
 
 // Why something cannot be copied that others can.
 var (
-	errUnread  = errors.New("it cannot be read")
-	errMounted = errors.New("another file system is mounted there")
+	errUnreadable = errors.New("it cannot be read")
+	errMounted    = errors.New("another file system is mounted there")
 )
 
 // open opens something that is to be copied.
@@ -369,83 +369,83 @@ func (c *copier) open(name string, flags int) (int, error) {
 	fd, err := c.from.open(name, unix.O_RDONLY|flags)
 	switch err {
 	case unix.EACCES, unix.EPERM:
-		err = errUnread
+		err = errUnreadable
 	case unix.EXDEV:
 		err = errMounted
 	}
 	return fd, err
 }
 
-// gone reports whether something is not there any more, or something else is.
-func gone(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, errOther)
+// isVanished reports whether something is not there any more, or something else is.
+func isVanished(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, errReplaced)
 }
 
-// noted returns the version of something that is copied.
-func noted(name string, st unix.Stat_t) *version {
+// copyVersion returns the version of something that is copied.
+func copyVersion(name string, st unix.Stat_t) *version {
 	v := versionOf(name, st, math.MaxInt64)
-	v.At = 0
+	v.Since = 0
 	return v
 }
 
-// leave notes that something is not copied.
-func (c *copier) leave(v *version, why string) error {
-	v.Left = true
+// skip notes that something is not copied.
+func (c *copier) skip(v *version, why string) error {
+	v.Skipped = true
 	c.bases.put(v)
-	c.left = append(c.left, SkippedPath{v.Path, why})
-	return c.say(1, 0)
+	c.skipped = append(c.skipped, SkippedPath{v.Path, why})
+	return c.addProgress(1, 0)
 }
 
-// folder makes a folder.
-func (c *copier) folder(name string) error {
-	return c.to.within(name, func(dir int, base string) error { return unix.Mkdirat(dir, base, 0o700) })
+// makeDir makes a folder.
+func (c *copier) makeDir(name string) error {
+	return c.to.withParent(name, func(dir int, base string) error { return unix.Mkdirat(dir, base, 0o700) })
 }
 
-// whole copies a folder with all in it.
-func (c *copier) whole(v *version, st unix.Stat_t) error {
+// copyDir copies a folder with all in it.
+func (c *copier) copyDir(v *version, st unix.Stat_t) error {
 	fd, err := c.open(v.Path, unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
 	unix.Close(fd) // it can be read
-	if err := c.folder(v.Path); err != nil {
+	if err := c.makeDir(v.Path); err != nil {
 		return err
 	}
 	c.bases.put(v)
-	if err := c.inside(v.Path); err != nil {
+	if err := c.copyChildren(v.Path); err != nil {
 		return err
 	}
-	return c.owned(v.Path, st)
+	return c.setOwnerAndMode(v.Path, st)
 }
 
-// owned gives a folder to who has the real one, with its permission bits.
-func (c *copier) owned(name string, st unix.Stat_t) error {
+// setOwnerAndMode gives a folder to who has the real one, with its permission bits.
+func (c *copier) setOwnerAndMode(name string, st unix.Stat_t) error {
 	fd, err := c.to.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	return errors.Join(ownedAs(fd, st), unix.Fchmod(fd, bits(st)))
+	return errors.Join(fchownLike(fd, st), unix.Fchmod(fd, permissions(st)))
 }
 
-// ownedAs gives something that is open to who owns what it was copied from, where
+// fchownLike gives something that is open to who owns what it was copied from, where
 // that can be.
-func ownedAs(fd int, st unix.Stat_t) error {
-	return owned(func(_ string, uid, gid int) error { return unix.Fchown(fd, uid, gid) }, "", st)
+func fchownLike(fd int, st unix.Stat_t) error {
+	return chownLike(func(_ string, uid, gid int) error { return unix.Fchown(fd, uid, gid) }, "", st)
 }
 
-// link copies a link as it is.
-func (c *copier) link(v *version, st unix.Stat_t) error {
-	to, err := c.from.link(v.Path)
+// copyLink copies a link as it is.
+func (c *copier) copyLink(v *version, st unix.Stat_t) error {
+	to, err := c.from.readLink(v.Path)
 	if err != nil {
 		return err
 	}
-	v.To = []byte(to)
-	err = c.to.within(v.Path, func(dir int, base string) error {
+	v.LinkTarget = []byte(to)
+	err = c.to.withParent(v.Path, func(dir int, base string) error {
 		if err := unix.Symlinkat(to, dir, base); err != nil {
 			return err
 		}
-		return owned(func(_ string, uid, gid int) error {
+		return chownLike(func(_ string, uid, gid int) error {
 			return unix.Fchownat(dir, base, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
 		}, "", st)
 	})
@@ -453,24 +453,24 @@ func (c *copier) link(v *version, st unix.Stat_t) error {
 		return err
 	}
 	c.bases.put(v)
-	return c.say(1, 0)
+	return c.addProgress(1, 0)
 }
 
-// file copies a file. One that somebody writes to is copied again; where there is no
+// copyFile copies a file. One that somebody writes to is copied again; where there is no
 // end of that, what it was changed from is not known.
-func (c *copier) file(v *version) error {
+func (c *copier) copyFile(v *version) error {
 	for tries := 0; ; tries++ {
-		done, err := c.once(v, tries == 2)
+		done, err := c.copyOnce(v, tries == 2)
 		if err != nil || done {
 			return err
 		}
-		time.Sleep(step)
+		time.Sleep(clockStep)
 	}
 }
 
-// once copies a file, and reports whether it has stayed the same meanwhile, or is
+// copyOnce copies a file, and reports whether it has stayed the same meanwhile, or is
 // taken as it is.
-func (c *copier) once(v *version, take bool) (bool, error) {
+func (c *copier) copyOnce(v *version, take bool) (bool, error) {
 	fd, err := c.open(v.Path, unix.O_NONBLOCK)
 	if err != nil {
 		return false, err
@@ -483,10 +483,10 @@ func (c *copier) once(v *version, take bool) (bool, error) {
 		return false, err
 	}
 	if err := unix.Fstat(fd, &before); err != nil || kindOf(before) != File {
-		return false, errors.Join(err, errOther)
+		return false, errors.Join(err, errReplaced)
 	}
 	var to int
-	err = c.to.within(v.Path, func(dir int, base string) (err error) {
+	err = c.to.withParent(v.Path, func(dir int, base string) (err error) {
 		to, err = unix.Openat(dir, base, unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_RDWR, 0o600)
 		return err
 	})
@@ -495,11 +495,11 @@ func (c *copier) once(v *version, take bool) (bool, error) {
 	}
 	out := os.NewFile(uintptr(to), v.Path)
 	defer out.Close()
-	far := c.far
-	if err := c.content(out, in, before.Size); err != nil {
+	far := c.progress
+	if err := c.copyContent(out, in, before.Size); err != nil {
 		return false, err
 	}
-	*v = *noted(v.Path, before)
+	*v = *copyVersion(v.Path, before)
 	if err := unix.Fstat(fd, &after); err != nil {
 		return false, err
 	}
@@ -507,40 +507,42 @@ func (c *copier) once(v *version, take bool) (bool, error) {
 	if err := unix.Fstat(to, &made); err != nil {
 		return false, err
 	}
-	if made.Size != before.Size || !v.is(after, File) || justNow(before.Ctim.Nano(), now.Nano()) {
-		if c.far = far; !take {
+	if made.Size != before.Size || !v.matches(after, File) || isJustChanged(before.Ctim.Nano(), now.Nano()) {
+		if c.progress = far; !take {
 			return false, nil
 		}
 		v.Unknown = true
 	}
 	times := []unix.Timespec{before.Atim, before.Mtim}
-	err = errors.Join(ownedAs(to, before), unix.Fchmod(to, bits(before)), c.to.within(v.Path, func(dir int, base string) error {
+	err = errors.Join(fchownLike(to, before), unix.Fchmod(to, permissions(before)), c.to.withParent(v.Path, func(dir int, base string) error {
 		return unix.UtimesNanoAt(dir, base, times, unix.AT_SYMLINK_NOFOLLOW)
 	}), unix.Fstat(to, &made))
 	if err != nil {
 		return false, err
 	}
-	v.Own = ownOf(made)
+	v.Copy = copyStampOf(made)
 	c.bases.put(v)
-	c.far.Bytes = far.Bytes + weight(before)
-	return true, c.say(1, 0)
+	c.progress.Bytes = far.Bytes + dataSize(before)
+	return true, c.addProgress(1, 0)
 }
 
 // step is how long the copier waits for the kernel's clock of file times to advance.
-const step = 10 * time.Millisecond
+const clockStep = 10 * time.Millisecond
 
 // ahead is how far the time of a file may be ahead of the clock that the copier reads.
 // The kernel can give files a finer time than that clock shows, and on a busy virtual
 // machine the clock itself stands still for a while.
-const ahead = time.Second
+const maxClockLead = time.Second
 
-// justNow reports whether a file changed in the current step of the kernel's clock. A
+// isJustChanged reports whether a file changed in the current step of the kernel's clock. A
 // second change in the same step leaves the file with the same time. A time further in
 // the future differs from the time of any later change.
-func justNow(changed, now int64) bool { return changed >= now && changed <= now+int64(ahead) }
+func isJustChanged(changed, now int64) bool {
+	return changed >= now && changed <= now+int64(maxClockLead)
+}
 
-// content copies what a file holds, and not what it does not: its holes.
-func (c *copier) content(out, in *os.File, size int64) error {
+// copyContent copies what a file holds, and not what it does not: its holes.
+func (c *copier) copyContent(out, in *os.File, size int64) error {
 	if size == 0 || c.clone(out, in) {
 		return nil
 	}
@@ -568,7 +570,7 @@ func (c *copier) content(out, in *os.File, size int64) error {
 		if err != nil {
 			return err
 		}
-		if err := c.say(0, n); err != nil {
+		if err := c.addProgress(0, n); err != nil {
 			return err
 		}
 		at = end

@@ -20,39 +20,39 @@ import (
 // the kernel's numbers, so that whoever reads the list later sees whether it has
 // been made: it is made once, however often it is tried.
 type move struct {
-	Path string
-	Do   deed
-	New  uint64 // the inode that comes, 0 for none
-	Old  uint64 // the one that goes
-	Mode uint32
-	Was  uint32 // the mode before
-	N    int    // what goes is kept as the n-th
-	Came seen   `json:",omitzero"` // what comes, when it was decided on
-	Gone seen   `json:",omitzero"` // and what goes
+	Path           string
+	Action         action `json:"Do"`
+	NewInode       uint64 `json:"New"` // the inode that comes, 0 for none
+	OldInode       uint64 `json:"Old"` // the one that goes
+	Mode           uint32
+	OldMode        uint32      `json:"Was"`           // the mode before
+	Number         int         `json:"N"`             // what goes is kept as the n-th
+	NewFingerprint fingerprint `json:"Came,omitzero"` // what comes, when it was decided on
+	OldFingerprint fingerprint `json:"Gone,omitzero"` // and what goes
 }
 
 // A seen is how something was when it was looked at. Where it is moved that stays;
 // where somebody writes to it, it does not.
-type seen struct{ Time, Size int64 }
+type fingerprint struct{ Time, Size int64 }
 
-func seenOf(st unix.Stat_t) seen { return seen{st.Mtim.Nano(), st.Size} }
+func fingerprintOf(st unix.Stat_t) fingerprint { return fingerprint{st.Mtim.Nano(), st.Size} }
 
-// is reports whether something is as it was seen.
-func (s seen) is(st unix.Stat_t) bool { return s == seenOf(st) }
+// matches reports whether something is as it was seen.
+func (s fingerprint) matches(st unix.Stat_t) bool { return s == fingerprintOf(st) }
 
 // A deed is a kind of move.
-type deed string
+type action string
 
 const (
-	put   deed = "put"   // to a place where nothing is
-	swap  deed = "swap"  // for what is there, which is kept where it came from
-	take  deed = "take"  // away, and keep it
-	chmod deed = "chmod" // nothing moves
+	moveIn     action = "put"   // to a place where nothing is
+	exchange   action = "swap"  // for what is there, which is kept where it came from
+	moveOut    action = "take"  // away, and keep it
+	changeMode action = "chmod" // nothing moves
 )
 
 // writeMoves writes the list down for good: from here on it will be carried out.
-func (l Overlay) writeMoves(moves []move) error {
-	f, err := os.OpenFile(l.Store+"/"+movesName+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+func writeMoves(store string, moves []move) error {
+	f, err := os.OpenFile(store+"/"+movesName+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -68,11 +68,11 @@ func (l Overlay) writeMoves(moves []move) error {
 		return err
 	}
 	// None of the moves that follow is on the disk before this one is.
-	return durable.Rename(l.Store+"/"+movesName+".new", l.Store+"/"+movesName)
+	return durable.Rename(store+"/"+movesName+".new", store+"/"+movesName)
 }
 
-func (l Overlay) readMoves() ([]move, error) {
-	f, err := os.Open(l.Store + "/" + movesName)
+func readMoves(store string) ([]move, error) {
+	f, err := os.Open(store + "/" + movesName)
 	if err != nil {
 		return nil, err
 	}
@@ -89,192 +89,194 @@ func (l Overlay) readMoves() ([]move, error) {
 	return list, nil
 }
 
-// finish makes the moves that are not made yet. One whose place is not as it was
-// is left out and told, in a Conflict: the others are made.
-func (o *opened) finish(moves []move) error {
-	since, err := stampOf(o.Store + "/" + clockName)
+// finishMoves makes the moves that are not made yet. One whose place is not as it was
+// matches left out and told, in a Conflict: the others are made.
+func (a *applier) finishMoves(moves []move) error {
+	since, err := readTime(a.Store + "/" + clockName)
 	if err != nil {
 		return err
 	}
 	var conflict ConflictError
 	for _, m := range moves {
-		err := error(errOther)
-		if !o.touched(m, since) {
-			err = o.make(m)
+		err := error(errReplaced)
+		if !a.isModifiedDir(m, since) {
+			err = a.makeMove(m)
 		}
-		if errors.Is(err, errOther) {
+		if errors.Is(err, errReplaced) {
 			conflict.Paths = append(conflict.Paths, m.Path)
 		} else if err != nil {
 			return fmt.Errorf("%s: %w", m.Path, err)
 		}
 	}
-	if err := o.settled(); err != nil {
+	if err := a.markApplied(); err != nil {
 		return err
 	}
-	return conflict.err()
+	return conflict.orNil()
 }
 
-// touched reports whether somebody has changed something in a folder that is to go,
+// isModifiedDir reports whether somebody has changed something in a folder that is to go,
 // in the time that nobody carried on. That files of it were moved under other names
 // does not count.
-func (o *opened) touched(m move, since int64) bool {
-	st, err := o.folder.stat(m.Path)
-	return err == nil && m.Do != chmod && m.Old == st.Ino && kindOf(st) == Dir && !o.olderThan(o.folder, m.Path, since, mtimeOf)
+func (a *applier) isModifiedDir(m move, since int64) bool {
+	st, err := a.dir.stat(m.Path)
+	return err == nil && m.Action != changeMode && m.OldInode == st.Ino && kindOf(st) == Dir && !a.isOlder(a.dir, m.Path, since, mtimeOf)
 }
 
-// err returns the Conflict, nil where it is none.
-func (c *ConflictError) err() error {
+// orNil returns the Conflict, nil where it is none.
+func (c *ConflictError) orNil() error {
 	if len(c.Paths) == 0 {
 		return nil
 	}
 	return c
 }
 
-// settled says that all is moved.
-func (o *opened) settled() error {
-	if err := stampWhole(o.Store + "/" + landedName); err != nil {
+// markApplied says that all is moved.
+func (a *applier) markApplied() error {
+	if err := markTimeAtomically(a.Store + "/" + appliedName); err != nil {
 		return err
 	}
-	remove(o.WorkDir()) // the kernel's, which the user could not remove; it is of no use any more
+	remove(a.WorkDir()) // the kernel's, which the user could not remove; it is of no use any more
 	return nil
 }
 
-// unfinish makes the moves backwards.
-func (o *opened) unfinish(moves []move) error {
-	kept, err := o.unmakeAll(moves)
+// undoMoves makes the moves backwards.
+func (a *applier) undoMoves(moves []move) error {
+	kept, err := a.revertMoves(moves)
 	if err != nil {
 		return err
 	}
-	return errors.Join(kept, stampWhole(o.Store+"/"+undoneName))
+	return errors.Join(kept, markTimeAtomically(a.Store+"/"+undoneName))
 }
 
-// unmakeAll makes the moves backwards that are made. What somebody has changed since
+// revertMoves makes the moves backwards that are made. What somebody has changed since
 // stays, and is told in a Conflict.
-func (o *opened) unmakeAll(moves []move) (kept, err error) {
+func (a *applier) revertMoves(moves []move) (kept, err error) {
 	var conflict ConflictError
 	for _, m := range slices.Backward(moves) {
-		if err := o.unmake(m); errors.Is(err, errOther) {
+		if err := a.revertMove(m); errors.Is(err, errReplaced) {
 			conflict.Paths = append(conflict.Paths, m.Path)
 		} else if err != nil {
 			return nil, fmt.Errorf("%s could not be brought back: %w", m.Path, err)
 		}
 	}
-	return conflict.err(), nil
+	return conflict.orNil(), nil
 }
 
 // errOther says that something else stands at a place than was looked at.
-var errOther = errors.New("something else is there now")
+var errReplaced = errors.New("something else is there now")
 
-// make makes a move, unless it is made.
-func (o *opened) make(m move) error {
-	here, err := o.find(o.folder, m.Path)
+// makeMove makes a move, unless it is made.
+func (a *applier) makeMove(m move) error {
+	here, err := a.statOrZero(a.dir, m.Path)
 	switch {
 	case err != nil:
-		return elsewhere(err)
-	case m.Do == chmod:
-		return o.chmod(m, here, m.Mode)
-	case m.Do == take && here.Ino == 0, m.New != 0 && here.Ino == m.New:
+		return asReplaced(err)
+	case m.Action == changeMode:
+		return a.setMode(m, here, m.Mode)
+	case m.Action == moveOut && here.Ino == 0, m.NewInode != 0 && here.Ino == m.NewInode:
 		return nil
-	case !m.goes(here):
-		return errOther
+	case !m.matchesOld(here):
+		return errReplaced
 	}
-	if m.Old != 0 { // where nothing was, nobody is overwritten
-		defer o.lock(m.Path)()
+	if m.OldInode != 0 { // where nothing was, nobody is overwritten
+		defer a.lockParent(m.Path)()
 	}
-	return elsewhere(o.folder.within(m.Path, func(dir int, base string) error {
-		switch m.Do {
-		case take:
-			kept := strconv.Itoa(m.N)
-			if err := rename(dir, base, o.old.fd, kept, unix.RENAME_NOREPLACE); err != nil {
+	return asReplaced(a.dir.withParent(m.Path, func(dir int, base string) error {
+		switch m.Action {
+		case moveOut:
+			kept := strconv.Itoa(m.Number)
+			if err := rename(dir, base, a.old.fd, kept, unix.RENAME_NOREPLACE); err != nil {
 				return err
 			}
-			if out, err := o.find(o.old, kept); err == nil && m.goes(out) {
+			if out, err := a.statOrZero(a.old, kept); err == nil && m.matchesOld(out) {
 				return nil
 			}
-			if err := rename(o.old.fd, kept, dir, base, unix.RENAME_NOREPLACE); err != nil {
+			if err := rename(a.old.fd, kept, dir, base, unix.RENAME_NOREPLACE); err != nil {
 				return err
 			}
-			return errOther
-		case put:
-			return o.upper.within(m.Path, func(from int, base string) error { return rename(from, base, dir, base, unix.RENAME_NOREPLACE) })
+			return errReplaced
+		case moveIn:
+			return a.upper.withParent(m.Path, func(from int, base string) error { return rename(from, base, dir, base, unix.RENAME_NOREPLACE) })
 		}
-		return o.upper.within(m.Path, func(from int, base string) error {
+		return a.upper.withParent(m.Path, func(from int, base string) error {
 			if err := rename(from, base, dir, base, unix.RENAME_EXCHANGE); err != nil {
 				return err
 			}
 			// What came out must be what was looked at.
-			if out, err := o.find(o.upper, m.Path); err == nil && m.goes(out) {
+			if out, err := a.statOrZero(a.upper, m.Path); err == nil && m.matchesOld(out) {
 				return nil
 			}
 			if err := rename(from, base, dir, base, unix.RENAME_EXCHANGE); err != nil {
 				return err
 			}
-			return errOther
+			return errReplaced
 		})
 	}))
 }
 
-// goes reports whether something is what a move takes away, as it was.
-func (m move) goes(st unix.Stat_t) bool { return st.Ino == m.Old && (m.Old == 0 || m.Gone.is(st)) }
+// matchesOld reports whether something is what a move takes away, as it was.
+func (m move) matchesOld(st unix.Stat_t) bool {
+	return st.Ino == m.OldInode && (m.OldInode == 0 || m.OldFingerprint.matches(st))
+}
 
-// elsewhere returns errOther for errors that say that a place is not there any more,
+// asReplaced returns errOther for errors that say that a place is not there any more,
 // or is taken.
-func elsewhere(err error) error {
+func asReplaced(err error) error {
 	for _, e := range []error{unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EEXIST, unix.ENOTEMPTY} {
 		if errors.Is(err, e) {
-			return errOther
+			return errReplaced
 		}
 	}
 	return err
 }
 
-// unmake makes a move backwards, unless that is done.
-func (o *opened) unmake(m move) error {
-	here, err := o.find(o.folder, m.Path)
-	if m.Do == chmod {
+// revertMove makes a move backwards, unless that is done.
+func (a *applier) revertMove(m move) error {
+	here, err := a.statOrZero(a.dir, m.Path)
+	if m.Action == changeMode {
 		if err != nil {
-			return elsewhere(err)
+			return asReplaced(err)
 		}
-		return o.chmod(m, here, m.Was)
+		return a.setMode(m, here, m.OldMode)
 	}
-	made, e := o.made(m)
+	made, e := a.isMade(m)
 	switch {
 	case e != nil || !made:
 		return e
 	case err != nil:
-		return elsewhere(err)
-	case here.Ino != m.New || m.New != 0 && !m.Came.is(here):
-		return errOther
+		return asReplaced(err)
+	case here.Ino != m.NewInode || m.NewInode != 0 && !m.NewFingerprint.matches(here):
+		return errReplaced
 	}
-	defer o.lock(m.Path)()
-	return elsewhere(o.folder.within(m.Path, func(dir int, base string) error {
-		switch m.Do {
-		case take:
-			return rename(o.old.fd, strconv.Itoa(m.N), dir, base, unix.RENAME_NOREPLACE)
-		case put:
-			return o.upper.within(m.Path, func(to int, base string) error { return rename(dir, base, to, base, unix.RENAME_NOREPLACE) })
+	defer a.lockParent(m.Path)()
+	return asReplaced(a.dir.withParent(m.Path, func(dir int, base string) error {
+		switch m.Action {
+		case moveOut:
+			return rename(a.old.fd, strconv.Itoa(m.Number), dir, base, unix.RENAME_NOREPLACE)
+		case moveIn:
+			return a.upper.withParent(m.Path, func(to int, base string) error { return rename(dir, base, to, base, unix.RENAME_NOREPLACE) })
 		}
-		return o.upper.within(m.Path, func(to int, base string) error {
+		return a.upper.withParent(m.Path, func(to int, base string) error {
 			return rename(dir, base, to, base, unix.RENAME_EXCHANGE)
 		})
 	}))
 }
 
-// lock takes the lock of the folder that a name is in, which who writes a file of it
+// lockParent takes the lock of the folder that a name is in, which who writes a file of it
 // holds between the last look at it and the change. Somebody who never lets go of it
-// is waited for once, and a file system without such locks does without.
-func (o *opened) lock(name string) (unlock func()) {
-	if dir := path.Dir(name); o.lockDir != dir {
-		o.locks.Close()
-		o.locks, o.lockDir = nil, dir
-		if fd, err := o.folder.open(dir, unix.O_RDONLY|unix.O_DIRECTORY); err == nil {
-			o.locks = os.NewFile(uintptr(fd), dir)
+// matches waited for once, and a file system without such locks does without.
+func (a *applier) lockParent(name string) (unlock func()) {
+	if dir := path.Dir(name); a.lockDir != dir {
+		a.lockFile.Close()
+		a.lockFile, a.lockDir = nil, dir
+		if fd, err := a.dir.open(dir, unix.O_RDONLY|unix.O_DIRECTORY); err == nil {
+			a.lockFile = os.NewFile(uintptr(fd), dir)
 		}
 	}
-	if o.locks == nil {
+	if a.lockFile == nil {
 		return func() {}
 	}
-	fd := int(o.locks.Fd())
+	fd := int(a.lockFile.Fd())
 	for wait := 20 * time.Microsecond; wait < time.Second/4; wait += wait / 8 {
 		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 		if err != unix.EWOULDBLOCK && err != unix.EINTR {
@@ -282,23 +284,23 @@ func (o *opened) lock(name string) (unlock func()) {
 		}
 		time.Sleep(wait)
 	}
-	o.locks.Close()
-	o.locks = nil
+	a.lockFile.Close()
+	a.lockFile = nil
 	return func() {}
 }
 
-// made reports whether a move has been made, by where the things are that it moves.
-func (o *opened) made(m move) (bool, error) {
-	if m.Do == take {
-		kept, err := o.find(o.old, strconv.Itoa(m.N))
+// isMade reports whether a move has been made, by where the things are that it moves.
+func (a *applier) isMade(m move) (bool, error) {
+	if m.Action == moveOut {
+		kept, err := a.statOrZero(a.old, strconv.Itoa(m.Number))
 		return kept.Ino != 0, err
 	}
-	left, err := o.find(o.upper, m.Path)
-	return left.Ino == m.Old, err
+	left, err := a.statOrZero(a.upper, m.Path)
+	return left.Ino == m.OldInode, err
 }
 
-// find says what is at a name. What is not there has no number.
-func (o *opened) find(t *tree, name string) (unix.Stat_t, error) {
+// statOrZero says what is at a name. What is not there has no number.
+func (a *applier) statOrZero(t *tree, name string) (unix.Stat_t, error) {
 	st, err := t.stat(name)
 	if errors.Is(err, unix.ENOENT) {
 		return unix.Stat_t{}, nil
@@ -306,14 +308,14 @@ func (o *opened) find(t *tree, name string) (unix.Stat_t, error) {
 	return st, err
 }
 
-// chmod gives what a move is about a mode, unless somebody else has.
-func (o *opened) chmod(m move, here unix.Stat_t, mode uint32) error {
-	if here.Ino != m.Old || bits(here) != m.Mode&0o777 && bits(here) != m.Was&0o777 {
-		return errOther
+// setMode gives what a move is about a mode, unless somebody else has.
+func (a *applier) setMode(m move, here unix.Stat_t, mode uint32) error {
+	if here.Ino != m.OldInode || permissions(here) != m.Mode&0o777 && permissions(here) != m.OldMode&0o777 {
+		return errReplaced
 	}
-	fd, err := o.folder.open(m.Path, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := a.dir.open(m.Path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
-		return elsewhere(err)
+		return asReplaced(err)
 	}
 	defer unix.Close(fd)
 	return unix.Fchmod(fd, mode)

@@ -43,45 +43,45 @@ type Overlay struct {
 
 // What is in a store.
 const (
-	upperName   = "upper" // what was changed, as overlayfs keeps it
-	workName    = "work"  // overlayfs's own
-	oldName     = "old"   // what was deleted, numbered as in the list of moves
-	droppedName = "dropped"
-	clockName   = "clock" // a file that tells time as files have it
-	movesName   = "moves" // the list of moves, once it is decided to make them
-	landedName  = "landed"
-	undoneName  = "undone"
-	seenName    = "seen" // where the overlay of a kept layer is mounted
-	copyName    = "copy" // a copy of the folder, where that is kept
-	coveredName = "covered"
-	textsName   = "base" // contents that files were changed from, numbered
-	basesName   = "bases"
-	picksName   = "picked"
-	lockName    = "lock"
+	upperName    = "upper" // what was changed, as overlayfs keeps it
+	workName     = "work"  // overlayfs's own
+	oldName      = "old"   // what was deleted, numbered as in the list of moves
+	droppedName  = "dropped"
+	clockName    = "clock" // a file that tells time as files have it
+	movesName    = "moves" // the list of moves, once it is decided to make them
+	appliedName  = "landed"
+	undoneName   = "undone"
+	mountName    = "seen" // where the overlay of a kept layer is mounted
+	copyName     = "copy" // a copy of the folder, where that is kept
+	coveredName  = "covered"
+	contentsName = "base" // contents that files were changed from, numbered
+	basesName    = "bases"
+	picksName    = "picked"
+	lockName     = "lock"
 )
 
 // UpperDir is the upperdir of the overlay mount: it holds the changed files.
-func (l Overlay) UpperDir() string { return l.Store + "/" + upperName }
+func (o Overlay) UpperDir() string { return o.Store + "/" + upperName }
 
 // WorkDir is the workdir of the overlay mount, which only the kernel uses.
-func (l Overlay) WorkDir() string { return l.Store + "/" + workName }
+func (o Overlay) WorkDir() string { return o.Store + "/" + workName }
 
 // SessionDir is the directory that the commands of a session work in: the mount point of
 // its overlay, or the copy.
-func (l Overlay) SessionDir() string {
-	if l.IsCopy {
-		return l.Store + "/" + copyName
+func (o Overlay) SessionDir() string {
+	if o.IsCopy {
+		return o.Store + "/" + copyName
 	}
-	return l.Store + "/" + seenName
+	return o.Store + "/" + mountName
 }
 
 // UpperOrCopy is the directory that holds the session's version of changed files: the
 // upperdir, or the copy.
-func (l Overlay) UpperOrCopy() string {
-	if l.IsCopy {
-		return l.SessionDir()
+func (o Overlay) UpperOrCopy() string {
+	if o.IsCopy {
+		return o.SessionDir()
 	}
-	return l.UpperDir()
+	return o.UpperDir()
 }
 
 // A Progress says how much of a copy is done.
@@ -182,10 +182,10 @@ type Pick struct {
 	Force       bool   `json:"Over"`  // apply it even if it is a conflict, because the user has seen that
 }
 
-// brings reports whether the change brings a file, a directory or a symlink along. The
+// hasNewFile reports whether the change brings a file, a directory or a symlink along. The
 // mode of a file comes with a new file: the old one may have other names, by hard links,
 // outside the real directory too.
-func (c Change) brings() bool { return c.Op != Delete && (c.Op != Mode || c.Kind == File) }
+func (c Change) hasNewFile() bool { return c.Op != Delete && (c.Op != Mode || c.Kind == File) }
 
 // An Op is a kind of change.
 type Op string

@@ -28,28 +28,28 @@ import (
 //
 // With content that is given, a file keeps the permission bits that the real one has;
 // one that is new has those of the layer.
-func (l Overlay) Pick(to Overlay, picks []Pick) ([]Change, error) {
-	all, err := l.kept(unix.LOCK_EX)
+func (o Overlay) Pick(to Overlay, picks []Pick) ([]Change, error) {
+	all, err := openSession(o, unix.LOCK_EX)
 	if err != nil {
 		return nil, err
 	}
-	k := all.own()
+	k := all.base()
 	defer k.close()
-	list, err := all.standing()
+	list, err := all.changes()
 	var unfit *NameError
 	if err != nil && !errors.As(err, &unfit) {
 		return nil, err
 	}
-	chosen, err := choose(list, picks, k.unfit)
+	chosen, err := findPicked(list, picks, k.badNames)
 	if err != nil {
 		return nil, err
 	}
 	// What the session changes from now on may not be in the copy.
-	clock := l.Store + "/" + picksName + ".clock"
-	if err := stamp(clock); err != nil {
+	clock := o.Store + "/" + picksName + ".clock"
+	if err := markTime(clock); err != nil {
 		return nil, err
 	}
-	at, err := stampOf(clock)
+	at, err := readTime(clock)
 	if err != nil {
 		return nil, err
 	}
@@ -61,26 +61,26 @@ func (l Overlay) Pick(to Overlay, picks []Pick) ([]Change, error) {
 	var picked []Change
 	for i := range chosen {
 		c := &chosen[i]
-		if err := k.copy(root, c); err != nil {
+		if err := k.copyPicked(root, c); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Path, err)
 		}
 		if picked = append(picked, c.Change); c.Kind == Special {
 			continue
 		}
-		k.picks.all[c.Path] = pickLine{Path: c.Path, In: c.NewDir, At: at, Given: c.given != "" && !c.whole, New: c.Op == Create}
+		k.picks.all[c.Path] = pickRecord{Path: c.Path, NewDir: c.NewDir, At: at, Partial: c.contentFile != "" && !c.complete, New: c.Op == Create}
 	}
 	return picked, k.picks.save()
 }
 
 // chosen is a change that is to be copied.
-type chosen struct {
+type pickedChange struct {
 	Change
-	given string
-	whole bool // what is given stands for all of it
+	contentFile string
+	complete    bool // what is given stands for all of it
 }
 
-// choose finds the changes of a list that are picked.
-func choose(list []Change, picks []Pick, unfit []string) ([]chosen, error) {
+// findPicked finds the changes of a list that are picked.
+func findPicked(list []Change, picks []Pick, unfit []string) ([]pickedChange, error) {
 	at := map[string]int{}
 	for i, c := range list {
 		at[c.Path] = i
@@ -95,7 +95,7 @@ func choose(list []Change, picks []Pick, unfit []string) ([]chosen, error) {
 		}
 		c := list[i]
 		if c.Conflict && !p.Force {
-			conflict.Paths = append(conflict.Paths, top(c))
+			conflict.Paths = append(conflict.Paths, topPath(c))
 		}
 		if p.ContentFile != "" {
 			if c.Kind != File && (c.Op != Delete || c.OldKind != File) {
@@ -114,7 +114,7 @@ func choose(list []Change, picks []Pick, unfit []string) ([]chosen, error) {
 				}
 			}
 		}
-		for above := name; above != top(c); {
+		for above := name; above != topPath(c); {
 			above = path.Dir(above)
 			wanted[at[above]] = true
 		}
@@ -122,22 +122,22 @@ func choose(list []Change, picks []Pick, unfit []string) ([]chosen, error) {
 	if len(conflict.Paths) > 0 {
 		return nil, &conflict
 	}
-	var result []chosen
+	var result []pickedChange
 	for i, c := range list {
 		if wanted[i] {
-			result = append(result, chosen{c, given[c.Path], whole[c.Path]})
+			result = append(result, pickedChange{c, given[c.Path], whole[c.Path]})
 		}
 	}
 	return result, nil
 }
 
-// top is the path of what a change comes with.
-func top(c Change) string { return cmp.Or(c.NewDir, c.Path) }
+// topPath is the path of what a change comes with.
+func topPath(c Change) string { return cmp.Or(c.NewDir, c.Path) }
 
-// copy copies one thing into another layer.
-func (k *store) copy(root *os.Root, c *chosen) error {
+// copyPicked copies one thing into another layer.
+func (k *sessionStore) copyPicked(root *os.Root, c *pickedChange) error {
 	c.Conflict = false
-	if c.given == "" && !c.brings() || c.Kind == Special {
+	if c.contentFile == "" && !c.hasNewFile() || c.Kind == Special {
 		return nil
 	}
 	if err := root.MkdirAll(path.Dir(c.Path), 0o700); err != nil {
@@ -157,9 +157,9 @@ func (k *store) copy(root *os.Root, c *chosen) error {
 		if err != nil {
 			return err
 		}
-		return owned(root.Lchown, c.Path, st)
+		return chownLike(root.Lchown, c.Path, st)
 	}
-	in, st, err := k.content(c)
+	in, st, err := k.openContent(c)
 	if err != nil {
 		return err
 	}
@@ -178,19 +178,19 @@ func (k *store) copy(root *os.Root, c *chosen) error {
 	}
 	c.Size = info.Size()
 	if c.OldKind == File {
-		k.attributes(out, c.Path)
+		k.copyAttributes(out, c.Path)
 	}
-	if err := owned(root.Lchown, c.Path, st); err != nil || c.given != "" {
+	if err := chownLike(root.Lchown, c.Path, st); err != nil || c.contentFile != "" {
 		return err
 	}
 	return root.Chtimes(c.Path, time.Time{}, time.Unix(st.Mtim.Unix()))
 }
 
-// content opens what a file is to be, and says whose it is.
-func (k *store) content(c *chosen) (*os.File, unix.Stat_t, error) {
+// openContent opens what a file is to be, and says whose it is.
+func (k *sessionStore) openContent(c *pickedChange) (*os.File, unix.Stat_t, error) {
 	var st unix.Stat_t
-	if c.given != "" {
-		in, err := os.Open(c.given)
+	if c.contentFile != "" {
+		in, err := os.Open(c.contentFile)
 		if err != nil {
 			return nil, st, err
 		}
@@ -203,7 +203,7 @@ func (k *store) content(c *chosen) (*os.File, unix.Stat_t, error) {
 			return nil, st, err
 		}
 		if c.OldKind == File {
-			c.Op, c.Kind, c.Mode = Modify, File, bits(st)
+			c.Op, c.Kind, c.Mode = Modify, File, permissions(st)
 		}
 		return in, st, nil
 	}
@@ -214,22 +214,22 @@ func (k *store) content(c *chosen) (*os.File, unix.Stat_t, error) {
 	in := os.NewFile(uintptr(fd), c.Path)
 	if err := unix.Fstat(fd, &st); err != nil || kindOf(st) != File {
 		in.Close()
-		return nil, st, errors.Join(err, errOther)
+		return nil, st, errors.Join(err, errReplaced)
 	}
 	return in, st, nil
 }
 
-// owned gives a copy to who owns what it was copied from, where that can be.
-func owned(chown func(name string, uid, gid int) error, name string, st unix.Stat_t) error {
+// chownLike gives a copy to who owns what it was copied from, where that can be.
+func chownLike(chown func(name string, uid, gid int) error, name string, st unix.Stat_t) error {
 	if err := chown(name, int(st.Uid), int(st.Gid)); err != nil && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EINVAL) {
 		return err
 	}
 	return nil
 }
 
-// attributes gives a copy the attributes and access lists that the real file has.
+// copyAttributes gives a copy the attributes and access lists that the real file has.
 // One that cannot be given is left out.
-func (k *store) attributes(out *os.File, name string) {
+func (k *sessionStore) copyAttributes(out *os.File, name string) {
 	fd, err := k.lower.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return
@@ -249,40 +249,40 @@ func (k *store) attributes(out *os.File, name string) {
 }
 
 // A pickLine remembers what was picked, and when, until it is settled.
-type pickLine struct {
-	Path  string
-	In    string `json:",omitempty"`
-	At    int64
-	Given bool `json:",omitempty"`
-	New   bool `json:",omitempty"` // the real folder did not have it
+type pickRecord struct {
+	Path    string
+	NewDir  string `json:"In,omitempty"`
+	At      int64
+	Partial bool `json:"Given,omitempty"`
+	New     bool `json:",omitempty"` // the real folder did not have it
 }
 
-// top is the path of what it came with.
-func (p pickLine) top() string { return cmp.Or(p.In, p.Path) }
+// topPath is the path of what it came with.
+func (p pickRecord) topPath() string { return cmp.Or(p.NewDir, p.Path) }
 
 // A landing is what is known of something that was picked.
-type landing struct {
-	At    int64 // when it was picked
-	Given bool
+type pickInfo struct {
+	At      int64 // when it was picked
+	Partial bool
 }
 
-// whole reports whether something in the layer is still as it was picked.
-func (l landing) whole(st unix.Stat_t) bool { return !l.Given && st.Ctim.Nano() < l.At }
+// matches reports whether something in the layer is still as it was picked.
+func (l pickInfo) matches(st unix.Stat_t) bool { return !l.Partial && st.Ctim.Nano() < l.At }
 
 // picks are the lines of a layer, by path.
-type picks struct {
+type pickList struct {
 	file string
-	all  map[string]pickLine
+	all  map[string]pickRecord
 }
 
-func readPicks(store string) (*picks, error) {
-	p := &picks{store + "/" + picksName, map[string]pickLine{}}
+func readPicks(store string) (*pickList, error) {
+	p := &pickList{store + "/" + picksName, map[string]pickRecord{}}
 	data, err := os.ReadFile(p.file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for line := range bytes.Lines(data) {
-		var l pickLine
+		var l pickRecord
 		if err := json.Unmarshal(line, &l); err != nil {
 			return nil, fmt.Errorf("%s: %w", picksName, err)
 		}
@@ -291,10 +291,10 @@ func readPicks(store string) (*picks, error) {
 	return p, nil
 }
 
-// drop forgets lines.
-func (p *picks) drop(which func(name string) bool) error {
+// remove forgets lines.
+func (p *pickList) remove(which func(name string) bool) error {
 	had := len(p.all)
-	maps.DeleteFunc(p.all, func(name string, _ pickLine) bool { return which(name) })
+	maps.DeleteFunc(p.all, func(name string, _ pickRecord) bool { return which(name) })
 	if len(p.all) == had {
 		return nil
 	}
@@ -302,7 +302,7 @@ func (p *picks) drop(which func(name string) bool) error {
 }
 
 // save writes the lines.
-func (p *picks) save() error {
+func (p *pickList) save() error {
 	var buf bytes.Buffer
 	e := json.NewEncoder(&buf)
 	for _, name := range slices.Sorted(maps.Keys(p.all)) {

@@ -20,8 +20,8 @@ func ReadFile(folder, name string, most int64) ([]byte, error) {
 func OpenFile(folder, name string) (*os.File, error) { return Overlay{Dir: folder}.OpenReal(name) }
 
 // OpenReal is Open below the real folder.
-func (l Overlay) OpenReal(name string) (*os.File, error) {
-	t, err := l.openFolder()
+func (o Overlay) OpenReal(name string) (*os.File, error) {
+	t, err := openDir(o)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +39,8 @@ func (l Overlay) OpenReal(name string) (*os.File, error) {
 }
 
 // ReadReal is Read below the real folder.
-func (l Overlay) ReadReal(name string, most int64) ([]byte, error) {
-	f, err := l.OpenReal(name)
+func (o Overlay) ReadReal(name string, most int64) ([]byte, error) {
+	f, err := o.OpenReal(name)
 	if err != nil {
 		return nil, err
 	}
@@ -53,17 +53,17 @@ func (l Overlay) ReadReal(name string, most int64) ([]byte, error) {
 
 // RecentPaths names some of what was changed since the stamp: as much as is found among
 // so many entries. A new folder stands for what is in it.
-func (l Overlay) RecentPaths(visits int) (names []string, err error) {
-	since, err := stampOf(l.Store + "/" + clockName)
+func (o Overlay) RecentPaths(visits int) (names []string, err error) {
+	since, err := readTime(o.Store + "/" + clockName)
 	if err != nil {
 		return nil, err
 	}
-	upper, err := openTree(l.UpperOrCopy())
+	upper, err := openTree(o.UpperOrCopy())
 	if err != nil {
 		return nil, err
 	}
 	defer upper.close()
-	lower, err := l.openFolder()
+	lower, err := openDir(o)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (l Overlay) RecentPaths(visits int) (names []string, err error) {
 		if err != nil {
 			continue
 		}
-		list, err := upper.names(queue[0])
+		list, err := upper.list(queue[0])
 		if err != nil {
 			continue
 		}
@@ -92,30 +92,30 @@ func (l Overlay) RecentPaths(visits int) (names []string, err error) {
 				names = append(names, name)
 			}
 		}
-		if l.IsCopy && dir.Mtim.Nano() >= since {
-			names = append(names, l.missing(lower, queue[0], list)...)
+		if o.IsCopy && dir.Mtim.Nano() >= since {
+			names = append(names, deletedFromCopy(o.Store, lower, queue[0], list)...)
 			slices.Sort(names)
 		}
 	}
 	return names, nil
 }
 
-// missing names what was copied in a folder, and is not in the copy any more.
-func (l Overlay) missing(lower *tree, dir string, has []string) (names []string) {
-	var copied *bases
-	real, _ := lower.names(dir)
+// deletedFromCopy names what was copied in a folder, and is not in the copy any more.
+func deletedFromCopy(store string, lower *tree, dir string, has []string) (names []string) {
+	var copied *baseSet
+	real, _ := lower.list(dir)
 	for _, base := range real {
 		if _, found := slices.BinarySearch(has, base); found {
 			continue
 		}
 		if copied == nil {
 			var err error
-			if copied, err = readBases(l.Store); err != nil {
+			if copied, err = readBases(store); err != nil {
 				return nil
 			}
 		}
 		name := path.Join(dir, base)
-		if v := copied.all[name]; v != nil && !v.Left && !v.Covered {
+		if v := copied.all[name]; v != nil && !v.Skipped && !v.Covered {
 			names = append(names, name)
 		}
 	}

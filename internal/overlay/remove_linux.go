@@ -10,7 +10,7 @@ import (
 )
 
 // Remove removes a store, whatever is in it.
-func (l Overlay) Remove() error { return remove(l.Store) }
+func (o Overlay) Remove() error { return remove(o.Store) }
 
 // remove removes a folder with all in it, however deep: a folder in it is first
 // moved to its top. A kernel that is just mounting an overlay may put something there
@@ -72,7 +72,7 @@ func flatten(root *os.Root, e fs.DirEntry, next *int) error {
 			err = root.Remove(at)
 		} else if root.Remove(at) != nil {
 			root.Chmod(at, 0o700) // who moves a folder must be able to write it
-			err = root.Rename(at, free(root, next))
+			err = root.Rename(at, freeName(root, next))
 		}
 		if err != nil {
 			return err
@@ -81,9 +81,9 @@ func flatten(root *os.Root, e fs.DirEntry, next *int) error {
 	return root.Remove(e.Name())
 }
 
-// free returns a name that nothing has at the top. Somebody who was killed may have
+// freeName returns a name that nothing has at the top. Somebody who was killed may have
 // left some of them.
-func free(root *os.Root, next *int) string {
+func freeName(root *os.Root, next *int) string {
 	for {
 		*next++
 		name := fmt.Sprintf(".%d", *next)

@@ -32,21 +32,21 @@ func (t *tree) state(dir, name, path string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	s := State{Path: path, Kind: kindOf(st), Mode: bits(st)}
+	s := State{Path: path, Kind: kindOf(st), Mode: permissions(st)}
 	switch s.Kind {
 	case File:
 		s.Size = st.Size
 		s.Content = func() (io.ReadCloser, error) { return OpenFile(dir, name) }
 	case Symlink:
-		s.LinkTarget, err = t.link(name)
+		s.LinkTarget, err = t.readLink(name)
 	}
 	return s, err
 }
 
-// below calls visit for all that is in a directory, each after the directory it is in. A
+// visitBelow calls visit for all that is in a directory, each after the directory it is in. A
 // directory that cannot be listed is visited once more, as unknown.
-func (t *tree) below(dir, name, at string, visit func(State) error) error {
-	names, err := t.names(name)
+func (t *tree) visitBelow(dir, name, at string, visit func(State) error) error {
+	names, err := t.list(name)
 	if errors.Is(err, unix.EACCES) {
 		return visit(State{Path: at, Unknown: true})
 	}
@@ -62,7 +62,7 @@ func (t *tree) below(dir, name, at string, visit func(State) error) error {
 			return err
 		}
 		if s.Kind == Dir {
-			if err := t.below(dir, path.Join(name, base), s.Path, visit); err != nil {
+			if err := t.visitBelow(dir, path.Join(name, base), s.Path, visit); err != nil {
 				return err
 			}
 		}
@@ -72,11 +72,11 @@ func (t *tree) below(dir, name, at string, visit func(State) error) error {
 
 // PreviewUndo calls visit for all that Undo would change of changes that have landed: what
 // stands there now, and what was there before.
-func (l Overlay) PreviewUndo(changes []Change, visit func(now, then State) error) error {
-	if l.IsFinal() {
+func (o Overlay) PreviewUndo(changes []Change, visit func(now, then State) error) error {
+	if o.IsFinal() {
 		return ErrCannotUndo
 	}
-	moves, err := l.readMoves()
+	moves, err := readMoves(o.Store)
 	if err != nil {
 		return err
 	}
@@ -85,21 +85,21 @@ func (l Overlay) PreviewUndo(changes []Change, visit func(now, then State) error
 		made[m.Path] = m
 	}
 	for _, c := range changes {
-		now, err := stateAt(l.Dir, c.Path, c.Path)
+		now, err := stateAt(o.Dir, c.Path, c.Path)
 		if err != nil {
 			return err
 		}
 		m := made[c.Path]
-		dir, name := l.UpperDir(), c.Path
-		if m.Do == take {
-			dir, name = l.Store+"/"+oldName, strconv.Itoa(m.N)
+		dir, name := o.UpperDir(), c.Path
+		if m.Action == moveOut {
+			dir, name = o.Store+"/"+oldName, strconv.Itoa(m.Number)
 		}
 		then := State{Path: c.Path}
 		switch {
-		case m.Do == chmod:
+		case m.Action == changeMode:
 			then = now
-			then.Mode = m.Was & 0o777
-		case m.Do == take, m.Do == swap && c.NewDir == "":
+			then.Mode = m.OldMode & 0o777
+		case m.Action == moveOut, m.Action == exchange && c.NewDir == "":
 			if then, err = stateAt(dir, name, c.Path); err != nil {
 				return err
 			}
@@ -107,14 +107,14 @@ func (l Overlay) PreviewUndo(changes []Change, visit func(now, then State) error
 		if err := visit(now, then); err != nil {
 			return err
 		}
-		if then.Kind != Dir || m.Do == chmod {
+		if then.Kind != Dir || m.Action == changeMode {
 			continue
 		}
 		t, err := openTree(dir)
 		if err != nil {
 			return err
 		}
-		err = t.below(dir, name, c.Path, func(s State) error { return visit(State{Path: s.Path}, s) })
+		err = t.visitBelow(dir, name, c.Path, func(s State) error { return visit(State{Path: s.Path}, s) })
 		t.close()
 		if err != nil {
 			return err
@@ -125,22 +125,22 @@ func (l Overlay) PreviewUndo(changes []Change, visit func(now, then State) error
 
 // States returns what a kept layer has at the path of a change, and what the real
 // directory has there.
-func (l Overlay) States(c Change) (own, real State, err error) {
+func (o Overlay) States(c Change) (own, real State, err error) {
 	own, real = State{Path: c.Path}, State{Path: c.Path}
 	if c.Op != Delete {
-		own, err = stateAt(l.UpperOrCopy(), c.Path, c.Path)
+		own, err = stateAt(o.UpperOrCopy(), c.Path, c.Path)
 	}
 	if err == nil && c.OldKind != Nothing {
-		real, err = stateAt(l.Dir, c.Path, c.Path)
+		real, err = stateAt(o.Dir, c.Path, c.Path)
 	}
 	return own, real, err
 }
 
 // AddDigests notes the digest of what a kept layer has of each file that was changed.
-func (l Overlay) AddDigests(changes []Change) {
+func AddDigests(o Overlay, changes []Change) {
 	for i, c := range changes {
 		if c.Op != Delete && c.Kind == File {
-			f, err := OpenFile(l.UpperOrCopy(), c.Path)
+			f, err := OpenFile(o.UpperOrCopy(), c.Path)
 			changes[i].Digest = Digest(f, err)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 
 // Usage returns how many files the layer holds, and how many bytes they take; of a
 // copy, those that were changed.
-func (l Overlay) Usage() (files int, size int64, err error) {
-	if l.IsCopy {
-		list, err := l.SessionChanges()
+func (o Overlay) Usage() (files int, size int64, err error) {
+	if o.IsCopy {
+		list, err := o.SessionChanges()
 		for _, c := range list {
 			if c.Op != Delete && c.Kind != Dir {
 				files, size = files+1, size+c.Size
@@ -23,21 +23,21 @@ func (l Overlay) Usage() (files int, size int64, err error) {
 		}
 		return files, size, err
 	}
-	at, err := os.OpenFile(l.UpperDir(), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	at, err := os.OpenFile(o.UpperDir(), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { at.Close() }()
 	// One folder is open at a time, because they may be very deep.
-	top, err := count(at)
+	top, err := countDir(at)
 	if err != nil {
 		return 0, 0, err
 	}
 	files, size = top.files, top.size
-	for way := []level{top}; ; {
+	for way := []dirLevel{top}; ; {
 		last, next := &way[len(way)-1], ".."
-		if len(last.folders) > 0 {
-			next, last.folders = last.folders[0], last.folders[1:]
+		if len(last.dirs) > 0 {
+			next, last.dirs = last.dirs[0], last.dirs[1:]
 		} else if way = way[:len(way)-1]; len(way) == 0 {
 			return files, size, nil
 		}
@@ -57,7 +57,7 @@ func (l Overlay) Usage() (files int, size int64, err error) {
 			}
 			continue
 		}
-		now, err := count(at)
+		now, err := countDir(at)
 		if err != nil {
 			return files, size, err
 		}
@@ -66,15 +66,15 @@ func (l Overlay) Usage() (files int, size int64, err error) {
 }
 
 // level is a folder on the way down.
-type level struct {
-	ino     uint64
-	folders []string // still to be seen
-	files   int
-	size    int64
+type dirLevel struct {
+	ino   uint64
+	dirs  []string // still to be seen
+	files int
+	size  int64
 }
 
-// count looks at what is in a folder.
-func count(at *os.File) (now level, err error) {
+// countDir looks at what is in a folder.
+func countDir(at *os.File) (now dirLevel, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(at.Fd()), &st); err != nil {
 		return now, err
@@ -91,7 +91,7 @@ func count(at *os.File) (now level, err error) {
 		switch kindOf(st) {
 		case Nothing:
 		case Dir:
-			now.folders = append(now.folders, name)
+			now.dirs = append(now.dirs, name)
 		default:
 			now.files++
 			now.size += min(st.Size, st.Blocks*512)

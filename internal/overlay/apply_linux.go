@@ -17,42 +17,42 @@ import (
 )
 
 // Init makes a store, and says when the work on it began.
-func (l Overlay) Init() error {
-	for _, name := range []string{l.Store, l.UpperDir(), l.WorkDir(), l.Store + "/" + oldName} {
+func (o Overlay) Init() error {
+	for _, name := range []string{o.Store, o.UpperDir(), o.WorkDir(), o.Store + "/" + oldName} {
 		if err := os.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
 	var st unix.Stat_t
-	if err := unix.Stat(l.Dir, &st); err != nil {
+	if err := unix.Stat(o.Dir, &st); err != nil {
 		return err
 	}
 	// The top of an overlay is the layer's.
-	if err := os.Chmod(l.UpperDir(), fs.FileMode(bits(st))); err != nil {
+	if err := os.Chmod(o.UpperDir(), fs.FileMode(permissions(st))); err != nil {
 		return err
 	}
-	return l.MarkStart()
+	return o.MarkStart()
 }
 
 // ResetWorkDir makes a store ready for another overlay, where one was mounted and not used:
 // the kernel does not take a folder twice for work that need not reach the disk.
-func (l Overlay) ResetWorkDir() error {
-	if !there(l.WorkDir() + "/work") {
+func (o Overlay) ResetWorkDir() error {
+	if !exists(o.WorkDir() + "/work") {
 		return nil
 	}
-	if err := remove(l.WorkDir()); err != nil {
+	if err := remove(o.WorkDir()); err != nil {
 		return err
 	}
-	return os.Mkdir(l.WorkDir(), 0o700)
+	return os.Mkdir(o.WorkDir(), 0o700)
 }
 
 // MarkStart says that the work begins now.
-func (l Overlay) MarkStart() error { return stamp(l.Store + "/" + clockName) }
+func (o Overlay) MarkStart() error { return markTime(o.Store + "/" + clockName) }
 
-// stamp gives a file a time that is later than that of every change before, and
+// markTime gives a file a time that is later than that of every change before, and
 // not later than that of any after. Where the kernel counts in steps it waits for
 // the next.
-func stamp(name string) error {
+func markTime(name string) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func stamp(name string) error {
 		if err := f.Chmod(0o600); err != nil {
 			return err
 		}
-		now, err := ctime(f)
+		now, err := readCtime(f)
 		if err != nil || first != 0 && now > first {
 			return err
 		}
@@ -77,23 +77,23 @@ func stamp(name string) error {
 	}
 }
 
-// stampWhole is stamp for a file that says that something is done: it is there with
+// markTimeAtomically is stamp for a file that says that something is done: it is there with
 // its time, or not at all.
-func stampWhole(name string) error {
-	if err := stamp(name + ".new"); err != nil {
+func markTimeAtomically(name string) error {
+	if err := markTime(name + ".new"); err != nil {
 		return err
 	}
 	return durable.Move(name+".new", name)
 }
 
-func ctime(f *os.File) (int64, error) {
+func readCtime(f *os.File) (int64, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(int(f.Fd()), &st)
 	return st.Ctim.Nano(), err
 }
 
-// stampOf reads a stamp.
-func stampOf(name string) (int64, error) {
+// readTime reads a stamp.
+func readTime(name string) (int64, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(name, &st); err != nil {
 		return 0, fmt.Errorf("%s: %w", path.Base(name), err)
@@ -104,192 +104,192 @@ func stampOf(name string) (int64, error) {
 // Apply brings changes into the real folder, but for those at or below the dropped
 // paths and those that never land. Where the folder has changed meanwhile it is a
 // Conflict, and nothing is moved.
-func (l Overlay) Apply(changes []Change, dropped []string) error {
-	if err := l.PrepareApply(changes, dropped); err != nil {
+func (o Overlay) Apply(changes []Change, dropped []string) error {
+	if err := o.PrepareApply(changes, dropped); err != nil {
 		return err
 	}
-	if err := l.FinishApply(); err != nil {
+	if err := o.FinishApply(); err != nil {
 		return err
 	}
-	return l.RemoveStaging()
+	return o.RemoveStaging()
 }
 
 // PrepareApply is the first half of Land: it looks for conflicts and writes down what is
 // to be moved. Nothing is moved yet.
-func (l Overlay) PrepareApply(changes []Change, dropped []string) error {
-	if !l.near() {
-		if err := l.CheckApply(changes, dropped); err != nil {
+func (o Overlay) PrepareApply(changes []Change, dropped []string) error {
+	if !canRename(o) {
+		if err := o.CheckApply(changes, dropped); err != nil {
 			return err
 		}
-		if err := l.carry(changes, dropped); err != nil {
-			remove(l.carried().Store)
+		if err := stage(o, changes, dropped); err != nil {
+			remove(stagingOf(o).Store)
 			return err
 		}
 	}
-	o, err := l.openAll()
+	a, err := openApplier(o)
 	if err != nil {
 		return err
 	}
-	defer o.close()
-	moves, err := o.moves(changes, dropped)
+	defer a.close()
+	moves, err := a.planMoves(changes, dropped)
 	if err != nil {
 		return err
 	}
-	return l.writeMoves(moves)
+	return writeMoves(o.Store, moves)
 }
 
 // FinishApply is the second half of Land. What cannot be moved is an error, and then
 // all is as it was. Until Clear it can be aborted.
-func (l Overlay) FinishApply() error {
-	moves, o, err := l.resume()
+func (o Overlay) FinishApply() error {
+	moves, a, err := resumeApply(o)
 	if err != nil {
 		return err
 	}
-	defer o.close()
+	defer a.close()
 	for _, m := range moves {
-		err := o.make(m)
+		err := a.makeMove(m)
 		if err == nil {
 			continue
 		}
-		if errors.Is(err, errOther) {
+		if errors.Is(err, errReplaced) {
 			err = &ConflictError{[]string{m.Path}}
 		} else {
 			err = fmt.Errorf("%s: %w", m.Path, err)
 		}
-		return errors.Join(err, o.abort(moves))
+		return errors.Join(err, a.abort(moves))
 	}
-	return o.settled()
+	return a.markApplied()
 }
 
 // AbortApply brings back what was moved, if anything was, and forgets what was to be.
 // What somebody has changed after it was moved stays, and is told in a Conflict.
-func (l Overlay) AbortApply() error {
-	if !l.HasMoves() {
-		return l.clearCarried()
+func (o Overlay) AbortApply() error {
+	if !o.HasMoves() {
+		return removeStagingDir(o)
 	}
-	if l.IsFinal() {
+	if o.IsFinal() {
 		return ErrCannotUndo
 	}
-	moves, o, err := l.resume()
+	moves, a, err := resumeApply(o)
 	if err != nil {
 		return err
 	}
-	defer o.close()
-	return o.abort(moves)
+	defer a.close()
+	return a.abort(moves)
 }
 
-// resume opens a layer whose moves are written down.
-func (l Overlay) resume() ([]move, *opened, error) {
-	moves, err := l.readMoves()
+// resumeApply opens a layer whose moves are written down.
+func resumeApply(o Overlay) ([]move, *applier, error) {
+	moves, err := readMoves(o.Store)
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := l.openAll()
-	return moves, o, err
+	a, err := openApplier(o)
+	return moves, a, err
 }
 
 // abort is Abort for a list.
-func (o *opened) abort(moves []move) error {
-	kept, err := o.unmakeAll(moves)
+func (a *applier) abort(moves []move) error {
+	kept, err := a.revertMoves(moves)
 	if err != nil {
 		return err
 	}
 	// While there is a list, what it moves is there as well.
-	for _, name := range []string{landedName, movesName} {
-		if err := os.Remove(o.Store + "/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, name := range []string{appliedName, movesName} {
+		if err := os.Remove(a.Store + "/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return errors.Join(kept, o.clearCarried())
+	return errors.Join(kept, removeStagingDir(a.Overlay))
 }
 
 // CheckApply returns the Conflict that Land would meet, nil for none.
-func (l Overlay) CheckApply(changes []Change, dropped []string) error {
-	o, err := l.openAll()
+func (o Overlay) CheckApply(changes []Change, dropped []string) error {
+	a, err := openApplier(o)
 	if err != nil {
 		return err
 	}
-	defer o.close()
-	_, err = o.moves(changes, dropped)
+	defer a.close()
+	_, err = a.planMoves(changes, dropped)
 	return err
 }
 
 // Recover carries on with what was interrupted, and reports whether there was
 // something.
-func (l Overlay) Recover() (bool, error) {
-	undoing := there(l.Store+"/"+undoneName+".begun") && !there(l.Store+"/"+undoneName)
-	if there(l.Store+"/"+landedName) && !undoing {
-		return false, l.RemoveStaging()
+func (o Overlay) Recover() (bool, error) {
+	undoing := exists(o.Store+"/"+undoneName+".begun") && !exists(o.Store+"/"+undoneName)
+	if exists(o.Store+"/"+appliedName) && !undoing {
+		return false, o.RemoveStaging()
 	}
-	moves, o, err := l.resume()
+	moves, a, err := resumeApply(o)
 	if errors.Is(err, fs.ErrNotExist) && moves == nil {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	defer o.close()
+	defer a.close()
 	if undoing {
-		return true, o.unfinish(moves)
+		return true, a.undoMoves(moves)
 	}
-	return true, errors.Join(o.finish(moves), l.RemoveStaging())
+	return true, errors.Join(a.finishMoves(moves), o.RemoveStaging())
 }
 
 // IsInterrupted reports whether something was interrupted.
-func (l Overlay) IsInterrupted() bool {
-	begun := there(l.Store + "/" + movesName)
-	undoing := there(l.Store + "/" + undoneName + ".begun")
-	carried := l.carried()
-	return begun && (!there(l.Store+"/"+landedName) || undoing && !there(l.Store+"/"+undoneName) || carried != l && there(carried.Store))
+func (o Overlay) IsInterrupted() bool {
+	begun := exists(o.Store + "/" + movesName)
+	undoing := exists(o.Store + "/" + undoneName + ".begun")
+	carried := stagingOf(o)
+	return begun && (!exists(o.Store+"/"+appliedName) || undoing && !exists(o.Store+"/"+undoneName) || carried != o && exists(carried.Store))
 }
 
 // HasMoves reports whether there is a list of moves: some may have been made.
-func (l Overlay) HasMoves() bool { return there(l.Store + "/" + movesName) }
+func (o Overlay) HasMoves() bool { return exists(o.Store + "/" + movesName) }
 
-func there(name string) bool {
+func exists(name string) bool {
 	_, err := os.Lstat(name)
 	return err == nil
 }
 
 // IsApplied reports whether changes have landed, and not been undone.
-func (l Overlay) IsApplied() bool {
-	return there(l.Store+"/"+landedName) && !there(l.Store+"/"+undoneName)
+func (o Overlay) IsApplied() bool {
+	return exists(o.Store+"/"+appliedName) && !exists(o.Store+"/"+undoneName)
 }
 
 // Undo brings back what was there before. Where the folder has changed since, it is
 // a Conflict, and nothing is moved.
-func (l Overlay) Undo() error {
-	if err := l.CheckUndo(); err != nil {
+func (o Overlay) Undo() error {
+	if err := o.CheckUndo(); err != nil {
 		return err
 	}
-	moves, o, err := l.resume()
+	moves, a, err := resumeApply(o)
 	if err != nil {
 		return err
 	}
-	defer o.close()
-	if err := stamp(l.Store + "/" + undoneName + ".begun"); err != nil {
+	defer a.close()
+	if err := markTime(o.Store + "/" + undoneName + ".begun"); err != nil {
 		return err
 	}
-	return o.unfinish(moves)
+	return a.undoMoves(moves)
 }
 
 // CheckUndo returns the Conflict that Undo would meet, nil for none.
-func (l Overlay) CheckUndo() error {
-	if l.IsFinal() {
+func (o Overlay) CheckUndo() error {
+	if o.IsFinal() {
 		return ErrCannotUndo
 	}
-	moves, o, err := l.resume()
+	moves, a, err := resumeApply(o)
 	if err != nil {
 		return err
 	}
-	defer o.close()
-	since, err := stampOf(l.Store + "/" + landedName)
+	defer a.close()
+	since, err := readTime(o.Store + "/" + appliedName)
 	if err != nil {
 		return err
 	}
 	var conflict ConflictError
 	for _, m := range moves {
-		if !o.untouched(m, since) {
+		if !a.isUntouched(m, since) {
 			conflict.Paths = append(conflict.Paths, m.Path)
 		}
 	}
@@ -300,48 +300,48 @@ func (l Overlay) CheckUndo() error {
 }
 
 // opened is a layer with its folders open.
-type opened struct {
+type applier struct {
 	Overlay
-	folder, upper, old *tree
-	lockDir            string   // the folder of the last move
-	locks              *os.File // the same, nil where it is not locked
+	dir, upper, old *tree
+	lockDir         string   // the folder of the last move
+	lockFile        *os.File // the same, nil where it is not locked
 }
 
-func (l Overlay) openAll() (*opened, error) {
-	o := &opened{Overlay: l}
+func openApplier(o Overlay) (*applier, error) {
+	a := &applier{Overlay: o}
 	var err error
-	if o.folder, err = l.openFolder(); err != nil {
+	if a.dir, err = openDir(o); err != nil {
 		return nil, err
 	}
 	for _, t := range []struct {
 		to   **tree
 		name string
-	}{{&o.upper, l.carried().UpperDir()}, {&o.old, l.carried().Store + "/" + oldName}} {
+	}{{&a.upper, stagingOf(o).UpperDir()}, {&a.old, stagingOf(o).Store + "/" + oldName}} {
 		if *t.to, err = openTree(t.name); err != nil {
-			o.close()
+			a.close()
 			return nil, err
 		}
 	}
-	return o, nil
+	return a, nil
 }
 
-func (o *opened) close() {
-	o.locks.Close()
-	for _, t := range []*tree{o.folder, o.upper, o.old} {
+func (a *applier) close() {
+	a.lockFile.Close()
+	for _, t := range []*tree{a.dir, a.upper, a.old} {
 		t.close()
 	}
 }
 
-// moves makes the list, and cleans what comes.
-func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
-	since, err := stampOf(o.Store + "/" + clockName)
+// planMoves makes the list, and cleans what comes.
+func (a *applier) planMoves(changes []Change, dropped []string) ([]move, error) {
+	since, err := readTime(a.Store + "/" + clockName)
 	if err != nil {
 		return nil, err
 	}
-	out := namesOf(dropped)
+	out := newPathSet(dropped)
 	for i, c := range changes { // before the folders are looked at that it is in
-		if c.NewDir != "" && out.drop(c) {
-			if err := o.aside(c.Path, i); err != nil {
+		if c.NewDir != "" && out.skips(c) {
+			if err := a.setAside(c.Path, i); err != nil {
 				return nil, err
 			}
 		}
@@ -349,47 +349,47 @@ func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
 	var list []move
 	var conflict ConflictError
 	for i, c := range changes {
-		if out.drop(c) {
+		if out.skips(c) {
 			continue
 		}
-		if c.brings() {
-			if err := o.clean(c); err != nil {
+		if c.hasNewFile() {
+			if err := a.cleanAttributes(c); err != nil {
 				return nil, fmt.Errorf("%s: %w", c.Path, err)
 			}
 		}
 		if c.NewDir != "" {
 			continue
 		}
-		m := move{Path: c.Path, Mode: c.Mode, N: i}
-		now, err := o.folder.stat(c.Path)
+		m := move{Path: c.Path, Mode: c.Mode, Number: i}
+		now, err := a.dir.stat(c.Path)
 		switch {
 		case err == nil:
-			m.Old, m.Was, m.Gone = now.Ino, now.Mode&0o7777, seenOf(now)
+			m.OldInode, m.OldMode, m.OldFingerprint = now.Ino, now.Mode&0o7777, fingerprintOf(now)
 		case !errors.Is(err, unix.ENOENT):
 			conflict.Paths = append(conflict.Paths, c.Path) // the folder it was in is gone
 			continue
 		}
-		if (c.OldKind == Nothing) != (m.Old == 0) || m.Old != 0 && !o.olderThan(o.folder, c.Path, since, ctimeOf) {
+		if (c.OldKind == Nothing) != (m.OldInode == 0) || m.OldInode != 0 && !a.isOlder(a.dir, c.Path, since, ctimeOf) {
 			conflict.Paths = append(conflict.Paths, c.Path)
 			continue
 		}
-		if c.brings() {
-			st, err := o.upper.stat(c.Path)
+		if c.hasNewFile() {
+			st, err := a.upper.stat(c.Path)
 			if err != nil {
 				return nil, err
 			}
-			m.New, m.Came = st.Ino, seenOf(st)
+			m.NewInode, m.NewFingerprint = st.Ino, fingerprintOf(st)
 		}
 		switch {
 		case c.Op == Delete:
-			m.Do = take
-		case !c.brings():
-			m.Do = chmod
-			m.Mode |= m.Was &^ 0o777 // it goes on to say whose group new files are of
-		case m.Old == 0:
-			m.Do = put
+			m.Action = moveOut
+		case !c.hasNewFile():
+			m.Action = changeMode
+			m.Mode |= m.OldMode &^ 0o777 // it goes on to say whose group new files are of
+		case m.OldInode == 0:
+			m.Action = moveIn
 		default:
-			m.Do = swap
+			m.Action = exchange
 		}
 		list = append(list, m)
 	}
@@ -402,23 +402,23 @@ func (o *opened) moves(changes []Change, dropped []string) ([]move, error) {
 // Applicable returns those of the changes that land, without the dropped paths and what
 // is below them, and without what never does.
 func Applicable(changes []Change, dropped []string) []Change {
-	return slices.DeleteFunc(slices.Clone(changes), namesOf(dropped).drop)
+	return slices.DeleteFunc(slices.Clone(changes), newPathSet(dropped).skips)
 }
 
 // names are those of things that do not land.
-type names map[string]bool
+type pathSet map[string]bool
 
-func namesOf(list []string) names {
-	n := make(names, len(list))
+func newPathSet(list []string) pathSet {
+	n := make(pathSet, len(list))
 	for _, name := range list {
 		n[name] = true
 	}
 	return n
 }
 
-// drop reports whether a change does not land: because of what it is, or because
+// skips reports whether a change does not land: because of what it is, or because
 // it is at or below one of the names.
-func (n names) drop(c Change) bool {
+func (n pathSet) skips(c Change) bool {
 	if c.Kind == Special {
 		return true
 	}
@@ -433,21 +433,21 @@ func (n names) drop(c Change) bool {
 	return false
 }
 
-// aside takes something out of a new folder that comes without it. It may have
+// setAside takes something out of a new folder that comes without it. It may have
 // gone with the folder that it was in.
-func (o *opened) aside(name string, i int) error {
-	if o.carried() != o.Overlay {
+func (a *applier) setAside(name string, i int) error {
+	if stagingOf(a.Overlay) != a.Overlay {
 		return nil // it was not copied
 	}
-	if err := os.Mkdir(o.Store+"/"+droppedName, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(a.Store+"/"+droppedName, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	to, err := openTree(o.Store + "/" + droppedName)
+	to, err := openTree(a.Store + "/" + droppedName)
 	if err != nil {
 		return err
 	}
 	defer to.close()
-	err = o.upper.within(name, func(dir int, base string) error {
+	err = a.upper.withParent(name, func(dir int, base string) error {
 		return unix.Renameat(dir, base, to.fd, strconv.Itoa(i))
 	})
 	if errors.Is(err, unix.ENOENT) {
@@ -456,13 +456,13 @@ func (o *opened) aside(name string, i int) error {
 	return err
 }
 
-// clean takes from something what is overlayfs's own, and the bits by which a file
+// cleanAttributes takes from something what is overlayfs's own, and the bits by which a file
 // runs as who owns it.
-func (o *opened) clean(c Change) error {
+func (a *applier) cleanAttributes(c Change) error {
 	if c.Kind == Symlink {
 		return nil
 	}
-	fd, err := o.upper.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := a.upper.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if errors.Is(err, unix.ENOENT) && c.NewDir != "" {
 		return nil // dropped, with the folder that it was in
 	}
@@ -475,7 +475,7 @@ func (o *opened) clean(c Change) error {
 	if err != nil && err != unix.EOPNOTSUPP {
 		return err
 	}
-	had := o.attributes(c)
+	had := a.oldAttributes(c)
 	for name := range strings.SplitSeq(string(names[:max(n, 0)]), "\x00") {
 		if !strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "system.posix_acl_") {
 			continue
@@ -499,12 +499,12 @@ func (o *opened) clean(c Change) error {
 	return unix.Fchmod(fd, c.Mode)
 }
 
-// attributes are those that a file or folder had before.
-func (o *opened) attributes(c Change) map[string]string {
+// oldAttributes are those that a file or folder had before.
+func (a *applier) oldAttributes(c Change) map[string]string {
 	if c.OldKind != File && c.OldKind != Dir {
 		return nil
 	}
-	fd, err := o.folder.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := a.dir.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return nil
 	}
@@ -533,8 +533,8 @@ func ctimeOf(st unix.Stat_t) int64 { return st.Ctim.Nano() }
 
 func mtimeOf(st unix.Stat_t) int64 { return st.Mtim.Nano() }
 
-// olderThan reports whether nothing at or below a name has changed since a time.
-func (o *opened) olderThan(t *tree, name string, since int64, changed func(unix.Stat_t) int64) bool {
+// isOlder reports whether nothing at or below a name has changed since a time.
+func (a *applier) isOlder(t *tree, name string, since int64, changed func(unix.Stat_t) int64) bool {
 	st, err := t.stat(name)
 	if err != nil || changed(st) >= since {
 		return false
@@ -542,27 +542,27 @@ func (o *opened) olderThan(t *tree, name string, since int64, changed func(unix.
 	if kindOf(st) != Dir {
 		return true
 	}
-	names, err := t.names(name)
+	names, err := t.list(name)
 	if err != nil {
 		return false
 	}
 	for _, base := range names {
-		if !o.olderThan(t, path.Join(name, base), since, changed) {
+		if !a.isOlder(t, path.Join(name, base), since, changed) {
 			return false
 		}
 	}
 	return true
 }
 
-// untouched reports whether what a move has made is still so, and its place free
+// isUntouched reports whether what a move has made is still so, and its place free
 // for what goes back.
-func (o *opened) untouched(m move, since int64) bool {
-	st, err := o.folder.stat(m.Path)
-	switch m.Do {
-	case take:
+func (a *applier) isUntouched(m move, since int64) bool {
+	st, err := a.dir.stat(m.Path)
+	switch m.Action {
+	case moveOut:
 		return errors.Is(err, unix.ENOENT)
-	case chmod:
-		return err == nil && st.Ino == m.Old && bits(st) == m.Mode&0o777 && st.Ctim.Nano() < since
+	case changeMode:
+		return err == nil && st.Ino == m.OldInode && permissions(st) == m.Mode&0o777 && st.Ctim.Nano() < since
 	}
-	return err == nil && st.Ino == m.New && m.Came.is(st) && o.olderThan(o.folder, m.Path, since, ctimeOf)
+	return err == nil && st.Ino == m.NewInode && m.NewFingerprint.matches(st) && a.isOlder(a.dir, m.Path, since, ctimeOf)
 }

@@ -20,37 +20,37 @@ import (
 // before goes with it, and cannot be brought back.
 
 const (
-	carriedName = "carried" // says where that place is
+	stagingName = "carried" // says where that place is
 	finalName   = "final"   // says that nothing can be brought back
 )
 
 // IsFinal reports whether nothing can be brought back.
-func (l Overlay) IsFinal() bool { return there(l.Store + "/" + finalName) }
+func (o Overlay) IsFinal() bool { return exists(o.Store + "/" + finalName) }
 
 // RemoveStaging removes the place in the folder that things were moved from, when all has
 // landed: what was there before cannot be brought back then.
-func (l Overlay) RemoveStaging() error {
-	if l.carried() == l {
+func (o Overlay) RemoveStaging() error {
+	if stagingOf(o) == o {
 		return nil
 	}
-	if err := durable.WriteAlone(l.Store+"/"+finalName, nil, 0o600); err != nil {
+	if err := durable.WriteAlone(o.Store+"/"+finalName, nil, 0o600); err != nil {
 		return err
 	}
-	return l.clearCarried()
+	return removeStagingDir(o)
 }
 
-// clearCarried removes the place, if there is one.
-func (l Overlay) clearCarried() error {
-	if from := l.carried(); from != l {
+// removeStagingDir removes the place, if there is one.
+func removeStagingDir(o Overlay) error {
+	if from := stagingOf(o); from != o {
 		return remove(from.Store)
 	}
 	return nil
 }
 
-// near reports whether things can be moved between the folder and the store.
-func (l Overlay) near() bool {
+// canRename reports whether things can be moved between the folder and the store.
+func canRename(o Overlay) bool {
 	var a, b unix.Statx_t
-	for name, st := range map[string]*unix.Statx_t{l.Dir: &a, l.Store: &b} {
+	for name, st := range map[string]*unix.Statx_t{o.Dir: &a, o.Store: &b} {
 		if unix.Statx(unix.AT_FDCWD, name, 0, unix.STATX_MNT_ID, st) != nil {
 			return false
 		}
@@ -58,30 +58,30 @@ func (l Overlay) near() bool {
 	return a.Mnt_id == b.Mnt_id
 }
 
-// carried returns the layer that things are moved from and to: this one, or that in
+// staging returns the layer that things are moved from and to: this one, or that in
 // the folder.
-func (l Overlay) carried() Overlay {
-	name, err := os.ReadFile(l.Store + "/" + carriedName)
+func stagingOf(o Overlay) Overlay {
+	name, err := os.ReadFile(o.Store + "/" + stagingName)
 	if err != nil || path.Base(string(name)) != string(name) {
-		return l
+		return o
 	}
-	return Overlay{Dir: l.Dir, Store: l.Dir + "/" + string(name), Device: l.Device, Inode: l.Inode}
+	return Overlay{Dir: o.Dir, Store: o.Dir + "/" + string(name), Device: o.Device, Inode: o.Inode}
 }
 
-// carry copies what lands into the folder.
-func (l Overlay) carry(changes []Change, dropped []string) error {
+// stage copies what lands into the folder.
+func stage(o Overlay, changes []Change, dropped []string) error {
 	name := ".golem-landing-" + rand.Text() // nobody can have put something there
-	if err := durable.WriteAlone(l.Store+"/"+carriedName, []byte(name), 0o600); err != nil {
+	if err := durable.WriteAlone(o.Store+"/"+stagingName, []byte(name), 0o600); err != nil {
 		return err
 	}
-	to := l.carried()
+	to := stagingOf(o)
 	if err := os.Mkdir(to.Store, 0o700); err != nil {
 		return err
 	}
 	if err := to.Init(); err != nil {
 		return err
 	}
-	from, err := openTree(l.UpperDir())
+	from, err := openTree(o.UpperDir())
 	if err != nil {
 		return err
 	}
@@ -91,9 +91,9 @@ func (l Overlay) carry(changes []Change, dropped []string) error {
 		return err
 	}
 	defer root.Close()
-	out := namesOf(dropped)
+	out := newPathSet(dropped)
 	for _, c := range changes {
-		if !c.brings() || out.drop(c) {
+		if !c.hasNewFile() || out.skips(c) {
 			continue
 		}
 		if dir := path.Dir(c.Path); dir != "." {
@@ -101,15 +101,15 @@ func (l Overlay) carry(changes []Change, dropped []string) error {
 				return err
 			}
 		}
-		if err := copyTo(root, from, c); err != nil {
+		if err := copyChange(root, from, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// copyTo copies one thing.
-func copyTo(root *os.Root, from *tree, c Change) error {
+// copyChange copies one thing.
+func copyChange(root *os.Root, from *tree, c Change) error {
 	switch c.Kind {
 	case Dir:
 		if err := root.Mkdir(c.Path, 0o700); !errors.Is(err, fs.ErrExist) {

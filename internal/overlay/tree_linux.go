@@ -1,0 +1,140 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A tree is a folder that is read by names below it, without a link on the way. It
+// keeps the folder open that it was asked about last: names come in order.
+type tree struct {
+	fd      int
+	lastDir string
+	lastFD  int // the folder dir, or -1
+
+	noMounts bool // what is mounted in it is not opened
+}
+
+func openTree(name string) (*tree, error) {
+	fd, err := unix.Open(name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path.Base(name), err)
+	}
+	return &tree{fd: fd, lastFD: -1}, nil
+}
+
+// ErrReplaced says that another folder has the name of the one that was worked on.
+var ErrReplaced = errors.New("another directory took the place of the one that was worked on; its changes were not applied")
+
+// openDir opens the real folder.
+func openDir(o Overlay) (*tree, error) {
+	t, err := openTree(o.Dir)
+	if err != nil || o.Inode == 0 {
+		return t, err
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(t.fd, &st); err == nil && (uint64(st.Dev) != o.Device || st.Ino != o.Inode) {
+		err = ErrReplaced
+	}
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *tree) close() {
+	if t == nil {
+		return
+	}
+	t.closeLast()
+	unix.Close(t.fd)
+}
+
+// closeLast closes the folder that was asked about last: another may be at its name.
+func (t *tree) closeLast() {
+	if t.lastFD >= 0 {
+		unix.Close(t.lastFD)
+	}
+	t.lastFD = -1
+}
+
+// errNoOpenat2 is a kernel, or a filter of an old container runtime, without a call that
+// sessions cannot do without.
+var errNoOpenat2 = errors.New("sessions need the system call openat2 (Linux 5.6), and this kernel or container does not have it; golem doctor lists what works")
+
+// open opens what is below the folder. No name leads out of it.
+func (t *tree) open(name string, flags int) (int, error) {
+	if name == "" {
+		name = "."
+	}
+	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	if t.noMounts {
+		how.Resolve |= unix.RESOLVE_NO_XDEV
+	}
+	for {
+		fd, err := unix.Openat2(t.fd, name, &how)
+		switch err {
+		case unix.EINTR, unix.EAGAIN:
+			continue
+		case unix.ENOSYS:
+			err = errNoOpenat2
+		}
+		return fd, err
+	}
+}
+
+// withParent runs something with the folder that a name is in, and its last part.
+func (t *tree) withParent(name string, do func(dir int, base string) error) error {
+	dir, base := path.Split(name)
+	if dir = strings.TrimSuffix(dir, "/"); t.lastFD < 0 || dir != t.lastDir {
+		fd, err := t.open(dir, unix.O_PATH|unix.O_DIRECTORY)
+		if err != nil {
+			return err
+		}
+		t.closeLast()
+		t.lastDir, t.lastFD = dir, fd
+	}
+	return do(t.lastFD, base)
+}
+
+// stat says what is at a name.
+func (t *tree) stat(name string) (st unix.Stat_t, err error) {
+	if name == "" || name == "." {
+		return st, unix.Fstat(t.fd, &st)
+	}
+	err = t.withParent(name, func(dir int, base string) error { return unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	return st, err
+}
+
+// list lists a folder.
+func (t *tree) list(name string) ([]string, error) {
+	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	list, err := f.Readdirnames(-1)
+	slices.Sort(list)
+	return list, err
+}
+
+// readLink returns what a link says.
+func (t *tree) readLink(name string) (to string, err error) {
+	err = t.withParent(name, func(dir int, base string) error {
+		buf := make([]byte, maxPath)
+		n, err := unix.Readlinkat(dir, base, buf)
+		if err == nil {
+			to = string(buf[:n])
+		}
+		return err
+	})
+	return to, err
+}
