@@ -65,6 +65,7 @@ var layers = []layer{
 	{"internal/model", 4, "one interface to a language model"},
 	{"internal/model/*", 4, "one directory per model vendor; wire has their HTTP client, models finds them by name"},
 	{"internal/toolset/*", 5, "the built-in tools, one directory per set"},
+	{"internal/session", 6, "sessions of exec, run and mcp: their overlays or copies, files and commands"},
 	{"internal/run", 6, "the loop of a run: model, calls, delegation, budgets, resume"},
 	{"internal/program", 7, "opens a project and connects its parts"},
 	{"internal/front/*", 8, "the ways in: command line, MCP server"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -124,7 +125,7 @@ func (p *Program) containingDir(name string) (folder, rest string, err error) {
 	}
 	folders := []string{p.root}
 	for _, m := range p.Project.Mounts {
-		folders = append(folders, string(overlayMount(m).Folder))
+		folders = append(folders, string(session.RealSource(m)))
 	}
 	for _, folder := range folders {
 		if rest, err := filepath.Rel(folder, name); err == nil && filepath.IsLocal(rest) {

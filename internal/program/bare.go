@@ -7,27 +7,20 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/explain"
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Folder is a folder that is given in place of a configuration.
-type Mount struct {
-	Source string `json:"source"`
-	Target string `json:"target"`
-	Mode   string `json:"mode"`
-}
-
 // MountsFromFlags returns what flags have given; without any it is the folder of the
 // options, as a layer.
-func MountsFromFlags(o Options, given []*explain.Given) ([]Mount, error) {
+func MountsFromFlags(o Options, given []*explain.Given) ([]session.Mount, error) {
 	if len(given) == 0 {
 		given = []*explain.Given{{Source: sandbox.Host(o.Dir), Target: "/", Access: sandbox.ReadWrite, Layer: true}}
 	}
-	var list []Mount
+	var list []session.Mount
 	for _, g := range given {
 		source, err := filepath.Abs(string(g.Source))
 		if err != nil {
@@ -36,17 +29,17 @@ func MountsFromFlags(o Options, given []*explain.Given) ([]Mount, error) {
 		if !exists(source) && g.Said != "" { // no folder is made of a name that is misspelt
 			return nil, &explain.GivenError{Given: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrNotFound, Hint: "the source folder does not exist; make it first"}}
 		}
-		if slices.ContainsFunc(list, func(f Mount) bool { return f.Target == g.Target }) {
+		if slices.ContainsFunc(list, func(f session.Mount) bool { return f.Target == g.Target }) {
 			return nil, &explain.GivenError{Given: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrExists, Hint: "two mounts at one target; give each its own"}}
 		}
-		list = append(list, Mount{source, g.Target, g.Mode()})
+		list = append(list, session.Mount{Source: source, Target: g.Target, Mode: g.Mode()})
 	}
 	return list, nil
 }
 
 // LoadMounts returns a program that has no files: some folders, and nothing else. Nobody
 // but the user has said so, and there is nothing to trust.
-func LoadMounts(o Options, folders []Mount) (*Program, error) {
+func LoadMounts(o Options, folders []session.Mount) (*Program, error) {
 	root, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, err
@@ -82,11 +75,11 @@ func CheckMounts(o Options, given []*explain.Given) error {
 }
 
 // GivenMounts are those that a program without files is.
-func (p *Program) GivenMounts() []Mount { return p.mounts }
+func (p *Program) GivenMounts() []session.Mount { return p.mounts }
 
 // settingsOf writes folders as a project file would. What they say is told as theirs: that
 // they are given may be a flag, or nothing but the folder that golem was started in.
-func settingsOf(folders []Mount) []project.Setting {
+func settingsOf(folders []session.Mount) []project.Setting {
 	var settings []project.Setting
 	mounts := strictyaml.Node{Kind: strictyaml.List}
 	for _, f := range folders {
@@ -131,7 +124,7 @@ func LoadForUndo(o Options, p *Program) (*Program, error) {
 // lastChange returns when something was last applied, or changed by a file tool in a directory
 // that is written directly; the zero time for never.
 func (p *Program) lastChange() time.Time {
-	landed, kept := p.pending().lastApplied(), p.undoStore().Newest()
+	landed, kept := p.Sessions().LastApplied(), p.undoStore().Newest()
 	if kept.After(landed) {
 		return kept
 	}
@@ -139,13 +132,13 @@ func (p *Program) lastChange() time.Time {
 }
 
 // undoMounts returns the directories that the last of these changes is about.
-func (p *Program) undoMounts() (folders []Mount, err error) {
+func (p *Program) undoMounts() (folders []session.Mount, err error) {
 	add := func(source, target string) {
-		if !slices.ContainsFunc(folders, func(f Mount) bool { return f.Target == target }) {
-			folders = append(folders, Mount{source, target, sandbox.ReadWrite.String()})
+		if !slices.ContainsFunc(folders, func(f session.Mount) bool { return f.Target == target }) {
+			folders = append(folders, session.Mount{Source: source, Target: target, Mode: sandbox.ReadWrite.String()})
 		}
 	}
-	if p.undoStore().Newest().After(p.pending().lastApplied()) {
+	if p.undoStore().Newest().After(p.Sessions().LastApplied()) {
 		steps, err := p.undoStore().Steps()
 		if err != nil || len(steps) == 0 {
 			return nil, err
@@ -155,11 +148,11 @@ func (p *Program) undoMounts() (folders []Mount, err error) {
 		}
 		return folders, nil
 	}
-	last, err := jail.Last(p.pending().dir)
+	mounts, err := p.Sessions().AppliedMounts()
 	if err != nil {
 		return nil, err
 	}
-	for _, over := range last.Over() {
+	for _, over := range mounts {
 		add(string(over.Folder), over.Target)
 	}
 	return folders, nil
@@ -173,7 +166,7 @@ func LoadSession(o Options, id string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := p.Session(id)
+	s, err := p.Sessions().Find(id)
 	if err != nil {
 		return nil, err
 	}

@@ -242,8 +242,8 @@ func (d *Gate) gitTools(step *Step, g tool.Gate, taken *taint.Tracker) (gittools
 	}
 	s := d.program.gitSet(w)
 	c := &clearing{program: d.program, records: d.records, worker: w}
-	if d.work.changes != nil {
-		c.tree = d.work.session.ID
+	if d.work.HasOverlays() {
+		c.tree = d.work.Session.ID
 	}
 	s.Desk = c.open
 	s.Scanners = c.scanners

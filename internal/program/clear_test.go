@@ -15,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/model/scripted"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -95,7 +96,7 @@ func TestStagedTaint(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := ""
-		r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: NewSession, Asker: saying(func(r tool.Request) approval.Reply {
+		r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: session.New, Asker: saying(func(r tool.Request) approval.Reply {
 			asked += r.Tool + ": " + r.Rule
 			return approval.Reply{}
 		})}, Model: m, ModelName: "scripted:demo.yaml"})
@@ -140,7 +141,7 @@ func TestFirstPush(t *testing.T) {
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.OpenGate(GateOptions{Session: NewSession, Asker: saying(func(r tool.Request) approval.Reply {
+	door, err := p.OpenGate(GateOptions{Session: session.New, Asker: saying(func(r tool.Request) approval.Reply {
 		return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: r.Items()}
 	})})
 	if err != nil {

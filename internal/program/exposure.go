@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -25,11 +26,11 @@ const taintName = "untrusted"
 // taintFile returns that file. Without a session it is the program's: an agent that is served
 // may remember what it has read when it is served again. It goes when somebody asks for a
 // new session.
-func (p *Program) taintFile(s *Session) string {
+func (p *Program) taintFile(s *session.Session) string {
 	if s == nil {
 		return filepath.Join(p.state, taintName)
 	}
-	return filepath.Join(s.dir, taintName)
+	return s.TaintFile()
 }
 
 // newTracker returns what notes what a worker takes in. What others of the session take in
@@ -37,7 +38,7 @@ func (p *Program) taintFile(s *Session) string {
 func (d *Gate) newTracker(files *sandbox.Sandbox) *taint.Tracker {
 	e := &taint.Tracker{}
 	for _, m := range d.program.Project.Mounts {
-		layered := m.Mode == project.Overlay && d.work.changes != nil
+		layered := m.Mode == project.Overlay && d.work.HasOverlays()
 		switch {
 		case m.Mode == "rw":
 			e.Direct = append(e.Direct, m.Target)
@@ -57,7 +58,7 @@ func (d *Gate) newTracker(files *sandbox.Sandbox) *taint.Tracker {
 	if len(e.Untrusted) > 0 {
 		e.LinkedSource = func(name string, tree bool) string { return hardLinkedIn(files, e.Untrusted, name, tree) }
 	}
-	marker := d.program.taintFile(d.work.session)
+	marker := d.program.taintFile(d.work.Session)
 	kept := func() string {
 		from, err := os.ReadFile(marker)
 		if errors.Is(err, fs.ErrNotExist) {

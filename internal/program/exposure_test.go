@@ -7,6 +7,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -69,7 +70,7 @@ func TestTaintStays(t *testing.T) {
 		{"at first", "", "read_file", `{"path": "/src/x"}`, false},
 		{"after it was read", "", "read_file", `{"path": "/in/x"}`, true},
 		{"when it is served again", "", "", "", true},
-		{"with a new session", NewSession, "", "", false},
+		{"with a new session", session.New, "", "", false},
 		{"and after that", "", "", "", false},
 	} {
 		if got := p.asked(test.session, test.tool, test.args); got != test.want {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/custom"
@@ -14,7 +15,7 @@ import (
 
 // customTools returns the tools of the program's own that a worker has. The programs are
 // run by what run returns for each; without it they can only be looked at.
-func (p *Program) customTools(step *Step, run func(worker.Foreign) (*commands, error)) ([]tool.Tool, error) {
+func (p *Program) customTools(step *Step, run func(worker.Foreign) (*session.Commands, error)) ([]tool.Tool, error) {
 	var list []tool.Tool
 	if step == nil {
 		return nil, nil
@@ -92,25 +93,23 @@ func (p *Program) isCustom(name string) bool {
 
 // foreignCommands returns what runs a foreign program for a gate: with the network only
 // if it declares it, and its own files.
-func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*commands, error) {
+func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands, error) {
 	mounts, err := d.program.writeToolFiles(f)
 	if err != nil {
 		return nil, err
 	}
 	network := f.Network != nil && g.HasNetwork()
-	c := newCommands(g, ownerOf(g, network, "program", f.Name+"\x00"+programIdentity(f)), d.work, d.program.options.Now)
-	c.policy.Network, c.policy.Etc = network, d.program.Project.Etc
-	c.direct = f.Reach != nil && !f.Reach.ReadOnly && c.direct
-	c.mounts = mounts
+	o := session.CommandOptions{Gate: g, Network: network, Owner: session.OwnerOf(g, network, "program", f.Name+"\x00"+programIdentity(f)),
+		Etc: d.program.Project.Etc, Mounts: mounts, ReadOnly: f.Reach == nil || f.Reach.ReadOnly}
 	for _, v := range f.Env {
 		if value, ok := environ(d.program.options.Environ, v.Text); ok {
-			c.policy.Env = append(c.policy.Env, v.Text+"="+value)
-		} else if c.missing == nil {
-			c.missing = &sandbox.Error{Op: f.Name, Code: sandbox.ErrInvalid, Hint: "it is to be given " + v.Text +
+			o.Env = append(o.Env, v.Text+"="+value)
+		} else if o.Missing == nil {
+			o.Missing = &sandbox.Error{Op: f.Name, Code: sandbox.ErrInvalid, Hint: "it is to be given " + v.Text +
 				" of the user's environment, which has none; the user sets it and starts golem again, or leaves it out of env: in the worker file"}
 		}
 	}
-	return c, nil
+	return d.work.Commands(o), nil
 }
 
 // foreignSecrets returns the values of the variables that foreign programs are given.

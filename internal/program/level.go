@@ -2,6 +2,7 @@ package program
 
 import (
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
@@ -23,7 +24,7 @@ func (p *Program) UnmetLevels() strictyaml.Problems {
 	var problems strictyaml.Problems
 	add := func(place strictyaml.Place, l policy.Level) {
 		if l > policy.Namespaces {
-			problems.Add(strictyaml.Node{Place: place}, "require_os_sandbox: "+l.String()+", which this version does not have; no command would run", noContainer)
+			problems.Add(strictyaml.Node{Place: place}, "require_os_sandbox: "+l.String()+", which this version does not have; no command would run", session.NoContainer)
 		}
 	}
 	if p.Project != nil {

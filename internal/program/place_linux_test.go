@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 )
 
 // The folder, the variables and the home of a session's commands are there for the next
@@ -27,11 +28,11 @@ func TestSessionGoesOn(t *testing.T) {
 	if got := ran(t, door, asks).Stdout; got != "/work/d/e\n1 2,canary,/home/golem\nkept\n" {
 		t.Errorf("got %q", got)
 	}
-	session := door.Session.ID
+	id := door.Session.ID
 	if err := door.Close(); err != nil {
 		t.Fatal(err)
 	}
-	places, err := filepath.Glob(filepath.Join(string(p.State()), "sessions", session, "owners", "*", "place.json"))
+	places, err := filepath.Glob(filepath.Join(string(p.State()), "sessions", id, "owners", "*", "place.json"))
 	if err != nil || len(places) != 1 {
 		t.Fatalf("got %q, %v", places, err)
 	}
@@ -52,7 +53,7 @@ func TestSessionGoesOn(t *testing.T) {
 	if err := door.Close(); err != nil {
 		t.Fatal(err)
 	}
-	door, err = open().OpenGate(program.GateOptions{Session: program.NewSession})
+	door, err = open().OpenGate(program.GateOptions{Session: session.New})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,9 +61,9 @@ func TestSessionGoesOn(t *testing.T) {
 	if got := ran(t, door, `pwd; echo "$A"; ls -A ~`).Stdout; got != "/work\n\n" {
 		t.Errorf("another session: got %q", got)
 	}
-	s, err := p.Session(session)
+	s, err := p.Sessions().Find(id)
 	if err == nil {
-		err = p.Remove(s, nil)
+		err = p.RemoveSession(s, nil)
 	}
 	if err != nil {
 		t.Errorf("remove: %v", err)

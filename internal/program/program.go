@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/trust"
 	"github.com/golem-forge/golem/internal/worker"
@@ -45,9 +46,9 @@ type Program struct {
 
 	options    Options
 	root       string
-	state      string  // the folder of this program's state
-	complete   bool    // every worker could be read
-	mounts     []Mount // where they were given in place of files
+	state      string          // the folder of this program's state
+	complete   bool            // every worker could be read
+	mounts     []session.Mount // where they were given in place of files
 	toolFiles  trust.ToolFiles
 	scanBudget *scan.Budget // for all scanners of this process
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/internal/worker"
@@ -61,7 +62,7 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 			door.Close()
 		}
 	}()
-	dir, err := state.Open(door.Session.dir)
+	dir, err := door.Session.OpenState()
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +90,8 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 
 // lockRun keeps others from running in a session: two that go on with the same run would
 // do everything twice. It returns what lets them.
-func lockRun(session *state.Folder) (free func() error, err error) {
-	leases, err := session.Leases()
+func lockRun(folder *state.Folder) (free func() error, err error) {
+	leases, err := folder.Leases()
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func lockRun(session *state.Folder) (free func() error, err error) {
 	cancel()
 	free, err = leases.Take(now, "run", "a run")
 	if errors.Is(err, context.Canceled) {
-		err = busyError("run")
+		err = session.BusyError("run")
 	}
 	return free, err
 }
@@ -139,7 +140,7 @@ func (r *Run) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
 	}
 	taken, _ := gate.Taint.(*taint.Tracker)
 	made := &run.Worker{Name: w.Name, Exposure: taken, Prompt: w.Prompt, Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
-		Layer: r.Gate.work.changes != nil && len(p.overlayMounts()) > 0, Any: grant.Workers.IsAll(), Notes: notes, Close: release}
+		Layer: r.Gate.work.HasOverlays() && len(p.Sessions().OverlayMounts()) > 0, Any: grant.Workers.IsAll(), Notes: notes, Close: release}
 	if schema := w.OutputSchema; schema.Kind != 0 {
 		if made.Schema, err = json.Marshal(schema.Value()); err == nil {
 			err = run.CheckSchema(made.Schema)
@@ -219,19 +220,4 @@ func checkModel(w *worker.Worker, name string) error {
 		name = vendor + ":" + filepath.Base(file) // workers are told
 	}
 	return &sandbox.Error{Op: "run", Path: w.Name, Code: sandbox.ErrInvalid, Hint: "it is written for " + strings.Join(w.Models, ", ") + ", and the model is " + name + "; --model chooses another"}
-}
-
-// History calls yield with what the runs of a session have said and done, in order.
-func (p *Program) History(s *Session, yield func(run.Entry) error) error {
-	dir, err := state.Open(s.dir)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	log, err := run.OpenLog(dir, false, p.options.Now)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	return log.Read(yield)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/model/scripted"
 	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -31,7 +32,7 @@ func TestRunAlone(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	r, err := open(p, NewSession, false)
+	r, err := open(p, session.New, false)
 	if err != nil {
 		t.Fatal(err)
 	}

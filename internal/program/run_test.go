@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/model/scripted"
 	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -43,7 +44,7 @@ func play(t *testing.T, files map[string]string, script string, asker approval.A
 	}
 	asked = &seen{Model: m}
 	var b strings.Builder
-	r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: NewSession, Asker: asker}, Model: asked, ModelName: "scripted:demo.yaml", OnEvent: func(e run.Event) {
+	r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: session.New, Asker: asker}, Model: asked, ModelName: "scripted:demo.yaml", OnEvent: func(e run.Event) {
 		if e.Type == run.ToolResult {
 			fmt.Fprintf(&b, "%s %s: %s\n", strings.Join(e.Chain, ">"), e.Tool, strings.Join(strings.Fields(e.Text), " "))
 		}
@@ -172,7 +173,7 @@ c: [{text: "1"}]
 		t.Fatal(err)
 	}
 	asked := &seen{Model: m}
-	r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: NewSession, Asker: saying(func(r tool.Request) approval.Reply {
+	r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: session.New, Asker: saying(func(r tool.Request) approval.Reply {
 		return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Rendered: r.Items()}
 	})}, Model: asked, ModelName: "scripted:" + script})
 	if err != nil {
@@ -198,7 +199,7 @@ c: [{text: "1"}]
 	if strings.Contains(told.String(), options.Dir) {
 		t.Errorf("a path of the host reached the model:\n%s", told.String())
 	}
-	if w, err := p.Proposed(r.Gate.Session, "new"); err != nil || !strings.Contains(w.Content, "first") {
+	if w, err := r.Gate.Session.Proposal("new"); err != nil || !strings.Contains(w.Content, "first") {
 		t.Errorf("%+v, %v", w, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -77,9 +78,9 @@ func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (std
 	if err != nil {
 		return nil, 0, err
 	}
-	session, err := s.session()
+	running, err := s.start()
 	if err != nil {
-		return nil, 0, asWorkerError(err) // models read verdicts too
+		return nil, 0, session.CommandError(err) // models read verdicts too
 	}
 	line := "exec"
 	for _, word := range argv {
@@ -87,10 +88,10 @@ func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (std
 	}
 	c := jail.Shell(line)
 	c.Input = input
-	r, err := session.Run(ctx, c)
+	r, err := running.Run(ctx, c)
 	switch {
 	case err != nil:
-		return nil, 0, asWorkerError(err)
+		return nil, 0, session.CommandError(err)
 	case r.Code == notThere:
 		return nil, 0, errors.New("a program that it runs is not on this machine; install it, or take the scanner out of the configuration")
 	case r.Late:
@@ -106,7 +107,7 @@ func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (std
 }
 
 // session starts the jail with the first program.
-func (s *Scanners) session() (*jail.Session, error) {
+func (s *Scanners) start() (*jail.Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.jail != nil && !s.jail.Ended() {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/tool"
@@ -165,16 +164,6 @@ func callTime(limit, own time.Duration) time.Duration {
 		limit = min(limit, own)
 	}
 	return limit
-}
-
-// Open implements mcp.Starter.
-func (c *commands) Open(files *sandbox.Sandbox, command jail.Command) (*jail.Process, error) {
-	s, err := c.session(files, false)
-	if err != nil {
-		return nil, asWorkerError(err)
-	}
-	p, err := s.Open(command)
-	return p, asWorkerError(err)
 }
 
 // list has a server list its tools, by the gate: that the user trusts the program which

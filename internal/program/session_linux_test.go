@@ -17,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -319,11 +320,11 @@ func TestSessionKilled(t *testing.T) {
 		t.Errorf("the folder has changed: %q", diff)
 	}
 	p := open()
-	s, err := p.Session("")
+	s, err := p.Sessions().Find("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := p.Changes(s, nil, false)
+	list, _, err := p.Sessions().Changes(s, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +360,7 @@ func TestTwoGolems(t *testing.T) {
 	if r := call(t, two, true, "read_file", map[string]any{"path": "/a"}); r.Err == nil || !strings.Contains(r.Err.Hint, "another golem works on this session") {
 		t.Errorf("the same session: %v", r.Err)
 	}
-	own, err := p.OpenGate(program.GateOptions{Session: program.NewSession})
+	own, err := p.OpenGate(program.GateOptions{Session: session.New})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,7 +369,7 @@ func TestTwoGolems(t *testing.T) {
 	if r := call(t, own, true, "read_file", map[string]any{"path": "/a"}); r.Err == nil {
 		t.Errorf("another session sees %s", r.Text)
 	}
-	list, _, err := p.Changes(one.Session, nil, false)
+	list, _, err := p.Sessions().Changes(one.Session, nil, false)
 	if err != nil || len(list) != 1 || list[0].Path != "/a" {
 		t.Errorf("changes of a session in use: %v, %v", list, err)
 	}
@@ -388,7 +389,7 @@ func TestTwoGolems(t *testing.T) {
 	if r := call(t, one, false, "read_file", map[string]any{"path": "/a"}); !strings.Contains(r.Text, "edited") {
 		t.Errorf("after it was applied and edited the session sees %q", r.Text)
 	}
-	if list, _, err = p.Changes(one.Session, nil, false); err != nil || len(list) != 0 {
+	if list, _, err = p.Sessions().Changes(one.Session, nil, false); err != nil || len(list) != 0 {
 		t.Errorf("left in the session: %v, %v", list, err)
 	}
 }

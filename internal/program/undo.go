@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/undo"
@@ -64,42 +63,4 @@ func (k undoRecorder) Save(call, name string, changes []tool.Change) error {
 		ops = append(ops, o)
 	}
 	return k.store.Save(k.files, call, name, ops, k.now())
-}
-
-// steps are what file tools have changed, with the files that they did it to.
-type undoSteps struct {
-	store *undo.Store
-	files *sandbox.Sandbox
-}
-
-// Last implements changes.Undoer.
-func (c *commands) Last() (*jail.Landed, error) { return jail.Last(c.workspace.pending.dir) }
-
-// Undo implements changes.Undoer.
-func (c *commands) Undo(l *jail.Landed) ([]string, error) { return l.Undo(c.workspace.changes, c.now) }
-
-// LastStep implements changes.Undoer.
-func (c *commands) LastStep() (plan undo.Plan, passed []*undo.Step, ok bool, err error) {
-	all, err := c.steps.store.Steps()
-	landed := c.workspace.pending.lastApplied()
-	for _, step := range all {
-		if !step.SavedAt().After(landed) {
-			break
-		}
-		if plan = step.Plan(c.steps.files); !plan.IsEmpty() {
-			return plan, passed, true, nil
-		}
-		passed = append(passed, step)
-	}
-	return undo.Plan{}, passed, false, err
-}
-
-// Forget implements changes.Undoer.
-func (c *commands) Forget(list ...*undo.Step) error {
-	for _, step := range list {
-		if err := c.steps.store.Remove(step); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/approval"
 	gitrun "github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -32,7 +33,7 @@ func TestNoProgramOfAWorker(t *testing.T) {
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.OpenGate(GateOptions{Session: NewSession, Asker: saying(func(tool.Request) approval.Reply { return approval.Reply{} })})
+	door, err := p.OpenGate(GateOptions{Session: session.New, Asker: saying(func(tool.Request) approval.Reply { return approval.Reply{} })})
 	if err != nil {
 		t.Fatal(err)
 	}

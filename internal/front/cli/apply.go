@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -95,7 +95,7 @@ func (w *workSession) hunksOf(hunks []string) (paths, parts []string, err error)
 }
 
 // nothing says that there is nothing to apply or discard.
-func (w *workSession) nothing(cmd *cobra.Command, verb string, r *program.Review) error {
+func (w *workSession) nothing(cmd *cobra.Command, verb string, r *session.Review) error {
 	for _, text := range w.skippedBy(r) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+text)
 	}
@@ -103,7 +103,7 @@ func (w *workSession) nothing(cmd *cobra.Command, verb string, r *program.Review
 }
 
 // showDryRun shows what golem apply would apply.
-func showDryRun(cmd *cobra.Command, w *workSession, r *program.Review) error {
+func showDryRun(cmd *cobra.Command, w *workSession, r *session.Review) error {
 	if wantsJSON(cmd) {
 		about, err := aboutSession(w.program, w.Session)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -41,7 +42,7 @@ first, and is journaled.`,
 		if err != nil {
 			return err
 		}
-		s, err := p.Session(flags.sessionID())
+		s, err := p.Sessions().Find(flags.sessionID())
 		if err != nil {
 			return err
 		}
@@ -49,7 +50,7 @@ first, and is journaled.`,
 			flags.session = s.ID
 			return discardChanges(cmd, flags, args)
 		}
-		list, unfit, err := p.Changes(s, args, diff)
+		list, unfit, err := p.Sessions().Changes(s, args, diff)
 		if err != nil {
 			return err
 		}
@@ -99,8 +100,8 @@ type sessionDocument struct {
 	Others []string `json:"others,omitempty"`
 }
 
-func aboutSession(p *program.Program, s *program.Session) (sessionDocument, error) {
-	k, err := p.OpenChanges(s)
+func aboutSession(p *program.Program, s *session.Session) (sessionDocument, error) {
+	k, err := p.Sessions().Open(s)
 	if err != nil {
 		return sessionDocument{}, err
 	}
@@ -120,7 +121,7 @@ func (d sessionDocument) String() string {
 	return fmt.Sprintf("session %s, %sbegun %s, keeps %s, %s", d.ID, what, d.Begun.Local().Format("2006-01-02 15:04"), counted(d.Files, "file"), tool.FormatSize(d.Bytes))
 }
 
-func printChanges(w io.Writer, about sessionDocument, list []program.FileChange, diff bool) {
+func printChanges(w io.Writer, about sessionDocument, list []session.FileChange, diff bool) {
 	fmt.Fprintln(w, about)
 	for _, target := range about.Others {
 		fmt.Fprintln(w, "not shown: changes over another folder that was mounted at "+sandbox.Shown(target)+"; mount it again to see them")
@@ -200,7 +201,7 @@ func letter(op overlay.Op) string {
 }
 
 // what says what a change is.
-func what(c program.FileChange) string {
+func what(c session.FileChange) string {
 	switch {
 	case c.Op == overlay.Mode:
 		return "permission bits " + c.OldMode + " → " + c.Mode

@@ -14,7 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/pager"
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -83,10 +83,10 @@ it is a plain diff on standard output, and everything else goes to standard erro
 }
 
 // diffDocument is what golem diff --json prints.
-func diffDocument(about sessionDocument, r *program.Review) any {
+func diffDocument(about sessionDocument, r *session.Review) any {
 	files, flags := r.Files, r.Flags
 	if files == nil {
-		files = []program.FileChange{}
+		files = []session.FileChange{}
 	}
 	if flags == nil {
 		flags = []review.Flag{}
@@ -97,15 +97,15 @@ func diffDocument(about sessionDocument, r *program.Review) any {
 // A reviewText is the changes of a session as a person at a terminal reads them.
 type reviewText struct {
 	*workSession
-	review *program.Review
+	review *session.Review
 	screen screen
 	page   visible.Page
 	b      strings.Builder
 }
 
-func newReviewText(w io.Writer, session *workSession, r *program.Review) *reviewText {
+func newReviewText(w io.Writer, work *workSession, r *session.Review) *reviewText {
 	s := newScreen(w)
-	return &reviewText{workSession: session, review: r, screen: s, page: s.page()}
+	return &reviewText{workSession: work, review: r, screen: s, page: s.page()}
 }
 
 func (v *reviewText) line(format string, args ...any) {
@@ -167,8 +167,8 @@ func (v *reviewText) flag(f review.Flag) string {
 }
 
 // becomesCode reports whether a flag says of a file that it becomes code, and is not deleted.
-func becomesCode(r *program.Review, f review.Flag) bool {
-	deleted := func(c program.FileChange) bool { return c.Path == f.Path && c.Op == overlay.Delete }
+func becomesCode(r *session.Review, f review.Flag) bool {
+	deleted := func(c session.FileChange) bool { return c.Path == f.Path && c.Op == overlay.Delete }
 	return f.Kind == review.Becomes && !slices.ContainsFunc(r.Files, deleted)
 }
 
@@ -209,7 +209,7 @@ func (v *reviewText) stat(most int) {
 // A dirStat counts the changes in a directory.
 type dirStat struct{ files, added, removed int }
 
-func (d *dirStat) add(c program.FileChange) {
+func (d *dirStat) add(c session.FileChange) {
 	d.files, d.added, d.removed = d.files+1, d.added+c.Added, d.removed+c.Removed
 }
 
@@ -251,7 +251,7 @@ func (v *reviewText) diffs() {
 }
 
 // notesOf says what is special about a change.
-func (v *reviewText) notesOf(c program.FileChange) string {
+func (v *reviewText) notesOf(c session.FileChange) string {
 	var notes []string
 	if c.OldMode != "" && c.Op != overlay.Mode {
 		notes = append(notes, "permissions "+c.OldMode+" → "+c.Mode)
@@ -289,7 +289,7 @@ func (v *reviewText) notes() {
 }
 
 // skippedBy says which changes are not among the files of a review.
-func (w *workSession) skippedBy(r *program.Review) []string {
+func (w *workSession) skippedBy(r *session.Review) []string {
 	var lines []string
 	if r.Git > 0 {
 		text := fmt.Sprintf("skipped %s in .git (golem never applies changes there)", counted(r.Git, "file"))
@@ -309,7 +309,7 @@ func (w *workSession) skippedBy(r *program.Review) []string {
 
 // printPatch prints the changes as a diff that other programs read. What is no diff goes to
 // standard error.
-func (w *workSession) printPatch(cmd *cobra.Command, r *program.Review) {
+func (w *workSession) printPatch(cmd *cobra.Command, r *session.Review) {
 	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	fmt.Fprintf(errs, "golem: %s: %s\n", w.title(), total(r))
 	v := newReviewText(cmd.OutOrStdout(), w, r)
@@ -347,7 +347,7 @@ func (w *workSession) printPatch(cmd *cobra.Command, r *program.Review) {
 }
 
 // total says how much has changed.
-func total(r *program.Review) string {
+func total(r *session.Review) string {
 	added, removed := 0, 0
 	for _, c := range r.Files {
 		added, removed = added+c.Added, removed+c.Removed
@@ -356,7 +356,7 @@ func total(r *program.Review) string {
 }
 
 // slash is what the path of a directory ends with.
-func slash(c program.FileChange) string {
+func slash(c session.FileChange) string {
 	if c.Kind == overlay.Dir || c.Kind == overlay.Nothing && c.OldKind == overlay.Dir {
 		return "/"
 	}

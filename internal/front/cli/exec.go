@@ -19,6 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/profile"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -134,7 +135,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	x := &program.Exec{Command: args[0], Profile: profile, ProfileNamed: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
+	x := &session.Exec{Command: args[0], Profile: profile, ProfileNamed: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
 	door, err := f.door(cmd, p, x)
 	if err != nil {
 		return err
@@ -156,12 +157,12 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	late := door.Close()
 	err = withLate(cmd, err, late)
-	if late == nil && !waiting && f.sessionID() == "" && p.IsUnused(door.Session, profile) {
-		err = cmp.Or(err, p.Remove(door.Session, nil))
+	if late == nil && !waiting && f.sessionID() == "" && p.Sessions().IsUnused(door.Session, profile) {
+		err = cmp.Or(err, p.RemoveSession(door.Session, nil))
 	}
-	p.EachApplied(func(s *program.Session, name string) {
-		if profile, wrong := user.ProfileFor(name, ""); wrong == nil && s.ID != f.sessionID() && p.IsUnused(s, profile) {
-			p.Remove(s, nil) // where another golem works on it, it is looked at next time
+	p.Sessions().EachApplied(func(s *session.Session, name string) {
+		if profile, wrong := user.ProfileFor(name, ""); wrong == nil && s.ID != f.sessionID() && p.Sessions().IsUnused(s, profile) {
+			p.RemoveSession(s, nil) // where another golem works on it, it is looked at next time
 		}
 	})
 	if ran.Code != 0 {
@@ -175,11 +176,11 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 }
 
 // door opens the door for the program. Its session is a new one, unless it is named.
-func (f *execFlags) door(cmd *cobra.Command, p *program.Program, x *program.Exec) (*program.Gate, error) {
+func (f *execFlags) door(cmd *cobra.Command, p *program.Program, x *session.Exec) (*program.Gate, error) {
 	ctx, stop := untilSignal(cmd.Context()) // afterwards they are the program's
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	door, err := p.OpenGate(program.GateOptions{Worker: f.worker, Session: cmp.Or(f.sessionID(), program.NewSession), Copy: wantsCopy(f.copy), OnCopy: copying.tell,
+	door, err := p.OpenGate(program.GateOptions{Worker: f.worker, Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), OnCopy: copying.tell,
 		Secrets: secrets(os.Environ()), Exec: x, Asker: f.asker(cmd)})
 	copying.end(err == nil)
 	var caught signaled
@@ -268,7 +269,7 @@ func (f *execFlags) environment(p profile.Profile) []string {
 }
 
 // tell says what the program will have: directories, network, home and credentials.
-func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, door *program.Gate, x *program.Exec, program string) {
+func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, door *program.Gate, x *session.Exec, program string) {
 	net := "off"
 	if p.Project.Network.IsAll() {
 		net = "on"

@@ -13,13 +13,14 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // A workSession is a session with the program that it belongs to.
 type workSession struct {
-	*program.Session
+	*session.Session
 	program *program.Program
 	mounts  []mountedDir
 	dir     string // the current directory, or the one of -C
@@ -29,7 +30,7 @@ type workSession struct {
 type mountedDir struct{ source, target string }
 
 // newWorkSession returns a session for a command that is run in dir.
-func newWorkSession(p *program.Program, s *program.Session, dir string) *workSession {
+func newWorkSession(p *program.Program, s *session.Session, dir string) *workSession {
 	w := &workSession{Session: s, program: p, dir: dir}
 	for _, m := range p.Project.Mounts {
 		w.mounts = append(w.mounts, mountedDir{sourceOf(m), m.Target})
@@ -162,7 +163,7 @@ func (f *programFlags) sessionsHere() ([]*workSession, error) {
 		return nil, err
 	}
 	if p.Content.Hash != "" {
-		list, err := p.Sessions()
+		list, err := p.Sessions().List()
 		if err != nil {
 			return nil, err
 		}
@@ -192,13 +193,13 @@ func bareSessions(o program.Options, dir string) ([]*workSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := none.Sessions()
+	list, err := none.Sessions().List()
 	if err != nil {
 		return nil, err
 	}
 	var all []*workSession
 	for _, s := range list {
-		shows := func(d program.Mount) bool { return isBelow(realPath(d.Source), dir) }
+		shows := func(d session.Mount) bool { return isBelow(realPath(d.Source), dir) }
 		if len(s.Mounts) == 0 || o.Dir != dir && !slices.ContainsFunc(s.Mounts, shows) {
 			continue
 		}
@@ -236,7 +237,7 @@ func (f *visitFlags) choose(cmd *cobra.Command) (*workSession, error) {
 	if chosen == nil {
 		var ids []string
 		for _, w := range all {
-			has, err := w.program.HasChanges(w.Session)
+			has, err := w.program.Sessions().HasChanges(w.Session)
 			if err != nil {
 				return nil, err
 			}
@@ -296,7 +297,7 @@ const lastSession = "last"
 
 // review returns the changes of a session at and below some paths that the user has typed,
 // all of them if there are none, and the names of these. A path without a change is an error.
-func (w *workSession) review(op string, paths []string, diffs bool) (r *program.Review, names []string, err error) {
+func (w *workSession) review(op string, paths []string, diffs bool) (r *session.Review, names []string, err error) {
 	for _, typed := range paths {
 		name, err := w.nameOf(typed)
 		if err != nil {
@@ -304,11 +305,11 @@ func (w *workSession) review(op string, paths []string, diffs bool) (r *program.
 		}
 		names = append(names, name)
 	}
-	if r, err = w.program.Review(w.Session, names, diffs); err != nil {
+	if r, err = w.program.Sessions().Review(w.Session, names, diffs); err != nil {
 		return nil, nil, err
 	}
 	for i, name := range names {
-		if slices.ContainsFunc(r.Files, func(c program.FileChange) bool { return isWithin(name, c.Path) }) {
+		if slices.ContainsFunc(r.Files, func(c session.FileChange) bool { return isWithin(name, c.Path) }) {
 			continue
 		}
 		return nil, nil, w.unchanged(op, paths[i], name)
@@ -329,7 +330,7 @@ func (w *workSession) unchanged(op, typed, name string) error {
 		e.Hint = "golem never applies changes in .git"
 		return e
 	}
-	all, err := w.program.Review(w.Session, nil, false)
+	all, err := w.program.Sessions().Review(w.Session, nil, false)
 	if err != nil {
 		return e
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -104,7 +105,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	switch {
 	case bare && v.Session == "":
 		v.Session, err = lastOf(p)
-	case bare && v.Session != program.NewSession && len(*f.given) == 0: // it has the folders that it was begun with
+	case bare && v.Session != session.New && len(*f.given) == 0: // it has the folders that it was begun with
 		p, err = f.programOf(v.Session)
 	}
 	if err != nil {
@@ -168,13 +169,13 @@ func unreadToken(file string, err error) error {
 // lastOf returns the last session that was begun with the folders of a program without
 // files, or that it is a new one.
 func lastOf(p *program.Program) (string, error) {
-	list, err := p.Sessions()
+	list, err := p.Sessions().List()
 	for _, s := range list {
 		if slices.Equal(s.Mounts, p.GivenMounts()) {
 			return s.ID, err
 		}
 	}
-	return program.NewSession, err
+	return session.New, err
 }
 
 // tell says which folders a client will have, where no file says so, and which servers

@@ -19,6 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/model/prices"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -137,7 +138,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		return err
 	}
 	defer closeModel()
-	v := program.GateOptions{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), program.NewSession), Copy: wantsCopy(f.copy)}
+	v := program.GateOptions{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy)}
 	if f.resume != "" {
 		v.Session = f.resumed()
 	}

@@ -65,11 +65,11 @@ func (f *runFlags) open(p *program.Program, tell func(string)) (m model.Model, n
 
 // modelBefore is the model that the run which goes on was begun with.
 func (f *runFlags) modelBefore(p *program.Program) (name string, err error) {
-	s, err := p.Session(f.resumed())
+	s, err := p.Sessions().Find(f.resumed())
 	if err != nil {
 		return "", err
 	}
-	return name, p.History(s, func(e run.Entry) error {
+	return name, p.RunHistory(s, func(e run.Entry) error {
 		name = cmp.Or(e.Model, name)
 		return nil
 	})

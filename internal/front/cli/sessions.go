@@ -10,6 +10,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -30,7 +31,7 @@ golem sessions show ID tells what was said and done in one.`,
 		if err != nil {
 			return err
 		}
-		list, err := p.Sessions()
+		list, err := p.Sessions().List()
 		if err != nil {
 			return err
 		}
@@ -69,8 +70,8 @@ golem sessions show ID tells what was said and done in one.`,
 func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
 // keepsChanges reports whether a session has something that was not applied.
-func keepsChanges(p *program.Program, s *program.Session) bool {
-	list, unfit, err := p.Changes(s, nil, false)
+func keepsChanges(p *program.Program, s *session.Session) bool {
+	list, unfit, err := p.Sessions().Changes(s, nil, false)
 	about, told := aboutSession(p, s)
 	return err != nil || told != nil || len(list) > 0 || unfit != "" || len(about.Others) > 0
 }
@@ -98,16 +99,16 @@ Exit code 0 is all removed, 1 some left alone.`,
 		if err != nil {
 			return err
 		}
-		var chosen []*program.Session
+		var chosen []*session.Session
 		for _, id := range args {
-			s, err := p.Session(id)
+			s, err := p.Sessions().Find(id)
 			if err != nil {
 				return err
 			}
 			chosen = append(chosen, s)
 		}
 		if older > 0 {
-			list, err := p.Sessions()
+			list, err := p.Sessions().List()
 			if err != nil {
 				return err
 			}
@@ -123,7 +124,7 @@ Exit code 0 is all removed, 1 some left alone.`,
 				kept = append(kept, s.ID)
 				continue
 			}
-			switch err := p.Remove(s, secrets(os.Environ())); {
+			switch err := p.RemoveSession(s, secrets(os.Environ())); {
 			case errors.Is(err, jail.ErrBusy):
 				busy = append(busy, s.ID)
 			case err != nil:

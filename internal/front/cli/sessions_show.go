@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -23,7 +24,7 @@ func aSession(_ *cobra.Command, args []string) error {
 }
 
 // session returns the one that an argument names.
-func (f *programFlags) sessionOf(args []string) (*program.Program, *program.Session, error) {
+func (f *programFlags) sessionOf(args []string) (*program.Program, *session.Session, error) {
 	id := ""
 	if len(args) > 0 {
 		id = args[0]
@@ -32,7 +33,7 @@ func (f *programFlags) sessionOf(args []string) (*program.Program, *program.Sess
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := p.Session(id)
+	s, err := p.Sessions().Find(id)
 	return p, s, err
 }
 
@@ -53,7 +54,7 @@ it made and what came of them. The journal says what was decided: golem audit sh
 		}
 		if wantsJSON(cmd) {
 			list := []run.Entry{}
-			err := p.History(s, func(e run.Entry) error {
+			err := p.RunHistory(s, func(e run.Entry) error {
 				list = append(list, e)
 				return nil
 			})
@@ -63,7 +64,7 @@ it made and what came of them. The journal says what was decided: golem audit sh
 			return printJSON(cmd.OutOrStdout(), map[string]any{"session": s.ID, "entries": list})
 		}
 		shown, calls := 0, make(map[string]string)
-		err = p.History(s, func(e run.Entry) error {
+		err = p.RunHistory(s, func(e run.Entry) error {
 			shown++
 			showEntry(cmd, e, calls)
 			return nil
@@ -81,8 +82,8 @@ const maxToldInput = 60
 
 // firstInput returns the first line of what the first run of a session was given, "" where
 // nothing was run in it, or what was cannot be read: a list is not to fail for that.
-func firstInput(p *program.Program, s *program.Session) (input string) {
-	p.History(s, func(e run.Entry) error {
+func firstInput(p *program.Program, s *session.Session) (input string) {
+	p.RunHistory(s, func(e run.Entry) error {
 		for _, m := range e.Messages {
 			for _, part := range m.Parts {
 				if m.Role == model.User && part.Text != "" {
@@ -157,7 +158,7 @@ func newSessionsExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.History(s, func(e run.Entry) error {
+		return p.RunHistory(s, func(e run.Entry) error {
 			line, err := visible.JSONLine(e)
 			if err != nil {
 				return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 )
 
 func newStatus() *cobra.Command {
@@ -31,7 +32,7 @@ calls that wait for approval, and staged commits that wait for a review.`,
 		programs := make(map[*program.Program]bool)
 		for _, w := range all {
 			programs[w.program] = true
-			r, err := w.program.Review(w.Session, nil, false)
+			r, err := w.program.Sessions().Review(w.Session, nil, false)
 			if err != nil {
 				return err
 			}
@@ -77,7 +78,7 @@ type sessionStatus struct {
 	Flags   []review.Flag `json:"flags"`
 }
 
-func (w *workSession) status(r *program.Review) sessionStatus {
+func (w *workSession) status(r *session.Review) sessionStatus {
 	s := sessionStatus{ID: w.ID, What: w.what(), Used: w.LastUsed, Files: len(r.Files), Git: r.Git, Commits: r.Refs, Flags: append([]review.Flag{}, r.Flags...)}
 	for _, c := range r.Files {
 		s.Added, s.Removed = s.Added+c.Added, s.Removed+c.Removed
@@ -86,7 +87,7 @@ func (w *workSession) status(r *program.Review) sessionStatus {
 }
 
 // row returns a session as a line of golem status.
-func (s sessionStatus) row(w *workSession, r *program.Review) []string {
+func (s sessionStatus) row(w *workSession, r *session.Review) []string {
 	commits := ""
 	if s.Commits {
 		commits = "keeps commits"
@@ -95,7 +96,7 @@ func (s sessionStatus) row(w *workSession, r *program.Review) []string {
 }
 
 // warningsOf sums up the flags of a session in one line.
-func warningsOf(w *workSession, r *program.Review) string {
+func warningsOf(w *workSession, r *session.Review) string {
 	code := make(map[string]bool)
 	first, others := "", 0
 	for _, f := range r.Flags {

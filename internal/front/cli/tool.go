@@ -19,6 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/profile"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/git"
@@ -77,25 +78,25 @@ func (f *visitFlags) program() (*program.Program, error) {
 
 // programOf loads a program. Where a session is meant that golem exec has begun without
 // one, it is the folders that it was begun with.
-func (f *programFlags) programOf(session string) (*program.Program, error) {
+func (f *programFlags) programOf(id string) (*program.Program, error) {
 	p, err := f.load()
 	if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
 		return nil, err
 	}
-	if p.Content.Hash != "" && (session == "" || session == program.NewSession) {
+	if p.Content.Hash != "" && (id == "" || id == session.New) {
 		return p, nil
 	}
 	o, err := f.options()
 	if err != nil {
 		return nil, err
 	}
-	again, err := program.LoadSession(o, session)
+	again, err := program.LoadSession(o, id)
 	switch {
 	case err == nil:
 		return again, nil
 	case p.Content.Hash != "":
 		return p, nil
-	case session != "" && session != program.NewSession: // it is what was named that is not there
+	case id != "" && id != session.New: // it is what was named that is not there
 		return nil, err
 	}
 	return nil, noProgram(p)
@@ -162,8 +163,8 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	if err = door.Close(); err != nil && r.Err == nil { // the call was done, and what came of it counts
 		err = withLate(cmd, printResult(cmd, r), err)
 	}
-	if f.sessionID() == program.NewSession && r.Err != nil && r.Pending == nil && p.IsUnused(door.Session, profile.Profile{}) {
-		err = cmp.Or(err, p.Remove(door.Session, nil)) // it would be in front of one that keeps something
+	if f.sessionID() == session.New && r.Err != nil && r.Pending == nil && p.Sessions().IsUnused(door.Session, profile.Profile{}) {
+		err = cmp.Or(err, p.RemoveSession(door.Session, nil)) // it would be in front of one that keeps something
 	}
 	if errors.As(context.Cause(ctx), &caught) && (r.Err == nil || r.Err.Code != "declined") { // who stops a question has said no
 		if err != nil {

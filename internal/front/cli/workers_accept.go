@@ -30,12 +30,12 @@ no effect before golem trust.`,
 		if err != nil {
 			return err
 		}
-		s, err := p.Session(session)
+		s, err := p.Sessions().Find(session)
 		if err != nil {
 			return err
 		}
 		if len(args) == 0 {
-			list, err := p.Proposals(s)
+			list, err := s.Proposals()
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ no effect before golem trust.`,
 			}
 			return nil
 		}
-		w, err := p.Proposed(s, args[0])
+		w, err := s.Proposal(args[0])
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ no effect before golem trust.`,
 			fmt.Fprintf(cmd.ErrOrStderr(), "golem: nothing is changed; golem workers accept %s --yes puts it into the program\n", w.Name)
 			return nil
 		}
-		file, err := p.Accept(s, w, secrets(os.Environ()))
+		file, err := p.AcceptProposal(s, w, secrets(os.Environ()))
 		if err != nil {
 			return err
 		}

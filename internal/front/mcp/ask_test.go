@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -214,7 +215,7 @@ func TestElsewhere(t *testing.T) {
 // does not use it.
 func TestSessionsApart(t *testing.T) {
 	h := newHouse(t, nil)
-	h.session, h.service.Wait = program.NewSession, 300*time.Millisecond
+	h.session, h.service.Wait = session.New, 300*time.Millisecond
 	one, other := h.client(newestAsked, nil), h.client(newestAsked, nil)
 	write := map[string]any{"path": "/b.txt", "content": "new"}
 	use(t, one, "write_file", write)

@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -63,7 +64,7 @@ func newHouse(t testing.TB, files map[string]string) *house {
 		return "about " + r.Tool + " " + string(r.Args) + "\n", items
 	}}
 	var err error
-	if h.program, err = program.LoadMounts(h.options, []program.Mount{{Source: h.dir, Target: "/", Mode: "rw"}}); err != nil {
+	if h.program, err = program.LoadMounts(h.options, []session.Mount{{Source: h.dir, Target: "/", Mode: "rw"}}); err != nil {
 		t.Fatal(err)
 	}
 	return h

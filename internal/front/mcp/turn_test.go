@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -86,7 +87,7 @@ func TestInOrder(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
 	var err error
-	if h.program, err = program.LoadMounts(h.options, []program.Mount{{Source: h.dir, Target: "/", Mode: "overlay"}}); err != nil {
+	if h.program, err = program.LoadMounts(h.options, []session.Mount{{Source: h.dir, Target: "/", Mode: "overlay"}}); err != nil {
 		t.Fatal(err)
 	}
 	r := h.raw()

@@ -1,4 +1,4 @@
-package program
+package session
 
 import (
 	"context"
@@ -19,18 +19,17 @@ import (
 // commands runs the commands of a door. A session is started with the first
 // command and ends with the door; where what commands may see has changed, there
 // is one more.
-type commands struct {
+type Commands struct {
 	policy    jail.Policy // without mounts
 	level     policy.Level
 	now       func() time.Time
-	workspace *workspace
-	owner     owner        // whose home they have
+	workspace *Workspace
+	owner     Owner        // whose home they have
 	direct    bool         // they may write what no session keeps
 	exec      *Exec        // what the user runs, nil where that is nothing
 	onlyUser  bool         // no other commands run in the session
 	mounts    []jail.Mount // that it has besides the sandbox
 	missing   error        // why it cannot be started, whatever the machine has
-	steps     undoSteps    // what file tools have changed
 
 	services *shell.Services
 
@@ -46,40 +45,72 @@ type session struct {
 	layered bool
 }
 
-// newCommands returns what runs commands with the grant of a gate.
-func newCommands(g tool.Gate, o owner, w *workspace, now func() time.Time) *commands {
-	l := g.Grant.Limits
-	return &commands{now: now, level: g.Grant.Level, owner: o, workspace: w, direct: writesDirectly(g.Files), policy: jail.Policy{
-		Network: g.HasNetwork(),
-		Limits:  jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Output: l.Output},
-	}}
+// CommandOptions say what commands may do.
+type CommandOptions struct {
+	Gate     tool.Gate // the files they see and the limits they have
+	Network  bool
+	Owner    Owner
+	Etc      []string     // further names of /etc that they see
+	Env      []string     // NAME=value
+	Mounts   []jail.Mount // that they see besides the files of the gate
+	ReadOnly bool         // they write nothing outside the session
+	Exec     *Exec        // the program that the user runs, nil for none
+	OnlyUser bool         // no other commands run in the session
+	Missing  error        // why they cannot run, whatever the machine supports
+}
+
+// Commands returns a runner of commands in the workspace. It is closed after use.
+func (w *Workspace) Commands(o CommandOptions) *Commands {
+	l := o.Gate.Grant.Limits
+	return &Commands{now: w.store.Now, level: o.Gate.Grant.Level, owner: o.Owner, workspace: w, direct: writesDirectly(o.Gate.Files) && !o.ReadOnly,
+		exec: o.Exec, onlyUser: o.OnlyUser, mounts: o.Mounts, missing: o.Missing, policy: jail.Policy{
+			Network: o.Network, Etc: o.Etc, Env: o.Env,
+			Limits: jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Output: l.Output},
+		}}
+}
+
+// Services returns the services of the commands. With once, none outlives the call that
+// starts it. Close ends them.
+func (c *Commands) Services(once bool) *shell.Services {
+	c.services = shell.NewServices(c, c.now, once)
+	return c.services
 }
 
 // Run implements shell.Runner.
-func (c *commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail.Command, layered bool) (jail.Result, error) {
+func (c *Commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail.Command, layered bool) (jail.Result, error) {
 	r, err := c.runIn(files, layered, func(s *jail.Session) (jail.Result, error) { return s.Run(ctx, command) })
 	if err != nil && ctx.Err() != nil {
 		return r, &sandbox.Error{Op: "shell", Code: "stopped", Hint: "it was stopped before it could begin"}
 	}
-	return r, asWorkerError(err)
+	return r, CommandError(err)
 }
 
 // Serve implements shell.Server.
-func (c *commands) Serve(files *sandbox.Sandbox, command jail.Command, layered bool) (shell.Service, error) {
+func (c *Commands) Serve(files *sandbox.Sandbox, command jail.Command, layered bool) (shell.Service, error) {
 	s, err := c.session(files, layered && (!c.direct || c.workspace.canOverlay()))
 	if err != nil {
-		return nil, asWorkerError(err)
+		return nil, CommandError(err)
 	}
 	v, err := s.Serve(command)
 	if err != nil {
-		return nil, asWorkerError(err)
+		return nil, CommandError(err)
 	}
 	return v, nil
 }
 
+// Open implements mcp.Starter.
+func (c *Commands) Open(files *sandbox.Sandbox, command jail.Command) (*jail.Process, error) {
+	s, err := c.session(files, false)
+	if err != nil {
+		return nil, CommandError(err)
+	}
+	p, err := s.Open(command)
+	return p, CommandError(err)
+}
+
 // Able implements shell.Runner. What the program requires is tried once, with no
 // folder; where it requires nothing the best is taken when a command runs.
-func (c *commands) Able() error {
+func (c *Commands) Able() error {
 	if c.missing != nil {
 		return c.missing
 	}
@@ -97,11 +128,11 @@ func (c *commands) Able() error {
 		}
 	}
 	c.tried = err == nil
-	return asWorkerError(err)
+	return CommandError(err)
 }
 
 // require puts the level that the program requires into a policy.
-func (c *commands) require(p *jail.Policy) error {
+func (c *Commands) require(p *jail.Policy) error {
 	switch c.level {
 	case policy.AnyLevel:
 	case policy.Landlock:
@@ -109,16 +140,16 @@ func (c *commands) require(p *jail.Policy) error {
 	case policy.Namespaces:
 		p.Least = jail.Namespaces
 	default:
-		return &sandbox.Error{Op: "shell", Code: jail.ErrNoSandbox, Hint: "golem ran no command: require_os_sandbox requires the level " + c.level.String() + ", which this version does not have; " + noContainer}
+		return &sandbox.Error{Op: "shell", Code: jail.ErrNoSandbox, Hint: "golem ran no command: require_os_sandbox requires the level " + c.level.String() + ", which this version does not have; " + NoContainer}
 	}
 	return nil
 }
 
-// noContainer is what to do about a level above all that there are.
-const noContainer = "write require_os_sandbox: namespaces, which is the strongest, or leave the key out"
+// NoContainer is what to do about a level above all that there are.
+const NoContainer = "write require_os_sandbox: namespaces, which is the strongest, or leave the key out"
 
 // mountsOf returns what commands see of these files.
-func (c *commands) mountsOf(files *sandbox.Sandbox) ([]jail.Mount, error) {
+func (c *Commands) mountsOf(files *sandbox.Sandbox) ([]jail.Mount, error) {
 	if err := makeWritable(files); err != nil {
 		return nil, err
 	}
@@ -130,7 +161,7 @@ func (c *commands) mountsOf(files *sandbox.Sandbox) ([]jail.Mount, error) {
 }
 
 // session returns the one for commands that see these files.
-func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session, error) {
+func (c *Commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session, error) {
 	mounts, err := c.mountsOf(files)
 	if err != nil {
 		return nil, err
@@ -152,7 +183,7 @@ func (c *commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session,
 }
 
 // start starts a session of the jail, at a level that is not below the least.
-func (c *commands) start(mounts []jail.Mount, layered bool, least jail.Level) (*jail.Session, error) {
+func (c *Commands) start(mounts []jail.Mount, layered bool, least jail.Level) (*jail.Session, error) {
 	p := c.policy
 	p.Mounts = mounts
 	if err := c.require(&p); err != nil {
@@ -177,12 +208,12 @@ func (c *commands) start(mounts []jail.Mount, layered bool, least jail.Level) (*
 
 // addHome gives commands the home of their owner, where there is a session. Where a mount
 // stands there they have none.
-func (c *commands) addHome(p *jail.Policy) error {
+func (c *Commands) addHome(p *jail.Policy) error {
 	there := func(m jail.Mount) bool { return isUnder(m.Target, jail.Home) || isUnder(jail.Home, m.Target) }
-	if p.Home != "" || c.workspace.session == nil || slices.ContainsFunc(p.Mounts, there) {
+	if p.Home != "" || c.workspace.Session == nil || slices.ContainsFunc(p.Mounts, there) {
 		return nil
 	}
-	home, err := c.workspace.session.home(c.owner)
+	home, err := c.workspace.Session.home(c.owner)
 	p.Home = sandbox.Host(home)
 	return err
 }
@@ -212,7 +243,7 @@ func makeWritable(files *sandbox.Sandbox) error {
 }
 
 // Close ends all that runs.
-func (c *commands) Close() error {
+func (c *Commands) Close() error {
 	c.services.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,10 +257,68 @@ func (c *commands) Close() error {
 
 // asWorkerError returns an error of the jail as a worker may read it. The jail names no
 // folder of the host but those of its own making.
-func asWorkerError(err error) error {
+func CommandError(err error) error {
 	var known *sandbox.Error
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
 	return &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; run golem doctor to check this machine"}
+}
+
+// Layered implements shell.Runner. A command that writes in a copy touches nothing of the
+// user's either.
+func (c *Commands) Layered() bool {
+	return !c.direct || c.workspace.canOverlay() || c.workspace.canCopy()
+}
+
+// runIn calls do with a session of the jail for commands that see these files, and
+// returns what do does. Where commands would write directly and no overlay can be mounted,
+// they work on copies, and the result has what they changed.
+func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Session) (jail.Result, error)) (jail.Result, error) {
+	if !layered || !c.direct || c.workspace.canOverlay() {
+		for tries := 0; ; tries++ {
+			s, err := c.session(files, layered)
+			if err != nil {
+				return jail.Result{}, CommandError(err)
+			}
+			r, err := do(s)
+			if tries == 0 && errors.Is(err, jail.ErrNotBegun) {
+				continue // the holder was killed before the command began
+			}
+			return r, err
+		}
+	}
+	mounts, err := c.mountsOf(files)
+	if err != nil {
+		return jail.Result{}, CommandError(err)
+	}
+	a, err := jail.SetApart(c.workspace.pending.dir, mounts, c.workspace.copyLimit, c.now)
+	if err != nil {
+		return jail.Result{}, CommandError(copyError(err, "what the command may write"))
+	}
+	s, err := c.start(a.Mounts, false, jail.Namespaces)
+	if err != nil {
+		return jail.Result{}, CommandError(errors.Join(err, a.Drop()))
+	}
+	r, err := do(s)
+	if closed := s.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return r, errors.Join(err, a.Drop())
+	}
+	r.Direct = false
+	r.Changed, err = a.Changed()
+	return r, err
+}
+
+// writesDirectly reports whether something in a sandbox can be written that no session keeps.
+func writesDirectly(files *sandbox.Sandbox) bool {
+	for _, name := range files.Anchors() {
+		m, shown := files.MountOf(name)
+		if shown && m.Access >= sandbox.ReadWrite && (m.Backend == nil || m.Backend.Traits().Through == "") {
+			return true
+		}
+	}
+	return false
 }

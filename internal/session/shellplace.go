@@ -1,4 +1,4 @@
-package program
+package session
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ const placeName = "place.json"
 // loadPlace returns where commands of an owner begin: where its last one in the session ended.
 // Without a session it is forgotten with the door. A value that looks like a secret is not
 // written.
-func (s *Session) loadPlace(o owner) *shell.Place {
+func (s *Session) ShellPlace(o Owner) *shell.Place {
 	if s == nil {
 		return shell.NewPlace(shell.Standing{}, nil)
 	}

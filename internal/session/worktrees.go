@@ -1,4 +1,4 @@
-package program
+package session
 
 import (
 	"crypto/rand"
@@ -44,7 +44,7 @@ func (l workTree) objects() string { return path.Join(jail.Git+"-objects", l.id(
 
 // findWorkTrees looks for git work trees at the top of mounts whose .git is a file, and says
 // in notes what that means for commands.
-func (w *workspace) findWorkTrees(files *sandbox.Sandbox, home string) {
+func (w *Workspace) FindWorkTrees(files *sandbox.Sandbox, home string) {
 	for _, m := range files.Config().Mounts {
 		dir := hostDir(m)
 		if dir == "" || !files.CanRead(m.Target) {
@@ -58,7 +58,7 @@ func (w *workspace) findWorkTrees(files *sandbox.Sandbox, home string) {
 			err = errors.New("golem shows a git directory that is elsewhere only at the level namespaces; golem doctor says why this machine has none")
 		}
 		if err != nil {
-			w.notes = append(w.notes, "git does not work in "+shown+": "+err.Error())
+			w.Notes = append(w.Notes, "git does not work in "+shown+": "+err.Error())
 			w.gitFiles = append(w.gitFiles, jail.File{Name: path.Join(at, ".git"), Data: []byte("gitdir: " + jail.Git + "/none\n")}) // it says where the other is
 			continue
 		}
@@ -73,7 +73,7 @@ func (w *workspace) findWorkTrees(files *sandbox.Sandbox, home string) {
 				kind = "a git submodule"
 			}
 			if i == 0 {
-				w.notes = append(w.notes, shown+" is "+kind+" of "+visible.Text(tildePath(l.Common, home))+
+				w.Notes = append(w.Notes, shown+" is "+kind+" of "+visible.Text(tildePath(l.Common, home))+
 					": the program sees the commits, branches and tags there, not the configuration, hooks, remotes or reflogs; its commits stay in the session")
 			}
 		}
@@ -107,17 +107,17 @@ func tildePath(name, home string) string {
 
 // mountWorkTrees gives commands the git directories of linked work trees: a copy of what git
 // needs there, which the session keeps, and the objects of the repository to read.
-func (c *commands) mountWorkTrees() error {
+func (c *Commands) mountWorkTrees() error {
 	w := c.workspace
 	c.policy.Replaced = w.gitFiles
 	if len(w.workTrees) == 0 {
 		return nil
 	}
-	top := filepath.Join(w.session.dir, gitName)
+	top := filepath.Join(w.Session.dir, gitName)
 	if err := os.MkdirAll(top, 0o700); err != nil {
 		return visible.FileError("the git directory of the session", err)
 	}
-	all := w.session.stamps()
+	all := w.Session.stamps()
 	for _, l := range w.workTrees {
 		is, err := l.copyTo(top, all[l.id()])
 		if err != nil {
@@ -128,7 +128,7 @@ func (c *commands) mountWorkTrees() error {
 		c.mounts = append(c.mounts, jail.Mount{Source: sandbox.Host(filepath.Join(l.Common, "objects")), Target: l.objects()})
 	}
 	c.mounts = append(c.mounts, jail.Mount{Source: sandbox.Host(top), Target: jail.Git, Write: true, Kept: true})
-	return w.session.writeFile(stampsName, all)
+	return w.Session.writeFile(stampsName, all)
 }
 
 // copyTo brings the copy of a git directory up to date.
@@ -190,23 +190,4 @@ func (s *Session) discardCommits() error {
 	}
 	os.RemoveAll(old) // what a program has closed is removed with the session
 	return s.writeFile(stampsName, map[string]git.Stamps{})
-}
-
-// RepositoryAbove returns the git work tree that the directory at / is in without being
-// its top, "" for none. Git does not work there: what is above is not shown. Root reports
-// whether golem takes that work tree for a root.
-func (p *Program) RepositoryAbove() (top sandbox.Host, root bool) {
-	for _, m := range p.Project.Mounts {
-		if m.Target != "/" {
-			continue
-		}
-		above := git.Above(string(overlayMount(m).Folder))
-		for _, home := range p.options.Homes {
-			if rel, err := filepath.Rel(above, home); above != "" && err == nil && filepath.IsLocal(rel) {
-				return sandbox.Host(above), false
-			}
-		}
-		return sandbox.Host(above), above != "" && !strings.ContainsRune(above, ':')
-	}
-	return "", false
 }

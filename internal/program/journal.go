@@ -11,6 +11,31 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
+// A signer is a journal that signs the list before the first change, and knows which
+// changes were made.
+type journalWriter struct {
+	*audit.Journal
+	sign func() error
+	done *doneCalls
+}
+
+// Write implements tool.Journal.
+func (s journalWriter) Write(r audit.Record, wait audit.Wait) error {
+	if wait == audit.Durable {
+		if err := s.sign(); err != nil {
+			return err
+		}
+	}
+	err := s.Journal.Write(r, wait)
+	if err == nil && wait == audit.Durable && r.Kind == audit.Intent {
+		s.done.begin(r)
+	}
+	if r.Kind == audit.Outcome { // it has happened, whether or not the journal took it
+		s.done.end(r)
+	}
+	return err
+}
+
 // made are the calls of a door that have changed something. An error that comes when they
 // are done must not hide them: whoever reads it would make them again.
 type doneCalls struct {

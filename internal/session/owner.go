@@ -1,4 +1,4 @@
-package program
+package session
 
 import (
 	"crypto/sha256"
@@ -21,11 +21,11 @@ import (
 // below its callers, one of its foreign programs, or a program that the user runs by a
 // profile, each with what it may reach. Nobody else sees them: what one owner leaves, such
 // as a configuration of git, is run with the rights of no other.
-type owner string
+type Owner string
 
 // ownerOf returns the owner of commands of a gate. Kind and name tell the commands of the
 // worker itself from those of programs.
-func ownerOf(g tool.Gate, network bool, kind, name string) owner {
+func OwnerOf(g tool.Gate, network bool, kind, name string) Owner {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q network %v\n", kind, name, g.Workers, network)
 	for _, anchor := range g.Files.Anchors() {
@@ -37,7 +37,7 @@ func ownerOf(g tool.Gate, network bool, kind, name string) owner {
 			fmt.Fprintf(h, "%q %v %q %q\n", anchor, m.Access, m.Target, string(source))
 		}
 	}
-	return owner(hex.EncodeToString(h.Sum(nil)[:8]))
+	return Owner(hex.EncodeToString(h.Sum(nil)[:8]))
 }
 
 // The directories of a session for owners, and in that of an owner.
@@ -47,18 +47,18 @@ const (
 	oldName    = "home-old" // in that of a session: a home of an older golem, without credentials
 )
 
-func (s *Session) ownerDir(o owner) string { return filepath.Join(s.dir, ownersName, string(o)) }
+func (s *Session) ownerDir(o Owner) string { return filepath.Join(s.dir, ownersName, string(o)) }
 
 // hasHome reports whether an owner has a home in the session.
-func (s *Session) hasHome(o owner) bool {
+func (s *Session) HasHome(o Owner) bool {
 	return s != nil && exists(filepath.Join(s.ownerDir(o), homeName))
 }
 
 // home returns the directory that is the home of an owner, and makes it where it is
 // missing.
-func (s *Session) home(o owner) (string, error) { return s.makeDir(o, homeName) }
+func (s *Session) home(o Owner) (string, error) { return s.makeDir(o, homeName) }
 
-func (s *Session) makeDir(o owner, name string) (string, error) {
+func (s *Session) makeDir(o Owner, name string) (string, error) {
 	dir := filepath.Join(s.ownerDir(o), name)
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
@@ -72,13 +72,13 @@ func (s *Session) makeDir(o owner, name string) (string, error) {
 
 // clearOldHomes removes the credentials from the homes that an older golem has kept in
 // sessions, which every command there could read.
-func (p *Program) clearOldHomes() error {
-	entries, err := os.ReadDir(p.sessionsDir())
+func (s Store) clearOldHomes() error {
+	entries, err := os.ReadDir(s.dir())
 	if err != nil {
 		return nil // there are none
 	}
 	for _, e := range entries {
-		dir := filepath.Join(p.sessionsDir(), e.Name())
+		dir := filepath.Join(s.dir(), e.Name())
 		old := filepath.Join(dir, homeName)
 		if info, err := os.Lstat(old); err != nil || !info.IsDir() {
 			continue

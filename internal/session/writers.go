@@ -1,4 +1,4 @@
-package program
+package session
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -20,47 +19,22 @@ import (
 // signatures is the document with the list.
 const writersFile = "doors.json"
 
-// A signer is a journal that signs the list before the first change, and knows which
-// changes were made.
-type journalWriter struct {
-	*audit.Journal
-	sign func() error
-	done *doneCalls
-}
-
-// Write implements tool.Journal.
-func (s journalWriter) Write(r audit.Record, wait audit.Wait) error {
-	if wait == audit.Durable {
-		if err := s.sign(); err != nil {
-			return err
-		}
-	}
-	err := s.Journal.Write(r, wait)
-	if err == nil && wait == audit.Durable && r.Kind == audit.Intent {
-		s.done.begin(r)
-	}
-	if r.Kind == audit.Outcome { // it has happened, whether or not the journal took it
-		s.done.end(r)
-	}
-	return err
-}
-
 // A doorman keeps the list for one door.
-type writerList struct {
+type WriterList struct {
 	folder  *state.Folder
 	leases  state.Leases
 	name    string
 	release func() error // of the lease that shows that the door lives
 }
 
-// newWriterList sweeps, where only dead doors have signed, and returns who signs
+// NewWriterList sweeps, where only dead doors have signed, and returns who signs
 // for a new one.
-func newWriterList(folder *state.Folder, name string, files *sandbox.Sandbox) (*writerList, error) {
+func NewWriterList(folder *state.Folder, name string, files *sandbox.Sandbox) (*WriterList, error) {
 	leases, err := folder.Leases()
 	if err != nil {
 		return nil, err
 	}
-	d := &writerList{folder: folder, leases: leases, name: name}
+	d := &WriterList{folder: folder, leases: leases, name: name}
 	if list, err := d.read(); err != nil || len(list) == 0 {
 		return d, err
 	}
@@ -75,7 +49,7 @@ func newWriterList(folder *state.Folder, name string, files *sandbox.Sandbox) (*
 }
 
 // isAlive reports whether the door of a name is still held.
-func (d *writerList) isAlive(name string) bool {
+func (d *WriterList) isAlive(name string) bool {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	release, err := d.leases.Take(ended, "door-"+name, name)
@@ -87,7 +61,7 @@ func (d *writerList) isAlive(name string) bool {
 }
 
 // signer returns how to sign the list, once.
-func (d *writerList) signer() func() error {
+func (d *WriterList) Signer() func() error {
 	return sync.OnceValue(func() (err error) {
 		if d.release, err = d.leases.Take(context.Background(), "door-"+d.name, d.name); err != nil {
 			return err
@@ -97,7 +71,7 @@ func (d *writerList) signer() func() error {
 }
 
 // remove takes the name off the list, if it is there.
-func (d *writerList) remove() error {
+func (d *WriterList) Remove() error {
 	if d.release == nil {
 		return nil
 	}
@@ -110,7 +84,7 @@ func (d *writerList) remove() error {
 	return err
 }
 
-func (d *writerList) read() ([]string, error) {
+func (d *WriterList) read() ([]string, error) {
 	data, err := d.folder.Read(writersFile)
 	if err != nil {
 		return nil, err
@@ -126,6 +100,6 @@ func parseNames(data []byte) (list []string) {
 	return list
 }
 
-func (d *writerList) update(do func([]string) []string) error {
+func (d *WriterList) update(do func([]string) []string) error {
 	return d.folder.Update(writersFile, func(old []byte) ([]byte, error) { return json.Marshal(do(parseNames(old))) })
 }

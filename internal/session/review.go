@@ -1,4 +1,4 @@
-package program
+package session
 
 import (
 	"path"
@@ -25,25 +25,25 @@ type Review struct {
 // Review reviews the changes of a session at and below some names; without names, all of
 // them. With diffs it compares every file; without, it counts the lines of the first files
 // only, and looks at the others by their names.
-func (p *Program) Review(s *Session, names []string, diffs bool) (*Review, error) {
-	k, err := p.OpenChanges(s)
+func (s Store) Review(one *Session, names []string, diffs bool) (*Review, error) {
+	k, err := s.Open(one)
 	if err != nil {
 		return nil, err
 	}
 	defer k.Close()
-	return p.review(k, s, names, diffs)
+	return s.review(k, one, names, diffs)
 }
 
-// Review reviews all changes of the gate's session, without their diffs.
-func (d *Gate) Review() (*Review, error) {
-	if d.work.changes == nil {
-		return d.program.Review(d.Session, nil, false)
+// Review reviews all changes of the workspace's session, without their diffs.
+func (w *Workspace) Review() (*Review, error) {
+	if w.changes == nil {
+		return w.store.Review(w.Session, nil, false)
 	}
-	return d.program.review(d.work.changes, d.Session, nil, false)
+	return w.store.review(w.changes, w.Session, nil, false)
 }
 
-func (p *Program) review(k *jail.Kept, s *Session, names []string, diffs bool) (*Review, error) {
-	files, err := p.Project.Sandbox(explain.Folder)
+func (s Store) review(k *jail.Kept, one *Session, names []string, diffs bool) (*Review, error) {
+	files, err := s.Project.Sandbox(explain.Folder)
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +55,9 @@ func (p *Program) review(k *jail.Kept, s *Session, names []string, diffs bool) (
 	}
 	standing, unfit, err := k.Changes()
 	if err != nil {
-		return nil, asWorkerError(err)
+		return nil, CommandError(err)
 	}
-	r := &Review{Unfit: unfit, Others: k.Others(), Refs: s.HasCommits()}
+	r := &Review{Unfit: unfit, Others: k.Others(), Refs: one.HasCommits()}
 	ofGit := repositoriesAmong(files, standing)
 	filled := make(map[string]bool) // new directories with something in them
 	for _, c := range standing {
@@ -92,19 +92,19 @@ func (p *Program) review(k *jail.Kept, s *Session, names []string, diffs bool) (
 }
 
 // HasChanges reports whether a session has changed something outside git repositories.
-func (p *Program) HasChanges(s *Session) (bool, error) {
-	k, err := p.OpenChanges(s)
+func (s Store) HasChanges(one *Session) (bool, error) {
+	k, err := s.Open(one)
 	if err != nil {
 		return false, err
 	}
 	defer k.Close()
-	files, err := p.Project.Sandbox(explain.Folder)
+	files, err := s.Project.Sandbox(explain.Folder)
 	if err != nil {
 		return false, err
 	}
 	standing, unfit, err := k.Changes()
 	if err != nil {
-		return false, asWorkerError(err)
+		return false, CommandError(err)
 	}
 	if unfit != "" || len(k.Others()) > 0 {
 		return true, nil

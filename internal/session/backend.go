@@ -1,4 +1,4 @@
-package program
+package session
 
 import (
 	"errors"
@@ -33,7 +33,7 @@ func (f *overlayBackend) backend() (sandbox.Backend, error) {
 	}
 	dir, err := f.changes.Folder(f.mount)
 	if errors.Is(err, jail.ErrBusy) {
-		return nil, busyError("")
+		return nil, BusyError("")
 	}
 	var known *sandbox.Error
 	if err != nil && !errors.As(err, &known) {
@@ -48,7 +48,7 @@ func (f *overlayBackend) backend() (sandbox.Backend, error) {
 }
 
 // busyError is the error of a session that another golem has.
-func busyError(op string) error {
+func BusyError(op string) error {
 	return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "another golem works on this session; wait for it, or begin one with --session new"}
 }
 

@@ -1,9 +1,7 @@
-package program
+package session
 
 import (
 	"context"
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,8 +39,8 @@ func (x *Exec) mayLogIn(program *profile.Program, name string) error {
 }
 
 // Exec implements shell.Execer.
-func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (jail.Result, error) {
-	program, err := profile.Find(command[0], profile.Host{Path: c.exec.Path, Dir: c.exec.Dir, Home: c.exec.Profile.Home, Single: filepath.Join(c.workspace.session.dir, "programs")}, files)
+func (c *Commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (jail.Result, error) {
+	program, err := profile.Find(command[0], profile.Host{Path: c.exec.Path, Dir: c.exec.Dir, Home: c.exec.Profile.Home, Single: filepath.Join(c.workspace.Session.dir, "programs")}, files)
 	if err == nil {
 		err = c.exec.mayLogIn(program, command[0])
 	}
@@ -63,20 +61,20 @@ func (c *commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 	run := jail.Command{Path: "/bin/sh", Args: append(shell, argv...), Names: names,
 		Dir: workDir(files, c.exec.Dir), Env: slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env)}
 	r, err := c.runIn(files, c.Layered(), func(s *jail.Session) (jail.Result, error) { return c.exec.Attach(ctx, s, run) })
-	return r, asWorkerError(err)
+	return r, CommandError(err)
 }
 
 // prepareExec gives commands what the program that the user runs has besides the sandbox.
-func (c *commands) prepareExec(more []jail.Mount) error {
-	home, err := c.workspace.session.home(c.owner)
+func (c *Commands) prepareExec(more []jail.Mount) error {
+	home, err := c.workspace.Session.home(c.owner)
 	if err != nil {
 		return err
 	}
-	kept, err := c.workspace.session.makeDir(c.owner, keptName)
+	kept, err := c.workspace.Session.makeDir(c.owner, keptName)
 	if err != nil {
 		return err
 	}
-	c.workspace.session.inherit(c.exec.Profile, kept)
+	c.workspace.Session.inherit(c.exec.Profile, kept)
 	if c.policy.Private, err = c.exec.Profile.Fill(home, kept); err != nil {
 		return err
 	}
@@ -95,7 +93,7 @@ func (c *commands) prepareExec(more []jail.Mount) error {
 }
 
 // addMounts adds to the folders that commands see those which a program has besides.
-func (c *commands) addMounts(mounts []jail.Mount) ([]jail.Mount, error) {
+func (c *Commands) addMounts(mounts []jail.Mount) ([]jail.Mount, error) {
 	owned := slices.Clip(c.mounts)
 	if c.policy.Home != "" {
 		owned = append(owned, jail.Mount{Target: jail.Home})
@@ -124,59 +122,4 @@ func workDir(files *sandbox.Sandbox, dir string) string {
 		return jail.Work
 	}
 	return "/"
-}
-
-// IsUnused reports whether a session keeps nothing: no change, no commit, no change that golem
-// undo would give back to it, and a home with nothing but what a profile has put there.
-func (p *Program) IsUnused(s *Session, profile profile.Profile) bool {
-	if s == nil || s.HasCommits() {
-		return false
-	}
-	if last, err := jail.Last(p.pending().dir); err == nil && last.Of(sandbox.Host(s.dir)) {
-		s.writeFile(appliedName, profile.Name) // it is looked at again when something else was applied
-		return false
-	}
-	list, unfit, err := p.Changes(s, nil, false)
-	if err != nil || len(list) > 0 || unfit != "" {
-		return false
-	}
-	k, err := p.OpenChanges(s)
-	if err != nil {
-		return false
-	}
-	others := k.Others() // the folder may have become another one meanwhile
-	k.Close()
-	if len(others) > 0 {
-		return false
-	}
-	return s.hasOnlyProfileFiles(profile)
-}
-
-// appliedName is a file of a session that is kept for golem undo, with the profile of the
-// program that ran in it.
-const appliedName = "applied.json"
-
-// EachApplied calls yield with the sessions that were kept for golem undo and keep no file, and
-// with the names of the profiles that ran in them.
-func (p *Program) EachApplied(yield func(s *Session, profile string)) {
-	list, err := p.Sessions()
-	if err != nil {
-		return
-	}
-	for _, s := range list {
-		var profile string
-		data, err := os.ReadFile(filepath.Join(s.dir, appliedName))
-		if err != nil || json.Unmarshal(data, &profile) != nil {
-			continue
-		}
-		k, err := p.OpenChanges(s)
-		if err != nil {
-			continue
-		}
-		files, _ := k.Usage()
-		k.Close()
-		if files == 0 {
-			yield(s, profile)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package program
+package session
 
 import (
 	"errors"
@@ -23,12 +23,13 @@ import (
 
 // A work is what a door has of layers: where changes of commands are kept until they
 // land, and the session that keeps those of mounts which are layers.
-type workspace struct {
+type Workspace struct {
+	store      Store
 	pending    pendingChanges
-	session    *Session   // nil where no mount is a layer, or none can be had, unless a program has its home there
+	Session    *Session   // nil where no mount is a layer, or none can be had, unless a program has its home there
 	changes    *jail.Kept // of the session
-	notes      []string
-	startNotes []string // notes of a session that has just begun
+	Notes      []string
+	StartNotes []string // notes of a session that has just begun
 	copyLimit  int64    // how much is copied, 0 for any
 
 	workTrees []workTree  // git work trees that a program sees with the repositories they are of
@@ -42,62 +43,62 @@ type workspace struct {
 // openWorkspace returns it for a visit. If no overlay can be mounted, the session works on copies
 // of the mounts with mode: overlay, and a note says what that costs. On a system without
 // openCopies these mounts are read-only.
-func (p *Program) openWorkspace(v GateOptions, network bool) (*workspace, error) {
-	w := &workspace{pending: p.pending(), copyLimit: maxImplicitCopy}
-	if v.Copy {
+func (s Store) OpenWorkspace(o Options) (*Workspace, error) {
+	w := &Workspace{pending: s.pending(), store: s, copyLimit: maxImplicitCopy}
+	if o.Copy {
 		w.copyLimit = 0
 	}
-	over := p.overlayMounts()
-	if len(over) == 0 && v.Exec == nil && !v.Run {
+	over := s.OverlayMounts()
+	if len(over) == 0 && o.Exec == nil && !o.Run {
 		return w, nil
 	}
-	if err := p.clearOldHomes(); err != nil {
+	if err := s.clearOldHomes(); err != nil {
 		return nil, err
 	}
 	can := w.canOverlay()
-	s, begun, err := p.beginSession(v, can || len(over) == 0 && !v.Copy) // without such a mount it needs no overlay
+	found, begun, err := s.begin(o, can || len(over) == 0 && !o.Copy) // without such a mount it needs no overlay
 	if err != nil {
 		return nil, err
 	}
-	if !can && (s == nil || !s.Copy) {
-		for _, o := range over {
-			w.notes = append(w.notes, sandbox.Shown(o.Target)+" is read-only: its mode is overlay, and this system has neither overlays nor copies; golem doctor says why")
+	if !can && (found == nil || !found.Copy) {
+		for _, m := range over {
+			w.Notes = append(w.Notes, sandbox.Shown(m.Target)+" is read-only: its mode is overlay, and this system has neither overlays nor copies; golem doctor says why")
 		}
 		over = nil
 	}
-	if direct := p.directMounts(); !can && len(direct) > 0 && w.canCopy() {
-		w.notes = append(w.notes, "no overlay can be mounted here, so each command works on a copy of "+strings.Join(direct, ", ")+"; golem doctor says why")
+	if direct := s.directMounts(); !can && len(direct) > 0 && w.canCopy() {
+		w.Notes = append(w.Notes, "no overlay can be mounted here, so each command works on a copy of "+strings.Join(direct, ", ")+"; golem doctor says why")
 	}
-	if s == nil {
+	if found == nil {
 		return w, nil
 	}
-	for _, o := range over {
-		if err := os.MkdirAll(string(o.Folder), 0o777); err != nil {
-			return nil, visible.FileError("mount "+o.Target, err)
+	for _, m := range over {
+		if err := os.MkdirAll(string(m.Folder), 0o777); err != nil {
+			return nil, visible.FileError("mount "+m.Target, err)
 		}
 	}
-	w.session = s
-	if s.Copy {
-		err = w.openCopies(p, over, v)
+	w.Session = found
+	if found.Copy {
+		err = w.openCopies(over, o)
 	} else {
-		err = w.openOverlays(p, over, network)
+		err = w.openOverlays(over, o.Network)
 	}
-	if err == nil && v.Exec != nil {
+	if err == nil && o.Exec != nil {
 		w.changes.Expect()
 	}
 	if err != nil && begun { // it keeps nothing
 		w.changes.Remove()
-		os.RemoveAll(s.dir)
+		os.RemoveAll(found.dir)
 	}
 	if errors.Is(err, jail.ErrBusy) {
-		err = busyError("session")
+		err = BusyError("session")
 	}
 	return w, err
 }
 
 // directMounts names the mounts that can be written and that no session keeps.
-func (p *Program) directMounts() (names []string) {
-	for _, m := range p.Project.Mounts {
+func (s Store) directMounts() (names []string) {
+	for _, m := range s.Project.Mounts {
 		if m.Mode != project.Overlay && m.Access() >= sandbox.ReadWrite {
 			names = append(names, sandbox.Shown(m.Target))
 		}
@@ -106,13 +107,13 @@ func (p *Program) directMounts() (names []string) {
 }
 
 // openOverlays opens the layers of the session.
-func (w *workspace) openOverlays(p *Program, over []jail.Over, network bool) (err error) {
+func (w *Workspace) openOverlays(over []jail.Over, network bool) (err error) {
 	for _, o := range over {
 		if names := jail.Foreign(o.Folder); len(names) > 0 {
-			w.notes = append(w.notes, "nothing can be made in "+listNames(o.Target, names)+": the group of these folders is not your own, and a layer has no place for it; chgrp -R gives them yours")
+			w.Notes = append(w.Notes, "nothing can be made in "+listNames(o.Target, names)+": the group of these folders is not your own, and a layer has no place for it; chgrp -R gives them yours")
 		}
 	}
-	w.changes, err = jail.OpenKept(sandbox.Host(w.session.dir), over, network, p.options.Now)
+	w.changes, err = jail.OpenKept(sandbox.Host(w.Session.dir), over, network, w.store.Now)
 	return err
 }
 
@@ -120,39 +121,39 @@ func (w *workspace) openOverlays(p *Program, over []jail.Over, network bool) (er
 const maxImplicitCopy = 2 << 30
 
 // openCopies opens the copies of the session, and makes those that are missing.
-func (w *workspace) openCopies(p *Program, over []jail.Over, v GateOptions) (err error) {
-	how := jail.Copying{Without: make(map[string][]string), Tell: v.OnCopy, Most: w.copyLimit}
+func (w *Workspace) openCopies(over []jail.Over, o Options) (err error) {
+	how := jail.Copying{Without: make(map[string][]string), Tell: o.OnCopy, Most: w.copyLimit}
 	var cost *overlay.Progress // nil if no copy is made
-	if !v.Copy {
+	if !o.Copy {
 		how.Tell = func(far overlay.Progress) error {
-			if cost = &far; v.OnCopy == nil {
+			if cost = &far; o.OnCopy == nil {
 				return nil
 			}
-			return v.OnCopy(far)
+			return o.OnCopy(far)
 		}
 	}
 	var names []string
-	for _, o := range over {
-		names = append(names, sandbox.Shown(o.Target))
-		for _, m := range p.Project.Mounts {
-			if rel, err := filepath.Rel(o.Target, m.Target); err == nil && rel != "." && filepath.IsLocal(rel) {
-				how.Without[o.Target] = append(how.Without[o.Target], rel)
+	for _, at := range over {
+		names = append(names, sandbox.Shown(at.Target))
+		for _, m := range w.store.Project.Mounts {
+			if rel, err := filepath.Rel(at.Target, m.Target); err == nil && rel != "." && filepath.IsLocal(rel) {
+				how.Without[at.Target] = append(how.Without[at.Target], rel)
 			}
 		}
 	}
 	var left []jail.LeftOut
-	began := p.options.Now()
-	w.changes, left, err = jail.OpenCopies(sandbox.Host(w.session.dir), over, how, p.options.Now)
+	began := w.store.Now()
+	w.changes, left, err = jail.OpenCopies(sandbox.Host(w.Session.dir), over, how, w.store.Now)
 	if cost != nil {
-		w.startNotes = append(w.startNotes, fmt.Sprintf("no overlay can be mounted here, so the session works on a copy of %s: %d files, %s, copied in %.1f s; golem doctor says why",
-			strings.Join(names, ", "), cost.Files, tool.FormatSize(cost.Bytes), p.options.Now().Sub(began).Seconds()))
+		w.StartNotes = append(w.StartNotes, fmt.Sprintf("no overlay can be mounted here, so the session works on a copy of %s: %d files, %s, copied in %.1f s; golem doctor says why",
+			strings.Join(names, ", "), cost.Files, tool.FormatSize(cost.Bytes), w.store.Now().Sub(began).Seconds()))
 	}
 	for i, l := range left {
 		if i == maxNamed {
-			w.startNotes = append(w.startNotes, fmt.Sprintf("not in the copy: %d more", len(left)-i))
+			w.StartNotes = append(w.StartNotes, fmt.Sprintf("not in the copy: %d more", len(left)-i))
 			break
 		}
-		w.startNotes = append(w.startNotes, "not in the copy: "+sandbox.Shown(l.Name)+": "+l.Why)
+		w.StartNotes = append(w.StartNotes, "not in the copy: "+sandbox.Shown(l.Name)+": "+l.Why)
 	}
 	return copyError(err, strings.Join(names, ", "))
 }
@@ -186,7 +187,7 @@ func listNames(folder string, names []string) string {
 }
 
 // mount returns what a mount that is a layer shows.
-func (w *workspace) mount(m project.Mount) (sandbox.Mount, error) {
+func (w *Workspace) Mount(m project.Mount) (sandbox.Mount, error) {
 	if w.changes == nil || w.changes.Through(overlayMount(m)) == "" {
 		b, err := sandbox.DirIn(m.Base, m.Source)
 		return sandbox.Mount{Backend: b, Access: sandbox.ReadOnly}, err
@@ -195,7 +196,7 @@ func (w *workspace) mount(m project.Mount) (sandbox.Mount, error) {
 }
 
 // enter returns what the gate calls around a call, nil where there are no layers.
-func (w *workspace) enter() func(fresh, changes bool) (leave func() error, err error) {
+func (w *Workspace) Enter() func(fresh, changes bool) (leave func() error, err error) {
 	if w.changes == nil {
 		return nil
 	}
@@ -204,11 +205,11 @@ func (w *workspace) enter() func(fresh, changes bool) (leave func() error, err e
 
 // keeper returns what a session has changed, nil where there is none. What was pulled into
 // it is noted in the state folder.
-func (w *workspace) keeper(folder *state.Folder) changes.Keeper {
+func (w *Workspace) Keeper(folder *state.Folder) changes.Keeper {
 	if w.changes == nil {
 		return nil
 	}
-	return keeper{w.changes, w.pending.dir, func() error { return clearance.Forget(folder, w.session.ID) }, w.session.discardCommits}
+	return keeper{w.changes, w.pending.dir, func() error { return clearance.Forget(folder, w.Session.ID) }, w.Session.discardCommits}
 }
 
 // A keeper is what a session keeps, with the place for transactions of it.
@@ -241,9 +242,59 @@ func (k keeper) Take(picks []jail.Pick) (*jail.Transaction, error) {
 	return k.Kept.Take(k.pending, picks)
 }
 
-func (w *workspace) close() error {
+func (w *Workspace) Close() error {
 	if w.changes == nil {
 		return nil
 	}
 	return w.changes.Close()
 }
+
+// canOverlay reports whether overlays can be mounted. A no counts until the end.
+func (w *Workspace) canOverlay() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noOverlay = w.noOverlay || !w.pending.canOverlay()
+	return !w.noOverlay
+}
+
+// canCopy reports whether commands can work on copies of what they would write directly:
+// the level landlock cannot show other directories at names in them.
+func (w *Workspace) canCopy() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.canCopyMounts == nil {
+		s, err := jail.Start(jail.Policy{Least: jail.Namespaces}, w.pending.now)
+		can := jail.CanCopy && err == nil
+		if w.canCopyMounts = &can; can {
+			s.Close()
+		}
+	}
+	return *w.canCopyMounts
+}
+
+// HasOverlays reports whether the session keeps the changes to mounts with mode: overlay.
+func (w *Workspace) HasOverlays() bool { return w.changes != nil }
+
+// Recover finishes applying changes that golem was applying when it was killed. It returns
+// how many commands made them.
+func (w *Workspace) Recover() (int, error) { return jail.Recover(w.pending.dir, w.store.Now) }
+
+// IsBusy reports whether another golem works on the session now: calls that use its files
+// fail until it ends.
+func (w *Workspace) IsBusy() bool { return w.Session != nil && w.changes.Busy() }
+
+// PendingNote says of the last call that its changes are in the session and not in the
+// user's directory; "" if it has changed nothing there.
+func (w *Workspace) PendingNote() string {
+	if w.Session == nil {
+		return ""
+	}
+	names := w.changes.Touched()
+	if len(names) == 0 {
+		return ""
+	}
+	return "kept in session " + w.Session.ID + ", not in your folder: " + listNames("/", names) + "; golem changes shows it"
+}
+
+// maxNamed is how many names a note lists.
+const maxNamed = 5

@@ -2,7 +2,6 @@ package program
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -12,15 +11,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
-	"github.com/golem-forge/golem/internal/clearance"
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/foreign"
@@ -35,11 +31,11 @@ type GateOptions struct {
 	Asker        approval.Asker
 	Beside       approval.PendingAsker // asks in its place, where set
 	ApproveReads bool
-	Secrets      []string // values that must not get into the journal
-	Session      string   // an id, NewSession, or "" for the one that was used last
-	Exec         *Exec    // a program that the user runs, if that is what it is for
-	Run          bool     // it is for a run, which has a session in any case
-	SingleCall   bool     // it is for one call: nothing goes on after that
+	Secrets      []string      // values that must not get into the journal
+	Session      string        // an id, NewSession, or "" for the one that was used last
+	Exec         *session.Exec // a program that the user runs, if that is what it is for
+	Run          bool          // it is for a run, which has a session in any case
+	SingleCall   bool          // it is for one call: nothing goes on after that
 
 	// Copy is true for a session that works on copies. Copying is told how far they are
 	// while they are made; an error of it ends that.
@@ -57,21 +53,21 @@ type Gate struct {
 	program   *Program
 	step      *Step            // nil where there is no worker
 	whole     *sandbox.Sandbox // all that the project shows
-	work      *workspace
+	work      *session.Workspace
 	records   *Records
 	journal   *audit.Journal
-	writers   *writerList
+	writers   *session.WriterList
 	done      *doneCalls
-	exec      *Exec
+	exec      *session.Exec
 	once      bool
 	clipboard func(ctx context.Context, text string) (how string, err error) // into the clipboard
 	mu        sync.Mutex
 	running   []io.Closer // what each gate has started, in this order
 
-	Session    *Session // nil where no mount is a layer
-	HasHome    bool     // the program that the user runs has a home from an earlier time
-	Notes      []string // what the user should know of it
-	StartNotes []string // and of what was begun just now
+	Session    *session.Session // nil where no mount is a layer
+	HasHome    bool             // the program that the user runs has a home from an earlier time
+	Notes      []string         // what the user should know of it
+	StartNotes []string         // and of what was begun just now
 }
 
 // Tools returns the gate of a worker as far as it can be looked at: what tools
@@ -120,7 +116,7 @@ func (p *Program) ServerNotes(worker string) ([]string, error) {
 func (p *Program) unlistTools(tools []tool.Tool) []tool.Tool {
 	targets := len(p.Targets()) > 0
 	for i, t := range tools {
-		if t.Toolset == "changes" && t.Name != "undo" && len(p.overlayMounts()) == 0 || t.Toolset == "git" && !targets || t.Name == "api_send" && len(p.Project.Endpoints) == 0 {
+		if t.Toolset == "changes" && t.Name != "undo" && len(p.Sessions().OverlayMounts()) == 0 || t.Toolset == "git" && !targets || t.Name == "api_send" && len(p.Project.Endpoints) == 0 {
 			tools[i].Unlisted = true
 		}
 	}
@@ -151,21 +147,21 @@ func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
 	if err != nil {
 		return nil, err
 	}
-	work, err := p.openWorkspace(v, gate.HasNetwork())
+	work, err := p.Sessions().OpenWorkspace(session.Options{ID: v.Session, Exec: v.Exec, Run: v.Run, Copy: v.Copy, OnCopy: v.OnCopy, Network: gate.HasNetwork()})
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if door == nil {
-			work.close()
+			work.Close()
 		}
 	}()
-	files, err := p.Project.Sandbox(work.mount)
+	files, err := p.Project.Sandbox(work.Mount)
 	if err != nil {
 		return nil, err
 	}
 	if v.Exec != nil {
-		work.findWorkTrees(files, p.options.Home)
+		work.FindWorkTrees(files, p.options.Home)
 	}
 	records, err := p.OpenRecords()
 	if err != nil {
@@ -175,36 +171,36 @@ func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
 	if err != nil {
 		return nil, errors.Join(err, records.Close())
 	}
-	if work.session == nil && v.Session == NewSession {
+	if work.Session == nil && v.Session == session.New {
 		os.Remove(p.taintFile(nil))
 	}
-	doorman, err := newWriterList(records.folder, records.session, files)
+	writers, err := session.NewWriterList(records.folder, records.session, files)
 	if err != nil {
 		return nil, errors.Join(err, journal.Close(), records.Close())
 	}
 	closed := func(err error) (*Gate, error) { return nil, errors.Join(err, journal.Close(), records.Close()) }
-	made := new(doneCalls)
-	gate.Journal = journalWriter{journal, doorman.signer(), made}
+	done := new(doneCalls)
+	gate.Journal = journalWriter{journal, writers.Signer(), done}
 	desk := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: records.Approvals,
 		Asker: v.Asker, PendingAsker: v.Beside, Policy: p.policyHash()}
 	if desk.Now, err = p.monotonicClock(records.folder); err != nil {
 		return closed(err)
 	}
-	if v.Beside != nil && work.session != nil { // peers of several sessions are asked about at a time
-		desk.Session = work.session.ID
+	if v.Beside != nil && work.Session != nil { // peers of several sessions are asked about at a time
+		desk.Session = work.Session.ID
 	}
 	gate.Approver = desk
 	gate.Undo = undoRecorder{p.undoStore(), files, p.options.Now}
-	gate.Enter = work.enter()
-	recovered, err := jail.Recover(work.pending.dir, p.options.Now)
+	gate.Enter = work.Enter()
+	recovered, err := work.Recover()
 	if recovered > 0 {
-		work.notes = append(work.notes, "changes that were landing when golem was killed have landed, but for what was changed since; golem undo takes them back")
+		work.Notes = append(work.Notes, "changes that were landing when golem was killed have landed, but for what was changed since; golem undo takes them back")
 	}
 	if err != nil {
 		return closed(fmt.Errorf("changes of a command that was cut off: %w", err))
 	}
-	d := &Gate{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, writers: doorman, done: made, exec: v.Exec, once: v.SingleCall, clipboard: v.Clipboard, step: step,
-		Session: work.session, Notes: work.notes, StartNotes: work.startNotes}
+	d := &Gate{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, clipboard: v.Clipboard, step: step,
+		Session: work.Session, Notes: work.Notes, StartNotes: work.StartNotes}
 	if d.Gate, _, _, err = d.newGate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)
 	}
@@ -225,28 +221,26 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 	}
 	taken := d.newTracker(g.Files)
 	g.Taint, g.Grant = taken, requireNamespaces(g.Grant, taken)
-	own := ownerOf(g, g.HasNetwork(), "worker", "")
+	own := session.OwnerOf(g, g.HasNetwork(), "worker", "")
 	if d.exec != nil {
-		own = ownerOf(g, g.HasNetwork(), "profile", d.exec.Profile.Name)
-		d.HasHome = d.work.session.hasHome(own)
+		own = session.OwnerOf(g, g.HasNetwork(), "profile", d.exec.Profile.Name)
+		d.HasHome = d.work.Session.HasHome(own)
 	}
-	run := newCommands(g, own, d.work, d.program.options.Now)
-	run.policy.Etc = d.program.Project.Etc
-	run.exec, run.onlyUser = d.exec, d.exec != nil || len(d.program.Workers) == 0
-	run.steps = undoSteps{d.program.undoStore(), d.whole}
-	run.services = shell.NewServices(run, d.program.options.Now, d.once)
-	place := d.work.session
+	run := d.work.Commands(session.CommandOptions{Gate: g, Network: g.HasNetwork(), Owner: own, Etc: d.program.Project.Etc, Exec: d.exec,
+		OnlyUser: d.exec != nil || len(d.program.Workers) == 0})
+	services := run.Services(d.once)
+	place := d.work.Session
 	if !slices.Equal(chain, d.Workers) { // who is called begins anew
 		place = nil
 	}
 	staging, clearing := d.gitTools(step, g, taken)
 	running := []io.Closer{run, clearing}
-	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.loadPlace(own), Services: run.services}, staging, d.program.exportTools(d.clipboard, staging.Scanners), d.work.keeper(d.records.folder), run))
+	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners), d.work.Keeper(d.records.folder), d.work.Undoer(d.program.undoStore(), d.whole)))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))
 	}
-	custom, err := d.program.customTools(step, func(f worker.Foreign) (*commands, error) {
+	custom, err := d.program.customTools(step, func(f worker.Foreign) (*session.Commands, error) {
 		c, err := d.foreignCommands(g, f)
 		running = append(running, c)
 		return c, err
@@ -303,25 +297,15 @@ func (d *Gate) lister(step *Step, g tool.Gate, taken *taint.Tracker) func(worker
 	}
 }
 
-// PendingNote says of the last call where its changes are, if they are in the session and
-// not in the user's folder.
-func (d *Gate) PendingNote() string {
-	if d.Session == nil {
-		return ""
-	}
-	names := d.work.changes.Touched()
-	if len(names) == 0 {
-		return ""
-	}
-	return "kept in session " + d.Session.ID + ", not in your folder: " + listNames("/", names) + "; golem changes shows it"
-}
+// PendingNote says of the last call that its changes are in the session and not in the
+// user's directory; "" if it has changed nothing there.
+func (d *Gate) PendingNote() string { return d.work.PendingNote() }
 
-// IsBusy reports whether another golem works on the session now: calls that look at files
-// fail until that ends.
-func (d *Gate) IsBusy() bool { return d.Session != nil && d.work.changes.Busy() }
+// IsBusy reports whether another golem works on the session now.
+func (d *Gate) IsBusy() bool { return d.work.IsBusy() }
 
-// maxNamed is how many names are told of what is kept.
-const maxNamed = 5
+// Review reviews all changes of the gate's session, without their diffs.
+func (d *Gate) Review() (*session.Review, error) { return d.work.Review() }
 
 // canonicalRules writes the names of rules as the sandbox writes them, where the host
 // ignores case: a rule must hold for every way to write its name. So that the
@@ -353,7 +337,7 @@ func canonicalRules(files *sandbox.Sandbox, c policy.Approvals) (*sandbox.Sandbo
 // Close ends the commands that run, writes down what is not yet written, and lets
 // go of the state. Its error names the calls that were done.
 func (d *Gate) Close() error {
-	return d.done.explainError(errors.Join(closeAll(d.running), d.work.close(), d.journal.Close(), d.writers.remove(), d.records.Close()))
+	return d.done.explainError(errors.Join(closeAll(d.running), d.work.Close(), d.journal.Close(), d.writers.Remove(), d.records.Close()))
 }
 
 // closeAll closes what was started, the last first.
@@ -379,118 +363,4 @@ func (p *Program) policyHash() string {
 	}
 	fmt.Fprintf(h, "protect %q network %v\n", p.Project.Protect, p.Project.Network.Patterns())
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-// OpenRecords are what is kept of a program: its journal, and what was answered.
-type Records struct {
-	Approvals *approval.Store
-	Policy    string // the content that rules must have been made for
-
-	folder  *state.Folder
-	now     func() time.Time
-	session string // what this process is called in the journal
-}
-
-// OpenRecords opens what is kept of the program, and makes it where it is missing.
-func (p *Program) OpenRecords() (*Records, error) {
-	folder, err := state.Open(p.state)
-	if err != nil {
-		return nil, err
-	}
-	store, err := approval.Open(folder)
-	if err != nil {
-		return nil, errors.Join(err, folder.Close())
-	}
-	return &Records{store, p.policyHash(), folder, p.options.Now, strings.ToLower(rand.Text()[:8])}, nil
-}
-
-// State is the folder in which everything about the program is kept, for the
-// user's eyes.
-func (p *Program) State() sandbox.Host { return sandbox.Host(p.state) }
-
-// HasState reports whether anything is kept of the program.
-func (p *Program) HasState() bool {
-	_, err := os.Lstat(p.state)
-	return err == nil
-}
-
-// OpenJournal opens the folder that the journal is in, for audit.Read and
-// audit.Verify. It is nil where nothing is kept yet: to look makes nothing.
-func (p *Program) OpenJournal() (*state.Folder, error) {
-	if !p.HasState() {
-		return nil, nil
-	}
-	return state.Open(p.state)
-}
-
-// Staged returns the ids of the staged commits that wait for a review.
-func (r *Records) Staged() ([]string, error) { return clearance.Waiting(r.folder) }
-
-// Close lets go of the folder.
-func (r *Records) Close() error { return r.folder.Close() }
-
-func (r *Records) open(secrets []string) (*audit.Journal, error) {
-	return audit.Open(r.folder, audit.Options{Now: r.now, Session: r.session, Secrets: secrets})
-}
-
-// Answer answers a request that waits, with what a person replied. It is in the journal
-// before it counts.
-func (r *Records) Answer(id string, reply approval.Reply, secrets []string) error {
-	w, err := r.Approvals.FindPending(id)
-	if err == nil && w.Answer != nil {
-		err = w.AnsweredError()
-	}
-	if err != nil {
-		return err
-	}
-	request, err := r.Approvals.Request(w)
-	if err != nil {
-		return err
-	}
-	a, err := r.Approvals.CheckAnswer(w, reply)
-	if err != nil {
-		return err
-	}
-	var effects []string
-	for _, e := range request.Effects {
-		effects = append(effects, e.String())
-	}
-	word := "no"
-	if a.Verdict == tool.Approved {
-		word = "yes"
-	}
-	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Workers: w.Workers, Tool: w.Tool, Effects: effects,
-		Decision: word, By: "user", Seen: a.SeenText(), Digest: w.Digest, Request: id, Note: a.Note}
-	if err := r.write(record, secrets); err != nil {
-		return err
-	}
-	reply.By = "user"
-	err = r.Approvals.Answer(id, reply, r.now())
-	if err != nil { // somebody was faster
-		record.Code, record.Note = string(sandbox.CodeOf(err)), "too late: it does not count"
-		return errors.Join(err, r.write(record, secrets))
-	}
-	return nil
-}
-
-// Revoke takes back a rule or a request, and returns it in words.
-func (r *Records) Revoke(id string, secrets []string) (string, error) {
-	what, err := r.Approvals.Describe(id)
-	if err != nil {
-		return "", err
-	}
-	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: what}
-	if err := r.write(record, secrets); err != nil {
-		return "", err
-	}
-	return what, r.Approvals.Revoke(id)
-}
-
-// write puts one record into the journal, on the disk.
-func (r *Records) write(record audit.Record, secrets []string) error {
-	journal, err := r.open(secrets)
-	if err != nil {
-		return err
-	}
-	return errors.Join(journal.Write(record, audit.Durable), journal.Close())
 }

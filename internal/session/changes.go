@@ -1,4 +1,4 @@
-package program
+package session
 
 import (
 	"fmt"
@@ -45,17 +45,17 @@ const maxCounted = 1000
 // Changes lists what a session has changed at and below some names, all of it where
 // there are none; with the diffs if they are wanted. The text says that there are
 // names which can be none.
-func (p *Program) Changes(s *Session, names []string, diffs bool) (list []FileChange, unfit string, err error) {
-	k, err := p.OpenChanges(s)
+func (s Store) Changes(one *Session, names []string, diffs bool) (list []FileChange, unfit string, err error) {
+	k, err := s.Open(one)
 	if err != nil {
 		return nil, "", err
 	}
 	defer k.Close()
-	return p.changes(k, names, diffs)
+	return s.changes(k, names, diffs)
 }
 
-func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []FileChange, unfit string, err error) {
-	files, err := p.Project.Sandbox(explain.Folder)
+func (s Store) changes(k *jail.Kept, names []string, diffs bool) (list []FileChange, unfit string, err error) {
+	files, err := s.Project.Sandbox(explain.Folder)
 	if err != nil {
 		return nil, "", err
 	}
@@ -66,7 +66,7 @@ func (p *Program) changes(k *jail.Kept, names []string, diffs bool) (list []File
 	}
 	standing, unfit, err := k.Changes()
 	if err != nil {
-		return nil, "", asWorkerError(err)
+		return nil, "", CommandError(err)
 	}
 	list = []FileChange{}
 	at := make(map[string]int) // where the new folders are

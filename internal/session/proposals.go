@@ -1,0 +1,100 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// proposedName is the folder of a session for workers that were proposed in it.
+const proposedName = "proposed"
+
+// maxProposed is how many wait at a time.
+const maxProposed = 64
+
+// A Proposal is a worker that another has written. It has no effect before the user
+// puts it into the program.
+type Proposal struct {
+	Name    string `json:"name"`
+	Content string `json:"content"` // of the file
+}
+
+// Proposals returns the workers that were proposed in a session.
+func (s *Session) Proposals() ([]Proposal, error) {
+	dir := filepath.Join(s.dir, proposedName)
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, visible.FileError("the proposals", err)
+	}
+	var list []Proposal
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".worker")
+		if !ok {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, visible.FileError(e.Name(), err)
+		}
+		list = append(list, Proposal{name, string(data)})
+	}
+	return list, nil
+}
+
+// Proposed returns one of the proposals.
+func (s *Session) Proposal(name string) (Proposal, error) {
+	list, err := s.Proposals()
+	if err != nil {
+		return Proposal{}, err
+	}
+	var names []string
+	for _, w := range list {
+		if w.Name == name {
+			return w, nil
+		}
+		names = append(names, w.Name)
+	}
+	hint := fmt.Sprintf("none was proposed in session %s; --session names another", s.ID)
+	if len(names) > 0 {
+		hint = "proposed in session " + s.ID + ": " + strings.Join(names, ", ")
+	}
+	return Proposal{}, &sandbox.Error{Op: "accept", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
+}
+
+// Propose keeps a new proposal for the user to review. It does not replace one with the
+// same name: the user may have reviewed that already.
+func (s *Session) Propose(w Proposal) error {
+	problem := func(hint string) error {
+		return &sandbox.Error{Op: "worker_create", Path: w.Name, Code: "invalid_args", Hint: hint}
+	}
+	dir := filepath.Join(s.dir, proposedName)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return visible.FileError("the proposal", err)
+	}
+	if there, err := os.ReadDir(dir); err != nil || len(there) >= maxProposed {
+		return problem(fmt.Sprintf("%d proposals are the most in a session; nothing was kept", maxProposed))
+	}
+	f, err := os.OpenFile(filepath.Join(dir, w.Name+".worker"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return problem("it is proposed already; choose another name")
+	}
+	if err == nil {
+		_, err = f.WriteString(w.Content)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return visible.FileError("the proposal", err)
+	}
+	return nil
+}
+
+// RemoveProposal removes a proposal.
+func (s *Session) RemoveProposal(w Proposal) error {
+	return os.Remove(filepath.Join(s.dir, proposedName, w.Name+".worker"))
+}

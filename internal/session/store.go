@@ -1,0 +1,258 @@
+package session
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Store holds the sessions of one program.
+type Store struct {
+	State   string // the program's state directory
+	Project *project.Project
+	Given   []Mount // the mounts that the user gave instead of a configuration
+	Now     func() time.Time
+}
+
+// A Mount is a mount that the user gave on the command line instead of a configuration.
+type Mount struct {
+	Source string `json:"source"`
+	Target string `json:"target"`
+	Mode   string `json:"mode"`
+}
+
+// Options choose the session of a gate.
+type Options struct {
+	ID   string // an id or the start of one, New, or "" for the session used last
+	Exec *Exec  // the program that the user runs in it, nil for none
+	Run  bool   // it is for a run, which always has a session
+
+	// Copy makes the session work on copies. OnCopy receives the progress of the copying
+	// and stops it by returning an error.
+	Copy   bool
+	OnCopy func(overlay.Progress) error
+
+	Network bool // commands may use the network
+}
+
+// A Session is work on layers over the folders of a program, or on copies of them: what
+// its calls have changed there stays there until it is applied or discarded, whatever
+// becomes of the process.
+type Session struct {
+	ID       string    `json:"id"`
+	Started  time.Time `json:"begun"`
+	LastUsed time.Time `json:"-"` // last: the time of its file
+	Copy     bool      `json:"copy,omitempty"`
+	Mounts   []Mount   `json:"bare,omitempty"` // what it was begun with, in place of a configuration
+	// Command is the program that golem exec began it with, without its arguments: these may
+	// hold secrets.
+	Command string `json:"command,omitempty"`
+
+	dir string
+}
+
+// The files of sessions.
+const (
+	sessionsName = "sessions"
+	sessionName  = "session.json"
+	homeName     = "home" // in the directory of an owner; in that of a session, of an older golem
+)
+
+// New is the name by which a new session is asked for.
+const New = "new"
+
+func (s Store) dir() string { return filepath.Join(s.State, sessionsName) }
+
+// Sessions returns those that there are, the one that was used last first.
+func (s Store) List() ([]*Session, error) {
+	entries, err := os.ReadDir(s.dir())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, visible.FileError("the sessions", err)
+	}
+	var list []*Session
+	for _, e := range entries {
+		if found, err := s.at(e.Name()); err == nil {
+			list = append(list, found)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Session) int { return cmp.Or(b.LastUsed.Compare(a.LastUsed), strings.Compare(a.ID, b.ID)) })
+	return list, nil
+}
+
+// Session returns the one of an id, or of the beginning of one; "" is the one that
+// was used last. One that is not there is an error with those that are.
+func (s Store) Find(id string) (*Session, error) {
+	list, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	var found []*Session
+	var ids []string
+	for _, one := range list {
+		ids = append(ids, one.ID)
+		if one.ID == id {
+			return one, nil
+		}
+		if strings.HasPrefix(one.ID, id) {
+			found = append(found, one)
+		}
+	}
+	switch {
+	case len(list) == 0 && id == "":
+		return nil, &sandbox.Error{Op: "session", Code: sandbox.ErrNotFound, Hint: "there is none yet; the first call on a mount with mode: overlay begins one"}
+	case id == "":
+		return list[0], nil
+	case len(found) == 1:
+		return found[0], nil
+	}
+	hint := "there is none"
+	if len(ids) > 0 {
+		hint = "there are " + strings.Join(ids, ", ")
+	}
+	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: hint}
+}
+
+func (s Store) at(id string) (*Session, error) {
+	found := &Session{dir: filepath.Join(s.dir(), id)}
+	data, err := os.ReadFile(filepath.Join(found.dir, sessionName))
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, found); err != nil || found.ID != id {
+		return nil, errors.New("not as it was written")
+	}
+	info, err := os.Stat(filepath.Join(found.dir, sessionName))
+	if err != nil {
+		return nil, err
+	}
+	found.LastUsed = info.ModTime()
+	return found, nil
+}
+
+// beginSession returns the session that a visit is for, and begins it if it is a new one. The
+// result is nil if it would need overlays or copies and there are none.
+func (s Store) begin(o Options, overlays bool) (found *Session, begun bool, err error) {
+	if found, err = s.choose(o, overlays); err != nil || found == nil && !o.Copy && !overlays && !jail.CanCopy && o.Exec == nil && !o.Run {
+		return nil, false, err
+	}
+	now := s.Now()
+	if begun = found == nil; begun {
+		id := strings.ToLower(rand.Text()[:6])
+		found = &Session{ID: id, Started: now, Copy: o.Copy || !overlays && jail.CanCopy, Mounts: s.Given, dir: filepath.Join(s.dir(), id)}
+		if o.Exec != nil {
+			found.Command = o.Exec.Command
+		}
+		if err := os.MkdirAll(found.dir, 0o700); err != nil {
+			return nil, false, visible.FileError("the session", err)
+		}
+		if err := found.writeFile(sessionName, found); err != nil {
+			return nil, false, err
+		}
+	}
+	found.LastUsed = now
+	if err := os.Chtimes(filepath.Join(found.dir, sessionName), now, now); err != nil {
+		return nil, false, visible.FileError("the session", err)
+	}
+	return found, begun, nil
+}
+
+// findSession returns the session that a visit means, of those that there are, nil for none.
+// Who names none means the one that was used last, of those that can be worked on.
+func (s Store) choose(o Options, overlays bool) (*Session, error) {
+	if o.ID == New {
+		return nil, nil
+	}
+	if o.ID != "" {
+		found, err := s.Find(o.ID)
+		switch {
+		case err != nil:
+			return nil, err
+		case o.Copy && !found.Copy:
+			return nil, &sandbox.Error{Op: "session", Path: found.ID, Code: sandbox.ErrInvalid, Hint: "it works on a layer; --session new --copy begins one on a copy"}
+		case !found.Copy && !overlays:
+			return nil, &sandbox.Error{Op: "session", Path: found.ID, Code: sandbox.ErrInvalid, Hint: "it works on an overlay, and none can be mounted here; --session new begins one on a copy; golem doctor says why"}
+		}
+		return found, nil
+	}
+	list, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range list {
+		if one.Copy || overlays && !o.Copy {
+			return one, nil
+		}
+	}
+	return nil, nil
+}
+
+// writeFile writes a file of the session anew: it is what it was or what it is to be.
+func (s *Session) writeFile(name string, content any) error {
+	data, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	if err := durable.WriteFile(filepath.Join(s.dir, name), data, 0o600); err != nil {
+		return visible.FileError("the session", err)
+	}
+	return nil
+}
+
+// OpenChanges opens what a session keeps, to list, take and discard it.
+func (s Store) Open(one *Session) (*jail.Kept, error) {
+	return jail.LookKept(sandbox.Host(one.dir), s.OverlayMounts(), s.Now)
+}
+
+// overlayMounts are the folders of a program that are mounted as layers.
+func (s Store) OverlayMounts() []jail.Over {
+	var list []jail.Over
+	for _, m := range s.Project.Mounts {
+		if m.Mode == project.Overlay {
+			list = append(list, overlayMount(m))
+		}
+	}
+	return list
+}
+
+func overlayMount(m project.Mount) jail.Over {
+	return jail.Over{Folder: RealSource(m), Target: m.Target}
+}
+
+// RealSource returns the directory of the host that a mount shows, without symlinks.
+func RealSource(m project.Mount) sandbox.Host {
+	dir := string(m.Source)
+	if m.Base != "" {
+		dir = filepath.Join(string(m.Base), dir)
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	return sandbox.Host(dir)
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// OpenState opens the directory of the session, for the log of a run.
+func (s *Session) OpenState() (*state.Folder, error) { return state.Open(s.dir) }
+
+// TaintFile returns the file that is there once a worker of the session has read untrusted
+// input.
+func (s *Session) TaintFile() string { return filepath.Join(s.dir, "untrusted") }
