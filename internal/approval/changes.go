@@ -21,44 +21,46 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// How much a request carries: so many changes and names in directories by name, and so
-// many bytes of diffs and of old texts in all. A person who has not seen the rest must
-// say so.
+// Limits on what a request carries: changes and names in directories, bytes of those
+// names, bytes of diffs, and bytes of old texts. A person who approves a request that
+// omits something must name its digest.
 const (
 	MaxRows     = 100_000
-	maxNames    = 16 << 20 // bytes of the names in these
+	maxNames    = 16 << 20
 	maxCarried  = 8 << 20
 	maxOriginal = 1 << 20
 )
 
-// maxListed is how many effects are listed by name. Of more, their directories are.
+// maxListed is how many effects are listed by name. If there are more, their directories
+// are listed.
 const maxListed = 200
 
-// maxShown is the size of a file that is compared.
+// maxShown is the largest file whose content is compared.
 const maxShown = tool.MaxCompared / 2
 
-// A Landing is what a command has changed, or what was taken of a session, on its
-// way to the folders.
+// A ChangeSet holds the changes of a command, or of a session, sorted into those to apply
+// and those to skip.
 type ChangeSet struct {
-	op    string // the tool
+	op    string // the name of the tool
 	files *sandbox.Sandbox
 	t     *jail.Transaction
 
-	skipped []string        // as commands name them
-	notes   map[string]bool // that something in a folder is left out, and why
+	skipped []string        // names as commands see them, in order
+	notes   map[string]bool // which directories contain something that is skipped, and why
 	entries []entry
-	emptied map[string]bool // whether files were emptied, as far as that was looked at
+	emptied map[string]bool // cache of emptiesFile, by name
 	refusal error
 }
 
-// An entry is a change with the name that the file tools have for it.
+// An entry is a change with its name in the sandbox.
 type entry struct {
 	jail.Change
 	name string
 }
 
-// Classify sorts a transaction: what lands, what is left out, and what refuses all of it.
-// A protected name lands where it is among those that the user has named.
+// Classify sorts the changes of a transaction into those to apply, those to skip, and
+// those that refuse the whole. A protected path is applied if it is among named, except
+// in .git.
 func Classify(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...string) *ChangeSet {
 	l := &ChangeSet{op: op, files: files, t: t, notes: make(map[string]bool), emptied: make(map[string]bool)}
 	if len(t.Clash) > 0 {
@@ -100,7 +102,7 @@ func Classify(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...s
 	return l
 }
 
-// explainProtected says when something that is protected changes.
+// explainProtected says when a protected path can change.
 func (l *ChangeSet) explainProtected(pattern string) string {
 	switch {
 	case l.op != "apply_changes":
@@ -111,8 +113,8 @@ func (l *ChangeSet) explainProtected(pattern string) string {
 	return "is applied only where it is named itself"
 }
 
-// findProtected returns the pattern of a protected name in a folder that was deleted or
-// replaced, "" for none. What goes with the folder is among the effects.
+// findProtected returns the pattern of a protected path in a directory that was deleted
+// or replaced, "" for none. The content of the directory goes with it.
 func (l *ChangeSet) findProtected(c jail.Change) (pattern string) {
 	err := l.t.Below(c, func(inside string) bool {
 		name := jail.Outside(inside)
@@ -128,18 +130,18 @@ func (l *ChangeSet) findProtected(c jail.Change) (pattern string) {
 	return pattern
 }
 
-// isSkipped reports whether a name is in something that is left out.
+// isSkipped reports whether a name is below a skipped one.
 func (l *ChangeSet) isSkipped(inside string) bool {
-	n := len(l.skipped) // in order: what is in a folder comes behind it
+	n := len(l.skipped) // the content of a directory follows it
 	return n > 0 && strings.HasPrefix(inside, l.skipped[n-1]+"/")
 }
 
-// noteSkipped remembers that something is left out, by the folder it is in.
+// noteSkipped records why something in a directory is skipped.
 func (l *ChangeSet) noteSkipped(why, name string) {
 	l.notes["left out: something in "+sandbox.Shown(path.Dir(name))+" "+why] = true
 }
 
-// Notes say what is left out, a line for each folder.
+// Notes returns a line for each directory in which something is skipped.
 func (l *ChangeSet) Notes() []string {
 	notes := slices.Sorted(maps.Keys(l.notes))
 	if len(notes) > 20 {
@@ -148,7 +150,8 @@ func (l *ChangeSet) Notes() []string {
 	return notes
 }
 
-// checkLimits returns why a change refuses all: limits of its mount.
+// checkLimits returns an error if the mount of a change does not allow it. Then nothing
+// is applied.
 func (l *ChangeSet) checkLimits(e entry) error {
 	m, _ := l.files.MountOf(e.name)
 	switch {
@@ -164,13 +167,14 @@ func (l *ChangeSet) checkLimits(e entry) error {
 	return nil
 }
 
-// conflictError is the error of names that others have changed meanwhile.
+// conflictError is the error for names that others have changed meanwhile.
 func (l *ChangeSet) conflictError(inside []string) *sandbox.Error {
 	return &sandbox.Error{Op: l.op, Code: sandbox.ErrConflict,
 		Hint: "changed by others meanwhile: " + ListNames(inside) + "; nothing of it has landed; run it again"}
 }
 
-// ListNames lists some names that commands have, as the file tools have them.
+// ListNames converts names that commands see to those of the sandbox, and lists the first
+// ten.
 func ListNames(inside []string) string {
 	var names []string
 	for _, name := range inside {
@@ -190,7 +194,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// summary says in one line what has landed.
+// summary returns one line about what is applied.
 func (l *ChangeSet) summary() string {
 	var first []string
 	for _, e := range l.entries {
@@ -206,7 +210,7 @@ func (l *ChangeSet) summary() string {
 	return text
 }
 
-// Deferred returns it as the gate takes it, nil where nothing is left to land.
+// Deferred returns the changes for the gate, nil if there is nothing to apply.
 func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 	if len(l.entries) == 0 && l.refusal == nil {
 		return nil
@@ -254,18 +258,18 @@ func (e entry) effect() policy.Effect {
 	return policy.Effect{Verb: policy.Write, Target: e.name}
 }
 
-// replacesDirectory reports whether a folder went for something else.
+// replacesDirectory reports whether something else takes the place of a directory.
 func (e entry) replacesDirectory() bool {
 	return e.Op != overlay.Delete && e.OldKind == overlay.Dir && e.Kind != overlay.Dir
 }
 
-// deletion is the effect that a folder is not there any more.
+// deletion is the effect of deleting the directory.
 func (e entry) deletion() policy.Effect {
 	return policy.Effect{Verb: policy.Delete, Target: e.name, Tree: true}
 }
 
-// emptiesFile reports whether what was in a file is gone: it is left without anything that can
-// be seen, or something else stands in its place.
+// emptiesFile reports whether the content of a file is lost: the file is blank now, or
+// something else is in its place.
 func (l *ChangeSet) emptiesFile(e entry) bool {
 	switch {
 	case e.OldKind != overlay.File || e.Op == overlay.Delete || e.Op == overlay.Mode:
@@ -280,7 +284,7 @@ func (l *ChangeSet) emptiesFile(e entry) bool {
 	return l.emptied[e.name]
 }
 
-// isBlank reports whether nobody can see anything in a changed file.
+// isBlank reports whether a changed file has no visible character.
 func (l *ChangeSet) isBlank(e entry) bool {
 	if e.Size == 0 {
 		return true
@@ -294,14 +298,14 @@ func (l *ChangeSet) isBlank(e entry) bool {
 	return err == nil && blank
 }
 
-// hadContent reports whether a file that is blank now held something else before.
+// hadContent reports whether a file that is blank now had other content before.
 func (l *ChangeSet) hadContent(e entry) bool {
 	old, now, err := l.t.Content(e.Change, maxShown)
 	return err != nil || len(old) > 0 && !bytes.Equal(old, now)
 }
 
-// listEffects returns the effects for who reads them: a new folder stands for what is in
-// it, and where there are many the folder that they are in.
+// listEffects returns the effects for a reader: a new directory stands for its content,
+// and if there are more than maxListed effects, their directories stand for them.
 func (l *ChangeSet) listEffects() []policy.Effect {
 	var list []policy.Effect
 	known := make(map[policy.Effect]bool)
@@ -334,8 +338,8 @@ func (l *ChangeSet) listEffects() []policy.Effect {
 	return list
 }
 
-// changes returns all changes, as far as a request carries them. The row after the last
-// has a digest of the rest: an answer is bound to all of it.
+// changes returns all changes, as far as a request carries them. If it omits some, the
+// last row has their digest, so that an approval is bound to all of them.
 func (l *ChangeSet) changes() []tool.Change {
 	b := budget{rows: MaxRows, names: maxNames, bytes: maxCarried, originals: maxOriginal}
 	var list []tool.Change
@@ -355,16 +359,16 @@ func (l *ChangeSet) changes() []tool.Change {
 	return list
 }
 
-// omittedChanges returns the change that stands for those that a request does not carry.
+// omittedChanges returns the row that stands for the changes that a request omits.
 func omittedChanges(more int, digest string) tool.Change {
 	return tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more changes", more), Becomes: digest, Omitted: "too many to list"}
 }
 
-// A budget is how much a request still carries.
+// A budget is how much a request can still carry.
 type budget struct{ rows, names, bytes, originals int }
 
-// addRow reports whether a row with a name is carried, and counts it. After the first that
-// is not, none is.
+// addRow counts a row and reports whether the request can carry it. After the first row
+// that it cannot carry, it carries none.
 func (b *budget) addRow(name string) bool {
 	if b.rows <= 0 || len(name) > b.names {
 		b.rows = 0
@@ -375,7 +379,7 @@ func (b *budget) addRow(name string) bool {
 	return true
 }
 
-// addBytes reports whether a change of so many bytes is carried, and counts it.
+// addBytes counts bytes of content and reports whether the request can carry them.
 func (b *budget) addBytes(bytes int) bool {
 	if bytes > b.bytes || b.rows <= 0 {
 		return false
@@ -384,7 +388,8 @@ func (b *budget) addBytes(bytes int) bool {
 	return true
 }
 
-// unusualMode returns the permission bits of something new that are not the usual ones.
+// unusualMode returns a note with the permission bits of something new, "" if they are
+// usual.
 func (e entry) unusualMode() string {
 	if IsUsualMode(e.Kind, e.Mode) {
 		return ""
@@ -392,8 +397,9 @@ func (e entry) unusualMode() string {
 	return fmt.Sprintf(", mode %04o", e.Mode)
 }
 
-// IsUsualMode reports whether a new file or directory has the permission bits that programs
-// give them with the umask 022 or 002. Links have none.
+// IsUsualMode reports whether a new file or directory has the permission bits that
+// programs give it with the umask 022 or 002. A symlink has none, so its bits are always
+// usual.
 func IsUsualMode(kind overlay.Kind, mode uint32) bool {
 	switch kind {
 	case overlay.File:
@@ -404,8 +410,8 @@ func IsUsualMode(kind overlay.Kind, mode uint32) bool {
 	return true
 }
 
-// describe describes one change. That a file becomes code when it is trusted is told with
-// it: what lands is trusted.
+// describe describes one change. It warns if the file becomes code when it is applied,
+// because applied files are trusted.
 func (l *ChangeSet) describe(e entry, b *budget) tool.Change {
 	c := l.describeContent(e, b)
 	if l.emptiesFile(e) {
@@ -424,7 +430,7 @@ func (l *ChangeSet) describe(e entry, b *budget) tool.Change {
 	return c
 }
 
-// addTree names what is in a directory that is deleted or replaced.
+// addTree adds the names in a directory that is deleted or replaced.
 func (l *ChangeSet) addTree(e entry, c *tool.Change, b *budget) {
 	sum, names := sha256.New(), 0
 	err := l.t.Below(e.Change, func(inside string) bool {
@@ -494,7 +500,7 @@ func (l *ChangeSet) describeContent(e entry, b *budget) tool.Change {
 			c.About += fmt.Sprintf(", permission bits %04o → %04o", e.OldMode, e.Mode)
 		}
 		if c.Becomes == "" {
-			c.Becomes = "unread " + rand.Text() // no other answer is for it
+			c.Becomes = "unread " + rand.Text() // no approval can match it
 		}
 		return c
 	}

@@ -27,9 +27,9 @@ func changed(name string, kind overlay.Kind) jail.Change {
 	return jail.Change{Change: overlay.Change{Path: name, Op: overlay.Create, Kind: kind}, Target: jail.Work}
 }
 
-// TestC10WhatLands sorts changes: protected names and devices are skipped with a reason,
-// and a protected name that the user gives is applied, except in .git.
-func TestC10WhatLands(t *testing.T) {
+// TestC10SortsChanges checks that protected paths and devices are skipped with a reason,
+// and that a protected path that the user names is applied, except in .git.
+func TestC10SortsChanges(t *testing.T) {
 	all := []jail.Change{changed("a.txt", overlay.File), changed("x.key", overlay.File), changed(".git/hooks/pre-commit", overlay.File), changed("pipe", overlay.Special)}
 	for _, test := range []struct {
 		op      string
@@ -49,17 +49,17 @@ func TestC10WhatLands(t *testing.T) {
 	}
 }
 
-// TestC10NothingLands shows that only skipped changes make no landing.
-func TestC10NothingLands(t *testing.T) {
+// TestC10NothingToApply checks that Deferred returns nil if all changes are skipped.
+func TestC10NothingToApply(t *testing.T) {
 	l := approval.Classify("shell", files(t), &jail.Transaction{Changes: []jail.Change{changed("x.key", overlay.File)}})
 	if l.Deferred() != nil || len(l.Notes()) == 0 {
 		t.Errorf("got %+v, %v", l.Deferred(), l.Notes())
 	}
 }
 
-// TestC10Carried keeps as many changes as a request carries. The digest of the rest changes
-// with any of them.
-func TestC10Carried(t *testing.T) {
+// TestC10CarriedChanges checks how many changes a request carries, and that the digest of
+// the others changes with each of them.
+func TestC10CarriedChanges(t *testing.T) {
 	carried := func(n int, last string) []tool.Change {
 		rows := approval.NewReversalList()
 		for i := range n {
@@ -84,9 +84,9 @@ func TestC10Carried(t *testing.T) {
 	}
 }
 
-// TestA2ReturnShowsTheMode: the words of a file or directory that comes back name its
-// permission bits, if they are not the usual ones.
-func TestA2ReturnShowsTheMode(t *testing.T) {
+// TestA2ReversalShowsTheMode checks that a reversal shows permission bits that are not
+// usual.
+func TestA2ReversalShowsTheMode(t *testing.T) {
 	file := overlay.State{Kind: overlay.File, Mode: 0o755, Size: 2, Content: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("x\n")), nil }}
 	usual := file
 	usual.Mode = 0o644
@@ -111,8 +111,8 @@ func TestA2ReturnShowsTheMode(t *testing.T) {
 	}
 }
 
-// TestC10Words counts and lists names as the file tools have them.
-func TestC10Words(t *testing.T) {
+// TestC10ListNames checks that names are counted, and listed as in the sandbox.
+func TestC10ListNames(t *testing.T) {
 	var inside []string
 	for i := range 12 {
 		inside = append(inside, fmt.Sprint(jail.Work, "/", i))

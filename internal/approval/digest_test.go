@@ -11,7 +11,7 @@ import (
 // in what would be done. The answer counts for the request that was shown, once.
 func TestC10AnswerIsBoundToItsDigest(t *testing.T) {
 	for _, yes := range []bool{true, false} {
-		d := newDesk(t, t.TempDir())
+		d := newApprover(t, t.TempDir())
 		d.Asker = nil
 		shown := newRequest("write_file", "a", "main", effect(policy.Write, "/drafts/a.md"))
 		other := shown
@@ -51,7 +51,7 @@ func TestC10AnswerIsBoundToItsDigest(t *testing.T) {
 // the answer does not count for it.
 func TestC10ChangedCallNeedsItsOwnAnswer(t *testing.T) {
 	for _, digest := range []string{"d-other", "", "d-", "d-aa", "D-a"} {
-		d := newDesk(t, t.TempDir())
+		d := newApprover(t, t.TempDir())
 		d.Asker = nil
 		shown := newRequest("write_file", "a", "main", effect(policy.Write, "/drafts/a.md"))
 		first := d.approve(shown)

@@ -8,7 +8,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// repositoryFilter returns whether a changed name must not land.
+// repositoryFilter returns a function that reports whether a changed name is skipped
+// because of git.
 func (l *ChangeSet) repositoryFilter() func(name string) bool {
 	after := make(map[string]bool, len(l.t.Changes))
 	for _, c := range l.t.Changes {
@@ -19,11 +20,12 @@ func (l *ChangeSet) repositoryFilter() func(name string) bool {
 	return NewRepositoryFilter(after, l.t.Exists)
 }
 
-// NewRepositoryFilter returns whether a changed name must not land because git takes a directory
-// above it for a repository, and would run what its configuration says. Nothing changes in
-// such a directory. Of one that the changes make a repository, the parts do not land that
-// make it one. After says of each changed name whether it is there then, before of any name
-// whether it is there now.
+// NewRepositoryFilter returns a function that reports whether a changed name must not be
+// applied because git takes a directory above it for a repository, and would run programs
+// from its configuration. Nothing may change in a directory that is a repository already.
+// If the changes turn a directory into one, the parts that do so are not applied. After
+// says for each changed name whether it exists then. Before says for any name whether it
+// exists now.
 func NewRepositoryFilter(after map[string]bool, before func(name string) bool) func(name string) bool {
 	suspect := false
 	for name := range after {
@@ -49,7 +51,8 @@ func NewRepositoryFilter(after map[string]bool, before func(name string) bool) f
 	}
 }
 
-// isRepository returns whether git takes a directory for a repository, and looks once.
+// isRepository reports whether git takes a directory for a repository, and caches the
+// result.
 func isRepository(known map[string]bool, dir string, has func(name string) bool) bool {
 	is, ok := known[dir]
 	if !ok {

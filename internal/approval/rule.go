@@ -12,27 +12,27 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// Scope is how far a rule reaches in time. The zero value reaches nowhere.
+// Scope says how long a rule holds. The zero value is not valid.
 type Scope string
 
 // The scopes.
 const (
 	Run     Scope = "run"     // this run of the program
-	Session Scope = "session" // this session, and when it is resumed
-	Project Scope = "project" // this program, as long as its files stay as they are
+	Session Scope = "session" // this session, also after it is resumed
+	Project Scope = "project" // this program, until its policy changes
 )
 
-// A Rule is what the user has let happen again: this exact call, or effects of
-// one tool when one chain of workers calls it. It holds for the policy under
-// which it was made, and for no call that the grant blocks.
+// A Rule is a remembered approval: of one exact call, or of effects of one tool when one
+// chain of workers calls it. It holds for the policy under which it was made. It never
+// approves a call that the grant blocks.
 type Rule struct {
 	ID         string        `json:"id"`
-	Origin     policy.Origin `json:"origin"` // who calls: a rule made by hand is not for models
+	Origin     policy.Origin `json:"origin"` // who calls: a rule made for the user is not for models
 	Workers    []string      `json:"workers"`
 	Tool       string        `json:"tool"`
-	CallDigest string        `json:"same,omitempty"` // the exact call, by its digest
+	CallDigest string        `json:"same,omitempty"` // of the exact call
 	What       string        `json:"what,omitempty"` // the exact call, in words
-	// Taint is the untrusted place that the worker had read when the user made the rule,
+	// Taint is the untrusted path that the worker had read when the user made the rule,
 	// "" for none. See [Rule.permits].
 	Taint   string            `json:"taint,omitempty"`
 	Effects []PermittedEffect `json:"effects,omitempty"`
@@ -43,12 +43,12 @@ type Rule struct {
 	Expires time.Time         `json:"expires"` // zero: never
 }
 
-// Permitted is an effect that a rule lets happen.
+// A PermittedEffect is an effect that a rule approves.
 type PermittedEffect struct {
 	policy.Effect
-	Below bool `json:"below,omitempty"` // and on all that is below the target
-	// Words is true where, of a command, the target is the words that it begins
-	// with. See [command.Covers].
+	Below bool `json:"below,omitempty"` // and on everything below the target
+	// Words is true if the target is the words that a command begins with. See
+	// [command.Covers].
 	Words bool `json:"words,omitempty"`
 }
 
@@ -71,7 +71,7 @@ func (p PermittedEffect) covers(e policy.Effect) bool {
 	return p.Below && inside || p.Target == e.Target && (p.Below || !e.Tree)
 }
 
-// String returns the rule literally: what it lets whom do, and how long.
+// String returns the whole rule: who may do what, and how long.
 func (r Rule) String() string {
 	var what []string
 	for _, e := range r.Effects {
@@ -108,9 +108,9 @@ func (r Rule) String() string {
 	return text
 }
 
-// permits reports whether the rule lets a request happen. The user made it for a worker
-// that was not steered: once the worker is tainted, only the rule for an exact call counts
-// that the user made when the worker had read the same untrusted place.
+// permits reports whether the rule approves a request. The user made the rule for a
+// worker that was not tainted. For a tainted worker only the rule for an exact call
+// counts, if the user made it after the worker had read the same untrusted path.
 func (r Rule) permits(q tool.Request) bool {
 	if q.Taint != "" && (r.CallDigest == "" || r.Taint != q.Taint) {
 		return false
@@ -129,8 +129,7 @@ func (r Rule) permits(q tool.Request) bool {
 	return len(q.ToApprove) > 0 && len(r.Effects) > 0
 }
 
-// coversCommand reports whether each command of a line is among those that the rule lets
-// run by their words.
+// coversCommand reports whether the rule approves each command of a line by its words.
 func (r Rule) coversCommand(e policy.Effect) bool {
 	var patterns []string
 	for _, p := range r.Effects {
@@ -141,8 +140,8 @@ func (r Rule) coversCommand(e policy.Effect) bool {
 	return e.Verb == policy.Run && len(patterns) > 0 && command.Covers(patterns, e.Target)
 }
 
-// effectsToCover returns the effects that a rule must cover: those that ask or, where
-// the tool itself asks whatever it does, all of them.
+// effectsToCover returns the effects that a rule must cover: those that need approval or,
+// if the use of the tool does, all of them.
 func effectsToCover(q tool.Request) []policy.Effect {
 	if slices.ContainsFunc(q.ToApprove, func(e policy.Effect) bool { return e.Verb == policy.Use }) {
 		return q.Effects
@@ -150,8 +149,8 @@ func effectsToCover(q tool.Request) []policy.Effect {
 	return q.ToApprove
 }
 
-// OfferRules returns the rules that a request may be remembered by, the narrowest
-// first. They lack what the user adds: scope and expiry. A tainted request has none.
+// OfferRules returns the rules by which a request can be remembered, the narrowest first.
+// The user adds scope and expiry. For a tainted request there are none.
 func OfferRules(q tool.Request) []Rule {
 	if q.Taint != "" {
 		return nil
@@ -182,8 +181,8 @@ func OfferRules(q tool.Request) []Rule {
 	return list
 }
 
-// byCommandWords returns effects with the words of commands in place of the whole line,
-// nil where there is none that may be remembered so.
+// byCommandWords returns effects with the first words of commands in place of the whole
+// line, nil if a command cannot be remembered that way.
 func byCommandWords(exact []PermittedEffect) []PermittedEffect {
 	var list []PermittedEffect
 	found := false

@@ -17,30 +17,30 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// What is kept, and how much of it.
+// The stored document, and limits on what is stored.
 const (
 	document   = "approvals.json"
-	maxPending = 256            // requests that wait
-	maxEach    = 64             // of them for one chain of workers, in one session
-	maxRequest = 32 << 20       // bytes of one
-	maxKept    = 256 << 20      // bytes of all
-	maxEffects = 20             // of one that are listed
+	maxPending = 256            // pending requests
+	maxEach    = 64             // of these, for one chain of workers in one session
+	maxRequest = 32 << 20       // bytes of one request
+	maxKept    = 256 << 20      // bytes of all requests
+	maxEffects = 20             // effects of a request that are listed
 	maxEffect  = 300            // characters of each
-	maxAge     = 24 * time.Hour // how long one waits
+	maxAge     = 24 * time.Hour // of a pending request
 	maxRules   = 1000
 )
 
 var errOtherCall = errors.New("the rule is not about this call")
 
-// A Store keeps requests that wait for an answer, and rules that the user has
-// chosen, for all processes of a program.
+// A Store holds the pending requests and the remembered rules of a program, for all its
+// processes.
 type Store struct {
 	folder *state.Folder
 	once   state.Once
 	blobs  state.Blobs
 }
 
-// Open returns the store in a program's state folder.
+// Open returns the store in a program's state directory.
 func Open(folder *state.Folder) (*Store, error) {
 	once, err := folder.Once("answers")
 	if err != nil {
@@ -53,31 +53,31 @@ func Open(folder *state.Folder) (*Store, error) {
 	return &Store{folder, once, blobs}, nil
 }
 
-// FindPending is a request that nobody has used an answer to yet.
+// A PendingRequest is a request whose answer was not used yet.
 type PendingRequest struct {
 	ID         string    `json:"id"`
 	Digest     string    `json:"digest"`
-	CallDigest string    `json:"same"` // the call without what it changes
+	CallDigest string    `json:"same"` // of the call without its changes
 	Workers    []string  `json:"workers"`
 	Tool       string    `json:"tool"`
-	Effects    []string  `json:"effects"` // in brief
+	Effects    []string  `json:"effects"` // shortened
 	Summary    string    `json:"wish,omitempty"`
 	Made       time.Time `json:"made"`
 	requestScope
 	Blob string `json:"blob"`           // the whole request
-	Size int    `json:"size,omitempty"` // bytes of it
-	// Answer is what was answered, nil if nothing was; it is not in the document.
+	Size int    `json:"size,omitempty"` // of the blob, in bytes
+	// Answer is nil if there is none. It is not in the document.
 	Answer *StoredAnswer `json:"answer,omitempty"`
 }
 
-// A place is where a request was made. An answer to it counts nowhere else: the same call
-// in another session finds other files.
+// A requestScope says where a request was made. Its answer counts nowhere else: the same
+// call in another session finds other files.
 type requestScope struct {
 	Policy  string `json:"policy"`
 	Session string `json:"session,omitempty"`
 }
 
-// Given is an answer that somebody gave to a request.
+// A StoredAnswer is a person's answer to a pending request.
 type StoredAnswer struct {
 	Yes  bool      `json:"yes"`
 	By   string    `json:"by"`
@@ -93,7 +93,7 @@ type contents struct {
 	Rules   []Rule           `json:"rules"`
 }
 
-// A request is what is kept of one while it waits: all of it, to be shown.
+// A storedRequest is the whole of a pending request.
 type storedRequest struct {
 	tool.Request
 	requestScope
@@ -117,7 +117,7 @@ func parse(data []byte) (k contents, err error) {
 	return k, nil
 }
 
-// update replaces what is kept. Only one process is in do at a time.
+// update replaces the document. Only one process at a time runs do.
 func (s *Store) update(do func(k *contents) error) error {
 	return s.folder.Update(document, func(old []byte) ([]byte, error) {
 		k, err := parse(old)
@@ -131,8 +131,8 @@ func (s *Store) update(do func(k *contents) error) error {
 	})
 }
 
-// addPending keeps a request until it is answered and used. The same request is kept
-// once.
+// addPending stores a request until it is answered and the answer is used. It stores the
+// same request once.
 func (s *Store) addPending(r tool.Request, at requestScope, now time.Time) (id string, err error) {
 	put := "" // the blob, if it was made
 	body, err := encode(storedRequest{r, at})
@@ -145,8 +145,8 @@ func (s *Store) addPending(r tool.Request, at requestScope, now time.Time) (id s
 			id = k.Pending[i].ID
 			return nil
 		}
-		// The same call with another change takes the place of the earlier one, which
-		// could only be done if the file became again what it was.
+		// The same call with other changes replaces the earlier request, which could only
+		// match again if the files changed back.
 		s.removeSame(k, r, at)
 		own, size := 0, len(body)
 		for _, w := range k.Pending {
@@ -177,8 +177,8 @@ func (s *Store) addPending(r tool.Request, at requestScope, now time.Time) (id s
 	return id, err
 }
 
-// encode returns a request as it is kept. One that is too large is kept without the
-// contents of its changes: they count as omitted, so a yes must name the digest.
+// encode returns a request as it is stored. If it is too large, the content of its
+// changes is omitted, so an approval must name the digest.
 func encode(r storedRequest) ([]byte, error) {
 	body, err := json.Marshal(r)
 	if err != nil || len(body) <= maxRequest {
@@ -197,8 +197,8 @@ func encode(r storedRequest) ([]byte, error) {
 	return body, err
 }
 
-// summarizeEffects returns effects as they are listed: the document is read for every question, and
-// all of them are in the request itself.
+// summarizeEffects returns short texts for the document, which is read for every request.
+// All effects are in the request itself.
 func summarizeEffects(effects []policy.Effect) (list []string) {
 	for i, e := range effects {
 		if i == maxEffects {
@@ -209,7 +209,7 @@ func summarizeEffects(effects []policy.Effect) (list []string) {
 	return list
 }
 
-// removeExpired drops requests that nobody has answered in time.
+// removeExpired removes requests that are older than maxAge.
 func (s *Store) removeExpired(k *contents, now time.Time) {
 	k.Pending = slices.DeleteFunc(k.Pending, func(w PendingRequest) bool {
 		old := now.Sub(w.Made) > maxAge
@@ -220,14 +220,14 @@ func (s *Store) removeExpired(k *contents, now time.Time) {
 	})
 }
 
-// removeFiles lets go of what is kept about a request. What is left behind by a kill
-// is never looked at again: the name of a request is not given twice.
+// removeFiles removes the answer and the blob of a request. If golem is killed before,
+// they are left over and never read again: IDs are not reused.
 func (s *Store) removeFiles(w PendingRequest) {
 	s.once.Forget(w.ID)
 	s.blobs.Remove(w.Blob)
 }
 
-// removeSame drops the request of the same call, with whatever change.
+// removeSame removes the requests of the same call, with any changes.
 func (s *Store) removeSame(k *contents, r tool.Request, at requestScope) {
 	k.Pending = slices.DeleteFunc(k.Pending, func(w PendingRequest) bool {
 		same := w.CallDigest == r.CallDigest && w.requestScope == at
@@ -238,12 +238,12 @@ func (s *Store) removeSame(k *contents, r tool.Request, at requestScope) {
 	})
 }
 
-// removeAnswered drops the request of a call that is let happen without it. Where that fails the
-// request waits on, and ends in time.
+// removeAnswered removes the request of a call that was approved in another way. If that
+// fails, the request stays pending until it expires.
 func (s *Store) removeAnswered(r tool.Request, at requestScope) {
 	k, err := s.read()
 	if err != nil || !slices.ContainsFunc(k.Pending, func(w PendingRequest) bool { return w.CallDigest == r.CallDigest && w.requestScope == at }) {
-		return // the usual way, without a lock
+		return // the usual case, without a lock
 	}
 	s.update(func(k *contents) error {
 		s.removeSame(k, r, at)
@@ -255,12 +255,12 @@ func (k *contents) find(digest string, at requestScope) int {
 	return slices.IndexFunc(k.Pending, func(w PendingRequest) bool { return w.Digest == digest && w.requestScope == at })
 }
 
-// takeAnswer returns the answer to a request, if somebody has given one, and lets
-// nobody use it again.
+// takeAnswer returns the answer to a request, if there is one, and removes the request.
+// Nobody can use the answer again.
 func (s *Store) takeAnswer(r tool.Request, at requestScope, now time.Time) (a tool.Answer, ok bool, err error) {
 	k, err := s.read()
 	if err != nil || k.find(r.Digest, at) < 0 {
-		return a, false, err // the usual way, without a lock
+		return a, false, err // the usual case, without a lock
 	}
 	var used PendingRequest
 	err = s.update(func(k *contents) error {
@@ -304,8 +304,8 @@ func (s *Store) readAnswer(id string) (*StoredAnswer, error) {
 	return g, nil
 }
 
-// CheckAnswer returns an answer to a request as Answer would keep it. A yes that Covers refuses
-// is an error.
+// CheckAnswer returns a reply as Answer would store it. An approval that CheckSeen
+// refuses is an error.
 func (s *Store) CheckAnswer(w PendingRequest, reply Reply) (tool.Answer, error) {
 	if reply.Verdict != tool.Approved {
 		return reply.Answer, nil
@@ -317,15 +317,15 @@ func (s *Store) CheckAnswer(w PendingRequest, reply Reply) (tool.Answer, error) 
 	return reply.toAnswer(r)
 }
 
-// Answer keeps a person's answer to a request. The first answer counts; a later one is an
-// error, and so is one to a request that does not wait. A yes that Covers refuses is an
-// error, and the request waits on.
+// Answer stores a person's answer to a request. The first answer counts: a later one is
+// an error, and so is one to a request that is not pending. If CheckSeen refuses an
+// approval, Answer returns an error and the request stays pending.
 func (s *Store) Answer(id string, reply Reply, made time.Time) error {
-	waits, err := s.FindPending(id)
+	pending, err := s.FindPending(id)
 	if err != nil {
 		return err
 	}
-	a, err := s.CheckAnswer(waits, reply)
+	a, err := s.CheckAnswer(pending, reply)
 	if err != nil {
 		return err
 	}
@@ -338,11 +338,11 @@ func (s *Store) Answer(id string, reply Reply, made time.Time) error {
 		return err
 	}
 	w := PendingRequest{ID: id, Answer: &StoredAnswer{}}
-	json.Unmarshal(old, w.Answer) // one that cannot be read is no yes
+	json.Unmarshal(old, w.Answer) // an answer that cannot be read does not approve
 	return w.AnsweredError()
 }
 
-// AnsweredError says that a request was answered already.
+// AnsweredError returns the error for a second answer to a request.
 func (w PendingRequest) AnsweredError() error {
 	word := "no"
 	if w.Answer.Yes {
@@ -352,7 +352,7 @@ func (w PendingRequest) AnsweredError() error {
 		Hint: "it was answered already: " + word + ", by " + w.Answer.By + "; the first answer counts"}
 }
 
-// FindPending returns a request that waits, by its name or an unmistakable start of it.
+// FindPending returns the pending request with an ID.
 func (s *Store) FindPending(id string) (PendingRequest, error) {
 	all, err := s.Pending()
 	if err != nil {
@@ -374,14 +374,15 @@ func (s *Store) FindPending(id string) (PendingRequest, error) {
 	return PendingRequest{}, &sandbox.Error{Op: "approve", Path: id, Code: sandbox.ErrNotFound, Hint: hint + "; a request is used once"}
 }
 
-// isPending reports whether a request does, as far as can be seen.
+// isPending reports whether a request is pending. If the store cannot be read, it reports
+// true.
 func (s *Store) isPending(id string) bool {
 	k, err := s.read()
 	return err != nil || slices.ContainsFunc(k.Pending, func(w PendingRequest) bool { return w.ID == id })
 }
 
-// Pending returns the requests that wait, those with an answer that nobody has
-// used among them, the oldest first.
+// Pending returns the pending requests, the oldest first. Some may have an answer that
+// was not used yet.
 func (s *Store) Pending() ([]PendingRequest, error) {
 	k, err := s.read()
 	if err != nil {
@@ -395,7 +396,7 @@ func (s *Store) Pending() ([]PendingRequest, error) {
 	return k.Pending, nil
 }
 
-// Request returns the whole of a request that waits.
+// Request returns the whole of a pending request.
 func (s *Store) Request(w PendingRequest) (tool.Request, error) {
 	var r storedRequest
 	body, err := s.blobs.Get(w.Blob, maxRequest)
@@ -405,7 +406,7 @@ func (s *Store) Request(w PendingRequest) (tool.Request, error) {
 	return r.Request, err
 }
 
-// Rules returns the rules that are kept, those that no longer hold among them.
+// Rules returns all stored rules, also those that have expired.
 func (s *Store) Rules() ([]Rule, error) {
 	k, err := s.read()
 	return k.Rules, err
@@ -422,7 +423,7 @@ func (s *Store) addRule(r Rule) error {
 	})
 }
 
-// Describe returns a rule or a request that waits, in words.
+// Describe returns a text about a rule or a pending request.
 func (s *Store) Describe(id string) (string, error) {
 	k, err := s.read()
 	if err != nil {
@@ -441,7 +442,7 @@ func (s *Store) Describe(id string) (string, error) {
 	return "", &sandbox.Error{Op: "revoke", Path: id, Code: sandbox.ErrNotFound, Hint: "golem approvals lists rules and requests"}
 }
 
-// Revoke takes a rule back, or a request that waits.
+// Revoke removes a rule or a pending request.
 func (s *Store) Revoke(id string) error {
 	return s.update(func(k *contents) error {
 		if i := slices.IndexFunc(k.Rules, func(r Rule) bool { return r.ID == id }); i >= 0 {
@@ -457,5 +458,5 @@ func (s *Store) Revoke(id string) error {
 	})
 }
 
-// newID returns a short name that a person can type, and that is not guessed.
+// newID returns a short random ID that a person can type.
 func newID() string { return strings.ToLower(rand.Text()[:8]) }

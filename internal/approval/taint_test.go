@@ -13,8 +13,9 @@ func tainted(r tool.Request, from string) tool.Request {
 	return r
 }
 
-// No rule that was made for a clean worker answers for a tainted one, whatever its scope;
-// nor do --approve-reads, a mode of the project, or an earlier answer.
+// TestA6TaintNarrowsEveryRule checks that no rule that was made for an untainted worker
+// approves a request of a tainted one, whatever its scope, and that neither
+// --approve-reads, a mode of the project, nor an earlier answer does.
 func TestA6TaintNarrowsEveryRule(t *testing.T) {
 	writes := newRequest("write_file", "w", "main", effect(policy.Write, "/out/a"))
 	reads := newRequest("read_file", "r", "main", effect(policy.Read, "/keys/a"))
@@ -32,7 +33,7 @@ func TestA6TaintNarrowsEveryRule(t *testing.T) {
 			t.Fatalf("got %d rules, want 3: %v", len(rules), rules)
 		}
 		for name, rule := range rules {
-			d := newDesk(t, t.TempDir())
+			d := newApprover(t, t.TempDir())
 			d.Session = "s1"
 			d.asker.reply = remembered(rule, scope)
 			if a := d.approve(writes); a.Verdict != tool.Approved {
@@ -49,7 +50,7 @@ func TestA6TaintNarrowsEveryRule(t *testing.T) {
 		}
 	}
 	t.Run("modes", func(t *testing.T) {
-		d := newDesk(t, t.TempDir())
+		d := newApprover(t, t.TempDir())
 		d.ApproveReads = true
 		if a := d.approve(reads); a.Verdict != tool.Approved {
 			t.Errorf("--approve-reads: %+v", a)
@@ -70,7 +71,7 @@ func TestA6TaintNarrowsEveryRule(t *testing.T) {
 		}
 	})
 	t.Run("exact call of a tainted worker", func(t *testing.T) {
-		d := newDesk(t, t.TempDir())
+		d := newApprover(t, t.TempDir())
 		if offers := approval.OfferRules(tainted(writes, "/in")); offers != nil {
 			t.Errorf("a tainted request offers rules: %v", offers)
 		}
@@ -89,7 +90,7 @@ func TestA6TaintNarrowsEveryRule(t *testing.T) {
 		}
 	})
 	t.Run("an earlier answer", func(t *testing.T) {
-		d := newDesk(t, t.TempDir())
+		d := newApprover(t, t.TempDir())
 		d.Asker = nil
 		answer := func(r tool.Request) {
 			waits := d.approve(r)

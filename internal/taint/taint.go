@@ -12,35 +12,34 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// maxRead is how many names an exposure remembers.
+// maxNames is how many file names a Tracker remembers.
 const maxNames = 10_000
 
-// A Tracker records what a worker has taken in: how much, by which names, and whether
-// anything of it came from a place that is not trusted. It may be used by many
-// goroutines at once.
+// A Tracker records what a worker has read: how many bytes, which files, and whether any
+// of it came from an untrusted mount. Many goroutines may use it at once.
 type Tracker struct {
-	Untrusted []string // the names at and below which nothing is to be trusted,
-	Trusted   []string // but for what is at and below these
-	Direct    []string // mounts whose files are changed at once, and
-	Overlaid  []string // those that keep what is changed
+	Untrusted []string // paths at and below which content is untrusted,
+	Trusted   []string // except at and below these
+	Direct    []string // mounts whose files tools change directly
+	Overlaid  []string // mounts whose changes go to an overlay
 
-	// Linked, where set, returns the place that is not trusted in which a file has another
-	// name, or one of those in a folder, "" for none.
+	// LinkedSource, if set, returns the untrusted path at which a file has another name,
+	// "" for none. With tree, it looks at the files in a directory.
 	LinkedSource func(name string, tree bool) string
 
-	// Told, where set, is called when the worker first takes in what is not trusted. Kept,
-	// where set, returns what those have taken in who share its files, "" for nothing: they
-	// may do so at any time.
+	// OnTaint, if set, is called when the worker first reads untrusted content.
+	// SharedSource, if set, returns the untrusted path that other users of the same files
+	// have read, "" for none. Its result may change at any time.
 	OnTaint      func(from string)
 	SharedSource func() string
 
 	mu    sync.Mutex
 	bytes int64
-	read  map[string]bool // names of files, the first ones; false of those that it has written
-	from  string          // the first place that was not trusted, "" for none
+	read  map[string]bool // the first maxNames names of files; false for files that the worker has written itself
+	from  string          // the first untrusted path that was read, "" for none
 }
 
-// Bytes returns how much was taken in.
+// Bytes returns how many bytes the worker got.
 func (e *Tracker) Bytes() int64 {
 	if e == nil {
 		return 0
@@ -50,8 +49,8 @@ func (e *Tracker) Bytes() int64 {
 	return e.bytes
 }
 
-// FilesRead returns names of files that were read and are not of its own making, not all if
-// there were many.
+// FilesRead returns the names of files that the worker has read and not written itself.
+// It leaves out some if there were more than maxNames.
 func (e *Tracker) FilesRead() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,7 +64,7 @@ func (e *Tracker) FilesRead() []string {
 	return names
 }
 
-// Source returns the first place that was read and is not trusted, "" for none.
+// Source returns the first untrusted path that the worker has read, "" for none.
 func (e *Tracker) Source() string {
 	if e == nil {
 		return ""
@@ -78,7 +77,8 @@ func (e *Tracker) Source() string {
 	return e.from
 }
 
-// MarkTainted notes that what is not trusted was taken in, "" for nothing.
+// MarkTainted records that the worker has read untrusted content from a path. It ignores
+// "".
 func (e *Tracker) MarkTainted(from string) {
 	if e == nil || from == "" {
 		return
@@ -94,7 +94,8 @@ func (e *Tracker) MarkTainted(from string) {
 	}
 }
 
-// Merge notes that another has told what it knows. Nobody hears nothing.
+// Merge adds the bytes and the taint of another worker, whose result this one has read.
+// Either may be nil.
 func (e *Tracker) Merge(other *Tracker) {
 	if e == nil || other == nil {
 		return
@@ -103,8 +104,9 @@ func (e *Tracker) Merge(other *Tracker) {
 	e.MarkTainted(other.Source())
 }
 
-// RecordSeen notes what effects let a call see: whatever is done to a file may tell what is in
-// it, as the diff of a change does. A command sees all that is there.
+// RecordSeen records what effects let the worker see. Any effect on a file counts as
+// reading it, because the result may show content, as the diff of a change does. A
+// command counts as reading every mount.
 func (e *Tracker) RecordSeen(effects []policy.Effect) {
 	for _, one := range effects {
 		switch {
@@ -122,8 +124,9 @@ func (e *Tracker) RecordSeen(effects []policy.Effect) {
 	}
 }
 
-// UntrustedMount returns the name that is not trusted and that a name is at or below, or with
-// tree above; "" for none. The nearest of the names that say something decides.
+// UntrustedMount returns the untrusted path that a name is at or below, "" for none. With
+// tree, it also returns an untrusted path below the name. The longest matching path
+// decides.
 func (e *Tracker) UntrustedMount(name string, tree bool) string {
 	from, near := "", -1
 	for _, place := range e.Untrusted {
@@ -142,7 +145,7 @@ func (e *Tracker) UntrustedMount(name string, tree bool) string {
 	return from
 }
 
-// isBelow reports whether a name is a folder's or that of something in it.
+// isBelow reports whether a name is a directory or something in it.
 func isBelow(folder, name string) bool {
 	return folder == "/" || name == folder || strings.HasPrefix(name, folder+"/")
 }
@@ -162,7 +165,7 @@ func (e *Tracker) recordName(one policy.Effect) {
 	}
 }
 
-// AddBytes notes how many bytes were handed to the worker.
+// AddBytes counts the bytes that the worker gets.
 func (e *Tracker) AddBytes(n int64) {
 	if e == nil {
 		return
@@ -172,8 +175,9 @@ func (e *Tracker) AddBytes(n int64) {
 	e.bytes += n
 }
 
-// Rules are what holds for a worker that has taken in what is not trusted: one more
-// layer of consent, below which nothing of the others goes.
+// Rules returns the rules for a tainted worker, nil if it is not tainted. They are one
+// more layer of approval rules: a call needs approval to connect, to change files
+// directly, to run the program of a foreign tool and to use a tool that uses the network.
 func (e *Tracker) Rules(t tool.Tool) []policy.Rule {
 	from := e.Source()
 	if from == "" {

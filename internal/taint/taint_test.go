@@ -14,7 +14,7 @@ func effect(verb policy.Verb, target string, tree bool) policy.Effect {
 	return policy.Effect{Verb: verb, Target: target, Tree: tree}
 }
 
-func TestTaint(t *testing.T) {
+func TestRecordSeen(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		sees policy.Effect
@@ -45,8 +45,8 @@ func TestTaint(t *testing.T) {
 	}
 }
 
-// TestRules holds what a worker is asked about, before and after it has read what is not
-// trusted.
+// TestRules checks what a worker needs approval for, before and after it has read
+// untrusted content.
 func TestRules(t *testing.T) {
 	e := &taint.Tracker{Untrusted: []string{"/in"}, Direct: []string{"/", "/out"}, Overlaid: []string{"/layer"}}
 	foreign, reaching := tool.Tool{Name: "x", Program: "custom x"}, tool.Tool{Name: "git_pull", UsesNetwork: true}
@@ -79,7 +79,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestHears(t *testing.T) {
+func TestMerge(t *testing.T) {
 	told := ""
 	e, child := &taint.Tracker{OnTaint: func(from string) { told += from }}, &taint.Tracker{Untrusted: []string{"/in"}}
 	child.AddBytes(7)
@@ -101,7 +101,7 @@ func TestHears(t *testing.T) {
 	}
 }
 
-func TestMany(t *testing.T) {
+func TestConcurrentUse(t *testing.T) {
 	e := &taint.Tracker{Untrusted: []string{"/in"}}
 	var all sync.WaitGroup
 	for range 16 {

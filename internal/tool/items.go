@@ -40,7 +40,7 @@ func ItemContent(i int) string { return "content " + strconv.Itoa(i) }
 // yes is valid only if every item was rendered, and an item that the request does not
 // carry (see Change.Omitted) never counts as rendered. Otherwise the answer must name the
 // digest, as approval.Reply.Named, and is recorded as approved unseen.
-// approval.Covers is the one function that applies the rule.
+// approval.CheckSeen is the one function that applies the rule.
 func (r Request) Items() []string {
 	items := make([]string, 0, 2+len(r.Warnings)+2*len(r.Changes))
 	items = append(items, ItemCall)

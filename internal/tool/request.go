@@ -79,7 +79,7 @@ type Answer struct {
 	Stop       bool   // everything should end
 	// Unseen is true of a yes for something that was not shown completely: the answer
 	// named the digest, or a mode gave it. Of any other yes of a person, Items is how
-	// many items were shown. approval.Covers sets both.
+	// many items were shown. approval.CheckSeen sets both.
 	Unseen bool
 	Items  int
 	// Keep, where set, remembers a yes for later calls. The gate calls it once the

@@ -1,8 +1,9 @@
-// Package undo keeps what the file tools replace or delete in directories that they write
+// Package undo saves what the file tools replace or delete in directories that they write
 // directly, so that the user can undo the last calls.
 //
-// A call is kept as a Step, before it is done: what stands at each name, and what will
-// stand there. To undo it, each name is compared with both. What is as the call left it
-// gets back what was there before; what is as it was before needs nothing, because the call
-// was cut off, or an undo was; anything else is a conflict, and then nothing is undone.
+// A Step describes one call, and is saved before the call runs. It holds the old state of
+// each name and the new one. To undo a step, golem compares each name with both. A name
+// in the new state gets its old state back. A name in the old state needs nothing: the
+// call, or an earlier undo, was interrupted. A name in any other state is a conflict, and
+// then golem undoes nothing.
 package undo

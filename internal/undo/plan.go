@@ -12,26 +12,26 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Plan is what the undo of a step comes to, as the files are now.
+// A Plan lists what the undo of a step changes, for the files as they are now.
 type Plan struct {
 	Step       *Step
-	Conflicts  []string // names that have changed since: nothing is undone then
-	Remove     []Entry  // what the call has made, directories before what is in them
-	Restore    []Entry  // what it has replaced or deleted, directories before what is in them
-	Modes      []Entry  // what is back already, with other permission bits: an undo was cut off
-	MoveBack   bool     // what was moved goes back
-	DeleteCopy bool     // what was moved is still there: the copy goes
+	Conflicts  []string // names that have changed since; if there are any, nothing is undone
+	Remove     []Entry  // created by the call; directories before their content
+	Restore    []Entry  // replaced or deleted by the call; directories before their content
+	Modes      []Entry  // restored by an interrupted undo, but with other permission bits
+	MoveBack   bool     // the moved file or directory goes back
+	DeleteCopy bool     // the original is still there, so the copy is deleted
 	// Elsewhere is a name that is in another directory of the host now, "" for none.
 	Elsewhere string
-	nonEmpty  []string // directories that the call has made, and that hold something else now
+	nonEmpty  []string // directories that the call created and that have other content now
 }
 
-// IsEmpty reports whether there is nothing to undo: the call was never done, or is undone.
+// IsEmpty reports whether there is nothing to undo: the call never ran, or it is undone.
 func (p Plan) IsEmpty() bool {
 	return len(p.Conflicts)+len(p.Remove)+len(p.Restore)+len(p.Modes) == 0 && !p.MoveBack && !p.DeleteCopy && p.Elsewhere == "" && p.Step.Impossible == ""
 }
 
-// Plan compares the files with what a step has kept.
+// Plan compares the files with a step.
 func (st *Step) Plan(files *sandbox.Sandbox) Plan {
 	p := Plan{Step: st}
 	if st.Impossible != "" {
@@ -64,13 +64,13 @@ func (st *Step) Plan(files *sandbox.Sandbox) Plan {
 	}
 	p.keepNonEmpty(files)
 	if last := len(st.Entries) - 1; p.IsEmpty() && len(p.nonEmpty) > 0 && st.Rename == nil && st.Entries[last].After.Kind == overlay.Dir {
-		p.Conflicts = p.nonEmpty // the call has made a directory, and nothing else
+		p.Conflicts = p.nonEmpty // the call has only created a directory
 	}
 	return p
 }
 
-// findElsewhere returns a name of the step that another directory of the host is mounted at
-// now, or none.
+// findElsewhere returns a name of the step at which another directory of the host is
+// mounted now, "" for none.
 func (st *Step) findElsewhere(files *sandbox.Sandbox) string {
 	for _, name := range st.Names() {
 		m, shown := files.MountOf(name)
@@ -81,7 +81,7 @@ func (st *Step) findElsewhere(files *sandbox.Sandbox) string {
 	return ""
 }
 
-// Names returns all names that the step is about.
+// Names returns the names that the call changed.
 func (st *Step) Names() (names []string) {
 	if st.Rename != nil {
 		names = append(names, st.Rename.From, st.Rename.To)
@@ -92,7 +92,7 @@ func (st *Step) Names() (names []string) {
 	return names
 }
 
-// compareMove compares both names of what was moved.
+// compareMove compares both names of a move.
 func (p *Plan) compareMove(files *sandbox.Sandbox) {
 	m := p.Step.Rename
 	a, _ := files.MountOf(m.From)
@@ -118,7 +118,7 @@ func (p *Plan) compareMove(files *sandbox.Sandbox) {
 	}
 }
 
-// keepNonEmpty takes directories out of what is removed that hold something else.
+// keepNonEmpty removes from p.Remove the directories that have other content.
 func (p *Plan) keepNonEmpty(files *sandbox.Sandbox) {
 	gone := make(map[string]bool)
 	for _, e := range p.Remove {
@@ -140,8 +140,8 @@ func (p *Plan) keepNonEmpty(files *sandbox.Sandbox) {
 	p.Remove = slices.DeleteFunc(p.Remove, func(e Entry) bool { return !gone[e.Path] })
 }
 
-// Each calls visit for all that the plan changes, but for what moves: what stands there
-// now, and what was there before.
+// Each calls visit with the current and the old state of every name that the plan
+// changes, except for a move.
 func (p Plan) Each(files *sandbox.Sandbox, visit func(name string, now, then overlay.State)) {
 	for _, e := range slices.Concat(p.Remove, p.Restore, p.Modes) {
 		now, err := readNode(files, e.Path)
@@ -155,7 +155,7 @@ func (p Plan) Each(files *sandbox.Sandbox, visit func(name string, now, then ove
 	}
 }
 
-// EachSaved calls visit for all whose content the step keeps.
+// EachSaved calls visit with the old state of every name that had one.
 func (p Plan) EachSaved(visit func(name string, then overlay.State)) {
 	for _, e := range p.Step.Entries {
 		if e.Before.Kind != overlay.Nothing {
@@ -164,7 +164,7 @@ func (p Plan) EachSaved(visit func(name string, then overlay.State)) {
 	}
 }
 
-// savedState returns a node that is kept as a state.
+// savedState returns a saved node as a state.
 func (p Plan) savedState(n Node, name string) overlay.State {
 	s := overlay.State{Path: name, Kind: n.Kind, Mode: uint32(n.Mode.Perm()), Size: n.Size, LinkTarget: n.To}
 	s.Content = func() (io.ReadCloser, error) {
@@ -174,7 +174,7 @@ func (p Plan) savedState(n Node, name string) overlay.State {
 	return s
 }
 
-// currentState returns what stands at a name as a state.
+// currentState returns the node that is at a name now as a state.
 func currentState(files *sandbox.Sandbox, name string, n Node) overlay.State {
 	s := overlay.State{Path: name, Kind: n.Kind, Mode: uint32(n.Mode.Perm()), Size: n.Size, LinkTarget: n.To}
 	s.Content = func() (io.ReadCloser, error) {
@@ -194,8 +194,8 @@ func currentState(files *sandbox.Sandbox, name string, n Node) overlay.State {
 	return s
 }
 
-// Run undoes the step, if the files are still as they were when the plan was made. Where
-// it is cut off, it can be run again. The files must allow what the plan changes.
+// Run undoes the step, if the files are still as they were when the plan was made. If it
+// is interrupted, it can be run again. The files must allow what the plan changes.
 func (p Plan) Run(ctx context.Context, files *sandbox.Sandbox) error {
 	if now := p.Step.Plan(files); !p.isSame(now) {
 		return conflictError(append(now.Conflicts, p.names()...))
@@ -261,12 +261,12 @@ func (p Plan) restore(files *sandbox.Sandbox, e Entry) error {
 	return err
 }
 
-// isSame reports whether two plans come to the same.
+// isSame reports whether two plans change the same, and the second has no conflicts.
 func (p Plan) isSame(q Plan) bool {
 	return len(q.Conflicts) == 0 && q.Elsewhere == "" && p.MoveBack == q.MoveBack && p.DeleteCopy == q.DeleteCopy && slices.Equal(p.Remove, q.Remove) && slices.Equal(p.Restore, q.Restore) && slices.Equal(p.Modes, q.Modes)
 }
 
-// names returns what the plan changes.
+// names returns the names that the plan changes.
 func (p Plan) names() (names []string) {
 	for _, e := range slices.Concat(p.Remove, p.Restore) {
 		names = append(names, e.Path)

@@ -17,9 +17,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// How much is kept: of one file, of all steps together, and how many steps. The oldest
-// steps go first. A step that is larger than that is kept without contents, with the
-// reason.
+// Limits on what is saved: bytes of one file, bytes of all steps, and the number of
+// steps. The oldest steps are removed first. A step that exceeds the limits is saved
+// without content, with the reason.
 const (
 	MaxFile  = 16 << 20
 	MaxTotal = 64 << 20
@@ -38,18 +38,18 @@ const (
 	Copy
 )
 
-// An Op is one thing that a call is about to do. Becomes is the version of the content
-// that Write gives to a file.
+// An Op is one operation that a call is about to do. Becomes is the version of the
+// content that Write gives to a file.
 type Op struct {
 	Verb     Verb
 	Path, To string
 	Becomes  string
 }
 
-// A Step is what was kept of one call.
+// A Step describes what one call changes.
 type Step struct {
 	Time    time.Time `json:"time"`
-	Call    string    `json:"call"` // as the journal names it
+	Call    string    `json:"call"` // its ID in the journal
 	Tool    string    `json:"tool"`
 	Mounts  []Mount   `json:"mounts"`
 	Entries []Entry   `json:"entries,omitempty"`
@@ -57,11 +57,11 @@ type Step struct {
 	// Impossible says why the call cannot be undone, "" if it can.
 	Impossible string `json:"impossible,omitempty"`
 
-	file string // what it is kept in
-	body int64  // where the contents begin in it
+	file string // the file that holds the step
+	body int64  // the offset of the saved content in it
 }
 
-// A Mount is a directory of the host that a step is about.
+// A Mount is a directory of the host in which a step changes something.
 type Mount struct {
 	Target string `json:"target"`
 	Folder string `json:"folder"`
@@ -74,26 +74,26 @@ type Entry struct {
 	After  Node   `json:"after"`
 }
 
-// A Moved is something that a call gives another name.
+// A Rename is a file or directory that a call moves.
 type Rename struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	Node Node   `json:"node"`
 }
 
-// A Node is what stands at a name. The zero Node is nothing.
+// A Node is the state of a name. In the zero Node there is nothing.
 type Node struct {
 	Kind overlay.Kind `json:"kind,omitempty"`
 	Mode fs.FileMode  `json:"mode,omitempty"`
 	UID  uint32       `json:"uid,omitempty"`
 	GID  uint32       `json:"gid,omitempty"`
 	Size int64        `json:"size,omitempty"`
-	Sum  string       `json:"sum,omitempty"` // of a file's content, or of all in a directory that moves
-	To   string       `json:"to,omitempty"`  // of a link
-	At   int64        `json:"at,omitempty"`  // where its content is kept
+	Sum  string       `json:"sum,omitempty"` // digest of a file's content, or of everything in a directory that is moved
+	To   string       `json:"to,omitempty"`  // target of a symlink
+	At   int64        `json:"at,omitempty"`  // offset of its saved content
 }
 
-// isSame reports whether two nodes hold the same. Permission bits do not count.
+// isSame reports whether two nodes have the same content. It ignores permission bits.
 func (n Node) isSame(m Node) bool {
 	return n.Kind == m.Kind && (n.Kind != overlay.File || n.Sum == m.Sum) && (n.Kind != overlay.Symlink || n.To == m.To)
 }
@@ -102,21 +102,21 @@ func (n Node) attr() sandbox.Attr {
 	return sandbox.Attr{Mode: n.Mode, Target: n.To, UID: n.UID, GID: n.GID}
 }
 
-// impossible is why a step cannot be undone.
+// An impossibleError says why a step cannot be undone.
 type impossibleError string
 
 // Error implements error.
 func (i impossibleError) Error() string { return string(i) }
 
-// A taking collects a step.
+// A recorder collects the step of a call.
 type recorder struct {
 	files *sandbox.Sandbox
 	step  *Step
 	body  bytes.Buffer
 }
 
-// record returns the step of a call, and the contents that it keeps. There is no step for a
-// call that changes nothing in a directory that is written directly.
+// record returns the step of a call, and the content that it saves. It returns no step
+// for a call that changes nothing in a directory that is written directly.
 func record(files *sandbox.Sandbox, ops []Op) (*Step, []byte) {
 	t := &recorder{files: files, step: &Step{}}
 	for _, o := range ops {
@@ -176,13 +176,13 @@ func (t *recorder) add(o Op) error {
 	return nil
 }
 
-// isDirect reports whether a name is in a directory that is written directly.
+// isDirect reports whether a name is in a directory of the host that is written directly.
 func (t *recorder) isDirect(name string) bool {
 	m, shown := t.files.MountOf(name)
 	return shown && m.Backend != nil && m.Backend.Traits().Through == "" && m.Backend.Traits().Host != ""
 }
 
-// addMount notes the directory that a name is in.
+// addMount adds the mount of a name to the step.
 func (t *recorder) addMount(name string) {
 	m, _ := t.files.MountOf(name)
 	here := Mount{m.Target, string(m.Backend.Traits().Host)}
@@ -196,7 +196,7 @@ func (t *recorder) addEntry(name string, before, after Node) {
 	t.step.Entries = append(t.step.Entries, Entry{name, before, after})
 }
 
-// addParents adds the directories above a name that are not there yet.
+// addParents adds the directories above a name that do not exist yet.
 func (t *recorder) addParents(name string) {
 	m, _ := t.files.MountOf(name)
 	var missing []string
@@ -211,7 +211,7 @@ func (t *recorder) addParents(name string) {
 	}
 }
 
-// saveContent returns what stands at a name, and keeps the content of a file.
+// saveContent returns the node at a name, and saves the content if it is a file.
 func (t *recorder) saveContent(name string) (Node, error) {
 	b, rel, err := backendOf(t.files, name)
 	if err != nil {
@@ -247,7 +247,7 @@ func (t *recorder) saveContent(name string) (Node, error) {
 
 func unreadable(name string) error { return impossibleError(sandbox.Shown(name) + " cannot be read") }
 
-// addTree adds what is at and below a name that goes.
+// addTree adds everything at and below a name that the call deletes.
 func (t *recorder) addTree(name string) error {
 	node, err := t.saveContent(name)
 	if err != nil {
@@ -269,7 +269,7 @@ func (t *recorder) addTree(name string) error {
 	return nil
 }
 
-// lookMove returns the node of something that gets another name.
+// lookMove returns the node that a call moves.
 func (t *recorder) lookMove(o Op) (Node, error) {
 	a, _ := t.files.MountOf(o.Path)
 	b, _ := t.files.MountOf(o.To)
@@ -280,11 +280,11 @@ func (t *recorder) lookMove(o Op) (Node, error) {
 	return node, nil
 }
 
-// maxHashed is the size of a file whose content is read to see whether a file that was
-// renamed is still the same. A larger one is known by its number, its size and its time.
+// maxHashed is the largest file that is read to check that a moved file is still the
+// same. A larger one is identified by its inode, its size and its time.
 const maxHashed = 64 << 20
 
-// readMovedNode returns what stands at a name, as a move keeps it.
+// readMovedNode returns the node at a name, with the Sum that identifies it after a move.
 func readMovedNode(files *sandbox.Sandbox, name string, copied bool) (Node, error) {
 	b, rel, err := backendOf(files, name)
 	if err != nil {
@@ -306,8 +306,8 @@ func readMovedNode(files *sandbox.Sandbox, name string, copied bool) (Node, erro
 	return node, err
 }
 
-// treeSum returns a digest of all that is in a directory, which stays the same where the
-// directory is renamed. As in lookMoved, not more than so many bytes are read.
+// treeSum returns a digest of everything in a directory. It does not change when the
+// directory is renamed. As in readMovedNode, at most maxHashed bytes are read.
 func treeSum(files *sandbox.Sandbox, name string) (string, error) {
 	var size int64
 	err := walk(files, name, "", func(_ sandbox.Backend, _, _ string, a sandbox.Attr) error {
@@ -334,7 +334,8 @@ func treeSum(files *sandbox.Sandbox, name string) (string, error) {
 	return sumOf(sum.Sum(nil)), err
 }
 
-// walk visits all that is in a directory, in order, with its path below the directory.
+// walk calls visit for everything in a directory, in order, with its path relative to the
+// directory.
 func walk(files *sandbox.Sandbox, name, below string, visit func(b sandbox.Backend, rel, below string, a sandbox.Attr) error) error {
 	names, err := children(files, name)
 	if err != nil {
@@ -359,7 +360,7 @@ func walk(files *sandbox.Sandbox, name, below string, visit func(b sandbox.Backe
 	return nil
 }
 
-// backendOf returns the backend of a name, and its name there.
+// backendOf returns the backend of a name, and the name in that backend.
 func backendOf(files *sandbox.Sandbox, name string) (sandbox.Backend, string, error) {
 	m, shown := files.MountOf(name)
 	if !shown || m.Backend == nil {
@@ -372,7 +373,7 @@ func backendOf(files *sandbox.Sandbox, name string) (sandbox.Backend, string, er
 	return m.Backend, rel, nil
 }
 
-// readNode returns what stands at a name, with the digest of a file.
+// readNode returns the node at a name, with the digest of a file.
 func readNode(files *sandbox.Sandbox, name string) (Node, error) {
 	b, rel, err := backendOf(files, name)
 	if err != nil {
@@ -405,7 +406,7 @@ func nodeAt(b sandbox.Backend, rel string) (Node, error) {
 	return n, nil
 }
 
-// hash returns the version of a file's content, as sandbox.Version writes it.
+// hash returns the version of a file's content, as sandbox.Version prints it.
 func hash(b sandbox.Backend, rel string) (string, error) {
 	f, err := b.Open(rel)
 	if err != nil {
@@ -422,7 +423,7 @@ func hash(b sandbox.Backend, rel string) (string, error) {
 // sumOf shortens a hash as sandbox.Version does.
 func sumOf(full []byte) string { return hex.EncodeToString(full[:16]) }
 
-// children returns the names in a directory, in order.
+// children returns the names in a directory, sorted.
 func children(files *sandbox.Sandbox, name string) ([]string, error) {
 	b, rel, err := backendOf(files, name)
 	if err != nil {

@@ -18,23 +18,23 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Store is a directory with steps. Only its user can look into it.
+// A Store is a directory with steps. Its permissions allow only the user to read it.
 type Store struct {
 	Dir string
-	// Lock keeps other processes from adding and removing steps until it is released.
+	// Lock keeps other processes from adding and removing steps until release is called.
 	Lock func() (release func() error, err error)
 }
 
-// What a step is kept in: a line of JSON, and the contents behind it. A second file says
-// that an undo of it was begun.
+// A step is a file with a line of JSON, followed by the saved content. A second file
+// marks that an undo of the step was started.
 const (
 	stepSuffix    = ".step"
 	undoingSuffix = ".undoing"
 	tempSuffix    = ".new"
 )
 
-// Save keeps what a call is about to change, as a new step. When it returns, that is on
-// the disk. The files are all that the project shows.
+// Save saves what a call is about to change as a new step. When it returns, the step is
+// on the disk. The files must include all mounts of the project.
 func (s *Store) Save(files *sandbox.Sandbox, call, tool string, ops []Op, now time.Time) error {
 	step, body := record(files, ops)
 	if step == nil {
@@ -60,7 +60,7 @@ func (s *Store) Save(files *sandbox.Sandbox, call, tool string, ops []Op, now ti
 	return durable.WriteFile(filepath.Join(s.Dir, fmt.Sprintf("%09d%s", number, stepSuffix)), data, 0o600)
 }
 
-// encode returns a step as it is written. One that is too large is written without its
+// encode returns a step as it is stored. A step that is too large is stored without its
 // entries.
 func encode(step *Step, body []byte) ([]byte, error) {
 	head, err := json.Marshal(step)
@@ -72,8 +72,8 @@ func encode(step *Step, body []byte) ([]byte, error) {
 	return append(append(head, '\n'), body...), err
 }
 
-// makeRoom makes room for a step of so many bytes, and returns its number. It removes what
-// killed processes have left.
+// makeRoom removes old steps to make room for one of size bytes, and returns its number.
+// It also removes temporary files that killed processes have left.
 func (s *Store) makeRoom(size int64) (number int, err error) {
 	list, err := os.ReadDir(s.Dir)
 	if err != nil {
@@ -109,8 +109,8 @@ func (s *Store) makeRoom(size int64) (number int, err error) {
 	return number + 1, nil
 }
 
-// Steps returns the steps that are kept, the newest first. One that cannot be read is
-// there, as one that cannot be undone.
+// Steps returns the saved steps, the newest first. A step that cannot be read is returned
+// as one that cannot be undone.
 func (s *Store) Steps() ([]*Step, error) {
 	names, err := filepath.Glob(filepath.Join(s.Dir, "*"+stepSuffix))
 	if err != nil {
@@ -131,8 +131,8 @@ func (s *Store) Steps() ([]*Step, error) {
 	return steps, nil
 }
 
-// Newest returns when the newest step was kept, by the clock of the file system; the zero
-// time for none.
+// Newest returns when the newest step was saved, by the clock of the file system. It
+// returns the zero time if there is no step.
 func (s *Store) Newest() time.Time {
 	names, _ := filepath.Glob(filepath.Join(s.Dir, "*"+stepSuffix))
 	if len(names) == 0 {
@@ -141,7 +141,7 @@ func (s *Store) Newest() time.Time {
 	return modTime(slices.Max(names))
 }
 
-// SavedAt returns when a step was kept, by the clock of the file system.
+// SavedAt returns when the step was saved, by the clock of the file system.
 func (st *Step) SavedAt() time.Time { return modTime(st.file) }
 
 func modTime(name string) time.Time {
@@ -166,7 +166,7 @@ func readStep(name string) (*Step, error) {
 	return step, json.Unmarshal(head, step)
 }
 
-// content returns what was kept of a file.
+// content returns the saved content of a file.
 func (st *Step) content(n Node) ([]byte, error) {
 	f, err := os.Open(st.file)
 	if err != nil {
@@ -193,7 +193,7 @@ func (s *Store) Remove(st *Step) error {
 	return remove(st.file)
 }
 
-// remove removes the file of a step. The mark of an undo goes first: without the step it
+// remove removes the files of a step. The mark of an undo goes first: without the step it
 // means nothing.
 func remove(file string) error {
 	for _, name := range []string{strings.TrimSuffix(file, stepSuffix) + undoingSuffix, file} {
@@ -204,13 +204,13 @@ func remove(file string) error {
 	return nil
 }
 
-// isUndoing reports whether an undo of the step was begun.
+// isUndoing reports whether an undo of the step was started.
 func (st *Step) isUndoing() bool {
 	_, err := os.Lstat(strings.TrimSuffix(st.file, stepSuffix) + undoingSuffix)
 	return err == nil
 }
 
-// markUndoing notes that an undo of the step begins.
+// markUndoing records that an undo of the step starts.
 func (st *Step) markUndoing() error {
 	return durable.WriteAlone(strings.TrimSuffix(st.file, stepSuffix)+undoingSuffix, nil, 0o600)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// begun returns a store, and a directory with a tree that is kept in a step and then
-// deleted.
-func begun(t *testing.T) (store *undo.Store, files *sandbox.Sandbox, dir string) {
+// newDeletion returns a store with one step, which deletes a tree, and the directory with
+// the tree.
+func newDeletion(t *testing.T) (store *undo.Store, files *sandbox.Sandbox, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for _, name := range []string{"tree/a/1", "tree/a/2", "tree/b/3", "tree/4"} {
@@ -36,8 +36,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// whole fails unless the tree is what it was.
-func whole(t *testing.T, dir string) {
+// checkTree fails unless the tree is as newDeletion made it.
+func checkTree(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"tree/a/1", "tree/a/2", "tree/b/3", "tree/4"} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
@@ -51,78 +51,79 @@ func whole(t *testing.T, dir string) {
 	}
 }
 
-// newest plans the undo of the newest step.
-func newest(t *testing.T, store *undo.Store, files *sandbox.Sandbox) undo.Plan {
+// planNewest plans the undo of the newest step.
+func planNewest(t *testing.T, store *undo.Store, files *sandbox.Sandbox) undo.Plan {
 	t.Helper()
 	steps, err := store.Steps()
 	must(t, err)
 	return steps[0].Plan(files)
 }
 
-// stopping is a context that ends after it was asked so often.
-type stopping struct {
+// A limitedContext ends after left calls of Err.
+type limitedContext struct {
 	context.Context
 	left *int
 }
 
 // Err implements context.Context.
-func (s stopping) Err() error {
+func (s limitedContext) Err() error {
 	if *s.left--; *s.left < 0 {
 		return context.Canceled
 	}
 	return nil
 }
 
-// TestA7UndoContinues: an undo that is cut off after any number of files is continued by the
-// next, and a call that was cut off is undone as far as it came.
+// TestA7UndoContinues interrupts an undo after every number of files: the next undo
+// completes it. It also undoes a call that was interrupted.
 func TestA7UndoContinues(t *testing.T) {
 	for n := range 9 {
-		store, files, dir := begun(t)
+		store, files, dir := newDeletion(t)
 		must(t, os.RemoveAll(filepath.Join(dir, "tree")))
 		left := n
-		err := newest(t, store, files).Run(stopping{t.Context(), &left}, files)
-		if done := err == nil; done != (n >= 8) { // directories and the link count as well
+		err := planNewest(t, store, files).Run(limitedContext{t.Context(), &left}, files)
+		if done := err == nil; done != (n >= 8) { // directories and the symlink count as well
 			t.Errorf("%d: %v", n, err)
 		}
-		must(t, newest(t, store, files).Run(t.Context(), files))
-		whole(t, dir)
-		if p := newest(t, store, files); !p.IsEmpty() {
+		must(t, planNewest(t, store, files).Run(t.Context(), files))
+		checkTree(t, dir)
+		if p := planNewest(t, store, files); !p.IsEmpty() {
 			t.Errorf("%d: there is more to undo: %+v", n, p)
 		}
 	}
-	store, files, dir := begun(t)
-	if p := newest(t, store, files); !p.IsEmpty() {
+	store, files, dir := newDeletion(t)
+	if p := planNewest(t, store, files); !p.IsEmpty() {
 		t.Errorf("a call that was not made: %+v", p)
 	}
 	must(t, os.RemoveAll(filepath.Join(dir, "tree/a")))
-	must(t, newest(t, store, files).Run(t.Context(), files))
-	whole(t, dir)
+	must(t, planNewest(t, store, files).Run(t.Context(), files))
+	checkTree(t, dir)
 }
 
-// TestA7UndoRepairsBits: permission bits that an undo was cut off before are set by the
-// next, and those that the user has set stay.
+// TestA7UndoRepairsBits checks that an undo sets the permission bits that an interrupted
+// undo did not set, and keeps those that the user has set.
 func TestA7UndoRepairsBits(t *testing.T) {
-	store, files, dir := begun(t)
+	store, files, dir := newDeletion(t)
 	must(t, os.Chmod(filepath.Join(dir, "tree/4"), 0o600))
-	if p := newest(t, store, files); !p.IsEmpty() {
+	if p := planNewest(t, store, files); !p.IsEmpty() {
 		t.Errorf("a call that was not made: %+v", p)
 	}
 	must(t, os.RemoveAll(filepath.Join(dir, "tree")))
 	left := 7
-	if newest(t, store, files).Run(stopping{t.Context(), &left}, files) == nil {
+	if planNewest(t, store, files).Run(limitedContext{t.Context(), &left}, files) == nil {
 		t.Fatal("it was not cut off")
 	}
 	must(t, os.Chmod(filepath.Join(dir, "tree/a"), 0o700))
-	must(t, newest(t, store, files).Run(t.Context(), files))
+	must(t, planNewest(t, store, files).Run(t.Context(), files))
 	if info, err := os.Stat(filepath.Join(dir, "tree/a")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("got %v, %v", info.Mode(), err)
 	}
-	whole(t, dir)
+	checkTree(t, dir)
 }
 
-// TestA7DamagedContentIsNotRestored: what is kept is compared with its digest.
+// TestA7DamagedContentIsNotRestored checks that saved content is compared with its
+// digest.
 func TestA7DamagedContentIsNotRestored(t *testing.T) {
-	store, files, dir := begun(t)
+	store, files, dir := newDeletion(t)
 	must(t, os.RemoveAll(filepath.Join(dir, "tree")))
 	list, err := filepath.Glob(filepath.Join(store.Dir, "*.step"))
 	if err != nil || len(list) != 1 {
@@ -133,14 +134,14 @@ func TestA7DamagedContentIsNotRestored(t *testing.T) {
 	i := strings.LastIndex(string(data), "tree/b/3")
 	data[i] = 'T'
 	must(t, os.WriteFile(list[0], data, 0o600))
-	if err := newest(t, store, files).Run(t.Context(), files); err == nil || !strings.Contains(err.Error(), "damaged") {
+	if err := planNewest(t, store, files).Run(t.Context(), files); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "tree/b/3")); err == nil {
 		t.Error("damaged content was restored")
 	}
 	must(t, os.WriteFile(list[0], []byte("{"), 0o600))
-	if p := newest(t, store, files); p.IsEmpty() || !strings.Contains(p.Step.Impossible, "damaged") {
+	if p := planNewest(t, store, files); p.IsEmpty() || !strings.Contains(p.Step.Impossible, "damaged") {
 		t.Errorf("a step that cannot be read: %+v", p)
 	}
 }

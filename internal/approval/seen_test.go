@@ -14,7 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// drawRequest returns a request with anything that a request may carry.
+// drawRequest returns a random request.
 func drawRequest(t *rapid.T) tool.Request {
 	text, some := rapid.StringMatching(`[a-z/]{0,8}`), rapid.SliceOfN(rapid.StringMatching(`[a-z ]{1,8}`), 0, 3)
 	r := tool.Request{Digest: rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "digest"), CallDigest: "same", Workers: []string{"main"}, Tool: "tool",
@@ -39,9 +39,10 @@ func drawRequest(t *rapid.T) tool.Request {
 	return r
 }
 
-// A yes counts only if each item was rendered, or if it names the digest: whatever was
-// shown and answered, and whether at once or later.
-func TestA1YesCoversWhatWasShown(t *testing.T) {
+// TestA1ApprovalCoversWhatWasShown checks that an approval counts only if each item was
+// rendered, or if it names the digest: whatever was shown and answered, and whether at
+// once or later.
+func TestA1ApprovalCoversWhatWasShown(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -78,18 +79,18 @@ func TestA1YesCoversWhatWasShown(t *testing.T) {
 		if (err == nil) != want || want && unseen == whole {
 			t.Fatalf("got unseen %v, %v", unseen, err)
 		}
-		d := openDesk(t.Fatal, dir)
+		d := openApprover(t.Fatal, dir)
 		defer d.close()
-		d.Asker = asks(func() approval.Reply { return reply })
+		d.Asker = fakeAsker(func() approval.Reply { return reply })
 		check("at a terminal", d.Approve(context.Background(), r))
 
-		if rapid.IntRange(0, 4).Draw(t, "also in a client") > 0 { // it is written to the disk
+		if rapid.IntRange(0, 4).Draw(t, "also in a client") > 0 { // this case writes to the disk
 			return
 		}
-		d.Asker, d.PendingAsker = nil, beside(func(context.Context, tool.Request, string, func() bool) approval.Reply { return reply })
+		d.Asker, d.PendingAsker = nil, fakePendingAsker(func(context.Context, tool.Request, string, func() bool) approval.Reply { return reply })
 		a := d.Approve(context.Background(), r)
 		check("in a client", a)
-		if !want { // it waits on, for a better answer
+		if !want { // the request is still pending
 			if a.Verdict != tool.Undecided {
 				t.Fatalf("in a client: got %+v, want it to wait", a)
 			}
@@ -106,14 +107,15 @@ func TestA1YesCoversWhatWasShown(t *testing.T) {
 	})
 }
 
-// asks is an asker that reports what it is told to.
-type asks func() approval.Reply
+// A fakeAsker returns a given reply.
+type fakeAsker func() approval.Reply
 
-func (a asks) Ask(context.Context, tool.Request) approval.Reply { return a() }
+func (a fakeAsker) Ask(context.Context, tool.Request) approval.Reply { return a() }
 
-// A yes that was given unseen is never remembered.
+// TestA1UnseenIsNotRemembered checks that an approval of something unseen is not
+// remembered.
 func TestA1UnseenIsNotRemembered(t *testing.T) {
-	d := newDesk(t, t.TempDir())
+	d := newApprover(t, t.TempDir())
 	r := writeA
 	r.Digest, r.Changes = strings.Repeat("ab", 32), []tool.Change{{Path: "/drafts/a.md", Op: tool.Create, Omitted: "too large"}}
 	rule := approval.ExactRule(r)
@@ -127,9 +129,10 @@ func TestA1UnseenIsNotRemembered(t *testing.T) {
 	}
 }
 
-// Modes that answer for a person say that nobody has looked.
+// TestA1ModesApproveUnseen checks that the answers of modes say that nobody has seen the
+// request.
 func TestA1ModesApproveUnseen(t *testing.T) {
-	d := newDesk(t, t.TempDir())
+	d := newApprover(t, t.TempDir())
 	d.Mode = approval.ApproveAll
 	if a := d.approve(writeA); a.Verdict != tool.Approved || a.SeenText() != "unseen" {
 		t.Errorf("approve_all: got %+v", a)

@@ -8,16 +8,16 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// MinNamed is how many hexadecimal digits of a digest an answer must name.
+// MinDigestPrefix is how many hexadecimal digits of a digest a person must type.
 const MinDigestPrefix = 8
 
-// errUnseen is the code of a yes that covers more than was shown.
+// errUnseen is the code of an approval that covers more than was shown.
 const errUnseen = sandbox.Code("unseen")
 
-// CheckSeen applies the rule of approvals to what a person answered: see
-// tool.Request.Items. It returns an error for a yes that is not valid, with what to do
-// instead, and reports whether a valid yes covers something that was not shown. Every
-// front calls or passes through it, and none decides by itself.
+// CheckSeen applies the rule of approvals to a reply: see tool.Request.Items. It returns
+// an error for an approval that is not valid, with what to do instead. It reports whether
+// a valid approval covers something that was not shown. Every front uses it, and none
+// decides by itself.
 func CheckSeen(r tool.Request, reply Reply) (unseen bool, err error) {
 	if reply.Verdict != tool.Approved {
 		return false, nil
@@ -53,8 +53,7 @@ func countUnseen(r tool.Request, rendered []string) (n, all int) {
 	return n, len(items)
 }
 
-// isDigestPrefix reports whether a person's text names a digest: it is a beginning of it that is
-// long enough.
+// isDigestPrefix reports whether a text is the beginning of a digest, and long enough.
 func isDigestPrefix(digest, text string) bool {
 	text = strings.ToLower(text)
 	return len(text) >= MinDigestPrefix && strings.HasPrefix(digest, text) && strings.Trim(digest, "0123456789abcdef") == ""
@@ -68,8 +67,8 @@ func unseenError(why string, r tool.Request) error {
 	return &sandbox.Error{Op: "approve", Code: errUnseen, Hint: hint}
 }
 
-// toAnswer returns an answer of a person as it counts: a yes says how much of the request
-// was shown, and one that Covers refuses is an error.
+// toAnswer returns a person's reply as an answer. An approval records how much of the
+// request was shown, and is an error if CheckSeen refuses it.
 func (reply Reply) toAnswer(r tool.Request) (tool.Answer, error) {
 	a := reply.Answer
 	a.Unseen, a.Items = false, 0

@@ -11,64 +11,65 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Mode is how questions are answered. The zero value asks.
+// Mode says how requests are answered. The zero value is Interactive.
 type Mode string
 
 // The modes.
 const (
-	Interactive Mode = "interactive" // somebody is asked
-	ApproveAll  Mode = "approve_all" // yes to all that is not blocked
-	AutoDeny    Mode = "auto_deny"   // no to all that would be asked
+	Interactive Mode = "interactive" // ask a person
+	ApproveAll  Mode = "approve_all" // approve everything that is not blocked
+	AutoDeny    Mode = "auto_deny"   // decline everything that needs approval
 )
 
-// An Asker puts a question to somebody who is there.
+// An Asker asks a person who is present.
 type Asker interface {
-	// Ask returns the answer, and what of it should be remembered. When ctx ends
-	// the answer is no.
+	// Ask returns the reply. When ctx ends, the reply is to decline.
 	Ask(ctx context.Context, r tool.Request) Reply
 }
 
-// A Beside puts a question to somebody while it waits: it may be answered elsewhere
-// meanwhile, and the first answer counts.
+// A PendingAsker asks a person about a request that is pending at the same time. It may
+// be answered elsewhere meanwhile, and the first answer counts.
 type PendingAsker interface {
-	// AskBeside returns the answer, or that Nobody has given one. Who is asked is told
-	// by which id the request waits; answered reports whether somebody has answered it, or it
-	// waits no longer.
+	// AskWhilePending returns the reply, or one with Unattended if there is none. The
+	// request is pending as id. Answered reports whether somebody has answered it, or it
+	// is no longer pending.
 	AskWhilePending(ctx context.Context, r tool.Request, id string, answered func() bool) Reply
 }
 
-// A Reply is what somebody said. The zero Reply is a no.
+// A Reply is what a person answered. The zero Reply declines.
 type Reply struct {
 	tool.Answer
-	// Remember is the rule that the user chose, with its scope and expiry, where
-	// the answer is a yes.
+	// Remember is the rule that the user chose with an approval, with its scope and
+	// expiry; nil for none.
 	Remember *Rule
 	// Rendered are the items of the request that were on screen completely: see
-	// tool.Request.Items. A front reports them as they are, whatever the answer is.
+	// tool.Request.Items. A front reports them whatever the answer is.
 	Rendered []string
-	// Named is the beginning of the request's digest that the person typed, at least
-	// MinNamed digits; "" for none.
+	// DigestPrefix is the beginning of the request's digest that the person typed, at
+	// least MinDigestPrefix digits; "" for none.
 	DigestPrefix string
 }
 
-// A Desk is the approver of one program. Its fields are set before it is used.
+// An Approver answers the requests of one program: by its mode, by remembered rules, by
+// answers from other processes, or by asking a person. Its fields are set before it is
+// used.
 type Approver struct {
 	Mode         Mode
-	ModeIsFlag   bool // the mode is the user's own word for this call
-	ApproveReads bool // the user lets everything be read that asks
+	ModeIsFlag   bool // the user gave the mode as a flag of this command
+	ApproveReads bool // approve every request that only reads
 	Store        *Store
-	Asker        Asker        // nil where nobody can be asked here
-	PendingAsker PendingAsker // asks in place of the asker, where set
-	Policy       string       // the hash of what says what the program may do
-	Session      string       // of files, in which an answer counts; "" for all
+	Asker        Asker        // nil if nobody can be asked here
+	PendingAsker PendingAsker // used in place of Asker, if set
+	Policy       string       // the hash of the program's policy
+	Session      string       // the session in which an answer counts; "" for none
 	Now          func() time.Time
 
 	mu       sync.Mutex
 	runRules []Rule // remembered for this run
 }
 
-// Approve implements tool.Approver. What is let happen waits no longer, wherever the yes
-// came from: to ask about it again would be to ask about something that is done.
+// Approve implements tool.Approver. If the request is approved in any way, it is no
+// longer pending: nobody should be asked about a call that has run.
 func (d *Approver) Approve(ctx context.Context, r tool.Request) tool.Answer {
 	a := d.answer(ctx, r)
 	if a.Verdict == tool.Approved && d.Store != nil {
@@ -126,16 +127,15 @@ func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
 	return a
 }
 
-// scope is where the desk stands.
 func (d *Approver) scope() requestScope { return requestScope{d.Policy, d.Session} }
 
-// onlyReads reports whether all that is asked is to read.
+// onlyReads reports whether all effects of a request are reads.
 func onlyReads(r tool.Request) bool {
 	return len(r.ToApprove) > 0 && !slices.ContainsFunc(r.ToApprove, func(e policy.Effect) bool { return e.Verb != policy.Read }) &&
 		!slices.ContainsFunc(r.Effects, func(e policy.Effect) bool { return e.Verb != policy.Read })
 }
 
-// addPending keeps the request until somebody answers it elsewhere.
+// addPending stores the request until somebody answers it elsewhere.
 func (d *Approver) addPending(r tool.Request) tool.Answer {
 	id, err := d.Store.addPending(r, d.scope(), d.Now())
 	if err != nil {
@@ -144,33 +144,33 @@ func (d *Approver) addPending(r tool.Request) tool.Answer {
 	return tool.Answer{Verdict: tool.Undecided, By: "nobody", ID: id, Unattended: true}
 }
 
-// maxLooks is how often it is looked for an answer before it is looked whether the request
-// still waits, which takes longer: another call may have used the answer, or the user taken
-// it back.
+// looksPerCheck is how many times askWhilePending looks for an answer before it checks
+// that the request is still pending. That takes longer. Another call may have used the
+// answer, or the user may have revoked the request.
 const looksPerCheck = 10
 
-// askWhilePending keeps the request, and asks about it at the same time. Whoever answers, the
-// answer is that which the store has.
+// askWhilePending stores the request, and asks about it at the same time. The answer is
+// the one in the store, whoever gave it.
 func (d *Approver) askWhilePending(ctx context.Context, r tool.Request) tool.Answer {
-	waits := d.addPending(r)
-	if waits.Verdict != tool.Undecided {
-		return waits
+	pending := d.addPending(r)
+	if pending.Verdict != tool.Undecided {
+		return pending
 	}
 	looked := 0
 	answered := func() bool {
-		given, err := d.Store.readAnswer(waits.ID)
+		given, err := d.Store.readAnswer(pending.ID)
 		looked++
-		return err != nil || given != nil || looked%looksPerCheck == 0 && !d.Store.isPending(waits.ID)
+		return err != nil || given != nil || looked%looksPerCheck == 0 && !d.Store.isPending(pending.ID)
 	}
-	reply := d.PendingAsker.AskWhilePending(ctx, r, waits.ID, answered)
-	no := func(note string) tool.Answer { return tool.Answer{By: "nobody", Note: note, ID: waits.ID} }
+	reply := d.PendingAsker.AskWhilePending(ctx, r, pending.ID, answered)
+	no := func(note string) tool.Answer { return tool.Answer{By: "nobody", Note: note, ID: pending.ID} }
 	if ctx.Err() != nil {
 		return no("the call was ended before there was an answer")
 	}
 	if !reply.Unattended {
-		switch err := d.Store.Answer(waits.ID, reply, d.Now()); {
+		switch err := d.Store.Answer(pending.ID, reply, d.Now()); {
 		case err == nil, sandbox.CodeOf(err) == sandbox.ErrExists:
-		case sandbox.CodeOf(err) == errUnseen: // it is no answer
+		case sandbox.CodeOf(err) == errUnseen: // the request is still pending
 			reply.Unattended = true
 		default:
 			return no("the request is not there any more; an answer is used once")
@@ -183,20 +183,20 @@ func (d *Approver) askWhilePending(ctx context.Context, r tool.Request) tool.Ans
 	if ok {
 		return a
 	}
-	if _, err := d.Store.FindPending(waits.ID); err != nil || !reply.Unattended {
+	if _, err := d.Store.FindPending(pending.ID); err != nil || !reply.Unattended {
 		return no("the request is not there any more; an answer is used once")
 	}
-	return waits
+	return pending
 }
 
-// findRule returns the rule that lets a request happen, if there is one.
+// findRule returns the remembered rule that approves a request, if there is one.
 func (d *Approver) findRule(r tool.Request) (Rule, bool) {
 	d.mu.Lock()
 	rules := slices.Clone(d.runRules)
 	d.mu.Unlock()
 	kept, err := d.Store.Rules()
 	if err != nil {
-		return Rule{}, false // then it is asked
+		return Rule{}, false // then a person is asked
 	}
 	now := d.Now()
 	for _, rule := range append(rules, kept...) {
@@ -213,8 +213,8 @@ func (d *Approver) findRule(r tool.Request) (Rule, bool) {
 	return Rule{}, false
 }
 
-// completeRule completes a rule that the user chose for a request. One that does not
-// speak of the request was not made for it, and is refused.
+// completeRule completes a rule that the user chose for a request. It refuses a rule that
+// does not approve the request.
 func (d *Approver) completeRule(rule Rule, r tool.Request) (Rule, error) {
 	rule.ID, rule.Policy, rule.Session, rule.Made = newID(), d.Policy, d.Session, d.Now()
 	known := rule.Scope == Run || rule.Scope == Project || rule.Scope == Session && d.Session != ""
@@ -224,7 +224,7 @@ func (d *Approver) completeRule(rule Rule, r tool.Request) (Rule, error) {
 	return rule, nil
 }
 
-// addRule keeps a rule.
+// addRule remembers a rule.
 func (d *Approver) addRule(rule Rule) error {
 	if rule.Scope != Run {
 		return d.Store.addRule(rule)

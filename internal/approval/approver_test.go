@@ -17,7 +17,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// asker shows everything, answers with what it was given, and counts.
+// An asker renders everything, returns its reply, and counts the requests.
 type asker struct {
 	reply approval.Reply
 	asked int
@@ -30,7 +30,7 @@ func (a *asker) Ask(_ context.Context, r tool.Request) approval.Reply {
 	return reply
 }
 
-// answer answers a request that waits, after all of it was shown.
+// answer answers a pending request, after all of it was rendered.
 func answer(s *approval.Store, id string, yes bool, by, note string) error {
 	reply := approval.Reply{Answer: tool.Answer{By: by, Note: note}}
 	if yes {
@@ -48,7 +48,7 @@ func answer(s *approval.Store, id string, yes bool, by, note string) error {
 
 var start = time.Date(2026, 11, 15, 10, 0, 0, 0, time.UTC)
 
-type desk struct {
+type testApprover struct {
 	*approval.Approver
 	asker *asker
 	store *approval.Store
@@ -57,15 +57,15 @@ type desk struct {
 	close func()
 }
 
-// newDesk is a desk in interactive mode, with somebody who says no.
-func newDesk(t *testing.T, dir string) *desk {
+// newApprover returns an approver in interactive mode, with an asker that declines.
+func newApprover(t *testing.T, dir string) *testApprover {
 	t.Helper()
-	d := openDesk(t.Fatal, dir)
+	d := openApprover(t.Fatal, dir)
 	t.Cleanup(d.close)
 	return d
 }
 
-func openDesk(fatal func(...any), dir string) *desk {
+func openApprover(fatal func(...any), dir string) *testApprover {
 	folder, err := state.Open(dir)
 	if err != nil {
 		fatal(err)
@@ -74,7 +74,7 @@ func openDesk(fatal func(...any), dir string) *desk {
 	if err != nil {
 		fatal(err)
 	}
-	d := &desk{asker: &asker{}, store: store, dir: dir, now: start, close: func() { folder.Close() }}
+	d := &testApprover{asker: &asker{}, store: store, dir: dir, now: start, close: func() { folder.Close() }}
 	d.Approver = &approval.Approver{Mode: approval.Interactive, Store: store, Asker: d.asker, Policy: "p1", Now: func() time.Time { return d.now }}
 	return d
 }
@@ -88,8 +88,8 @@ func effect(v policy.Verb, target string) policy.Effect {
 	return policy.Effect{Verb: v, Target: target}
 }
 
-// approve asks as a gate does, which keeps what is to be remembered.
-func (d *desk) approve(r tool.Request) tool.Answer {
+// approve asks as the gate does, which also calls Keep.
+func (d *testApprover) approve(r tool.Request) tool.Answer {
 	a := d.Approve(context.Background(), r)
 	if a.Keep != nil {
 		if err := a.Keep(); err != nil {
@@ -101,7 +101,7 @@ func (d *desk) approve(r tool.Request) tool.Answer {
 
 func byHand(r tool.Request) tool.Request { r.Origin = policy.User; return r }
 
-// itselfAsks is a request where only the tool itself asks, whatever it does.
+// itselfAsks returns a request in which only the use of the tool needs approval.
 func itselfAsks(r tool.Request) tool.Request {
 	r.ToApprove = []policy.Effect{{Verb: policy.Use, Target: r.Tool}}
 	return r
@@ -131,7 +131,7 @@ func TestModes(t *testing.T) {
 		{"reads and a write", approval.Interactive, true, writeA, tool.Declined, 1},
 		{"reads and a call that does more", approval.Interactive, true, mixed, tool.Declined, 1},
 	} {
-		d := newDesk(t, t.TempDir())
+		d := newApprover(t, t.TempDir())
 		d.Mode, d.ApproveReads = test.mode, test.reads
 		if got := d.approve(test.r); got.Verdict != test.want || d.asker.asked != test.asked {
 			t.Errorf("%s: got %+v after %d questions, want %v after %d", test.name, got, d.asker.asked, test.want, test.asked)
@@ -139,9 +139,9 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// An answer that comes after the call has ended is a no.
+// TestLateAnswer checks that an approval after the end of the call does not count.
 func TestLateAnswer(t *testing.T) {
-	d := newDesk(t, t.TempDir())
+	d := newApprover(t, t.TempDir())
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	d.asker.reply.Verdict = tool.Approved
@@ -150,7 +150,7 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// What was chosen to be remembered lets the same happen again, and nothing else.
+// TestRemembered checks that a remembered rule approves the same again, and nothing else.
 func TestRemembered(t *testing.T) {
 	again := approval.ExactRule(writeA)
 	again.Scope = approval.Run
@@ -192,7 +192,7 @@ func TestRemembered(t *testing.T) {
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, t.TempDir())
+			d := newApprover(t, t.TempDir())
 			test.rule.Scope = test.scope
 			d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Remember: &test.rule}
 			if got := d.approve(writeA); got.Verdict != tool.Approved || d.asker.asked != 1 {
@@ -213,7 +213,8 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// A rule for commands is for their words, part by part, and is shown as it is.
+// TestRememberedCommands checks that a rule for commands compares words, and is shown
+// with them.
 func TestRememberedCommands(t *testing.T) {
 	run := func(line string) tool.Request { return newRequest("shell", line, "main", effect(policy.Run, line)) }
 	for _, test := range []struct {
@@ -242,7 +243,7 @@ func TestRememberedCommands(t *testing.T) {
 				t.Errorf("%q: got %s, want %s", test.line, got, test.offers[i])
 			}
 		}
-		d := newDesk(t, t.TempDir())
+		d := newApprover(t, t.TempDir())
 		rule := offers[len(offers)-1]
 		rule.Scope = approval.Project
 		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Remember: &rule}
@@ -263,11 +264,11 @@ func TestRememberedCommands(t *testing.T) {
 	}
 }
 
-// A rule ends: with its run, at its expiry, when the policy changes, and when it
-// is revoked.
+// TestRulesEnd checks that a rule ends with its run, at its expiry, when the policy
+// changes, and when it is revoked.
 func TestRulesEnd(t *testing.T) {
-	remembered := func(t *testing.T, scope approval.Scope, expires time.Time) *desk {
-		d := newDesk(t, t.TempDir())
+	remembered := func(t *testing.T, scope approval.Scope, expires time.Time) *testApprover {
+		d := newApprover(t, t.TempDir())
 		rule := approval.OfferRules(writeA)[0]
 		rule.Scope, rule.Expires = scope, expires
 		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Remember: &rule}
@@ -277,7 +278,7 @@ func TestRulesEnd(t *testing.T) {
 		d.asker.reply = approval.Reply{}
 		return d
 	}
-	asks := func(t *testing.T, d *desk, want bool) {
+	asks := func(t *testing.T, d *testApprover, want bool) {
 		t.Helper()
 		before := d.asker.asked
 		if got := d.approve(writeA); (d.asker.asked > before) != want {
@@ -287,11 +288,11 @@ func TestRulesEnd(t *testing.T) {
 	t.Run("run", func(t *testing.T) {
 		d := remembered(t, approval.Run, time.Time{})
 		asks(t, d, false)
-		asks(t, newDesk(t, d.dir), true)
+		asks(t, newApprover(t, d.dir), true)
 	})
 	t.Run("project", func(t *testing.T) {
 		d := remembered(t, approval.Project, time.Time{})
-		other := newDesk(t, d.dir)
+		other := newApprover(t, d.dir)
 		asks(t, other, false)
 		other.Policy = "p2"
 		asks(t, other, true)
@@ -319,14 +320,15 @@ func TestRulesEnd(t *testing.T) {
 	})
 }
 
-// A rule that is not about the call, or that has no scope, is no yes at all.
+// TestForeignRules checks that a reply with a rule for another call, or without a scope,
+// does not approve.
 func TestForeignRules(t *testing.T) {
 	other := approval.OfferRules(newRequest("write_file", "z", "main", effect(policy.Write, "/else")))[0]
 	other.Scope = approval.Project
 	session := approval.OfferRules(writeA)[0]
 	session.Scope = approval.Session
 	for name, rule := range map[string]approval.Rule{"another call": other, "no scope": approval.OfferRules(writeA)[0], "no session": session, "empty": {Scope: approval.Project}} {
-		d := newDesk(t, t.TempDir())
+		d := newApprover(t, t.TempDir())
 		d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Remember: &rule}
 		if got := d.approve(writeA); got.Verdict != tool.Declined {
 			t.Errorf("%s: got %+v, want no", name, got)
@@ -337,9 +339,9 @@ func TestForeignRules(t *testing.T) {
 	}
 }
 
-// A no is not remembered.
-func TestNoIsNotRemembered(t *testing.T) {
-	d := newDesk(t, t.TempDir())
+// TestDeclineIsNotRemembered checks that a rule in a reply that declines is ignored.
+func TestDeclineIsNotRemembered(t *testing.T) {
+	d := newApprover(t, t.TempDir())
 	rule := approval.OfferRules(writeA)[0]
 	rule.Scope = approval.Project
 	d.asker.reply.Remember = &rule
@@ -349,11 +351,11 @@ func TestNoIsNotRemembered(t *testing.T) {
 	}
 }
 
-// Where nobody can be asked the request waits, is answered from elsewhere, and
-// is used once.
-func TestWaits(t *testing.T) {
+// TestPendingRequest checks that a request is pending if nobody can be asked, is answered
+// from elsewhere, and that the answer is used once.
+func TestPendingRequest(t *testing.T) {
 	dir := t.TempDir()
-	d := newDesk(t, dir)
+	d := newApprover(t, dir)
 	d.Asker = nil
 	first := d.approve(writeA)
 	if first.Verdict != tool.Undecided || first.ID == "" || !first.Unattended {
@@ -362,7 +364,7 @@ func TestWaits(t *testing.T) {
 	if again := d.approve(writeA); again.Verdict != tool.Undecided || again.ID != first.ID {
 		t.Errorf("made again: got %+v, want the same request", again)
 	}
-	elsewhere := newDesk(t, dir)
+	elsewhere := newApprover(t, dir)
 	w, err := elsewhere.store.FindPending(first.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -393,22 +395,22 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// What waits and is then let happen another way waits no longer, and neither does a yes
-// that nobody had used: it was for that.
-func TestSettled(t *testing.T) {
+// TestApprovedElsewhere checks that a pending request ends when the call is approved in
+// another way, also if it had an answer that nobody had used.
+func TestApprovedElsewhere(t *testing.T) {
 	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}}
 	for _, test := range []struct {
 		name  string
-		agree func(d *desk)
+		agree func(d *testApprover)
 		want  int // that wait afterwards
 	}{
-		{"by the flag", func(d *desk) { d.Mode = approval.ApproveAll }, 1},
-		{"at a terminal", func(d *desk) { d.asker.reply, d.Asker = yes, d.asker }, 1},
-		{"a no at a terminal", func(d *desk) { d.Asker = d.asker }, 2},
-		{"under another policy", func(d *desk) { d.Mode, d.Policy = approval.ApproveAll, "p2" }, 2},
+		{"by the flag", func(d *testApprover) { d.Mode = approval.ApproveAll }, 1},
+		{"at a terminal", func(d *testApprover) { d.asker.reply, d.Asker = yes, d.asker }, 1},
+		{"a no at a terminal", func(d *testApprover) { d.Asker = d.asker }, 2},
+		{"under another policy", func(d *testApprover) { d.Mode, d.Policy = approval.ApproveAll, "p2" }, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d := newDesk(t, t.TempDir())
+			d := newApprover(t, t.TempDir())
 			d.Asker = nil
 			for _, r := range []tool.Request{writeA, newRequest("write_file", "b", "main", effect(policy.Write, "/drafts/b.md"))} {
 				if a := d.approve(r); a.Verdict != tool.Undecided {
@@ -426,9 +428,10 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// A no from elsewhere reaches the worker with its reason, once.
-func TestWaitsForNo(t *testing.T) {
-	d := newDesk(t, t.TempDir())
+// TestPendingDeclined checks that a decline from elsewhere reaches the worker with its
+// reason, once.
+func TestPendingDeclined(t *testing.T) {
+	d := newApprover(t, t.TempDir())
 	d.Asker = nil
 	id := d.approve(writeA).ID
 	if err := answer(d.store, id, false, "user", "not there"); err != nil {
@@ -439,9 +442,10 @@ func TestWaitsForNo(t *testing.T) {
 	}
 }
 
-// A yes is for the policy under which it was asked.
-func TestWaitsUnderOnePolicy(t *testing.T) {
-	d := newDesk(t, t.TempDir())
+// TestPendingUnderOnePolicy checks that an answer counts only for the policy under which
+// the request was made.
+func TestPendingUnderOnePolicy(t *testing.T) {
+	d := newApprover(t, t.TempDir())
 	d.Asker = nil
 	id := d.approve(writeA).ID
 	if err := answer(d.store, id, true, "", ""); err != nil {
@@ -453,9 +457,9 @@ func TestWaitsUnderOnePolicy(t *testing.T) {
 	}
 }
 
-// Requests wait a day, and not more of them than anybody reads.
-func TestPatience(t *testing.T) {
-	d := newDesk(t, t.TempDir())
+// TestPendingLimits checks how long a request is pending, and how many there can be.
+func TestPendingLimits(t *testing.T) {
+	d := newApprover(t, t.TempDir())
 	d.Asker = nil
 	id := d.approve(writeA).ID
 	if err := answer(d.store, id, true, "", ""); err != nil {
@@ -481,10 +485,10 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// Many may make the answered call at once: it passes for one.
+// TestUsedOnce makes an approved call many times at once: one passes.
 func TestUsedOnce(t *testing.T) {
 	dir := t.TempDir()
-	d := newDesk(t, dir)
+	d := newApprover(t, dir)
 	d.Asker = nil
 	for range 20 {
 		id := d.approve(writeA).ID
@@ -495,7 +499,7 @@ func TestUsedOnce(t *testing.T) {
 		var mu sync.Mutex
 		passed := 0
 		for range 8 {
-			other := newDesk(t, dir)
+			other := newApprover(t, dir)
 			other.Asker = nil
 			wait.Go(func() {
 				if other.approve(writeA).Verdict == tool.Approved {
@@ -513,7 +517,7 @@ func TestUsedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range pending { // those that came too late have asked anew
+		for _, w := range pending { // the others have asked again
 			if err := d.store.Revoke(w.ID); err != nil {
 				t.Fatal(err)
 			}
@@ -521,12 +525,12 @@ func TestUsedOnce(t *testing.T) {
 	}
 }
 
-// What is kept and damaged is never a yes.
+// TestDamaged checks that damaged state never approves anything.
 func TestDamaged(t *testing.T) {
 	for name, text := range map[string]string{"document": "{\"rules\": [", "rules": `{"rules": [{"id":"x","workers":["main"],"tool":"write_file","scope":"project"}]}`} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			d := newDesk(t, dir)
+			d := newApprover(t, dir)
 			if err := os.WriteFile(filepath.Join(dir, "approvals.json"), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -537,7 +541,7 @@ func TestDamaged(t *testing.T) {
 		})
 	}
 	dir := t.TempDir()
-	d := newDesk(t, dir)
+	d := newApprover(t, dir)
 	d.Asker = nil
 	id := d.approve(writeA).ID
 	if err := answer(d.store, id, true, "", ""); err != nil {
@@ -557,7 +561,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// A rule for a tree says so, and covers the tree; a rule for a file does not.
+// TestTrees checks that a rule for a tree says so and covers the tree, and that a rule
+// for a file does not.
 func TestTrees(t *testing.T) {
 	all := newRequest("delete_file", "t", "main", policy.Effect{Verb: policy.Delete, Target: "/out/x", Tree: true})
 	one := newRequest("delete_file", "o", "main", effect(policy.Delete, "/out/x"))
@@ -570,7 +575,7 @@ func TestTrees(t *testing.T) {
 		{all, all, tool.Approved, "main: delete_file may delete /out/x and all below it"},
 		{all, one, tool.Approved, "main: delete_file may delete /out/x and all below it"},
 	} {
-		d := newDesk(t, t.TempDir())
+		d := newApprover(t, t.TempDir())
 		rule := approval.OfferRules(test.made)[0]
 		if rule.String() != test.text {
 			t.Errorf("got %q, want %q", rule, test.text)
@@ -585,9 +590,10 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// What is remembered is kept once the yes is in the journal, and not before.
+// TestKeptAfterTheJournal checks that a rule is stored only when Keep is called, after
+// the approval is in the journal.
 func TestKeptAfterTheJournal(t *testing.T) {
-	d := newDesk(t, t.TempDir())
+	d := newApprover(t, t.TempDir())
 	rule := approval.OfferRules(writeA)[0]
 	rule.Scope = approval.Project
 	d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Remember: &rule}

@@ -16,19 +16,19 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Return is a name that gets back an earlier state: by undo, or because the changes of a
-// session are discarded.
+// A Reversal is a name that gets an earlier state back: by undo, or because the changes
+// of a session are discarded.
 type Reversal struct {
-	Name      string // as the file tools have it
+	Name      string // in the sandbox
 	Now, Then overlay.State
-	Sum       string // a digest of what the file holds now, where it is known
-	Step      string // names what is undone as a whole, where that also decides about the contents
+	Sum       string // a digest of the current content, if it is known
+	Step      string // identifies the undo step as a whole, if that decides about the content
 	Unread    bool   // the states are not known
-	Kept      bool   // what comes back is in the user's directory already, and is not shown
-	About     string // what else to say
+	Kept      bool   // the old state is in the user's directory already, and is not shown
+	About     string // anything else to say
 }
 
-// Rows are returns as a request carries them. See tool.Request.Items.
+// A ReversalList collects reversals as a request carries them. See tool.Request.Items.
 type ReversalList struct {
 	budget budget
 	list   []tool.Change
@@ -36,13 +36,12 @@ type ReversalList struct {
 	more   int
 }
 
-// NewReversalList returns none, with as much room as a request has.
+// NewReversalList returns an empty list.
 func NewReversalList() *ReversalList {
 	return &ReversalList{budget: budget{rows: MaxRows, names: maxNames, bytes: maxCarried, originals: maxOriginal}, rest: sha256.New()}
 }
 
-// Changes returns the rows. The one after the last has a digest of those that the request
-// does not carry.
+// Changes returns the list. If the request omits some, the last row has their digest.
 func (r *ReversalList) Changes() []tool.Change {
 	if r.more == 0 {
 		return r.list
@@ -50,7 +49,7 @@ func (r *ReversalList) Changes() []tool.Change {
 	return append(r.list, omittedChanges(r.more, hex.EncodeToString(r.rest.Sum(nil))))
 }
 
-// Add adds one: as a diff from what is there to what was there.
+// Add adds a reversal as a diff from the current state to the earlier one.
 func (r *ReversalList) Add(back Reversal) {
 	c := r.describe(back)
 	if r.budget.addRow(c.Path + c.To) {
@@ -106,7 +105,7 @@ func (r *ReversalList) describe(back Reversal) tool.Change {
 	return c
 }
 
-// bind puts into a change what an answer is bound to.
+// bind sets the versions that an approval is bound to.
 func (r *ReversalList) bind(c *tool.Change, back Reversal) {
 	stateOf := func(s overlay.State, sum string) string {
 		switch s.Kind {
@@ -129,11 +128,11 @@ func (r *ReversalList) bind(c *tool.Change, back Reversal) {
 		c.Becomes = stateOf(back.Then, "")
 	}
 	if c.Base == "" && back.Now.Kind == overlay.File {
-		c.Base = "unread " + rand.Text() // no other answer is for it
+		c.Base = "unread " + rand.Text() // no approval can match it
 	}
 }
 
-// content puts the difference of two contents into a change, and returns what to say of it.
+// content adds the difference of two contents to a change, and returns a text about it.
 func (r *ReversalList) content(c *tool.Change, now, then overlay.State) (about string) {
 	old, oldErr := readFile(now, min(maxShown, int64(r.budget.bytes)))
 	new, newErr := readFile(then, min(maxShown, int64(r.budget.bytes)))
@@ -172,7 +171,7 @@ func (r *ReversalList) content(c *tool.Change, now, then overlay.State) (about s
 	return about
 }
 
-// sameFile reports whether two states have the same content.
+// sameFile reports whether two files have the same content.
 func sameFile(a, b overlay.State) bool {
 	if a.Size != b.Size {
 		return false
@@ -181,7 +180,7 @@ func sameFile(a, b overlay.State) bool {
 	return sum != "" && sum == overlay.Digest(b.Open())
 }
 
-// readFile returns the content of a file, nil for what is none.
+// readFile returns the content of a file, nil for anything else.
 func readFile(s overlay.State, most int64) ([]byte, error) {
 	if s.Kind != overlay.File {
 		return nil, nil
@@ -198,7 +197,7 @@ func readFile(s overlay.State, most int64) ([]byte, error) {
 	return data, err
 }
 
-// describeKind says what a state is.
+// describeKind returns what a state is, in words.
 func describeKind(s overlay.State) string {
 	switch s.Kind {
 	case overlay.Dir:

@@ -11,10 +11,10 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// beside is somebody who is asked while a request waits, and is shown all of it.
-type beside func(ctx context.Context, r tool.Request, id string, answered func() bool) approval.Reply
+// A fakePendingAsker answers while a request is pending, and renders all of it.
+type fakePendingAsker func(ctx context.Context, r tool.Request, id string, answered func() bool) approval.Reply
 
-func (b beside) AskWhilePending(ctx context.Context, r tool.Request, id string, answered func() bool) approval.Reply {
+func (b fakePendingAsker) AskWhilePending(ctx context.Context, r tool.Request, id string, answered func() bool) approval.Reply {
 	reply := b(ctx, r, id, answered)
 	if reply.Rendered == nil {
 		reply.Rendered = r.Items()
@@ -22,35 +22,35 @@ func (b beside) AskWhilePending(ctx context.Context, r tool.Request, id string, 
 	return reply
 }
 
-// Whoever answers first is believed, and once.
-func TestBeside(t *testing.T) {
+// TestAskWhilePending checks that the first answer counts, and only once.
+func TestAskWhilePending(t *testing.T) {
 	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "here"}}
 	no := approval.Reply{Answer: tool.Answer{By: "here"}}
 	nobody := approval.Reply{Answer: tool.Answer{By: "nobody", Unattended: true}}
 	for name, test := range map[string]struct {
 		reply     approval.Reply
-		meanwhile func(t *testing.T, d *desk, id string, cancel func())
+		meanwhile func(t *testing.T, d *testApprover, id string, cancel func())
 		want      tool.Verdict
 		by        string
 	}{
 		"yes":                      {reply: yes, want: tool.Approved, by: "here"},
 		"no":                       {reply: no, want: tool.Declined, by: "here"},
 		"nobody":                   {reply: nobody, want: tool.Undecided, by: "nobody"},
-		"yes elsewhere":            {reply: nobody, meanwhile: answered(true), want: tool.Approved, by: "elsewhere"},
-		"no elsewhere":             {reply: nobody, meanwhile: answered(false), want: tool.Declined, by: "elsewhere"},
-		"no elsewhere, then yes":   {reply: yes, meanwhile: answered(false), want: tool.Declined, by: "elsewhere"},
-		"yes elsewhere, then no":   {reply: no, meanwhile: answered(true), want: tool.Approved, by: "elsewhere"},
-		"taken back, then yes":     {reply: yes, meanwhile: revoked, want: tool.Declined, by: "nobody"},
-		"taken back":               {reply: nobody, meanwhile: revoked, want: tool.Declined, by: "nobody"},
-		"the call has ended":       {reply: yes, meanwhile: func(_ *testing.T, _ *desk, _ string, cancel func()) { cancel() }, want: tool.Declined, by: "nobody"},
-		"another has used it, yes": {reply: yes, meanwhile: used, want: tool.Declined, by: "nobody"},
+		"yes elsewhere":            {reply: nobody, meanwhile: answerElsewhere(true), want: tool.Approved, by: "elsewhere"},
+		"no elsewhere":             {reply: nobody, meanwhile: answerElsewhere(false), want: tool.Declined, by: "elsewhere"},
+		"no elsewhere, then yes":   {reply: yes, meanwhile: answerElsewhere(false), want: tool.Declined, by: "elsewhere"},
+		"yes elsewhere, then no":   {reply: no, meanwhile: answerElsewhere(true), want: tool.Approved, by: "elsewhere"},
+		"revoked, then yes":        {reply: yes, meanwhile: revoke, want: tool.Declined, by: "nobody"},
+		"revoked":                  {reply: nobody, meanwhile: revoke, want: tool.Declined, by: "nobody"},
+		"the call has ended":       {reply: yes, meanwhile: func(_ *testing.T, _ *testApprover, _ string, cancel func()) { cancel() }, want: tool.Declined, by: "nobody"},
+		"another has used it, yes": {reply: yes, meanwhile: useAnswer, want: tool.Declined, by: "nobody"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, t.TempDir())
+			d := newApprover(t, t.TempDir())
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			asked := 0
-			d.PendingAsker = beside(func(_ context.Context, _ tool.Request, id string, answered func() bool) approval.Reply {
+			d.PendingAsker = fakePendingAsker(func(_ context.Context, _ tool.Request, id string, answered func() bool) approval.Reply {
 				asked++
 				if answered() {
 					t.Error("answered before anybody has")
@@ -73,38 +73,38 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-func answered(yes bool) func(*testing.T, *desk, string, func()) {
-	return func(t *testing.T, d *desk, id string, _ func()) {
+func answerElsewhere(yes bool) func(*testing.T, *testApprover, string, func()) {
+	return func(t *testing.T, d *testApprover, id string, _ func()) {
 		if err := answer(d.store, id, yes, "elsewhere", ""); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-func revoked(t *testing.T, d *desk, id string, _ func()) {
+func revoke(t *testing.T, d *testApprover, id string, _ func()) {
 	if err := d.store.Revoke(id); err != nil {
 		t.Error(err)
 	}
 }
 
-// used is the same call, made by another process.
-func used(t *testing.T, d *desk, id string, _ func()) {
-	answered(true)(t, d, id, nil)
-	other := newDesk(t, d.dir)
+// useAnswer makes the same call in another process.
+func useAnswer(t *testing.T, d *testApprover, id string, _ func()) {
+	answerElsewhere(true)(t, d, id, nil)
+	other := newApprover(t, d.dir)
 	if a := other.approve(writeA); a.Verdict != tool.Approved {
 		t.Errorf("got %+v", a)
 	}
 }
 
-// The same call in another session is another: what it finds there is not what was asked
-// about.
-func TestBesideInAnotherSession(t *testing.T) {
+// TestAskInAnotherSession checks that the same call in another session is another
+// request.
+func TestAskInAnotherSession(t *testing.T) {
 	dir := t.TempDir()
-	nobody := beside(func(context.Context, tool.Request, string, func() bool) approval.Reply {
+	nobody := fakePendingAsker(func(context.Context, tool.Request, string, func() bool) approval.Reply {
 		return approval.Reply{Answer: tool.Answer{By: "nobody", Unattended: true}}
 	})
-	in := func(session string) *desk {
-		d := newDesk(t, dir)
+	in := func(session string) *testApprover {
+		d := newApprover(t, dir)
 		d.Session, d.PendingAsker = session, nobody
 		return d
 	}
@@ -113,7 +113,7 @@ func TestBesideInAnotherSession(t *testing.T) {
 	if waits.Verdict != tool.Undecided || too.Verdict != tool.Undecided || waits.ID == too.ID {
 		t.Fatalf("got %+v and %+v, want two that wait", waits, too)
 	}
-	answered(true)(t, one, waits.ID, nil)
+	answerElsewhere(true)(t, one, waits.ID, nil)
 	if a := other.approve(writeA); a.Verdict != tool.Undecided || a.ID != too.ID {
 		t.Errorf("in another session: got %+v, want that it waits", a)
 	}
@@ -123,7 +123,7 @@ func TestBesideInAnotherSession(t *testing.T) {
 	if list, err := one.store.Pending(); err != nil || len(list) != 1 || list[0].Session != "other" {
 		t.Errorf("got %+v, %v, want the other's", list, err)
 	}
-	// who asks for too much is in nobody else's way
+	// a session with many requests does not block others
 	for i := range 100 {
 		other.approve(newRequest("write_file", fmt.Sprint(i), "main", effect(policy.Write, "/drafts/a.md")))
 	}
@@ -132,11 +132,12 @@ func TestBesideInAnotherSession(t *testing.T) {
 	}
 }
 
-// Who waits for an answer to a request that is not there any more is told.
-func TestBesideOfNothing(t *testing.T) {
-	for name, meanwhile := range map[string]func(*testing.T, *desk, string, func()){"taken back": revoked, "used": used} {
-		d := newDesk(t, t.TempDir())
-		d.PendingAsker = beside(func(_ context.Context, _ tool.Request, id string, answered func() bool) approval.Reply {
+// TestAskAboutRevokedRequest checks that somebody who waits for an answer to a request
+// that is no longer pending gets an error.
+func TestAskAboutRevokedRequest(t *testing.T) {
+	for name, meanwhile := range map[string]func(*testing.T, *testApprover, string, func()){"revoked": revoke, "used": useAnswer} {
+		d := newApprover(t, t.TempDir())
+		d.PendingAsker = fakePendingAsker(func(_ context.Context, _ tool.Request, id string, answered func() bool) approval.Reply {
 			meanwhile(t, d, id, nil)
 			for range 100 {
 				if answered() {
@@ -152,10 +153,10 @@ func TestBesideOfNothing(t *testing.T) {
 	}
 }
 
-// What is listed of a request is short, however much it would do: the list is read for
-// every question. All of it is in the request.
-func TestListedInBrief(t *testing.T) {
-	d := newDesk(t, t.TempDir())
+// TestListedEffectsAreShort checks that the document lists few effects of a request. It
+// is read for every request. The request itself has all of them.
+func TestListedEffectsAreShort(t *testing.T) {
+	d := newApprover(t, t.TempDir())
 	d.Asker = nil
 	var effects []policy.Effect
 	for i := range 1000 {
