@@ -185,8 +185,9 @@ const (
 	titleBar    = 30
 )
 
-// drawScenes draws the scenes one below the other. Each appears some time after the one
-// before; a viewer without animations shows all of them.
+// drawScenes draws the scenes one below the other. Each lights up some time after the one
+// before. Text that is not lit yet can be read, and a viewer without animations shows all
+// of it lit.
 func drawScenes(scenes []scene) string {
 	var body strings.Builder
 	row, columns, late := 0, 0, 0.0
@@ -203,12 +204,12 @@ func drawScenes(scenes []scene) string {
 		body.WriteString("</g>\n")
 	}
 	for _, sc := range scenes {
-		late += 0.8
+		late += 0.5
 		show(sc.typed)
-		late += 0.8
+		late += 0.5
 		if len(sc.printed) > 1 || len(sc.printed[0]) > 0 {
 			show(sc.printed)
-			late += 0.15 * float64(len(sc.printed))
+			late += 0.1 * float64(len(sc.printed))
 		}
 	}
 	width := int(float64(columns)*charWidth) + 2*border
@@ -219,7 +220,7 @@ func drawScenes(scenes []scene) string {
 <style>
 text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#d6dae0;white-space:pre}
 g{animation:show .2s backwards}
-@keyframes show{from{opacity:0}}
+@keyframes show{from{opacity:.25}}
 @media (prefers-reduced-motion){g{animation:none}}
 .b{font-weight:bold}.d{opacity:.6}
 .c31,.c91{fill:#f47067}.c32,.c92{fill:#57ab5a}.c33,.c93{fill:#daaa3f}.c34,.c94{fill:#6cb6ff}.c35,.c95{fill:#dcbdfb}.c36,.c96{fill:#56d4dd}.c30,.c90{fill:#8b949e}
