@@ -1,9 +1,10 @@
-// Package golem_test checks the house itself: who may import whom, what may
-// be used where, what must be documented. The tables in arch_test.go are the
-// rules; arch_check_test.go reads every Go file of the module, for every
-// system, and compares; arch_self_test.go shows that each rule can fail.
-// A rule that stands in the way is changed in its table, with its reason, in
-// the same commit as the code that needs it.
+// Package golem_test checks the architecture: which package may import which,
+// what may be used where, what must be documented. arch_test.go has the tables
+// of rules. arch_check_test.go compares every Go file of the module, for every
+// system, with the rules. arch_self_test.go shows that each rule can fail.
+// If a rule prevents a good change, change it in its table, with the reason, in
+// the same commit as the code. The package also tests the documents: it runs
+// their commands and checks their links.
 package golem_test
 
 import (
@@ -25,8 +26,8 @@ type layer struct {
 	what  string
 }
 
-// layers places every package. A package imports only lower layers, and never
-// its own: toolsets do not know each other, and neither do fronts.
+// layers places every package. A package imports only packages in lower layers:
+// a toolset cannot import a toolset, and a front cannot import a front.
 // A star stands for one directory name.
 var layers = []layer{
 	{"sandbox", 0, "file access for workers: mounts, limits, one resolver, errors, backends"},
@@ -75,60 +76,60 @@ var layers = []layer{
 
 // sideways lists the imports within one layer that are allowed.
 var sideways = []struct{ from, to, why string }{
-	{"sandbox/sandboxtest", "sandbox", "a suite knows what it tests"},
-	{"internal/state/statetest", "internal/state", "a suite knows what it tests"},
-	{"internal/overlay", "internal/durable", "files are replaced by one writer, those of a layer too"},
-	{"internal/command", "internal/policy", "rules are policy's; what they match is known here"},
-	{"internal/clearance", "internal/clearance/review", "what is staged is told with what to look at first"},
+	{"sandbox/sandboxtest", "sandbox", "a suite imports what it tests"},
+	{"internal/state/statetest", "internal/state", "a suite imports what it tests"},
+	{"internal/overlay", "internal/durable", "one writer replaces all files, also those of an overlay"},
+	{"internal/command", "internal/policy", "the rules are values of policy; command matches them"},
+	{"internal/clearance", "internal/clearance/review", "a staged commit is listed with what to look at first"},
 	{"internal/model/*", "internal/model", "a vendor implements the one interface"},
-	{"internal/model/*", "internal/model/wire", "what vendors have in common, the keeping of keys above all, is there once"},
-	{"internal/model/models", "internal/model/*", "the one that finds a vendor by its name knows all of them"},
+	{"internal/model/*", "internal/model/wire", "the vendors share one HTTP client, above all for the handling of keys"},
+	{"internal/model/models", "internal/model/*", "models finds a vendor by name, so it imports all of them"},
 }
 
-// public packages are imported by others: every exported name is documented.
+// public packages can be imported by other modules. Every exported name is documented.
 var public = []string{"sandbox", "sandbox/sandboxtest"}
 
-// pure packages are compiled for the browser, and stay free of heavy.
+// pure packages are compiled for the browser and do not import heavy ones.
 var (
 	pure  = []string{"sandbox", "internal/policy", "internal/tool", "internal/toolset/file"}
 	heavy = []string{"net/http", "os/exec", "text/template"}
 )
 
-// A limit says where names may be used: with only, nowhere else; with never,
-// everywhere else; with neither, nowhere. A place is a package or, where it
-// ends in .go, a file; a star stands for a part of one name.
-// Limits do not bind test files.
+// A limit says where names may be used. With only, it is these places; with never,
+// all places except these; with neither, no place. A place is a package or, if it
+// ends in .go, a file. A star stands for a part of one name.
+// Limits do not apply to test files.
 type limit struct {
 	names       []string
 	only, never []string
 	why         string
 }
 
-// outer are the packages that meet the world and hand it down.
+// outer are the packages that may read arguments, environment and clock. They pass them down.
 var outer = []string{"cmd/*", "internal/front/*", "internal/program"}
 
 // imports limits packages by import path.
 var imports = []limit{
 	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/pager", "internal/testutil"},
-		why: "programs are started in the jail, git by internal/git, the desktop's own for its clipboard by internal/clipboard, and the user's pager by internal/pager"},
+		why: "only jail starts programs, except git (internal/git), clipboard programs (internal/clipboard) and the pager (internal/pager)"},
 	{names: heavy, never: append([]string{"sandbox/sandboxtest"}, pure...),
 		why: "these packages are compiled for the browser"},
 	{names: []string{"unsafe"}, only: []string{"internal/jail/*_linux.go"},
 		why: "system calls that golang.org/x/sys does not wrap, and nothing else"},
 	{names: []string{"C"}, why: "one static binary, no cgo"},
-	{names: []string{"log"}, why: "errors are returned, and what happened is in the journal"},
+	{names: []string{"log"}, why: "functions return errors, and the journal records what happened"},
 	{names: []string{"testing"}, only: []string{"sandbox/sandboxtest", "internal/state/statetest", "internal/testutil"}, why: "test code is in test files, or in packages for them"},
 }
 
-// identifiers limits what is taken from a package: import path, dot, name.
+// identifiers limits the use of single identifiers: import path, dot, name.
 var identifiers = []limit{
 	{names: []string{
 		"os.Args", "flag.Parse", "flag.CommandLine",
 		"os.Getenv", "os.LookupEnv", "os.Environ", "os.ExpandEnv", "os.UserHomeDir", "os.UserCacheDir", "os.UserConfigDir",
 		"os.Stdin", "os.Stdout", "os.Stderr", "fmt.Print", "fmt.Printf", "fmt.Println", "os.Exit",
-	}, only: append([]string{"internal/testutil"}, outer...), why: "arguments, environment and standard streams are handed down"},
+	}, only: append([]string{"internal/testutil"}, outer...), why: "callers pass arguments, environment and standard streams down"},
 	{names: []string{"time.Now", "time.Since", "time.Until"}, only: append([]string{"sandbox/sandboxtest", "internal/benchtable"}, outer...),
-		why: "the clock is handed down; only what measures reads it for itself"},
+		why: "callers pass the clock down; only benchmarks read it themselves"},
 	{names: []string{"os.Rename"}, only: []string{"internal/durable"},
 		why: "a rename that replaces something is synced before and after; durable does both"},
 	{names: []string{"sync.Mutex", "sync.RWMutex"},
@@ -142,7 +143,7 @@ var variables = []limit{
 		"sync.Mutex", "sync.RWMutex", "sync.Once", "sync.Map", "sync.Cond", "sync.WaitGroup",
 		"sync/atomic.Bool", "sync/atomic.Int32", "sync/atomic.Int64", "sync/atomic.Uint32", "sync/atomic.Uint64",
 		"sync/atomic.Uintptr", "sync/atomic.Pointer", "sync/atomic.Value",
-	}, why: "a package-level variable does not change; sync.OnceValue computes one that is late"},
+	}, why: "a package-level variable does not change; use sync.OnceValue to compute one later"},
 }
 
 // goroutines limits go statements, and the calls that hide one.
@@ -157,10 +158,10 @@ var goroutines = limit{
 // inits limits init functions.
 var inits = limit{
 	only: []string{"internal/front/part"},
-	why:  "nothing happens before main, except that a process of a jail runs before packages that it does not need are initialised",
+	why:  "nothing runs before main, except a process of the jail, which must not wait for packages that it does not need",
 }
 
-// Sizes. A file that is too long tells two things.
+// Sizes. A file that is too long holds two things.
 const (
 	maxLines   = 600 // of a file, tests apart
 	maxMain    = 15  // of cmd/golem/main.go
@@ -196,7 +197,7 @@ var backward = map[string]int{
 // maxBackward is the share for packages that backward does not name.
 const maxBackward = 25
 
-// TestArchitecture holds the tree to the tables above.
+// TestArchitecture compares the tree with the tables above.
 func TestArchitecture(t *testing.T) {
 	sources, err := readTree(os.DirFS("."))
 	if err != nil {
@@ -207,8 +208,8 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
-// TestPureClosure looks at everything a pure package brings along, other
-// modules included, on this system and in the browser.
+// TestPureClosure checks all dependencies of the pure packages, including other
+// modules, on this system and in the browser.
 func TestPureClosure(t *testing.T) {
 	closure := func(goos, goarch, pkg string) []string {
 		cmd := exec.Command("go", "list", "-deps", pkg)
@@ -221,7 +222,7 @@ func TestPureClosure(t *testing.T) {
 		return strings.Fields(string(out))
 	}
 	if !slices.Contains(closure("linux", "amd64", "html/template"), "text/template") {
-		t.Fatal("the closure of html/template lacks text/template: this test sees nothing")
+		t.Fatal("the closure of html/template lacks text/template: the test checks nothing")
 	}
 	for _, pkg := range pure {
 		if _, err := os.Stat(pkg); err != nil {
@@ -230,15 +231,15 @@ func TestPureClosure(t *testing.T) {
 		for _, sys := range [][2]string{{"linux", "amd64"}, {"js", "wasm"}} {
 			for _, dep := range closure(sys[0], sys[1], "./"+pkg) {
 				if slices.Contains(heavy, dep) {
-					t.Errorf("%s/%s: %s brings along %s", sys[0], sys[1], pkg, dep)
+					t.Errorf("%s/%s: %s depends on %s", sys[0], sys[1], pkg, dep)
 				}
 			}
 		}
 	}
 }
 
-// TestDecisions holds the index of docs/decisions to be complete: every record,
-// and every module and tool that is required directly.
+// TestDecisions checks that the index of docs/decisions is complete: it has every
+// record, and every module and tool that is required directly.
 func TestDecisions(t *testing.T) {
 	read := func(name string) string {
 		b, err := os.ReadFile(name)
@@ -260,7 +261,7 @@ func TestDecisions(t *testing.T) {
 	direct := regexp.MustCompile(`(?m)^(?:require )?\t?([\w.-]+\.[\w.-]+/\S+) v\S+$`).FindAllStringSubmatch(read("go.mod"), -1)
 	tools := regexp.MustCompile(`(?m)^(?:tool )?\t?([\w.-]+\.[\w.-]+/\S+)$`).FindAllStringSubmatch(read("tools/go.mod"), -1)
 	if len(tools) == 0 {
-		t.Error("tools/go.mod: found no tool: this test sees nothing")
+		t.Error("tools/go.mod: found no tool: the test checks nothing")
 	}
 	for _, m := range append(direct, tools...) {
 		if !strings.Contains(index, "`"+m[1]+"`") {
