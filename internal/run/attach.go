@@ -11,11 +11,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// MaxFile is the largest file that a model is handed.
+// MaxFile is the size of the largest file that a model gets.
 const MaxFile = 11 << 20
 
-// FileOf returns a file as it is handed to a model. One that is not what its name says is
-// an error: somebody wants it to pass for something else.
+// FileOf returns a file for a model. It returns an error if the content does not match
+// the name's extension, because such a file is disguised.
 func FileOf(name string, data []byte) (model.File, error) {
 	if len(data) > MaxFile {
 		return model.File{}, &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%d bytes are the most that a model is handed at once", MaxFile)}

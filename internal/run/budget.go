@@ -11,18 +11,18 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// A Budget is what a whole tree of workers may use. What a question to a model may come
-// to is taken before it is asked, so that workers beside each other cannot use up more
-// than there is.
+// A Budget limits what all workers of a run may use together. The run reserves the
+// possible cost of a question before it asks the model. So workers that run at the same
+// time cannot exceed the limits.
 type Budget struct {
-	limits policy.Limits // zero is no limit
+	limits policy.Limits // zero means no limit
 	price  func(modelName string, u model.Usage) (dollars float64, known bool)
-	ends   time.Time // zero is never
+	ends   time.Time // zero means never
 
 	mu    sync.Mutex
-	taken spending // by questions that are not answered yet
+	taken spending // reserved by questions without an answer yet
 	used  spending
-	begun int64 // workers that others have started
+	begun int64 // number of workers that other workers started
 	sum   Sum
 }
 
@@ -31,15 +31,15 @@ type spending struct {
 	cost          float64
 }
 
-// maxTurns is how many answers a run has that sets no limit: one that needs more does
-// not come to an end.
+// maxTurns limits the answers of models in a run that sets no limit. A run that needs
+// more probably never ends.
 const maxTurns = 500
 
 // maxWorkers limits the workers that a run starts if the project sets no limit. Each of
 // them has a sandbox, tools and a conversation of its own.
 const maxWorkers = 200
 
-// NewBudget returns a budget that begins now. Without a price everything is free.
+// NewBudget returns a budget that starts now. Without price, every model is free.
 func NewBudget(l policy.Limits, price func(string, model.Usage) (float64, bool), now time.Time) *Budget {
 	if l.Turns == 0 {
 		l.Turns = maxTurns
@@ -57,27 +57,27 @@ func NewBudget(l policy.Limits, price func(string, model.Usage) (float64, bool),
 	return b
 }
 
-// A spent is the error of a budget that does not cover what is wanted; key is what would
-// give more.
-type spent struct{ what, key string }
+// An overBudget error reports that the budget does not cover the next step. key is the
+// configuration key that would raise the limit.
+type overBudget struct{ what, key string }
 
-func (s spent) Error() string {
+func (s overBudget) Error() string {
 	if s.key == "" {
 		return s.what
 	}
 	return s.what + "; budget." + s.key + " in the project file, or --set budget." + s.key + "=…, gives more; --resume goes on"
 }
 
-// canStart reports why no other worker can be started, nil if one can. A worker that could
-// not ask its model once is not started either.
+// canStart returns the reason why no more workers can be started, or nil. A worker that
+// could not ask its model once is not started.
 func (b *Budget) canStart() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch l := b.limits; {
 	case b.used.turns+b.taken.turns >= l.Turns:
-		return b.noTurns()
+		return b.outOfTurns()
 	case b.begun >= l.Workers:
-		return spent{fmt.Sprintf("%d workers were started", l.Workers), "workers"}
+		return overBudget{fmt.Sprintf("%d workers were started", l.Workers), "workers"}
 	}
 	return nil
 }
@@ -91,30 +91,30 @@ func (b *Budget) start() error {
 	return nil
 }
 
-// startedBefore counts workers that are started already.
+// startedBefore counts workers that a resumed run had already started.
 func (b *Budget) startedBefore(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.begun += n
 }
 
-// reserve takes what one question may come to. The answer may have no more tokens than
-// are left, which is returned.
+// reserve reserves the possible cost of one question. It returns how many tokens the
+// answer may have.
 func (b *Budget) reserve(modelName string, input, output int64, now time.Time) (room int64, settle func(worker string, a model.Answer, answered bool), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.limits
 	if !b.ends.IsZero() && !now.Before(b.ends) {
-		return 0, nil, b.late()
+		return 0, nil, b.outOfTime()
 	}
 	if b.used.turns+b.taken.turns >= l.Turns {
-		return 0, nil, b.noTurns()
+		return 0, nil, b.outOfTurns()
 	}
 	take := spending{turns: 1, tokens: input + output}
 	if l.Tokens > 0 {
 		left := l.Tokens - b.used.tokens - b.taken.tokens
 		if left < input+leastAnswer {
-			return 0, nil, spent{fmt.Sprintf("%d of %d tokens are used, and the next question has about %d", b.used.tokens, l.Tokens, input), "tokens"}
+			return 0, nil, overBudget{fmt.Sprintf("%d of %d tokens are used, and the next question has about %d", b.used.tokens, l.Tokens, input), "tokens"}
 		}
 		output = min(output, left-input)
 		take.tokens = input + output
@@ -122,10 +122,10 @@ func (b *Budget) reserve(modelName string, input, output int64, now time.Time) (
 	if l.Cost > 0 {
 		cost, known := b.price(modelName, model.Usage{Input: input, Output: output})
 		if !known {
-			return 0, nil, spent{"the price of " + modelName + " is not known, so budget.cost cannot be kept; leave it out and use budget.tokens, or choose a model with a price", ""}
+			return 0, nil, overBudget{"the price of " + modelName + " is not known, so budget.cost cannot be kept; leave it out and use budget.tokens, or choose a model with a price", ""}
 		}
 		if b.used.cost+b.taken.cost+cost > l.Cost {
-			return 0, nil, spent{fmt.Sprintf("$%.4f of $%.4f are used, and the next question may cost $%.4f", b.used.cost, l.Cost, cost), "cost"}
+			return 0, nil, overBudget{fmt.Sprintf("$%.4f of $%.4f are used, and the next question may cost $%.4f", b.used.cost, l.Cost, cost), "cost"}
 		}
 		take.cost = cost
 	}
@@ -140,31 +140,33 @@ func (b *Budget) reserve(modelName string, input, output int64, now time.Time) (
 	}, nil
 }
 
-// within returns a context that ends when the time does.
+// within returns a context that ends when the budget's time is over.
 func (b *Budget) within(ctx context.Context, now time.Time) (context.Context, context.CancelFunc) {
 	if b.ends.IsZero() {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, b.ends.Sub(now), b.late())
+	return context.WithTimeoutCause(ctx, b.ends.Sub(now), b.outOfTime())
 }
 
-func (b *Budget) noTurns() spent {
-	return spent{fmt.Sprintf("%d answers of models were made", b.limits.Turns), "turns"}
+func (b *Budget) outOfTurns() overBudget {
+	return overBudget{fmt.Sprintf("%d answers of models were made", b.limits.Turns), "turns"}
 }
 
-func (b *Budget) late() spent { return spent{"the time is over: " + b.limits.Budget.String(), "time"} }
+func (b *Budget) outOfTime() overBudget {
+	return overBudget{"the time is over: " + b.limits.Budget.String(), "time"}
+}
 
-// leastAnswer is the least that an answer needs.
+// leastAnswer is the smallest useful number of tokens for an answer.
 const leastAnswer = 256
 
 func (s spending) plus(t spending, times int64) spending {
 	return spending{s.turns + times*t.turns, s.tokens + times*t.tokens, s.cost + float64(times)*t.cost}
 }
 
-// count adds an answer to what was used. Against the limits, what a server does not say
-// counts as about what it was.
+// count adds the usage of an answer. For the limits, an estimate replaces numbers that
+// the server does not report.
 func (b *Budget) count(worker, modelName string, said, about model.Usage) {
-	u := believed(said)
+	u := clampUsage(said)
 	counts := u
 	if u.Input+u.CacheRead+u.CacheWrite == 0 {
 		counts.Input = about.Input
@@ -184,9 +186,9 @@ func (b *Budget) count(worker, modelName string, said, about model.Usage) {
 	b.sum.Tokens, b.sum.Cost = b.sum.Tokens.Add(u), b.sum.Cost+cost
 }
 
-// believed returns tokens as they can be: nobody gives some back, or makes more of them
-// than can be counted.
-func believed(u model.Usage) model.Usage {
+// clampUsage limits the token counts that a server reports: none is negative or too large
+// to add up.
+func clampUsage(u model.Usage) model.Usage {
 	const most = 1 << 40
 	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
 		*n = min(max(*n, 0), most)
@@ -194,14 +196,14 @@ func believed(u model.Usage) model.Usage {
 	return u
 }
 
-// A counting approver counts the questions that reach somebody, or should have.
-type counting struct {
+// A countingApprover counts the approval questions.
+type countingApprover struct {
 	tool.Approver
 	budget *Budget
 }
 
 // Approve implements tool.Approver.
-func (c counting) Approve(ctx context.Context, r tool.Request) tool.Answer {
+func (c countingApprover) Approve(ctx context.Context, r tool.Request) tool.Answer {
 	if c.Approver == nil {
 		return tool.Answer{By: "nobody", Note: "there is nobody to ask", Unattended: true}
 	}
@@ -212,14 +214,14 @@ func (c counting) Approve(ctx context.Context, r tool.Request) tool.Answer {
 	return a
 }
 
-// note changes what is counted.
+// note updates the counters.
 func (b *Budget) note(change func(*Sum)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change(&b.sum)
 }
 
-// Sum returns what was used so far.
+// Sum returns the usage so far.
 func (b *Budget) Sum() Sum {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,14 +13,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The tools that call workers by name; others have a worker's.
+// The tools that start workers by name. Other tools start one fixed worker.
 const (
 	callWorker   = "call_worker"
 	workerCall   = "worker_call" // llm-do's name for it
 	workerCreate = "worker_create"
 )
 
-// callArgs are the arguments of a worker's own tool.
+// callArgs are the arguments of a tool for one worker.
 type callArgs struct {
 	Input        string   `json:"input,omitempty" jsonschema:"what it is to work on"`
 	Instructions string   `json:"instructions,omitempty" jsonschema:"what else it should know"`
@@ -29,7 +29,7 @@ type callArgs struct {
 	ReadOnly     bool     `json:"readonly,omitempty" jsonschema:"whether it may only read"`
 }
 
-// namedArgs are those of a tool for all workers: the same, with a name.
+// namedArgs are the arguments of the tool for all workers: callArgs with a name.
 type namedArgs struct {
 	Worker       string   `json:"worker" jsonschema:"its name"`
 	Input        string   `json:"input,omitempty" jsonschema:"what it is to work on"`
@@ -45,13 +45,13 @@ type createArgs struct {
 	Instructions string `json:"instructions" jsonschema:"its prompt"`
 }
 
-// isWorker reports whether a tool calls a worker.
-func (t *talk) isWorker(name string) bool {
+// isWorker reports whether a tool starts a worker.
+func (t *conversation) isWorker(name string) bool {
 	return name == callWorker || name == workerCall || slices.ContainsFunc(t.w.Callees, func(c Callee) bool { return c.Name == name })
 }
 
-// workerTools are the tools by which a worker calls others, and proposes new ones.
-func (t *talk) workerTools() []tool.Tool {
+// workerTools returns the tools with which a worker starts others or proposes new ones.
+func (t *conversation) workerTools() []tool.Tool {
 	var list []tool.Tool
 	about := func(name, description string) tool.Tool {
 		return tool.Tool{Name: name, Toolset: "workers", Mode: policy.LLM, Description: description}
@@ -81,9 +81,9 @@ func (t *talk) workerTools() []tool.Tool {
 	return list
 }
 
-// planCall plans the call of a worker. Who it is, how deep, and with which files is
-// checked before anybody is asked.
-func (t *talk) planCall(names tool.Names, name string, a callArgs) (tool.Plan, error) {
+// planCall plans the start of a worker. It checks the worker's name, the depth and the
+// attached files before anybody is asked for approval.
+func (t *conversation) planCall(names tool.Names, name string, a callArgs) (tool.Plan, error) {
 	chain := t.gate.Workers
 	if slices.Contains(chain, name) {
 		return tool.Plan{}, &sandbox.Error{Op: "call", Path: name, Code: errBlocked,
@@ -125,36 +125,36 @@ func (t *talk) planCall(names tool.Names, name string, a callArgs) (tool.Plan, e
 	return plan, nil
 }
 
-// The codes of the door that this package uses, too.
+// Error codes of the gate that this package uses too.
 const (
 	errBlocked sandbox.Code = "blocked"
 	errDepth   sandbox.Code = "depth"
 )
 
-// child returns the worker that is called.
-func (t *talk) child(name string, n Narrow) (*Worker, error) {
+// child returns the worker with a name, narrowed by n.
+func (t *conversation) child(name string, n Narrow) (*Worker, error) {
 	if t.w.Child == nil {
 		return nil, &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrNotFound, Hint: "there are no workers to call"}
 	}
 	child, err := t.w.Child(name, n)
 	var known *sandbox.Error
 	if err != nil && !errors.As(err, &known) {
-		// What went wrong on the host is for the user, and not for a model.
+		// Errors of the host are for the user, not for a model.
 		t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: name + " could not be started: " + err.Error()})
 		err = &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrInternal, Hint: "it could not be started, and the user was told why; go on without it"}
 	}
 	return child, err
 }
 
-// delegate lets a child work, and returns what it said. That it failed is a result like
-// others.
-func (t *talk) delegate(ctx context.Context, child *Worker, in Input) (tool.Result, error) {
+// delegate lets a child work and returns its answer. A child that failed is a result, not
+// an error.
+func (t *conversation) delegate(ctx context.Context, child *Worker, in Input) (tool.Result, error) {
 	call, ok := ctx.Value(callKey{}).(*inCall)
 	if !ok {
 		return tool.Result{}, errors.New("a worker is called by a worker")
 	}
-	child.Exposure.MarkTainted(t.w.Exposure.Source()) // what it is given may come from where the caller has read
-	child.Exposure.AddBytes(in.size())                // and is all that one knows who only hands something out
+	child.Exposure.MarkTainted(t.w.Exposure.Source()) // its input may contain what the caller has read
+	child.Exposure.AddBytes(in.size())                // the input counts as read by the child
 	o, err := t.converse(ctx, child, call.id, in)
 	t.w.Exposure.Merge(child.Exposure)
 	if child.Close != nil {
@@ -175,7 +175,7 @@ func (t *talk) delegate(ctx context.Context, child *Worker, in Input) (tool.Resu
 		r.Err = &sandbox.Error{Op: child.Name, Code: sandbox.ErrLimit, Hint: o.Why}
 	default:
 		why := o.Why
-		if o.Model != "" { // what is wrong with it names files and servers of the user's
+		if o.Model != "" { // the error names files and servers of the user
 			t.teller.say(Event{Type: Note, Worker: child.Name, Chain: child.Gate.Workers, Text: o.Why})
 			why = "its model did not answer (" + string(o.Model) + ")"
 		}
@@ -184,8 +184,8 @@ func (t *talk) delegate(ctx context.Context, child *Worker, in Input) (tool.Resu
 	return r, nil
 }
 
-// planCreate plans the proposal of a worker.
-func (t *talk) planCreate(_ context.Context, _ tool.Names, a createArgs) (tool.Plan, error) {
+// planCreate plans the proposal of a new worker.
+func (t *conversation) planCreate(_ context.Context, _ tool.Names, a createArgs) (tool.Plan, error) {
 	return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 		return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 			told, err := t.w.Propose(a.Name, a.Description, a.Instructions)
@@ -203,8 +203,8 @@ func refuses(name string, count int, total int64, policies []policy.Attachments)
 	return nil
 }
 
-// attachments reads the files that one worker hands to another. Both must let them
-// through.
+// attachments reads the files that a worker passes to another. All policies must allow
+// them.
 func attachments(files *sandbox.Sandbox, names []string, policies ...policy.Attachments) ([]model.File, error) {
 	var list []model.File
 	var total int64
@@ -220,7 +220,7 @@ func attachments(files *sandbox.Sandbox, names []string, policies ...policy.Atta
 		if err != nil {
 			return nil, err
 		}
-		total += int64(len(data)) // which may have grown since
+		total += int64(len(data)) // the file may have grown since the check
 		if err := refuses(name, i+1, total, policies); err != nil {
 			return nil, err
 		}

@@ -1,5 +1,6 @@
-// Package run is the loop: a worker asks its model, makes the calls that the model asks
-// for, each exactly once and through the door, and hands parts of the work to other
-// workers, who can never do more than it. A run has one budget, one log from which it
-// can continue, and tells what happens as it happens.
+// Package run runs a worker: it asks the worker's model, makes the calls that the model
+// asks for, each once and through the gate, and returns the answer. A worker can delegate
+// work to other workers, which never have more permissions than it has. All workers of a
+// run share one budget. A run writes a log from which it can continue, and reports events
+// while it works.
 package run

@@ -10,14 +10,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An Event is something that has happened in a run. Its texts come from workers: who
-// shows them escapes them.
+// An Event is a step of a run. Its texts come from workers, so a front escapes them
+// before it shows them.
 type Event struct {
 	Type   Kind      `json:"type"`
 	Time   time.Time `json:"time"`
 	Worker string    `json:"worker"`
 	Chain  []string  `json:"chain,omitempty"` // from the entry worker to this one
-	Call   string    `json:"call,omitempty"`  // the same of a call and its result
+	Call   string    `json:"call,omitempty"`  // the same id for a call and its result
 
 	Tool  string          `json:"tool,omitempty"`
 	Args  json.RawMessage `json:"args,omitempty"`
@@ -25,7 +25,7 @@ type Event struct {
 	Code  sandbox.Code    `json:"code,omitempty"`
 	Text  string          `json:"text,omitempty"`
 	Hint  string          `json:"hint,omitempty"`
-	Calls int             `json:"calls,omitempty"` // that a message asks for
+	Calls int             `json:"calls,omitempty"` // number of calls that a message asks for
 
 	Model string       `json:"model,omitempty"`
 	End   End          `json:"end,omitempty"`
@@ -36,49 +36,49 @@ type Event struct {
 // A Kind is a kind of event.
 type Kind string
 
-// The kinds. Pieces of an answer come before the message that they make up.
+// The kinds of events. The pieces of an answer come before its message.
 const (
 	RunStart   Kind = "run_start"
-	Started    Kind = "worker_start" // by another
+	Started    Kind = "worker_start" // by another worker
 	Piece      Kind = "piece"
 	Message    Kind = "message"
 	ToolCall   Kind = "tool_call"
 	Approval   Kind = "approval"
 	ToolResult Kind = "tool_result"
-	Note       Kind = "note" // what golem itself did: a retry, room that was made
+	Note       Kind = "note" // an action of golem itself: a retry, a shortened conversation
 	RunEnd     Kind = "run_end"
 )
 
-// A Sum counts what a run has done.
+// A Sum counts what a run did and used.
 type Sum struct {
-	Workers  int              `json:"workers"` // conversations that were begun
+	Workers  int              `json:"workers"` // conversations that were started
 	Calls    int              `json:"calls"`
 	Refused  int              `json:"refused"`
 	Asked    int              `json:"asked"`
-	Nobody   int              `json:"nobody,omitempty"` // calls that nobody could be asked about
-	Dropped  int              `json:"-"`                // of them, those that do not wait for an answer
+	Nobody   int              `json:"nobody,omitempty"` // calls without anybody to ask
+	Dropped  int              `json:"-"`                // the part of Nobody that does not wait for a later approval
 	Turns    int64            `json:"turns"`
 	Tokens   model.Usage      `json:"tokens"`
 	Cost     float64          `json:"cost"`
-	Unpriced bool             `json:"unpriced,omitempty"` // some of it has no known price
-	By       map[string]Share `json:"by,omitempty"`       // of each worker
+	Unpriced bool             `json:"unpriced,omitempty"` // some usage has no known price
+	By       map[string]Share `json:"by,omitempty"`       // per worker
 }
 
-// A Share is what one worker has used, over all its conversations.
+// A Share is the usage of one worker over all its conversations.
 type Share struct {
 	Turns  int64       `json:"turns"`
 	Tokens model.Usage `json:"tokens"`
 	Cost   float64     `json:"cost"`
 }
 
-// A teller passes events on, one at a time.
-type teller struct {
+// A reporter passes on events, one at a time.
+type reporter struct {
 	mu   sync.Mutex
 	tell func(Event)
 	now  func() time.Time
 }
 
-func (t *teller) say(e Event) {
+func (t *reporter) say(e Event) {
 	if t.tell == nil {
 		return
 	}
@@ -88,7 +88,7 @@ func (t *teller) say(e Event) {
 	t.tell(e)
 }
 
-// validArgs returns arguments as JSON: those that are none as a text.
+// validArgs returns arguments as JSON. Arguments that are not JSON become a string.
 func validArgs(args string) json.RawMessage {
 	if json.Valid([]byte(args)) {
 		return json.RawMessage(args)

@@ -11,23 +11,23 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// A Log is what a run has done so far, written down before and after each call. A run
-// that was killed continues from it: what it had done is not done again.
+// A Log records the steps of a run, before and after each call. A run that was killed
+// continues from its log and does not repeat finished calls.
 type Log struct {
 	log state.Log
 	now func() time.Time
 
 	mu    sync.Mutex
-	known map[string]*past // conversations of a run that continues
-	begun int64            // workers that it had started
+	known map[string]*past // conversations of the run to continue
+	begun int64            // number of workers that the run had started
 }
 
-// A past is a conversation as far as it had come.
+// A past is the recorded part of a conversation.
 type past struct {
 	worker   string
 	messages []model.Message
-	begun    map[string]bool         // calls of the last message
-	results  map[string]model.Result // of these
+	begun    map[string]bool         // calls of the last message that had begun
+	results  map[string]model.Result // results of these calls
 	outcome  *Outcome
 }
 
@@ -35,7 +35,7 @@ type past struct {
 type Entry struct {
 	Kind string    `json:"kind"` // begin, message, replace, call, undone, result, end
 	Time time.Time `json:"time"`
-	In   string    `json:"in"` // the conversation
+	In   string    `json:"in"` // id of the conversation
 
 	Worker   string          `json:"worker,omitempty"`
 	Model    string          `json:"model,omitempty"`
@@ -46,9 +46,8 @@ type Entry struct {
 	Outcome  *Outcome        `json:"outcome,omitempty"`
 }
 
-// OpenLog returns the log that is kept in a directory. With resume, conversations continue
-// where they stand; otherwise they begin anew, and what the log holds stays to be looked
-// at.
+// OpenLog opens the log in a directory. With resume, conversations continue from their
+// recorded state. Otherwise they start anew, and the old lines stay readable.
 func OpenLog(folder *state.Folder, resume bool, now func() time.Time) (*Log, error) {
 	kept, err := folder.Log("run", 64<<20)
 	if err != nil {
@@ -61,7 +60,7 @@ func OpenLog(folder *state.Folder, resume bool, now func() time.Time) (*Log, err
 	return l, err
 }
 
-// load reads what the last run of the log had done.
+// load reads the steps of the last run in the log.
 func (l *Log) load() error {
 	return l.Read(func(e Entry) error {
 		p := l.known[e.In]
@@ -76,7 +75,7 @@ func (l *Log) load() error {
 			l.begun++
 		}
 		switch e.Kind {
-		case "begin", "message", "replace": // ids of calls may come again, with other calls
+		case "begin", "message", "replace": // ids of calls may repeat with other calls
 			p.begun, p.results, p.outcome = make(map[string]bool), make(map[string]model.Result), nil
 			l.forgetBelow(e.In)
 		}
@@ -101,7 +100,7 @@ func (l *Log) load() error {
 	})
 }
 
-// Read calls yield with each line, until it returns an error.
+// Read calls yield with each line until yield returns an error.
 func (l *Log) Read(yield func(Entry) error) error {
 	return l.log.Read(0, func(_ uint64, record []byte) error {
 		var e Entry
@@ -112,7 +111,7 @@ func (l *Log) Read(yield func(Entry) error) error {
 	})
 }
 
-// Began returns the worker with which the run began that continues, "" where there is none.
+// Began returns the entry worker of the run to continue, or "".
 func (l *Log) Began() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +121,7 @@ func (l *Log) Began() string {
 	return ""
 }
 
-// begunWorkers returns how many workers the run that continues had started.
+// begunWorkers returns how many workers the run to continue had started.
 func (l *Log) begunWorkers() int64 {
 	if l == nil {
 		return 0
@@ -130,7 +129,7 @@ func (l *Log) begunWorkers() int64 {
 	return l.begun
 }
 
-// knows reports whether a conversation continues, and does not begin.
+// knows reports whether the log has a recorded part of the conversation.
 func (l *Log) knows(id string) bool {
 	if l == nil {
 		return false
@@ -140,8 +139,8 @@ func (l *Log) knows(id string) bool {
 	return l.known[id] != nil
 }
 
-// takePast returns how far a conversation had come, nil for a new one. It continues once:
-// another with the same id is a new one.
+// takePast returns the recorded part of a conversation, or nil for a new one. A second
+// conversation with the same id is new.
 func (l *Log) takePast(id string) *past {
 	if l == nil {
 		return nil
@@ -153,7 +152,7 @@ func (l *Log) takePast(id string) *past {
 	return p
 }
 
-// forget lets nothing continue that calls of a conversation have begun.
+// forget drops the recorded parts of conversations that calls of a conversation started.
 func (l *Log) forget(id string) {
 	if l == nil {
 		return
@@ -167,7 +166,7 @@ func (l *Log) forgetBelow(id string) {
 	maps.DeleteFunc(l.known, func(other string, _ *past) bool { return strings.HasPrefix(other, id+"/") })
 }
 
-// write adds a line. It outlives this process.
+// write appends an entry. The line survives the end of this process.
 func (l *Log) write(e Entry) error {
 	if l == nil {
 		return nil
@@ -184,8 +183,8 @@ func (l *Log) write(e Entry) error {
 	return l.log.Append(false, func(state.Tail) ([][]byte, []byte, error) { return lines, nil, nil })
 }
 
-// split makes several lines of one that would be too long: messages, of which those of
-// the same side that follow each other are one.
+// split divides an entry that would be too long into several lines. Consecutive messages
+// of the same role are read as one.
 func split(e Entry) []Entry {
 	const most = 1 << 20
 	list := []Entry{e}
@@ -208,7 +207,7 @@ func split(e Entry) []Entry {
 	return list
 }
 
-// add adds a message, or more of the last one.
+// add adds a message, or appends to the last one of the same role.
 func (p *past) add(m model.Message) {
 	if last := len(p.messages) - 1; last >= 0 && p.messages[last].Role == m.Role {
 		p.messages[last].Parts = append(p.messages[last].Parts, m.Parts...)
@@ -217,5 +216,5 @@ func (p *past) add(m model.Message) {
 	p.messages = append(p.messages, m)
 }
 
-// Close lets go of the log.
+// Close closes the log.
 func (l *Log) Close() error { return l.log.Close() }

@@ -9,8 +9,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// systemFor is what a worker's model is told before anything else: its prompt, and what
-// it has to work with.
+// systemFor returns the system prompt of a worker: its own prompt and a list of what it
+// can use.
 func systemFor(w *Worker, g tool.Gate) string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(w.Prompt))
@@ -35,8 +35,8 @@ func systemFor(w *Worker, g tool.Gate) string {
 	return b.String()
 }
 
-// gets says in a line what a worker has been given, and how deep it stands.
-func gets(g tool.Gate) string {
+// describeGrant describes in one line the permissions and the depth of a worker.
+func describeGrant(g tool.Gate) string {
 	var list []string
 	for _, name := range roots(g) {
 		mode := "ro"
@@ -53,7 +53,7 @@ func gets(g tool.Gate) string {
 	return fmt.Sprintf("%s; %d of %d deep", files, deep, deep+g.Grant.Depth)
 }
 
-// roots are the names of directories that a worker sees.
+// roots returns the names of the directories that a worker sees.
 func roots(g tool.Gate) []string {
 	var names []string
 	for _, l := range g.Grant.Files.Roots() {

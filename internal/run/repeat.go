@@ -2,18 +2,18 @@ package run
 
 import "crypto/sha256"
 
-// A model that gets nowhere makes the same calls again and again, and gets the same
-// answers. The first time that is seen it is told so; later it is ended.
+// A model that is stuck repeats the same calls and gets the same results. The run first
+// tells the model so, and later ends the conversation.
 const (
-	toldAfter  = 3 // times
+	toldAfter  = 3 // repetitions
 	endedAfter = 6
-	maxPeriod  = 4 // turns that come again together
+	maxPeriod  = 4 // length of a repeated series of turns
 )
 
-// repeats are the turns of a conversation, each by what was asked and answered.
+// repeats records the turns of a conversation as hashes of calls and results.
 type repeats struct{ turns [][sha256.Size]byte }
 
-// see notes a turn, and returns how often what came last has come in a row.
+// see records a turn and returns how often the last series of turns has been repeated.
 func (r *repeats) see(turn []byte) int {
 	const most = maxPeriod * endedAfter
 	r.turns = append(r.turns, sha256.Sum256(turn))
@@ -31,7 +31,7 @@ func (r *repeats) see(turn []byte) int {
 	return times
 }
 
-// same reports whether as many turns before one place are those before another.
+// same reports whether the count turns before a equal those before b.
 func (r *repeats) same(a, b, count int) bool {
 	for i := 1; i <= count; i++ {
 		if r.turns[a-i] != r.turns[b-i] {

@@ -6,21 +6,21 @@ import (
 	"github.com/golem-forge/golem/internal/model"
 )
 
-// makeRoom shortens a conversation that has more tokens than it may, 0 for any number.
-// The task, which comes first, and the last turns stay as they are. First the results
-// of older calls go, then older turns. The model and the user are told.
-func (t *talk) makeRoom(most int64) error {
+// makeRoom shortens a conversation that has more than most tokens; 0 means no limit. It
+// keeps the task, which comes first, and the last turns. It first removes the results of
+// older calls, then older turns. It informs the model and the user.
+func (t *conversation) makeRoom(most int64) error {
 	before := estimate(t.messages)
 	if most == 0 || before <= most*9/10 {
 		return nil
 	}
 	want := most * 6 / 10
-	messages, left := withoutResults(t.messages, want)
+	messages, left := removeResults(t.messages, want)
 	if estimate(messages) > want {
-		messages, left = withoutTurns(messages, want)
+		messages, left = removeTurns(messages, want)
 	}
 	if left == 0 {
-		return nil // there is nothing that could go
+		return nil // there is nothing to remove
 	}
 	t.messages = messages
 	t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers,
@@ -31,17 +31,17 @@ func (t *talk) makeRoom(most int64) error {
 // kept is how many messages at the end stay as they are.
 const kept = 4
 
-const leftOut = "[left out to save room; make the call again if you need it]"
+const droppedArgs = "[left out to save room; make the call again if you need it]"
 
-// withoutResults empties the results of older calls, the oldest first.
-func withoutResults(messages []model.Message, want int64) (shorter []model.Message, left int) {
+// removeResults removes the results of older calls, the oldest first.
+func removeResults(messages []model.Message, want int64) (shorter []model.Message, left int) {
 	shorter = append([]model.Message{}, messages...)
 	for i := 1; i < len(shorter)-kept && estimate(shorter) > want; i++ {
 		parts := append([]model.Part{}, shorter[i].Parts...)
 		for n, p := range parts {
-			if p.Result != nil && len(p.Result.Text) > len(leftOut) {
+			if p.Result != nil && len(p.Result.Text) > len(droppedArgs) {
 				emptied := *p.Result
-				emptied.Text = leftOut
+				emptied.Text = droppedArgs
 				parts[n].Result = &emptied
 				left++
 			}
@@ -51,9 +51,9 @@ func withoutResults(messages []model.Message, want int64) (shorter []model.Messa
 	return shorter, left
 }
 
-// withoutTurns takes out turns after the task. What is left begins with an answer of
-// the model, so that no result is without its call.
-func withoutTurns(messages []model.Message, want int64) (shorter []model.Message, left int) {
+// removeTurns removes turns after the task. The rest begins with an answer of the model,
+// so that no result is without its call.
+func removeTurns(messages []model.Message, want int64) (shorter []model.Message, left int) {
 	from := 1
 	for from < len(messages)-kept && estimate(messages[from:])+estimate(messages[:1]) > want {
 		from++

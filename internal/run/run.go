@@ -10,25 +10,25 @@ import (
 	"github.com/golem-forge/golem/internal/model"
 )
 
-// A Run is one piece of work. It is used once.
+// A Run is one task. It is used once.
 type Run struct {
 	ID     string
 	Budget *Budget
-	Log    *Log        // nil keeps nothing
+	Log    *Log        // nil records nothing
 	Tell   func(Event) // called by one goroutine at a time; may be nil
 	Now    func() time.Time
 
-	// Secrets are values that no model is told: keys of the user's.
+	// Secrets are values that golem hides from models: the user's keys.
 	Secrets []string
 
-	teller  teller
+	teller  reporter
 	once    sync.Once
 	history []model.Message // of the entry worker
 	halt    chan struct{}   // closed by Stop
 	stopped atomic.Bool
 }
 
-// top is the conversation of the entry worker.
+// top is the id of the entry worker's conversation.
 const top = "run"
 
 func (r *Run) begin() {
@@ -38,8 +38,7 @@ func (r *Run) begin() {
 	})
 }
 
-// Stop ends the run after the calls that are made now. To end it at once its context
-// is for.
+// Stop ends the run after the calls in progress. To end it at once, cancel its context.
 func (r *Run) Stop() {
 	r.begin()
 	if r.stopped.CompareAndSwap(false, true) {
@@ -47,22 +46,22 @@ func (r *Run) Stop() {
 	}
 }
 
-// Stopped is closed when the run is to stop.
+// Stopped returns a channel that Stop closes.
 func (r *Run) Stopped() <-chan struct{} {
 	r.begin()
 	return r.halt
 }
 
-// Forget lets the next input begin a new conversation.
+// Forget makes the next input start a new conversation.
 func (r *Run) Forget() {
 	r.history = nil
 	r.Log.takePast(top)
 	r.Log.forget(top)
 }
 
-// Do lets a worker work on an input. It continues with what was said to the run before, or
-// with what the log knows of it; the input, if there is some, is what the user says next.
-// The error is of what keeps the run; what happens in it is in the outcome.
+// Do lets a worker work on an input. It continues the conversation of this run or of its
+// log. The input, if there is one, is the user's next message. An error means that the
+// run could not be recorded. Everything else is in the outcome.
 func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {
 	r.begin()
 	ctx, cancel := r.Budget.within(ctx, r.Now())
@@ -75,9 +74,9 @@ func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {
 	return o, err
 }
 
-// interrupted returns a context for asking models: it ends with the run's own and, what
-// no tool's does, as soon as the run is to stop.
-func (r *Run) interrupted(ctx context.Context) (context.Context, context.CancelFunc) {
+// modelContext returns a context for questions to models. It ends with ctx or as soon as
+// the run is stopped. The contexts of tools do not end then.
+func (r *Run) modelContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
@@ -89,9 +88,9 @@ func (r *Run) interrupted(ctx context.Context) (context.Context, context.CancelF
 	return ctx, cancel
 }
 
-// hide takes out of a text what no model is told.
+// hide removes secrets from a text.
 func (r *Run) hide(text string) string {
-	const least = 8 // less is no secret, and stands everywhere
+	const least = 8 // shorter values are no secrets and occur everywhere
 	for _, secret := range r.Secrets {
 		if len(secret) >= least {
 			text = strings.ReplaceAll(text, secret, "[a secret of the user's]")
@@ -100,7 +99,7 @@ func (r *Run) hide(text string) string {
 	return text
 }
 
-// estimate returns about how many tokens messages have.
+// estimate returns the approximate number of tokens in messages.
 func estimate(messages []model.Message) int64 {
 	const perToken, perFile = 4, 1600
 	var n int64
@@ -116,7 +115,7 @@ func estimate(messages []model.Message) int64 {
 	return n
 }
 
-// sizeOf returns about how many bytes a part has.
+// sizeOf returns the approximate number of bytes in a part.
 func sizeOf(p model.Part) int {
 	switch {
 	case p.Call != nil:

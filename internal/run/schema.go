@@ -11,8 +11,8 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// CheckSchema is an error for a schema that would be held against the same value forever,
-// or that refers to what is not in it.
+// CheckSchema refuses a schema whose references form a loop over the same value, or leave
+// the schema.
 func CheckSchema(schema json.RawMessage) error {
 	var whole any
 	if err := json.Unmarshal(schema, &whole); err != nil {
@@ -22,13 +22,13 @@ func CheckSchema(schema json.RawMessage) error {
 	return c.all("#", whole)
 }
 
-// A schemaCheck goes through a schema. A place is a JSON pointer.
+// A schemaCheck walks through a schema. A place is a JSON pointer.
 type schemaCheck struct {
 	whole any
-	state map[string]int // of places: 1 is being looked at, 2 was
+	state map[string]int // by place: 1 in progress, 2 done
 }
 
-// all looks at every schema in a value.
+// all checks every schema in a value.
 func (c schemaCheck) all(place string, value any) error {
 	switch v := value.(type) {
 	case map[string]any:
@@ -58,7 +58,7 @@ var (
 	fromPointer = strings.NewReplacer("~1", "/", "~0", "~")
 )
 
-// same follows a schema to those that are held against the same value.
+// same follows a schema to the schemas that apply to the same value.
 func (c schemaCheck) same(place string, value any) error {
 	schema, ok := value.(map[string]any)
 	if !ok || c.state[place] == 2 {
@@ -108,7 +108,7 @@ func (c schemaCheck) same(place string, value any) error {
 	return nil
 }
 
-// find returns what a reference leads to.
+// find returns the target of a reference.
 func (c schemaCheck) find(ref string) (any, bool) {
 	keys := strings.Split(ref, "/")
 	if keys[0] != "#" {
@@ -134,9 +134,9 @@ func (c schemaCheck) find(ref string) (any, bool) {
 	return at, true
 }
 
-// fits returns the JSON that an answer is, if a schema takes it. Models like to put it
-// into a fence.
-func fits(text string, schema json.RawMessage) (json.RawMessage, error) {
+// matchSchema returns the JSON in an answer if it matches the schema. It accepts JSON in a code
+// fence, which models like to write.
+func matchSchema(text string, schema json.RawMessage) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
 	if rest, ok := strings.CutPrefix(text, "```"); ok {
 		_, rest, _ = strings.Cut(rest, "\n")

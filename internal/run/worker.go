@@ -8,54 +8,54 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// A Worker is one that a run can start: what it is told, what it may do, and whom it
-// may call.
+// A Worker can be started by a run. It holds the prompt, the permissions and the workers
+// that it may start.
 type Worker struct {
 	Name      string
 	Prompt    string
-	Gate      tool.Gate // without the tools that call workers
+	Gate      tool.Gate // without the tools that start workers
 	Model     model.Model
-	ModelName string          // as it is written: anthropic:claude-sonnet-4-5
-	Schema    json.RawMessage // what its answer must fit; nil for any text
-	Context   int64           // the most tokens of a conversation; 0 is what the model takes
-	Empty     bool            // it may be called without input
-	Layer     bool            // what it changes waits for the user
-	Notes     []string        // what the user should know of it when it starts
-	Exposure  *taint.Tracker  // what it has taken in, that of its gate; nil where nobody cares
+	ModelName string          // as written in the configuration: anthropic:claude-sonnet-4-5
+	Schema    json.RawMessage // schema of its answer; nil allows any text
+	Context   int64           // most tokens of a conversation; 0 means the model's limit
+	Empty     bool            // it may be started without input
+	Layer     bool            // its changes wait for the user
+	Notes     []string        // notes for the user at the start
+	Exposure  *taint.Tracker  // records what it has read, shared with its gate; may be nil
 
-	// Callees are the workers that it may call, each by a tool of its own. With Any, more
-	// may be called by their names.
+	// Callees are the workers that it may start, each with a tool of its own. With Any,
+	// it may start more workers by name.
 	Callees []Callee
 	Any     bool
-	// Child returns a worker that this one calls, with at most what this one has.
+	// Child returns a worker to start, with at most the permissions of this one.
 	Child func(name string, n Narrow) (*Worker, error)
-	// Close lets go of what it used, when it is done; nil where that is nothing.
+	// Close releases the worker's resources when it is done; may be nil.
 	Close func() error
-	// Propose keeps a new worker for the user to look at, which has nothing but a prompt;
-	// nil where that cannot be. It returns what to tell the model.
+	// Propose keeps a new worker, which has only a prompt, for the user to review. It
+	// returns a text for the model. It is nil if the worker may not propose others.
 	Propose func(name, description, prompt string) (string, error)
 }
 
 // A Callee is a worker as its callers know it.
 type Callee struct{ Name, Description string }
 
-// Narrow is what a caller takes away from a worker that it calls.
+// Narrow is how a caller restricts a worker that it starts.
 type Narrow struct {
-	Restrict string // the one directory that it sees; "" for all that it has
+	Restrict string // the only directory that it sees; "" for all of its directories
 	ReadOnly bool
 }
 
-// An Input is what a worker is given to work on.
+// An Input is the task of a worker.
 type Input struct {
 	Text         string       `json:"text"`
-	Instructions string       `json:"instructions,omitempty"` // of the caller
+	Instructions string       `json:"instructions,omitempty"` // from the caller
 	Files        []model.File `json:"files,omitempty"`
 }
 
-// none reports whether there is nothing in it.
-func (in Input) none() bool { return in.Text == "" && len(in.Files) == 0 }
+// isEmpty reports whether the input is empty.
+func (in Input) isEmpty() bool { return in.Text == "" && len(in.Files) == 0 }
 
-// size is how many bytes there are in it.
+// size returns the number of bytes in the input.
 func (in Input) size() int64 {
 	n := len(in.Text) + len(in.Instructions)
 	for _, f := range in.Files {
@@ -64,13 +64,13 @@ func (in Input) size() int64 {
 	return int64(n)
 }
 
-// An Outcome is what came of a conversation.
+// An Outcome is the result of a conversation.
 type Outcome struct {
 	Text string          `json:"text"`
-	Data json.RawMessage `json:"data,omitempty"` // the text, where a schema asks for JSON
+	Data json.RawMessage `json:"data,omitempty"` // the text as JSON, if there is a schema
 	End  End             `json:"end"`
-	Why  string          `json:"why,omitempty"` // of an end that was not wanted, and what to do
-	// Model is what is wrong with the model, where that is why.
+	Why  string          `json:"why,omitempty"` // the reason of an unwanted end, and what to do
+	// Model is the class of the model's error, if that is the reason.
 	Model model.Class `json:"model,omitempty"`
 }
 
@@ -84,7 +84,7 @@ type End string
 const (
 	Finished End = "finished"
 	Stopped  End = "stopped" // by the user
-	Spent    End = "budget"  // no more of it
+	Spent    End = "budget"  // a limit of the budget was reached
 	Looping  End = "loop"
 	Declined End = "refused" // by the model
 	Failed   End = "failed"

@@ -13,40 +13,40 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// A talk is a conversation of one worker with its model.
-type talk struct {
+// A conversation is the conversation of one worker with its model.
+type conversation struct {
 	*Run
 	w        *Worker
 	id       string
-	gate     tool.Gate // with the tools that call workers
+	gate     tool.Gate // including the tools that start workers
 	system   string
 	offered  []model.Tool
 	messages []model.Message
-	past     *past // where it continues
+	past     *past // the recorded part, if it continues
 
 	repeats repeats
-	empty   int            // answers without anything
-	cut     int            // answers that were too long
-	unfit   int            // answers that did not fit the schema
-	floods  map[string]int // calls of the last answer with more arguments than any takes, and how much that was
+	empty   int            // number of empty answers
+	cut     int            // number of answers that were too long
+	unfit   int            // number of answers that did not match the schema
+	floods  map[string]int // calls of the last answer with arguments that are too long, and their sizes
 }
 
-// What is put up with before a conversation is ended.
+// The number of bad answers before a conversation ends.
 const (
 	maxEmpty = 2
 	maxCut   = 3
 	maxUnfit = 3
-	// answerRoom is how many tokens an answer is given room for.
+	// answerRoom is the number of tokens that an answer may have.
 	answerRoom = 16_000
 )
 
 // converse lets a worker work on an input until it has answered.
 func (r *Run) converse(ctx context.Context, w *Worker, id string, in Input) (Outcome, error) {
-	t := &talk{Run: r, w: w, id: id, past: r.Log.takePast(id)}
+	t := &conversation{Run: r, w: w, id: id, past: r.Log.takePast(id)}
 	if t.past != nil && id != top && len(t.past.messages) > 0 {
-		in = Input{} // it has it already
+		in = Input{} // the recorded part includes the input
 	}
-	if t.past != nil && t.past.outcome != nil && t.past.outcome.OK() && in.none() {
+	if t.past != nil && t.past.outcome != nil && t.past.outcome.OK() && in.isEmpty() {
 		return *t.past.outcome, nil
 	}
 	switch {
@@ -59,7 +59,7 @@ func (r *Run) converse(ctx context.Context, w *Worker, id string, in Input) (Out
 	}
 	r.Budget.note(func(s *Sum) { s.Workers++ })
 	t.gate = w.Gate
-	t.gate.Approver = counting{w.Gate.Approver, r.Budget}
+	t.gate.Approver = countingApprover{w.Gate.Approver, r.Budget}
 	t.gate.Tools = append(append([]tool.Tool{}, w.Gate.Tools...), t.workerTools()...)
 	for _, offered := range t.gate.ToolsFor(policy.Model) {
 		schema, err := json.Marshal(offered.Schema())
@@ -70,7 +70,7 @@ func (r *Run) converse(ctx context.Context, w *Worker, id string, in Input) (Out
 	}
 	t.system = systemFor(w, t.gate)
 	if id != top {
-		r.teller.say(Event{Type: Started, Worker: w.Name, Chain: t.gate.Workers, Model: w.ModelName, Text: gets(t.gate)})
+		r.teller.say(Event{Type: Started, Worker: w.Name, Chain: t.gate.Workers, Model: w.ModelName, Text: describeGrant(t.gate)})
 	}
 	for _, note := range w.Notes {
 		r.teller.say(Event{Type: Note, Worker: w.Name, Chain: t.gate.Workers, Text: note})
@@ -88,9 +88,9 @@ func (r *Run) converse(ctx context.Context, w *Worker, id string, in Input) (Out
 	return o, err
 }
 
-// open begins the conversation, or continues with it: with the calls that wait for results,
-// and then with the input. An end is that of the conversation.
-func (t *talk) open(ctx context.Context, in Input) (Outcome, error) {
+// open starts or continues the conversation: it makes the calls that wait for results,
+// then adds the input. If the returned outcome has an end, the conversation is over.
+func (t *conversation) open(ctx context.Context, in Input) (Outcome, error) {
 	switch {
 	case t.past != nil:
 		t.messages = t.past.messages
@@ -108,7 +108,7 @@ func (t *talk) open(ctx context.Context, in Input) (Outcome, error) {
 	}
 	last := len(t.messages) - 1
 	switch {
-	case last < 0 || !in.none():
+	case last < 0 || !in.isEmpty():
 		return Outcome{}, t.say(model.User, nil, in.parts()...)
 	case t.messages[last].Role == model.Assistant:
 		return Outcome{}, t.say(model.User, nil, model.Part{Text: "Go on."})
@@ -116,7 +116,7 @@ func (t *talk) open(ctx context.Context, in Input) (Outcome, error) {
 	return Outcome{}, nil
 }
 
-// parts are those of the message by which an input is told.
+// parts returns the input as parts of a message.
 func (in Input) parts() []model.Part {
 	var parts []model.Part
 	for _, text := range []string{in.Instructions, in.Text} {
@@ -134,9 +134,9 @@ func (in Input) parts() []model.Part {
 }
 
 // say adds a message to the conversation.
-func (t *talk) say(role model.Role, usage *model.Usage, parts ...model.Part) error {
+func (t *conversation) say(role model.Role, usage *model.Usage, parts ...model.Part) error {
 	m := model.Message{Role: role, Parts: parts}
-	if last := len(t.messages) - 1; last >= 0 && t.messages[last].Role == role { // sides take turns
+	if last := len(t.messages) - 1; last >= 0 && t.messages[last].Role == role { // roles alternate
 		m.Parts = append(append([]model.Part{}, t.messages[last].Parts...), parts...)
 		t.messages = append(append([]model.Message{}, t.messages[:last]...), m)
 		return t.Log.write(Entry{Kind: "replace", In: t.id, Worker: t.w.Name, Messages: t.messages})
@@ -145,8 +145,8 @@ func (t *talk) say(role model.Role, usage *model.Usage, parts ...model.Part) err
 	return t.Log.write(Entry{Kind: "message", In: t.id, Worker: t.w.Name, Messages: []model.Message{m}, Usage: usage})
 }
 
-// turns lets model and tools take turns.
-func (t *talk) turns(ctx context.Context) (Outcome, error) {
+// turns alternates between the model and the tools until the conversation ends.
+func (t *conversation) turns(ctx context.Context) (Outcome, error) {
 	for {
 		if calls := t.openCalls(); len(calls) > 0 {
 			if o, err := t.answerCalls(ctx, calls); err != nil || o.End != "" {
@@ -162,7 +162,7 @@ func (t *talk) turns(ctx context.Context) (Outcome, error) {
 		}
 		t.dropFloods(answer.Parts)
 		said := answer.Parts
-		if answer.Stop == model.Length || answer.Stop == model.Refused { // of such an answer no call is made, also by who continues
+		if answer.Stop == model.Length || answer.Stop == model.Refused { // no call of such an answer is made, not by a resumed run either
 			said = withoutCalls(said)
 		}
 		if len(said) > 0 {
@@ -170,15 +170,15 @@ func (t *talk) turns(ctx context.Context) (Outcome, error) {
 				return Outcome{}, err
 			}
 		}
-		if o, err := t.heard(answer); err != nil || o.End != "" {
+		if o, err := t.handleAnswer(answer); err != nil || o.End != "" {
 			return o, err
 		}
 	}
 }
 
-// over returns why a conversation cannot continue, no end if it can.
-func (t *talk) over(ctx context.Context) Outcome {
-	var late spent
+// over returns why a conversation must end; the outcome has no end if it can continue.
+func (t *conversation) over(ctx context.Context) Outcome {
+	var late overBudget
 	if errors.As(context.Cause(ctx), &late) {
 		return Outcome{End: Spent, Text: t.lastText(), Why: late.Error()}
 	}
@@ -188,8 +188,8 @@ func (t *talk) over(ctx context.Context) Outcome {
 	return Outcome{}
 }
 
-// lastText is what the model said last.
-func (t *talk) lastText() string {
+// lastText returns the model's last text.
+func (t *conversation) lastText() string {
 	for i := len(t.messages) - 1; i >= 0; i-- {
 		if t.messages[i].Role == model.Assistant {
 			return textOf(t.messages[i].Parts)
@@ -208,8 +208,8 @@ func textOf(parts []model.Part) string {
 	return strings.Join(texts, "\n")
 }
 
-// ask asks the model. An end is why there is no answer.
-func (t *talk) ask(ctx context.Context) (model.Answer, Outcome, error) {
+// ask asks the model. If the outcome has an end, there is no answer.
+func (t *conversation) ask(ctx context.Context) (model.Answer, Outcome, error) {
 	for tries := 0; ; tries++ {
 		if err := t.makeRoom(t.w.Context); err != nil {
 			return model.Answer{}, Outcome{}, err
@@ -220,7 +220,7 @@ func (t *talk) ask(ctx context.Context) (model.Answer, Outcome, error) {
 			return model.Answer{}, Outcome{End: Spent, Text: t.lastText(), Why: err.Error()}, nil
 		}
 		request := model.Request{Worker: t.w.Name, System: t.system, Messages: t.messages, Tools: t.offered, MaxTokens: room, Schema: t.w.Schema}
-		asking, cancel := t.interrupted(ctx)
+		asking, cancel := t.modelContext(ctx)
 		answer, err := t.w.Model.Answer(asking, request, func(p model.Piece) {
 			if p.Text != "" {
 				t.teller.say(Event{Type: Piece, Worker: t.w.Name, Chain: t.gate.Workers, Text: p.Text})
@@ -250,9 +250,9 @@ func (t *talk) ask(ctx context.Context) (model.Answer, Outcome, error) {
 	}
 }
 
-// heard looks at an answer that asks for no tools, or was not whole. An end is that of
-// the conversation.
-func (t *talk) heard(a model.Answer) (Outcome, error) {
+// handleAnswer handles an answer that asks for no tools or is incomplete. If the outcome has an
+// end, the conversation is over.
+func (t *conversation) handleAnswer(a model.Answer) (Outcome, error) {
 	text, calls := textOf(a.Parts), callsOf(a.Parts)
 	switch {
 	case a.Stop == model.Refused:
@@ -278,7 +278,7 @@ func (t *talk) heard(a model.Answer) (Outcome, error) {
 	if t.w.Schema == nil {
 		return o, nil
 	}
-	data, err := fits(text, t.w.Schema)
+	data, err := matchSchema(text, t.w.Schema)
 	if err == nil {
 		o.Data = data
 		return o, nil
