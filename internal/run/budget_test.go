@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/run"
 )
 
-// claims is a model that never ends, and says what it has used.
+// claims is a model that never ends and reports a given usage.
 type claims model.Usage
 
 func (c claims) Answer(_ context.Context, r model.Request, _ func(model.Piece)) (model.Answer, error) {
@@ -22,7 +22,8 @@ func (c claims) Answer(_ context.Context, r model.Request, _ func(model.Piece)) 
 	return a, nil
 }
 
-// A server that says nothing of tokens, or what cannot be, makes no budget last longer.
+// TestBudgetClaims: a server that reports no tokens, or impossible numbers, does not
+// extend the budget.
 func TestBudgetClaims(t *testing.T) {
 	for _, c := range []claims{{}, {Input: -1 << 40, Output: -1}, {Input: math.MaxInt64, Output: math.MaxInt64}, {Output: 5}, {CacheRead: -1 << 50, Input: 2000}} {
 		h := newHouse(t)
@@ -42,7 +43,7 @@ func TestBudgetClaims(t *testing.T) {
 	}
 }
 
-// hangs is a model that answers when it is no longer wanted.
+// hangs is a model that answers only after its context has ended.
 type hangs struct{}
 
 func (hangs) Answer(ctx context.Context, _ model.Request, _ func(model.Piece)) (model.Answer, error) {
@@ -50,7 +51,7 @@ func (hangs) Answer(ctx context.Context, _ model.Request, _ func(model.Piece)) (
 	return model.Answer{}, ctx.Err()
 }
 
-// The time is over also for who waits.
+// TestBudgetTime: the time limit also ends a run that waits for its model.
 func TestBudgetTime(t *testing.T) {
 	h := newHouse(t)
 	w := h.worker(plays(calls("child", `{"input":"x"}`)), "main")

@@ -13,9 +13,9 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// TestC16CallsRunInOrder makes calls of one answer whose effects do not touch, the first of
-// which takes longest. Each begins when the one before it has ended, and events and results
-// are in the same order.
+// TestC16CallsRunInOrder makes independent calls in one answer, the slowest first. Each
+// call begins after the one before it has ended, and events and results have the same
+// order.
 func TestC16CallsRunInOrder(t *testing.T) {
 	h := newHouse(t)
 	const n = 40

@@ -15,7 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// A diary keeps the log of runs that follow each other, each in a process of its own.
+// A diary holds the log of several runs, as if each ran in its own process.
 type diary struct {
 	*house
 	dir string
@@ -23,7 +23,7 @@ type diary struct {
 
 func newDiary(t *testing.T) *diary { return &diary{newHouse(t), t.TempDir()} }
 
-// again opens a run, as one that continues or not, and lets use have it.
+// again opens a run, resumed or new, and passes it to use.
 func (d *diary) again(resume bool, use func(r *run.Run)) {
 	d.t.Helper()
 	folder, err := state.Open(d.dir)
@@ -53,13 +53,12 @@ func (d *diary) exists(name string) bool {
 	return ok
 }
 
-// called is an answer that asks for one tool, with an id.
+// called returns an answer with one call that has an id.
 func called(id, name, args string) model.Answer {
 	return model.Answer{Stop: model.Calls, Parts: []model.Part{{Call: &model.Call{ID: id, Tool: name, Args: args}}}}
 }
 
-// whole fails if a call of a conversation has no result in the next message, or a result
-// no call.
+// whole fails if a call has no result in the next message, or a result has no call.
 func whole(t *testing.T, messages []model.Message) {
 	t.Helper()
 	open := make(map[string]bool)
@@ -85,8 +84,8 @@ func whole(t *testing.T, messages []model.Message) {
 
 var errKilled = errors.New("killed")
 
-// An id that comes again is another call: what came of the first is not its result, and
-// the worker that the first has called is another.
+// TestResumeSameID: a repeated id is another call. It does not get the first call's
+// result or the worker that the first call started.
 func TestResumeSameID(t *testing.T) {
 	d := newDiary(t)
 	worker := func(m model.Model) *run.Worker {
@@ -123,8 +122,8 @@ func TestResumeSameID(t *testing.T) {
 	}
 }
 
-// A worker that was stopped in the middle of its calls continues there: it is not told its
-// input again, every call has its result, and nothing is done twice.
+// TestResumeChild: a worker that was stopped during its calls continues there. It does
+// not get its input again, every call gets its result, and nothing is done twice.
 func TestResumeChild(t *testing.T) {
 	d := newDiary(t)
 	stopped := false
@@ -169,7 +168,8 @@ func TestResumeChild(t *testing.T) {
 	}
 }
 
-// What the user says to a run that continues comes behind the results that it waits for.
+// TestResumeWithInput: the user's message to a resumed run comes after the results that
+// the run waits for.
 func TestResumeWithInput(t *testing.T) {
 	d := newDiary(t)
 	var seen []model.Message
@@ -196,7 +196,8 @@ func TestResumeWithInput(t *testing.T) {
 	}
 }
 
-// The calls of an answer that was refused or cut off are not made by a run that continues.
+// TestResumeNotWhole: a resumed run does not make the calls of an answer that was refused
+// or cut off.
 func TestResumeNotWhole(t *testing.T) {
 	for _, stop := range []model.Stop{model.Refused, model.Length} {
 		d := newDiary(t)
@@ -222,7 +223,7 @@ func TestResumeNotWhole(t *testing.T) {
 	}
 }
 
-// Who begins anew begins anew, also in a run that went on.
+// TestResumeForget: after Forget a resumed run starts a new conversation too.
 func TestResumeForget(t *testing.T) {
 	d := newDiary(t)
 	d.do(false, d.worker(plays(says("one")), "main"), "first")
@@ -238,7 +239,7 @@ func TestResumeForget(t *testing.T) {
 	})
 }
 
-// A conversation of more than a line of the log takes is kept, and continues.
+// TestResumeLong: a conversation longer than one line of the log is kept and continues.
 func TestResumeLong(t *testing.T) {
 	d := newDiary(t)
 	file := model.File{Name: "a.txt", Type: "text/plain", Data: bytes.Repeat([]byte("0123456789"), 900_000)}
@@ -257,7 +258,8 @@ func TestResumeLong(t *testing.T) {
 	}), "main"), "")
 }
 
-// Who stops at a question is asked again when the run continues.
+// TestStoppedAtQuestion: a user who stops the run at a question gets the same question
+// when the run continues.
 func TestStoppedAtQuestion(t *testing.T) {
 	h := newHouse(t)
 	dir := t.TempDir()

@@ -29,7 +29,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// journal keeps records in memory; the real one has tests of its own.
+// journal keeps records in memory; the real one has its own tests.
 type journal struct {
 	mu      sync.Mutex
 	records []audit.Record
@@ -49,7 +49,7 @@ type approver func(tool.Request) tool.Answer
 
 func (a approver) Approve(_ context.Context, r tool.Request) tool.Answer { return a(r) }
 
-// player is a model that says what a function makes of the conversation so far.
+// player is a model that computes its answer from the conversation.
 type player func(r model.Request) (model.Answer, error)
 
 func (p player) Answer(ctx context.Context, r model.Request, tell func(model.Piece)) (model.Answer, error) {
@@ -79,7 +79,7 @@ func says(text string) model.Answer {
 
 var ids atomic.Int64
 
-// calls is an answer that asks for tools: name, arguments, name, arguments.
+// calls returns an answer that asks for tools: name, arguments, name, arguments.
 func calls(words ...string) model.Answer {
 	a := model.Answer{Stop: model.Calls}
 	for i := 0; i < len(words); i += 2 {
@@ -88,7 +88,7 @@ func calls(words ...string) model.Answer {
 	return a
 }
 
-// A house has a file system in memory, and workers that share it.
+// A house has a file system in memory and workers that share it.
 type house struct {
 	t       testing.TB
 	files   *sandbox.Sandbox
@@ -118,7 +118,7 @@ func (h *house) grant(depth int) policy.Grant {
 			policy.Rule{Verb: policy.Delete, Target: "/out", Approval: policy.PreApproved})}
 }
 
-// worker returns one that has all files, with its callers before it.
+// worker returns a worker with access to all files and with a chain of callers.
 func (h *house) worker(m model.Model, chain ...string) *run.Worker {
 	grant := h.grant(6 - len(chain))
 	return &run.Worker{Name: chain[len(chain)-1], Prompt: "Work.", Model: m, ModelName: "test:x", Gate: tool.Gate{
@@ -138,7 +138,7 @@ func (h *house) do(w *run.Worker, input string) run.Outcome {
 	return o
 }
 
-// results returns what the tools have said, in order.
+// results returns the results of the tools in order.
 func (h *house) results() string {
 	var b strings.Builder
 	for _, e := range h.events {
@@ -158,7 +158,7 @@ func (h *house) has(parts ...string) {
 	}
 }
 
-// Every call is made once, and its result reaches the model as it is.
+// TestLoop: every call is made once, and its result reaches the model unchanged.
 func TestLoop(t *testing.T) {
 	h := newHouse(t)
 	var seen []model.Message
@@ -193,7 +193,7 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// What ends a conversation that would not end by itself.
+// TestEnds covers the ends of conversations that would not end by themselves.
 func TestEnds(t *testing.T) {
 	same := `{"path":"/in/none"}`
 	for _, c := range []struct {
@@ -238,8 +238,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A worker hands work to another, which hands it on: the chain is told, and what is too
-// deep, circular or unknown is a result like others.
+// TestDelegation: a worker delegates to another, which delegates further. Events name the
+// chain. A worker that is too deep, circular or unknown is an ordinary result.
 func TestDelegation(t *testing.T) {
 	h := newHouse(t)
 	var house func(chain ...string) *run.Worker
@@ -267,7 +267,8 @@ func TestDelegation(t *testing.T) {
 		"f g Error: call g: depth; 5 calls deep is the most")
 }
 
-// What a child may not do it says as a result; that it failed does not end its caller.
+// TestChildFails: a refused call of a child is a result, and a failed child does not end
+// its caller.
 func TestChildFails(t *testing.T) {
 	h := newHouse(t)
 	w := h.worker(plays(calls("child", `{"input":"x"}`), calls("child", `{"input":" "}`), calls("child", `{"input":"x","attachments":["/in/a.txt","/etc/passwd"]}`), says("done anyway")), "main")
@@ -284,7 +285,7 @@ func TestChildFails(t *testing.T) {
 	h.has("child Error: child: internal; the worker did not finish: its model did not answer (broken)", "child Error: call child: invalid_args; input", "child Error: attach /etc/passwd: not_found")
 }
 
-// Attachments reach the child as files, if both sides let them through.
+// TestAttachments: attachments reach the child as files if both policies allow them.
 func TestAttachments(t *testing.T) {
 	h := newHouse(t)
 	_, err := h.files.Write("/in/a.pdf", []byte("no pdf at all"))
@@ -309,7 +310,8 @@ func TestAttachments(t *testing.T) {
 	h.has("attach /in/a.pdf: invalid; it is called .pdf, and holds text/plain", "5 attachments, at most 4")
 }
 
-// An answer that must fit a schema is asked for again, and then given up.
+// TestSchema: an answer that does not match the schema is asked for again, and then the
+// run fails.
 func TestSchema(t *testing.T) {
 	h := newHouse(t)
 	w := h.worker(plays(says("nothing"), says(`{"verdict": 3}`), says("```json\n{\"verdict\": \"fine\"}\n```")), "main")
@@ -323,8 +325,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// A conversation that is too long is shortened: the task stays, and no result is without
-// its call.
+// TestRoom: a conversation that is too long is shortened. The task stays, and no result
+// is without its call.
 func TestRoom(t *testing.T) {
 	h := newHouse(t)
 	_, err := h.files.Write("/in/long", []byte(strings.Repeat("word ", 2000)))
@@ -365,12 +367,13 @@ func TestRoom(t *testing.T) {
 		told = told || e.Type == run.Note && strings.Contains(e.Text, "shortened")
 	}
 	if !told {
-		t.Error("nobody was told")
+		t.Error("there is no note")
 	}
 }
 
-// Calls whose effects do not touch are made together, others in their order.
-func TestTogether(t *testing.T) {
+// TestManyCallsKeepTheirOrder makes many calls in one answer, some of which depend on the
+// one before.
+func TestManyCallsKeepTheirOrder(t *testing.T) {
 	h := newHouse(t)
 	var words []string
 	for i := range 20 {
@@ -388,7 +391,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// A worker does not begin before what stands before it is done.
+// TestChildAfterWrite: a worker does not start before the calls before it are done.
 func TestChildAfterWrite(t *testing.T) {
 	h := newHouse(t)
 	w := h.worker(plays(calls("write_file", `{"path":"/out/a","content":"1"}`, "child", `{"input":"x"}`), says("done")), "main")
@@ -402,7 +405,7 @@ func TestChildAfterWrite(t *testing.T) {
 	h.do(w, "go")
 }
 
-// A user who stops it ends it after the call; the context at once.
+// TestStop: Stop ends the run after the current call, and a cancelled context at once.
 func TestStop(t *testing.T) {
 	h := newHouse(t)
 	var r *run.Run
@@ -430,13 +433,13 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A run that was cut off continues from its log, and does nothing twice.
+// TestResume: an interrupted run continues from its log and does nothing twice.
 func TestResume(t *testing.T) {
 	h := newHouse(t)
 	dir := t.TempDir()
 	answers := []model.Answer{calls("write_file", `{"path":"/out/a","content":"1"}`), calls("child", `{"input":"x"}`), says("all done")}
 	child := []model.Answer{calls("write_file", `{"path":"/out/b","content":"1"}`), calls("write_file", `{"path":"/out/c","content":"1"}`), says("child done")}
-	// by how many answers a conversation has
+	// by the number of answers in the conversation
 	by := func(list []model.Answer, stopAt int) player {
 		return func(r model.Request) (model.Answer, error) {
 			if stopAt == 0 {
@@ -477,7 +480,7 @@ func TestResume(t *testing.T) {
 	if o := do(false, 2, 1); o.OK() {
 		t.Fatalf("%+v", o)
 	}
-	// The child has failed, and its caller was told so; the run ends there.
+	// The child failed and its caller got that result. The run ends there.
 	o := do(true, 9, 9)
 	if o.Text != "all done" {
 		t.Errorf("%+v", o)
@@ -495,7 +498,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Workers by the thousand leave nothing behind.
+// TestMany: thousands of workers leave nothing behind.
 func TestMany(t *testing.T) {
 	h := newHouse(t)
 	closed := atomic.Int64{}
@@ -540,8 +543,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// More than any call takes is refused before anybody looks at it, and is carried no
-// further.
+// TestFlood: arguments that are too long are refused before they are parsed, and do not
+// stay in the conversation.
 func TestFlood(t *testing.T) {
 	h := newHouse(t)
 	flood := `{"path":"/out/a","content":"` + strings.Repeat("x", 50_000_000) + `"}`
@@ -565,7 +568,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// Names that are none, ids that come twice, and more calls than anybody makes.
+// TestStrangeCalls covers invalid names, repeated ids and too many calls.
 func TestStrangeCalls(t *testing.T) {
 	h := newHouse(t)
 	var many []string
@@ -596,7 +599,7 @@ func TestStrangeCalls(t *testing.T) {
 	}
 }
 
-// What is secret of the user's does not reach a model, in whatever file it stands.
+// TestSecrets: the user's secrets do not reach a model, in whatever file they are.
 func TestSecrets(t *testing.T) {
 	h := newHouse(t)
 	_, err := h.files.Write("/in/.env", []byte("TOKEN=hush-hush-hush\nPLAIN=x\n"))
@@ -631,7 +634,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// Why a worker cannot be started is for the user: it may name a path of the host.
+// TestChildUnstarted: the reason why a worker cannot be started is for the user only,
+// because it may name a host path.
 func TestChildUnstarted(t *testing.T) {
 	h := newHouse(t)
 	w := h.worker(plays(calls("child", `{"input":"x"}`), says("done")), "main")

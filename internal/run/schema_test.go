@@ -8,7 +8,8 @@ import (
 	"github.com/golem-forge/golem/internal/run"
 )
 
-// A schema that never ends is refused before it is held against anything.
+// TestCheckSchema: a schema that refers to itself without end is refused before it is
+// used.
 func TestCheckSchema(t *testing.T) {
 	for schema, want := range map[string]string{
 		`{"$ref":"#"}`: "without end",

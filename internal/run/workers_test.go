@@ -15,7 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// many is an answer that calls a worker n times.
+// many returns an answer that starts a worker n times.
 func many(n int, name string) model.Answer {
 	var words []string
 	for i := range n {
@@ -24,8 +24,8 @@ func many(n int, name string) model.Answer {
 	return calls(words...)
 }
 
-// A tree is a worker that calls 60 workers in each answer, each of which does the same down
-// to the last depth.
+// A tree is a worker that starts 60 workers in each answer. Each of them does the same,
+// down to the last depth.
 type tree struct {
 	h                     *house
 	built, open, mostOpen atomic.Int64
