@@ -24,6 +24,7 @@ type ask struct {
 	Apart bool // of a cell: with a network of its own, which reaches nothing
 
 	Loopback string // of a cell: the network that it shares with others of this name
+	Isolated bool   // of a cell: the holder is not in the host's network
 
 	// About layers that a session keeps.
 	Tidy  bool            // nobody writes to it now

@@ -120,7 +120,7 @@ func startBare(p Policy, now func() time.Time) (*Session, error) {
 		near.Close()
 		return nil, err
 	}
-	s := &Session{policy: p, now: now, level: Landlock, plan: compile(p, os.Geteuid(), os.Getegid()), holder: &keeper{wire: near}, groups: findGroups(), cells: make(map[*wire]bool)}
+	s := &Session{policy: p, now: now, level: Landlock, plan: compile(p, os.Geteuid(), os.Getegid()), holder: &keeper{wire: near}, groups: newGroups(), cells: make(map[*wire]bool)}
 	if p.Network {
 		s.plan.Steps = append(s.plan.Steps, step{Do: online})
 	}

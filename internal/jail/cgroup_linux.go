@@ -16,7 +16,7 @@ import (
 // groups are the control groups of a session: one for the commands of each cell,
 // below the group that golem itself is in, so that what bounds golem bounds them.
 type groups struct {
-	parents []parent
+	parents func() []parent // looks for them once, when the first is needed
 
 	mu sync.Mutex
 	of map[*wire][]*group
@@ -62,20 +62,23 @@ func (c *count) grown() bool {
 	return false
 }
 
-// findGroups returns the groups that can be made here, and removes those that
-// sessions have left behind whose process was killed.
-func findGroups() *groups {
+func newGroups() *groups {
+	return &groups{parents: sync.OnceValue(findParents), of: make(map[*wire][]*group)}
+}
+
+// findParents returns where groups can be made, and removes those that sessions have left
+// behind whose process was killed.
+func findParents() (list []parent) {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	own, _ := os.ReadFile("/proc/self/cgroup")
-	g := &groups{of: make(map[*wire][]*group)}
 	for _, p := range parentsOf(string(mounts), string(own)) {
 		if unix.Access(p.dir, unix.W_OK) != nil || p.unified && !p.free() {
 			continue
 		}
 		sweep(p.dir, removeGroup)
-		g.parents = append(g.parents, p)
+		list = append(list, p)
 	}
-	return g
+	return list
 }
 
 // sweepGroups removes the groups of a golem that was killed, for a holder that has
@@ -91,7 +94,7 @@ func sweepGroups(w *wire) {
 	for i := 0; i < 100 && bornAt(int(golem.Pid)) != ""; i++ {
 		time.Sleep(5 * time.Millisecond) // its end begins with its files
 	}
-	for _, p := range findGroups().parents {
+	for _, p := range findParents() {
 		for i := 0; i < 100 && sweep(p.dir, removeGroup) != nil; i++ {
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -213,7 +216,7 @@ func (g *groups) make(w *wire, l Limits) []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var fds []int
-	for _, p := range g.parents {
+	for _, p := range g.parents() {
 		made, err := p.make(l)
 		if err != nil {
 			continue

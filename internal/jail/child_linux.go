@@ -99,12 +99,21 @@ func again(word string, w *wire, attr *syscall.SysProcAttr) (*exec.Cmd, error) {
 	cmd := &exec.Cmd{
 		Path:        "/proc/self/exe",
 		Args:        []string{"golem", word},
-		Env:         []string{"GOMAXPROCS=2"},
+		Env:         []string{"GOMAXPROCS=" + processors(word)},
 		Dir:         "/",
 		ExtraFiles:  []*os.File{file},
 		SysProcAttr: attr,
 	}
 	return cmd, cmd.Start()
+}
+
+// processors returns how many processors the Go runtime of a part uses. A cell watches
+// its commands while it waits for the kernel; the others do one thing after the other.
+func processors(word string) string {
+	if word == cellWord || word == bareCellWord {
+		return "2"
+	}
+	return "1"
 }
 
 // A holding is what the holder is told at first.
@@ -210,7 +219,7 @@ func holder(w *wire) error {
 		return err
 	}
 	var started []*exec.Cmd
-	networks := make(networks)
+	var networks networks
 	for {
 		var a ask
 		files, err := w.receive(&a)
@@ -237,15 +246,10 @@ func holder(w *wire) error {
 			},
 			Pdeathsig: syscall.SIGKILL,
 		}
-		var cmd *exec.Cmd
-		if a.Loopback != "" {
-			cmd, err = networks.start(a.Loopback, files[0], attr)
-		} else {
-			if a.Apart {
-				attr.Cloneflags |= unix.CLONE_NEWNET
-			}
-			cmd, err = again(cellWord, &wire{files[0]}, attr)
+		if a.Apart && a.Loopback == "" {
+			attr.Cloneflags |= unix.CLONE_NEWNET
 		}
+		cmd, err := networks.start(a, files[0], attr)
 		if err != nil {
 			(&wire{files[0]}).send(report{Error: "cell: " + err.Error()})
 		} else {
@@ -261,19 +265,34 @@ func holder(w *wire) error {
 	return nil
 }
 
-// networks are those of a holder by their names. Each has a thread in it, which lives as
-// long as the holder: the kernel ends a cell with the thread that started it.
-type networks map[string]thread
+// networks are the network namespaces of a holder by the names that cells ask for. An
+// isolated holder gives its own one to the cells of the first name. The others each have
+// a thread in them, which lives as long as the holder: the kernel ends a cell with the
+// thread that started it.
+type networks struct {
+	first *string
+	more  map[string]thread
+}
 
-// start starts a cell in the network of a name, which is made where it is missing.
-func (n networks) start(name string, fd int, attr *syscall.SysProcAttr) (cmd *exec.Cmd, err error) {
-	in, ok := n[name]
+// start starts a cell in the network that it asks for, and makes that if it is missing.
+func (n *networks) start(a ask, fd int, attr *syscall.SysProcAttr) (cmd *exec.Cmd, err error) {
+	name := a.Loopback
+	if a.Isolated && n.first == nil {
+		n.first = &name
+	}
+	if a.Isolated && *n.first == name || !a.Isolated && name == "" {
+		return again(cellWord, &wire{fd}, attr)
+	}
+	in, ok := n.more[name]
 	if !ok {
 		in, err = newThread(apartNetwork)
 		if err != nil {
 			return nil, err
 		}
-		n[name] = in
+		if n.more == nil {
+			n.more = make(map[string]thread)
+		}
+		n.more[name] = in
 	}
 	err = in.do(func() (err error) {
 		cmd, err = again(cellWord, &wire{fd}, attr)

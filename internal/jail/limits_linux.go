@@ -470,7 +470,7 @@ func (s *Session) loose() []Limit {
 // Holds says how each limit holds in this session on this machine.
 func (s *Session) Holds() []Held {
 	var memory, pids bool
-	for _, p := range s.groups.parents {
+	for _, p := range s.groups.parents() {
 		memory, pids = memory || p.memory, pids || p.pids
 	}
 	list := []Held{

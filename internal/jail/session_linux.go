@@ -115,7 +115,7 @@ func isSmall() bool {
 
 func newSession(p Policy, now func() time.Time, holder *keeper) *Session {
 	s := &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: holder,
-		groups: findGroups(), next: make(map[*wire]*work), cells: make(map[*wire]bool)}
+		groups: newGroups(), next: make(map[*wire]*work), cells: make(map[*wire]bool)}
 	s.plan.Shared, s.plan.NoSockets = p.Kept.join(p)
 	return s
 }
@@ -261,7 +261,7 @@ func (s *Session) newCell(p plan) (*wire, error) {
 	s.holder.asking.Lock()
 	a := ask{Apart: p.Apart}
 	if !s.policy.Network {
-		a.Loopback = s.policy.Loopback
+		a.Loopback, a.Isolated = s.policy.Loopback, !(s.policy.Kept.mounted() && s.policy.Kept.network)
 	}
 	err = s.holder.send(a, far.fd)
 	s.holder.asking.Unlock()

@@ -132,14 +132,18 @@ func (v *systemView) show(source, target string) (overlaid bool, err error) {
 			v.exposed = notOverlaid(target, err)
 		}
 	}
-	if made < 0 {
-		if made, err = clone(fd, false); err != nil {
-			return false, err
-		}
+	switch {
+	case overlaid: // the overlay is read-only already
+		made, err = unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	case made < 0:
+		made, err = clone(fd, false)
+	}
+	if err != nil {
+		return false, err
 	}
 	defer unix.Close(made)
-	_, err = put(made, at)
-	return overlaid, err
+	// Nobody else has put anything into the new tree yet: the place is the one just made.
+	return overlaid, unix.MoveMount(made, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 // showParts shows the entries of a directory one by one. An ordinary user can have no
