@@ -34,8 +34,9 @@ type loader struct {
 	// checks that need all of them.
 	unclear bool
 
-	seen  glance    // what reveals has looked at
-	table []mounted // the mount table, read when reveals needs it first
+	seen   glance           // what reveals has looked at
+	table  []mounted        // the mount table, read when reveals needs it first
+	places map[string]place // of directories that reveals has compared
 }
 
 func newLoader(root, file string, env Env) (*loader, error) {

@@ -48,10 +48,10 @@ func (e Env) Hides(real string) (why, hint string) { return (&loader{env: e}).re
 // and by identity, so that it also finds a bind mount.
 func (l *loader) reveals(real string) (what, hint string) {
 	if l.seen == nil {
-		l.seen, l.table = make(glance), mountTable()
+		l.seen, l.table, l.places = make(glance), mountTable(), make(map[string]place)
 	}
-	g, table := l.seen, l.table
-	above := g.lineage(real)
+	g := l.seen
+	above, below := g.lineage(real), g.mountsBelow(l.table, real)
 	for _, h := range l.hidden() {
 		if h.dir == "" {
 			continue
@@ -66,9 +66,9 @@ func (l *loader) reveals(real string) (what, hint string) {
 			return h.is, h.hint
 		case h.holds != "" && (g.holds(real, dir) || g.holds(real, filepath.Clean(h.dir)) || g.same(real, line)):
 			return h.holds, h.hint
-		case h.inside != "" && (g.holds(dir, real) || exists && g.same(dir, above) || g.partOf(table, real, dir)):
+		case h.inside != "" && (g.holds(dir, real) || exists && g.same(dir, above) || l.partOf(real, dir)):
 			return h.inside, h.hint
-		case h.holds != "" && g.mountedBelow(table, real, line):
+		case h.holds != "" && slices.ContainsFunc(below, func(at string) bool { return g.same(at, line) }):
 			return h.holds + ", which is mounted in it", h.hint
 		}
 	}
@@ -155,9 +155,14 @@ func unescaped(text string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(text)
 }
 
-// mountedBelow reports whether one of the others is mounted inside a directory.
-func (g glance) mountedBelow(table []mounted, dir string, others []fs.FileInfo) bool {
-	return slices.ContainsFunc(table, func(m mounted) bool { return m.at != dir && g.holds(dir, m.at) && g.same(m.at, others) })
+// mountsBelow returns where something is mounted inside a directory.
+func (g glance) mountsBelow(table []mounted, dir string) (list []string) {
+	for _, m := range table {
+		if m.at != dir && g.holds(dir, m.at) {
+			list = append(list, m.at)
+		}
+	}
+	return list
 }
 
 // onDevice returns the device of a directory and its path in that file system, wherever
@@ -178,8 +183,20 @@ func (g glance) onDevice(table []mounted, dir string) (device, name string) {
 
 // partOf reports whether a directory is part of another one, through any mount of its
 // file system.
-func (g glance) partOf(table []mounted, dir, whole string) bool {
-	device, name := g.onDevice(table, dir)
-	other, above := g.onDevice(table, whole)
-	return device != "" && device == other && g.holds(above, name)
+func (l *loader) partOf(dir, whole string) bool {
+	a, b := l.placeOf(dir), l.placeOf(whole)
+	return a.device != "" && a.device == b.device && l.seen.holds(b.name, a.name)
+}
+
+// A place is the device of a directory and its path in that file system.
+type place struct{ device, name string }
+
+// placeOf returns the place of a directory, and remembers it.
+func (l *loader) placeOf(dir string) place {
+	p, known := l.places[dir]
+	if !known {
+		p.device, p.name = l.seen.onDevice(l.table, dir)
+		l.places[dir] = p
+	}
+	return p
 }
