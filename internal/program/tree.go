@@ -98,6 +98,25 @@ func (s *Step) Find(name string) *Step {
 	return nil
 }
 
+// reach returns the step of a worker; nil for a program without an entry.
+func (p *Program) reach(name string) (*Step, error) {
+	if name == "" && p.Entry == nil {
+		return nil, nil
+	}
+	if name == "" {
+		name = p.Entry.Name
+	}
+	w := p.Worker(name)
+	if w == nil {
+		return nil, p.unknownWorker(name)
+	}
+	if s := p.Tree().Find(name); s != nil {
+		return s, nil
+	}
+	return nil, &sandbox.Error{Op: "worker", Path: name, Code: sandbox.ErrNotFound,
+		Hint: "no worker may call it; name it under workers.allowed_workers of one that is called, or choose it with --entry"}
+}
+
 // locate tells at which virtual path the project shows a folder of the host.
 func (p *Program) locate(folder string) (string, bool) {
 	if !filepath.IsAbs(folder) {

@@ -191,7 +191,7 @@ func yesOrNo(allowed bool, consent string) string {
 }
 
 // printCommand says the answer, then each part on a line.
-func printCommand(w io.Writer, a program.CommandAnswer) {
+func printCommand(w io.Writer, a explain.CommandAnswer) {
 	fmt.Fprintf(w, "%s: %s\n", yesOrNo(a.Allowed, a.Consent), a.Reason)
 	var rows [][]string
 	for _, p := range append(a.Parts, a.Writes...) {
@@ -208,7 +208,7 @@ func printCommand(w io.Writer, a program.CommandAnswer) {
 }
 
 // aboutPart says of a part which rule it is, how it is reached, and why.
-func aboutPart(p program.CommandPart) []string {
+func aboutPart(p explain.CommandPart) []string {
 	var list []string
 	if p.Rule != "" && p.Rule != "default" {
 		list = append(list, "rule "+p.Rule)

@@ -1,4 +1,4 @@
-package program
+package explain
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/command"
-	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/strictyaml"
@@ -19,15 +18,15 @@ import (
 // A CommandAnswer says whether a worker may run a command line, and what decides
 // it. All text in it is fit to be printed.
 type CommandAnswer struct {
-	Command string           `json:"command"`
-	Worker  string           `json:"worker,omitempty"`
-	Allowed bool             `json:"allowed"`
-	Trusted *bool            `json:"trusted,omitempty"`
-	Consent string           `json:"consent,omitempty"` // where it is allowed
-	Reason  string           `json:"reason"`
-	Parts   []CommandPart    `json:"parts"`
-	Writes  []CommandPart    `json:"writes"` // files that redirections write
-	Error   *explain.Refusal `json:"error,omitempty"`
+	Command string        `json:"command"`
+	Worker  string        `json:"worker,omitempty"`
+	Allowed bool          `json:"allowed"`
+	Trusted *bool         `json:"trusted,omitempty"`
+	Consent string        `json:"consent,omitempty"` // where it is allowed
+	Reason  string        `json:"reason"`
+	Parts   []CommandPart `json:"parts"`
+	Writes  []CommandPart `json:"writes"` // files that redirections write
+	Error   *Refusal      `json:"error,omitempty"`
 }
 
 // A CommandPart is a command of a line, or a file that it writes, with what is
@@ -48,43 +47,37 @@ type CommandPart struct {
 const textWidth = 200
 
 // ExplainCommand answers for a worker of the program: "" for the entry worker.
-func (p *Program) ExplainCommand(ctx context.Context, line, name string) (CommandAnswer, error) {
+func (s Subject) Command(ctx context.Context, line string) (CommandAnswer, error) {
 	a := CommandAnswer{Command: visible.Text(line), Parts: []CommandPart{}, Writes: []CommandPart{}}
-	step, err := p.reach(name)
-	if err != nil {
-		return a, err
-	}
-	grant := p.Project.Grant()
-	if step != nil {
-		grant = step.Grant
-		a.Worker = strings.Join(step.Chain(), " → ")
-	}
+	a.Worker = s.chainText()
+	grant := s.Grant
 	j := command.NewRules(grant.Shell).Judge(line)
 	run := policy.Effect{Verb: policy.Run, Target: line}
 	_, base := grant.Approvals.Of(run)
 	for i := range j.Parts {
-		a.Parts = append(a.Parts, explainPart(j, i, base))
+		a.Parts = append(a.Parts, newPart(j, i, base))
 	}
 	if rule, ok := j.Consent(); ok {
 		rule.Target = line
 		grant.Approvals = grant.Approvals.With(rule)
 	}
-	least, err := p.explainWrites(ctx, &a, grant, j, name)
+	least, err := s.addWrites(ctx, &a, grant, j)
 	if err != nil {
 		return a, err
 	}
 	d := grant.Decide(run)
 	a.decide(d, j, least)
-	p.answerFor(&a, min(d.Approval, least))
-	if step == nil || !grant.Tools.Has("shell") {
+	s.decideByMode(&a, min(d.Approval, least))
+	if len(s.Chain) == 0 || !grant.Tools.Has("shell") {
 		a.refuse("unknown_tool", "no command is run here: the worker has no shell", "a worker has it with toolsets: {shell: }")
 	}
-	return a, p.commandTrust(&a)
+	s.addCommandTrust(&a)
+	return a, nil
 }
 
 // explainPart says what is decided about a part. Base is what holds where no rule
 // for commands speaks.
-func explainPart(j command.Judgement, i int, base policy.Rule) CommandPart {
+func newPart(j command.Judgement, i int, base policy.Rule) CommandPart {
 	p, v := j.Parts[i], j.Verdicts[i]
 	part := CommandPart{Text: visible.Line(p.Text, textWidth), Kind: "command", Via: p.Via, Why: visible.Line(v.Why, textWidth)}
 	switch {
@@ -108,7 +101,7 @@ func explainPart(j command.Judgement, i int, base policy.Rule) CommandPart {
 
 // explainWrites says what is decided about the files that redirections write,
 // and returns the least of it.
-func (p *Program) explainWrites(ctx context.Context, a *CommandAnswer, grant policy.Grant, j command.Judgement, worker string) (policy.Approval, error) {
+func (s Subject) addWrites(ctx context.Context, a *CommandAnswer, grant policy.Grant, j command.Judgement) (policy.Approval, error) {
 	least := policy.PreApproved
 	moves := slices.ContainsFunc(j.Parts, func(p command.Part) bool {
 		return len(p.Words) > 0 && slices.Contains([]string{"cd", "pushd", "popd"}, p.Words[0].Text)
@@ -123,7 +116,7 @@ func (p *Program) explainWrites(ctx context.Context, a *CommandAnswer, grant pol
 		case !stays:
 			part.Why, consent = "it is gone when the command ends", policy.PreApproved
 		default:
-			answer, err := p.explainFile(ctx, "write", name, worker)
+			answer, err := s.file(ctx, "write", name)
 			if err != nil {
 				return least, err
 			}
@@ -202,15 +195,15 @@ func (a *CommandAnswer) decide(d policy.Decision, j command.Judgement, least pol
 }
 
 // answerFor adds what the approval mode answers.
-func (p *Program) answerFor(a *CommandAnswer, consent policy.Approval) {
+func (s Subject) decideByMode(a *CommandAnswer, consent policy.Approval) {
 	if !a.Allowed {
 		return
 	}
 	a.Consent = consent.String()
 	switch {
-	case consent == policy.Ask && p.Project.Approval == "auto_deny":
+	case consent == policy.Ask && s.Approval == "auto_deny":
 		a.refuse("declined", a.Reason+", and auto_deny answers no", "nobody is asked here")
-	case consent == policy.Ask && p.Project.Approval == "approve_all":
+	case consent == policy.Ask && s.Approval == "approve_all":
 		a.Consent = policy.PreApproved.String()
 		a.Reason += ", and approve_all answers yes"
 	}
@@ -220,21 +213,16 @@ func (p *Program) answerFor(a *CommandAnswer, consent policy.Approval) {
 func (a *CommandAnswer) refuse(code sandbox.Code, reason, hint string) {
 	a.Allowed, a.Consent, a.Reason = false, "", reason
 	e := &sandbox.Error{Op: "run", Path: visible.Line(a.Command, textWidth), Code: code, Hint: hint}
-	a.Error = &explain.Refusal{Code: code, Message: e.Error(), Hint: hint}
+	a.Error = &Refusal{Code: code, Message: e.Error(), Hint: hint}
 }
 
-// commandTrust adds whether the program is trusted.
-func (p *Program) commandTrust(a *CommandAnswer) error {
-	trusted, err := p.IsTrusted()
-	if err != nil {
-		return err
-	}
-	a.Trusted = &trusted
+// addCommandTrust adds whether the program is trusted.
+func (s Subject) addCommandTrust(a *CommandAnswer) {
+	a.Trusted = &s.Trusted
 	if a.Allowed {
 		a.Error = nil
 	}
-	if !trusted && a.Allowed {
+	if !s.Trusted && a.Allowed {
 		a.refuse("untrusted", "not yet: this program is not trusted; once it is, "+a.Reason, "golem trust shows what it asks for")
 	}
-	return nil
 }
