@@ -54,9 +54,6 @@ func blocks(t *testing.T, document string) []block {
 	return found
 }
 
-// TestReadme runs the transcripts of README.md, in their order, in one empty directory.
-func TestReadme(t *testing.T) { newStage(t, golem(t)).transcripts("README.md") }
-
 // TestQuickstart runs the transcripts of the quickstart, in their order, in one empty
 // directory, and then its program. Both print what the page says.
 func TestQuickstart(t *testing.T) {

@@ -152,7 +152,7 @@ func (s *stage) command(ctx context.Context, program string, args ...string) *ex
 	if s.colour {
 		looks = []string{"NO_COLOR=", "TERM=xterm-256color"}
 	}
-	cmd.Env = append(append(os.Environ(), looks...), "LC_ALL=C", "TZ=UTC", "GOLEM_STATE="+filepath.Join(s.bin, "state"),
+	cmd.Env = append(append(os.Environ(), looks...), "LC_ALL=C", "TZ=UTC", "GOLEM_PAGER=cat", "GOLEM_STATE="+filepath.Join(s.bin, "state"),
 		"PATH="+s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return cmd
 }
