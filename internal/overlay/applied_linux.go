@@ -14,21 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MarkApplied is for paths that were picked and have landed, and what was picked in them,
-// but for what was left out and is still to land.
-// What the layer has there is taken out of it, unless the session has changed it since
-// or only some of it has landed: then it is a change of what is there now. Nobody may
-// write to the layer meanwhile. It can be done again.
-func (o Overlay) MarkApplied(paths, left []string) error {
+// MarkApplied records that the picked changes at and below paths were applied, except the
+// skipped ones. It removes their files from the overlay. A file stays if the session
+// changed it since, or if only part of it was applied: it is then a change of what the
+// real directory has now. Nobody may write to the overlay meanwhile. Calling it again
+// does no harm.
+func (o Overlay) MarkApplied(paths, skipped []string) error {
 	k, err := openSession(o, unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
 	defer k.base().close()
-	return k.markApplied(paths, left)
+	return k.markApplied(paths, skipped)
 }
 
-func (k *overlaySession) markApplied(paths, left []string) (err error) {
+func (k *overlaySession) markApplied(paths, skipped []string) (err error) {
 	clock := k.Store + "/" + basesName + ".clock"
 	if err := markTime(clock); err != nil {
 		return err
@@ -37,16 +37,16 @@ func (k *overlaySession) markApplied(paths, left []string) (err error) {
 		return err
 	}
 	k.tidy, k.applied = true, map[string]bool{}
-	within, out := matchPaths(paths), matchPaths(left)
+	within, out := matchPaths(paths), matchPaths(skipped)
 	for name, p := range k.picks.all {
 		if !within(name) || out(name) {
 			continue
 		}
 		for k.applied[name] = true; name != p.topPath(); k.applied[name] = true {
-			name = path.Dir(name) // a folder that it came with
+			name = path.Dir(name) // a directory that it was picked with
 		}
 	}
-	// What the session has deleted since must not come back by landing.
+	// A file that the session deleted since must not come back because it was applied.
 	for _, name := range slices.Sorted(maps.Keys(k.applied)) {
 		if !k.picks.all[name].New {
 			continue
@@ -58,7 +58,7 @@ func (k *overlaySession) markApplied(paths, left []string) (err error) {
 	return k.record()
 }
 
-// Unpick forgets that paths were picked: they do not land.
+// Unpick forgets that the changes at and below paths were picked.
 func (o Overlay) Unpick(paths []string) error {
 	s, err := openStore(o, unix.LOCK_EX)
 	if err != nil {
@@ -68,7 +68,8 @@ func (o Overlay) Unpick(paths []string) error {
 	return s.picks.remove(matchPaths(paths))
 }
 
-// matchPaths returns a function that reports whether a name is one of several, or in one.
+// matchPaths returns a function that reports whether a name is at or below one of the
+// paths.
 func matchPaths(paths []string) func(name string) bool {
 	set := map[string]bool{}
 	for _, p := range paths {
@@ -84,8 +85,8 @@ func matchPaths(paths []string) func(name string) bool {
 	}
 }
 
-// markDeleted marks something as deleted that has landed, and that the session has
-// markDeleted since it was picked.
+// markDeleted makes a whiteout for an applied file that the session deleted after it was
+// picked.
 func (k *overlaySession) markDeleted(name string) error {
 	if _, was, err := k.statReal(name); err != nil || was == Nothing {
 		return err
@@ -98,7 +99,7 @@ func (k *overlaySession) markDeleted(name string) error {
 		case errors.Is(err, unix.ENOENT):
 			err = k.makeDirLike(name)
 		case err == nil && kindOf(st) != Dir:
-			return nil // it is deleted with that, or there
+			return nil // the session has it, or deleted it with a directory above
 		}
 		if err != nil {
 			return err
@@ -107,7 +108,7 @@ func (k *overlaySession) markDeleted(name string) error {
 	return nil
 }
 
-// parents returns the folders above a name, from the top.
+// parents returns the directories above a name, from the top.
 func parents(name string) []string {
 	var list []string
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
@@ -117,7 +118,7 @@ func parents(name string) []string {
 	return list
 }
 
-// makeDirLike makes a folder in the layer as it is in the real folder.
+// makeDirLike makes a directory in the upperdir with the permission bits of the real one.
 func (k *overlaySession) makeDirLike(name string) error {
 	st, err := k.lower.stat(name)
 	if err != nil {
@@ -130,9 +131,10 @@ func (k *overlaySession) makeDirLike(name string) error {
 	return k.setMode(name, permissions(st))
 }
 
-// Discard takes the changes at and below paths out of the layer, so that the real
-// folder shows there again; "." is all of them. Nobody may write to the layer
-// meanwhile. A path at which there is no change is an error, and then nothing is done.
+// Discard removes the changes at and below paths from the overlay, so that the real
+// directory shows there again. "." means all of them. Nobody may write to the overlay
+// meanwhile. If there is no change at one of the paths, Discard returns an error and
+// discards nothing.
 func (o Overlay) Discard(paths []string) error {
 	k, err := openSession(o, unix.LOCK_EX)
 	if err != nil {
@@ -150,14 +152,14 @@ func (k *overlaySession) discard(paths []string) (err error) {
 			return err
 		}
 	} else {
-		// A folder that covers the real one becomes one of which each thing can go.
+		// Recording replaces opaque directories by whiteouts that can go one by one.
 		if err := k.record(); err != nil {
 			return err
 		}
 		for _, p := range paths {
 			name := path.Clean(p)
 			if _, err := k.upper.stat(name); !filepath.IsLocal(name) || k.canIgnore(err) {
-				return fmt.Errorf("%q is no change: %w", name, fs.ErrNotExist)
+				return fmt.Errorf("%q is not a change: %w", name, fs.ErrNotExist)
 			} else if err != nil {
 				return err
 			}
@@ -173,10 +175,10 @@ func (k *overlaySession) discard(paths []string) (err error) {
 	return k.record()
 }
 
-// removePaths removes things of the layer, whatever they are.
+// removePaths removes files and directories from the upperdir or the copy.
 func (k *sessionStore) removePaths(list []string) error {
 	at := k.Store + "/" + droppedName
-	if err := remove(at); err != nil { // what was left there
+	if err := remove(at); err != nil { // leftovers of an interrupted call
 		return err
 	}
 	if err := os.Mkdir(at, 0o700); err != nil {
@@ -192,7 +194,7 @@ func (k *sessionStore) removePaths(list []string) error {
 			return unix.Renameat(dir, base, to.fd, strconv.Itoa(i))
 		})
 		k.upper.closeLast()
-		if err != nil && !k.canIgnore(err) { // it has gone with another
+		if err != nil && !k.canIgnore(err) { // it went with its directory
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 )
 
-// Init makes a store, and says when the work on it began.
+// Init makes the store of an overlay and marks the start of the work on it.
 func (o Overlay) Init() error {
 	for _, name := range []string{o.Store, o.UpperDir(), o.WorkDir(), o.Store + "/" + oldName} {
 		if err := os.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -27,15 +27,15 @@ func (o Overlay) Init() error {
 	if err := unix.Stat(o.Dir, &st); err != nil {
 		return err
 	}
-	// The top of an overlay is the layer's.
+	// The top directory of an overlay mount has the mode of the upperdir.
 	if err := os.Chmod(o.UpperDir(), fs.FileMode(permissions(st))); err != nil {
 		return err
 	}
 	return o.MarkStart()
 }
 
-// ResetWorkDir makes a store ready for another overlay, where one was mounted and not used:
-// the kernel does not take a folder twice for work that need not reach the disk.
+// ResetWorkDir prepares a store for another mount after one that was not used: the kernel
+// refuses to mount a volatile overlay twice with the same workdir.
 func (o Overlay) ResetWorkDir() error {
 	if !exists(o.WorkDir() + "/work") {
 		return nil
@@ -46,20 +46,20 @@ func (o Overlay) ResetWorkDir() error {
 	return os.Mkdir(o.WorkDir(), 0o700)
 }
 
-// MarkStart says that the work begins now.
+// MarkStart marks that the work begins now: later changes of files have later times.
 func (o Overlay) MarkStart() error { return markTime(o.Store + "/" + clockName) }
 
-// markTime gives a file a time that is later than that of every change before, and
-// not later than that of any after. Where the kernel counts in steps it waits for
-// the next.
+// markTime gives a file a time that is later than the time of every earlier change, and
+// not later than the time of any later one. The kernel counts file times in steps, so
+// markTime waits for the next step.
 func markTime(name string) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	// The first change has the time of the last step, which others before it may have
-	// too; one that comes after somebody has looked has a later one.
+	// The first change gets the time of the current step, which earlier changes may
+	// share. A change after somebody read that time gets a later one.
 	var first int64
 	for {
 		if err := f.Chmod(0o600); err != nil {
@@ -77,8 +77,8 @@ func markTime(name string) error {
 	}
 }
 
-// markTimeAtomically is stamp for a file that says that something is done: it is there with
-// its time, or not at all.
+// markTimeAtomically is markTime for a file that marks the end of some work: after a
+// crash the file is there with its time, or not at all.
 func markTimeAtomically(name string) error {
 	if err := markTime(name + ".new"); err != nil {
 		return err
@@ -92,7 +92,7 @@ func readCtime(f *os.File) (int64, error) {
 	return st.Ctim.Nano(), err
 }
 
-// readTime reads a stamp.
+// readTime returns the time that markTime gave to a file.
 func readTime(name string) (int64, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(name, &st); err != nil {
@@ -101,11 +101,11 @@ func readTime(name string) (int64, error) {
 	return st.Ctim.Nano(), nil
 }
 
-// Apply brings changes into the real folder, but for those at or below the dropped
-// paths and those that never land. Where the folder has changed meanwhile it is a
-// Conflict, and nothing is moved.
-func (o Overlay) Apply(changes []Change, dropped []string) error {
-	if err := o.PrepareApply(changes, dropped); err != nil {
+// Apply applies changes to the real directory, except special files and those at or below
+// the skipped paths. If the directory changed meanwhile, Apply returns a ConflictError
+// and moves nothing.
+func (o Overlay) Apply(changes []Change, skipped []string) error {
+	if err := o.PrepareApply(changes, skipped); err != nil {
 		return err
 	}
 	if err := o.FinishApply(); err != nil {
@@ -114,14 +114,14 @@ func (o Overlay) Apply(changes []Change, dropped []string) error {
 	return o.RemoveStaging()
 }
 
-// PrepareApply is the first half of Land: it looks for conflicts and writes down what is
-// to be moved. Nothing is moved yet.
-func (o Overlay) PrepareApply(changes []Change, dropped []string) error {
+// PrepareApply is the first half of Apply: it looks for conflicts and writes the list of
+// moves. It moves nothing yet.
+func (o Overlay) PrepareApply(changes []Change, skipped []string) error {
 	if !canRename(o) {
-		if err := o.CheckApply(changes, dropped); err != nil {
+		if err := o.CheckApply(changes, skipped); err != nil {
 			return err
 		}
-		if err := stage(o, changes, dropped); err != nil {
+		if err := stage(o, changes, skipped); err != nil {
 			remove(stagingOf(o).Store)
 			return err
 		}
@@ -131,15 +131,15 @@ func (o Overlay) PrepareApply(changes []Change, dropped []string) error {
 		return err
 	}
 	defer a.close()
-	moves, err := a.planMoves(changes, dropped)
+	moves, err := a.planMoves(changes, skipped)
 	if err != nil {
 		return err
 	}
 	return writeMoves(o.Store, moves)
 }
 
-// FinishApply is the second half of Land. What cannot be moved is an error, and then
-// all is as it was. Until Clear it can be aborted.
+// FinishApply is the second half of Apply. If a file cannot be moved, it returns an error
+// and moves everything back. AbortApply can revert it until RemoveStaging.
 func (o Overlay) FinishApply() error {
 	moves, a, err := resumeApply(o)
 	if err != nil {
@@ -161,8 +161,9 @@ func (o Overlay) FinishApply() error {
 	return a.markApplied()
 }
 
-// AbortApply brings back what was moved, if anything was, and forgets what was to be.
-// What somebody has changed after it was moved stays, and is told in a Conflict.
+// AbortApply moves everything back that was moved, and removes the list of moves. Files
+// that somebody changed after the move stay, and AbortApply lists them in a
+// ConflictError.
 func (o Overlay) AbortApply() error {
 	if !o.HasMoves() {
 		return removeStagingDir(o)
@@ -178,7 +179,7 @@ func (o Overlay) AbortApply() error {
 	return a.abort(moves)
 }
 
-// resumeApply opens a layer whose moves are written down.
+// resumeApply opens an overlay whose list of moves is written.
 func resumeApply(o Overlay) ([]move, *applier, error) {
 	moves, err := readMoves(o.Store)
 	if err != nil {
@@ -188,13 +189,13 @@ func resumeApply(o Overlay) ([]move, *applier, error) {
 	return moves, a, err
 }
 
-// abort is Abort for a list.
+// abort reverts the moves of a list.
 func (a *applier) abort(moves []move) error {
 	kept, err := a.revertMoves(moves)
 	if err != nil {
 		return err
 	}
-	// While there is a list, what it moves is there as well.
+	// The staging directory must exist as long as the list of moves does.
 	for _, name := range []string{appliedName, movesName} {
 		if err := os.Remove(a.Store + "/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -203,19 +204,18 @@ func (a *applier) abort(moves []move) error {
 	return errors.Join(kept, removeStagingDir(a.Overlay))
 }
 
-// CheckApply returns the Conflict that Land would meet, nil for none.
-func (o Overlay) CheckApply(changes []Change, dropped []string) error {
+// CheckApply returns the ConflictError that Apply would return, or nil.
+func (o Overlay) CheckApply(changes []Change, skipped []string) error {
 	a, err := openApplier(o)
 	if err != nil {
 		return err
 	}
 	defer a.close()
-	_, err = a.planMoves(changes, dropped)
+	_, err = a.planMoves(changes, skipped)
 	return err
 }
 
-// Recover carries on with what was interrupted, and reports whether there was
-// something.
+// Recover completes an interrupted Apply or Undo, and reports whether there was one.
 func (o Overlay) Recover() (bool, error) {
 	undoing := exists(o.Store+"/"+undoneName+".begun") && !exists(o.Store+"/"+undoneName)
 	if exists(o.Store+"/"+appliedName) && !undoing {
@@ -235,7 +235,7 @@ func (o Overlay) Recover() (bool, error) {
 	return true, errors.Join(a.finishMoves(moves), o.RemoveStaging())
 }
 
-// IsInterrupted reports whether something was interrupted.
+// IsInterrupted reports whether Apply or Undo was interrupted.
 func (o Overlay) IsInterrupted() bool {
 	begun := exists(o.Store + "/" + movesName)
 	undoing := exists(o.Store + "/" + undoneName + ".begun")
@@ -243,7 +243,7 @@ func (o Overlay) IsInterrupted() bool {
 	return begun && (!exists(o.Store+"/"+appliedName) || undoing && !exists(o.Store+"/"+undoneName) || carried != o && exists(carried.Store))
 }
 
-// HasMoves reports whether there is a list of moves: some may have been made.
+// HasMoves reports whether there is a list of moves, some of which may be made.
 func (o Overlay) HasMoves() bool { return exists(o.Store + "/" + movesName) }
 
 func exists(name string) bool {
@@ -251,13 +251,13 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// IsApplied reports whether changes have landed, and not been undone.
+// IsApplied reports whether the changes were applied and not undone.
 func (o Overlay) IsApplied() bool {
 	return exists(o.Store+"/"+appliedName) && !exists(o.Store+"/"+undoneName)
 }
 
-// Undo brings back what was there before. Where the folder has changed since, it is
-// a Conflict, and nothing is moved.
+// Undo restores the old files. If the directory changed since Apply, Undo returns a
+// ConflictError and moves nothing.
 func (o Overlay) Undo() error {
 	if err := o.CheckUndo(); err != nil {
 		return err
@@ -273,7 +273,7 @@ func (o Overlay) Undo() error {
 	return a.undoMoves(moves)
 }
 
-// CheckUndo returns the Conflict that Undo would meet, nil for none.
+// CheckUndo returns the ConflictError that Undo would return, or nil.
 func (o Overlay) CheckUndo() error {
 	if o.IsFinal() {
 		return ErrCannotUndo
@@ -299,12 +299,12 @@ func (o Overlay) CheckUndo() error {
 	return nil
 }
 
-// opened is a layer with its folders open.
+// An applier makes and reverts the moves of an overlay. Its directories are open.
 type applier struct {
 	Overlay
 	dir, upper, old *tree
-	lockDir         string   // the folder of the last move
-	lockFile        *os.File // the same, nil where it is not locked
+	lockDir         string   // the directory of the last move
+	lockFile        *os.File // lockDir, nil if it is not locked
 }
 
 func openApplier(o Overlay) (*applier, error) {
@@ -332,14 +332,15 @@ func (a *applier) close() {
 	}
 }
 
-// planMoves makes the list, and cleans what comes.
-func (a *applier) planMoves(changes []Change, dropped []string) ([]move, error) {
+// planMoves returns the moves that apply the changes, and cleans the files that they
+// move.
+func (a *applier) planMoves(changes []Change, skipped []string) ([]move, error) {
 	since, err := readTime(a.Store + "/" + clockName)
 	if err != nil {
 		return nil, err
 	}
-	out := newPathSet(dropped)
-	for i, c := range changes { // before the folders are looked at that it is in
+	out := newPathSet(skipped)
+	for i, c := range changes { // before the directories that contain them are checked
 		if c.NewDir != "" && out.skips(c) {
 			if err := a.setAside(c.Path, i); err != nil {
 				return nil, err
@@ -366,7 +367,7 @@ func (a *applier) planMoves(changes []Change, dropped []string) ([]move, error) 
 		case err == nil:
 			m.OldInode, m.OldMode, m.OldFingerprint = now.Ino, now.Mode&0o7777, fingerprintOf(now)
 		case !errors.Is(err, unix.ENOENT):
-			conflict.Paths = append(conflict.Paths, c.Path) // the folder it was in is gone
+			conflict.Paths = append(conflict.Paths, c.Path) // its directory is gone
 			continue
 		}
 		if (c.OldKind == Nothing) != (m.OldInode == 0) || m.OldInode != 0 && !a.isOlder(a.dir, c.Path, since, ctimeOf) {
@@ -385,7 +386,7 @@ func (a *applier) planMoves(changes []Change, dropped []string) ([]move, error) 
 			m.Action = moveOut
 		case !c.hasNewFile():
 			m.Action = changeMode
-			m.Mode |= m.OldMode &^ 0o777 // it goes on to say whose group new files are of
+			m.Mode |= m.OldMode &^ 0o777 // keep the set-group-ID and sticky bits
 		case m.OldInode == 0:
 			m.Action = moveIn
 		default:
@@ -399,13 +400,13 @@ func (a *applier) planMoves(changes []Change, dropped []string) ([]move, error) 
 	return list, nil
 }
 
-// Applicable returns those of the changes that land, without the dropped paths and what
-// is below them, and without what never does.
-func Applicable(changes []Change, dropped []string) []Change {
-	return slices.DeleteFunc(slices.Clone(changes), newPathSet(dropped).skips)
+// Applicable returns the changes that Apply applies: those that are not special files and
+// not at or below the skipped paths.
+func Applicable(changes []Change, skipped []string) []Change {
+	return slices.DeleteFunc(slices.Clone(changes), newPathSet(skipped).skips)
 }
 
-// names are those of things that do not land.
+// A pathSet holds the paths that Apply skips.
 type pathSet map[string]bool
 
 func newPathSet(list []string) pathSet {
@@ -416,8 +417,8 @@ func newPathSet(list []string) pathSet {
 	return n
 }
 
-// skips reports whether a change does not land: because of what it is, or because
-// it is at or below one of the names.
+// skips reports whether Apply skips a change: it is a special file, or at or below a path
+// of the set.
 func (n pathSet) skips(c Change) bool {
 	if c.Kind == Special {
 		return true
@@ -433,11 +434,11 @@ func (n pathSet) skips(c Change) bool {
 	return false
 }
 
-// setAside takes something out of a new folder that comes without it. It may have
-// gone with the folder that it was in.
+// setAside moves a skipped file out of a new directory that is applied without it. The
+// file may be gone with a skipped directory above it.
 func (a *applier) setAside(name string, i int) error {
 	if stagingOf(a.Overlay) != a.Overlay {
-		return nil // it was not copied
+		return nil // stage did not copy it
 	}
 	if err := os.Mkdir(a.Store+"/"+droppedName, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -456,15 +457,14 @@ func (a *applier) setAside(name string, i int) error {
 	return err
 }
 
-// cleanAttributes takes from something what is overlayfs's own, and the bits by which a file
-// runs as who owns it.
+// cleanAttributes removes the attributes of overlayfs and the set-ID bits.
 func (a *applier) cleanAttributes(c Change) error {
 	if c.Kind == Symlink {
 		return nil
 	}
 	fd, err := a.upper.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if errors.Is(err, unix.ENOENT) && c.NewDir != "" {
-		return nil // dropped, with the folder that it was in
+		return nil // setAside moved it with its directory
 	}
 	if err != nil {
 		return err
@@ -480,8 +480,8 @@ func (a *applier) cleanAttributes(c Change) error {
 		if !strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "system.posix_acl_") {
 			continue
 		}
-		// Attributes and access lists that the command has added or changed nobody was
-		// shown: they are as they were.
+		// Nobody was shown attributes and access control lists that the command added or
+		// changed, so they become what they were.
 		before, there := had[name]
 		if strings.HasPrefix(name, "user.overlay.") || !there {
 			err = unix.Fremovexattr(fd, name)
@@ -499,7 +499,7 @@ func (a *applier) cleanAttributes(c Change) error {
 	return unix.Fchmod(fd, c.Mode)
 }
 
-// oldAttributes are those that a file or folder had before.
+// oldAttributes returns the extended attributes of the real file or directory.
 func (a *applier) oldAttributes(c Change) map[string]string {
 	if c.OldKind != File && c.OldKind != Dir {
 		return nil
@@ -520,20 +520,20 @@ func (a *applier) oldAttributes(c Change) map[string]string {
 	return had
 }
 
-// attribute returns the value of one of a file.
+// attribute returns the value of one extended attribute.
 func attribute(fd int, name string) (value string, ok bool) {
 	buf := make([]byte, 64<<10)
 	n, err := unix.Fgetxattr(fd, name, buf)
 	return string(buf[:max(n, 0)]), err == nil
 }
 
-// ctimeOf and mtimeOf tell when something has changed: itself or where it stands, and
-// what is in it.
+// ctimeOf returns when a file, its attributes or its name changed. mtimeOf returns when
+// its content changed.
 func ctimeOf(st unix.Stat_t) int64 { return st.Ctim.Nano() }
 
 func mtimeOf(st unix.Stat_t) int64 { return st.Mtim.Nano() }
 
-// isOlder reports whether nothing at or below a name has changed since a time.
+// isOlder reports whether nothing at or below a name changed since a time.
 func (a *applier) isOlder(t *tree, name string, since int64, changed func(unix.Stat_t) int64) bool {
 	st, err := t.stat(name)
 	if err != nil || changed(st) >= since {
@@ -554,8 +554,8 @@ func (a *applier) isOlder(t *tree, name string, since int64, changed func(unix.S
 	return true
 }
 
-// isUntouched reports whether what a move has made is still so, and its place free
-// for what goes back.
+// isUntouched reports whether the result of a move is unchanged, so that the move can be
+// reverted.
 func (a *applier) isUntouched(m move, since int64) bool {
 	st, err := a.dir.stat(m.Path)
 	switch m.Action {

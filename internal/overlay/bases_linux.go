@@ -18,23 +18,23 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 )
 
-// bases are the versions of a layer, by path. The file has lines of them; of several
-// for one path the last counts.
+// A baseSet holds the versions of a session by path. Its file has a line for each. The
+// last line of a path counts.
 type baseSet struct {
 	store       string
 	all         map[string]*version
-	unwritten   []*version      // not written yet
-	forgotten   map[string]bool // forgotten, and not written yet
-	obsolete    []*version      // whose content is not needed any more
-	lines       int             // of the file
-	isDamaged   bool            // it has some that cannot be read
-	contents    int             // how many contents are kept
+	unwritten   []*version
+	forgotten   map[string]bool // forgotten paths that the file still has
+	obsolete    []*version      // versions whose content is no longer needed
+	lines       int             // in the file
+	isDamaged   bool            // the file has lines that cannot be read
+	contents    int             // number of kept contents
 	bytes       int64
-	lastContent int      // their highest number
-	sortedPaths []string // the paths that were there, in order
+	lastContent int      // the highest number of a content
+	sortedPaths []string // as of the last sortPaths
 }
 
-// What is kept of contents at most.
+// Limits of the kept contents: bytes of one, their number, and bytes of all.
 const (
 	maxContent      = 1 << 20
 	maxContents     = 1_000
@@ -51,7 +51,7 @@ func readBases(store string) (*baseSet, error) {
 	for line := range bytes.Lines(data) {
 		v := new(version)
 		if json.Unmarshal(line, v) != nil {
-			b.isDamaged = true // what a crash has left of a line
+			b.isDamaged = true // part of a line that a crash left
 			continue
 		}
 		if v.RawPath != nil {
@@ -68,7 +68,7 @@ func readBases(store string) (*baseSet, error) {
 	return b, nil
 }
 
-// countContent counts the content of a version in or out.
+// countContent adds n times the content of a version to the counters.
 func (b *baseSet) countContent(v *version, n int) {
 	if v.Content > 0 {
 		b.contents += n
@@ -77,7 +77,7 @@ func (b *baseSet) countContent(v *version, n int) {
 	}
 }
 
-// put notes a version.
+// put adds a version.
 func (b *baseSet) put(v *version) {
 	if was := b.all[v.Path]; was != nil && was.Content != v.Content {
 		b.countContent(was, -1)
@@ -88,7 +88,7 @@ func (b *baseSet) put(v *version) {
 	b.unwritten = append(b.unwritten, v)
 }
 
-// forget forgets a version.
+// forget removes the version of a path.
 func (b *baseSet) forget(name string) {
 	if v := b.all[name]; v != nil {
 		b.countContent(v, -1)
@@ -101,7 +101,7 @@ func (b *baseSet) forget(name string) {
 	}
 }
 
-// startScan says that the layer is gone through.
+// startScan prepares for a walk of the upperdir.
 func (b *baseSet) startScan() {
 	for _, v := range b.all {
 		v.inUse = false
@@ -109,13 +109,13 @@ func (b *baseSet) startScan() {
 	b.sortPaths()
 }
 
-// sortPaths returns the paths that there are now, in order.
+// sortPaths returns the paths in order.
 func (b *baseSet) sortPaths() []string {
 	b.sortedPaths = slices.Sorted(maps.Keys(b.all))
 	return b.sortedPaths
 }
 
-// below returns the versions that there were of what is in a folder.
+// below returns the versions of paths in a directory, as of the last sortPaths.
 func (b *baseSet) below(name string) []*version {
 	if b.sortedPaths == nil {
 		b.sortPaths()
@@ -133,8 +133,9 @@ func (b *baseSet) below(name string) []*version {
 	return list
 }
 
-// flush writes what is new. What a power failure takes of it is noted again, or is
-// a clash: it is not worth waiting for the disk, with all that a command has written.
+// flush appends new versions to the file. It does not sync it: a version that a power
+// failure loses is recorded again or becomes a conflict, and a sync would wait for
+// everything that a command has written.
 func (b *baseSet) flush() error {
 	var list []*version
 	for name := range b.forgotten {
@@ -155,7 +156,7 @@ func (b *baseSet) flush() error {
 	}
 	defer f.Close()
 	if b.isDamaged {
-		if _, err := f.WriteString("\n"); err != nil { // an end to what is torn
+		if _, err := f.WriteString("\n"); err != nil { // ends the damaged line
 			return err
 		}
 	}
@@ -163,7 +164,7 @@ func (b *baseSet) flush() error {
 	return writeLines(f, list)
 }
 
-// save writes all that is to be written.
+// save writes all pending changes of the set.
 func (b *baseSet) save() error {
 	if b.isDamaged || b.lines > 2*len(b.all)+1000 {
 		return b.rewrite()
@@ -183,7 +184,7 @@ func (b *baseSet) save() error {
 	return nil
 }
 
-// rewrite writes the file anew, and removes the contents that it does not name.
+// rewrite writes the whole file anew, and removes contents that no version names.
 func (b *baseSet) rewrite() error {
 	name := b.store + "/" + basesName
 	f, err := os.OpenFile(name+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -199,7 +200,7 @@ func (b *baseSet) rewrite() error {
 		texts[strconv.Itoa(v.Content)] = true
 	}
 	if err := errors.Join(writeLines(f, list), f.Sync()); err != nil {
-		return err // the old one stays
+		return err // the old file stays
 	}
 	if err := durable.Rename(name+".new", name); err != nil {
 		return err
@@ -221,7 +222,7 @@ func (b *baseSet) rewrite() error {
 	return nil
 }
 
-// writeLines writes versions, a line each.
+// writeLines writes a line for each version.
 func writeLines(w io.Writer, list []*version) error {
 	var buf bytes.Buffer
 	e := json.NewEncoder(&buf)
@@ -238,13 +239,13 @@ func writeLines(w io.Writer, list []*version) error {
 	return err
 }
 
-// contentPath returns the file with the content of a version.
+// contentPath returns the path of the kept content of a version.
 func (b *baseSet) contentPath(v *version) string {
 	return b.store + "/" + contentsName + "/" + strconv.Itoa(v.Content)
 }
 
-// keepContent keeps the content of a version, where it is a file that is not too large.
-// Whatever hinders that, there is none then.
+// keepContent keeps the content of a version, if it is a file within the limits. If an
+// error occurs, it keeps none.
 func (b *baseSet) keepContent(real *tree, v *version) {
 	if v.Kind != File || v.Unknown || v.Content > 0 || v.Size > maxContent || b.contents >= maxContents || b.bytes+v.Size > maxContentBytes {
 		return
@@ -272,8 +273,8 @@ func (b *baseSet) keepContent(real *tree, v *version) {
 	b.countContent(v, 1)
 }
 
-// copyFile copies a file, but for what is beyond a size. Where the file system can
-// it shares the blocks.
+// copyFile copies at most so many bytes of a file. If the file system can share blocks,
+// it shares all of them.
 func copyFile(out, in *os.File, most int64) error {
 	if unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) == nil {
 		return nil

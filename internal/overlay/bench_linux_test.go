@@ -12,8 +12,8 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// BenchmarkTable prints what it costs to list, land and undo so many created,
-// changed and deleted files, in a small and in a large tree. `make bench` runs it.
+// BenchmarkTable prints how long it takes to list, apply and undo some created, modified
+// and deleted files, in a small and in a large tree. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
 	fmt.Println("\n| changed files | tree | list | list and land | undo | at most | ok? |")
 	fmt.Println("| --- | --- | --- | --- | --- | --- | --- |")
@@ -26,7 +26,7 @@ func BenchmarkTable(b *testing.B) {
 			if n.files > tree {
 				continue
 			}
-			list, land, undo := measured(b, tree, n.files)
+			list, land, undo := measure(b, tree, n.files)
 			ok := "yes"
 			if met++; land > n.most {
 				ok, met, missed = "NO", met-1, missed+1
@@ -38,8 +38,8 @@ func BenchmarkTable(b *testing.B) {
 	b.SkipNow() // the table is the result
 }
 
-// measured returns the median of several rounds.
-func measured(b *testing.B, tree, files int) (list, land, undo time.Duration) {
+// measure returns the medians of several rounds.
+func measure(b *testing.B, tree, files int) (list, land, undo time.Duration) {
 	dir := b.TempDir()
 	l := overlay.Overlay{Dir: dir + "/real", Store: dir + "/store"}
 	must := func(err error) {

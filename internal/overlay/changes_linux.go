@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kindOf returns what something is. A device numbered 0 is no device: overlayfs
-// marks by it what was deleted.
+// kindOf returns the kind of a file. A character device with number 0 is a whiteout:
+// overlayfs marks a deleted file by it.
 func kindOf(st unix.Stat_t) Kind {
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
@@ -31,9 +31,9 @@ func kindOf(st unix.Stat_t) Kind {
 	return Special
 }
 
-// Changes lists what was changed. Where the real folder has changed meanwhile, so
-// that this cannot be told, it is a Conflict. It takes time by how much that is, whatever the
-// size of the folder.
+// Changes lists the changes. If the real directory changed meanwhile, so that the changes
+// cannot be determined, it returns a ConflictError. The time it takes grows with the
+// number of changes, not with the size of the directory.
 func (o Overlay) Changes() ([]Change, error) {
 	upper, err := openTree(o.UpperDir())
 	if err != nil {
@@ -59,18 +59,18 @@ func (o Overlay) Changes() ([]Change, error) {
 	return r.list, nil
 }
 
-// reader makes the list.
+// A scanner collects the list of changes.
 type scanner struct {
 	upper, lower *tree
-	since        int64 // when the work began
+	since        int64 // the start of the work
 	list         []Change
 	conflicts    []string
-	isLenient    bool     // what is unfit is left out, and what goes away meanwhile
-	badNames     []string // what was
+	isLenient    bool     // skip bad names, and files that vanish during the scan
+	badNames     []string // those that were skipped
 }
 
-// checkName reports whether a name can be one. Where it cannot, that is an error, unless
-// such are left out.
+// checkName reports whether golem can apply a file of this name. If not, it returns a
+// NameError, or notes the name if the scanner is lenient.
 func (r *scanner) checkName(name, base string) (bool, error) {
 	if utf8.ValidString(base) && len(base) <= maxName && len(name) < maxPath {
 		return true, nil
@@ -82,14 +82,14 @@ func (r *scanner) checkName(name, base string) (bool, error) {
 	return false, nil
 }
 
-// canIgnore reports whether something went away, or became something else, while it was
-// looked at, and that is all right.
+// canIgnore reports whether an error means that a file vanished or was replaced during
+// the scan, and the scanner is lenient.
 func (r *scanner) canIgnore(err error) bool {
 	return r.isLenient && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ELOOP))
 }
 
-// scanDir reads a folder that both sides have. Where it is in one that hides what is
-// below it, it does so as well.
+// scanDir scans a directory that both the upperdir and the real directory have. A
+// directory inside an opaque one is opaque too.
 func (r *scanner) scanDir(name string, hidden bool) error {
 	hidden = hidden || r.isOpaque(name)
 	names, err := r.upper.list(name)
@@ -104,7 +104,7 @@ func (r *scanner) scanDir(name string, hidden bool) error {
 	if !hidden {
 		return nil
 	}
-	// All that was in it is gone, but for what is there again.
+	// All files of the real directory are deleted, except those that exist again.
 	if st, err := r.lower.stat(name); err != nil || st.Ctim.Nano() >= r.since {
 		r.conflicts = append(r.conflicts, name)
 		return err
@@ -126,7 +126,7 @@ func (r *scanner) scanDir(name string, hidden bool) error {
 	return nil
 }
 
-// isOpaque reports whether a folder of the layer hides all that is below it.
+// isOpaque reports whether a directory of the upperdir hides all files of the real one.
 func (r *scanner) isOpaque(name string) bool {
 	fd, err := r.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *scanner) isOpaque(name string) bool {
 	return err == nil && n == 1 && value[0] == 'y'
 }
 
-// scanEntry reads one thing of the layer.
+// scanEntry scans one entry of the upperdir.
 func (r *scanner) scanEntry(name, base string, hidden bool) error {
 	if ok, err := r.checkName(name, base); !ok {
 		return err
@@ -165,7 +165,7 @@ func (r *scanner) scanEntry(name, base string, hidden bool) error {
 		}
 		return nil
 	case kind == Dir && was == Dir && low.Ctim.Nano() >= r.since && !hidden && !r.isCopyUp(name) && !r.isOpaque(name):
-		r.conflicts = append(r.conflicts, name) // both have made one
+		r.conflicts = append(r.conflicts, name) // both made a directory
 		return nil
 	case kind == Dir && was == Dir:
 		if permissions(st) != permissions(low) {
@@ -180,9 +180,9 @@ func (r *scanner) scanEntry(name, base string, hidden bool) error {
 	return r.addChange(c, st, low)
 }
 
-// isBaseGone reports whether something of the layer began as a copy of what is not there
-// any more. A folder is copied only where it stands; a file may have been moved,
-// so that it counts only where the folder that it is in has changed.
+// isBaseGone reports whether a file or directory is a copy of a real one that is gone.
+// The kernel copies a directory only to its own path. A copied file may have been moved,
+// so it counts only if its directory in the real one changed.
 func (r *scanner) isBaseGone(name string, kind Kind) bool {
 	if kind != File && kind != Dir || !r.isCopyUp(name) {
 		return false
@@ -191,7 +191,8 @@ func (r *scanner) isBaseGone(name string, kind Kind) bool {
 	return kind == Dir || err != nil || in.Ctim.Nano() >= r.since
 }
 
-// isCopyUp reports whether a file or folder of the layer began as a copy.
+// isCopyUp reports whether the kernel made a file or directory of the upperdir as a copy
+// of a real one.
 func (r *scanner) isCopyUp(name string) bool {
 	fd, err := r.upper.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
@@ -202,7 +203,7 @@ func (r *scanner) isCopyUp(name string) bool {
 	return err == nil
 }
 
-// addChange adds something that is new, or other than before.
+// addChange adds an entry that is new or differs from the real one.
 func (r *scanner) addChange(c Change, st, low unix.Stat_t) (err error) {
 	if c.OldKind != Nothing && c.OldKind != Symlink {
 		c.OldMode = permissions(low)
@@ -216,7 +217,7 @@ func (r *scanner) addChange(c Change, st, low unix.Stat_t) (err error) {
 				return err
 			}
 			if same && permissions(st) == permissions(low) {
-				return nil // it was copied, and is as it was
+				return nil // an unchanged copy
 			}
 			if same {
 				c.Op = Mode
@@ -243,7 +244,7 @@ func (r *scanner) addChange(c Change, st, low unix.Stat_t) (err error) {
 	return nil
 }
 
-// scanNewDir reads a folder that is new, and comes as a whole.
+// scanNewDir scans a new directory, which is applied as a whole.
 func (r *scanner) scanNewDir(name, top string) error {
 	names, err := r.upper.list(name)
 	if r.canIgnore(err) {
@@ -270,7 +271,7 @@ func (r *scanner) scanNewDir(name, top string) error {
 		c := Change{Path: at, Op: Create, Kind: kindOf(st), Mode: permissions(st), NewDir: top}
 		switch c.Kind {
 		case Nothing:
-			continue // a mark of something that was made and deleted
+			continue // a whiteout of a file that was created and deleted
 		case File:
 			c.Size = st.Size
 		case Symlink:
@@ -290,10 +291,11 @@ func (r *scanner) scanNewDir(name, top string) error {
 	return nil
 }
 
-// permissions are the permission bits that can land: no file comes to run as who owns it.
+// permissions returns the permission bits that golem applies. The set-ID bits are not
+// among them, so that no applied file runs as its owner.
 func permissions(st unix.Stat_t) uint32 { return st.Mode & 0o777 }
 
-// hasSameContent compares the content of a file with what it was.
+// hasSameContent compares the content of a file with that of the real one.
 func (r *scanner) hasSameContent(name string, st, low unix.Stat_t) (bool, error) {
 	if st.Size != low.Size {
 		return false, nil
@@ -302,7 +304,7 @@ func (r *scanner) hasSameContent(name string, st, low unix.Stat_t) (bool, error)
 	for i, t := range []*tree{r.upper, r.lower} {
 		fd, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
 		if t == r.lower && errors.Is(err, unix.EACCES) {
-			return false, nil // nobody can tell
+			return false, nil // golem cannot read the real file
 		}
 		if err != nil {
 			return false, err
@@ -327,7 +329,7 @@ func (r *scanner) hasSameContent(name string, st, low unix.Stat_t) (bool, error)
 	}
 }
 
-// Unfit is the error of a name that no sandbox has: too long, too deep, or no text.
+// A NameError is the error of a path that no sandbox can have: too long, or not UTF-8.
 type NameError struct{ Path string }
 
 // Error implements error.

@@ -19,16 +19,17 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 )
 
-// Where there are no overlays a session may work on a copy of the folder. What the
-// makeDir had is written down when the copy is made, as the versions that things are
-// changed from; no content is kept besides. So what the user changes later is not seen
-// in the copy, and is a clash where the session has changed the same.
+// On machines without overlay mounts a session may work on a copy of the directory. The
+// versions of all files are recorded when the copy is made, without their contents. Later
+// changes of the user do not show in the copy. If the session changed the same file, they
+// are conflicts.
 
-// InitCopy makes the store of a copy, and the copy in it, but for what is at paths where
-// other folders will stand. It is there as a whole or not at all; what somebody has left
-// who was killed at it is removed. It tells how far it is; an error of who is told ends
-// it. It returns what could not be copied.
-func (o Overlay) InitCopy(without []string, tell func(Progress) error) (left []SkippedPath, err error) {
+// InitCopy makes the store of a copy, and the copy in it. It does not copy the
+// directories at the covered paths, at which other directories will be mounted. The copy
+// appears as a whole or not at all. InitCopy removes what a killed process left. It calls
+// report with its progress, and stops if report returns an error. It returns the paths
+// that it could not copy.
+func (o Overlay) InitCopy(covered []string, report func(Progress) error) (skipped []SkippedPath, err error) {
 	if err := o.Remove(); err != nil {
 		return nil, err
 	}
@@ -42,8 +43,8 @@ func (o Overlay) InitCopy(without []string, tell func(Progress) error) (left []S
 			return nil, err
 		}
 	}
-	c := &copier{bases: &baseSet{store: o.Store, all: map[string]*version{}}, report: tell, covered: map[string]bool{}}
-	for _, name := range without {
+	c := &copier{bases: &baseSet{store: o.Store, all: map[string]*version{}}, report: report, covered: map[string]bool{}}
+	for _, name := range covered {
 		c.covered[path.Clean(name)] = true
 	}
 	if c.from, err = openDir(o); err != nil {
@@ -62,26 +63,26 @@ func (o Overlay) InitCopy(without []string, tell func(Progress) error) (left []S
 		return nil, err
 	}
 	for name := range c.covered {
-		if c.bases.all[name] == nil { // it will be made
+		if c.bases.all[name] == nil { // MakeMountPoint will make it
 			c.bases.put(&version{Path: name, Covered: true})
 		}
 	}
-	covered, err := json.Marshal(slices.Sorted(maps.Keys(c.covered)))
+	data, err := json.Marshal(slices.Sorted(maps.Keys(c.covered)))
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(c.bases.flush(), durable.WriteAlone(o.Store+"/"+coveredName, covered, 0o600), o.MarkStart()); err != nil {
+	if err := errors.Join(c.bases.flush(), durable.WriteAlone(o.Store+"/"+coveredName, data, 0o600), o.MarkStart()); err != nil {
 		return nil, c.spaceError(err)
 	}
-	// After a power failure a file that was not written back would look like a change of
-	// the session's.
+	// After a power failure, a file that was not synced would look like a change of the
+	// session.
 	if err := syncAll(o.Store); err != nil {
 		return nil, c.spaceError(err)
 	}
 	return c.skipped, durable.Rename(o.SessionDir()+".new", o.SessionDir())
 }
 
-// syncAll writes everything back that is in the file system of a directory.
+// syncAll syncs the file system of a directory.
 func syncAll(name string) error {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -91,8 +92,8 @@ func syncAll(name string) error {
 	return unix.Syncfs(fd)
 }
 
-// CoveredPaths returns the paths that were not copied because other folders would stand
-// there.
+// CoveredPaths returns the paths that InitCopy did not copy because other directories
+// cover them.
 func (o Overlay) CoveredPaths() (list []string, err error) {
 	data, err := os.ReadFile(o.Store + "/" + coveredName)
 	if err != nil {
@@ -101,10 +102,10 @@ func (o Overlay) CoveredPaths() (list []string, err error) {
 	return list, json.Unmarshal(data, &list)
 }
 
-// MakeMountPoint makes the place in a copy at which another folder stands: an empty folder to
-// mount it on, or, where nothing can be mounted, a link to it. What a command has put
-// there instead of that link gets another name. A place that was copied stays as it is,
-// and can have no link.
+// MakeMountPoint prepares a path of a copy for another directory: it makes an empty
+// directory to mount on or, on machines that cannot mount, a symlink to the other
+// directory. If a command put something else there, MakeMountPoint renames that. If
+// InitCopy copied the path, it stays as it is, and a symlink is an error.
 func (o Overlay) MakeMountPoint(name string, link string) error {
 	covered, err := o.CoveredPaths()
 	if err != nil {
@@ -114,7 +115,7 @@ func (o Overlay) MakeMountPoint(name string, link string) error {
 		if link == "" {
 			return nil
 		}
-		return errors.New("nothing stood there when the copy was made; --session new --copy makes another")
+		return errors.New("the path did not exist when the copy was made; --session new --copy makes another")
 	}
 	t, err := openTree(o.SessionDir())
 	if err != nil {
@@ -123,7 +124,7 @@ func (o Overlay) MakeMountPoint(name string, link string) error {
 	defer t.close()
 	now, broken := t.readLink(name)
 	if now == link {
-		return nil // with no link none is wanted
+		return nil // also if no symlink is wanted and none is there
 	}
 	err = t.withParent(name, func(dir int, base string) error {
 		how := 0
@@ -145,23 +146,23 @@ func (o Overlay) MakeMountPoint(name string, link string) error {
 	if err != nil {
 		return err
 	}
-	return o.MarkStart() // no call has changed that
+	return o.MarkStart() // no command made this change
 }
 
-// A copier copies things from one folder to the same names in another.
+// A copier copies files from one directory to the same paths in another.
 type copier struct {
 	from, to *tree
-	bases    *baseSet        // notes what is copied
-	covered  map[string]bool // what other folders will stand at
+	bases    *baseSet        // records what is copied
+	covered  map[string]bool // the paths of other directories
 	report   func(Progress) error
 	progress Progress
 	skipped  []SkippedPath
-	needed   int64  // bytes, of blocks
-	store    string // where they must be free
+	needed   int64  // bytes of blocks
+	store    string // must have that much free space
 	cloning  cloneSupport
 }
 
-// shares says whether files can share their blocks.
+// A cloneSupport says whether files can share their blocks.
 type cloneSupport int
 
 const (
@@ -170,7 +171,7 @@ const (
 	cloneFails
 )
 
-// checkSpace finds out how much there is to copy, and whether there is room for it.
+// checkSpace counts what there is to copy, and checks that it fits.
 func (c *copier) checkSpace(store string) error {
 	c.store = store
 	first, err := c.count("")
@@ -189,7 +190,8 @@ func (c *copier) checkSpace(store string) error {
 	return nil
 }
 
-// spaceError returns the error of a copy for which there was no room after all.
+// spaceError returns a NoSpaceError if err says that the file system is full, otherwise
+// err.
 func (c *copier) spaceError(err error) error {
 	if !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
 		return err
@@ -198,7 +200,7 @@ func (c *copier) spaceError(err error) error {
 	return &NoSpaceError{c.needed, free}
 }
 
-// freeSpace returns how many bytes are free, as far as the file system counts them.
+// freeSpace returns the number of free bytes, if the file system counts them.
 func freeSpace(name string) (int64, error) {
 	var st unix.Statfs_t
 	err := unix.Statfs(name, &st)
@@ -208,14 +210,14 @@ func freeSpace(name string) (int64, error) {
 	return int64(st.Bavail) * st.Bsize, err
 }
 
-// count counts what is in a folder, and returns the path of a file with content.
+// count counts the files of a directory, and returns the path of a file with content.
 func (c *copier) count(name string) (some string, err error) {
 	if err := c.addProgress(0, 0); err != nil {
 		return "", err
 	}
 	names, err := c.from.list(name)
 	if err != nil {
-		return "", nil // who copies it will tell
+		return "", nil // copyEntry will report it
 	}
 	for _, base := range names {
 		at := path.Join(name, base)
@@ -244,10 +246,10 @@ func (c *copier) count(name string) (some string, err error) {
 	return some, nil
 }
 
-// dataSize is how many bytes of a file there are to copy.
+// dataSize is the number of bytes to copy of a file, without holes.
 func dataSize(st unix.Stat_t) int64 { return min(st.Size, st.Blocks*512) }
 
-// tryClone tries whether a file shares its blocks with a copy of it.
+// tryClone reports whether a file can share its blocks with a copy.
 func (c *copier) tryClone(at, name string) bool {
 	fd, err := c.open(name, unix.O_NONBLOCK)
 	if name == "" || err != nil {
@@ -264,7 +266,7 @@ func (c *copier) tryClone(at, name string) bool {
 	return c.clone(out, in)
 }
 
-// clone lets a file share the blocks of another, where that can be.
+// clone makes a file share the blocks of another, if the file system can.
 func (c *copier) clone(out, in *os.File) bool {
 	if c.cloning == cloneFails {
 		return false
@@ -279,7 +281,7 @@ func (c *copier) clone(out, in *os.File) bool {
 	return true
 }
 
-// addProgress tells that so much more is done.
+// addProgress adds to the progress and reports it.
 func (c *copier) addProgress(files int, bytes int64) error {
 	c.progress.Files += files
 	c.progress.Bytes += bytes
@@ -289,7 +291,7 @@ func (c *copier) addProgress(files int, bytes int64) error {
 	return c.report(c.progress)
 }
 
-// copyAll copies what is in the folder.
+// copyAll copies the whole directory.
 func (c *copier) copyAll() error {
 	st, err := c.from.stat("")
 	if err != nil {
@@ -301,7 +303,7 @@ func (c *copier) copyAll() error {
 	return c.setOwnerAndMode("", st)
 }
 
-// copyChildren copies what is in a folder.
+// copyChildren copies the content of a directory.
 func (c *copier) copyChildren(name string) error {
 	names, err := c.from.list(name)
 	if err != nil {
@@ -315,8 +317,8 @@ func (c *copier) copyChildren(name string) error {
 	return nil
 }
 
-// copyEntry copies what is at a name, with all in it. What is not there any more is left
-// out, and so is what cannot be copied, which is noted.
+// copyEntry copies a path with everything in it. It skips paths that vanished, and paths
+// that it cannot copy, which it records.
 func (c *copier) copyEntry(name string) error {
 	st, err := c.from.stat(name)
 	if isVanished(err) || err == unix.ENAMETOOLONG {
@@ -358,13 +360,13 @@ func (c *copier) copyEntry(name string) error {
 	return err
 }
 
-// Why something cannot be copied that others can.
+// The reasons why copyEntry skips a path.
 var (
 	errUnreadable = errors.New("it cannot be read")
 	errMounted    = errors.New("another file system is mounted there")
 )
 
-// open opens something that is to be copied.
+// open opens a file to copy.
 func (c *copier) open(name string, flags int) (int, error) {
 	fd, err := c.from.open(name, unix.O_RDONLY|flags)
 	switch err {
@@ -376,19 +378,19 @@ func (c *copier) open(name string, flags int) (int, error) {
 	return fd, err
 }
 
-// isVanished reports whether something is not there any more, or something else is.
+// isVanished reports whether an error means that a file is gone or was replaced.
 func isVanished(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, errReplaced)
 }
 
-// copyVersion returns the version of something that is copied.
+// copyVersion returns the version of a file to copy.
 func copyVersion(name string, st unix.Stat_t) *version {
 	v := versionOf(name, st, math.MaxInt64)
 	v.Since = 0
 	return v
 }
 
-// skip notes that something is not copied.
+// skip records that a path is not copied.
 func (c *copier) skip(v *version, why string) error {
 	v.Skipped = true
 	c.bases.put(v)
@@ -396,18 +398,17 @@ func (c *copier) skip(v *version, why string) error {
 	return c.addProgress(1, 0)
 }
 
-// makeDir makes a folder.
 func (c *copier) makeDir(name string) error {
 	return c.to.withParent(name, func(dir int, base string) error { return unix.Mkdirat(dir, base, 0o700) })
 }
 
-// copyDir copies a folder with all in it.
+// copyDir copies a directory with everything in it.
 func (c *copier) copyDir(v *version, st unix.Stat_t) error {
 	fd, err := c.open(v.Path, unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
-	unix.Close(fd) // it can be read
+	unix.Close(fd) // it only had to be readable
 	if err := c.makeDir(v.Path); err != nil {
 		return err
 	}
@@ -418,7 +419,7 @@ func (c *copier) copyDir(v *version, st unix.Stat_t) error {
 	return c.setOwnerAndMode(v.Path, st)
 }
 
-// setOwnerAndMode gives a folder to who has the real one, with its permission bits.
+// setOwnerAndMode gives a directory the owner and the permission bits of the real one.
 func (c *copier) setOwnerAndMode(name string, st unix.Stat_t) error {
 	fd, err := c.to.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -428,13 +429,12 @@ func (c *copier) setOwnerAndMode(name string, st unix.Stat_t) error {
 	return errors.Join(fchownLike(fd, st), unix.Fchmod(fd, permissions(st)))
 }
 
-// fchownLike gives something that is open to who owns what it was copied from, where
-// that can be.
+// fchownLike is chownLike for an open file.
 func fchownLike(fd int, st unix.Stat_t) error {
 	return chownLike(func(_ string, uid, gid int) error { return unix.Fchown(fd, uid, gid) }, "", st)
 }
 
-// copyLink copies a link as it is.
+// copyLink copies a symlink as it is.
 func (c *copier) copyLink(v *version, st unix.Stat_t) error {
 	to, err := c.from.readLink(v.Path)
 	if err != nil {
@@ -456,8 +456,8 @@ func (c *copier) copyLink(v *version, st unix.Stat_t) error {
 	return c.addProgress(1, 0)
 }
 
-// copyFile copies a file. One that somebody writes to is copied again; where there is no
-// end of that, what it was changed from is not known.
+// copyFile copies a file, again if somebody writes to it meanwhile. After three tries it
+// keeps the last copy, with an unknown version.
 func (c *copier) copyFile(v *version) error {
 	for tries := 0; ; tries++ {
 		done, err := c.copyOnce(v, tries == 2)
@@ -468,8 +468,8 @@ func (c *copier) copyFile(v *version) error {
 	}
 }
 
-// copyOnce copies a file, and reports whether it has stayed the same meanwhile, or is
-// taken as it is.
+// copyOnce copies a file. It reports whether the copy counts: the file did not change
+// meanwhile, or take is true.
 func (c *copier) copyOnce(v *version, take bool) (bool, error) {
 	fd, err := c.open(v.Path, unix.O_NONBLOCK)
 	if err != nil {
@@ -526,11 +526,11 @@ func (c *copier) copyOnce(v *version, take bool) (bool, error) {
 	return true, c.addProgress(1, 0)
 }
 
-// step is how long the copier waits for the kernel's clock of file times to advance.
+// clockStep is how long the copier waits for the kernel's clock of file times to advance.
 const clockStep = 10 * time.Millisecond
 
-// ahead is how far the time of a file may be ahead of the clock that the copier reads.
-// The kernel can give files a finer time than that clock shows, and on a busy virtual
+// maxClockLead is how far the time of a file may be ahead of the clock that the copier
+// reads. The kernel can give files a finer time than that clock shows. On a busy virtual
 // machine the clock itself stands still for a while.
 const maxClockLead = time.Second
 
@@ -541,12 +541,12 @@ func isJustChanged(changed, now int64) bool {
 	return changed >= now && changed <= now+int64(maxClockLead)
 }
 
-// copyContent copies what a file holds, and not what it does not: its holes.
+// copyContent copies the content of a file without its holes.
 func (c *copier) copyContent(out, in *os.File, size int64) error {
 	if size == 0 || c.clone(out, in) {
 		return nil
 	}
-	const part = 32 << 20 // after which it is told
+	const part = 32 << 20 // then report progress
 	for at := int64(0); at < size; {
 		data, end := at, size
 		if from, err := unix.Seek(int(in.Fd()), at, unix.SEEK_DATA); err == nil {
@@ -565,7 +565,7 @@ func (c *copier) copyContent(out, in *os.File, size int64) error {
 		}
 		n, err := io.CopyN(out, in, end-data)
 		if err == io.EOF {
-			return nil // it was made shorter, which will be seen
+			return nil // the file became shorter, which copyOnce notices
 		}
 		if err != nil {
 			return err

@@ -17,16 +17,16 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// A twin is a folder with a copy of it.
-type twin struct {
+// A copyFixture is a directory with a session that works on a copy of it.
+type copyFixture struct {
 	t *testing.T
 	overlay.Overlay
 }
 
-func newTwin(t *testing.T, script string) *twin {
+func newCopy(t *testing.T, script string) *copyFixture {
 	t.Helper()
 	dir := t.TempDir()
-	c := &twin{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store", IsCopy: true}}
+	c := &copyFixture{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store", IsCopy: true}}
 	check(t, os.Mkdir(c.Dir, 0o755))
 	run(t, c.Dir, script)
 	left, err := c.InitCopy(nil, nil)
@@ -37,8 +37,8 @@ func newTwin(t *testing.T, script string) *twin {
 	return c
 }
 
-// listed returns the changes, a line each, with ! before those that clash.
-func (c *twin) listed() []string {
+// list returns the changes, a line each, with ! before conflicts.
+func (c *copyFixture) list() []string {
 	c.t.Helper()
 	changes, err := c.SessionChanges()
 	check(c.t, err)
@@ -53,9 +53,8 @@ func (c *twin) listed() []string {
 	return list
 }
 
-// apply brings all changes into the folder, also over what clashes, and returns what
-// undoes that.
-func (c *twin) apply() (undo func()) {
+// apply applies all changes, conflicts too, and returns a function that undoes that.
+func (c *copyFixture) apply() (undo func()) {
 	c.t.Helper()
 	list, err := c.SessionChanges()
 	check(c.t, err)
@@ -79,7 +78,8 @@ func (c *twin) apply() (undo func()) {
 	}
 }
 
-// TestCopy: a copy is the folder, but for what no copy has, which is told.
+// TestCopy checks that a copy equals the directory, except for skipped paths, which
+// InitCopy reports.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -103,7 +103,7 @@ func TestCopy(t *testing.T) {
 	}
 	check(t, unix.Unmount(l.Dir+"/mounted", unix.MNT_DETACH))
 	run(t, l.Dir, "rm pipe out/g; rmdir mounted; chmod 755 b; chmod 777 empty; chmod 700 out")
-	if got, want := look(t, l.SessionDir()), look(t, l.Dir); got != want {
+	if got, want := describe(t, l.SessionDir()), describe(t, l.Dir); got != want {
 		t.Errorf("the copy is\n%s\nwant\n%s", got, want)
 	}
 	for _, name := range []string{"sub/c", "a", "holes"} {
@@ -123,32 +123,32 @@ func TestCopy(t *testing.T) {
 	check(t, l.Remove())
 }
 
-// TestCopyChanges: what is listed is what was done in the copy, as of a layer.
+// TestCopyChanges checks that a copy lists the same changes as an overlay.
 func TestCopyChanges(t *testing.T) {
 	t.Parallel()
-	for _, test := range deeds {
-		c := newTwin(t, start)
-		before := look(t, c.Dir)
+	for _, test := range scripts {
+		c := newCopy(t, start)
+		before := describe(t, c.Dir)
 		run(t, c.SessionDir(), test.script)
-		got, want := c.listed(), strings.Split(test.want, ", ")
+		got, want := c.list(), strings.Split(test.want, ", ")
 		slices.Sort(got)
 		slices.Sort(want)
 		if strings.Join(got, ", ") != strings.Join(want, ", ") {
 			t.Errorf("%s: got %q, want %q", test.script, got, want)
 		}
-		if look(t, c.Dir) != before {
+		if describe(t, c.Dir) != before {
 			t.Errorf("%s: the folder has changed", test.script)
 		}
 		check(t, c.Discard([]string{"."}))
-		if got := c.listed(); len(got) > 0 || test.want != "" && look(t, c.SessionDir()) != before {
+		if got := c.list(); len(got) > 0 || test.want != "" && describe(t, c.SessionDir()) != before {
 			t.Errorf("%s: discarded, and left is %q", test.script, got)
 		}
 	}
 }
 
-// TestCopyClash: where the user has changed the same, that is told; what the user has
-// changed elsewhere is no change of the session, and is not seen.
-func TestCopyClash(t *testing.T) {
+// TestCopyConflict checks that a change is a conflict if the user changed the same file.
+// Other changes of the user are not listed.
+func TestCopyConflict(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ work, meanwhile, want string }{
 		{"true", "echo y > a; rm b; mkdir new; rm -r sub", ""},
@@ -177,10 +177,10 @@ func TestCopyClash(t *testing.T) {
 		{"rm -r sub; echo x > sub", "touch sub/c", "!change sub file"},
 		{"rm a; mkdir a; echo x > a/f", "echo y > a", "!change a folder, !create a/f file"},
 	} {
-		c := newTwin(t, start)
+		c := newCopy(t, start)
 		run(t, c.SessionDir(), test.work)
 		run(t, c.Dir, test.meanwhile)
-		if got := strings.Join(c.listed(), ", "); got != test.want {
+		if got := strings.Join(c.list(), ", "); got != test.want {
 			t.Errorf("%s / %s: got %q, want %q", test.work, test.meanwhile, got, test.want)
 		}
 		if strings.Contains(test.want, "!") {
@@ -193,75 +193,76 @@ func TestCopyClash(t *testing.T) {
 			}
 		}
 		check(t, c.Discard([]string{"."}))
-		if got := c.listed(); len(got) > 0 {
+		if got := c.list(); len(got) > 0 {
 			t.Errorf("%s / %s: discarded, and left is %q", test.work, test.meanwhile, got)
 		}
 	}
 }
 
-// TestCopyLandAndUndo: what lands makes the folder what the copy is, undone it is what
-// it was, and the session has its changes again.
-func TestCopyLandAndUndo(t *testing.T) {
+// TestCopyApplyAndUndo checks that Apply makes the directory equal to the copy, and that
+// after Undo the directory is as before and the session has its changes again.
+func TestCopyApplyAndUndo(t *testing.T) {
 	t.Parallel()
 	scripts := []string{"mv many n; mv a sub/a; rm -r sub/deep; echo x > sub/deep", "rm -r sub; mkdir sub; echo x > sub/x; chmod 700 many; rm a; mkdir -p a/b; echo x > a/b/c"}
 	for range 12 {
 		scripts = append(scripts, randomScript())
 	}
 	for _, script := range scripts {
-		c := newTwin(t, start)
-		before := look(t, c.Dir)
+		c := newCopy(t, start)
+		before := describe(t, c.Dir)
 		run(t, c.SessionDir(), script)
-		seen, list := look(t, c.SessionDir()), c.listed()
+		seen, list := describe(t, c.SessionDir()), c.list()
 		undo := c.apply()
-		if got := look(t, c.Dir); got != seen {
+		if got := describe(t, c.Dir); got != seen {
 			t.Errorf("%s: landed\n%s\nwant\n%s", script, got, seen)
 		}
-		if got := c.listed(); len(got) > 0 {
+		if got := c.list(); len(got) > 0 {
 			t.Errorf("%s: landed, and left is %q", script, got)
 		}
 		undo()
-		if got := look(t, c.Dir); got != before {
+		if got := describe(t, c.Dir); got != before {
 			t.Errorf("%s: undone\n%s\nwant\n%s", script, got, before)
 		}
-		if got := c.listed(); !slices.Equal(got, list) {
+		if got := c.list(); !slices.Equal(got, list) {
 			t.Errorf("%s: undone it has %q, want %q", script, got, list)
 		}
 		c.apply()
-		if got := look(t, c.Dir); got != seen {
+		if got := describe(t, c.Dir); got != seen {
 			t.Errorf("%s: landed again\n%s\nwant\n%s", script, got, seen)
 		}
 	}
 }
 
-// TestCopyBeside: whatever the user does meanwhile, what lands is what was changed in the
-// copy, and what is given up is as the folder has it.
-func TestCopyBeside(t *testing.T) {
+// TestCopyWithUserEdits checks that Apply applies only the changes made in the copy, and
+// that Discard restores what the directory has, whatever the user does meanwhile.
+func TestCopyWithUserEdits(t *testing.T) {
 	t.Parallel()
 	for range 12 {
 		work, meanwhile := randomScript(), randomScript()
-		c := newTwin(t, start)
+		c := newCopy(t, start)
 		run(t, c.SessionDir(), work)
 		run(t, c.Dir, meanwhile)
-		list := c.listed()
-		edited := look(t, c.Dir)
+		list := c.list()
+		edited := describe(t, c.Dir)
 		undo := c.apply()
-		if got := c.listed(); len(got) > 0 {
+		if got := c.list(); len(got) > 0 {
 			t.Errorf("%s / %s: landed %q, and left is %q", work, meanwhile, list, got)
 		}
 		undo()
-		if got := look(t, c.Dir); got != edited {
+		if got := describe(t, c.Dir); got != edited {
 			t.Errorf("%s / %s: undone\n%s\nwant\n%s", work, meanwhile, got, edited)
 		}
 		check(t, c.Discard([]string{"."}))
-		if got := c.listed(); len(got) > 0 {
+		if got := c.list(); len(got) > 0 {
 			t.Errorf("%s / %s: discarded %q, and left is %q", work, meanwhile, list, got)
 		}
 	}
 }
 
-// TestCopySettle: what the session has changed after it was picked, or what has landed
-// only in part, is still a change; an edit of the user's that comes in between is none.
-func TestCopySettle(t *testing.T) {
+// TestCopyMarkApplied checks that a file is still a change if the session changed it
+// after the pick, or if only part of it was applied. An edit of the user in between is
+// not a change.
+func TestCopyMarkApplied(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ work, since, edit, given, want string }{
 		{work: "echo x > a"},
@@ -275,7 +276,7 @@ func TestCopySettle(t *testing.T) {
 		{work: "rm -r sub", since: "mkdir sub; echo x > sub/c", want: "create sub folder, create sub/c file"},
 		{work: "printf '1\n2\n' > a", given: "1\none\n", want: "change a file"},
 	} {
-		c := newTwin(t, start)
+		c := newCopy(t, start)
 		run(t, c.SessionDir(), test.work)
 		list, err := c.SessionChanges()
 		check(t, err)
@@ -293,24 +294,24 @@ func TestCopySettle(t *testing.T) {
 		run(t, c.Dir, "true; "+test.edit)
 		check(t, c.MarkApplied([]string{pick.Path}, nil))
 		check(t, c.MarkApplied([]string{pick.Path}, nil))
-		if got := strings.Join(c.listed(), ", "); got != test.want {
+		if got := strings.Join(c.list(), ", "); got != test.want {
 			t.Errorf("%s / %s / %s: got %q, want %q", test.work, test.since, test.edit, got, test.want)
 		}
 	}
 }
 
-// TestCopyDiscard: one change is given up, and others stay.
+// TestCopyDiscard checks that discarding one change keeps the others.
 func TestCopyDiscard(t *testing.T) {
 	t.Parallel()
-	c := newTwin(t, start)
+	c := newCopy(t, start)
 	run(t, c.SessionDir(), `echo x > a; rm -r many; mkdir -p n/m; echo x > n/m/f; echo y > n/g; chmod 700 sub; echo z > sub/c; printf x > "$(printf 'a\377b')"; umask 777; mkdir shut`)
 	run(t, c.Dir, "echo later > many/6; echo later >> a")
 	for _, test := range []struct {
 		paths []string
 		want  string
 	}{
-		{[]string{"nothing"}, `"nothing" is no change: file does not exist`},
-		{[]string{"a", "b"}, `"b" is no change: file does not exist`},
+		{[]string{"nothing"}, `"nothing" is not a change: file does not exist`},
+		{[]string{"a", "b"}, `"b" is not a change: file does not exist`},
 		{[]string{"a"}, "!delete many, create n folder, create n/g file, create n/m folder, create n/m/f file, create shut folder, mode sub folder, change sub/c file"},
 		{[]string{"many", "n/m/f"}, "create n folder, create n/g file, create n/m folder, create shut folder, mode sub folder, change sub/c file"},
 		{[]string{"n", "shut", "a\xffb"}, "mode sub folder, change sub/c file"},
@@ -339,16 +340,15 @@ func TestCopyDiscard(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", test.paths, got, test.want)
 		}
 	}
-	if got, want := look(t, c.SessionDir()), look(t, c.Dir); got != want {
+	if got, want := describe(t, c.SessionDir()), describe(t, c.Dir); got != want {
 		t.Errorf("the copy is\n%s\nwant\n%s", got, want)
 	}
 }
 
-// TestCopyTouched: what a call has changed in a copy is named, whatever is changed
-// besides.
-func TestCopyTouched(t *testing.T) {
+// TestCopyRecentPaths checks that RecentPaths lists what a command changed in a copy.
+func TestCopyRecentPaths(t *testing.T) {
 	t.Parallel()
-	c := newTwin(t, start)
+	c := newCopy(t, start)
 	run(t, c.SessionDir(), "echo before > b")
 	check(t, c.MarkStart())
 	run(t, c.Dir, "echo mine > mine; echo mine > sub/mine")
@@ -361,11 +361,11 @@ func TestCopyTouched(t *testing.T) {
 	}
 }
 
-// TestCopyStopped: a copy that is not finished is none, whoever ends it, and for
-// whatever reason.
+// TestCopyStopped checks that an unfinished copy leaves nothing usable behind, for each
+// way to stop it.
 func TestCopyStopped(t *testing.T) {
 	t.Parallel()
-	l := newBench(t).Overlay
+	l := newFixture(t).Overlay
 	l.IsCopy = true
 	check(t, l.Remove())
 	run(t, l.Dir, "mkdir t; i=0; while [ $i -lt 300 ]; do echo $i > t/$i; i=$((i+1)); done; head -c 300000 /dev/zero | tr '\\0' x > large; chmod 555 t sub")
@@ -385,19 +385,19 @@ func TestCopyStopped(t *testing.T) {
 		t.Errorf("stopped: %v", err)
 	}
 	empty("stopped")
-	b := &bench{t: t, Overlay: l}
+	b := &fixture{t: t, Overlay: l}
 	began := time.Now()
-	b.killed("copy", time.Minute)
+	b.runKilled("copy", time.Minute)
 	took := time.Since(began)
 	whole := 0
 	for range 10 {
-		if _, err := os.Lstat(l.SessionDir()); err == nil { // what is half made is the next one's
+		if _, err := os.Lstat(l.SessionDir()); err == nil { // the next InitCopy removes an unfinished copy
 			check(t, l.Remove())
 		}
-		b.killed("copy", rand.N(took*3/2))
+		b.runKilled("copy", rand.N(took*3/2))
 		if _, err := os.Lstat(l.SessionDir()); err == nil {
 			whole++
-			if got, want := look(t, l.SessionDir()), look(t, l.Dir); got != want {
+			if got, want := describe(t, l.SessionDir()), describe(t, l.Dir); got != want {
 				t.Fatal("a copy that is there is not whole")
 			}
 			if changes, err := l.SessionChanges(); err != nil || len(changes) > 0 {
@@ -422,11 +422,11 @@ func TestCopyStopped(t *testing.T) {
 	}
 }
 
-// TestCopyWritten: a file that somebody writes to all the time is copied as well, and
-// whoever changes it in the copy has not seen what it is.
-func TestCopyWritten(t *testing.T) {
+// TestCopyBusyFile checks that InitCopy copies a file that somebody writes to all the
+// time, and that a change of it is a conflict.
+func TestCopyBusyFile(t *testing.T) {
 	t.Parallel()
-	c := newTwin(t, start)
+	c := newCopy(t, start)
 	stop, done := make(chan bool), make(chan bool)
 	go func() {
 		defer close(done)
@@ -445,24 +445,23 @@ func TestCopyWritten(t *testing.T) {
 	close(stop)
 	<-done
 	check(t, err)
-	if got := c.listed(); len(got) > 0 {
+	if got := c.list(); len(got) > 0 {
 		t.Errorf("changes %q", got)
 	}
 	run(t, c.SessionDir(), "echo x > a")
-	if got := c.listed(); !slices.Equal(got, []string{"!change a file"}) {
+	if got := c.list(); !slices.Equal(got, []string{"!change a file"}) {
 		t.Errorf("changes %q", got)
 	}
 }
 
-// TestCopyWrittenAtOnce: what is changed right after it was copied, in the same step of
-// the clock and to the same size, is known to have changed; on a file system with such
-// steps.
-func TestCopyWrittenAtOnce(t *testing.T) {
+// TestCopyJustChanged checks that golem notices a change right after the copy, in the
+// same step of the clock and to the same size. It needs a file system with such steps.
+func TestCopyJustChanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	check(t, unix.Mount("golem", dir, "ramfs", 0, ""))
 	defer unix.Unmount(dir, unix.MNT_DETACH)
-	c := &twin{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store", IsCopy: true}}
+	c := &copyFixture{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store", IsCopy: true}}
 	check(t, os.Mkdir(c.Dir, 0o755))
 	for range 20 {
 		check(t, os.WriteFile(c.Dir+"/a", []byte("mine"), 0o644))
@@ -474,7 +473,7 @@ func TestCopyWrittenAtOnce(t *testing.T) {
 		})
 		check(t, err)
 		run(t, c.SessionDir(), "echo x > a")
-		if got := c.listed(); !slices.Equal(got, []string{"!change a file"}) {
+		if got := c.list(); !slices.Equal(got, []string{"!change a file"}) {
 			t.Fatalf("changes %q", got)
 		}
 	}

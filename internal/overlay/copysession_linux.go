@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An own is how a file of a copy was when it was made: while it is still so, nobody
-// has changed it.
+// A copyStamp is the state of a copied file when the copy was made. If the file still has
+// it, nobody has changed the file.
 type copyStamp struct {
 	Ino                uint64
 	Size, Mtime, Ctime int64
@@ -22,13 +22,13 @@ func copyStampOf(st unix.Stat_t) copyStamp {
 	return copyStamp{st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano()}
 }
 
-// A replica goes through a copy.
+// A copySession compares a copy with the real directory.
 type copySession struct {
 	sessionStore
-	copied map[string][]string // what was copied, by the folder that it was in
+	copied map[string][]string // names of copied files by directory
 }
 
-// changes lists the changes. Nothing is written.
+// changes lists the changes. It writes nothing.
 func (r *copySession) changes() ([]Change, error) {
 	r.copied = map[string][]string{}
 	for _, name := range r.bases.sortPaths() {
@@ -47,8 +47,8 @@ func (r *copySession) changes() ([]Change, error) {
 	return r.list, nil
 }
 
-// listDir lists a folder of the copy. A command may have made one that nobody can
-// enter; its owner can change that.
+// listDir lists a directory of the copy. If a command made it unreadable, listDir makes
+// it readable first.
 func (r *copySession) listDir(name string) ([]string, error) {
 	names, err := r.upper.list(name)
 	if !errors.Is(err, unix.EACCES) {
@@ -65,7 +65,7 @@ func (r *copySession) listDir(name string) ([]string, error) {
 	return r.upper.list(name)
 }
 
-// statCopy says what the copy has.
+// statCopy returns the state of a path in the copy.
 func (r *copySession) statCopy(name string) (unix.Stat_t, Kind, error) {
 	st, err := r.upper.stat(name)
 	if r.canIgnore(err) {
@@ -77,8 +77,8 @@ func (r *copySession) statCopy(name string) (unix.Stat_t, Kind, error) {
 	return st, kindOf(st), nil
 }
 
-// statOriginal says what the real folder has. What may not be looked at is something that
-// was never copied.
+// statOriginal returns the state of a path in the real directory. A path that golem may
+// not access was never copied, and counts as a special file.
 func (r *copySession) statOriginal(name string) (unix.Stat_t, Kind, error) {
 	st, was, err := r.statReal(name)
 	if errors.Is(err, unix.EACCES) {
@@ -87,7 +87,7 @@ func (r *copySession) statOriginal(name string) (unix.Stat_t, Kind, error) {
 	return st, was, err
 }
 
-// visitDir goes through a folder that the copy has, and the real folder too.
+// visitDir visits a directory that both the copy and the real directory have.
 func (r *copySession) visitDir(name string) error {
 	names, err := r.listDir(name)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *copySession) visitDir(name string) error {
 	return nil
 }
 
-// visitEntry goes through one thing.
+// visitEntry visits one path.
 func (r *copySession) visitEntry(name string) error {
 	v := r.bases.all[name]
 	st, kind, err := r.statCopy(name)
@@ -149,14 +149,14 @@ func (r *copySession) visitEntry(name string) error {
 	if err := r.addChange(c, st, low); err != nil {
 		return err
 	}
-	clash := len(r.list) > from && !r.isCurrent(v, low, was)
+	conflict := len(r.list) > from && !r.isCurrent(v, low, was)
 	for i := range r.list[from:] {
-		r.list[from+i].Conflict = clash
+		r.list[from+i].Conflict = conflict
 	}
 	return nil
 }
 
-// isUntouched reports whether a file or link of the copy is as it was made.
+// isUntouched reports whether a file or symlink of the copy is as it was copied.
 func (r *copySession) isUntouched(v *version, st unix.Stat_t, kind Kind) bool {
 	if v.Kind != kind {
 		return false
@@ -171,8 +171,8 @@ func (r *copySession) isUntouched(v *version, st unix.Stat_t, kind Kind) bool {
 	return false
 }
 
-// isCurrent reports whether the real folder has a version; of a folder, with nothing in it
-// that was not copied, or has changed.
+// isCurrent reports whether the real directory still has a version. A directory must
+// contain only files that were copied and have not changed.
 func (r *copySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 	if v.Skipped || v.Covered || !v.matches(low, was) || was != Dir {
 		return !v.Skipped && !v.Covered && v.matches(low, was)
@@ -192,8 +192,8 @@ func (r *copySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 	return true
 }
 
-// visitOrphanDir goes through a folder of the copy that the real folder does not have any
-// more. What the session has changed in it is a change, with the folder.
+// visitOrphanDir visits a directory of the copy that the real directory no longer has. If
+// the session changed something in it, the directory and these files are changes.
 func (r *copySession) visitOrphanDir(v *version, st unix.Stat_t, was Kind) error {
 	from := len(r.list)
 	c := Change{Path: v.Path, Op: Create, Kind: Dir, Mode: permissions(st), OldKind: was}
@@ -213,7 +213,7 @@ func (r *copySession) visitOrphanDir(v *version, st unix.Stat_t, was Kind) error
 	return nil
 }
 
-// addOrphanChanges lists what the session has changed in such a folder.
+// addOrphanChanges lists the changes of the session in an orphaned directory.
 func (r *copySession) addOrphanChanges(name, top string) error {
 	names, err := r.listDir(name)
 	if err != nil {
@@ -256,16 +256,16 @@ func (r *copySession) addOrphanChanges(name, top string) error {
 	return nil
 }
 
-// markApplied notes that the real folder has what has landed. What the session has changed
-// since, or what has landed only in part, is a change of that.
-func (r *copySession) markApplied(paths, left []string) error {
-	within, out := matchPaths(paths), matchPaths(left)
-	landed := map[string]bool{}
+// markApplied records that the real directory has the applied changes. A file that the
+// session changed since, or of which only part was applied, is a change of that.
+func (r *copySession) markApplied(paths, skipped []string) error {
+	within, out := matchPaths(paths), matchPaths(skipped)
+	applied := map[string]bool{}
 	for name := range r.picks.all {
-		landed[name] = within(name) && !out(name)
+		applied[name] = within(name) && !out(name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(landed)) {
-		if !landed[name] {
+	for _, name := range slices.Sorted(maps.Keys(applied)) {
+		if !applied[name] {
 			continue
 		}
 		p := r.picks.all[name]
@@ -276,11 +276,11 @@ func (r *copySession) markApplied(paths, left []string) error {
 	if err := r.bases.save(); err != nil {
 		return err
 	}
-	return r.picks.remove(func(name string) bool { return landed[name] })
+	return r.picks.remove(func(name string) bool { return applied[name] })
 }
 
-// setBase notes what the real folder has at a path as the version that the copy is
-// changed from. What is as it landed is no change.
+// setBase records what the real directory has at a path as the base of the copy's file. A
+// file that is as it was applied is not a change.
 func (r *copySession) setBase(name string, l pickInfo) error {
 	low, was, err := r.statOriginal(name)
 	if err != nil {
@@ -316,7 +316,7 @@ func (r *copySession) setBase(name string, l pickInfo) error {
 	return nil
 }
 
-// forgetBelow forgets the versions of what is in a folder, if there is one.
+// forgetBelow forgets the versions of the files in a directory.
 func (r *copySession) forgetBelow(name string) {
 	if v := r.bases.all[name]; v == nil || v.Kind != Dir {
 		return
@@ -326,8 +326,8 @@ func (r *copySession) forgetBelow(name string) {
 	}
 }
 
-// restore notes that the real folder has again what it had before something landed.
-// The copy has its own all the time.
+// restore records that the real directory has its old files again. The copy still has the
+// files of the session.
 func (r *copySession) restore(_ *tree, list []Change) error {
 	for _, c := range list {
 		if c.Kind == Special {
@@ -345,7 +345,7 @@ func (r *copySession) restore(_ *tree, list []Change) error {
 	return r.bases.save()
 }
 
-// setBasesBelow notes what is in a folder of the real one, if there is one.
+// setBasesBelow records the files of a real directory, if there is one.
 func (r *copySession) setBasesBelow(name string) error {
 	names, err := r.lower.list(name)
 	if r.canIgnore(err) {
@@ -366,11 +366,11 @@ func (r *copySession) setBasesBelow(name string) error {
 	return nil
 }
 
-// discard copies what the real folder has now in place of what the session has made.
+// discard replaces the changes of the session by what the real directory has now.
 func (r *copySession) discard(paths []string) error {
 	list, err := r.changes()
-	var unfit *NameError
-	if err != nil && !errors.As(err, &unfit) {
+	var nameErr *NameError
+	if err != nil && !errors.As(err, &nameErr) {
 		return err
 	}
 	within := matchPaths(paths)
@@ -383,7 +383,7 @@ func (r *copySession) discard(paths []string) error {
 	for _, p := range paths {
 		one := matchPaths([]string{p})
 		if path.Clean(p) != "." && !slices.ContainsFunc(list, func(c Change) bool { return one(c.Path) }) {
-			return fmt.Errorf("%q is no change: %w", path.Clean(p), fs.ErrNotExist)
+			return fmt.Errorf("%q is not a change: %w", path.Clean(p), fs.ErrNotExist)
 		}
 	}
 	if err := r.picks.remove(within); err != nil {
@@ -392,7 +392,7 @@ func (r *copySession) discard(paths []string) error {
 	return r.resetPaths(list)
 }
 
-// resetPaths makes of changed things what the real folder has.
+// resetPaths copies what the real directory has at the paths of the changes.
 func (r *copySession) resetPaths(list []Change) error {
 	c := &copier{to: r.upper, bases: r.bases, covered: map[string]bool{}, store: r.Store}
 	for name, v := range r.bases.all {
@@ -429,7 +429,7 @@ func (r *copySession) resetPaths(list []Change) error {
 	return r.bases.save()
 }
 
-// resetMode gives a folder of the copy the permission bits that the real one has.
+// resetMode gives a directory of the copy the permission bits of the real one.
 func (r *copySession) resetMode(c *copier, name string) error {
 	st, err := c.from.stat(name)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// settleWord makes this program one that lands or undoes a layer, to be killed.
-const settleWord = "GOLEM_TEST_SETTLE"
+// workVariable makes this program do some work on an overlay, so that it can be killed.
+const workVariable = "GOLEM_TEST_SETTLE"
 
-// settle does what the variable says.
-func settle() bool {
-	do, rest, ok := strings.Cut(os.Getenv(settleWord), " ")
+// doWork does what the variable says.
+func doWork() bool {
+	do, rest, ok := strings.Cut(os.Getenv(workVariable), " ")
 	if !ok {
 		return false
 	}
@@ -54,11 +54,12 @@ func settle() bool {
 	return true
 }
 
-// killed runs a layer's work in a process that is killed after a while, or not.
-func (b *bench) killed(do string, after time.Duration) {
+// runKilled runs work in a process of its own, and kills it after a while if it still
+// runs.
+func (b *fixture) runKilled(do string, after time.Duration) {
 	b.t.Helper()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), settleWord+"="+do+" "+b.Dir+" "+b.Store)
+	cmd.Env = append(os.Environ(), workVariable+"="+do+" "+b.Dir+" "+b.Store)
 	cmd.Stderr = os.Stderr
 	check(b.t, cmd.Start())
 	timer := time.AfterFunc(after, func() { cmd.Process.Kill() })
@@ -69,25 +70,25 @@ func (b *bench) killed(do string, after time.Duration) {
 	}
 }
 
-// TestKilled kills what lands and what undoes, at any moment, again and again: when
-// it is carried on, the folder is what it was or what it was to be, to the byte.
+// TestKilled kills Apply and Undo at random moments, many times. After Recover the
+// directory must be as before or as planned, to the byte.
 func TestKilled(t *testing.T) {
 	const files = 1000
 	kills := testutil.Rounds(20)
-	b := newBench(t)
+	b := newFixture(t)
 	run(t, b.Dir, fmt.Sprintf("mkdir t; i=0; while [ $i -lt %d ]; do echo old $i > t/$i; i=$((i+1)); done", files))
 	check(t, b.MarkStart())
 	b.work(fmt.Sprintf("i=0; while [ $i -lt %d ]; do case $((i%%3)) in 0) echo new $i > t/$i;; 1) rm t/$i;; 2) echo x > t/n$i;; esac; i=$((i+1)); done; rm -r sub; mkdir -p new/deep; echo x > new/deep/f; chmod 700 many", files))
-	before := look(t, b.Dir)
+	before := describe(t, b.Dir)
 	began := time.Now()
-	b.killed("land", time.Minute) // which it does not take
+	b.runKilled("land", time.Minute) // it takes less
 	took := time.Since(began)
-	after := look(t, b.Dir)
+	after := describe(t, b.Dir)
 	check(t, b.Undo())
-	if got := look(t, b.Dir); got != before {
+	if got := describe(t, b.Dir); got != before {
 		t.Fatal("undone it is not as it was")
 	}
-	begin := func() { // as if it had never landed
+	begin := func() { // as if nothing was applied
 		for _, name := range []string{"moves", "landed", "undone", "undone.begun"} {
 			if err := os.Remove(b.Store + "/" + name); err != nil && !errors.Is(err, os.ErrNotExist) {
 				t.Fatal(err)
@@ -97,13 +98,13 @@ func TestKilled(t *testing.T) {
 	}
 	begin()
 	half, whole := 0, 0
-	for i := 0; i < kills || half == 0 && i < 20*kills; i++ { // until one has hit the middle
-		b.killed("land", rand.N(took))
+	for i := 0; i < kills || half == 0 && i < 20*kills; i++ { // until a kill hits the middle
+		b.runKilled("land", rand.N(took))
 		pending := b.IsInterrupted()
 		if _, err := b.Recover(); err != nil {
 			t.Fatal(err)
 		}
-		got := look(t, b.Dir)
+		got := describe(t, b.Dir)
 		switch {
 		case got == after && pending:
 			half++
@@ -116,17 +117,17 @@ func TestKilled(t *testing.T) {
 			begin()
 			continue
 		}
-		b.killed("undo", rand.N(took))
+		b.runKilled("undo", rand.N(took))
 		if _, err := b.Recover(); err != nil {
 			t.Fatal(err)
 		}
 		if b.IsApplied() {
-			if got := look(t, b.Dir); got != after {
+			if got := describe(t, b.Dir); got != after {
 				t.Fatalf("kill %d: undo that did not begin has changed something", i)
 			}
 			check(t, b.Undo())
 		}
-		if got := look(t, b.Dir); got != before {
+		if got := describe(t, b.Dir); got != before {
 			t.Fatalf("kill %d: undone it is not as it was", i)
 		}
 		begin()

@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// conflicts returns the names of a conflict, a word each, or the error.
+// conflicts returns the paths of a ConflictError, separated by spaces, or the error.
 func conflicts(err error) string {
 	var conflict *overlay.ConflictError
 	if errors.As(err, &conflict) {
@@ -21,10 +21,10 @@ func conflicts(err error) string {
 	return ""
 }
 
-// TestEdited: who edits a file between the last look at it and the moment that
-// something else is to stand there loses nothing: as long as golem is at it nothing
-// lands; where it was killed, and carries on later, all else does.
-func TestEdited(t *testing.T) {
+// TestEditDuringApply checks that an edit between the last check of a file and its
+// replacement is not lost. If golem still runs, nothing is applied. If it was killed and
+// continues later, everything else is.
+func TestEditDuringApply(t *testing.T) {
 	const work = "echo x > a; rm b; rm -r sub; rm -r many; echo file > many; mkdir n; echo x > n/f; chmod 700 empty"
 	for _, test := range []struct{ edit, want string }{
 		{"echo mine >> a", "a"},
@@ -39,25 +39,25 @@ func TestEdited(t *testing.T) {
 		{"chmod 711 empty", "empty"},
 	} {
 		for _, killed := range []bool{false, true} {
-			b := newBench(t)
+			b := newFixture(t)
 			b.work(work)
 			changes, err := b.Changes()
 			check(t, err)
 			check(t, b.PrepareApply(changes, nil))
 			run(t, b.Dir, test.edit)
-			mine := look(t, b.Dir)
+			mine := describe(t, b.Dir)
 			deep := strings.Contains(test.edit, "sub/deep") || strings.Contains(test.edit, "many/1")
 			if killed {
 				_, err = b.Recover()
 			} else if deep {
-				continue // what is deep in a folder is looked at before, and where time has passed
+				continue // only PrepareApply and Recover check files deep in a directory
 			} else {
 				err = b.FinishApply()
 			}
 			if got := conflicts(err); got != test.want {
 				t.Errorf("%s, killed %v: conflicts %q, want %q", test.edit, killed, got, test.want)
 			}
-			got := look(t, b.Dir)
+			got := describe(t, b.Dir)
 			if !killed && got != mine {
 				t.Errorf("%s: something has moved", test.edit)
 			}
@@ -75,27 +75,27 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-// TestEditedSince: what was edited after it had landed is not taken back, also where
-// golem was killed between.
-func TestEditedSince(t *testing.T) {
+// TestEditAfterApply checks that Undo and AbortApply keep a file that was edited after
+// Apply, also if golem was killed in between.
+func TestEditAfterApply(t *testing.T) {
 	for _, edit := range []string{"echo mine >> a", "echo mine > b", "rm n/f", "echo mine > n/g", "rm -r n; mkdir n", "rm a"} {
 		for _, how := range []string{"undo", "killed", "abort"} {
-			b := newBench(t)
+			b := newFixture(t)
 			b.work("echo x > a; rm b; mkdir n; echo x > n/f; echo x > c")
 			changes, err := b.Changes()
 			check(t, err)
 			check(t, b.Apply(changes, nil))
-			if how == "killed" { // before that was written down
+			if how == "killed" { // before the end of Apply was marked
 				check(t, os.Remove(b.Store+"/landed"))
 			}
 			run(t, b.Dir, edit)
-			mine := look(t, b.Dir)
+			mine := describe(t, b.Dir)
 			want := strings.Trim(strings.Split(edit, " ")[len(strings.Split(edit, " "))-1], "/fg")
 			if how == "abort" {
 				if got := conflicts(b.AbortApply()); got != want {
 					t.Errorf("%s: %q stays, want %q", edit, got, want)
 				}
-				got := look(t, b.Dir)
+				got := describe(t, b.Dir)
 				for line := range strings.Lines(mine) {
 					if strings.Contains(line, "mine") && !strings.Contains(got, line) {
 						t.Errorf("%s: lost is %s", edit, line)
@@ -110,43 +110,43 @@ func TestEditedSince(t *testing.T) {
 				if _, err := b.Recover(); err != nil && conflicts(err) != want {
 					t.Fatal(edit, err)
 				}
-				mine = look(t, b.Dir)
+				mine = describe(t, b.Dir)
 			}
 			if got := conflicts(b.Undo()); got != want {
 				t.Errorf("%s, %s: conflicts %q, want %q", edit, how, got, want)
 			}
-			if got := look(t, b.Dir); got != mine {
+			if got := describe(t, b.Dir); got != mine {
 				t.Errorf("%s, %s: something has moved", edit, how)
 			}
 		}
 	}
 }
 
-// TestFolderModes: the bits by which a folder says whose the files in it are stay
-// whatever lands, and what is undone has the mode that it had.
-func TestFolderModes(t *testing.T) {
-	b := newBench(t)
+// TestDirModes checks that Apply keeps the set-group-ID bit of a directory, and that Undo
+// restores its mode.
+func TestDirModes(t *testing.T) {
+	b := newFixture(t)
 	run(t, b.Dir, "chmod 2775 sub; chmod 1777 empty; chmod 2755 a")
 	check(t, b.MarkStart())
-	before := look(t, b.Dir)
+	before := describe(t, b.Dir)
 	b.work("chmod 0700 sub empty; chmod 700 a; echo x > sub/new")
-	check(t, b.land())
-	if got := look(t, b.Dir); !strings.Contains(got, "/sub 42700 ") || !strings.Contains(got, "/empty 41700 ") || !strings.Contains(got, "/a 100700 ") {
+	check(t, b.applyAll())
+	if got := describe(t, b.Dir); !strings.Contains(got, "/sub 42700 ") || !strings.Contains(got, "/empty 41700 ") || !strings.Contains(got, "/a 100700 ") {
 		t.Errorf("landed\n%s", got)
 	}
 	check(t, b.Undo())
-	if got := look(t, b.Dir); got != before {
+	if got := describe(t, b.Dir); got != before {
 		t.Errorf("undone\n%s\nwant\n%s", got, before)
 	}
 }
 
-// TestHardLinks: that one name of a file has moved is no change of its other names.
+// TestHardLinks checks that moving one name of a file is not a change of its other names.
 func TestHardLinks(t *testing.T) {
 	for _, killed := range []bool{false, true} {
-		b := newBench(t)
+		b := newFixture(t)
 		run(t, b.Dir, "ln a many/a; ln a sub/a; ln b sub/deep/b")
 		check(t, b.MarkStart())
-		before := look(t, b.Dir)
+		before := describe(t, b.Dir)
 		b.work("echo x > a; rm many/a; rm b; rm -r sub; ln link l2")
 		changes, err := b.Changes()
 		check(t, err)
@@ -158,7 +158,7 @@ func TestHardLinks(t *testing.T) {
 		}
 		check(t, err)
 		check(t, b.Undo())
-		if got := look(t, b.Dir); got != before {
+		if got := describe(t, b.Dir); got != before {
 			t.Errorf("undone\n%s\nwant\n%s", got, before)
 		}
 	}

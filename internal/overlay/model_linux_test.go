@@ -19,22 +19,22 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// An item is what is at a path. The zero item is nothing.
+// An item is what a path holds. The zero item is nothing.
 type item struct {
 	kind  overlay.Kind
-	text  string // of a file or a link
+	text  string // of a file or a symlink
 	mode  uint32
-	ctime int64 // of the real folder
+	ctime int64 // in the real directory
 }
 
 func (i item) plain() item { i.ctime = 0; return i }
 
 func (i item) String() string { return fmt.Sprintf("%s %o %q", i.kind, i.mode, i.text) }
 
-// A shape is what is in a folder, by path.
+// A shape is the content of a directory, by path.
 type shape map[string]item
 
-// scan reads a folder.
+// scan reads a directory.
 func scan(t *testing.T, dir string) shape {
 	t.Helper()
 	s := shape{}
@@ -65,8 +65,8 @@ func scan(t *testing.T, dir string) shape {
 	return s
 }
 
-// differs lists the paths at which two are not the same.
-func differs(a, b shape) (list []string) {
+// diff lists the paths at which two shapes differ.
+func diff(a, b shape) (list []string) {
 	for _, s := range []shape{a, b} {
 		for name := range s {
 			if a[name].plain() != b[name].plain() {
@@ -78,27 +78,27 @@ func differs(a, b shape) (list []string) {
 	return slices.Compact(list)
 }
 
-func (s shape) folder(name string) bool { return name == "." || s[name].kind == overlay.Dir }
+func (s shape) isDir(name string) bool { return name == "." || s[name].kind == overlay.Dir }
 
 func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
-// An origin is the version that something was changed from.
+// An origin is the base of a change.
 type origin struct {
 	item
 	unknown bool
-	open    bool // a folder that both had
-	kept    bool // a clash in a folder that was deleted
+	open    bool // a directory that both had
+	kept    bool // a conflict in a deleted directory
 }
 
-// A model is what a kept layer should be: what the session has changed, each by
-// itself, from which version, and over what.
+// A model is what the overlay of a session should be: the changes of the session, each
+// with its base, over the real directory.
 type model struct {
 	real  shape
-	own   map[string]item // what the session has changed; nothing is a deletion
+	own   map[string]item // the changes of the session; the zero item is a deletion
 	bases map[string]origin
 }
 
-// view is what the session sees.
+// view returns what the session sees.
 func (m *model) view() shape {
 	v := shape{}
 	for name, i := range m.real {
@@ -107,7 +107,8 @@ func (m *model) view() shape {
 			if o, ok := m.own[up]; ok && (o.kind != overlay.Dir) {
 				hidden = true
 			}
-			// What is a folder of the session's and something else in the real one.
+			// The path is a directory for the session, and something else in the real
+			// directory.
 			if up != name && m.real[up].kind != overlay.Dir {
 				hidden = true
 			}
@@ -124,8 +125,8 @@ func (m *model) view() shape {
 	return v
 }
 
-// holds reports whether the session has something of its own below a path.
-func (m *model) holds(name string) bool {
+// hasOwn reports whether the session has changes below a path.
+func (m *model) hasOwn(name string) bool {
 	for own, i := range m.own {
 		if own != name && within(own, name) && i.kind != overlay.Nothing {
 			return true
@@ -134,8 +135,8 @@ func (m *model) holds(name string) bool {
 	return false
 }
 
-// order forgets what is no change: what is as the real folder has it, or as it was.
-func (m *model) order() {
+// tidy forgets entries that are not changes: they equal the real directory or their base.
+func (m *model) tidy() {
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(m.own))) {
 		own, real, base := m.own[name], m.real[name], m.bases[name]
 		idle := own.plain() == real.plain()
@@ -144,13 +145,13 @@ func (m *model) order() {
 			idle = idle || own.plain() == base.plain()
 		}
 		if known && own.kind == overlay.Dir && base.kind == overlay.Dir && own.mode == base.mode {
-			idle = idle || real.kind == overlay.Dir || base.open && !m.holds(name)
+			idle = idle || real.kind == overlay.Dir || base.open && !m.hasOwn(name)
 		}
 		if idle {
 			delete(m.own, name)
 		}
 	}
-	// What is deleted in what is not there is nothing.
+	// A deletion in a directory that does not exist is nothing.
 	for name, i := range m.own {
 		if i.kind == overlay.Nothing && m.real[name].kind == overlay.Nothing {
 			delete(m.own, name)
@@ -164,7 +165,7 @@ func (m *model) order() {
 	}
 }
 
-// top returns what hides a path: what the session has changed there or above.
+// top returns the change that hides a path: at the path or above it.
 func (m *model) top(own map[string]item, name string) (string, bool) {
 	for ; name != "."; name = path.Dir(name) {
 		if i, ok := own[name]; ok && i.kind != overlay.Dir {
@@ -174,18 +175,18 @@ func (m *model) top(own map[string]item, name string) (string, bool) {
 	return "", false
 }
 
-// user says that the real folder has changed.
-func (m *model) user(now shape) {
+// applyUser records a change of the real directory.
+func (m *model) applyUser(now shape) {
 	before := m.real
 	seen := m.view()
 	m.real = now
-	// A folder that the session holds something in stays, where the real one goes.
+	// A directory in which the session has changes stays if the real one goes.
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		_, own := m.own[name]
 		if before[name].kind != overlay.Dir || own || now[name].kind == overlay.Dir {
 			continue
 		}
-		if seen[name].kind == overlay.Dir && m.holds(name) {
+		if seen[name].kind == overlay.Dir && m.hasOwn(name) {
 			m.own[name] = before[name].plain()
 			m.bases[name] = origin{item: before[name], open: true}
 		} else if seen[name].kind == overlay.Dir {
@@ -196,63 +197,63 @@ func (m *model) user(now shape) {
 			}
 		}
 	}
-	m.order()
+	m.tidy()
 	v := m.view()
-	for _, name := range differs(v, now) {
+	for _, name := range diff(v, now) {
 		if _, ok := m.bases[name]; ok {
 			continue
 		}
 		o := origin{item: before[name]}
 		if top, ok := m.top(m.own, name); ok && top != name && o.kind == overlay.Nothing {
-			// In a folder that was deleted what is new cannot be told from what has changed.
+			// In a deleted directory, new files cannot be told from changed ones.
 			o.unknown = m.bases[top].unknown || m.bases[top].kind == overlay.Dir
 		}
 		m.bases[name] = o
 	}
 }
 
-// session says that the session has made what it sees something else.
-func (m *model) session(now shape) {
+// applySession records a change of what the session sees.
+func (m *model) applySession(now shape) {
 	before, own := m.view(), m.own
 	for name := range own {
-		if base := m.bases[name]; !now.folder(path.Dir(name)) && m.clash(name) {
-			base.kept, base.unknown = true, base.unknown || before.folder(name) && m.real.folder(name)
+		if base := m.bases[name]; !now.isDir(path.Dir(name)) && m.isConflict(name) {
+			base.kept, base.unknown = true, base.unknown || before.isDir(name) && m.real.isDir(name)
 			m.bases[name] = base
 		}
 	}
 	m.own = map[string]item{}
-	for _, name := range differs(now, m.real) {
-		if now.folder(path.Dir(name)) { // else it goes with that
+	for _, name := range diff(now, m.real) {
+		if now.isDir(path.Dir(name)) { // otherwise it goes with its directory
 			m.own[name] = now[name].plain()
 		}
 		base, ok := m.bases[name]
 		real, dir := m.real[name], path.Dir(name)
-		if top, hidden := m.top(own, name); ok && hidden && top != name && !m.kept(name) && now.folder(dir) && base.ctime != real.ctime {
-			// What it was in a folder that was deleted is not known.
+		if top, hidden := m.top(own, name); ok && hidden && top != name && !m.isKept(name) && now.isDir(dir) && base.ctime != real.ctime {
+			// The base of a file in a deleted directory is unknown.
 			base.unknown = base.unknown || m.bases[top].unknown || m.bases[top].kind == overlay.Dir
 		}
 		switch {
-		case ok && before.folder(name) && real.kind == overlay.Dir && !now.folder(name):
-			// It was a folder of both, with another mode.
+		case ok && before.isDir(name) && real.kind == overlay.Dir && !now.isDir(name):
+			// Both had this directory, with another mode.
 			base.unknown = base.unknown || base.kind != overlay.Dir
 			mode := base.mode
 			base.item, base.open = real, false
 			base.mode = mode
-		case ok && !before.folder(name) && real.kind == overlay.Dir && now.folder(name):
+		case ok && !before.isDir(name) && real.kind == overlay.Dir && now.isDir(name):
 			base.open = true
 		case ok:
 		default:
-			base = origin{item: real, open: now.folder(name) && real.kind == overlay.Dir}
+			base = origin{item: real, open: now.isDir(name) && real.kind == overlay.Dir}
 			above, deleted := m.bases[dir]
-			if deleted && above.unknown && !m.real.folder(dir) {
+			if deleted && above.unknown && !m.real.isDir(dir) {
 				base.unknown = true
 			}
-			if real.kind == overlay.Nothing && !before.folder(dir) && m.real.folder(dir) && deleted {
-				// It may have been in the folder, and gone since.
+			if real.kind == overlay.Nothing && !before.isDir(dir) && m.real.isDir(dir) && deleted {
+				// The directory may have had it before.
 				if _, noted := own[dir]; above.kind == overlay.Dir {
 					base.unknown = above.ctime != m.real[dir].ctime
 				} else {
-					base.unknown = above.unknown || !noted && !m.kept(dir)
+					base.unknown = above.unknown || !noted && !m.isKept(dir)
 				}
 			}
 		}
@@ -263,11 +264,11 @@ func (m *model) session(now shape) {
 			delete(m.bases, name)
 		}
 	}
-	m.order()
+	m.tidy()
 }
 
-// kept reports whether something is a clash in a folder that was deleted, or in such.
-func (m *model) kept(name string) bool {
+// isKept reports whether a path is a conflict in a deleted directory, or is below one.
+func (m *model) isKept(name string) bool {
 	for ; name != "."; name = path.Dir(name) {
 		if m.bases[name].kept {
 			return true
@@ -276,9 +277,9 @@ func (m *model) kept(name string) bool {
 	return false
 }
 
-// clash reports whether the real folder has something else at a path than the
-// session has changed.
-func (m *model) clash(name string) bool {
+// isConflict reports whether the real directory no longer has the version that the
+// session changed.
+func (m *model) isConflict(name string) bool {
 	base, real := m.bases[name], m.real[name]
 	switch {
 	case base.unknown || base.kind != real.kind:
@@ -292,7 +293,7 @@ func (m *model) clash(name string) bool {
 	}
 	if real.kind == overlay.Dir {
 		for below := range m.real {
-			if below != name && within(below, name) && path.Dir(below) == name && m.clash(below) {
+			if below != name && within(below, name) && path.Dir(below) == name && m.isConflict(below) {
 				return true
 			}
 		}
@@ -300,8 +301,8 @@ func (m *model) clash(name string) bool {
 	return false
 }
 
-// standing lists the changes as told does, in any order.
-func (m *model) standing() []string {
+// changes lists the changes in the format of formatChanges, in any order.
+func (m *model) changes() []string {
 	v := m.view()
 	var list []string
 	for name, i := range m.own {
@@ -322,7 +323,7 @@ func (m *model) standing() []string {
 			op = overlay.Modify
 		}
 		line := strings.TrimSpace(fmt.Sprintf("%s %s %s", op, name, v[name].kind))
-		if m.clash(cmp.Or(in, name)) {
+		if m.isConflict(cmp.Or(in, name)) {
 			line += "!"
 		}
 		list = append(list, line)
@@ -331,17 +332,17 @@ func (m *model) standing() []string {
 	return list
 }
 
-// lines are changes as the model tells them.
+// lines returns changes in the format of the model.
 func lines(list []overlay.Change) []string {
 	var all []string
 	for _, c := range list {
-		all = append(all, told([]overlay.Change{c}))
+		all = append(all, formatChanges([]overlay.Change{c}))
 	}
 	slices.Sort(all)
 	return all
 }
 
-// build makes a folder of a shape.
+// build makes a directory of a shape.
 func build(t *testing.T, dir string, s shape) {
 	t.Helper()
 	check(t, os.RemoveAll(dir))
@@ -366,8 +367,8 @@ func build(t *testing.T, dir string, s shape) {
 	}
 }
 
-// edits returns a script that does some things of many.
-func edits(r *rand.Rand, word string) string {
+// randomEdits returns a script with a few random edits.
+func randomEdits(r *rand.Rand, word string) string {
 	names := []string{"a", "b", "sub", "sub/c", "sub/deep", "sub/deep/d", "empty", "many", "many/1", "many/2", "link", "n", "n/m", "n/m/o", "sub/n", "sub/deep/n"}
 	name := func() string { return names[r.IntN(len(names))] }
 	var parts []string
@@ -382,30 +383,30 @@ func edits(r *rand.Rand, word string) string {
 	return strings.Join(parts, "; ")
 }
 
-// TestKeptModel makes random steps of the session, the user, and who lands and
-// discards, on a layer and on a model of it: they agree at every step on what is
-// seen, what has changed and where there is a clash, and the real folder is what the
-// user has made of it and what has landed, to the byte.
-func TestKeptModel(t *testing.T) {
+// TestSessionModel makes random steps of the session and the user, and applies and
+// discards changes, on an overlay and on a model of it. After each step both must agree
+// on the view, the changes and the conflicts. The real directory must have the user's
+// edits and the applied changes, to the byte.
+func TestSessionModel(t *testing.T) {
 	const known, steps = 10, 25
 	for i := range testutil.Rounds(known) {
 		seed := uint64(i + 1)
-		if i >= known { // steps that nobody has seen yet
+		if i >= known { // a new seed
 			seed = rand.Uint64()
 		}
 		if s := os.Getenv("GOLEM_TEST_SEED"); s != "" {
 			fmt.Sscan(s, &seed)
 		}
-		if !randomSession(t, seed, steps) {
+		if !runRandomSession(t, seed, steps) {
 			return
 		}
 	}
 }
 
-// randomSession makes steps from a seed.
-func randomSession(t *testing.T, seed uint64, steps int) bool {
+// runRandomSession makes the steps of a seed.
+func runRandomSession(t *testing.T, seed uint64, steps int) bool {
 	r := rand.New(rand.NewPCG(seed, 0))
-	b := newKept(t)
+	b := newSession(t)
 	defer b.unmount()
 	plain := t.TempDir() + "/plain"
 	m := &model{real: scan(t, b.Dir), own: map[string]item{}, bases: map[string]origin{}}
@@ -414,7 +415,7 @@ func randomSession(t *testing.T, seed uint64, steps int) bool {
 		t.Helper()
 		list, err := b.SessionChanges()
 		check(t, err)
-		want := m.standing()
+		want := m.changes()
 		bad := ""
 		if got := lines(list); !slices.Equal(got, want) {
 			bad = fmt.Sprintf("changes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -426,11 +427,11 @@ func randomSession(t *testing.T, seed uint64, steps int) bool {
 		}
 		b.flush()
 		got, view := scan(t, b.SessionDir()), m.view()
-		for _, name := range differs(got, view) {
+		for _, name := range diff(got, view) {
 			bad += fmt.Sprintf("\n%s: seen %v, want %v", name, got[name], view[name])
 		}
 		real := scan(t, b.Dir)
-		for _, name := range differs(real, m.real) {
+		for _, name := range diff(real, m.real) {
 			bad += fmt.Sprintf("\n%s: in the real folder %v, want %v", name, real[name], m.real[name])
 		}
 		if list, err = b.SessionChanges(); bad == "" {
@@ -448,7 +449,7 @@ func randomSession(t *testing.T, seed uint64, steps int) bool {
 	for i := range steps {
 		switch r.IntN(8) {
 		case 0, 1, 2:
-			script := edits(r, fmt.Sprintf("s%d", i))
+			script := randomEdits(r, fmt.Sprintf("s%d", i))
 			build(t, plain, m.view())
 			run(t, plain, script)
 			check(t, b.RecordBases(true))
@@ -457,21 +458,21 @@ func randomSession(t *testing.T, seed uint64, steps int) bool {
 			run(t, b.SessionDir(), script)
 			b.flush()
 			now := scan(t, plain)
-			if got := scan(t, b.SessionDir()); len(differs(got, now)) > 0 {
-				return true // it copies a folder into itself, which ends in many ways
+			if got := scan(t, b.SessionDir()); len(diff(got, now)) > 0 {
+				return true // it copies a directory into itself, with many possible results
 			}
 			check(t, b.RecordBases(r.IntN(2) == 0))
-			if m.session(now); !agree("> " + script) {
+			if m.applySession(now); !agree("> " + script) {
 				return false
 			}
 		case 3, 4, 5:
-			script := edits(r, fmt.Sprintf("u%d", i))
+			script := randomEdits(r, fmt.Sprintf("u%d", i))
 			run(t, b.Dir, script)
-			if m.user(scan(t, b.Dir)); !agree("! " + script) {
+			if m.applyUser(scan(t, b.Dir)); !agree("! " + script) {
 				return false
 			}
 		case 6:
-			if step := m.land(b, r); !agree(step) {
+			if step := m.apply(b, r); !agree(step) {
 				return false
 			}
 		case 7:
@@ -483,8 +484,8 @@ func randomSession(t *testing.T, seed uint64, steps int) bool {
 	return true
 }
 
-// some returns some of a list.
-func some[T any](r *rand.Rand, list []T) (some []T) {
+// sample returns random elements of a list.
+func sample[T any](r *rand.Rand, list []T) (some []T) {
 	for _, e := range list {
 		if r.IntN(3) == 0 {
 			some = append(some, e)
@@ -493,8 +494,8 @@ func some[T any](r *rand.Rand, list []T) (some []T) {
 	return some
 }
 
-// land lands some of the changes, some with content that is given.
-func (m *model) land(b *bench, r *rand.Rand) string {
+// apply applies some of the changes, some of them with content from a file.
+func (m *model) apply(b *fixture, r *rand.Rand) string {
 	b.t.Helper()
 	list, err := b.SessionChanges()
 	check(b.t, err)
@@ -515,7 +516,7 @@ func (m *model) land(b *bench, r *rand.Rand) string {
 	var picks []overlay.Pick
 	parts := map[string]bool{}
 	step := "land"
-	for _, c := range some(r, list) {
+	for _, c := range sample(r, list) {
 		p := overlay.Pick{Path: c.Path, Force: c.Conflict}
 		if (c.Kind == overlay.File || c.Op == overlay.Delete && c.OldKind == overlay.File) && r.IntN(4) == 0 {
 			p.ContentFile, parts[c.Path] = given, true
@@ -525,12 +526,12 @@ func (m *model) land(b *bench, r *rand.Rand) string {
 	}
 	for _, p := range picks {
 		for _, up := range append(above(p.Path), p.Path) {
-			// What it comes with, and what comes with it.
-			if up != p.Path && want.folder(up) {
+			// the directories above it, and everything in it
+			if up != p.Path && want.isDir(up) {
 				continue
 			}
-			if i := seen[up]; up != p.Path || i.kind == overlay.Dir && want.folder(up) {
-				if i.kind == overlay.Dir && want.folder(up) {
+			if i := seen[up]; up != p.Path || i.kind == overlay.Dir && want.isDir(up) {
+				if i.kind == overlay.Dir && want.isDir(up) {
 					want[up] = i // its mode
 				} else {
 					put(up, i)
@@ -562,7 +563,7 @@ func (m *model) land(b *bench, r *rand.Rand) string {
 	check(b.t, to.PrepareApply(changes, nil))
 	check(b.t, to.FinishApply())
 	now := scan(b.t, b.Dir)
-	for _, name := range differs(now, want) {
+	for _, name := range diff(now, want) {
 		b.t.Errorf("%s: landed %v, want %v", name, now[name], want[name])
 	}
 	for range 1 + r.IntN(2) {
@@ -570,8 +571,8 @@ func (m *model) land(b *bench, r *rand.Rand) string {
 	}
 	m.real = now
 	own := map[string]item{}
-	for _, name := range differs(seen, now) {
-		if seen.folder(path.Dir(name)) {
+	for _, name := range diff(seen, now) {
+		if seen.isDir(path.Dir(name)) {
 			own[name] = seen[name]
 		}
 		if parts[name] {
@@ -579,11 +580,11 @@ func (m *model) land(b *bench, r *rand.Rand) string {
 		}
 	}
 	m.own = own
-	m.order()
+	m.tidy()
 	return step
 }
 
-// above returns the folders above a name, from the top.
+// above returns the directories above a name, from the top.
 func above(name string) (list []string) {
 	for name = path.Dir(name); name != "."; name = path.Dir(name) {
 		list = append([]string{name}, list...)
@@ -592,7 +593,7 @@ func above(name string) (list []string) {
 }
 
 // discard discards some of the changes.
-func (m *model) discard(b *bench, r *rand.Rand) string {
+func (m *model) discard(b *fixture, r *rand.Rand) string {
 	b.t.Helper()
 	var paths []string
 	for _, name := range slices.Sorted(maps.Keys(m.own)) {
@@ -613,6 +614,6 @@ func (m *model) discard(b *bench, r *rand.Rand) string {
 			}
 		}
 	}
-	m.order()
+	m.tidy()
 	return "discard " + strings.Join(paths, " ")
 }

@@ -16,41 +16,41 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 )
 
-// A move brings one thing to its place. It is written down with what it moves, by
-// the kernel's numbers, so that whoever reads the list later sees whether it has
-// been made: it is made once, however often it is tried.
+// A move puts one file or directory in its place. It names what it moves by inode, so
+// that a later reader of the list can see whether the move is made. Making a move twice
+// does no harm.
 type move struct {
 	Path           string
 	Action         action `json:"Do"`
-	NewInode       uint64 `json:"New"` // the inode that comes, 0 for none
-	OldInode       uint64 `json:"Old"` // the one that goes
+	NewInode       uint64 `json:"New"` // of the new file, 0 for none
+	OldInode       uint64 `json:"Old"` // of the old file, 0 for none
 	Mode           uint32
-	OldMode        uint32      `json:"Was"`           // the mode before
-	Number         int         `json:"N"`             // what goes is kept as the n-th
-	NewFingerprint fingerprint `json:"Came,omitzero"` // what comes, when it was decided on
-	OldFingerprint fingerprint `json:"Gone,omitzero"` // and what goes
+	OldMode        uint32      `json:"Was"`
+	Number         int         `json:"N"`             // the name of a deleted file in the directory of old files
+	NewFingerprint fingerprint `json:"Came,omitzero"` // of the new file when the move was planned
+	OldFingerprint fingerprint `json:"Gone,omitzero"` // of the old file when the move was planned
 }
 
-// A seen is how something was when it was looked at. Where it is moved that stays;
-// where somebody writes to it, it does not.
+// A fingerprint changes if somebody writes to a file. It stays the same if the file is
+// moved.
 type fingerprint struct{ Time, Size int64 }
 
 func fingerprintOf(st unix.Stat_t) fingerprint { return fingerprint{st.Mtim.Nano(), st.Size} }
 
-// matches reports whether something is as it was seen.
+// matches reports whether a file still has the fingerprint.
 func (s fingerprint) matches(st unix.Stat_t) bool { return s == fingerprintOf(st) }
 
-// A deed is a kind of move.
+// An action is a kind of move.
 type action string
 
 const (
-	moveIn     action = "put"   // to a place where nothing is
-	exchange   action = "swap"  // for what is there, which is kept where it came from
-	moveOut    action = "take"  // away, and keep it
-	changeMode action = "chmod" // nothing moves
+	moveIn     action = "put"   // to a path where nothing is
+	exchange   action = "swap"  // with the old file, which is kept at the path that the new one came from
+	moveOut    action = "take"  // to the directory of old files
+	changeMode action = "chmod" // moves nothing
 )
 
-// writeMoves writes the list down for good: from here on it will be carried out.
+// writeMoves writes the list of moves to disk. From now on Recover completes them.
 func writeMoves(store string, moves []move) error {
 	f, err := os.OpenFile(store+"/"+movesName+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -67,7 +67,7 @@ func writeMoves(store string, moves []move) error {
 	if err := errors.Join(w.Flush(), f.Sync()); err != nil {
 		return err
 	}
-	// None of the moves that follow is on the disk before this one is.
+	// The list must reach the disk before the first move does.
 	return durable.Rename(store+"/"+movesName+".new", store+"/"+movesName)
 }
 
@@ -89,8 +89,8 @@ func readMoves(store string) ([]move, error) {
 	return list, nil
 }
 
-// finishMoves makes the moves that are not made yet. One whose place is not as it was
-// matches left out and told, in a Conflict: the others are made.
+// finishMoves makes the moves that are not made yet. It skips a move if something else is
+// at its path now, and lists those in a ConflictError.
 func (a *applier) finishMoves(moves []move) error {
 	since, err := readTime(a.Store + "/" + clockName)
 	if err != nil {
@@ -114,15 +114,15 @@ func (a *applier) finishMoves(moves []move) error {
 	return conflict.orNil()
 }
 
-// isModifiedDir reports whether somebody has changed something in a folder that is to go,
-// in the time that nobody carried on. That files of it were moved under other names
-// does not count.
+// isModifiedDir reports whether somebody changed the content of a directory that the move
+// takes away, while the work was interrupted. It compares modification times: a rename
+// changes only the ctime of the file that it moves.
 func (a *applier) isModifiedDir(m move, since int64) bool {
 	st, err := a.dir.stat(m.Path)
 	return err == nil && m.Action != changeMode && m.OldInode == st.Ino && kindOf(st) == Dir && !a.isOlder(a.dir, m.Path, since, mtimeOf)
 }
 
-// orNil returns the Conflict, nil where it is none.
+// orNil returns c, or nil if it lists no paths.
 func (c *ConflictError) orNil() error {
 	if len(c.Paths) == 0 {
 		return nil
@@ -130,16 +130,16 @@ func (c *ConflictError) orNil() error {
 	return c
 }
 
-// markApplied says that all is moved.
+// markApplied marks that all moves are made.
 func (a *applier) markApplied() error {
 	if err := markTimeAtomically(a.Store + "/" + appliedName); err != nil {
 		return err
 	}
-	remove(a.WorkDir()) // the kernel's, which the user could not remove; it is of no use any more
+	remove(a.WorkDir()) // The kernel made it, nobody needs it now, and the user could not remove it.
 	return nil
 }
 
-// undoMoves makes the moves backwards.
+// undoMoves reverts the moves and marks that they are undone.
 func (a *applier) undoMoves(moves []move) error {
 	kept, err := a.revertMoves(moves)
 	if err != nil {
@@ -148,24 +148,24 @@ func (a *applier) undoMoves(moves []move) error {
 	return errors.Join(kept, markTimeAtomically(a.Store+"/"+undoneName))
 }
 
-// revertMoves makes the moves backwards that are made. What somebody has changed since
-// stays, and is told in a Conflict.
+// revertMoves reverts the moves that are made, last first. Files that somebody changed
+// since stay, and it lists them in a ConflictError.
 func (a *applier) revertMoves(moves []move) (kept, err error) {
 	var conflict ConflictError
 	for _, m := range slices.Backward(moves) {
 		if err := a.revertMove(m); errors.Is(err, errReplaced) {
 			conflict.Paths = append(conflict.Paths, m.Path)
 		} else if err != nil {
-			return nil, fmt.Errorf("%s could not be brought back: %w", m.Path, err)
+			return nil, fmt.Errorf("restore %s: %w", m.Path, err)
 		}
 	}
 	return conflict.orNil(), nil
 }
 
-// errOther says that something else stands at a place than was looked at.
-var errReplaced = errors.New("something else is there now")
+// errReplaced is the error of a move if another file is at its path now.
+var errReplaced = errors.New("the file was replaced meanwhile")
 
-// makeMove makes a move, unless it is made.
+// makeMove makes a move, unless it is made already.
 func (a *applier) makeMove(m move) error {
 	here, err := a.statOrZero(a.dir, m.Path)
 	switch {
@@ -178,7 +178,7 @@ func (a *applier) makeMove(m move) error {
 	case !m.matchesOld(here):
 		return errReplaced
 	}
-	if m.OldInode != 0 { // where nothing was, nobody is overwritten
+	if m.OldInode != 0 { // a new file overwrites nothing
 		defer a.lockParent(m.Path)()
 	}
 	return asReplaced(a.dir.withParent(m.Path, func(dir int, base string) error {
@@ -202,7 +202,7 @@ func (a *applier) makeMove(m move) error {
 			if err := rename(from, base, dir, base, unix.RENAME_EXCHANGE); err != nil {
 				return err
 			}
-			// What came out must be what was looked at.
+			// The file that came out must be the one that the plan saw.
 			if out, err := a.statOrZero(a.upper, m.Path); err == nil && m.matchesOld(out) {
 				return nil
 			}
@@ -214,13 +214,12 @@ func (a *applier) makeMove(m move) error {
 	}))
 }
 
-// matchesOld reports whether something is what a move takes away, as it was.
+// matchesOld reports whether a file is the old file of the move, unchanged.
 func (m move) matchesOld(st unix.Stat_t) bool {
 	return st.Ino == m.OldInode && (m.OldInode == 0 || m.OldFingerprint.matches(st))
 }
 
-// asReplaced returns errOther for errors that say that a place is not there any more,
-// or is taken.
+// asReplaced returns errReplaced for errors that mean that a path is gone or taken.
 func asReplaced(err error) error {
 	for _, e := range []error{unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EEXIST, unix.ENOTEMPTY} {
 		if errors.Is(err, e) {
@@ -230,7 +229,7 @@ func asReplaced(err error) error {
 	return err
 }
 
-// revertMove makes a move backwards, unless that is done.
+// revertMove reverts a move, unless it is not made or already reverted.
 func (a *applier) revertMove(m move) error {
 	here, err := a.statOrZero(a.dir, m.Path)
 	if m.Action == changeMode {
@@ -262,9 +261,10 @@ func (a *applier) revertMove(m move) error {
 	}))
 }
 
-// lockParent takes the lock of the folder that a name is in, which who writes a file of it
-// holds between the last look at it and the change. Somebody who never lets go of it
-// matches waited for once, and a file system without such locks does without.
+// lockParent locks the directory of a file. Who writes a file through golem holds this
+// lock between the last check of the file and the change. If somebody never releases it,
+// lockParent gives up after about two seconds and does without the lock in this
+// directory. It also does without on file systems that have no such locks.
 func (a *applier) lockParent(name string) (unlock func()) {
 	if dir := path.Dir(name); a.lockDir != dir {
 		a.lockFile.Close()
@@ -289,17 +289,17 @@ func (a *applier) lockParent(name string) (unlock func()) {
 	return func() {}
 }
 
-// isMade reports whether a move has been made, by where the things are that it moves.
+// isMade reports whether a move is made, judged by where its files are.
 func (a *applier) isMade(m move) (bool, error) {
 	if m.Action == moveOut {
 		kept, err := a.statOrZero(a.old, strconv.Itoa(m.Number))
 		return kept.Ino != 0, err
 	}
-	left, err := a.statOrZero(a.upper, m.Path)
-	return left.Ino == m.OldInode, err
+	remaining, err := a.statOrZero(a.upper, m.Path)
+	return remaining.Ino == m.OldInode, err
 }
 
-// statOrZero says what is at a name. What is not there has no number.
+// statOrZero returns the state of a name, and a zero inode if nothing is there.
 func (a *applier) statOrZero(t *tree, name string) (unix.Stat_t, error) {
 	st, err := t.stat(name)
 	if errors.Is(err, unix.ENOENT) {
@@ -308,7 +308,7 @@ func (a *applier) statOrZero(t *tree, name string) (unix.Stat_t, error) {
 	return st, err
 }
 
-// setMode gives what a move is about a mode, unless somebody else has.
+// setMode changes the mode of a directory, unless somebody else changed it.
 func (a *applier) setMode(m move, here unix.Stat_t, mode uint32) error {
 	if here.Ino != m.OldInode || permissions(here) != m.Mode&0o777 && permissions(here) != m.OldMode&0o777 {
 		return errReplaced

@@ -41,20 +41,20 @@ type Overlay struct {
 	IsCopy bool `json:"Copied,omitempty"`
 }
 
-// What is in a store.
+// The names in a store.
 const (
-	upperName    = "upper" // what was changed, as overlayfs keeps it
-	workName     = "work"  // overlayfs's own
-	oldName      = "old"   // what was deleted, numbered as in the list of moves
-	droppedName  = "dropped"
-	clockName    = "clock" // a file that tells time as files have it
-	movesName    = "moves" // the list of moves, once it is decided to make them
+	upperName    = "upper"   // the changed files, as overlayfs keeps them
+	workName     = "work"    // used by overlayfs
+	oldName      = "old"     // deleted files, by their number in the list of moves
+	droppedName  = "dropped" // skipped files of new directories, and discarded files
+	clockName    = "clock"   // its ctime is the start of the work
+	movesName    = "moves"   // the list of moves
 	appliedName  = "landed"
 	undoneName   = "undone"
-	mountName    = "seen" // where the overlay of a kept layer is mounted
-	copyName     = "copy" // a copy of the folder, where that is kept
+	mountName    = "seen" // the mount point of a session's overlay
+	copyName     = "copy" // the copy of a session without overlay mounts
 	coveredName  = "covered"
-	contentsName = "base" // contents that files were changed from, numbered
+	contentsName = "base" // kept contents of bases, by number
 	basesName    = "bases"
 	picksName    = "picked"
 	lockName     = "lock"
@@ -182,9 +182,9 @@ type Pick struct {
 	Force       bool   `json:"Over"`  // apply it even if it is a conflict, because the user has seen that
 }
 
-// hasNewFile reports whether the change brings a file, a directory or a symlink along. The
-// mode of a file comes with a new file: the old one may have other names, by hard links,
-// outside the real directory too.
+// hasNewFile reports whether applying the change moves a new file, directory or symlink
+// into place. A new mode of a file also does: the old file may have hard links outside
+// the real directory, which must keep their mode.
 func (c Change) hasNewFile() bool { return c.Op != Delete && (c.Op != Mode || c.Kind == File) }
 
 // An Op is a kind of change.
@@ -219,7 +219,7 @@ func (c *ConflictError) Error() string {
 }
 
 // ErrCannotUndo is the error of Undo if golem did not keep the old content.
-var ErrCannotUndo = errors.New("what was there before is not kept, because the state folder is on another file system")
+var ErrCannotUndo = errors.New("golem kept no old files, because the state directory is on another file system")
 
 // The longest path and the longest name in it that can be applied, as in sandboxes.
 const (

@@ -19,14 +19,14 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// inside says that this is the test program in namespaces of its own, where it can
-// mount overlays, and that it is no root outside.
+// inside is set in the test program that runs in namespaces of its own, where it can
+// mount overlays.
 const inside = "GOLEM_TEST_INSIDE"
 
-// TestMain runs the tests in namespaces of their own: as the user that runs them,
-// and where that is root once more as an ordinary one.
+// TestMain runs the tests in namespaces of their own: as the current user and, if that is
+// root, once more as an ordinary user.
 func TestMain(m *testing.M) {
-	if settle() {
+	if doWork() {
 		os.Exit(0)
 	}
 	if os.Getenv(inside) != "" {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 		ids = append(ids, 12345)
 	}
 	for _, id := range ids {
-		if err := asUser(id); err != nil {
+		if err := runAsUser(id); err != nil {
 			fmt.Fprintln(os.Stderr, "as user", id, err)
 			code = 1
 		}
@@ -50,8 +50,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// asUser runs this program again as a user.
-func asUser(id int) error {
+// runAsUser runs this program again as a user.
+func runAsUser(id int) error {
 	dir, err := os.MkdirTemp("", "layer")
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func asUser(id int) error {
 		return err
 	}
 	args := os.Args[1:]
-	for i, a := range args { // its own folder is not the package's
+	for i, a := range args { // its working directory is another one
 		if strings.HasPrefix(a, "-test.testlogfile") || strings.HasPrefix(a, "-test.coverprofile") || strings.HasPrefix(a, "-test.gocoverdir") {
 			args[i] = "-test.v=false"
 		}
@@ -91,8 +91,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// A bench is a folder with a layer over it.
-type bench struct {
+// A fixture is a directory with an overlay over it.
+type fixture struct {
 	t *testing.T
 	overlay.Overlay
 	merged string
@@ -100,10 +100,10 @@ type bench struct {
 
 const start = `mkdir -p sub/deep empty; echo one > a; echo two > b; echo three > sub/c; echo four > sub/deep/d; ln -s a link; chmod 755 b; mkdir many; for i in 1 2 3 4 5; do echo $i > many/$i; done`
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	b := &bench{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store"}, dir + "/merged"}
+	b := &fixture{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store"}, dir + "/merged"}
 	check(t, os.Mkdir(b.Dir, 0o755))
 	check(t, os.Mkdir(b.merged, 0o755))
 	run(t, b.Dir, start)
@@ -120,16 +120,16 @@ func run(t *testing.T, dir, script string) {
 	}
 }
 
-// work runs a script on the layer.
-func (b *bench) work(script string) {
+// work runs a script in the overlay mount.
+func (b *fixture) work(script string) {
 	b.t.Helper()
 	check(b.t, unix.Mount("golem", b.merged, "overlay", 0, "lowerdir="+b.Dir+",upperdir="+b.UpperDir()+",workdir="+b.WorkDir()+",userxattr,volatile"))
 	defer unix.Unmount(b.merged, 0)
 	run(b.t, b.merged, script)
 }
 
-// listed returns the changes, a line each.
-func (b *bench) listed() []string {
+// list returns the changes, a line each.
+func (b *fixture) list() []string {
 	b.t.Helper()
 	changes, err := b.Changes()
 	check(b.t, err)
@@ -140,15 +140,15 @@ func (b *bench) listed() []string {
 	return list
 }
 
-func (b *bench) land(dropped ...string) error {
+func (b *fixture) applyAll(dropped ...string) error {
 	b.t.Helper()
 	changes, err := b.Changes()
 	check(b.t, err)
 	return b.Apply(changes, dropped)
 }
 
-// look tells all about a folder.
-func look(t *testing.T, dir string) string {
+// describe returns a text with everything about the files of a directory.
+func describe(t *testing.T, dir string) string {
 	t.Helper()
 	var list []string
 	check(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -180,8 +180,8 @@ func look(t *testing.T, dir string) string {
 	return strings.Join(list, "\n")
 }
 
-// deeds are scripts, and what they change.
-var deeds = []struct{ script, want string }{
+// scripts are shell scripts with the changes that they make.
+var scripts = []struct{ script, want string }{
 	{"true", ""},
 	{"cat a sub/c; ls -R", ""},
 	{"echo new > n", "create n file"},
@@ -216,12 +216,12 @@ var deeds = []struct{ script, want string }{
 	{"mkdir n; chmod 000 n", "create n folder"},
 }
 
-// TestChanges: what is listed is what was done, and nothing else.
+// TestChanges checks that Changes lists what a script did, and nothing else.
 func TestChanges(t *testing.T) {
-	for _, test := range deeds {
-		b := newBench(t)
+	for _, test := range scripts {
+		b := newFixture(t)
 		b.work(test.script)
-		got := b.listed()
+		got := b.list()
 		slices.Sort(got)
 		want := strings.Split(test.want, ", ")
 		slices.Sort(want)
@@ -231,9 +231,9 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestLandAndUndo: the folder becomes what it would be without a layer, and again
-// what it was.
-func TestLandAndUndo(t *testing.T) {
+// TestApplyAndUndo checks that Apply has the same result as running the script without an
+// overlay, and that Undo restores everything.
+func TestApplyAndUndo(t *testing.T) {
 	scripts := []string{
 		"echo new > n; echo other > a; rm b; chmod 700 sub",
 		"rm -r sub many; mkdir sub; echo x > sub/x; echo y > many",
@@ -246,21 +246,21 @@ func TestLandAndUndo(t *testing.T) {
 		scripts = append(scripts, randomScript())
 	}
 	for _, script := range scripts {
-		b, plain := newBench(t), t.TempDir()+"/real"
+		b, plain := newFixture(t), t.TempDir()+"/real"
 		check(t, os.Mkdir(plain, 0o755))
 		run(t, plain, start)
 		run(t, plain, script)
-		before := look(t, b.Dir)
+		before := describe(t, b.Dir)
 		b.work(script)
-		if got := look(t, b.Dir); got != before {
+		if got := describe(t, b.Dir); got != before {
 			t.Fatalf("%s: the folder changed before anything landed", script)
 		}
-		check(t, b.land())
-		if got, want := look(t, b.Dir), look(t, plain); got != want {
+		check(t, b.applyAll())
+		if got, want := describe(t, b.Dir), describe(t, plain); got != want {
 			t.Errorf("%s: landed\n%s\nwant\n%s", script, got, want)
 		}
 		check(t, b.Undo())
-		if got := look(t, b.Dir); got != before {
+		if got := describe(t, b.Dir); got != before {
 			t.Errorf("%s: undone\n%s\nwant\n%s", script, got, before)
 		}
 		check(t, b.Remove())
@@ -270,7 +270,7 @@ func TestLandAndUndo(t *testing.T) {
 	}
 }
 
-// randomScript returns one that does some things of many.
+// randomScript returns a script with a few random commands.
 func randomScript() string {
 	names := []string{"a", "b", "sub", "sub/c", "sub/deep", "sub/deep/d", "empty", "many", "many/1", "many/2", "link", "n", "n/m", "n/m/o", "sub/n"}
 	name := func() string { return names[rand.IntN(len(names))] }
@@ -287,22 +287,23 @@ func randomScript() string {
 	return strings.Join(parts, "; ")
 }
 
-// TestDropped: what is dropped, and what never lands, stays out; the rest comes.
-func TestDropped(t *testing.T) {
-	b := newBench(t)
+// TestSkipped checks that Apply skips special files and the skipped paths, and applies
+// the rest.
+func TestSkipped(t *testing.T) {
+	b := newFixture(t)
 	b.work("mkdir -p repo/.git/hooks; echo evil > repo/.git/hooks/pre-push; echo code > repo/main.c; mkfifo repo/pipe; echo x > a; mkdir .git; echo x > .git/config")
-	check(t, b.land("repo/.git", ".git"))
-	if got := look(t, b.Dir); strings.Contains(got, ".git") || strings.Contains(got, "pipe") || !strings.Contains(got, "/repo/main.c") || !strings.Contains(got, `/a 100644 "x\n"`) {
+	check(t, b.applyAll("repo/.git", ".git"))
+	if got := describe(t, b.Dir); strings.Contains(got, ".git") || strings.Contains(got, "pipe") || !strings.Contains(got, "/repo/main.c") || !strings.Contains(got, `/a 100644 "x\n"`) {
 		t.Errorf("landed\n%s", got)
 	}
 	check(t, b.Undo())
 }
 
-// TestModes: no file comes to run as who owns it.
+// TestModes checks that no applied file has set-ID bits.
 func TestModes(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.work("cp /bin/true su; chmod 6755 su; mkdir d; cp su d/su; chmod 6755 d/su d; chmod 4755 b; echo x >> b")
-	check(t, b.land())
+	check(t, b.applyAll())
 	for _, name := range []string{"su", "d", "d/su", "b"} {
 		info, err := os.Stat(b.Dir + "/" + name)
 		check(t, err)
@@ -312,8 +313,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestConflict: where the folder has changed meanwhile nothing lands, and where it
-// has changed since nothing is undone.
+// TestConflict checks that Apply changes nothing if the directory changed meanwhile, and
+// that Undo changes nothing if it changed since.
 func TestConflict(t *testing.T) {
 	for _, test := range []struct{ work, meanwhile, want string }{
 		{"echo x > a", "echo y > a", "a"},
@@ -329,10 +330,10 @@ func TestConflict(t *testing.T) {
 		{"echo x > a; echo x > b", "echo y > b", "b"},
 		{"echo x > a", "cp a c; mv c a", "a"},
 	} {
-		b := newBench(t)
+		b := newFixture(t)
 		b.work(test.work)
 		run(t, b.Dir, test.meanwhile)
-		before := look(t, b.Dir)
+		before := describe(t, b.Dir)
 		var conflict *overlay.ConflictError
 		changes, err := b.Changes()
 		if err == nil {
@@ -341,7 +342,7 @@ func TestConflict(t *testing.T) {
 		if !errors.As(err, &conflict) || strings.Join(conflict.Paths, ",") != test.want {
 			t.Errorf("%s / %s: %v, want a conflict at %s", test.work, test.meanwhile, err, test.want)
 		}
-		if got := look(t, b.Dir); got != before {
+		if got := describe(t, b.Dir); got != before {
 			t.Errorf("%s / %s: something moved", test.work, test.meanwhile)
 		}
 	}
@@ -353,31 +354,31 @@ func TestConflict(t *testing.T) {
 		{"mkdir n; echo x > n/f", "echo y > n/g"},
 		{"chmod 700 sub", "chmod 711 sub"},
 	} {
-		b := newBench(t)
+		b := newFixture(t)
 		b.work(test.work)
-		check(t, b.land())
+		check(t, b.applyAll())
 		run(t, b.Dir, test.since)
-		before := look(t, b.Dir)
+		before := describe(t, b.Dir)
 		var conflict *overlay.ConflictError
 		if err := b.Undo(); !errors.As(err, &conflict) {
 			t.Errorf("%s / %s: %v, want a conflict", test.work, test.since, err)
 		}
-		if got := look(t, b.Dir); got != before {
+		if got := describe(t, b.Dir); got != before {
 			t.Errorf("%s / %s: something moved", test.work, test.since)
 		}
 	}
-	// What others do elsewhere is no conflict.
-	b := newBench(t)
+	// Changes of others at other paths are not conflicts.
+	b := newFixture(t)
 	b.work("echo x > a; echo x > sub/n")
 	run(t, b.Dir, "echo y > b; echo y > sub/c; echo y > sub/m")
-	check(t, b.land())
+	check(t, b.applyAll())
 	run(t, b.Dir, "echo z > b; echo z > sub/c")
 	check(t, b.Undo())
 }
 
-// TestUnfit: names that no sandbox has are an error, and no folder is too deep to
-// be removed.
-func TestUnfit(t *testing.T) {
+// TestBadNames checks that bad names are an error, and that Remove removes directories of
+// any depth.
+func TestBadNames(t *testing.T) {
 	for _, script := range []string{
 		`printf x > "$(printf 'a\377b')"`,
 		`mkdir n; cd n; printf x > "$(printf 'a\377b')"`,
@@ -385,7 +386,7 @@ func TestUnfit(t *testing.T) {
 import os
 for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`,
 	} {
-		b := newBench(t)
+		b := newFixture(t)
 		b.work(script)
 		var unfit *overlay.NameError
 		if _, err := b.Changes(); !errors.As(err, &unfit) {
@@ -395,14 +396,14 @@ for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`,
 	}
 }
 
-// TestElsewhere: where the store is on another file system all lands the same, and
-// nothing stays in the folder; it cannot be undone, and that is said.
-func TestElsewhere(t *testing.T) {
+// TestOtherFileSystem checks Apply with a store on another file system: the result is the
+// same, nothing stays in the directory, and Undo returns an error.
+func TestOtherFileSystem(t *testing.T) {
 	for _, script := range []string{
 		"echo new > n; echo other > a; rm b; chmod 700 sub; rm -r many; mkdir -p x/y; echo z > x/y/z; ln -s a l; mkfifo p; echo d > dropped; mkdir x/drop; echo x > x/drop/x; cp /bin/true su; chmod 6755 su",
 		"rm a; mkdir a; echo x > a/x; rm -r sub; echo y > sub",
 	} {
-		b, plain := newBench(t), t.TempDir()+"/real"
+		b, plain := newFixture(t), t.TempDir()+"/real"
 		check(t, os.Mkdir(plain, 0o755))
 		run(t, plain, start)
 		run(t, plain, script+"; rm -rf p dropped x/drop; test ! -e su || chmod 755 su")
@@ -412,7 +413,7 @@ func TestElsewhere(t *testing.T) {
 		t.Cleanup(func() { unix.Unmount(b.Store, unix.MNT_DETACH) })
 		check(t, b.Init())
 		b.work(script)
-		before := look(t, b.Dir)
+		before := describe(t, b.Dir)
 		changes, err := b.Changes()
 		check(t, err)
 		run(t, b.Dir, "touch many/1 a")
@@ -420,12 +421,12 @@ func TestElsewhere(t *testing.T) {
 		if err := b.Apply(changes, []string{"dropped", "x/drop"}); !errors.As(err, &conflict) {
 			t.Errorf("a conflict: %v", err)
 		}
-		if got := look(t, b.Dir); got != before {
+		if got := describe(t, b.Dir); got != before {
 			t.Errorf("a conflict has left\n%s\nwant\n%s", got, before)
 		}
 		check(t, b.MarkStart())
 		check(t, b.Apply(changes, []string{"dropped", "x/drop"}))
-		if got, want := look(t, b.Dir), look(t, plain); got != want {
+		if got, want := describe(t, b.Dir), describe(t, plain); got != want {
 			t.Errorf("%s: landed\n%s\nwant\n%s", script, got, want)
 		}
 		if err := b.Undo(); !errors.Is(err, overlay.ErrCannotUndo) {
@@ -434,20 +435,20 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestAllOrNothing: where one thing cannot be moved any more, none is.
+// TestAllOrNothing checks that Apply moves nothing if it cannot move one of the files.
 func TestAllOrNothing(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.work("echo x > a; rm sub/c; mkdir n; echo x > n/f; chmod 700 many; echo x > zz")
 	changes, err := b.Changes()
 	check(t, err)
 	check(t, b.PrepareApply(changes, nil))
 	run(t, b.Dir, "echo mine > zz")
-	before := look(t, b.Dir)
+	before := describe(t, b.Dir)
 	var conflict *overlay.ConflictError
 	if err := b.FinishApply(); !errors.As(err, &conflict) || conflict.Paths[0] != "zz" {
 		t.Errorf("got %v, want a conflict at zz", err)
 	}
-	if got := look(t, b.Dir); got != before {
+	if got := describe(t, b.Dir); got != before {
 		t.Errorf("the folder is\n%s\nwant\n%s", got, before)
 	}
 	if b.IsInterrupted() || b.IsApplied() {
@@ -455,17 +456,17 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestAttributes: what a command adds to a file besides its content stays out; what
-// was there stays.
+// TestAttributes checks that Apply skips attributes that a command added, and keeps those
+// of the real file.
 func TestAttributes(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	check(t, unix.Setxattr(b.Dir+"/b", "user.mine", []byte("1"), 0))
 	check(t, b.MarkStart())
 	b.work(`echo x > n; echo x >> a; echo x >> b; python3 -c "
 import os
 for f in 'n', 'a', 'b': os.setxattr(f, 'user.planted', b'x')"`)
-	check(t, b.land())
-	if got := look(t, b.Dir); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
+	check(t, b.applyAll())
+	if got := describe(t, b.Dir); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
 		t.Errorf("landed\n%s", got)
 	}
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 )
 
-// Pick copies changes into another, fresh layer over the same folder, so that they
-// can land from there, and returns the list of them for that. The session may go on
-// writing meanwhile. A new folder comes with all in it, and what is in a new folder
-// with the folders above it. Where a change is a clash, and is not to land over it,
-// that is a Conflict, and nothing is made.
+// Pick copies changes to another, fresh overlay over the same directory, from which they
+// can be applied, and returns the list of them. The session may continue to write
+// meanwhile. A new directory is copied with everything in it, and a file in a new
+// directory with the directories above it. If a change is a conflict, and its Pick does
+// not force it, Pick returns a ConflictError and copies nothing.
 //
-// With content that is given, a file keeps the permission bits that the real one has;
-// one that is new has those of the layer.
+// A file whose content comes from a ContentFile keeps the permission bits of the real
+// file. A new file gets those of the session.
 func (o Overlay) Pick(to Overlay, picks []Pick) ([]Change, error) {
 	all, err := openSession(o, unix.LOCK_EX)
 	if err != nil {
@@ -36,15 +36,15 @@ func (o Overlay) Pick(to Overlay, picks []Pick) ([]Change, error) {
 	k := all.base()
 	defer k.close()
 	list, err := all.changes()
-	var unfit *NameError
-	if err != nil && !errors.As(err, &unfit) {
+	var nameErr *NameError
+	if err != nil && !errors.As(err, &nameErr) {
 		return nil, err
 	}
 	chosen, err := findPicked(list, picks, k.badNames)
 	if err != nil {
 		return nil, err
 	}
-	// What the session changes from now on may not be in the copy.
+	// The copy may lack what the session changes from now on.
 	clock := o.Store + "/" + picksName + ".clock"
 	if err := markTime(clock); err != nil {
 		return nil, err
@@ -72,15 +72,16 @@ func (o Overlay) Pick(to Overlay, picks []Pick) ([]Change, error) {
 	return picked, k.picks.save()
 }
 
-// chosen is a change that is to be copied.
+// A pickedChange is a change to copy.
 type pickedChange struct {
 	Change
 	contentFile string
-	complete    bool // what is given stands for all of it
+	complete    bool // contentFile stands for all of the session's content
 }
 
-// findPicked finds the changes of a list that are picked.
-func findPicked(list []Change, picks []Pick, unfit []string) ([]pickedChange, error) {
+// findPicked returns the changes of a list that are picked, with the directories that
+// they need.
+func findPicked(list []Change, picks []Pick, badNames []string) ([]pickedChange, error) {
 	at := map[string]int{}
 	for i, c := range list {
 		at[c.Path] = i
@@ -91,7 +92,7 @@ func findPicked(list []Change, picks []Pick, unfit []string) ([]pickedChange, er
 		name := path.Clean(p.Path)
 		i, ok := at[name]
 		if !ok {
-			return nil, fmt.Errorf("%q is no change: %w", name, fs.ErrNotExist)
+			return nil, fmt.Errorf("%q is not a change: %w", name, fs.ErrNotExist)
 		}
 		c := list[i]
 		if c.Conflict && !p.Force {
@@ -99,7 +100,7 @@ func findPicked(list []Change, picks []Pick, unfit []string) ([]pickedChange, er
 		}
 		if p.ContentFile != "" {
 			if c.Kind != File && (c.Op != Delete || c.OldKind != File) {
-				return nil, fmt.Errorf("%q is no file: %w", name, fs.ErrInvalid)
+				return nil, fmt.Errorf("%q is not a file: %w", name, fs.ErrInvalid)
 			}
 			given[name], whole[name] = p.ContentFile, p.Complete
 		}
@@ -108,7 +109,7 @@ func findPicked(list []Change, picks []Pick, unfit []string) ([]pickedChange, er
 			for j := i + 1; j < len(list) && strings.HasPrefix(list[j].Path, name+"/"); j++ {
 				wanted[j] = true
 			}
-			for _, u := range unfit {
+			for _, u := range badNames {
 				if strings.HasPrefix(u, name+"/") {
 					return nil, &NameError{u}
 				}
@@ -131,10 +132,10 @@ func findPicked(list []Change, picks []Pick, unfit []string) ([]pickedChange, er
 	return result, nil
 }
 
-// topPath is the path of what a change comes with.
+// topPath is the path of the new directory that a change is applied with, or its own.
 func topPath(c Change) string { return cmp.Or(c.NewDir, c.Path) }
 
-// copyPicked copies one thing into another layer.
+// copyPicked copies one change to another overlay.
 func (k *sessionStore) copyPicked(root *os.Root, c *pickedChange) error {
 	c.Conflict = false
 	if c.contentFile == "" && !c.hasNewFile() || c.Kind == Special {
@@ -186,7 +187,7 @@ func (k *sessionStore) copyPicked(root *os.Root, c *pickedChange) error {
 	return root.Chtimes(c.Path, time.Time{}, time.Unix(st.Mtim.Unix()))
 }
 
-// openContent opens what a file is to be, and says whose it is.
+// openContent opens the content to copy, and returns the file whose owner the copy gets.
 func (k *sessionStore) openContent(c *pickedChange) (*os.File, unix.Stat_t, error) {
 	var st unix.Stat_t
 	if c.contentFile != "" {
@@ -219,7 +220,7 @@ func (k *sessionStore) openContent(c *pickedChange) (*os.File, unix.Stat_t, erro
 	return in, st, nil
 }
 
-// chownLike gives a copy to who owns what it was copied from, where that can be.
+// chownLike gives a copy the owner of the original, if the process may do that.
 func chownLike(chown func(name string, uid, gid int) error, name string, st unix.Stat_t) error {
 	if err := chown(name, int(st.Uid), int(st.Gid)); err != nil && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EINVAL) {
 		return err
@@ -227,8 +228,8 @@ func chownLike(chown func(name string, uid, gid int) error, name string, st unix
 	return nil
 }
 
-// copyAttributes gives a copy the attributes and access lists that the real file has.
-// One that cannot be given is left out.
+// copyAttributes copies the extended attributes and access control lists of the real
+// file. It skips those that it cannot set.
 func (k *sessionStore) copyAttributes(out *os.File, name string) {
 	fd, err := k.lower.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
@@ -248,28 +249,29 @@ func (k *sessionStore) copyAttributes(out *os.File, name string) {
 	}
 }
 
-// A pickLine remembers what was picked, and when, until it is settled.
+// A pickRecord says that a change was picked, and when. It stays until MarkApplied or
+// Unpick.
 type pickRecord struct {
 	Path    string
 	NewDir  string `json:"In,omitempty"`
 	At      int64
 	Partial bool `json:"Given,omitempty"`
-	New     bool `json:",omitempty"` // the real folder did not have it
+	New     bool `json:",omitempty"` // the real directory did not have the file
 }
 
-// topPath is the path of what it came with.
+// topPath is the path of the new directory that the change was picked with, or its own.
 func (p pickRecord) topPath() string { return cmp.Or(p.NewDir, p.Path) }
 
-// A landing is what is known of something that was picked.
+// A pickInfo says when a change was picked, and whether only part of it.
 type pickInfo struct {
-	At      int64 // when it was picked
+	At      int64
 	Partial bool
 }
 
-// matches reports whether something in the layer is still as it was picked.
+// matches reports whether the session's file is still as it was picked.
 func (l pickInfo) matches(st unix.Stat_t) bool { return !l.Partial && st.Ctim.Nano() < l.At }
 
-// picks are the lines of a layer, by path.
+// A pickList holds the records of a session by path.
 type pickList struct {
 	file string
 	all  map[string]pickRecord
@@ -291,7 +293,7 @@ func readPicks(store string) (*pickList, error) {
 	return p, nil
 }
 
-// remove forgets lines.
+// remove removes records and saves the list.
 func (p *pickList) remove(which func(name string) bool) error {
 	had := len(p.all)
 	maps.DeleteFunc(p.all, func(name string, _ pickRecord) bool { return which(name) })
@@ -301,7 +303,7 @@ func (p *pickList) remove(which func(name string) bool) error {
 	return p.save()
 }
 
-// save writes the lines.
+// save writes the file.
 func (p *pickList) save() error {
 	var buf bytes.Buffer
 	e := json.NewEncoder(&buf)

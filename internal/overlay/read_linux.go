@@ -10,16 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadFile returns what a regular file below a folder holds, if that is not more than
-// so many bytes. No link is followed, in whatever part of the name.
-func ReadFile(folder, name string, most int64) ([]byte, error) {
-	return Overlay{Dir: folder}.ReadReal(name, most)
+// ReadFile returns the content of a regular file below a directory, if it has at most so
+// many bytes. It follows no symlinks in any part of the name.
+func ReadFile(dir, name string, most int64) ([]byte, error) {
+	return Overlay{Dir: dir}.ReadReal(name, most)
 }
 
-// OpenFile opens a regular file below a folder for reading, as Read does.
-func OpenFile(folder, name string) (*os.File, error) { return Overlay{Dir: folder}.OpenReal(name) }
+// OpenFile opens a regular file below a directory for reading, without following
+// symlinks.
+func OpenFile(dir, name string) (*os.File, error) { return Overlay{Dir: dir}.OpenReal(name) }
 
-// OpenReal is Open below the real folder.
+// OpenReal is OpenFile for the real directory.
 func (o Overlay) OpenReal(name string) (*os.File, error) {
 	t, err := openDir(o)
 	if err != nil {
@@ -38,7 +39,7 @@ func (o Overlay) OpenReal(name string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadReal is Read below the real folder.
+// ReadReal is ReadFile for the real directory.
 func (o Overlay) ReadReal(name string, most int64) ([]byte, error) {
 	f, err := o.OpenReal(name)
 	if err != nil {
@@ -46,13 +47,13 @@ func (o Overlay) ReadReal(name string, most int64) ([]byte, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || info.Size() > most {
-		return nil, errors.Join(err, errors.New("too large to be shown"))
+		return nil, errors.Join(err, errors.New("file is too large to show"))
 	}
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// RecentPaths names some of what was changed since the stamp: as much as is found among
-// so many entries. A new folder stands for what is in it.
+// RecentPaths lists paths that changed since MarkStart, as far as it finds them among the
+// first so many entries. It lists a new directory without its content.
 func (o Overlay) RecentPaths(visits int) (names []string, err error) {
 	since, err := readTime(o.Store + "/" + clockName)
 	if err != nil {
@@ -87,7 +88,7 @@ func (o Overlay) RecentPaths(visits int) (names []string, err error) {
 			switch kind := kindOf(st); {
 			case kind == Dir && (below == nil || st.Ctim.Nano() < since):
 				queue = append(queue, name)
-			case kind == Nothing && dir.Mtim.Nano() < since: // marks share one inode
+			case kind == Nothing && dir.Mtim.Nano() < since: // whiteouts share one inode
 			case st.Ctim.Nano() >= since:
 				names = append(names, name)
 			}
@@ -100,7 +101,8 @@ func (o Overlay) RecentPaths(visits int) (names []string, err error) {
 	return names, nil
 }
 
-// deletedFromCopy names what was copied in a folder, and is not in the copy any more.
+// deletedFromCopy lists files of a directory that were copied and are no longer in the
+// copy.
 func deletedFromCopy(store string, lower *tree, dir string, has []string) (names []string) {
 	var copied *baseSet
 	real, _ := lower.list(dir)

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove removes a store, whatever is in it.
+// Remove removes the store with everything in it.
 func (o Overlay) Remove() error { return remove(o.Store) }
 
-// remove removes a folder with all in it, however deep: a folder in it is first
-// moved to its top. A kernel that is just mounting an overlay may put something there
-// meanwhile: that is removed as well, unless there is no end of it.
+// remove removes a directory with everything in it, however deep: it first moves inner
+// directories to the top. A kernel that mounts an overlay at the same moment may add
+// files. remove retries because of that, but not forever.
 func remove(name string) error {
 	root, err := os.OpenRoot(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,8 +47,8 @@ func remove(name string) error {
 	}
 }
 
-// flatten removes an entry of a folder, or what is in it but for folders, which
-// are moved up.
+// flatten removes an entry of a directory. If it is a directory, flatten removes its
+// files and moves its directories up.
 func flatten(root *os.Root, e fs.DirEntry, next *int) error {
 	if !e.IsDir() {
 		return root.Remove(e.Name())
@@ -71,7 +71,7 @@ func flatten(root *os.Root, e fs.DirEntry, next *int) error {
 		if !b.IsDir() {
 			err = root.Remove(at)
 		} else if root.Remove(at) != nil {
-			root.Chmod(at, 0o700) // who moves a folder must be able to write it
+			root.Chmod(at, 0o700) // moving a directory requires write permission on it
 			err = root.Rename(at, freeName(root, next))
 		}
 		if err != nil {
@@ -81,8 +81,8 @@ func flatten(root *os.Root, e fs.DirEntry, next *int) error {
 	return root.Remove(e.Name())
 }
 
-// freeName returns a name that nothing has at the top. Somebody who was killed may have
-// left some of them.
+// freeName returns a name that nothing at the top has. A killed process may have left
+// some of them.
 func freeName(root *os.Root, next *int) string {
 	for {
 		*next++

@@ -8,14 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Restore gives a layer back what was picked from it, has landed, and was undone: it
-// is where it landed from. Where the layer has something by now, that stays. Nobody
-// may write to the layer meanwhile. It can be done again.
+// Restore takes changes back into a session that were picked from it, applied, and
+// undone. They are in the overlay that they were applied from. If the session has
+// something at a path by now, that stays. Nobody may write to the overlay meanwhile.
+// Calling it again does no harm.
 func (o Overlay) Restore(from Overlay, list []Change) error {
 	if err := o.RecordBases(false); err != nil {
 		return err
 	}
-	if err := o.MarkStart(); err != nil { // what it is based on is what is there now
+	if err := o.MarkStart(); err != nil { // their base is what the real directory has now
 		return err
 	}
 	k, err := openSession(o, unix.LOCK_EX)
@@ -32,7 +33,7 @@ func (o Overlay) Restore(from Overlay, list []Change) error {
 }
 
 func (k *overlaySession) restore(from *tree, list []Change) error {
-	for _, c := range list { // a folder comes before what is in it, and with it
+	for _, c := range list { // a directory comes before its content, and with it
 		if c.Kind == Special {
 			continue
 		}
@@ -46,7 +47,7 @@ func (k *overlaySession) restore(from *tree, list []Change) error {
 	return k.record()
 }
 
-// restoreChange brings one thing back, with the folders that it is in.
+// restoreChange restores one change, with the directories above it.
 func (k *overlaySession) restoreChange(from *tree, c Change) error {
 	for _, dir := range parents(c.Path) {
 		if _, err := k.upper.stat(dir); !errors.Is(err, unix.ENOENT) {
@@ -74,7 +75,7 @@ func (k *overlaySession) restoreChange(from *tree, c Change) error {
 	})
 }
 
-// copyUp puts a file of the real folder into the layer, with other permission bits.
+// copyUp copies a real file to the upperdir, with other permission bits.
 func (k *overlaySession) copyUp(c Change) error {
 	in, err := k.lower.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {

@@ -12,28 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A kept layer is one for a whole session: many calls change it, while the user goes
-// on working in the real folder. What the session has not changed is as the real
-// folder has it now. For what it has changed, the version is noted that it was changed
-// from, by the call that first did it, so that it can be told where the user has
-// addChanged the same. Whatever is again as it was, or as the real folder has it, is no
-// change.
+// The overlay of a session lives through many commands, while the user works in the real
+// directory. A file that the session has not changed is as the real directory has it now.
+// For a file that it has changed, the store records the base: the version of the real
+// file when a command first changed it. golem finds conflicts by comparing the base with
+// the real file. A file that equals its base or the real file again is not a change.
 
-// A kept is what a session keeps over a folder: a layer, or a copy of it.
+// A session holds the changes of a session, over a real directory or in a copy of it.
 type session interface {
 	base() *sessionStore
-	// standing lists the changes over what the real folder has now.
+	// changes lists the differences from the real directory as it is now.
 	changes() ([]Change, error)
-	// settle is for paths that were picked and have landed, but for those that were left
-	// out.
-	markApplied(paths, left []string) error
-	// discard gives up the changes at and below paths.
+	// markApplied records that the picked changes at and below paths were applied, except
+	// the skipped ones.
+	markApplied(paths, skipped []string) error
+	// discard removes the changes at and below paths.
 	discard(paths []string) error
-	// restore takes back changes that had landed and were undone; they are in from.
+	// restore takes changes back that were applied and undone. They are in from.
 	restore(from *tree, list []Change) error
 }
 
-// openSession opens what a session keeps, which nobody else may change meanwhile, or read.
+// openSession opens the store of a session and locks it. how is the operation of flock.
 func openSession(o Overlay, how int) (session, error) {
 	s, err := openStore(o, how)
 	switch {
@@ -45,7 +44,7 @@ func openSession(o Overlay, how int) (session, error) {
 	return &overlaySession{sessionStore: *s}, nil
 }
 
-// A store is that of a session, open.
+// A sessionStore is the open store of a session.
 type sessionStore struct {
 	Overlay
 	scanner
@@ -97,7 +96,7 @@ func (k *sessionStore) close() {
 	k.lock.Close()
 }
 
-// InitSession makes the store of a kept layer, where it is missing.
+// InitSession makes the store of a session, if it is missing.
 func (o Overlay) InitSession() error {
 	if !exists(o.Store + "/" + clockName) {
 		if err := o.Init(); err != nil {
@@ -112,15 +111,15 @@ func (o Overlay) InitSession() error {
 	return nil
 }
 
-// RecordBases notes what the real folder has at every path that the layer has changed and
-// that is not noted yet. It belongs after each call, which began at the stamp, and
-// before each stamp, for a call that was killed, or is still at work. What has changed
-// in the real folder since the stamp is noted as unknown, and is a clash.
+// RecordBases records the base of each changed path that has none yet. Callers call it
+// after each command, which began at MarkStart, and before each MarkStart, for a command
+// that was killed or still runs. If a real file changed since MarkStart, its base is
+// unknown and the change is a conflict.
 //
-// Where tidy says that nobody writes to the layer now, what is no change is taken out
-// of it, so that the user's later edits show through.
+// If tidy is true, nobody may write to the overlay. RecordBases then removes files that
+// are not changes from it, so that later edits of the user show through.
 //
-// Of a copy all was noted when it was made.
+// For a copy it does nothing: InitCopy recorded all bases.
 func (o Overlay) RecordBases(tidy bool) error {
 	if o.IsCopy {
 		return nil
@@ -133,8 +132,8 @@ func (o Overlay) RecordBases(tidy bool) error {
 	return (&overlaySession{sessionStore: *s, tidy: tidy}).record()
 }
 
-// SessionChanges lists all that the session has changed over what is in the real folder
-// now. Names that can be none are left out, and told by an Unfit beside the list.
+// SessionChanges lists the differences of the session from the real directory as it is
+// now. It skips bad names and returns a NameError for the first of them beside the list.
 func (o Overlay) SessionChanges() ([]Change, error) {
 	k, err := openSession(o, unix.LOCK_SH)
 	if err != nil {
@@ -144,8 +143,8 @@ func (o Overlay) SessionChanges() ([]Change, error) {
 	return k.changes()
 }
 
-// BaseContent returns the content of the real file that a path was changed from, where
-// it was kept. For a copy none is.
+// BaseContent returns the content of the real file when the session first changed it, if
+// it was kept. For a copy no contents are kept.
 func (o Overlay) BaseContent(name string) ([]byte, error) {
 	if o.IsCopy {
 		return nil, fmt.Errorf("%q: %w", name, fs.ErrNotExist)
@@ -161,20 +160,20 @@ func (o Overlay) BaseContent(name string) ([]byte, error) {
 	return nil, fmt.Errorf("%q: %w", name, fs.ErrNotExist)
 }
 
-// A keeper goes through a kept layer.
+// An overlaySession walks the upperdir of a session.
 type overlaySession struct {
 	sessionStore
-	tidy        bool // the layer is put in order
-	isListing   bool // the changes are listed
-	isComparing bool // one of both: it matters what is no change
-	isReadOnly  bool // nothing is written
+	tidy        bool // remove files that are not changes
+	isListing   bool // collect the list of changes
+	isComparing bool // find out which files are not changes: set with tidy or isListing
+	isReadOnly  bool // write nothing
 
-	applied  map[string]bool // what has landed and is to be settled
-	now      int64           // when that began
-	removals []string        // what is to be taken out, things before the folders that they are in
+	applied  map[string]bool // the paths that markApplied was called for
+	now      int64           // when markApplied began
+	removals []string        // paths to remove from the upperdir, files before their directories
 }
 
-// record goes through the layer and writes down what is new.
+// record walks the upperdir and writes new bases.
 func (k *overlaySession) record() error {
 	k.isComparing, k.removals = k.tidy, nil
 	k.upper.closeLast()
@@ -183,13 +182,13 @@ func (k *overlaySession) record() error {
 	}
 	for name, v := range k.bases.all {
 		if !v.inUse {
-			k.bases.forget(name) // there is no change any more
+			k.bases.forget(name) // it is no longer a change
 		}
 	}
 	if err := k.bases.flush(); err != nil {
 		return err
 	}
-	// Who settles later must not take for deleted what is taken out now.
+	// A later markApplied must not take files for deleted that are removed now.
 	settled := map[string]bool{}
 	maps.Copy(settled, k.applied)
 	for _, name := range k.removals {
@@ -206,7 +205,7 @@ func (k *overlaySession) record() error {
 	return k.bases.save()
 }
 
-// changes lists the changes. Nothing is written.
+// changes lists the changes. It writes nothing.
 func (k *overlaySession) changes() ([]Change, error) {
 	k.isListing, k.isComparing, k.isReadOnly = true, true, true
 	if err := k.visitAll(); err != nil {
@@ -218,7 +217,7 @@ func (k *overlaySession) changes() ([]Change, error) {
 	return k.list, nil
 }
 
-// visitAll goes through all of the layer.
+// visitAll walks the whole upperdir.
 func (k *overlaySession) visitAll() error {
 	k.bases.startScan()
 	if k.tidy {
@@ -234,21 +233,21 @@ func (k *overlaySession) visitAll() error {
 	return err
 }
 
-// A thing is what is at a path, in the layer and in the real folder.
+// An entry is a path of the upperdir, with what the real directory has there.
 type entry struct {
 	name          string
 	upper, lower  unix.Stat_t
-	kind          Kind // in the layer: Nothing is the mark of what was deleted
-	realKind      Kind // in the real folder
-	isKnown       bool // the version was known before
-	isBelowOpaque bool // a folder above covers the real one
+	kind          Kind // in the upperdir, Nothing for a whiteout
+	realKind      Kind // in the real directory
+	isKnown       bool // its version was recorded before
+	isBelowOpaque bool // a directory above it is opaque
 	isApplied     bool
-	pick          pickInfo // where it was picked
-	isPending     bool     // it was picked, has not landed yet, and is other than what will
+	pick          pickInfo // if it was picked
+	isPending     bool     // it was picked, is not applied yet, and differs from what will be applied
 	*version
 }
 
-// lookUp returns what is at a path.
+// lookUp returns the entry of a path.
 func (k *overlaySession) lookUp(name string, s baseSource, covering bool) (t entry, err error) {
 	t = entry{name: name, isBelowOpaque: covering, version: k.bases.all[name]}
 	if t.upper, err = k.upper.stat(name); err != nil {
@@ -269,7 +268,7 @@ func (k *overlaySession) lookUp(name string, s baseSource, covering bool) (t ent
 	return t, nil
 }
 
-// statReal says what the real folder has.
+// statReal returns the state of a path in the real directory.
 func (k *sessionStore) statReal(name string) (unix.Stat_t, Kind, error) {
 	st, err := k.lower.stat(name)
 	if k.canIgnore(err) {
@@ -281,11 +280,11 @@ func (k *sessionStore) statReal(name string) (unix.Stat_t, Kind, error) {
 	return st, kindOf(st), nil
 }
 
-// keepVersion notes the version of something that stays.
+// keepVersion records the version of an entry that stays in the upperdir.
 func (k *overlaySession) keepVersion(t entry) {
 	t.inUse = true
 	if t.Kind == Dir && !t.Open {
-		for _, in := range k.bases.below(t.name) { // clashes in what was deleted
+		for _, in := range k.bases.below(t.name) { // conflicts in a deleted directory
 			_, was, err := k.statReal(in.Path)
 			in.inUse = err != nil || was != Nothing || t.kind == Dir
 		}
@@ -298,8 +297,8 @@ func (k *overlaySession) keepVersion(t entry) {
 	}
 }
 
-// visitDir goes through a folder of the layer. It reports whether something stays in
-// it. A folder that covers the real one has deleted all that it does not have.
+// visitDir walks a directory of the upperdir and reports whether an entry stays in it. An
+// opaque directory has deleted every real file that it does not have.
 func (k *overlaySession) visitDir(name string, s baseSource, covering bool) (stays bool, err error) {
 	names, err := k.upper.list(name)
 	if k.canIgnore(err) {
@@ -339,7 +338,7 @@ func (k *overlaySession) visitDir(name string, s baseSource, covering bool) (sta
 	return stays, nil
 }
 
-// addCovered lists something that was deleted with the folder that it was in.
+// addCovered lists a file that was deleted with its directory.
 func (k *overlaySession) addCovered(name string, s baseSource) error {
 	low, was, err := k.statReal(name)
 	if err != nil || was == Nothing || !k.isListing {
@@ -350,13 +349,13 @@ func (k *overlaySession) addCovered(name string, s baseSource) error {
 		v = k.deriveVersion(entry{name: name, lower: low, realKind: was}, s)
 	}
 	if v.Kind == Nothing && !v.Unknown {
-		return nil // nor was it there before
+		return nil // it did not exist before either
 	}
 	k.list = append(k.list, Change{Path: name, Op: Delete, OldKind: was, Conflict: !k.isCurrent(v, low, was)})
 	return nil
 }
 
-// visitEntry goes through one thing of the layer. It reports whether that stays.
+// visitEntry visits one entry of the upperdir and reports whether it stays.
 func (k *overlaySession) visitEntry(name string, s baseSource, covering bool) (bool, error) {
 	t, err := k.lookUp(name, s, covering)
 	switch {
@@ -370,7 +369,7 @@ func (k *overlaySession) visitEntry(name string, s baseSource, covering bool) (b
 	return k.visitLeaf(t)
 }
 
-// visitLeaf goes through a file, a link, or the mark of something that was deleted.
+// visitLeaf visits a file, a symlink or a whiteout.
 func (k *overlaySession) visitLeaf(t entry) (stays bool, err error) {
 	if t.Open {
 		t.version, t.isKnown = k.closeVersion(t), false
@@ -405,8 +404,8 @@ func (k *overlaySession) visitLeaf(t entry) (stays bool, err error) {
 	return true, k.addChanged(t)
 }
 
-// addChanged lists something that is new, or other than what the real folder has, with
-// visitAll that is in it.
+// addChanged lists an entry that is new or differs from the real directory, with
+// everything in it.
 func (k *overlaySession) addChanged(t entry) error {
 	from := len(k.list)
 	c := Change{Path: t.name, Op: Create, Kind: t.kind, Mode: permissions(t.upper), OldKind: t.realKind}
@@ -416,15 +415,16 @@ func (k *overlaySession) addChanged(t entry) error {
 	if err := k.addChange(c, t.upper, t.lower); err != nil {
 		return err
 	}
-	clash := len(k.list) > from && !k.isCurrent(t.version, t.lower, t.realKind)
+	conflict := len(k.list) > from && !k.isCurrent(t.version, t.lower, t.realKind)
 	for i := range k.list[from:] {
-		k.list[from+i].Conflict = clash
+		k.list[from+i].Conflict = conflict
 	}
 	return nil
 }
 
-// dropUnchanged says of something that it is no change: its version is forgotten, and it is
-// taken out. Where something else will land it stays, and hides that then.
+// dropUnchanged forgets the version of an entry that is not a change, and removes the
+// entry. If something else will be applied at its path, the entry stays, and hides that
+// from the session.
 func (k *overlaySession) dropUnchanged(t entry) (stays bool) {
 	if t.isPending {
 		k.keepVersion(t)
@@ -436,20 +436,20 @@ func (k *overlaySession) dropUnchanged(t entry) (stays bool) {
 	return false
 }
 
-// visitUpperDir goes through a folder that the real folder does not have.
+// visitUpperDir visits a directory that the real directory does not have.
 func (k *overlaySession) visitUpperDir(t entry) (stays bool, err error) {
-	var left []string
+	var removed []string
 	if t.Open || t.isApplied {
-		// It was in both. What is left of it, where there is nothing of the session's own
-		// in it, goes as the real one has gone.
+		// Both had it. If nothing in it is the session's own, it goes, as the real one
+		// did.
 		quiet := *k
 		quiet.isListing, quiet.removals = false, nil
 		stays, err := quiet.visitDir(t.name, t.childSource(k.since), false)
 		if err != nil {
 			return false, err
 		}
-		left = quiet.removals
-		k.removals = append(k.removals, left...)
+		removed = quiet.removals
+		k.removals = append(k.removals, removed...)
 		same := t.Kind == Dir && !t.Unknown && permissions(t.upper) == t.Mode
 		if !stays && k.isComparing && (same || t.isApplied) {
 			return k.dropUnchanged(t), nil
@@ -464,7 +464,7 @@ func (k *overlaySession) visitUpperDir(t entry) (stays bool, err error) {
 		t.version, t.isKnown = k.deriveVersion(t, baseSource{from: fromReal, since: k.now}), false
 	}
 	if t.Kind == Dir && t.Since > 0 && !t.Open {
-		// All that it has covered is gone.
+		// Everything that it covered is gone.
 		gone := *t.version
 		gone.Since = 0
 		t.version = &gone
@@ -474,13 +474,13 @@ func (k *overlaySession) visitUpperDir(t entry) (stays bool, err error) {
 		return true, nil
 	}
 	err = k.addChanged(t)
-	if len(left) > 0 {
-		k.list = slices.DeleteFunc(k.list, func(c Change) bool { return c.NewDir == t.name && slices.Contains(left, c.Path) })
+	if len(removed) > 0 {
+		k.list = slices.DeleteFunc(k.list, func(c Change) bool { return c.NewDir == t.name && slices.Contains(removed, c.Path) })
 	}
 	return true, err
 }
 
-// visitSharedDir goes through a folder that the real folder has too.
+// visitSharedDir visits a directory that the real directory has too.
 func (k *overlaySession) visitSharedDir(t entry) (stays bool, err error) {
 	covering := t.isBelowOpaque || k.isOpaque(t.name)
 	if covering && t.Open {
@@ -491,7 +491,7 @@ func (k *overlaySession) visitSharedDir(t entry) (stays bool, err error) {
 	marked := covering && !k.tidy
 	switch {
 	case s.from == fromNothing:
-		// The session has made it where nothing was: it has deleted nothing in it.
+		// The session made it at a path where nothing was, so it deleted nothing in it.
 		if covering = false; k.tidy {
 			err = k.clearOpaque(t.name)
 		}
@@ -525,8 +525,8 @@ func (k *overlaySession) visitSharedDir(t entry) (stays bool, err error) {
 	return true, nil
 }
 
-// compareMode looks at the permission bits of a folder that both have. Where the session has
-// not changed them they are the real folder's.
+// compareMode compares the permission bits of a directory that both have. If the session
+// did not change them, they follow the real directory.
 func (k *overlaySession) compareMode(t *entry) error {
 	known := t.Kind == Dir && !t.Unknown
 	follows := known && permissions(t.upper) == t.Mode

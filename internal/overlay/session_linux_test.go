@@ -21,11 +21,11 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// newKept returns a folder with a layer over it that is kept.
-func newKept(t *testing.T) *bench {
+// newSession returns a directory with the overlay of a session over it.
+func newSession(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	b := &bench{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store"}, ""}
+	b := &fixture{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store"}, ""}
 	check(t, os.Mkdir(b.Dir, 0o755))
 	run(t, b.Dir, start)
 	check(t, b.InitSession())
@@ -33,10 +33,10 @@ func newKept(t *testing.T) *bench {
 	return b
 }
 
-// mount mounts the overlay of a kept layer. Who mounts it must not be able to find
-// files by their numbers, as root can outside of a user namespace: the kernel would take
-// a file for another that it was copied from, which shows again.
-func (b *bench) mount() {
+// mount mounts the overlay of a session without CAP_DAC_READ_SEARCH. With it, as root
+// outside of a user namespace has it, the kernel can open files by handle, and would take
+// a file for the one that it was copied from.
+func (b *fixture) mount() {
 	b.t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -51,13 +51,13 @@ func (b *bench) mount() {
 	b.t.Cleanup(func() { unix.Unmount(b.SessionDir(), unix.MNT_DETACH) })
 }
 
-func (b *bench) unmount() {
+func (b *fixture) unmount() {
 	b.t.Helper()
 	check(b.t, unix.Unmount(b.SessionDir(), 0))
 }
 
-// flush lets a mounted overlay forget what it knows.
-func (b *bench) flush() {
+// flush makes a mounted overlay drop its cache.
+func (b *fixture) flush() {
 	b.t.Helper()
 	fd, err := unix.Fspick(unix.AT_FDCWD, b.SessionDir(), unix.FSPICK_CLOEXEC)
 	check(b.t, err)
@@ -65,8 +65,8 @@ func (b *bench) flush() {
 	check(b.t, unix.FsconfigReconfigure(fd))
 }
 
-// call is a call of the session.
-func (b *bench) call(script string) {
+// call runs a command of the session.
+func (b *fixture) call(script string) {
 	b.t.Helper()
 	check(b.t, b.RecordBases(true))
 	check(b.t, b.MarkStart())
@@ -75,9 +75,9 @@ func (b *bench) call(script string) {
 	check(b.t, b.RecordBases(true))
 }
 
-// steps makes steps: those of the session begin with ">", those of the user with
-// "!". "tidy" and "note" record.
-func (b *bench) steps(steps ...string) {
+// steps makes steps: those of the session begin with ">", those of the user with "!".
+// "tidy" and "note" call RecordBases.
+func (b *fixture) steps(steps ...string) {
 	b.t.Helper()
 	for _, step := range steps {
 		switch {
@@ -87,7 +87,7 @@ func (b *bench) steps(steps ...string) {
 			check(b.t, b.RecordBases(false))
 		case step[0] == '>':
 			b.call(step[1:])
-		case step[0] == '~': // beside another call, which may write at any time
+		case step[0] == '~': // while another command runs, which may write at any time
 			check(b.t, b.RecordBases(false))
 			check(b.t, b.MarkStart())
 			b.flush()
@@ -101,15 +101,15 @@ func (b *bench) steps(steps ...string) {
 	}
 }
 
-// standing returns the changes, with "!" where there is a clash.
-func (b *bench) standing() string {
+// changes returns the changes, with "!" after conflicts.
+func (b *fixture) changes() string {
 	b.t.Helper()
 	list, err := b.SessionChanges()
 	check(b.t, err)
-	return told(list)
+	return formatChanges(list)
 }
 
-func told(list []overlay.Change) string {
+func formatChanges(list []overlay.Change) string {
 	var lines []string
 	for _, c := range list {
 		line := strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Op, c.Path, c.Kind))
@@ -121,7 +121,7 @@ func told(list []overlay.Change) string {
 	return strings.Join(lines, ", ")
 }
 
-// output runs a script and returns what it prints.
+// output runs a script and returns its output.
 func output(t *testing.T, dir, script string) string {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", script)
@@ -133,16 +133,17 @@ func output(t *testing.T, dir, script string) string {
 	return string(out)
 }
 
-// view tells what the session sees, without what only the layer has.
-func (b *bench) view() string {
+// view describes what the session sees, without attributes of the upperdir.
+func (b *fixture) view() string {
 	b.t.Helper()
 	b.flush()
-	return look(b.t, b.SessionDir())
+	return describe(b.t, b.SessionDir())
 }
 
-// TestStanding: what the session has changed is listed, over what the real folder has
-// now, and where the user has changed the same it is a clash.
-func TestStanding(t *testing.T) {
+// TestSessionChanges checks that SessionChanges lists the differences from the real
+// directory as it is now, and that a change is a conflict if the user changed the same
+// file.
+func TestSessionChanges(t *testing.T) {
 	for _, test := range []struct{ steps, want string }{
 		{">true", ""},
 		{">cat a sub/c; ls -R", ""},
@@ -153,16 +154,16 @@ func TestStanding(t *testing.T) {
 		{">echo x > a|!echo y > b; mkdir z; echo z > sub/z", "change a file"},
 		{">echo x > a|!echo y > a", "change a file!"},
 		{">echo x > a|!touch a", "change a file"},
-		{">echo x > a|!echo y > a; echo one > a", "change a file"}, // as who switches to a branch and back
+		{">echo x > a|!echo y > a; echo one > a", "change a file"}, // like a switch to another branch and back
 		{">rm a|!echo y > a; echo one > a", "delete a"},
-		{">rm -r sub|!echo y > sub/c; echo three > sub/c", "delete sub!"}, // of a folder nothing is kept
+		{">rm -r sub|!echo y > sub/c; echo three > sub/c", "delete sub!"}, // for a directory no contents are kept
 		{">echo x > a|!echo one > a; chmod 600 a", "change a file!"},
 		{">echo x > a|!rm a", "create a file!"},
 		{">echo x > a|!rm a; mkdir a", "change a file!"},
 		{">echo x > a|!cp a c; mv c a", "change a file"},
 		{">echo x > a|!echo y > a|>echo z > a", "change a file!"},
 		{">echo x > a|!echo y > a|>echo y > a", ""},
-		{">echo x > a|!echo y > a|>echo one > a", ""}, // it changes nothing any more
+		{">echo x > a|!echo y > a|>echo one > a", ""}, // it equals its base again
 		{"!echo y > a|>echo x > a", "change a file"},
 		{">echo x > a|>echo one > a|!echo y > a", ""},
 		{">touch a; chmod 600 b; chmod 755 b; ln sub/c k; rm k; : >> sub/deep/d|!echo y > a; echo y > b; rm -r sub", ""},
@@ -220,10 +221,10 @@ func TestStanding(t *testing.T) {
 		{">mkfifo p", "create p special"},
 		{">mkfifo p; rm a; mkfifo a|!echo y > a", "change a special!, create p special"},
 		{">echo x > n; rm n", ""},
-		{">echo x > n|!echo y > n|>rm n", ""}, // it wants nothing here, as it was
+		{">echo x > n|!echo y > n|>rm n", ""}, // it wants nothing here, as before
 		{">mkdir n; chmod 000 n", "create n folder"},
 		{">printf x > 'a\nb'|!printf y > 'a\nb'", "change a\nb file!"},
-		// Beside another call nothing is taken out: it is told all the same.
+		// While another command runs nothing is removed, but the list is the same.
 		{"~touch a; rm link; ln -s a link|!echo y > a", ""},
 		{"~touch a|!rm a", ""},
 		{"~echo x > a|!echo y > a", "change a file!"},
@@ -243,18 +244,17 @@ func TestStanding(t *testing.T) {
 		{"!head -c 2000000 /dev/zero > large|~touch large|~true|>true|!echo y > large", ""},
 		{"!head -c 2000000 /dev/zero > large|>echo x >> large|~truncate -s 2000000 large|~true|>true|!echo y > large", ""},
 	} {
-		b := newKept(t)
-		before := look(t, b.Dir)
+		b := newSession(t)
+		before := describe(t, b.Dir)
 		steps := strings.Split(test.steps, "|")
 		b.steps(steps...)
-		if got := b.standing(); got != test.want {
+		if got := b.changes(); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.steps, got, test.want)
 		}
-		// Putting the layer in order changes nothing in that, nor what is seen but for
-		// what was not the session's.
-		real := look(t, b.Dir)
+		// Tidying does not change the list, nor the session's view of its own files.
+		real := describe(t, b.Dir)
 		check(t, b.RecordBases(true))
-		if got := b.standing(); got != test.want && !strings.HasPrefix(test.steps, "~rm a|!rm a|note") {
+		if got := b.changes(); got != test.want && !strings.HasPrefix(test.steps, "~rm a|!rm a|note") {
 			t.Errorf("%s, in order: got %q, want %q", test.steps, got, test.want)
 		}
 		seen := b.view()
@@ -265,11 +265,11 @@ func TestStanding(t *testing.T) {
 		if test.want == "" && seen != real {
 			t.Errorf("%s: no change, but seen is\n%s\nand there is\n%s", test.steps, seen, real)
 		}
-		if got := look(t, b.Dir); got != real || !strings.Contains(test.steps, "!") && got != before {
+		if got := describe(t, b.Dir); got != real || !strings.Contains(test.steps, "!") && got != before {
 			t.Errorf("%s: the real folder has changed", test.steps)
 		}
 		check(t, b.Discard([]string{"."}))
-		if got := b.view(); got != real || b.standing() != "" {
+		if got := b.view(); got != real || b.changes() != "" {
 			t.Errorf("%s: after all is discarded\n%s\nwant\n%s", test.steps, got, real)
 		}
 		if files, size, err := b.Usage(); files != 0 || size != 0 || err != nil {
@@ -278,7 +278,7 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// TestMeanwhile: what the user changes while a call is at work is a clash.
+// TestMeanwhile checks that what the user changes while a command runs is a conflict.
 func TestMeanwhile(t *testing.T) {
 	for _, test := range []struct{ work, meanwhile, want string }{
 		{"echo x > a", "echo y > a", "change a file!"},
@@ -294,28 +294,28 @@ func TestMeanwhile(t *testing.T) {
 		{"touch a", "echo y > b", ""},
 	} {
 		for _, killed := range []bool{false, true} {
-			b := newKept(t)
+			b := newSession(t)
 			check(t, b.MarkStart())
 			run(t, b.SessionDir(), test.work)
 			run(t, b.Dir, test.meanwhile)
-			if got := b.standing(); got != test.want {
+			if got := b.changes(); got != test.want {
 				t.Errorf("%s / %s: before it is recorded %q, want %q", test.work, test.meanwhile, got, test.want)
 			}
-			if killed { // the next call comes without a record of this one
+			if killed { // the next command starts without RecordBases after this one
 				b.call("true")
 			} else {
 				check(t, b.RecordBases(true))
 			}
-			if got := b.standing(); got != test.want {
+			if got := b.changes(); got != test.want {
 				t.Errorf("%s / %s: got %q, want %q", test.work, test.meanwhile, got, test.want)
 			}
 		}
 	}
 }
 
-// TestFlush: a mounted overlay shows what the user does, and what is taken out.
+// TestFlush checks that a mounted overlay shows edits of the user and removed changes.
 func TestFlush(t *testing.T) {
-	b := newKept(t)
+	b := newSession(t)
 	for i, step := range []struct{ work, user, look, want string }{
 		{"touch a; cat b", "echo mine > a; echo mine > b", "cat a b", "mine\nmine\n"},
 		{"echo x > a", "echo other > a; echo n > n", "cat a n; rm n; ls", "x\nn\na\nb\nempty\nlink\nmany\nsub\n"},
@@ -336,13 +336,13 @@ func TestFlush(t *testing.T) {
 		b.flush()
 	}
 	b.unmount()
-	if got, want := b.standing(), "change a file!, delete sub/c, delete sub/deep/d, delete sub/y"; got != want {
+	if got, want := b.changes(), "change a file!, delete sub/c, delete sub/deep/d, delete sub/y"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// pickAndLand lands changes, and settles them.
-func (b *bench) pickAndLand(picks ...overlay.Pick) error {
+// pickAndApply applies changes and marks them as applied.
+func (b *fixture) pickAndApply(picks ...overlay.Pick) error {
 	b.t.Helper()
 	to, list, err := b.pick(picks...)
 	if err != nil {
@@ -356,7 +356,7 @@ func (b *bench) pickAndLand(picks ...overlay.Pick) error {
 }
 
 // pick picks changes.
-func (b *bench) pick(picks ...overlay.Pick) (to overlay.Overlay, list []overlay.Change, err error) {
+func (b *fixture) pick(picks ...overlay.Pick) (to overlay.Overlay, list []overlay.Change, err error) {
 	b.t.Helper()
 	to = overlay.Overlay{Dir: b.Dir, Store: b.t.TempDir() + "/landing"}
 	check(b.t, to.Init())
@@ -371,15 +371,16 @@ func pathsOf(picks []overlay.Pick) (list []string) {
 	return list
 }
 
-// TestPick: what is picked lands, and nothing else; what is left is still there.
+// TestPick checks that golem applies the picked changes and nothing else, and that the
+// other changes stay.
 func TestPick(t *testing.T) {
 	given := t.TempDir() + "/given"
 	check(t, os.WriteFile(given, []byte("given\n"), 0o600))
 	for _, test := range []struct {
 		steps string
-		picks string // "!" lands over a clash, "=" with content that is given
+		picks string // "!" forces a conflict, "=" applies other content
 		list  string
-		real  string // a script that does the same to the real folder
+		real  string // a script that does the same to the real directory
 		left  string
 	}{
 		{">echo x > a; echo y > n", "a", "change a file", "echo x > a", "create n file"},
@@ -397,7 +398,7 @@ func TestPick(t *testing.T) {
 		{">mkdir x; echo x > x/x; mv x n; echo f > n/f", "n/f", "create n folder, create n/f file", "mkdir n; echo f > n/f", "create n/x file"},
 		{">rm -r sub; mkdir sub; echo x > sub/x", "sub/x", "create sub/x file", "echo x > sub/x", "delete sub/c, delete sub/deep"},
 		{">rm -r sub; mkdir sub; echo x > sub/x", "sub/c", "delete sub/c", "rm sub/c", "delete sub/deep, create sub/x file"},
-		{"~rm -r sub; mkdir sub; echo x > sub/x", "sub/c", "delete sub/c", "rm sub/c", "delete sub/deep, create sub/x file!"}, // it cannot be told
+		{"~rm -r sub; mkdir sub; echo x > sub/x", "sub/c", "delete sub/c", "rm sub/c", "delete sub/deep, create sub/x file!"}, // its base is unknown
 		{">rm a; mkdir a; echo x > a/x; echo y > a/y", "a/x", "change a folder, create a/x file", "rm a; mkdir a; echo x > a/x", "create a/y file"},
 		{">rm -r sub; echo x > sub", "sub", "change sub file", "rm -r sub; echo x > sub", ""},
 		{">rm link; ln -s b link; ln -s nowhere l", "link l", "create l link, change link link", "rm link; ln -s b link; ln -s nowhere l", ""},
@@ -417,7 +418,7 @@ func TestPick(t *testing.T) {
 		{">mkdir d; chmod 000 d", "d", "create d folder", "mkdir d; chmod 000 d", ""},
 		{">echo x > n; ln n m", "m", "create m file", "echo x > m", "create n file"},
 	} {
-		b, plain := newKept(t), t.TempDir()+"/real"
+		b, plain := newSession(t), t.TempDir()+"/real"
 		check(t, os.Mkdir(plain, 0o755))
 		run(t, plain, start)
 		for step := range strings.SplitSeq(test.steps, "|") {
@@ -437,26 +438,26 @@ func TestPick(t *testing.T) {
 			picks = append(picks, pick)
 		}
 		seen := b.view()
-		before := b.standing()
+		before := b.changes()
 		to, list, err := b.pick(picks...)
 		if err != nil {
 			t.Errorf("%s, %s: %v", test.steps, test.picks, err)
 			continue
 		}
-		if got := told(list); got != test.list {
+		if got := formatChanges(list); got != test.list {
 			t.Errorf("%s, %s: picked %q, want %q", test.steps, test.picks, got, test.list)
 		}
-		if got := b.standing(); got != before {
+		if got := b.changes(); got != before {
 			t.Errorf("%s, %s: picking has made %q of %q", test.steps, test.picks, got, before)
 		}
 		check(t, to.PrepareApply(list, nil))
 		check(t, to.FinishApply())
-		if got, want := look(t, b.Dir), look(t, plain); got != want {
+		if got, want := describe(t, b.Dir), describe(t, plain); got != want {
 			t.Errorf("%s, %s: landed\n%s\nwant\n%s", test.steps, test.picks, got, want)
 		}
 		for range 2 {
 			check(t, b.MarkApplied(pathsOf(picks), nil))
-			if got := b.standing(); got != test.left {
+			if got := b.changes(); got != test.left {
 				t.Errorf("%s, %s: left %q, want %q", test.steps, test.picks, got, test.left)
 			}
 			if got := b.view(); got != seen && !strings.Contains(test.steps, "6755") {
@@ -464,14 +465,14 @@ func TestPick(t *testing.T) {
 			}
 		}
 		check(t, b.Discard([]string{"."}))
-		if got, want := b.view(), look(t, plain); got != want {
+		if got, want := b.view(), describe(t, plain); got != want {
 			t.Errorf("%s, %s: discarded\n%s\nwant\n%s", test.steps, test.picks, got, want)
 		}
 	}
 }
 
-// TestPickRefused: a clash is a conflict, and what is no change is told; nothing is
-// made then.
+// TestPickRefused checks that picking a conflict or a path without a change is an error,
+// and that nothing is copied then.
 func TestPickRefused(t *testing.T) {
 	given := t.TempDir() + "/given"
 	check(t, os.WriteFile(given, []byte("given\n"), 0o600))
@@ -493,7 +494,7 @@ func TestPickRefused(t *testing.T) {
 		{">mkdir n", []overlay.Pick{{Path: "n", ContentFile: given}}, "", fs.ErrInvalid},
 		{">rm -r sub", []overlay.Pick{{Path: "sub", ContentFile: given}}, "", fs.ErrInvalid},
 	} {
-		b := newKept(t)
+		b := newSession(t)
 		b.steps(strings.Split(test.steps, "|")...)
 		to, _, err := b.pick(test.picks...)
 		var conflict *overlay.ConflictError
@@ -511,9 +512,9 @@ func TestPickRefused(t *testing.T) {
 	}
 }
 
-// TestSettleLater: the session and the user go on between what is picked, lands and
-// is settled.
-func TestSettleLater(t *testing.T) {
+// TestMarkAppliedLater checks that the session and the user can continue between Pick,
+// Apply and MarkApplied.
+func TestMarkAppliedLater(t *testing.T) {
 	for _, test := range []struct{ work, pick, after, landed, left, seen string }{
 		{"echo x > a", "a", ">echo z > a", "", "change a file", "z"},
 		{"echo x > a", "a", ">rm a", "", "delete a", ""},
@@ -532,7 +533,7 @@ func TestSettleLater(t *testing.T) {
 		{"rm a; mkdir n; echo n > n/n; echo m > n/m", "n/n", ">rm n/n", "", "delete a, create n/m file, delete n/n", ""},
 		{"rm a; mkdir n; echo n > n/n; echo m > n/m", "n/n", ">rm n/m", "!echo y > n/m", "delete a", ""},
 		{"rm a; echo s > sub/s", "sub/s", ">rm sub/s", "", "delete a, delete sub/s", ""},
-		{"rm a; echo s > sub/s", "sub/s", ">rm -r sub", "", "delete a, delete sub!", ""}, // sub/s came into it
+		{"rm a; echo s > sub/s", "sub/s", ">rm -r sub", "", "delete a, delete sub!", ""}, // sub/s was added to it
 		{"chmod 700 a", "a", "", "!chmod 711 a", "", "one"},
 		{"chmod 700 sub; rm a", "sub", "", "!chmod 711 sub", "delete a", ""},
 		{"chmod 700 sub; rm a", "sub", ">chmod 755 sub", "", "delete a, mode sub folder", ""},
@@ -542,7 +543,7 @@ func TestSettleLater(t *testing.T) {
 		{"rm a; mkdir n; echo n > n/n; echo m > n/m", "n", ">rm n/m", "tidy", "delete a, delete n/m", ""},
 		{"rm a; mkdir n; echo n > n/n; echo m > n/m", "n", "", "tidy|!rm n/m", "delete a", ""},
 	} {
-		b := newKept(t)
+		b := newSession(t)
 		b.call(test.work)
 		to, list, err := b.pick(overlay.Pick{Path: test.pick})
 		check(t, err)
@@ -556,7 +557,7 @@ func TestSettleLater(t *testing.T) {
 		}
 		for range 2 {
 			check(t, b.MarkApplied([]string{test.pick}, nil))
-			if got := b.standing(); got != test.left {
+			if got := b.changes(); got != test.left {
 				t.Errorf("%s, %s%s%s: left %q, want %q", test.work, test.pick, test.after, test.landed, got, test.left)
 			}
 			b.flush()
@@ -567,7 +568,8 @@ func TestSettleLater(t *testing.T) {
 	}
 }
 
-// TestDiscard: what is discarded is as the real folder has it; the rest stays.
+// TestDiscard checks that a discarded path is as in the real directory, and that the
+// other changes stay.
 func TestDiscard(t *testing.T) {
 	for _, test := range []struct{ steps, paths, left, missing string }{
 		{">echo x > a; rm b; echo n > n", "a", "delete b, create n file", ""},
@@ -588,43 +590,43 @@ func TestDiscard(t *testing.T) {
 		{">rm a; mkdir a; echo x > a/x", "a", "", ""},
 		{">rm a; mkdir a; echo x > a/x", "a/x", "change a folder", ""},
 		{">mkfifo p; ln -s x y; rm link; mkdir n; chmod 000 n", ".", "", ""},
-		{">rm sub/c|!rm -r sub", "sub", "", "sub"}, // there is no change any more
+		{">rm sub/c|!rm -r sub", "sub", "", "sub"}, // it is no longer a change
 		{">echo x > a", "b", "change a file", "b"},
 		{">echo x > a", "a ../real", "change a file", "../real"},
 		{">echo x > a", "a sub", "change a file", "sub"},
 		{">rm -r sub", "sub/c", "delete sub", "sub/c"},
 		{">touch a", "a", "", "a"},
 	} {
-		b := newKept(t)
+		b := newSession(t)
 		b.steps(strings.Split(test.steps, "|")...)
-		real := look(t, b.Dir)
+		real := describe(t, b.Dir)
 		err := b.Discard(strings.Fields(test.paths))
 		if (test.missing != "") != errors.Is(err, fs.ErrNotExist) || test.missing == "" && err != nil || test.missing != "" && !strings.Contains(err.Error(), test.missing) {
 			t.Errorf("%s, %s: %v", test.steps, test.paths, err)
 		}
-		if got := b.standing(); got != test.left {
+		if got := b.changes(); got != test.left {
 			t.Errorf("%s, %s: left %q, want %q", test.steps, test.paths, got, test.left)
 		}
-		if got := look(t, b.Dir); got != real {
+		if got := describe(t, b.Dir); got != real {
 			t.Errorf("%s, %s: the real folder has changed", test.steps, test.paths)
 		}
 		seen := b.view()
 		if test.left == "" && seen != real {
 			t.Errorf("%s, %s: seen\n%s\nwant\n%s", test.steps, test.paths, seen, real)
 		}
-		// What lands of the rest makes the real folder what is seen.
+		// Applying the other changes makes the real directory equal to the view.
 		list, err := b.SessionChanges()
 		check(t, err)
-		check(t, b.pickAndLand(picksOf(list)...))
-		if got := look(t, b.Dir); got != seen {
+		check(t, b.pickAndApply(picksOf(list)...))
+		if got := describe(t, b.Dir); got != seen {
 			t.Errorf("%s, %s: landed\n%s\nwant\n%s", test.steps, test.paths, got, seen)
 		}
 	}
 }
 
-// TestBaseText: the content that a file was changed from is kept, as it was.
-func TestBaseText(t *testing.T) {
-	b := newKept(t)
+// TestBaseContent checks that the content of the base is kept.
+func TestBaseContent(t *testing.T) {
+	b := newSession(t)
 	run(t, b.Dir, "head -c 1048576 /dev/zero > large; head -c 1048577 /dev/zero > larger; : > nil")
 	b.call("echo x > a; rm sub/c; echo n > n; echo x >> large; echo x >> larger; rm -r many; echo x > nil; touch b; rm link; echo x > link")
 	run(t, b.Dir, "echo y > a; echo y > b; rm large")
@@ -648,8 +650,8 @@ func TestBaseText(t *testing.T) {
 	if got, err := b.BaseContent("b"); err != nil || string(got) != "y\n" {
 		t.Errorf("b: %q, %v", got, err)
 	}
-	// A thousand at most.
-	b = newKept(t)
+	// At most a thousand are kept.
+	b = newSession(t)
 	run(t, b.Dir, "i=0; while [ $i -lt 1010 ]; do echo $i > many/f$i; i=$((i+1)); done")
 	b.call("for f in many/f*; do echo x > $f; done")
 	kept, err := os.ReadDir(b.Store + "/base")
@@ -663,9 +665,9 @@ func TestBaseText(t *testing.T) {
 	}
 }
 
-// TestKeptUnfit: names that can be none are told beside the rest; they can be
-// discarded.
-func TestKeptUnfit(t *testing.T) {
+// TestSessionBadNames checks that bad names are reported beside the other changes, and
+// that they can be discarded.
+func TestSessionBadNames(t *testing.T) {
 	deep := `python3 -c "
 import os
 for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`
@@ -675,7 +677,7 @@ for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`
 		{"echo x > a; " + deep, "a", "dd"},
 		{"rm a; " + deep, "a", "dd/dd"},
 	} {
-		b := newKept(t)
+		b := newSession(t)
 		b.call(test.script)
 		b.call("true")
 		list, err := b.SessionChanges()
@@ -691,18 +693,18 @@ for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`
 		if _, _, err := b.Usage(); err != nil {
 			t.Errorf("%s: usage: %v", test.script, err)
 		}
-		check(t, b.pickAndLand(overlay.Pick{Path: test.fit}))
+		check(t, b.pickAndApply(overlay.Pick{Path: test.fit}))
 		b.flush()
 		run(t, b.SessionDir(), `find . -maxdepth 2 | LC_ALL=C grep -q "$(printf 'a\377b')\|dd"`)
 		check(t, b.Discard([]string{"."}))
-		if got := b.standing(); got != "" {
+		if got := b.changes(); got != "" {
 			t.Errorf("%s: %q is left", test.script, got)
 		}
 		b.unmount()
 		check(t, b.Remove())
 	}
-	// The version of such a name is noted, and is there again.
-	b := newKept(t)
+	// The version of such a name is recorded and read again.
+	b := newSession(t)
 	name := "a\xffb"
 	check(t, os.WriteFile(b.Dir+"/"+name, []byte("mine"), 0o644))
 	b.call("for f in a?b; do echo x > $f; done")
@@ -715,9 +717,10 @@ for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`
 	}
 }
 
-// TestTorn: of what a crash has left of the list the rest is read.
-func TestTorn(t *testing.T) {
-	b := newKept(t)
+// TestDamagedBases checks that golem reads the other lines of a file that a crash
+// damaged.
+func TestDamagedBases(t *testing.T) {
+	b := newSession(t)
 	b.call("echo x > a; echo x > b")
 	data, err := os.ReadFile(b.Store + "/bases")
 	check(t, err)
@@ -725,22 +728,22 @@ func TestTorn(t *testing.T) {
 	for cut := range data[first:] {
 		check(t, os.WriteFile(b.Store+"/bases", data[:len(data)-cut], 0o600))
 		check(t, b.RecordBases(false))
-		if got, want := b.standing(), "change a file, change b file"; got != want {
+		if got, want := b.changes(), "change a file, change b file"; got != want {
 			t.Fatalf("without %d bytes: %q, want %q", cut, got, want)
 		}
 	}
 }
 
-// TestKeptAttributes: what the user has given a file besides its content stays when a
-// change of it lands; what the session has added does not come.
-func TestKeptAttributes(t *testing.T) {
-	b := newKept(t)
+// TestSessionAttributes checks that Apply keeps the attributes of the user's file, and
+// skips those that the session added.
+func TestSessionAttributes(t *testing.T) {
+	b := newSession(t)
 	check(t, unix.Setxattr(b.Dir+"/b", "user.mine", []byte("1"), 0))
 	b.call(`echo x > n; echo x >> a; echo x >> b; python3 -c "
 import os
 for f in 'n', 'a', 'b': os.setxattr(f, 'user.planted', b'x')"; touch -d 2001-01-01 a`)
-	check(t, b.pickAndLand(overlay.Pick{Path: "a"}, overlay.Pick{Path: "b"}, overlay.Pick{Path: "n"}))
-	if got := look(t, b.Dir); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
+	check(t, b.pickAndApply(overlay.Pick{Path: "a"}, overlay.Pick{Path: "b"}, overlay.Pick{Path: "n"}))
+	if got := describe(t, b.Dir); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
 		t.Errorf("landed\n%s", got)
 	}
 	info, err := os.Stat(b.Dir + "/a")
@@ -750,9 +753,9 @@ for f in 'n', 'a', 'b': os.setxattr(f, 'user.planted', b'x')"; touch -d 2001-01-
 	}
 }
 
-// TestKeepAgain: a store that is there stays as it is.
-func TestKeepAgain(t *testing.T) {
-	b := newKept(t)
+// TestInitSessionAgain checks that InitSession does not change an existing store.
+func TestInitSessionAgain(t *testing.T) {
+	b := newSession(t)
 	b.call("echo x > a; chmod 700 sub")
 	before, err := os.Stat(b.Store + "/clock")
 	check(t, err)
@@ -762,7 +765,7 @@ func TestKeepAgain(t *testing.T) {
 	if now, was := after.Sys().(*syscall.Stat_t), before.Sys().(*syscall.Stat_t); now.Ctim != was.Ctim {
 		t.Error("it has a new stamp")
 	}
-	if got := b.standing(); got != "change a file, mode sub folder" {
+	if got := b.changes(); got != "change a file, mode sub folder" {
 		t.Error(got)
 	}
 	if files, size, err := b.Usage(); files != 1 || size != 2 || err != nil {
@@ -770,16 +773,16 @@ func TestKeepAgain(t *testing.T) {
 	}
 }
 
-// TestKeptKilled kills what puts a layer in order, settles what has landed, and
-// discards, at any moment: when it is done again all is as if nothing had happened.
-func TestKeptKilled(t *testing.T) {
+// TestSessionKilled kills RecordBases, MarkApplied and Discard at random moments. Calling
+// them again must give the same result as without the kill.
+func TestSessionKilled(t *testing.T) {
 	const files = 100
 	kills := testutil.Rounds(5)
 	middle := 0
 	for _, do := range []string{"record", "settle", "discard"} {
 		took := time.Hour
 		for i := range kills {
-			b := newKept(t)
+			b := newSession(t)
 			for i := range files {
 				check(t, os.WriteFile(fmt.Sprintf("%s/many/f%d", b.Dir, i), []byte("mine\n"), 0o644))
 			}
@@ -796,7 +799,7 @@ func TestKeptKilled(t *testing.T) {
 			if do != "record" {
 				check(t, b.RecordBases(true))
 			}
-			before, seen := b.standing(), b.view()
+			before, seen := b.changes(), b.view()
 			switch do {
 			case "settle":
 				list, err := b.SessionChanges()
@@ -807,7 +810,7 @@ func TestKeptKilled(t *testing.T) {
 				check(t, to.FinishApply())
 				before = ""
 			case "discard":
-				before, seen = "", look(t, b.Dir)
+				before, seen = "", describe(t, b.Dir)
 			}
 			state := func() string {
 				return output(t, b.Store, "find upper dropped 2>/dev/null | sort; cat bases picked 2>/dev/null || :")
@@ -815,10 +818,10 @@ func TestKeptKilled(t *testing.T) {
 			begun := state()
 			began := time.Now()
 			if i == 0 {
-				b.killed(do, took)
+				b.runKilled(do, took)
 				took = time.Since(began)
 			} else {
-				b.killed(do, took/4+rand.N(took))
+				b.runKilled(do, took/4+rand.N(took))
 			}
 			stopped := state()
 			switch do {
@@ -835,7 +838,7 @@ func TestKeptKilled(t *testing.T) {
 			if stopped != begun && stopped != state() {
 				middle++
 			}
-			if got := b.standing(); got != before {
+			if got := b.changes(); got != before {
 				t.Fatalf("%s: changes\n%s\nwant\n%s", do, got, before)
 			}
 			if got := b.view(); got != seen {
@@ -849,7 +852,7 @@ func TestKeptKilled(t *testing.T) {
 	}
 }
 
-// picksOf picks all of a list.
+// picksOf returns a Pick for each change of a list.
 func picksOf(list []overlay.Change) (picks []overlay.Pick) {
 	for _, c := range list {
 		picks = append(picks, overlay.Pick{Path: c.Path})
@@ -857,12 +860,12 @@ func picksOf(list []overlay.Change) (picks []overlay.Pick) {
 	return picks
 }
 
-// TestKeptLeft: whatever a command leaves, nothing hangs, nothing is followed, and
-// what can land lands.
-func TestKeptLeft(t *testing.T) {
+// TestOddFiles checks that no file that a command leaves makes golem hang or follow a
+// symlink, and that golem applies the rest.
+func TestOddFiles(t *testing.T) {
 	const script = `mkdir -p n/dark n/deep; echo x > n/dark/f; ln n/dark/f n/hard; ln -s /etc n/etc; ln -s ../../.. n/deep/up; printf x > 'n/a
 b'; cp /bin/true n/su; chmod 4755 n/su; chmod 000 n/dark; rm -r sub; ln -s /etc sub; rm b; ln -s /etc/passwd b; echo x > many/6; chmod 000 many`
-	b, plain := newKept(t), t.TempDir()+"/real"
+	b, plain := newSession(t), t.TempDir()+"/real"
 	check(t, os.Mkdir(plain, 0o755))
 	run(t, plain, start+"; "+script+"; chmod 755 n/su")
 	b.call(script + `; mkfifo p n/p; rm a; mkfifo a; python3 -c "
@@ -880,23 +883,23 @@ for s in 's', 'n/s': socket.socket(socket.AF_UNIX).bind(s)"`)
 	if got, want := strings.Join(special, " "), "a n/p n/s p s"; got != want {
 		t.Errorf("special are %q, want %q", got, want)
 	}
-	check(t, b.pickAndLand(picksOf(list)...))
-	if got, want := look(t, b.Dir), look(t, plain); got != strings.ReplaceAll(want, plain, b.Dir) {
+	check(t, b.pickAndApply(picksOf(list)...))
+	if got, want := describe(t, b.Dir), describe(t, plain); got != strings.ReplaceAll(want, plain, b.Dir) {
 		t.Errorf("landed\n%s\nwant\n%s", got, want)
 	}
-	if got, want := b.standing(), "change a special, create n/p special, create n/s special, create p special, create s special"; got != want {
+	if got, want := b.changes(), "change a special, create n/p special, create n/s special, create p special, create s special"; got != want {
 		t.Errorf("left %q, want %q", got, want)
 	}
 	check(t, b.Discard([]string{"a", "n", "p", "s"}))
-	if got, want := b.view(), look(t, b.Dir); got != want {
+	if got, want := b.view(), describe(t, b.Dir); got != want {
 		t.Errorf("discarded\n%s\nwant\n%s", got, want)
 	}
 }
 
-// TestPickLate: what the user changes after something was picked is not landed over,
-// and what the session writes then does not land.
+// TestPickLate checks that edits of the user after Pick are not overwritten, and that
+// later writes of the session are not applied.
 func TestPickLate(t *testing.T) {
-	b := newKept(t)
+	b := newSession(t)
 	b.call("echo x > a; echo x > b")
 	to, list, err := b.pick(overlay.Pick{Path: "a"}, overlay.Pick{Path: "b"})
 	check(t, err)
@@ -915,7 +918,7 @@ func TestPickLate(t *testing.T) {
 	}
 	check(t, b.RecordBases(true))
 	check(t, b.MarkApplied([]string{"a", "b"}, nil))
-	if got := b.standing(); got != "change b file" {
+	if got := b.changes(); got != "change b file" {
 		t.Errorf("left %q", got)
 	}
 	if got, err := b.BaseContent("b"); err != nil || string(got) != "x\n" {
@@ -923,9 +926,9 @@ func TestPickLate(t *testing.T) {
 	}
 }
 
-// TestKeptElsewhere: the store may be on another file system.
-func TestKeptElsewhere(t *testing.T) {
-	b := newKept(t)
+// TestSessionOtherFileSystem checks a session with its store on another file system.
+func TestSessionOtherFileSystem(t *testing.T) {
+	b := newSession(t)
 	b.unmount()
 	elsewhere := t.TempDir()
 	check(t, unix.Mount("golem", elsewhere, "tmpfs", 0, ""))
@@ -934,7 +937,7 @@ func TestKeptElsewhere(t *testing.T) {
 	check(t, b.InitSession())
 	b.mount()
 	b.steps(">echo x > a; rm -r sub; mkdir -p sub/deep n; echo x > n/x; chmod 700 many; touch b", "!echo y > b; echo y > sub/y")
-	if got, want := b.standing(), "change a file, mode many folder, create n folder, create n/x file, delete sub/c, delete sub/deep/d"; got != want {
+	if got, want := b.changes(), "change a file, mode many folder, create n folder, create n/x file, delete sub/c, delete sub/deep/d"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	to := overlay.Overlay{Dir: b.Dir, Store: elsewhere + "/landing"}
@@ -945,7 +948,7 @@ func TestKeptElsewhere(t *testing.T) {
 	check(t, to.FinishApply())
 	seen := b.view()
 	check(t, b.MarkApplied([]string{"a", "n", "sub/c"}, nil))
-	if got, want := b.standing(), "mode many folder, delete sub/deep/d"; got != want {
+	if got, want := b.changes(), "mode many folder, delete sub/deep/d"; got != want {
 		t.Errorf("left %q, want %q", got, want)
 	}
 	if got := b.view(); got != seen {
@@ -954,10 +957,10 @@ func TestKeptElsewhere(t *testing.T) {
 	b.unmount()
 }
 
-// TestKeptBusy: while a command is at work it can be told and recorded what it has
-// changed, and some of it picked; in the end all lands as it left it.
-func TestKeptBusy(t *testing.T) {
-	b := newKept(t)
+// TestBusySession checks that SessionChanges, RecordBases and Pick work while a command
+// runs, and that in the end everything is applied as the command left it.
+func TestBusySession(t *testing.T) {
+	b := newSession(t)
 	check(t, b.MarkStart())
 	cmd := exec.Command("sh", "-c", `i=0; while [ $i -lt 30 ]; do
 mkdir -p n$i/m; echo x > n$i/m/f; mv n$i o$i; rm -rf n$((i-3)) o$((i-2)); echo $i > a; rm -rf sub; mkdir -p sub/deep; echo $i > sub/deep/d; ln -sfn $i link; mv sub/deep/d b; rm -f many/$((i%5)); mkfifo p$i; i=$((i+1)); done 2>/dev/null; :`)
@@ -990,9 +993,9 @@ mkdir -p n$i/m; echo x > n$i/m/f; mv n$i o$i; rm -rf n$((i-3)) o$((i-2)); echo $
 	check(t, b.RecordBases(true))
 	list, err := b.SessionChanges()
 	check(t, err)
-	check(t, b.pickAndLand(picksOf(list)...))
+	check(t, b.pickAndApply(picksOf(list)...))
 	run(t, b.SessionDir(), "rm -f p*")
-	if got, want := look(t, b.Dir), b.view(); got != want {
+	if got, want := describe(t, b.Dir), b.view(); got != want {
 		t.Errorf("landed\n%s\nwant\n%s", got, want)
 	}
 }

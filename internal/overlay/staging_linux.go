@@ -14,21 +14,21 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 )
 
-// Where the store is on another file system than the folder nothing can be moved
-// between them. What lands is copied first to a place in the folder itself, from
-// where it is moved like anything else, and which is removed then: what was there
-// before goes with it, and cannot be brought back.
+// If the store is on another mount than the real directory, golem cannot rename files
+// between them. It then copies the new files to a staging directory inside the real one,
+// and renames them from there. Afterwards it removes the staging directory with the old
+// files, so that Undo is not possible.
 
 const (
-	stagingName = "carried" // says where that place is
-	finalName   = "final"   // says that nothing can be brought back
+	stagingName = "carried" // holds the name of the staging directory
+	finalName   = "final"   // marks that Undo is not possible
 )
 
-// IsFinal reports whether nothing can be brought back.
+// IsFinal reports whether the changes cannot be undone.
 func (o Overlay) IsFinal() bool { return exists(o.Store + "/" + finalName) }
 
-// RemoveStaging removes the place in the folder that things were moved from, when all has
-// landed: what was there before cannot be brought back then.
+// RemoveStaging removes the staging directory, if there is one, after all changes were
+// applied. They cannot be undone then.
 func (o Overlay) RemoveStaging() error {
 	if stagingOf(o) == o {
 		return nil
@@ -39,7 +39,7 @@ func (o Overlay) RemoveStaging() error {
 	return removeStagingDir(o)
 }
 
-// removeStagingDir removes the place, if there is one.
+// removeStagingDir removes the staging directory, if there is one.
 func removeStagingDir(o Overlay) error {
 	if from := stagingOf(o); from != o {
 		return remove(from.Store)
@@ -47,7 +47,8 @@ func removeStagingDir(o Overlay) error {
 	return nil
 }
 
-// canRename reports whether things can be moved between the folder and the store.
+// canRename reports whether files can be renamed between the real directory and the
+// store.
 func canRename(o Overlay) bool {
 	var a, b unix.Statx_t
 	for name, st := range map[string]*unix.Statx_t{o.Dir: &a, o.Store: &b} {
@@ -58,8 +59,8 @@ func canRename(o Overlay) bool {
 	return a.Mnt_id == b.Mnt_id
 }
 
-// staging returns the layer that things are moved from and to: this one, or that in
-// the folder.
+// stagingOf returns the overlay that files are moved from and to: the one in the staging
+// directory if there is one, otherwise o.
 func stagingOf(o Overlay) Overlay {
 	name, err := os.ReadFile(o.Store + "/" + stagingName)
 	if err != nil || path.Base(string(name)) != string(name) {
@@ -68,9 +69,9 @@ func stagingOf(o Overlay) Overlay {
 	return Overlay{Dir: o.Dir, Store: o.Dir + "/" + string(name), Device: o.Device, Inode: o.Inode}
 }
 
-// stage copies what lands into the folder.
-func stage(o Overlay, changes []Change, dropped []string) error {
-	name := ".golem-landing-" + rand.Text() // nobody can have put something there
+// stage copies the new files to a staging directory.
+func stage(o Overlay, changes []Change, skipped []string) error {
+	name := ".golem-landing-" + rand.Text() // nobody can guess it
 	if err := durable.WriteAlone(o.Store+"/"+stagingName, []byte(name), 0o600); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func stage(o Overlay, changes []Change, dropped []string) error {
 		return err
 	}
 	defer root.Close()
-	out := newPathSet(dropped)
+	out := newPathSet(skipped)
 	for _, c := range changes {
 		if !c.hasNewFile() || out.skips(c) {
 			continue
@@ -108,7 +109,7 @@ func stage(o Overlay, changes []Change, dropped []string) error {
 	return nil
 }
 
-// copyChange copies one thing.
+// copyChange copies one file, directory or symlink.
 func copyChange(root *os.Root, from *tree, c Change) error {
 	switch c.Kind {
 	case Dir:

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stateAt returns what stands at a name below a directory. The path is the one that the
-// caller knows it by.
+// stateAt returns the state of a name below a directory. path is the path that the caller
+// knows it by.
 func stateAt(dir, name, path string) (State, error) {
 	t, err := openTree(dir)
 	if err != nil {
@@ -20,7 +20,7 @@ func stateAt(dir, name, path string) (State, error) {
 	return t.state(dir, name, path)
 }
 
-// state is stateAt for a tree that is open.
+// state is stateAt for an open tree.
 func (t *tree) state(dir, name, path string) (State, error) {
 	st, err := t.stat(name)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
@@ -43,8 +43,8 @@ func (t *tree) state(dir, name, path string) (State, error) {
 	return s, err
 }
 
-// visitBelow calls visit for all that is in a directory, each after the directory it is in. A
-// directory that cannot be listed is visited once more, as unknown.
+// visitBelow calls visit for everything in a directory, each directory before its
+// content. A directory that cannot be listed is visited once more, as unknown.
 func (t *tree) visitBelow(dir, name, at string, visit func(State) error) error {
 	names, err := t.list(name)
 	if errors.Is(err, unix.EACCES) {
@@ -70,8 +70,8 @@ func (t *tree) visitBelow(dir, name, at string, visit func(State) error) error {
 	return nil
 }
 
-// PreviewUndo calls visit for all that Undo would change of changes that have landed: what
-// stands there now, and what was there before.
+// PreviewUndo calls visit for each path that Undo would change, with its state now and
+// its state after the undo.
 func (o Overlay) PreviewUndo(changes []Change, visit func(now, then State) error) error {
 	if o.IsFinal() {
 		return ErrCannotUndo
@@ -123,8 +123,7 @@ func (o Overlay) PreviewUndo(changes []Change, visit func(now, then State) error
 	return nil
 }
 
-// States returns what a kept layer has at the path of a change, and what the real
-// directory has there.
+// States returns the session's state of a changed path, and that of the real directory.
 func (o Overlay) States(c Change) (own, real State, err error) {
 	own, real = State{Path: c.Path}, State{Path: c.Path}
 	if c.Op != Delete {
@@ -136,7 +135,7 @@ func (o Overlay) States(c Change) (own, real State, err error) {
 	return own, real, err
 }
 
-// AddDigests notes the digest of what a kept layer has of each file that was changed.
+// AddDigests sets the digest of the session's version in each change of a file.
 func AddDigests(o Overlay, changes []Change) {
 	for i, c := range changes {
 		if c.Op != Delete && c.Kind == File {

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tree is a folder that is read by names below it, without a link on the way. It
-// keeps the folder open that it was asked about last: names come in order.
+// A tree is a directory whose files are accessed by paths below it, without following
+// symlinks. It keeps the directory of the last access open, because paths come in order.
 type tree struct {
 	fd      int
 	lastDir string
-	lastFD  int // the folder dir, or -1
+	lastFD  int // of lastDir, or -1
 
-	noMounts bool // what is mounted in it is not opened
+	noMounts bool // refuse to open paths on other mounts
 }
 
 func openTree(name string) (*tree, error) {
@@ -29,10 +29,10 @@ func openTree(name string) (*tree, error) {
 	return &tree{fd: fd, lastFD: -1}, nil
 }
 
-// ErrReplaced says that another folder has the name of the one that was worked on.
-var ErrReplaced = errors.New("another directory took the place of the one that was worked on; its changes were not applied")
+// ErrReplaced is the error if another directory has the path of the real one.
+var ErrReplaced = errors.New("the directory was replaced by another one meanwhile; the changes were not applied")
 
-// openDir opens the real folder.
+// openDir opens the real directory.
 func openDir(o Overlay) (*tree, error) {
 	t, err := openTree(o.Dir)
 	if err != nil || o.Inode == 0 {
@@ -57,7 +57,8 @@ func (t *tree) close() {
 	unix.Close(t.fd)
 }
 
-// closeLast closes the folder that was asked about last: another may be at its name.
+// closeLast closes the directory of the last access, because another one may be at its
+// path now.
 func (t *tree) closeLast() {
 	if t.lastFD >= 0 {
 		unix.Close(t.lastFD)
@@ -65,11 +66,11 @@ func (t *tree) closeLast() {
 	t.lastFD = -1
 }
 
-// errNoOpenat2 is a kernel, or a filter of an old container runtime, without a call that
-// sessions cannot do without.
+// errNoOpenat2 is the error on a kernel, or in a container with an old system call
+// filter, that has no openat2.
 var errNoOpenat2 = errors.New("sessions need the system call openat2 (Linux 5.6), and this kernel or container does not have it; golem doctor lists what works")
 
-// open opens what is below the folder. No name leads out of it.
+// open opens a path below the directory. No path leads out of it.
 func (t *tree) open(name string, flags int) (int, error) {
 	if name == "" {
 		name = "."
@@ -90,7 +91,8 @@ func (t *tree) open(name string, flags int) (int, error) {
 	}
 }
 
-// withParent runs something with the folder that a name is in, and its last part.
+// withParent calls do with the open parent directory of a path and the last part of the
+// path.
 func (t *tree) withParent(name string, do func(dir int, base string) error) error {
 	dir, base := path.Split(name)
 	if dir = strings.TrimSuffix(dir, "/"); t.lastFD < 0 || dir != t.lastDir {
@@ -104,7 +106,7 @@ func (t *tree) withParent(name string, do func(dir int, base string) error) erro
 	return do(t.lastFD, base)
 }
 
-// stat says what is at a name.
+// stat returns the state of a path, without following symlinks.
 func (t *tree) stat(name string) (st unix.Stat_t, err error) {
 	if name == "" || name == "." {
 		return st, unix.Fstat(t.fd, &st)
@@ -113,7 +115,7 @@ func (t *tree) stat(name string) (st unix.Stat_t, err error) {
 	return st, err
 }
 
-// list lists a folder.
+// list returns the names in a directory, sorted.
 func (t *tree) list(name string) ([]string, error) {
 	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -126,7 +128,7 @@ func (t *tree) list(name string) ([]string, error) {
 	return list, err
 }
 
-// readLink returns what a link says.
+// readLink returns the target of a symlink.
 func (t *tree) readLink(name string) (to string, err error) {
 	err = t.withParent(name, func(dir int, base string) error {
 		buf := make([]byte, maxPath)

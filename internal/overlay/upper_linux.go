@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is done in a layer to put it in order. An overlay that is mounted sees it when
-// it has forgotten what it knows.
+// These functions change the upperdir. A mounted overlay sees their changes after the
+// kernel has skipped its cache.
 
-// setMode gives a folder of the layer permission bits.
+// setMode sets the permission bits of a directory of the upperdir.
 func (k *overlaySession) setMode(name string, mode uint32) error {
 	fd, err := k.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -25,10 +25,10 @@ func (k *overlaySession) setMode(name string, mode uint32) error {
 	return unix.Fchmod(fd, mode)
 }
 
-// opaque is the attribute of a folder that covers the real one.
+// opaqueAttribute marks a directory that hides the real one.
 const opaqueAttribute = "user.overlay.opaque"
 
-// clearOpaque lets what is below a folder of the layer be seen.
+// clearOpaque makes a directory of the upperdir show the real one.
 func (k *overlaySession) clearOpaque(name string) error {
 	fd, err := k.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -41,8 +41,8 @@ func (k *overlaySession) clearOpaque(name string) error {
 	return nil
 }
 
-// expandOpaque makes of a folder that covers the real one one that does not: what it has
-// covered is deleted one by one. The versions must be found if that is interrupted.
+// expandOpaque makes an opaque directory show the real one, and makes a whiteout for each
+// real file that it hid. It writes the bases first, in case it is interrupted.
 func (k *overlaySession) expandOpaque(name string) error {
 	if err := k.bases.flush(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (k *overlaySession) expandOpaque(name string) error {
 	return k.clearOpaque(name)
 }
 
-// makeWhiteout puts the mark of something deleted.
+// makeWhiteout marks a file as deleted.
 func (k *overlaySession) makeWhiteout(name string) error {
 	err := k.upper.withParent(name, func(dir int, base string) error { return unix.Mknodat(dir, base, unix.S_IFCHR, 0) })
 	if err == unix.EEXIST {
@@ -82,11 +82,11 @@ func (k *overlaySession) makeWhiteout(name string) error {
 	return err
 }
 
-// setOpaque lets a folder of the layer hide what is below it.
+// setOpaque makes a directory of the upperdir hide the real one.
 func (k *overlaySession) setOpaque(name string) error {
 	fd, err := k.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if k.canIgnore(err) {
-		return nil // it is none
+		return nil // it is not a directory
 	}
 	if err != nil {
 		return err
@@ -95,7 +95,8 @@ func (k *overlaySession) setOpaque(name string) error {
 	return unix.Fsetxattr(fd, opaqueAttribute, []byte("y"), 0)
 }
 
-// removeFromUpper takes something out of the layer. A folder that is not empty stays.
+// removeFromUpper removes a file or an empty directory from the upperdir. A directory
+// that is not empty stays.
 func (k *overlaySession) removeFromUpper(name string) error {
 	err := k.upper.withParent(name, func(dir int, base string) error {
 		err := unix.Unlinkat(dir, base, 0)

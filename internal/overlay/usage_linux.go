@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Usage returns how many files the layer holds, and how many bytes they take; of a
-// copy, those that were changed.
+// Usage returns how many files the overlay holds, and how many bytes they take. For a
+// copy it counts only changed files.
 func (o Overlay) Usage() (files int, size int64, err error) {
 	if o.IsCopy {
 		list, err := o.SessionChanges()
@@ -17,8 +17,8 @@ func (o Overlay) Usage() (files int, size int64, err error) {
 				files, size = files+1, size+c.Size
 			}
 		}
-		var unfit *NameError
-		if errors.As(err, &unfit) {
+		var nameErr *NameError
+		if errors.As(err, &nameErr) {
 			err = nil
 		}
 		return files, size, err
@@ -28,7 +28,7 @@ func (o Overlay) Usage() (files int, size int64, err error) {
 		return 0, 0, err
 	}
 	defer func() { at.Close() }()
-	// One folder is open at a time, because they may be very deep.
+	// Only one directory is open at a time, because they may be very deep.
 	top, err := countDir(at)
 	if err != nil {
 		return 0, 0, err
@@ -43,17 +43,17 @@ func (o Overlay) Usage() (files int, size int64, err error) {
 		}
 		fd, err := unix.Openat(int(at.Fd()), next, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil && next != ".." {
-			continue // it has gone
+			continue // it vanished
 		}
 		if err != nil {
-			return files, size, nil // this one has gone: it is what was seen
+			return files, size, nil // the current directory vanished: return what was counted
 		}
 		at.Close()
 		at = os.NewFile(uintptr(fd), next)
 		if next == ".." {
 			var st unix.Stat_t
 			if err := unix.Fstat(fd, &st); err != nil || st.Ino != way[len(way)-1].ino {
-				return files, size, err // it was moved
+				return files, size, err // somebody moved it
 			}
 			continue
 		}
@@ -65,15 +65,15 @@ func (o Overlay) Usage() (files int, size int64, err error) {
 	}
 }
 
-// level is a folder on the way down.
+// A dirLevel is a directory on the way down.
 type dirLevel struct {
 	ino   uint64
-	dirs  []string // still to be seen
+	dirs  []string // still to visit
 	files int
 	size  int64
 }
 
-// countDir looks at what is in a folder.
+// countDir counts the files of a directory.
 func countDir(at *os.File) (now dirLevel, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(at.Fd()), &st); err != nil {
@@ -82,11 +82,11 @@ func countDir(at *os.File) (now dirLevel, err error) {
 	now.ino = st.Ino
 	names, err := at.Readdirnames(-1)
 	if errors.Is(err, unix.ENOENT) {
-		err = nil // it has gone
+		err = nil // it vanished
 	}
 	for _, name := range names {
 		if unix.Fstatat(int(at.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
-			continue // it has gone
+			continue // it vanished
 		}
 		switch kindOf(st) {
 		case Nothing:

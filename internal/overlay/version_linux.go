@@ -8,43 +8,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A version is what the real folder had at a path when the session first changed
-// it: the base of the change.
+// A version is what the real directory had at a path when the session first changed it.
+// It is the base of the change.
 type version struct {
 	Path       string `json:",omitempty"`
-	RawPath    []byte `json:"Raw,omitempty"` // the path, where it is no text
+	RawPath    []byte `json:"Raw,omitempty"` // the path, if it is not UTF-8
 	Kind       Kind   `json:",omitempty"`
 	Ino        uint64 `json:",omitempty"`
 	Size       int64  `json:",omitempty"`
 	Ctime      int64  `json:",omitempty"`
 	Mode       uint32 `json:",omitempty"`
-	LinkTarget []byte `json:"To,omitempty"`   // what a link said
-	Content    int    `json:"Text,omitempty"` // the number of the content that was kept, 0 for none
+	LinkTarget []byte `json:"To,omitempty"`   // of a symlink
+	Content    int    `json:"Text,omitempty"` // the number of the kept content, 0 for none
 
-	// Unknown says that others have changed it while the session did.
+	// Unknown is true if others changed the path while the session did.
 	Unknown bool `json:",omitempty"`
-	// Open says that both sides have a folder here, or had, and that what the session
-	// has changed in it has versions of its own. What is in another one has the version
-	// that follows: of a folder it is what has not changed since At, of nothing nothing.
+	// Open is true for a directory that both sides have or had, in which each change of
+	// the session has a version of its own. In other directories a file without a version
+	// has the version that childSource derives: the real one if it is unchanged since
+	// Since, or nothing if Since is 0.
 	Open  bool  `json:",omitempty"`
 	Since int64 `json:"At,omitempty"`
 
-	// Looked is the time of the file in the layer that was found to be a change.
+	// CheckedCtime is the ctime of the session's file when it was last found to be a
+	// change.
 	CheckedCtime int64 `json:"Looked,omitempty"`
 
-	Forgotten bool `json:"Gone,omitempty"` // of a line: there is none any more
+	Forgotten bool `json:"Gone,omitempty"` // in the file of bases: forget the version of this path
 
-	// Of what was copied: how the copy was then; that it could not be copied; that
-	// another folder stands there in the session.
+	// These are for copies: the state of the copied file after the copy; whether it was
+	// skipped; whether another directory is mounted at the path in the session.
 	Copy    copyStamp `json:"Own,omitzero"`
 	Skipped bool      `json:"Left,omitempty"`
 	Covered bool      `json:",omitempty"`
 
-	inUse bool // there still is a change
+	inUse bool // the walk found the change
 }
 
-// versionOf returns the version that is there. What has changed since a time is not
-// known: it may be before or after what the session saw.
+// versionOf returns the version of a real file. If the file changed since a time, its
+// version is unknown: the session may have seen it before or after the change.
 func versionOf(name string, st unix.Stat_t, at int64) *version {
 	v := &version{Path: name, Kind: kindOf(st), Ino: st.Ino, Size: st.Size, Ctime: st.Ctim.Nano(), Mode: permissions(st), Unknown: st.Ctim.Nano() >= at}
 	if v.Kind == Dir {
@@ -53,8 +55,8 @@ func versionOf(name string, st unix.Stat_t, at int64) *version {
 	return v
 }
 
-// matches reports whether something still is this version; of a folder what is in it is
-// not looked at.
+// matches reports whether a file still has this version. For a directory it does not
+// check the content.
 func (v *version) matches(st unix.Stat_t, kind Kind) bool {
 	switch {
 	case v.Unknown || v.Kind != kind:
@@ -67,27 +69,28 @@ func (v *version) matches(st unix.Stat_t, kind Kind) bool {
 	return st.Ino == v.Ino && st.Size == v.Size && st.Ctim.Nano() == v.Ctime
 }
 
-// equalDir reports whether two are the same, of a folder.
+// equalDir reports whether two versions of a directory are the same.
 func (v *version) equalDir(w *version) bool {
 	return v.Kind == w.Kind && v.Mode == w.Mode && v.Unknown == w.Unknown && v.Open == w.Open
 }
 
-// A source says what the versions are of things in a folder that are not noted.
+// A baseSource says how to derive the versions of files in a directory that have no
+// recorded version.
 type baseSource struct {
 	from     origin
-	since    int64 // not known is what has changed since
-	isOpaque bool  // the folder has covered the real one, since the same time
+	since    int64 // a file that changed since then has an unknown version
+	isOpaque bool  // the directory hid the real one since then
 }
 
 type origin int
 
 const (
-	fromReal    origin = iota // what the real folder has
+	fromReal    origin = iota // the real directory has it
 	fromNothing               // nothing was there
 	fromUnknown
 )
 
-// childSource returns that of what is in a folder of a version.
+// childSource returns the source for files in a directory of this version.
 func (v *version) childSource(since int64) baseSource {
 	switch {
 	case v.Open:
@@ -100,7 +103,7 @@ func (v *version) childSource(since int64) baseSource {
 	return baseSource{from: fromNothing}
 }
 
-// deriveVersion returns the version of something that is not noted.
+// deriveVersion returns the version of an entry that has no recorded one.
 func (k *overlaySession) deriveVersion(t entry, s baseSource) *version {
 	v := &version{Path: t.name}
 	switch {
@@ -112,7 +115,7 @@ func (k *overlaySession) deriveVersion(t entry, s baseSource) *version {
 	case t.realKind == Nothing:
 	case t.kind == Dir && t.realKind == Dir && !s.isOpaque && !k.isOpaque(t.name):
 		if t.lower.Ctim.Nano() >= s.since && !k.isCopyUp(t.name) {
-			break // both have made one
+			break // both made a directory
 		}
 		v = versionOf(t.name, t.lower, s.since)
 		v.Open, v.Unknown = true, v.Unknown && permissions(t.upper) != permissions(t.lower)
@@ -126,8 +129,8 @@ func (k *overlaySession) deriveVersion(t entry, s baseSource) *version {
 	return v
 }
 
-// mayHaveExisted reports whether something that the real folder does not have may have
-// been there at a time: a folder above has changed since.
+// mayHaveExisted reports whether a path that the real directory does not have may have
+// existed at a time: the nearest real directory above it changed since.
 func (k *overlaySession) mayHaveExisted(name string, at int64) bool {
 	for {
 		name = path.Dir(name)
@@ -138,8 +141,8 @@ func (k *overlaySession) mayHaveExisted(name string, at int64) bool {
 	}
 }
 
-// closeVersion returns the version of something where both had a folder and where the
-// session has deleted or replaced that now, whole. What was a clash in it stays one.
+// closeVersion returns the version of a directory that both had, and that the session now
+// deleted or replaced as a whole. Conflicts in it stay conflicts.
 func (k *overlaySession) closeVersion(t entry) *version {
 	v := *t.version
 	v.Open, v.Since = false, k.since
@@ -163,11 +166,11 @@ func (k *overlaySession) closeVersion(t entry) *version {
 	return &v
 }
 
-// isCurrent reports whether the real folder still has a version. Of a folder that was
-// deleted or replaced that is so where nothing in it has changed.
+// isCurrent reports whether the real directory still has a version. A directory that was
+// deleted or replaced must have no changes in it.
 func (k *overlaySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 	if !v.matches(low, was) || was != Dir || v.Open {
-		// Who has switched to another branch and back has written the same again.
+		// A switch to another branch and back writes the same content again.
 		return v.matches(low, was) || was == File && k.isRewritten(v, low)
 	}
 	for _, in := range k.bases.below(v.Path) {
@@ -179,8 +182,8 @@ func (k *overlaySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 	return (&applier{}).isOlder(k.lower, v.Path, v.Since, ctimeOf)
 }
 
-// isUnchanged reports whether something of the layer is no change: it is as the real folder
-// has it, or as it was. Of what has landed only the first counts.
+// isUnchanged reports whether an entry is not a change: it equals the real file or its
+// base. For an applied entry only the real file counts.
 func (k *overlaySession) isUnchanged(t entry) (bool, error) {
 	known := !t.Unknown && !t.isApplied
 	switch t.kind {
@@ -205,21 +208,20 @@ func (k *overlaySession) isUnchanged(t entry) (bool, error) {
 		}
 		looked := is && t.CheckedCtime == t.upper.Ctim.Nano() && !t.isApplied
 		if k.isListing || looked || t.realKind != File || permissions(t.upper) != permissions(t.lower) {
-			return false, nil // who tells will look
+			return false, nil // addChange compares the content
 		}
 		return k.hasSameContent(t.name, t.upper, t.lower)
 	}
 	return false, nil
 }
 
-// isRewritten reports whether the real folder has a file as it was, written anew.
+// isRewritten reports whether somebody wrote the base content to the real file again.
 func (k *overlaySession) isRewritten(v *version, low unix.Stat_t) bool {
 	same, err := k.hasBaseContent(k.lower, v, low)
 	return same && err == nil && !v.Unknown
 }
 
-// hasBaseContent reports whether a file of one of the trees has the content that a version had, as
-// far as that was kept.
+// hasBaseContent reports whether a file has the kept content of a version.
 func (k *overlaySession) hasBaseContent(in *tree, v *version, st unix.Stat_t) (bool, error) {
 	if v.Kind != File || v.Content == 0 || v.Size != st.Size || v.Mode != permissions(st) {
 		return false, nil
