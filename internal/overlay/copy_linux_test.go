@@ -29,10 +29,10 @@ func newCopy(t *testing.T, script string) *copyFixture {
 	c := &copyFixture{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store", IsCopy: true}}
 	check(t, os.Mkdir(c.Dir, 0o755))
 	run(t, c.Dir, script)
-	left, err := c.InitCopy(nil, nil)
+	skipped, err := c.InitCopy(nil, nil)
 	check(t, err)
-	if len(left) > 0 {
-		t.Fatalf("left out: %v", left)
+	if len(skipped) > 0 {
+		t.Fatalf("skipped: %v", skipped)
 	}
 	return c
 }
@@ -92,14 +92,14 @@ func TestCopy(t *testing.T) {
 	defer unix.Unmount(l.Dir+"/mounted", unix.MNT_DETACH)
 	run(t, l.Dir, "echo z > mounted/z")
 	var last overlay.Progress
-	left, err := l.InitCopy([]string{"out", "none"}, func(p overlay.Progress) error { last = p; return nil })
+	skipped, err := l.InitCopy([]string{"out", "none"}, func(p overlay.Progress) error { last = p; return nil })
 	check(t, err)
 	want := []overlay.SkippedPath{{Path: "mounted", Reason: "another file system is mounted there"}, {Path: "pipe", Reason: "a pipe, socket or device"}}
-	if !slices.Equal(left, want) {
-		t.Errorf("left out: %v, want %v", left, want)
+	if !slices.Equal(skipped, want) {
+		t.Errorf("skipped: %v, want %v", skipped, want)
 	}
 	if last.Files < last.TotalFiles || last.Bytes != last.TotalBytes || last.TotalFiles < 15 {
-		t.Errorf("told: %+v", last)
+		t.Errorf("reported: %+v", last)
 	}
 	check(t, unix.Unmount(l.Dir+"/mounted", unix.MNT_DETACH))
 	run(t, l.Dir, "rm pipe out/g; rmdir mounted; chmod 755 b; chmod 777 empty; chmod 700 out")
@@ -137,11 +137,11 @@ func TestCopyChanges(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", test.script, got, want)
 		}
 		if describe(t, c.Dir) != before {
-			t.Errorf("%s: the folder has changed", test.script)
+			t.Errorf("%s: the directory has changed", test.script)
 		}
 		check(t, c.Discard([]string{"."}))
 		if got := c.list(); len(got) > 0 || test.want != "" && describe(t, c.SessionDir()) != before {
-			t.Errorf("%s: discarded, and left is %q", test.script, got)
+			t.Errorf("%s: discarded, and remaining is %q", test.script, got)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func TestCopyConflict(t *testing.T) {
 		}
 		check(t, c.Discard([]string{"."}))
 		if got := c.list(); len(got) > 0 {
-			t.Errorf("%s / %s: discarded, and left is %q", test.work, test.meanwhile, got)
+			t.Errorf("%s / %s: discarded, and remaining is %q", test.work, test.meanwhile, got)
 		}
 	}
 }
@@ -214,10 +214,10 @@ func TestCopyApplyAndUndo(t *testing.T) {
 		seen, list := describe(t, c.SessionDir()), c.list()
 		undo := c.apply()
 		if got := describe(t, c.Dir); got != seen {
-			t.Errorf("%s: landed\n%s\nwant\n%s", script, got, seen)
+			t.Errorf("%s: applied\n%s\nwant\n%s", script, got, seen)
 		}
 		if got := c.list(); len(got) > 0 {
-			t.Errorf("%s: landed, and left is %q", script, got)
+			t.Errorf("%s: applied, and remaining is %q", script, got)
 		}
 		undo()
 		if got := describe(t, c.Dir); got != before {
@@ -228,7 +228,7 @@ func TestCopyApplyAndUndo(t *testing.T) {
 		}
 		c.apply()
 		if got := describe(t, c.Dir); got != seen {
-			t.Errorf("%s: landed again\n%s\nwant\n%s", script, got, seen)
+			t.Errorf("%s: applied again\n%s\nwant\n%s", script, got, seen)
 		}
 	}
 }
@@ -246,7 +246,7 @@ func TestCopyWithUserEdits(t *testing.T) {
 		edited := describe(t, c.Dir)
 		undo := c.apply()
 		if got := c.list(); len(got) > 0 {
-			t.Errorf("%s / %s: landed %q, and left is %q", work, meanwhile, list, got)
+			t.Errorf("%s / %s: applied %q, and remaining is %q", work, meanwhile, list, got)
 		}
 		undo()
 		if got := describe(t, c.Dir); got != edited {
@@ -254,7 +254,7 @@ func TestCopyWithUserEdits(t *testing.T) {
 		}
 		check(t, c.Discard([]string{"."}))
 		if got := c.list(); len(got) > 0 {
-			t.Errorf("%s / %s: discarded %q, and left is %q", work, meanwhile, list, got)
+			t.Errorf("%s / %s: discarded %q, and remaining is %q", work, meanwhile, list, got)
 		}
 	}
 }

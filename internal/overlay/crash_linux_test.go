@@ -26,15 +26,15 @@ func doWork() bool {
 	if !ok {
 		return false
 	}
-	folder, store, _ := strings.Cut(rest, " ")
-	l := overlay.Overlay{Dir: folder, Store: store}
+	dir, store, _ := strings.Cut(rest, " ")
+	l := overlay.Overlay{Dir: dir, Store: store}
 	var err error
 	switch do {
 	case "undo":
 		err = l.Undo()
 	case "record":
 		err = l.RecordBases(true)
-	case "settle":
+	case "mark":
 		err = l.MarkApplied([]string{"."}, nil)
 	case "discard":
 		err = l.Discard([]string{"many", "sub"})
@@ -81,7 +81,7 @@ func TestKilled(t *testing.T) {
 	b.work(fmt.Sprintf("i=0; while [ $i -lt %d ]; do case $((i%%3)) in 0) echo new $i > t/$i;; 1) rm t/$i;; 2) echo x > t/n$i;; esac; i=$((i+1)); done; rm -r sub; mkdir -p new/deep; echo x > new/deep/f; chmod 700 many", files))
 	before := describe(t, b.Dir)
 	began := time.Now()
-	b.runKilled("land", time.Minute) // it takes less
+	b.runKilled("apply", time.Minute) // it takes less
 	took := time.Since(began)
 	after := describe(t, b.Dir)
 	check(t, b.Undo())
@@ -99,7 +99,7 @@ func TestKilled(t *testing.T) {
 	begin()
 	half, whole := 0, 0
 	for i := 0; i < kills || half == 0 && i < 20*kills; i++ { // until a kill hits the middle
-		b.runKilled("land", rand.N(took))
+		b.runKilled("apply", rand.N(took))
 		pending := b.IsInterrupted()
 		if _, err := b.Recover(); err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func TestKilled(t *testing.T) {
 		case got == after:
 			whole++
 		case got != before || pending:
-			t.Fatalf("kill %d: the folder is neither old nor new; pending %v", i, pending)
+			t.Fatalf("kill %d: the directory is neither old nor new; pending %v", i, pending)
 		}
 		if got == before {
 			begin()

@@ -68,7 +68,7 @@ func TestEditDuringApply(t *testing.T) {
 					}
 				}
 				if test.want != "a" && !strings.Contains(got, `/a 100644 "x\n"`) || test.want != "n" && !strings.Contains(got, "/n/f") {
-					t.Errorf("%s: the rest has not landed:\n%s", test.edit, got)
+					t.Errorf("%s: the rest is not applied:\n%s", test.edit, got)
 				}
 			}
 		}
@@ -132,7 +132,7 @@ func TestDirModes(t *testing.T) {
 	b.work("chmod 0700 sub empty; chmod 700 a; echo x > sub/new")
 	check(t, b.applyAll())
 	if got := describe(t, b.Dir); !strings.Contains(got, "/sub 42700 ") || !strings.Contains(got, "/empty 41700 ") || !strings.Contains(got, "/a 100700 ") {
-		t.Errorf("landed\n%s", got)
+		t.Errorf("applied\n%s", got)
 	}
 	check(t, b.Undo())
 	if got := describe(t, b.Dir); got != before {

@@ -432,7 +432,7 @@ func runRandomSession(t *testing.T, seed uint64, steps int) bool {
 		}
 		real := scan(t, b.Dir)
 		for _, name := range diff(real, m.real) {
-			bad += fmt.Sprintf("\n%s: in the real folder %v, want %v", name, real[name], m.real[name])
+			bad += fmt.Sprintf("\n%s: in the real directory %v, want %v", name, real[name], m.real[name])
 		}
 		if list, err = b.SessionChanges(); bad == "" {
 			check(t, err)
@@ -515,7 +515,7 @@ func (m *model) apply(b *fixture, r *rand.Rand) string {
 	check(b.t, os.WriteFile(given, []byte("given\n"), 0o644))
 	var picks []overlay.Pick
 	parts := map[string]bool{}
-	step := "land"
+	step := "apply"
 	for _, c := range sample(r, list) {
 		p := overlay.Pick{Path: c.Path, Force: c.Conflict}
 		if (c.Kind == overlay.File || c.Op == overlay.Delete && c.OldKind == overlay.File) && r.IntN(4) == 0 {
@@ -564,7 +564,7 @@ func (m *model) apply(b *fixture, r *rand.Rand) string {
 	check(b.t, to.FinishApply())
 	now := scan(b.t, b.Dir)
 	for _, name := range diff(now, want) {
-		b.t.Errorf("%s: landed %v, want %v", name, now[name], want[name])
+		b.t.Errorf("%s: applied %v, want %v", name, now[name], want[name])
 	}
 	for range 1 + r.IntN(2) {
 		check(b.t, b.MarkApplied(pathsOf(picks), nil))

@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 
 // runAsUser runs this program again as a user.
 func runAsUser(id int) error {
-	dir, err := os.MkdirTemp("", "layer")
+	dir, err := os.MkdirTemp("", "overlay")
 	if err != nil {
 		return err
 	}
@@ -253,11 +253,11 @@ func TestApplyAndUndo(t *testing.T) {
 		before := describe(t, b.Dir)
 		b.work(script)
 		if got := describe(t, b.Dir); got != before {
-			t.Fatalf("%s: the folder changed before anything landed", script)
+			t.Fatalf("%s: the directory changed before anything was applied", script)
 		}
 		check(t, b.applyAll())
 		if got, want := describe(t, b.Dir), describe(t, plain); got != want {
-			t.Errorf("%s: landed\n%s\nwant\n%s", script, got, want)
+			t.Errorf("%s: applied\n%s\nwant\n%s", script, got, want)
 		}
 		check(t, b.Undo())
 		if got := describe(t, b.Dir); got != before {
@@ -294,7 +294,7 @@ func TestSkipped(t *testing.T) {
 	b.work("mkdir -p repo/.git/hooks; echo evil > repo/.git/hooks/pre-push; echo code > repo/main.c; mkfifo repo/pipe; echo x > a; mkdir .git; echo x > .git/config")
 	check(t, b.applyAll("repo/.git", ".git"))
 	if got := describe(t, b.Dir); strings.Contains(got, ".git") || strings.Contains(got, "pipe") || !strings.Contains(got, "/repo/main.c") || !strings.Contains(got, `/a 100644 "x\n"`) {
-		t.Errorf("landed\n%s", got)
+		t.Errorf("applied\n%s", got)
 	}
 	check(t, b.Undo())
 }
@@ -427,7 +427,7 @@ func TestOtherFileSystem(t *testing.T) {
 		check(t, b.MarkStart())
 		check(t, b.Apply(changes, []string{"dropped", "x/drop"}))
 		if got, want := describe(t, b.Dir), describe(t, plain); got != want {
-			t.Errorf("%s: landed\n%s\nwant\n%s", script, got, want)
+			t.Errorf("%s: applied\n%s\nwant\n%s", script, got, want)
 		}
 		if err := b.Undo(); !errors.Is(err, overlay.ErrCannotUndo) {
 			t.Errorf("undo: %v", err)
@@ -449,7 +449,7 @@ func TestAllOrNothing(t *testing.T) {
 		t.Errorf("got %v, want a conflict at zz", err)
 	}
 	if got := describe(t, b.Dir); got != before {
-		t.Errorf("the folder is\n%s\nwant\n%s", got, before)
+		t.Errorf("the directory is\n%s\nwant\n%s", got, before)
 	}
 	if b.IsInterrupted() || b.IsApplied() {
 		t.Error("something is still to be done")
@@ -467,6 +467,6 @@ import os
 for f in 'n', 'a', 'b': os.setxattr(f, 'user.planted', b'x')"`)
 	check(t, b.applyAll())
 	if got := describe(t, b.Dir); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
-		t.Errorf("landed\n%s", got)
+		t.Errorf("applied\n%s", got)
 	}
 }

@@ -266,7 +266,7 @@ func TestSessionChanges(t *testing.T) {
 			t.Errorf("%s: no change, but seen is\n%s\nand there is\n%s", test.steps, seen, real)
 		}
 		if got := describe(t, b.Dir); got != real || !strings.Contains(test.steps, "!") && got != before {
-			t.Errorf("%s: the real folder has changed", test.steps)
+			t.Errorf("%s: the real directory has changed", test.steps)
 		}
 		check(t, b.Discard([]string{"."}))
 		if got := b.view(); got != real || b.changes() != "" {
@@ -453,7 +453,7 @@ func TestPick(t *testing.T) {
 		check(t, to.PrepareApply(list, nil))
 		check(t, to.FinishApply())
 		if got, want := describe(t, b.Dir), describe(t, plain); got != want {
-			t.Errorf("%s, %s: landed\n%s\nwant\n%s", test.steps, test.picks, got, want)
+			t.Errorf("%s, %s: applied\n%s\nwant\n%s", test.steps, test.picks, got, want)
 		}
 		for range 2 {
 			check(t, b.MarkApplied(pathsOf(picks), nil))
@@ -477,10 +477,10 @@ func TestPickRefused(t *testing.T) {
 	given := t.TempDir() + "/given"
 	check(t, os.WriteFile(given, []byte("given\n"), 0o600))
 	for _, test := range []struct {
-		steps string
-		picks []overlay.Pick
-		clash string
-		is    error
+		steps     string
+		picks     []overlay.Pick
+		conflicts string
+		is        error
 	}{
 		{">echo x > a; echo x > b|!echo y > a", []overlay.Pick{{Path: "b"}, {Path: "a"}}, "a", nil},
 		{">echo x > a|!echo y > a", []overlay.Pick{{Path: "a", ContentFile: given}}, "a", nil},
@@ -499,9 +499,9 @@ func TestPickRefused(t *testing.T) {
 		to, _, err := b.pick(test.picks...)
 		var conflict *overlay.ConflictError
 		switch {
-		case test.clash != "":
-			if !errors.As(err, &conflict) || strings.Join(conflict.Paths, ",") != test.clash {
-				t.Errorf("%s, %v: %v, want a conflict at %s", test.steps, test.picks, err, test.clash)
+		case test.conflicts != "":
+			if !errors.As(err, &conflict) || strings.Join(conflict.Paths, ",") != test.conflicts {
+				t.Errorf("%s, %v: %v, want a conflict at %s", test.steps, test.picks, err, test.conflicts)
 			}
 		case !errors.Is(err, test.is):
 			t.Errorf("%s, %v: %v, want %v", test.steps, test.picks, err, test.is)
@@ -515,7 +515,7 @@ func TestPickRefused(t *testing.T) {
 // TestMarkAppliedLater checks that the session and the user can continue between Pick,
 // Apply and MarkApplied.
 func TestMarkAppliedLater(t *testing.T) {
-	for _, test := range []struct{ work, pick, after, landed, left, seen string }{
+	for _, test := range []struct{ work, pick, after, applied, left, seen string }{
 		{"echo x > a", "a", ">echo z > a", "", "change a file", "z"},
 		{"echo x > a", "a", ">rm a", "", "delete a", ""},
 		{"echo x > a", "a", ">echo one > a", "", "change a file", "one"},
@@ -552,17 +552,17 @@ func TestMarkAppliedLater(t *testing.T) {
 		}
 		check(t, to.PrepareApply(list, nil))
 		check(t, to.FinishApply())
-		if test.landed != "" {
-			b.steps(strings.Split(test.landed, "|")...)
+		if test.applied != "" {
+			b.steps(strings.Split(test.applied, "|")...)
 		}
 		for range 2 {
 			check(t, b.MarkApplied([]string{test.pick}, nil))
 			if got := b.changes(); got != test.left {
-				t.Errorf("%s, %s%s%s: left %q, want %q", test.work, test.pick, test.after, test.landed, got, test.left)
+				t.Errorf("%s, %s%s%s: left %q, want %q", test.work, test.pick, test.after, test.applied, got, test.left)
 			}
 			b.flush()
 			if got := output(t, b.SessionDir(), "cat a 2>/dev/null || :"); strings.TrimSpace(got) != test.seen {
-				t.Errorf("%s, %s%s%s: a is %q, want %q", test.work, test.pick, test.after, test.landed, got, test.seen)
+				t.Errorf("%s, %s%s%s: a is %q, want %q", test.work, test.pick, test.after, test.applied, got, test.seen)
 			}
 		}
 	}
@@ -608,7 +608,7 @@ func TestDiscard(t *testing.T) {
 			t.Errorf("%s, %s: left %q, want %q", test.steps, test.paths, got, test.left)
 		}
 		if got := describe(t, b.Dir); got != real {
-			t.Errorf("%s, %s: the real folder has changed", test.steps, test.paths)
+			t.Errorf("%s, %s: the real directory has changed", test.steps, test.paths)
 		}
 		seen := b.view()
 		if test.left == "" && seen != real {
@@ -619,7 +619,7 @@ func TestDiscard(t *testing.T) {
 		check(t, err)
 		check(t, b.pickAndApply(picksOf(list)...))
 		if got := describe(t, b.Dir); got != seen {
-			t.Errorf("%s, %s: landed\n%s\nwant\n%s", test.steps, test.paths, got, seen)
+			t.Errorf("%s, %s: applied\n%s\nwant\n%s", test.steps, test.paths, got, seen)
 		}
 	}
 }
@@ -744,7 +744,7 @@ import os
 for f in 'n', 'a', 'b': os.setxattr(f, 'user.planted', b'x')"; touch -d 2001-01-01 a`)
 	check(t, b.pickAndApply(overlay.Pick{Path: "a"}, overlay.Pick{Path: "b"}, overlay.Pick{Path: "n"}))
 	if got := describe(t, b.Dir); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
-		t.Errorf("landed\n%s", got)
+		t.Errorf("applied\n%s", got)
 	}
 	info, err := os.Stat(b.Dir + "/a")
 	check(t, err)
@@ -779,7 +779,7 @@ func TestSessionKilled(t *testing.T) {
 	const files = 100
 	kills := testutil.Rounds(5)
 	middle := 0
-	for _, do := range []string{"record", "settle", "discard"} {
+	for _, do := range []string{"record", "mark", "discard"} {
 		took := time.Hour
 		for i := range kills {
 			b := newSession(t)
@@ -801,7 +801,7 @@ func TestSessionKilled(t *testing.T) {
 			}
 			before, seen := b.changes(), b.view()
 			switch do {
-			case "settle":
+			case "mark":
 				list, err := b.SessionChanges()
 				check(t, err)
 				to, list, err := b.pick(picksOf(list)...)
@@ -825,7 +825,7 @@ func TestSessionKilled(t *testing.T) {
 			}
 			stopped := state()
 			switch do {
-			case "settle":
+			case "mark":
 				check(t, b.MarkApplied([]string{"."}, nil))
 			case "discard":
 				for _, name := range []string{"many", "sub"} { // one may be gone already
@@ -885,10 +885,10 @@ for s in 's', 'n/s': socket.socket(socket.AF_UNIX).bind(s)"`)
 	}
 	check(t, b.pickAndApply(picksOf(list)...))
 	if got, want := describe(t, b.Dir), describe(t, plain); got != strings.ReplaceAll(want, plain, b.Dir) {
-		t.Errorf("landed\n%s\nwant\n%s", got, want)
+		t.Errorf("applied\n%s\nwant\n%s", got, want)
 	}
 	if got, want := b.changes(), "change a special, create n/p special, create n/s special, create p special, create s special"; got != want {
-		t.Errorf("left %q, want %q", got, want)
+		t.Errorf("remaining %q, want %q", got, want)
 	}
 	check(t, b.Discard([]string{"a", "n", "p", "s"}))
 	if got, want := b.view(), describe(t, b.Dir); got != want {
@@ -914,12 +914,12 @@ func TestPickLate(t *testing.T) {
 	check(t, to.PrepareApply(list, nil))
 	check(t, to.FinishApply())
 	if got := output(t, b.Dir, "cat a b"); got != "x\nx\n" {
-		t.Errorf("landed %q", got)
+		t.Errorf("applied %q", got)
 	}
 	check(t, b.RecordBases(true))
 	check(t, b.MarkApplied([]string{"a", "b"}, nil))
 	if got := b.changes(); got != "change b file" {
-		t.Errorf("left %q", got)
+		t.Errorf("remaining %q", got)
 	}
 	if got, err := b.BaseContent("b"); err != nil || string(got) != "x\n" {
 		t.Errorf("b was changed from %q, %v", got, err)
@@ -949,7 +949,7 @@ func TestSessionOtherFileSystem(t *testing.T) {
 	seen := b.view()
 	check(t, b.MarkApplied([]string{"a", "n", "sub/c"}, nil))
 	if got, want := b.changes(), "mode many folder, delete sub/deep/d"; got != want {
-		t.Errorf("left %q, want %q", got, want)
+		t.Errorf("remaining %q, want %q", got, want)
 	}
 	if got := b.view(); got != seen {
 		t.Errorf("seen\n%s\nwant\n%s", got, seen)
@@ -980,7 +980,7 @@ mkdir -p n$i/m; echo x > n$i/m/f; mv n$i o$i; rm -rf n$((i-3)) o$((i-2)); echo $
 		check(t, err)
 		for _, c := range list {
 			if c.Conflict {
-				t.Errorf("%s %s is a clash", c.Op, c.Path)
+				t.Errorf("%s %s is a conflicts", c.Op, c.Path)
 			}
 		}
 		if _, _, err := b.Usage(); err != nil {
@@ -996,6 +996,6 @@ mkdir -p n$i/m; echo x > n$i/m/f; mv n$i o$i; rm -rf n$((i-3)) o$((i-2)); echo $
 	check(t, b.pickAndApply(picksOf(list)...))
 	run(t, b.SessionDir(), "rm -f p*")
 	if got, want := describe(t, b.Dir), b.view(); got != want {
-		t.Errorf("landed\n%s\nwant\n%s", got, want)
+		t.Errorf("applied\n%s\nwant\n%s", got, want)
 	}
 }
