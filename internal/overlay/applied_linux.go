@@ -20,42 +20,42 @@ import (
 // real directory has now. Nobody may write to the overlay meanwhile. Calling it again
 // does no harm.
 func (o Overlay) MarkApplied(paths, skipped []string) error {
-	k, err := openSession(o, unix.LOCK_EX)
+	s, err := openSession(o, unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
-	defer k.base().close()
-	return k.markApplied(paths, skipped)
+	defer s.base().close()
+	return s.markApplied(paths, skipped)
 }
 
-func (k *overlaySession) markApplied(paths, skipped []string) (err error) {
-	clock := k.Store + "/" + basesName + ".clock"
+func (s *overlaySession) markApplied(paths, skipped []string) (err error) {
+	clock := s.Store + "/" + basesName + ".clock"
 	if err := markTime(clock); err != nil {
 		return err
 	}
-	if k.now, err = readTime(clock); err != nil {
+	if s.now, err = readTime(clock); err != nil {
 		return err
 	}
-	k.tidy, k.applied = true, map[string]bool{}
+	s.tidy, s.applied = true, map[string]bool{}
 	within, out := matchPaths(paths), matchPaths(skipped)
-	for name, p := range k.picks.all {
+	for name, p := range s.picks.all {
 		if !within(name) || out(name) {
 			continue
 		}
-		for k.applied[name] = true; name != p.topPath(); k.applied[name] = true {
+		for s.applied[name] = true; name != p.topPath(); s.applied[name] = true {
 			name = path.Dir(name) // a directory that it was picked with
 		}
 	}
 	// A file that the session deleted since must not come back because it was applied.
-	for _, name := range slices.Sorted(maps.Keys(k.applied)) {
-		if !k.picks.all[name].New {
+	for _, name := range slices.Sorted(maps.Keys(s.applied)) {
+		if !s.picks.all[name].New {
 			continue
 		}
-		if err := k.markDeleted(name); err != nil {
+		if err := s.markDeleted(name); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return k.record()
+	return s.record()
 }
 
 // Unpick forgets that the changes at and below paths were picked.
@@ -87,17 +87,17 @@ func matchPaths(paths []string) func(name string) bool {
 
 // markDeleted makes a whiteout for an applied file that the session deleted after it was
 // picked.
-func (k *overlaySession) markDeleted(name string) error {
-	if _, was, err := k.statReal(name); err != nil || was == Nothing {
+func (s *overlaySession) markDeleted(name string) error {
+	if _, was, err := s.statReal(name); err != nil || was == Nothing {
 		return err
 	}
 	for _, name := range append(parents(name), name) {
-		st, err := k.upper.stat(name)
+		st, err := s.upper.stat(name)
 		switch {
-		case errors.Is(err, unix.ENOENT) && k.applied[name]:
-			return k.makeWhiteout(name)
+		case errors.Is(err, unix.ENOENT) && s.applied[name]:
+			return s.makeWhiteout(name)
 		case errors.Is(err, unix.ENOENT):
-			err = k.makeDirLike(name)
+			err = s.makeDirLike(name)
 		case err == nil && kindOf(st) != Dir:
 			return nil // the session has it, or deleted it with a directory above
 		}
@@ -119,16 +119,16 @@ func parents(name string) []string {
 }
 
 // makeDirLike makes a directory in the upperdir with the permission bits of the real one.
-func (k *overlaySession) makeDirLike(name string) error {
-	st, err := k.lower.stat(name)
+func (s *overlaySession) makeDirLike(name string) error {
+	st, err := s.lower.stat(name)
 	if err != nil {
 		return err
 	}
-	err = k.upper.withParent(name, func(dir int, base string) error { return unix.Mkdirat(dir, base, 0o700) })
+	err = s.upper.withParent(name, func(dir int, base string) error { return unix.Mkdirat(dir, base, 0o700) })
 	if err != nil {
 		return err
 	}
-	return k.setMode(name, permissions(st))
+	return s.setMode(name, permissions(st))
 }
 
 // Discard removes the changes at and below paths from the overlay, so that the real
@@ -136,29 +136,29 @@ func (k *overlaySession) makeDirLike(name string) error {
 // meanwhile. If there is no change at one of the paths, Discard returns an error and
 // discards nothing.
 func (o Overlay) Discard(paths []string) error {
-	k, err := openSession(o, unix.LOCK_EX)
+	s, err := openSession(o, unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
-	defer k.base().close()
-	return k.discard(paths)
+	defer s.base().close()
+	return s.discard(paths)
 }
 
-func (k *overlaySession) discard(paths []string) (err error) {
+func (s *overlaySession) discard(paths []string) (err error) {
 	within := matchPaths(paths)
 	var list []string
-	if k.tidy = true; within(".") {
-		if list, err = k.upper.list(""); err != nil {
+	if s.tidy = true; within(".") {
+		if list, err = s.upper.list(""); err != nil {
 			return err
 		}
 	} else {
 		// Recording replaces opaque directories by whiteouts that can go one by one.
-		if err := k.record(); err != nil {
+		if err := s.record(); err != nil {
 			return err
 		}
 		for _, p := range paths {
 			name := path.Clean(p)
-			if _, err := k.upper.stat(name); !filepath.IsLocal(name) || k.canIgnore(err) {
+			if _, err := s.upper.stat(name); !filepath.IsLocal(name) || s.canIgnore(err) {
 				return fmt.Errorf("%q is not a change: %w", name, fs.ErrNotExist)
 			} else if err != nil {
 				return err
@@ -166,18 +166,18 @@ func (k *overlaySession) discard(paths []string) (err error) {
 			list = append(list, name)
 		}
 	}
-	if err := k.picks.remove(within); err != nil {
+	if err := s.picks.remove(within); err != nil {
 		return err
 	}
-	if err := k.removePaths(list); err != nil {
+	if err := s.removePaths(list); err != nil {
 		return err
 	}
-	return k.record()
+	return s.record()
 }
 
 // removePaths removes files and directories from the upperdir or the copy.
-func (k *sessionStore) removePaths(list []string) error {
-	at := k.Store + "/" + droppedName
+func (s *sessionStore) removePaths(list []string) error {
+	at := s.Store + "/" + droppedName
 	if err := remove(at); err != nil { // leftovers of an interrupted call
 		return err
 	}
@@ -190,11 +190,11 @@ func (k *sessionStore) removePaths(list []string) error {
 	}
 	defer to.close()
 	for i, name := range list {
-		err := k.upper.withParent(name, func(dir int, base string) error {
+		err := s.upper.withParent(name, func(dir int, base string) error {
 			return unix.Renameat(dir, base, to.fd, strconv.Itoa(i))
 		})
-		k.upper.closeLast()
-		if err != nil && !k.canIgnore(err) { // it went with its directory
+		s.upper.closeLast()
+		if err != nil && !s.canIgnore(err) { // it went with its directory
 			return err
 		}
 	}

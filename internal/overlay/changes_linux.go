@@ -71,45 +71,45 @@ type scanner struct {
 
 // checkName reports whether golem can apply a file of this name. If not, it returns a
 // NameError, or notes the name if the scanner is lenient.
-func (r *scanner) checkName(name, base string) (bool, error) {
+func (s *scanner) checkName(name, base string) (bool, error) {
 	if utf8.ValidString(base) && len(base) <= maxName && len(name) < maxPath {
 		return true, nil
 	}
-	if !r.isLenient {
+	if !s.isLenient {
 		return false, &NameError{name}
 	}
-	r.badNames = append(r.badNames, name)
+	s.badNames = append(s.badNames, name)
 	return false, nil
 }
 
 // canIgnore reports whether an error means that a file vanished or was replaced during
 // the scan, and the scanner is lenient.
-func (r *scanner) canIgnore(err error) bool {
-	return r.isLenient && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ELOOP))
+func (s *scanner) canIgnore(err error) bool {
+	return s.isLenient && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ELOOP))
 }
 
 // scanDir scans a directory that both the upperdir and the real directory have. A
 // directory inside an opaque one is opaque too.
-func (r *scanner) scanDir(name string, hidden bool) error {
-	hidden = hidden || r.isOpaque(name)
-	names, err := r.upper.list(name)
+func (s *scanner) scanDir(name string, opaque bool) error {
+	opaque = opaque || s.isOpaque(name)
+	names, err := s.upper.list(name)
 	if err != nil {
 		return err
 	}
 	for _, base := range names {
-		if err := r.scanEntry(path.Join(name, base), base, hidden); err != nil {
+		if err := s.scanEntry(path.Join(name, base), base, opaque); err != nil {
 			return err
 		}
 	}
-	if !hidden {
+	if !opaque {
 		return nil
 	}
 	// All files of the real directory are deleted, except those that exist again.
-	if st, err := r.lower.stat(name); err != nil || st.Ctim.Nano() >= r.since {
-		r.conflicts = append(r.conflicts, name)
+	if st, err := s.lower.stat(name); err != nil || st.Ctim.Nano() >= s.since {
+		s.conflicts = append(s.conflicts, name)
 		return err
 	}
-	below, err := r.lower.list(name)
+	below, err := s.lower.list(name)
 	if err != nil {
 		return err
 	}
@@ -117,18 +117,18 @@ func (r *scanner) scanDir(name string, hidden bool) error {
 		if _, found := slices.BinarySearch(names, base); found {
 			continue
 		}
-		st, err := r.lower.stat(path.Join(name, base))
+		st, err := s.lower.stat(path.Join(name, base))
 		if err != nil {
 			return err
 		}
-		r.list = append(r.list, Change{Path: path.Join(name, base), Op: Delete, OldKind: kindOf(st)})
+		s.list = append(s.list, Change{Path: path.Join(name, base), Op: Delete, OldKind: kindOf(st)})
 	}
 	return nil
 }
 
 // isOpaque reports whether a directory of the upperdir hides all files of the real one.
-func (r *scanner) isOpaque(name string) bool {
-	fd, err := r.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+func (s *scanner) isOpaque(name string) bool {
+	fd, err := s.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return false
 	}
@@ -139,16 +139,16 @@ func (r *scanner) isOpaque(name string) bool {
 }
 
 // scanEntry scans one entry of the upperdir.
-func (r *scanner) scanEntry(name, base string, hidden bool) error {
-	if ok, err := r.checkName(name, base); !ok {
+func (s *scanner) scanEntry(name, base string, opaque bool) error {
+	if ok, err := s.checkName(name, base); !ok {
 		return err
 	}
-	st, err := r.upper.stat(name)
+	st, err := s.upper.stat(name)
 	if err != nil {
 		return err
 	}
 	was := Nothing
-	low, err := r.lower.stat(name)
+	low, err := s.lower.stat(name)
 	if err == nil {
 		was = kindOf(low)
 	} else if !errors.Is(err, unix.ENOENT) {
@@ -156,45 +156,45 @@ func (r *scanner) scanEntry(name, base string, hidden bool) error {
 	}
 	kind := kindOf(st)
 	switch {
-	case was == Nothing && r.isBaseGone(name, kind):
-		r.conflicts = append(r.conflicts, name)
+	case was == Nothing && s.isBaseGone(name, kind):
+		s.conflicts = append(s.conflicts, name)
 		return nil
 	case kind == Nothing:
 		if was != Nothing {
-			r.list = append(r.list, Change{Path: name, Op: Delete, OldKind: was})
+			s.list = append(s.list, Change{Path: name, Op: Delete, OldKind: was})
 		}
 		return nil
-	case kind == Dir && was == Dir && low.Ctim.Nano() >= r.since && !hidden && !r.isCopyUp(name) && !r.isOpaque(name):
-		r.conflicts = append(r.conflicts, name) // both made a directory
+	case kind == Dir && was == Dir && low.Ctim.Nano() >= s.since && !opaque && !s.isCopyUp(name) && !s.isOpaque(name):
+		s.conflicts = append(s.conflicts, name) // both made a directory
 		return nil
 	case kind == Dir && was == Dir:
 		if permissions(st) != permissions(low) {
-			r.list = append(r.list, Change{Path: name, Op: Mode, Kind: Dir, Mode: permissions(st), OldKind: was, OldMode: permissions(low)})
+			s.list = append(s.list, Change{Path: name, Op: Mode, Kind: Dir, Mode: permissions(st), OldKind: was, OldMode: permissions(low)})
 		}
-		return r.scanDir(name, hidden)
+		return s.scanDir(name, opaque)
 	}
 	c := Change{Path: name, Op: Create, Kind: kind, Mode: permissions(st), OldKind: was}
 	if was != Nothing {
 		c.Op = Modify
 	}
-	return r.addChange(c, st, low)
+	return s.addChange(c, st, low)
 }
 
 // isBaseGone reports whether a file or directory is a copy of a real one that is gone.
 // The kernel copies a directory only to its own path. A copied file may have been moved,
 // so it counts only if its directory in the real one changed.
-func (r *scanner) isBaseGone(name string, kind Kind) bool {
-	if kind != File && kind != Dir || !r.isCopyUp(name) {
+func (s *scanner) isBaseGone(name string, kind Kind) bool {
+	if kind != File && kind != Dir || !s.isCopyUp(name) {
 		return false
 	}
-	in, err := r.lower.stat(path.Dir(name))
-	return kind == Dir || err != nil || in.Ctim.Nano() >= r.since
+	in, err := s.lower.stat(path.Dir(name))
+	return kind == Dir || err != nil || in.Ctim.Nano() >= s.since
 }
 
 // isCopyUp reports whether the kernel made a file or directory of the upperdir as a copy
 // of a real one.
-func (r *scanner) isCopyUp(name string) bool {
-	fd, err := r.upper.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+func (s *scanner) isCopyUp(name string) bool {
+	fd, err := s.upper.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return false
 	}
@@ -204,7 +204,7 @@ func (r *scanner) isCopyUp(name string) bool {
 }
 
 // addChange adds an entry that is new or differs from the real one.
-func (r *scanner) addChange(c Change, st, low unix.Stat_t) (err error) {
+func (s *scanner) addChange(c Change, st, low unix.Stat_t) (err error) {
 	if c.OldKind != Nothing && c.OldKind != Symlink {
 		c.OldMode = permissions(low)
 	}
@@ -212,7 +212,7 @@ func (r *scanner) addChange(c Change, st, low unix.Stat_t) (err error) {
 	case File:
 		c.Size = st.Size
 		if c.OldKind == File {
-			same, err := r.hasSameContent(c.Path, st, low)
+			same, err := s.hasSameContent(c.Path, st, low)
 			if err != nil {
 				return err
 			}
@@ -224,11 +224,11 @@ func (r *scanner) addChange(c Change, st, low unix.Stat_t) (err error) {
 			}
 		}
 	case Symlink:
-		if c.LinkTarget, err = r.upper.readLink(c.Path); err != nil {
+		if c.LinkTarget, err = s.upper.readLink(c.Path); err != nil {
 			return err
 		}
 		if c.OldKind == Symlink {
-			before, err := r.lower.readLink(c.Path)
+			before, err := s.lower.readLink(c.Path)
 			if err != nil {
 				return err
 			}
@@ -237,17 +237,17 @@ func (r *scanner) addChange(c Change, st, low unix.Stat_t) (err error) {
 			}
 		}
 	}
-	r.list = append(r.list, c)
+	s.list = append(s.list, c)
 	if c.Kind == Dir {
-		return r.scanNewDir(c.Path, c.Path)
+		return s.scanNewDir(c.Path, c.Path)
 	}
 	return nil
 }
 
 // scanNewDir scans a new directory, which is applied as a whole.
-func (r *scanner) scanNewDir(name, top string) error {
-	names, err := r.upper.list(name)
-	if r.canIgnore(err) {
+func (s *scanner) scanNewDir(name, top string) error {
+	names, err := s.upper.list(name)
+	if s.canIgnore(err) {
 		return nil
 	}
 	if err != nil {
@@ -255,14 +255,14 @@ func (r *scanner) scanNewDir(name, top string) error {
 	}
 	for _, base := range names {
 		at := path.Join(name, base)
-		if ok, err := r.checkName(at, base); !ok {
+		if ok, err := s.checkName(at, base); !ok {
 			if err != nil {
 				return err
 			}
 			continue
 		}
-		st, err := r.upper.stat(at)
-		if r.canIgnore(err) {
+		st, err := s.upper.stat(at)
+		if s.canIgnore(err) {
 			continue
 		}
 		if err != nil {
@@ -275,15 +275,15 @@ func (r *scanner) scanNewDir(name, top string) error {
 		case File:
 			c.Size = st.Size
 		case Symlink:
-			if c.LinkTarget, err = r.upper.readLink(at); r.canIgnore(err) {
+			if c.LinkTarget, err = s.upper.readLink(at); s.canIgnore(err) {
 				continue
 			} else if err != nil {
 				return err
 			}
 		}
-		r.list = append(r.list, c)
+		s.list = append(s.list, c)
 		if c.Kind == Dir {
-			if err := r.scanNewDir(at, top); err != nil {
+			if err := s.scanNewDir(at, top); err != nil {
 				return err
 			}
 		}
@@ -296,14 +296,14 @@ func (r *scanner) scanNewDir(name, top string) error {
 func permissions(st unix.Stat_t) uint32 { return st.Mode & 0o777 }
 
 // hasSameContent compares the content of a file with that of the real one.
-func (r *scanner) hasSameContent(name string, st, low unix.Stat_t) (bool, error) {
+func (s *scanner) hasSameContent(name string, st, low unix.Stat_t) (bool, error) {
 	if st.Size != low.Size {
 		return false, nil
 	}
 	var files [2]*os.File
-	for i, t := range []*tree{r.upper, r.lower} {
+	for i, t := range []*tree{s.upper, s.lower} {
 		fd, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
-		if t == r.lower && errors.Is(err, unix.EACCES) {
+		if t == s.lower && errors.Is(err, unix.EACCES) {
 			return false, nil // golem cannot read the real file
 		}
 		if err != nil {

@@ -29,32 +29,32 @@ type copySession struct {
 }
 
 // changes lists the changes. It writes nothing.
-func (r *copySession) changes() ([]Change, error) {
-	r.copied = map[string][]string{}
-	for _, name := range r.bases.sortPaths() {
+func (s *copySession) changes() ([]Change, error) {
+	s.copied = map[string][]string{}
+	for _, name := range s.bases.sortPaths() {
 		dir := path.Dir(name)
 		if dir == "." {
 			dir = ""
 		}
-		r.copied[dir] = append(r.copied[dir], path.Base(name))
+		s.copied[dir] = append(s.copied[dir], path.Base(name))
 	}
-	if err := r.visitDir(""); err != nil {
+	if err := s.visitDir(""); err != nil {
 		return nil, err
 	}
-	if len(r.badNames) > 0 {
-		return r.list, &NameError{r.badNames[0]}
+	if len(s.badNames) > 0 {
+		return s.list, &NameError{s.badNames[0]}
 	}
-	return r.list, nil
+	return s.list, nil
 }
 
 // listDir lists a directory of the copy. If a command made it unreadable, listDir makes
 // it readable first.
-func (r *copySession) listDir(name string) ([]string, error) {
-	names, err := r.upper.list(name)
+func (s *copySession) listDir(name string) ([]string, error) {
+	names, err := s.upper.list(name)
 	if !errors.Is(err, unix.EACCES) {
 		return names, err
 	}
-	fd, err := r.upper.open(name, unix.O_PATH|unix.O_DIRECTORY)
+	fd, err := s.upper.open(name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +62,13 @@ func (r *copySession) listDir(name string) ([]string, error) {
 	if err := unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), 0o700); err != nil {
 		return nil, err
 	}
-	return r.upper.list(name)
+	return s.upper.list(name)
 }
 
 // statCopy returns the state of a path in the copy.
-func (r *copySession) statCopy(name string) (unix.Stat_t, Kind, error) {
-	st, err := r.upper.stat(name)
-	if r.canIgnore(err) {
+func (s *copySession) statCopy(name string) (unix.Stat_t, Kind, error) {
+	st, err := s.upper.stat(name)
+	if s.canIgnore(err) {
 		return st, Nothing, nil
 	}
 	if err != nil {
@@ -79,8 +79,8 @@ func (r *copySession) statCopy(name string) (unix.Stat_t, Kind, error) {
 
 // statOriginal returns the state of a path in the real directory. A path that golem may
 // not access was never copied, and counts as a special file.
-func (r *copySession) statOriginal(name string) (unix.Stat_t, Kind, error) {
-	st, was, err := r.statReal(name)
+func (s *copySession) statOriginal(name string) (unix.Stat_t, Kind, error) {
+	st, was, err := s.statReal(name)
 	if errors.Is(err, unix.EACCES) {
 		return st, Special, nil
 	}
@@ -88,37 +88,37 @@ func (r *copySession) statOriginal(name string) (unix.Stat_t, Kind, error) {
 }
 
 // visitDir visits a directory that both the copy and the real directory have.
-func (r *copySession) visitDir(name string) error {
-	names, err := r.listDir(name)
+func (s *copySession) visitDir(name string) error {
+	names, err := s.listDir(name)
 	if err != nil {
 		return err
 	}
-	for _, base := range slices.Compact(slices.Sorted(slices.Values(append(names, r.copied[name]...)))) {
+	for _, base := range slices.Compact(slices.Sorted(slices.Values(append(names, s.copied[name]...)))) {
 		at := path.Join(name, base)
-		from := len(r.list)
+		from := len(s.list)
 		if len(at) < maxPath {
-			if err := r.visitEntry(at); err != nil && !r.canIgnore(err) {
+			if err := s.visitEntry(at); err != nil && !s.canIgnore(err) {
 				return err
 			}
 		}
-		if len(r.list) == from && len(at) < maxPath {
+		if len(s.list) == from && len(at) < maxPath {
 			continue
 		}
-		if ok, _ := r.checkName(at, base); !ok {
-			r.list = r.list[:from]
+		if ok, _ := s.checkName(at, base); !ok {
+			s.list = s.list[:from]
 		}
 	}
 	return nil
 }
 
 // visitEntry visits one path.
-func (r *copySession) visitEntry(name string) error {
-	v := r.bases.all[name]
-	st, kind, err := r.statCopy(name)
+func (s *copySession) visitEntry(name string) error {
+	v := s.bases.all[name]
+	st, kind, err := s.statCopy(name)
 	if err != nil {
 		return err
 	}
-	low, was, err := r.statOriginal(name)
+	low, was, err := s.statOriginal(name)
 	if err != nil {
 		return err
 	}
@@ -126,38 +126,38 @@ func (r *copySession) visitEntry(name string) error {
 		v = &version{Path: name} // nothing was there
 	}
 	switch {
-	case v.Covered, v.Skipped && kind == Nothing, r.isUntouched(v, st, kind):
+	case v.Covered, v.Skipped && kind == Nothing, s.isUntouched(v, st, kind):
 		return nil
 	case kind == Dir && v.Kind == Dir && !v.Skipped && was != Dir:
-		return r.visitOrphanDir(v, st, was)
+		return s.visitOrphanDir(v, st, was)
 	case kind == Dir && was == Dir:
 		if permissions(st) != permissions(low) && (v.Kind != Dir || permissions(st) != v.Mode) {
-			r.list = append(r.list, Change{Path: name, Op: Mode, Kind: Dir, Mode: permissions(st), OldKind: was, OldMode: permissions(low), Conflict: v.Skipped || !v.matches(low, was)})
+			s.list = append(s.list, Change{Path: name, Op: Mode, Kind: Dir, Mode: permissions(st), OldKind: was, OldMode: permissions(low), Conflict: v.Skipped || !v.matches(low, was)})
 		}
-		return r.visitDir(name)
+		return s.visitDir(name)
 	case kind == Nothing && was == Nothing:
 		return nil
 	case kind == Nothing:
-		r.list = append(r.list, Change{Path: name, Op: Delete, OldKind: was, Conflict: !r.isCurrent(v, low, was)})
+		s.list = append(s.list, Change{Path: name, Op: Delete, OldKind: was, Conflict: !s.isCurrent(v, low, was)})
 		return nil
 	}
-	from := len(r.list)
+	from := len(s.list)
 	c := Change{Path: name, Op: Create, Kind: kind, Mode: permissions(st), OldKind: was}
 	if was != Nothing {
 		c.Op = Modify
 	}
-	if err := r.addChange(c, st, low); err != nil {
+	if err := s.addChange(c, st, low); err != nil {
 		return err
 	}
-	conflict := len(r.list) > from && !r.isCurrent(v, low, was)
-	for i := range r.list[from:] {
-		r.list[from+i].Conflict = conflict
+	conflict := len(s.list) > from && !s.isCurrent(v, low, was)
+	for i := range s.list[from:] {
+		s.list[from+i].Conflict = conflict
 	}
 	return nil
 }
 
 // isUntouched reports whether a file or symlink of the copy is as it was copied.
-func (r *copySession) isUntouched(v *version, st unix.Stat_t, kind Kind) bool {
+func (s *copySession) isUntouched(v *version, st unix.Stat_t, kind Kind) bool {
 	if v.Kind != kind {
 		return false
 	}
@@ -165,7 +165,7 @@ func (r *copySession) isUntouched(v *version, st unix.Stat_t, kind Kind) bool {
 	case File:
 		return v.Copy == copyStampOf(st)
 	case Symlink:
-		to, err := r.upper.readLink(v.Path)
+		to, err := s.upper.readLink(v.Path)
 		return err == nil && to == string(v.LinkTarget)
 	}
 	return false
@@ -173,19 +173,19 @@ func (r *copySession) isUntouched(v *version, st unix.Stat_t, kind Kind) bool {
 
 // isCurrent reports whether the real directory still has a version. A directory must
 // contain only files that were copied and have not changed.
-func (r *copySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
+func (s *copySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 	if v.Skipped || v.Covered || !v.matches(low, was) || was != Dir {
 		return !v.Skipped && !v.Covered && v.matches(low, was)
 	}
-	names, err := r.lower.list(v.Path)
+	names, err := s.lower.list(v.Path)
 	if err != nil {
 		return false
 	}
 	for _, base := range names {
 		name := path.Join(v.Path, base)
-		low, was, err := r.statOriginal(name)
-		in := r.bases.all[name]
-		if err != nil || was != Nothing && (in == nil || !r.isCurrent(in, low, was)) {
+		low, was, err := s.statOriginal(name)
+		in := s.bases.all[name]
+		if err != nil || was != Nothing && (in == nil || !s.isCurrent(in, low, was)) {
 			return false
 		}
 	}
@@ -194,63 +194,63 @@ func (r *copySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 
 // visitOrphanDir visits a directory of the copy that the real directory no longer has. If
 // the session changed something in it, the directory and these files are changes.
-func (r *copySession) visitOrphanDir(v *version, st unix.Stat_t, was Kind) error {
-	from := len(r.list)
+func (s *copySession) visitOrphanDir(v *version, st unix.Stat_t, was Kind) error {
+	from := len(s.list)
 	c := Change{Path: v.Path, Op: Create, Kind: Dir, Mode: permissions(st), OldKind: was}
 	if was != Nothing {
 		c.Op = Modify
 	}
-	r.list = append(r.list, c)
-	if err := r.addOrphanChanges(v.Path, v.Path); err != nil {
+	s.list = append(s.list, c)
+	if err := s.addOrphanChanges(v.Path, v.Path); err != nil {
 		return err
 	}
-	if len(r.list) == from+1 && permissions(st) == v.Mode {
-		r.list = r.list[:from]
+	if len(s.list) == from+1 && permissions(st) == v.Mode {
+		s.list = s.list[:from]
 	}
-	for i := range r.list[from:] {
-		r.list[from+i].Conflict = true
+	for i := range s.list[from:] {
+		s.list[from+i].Conflict = true
 	}
 	return nil
 }
 
 // addOrphanChanges lists the changes of the session in an orphaned directory.
-func (r *copySession) addOrphanChanges(name, top string) error {
-	names, err := r.listDir(name)
+func (s *copySession) addOrphanChanges(name, top string) error {
+	names, err := s.listDir(name)
 	if err != nil {
 		return err
 	}
 	for _, base := range names {
 		at := path.Join(name, base)
-		if ok, _ := r.checkName(at, base); !ok {
+		if ok, _ := s.checkName(at, base); !ok {
 			continue
 		}
-		st, kind, err := r.statCopy(at)
+		st, kind, err := s.statCopy(at)
 		if err != nil {
 			return err
 		}
-		v := r.bases.all[at]
+		v := s.bases.all[at]
 		if v == nil {
 			v = &version{Path: at}
 		}
-		if kind == Nothing || v.Covered || r.isUntouched(v, st, kind) {
+		if kind == Nothing || v.Covered || s.isUntouched(v, st, kind) {
 			continue
 		}
-		from := len(r.list)
+		from := len(s.list)
 		c := Change{Path: at, Op: Create, Kind: kind, Mode: permissions(st), NewDir: top}
 		if kind == Dir && v.Kind == Dir {
-			r.list = append(r.list, c)
-			err = r.addOrphanChanges(at, top)
-			if len(r.list) == from+1 && permissions(st) == v.Mode {
-				r.list = r.list[:from]
+			s.list = append(s.list, c)
+			err = s.addOrphanChanges(at, top)
+			if len(s.list) == from+1 && permissions(st) == v.Mode {
+				s.list = s.list[:from]
 			}
 		} else {
-			err = r.addChange(c, st, unix.Stat_t{})
+			err = s.addChange(c, st, unix.Stat_t{})
 		}
-		if err != nil && !r.canIgnore(err) {
+		if err != nil && !s.canIgnore(err) {
 			return err
 		}
-		for i := range r.list[from:] {
-			r.list[from+i].NewDir = top
+		for i := range s.list[from:] {
+			s.list[from+i].NewDir = top
 		}
 	}
 	return nil
@@ -258,49 +258,49 @@ func (r *copySession) addOrphanChanges(name, top string) error {
 
 // markApplied records that the real directory has the applied changes. A file that the
 // session changed since, or of which only part was applied, is a change of that.
-func (r *copySession) markApplied(paths, skipped []string) error {
+func (s *copySession) markApplied(paths, skipped []string) error {
 	within, out := matchPaths(paths), matchPaths(skipped)
 	applied := map[string]bool{}
-	for name := range r.picks.all {
+	for name := range s.picks.all {
 		applied[name] = within(name) && !out(name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(applied)) {
 		if !applied[name] {
 			continue
 		}
-		p := r.picks.all[name]
-		if err := r.setBase(name, pickInfo{p.At, p.Partial}); err != nil {
+		p := s.picks.all[name]
+		if err := s.setBase(name, pickInfo{p.At, p.Partial}); err != nil {
 			return err
 		}
 	}
-	if err := r.bases.save(); err != nil {
+	if err := s.bases.save(); err != nil {
 		return err
 	}
-	return r.picks.remove(func(name string) bool { return applied[name] })
+	return s.picks.remove(func(name string) bool { return applied[name] })
 }
 
 // setBase records what the real directory has at a path as the base of the copy's file. A
 // file that is as it was applied is not a change.
-func (r *copySession) setBase(name string, l pickInfo) error {
-	low, was, err := r.statOriginal(name)
+func (s *copySession) setBase(name string, l pickInfo) error {
+	low, was, err := s.statOriginal(name)
 	if err != nil {
 		return err
 	}
-	st, kind, err := r.statCopy(name)
+	st, kind, err := s.statCopy(name)
 	if err != nil {
 		return err
 	}
 	if was != Dir {
-		r.forgetBelow(name)
+		s.forgetBelow(name)
 	}
 	if was == Nothing {
-		r.bases.forget(name)
+		s.bases.forget(name)
 		return nil
 	}
 	v := copyVersion(name, low)
-	from, as := r.lower, l.At > 0 && l.matches(st) && kind == was
+	from, as := s.lower, l.At > 0 && l.matches(st) && kind == was
 	if as {
-		from = r.upper
+		from = s.upper
 	}
 	switch {
 	case was == File && as:
@@ -312,43 +312,43 @@ func (r *copySession) setBase(name string, l pickInfo) error {
 		}
 		v.LinkTarget = []byte(to)
 	}
-	r.bases.put(v)
+	s.bases.put(v)
 	return nil
 }
 
 // forgetBelow forgets the versions of the files in a directory.
-func (r *copySession) forgetBelow(name string) {
-	if v := r.bases.all[name]; v == nil || v.Kind != Dir {
+func (s *copySession) forgetBelow(name string) {
+	if v := s.bases.all[name]; v == nil || v.Kind != Dir {
 		return
 	}
-	for _, v := range r.bases.below(name) {
-		r.bases.forget(v.Path)
+	for _, v := range s.bases.below(name) {
+		s.bases.forget(v.Path)
 	}
 }
 
 // restore records that the real directory has its old files again. The copy still has the
 // files of the session.
-func (r *copySession) restore(_ *tree, list []Change) error {
+func (s *copySession) restore(_ *tree, list []Change) error {
 	for _, c := range list {
 		if c.Kind == Special {
 			continue
 		}
-		if err := r.setBase(c.Path, pickInfo{}); err != nil {
+		if err := s.setBase(c.Path, pickInfo{}); err != nil {
 			return err
 		}
 		if c.Op == Delete || c.OldKind == Dir && c.Kind != Dir {
-			if err := r.setBasesBelow(c.Path); err != nil {
+			if err := s.setBasesBelow(c.Path); err != nil {
 				return err
 			}
 		}
 	}
-	return r.bases.save()
+	return s.bases.save()
 }
 
 // setBasesBelow records the files of a real directory, if there is one.
-func (r *copySession) setBasesBelow(name string) error {
-	names, err := r.lower.list(name)
-	if r.canIgnore(err) {
+func (s *copySession) setBasesBelow(name string) error {
+	names, err := s.lower.list(name)
+	if s.canIgnore(err) {
 		return nil
 	}
 	if err != nil {
@@ -356,10 +356,10 @@ func (r *copySession) setBasesBelow(name string) error {
 	}
 	for _, base := range names {
 		at := path.Join(name, base)
-		if err := r.setBase(at, pickInfo{}); err != nil {
+		if err := s.setBase(at, pickInfo{}); err != nil {
 			return err
 		}
-		if err := r.setBasesBelow(at); err != nil {
+		if err := s.setBasesBelow(at); err != nil {
 			return err
 		}
 	}
@@ -367,15 +367,15 @@ func (r *copySession) setBasesBelow(name string) error {
 }
 
 // discard replaces the changes of the session by what the real directory has now.
-func (r *copySession) discard(paths []string) error {
-	list, err := r.changes()
+func (s *copySession) discard(paths []string) error {
+	list, err := s.changes()
 	var nameErr *NameError
 	if err != nil && !errors.As(err, &nameErr) {
 		return err
 	}
 	within := matchPaths(paths)
 	list = slices.DeleteFunc(list, func(c Change) bool { return !within(c.Path) })
-	for _, name := range r.badNames {
+	for _, name := range s.badNames {
 		if within(name) {
 			list = append(list, Change{Path: name})
 		}
@@ -386,20 +386,20 @@ func (r *copySession) discard(paths []string) error {
 			return fmt.Errorf("%q is not a change: %w", path.Clean(p), fs.ErrNotExist)
 		}
 	}
-	if err := r.picks.remove(within); err != nil {
+	if err := s.picks.remove(within); err != nil {
 		return err
 	}
-	return r.resetPaths(list)
+	return s.resetPaths(list)
 }
 
 // resetPaths copies what the real directory has at the paths of the changes.
-func (r *copySession) resetPaths(list []Change) error {
-	c := &copier{to: r.upper, bases: r.bases, covered: map[string]bool{}, store: r.Store}
-	for name, v := range r.bases.all {
+func (s *copySession) resetPaths(list []Change) error {
+	c := &copier{to: s.upper, bases: s.bases, covered: map[string]bool{}, store: s.Store}
+	for name, v := range s.bases.all {
 		c.covered[name] = v.Covered
 	}
 	var err error
-	if c.from, err = openDir(r.Overlay); err != nil {
+	if c.from, err = openDir(s.Overlay); err != nil {
 		return err
 	}
 	defer c.from.close()
@@ -410,35 +410,35 @@ func (r *copySession) resetPaths(list []Change) error {
 			out = append(out, change.Path)
 		}
 	}
-	if err := r.removePaths(out); err != nil {
+	if err := s.removePaths(out); err != nil {
 		return err
 	}
 	for _, change := range list {
-		r.upper.closeLast()
+		s.upper.closeLast()
 		if change.Op == Mode && change.Kind == Dir {
-			err = r.resetMode(c, change.Path)
+			err = s.resetMode(c, change.Path)
 		} else {
-			r.forgetBelow(change.Path)
-			r.bases.forget(change.Path)
+			s.forgetBelow(change.Path)
+			s.bases.forget(change.Path)
 			err = c.copyEntry(change.Path)
 		}
 		if err != nil {
-			return errors.Join(fmt.Errorf("%s: %w", change.Path, c.spaceError(err)), r.bases.save())
+			return errors.Join(fmt.Errorf("%s: %w", change.Path, c.spaceError(err)), s.bases.save())
 		}
 	}
-	return r.bases.save()
+	return s.bases.save()
 }
 
 // resetMode gives a directory of the copy the permission bits of the real one.
-func (r *copySession) resetMode(c *copier, name string) error {
+func (s *copySession) resetMode(c *copier, name string) error {
 	st, err := c.from.stat(name)
 	if err != nil {
 		return err
 	}
-	if v := r.bases.all[name]; v != nil {
+	if v := s.bases.all[name]; v != nil {
 		now := *v
 		now.Mode = permissions(st)
-		r.bases.put(&now)
+		s.bases.put(&now)
 	}
 	return c.setOwnerAndMode(name, st)
 }

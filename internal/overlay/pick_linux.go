@@ -33,14 +33,14 @@ func (o Overlay) Pick(to Overlay, picks []Pick) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := all.base()
-	defer k.close()
+	s := all.base()
+	defer s.close()
 	list, err := all.changes()
 	var nameErr *NameError
 	if err != nil && !errors.As(err, &nameErr) {
 		return nil, err
 	}
-	chosen, err := findPicked(list, picks, k.badNames)
+	chosen, err := findPicked(list, picks, s.badNames)
 	if err != nil {
 		return nil, err
 	}
@@ -61,15 +61,15 @@ func (o Overlay) Pick(to Overlay, picks []Pick) ([]Change, error) {
 	var picked []Change
 	for i := range chosen {
 		c := &chosen[i]
-		if err := k.copyPicked(root, c); err != nil {
+		if err := s.copyPicked(root, c); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Path, err)
 		}
 		if picked = append(picked, c.Change); c.Kind == Special {
 			continue
 		}
-		k.picks.all[c.Path] = pickRecord{Path: c.Path, NewDir: c.NewDir, At: at, Partial: c.contentFile != "" && !c.complete, New: c.Op == Create}
+		s.picks.all[c.Path] = pickRecord{Path: c.Path, NewDir: c.NewDir, At: at, Partial: c.contentFile != "" && !c.complete, New: c.Op == Create}
 	}
-	return picked, k.picks.save()
+	return picked, s.picks.save()
 }
 
 // A pickedChange is a change to copy.
@@ -136,7 +136,7 @@ func findPicked(list []Change, picks []Pick, badNames []string) ([]pickedChange,
 func topPath(c Change) string { return cmp.Or(c.NewDir, c.Path) }
 
 // copyPicked copies one change to another overlay.
-func (k *sessionStore) copyPicked(root *os.Root, c *pickedChange) error {
+func (s *sessionStore) copyPicked(root *os.Root, c *pickedChange) error {
 	c.Conflict = false
 	if c.contentFile == "" && !c.hasNewFile() || c.Kind == Special {
 		return nil
@@ -154,13 +154,13 @@ func (k *sessionStore) copyPicked(root *os.Root, c *pickedChange) error {
 		if err != nil {
 			return err
 		}
-		st, err := k.upper.stat(c.Path)
+		st, err := s.upper.stat(c.Path)
 		if err != nil {
 			return err
 		}
 		return chownLike(root.Lchown, c.Path, st)
 	}
-	in, st, err := k.openContent(c)
+	in, st, err := s.openContent(c)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (k *sessionStore) copyPicked(root *os.Root, c *pickedChange) error {
 	}
 	c.Size = info.Size()
 	if c.OldKind == File {
-		k.copyAttributes(out, c.Path)
+		s.copyAttributes(out, c.Path)
 	}
 	if err := chownLike(root.Lchown, c.Path, st); err != nil || c.contentFile != "" {
 		return err
@@ -188,16 +188,16 @@ func (k *sessionStore) copyPicked(root *os.Root, c *pickedChange) error {
 }
 
 // openContent opens the content to copy, and returns the file whose owner the copy gets.
-func (k *sessionStore) openContent(c *pickedChange) (*os.File, unix.Stat_t, error) {
+func (s *sessionStore) openContent(c *pickedChange) (*os.File, unix.Stat_t, error) {
 	var st unix.Stat_t
 	if c.contentFile != "" {
 		in, err := os.Open(c.contentFile)
 		if err != nil {
 			return nil, st, err
 		}
-		of := k.upper
+		of := s.upper
 		if c.OldKind == File {
-			of = k.lower
+			of = s.lower
 		}
 		if st, err = of.stat(c.Path); err != nil {
 			in.Close()
@@ -208,7 +208,7 @@ func (k *sessionStore) openContent(c *pickedChange) (*os.File, unix.Stat_t, erro
 		}
 		return in, st, nil
 	}
-	fd, err := k.upper.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := s.upper.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return nil, st, err
 	}
@@ -230,8 +230,8 @@ func chownLike(chown func(name string, uid, gid int) error, name string, st unix
 
 // copyAttributes copies the extended attributes and access control lists of the real
 // file. It skips those that it cannot set.
-func (k *sessionStore) copyAttributes(out *os.File, name string) {
-	fd, err := k.lower.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+func (s *sessionStore) copyAttributes(out *os.File, name string) {
+	fd, err := s.lower.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return
 	}

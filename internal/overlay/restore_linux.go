@@ -19,71 +19,71 @@ func (o Overlay) Restore(from Overlay, list []Change) error {
 	if err := o.MarkStart(); err != nil { // their base is what the real directory has now
 		return err
 	}
-	k, err := openSession(o, unix.LOCK_EX)
+	s, err := openSession(o, unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
-	defer k.base().close()
+	defer s.base().close()
 	upper, err := openTree(from.UpperDir())
 	if err != nil {
 		return err
 	}
 	defer upper.close()
-	return k.restore(upper, list)
+	return s.restore(upper, list)
 }
 
-func (k *overlaySession) restore(from *tree, list []Change) error {
+func (s *overlaySession) restore(from *tree, list []Change) error {
 	for _, c := range list { // a directory comes before its content, and with it
 		if c.Kind == Special {
 			continue
 		}
-		if _, err := k.upper.stat(c.Path); !errors.Is(err, unix.ENOENT) {
+		if _, err := s.upper.stat(c.Path); !errors.Is(err, unix.ENOENT) {
 			continue
 		}
-		if err := k.restoreChange(from, c); err != nil && !k.canIgnore(err) {
+		if err := s.restoreChange(from, c); err != nil && !s.canIgnore(err) {
 			return err
 		}
 	}
-	return k.record()
+	return s.record()
 }
 
 // restoreChange restores one change, with the directories above it.
-func (k *overlaySession) restoreChange(from *tree, c Change) error {
+func (s *overlaySession) restoreChange(from *tree, c Change) error {
 	for _, dir := range parents(c.Path) {
-		if _, err := k.upper.stat(dir); !errors.Is(err, unix.ENOENT) {
+		if _, err := s.upper.stat(dir); !errors.Is(err, unix.ENOENT) {
 			continue
 		}
-		if err := k.makeDirLike(dir); err != nil {
+		if err := s.makeDirLike(dir); err != nil {
 			return err
 		}
 	}
 	switch {
 	case c.Op == Delete:
-		return k.makeWhiteout(c.Path)
+		return s.makeWhiteout(c.Path)
 	case c.Op == Mode && c.Kind == Dir:
-		if err := k.makeDirLike(c.Path); err != nil {
+		if err := s.makeDirLike(c.Path); err != nil {
 			return err
 		}
-		return k.setMode(c.Path, c.Mode)
+		return s.setMode(c.Path, c.Mode)
 	case c.Op == Mode:
-		return k.copyUp(c)
+		return s.copyUp(c)
 	}
 	return from.withParent(c.Path, func(dir int, base string) error {
-		return k.upper.withParent(c.Path, func(to int, _ string) error {
+		return s.upper.withParent(c.Path, func(to int, _ string) error {
 			return unix.Renameat2(dir, base, to, base, unix.RENAME_NOREPLACE)
 		})
 	})
 }
 
 // copyUp copies a real file to the upperdir, with other permission bits.
-func (k *overlaySession) copyUp(c Change) error {
-	in, err := k.lower.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
+func (s *overlaySession) copyUp(c Change) error {
+	in, err := s.lower.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return err
 	}
 	from := os.NewFile(uintptr(in), c.Path)
 	defer from.Close()
-	return k.upper.withParent(c.Path, func(dir int, base string) error {
+	return s.upper.withParent(c.Path, func(dir int, base string) error {
 		fd, err := unix.Openat(dir, base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 		if err != nil {
 			return err

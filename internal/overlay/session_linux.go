@@ -53,7 +53,7 @@ type sessionStore struct {
 	picks *pickList
 }
 
-func (k *sessionStore) base() *sessionStore { return k }
+func (s *sessionStore) base() *sessionStore { return s }
 
 func openStore(o Overlay, how int) (s *sessionStore, err error) {
 	s = &sessionStore{Overlay: o, scanner: scanner{isLenient: true}}
@@ -90,10 +90,10 @@ func openStore(o Overlay, how int) (s *sessionStore, err error) {
 	return s, err
 }
 
-func (k *sessionStore) close() {
-	k.upper.close()
-	k.lower.close()
-	k.lock.Close()
+func (s *sessionStore) close() {
+	s.upper.close()
+	s.lower.close()
+	s.lock.Close()
 }
 
 // InitSession makes the store of a session, if it is missing.
@@ -135,12 +135,12 @@ func (o Overlay) RecordBases(tidy bool) error {
 // SessionChanges lists the differences of the session from the real directory as it is
 // now. It skips bad names and returns a NameError for the first of them beside the list.
 func (o Overlay) SessionChanges() ([]Change, error) {
-	k, err := openSession(o, unix.LOCK_SH)
+	s, err := openSession(o, unix.LOCK_SH)
 	if err != nil {
 		return nil, err
 	}
-	defer k.base().close()
-	return k.changes()
+	defer s.base().close()
+	return s.changes()
 }
 
 // BaseContent returns the content of the real file when the session first changed it, if
@@ -174,62 +174,62 @@ type overlaySession struct {
 }
 
 // record walks the upperdir and writes new bases.
-func (k *overlaySession) record() error {
-	k.isComparing, k.removals = k.tidy, nil
-	k.upper.closeLast()
-	if err := k.visitAll(); err != nil {
+func (s *overlaySession) record() error {
+	s.isComparing, s.removals = s.tidy, nil
+	s.upper.closeLast()
+	if err := s.visitAll(); err != nil {
 		return err
 	}
-	for name, v := range k.bases.all {
+	for name, v := range s.bases.all {
 		if !v.inUse {
-			k.bases.forget(name) // it is no longer a change
+			s.bases.forget(name) // it is no longer a change
 		}
 	}
-	if err := k.bases.flush(); err != nil {
+	if err := s.bases.flush(); err != nil {
 		return err
 	}
 	// A later markApplied must not take files for deleted that are removed now.
 	settled := map[string]bool{}
-	maps.Copy(settled, k.applied)
-	for _, name := range k.removals {
+	maps.Copy(settled, s.applied)
+	for _, name := range s.removals {
 		settled[name] = true
 	}
-	if err := k.picks.remove(func(name string) bool { return settled[name] }); err != nil {
+	if err := s.picks.remove(func(name string) bool { return settled[name] }); err != nil {
 		return err
 	}
-	for _, name := range k.removals {
-		if err := k.removeFromUpper(name); err != nil {
+	for _, name := range s.removals {
+		if err := s.removeFromUpper(name); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return k.bases.save()
+	return s.bases.save()
 }
 
 // changes lists the changes. It writes nothing.
-func (k *overlaySession) changes() ([]Change, error) {
-	k.isListing, k.isComparing, k.isReadOnly = true, true, true
-	if err := k.visitAll(); err != nil {
+func (s *overlaySession) changes() ([]Change, error) {
+	s.isListing, s.isComparing, s.isReadOnly = true, true, true
+	if err := s.visitAll(); err != nil {
 		return nil, err
 	}
-	if len(k.badNames) > 0 {
-		return k.list, &NameError{k.badNames[0]}
+	if len(s.badNames) > 0 {
+		return s.list, &NameError{s.badNames[0]}
 	}
-	return k.list, nil
+	return s.list, nil
 }
 
 // visitAll walks the whole upperdir.
-func (k *overlaySession) visitAll() error {
-	k.bases.startScan()
-	if k.tidy {
-		st, err := k.lower.stat("")
+func (s *overlaySession) visitAll() error {
+	s.bases.startScan()
+	if s.tidy {
+		st, err := s.lower.stat("")
 		if err != nil {
 			return err
 		}
-		if err := k.setMode("", permissions(st)); err != nil {
+		if err := s.setMode("", permissions(st)); err != nil {
 			return err
 		}
 	}
-	_, err := k.visitDir("", baseSource{from: fromReal, since: k.since}, false)
+	_, err := s.visitDir("", baseSource{from: fromReal, since: s.since}, false)
 	return err
 }
 
@@ -248,30 +248,30 @@ type entry struct {
 }
 
 // lookUp returns the entry of a path.
-func (k *overlaySession) lookUp(name string, s baseSource, covering bool) (t entry, err error) {
-	t = entry{name: name, isBelowOpaque: covering, version: k.bases.all[name]}
-	if t.upper, err = k.upper.stat(name); err != nil {
+func (s *overlaySession) lookUp(name string, src baseSource, opaque bool) (t entry, err error) {
+	t = entry{name: name, isBelowOpaque: opaque, version: s.bases.all[name]}
+	if t.upper, err = s.upper.stat(name); err != nil {
 		return t, err
 	}
-	if t.lower, t.realKind, err = k.statReal(name); err != nil {
+	if t.lower, t.realKind, err = s.statReal(name); err != nil {
 		return t, err
 	}
 	t.kind = kindOf(t.upper)
-	if p, picked := k.picks.all[name]; picked && t.kind != Special {
+	if p, picked := s.picks.all[name]; picked && t.kind != Special {
 		t.pick = pickInfo{p.At, p.Partial}
-		t.isApplied = k.applied[name]
+		t.isApplied = s.applied[name]
 		t.isPending = !t.isApplied && !t.pick.matches(t.upper)
 	}
 	if t.isKnown = t.version != nil; !t.isKnown {
-		t.version = k.deriveVersion(t, s)
+		t.version = s.deriveVersion(t, src)
 	}
 	return t, nil
 }
 
 // statReal returns the state of a path in the real directory.
-func (k *sessionStore) statReal(name string) (unix.Stat_t, Kind, error) {
-	st, err := k.lower.stat(name)
-	if k.canIgnore(err) {
+func (s *sessionStore) statReal(name string) (unix.Stat_t, Kind, error) {
+	st, err := s.lower.stat(name)
+	if s.canIgnore(err) {
 		return st, Nothing, nil
 	}
 	if err != nil {
@@ -281,56 +281,56 @@ func (k *sessionStore) statReal(name string) (unix.Stat_t, Kind, error) {
 }
 
 // keepVersion records the version of an entry that stays in the upperdir.
-func (k *overlaySession) keepVersion(t entry) {
+func (s *overlaySession) keepVersion(t entry) {
 	t.inUse = true
 	if t.Kind == Dir && !t.Open {
-		for _, in := range k.bases.below(t.name) { // conflicts in a deleted directory
-			_, was, err := k.statReal(in.Path)
+		for _, in := range s.bases.below(t.name) { // conflicts in a deleted directory
+			_, was, err := s.statReal(in.Path)
 			in.inUse = err != nil || was != Nothing || t.kind == Dir
 		}
 	}
-	if !t.isKnown && !k.isReadOnly {
-		k.bases.keepContent(k.lower, t.version)
+	if !t.isKnown && !s.isReadOnly {
+		s.bases.keepContent(s.lower, t.version)
 	}
-	if k.bases.all[t.name] != t.version {
-		k.bases.put(t.version)
+	if s.bases.all[t.name] != t.version {
+		s.bases.put(t.version)
 	}
 }
 
 // visitDir walks a directory of the upperdir and reports whether an entry stays in it. An
 // opaque directory has deleted every real file that it does not have.
-func (k *overlaySession) visitDir(name string, s baseSource, covering bool) (stays bool, err error) {
-	names, err := k.upper.list(name)
-	if k.canIgnore(err) {
+func (s *overlaySession) visitDir(name string, src baseSource, opaque bool) (stays bool, err error) {
+	names, err := s.upper.list(name)
+	if s.canIgnore(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	all := names
-	if covering {
-		below, err := k.lower.list(name)
-		if err != nil && !k.canIgnore(err) {
+	if opaque {
+		below, err := s.lower.list(name)
+		if err != nil && !s.canIgnore(err) {
 			return false, err
 		}
 		all = slices.Compact(slices.Sorted(slices.Values(append(below, names...))))
 	}
 	for _, base := range all {
 		at := path.Join(name, base)
-		if len(at) >= maxPath || k.isListing {
-			if ok, _ := k.checkName(at, base); !ok {
+		if len(at) >= maxPath || s.isListing {
+			if ok, _ := s.checkName(at, base); !ok {
 				stays = true
 				continue
 			}
 		}
 		if _, found := slices.BinarySearch(names, base); !found {
-			if err := k.addCovered(at, s); err != nil {
+			if err := s.addCovered(at, src); err != nil {
 				return false, err
 			}
 			continue
 		}
-		one, err := k.visitEntry(at, s, covering)
-		if err != nil && !k.canIgnore(err) {
+		one, err := s.visitEntry(at, src, opaque)
+		if err != nil && !s.canIgnore(err) {
 			return false, err
 		}
 		stays = stays || one
@@ -339,85 +339,85 @@ func (k *overlaySession) visitDir(name string, s baseSource, covering bool) (sta
 }
 
 // addCovered lists a file that was deleted with its directory.
-func (k *overlaySession) addCovered(name string, s baseSource) error {
-	low, was, err := k.statReal(name)
-	if err != nil || was == Nothing || !k.isListing {
+func (s *overlaySession) addCovered(name string, src baseSource) error {
+	low, was, err := s.statReal(name)
+	if err != nil || was == Nothing || !s.isListing {
 		return err
 	}
-	v := k.bases.all[name]
+	v := s.bases.all[name]
 	if v == nil {
-		v = k.deriveVersion(entry{name: name, lower: low, realKind: was}, s)
+		v = s.deriveVersion(entry{name: name, lower: low, realKind: was}, src)
 	}
 	if v.Kind == Nothing && !v.Unknown {
 		return nil // it did not exist before either
 	}
-	k.list = append(k.list, Change{Path: name, Op: Delete, OldKind: was, Conflict: !k.isCurrent(v, low, was)})
+	s.list = append(s.list, Change{Path: name, Op: Delete, OldKind: was, Conflict: !s.isCurrent(v, low, was)})
 	return nil
 }
 
 // visitEntry visits one entry of the upperdir and reports whether it stays.
-func (k *overlaySession) visitEntry(name string, s baseSource, covering bool) (bool, error) {
-	t, err := k.lookUp(name, s, covering)
+func (s *overlaySession) visitEntry(name string, src baseSource, opaque bool) (bool, error) {
+	t, err := s.lookUp(name, src, opaque)
 	switch {
 	case err != nil:
 		return false, err
 	case t.kind == Dir && t.realKind == Dir:
-		return k.visitSharedDir(t)
+		return s.visitSharedDir(t)
 	case t.kind == Dir:
-		return k.visitUpperDir(t)
+		return s.visitUpperDir(t)
 	}
-	return k.visitLeaf(t)
+	return s.visitLeaf(t)
 }
 
 // visitLeaf visits a file, a symlink or a whiteout.
-func (k *overlaySession) visitLeaf(t entry) (stays bool, err error) {
+func (s *overlaySession) visitLeaf(t entry) (stays bool, err error) {
 	if t.Open {
-		t.version, t.isKnown = k.closeVersion(t), false
+		t.version, t.isKnown = s.closeVersion(t), false
 	}
-	if k.isComparing {
+	if s.isComparing {
 		idle := t.isApplied && t.pick.matches(t.upper)
 		if !idle {
-			idle, err = k.isUnchanged(t)
+			idle, err = s.isUnchanged(t)
 		}
 		if err != nil {
 			return false, err
 		}
 		if idle {
-			return k.dropUnchanged(t), nil
+			return s.dropUnchanged(t), nil
 		}
 	}
 	if t.isApplied {
-		t.version, t.isKnown = k.deriveVersion(t, baseSource{from: fromReal, since: k.now}), false
+		t.version, t.isKnown = s.deriveVersion(t, baseSource{from: fromReal, since: s.now}), false
 	}
-	if now := t.upper.Ctim.Nano(); k.tidy && t.kind == File && t.CheckedCtime != now {
+	if now := t.upper.Ctim.Nano(); s.tidy && t.kind == File && t.CheckedCtime != now {
 		v := *t.version
 		v.CheckedCtime, t.version = now, &v
 	}
-	k.keepVersion(t)
-	if !k.isListing {
+	s.keepVersion(t)
+	if !s.isListing {
 		return true, nil
 	}
 	if t.kind == Nothing {
-		k.list = append(k.list, Change{Path: t.name, Op: Delete, OldKind: t.realKind, Conflict: !k.isCurrent(t.version, t.lower, t.realKind)})
+		s.list = append(s.list, Change{Path: t.name, Op: Delete, OldKind: t.realKind, Conflict: !s.isCurrent(t.version, t.lower, t.realKind)})
 		return true, nil
 	}
-	return true, k.addChanged(t)
+	return true, s.addChanged(t)
 }
 
 // addChanged lists an entry that is new or differs from the real directory, with
 // everything in it.
-func (k *overlaySession) addChanged(t entry) error {
-	from := len(k.list)
+func (s *overlaySession) addChanged(t entry) error {
+	from := len(s.list)
 	c := Change{Path: t.name, Op: Create, Kind: t.kind, Mode: permissions(t.upper), OldKind: t.realKind}
 	if t.realKind != Nothing {
 		c.Op = Modify
 	}
-	if err := k.addChange(c, t.upper, t.lower); err != nil {
+	if err := s.addChange(c, t.upper, t.lower); err != nil {
 		return err
 	}
-	conflict := len(k.list) > from && !k.isCurrent(t.version, t.lower, t.realKind)
-	for i := range k.list[from:] {
-		k.list[from+i].Conflict = conflict
+	conflict := len(s.list) > from && !s.isCurrent(t.version, t.lower, t.realKind)
+	for i := range s.list[from:] {
+		s.list[from+i].Conflict = conflict
 	}
 	return nil
 }
@@ -425,43 +425,43 @@ func (k *overlaySession) addChanged(t entry) error {
 // dropUnchanged forgets the version of an entry that is not a change, and removes the
 // entry. If something else will be applied at its path, the entry stays, and hides that
 // from the session.
-func (k *overlaySession) dropUnchanged(t entry) (stays bool) {
+func (s *overlaySession) dropUnchanged(t entry) (stays bool) {
 	if t.isPending {
-		k.keepVersion(t)
+		s.keepVersion(t)
 		return true
 	}
-	if k.removals = append(k.removals, t.name); k.tidy {
-		k.bases.forget(t.name)
+	if s.removals = append(s.removals, t.name); s.tidy {
+		s.bases.forget(t.name)
 	}
 	return false
 }
 
 // visitUpperDir visits a directory that the real directory does not have.
-func (k *overlaySession) visitUpperDir(t entry) (stays bool, err error) {
+func (s *overlaySession) visitUpperDir(t entry) (stays bool, err error) {
 	var removed []string
 	if t.Open || t.isApplied {
 		// Both had it. If nothing in it is the session's own, it goes, as the real one
 		// did.
-		quiet := *k
+		quiet := *s
 		quiet.isListing, quiet.removals = false, nil
-		stays, err := quiet.visitDir(t.name, t.childSource(k.since), false)
+		stays, err := quiet.visitDir(t.name, t.childSource(s.since), false)
 		if err != nil {
 			return false, err
 		}
 		removed = quiet.removals
-		k.removals = append(k.removals, removed...)
+		s.removals = append(s.removals, removed...)
 		same := t.Kind == Dir && !t.Unknown && permissions(t.upper) == t.Mode
-		if !stays && k.isComparing && (same || t.isApplied) {
-			return k.dropUnchanged(t), nil
+		if !stays && s.isComparing && (same || t.isApplied) {
+			return s.dropUnchanged(t), nil
 		}
 	}
-	if k.tidy {
-		if err := k.clearOpaque(t.name); err != nil {
+	if s.tidy {
+		if err := s.clearOpaque(t.name); err != nil {
 			return false, err
 		}
 	}
 	if t.isApplied {
-		t.version, t.isKnown = k.deriveVersion(t, baseSource{from: fromReal, since: k.now}), false
+		t.version, t.isKnown = s.deriveVersion(t, baseSource{from: fromReal, since: s.now}), false
 	}
 	if t.Kind == Dir && t.Since > 0 && !t.Open {
 		// Everything that it covered is gone.
@@ -469,65 +469,65 @@ func (k *overlaySession) visitUpperDir(t entry) (stays bool, err error) {
 		gone.Since = 0
 		t.version = &gone
 	}
-	k.keepVersion(t)
-	if !k.isListing {
+	s.keepVersion(t)
+	if !s.isListing {
 		return true, nil
 	}
-	err = k.addChanged(t)
+	err = s.addChanged(t)
 	if len(removed) > 0 {
-		k.list = slices.DeleteFunc(k.list, func(c Change) bool { return c.NewDir == t.name && slices.Contains(removed, c.Path) })
+		s.list = slices.DeleteFunc(s.list, func(c Change) bool { return c.NewDir == t.name && slices.Contains(removed, c.Path) })
 	}
 	return true, err
 }
 
 // visitSharedDir visits a directory that the real directory has too.
-func (k *overlaySession) visitSharedDir(t entry) (stays bool, err error) {
-	covering := t.isBelowOpaque || k.isOpaque(t.name)
-	if covering && t.Open {
-		t.version, t.isKnown = k.closeVersion(t), false
+func (s *overlaySession) visitSharedDir(t entry) (stays bool, err error) {
+	opaque := t.isBelowOpaque || s.isOpaque(t.name)
+	if opaque && t.Open {
+		t.version, t.isKnown = s.closeVersion(t), false
 	}
-	k.keepVersion(t)
-	s := t.childSource(k.since)
-	marked := covering && !k.tidy
+	s.keepVersion(t)
+	src := t.childSource(s.since)
+	marked := opaque && !s.tidy
 	switch {
-	case s.from == fromNothing:
+	case src.from == fromNothing:
 		// The session made it at a path where nothing was, so it deleted nothing in it.
-		if covering = false; k.tidy {
-			err = k.clearOpaque(t.name)
+		if opaque = false; s.tidy {
+			err = s.clearOpaque(t.name)
 		}
-	case covering && k.tidy:
-		covering, err = false, k.expandOpaque(t.name)
+	case opaque && s.tidy:
+		opaque, err = false, s.expandOpaque(t.name)
 	}
 	if err != nil {
 		return false, err
 	}
-	if err := k.compareMode(&t); err != nil {
+	if err := s.compareMode(&t); err != nil {
 		return false, err
 	}
-	if covering && !k.isListing {
+	if opaque && !s.isListing {
 		return true, nil
 	}
-	stays, err = k.visitDir(t.name, s, covering)
+	stays, err = s.visitDir(t.name, src, opaque)
 	if err != nil || marked {
 		return true, err
 	}
 	same := permissions(t.upper) == permissions(t.lower)
-	if same && !stays && k.isComparing {
-		return k.dropUnchanged(t), nil
+	if same && !stays && s.isComparing {
+		return s.dropUnchanged(t), nil
 	}
 	now := *t.version
 	if same || t.isApplied {
 		now = version{Path: t.name, Kind: Dir, Mode: permissions(t.lower)}
 	}
 	if now.Open = true; !now.equalDir(t.version) {
-		k.bases.put(&now)
+		s.bases.put(&now)
 	}
 	return true, nil
 }
 
 // compareMode compares the permission bits of a directory that both have. If the session
 // did not change them, they follow the real directory.
-func (k *overlaySession) compareMode(t *entry) error {
+func (s *overlaySession) compareMode(t *entry) error {
 	known := t.Kind == Dir && !t.Unknown
 	follows := known && permissions(t.upper) == t.Mode
 	if t.isApplied {
@@ -535,11 +535,11 @@ func (k *overlaySession) compareMode(t *entry) error {
 	}
 	switch {
 	case permissions(t.upper) == permissions(t.lower):
-	case follows && k.tidy:
+	case follows && s.tidy:
 		t.upper.Mode = t.lower.Mode
-		return k.setMode(t.name, permissions(t.lower))
-	case !follows && k.isListing:
-		k.list = append(k.list, Change{Path: t.name, Op: Mode, Kind: Dir, Mode: permissions(t.upper), OldKind: Dir, OldMode: permissions(t.lower), Conflict: !t.matches(t.lower, t.realKind)})
+		return s.setMode(t.name, permissions(t.lower))
+	case !follows && s.isListing:
+		s.list = append(s.list, Change{Path: t.name, Op: Mode, Kind: Dir, Mode: permissions(t.upper), OldKind: Dir, OldMode: permissions(t.lower), Conflict: !t.matches(t.lower, t.realKind)})
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 // kernel has skipped its cache.
 
 // setMode sets the permission bits of a directory of the upperdir.
-func (k *overlaySession) setMode(name string, mode uint32) error {
-	fd, err := k.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+func (s *overlaySession) setMode(name string, mode uint32) error {
+	fd, err := s.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -29,8 +29,8 @@ func (k *overlaySession) setMode(name string, mode uint32) error {
 const opaqueAttribute = "user.overlay.opaque"
 
 // clearOpaque makes a directory of the upperdir show the real one.
-func (k *overlaySession) clearOpaque(name string) error {
-	fd, err := k.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+func (s *overlaySession) clearOpaque(name string) error {
+	fd, err := s.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -43,39 +43,39 @@ func (k *overlaySession) clearOpaque(name string) error {
 
 // expandOpaque makes an opaque directory show the real one, and makes a whiteout for each
 // real file that it hid. It writes the bases first, in case it is interrupted.
-func (k *overlaySession) expandOpaque(name string) error {
-	if err := k.bases.flush(); err != nil {
+func (s *overlaySession) expandOpaque(name string) error {
+	if err := s.bases.flush(); err != nil {
 		return err
 	}
-	names, err := k.upper.list(name)
+	names, err := s.upper.list(name)
 	if err != nil {
 		return err
 	}
-	below, err := k.lower.list(name)
+	below, err := s.lower.list(name)
 	if err != nil {
 		return err
 	}
 	for _, base := range below {
 		at := path.Join(name, base)
-		_, was, err := k.statReal(at)
+		_, was, err := s.statReal(at)
 		if err != nil {
 			return err
 		}
 		if _, found := slices.BinarySearch(names, base); !found && was != Nothing {
-			err = k.makeWhiteout(at)
+			err = s.makeWhiteout(at)
 		} else if found && was == Dir {
-			err = k.setOpaque(at)
+			err = s.setOpaque(at)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return k.clearOpaque(name)
+	return s.clearOpaque(name)
 }
 
 // makeWhiteout marks a file as deleted.
-func (k *overlaySession) makeWhiteout(name string) error {
-	err := k.upper.withParent(name, func(dir int, base string) error { return unix.Mknodat(dir, base, unix.S_IFCHR, 0) })
+func (s *overlaySession) makeWhiteout(name string) error {
+	err := s.upper.withParent(name, func(dir int, base string) error { return unix.Mknodat(dir, base, unix.S_IFCHR, 0) })
 	if err == unix.EEXIST {
 		return nil
 	}
@@ -83,9 +83,9 @@ func (k *overlaySession) makeWhiteout(name string) error {
 }
 
 // setOpaque makes a directory of the upperdir hide the real one.
-func (k *overlaySession) setOpaque(name string) error {
-	fd, err := k.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
-	if k.canIgnore(err) {
+func (s *overlaySession) setOpaque(name string) error {
+	fd, err := s.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if s.canIgnore(err) {
 		return nil // it is not a directory
 	}
 	if err != nil {
@@ -97,8 +97,8 @@ func (k *overlaySession) setOpaque(name string) error {
 
 // removeFromUpper removes a file or an empty directory from the upperdir. A directory
 // that is not empty stays.
-func (k *overlaySession) removeFromUpper(name string) error {
-	err := k.upper.withParent(name, func(dir int, base string) error {
+func (s *overlaySession) removeFromUpper(name string) error {
+	err := s.upper.withParent(name, func(dir int, base string) error {
 		err := unix.Unlinkat(dir, base, 0)
 		if err == unix.EISDIR {
 			err = unix.Unlinkat(dir, base, unix.AT_REMOVEDIR)

@@ -104,25 +104,25 @@ func (v *version) childSource(since int64) baseSource {
 }
 
 // deriveVersion returns the version of an entry that has no recorded one.
-func (k *overlaySession) deriveVersion(t entry, s baseSource) *version {
+func (s *overlaySession) deriveVersion(t entry, src baseSource) *version {
 	v := &version{Path: t.name}
 	switch {
-	case s.from == fromUnknown:
+	case src.from == fromUnknown:
 		v.Unknown = true
-	case s.from == fromNothing:
-	case t.realKind == Nothing && (s.isOpaque || (t.kind == File || t.kind == Dir) && k.isCopyUp(t.name)):
-		v.Unknown = k.mayHaveExisted(t.name, s.since)
+	case src.from == fromNothing:
+	case t.realKind == Nothing && (src.isOpaque || (t.kind == File || t.kind == Dir) && s.isCopyUp(t.name)):
+		v.Unknown = s.mayHaveExisted(t.name, src.since)
 	case t.realKind == Nothing:
-	case t.kind == Dir && t.realKind == Dir && !s.isOpaque && !k.isOpaque(t.name):
-		if t.lower.Ctim.Nano() >= s.since && !k.isCopyUp(t.name) {
+	case t.kind == Dir && t.realKind == Dir && !src.isOpaque && !s.isOpaque(t.name):
+		if t.lower.Ctim.Nano() >= src.since && !s.isCopyUp(t.name) {
 			break // both made a directory
 		}
-		v = versionOf(t.name, t.lower, s.since)
+		v = versionOf(t.name, t.lower, src.since)
 		v.Open, v.Unknown = true, v.Unknown && permissions(t.upper) != permissions(t.lower)
 	default:
-		v = versionOf(t.name, t.lower, s.since)
+		v = versionOf(t.name, t.lower, src.since)
 		if v.Kind == Symlink {
-			to, err := k.lower.readLink(t.name)
+			to, err := s.lower.readLink(t.name)
 			v.LinkTarget, v.Unknown = []byte(to), v.Unknown || err != nil
 		}
 	}
@@ -131,10 +131,10 @@ func (k *overlaySession) deriveVersion(t entry, s baseSource) *version {
 
 // mayHaveExisted reports whether a path that the real directory does not have may have
 // existed at a time: the nearest real directory above it changed since.
-func (k *overlaySession) mayHaveExisted(name string, at int64) bool {
+func (s *overlaySession) mayHaveExisted(name string, at int64) bool {
 	for {
 		name = path.Dir(name)
-		in, kind, err := k.statReal(name)
+		in, kind, err := s.statReal(name)
 		if err != nil || kind == Dir {
 			return err != nil || in.Ctim.Nano() >= at
 		}
@@ -143,24 +143,24 @@ func (k *overlaySession) mayHaveExisted(name string, at int64) bool {
 
 // closeVersion returns the version of a directory that both had, and that the session now
 // deleted or replaced as a whole. Conflicts in it stay conflicts.
-func (k *overlaySession) closeVersion(t entry) *version {
+func (s *overlaySession) closeVersion(t entry) *version {
 	v := *t.version
-	v.Open, v.Since = false, k.since
+	v.Open, v.Since = false, s.since
 	if t.realKind == Dir {
-		v = *versionOf(t.name, t.lower, k.since)
+		v = *versionOf(t.name, t.lower, s.since)
 		v.Mode, v.Unknown = t.Mode, v.Unknown || t.Unknown || t.Kind != Dir
 	}
-	for _, in := range k.bases.below(t.name) {
-		low, was, err := k.statReal(in.Path)
+	for _, in := range s.bases.below(t.name) {
+		low, was, err := s.statReal(in.Path)
 		switch {
-		case err == nil && k.isCurrent(in, low, was), was == Nothing && t.kind != Dir:
-			k.bases.forget(in.Path)
+		case err == nil && s.isCurrent(in, low, was), was == Nothing && t.kind != Dir:
+			s.bases.forget(in.Path)
 		case in.Open && was == Dir:
-			k.bases.put(&version{Path: in.Path, Kind: Dir, Unknown: true, Since: k.since})
+			s.bases.put(&version{Path: in.Path, Kind: Dir, Unknown: true, Since: s.since})
 		case in.Open:
 			shut := *in
 			shut.Open = false
-			k.bases.put(&shut)
+			s.bases.put(&shut)
 		}
 	}
 	return &v
@@ -168,65 +168,65 @@ func (k *overlaySession) closeVersion(t entry) *version {
 
 // isCurrent reports whether the real directory still has a version. A directory that was
 // deleted or replaced must have no changes in it.
-func (k *overlaySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
+func (s *overlaySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 	if !v.matches(low, was) || was != Dir || v.Open {
 		// A switch to another branch and back writes the same content again.
-		return v.matches(low, was) || was == File && k.isRewritten(v, low)
+		return v.matches(low, was) || was == File && s.isRewritten(v, low)
 	}
-	for _, in := range k.bases.below(v.Path) {
-		low, was, err := k.statReal(in.Path)
-		if err != nil || was != Nothing && !k.isCurrent(in, low, was) {
+	for _, in := range s.bases.below(v.Path) {
+		low, was, err := s.statReal(in.Path)
+		if err != nil || was != Nothing && !s.isCurrent(in, low, was) {
 			return false
 		}
 	}
-	return (&applier{}).isOlder(k.lower, v.Path, v.Since, ctimeOf)
+	return (&applier{}).isOlder(s.lower, v.Path, v.Since, ctimeOf)
 }
 
 // isUnchanged reports whether an entry is not a change: it equals the real file or its
 // base. For an applied entry only the real file counts.
-func (k *overlaySession) isUnchanged(t entry) (bool, error) {
+func (s *overlaySession) isUnchanged(t entry) (bool, error) {
 	known := !t.Unknown && !t.isApplied
 	switch t.kind {
 	case Nothing:
 		return t.realKind == Nothing || known && t.Kind == Nothing, nil
 	case Symlink:
-		to, err := k.upper.readLink(t.name)
+		to, err := s.upper.readLink(t.name)
 		if err != nil {
 			return false, err
 		}
 		if known && t.Kind == Symlink && to == string(t.LinkTarget) {
 			return true, nil
 		}
-		real, err := k.lower.readLink(t.name)
+		real, err := s.lower.readLink(t.name)
 		return err == nil && real == to, nil
 	case File:
 		is := t.matches(t.lower, t.realKind)
 		if known && !is {
-			if same, err := k.hasBaseContent(k.upper, t.version, t.upper); same || err != nil {
+			if same, err := s.hasBaseContent(s.upper, t.version, t.upper); same || err != nil {
 				return same, err
 			}
 		}
 		looked := is && t.CheckedCtime == t.upper.Ctim.Nano() && !t.isApplied
-		if k.isListing || looked || t.realKind != File || permissions(t.upper) != permissions(t.lower) {
+		if s.isListing || looked || t.realKind != File || permissions(t.upper) != permissions(t.lower) {
 			return false, nil // addChange compares the content
 		}
-		return k.hasSameContent(t.name, t.upper, t.lower)
+		return s.hasSameContent(t.name, t.upper, t.lower)
 	}
 	return false, nil
 }
 
 // isRewritten reports whether somebody wrote the base content to the real file again.
-func (k *overlaySession) isRewritten(v *version, low unix.Stat_t) bool {
-	same, err := k.hasBaseContent(k.lower, v, low)
+func (s *overlaySession) isRewritten(v *version, low unix.Stat_t) bool {
+	same, err := s.hasBaseContent(s.lower, v, low)
 	return same && err == nil && !v.Unknown
 }
 
 // hasBaseContent reports whether a file has the kept content of a version.
-func (k *overlaySession) hasBaseContent(in *tree, v *version, st unix.Stat_t) (bool, error) {
+func (s *overlaySession) hasBaseContent(in *tree, v *version, st unix.Stat_t) (bool, error) {
 	if v.Kind != File || v.Content == 0 || v.Size != st.Size || v.Mode != permissions(st) {
 		return false, nil
 	}
-	before, err := os.ReadFile(k.bases.contentPath(v))
+	before, err := os.ReadFile(s.bases.contentPath(v))
 	if err != nil {
 		return false, nil
 	}
