@@ -2,12 +2,12 @@ package model
 
 import "fmt"
 
-// maxID is how long the id of a call may be.
+// maxID limits the length of a call's id.
 const maxID = 256
 
-// Distinct gives ids of their own to those calls of an answer that have none, or one that
-// is in the conversation already, or one that is no word. The same conversation and answer
-// always get the same ids. Vendors call it before they return.
+// Distinct gives a new id to each call of an answer that has none, a repeated one or an
+// invalid one. The same conversation and answer always get the same ids. Vendors call it
+// before they return.
 func Distinct(said []Message, parts []Part) {
 	seen := map[string]bool{}
 	for _, m := range said {

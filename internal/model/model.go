@@ -1,5 +1,5 @@
-// Package model is the one interface to language models. A vendor is a directory below
-// it; nothing else knows how a vendor's messages look on the wire.
+// Package model is the interface to language models. Each vendor has a directory below
+// it. Only that directory knows the format of the vendor's messages.
 package model
 
 import (
@@ -11,34 +11,34 @@ import (
 
 // A Model answers conversations. It may be used by many goroutines at once.
 type Model interface {
-	// Answer sends a conversation, and returns what the model said to it. Tell is called
-	// with pieces of text and of thinking as they come, and may be nil. An answer that
-	// did not arrive whole is an error: *Error, or that of the context.
+	// Answer sends a conversation and returns the model's answer. It calls tell, which
+	// may be nil, with pieces of text and thinking as they arrive. An incomplete answer
+	// is an error: an *Error, or the error of the context.
 	Answer(ctx context.Context, r Request, tell func(Piece)) (Answer, error)
 }
 
-// A Request is a conversation so far, and what the model may ask for.
+// A Request is a conversation and the tools that the model may ask for.
 type Request struct {
-	Worker    string    `json:"worker,omitempty"` // who asks; vendors are not told
+	Worker    string    `json:"worker,omitempty"` // who asks; not sent to vendors
 	System    string    `json:"system,omitempty"`
 	Messages  []Message `json:"messages"`
 	Tools     []Tool    `json:"tools,omitempty"`
-	MaxTokens int64     `json:"max_tokens,omitempty"` // of the answer; 0 is what the model's vendor thinks best
-	// Schema, where set, is what the answer's text must fit. A vendor that cannot be told
-	// ignores it: the answer is checked anyway.
+	MaxTokens int64     `json:"max_tokens,omitempty"` // of the answer; 0 leaves it to the vendor
+	// Schema, if set, is the schema of the answer's text. A vendor without support for it
+	// ignores it; the caller checks the answer anyway.
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
-// A Role says whose message it is.
+// A Role is the side that wrote a message.
 type Role string
 
-// The roles. What tools answered is in a message of the user's side.
+// The roles. Results of tools are in messages of the user.
 const (
 	User      Role = "user"
 	Assistant Role = "assistant"
 )
 
-// A Message is what one side said, in order.
+// A Message is what one side wrote, in order.
 type Message struct {
 	Role  Role   `json:"role"`
 	Parts []Part `json:"parts"`
@@ -53,71 +53,70 @@ type Part struct {
 	File     *File     `json:"file,omitempty"`
 }
 
-// Thinking is what a model thought. Vendors want it back as they gave it.
+// Thinking is a thought of the model. Vendors require it back unchanged.
 type Thinking struct {
 	Text  string          `json:"text,omitempty"`
-	Proof json.RawMessage `json:"proof,omitempty"` // the vendor's own
+	Proof json.RawMessage `json:"proof,omitempty"` // the vendor's signature
 }
 
-// A Call asks for a tool. Its arguments are what the model wrote, which may be no JSON.
+// A Call asks for a tool. Its arguments are the model's text, which may not be JSON.
 type Call struct {
-	ID   string `json:"id"` // unlike any other in the conversation
+	ID   string `json:"id"` // unique in the conversation
 	Tool string `json:"tool"`
 	Args string `json:"args"`
-	// Proof is the vendor's own, and wanted back.
+	// Proof is the vendor's signature, which it requires back.
 	Proof json.RawMessage `json:"proof,omitempty"`
 }
 
-// A Result is what came of a call.
+// A Result is the result of a call.
 type Result struct {
 	ID     string `json:"id"` // of the call
 	Text   string `json:"text"`
 	Failed bool   `json:"failed,omitempty"`
 }
 
-// A File is handed to the model with a message.
+// A File is a file in a message.
 type File struct {
 	Name string `json:"name"`
 	Type string `json:"type"` // such as image/png
 	Data []byte `json:"data"`
 }
 
-// A Tool is one that the model may ask for.
+// A Tool is a tool that the model may ask for.
 type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
-	Schema      json.RawMessage `json:"schema,omitempty"` // of its arguments, an object's
+	Schema      json.RawMessage `json:"schema,omitempty"` // of its arguments; an object
 }
 
-// A Piece is some more of an answer, as it comes.
+// A Piece is a part of an answer that has just arrived.
 type Piece struct {
 	Text     string
 	Thinking string
 }
 
-// An Answer is what a model said, whole. It may be empty: some models have nothing to
-// add to the results of tools.
+// An Answer is a complete answer of a model. It may be empty: some models add nothing to
+// the results of tools.
 type Answer struct {
 	Parts []Part `json:"parts"`
 	Stop  Stop   `json:"stop"`
 	Usage Usage  `json:"usage"`
-	Model string `json:"model,omitempty"` // the one that answered, as its vendor calls it
+	Model string `json:"model,omitempty"` // the model that answered, by its vendor's name
 }
 
-// A Stop says why an answer ended.
+// A Stop is the reason why an answer ended.
 type Stop string
 
 // The reasons.
 const (
-	Done    Stop = "done"    // it was finished
-	Calls   Stop = "calls"   // it waits for tools
-	Length  Stop = "length"  // it had no more room: what comes last may be cut off
-	Refused Stop = "refused" // the model or its vendor would not
+	Done    Stop = "done"    // the answer is finished
+	Calls   Stop = "calls"   // the model waits for tools
+	Length  Stop = "length"  // the limit of tokens was reached; the end may be missing
+	Refused Stop = "refused" // the model or its vendor refused
 )
 
-// Calls returns the calls to run: none unless the answer waits for tools. Those of an
-// answer that had no more room stay among its parts, and may lack their end even where
-// they look whole.
+// Calls returns the calls to make. It returns none unless the answer waits for tools. An
+// answer that reached its limit may have calls among its parts that only look complete.
 func (a Answer) Calls() []Call {
 	var calls []Call
 	if a.Stop == Calls {
@@ -139,7 +138,7 @@ func (a Answer) Text() string {
 	return text.String()
 }
 
-// Usage counts tokens. Those read from a cache are not among Input.
+// Usage counts tokens. Input does not include the tokens read from a cache.
 type Usage struct {
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`
@@ -152,27 +151,27 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
 }
 
-// An Error is why there is no answer.
+// An Error is the reason why there is no answer.
 type Error struct {
 	Class Class         `json:"class"`
-	Model string        `json:"model"`           // as it was asked for
-	What  string        `json:"what"`            // in a person's words, on one line; no key is in it
+	Model string        `json:"model"`           // the model's name in the request
+	What  string        `json:"what"`            // one line for people, without keys
 	Hint  string        `json:"hint,omitempty"`  // what to do
-	After time.Duration `json:"after,omitempty"` // when to try again, 0 if nobody said
+	After time.Duration `json:"after,omitempty"` // when to try again; 0 if the server did not say
 }
 
-// A Class says what kind of error it is.
+// A Class is the kind of an error.
 type Class string
 
 // The classes.
 const (
-	Overloaded Class = "overloaded" // or limited by rate: later it may work
-	Broken     Class = "broken"     // the connection, or the server's end of it: later it may work
+	Overloaded Class = "overloaded" // or rate limited; may work later
+	Broken     Class = "broken"     // the connection or the server failed; may work later
 	TimedOut   Class = "timeout"
-	Denied     Class = "denied"   // the key is missing or wrong, or may not use the model
+	Denied     Class = "denied"   // the key is missing, wrong or not allowed to use the model
 	Unknown    Class = "unknown"  // there is no such model
 	TooLong    Class = "too_long" // the conversation does not fit
-	Bad        Class = "bad"      // the request or the answer is not as it should be
+	Bad        Class = "bad"      // the request or the answer is malformed
 )
 
 // Error implements error.

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// A Retry says how often and how patiently a request is made again.
+// A Retry configures how often a request is repeated, and with which waits.
 type Retry struct {
-	Tries int           // in all; 0 is 5
-	First time.Duration // before the second try, doubled for each further one; 0 is 1 second
-	Most  time.Duration // of all waits together; 0 is 2 minutes
-	// Sleep waits, and returns early with an error when the context ends. Nil is the
+	Tries int           // in total; 0 means 5
+	First time.Duration // before the second try, doubled for each further one; 0 means 1 second
+	Most  time.Duration // sum of all waits; 0 means 2 minutes
+	// Sleep waits. It returns early with an error when the context ends. Nil means the
 	// system's clock.
 	Sleep func(context.Context, time.Duration) error
-	// Jitter returns a number from 0 to 1 that makes waits unequal. Nil is 1: the whole wait.
+	// Jitter returns a factor from 0 to 1 for the random part of a wait. Nil means 1.
 	Jitter func() float64
-	// Tell is called before each wait. What was told of the answer until then is void.
+	// Tell is called before each wait. The pieces of the answer so far are void.
 	Tell func(e *Error, tried int, wait time.Duration)
 }
 
-// Retrying returns a model that makes a request again where its error may pass. It waits
-// as long as the server asks for, and gives up at once where that is too long.
+// Retrying returns a model that repeats a request if its error may pass. It waits as long
+// as the server asks for, and fails at once if that is too long.
 func Retrying(m Model, r Retry) Model {
 	if r.Tries == 0 {
 		r.Tries = 5
@@ -54,7 +54,7 @@ func (r *retrying) Answer(ctx context.Context, request Request, tell func(Piece)
 		if err == nil || !errors.As(err, &e) || !e.Passing() || tried >= r.retry.Tries {
 			return answer, err
 		}
-		// Half of the wait is sure, the other half is jitter.
+		// Half of the wait is fixed, the other half is jitter.
 		wait := r.retry.First << min(tried-1, 20)
 		wait = wait/2 + time.Duration(float64(wait/2)*r.retry.Jitter())
 		wait = max(wait, e.After)

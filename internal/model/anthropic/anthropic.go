@@ -1,4 +1,4 @@
-// Package anthropic speaks to Anthropic's Messages API.
+// Package anthropic implements model.Model with Anthropic's Messages API.
 package anthropic
 
 import (
@@ -13,18 +13,18 @@ import (
 	"github.com/golem-forge/golem/internal/model/wire"
 )
 
-// Header is where the API takes its key.
+// Header is the header for the key.
 const Header = "X-Api-Key"
 
-// A Model is one of Anthropic's.
+// A Model is a model of Anthropic.
 type Model struct {
 	name     string
 	client   *wire.Client
 	messages sdk.MessageService
 }
 
-// New returns the model of that name at a server. The library is made without its own
-// defaults: it reads no environment, knows no key and makes no request twice.
+// New returns a model of a server. It disables the defaults of the vendor's library,
+// which then reads no environment variables, knows no key and repeats no request.
 func New(name string, s wire.Server) *Model {
 	c := wire.NewClient(s)
 	return &Model{name: name, client: c, messages: sdk.NewMessageService(
@@ -60,8 +60,8 @@ func (m *Model) gather(ctx context.Context, r model.Request, stream *ssestream.S
 	return answer, nil
 }
 
-// room returns how many tokens an answer may have where nobody said: the API wants a
-// number, and refuses one that is too high for the model.
+// room returns the default limit of an answer's tokens. The API requires a number and
+// refuses one that is too high for the model.
 func room(name string) int64 {
 	switch {
 	case strings.HasPrefix(name, "claude-3-5-"):

@@ -10,13 +10,14 @@ import (
 	"github.com/golem-forge/golem/internal/model"
 )
 
-// A gathering makes an answer of the events of a stream. It takes them in their order and
-// in no other: nothing is an answer but what the server began, ended and said the end of.
+// A gathering builds an answer from the events of a stream. It accepts events only in
+// their proper order. An answer is complete only if the server sent its beginning and its
+// end.
 type gathering struct {
 	tell   func(model.Piece)
 	begun  bool
 	blocks []*block
-	open   *block // the one that pieces go to
+	open   *block // the block that receives pieces
 	stop   sdk.StopReason
 	usage  model.Usage
 	model  string
@@ -28,13 +29,13 @@ type block struct {
 	index     int64
 	kind      string
 	id, tool  string
-	text      strings.Builder // of text, of thinking, or of arguments
-	start     string          // the arguments that it began with
+	text      strings.Builder // text, thinking or arguments
+	start     string          // the arguments in the first event
 	signature string
 	redacted  string
 }
 
-// take takes an event, and says what is wrong with it.
+// take processes an event and returns what is wrong with it.
 func (g *gathering) take(e sdk.MessageStreamEventUnion) (wrong string) {
 	if !g.begun && e.Type != "message_start" {
 		return "the stream begins with " + e.Type
@@ -105,7 +106,7 @@ func (g *gathering) piece(d sdk.MessageStreamEventUnionDelta) (wrong string) {
 	case "input_json_delta":
 		kind = "tool_use"
 		g.open.text.WriteString(model.ArgsPiece(d.PartialJSON, d.JSON.PartialJSON.Raw()))
-	default: // of what was not asked for, such as citations
+	default: // something that golem did not ask for, such as citations
 		return ""
 	}
 	if kind != g.open.kind && (kind != "tool_use" || g.open.kind != "server_tool_use") {
@@ -114,7 +115,7 @@ func (g *gathering) piece(d sdk.MessageStreamEventUnionDelta) (wrong string) {
 	return ""
 }
 
-// say keeps a piece, and tells it.
+// say keeps a piece and passes it on.
 func (g *gathering) say(p model.Piece) {
 	g.open.text.WriteString(p.Text + p.Thinking)
 	if g.tell != nil && p != (model.Piece{}) {
@@ -122,14 +123,14 @@ func (g *gathering) say(p model.Piece) {
 	}
 }
 
-// count notes tokens. The server counts them up from event to event; what an event does
-// not say stays.
+// count records tokens. The server sends running totals. An event without a number keeps
+// the last one.
 func (g *gathering) count(input, output, read, write int64) {
 	u := &g.usage
 	u.Input, u.Output, u.CacheRead, u.CacheWrite = max(u.Input, input), max(u.Output, output), max(u.CacheRead, read), max(u.CacheWrite, write)
 }
 
-// A proof is what the vendor wants back with a thought.
+// A proof is the signature that the vendor requires back with a thought.
 type proof struct {
 	Signature string `json:"anthropic_signature,omitempty"`
 	Redacted  string `json:"anthropic_redacted,omitempty"`
@@ -145,11 +146,11 @@ func (g *gathering) answer() model.Answer {
 				a.Parts = append(a.Parts, model.Part{Text: b.text.String()})
 			}
 		case "thinking", "redacted_thinking":
-			p, _ := json.Marshal(proof{b.signature, b.redacted}) // texts can always be written
+			p, _ := json.Marshal(proof{b.signature, b.redacted}) // strings can always be encoded
 			a.Parts = append(a.Parts, model.Part{Thinking: &model.Thinking{Text: b.text.String(), Proof: p}})
 		case "tool_use":
 			args := b.text.String()
-			if args == "" { // a call without arguments begins with all it has
+			if args == "" { // a call without arguments is complete at its first event
 				args = b.start
 			}
 			a.Parts = append(a.Parts, model.Part{Call: &model.Call{ID: b.id, Tool: b.tool, Args: args}})

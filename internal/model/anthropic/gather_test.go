@@ -20,13 +20,13 @@ import (
 
 var test = New("m", wire.Server{Model: "anthropic:m", Base: &url.URL{Scheme: "https", Host: "host", Path: "/"}})
 
-// gather returns the answer that a stream of bytes makes.
+// gather returns the answer of a stream of bytes.
 func gather(data string) (model.Answer, error) {
 	response := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader([]byte(data)))}
 	return test.gather(context.Background(), model.Request{}, ssestream.NewStream[sdk.MessageStreamEventUnion](ssestream.NewDecoder(response), nil), nil)
 }
 
-// event returns an event; more are its fields beside its name.
+// event returns an event with its name and more fields.
 func event(name, more string) string {
 	if more != "" {
 		more = "," + more
@@ -91,7 +91,7 @@ func short(a model.Answer) string {
 	return strings.Join(append(list, string(a.Stop)), "; ")
 }
 
-// TestThoughtsBack: a thought goes back with its proof, or not at all.
+// TestThoughtsBack: a thought is sent back with its proof, or not at all.
 func TestThoughtsBack(t *testing.T) {
 	for proof, want := range map[string]int{
 		`{"anthropic_signature":"s"}`: 1, `{"anthropic_redacted":"r"}`: 1, `{}`: 0, ``: 0, `{"other":1}`: 0, `"x"`: 0,
@@ -102,8 +102,8 @@ func TestThoughtsBack(t *testing.T) {
 	}
 }
 
-// FuzzStream: no stream of bytes makes a call whole that was not. Where one is cut off
-// anywhere, there are no calls to run, or the same.
+// FuzzStream: no stream completes a call that was incomplete. If a stream is cut
+// anywhere, there are no calls to make, or the same ones.
 func FuzzStream(f *testing.F) {
 	for _, seed := range []string{
 		begin + call + some + end + stop + over, begin + call + end + stop + over, begin + call + some + stop + over, begin + stop + over,

@@ -14,8 +14,8 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// params returns a request as the API takes it. Instructions, tools and the conversation
-// so far are each marked as the end of what may be kept in the vendor's cache.
+// params converts a request for the API. Instructions, tools and conversation are each
+// marked as cacheable.
 func (m *Model) params(r model.Request) (sdk.MessageNewParams, error) {
 	p := sdk.MessageNewParams{Model: sdk.Model(m.name), MaxTokens: r.MaxTokens}
 	if p.MaxTokens == 0 {
@@ -44,7 +44,7 @@ func (m *Model) params(r model.Request) (sdk.MessageNewParams, error) {
 		if err != nil {
 			return p, err
 		}
-		if len(blocks) > 0 { // the API takes no empty one
+		if len(blocks) > 0 { // the API refuses an empty message
 			p.Messages = append(p.Messages, sdk.MessageParam{Role: sdk.MessageParamRole(message.Role), Content: blocks})
 		}
 	}
@@ -57,7 +57,7 @@ func (m *Model) params(r model.Request) (sdk.MessageNewParams, error) {
 	return p, nil
 }
 
-// blocks returns the parts of a message, results before all else as the API wants it.
+// blocks converts the parts of a message. Results come first, as the API requires.
 func (m *Model) blocks(message model.Message) (blocks []sdk.ContentBlockParamUnion, err error) {
 	var results []sdk.ContentBlockParamUnion
 	for _, p := range message.Parts {
@@ -78,15 +78,15 @@ func (m *Model) blocks(message model.Message) (blocks []sdk.ContentBlockParamUni
 				return nil, err
 			}
 			blocks = append(blocks, file)
-		case strings.TrimSpace(p.Text) != "": // the API takes no blank one
+		case strings.TrimSpace(p.Text) != "": // the API refuses a blank text
 			blocks = append(blocks, sdk.NewTextBlock(p.Text))
 		}
 	}
 	return append(results, blocks...), nil
 }
 
-// thought returns a thought as it came. One without a proof of this vendor's is left out:
-// it would not be believed.
+// thought converts a thought. A thought without a proof of this vendor is dropped,
+// because the vendor would refuse it.
 func thought(t model.Thinking) []sdk.ContentBlockParamUnion {
 	var p proof
 	if json.Unmarshal(t.Proof, &p) != nil {
@@ -119,8 +119,8 @@ func (m *Model) file(f model.File) (sdk.ContentBlockParamUnion, error) {
 		Hint: "it takes text, PDF, and images as PNG, JPEG, GIF and WebP"}
 }
 
-// wireID returns an id that the API takes, always the same for the same id. Those of a
-// conversation that another vendor began may be others.
+// wireID returns a valid id for the API, always the same for the same id. A conversation
+// that another vendor began may have ids that are invalid here.
 func wireID(id string) string {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'

@@ -1,6 +1,7 @@
-// Package models finds the model that a name stands for: vendor:name. It decides which
-// key is sent, and where: a key goes to the host it belongs to, or to one that the user
-// named; a project's file cannot send one elsewhere unless it also says which.
+// Package models opens the model with a name of the form vendor:name. It decides which
+// key is sent to which host. A key goes only to the host it belongs to, or to a host that
+// the user named. A project's file cannot send a key to another host unless it names the
+// key.
 package models
 
 import (
@@ -22,30 +23,30 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Options say what to open, and hand in the world.
+// Options name the model to open, and pass in the environment.
 type Options struct {
 	Spec string // vendor:name, scripted:FILE or replay:FILE
 
-	// Base is the address of the server, "" for the vendor's own; KeyName is the
-	// environment variable with the key for it, "" for the vendor's own. ByProject says
-	// that a file of the project set them; otherwise the user did.
+	// Base is the address of the server, "" for the vendor's own. KeyName is the
+	// environment variable with its key, "" for the vendor's own. ByProject says that a
+	// file of the project set them, not the user.
 	Base      string
 	KeyName   string
 	ByProject bool
 
 	Env     func(name string) (string, bool)
 	Keyring func(service, user string) (string, error) // nil for none; service is golem, user the vendor
-	Read    func(file string) ([]byte, error)          // of scripted and replay
+	Read    func(file string) ([]byte, error)          // reads files of scripted and replay
 
 	Proxy       func(*http.Request) (*url.URL, error) // nil for none
 	First, Idle time.Duration                         // see wire.Server; 0 for the defaults
 }
 
-// A vendor is a name before the colon.
+// A vendor is the part of a name before the colon.
 type vendor struct {
 	name    string
 	base    string   // its own server
-	baseVar string   // the user's variable for another
+	baseVar string   // the user's variable for another server
 	keys    []string // the user's variables for its key
 	able    openai.Able
 }
@@ -66,7 +67,7 @@ var vendors = []vendor{
 	{name: ollamaName, base: "http://localhost:11434/v1/", baseVar: "OLLAMA_HOST"},
 }
 
-// Names returns the vendors there are.
+// Names returns the names of all vendors.
 func Names() []string {
 	names := []string{scriptedName, replayName}
 	for _, v := range vendors {
@@ -76,7 +77,7 @@ func Names() []string {
 	return names
 }
 
-// Open returns the model. Nothing is sent yet.
+// Open returns the model. It sends nothing yet.
 func Open(o Options) (model.Model, error) {
 	before, name, _ := strings.Cut(o.Spec, ":")
 	fail := func(what, hint string) (model.Model, error) {
@@ -118,7 +119,7 @@ func Open(o Options) (model.Model, error) {
 	return openai.New(name, able, s), nil
 }
 
-// opened returns a model as the interface, and a nil where there is none.
+// opened converts a model to the interface, with a nil for an error.
 func opened[M model.Model](m M, err error) (model.Model, error) {
 	if err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func opened[M model.Model](m M, err error) (model.Model, error) {
 	return m, nil
 }
 
-// server returns where the vendor's model answers, and the key for it.
+// server returns the address of the vendor's model, and the key for it.
 func (v vendor) server(o Options) (wire.Server, error) {
 	s := wire.Server{Model: o.Spec, Proxy: o.Proxy, First: o.First, Idle: o.Idle}
 	fail := func(class model.Class, what, hint string) (wire.Server, error) {
@@ -139,7 +140,7 @@ func (v vendor) server(o Options) (wire.Server, error) {
 			text = ollamaHost(env)
 		}
 	}
-	own, _ := url.Parse(v.base) // from the table
+	own, _ := url.Parse(v.base) // a constant of the table
 	s.Base = own
 	if text != "" {
 		base, why := address(text)
@@ -154,7 +155,7 @@ func (v vendor) server(o Options) (wire.Server, error) {
 	if o.KeyName != "" && (!o.ByProject || byProject) {
 		names = []string{o.KeyName}
 	} else if elsewhere && byProject {
-		names = nil // a file cannot send the user's key elsewhere without saying so
+		names = nil // a file cannot send the user's key elsewhere without naming it
 	}
 	s.KeyFrom = strings.Join(names, " or ")
 	s.Key = v.key(o, names, &s.KeyFrom)
@@ -175,11 +176,11 @@ func (v vendor) server(o Options) (wire.Server, error) {
 	return s, nil
 }
 
-// service is the name under which keys are in the keyring.
+// service is the name of golem's keys in the keyring.
 const service = "golem"
 
-// key returns the key in the first variable that is set, or in the keyring, and says
-// where it was.
+// key returns the key from the first variable that is set, or from the keyring, and sets
+// from to its source.
 func (v vendor) key(o Options, names []string, from *string) string {
 	for _, name := range names {
 		if key, ok := o.Env(name); ok && strings.TrimSpace(key) != "" {
@@ -196,8 +197,8 @@ func (v vendor) key(o Options, names []string, from *string) string {
 	return ""
 }
 
-// address reads the address of a server, and says why it is none. What is wrong may be a
-// secret, and is not told.
+// address parses the address of a server and returns why it is invalid. The reason does
+// not repeat the address, which may contain a secret.
 func address(text string) (u *url.URL, why string) {
 	u, err := url.Parse(text)
 	switch {
@@ -225,8 +226,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// ollamaHost returns the address for OLLAMA_HOST, which may lack a scheme, a host or a
-// port, and may be the one that a server listens on.
+// ollamaHost converts OLLAMA_HOST to an address. The value may lack a scheme, a host or a
+// port, and may be an address to listen on.
 func ollamaHost(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {

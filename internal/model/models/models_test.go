@@ -12,16 +12,16 @@ import (
 	"github.com/golem-forge/golem/internal/model/models"
 )
 
-// TestKeys: which key goes where. A server on the loopback interface takes the place of
-// every host, as the proxy for plain addresses or as the address itself.
+// TestKeys checks which key goes where. A server on the loopback interface stands in for
+// every host, as the proxy or as the address itself.
 func TestKeys(t *testing.T) {
 	all := []string{"ANTHROPIC_API_KEY", "for-anthropic", "OPENAI_API_KEY", "for-openai", "OPENROUTER_API_KEY", "for-openrouter",
 		"GEMINI_API_KEY", "for-gemini", "GOOGLE_API_KEY", "for-google", "CORP_KEY", "for-corp"}
 	for _, test := range []struct {
 		name    string
 		options models.Options
-		env     []string // beside all
-		want    string   // of the key that is sent, or an error
+		env     []string // in addition to the common ones
+		want    string   // the variable whose key is sent, or an error
 	}{
 		{"by the user, the vendor's key", models.Options{Spec: "openai:m", Base: "LOCAL"}, nil, "Bearer for-openai"},
 		{"by the user's environment", models.Options{Spec: "openai:m"}, []string{"OPENAI_BASE_URL", "LOCAL"}, "Bearer for-openai"},
@@ -91,7 +91,7 @@ func TestKeyring(t *testing.T) {
 	}
 }
 
-// TestOwnHosts: a vendor's own key goes to the vendor's own host, and the address is https.
+// TestOwnHosts: a vendor's key goes to the vendor's host, and the address is https.
 func TestOwnHosts(t *testing.T) {
 	for spec, want := range map[string]string{
 		"anthropic:m": "https://api.anthropic.com", "openai:m": "https://api.openai.com", "openrouter:a/b:free": "https://openrouter.ai",
@@ -112,7 +112,7 @@ func TestOwnHosts(t *testing.T) {
 	}
 }
 
-// TestRedirect: nothing follows a server that sends elsewhere.
+// TestRedirect: the client follows no redirect.
 func TestRedirect(t *testing.T) {
 	both(t, func(t *testing.T, d dialect) {
 		for _, status := range []int{301, 302, 303, 307, 308} {

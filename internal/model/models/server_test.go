@@ -16,14 +16,14 @@ import (
 	"github.com/golem-forge/golem/internal/model/models"
 )
 
-// secret is the key in every test. It must be in no error.
+// secret is the key in every test. No error may contain it.
 const secret = "sk-very-secret-0123456789"
 
-// A said is an answer as a test writes it; a dialect puts it on the wire.
+// A said is an answer as a test writes it; a dialect encodes it.
 type said struct {
 	thinking, text []string
 	calls          []called
-	stop           string // as the dialect calls it
+	stop           string // by the dialect's name
 }
 
 type called struct {
@@ -31,13 +31,13 @@ type called struct {
 	args     []string
 }
 
-// A dialect is how a vendor speaks on the wire.
+// A dialect is a vendor's format.
 type dialect struct {
 	vendor, path, header string
 	stops                map[model.Stop]string
-	events               func(said) []string // each with the empty line behind it
+	events               func(said) []string // each with the empty line after it
 	failure              string              // an event in the middle of a stream, overloaded
-	full                 string              // the body for a conversation that does not fit
+	full                 string              // the body of the error for a conversation that is too long
 }
 
 var dialects = []dialect{
@@ -127,7 +127,7 @@ func openaiEvents(s said) (events []string) {
 		"data: [DONE]\n\n")
 }
 
-// A server plays a vendor on the loopback interface, and keeps what it was sent.
+// A server plays a vendor on the loopback interface, and keeps what it received.
 type server struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -170,7 +170,7 @@ func answer(status int, media, body string) http.HandlerFunc {
 	}
 }
 
-// open returns a vendor's model at an address that the user gave.
+// open returns a vendor's model at an address from the user.
 func open(t *testing.T, d dialect, base string, change ...func(*models.Options)) model.Model {
 	t.Helper()
 	o := models.Options{Spec: d.vendor + ":the-model", Base: base, First: 5 * time.Second, Idle: 5 * time.Second,
@@ -197,7 +197,7 @@ func env(pairs ...string) func(string) (string, bool) {
 	}
 }
 
-// mustFail checks the class of an error, words in it, and that no key is.
+// mustFail checks the class of an error and its words, and that it contains no key.
 func mustFail(t *testing.T, err error, class model.Class, words ...string) {
 	t.Helper()
 	e, ok := err.(*model.Error)

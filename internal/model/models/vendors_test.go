@@ -47,9 +47,9 @@ func TestAnswers(t *testing.T) {
 		for _, test := range []struct {
 			name  string
 			say   said
-			stop  model.Stop // as the server says it
+			stop  model.Stop // in the server's words
 			want  string
-			calls int // to run
+			calls int // number of calls to make
 		}{
 			{"text", said{text: []string{"Hel", "lo \u2028", "<you>"}}, model.Done, "Hello \u2028<you>; done", 0},
 			{"thinking", said{thinking: []string{"Hm", "m."}, text: []string{"Yes."}}, model.Done, "(Hmm.); Yes.; done", 0},
@@ -97,7 +97,8 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// TestBack: what a model said goes back to it as it came, the ids of calls and results alike.
+// TestBack: a model's messages are sent back to it unchanged, with the ids of calls and
+// results.
 func TestBack(t *testing.T) {
 	both(t, func(t *testing.T, d dialect) {
 		say := said{thinking: []string{"Hm."}, text: []string{"Look."}, stop: d.stops[model.Calls], calls: []called{
@@ -208,15 +209,15 @@ func TestFiles(t *testing.T) {
 	mustFail(t, err, model.Bad, "the file a.pdf", "it takes text, and images")
 }
 
-// TestCuts: a stream that ends anywhere before its end is an error, and its calls are not run.
+// TestCuts: a stream that ends too early is an error, and its calls are not made.
 func TestCuts(t *testing.T) {
 	both(t, func(t *testing.T, d dialect) {
 		events := d.events(said{text: []string{"Look."}, calls: []called{{"a", "w", []string{`{"path":`, `"/a"}`}}, {"b", "w", []string{`{}`}}}, stop: d.stops[model.Calls]})
 		whole := strings.Join(events, "")
-		end := len(whole) // where it is whole
+		end := len(whole) // the length of the complete stream
 		if d.vendor == "openai" {
 			end = strings.Index(whole, `"usage":{`)
-			end = strings.LastIndex(whole[:end], "data: ") // the reason to stop came in full
+			end = strings.LastIndex(whole[:end], "data: ") // the reason to stop arrived completely
 		}
 		cut := 0
 		s := play(t, func(w http.ResponseWriter, r *http.Request) { stream(whole[:cut])(w, r) })
@@ -280,7 +281,7 @@ func TestFaults(t *testing.T) {
 		} {
 			t.Run(test.name, func(t *testing.T) {
 				a, err := open(t, d, play(t, test.handle).URL).Answer(context.Background(), hello, nil)
-				if test.class == "" { // broken or bad, by what the vendor's stream is like
+				if test.class == "" { // broken or bad, depending on the vendor's stream
 					if err == nil {
 						t.Errorf("got %v", a)
 					}
@@ -314,7 +315,7 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestSilence: a server that says nothing, or nothing more, is left.
+// TestSilence: the client leaves a server that sends nothing, or nothing more.
 func TestSilence(t *testing.T) {
 	both(t, func(t *testing.T, d dialect) {
 		events := d.events(said{text: []string{"a", "b"}, stop: d.stops[model.Done]})
@@ -334,7 +335,7 @@ func TestSilence(t *testing.T) {
 		_, err = open(t, d, play(t, wait(4)).URL, quick, func(o *models.Options) { o.First = time.Minute }).Answer(context.Background(), hello, nil)
 		mustFail(t, err, model.TimedOut, "stood still for 20ms")
 
-		// Cancelled in the middle, it ends at once and says so.
+		// If it is cancelled in the middle, it ends at once with that error.
 		ctx, cancel := context.WithCancelCause(context.Background())
 		stop := errors.New("stopped")
 		_, err = open(t, d, play(t, wait(4)).URL).Answer(ctx, hello, func(model.Piece) { cancel(stop) })

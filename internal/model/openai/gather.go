@@ -9,8 +9,8 @@ import (
 	"github.com/golem-forge/golem/internal/model"
 )
 
-// A gathering makes an answer of the chunks of a stream. It is one only when the server
-// has said why it finished.
+// A gathering builds an answer from the chunks of a stream. The answer is complete only
+// if the server sent a reason why it finished.
 type gathering struct {
 	tell     func(model.Piece)
 	text     strings.Builder
@@ -23,14 +23,14 @@ type gathering struct {
 	model    string
 }
 
-// A call is one whose pieces come.
+// A call is a call whose pieces are arriving.
 type call struct {
 	id, tool string
 	args     strings.Builder
 	proof    string
 }
 
-// take takes a chunk, and says what is wrong with it.
+// take processes a chunk and returns what is wrong with it.
 func (g *gathering) take(c sdk.ChatCompletionChunk) (wrong string) {
 	if c.Model != "" {
 		g.model = c.Model
@@ -41,7 +41,7 @@ func (g *gathering) take(c sdk.ChatCompletionChunk) (wrong string) {
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
-			continue // only one was asked for
+			continue // golem asked for only one
 		}
 		d := choice.Delta
 		if g.finish != "" && (d.Content != "" || d.Refusal != "" || len(d.ToolCalls) > 0 || choice.FinishReason != "" && choice.FinishReason != g.finish) {
@@ -63,7 +63,7 @@ func (g *gathering) take(c sdk.ChatCompletionChunk) (wrong string) {
 	return ""
 }
 
-// thought returns the thinking in a piece, under the names that servers have for it.
+// thought returns the thinking in a chunk. Servers use different names for it.
 func thought(d sdk.ChatCompletionChunkChoiceDelta) string {
 	for _, name := range []string{"reasoning_content", "reasoning"} {
 		var text string
@@ -74,8 +74,8 @@ func thought(d sdk.ChatCompletionChunkChoiceDelta) string {
 	return ""
 }
 
-// piece adds a piece to its call. Some servers give all calls the same index: a name that
-// comes with another id, or with none, begins a new call.
+// piece adds a piece to its call. Some servers give all calls the same index. So a name
+// with a different id, or without one, starts a new call.
 func (g *gathering) piece(p sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 	c := g.byIndex[p.Index]
 	if c == nil || p.Function.Name != "" && (p.ID == "" || p.ID != c.id) {
@@ -92,7 +92,7 @@ func (g *gathering) piece(p sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 	}
 }
 
-// say keeps a piece, and tells it.
+// say keeps a piece and passes it on.
 func (g *gathering) say(p model.Piece) {
 	g.text.WriteString(p.Text)
 	g.thinking.WriteString(p.Thinking)
@@ -112,7 +112,7 @@ func (g *gathering) answer() model.Answer {
 	}
 	for _, c := range g.calls {
 		a.Parts = append(a.Parts, model.Part{Call: &model.Call{ID: c.id, Tool: c.tool, Args: c.args.String(), Proof: json.RawMessage(c.proof)}})
-		a.Stop = model.Calls // also where the server says "stop"
+		a.Stop = model.Calls // even if the server says "stop"
 	}
 	switch {
 	case g.finish == "length":

@@ -16,7 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/model/wire"
 )
 
-// gather returns the answer that a stream of bytes makes.
+// gather returns the answer of a stream of bytes.
 func gather(data string) (model.Answer, error) {
 	m := New("m", Able{}, wire.Server{Model: "openai:m", Base: &url.URL{Scheme: "https", Host: "host", Path: "/"}})
 	response := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader([]byte(data)))}
@@ -27,7 +27,7 @@ func chunk(delta, finish string) string {
 	return fmt.Sprintf("data: {\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", delta, finish)
 }
 
-// TestOtherServers: how servers other than OpenAI's do it.
+// TestOtherServers covers the peculiarities of servers other than OpenAI's.
 func TestOtherServers(t *testing.T) {
 	const done = "data: [DONE]\n\n"
 	for _, test := range []struct{ name, data, want string }{
@@ -76,8 +76,8 @@ func short(a model.Answer) string {
 	return strings.Join(append(list, string(a.Stop)), "; ")
 }
 
-// FuzzStream: no stream of bytes makes a call whole that was not. Where one is cut off
-// anywhere, there are no calls to run, or the same.
+// FuzzStream: no stream completes a call that was incomplete. If a stream is cut
+// anywhere, there are no calls to make, or the same ones.
 func FuzzStream(f *testing.F) {
 	call := chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"{\"a"}}]}`, "null")
 	for _, seed := range []string{
@@ -105,7 +105,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// The library replaces half of a surrogate pair. The arguments must not pass for others.
+// The library replaces half of a surrogate pair. golem must refuse such arguments.
 func TestC11HalfACharacterInArguments(t *testing.T) {
 	for args, want := range map[string]bool{`"{\"path\":\"/a\udcff\"}"`: false, `"{\"path\":\"/a\ud800"`: false, `"{\"path\":\"/a\ud83d\ude00\"}"`: true, `"{\"path\":\"/a\\ud800\"}"`: true} {
 		a, err := gather(chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":`+args+`}}]}`, `"stop"`) + "data: [DONE]\n\n")

@@ -1,5 +1,5 @@
-// Package openai speaks to OpenAI's chat completions, and to the servers of others that
-// speak as it does.
+// Package openai implements model.Model with OpenAI's chat completions API, which many
+// other servers offer too.
 package openai
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/golem-forge/golem/internal/model/wire"
 )
 
-// Header and Scheme are where the API takes its key.
+// Header and Scheme are the header for the key and its prefix.
 const (
 	Header = "Authorization"
 	Scheme = "Bearer "
 )
 
-// Able says what a server can do beyond what all of them can.
+// Able lists the optional abilities of a server.
 type Able struct {
-	PDF    bool // takes PDF files
-	Schema bool // takes a schema for its answer beside tools
-	NewMax bool // takes the limit of an answer by its new name, max_completion_tokens, alone
+	PDF    bool // accepts PDF files
+	Schema bool // accepts a schema for its answer together with tools
+	NewMax bool // accepts the limit of an answer only under its new name, max_completion_tokens
 }
 
-// A Model is one that such a server has.
+// A Model is a model of such a server.
 type Model struct {
 	name   string
 	able   Able
@@ -35,8 +35,8 @@ type Model struct {
 	api    sdk.Client
 }
 
-// New returns the model of that name at a server. The library is made without its own
-// defaults: it reads no environment, knows no key and makes no request twice.
+// New returns a model of a server. It disables the defaults of the vendor's library,
+// which then reads no environment variables, knows no key and repeats no request.
 func New(name string, able Able, s wire.Server) *Model {
 	c := wire.NewClient(s)
 	return &Model{name: name, able: able, client: c, api: sdk.Client{Options: []option.RequestOption{
@@ -78,8 +78,8 @@ func (m *Model) gather(ctx context.Context, r model.Request, response *http.Resp
 	return answer, nil
 }
 
-// events leaves out those without data, which servers make of comments to keep a
-// connection alive, and over which the library stumbles.
+// events drops events without data. Servers send them as comments to keep a connection
+// alive, and the library fails on them.
 type events struct{ ssestream.Decoder }
 
 func (e events) Next() bool {

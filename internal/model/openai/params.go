@@ -12,7 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// params returns a request as the API takes it.
+// params converts a request for the API.
 func (m *Model) params(r model.Request) (sdk.ChatCompletionNewParams, error) {
 	p := sdk.ChatCompletionNewParams{Model: m.name, StreamOptions: sdk.ChatCompletionStreamOptionsParam{IncludeUsage: sdk.Bool(true)}}
 	switch {
@@ -42,10 +42,10 @@ func (m *Model) params(r model.Request) (sdk.ChatCompletionNewParams, error) {
 	}
 	for _, message := range r.Messages {
 		if message.Role == model.Assistant {
-			p.Messages = append(p.Messages, said(message)...)
+			p.Messages = append(p.Messages, fromModel(message)...)
 			continue
 		}
-		told, err := m.told(message)
+		told, err := m.fromUser(message)
 		if err != nil {
 			return p, err
 		}
@@ -54,9 +54,9 @@ func (m *Model) params(r model.Request) (sdk.ChatCompletionNewParams, error) {
 	return p, nil
 }
 
-// said returns a message of the model's. The API takes no thinking back, and no empty
+// fromModel converts a message of the model. The API accepts no thinking and no empty
 // message.
-func said(message model.Message) []sdk.ChatCompletionMessageParamUnion {
+func fromModel(message model.Message) []sdk.ChatCompletionMessageParamUnion {
 	var text strings.Builder
 	a := sdk.ChatCompletionAssistantMessageParam{}
 	for _, p := range message.Parts {
@@ -80,9 +80,9 @@ func said(message model.Message) []sdk.ChatCompletionMessageParamUnion {
 	return []sdk.ChatCompletionMessageParamUnion{{OfAssistant: &a}}
 }
 
-// told returns a message of the user's side: results, each a message of its own, and then
-// the rest.
-func (m *Model) told(message model.Message) (list []sdk.ChatCompletionMessageParamUnion, err error) {
+// fromUser converts a message of the user: first the results, each as its own message,
+// then the rest.
+func (m *Model) fromUser(message model.Message) (list []sdk.ChatCompletionMessageParamUnion, err error) {
 	var parts []sdk.ChatCompletionContentPartUnionParam
 	onlyText := true
 	for _, p := range message.Parts {
@@ -100,7 +100,7 @@ func (m *Model) told(message model.Message) (list []sdk.ChatCompletionMessagePar
 		}
 	}
 	switch {
-	case len(parts) == 1 && onlyText: // the form that every server takes
+	case len(parts) == 1 && onlyText: // the form that every server accepts
 		list = append(list, sdk.UserMessage(parts[0].OfText.Text))
 	case len(parts) > 0:
 		list = append(list, sdk.UserMessage(parts))

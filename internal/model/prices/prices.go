@@ -1,5 +1,5 @@
-// Package prices knows what some models cost, as of [Date]. A model that is not in the
-// table has no known price: none is guessed.
+// Package prices has a table of what models cost, as of [Date]. A model that is not in
+// the table has no known price.
 package prices
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/model"
 )
 
-// Date is when the table was held against the vendors' price lists.
+// Date is when the table was compared with the vendors' price lists.
 const Date = "2026-10"
 
 // A price is in dollars for a million tokens.
@@ -39,11 +39,11 @@ var table = []price{
 	{"openai:gpt-4.1-mini", 0.40, 1.60, 0.10, 0},
 }
 
-// dated is what vendors put behind a name for one state of a model.
+// dated matches the suffix that vendors add for one version of a model.
 var dated = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$`) })
 
-// Cost returns what tokens cost in dollars, and whether that is known. The name is as it
-// was asked for: vendor:name. What runs here costs nothing.
+// Cost returns the price of tokens in dollars, and whether it is known. The name has the
+// form vendor:name. Models on this machine cost nothing.
 func Cost(name string, u model.Usage) (dollars float64, known bool) {
 	vendor, _, _ := strings.Cut(name, ":")
 	switch vendor {

@@ -28,7 +28,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestTable: what is read from a cache is never dearer than what is not.
+// TestTable: tokens from a cache never cost more than others.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range table {

@@ -10,10 +10,10 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// shown is how many characters of a value stand in an error.
+// shown is how many characters of a value an error has.
 const shown = 80
 
-// difference says where two JSON values differ first, and what is there.
+// difference describes the first difference of two JSON values.
 func difference(recorded, now json.RawMessage) string {
 	var a, b any
 	if json.Unmarshal(recorded, &a) != nil || json.Unmarshal(now, &b) != nil {
@@ -23,7 +23,7 @@ func difference(recorded, now json.RawMessage) string {
 	return fmt.Sprintf("%s was %s, and is %s", visible.Line(path, shown), was, is)
 }
 
-// first returns the path to the first difference, and both sides.
+// first returns the path of the first difference, and both values.
 func first(path string, a, b any) (where, was, is string, differ bool) {
 	switch x := a.(type) {
 	case map[string]any:
@@ -82,7 +82,7 @@ func value(text []byte) string {
 	return visible.Line(string(text), shown)
 }
 
-// around returns a text from a little before the place where it differs from another.
+// around returns the part of a text around the first difference from another.
 func around(text, other string) string {
 	const before = 20
 	at := 0

@@ -1,11 +1,11 @@
-// Package replay records what a model answers, and answers the same again from the
-// record, without a model.
+// Package replay records the answers of a model, and later gives the same answers from
+// the record, without a model.
 //
-// A record is lines of JSON: a request, its digest, and the answer to it or the error.
-// The digest covers all of a request: who asked, the instructions, the tools, the
-// conversation with its files. A replay answers by digest, so that it does not matter in
-// which order workers ask that run at once; the same request asked again gets the next
-// answer that was recorded for it. No key is in a record, and everything that a model saw.
+// A record consists of lines of JSON: a request, its digest, and the answer or the error.
+// The digest covers the whole request: the worker, the instructions, the tools and the
+// conversation with its files. A replay finds answers by digest. So workers that run at
+// the same time may ask in any order. A repeated request gets the next answer that was
+// recorded for it. A record contains no keys, but everything that the model saw.
 package replay
 
 import (
@@ -43,9 +43,9 @@ func digest(r model.Request) (json.RawMessage, string, error) {
 	return text, hex.EncodeToString(sum[:]), nil
 }
 
-// Record returns a model that answers as m does, and writes what it was asked and what it
-// answered. What was cancelled is not recorded. An answer that cannot be recorded is an
-// error. One at a time writes to w.
+// Record returns a model that answers like m and writes each request and answer to w, one
+// at a time. It does not record cancelled requests. It fails if an answer cannot be
+// written.
 func Record(m model.Model, w io.Writer) model.Model {
 	return &recorder{model: m, w: w}
 }
@@ -148,11 +148,11 @@ func (m *Model) Answer(ctx context.Context, r model.Request, tell func(model.Pie
 	return *e.Answer, nil
 }
 
-// next returns the first entry for a request that was not played, and marks it.
+// next returns the first unused entry for a request, and marks it as used.
 func (m *Model) next(r model.Request, text json.RawMessage, sum string) (entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var near *entry // the first that waits, of the same worker if there is one
+	var near *entry // the first unused entry, of the same worker if there is one
 	again := false
 	for i := range m.entries {
 		e := &m.entries[i]
@@ -186,6 +186,6 @@ func (m *Model) wrong(what, hint string) error {
 
 func worker(request json.RawMessage) string {
 	var r struct{ Worker string }
-	_ = json.Unmarshal(request, &r) // it was read before
+	_ = json.Unmarshal(request, &r) // it was decoded before
 	return r.Worker
 }

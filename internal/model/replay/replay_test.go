@@ -74,7 +74,7 @@ func TestReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, i := range []int{4, 2, 0, 1, 3} { // another order; the two alike in theirs
+	for _, i := range []int{4, 2, 0, 1, 3} { // in another order, with equal requests in theirs
 		told := ""
 		a, err := m.Answer(ctx, asked[i], func(p model.Piece) { told += p.Thinking + p.Text })
 		if !reflect.DeepEqual(a, answers[i]) || !reflect.DeepEqual(err, errs[i]) {
@@ -99,7 +99,7 @@ func mustSay(t *testing.T, err error, words ...string) {
 	}
 }
 
-// TestDifference: an error says what is not as it was.
+// TestDifference: an error describes what changed.
 func TestDifference(t *testing.T) {
 	var record bytes.Buffer
 	for _, r := range []model.Request{request("reader", "x"), request("main", "Read the long letter and say what is in it.")} {

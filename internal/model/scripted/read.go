@@ -11,7 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-// maxTimes is how often one turn can be played in a row.
+// maxTimes limits how often one turn is repeated.
 const maxTimes = 10_000
 
 var (
@@ -19,7 +19,7 @@ var (
 	failures = []string{string(model.Overloaded), string(model.Broken), string(model.TimedOut), string(model.Denied), string(model.Unknown), string(model.TooLong), string(model.Bad)}
 )
 
-// keys are those of a turn.
+// keys are the keys of a turn.
 var keys = []strictyaml.Key{
 	{Name: "expect", Type: strictyaml.Text, Doc: "A regular expression that matches what the model is told last: the results of its calls, or the input."},
 	{Name: "thinking", Type: strictyaml.Text, Doc: "What it thinks."},
@@ -38,7 +38,7 @@ var keys = []strictyaml.Key{
 	{Name: "times", Type: strictyaml.Whole, Doc: "How often the turn is played in a row."},
 }
 
-// New reads a file, already read from where its name says. An error is conf.Problems.
+// New parses a script. file is its name, for errors. The error is strictyaml.Problems.
 func New(file string, data []byte) (*Model, error) {
 	m := &Model{name: "scripted:" + file, file: file, scripts: map[string]script{}, next: map[string]int{}}
 	root, problems := strictyaml.Parse(file, data)
@@ -71,9 +71,9 @@ func New(file string, data []byte) (*Model, error) {
 	return m, nil
 }
 
-// A reader makes turns, and notes what is wrong with them.
+// A reader builds turns and collects errors.
 type reader struct {
-	name     string // of the model
+	name     string // name of the model
 	problems strictyaml.Problems
 }
 
@@ -101,7 +101,7 @@ func (r *reader) turns(name string, list strictyaml.Node) []turn {
 	return turns
 }
 
-// turn reads a turn whose keys and types are checked.
+// turn converts a turn whose keys and types are checked.
 func (r *reader) turn(n strictyaml.Node) turn {
 	t := turn{line: n.Place.Line}
 	text := func(key string) string {
@@ -175,19 +175,19 @@ func (r *reader) call(n strictyaml.Node) *model.Call {
 	return call
 }
 
-// number is what JSON takes for a number.
+// number matches a JSON number.
 var number = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 })
 
-// value returns a value as JSON, its keys in their order. Numbers, true, false and
-// nothing at all are themselves where they are not quoted; all else is text.
+// value converts a value to JSON and keeps the order of keys. Unquoted numbers, true,
+// false and null keep their type. Everything else becomes a string.
 func value(n strictyaml.Node) []byte {
 	text := func(s string) []byte {
 		var b strings.Builder
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(s) // a text can always be written
+		_ = e.Encode(s) // a string can always be encoded
 		return []byte(strings.TrimSuffix(b.String(), "\n"))
 	}
 	switch n.Kind {

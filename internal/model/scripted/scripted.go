@@ -1,10 +1,10 @@
-// Package scripted is a model that says what a file tells it to, for demos and tests:
-// nothing is sent anywhere, and nothing costs anything.
+// Package scripted is a model that answers from a file, for demos and tests. It sends
+// nothing and costs nothing.
 //
-// A file is a list of turns, played in the order in which they are asked for, whoever
-// asks; or a map from the name of a worker to its turns. A worker's list continues from one
-// conversation of that worker to the next; under the key each, the turns are played from
-// the first in every conversation, also in those that run at once.
+// A file is a list of turns, played in the order of requests from any worker, or a map
+// from the name of a worker to its turns. A worker's list continues from one conversation
+// to the next. Under the key each, every conversation plays the turns from the first one,
+// even if several run at the same time.
 package scripted
 
 import (
@@ -24,24 +24,24 @@ import (
 type Model struct {
 	name    string // scripted:FILE
 	file    string
-	anybody bool // the file is one list
+	anybody bool // the file is one list for all workers
 	scripts map[string]script
 
 	mu   sync.Mutex
-	next map[string]int // turns that are played, by worker
+	next map[string]int // number of played turns, by worker
 }
 
-// A script is the turns of one worker.
+// A script holds the turns of one worker.
 type script struct {
-	each  bool // every conversation begins with the first
+	each  bool // every conversation starts with the first turn
 	turns []turn
 }
 
 // A turn is one answer.
 type turn struct {
 	number, line int
-	expect       *regexp.Regexp // nil for anything
-	fail         *model.Error   // in place of an answer
+	expect       *regexp.Regexp // nil matches anything
+	fail         *model.Error   // returned instead of an answer
 	answer       model.Answer
 	wait         time.Duration
 }
@@ -89,8 +89,9 @@ func (m *Model) Answer(ctx context.Context, r model.Request, tell func(model.Pie
 	return answer, nil
 }
 
-// turn returns the turn that answers a request. What a new Model is first asked by a
-// worker may be a conversation that another one began: it continues behind its answers.
+// turn returns the turn that answers a request. The first request of a worker to a new
+// Model may be a conversation that another Model began. It continues after the answers
+// that the conversation already has.
 func (m *Model) turn(r model.Request) (turn, error) {
 	worker := r.Worker
 	if m.anybody {
@@ -135,7 +136,7 @@ func (m *Model) wrong(what, hint string) error {
 	return &model.Error{Class: model.Bad, Model: m.name, What: what, Hint: hint}
 }
 
-// last returns what the last message says: texts, and what tools answered.
+// last returns the texts and results of tools in the last message.
 func last(messages []model.Message) string {
 	var texts []string
 	if len(messages) > 0 {
@@ -150,7 +151,7 @@ func last(messages []model.Message) string {
 	return strings.Join(texts, "\n")
 }
 
-// shown is how many characters of a text stand in an error.
+// shown is how many characters of a text an error has.
 const shown = 300
 
 func quote(text string) string {

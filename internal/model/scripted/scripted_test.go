@@ -24,7 +24,7 @@ func open(t *testing.T, text string) *scripted.Model {
 	return m
 }
 
-// ask returns a conversation that ends with a text of the user's side.
+// ask returns a conversation that ends with a text of the user.
 func ask(worker, text string, answered int) model.Request {
 	r := model.Request{Worker: worker}
 	for range answered {
@@ -116,7 +116,7 @@ func mustFail(t *testing.T, err error, class model.Class, words ...string) {
 	}
 }
 
-// TestWorkers: a worker's list continues over conversations; under each it begins anew.
+// TestWorkers: a worker's list continues over conversations; under each it starts again.
 func TestWorkers(t *testing.T) {
 	m := open(t, "main:\n  - text: one\n  - text: two\n  - text: three\nreader:\n  each:\n    - text: first\n    - text: second\n")
 	for i, step := range []struct {
@@ -137,7 +137,7 @@ func TestWorkers(t *testing.T) {
 	mustFail(t, err, model.Bad, "demo.yaml:8: the script of the worker reader has 2 turns")
 }
 
-// TestResumed: a new model continues behind the answers that a conversation has.
+// TestResumed: a new model continues after the answers that a conversation has.
 func TestResumed(t *testing.T) {
 	m := open(t, "- text: one\n- text: two\n- text: three\n")
 	for _, want := range []string{"two", "three"} {
@@ -173,7 +173,7 @@ func TestFailAndTimes(t *testing.T) {
 	}
 }
 
-// TestWait: a turn that takes long ends with its context.
+// TestWait: a slow turn ends with its context.
 func TestWait(t *testing.T) {
 	m := open(t, "- wait: 1h\n  text: late\n- wait: 0.001\n  text: soon\n")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -186,7 +186,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestParallel: every turn is played once, however many ask.
+// TestParallel: every turn is played once, however many goroutines ask.
 func TestParallel(t *testing.T) {
 	m := open(t, "- text: x\n  times: 100\n  calls: [{tool: a}]\n")
 	var mu sync.Mutex
@@ -240,7 +240,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// FuzzScripted: what is read can be played, and what is no JSON is so only by raw.
+// FuzzScripted: every script that New accepts can be played, and only raw produces
+// arguments that are not JSON.
 func FuzzScripted(f *testing.F) {
 	for _, seed := range []string{
 		"- text: a\n", "- calls: [{tool: a, args: {b: [1, x, ~, 1e5, -0, 01, .5]}}]\n", "main:\n  - text: a\nb: {each: [{text: c}]}\n", "- expect: a+\n  stop: length\n",

@@ -22,8 +22,8 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// Fault returns what an error of a request or of a stream is for the caller: the error of
-// the context where that has ended, else a *model.Error.
+// Fault converts an error of a request or a stream for the caller. It returns the error
+// of the context if that has ended, otherwise a *model.Error.
 func (c *Client) Fault(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -32,7 +32,7 @@ func (c *Client) Fault(ctx context.Context, err error) error {
 	if errors.As(err, &e) {
 		return e
 	}
-	if said, ok := strings.CutPrefix(err.Error(), "received error while streaming: "); ok { // as both libraries say it
+	if said, ok := strings.CutPrefix(err.Error(), "received error while streaming: "); ok { // the prefix that both libraries use
 		return c.streamed([]byte(said))
 	}
 	host := c.Base.Host
@@ -63,12 +63,12 @@ func (c *Client) Fault(ctx context.Context, err error) error {
 	}
 	var at *url.Error
 	if errors.As(err, &at) {
-		err = at.Err // without the address, which is told already
+		err = at.Err // without the address, which the message has already
 	}
 	return c.fail(model.Broken, "the connection to "+host+": "+err.Error(), "look at the network, and try again")
 }
 
-// A complaint is what servers say in place of an answer, in all the forms they do.
+// A complaint is a server's error message, in all the forms that servers use.
 type complaint struct {
 	Kind    string
 	Code    string
@@ -105,7 +105,7 @@ func complained(text []byte) complaint {
 // streamed returns the error that a server sent in the middle of a stream.
 func (c *Client) streamed(text []byte) error {
 	said := complained(text)
-	status := http.StatusInternalServerError // it had begun to answer
+	status := http.StatusInternalServerError // the answer had begun
 	switch number, err := strconv.Atoi(said.Code); {
 	case err == nil && number >= 400 && number < 600:
 		status = number
@@ -119,9 +119,9 @@ func (c *Client) streamed(text []byte) error {
 	return c.class(status, said)
 }
 
-// refused returns the error for a response that is no answer.
+// refused returns the error for a response that is not an answer.
 func (c *Client) refused(r *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) // what is there is enough
+	text, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) // a partial body is enough
 	if r.StatusCode >= 300 && r.StatusCode < 400 {
 		to := "elsewhere"
 		if u, err := r.Location(); err == nil {
@@ -141,12 +141,12 @@ func (c *Client) refused(r *http.Response) error {
 	return e
 }
 
-// full are the words by which servers say that a conversation does not fit.
+// full matches messages that say that a conversation is too long.
 var full = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)context_length|prompt is too long|context (length|window|size)|too many (input )?tokens|maximum.{0,40}tokens|token count.{0,40}exceeds|request_too_large`)
 })
 
-// class returns the error for a status and what was said with it.
+// class returns the error for a status and the server's message.
 func (c *Client) class(status int, said complaint) *model.Error {
 	what := fmt.Sprintf("%s answers %d", c.Base.Host, status)
 	if said.Message != "" {
@@ -155,7 +155,7 @@ func (c *Client) class(status int, said complaint) *model.Error {
 	all := said.Kind + " " + said.Code + " " + said.Message
 	switch {
 	case status == http.StatusUnauthorized, strings.Contains(all, "API key not valid"):
-		// What is said here has pieces of the key in it.
+		// The server's message contains parts of the key.
 		if c.Key == "" {
 			return c.fail(model.Denied, c.Base.Host+" wants a key", "set "+c.KeyFrom)
 		}
@@ -193,7 +193,7 @@ func after(h http.Header) time.Duration {
 	return min(max(wait, 0), most)
 }
 
-// keys are words that look like one.
+// keys matches words that look like a key.
 var keys = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(sk-|AIza)[\w*-]{4,}`) })
 
 // clean returns a text for one line of an error, without keys.

@@ -1,7 +1,7 @@
-// Package wire is what the vendors' protocols have in common: HTTP requests that are
-// answered by a stream. A key goes to the one host it is for, also when that host sends
-// elsewhere; a server that falls silent is left; and every fault becomes a model.Error
-// without a key in it.
+// Package wire holds what the vendors' protocols share: HTTP requests with a stream as
+// the answer. It sends a key only to the host that the key is for, even if that host
+// redirects. It ends a connection to a server that falls silent. Every failure becomes a
+// model.Error without a key in it.
 package wire
 
 import (
@@ -18,26 +18,26 @@ import (
 	"github.com/golem-forge/golem/internal/model"
 )
 
-// A Server is where a model answers.
+// A Server is the address of a model and the key for it.
 type Server struct {
-	Model  string // as it was asked for, for errors
+	Model  string // the model's name in the request, for errors
 	Base   *url.URL
-	Header string // that the key goes into
-	Scheme string // before the key in it, such as "Bearer "
+	Header string // the header for the key
+	Scheme string // prefix of the key in the header, such as "Bearer "
 	Key    string // "" for none
-	// KeyFrom says where the key is from, or where it was looked for, for errors.
+	// KeyFrom says, for errors, where the key was found or searched.
 	KeyFrom string
 
 	Proxy func(*http.Request) (*url.URL, error) // nil for none
-	First time.Duration                         // until the first byte of an answer; 0 is 5 minutes
-	Idle  time.Duration                         // between one byte and the next; 0 is 2 minutes
+	First time.Duration                         // timeout for the first byte of an answer; 0 means 5 minutes
+	Idle  time.Duration                         // timeout between two bytes; 0 means 2 minutes
 }
 
-// maxAnswer is how many bytes of a stream are read.
+// maxAnswer limits the bytes of a stream.
 const maxAnswer = 64 << 20
 
-// A Client sends requests to one server. It is what the vendors' libraries take for an
-// HTTP client.
+// A Client sends requests to one server. The vendors' libraries use it as their HTTP
+// client.
 type Client struct {
 	Server
 	http *http.Client
@@ -55,7 +55,7 @@ func NewClient(s Server) *Client {
 	if proxy != nil {
 		proxy = func(r *http.Request) (*url.URL, error) {
 			u, err := s.Proxy(r)
-			if err != nil { // with the address, and a password in it
+			if err != nil { // the error contains the address, and a password in it
 				return nil, errors.New("the address of the proxy, from the environment, is not one")
 			}
 			return u, nil
@@ -67,15 +67,15 @@ func NewClient(s Server) *Client {
 	}}
 }
 
-// These end a request from within.
+// Causes with which a request is cancelled from inside.
 var (
 	errFirst = errors.New("no answer in time")
 	errIdle  = errors.New("the answer stood still")
 	errLong  = errors.New("the answer does not end")
 )
 
-// Do sends a request, with the key if it goes to the server. A response that is no stream
-// is an error.
+// Do sends a request, with the key if it goes to the server. A response that is not a
+// stream is an error.
 func (c *Client) Do(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	r = r.Clone(ctx)
@@ -103,14 +103,14 @@ func (c *Client) Do(r *http.Request) (*http.Response, error) {
 	return nil, c.refused(response)
 }
 
-// isStream reports whether a response may be a stream of events. Those that are not
-// marked so are taken for one unless they are something else for certain.
+// isStream reports whether a response may be a stream of events. A response without a
+// clear content type counts as one.
 func isStream(r *http.Response) bool {
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return media != "text/html" && !strings.HasSuffix(media, "json") && !strings.HasSuffix(media, "xml")
 }
 
-// A body is a response's, which may not stand still.
+// A body is the body of a response. Reading it fails if the server falls silent.
 type body struct {
 	io.ReadCloser
 	ctx    context.Context
@@ -142,20 +142,20 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// fail returns an error of the model, with what the server said made fit for a line.
+// fail returns an error of the model, with the server's words made fit for one line.
 func (c *Client) fail(class model.Class, what, hint string) *model.Error {
 	return &model.Error{Class: class, Model: c.Model, What: c.clean(what), Hint: hint}
 }
 
-// Bad returns the error for an answer that is not as it should be.
+// Bad returns the error for a malformed answer.
 func (c *Client) Bad(format string, args ...any) error {
 	return c.fail(model.Bad, fmt.Sprintf(format, args...), "the server does not speak as it should: look at the address "+c.address())
 }
 
-// CutOff returns the error for a stream that ended before the answer did.
+// CutOff returns the error for a stream that ended too early.
 func (c *Client) CutOff() error {
 	return c.fail(model.Broken, "the answer from "+c.Base.Host+" broke off", "try again")
 }
 
-// address is the server's, as it may be printed.
+// address returns the server's address for messages.
 func (c *Client) address() string { return c.Base.Scheme + "://" + c.Base.Host + c.Base.Path }

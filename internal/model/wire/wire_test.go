@@ -26,7 +26,7 @@ func client(t *testing.T, base string) *Client {
 	return NewClient(Server{Model: "v:m", Base: u, Header: "X-Api-Key", Key: "secret-key", KeyFrom: "V_KEY"})
 }
 
-// TestKeyStays: the key goes to the server alone, whatever a request says.
+// TestKeyStays: the key goes only to the server, whatever a request says.
 func TestKeyStays(t *testing.T) {
 	var sent []string
 	handle := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,7 @@ func TestKeyStays(t *testing.T) {
 	}
 }
 
-// TestEndless: an answer that does not end is not read to its end.
+// TestEndless: the client stops reading an answer that does not end.
 func TestEndless(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for lines := bytes.Repeat([]byte("data: x\n\n"), 10_000); r.Context().Err() == nil; {
@@ -79,7 +79,7 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// TestFaults are those that cannot be had on the loopback interface.
+// TestFaults covers failures that the loopback interface cannot produce.
 func TestFaults(t *testing.T) {
 	c := client(t, "https://host.example/v1/")
 	for _, test := range []struct {
