@@ -8,11 +8,11 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// A Landing is changes that a call has made in a copy of the files. Their effects were not
-// known before it ran. The gate decides about them as about a plan, and then calls either
-// Land or Drop, once.
+// DeferredChanges are changes that a call has made in a copy of the files. Their effects
+// were not known before it ran. The gate decides about them as about a plan, and then
+// calls either Apply or Discard, once.
 type DeferredChanges struct {
-	Effects []policy.Effect // each of them
+	Effects []policy.Effect // of every change
 	Listed  []policy.Effect // the same for a reader: directories in place of their content
 	Changes func() []Change // as the approver sees them
 	Refusal error           // why nobody can approve them; nil if somebody can

@@ -7,17 +7,17 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// CommandEffects returns the effects of a command that does whatever it likes with
-// what it is shown: all that may be read unasked, changes where both a write and
-// a delete may be consented to and every file is allowed, and the network where
-// it is open. With these effects declared, the sandbox of the run is what the
-// command may see.
+// CommandEffects returns the effects of a command that may do anything with the files it
+// sees. It sees what can be read without approval. It may change a path if both a write
+// and a delete can be approved there and the mount allows every file. It has the network
+// if the grant allows all hosts. A sandbox restricted to these effects shows exactly what
+// the command may see.
 func (n Names) CommandEffects() []policy.Effect {
 	return append(n.effectsOfCommand(n.gate.boundaries(), false), n.ConnectEffects(true)...)
 }
 
-// CommandEffectsIn returns the effects of a program that is shown one folder of these, with
-// all below it, and reaches the network where it is to.
+// CommandEffectsIn returns the effects of a program that sees one directory with
+// everything below it, and has the network if asked for.
 func (n Names) CommandEffectsIn(folder string, readonly, network bool) []policy.Effect {
 	names := append(n.gate.boundaries(), folder)
 	slices.Sort(names)
@@ -27,7 +27,7 @@ func (n Names) CommandEffectsIn(folder string, readonly, network bool) []policy.
 	return append(n.effectsOfCommand(names, readonly), n.ConnectEffects(network)...)
 }
 
-// effectsOfCommand returns the effects of a command on what it sees of these.
+// effectsOfCommand returns the effects of a command on those of the names that it sees.
 func (n Names) effectsOfCommand(names []string, readonly bool) (effects []policy.Effect) {
 	for _, name := range names {
 		if !n.IsVisibleToCommands(name) {
@@ -42,7 +42,8 @@ func (n Names) effectsOfCommand(names []string, readonly bool) (effects []policy
 	return effects
 }
 
-// ConnectEffects returns the effect of reaching every host, where that is wanted and may be.
+// ConnectEffects returns the effect of connecting to every host, if that is wanted and
+// the grant allows it.
 func (n Names) ConnectEffects(wanted bool) []policy.Effect {
 	if !wanted || !n.gate.HasNetwork() {
 		return nil
@@ -55,13 +56,13 @@ func (n Names) IsVisibleToCommands(name string) bool {
 	return n.gate.Files.CanRead(name) && n.isOpen(name)
 }
 
-// HasNetwork reports whether commands may reach every host.
+// HasNetwork reports whether commands may connect to every host.
 func (g Gate) HasNetwork() bool {
 	return g.Grant.Hosts.IsAll() && g.Decide(policy.Effect{Verb: policy.Connect, Target: "*"}).Approval > policy.Blocked
 }
 
-// boundaries are the names at which what may be done changes, of the files and of
-// the rules, by every name that they have.
+// boundaries returns the names at which the mounts or the rules change what is allowed,
+// with all their aliases.
 func (g Gate) boundaries() []string {
 	names := g.Files.Anchors()
 	for _, verb := range []policy.Verb{policy.Read, policy.Write, policy.Delete} {
@@ -74,9 +75,8 @@ func (g Gate) boundaries() []string {
 	return slices.Compact(names)
 }
 
-// canChange reports whether somebody may consent to any change at a name. Which
-// files a command writes is not known before: where suffixes or sizes are
-// limited it writes none.
+// canChange reports whether any change at a name can be approved. It is not known which
+// files a command will write, so a mount that limits suffixes or sizes does not count.
 func (g Gate) canChange(name string) bool {
 	if !g.Files.CanWrite(name) {
 		return false

@@ -10,8 +10,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// located returns a tool that says which name it was given.
-func located() tool.Tool {
+// newLocateTool returns a tool that returns the name it located.
+func newLocateTool() tool.Tool {
 	t := tool.Tool{Name: "locate", Toolset: "filesystem", Mode: policy.Both, Verbs: []policy.Verb{policy.Read}, Description: "test"}
 	return tool.New(t, func(_ context.Context, n tool.Names, a pathArgs) (tool.Plan, error) {
 		at, err := n.Locate("read", a.Path, sandbox.ReadOnly, false)
@@ -29,8 +29,9 @@ func located() tool.Tool {
 	})
 }
 
-// A name that a command prints is understood: there the mount at / is at /work.
-// Where something is at /work, that is meant.
+// TestNamesOfCommands checks that a name which a command prints is understood: commands
+// see the mount at / as /work. If there is a /work in the sandbox, the name means that
+// one.
 func TestNamesOfCommands(t *testing.T) {
 	memory := func(names ...string) sandbox.Backend {
 		objects := map[string]sandbox.Object{}
@@ -64,7 +65,7 @@ func TestNamesOfCommands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := tool.Gate{Tools: []tool.Tool{located()}, Files: files, Journal: &journal{}, Approver: approver(yes),
+		g := tool.Gate{Tools: []tool.Tool{newLocateTool()}, Files: files, Journal: &journal{}, Approver: approver(yes),
 			Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All()}}
 		r := g.Do(t.Context(), policy.Model, tool.Call{Tool: "locate", Args: []byte(`{"path":"` + test.name + `"}`)})
 		want := test.want + " " + test.want
@@ -74,9 +75,9 @@ func TestNamesOfCommands(t *testing.T) {
 	}
 }
 
-// A plan that asks does so whatever a grant says, and a rule that blocks it
-// blocks.
-func TestAsks(t *testing.T) {
+// TestAlwaysAsk checks that a plan with AlwaysAsk needs approval whatever the grant says,
+// and that a rule can block it.
+func TestAlwaysAsk(t *testing.T) {
 	for _, test := range []struct {
 		consent policy.Approval
 		asks    int

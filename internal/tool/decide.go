@@ -93,7 +93,8 @@ func (g Gate) Decide(effects ...policy.Effect) policy.Decision {
 	least := g.Grant.Decide(effects...)
 	for _, e := range effects {
 		for _, alias := range g.aliases(e) {
-			// A name that the worker was not given says nothing about the one it was.
+			// A name that the worker was not granted decides nothing about one that it
+			// was.
 			if g.Grant.Files.Access(alias) == sandbox.None {
 				continue
 			}
@@ -116,7 +117,7 @@ func (g Gate) aliases(e policy.Effect) []string {
 
 func isFileVerb(v policy.Verb) bool { return v >= policy.Read && v <= policy.Attach }
 
-// ruleTargets are the names at which the decision about a verb may change.
+// ruleTargets returns the names at which the decision about a verb may change.
 func (g Gate) ruleTargets(verb policy.Verb) []string {
 	var names []string
 	for _, root := range g.Grant.Files.Roots() {

@@ -16,14 +16,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The most that arguments may be.
+// Limits on the arguments of a call.
 const (
 	maxArgs  = 16 << 20
 	maxDepth = 32
 	maxParts = 100_000 // values and keys
 )
 
-// The codes of errors that this package makes.
+// The codes of errors that this package returns.
 const (
 	errUnknown  = sandbox.Code("unknown_tool")
 	errArgs     = sandbox.Code("invalid_args")
@@ -36,10 +36,9 @@ func (t Tool) argsError(format string, args ...any) error {
 	return &sandbox.Error{Op: t.Name, Code: errArgs, Hint: fmt.Sprintf(format, args...)}
 }
 
-// decode reads arguments strictly, once: what is read here is what is shown,
-// decided and run. A key must be spelled as the schema has it and stand there
-// once; nothing is guessed and nothing passed over. It returns all of them by their
-// keys, too.
+// decode reads arguments strictly, once: the same values are shown, decided about and
+// run. A key must be spelled as in the schema, must be in the schema, and may occur only
+// once. It also returns all arguments by their keys.
 func (t Tool) decode(raw []byte, into any) (map[string]any, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = []byte("{}")
@@ -68,8 +67,8 @@ func (t Tool) decode(raw []byte, into any) (map[string]any, error) {
 			return nil, t.argsError("%v", err)
 		}
 	}
-	// Defaults first, and what was given over them: from its own text, so that no
-	// number passes through a float.
+	// Decode the defaults first, and the arguments over them. Decode from the original
+	// text, so that no number passes through a float.
 	if len(shape.defaults) > 0 {
 		if err := json.Unmarshal(shape.defaults, into); err != nil {
 			return nil, t.argsError("the defaults do not fit: %v", err)
@@ -83,7 +82,7 @@ func (t Tool) decode(raw []byte, into any) (map[string]any, error) {
 	if err != nil {
 		return nil, t.argsError("%v", err)
 	}
-	all := value.(map[string]any) // as every schema of arguments says
+	all := value.(map[string]any) // the schema of arguments is always an object
 	for key, value := range shape.filled {
 		if _, given := all[key]; !given {
 			all[key] = value
@@ -92,8 +91,8 @@ func (t Tool) decode(raw []byte, into any) (map[string]any, error) {
 	return all, nil
 }
 
-// readValue reads one value, and refuses keys that stand twice, depth and
-// endless lists.
+// readValue reads one value. It refuses duplicate keys, and more levels or values than
+// the limits allow.
 func readValue(d *json.Decoder, depth int, parts *int) (value any, err error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("more than %d levels deep", maxDepth)
@@ -152,8 +151,8 @@ func notJSON(err error) error {
 	return fmt.Errorf("not JSON: %v", err)
 }
 
-// findMisfit says in plain words where a value does not fit its schema, "" where it
-// fits as far as it looks: the library that validates has the last word.
+// findMisfit says in plain words where a value does not match its schema, "" if it finds
+// nothing. If the schema is not plain, the validator checks the rest.
 func findMisfit(s *jsonschema.Schema, at string, value any) string {
 	switch v := value.(type) {
 	case map[string]any:
@@ -184,7 +183,7 @@ func findMisfit(s *jsonschema.Schema, at string, value any) string {
 	return ""
 }
 
-// isPlain reports whether a schema says nothing but what misfit looks at.
+// isPlain reports whether findMisfit checks everything that a schema says.
 func isPlain(s *jsonschema.Schema) bool {
 	if s.Type == "" || len(s.Enum) > 0 && (s.Type == "object" || s.Type == "array") {
 		return false
@@ -253,7 +252,8 @@ func argumentName(at string) string {
 	return sandbox.Shown(at)
 }
 
-// listArguments says which arguments there are, the nearest first.
+// listArguments returns a hint with the arguments of the tool, and the one nearest to
+// key.
 func listArguments(key string, known []string) string {
 	if near := sandbox.Nearest(key, known); key != "" && len(near) > 0 {
 		return "did you mean " + near[0] + "? it takes " + strings.Join(known, ", ")

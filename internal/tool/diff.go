@@ -15,13 +15,13 @@ import (
 const (
 	// MaxCompared is how many bytes of old and new text are compared.
 	MaxCompared = 4 << 20
-	maxOriginal = 100_000 // bytes of an old text that goes with a change
+	maxOriginal = 100_000 // bytes of the old text that a change carries
 )
 
 // DescribeChange describes how the content of a file changes. The base is the zero
-// version where there was no file. A diff may be cut, and of what is no text
-// there is none; so the change also names the version that it leads to, and
-// with that an answer is bound to the exact bytes.
+// version if there was no file. A diff may be shortened, and binary content has none. So
+// the change also has the version of the new content, which binds an approval to the
+// exact bytes.
 func DescribeChange(name string, base sandbox.Version, old, new []byte) Change {
 	c := Change{Path: name, Op: Update, Base: base.String(), Becomes: HashContent(new)}
 	from := name
@@ -59,8 +59,8 @@ func DescribeChange(name string, base sandbox.Version, old, new []byte) Change {
 	return c
 }
 
-// UnifiedDiff returns the difference of two texts as git writes it. A name that is
-// empty is that of no file. What is too much to compare has no diff.
+// UnifiedDiff returns the difference of two texts in git's format. An empty name means
+// that there is no file. It returns "" if the texts are larger than MaxCompared.
 func UnifiedDiff(from, to, old, new string) string {
 	if len(old)+len(new) > MaxCompared {
 		return ""
@@ -68,8 +68,8 @@ func UnifiedDiff(from, to, old, new string) string {
 	return udiff.Unified(diffLabel("a", from), diffLabel("b", to), old, new)
 }
 
-// diffLabel is a name in the head of a diff, where a line end in it would pass for
-// a line of the diff.
+// diffLabel returns a name for the header of a diff. It escapes line ends, which would
+// look like lines of the diff.
 func diffLabel(side, name string) string {
 	if name == "" {
 		return "/dev/null"
@@ -77,13 +77,13 @@ func diffLabel(side, name string) string {
 	return sandbox.Shown(side + name)
 }
 
-// IsText reports whether content can be shown: it has no NUL.
+// IsText reports whether content can be shown: it has no NUL byte.
 func IsText(content []byte) bool { return bytes.IndexByte(content, 0) < 0 }
 
-// DecodeText returns a text as it is, and one that is not UTF-8 with its odd bytes
-// taken for Latin-1. With exact an odd byte is written as \xE9, and a backslash
-// that could be mistaken for the start of one twice: two texts that differ only
-// in how a character is encoded would look the same otherwise.
+// DecodeText returns content as UTF-8. It reads bytes that are not UTF-8 as Latin-1. With
+// exact, it writes such a byte as \xE9, and doubles a backslash that could be read as the
+// start of one. Otherwise two texts that differ only in the encoding of a character would
+// look the same.
 func DecodeText(content []byte, exact bool) string {
 	if !exact && utf8.Valid(content) {
 		return string(content)
@@ -108,7 +108,7 @@ func DecodeText(content []byte, exact bool) string {
 	return b.String()
 }
 
-// hasUTF8 reports whether there is a character of several bytes in UTF-8.
+// hasUTF8 reports whether content has a UTF-8 character of several bytes.
 func hasUTF8(content []byte) bool {
 	for len(content) > 0 {
 		_, size := utf8.DecodeRune(content)
@@ -120,7 +120,7 @@ func hasUTF8(content []byte) bool {
 	return false
 }
 
-// countLines counts the lines of a text; the last need not end.
+// countLines counts the lines of a text, also a last one without a line end.
 func countLines(text []byte) int {
 	n := bytes.Count(text, []byte("\n"))
 	if len(text) > 0 && text[len(text)-1] != '\n' {
@@ -129,10 +129,10 @@ func countLines(text []byte) int {
 	return n
 }
 
-// HashContent is the version of a content, wherever it stands.
+// HashContent returns the version of content.
 func HashContent(content []byte) string { return sandbox.Version{}.With(content).String() }
 
-// FormatSize says how many bytes something has.
+// FormatSize returns a number of bytes as text.
 func FormatSize(n int64) string { return visible.Amount(n) }
 
 // CountDiffLines counts the lines that a diff adds and removes.

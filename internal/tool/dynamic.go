@@ -16,11 +16,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Dynamic returns the tool with arguments that a JSON schema describes, which is not
-// known before golem runs, and its planner. The planner gets the arguments as they
-// were decoded, with defaults, as one JSON object. What the schema does not name is
-// refused, unless it says itself what else there may be. A schema that refers to
-// itself is an error: to hold a value against it could take for ever.
+// Dynamic returns a tool whose arguments are described by a JSON schema that is not known
+// at compile time. The planner gets the decoded arguments, with defaults, as one JSON
+// object. Arguments that the schema does not name are refused, unless the schema allows
+// more itself. A schema that refers to itself is an error, because checking a value might
+// not end.
 func Dynamic(t Tool, schema []byte, plan func(ctx context.Context, names Names, args json.RawMessage) (Plan, error)) (Tool, error) {
 	if err := checkSchema(schema); err != nil {
 		return t, err
@@ -57,12 +57,12 @@ func Dynamic(t Tool, schema []byte, plan func(ctx context.Context, names Names, 
 	return t, nil
 }
 
-// maxSchema is how many values a schema has, with each of its parts as often as it is
-// referred to.
+// maxSchema is how many values a schema may have, counting each part as many times as it
+// is referred to.
 const maxSchema = 20_000
 
-// checkSchema refuses a schema that is not JSON as arguments must be, and one in which a
-// reference leads to itself, elsewhere, or to more than can be looked at.
+// checkSchema refuses a schema that is not JSON within the limits for arguments, and one
+// with a reference to itself or to another document, or with too many values.
 func checkSchema(schema []byte) error {
 	d := json.NewDecoder(bytes.NewReader(schema))
 	parts := 0
@@ -114,7 +114,7 @@ func (b *schemaWalk) walk(value any) error {
 	return nil
 }
 
-// follow walks where a reference leads.
+// follow walks the part that a reference names.
 func (b *schemaWalk) follow(ref string) error {
 	if b.within[ref] {
 		return fmt.Errorf("$ref %s leads to itself", sandbox.Shown(ref))

@@ -11,7 +11,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A tool with a schema that comes from elsewhere decodes as strictly as others do.
+// TestDynamic checks that a tool with a foreign schema decodes arguments as strictly as
+// others.
 func TestDynamic(t *testing.T) {
 	const schema = `{"type": "object", "required": ["name"], "properties": {
 		"name": {"type": "string", "enum": ["a", "b"]}, "n": {"type": "integer", "default": 3, "maximum": 9007199254740993},
@@ -54,7 +55,8 @@ func TestDynamic(t *testing.T) {
 	}
 }
 
-// A schema over which a value could be held for ever, or that says nothing, is refused.
+// TestDynamicRefuses checks that a schema is refused if it refers to itself or describes
+// no object.
 func TestDynamicRefuses(t *testing.T) {
 	bomb := `{"type": "object", "$defs": {"a0": {}`
 	for i := range 30 {
@@ -86,7 +88,7 @@ func TestDynamicRefuses(t *testing.T) {
 	}
 }
 
-// Whatever schema and arguments there are, they come to an end.
+// FuzzDynamic checks that any schema and any arguments come to an end.
 func FuzzDynamic(f *testing.F) {
 	f.Add(`{"type": "object", "properties": {"a": {"type": "string"}}}`, `{"a": "b"}`)
 	f.Add(`{"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": {"enum": [[1]]}}}`, `{"a": [1]}`)
@@ -98,8 +100,9 @@ func FuzzDynamic(f *testing.F) {
 	})
 }
 
-// A rule beside the tool is one more layer: it never lets pass what others ask about.
-func TestForeignConsent(t *testing.T) {
+// TestForeignRules checks that the rule in a tool's definition is one more layer: it
+// never approves what other layers ask about.
+func TestForeignRules(t *testing.T) {
 	run := func(c policy.Approval) policy.Rule {
 		return policy.Rule{Verb: policy.Run, Target: "custom x", Approval: c, From: "x.json:1"}
 	}

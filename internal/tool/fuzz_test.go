@@ -13,8 +13,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// FuzzArguments: whatever is sent as arguments, the tool runs with exactly what
-// a strict reader of JSON finds there, or not at all.
+// FuzzArguments checks that a tool runs with exactly the arguments that a strict JSON
+// reader finds, or not at all.
 func FuzzArguments(f *testing.F) {
 	type entry struct {
 		Old string `json:"old"`
@@ -49,8 +49,8 @@ func FuzzArguments(f *testing.F) {
 			}
 			return
 		}
-		// The library's own lenient reading of the same bytes must agree: strict
-		// reading refuses, it never reads something else.
+		// The library's lenient decoder must read the same values: strict decoding
+		// refuses texts, but never reads something else.
 		var lenient args
 		if len(bytes.TrimSpace(raw)) > 0 {
 			if err := json.Unmarshal(raw, &lenient); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// journal keeps records in memory; the real one has tests of its own.
+// A journal keeps records in memory. The real one has its own tests.
 type journal struct {
 	mu      sync.Mutex
 	records []audit.Record
@@ -60,7 +60,7 @@ type pathArgs struct {
 	Kind string `json:"kind,omitempty" jsonschema:"one of two" enum:"a,b"`
 }
 
-// does returns a tool that declares effects on its path and does something.
+// does returns a tool that declares effects on its path and calls do.
 func does(name string, mode policy.Mode, verbs []policy.Verb, do func(*sandbox.Sandbox, string) error) tool.Tool {
 	t := tool.Tool{Name: name, Toolset: "filesystem", Mode: mode, Verbs: verbs, Description: "test"}
 	return tool.New(t, func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
@@ -87,7 +87,7 @@ type room struct {
 	journal *journal
 }
 
-// newRoom is a gate with a.md and b.md in /out, and x.md in /in, read-only.
+// newRoom returns a gate with a.md and b.md in /out, and x.md in /in, which is read-only.
 func newRoom(t *testing.T, rules []policy.Rule, tools ...tool.Tool) *room {
 	t.Helper()
 	m := sandbox.NewMemory(map[string]sandbox.Object{"a.md": {Content: "old"}, "b.md": {Content: "old"}, "sub/c.md": {Content: "old"}})
@@ -122,7 +122,8 @@ var (
 	read1  = []policy.Verb{policy.Read}
 )
 
-// A call that is allowed runs once, with an intent before and an outcome after.
+// TestOnce checks that an allowed call runs once, with an intent before it and an outcome
+// after it.
 func TestOnce(t *testing.T) {
 	runs := 0
 	r := newRoom(t, nil)
@@ -147,7 +148,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// The steps that refuse, each with its code, none with an effect, all journaled.
+// TestRefusals checks each step that refuses: the code, that there is no effect, and that
+// the journal has the refusal.
 func TestRefusals(t *testing.T) {
 	put := does("put", policy.Both, write1, write)
 	for _, test := range []struct {
@@ -207,8 +209,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// No mode of approval lets a model use what is for the user's hand, and none
-// lets anybody do what is blocked.
+// TestBlockedBeforeApproval checks that no approval mode lets a model use a manual tool,
+// or lets anybody do what is blocked.
 func TestBlockedBeforeApproval(t *testing.T) {
 	rules := []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.Blocked}}
 	r := newRoom(t, rules, does("put", policy.Both, write1, write), does("push", policy.Manual, read1, read))
@@ -223,7 +225,7 @@ func TestBlockedBeforeApproval(t *testing.T) {
 	r.unchanged(t)
 }
 
-// A plan gets what it declared, and nothing else: one that lies fails.
+// TestLyingPlans checks that a plan can do only what it declared.
 func TestLyingPlans(t *testing.T) {
 	for name, lie := range map[string]tool.Tool{
 		"writes where it said it reads":       does("lie", policy.Both, read1, write),
@@ -252,7 +254,8 @@ func TestLyingPlans(t *testing.T) {
 	}
 }
 
-// Preparing cannot change anything, and sees only the files of the effects.
+// TestPreparingChangesNothing checks that prepare cannot change anything, and sees only
+// the files of the effects.
 func TestPreparingChangesNothing(t *testing.T) {
 	var tried []error
 	note := func(err error) { tried = append(tried, err) }
@@ -279,7 +282,7 @@ func TestPreparingChangesNothing(t *testing.T) {
 	r.unchanged(t)
 }
 
-// A panic in any part of a tool, and in an approver, is one failed call.
+// TestPanics checks that a panic in a tool or an approver fails only this call.
 func TestPanics(t *testing.T) {
 	boom := func() { panic("at /var/lib: nil map") }
 	args := func(plan func() (tool.Plan, error)) tool.Tool {
@@ -321,8 +324,8 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// Without a durable record nothing happens; without its outcome nothing that
-// was read is handed out.
+// TestJournalFirst checks that nothing happens if the intent cannot be written, and that
+// a read returns nothing if its outcome cannot.
 func TestJournalFirst(t *testing.T) {
 	full := errors.New("/var/lib/x: no space left on device")
 	r := newRoom(t, nil, does("put", policy.Both, write1, write), does("get", policy.Both, read1, read))
@@ -352,8 +355,8 @@ func TestJournalFirst(t *testing.T) {
 	}
 }
 
-// What an approver is shown is bound to the call: each has its own digest, the
-// same call the same, whatever the order of its keys.
+// TestRequests checks the digests of requests: different calls differ, and the same call
+// has the same digest whatever the order of its keys.
 func TestRequests(t *testing.T) {
 	var asked []tool.Request
 	r := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.Ask, From: "golem.yaml:3"}}, does("put", policy.Both, write1, write))
@@ -382,9 +385,9 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A tool that a grant would always refuse is not offered; neither are tools of
-// other toolsets, older names, and those that the caller may not use.
-func TestOffered(t *testing.T) {
+// TestToolsFor checks that blocked tools, tools of other toolsets, older names and tools
+// that do not admit the caller are not offered.
+func TestToolsFor(t *testing.T) {
 	names := func(r *room, o policy.Origin) string {
 		var list []string
 		for _, t := range r.ToolsFor(o) {
@@ -429,7 +432,8 @@ func TestOffered(t *testing.T) {
 	}
 }
 
-// A folder is read without what a rule below it holds back, and it is said.
+// TestStricterBelow checks that a directory is read without what a rule below it
+// excludes, and that a note says so.
 func TestStricterBelow(t *testing.T) {
 	var seen []string
 	look := does("look", policy.Both, read1, func(s *sandbox.Sandbox, p string) error {
@@ -449,9 +453,9 @@ func TestStricterBelow(t *testing.T) {
 	}
 }
 
-// Who may not read a file does not learn from a change, nor from a failure to
-// prepare one, what is in it.
-func TestChangesTellNoSecrets(t *testing.T) {
+// TestChangesRevealNoContent checks that a caller that may not read a file does not learn
+// its content from a change, nor from a failed preparation.
+func TestChangesRevealNoContent(t *testing.T) {
 	rules := []policy.Rule{{Verb: policy.Read, Target: "/out", Approval: policy.Ask}, {Verb: policy.Write, Target: "/out", Approval: policy.PreApproved}}
 	r := newRoom(t, rules, does("put", policy.Both, write1, write))
 	got := r.call(policy.Model, "put", `{"path": "/out/a.md"}`)
@@ -481,7 +485,7 @@ func TestChangesTellNoSecrets(t *testing.T) {
 	}
 }
 
-// A call that was stopped while somebody thought about it does nothing.
+// TestStopped checks that a call that is stopped during the approval does nothing.
 func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := newRoom(t, nil, does("put", policy.Both, write1, write))
@@ -493,9 +497,9 @@ func TestStopped(t *testing.T) {
 	r.unchanged(t)
 }
 
-// One that was stopped in the midst of it says so, and not what a program that was ended
-// with it has said.
-func TestStoppedInTheMidst(t *testing.T) {
+// TestStoppedWhileRunning checks that a call that is stopped while it runs says so, and
+// does not return the error of a program that ended with it.
+func TestStoppedWhileRunning(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := func(*sandbox.Sandbox, string) error { cancel(); return errors.New("signal: killed") }
 	r := newRoom(t, nil, does("look", policy.Both, []policy.Verb{policy.Read}, stop))
@@ -505,7 +509,7 @@ func TestStoppedInTheMidst(t *testing.T) {
 	}
 }
 
-// Pending returns at once, with the name and digest to answer by.
+// TestPending checks that an undecided call returns the ID and the digest of its request.
 func TestPending(t *testing.T) {
 	r := newRoom(t, nil, does("put", policy.Both, write1, write))
 	r.Approver = approver(func(tool.Request) tool.Answer { return tool.Answer{Verdict: tool.Undecided, ID: "k3v9"} })
@@ -519,7 +523,7 @@ func TestPending(t *testing.T) {
 	r.unchanged(t)
 }
 
-// Every parallel call gets its own answer.
+// TestParallel checks that each of many parallel calls gets its own answer.
 func TestParallel(t *testing.T) {
 	r := newRoom(t, nil, does("put", policy.Both, write1, write), does("take", policy.Both, []policy.Verb{policy.Delete}, remove))
 	r.Approver = approver(func(q tool.Request) tool.Answer {
@@ -538,7 +542,7 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// A rule about a tool is one about its older names.
+// TestOlderNames checks that a rule for a tool holds for its older names.
 func TestOlderNames(t *testing.T) {
 	put := does("put", policy.Both, write1, write)
 	old := does("old_put", policy.Both, write1, write)
@@ -557,7 +561,7 @@ func TestOlderNames(t *testing.T) {
 	}
 }
 
-// twoNames is a gate whose /all/final and /final are one folder.
+// twoNames returns a gate in which /all/final and /final are one directory.
 func twoNames(t *testing.T, files policy.Files, rules []policy.Rule, tools ...tool.Tool) (*room, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -582,7 +586,8 @@ func twoNames(t *testing.T, files policy.Files, rules []policy.Rule, tools ...to
 	return r, dir
 }
 
-// What is blocked or read-only by one name of a folder is so by every other.
+// TestTwoNames checks that what one name of a directory blocks or makes read-only, every
+// other name does, too.
 func TestTwoNames(t *testing.T) {
 	take := does("take", policy.Both, []policy.Verb{policy.Delete}, func(s *sandbox.Sandbox, p string) error { return s.DeleteAll(context.Background(), p) })
 	tools := []tool.Tool{does("put", policy.Both, write1, write), does("get", policy.Both, read1, read), take}
@@ -613,7 +618,7 @@ func TestTwoNames(t *testing.T) {
 				}
 			}
 		}
-		// Beside it everything goes on as it was.
+		// Other paths are not affected.
 		r, _ := twoNames(t, test.files, test.rules, tools...)
 		if got := r.call(policy.Model, "put", `{"path": "/all/x"}`); !got.OK() {
 			t.Errorf("%s: put /all/x: got %v", name, got.Err)
@@ -621,8 +626,9 @@ func TestTwoNames(t *testing.T) {
 	}
 }
 
-// Where names may not be read, a refusal is the same whatever is there.
-func TestNamesAreNotTold(t *testing.T) {
+// TestRefusalsRevealNoNames checks that a refusal is the same whatever exists at a name
+// that may not be read.
+func TestRefusalsRevealNoNames(t *testing.T) {
 	peek := tool.New(tool.Tool{Name: "peek", Toolset: "filesystem", Mode: policy.Both}, func(_ context.Context, names tool.Names, a pathArgs) (tool.Plan, error) {
 		at, err := names.Locate("read", a.Path, sandbox.ReadOnly, false)
 		if err != nil {
@@ -639,7 +645,7 @@ func TestNamesAreNotTold(t *testing.T) {
 	}
 }
 
-// Lists without end are refused before they cost anything.
+// TestEndlessArguments checks that endless lists are refused early.
 func TestEndlessArguments(t *testing.T) {
 	r := newRoom(t, nil, does("put", policy.Both, write1, write))
 	if got := r.call(policy.Model, "put", `{"path": [`+strings.Repeat(`"",`, 1_000_000)+`""]}`); got.OK() || !strings.Contains(got.Err.Hint, "more than 100000 values") {
@@ -647,33 +653,33 @@ func TestEndlessArguments(t *testing.T) {
 	}
 }
 
-// noted is an exposure that keeps what it is told.
-type noted []policy.Effect
+// A seenEffects is a tool.Taint that collects what it is given.
+type seenEffects []policy.Effect
 
-func (n *noted) RecordSeen(effects []policy.Effect) { *n = append(*n, effects...) }
-func (n *noted) AddBytes(int64)                     {}
-func (n *noted) MarkTainted(string)                 {}
-func (n *noted) Source() string                     { return "" }
-func (n *noted) Rules(tool.Tool) []policy.Rule      { return nil }
+func (n *seenEffects) RecordSeen(effects []policy.Effect) { *n = append(*n, effects...) }
+func (n *seenEffects) AddBytes(int64)                     {}
+func (n *seenEffects) MarkTainted(string)                 {}
+func (n *seenEffects) Source() string                     { return "" }
+func (n *seenEffects) Rules(tool.Tool) []policy.Rule      { return nil }
 
-// TestErrorsExpose: who is told why a change cannot be made has seen what is there.
-func TestErrorsExpose(t *testing.T) {
+// TestErrorsTaint checks that an error about a change counts as reading the file.
+func TestErrorsTaint(t *testing.T) {
 	about := tool.Tool{Name: "edit", Toolset: "filesystem", Mode: policy.Both, Verbs: []policy.Verb{policy.Write}, Description: "test"}
 	r := newRoom(t, nil, tool.New(about, func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
 		return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 			return tool.Preparation{}, errors.New("the closest is this")
 		}, policy.Effect{Verb: policy.Write, Target: a.Path}), nil
 	}))
-	seen := &noted{}
+	seen := &seenEffects{}
 	r.Taint = seen
 	if got := r.call(policy.Model, "edit", `{"path":"/out/a.md"}`); got.Err == nil || len(*seen) != 1 {
 		t.Errorf("got %v, seen %v", got.Err, *seen)
 	}
 }
 
-// TestTellingExposes: who is told of files without reading them has seen them, be it by
-// an error.
-func TestTellingExposes(t *testing.T) {
+// TestRevealsTaint checks that files in Plan.Reveals count as read, also if the plan
+// fails.
+func TestRevealsTaint(t *testing.T) {
 	for _, fails := range []error{nil, &sandbox.Error{Op: "tell", Path: "/in/none", Code: sandbox.ErrNotFound, Hint: "there is x.md"}} {
 		about := tool.Tool{Name: "tell", Toolset: "filesystem", Mode: policy.Both, Verbs: read1, Description: "test"}
 		r := newRoom(t, nil, tool.New(about, func(context.Context, tool.Names, struct{}) (tool.Plan, error) {
@@ -681,11 +687,11 @@ func TestTellingExposes(t *testing.T) {
 			plan.Reveals = []string{"/in/x.md"}
 			return plan, fails
 		}))
-		seen := &noted{}
+		seen := &seenEffects{}
 		r.Taint = seen
 		want := 1
 		if fails != nil {
-			want = 2 // and what the error names
+			want = 2 // and the path of the error
 		}
 		if got := r.call(policy.Model, "tell", `{}`); got.OK() != (fails == nil) || len(*seen) != want {
 			t.Errorf("got %v, seen %v", got.Err, *seen)

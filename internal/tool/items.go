@@ -8,14 +8,14 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// The keys of the items of a request that has one of each.
+// The keys of the items that a request has at most once.
 const (
-	ItemCall      = "call"      // who calls which tool, and what it comes to
+	ItemCall      = "call"      // who calls which tool, and the summary
 	ItemWhy       = "why"       // why the rule asks
-	ItemTaint     = "taint"     // which untrusted place the worker has read
+	ItemTaint     = "taint"     // which untrusted path the worker has read
 	ItemArguments = "arguments" // all arguments of the call
 	ItemProblem   = "problem"   // why the changes are not known
-	ItemMore      = "more"      // the warnings that are left out
+	ItemMore      = "more"      // the omitted warnings
 )
 
 // ItemWarning returns the key of the warning at an index of Warnings.
@@ -24,23 +24,23 @@ func ItemWarning(i int) string { return "warning " + strconv.Itoa(i) }
 // ItemEffect returns the key of the effect at an index of ListedEffects.
 func ItemEffect(i int) string { return "effect " + strconv.Itoa(i) }
 
-// ItemChange returns the key of the change at an index of Changes: its operation, its
-// names, its permission bits and what is said about it, without its content.
+// ItemChange returns the key of the change at an index of Changes: its operation, names,
+// permission bits and note, without its content.
 func ItemChange(i int) string { return "change " + strconv.Itoa(i) }
 
 // ItemContent returns the key of the content of the change at an index of Changes: its
 // diff, or the names in its directory.
 func ItemContent(i int) string { return "content " + strconv.Itoa(i) }
 
-// Items returns a key for every thing that an approval of the request covers.
+// Items returns the keys of everything that an approval of the request covers.
 //
 // The rule of approvals has five parts. An approval is bound to the digest of the whole
-// request, so it covers all items of it. A front reports the items that were on screen
-// completely, as approval.Reply.Rendered, and never decides what they are worth. A plain
-// yes is valid only if every item was rendered, and an item that the request does not
-// carry (see Change.Omitted) never counts as rendered. Otherwise the answer must name the
-// digest, as approval.Reply.Named, and is recorded as approved unseen.
-// approval.CheckSeen is the one function that applies the rule.
+// request, so it covers all its items. A front reports the items that were on screen
+// completely, as approval.Reply.Rendered, and decides nothing itself. A plain approval is
+// valid only if every item was rendered. An item that the request does not carry (see
+// Change.Omitted) never counts as rendered. Otherwise the person must type the digest, as
+// approval.Reply.DigestPrefix, and the approval is recorded as unseen. Only
+// approval.CheckSeen applies the rule.
 func (r Request) Items() []string {
 	items := make([]string, 0, 2+len(r.Warnings)+2*len(r.Changes))
 	items = append(items, ItemCall)
@@ -93,7 +93,7 @@ func (r Request) Omitted() []string {
 }
 
 // ListedEffects returns the effects that a front lists one by one: all of them, or none
-// if the summary or the changes already say each.
+// if the summary or the changes already show each.
 func (r Request) ListedEffects() []policy.Effect {
 	told := make(map[policy.Effect]bool, len(r.Changes))
 	for _, c := range r.Changes {
@@ -128,7 +128,7 @@ func (r Request) ListedEffects() []policy.Effect {
 }
 
 // ShowsArguments reports whether a front shows the arguments: there are some, and neither
-// a diff nor the summary says what the call does.
+// a diff nor the summary shows what the call does.
 func (r Request) ShowsArguments() bool {
 	switch string(bytes.TrimSpace(r.Args)) {
 	case "", "{}", "null":

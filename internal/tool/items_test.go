@@ -10,8 +10,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestA1UnknownChangesAreOmitted: where golem finds out what a call changes only after the
-// approval, and where it leaves warnings out, no plain yes covers the call.
+// TestA1UnknownChangesAreOmitted checks that a plain approval is not enough if the
+// changes are worked out only after the approval, or if warnings are omitted.
 func TestA1UnknownChangesAreOmitted(t *testing.T) {
 	t.Parallel()
 	about := tool.Tool{Name: "pull", Toolset: "filesystem", Mode: policy.Both, Verbs: []policy.Verb{policy.Write}, UsesNetwork: true, Description: "test"}

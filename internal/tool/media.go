@@ -5,18 +5,18 @@ import (
 	"context"
 )
 
-// MaxMedia is how many bytes of media a result has at most: written as text, as most
-// protocols do, they are as long as a text may be.
+// MaxMedia is how many bytes of media a result may have. Encoded as base64, as most
+// protocols do, they are as long as the longest text.
 const MaxMedia = MaxResult / 4 * 3
 
-// Media is a content that is no text.
+// Media is content that is not text.
 type Media struct {
-	Type string // as of MIME
-	Path string // the file that it is of, "" for none
+	Type string // the MIME type
+	Path string // the file with this content, "" for none
 	Data []byte
 }
 
-// MediaType returns the MIME type of a content that models can look at, "" for others.
+// MediaType returns the MIME type of content that models can read, "" for other content.
 func MediaType(start []byte) string {
 	for _, k := range []struct{ magic, kind string }{
 		{"%PDF-", "application/pdf"},
@@ -37,10 +37,10 @@ func MediaType(start []byte) string {
 
 type mediaKey struct{}
 
-// WithMedia returns the context for calls whose caller takes media.
+// WithMedia returns the context for a caller that accepts media.
 func WithMedia(ctx context.Context) context.Context {
 	return context.WithValue(ctx, mediaKey{}, true)
 }
 
-// AcceptsMedia reports whether the caller of a tool takes media.
+// AcceptsMedia reports whether the caller of a tool accepts media.
 func AcceptsMedia(ctx context.Context) bool { return ctx.Value(mediaKey{}) != nil }

@@ -8,19 +8,17 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Names are what a planner may ask about: where names lead and what the policy
-// lets be done there. Of what is in the files it learns nothing, since nothing
-// is decided yet.
+// Names resolves names for a planner, and tells it what the policy allows there. It does
+// not reveal the content of files, because nothing is decided yet.
 type Names struct {
 	gate    Gate
-	skipped *[]string // what a plan leaves out for want of consent
+	skipped *[]string // names that a plan leaves out because they need approval
 	origin  policy.Origin
 }
 
-// Locate is the sandbox's: the canonical name that a name leads to, if an
-// operation with this access may go there. Where names may not be read without
-// consent it does not tell what is there: a name on which it would fail for that
-// is returned as it is, to be decided about.
+// Locate returns the canonical name that a name leads to, as the sandbox's Locate does.
+// If a name may not be read without approval, it does not reveal what is there: instead
+// of an error that would, it returns the canonical form of the name, to be decided about.
 func (n Names) Locate(op, name string, access sandbox.Access, itself bool) (string, error) {
 	name = n.fromCommand(name)
 	at, err := n.gate.Files.Locate(op, name, access, itself)
@@ -34,14 +32,14 @@ func (n Names) Locate(op, name string, access sandbox.Access, itself bool) (stri
 	return at, err
 }
 
-// isOpen reports whether a name may be read without consent.
+// isOpen reports whether a name may be read without approval.
 func (n Names) isOpen(name string) bool {
 	return n.gate.Decide(policy.Effect{Verb: policy.Read, Target: name}).Approval == policy.PreApproved
 }
 
-// ReadsToApprove returns the effects of reading those of some files that the worker may not read
-// without consent, for who tells of their contents without opening them. To the user
-// nothing is closed.
+// ReadsToApprove returns read effects for those of the files that the worker may not read
+// without approval. A tool that reveals content without opening the files declares them.
+// For a call of the user there are none.
 func (n Names) ReadsToApprove(files ...string) []policy.Effect {
 	var list []policy.Effect
 	for _, name := range files {
@@ -52,23 +50,23 @@ func (n Names) ReadsToApprove(files ...string) []policy.Effect {
 	return list
 }
 
-// AnyHidden reports whether one of some files may not be read at all. To the user nothing is
-// hidden.
+// AnyHidden reports whether the worker may not read one of the files at all. For a call
+// of the user it is false.
 func (n Names) AnyHidden(files ...string) bool {
 	return n.origin != policy.User && slices.ContainsFunc(files, func(name string) bool { return !n.CanRead(name) })
 }
 
-// IsUserCall reports whether the user calls.
+// IsUserCall reports whether the user makes the call.
 func (n Names) IsUserCall() bool { return n.origin == policy.User }
 
-// Canonical is the sandbox's: the one form of a name, links not followed.
+// Canonical returns the canonical form of a name, as the sandbox does. It does not follow
+// symlinks.
 func (n Names) Canonical(name string) (string, error) {
 	return n.gate.Files.Canonical(n.fromCommand(name))
 }
 
-// fromCommand takes a name as commands print it, who see the mount at / as
-// /work, for the name that it has here. Where something is at /work here, that
-// is meant.
+// fromCommand converts a name that a command printed. Commands see the mount at / as
+// /work. If there is a /work in the sandbox, the name means that one.
 func (n Names) fromCommand(name string) string {
 	if name != "/work" && !strings.HasPrefix(name, "/work/") || !n.gate.Files.CanRead("/") {
 		return name
@@ -83,16 +81,16 @@ func (n Names) fromCommand(name string) string {
 	return "/" + strings.TrimPrefix(strings.TrimPrefix(canonical, "/work"), "/")
 }
 
-// CanRead reports whether the policy lets a name be read.
+// CanRead reports whether the policy allows reading a name.
 func (n Names) CanRead(name string) bool { return n.gate.Files.CanRead(name) }
 
-// MaxBytes returns the size that the mount at a name allows a file, 0 for any.
+// MaxBytes returns how large the mount at a name allows a file to be, 0 for any size.
 func (n Names) MaxBytes(name string) int64 {
 	m, _ := n.gate.Files.MountOf(name)
 	return m.MaxFileBytes
 }
 
-// IsPermanent reports whether a name is there for ever: a mount, or above one.
+// IsPermanent reports whether a name always exists: it is a mount, or above one.
 func (n Names) IsPermanent(name string) bool {
 	for _, m := range n.gate.Files.Mounts() {
 		if name == "/" || name == m.Target || strings.HasPrefix(m.Target, name+"/") {
@@ -102,7 +100,7 @@ func (n Names) IsPermanent(name string) bool {
 	return false
 }
 
-// ReadTreeEffects is Reads for who looks at all that is in a folder.
+// ReadTreeEffects is ReadEffects for everything in a directory.
 func (n Names) ReadTreeEffects(at string) []policy.Effect {
 	effects := n.ReadEffects(at)
 	for i := range effects {
@@ -111,10 +109,10 @@ func (n Names) ReadTreeEffects(at string) []policy.Effect {
 	return effects
 }
 
-// ReadEffects returns the effects of reading what is at a canonical name. A folder
-// that is shown only because something below it is has nothing of its own: to
-// look at it is to look at that, as far as nobody needs to be asked; what is
-// left out is told with the result.
+// ReadEffects returns the effects of reading a canonical name. A directory may be visible
+// only because of mounts below it. Then they are the effects of reading those mounts that
+// need no approval. The others are skipped, and a note in the result says so. If all need
+// approval, all are included.
 func (n Names) ReadEffects(at string) []policy.Effect {
 	if n.gate.Files.CanRead(at) {
 		return []policy.Effect{{Verb: policy.Read, Target: at}}

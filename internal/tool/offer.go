@@ -7,8 +7,8 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// ToolsFor returns the tools to list to somebody: those that admit the caller,
-// whose toolset is granted, and that the grant does not refuse everywhere.
+// ToolsFor returns the tools to list to a caller: those that admit the caller, whose
+// toolset is granted, and that are not blocked everywhere.
 func (g Gate) ToolsFor(o policy.Origin) []Tool {
 	var list []Tool
 	for _, t := range g.Tools {
@@ -19,7 +19,8 @@ func (g Gate) ToolsFor(o policy.Origin) []Tool {
 	return list
 }
 
-// HighestApproval returns the most consent that the grant gives a tool anywhere.
+// HighestApproval returns the highest level of approval that the grant gives a tool
+// anywhere.
 func (g Gate) HighestApproval(t Tool) policy.Approval {
 	least, _ := g.approvalForUse(t)
 	if t.AlwaysAsk {
@@ -29,7 +30,7 @@ func (g Gate) HighestApproval(t Tool) policy.Approval {
 		most := policy.Blocked
 		for _, name := range g.ruleTargets(verb) {
 			most = max(most, g.Decide(policy.Effect{Verb: verb, Target: name}).Approval)
-			if verb == policy.Delete { // what holds below a folder holds for it, and not for a file in it
+			if verb == policy.Delete { // rules below a directory count for deleting it, but not for deleting another file in it
 				most = max(most, g.Decide(policy.Effect{Verb: verb, Target: path.Join(name, "any file")}).Approval)
 			}
 		}
@@ -45,8 +46,8 @@ func (g Gate) HighestApproval(t Tool) policy.Approval {
 	return least
 }
 
-// DirsNeedingApproval returns the folders in which some call of a tool asks, though the grant may let
-// others go ahead.
+// DirsNeedingApproval returns the directories in which some call of a tool needs
+// approval, although others may not.
 func (g Gate) DirsNeedingApproval(t Tool) []string {
 	var folders []string
 	for _, verb := range t.Verbs {
@@ -63,7 +64,7 @@ func (g Gate) DirsNeedingApproval(t Tool) []string {
 	return folders
 }
 
-// withRules returns the gate with rules as so many layers of consent more.
+// withRules returns the gate with each rule as one more layer of its grant.
 func (g Gate) withRules(rules []policy.Rule) Gate {
 	for _, rule := range rules {
 		g.Grant.Approvals = g.Grant.Approvals.With(rule)
@@ -71,8 +72,8 @@ func (g Gate) withRules(rules []policy.Rule) Gate {
 	return g
 }
 
-// approvalForUse returns the consent for the tool itself, whatever it does, and the rule.
-// What a rule says of a tool it says of its older names too.
+// approvalForUse returns the level of approval for using the tool at all, and the rule
+// for it. A rule for a tool also holds for its older names.
 func (g Gate) approvalForUse(t Tool) (policy.Approval, policy.Rule) {
 	least, rule := g.Grant.Approvals.Of(policy.Effect{Verb: policy.Use, Target: t.Name})
 	if t.AliasOf != "" {
@@ -83,8 +84,8 @@ func (g Gate) approvalForUse(t Tool) (policy.Approval, policy.Rule) {
 	return least, rule
 }
 
-// has reports whether the caller has a tool. The user has those with Yours although the
-// worker was not granted them.
+// has reports whether the caller has a tool. The user has the tools with ForUser even if
+// the worker was not granted them.
 func (g Gate) has(t Tool, o policy.Origin) bool {
 	return t.Mode == policy.Manual || t.ForUser && o == policy.User || g.Grant.Tools.Has(t.Toolset)
 }

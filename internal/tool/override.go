@@ -8,9 +8,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// ParseOverrides reads what the user lets pass although a scanner holds it back: PATH=REASON
-// each. It returns the names that are meant, as held knows them. Where a name has a = in
-// it too, the longest that is held is meant.
+// ParseOverrides parses the overrides of the user, each as PATH=REASON, for files that a
+// scanner holds back. It returns the names, as held knows them. If a name contains a =,
+// the longest name that is held back counts.
 func ParseOverrides(op string, list []string, held func(name string) bool) (map[string]bool, error) {
 	given := make(map[string]bool)
 	for _, one := range list {
@@ -37,15 +37,15 @@ func ParseOverrides(op string, list []string, held func(name string) bool) (map[
 	return given, nil
 }
 
-// isReason reports whether a text says something: it has letters, and is not the word that
-// stands for a reason in a hint.
+// isReason reports whether a text can be a reason: it has letters, and is more than the
+// placeholder from the hint.
 func isReason(text string) bool {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	words = slices.DeleteFunc(words, func(w string) bool { return slices.Contains([]string{"reason", "path", "your", "the"}, w) })
 	return strings.ContainsFunc(strings.Join(words, ""), unicode.IsLetter)
 }
 
-// OverrideFlag returns the words by which a user lets a file pass, to be given to a shell.
+// OverrideFlag returns the flag for a shell that overrides a scanner for a file.
 func OverrideFlag(name string) string {
 	return "--override '" + strings.ReplaceAll(sandbox.Shown(name), "'", `'\''`) + "=REASON'"
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-func TestOverridden(t *testing.T) {
+func TestParseOverrides(t *testing.T) {
 	for _, test := range []struct{ held, given, want string }{
 		{"/a", "/a=why", "/a"},
 		{"/a", "a=why = so", "/a"},
@@ -30,7 +30,8 @@ func TestOverridden(t *testing.T) {
 	}
 }
 
-// The word that stands for a reason in a hint is none.
+// TestC15AReasonIsNotTheWordReason checks that the placeholder from the hint is not a
+// reason.
 func TestC15AReasonIsNotTheWordReason(t *testing.T) {
 	for reason, want := range map[string]bool{
 		"REASON": false, "reason": false, " Reason ": false, "<REASON>": false, "REASON'": false, "the reason": false, "PATH=REASON": false, "REASON REASON": false,

@@ -13,49 +13,46 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Plan is what a call would do. It can be looked at and decided about; only a
-// Gate can run it. The zero Plan does nothing, and says so as an error.
+// A Plan says what a call would do. It can be inspected and decided about, but only a
+// Gate can run it. The zero Plan does nothing, and the gate returns an error for it.
 type Plan struct {
-	// Effects are all that it does. What is not among them cannot be done: the
-	// sandbox it runs with does not allow it.
+	// Effects are all effects of the call. It runs with a sandbox that allows no others.
 	Effects []policy.Effect
-	// Asks is true of a plan that nobody's rule lets pass without consent to this
-	// very call.
+	// AlwaysAsk is true if the call needs approval whatever the rules say.
 	AlwaysAsk bool
-	// Untrusted, where set, is the place that is not trusted and that those had read who
-	// made what the call tells of.
+	// TaintedBy, if set, is the untrusted path that the authors of the shown work had
+	// read.
 	TaintedBy string
-	// Tells are the names of files of whose contents the call tells without reading them:
-	// who is told of a file is as exposed as who reads it.
+	// Reveals are the names of files whose content the call reveals without reading them.
+	// They taint the worker as if it had read them.
 	Reveals []string
-	// Shows, where set, is what the call shows of all that it is let see: the names right
-	// in a folder, or not what only says what is left out.
+	// Visible, if set, are the effects whose targets the call shows, in place of Effects.
 	Visible []policy.Effect
-	// Rules are what the grant says of effects that only the tool understands, such
-	// as to run a command. Each counts as a layer of the grant's consent: it may go
-	// below what is written, and above a default only.
+	// Rules are what the grant says of effects that only the tool understands, such as
+	// running a command. Each is one more layer of the grant's rules: it can lower the
+	// approval that others give, and raise only a default.
 	Rules []policy.Rule
-	// Why says what the rules ask for, where that is not plain.
+	// Why says what the rules ask for, if that is not obvious.
 	Why string
-	// Args, where set, are the arguments with what they leave to be filled in: who
-	// decides is shown these, and the answer is bound to them.
+	// Args, if set, are the arguments with values that golem has filled in. The approver
+	// sees these, and the approval is bound to them.
 	Args any
-	// Guessed, where set, says which argument golem has filled in with what was there at
-	// the moment, and how to give it. A mode that approves everything does not approve
-	// that: somebody else may have put another thing there since the user looked.
+	// Guess, if set, says which argument golem has filled in from the current state, and
+	// how to give it. The mode approve_all does not approve such a call, because the
+	// state may have changed since the user looked.
 	Guess string
-	// Later is true where changes of files are declared as what it may come to, and
-	// are decided about when they are known, as a Landing.
+	// Deferred is true if the writes and deletes among Effects are only possible ones.
+	// The gate decides about the actual changes when they are known, as DeferredChanges.
 	Deferred bool
-	// Reaches is true where to prepare it is to reach beyond this machine: whoever must
-	// be asked about that is asked before, and does not see what it will change.
+	// NetworkToPrepare is true if preparing the call connects to other machines. If that
+	// needs approval, the approver is asked first, and does not see the changes.
 	NetworkToPrepare bool
 
-	reading Run // or
+	reading Run // either reading or prepare is set
 	prepare func(ctx context.Context, files *sandbox.Sandbox) (Preparation, error)
 }
 
-// effectsBefore returns the effects that are decided about before it runs.
+// effectsBefore returns the effects that are decided about before the call runs.
 func (p Plan) effectsBefore() []policy.Effect {
 	if !p.Deferred {
 		return p.Effects
@@ -106,8 +103,8 @@ func (in *invocation) plan(ctx context.Context, t Tool, raw []byte) (p callPlan,
 	return p, err
 }
 
-// mustAsk reports whether the call needs approval whatever the rules say. The changes of a
-// plan with Later are asked about when they are known.
+// mustAsk reports whether the call needs approval whatever the rules say. A plan with
+// Deferred asks when the changes are known.
 func (p callPlan) mustAsk() bool { return p.AlwaysAsk || p.tool.AlwaysAsk && !p.Deferred }
 
 // changesNothing reports whether the call only reads.
@@ -126,78 +123,76 @@ func (p callPlan) use() policy.Effect { return policy.Effect{Verb: policy.Use, T
 // A Run does what was planned, with a sandbox that allows the declared effects.
 type Run func(ctx context.Context, files *sandbox.Sandbox) (Result, error)
 
-// NewReadPlan returns a plan that changes nothing and so has nothing to prepare.
+// NewReadPlan returns a plan that changes nothing, so there is nothing to prepare.
 func NewReadPlan(run Run, effects ...policy.Effect) Plan {
 	return Plan{Effects: effects, reading: run}
 }
 
-// NewChangePlan returns a plan that changes something. To prepare it works out the
-// exact changes from what is there now, with a sandbox that can read the files
-// of the effects and change nothing; the changes are shown to who decides, and
-// the run that comes with them must make these or fail.
+// NewChangePlan returns a plan that changes something. Prepare works out the exact
+// changes, with a sandbox that can read the files of the effects and change nothing. The
+// approver sees these changes, and the run must make exactly them or fail.
 func NewChangePlan(prepare func(ctx context.Context, files *sandbox.Sandbox) (Preparation, error), effects ...policy.Effect) Plan {
 	return Plan{Effects: effects, prepare: prepare}
 }
 
-// Prepared is a plan whose changes are known.
+// A Preparation is a plan whose changes are known.
 type Preparation struct {
 	Changes []Change
-	// Wish says in a few words what it comes to, "" where the changes say so. Warnings
-	// are what to look at first.
+	// Summary says in a few words what the changes do, "" if they show it themselves.
+	// Warnings are what to look at first.
 	Summary  string
 	Warnings []string
-	// MoreWarnings is how many warnings are left out. One of Warnings says so, and nobody
-	// can have seen the others.
+	// MoreWarnings is how many warnings are omitted. One of Warnings says so. Nobody can
+	// have seen the others.
 	MoreWarnings int
-	// Undoable is true where the changes are made to files as they are listed, so that the
-	// gate can keep what is there before: see Gate.Undo.
+	// Undoable is true if the run changes exactly the listed files, so that the gate can
+	// save their old content: see Gate.Undo.
 	Undoable bool
 
 	run Run
 }
 
-// WithUndo returns what is prepared with Undoable set.
+// WithUndo returns the preparation with Undoable set.
 func (p Preparation) WithUndo() Preparation {
 	p.Undoable = true
 	return p
 }
 
-// NewPreparation returns what makes the changes.
+// NewPreparation returns a preparation whose run makes the changes.
 func NewPreparation(run Run, changes ...Change) Preparation {
 	return Preparation{Changes: changes, run: run}
 }
 
-// A Change is what happens to one file or folder.
+// A Change is a change of one file or directory.
 type Change struct {
 	Path string `json:"path"`
 	Op   Op     `json:"operation"`
-	To   string `json:"to,omitempty"` // where it goes, of a move or copy
-	// Diff is the change in the unified format; "" where there is no text to show.
+	To   string `json:"to,omitempty"` // the new name, for a move or copy
+	// Diff is the change in the unified format, "" if there is no text to show.
 	Diff string `json:"diff,omitempty"`
-	// Base is the version that the change is made from.
+	// Base is the version of the old content.
 	Base string `json:"base,omitempty"`
-	// Becomes is the version of the new content: a diff may be cut, this is of all
-	// of it.
+	// Becomes is the version of the whole new content. A diff may be shortened.
 	Becomes string `json:"becomes,omitempty"`
-	// Original is the old text, where it is no longer than 100 KB.
+	// Original is the old text, if it has at most 100,000 bytes.
 	Original *string `json:"original,omitempty"`
-	// Mode is the permission bits of what is there, where they matter.
+	// Mode is the permission bits, if they matter.
 	Mode string `json:"mode,omitempty"`
-	// Empties is true where a file that holds something is left without anything that can
-	// be seen. That counts as deleting it.
+	// Empties is true if a file loses its content: it has no visible character
+	// afterwards. That counts as deleting the file.
 	Empties bool `json:"empties,omitempty"`
 	// About says what a diff does not: sizes, how many files.
 	About string `json:"about,omitempty"`
-	// Tree are the names of all that is in a directory that is deleted, replaced or moved.
+	// Tree lists the names in a directory that is deleted, replaced or moved.
 	Tree []string `json:"tree,omitempty"`
-	// Omitted says why the change does not carry its new content, or the list of what is
-	// in a directory: too large, binary, unreadable. Nobody can have seen that part.
+	// Omitted says why the change does not carry its new content, or the names in a
+	// directory: too large, binary, unreadable. Nobody can have seen that part.
 	Omitted string `json:"omitted,omitempty"`
 
-	added, removed int // lines of the whole diff, where the result is brief
+	added, removed int // lines of the whole diff, if the result is brief
 }
 
-// summaryLine says in one line what happens, without the diff, as a review says it.
+// summaryLine describes the change in one line, without the diff, as a review does.
 func (c Change) summaryLine() string {
 	mark := map[Op]string{Create: "A", Update: "M", Delete: "D"}[c.Op]
 	var about []string

@@ -10,56 +10,56 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// An Approver answers whether a call may be done that the grant lets happen
-// only with consent. What the grant blocks never gets here.
+// An Approver answers requests: calls that the grant allows only with approval. Calls
+// that the grant blocks do not get here.
 type Approver interface {
-	// Approve answers at once or when somebody has answered; it may be asked by
-	// several calls at a time. When ctx ends the answer is no.
+	// Approve returns when there is an answer. Several calls may ask at once. When ctx
+	// ends, the answer is to decline.
 	Approve(ctx context.Context, r Request) Answer
 }
 
-// A Request is a call that needs consent, with all there is to know about it.
-// Its texts come from a worker: who shows them escapes them.
+// A Request is a call that needs approval, with everything that is known about it. Its
+// texts come from a worker, so a front must escape them.
 type Request struct {
-	// Digest is of the exact call, with what it would change: an answer is bound to it.
+	// Digest is the hash of the exact call with its changes. An approval is bound to it.
 	Digest string `json:"digest"`
-	// Same is of the call alone: the same tool, arguments and effects by the same
-	// workers.
+	// CallDigest is the hash of the call without its changes: the tool, arguments and
+	// effects, and the workers.
 	CallDigest string          `json:"same"`
 	Origin     policy.Origin   `json:"origin"`
 	Workers    []string        `json:"workers"` // the entry worker first
 	Tool       string          `json:"tool"`
 	Args       json.RawMessage `json:"args"`
-	// Effects are all; Asks those that need consent, the tool itself among them
-	// where a rule says so.
+	// Effects are all effects. ToApprove are those that need approval. It includes the
+	// use of the tool if a rule asks about that.
 	Effects   []policy.Effect `json:"effects"`
 	ToApprove []policy.Effect `json:"asks"`
-	// Rule is the place of the rule that asks; "" for a default. Why says what it
-	// asks for, where that is not plain.
+	// Rule is where the rule that asks is written, "" for a default. Why says what it
+	// asks for, if that is not obvious.
 	Rule    string   `json:"rule,omitempty"`
 	Why     string   `json:"why,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
-	// Wish says what the changes come to, where that is not plain, and Warnings what to
-	// look at first.
+	// Summary says what the changes do, if that is not obvious. Warnings are what to look
+	// at first.
 	Summary  string   `json:"wish,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// MoreWarnings is that of the prepared call.
+	// MoreWarnings is how many warnings are omitted.
 	MoreWarnings int `json:"more_warnings,omitempty"`
-	// Problem says why the changes are not known. Unknown is true where the call is made all
-	// the same: golem finds the changes out only after the approval.
+	// Problem says why the changes are not known. If Unknown is true, the call can still
+	// run: golem works out the changes only after the approval.
 	Problem string `json:"problem,omitempty"`
 	Unknown bool   `json:"unknown,omitempty"`
-	// Taint is the untrusted place that the worker has read, "" for none. Only an answer
-	// that somebody gave to this request, with the taint in view, counts for it.
+	// Taint is the untrusted path that the worker has read, "" for none. Only an answer
+	// that a person gave to this request, with the taint in view, counts for it.
 	Taint string `json:"taint,omitempty"`
-	// Guessed is that of the plan.
+	// Guess is that of the plan.
 	Guess string `json:"guessed,omitempty"`
-	// Clears is true of what brings something into what the user trusts: no rule and
-	// no file answers it, only the user's own flag.
+	// OnlyUser is true if the call changes what the user trusts. No rule and no file
+	// approves it, only the user or the user's own flag.
 	OnlyUser bool `json:"clears,omitempty"`
 }
 
-// Verdict is an answer's word. The zero value is No.
+// A Verdict is the decision of an approver. The zero value is Declined.
 type Verdict uint8
 
 // The verdicts.
@@ -69,26 +69,26 @@ const (
 	Undecided // nobody has answered yet
 )
 
-// An Answer is what an Approver says. The zero Answer is a no.
+// An Answer is what an Approver returns. The zero Answer declines.
 type Answer struct {
 	Verdict    Verdict
 	By         string // who or what answered: user, approve_all, a remembered rule
-	Note       string // why not, which reaches the model; of a yes what else was said
-	ID         string // of the request that waits
-	Unattended bool   // there is nobody who could be asked
-	Stop       bool   // everything should end
-	// Unseen is true of a yes for something that was not shown completely: the answer
-	// named the digest, or a mode gave it. Of any other yes of a person, Items is how
-	// many items were shown. approval.CheckSeen sets both.
+	Note       string // why it was declined, for the model; with an approval, a remark
+	ID         string // of the pending request
+	Unattended bool   // nobody could be asked
+	Stop       bool   // the whole run should end
+	// Unseen is true for an approval of something that was not shown completely: the
+	// person typed the digest, or a mode approved. For any other approval of a person,
+	// Items is how many items were shown. approval.CheckSeen decides about both.
 	Unseen bool
 	Items  int
-	// Keep, where set, remembers a yes for later calls. The gate calls it once the
-	// yes is in the journal.
+	// Keep, if set, remembers an approval for later calls. The gate calls it after the
+	// approval is in the journal.
 	Keep func() error `json:"-"`
 }
 
-// SeenText returns how much of a request a yes was given to, as the journal records it: ""
-// for an answer that is no yes, or that a rule gave.
+// SeenText returns how much of the request was shown, as the journal records it: "" if it
+// was not approved, or a rule approved it.
 func (a Answer) SeenText() string {
 	switch {
 	case a.Verdict != Approved:
@@ -103,7 +103,7 @@ func (a Answer) SeenText() string {
 	return ""
 }
 
-// setDigests fills in what a request is bound to.
+// setDigests sets the hashes that an approval is bound to.
 func (r *Request) setDigests() error {
 	type same struct {
 		Workers []string

@@ -8,9 +8,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// stricterNames returns the names below the target of an effect, by whichever name
-// they are known, for which less consent holds than for the effect. What it does
-// to a folder does not reach them.
+// stricterNames returns the names below the target of an effect, including aliases, that
+// need a stricter approval than the effect. An effect on a directory does not extend to
+// them.
 func (g Gate) stricterNames(e policy.Effect) []string {
 	if !isFileVerb(e.Verb) {
 		return nil
@@ -27,9 +27,9 @@ func (g Gate) stricterNames(e policy.Effect) []string {
 	return names
 }
 
-// sandboxLimits returns what the effects need of a sandbox: at each target the access
-// of its verbs, and nothing elsewhere. With looking, nothing may be changed.
-// Left is what is held back below a target because less consent holds there.
+// sandboxLimits returns the limits that restrict a sandbox to effects: at each target the
+// access of its verbs, and none elsewhere. With looking, nothing may be changed. Left are
+// the names below a target that are excluded because they need a stricter approval.
 func (g Gate) sandboxLimits(effects []policy.Effect, looking bool) (needs []sandbox.Limit, left []string) {
 	var order []string
 	at := map[string]*sandbox.Limit{}

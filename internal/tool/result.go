@@ -9,54 +9,54 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// MaxResult is the most text that a result has, maxDiff that of a diff in it, and
-// maxBrief how many changes are told in a line each.
+// MaxResult is how many bytes of text a result may have, maxDiff how many a diff in it,
+// and maxBrief how many changes are listed in one line each.
 const (
 	MaxResult = 1 << 20
 	maxDiff   = 64 << 10
 	maxBrief  = 200
 )
 
-// A Result is what came of a call. Its texts are for a model: virtual names
-// only, and every error explains itself.
+// A Result is the outcome of a call. Its texts are for a model: they have only virtual
+// names, and every error explains itself.
 type Result struct {
 	Text string // for a model, and for a person
 	Data any    // the same for a program, as JSON
-	// Media are what is no text, for callers that take it.
+	// Media is content that is not text, for callers that accept it.
 	Media []Media
-	// Changes are what was done.
+	// Changes are the changes that were made.
 	Changes []Change
-	// Brief is true where there may be so many changes that a line for each says enough.
+	// Brief is true if there may be many changes, so that one line for each is enough.
 	Brief bool
-	// Notes are what else there is to know: what was left out.
+	// Notes are further remarks, such as what was skipped.
 	Notes []string
 
-	// Record is what the journal should know of the outcome: how a command ended,
-	// and in what boundary.
+	// Record is what the journal records about the outcome: how a command ended, and in
+	// what jail.
 	Record string
 
-	// Landing is what was made and is not done yet: the gate decides about it.
+	// Deferred are changes that the gate has yet to decide about.
 	Deferred *DeferredChanges
 
-	// Err is why it was not done, nil if it was. Where it was done in part, the
-	// rest says how far.
+	// Err is why the call failed, nil if it succeeded. If it was done in part, the other
+	// fields say how far.
 	Err *sandbox.Error
-	// Pending names the request that waits for an answer, where Err says so.
+	// Pending is the pending request, if Err is that the call waits for approval.
 	Pending *Pending
-	// Nobody is true where the call was refused because nobody could be asked.
+	// Unattended is true if the call was refused because nobody could be asked.
 	Unattended bool
-	// Stop is true where the user said that all of it should end.
+	// Stop is true if the user wants the whole run to end.
 	Stop bool
 }
 
-// Pending is a request that waits for an answer. Made again after a yes, the
-// same call passes once.
+// Pending is a request that waits for an answer. After an approval, the same call passes
+// once.
 type Pending struct {
 	ID     string `json:"id"`
 	Digest string `json:"digest"`
 }
 
-// OK reports whether the call was done.
+// OK reports whether the call succeeded.
 func (r Result) OK() bool { return r.Err == nil }
 
 // String returns the result as a model reads it.
@@ -90,7 +90,8 @@ func (r Result) String() string {
 	return shorten(b.String(), MaxResult)
 }
 
-// shorten shortens a text in the middle, and says by how much.
+// shorten cuts the middle out of a text that is longer than most bytes, and says how
+// much.
 func shorten(text string, most int) string {
 	if len(text) <= most {
 		return text

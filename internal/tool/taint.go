@@ -6,14 +6,14 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// An Exposure notes what a worker takes in. See internal/taint.
+// A Taint records what a worker has read, and gives the rules for a tainted worker. See
+// internal/taint.
 type Taint interface {
-	RecordSeen(effects []policy.Effect) // what a call is let see
-	AddBytes(bytes int64)               // what it is handed
-	MarkTainted(from string)            // what is not trusted, "" for nothing
-	Source() string                     // the first untrusted place that was read, "" for none
-	// Rules are one more layer of consent for a tool, where something was taken in that
-	// is not trusted.
+	RecordSeen(effects []policy.Effect) // what effects let the worker see
+	AddBytes(bytes int64)               // the size of a result
+	MarkTainted(from string)            // untrusted content from a path; "" for none
+	Source() string                     // the first untrusted path that was read, "" for none
+	// Rules returns one more layer of rules for a tool, if the worker is tainted.
 	Rules(t Tool) []policy.Rule
 }
 
@@ -21,7 +21,7 @@ type Taint interface {
 // not steer the user, who makes calls by hand.
 func (in *invocation) canBeSteered() bool { return in.Taint != nil && in.origin != policy.User }
 
-// visible returns the effects by which a call shows something.
+// visible returns the effects whose targets the call shows.
 func (p Plan) visible() []policy.Effect {
 	if p.Visible != nil {
 		return p.Visible

@@ -12,14 +12,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// CheckJSON returns why a JSON text from somebody else may mean two things. Every answer
-// and every argument passes it before it is decoded.
+// CheckJSON returns an error if a JSON text from outside is ambiguous. Every answer and
+// every argument passes it before it is decoded.
 //
-// It refuses a key that stands twice in one object: decoders differ in which of the two
-// they take, so what was shown need not be what counts. It refuses what is no Unicode
-// text, bytes that are not UTF-8 or an escape that is half of a surrogate pair: the
-// decoder would put U+FFFD in its place, so that a call would be made with another name or
-// content than the caller wrote. Whether the text is JSON at all CheckJSON does not say.
+// It refuses a key that occurs twice in one object, because decoders differ in which of
+// the two they use: the value that was shown might not be the one that counts. It refuses
+// bytes that are not UTF-8, and an escape that is half of a surrogate pair: the decoder
+// would replace them by U+FFFD, so the call would have another name or content than the
+// caller wrote. It does not check that the text is JSON.
 func CheckJSON(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("not UTF-8")
@@ -30,7 +30,7 @@ func CheckJSON(text []byte) error {
 	return checkKeys(text)
 }
 
-// checkKeys refuses a key that stands twice in one object, however it is escaped.
+// checkKeys refuses a key that occurs twice in one object, however it is escaped.
 func checkKeys(text []byte) error {
 	var stack []*object // nil for a list
 	for at := 0; at < len(text); at++ {
@@ -54,7 +54,7 @@ func checkKeys(text []byte) error {
 				end++
 			}
 			if end >= len(text) {
-				return nil // it is no JSON
+				return nil // not JSON
 			}
 			if n := len(stack); n > 0 && stack[n-1] != nil && stack[n-1].next {
 				if key, twice := stack[n-1].add(text[at : end+1]); twice {
@@ -67,18 +67,18 @@ func checkKeys(text []byte) error {
 	return nil
 }
 
-// An object is one that is read, with its keys so far.
+// An object holds the keys read so far of one JSON object.
 type object struct {
-	next bool // what comes next is a key
+	next bool // a key comes next
 	few  []string
-	many map[string]bool // where they are no longer few
+	many map[string]bool // used in place of few from the ninth key on
 }
 
-// add notes a key, which is a JSON string, and reports whether it is there already.
+// add adds a key, given as a JSON string, and reports whether it was there already.
 func (o *object) add(quoted []byte) (key string, twice bool) {
 	key = string(quoted[1 : len(quoted)-1])
 	if bytes.IndexByte(quoted, '\\') >= 0 && json.Unmarshal(quoted, &key) != nil {
-		return "", false // it is no JSON
+		return "", false // not JSON
 	}
 	if o.many[key] || o.many == nil && slices.Contains(o.few, key) {
 		return key, true
@@ -124,7 +124,7 @@ func checkEscapes(text []byte) error {
 	}
 }
 
-// parseEscape returns the code unit of an escape like \u00e9 that a text begins with.
+// parseEscape returns the code unit of an escape like \u00e9 at the start of a text.
 func parseEscape(text []byte) (unit uint64, ok bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false

@@ -24,7 +24,7 @@ func TestC11CheckJSON(t *testing.T) {
 	}
 }
 
-// FuzzC11CheckJSON holds that no accepted string is changed by decoding it.
+// FuzzC11CheckJSON checks that decoding changes no string that CheckJSON accepts.
 func FuzzC11CheckJSON(f *testing.F) {
 	for _, seed := range []string{`"a"`, `"\ud800"`, `"\ud83d\ude00"`, `"\\ud800"`, "\"\xff\"", `"\ufffd"`} {
 		f.Add(seed)
@@ -41,7 +41,8 @@ func FuzzC11CheckJSON(f *testing.F) {
 	})
 }
 
-// A call is refused whose arguments are no Unicode text, in keys, names and content.
+// TestC11CallsRefused checks that arguments which are not Unicode text are refused, in
+// keys, names and content.
 func TestC11CallsRefused(t *testing.T) {
 	r := newRoom(t, nil, does("put", policy.Both, write1, write))
 	for _, args := range []string{`{"path":"/out/a\udcff"}`, `{"path":"/out/a\ud800b"}`, "{\"path\":\"/out/a\xff\"}", `{"path":"/out/a","\ud800":1}`} {
@@ -54,7 +55,8 @@ func TestC11CallsRefused(t *testing.T) {
 	}
 }
 
-// A key that stands twice in one object is found wherever it is, and no other.
+// TestA11CheckKeys checks that a key that occurs twice in one object is found wherever it
+// is, and no other.
 func TestA11CheckKeys(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a":1,"b":{"a":1},"c":[{"a":1},{"a":2}]}`: "",

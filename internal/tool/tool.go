@@ -13,59 +13,59 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// A Tool is something that a model, a peer or the user may ask for by its name.
-// The zero Tool admits nobody.
+// A Tool can be called by its name: by a model, a peer or the user. The zero Tool admits
+// nobody.
 type Tool struct {
 	Name        string
-	Toolset     string // what a grant names
-	Description string // for a model: short, and without the name of any mount
+	Toolset     string // the name in a grant
+	Description string // for a model: short, and without the name of a mount
 	Mode        policy.Mode
-	// Verbs are what it may do to files. Where a grant refuses one of them
-	// everywhere, the tool is not offered.
+	// Verbs are the effects that the tool may have on files. If the grant blocks one of
+	// them everywhere, the tool is not offered.
 	Verbs []policy.Verb
-	// Asks is true of a tool that brings something into what the user trusts, or takes
-	// it away: the user is asked about what it does, every time, and neither rules nor
-	// files answer.
+	// AlwaysAsk is true for a tool that changes what the user trusts. The user is asked
+	// about every call, and neither rules nor files can approve it.
 	AlwaysAsk bool
-	// Yours is true of a tool that the user has by hand, though the worker was not given it.
+	// ForUser is true for a tool that the user can call even if the worker was not
+	// granted it.
 	ForUser bool
-	// Keeps is true of a tool that changes what golem keeps, and no file.
+	// ChangesState is true for a tool that changes golem's state, and no files.
 	ChangesState bool
-	// Reaches is true of a tool that reaches others than this machine.
+	// UsesNetwork is true for a tool that connects to other machines.
 	UsesNetwork bool
-	// Unlisted tools are answered and not offered: older names. Of is the tool that
-	// one is a name of; rules about that hold for this.
+	// Unlisted tools can be called, but are not offered: they are older names. AliasOf is
+	// the current name. Rules for it hold for this tool, too.
 	Unlisted bool
 	AliasOf  string
-	// Runs is the one program that a foreign tool runs, as its effect names it, and Rules
-	// what is written of that where the tool is: each is a layer of consent, as those of
-	// a Plan are.
+	// Program is the one program that a foreign tool runs, as the target of its effect.
+	// Rules are the rules written in the definition of the tool: each is one more layer,
+	// as those of a Plan are.
 	Program string
 	Rules   []policy.Rule
-	// Label and Category are for people who look through many tools; "" for most.
+	// Label and Category help people to browse many tools; most tools have none.
 	Label, Category string
-	// Private are the arguments that hold content. Of those the journal keeps only
-	// the size.
+	// Private are the arguments that contain content. The journal records only their
+	// size.
 	Private []string
 
 	argSchema func() argumentSchema
 	plan      func(ctx context.Context, names Names, raw []byte) (arguments, Plan, error)
 }
 
-// Arguments are what a call was given, with defaults: as its tool reads them, and by
-// their keys. There are none where they could not be read.
+// arguments are the arguments of a call, with defaults: as the tool's type, and by key.
+// They are empty if they could not be decoded.
 type arguments struct {
 	typed any
 	keys  map[string]any
 }
 
-// A shape is the schema of a tool's arguments, and what is known of it beforehand.
+// An argumentSchema is the schema of a tool's arguments, with values derived from it.
 type argumentSchema struct {
 	schema   *jsonschema.Schema
-	exact    *jsonschema.Resolved // to hold values against
-	plain    bool                 // misfit finds all that does not fit
-	defaults []byte               // a JSON object with those of all arguments; nil for none
-	filled   map[string]any       // the same, to be looked at
+	exact    *jsonschema.Resolved // to validate values
+	plain    bool                 // findMisfit checks everything that the schema says
+	defaults []byte               // a JSON object with all defaults; nil for none
+	filled   map[string]any       // the same, decoded
 }
 
 func newArgumentSchema(s *jsonschema.Schema) (argumentSchema, error) {
@@ -89,11 +89,11 @@ func newArgumentSchema(s *jsonschema.Schema) (argumentSchema, error) {
 	return made, err
 }
 
-// New returns the tool with its arguments, which are the fields of A, and its
-// planner. A field has its JSON name, `jsonschema:"what it is"`, and may have
-// `default:"…"`, `enum:"a,b"` and `minimum:"…"`; with omitempty it may be left
-// out, and then has its default. The schema is made when it is first needed: of many
-// tools few are called. A type that has none is a mistake in the program, and panics.
+// New returns a tool whose arguments are the fields of A. A field has a JSON name,
+// `jsonschema:"what it is"`, and may have `default:"…"`, `enum:"a,b"` and
+// `minimum:"…"`. A field with omitempty is optional, and then has its default. The
+// schema is made when it is first needed, because most tools are not called. New panics
+// if A has no schema: that is a bug in golem.
 func New[A any](t Tool, plan func(ctx context.Context, names Names, args A) (Plan, error)) Tool {
 	t.argSchema = sync.OnceValue(func() argumentSchema {
 		schema, err := jsonschema.For[A](nil)
@@ -121,7 +121,7 @@ func New[A any](t Tool, plan func(ctx context.Context, names Names, args A) (Pla
 	return t
 }
 
-// Alias returns the tool under an older name, which is answered and not offered.
+// Alias returns the tool under an older name, which can be called but is not offered.
 func (t Tool) Alias(name string) Tool {
 	if t.Name != name {
 		t.AliasOf = t.Name
@@ -130,11 +130,11 @@ func (t Tool) Alias(name string) Tool {
 	return t
 }
 
-// Schema returns the JSON schema of the arguments. It is not to be changed.
+// Schema returns the JSON schema of the arguments. The caller must not change it.
 func (t Tool) Schema() *jsonschema.Schema { return t.argSchema().schema }
 
-// refine adds to an inferred schema what the tags of the fields say, and takes
-// out what JSON would allow and nobody means: null for a list.
+// refine adds the tags of the fields to an inferred schema, and disallows null for a
+// list.
 func refine(s *jsonschema.Schema, t reflect.Type) error {
 	switch t.Kind() {
 	case reflect.Slice:

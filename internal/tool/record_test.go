@@ -9,16 +9,16 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// waits is a journal that keeps how long each record was waited for.
-type waits struct{ list []string }
+// A waitJournal records how long each record was waited for.
+type waitJournal struct{ list []string }
 
-func (w *waits) Write(r audit.Record, wait audit.Wait) error {
+func (w *waitJournal) Write(r audit.Record, wait audit.Wait) error {
 	w.list = append(w.list, fmt.Sprintf("%s:%d", r.Kind, wait))
 	return nil
 }
 
-// TestC10RecordsAreWaitedFor holds the gate to the journal's promise: what changes something
-// waits for the disk, what reads for nothing, and every outcome and refusal for the file.
+// TestC10RecordsAreWaitedFor checks how long the gate waits for the journal: a change
+// waits for the disk, a read for nothing, and every outcome and refusal for the file.
 func TestC10RecordsAreWaitedFor(t *testing.T) {
 	preApproved := []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.PreApproved}}
 	intent := func(w audit.Wait) string { return fmt.Sprintf("intent:%d outcome:%d", w, audit.Written) }
@@ -33,7 +33,7 @@ func TestC10RecordsAreWaitedFor(t *testing.T) {
 		{"read and write", "/out/a.md", []policy.Verb{policy.Read, policy.Write}, intent(audit.Durable)},
 		{"refused", "/in/x.md", write1, fmt.Sprintf("refusal:%d", audit.Written)},
 	} {
-		j := &waits{}
+		j := &waitJournal{}
 		do := read
 		if len(test.verbs) > 1 || test.verbs[0] == policy.Write {
 			do = write
@@ -50,7 +50,7 @@ func TestC10RecordsAreWaitedFor(t *testing.T) {
 	}
 	keeps := does("keep", policy.Both, read1, read)
 	keeps.ChangesState = true
-	j := &waits{}
+	j := &waitJournal{}
 	r := newRoom(t, preApproved, keeps)
 	r.Journal = j
 	r.call(policy.Model, "keep", `{"path": "/out/a.md"}`)
