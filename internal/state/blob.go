@@ -11,14 +11,14 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 )
 
-// fileBlobs is a directory with a file for each content, named by its hash. A file
-// gets its name when it is whole and on the disk.
+// fileBlobs is a directory with one file per content, named by its hash. A file gets its
+// name when it is complete and synced.
 type fileBlobs struct {
 	folder *Folder
 	name   string
 }
 
-// Blobs returns the contents of a name of a-z, 0-9, - and _.
+// Blobs returns the contents of a name made of a-z, 0-9, - and _.
 func (f *Folder) Blobs(name string) (Blobs, error) {
 	if !plainName(name) {
 		return nil, fmt.Errorf("contents %q: no name for them; use a-z, 0-9, - and _", name)
@@ -56,11 +56,11 @@ func (b *fileBlobs) Put(content io.Reader) (string, error) {
 	return name, nil
 }
 
-// desks is how many contents are written at once; others wait.
+// desks is how many contents can be written at once; other writers wait.
 const desks = 64
 
-// desk returns a file to write to, locked and empty. There are few names for
-// it, so that what killed writers leave behind is used up again.
+// desk returns a locked, empty file to write to. It uses a fixed set of names, so that
+// the files of killed writers are used again.
 func (f *Folder) desk() (file *held, name string, err error) {
 	for i := 0; file == nil; i++ {
 		name = fmt.Sprintf("new-%02d", i)
@@ -120,7 +120,7 @@ func (b *fileBlobs) Remove(hash string) error {
 	return trouble(b.name, err)
 }
 
-// isHash reports whether a text is a hash as Put returns them.
+// isHash reports whether a text has the form of a hash from Put.
 func isHash(text string) bool {
 	sum, err := hex.DecodeString(text)
 	return err == nil && len(sum) == sha256.Size && hex.EncodeToString(sum) == text

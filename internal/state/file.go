@@ -12,13 +12,13 @@ import (
 // How a file is opened.
 const (
 	toRead = os.O_RDONLY
-	toMake = os.O_RDWR | os.O_CREATE // and to write
+	toMake = os.O_RDWR | os.O_CREATE // also for writing
 )
 
-// open opens a plain file of a root. What is no plain file is refused, without
-// waiting for it and without following it.
+// open opens a regular file of a root. It refuses everything else, without following a
+// symlink or waiting for a pipe.
 func open(root *os.Root, name string, how int) (*os.File, error) {
-	for range 100 { // others make and move files meanwhile
+	for range 100 { // other processes create and rename files meanwhile
 		before, err := root.Lstat(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && how == toMake:
@@ -47,14 +47,14 @@ func open(root *os.Root, name string, how int) (*os.File, error) {
 	return nil, fmt.Errorf("%s: it is replaced all the time; find out by whom", name)
 }
 
-// A held file is open, and knows what it is.
+// A held is an open file with its size and identity.
 type held struct {
 	*os.File
 	is   fs.FileInfo
 	size int64 // when its lock was taken last
 }
 
-// held opens a file as open does.
+// held opens a file like open.
 func (f *Folder) held(name string, how int) (*held, error) {
 	file, err := open(f.root, name, how)
 	if err != nil {
@@ -68,7 +68,7 @@ func (f *Folder) held(name string, how int) (*held, error) {
 	return &held{File: file, is: is}, nil
 }
 
-// at returns the size of a file, and whether it is still the one of its name.
+// at returns the size of a file, and whether its name still refers to it.
 func (f *Folder) at(name string, file *held) (size int64, ok bool) {
 	there, err := f.root.Lstat(name)
 	if err != nil || !os.SameFile(file.is, there) {
@@ -77,9 +77,9 @@ func (f *Folder) at(name string, file *held) (size int64, ok bool) {
 	return there.Size(), true
 }
 
-// lock takes the lock of the file of a name, which may be open already, and is
-// made where it is missing. Without wait, it returns nil if another has it. A
-// file that was taken from its name excludes nobody, so another is tried.
+// lock locks the file of a name, which may be open already, and creates it if it is
+// missing. Without wait, it returns nil if another process holds the lock. If the file
+// has lost its name, its lock is useless, and lock tries the file that has the name now.
 func (f *Folder) lock(name string, file *held, wait bool) (_ *held, err error) {
 	for range 100 {
 		if file == nil {
@@ -107,16 +107,16 @@ func (f *Folder) lock(name string, file *held, wait bool) (_ *held, err error) {
 	return nil, fmt.Errorf("%s: it is replaced all the time; find out by whom", name)
 }
 
-// errTaken is the error of a file that was deleted or replaced while it was
-// written to: what was written is nowhere, or in the way of somebody else.
+// errTaken is the error of a file that was deleted or replaced while it was written. The
+// written data is lost or in the way of another writer.
 var errTaken = errors.New("taken away while it was written to")
 
-// unlock gives a lock back.
+// unlock releases a lock.
 func (f *Folder) unlock(file *held) error {
 	return errors.Join(f.locks.free(file.File), file.Close())
 }
 
-// write makes a file anew and puts it on the disk. What has its name goes.
+// write creates a file and syncs it. It replaces a file of the same name.
 func (f *Folder) write(name string, data ...[]byte) error {
 	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -136,8 +136,7 @@ func (f *Folder) write(name string, data ...[]byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// room opens a directory inside the directory. One that is missing is an error,
-// unless it is to be made.
+// room opens a subdirectory. If it is missing, create decides whether that is an error.
 func (f *Folder) room(name string, create bool) (*Folder, error) {
 	is, err := f.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) && create {
@@ -161,7 +160,7 @@ func (f *Folder) room(name string, create bool) (*Folder, error) {
 	return &Folder{root, f.locks, f.waits}, nil
 }
 
-// kind says what something that is no file is.
+// kind names the type of something that is not a regular file.
 func kind(mode fs.FileMode) string {
 	switch {
 	case mode.IsDir():
@@ -174,8 +173,8 @@ func kind(mode fs.FileMode) string {
 	return "something special"
 }
 
-// trouble says what to do about a file that cannot be used, unless that was
-// said already. It names the file and not the directory.
+// trouble adds a hint to the error of an unusable file, unless it has one. The hint names
+// the file, not the directory.
 func trouble(name string, err error) error {
 	if err == nil {
 		return nil
@@ -198,7 +197,7 @@ func trouble(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// A hint is an error, and what to do about it.
+// A hint is an error with advice.
 type hint struct {
 	err error
 	do  string
@@ -207,7 +206,7 @@ type hint struct {
 func (h *hint) Error() string { return h.err.Error() + "; " + h.do }
 func (h *hint) Unwrap() error { return h.err }
 
-// plainName reports whether a name is one of a-z, 0-9, - and _ alone.
+// plainName reports whether a name consists only of a-z, 0-9, - and _.
 func plainName(name string) bool {
 	return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 )
 
-// A Directory keeps documents by their names. Only its user can look into it.
+// A Folder is a directory of documents with names. Only its user can read it.
 type Folder struct {
 	root  *os.Root
 	locks *locks
-	waits *waits // for its locks and those of the directories in it
+	waits *waits // for its own locks and those of its subdirectories
 }
 
-// maxDocument bounds what is read back: a state directory may be damaged.
+// maxDocument limits the size of a document, because a state directory may be damaged.
 const maxDocument = 64 << 20
 
-// Open opens the directory at path, and makes it where it is missing. A directory
-// that others may write to is refused: what is kept there decides what a
-// program may do.
+// Open opens the directory at path and creates it if it is missing. It refuses a
+// directory that other users can write to, because the data there decides what a program
+// may do.
 func Open(path string) (*Folder, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, unusable(path, err)
@@ -40,7 +40,7 @@ func Open(path string) (*Folder, error) {
 	case info.Mode().Perm()&0o022 != 0 || !ours(info):
 		return nil, fmt.Errorf("state folder %s: others may write to it; chmod 700 one of your own, or choose another with --state", path)
 	}
-	// Whoever may write to the directory above could put another one in its place.
+	// A user who can write to the parent directory could replace this one.
 	above, err := os.Stat(filepath.Dir(path))
 	if err != nil {
 		return nil, unusable(path, err)
@@ -55,8 +55,8 @@ func Open(path string) (*Folder, error) {
 	return &Folder{root, new(locks), &waits{patience: patience}}, nil
 }
 
-// unusable says what to do about a state directory that cannot be used. The path
-// is the user's own choice, and only the user is told.
+// unusable adds advice to the error of an unusable state directory. The message has the
+// path, because only the user sees it.
 func unusable(path string, err error) error {
 	var cause *fs.PathError
 	if errors.As(err, &cause) {
@@ -65,7 +65,7 @@ func unusable(path string, err error) error {
 	return fmt.Errorf("state folder %s: %w; choose another with --state or GOLEM_STATE", path, err)
 }
 
-// Close lets go of the directory.
+// Close closes the directory.
 func (f *Folder) Close() error { return f.root.Close() }
 
 // Read returns a document, nil if there is none.
@@ -85,10 +85,10 @@ func (f *Folder) Read(name string) ([]byte, error) {
 	return data, err
 }
 
-// Update replaces a document by what change makes of it, nil for one that is
-// not there. Only one process is in a change of this directory at a time, so a
-// change updates no other document of it. When Update returns, the new document
-// is on the disk; when it fails, the old one stands.
+// Update replaces a document with the result of change, which gets nil if there is no
+// document. Only one process at a time runs a change in this directory, so change must
+// not update another document of it. When Update returns, the new document is synced. If
+// it fails, the old document stays.
 func (f *Folder) Update(name string, change func(old []byte) ([]byte, error)) error {
 	free, err := f.guard(name)
 	if err != nil {
@@ -109,9 +109,9 @@ func (f *Folder) Update(name string, change func(old []byte) ([]byte, error)) er
 	return f.replace(name, data)
 }
 
-// replace writes a document beside the old one and puts it in its place. The
-// name of the new one is fixed: whoever holds the lock is the only writer, and
-// what a killed one left behind goes.
+// replace writes a new document next to the old one and renames it. The temporary name is
+// fixed, because the holder of the lock is the only writer. So a killed writer leaves
+// nothing that the next one does not replace.
 func (f *Folder) replace(name string, data []byte) error {
 	return trouble(name, durable.ReplaceIn(f.root, name, name+".new", 0o600, func(file *os.File) error {
 		_, err := file.Write(data)

@@ -9,13 +9,13 @@ import (
 	"math"
 )
 
-// A head says how a log ended when its last Append did. It is kept in a slot of
-// fixed size, which one write replaces.
+// A head records how a log ended after its last Append. It has a fixed size, so that one
+// write replaces it.
 type head struct {
-	count uint64 // records in the log
+	count uint64 // number of records in the log
 	first uint64 // number of the first record of the current segment
-	size  int64  // of the current segment
-	start uint32 // what startOf says of the current segment; 0 for nothing
+	size  int64  // size of the current segment
+	start uint32 // startOf the current segment; 0 if it is too short
 	mark  []byte
 }
 
@@ -24,13 +24,13 @@ const (
 	maxMark     = 256
 	headVersion = 1
 	headMagic   = "golemlog"
-	maxCount    = math.MaxUint64 / 2 // so that there is always a next number
+	maxCount    = math.MaxUint64 / 2 // leaves room for the next number
 )
 
 var errDamaged = errors.New("damaged")
 
-// slot returns the head as it is kept: magic, version, count, first, size,
-// length of the mark, mark, zeros, start, and a checksum of it all.
+// slot encodes the head: magic, version, count, first, size, length of the mark, mark,
+// zeros, start and a checksum of all.
 func (h head) slot() []byte {
 	s := make([]byte, 0, slotSize)
 	s = append(s, headMagic...)
@@ -43,25 +43,25 @@ func (h head) slot() []byte {
 	return sum(binary.LittleEndian.AppendUint32(s[:slotSize-8], h.start))
 }
 
-// sum adds the checksum of a slot.
+// sum appends the checksum of a slot.
 func sum(s []byte) []byte { return binary.LittleEndian.AppendUint32(s, checksum(s)) }
 
 func checksum(data []byte) uint32 {
 	return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
 }
 
-// minStart is the size from which on a segment begins as it always will.
+// minStart is the size from which the beginning of a segment no longer changes.
 const minStart = 64
 
-// startOf returns a checksum of how a segment of a size begins: it tells one
-// from another that has been put in its place.
+// startOf returns a checksum of the beginning of a segment. It differs if another file
+// has replaced the segment.
 func startOf(file io.ReaderAt, size int64) uint32 {
 	var start [minStart]byte
 	n, _ := file.ReadAt(start[:min(size, int64(len(start)))], 0)
 	return checksum(start[:n])
 }
 
-// parseHead reads a slot: errDamaged is one that a crash or an accident left.
+// parseHead decodes a slot. It returns errDamaged if the slot is incomplete or damaged.
 func parseHead(s []byte) (head, error) {
 	if len(s) != slotSize || string(s[:8]) != headMagic || checksum(s[:slotSize-4]) != binary.LittleEndian.Uint32(s[slotSize-4:]) {
 		return head{}, errDamaged

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// holder returns the process that holds the lock of an open file, as far as the kernel
-// tells: it names no process of another PID namespace.
+// holder returns the process that holds the lock of an open file, if the kernel shows it.
+// The kernel does not show processes of other PID namespaces.
 func holder(file *os.File) (p process) {
 	info, err := file.Stat()
 	if err != nil {
@@ -27,8 +27,8 @@ func holder(file *os.File) (p process) {
 	defer locks.Close()
 	lines := bufio.NewScanner(locks)
 	for lines.Scan() {
-		// 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF; one that waits has -> as its second word.
-		// The device is that of the disk, which is not always the one that stat tells.
+		// 1: FLOCK ADVISORY WRITE 1234 08:01:5678 0 EOF; a waiting process has -> as the
+		// second word. The device is the disk's, which may differ from the one in stat.
 		words := strings.Fields(lines.Text())
 		if len(words) < 6 || words[1] != "FLOCK" || !strings.HasSuffix(words[5], fmt.Sprintf(":%d", st.Ino)) {
 			continue
@@ -61,8 +61,8 @@ func hasOpen(id int, file os.FileInfo) bool {
 	return false
 }
 
-// plainWord returns the name of a program if a terminal can show it: any process may call
-// itself whatever it likes.
+// plainWord returns the name of a program if it is safe for a terminal. Any process can
+// choose its own name.
 func plainWord(name string) string {
 	for _, r := range name {
 		if r <= ' ' || r > '~' {

@@ -4,5 +4,5 @@ package state
 
 import "os"
 
-// holder returns no process: this system does not tell which one holds a lock.
+// holder returns no process: this system does not show who holds a lock.
 func holder(*os.File) process { return process{} }

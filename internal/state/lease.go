@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// fileLeases are files that are locked, each named by the hash of a name. Who
-// holds one is written in it.
+// fileLeases are locked files, each named by the hash of the lease's name. A file
+// contains its owner.
 type fileLeases struct{ folder *Folder }
 
-// maxOwner bounds what is told of an owner.
+// maxOwner limits the length of an owner in messages.
 const maxOwner = 256
 
 // Leases returns the leases of the directory.
@@ -32,7 +32,7 @@ func (l *fileLeases) Take(ctx context.Context, name, owner string) (release func
 		return nil, fmt.Errorf("lease %q: %w", name, err)
 	}
 	free := sync.OnceValue(func() error {
-		room.root.Remove(hash) // or else it stays, and is taken again
+		room.root.Remove(hash) // if that fails, the file stays and is used again
 		return errors.Join(room.unlock(file), room.Close())
 	})
 	if err = file.Truncate(0); err == nil {
@@ -45,7 +45,7 @@ func (l *fileLeases) Take(ctx context.Context, name, owner string) (release func
 	return free, nil
 }
 
-// wait takes the lock of a file, until ctx ends.
+// wait locks a file. It gives up when ctx ends.
 func (f *Folder) wait(ctx context.Context, name string) (*held, error) {
 	tick := time.NewTimer(0)
 	defer tick.Stop()
@@ -63,7 +63,7 @@ func (f *Folder) wait(ctx context.Context, name string) (*held, error) {
 	}
 }
 
-// owner returns who has said to hold a lease.
+// owner returns the owner that a lease's file names.
 func (f *Folder) owner(name string) string {
 	file, err := open(f.root, name, toRead)
 	if err != nil {

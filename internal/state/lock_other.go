@@ -7,17 +7,17 @@ import (
 	"sync"
 )
 
-// nonblock is for systems whose directories hold pipes.
+// nonblock is only needed where a directory can hold pipes.
 const nonblock = 0
 
-// locks are this process's own: the system has none. They are by name, as
-// others open a file anew.
+// locks exclude other goroutines of this process; the system has no locks. They are kept
+// by name, because each user opens the file anew.
 type locks struct {
 	mu   sync.Mutex
 	held map[string]bool
 }
 
-// take takes the lock of an open file, and reports whether it could.
+// take locks an open file and reports whether it could.
 func (l *locks) take(file *os.File) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -31,7 +31,7 @@ func (l *locks) take(file *os.File) (bool, error) {
 	return true, nil
 }
 
-// free gives the lock of an open file back.
+// free releases the lock of an open file.
 func (l *locks) free(file *os.File) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +39,7 @@ func (l *locks) free(file *os.File) error {
 	return nil
 }
 
-// guard keeps others in this process from changing what is in the directory.
+// guard excludes other changes of the directory by this process.
 func (f *Folder) guard(string) (free func() error, err error) {
 	file, err := f.lock("folder.lock", nil, true)
 	if err != nil {
@@ -48,8 +48,8 @@ func (f *Folder) guard(string) (free func() error, err error) {
 	return func() error { return f.unlock(file) }, nil
 }
 
-// sync does nothing: what such a system keeps, it keeps by itself.
+// sync does nothing on this system.
 func (f *Folder) sync() error { return nil }
 
-// ours is true: such a system knows one user.
+// ours returns true: this system has one user.
 func ours(os.FileInfo) bool { return true }

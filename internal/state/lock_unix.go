@@ -8,14 +8,13 @@ import (
 	"syscall"
 )
 
-// nonblock lets a pipe be opened, and then refused, without waiting for its
-// other end.
+// nonblock lets open refuse a pipe without waiting for its other end.
 const nonblock = syscall.O_NONBLOCK
 
-// locks are the kernel's: a process that ends, in whatever way, holds none.
+// locks are the kernel's. It releases them when a process ends, in whatever way.
 type locks struct{}
 
-// take takes the lock of an open file, and reports whether it could.
+// take locks an open file and reports whether it could.
 func (*locks) take(file *os.File) (bool, error) {
 	for {
 		switch err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err {
@@ -30,14 +29,13 @@ func (*locks) take(file *os.File) (bool, error) {
 	}
 }
 
-// free gives the lock of an open file back.
+// free releases the lock of an open file.
 func (*locks) free(file *os.File) error {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
 }
 
-// guard keeps others from changing what is in the directory, of which name is what
-// the caller is about. The lock is the directory's own: a file that only held a
-// lock could be deleted, and another be locked in its place.
+// guard excludes other changes of the directory. name is the document of the caller, for
+// errors. It locks the directory itself: a lock file could be deleted and replaced.
 func (f *Folder) guard(name string) (free func() error, err error) {
 	dir, err := f.root.Open(".")
 	if err != nil {
@@ -50,7 +48,7 @@ func (f *Folder) guard(name string) (free func() error, err error) {
 	return func() error { return errors.Join(f.locks.free(dir), dir.Close()) }, nil
 }
 
-// sync puts the names of the directory on the disk.
+// sync syncs the names in the directory.
 func (f *Folder) sync() error {
 	dir, err := f.root.Open(".")
 	if err != nil {

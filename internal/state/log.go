@@ -10,28 +10,27 @@ import (
 	"sync/atomic"
 )
 
-// Bounds of a log. The last two also bound what a damaged directory may make a
-// reader hold in memory.
+// Limits of a log. The last two also limit how much memory a damaged directory can make a
+// reader use.
 const (
 	defaultSegment = 64 << 20
 	maxRecord      = 16 << 20
 	maxBatch       = 64 << 20
 )
 
-// weight is how much a record counts against maxBatch: what it is on the disk,
-// and what it costs besides to hold it in memory.
+// weight is what a record counts against maxBatch: its size on disk and its overhead in
+// memory.
 func weight(record []byte) int { return len(record) + 1 + 64 }
 
-// A fileLog is a log in the files of a directory, here for the name journal:
+// A fileLog is a log in files of a directory, here for the name journal:
 //
-//	journal.jsonl               the current segment: a record a line
+//	journal.jsonl               the current segment: one record per line
 //	journal-000000000001.jsonl  an older segment, by the number of its first record
 //	journal.head                the head, written after the records
 //
-// Whoever appends holds the locks of the head and of the current segment: one
-// that is deleted meanwhile leaves the other. Nobody changes the records that a
-// head counts, so reading needs no lock. Nothing is made before the first
-// Append.
+// A writer holds the locks of the head and of the current segment. If one file is deleted
+// meanwhile, the other lock still excludes other writers. Nobody changes the records that
+// a head counts, so readers need no lock. The first Append creates the files.
 type fileLog struct {
 	folder   *Folder
 	name     string
@@ -42,16 +41,16 @@ type fileLog struct {
 
 	mu     sync.Mutex
 	closed bool
-	head   *held // open from the first Append on, as is cur
+	head   *held // open from the first Append on, like cur
 	cur    *held
-	sure   bool // the last Append here went well with these files
+	sure   bool // the last Append succeeded with these open files
 	buf    []byte
-	slots  [slotSize]byte // what a head is read into
+	slots  [slotSize]byte // buffer for reading a head
 }
 
-// Log returns the log of a name of a-z, 0-9, - and _. A segment that has grown
-// over so many bytes is followed by a new one; 0 stands for 64 MiB. Records are
-// not empty and without a newline, and marks are of at most 256 bytes.
+// Log returns the log of a name made of a-z, 0-9, - and _. A segment that has grown
+// beyond segment bytes is followed by a new one; 0 means 64 MiB. Records must not be
+// empty or contain a newline. Marks have at most 256 bytes.
 func (f *Folder) Log(name string, segment int64) (Log, error) {
 	if _, _, old := oldSegment(name + ".jsonl"); old || !plainName(name) {
 		return nil, fmt.Errorf("log %q: no name for one; use a-z, 0-9, - and _", name)
@@ -62,8 +61,8 @@ func (f *Folder) Log(name string, segment int64) (Log, error) {
 	return &fileLog{folder: f, name: name, headName: name + ".head", curName: name + ".jsonl", segment: segment}, nil
 }
 
-// oldSegment returns what the name of a segment that is no longer written to says:
-// the log that it is of, and the number of its first record.
+// oldSegment parses the name of an older segment: its log and the number of its first
+// record.
 func oldSegment(file string) (log, first string, ok bool) {
 	base, ok := strings.CutSuffix(file, ".jsonl")
 	at := strings.LastIndexByte(base, '-')
@@ -122,8 +121,8 @@ func (l *fileLog) Append(sync bool, next func(Tail) ([][]byte, []byte, error)) e
 	}
 	h := head{count: e.Count + uint64(len(records)), first: e.first, size: e.size + int64(len(l.buf)), mark: mark}
 	if err := l.write(e, h, sync); err != nil {
-		// Nobody is told of what this has written, so it goes again. Should even
-		// that be impossible, it is beyond the mark or torn, as after a kill.
+		// No caller knows of these records yet, so remove them. If that fails too, they
+		// are beyond the mark or torn, as after a kill.
 		l.cur.Truncate(e.size)
 		return err
 	}
@@ -131,8 +130,8 @@ func (l *fileLog) Append(sync bool, next func(Tail) ([][]byte, []byte, error)) e
 	return nil
 }
 
-// take takes the locks of the head and the current segment, in this order, and
-// makes what is missing. Both files are kept open.
+// take locks the head and the current segment, in this order, and creates missing files.
+// Both stay open.
 func (l *fileLog) take() (err error) {
 	head, cur := l.head, l.cur
 	if l.head, err = l.folder.lock(l.headName, head, true); err != nil {

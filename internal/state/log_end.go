@@ -8,22 +8,22 @@ import (
 	"slices"
 )
 
-// An ending is a tail, and where in the current segment it is.
+// An ending is a tail with its position in the current segment.
 type ending struct {
 	Tail
 	first uint64 // number of the first record of the current segment
-	size  int64  // of the records of the current segment
-	start uint32 // what startOf says of the current segment; 0 for nothing
-	clean bool   // the head says it all
+	size  int64  // size of the records in the current segment
+	start uint32 // startOf the current segment; 0 if it is too short
+	clean bool   // the head describes everything
 	cut   bool   // the last record lacks its line end
 }
 
-// ending is how a log ends that has nothing behind its head.
+// ending returns the ending of a log that has nothing after its head.
 func (h head) ending() ending {
 	return ending{Tail: Tail{Count: h.count, Mark: h.mark}, first: h.first, size: h.size, start: h.start, clean: true}
 }
 
-// stable returns the end that the head tells of, if the files bear it out.
+// stable returns the ending that the head describes, if the files match it.
 func (v *view) stable() (ending, bool) {
 	e := v.head.ending()
 	if !v.headed {
@@ -33,14 +33,14 @@ func (v *view) stable() (ending, bool) {
 		if _, more := slices.BinarySearch(v.old, e.Count+1); more || size != e.size {
 			return e, false
 		}
-		e.first, e.size = e.Count+1, 0 // the one who did it is about to say so in the head
+		e.first, e.size = e.Count+1, 0 // the writer of the new segment is about to write its head
 		return e, true
 	}
 	return e, v.bears(v.cur, v.size)
 }
 
-// putAway reports whether the segment that the head speaks of is no longer the
-// current one, and its size. What else may have its name is not that segment.
+// putAway reports whether the head's segment is now an older one, and its size. Another
+// file with that name does not count.
 func (v *view) putAway() (size int64, ok bool) {
 	_, found := slices.BinarySearch(v.old, v.head.first)
 	if !found || v.head.size > 0 && v.bears(v.cur, v.size) {
@@ -54,7 +54,7 @@ func (v *view) putAway() (size int64, ok bool) {
 	return size, v.bears(file, size)
 }
 
-// bears reports whether a segment is what the head says of it.
+// bears reports whether a segment matches the head.
 func (v *view) bears(file *os.File, size int64) bool {
 	h := v.head
 	return size >= h.size && endsLine(file, h.size) && (h.size == 0 || h.start == 0 || startOf(file, h.size) == h.start)
@@ -73,7 +73,7 @@ func endsLine(file *os.File, at int64) bool {
 	return err == nil && b[0] == '\n'
 }
 
-// ending finds out how the log ends, whatever has happened to it.
+// ending finds how the log ends, whatever has happened to it.
 func (v *view) ending() (ending, error) {
 	e, ok := v.stable()
 	from := place{e.first, e.Count + 1, e.size}
@@ -95,8 +95,8 @@ func (v *view) ending() (ending, error) {
 		}
 		e.Count, e.size, e.Torn = e.Count+n, end, v.size-end
 		if !ok && e.Torn > 0 {
-			// The head does not say that nobody was told of it, so it may be a record
-			// that has lost its line end, and stays.
+			// The head does not prove that nobody knows of this line. It may be a record
+			// that lost its line end, so it stays.
 			e.Count, e.size, e.Torn, e.cut = e.Count+1, v.size, 0, true
 		}
 		e.clean = e.clean && n == 0 && e.Torn == 0
@@ -113,8 +113,8 @@ func (v *view) ending() (ending, error) {
 	return e, nil
 }
 
-// first returns the number of the first record of the current segment, where
-// the head does not know how the log ends.
+// first returns the number of the first record of the current segment if the head does
+// not say.
 func (v *view) first() (uint64, error) {
 	at := v.head.first
 	if !v.headed {
@@ -134,7 +134,7 @@ func (v *view) first() (uint64, error) {
 	}
 }
 
-// oldCount counts the records of the older segment of a first number.
+// oldCount counts the records of the older segment that starts with number first.
 func (v *view) oldCount(first uint64) (uint64, error) {
 	file, size, err := v.openOld(first)
 	if err != nil {
@@ -161,14 +161,13 @@ func (v *view) beyond(e ending, from place) (records [][]byte, err error) {
 	return records, err
 }
 
-// tooMuch is the error of more behind the head than any Append writes.
+// tooMuch is the error for more data after the head than any Append writes.
 func (v *view) tooMuch() error {
 	return fmt.Errorf("%s: more behind what %s.head counts than a crash leaves; "+
 		"if the log is as it should be, move the head away, or else cut what is too much", v.log.curName, v.log.name)
 }
 
-// countLines counts the lines of a part of a file, and returns where the last
-// of them ends.
+// countLines counts the lines in a part of a file, and returns the end of the last one.
 func countLines(file *os.File, from, to int64) (n uint64, end int64, err error) {
 	end = from
 	buf := make([]byte, min(to-from, 1<<20))

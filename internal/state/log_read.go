@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A place is where a record begins in the segment whose first record is first.
+// A place is the position of a record in the segment whose first record is first.
 type place struct {
 	first, number uint64
 	offset        int64
@@ -29,7 +29,7 @@ func (l *fileLog) Tail() (Tail, error) {
 	return e.Tail, nil
 }
 
-// Read implements Log. It ends where the log did when it began.
+// Read implements Log. It stops at the end that the log had when Read began.
 func (l *fileLog) Read(from uint64, yield func(uint64, []byte) error) error {
 	v, e, _, err := l.look()
 	if err != nil {
@@ -37,7 +37,7 @@ func (l *fileLog) Read(from uint64, yield func(uint64, []byte) error) error {
 	}
 	defer v.close()
 	hint := place{first: e.first, number: e.first}
-	// Whoever follows a log continues where the last Read ended.
+	// A reader that follows the log continues where the last Read ended.
 	if last := l.read.Load(); last != nil && last.first == e.first && last.number <= e.Count+1 && endsLine(v.cur, last.offset) {
 		hint = *last
 	}
@@ -53,9 +53,9 @@ func (l *fileLog) Read(from uint64, yield func(uint64, []byte) error) error {
 	return wrong
 }
 
-// records calls yield for the records from a number on, up to the ending. The
-// hint is a place in the current segment, to begin there where that is right.
-// What is wrong with the files is told when all that is there was read.
+// records calls yield for the records from a number up to the ending. The hint is a place
+// in the current segment to start from, if it fits. It reports errors of the files after
+// it has read all that is there.
 func (v *view) records(e ending, from uint64, hint place, yield func(uint64, []byte) error) (wrong, err error) {
 	from = max(from, 1)
 	if from > e.Count {
@@ -102,8 +102,8 @@ func (v *view) records(e ending, from uint64, hint place, yield func(uint64, []b
 	return wrong, nil
 }
 
-// misfit is the error of a segment that does not begin where the one before
-// ends: with the record of a number.
+// misfit is the error for a segment that does not continue the one before it with the
+// record of a number.
 func misfit(before string, number uint64, name string, first uint64) error {
 	switch {
 	case first < number:
@@ -114,7 +114,7 @@ func misfit(before string, number uint64, name string, first uint64) error {
 	return fmt.Errorf("%s: begins with record %d, and %s ends with %d; what comes between is missing, or the head was changed", name, first, before, number-1)
 }
 
-// readOld reads one older segment, and returns the number that comes after it.
+// readOld reads one older segment and returns the number after it.
 func (v *view) readOld(first, number, from uint64, yield func(uint64, []byte) error) (uint64, error) {
 	file, size, err := v.openOld(first)
 	if err != nil {
@@ -126,9 +126,9 @@ func (v *view) readOld(first, number, from uint64, yield func(uint64, []byte) er
 	return s.number, err
 }
 
-// misplaced calls yield for the lines of files that are called like segments
-// and have no place before the current one, and says which those are. They may
-// be rubbish, or what a head that was changed denies.
+// misplaced calls yield for the lines of files that are named like segments but do not
+// fit before the current one, and returns which they are. They may be junk, or records
+// that a changed head hides.
 func (v *view) misplaced(e ending, yield func(uint64, []byte) error) (wrong, err error) {
 	odd, number := v.odd, e.Count+1
 	i, _ := slices.BinarySearch(v.old, e.first)
@@ -144,7 +144,7 @@ func (v *view) misplaced(e ending, yield func(uint64, []byte) error) (wrong, err
 	return fmt.Errorf("%s: no segment of this log has this name; move it away", odd[0]), nil
 }
 
-// A segment is read from a record on, which begins at an offset, to an end.
+// A segment is read from a record at an offset to an end.
 type segment struct {
 	name    string
 	file    *os.File
@@ -152,8 +152,8 @@ type segment struct {
 	at, end int64
 }
 
-// skipToLast moves on to the last record, which has this number, if it finds where that
-// begins near the end: a segment may have many megabytes before it.
+// skipToLast moves to the last record, which has this number, if its beginning is near
+// the end. A segment may have many megabytes before it.
 func (s *segment) skipToLast(number uint64) {
 	tail := make([]byte, min(s.end-s.at, 64<<10))
 	if _, err := s.file.ReadAt(tail, s.end-int64(len(tail))); err != nil || !bytes.HasSuffix(tail, []byte("\n")) {
@@ -164,7 +164,7 @@ func (s *segment) skipToLast(number uint64) {
 	}
 }
 
-// lines calls yield for the records from a number on, and counts over all.
+// lines calls yield for the records from a number on.
 func (s *segment) lines(from uint64, yield func(uint64, []byte) error) error {
 	if s.at >= s.end {
 		return nil
@@ -194,7 +194,7 @@ func (s *segment) lines(from uint64, yield func(uint64, []byte) error) error {
 		switch {
 		case len(rest) > maxRecord:
 			return fmt.Errorf("%s: record %d is larger than %d bytes; it was changed", s.name, s.number, maxRecord)
-		case ended && len(rest) > 0: // without its line end, and all the same there
+		case ended && len(rest) > 0: // a record without its line end
 			s.number++
 			if s.number > from {
 				return yield(s.number-1, rest)
@@ -209,7 +209,7 @@ func (s *segment) lines(from uint64, yield func(uint64, []byte) error) error {
 	}
 }
 
-// interval is how often Watch looks.
+// interval is how often Watch checks the log.
 const interval = 50 * time.Millisecond
 
 // Watch implements Log.
@@ -240,8 +240,7 @@ func (l *fileLog) Watch(ctx context.Context, number uint64) error {
 	}
 }
 
-// signature changes whenever the log does. It is empty for one that cannot be
-// told from another.
+// signature changes whenever the log does. It is empty if the log cannot be identified.
 func (l *fileLog) signature() string {
 	h, headed, err := l.readHead()
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"strconv"
 )
 
-// A view is the files of a log as they were together at one moment.
+// A view is a consistent snapshot of a log's files.
 type view struct {
 	log    *fileLog
 	old    []uint64 // first numbers of the older segments, in order
-	odd    []string // what is called like a segment and is none
+	odd    []string // files that are named like segments but are none
 	cur    *os.File // nil if there is none
 	size   int64    // of cur
 	head   head
-	headed bool // the head is there and whole
+	headed bool // the head exists and is complete
 }
 
 func (v *view) close() {
@@ -27,9 +27,9 @@ func (v *view) close() {
 	}
 }
 
-// view opens the files of the log, and makes none.
+// view opens the files of the log and creates none.
 func (l *fileLog) view() (*view, error) {
-	for range 1000 { // until no other process takes a new segment meanwhile
+	for range 1000 { // until no other process starts a new segment meanwhile
 		v := &view{log: l}
 		same, err := v.open()
 		if err == nil && same {
@@ -43,8 +43,7 @@ func (l *fileLog) view() (*view, error) {
 	return nil, fmt.Errorf("%s: it is replaced all the time; find out by whom", l.curName)
 }
 
-// open fills the view, and reports whether the current segment is still the one
-// that it was before.
+// open fills the view, and reports whether the current segment is still the same.
 func (v *view) open() (same bool, err error) {
 	root := v.log.folder.root
 	v.cur, err = open(root, v.log.curName, toRead)
@@ -71,8 +70,8 @@ func (v *view) open() (same bool, err error) {
 	return err == nil && os.SameFile(is, there), nil
 }
 
-// readHead reads the head, and reports whether it is there and whole. One that
-// is being written can look damaged, but not twice in the same way.
+// readHead reads the head, and reports whether it exists and is complete. A head that is
+// being written can look damaged, but not twice in the same way.
 func (l *fileLog) readHead() (head, bool, error) {
 	name := l.headName
 	file, err := open(l.folder.root, name, toRead)
@@ -102,7 +101,7 @@ func (l *fileLog) readHead() (head, bool, error) {
 	}
 }
 
-// list finds the segments that are no longer written to.
+// list finds the older segments.
 func (v *view) list() error {
 	dir, err := v.log.folder.root.Open(".")
 	if err != nil {
@@ -130,7 +129,7 @@ func (v *view) list() error {
 	return nil
 }
 
-// openOld opens the older segment of a first number.
+// openOld opens the older segment that starts with number first.
 func (v *view) openOld(first uint64) (*os.File, int64, error) {
 	name := v.log.segmentName(first)
 	file, err := open(v.log.folder.root, name, toRead)
@@ -145,9 +144,9 @@ func (v *view) openOld(first uint64) (*os.File, int64, error) {
 	return file, is.Size(), nil
 }
 
-// look returns a view and how the log ends in it. While another process is
-// between its records and their head, that is where the head says it does, and
-// settled is false: there may be more to see without any file having changed.
+// look returns a view and the ending of the log in it. While another process has written
+// records but not yet their head, the ending is the head's, and settled is false: more
+// may become visible without a change of any file.
 func (l *fileLog) look() (v *view, e ending, settled bool, err error) {
 	if v, err = l.view(); err != nil {
 		return nil, ending{}, false, err
@@ -166,7 +165,7 @@ func (l *fileLog) look() (v *view, e ending, settled bool, err error) {
 		return nil, ending{}, false, err
 	}
 	if e, ok = v.stable(); !ok || quiet {
-		// Without the lock this is for a head that is no use: next may look too.
+		// Without the lock, this serves only for a useless head: next may look too.
 		e, err = v.ending()
 	}
 	if err != nil {
@@ -176,8 +175,8 @@ func (l *fileLog) look() (v *view, e ending, settled bool, err error) {
 	return v, e, quiet, nil
 }
 
-// tryLock takes the locks of the log, if nobody has them. Where nobody has ever
-// appended, or this user may not, there are none to take.
+// tryLock takes the locks of the log if they are free. If nobody has ever appended, or
+// this user may not, there are no locks to take.
 func (l *fileLog) tryLock() (free func(), got bool, err error) {
 	var files []*os.File
 	free = func() {

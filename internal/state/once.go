@@ -10,17 +10,17 @@ import (
 	"io/fs"
 )
 
-// maxValue bounds a key and its value together.
+// maxValue limits the size of a key and its value together.
 const maxValue = 16 << 20
 
-// A fileOnce is a directory with a file for each key, named by the key's hash. The
-// file gets its name when it is whole and on the disk, and a name is given once.
+// A fileOnce is a directory with one file per key, named by the key's hash. A file gets
+// its name when it is complete and synced, and never a second time.
 type fileOnce struct {
 	folder *Folder
 	name   string
 }
 
-// Once returns the decisions of a name of a-z, 0-9, - and _.
+// Once returns the decisions of a name made of a-z, 0-9, - and _.
 func (f *Folder) Once(name string) (Once, error) {
 	if !plainName(name) {
 		return nil, fmt.Errorf("decisions %q: no name for them; use a-z, 0-9, - and _", name)
@@ -54,7 +54,7 @@ func (o *fileOnce) Decide(key string, value []byte) (kept []byte, first bool, er
 		kept, first, err = value, true, room.decide(key, value)
 	}
 	if err == nil {
-		// Whoever decided it may have been killed before this.
+		// The process that decided it may have been killed before its sync.
 		err = room.sync()
 	}
 	if err != nil {
@@ -63,7 +63,7 @@ func (o *fileOnce) Decide(key string, value []byte) (kept []byte, first bool, er
 	return kept, first, nil
 }
 
-// decide gives a key a value. A link, unlike a new name, replaces nothing.
+// decide gives a key its value. It uses a hard link, which cannot replace a file.
 func (f *Folder) decide(key string, value []byte) error {
 	const temp = "decide.new"
 	err := f.write(temp, decision(key, value), []byte(key), value)
@@ -76,7 +76,7 @@ func (f *Folder) decide(key string, value []byte) error {
 	return err
 }
 
-// decision is the first line of the file of a key. It covers all of the file.
+// decision returns the first line of a key's file. It covers the whole file.
 func decision(key string, value []byte) []byte {
 	return fmt.Appendf(nil, "once 1 %d %d %s\n", len(key), len(value), hexHash(key+string(value)))
 }

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// syncData puts the content of a file on the disk, without its times.
+// syncData syncs the content of a file, without its times.
 func syncData(file *os.File) error {
 	for {
 		if err := syscall.Fdatasync(int(file.Fd())); err != syscall.EINTR {

@@ -4,5 +4,5 @@ package state
 
 import "os"
 
-// syncData puts the content of a file on the disk.
+// syncData syncs the content of a file.
 func syncData(file *os.File) error { return file.Sync() }

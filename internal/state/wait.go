@@ -7,28 +7,29 @@ import (
 	"time"
 )
 
-// How long a process waits for the locks of a directory, and between two looks at one. The
-// system's own way to wait has no end if the process that holds the lock is stopped.
+// How long a process waits for the locks of a directory, and between two tries. A
+// blocking lock call would wait forever if the process that holds the lock is stopped.
 const (
 	patience = 10 * time.Second
 	minPause = 20 * time.Microsecond
 	maxPause = 2 * time.Millisecond
-	// After this many pauses, await looks this often between two pauses: others who take
-	// the lock again and again free it for some microseconds only.
+	// After this many pauses, await tries this often between two pauses: processes that
+	// take the lock again and again release it only for microseconds.
 	pauses, looks = 16, 500
 )
 
-// waits is the time that the users of a directory may wait for its locks, all locks together:
-// one call takes several, and somebody who waited in vain for the first does not wait as
+// waits is the time that the users of a directory may wait for all its locks together.
+// One call takes several locks. If it waited in vain for the first, it does not wait as
 // long again for each of the others.
 type waits struct {
 	patience time.Duration
 
 	mu   sync.Mutex
-	vain map[string]time.Duration // how long a lock that could not be had was waited for
+	vain map[string]time.Duration // how long each lock was waited for in vain
 }
 
-// left returns how long a wait may take: the rest of the patience, and a moment in any case.
+// left returns how long the next wait may take: the rest of the time, and at least a
+// moment.
 func (w *waits) left() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,7 +40,7 @@ func (w *waits) left() time.Duration {
 	return max(left, w.patience/100)
 }
 
-// failed records that a lock could not be had, and returns how long it was waited for.
+// failed records a lock that could not be taken, and returns how long it was waited for.
 func (w *waits) failed(name string, d time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,14 +51,14 @@ func (w *waits) failed(name string, d time.Duration) time.Duration {
 	return w.vain[name]
 }
 
-// got records that a lock can be had.
+// got records that a lock could be taken.
 func (w *waits) got(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.vain, name)
 }
 
-// await takes the lock of an open file.
+// await locks an open file.
 func (f *Folder) await(file *os.File) error {
 	var end <-chan time.Time
 	var left time.Duration
@@ -87,13 +88,14 @@ func (f *Folder) await(file *os.File) error {
 	}
 }
 
-// A process is one that holds a lock.
+// A process is a process that holds a lock.
 type process struct {
 	id   int
 	name string
 }
 
-// locked is the error of a lock that another process, 0 for an unknown one, did not free.
+// locked is the error for a lock that another process did not release. The process is 0
+// if it is unknown.
 func locked(by process, waited time.Duration) error {
 	who, end := "another process", "end it"
 	if by.id > 0 {
