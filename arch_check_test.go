@@ -17,8 +17,8 @@ import (
 // A source is one Go file; its path is relative to the module, with slashes.
 type source struct{ path, text string }
 
-// readTree collects the Go files of the module, as the go command would:
-// not testdata, not hidden folders, not other modules.
+// readTree returns the Go files of the module. Like the go command, it skips testdata,
+// hidden directories and other modules.
 func readTree(tree fs.FS) ([]source, error) {
 	var sources []source
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
@@ -52,7 +52,7 @@ type file struct {
 	line      func(ast.Node) int
 }
 
-// A finding is one breach of one rule.
+// A finding is one place where the code breaks a rule.
 type finding struct {
 	path string
 	line int
@@ -75,7 +75,7 @@ func (r *report) add(f *file, n ast.Node, rule, format string, args ...any) {
 	r.found = append(r.found, finding{f.path, line, rule, fmt.Sprintf(format, args...)})
 }
 
-// rules are the checks, by the name they report under. Each sees one package.
+// rules are the checks by the name that reports use. Each checks one package.
 var rules = map[string]func(r *report, rule string, pkg []*file){
 	"unknown package":   checkKnown,
 	"layer":             checkLayers,
@@ -140,7 +140,7 @@ func importPath(spec *ast.ImportSpec) string {
 	return p
 }
 
-// layerOf finds a package's layer; the first row that fits counts.
+// layerOf returns a package's layer: that of the first row that matches.
 func layerOf(pkg string) (int, bool) {
 	for _, row := range layers {
 		if matches(row.pkg, pkg) {
@@ -158,7 +158,7 @@ func matches(pattern, name string) bool {
 	return ok
 }
 
-// forbids reports whether the limit keeps its names out of the file.
+// forbids reports whether the limit forbids its names in the file.
 func (l limit) forbids(f *file) bool {
 	at := func(place string) bool {
 		if strings.HasSuffix(place, ".go") {
@@ -195,7 +195,7 @@ func checkLayers(r *report, rule string, pkg []*file) {
 			switch {
 			case !ours || !known:
 			case f.test:
-				// Tests may look up, for what they need; not as far as the user's side.
+				// A test may import higher layers, but neither fronts nor commands.
 				if to >= front && from < front {
 					r.add(f, spec, rule, "a test of layer %d imports %s of layer %d", from, target, to)
 				}
@@ -229,7 +229,7 @@ func checkImports(r *report, rule string, pkg []*file) {
 	}
 }
 
-// checkDot refuses dot imports, through which the other rules do not see.
+// checkDot refuses dot imports, because the other rules cannot see through them.
 func checkDot(r *report, rule string, pkg []*file) {
 	for _, f := range pkg {
 		for _, spec := range f.ast.Imports {
@@ -338,8 +338,8 @@ func checkPackageComment(r *report, rule string, pkg []*file) {
 	}
 }
 
-// checkDocs looks for the exported names of public packages that no file
-// documents: one of several versions for different systems is enough.
+// checkDocs finds exported names of public packages without a doc comment. If a name has
+// versions for several systems, one comment is enough.
 func checkDocs(r *report, rule string, pkg []*file) {
 	if !slices.Contains(public, pkg[0].pkg) {
 		return
@@ -363,7 +363,7 @@ func checkDocs(r *report, rule string, pkg []*file) {
 	}
 }
 
-// An exported is a name that go doc shows.
+// An exported is a name that go doc prints.
 type exported struct {
 	name       string
 	documented bool
@@ -452,7 +452,7 @@ func checkInterfaces(r *report, rule string, pkg []*file) {
 	}
 }
 
-// checkWording finds the opening words that tell a reader nothing.
+// checkWording finds opening words that do not help a reader.
 func checkWording(r *report, rule string, pkg []*file) {
 	for _, f := range pkg {
 		for n := range ast.Preorder(f.ast) {

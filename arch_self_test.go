@@ -28,7 +28,7 @@ func methodsOf(name string, n int) string {
 	return b.String()
 }
 
-// circle returns n files of which each refers to all others.
+// circle returns n files, each of which refers to all others.
 func circle(n int) map[string]string {
 	files := map[string]string{}
 	for i := range n {
@@ -149,7 +149,7 @@ func ruleNames(files map[string]string) []string {
 	return names
 }
 
-// TestRulesBite shows that each rule finds what it is there for, and no more.
+// TestRulesBite checks that each rule finds what it should, and nothing else.
 func TestRulesBite(t *testing.T) {
 	broken := map[string]bool{}
 	for _, row := range breaches {
@@ -211,7 +211,7 @@ func TestLimitsBite(t *testing.T) {
 	}
 }
 
-// fileAt makes a file name that stands at a limit's place.
+// fileAt returns a file name at a limit's place.
 func fileAt(place string) string {
 	place = strings.ReplaceAll(place, "*", "x")
 	if strings.HasSuffix(place, ".go") {
@@ -220,7 +220,7 @@ func fileAt(place string) string {
 	return place + "/a.go"
 }
 
-// TestTablesAreSane keeps rows from hiding each other or nothing at all.
+// TestTablesAreSane checks that no row hides another or matches nothing.
 func TestTablesAreSane(t *testing.T) {
 	for i, row := range layers {
 		if row.what == "" {
@@ -249,7 +249,7 @@ func TestTablesAreSane(t *testing.T) {
 	}
 }
 
-// TestReadTree shows which files are looked at.
+// TestReadTree checks which files readTree returns.
 func TestReadTree(t *testing.T) {
 	tree := fstest.MapFS{}
 	for _, name := range []string{"a.go", "sandbox/a_windows.go", "sandbox/a_test.go", "sandbox/doc.md",
