@@ -145,14 +145,14 @@ func (l *fileLog) take() (err error) {
 	return nil
 }
 
-// give gives both locks back.
+// give releases both locks.
 func (l *fileLog) give() {
 	l.folder.locks.free(l.cur.File)
 	l.folder.locks.free(l.head.File)
 }
 
-// known returns how the log ends if the head knows it all, as it does unless
-// somebody crashed or took another segment.
+// known returns the ending if the head describes everything. That is so unless a writer
+// crashed or another process started a segment.
 func (l *fileLog) known() (ending, bool) {
 	if !l.sure {
 		return ending{}, false
@@ -161,7 +161,7 @@ func (l *fileLog) known() (ending, bool) {
 	return h.ending(), err == nil && l.cur.size == h.size
 }
 
-// slot reads the head that is open.
+// slot reads the open head.
 func (l *fileLog) slot() (head, error) {
 	if _, err := l.head.ReadAt(l.slots[:], 0); err != nil {
 		return head{}, err
@@ -169,7 +169,7 @@ func (l *fileLog) slot() (head, error) {
 	return parseHead(l.slots[:])
 }
 
-// join puts records into one piece, to be written at once behind an ending.
+// join joins records into one buffer, to be written in one call after the ending.
 func (l *fileLog) join(e ending, records [][]byte, mark []byte) error {
 	if len(mark) > maxMark {
 		return fmt.Errorf("%s: a mark of %d bytes; at most %d are kept", l.name, len(mark), maxMark)
@@ -199,8 +199,8 @@ func (l *fileLog) join(e ending, records [][]byte, mark []byte) error {
 	return nil
 }
 
-// begin readies files that were not known before. A new log has a head before
-// it has records, so that one without is damaged.
+// begin prepares files that this log has not used before. A new log gets its head before
+// its first record, so that a log without a head counts as damaged.
 func (l *fileLog) begin(e ending) error {
 	if e.Count == 0 && e.Lost == 0 {
 		if err := l.putHead(head{first: 1, mark: e.Mark}); err != nil {
@@ -213,9 +213,9 @@ func (l *fileLog) begin(e ending) error {
 	return trouble(l.name, l.folder.sync())
 }
 
-// rotate puts the current segment away, for good and on the disk, and returns
-// the end of the log as it is then. Where the name for it is taken, or another
-// process of another system reads it, it stays and grows.
+// rotate renames the current segment to an older one, syncs that, and returns the new
+// ending. If the new name exists, or another process on another system has the file open,
+// the segment stays and grows.
 func (l *fileLog) rotate(e ending) (ending, error) {
 	old := l.segmentName(e.first)
 	if _, err := l.folder.root.Lstat(old); !errors.Is(err, fs.ErrNotExist) {
@@ -224,7 +224,7 @@ func (l *fileLog) rotate(e ending) (ending, error) {
 	if err := l.cur.Sync(); err != nil {
 		return e, trouble(l.curName, err)
 	}
-	h, err := l.slot() // its mark is still that of the last Append, whatever next did to its own
+	h, err := l.slot() // its mark is still that of the last Append, whatever next did with its copy
 	if err != nil {
 		return e, trouble(l.headName, err)
 	}
@@ -244,7 +244,7 @@ func (l *fileLog) rotate(e ending) (ending, error) {
 	return e, l.putHead(head{count: e.Count, first: e.first, mark: h.mark})
 }
 
-// write puts what was joined behind the whole records, and then the head.
+// write writes the joined records after the complete ones, and then the head.
 func (l *fileLog) write(e ending, h head, sync bool) error {
 	if e.Torn > 0 {
 		if err := l.cur.Truncate(e.size); err != nil {
@@ -261,8 +261,8 @@ func (l *fileLog) write(e ending, h head, sync bool) error {
 			return trouble(l.curName, err)
 		}
 	}
-	// Whoever deletes a file under its writer is not to cost another a record,
-	// nor is the writer to be told that its own is kept.
+	// If somebody deletes the file under its writer, the writer must not report its
+	// record as kept, and no other writer may lose one.
 	if _, ok := l.folder.at(l.curName, l.cur); !ok {
 		return trouble(l.curName, errTaken)
 	}
