@@ -9,19 +9,19 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what a record keeps. They hold for the encoded line too: it has
-// at most maxBytes and the few bytes of what says that something is left out.
+// Limits of a record. They also hold for the encoded line: it has at most maxBytes plus
+// the few bytes of the notes about what was cut.
 const (
-	maxText  = 1 << 10  // bytes of one text, the middle is cut
-	maxLong  = 16 << 10 // bytes of a text of which anything is kept
+	maxText  = 1 << 10  // bytes of one text; the middle is cut
+	maxLong  = 16 << 10 // bytes of a text; a longer one is dropped
 	maxList  = 64       // workers, effects
 	maxNodes = 256      // values in the arguments
 	maxDepth = 8
 	maxBytes = 56 << 10
 )
 
-// record returns a record as it may be written: every text in it without
-// secrets and of bounded length.
+// record returns a record that may be written: its texts have no secrets and limited
+// lengths.
 func (r *redactor) record(rec Record) Record {
 	k := &keeper{redactor: r, left: maxBytes, nodes: maxNodes}
 	for _, text := range []*string{
@@ -41,11 +41,11 @@ func (r *redactor) record(rec Record) Record {
 // A keeper decides what one record keeps.
 type keeper struct {
 	*redactor
-	left  int // bytes of encoded text
+	left  int // remaining bytes of encoded text
 	nodes int
 }
 
-// text returns a text as it may be kept.
+// text returns a text without secrets and within the limits.
 func (k *keeper) text(s string) string {
 	if s == "" {
 		return ""
@@ -78,7 +78,7 @@ func shorten(s string) string {
 	return fmt.Sprintf("%s⟨%d bytes cut⟩%s", s[:head], tail-head, s[tail:])
 }
 
-// encodedLen is at least how many bytes a text has as JSON, where all but
+// encodedLen returns a lower limit of a text's length as JSON, in which everything except
 // printable ASCII is escaped.
 func encodedLen(s string) int {
 	n := len(`"",`)
@@ -97,8 +97,7 @@ func encodedLen(s string) int {
 	return n
 }
 
-// list returns a list as it may be kept: its first members, and how many more
-// there were.
+// list returns the first members of a list, and how many more there were.
 func (k *keeper) list(texts []string) []string {
 	more := 0
 	if len(texts) > maxList {
@@ -115,7 +114,7 @@ func (k *keeper) list(texts []string) []string {
 	return kept
 }
 
-// value returns an argument as it may be kept.
+// value returns an argument without secrets and within the limits.
 func (k *keeper) value(v any, depth int) any {
 	if k.nodes--; k.nodes < 0 || depth > maxDepth {
 		return "⟨cut⟩"
@@ -144,8 +143,8 @@ func (k *keeper) value(v any, depth int) any {
 	return k.other(v, depth)
 }
 
-// members returns a map as it may be kept. A text under a name like password is
-// a secret, whatever it looks like.
+// members returns a map without secrets and within the limits. A text under a name like
+// password is a secret, whatever it looks like.
 func (k *keeper) members(m map[string]any, depth int) map[string]any {
 	kept := make(map[string]any, min(len(m), maxNodes))
 	for i, name := range slices.Sorted(maps.Keys(m)) {
@@ -166,8 +165,8 @@ func (k *keeper) members(m map[string]any, depth int) map[string]any {
 	return kept
 }
 
-// number returns a number as it may be kept: as it is, unless its digits are a
-// secret or it has no place in JSON.
+// number returns a number unchanged, unless its digits are a secret or JSON cannot encode
+// it.
 func (k *keeper) number(v any) any {
 	digits, err := json.Marshal(v)
 	if err != nil {
@@ -180,7 +179,7 @@ func (k *keeper) number(v any) any {
 	return v
 }
 
-// other returns a value of a type of its own in the form that JSON gives it.
+// other returns a value of any other type as JSON encodes it.
 func (k *keeper) other(v any, depth int) any {
 	data, err := json.Marshal(v)
 	var plain any

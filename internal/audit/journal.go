@@ -11,37 +11,37 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// maxQueue is how many bytes may wait for somebody who writes them.
+// maxQueue is how many bytes may wait to be written.
 const maxQueue = 1 << 20
 
-// Options are what a journal needs to know.
+// Options configure a journal.
 type Options struct {
 	Now     func() time.Time
-	Session string   // for records that name none
+	Session string   // session of records that name none
 	Secrets []string // exact values that must never be written
-	Segment int64    // bytes after which a new file is begun; 0 for a fitting size
+	Segment int64    // size in bytes after which a new file starts; 0 for the default
 }
 
-// A Journal writes records. It is safe for many goroutines, and other processes
-// may write into the same one. Callers who wait at the same time are written
-// with one write and one sync: one of them leads, the others wait for it.
+// A Journal writes records. Many goroutines may use it, and other processes may write to
+// the same files. Records of callers that wait at the same time go into one write and one
+// sync: one caller leads, and the others wait for it.
 type Journal struct {
 	log      state.Log
 	now      func() time.Time
 	session  string
 	redactor *redactor
-	seal     *sealer       // used by whoever leads
-	buf      []byte        // for lines; likewise
-	crowd    int           // for how many batches others are expected to join; likewise
-	lead     chan struct{} // holds one value while somebody leads
+	seal     *sealer       // used by the leader
+	buf      []byte        // buffer for lines, used by the leader
+	crowd    int           // number of batches that other callers are expected to join, used by the leader
+	lead     chan struct{} // holds one value while a caller leads
 
 	mu     sync.Mutex
 	next   *batch // what the next leader writes
-	used   bool   // something was written, or tried to
+	used   bool   // something was written, or a write was tried
 	closed bool
 }
 
-// A batch is written at once. Its error is there to read when done is closed.
+// A batch is written at once. Its error is valid when done is closed.
 type batch struct {
 	entries []entry
 	size    int
@@ -50,10 +50,10 @@ type batch struct {
 	err     error
 }
 
-// An entry is a record, encoded except its place.
+// An entry is a record, encoded except for its number and hashes.
 type entry struct {
 	middle []byte
-	queued bool // nobody waits for it
+	queued bool // no caller waits for it
 }
 
 func newBatch() *batch { return &batch{done: make(chan struct{})} }
@@ -63,7 +63,7 @@ func (b *batch) add(e entry) {
 	b.size += len(e.middle)
 }
 
-// Open opens the journal of a directory, and makes it where there is none.
+// Open opens the journal of a directory and creates it if there is none.
 func Open(folder *state.Folder, o Options) (*Journal, error) {
 	log, err := folder.Log(logName, o.Segment)
 	if err != nil {
@@ -80,10 +80,9 @@ func Open(folder *state.Folder, o Options) (*Journal, error) {
 	}, nil
 }
 
-// Write adds a record, without secrets and within bounds. After an error whoever
-// needs the record in the journal must not act: it is not there, unless the disk
-// refused even to take back what it had taken. Later writes work again when what
-// was wrong no longer is.
+// Write adds a record, without secrets and within limits. After an error, a caller that
+// needs the record must not act: the record is not in the journal, unless the disk
+// refused even to remove it again. Later writes work again when the cause is gone.
 func (j *Journal) Write(r Record, wait Wait) error {
 	switch r.Kind {
 	case Intent, Outcome, Refusal, Answer:
@@ -113,7 +112,7 @@ func (j *Journal) Write(r Record, wait Wait) error {
 
 func errClosed() error { return fmt.Errorf("journal: %w; it is closed", sandbox.ErrInternal) }
 
-// middle encodes a record as it may be kept.
+// middle encodes a record without secrets and within limits.
 func (j *Journal) middle(r Record) ([]byte, error) {
 	if r.Session == "" {
 		r.Session = j.session
@@ -131,17 +130,17 @@ func (j *Journal) flush(b *batch) error {
 	}
 	defer func() { <-j.lead }()
 	select {
-	case <-b.done: // by the one who led before
+	case <-b.done: // the leader before wrote it
 		return b.err
 	default:
 	}
 	if j.crowd > 0 {
-		runtime.Gosched() // those whom the last leader woke have something to write too
+		runtime.Gosched() // callers that the last leader woke have records to write too
 	}
 	j.mu.Lock()
 	j.next = newBatch()
 	j.mu.Unlock()
-	j.crowd = max(len(b.entries)-2, j.crowd-1) // a call that is alone writes two at most
+	j.crowd = max(len(b.entries)-2, j.crowd-1) // a single call writes two records at most
 	b.err = j.append(b)
 	if b.err != nil {
 		j.keep(b)
@@ -150,8 +149,8 @@ func (j *Journal) flush(b *batch) error {
 	return b.err
 }
 
-// keep puts what was queued in a batch that could not be written in front of
-// the next. Who waited for its record knows that it is not there.
+// keep moves the queued entries of a failed batch to the front of the next one. Callers
+// that waited for their records got the error.
 func (j *Journal) keep(b *batch) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -167,7 +166,7 @@ func (j *Journal) keep(b *batch) {
 	}
 }
 
-// append writes a batch, after what must be told of how the journal ended.
+// append writes a batch, after reports about how the journal ended before.
 func (j *Journal) append(b *batch) error {
 	return j.log.Append(b.sync, func(t state.Tail) ([][]byte, []byte, error) {
 		h, mends, err := j.seal.follow(t, func() ([]byte, error) { return lineAt(j.log, t.Count) })
@@ -214,9 +213,9 @@ func lineAt(log state.Log, position uint64) (line []byte, err error) {
 	return line, err
 }
 
-// Close writes what is queued and puts everything on the disk. With an error
-// the records that were queued last are not in the journal. One that nobody has
-// written to leaves the files as they are.
+// Close writes queued records and syncs everything. After an error, the records that were
+// queued last are not in the journal. If nothing was written, Close does not touch the
+// files.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {

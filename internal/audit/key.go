@@ -14,7 +14,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The journal's names in the state directory.
+// The journal's file names in the state directory.
 const (
 	logName = "journal"
 	keyName = "journal.key"
@@ -49,16 +49,16 @@ func parseKey(data []byte) (k key, err error) {
 	return k, nil
 }
 
-// errNoKey is the error of a journal whose key is gone. A new one would turn
-// every record into one that somebody else has sealed.
+// errNoKey is the error of a journal whose key is gone. With a new key, every record
+// would look as if somebody else had sealed it.
 func errNoKey() error {
 	return fmt.Errorf("%s: %w; the journal cannot be checked or continued without its key: put it back, or move all %s files away to begin anew",
 		keyName, sandbox.ErrNotFound, logName)
 }
 
-// makeKey returns the key of a directory, and makes it if there is no journal yet.
-// The empty journal has a head before it has a key: so wherever there is a key,
-// a head that is missing was removed.
+// makeKey returns the key of a directory, and creates it if there is no journal yet. An
+// empty journal gets its head before its key. So if there is a key but no head, the head
+// was removed.
 func makeKey(folder *state.Folder, log state.Log) (key, error) {
 	k, ok, err := readKey(folder)
 	if ok || err != nil {
@@ -86,7 +86,7 @@ func makeKey(folder *state.Folder, log state.Log) (key, error) {
 // A sealer makes seals, one after the other.
 type sealer struct {
 	mac    hash.Hash
-	marked head // what the last mark was made of
+	marked head // the head of the last mark
 	last   []byte
 }
 
@@ -99,22 +99,22 @@ func (s *sealer) seal(data []byte) (seal sum) {
 	return seal
 }
 
-// A link is a line that another can be chained to. The zero link is what the
-// first line is chained to.
+// A link is a line to which another can be chained. The first line is chained to the zero
+// link.
 type link struct {
 	number uint64 // of the record
 	hash   sum    // of the line
 }
 
-// A head is how a journal ends: its last line, and how many there are. The
-// number of the last is higher than that where records were lost.
+// A head is the end of a journal: its last line and the number of lines. If records were
+// lost, the number of the last record is higher than that.
 type head struct {
 	link
 	count uint64
 }
 
-// mark returns the head as it is kept, sealed. No record begins like it, so
-// that the seal of one is not a seal of the other.
+// mark encodes and seals a head. No record begins like it, so the seal of a record is
+// never the seal of a head.
 func (s *sealer) mark(h head) []byte {
 	b := append(make([]byte, 0, 256), "head "...)
 	b = append(strconv.AppendUint(b, h.count, 10), ' ')
@@ -125,7 +125,7 @@ func (s *sealer) mark(h head) []byte {
 	return s.last
 }
 
-// head reads what mark has made. Anything else is not a head.
+// head decodes a mark. ok is false if it is not a valid head.
 func (s *sealer) head(mark []byte) (h head, ok bool) {
 	if len(mark) > 0 && bytes.Equal(mark, s.last) {
 		return s.marked, true

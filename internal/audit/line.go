@@ -11,8 +11,8 @@ import (
 	"unicode/utf16"
 )
 
-// The layout of a line. Between its number and its hashes is what is known of a
-// record before its place is: the middle.
+// The layout of a line. The middle, between its number and its hashes, does not depend on
+// the record's position.
 const (
 	numberText = `{"n":`
 	timeText   = `,"time":"`
@@ -23,12 +23,12 @@ const (
 	endText    = `"}`
 
 	hexSize  = 2 * sumSize
-	sealSize = len(sealText) + hexSize + len(endText) // what follows the sealed part
-	prevSize = len(prevText) + hexSize + len(`"`)     // what ends the sealed part
+	sealSize = len(sealText) + hexSize + len(endText) // the part after the sealed part
+	prevSize = len(prevText) + hexSize + len(`"`)     // the end of the sealed part
 )
 
-// middle encodes a record without its number and hashes, as encode does, in the order
-// of its fields: there are two for each call.
+// middle encodes a record without its number and hashes, in the order of its fields. It
+// writes the same bytes as encode, but faster, because every call has two records.
 func middle(r Record) (b []byte, err error) {
 	b = append(make([]byte, 0, 512), timeText...)
 	b = r.Time.AppendFormat(b, time.RFC3339Nano)
@@ -74,26 +74,26 @@ func middle(r Record) (b []byte, err error) {
 	return b, nil
 }
 
-// appendText adds a text as encode writes it.
+// appendText appends a text as encode writes it.
 func appendText(b []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
-			data, _ := encode(text) // a text has a JSON form
+			data, _ := encode(text) // a string can always be encoded
 			return append(b, data...)
 		}
 	}
 	return append(append(append(b, '"'), text...), '"')
 }
 
-// encode returns v as JSON on one line, with &, < and > as they are, and what is
-// not printable ASCII as an escape: a line passes through any terminal or log as
-// it is, so that an export has the bytes that its chain is made of.
+// encode returns v as JSON on one line. It keeps &, < and >, and escapes everything that
+// is not printable ASCII. So a line passes any terminal or log unchanged, and an export
+// has exactly the bytes of the chain.
 func encode(v any) ([]byte, error) {
 	data, err := plainJSON(v)
 	return ascii(data), err
 }
 
-// plainJSON returns v as JSON on one line, with other scripts as they are.
+// plainJSON returns v as JSON on one line, with other scripts unescaped.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -104,8 +104,7 @@ func plainJSON(v any) ([]byte, error) {
 	return b.Bytes()[:b.Len()-1], nil
 }
 
-// ascii returns JSON in which every other character is escaped. Such stand only
-// in strings.
+// ascii escapes every character of JSON that is not ASCII. They occur only in strings.
 func ascii(data []byte) []byte {
 	if bytes.IndexFunc(data, func(r rune) bool { return r >= 0x7f }) < 0 {
 		return data
@@ -125,8 +124,7 @@ func ascii(data []byte) []byte {
 	return out
 }
 
-// appendLine adds the line of a record that comes after another to dst, and
-// returns the link that it is.
+// appendLine appends the line of a record after another one to dst, and returns its link.
 func (s *sealer) appendLine(dst, middle []byte, after link) ([]byte, link) {
 	start := len(dst)
 	dst = append(dst, numberText...)
@@ -142,15 +140,14 @@ func (s *sealer) appendLine(dst, middle []byte, after link) ([]byte, link) {
 	return dst, link{after.number + 1, sha256.Sum256(dst[start:])}
 }
 
-// A place is what a line says of its place in the chain.
+// A place is the position in the chain that a line claims.
 type place struct {
 	link
 	prev   sum
-	sealed bool // in the layout of this package, and with a right seal
+	sealed bool // the line has this package's layout and a valid seal
 }
 
-// place reads where a line stands. Of one that is not sealed only the hash
-// counts.
+// place reads the position of a line. For an unsealed line, only the hash is set.
 func (s *sealer) place(line []byte) place {
 	p := place{link: link{hash: sha256.Sum256(line)}}
 	cut := len(line) - sealSize
@@ -166,7 +163,7 @@ func (s *sealer) place(line []byte) place {
 	if !bytes.Equal(end, want[:]) {
 		return p
 	}
-	// From here on the line is what this package has written.
+	// From here on the line is one that this package wrote.
 	prev, okPrev := bytes.CutPrefix(body[cut-prevSize:], []byte(prevText))
 	number, okNumber := bytes.CutPrefix(body, []byte(numberText))
 	if !okPrev || !okNumber {
@@ -184,13 +181,13 @@ func (s *sealer) place(line []byte) place {
 	return p
 }
 
-// follows reports whether the line of p is what comes after another.
+// follows reports whether the line comes right after another one.
 func (p place) follows(l link) bool { return p.sealed && p.number == l.number+1 && p.prev == l.hash }
 
-// kindOf returns the kind of a sealed line, and what tells its call from all
-// others: the members call and session, as they are written.
+// kindOf returns the kind of a sealed line, and bytes that identify its call: the members
+// call and session as they are written.
 func kindOf(line []byte) (kind Kind, call []byte) {
-	// The time has neither quotes nor escapes, and neither has a kind.
+	// Neither the time nor a kind has quotes or escapes.
 	_, rest, _ := bytes.Cut(line, []byte(kindText))
 	k, _, _ := bytes.Cut(rest, []byte(`"`))
 	rest, ok := bytes.CutPrefix(rest[len(k):], []byte(callText))
@@ -214,7 +211,7 @@ func timeOf(line []byte) (time.Time, bool) {
 	return t, ok && okTime && err == nil
 }
 
-// stringEnd returns where a JSON string ends whose beginning is cut off.
+// stringEnd returns the end of a JSON string whose beginning is cut off.
 func stringEnd(s []byte) int {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {

@@ -8,14 +8,13 @@ import (
 
 // The codes of Mend records.
 const (
-	Torn   = "torn"   // a line was not whole: its writer was killed, or the disk full
-	Behind = "behind" // the head did not count the last records: a crash does that, and an old head put back
-	Broken = "broken" // what no crash explains; Verify names the place forever
+	Torn   = "torn"   // a line was incomplete: its writer was killed, or the disk was full
+	Behind = "behind" // the head did not count the last records: after a crash, or because an old head was restored
+	Broken = "broken" // damage that no crash explains; Verify names the place forever
 )
 
-// follow returns how a journal really ends, and what must be told before it
-// continues: a record for each fix. The last line is asked for where the head
-// does not know it.
+// follow returns how a journal really ends, and a record to write for each repair. It
+// calls last for the last line if the head does not know it.
 func (s *sealer) follow(t state.Tail, last func() ([]byte, error)) (head, []Record, error) {
 	h, ok := s.head(t.Mark)
 	what, behind := "", ""
@@ -67,8 +66,7 @@ func counted(n uint64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// lastLink returns the last line as a link. A line that is not of this journal
-// is numbered by its position.
+// lastLink returns the last line as a link. A foreign line is numbered by its position.
 func (s *sealer) lastLink(t state.Tail, last func() ([]byte, error)) (link, error) {
 	if t.Count == 0 {
 		return link{}, nil

@@ -12,12 +12,12 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// A Filter chooses records. An empty member chooses all.
+// A Filter chooses records. An empty field chooses all.
 type Filter struct {
-	Since, Until time.Time // from Since on, and before Until
+	Since, Until time.Time // from Since on and before Until
 	Worker       string    // somewhere in the chain
 	Tool         string
-	Path         string // an effect on the file or directory of this name, or below it
+	Path         string // an effect on this file or directory, or below it
 	Decision     string
 	Session      string
 	Kind         string
@@ -26,13 +26,12 @@ type Filter struct {
 	Origin       string
 }
 
-// Read calls yield for each record that the filter chooses, in their order,
-// with the line as it is in the file, until yield returns an error, which it
-// passes on. Nothing is checked: the members of a record may hold anything, and a
-// line that is no record has the zero Record and is chosen by the empty filter
-// alone. The line is yield's only for the time of the call. What is wrong with
-// the files is the error when all that is there was read. Where there is no
-// journal nothing is made. One that was there, and is not, is an error.
+// Read calls yield for each record that the filter chooses, in order, with the line as it
+// is in the file, until yield returns an error, which Read returns. Read checks nothing:
+// a record may contain anything. A line that is not a record has the zero Record, and
+// only the empty filter chooses it. The line is valid only during the call. Read reports
+// damage of the files after it has read all that is there. If there is no journal, Read
+// creates nothing. It is an error if there was a journal and it is gone.
 func Read(folder *state.Folder, f Filter, yield func(r Record, line []byte) error) error {
 	if err := gone(folder); err != nil {
 		return err
@@ -51,8 +50,8 @@ func Read(folder *state.Folder, f Filter, yield func(r Record, line []byte) erro
 	})
 }
 
-// Last is Read for the last n records that the filter chooses. It reads from the
-// end, and only as far as it must.
+// Last is Read for the last n records that the filter chooses. It reads from the end, and
+// only as far as necessary.
 func Last(folder *state.Folder, f Filter, n int, yield func(r Record, line []byte) error) error {
 	if err := gone(folder); err != nil {
 		return err
@@ -70,11 +69,11 @@ func Last(folder *state.Folder, f Filter, n int, yield func(r Record, line []byt
 		r    Record
 		line []byte
 	}
-	var all []chosen // the last first
+	var all []chosen // in reverse order
 	choose := f.chooser()
 	var wrong error
 	from, to := uint64(1), tail.Count
-	part := uint64(max(n, 1000)) // some records before the last ones may match
+	part := uint64(max(n, 1000)) // some earlier records may match
 	if f == (Filter{}) {
 		part = uint64(max(n, 1))
 	}
@@ -107,7 +106,8 @@ func Last(folder *state.Folder, f Filter, n int, yield func(r Record, line []byt
 	return wrong
 }
 
-// chooser returns what reads a line, and reports whether the filter chooses it.
+// chooser returns a function that parses a line and reports whether the filter chooses
+// it.
 func (f Filter) chooser() func(line []byte) (Record, bool) {
 	needles := f.needles()
 	all, timed := f == Filter{}, !f.Since.IsZero() || !f.Until.IsZero()
@@ -130,8 +130,8 @@ func (f Filter) chooser() func(line []byte) (Record, bool) {
 	}
 }
 
-// needles are what each line that is chosen contains, to pass over most lines
-// without reading them.
+// needles returns bytes that every chosen line contains, to skip most lines without
+// parsing them.
 func (f Filter) needles() (needles [][]byte) {
 	for _, text := range []string{f.Worker, f.Tool, f.Decision, f.Session, f.Kind, f.Call, f.Request, f.Origin} {
 		if text != "" {
@@ -146,7 +146,7 @@ func (f Filter) needles() (needles [][]byte) {
 }
 
 func quoted(text string) []byte {
-	q, _ := encode(text) // a string always has a JSON form
+	q, _ := encode(text) // a string can always be encoded
 	return q
 }
 
@@ -165,8 +165,8 @@ func (f Filter) chooses(r Record) bool {
 		(f.Path == "" || slices.ContainsFunc(r.Effects, f.onPath))
 }
 
-// onPath reports whether an effect is on the filter's name or below it. What is
-// done to something else than a file is not, whatever that is called.
+// onPath reports whether an effect is on the filter's path or below it. Effects on other
+// things than files never match.
 func (f Filter) onPath(effect string) bool {
 	verb, target, _ := strings.Cut(effect, " ")
 	switch verb {

@@ -13,27 +13,27 @@ import (
 	"sync"
 )
 
-// redacted stands where a secret was.
+// redacted replaces a secret.
 const redacted = "⟨redacted⟩"
 
-// minSecret is how short a value may be to be looked for. A shorter one is in
-// every second word, unless it has digits and letters as a code does; one of
-// minCode is always too short.
+// minSecret is the length of the shortest value that the redactor searches for. Shorter
+// values occur in many words, unless they mix digits and letters as codes do. Values
+// shorter than minCode are never searched.
 const (
 	minSecret = 6
 	minCode   = 4
 )
 
-// minFold is how long a value is that is found in capitals, too, and that a line
-// of a longer one is looked for by itself.
+// minFold is the length from which a value is also found in capitals, and from which a
+// line of a longer value is searched by itself.
 const minFold = 8
 
-// A redactor takes secrets out of texts: values that it was told, in whatever
-// common form they appear, and whatever looks like a well-known credential.
+// A redactor removes secrets from texts: given values in any common encoding, and
+// anything that looks like a well-known credential.
 type redactor struct {
-	exact  []string // values that are too short to be found in capitals, too
-	folded []string // longer ones, and other ways to write one, in lower case
-	base64 []string // what is in every base64 text that contains a value
+	exact  []string // values that are too short for a search without case
+	folded []string // longer values and their encodings, in lower case
+	base64 []string // parts of every base64 text that contains a value
 }
 
 func newRedactor(secrets []string) *redactor {
@@ -55,7 +55,7 @@ func newRedactor(secrets []string) *redactor {
 	return r
 }
 
-// tellable reports whether a value is none that half of all texts have in them.
+// tellable reports whether a value is rare enough to search for.
 func tellable(s string) bool {
 	return len(s) >= minSecret || len(s) >= minCode && strings.ContainsAny(s, digits) && strings.ContainsAny(strings.ToLower(s), letters)
 }
@@ -65,7 +65,7 @@ const (
 	letters = "abcdefghijklmnopqrstuvwxyz"
 )
 
-// add looks for a value, and for other ways to write it.
+// add adds a value and its encodings.
 func (r *redactor) add(s string) {
 	if !tellable(s) {
 		return
@@ -86,8 +86,8 @@ func (r *redactor) add(s string) {
 			r.exact = append(r.exact, form)
 		}
 	}
-	// What stands before a value shifts its base64 by nothing, one byte or two.
-	// The characters at either end depend on the neighbours.
+	// The bytes before a value shift its base64 by zero, one or two bytes. The characters
+	// at both ends depend on the neighbours.
 	for shift := range 3 {
 		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			text := enc.EncodeToString(append(make([]byte, shift), s...))
@@ -96,8 +96,7 @@ func (r *redactor) add(s string) {
 	}
 }
 
-// fold returns a text with the letters A-Z in lower case, and everything where
-// it was.
+// fold returns a text with the letters A-Z in lower case, at the same offsets.
 func fold(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -137,7 +136,7 @@ func (r *redactor) redact(s string) string {
 	var b strings.Builder
 	at := 0
 	for i, p := range spans {
-		// Parts that overlap or touch are one.
+		// Merge parts that overlap or touch.
 		if i == 0 || p.from > at {
 			b.WriteString(s[at:p.from])
 			b.WriteString(redacted)
@@ -148,7 +147,7 @@ func (r *redactor) redact(s string) string {
 	return b.String()
 }
 
-// findAll adds where a value is in a text, overlapping ones too.
+// findAll adds every occurrence of a value, overlapping ones too.
 func findAll(spans []span, s, value string) []span {
 	for at := 0; ; {
 		i := strings.Index(s[at:], value)
@@ -160,7 +159,7 @@ func findAll(spans []span, s, value string) []span {
 	}
 }
 
-// findAll64 is findAll for a part of a base64 text, all of which goes.
+// findAll64 is findAll for a part of a base64 text; it adds the whole base64 text.
 func findAll64(spans []span, s, value string) []span {
 	for at := 0; ; {
 		i := strings.Index(s[at:], value)
@@ -185,18 +184,18 @@ func isBase64(c byte) bool {
 
 // A pattern finds one kind of credential.
 type pattern struct {
-	hints []string // one of them is in every match, in lower case
+	hints []string // every match contains one of them, in lower case
 	match func() *regexp.Regexp
-	group int                     // what of the match is secret: a group, 0 for all
-	sure  func(match string) bool // what the expression cannot say; nil for nothing
+	group int                     // the group that is secret; 0 for the whole match
+	sure  func(match string) bool // a further check; may be nil
 }
 
-// secretWord is the name of something that is not told.
+// secretWord matches the name of a secret.
 const secretWord = `(?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|credential|credentials)`
 
 var secretNames = late(`(?i)` + secretWord + `$|^(?:proxy-)?authorization$|^(?:set-)?cookie$`)
 
-// secretName reports whether what has this name is a secret.
+// secretName reports whether a value with this name is a secret.
 func secretName(name string) bool {
 	if len(name) < len("pwd") || len(name) > maxText {
 		return false
@@ -209,10 +208,10 @@ var nameHints = append([]string{"authorization", "cookie"}, wordHints...)
 
 var wordHints = []string{"pass", "pwd", "secret", "token", "key", "credential"}
 
-// LooksSecret reports whether an environment variable of this name holds a
-// secret, to be told to a journal in its [Options]. It errs on the side of a
-// secret; what holds a path is none. Every start of golem asks it of every
-// variable, so it does without expressions.
+// LooksSecret reports whether an environment variable of this name probably holds a
+// secret, for [Options]. If in doubt, it returns true; a variable with a path is no
+// secret. golem calls it for every variable at every start, so it uses no regular
+// expressions.
 func LooksSecret(name string) bool {
 	lower := strings.ToLower(name)
 	last := lower[strings.LastIndexByte(lower, '_')+1:]
@@ -223,7 +222,7 @@ func LooksSecret(name string) bool {
 		return true
 	}
 	for _, rest, found := strings.Cut(lower, "auth"); found; _, rest, found = strings.Cut(rest, "auth") {
-		if !strings.HasPrefix(rest, "or") || strings.HasPrefix(rest, "oris") || strings.HasPrefix(rest, "oriz") { // and no author
+		if !strings.HasPrefix(rest, "or") || strings.HasPrefix(rest, "oris") || strings.HasPrefix(rest, "oriz") { // author and its like are no secrets
 			return true
 		}
 	}
@@ -236,10 +235,10 @@ var (
 	pathVariables = []string{"path", "sock", "dir", "file", "home"}
 )
 
-// patterns are the credentials that are known by their looks. A new kind is a
-// new line here, and one in the test's table.
+// patterns are credentials with a known form. For a new kind, add a line here and one in
+// the table of the test.
 var patterns = []pattern{
-	// Anthropic, OpenAI and those who took after them. Many a name ends in "sk-".
+	// Anthropic, OpenAI and vendors with the same form. Many names end in "sk-".
 	{hints: []string{"sk-"}, match: late(`sk-(?:ant|proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{16,}|\bsk-[A-Za-z0-9]{20,}`), sure: random},
 	{hints: []string{"gh", "github_pat_"}, match: late(`gh[a-z]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}`)},
 	{hints: []string{"glpat-"}, match: late(`glpat-[A-Za-z0-9_.-]{16,}`)},
@@ -261,8 +260,8 @@ var patterns = []pattern{
 	{hints: wordHints, match: late(`(?i)(?:^|\s)--?[a-z0-9-]*` + secretWord + `\s+("[^"]*"?|'[^']*'?|[^\s"'-][^\s"']*)`), group: 1},
 }
 
-// random reports whether a text has as many digits as random ones do and names
-// do not.
+// random reports whether a text has as many digits as random strings have. Names have
+// fewer.
 func random(s string) bool {
 	n := 0
 	for i := range len(s) {
@@ -273,7 +272,7 @@ func random(s string) bool {
 	return n >= 3 || n > 0 && strings.ToLower(s) != s
 }
 
-// credentials adds where a text has something that looks like a credential.
+// credentials adds the parts of a text that look like a credential.
 func credentials(spans []span, s string) []span {
 	lower := strings.ToLower(s)
 	if pairs := hintPairs(); !pairs.first.in(lower) || !pairs.last.in(lower) {
@@ -294,11 +293,11 @@ func credentials(spans []span, s string) []span {
 	return spans
 }
 
-// Pairs are pairs of bytes: those that may follow each, a bit for four of them.
+// pairs is a set of pairs of bytes: for each first byte, one bit for four second bytes.
 type pairs [256]uint64
 
-// hintPairs are the pairs that hints begin and end with. Most texts have none of the
-// ones, or none of the others, and are not looked at any closer.
+// hintPairs are the pairs with which hints begin and end. Most texts contain none of the
+// first or none of the last, and need no closer look.
 var hintPairs = sync.OnceValue(func() *struct{ first, last pairs } {
 	var sets struct{ first, last pairs }
 	for _, p := range patterns {
@@ -312,7 +311,7 @@ var hintPairs = sync.OnceValue(func() *struct{ first, last pairs } {
 
 func (p *pairs) add(a, b byte) { p[a] |= uint64(1) << (b % 64) }
 
-// in reports whether one of the pairs may be in a text.
+// in reports whether a text may contain one of the pairs.
 func (p *pairs) in(text string) bool {
 	for i := 1; i < len(text); i++ {
 		if p[text[i-1]]&(1<<(text[i]%64)) != 0 {
@@ -322,7 +321,7 @@ func (p *pairs) in(text string) bool {
 	return false
 }
 
-// hinted reports whether a text has one of the hints in it.
+// hinted reports whether a text contains one of the hints.
 func hinted(lower string, hints []string) bool {
 	for _, h := range hints {
 		if strings.Contains(lower, h) {
@@ -332,8 +331,8 @@ func hinted(lower string, hints []string) bool {
 	return false
 }
 
-// late returns an expression that is compiled when it is first needed: most
-// records hint at none of them.
+// late returns an expression that is compiled when it is first used. Most records need
+// none.
 func late(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

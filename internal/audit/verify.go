@@ -17,35 +17,35 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// A Report is what Verify has found.
+// A Report is the result of Verify.
 type Report struct {
-	Records uint64    // lines in the journal
-	Head    time.Time // of the last record
-	Bad     *Bad      // the first thing that is wrong; nil if the journal is whole
-	Mended  []Mended  // what crashes have left, and what was told of it
-	// Behind are the records that the sealed head does not count at this moment:
-	// a crash leaves them, and so does an older head that was put back, with which
-	// records after these may be gone. The next write tells of it in the journal.
+	Records uint64    // number of lines in the journal
+	Head    time.Time // time of the last record
+	Bad     *Bad      // the first error; nil if the journal is intact
+	Mended  []Mended  // repairs that the journal reports
+	// Behind is the number of records that the sealed head does not count now. A crash
+	// leaves them. So does an older head that was restored; then records after these may
+	// be gone. The next write reports it in the journal.
 	Behind uint64
-	// Open are the calls that have an intent and no outcome: they run now, or the
-	// process ended while they did. Where something is bad there are none: an
-	// outcome may be among what is changed or gone.
+	// Open are the calls that have an intent and no outcome: they run now, or their
+	// process ended. It is empty if Bad is set, because an outcome may be among the
+	// changed or removed records.
 	Open []Unfinished
 }
 
-// Bad is a place where a journal is not what was written.
+// Bad is a place where the journal differs from what was written.
 type Bad struct {
-	Number uint64 // of the record that is changed, gone or in the wrong place
+	Number uint64 // number of the record that is changed, gone or misplaced
 	What   string // in words
-	// Before is whether what comes before it is as it was written, as far as seals
-	// and chain tell. Where two copies of the journal were mixed they tell that two
-	// records do not belong together, and not which of them belongs here.
+	// Before reports whether the records before it are intact, according to seals and
+	// chain. If two copies of the journal were mixed, these only show that two records do
+	// not fit together, and not which of them belongs here.
 	Before bool
 }
 
 func (b *Bad) String() string { return fmt.Sprintf("record %d: %s", b.Number, b.What) }
 
-// Mended is a fix that the journal tells of.
+// Mended is a repair that the journal reports.
 type Mended struct {
 	Number uint64
 	Time   time.Time
@@ -61,11 +61,10 @@ type Unfinished struct {
 	Tool   string
 }
 
-// Verify checks each record's number, chain and seal, and that the last is the
-// one that the sealed head names. It is right whoever writes meanwhile, and
-// changes nothing. What is wrong with the journal
-// is in the report; an error is what kept Verify from looking. The progress, if
-// not nil, is told now and then.
+// Verify checks the number, chain and seal of each record, and that the last one is the
+// one that the sealed head names. It works while others write, and changes nothing.
+// Errors of the journal are in the report. The returned error says why Verify could not
+// check. Verify calls progress, if it is not nil, from time to time.
 func Verify(ctx context.Context, folder *state.Folder, progress func(records uint64)) (Report, error) {
 	log, err := folder.Log(logName, 0)
 	if err != nil {
@@ -100,11 +99,11 @@ func Verify(ctx context.Context, folder *state.Folder, progress func(records uin
 	return v.report, v.finish(log)
 }
 
-// look returns the key of a journal, and how the journal ends; no key if there
-// is no journal.
+// look returns the key of a journal and how the journal ends. The key is nil if there is
+// no journal.
 func look(folder *state.Folder, log state.Log) (*key, state.Tail, error) {
 	for again := false; ; again = true {
-		// The key first: an empty journal has its head before it has its key.
+		// The key first: an empty journal gets its head before its key.
 		k, ok, err := readKey(folder)
 		if err != nil {
 			return nil, state.Tail{}, err
@@ -115,28 +114,28 @@ func look(folder *state.Folder, log state.Log) (*key, state.Tail, error) {
 			return &k, tail, err
 		case tail.Count == 0 && tail.Lost == 0:
 			return nil, tail, nil
-		case again: // it was not made just now
+		case again: // it was not created just now
 			return nil, tail, errNoKey()
 		}
 	}
 }
 
-// A verifier goes through the lines in their order.
+// A verifier checks the lines in order.
 type verifier struct {
 	head   head
 	headed bool
 	last   link   // the last line
-	known  link   // the last line of those that the head counts
-	newest []byte // the last line that is sealed
+	known  link   // the last line that the head counts
+	newest []byte // the last sealed line
 	open   map[string]opened
 	report Report
 }
 
-// opened is where an intent is.
+// opened is the position of an intent.
 type opened struct{ number, position uint64 }
 
-// A chunk is some lines, read by one goroutine, hashed by another, and put in
-// their place by a third.
+// A chunk is a group of lines. One goroutine reads it, another hashes it, and a third
+// checks its place in the chain.
 type chunk struct {
 	text   []byte
 	ends   []int
@@ -148,8 +147,8 @@ const chunkSize = 256 << 10
 
 var errStop = errors.New("stop")
 
-// read goes through the lines of the log. There may be more by now than when the
-// head was read, and never fewer.
+// read checks the lines of the log. The log may have grown since the head was read, but
+// never shrunk.
 func (v *verifier) read(ctx context.Context, log state.Log, k key, progress func(uint64)) error {
 	workers := runtime.GOMAXPROCS(0)
 	work, order := make(chan *chunk, workers), make(chan *chunk, 2*workers)
@@ -179,15 +178,14 @@ func (v *verifier) read(ctx context.Context, log state.Log, k key, progress func
 	if failed != nil && !damage(failed) {
 		return failed
 	}
-	if failed != nil { // it names the file
+	if failed != nil { // the error names the file
 		v.bad(v.last.number+1, "")
 		v.report.Bad.What = strings.TrimPrefix(v.report.Bad.What+"; "+failed.Error(), "; ")
 	}
 	return nil
 }
 
-// damage reports whether an error of a log is about what somebody did to its
-// files, and not about what the system does now.
+// damage reports whether an error of a log comes from changed files, not from the system.
 func damage(err error) bool {
 	var errno syscall.Errno
 	return errors.Is(err, fs.ErrNotExist) ||
@@ -226,7 +224,7 @@ func (c *chunk) hash(seal *sealer) {
 	}
 }
 
-// line takes the next line.
+// line checks the next line.
 func (v *verifier) line(p place, line []byte) {
 	v.report.Records++
 	want := v.last.number + 1
@@ -250,13 +248,13 @@ func (v *verifier) line(p place, line []byte) {
 	}
 }
 
-// sealed looks at what a line of this journal tells.
+// sealed evaluates a valid line of this journal.
 func (v *verifier) sealed(number uint64, line []byte) {
 	v.newest = append(v.newest[:0], line...)
 	switch kind, call := kindOf(line); kind {
 	case Intent:
 		if call == nil {
-			return // nothing would tell its outcome
+			return // its outcome could not be found
 		}
 		v.open[string(call)] = opened{number, v.report.Records}
 	case Outcome:
@@ -274,14 +272,14 @@ func (v *verifier) sealed(number uint64, line []byte) {
 	}
 }
 
-// bad notes what is wrong, if nothing was before.
+// bad records an error, if it is the first.
 func (v *verifier) bad(number uint64, what string) {
 	if v.report.Bad == nil {
 		v.report.Bad = &Bad{Number: number, What: what, Before: true}
 	}
 }
 
-// mixed is bad for records that do not belong together.
+// mixed is bad for records that do not fit together.
 func (v *verifier) mixed(number uint64, what string) {
 	if v.report.Bad == nil {
 		v.report.Bad = &Bad{Number: number, What: what}
@@ -301,7 +299,7 @@ func (v *verifier) end() {
 	}
 }
 
-// finish reads what the report tells of records that are known by number only.
+// finish reads the records that the report refers to.
 func (v *verifier) finish(log state.Log) error {
 	var r Record
 	if v.newest != nil && json.Unmarshal(v.newest, &r) == nil {

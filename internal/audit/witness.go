@@ -11,12 +11,12 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// witnessName is the document that says, beside the journal, that there is one.
+// witnessName is the document that remembers, next to the journal, that there is one.
 const witnessName = "clock.json"
 
-// A witness knows which journal a directory had first, and the latest time that was seen.
+// A witness records which journal a directory had first, and the latest known time.
 type witness struct {
-	Journal string    `json:"journal"` // of its key; the key itself stays secret
+	Journal string    `json:"journal"` // a name derived from its key, which stays secret
 	Latest  time.Time `json:"latest"`
 }
 
@@ -30,22 +30,22 @@ func readWitness(data []byte) (w witness, err error) {
 	return w, nil
 }
 
-// name returns what a key is called where it must not be known.
+// name returns a name for a key that does not reveal it.
 func (k key) name() string {
 	sum := sha256.Sum256(append([]byte("journal "), k[:]...))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Witness notes that a directory has a journal, and returns the latest time that is known
-// there: now, that of the last record, or one that was noted before. A clock that is set
-// back does not set this back.
+// Witness records that a directory has a journal. It returns the latest known time: now,
+// the time of the last record, or an earlier result. It does not go back if the clock is
+// set back.
 func Witness(folder *state.Folder, now time.Time) (time.Time, error) {
 	k, ok, err := readKey(folder)
 	if err != nil || !ok {
 		return now, err
 	}
 	latest := now.UTC()
-	// A damaged journal is for Verify to report.
+	// Verify reports a damaged journal.
 	_ = Last(folder, Filter{}, 1, func(r Record, _ []byte) error {
 		if r.Time.After(latest) {
 			latest = r.Time
@@ -63,7 +63,7 @@ func Witness(folder *state.Folder, now time.Time) (time.Time, error) {
 	if w.Latest.After(latest) {
 		latest = w.Latest
 	}
-	const step = time.Minute // to write it down each time would cost more than it tells
+	const step = time.Minute // to write each time would cost too much
 	if w.Journal != "" && latest.Sub(w.Latest) < step {
 		return latest, nil
 	}
@@ -82,10 +82,10 @@ func Witness(folder *state.Folder, now time.Time) (time.Time, error) {
 	})
 }
 
-// gone is the error of a directory that has had a journal, and has none.
+// gone returns an error if a directory had a journal and has none now.
 func gone(folder *state.Folder) error {
 	if _, ok, err := readKey(folder); ok || err != nil {
-		return nil // what is there is read
+		return nil // the journal exists
 	}
 	what, err := missing(folder)
 	if err == nil && what != "" {
@@ -94,8 +94,8 @@ func gone(folder *state.Folder) error {
 	return err
 }
 
-// missing says of a directory whose journal is not the one that it had, or is gone, what is
-// wrong, "" for nothing.
+// missing describes what is wrong if the directory's journal is gone or another one, ""
+// if nothing is.
 func missing(folder *state.Folder) (string, error) {
 	data, err := folder.Read(witnessName)
 	if err != nil {
