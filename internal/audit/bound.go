@@ -78,8 +78,8 @@ func shorten(s string) string {
 	return fmt.Sprintf("%s⟨%d bytes cut⟩%s", s[:head], tail-head, s[tail:])
 }
 
-// encodedLen returns a lower limit of a text's length as JSON, in which everything except
-// printable ASCII is escaped.
+// encodedLen returns at least the number of bytes that a text has as JSON, in which
+// everything except printable ASCII is escaped.
 func encodedLen(s string) int {
 	n := len(`"",`)
 	for _, r := range s {
