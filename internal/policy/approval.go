@@ -2,18 +2,18 @@ package policy
 
 import "slices"
 
-// A Rule says what consent a verb needs at a target and, for files, below it.
+// A Rule says which approval a verb needs at a target and, for files, below it.
 type Rule struct {
 	Verb Verb
-	// Target is the name of a file or folder, "/" for all; for other verbs a
-	// name, "*" for all; for Connect also "*.example.com".
+	// Target is the name of a file or directory, "/" for all. For other verbs it is a
+	// name, "*" for all. For Connect it may also be "*.example.com".
 	Target   string
 	Approval Approval
-	From     string // where it is written: file:line, a flag
+	From     string // where the rule is written: file:line, a flag
 }
 
-// normalize returns the rule with its target as effects spell theirs. A rule that
-// cannot be meant blocks: passed over, it would leave open what it speaks of.
+// normalize returns the rule with its target in the canonical form. An invalid rule
+// blocks its verb everywhere: to ignore it would allow what it was meant to restrict.
 func (r Rule) normalize() Rule {
 	all := "*"
 	if r.Verb.isFileVerb() {
@@ -39,7 +39,7 @@ func (r Rule) normalize() Rule {
 	return r
 }
 
-// covers reports whether the rule speaks of the effect.
+// covers reports whether the rule applies to the effect.
 func (r Rule) covers(e Effect) bool {
 	switch {
 	case r.Verb != e.Verb:
@@ -54,8 +54,8 @@ func (r Rule) covers(e Effect) bool {
 	return r.Target == e.Target
 }
 
-// rank is how closely a rule names its target: the longer the closer. A host
-// is closer than the longest pattern that matches it.
+// rank returns how closely a rule names its target: the longer, the closer. A host is
+// closer than the longest pattern that matches it.
 func (r Rule) rank() int {
 	if !r.Verb.isFileVerb() && r.Target[0] != '*' {
 		return len(r.Target) + 1
@@ -63,23 +63,21 @@ func (r Rule) rank() int {
 	return len(r.Target)
 }
 
-// Consents are layers of rules, one for each who had a say: the project, the
-// caller, the worker. In a layer the longest target decides, and the least
-// consent among equals; among layers the least. A layer that says nothing of
-// an effect does not count, and where none does the default of the verb holds:
-// a default is no ceiling.
+// Approvals are layers of rules: of the project, the caller and the worker. In a layer
+// the rule with the longest target decides, and the strictest among equals. Among layers
+// the strictest decides. A layer without a rule for an effect does not count. If no layer
+// has one, the default of the verb holds. A default does not limit what rules can allow.
 //
-// Two verbs reach further than their own rules. To attach a file is to read it,
-// so it needs consent to both. To delete a folder is to delete all that is in
-// it, so a rule for something below the target counts where it is stricter.
+// Two verbs depend on more than their own rules. To attach a file is to read it, so it
+// needs the approval for both. To delete a directory is to delete everything in it, so a
+// stricter rule below the target counts.
 type Approvals struct {
 	layers   [][]Rule
-	defaults []Rule // what holds where no layer speaks, in place of the verb's own
+	defaults []Rule // defaults in place of those of the verbs
 }
 
-// With returns the consents with one more layer. A rule whose target is not
-// canonical is taken as if it were; one with no target, or with a target or
-// consent that does not exist, blocks its verb.
+// With returns the approvals with one more layer. Targets need not be canonical. A rule
+// without a target, or with an invalid target or approval, blocks its verb.
 func (c Approvals) With(rules ...Rule) Approvals {
 	if len(rules) == 0 {
 		return c
@@ -91,14 +89,14 @@ func (c Approvals) With(rules ...Rule) Approvals {
 	return Approvals{append(slices.Clip(c.layers), layer), c.defaults}
 }
 
-// WithDefaults returns the consents with other defaults at some targets, where no layer
-// speaks. They are no ceiling either.
+// WithDefaults returns the approvals with other defaults at some targets, for effects
+// without a rule. They do not limit what rules can allow either.
 func (c Approvals) WithDefaults(rules ...Rule) Approvals {
 	c.defaults = Approvals{}.With(rules...).Rules()
 	return c
 }
 
-// Of returns the consent for an effect and the rule that decides. The rule of a
+// Of returns the approval that an effect needs, and the rule that decides. The rule of a
 // default has no From.
 func (c Approvals) Of(e Effect) (Approval, Rule) {
 	least := c.explicitRule(e)
@@ -119,8 +117,8 @@ func (c Approvals) Of(e Effect) (Approval, Rule) {
 	return least.Approval, least
 }
 
-// explicitRule returns the rule for an effect, of all layers; one whose consent is
-// unset if none speaks of it.
+// explicitRule returns the strictest rule of all layers for an effect. Its approval is
+// unset if there is none.
 func (c Approvals) explicitRule(e Effect) Rule {
 	least := Rule{Approval: unset}
 	for _, layer := range c.layers {
@@ -131,8 +129,7 @@ func (c Approvals) explicitRule(e Effect) Rule {
 	return least
 }
 
-// lowestBelow returns the strictest of a rule and of all that speak of something
-// lowestBelow the effect's target.
+// lowestBelow returns the strictest of a rule and of all rules below the effect's target.
 func (c Approvals) lowestBelow(e Effect, least Rule) Rule {
 	for _, layer := range c.layers {
 		for _, r := range layer {
@@ -144,8 +141,8 @@ func (c Approvals) lowestBelow(e Effect, least Rule) Rule {
 	return least
 }
 
-// closestRule returns the rule of a layer that decides about an effect; one whose
-// consent is unset if none speaks of it.
+// closestRule returns the rule of a layer that decides about an effect. Its approval is
+// unset if there is none.
 func closestRule(layer []Rule, e Effect) Rule {
 	best, rank := Rule{Approval: unset}, 0
 	for _, r := range layer {
@@ -170,8 +167,8 @@ func (c Approvals) meet(d Approvals) Approvals {
 	return met
 }
 
-// RenameTargets returns the consents with the targets of rules about files as rename
-// has them: a sandbox may have one way to write a name.
+// RenameTargets returns the approvals with the targets of file rules replaced by what
+// rename returns: a sandbox may have its own canonical form of a name.
 func (c Approvals) RenameTargets(rename func(target string) string) Approvals {
 	renamed := Approvals{defaults: slices.Clone(c.defaults)}
 	for _, layer := range c.layers {

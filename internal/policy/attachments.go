@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Attachments bound what files a worker hands to another. The zero value lets
-// none through.
+// Attachments limit which files a worker may attach for another. The zero value allows
+// none.
 type Attachments struct {
 	Max   int
 	Bytes int64
-	// Allowed are the only suffixes that pass, where there are any; Denied never
-	// do. The case does not matter. The empty suffix, which every name has, is
-	// denied where it stands in Denied and stands for nothing in Allowed.
+	// If Allowed is not empty, only these suffixes are allowed. Suffixes in Denied never
+	// are. Case does not matter. The empty suffix in Denied denies every name. In Allowed
+	// it means nothing.
 	Allowed []string
 	Denied  []string
-	// Unlimited lifts Max and Bytes: the policy of somebody who has none.
+	// Unlimited lifts Max and Bytes.
 	Unlimited bool
 }
 
-// RefusalReason returns why a file may not be attached, "" if it may. The count and
-// the total bytes are those of the call so far, with this file.
+// RefusalReason returns why a file may not be attached, "" if it may. Count and total are
+// those of the call so far, including this file.
 func (a Attachments) RefusalReason(name string, count int, total int64) string {
 	name = strings.ToLower(name)
 	switch {
@@ -41,8 +41,8 @@ func (a Attachments) RefusalReason(name string, count int, total int64) string {
 	return ""
 }
 
-// hasSuffix reports whether a name in lower case ends in one of the suffixes.
-// The empty suffix is that of the empty name alone.
+// hasSuffix reports whether a name in lower case ends in one of the suffixes. Only the
+// empty name has the empty suffix.
 func hasSuffix(name string, suffixes []string) bool {
 	return slices.ContainsFunc(suffixes, func(s string) bool {
 		return (s == "") == (name == "") && strings.HasSuffix(name, strings.ToLower(s))
@@ -70,9 +70,9 @@ func (a Attachments) meet(b Attachments) Attachments {
 	return both
 }
 
-// bothSuffixes returns the suffixes that pass two lists: the longer of every
-// two of which one ends in the other. Where none is left, nothing passes, which
-// an empty list would not say: then the empty suffix is denied.
+// bothSuffixes returns the suffixes that two lists allow: the longer of every two of
+// which one ends in the other. If there is none, nothing is allowed. An empty list would
+// not say so, so the empty suffix is denied.
 func bothSuffixes(a, b, denied []string) (allowed, deniedToo []string) {
 	a, b = union(a, nil), union(b, nil)
 	for _, x := range a {
@@ -92,7 +92,7 @@ func bothSuffixes(a, b, denied []string) (allowed, deniedToo []string) {
 	return union(allowed, nil), denied
 }
 
-// union returns the suffixes of both lists in lower case, ordered, each once.
+// union returns the suffixes of both lists in lower case, sorted, each once.
 func union(a, b []string) []string {
 	all := slices.Concat(a, b)
 	for i, s := range all {

@@ -48,7 +48,7 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
-// Both sides' policies hold.
+// TestAttachmentsMeet checks that the limits of both sides hold.
 func TestAttachmentsMeet(t *testing.T) {
 	meet := func(a, b policy.Attachments) policy.Attachments {
 		return policy.Grant{Attachments: a}.Meet(policy.Grant{Attachments: b}).Attachments

@@ -9,11 +9,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-func rule(verb policy.Verb, target string, consent policy.Approval) policy.Rule {
-	return policy.Rule{Verb: verb, Target: target, Approval: consent, From: "golem-forge.config.yaml:7"}
+func rule(verb policy.Verb, target string, approval policy.Approval) policy.Rule {
+	return policy.Rule{Verb: verb, Target: target, Approval: approval, From: "golem-forge.config.yaml:7"}
 }
 
-// everything is a grant that leaves all decisions to the rules.
+// everything returns a grant that leaves all decisions to the rules.
 func everything(layers ...[]policy.Rule) policy.Grant {
 	g := policy.Grant{Files: policy.AllFiles(), Tools: policy.All(), Workers: policy.All(), Depth: 1,
 		Hosts: policy.AllHosts(), Credentials: policy.All()}
@@ -29,7 +29,7 @@ func TestZeroGrantAllowsNothing(t *testing.T) {
 			t.Errorf("%s: got %s, %q; want blocked and why", e, d.Approval, d.Why)
 		}
 	}
-	// Nor does a rule open what the grant does not have.
+	// A rule does not allow what the grant does not have.
 	rules := policy.Approvals{}
 	for _, e := range effects {
 		rules = rules.With(rule(e.Verb, e.Target, policy.PreApproved))
@@ -43,7 +43,7 @@ func TestZeroGrantAllowsNothing(t *testing.T) {
 		t.Error("zero Attachments let a file through")
 	}
 	if got := (policy.Grant{}).Decide().Approval; got != policy.PreApproved {
-		t.Errorf("no effects: got %s, want preApproved: nothing needs no consent", got)
+		t.Errorf("no effects: got %s, want preApproved: nothing needs no approval", got)
 	}
 }
 
@@ -98,8 +98,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Rule precedence, A21: the closest target decides, blocked wins a tie, and the
-// order in which rules are written means nothing.
+// TestClosestRuleDecides checks the precedence of rules (A21): the closest target
+// decides, blocked wins a tie, and the order of the rules does not matter.
 func TestClosestRuleDecides(t *testing.T) {
 	layer := []policy.Rule{
 		rule(policy.Write, "/zone", policy.Ask),
@@ -151,11 +151,14 @@ func TestClosestRuleDecides(t *testing.T) {
 	}
 }
 
-// Among those who had a say the least holds, and who said nothing has no say.
+// TestLayersOnlyTighten checks that the strictest layer decides, and that a layer without
+// a rule does not count.
 func TestLayersOnlyTighten(t *testing.T) {
 	write := policy.Effect{Verb: policy.Write, Target: "/out/a"}
-	at := func(consent policy.Approval) []policy.Rule { return []policy.Rule{rule(policy.Write, "/", consent)} }
-	out := func(consent policy.Approval) []policy.Rule { return []policy.Rule{rule(policy.Write, "/out", consent)} }
+	at := func(approval policy.Approval) []policy.Rule { return []policy.Rule{rule(policy.Write, "/", approval)} }
+	out := func(approval policy.Approval) []policy.Rule {
+		return []policy.Rule{rule(policy.Write, "/out", approval)}
+	}
 	elsewhere := []policy.Rule{rule(policy.Write, "/in", policy.Blocked), rule(policy.Delete, "/", policy.Blocked)}
 	for name, test := range map[string]struct {
 		layers [][]policy.Rule
@@ -191,8 +194,9 @@ func TestLayersOnlyTighten(t *testing.T) {
 	}
 }
 
-// Attaching is reading, and deleting a folder is deleting what is in it.
-func TestVerbsThatReachFurther(t *testing.T) {
+// TestVerbsWithFurtherRules checks that attaching needs the approval for reading, and
+// deleting a directory that for deleting its content.
+func TestVerbsWithFurtherRules(t *testing.T) {
 	for name, test := range map[string]struct {
 		rules  []policy.Rule
 		effect policy.Effect
@@ -219,7 +223,7 @@ func TestVerbsThatReachFurther(t *testing.T) {
 		"a rule below does not lift": {
 			[]policy.Rule{rule(policy.Delete, "/a/tmp", policy.PreApproved)},
 			policy.Effect{Verb: policy.Delete, Target: "/a"}, policy.Ask},
-		"write a folder that holds what is blocked": { // making a folder changes nothing in it
+		"write a folder that holds what is blocked": { // creating a directory changes nothing in it
 			[]policy.Rule{rule(policy.Write, "/a/kept", policy.Blocked)},
 			policy.Effect{Verb: policy.Write, Target: "/a"}, policy.Ask},
 	} {
@@ -229,8 +233,8 @@ func TestVerbsThatReachFurther(t *testing.T) {
 	}
 }
 
-// A rule that is spelled otherwise still binds, and one that cannot be meant
-// blocks: it never goes unheard.
+// TestEveryRuleBinds checks that a rule with a target in another form still holds, and
+// that an invalid rule blocks.
 func TestEveryRuleBinds(t *testing.T) {
 	write := policy.Effect{Verb: policy.Write, Target: "/final/a"}
 	for _, target := range []string{"/final", "/final/", "//final", "final", "/x/../final", "/final/.", "/", "*", "", "..", "/../final", "/final\x00"} {
@@ -245,10 +249,10 @@ func TestEveryRuleBinds(t *testing.T) {
 			t.Errorf("write preApproved at %q, which is no name: got %s", target, got.Approval)
 		}
 	}
-	for _, consent := range []policy.Approval{policy.Unset, 9, 255} {
-		g := everything([]policy.Rule{rule(policy.Write, "/", policy.PreApproved), rule(policy.Write, "/final", consent)})
+	for _, approval := range []policy.Approval{policy.Unset, 9, 255} {
+		g := everything([]policy.Rule{rule(policy.Write, "/", policy.PreApproved), rule(policy.Write, "/final", approval)})
 		if got := g.Decide(write); got.Approval != policy.Blocked {
-			t.Errorf("consent %d: got %s", consent, got.Approval)
+			t.Errorf("approval %d: got %s", approval, got.Approval)
 		}
 	}
 	for _, r := range []policy.Rule{
@@ -266,7 +270,8 @@ func TestEveryRuleBinds(t *testing.T) {
 	}
 }
 
-// A grant is a value: what it was made from may change, it does not.
+// TestGrantsDoNotChange checks that a grant does not change when the values it was made
+// from do.
 func TestGrantsDoNotChange(t *testing.T) {
 	rules := []policy.Rule{rule(policy.Write, "/", policy.Blocked)}
 	limits := []sandbox.Limit{{Path: "/a", Access: sandbox.ReadOnly}}
@@ -281,20 +286,20 @@ func TestGrantsDoNotChange(t *testing.T) {
 	mustMean(t, "unchanged", g, before)
 }
 
-// Two children of one parent do not write into each other, however many layers
-// the parent has: a slice that grew may have room to spare.
-func TestSiblingsAreApart(t *testing.T) {
+// TestSiblingsAreSeparate checks that two children of one parent do not share layers,
+// however many the parent has: a grown slice may have spare capacity.
+func TestSiblingsAreSeparate(t *testing.T) {
 	read := policy.Effect{Verb: policy.Read, Target: "/a"}
-	var consents policy.Approvals
+	var approvals policy.Approvals
 	files, shell := policy.AllFiles(), policy.Shell{}
 	for range 9 {
-		consents = consents.With(rule(policy.Write, "/", policy.Ask))
+		approvals = approvals.With(rule(policy.Write, "/", policy.Ask))
 		files = files.With(sandbox.Limit{Path: "/", Access: sandbox.ReadWrite})
 		shell = shell.With(policy.ShellLayer{Default: policy.PreApproved})
 
-		one, two := consents.With(rule(policy.Read, "/", policy.Blocked)), consents.With(rule(policy.Read, "/", policy.PreApproved))
+		one, two := approvals.With(rule(policy.Read, "/", policy.Blocked)), approvals.With(rule(policy.Read, "/", policy.PreApproved))
 		if a, b := first(one.Of(read)), first(two.Of(read)); a != policy.Blocked || b != policy.PreApproved {
-			t.Errorf("consent: got %s and %s, want blocked and preApproved", a, b)
+			t.Errorf("approval: got %s and %s, want blocked and preApproved", a, b)
 		}
 		closed, open := files.With(), files.With(sandbox.Limit{Path: "/", Access: sandbox.ReadWrite})
 		if !closed.IsEmpty() || open.IsEmpty() {
@@ -309,7 +314,7 @@ func TestSiblingsAreApart(t *testing.T) {
 
 func first(c policy.Approval, _ policy.Rule) policy.Approval { return c }
 
-func TestDecisionTellsWhy(t *testing.T) {
+func TestDecisionSaysWhy(t *testing.T) {
 	g := policy.Grant{Files: policy.AllFiles().With(sandbox.Limit{Path: "/in", Access: sandbox.ReadOnly}),
 		Tools: policy.SetOf("read_file"), Workers: policy.SetOf("w")}
 	for e, want := range map[policy.Effect]string{
@@ -337,7 +342,8 @@ func TestDecisionTellsWhy(t *testing.T) {
 	}
 }
 
-// A child that asks for more than its parent has is told all of it: R01, R02.
+// TestExcess checks that a child that declares more than its parent has gets an error for
+// each excess (R01, R02).
 func TestExcess(t *testing.T) {
 	parent := policy.Grant{
 		Files:   policy.AllFiles().With(sandbox.Limit{Path: "/data", Access: sandbox.ReadOnly}),
@@ -396,8 +402,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// decided is a grant and effects as a session has them.
-func decided() (policy.Grant, []policy.Effect) {
+// newSession returns a grant and effects as in a real session.
+func newSession() (policy.Grant, []policy.Effect) {
 	project := everything([]policy.Rule{rule(policy.Write, "/out", policy.PreApproved), rule(policy.Delete, "/out", policy.Blocked)})
 	worker := everything([]policy.Rule{rule(policy.Write, "/out/kept", policy.Ask), rule(policy.Connect, "*.example.com", policy.Ask)})
 	worker.Files = worker.Files.With(sandbox.Limit{Path: "/out", Access: sandbox.ReadWrite}, sandbox.Limit{Path: "/", Access: sandbox.ReadOnly})
@@ -417,7 +423,7 @@ func decided() (policy.Grant, []policy.Effect) {
 }
 
 func TestDecideAllocatesNothing(t *testing.T) {
-	g, list := decided()
+	g, list := newSession()
 	for _, e := range list {
 		if n := testing.AllocsPerRun(100, func() { g.Decide(e) }); n != 0 {
 			t.Errorf("%s: %v allocations", e, n)
@@ -426,7 +432,7 @@ func TestDecideAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	g, list := decided()
+	g, list := newSession()
 	for _, e := range list[:4] {
 		b.Run(e.Verb.String(), func(b *testing.B) {
 			b.ReportAllocs()

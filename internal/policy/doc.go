@@ -1,18 +1,18 @@
-// Package policy says what a worker may do, as one value: a [Grant]. It holds
-// files, consent, tools, workers, hosts, credentials, limits, depth and
-// attachments, and it is ordered:
+// Package policy describes what a worker may do, as one value: a [Grant]. It holds files,
+// approvals, tools, workers, hosts, credentials, limits, depth and attachments. Grants
+// are ordered:
 //
 //	a.Meet(b)     the greatest grant that is within both
-//	a.Within(b)   every way in which a goes beyond b; none, if a ≤ b
+//	a.Within(b)   every way in which a exceeds b; none, if a ≤ b
 //	g.Decide(e)   may these effects happen: blocked < ask < preApproved
 //
-// A child's grant is the meet of what it declares with what its parent has, and
-// only if the declaration is within the parent's: to ask for more is an error.
-// Consent and numeric limits are the exception: there the lower holds, silently.
+// The grant of a child is the meet of what it declares and what its parent has. The
+// declaration must be within the parent's grant: to ask for more is an error. Approvals
+// and numeric limits are the exception: there the lower value holds without an error.
 //
-// Consent has a top above preApproved: unwritten. There the default of the verb
-// holds, which is no ceiling. So a child may be preApproved where its parent
-// only asks by default, and never where anybody above it wrote ask or blocked.
+// An effect without a rule has an approval above preApproved: unset. Then the default of
+// the verb holds, which is not an upper limit. So a child may be preApproved where its
+// parent asks only by default, but never where a rule above it says ask or blocked.
 //
-// The package is pure. It reads no file, no clock, and starts nothing.
+// The package is pure. It reads no files and no clock, and starts nothing.
 package policy

@@ -7,19 +7,19 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// All of a small lattice: two paths with each access or none in up to two
-// layers, two tools, two workers, hosts with a wildcard, and each consent or
-// none at two paths in up to two layers. Meet works on each dimension alone, so
-// each is gone through alone; then a lattice with all of them.
+// These tests go through a small lattice completely: two paths with each access or none
+// in up to two layers, two tools, two workers, hosts with a wildcard, and each approval
+// or none at two paths in up to two layers. Meet works on each dimension separately, so
+// each is tested separately, and then all of them together.
 
-// each makes grants that differ in one dimension. With the narrow ones all
-// triples are tried, with the wide ones all pairs.
+// each makes grants that differ in one dimension. The narrow ones are tested in triples,
+// the wide ones in pairs.
 var each = []struct {
 	name         string
 	narrow, wide []policy.Grant
 }{
-	{"files", ofFiles(1), ofFiles(2)},
-	{"consent", ofConsent(1), ofConsent(2)},
+	{"files", fileGrants(1), fileGrants(2)},
+	{"approval", approvalGrants(1), approvalGrants(2)},
 	{"tools", ofSets(func(g *policy.Grant, s policy.Set) { g.Tools = s }), nil},
 	{"workers", ofSets(func(g *policy.Grant, s policy.Set) { g.Workers, g.Depth = s, 1 }), nil},
 	{"credentials", ofSets(func(g *policy.Grant, s policy.Set) { g.Credentials = s }), nil},
@@ -43,15 +43,16 @@ func TestEveryPairAndTriple(t *testing.T) {
 	}
 }
 
-// A lattice in all dimensions at once: what one says must not leak into another.
+// TestEveryPairOfAll checks a lattice in all dimensions at once: no dimension may affect
+// another.
 func TestEveryPairOfAll(t *testing.T) {
 	t.Parallel()
 	sets := ofSets(func(g *policy.Grant, s policy.Set) { g.Tools, g.Workers, g.Depth = s, s, 1 })
 	var all []policy.Grant
-	for _, f := range some(ofFiles(1), 4) {
+	for _, f := range some(fileGrants(1), 4) {
 		for _, s := range some(sets, 2) {
 			for _, h := range some(ofHosts(), 6) {
-				for _, c := range some(ofConsent(1), 5) {
+				for _, c := range some(approvalGrants(1), 5) {
 					all = append(all, policy.Grant{Files: f.Files, Tools: s.Tools, Workers: s.Workers, Depth: 1,
 						Hosts: h.Hosts, Approvals: c.Approvals})
 				}
@@ -73,13 +74,13 @@ func some(grants []policy.Grant, n int) []policy.Grant {
 	return list
 }
 
-// The small lattice is as large as it should be.
-func TestLatticeIsWhole(t *testing.T) {
-	if got, want := len(ofFiles(2)), 1+1+16+16*16; got != want {
+// TestLatticeIsComplete checks the size of the lattice.
+func TestLatticeIsComplete(t *testing.T) {
+	if got, want := len(fileGrants(2)), 1+1+16+16*16; got != want {
 		t.Errorf("files: got %d, want %d", got, want)
 	}
-	if got, want := len(ofConsent(2)), 1+16+16*16; got != want {
-		t.Errorf("consent: got %d, want %d", got, want)
+	if got, want := len(approvalGrants(2)), 1+16+16*16; got != want {
+		t.Errorf("approval: got %d, want %d", got, want)
 	}
 }
 
@@ -133,9 +134,9 @@ func everyTriple(t *testing.T, grants []policy.Grant) {
 	}
 }
 
-// ofFiles returns no files, all, and all under up to so many layers, of which
-// each gives "/a" and "/a/b" an access or none at all.
-func ofFiles(layers int) []policy.Grant {
+// fileGrants returns no files, all files, and all files under up to so many layers, each
+// of which gives "/a" and "/a/b" an access or none.
+func fileGrants(layers int) []policy.Grant {
 	grants := []policy.Grant{{}, {Files: policy.AllFiles()}}
 	last := grants[1:]
 	for range layers {
@@ -156,9 +157,9 @@ func ofFiles(layers int) []policy.Grant {
 	return grants
 }
 
-// ofConsent returns grants of everything, with no rules and with up to so many
-// layers of them.
-func ofConsent(layers int) []policy.Grant {
+// approvalGrants returns grants of everything, without rules and with up to so many
+// layers.
+func approvalGrants(layers int) []policy.Grant {
 	everything := policy.Grant{Files: policy.AllFiles(), Tools: policy.All(), Workers: policy.All(), Depth: 1,
 		Hosts: policy.AllHosts(), Credentials: policy.All()}
 	grants := []policy.Grant{everything}
@@ -245,7 +246,7 @@ func ofAttachments() []policy.Grant {
 	return grants
 }
 
-// The meet is the greatest: whatever is within both is within it.
+// TestMeetIsTheGreatest checks that whatever is within two grants is within their meet.
 func TestMeetIsTheGreatest(t *testing.T) {
 	for _, dimension := range each {
 		for i, a := range dimension.narrow {

@@ -1,8 +1,8 @@
 package policy
 
-// Unset is the consent where nobody has written anything.
+// Unset is the approval of an effect without a rule.
 const Unset = unset
 
-// Written returns the consent that the rules for an effect's own verb give it,
-// Unset where there are none.
+// Written returns the approval that the rules for an effect's own verb give it, Unset if
+// there are none.
 func (c Approvals) Written(e Effect) Approval { return c.explicitRule(e).Approval }

@@ -6,21 +6,21 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Files are layers of limits on the project's sandbox, as [sandbox.Sandbox]
-// has them: in a layer the longest path decides, and what no path covers is
-// IsEmpty; among layers the least holds. The zero value is no files at all.
+// Files are layers of limits on the project's sandbox, as in [sandbox.Sandbox]. In a
+// layer the longest path decides, and a name that no path covers has no access. Among
+// layers the lowest access holds. The zero value has no files.
 type Files struct {
 	open   bool
 	layers [][]sandbox.Limit
 	kinds  []Kind
 }
 
-// AllFiles are all that the project's sandbox shows.
+// AllFiles returns all files of the project's sandbox.
 func AllFiles() Files { return Files{open: true} }
 
-// With returns the files with one more layer. Paths are read as
-// [sandbox.Sandbox.Restrict] reads them; one that it would refuse, because it
-// is empty or climbs above "/", gives nothing here and an error in Apply.
+// With returns the files with one more layer. Paths need not be canonical, as for
+// [sandbox.Sandbox.Restrict]. A path that Restrict refuses, because it is empty or leads
+// above "/", allows nothing here and is an error in Apply.
 func (f Files) With(limits ...sandbox.Limit) Files {
 	layer := slices.Clone(limits)
 	for i, l := range layer {
@@ -32,7 +32,7 @@ func (f Files) With(limits ...sandbox.Limit) Files {
 	return f
 }
 
-// Access returns what is left at a canonical name, None at any other.
+// Access returns the access at a canonical name, None at any other.
 func (f Files) Access(name string) sandbox.Access {
 	if !f.open || !isName(name) {
 		return sandbox.None
@@ -58,13 +58,13 @@ func layerAccess(layer []sandbox.Limit, name string) sandbox.Access {
 	return access
 }
 
-// IsEmpty reports whether nothing is left anywhere.
+// IsEmpty reports whether there is no access anywhere.
 func (f Files) IsEmpty() bool {
 	return !slices.ContainsFunc(f.anchors(), func(name string) bool { return f.Access(name) > sandbox.None })
 }
 
-// Roots returns the names at which access begins or changes, with what is left
-// there; those where nothing is left are not among them.
+// Roots returns the names at which the access starts or changes, with the access. Names
+// without access are not included.
 func (f Files) Roots() []sandbox.Limit {
 	var roots []sandbox.Limit
 	for _, name := range f.anchors() {
@@ -97,8 +97,8 @@ func (f Files) Apply(s *sandbox.Sandbox) (*sandbox.Sandbox, error) {
 	return s, nil
 }
 
-// anchors are the names at which the access may change. Between two grants
-// access can only differ at an anchor of one of them.
+// anchors returns the names at which the access may change. The access of two grants can
+// differ only at an anchor of one of them.
 func (f Files) anchors() []string {
 	names := []string{"/"}
 	for _, layer := range f.layers {

@@ -27,7 +27,8 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// A path that the sandbox would not take gives nothing, and is told.
+// TestFilesRefusePaths checks that a path that the sandbox refuses allows nothing, and is
+// an error.
 func TestFilesRefusePaths(t *testing.T) {
 	s, err := sandbox.New(sandbox.Config{})
 	if err != nil {
@@ -44,7 +45,8 @@ func TestFilesRefusePaths(t *testing.T) {
 	}
 }
 
-// Kinds hold in the sandbox that is made, on top of what its mounts say.
+// TestKinds checks that the restricted sandbox enforces kinds, in addition to the limits
+// of its mounts.
 func TestKinds(t *testing.T) {
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadWrite},
@@ -99,7 +101,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// Of many names that a parent has, an excess lists a few.
+// TestExcessIsShort checks that an excess lists only some of the parent's names.
 func TestExcessIsShort(t *testing.T) {
 	var names []string
 	for i := range 1000 {

@@ -7,10 +7,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// FuzzRestrict holds files and rules against the sandbox, whose resolver has
-// the last word: whatever a path and a name are spelled like, a grant never
-// says more than the sandbox shows, and a rule that blocks a path blocks every
-// name that the sandbox finds there.
+// FuzzRestrict compares files and rules with the sandbox: whatever the form of a path and
+// a name, a grant never allows more than the sandbox shows, and a rule that blocks a path
+// blocks every name that the sandbox resolves to it.
 func FuzzRestrict(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"/a", "/a/b"}, {"/a/", "/a"}, {"a/../b", "/b"}, {"..", "/"}, {"", "/"}, {"/", "/x"}, {"/a\x00", "/a"},
@@ -28,8 +27,8 @@ func FuzzRestrict(f *testing.F) {
 		files := policy.AllFiles().With(sandbox.Limit{Path: path, Access: sandbox.ReadOnly})
 		shown, err := files.Apply(whole)
 		has := files.Access(name)
-		// Names that the sandbox has never heard of, by length or by letter, are
-		// its own affair; those that it takes and a grant does not are refused.
+		// The sandbox may refuse names that a grant accepts, because of their length or
+		// characters. A grant must refuse names that are not canonical.
 		if err == nil && whole.CanRead(name) && has != shown.Access(name) && (has > shown.Access(name) || canonical(name)) {
 			t.Fatalf("%q limited to %q: got %s, the sandbox has %s", name, path, has, shown.Access(name))
 		}
@@ -41,5 +40,5 @@ func FuzzRestrict(f *testing.F) {
 	})
 }
 
-// canonical asks a policy that allows everything.
+// canonical reports whether a policy that allows everything accepts a name.
 func canonical(name string) bool { return policy.AllFiles().Access(name) > sandbox.None }

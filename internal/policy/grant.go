@@ -6,7 +6,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Grant is all that a worker may do. The zero Grant allows nothing.
+// A Grant is everything that a worker may do. The zero Grant allows nothing.
 type Grant struct {
 	Files       Files
 	Approvals   Approvals
@@ -16,9 +16,9 @@ type Grant struct {
 	Hosts       Hosts
 	Credentials Set
 	Limits      Limits
-	Depth       int // how many calls of workers may be nested below this one
+	Depth       int // how deep calls of workers may be nested below this one
 	Attachments Attachments
-	Level       Level // the least boundary its commands need; of two the stronger holds
+	Level       Level // the weakest jail that its commands accept; of two grants the stronger holds
 }
 
 // Meet returns the greatest grant that is within both.
@@ -38,7 +38,7 @@ func (g Grant) Meet(h Grant) Grant {
 	}
 }
 
-// An Excess is one way in which a grant goes beyond another.
+// An Excess is one way in which a grant exceeds another.
 type Excess struct {
 	What  string // file, tool, worker, host, credential
 	Which string
@@ -46,7 +46,7 @@ type Excess struct {
 	Has   string
 }
 
-// Error says what was asked for and what there is.
+// Error returns what was wanted and what the parent has.
 func (e Excess) Error() string {
 	return e.What + " " + sandbox.Shown(e.Which) + ": exceeds_parent; asks for " + e.Wants + ", the parent has " + e.Has
 }
@@ -54,9 +54,9 @@ func (e Excess) Error() string {
 // Unwrap returns the code, for errors.Is.
 func (e Excess) Unwrap() error { return sandbox.ErrExceedsParent }
 
-// Within returns every way in which g goes beyond the parent in files, tools,
-// workers, hosts and credentials. In the rest, which is consent, commands,
-// limits, depth and attachments, the lower holds without a word: see Meet.
+// Within returns every way in which g exceeds the parent in files, tools, workers, hosts
+// and credentials. For the rest, which is approvals, commands, limits, depth and
+// attachments, the lower value holds without an error: see Meet.
 func (g Grant) Within(parent Grant) []Excess {
 	return slices.Concat(
 		g.Files.within(parent.Files),
@@ -67,15 +67,16 @@ func (g Grant) Within(parent Grant) []Excess {
 	)
 }
 
-// A Decision is the answer to whether effects may happen.
+// A Decision says whether effects may happen.
 type Decision struct {
 	Approval Approval
-	Effect   Effect // the one that decides: the first with the least consent
-	Rule     Rule   // the rule for it, where a rule decides
-	Why      string // where the grant itself forbids it
+	Effect   Effect // the effect that decides: the first with the strictest approval
+	Rule     Rule   // the rule for it, if a rule decides
+	Why      string // why the grant itself forbids the effect
 }
 
-// Decide returns the least consent among the effects. No effects need none.
+// Decide returns the strictest approval that the effects need. Without effects it is
+// PreApproved.
 func (g Grant) Decide(effects ...Effect) Decision {
 	least := Decision{Approval: unset}
 	for _, e := range effects {
@@ -93,11 +94,11 @@ func (g Grant) decide(e Effect) Decision {
 	if why := g.whyForbidden(e); why != "" {
 		return Decision{Approval: Blocked, Effect: e, Why: why}
 	}
-	consent, rule := g.Approvals.Of(e)
-	return Decision{Approval: consent, Effect: e, Rule: rule}
+	approval, rule := g.Approvals.Of(e)
+	return Decision{Approval: approval, Effect: e, Rule: rule}
 }
 
-// whyForbidden returns why the grant itself rules an effect out, "" if it does not.
+// whyForbidden returns why the grant itself forbids an effect, "" if it does not.
 func (g Grant) whyForbidden(e Effect) string {
 	if e.Verb.isFileVerb() && !isName(e.Target) {
 		return "not a name of a file"
@@ -127,7 +128,7 @@ func (g Grant) whyForbidden(e Effect) string {
 			return "not among its tools"
 		}
 	case Run:
-		// Which tool runs commands is not known here; without any, none does.
+		// The tool that runs the command is not known here. Without any tool, none does.
 		if g.Tools.IsEmpty() {
 			return "it has no tools"
 		}
@@ -137,23 +138,23 @@ func (g Grant) whyForbidden(e Effect) string {
 	return ""
 }
 
-// Shell are layers of rules for commands, one for each who had a say. What a
-// pattern means is known to who runs commands; here they only pass through.
+// Shell is layers of rules for commands. The patterns are interpreted by the package that
+// runs commands. Here they are only passed on.
 type Shell struct{ Layers []ShellLayer }
 
 // A ShellLayer is the rules of one worker or project.
 type ShellLayer struct {
 	Rules     []ShellRule
 	Default   Approval // for commands that no rule matches
-	NoDefault bool     // no default is written: of such commands the layer says nothing
+	NoDefault bool     // no default is written: the layer does not decide about commands that no rule matches
 	From      string
 }
 
-// A ShellRule gives commands that match a pattern, or that are in a ready-made
-// set, a consent.
+// A ShellRule gives an approval to the commands that match a pattern, or that are in a
+// predefined set.
 type ShellRule struct {
 	Pattern  string
-	Use      string // the set, in place of a pattern
+	Use      string // the name of the set, in place of a pattern
 	Approval Approval
 	From     string
 }
@@ -161,8 +162,8 @@ type ShellRule struct {
 // With returns the shell rules with one more layer.
 func (s Shell) With(l ShellLayer) Shell { return Shell{append(slices.Clip(s.Layers), l)} }
 
-// HighestApproval returns the most consent that any command can get, where without rules it
-// has so much, by a rule or by default.
+// HighestApproval returns the highest approval that any command can get, if it has the
+// approval without when no rule matches, and byDefault says whether that is a default.
 func (s Shell) HighestApproval(without Approval, byDefault bool) Approval {
 	ceiling, raised := PreApproved, false
 	for _, l := range s.Layers {

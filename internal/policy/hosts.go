@@ -7,19 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// Hosts are names of hosts, "*.example.com" for all below one. The zero value
-// is no network.
+// Hosts is a set of host names, with "*.example.com" for all names below one. The zero
+// value is no network.
 type Hosts struct {
 	all      bool
-	patterns []string // ordered, lower case
+	patterns []string // sorted, in lower case
 }
 
-// AllHosts is an open network.
+// AllHosts returns the set of all hosts.
 func AllHosts() Hosts { return Hosts{all: true} }
 
-// HostsOf returns a set of hosts. What is no pattern, see [IsHost], matches
-// nothing and is not taken: a bare "*" too, for an open network is said by
-// [AllHosts].
+// HostsOf returns a set of hosts. It ignores texts that are not patterns, see [IsHost].
+// That includes a bare "*": use [AllHosts] for all hosts.
 func HostsOf(patterns ...string) Hosts {
 	var list []string
 	for _, p := range patterns {
@@ -31,10 +30,9 @@ func HostsOf(patterns ...string) Hosts {
 	return Hosts{patterns: slices.Compact(list)}
 }
 
-// IsHost reports whether text is a pattern of hosts: the name of a host or an
-// address, or "*." before a name for all below it, but not the name itself.
-// Names are ASCII, in any case; those in other scripts are written as DNS has
-// them, xn--….
+// IsHost reports whether text is a pattern: a host name or an address, or "*." before a
+// name, which matches all names below it but not the name itself. Names are ASCII, in any
+// case. Other scripts are written as in DNS, xn--….
 func IsHost(text string) bool {
 	name := hostName(text)
 	if below, ok := strings.CutPrefix(name, "*."); ok {
@@ -43,8 +41,8 @@ func IsHost(text string) bool {
 	return isDomain(name) || isAddress(name)
 }
 
-// hostName returns the name of a host in lower case, without a dot at the end.
-// Only ASCII has lower case here: of other letters some would turn into it.
+// hostName returns a host name in lower case, without a dot at the end. It lowers only
+// ASCII names, because some other letters would become ASCII.
 func hostName(text string) string {
 	text = strings.TrimSuffix(text, ".")
 	for i := range len(text) {
@@ -55,9 +53,9 @@ func hostName(text string) string {
 	return strings.ToLower(text)
 }
 
-// isDomain reports whether a name is made of letters, digits, "-" and "_" in
-// parts between dots. Whoever connects may read anything else in another way
-// than the pattern did: "evil.org/.example.com".
+// isDomain reports whether a name consists of letters, digits, "-" and "_" in parts
+// between dots. A program that connects may read anything else in another way than the
+// pattern: "evil.org/.example.com".
 func isDomain(name string) bool {
 	const most = 253
 	if name == "" || len(name) > most {
@@ -82,7 +80,7 @@ func isAddress(name string) bool {
 	return err == nil && a.Zone() == ""
 }
 
-// Allows reports whether the host may be reached.
+// Allows reports whether connections to the host are allowed.
 func (h Hosts) Allows(host string) bool {
 	if h.all {
 		return true
@@ -96,17 +94,17 @@ func (h Hosts) Allows(host string) bool {
 	return false
 }
 
-// IsAll reports whether every host may be reached.
+// IsAll reports whether all hosts are allowed.
 func (h Hosts) IsAll() bool { return h.all }
 
-// IsEmpty reports whether no host may be reached.
+// IsEmpty reports whether no host is allowed.
 func (h Hosts) IsEmpty() bool { return !h.all && len(h.patterns) == 0 }
 
 // Patterns returns the patterns, nil for none and for all.
 func (h Hosts) Patterns() []string { return slices.Clone(h.patterns) }
 
-// hostWithin reports whether all that p matches is matched by q, where p is a
-// host or a pattern, and q a pattern.
+// hostWithin reports whether pattern q matches everything that p matches. P may also be a
+// host.
 func hostWithin(p, q string) bool {
 	if p == q {
 		return true

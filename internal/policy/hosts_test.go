@@ -24,7 +24,7 @@ func TestHosts(t *testing.T) {
 		{"192.0.2.7", []string{"192.0.2.7"}, []string{"192.0.2.70", "1.192.0.2.7", "192.0.2"}},
 		{"2001:DB8::1", []string{"2001:db8::1"}, []string{"2001:db8::2", "[2001:db8::1]"}},
 		{"xn--mnchen-3ya.de", []string{"XN--mnchen-3ya.de"}, []string{"münchen.de"}},
-		// What is no pattern lets nobody through.
+		// A text that is no pattern allows nothing.
 		{"*", nil, []string{"*", "a", "example.com", ""}},
 		{"", nil, []string{"", ".", "a"}},
 		{"*.", nil, []string{"a", "a.", "*.", "."}},

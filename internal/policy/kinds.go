@@ -6,8 +6,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Kind narrows which files may be read and written at a path and below it: by
-// their suffixes, where there are any, and their size, where it is above zero.
+// A Kind limits which files may be read and written at a path and below it: by their
+// suffixes, if there are any, and by their size, if it is above zero.
 type Kind struct {
 	Path     string
 	Suffixes []string
@@ -15,9 +15,9 @@ type Kind struct {
 	From     string // where it is written
 }
 
-// WithKinds returns the files narrowed to kinds. Whether a name is a file or a folder
-// is not known here, and neither is its size: the sandbox that [Files.Apply]
-// makes keeps to the kinds.
+// WithKinds returns the files limited to kinds. It is not known here whether a name is a
+// file or a directory, nor its size: the sandbox that [Files.Apply] returns enforces the
+// kinds.
 func (f Files) WithKinds(kinds ...Kind) Files {
 	f.kinds = slices.Concat(f.kinds, kinds)
 	for i, k := range f.kinds {
@@ -28,10 +28,10 @@ func (f Files) WithKinds(kinds ...Kind) Files {
 	return f
 }
 
-// Kinds returns the kinds, those of the first who had a say first.
+// Kinds returns the kinds, in the order in which they were added.
 func (f Files) Kinds() []Kind { return slices.Clone(f.kinds) }
 
-// limit is the kind as a layer of its own, which lets all else through.
+// limit returns the kind as a layer of limits that allows everything else.
 func (k Kind) limit() []sandbox.Limit {
 	return []sandbox.Limit{
 		{Path: "/", Access: sandbox.ReadWrite},

@@ -12,7 +12,7 @@ import (
 
 const lawCases = 10_000
 
-// fataler is what a law needs of a test, random or exhaustive.
+// A fataler is what a law needs of a test, random or exhaustive.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -25,9 +25,8 @@ func mustMean(t fataler, law string, got policy.Grant, want meaning) {
 	}
 }
 
-// A chain of workers, each within what the one above it left: no one in it may
-// do what anyone above it may not, and no one is asked less than anyone above
-// it has written.
+// TestChainOnlyNarrows checks a chain of workers, each within the grant above it: none
+// may do what one above may not, and none needs less approval than a rule above it says.
 func TestChainOnlyNarrows(t *testing.T) {
 	testutil.Law(t, lawCases, func(t *rapid.T) {
 		chain := rapid.SliceOfN(specs, 2, 6).Draw(t, "chain")
@@ -56,7 +55,7 @@ func TestChainOnlyNarrows(t *testing.T) {
 	})
 }
 
-// mustNarrow checks in every dimension that the child has no more.
+// mustNarrow checks in every dimension that the child has no more than the parent.
 func mustNarrow(t fataler, c, p meaning) {
 	t.Helper()
 	for i := range c.access {
@@ -117,7 +116,7 @@ func mustLimit(t fataler, c, p policy.Limits) {
 	}
 }
 
-// Meet and Within are a lattice and its order.
+// TestLattice checks that Meet and Within form a lattice.
 func TestLattice(t *testing.T) {
 	testutil.Law(t, lawCases/5, func(t *rapid.T) {
 		a, b, c := specs.Draw(t, "a").grant, specs.Draw(t, "b").grant, specs.Draw(t, "c").grant
@@ -153,8 +152,9 @@ func mustMeet(t fataler, a, b policy.Grant) {
 	}
 }
 
-// mayMore reports whether a's grant leaves open an effect that b's forbids. Depth is a number, of which the lower holds without a word: it is set
-// aside. Credentials have no verb and are compared by name.
+// mayMore reports whether a allows an effect that b forbids. It ignores the depth, for
+// which the lower number holds without an error. It compares credentials by name, because
+// they have no verb.
 func mayMore(a, b policy.Grant) bool {
 	a.Depth, b.Depth = 1, 1
 	for _, e := range effects {
@@ -170,12 +170,12 @@ func mayMore(a, b policy.Grant) bool {
 	return false
 }
 
-// ordered is the part of a meaning that Within is about.
+// ordered returns the part of a meaning that Within compares.
 func (m meaning) ordered() meaning {
 	return meaning{access: m.access, sets: m.sets, hosts: m.hosts}
 }
 
-// A grant answers what its definition says.
+// TestGrantMeansItsDefinition checks that a grant decides as its definition says.
 func TestGrantMeansItsDefinition(t *testing.T) {
 	testutil.Law(t, lawCases/4, func(t *rapid.T) {
 		s := specs.Draw(t, "spec")
@@ -186,7 +186,7 @@ func TestGrantMeansItsDefinition(t *testing.T) {
 		}
 		for _, e := range effects {
 			got, rule := s.grant.Approvals.Of(e)
-			if want := s.consent(e); got != want {
+			if want := s.approval(e); got != want {
 				t.Fatalf("%s: got %s by %+v, want %s", e, got, rule, want)
 			}
 			if rule.Approval != got {
@@ -197,8 +197,8 @@ func TestGrantMeansItsDefinition(t *testing.T) {
 	})
 }
 
-// mustBeFewer checks that a further effect never raises a decision, and that
-// the decision is that of one of the effects.
+// mustBeFewer checks that a further effect never raises a decision, and that the decision
+// is that of one of the effects.
 func mustBeFewer(t *rapid.T, s spec) {
 	list := rapid.SliceOfN(rapid.SampledFrom(effects), 1, 4).Draw(t, "effects")
 	least := policy.PreApproved
@@ -215,7 +215,8 @@ func mustBeFewer(t *rapid.T, s spec) {
 	}
 }
 
-// The files of a grant are what its sandbox then shows.
+// TestFilesAreWhatTheSandboxShows checks that a restricted sandbox shows exactly the
+// files of the grant.
 func TestFilesAreWhatTheSandboxShows(t *testing.T) {
 	whole, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadWrite},
@@ -236,7 +237,7 @@ func TestFilesAreWhatTheSandboxShows(t *testing.T) {
 		}
 		lesser, err := f.Apply(whole)
 		if err != nil {
-			return // a path that is none; FuzzRestrict holds what Access then says
+			return // an invalid path; FuzzRestrict checks what Access returns for it
 		}
 		some := false
 		for _, name := range names {

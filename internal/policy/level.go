@@ -1,21 +1,21 @@
 package policy
 
-// Level is a boundary that the operating system draws around commands, the
-// weaker the lower. The zero value asks for none in particular.
+// Level is the strength of the jail around commands, in ascending order. The zero value
+// accepts any.
 type Level uint8
 
 // The levels.
 const (
-	AnyLevel   Level = iota // the best there is, and it is told
-	Landlock                // at least a process that can open only what is shown
-	Namespaces              // a tree of its own
+	AnyLevel   Level = iota // the strongest available, and golem reports which
+	Landlock                // at least a process that can open only what it is shown
+	Namespaces              // its own file system tree
 	Container
 )
 
 func (l Level) String() string { return word(l, "any", "landlock", "namespaces", "container") }
 
-// ParseLevel reads what require_os_sandbox takes: the words, true for any
-// boundary at all, and false.
+// ParseLevel parses the value of require_os_sandbox: a level, true for any jail at all,
+// or false.
 func ParseLevel(text string) (Level, bool) {
 	switch text {
 	case "false":

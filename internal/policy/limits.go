@@ -2,7 +2,7 @@ package policy
 
 import "time"
 
-// Limits bound the resources of a run and of its commands. Zero is no limit.
+// Limits limit the resources of a run and of its commands. Zero is no limit.
 type Limits struct {
 	CPU      time.Duration // processor time of a command
 	Memory   int64         // bytes
@@ -27,7 +27,7 @@ func (l Limits) meet(m Limits) Limits {
 	}
 }
 
-// lower returns the lesser of two limits, of which zero is none.
+// lower returns the lower of two limits. Zero is no limit.
 func lower[T time.Duration | int64 | float64](a, b T) T {
 	if a == 0 || b != 0 && b < a {
 		return b

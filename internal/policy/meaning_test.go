@@ -11,9 +11,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// What a grant means is what it answers. The samples below tell apart any two
-// grants that the tests make: they hold every name that a grant may mention, and
-// one of each kind that none does.
+// The meaning of a grant is all its answers. The samples below distinguish any two grants
+// that the tests make: they contain every name that a grant may mention, and one of each
+// kind that none mentions.
 
 var (
 	paths   = []string{"/", "/a", "/a/b", "/ab", "/b"}
@@ -40,7 +40,7 @@ func allEffects() []policy.Effect {
 	return list
 }
 
-// A meaning is all that a grant answers to the samples; == compares two.
+// A meaning is all answers of a grant to the samples. Two can be compared with ==.
 type meaning struct {
 	access  [9]sandbox.Access
 	written [51]policy.Approval
@@ -84,24 +84,24 @@ var attachSizes = []struct {
 	bytes int64
 }{{1, 1}, {1, 50}, {2, 1}, {9, 999}}
 
-// shellOf reads patterns as words: that is not what they mean, but the laws of
-// layers do not depend on it.
+// shellOf reads patterns as words. That is not what they mean, but the laws of layers do
+// not depend on it.
 func shellOf(s policy.Shell, command string) policy.Approval {
 	least := policy.Unset
 	for _, layer := range s.Layers {
-		consent := layer.Default
+		approval := layer.Default
 		for _, r := range layer.Rules {
 			if r.Pattern == command {
-				consent = r.Approval
+				approval = r.Approval
 			}
 		}
-		least = min(least, consent)
+		least = min(least, approval)
 	}
 	return least
 }
 
-// A spec is what a grant is made from, and says by the definitions of the
-// package's comments what the grant must answer: slowly, and written apart.
+// A spec is what a grant is made from. It computes what the grant must answer by the
+// definitions in the package comment, slowly and independently.
 type spec struct {
 	open   bool
 	limits [][]sandbox.Limit
@@ -109,7 +109,7 @@ type spec struct {
 	grant  policy.Grant // of these, and with the rest
 }
 
-// access is the least over the layers of the access at the longest path.
+// access is the lowest access of the layers, each at its longest path.
 func (s spec) access(name string) sandbox.Access {
 	if !s.open {
 		return sandbox.None
@@ -134,21 +134,21 @@ func (s spec) access(name string) sandbox.Access {
 	return least
 }
 
-// ceiling is the least that anybody has written of an effect, Unset if nobody.
+// ceiling is the strictest approval that a rule gives an effect, Unset if there is none.
 func (s spec) ceiling(e policy.Effect) policy.Approval {
 	least := policy.Unset
 	for _, layer := range s.rules {
-		least = min(least, spoken(layer, e))
+		least = min(least, approvalIn(layer, e))
 		if e.Verb == policy.Attach {
-			least = min(least, spoken(layer, policy.Effect{Verb: policy.Read, Target: e.Target}))
+			least = min(least, approvalIn(layer, policy.Effect{Verb: policy.Read, Target: e.Target}))
 		}
 	}
 	return least
 }
 
-// spoken is what one layer says of an effect: the least consent at the closest
+// approvalIn is what one layer says of an effect: the strictest approval at the closest
 // target.
-func spoken(layer []policy.Rule, e policy.Effect) policy.Approval {
+func approvalIn(layer []policy.Rule, e policy.Effect) policy.Approval {
 	targets := []string{e.Target, "*"}
 	switch {
 	case strings.HasPrefix(e.Target, "/"):
@@ -175,31 +175,31 @@ func spoken(layer []policy.Rule, e policy.Effect) policy.Approval {
 	return policy.Unset
 }
 
-// consent is the ceiling, the default where there is none; to delete a folder
-// takes consent to delete whatever below it has a rule of its own.
-func (s spec) consent(e policy.Effect) policy.Approval {
-	consent := s.ceiling(e)
-	if consent == policy.Unset || e.Verb == policy.Attach && s.ceilingOf(e) == policy.Unset {
-		consent = min(consent, unwritten[e.Verb])
+// approval is the ceiling, or the default if there is none. To delete a directory needs
+// the approval to delete every name below it that has a rule.
+func (s spec) approval(e policy.Effect) policy.Approval {
+	approval := s.ceiling(e)
+	if approval == policy.Unset || e.Verb == policy.Attach && s.ceilingOf(e) == policy.Unset {
+		approval = min(approval, unwritten[e.Verb])
 	}
 	if e.Verb != policy.Delete {
-		return consent
+		return approval
 	}
 	for _, layer := range s.rules {
 		for _, r := range layer {
 			if r.Verb == policy.Delete && r.Target != e.Target && slices.Contains(upwards(r.Target), e.Target) {
-				consent = min(consent, r.Approval)
+				approval = min(approval, r.Approval)
 			}
 		}
 	}
-	return consent
+	return approval
 }
 
-// ceilingOf is the ceiling without the rules for reading that bind Attach.
+// ceilingOf is the ceiling without the read rules that apply to Attach.
 func (s spec) ceilingOf(e policy.Effect) policy.Approval {
 	least := policy.Unset
 	for _, layer := range s.rules {
-		least = min(least, spoken(layer, e))
+		least = min(least, approvalIn(layer, e))
 	}
 	return least
 }
@@ -210,7 +210,7 @@ var unwritten = map[policy.Verb]policy.Approval{
 	policy.Write: policy.Ask, policy.Delete: policy.Ask, policy.Run: policy.Ask, policy.Connect: policy.Ask,
 }
 
-// upwards returns a name and all folders above it, "/" last.
+// upwards returns a name and all directories above it, "/" last.
 func upwards(name string) []string {
 	var list []string
 	for name != "" && name != "/" {
@@ -220,7 +220,7 @@ func upwards(name string) []string {
 	return append(list, "/")
 }
 
-// Random specs. Few names and few layers, so that rules meet often.
+// Random specs have few names and few layers, so that rules often overlap.
 
 var specs = rapid.Custom(func(t *rapid.T) spec {
 	s := spec{open: rapid.IntRange(0, 7).Draw(t, "open") > 0}
@@ -247,22 +247,22 @@ var specs = rapid.Custom(func(t *rapid.T) spec {
 		s.rules, g.Approvals = append(s.rules, layer), g.Approvals.With(layer...)
 	}
 	if rapid.Bool().Draw(t, "shell") {
-		g.Shell = g.Shell.With(policy.ShellLayer{Default: consents.Draw(t, "default"),
-			Rules: []policy.ShellRule{{Pattern: "t", Approval: consents.Draw(t, "consent")}}})
+		g.Shell = g.Shell.With(policy.ShellLayer{Default: approvals.Draw(t, "default"),
+			Rules: []policy.ShellRule{{Pattern: "t", Approval: approvals.Draw(t, "approval")}}})
 	}
 	s.grant = g
 	return s
 })
 
 var (
-	accesses = rapid.SampledFrom([]sandbox.Access{sandbox.None, sandbox.ReadOnly, sandbox.ReadWrite})
-	consents = rapid.SampledFrom([]policy.Approval{policy.Blocked, policy.Ask, policy.PreApproved})
-	limits   = rapid.Custom(func(t *rapid.T) sandbox.Limit {
+	accesses  = rapid.SampledFrom([]sandbox.Access{sandbox.None, sandbox.ReadOnly, sandbox.ReadWrite})
+	approvals = rapid.SampledFrom([]policy.Approval{policy.Blocked, policy.Ask, policy.PreApproved})
+	limits    = rapid.Custom(func(t *rapid.T) sandbox.Limit {
 		return sandbox.Limit{Path: rapid.SampledFrom(paths).Draw(t, "path"), Access: accesses.Draw(t, "access")}
 	})
 	rules = rapid.Custom(func(t *rapid.T) policy.Rule {
 		r := rapid.SampledFrom(ruleHeads).Draw(t, "rule")
-		r.Approval = consents.Draw(t, "consent")
+		r.Approval = approvals.Draw(t, "approval")
 		return r
 	})
 	ruleHeads = allRuleHeads()

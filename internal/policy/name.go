@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// isName reports whether a name is canonical, as a [sandbox.Sandbox] returns
-// it: UTF-8, without NUL, "/" or parts after slashes of which none is empty,
-// "." or "..". Rules and limits are compared with names letter by letter, so
-// that one spelled otherwise would slip past them.
+// isName reports whether a name is canonical, as [sandbox.Sandbox] returns it: UTF-8
+// without NUL, and either "/" or parts after slashes of which none is empty, "." or "..".
+// Rules and limits are compared with names byte by byte, so a name in another form could
+// bypass them.
 func isName(name string) bool {
 	if name == "/" {
 		return true
@@ -32,8 +32,8 @@ func isName(name string) bool {
 
 func isText(name string) bool { return strings.IndexByte(name, 0) < 0 && utf8.ValidString(name) }
 
-// cleanName returns a name in its canonical form, as [sandbox.Sandbox.Restrict]
-// reads it, and false for what is no name: nothing, or a climb above "/".
+// cleanName returns the canonical form of a name, as [sandbox.Sandbox.Restrict] reads it.
+// It returns false for a text that is no name: it is empty, or leads above "/".
 func cleanName(name string) (string, bool) {
 	if isName(name) {
 		return name, true
@@ -57,11 +57,11 @@ func cleanName(name string) (string, bool) {
 	return "/" + strings.Join(parts, "/"), true
 }
 
-// isAtOrBelow reports whether name is dir or lies below it; both are canonical.
+// isAtOrBelow reports whether name is dir or below it. Both are canonical.
 func isAtOrBelow(dir, name string) bool { return dir == name || isBelow(dir, name) }
 
-// isBelow reports whether name lies strictly below dir; both are canonical.
-// Nothing is below what is no name: the empty one stands before every slash.
+// isBelow reports whether name is strictly below dir. Both are canonical. Nothing is
+// below the empty name.
 func isBelow(dir, name string) bool {
 	if dir == "/" {
 		return name != "/"

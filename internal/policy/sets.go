@@ -7,16 +7,16 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Set is names of tools, workers or credentials. The zero Set is empty.
+// A Set is a set of names of tools, workers or credentials. The zero Set is empty.
 type Set struct {
 	all   bool
-	names []string // ordered
+	names []string // sorted
 }
 
-// All is the set of every name.
+// All returns the set of all names.
 func All() Set { return Set{all: true} }
 
-// SetOf returns a set of names; "*" among them makes it All.
+// SetOf returns a set of names. If "*" is among them, it returns All.
 func SetOf(names ...string) Set {
 	if slices.Contains(names, "*") {
 		return All()
@@ -75,8 +75,8 @@ func (s Set) within(what string, t Set) []Excess {
 	return excess
 }
 
-// joinNames returns names as they may be printed, the first few of many, or a word
-// where there are none.
+// joinNames returns the first names of a list, escaped for output. It returns none if the
+// list is empty.
 func joinNames(names []string, none string) string {
 	const most = 16
 	if len(names) == 0 {

@@ -8,33 +8,33 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Origin is who makes a call. The zero value is nobody.
+// Origin says who makes a call. The zero value is nobody.
 type Origin uint8
 
 // The origins of calls.
 const (
 	Nobody Origin = iota
 	Model         // a language model that golem runs
-	User          // the user's own hand
+	User          // the user, by a command
 	Peer          // another agent, over MCP
 )
 
 func (o Origin) String() string { return word(o, "nobody", "model", "user", "peer") }
 
-// Mode is who may call a tool. The zero value admits nobody.
+// Mode says who may call a tool. The zero value admits nobody.
 type Mode uint8
 
 // The modes of tools.
 const (
 	Closed Mode = iota
 	LLM         // the model and peers
-	Manual      // the user alone
+	Manual      // only the user
 	Both        // all three
 )
 
 func (m Mode) String() string { return word(m, "closed", "llm", "manual", "both") }
 
-// Admits reports whether a tool of this mode may be called from there.
+// Admits reports whether a caller may use a tool of this mode.
 func (m Mode) Admits(o Origin) bool {
 	switch o {
 	case Model, Peer:
@@ -45,21 +45,21 @@ func (m Mode) Admits(o Origin) bool {
 	return false
 }
 
-// Consent is what must happen before an effect. The zero value is Blocked, and
-// the order is Blocked < Ask < PreApproved.
+// Approval says what must happen before an effect. The zero value is Blocked, and the
+// order is Blocked < Ask < PreApproved.
 type Approval uint8
 
-// The levels of consent.
+// The levels of approval.
 const (
 	Blocked     Approval = iota // it does not happen
 	Ask                         // the user is asked
 	PreApproved                 // it happens
-	unset                       // nobody has said: above all that somebody says
+	unset                       // no rule: above all levels that a rule can give
 )
 
 func (c Approval) String() string { return word(c, "blocked", "ask", "preApproved", "unset") }
 
-// ParseApproval reads the word that String returns.
+// ParseApproval parses the word that String returns.
 func ParseApproval(text string) (Approval, bool) {
 	for _, c := range []Approval{Blocked, Ask, PreApproved} {
 		if c.String() == text {
@@ -72,13 +72,13 @@ func ParseApproval(text string) (Approval, bool) {
 // Verb is a kind of effect. The zero value is no effect and is always blocked.
 type Verb uint8
 
-// The verbs, and what they are done to.
+// The verbs, with their targets.
 const (
 	Nothing Verb = iota
 	Read         // a file, by its virtual name
 	Write        // a file
 	Delete       // a file
-	Attach       // a file, handed to another worker
+	Attach       // a file, for another worker
 	Run          // a command
 	Connect      // a host
 	Call         // a worker
@@ -89,10 +89,10 @@ func (v Verb) String() string {
 	return word(v, "nothing", "read", "write", "delete", "attach", "run", "connect", "call", "use")
 }
 
-// isFileVerb reports whether the verb is done to a file.
+// isFileVerb reports whether the target of the verb is a file.
 func (v Verb) isFileVerb() bool { return v >= Read && v <= Attach }
 
-// defaultApproval is the consent for a verb of which nobody has said anything.
+// defaultApproval returns the approval for a verb without a rule.
 func (v Verb) defaultApproval() Approval {
 	switch v {
 	case Read, Attach, Call, Use:
@@ -103,13 +103,12 @@ func (v Verb) defaultApproval() Approval {
 	return Blocked
 }
 
-// An Effect is what a call does to one target: write /out/a.md.
+// An Effect is a verb with its target: write /out/a.md.
 type Effect struct {
 	Verb   Verb   `json:"verb"`
 	Target string `json:"target"` // a canonical virtual name for files, a name otherwise
-	// Tree is true where, of a folder, all that is below it is meant too. It does
-	// not matter to rules, which always hold below their target; it does to who
-	// is asked.
+	// Tree is true if the effect includes everything below a directory. Rules ignore it,
+	// because they always hold below their target. An approver sees it.
 	Tree bool `json:"tree,omitempty"`
 }
 
@@ -121,7 +120,7 @@ func (e Effect) String() string {
 	return text
 }
 
-// Touches reports whether one of two effects may change what the other sees or changes.
+// Touches reports whether one of two effects may change what the other reads or changes.
 func (e Effect) Touches(f Effect) bool {
 	if !e.Verb.isFileVerb() || !f.Verb.isFileVerb() {
 		return false
@@ -132,7 +131,8 @@ func (e Effect) Touches(f Effect) bool {
 	return isAtOrBelow(e.Target, f.Target) || isAtOrBelow(f.Target, e.Target)
 }
 
-// ReadsFile reports whether one of some effects is to read a file, by itself or with a folder.
+// ReadsFile reports whether one of the effects reads a file, by itself or with a
+// directory.
 func ReadsFile(effects []Effect, name string) bool {
 	return slices.ContainsFunc(effects, func(e Effect) bool { return e.Verb == Read && isAtOrBelow(e.Target, name) })
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// Renamed changes the names of rules about files, and nothing else.
-func TestRenamed(t *testing.T) {
+// TestRenameTargets checks that RenameTargets changes the targets of file rules, and
+// nothing else.
+func TestRenameTargets(t *testing.T) {
 	c := policy.Approvals{}.With(
 		policy.Rule{Verb: policy.Read, Target: "/IN", Approval: policy.Blocked},
 		policy.Rule{Verb: policy.Call, Target: "IN", Approval: policy.Blocked})
@@ -18,7 +19,7 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// Verbs and origins are written as words, and read back.
+// TestWordsInText checks that verbs and origins can be written as words and read back.
 func TestWordsInText(t *testing.T) {
 	for v := policy.Nothing; v <= policy.Use; v++ {
 		text, _ := v.MarshalText()
