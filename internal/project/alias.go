@@ -29,18 +29,18 @@ func (p *Project) consent() policy.Approvals {
 		var layer []policy.Rule
 		for j, other := range p.Mounts {
 			if i != j {
-				layer = append(layer, p.aliases(own, m, other, i, j)...)
+				layer = append(layer, p.aliasRules(own, m, other, i, j)...)
 			}
 		}
 		c = c.With(layer...)
 	}
-	return c.WithDefaults(p.unwritten()...)
+	return c.WithDefaults(p.defaultRules()...)
 }
 
-// unwritten returns the default levels for writes and deletes if a mount is an overlay.
+// defaultRules returns the default levels for writes and deletes if a mount is an overlay.
 // In an overlay they need no approval, because changes reach the user's files only when
 // they are applied, which asks. A mount inside an overlay asks like any other.
-func (p *Project) unwritten() []policy.Rule {
+func (p *Project) defaultRules() []policy.Rule {
 	if !slices.ContainsFunc(p.Mounts, func(m Mount) bool { return m.Mode == Overlay }) {
 		return nil
 	}
@@ -57,14 +57,14 @@ func (p *Project) unwritten() []policy.Rule {
 	return rules
 }
 
-// aliases returns the rules of mount m under the names that the mount other has for the
+// aliasRules returns the rules of mount m under the names that the mount other has for the
 // same directories. The indexes i and j are their places in the table.
-func (p *Project) aliases(rules []policy.Rule, m, other Mount, i, j int) []policy.Rule {
+func (p *Project) aliasRules(rules []policy.Rule, m, other Mount, i, j int) []policy.Rule {
 	here, there := m.Target, other.Target // the names of the directory that both show
-	if rel, ok := relative(other.folder(), m.folder()); ok {
-		here = below(m.Target, filepath.ToSlash(rel))
-	} else if rel, ok := relative(m.folder(), other.folder()); ok {
-		there = below(other.Target, filepath.ToSlash(rel))
+	if rel, ok := relative(other.hostDir(), m.hostDir()); ok {
+		here = joinBelow(m.Target, filepath.ToSlash(rel))
+	} else if rel, ok := relative(m.hostDir(), other.hostDir()); ok {
+		there = joinBelow(other.Target, filepath.ToSlash(rel))
 	} else {
 		return nil
 	}
@@ -76,10 +76,10 @@ func (p *Project) aliases(rules []policy.Rule, m, other Mount, i, j int) []polic
 	var list []policy.Rule
 	for _, r := range rules {
 		switch {
-		case above(r.Target, here):
+		case isAbove(r.Target, here):
 			r.Target = there
-		case above(here, r.Target):
-			r.Target = below(there, strings.TrimPrefix(r.Target[len(here):], "/"))
+		case isAbove(here, r.Target):
+			r.Target = joinBelow(there, strings.TrimPrefix(r.Target[len(here):], "/"))
 		default:
 			continue
 		}
@@ -88,8 +88,8 @@ func (p *Project) aliases(rules []policy.Rule, m, other Mount, i, j int) []polic
 	return list
 }
 
-// folder returns the mount's directory on the host, as an absolute path.
-func (m Mount) folder() string {
+// hostDir returns the mount's directory on the host, as an absolute path.
+func (m Mount) hostDir() string {
 	switch {
 	case m.real != "":
 		return m.real
@@ -103,15 +103,15 @@ func (m Mount) folder() string {
 func (p *Project) mountOf(name string) int {
 	best := -1
 	for i, m := range p.Mounts {
-		if above(m.Target, name) && (best < 0 || len(m.Target) > len(p.Mounts[best].Target)) {
+		if isAbove(m.Target, name) && (best < 0 || len(m.Target) > len(p.Mounts[best].Target)) {
 			best = i
 		}
 	}
 	return best
 }
 
-// below joins a relative path to a directory.
-func below(dir, rel string) string {
+// joinBelow joins a relative path to a directory.
+func joinBelow(dir, rel string) string {
 	if rel == "." || rel == "" {
 		return dir
 	}

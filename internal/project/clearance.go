@@ -10,36 +10,36 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// scanners returns the built-in scanners, in the order in which they run.
-func scanners() []string { return []string{"format", "size", "content", "secrets", "malware"} }
+// builtinScanners returns the built-in scanners, in the order in which they run.
+func builtinScanners() []string { return []string{"format", "size", "content", "secrets", "malware"} }
 
-// clearance reads the targets, endpoints, scanners and limits of clearance.
-func (l *loader) clearance() {
+// readClearance reads the targets, endpoints, scanners and limits of clearance.
+func (l *loader) readClearance() {
 	p := l.project
 	targets, _ := l.tree.At("clearance", "targets")
 	for _, f := range targets.Fields {
-		if !l.wrong[targets.Place] && l.fits(f.Key) && l.fits(f.Value) {
-			l.target(f)
+		if !l.wrong[targets.Place] && l.isValid(f.Key) && l.isValid(f.Value) {
+			l.readTarget(f)
 		}
 	}
 	slices.SortFunc(p.Targets, func(a, b Target) int { return strings.Compare(a.Name, b.Name) })
-	l.endpoints()
-	p.Scanners = scanners()
-	if n, ok := l.at("clearance", "scanners"); ok {
-		p.Scanners = l.scanners(n)
+	l.readEndpoints()
+	p.Scanners = builtinScanners()
+	if n, ok := l.valueAt("clearance", "scanners"); ok {
+		p.Scanners = l.readScanners(n)
 	}
-	l.engines()
-	p.ClearanceLimits.MaxFiles = l.count(1_000_000_000, "clearance", "limits", "max_files")
-	p.ClearanceLimits.MaxBytes = l.bytes("clearance", "limits", "max_bytes")
-	p.ClearanceLimits.MaxPercent = l.count(1_000_000, "clearance", "limits", "max_percent")
-	p.ClearanceLimits.ScanBytes = l.bytes("clearance", "limits", "scan_bytes")
-	p.ClearanceLimits.ScanTime = l.span("clearance", "limits", "scan_time")
+	l.readEngines()
+	p.ClearanceLimits.MaxFiles = l.readCount(1_000_000_000, "clearance", "limits", "max_files")
+	p.ClearanceLimits.MaxBytes = l.readBytes("clearance", "limits", "max_bytes")
+	p.ClearanceLimits.MaxPercent = l.readCount(1_000_000, "clearance", "limits", "max_percent")
+	p.ClearanceLimits.ScanBytes = l.readBytes("clearance", "limits", "scan_bytes")
+	p.ClearanceLimits.ScanTime = l.readDuration("clearance", "limits", "scan_time")
 }
 
-// engines reads the scanners that are foreign programs.
-func (l *loader) engines() {
+// readEngines reads the scanners that are foreign programs.
+func (l *loader) readEngines() {
 	e := &l.project.Engines
-	if n, ok := l.at("clearance", "allow"); ok {
+	if n, ok := l.valueAt("clearance", "allow"); ok {
 		for _, item := range n.Items {
 			if kind, rest, ok := strings.Cut(item.Text, "/"); !ok || kind == "" || rest == "" || strings.ContainsAny(item.Text, " ;\t\n") {
 				l.problems.Add(item, "clearance.allow: "+sandbox.Shown(item.Text)+" is no media type", "image/png and image/* are")
@@ -47,34 +47,34 @@ func (l *loader) engines() {
 			e.Allow = append(e.Allow, item.Text)
 		}
 	}
-	if n, ok := l.at("clearance", "malware", "clamd"); ok {
-		socket, _ := l.path("clearance.malware.clamd", n)
+	if n, ok := l.valueAt("clearance", "malware", "clamd"); ok {
+		socket, _ := l.hostPath("clearance.malware.clamd", n)
 		e.Clamd = sandbox.Host(socket)
 	}
-	if n, ok := l.at("clearance", "malware", "clamscan"); ok {
+	if n, ok := l.valueAt("clearance", "malware", "clamscan"); ok {
 		e.Clamscan = n.Text == "true"
 	}
-	if n, ok := l.at("clearance", "malware", "yara"); ok {
+	if n, ok := l.valueAt("clearance", "malware", "yara"); ok {
 		for _, item := range n.Items {
-			file, _ := l.path("clearance.malware.yara", item)
+			file, _ := l.hostPath("clearance.malware.yara", item)
 			e.Yara = append(e.Yara, sandbox.Host(file))
 		}
 	}
 	external, _ := l.tree.At("clearance", "external")
 	for _, f := range external.Fields {
-		if !l.wrong[external.Place] && l.fits(f.Key) && l.fits(f.Value) {
-			l.external(f)
+		if !l.wrong[external.Place] && l.isValid(f.Key) && l.isValid(f.Value) {
+			l.readExternal(f)
 		}
 	}
 	slices.SortFunc(e.External, func(a, b External) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// external reads a scanner of the user. It must be a program of the system, because
+// readExternal reads a scanner of the user. It must be a program of the system, because
 // workers could change a program in a directory that they may write.
-func (l *loader) external(f strictyaml.Field) {
+func (l *loader) readExternal(f strictyaml.Field) {
 	label := "clearance.external." + sandbox.Shown(f.Key.Text)
 	x := External{Name: f.Key.Text, From: f.Key.Place}
-	if why := badName(x.Name); why != "" || slices.Contains(append(scanners(), "clamd", "clamscan", "yara", "limits"), x.Name) {
+	if why := checkName(x.Name); why != "" || slices.Contains(append(builtinScanners(), "clamd", "clamscan", "yara", "limits"), x.Name) {
 		l.problems.Add(f.Key, label+": not a name for a scanner", "choose another name, such as words")
 	}
 	command, ok := f.Value.At("command")
@@ -90,12 +90,12 @@ func (l *loader) external(f strictyaml.Field) {
 	l.project.Engines.External = append(l.project.Engines.External, x)
 }
 
-func (l *loader) scanners(n strictyaml.Node) []string {
+func (l *loader) readScanners(n strictyaml.Node) []string {
 	var list []string
 	for _, item := range n.Items {
 		switch {
-		case !slices.Contains(scanners(), item.Text):
-			l.problems.Add(item, "clearance.scanners: unknown scanner "+sandbox.Shown(item.Text), nearest(item.Text, scanners()))
+		case !slices.Contains(builtinScanners(), item.Text):
+			l.problems.Add(item, "clearance.scanners: unknown scanner "+sandbox.Shown(item.Text), suggest(item.Text, builtinScanners()))
 		case slices.Contains(list, item.Text):
 			l.problems.Add(item, "clearance.scanners: "+item.Text+" twice", "keep one")
 		default:
@@ -105,14 +105,14 @@ func (l *loader) scanners(n strictyaml.Node) []string {
 	return list
 }
 
-// address maps each type of target to the key that says where it is.
+// addressKeys maps each type of target to the key that says where it is.
 var address = map[string]string{"local": "path", "bare": "path", "remote": "url", "github": "repo"}
 
-// target reads one repository.
-func (l *loader) target(f strictyaml.Field) {
+// readTarget reads one repository.
+func (l *loader) readTarget(f strictyaml.Field) {
 	label := "clearance.targets." + sandbox.Shown(f.Key.Text)
 	t := Target{Name: f.Key.Text, Branch: "main", From: f.Key.Place}
-	if why := badName(t.Name); why != "" {
+	if why := checkName(t.Name); why != "" {
 		l.problems.Add(f.Key, label+": "+why, "choose another name, such as origin")
 		return
 	}
@@ -133,10 +133,10 @@ func (l *loader) target(f strictyaml.Field) {
 				l.problems.Add(n.Value, label+".url: "+why, "write https://host of a GitHub Enterprise, or leave it out for github.com")
 			}
 		case !needed && has:
-			l.problems.Add(written(n), fmt.Sprintf("%s.%s has no meaning with type: %s (%s)", label, key, t.Type, kind.Place),
+			l.problems.Add(keyNode(n), fmt.Sprintf("%s.%s has no meaning with type: %s (%s)", label, key, t.Type, kind.Place),
 				fmt.Sprintf("a target of type %s has a %s; remove one of the two", t.Type, address[t.Type]))
 		case has:
-			l.address(&t, label+"."+key, n.Value)
+			l.readAddress(&t, label+"."+key, n.Value)
 		}
 	}
 	if n, ok := f.Value.At("branch"); ok {
@@ -151,16 +151,16 @@ func (l *loader) target(f strictyaml.Field) {
 			l.problems.Add(n, label+".hooks: its server decides which hooks run", "remove it; it is for repositories on this machine: local, bare, and an address with file:")
 		}
 	}
-	l.standsAt(&t, label, f)
+	l.readTargetRoot(&t, label, f)
 	l.project.Targets = append(l.project.Targets, t)
 }
 
-// address reads the path, url or repo of a target.
-func (l *loader) address(t *Target, label string, n strictyaml.Node) {
+// readAddress reads the path, url or repo of a target.
+func (l *loader) readAddress(t *Target, label string, n strictyaml.Node) {
 	switch t.Type {
 	case "local", "bare":
-		folder, ok := l.path(label, n)
-		if kernel := kernelFolder(folder); ok && kernel != "" {
+		folder, ok := l.hostPath(label, n)
+		if kernel := kernelDir(folder); ok && kernel != "" {
 			l.problems.Add(n, label+": "+sandbox.Shown(n.Text)+" is under "+kernel, "there are no repositories there")
 		}
 		t.Path = sandbox.Host(folder)
@@ -177,14 +177,14 @@ func (l *loader) address(t *Target, label string, n strictyaml.Node) {
 	}
 }
 
-// standsAt reads the place of a target's root in the sandbox: on a mount, or above one.
-func (l *loader) standsAt(t *Target, label string, f strictyaml.Field) {
+// readTargetRoot reads the place of a target's root in the sandbox: on a mount, or above one.
+func (l *loader) readTargetRoot(t *Target, label string, f strictyaml.Field) {
 	shown := func(name string) bool {
-		return slices.ContainsFunc(l.project.Mounts, func(m Mount) bool { return above(m.Target, name) || above(name, m.Target) })
+		return slices.ContainsFunc(l.project.Mounts, func(m Mount) bool { return isAbove(m.Target, name) || isAbove(name, m.Target) })
 	}
 	at, written := f.Value.At("at")
 	if !written {
-		at = word(strictyaml.Default, "/workspace")
+		at = scalarNode(strictyaml.Default, "/workspace")
 		if slices.ContainsFunc(l.project.Mounts, func(m Mount) bool { return m.Target == "/" }) {
 			at.Text = "/"
 		}
@@ -193,11 +193,11 @@ func (l *loader) standsAt(t *Target, label string, f strictyaml.Field) {
 			return
 		}
 		t.At = at.Text
-		l.assume(strictyaml.Default, at.Text, "clearance", "targets", t.Name, "at")
+		l.setEffective(strictyaml.Default, at.Text, "clearance", "targets", t.Name, "at")
 		return
 	}
 	var why string
-	if t.At, why = canonical(at.Text); why == "" && !l.unclear && !shown(t.At) {
+	if t.At, why = canonicalTarget(at.Text); why == "" && !l.unclear && !shown(t.At) {
 		why = " is on no mount"
 	}
 	if why != "" {
@@ -205,7 +205,7 @@ func (l *loader) standsAt(t *Target, label string, f strictyaml.Field) {
 	}
 }
 
-// above reports whether name is dir or lies below it. Both are canonical.
-func above(dir, name string) bool {
+// isAbove reports whether name is dir or lies below it. Both are canonical.
+func isAbove(dir, name string) bool {
 	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
 }

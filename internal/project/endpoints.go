@@ -48,29 +48,29 @@ var (
 	ownedHeaders = []string{"content-type", "content-length", "host", "transfer-encoding", "connection", "user-agent", "upgrade", "trailer", "te"}
 )
 
-// endpoints reads the services that the user may send results to.
-func (l *loader) endpoints() {
+// readEndpoints reads the services that the user may send results to.
+func (l *loader) readEndpoints() {
 	all, _ := l.tree.At("clearance", "endpoints")
 	for _, f := range all.Fields {
-		if !l.wrong[all.Place] && l.fits(f.Key) && l.fits(f.Value) {
-			l.endpoint(f)
+		if !l.wrong[all.Place] && l.isValid(f.Key) && l.isValid(f.Value) {
+			l.readEndpoint(f)
 		}
 	}
 	slices.SortFunc(l.project.Endpoints, func(a, b Endpoint) int { return strings.Compare(a.Name, b.Name) })
 }
 
-func (l *loader) endpoint(f strictyaml.Field) {
+func (l *loader) readEndpoint(f strictyaml.Field) {
 	label := "clearance.endpoints." + sandbox.Shown(f.Key.Text)
 	e := Endpoint{Name: f.Key.Text, Method: "POST", Type: "application/json", From: f.Key.Place}
-	if why := badName(e.Name); why != "" {
+	if why := checkName(e.Name); why != "" {
 		l.problems.Add(f.Key, label+": "+why, "choose another name, such as tracker")
 		return
 	}
 	switch n, ok := f.Value.At("url"); {
 	case !ok:
 		l.problems.Add(f.Key, label+" has no url", "write the address that it is sent to")
-	case badEndpoint(n.Text) != "":
-		l.problems.Add(n, label+".url: "+badEndpoint(n.Text), "write https://HOST/path, or http://localhost:PORT/path, without user and password")
+	case checkEndpoint(n.Text) != "":
+		l.problems.Add(n, label+".url: "+checkEndpoint(n.Text), "write https://HOST/path, or http://localhost:PORT/path, without user and password")
 	default:
 		e.URL = n.Text
 	}
@@ -83,14 +83,14 @@ func (l *loader) endpoint(f strictyaml.Field) {
 		}
 	}
 	if n, ok := f.Value.At("headers"); ok {
-		e.Headers = l.headers(label+".headers", n)
+		e.Headers = l.readHeaders(label+".headers", n)
 	}
 	l.project.Endpoints = append(l.project.Endpoints, e)
 }
 
-// headers reads the headers of a request. Its problems never show a value, because
+// readHeaders reads the headers of a request. Its problems never show a value, because
 // somebody may have written a secret there.
-func (l *loader) headers(label string, n strictyaml.Node) []EndpointHeader {
+func (l *loader) readHeaders(label string, n strictyaml.Node) []EndpointHeader {
 	if n.Kind != strictyaml.Map {
 		l.problems.Add(n, label+": not a map of texts", `write {Authorization: "Bearer env:TOKEN"}`)
 		return nil
@@ -106,7 +106,7 @@ func (l *loader) headers(label string, n strictyaml.Node) []EndpointHeader {
 			l.problems.Add(f.Key, label+": "+name+" is not for you to set", "leave it out; type: says what the body is")
 		case f.Value.Kind != strictyaml.Scalar || parts == nil:
 			l.problems.Add(f.Value, label+"."+name+": no value of a header", "write one line of plain text, or env:NAME for the value of a variable")
-		case parts[2] == "" && secretHeader(name):
+		case parts[2] == "" && isSecretHeader(name):
 			l.problems.Add(f.Value, label+"."+name+": a secret is not written down", "write env:NAME, and set that variable where you call golem")
 		default:
 			list = append(list, EndpointHeader{Name: name, Text: parts[1] + parts[3], Variable: parts[2]})
@@ -116,15 +116,15 @@ func (l *loader) headers(label string, n strictyaml.Node) []EndpointHeader {
 	return list
 }
 
-// secretHeader reports whether the name of a header says that its value is a secret.
-func secretHeader(name string) bool {
+// isSecretHeader reports whether the name of a header says that its value is a secret.
+func isSecretHeader(name string) bool {
 	name = strings.ToLower(name)
 	return name == "authorization" || name == "cookie" || strings.HasSuffix(name, "-key") || strings.HasSuffix(name, "-token") || strings.HasSuffix(name, "-secret")
 }
 
-// badEndpoint returns why a text is not the address of a service, "" if it is. The reason
+// checkEndpoint returns why a text is not the address of a service, "" if it is. The reason
 // does not quote the text, because there may be a secret in it.
-func badEndpoint(text string) string {
+func checkEndpoint(text string) string {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "" || strings.ContainsFunc(text, func(r rune) bool { return !sandbox.Plain(r) || r == ' ' }):

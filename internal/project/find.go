@@ -25,15 +25,15 @@ const entryWorker = "main.worker"
 func Find(dir string) (root, file string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
-		return "", "", problem(dir, "no such directory", "name the program's directory")
+		return "", "", newProblem(dir, "no such directory", "name the program's directory")
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", "", problem(dir, "not a directory", "name the program's directory")
+		return "", "", newProblem(dir, "not a directory", "name the program's directory")
 	}
 	root = dir
 	program := false
 	for at := dir; ; at = filepath.Dir(at) {
-		file, err := fileIn(at)
+		file, err := findFile(at)
 		if err != nil {
 			return "", "", err
 		}
@@ -41,7 +41,7 @@ func Find(dir string) (root, file string, err error) {
 			return at, file, nil
 		}
 		if !program {
-			if program, _ = isThere(filepath.Join(at, entryWorker)); program {
+			if program, _ = exists(filepath.Join(at, entryWorker)); program {
 				root = at
 			}
 		}
@@ -51,18 +51,18 @@ func Find(dir string) (root, file string, err error) {
 	}
 }
 
-// fileIn returns the name of the project file in a directory, "" if there is none. A
+// findFile returns the name of the project file in a directory, "" if there is none. A
 // dangling symlink counts as a project file: a policy that cannot be read must not count
 // as no policy.
-func fileIn(dir string) (string, error) {
-	long, err := isThere(filepath.Join(dir, File))
+func findFile(dir string) (string, error) {
+	long, err := exists(filepath.Join(dir, File))
 	if err != nil {
-		return "", problem(dir, "the directory cannot be read", "a project file could be in it; check its permissions")
+		return "", newProblem(dir, "the directory cannot be read", "a project file could be in it; check its permissions")
 	}
-	short, _ := isThere(filepath.Join(dir, FileShort))
+	short, _ := exists(filepath.Join(dir, FileShort))
 	switch {
 	case long && short:
-		return "", problem(filepath.Join(dir, File), FileShort+" is in the same directory", "keep one of the two")
+		return "", newProblem(filepath.Join(dir, File), FileShort+" is in the same directory", "keep one of the two")
 	case long:
 		return File, nil
 	case short:
@@ -71,7 +71,7 @@ func fileIn(dir string) (string, error) {
 	return "", nil
 }
 
-func isThere(name string) (bool, error) {
+func exists(name string) (bool, error) {
 	_, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -83,9 +83,9 @@ func isThere(name string) (bool, error) {
 // file.
 const maxRead = 1<<20 + 1
 
-// read returns the content of a project file, or the beginning of a large one. It opens
+// readProjectFile returns the content of a project file, or the beginning of a large one. It opens
 // only a regular file, because reading a named pipe could block forever.
-func read(root, file string) ([]byte, error) {
+func readProjectFile(root, file string) ([]byte, error) {
 	name := file
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(root, name)
@@ -93,24 +93,24 @@ func read(root, file string) ([]byte, error) {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, problem(file, "not found", "it, or the target of the symlink, does not exist")
+		return nil, newProblem(file, "not found", "it, or the target of the symlink, does not exist")
 	case err == nil && !info.Mode().IsRegular():
-		return nil, problem(file, "not a regular file", "a project file is one")
+		return nil, newProblem(file, "not a regular file", "a project file is one")
 	case err != nil:
-		return nil, problem(file, "it cannot be read", "check its permissions")
+		return nil, newProblem(file, "it cannot be read", "check its permissions")
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, problem(file, "it cannot be read", "check its permissions")
+		return nil, newProblem(file, "it cannot be read", "check its permissions")
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxRead))
 	if err != nil {
-		return nil, problem(file, "it cannot be read", "the host failed")
+		return nil, newProblem(file, "it cannot be read", "the host failed")
 	}
 	return data, nil
 }
 
-func problem(source, what, hint string) error {
+func newProblem(source, what, hint string) error {
 	return strictyaml.Problems{{Place: strictyaml.Place{Source: source}, What: what, Hint: hint}}
 }

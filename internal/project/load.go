@@ -34,8 +34,8 @@ type loader struct {
 	// checks that need all of them.
 	unclear bool
 
-	seen   glance           // what reveals has looked at
-	table  []mounted        // the mount table, read when reveals needs it first
+	seen   statCache        // what reveals has looked at
+	table  []mountEntry     // the mount table, read when reveals needs it first
 	places map[string]place // of directories that reveals has compared
 }
 
@@ -43,21 +43,21 @@ func newLoader(root, file string, env Env) (*loader, error) {
 	source := cmp.Or(file, strictyaml.Default.Source)
 	abs, err := filepath.Abs(root)
 	if err != nil {
-		return nil, problem(source, "the program has no directory", "name one that exists")
+		return nil, newProblem(source, "the program has no directory", "name one that exists")
 	}
 	real, err := filepath.EvalSymlinks(abs)
 	if err != nil {
-		return nil, problem(source, "the program's directory does not exist", "name one that does")
+		return nil, newProblem(source, "the program's directory does not exist", "name one that does")
 	}
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
-		return nil, problem(source, "the program's directory is not a directory", "name one that is")
+		return nil, newProblem(source, "the program's directory is not a directory", "name one that is")
 	}
 	return &loader{env: env, root: abs, real: real, project: &Project{Root: sandbox.Host(abs), File: file}}, nil
 }
 
-// read builds the tree from the file and the settings. It checks the file first, so that
+// parseTree builds the tree from the file and the settings. It checks the file first, so that
 // a setting cannot hide a mistake in it.
-func (l *loader) read(data []byte, settings []Setting) {
+func (l *loader) parseTree(data []byte, settings []Setting) {
 	l.tree = strictyaml.Node{Place: strictyaml.Default, Kind: strictyaml.Map}
 	if l.project.File != "" {
 		l.tree, l.problems = strictyaml.Parse(l.project.File, data)
@@ -72,66 +72,66 @@ func (l *loader) read(data []byte, settings []Setting) {
 	}
 	Schema().Check(l.tree, &l.problems)
 	l.tree.Bounded(&l.problems)
-	l.sane(l.tree)
+	l.checkControlCharacters(l.tree)
 	l.wrong = map[strictyaml.Place]bool{}
 	for _, p := range l.problems {
 		l.wrong[p.Place] = true
 	}
 }
 
-// sane reports control characters. No value needs one, and a terminal or another reader
+// checkControlCharacters reports control characters. No value needs one, and a terminal or another reader
 // may interpret it.
-func (l *loader) sane(n strictyaml.Node) {
+func (l *loader) checkControlCharacters(n strictyaml.Node) {
 	if strings.ContainsFunc(n.Text, unicode.IsControl) {
 		l.problems.Add(n, "a control character in "+sandbox.Shown(n.Text), "write it without")
 	}
 	for _, item := range n.Items {
-		l.sane(item)
+		l.checkControlCharacters(item)
 	}
 	for _, f := range n.Fields {
-		l.sane(f.Key)
-		l.sane(f.Value)
+		l.checkControlCharacters(f.Key)
+		l.checkControlCharacters(f.Value)
 	}
 }
 
-// fits reports whether the schema found no problem in the node and everything in it.
-func (l *loader) fits(n strictyaml.Node) bool {
-	return !l.wrong[n.Place] && !slices.ContainsFunc(n.Items, func(item strictyaml.Node) bool { return !l.fits(item) }) &&
-		!slices.ContainsFunc(n.Fields, func(f strictyaml.Field) bool { return !l.fits(f.Key) || !l.fits(f.Value) })
+// isValid reports whether the schema found no problem in the node and everything in it.
+func (l *loader) isValid(n strictyaml.Node) bool {
+	return !l.wrong[n.Place] && !slices.ContainsFunc(n.Items, func(item strictyaml.Node) bool { return !l.isValid(item) }) &&
+		!slices.ContainsFunc(n.Fields, func(f strictyaml.Field) bool { return !l.isValid(f.Key) || !l.isValid(f.Value) })
 }
 
-// at returns the value at a path of keys. It returns false if the value is missing or
+// valueAt returns the value at a path of keys. It returns false if the value is missing or
 // wrong.
-func (l *loader) at(keys ...string) (strictyaml.Node, bool) {
+func (l *loader) valueAt(keys ...string) (strictyaml.Node, bool) {
 	n, ok := l.tree.At(keys...)
-	return n, ok && l.fits(n)
+	return n, ok && l.isValid(n)
 }
 
-// assume sets an effective value that is not written in this form.
-func (l *loader) assume(place strictyaml.Place, text string, keys ...string) {
-	l.tree = l.tree.Set(keys, word(place, text))
+// setEffective sets an effective value that is not written in this form.
+func (l *loader) setEffective(place strictyaml.Place, text string, keys ...string) {
+	l.tree = l.tree.Set(keys, scalarNode(place, text))
 }
 
-func word(place strictyaml.Place, text string) strictyaml.Node {
+func scalarNode(place strictyaml.Place, text string) strictyaml.Node {
 	return strictyaml.Node{Place: place, Kind: strictyaml.Scalar, Text: text}
 }
 
-// runs reads the settings of runs: model, approval, delegation, workers.
-func (l *loader) runs() {
+// readRunSettings reads the settings of runs: model, approval, delegation, workers.
+func (l *loader) readRunSettings() {
 	p := l.project
-	if n, ok := l.at("model"); ok {
+	if n, ok := l.valueAt("model"); ok {
 		p.Model = n.Text
 		if strings.TrimSpace(n.Text) == "" {
 			l.problems.Add(n, "model: an empty text", "name one, such as anthropic:claude-sonnet-4-5, or leave the key out")
 		}
 	}
-	if n, ok := l.at("model_server", "url"); ok {
+	if n, ok := l.valueAt("model_server", "url"); ok {
 		p.ModelServer = Server{URL: n.Text, By: n.Place}
 		if u, err := url.Parse(n.Text); err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
 			l.problems.Add(n, "model_server.url: no address of a server", "write https://HOST/v1, without user and password")
 		}
 	}
-	if n, ok := l.at("model_server", "key"); ok {
+	if n, ok := l.valueAt("model_server", "key"); ok {
 		p.ModelServer.Key = n.Text
 		if n.Text == "" || strings.Trim(n.Text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
 			l.problems.Add(n, "model_server.key: no name of a variable", "name the variable, such as TEAM_KEY; the key itself is not written down")
@@ -141,18 +141,18 @@ func (l *loader) runs() {
 		}
 	}
 	p.Approval = "interactive"
-	if n, ok := l.at("approval", "mode"); ok {
+	if n, ok := l.valueAt("approval", "mode"); ok {
 		p.Approval, p.ApprovalBy = approvalMode(n.Text), n.Place
-		l.assume(n.Place, p.Approval, "approval", "mode")
+		l.setEffective(n.Place, p.Approval, "approval", "mode")
 	}
 	const deepest = 100
 	p.MaxDepth = 5
-	if n, ok := l.at("delegation", "maxDepth"); ok {
-		p.MaxDepth = int(l.whole("delegation.maxDepth", n, 0, deepest))
+	if n, ok := l.valueAt("delegation", "maxDepth"); ok {
+		p.MaxDepth = int(l.readWhole("delegation.maxDepth", n, 0, deepest))
 	}
 	p.WorkerPaths = []string{".", "workers"}
-	if n, ok := l.at("workerPaths"); ok {
-		p.WorkerPaths = l.workerPaths(n)
+	if n, ok := l.valueAt("workerPaths"); ok {
+		p.WorkerPaths = l.readWorkerPaths(n)
 	}
 }
 
@@ -167,7 +167,7 @@ func approvalMode(name string) string {
 	return name
 }
 
-func (l *loader) workerPaths(n strictyaml.Node) []string {
+func (l *loader) readWorkerPaths(n strictyaml.Node) []string {
 	var list []string
 	for _, item := range n.Items {
 		dir := path.Clean(item.Text)
@@ -181,7 +181,7 @@ func (l *loader) workerPaths(n strictyaml.Node) []string {
 			l.problems.Add(item, "workerPaths: "+sandbox.Shown(item.Text)+" twice", "keep one")
 		default:
 			list = append(list, dir)
-			if why := l.notFolder(dir); why != "" {
+			if why := l.checkWorkerDir(dir); why != "" {
 				l.problems.Add(item, "workerPaths: "+sandbox.Shown(item.Text)+" "+why, "name an existing directory of the program, such as workers")
 			}
 		}
@@ -189,9 +189,9 @@ func (l *loader) workerPaths(n strictyaml.Node) []string {
 	return list
 }
 
-// notFolder returns why a directory of the program cannot hold workers, "" if it can. The
+// checkWorkerDir returns why a directory of the program cannot hold workers, "" if it can. The
 // default directory may be missing.
-func (l *loader) notFolder(dir string) string {
+func (l *loader) checkWorkerDir(dir string) string {
 	info, err := os.Stat(filepath.Join(l.real, filepath.FromSlash(dir)))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && dir == "workers":
@@ -206,9 +206,9 @@ func (l *loader) notFolder(dir string) string {
 	return ""
 }
 
-// limits reads what a run and its commands may use. Zero would mean no limit, so it is an
+// readLimits reads what a run and its commands may use. Zero would mean no limit, so it is an
 // error.
-func (l *loader) limits() {
+func (l *loader) readLimits() {
 	const (
 		many    = 1_000_000_000
 		tokens  = 1_000_000_000_000
@@ -216,25 +216,25 @@ func (l *loader) limits() {
 		pids    = 4_194_304 // the most that a kernel has
 	)
 	m := &l.project.Limits
-	m.Turns = l.count(many, "budget", "turns")
-	m.Workers = l.count(many, "budget", "workers")
-	m.Tokens = l.count(tokens, "budget", "tokens")
-	if n, ok := l.at("budget", "cost"); ok {
+	m.Turns = l.readCount(many, "budget", "turns")
+	m.Workers = l.readCount(many, "budget", "workers")
+	m.Tokens = l.readCount(tokens, "budget", "tokens")
+	if n, ok := l.valueAt("budget", "cost"); ok {
 		m.Cost, _ = n.Number()
-		l.within("budget.cost", n, m.Cost > 0, m.Cost <= dollars, fmt.Sprint(dollars))
+		l.checkRange("budget.cost", n, m.Cost > 0, m.Cost <= dollars, fmt.Sprint(dollars))
 	}
-	m.Budget = l.span("budget", "time")
-	m.CPU = l.span("limits", "cpu")
-	m.Memory = l.bytes("limits", "memory")
-	m.Pids = l.count(pids, "limits", "pids")
-	m.Time = l.span("limits", "time")
-	m.Output = l.bytes("limits", "output")
-	m.FileSize = l.bytes("limits", "file_size")
+	m.Budget = l.readDuration("budget", "time")
+	m.CPU = l.readDuration("limits", "cpu")
+	m.Memory = l.readBytes("limits", "memory")
+	m.Pids = l.readCount(pids, "limits", "pids")
+	m.Time = l.readDuration("limits", "time")
+	m.Output = l.readBytes("limits", "output")
+	m.FileSize = l.readBytes("limits", "file_size")
 }
 
-// etc reads the names in /etc that commands see in addition to the usual ones.
-func (l *loader) etc() {
-	n, ok := l.at("jail", "etc")
+// readEtc reads the names in /etc that commands see in addition to the usual ones.
+func (l *loader) readEtc() {
+	n, ok := l.valueAt("jail", "etc")
 	if !ok {
 		return
 	}

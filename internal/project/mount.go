@@ -28,25 +28,25 @@ type entry struct {
 	mode   string          // the default mode
 }
 
-// mount adds an entry to the table of mounts. It returns the entry's map with the
+// addMount adds an entry to the table of mounts. It returns the entry's map with the
 // effective mode.
-func (l *loader) mount(e entry) strictyaml.Node {
+func (l *loader) addMount(e entry) strictyaml.Node {
 	m := Mount{Target: e.target, From: e.at.Place, Name: e.name}
-	m.Mode = l.mode(e)
+	m.Mode = l.readMode(e)
 	if n, ok := e.node.At("mode"); ok {
 		m.ModeFrom = n.Place
 	}
-	if n, ok := e.node.At("suffixes"); ok && l.fits(n) {
-		m.Suffixes = l.suffixes(e, n)
+	if n, ok := e.node.At("suffixes"); ok && l.isValid(n) {
+		m.Suffixes = l.readSuffixes(e, n)
 	}
-	if n, ok := e.node.At("max_file_bytes"); ok && l.fits(n) {
-		m.MaxFileBytes = l.size(e.label+".max_file_bytes", n)
+	if n, ok := e.node.At("max_file_bytes"); ok && l.isValid(n) {
+		m.MaxFileBytes = l.readSize(e.label+".max_file_bytes", n)
 	}
-	if n, ok := e.node.At("trust"); ok && l.fits(n) {
+	if n, ok := e.node.At("trust"); ok && l.isValid(n) {
 		m.trust = n.Text
 	}
 	if e.ok {
-		m.Source, m.Base, m.real, e.ok = l.source(e)
+		m.Source, m.Base, m.real, e.ok = l.resolveSource(e)
 	}
 	if !e.ok {
 		l.unclear = true
@@ -58,17 +58,17 @@ func (l *loader) mount(e entry) strictyaml.Node {
 		return e.node
 	}
 	if !e.whole {
-		l.rules(e.node, e.target)
+		l.readRules(e.node, e.target)
 	}
 	l.project.Mounts = append(l.project.Mounts, m)
-	return effective(e.node, m.Mode)
+	return withEffectiveMode(e.node, m.Mode)
 }
 
-// mode returns the access of an entry.
-func (l *loader) mode(e entry) string {
+// readMode returns the access of an entry.
+func (l *loader) readMode(e entry) string {
 	mode, hasMode := e.node.At("mode")
 	readonly, hasReadonly := e.node.At("readonly")
-	hasMode, hasReadonly = hasMode && l.fits(mode), hasReadonly && l.fits(readonly)
+	hasMode, hasReadonly = hasMode && l.isValid(mode), hasReadonly && l.isValid(readonly)
 	switch {
 	case hasMode && hasReadonly && readonly.Bool() != (mode.Text == "ro"):
 		l.problems.Add(mode, fmt.Sprintf("%s.mode: %s contradicts readonly: %s (%s)", e.label, mode.Text, readonly.Text, readonly.Place),
@@ -83,25 +83,25 @@ func (l *loader) mode(e entry) string {
 	return e.mode
 }
 
-// effective returns the map of an entry in which mode and readonly agree: each as
+// withEffectiveMode returns the map of an entry in which mode and readonly agree: each as
 // written, or derived from the other.
-func effective(n strictyaml.Node, mode string) strictyaml.Node {
+func withEffectiveMode(n strictyaml.Node, mode string) strictyaml.Node {
 	hasMode, hasReadonly := n.Has("mode"), n.Has("readonly")
 	if !hasMode {
 		place := strictyaml.Default
 		if r, ok := n.At("readonly"); ok {
 			place = r.Place
 		}
-		n = n.Set([]string{"mode"}, word(place, mode))
+		n = n.Set([]string{"mode"}, scalarNode(place, mode))
 	}
 	if hasMode && !hasReadonly && mode == "ro" {
 		m, _ := n.At("mode")
-		n = n.Set([]string{"readonly"}, word(m.Place, "true"))
+		n = n.Set([]string{"readonly"}, scalarNode(m.Place, "true"))
 	}
 	return n
 }
 
-func (l *loader) suffixes(e entry, n strictyaml.Node) []string {
+func (l *loader) readSuffixes(e entry, n strictyaml.Node) []string {
 	for _, item := range n.Items {
 		if s := item.Text; len(s) < 2 || s[0] != '.' || strings.ContainsAny(s, "/*?") {
 			l.problems.Add(item, e.label+".suffixes: "+sandbox.Shown(s)+" is no ending", "an ending starts with a dot, such as .md")
@@ -112,8 +112,8 @@ func (l *loader) suffixes(e entry, n strictyaml.Node) []string {
 
 const targetHint = "a target is a path of its own, such as /cache"
 
-// canonical returns the canonical form of a target, or why it is not valid.
-func canonical(target string) (string, string) {
+// canonicalTarget returns the canonical form of a target, or why it is not valid.
+func canonicalTarget(target string) (string, string) {
 	switch {
 	case !strings.HasPrefix(target, "/"):
 		return "", " does not start with /"
@@ -123,7 +123,7 @@ func canonical(target string) (string, string) {
 		return "", " is not a usable name"
 	}
 	target = path.Clean(target)
-	if why := misread(target); why != "" {
+	if why := checkMisread(target); why != "" {
 		return "", ": " + why
 	}
 	top, _, _ := strings.Cut(target[1:], "/")
@@ -138,8 +138,8 @@ func canonical(target string) (string, string) {
 var system = []string{"work", "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec",
 	"etc", "dev", "proc", "sys", "tmp", "run", "var", "boot"}
 
-// badName returns why a name is not valid for a zone, a path or a target, "" if it is.
-func badName(name string) string {
+// checkName returns why a name is not valid for a zone, a path or a target, "" if it is.
+func checkName(name string) string {
 	const most = 64
 	if name == "" || len(name) > most {
 		return fmt.Sprintf("a name has 1 to %d bytes", most)
@@ -150,12 +150,12 @@ func badName(name string) string {
 		}
 		return "a name is letters, digits and _, and behind the first also - and ."
 	}
-	return misread(name)
+	return checkMisread(name)
 }
 
-// misread returns why a person or another system may mistake a name or path for another
+// checkMisread returns why a person or another system may mistake a name or path for another
 // one, "" if they do not. It shows the code points of look-alikes.
-func misread(name string) string {
+func checkMisread(name string) string {
 	for trick := range visible.NameAlikes(name) {
 		return trick.Says
 	}

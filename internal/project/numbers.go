@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	maxBytes = 1 << 50 // a pebibyte: a larger number is a typing error
-	maxSpan  = 366 * 24 * time.Hour
+	maxBytes    = 1 << 50 // a pebibyte: a larger number is a typing error
+	maxDuration = 366 * 24 * time.Hour
 )
 
-// within adds a problem if a number is zero or too large.
-func (l *loader) within(label string, n strictyaml.Node, above, below bool, most string) {
+// checkRange adds a problem if a number is zero or too large.
+func (l *loader) checkRange(label string, n strictyaml.Node, above, below bool, most string) {
 	what := label + ": " + sandbox.Shown(n.Text)
 	switch {
 	case !above:
@@ -32,44 +32,44 @@ func (l *loader) within(label string, n strictyaml.Node, above, below bool, most
 	}
 }
 
-// whole returns a whole number from least to most.
-func (l *loader) whole(label string, n strictyaml.Node, least, most int64) int64 {
+// readWhole returns a whole number from least to most.
+func (l *loader) readWhole(label string, n strictyaml.Node, least, most int64) int64 {
 	v, err := n.Int()
-	l.within(label, n, v >= least, err == nil && v <= most, fmt.Sprint(most))
+	l.checkRange(label, n, v >= least, err == nil && v <= most, fmt.Sprint(most))
 	return v
 }
 
-// count returns the whole number at a path of keys, 0 if it is missing.
-func (l *loader) count(most int64, keys ...string) int64 {
-	n, ok := l.at(keys...)
+// readCount returns the whole number at a path of keys, 0 if it is missing.
+func (l *loader) readCount(most int64, keys ...string) int64 {
+	n, ok := l.valueAt(keys...)
 	if !ok {
 		return 0
 	}
-	return l.whole(strings.Join(keys, "."), n, 1, most)
+	return l.readWhole(strings.Join(keys, "."), n, 1, most)
 }
 
-// bytes returns the size at a path of keys, 0 if it is missing.
-func (l *loader) bytes(keys ...string) int64 {
-	n, ok := l.at(keys...)
+// readBytes returns the size at a path of keys, 0 if it is missing.
+func (l *loader) readBytes(keys ...string) int64 {
+	n, ok := l.valueAt(keys...)
 	if !ok {
 		return 0
 	}
-	return l.size(strings.Join(keys, "."), n)
+	return l.readSize(strings.Join(keys, "."), n)
 }
 
-func (l *loader) size(label string, n strictyaml.Node) int64 {
+func (l *loader) readSize(label string, n strictyaml.Node) int64 {
 	v, err := n.Bytes()
-	l.within(label, n, v > 0, err == nil && v <= maxBytes, fmt.Sprint(int64(maxBytes)))
+	l.checkRange(label, n, v > 0, err == nil && v <= maxBytes, fmt.Sprint(int64(maxBytes)))
 	return v
 }
 
-// span returns the time at a path of keys, 0 if it is missing.
-func (l *loader) span(keys ...string) time.Duration {
-	n, ok := l.at(keys...)
+// readDuration returns the time at a path of keys, 0 if it is missing.
+func (l *loader) readDuration(keys ...string) time.Duration {
+	n, ok := l.valueAt(keys...)
 	if !ok {
 		return 0
 	}
 	v, err := n.Duration()
-	l.within(strings.Join(keys, "."), n, v > 0, err == nil && v <= maxSpan, "8784h")
+	l.checkRange(strings.Join(keys, "."), n, v > 0, err == nil && v <= maxDuration, "8784h")
 	return v
 }

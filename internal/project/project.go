@@ -127,7 +127,7 @@ func Load(root, file string, env Env, settings []Setting) (*Project, error) {
 	var data []byte
 	if file != "" {
 		var err error
-		if data, err = read(root, file); err != nil {
+		if data, err = readProjectFile(root, file); err != nil {
 			return nil, err
 		}
 	}
@@ -140,14 +140,14 @@ func Parse(root, file string, data []byte, env Env, settings []Setting) (*Projec
 	if err != nil {
 		return nil, err
 	}
-	if l.read(data, settings); l.problems.Full() {
+	if l.parseTree(data, settings); l.problems.Full() {
 		return nil, l.problems.Err() // there may be more problems than the list holds
 	}
-	l.sandbox()
-	l.runs()
-	l.limits()
-	l.etc()
-	l.clearance()
+	l.readSandbox()
+	l.readRunSettings()
+	l.readLimits()
+	l.readEtc()
+	l.readClearance()
 	if err := l.problems.Err(); err != nil {
 		return nil, err
 	}

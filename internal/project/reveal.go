@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A hidden directory is one that no mount may show.
+// A hiddenDir directory is one that no mount may show.
 type hidden struct {
 	dir    string
 	is     string // the reason, if a mount is this directory
@@ -17,8 +17,8 @@ type hidden struct {
 	hint   string
 }
 
-// hidden returns the directories that no mount may show.
-func (l *loader) hidden() []hidden {
+// hiddenDirs returns the directories that no mount may show.
+func (l *loader) hiddenDirs() []hidden {
 	const (
 		state  = "shows golem's own state"
 		config = "shows golem's own configuration"
@@ -41,46 +41,46 @@ func (l *loader) hidden() []hidden {
 
 // Hides returns why no mount may show a directory, and what to do instead; "" if a mount
 // may. The path has no symlinks.
-func (e Env) Hides(real string) (why, hint string) { return (&loader{env: e}).reveals(real) }
+func (e Env) Hides(real string) (why, hint string) { return (&loader{env: e}).checkHidden(real) }
 
-// reveals returns why a mount may not show a directory: it is a hidden directory,
+// checkHidden returns why a mount may not show a directory: it is a hidden directory,
 // contains one or lies in one. The path has no symlinks. It compares directories by path
 // and by identity, so that it also finds a bind mount.
-func (l *loader) reveals(real string) (what, hint string) {
+func (l *loader) checkHidden(real string) (what, hint string) {
 	if l.seen == nil {
-		l.seen, l.table, l.places = make(glance), mountTable(), make(map[string]place)
+		l.seen, l.table, l.places = make(statCache), mountTable(), make(map[string]place)
 	}
 	g := l.seen
-	above, below := g.lineage(real), g.mountsBelow(l.table, real)
-	for _, h := range l.hidden() {
+	above, below := g.ancestors(real), g.mountsBelow(l.table, real)
+	for _, h := range l.hiddenDirs() {
 		if h.dir == "" {
 			continue
 		}
-		dir := resolved(h.dir)
+		dir := resolveLinks(h.dir)
 		exists := g.stat(dir) != nil
 		// Also compare the path as given: the directory of a symlink to it may hold more
 		// state.
-		line := append(g.lineage(dir), g.lineage(h.dir)...)
+		line := append(g.ancestors(dir), g.ancestors(h.dir)...)
 		switch {
-		case real == dir || exists && g.same(real, line[:1]):
+		case real == dir || exists && g.isOneOf(real, line[:1]):
 			return h.is, h.hint
-		case h.holds != "" && (g.holds(real, dir) || g.holds(real, filepath.Clean(h.dir)) || g.same(real, line)):
+		case h.holds != "" && (g.contains(real, dir) || g.contains(real, filepath.Clean(h.dir)) || g.isOneOf(real, line)):
 			return h.holds, h.hint
-		case h.inside != "" && (g.holds(dir, real) || exists && g.same(dir, above) || l.partOf(real, dir)):
+		case h.inside != "" && (g.contains(dir, real) || exists && g.isOneOf(dir, above) || l.partOf(real, dir)):
 			return h.inside, h.hint
-		case h.holds != "" && slices.ContainsFunc(below, func(at string) bool { return g.same(at, line) }):
+		case h.holds != "" && slices.ContainsFunc(below, func(at string) bool { return g.isOneOf(at, line) }):
 			return h.holds + ", which is mounted in it", h.hint
 		}
 	}
 	return "", ""
 }
 
-// A glance caches the result of os.Stat for each name. Comparing a mount with the hidden
+// A statCache caches the result of os.Stat for each name. Comparing a mount with the hidden
 // directories and the mount table needs the same few names thousands of times.
-type glance map[string]fs.FileInfo
+type statCache map[string]fs.FileInfo
 
 // stat returns the file information of a name, nil if os.Stat fails.
-func (g glance) stat(name string) fs.FileInfo {
+func (g statCache) stat(name string) fs.FileInfo {
 	info, known := g[name]
 	if !known {
 		if got, err := os.Stat(name); err == nil {
@@ -91,8 +91,8 @@ func (g glance) stat(name string) fs.FileInfo {
 	return info
 }
 
-// holds reports whether outer is inner or lies above it.
-func (g glance) holds(outer, inner string) bool {
+// contains reports whether outer is inner or lies above it.
+func (g statCache) contains(outer, inner string) bool {
 	top := g.stat(outer)
 	for at := inner; ; {
 		if at == outer {
@@ -109,8 +109,8 @@ func (g glance) holds(outer, inner string) bool {
 	}
 }
 
-// lineage returns a directory and its parents, as far as they exist.
-func (g glance) lineage(dir string) (list []fs.FileInfo) {
+// ancestors returns a directory and its parents, as far as they exist.
+func (g statCache) ancestors(dir string) (list []fs.FileInfo) {
 	for {
 		if info := g.stat(dir); info != nil {
 			list = append(list, info)
@@ -123,32 +123,32 @@ func (g glance) lineage(dir string) (list []fs.FileInfo) {
 	}
 }
 
-// same reports whether a directory is one of the others.
-func (g glance) same(dir string, others []fs.FileInfo) bool {
+// isOneOf reports whether a directory is one of the others.
+func (g statCache) isOneOf(dir string, others []fs.FileInfo) bool {
 	info := g.stat(dir)
 	return info != nil && slices.ContainsFunc(others, func(o fs.FileInfo) bool { return os.SameFile(info, o) })
 }
 
-// A mounted is an entry of the mount table of Linux.
-type mounted struct{ device, root, at string }
+// A mountEntry is an entry of the mount table of Linux.
+type mountEntry struct{ device, root, at string }
 
 // mountTable returns the mounts that this process sees, none on other systems.
-func mountTable() (table []mounted) {
+func mountTable() (table []mountEntry) {
 	data, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil
 	}
 	for line := range strings.Lines(string(data)) {
 		if f := strings.Fields(line); len(f) > 4 {
-			table = append(table, mounted{f[2], unescaped(f[3]), unescaped(f[4])})
+			table = append(table, mountEntry{f[2], unescape(f[3]), unescape(f[4])})
 		}
 	}
 	return table
 }
 
-// unescaped decodes a path of the mount table, which writes blanks and backslashes as
+// unescape decodes a path of the mount table, which writes blanks and backslashes as
 // octal numbers.
-func unescaped(text string) string {
+func unescape(text string) string {
 	if !strings.Contains(text, `\`) {
 		return text
 	}
@@ -156,21 +156,21 @@ func unescaped(text string) string {
 }
 
 // mountsBelow returns where something is mounted inside a directory.
-func (g glance) mountsBelow(table []mounted, dir string) (list []string) {
+func (g statCache) mountsBelow(table []mountEntry, dir string) (list []string) {
 	for _, m := range table {
-		if m.at != dir && g.holds(dir, m.at) {
+		if m.at != dir && g.contains(dir, m.at) {
 			list = append(list, m.at)
 		}
 	}
 	return list
 }
 
-// onDevice returns the device of a directory and its path in that file system, wherever
+// deviceAndPath returns the device of a directory and its path in that file system, wherever
 // it is mounted.
-func (g glance) onDevice(table []mounted, dir string) (device, name string) {
-	var in mounted
+func (g statCache) deviceAndPath(table []mountEntry, dir string) (device, name string) {
+	var in mountEntry
 	for _, m := range table { // the last of two mounts at one place is visible
-		if g.holds(m.at, dir) && len(m.at) >= len(in.at) {
+		if g.contains(m.at, dir) && len(m.at) >= len(in.at) {
 			in = m
 		}
 	}
@@ -185,7 +185,7 @@ func (g glance) onDevice(table []mounted, dir string) (device, name string) {
 // file system.
 func (l *loader) partOf(dir, whole string) bool {
 	a, b := l.placeOf(dir), l.placeOf(whole)
-	return a.device != "" && a.device == b.device && l.seen.holds(b.name, a.name)
+	return a.device != "" && a.device == b.device && l.seen.contains(b.name, a.name)
 }
 
 // A place is the device of a directory and its path in that file system.
@@ -195,7 +195,7 @@ type place struct{ device, name string }
 func (l *loader) placeOf(dir string) place {
 	p, known := l.places[dir]
 	if !known {
-		p.device, p.name = l.seen.onDevice(l.table, dir)
+		p.device, p.name = l.seen.deviceAndPath(l.table, dir)
 		l.places[dir] = p
 	}
 	return p

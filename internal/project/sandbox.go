@@ -9,16 +9,16 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// sandbox reads the sandbox: the directories in one of the spellings, and the common
+// readSandbox reads the sandbox: the directories in one of the spellings, and the common
 // keys.
-func (l *loader) sandbox() {
+func (l *loader) readSandbox() {
 	n, written := l.tree.At("sandbox")
 	if !written {
 		n = strictyaml.Node{Place: strictyaml.Default, Kind: strictyaml.Map}
 	}
-	l.rules(n, "/")
-	l.common()
-	dialect, ok := l.dialect(n)
+	l.readRules(n, "/")
+	l.readCommon()
+	dialect, ok := l.findSpelling(n)
 	if !ok {
 		l.unclear = true
 		return
@@ -26,20 +26,20 @@ func (l *loader) sandbox() {
 	l.project.Dialect = dialect
 	switch dialect {
 	case mounts:
-		l.mounts(n)
+		l.readMounts(n)
 	case paths:
-		l.paths(n)
+		l.readPaths(n)
 	default:
-		l.zones(n)
+		l.readZones(n)
 	}
 	slices.SortFunc(l.project.Mounts, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
 	l.project.settleTrust()
 }
 
-// common reads the keys that go with every spelling.
-func (l *loader) common() {
+// readCommon reads the keys that go with every spelling.
+func (l *loader) readCommon() {
 	p := l.project
-	if n, ok := l.at("sandbox", "protect"); ok {
+	if n, ok := l.valueAt("sandbox", "protect"); ok {
 		p.Protect = n.Texts()
 		for _, item := range n.Items {
 			if _, err := sandbox.New(sandbox.Config{Protect: []string{item.Text}}); err != nil {
@@ -47,10 +47,10 @@ func (l *loader) common() {
 			}
 		}
 	}
-	if n, ok := l.at("sandbox", "network"); ok {
-		l.network(n)
+	if n, ok := l.valueAt("sandbox", "network"); ok {
+		l.readNetwork(n)
 	}
-	if n, ok := l.at("sandbox", "require_os_sandbox"); ok {
+	if n, ok := l.valueAt("sandbox", "require_os_sandbox"); ok {
 		switch n.Text {
 		case "true":
 			p.Level = "landlock"
@@ -61,7 +61,7 @@ func (l *loader) common() {
 	}
 }
 
-func (l *loader) network(n strictyaml.Node) {
+func (l *loader) readNetwork(n strictyaml.Node) {
 	switch {
 	case n.Kind == strictyaml.Null:
 		l.problems.Add(n, "sandbox.network: nothing", "it is true, false or []")
@@ -75,10 +75,10 @@ func (l *loader) network(n strictyaml.Node) {
 	}
 }
 
-// rules reads the approval levels of the whole sandbox or of one directory.
-func (l *loader) rules(n strictyaml.Node, target string) {
+// readRules reads the approval levels of the whole sandbox or of one directory.
+func (l *loader) readRules(n strictyaml.Node, target string) {
 	list, ok := n.At("approval")
-	if !ok || !l.fits(list) {
+	if !ok || !l.isValid(list) {
 		return
 	}
 	for _, verb := range []policy.Verb{policy.Read, policy.Write, policy.Delete} {

@@ -24,7 +24,7 @@ func ParseSet(source, text string) (Setting, error) {
 	var problems strictyaml.Problems
 	name, value, found := strings.Cut(text, "=")
 	if !found {
-		problems.Add(at, quoted(text)+" has no value", "write key=value, such as delegation.maxDepth=3")
+		problems.Add(at, quote(text)+" has no value", "write key=value, such as delegation.maxDepth=3")
 		return Setting{}, problems.Err()
 	}
 	keys := strings.Split(name, ".")
@@ -65,8 +65,8 @@ func lookUp(path []string) (key strictyaml.Key, what, hint string) {
 		case strictyaml.Groups:
 			return key, sandbox.Shown(where) + " is a list", "set all of it, such as " + where + "=" + key.Example
 		case strictyaml.Named:
-			if why := badName(name); why != "" {
-				return key, sandbox.Shown(where) + ": " + quoted(name) + " is no name; " + why, "write " + where + ".NAME.KEY=value"
+			if why := checkName(name); why != "" {
+				return key, sandbox.Shown(where) + ": " + quote(name) + " is no name; " + why, "write " + where + ".NAME.KEY=value"
 			}
 			key.Type = strictyaml.Group
 			continue
@@ -77,7 +77,7 @@ func lookUp(path []string) (key strictyaml.Key, what, hint string) {
 		known := keyNames(key.Keys)
 		j := slices.Index(known, name)
 		if j < 0 {
-			return key, unknown(name, where), nearest(name, known)
+			return key, unknownKey(name, where), suggest(name, known)
 		}
 		key = key.Keys[j]
 	}
@@ -85,24 +85,24 @@ func lookUp(path []string) (key strictyaml.Key, what, hint string) {
 	return key, "", ""
 }
 
-func unknown(name, where string) string {
-	what := "unknown key " + quoted(name)
+func unknownKey(name, where string) string {
+	what := "unknown key " + quote(name)
 	if where != "" {
 		what += " in " + sandbox.Shown(where)
 	}
 	return what
 }
 
-// quoted returns a text in quotes, safe to print.
-func quoted(text string) string {
+// quote returns a text in quotes, safe to print.
+func quote(text string) string {
 	if shown := sandbox.Shown(text); strings.HasPrefix(shown, `"`) {
 		return shown
 	}
 	return strconv.Quote(sandbox.Shown(text))
 }
 
-// nearest returns the hint for an unknown word.
-func nearest(word string, known []string) string {
+// suggest returns the hint for an unknown word.
+func suggest(word string, known []string) string {
 	hint := "known here: " + strings.Join(known, ", ")
 	if near := sandbox.Nearest(word, known); len(near) > 0 {
 		hint = "did you mean " + near[0] + "? " + hint

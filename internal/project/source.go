@@ -12,11 +12,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// path returns the absolute host path that is written at a node. A relative path starts
+// hostPath returns the absolute host path that is written at a node. A relative path starts
 // at the program's directory, and ~ is the home directory.
-func (l *loader) path(label string, n strictyaml.Node) (string, bool) {
+func (l *loader) hostPath(label string, n strictyaml.Node) (string, bool) {
 	text := n.Text
-	what, hint := oddPath(text)
+	what, hint := checkPathText(text)
 	first, _, _ := strings.Cut(filepath.ToSlash(text), "/")
 	switch {
 	case what != "":
@@ -39,8 +39,8 @@ func (l *loader) path(label string, n strictyaml.Node) (string, bool) {
 	return filepath.Clean(text), true
 }
 
-// oddPath returns what is wrong with the text of a path, without looking at the host.
-func oddPath(text string) (what, hint string) {
+// checkPathText returns what is wrong with the text of a path, without looking at the host.
+func checkPathText(text string) (what, hint string) {
 	const most, part = 4096, 255
 	switch {
 	case text == "":
@@ -53,10 +53,10 @@ func oddPath(text string) (what, hint string) {
 	return "", ""
 }
 
-// source returns the source and base of an entry's mount: relative to the program's
+// resolveSource returns the source and base of an entry's mount: relative to the program's
 // directory if it lies there, otherwise the path itself. It also returns the directory
 // without symlinks.
-func (l *loader) source(e entry) (source, base sandbox.Host, real string, ok bool) {
+func (l *loader) resolveSource(e entry) (source, base sandbox.Host, real string, ok bool) {
 	var what, hint string
 	rel, inside := relative(e.folder, l.root, l.real)
 	below, based := relative(e.folder, e.base)
@@ -64,19 +64,19 @@ func (l *loader) source(e entry) (source, base sandbox.Host, real string, ok boo
 	case inside:
 		source, base = sandbox.Host(rel), sandbox.Host(l.root)
 		real = filepath.Join(l.real, rel)
-		what, hint = obstacle(l.root, rel)
+		what, hint = findObstacle(l.root, rel)
 	case based:
 		source, base = sandbox.Host(below), sandbox.Host(e.base)
-		if real, what, hint = existing(e.base); what == "" {
+		if real, what, hint = resolveExisting(e.base); what == "" {
 			real = filepath.Join(real, below)
-			what, hint = obstacle(e.base, below)
+			what, hint = findObstacle(e.base, below)
 		}
 	default:
 		source = sandbox.Host(e.folder)
-		real, what, hint = existing(e.folder)
+		real, what, hint = resolveExisting(e.folder)
 	}
 	if what == "" {
-		what, hint = l.unfit(real)
+		what, hint = l.checkShowable(real)
 	}
 	if what != "" {
 		label := strings.TrimSuffix(e.label+"."+e.key, ".")
@@ -85,10 +85,10 @@ func (l *loader) source(e entry) (source, base sandbox.Host, real string, ok boo
 	return source, base, real, what == ""
 }
 
-// existing returns a directory outside the program without symlinks, or why it cannot be
+// resolveExisting returns a directory outside the program without symlinks, or why it cannot be
 // used.
-func existing(folder string) (real, what, hint string) {
-	if kernel := kernelFolder(folder); kernel != "" {
+func resolveExisting(folder string) (real, what, hint string) {
+	if kernel := kernelDir(folder); kernel != "" {
 		return "", "is under " + kernel, "there are no files there; mount a real directory"
 	}
 	info, err := os.Stat(folder)
@@ -106,13 +106,13 @@ func existing(folder string) (real, what, hint string) {
 	return real, "", ""
 }
 
-// unfit returns why a mount may not show a directory to workers. The path has no
+// checkShowable returns why a mount may not show a directory to workers. The path has no
 // symlinks.
-func (l *loader) unfit(real string) (what, hint string) {
-	if kernel := kernelFolder(real); kernel != "" {
+func (l *loader) checkShowable(real string) (what, hint string) {
+	if kernel := kernelDir(real); kernel != "" {
 		return "leads to " + kernel, "there are no files there; mount a real directory"
 	}
-	return l.reveals(real)
+	return l.checkHidden(real)
 }
 
 // relative returns the path of a directory relative to the first of the others that
@@ -126,9 +126,9 @@ func relative(folder string, in ...string) (string, bool) {
 	return "", false
 }
 
-// obstacle returns why a directory that may be missing cannot be used: there is a symlink
+// findObstacle returns why a directory that may be missing cannot be used: there is a symlink
 // or a file on its path.
-func obstacle(root, rel string) (what, hint string) {
+func findObstacle(root, rel string) (what, hint string) {
 	if rel == "." {
 		return "", ""
 	}
@@ -148,8 +148,8 @@ func obstacle(root, rel string) (what, hint string) {
 	return "", ""
 }
 
-// kernelFolder returns which of /proc, /sys and /dev contains the path, "" for none.
-func kernelFolder(name string) string {
+// kernelDir returns which of /proc, /sys and /dev contains the path, "" for none.
+func kernelDir(name string) string {
 	for _, kernel := range []string{"/proc", "/sys", "/dev"} {
 		if slash := filepath.ToSlash(name); slash == kernel || strings.HasPrefix(slash, kernel+"/") {
 			return kernel
@@ -158,8 +158,8 @@ func kernelFolder(name string) string {
 	return ""
 }
 
-// resolved returns a path without symlinks, as far as it exists.
-func resolved(name string) string {
+// resolveLinks returns a path without symlinks, as far as it exists.
+func resolveLinks(name string) string {
 	name, err := filepath.Abs(name)
 	if err != nil {
 		return name

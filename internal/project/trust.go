@@ -18,7 +18,7 @@ const (
 func (p *Project) settleTrust() {
 	p.trust = make(map[string]bool)
 	for i, m := range p.Mounts {
-		p.Mounts[i].Untrusted = p.Untrusted(m.folder()) != ""
+		p.Mounts[i].Untrusted = p.Untrusted(m.hostDir()) != ""
 		p.trust[m.Target] = p.Mounts[i].Untrusted
 	}
 	for _, inner := range p.Mounts {
@@ -26,10 +26,10 @@ func (p *Project) settleTrust() {
 			if inner.trust == "" {
 				break
 			}
-			if rel, ok := inside(outer.folder(), inner.folder()); ok {
+			if rel, ok := relativeInside(outer.hostDir(), inner.hostDir()); ok {
 				// If a third mount covers the place, this one does not show it.
-				if name := below(outer.Target, filepath.ToSlash(rel)); p.mountOf(name) == j {
-					p.trust[name] = p.Untrusted(inner.folder()) != ""
+				if name := joinBelow(outer.Target, filepath.ToSlash(rel)); p.mountOf(name) == j {
+					p.trust[name] = p.Untrusted(inner.hostDir()) != ""
 				}
 			}
 		}
@@ -49,7 +49,7 @@ func (p *Project) Untrusted(file string) string {
 		if m.trust == "" {
 			continue
 		}
-		rel, ok := inside(m.folder(), file)
+		rel, ok := relativeInside(m.hostDir(), file)
 		if !ok {
 			continue
 		}
@@ -71,9 +71,9 @@ func depth(rel string) int {
 	return 1 + strings.Count(rel, string(filepath.Separator))
 }
 
-// inside returns the path of a file relative to a directory that contains it. It compares
+// relativeInside returns the path of a file relative to a directory that contains it. It compares
 // directories by identity, so that another case or a bind mount does not hide one.
-func inside(folder, file string) (rel string, ok bool) {
+func relativeInside(folder, file string) (rel string, ok bool) {
 	top, err := os.Stat(folder)
 	rel = "."
 	for at := file; ; at = filepath.Dir(at) {

@@ -38,32 +38,32 @@ func collect(key strictyaml.Key, name string, n strictyaml.Node, written bool, l
 	case key.Type == strictyaml.Group:
 		for _, k := range key.Keys {
 			v, ok := n.At(k.Name)
-			collect(k, joined(name, k.Name), v, written && ok, list)
+			collect(k, joinKeys(name, k.Name), v, written && ok, list)
 		}
 	case key.Type == strictyaml.Named && len(n.Fields) > 0:
 		for _, f := range n.Fields {
-			collect(strictyaml.Key{Type: strictyaml.Group, Keys: key.Keys}, joined(name, f.Key.Text), f.Value, true, list)
+			collect(strictyaml.Key{Type: strictyaml.Group, Keys: key.Keys}, joinKeys(name, f.Key.Text), f.Value, true, list)
 		}
 	case key.Type == strictyaml.Groups && len(n.Items) > 0:
 		for i, item := range n.Items {
 			collect(strictyaml.Key{Type: strictyaml.Group, Keys: key.Keys}, fmt.Sprintf("%s[%d]", name, i), item, true, list)
 		}
 	case written:
-		*list = append(*list, Value{name, text(n), n.Place})
+		*list = append(*list, Value{name, formatNode(n), n.Place})
 	default:
 		*list = append(*list, Value{name, key.Default, strictyaml.Default})
 	}
 }
 
-func joined(name, key string) string {
+func joinKeys(name, key string) string {
 	if name == "" {
 		return key
 	}
 	return name + "." + key
 }
 
-// text formats a scalar or a list of scalars as in the file.
-func text(n strictyaml.Node) string {
+// formatNode formats a scalar or a list of scalars as in the file.
+func formatNode(n strictyaml.Node) string {
 	if n.Kind == strictyaml.List {
 		return "[" + strings.Join(n.Texts(), ", ") + "]"
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// approval reads the approval levels under the key approval, for a directory and
+// readApproval reads the approval levels under the key approval, for a directory and
 // everything below it.
-func approval(n strictyaml.Node, target string) []policy.Rule {
+func readApproval(n strictyaml.Node, target string) []policy.Rule {
 	var rules []policy.Rule
 	for _, verb := range []policy.Verb{policy.Read, policy.Write, policy.Delete} {
 		value, ok := n.At("approval", verb.String())
@@ -24,11 +24,11 @@ func approval(n strictyaml.Node, target string) []policy.Rule {
 	return rules
 }
 
-// verdict reads an approval level in either spelling: approval, or llm-do's allowed and
+// readLevel reads an approval level in either spelling: approval, or llm-do's allowed and
 // approval_required. A map that sets no level is a problem.
-func (r *reader) verdict(n strictyaml.Node, what string) (policy.Approval, bool) {
+func (r *reader) readLevel(n strictyaml.Node, what string) (policy.Approval, bool) {
 	value, modern := n.At("approval")
-	if consent, ok := r.llmDo(n); ok {
+	if consent, ok := r.readLLMDoLevel(n); ok {
 		if modern {
 			r.problems.Add(value, what+": approval beside allowed or approval_required", "they say the same; keep approval")
 		}
@@ -41,9 +41,9 @@ func (r *reader) verdict(n strictyaml.Node, what string) (policy.Approval, bool)
 	return policy.Blocked, false
 }
 
-// llmDo reads allowed and approval_required. The key allowed: true does not mean that no
+// readLLMDoLevel reads allowed and approval_required. The key allowed: true does not mean that no
 // approval is needed.
-func (r *reader) llmDo(n strictyaml.Node) (policy.Approval, bool) {
+func (r *reader) readLLMDoLevel(n strictyaml.Node) (policy.Approval, bool) {
 	if allowed, ok := n.At("allowed"); ok && allowed.Kind == strictyaml.Scalar && !allowed.Bool() {
 		return policy.Blocked, true
 	}
@@ -73,12 +73,12 @@ var ruleNames = []struct {
 	{name: "worker.create", verb: policy.Use, target: "worker_create"},
 }
 
-// toolRules reads llm-do's approval levels by the names of tools.
-func (r *reader) toolRules(top strictyaml.Node) {
+// readToolRules reads llm-do's approval levels by the names of tools.
+func (r *reader) readToolRules(top strictyaml.Node) {
 	all, _ := top.At("tool_rules")
 	for _, f := range all.Fields {
 		if f.Value.Kind == strictyaml.Map || f.Value.Kind == strictyaml.Null {
-			r.toolRule(top, f)
+			r.readToolRule(top, f)
 		}
 	}
 	seen := make(map[string]bool)
@@ -100,15 +100,15 @@ func (r *reader) toolRules(top strictyaml.Node) {
 					rule.Fields = append(rule.Fields, f)
 				}
 			}
-			r.toolRule(top, strictyaml.Field{Key: name, Value: rule})
+			r.readToolRule(top, strictyaml.Field{Key: name, Value: rule})
 		}
 	}
 }
 
-func (r *reader) toolRule(top strictyaml.Node, f strictyaml.Field) {
+func (r *reader) readToolRule(top strictyaml.Node, f strictyaml.Field) {
 	name := f.Key.Text
 	where := "tool_rules." + sandbox.Shown(name)
-	consent, ok := r.llmDo(f.Value)
+	consent, ok := r.readLLMDoLevel(f.Value)
 	if !ok && len(f.Value.Fields) == 0 {
 		r.problems.Add(f.Key, where+": says nothing", "write allowed: false or approval_required: true or false")
 	}
@@ -120,7 +120,7 @@ func (r *reader) toolRule(top strictyaml.Node, f strictyaml.Field) {
 		}
 		if keys := strings.Split("toolsets."+rule.like, "."); rule.like != "" {
 			if _, twice := top.At(keys...); twice {
-				r.twice(f.Key, where, "toolsets."+rule.like)
+				r.reportDuplicate(f.Key, where, "toolsets."+rule.like)
 			}
 		}
 		if layer := r.w.Shell; ok && rule.verb == policy.Run && consent > policy.Blocked && layer != nil && layer.NoDefault {
@@ -136,7 +136,7 @@ func (r *reader) toolRule(top strictyaml.Node, f strictyaml.Field) {
 		}
 		return
 	}
-	if !isWord(name) {
+	if !isWorkerName(name) {
 		hint := "it is the name of a tool, or one of " + strings.Join(known, ", ")
 		if near := sandbox.Nearest(name, known); len(near) > 0 {
 			hint = "did you mean " + near[0] + "? " + hint

@@ -50,7 +50,7 @@ func Describe(file string, data []byte) (Description, error) {
 		problems.Add(top, "not a schema: "+top.Kind.String(), "it is a JSON object that describes the arguments")
 		return d, problems.Err()
 	}
-	if d.Text = text(top, "description"); d.Text == "" {
+	if d.Text = textOf(top, "description"); d.Text == "" {
 		problems.Add(top, "no description", "write \"description\" and what the tool does, for the model")
 	}
 	if kind, ok := top.At("type"); !ok || kind.Text != "object" {
@@ -59,7 +59,7 @@ func Describe(file string, data []byte) (Description, error) {
 	own, _ := top.At("x-golem")
 	golemKey().Check(own, &problems)
 	for _, m := range []policy.Mode{policy.LLM, policy.Manual, policy.Both} {
-		if text(own, "mode") == m.String() {
+		if textOf(own, "mode") == m.String() {
 			d.Mode = m
 		}
 	}
@@ -67,7 +67,7 @@ func Describe(file string, data []byte) (Description, error) {
 		d.Approval.From = n.Place.String()
 		d.Approval.Approval, _ = policy.ParseApproval(n.Text)
 	}
-	d.Label, d.Category = text(own, "label"), text(own, "category")
+	d.Label, d.Category = textOf(own, "label"), textOf(own, "category")
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {
 		return d, err

@@ -42,12 +42,12 @@ func Discover(root string, paths []string, reserved []string) ([]*Worker, error)
 	defer host.Close()
 
 	d := finder{root: host, seen: map[string]bool{}}
-	d.file("main" + suffix)
+	d.readFile("main" + suffix)
 	for _, folder := range paths {
-		d.folder(folder)
+		d.readDirectory(folder)
 	}
-	d.elsewhere(paths)
-	d.names(reserved)
+	d.reportElsewhere(paths)
+	d.checkNames(reserved)
 	slices.SortStableFunc(d.found, func(a, b *Worker) int {
 		if a.File == "main"+suffix {
 			return -1
@@ -69,16 +69,16 @@ type finder struct {
 	problems strictyaml.Problems
 }
 
-func (d *finder) problem(file, what, hint string) {
+func (d *finder) addProblem(file, what, hint string) {
 	d.problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: file}, What: what, Hint: hint})
 }
 
-// folder looks for workers in one directory.
-func (d *finder) folder(name string) {
+// readDirectory looks for workers in one directory.
+func (d *finder) readDirectory(name string) {
 	clean := path.Clean(filepath.ToSlash(name))
 	where := "workerPaths: " + shown(name)
 	if name == "" || !fs.ValidPath(clean) || strings.ContainsRune(clean, 0) {
-		d.problem(".", where, "it is a directory inside the program, such as workers")
+		d.addProblem(".", where, "it is a directory inside the program, such as workers")
 		return
 	}
 	entries, err := fs.ReadDir(d.root.FS(), clean)
@@ -86,38 +86,38 @@ func (d *finder) folder(name string) {
 	case clean == "workers" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
 		return
 	case errors.Is(err, fs.ErrPermission):
-		d.problem(".", where+": golem may not read this directory", "run chmod u+rx "+shown(name))
+		d.addProblem(".", where+": golem may not read this directory", "run chmod u+rx "+shown(name))
 		return
 	case err != nil:
-		d.problem(".", where+": "+reason(err), "it is a directory inside the program, such as workers")
+		d.addProblem(".", where+": "+reason(err), "it is a directory inside the program, such as workers")
 		return
 	}
 	for _, e := range entries {
 		switch name := path.Join(clean, e.Name()); {
 		case e.Name()[0] == '.':
 		case strings.HasSuffix(name, suffix):
-			d.file(name)
+			d.readFile(name)
 		case strings.HasSuffix(name, ".yaml"), strings.HasSuffix(name, ".yml"):
-			d.old(name)
+			d.reportOldWorker(name)
 		case e.IsDir():
 			file := path.Join(name, "worker"+suffix)
 			if _, err := d.root.Lstat(file); errors.Is(err, fs.ErrPermission) {
 				continue
 			}
-			d.file(file)
-			d.old(path.Join(name, "worker.yaml"))
-			d.old(path.Join(name, "worker.yml"))
+			d.readFile(file)
+			d.reportOldWorker(path.Join(name, "worker.yaml"))
+			d.reportOldWorker(path.Join(name, "worker.yml"))
 		}
 	}
 }
 
-// hidden is the directory where the TypeScript version looked for workers.
+// typeScriptDir is the directory where the TypeScript version looked for workers.
 const hidden = ".workers"
 
-// elsewhere reports workers in places that golem does not read.
-func (d *finder) elsewhere(paths []string) {
-	d.old("main.yaml")
-	d.old("main.yml")
+// reportElsewhere reports workers in places that golem does not read.
+func (d *finder) reportElsewhere(paths []string) {
+	d.reportOldWorker("main.yaml")
+	d.reportOldWorker("main.yml")
 	if slices.ContainsFunc(paths, func(p string) bool { return path.Clean(filepath.ToSlash(p)) == hidden }) {
 		return
 	}
@@ -127,47 +127,47 @@ func (d *finder) elsewhere(paths []string) {
 	entries, _ := fs.ReadDir(d.root.FS(), hidden)
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), suffix) {
-			d.problem(hidden, "workers there are not read", "write workerPaths: ["+hidden+"] in golem-forge.config.yaml, or move them to workers")
+			d.addProblem(hidden, "workers there are not read", "write workerPaths: ["+hidden+"] in golem-forge.config.yaml, or move them to workers")
 			return
 		}
 	}
 }
 
-// old reports a worker file in the form of older versions of llm-do.
-func (d *finder) old(name string) {
-	data, err := d.read(name)
-	if err == nil && printable(name) && prompts().Match(data) {
-		d.problem(name, "a worker in a .yaml file is not read", "rename it to "+strings.TrimSuffix(name, path.Ext(name))+suffix)
+// reportOldWorker reports a worker file in the form of older versions of llm-do.
+func (d *finder) reportOldWorker(name string) {
+	data, err := d.readContent(name)
+	if err == nil && isPrintable(name) && promptKey().Match(data) {
+		d.addProblem(name, "a worker in a .yaml file is not read", "rename it to "+strings.TrimSuffix(name, path.Ext(name))+suffix)
 	}
 }
 
-// prompts matches a key that only worker files have: a prompt.
-var prompts = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^(instructions|prompt):`) })
+// promptKey matches a key that only worker files have: a prompt.
+var promptKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^(instructions|prompt):`) })
 
-// file reads one file, unless it is missing or was read before.
-func (d *finder) file(name string) {
+// readFile reads one file, unless it is missing or was read before.
+func (d *finder) readFile(name string) {
 	if d.seen[name] || d.files > maxWorkers {
 		return
 	}
 	d.seen[name] = true
-	data, err := d.read(name)
+	data, err := d.readContent(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	if d.files++; d.files > maxWorkers {
-		d.problem(".", fmt.Sprintf("more than %d workers", maxWorkers), fmt.Sprintf("a program has at most %d; remove some, or name fewer directories in workerPaths", maxWorkers))
+		d.addProblem(".", fmt.Sprintf("more than %d workers", maxWorkers), fmt.Sprintf("a program has at most %d; remove some, or name fewer directories in workerPaths", maxWorkers))
 		return
 	}
-	if !printable(name) {
-		d.problem(sandbox.Shown(name), "a file name that cannot be printed as it is", "rename it: letters, digits, _ and -")
+	if !isPrintable(name) {
+		d.addProblem(sandbox.Shown(name), "a file name that cannot be printed as it is", "rename it: letters, digits, _ and -")
 		return
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		d.problem(name, "golem may not read this file", "run chmod u+r "+name)
+		d.addProblem(name, "golem may not read this file", "run chmod u+r "+name)
 		return
 	}
 	if err != nil {
-		d.problem(name, reason(err), "a worker is a regular file inside the program, not a link")
+		d.addProblem(name, reason(err), "a worker is a regular file inside the program, not a link")
 		return
 	}
 	w, err := Parse(name, data)
@@ -179,9 +179,9 @@ func (d *finder) file(name string) {
 	d.found = append(d.found, w)
 }
 
-// printable reports whether every part of a name can be printed in one line. A line break
+// isPrintable reports whether every part of a name can be printed in one line. A line break
 // in a name could forge lines.
-func printable(name string) bool {
+func isPrintable(name string) bool {
 	return !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return sandbox.Shown(part) != part })
 }
 
@@ -190,10 +190,10 @@ var (
 	errLink       = errors.New("a link")
 )
 
-// read returns at most one byte more than a worker file may have. It checks the file
+// readContent returns at most one byte more than a worker file may have. It checks the file
 // before it opens it, because opening a named pipe could block. It refuses symlinks:
 // their targets may have other names, and only *.worker is protected.
-func (d *finder) read(name string) ([]byte, error) {
+func (d *finder) readContent(name string) ([]byte, error) {
 	info, err := d.root.Lstat(name)
 	if err != nil {
 		return nil, err
@@ -229,8 +229,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// names reports names that two workers share, and reserved names.
-func (d *finder) names(reserved []string) {
+// checkNames reports names that two workers share, and reserved names.
+func (d *finder) checkNames(reserved []string) {
 	first := map[string]*Worker{}
 	for _, w := range d.found {
 		if slices.Contains(reserved, w.Name) {

@@ -68,16 +68,16 @@ func FileOf(word string) string { return path.Clean(word) }
 // maxServer is the longest name of a server. The names of its tools start with it.
 const maxServer = 32
 
-// foreign reads the tools that are foreign programs.
-func (r *reader) foreign(top strictyaml.Node) {
+// readForeign reads the tools that are foreign programs.
+func (r *reader) readForeign(top strictyaml.Node) {
 	custom, _ := top.At("toolsets", "custom")
 	for _, f := range custom.Fields {
 		if f.Value.Kind == strictyaml.Scalar || f.Value.Kind == strictyaml.List {
 			continue
 		}
-		c := Custom{Foreign: r.program("custom", f)}
+		c := Custom{Foreign: r.readProgram("custom", f)}
 		if schema, ok := f.Value.At("schema"); ok && schema.Kind == strictyaml.Scalar {
-			r.inProgram(schema, c.what("custom")+".schema")
+			r.checkInProgram(schema, c.what("custom")+".schema")
 			c.Schema = schema
 		} else if !ok {
 			r.problems.Add(f.Key, c.what("custom")+": no schema", "write schema: and the JSON file that describes its arguments, such as ./tools/"+sandbox.Shown(c.Name)+".json")
@@ -89,7 +89,7 @@ func (r *reader) foreign(top strictyaml.Node) {
 		if f.Value.Kind == strictyaml.Scalar || f.Value.Kind == strictyaml.List {
 			continue
 		}
-		s := Server{Foreign: r.program("mcp", f)}
+		s := Server{Foreign: r.readProgram("mcp", f)}
 		if len(s.Name) > maxServer {
 			r.problems.Add(f.Key, s.what("mcp")+": a long name", "32 letters are the most: its tools are called "+sandbox.Shown(s.Name[:8])+"…_TOOL")
 		}
@@ -116,10 +116,10 @@ func scalars(n strictyaml.Node, key string) []strictyaml.Node {
 	return list
 }
 
-// program reads the keys that custom tools and MCP servers share.
-func (r *reader) program(set string, at strictyaml.Field) Foreign {
+// readProgram reads the keys that custom tools and MCP servers share.
+func (r *reader) readProgram(set string, at strictyaml.Field) Foreign {
 	f := Foreign{Name: at.Key.Text, Place: at.Key.Place, Command: scalars(at.Value, "command"), With: scalars(at.Value, "with"), Env: scalars(at.Value, "env")}
-	if !isWord(f.Name) {
+	if !isWorkerName(f.Name) {
 		r.problems.Add(at.Key, "toolsets."+set+": "+shown(f.Name), "its name is letters, digits, _ and -, 64 at most")
 	}
 	if !at.Value.Has("command") {
@@ -128,7 +128,7 @@ func (r *reader) program(set string, at strictyaml.Field) Foreign {
 	for i, word := range f.Command {
 		switch {
 		case IsFile(word.Text):
-			r.inProgram(word, f.what(set)+".command")
+			r.checkInProgram(word, f.what(set)+".command")
 		case strings.ContainsRune(word.Text, 0):
 			r.problems.Add(word, f.what(set)+".command: a NUL character", "leave it out")
 		case i == 0 && !isProgram(word.Text):
@@ -141,7 +141,7 @@ func (r *reader) program(set string, at strictyaml.Field) Foreign {
 			r.problems.Add(word, f.what(set)+".with: "+shown(word.Text), "it is a file or a directory of the program's directory, as ./tools/lib")
 			continue
 		}
-		r.inProgram(word, f.what(set)+".with")
+		r.checkInProgram(word, f.what(set)+".with")
 	}
 	for _, name := range f.Env {
 		switch {
@@ -149,11 +149,11 @@ func (r *reader) program(set string, at strictyaml.Field) Foreign {
 			r.problems.Add(name, f.what(set)+".env: a value", "a secret does not belong in a file; write the name alone, and the user's own value is passed on")
 		case !isVariable(name.Text):
 			r.problems.Add(name, f.what(set)+".env: "+shown(name.Text), "it is the name of a variable of the user's, as SEARCH_API_KEY")
-		case runs(name.Text) || strings.HasPrefix(name.Text, "GOLEM_"):
+		case canChoosePrograms(name.Text) || strings.HasPrefix(name.Text, "GOLEM_"):
 			r.problems.Add(name, f.what(set)+".env: "+shown(name.Text)+" is not passed on", "such a variable chooses programs or files, and the jail has its own; name those that the program itself asks for, as SEARCH_API_KEY")
 		}
 	}
-	f.Reach = r.reach(at.Value, f.what(set))
+	f.Reach = r.readReach(at.Value, f.what(set))
 	if n, ok := at.Value.At("network"); ok && n.Bool() {
 		f.Network = &n.Place
 	}
@@ -195,9 +195,9 @@ func isProgram(word string) bool {
 	return word != "" && len(word) <= 255
 }
 
-// inProgram reports a problem if a text is not the name of a file in the program's
+// checkInProgram reports a problem if a text is not the name of a file in the program's
 // directory.
-func (r *reader) inProgram(n strictyaml.Node, what string) {
+func (r *reader) checkInProgram(n strictyaml.Node, what string) {
 	name := FileOf(n.Text)
 	odd := strings.ContainsFunc(n.Text, func(c rune) bool { return !unicode.IsPrint(c) || c == '\\' })
 	if odd || n.Text == "" || name == "." || path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../") {
@@ -205,8 +205,8 @@ func (r *reader) inProgram(n strictyaml.Node, what string) {
 	}
 }
 
-// reach reads which files a foreign program sees.
-func (r *reader) reach(n strictyaml.Node, what string) *Reach {
+// readReach reads which files a foreign program sees.
+func (r *reader) readReach(n strictyaml.Node, what string) *Reach {
 	files, ok := n.At("files")
 	if !ok || files.Kind != strictyaml.Map {
 		return nil
@@ -231,12 +231,12 @@ func isPlain(name string) bool {
 	return !strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) && !strings.Contains(name+"/", "/../")
 }
 
-// foreign returns the names of the foreign tools, and reports those that the parent
+// foreignTools returns the names of the foreign tools, and reports those that the parent
 // lacks. A parent with the same toolset does not necessarily have this program.
-func (b *bid) foreign() (names []string) {
+func (b *request) foreignTools() (names []string) {
 	add := func(name string, at strictyaml.Place) {
 		names = append(names, name)
-		b.beyond(at, policy.Grant{Tools: policy.SetOf(name)}, "name it in the file of "+b.whose+" too, or leave it out")
+		b.reportBeyond(at, policy.Grant{Tools: policy.SetOf(name)}, "name it in the file of "+b.whose+" too, or leave it out")
 	}
 	for _, c := range b.w.Custom {
 		add(c.Tool(), c.Place)
@@ -247,19 +247,19 @@ func (b *bid) foreign() (names []string) {
 	return names
 }
 
-// reaches reports foreign tools that declare more than the worker itself has.
-func (b *bid) reaches(own policy.Grant) {
+// checkReach reports foreign tools that declare more than the worker itself has.
+func (b *request) checkReach(own policy.Grant) {
 	b.whose = "the worker"
 	check := func(f Foreign, name string) {
 		if at := f.Network; at != nil && !own.Hosts.IsAll() {
-			b.excess(*at, name+".network", "it", "none", "write sandbox: with network: true, or leave it out here")
+			b.reportExcess(*at, name+".network", "it", "none", "write sandbox: with network: true, or leave it out here")
 		}
 		if f.Reach == nil {
 			return
 		}
 		most := own.Files.Access(f.Reach.Folder)
 		for _, root := range own.Files.Roots() {
-			if within(f.Reach.Folder, root.Path) {
+			if isWithin(f.Reach.Folder, root.Path) {
 				most = max(most, root.Access)
 			}
 		}
@@ -268,7 +268,7 @@ func (b *bid) reaches(own policy.Grant) {
 			asks = sandbox.ReadWrite
 		}
 		if most < asks {
-			b.excess(f.Reach.Place, name+".files "+sandbox.Shown(f.Reach.Folder), asks.String(), listed(own.Files.Roots()), "give the worker these files by sandbox:, or ask for less")
+			b.reportExcess(f.Reach.Place, name+".files "+sandbox.Shown(f.Reach.Folder), asks.String(), formatRoots(own.Files.Roots()), "give the worker these files by sandbox:, or ask for less")
 		}
 	}
 	for _, c := range b.w.Custom {

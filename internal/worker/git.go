@@ -59,9 +59,9 @@ var variables = []variable{
 	{name: "SSH_AUTH_SOCK", example: "$SSH_AUTH_SOCK", doc: "Passes on the user's SSH agent: write nothing, or `$SSH_AUTH_SOCK`.", credential: true},
 }
 
-// settleEnv reports variables that are not in the allowlist, with the reason, and removes
+// removeUnsafeVariables reports variables that are not in the allowlist, with the reason, and removes
 // them.
-func (r *reader) settleEnv(top strictyaml.Node) strictyaml.Node {
+func (r *reader) removeUnsafeVariables(top strictyaml.Node) strictyaml.Node {
 	at := []string{"toolsets", "git", "credentials", "env"}
 	env, ok := top.At(at...)
 	if !ok || env.Kind != strictyaml.Map {
@@ -73,7 +73,7 @@ func (r *reader) settleEnv(top strictyaml.Node) strictyaml.Node {
 	}
 	env.Fields = slices.DeleteFunc(slices.Clone(env.Fields), func(f strictyaml.Field) bool {
 		name := f.Key.Text
-		if slices.Contains(known, name) || !runs(name) {
+		if slices.Contains(known, name) || !canChoosePrograms(name) {
 			return false
 		}
 		hint := "such variables have git run programs or use files of the worker's choice; allowed: " + strings.Join(known, ", ")
@@ -86,9 +86,9 @@ func (r *reader) settleEnv(top strictyaml.Node) strictyaml.Node {
 	return top.Set(at, env)
 }
 
-// runs reports whether a variable can choose programs or files: the variables of git and
+// canChoosePrograms reports whether a variable can choose programs or files: the variables of git and
 // SSH that are not in the allowlist, and those of the dynamic loader.
-func runs(name string) bool {
+func canChoosePrograms(name string) bool {
 	name = strings.ToUpper(name)
 	for _, prefix := range []string{"GIT_", "SSH_", "LD_", "DYLD_", "PATH", "HOME", "EDITOR", "PAGER", "VISUAL", "XDG_"} {
 		if strings.HasPrefix(name, prefix) {
@@ -98,7 +98,7 @@ func runs(name string) bool {
 	return false
 }
 
-func (r *reader) git(n strictyaml.Node) {
+func (r *reader) readGit(n strictyaml.Node) {
 	g := &r.w.Git
 	g.Credentials.Mode = "inherit"
 	if mode, ok := n.At("credentials", "mode"); ok {
@@ -106,12 +106,12 @@ func (r *reader) git(n strictyaml.Node) {
 	}
 	env, _ := n.At("credentials", "env")
 	for _, f := range env.Fields {
-		r.variable(f)
+		r.readVariable(f)
 	}
 	if target, ok := n.At("default_target"); ok && target.Kind == strictyaml.Map {
-		g.Inline = r.target(target)
+		g.Inline = r.readTarget(target)
 	} else if ok && target.Kind == strictyaml.Scalar {
-		if !isWord(target.Text) {
+		if !isWorkerName(target.Text) {
 			r.problems.Add(target, "default_target: "+shown(target.Text),
 				"it is the name of a target of the project's, or a map with a type: {type: local, path: .}")
 		}
@@ -119,8 +119,8 @@ func (r *reader) git(n strictyaml.Node) {
 	}
 }
 
-// variable reads one variable. Problems never show its value, because it may be a secret.
-func (r *reader) variable(f strictyaml.Field) {
+// readVariable reads one variable. Problems never show its value, because it may be a secret.
+func (r *reader) readVariable(f strictyaml.Field) {
 	i := slices.IndexFunc(variables, func(v variable) bool { return v.name == f.Key.Text })
 	if i < 0 || f.Value.Kind > strictyaml.Scalar {
 		return
@@ -144,9 +144,9 @@ func (r *reader) variable(f strictyaml.Field) {
 	r.w.Git.Credentials.Env = append(r.w.Git.Credentials.Env, v)
 }
 
-// target reads a target that is a map. Its type says which key names it.
-func (r *reader) target(n strictyaml.Node) *Target {
-	t := &Target{Type: text(n, "type"), Branch: "main", Place: n.Place}
+// readTarget reads a target that is a map. Its type says which key names it.
+func (r *reader) readTarget(n strictyaml.Node) *Target {
+	t := &Target{Type: textOf(n, "type"), Branch: "main", Place: n.Place}
 	needs := map[string]string{"local": "path", "bare": "path", "remote": "url", "github": "repo"}[t.Type]
 	if !n.Has("type") {
 		r.problems.Add(n, "default_target: no type", "write type: local, bare, remote or github")
@@ -160,7 +160,7 @@ func (r *reader) target(n strictyaml.Node) *Target {
 		case !ok && key == needs:
 			r.problems.Add(n, "default_target: no "+key, "a "+t.Type+" target needs it")
 		case ok && value.Kind == strictyaml.Scalar:
-			r.address(t, key, value)
+			r.readAddress(t, key, value)
 		}
 	}
 	if branch, ok := n.At("branch"); ok && branch.Kind == strictyaml.Scalar {
@@ -172,7 +172,7 @@ func (r *reader) target(n strictyaml.Node) *Target {
 	return t
 }
 
-func (r *reader) address(t *Target, key string, n strictyaml.Node) {
+func (r *reader) readAddress(t *Target, key string, n strictyaml.Node) {
 	why, hint := "", ""
 	switch key {
 	case "path":

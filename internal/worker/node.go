@@ -9,14 +9,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// text returns the text of a key, "" if it is missing.
-func text(n strictyaml.Node, key string) string {
+// textOf returns the text of a key, "" if it is missing.
+func textOf(n strictyaml.Node, key string) string {
 	value, _ := n.At(key)
 	return value.Text
 }
 
-// flag reports whether a key is true.
-func flag(n strictyaml.Node, key string) bool {
+// isTrue reports whether a key is true.
+func isTrue(n strictyaml.Node, key string) bool {
 	value, _ := n.At(key)
 	return value.Bool()
 }
@@ -29,8 +29,8 @@ func shown(s string) string {
 	return sandbox.Shown(s)
 }
 
-// without returns a map without a key.
-func without(n strictyaml.Node, key string) strictyaml.Node {
+// removeKey returns a map without a key.
+func removeKey(n strictyaml.Node, key string) strictyaml.Node {
 	n.Fields = slices.DeleteFunc(slices.Clone(n.Fields), func(f strictyaml.Field) bool { return f.Key.Text == key })
 	return n
 }

@@ -39,7 +39,7 @@ func (r *reader) split(data []byte) (page, bool) {
 		now, rest, _ = strings.Cut(rest, "\n")
 		line++
 		if isFence(now) {
-			return r.fenced(rest, line)
+			return r.splitFenced(rest, line)
 		}
 		if now = strings.TrimSpace(now); now != "" && now[0] != '#' {
 			break
@@ -48,8 +48,8 @@ func (r *reader) split(data []byte) (page, bool) {
 	return page{head: whole}, true
 }
 
-// fenced divides the text after the opening line, which has the number line.
-func (r *reader) fenced(text string, line int) (page, bool) {
+// splitFenced divides the text after the opening line, which has the number line.
+func (r *reader) splitFenced(text string, line int) (page, bool) {
 	for at := 0; at < len(text); {
 		now, _, _ := strings.Cut(text[at:], "\n")
 		next := min(at+len(now)+1, len(text))
@@ -66,8 +66,8 @@ func (r *reader) fenced(text string, line int) (page, bool) {
 // isFence reports whether a line opens or closes the front matter.
 func isFence(line string) bool { return strings.TrimRight(line, " \t") == "---" }
 
-// prompt returns the prompt from the body or a key. Two prompts are a problem.
-func (r *reader) prompt(top strictyaml.Node, page page) string {
+// readPrompt returns the prompt from the body or a key. Two promptKey are a problem.
+func (r *reader) readPrompt(top strictyaml.Node, page page) string {
 	found, at := page.body, "the body of the file"
 	if strings.TrimSpace(found) == "" {
 		at = ""

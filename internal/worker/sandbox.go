@@ -57,25 +57,25 @@ type Network struct {
 	Place strictyaml.Place
 }
 
-// sandbox reads the worker's sandbox.
-func (r *reader) sandbox(top strictyaml.Node) {
+// readSandbox reads the worker's sandbox.
+func (r *reader) readSandbox(top strictyaml.Node) {
 	n, ok := top.At("sandbox")
 	if !ok {
 		return
 	}
 	s := &r.w.Sandbox
-	*s = Sandbox{Kind: r.kind(n), Place: n.Place}
+	*s = Sandbox{Kind: r.findKind(n), Place: n.Place}
 	switch s.Kind {
 	case Restrict:
 		s.Restrict = "/"
 		if at, ok := n.At("restrict"); ok {
-			s.Restrict = r.folder(at)
+			s.Restrict = r.readDirectory(at)
 		}
-		s.ReadOnly = flag(n, "readonly")
+		s.ReadOnly = isTrue(n, "readonly")
 	case Zones:
-		r.zones(n)
+		r.readZones(n)
 	case Paths:
-		r.paths(n)
+		r.readPaths(n)
 	}
 	if net, ok := n.At("network"); ok {
 		s.Network = &Network{net.Bool(), net.Place}
@@ -83,11 +83,11 @@ func (r *reader) sandbox(top strictyaml.Node) {
 			r.problems.Add(net, "sandbox.network: a list of hosts", "hosts cannot be told apart yet; write true or false")
 		}
 	}
-	s.Level, _ = policy.ParseLevel(text(n, "require_os_sandbox"))
+	s.Level, _ = policy.ParseLevel(textOf(n, "require_os_sandbox"))
 }
 
-// kind finds out by the keys which spelling is used, and reports two at once.
-func (r *reader) kind(n strictyaml.Node) string {
+// findKind finds out by the keys which spelling is used, and reports two at once.
+func (r *reader) findKind(n strictyaml.Node) string {
 	var kinds []string
 	for _, f := range n.Fields {
 		kind := ""
@@ -116,8 +116,8 @@ func (r *reader) kind(n strictyaml.Node) string {
 	return Inherit
 }
 
-// folder returns the canonical name of a directory.
-func (r *reader) folder(n strictyaml.Node) string {
+// readDirectory returns the canonical name of a directory.
+func (r *reader) readDirectory(n strictyaml.Node) string {
 	if n.Kind != strictyaml.Scalar {
 		return "/"
 	}
@@ -128,24 +128,24 @@ func (r *reader) folder(n strictyaml.Node) string {
 	return path.Clean("/" + n.Text)
 }
 
-// maxFolders limits the zones or paths of a worker. A project may mount as many.
-const maxFolders = 100
+// maxDirectories limits the zones or paths of a worker. A project may mount as many.
+const maxDirectories = 100
 
-// fewFolders reports whether a worker names at most maxFolders zones or paths, and adds a
+// checkDirectoryCount reports whether a worker names at most maxDirectories zones or paths, and adds a
 // problem if not.
-func (r *reader) fewFolders(top strictyaml.Node) bool {
+func (r *reader) checkDirectoryCount(top strictyaml.Node) bool {
 	for _, key := range []string{"zones", "paths"} {
 		n, _ := top.At("sandbox", key)
-		if count := len(n.Items) + len(n.Fields); count > maxFolders {
+		if count := len(n.Items) + len(n.Fields); count > maxDirectories {
 			r.problems.Add(n, fmt.Sprintf("sandbox.%s: %s of %d entries", key, n.Kind, count),
-				fmt.Sprintf("a worker names at most %d directories; name one above them", maxFolders))
+				fmt.Sprintf("a worker names at most %d directories; name one above them", maxDirectories))
 			return false
 		}
 	}
 	return true
 }
 
-func (r *reader) zones(n strictyaml.Node) {
+func (r *reader) readZones(n strictyaml.Node) {
 	list, _ := n.At("zones")
 	var seen []string
 	for _, item := range list.Items {
@@ -159,7 +159,7 @@ func (r *reader) zones(n strictyaml.Node) {
 			continue
 		case name.Kind != strictyaml.Scalar:
 			continue
-		case !isZone(name.Text):
+		case !isPathPart(name.Text):
 			r.problems.Add(name, "sandbox.zones.name: "+shown(name.Text), "it is the name of a top directory, without slashes: data for /data")
 			continue
 		case slices.Contains(seen, name.Text):
@@ -167,35 +167,35 @@ func (r *reader) zones(n strictyaml.Node) {
 			continue
 		}
 		seen = append(seen, name.Text)
-		z := Zone{Name: name.Text, Mode: access(item, sandbox.ReadWrite), Place: name.Place}
+		z := Zone{Name: name.Text, Mode: readAccess(item, sandbox.ReadWrite), Place: name.Place}
 		if mode, ok := item.At("mode"); ok {
 			z.Place = mode.Place
 		}
-		z.Rules = approval(item, "/"+name.Text)
+		z.Rules = readApproval(item, "/"+name.Text)
 		r.w.Sandbox.Zones = append(r.w.Sandbox.Zones, z)
 		r.w.Rules = append(r.w.Rules, z.Rules...)
 	}
 }
 
-// isZone reports whether a text is a single part of a path.
-func isZone(name string) bool {
+// isPathPart reports whether a text is a single part of a path.
+func isPathPart(name string) bool {
 	return name != "." && name != ".." && name != "" && !strings.Contains(name, "/") &&
 		strings.TrimSpace(name) == name && sandbox.ValidPath("/"+name)
 }
 
-func (r *reader) paths(n strictyaml.Node) {
+func (r *reader) readPaths(n strictyaml.Node) {
 	all, _ := n.At("paths")
 	for _, f := range all.Fields {
-		if !isZone(f.Key.Text) {
+		if !isPathPart(f.Key.Text) {
 			r.problems.Add(f.Key, "sandbox.paths: "+shown(f.Key.Text), "a path's name has no slashes")
-		} else if p, ok := r.path(f); ok {
+		} else if p, ok := r.readPath(f); ok {
 			r.w.Sandbox.Paths = append(r.w.Sandbox.Paths, p)
 		}
 	}
 }
 
-func (r *reader) path(f strictyaml.Field) (Path, bool) {
-	p := Path{Name: f.Key.Text, Access: access(f.Value, sandbox.ReadOnly), Place: f.Key.Place}
+func (r *reader) readPath(f strictyaml.Field) (Path, bool) {
+	p := Path{Name: f.Key.Text, Access: readAccess(f.Value, sandbox.ReadOnly), Place: f.Key.Place}
 	where := "sandbox.paths." + shown(p.Name)
 	root, ok := f.Value.At("root")
 	switch {
@@ -214,7 +214,7 @@ func (r *reader) path(f strictyaml.Field) (Path, bool) {
 	if mode, ok := f.Value.At("mode"); ok {
 		p.Place = mode.Place
 	}
-	p.Suffixes = r.suffixes(f.Value, where+".", "suffixes")
+	p.Suffixes = r.readSuffixes(f.Value, where+".", "suffixes")
 	if most, ok := f.Value.At("max_file_bytes"); ok {
 		var err error
 		if p.MaxFileBytes, err = most.Bytes(); err == nil && p.MaxFileBytes == 0 {
@@ -224,8 +224,8 @@ func (r *reader) path(f strictyaml.Field) (Path, bool) {
 	return p, true
 }
 
-// access reads the mode of a zone or path.
-func access(n strictyaml.Node, unwritten sandbox.Access) sandbox.Access {
+// readAccess reads the mode of a zone or path.
+func readAccess(n strictyaml.Node, unwritten sandbox.Access) sandbox.Access {
 	if mode, ok := n.At("mode"); ok {
 		a, _ := sandbox.ParseAccess(mode.Text)
 		return a

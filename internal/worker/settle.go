@@ -7,14 +7,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// settle returns the tree in the form that the schema describes. It reports problems that
+// normalize returns the tree in the form that the schema describes. It reports problems that
 // need a better hint than the schema has: keys that belong elsewhere, and empty values.
-func (r *reader) settle(top strictyaml.Node) strictyaml.Node {
-	top = r.misplaced(top, nil, map[string]string{
+func (r *reader) normalize(top strictyaml.Node) strictyaml.Node {
+	top = r.removeMisplaced(top, nil, map[string]string{
 		"model":         "the model is the project's model: or --model; a worker says compatible_models",
 		"child_sandbox": "a child's access comes from its own file: its sandbox: within this one's",
 	})
-	top = r.misplaced(top, []string{"sandbox"}, map[string]string{
+	top = r.removeMisplaced(top, []string{"sandbox"}, map[string]string{
 		"root":      "that is the project's; a worker takes part of it by restrict, zones or paths",
 		"mounts":    "that is the project's; a worker takes part of it by restrict, zones or paths",
 		"mode":      "that is the project's; a worker has readonly, and a mode in each of its zones",
@@ -25,21 +25,21 @@ func (r *reader) settle(top strictyaml.Node) strictyaml.Node {
 	if n, ok := top.At("sandbox"); ok && n.Kind == strictyaml.Null {
 		r.problems.Add(n, "sandbox: nothing",
 			"write inherit for all of the parent's files, zones: [] for none, or leave the key out")
-		top = without(top, "sandbox")
+		top = removeKey(top, "sandbox")
 	}
 	if n, ok := top.At("sandbox", "zones"); ok && n.Kind == strictyaml.Null {
 		r.problems.Add(n, "sandbox.zones: nothing", "name zones, or write [] for no files at all")
 		sandbox, _ := top.At("sandbox")
-		top = top.Set([]string{"sandbox"}, without(sandbox, "zones"))
+		top = top.Set([]string{"sandbox"}, removeKey(sandbox, "zones"))
 	}
 	if n, ok := top.At("toolsets"); ok && n.Kind == strictyaml.List {
-		top = top.Set([]string{"toolsets"}, r.asMap(n))
+		top = top.Set([]string{"toolsets"}, r.toolsetMap(n))
 	}
-	return r.settleEnv(top)
+	return r.removeUnsafeVariables(top)
 }
 
-// misplaced reports keys of a map that belong elsewhere, and removes them.
-func (r *reader) misplaced(top strictyaml.Node, keys []string, hints map[string]string) strictyaml.Node {
+// removeMisplaced reports keys of a map that belong elsewhere, and removes them.
+func (r *reader) removeMisplaced(top strictyaml.Node, keys []string, hints map[string]string) strictyaml.Node {
 	n, ok := top.At(keys...)
 	if !ok || n.Kind != strictyaml.Map {
 		return top
@@ -51,15 +51,15 @@ func (r *reader) misplaced(top strictyaml.Node, keys []string, hints map[string]
 	for _, f := range n.Fields {
 		if hint, ok := hints[f.Key.Text]; ok {
 			r.problems.Add(f.Key, "unknown key "+strconv.Quote(f.Key.Text)+where, hint)
-			n = without(n, f.Key.Text)
+			n = removeKey(n, f.Key.Text)
 		}
 	}
 	return top.Set(keys, n)
 }
 
-// asMap turns a list of toolsets into a map. An item is a name, or a map with one name
+// toolsetMap turns a list of toolsets into a map. An item is a name, or a map with one name
 // and its settings.
-func (r *reader) asMap(list strictyaml.Node) strictyaml.Node {
+func (r *reader) toolsetMap(list strictyaml.Node) strictyaml.Node {
 	all := strictyaml.Node{Place: list.Place, Kind: strictyaml.Map}
 	for _, item := range list.Items {
 		field := strictyaml.Field{Key: item, Value: strictyaml.Node{Place: item.Place}}

@@ -11,20 +11,20 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// shell reads the approval levels of commands, from the current keys or from llm-do's.
-func (r *reader) shell(top strictyaml.Node) {
+// readShell reads the approval levels of commands, from the current keys or from llm-do's.
+func (r *reader) readShell(top strictyaml.Node) {
 	rules, isRules := top.At("toolsets", "shell", "rules")
 	other, isDefault := top.At("toolsets", "shell", "default")
 	if old, ok := top.At("shell_rules"); ok {
 		if isRules {
-			r.twice(old, "shell_rules", "toolsets.shell.rules")
+			r.reportDuplicate(old, "shell_rules", "toolsets.shell.rules")
 		}
 		rules, isRules = old, true
 		r.imply("shell", old.Place, false)
 	}
 	if old, ok := top.At("shell_default"); ok {
 		if isDefault {
-			r.twice(old, "shell_default", "toolsets.shell.default")
+			r.reportDuplicate(old, "shell_default", "toolsets.shell.default")
 		}
 		other, isDefault = old, true
 		r.imply("shell", old.Place, false)
@@ -34,7 +34,7 @@ func (r *reader) shell(top strictyaml.Node) {
 	}
 	layer := policy.ShellLayer{NoDefault: true, From: rules.Place.String()}
 	for _, item := range rules.Items {
-		if rule, ok := r.shellRule(item); ok {
+		if rule, ok := r.readShellRule(item); ok {
 			layer.Rules = append(layer.Rules, rule)
 		}
 	}
@@ -42,16 +42,16 @@ func (r *reader) shell(top strictyaml.Node) {
 		layer.From = other.Place.String()
 	}
 	if isDefault && other.Kind == strictyaml.Map {
-		if consent, ok := r.verdict(other, "shell default"); ok {
+		if consent, ok := r.readLevel(other, "shell default"); ok {
 			layer.Default, layer.NoDefault = consent, false
 		}
 	}
 	r.w.Shell = &layer
 }
 
-// shellRule reads a rule for commands: a pattern with its approval level, or a ready-made
+// readShellRule reads a rule for commands: a pattern with its approval level, or a ready-made
 // set.
-func (r *reader) shellRule(item strictyaml.Node) (policy.ShellRule, bool) {
+func (r *reader) readShellRule(item strictyaml.Node) (policy.ShellRule, bool) {
 	if item.Kind != strictyaml.Map {
 		return policy.ShellRule{}, false
 	}
@@ -72,7 +72,7 @@ func (r *reader) shellRule(item strictyaml.Node) (policy.ShellRule, bool) {
 		return rule, false // the schema reports it
 	}
 	rule.Use = use.Text
-	r.examples(item, rule)
+	r.checkExamples(item, rule)
 	return rule, true
 }
 
@@ -89,7 +89,7 @@ func (r *reader) patternRule(item strictyaml.Node, rule policy.ShellRule) (polic
 		r.problems.Add(at, "shell rule: pattern "+shown(pattern.Text), "write the words that the command begins with, on one line: git status")
 		return rule, false
 	}
-	consent, ok := r.verdict(item, "shell rule")
+	consent, ok := r.readLevel(item, "shell rule")
 	if !ok {
 		return rule, false
 	}
@@ -98,15 +98,15 @@ func (r *reader) patternRule(item strictyaml.Node, rule policy.ShellRule) (polic
 		r.problems.Add(at, "shell rule: pattern "+shown(pattern.Text), why)
 		return rule, false
 	}
-	r.examples(item, rule)
+	r.checkExamples(item, rule)
 	return rule, true
 }
 
 // maxExamples limits the lines that test the rules of a file.
 const maxExamples = 500
 
-// examples checks that a rule matches the lines of match, and none of those of not_match.
-func (r *reader) examples(item strictyaml.Node, rule policy.ShellRule) {
+// checkExamples checks that a rule matches the lines of match, and none of those of not_match.
+func (r *reader) checkExamples(item strictyaml.Node, rule policy.ShellRule) {
 	for _, key := range []string{"match", "not_match"} {
 		list, _ := item.At(key)
 		for _, line := range list.Items {

@@ -31,8 +31,8 @@ func (w *Worker) Toolset(name string) (Toolset, bool) {
 	return w.Toolsets[i], true
 }
 
-// toolsets reads the sets of tools, and llm-do's keys for them.
-func (r *reader) toolsets(top strictyaml.Node) {
+// readToolsets reads the sets of tools, and llm-do's keys for them.
+func (r *reader) readToolsets(top strictyaml.Node) {
 	sets, written := top.At("toolsets")
 	known := toolsetsKey().Keys
 	for _, f := range sets.Fields {
@@ -41,15 +41,15 @@ func (r *reader) toolsets(top strictyaml.Node) {
 		}
 	}
 	if files, ok := sets.At("filesystem"); ok {
-		r.w.Rules = append(r.w.Rules, approval(files, "/")...)
+		r.w.Rules = append(r.w.Rules, readApproval(files, "/")...)
 	}
-	r.shell(top)
+	r.readShell(top)
 	if git, ok := sets.At("git"); ok {
-		r.git(git)
+		r.readGit(git)
 	}
-	r.foreign(top)
-	r.workers(top)
-	if !written && r.showsFiles() {
+	r.readForeign(top)
+	r.readWorkers(top)
+	if !written && r.hasFiles() {
 		r.imply("filesystem", r.w.Sandbox.Place, true)
 	}
 }
@@ -61,8 +61,8 @@ func (r *reader) imply(name string, at strictyaml.Place, silently bool) {
 	}
 }
 
-// showsFiles reports whether the declared sandbox can show files.
-func (r *reader) showsFiles() bool {
+// hasFiles reports whether the declared sandbox can show files.
+func (r *reader) hasFiles() bool {
 	s := r.w.Sandbox
 	return s.Kind != NoSandbox && (s.Kind != Zones || len(s.Zones) > 0)
 }
@@ -82,14 +82,14 @@ func (r *reader) checkToolsets(top strictyaml.Node) {
 	}
 }
 
-// workers reads the workers that this one may call.
-func (r *reader) workers(top strictyaml.Node) {
+// readWorkers reads the workers that this one may call.
+func (r *reader) readWorkers(top strictyaml.Node) {
 	modern, isModern := top.At("toolsets", "workers", "allowed_workers")
 	old, isOld := top.At("allow_workers")
 	list := modern
 	switch {
 	case isModern && isOld:
-		r.twice(old, "allow_workers", "toolsets.workers.allowed_workers")
+		r.reportDuplicate(old, "allow_workers", "toolsets.workers.allowed_workers")
 	case isOld:
 		list = old
 		if len(old.Items) > 0 {
@@ -106,7 +106,7 @@ func (r *reader) workers(top strictyaml.Node) {
 		if item.Kind != strictyaml.Scalar {
 			continue
 		}
-		if item.Text != "*" && !isWord(item.Text) {
+		if item.Text != "*" && !isWorkerName(item.Text) {
 			r.problems.Add(item, "allowed_workers: "+shown(item.Text), `it is a worker's name, or "*" for all`)
 			continue
 		}
@@ -116,7 +116,7 @@ func (r *reader) workers(top strictyaml.Node) {
 	r.w.Workers = policy.SetOf(names...)
 }
 
-// twice reports an old key next to the current key with the same meaning.
-func (r *reader) twice(at strictyaml.Node, old, modern string) {
+// reportDuplicate reports an old key next to the current key with the same meaning.
+func (r *reader) reportDuplicate(at strictyaml.Node, old, modern string) {
 	r.problems.Add(at, old+" beside "+modern, "they say the same; keep "+modern)
 }

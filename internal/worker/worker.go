@@ -61,7 +61,7 @@ func Parse(file string, data []byte) (*Worker, error) {
 		top, problems := strictyaml.ParseAfter(file, []byte(page.head), page.above)
 		r.problems = problems
 		if top.Kind == strictyaml.Map {
-			r.read(top, page)
+			r.readKeys(top, page)
 		} else {
 			r.problems.Add(top, "not a worker file: "+top.Kind.String(),
 				"write --- above and below the keys and the prompt under them, or the prompt as instructions: |")
@@ -73,36 +73,36 @@ func Parse(file string, data []byte) (*Worker, error) {
 	return r.w, nil
 }
 
-func (r *reader) read(top strictyaml.Node, page page) {
-	if !top.Bounded(&r.problems) || !r.fewFolders(top) {
+func (r *reader) readKeys(top strictyaml.Node, page page) {
+	if !top.Bounded(&r.problems) || !r.checkDirectoryCount(top) {
 		return
 	}
-	top = r.settle(top)
+	top = r.normalize(top)
 	Schema().Check(top, &r.problems)
 
-	r.name(top)
+	r.readName(top)
 	w := r.w
-	w.Description = text(top, "description")
-	w.Prompt = r.prompt(top, page)
+	w.Description = textOf(top, "description")
+	w.Prompt = r.readPrompt(top, page)
 	w.Mode = "single"
-	if mode := text(top, "mode"); mode != "" {
+	if mode := textOf(top, "mode"); mode != "" {
 		w.Mode = mode
 	}
-	w.Models = r.models(top)
-	w.Attachments = r.attachments(top)
-	w.AllowEmptyInput = flag(top, "allow_empty_input")
-	w.Locked = flag(top, "locked")
-	w.OutputSchema = r.outputSchema(top)
-	w.MaxContextTokens = r.maxContext(top)
+	w.Models = r.readModels(top)
+	w.Attachments = r.readAttachments(top)
+	w.AllowEmptyInput = isTrue(top, "allow_empty_input")
+	w.Locked = isTrue(top, "locked")
+	w.OutputSchema = r.readOutputSchema(top)
+	w.MaxContextTokens = r.readMaxContext(top)
 
-	r.sandbox(top)
-	r.toolsets(top)
-	r.toolRules(top)
+	r.readSandbox(top)
+	r.readToolsets(top)
+	r.readToolRules(top)
 	r.checkToolsets(top)
 }
 
-// name reads the worker's name. Callers use it as the name of a tool.
-func (r *reader) name(top strictyaml.Node) {
+// readName reads the worker's name. Callers use it as the name of a tool.
+func (r *reader) readName(top strictyaml.Node) {
 	n, written := top.At("name")
 	if !written {
 		n = strictyaml.Node{Place: r.w.Place, Kind: strictyaml.Scalar, Text: nameOf(r.file)}
@@ -111,7 +111,7 @@ func (r *reader) name(top strictyaml.Node) {
 		return
 	}
 	r.w.Name, r.w.Place = n.Text, n.Place
-	if !isWord(n.Text) {
+	if !isWorkerName(n.Text) {
 		hint := "letters, digits, _ and -, 64 at most"
 		if !written {
 			hint = "the file's name is none; write name: and " + hint
@@ -125,7 +125,7 @@ func (r *reader) name(top strictyaml.Node) {
 func nameOf(file string) string {
 	file = filepath.ToSlash(file)
 	base := path.Base(file)
-	if folder := path.Base(path.Dir(file)); base == "worker"+suffix && isWord(folder) {
+	if folder := path.Base(path.Dir(file)); base == "worker"+suffix && isWorkerName(folder) {
 		return folder
 	}
 	for _, ending := range []string{suffix, ".yaml", ".yml"} {
@@ -136,8 +136,8 @@ func nameOf(file string) string {
 	return base
 }
 
-// isWord reports whether a text can be the name of a worker.
-func isWord(s string) bool {
+// isWorkerName reports whether a text can be the name of a worker.
+func isWorkerName(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
@@ -148,7 +148,7 @@ func isWord(s string) bool {
 	return 0 < len(s) && len(s) <= 64
 }
 
-func (r *reader) models(top strictyaml.Node) []string {
+func (r *reader) readModels(top strictyaml.Node) []string {
 	n, _ := top.At("compatible_models")
 	for _, item := range n.Items {
 		if item.Kind == strictyaml.Scalar && strings.TrimSpace(item.Text) == "" {
@@ -158,7 +158,7 @@ func (r *reader) models(top strictyaml.Node) []string {
 	return n.Texts()
 }
 
-func (r *reader) attachments(top strictyaml.Node) policy.Attachments {
+func (r *reader) readAttachments(top strictyaml.Node) policy.Attachments {
 	a := policy.Attachments{Max: defaultAttachments, Bytes: defaultAttachmentBytes}
 	n, _ := top.At("attachment_policy")
 	if most, ok := n.At("max_attachments"); ok {
@@ -171,14 +171,14 @@ func (r *reader) attachments(top strictyaml.Node) policy.Attachments {
 			a.Bytes = bytes
 		}
 	}
-	a.Allowed = r.suffixes(n, "attachment_policy.", "allowed_suffixes")
-	a.Denied = r.suffixes(n, "attachment_policy.", "denied_suffixes")
+	a.Allowed = r.readSuffixes(n, "attachment_policy.", "allowed_suffixes")
+	a.Denied = r.readSuffixes(n, "attachment_policy.", "denied_suffixes")
 	return a
 }
 
-// suffixes reads suffixes of file names and returns them in lower case. They match in any
+// readSuffixes reads suffixes of file names and returns them in lower case. They match in any
 // case.
-func (r *reader) suffixes(n strictyaml.Node, above, key string) []string {
+func (r *reader) readSuffixes(n strictyaml.Node, above, key string) []string {
 	list, _ := n.At(key)
 	var suffixes []string
 	for _, item := range list.Items {
@@ -194,7 +194,7 @@ func (r *reader) suffixes(n strictyaml.Node, above, key string) []string {
 	return suffixes
 }
 
-func (r *reader) outputSchema(top strictyaml.Node) strictyaml.Node {
+func (r *reader) readOutputSchema(top strictyaml.Node) strictyaml.Node {
 	n, ok := top.At("output_schema")
 	if ok && n.Kind != strictyaml.Map && n.Kind != strictyaml.Null {
 		r.problems.Add(n, "output_schema: "+n.Kind.String(), "it is a JSON schema, written as a map")
@@ -202,7 +202,7 @@ func (r *reader) outputSchema(top strictyaml.Node) strictyaml.Node {
 	return n
 }
 
-func (r *reader) maxContext(top strictyaml.Node) int64 {
+func (r *reader) readMaxContext(top strictyaml.Node) int64 {
 	n, ok := top.At("max_context_tokens")
 	if !ok {
 		return 0

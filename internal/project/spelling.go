@@ -15,9 +15,9 @@ const (
 	unwritten = "default"
 )
 
-// dialect finds out by the keys which spelling the file uses. It returns false if the
+// findSpelling finds out by the keys which spelling the file uses. It returns false if the
 // form is wrong, or if the file mixes two spellings.
-func (l *loader) dialect(n strictyaml.Node) (string, bool) {
+func (l *loader) findSpelling(n strictyaml.Node) (string, bool) {
 	if n.Kind != strictyaml.Map || l.wrong[n.Place] {
 		return "", false
 	}
@@ -27,14 +27,14 @@ func (l *loader) dialect(n strictyaml.Node) (string, bool) {
 		if l.wrong[f.Key.Place] || f.Key.Text == "mode" && l.wrong[f.Value.Place] {
 			return "", false
 		}
-		is := spelling(f)
+		is := spellingOf(f)
 		switch {
 		case is == "":
 		case dialect == unwritten:
 			dialect, first = is, f
 		case is != dialect:
-			l.problems.Add(written(f), fmt.Sprintf("%s is the %s, %s (%s) the %s", named(f), spellings[is],
-				named(first), written(first).Place, spellings[dialect]), "keep one of the two spellings")
+			l.problems.Add(keyNode(f), fmt.Sprintf("%s is the %s, %s (%s) the %s", fullKeyName(f), spellings[is],
+				fullKeyName(first), keyNode(first).Place, spellings[dialect]), "keep one of the two spellings")
 			ok = false
 		}
 	}
@@ -43,8 +43,8 @@ func (l *loader) dialect(n strictyaml.Node) (string, bool) {
 	case has && dialect == unwritten:
 		dialect = mounts
 	case has && dialect == paths:
-		l.problems.Add(written(root), fmt.Sprintf("%s is not of the %s, as %s (%s) is", named(root), spellings[paths],
-			named(first), written(first).Place), "each path has a root of its own; keep one of the two spellings")
+		l.problems.Add(keyNode(root), fmt.Sprintf("%s is not of the %s, as %s (%s) is", fullKeyName(root), spellings[paths],
+			fullKeyName(first), keyNode(first).Place), "each path has a root of its own; keep one of the two spellings")
 		ok = false
 	}
 	return dialect, ok
@@ -52,9 +52,9 @@ func (l *loader) dialect(n strictyaml.Node) (string, bool) {
 
 var spellings = map[string]string{mounts: "mount spelling", zones: "zone spelling", paths: "llm-do spelling"}
 
-// spelling returns the spelling that a key of the sandbox belongs to, "" if it belongs to
+// spellingOf returns the spelling that a key of the sandbox belongs to, "" if it belongs to
 // several.
-func spelling(f strictyaml.Field) string {
+func spellingOf(f strictyaml.Field) string {
 	switch f.Key.Text {
 	case "zones", "cache", "workspace":
 		return zones
@@ -71,18 +71,18 @@ func spelling(f strictyaml.Field) string {
 	return ""
 }
 
-// named returns the full name of a key of the sandbox, with its value if only the value
+// fullKeyName returns the full name of a key of the sandbox, with its value if only the value
 // identifies the spelling.
-func named(f strictyaml.Field) string {
+func fullKeyName(f strictyaml.Field) string {
 	if f.Key.Text == "mode" {
 		return "sandbox.mode: " + f.Value.Text
 	}
 	return "sandbox." + f.Key.Text
 }
 
-// written returns a node at the place of a key, or of its value if that came from
+// keyNode returns a node at the place of a key, or of its value if that came from
 // elsewhere.
-func written(f strictyaml.Field) strictyaml.Node {
+func keyNode(f strictyaml.Field) strictyaml.Node {
 	if f.Value.Place.Source != f.Key.Place.Source {
 		return f.Value
 	}

@@ -10,31 +10,31 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// mounts reads the recommended spelling: a root at /, and mounts.
-func (l *loader) mounts(n strictyaml.Node) {
+// readMounts reads the recommended spelling: a root at /, and mounts.
+func (l *loader) readMounts(n strictyaml.Node) {
 	root, has := n.At("root")
 	if !has {
 		for _, key := range []string{"mode", "readonly", "suffixes", "max_file_bytes", "trust"} {
 			if f, ok := field(n, key); ok {
-				l.problems.Add(written(f), named(f)+" is about the root, and there is none", "write root: . beside it, or put it on a mount")
+				l.problems.Add(keyNode(f), fullKeyName(f)+" is about the root, and there is none", "write root: . beside it, or put it on a mount")
 			}
 		}
-	} else if l.fits(root) {
+	} else if l.isValid(root) {
 		e := entry{label: "sandbox", key: "root", at: root, target: "/", source: root, node: n, whole: true, mode: "rw"}
-		e.folder, e.ok = l.path("sandbox.root", root)
-		l.tree = l.tree.Set([]string{"sandbox"}, l.mount(e))
+		e.folder, e.ok = l.hostPath("sandbox.root", root)
+		l.tree = l.tree.Set([]string{"sandbox"}, l.addMount(e))
 	}
 	list, has := n.At("mounts")
 	if !has || l.wrong[list.Place] {
 		l.unclear = l.unclear || has
 		return
 	}
-	if !l.few("sandbox.mounts", list) {
+	if !l.checkMountCount("sandbox.mounts", list) {
 		return
 	}
 	list.Items = slices.Clone(list.Items)
 	for i, item := range list.Items {
-		list.Items[i] = l.listed(fmt.Sprintf("sandbox.mounts[%d]", i), item)
+		list.Items[i] = l.readMount(fmt.Sprintf("sandbox.mounts[%d]", i), item)
 	}
 	l.tree = l.tree.Set([]string{"sandbox", "mounts"}, list)
 }
@@ -43,9 +43,9 @@ func (l *loader) mounts(n strictyaml.Node) {
 // for every worker.
 const maxMounts = 100
 
-// few reports whether a sandbox has at most maxMounts directories, and adds a problem if
+// checkMountCount reports whether a sandbox has at most maxMounts directories, and adds a problem if
 // not. The root, cache and workspace count too.
-func (l *loader) few(label string, n strictyaml.Node) bool {
+func (l *loader) checkMountCount(label string, n strictyaml.Node) bool {
 	count := len(l.project.Mounts) + len(n.Items) + len(n.Fields)
 	if count > maxMounts {
 		l.problems.Add(n, fmt.Sprintf("%s: %d directories", label, count), fmt.Sprintf("a sandbox has at most %d; mount one above them", maxMounts))
@@ -54,11 +54,11 @@ func (l *loader) few(label string, n strictyaml.Node) bool {
 	return count <= maxMounts
 }
 
-// listed reads one of the mounts, and returns it with its effective values.
-func (l *loader) listed(label string, item strictyaml.Node) strictyaml.Node {
+// readMount reads one of the mounts, and returns it with its effective values.
+func (l *loader) readMount(label string, item strictyaml.Node) strictyaml.Node {
 	source, hasSource := item.At("source")
 	target, hasTarget := item.At("target")
-	if !l.fits(item) {
+	if !l.isValid(item) {
 		l.unclear = true
 		return item
 	}
@@ -68,18 +68,18 @@ func (l *loader) listed(label string, item strictyaml.Node) strictyaml.Node {
 		return item
 	}
 	e := entry{label: label, key: "source", at: item, source: source, node: item, mode: "rw"}
-	e.folder, e.ok = l.path(label+".source", source)
+	e.folder, e.ok = l.hostPath(label+".source", source)
 	var why string
-	if e.target, why = canonical(target.Text); why != "" {
+	if e.target, why = canonicalTarget(target.Text); why != "" {
 		l.problems.Add(target, label+".target: "+sandbox.Shown(target.Text)+why, targetHint)
 		l.unclear, e.ok = true, false
 	}
-	return l.mount(e)
+	return l.addMount(e)
 }
 
-// zones reads the older spelling. It also sets the default directories if no spelling is
+// readZones reads the older spelling. It also sets the default directories if no spelling is
 // used.
-func (l *loader) zones(n strictyaml.Node) {
+func (l *loader) readZones(n strictyaml.Node) {
 	mode := strictyaml.Node{Place: strictyaml.Default, Text: "sandboxed"}
 	if m, ok := n.At("mode"); ok {
 		mode = m
@@ -93,59 +93,59 @@ func (l *loader) zones(n strictyaml.Node) {
 			return
 		}
 	} else if f, ok := field(n, "root"); ok {
-		l.problems.Add(written(f), "sandbox.root has no meaning with sandbox.mode: direct ("+mode.Place.String()+")",
+		l.problems.Add(keyNode(f), "sandbox.root has no meaning with sandbox.mode: direct ("+mode.Place.String()+")",
 			"direct takes paths as they are; remove one of the two")
 	}
-	l.assume(mode.Place, mode.Text, "sandbox", "mode")
+	l.setEffective(mode.Place, mode.Text, "sandbox", "mode")
 	if !n.Has("zones") {
-		workspace := l.shorthand(n, "workspace", "./workspace", under, under)
+		workspace := l.readShorthand(n, "workspace", "./workspace", under, under)
 		cache, base := "./cache", under
-		if w, ok := l.at("sandbox", "workspace"); ok && direct {
+		if w, ok := l.valueAt("sandbox", "workspace"); ok && direct {
 			if cache, base = strings.TrimRight(w.Text, "/")+"/.cache", workspace; base == "" && !n.Has("cache") {
 				return // the problem was added at the workspace
 			}
 		}
-		l.shorthand(n, "cache", cache, under, base)
+		l.readShorthand(n, "cache", cache, under, base)
 		return
 	}
 	for _, name := range []string{"cache", "workspace"} {
 		if n.Has(name) {
-			l.shorthand(n, name, "", under, "")
+			l.readShorthand(n, name, "", under, "")
 		}
 	}
-	l.named(n, entry{key: "path", mode: "rw"}, "zones", under)
+	l.readNamed(n, entry{key: "path", mode: "rw"}, "zones", under)
 }
 
 // zoneRoot returns the directory that holds sandboxed zones, "" if there is none.
 func (l *loader) zoneRoot(n strictyaml.Node) string {
 	root, has := n.At("root")
 	if !has {
-		root = word(strictyaml.Default, ".sandbox")
-		l.assume(strictyaml.Default, root.Text, "sandbox", "root")
+		root = scalarNode(strictyaml.Default, ".sandbox")
+		l.setEffective(strictyaml.Default, root.Text, "sandbox", "root")
 	}
-	if !l.fits(root) {
+	if !l.isValid(root) {
 		return ""
 	}
-	folder, _ := l.path("sandbox.root", root)
+	folder, _ := l.hostPath("sandbox.root", root)
 	return folder
 }
 
-// shorthand reads cache: or workspace:, which are zones with only a path, and returns the
+// readShorthand reads cache: or workspace:, which are zones with only a path, and returns the
 // directory. If the key is missing, the directory lies in base.
-func (l *loader) shorthand(n strictyaml.Node, name, path, under, base string) string {
+func (l *loader) readShorthand(n strictyaml.Node, name, path, under, base string) string {
 	e := entry{label: "sandbox." + name, name: name, target: "/" + name, mode: "rw"}
 	var has bool
 	if e.source, has = n.At(name); !has {
-		e.source, e.base = word(strictyaml.Default, path), base
-		l.assume(strictyaml.Default, path, "sandbox", name)
+		e.source, e.base = scalarNode(strictyaml.Default, path), base
+		l.setEffective(strictyaml.Default, path, "sandbox", name)
 	}
-	if !l.fits(e.source) {
+	if !l.isValid(e.source) {
 		l.unclear = true
 		return ""
 	}
 	e.at = e.source
 	e.folder, e.ok = l.zonePath(e.label, e.source, under)
-	l.mount(e)
+	l.addMount(e)
 	return e.folder
 }
 
@@ -153,9 +153,9 @@ func (l *loader) shorthand(n strictyaml.Node, name, path, under, base string) st
 // must lie below it.
 func (l *loader) zonePath(label string, n strictyaml.Node, under string) (string, bool) {
 	if under == "" {
-		return l.path(label, n)
+		return l.hostPath(label, n)
 	}
-	if what, hint := oddPath(n.Text); what != "" {
+	if what, hint := checkPathText(n.Text); what != "" {
 		l.problems.Add(n, label+": "+what, hint)
 		return "", false
 	}
@@ -167,40 +167,40 @@ func (l *loader) zonePath(label string, n strictyaml.Node, under string) (string
 	return filepath.Join(under, filepath.FromSlash(n.Text)), true
 }
 
-// paths reads the spelling of llm-do.
-func (l *loader) paths(n strictyaml.Node) {
-	l.named(n, entry{key: "root", mode: "ro"}, "paths", "")
+// readPaths reads the spelling of llm-do.
+func (l *loader) readPaths(n strictyaml.Node) {
+	l.readNamed(n, entry{key: "root", mode: "ro"}, "paths", "")
 }
 
-// named reads the zones, or the paths of llm-do. Each is mounted at its name. The entry
+// readNamed reads the zones, or the paths of llm-do. Each is mounted at its name. The entry
 // like holds their common values.
-func (l *loader) named(n strictyaml.Node, like entry, group, under string) {
+func (l *loader) readNamed(n strictyaml.Node, like entry, group, under string) {
 	list, _ := n.At(group)
 	if l.wrong[list.Place] {
 		l.unclear = true
 		return
 	}
-	if !l.few("sandbox."+group, list) {
+	if !l.checkMountCount("sandbox."+group, list) {
 		return
 	}
 	for _, f := range list.Fields {
 		e := like
 		e.label, e.at, e.name, e.node = "sandbox."+group+"."+sandbox.Shown(f.Key.Text), f.Key, f.Key.Text, f.Value
-		if l.place(&e, under) {
-			l.tree = l.tree.Set([]string{"sandbox", group, e.name}, l.mount(e))
+		if l.locateEntry(&e, under) {
+			l.tree = l.tree.Set([]string{"sandbox", group, e.name}, l.addMount(e))
 		}
 	}
 }
 
-// place finds the target and the directory of a zone or of a path of llm-do.
-func (l *loader) place(e *entry, under string) bool {
-	if !l.fits(e.at) || !l.fits(e.node) {
+// locateEntry finds the target and the directory of a zone or of a path of llm-do.
+func (l *loader) locateEntry(e *entry, under string) bool {
+	if !l.isValid(e.at) || !l.isValid(e.node) {
 		l.unclear = true
 		return false
 	}
-	why := ": " + badName(e.name)
+	why := ": " + checkName(e.name)
 	if why == ": " {
-		e.target, why = canonical("/" + e.name)
+		e.target, why = canonicalTarget("/" + e.name)
 	}
 	if why != "" {
 		l.unclear = true
