@@ -241,15 +241,20 @@ func within(steps []step, s step) bool {
 // put puts a mount in its place, which is made where it is missing, and returns the
 // kernel's number of it. A link that a command has put there leads nowhere.
 func put(fd int, target string) (id uint64, err error) {
-	at, err := placeAt(target)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(at)
-	if err := unix.MoveMount(fd, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+	if err := move(fd, target); err != nil {
 		return 0, err
 	}
 	return mountAt(target)
+}
+
+// move is put without the number.
+func move(fd int, target string) error {
+	at, err := placeAt(target)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	return unix.MoveMount(fd, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
 const noLinks = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS

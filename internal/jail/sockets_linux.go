@@ -142,8 +142,7 @@ func (v *systemView) show(source, target string) (overlaid bool, err error) {
 		return false, err
 	}
 	defer unix.Close(made)
-	// Nobody else has put anything into the new tree yet: the place is the one just made.
-	return overlaid, unix.MoveMount(made, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	return overlaid, move(made, at)
 }
 
 // showParts shows the entries of a directory one by one. An ordinary user can have no
