@@ -23,37 +23,37 @@ type order struct {
 	CPU   time.Duration
 	// Memory, Processes, Files and FileSize as in Limits.
 	Memory, Processes, Files, FileSize int64
-	// What nothing else holds, so that the cell watches it.
+	// The cell watches these itself if nothing else limits them.
 	WatchMemory, WatchProcesses bool
-	Stores                      []string // where the next one's changes are kept
+	Stores                      []string // the stores for the changes of the next command
 
-	Streams  [3]int // which of the files it has for each, from 1 on; 0 for /dev/null
-	Attached bool   // it is told when the command is stopped
-	Terminal int    // which file is the terminal that the command belongs to; 0 for none
-	Looks    bool   // it goes on: what others change in its folders is to be seen
-	Tell     int    // which one it has at tellFD; 0 for none
+	Streams  [3]int // the number of the file for each stream, from 1; 0 for /dev/null
+	Attached bool   // the cell reports when the command is stopped
+	Terminal int    // the number of the file that is the controlling terminal; 0 for none
+	Looks    bool   // a service, which has to see changes that others make in its directories
+	Tell     int    // the number of the file that the command has at tellFD; 0 for none
 
-	Signal int // without a Path: for the command that runs
+	Signal int // without a Path: the signal for the running command
 
 	streams []int
 }
 
-// A verdict is what came of a command.
+// A verdict is the result of a command.
 type verdict struct {
-	Error  string // it could not be started
-	Status int    // as wait(2) has it
-	Late   bool   // it was ended because its time was over
+	Error  string // why the command could not start
+	Status int    // as returned by wait(2)
+	Late   bool   // the cell ended it because its time was over
 	Hit    []Limit
 	CPU    time.Duration
 	Peak   int64 // bytes of the largest process
 
-	Stopped bool // nothing has come of it yet: it was stopped
+	Stopped bool // no result yet: the command was stopped
 
-	NoSockets string // why it had no Unix sockets, "" if it had
+	NoSockets string // why the command had no Unix sockets, "" if it had
 }
 
-// cell is the first process of a process namespace. It makes the tree, then runs
-// one command after the other.
+// cell is the first process of a PID namespace. It builds the tree, then runs one command
+// after the other.
 func cell(w *wire) error {
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	var p plan
@@ -76,7 +76,7 @@ func cell(w *wire) error {
 	if err != nil {
 		return err
 	}
-	// The first folders are made ready while the threads are.
+	// The first mounts are made while the threads start.
 	threads := make(chan error, 2)
 	var h *hands
 	go func() {
@@ -119,8 +119,8 @@ func cell(w *wire) error {
 	return h.serve(w, terminal...)
 }
 
-// confine moves the calling thread into the tree, and takes from it what a command
-// must not have.
+// confine moves the calling thread into the tree, and removes from it all rights that a
+// command must not have.
 func (t *tree) confine(p plan) error {
 	if err := t.enter(); err != nil {
 		return err
@@ -153,8 +153,8 @@ func (t *tree) confine(p plan) error {
 	return nil
 }
 
-// serve says that the cell is ready, with files that are golem's from then on, and
-// runs what it is told to.
+// serve reports that the cell is ready, passes files to golem, and runs the commands that
+// golem sends.
 func (h *hands) serve(w *wire, files ...int) error {
 	if err := w.send(report{}, files...); err != nil {
 		return err
@@ -174,15 +174,14 @@ func (h *hands) serve(w *wire, files ...int) error {
 			unix.Close(fd)
 		}
 		if err := w.send(v); err != nil {
-			return nil // golem is gone
+			return nil // golem has ended
 		}
-		h.prepare() // while golem looks at what came of it
+		h.prepare() // while golem reads the verdict
 	}
 	return nil
 }
 
-// closeSockets takes Unix sockets from the commands to come, for good, if a directory is
-// exposed.
+// closeSockets removes Unix sockets from all later commands if a directory is exposed.
 func (h *hands) closeSockets(exposed string) error {
 	if exposed == "" || h.noSockets != "" {
 		return nil
@@ -191,7 +190,7 @@ func (h *hands) closeSockets(exposed string) error {
 	return h.do(func() error { return filter(noUnixSockets()) })
 }
 
-// prepare makes the folders ready for a command, if they are not.
+// prepare mounts the directories for a command, unless they are mounted already.
 func (h *hands) prepare() error {
 	if h.prepared && h.stands() {
 		return nil
@@ -201,8 +200,8 @@ func (h *hands) prepare() error {
 	return err
 }
 
-// listen reads the wire: an order, a signal for the command that runs, or the wish
-// to end it. When the wire ends, so does what runs here.
+// listen reads messages: an order, a signal for the running command, or a request to end
+// it. It also ends the command when golem closes the wire.
 func (h *hands) listen(w *wire, orders chan<- order, cancel chan struct{}) {
 	defer close(orders)
 	stop := func() {
@@ -228,7 +227,7 @@ func (h *hands) listen(w *wire, orders chan<- order, cancel chan struct{}) {
 		}
 		h.running.expect()
 		select {
-		case <-cancel: // meant for the one before
+		case <-cancel: // for the command before
 		default:
 		}
 		o.streams = fds
@@ -236,28 +235,28 @@ func (h *hands) listen(w *wire, orders chan<- order, cancel chan struct{}) {
 	}
 }
 
-// hands are the one thread that starts commands. It has given up everything that
-// the others need to make a tree; what it starts inherits that.
+// hands are the thread that starts commands. It has given up the rights that the other
+// threads need to build the tree, and commands inherit that.
 type hands struct {
 	thread
 	tid    int
-	ready  func() error         // makes the folders of a command ready
-	ahead  func([]string)       // begins to, for the next one
-	anew   func() error         // looks at them anew, while a command runs
-	stands func() bool          // they are still ready
-	where  func(order) order    // names of the order as they are here, where they differ
-	signal func(syscall.Signal) // reaches all that commands have started, at once
-	others int64                // processes that the kernel counts with those of commands
-	set    bool                 // the limits are
-	memory func() int64         // bytes in file systems that are memory; nil where there are none
+	ready  func() error         // mounts the directories for a command
+	ahead  func([]string)       // begins to make the mounts for the next command
+	anew   func() error         // refreshes overlays while a command runs
+	stands func() bool          // reports whether the mounts are still there and current
+	where  func(order) order    // replaces names in an order by the host's; nil if they are the same
+	signal func(syscall.Signal) // signals all processes that commands have started, at once
+	others int64                // processes of others that the kernel counts with those of commands
+	set    bool                 // the limits are set
+	memory func() int64         // returns the bytes in file systems in memory; nil if there are none
 
 	noSockets string // why commands have no Unix sockets, "" if they have
-	prepared  bool   // the folders are ready
+	prepared  bool   // the directories are mounted
 	running   running
-	still     atomic.Bool // all processes are stopped, to be counted
+	still     atomic.Bool // all processes are stopped so that they can be counted
 }
 
-// newHands starts the thread, in control groups, and confines it.
+// newHands starts the thread, adds it to control groups, and confines it.
 func newHands(groups []int, confine func() error) (*hands, error) {
 	h := &hands{}
 	var err error
@@ -272,7 +271,7 @@ func newHands(groups []int, confine func() error) (*hands, error) {
 	return h, err
 }
 
-// look looks at the folders anew now and then, until the command has ended.
+// look refreshes overlays every second until the command has ended.
 func (h *hands) look(ended <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -286,21 +285,22 @@ func (h *hands) look(ended <-chan struct{}) {
 	}
 }
 
-// signalNamespace signals every process of the namespace but the first, which
-// this is. Elsewhere it would reach all that the user runs. The kernel does it at
-// one go: none is forked meanwhile that gets away.
+// signalNamespace signals every process of the PID namespace except the cell. The kernel
+// does it in one step, so that no process can fork and escape. Without a PID namespace it
+// does nothing: it would signal all processes of the user.
 func signalNamespace(s syscall.Signal) {
 	if os.Getpid() == 1 {
 		unix.Kill(-1, s)
 	}
 }
 
-// run runs a command, and returns when it and all that it has started are gone. It
-// tells when the command is stopped, if it was asked to.
+// run runs a command, and returns when the command and every process that it started have
+// ended. It calls stopped when the command is stopped, if the order asks for that.
 func (h *hands) run(o order, cancel <-chan struct{}, stopped func()) verdict {
 	if !h.set {
 		if o.WatchProcesses && !o.onlyUser() {
-			// Who counts must get to it, however many there are.
+			// The threads that count processes must get processor time, however many
+			// there are.
 			unix.Setpriority(unix.PRIO_PROCESS, h.tid, 10)
 		}
 		if err := o.limitSelf(h.others); err != nil {
@@ -311,7 +311,7 @@ func (h *hands) run(o order, cancel <-chan struct{}, stopped func()) verdict {
 	var pid int
 	err := h.prepare()
 	if err == nil && o.Looks {
-		err = h.anew() // what that needs is there before there can be too much
+		err = h.anew() // create its thread before the command can use up all threads
 	}
 	if err == nil {
 		h.prepared = false
@@ -352,7 +352,7 @@ func (h *hands) run(o order, cancel <-chan struct{}, stopped func()) verdict {
 			continue
 		}
 		if err != nil {
-			break // ECHILD: nobody is left
+			break // ECHILD: no process is left
 		}
 		if status.Stopped() {
 			if h.release(got, status.StopSignal()) {
@@ -369,7 +369,7 @@ func (h *hands) run(o order, cancel <-chan struct{}, stopped func()) verdict {
 			v.Status = int(status)
 			h.running.end()
 			close(ended)
-			h.signal(unix.SIGKILL) // those that it has left behind
+			h.signal(unix.SIGKILL) // processes that the command left behind
 		}
 	}
 	v.Hit = <-hit

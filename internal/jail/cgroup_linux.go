@@ -13,41 +13,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groups are the control groups of a session: one for the commands of each cell,
-// below the group that golem itself is in, so that what bounds golem bounds them.
+// groups are the control groups of a session. The commands of each cell have their own,
+// below golem's own group, so that limits of golem also limit the commands.
 type groups struct {
-	parents func() []parent // looks for them once, when the first is needed
+	parents func() []parent // finds them on the first call
 
 	mu sync.Mutex
 	of map[*wire][]*group
 }
 
-// A parent is a folder in which groups can be made.
+// A parent is a directory in which golem can create groups.
 type parent struct {
 	dir     string
 	memory  bool // it limits memory
 	pids    bool // it limits processes
-	unified bool // version 2: holds all of a process or nothing
+	unified bool // version 2: a process cannot have threads in different groups
 }
 
 // A group is a control group for the commands of one cell.
 type group struct {
 	parent
 	dir    string
-	held   *os.File // while it is in use
-	join   *os.File // a thread that writes 0 here, or its process, is in it
+	held   *os.File // holds a lock while the group is in use
+	join   *os.File // to join the group, a thread or process writes 0 to it
 	counts []count
 }
 
-// A count is a number of the kernel's that grows when a limit is run into.
+// A count is a counter of the kernel that grows when commands reach a limit.
 type count struct {
 	limit Limit
 	file  *os.File
-	word  string // stands before it
+	word  string // the name of the counter in the file
 	seen  int64
 }
 
-// grown reports whether it has, since it was asked last.
+// grown reports whether the counter has grown since the last call.
 func (c *count) grown() bool {
 	var data [512]byte
 	n, _ := c.file.ReadAt(data[:], 0)
@@ -66,8 +66,8 @@ func newGroups() *groups {
 	return &groups{parents: sync.OnceValue(findParents), of: make(map[*wire][]*group)}
 }
 
-// findParents returns where groups can be made, and removes those that sessions have left
-// behind whose process was killed.
+// findParents returns the directories in which golem can create groups. It removes groups
+// of sessions whose process was killed.
 func findParents() (list []parent) {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	own, _ := os.ReadFile("/proc/self/cgroup")
@@ -81,8 +81,8 @@ func findParents() (list []parent) {
 	return list
 }
 
-// sweepGroups removes the groups of a golem that was killed, for a holder that has
-// lost it. One that only says that it has finished removes them itself.
+// sweepGroups removes the groups of golem if golem was killed. A golem that ends normally
+// removes them itself.
 func sweepGroups(w *wire) {
 	if w.send(report{}) == nil {
 		return
@@ -92,7 +92,7 @@ func sweepGroups(w *wire) {
 		return
 	}
 	for i := 0; i < 100 && bornAt(int(golem.Pid)) != ""; i++ {
-		time.Sleep(5 * time.Millisecond) // its end begins with its files
+		time.Sleep(5 * time.Millisecond) // a process that ends closes its files first
 	}
 	for _, p := range findParents() {
 		for i := 0; i < 100 && sweep(p.dir, removeGroup) != nil; i++ {
@@ -101,8 +101,7 @@ func sweepGroups(w *wire) {
 	}
 }
 
-// removeGroup removes a group, unless somebody holds it who cannot be seen from here: a
-// golem in another PID namespace.
+// removeGroup removes a group, unless a golem in another PID namespace has locked it.
 func removeGroup(dir string) error {
 	held, ok := seize(dir)
 	if !ok {
@@ -112,8 +111,8 @@ func removeGroup(dir string) error {
 	return os.Remove(dir)
 }
 
-// parentsOf returns where groups could be made, from the mounts and the groups of
-// a process as the kernel lists them.
+// parentsOf returns the directories in which groups could be created, from the contents
+// of /proc/self/mountinfo and /proc/self/cgroup.
 func parentsOf(mounts, own string) []parent {
 	var list []parent
 	for _, line := range strings.Split(own, "\n") {
@@ -133,8 +132,8 @@ func parentsOf(mounts, own string) []parent {
 			continue
 		}
 		if p.unified {
-			// A group with processes in it has no groups below it that limit; one beside
-			// it can.
+			// The kernel sets no limits below a group that has processes, so the parent
+			// of golem's group is used.
 			if part[2] == "/" {
 				continue
 			}
@@ -154,8 +153,8 @@ func parentsOf(mounts, own string) []parent {
 	return list
 }
 
-// groupDir returns the folder of a group: where its hierarchy is mounted, and its
-// path below the part of it that is mounted there.
+// groupDir returns the directory of a group: the mount point of its hierarchy, and its
+// path below the mounted part.
 func groupDir(mounts, controllers, path string) string {
 	for _, line := range strings.Split(mounts, "\n") {
 		head, tail, ok := strings.Cut(line, " - ")
@@ -173,7 +172,7 @@ func groupDir(mounts, controllers, path string) string {
 	return ""
 }
 
-// subset reports whether all of a list with commas is in another.
+// subset reports whether every element of a list with commas is in another list.
 func subset(of, in string) bool {
 	for _, name := range strings.Split(of, ",") {
 		if !strings.Contains(","+in+",", ","+name+",") {
@@ -183,8 +182,8 @@ func subset(of, in string) bool {
 	return true
 }
 
-// free reports whether golem's own group has no limit, which a group beside it
-// would escape.
+// free reports whether golem's own group has no limit. A group next to it would not be
+// subject to that limit.
 func (p parent) free() bool {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -204,14 +203,14 @@ func (p parent) free() bool {
 	return false
 }
 
-// What a cell itself needs where it has to be in the group of its commands.
+// The needs of a cell that has to be in the group of its commands.
 const (
 	cellMemory    = 64 << 20
 	cellProcesses = 32
 )
 
-// make makes the groups of a cell, and returns what it joins them by. A group that
-// cannot be made is not there: Holds says so.
+// make creates the groups of a cell, and returns the files to join them by. It skips
+// groups that it cannot create.
 func (g *groups) make(w *wire, l Limits) []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -237,13 +236,13 @@ func (p parent) make(l Limits) (*group, error) {
 		}
 		g, err := p.limited(dir, l)
 		if os.IsNotExist(err) || errors.Is(err, unix.EWOULDBLOCK) {
-			continue // it was taken for one that is left behind, before it was held
+			continue // another golem took it for abandoned before it was locked
 		}
 		return g, err
 	}
 }
 
-// limited returns the group of a folder, held and with its limits.
+// limited locks the group of a directory and sets its limits.
 func (p parent) limited(dir string, l Limits) (*group, error) {
 	held, err := hold(dir)
 	if err != nil {
@@ -252,7 +251,7 @@ func (p parent) limited(dir string, l Limits) (*group, error) {
 	g := &group{parent: p, dir: dir, held: held}
 	if p.memory && p.unified {
 		err = g.write("memory.max", l.Memory+cellMemory)
-		g.write("memory.swap.max", 0) // not there without swap
+		g.write("memory.swap.max", 0) // this file is missing without swap
 	} else if p.memory {
 		err = g.write("memory.limit_in_bytes", l.Memory)
 		g.write("memory.memsw.limit_in_bytes", l.Memory)
@@ -260,7 +259,7 @@ func (p parent) limited(dir string, l Limits) (*group, error) {
 	if err == nil && p.pids && p.unified {
 		err = g.write("pids.max", l.Processes+cellProcesses)
 	} else if err == nil && p.pids {
-		err = g.write("pids.max", l.Processes+1) // the thread that starts them
+		err = g.write("pids.max", l.Processes+1) // one for the thread that starts commands
 	}
 	if err == nil {
 		// In version 1 a thread can be in a group without its process.
@@ -286,7 +285,7 @@ func (g *group) write(name string, value int64) error {
 	return err
 }
 
-// watch opens the counts of the group.
+// watch opens the counters of the group.
 func (g *group) watch() {
 	memory := map[bool]string{true: "memory.events", false: "memory.oom_control"}[g.unified]
 	for _, c := range []struct {
@@ -303,8 +302,7 @@ func (g *group) watch() {
 	}
 }
 
-// hit returns the limits that a cell's commands have run into since it was asked
-// last.
+// hit returns the limits that the commands of a cell have reached since the last call.
 func (g *groups) hit(w *wire) []Limit {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -319,7 +317,7 @@ func (g *groups) hit(w *wire) []Limit {
 	return list
 }
 
-// holds reports what the groups of a cell limit.
+// holds reports which resources the groups of a cell limit.
 func (g *groups) holds(w *wire) (memory, pids bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -330,7 +328,7 @@ func (g *groups) holds(w *wire) (memory, pids bool) {
 	return memory, pids
 }
 
-// drop removes the groups of a cell that is ending, or with nil those of all.
+// drop removes the groups of a cell that is ending, or of all cells for nil.
 func (g *groups) drop(w *wire) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -350,8 +348,8 @@ func (g *groups) drop(w *wire) {
 	}
 }
 
-// remove waits until the last process is gone: it is ended by now. What cannot be
-// removed even so is swept by a later session.
+// remove removes the group. It waits up to two seconds for processes that are ending. A
+// later session removes a group that remains.
 func (g *group) remove() {
 	for range 400 {
 		if err := os.Remove(g.dir); err == nil || !os.IsExist(err) && !isBusy(err) {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The words by which this program starts itself again.
+// The arguments with which golem starts itself as a part of a session.
 const (
 	launchWord = "jail-launch"
 	holdWord   = "jail-hold"
@@ -26,12 +26,11 @@ const (
 	bareCellWord = "jail-bare-cell"
 )
 
-// wireFD is the descriptor that a started process has its wire at.
+// wireFD is the file descriptor of the wire in a started part.
 const wireFD = 3
 
-// Child is the first thing that a program does which starts sessions: where the
-// program was started as a part of one it does its work there, and returns the
-// code to exit with.
+// Child does the work of a part if this process was started as one, and then returns the
+// exit code. A program that starts sessions calls it before anything else.
 func Child(args []string, stderr io.Writer) (code int, is bool) {
 	if len(args) != 1 {
 		return 0, false
@@ -41,21 +40,22 @@ func Child(args []string, stderr io.Writer) (code int, is bool) {
 		return 0, false
 	}
 	w := &wire{wireFD}
-	// Go's runtime may have a descriptor of its own there.
+	// The descriptor may be one of Go's runtime.
 	if kind, err := unix.GetsockoptInt(wireFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
 		fmt.Fprintln(stderr, "golem: this is a part of a session, and is not started by hand")
 		return 2, true
 	}
-	// Whatever else was open where golem was started stays behind.
+	// Commands do not inherit other files that were open when golem started.
 	if err := leaveOpenFiles(); err != nil {
 		w.send(report{Error: "close what else is open: " + err.Error()})
 		return 1, true
 	}
 	if args[0] != probeWord {
-		// If memory of the machine runs out, parts of a session end before others do.
+		// If the machine runs out of memory, the kernel ends parts of a session before
+		// other processes.
 		os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	}
-	runtime.LockOSThread() // what is started dies with the thread that started it
+	runtime.LockOSThread() // Pdeathsig ends a process with the thread that started it
 	if err := work(w); err != nil {
 		w.send(report{Error: err.Error()})
 		return 1, true
@@ -63,14 +63,14 @@ func Child(args []string, stderr io.Writer) (code int, is bool) {
 	return 0, true
 }
 
-// leaveOpenFiles keeps descriptors from the programs that this one starts, except standard
-// input, output and error.
+// leaveOpenFiles marks all descriptors close-on-exec, except stdin, stdout and stderr.
 func leaveOpenFiles() error {
 	err := unix.CloseRange(wireFD, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	if err != unix.ENOSYS && err != unix.EINVAL && err != unix.EPERM {
 		return err
 	}
-	// Before Linux 5.11, or where an old filter does not know the call.
+	// The kernel is older than Linux 5.11, or an old seccomp filter does not know the
+	// call.
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return err
@@ -83,13 +83,13 @@ func leaveOpenFiles() error {
 	return nil
 }
 
-// A report is the first thing that a part says: that it is ready, or why not.
+// A report is the first message of a part: it is ready, or the error says why not.
 type report struct {
 	Error string
 	Pid   int
 }
 
-// again starts this program as another part of a session.
+// again starts golem as another part of a session.
 func again(word string, w *wire, attr *syscall.SysProcAttr) (*exec.Cmd, error) {
 	file, err := w.file()
 	if err != nil {
@@ -108,7 +108,8 @@ func again(word string, w *wire, attr *syscall.SysProcAttr) (*exec.Cmd, error) {
 }
 
 // processors returns how many processors the Go runtime of a part uses. A cell watches
-// its commands while it waits for the kernel; the others do one thing after the other.
+// its commands while another thread waits for the kernel. The other parts do one thing at
+// a time.
 func processors(word string) string {
 	if word == cellWord || word == bareCellWord {
 		return "2"
@@ -116,24 +117,25 @@ func processors(word string) string {
 	return "1"
 }
 
-// A holding is what the holder is told at first.
+// A holding is the first message to the launcher of a holder: the namespaces and ids of
+// the holder.
 type holding struct {
-	Network      bool // the host's
+	Network      bool // the holder has the host's network
 	Users        []syscall.SysProcIDMap
 	Groups       []syscall.SysProcIDMap
-	Supplemental bool // groups may be set
-	Mounts       bool // it has mounts of its own, to keep layers in
+	Supplemental bool // the holder may set supplementary groups
+	Mounts       bool // the holder has a mount namespace, for overlays
 }
 
-// keepingOf is holdingOf for a holder that keeps layers.
+// keepingOf returns the holding of a holder that mounts overlays.
 func keepingOf(network bool) holding {
 	h := holdingOf(network)
 	h.Mounts = true
 	return h
 }
 
-// holdingOf returns it for this process. Ids are mapped as they are: of who may
-// map them, root, all that there are here; of others their own.
+// holdingOf returns the holding for this process. It maps ids to themselves: all ids of
+// the user namespace if this process may map them, as root, and otherwise its own.
 func holdingOf(network bool) holding {
 	h := holding{Network: network,
 		Users:  []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}},
@@ -151,7 +153,7 @@ func holdingOf(network bool) holding {
 	return h
 }
 
-// mapsIn returns the ids that a map of the kernel has, each mapped to itself.
+// mapsIn returns the ids in an id map of the kernel, each mapped to itself.
 func mapsIn(name string) []syscall.SysProcIDMap {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -168,15 +170,16 @@ func mapsIn(name string) []syscall.SysProcIDMap {
 	return list
 }
 
-// launch starts the holder in its namespaces. It is small, so that the copy that
-// a new user namespace needs is cheap, however large golem is.
+// launch starts the holder in its namespaces. Go cannot use vfork for a new user
+// namespace, and the kernel copies the page tables of the parent. Those of the launcher
+// are small, however large golem is.
 func launch(w *wire) error {
 	var h holding
 	if _, err := w.receive(&h); err != nil {
 		return err
 	}
 	_, err := h.start(w)
-	return err // the holder speaks from here on
+	return err // the holder sends the report
 }
 
 // start starts the holder in its namespaces.
@@ -193,7 +196,7 @@ func (h holding) start(w *wire) (*exec.Cmd, error) {
 		UidMappings: h.Users,
 		GidMappings: h.Groups,
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE,
-			unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // of what is the user's own: a command may leave folders that nobody can enter
+			unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // for files of the user: a command may leave directories that nobody can enter
 		},
 		Setsid: true,
 
@@ -206,10 +209,11 @@ func (h holding) start(w *wire) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// holder owns the namespaces, starts cells, and ends when the wire does.
+// holder owns the namespaces of a session and starts its cells. It ends when golem closes
+// the wire.
 func holder(w *wire) error {
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	if err := unix.Sethostname([]byte("golem")); err != nil { // as /etc/hostname says; the host's own tells who uses it
+	if err := unix.Sethostname([]byte("golem")); err != nil { // the same as in /etc/hostname; the host's own name may identify the user
 		return fmt.Errorf("hostname: %w", err)
 	}
 	if err := loopbackUp(); err != nil {
@@ -227,7 +231,7 @@ func holder(w *wire) error {
 			break
 		}
 		if a.Do == showLayer && len(files) == 1 {
-			// The file says that layers are in use, for as long as it is open here.
+			// The open file is a lock: the overlays are in use.
 			got, fd := show(a.Layer)
 			w.send(got, fd...)
 			continue
@@ -242,7 +246,7 @@ func holder(w *wire) error {
 		attr := &syscall.SysProcAttr{
 			Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC,
 			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE,
-				unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // of what is the user's own: a command may leave folders that nobody can enter
+				unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // for files of the user: a command may leave directories that nobody can enter
 			},
 			Pdeathsig: syscall.SIGKILL,
 		}
@@ -265,16 +269,16 @@ func holder(w *wire) error {
 	return nil
 }
 
-// networks are the network namespaces of a holder by the names that cells ask for. An
-// isolated holder gives its own one to the cells of the first name. The others each have
-// a thread in them, which lives as long as the holder: the kernel ends a cell with the
-// thread that started it.
+// networks are the network namespaces of a holder, by the names that cells ask for. An
+// isolated holder gives its own namespace to the cells of the first name. Each other
+// namespace has a thread, which lives as long as the holder, because Pdeathsig ends a
+// cell with the thread that started it.
 type networks struct {
 	first *string
 	more  map[string]thread
 }
 
-// start starts a cell in the network that it asks for, and makes that if it is missing.
+// start starts a cell in the network that it asks for, and creates the network if needed.
 func (n *networks) start(a ask, fd int, attr *syscall.SysProcAttr) (cmd *exec.Cmd, err error) {
 	name := a.Loopback
 	if a.Isolated && n.first == nil {
@@ -301,7 +305,7 @@ func (n *networks) start(a ask, fd int, attr *syscall.SysProcAttr) (cmd *exec.Cm
 	return cmd, err
 }
 
-// loopbackUp gives the network namespace its own loopback, if it is ours.
+// loopbackUp enables the loopback interface if the network namespace belongs to the jail.
 func loopbackUp() error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

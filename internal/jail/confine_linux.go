@@ -7,14 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confineThread takes from the calling thread, and from all that it starts, what
-// a command must not have: capabilities, the way to get any, and system calls
-// that reach beyond a process and its files. Inet is what the filter answers who wants
-// a socket of an internet family; where that is asks, listener is where the questions
-// come.
+// confineThread removes from the calling thread, and from all processes that it starts,
+// capabilities and the means to get them. It also installs a filter for system calls that
+// reach beyond a process and its files. Inet is the answer of the filter to a request for
+// an internet socket. If it is asks, the requests arrive at listener.
 func confineThread(inet uint32) (listener int, err error) {
-	// Where the host counts what is used is the host's affair: what /proc tells of it
-	// begins here. A kernel that does not know of that has nothing to tell.
+	// With a cgroup namespace, /proc does not show the path of the host's control group.
+	// A kernel that lacks such namespaces returns EINVAL.
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil && err != unix.EINVAL {
 		return -1, fmt.Errorf("cgroups of its own: %w", err)
 	}
@@ -40,13 +39,14 @@ func confineThread(inet uint32) (listener int, err error) {
 	return -1, filter(seccomp(unix.Gettid(), inet, true))
 }
 
-// filter lets the calling thread make only the system calls that a filter admits.
+// filter installs a seccomp filter for the calling thread.
 func filter(program []unix.SockFilter) error {
 	_, err := install(program, 0)
 	return err
 }
 
-// install is filter with flags, and returns what the kernel does.
+// install installs a seccomp filter with flags, and returns the result of the system
+// call.
 func install(program []unix.SockFilter, flags uintptr) (int, error) {
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	value, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, 1 /* SECCOMP_SET_MODE_FILTER */, flags, uintptr(unsafe.Pointer(&prog)))

@@ -16,12 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxCopied is the size up to which a file of /etc is copied for commands: that is
-// quicker than a mount.
+// maxCopied is the largest file of /etc that golem copies for commands. A copy of a small
+// file is quicker than a mount.
 const maxCopied = 256 << 10
 
-// expandEtc returns which of some names the /etc below a root may have. A * stands for
-// any part of the first element. A name in a directory that is shown is not returned.
+// expandEtc returns those names that the /etc below a root may have. A * stands for any
+// part of the first element. It omits names inside a directory that the list also has.
 func expandEtc(root string, names []string) []string {
 	entries, err := os.ReadDir(root + "/etc")
 	there := make(map[string]bool, len(entries))
@@ -60,9 +60,9 @@ func othersRead(mode uint32) bool {
 	return mode&0o4 != 0
 }
 
-// openEtc opens a file or directory of the /etc below a root, "" for the host's own, by
-// a name that commands may have. One that not everybody may read, or reach, is ENOENT,
-// also for root.
+// openEtc opens a file or directory of the /etc below a root, or of the host's own for
+// "". The error is ENOENT, also for root, unless everybody may read it and enter the
+// directories above it.
 func openEtc(root, name string) (fd int, st unix.Stat_t, err error) {
 	dir, err := unix.Open(root+"/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -83,8 +83,8 @@ func openEtc(root, name string) (fd int, st unix.Stat_t, err error) {
 	return fd, st, nil
 }
 
-// othersReach reports whether everybody may enter the directories above what is open,
-// wherever symlinks led to.
+// othersReach reports whether everybody may enter the directories above an open file,
+// after all symlinks were followed.
 func othersReach(root string, fd int) bool {
 	real, err := os.Readlink(fmt.Sprintf("%s/proc/self/fd/%d", root, fd))
 	if err != nil || !strings.HasPrefix(real, root+"/") {
@@ -99,7 +99,7 @@ func othersReach(root string, fd int) bool {
 	return true
 }
 
-// showEtc shows what the host has of some names in /etc.
+// showEtc shows those of the named parts of /etc that the host has.
 func (v *systemView) showEtc(names []string) error {
 	if err := os.Mkdir(newRoot+"/etc", 0o755); err != nil {
 		return err
@@ -144,10 +144,10 @@ func (v *systemView) showOne(host hostEtc, name string) error {
 	return hideUnreadable(newRoot + target)
 }
 
-// A hostEtc is the /etc of the host, opened once for all that is shown of it.
+// A hostEtc is the /etc of the host, opened once for all that the cell shows of it.
 type hostEtc struct {
-	dir   int    // -1 if not everybody may enter it, or the kernel does not number mounts; openEtc is the only way then
-	mount uint64 // the kernel's number of the mount that it is in
+	dir   int    // -1 if openEtc has to be used: not everybody may enter /etc, or the kernel does not number mounts
+	mount uint64 // the kernel's number of its mount
 }
 
 func openHostEtc() hostEtc {
@@ -169,7 +169,7 @@ func (h hostEtc) close() {
 	}
 }
 
-// open is openEtc with fewer system calls for a name with no symlink on the way.
+// open does what openEtc does, with fewer system calls if the path has no symlink.
 func (h hostEtc) open(name string) (fd int, st unix.Stat_t, err error) {
 	if h.dir < 0 {
 		return openEtc(oldRoot, name)
@@ -196,8 +196,8 @@ func (h hostEtc) open(name string) (fd int, st unix.Stat_t, err error) {
 	return fd, st, nil
 }
 
-// othersReach reports whether everybody may enter the directories above a name with no
-// symlink on the way. Everybody may enter /etc itself.
+// othersReach reports whether everybody may enter the directories between /etc and a
+// name. The path has no symlink, and everybody may enter /etc.
 func (h hostEtc) othersReach(name string) bool {
 	for _, dir := range above("/" + name) {
 		var st unix.Stat_t
@@ -214,11 +214,12 @@ type unreadable struct {
 	directory bool
 }
 
-// errOtherMount says that the host's directory does not tell what its overlay shows.
+// errOtherMount reports that the overlay may show something else than the host's
+// directory.
 var errOtherMount = errors.New("something is mounted in it")
 
-// hidden returns what not everybody may read below a directory. It looks at the host's
-// directory, which takes half the time of a look through the overlay.
+// hidden returns the files and directories below a directory that not everybody may read.
+// It reads the host's directory, which takes half the time of reading the overlay.
 func (h hostEtc) hidden(dir string) (list []unreadable, err error) {
 	if h.dir < 0 {
 		return nil, errOtherMount
@@ -266,7 +267,7 @@ func (h hostEtc) hidden(dir string) (list []unreadable, err error) {
 	return list, err
 }
 
-// hideAll covers some files and directories below a directory.
+// hideAll mounts an empty file or directory over each one of a list.
 func hideAll(in string, list []unreadable) error {
 	for _, u := range list {
 		nothing := noFile
@@ -280,8 +281,7 @@ func hideAll(in string, list []unreadable) error {
 	return nil
 }
 
-// eachEntry calls do for each entry of an open directory, with its kind as the file
-// system has it.
+// eachEntry calls do for each entry of an open directory, with the type of the entry.
 func eachEntry(dir int, do func(name string, kind byte) error) error {
 	buffer := make([]byte, 16<<10)
 	for {
@@ -308,7 +308,7 @@ func eachEntry(dir int, do func(name string, kind byte) error) error {
 	}
 }
 
-// copyEtc copies an open file of the host that has a size.
+// copyEtc copies at most size bytes of an open file of the host.
 func copyEtc(fd int, size int64, to string) error {
 	from, err := unix.Open(oldRoot+"/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -330,7 +330,7 @@ func copyEtc(fd int, size int64, to string) error {
 	return writeNew(to, data[:n], 0o644)
 }
 
-// writeNew writes a file of the tree. It takes fewer system calls than os.WriteFile.
+// writeNew writes a file, with fewer system calls than os.WriteFile.
 func writeNew(name string, data []byte, mode uint32) error {
 	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_CLOEXEC, mode)
 	if err != nil {
@@ -347,8 +347,8 @@ func writeNew(name string, data []byte, mode uint32) error {
 	return nil
 }
 
-// hideUnreadable covers all below a directory that not everybody may read. Root would
-// read it otherwise, who owns it, and so would the members of its group.
+// hideUnreadable hides all below a directory that not everybody may read. Without it, the
+// owner could read these files, root or not, and so could the members of their group.
 func hideUnreadable(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -385,9 +385,9 @@ func hideUnreadable(dir string) error {
 	return nil
 }
 
-// etcRules opens what the host has of some names in /etc to commands without a tree of
-// their own: a directory as a whole if everybody may read all of it, and otherwise what
-// everybody may read of it.
+// etcRules returns rules that open the named parts of /etc to commands at the level
+// landlock. It opens a directory as a whole if everybody may read all of it, and
+// otherwise only the parts of it that everybody may read.
 func etcRules(names []string) (rules []fenceRule) {
 	for _, name := range expandEtc("", names) {
 		fd, st, err := openEtc("", name)
@@ -410,7 +410,7 @@ func etcRules(names []string) (rules []fenceRule) {
 }
 
 // readableBelow returns rules for all below a directory that everybody may read, and
-// whether that is all of it. A directory that has something else can only be listed.
+// whether that is the whole directory.
 func readableBelow(dir string) (rules []fenceRule, whole bool) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

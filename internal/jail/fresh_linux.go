@@ -14,29 +14,29 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// The folders of a policy are mounted anew for every command: the kernel does not
-// look at a folder again that an overlay has shown, and a command would see files
-// as they were for the one before it.
+// The directories of a policy are mounted anew for every command. The kernel caches what
+// an overlay has shown, and a command would see files as they were for the command
+// before.
 
-// A tree is where the commands of a cell live. Two threads keep it: one that sees
-// the host's folders and makes mounts that are nowhere yet, and the caller's, which
-// lives in the tree and puts them in their places.
+// A tree is the root directory of the commands of a cell. Two threads maintain it: one
+// sees the host's directories and makes detached mounts, and the caller's thread, in the
+// tree, moves them to their places.
 type tree struct {
 	plan    plan
 	outside thread
 	inside  int          // its mount namespace
-	within  thread       // another one there, where one is needed while a command runs
-	stores  []string     // where the next command's changes are kept
-	shown   []step       // what is mounted
-	ids     []uint64     // the kernel's numbers of it
-	from    [][2]uint64  // and of what it shows
-	next    chan *making // what will be, if it is being made
+	within  thread       // another thread in the tree, for work while a command runs
+	stores  []string     // the stores for the changes of the next command
+	shown   []step       // the steps that are mounted
+	ids     []uint64     // the kernel's numbers of these mounts
+	from    [][2]uint64  // device and inode of the directories that they show
+	next    chan *making // delivers the mounts for the next command; nil if nobody makes them
 
 	system  string // which directory of the system is shown without an overlay, "" for none
-	exposed string // which directory at all
+	exposed string // which directory of all is shown without an overlay, "" for none
 }
 
-// newTree makes the tree of a plan, and moves the calling thread into it.
+// newTree builds the tree of a plan, and moves the calling thread into it.
 func newTree(p plan) (*tree, error) {
 	if err := settle(); err != nil {
 		return nil, err
@@ -75,11 +75,11 @@ func (t *tree) enter() error {
 	return nil
 }
 
-// A making is the mounts for one command, which are nowhere yet.
+// A making is the detached mounts for one command.
 type making struct {
 	steps []step
 	fds   []int
-	from  [][2]uint64 // the folders that they show, as the kernel numbers them
+	from  [][2]uint64 // device and inode of the directories that they show
 	err   error
 
 	exposed string // which of them is shown without an overlay, "" for none
@@ -91,7 +91,7 @@ func (m *making) close() {
 	}
 }
 
-// make makes the mounts. It runs outside.
+// make makes the mounts. It runs on the thread that sees the host.
 func (t *tree) make() *making {
 	m := &making{}
 	stores := t.stores
@@ -120,7 +120,7 @@ func (t *tree) make() *making {
 	return m
 }
 
-// holds reports whether the folders are still those that there are.
+// holds reports whether the host still has the same directories at these paths.
 func (m *making) holds(t *tree) bool {
 	i := 0
 	for _, s := range t.plan.Steps {
@@ -144,15 +144,15 @@ func (m *making) holds(t *tree) bool {
 	return m.err == nil && i == len(m.from)
 }
 
-// ahead begins to make the mounts for the next command, while one runs: what they
-// show is looked at only when it is used.
+// ahead begins to make the mounts for the next command while one runs. The kernel reads a
+// directory only when the next command uses it.
 func (t *tree) ahead(stores []string) {
 	t.stores = stores
 	t.next = make(chan *making, 1)
 	go t.outside.do(func() error { t.next <- t.make(); return nil })
 }
 
-// ready returns mounts of the folders that there are now.
+// ready returns mounts of the directories that the host has now.
 func (t *tree) ready() *making {
 	var m *making
 	if t.next != nil {
@@ -171,7 +171,8 @@ func (t *tree) ready() *making {
 	return m
 }
 
-// refresh mounts the folders as they are now.
+// refresh replaces the mounts in the tree by mounts of the directories that the host has
+// now.
 func (t *tree) refresh() error {
 	m := t.ready()
 	defer m.close()
@@ -182,8 +183,8 @@ func (t *tree) refresh() error {
 		if within(t.shown, s) {
 			continue
 		}
-		err := unix.Unmount(s.Target, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) // with what is mounted in it
-		if err != nil && err != unix.EINVAL {                               // it went with the folder that it stood in
+		err := unix.Unmount(s.Target, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) // with all mounts inside it
+		if err != nil && err != unix.EINVAL {                               // it was unmounted with the directory that contained it
 			return fmt.Errorf("unmount %s: %w", s.Target, err)
 		}
 	}
@@ -200,7 +201,7 @@ func (t *tree) refresh() error {
 		t.shown, t.ids = append(t.shown, s), append(t.ids, id)
 	}
 	for _, s := range m.steps {
-		if s.Do != empty { // what stands in it is there by now
+		if s.Do != empty { // all mounts inside it are in their places by now
 			continue
 		}
 		if err := restrict(s.Target, 0, unix.MOUNT_ATTR_RDONLY); err != nil {
@@ -210,8 +211,7 @@ func (t *tree) refresh() error {
 	return nil
 }
 
-// anew looks at the folders again that are seen through an overlay which keeps nothing,
-// while a command runs there.
+// anew refreshes the read-only overlays while a command runs.
 func (t *tree) anew() (err error) {
 	if t.within.work == nil {
 		if t.within, err = newThread(t.enter); err != nil {
@@ -221,14 +221,14 @@ func (t *tree) anew() (err error) {
 	return t.within.do(func() error {
 		for _, s := range t.shown {
 			if s.Do == veiled && !s.Write {
-				flush(s.Target, "ro") // one that cannot be is no overlay, and shows what there is
+				flush(s.Target, "ro") // it fails for a bind mount, which is always current
 			}
 		}
 		return nil
 	})
 }
 
-// within reports whether a step stands in another that is made for every command.
+// within reports whether a step lies inside another one that every command gets anew.
 func within(steps []step, s step) bool {
 	for _, o := range steps {
 		if o.Each && strings.HasPrefix(s.Target, o.Target+"/") {
@@ -238,8 +238,8 @@ func within(steps []step, s step) bool {
 	return false
 }
 
-// put puts a mount in its place, which is made where it is missing, and returns the
-// kernel's number of it. A link that a command has put there leads nowhere.
+// put moves a mount to its place, creates the place if it is missing, and returns the
+// kernel's number of the mount. It follows no symlink that a command may have put there.
 func put(fd int, target string) (id uint64, err error) {
 	if err := move(fd, target); err != nil {
 		return 0, err
@@ -247,7 +247,7 @@ func put(fd int, target string) (id uint64, err error) {
 	return mountAt(target)
 }
 
-// move is put without the number.
+// move does the same as put without returning the number.
 func move(fd int, target string) error {
 	at, err := placeAt(target)
 	if err != nil {
@@ -259,7 +259,7 @@ func move(fd int, target string) error {
 
 const noLinks = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
-// placeAt opens the place for a mount, and makes it where it is missing.
+// placeAt opens the place for a mount, and creates it if it is missing.
 func placeAt(target string) (int, error) {
 	open := func(name string) (int, error) {
 		return openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: noLinks})
@@ -289,8 +289,8 @@ func mountAt(target string) (uint64, error) {
 	return st.Mnt_id, err
 }
 
-// stands reports whether what is mounted is still there, and shows what there is.
-// Who removes a folder on the host takes with it what is mounted on it.
+// stands reports whether the mounts are still there and show the directories that the
+// host has now. The kernel removes mounts if their mount point is removed on the host.
 func (t *tree) stands() bool {
 	for i, s := range t.shown {
 		if id, err := mountAt(s.Target); err != nil || id != t.ids[i] {
@@ -306,9 +306,9 @@ func (t *tree) stands() bool {
 	}) == nil
 }
 
-// open opens the folder of a step outside, where the host's tree is at oldRoot; -1
-// for one that has none. A policy names folders without a link on the way: one that
-// is there now was put there by a command that may write around it.
+// open opens the directory of a step on the host, whose tree is at oldRoot; -1 for a step
+// without one. A policy names directories without symlinks. If there is one now, a
+// command that may write to a directory above put it there.
 func (s step) open() (int, error) {
 	if s.Do == empty || s.Do == private || s.Do == replaced {
 		return -1, nil
@@ -316,11 +316,11 @@ func (s step) open() (int, error) {
 	return openBelow(oldRoot, s.Source, s.Top)
 }
 
-// errReplaced says that a folder is not the one that was given.
+// errReplaced reports that a directory is not the one of the policy.
 var errReplaced = errors.New("another directory took its place on the host; put it back, or start golem again")
 
-// openBelow opens a folder below the root that the host's tree is at. Top is the folder
-// that it lies in, which must be the one with these numbers.
+// openBelow opens a directory of the host, whose tree is at root. Top is a directory
+// above it, and must still have the same device and inode.
 func openBelow(root, source string, top held) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: noLinks}
 	if top.Number == [2]uint64{} {
@@ -353,15 +353,15 @@ func openBelow(root, source string, top held) (int, error) {
 	return openat2(fd, rel, &how)
 }
 
-// number returns how the kernel numbers what is open.
+// number returns the device and inode of an open file.
 func number(fd int) ([2]uint64, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)
 	return [2]uint64{uint64(st.Dev), st.Ino}, err
 }
 
-// detached makes the mount of a step, which is nowhere yet, and tells what it is
-// of. If commands could reach sockets of the host through it, exposed says why.
+// detached makes the mount of a step, which is not in any tree yet, and returns what it
+// shows. If commands could reach sockets of the host through it, exposed says why.
 func (s step) detached(store string) (fd int, from [2]uint64, exposed string, err error) {
 	if s.Do == empty {
 		fd, err = fileSystem("tmpfs", 0, [2]string{"mode", "0755"}, [2]string{"size", "64k"})
@@ -396,15 +396,16 @@ func (s step) detached(store string) (fd int, from [2]uint64, exposed string, er
 	}
 	fd, err = mountLower(source)
 	if err == unix.EINVAL && mountsBelow(oldRoot+s.Source) {
-		// An overlay shows one file system, and would show what the others hide.
+		// An overlay shows one file system. It would reveal files that the other one
+		// hides.
 		exposed = notOverlaid(s.Target, errors.New("another file system is mounted in it"))
 		fd, err = clone(source, false)
 	}
 	return fd, from, exposed, err
 }
 
-// clone returns what is open of the host, with what is mounted in it: the kernel
-// does not let that be taken away, because it may hide something.
+// clone returns a bind mount of an open directory of the host with all mounts inside it.
+// The kernel does not allow it without those, because they may hide something.
 func clone(source int, write bool) (int, error) {
 	fd, err := unix.OpenTree(source, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
 	if err != nil {
@@ -421,10 +422,10 @@ func clone(source int, write bool) (int, error) {
 	return fd, nil
 }
 
-// mountLower returns a directory of the host, read-only, through an overlay: no socket or
-// pipe of the host is reached through it, and where it lies is not told.
+// mountLower returns a read-only overlay of a directory of the host. Commands cannot
+// reach sockets and named pipes of the host through it, or see its host path.
 func mountLower(source int) (int, error) {
-	// The name that is mounted is all that the kernel shows of it.
+	// The kernel shows only the path that was given for the mount.
 	if err := unix.Fchdir(source); err != nil {
 		return -1, err
 	}
@@ -432,8 +433,8 @@ func mountLower(source int) (int, error) {
 	return fileSystem("overlay", unix.MOUNT_ATTR_RDONLY, [2]string{"lowerdir", ".:" + noFolder}, [2]string{"userxattr"})
 }
 
-// writable returns a folder of the host through an overlay that keeps changes in a
-// store. It is for one command: the kernel need not bring it to the disk.
+// writable returns an overlay of a directory of the host that keeps changes in a store.
+// It serves one command, so the kernel does not have to sync it.
 func writable(source int, store string) (int, error) {
 	options := [][2]string{{"lowerdir", "."}, {"userxattr"}, {"volatile"}}
 	l := overlay.Overlay{Store: oldRoot + store}
@@ -455,7 +456,7 @@ func writable(source int, store string) (int, error) {
 	return fileSystem("overlay", 0, options...)
 }
 
-// fileSystem returns a new file system that is nowhere yet.
+// fileSystem creates a file system that is not mounted anywhere yet.
 func fileSystem(kind string, attr int, options ...[2]string) (int, error) {
 	fs, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 )
 
 // Unix sockets of commands. The kernel finds the listener of a path by the inode of the
-// socket, and an overlay has inodes of its own: through it a command can connect to no
-// socket of the host, whenever and however that came there, while sockets that commands
-// make in it work. Abstract names belong to a network namespace, and commands have their
-// own. So commands have Unix sockets if every directory of the host is shown through an
-// overlay. Otherwise they have none, and exposed says why.
+// socket, and an overlay has its own inodes. Through an overlay a command cannot connect
+// to any socket of the host, but sockets that commands make in it work. Abstract names
+// belong to a network namespace, and commands have their own. So commands have Unix
+// sockets if every directory of the host is shown through an overlay. Otherwise they have
+// none, and exposed says why.
 
 // socketRight lets commands make sockets in a directory.
 const socketRight = unix.LANDLOCK_ACCESS_FS_MAKE_SOCK
@@ -37,7 +37,7 @@ func noUnixSockets() []unix.SockFilter {
 	return b.program
 }
 
-// onlyStreamPairs judges socketpair: the two ends reach nothing but one another.
+// onlyStreamPairs allows only those socket pairs whose ends reach nothing but each other.
 func (b *filterBuilder) onlyStreamPairs() {
 	b.load(atArgs)
 	b.unless(unix.AF_UNIX, deny|uint32(unix.EAFNOSUPPORT))
@@ -48,7 +48,8 @@ func (b *filterBuilder) onlyStreamPairs() {
 	b.always(deny | uint32(unix.ESOCKTNOSUPPORT))
 }
 
-// exposed says which directory of a plan commands reach without an overlay, "" for none.
+// exposed returns which directory of a plan commands reach without an overlay, and why;
+// "" for none.
 func (p plan) exposed() string {
 	for _, s := range p.Steps {
 		if s.Each && s.Do == bind && !s.Own {
@@ -69,8 +70,8 @@ func notOverlaid(target string, err error) string {
 	return fmt.Sprintf("%s cannot be shown through an overlay (%v) and may hold sockets of other programs", target, err)
 }
 
-// join notes whose commands will work on the layers. Shared reports whether others may
-// do so at the same time. If these could connect to sockets that the first owner makes
+// join records whose commands will use the overlays. Shared reports whether others may
+// use them at the same time. If these could connect to sockets that the first owner makes
 // there, noSockets says so.
 func (k *Kept) join(p Policy) (shared bool, noSockets string) {
 	if k == nil {
@@ -91,12 +92,12 @@ func (k *Kept) join(p Policy) (shared bool, noSockets string) {
 
 // A systemView shows files and directories of the system to commands, read-only.
 type systemView struct {
-	etc     int    // the host's /etc through an overlay; 0 before it was tried, -1 without
+	etc     int    // the host's /etc through an overlay; 0 before the first use, -1 if there is none
 	exposed string // which directory is shown without an overlay, and why
 }
 
-// show puts a file or directory of the host at a place of the new tree. It reports
-// whether that is a directory of the overlay of /etc.
+// show mounts a file or directory of the host in the new tree. It reports whether that is
+// a directory of the overlay of /etc.
 func (v *systemView) show(source, target string) (overlaid bool, err error) {
 	fd, overlaid, err := v.open(source)
 	if err != nil {
@@ -115,7 +116,7 @@ func (v *systemView) show(source, target string) (overlaid bool, err error) {
 	case st.Mode&unix.S_IFMT == unix.S_IFREG:
 		err = writeNew(at, nil, 0o644)
 	default:
-		return false, unix.ENOENT // a socket, pipe or device is nothing to read
+		return false, unix.ENOENT // commands get no socket, pipe or device of the host
 	}
 	if err != nil {
 		return false, err
@@ -145,8 +146,9 @@ func (v *systemView) show(source, target string) (overlaid bool, err error) {
 	return overlaid, move(made, at)
 }
 
-// showParts shows the entries of a directory one by one. An ordinary user can have no
-// overlay of a directory in which something else is mounted, but of its other parts.
+// showParts shows the entries of a directory one by one. If something is mounted in a
+// directory, an ordinary user cannot have an overlay of it, but can have overlays of its
+// other parts.
 func (v *systemView) showParts(source, target string, parts []fs.DirEntry) error {
 	for _, e := range parts {
 		from, to := path.Join(source, e.Name()), path.Join(target, e.Name())
@@ -167,8 +169,8 @@ func (v *systemView) showParts(source, target string, parts []fs.DirEntry) error
 	return nil
 }
 
-// entriesOf returns what is in a directory, if that is so little that each entry can be
-// mounted by itself.
+// entriesOf returns the entries of a directory, and whether they are few enough to mount
+// each of them.
 func entriesOf(dir int) ([]fs.DirEntry, bool) {
 	const most = 100
 	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -181,8 +183,8 @@ func entriesOf(dir int) ([]fs.DirEntry, bool) {
 	return list, (err == nil || err == io.EOF) && len(list) <= most
 }
 
-// open opens a file or directory of the host, and says whether that is in an overlay.
-// One overlay of /etc serves all its directories.
+// open opens a file or directory of the host, and reports whether it is in the overlay of
+// /etc. One overlay serves all directories of /etc.
 func (v *systemView) open(source string) (fd int, overlaid bool, err error) {
 	if rel, ok := strings.CutPrefix(source, "/etc/"); ok {
 		if v.etc == 0 {
@@ -200,13 +202,13 @@ func (v *systemView) open(source string) (fd int, overlaid bool, err error) {
 		return -1, false, err
 	}
 	defer unix.Close(root)
-	// A symlink leads where it does on the host.
+	// A symlink is resolved as on the host.
 	fd, err = openat2(root, source[1:], &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 	return fd, false, err
 }
 
-// overlayEtc returns the host's /etc through an overlay, -1 if that cannot be: each of its
-// directories needs an overlay of its own then. It is mounted outside of the new tree.
+// overlayEtc mounts an overlay of the host's /etc outside the new tree and opens it. It
+// returns -1 if that fails: each directory of /etc then needs its own overlay.
 func overlayEtc() int {
 	const at = "/etc"
 	host, err := unix.Open(oldRoot+"/etc", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -232,7 +234,7 @@ func overlayEtc() int {
 	return fd
 }
 
-// close closes what the view has open.
+// close closes the overlay of /etc.
 func (v *systemView) close() {
 	if v.etc > 0 {
 		unix.Close(v.etc)

@@ -2,17 +2,16 @@ package jail
 
 import "runtime"
 
-// A thread is one of the kernel's that does what it is told, one thing after the
-// other. What it has become by then, in namespaces, folders and rights, no other
-// goroutine shares.
+// A thread is a thread of the kernel that runs one function after the other. No other
+// goroutine shares its namespaces, root directory and capabilities.
 type thread struct{ work chan func() }
 
-// newThread starts one, and lets it become what it is to be.
+// newThread starts a thread, which first calls become.
 func newThread(become func() error) (thread, error) {
 	t := thread{make(chan func())}
 	ready := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: nobody else gets it
+		runtime.LockOSThread() // never unlocked, so that no other goroutine runs on it
 		err := become()
 		ready <- err
 		if err != nil {
@@ -25,7 +24,7 @@ func newThread(become func() error) (thread, error) {
 	return t, <-ready
 }
 
-// do lets the thread do something, and waits for it.
+// do runs a function on the thread, and waits for it.
 func (t thread) do(what func() error) error {
 	done := make(chan error)
 	t.work <- func() { done <- what() }

@@ -10,20 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where the cell works while it makes the tree: a small file system of its own,
-// with the host's tree beside the new one.
+// The directories in which the cell builds the tree: a small file system with the host's
+// tree next to the new one.
 const (
 	oldRoot = "/old"
 	newRoot = "/new"
 )
 
-// settle makes that place, and goes to live there.
+// settle creates that file system and makes it the root directory.
 func settle() error {
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("mounts of its own: %w", err)
 	}
-	// The host's /tmp serves as the place: it is there, and what it holds is still
-	// reached from the old root.
+	// The file system is mounted at the host's /tmp, which every host has. After
+	// pivot_root the content of /tmp is still visible below oldRoot.
 	if err := unix.Mount("golem", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=4m"); err != nil {
 		return fmt.Errorf("a place for the tree: %w", err)
 	}
@@ -41,8 +41,8 @@ func settle() error {
 	return makeNothing()
 }
 
-// ownProc shows the cell the processes of its commands. What commands see has not
-// the cell in it: its threads would tell of the host's tree.
+// ownProc shows the cell the processes of its commands. Commands have another /proc,
+// which hides the cell: its threads would reveal the host's tree.
 func ownProc() error {
 	if err := os.Mkdir("/proc", 0o555); err != nil {
 		return err
@@ -50,9 +50,9 @@ func ownProc() error {
 	return unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 }
 
-// carryOut makes the tree but for what every command has anew, and goes to live in
-// it. The host's is gone then for the calling thread. Exposed says which directory of
-// the system is shown without an overlay, "" for none.
+// carryOut builds the tree, except the mounts that every command gets anew, and moves the
+// calling thread into it. The thread cannot see the host's tree then. Exposed says which
+// directory of the system is shown without an overlay, "" for none.
 func (p plan) carryOut() (exposed string, err error) {
 	if err := unix.Mount("golem", newRoot, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=4m"); err != nil {
 		return "", fmt.Errorf("the tree: %w", err)
@@ -67,7 +67,7 @@ func (p plan) carryOut() (exposed string, err error) {
 	return view.exposed, live()
 }
 
-// live moves the calling thread into the tree that carryOut has made.
+// live makes the new tree the root directory of the calling thread.
 func live() error {
 	if err := restrict(newRoot, 0, unix.MOUNT_ATTR_RDONLY); err != nil {
 		return fmt.Errorf("the tree, read-only: %w", err)
@@ -81,14 +81,14 @@ func live() error {
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("the host's tree: %w", err)
 	}
-	// hideMounts makes a copy of it, which is to follow.
+	// The copy that hideMounts makes receives later mounts.
 	if err := unix.Mount("", "/", "", unix.MS_SHARED|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("the tree, shared: %w", err)
 	}
 	return unix.Chdir("/")
 }
 
-// memory names the file systems of the tree that are memory.
+// memory returns the mount points of the file systems in memory.
 func (p plan) memory() (names []string) {
 	for _, s := range p.Steps {
 		switch s.Do {
@@ -101,7 +101,7 @@ func (p plan) memory() (names []string) {
 	return names
 }
 
-// carryOut makes the thing, or the place where it will be.
+// carryOut does the step, or creates the mount point if every command gets it anew.
 func (s step) carryOut(all []step, view *systemView) error {
 	at := newRoot + s.Target
 	for _, dir := range above(s.Target) {
@@ -153,14 +153,14 @@ func ignoreExists(err error) error {
 	return err
 }
 
-// What is shown in place of something that is not: an empty folder, which also is
-// the second part of a layer that has one, and an empty file.
+// Mounted over files and directories that commands must not see: an empty directory,
+// which is also the second lower directory of overlays, and an empty file.
 const (
 	noFolder = "/none"
 	noFile   = "/blank"
 )
 
-// makeNothing makes both, read-only, as are the mounts made from them.
+// makeNothing creates both, read-only. Mounts of them are read-only too.
 func makeNothing() error {
 	if err := os.Mkdir(noFolder, 0o555); err != nil {
 		return err
@@ -179,12 +179,11 @@ func makeNothing() error {
 	return nil
 }
 
-// makeProcess shows what the kernel tells of the cell's own processes. It is
-// read-only: who is root on the host could otherwise set the host's kernel, with
-// no capability at all. Of the rest only what shown lists is there. A process that a
-// command may not trace is not there: the kernel finds every thread of the cell by its
-// number, listed or not, and the mount table of a thread that sees the host tells its
-// paths.
+// makeProcess mounts a /proc that shows the processes of the cell. It is read-only:
+// otherwise a command of root could change settings of the host's kernel without any
+// capability. Apart from processes it shows only the names in shown. It hides processes
+// that a command may not trace: the kernel finds every thread of the cell by its number,
+// listed or not, and the mount table of a thread that sees the host contains host paths.
 func makeProcess(at string) error {
 	if err := os.Mkdir(at, 0o555); err != nil {
 		return err
@@ -212,13 +211,12 @@ func makeProcess(at string) error {
 	return nil
 }
 
-// hideMounts empties the mount table that the calling thread, and all that it starts,
-// can read. The kernel shows of a bind mount where its source lies on the host, in
-// mountinfo, mounts and mountstats of every process and thread. It lists only mounts
-// of the mount namespace that a process belongs to, and of them those below its root.
-// So the thread moves to a copy of its mount namespace, and keeps the root that it had
-// in the first. The copy follows the first: what is a mount in it cannot be renamed or
-// removed by the thread.
+// hideMounts empties the mount table that the calling thread, and every process that it
+// starts, can read. The kernel shows the host path of each bind mount in mountinfo,
+// mounts and mountstats of every process and thread. It lists only mounts of the
+// process's mount namespace that lie below its root directory. So the thread moves to a
+// copy of its mount namespace, and keeps the root directory of the first one. The copy
+// receives later mounts of the first: the thread cannot rename or remove a mount point.
 func hideMounts() error {
 	root, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -238,22 +236,21 @@ func hideMounts() error {
 	return nil
 }
 
-// restrict adds flags to a mount, and with AT_RECURSIVE to all below it.
+// restrict adds flags to a mount, and with AT_RECURSIVE to all mounts below it.
 func restrict(at string, how uint, flags uint64) error {
 	return unix.MountSetattr(unix.AT_FDCWD, at, how, &unix.MountAttr{Attr_set: flags})
 }
 
-// mountsBelow reports whether something is mounted in a folder.
+// mountsBelow reports whether something is mounted inside a directory.
 func mountsBelow(dir string) bool {
 	list, err := os.ReadFile(oldRoot + "/proc/thread-self/mountinfo")
 	name := strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(dir)
 	return err == nil && strings.Contains(string(list), " "+name+"/")
 }
 
-// makeDevices makes the few devices that programs expect and cannot harm with.
-// They are the host's own, and read-only: that does not hinder who writes to a
-// device, but who would change its mode or owner. Terminals are the tree's own: no
-// other can be opened by a name that is in it.
+// makeDevices creates a /dev with the few harmless devices that programs expect. They are
+// the host's own, mounted read-only: a command can write to a device, but cannot change
+// its mode or owner. Terminals belong to the tree, and no others can be opened by name.
 func makeDevices(at, terminals string) error {
 	if err := os.Mkdir(at, 0o755); err != nil {
 		return err
@@ -263,7 +260,7 @@ func makeDevices(at, terminals string) error {
 	}
 	names := []string{"null", "zero", "full", "random", "urandom"}
 	if terminals == ownTerminal {
-		names = append(names, "tty") // who opens it gets the terminal that it belongs to, if any
+		names = append(names, "tty") // it opens the controlling terminal of the process, if it has one
 	}
 	for _, name := range names {
 		if err := writeNew(at+"/"+name, nil, 0o666); err != nil {
@@ -295,8 +292,8 @@ func makeDevices(at, terminals string) error {
 	return restrict(at, 0, unix.MOUNT_ATTR_RDONLY)
 }
 
-// makeTerminals makes a place for terminals that nobody else has, and few of them:
-// the kernel has a number for the whole machine.
+// makeTerminals mounts a separate devpts with few terminals, because the kernel limits
+// their number for the whole machine.
 func makeTerminals(at string) error {
 	if err := os.Mkdir(at+"/pts", 0o755); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A wire carries messages between golem, the holder and a cell: JSON, with open
-// files. It keeps the bounds of messages.
+// A wire carries JSON messages with open files between golem, the holder and a cell. It
+// preserves the boundaries of messages.
 type wire struct{ fd int }
 
 const maxMessage = 1 << 20
@@ -37,9 +37,8 @@ func (w *wire) Close() error {
 	return unix.Close(fd)
 }
 
-// finish tells the other side to end, waits until it has, and closes the wire.
-// One that does not end is not waited for longer than a moment: what it holds is
-// ended by the kernel with it.
+// finish asks the other side to end, waits for that, and closes the wire. It waits at
+// most two seconds for each message of the other side.
 func (w *wire) finish() error {
 	if w == nil || w.fd < 0 {
 		return nil
@@ -58,7 +57,7 @@ func (w *wire) finish() error {
 	}
 }
 
-// send sends a message with files.
+// send sends a message with open files.
 func (w *wire) send(message any, files ...int) error {
 	data, err := json.Marshal(message)
 	if err != nil {
@@ -79,7 +78,8 @@ func (w *wire) send(message any, files ...int) error {
 	}
 }
 
-// receive waits for a message. The end of the other side is io.EOF.
+// receive waits for a message and its files. The error is io.EOF if the other side has
+// closed the wire.
 func (w *wire) receive(message any) (files []int, err error) {
 	size, err := w.next()
 	if err != nil {
@@ -118,7 +118,7 @@ func (w *wire) next() (int, error) {
 		case err == unix.EINTR:
 			continue
 		case err == unix.ECONNRESET:
-			continue // said once, before what the other side sent; then that comes, or the end
+			continue // the kernel reports it once, before the last messages of the other side
 		case err == nil && n == 0:
 			return 0, io.EOF
 		case n > maxMessage:
@@ -128,13 +128,13 @@ func (w *wire) next() (int, error) {
 	}
 }
 
-// wait limits how long a message is waited for; 0 is without end.
+// wait sets how long receive waits for a message; 0 is forever.
 func (w *wire) wait(d time.Duration) {
 	limit := unix.NsecToTimeval(int64(d))
 	unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
 }
 
-// file returns a copy of the wire to hand to a process that is started.
+// file returns a copy of the wire for a process to inherit.
 func (w *wire) file() (*os.File, error) {
 	fd, err := unix.FcntlInt(uintptr(w.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
