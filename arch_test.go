@@ -182,7 +182,7 @@ var broad = []struct {
 	{"internal/program.Program", 115, "not split yet"},
 	{"internal/jail.Session", 54, "not split yet"},
 	{"internal/clearance.Desk", 46, "not split yet"},
-	{"internal/project.loader", 49, "one method for each key of the file"},
+	{"internal/project.loader", 48, "one method for each key of the file"},
 	{"internal/worker.reader", 44, "one method for each key of the file"},
 }
 

@@ -34,9 +34,7 @@ type loader struct {
 	// checks that need all of them.
 	unclear bool
 
-	seen   statCache        // what reveals has looked at
-	table  []mountEntry     // the mount table, read when reveals needs it first
-	places map[string]place // of directories that reveals has compared
+	host *hostView // made when checkHidden needs it first
 }
 
 func newLoader(root, file string, env Env) (*loader, error) {

@@ -18,22 +18,22 @@ type hidden struct {
 }
 
 // hiddenDirs returns the directories that no mount may show.
-func (l *loader) hiddenDirs() []hidden {
+func (e Env) hiddenDirs() []hidden {
 	const (
 		state  = "shows golem's own state"
 		config = "shows golem's own configuration"
 		home   = "golem shows workers single directories, and no keys or settings of yours; cd into a project directory, or name one: --root DIR, or in the project file"
 	)
 	list := []hidden{{dir: string(filepath.Separator), is: "is the whole host", hint: "mount the directories that are needed"}}
-	for _, dir := range l.env.Homes {
+	for _, dir := range e.Homes {
 		if _, err := os.Stat(dir); err == nil { // golem ignores a home that does not exist
 			list = append(list, hidden{dir: dir, is: "is your home directory", holds: "contains your home directory", hint: home})
 		}
 	}
-	for _, dir := range append([]string{l.env.State}, l.env.States...) {
+	for _, dir := range append([]string{e.State}, e.States...) {
 		list = append(list, hidden{dir, state, state, state, "mount another directory, or keep the state elsewhere with --state"})
 	}
-	for _, dir := range l.env.Configs {
+	for _, dir := range e.Configs {
 		list = append(list, hidden{dir, config, config, config, "mount another directory"})
 	}
 	return list
@@ -47,12 +47,12 @@ func (e Env) Hides(real string) (why, hint string) { return (&loader{env: e}).ch
 // contains one or lies in one. The path has no symlinks. It compares directories by path
 // and by identity, so that it also finds a bind mount.
 func (l *loader) checkHidden(real string) (what, hint string) {
-	if l.seen == nil {
-		l.seen, l.table, l.places = make(statCache), mountTable(), make(map[string]place)
+	if l.host == nil {
+		l.host = &hostView{make(statCache), mountTable(), make(map[string]place)}
 	}
-	g := l.seen
-	above, below := g.ancestors(real), g.mountsBelow(l.table, real)
-	for _, h := range l.hiddenDirs() {
+	g := l.host.seen
+	above, below := g.ancestors(real), g.mountsBelow(l.host.table, real)
+	for _, h := range l.env.hiddenDirs() {
 		if h.dir == "" {
 			continue
 		}
@@ -66,7 +66,7 @@ func (l *loader) checkHidden(real string) (what, hint string) {
 			return h.is, h.hint
 		case h.holds != "" && (g.contains(real, dir) || g.contains(real, filepath.Clean(h.dir)) || g.isOneOf(real, line)):
 			return h.holds, h.hint
-		case h.inside != "" && (g.contains(dir, real) || exists && g.isOneOf(dir, above) || l.partOf(real, dir)):
+		case h.inside != "" && (g.contains(dir, real) || exists && g.isOneOf(dir, above) || l.host.isPartOf(real, dir)):
 			return h.inside, h.hint
 		case h.holds != "" && slices.ContainsFunc(below, func(at string) bool { return g.isOneOf(at, line) }):
 			return h.holds + ", which is mounted in it", h.hint
@@ -181,22 +181,29 @@ func (g statCache) deviceAndPath(table []mountEntry, dir string) (device, name s
 	return in.device, filepath.Join(in.root, rel)
 }
 
-// partOf reports whether a directory is part of another one, through any mount of its
+// A hostView caches what checkHidden has read from the host.
+type hostView struct {
+	seen   statCache
+	table  []mountEntry
+	places map[string]place // of directories that were compared
+}
+
+// isPartOf reports whether a directory is part of another one, through any mount of its
 // file system.
-func (l *loader) partOf(dir, whole string) bool {
-	a, b := l.placeOf(dir), l.placeOf(whole)
-	return a.device != "" && a.device == b.device && l.seen.contains(b.name, a.name)
+func (v *hostView) isPartOf(dir, whole string) bool {
+	a, b := v.placeOf(dir), v.placeOf(whole)
+	return a.device != "" && a.device == b.device && v.seen.contains(b.name, a.name)
 }
 
 // A place is the device of a directory and its path in that file system.
 type place struct{ device, name string }
 
 // placeOf returns the place of a directory, and remembers it.
-func (l *loader) placeOf(dir string) place {
-	p, known := l.places[dir]
+func (v *hostView) placeOf(dir string) place {
+	p, known := v.places[dir]
 	if !known {
-		p.device, p.name = l.seen.deviceAndPath(l.table, dir)
-		l.places[dir] = p
+		p.device, p.name = v.seen.deviceAndPath(v.table, dir)
+		v.places[dir] = p
 	}
 	return p
 }
