@@ -7,6 +7,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -52,7 +53,7 @@ func (s Subject) file(ctx context.Context, op, path string) (Answer, error) {
 	a := Ask(ctx, op, path, files, s.Mounts)
 	s.addChain(&a)
 	if _, mounted := files.MountOf(a.End); mounted { // no rule is about a directory above mounts
-		s.addApproval(&a)
+		s.addApproval(&a, tool.Gate{Grant: s.Grant, Files: files})
 	}
 	return a, nil
 }
@@ -81,13 +82,13 @@ func (s Subject) addChain(a *Answer) {
 	}
 }
 
-// addApproval adds whether the operation needs approval, and what the approval mode decides.
-func (s Subject) addApproval(a *Answer) {
+// addApproval adds whether the gate asks for approval, and what the approval mode decides.
+func (s Subject) addApproval(a *Answer, gate tool.Gate) {
 	verb := map[string]policy.Verb{"read": policy.Read, "write": policy.Write, "delete": policy.Delete}[a.Op]
 	if !a.Allowed {
 		return
 	}
-	d := s.Grant.Decide(policy.Effect{Verb: verb, Target: a.End})
+	d := gate.Decide(policy.Effect{Verb: verb, Target: a.End})
 	a.Consent = d.Approval.String()
 	from := cmp.Or(d.Rule.From, strictyaml.Default.String())
 	a.Facts = append(a.Facts, Fact{Kind: "approval", Path: sandbox.Shown(a.End), Is: a.Op + " " + a.Consent, From: from})
