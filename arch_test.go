@@ -179,7 +179,6 @@ var broad = []struct {
 	why  string
 }{
 	{"sandbox.Sandbox", 88, "the public API: one method for each file operation"},
-	{"internal/program.Program", 115, "not split yet"},
 	{"internal/jail.Session", 54, "not split yet"},
 	{"internal/clearance.Desk", 46, "not split yet"},
 	{"internal/project.loader", 48, "one method for each key of the file"},

@@ -11,8 +11,8 @@ import (
 // monotonicClock returns a clock that never goes back, not even behind the latest time that an
 // earlier process has seen: whoever sets the machine's clock back does not extend what was
 // approved until a certain time.
-func (p *Program) monotonicClock(folder *state.Folder) (func() time.Time, error) {
-	latest, err := audit.Witness(folder, p.options.Now())
+func monotonicClock(folder *state.Folder, now func() time.Time) (func() time.Time, error) {
+	latest, err := audit.Witness(folder, now())
 	if err != nil {
 		return nil, err
 	}
@@ -20,8 +20,8 @@ func (p *Program) monotonicClock(folder *state.Folder) (func() time.Time, error)
 	return func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
-		if now := p.options.Now(); now.After(latest) {
-			latest = now
+		if at := now(); at.After(latest) {
+			latest = at
 		}
 		return latest
 	}, nil

@@ -17,7 +17,7 @@ const patience = time.Minute
 
 // exportTools returns the tools by which the user hands results on without git.
 func (p *Program) exportTools(clipboard func(context.Context, string) (string, error), scanners func() (*scan.Set, error)) export.Set {
-	s := export.Set{Locate: p.exportTo, Copy: clipboard, Scanners: scanners, Own: []sandbox.Host{sandbox.Host(p.stateBase())}}
+	s := export.Set{Locate: func(to string) (sandbox.Host, error) { return exportTo(p.options.Home, to) }, Copy: clipboard, Scanners: scanners, Own: []sandbox.Host{sandbox.Host(p.options.stateBase())}}
 	for _, m := range p.Project.Mounts {
 		s.Own = append(s.Own, sandbox.Host(hostOf(m)))
 	}
@@ -48,16 +48,16 @@ func (p *Program) exportTools(clipboard func(context.Context, string) (string, e
 
 // exportTo returns the folder that the user means: from where golem was called, or from
 // the home for ~.
-func (p *Program) exportTo(to string) (sandbox.Host, error) {
-	home, ok := strings.CutPrefix(to, "~")
+func exportTo(home, to string) (sandbox.Host, error) {
+	rest, ok := strings.CutPrefix(to, "~")
 	switch {
 	case strings.TrimSpace(to) == "" || strings.Contains(to, "\x00"):
 		return "", &sandbox.Error{Op: "file_export", Code: "invalid_args", Hint: "say which folder of yours: --to ~/exports"}
-	case ok && (home == "" || home[0] == '/' || home[0] == filepath.Separator):
-		if p.options.Home == "" {
+	case ok && (rest == "" || rest[0] == '/' || rest[0] == filepath.Separator):
+		if home == "" {
 			return "", &sandbox.Error{Op: "file_export", Code: "invalid_args", Hint: "nobody knows what ~ is here; name the folder in full"}
 		}
-		to = p.options.Home + home
+		to = home + rest
 	case ok:
 		return "", &sandbox.Error{Op: "file_export", Code: "invalid_args", Hint: "only your own ~ is known; name the folder in full, or as ./~… where it is called so"}
 	}

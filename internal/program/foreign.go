@@ -3,25 +3,43 @@ package program
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/custom"
+	"github.com/golem-forge/golem/internal/trust"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
 
+// foreignTools are the custom tools and MCP servers of a program.
+type foreignTools struct {
+	workers []*worker.Worker
+	files   trust.ToolFiles
+	state   string // the program's state directory
+	now     func() time.Time
+}
+
+func (p *Program) foreign() foreignTools {
+	return foreignTools{p.Workers, p.toolFiles, p.state, p.options.Now}
+}
+
+func (x foreignTools) isWorker(name string) bool {
+	return slices.ContainsFunc(x.workers, func(w *worker.Worker) bool { return w.Name == name })
+}
+
 // customTools returns the tools of the program's own that a worker has. The programs are
 // run by what run returns for each; without it they can only be looked at.
-func (p *Program) customTools(step *Step, run func(worker.Foreign) (*session.Commands, error)) ([]tool.Tool, error) {
+func (x foreignTools) customTools(step *Step, run func(worker.Foreign) (*session.Commands, error)) ([]tool.Tool, error) {
 	var list []tool.Tool
 	if step == nil {
 		return nil, nil
 	}
 	for _, c := range step.Worker.Custom {
-		d, err := p.toolFiles.Describe(c)
+		d, err := x.files.Describe(c)
 		if err != nil {
 			continue // it was told when the program was loaded
 		}
@@ -85,8 +103,8 @@ func withNetworkRules(rules []policy.Rule, f worker.Foreign) []policy.Rule {
 }
 
 // isCustom reports whether a custom tool of some worker is called so.
-func (p *Program) isCustom(name string) bool {
-	return slices.ContainsFunc(p.Workers, func(w *worker.Worker) bool {
+func (x foreignTools) isCustom(name string) bool {
+	return slices.ContainsFunc(x.workers, func(w *worker.Worker) bool {
 		return slices.ContainsFunc(w.Custom, func(c worker.Custom) bool { return c.Name == name })
 	})
 }
@@ -94,7 +112,7 @@ func (p *Program) isCustom(name string) bool {
 // foreignCommands returns what runs a foreign program for a gate: with the network only
 // if it declares it, and its own files.
 func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands, error) {
-	mounts, err := d.program.writeToolFiles(f)
+	mounts, err := d.program.foreign().writeFiles(f)
 	if err != nil {
 		return nil, err
 	}
@@ -113,15 +131,15 @@ func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands
 }
 
 // foreignSecrets returns the values of the variables that foreign programs are given.
-func (p *Program) foreignSecrets() (values []string) {
+func (x foreignTools) secrets(environment []string) (values []string) {
 	add := func(f worker.Foreign) {
 		for _, v := range f.Env {
-			if value, ok := environ(p.options.Environ, v.Text); ok {
+			if value, ok := environ(environment, v.Text); ok {
 				values = append(values, value)
 			}
 		}
 	}
-	for _, w := range p.Workers {
+	for _, w := range x.workers {
 		for _, c := range w.Custom {
 			add(c.Foreign)
 		}
@@ -133,7 +151,7 @@ func (p *Program) foreignSecrets() (values []string) {
 }
 
 // lintForeign returns what is wrong with foreign tools between the files of a program.
-func (p *Program) lintForeign() strictyaml.Problems {
+func (x foreignTools) lint() strictyaml.Problems {
 	var problems strictyaml.Problems
 	known := map[string]strictyaml.Place{} // by what identifies a tool
 	same := map[string]string{}
@@ -145,17 +163,17 @@ func (p *Program) lintForeign() strictyaml.Problems {
 			known[name], same[name] = at, is
 		}
 	}
-	for _, w := range p.Workers {
+	for _, w := range x.workers {
 		for _, c := range w.Custom {
 			at := strictyaml.Node{Place: c.Place}
 			switch {
 			case slices.Contains(reservedNames(), c.Name):
 				problems.Add(at, "the tool "+sandbox.Shown(c.Name)+" is called like one of golem's", "choose another name")
-			case p.Worker(c.Name) != nil:
+			case x.isWorker(c.Name):
 				problems.Add(at, "the tool "+sandbox.Shown(c.Name)+" is called like a worker", "choose another name: a worker that may be called is a tool itself")
 			}
 			alike(c.Tool(), programIdentity(c.Foreign)+"\x01"+c.Schema.Text, c.Place)
-			p.lintCustom(c, &problems)
+			x.lintCustom(c, &problems)
 		}
 		for _, s := range w.Servers {
 			alike(s.Tool(), programIdentity(s.Foreign), s.Place)
@@ -174,12 +192,12 @@ func programIdentity(f worker.Foreign) string {
 }
 
 // lintCustom holds a custom tool against its schema file.
-func (p *Program) lintCustom(c worker.Custom, problems *strictyaml.Problems) {
+func (x foreignTools) lintCustom(c worker.Custom, problems *strictyaml.Problems) {
 	file := worker.FileOf(c.Schema.Text)
-	if p.toolFiles[file] == nil {
+	if x.files[file] == nil {
 		return // told
 	}
-	d, err := p.toolFiles.Describe(c)
+	d, err := x.files.Describe(c)
 	if wrong, ok := err.(strictyaml.Problems); ok {
 		problems.Note(wrong...)
 		return

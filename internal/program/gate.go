@@ -16,11 +16,13 @@ import (
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/foreign"
 	"github.com/golem-forge/golem/internal/toolset/shell"
+	"github.com/golem-forge/golem/internal/trust"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -81,12 +83,12 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	if step != nil {
 		g.Grant, g.Workers = step.Grant, step.Chain()
 	}
-	custom, err := p.customTools(step, nil)
+	custom, err := p.foreign().customTools(step, nil)
 	if err != nil {
 		return tool.Gate{}, err
 	}
 	g.Tools = append(g.Tools, custom...)
-	servers, _, err := p.serverTools(step, 0, g.Tools, nil, nil)
+	servers, _, err := p.foreign().serverTools(step, 0, g.Tools, nil, nil)
 	if err != nil {
 		return tool.Gate{}, err
 	}
@@ -106,7 +108,7 @@ func (p *Program) ServerNotes(worker string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, notes, err := p.serverTools(step, 0, nil, nil, nil)
+	_, notes, err := p.foreign().serverTools(step, 0, nil, nil, nil)
 	return notes, err
 }
 
@@ -114,7 +116,7 @@ func (p *Program) ServerNotes(worker string) ([]string, error) {
 // are sessions, those of git only where there is a repository that results go to, and
 // api_send where there is an endpoint.
 func (p *Program) unlistTools(tools []tool.Tool) []tool.Tool {
-	targets := len(p.Targets()) > 0
+	targets := len(p.targets().list()) > 0
 	for i, t := range tools {
 		if t.Toolset == "changes" && t.Name != "undo" && len(p.Sessions().OverlayMounts()) == 0 || t.Toolset == "git" && !targets || t.Name == "api_send" && len(p.Project.Endpoints) == 0 {
 			tools[i].Unlisted = true
@@ -167,12 +169,12 @@ func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
 	if err != nil {
 		return nil, err
 	}
-	journal, err := records.open(slices.Concat(v.Secrets, p.foreignSecrets()))
+	journal, err := records.open(slices.Concat(v.Secrets, p.foreign().secrets(p.options.Environ)))
 	if err != nil {
 		return nil, errors.Join(err, records.Close())
 	}
 	if work.Session == nil && v.Session == session.New {
-		os.Remove(p.taintFile(nil))
+		os.Remove(taintFile(p.state, nil))
 	}
 	writers, err := session.NewWriterList(records.folder, records.session, files)
 	if err != nil {
@@ -182,15 +184,15 @@ func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
 	done := new(doneCalls)
 	gate.Journal = journalWriter{journal, writers.Signer(), done}
 	desk := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: records.Approvals,
-		Asker: v.Asker, PendingAsker: v.Beside, Policy: p.policyHash()}
-	if desk.Now, err = p.monotonicClock(records.folder); err != nil {
+		Asker: v.Asker, PendingAsker: v.Beside, Policy: policyHash(p.Content, p.Project)}
+	if desk.Now, err = monotonicClock(records.folder, p.options.Now); err != nil {
 		return closed(err)
 	}
 	if v.Beside != nil && work.Session != nil { // peers of several sessions are asked about at a time
 		desk.Session = work.Session.ID
 	}
 	gate.Approver = desk
-	gate.Undo = undoRecorder{p.undoStore(), files, p.options.Now}
+	gate.Undo = undoRecorder{undoStore(p.state), files, p.options.Now}
 	gate.Enter = work.Enter()
 	recovered, err := work.Recover()
 	if recovered > 0 {
@@ -235,12 +237,12 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 	}
 	staging, clearing := d.gitTools(step, g, taken)
 	running := []io.Closer{run, clearing}
-	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners), d.work.Keeper(d.records.folder), d.work.Undoer(d.program.undoStore(), d.whole)))
+	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners), d.work.Keeper(d.records.folder), d.work.Undoer(undoStore(d.program.state), d.whole)))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))
 	}
-	custom, err := d.program.customTools(step, func(f worker.Foreign) (*session.Commands, error) {
+	custom, err := d.program.foreign().customTools(step, func(f worker.Foreign) (*session.Commands, error) {
 		c, err := d.foreignCommands(g, f)
 		running = append(running, c)
 		return c, err
@@ -253,7 +255,7 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 	if list {
 		lister = d.lister(step, g, taken)
 	}
-	servers, notes, err := d.program.serverTools(step, grant.Limits.Time, g.Tools, func(s worker.Server, p foreign.Program) (*foreign.Server, error) {
+	servers, notes, err := d.program.foreign().serverTools(step, grant.Limits.Time, g.Tools, func(s worker.Server, p foreign.Program) (*foreign.Server, error) {
 		c, err := d.foreignCommands(g, s.Foreign)
 		if err != nil {
 			return nil, err
@@ -288,10 +290,10 @@ func (d *Gate) lister(step *Step, g tool.Gate, taken *taint.Tracker) func(worker
 		}
 		l, err := d.list(context.Background(), g, s, server)
 		if err == nil {
-			_, err = d.program.toolsOf(step, s, server, l, g.Tools)
+			_, err = d.program.foreign().toolsOf(step, s, server, l, g.Tools)
 		}
 		if err == nil {
-			err = d.program.keepListing(s, l)
+			err = d.program.foreign().keepListing(s, l)
 		}
 		return l, err
 	}
@@ -352,15 +354,15 @@ func closeAll(running []io.Closer) error {
 // policyHash is what remembered answers are bound to: the files that say what
 // the program may do, and what flags and the environment have made of them. How
 // questions are answered is not part of it.
-func (p *Program) policyHash() string {
+func policyHash(content trust.Content, rules *project.Project) string {
 	h := sha256.New()
-	fmt.Fprintln(h, p.Content.Hash)
-	for _, m := range p.Project.Mounts {
+	fmt.Fprintln(h, content.Hash)
+	for _, m := range rules.Mounts {
 		fmt.Fprintf(h, "mount %q %q %q %s %q %d\n", m.Target, string(m.Base), string(m.Source), m.Mode, m.Suffixes, m.MaxFileBytes)
 	}
-	for _, r := range p.Project.Rules {
+	for _, r := range rules.Rules {
 		fmt.Fprintf(h, "rule %v %q %v\n", r.Verb, r.Target, r.Approval)
 	}
-	fmt.Fprintf(h, "protect %q network %v\n", p.Project.Protect, p.Project.Network.Patterns())
+	fmt.Fprintf(h, "protect %q network %v\n", rules.Protect, rules.Network.Patterns())
 	return hex.EncodeToString(h.Sum(nil))
 }

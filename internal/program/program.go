@@ -61,7 +61,7 @@ func Load(o Options) (*Program, error) {
 		return nil, err
 	}
 	p := &Program{options: o, root: root, scanBudget: scan.NewBudget()}
-	p.state = filepath.Join(p.stateBase(), stateName(root))
+	p.state = filepath.Join(p.options.stateBase(), stateName(root))
 	var problems strictyaml.Problems
 	note := func(err error) error {
 		var found strictyaml.Problems
@@ -107,23 +107,23 @@ func Load(o Options) (*Program, error) {
 		}
 	}
 	if p.Project != nil {
-		p.protectTargets()
-		problems = append(problems, p.lint()...)
-		problems = append(problems, p.lintForeign()...)
-		problems = append(problems, p.lintTargets()...)
+		p.targets().protectAll()
+		problems = append(problems, p.calls().lint()...)
+		problems = append(problems, p.foreign().lint()...)
+		problems = append(problems, p.targets().lint()...)
 	}
 	return p, problems.Err()
 }
 
 func (p *Program) readProject(file string, data []byte, settings []project.Setting) (err error) {
-	p.Project, err = project.Parse(p.root, file, data, p.env(), settings)
+	p.Project, err = project.Parse(p.root, file, data, p.options.projectEnv(), settings)
 	return err
 }
 
 // env is what a project file may refer to, and what it must not show.
-func (p *Program) env() project.Env {
-	env := project.Env{Home: p.options.Home, State: p.stateBase(), Configs: p.options.Configs, Homes: p.options.Homes}
-	if usual := filepath.Join(p.options.StateHome, "golem"); p.options.StateHome != "" && exists(usual) {
+func (o Options) projectEnv() project.Env {
+	env := project.Env{Home: o.Home, State: o.stateBase(), Configs: o.Configs, Homes: o.Homes}
+	if usual := filepath.Join(o.StateHome, "golem"); o.StateHome != "" && exists(usual) {
 		env.States = append(env.States, usual)
 	}
 	return env
@@ -173,14 +173,16 @@ func (p *Program) findEntry() error {
 	}
 	p.Entry = p.Worker(name)
 	if p.Entry == nil && p.options.Entry != "" {
-		return p.unknownWorker(name)
+		return unknownWorker(p.Workers, name)
 	}
 	return nil
 }
 
 // Worker returns the worker of a name, nil if there is none.
-func (p *Program) Worker(name string) *worker.Worker {
-	for _, w := range p.Workers {
+func (p *Program) Worker(name string) *worker.Worker { return workerNamed(p.Workers, name) }
+
+func workerNamed(workers []*worker.Worker, name string) *worker.Worker {
+	for _, w := range workers {
 		if w.Name == name {
 			return w
 		}
@@ -188,9 +190,9 @@ func (p *Program) Worker(name string) *worker.Worker {
 	return nil
 }
 
-func (p *Program) unknownWorker(name string) error {
+func unknownWorker(workers []*worker.Worker, name string) error {
 	var names []string
-	for _, w := range p.Workers {
+	for _, w := range workers {
 		names = append(names, w.Name)
 	}
 	hint := "this program has no workers"
@@ -214,7 +216,7 @@ func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
 		s, err := p.Project.Sandbox(explain.Folder)
 		return p.Project.Grant(), s, err
 	}
-	if rel, err := filepath.Rel(p.root, p.stateBase()); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(p.root, p.options.stateBase()); err == nil && filepath.IsLocal(rel) {
 		return policy.Grant{}, nil, &sandbox.Error{Op: "trust", Code: sandbox.ErrInvalid,
 			Hint: "the state folder lies in the program, where workers would see it; choose another with --state"}
 	}
@@ -223,11 +225,11 @@ func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
 }
 
 // stateBase is where the state of all programs is kept.
-func (p *Program) stateBase() string {
-	if p.options.State != "" {
-		return p.options.State
+func (o Options) stateBase() string {
+	if o.State != "" {
+		return o.State
 	}
-	return filepath.Join(p.options.StateHome, "golem")
+	return filepath.Join(o.StateHome, "golem")
 }
 
 // stateName is the name of a program's own state: one that a person knows

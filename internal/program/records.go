@@ -36,7 +36,7 @@ func (p *Program) OpenRecords() (*Records, error) {
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
-	return &Records{store, p.policyHash(), folder, p.options.Now, strings.ToLower(rand.Text()[:8])}, nil
+	return &Records{store, policyHash(p.Content, p.Project), folder, p.options.Now, strings.ToLower(rand.Text()[:8])}, nil
 }
 
 // State is the folder in which everything about the program is kept, for the

@@ -84,7 +84,7 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 		r.Close()
 		return nil, err
 	}
-	r.Entry.Exposure.MarkTainted(p.untrustedMount(step, j.Attached))
+	r.Entry.Exposure.MarkTainted(attachments{p.root, p.Project}.untrustedMount(step, j.Attached))
 	return r, nil
 }
 
@@ -149,7 +149,7 @@ func (r *Run) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
 			return nil, errors.Join(&sandbox.Error{Op: "run", Path: w.Name, Code: sandbox.ErrInvalid, Hint: "output_schema: " + err.Error()}, release())
 		}
 	}
-	for _, callee := range p.callees(w) {
+	for _, callee := range p.calls().callees(w) {
 		if grant.Workers.Has(callee.Name) {
 			made.Callees = append(made.Callees, run.Callee{Name: callee.Name, Description: callee.Description})
 		}
@@ -165,7 +165,7 @@ func (r *Run) child(parent *Step, has policy.Grant, name string, n run.Narrow) (
 	p := r.Gate.program
 	at := slices.IndexFunc(p.Workers, func(w *worker.Worker) bool { return w.Name == name })
 	var names []string
-	for _, w := range p.callees(parent.Worker) {
+	for _, w := range p.calls().callees(parent.Worker) {
 		names = append(names, w.Name)
 	}
 	switch {
@@ -180,7 +180,7 @@ func (r *Run) child(parent *Step, has policy.Grant, name string, n run.Narrow) (
 	}
 	caller := *parent
 	caller.Grant = has // what its own caller took away stays away
-	step := p.step(&caller, p.Workers[at])
+	step := p.calls().step(&caller, p.Workers[at])
 	if len(step.Problems) > 0 {
 		return nil, &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrExceedsParent, Hint: step.Problems.Error()}
 	}

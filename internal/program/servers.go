@@ -32,10 +32,10 @@ type listingRecord struct {
 
 // listingKey is of all that makes a server what it is. One that was changed, and trusted
 // again, is another.
-func (p *Program) listingKey(s worker.Server) string {
+func (x foreignTools) listingKey(s worker.Server) string {
 	tools := worker.Words(s.Tools)
 	slices.Sort(tools)
-	files := p.toolFiles.Hash(p.toolFiles.NamesOf(s.Foreign))
+	files := x.files.Hash(x.files.NamesOf(s.Foreign))
 	key := fmt.Appendf(nil, "%q %q %q %s", s.Name, worker.Words(s.Command), tools, files)
 	if len(s.Env) > 0 {
 		key = fmt.Appendf(key, " %q", worker.Words(s.Env))
@@ -44,11 +44,11 @@ func (p *Program) listingKey(s worker.Server) string {
 }
 
 // listing returns what a server has listed first, nil where it was never started.
-func (p *Program) listing(s worker.Server) (foreign.Listing, error) {
-	if !p.HasState() {
+func (x foreignTools) listing(s worker.Server) (foreign.Listing, error) {
+	if !exists(x.state) {
 		return nil, nil
 	}
-	folder, err := state.Open(p.state)
+	folder, err := state.Open(x.state)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (p *Program) listing(s worker.Server) (foreign.Listing, error) {
 		return nil, err
 	}
 	records, err := readListings(data)
-	if i := slices.IndexFunc(records, func(r listingRecord) bool { return r.Key == p.listingKey(s) }); i >= 0 {
+	if i := slices.IndexFunc(records, func(r listingRecord) bool { return r.Key == x.listingKey(s) }); i >= 0 {
 		return records[i].Listing, err
 	}
 	return nil, err
@@ -75,8 +75,8 @@ func readListings(data []byte) (records []listingRecord, err error) {
 }
 
 // keepListing writes down what a server has listed.
-func (p *Program) keepListing(s worker.Server, l foreign.Listing) error {
-	folder, err := state.Open(p.state)
+func (x foreignTools) keepListing(s worker.Server, l foreign.Listing) error {
+	folder, err := state.Open(x.state)
 	if err != nil {
 		return err
 	}
@@ -86,9 +86,9 @@ func (p *Program) keepListing(s worker.Server, l foreign.Listing) error {
 		if err != nil {
 			return nil, err
 		}
-		key := p.listingKey(s)
+		key := x.listingKey(s)
 		records = slices.DeleteFunc(records, func(r listingRecord) bool { return r.Key == key })
-		records = append(records, listingRecord{key, s.Name, p.options.Now(), append(foreign.Listing{}, l...)})
+		records = append(records, listingRecord{key, s.Name, x.now(), append(foreign.Listing{}, l...)})
 		return json.Marshal(records[max(0, len(records)-keptListings):])
 	})
 }
@@ -96,7 +96,7 @@ func (p *Program) keepListing(s worker.Server, l foreign.Listing) error {
 // serverTools returns the tools of the MCP servers that a worker has, and what is to be
 // known of those of which it has none. Start returns what starts the program of one;
 // without it they can only be looked at. List, where set, lists one that never was.
-func (p *Program) serverTools(step *Step, limit time.Duration, others []tool.Tool, start func(worker.Server, foreign.Program) (*foreign.Server, error),
+func (x foreignTools) serverTools(step *Step, limit time.Duration, others []tool.Tool, start func(worker.Server, foreign.Program) (*foreign.Server, error),
 	list func(worker.Server, *foreign.Server) (foreign.Listing, error)) (tools []tool.Tool, notes []string, err error) {
 	if step == nil {
 		return nil, nil, nil
@@ -108,7 +108,7 @@ func (p *Program) serverTools(step *Step, limit time.Duration, others []tool.Too
 				return nil, nil, err
 			}
 		}
-		l, err := p.listing(s)
+		l, err := x.listing(s)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -122,7 +122,7 @@ func (p *Program) serverTools(step *Step, limit time.Duration, others []tool.Too
 				continue
 			}
 		}
-		own, err := p.toolsOf(step, s, server, l, slices.Concat(others, tools))
+		own, err := x.toolsOf(step, s, server, l, slices.Concat(others, tools))
 		if err != nil {
 			notes = append(notes, "no tools of the MCP server "+s.Name+": "+err.Error())
 			continue
@@ -133,7 +133,7 @@ func (p *Program) serverTools(step *Step, limit time.Duration, others []tool.Too
 }
 
 // toolsOf returns the tools of a server, unless one of them is called like another.
-func (p *Program) toolsOf(step *Step, s worker.Server, server *foreign.Server, l foreign.Listing, others []tool.Tool) ([]tool.Tool, error) {
+func (x foreignTools) toolsOf(step *Step, s worker.Server, server *foreign.Server, l foreign.Listing, others []tool.Tool) ([]tool.Tool, error) {
 	return server.Tools(l, func(runs string) []policy.Rule {
 		rules := rulesOf(step, s.Tool(), runs)
 		if len(rules) == 0 {
@@ -141,7 +141,7 @@ func (p *Program) toolsOf(step *Step, s worker.Server, server *foreign.Server, l
 		}
 		return withNetworkRules(rules, s.Foreign)
 	}, func(name string) bool {
-		return slices.Contains(reservedNames(), name) || p.Worker(name) != nil || p.isCustom(name) ||
+		return slices.Contains(reservedNames(), name) || x.isWorker(name) || x.isCustom(name) ||
 			slices.ContainsFunc(others, func(t tool.Tool) bool { return t.Name == name })
 	})
 }
@@ -221,7 +221,7 @@ func (d *Gate) offer(ctx context.Context, s worker.Server) (o Offer, err error) 
 	defer c.Close()
 	server := foreign.NewServer(s.Name, programOf(s, d.Grant.Limits.Time), c)
 	defer server.Close()
-	old, err := d.program.listing(s)
+	old, err := d.program.foreign().listing(s)
 	if err != nil {
 		return o, err
 	}
@@ -230,8 +230,8 @@ func (d *Gate) offer(ctx context.Context, s worker.Server) (o Offer, err error) 
 		return o, err
 	}
 	others := slices.DeleteFunc(slices.Clone(d.Tools), func(t tool.Tool) bool { return t.Toolset == "mcp" })
-	if _, err := d.program.toolsOf(d.step, s, server, l, others); err != nil {
+	if _, err := d.program.foreign().toolsOf(d.step, s, server, l, others); err != nil {
 		return o, err
 	}
-	return Offer{Differences: l.Differs(old, true), Known: old != nil, keep: func() error { return d.program.keepListing(s, l) }}, nil
+	return Offer{Differences: l.Differs(old, true), Known: old != nil, keep: func() error { return d.program.foreign().keepListing(s, l) }}, nil
 }

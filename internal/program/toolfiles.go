@@ -20,13 +20,13 @@ const (
 
 // writeToolFiles puts the files of a foreign program where commands can be shown them, and returns
 // the mount; none for one that has no files.
-func (p *Program) writeToolFiles(f worker.Foreign) ([]jail.Mount, error) {
-	names := p.toolFiles.NamesOf(f)
+func (x foreignTools) writeFiles(f worker.Foreign) ([]jail.Mount, error) {
+	names := x.files.NamesOf(f)
 	if len(names) == 0 {
 		return nil, nil
 	}
-	all := filepath.Join(p.state, "programs")
-	dir := filepath.Join(all, p.toolFiles.Hash(names))
+	all := filepath.Join(x.state, "programs")
+	dir := filepath.Join(all, x.files.Hash(names))
 	mount := []jail.Mount{{Source: sandbox.Host(dir), Target: foreignDir}}
 	if _, err := os.Stat(dir); err == nil {
 		return mount, nil
@@ -44,7 +44,7 @@ func (p *Program) writeToolFiles(f worker.Foreign) ([]jail.Mount, error) {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return nil, visible.FileError("the programs of tools", err)
 		}
-		if err := os.WriteFile(file, p.toolFiles[name], 0o755); err != nil {
+		if err := os.WriteFile(file, x.files[name], 0o755); err != nil {
 			return nil, visible.FileError("the programs of tools", err)
 		}
 	}

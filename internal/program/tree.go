@@ -7,6 +7,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
@@ -37,22 +38,39 @@ func (s *Step) calledBy(w *worker.Worker) bool {
 	return s != nil && (s.Worker == w || s.Parent.calledBy(w))
 }
 
-// Tree returns the entry worker and all that it may call, each with what it
+// A callTree knows which worker may call which.
+type callTree struct {
+	root     string // the program's directory
+	project  *project.Project
+	workers  []*worker.Worker
+	entry    *worker.Worker // nil if there is none
+	complete bool           // no worker file is missing from workers because of an error
+	foreign  foreignTools
+}
+
+func (p *Program) calls() callTree {
+	return callTree{p.root, p.Project, p.Workers, p.Entry, p.complete, p.foreign()}
+}
+
+// Tree returns the entry worker and all that it may call, nil if there is no entry worker.
+func (p *Program) Tree() *Step { return p.calls().top() }
+
+// top returns the entry worker and all that it may call, each with what it
 // gets of the project's ceiling. Every worker is unfolded once, where it is
 // nearest to the top. It is nil if there is no entry worker.
-func (p *Program) Tree() *Step {
-	if p.Entry == nil || p.Project == nil {
+func (c callTree) top() *Step {
+	if c.entry == nil || c.project == nil {
 		return nil
 	}
-	top := p.step(nil, p.Entry)
-	unfolded := map[*worker.Worker]bool{p.Entry: true}
+	top := c.step(nil, c.entry)
+	unfolded := map[*worker.Worker]bool{c.entry: true}
 	for queue := []*Step{top}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
 		if at.Grant.Depth < 1 {
 			continue
 		}
-		for _, w := range p.callees(at.Worker) {
-			child := p.step(at, w)
+		for _, w := range c.callees(at.Worker) {
+			child := c.step(at, w)
 			child.Circular = at.calledBy(w)
 			child.Repeated = unfolded[w]
 			at.Calls = append(at.Calls, child)
@@ -65,21 +83,21 @@ func (p *Program) Tree() *Step {
 	return top
 }
 
-func (p *Program) step(parent *Step, w *worker.Worker) *Step {
+func (c callTree) step(parent *Step, w *worker.Worker) *Step {
 	s := &Step{Worker: w, Parent: parent}
-	ceiling := p.Project.Grant()
+	ceiling := c.project.Grant()
 	if parent != nil {
 		ceiling = parent.Grant
 		ceiling.Depth--
 	}
-	s.Grant, s.Problems = w.Grant(ceiling, p.locate, parent == nil)
+	s.Grant, s.Problems = w.Grant(ceiling, c.locate, parent == nil)
 	return s
 }
 
 // callees are the workers that a worker may call and that are there.
-func (p *Program) callees(w *worker.Worker) []*worker.Worker {
+func (c callTree) callees(w *worker.Worker) []*worker.Worker {
 	var list []*worker.Worker
-	for _, other := range p.Workers {
+	for _, other := range c.workers {
 		if w.Workers.Has(other.Name) && (other != w || !w.Workers.IsAll()) {
 			list = append(list, other)
 		}
@@ -108,7 +126,7 @@ func (p *Program) reach(name string) (*Step, error) {
 	}
 	w := p.Worker(name)
 	if w == nil {
-		return nil, p.unknownWorker(name)
+		return nil, unknownWorker(p.Workers, name)
 	}
 	if s := p.Tree().Find(name); s != nil {
 		return s, nil
@@ -118,12 +136,12 @@ func (p *Program) reach(name string) (*Step, error) {
 }
 
 // locate tells at which virtual path the project shows a folder of the host.
-func (p *Program) locate(folder string) (string, bool) {
+func (c callTree) locate(folder string) (string, bool) {
 	if !filepath.IsAbs(folder) {
-		folder = filepath.Join(p.root, folder)
+		folder = filepath.Join(c.root, folder)
 	}
 	best, length := "", -1
-	for _, m := range p.Project.Mounts {
+	for _, m := range c.project.Mounts {
 		source := string(m.Source)
 		if m.Base != "" {
 			source = filepath.Join(string(m.Base), source)
@@ -146,22 +164,22 @@ func (p *Program) locate(folder string) (string, bool) {
 
 // lint returns what is wrong between the files of a program: workers that ask
 // for more than their callers have, and calls of workers that are not there.
-func (p *Program) lint() strictyaml.Problems {
+func (c callTree) lint() strictyaml.Problems {
 	var problems strictyaml.Problems
-	for _, w := range p.Workers {
+	for _, w := range c.workers {
 		for _, call := range w.Calls() {
-			if p.complete && call.Text != "*" && p.Worker(call.Text) == nil {
-				err := p.unknownWorker(call.Text)
+			if c.complete && call.Text != "*" && workerNamed(c.workers, call.Text) == nil {
+				err := unknownWorker(c.workers, call.Text)
 				problems.Add(call, "no worker "+sandbox.Shown(call.Text), hintOf(err))
 			}
 		}
 	}
-	for _, w := range p.Workers {
-		problems = append(problems, p.lintNames(w)...)
+	for _, w := range c.workers {
+		problems = append(problems, c.lintNames(w)...)
 	}
-	all, err := p.Project.Sandbox(explain.Folder)
+	all, err := c.project.Sandbox(explain.Folder)
 	if err != nil {
-		problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: p.Project.File}}, err.Error(), "mend the mount, or leave it out")
+		problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: c.project.File}}, err.Error(), "mend the mount, or leave it out")
 		return problems
 	}
 	var visit func(s *Step)
@@ -170,18 +188,18 @@ func (p *Program) lint() strictyaml.Problems {
 		if _, err := s.Grant.Files.Apply(all); err != nil && len(s.Problems) == 0 {
 			problems.Add(strictyaml.Node{Place: s.Worker.Sandbox.Place}, err.Error(), "")
 		}
-		for _, c := range s.Calls {
-			visit(c)
+		for _, call := range s.Calls {
+			visit(call)
 		}
 	}
-	top := p.Tree()
+	top := c.top()
 	if top != nil {
 		visit(top)
 	}
 	// Whom nobody calls yet is held against the project itself.
-	for _, w := range p.Workers {
-		if ownPaths := p.Project.File == "" && w.Sandbox.Kind == worker.Paths; !ownPaths && top.Find(w.Name) == nil {
-			visit(p.step(nil, w))
+	for _, w := range c.workers {
+		if ownPaths := c.project.File == "" && w.Sandbox.Kind == worker.Paths; !ownPaths && top.Find(w.Name) == nil {
+			visit(c.step(nil, w))
 		}
 	}
 	return problems
@@ -189,15 +207,15 @@ func (p *Program) lint() strictyaml.Problems {
 
 // lintNames returns names of tools and targets that do not exist: a rule about
 // them would be without effect.
-func (p *Program) lintNames(w *worker.Worker) strictyaml.Problems {
+func (c callTree) lintNames(w *worker.Worker) strictyaml.Problems {
 	var problems strictyaml.Problems
 	for _, r := range w.Rules {
-		if r.Verb == policy.Use && r.Target != "*" && !slices.Contains(toolNames(), r.Target) && p.Worker(r.Target) == nil && !p.isForeign(r.Target) {
+		if r.Verb == policy.Use && r.Target != "*" && !slices.Contains(toolNames(), r.Target) && workerNamed(c.workers, r.Target) == nil && !c.isForeign(r.Target) {
 			problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: r.From}}, "no tool "+sandbox.Shown(r.Target), didYouMean(r.Target, toolNames()))
 		}
 	}
 	var targets []string
-	for _, t := range p.Project.Targets {
+	for _, t := range c.project.Targets {
 		targets = append(targets, t.Name)
 	}
 	if t, ok := w.Toolset("git"); ok && w.Git.Target != "" && !slices.Contains(targets, w.Git.Target) {
@@ -207,8 +225,8 @@ func (p *Program) lintNames(w *worker.Worker) strictyaml.Problems {
 }
 
 // isForeign reports whether a name is one of a foreign tool, as far as that is known.
-func (p *Program) isForeign(name string) bool {
-	return p.isCustom(name) || slices.ContainsFunc(p.Workers, func(w *worker.Worker) bool {
+func (c callTree) isForeign(name string) bool {
+	return c.foreign.isCustom(name) || slices.ContainsFunc(c.workers, func(w *worker.Worker) bool {
 		return slices.ContainsFunc(w.Servers, func(s worker.Server) bool { return strings.HasPrefix(name, s.Name+"_") })
 	})
 }

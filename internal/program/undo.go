@@ -13,9 +13,9 @@ import (
 
 // undoStore returns the store of what file tools have changed in directories that they write
 // directly.
-func (p *Program) undoStore() *undo.Store {
-	return &undo.Store{Dir: filepath.Join(p.state, "undo"), Lock: func() (func() error, error) {
-		folder, err := state.Open(p.state)
+func undoStore(dir string) *undo.Store {
+	return &undo.Store{Dir: filepath.Join(dir, "undo"), Lock: func() (func() error, error) {
+		folder, err := state.Open(dir)
 		if err != nil {
 			return nil, err
 		}

@@ -14,38 +14,38 @@ import (
 // protectTargets protects the repositories of targets that mounts show: who writes a
 // branch's file needs no push. A .git is protected everywhere, but a bare repository, and
 // the one that a linked work tree is of, may have any name.
-func (p *Program) protectTargets() {
-	for _, t := range p.Targets() {
+func (r targets) protectAll() {
+	for _, t := range r.list() {
 		dir := string(t.Path)
 		u, err := url.Parse(t.URL)
 		switch {
 		case err == nil && u.Scheme == "file":
-			p.protectAddress(u.Path)
+			r.protectAddress(u.Path)
 		case dir == "":
 		case t.Type == "local":
-			p.protect(git.RepositoryOf(dir), true)
+			r.protect(git.RepositoryOf(dir), true)
 		default:
-			p.protect(dir, true)
+			r.protect(dir, true)
 		}
 	}
 }
 
 // protectAddress protects what an address of this machine means, and what it would mean if
 // it were there.
-func (p *Program) protectAddress(dir string) {
+func (r targets) protectAddress(dir string) {
 	is := clearance.Repository(dir)
 	if is == filepath.Join(dir, ".git") {
 		return
 	}
-	p.protect(dir, is == dir && exists(filepath.Join(dir, "HEAD")))
-	p.protect(strings.TrimRight(dir, "/")+".git", true)
+	r.protect(dir, is == dir && exists(filepath.Join(dir, "HEAD")))
+	r.protect(strings.TrimRight(dir, "/")+".git", true)
 }
 
 // protect protects a repository where mounts show it: all of its folder, or the names that
 // repositories are made of, for what else is there is no part of one.
-func (p *Program) protect(dir string, whole bool) {
+func (r targets) protect(dir string, whole bool) {
 	dir = evalSymlinks(dir)
-	for _, m := range p.Project.Mounts {
+	for _, m := range r.project.Mounts {
 		rel, err := filepath.Rel(evalSymlinks(hostOf(m)), dir)
 		if err != nil || !filepath.IsLocal(rel) {
 			continue
@@ -54,8 +54,8 @@ func (p *Program) protect(dir string, whole bool) {
 		if !whole || rel == "." || exists(filepath.Join(dir, "worktrees")) {
 			pattern += partsOfGit
 		}
-		if !slices.Contains(p.Project.Protect, pattern) {
-			p.Project.Protect = append(p.Project.Protect, pattern)
+		if !slices.Contains(r.project.Protect, pattern) {
+			r.project.Protect = append(r.project.Protect, pattern)
 		}
 	}
 }

@@ -26,60 +26,73 @@ import (
 // storeName is the folder of the state in which staged commits are.
 const storeName = "store"
 
+// targets are the repositories that the user pushes results to.
+type targets struct {
+	project *project.Project
+	workers []*worker.Worker
+	entry   *worker.Worker // nil if there is none
+	root    string         // the program's directory
+	home    string         // for ~
+}
+
+func (p *Program) targets() targets {
+	return targets{p.Project, p.Workers, p.Entry, p.root, p.options.Home}
+}
+
 // Targets returns the repositories that results go to: those of the project, and those
 // that workers write out.
-func (p *Program) Targets() []project.Target {
-	all := slices.Clone(p.Project.Targets)
-	for _, w := range p.Workers {
+func (r targets) list() []project.Target {
+	all := slices.Clone(r.project.Targets)
+	for _, w := range r.workers {
 		if w.Git.Inline != nil {
-			all = append(all, p.inline(w))
+			all = append(all, r.inline(w))
 		}
 	}
 	return all
 }
 
 // inlineName is the name of the target that a worker writes out.
-func (p *Program) inlineName(w *worker.Worker) string {
-	if w == p.Entry {
+func (r targets) inlineName(w *worker.Worker) string {
+	if w == r.entry {
 		return "default"
 	}
 	return "default-" + w.Name
 }
 
 // inline returns the target that a worker writes out. Its path begins at the program.
-func (p *Program) inline(w *worker.Worker) project.Target {
+func (r targets) inline(w *worker.Worker) project.Target {
 	in := w.Git.Inline
-	t := project.Target{Name: p.inlineName(w), Type: in.Type, URL: in.URL, Repo: in.Repo, Branch: in.Branch, At: "/workspace", From: in.Place}
+	t := project.Target{Name: r.inlineName(w), Type: in.Type, URL: in.URL, Repo: in.Repo, Branch: in.Branch, At: "/workspace", From: in.Place}
 	if in.Path != "" {
 		dir := in.Path
 		if home, ok := strings.CutPrefix(dir, "~"); ok && (home == "" || home[0] == '/') {
-			dir = p.options.Home + home
+			dir = r.home + home
 		}
 		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(p.root, dir)
+			dir = filepath.Join(r.root, dir)
 		}
 		t.Path = sandbox.Host(filepath.Clean(dir))
 	}
-	if slices.ContainsFunc(p.Project.Mounts, func(m project.Mount) bool { return m.Target == "/" }) {
+	if slices.ContainsFunc(r.project.Mounts, func(m project.Mount) bool { return m.Target == "/" }) {
 		t.At = "/"
 	}
 	return t
 }
 
 // gitSet returns the git tools of a worker, to look at.
-func (p *Program) gitSet(w *worker.Worker) gittools.Set {
-	most := p.Project.ClearanceLimits
+func (r targets) gitSet(w *worker.Worker) gittools.Set {
+	most := r.project.ClearanceLimits
 	s := gittools.Set{Limits: gittools.Limits{Files: most.MaxFiles, Bytes: most.MaxBytes, Ratio: clearance.Limit(most.MaxPercent) / 100}}
-	for _, t := range p.Targets() {
+	for _, t := range r.list() {
 		s.Targets = append(s.Targets, gittools.Target{Name: t.Name, Type: t.Type, Branch: t.Branch, At: t.At, Address: addressOf(t)})
 	}
 	if w != nil {
 		s.Default = w.Git.Target
 		if w.Git.Inline != nil {
-			s.Default = p.inlineName(w)
+			s.Default = r.inlineName(w)
 		}
 	}
-	s.Outside = p.outside()
+	s.Outside = outsideMounts(r.project.Mounts)
 	return s
 }
 
@@ -93,9 +106,8 @@ func addressOf(t project.Target) string {
 
 // outside returns the mounts that show other folders than the one in whose folder they
 // stand would have there.
-func (p *Program) outside() []string {
+func outsideMounts(mounts []project.Mount) []string {
 	var list []string
-	mounts := p.Project.Mounts
 	for _, m := range mounts {
 		var over *project.Mount
 		for i := range mounts {
@@ -144,24 +156,26 @@ func (c *clearing) open(ctx context.Context) (*clearance.Desk, error) {
 		return c.desk, nil
 	}
 	p := c.program
-	folders, ok := environ(p.environment(), "PATH")
+	folders, ok := environ(p.hostEnv().safe(), "PATH")
 	if !ok {
 		folders = "/usr/bin" + string(os.PathListSeparator) + "/bin"
 	}
-	store, err := git.Open(ctx, filepath.Join(p.state, storeName), git.Find(folders, p.canWorkerWrite))
+	store, err := git.Open(ctx, filepath.Join(p.state, storeName), git.Find(folders, p.hostEnv().canWorkerWrite))
 	if err != nil {
 		return nil, err
 	}
 	var targets []clearance.Target
-	for _, t := range p.Targets() {
+	for _, t := range p.targets().list() {
 		targets = append(targets, clearance.Target{Name: t.Name, Type: t.Type, Path: t.Path, URL: t.URL, Repo: t.Repo, Branch: t.Branch, Hooks: t.Hooks, Web: p.options.Web})
 	}
-	desk, err := clearance.Open(c.records.folder, store, targets, p.credentials(c.worker))
+	desk, err := clearance.Open(c.records.folder, store, targets, p.hostEnv().credentials(c.worker))
 	if err != nil {
 		return nil, err
 	}
 	c.desk = desk.In(c.tree)
-	c.who = func(ctx context.Context) (author, committer git.Person) { return p.persons(ctx, store, c.worker) }
+	c.who = func(ctx context.Context) (author, committer git.Person) {
+		return p.hostEnv().persons(ctx, store, c.worker)
+	}
 	return c.desk, nil
 }
 
@@ -190,12 +204,12 @@ func (c *clearing) Close() error {
 }
 
 // credentials returns what a push may use to prove who pushes.
-func (p *Program) credentials(w *worker.Worker) git.Credentials {
+func (e hostEnv) credentials(w *worker.Worker) git.Credentials {
 	var named []string
 	if w != nil {
 		for _, v := range w.Git.Credentials.Env {
 			if v.Pass {
-				if value, ok := environ(p.options.Environ, v.Name); ok {
+				if value, ok := environ(e.variables, v.Name); ok {
 					named = append(named, v.Name+"="+value)
 				}
 			}
@@ -204,12 +218,12 @@ func (p *Program) credentials(w *worker.Worker) git.Credentials {
 			return git.Explicit(named)
 		}
 	}
-	return git.Inherit(p.environment())
+	return git.Inherit(e.safe())
 }
 
 // persons returns who has made a commit: whom the worker's file names, or the user.
-func (p *Program) persons(ctx context.Context, store *git.Store, w *worker.Worker) (author, committer git.Person) {
-	environment := p.options.Environ
+func (e hostEnv) persons(ctx context.Context, store *git.Store, w *worker.Worker) (author, committer git.Person) {
+	environment := e.variables
 	if w != nil {
 		if w.Git.Credentials.Mode == "explicit" {
 			environment = nil
@@ -240,7 +254,7 @@ func (d *Gate) gitTools(step *Step, g tool.Gate, taken *taint.Tracker) (gittools
 	if step != nil {
 		w = step.Worker
 	}
-	s := d.program.gitSet(w)
+	s := d.program.targets().gitSet(w)
 	c := &clearing{program: d.program, records: d.records, worker: w}
 	if d.work.HasOverlays() {
 		c.tree = d.work.Session.ID
@@ -256,16 +270,16 @@ func (d *Gate) gitTools(step *Step, g tool.Gate, taken *taint.Tracker) (gittools
 		if d.Session != nil {
 			r.Session = d.Session.ID
 		}
-		r.Passed = newInputFinder(ctx, g.Files, taken, d.program.inputs()).find
+		r.Passed = newInputFinder(ctx, g.Files, taken, inputMounts(d.program.Project.Mounts)).find
 		return r, nil
 	}
 	return s, c
 }
 
 // inputs are the mounts that workers only read.
-func (p *Program) inputs() []string {
+func inputMounts(mounts []project.Mount) []string {
 	var list []string
-	for _, m := range p.Project.Mounts {
+	for _, m := range mounts {
 		if m.Mode == "ro" || m.Untrusted {
 			list = append(list, m.Target)
 		}
@@ -274,17 +288,17 @@ func (p *Program) inputs() []string {
 }
 
 // lintTargets returns what is wrong with the targets that workers write out.
-func (p *Program) lintTargets() strictyaml.Problems {
+func (r targets) lint() strictyaml.Problems {
 	var problems strictyaml.Problems
-	for _, w := range p.Workers {
+	for _, w := range r.workers {
 		if w.Git.Inline == nil {
 			continue
 		}
-		name := p.inlineName(w)
-		if slices.ContainsFunc(p.Project.Targets, func(t project.Target) bool { return t.Name == name }) {
+		name := r.inlineName(w)
+		if slices.ContainsFunc(r.project.Targets, func(t project.Target) bool { return t.Name == name }) {
 			problems.Add(strictyaml.Node{Place: w.Git.Inline.Place}, "default_target: "+name+" is a target of the project's", "name that one: default_target: "+name)
 		}
-		if t := p.inline(w); !slices.ContainsFunc(p.Project.Mounts, func(m project.Mount) bool {
+		if t := r.inline(w); !slices.ContainsFunc(r.project.Mounts, func(m project.Mount) bool {
 			return m.Target == t.At || path.Dir(m.Target) == t.At || t.At == "/"
 		}) {
 			problems.Add(strictyaml.Node{Place: w.Git.Inline.Place}, "default_target: no mount is at "+t.At+", where its root would stand", "write the target in the project's clearance.targets, with at:")

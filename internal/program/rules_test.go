@@ -84,7 +84,7 @@ func TestPolicyHash(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return p.policyHash()
+				return policyHash(p.Content, p.Project)
 			}
 			plain := hash()
 			if got := hash("approval.mode=auto_deny"); got != plain {

@@ -26,9 +26,9 @@ const taintName = "untrusted"
 // taintFile returns that file. Without a session it is the program's: an agent that is served
 // may remember what it has read when it is served again. It goes when somebody asks for a
 // new session.
-func (p *Program) taintFile(s *session.Session) string {
+func taintFile(state string, s *session.Session) string {
 	if s == nil {
-		return filepath.Join(p.state, taintName)
+		return filepath.Join(state, taintName)
 	}
 	return s.TaintFile()
 }
@@ -58,7 +58,7 @@ func (d *Gate) newTracker(files *sandbox.Sandbox) *taint.Tracker {
 	if len(e.Untrusted) > 0 {
 		e.LinkedSource = func(name string, tree bool) string { return hardLinkedIn(files, e.Untrusted, name, tree) }
 	}
-	marker := d.program.taintFile(d.work.Session)
+	marker := taintFile(d.program.state, d.work.Session)
 	kept := func() string {
 		from, err := os.ReadFile(marker)
 		if errors.Is(err, fs.ErrNotExist) {

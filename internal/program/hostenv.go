@@ -9,16 +9,34 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
+// hostEnv is the user's environment, for programs that run outside the jail.
+type hostEnv struct {
+	variables []string // NAME=value
+	writable  []string // the directories of the host that workers may write to
+}
+
+// hostEnv returns it. The program's directory and all state count as writable: they hold
+// files of strangers, and overlays of sessions.
+func (p *Program) hostEnv() hostEnv {
+	e := hostEnv{p.options.Environ, []string{p.root, p.options.stateBase()}}
+	for _, m := range p.Project.Mounts {
+		if m.Mode != sandbox.ReadOnly.String() || m.Untrusted {
+			e.writable = append(e.writable, hostOf(m))
+		}
+	}
+	return e
+}
+
 // environment returns the user's environment. Its PATH has no directory that workers
 // reach: a program there could be theirs.
-func (p *Program) environment() []string {
-	list := slices.Clone(p.options.Environ)
+func (e hostEnv) safe() []string {
+	list := slices.Clone(e.variables)
 	for i, one := range list {
 		name, value, _ := strings.Cut(one, "=")
 		if name != "PATH" {
 			continue
 		}
-		safe := slices.DeleteFunc(filepath.SplitList(value), func(dir string) bool { return !filepath.IsAbs(dir) || p.canWorkerWrite(dir) })
+		safe := slices.DeleteFunc(filepath.SplitList(value), func(dir string) bool { return !filepath.IsAbs(dir) || e.canWorkerWrite(dir) })
 		list[i] = "PATH=" + strings.Join(safe, string(os.PathListSeparator))
 	}
 	return list
@@ -27,14 +45,8 @@ func (p *Program) environment() []string {
 // canWorkerWrite reports whether a worker can put a file at a path of the host, now or when the
 // user applies its changes. The program's own directory and all state count as well:
 // other people's files and overlays of sessions are there.
-func (p *Program) canWorkerWrite(name string) bool {
-	roots := []string{p.root, p.stateBase()}
-	for _, m := range p.Project.Mounts {
-		if m.Mode != sandbox.ReadOnly.String() || m.Untrusted {
-			roots = append(roots, hostOf(m))
-		}
-	}
-	return slices.ContainsFunc(roots, func(root string) bool { return isWithin(root, name) })
+func (e hostEnv) canWorkerWrite(name string) bool {
+	return slices.ContainsFunc(e.writable, func(root string) bool { return isWithin(root, name) })
 }
 
 // isWithin reports whether a path is a directory or below it, by whatever name: symlinks

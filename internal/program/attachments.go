@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/sandbox"
@@ -24,10 +25,11 @@ func (p *Program) Attach(names []string) ([]model.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	files := attachments{p.root, p.Project}
 	var list []model.File
 	var total int64
 	for i, name := range names {
-		data, err := p.readAttached(p.attachedFile(step, name), run.MaxFile)
+		data, err := files.read(files.find(step, name), run.MaxFile)
 		if err != nil {
 			return nil, &sandbox.Error{Op: "attach", Path: name, Code: codeOf(err), Hint: hintOr(err, "name a file that is there")}
 		}
@@ -46,10 +48,16 @@ func (p *Program) Attach(names []string) ([]model.File, error) {
 	return list, nil
 }
 
+// attachments finds and reads the files that the user attaches.
+type attachments struct {
+	root    string // the program's directory
+	project *project.Project
+}
+
 // attachedFile returns the file that is attached by a name.
-func (p *Program) attachedFile(step *Step, name string) string {
+func (a attachments) find(step *Step, name string) string {
 	if step != nil && !filepath.IsAbs(name) {
-		if beside := filepath.Join(p.root, filepath.Dir(step.Worker.File), name); exists(beside) {
+		if beside := filepath.Join(a.root, filepath.Dir(step.Worker.File), name); exists(beside) {
 			return beside
 		}
 	}
@@ -58,16 +66,16 @@ func (p *Program) attachedFile(step *Step, name string) string {
 
 // untrustedMount returns the mount that is not trusted and that one of some files that the
 // entry worker is given is in, "" for none.
-func (p *Program) untrustedMount(step *Step, names []string) string {
+func (a attachments) untrustedMount(step *Step, names []string) string {
 	for _, name := range names {
-		file, err := filepath.Abs(p.attachedFile(step, name))
+		file, err := filepath.Abs(a.find(step, name))
 		if err != nil {
 			continue // nor can it be read
 		}
 		if real, err := filepath.EvalSymlinks(file); err == nil {
 			file = real
 		}
-		if from := p.Project.Untrusted(file); from != "" {
+		if from := a.project.Untrusted(file); from != "" {
 			return from
 		}
 	}
@@ -86,8 +94,8 @@ var (
 )
 
 // readAttached reads a regular file that is not larger than it may be.
-func (p *Program) readAttached(name string, most int64) ([]byte, error) {
-	folder, rest, err := p.containingDir(name)
+func (a attachments) read(name string, most int64) ([]byte, error) {
+	folder, rest, err := a.containingDir(name)
 	if err != nil {
 		return nil, err
 	}
@@ -119,12 +127,12 @@ func (p *Program) readAttached(name string, most int64) ([]byte, error) {
 
 // containingDir returns the folder that a file does not leave, and its name in it: the program's
 // or a mount's where it is in one, and else the one that it is really in.
-func (p *Program) containingDir(name string) (folder, rest string, err error) {
+func (a attachments) containingDir(name string) (folder, rest string, err error) {
 	if name, err = filepath.Abs(name); err != nil {
 		return "", "", err
 	}
-	folders := []string{p.root}
-	for _, m := range p.Project.Mounts {
+	folders := []string{a.root}
+	for _, m := range a.project.Mounts {
 		folders = append(folders, string(session.RealSource(m)))
 	}
 	for _, folder := range folders {

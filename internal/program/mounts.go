@@ -48,13 +48,13 @@ func LoadMounts(o Options, folders []session.Mount) (*Program, error) {
 		return nil, visible.FileError(o.Dir, err)
 	}
 	p := &Program{options: o, root: root, complete: true, mounts: folders, scanBudget: scan.NewBudget()}
-	p.state = filepath.Join(p.stateBase(), stateName(root)+"-bare") // not that of a program which may be there
+	p.state = filepath.Join(p.options.stateBase(), stateName(root)+"-bare") // not that of a program which may be there
 	return p, p.readProject("", nil, append(settingsOf(folders), o.Settings...))
 }
 
 // CheckMounts is an error if one of the folders is among those that no mount may show.
 func CheckMounts(o Options, given []*explain.Given) error {
-	env := (&Program{options: o}).env()
+	env := o.projectEnv()
 	for _, g := range given {
 		source := string(g.Source)
 		if !filepath.IsAbs(source) {
@@ -110,10 +110,10 @@ func LoadForUndo(o Options, p *Program) (*Program, error) {
 	if err != nil {
 		return p, err
 	}
-	if p != nil && p.lastChange().After(bare.lastChange()) {
+	if p != nil && lastChange(p).After(lastChange(bare)) {
 		return p, nil
 	}
-	folders, err := bare.undoMounts()
+	folders, err := undoMounts(bare)
 	if err != nil || len(folders) == 0 {
 		return p, nil
 	}
@@ -123,8 +123,8 @@ func LoadForUndo(o Options, p *Program) (*Program, error) {
 
 // lastChange returns when something was last applied, or changed by a file tool in a directory
 // that is written directly; the zero time for never.
-func (p *Program) lastChange() time.Time {
-	landed, kept := p.Sessions().LastApplied(), p.undoStore().Newest()
+func lastChange(p *Program) time.Time {
+	landed, kept := p.Sessions().LastApplied(), undoStore(p.state).Newest()
 	if kept.After(landed) {
 		return kept
 	}
@@ -132,14 +132,14 @@ func (p *Program) lastChange() time.Time {
 }
 
 // undoMounts returns the directories that the last of these changes is about.
-func (p *Program) undoMounts() (folders []session.Mount, err error) {
+func undoMounts(p *Program) (folders []session.Mount, err error) {
 	add := func(source, target string) {
 		if !slices.ContainsFunc(folders, func(f session.Mount) bool { return f.Target == target }) {
 			folders = append(folders, session.Mount{Source: source, Target: target, Mode: sandbox.ReadWrite.String()})
 		}
 	}
-	if p.undoStore().Newest().After(p.Sessions().LastApplied()) {
-		steps, err := p.undoStore().Steps()
+	if undoStore(p.state).Newest().After(p.Sessions().LastApplied()) {
+		steps, err := undoStore(p.state).Steps()
 		if err != nil || len(steps) == 0 {
 			return nil, err
 		}
